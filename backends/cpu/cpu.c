@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CPU backend's vtable: memory, launches, workers. */
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../runtime/error.h"
+#include "cpu.h"
+
+enum { DEFAULT_RESIDENT_LANES = 1024, DEFAULT_STACK_BYTES = 64 << 10 };
+
+static struct cpu_backend *self_of(struct weir_backend *backend)
+{
+	return (struct cpu_backend *)backend;
+}
+
+/* The first launch after number @seen, or NULL to stop. Mutex held. */
+static struct cpu_launch *next_launch(struct cpu_backend *backend, u64 seen)
+{
+	while (!backend->stop && (!backend->first || backend->first->serial <= seen))
+		pthread_cond_wait(&backend->work, &backend->mutex);
+	return backend->stop ? NULL : backend->first;
+}
+
+/* The last worker out of the running launch takes it off the list. Mutex held. */
+static void leave_launch(struct cpu_backend *backend, struct cpu_launch *launch)
+{
+	if (--launch->users != 0)
+		return;
+	backend->first = launch->next;
+	free(launch->args);
+	free(launch);
+	pthread_cond_broadcast(&backend->idle);
+	pthread_cond_broadcast(&backend->work);
+}
+
+static void *worker_main(void *argument)
+{
+	struct cpu_worker *worker = argument;
+	struct cpu_backend *backend = worker->backend;
+	struct cpu_launch *launch;
+	u64 seen = 0;
+
+	weir_fiber_adopt(&worker->main);
+	pthread_mutex_lock(&backend->mutex);
+	while ((launch = next_launch(backend, seen)) != NULL) {
+		seen = launch->serial;
+		pthread_mutex_unlock(&backend->mutex);
+		cpu_worker_run(worker, launch);
+		pthread_mutex_lock(&backend->mutex);
+		leave_launch(backend, launch);
+	}
+	pthread_mutex_unlock(&backend->mutex);
+	return NULL;
+}
+
+static void stop_workers(struct cpu_backend *backend)
+{
+	pthread_mutex_lock(&backend->mutex);
+	while (backend->first)
+		pthread_cond_wait(&backend->idle, &backend->mutex);
+	backend->stop = true;
+	pthread_cond_broadcast(&backend->work);
+	pthread_mutex_unlock(&backend->mutex);
+	for (u32 i = 0; i < backend->worker_count; i++)
+		if (backend->workers[i].started)
+			pthread_join(backend->workers[i].thread, NULL);
+}
+
+static void cpu_close(struct weir_backend *base)
+{
+	struct cpu_backend *backend = self_of(base);
+
+	stop_workers(backend);
+	for (u32 i = 0; i < backend->worker_count; i++)
+		cpu_worker_release(&backend->workers[i]);
+	pthread_cond_destroy(&backend->idle);
+	pthread_cond_destroy(&backend->work);
+	pthread_mutex_destroy(&backend->mutex);
+	free(backend->workers);
+	free(backend);
+}
+
+static int start_workers(struct cpu_backend *backend)
+{
+	for (u32 i = 0; i < backend->worker_count; i++) {
+		struct cpu_worker *worker = &backend->workers[i];
+		int error;
+
+		worker->backend = backend;
+		worker->index = i;
+		error = cpu_worker_prepare(worker);
+		if (error)
+			return error;
+		error = pthread_create(&worker->thread, NULL, worker_main, worker);
+		if (error)
+			return weir_fail(error, "cannot start worker %u: %s", i, strerror(error));
+		worker->started = true;
+	}
+	cpu_place_workers(backend);
+	return 0;
+}
+
+static int check_options(const struct weir_context_options *options)
+{
+	u32 width = options->wave_lanes;
+
+	if (width > 64 || (width & (width - 1)))
+		return weir_fail(EINVAL, "wave_lanes is %u; it must be a power of two up to 64", width);
+	if (options->workers > 1024)
+		return weir_fail(EINVAL, "workers is %u; at most 1024 make sense", options->workers);
+	if (options->stack_bytes && options->stack_bytes < 16384)
+		return weir_fail(EINVAL, "stack_bytes is %u; a lane needs 16384 at least", options->stack_bytes);
+	return 0;
+}
+
+static int cpu_open(const char *selector, const struct weir_context_options *options,
+		    struct weir_backend **out)
+{
+	struct cpu_backend *backend;
+	u32 resident = options->resident_lanes ? options->resident_lanes : DEFAULT_RESIDENT_LANES;
+	int error = check_options(options);
+
+	if (error)
+		return error;
+	if (*selector)
+		return weir_fail(ENODEV, "there is only one cpu, no \"cpu:%s\"; open \"cpu\"", selector);
+	backend = calloc(1, sizeof(*backend));
+	if (!backend)
+		return weir_fail(ENOMEM, "no memory for the cpu backend");
+	backend->base.ops = &weir_backend_cpu;
+	backend->width = options->wave_lanes ? options->wave_lanes : 1;
+	backend->worker_count = options->workers ? options->workers : cpu_usable_cores();
+	backend->waves_per_worker = (resident + backend->width - 1) / backend->width;
+	backend->stack_bytes = options->stack_bytes ? (options->stack_bytes + 4095u) & ~4095u : DEFAULT_STACK_BYTES;
+	pthread_mutex_init(&backend->mutex, NULL);
+	pthread_cond_init(&backend->work, NULL);
+	pthread_cond_init(&backend->idle, NULL);
+	backend->workers = calloc(backend->worker_count, sizeof(*backend->workers));
+	if (!backend->workers)
+		backend->worker_count = 0;
+	for (u32 i = 0; i < backend->worker_count; i++)
+		backend->workers[i].backend = backend;
+	error = backend->workers ? start_workers(backend) : weir_fail(ENOMEM, "no memory for workers");
+	if (error) {
+		cpu_close(&backend->base);
+		return error;
+	}
+	*out = &backend->base;
+	return 0;
+}
+
+static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
+			uint64_t *device)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	(void)backend;
+	(void)kind;
+	if (memory == MAP_FAILED)
+		return weir_fail(ENOMEM, "cannot allocate %zu bytes: %s", bytes, strerror(errno));
+	*host = memory;
+	*device = WEIR_ADDR(memory);
+	return 0;
+}
+
+static void cpu_release(struct weir_backend *backend, uint64_t device, size_t bytes)
+{
+	(void)backend;
+	munmap(WEIR_POINTER(device), bytes);
+}
+
+static int cpu_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
+{
+	(void)backend;
+	memcpy(WEIR_POINTER(device), host, bytes);
+	return 0;
+}
+
+static int cpu_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+{
+	(void)backend;
+	memcpy(host, WEIR_POINTER(device), bytes);
+	return 0;
+}
+
+static int check_launch(const struct cpu_kernel *kernel, const char *name, u32 blocks, u32 threads, size_t bytes)
+{
+	if (!kernel)
+		return weir_fail(ENOENT,
+				 "no kernel \"%s\" for the cpu backend; is its file linked into this program?",
+				 name);
+	if (kernel->args_bytes != bytes)
+		return weir_fail(EINVAL, "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
+				 name, kernel->args_bytes, bytes);
+	if (blocks == 0 || threads == 0)
+		return weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks of %u lanes; both must be 1 at least",
+				 name, blocks, threads);
+	return 0;
+}
+
+static struct cpu_launch *launch_new(struct cpu_backend *backend, const struct cpu_kernel *kernel, u32 blocks,
+				     u32 threads, const void *args, size_t bytes)
+{
+	struct cpu_launch *launch = calloc(1, sizeof(*launch));
+	void *copy = malloc(bytes ? bytes : 1);
+
+	if (!launch || !copy) {
+		free(launch);
+		free(copy);
+		return NULL;
+	}
+	launch->kernel = kernel;
+	launch->blocks = blocks;
+	launch->threads = threads;
+	launch->waves_per_block = (threads + backend->width - 1) / backend->width;
+	launch->waves = (u64)launch->waves_per_block * blocks;
+	launch->waves_left = launch->waves;
+	launch->users = backend->worker_count;
+	launch->args = bytes ? memcpy(copy, args, bytes) : copy;
+	return launch;
+}
+
+static int cpu_launch(struct weir_backend *base, const char *name, uint32_t blocks, uint32_t threads,
+		      const void *args, size_t bytes)
+{
+	struct cpu_backend *backend = self_of(base);
+	const struct cpu_kernel *kernel = cpu_kernel_find(name);
+	struct cpu_launch *launch, **last;
+	int error = check_launch(kernel, name, blocks, threads, bytes);
+
+	if (error)
+		return error;
+	launch = launch_new(backend, kernel, blocks, threads, args, bytes);
+	if (!launch)
+		return weir_fail(ENOMEM, "no memory to launch \"%s\"", name);
+	pthread_mutex_lock(&backend->mutex);
+	for (last = &backend->first; *last; last = &(*last)->next)
+		;
+	launch->serial = ++backend->serial;
+	*last = launch;
+	pthread_cond_broadcast(&backend->work);
+	pthread_mutex_unlock(&backend->mutex);
+	return 0;
+}
+
+static int cpu_synchronise(struct weir_backend *base)
+{
+	struct cpu_backend *backend = self_of(base);
+
+	pthread_mutex_lock(&backend->mutex);
+	while (backend->first)
+		pthread_cond_wait(&backend->idle, &backend->mutex);
+	pthread_mutex_unlock(&backend->mutex);
+	return 0;
+}
+
+static void cpu_properties(struct weir_backend *base, struct weir_backend_properties *out)
+{
+	struct cpu_backend *backend = self_of(base);
+
+	snprintf(out->name, sizeof(out->name), "cpu (%u worker%s, wave width %u)", backend->worker_count,
+		 backend->worker_count == 1 ? "" : "s", backend->width);
+	out->wave_lanes = backend->width;
+	out->workers = backend->worker_count;
+}
+
+const struct weir_backend_ops weir_backend_cpu = {
+	.size = sizeof(struct weir_backend_ops),
+	.name = "cpu",
+	.open = cpu_open,
+	.close = cpu_close,
+	.allocate = cpu_allocate,
+	.release = cpu_release,
+	.copy_in = cpu_copy_in,
+	.copy_out = cpu_copy_out,
+	.launch = cpu_launch,
+	.synchronise = cpu_synchronise,
+	.properties = cpu_properties,
+};

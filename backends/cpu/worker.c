@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../runtime/error.h"
+#include "cpu.h"
+
+/* Kernels a lane runs back to back before waiting lanes get a turn. */
+enum { LANES_IN_A_ROW = 64 };
+
+static struct cpu_worker *worker_of(const struct cpu_lane *lane)
+{
+	return (struct cpu_worker *)((char *)lane->wave->worker - offsetof(struct cpu_worker, main));
+}
+
+/* Take the next wave of the launch for the lanes of @wave. */
+static bool take_wave(struct cpu_worker *worker, struct cpu_wave *wave)
+{
+	struct cpu_launch *launch = worker->launch;
+	/* relaxed: a number dispenser; args were published by the mutex */
+	u64 index = atomic_fetch_add_explicit(&launch->next_wave, 1, memory_order_relaxed);
+	u64 block = index / launch->waves_per_block;
+	u64 first = (index % launch->waves_per_block) * wave->width;
+
+	if (index >= launch->waves)
+		return false;
+	wave->live = 0;
+	for (u32 i = 0; i < wave->width; i++) {
+		struct cpu_lane *lane = &wave->lanes[i];
+		bool there = first + i < launch->threads;
+
+		lane->self.thread = block * launch->threads + first + i;
+		lane->self.threads = (u64)launch->blocks * launch->threads;
+		lane->self.wave = index;
+		lane->state = there ? CPU_LANE_READY : CPU_LANE_DONE;
+		wave->live += there;
+	}
+	return true;
+}
+
+static void wave_ended(struct cpu_launch *launch)
+{
+	/* release: what the kernel wrote, before the host's weir_sync() sees zero */
+	atomic_fetch_sub_explicit(&launch->waves_left, 1, memory_order_release);
+}
+
+/* A lane's fiber: kernels one after the other, for as long as the worker lives. */
+static void lane_main(void *argument)
+{
+	struct cpu_lane *lane = argument;
+	struct cpu_worker *worker = worker_of(lane);
+
+	for (;;) {
+		struct cpu_launch *launch = worker->launch;
+
+		launch->kernel->entry(launch->args);
+		for (u32 i = 1; i < LANES_IN_A_ROW && lane->wave->width == 1; i++) {
+			if (!take_wave(worker, lane->wave))
+				break;
+			wave_ended(launch); /* the one before */
+			launch->kernel->entry(launch->args);
+		}
+		cpu_lane_finish(lane);
+	}
+}
+
+/*
+ * One pass over the waves that are started, starting new ones in free places.
+ * Return: number of waves that ended or started.
+ */
+static u32 pass(struct cpu_worker *worker, u32 *started)
+{
+	u32 changes = 0;
+
+	for (u32 i = 0; i < worker->wave_count; i++) {
+		struct cpu_wave *wave = &worker->waves[i];
+
+		if (wave->live == 0) {
+			if (i > *started || !take_wave(worker, wave))
+				continue;
+			if (i == *started)
+				(*started)++;
+			changes++;
+		}
+		if (cpu_wave_pass(wave)) {
+			wave_ended(worker->launch);
+			changes++;
+		}
+	}
+	return changes;
+}
+
+void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch)
+{
+	u32 started = 0;
+
+	worker->launch = launch;
+	while (atomic_load_explicit(&launch->waves_left, memory_order_acquire) != 0)
+		if (pass(worker, &started) == 0)
+			sched_yield(); /* everybody polls: let the controller run */
+}
+
+static int map_stacks(struct cpu_worker *worker, u32 lanes, size_t stack_bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t stride = stack_bytes + page;
+
+	worker->stacks_bytes = stride * lanes;
+	worker->stacks = mmap(NULL, worker->stacks_bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (worker->stacks == MAP_FAILED) {
+		worker->stacks = NULL;
+		return weir_fail(ENOMEM,
+				 "cannot map %zu bytes of stacks for %u lanes of worker %u; lower "
+				 "resident_lanes or stack_bytes",
+				 worker->stacks_bytes, lanes, worker->index);
+	}
+	for (u32 i = 0; i < lanes; i++) /* an overflow hits a page nobody may touch */
+		mprotect(worker->stacks + i * stride, page, PROT_NONE);
+	return 0;
+}
+
+static void prepare_lane(struct cpu_worker *worker, u32 index, size_t stack_bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	u32 width = worker->backend->width;
+	struct cpu_lane *lane = &worker->lanes[index];
+
+	lane->wave = &worker->waves[index / width];
+	lane->self.lane = index % width;
+	lane->self.lanes = width;
+	lane->state = CPU_LANE_DONE;
+	lane->fiber.stack = worker->stacks + index * (stack_bytes + page) + page;
+	lane->fiber.stack_bytes = stack_bytes;
+	weir_fiber_prepare(&lane->fiber, lane_main, lane);
+}
+
+int cpu_worker_prepare(struct cpu_worker *worker)
+{
+	struct cpu_backend *backend = worker->backend;
+	u32 lanes = backend->waves_per_worker * backend->width;
+	int error;
+
+	worker->wave_count = backend->waves_per_worker;
+	worker->waves = calloc(worker->wave_count, sizeof(*worker->waves));
+	worker->lanes = calloc(lanes, sizeof(*worker->lanes));
+	if (!worker->waves || !worker->lanes)
+		return weir_fail(ENOMEM, "no memory for %u lanes; lower resident_lanes", lanes);
+	error = map_stacks(worker, lanes, backend->stack_bytes);
+	if (error)
+		return error;
+	for (u32 i = 0; i < worker->wave_count; i++)
+		worker->waves[i] = (struct cpu_wave){ .worker = &worker->main,
+						      .lanes = &worker->lanes[i * backend->width],
+						      .width = backend->width };
+	for (u32 i = 0; i < lanes; i++)
+		prepare_lane(worker, i, backend->stack_bytes);
+	return 0;
+}
+
+void cpu_worker_release(struct cpu_worker *worker)
+{
+	u32 lanes = worker->wave_count * worker->backend->width;
+
+	if (worker->stacks) {
+		for (u32 i = 0; i < lanes; i++)
+			weir_fiber_release(&worker->lanes[i].fiber);
+		munmap(worker->stacks, worker->stacks_bytes);
+	}
+	free(worker->lanes);
+	free(worker->waves);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * abi.h: the structures that host and lanes share.
+ *
+ * Owns: their layout, and nothing else. Sizes and offsets are asserted; addresses
+ * are words (weir_addr), never pointers. Words that several agents touch are
+ * weir_shared_*; everything else is written by the host before lanes can see it.
+ */
+#ifndef WEIR_ABI_H
+#define WEIR_ABI_H
+
+#include <weir/nvme.h>
+#include <weir/port.h>
+#include <weir/status.h>
+
+/** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
+#define WEIR_ABI_VERSION 1
+
+/* How a completion's data reached its destination. */
+enum {
+	WEIR_PATH_NONE = 0,
+	WEIR_PATH_DIRECT = 1, /* the controller wrote the destination itself */
+	WEIR_PATH_PULL = 2,   /* lanes copied it from pinned staging */
+};
+
+/**
+ * struct weir_event - where a completion is told
+ * @word: 0 while nothing has completed; then bit 63 set, the path in 39:32 and
+ *        the weir_status in 31:0
+ *
+ * The issuer zeroes it before submitting and keeps it alive until bit 63 is set.
+ */
+struct weir_event {
+	weir_shared_u64 word;
+};
+
+WEIR_ASSERT_SIZE(struct weir_event, 8);
+
+#define WEIR_EVENT_DONE ((u64)1 << 63)
+
+/* What a completion continues with: the kind of weir_slot.target. */
+enum {
+	WEIR_TARGET_NONE = 0,
+	WEIR_TARGET_EVENT = 1, /* a struct weir_event */
+	WEIR_TARGET_LINE = 2,  /* a cache line's word, and its status word */
+};
+
+/**
+ * struct weir_slot - one command identifier of a queue pair
+ * @sequence: 2 x turn while free, 2 x turn + 1 from filled to reaped; modulo 2^32
+ * @target_kind: WEIR_TARGET_...
+ * @target: address of the target
+ * @status: WEIR_TARGET_LINE: where the full status goes on failure
+ */
+struct weir_slot {
+	weir_shared_u32 sequence;
+	u32 target_kind;
+	weir_addr target;
+	weir_addr status;
+	u64 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct weir_slot, 32);
+
+/**
+ * struct weir_queue - a queue pair as lanes see it (DESIGN: the device ABI)
+ *
+ * The first part never changes while lanes run. Each later part has its own
+ * 128 bytes because different lanes write it. Tickets are 64-bit and never wrap
+ * in practice; slots, doorbells and phases take their low bits.
+ */
+struct weir_queue {
+	weir_addr sq;          /* struct nvme_sqe[depth] */
+	weir_addr cq;          /* struct nvme_cqe[depth] */
+	weir_addr slots;       /* struct weir_slot[depth] */
+	weir_addr prp_lists;   /* u64[depth][prp_entries] */
+	weir_addr sq_doorbell; /* u32 */
+	weir_addr cq_doorbell; /* u32 */
+	u32 depth;             /* power of two, 2 at least; depth - 1 commands fly */
+	u32 depth_log2;
+	u32 prp_entries; /* power of two; a list never crosses a page */
+	u32 nsid;
+	u32 block_log2;
+	u32 path; /* WEIR_PATH_... */
+	u32 id;   /* NVMe queue identifier */
+	u32 padding;
+	/** dead: 0, or the weir_status that every request gets from now on */
+	weir_shared_u32 dead;
+
+	/** tail: next ticket to hand out; moved by compare-and-swap */
+	weir_shared_u64 tail __attribute__((aligned(128)));
+
+	/** pending: waves that committed and were not yet seen by a combiner */
+	weir_shared_u64 pending __attribute__((aligned(128)));
+	/** committed: tickets below it were announced by the doorbell; combiner's own */
+	weir_shared_u64 committed;
+
+	/** reap_lock: 1 while a wave reads the completion ring; only ever tried */
+	weir_shared_u64 reap_lock __attribute__((aligned(128)));
+	weir_shared_u64 head;      /* completions consumed; reaper's own */
+	weir_shared_u64 rung;      /* last head told to the controller; reaper's own */
+	weir_shared_u64 completed; /* commands; reaper's own, read by the host */
+	weir_shared_u64 failed;    /* of these, with an error status */
+	weir_shared_u64 rogue;     /* completions for a command that was not in flight */
+} __attribute__((aligned(128)));
+
+WEIR_ASSERT_SIZE(struct weir_queue, 512);
+WEIR_ASSERT_OFFSET(struct weir_queue, tail, 128);
+WEIR_ASSERT_OFFSET(struct weir_queue, pending, 256);
+WEIR_ASSERT_OFFSET(struct weir_queue, reap_lock, 384);
+
+#define WEIR_DISK_READ_ONLY 1u
+
+/**
+ * struct weir_disk - one storage as lanes see it
+ * @abi_version: WEIR_ABI_VERSION of the host that made it
+ * @id: number of the storage in its context, for messages
+ * @queues: struct weir_queue[queue_count]
+ * @queue_count: queue pairs; waves spread over them
+ * @block_log2: block size as a power of two (9 or 12)
+ * @blocks: capacity in blocks
+ * @max_blocks: transfer limit in blocks
+ * @flags: WEIR_DISK_READ_ONLY
+ * @timeout_ns: how long a lane waits when it gives no deadline of its own
+ */
+struct weir_disk {
+	u32 abi_version;
+	u32 id;
+	weir_addr queues;
+	u32 queue_count;
+	u32 block_log2;
+	u64 blocks;
+	u32 max_blocks;
+	u32 flags;
+	u64 timeout_ns;
+	u64 reserved[2];
+};
+
+WEIR_ASSERT_SIZE(struct weir_disk, 64);
+
+/* A line's word: state 3:0, pins 11:4, version 23:12, key 63:24. */
+#define WEIR_LINE_PIN ((u64)1 << 4)
+#define WEIR_LINE_PINS ((u64)0xff << 4)
+#define WEIR_LINE_VERSION ((u64)1 << 12)
+#define WEIR_LINE_VERSIONS ((u64)0xfff << 12)
+#define WEIR_LINE_KEY_SHIFT 24
+#define WEIR_LINE_STATE ((u64)0xf)
+#define WEIR_KEY_BITS 40
+
+/* States; a completion turns BUSY into READY or FAILED by setting one bit. */
+enum {
+	WEIR_LINE_INVALID = 0,
+	WEIR_LINE_BUSY = 2,
+	WEIR_LINE_READY = 3,
+	WEIR_LINE_FAILED = 6,
+	WEIR_LINE_BIT_READY = 1,
+	WEIR_LINE_BIT_FAILED = 4,
+};
+
+enum { WEIR_WAYS = 4 };
+
+/** struct weir_set - the words of one set: one 32-byte sector, one probe */
+struct weir_set {
+	weir_shared_u64 word[WEIR_WAYS];
+} __attribute__((aligned(32)));
+
+WEIR_ASSERT_SIZE(struct weir_set, 32);
+
+/**
+ * struct weir_set_policy - what only the miss path (and a hit's one store) touches
+ * @lock: 1 while a lane picks a victim; only ever tried
+ * @hand: the policy's position
+ * @used: the policy's word per line, stored relaxed on a hit
+ * @status: full status of a FAILED line
+ */
+struct weir_set_policy {
+	weir_shared_u32 lock;
+	weir_shared_u32 hand;
+	weir_shared_u32 used[WEIR_WAYS];
+	weir_shared_u32 status[WEIR_WAYS];
+	u32 reserved[6];
+};
+
+WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
+
+/**
+ * struct weir_lines - the cache as lanes see it
+ * @line_log2: line size in bytes as a power of two
+ * @sets: number of sets of WEIR_WAYS lines
+ * @set_magic: floor((2^64 - 1) / sets), for key modulo sets without a division
+ * @words: struct weir_set[sets]
+ * @policies: struct weir_set_policy[sets]
+ * @data: the lines, set after set
+ * @misses: lines fetched; miss path only
+ * @evictions: lines that held something else before
+ * @retracted: claims taken back because no queue slot was free
+ */
+struct weir_lines {
+	u32 abi_version;
+	u32 line_log2;
+	u64 sets;
+	u64 set_magic;
+	weir_addr words;
+	weir_addr policies;
+	weir_addr data;
+	u64 reserved[2];
+	weir_shared_u64 misses __attribute__((aligned(64)));
+	weir_shared_u64 evictions;
+	weir_shared_u64 retracted;
+	u64 reserved_counters[5];
+};
+
+WEIR_ASSERT_SIZE(struct weir_lines, 128);
+
+/**
+ * struct weir_extent - the keys of one storage, or of a stripe of several
+ * @disks: struct weir_disk[disk_count]
+ * @disk_count: members of the stripe
+ * @unit_log2: lines per stripe unit as a power of two
+ * @key_base: first key of this extent in its cache
+ * @lines: keys in it
+ */
+struct weir_extent {
+	weir_addr disks;
+	u32 disk_count;
+	u32 unit_log2;
+	u64 key_base;
+	u64 lines;
+};
+
+WEIR_ASSERT_SIZE(struct weir_extent, 32);
+
+/**
+ * struct weir_fault - the first device error of a context
+ * @claimed: 0 none, 1 being written, 2 complete
+ * @status: weir_status
+ * @thread: lane that met it
+ * @disk: weir_disk.id
+ * @source: WEIR_FAULT_...: what @position counts
+ * @position: element index or LBA
+ * @limit: first invalid position
+ */
+struct weir_fault {
+	weir_shared_u32 claimed;
+	u32 status;
+	u64 thread;
+	u32 disk;
+	u32 source;
+	u64 position;
+	u64 limit;
+	u64 reserved[3];
+};
+
+WEIR_ASSERT_SIZE(struct weir_fault, 64);
+
+enum { WEIR_FAULT_INDEX = 1, WEIR_FAULT_LBA = 2 };
+
+/**
+ * struct weir_array - elements of one size on a storage, read through a cache
+ * @lines: struct weir_lines
+ * @fault: struct weir_fault of the context
+ * @extent: where the lines come from
+ * @first_byte: storage byte of element 0, a multiple of the element's alignment
+ * @count: elements
+ * @element_bytes: bytes per element
+ */
+struct weir_array {
+	weir_addr lines;
+	weir_addr fault;
+	struct weir_extent extent;
+	u64 first_byte;
+	u64 count;
+	u32 element_bytes;
+	u32 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct weir_array, 72);
+
+#endif

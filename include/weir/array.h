@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * array.h: a dataset of any size as an array that lanes read by index.
+ *
+ * Owns: indices to bytes of a storage, and errors to the context's fault record.
+ * The model is BaM's storage-backed array (ASPLOS'23, section 3.5), the cache
+ * underneath is core/lines.h. Indices and byte offsets are 64-bit throughout.
+ *
+ * Every getter may be called by any subset of a wave's lanes. One that fails
+ * returns zeros and records the first fault of the context, which weir_sync()
+ * turns into a sentence; weir_array_failed() asks on the device.
+ */
+#ifndef WEIR_ARRAY_H
+#define WEIR_ARRAY_H
+
+#include <weir/core/lines.h>
+
+/* Record a fault unless one is there already. Any lane. */
+WEIR_FN void weir_fault_report(weir_addr address, weir_status status, u32 disk, u32 source, u64 position,
+			       u64 limit)
+{
+	WEIR_GLOBAL struct weir_fault *fault = weir_at(address, struct weir_fault, 0);
+
+	/* relaxed look first: once a fault stands, others need not fight for it */
+	if (weir_load_u32_relaxed_dev(&fault->claimed) != 0 ||
+	    weir_cas_u32_acq_rel_dev(&fault->claimed, 0, 1) != 0)
+		return;
+	fault->status = status;
+	fault->thread = weir_thread();
+	fault->disk = disk;
+	fault->source = source;
+	fault->position = position;
+	fault->limit = limit;
+	weir_store_u32_release_sys(&fault->claimed, 2); /* F0: pairs with the host's load after sync */
+}
+
+/** weir_array_failed() - true once any lane of the context has met an error */
+WEIR_FN u32 weir_array_failed(WEIR_GLOBAL struct weir_array *array)
+{
+	/* relaxed: advice to stop early */
+	return weir_load_u32_relaxed_dev(&weir_at(array->fault, struct weir_fault, 0)->claimed) != 0;
+}
+
+/* The words at storage byte @byte, which must all lie in one line. */
+WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 line = byte >> lines->line_log2;
+	u32 offset = (u32)(byte & (((u64)1 << lines->line_log2) - 1));
+	struct weir_words words =
+		weir_lines_try_read(lines, array->extent.key_base + line, offset, count);
+
+	if (words.status == WEIR_OK)
+		return words;
+	words = weir_lines_fetch(lines, &array->extent, line, offset, count);
+	if (words.status != WEIR_OK) {
+		WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
+
+		weir_fault_report(array->fault, words.status, disk->id, WEIR_FAULT_LBA,
+				  weir_extent_line(&array->extent, line) << (lines->line_log2 - disk->block_log2),
+				  disk->blocks);
+	}
+	return words;
+}
+
+/* Storage byte of element @index. False, with a fault recorded, when there is none. */
+WEIR_FN u32 weir_array_has(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	if (index < array->count)
+		return 1;
+	weir_fault_report(array->fault, WEIR_E_INDEX, 0, WEIR_FAULT_INDEX, index, array->count);
+	return 0;
+}
+
+/* Element @index of at most 8 bytes, in the low bits. */
+WEIR_FN u64 weir_array_get_bits(WEIR_GLOBAL struct weir_array *array, u64 index, u32 element_bytes)
+{
+	u64 byte = array->first_byte + index * element_bytes;
+
+	if (!weir_array_has(array, index))
+		return 0;
+	return weir_array_words(array, byte & ~(u64)7, 1).word[0] >> ((byte & 7) * 8);
+}
+
+/**
+ * weir_array_get_u8() - element @index of an array of 1-byte elements
+ *
+ * Return: the element; 0 after an error (see the top of this file).
+ */
+WEIR_FN u8 weir_array_get_u8(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	return (u8)weir_array_get_bits(array, index, 1);
+}
+
+/** weir_array_get_u16() - element @index of an array of 2-byte elements */
+WEIR_FN u16 weir_array_get_u16(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	return (u16)weir_array_get_bits(array, index, 2);
+}
+
+/** weir_array_get_u32() - element @index of an array of 4-byte elements */
+WEIR_FN u32 weir_array_get_u32(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	return (u32)weir_array_get_bits(array, index, 4);
+}
+
+/** weir_array_get_u64() - element @index of an array of 8-byte elements */
+WEIR_FN u64 weir_array_get_u64(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	return weir_array_get_bits(array, index, 8);
+}
+
+/** struct weir_u128 - a 16-byte element */
+struct weir_u128 {
+	u64 low;
+	u64 high;
+};
+
+/** weir_array_get_u128() - element @index of an array of 16-byte elements */
+WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	struct weir_u128 element;
+	struct weir_words words;
+
+	element.low = element.high = 0;
+	if (!weir_array_has(array, index))
+		return element;
+	words = weir_array_words(array, array->first_byte + index * 16, 2);
+	element.low = words.word[0];
+	element.high = words.word[1];
+	return element;
+}
+
+/**
+ * WEIR_ARRAY_STRUCT() - define weir_array_get_NAME() for arrays of a structure
+ * @name: suffix of the getter
+ * @type: the structure; its size and alignment must be multiples of 8
+ *
+ * The words of one element are each good, but an element that spans two lines may
+ * be read across a concurrent write.
+ */
+#define WEIR_ARRAY_STRUCT(name, type)                                                              \
+	WEIR_FN type weir_array_get_##name(WEIR_GLOBAL struct weir_array *array, u64 index)        \
+	{                                                                                          \
+		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;         \
+		union {                                                                            \
+			u64 words[sizeof(type) / 8];                                               \
+			type value;                                                                \
+		} element;                                                                         \
+		u64 byte = array->first_byte + index * sizeof(type);                               \
+		u32 there = weir_array_has(array, index);                                          \
+												   \
+		for (u32 i = 0; i < sizeof(type) / 8; i++)                                         \
+			element.words[i] = there ? weir_array_words(array, byte + i * 8, 1).word[0] : 0; \
+		return element.value;                                                              \
+	}
+
+/**
+ * struct weir_run - consecutive 8-byte elements
+ * @value: the elements
+ * @count: how many of them are good, 0 after an error
+ */
+struct weir_run {
+	u64 value[WEIR_RUN];
+	u32 count;
+};
+
+/**
+ * weir_array_run_u64() - as many 8-byte elements from @index on as one look can give
+ * @array: array of 8-byte elements
+ * @index: first element
+ * @end: first element not wanted
+ *
+ * One probe for up to WEIR_RUN elements; stops at the end of a line. The values
+ * are a consistent copy, so they may be acted on at once.
+ */
+WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
+{
+	u64 byte = array->first_byte + index * 8;
+	u64 line_bytes = (u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2;
+	u64 in_line = (line_bytes - (byte & (line_bytes - 1))) / 8;
+	u64 wanted = end - index;
+	struct weir_words words;
+	struct weir_run run;
+
+	run.count = 0;
+	if (index >= end || !weir_array_has(array, end - 1))
+		return run;
+	if (wanted > in_line)
+		wanted = in_line;
+	if (wanted > WEIR_RUN)
+		wanted = WEIR_RUN;
+	words = weir_array_words(array, byte, (u32)wanted);
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		run.value[i] = words.word[i];
+	run.count = words.status == WEIR_OK ? (u32)wanted : 0;
+	return run;
+}
+
+/**
+ * struct weir_view - a look at the resident line around an element
+ * @data: device address of the first element of the view
+ * @first: its index
+ * @count: elements in the view; 0 if the line did not stay long enough to look at
+ * @set: address of the line's set
+ * @found: the word seen and its way
+ */
+struct weir_view {
+	weir_addr data;
+	u64 first;
+	u64 count;
+	weir_addr set;
+	struct weir_found found;
+};
+
+/**
+ * weir_array_view() - open a view that starts at element @index
+ *
+ * One probe here, one weir_view_valid() after the loads: for streaming. The view
+ * does not keep the line: what was loaded through it counts only if
+ * weir_view_valid() says so afterwards. When a view stays empty or keeps turning
+ * invalid (a cache smaller than what runs at once), read by weir_array_get_* or
+ * weir_array_run_u64, which always get there.
+ */
+WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 byte = array->first_byte + index * array->element_bytes;
+	u64 line = byte >> lines->line_log2;
+	u64 key = array->extent.key_base + line;
+	u64 place = weir_lines_index(lines, key);
+	u32 offset = (u32)(byte & (((u64)1 << lines->line_log2) - 1));
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, place);
+	struct weir_view view;
+
+	view.first = index;
+	view.count = 0;
+	view.data = 0;
+	view.set = WEIR_ADDR(set);
+	view.found.word = 0;
+	view.found.way = 0;
+	if (!weir_array_has(array, index))
+		return view;
+	view.found = weir_set_find(set, key);
+	if (weir_line_state(view.found.word) != WEIR_LINE_READY) {
+		if (weir_array_words(array, byte & ~(u64)7, 0).status != WEIR_OK)
+			return view;
+		view.found = weir_set_find(set, key);
+		if (weir_line_state(view.found.word) != WEIR_LINE_READY)
+			return view;
+	}
+	weir_policy_hit(weir_lines_policy(lines, place), view.found.way);
+	view.data = weir_line_data(lines, place, view.found.way) + offset;
+	view.count = (((u64)1 << lines->line_log2) - offset) / array->element_bytes;
+	if (view.count > array->count - index)
+		view.count = array->count - index;
+	return view;
+}
+
+/** weir_view_u64() - 8-byte element @i of the view; good only if the view is valid afterwards */
+WEIR_FN u64 weir_view_u64(struct weir_view view, u64 i)
+{
+	return weir_data_load_u64(view.data + i * 8);
+}
+
+/** weir_view_u32() - 4-byte element @i of the view; good only if the view is valid afterwards */
+WEIR_FN u32 weir_view_u32(struct weir_view view, u64 i)
+{
+	return weir_data_load_u32(view.data + i * 4);
+}
+
+/** weir_view_valid() - everything loaded through @view so far is good */
+WEIR_FN u32 weir_view_valid(struct weir_view view)
+{
+	return view.count != 0 && weir_line_unchanged(weir_at(view.set, struct weir_set, 0), view.found);
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/cq.h: taking completions out of a completion ring.
+ *
+ * Owns: the CQ head, phases, slots from filled to free, the CQ doorbell. Any wave
+ * may reap for everybody; the ring's lock is tried, never waited for, and never
+ * kept beyond one call.
+ */
+#ifndef WEIR_CORE_CQ_H
+#define WEIR_CORE_CQ_H
+
+#include <weir/abi.h>
+#include <weir/core/event.h>
+
+/* Windows one call may read: bounds the work done under the lock. */
+enum { WEIR_CQ_WINDOWS = 32 };
+
+WEIR_FN WEIR_GLOBAL struct nvme_cqe *weir_cq_entry(WEIR_GLOBAL struct weir_queue *queue, u64 position)
+{
+	return weir_at(queue->cq, struct nvme_cqe, position & (queue->depth - 1));
+}
+
+/*
+ * dw3 of the entry at @position if the controller has written it in this turn of
+ * the ring, else 0. The phase is 1 in the first turn (Base 2.0, section 4.2.4).
+ */
+WEIR_FN u32 weir_cq_fresh(WEIR_GLOBAL struct weir_queue *queue, u64 position, u32 dw3)
+{
+	u32 expected = (u32)(~(position >> queue->depth_log2)) & 1;
+
+	return ((dw3 >> 16) & 1) == expected;
+}
+
+WEIR_FN u32 weir_cq_load(WEIR_GLOBAL struct weir_queue *queue, u64 position)
+{
+	/* C1: pairs with the controller's write of dw3: data and dw0..dw2 before the phase */
+	return weir_load_u32_acquire_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
+}
+
+/*
+ * Handle one completion: tell the issuer, then free the slot. A CID that is not in
+ * flight (a controller's duplicate or invention) touches nothing.
+ *
+ * Return: bit 0 a command ended, bit 1 with an error, bit 2 the entry was rogue.
+ */
+WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3)
+{
+	u32 cid = dw3 & 0xffff;
+	weir_status status = weir_status_from_nvme(dw3);
+	WEIR_GLOBAL struct weir_slot *slot;
+	u32 sequence;
+
+	if (cid >= queue->depth)
+		return 4;
+	slot = weir_at(queue->slots, struct weir_slot, cid);
+	/* R2: pairs with S1: the continuation was written before the slot was filled */
+	sequence = weir_load_u32_acquire_dev(&slot->sequence);
+	if ((sequence & 1) == 0)
+		return 4;
+	weir_continue(slot->target_kind, slot->target, slot->status, status, queue->path);
+	/* S2: pairs with S3: the continuation is read before the next turn writes it */
+	weir_store_u32_release_dev(&slot->sequence, sequence + 1);
+	return status == WEIR_OK ? 1 : 3;
+}
+
+/* Add this window's outcome to the counters; the lock is held, plain sums suffice. */
+WEIR_FN void weir_cq_count(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 outcome)
+{
+	u32 ended = weir_popcount(weir_ballot(lanes, outcome & 1));
+	u32 failed = weir_popcount(weir_ballot(lanes, outcome & 2));
+	u32 rogue = weir_popcount(weir_ballot(lanes, outcome & 4));
+
+	if (!weir_leader(lanes))
+		return;
+	/* relaxed: only the lock's holder writes them, the host reads a snapshot */
+	weir_store_u64_relaxed_dev(&queue->completed, weir_load_u64_relaxed_dev(&queue->completed) + ended);
+	if (failed)
+		weir_store_u64_relaxed_dev(&queue->failed, weir_load_u64_relaxed_dev(&queue->failed) + failed);
+	if (rogue)
+		weir_store_u64_relaxed_dev(&queue->rogue, weir_load_u64_relaxed_dev(&queue->rogue) + rogue);
+}
+
+/* Read one window of entries at @head. Return: how many were fresh. */
+WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 head)
+{
+	u32 rank = weir_rank(lanes, weir_lane());
+	u32 dw3 = rank < queue->depth ? weir_cq_load(queue, head + rank) : 0;
+	u32 fresh = rank < queue->depth && weir_cq_fresh(queue, head + rank, dw3);
+	u32 found = weir_prefix(lanes, weir_ballot(lanes, fresh));
+	u32 outcome = 0;
+
+	if (rank < found)
+		outcome = weir_cq_handle(queue, dw3);
+	if (found)
+		weir_cq_count(queue, lanes, outcome);
+	return found;
+}
+
+/* Tell the controller how far we read: every quarter ring, or when nothing came. */
+WEIR_FN void weir_cq_ring(WEIR_GLOBAL struct weir_queue *queue, u64 head, u32 idle)
+{
+	u64 rung = weir_load_u64_relaxed_dev(&queue->rung); /* relaxed: the lock orders it */
+
+	if (head == rung || (!idle && head - rung < (queue->depth + 3) / 4))
+		return;
+	weir_fence_to_controller(); /* entries read before they may be overwritten */
+	weir_mmio_store_u32(queue->cq_doorbell, (u32)head & (queue->depth - 1));
+	weir_fence_to_controller(); /* before the next reaper's */
+	weir_store_u64_relaxed_dev(&queue->rung, head);
+}
+
+/* The leader's look at the ring before anybody takes the lock. */
+WEIR_FN u32 weir_cq_worth_a_try(WEIR_GLOBAL struct weir_queue *queue)
+{
+	/* relaxed: a hint; the lock's holder looks again */
+	u64 head = weir_load_u64_relaxed_dev(&queue->head);
+	u32 dw3;
+
+	if (weir_load_u64_relaxed_dev(&queue->rung) != head)
+		return 1;
+	dw3 = weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, head)->dw3);
+	return weir_cq_fresh(queue, head, dw3);
+}
+
+/**
+ * weir_cq_reap() - handle the completions that are there, if nobody else does
+ * @queue: the queue
+ * @lanes: all lanes of it call together
+ *
+ * Never waits; bounded. Every issuer is told before its slot is freed.
+ *
+ * Return: completions handled, the same value in all lanes.
+ */
+WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	u32 width = weir_popcount(lanes);
+	u32 total = 0, found = 0;
+	u64 locked = 0, head = 0;
+
+	/* R0: pairs with R1 of the previous reaper */
+	if (weir_leader(lanes) && weir_cq_worth_a_try(queue))
+		locked = weir_cas_u64_acquire_dev(&queue->reap_lock, 0, 1) == 0;
+	if (!weir_broadcast_u64(lanes, locked))
+		return 0;
+	head = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->head) : 0);
+	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
+		found = weir_cq_window(queue, lanes, head + total);
+		total += found;
+		weir_converge();
+		if (found < width)
+			break;
+	}
+	weir_wave_sync(lanes); /* every lane's reads and frees before the leader's R1 */
+	if (weir_leader(lanes)) {
+		weir_store_u64_relaxed_dev(&queue->head, head + total);
+		weir_cq_ring(queue, head + total, total == 0);
+		/* R1: pairs with R0; sys because the doorbell of the next reaper comes after ours */
+		weir_store_u64_release_sys(&queue->reap_lock, 0);
+	}
+	return total;
+}
+
+#endif

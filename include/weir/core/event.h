@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/event.h: telling an issuer how its command ended.
+ *
+ * Owns: the encoding of weir_event and the continuation of a completion. Touches
+ * neither rings nor slots.
+ */
+#ifndef WEIR_CORE_EVENT_H
+#define WEIR_CORE_EVENT_H
+
+#include <weir/abi.h>
+
+/** weir_event_reset() - make @event pending; before the command is submitted */
+WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
+{
+	/* relaxed: the slot's release (S1 in core/sq.h) publishes it with the command */
+	weir_store_u64_relaxed_dev(&event->word, 0);
+}
+
+/**
+ * weir_event_test() - look at an event without waiting
+ *
+ * Acquire: what the command wrote is visible to this lane once it returns non-zero.
+ *
+ * Return: 0 while pending, else the event's word (weir_event_status() reads it).
+ */
+WEIR_FN u64 weir_event_test(WEIR_GLOBAL struct weir_event *event)
+{
+	/* E1: pairs with E0 in weir_continue() */
+	return weir_load_u64_acquire_dev(&event->word);
+}
+
+/** weir_event_status() - the status in a completed event's word */
+WEIR_FN weir_status weir_event_status(u64 word)
+{
+	return (weir_status)word;
+}
+
+/** weir_event_path() - the WEIR_PATH_ in a completed event's word */
+WEIR_FN u32 weir_event_path(u64 word)
+{
+	return (u32)(word >> 32) & 0xff;
+}
+
+/*
+ * A completed line: one bit turns BUSY into READY or FAILED and leaves pins alone.
+ * The status is stored first, so whoever sees FAILED reads the right one.
+ */
+WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_status status)
+{
+	if (status != WEIR_OK)
+		weir_store_u32_relaxed_dev(weir_at(status_word, weir_shared_u32, 0), status);
+	/* L0: pairs with L1 (core/lines.h): data and status before the state */
+	weir_or_u64_acq_rel_dev(weir_at(word, weir_shared_u64, 0),
+				status == WEIR_OK ? (u64)WEIR_LINE_BIT_READY : (u64)WEIR_LINE_BIT_FAILED);
+}
+
+/**
+ * weir_continue() - hand a completion to who asked for it
+ * @kind: WEIR_TARGET_...
+ * @target: the slot's target
+ * @status_word: the slot's status address
+ * @status: how the command ended
+ * @path: WEIR_PATH_... of the queue
+ *
+ * Any lane; bounded; the slot must not be freed before the arguments were read.
+ */
+WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
+			   u32 path)
+{
+	u64 word = WEIR_EVENT_DONE | ((u64)path << 32) | status;
+
+	if (kind == WEIR_TARGET_EVENT)
+		/* E0: pairs with E1: the data before the event */
+		weir_store_u64_release_dev(&weir_at(target, struct weir_event, 0)->word, word);
+	else if (kind == WEIR_TARGET_LINE)
+		weir_line_complete(target, status_word, status);
+}
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/sq.h: putting commands into a submission ring.
+ *
+ * Owns: tickets, slots from free to filled, the SQ doorbell. Scheme of DESIGN
+ * section 3: reserve for a whole group of lanes with one compare-and-swap, fill,
+ * commit by flat combining. Nothing here waits: a try either owns slots that are
+ * free already or owns nothing.
+ *
+ * Lane rule for every function with a `lanes` mask: all lanes of the mask call it
+ * together, for the same queue.
+ */
+#ifndef WEIR_CORE_SQ_H
+#define WEIR_CORE_SQ_H
+
+#include <weir/abi.h>
+
+/**
+ * struct weir_request - one command before it has a slot
+ * @opcode: NVME_OPCODE_...
+ * @blocks: length in blocks; 0 for commands without data
+ * @flags: bits for cdw12, such as NVME_RW_FUA
+ * @target_kind: WEIR_TARGET_...
+ * @lba: first block
+ * @buffer: device address of the data, 4-byte aligned, in memory registered for DMA
+ * @target: where the completion goes
+ * @status: WEIR_TARGET_LINE: where the status goes
+ */
+struct weir_request {
+	u32 opcode;
+	u32 blocks;
+	u32 flags;
+	u32 target_kind;
+	u64 lba;
+	weir_addr buffer;
+	weir_addr target;
+	weir_addr status;
+};
+
+/** weir_bus_of() - bus address of registered memory; the one place that maps it */
+WEIR_FN struct weir_bus weir_bus_of(weir_addr address)
+{
+	struct weir_bus bus;
+
+	bus.address = address; /* controllers so far see lane addresses one to one */
+	return bus;
+}
+
+WEIR_FN WEIR_GLOBAL struct weir_slot *weir_sq_slot(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
+{
+	return weir_at(queue->slots, struct weir_slot, ticket & (queue->depth - 1));
+}
+
+/* Sequence of @ticket's slot while free; one more once filled. Modulo 2^32. */
+WEIR_FN u32 weir_sq_free_sequence(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
+{
+	return (u32)((ticket >> queue->depth_log2) << 1);
+}
+
+WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
+{
+	/* S3: pairs with S2 in core/cq.h: the old continuation was read before this turn */
+	return weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence) ==
+	       weir_sq_free_sequence(queue, ticket);
+}
+
+/*
+ * How many of @count tickets from @tail may be taken. The slot after the last one
+ * must be free too: a ring with all its entries pending looks empty to the
+ * controller (Base 2.0, section 3.3.1.5), and a freed slot proves it was fetched.
+ */
+WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 tail)
+{
+	u64 mine = tail + weir_rank(lanes, weir_lane());
+	u32 good = weir_sq_is_free(queue, mine) && weir_sq_is_free(queue, mine + 1);
+
+	return weir_prefix(lanes, weir_ballot(lanes, good));
+}
+
+/**
+ * weir_sq_try_reserve() - take tickets for the first lanes of a group
+ * @queue: the queue
+ * @lanes: lanes that want one each
+ * @first: unused on entry
+ *
+ * Return: ticket of the group's first lane plus one in bits 63:8, number of lanes
+ * served in 7:0; 0 when nothing is free or another wave was faster. Lanes are
+ * served in rank order. Whoever is served must fill and commit without waiting.
+ */
+WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	/* relaxed: only a guess; the compare-and-swap decides */
+	u64 tail = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->tail) : 0);
+	u32 room = weir_sq_room(queue, lanes, tail);
+	u64 won = 0;
+
+	if (room == 0)
+		return 0;
+	/* relaxed: the slots' own sequence words (S3) carry the order */
+	if (weir_leader(lanes))
+		won = weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) == tail;
+	return weir_broadcast_u64(lanes, won) ? ((tail + 1) << 8) | room : 0;
+}
+
+/* PRP list of a slot: entries for every page after the first. Base 2.0, 4.1.1. */
+WEIR_FN u64 weir_sq_fill_prp_list(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_addr page,
+				  u64 pages)
+{
+	u64 index = (ticket & (queue->depth - 1)) * queue->prp_entries;
+	WEIR_GLOBAL u64 *list = weir_at(queue->prp_lists, u64, index);
+
+	for (u64 i = 0; i < pages; i++)
+		list[i] = weir_bus_of(page + i * NVME_PAGE_BYTES).address;
+	return weir_bus_of(queue->prp_lists + index * sizeof(u64)).address;
+}
+
+/* Second PRP field for @bytes at @buffer: nothing, the second page, or a list. */
+WEIR_FN u64 weir_sq_prp2(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_addr buffer, u64 bytes)
+{
+	u64 first = NVME_PAGE_BYTES - (buffer & (NVME_PAGE_BYTES - 1));
+	u64 pages;
+
+	if (bytes <= first)
+		return 0;
+	pages = (bytes - first + NVME_PAGE_BYTES - 1) >> NVME_PAGE_LOG2;
+	if (pages == 1)
+		return weir_bus_of(buffer + first).address;
+	return weir_sq_fill_prp_list(queue, ticket, buffer + first, pages);
+}
+
+/**
+ * weir_sq_fill() - write one lane's command into its reserved slot
+ *
+ * The release of the sequence word publishes command, PRP list and continuation.
+ */
+WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, struct weir_request request)
+{
+	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
+	u32 cid = (u32)ticket & (queue->depth - 1);
+	u64 bytes = (u64)request.blocks << queue->block_log2;
+	struct nvme_sqe sqe;
+
+	sqe.cdw0 = request.opcode | (cid << 16);
+	sqe.nsid = queue->nsid;
+	sqe.cdw2 = 0;
+	sqe.cdw3 = 0;
+	sqe.mptr = 0;
+	sqe.prp1 = bytes ? weir_bus_of(request.buffer).address : 0;
+	sqe.prp2 = bytes ? weir_sq_prp2(queue, ticket, request.buffer, bytes) : 0;
+	sqe.cdw10 = (u32)request.lba;
+	sqe.cdw11 = (u32)(request.lba >> 32);
+	sqe.cdw12 = request.flags | (bytes ? request.blocks - 1 : 0);
+	sqe.cdw13 = 0;
+	sqe.cdw14 = 0;
+	sqe.cdw15 = 0;
+	*weir_at(queue->sq, struct nvme_sqe, cid) = sqe;
+	slot->target_kind = request.target_kind;
+	slot->target = request.target;
+	slot->status = request.status;
+	/* S1: pairs with S4 (the combiner) and R2 (the reaper) */
+	weir_store_u32_release_dev(&slot->sequence, weir_sq_free_sequence(queue, ticket) + 1);
+}
+
+/* Extend @committed over the filled slots, a group's width at a time. */
+WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 committed)
+{
+	u32 width = weir_popcount(lanes);
+	u32 found;
+
+	do {
+		u64 mine = committed + weir_rank(lanes, weir_lane());
+		/* S4: pairs with S1 */
+		u32 filled = weir_load_u32_acquire_dev(&weir_sq_slot(queue, mine)->sequence) ==
+			     weir_sq_free_sequence(queue, mine) + 1;
+
+		found = weir_prefix(lanes, weir_ballot(lanes, filled));
+		committed += found;
+		weir_converge();
+	} while (found == width);
+	return committed;
+}
+
+/*
+ * One turn of the combiner: announce what is filled, then leave unless more came.
+ * Called with the role held (pending was raised from 0 by this group).
+ */
+WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	/* S6: pairs with S5: slots filled by whoever raised pending are seen below */
+	u64 seen = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
+	/* relaxed: the role passes through pending (S5, S7), which orders it */
+	u64 before = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->committed) : 0);
+	u64 after = weir_sq_scan(queue, lanes, before);
+	u64 left = 0;
+
+	weir_wave_sync(lanes); /* what each lane acquired at S4 is the leader's now */
+	if (weir_leader(lanes)) {
+		if (after != before) {
+			weir_store_u64_relaxed_dev(&queue->committed, after);
+			weir_fence_to_controller(); /* D0: ring before doorbell */
+			weir_mmio_store_u32(queue->sq_doorbell, (u32)after & (queue->depth - 1));
+			weir_fence_to_controller(); /* D1: doorbell before the next combiner's */
+		}
+		/* S7: pairs with the next combiner's S5 */
+		left = weir_add_u64_acq_rel_sys(&queue->pending, (u64)0 - seen) - seen;
+	}
+	return weir_broadcast_u64(lanes, left);
+}
+
+/**
+ * weir_sq_commit() - announce what the group filled
+ *
+ * Flat combining: whoever raises pending from 0 rings the doorbell for everybody;
+ * the others are done at once. Nobody waits.
+ */
+WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	u64 before = 0;
+
+	weir_wave_sync(lanes); /* every lane's S1 before the leader's S5 */
+	/* S5: pairs with S6 and S7 */
+	if (weir_leader(lanes))
+		before = weir_add_u64_acq_rel_sys(&queue->pending, 1);
+	if (weir_broadcast_u64(lanes, before) != 0)
+		return;
+	while (weir_sq_combine(queue, lanes) != 0)
+		weir_converge();
+}
+
+/**
+ * weir_sq_try_submit() - one command per lane, as far as slots are free
+ *
+ * Return: 1 in lanes whose command was submitted, 0 in the others.
+ */
+WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes,
+			       struct weir_request request)
+{
+	u64 reserved = weir_sq_try_reserve(queue, lanes);
+	u32 served = (u32)reserved & 0xff;
+	u32 rank = weir_rank(lanes, weir_lane());
+
+	if (reserved == 0)
+		return 0;
+	if (rank < served)
+		weir_sq_fill(queue, (reserved >> 8) - 1 + rank, request);
+	weir_sq_commit(queue, lanes);
+	return rank < served;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * disk.h: blocks of a storage, read and written by lanes.
+ *
+ * Owns: spreading requests over a storage's queue pairs, waiting with a deadline,
+ * helping to reap. Nothing is held between a submission and its wait: a lane may
+ * start any number of requests first, whatever the depth of the queues.
+ *
+ * Every function here may be called by any subset of a wave's lanes, with
+ * different arguments in each. Each wait is a loop of steps that do not wait, and
+ * every turn of it helps others (DESIGN section 3, the six rules).
+ */
+#ifndef WEIR_DISK_H
+#define WEIR_DISK_H
+
+#include <weir/core/cq.h>
+#include <weir/core/sq.h>
+
+/* Turns between two looks at the clock. */
+enum { WEIR_CLOCK_TURNS = 16 };
+
+/** WEIR_FOREVER - a timeout that never passes; prefer the storage's own (0) */
+#define WEIR_FOREVER (~(u64)0)
+
+WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_disk *disk, u64 choice)
+{
+	return weir_at(disk->queues, struct weir_queue, choice % disk->queue_count);
+}
+
+/** weir_deadline() - clock value at which @timeout_us from now (0: the storage's) has passed */
+WEIR_FN u64 weir_deadline(WEIR_GLOBAL struct weir_disk *disk, u64 timeout_us)
+{
+	if (timeout_us == WEIR_FOREVER)
+		return WEIR_FOREVER;
+	return weir_clock_ns() + (timeout_us ? timeout_us * 1000 : disk->timeout_ns);
+}
+
+WEIR_FN u32 weir_expired(u64 deadline, u32 turn)
+{
+	return turn % WEIR_CLOCK_TURNS == WEIR_CLOCK_TURNS - 1 && weir_clock_ns() > deadline;
+}
+
+/** weir_disk_check() - what is wrong with a request before it costs a slot; 0 if nothing */
+WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
+{
+	if (request.opcode == NVME_OPCODE_FLUSH)
+		return WEIR_OK;
+	if (request.opcode != NVME_OPCODE_READ && (disk->flags & WEIR_DISK_READ_ONLY))
+		return WEIR_E_READ_ONLY;
+	if (request.blocks == 0 || request.blocks > disk->max_blocks)
+		return WEIR_E_TRANSFER;
+	if (request.lba >= disk->blocks || request.blocks > disk->blocks - request.lba)
+		return WEIR_E_RANGE;
+	return (request.buffer & 3) ? WEIR_E_ALIGNMENT : WEIR_OK;
+}
+
+/**
+ * weir_disk_try_submit() - submit for those lanes of @wave that want it
+ * @wave: lanes calling together
+ * @want: this lane has a request
+ * @disk: this lane's storage
+ * @request: this lane's request, already checked
+ *
+ * One pass, no waiting. Lanes going to the same queue pair go as one group.
+ *
+ * Return: 1 if this lane's request was submitted.
+ */
+WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
+				 struct weir_request request)
+{
+	u64 wanting = weir_ballot(wave, want);
+	u32 submitted = 0;
+
+	if (want) {
+		WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave());
+		u64 group = weir_match_u64(wanting, WEIR_ADDR(queue));
+
+		submitted = weir_sq_try_submit(queue, group, request);
+	}
+	return submitted;
+}
+
+/**
+ * weir_disk_help() - reap one queue pair for everybody, all lanes of @wave together
+ * @wave: lanes calling together
+ * @needy: lanes of it that wait for something
+ * @disk: each lane's storage; the needy take turns
+ * @turn: counts the calls of one wait
+ *
+ * Mostly the wave's own queue pair; every fourth turn another one, so that a
+ * completion is found even if its submitter left long ago.
+ *
+ * Return: 0, or the status all of that storage's requests get because it is dead.
+ */
+WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 turn)
+{
+	u32 skip = turn % weir_popcount(needy);
+	u64 chosen = needy;
+	WEIR_GLOBAL struct weir_queue *queue;
+
+	for (u32 i = 0; i < skip; i++)
+		chosen &= chosen - 1;
+	disk = weir_at(weir_shuffle_u64(wave, WEIR_ADDR(disk), weir_lowest_bit(chosen)), struct weir_disk, 0);
+	queue = weir_disk_queue(disk, weir_wave() + ((turn & 3) == 3 ? turn >> 2 : 0));
+	return weir_cq_reap(queue, wave);
+}
+
+/** weir_disk_dead() - status of a storage whose queues are gone, 0 while it lives */
+WEIR_FN weir_status weir_disk_dead(WEIR_GLOBAL struct weir_disk *disk)
+{
+	/* relaxed: a flag that only ever rises; nothing is read on its strength */
+	return weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead);
+}
+
+/*
+ * Submit one checked request per wanting lane, waiting for slots as long as the
+ * storage's timeout allows.
+ */
+WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
+{
+	u64 wave = weir_active();
+	u64 deadline = weir_deadline(disk, 0);
+	weir_status status = weir_disk_check(disk, request);
+	u32 done = status != WEIR_OK;
+	u64 needy;
+
+	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+		weir_converge();
+		if (!done && (status = weir_disk_dead(disk)) != WEIR_OK)
+			done = 1;
+		done |= weir_disk_try_submit(wave, !done, disk, request);
+		if (!done && weir_expired(deadline, turn)) {
+			status = WEIR_E_QUEUE_FULL;
+			done = 1;
+		}
+		needy = weir_ballot(wave, !done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return status;
+}
+
+/**
+ * weir_block_async() - start a read, write or flush
+ * @disk: storage
+ * @opcode: NVME_OPCODE_READ, NVME_OPCODE_WRITE or NVME_OPCODE_FLUSH
+ * @lba: first block
+ * @blocks: number of blocks, 1 to weir_disk.max_blocks
+ * @buffer: device address in memory from weir_alloc(), 4-byte aligned
+ * @event: told when it has ended; must stay until then
+ *
+ * Returns as soon as the command is in the ring; waits only for a free slot. Data
+ * of a write must not change until the event is done.
+ *
+ * Return: WEIR_OK, or why nothing was submitted (the event then stays as it was).
+ */
+WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
+				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
+{
+	struct weir_request request;
+
+	request.opcode = opcode;
+	request.blocks = blocks;
+	request.flags = 0;
+	request.target_kind = WEIR_TARGET_EVENT;
+	request.lba = lba;
+	request.buffer = buffer;
+	request.target = WEIR_ADDR(event);
+	request.status = 0;
+	weir_event_reset(event);
+	return weir_disk_submit(disk, request);
+}
+
+/** weir_read_async() - start reading @blocks blocks at @lba into @buffer; see weir_block_async() */
+WEIR_FN weir_status weir_read_async(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks,
+				    weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
+{
+	return weir_block_async(disk, NVME_OPCODE_READ, lba, blocks, buffer, event);
+}
+
+/** weir_write_async() - start writing @blocks blocks at @lba from @buffer; see weir_block_async() */
+WEIR_FN weir_status weir_write_async(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks,
+				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
+{
+	return weir_block_async(disk, NVME_OPCODE_WRITE, lba, blocks, buffer, event);
+}
+
+/**
+ * weir_flush_async() - start making every write completed so far durable
+ *
+ * NVM Command Set 1.0, section 3.2.1.
+ */
+WEIR_FN weir_status weir_flush_async(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event)
+{
+	return weir_block_async(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event);
+}
+
+/**
+ * weir_wait() - wait until an event is done
+ * @disk: storage the request went to
+ * @event: the event
+ * @timeout_us: 0 for the storage's timeout, WEIR_FOREVER for none
+ *
+ * Acquire: what the request wrote is visible afterwards.
+ *
+ * Return: the request's status; WEIR_E_TIMEOUT if it has not ended in time, in
+ * which case event and buffer remain the controller's.
+ */
+WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
+			      u64 timeout_us)
+{
+	u64 wave = weir_active();
+	u64 deadline = weir_deadline(disk, timeout_us);
+	weir_status status = WEIR_OK;
+	u32 done = 0;
+	u64 needy;
+
+	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+		weir_converge();
+		if (!done) {
+			u64 word = weir_event_test(event);
+
+			done = 1;
+			if (word)
+				status = weir_event_status(word);
+			else if ((status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
+				status = WEIR_E_TIMEOUT;
+			else
+				done = status != WEIR_OK;
+		}
+		needy = weir_ballot(wave, !done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return status;
+}
+
+/** weir_read() - weir_read_async() and weir_wait() */
+WEIR_FN weir_status weir_read(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks, weir_addr buffer,
+			      WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+{
+	weir_status status = weir_read_async(disk, lba, blocks, buffer, event);
+
+	return status == WEIR_OK ? weir_wait(disk, event, timeout_us) : status;
+}
+
+/** weir_write() - weir_write_async() and weir_wait() */
+WEIR_FN weir_status weir_write(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks, weir_addr buffer,
+			       WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+{
+	weir_status status = weir_write_async(disk, lba, blocks, buffer, event);
+
+	return status == WEIR_OK ? weir_wait(disk, event, timeout_us) : status;
+}
+
+#endif

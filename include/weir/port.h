@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * port.h: the primitives a lane has, the same names on every backend.
+ *
+ * Owns: the choice of the backend's header and the words lanes share. The list
+ * below is the whole contract; everything above this header is written once.
+ *
+ * A lane is one thread of a kernel; a wave is the set of lanes that the hardware
+ * runs together, weir_lanes() wide. Masks are u64, bit i for lane i.
+ *
+ *   who am I      weir_lane weir_lanes weir_thread weir_threads weir_wave
+ *   collectives   weir_active weir_ballot weir_shuffle_u64 weir_match_u64 weir_wave_sync
+ *                 weir_converge
+ *   shared words  weir_{load,store,add,or,exchange,cas}_{u32,u64}_{order}_{scope}
+ *   data          weir_data_load_u{8,16,32,64}, weir_order_loads
+ *   fences        weir_fence_to_controller weir_fence_from_controller
+ *   device        weir_mmio_store_u32
+ *   time          weir_relax weir_clock_ns
+ *   bits          weir_popcount weir_lowest_bit weir_mulhi
+ *
+ * Scopes: `dev` reaches every lane of the device, `sys` also the host and other
+ * devices. Lane rules: a collective is called by all lanes of its mask at the
+ * same place in the program, with the same mask.
+ */
+#ifndef WEIR_PORT_H
+#define WEIR_PORT_H
+
+#include <weir/types.h>
+
+/*
+ * Words that more than one agent touches. They have a type of their own so that
+ * a plain access does not compile; only the port's accessors open them.
+ */
+typedef struct weir_shared_u32 {
+	u32 value_;
+} weir_shared_u32;
+
+typedef struct weir_shared_u64 {
+	u64 value_;
+} weir_shared_u64;
+
+#if defined(__OPENCL_VERSION__)
+#include <weir/port/opencl.h>
+#elif defined(__CUDA_ARCH__) || (defined(__CUDACC__) && !defined(__HIP__))
+#include <weir/port/cuda.h>
+#elif defined(__HIP__) || defined(__HIPCC__)
+#include <weir/port/hip.h>
+#elif defined(__x86_64__) || defined(__aarch64__)
+#include <weir/port/cpu.h>
+#else
+#error "weir: no port for this target; see docs/porting.md for what one needs"
+#endif
+
+/**
+ * weir_at() - the object behind a device address
+ * @address: a weir_addr, aligned for @type
+ * @type: type of the elements
+ * @index: element to point at
+ */
+#define weir_at(address, type, index) \
+	((WEIR_GLOBAL type *)WEIR_POINTER(address) + (index))
+
+/**
+ * weir_rank() - how many lanes of @mask stand before lane @lane
+ */
+WEIR_FN u32 weir_rank(u64 mask, u32 lane)
+{
+	return weir_popcount(mask & (((u64)1 << lane) - 1));
+}
+
+/**
+ * weir_prefix() - how many lanes of @mask come before its first lane not in @good
+ *
+ * The wave reads a ring a lane at a time in rank order; only the unbroken prefix
+ * of good entries may be used.
+ */
+WEIR_FN u32 weir_prefix(u64 mask, u64 good)
+{
+	u64 bad = mask & ~good;
+
+	return bad ? weir_popcount(mask & ((bad & (~bad + 1)) - 1)) : weir_popcount(mask);
+}
+
+/**
+ * weir_broadcast_u64() - the value of the first lane of @mask, in all of them
+ *
+ * Lanes that load the same word may see different values; control flow follows
+ * one lane's load.
+ */
+WEIR_FN u64 weir_broadcast_u64(u64 mask, u64 value)
+{
+	return weir_shuffle_u64(mask, value, weir_lowest_bit(mask));
+}
+
+/** weir_leader() - true in the first lane of @mask */
+WEIR_FN u32 weir_leader(u64 mask)
+{
+	return weir_lane() == weir_lowest_bit(mask);
+}
+
+#endif

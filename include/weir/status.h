@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * status.h: how a request ended, in one word.
+ *
+ * Owns: weir_status. Groups say what broke: this request, its queue, its device.
+ */
+#ifndef WEIR_STATUS_H
+#define WEIR_STATUS_H
+
+#include <weir/nvme.h>
+#include <weir/port.h>
+
+/**
+ * typedef weir_status - result of a device call; 0 is success
+ *
+ * bits 14:0   for WEIR_STATUS_NVME the completion's status field (Base 2.0,
+ *             section 3.3.3.2.1), else one of the WEIR_E_ codes
+ * bits 17:16  group: 1 the request, 2 the queue, 3 the device
+ * bit  18     the code came from a controller's completion
+ */
+typedef u32 weir_status;
+
+enum {
+	WEIR_OK = 0,
+	WEIR_GROUP_REQUEST = 1 << 16,
+	WEIR_GROUP_QUEUE = 2 << 16,
+	WEIR_GROUP_DEVICE = 3 << 16,
+	WEIR_GROUP_MASK = 3 << 16,
+	WEIR_STATUS_NVME = 1 << 18,
+
+	/* this request; others go on */
+	WEIR_E_INDEX = WEIR_GROUP_REQUEST | 1,     /* index past the end of an array */
+	WEIR_E_RANGE = WEIR_GROUP_REQUEST | 2,     /* blocks past the end of a storage */
+	WEIR_E_TRANSFER = WEIR_GROUP_REQUEST | 3,  /* more than the transfer limit, or no block */
+	WEIR_E_ALIGNMENT = WEIR_GROUP_REQUEST | 4, /* buffer not 4-byte aligned */
+	WEIR_E_READ_ONLY = WEIR_GROUP_REQUEST | 5, /* write to a read-only storage */
+	WEIR_E_TIMEOUT = WEIR_GROUP_REQUEST | 6,   /* deadline passed; it may still complete */
+
+	/* this queue pair */
+	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */
+	WEIR_E_QUEUE_DEAD = WEIR_GROUP_QUEUE | 2, /* the queue was torn down */
+
+	/* this device */
+	WEIR_E_DEVICE_DEAD = WEIR_GROUP_DEVICE | 1, /* the controller failed */
+};
+
+/** weir_status_from_nvme() - the status of a completion whose dw3 is @dw3 */
+WEIR_FN weir_status weir_status_from_nvme(u32 dw3)
+{
+	u32 field = (dw3 >> 17) & 0x7fffu;
+
+	return field ? ((u32)WEIR_STATUS_NVME | (u32)WEIR_GROUP_REQUEST | field) : (u32)WEIR_OK;
+}
+
+/** weir_status_nvme() - the NVMe status code (SCT and SC) in @status, 0 if it has none */
+WEIR_FN u32 weir_status_nvme(weir_status status)
+{
+	return (status & WEIR_STATUS_NVME) ? (status & NVME_STATUS_CODE_MASK) : 0;
+}
+
+#endif

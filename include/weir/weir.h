@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir.h: the host side. Open a context on a device, storages by URI, queues and
+ * caches; launch kernels by name.
+ *
+ * Every call returns 0 or a negative errno; weir_last_error() then has one
+ * sentence that says what failed, where, why and what to do. Objects are opaque
+ * and must be closed in the reverse order of their making. A context and its
+ * objects belong to one thread at a time; different contexts are independent.
+ *
+ * Option structures begin with their size, so that they can grow: make them with
+ * WEIR_OPTIONS() and leave what you do not care about zero. Structures that calls
+ * fill in begin with their size too; set it before the call.
+ */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_API __attribute__((visibility("default")))
+
+/**
+ * WEIR_OPTIONS() - an option structure in place
+ * @kind: context, storage, cache or array
+ *
+ * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache)
+ */
+#define WEIR_OPTIONS(kind, ...) \
+	(&(struct weir_##kind##_options){ .size = sizeof(struct weir_##kind##_options), __VA_ARGS__ })
+
+struct weir_context;
+struct weir_storage;
+struct weir_cache;
+struct weir_disk;
+struct weir_array;
+
+/** weir_version() - "0.1.0" */
+WEIR_API const char *weir_version(void);
+
+/**
+ * weir_last_error() - why the calling thread's latest failing call failed
+ *
+ * Return: one sentence, "" if nothing failed yet; valid until the next failure.
+ */
+WEIR_API const char *weir_last_error(void);
+
+/**
+ * struct weir_context_options - how to open a context
+ * @size: sizeof the structure
+ * @workers: cpu: worker threads; 0: one per core the process may use
+ * @wave_lanes: cpu: lanes per wave, a power of two up to 64; 0: 1
+ * @resident_lanes: cpu: lanes a worker keeps started at once; 0: 1024
+ * @stack_bytes: cpu: stack per lane; 0: 64 KiB
+ */
+struct weir_context_options {
+	size_t size;
+	uint32_t workers;
+	uint32_t wave_lanes;
+	uint32_t resident_lanes;
+	uint32_t stack_bytes;
+};
+
+/**
+ * weir_context_open() - open a device
+ * @name: "cpu", or "auto" for the best that is there
+ * @options: NULL for the defaults
+ * @out: the context
+ *
+ * Return: 0; -ENODEV for an unknown name; -EINVAL for options out of range.
+ */
+WEIR_API int weir_context_open(const char *name, const struct weir_context_options *options,
+			       struct weir_context **out);
+
+/** weir_context_close() - wait for every launch, then free; NULL is fine */
+WEIR_API void weir_context_close(struct weir_context *context);
+
+/**
+ * struct weir_context_info - what a context runs on
+ * @size: sizeof the structure
+ * @name: device, for people
+ * @wave_lanes: wave width
+ * @workers: groups of lanes that run at the same instant
+ */
+struct weir_context_info {
+	size_t size;
+	char name[128];
+	uint32_t wave_lanes;
+	uint32_t workers;
+};
+
+/** weir_context_info() - describe a context */
+WEIR_API int weir_context_info(struct weir_context *context, struct weir_context_info *info);
+
+/**
+ * weir_alloc() - zeroed memory that lanes and storages can use
+ * @context: the context
+ * @bytes: size, rounded up to 4 KiB
+ * @address: device address, 4 KiB aligned
+ *
+ * Every buffer, event and control structure of a kernel comes from here: it is
+ * the memory a controller may read and write.
+ */
+WEIR_API int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
+
+/** weir_free() - free memory from weir_alloc(); 0 is fine; nothing may be in flight to it */
+WEIR_API int weir_free(struct weir_context *context, uint64_t address);
+
+/** weir_copy_in() - host to device memory; not ordered with running kernels */
+WEIR_API int weir_copy_in(struct weir_context *context, uint64_t address, const void *from, size_t bytes);
+
+/** weir_copy_out() - device to host memory; not ordered with running kernels */
+WEIR_API int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes);
+
+/**
+ * struct weir_storage_options - how to open a storage
+ * @size: sizeof the structure
+ * @queues: queue pairs; 0: one per worker of the device, 4 at least
+ * @depth: entries per queue, a power of two from 2 to 4096; 0: 256
+ * @max_transfer_bytes: most a single command moves, a power of two from 4096 on;
+ *                      0: 64 KiB. A queue pair costs depth x (112 + transfer / 512) bytes.
+ * @read_only: refuse writes
+ * @timeout_us: what a lane waits for a command by default; 0: 30 s
+ * @first_ticket: tests only: ticket the queues start with, a multiple of 2 x depth
+ */
+struct weir_storage_options {
+	size_t size;
+	uint32_t queues;
+	uint32_t depth;
+	uint32_t max_transfer_bytes;
+	uint32_t read_only;
+	uint64_t timeout_us;
+	uint64_t first_ticket;
+};
+
+/**
+ * weir_storage_open() - open a storage by its URI
+ * @context: the context whose lanes will use it
+ * @uri: where the data is:
+ *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
+ *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
+ *                     &direct=auto|on|off &poll=0|1 &ro=0|1
+ *       both:         &threads=N &lat_us=N &iops=N &mdts=BYTES
+ * @options: NULL for the defaults
+ * @out: the storage
+ *
+ * Return: 0; -EINVAL for a URI or options that cannot be; what the file says.
+ */
+WEIR_API int weir_storage_open(struct weir_context *context, const char *uri,
+			       const struct weir_storage_options *options, struct weir_storage **out);
+
+/** weir_storage_close() - flush, delete the queues, free; NULL is fine */
+WEIR_API void weir_storage_close(struct weir_storage *storage);
+
+/**
+ * struct weir_storage_info - what a storage is
+ * @size: sizeof the structure
+ * @bytes: capacity
+ * @block_bytes: 512 or 4096
+ * @max_transfer_bytes: most a single command moves
+ * @queues: queue pairs in use
+ * @depth: entries of each
+ * @queue_bytes: memory of one queue pair
+ * @read_only: writes are refused
+ * @path: how blocks travel, for people, such as "direct, io_uring O_DIRECT"
+ */
+struct weir_storage_info {
+	size_t size;
+	uint64_t bytes;
+	uint32_t block_bytes;
+	uint32_t max_transfer_bytes;
+	uint32_t queues;
+	uint32_t depth;
+	uint64_t queue_bytes;
+	uint32_t read_only;
+	char path[128];
+};
+
+/** weir_storage_info() - describe a storage */
+WEIR_API int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info);
+
+/**
+ * weir_storage_disk() - the device's view of a storage, to put into kernel arguments
+ * @storage: the storage
+ * @disk: struct weir_disk of <weir/abi.h>
+ */
+WEIR_API int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk);
+
+/**
+ * weir_storage_write() - write host memory to a storage, through its queues
+ * @storage: the storage
+ * @offset: first byte, a multiple of the block size
+ * @data: bytes
+ * @bytes: length, a multiple of the block size
+ *
+ * For set-up and tests; no kernel may be running. weir_storage_read() likewise.
+ */
+WEIR_API int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes);
+WEIR_API int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes);
+
+/** weir_storage_flush() - make every write completed so far durable; no kernel may be running */
+WEIR_API int weir_storage_flush(struct weir_storage *storage);
+
+/**
+ * struct weir_cache_options - a cache between arrays and storages
+ * @size: sizeof the structure
+ * @bytes: device memory for lines and their bookkeeping together
+ * @lines: instead of @bytes: number of lines, rounded up to a multiple of 4
+ * @line_bytes: 512 to 65536, a power of two, not below the block size of its
+ *              storages; 0: 4096
+ */
+struct weir_cache_options {
+	size_t size;
+	uint64_t bytes;
+	uint64_t lines;
+	uint32_t line_bytes;
+};
+
+/** weir_cache_create() - make a cache; -EINVAL if not even one set of 4 lines fits */
+WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_cache_options *options,
+			       struct weir_cache **out);
+
+/** weir_cache_destroy() - free a cache; its arrays are void; NULL is fine */
+WEIR_API void weir_cache_destroy(struct weir_cache *cache);
+
+/**
+ * struct weir_cache_stats - what a cache did since it was made
+ * @size: sizeof the structure
+ * @lines: lines it has
+ * @line_bytes: size of one
+ * @bytes: device memory it takes, bookkeeping included
+ * @misses: lines fetched
+ * @evictions: of these, over another line
+ * @retracted: fetches put off because no queue slot was free
+ */
+struct weir_cache_stats {
+	size_t size;
+	uint64_t lines;
+	uint64_t line_bytes;
+	uint64_t bytes;
+	uint64_t misses;
+	uint64_t evictions;
+	uint64_t retracted;
+};
+
+/** weir_cache_stats() - read the counters; exact when no kernel runs */
+WEIR_API int weir_cache_stats(struct weir_cache *cache, struct weir_cache_stats *stats);
+
+/**
+ * struct weir_array_options - an array on storage
+ * @size: sizeof the structure
+ * @element_bytes: 1, 2, 4, 8, 16 or a multiple of 8
+ * @first_byte: where element 0 lies; a multiple of min(element_bytes, 8), of 16 for 16
+ * @count: elements; 0: as many as fit
+ * @stripe_bytes: with several storages: bytes on one before the next one's turn, a
+ *                power of two, at least a line; 0: 64 KiB
+ */
+struct weir_array_options {
+	size_t size;
+	uint32_t element_bytes;
+	uint64_t first_byte;
+	uint64_t count;
+	uint64_t stripe_bytes;
+};
+
+/**
+ * weir_array_open() - elements of one or several storages, read through a cache
+ * @cache: the cache; each array takes its own range of keys in it
+ * @storages: @storage_count storages; several are striped round-robin
+ * @storage_count: 1 to 64
+ * @options: what is in it
+ * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments
+ *
+ * Return: 0; -ERANGE if the elements do not fit the storage; -EINVAL.
+ */
+WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages,
+			     unsigned storage_count, const struct weir_array_options *options,
+			     struct weir_array *array);
+
+/**
+ * weir_launch() - start a kernel by its name
+ * @context: where
+ * @kernel: name given to WEIR_KERNEL()
+ * @blocks: blocks of the grid
+ * @threads: lanes per block
+ * @args: the kernel's argument structure; copied
+ * @args_bytes: its size, which must be what the kernel was built with
+ *
+ * Launches of a context run one after the other. Returns at once.
+ */
+WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
+			 const void *args, size_t args_bytes);
+
+/**
+ * weir_sync() - wait for every launch
+ *
+ * Return: 0; -EIO with the first fault any lane met, which is then cleared.
+ */
+WEIR_API int weir_sync(struct weir_context *context);
+
+/**
+ * struct weir_stats - what a storage did since it was opened
+ * @size: sizeof the structure
+ * @commands: commands completed
+ * @failed: of these, with an error status
+ * @rogue: completions that belonged to no command
+ * @bytes_read: bytes the controller moved to memory
+ * @bytes_written: bytes it took from memory
+ * @direct: commands served by the direct path
+ * @pull: commands served by the pull path
+ */
+struct weir_stats {
+	size_t size;
+	uint64_t commands;
+	uint64_t failed;
+	uint64_t rogue;
+	uint64_t bytes_read;
+	uint64_t bytes_written;
+	uint64_t direct;
+	uint64_t pull;
+};
+
+/** weir_stats() - read a storage's counters; exact when no kernel runs */
+WEIR_API int weir_stats(struct weir_storage *storage, struct weir_stats *stats);
+
+/** weir_parse_bytes() - "64M" to bytes (K, M, G, T: powers of 1024); -EINVAL */
+WEIR_API int weir_parse_bytes(const char *text, uint64_t *bytes);
+
+/**
+ * weir_status_text() - a device status for people
+ * @status: weir_status
+ * @text: at least 80 bytes
+ */
+WEIR_API void weir_status_text(uint32_t status, char text[80]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

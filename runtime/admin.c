@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include <nvme/types.h>
+
+#include "error.h"
+
+enum { ENTRIES = 32, COMMAND_TIMEOUT_MS = 10000 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void *data_page(const struct weir_admin *admin)
+{
+	return admin->memory + 2 * NVME_PAGE_BYTES;
+}
+
+static uint64_t data_bus(const struct weir_admin *admin)
+{
+	return admin->bus + 2 * NVME_PAGE_BYTES;
+}
+
+/* Wait until (CSTS & mask) == value. */
+static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, const char *what)
+{
+	struct weir_transport *transport = admin->transport;
+	uint64_t deadline = now_ms() + admin->timeout_ms;
+	uint32_t csts;
+
+	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value) {
+		if (csts & NVME_CSTS_FATAL)
+			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts, what);
+		if (now_ms() > deadline)
+			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)", what,
+					 admin->timeout_ms, csts);
+		sched_yield();
+	}
+	return 0;
+}
+
+static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
+{
+	uint64_t address = admin->transport->ops->doorbell(admin->transport, doorbell);
+
+	/* A0: the entry before its doorbell */
+	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+}
+
+static void submit(struct weir_admin *admin, const struct nvme_sqe *sqe)
+{
+	memcpy(admin->memory + admin->sq_tail * sizeof(*sqe), sqe, sizeof(*sqe));
+	admin->sq_tail = (admin->sq_tail + 1) % ENTRIES;
+	ring(admin, 0, admin->sq_tail);
+}
+
+/* Wait for the completion of the one command in flight. */
+static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
+{
+	struct nvme_cqe *cqe = (struct nvme_cqe *)(admin->memory + NVME_PAGE_BYTES) + admin->cq_head;
+	uint64_t deadline = now_ms() + COMMAND_TIMEOUT_MS;
+	uint32_t dw3;
+
+	/* C1: pairs with the controller's write of dw3 */
+	while ((((dw3 = __atomic_load_n(&cqe->dw3, __ATOMIC_ACQUIRE)) >> 16) & 1) != admin->phase) {
+		if (now_ms() > deadline)
+			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %d ms", what,
+					 COMMAND_TIMEOUT_MS);
+		sched_yield();
+	}
+	if (result)
+		*result = cqe->dw0;
+	if (++admin->cq_head == ENTRIES) {
+		admin->cq_head = 0;
+		admin->phase ^= 1;
+	}
+	ring(admin, 1, admin->cq_head);
+	if ((dw3 >> 17) & NVME_STATUS_CODE_MASK)
+		return weir_fail(EIO, "controller refused admin command %s with status %#x", what,
+				 (dw3 >> 17) & NVME_STATUS_CODE_MASK);
+	return 0;
+}
+
+static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *what, uint32_t *result)
+{
+	sqe.cdw0 |= admin->sq_tail << 16; /* one at a time: any CID will do */
+	submit(admin, &sqe);
+	return complete(admin, what, result);
+}
+
+int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus)
+{
+	const struct weir_transport_ops *ops = transport->ops;
+	uint64_t cap = ops->read64(transport, NVME_REGISTER_CAP);
+	int error;
+
+	*admin = (struct weir_admin){ .transport = transport, .memory = memory, .bus = bus, .phase = 1 };
+	admin->timeout_ms = ((unsigned)(cap >> 24) & 0xff) * 500;
+	if (admin->timeout_ms == 0)
+		admin->timeout_ms = 500;
+	admin->most_entries = (unsigned)(cap & 0xffff) + 1;
+	memset(memory, 0, WEIR_ADMIN_MEMORY_BYTES);
+	if ((cap >> 48) & 0xf)
+		return weir_fail(ENOTSUP, "controller wants memory pages above 4 KiB (CAP.MPSMIN %u)",
+				 (unsigned)(cap >> 48) & 0xf);
+	ops->write32(transport, NVME_REGISTER_CC, 0);
+	error = wait_csts(admin, NVME_CSTS_READY, 0, "its reset");
+	if (error)
+		return error;
+	ops->write32(transport, NVME_REGISTER_AQA, ((ENTRIES - 1) << 16) | (ENTRIES - 1));
+	ops->write64(transport, NVME_REGISTER_ASQ, bus);
+	ops->write64(transport, NVME_REGISTER_ACQ, bus + NVME_PAGE_BYTES);
+	ops->write32(transport, NVME_REGISTER_CC, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
+	return wait_csts(admin, NVME_CSTS_READY, NVME_CSTS_READY, "its start");
+}
+
+static int identify(struct weir_admin *admin, uint32_t cns, uint32_t nsid, const char *what)
+{
+	return command(admin,
+		       (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY,
+					  .nsid = nsid,
+					  .prp1 = data_bus(admin),
+					  .cdw10 = cns },
+		       what, NULL);
+}
+
+/* Identify strings are padded with spaces and not terminated. */
+static void copy_text(char *to, const char *from, size_t bytes)
+{
+	while (bytes && (from[bytes - 1] == ' ' || from[bytes - 1] == '\0'))
+		bytes--;
+	memcpy(to, from, bytes);
+	to[bytes] = '\0';
+}
+
+static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
+{
+	const struct nvme_id_ctrl *id = data_page(admin);
+	int error = identify(admin, NVME_CNS_CONTROLLER, 0, "Identify Controller");
+
+	if (error)
+		return error;
+	copy_text(out->model, id->mn, sizeof(id->mn));
+	copy_text(out->serial, id->sn, sizeof(id->sn));
+	out->max_transfer_bytes = id->mdts == 0 || id->mdts > 19 ? (uint32_t)1 << 31 : 4096u << id->mdts;
+	out->volatile_write_cache = id->vwc & 1;
+	return 0;
+}
+
+static int read_active_list(struct weir_admin *admin, struct weir_namespace *out)
+{
+	const uint32_t *list = data_page(admin);
+	int error = identify(admin, NVME_CNS_ACTIVE_NAMESPACES, 0, "Identify Active Namespace list");
+
+	if (error)
+		return error;
+	out->nsid = le32toh(list[0]);
+	if (out->nsid == 0)
+		return weir_fail(ENODEV, "controller \"%s\" has no active namespace", out->model);
+	return 0;
+}
+
+static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
+{
+	const struct nvme_id_ns *id = data_page(admin);
+	int error = identify(admin, NVME_CNS_NAMESPACE, out->nsid, "Identify Namespace");
+	const struct nvme_lbaf *format = &id->lbaf[id->flbas & 0xf];
+
+	if (error)
+		return error;
+	if (le16toh(format->ms) != 0)
+		return weir_fail(ENOTSUP,
+				 "namespace %u has %u bytes of metadata per block, which weir cannot carry; "
+				 "format it without",
+				 out->nsid, le16toh(format->ms));
+	if (format->ds != 9 && format->ds != 12)
+		return weir_fail(ENOTSUP, "namespace %u has blocks of 2^%u bytes; weir works with 512 and 4096",
+				 out->nsid, format->ds);
+	out->blocks = le64toh(id->nsze);
+	out->block_log2 = format->ds;
+	return 0;
+}
+
+int weir_admin_identify(struct weir_admin *admin, struct weir_namespace *out)
+{
+	int error = read_controller(admin, out);
+
+	if (!error)
+		error = read_active_list(admin, out);
+	if (!error)
+		error = read_namespace(admin, out);
+	return error;
+}
+
+int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted)
+{
+	uint32_t result = 0;
+	unsigned sqs, cqs;
+	int error = command(admin,
+			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_SET_FEATURES,
+					       .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
+					       .cdw11 = (wanted - 1) | ((wanted - 1) << 16) },
+			    "Set Features (Number of Queues)", &result);
+
+	sqs = (result & 0xffff) + 1;
+	cqs = (result >> 16) + 1;
+	*granted = sqs < cqs ? sqs : cqs;
+	if (*granted > wanted)
+		*granted = wanted;
+	return error;
+}
+
+int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq_bus,
+			    uint64_t cq_bus)
+{
+	uint32_t size = ((depth - 1) << 16) | id;
+	int error = command(admin,
+			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq_bus, .cdw10 = size, .cdw11 = 1 },
+			    "Create I/O Completion Queue", NULL);
+
+	if (error)
+		return error;
+	return command(admin,
+		       (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
+					  .prp1 = sq_bus,
+					  .cdw10 = size,
+					  .cdw11 = (id << 16) | 1 },
+		       "Create I/O Submission Queue", NULL);
+}
+
+int weir_admin_delete_queue(struct weir_admin *admin, unsigned id)
+{
+	int error = command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_SQ, .cdw10 = id },
+			    "Delete I/O Submission Queue", NULL);
+
+	if (error)
+		return error;
+	return command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_CQ, .cdw10 = id },
+		       "Delete I/O Completion Queue", NULL);
+}
+
+void weir_admin_disable(struct weir_admin *admin)
+{
+	struct weir_transport *transport = admin->transport;
+	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC);
+
+	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
+	(void)wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, "its shutdown");
+	transport->ops->write32(transport, NVME_REGISTER_CC, 0);
+	(void)wait_csts(admin, NVME_CSTS_READY, 0, "its stop");
+}

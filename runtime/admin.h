@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * admin.h: bringing an NVMe controller up and giving it queues.
+ *
+ * Owns: the admin queue pair, one command at a time, from the host. Works on any
+ * transport. NVM Express Base 2.0, sections 3.5 (initialisation) and 5 (admin).
+ */
+#ifndef WEIR_RUNTIME_ADMIN_H
+#define WEIR_RUNTIME_ADMIN_H
+
+#include <stdint.h>
+
+#include <weir/nvme.h>
+
+#include "transport/transport.h"
+
+/**
+ * struct weir_admin - a controller and its admin queue pair
+ * @memory: host address of SQ, CQ and one data page (three pages, DMA-able)
+ * @bus: bus address of @memory
+ * @timeout_ms: CAP.TO, in milliseconds
+ * @most_entries: CAP.MQES + 1
+ */
+struct weir_admin {
+	struct weir_transport *transport;
+	uint8_t *memory;
+	uint64_t bus;
+	unsigned timeout_ms;
+	unsigned most_entries;
+	unsigned sq_tail;
+	unsigned cq_head;
+	unsigned phase;
+};
+
+/** struct weir_namespace - what Identify says of the namespace in use */
+struct weir_namespace {
+	uint32_t nsid;
+	uint64_t blocks;
+	uint32_t block_log2;
+	uint32_t max_transfer_bytes;
+	bool volatile_write_cache;
+	char model[41];
+	char serial[21];
+};
+
+enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES };
+
+/** weir_admin_enable() - reset and enable; CAP's timeout applies */
+int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus);
+/** weir_admin_identify() - the controller and its first active namespace */
+int weir_admin_identify(struct weir_admin *admin, struct weir_namespace *out);
+/** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */
+int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted);
+/** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned */
+int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq_bus,
+			    uint64_t cq_bus);
+/** weir_admin_delete_queue() - and wait until nothing of it is in flight */
+int weir_admin_delete_queue(struct weir_admin *admin, unsigned id);
+/** weir_admin_disable() - normal shutdown, then CC.EN = 0 */
+void weir_admin_disable(struct weir_admin *admin);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and writes for the host, through the same queues lanes use. */
+#include <errno.h>
+#include <string.h>
+
+#include "context.h"
+#include "error.h"
+#include "kernels/block_copy.h"
+
+enum { LANES = 64, CHUNK_BYTES = 8 << 20 };
+
+/* Launch the kernel and wait; the device's status becomes a sentence. */
+static int run(struct weir_storage *storage, struct weir_block_copy_args *args)
+{
+	struct weir_context *context = storage->context;
+	uint32_t result = 0;
+	char text[80];
+	int error = weir_alloc(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
+
+	if (error)
+		return error;
+	args->disk = storage->disk;
+	args->result = args->events + LANES * sizeof(struct weir_event);
+	error = weir_launch(context, "weir_block_copy", 1, LANES, args, sizeof(*args));
+	if (!error)
+		error = weir_sync(context);
+	if (!error)
+		error = weir_copy_out(context, &result, args->result, sizeof(result));
+	(void)weir_free(context, args->events);
+	if (error || !result)
+		return error;
+	weir_status_text(result, text);
+	return weir_fail(EIO, "storage \"%s\": blocks %llu to %llu: %s", storage->uri, (unsigned long long)args->lba,
+			 (unsigned long long)(args->lba + args->blocks), text);
+}
+
+static int check(struct weir_storage *storage, uint64_t offset, size_t bytes)
+{
+	uint64_t capacity = storage->disk.blocks << storage->disk.block_log2;
+	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1;
+
+	if ((offset | bytes) & mask)
+		return weir_fail(EINVAL, "storage \"%s\": offset %llu and length %zu must be multiples of %llu",
+				 storage->uri, (unsigned long long)offset, bytes, (unsigned long long)mask + 1);
+	if (offset > capacity || bytes > capacity - offset)
+		return weir_fail(ERANGE, "storage \"%s\": %zu bytes at %llu reach past its %llu bytes", storage->uri,
+				 bytes, (unsigned long long)offset, (unsigned long long)capacity);
+	return 0;
+}
+
+static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes,
+		    uint64_t buffer)
+{
+	struct weir_context *context = storage->context;
+	struct weir_block_copy_args args = {
+		.lba = offset >> storage->disk.block_log2,
+		.blocks = bytes >> storage->disk.block_log2,
+		.opcode = opcode,
+		.step = storage->disk.max_blocks,
+		.buffer = buffer,
+	};
+	int error = opcode == NVME_OPCODE_WRITE ? weir_copy_in(context, buffer, data, bytes) : 0;
+
+	if (!error)
+		error = run(storage, &args);
+	if (!error && opcode == NVME_OPCODE_READ)
+		error = weir_copy_out(context, data, buffer, bytes);
+	return error;
+}
+
+static int copy(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes)
+{
+	uint64_t buffer;
+	int error = check(storage, offset, bytes);
+
+	if (error || bytes == 0)
+		return error;
+	error = weir_alloc(storage->context, bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES, &buffer);
+	for (size_t done = 0; done < bytes && !error; done += CHUNK_BYTES)
+		error = transfer(storage, opcode, offset + done, (char *)data + done,
+				 bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES, buffer);
+	(void)weir_free(storage->context, buffer);
+	return error;
+}
+
+int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes)
+{
+	return copy(storage, NVME_OPCODE_WRITE, offset, (void *)(uintptr_t)data, bytes);
+}
+
+int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes)
+{
+	return copy(storage, NVME_OPCODE_READ, offset, data, bytes);
+}
+
+int weir_storage_flush(struct weir_storage *storage)
+{
+	struct weir_block_copy_args args = { .opcode = NVME_OPCODE_FLUSH };
+
+	return run(storage, &args);
+}

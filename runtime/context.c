@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "context.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+const struct weir_backend_ops *const weir_backends[] = { &weir_backend_cpu, NULL };
+
+const char *weir_version(void)
+{
+	return WEIR_VERSION;
+}
+
+/* "auto" takes the first backend that opens; a name must match exactly. */
+static int open_backend(const char *name, const struct weir_context_options *options, struct weir_backend **out)
+{
+	const char *colon = strchr(name, ':');
+	size_t length = colon ? (size_t)(colon - name) : strlen(name);
+	bool any = !strcmp(name, "auto");
+	int error = 0;
+
+	for (size_t i = 0; weir_backends[i]; i++) {
+		const struct weir_backend_ops *ops = weir_backends[i];
+
+		if (!any && (strlen(ops->name) != length || strncmp(ops->name, name, length)))
+			continue;
+		error = ops->open(colon ? colon + 1 : "", options, out);
+		if (!any || !error)
+			return error;
+	}
+	if (any)
+		return error;
+	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try \"auto\" or \"cpu\"", (int)length, name);
+}
+
+static void context_free(struct weir_context *context)
+{
+	while (context->memory)
+		(void)weir_free(context, context->memory->address);
+	if (context->dma)
+		weir_dma_map_destroy(context->dma);
+	if (context->backend)
+		context->backend->ops->close(context->backend);
+	free(context);
+}
+
+int weir_context_open(const char *name, const struct weir_context_options *given, struct weir_context **out)
+{
+	struct weir_context_options options;
+	struct weir_context *context;
+	int error = weir_options_take(&options, sizeof(options), given, "context options");
+
+	*out = NULL;
+	if (error)
+		return error;
+	context = calloc(1, sizeof(*context));
+	if (!context)
+		return weir_fail(ENOMEM, "no memory for a context");
+	error = open_backend(name, &options, &context->backend);
+	if (!error)
+		error = weir_dma_map_create(&context->dma);
+	if (!error)
+		error = weir_alloc(context, sizeof(struct weir_fault), &context->fault);
+	if (error) {
+		context_free(context);
+		return error;
+	}
+	*out = context;
+	return 0;
+}
+
+void weir_context_close(struct weir_context *context)
+{
+	if (!context)
+		return;
+	(void)context->backend->ops->synchronise(context->backend);
+	if (context->storages || context->caches)
+		fprintf(stderr, "weir: context closed with %u storages and %u caches still open; close them first\n",
+			context->storages, context->caches);
+	context_free(context);
+}
+
+int weir_context_info(struct weir_context *context, struct weir_context_info *info)
+{
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	struct weir_context_info filled;
+
+	context->backend->ops->properties(context->backend, &properties);
+	memcpy(filled.name, properties.name, sizeof(filled.name));
+	filled.wave_lanes = properties.wave_lanes;
+	filled.workers = properties.workers;
+	return weir_result_give(info, &filled, sizeof(filled), "weir_context_info");
+}
+
+int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
+		const void *args, size_t args_bytes)
+{
+	return context->backend->ops->launch(context->backend, kernel, blocks, threads, args, args_bytes);
+}
+
+/* The first fault as a sentence, and room for the next. */
+static int take_fault(struct weir_context *context)
+{
+	struct weir_backend *backend = context->backend;
+	struct weir_fault fault, none;
+	char text[80];
+	int error = backend->ops->copy_out(backend, &fault, context->fault, sizeof(fault));
+
+	if (error || weir_load_u32_acquire_sys(&fault.claimed) == 0) /* F1: pairs with F0 */
+		return error;
+	memset(&none, 0, sizeof(none));
+	error = backend->ops->copy_in(backend, context->fault, &none, sizeof(none));
+	if (error)
+		return error;
+	weir_status_text(fault.status, text);
+	if (fault.source == WEIR_FAULT_INDEX)
+		return weir_fail(EIO, "lane %llu asked for array element %llu, but the array has %llu: %s",
+				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
+				 (unsigned long long)fault.limit, text);
+	return weir_fail(EIO, "lane %llu could not get block %llu of storage %u (%llu blocks): %s",
+			 (unsigned long long)fault.thread, (unsigned long long)fault.position, fault.disk,
+			 (unsigned long long)fault.limit, text);
+}
+
+int weir_sync(struct weir_context *context)
+{
+	int error = context->backend->ops->synchronise(context->backend);
+
+	return error ? error : take_fault(context);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * context.h: the runtime's objects, for its own files.
+ *
+ * Owns: what is behind the opaque handles of <weir/weir.h>.
+ */
+#ifndef WEIR_RUNTIME_CONTEXT_H
+#define WEIR_RUNTIME_CONTEXT_H
+
+#include <weir/abi.h>
+#include <weir/weir.h>
+
+#include "admin.h"
+#include "backend.h"
+#include "dma.h"
+
+/** struct weir_memory_block - one allocation, in a list of its context */
+struct weir_memory_block {
+	struct weir_memory_block *next;
+	uint64_t address;
+	void *host; /* NULL where the host cannot see it */
+	size_t bytes;
+};
+
+struct weir_context {
+	struct weir_backend *backend;
+	struct weir_dma_map *dma;
+	struct weir_memory_block *memory;
+	uint64_t fault; /* struct weir_fault, device */
+	uint32_t next_disk_id;
+	unsigned storages; /* open ones */
+	unsigned caches;
+};
+
+/**
+ * struct weir_storage - an open storage
+ * @queues: device address of struct weir_queue[disk.queue_count]
+ * @rings: device address per queue of its SQ, CQ and PRP lists
+ * @slots: device address per queue of its slots
+ */
+struct weir_storage {
+	struct weir_context *context;
+	struct weir_transport *transport;
+	struct weir_admin admin;
+	struct weir_namespace space;
+	struct weir_disk disk;
+	char *uri;
+	uint64_t admin_memory;
+	uint64_t queues;
+	uint64_t *rings;
+	uint64_t *slots;
+	uint64_t queue_bytes;
+	uint32_t created; /* queue pairs the controller knows */
+	uint32_t depth;
+	bool enabled;
+	char path[128];
+	struct weir_storage *next;
+};
+
+struct weir_cache {
+	struct weir_context *context;
+	uint64_t lines; /* device: struct weir_lines */
+	uint64_t words;
+	uint64_t policies;
+	uint64_t data;
+	uint64_t sets;
+	uint32_t line_log2;
+	uint64_t bytes;
+	uint64_t next_key;
+	struct weir_cache_disks *disks; /* tables of its arrays */
+};
+
+/** weir_memory_allocate() - like weir_alloc(), with the kind; *host may come out NULL */
+int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,
+			 void **host);
+
+/**
+ * weir_options_take() - copy an option structure whose caller may be older or newer
+ * @to: ours, zeroed where the caller's is shorter
+ * @bytes: sizeof(*to)
+ * @from: the caller's, or NULL
+ * @what: for the message
+ *
+ * Return: 0, or -EINVAL if size is nonsense or options we do not know are set.
+ */
+int weir_options_take(void *to, size_t bytes, const void *from, const char *what);
+
+/** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
+int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
+
+/** weir_queue_create() - memory, structure and controller side of queue pair @index */
+int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
+		      uint32_t max_transfer_bytes);
+/** weir_queue_memory_bytes() - device memory one queue pair takes */
+uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dma.h: which memory a controller of ours may touch: the virtual IOMMU.
+ *
+ * A virtual controller follows addresses that lanes wrote into a ring. It never
+ * trusts them: every byte it reads or writes must lie in a region added here.
+ */
+#ifndef WEIR_RUNTIME_DMA_H
+#define WEIR_RUNTIME_DMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_dma_map;
+
+/** struct weir_dma_region - @bytes of memory from @address on */
+struct weir_dma_region {
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t id; /* never reused in one map; says which registration this is */
+};
+
+/**
+ * struct weir_dma_view - one controller thread's copy of the map
+ *
+ * Zero-initialise it. weir_dma_view_refresh() brings it up to date at the price
+ * of one relaxed load when nothing changed.
+ */
+struct weir_dma_view {
+	uint64_t generation;
+	struct weir_dma_region *regions; /* sorted by address */
+	size_t count;
+	size_t last; /* region of the latest hit */
+};
+
+int weir_dma_map_create(struct weir_dma_map **out);
+void weir_dma_map_destroy(struct weir_dma_map *map);
+
+/** weir_dma_map_add() - allow DMA to a region; -EEXIST if it overlaps another */
+int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes);
+/** weir_dma_map_remove() - forbid it again; later commands naming it fail */
+int weir_dma_map_remove(struct weir_dma_map *map, void *address);
+
+/** weir_dma_view_refresh() - true if the view changed */
+bool weir_dma_view_refresh(struct weir_dma_map *map, struct weir_dma_view *view);
+void weir_dma_view_release(struct weir_dma_view *view);
+/**
+ * weir_dma_view_find() - the region that holds all of [address, address + bytes)
+ *
+ * Return: NULL if no single region does, or if the range wraps.
+ */
+const struct weir_dma_region *weir_dma_view_find(struct weir_dma_view *view, uint64_t address,
+						 uint64_t bytes);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* error.h: one sentence per failure, kept per thread for weir_last_error(). */
+#ifndef WEIR_RUNTIME_ERROR_H
+#define WEIR_RUNTIME_ERROR_H
+
+/**
+ * weir_fail() - record why a call fails
+ * @error: positive errno value
+ * @format: one sentence: what failed, where, why, what to do
+ *
+ * The function that first decides on an error calls this, once; callers pass
+ * the value on.
+ *
+ * Return: -@error.
+ */
+int weir_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

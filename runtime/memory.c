@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device memory, every byte of it registered for DMA. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "context.h"
+#include "error.h"
+
+int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,
+			 void **host)
+{
+	struct weir_memory_block *block = calloc(1, sizeof(*block));
+	int error;
+
+	*address = 0;
+	if (!block)
+		return weir_fail(ENOMEM, "no memory to note an allocation");
+	if (bytes == 0 || bytes > SIZE_MAX - NVME_PAGE_BYTES) {
+		free(block);
+		return weir_fail(EINVAL, "cannot allocate %zu bytes", bytes);
+	}
+	block->bytes = (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
+	error = context->backend->ops->allocate(context->backend, block->bytes, kind, &block->host, &block->address);
+	if (!error && block->host) {
+		error = weir_dma_map_add(context->dma, block->host, block->bytes);
+		if (error)
+			context->backend->ops->release(context->backend, block->address, block->bytes);
+	}
+	if (error) {
+		free(block);
+		return error;
+	}
+	block->next = context->memory;
+	context->memory = block;
+	*address = block->address;
+	if (host)
+		*host = block->host;
+	return 0;
+}
+
+int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
+{
+	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
+}
+
+int weir_free(struct weir_context *context, uint64_t address)
+{
+	struct weir_memory_block **link = &context->memory, *block;
+
+	if (!address)
+		return 0;
+	while (*link && (*link)->address != address)
+		link = &(*link)->next;
+	block = *link;
+	if (!block)
+		return weir_fail(EINVAL, "cannot free %#llx: it is not the start of an allocation of this context",
+				 (unsigned long long)address);
+	*link = block->next;
+	if (block->host)
+		(void)weir_dma_map_remove(context->dma, block->host);
+	context->backend->ops->release(context->backend, block->address, block->bytes);
+	free(block);
+	return 0;
+}
+
+/* [address, address + bytes) lies in one allocation of ours. */
+static int check_range(struct weir_context *context, uint64_t address, size_t bytes, const char *what)
+{
+	for (struct weir_memory_block *block = context->memory; block; block = block->next)
+		if (address >= block->address && address - block->address <= block->bytes &&
+		    bytes <= block->bytes - (address - block->address))
+			return 0;
+	return weir_fail(EFAULT, "%s: %zu bytes at %#llx are not inside an allocation of this context", what, bytes,
+			 (unsigned long long)address);
+}
+
+int weir_copy_in(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
+{
+	int error = check_range(context, address, bytes, "weir_copy_in");
+
+	return error ? error : context->backend->ops->copy_in(context->backend, address, from, bytes);
+}
+
+int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes)
+{
+	int error = check_range(context, address, bytes, "weir_copy_out");
+
+	return error ? error : context->backend->ops->copy_out(context->backend, to, address, bytes);
+}

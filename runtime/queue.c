@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: their memory, their structure, the controller's side. */
+#include <string.h>
+
+#include <weir/core/sq.h>
+
+#include "context.h"
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + NVME_PAGE_BYTES - 1) & ~(uint64_t)(NVME_PAGE_BYTES - 1);
+}
+
+/* PRP entries a list needs: every page but the first, if the buffer is not aligned. */
+static uint32_t prp_entries(uint32_t max_transfer_bytes)
+{
+	return max_transfer_bytes / NVME_PAGE_BYTES;
+}
+
+static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
+{
+	return pages((uint64_t)depth * sizeof(struct nvme_sqe)) + pages((uint64_t)depth * sizeof(struct nvme_cqe)) +
+	       pages((uint64_t)depth * prp_entries(max_transfer_bytes) * NVME_PRP_BYTES);
+}
+
+uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes)
+{
+	return ring_bytes(depth, max_transfer_bytes) + pages((uint64_t)depth * sizeof(struct weir_slot)) +
+	       sizeof(struct weir_queue);
+}
+
+static uint32_t log2_of(uint64_t power)
+{
+	return (uint32_t)__builtin_ctzll(power);
+}
+
+/* What lanes see of the pair: addresses and counters that start at @first_ticket. */
+static void describe(const struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
+		     uint32_t max_transfer_bytes, struct weir_queue *queue)
+{
+	const struct weir_transport *transport = storage->transport;
+	uint32_t depth = storage->depth;
+	unsigned id = index + 1;
+
+	memset(queue, 0, sizeof(*queue));
+	queue->sq = storage->rings[index];
+	queue->cq = queue->sq + pages((uint64_t)depth * sizeof(struct nvme_sqe));
+	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
+	queue->slots = storage->slots[index];
+	queue->sq_doorbell = transport->ops->doorbell(storage->transport, 2 * id);
+	queue->cq_doorbell = transport->ops->doorbell(storage->transport, 2 * id + 1);
+	queue->depth = depth;
+	queue->depth_log2 = log2_of(depth);
+	queue->prp_entries = prp_entries(max_transfer_bytes);
+	queue->nsid = storage->space.nsid;
+	queue->block_log2 = storage->space.block_log2;
+	queue->path = WEIR_PATH_DIRECT;
+	queue->id = id;
+	weir_store_u64_relaxed_sys(&queue->tail, first_ticket);
+	weir_store_u64_relaxed_sys(&queue->committed, first_ticket);
+	weir_store_u64_relaxed_sys(&queue->head, first_ticket);
+	weir_store_u64_relaxed_sys(&queue->rung, first_ticket);
+}
+
+/* Slots begin free for the turn of @first_ticket. */
+static int fill_slots(struct weir_storage *storage, uint32_t index, uint64_t first_ticket)
+{
+	struct weir_backend *backend = storage->context->backend;
+	uint32_t turn = (uint32_t)((first_ticket >> log2_of(storage->depth)) << 1);
+
+	for (uint32_t i = 0; turn && i < storage->depth; i++) {
+		struct weir_slot slot;
+		int error;
+
+		memset(&slot, 0, sizeof(slot));
+		weir_store_u32_relaxed_sys(&slot.sequence, turn);
+		error = backend->ops->copy_in(backend, storage->slots[index] + i * sizeof(slot), &slot, sizeof(slot));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
+		      uint32_t max_transfer_bytes)
+{
+	struct weir_context *context = storage->context;
+	struct weir_queue queue;
+	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes), WEIR_MEMORY_RING,
+					 &storage->rings[index], NULL);
+
+	if (!error)
+		error = weir_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
+	if (!error)
+		error = fill_slots(storage, index, first_ticket);
+	if (error)
+		return error;
+	describe(storage, index, first_ticket, max_transfer_bytes, &queue);
+	error = context->backend->ops->copy_in(context->backend,
+					       storage->queues + index * sizeof(struct weir_queue), &queue,
+					       sizeof(queue));
+	if (!error)
+		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth,
+						weir_bus_of(queue.sq).address,
+						weir_bus_of(queue.cq).address);
+	if (!error)
+		storage->created++;
+	return error;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device statuses for people. */
+#include <stdio.h>
+
+#include <weir/status.h>
+#include <weir/weir.h>
+
+struct text {
+	uint32_t status;
+	const char *text;
+};
+
+static const struct text own[] = {
+	{ WEIR_OK, "success" },
+	{ WEIR_E_INDEX, "index past the end of the array" },
+	{ WEIR_E_RANGE, "blocks past the end of the storage" },
+	{ WEIR_E_TRANSFER, "more blocks than one command may move, or none" },
+	{ WEIR_E_ALIGNMENT, "buffer not 4-byte aligned" },
+	{ WEIR_E_READ_ONLY, "the storage is read-only" },
+	{ WEIR_E_TIMEOUT, "no completion before the deadline" },
+	{ WEIR_E_QUEUE_FULL, "no free queue slot before the deadline" },
+	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
+	{ WEIR_E_DEVICE_DEAD, "the controller is gone" },
+};
+
+static const struct text nvme[] = {
+	{ NVME_STATUS_INVALID_OPCODE, "invalid opcode" },
+	{ NVME_STATUS_INVALID_FIELD, "invalid field in command" },
+	{ NVME_STATUS_CID_CONFLICT, "command identifier conflict" },
+	{ NVME_STATUS_DATA_TRANSFER_ERROR, "data transfer error: memory not registered" },
+	{ NVME_STATUS_INTERNAL_ERROR, "internal error" },
+	{ NVME_STATUS_ABORT_REQUESTED, "aborted on request" },
+	{ NVME_STATUS_ABORTED_SQ_DELETED, "aborted: queue deleted" },
+	{ NVME_STATUS_INVALID_NAMESPACE, "invalid namespace" },
+	{ NVME_STATUS_INVALID_PRP_OFFSET, "invalid PRP offset" },
+	{ NVME_STATUS_LBA_OUT_OF_RANGE, "LBA out of range" },
+	{ NVME_STATUS_CAPACITY_EXCEEDED, "no space left behind the storage" },
+	{ NVME_STATUS_NAMESPACE_NOT_READY, "namespace not ready" },
+	{ NVME_STATUS_READ_ONLY_RANGE, "write to a read-only range" },
+	{ NVME_STATUS_WRITE_FAULT, "media write fault" },
+	{ NVME_STATUS_UNRECOVERED_READ, "unrecovered read error" },
+	{ NVME_STATUS_COMPARE_FAILURE, "compare failure" },
+};
+
+static const char *find(const struct text *table, size_t count, uint32_t status)
+{
+	for (size_t i = 0; i < count; i++)
+		if (table[i].status == status)
+			return table[i].text;
+	return "unknown";
+}
+
+void weir_status_text(uint32_t status, char text[80])
+{
+	uint32_t code = weir_status_nvme(status);
+
+	if (status & WEIR_STATUS_NVME)
+		snprintf(text, 80, "%s (NVMe status %x:%02x)", find(nvme, sizeof(nvme) / sizeof(nvme[0]), code),
+			 code >> 8, code & 0xff);
+	else
+		snprintf(text, 80, "%s", find(own, sizeof(own) / sizeof(own[0]), status));
+}

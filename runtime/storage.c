@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening a storage: transport, controller, queue pairs; closing it in reverse. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+#include "error.h"
+
+enum {
+	DEFAULT_DEPTH = 256,
+	MOST_DEPTH = 4096,
+	DEFAULT_TRANSFER = 64 << 10,
+	MOST_TRANSFER = 2 << 20, /* a PRP list of 512 entries: one page */
+	MOST_QUEUES = 1024,
+	LEAST_DEFAULT_QUEUES = 4,
+};
+
+static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
+
+static bool power_of_two(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value >= least && value <= most && (value & (value - 1)) == 0;
+}
+
+static int complete_options(struct weir_context *context, const char *uri, struct weir_storage_options *options)
+{
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
+
+	context->backend->ops->properties(context->backend, &properties);
+	if (!options->queues)
+		options->queues = properties.workers > LEAST_DEFAULT_QUEUES ? properties.workers : LEAST_DEFAULT_QUEUES;
+	if (!options->depth)
+		options->depth = DEFAULT_DEPTH;
+	if (!options->max_transfer_bytes)
+		options->max_transfer_bytes = DEFAULT_TRANSFER;
+	if (options->queues > MOST_QUEUES)
+		return weir_fail(EINVAL, "storage \"%s\": %u queues; at most %d", uri, options->queues, MOST_QUEUES);
+	if (!power_of_two(options->depth, 2, MOST_DEPTH))
+		return weir_fail(EINVAL, "storage \"%s\": depth %u is not a power of two from 2 to %d", uri,
+				 options->depth, MOST_DEPTH);
+	if (!power_of_two(options->max_transfer_bytes, NVME_PAGE_BYTES, MOST_TRANSFER))
+		return weir_fail(EINVAL, "storage \"%s\": max_transfer_bytes %u is not a power of two from 4096 to %d",
+				 uri, options->max_transfer_bytes, MOST_TRANSFER);
+	if (options->first_ticket % (2 * (uint64_t)options->depth))
+		return weir_fail(EINVAL, "storage \"%s\": first_ticket must be a multiple of twice the depth", uri);
+	return 0;
+}
+
+static int open_transport(struct weir_storage *storage, const struct weir_storage_options *options)
+{
+	struct weir_uri uri;
+	int error = weir_uri_parse(storage->uri, &uri);
+
+	if (error)
+		return error;
+	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
+								      .dma = storage->context->dma,
+								      .read_only = options->read_only,
+								      .queues = options->queues,
+								      .depth = options->depth },
+				    &storage->transport);
+	weir_uri_release(&uri);
+	return error;
+}
+
+static int start_controller(struct weir_storage *storage, struct weir_storage_options *options)
+{
+	void *host;
+	unsigned granted = 0;
+	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES, WEIR_MEMORY_RING,
+					 &storage->admin_memory, &host);
+
+	if (!error)
+		error = weir_admin_enable(&storage->admin, storage->transport, host, storage->admin_memory);
+	if (error)
+		return error;
+	storage->enabled = true;
+	error = weir_admin_identify(&storage->admin, &storage->space);
+	if (!error)
+		error = weir_admin_queue_count(&storage->admin, options->queues, &granted);
+	if (error)
+		return error;
+	options->queues = granted;
+	if (options->depth > storage->admin.most_entries)
+		return weir_fail(EINVAL, "storage \"%s\": depth %u, but the controller takes %u at most",
+				 storage->uri, options->depth, storage->admin.most_entries);
+	return 0;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void describe(struct weir_storage *storage, const struct weir_storage_options *options)
+{
+	struct weir_disk *disk = &storage->disk;
+	uint32_t transfer = smaller(options->max_transfer_bytes, storage->space.max_transfer_bytes);
+
+	disk->abi_version = WEIR_ABI_VERSION;
+	disk->id = storage->context->next_disk_id++;
+	disk->queues = storage->queues;
+	disk->queue_count = options->queues;
+	disk->block_log2 = storage->space.block_log2;
+	disk->blocks = storage->space.blocks;
+	disk->max_blocks = transfer >> storage->space.block_log2;
+	disk->flags = options->read_only || storage->transport->read_only ? WEIR_DISK_READ_ONLY : 0;
+	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
+	snprintf(storage->path, sizeof(storage->path), "direct, %s", storage->transport->medium);
+}
+
+static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
+{
+	uint32_t count = options->queues;
+	int error;
+
+	storage->depth = options->depth;
+	storage->queue_bytes = weir_queue_memory_bytes(options->depth, options->max_transfer_bytes);
+	storage->rings = calloc(count, sizeof(*storage->rings));
+	storage->slots = calloc(count, sizeof(*storage->slots));
+	if (!storage->rings || !storage->slots)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
+	error = weir_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	for (uint32_t i = 0; i < count && !error; i++)
+		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
+	return error;
+}
+
+static void free_queues(struct weir_storage *storage, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (storage->rings)
+			(void)weir_free(storage->context, storage->rings[i]);
+		if (storage->slots)
+			(void)weir_free(storage->context, storage->slots[i]);
+	}
+	(void)weir_free(storage->context, storage->queues);
+	free(storage->rings);
+	free(storage->slots);
+}
+
+/* Undo whatever of the opening has happened, last first. */
+static void tear_down(struct weir_storage *storage, uint32_t queues)
+{
+	for (uint32_t i = storage->created; i > 0; i--)
+		(void)weir_admin_delete_queue(&storage->admin, i);
+	if (storage->enabled)
+		weir_admin_disable(&storage->admin);
+	if (storage->transport)
+		storage->transport->ops->close(storage->transport);
+	free_queues(storage, queues);
+	(void)weir_free(storage->context, storage->admin_memory);
+	free(storage->uri);
+	free(storage);
+}
+
+static int bring_up(struct weir_storage *storage, struct weir_storage_options *options)
+{
+	int error = open_transport(storage, options);
+
+	if (!error)
+		error = start_controller(storage, options);
+	if (!error)
+		error = create_queues(storage, options);
+	return error;
+}
+
+int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,
+		      struct weir_storage **out)
+{
+	struct weir_storage_options options;
+	struct weir_storage *storage;
+	int error = weir_options_take(&options, sizeof(options), given, "storage options");
+
+	*out = NULL;
+	if (!error)
+		error = complete_options(context, uri, &options);
+	if (error)
+		return error;
+	storage = calloc(1, sizeof(*storage));
+	if (!storage)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	storage->context = context;
+	storage->uri = strdup(uri);
+	error = storage->uri ? bring_up(storage, &options) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	if (error) {
+		tear_down(storage, storage->rings ? options.queues : 0);
+		return error;
+	}
+	describe(storage, &options);
+	context->storages++;
+	*out = storage;
+	return 0;
+}
+
+void weir_storage_close(struct weir_storage *storage)
+{
+	if (!storage)
+		return;
+	(void)storage->context->backend->ops->synchronise(storage->context->backend);
+	storage->context->storages--;
+	tear_down(storage, storage->disk.queue_count);
+}
+
+int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
+{
+	*disk = storage->disk;
+	return 0;
+}
+
+int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
+{
+	struct weir_storage_info filled = {
+		.bytes = storage->disk.blocks << storage->disk.block_log2,
+		.block_bytes = 1u << storage->disk.block_log2,
+		.max_transfer_bytes = storage->disk.max_blocks << storage->disk.block_log2,
+		.queues = storage->disk.queue_count,
+		.depth = storage->depth,
+		.queue_bytes = storage->queue_bytes,
+		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
+	};
+
+	memcpy(filled.path, storage->path, sizeof(filled.path));
+	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
+}
+
+int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_transport_stats moved = { 0, 0 };
+	struct weir_stats sum = { .commands = 0 };
+
+	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
+		struct weir_queue queue;
+		int error = backend->ops->copy_out(backend, &queue, storage->queues + i * sizeof(queue), sizeof(queue));
+
+		if (error)
+			return error;
+		sum.commands += weir_load_u64_relaxed_sys(&queue.completed);
+		sum.failed += weir_load_u64_relaxed_sys(&queue.failed);
+		sum.rogue += weir_load_u64_relaxed_sys(&queue.rogue);
+		if (queue.path == WEIR_PATH_PULL)
+			sum.pull += weir_load_u64_relaxed_sys(&queue.completed);
+		else
+			sum.direct += weir_load_u64_relaxed_sys(&queue.completed);
+	}
+	storage->transport->ops->stats(storage->transport, &moved);
+	sum.bytes_read = moved.bytes_read;
+	sum.bytes_written = moved.bytes_written;
+	return weir_result_give(stats, &sum, sizeof(sum), "weir_stats");
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * medium.h: what stands behind a virtual NVMe controller: bytes at offsets.
+ *
+ * Owns: the request a controller hands to a medium and the medium's vtable.
+ * A medium knows nothing of queues, PRPs or LBAs.
+ */
+#ifndef WEIR_MEDIUM_H
+#define WEIR_MEDIUM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../dma.h"
+
+enum weir_io_kind {
+	WEIR_IO_READ,
+	WEIR_IO_WRITE,
+	WEIR_IO_FLUSH,   /* everything acknowledged before is durable afterwards */
+	WEIR_IO_ZERO,    /* reads back as zeros */
+	WEIR_IO_DISCARD, /* contents become zeros or stay: a hint */
+};
+
+/**
+ * struct weir_io - one request to a medium
+ * @kind: what to do
+ * @force_unit_access: a write that is durable before it completes
+ * @thread: controller thread that submits and will reap it
+ * @offset_bytes: first byte on the medium, a multiple of its block size
+ * @bytes: length; the sum of @iov for READ and WRITE
+ * @iov: memory segments (already checked against the DMA map)
+ * @iov_count: segments in use
+ * @status: NVMe status code (NVME_STATUS_..., 0 = success), set by the medium
+ * @done: called once when it has ended, from submit() or poll() on @thread
+ * @medium_data: scratch of the medium while it is in flight
+ */
+struct weir_io {
+	enum weir_io_kind kind;
+	bool force_unit_access;
+	unsigned thread;
+	uint64_t offset_bytes;
+	uint64_t bytes;
+	struct iovec *iov;
+	unsigned iov_count;
+	uint16_t status;
+	void (*done)(struct weir_io *io);
+	uint64_t medium_data[4];
+};
+
+struct weir_medium;
+
+/**
+ * struct weir_medium_ops - a medium's functions
+ * @size: sizeof(struct weir_medium_ops), so that it can grow
+ * @submit: start @io; it may end at once (done called inside). Returns false,
+ *          with nothing started, when the medium can take no more just now:
+ *          the controller offers it again after a poll().
+ * @poll: push what is submitted, end what is finished; returns how many ended
+ * @memory_changed: the DMA view of @thread changed (for registered buffers);
+ *                  called on that thread with no request of it in submit()
+ * @close: free everything; nothing is in flight any more
+ */
+struct weir_medium_ops {
+	size_t size;
+	bool (*submit)(struct weir_medium *medium, struct weir_io *io);
+	unsigned (*poll)(struct weir_medium *medium, unsigned thread);
+	void (*memory_changed)(struct weir_medium *medium, unsigned thread,
+			       const struct weir_dma_view *view);
+	void (*close)(struct weir_medium *medium);
+};
+
+/**
+ * struct weir_medium - what every medium begins with
+ * @ops: its functions
+ * @bytes: capacity as presented to the controller (a multiple of block_bytes)
+ * @block_bytes: 512 or 4096
+ * @read_only: writes are refused by the controller
+ * @path: how it reaches its bytes, for people: "ram", "io_uring, O_DIRECT", ...;
+ *        may come to point to another text: read it with weir_medium_path()
+ */
+struct weir_medium {
+	const struct weir_medium_ops *ops;
+	uint64_t bytes;
+	uint32_t block_bytes;
+	bool read_only;
+	const char *path;
+};
+
+/** weir_medium_path() - how it reaches its bytes just now; any thread; lives as long as @medium */
+static inline const char *weir_medium_path(const struct weir_medium *medium)
+{
+	/* acquire: pairs with a medium that has found another way; its text is written */
+	return __atomic_load_n(&medium->path, __ATOMIC_ACQUIRE);
+}
+
+/**
+ * weir_medium_ram_open() - a medium in host memory, initially zero
+ * @bytes: capacity, a multiple of @block_bytes; memory is taken as it is written
+ * @block_bytes: 512 or 4096
+ * @load_path: file whose bytes it starts with, or NULL
+ */
+int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
+			 struct weir_medium **out);
+
+enum weir_direct {
+	WEIR_DIRECT_AUTO, /* O_DIRECT if it works here and is not slower, else buffered */
+	WEIR_DIRECT_ON,   /* O_DIRECT or an error */
+	WEIR_DIRECT_OFF,  /* through the page cache */
+};
+
+/**
+ * struct weir_medium_file_options - how to open a file or block device
+ * @block_bytes: 512 or 4096 (0: 4096, or the device's if it is larger)
+ * @read_only: open for reading only
+ * @direct: see enum weir_direct
+ * @threads: controller threads that will submit, each gets its own ring
+ * @depth: requests in flight per thread
+ * @poll: use completion polling (IORING_SETUP_IOPOLL) where the device has it
+ */
+struct weir_medium_file_options {
+	uint32_t block_bytes;
+	bool read_only;
+	enum weir_direct direct;
+	unsigned threads;
+	unsigned depth;
+	bool poll;
+};
+
+int weir_medium_file_open(const char *path, const struct weir_medium_file_options *options,
+			  struct weir_medium **out);
+
+#endif

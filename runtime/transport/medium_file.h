@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * medium_file.h: the parts of the file medium, as they see each other.
+ *
+ * Owns: the structures that medium_file_*.c share. Nobody else includes it.
+ */
+#ifndef WEIR_MEDIUM_FILE_H
+#define WEIR_MEDIUM_FILE_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "medium.h"
+
+enum {
+	FILE_THREADS_MAX = 256,
+	FILE_DEPTH_MAX = 16384,
+	FILE_PATH_BYTES = 224, /* a description of how bytes are reached */
+	FILE_REASON_BYTES = 96,
+};
+
+/* ---- target: the open file or device (medium_file_target.c, medium_file_direct.c) ---- */
+
+/* Registered-file indices, the same on every ring. */
+enum file_way {
+	FILE_BUFFERED,
+	FILE_DIRECT,
+	FILE_WAYS,
+};
+
+/**
+ * struct file_target - what was opened
+ * @name: the path, as given, for messages
+ * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use
+ * @block_device: not a regular file
+ * @read_only: opened for reading
+ * @block_bytes: the medium's block size
+ * @logical_bytes: the device's logical block size; 1 for a regular file
+ * @bytes: size at open, to the byte
+ * @memory_align: what O_DIRECT wants of addresses
+ * @offset_align: what O_DIRECT wants of offsets and of each segment's length
+ * @reason: why the page cache or O_DIRECT is used, for people; "" if asked for
+ */
+struct file_target {
+	const char *name;
+	int fds[FILE_WAYS];
+	bool block_device;
+	bool read_only;
+	uint32_t block_bytes;
+	uint32_t logical_bytes;
+	uint64_t bytes;
+	uint32_t memory_align;
+	uint32_t offset_align;
+	char reason[FILE_REASON_BYTES];
+};
+
+/** file_target_open() - open @path through the page cache and learn its shape */
+int file_target_open(const char *path, const struct weir_medium_file_options *options,
+		     struct file_target *target);
+void file_target_close(struct file_target *target);
+
+/** file_direct_choose() - open it with O_DIRECT as well, where asked for, possible and faster */
+int file_direct_choose(enum weir_direct want, struct file_target *target);
+
+/**
+ * file_measure_rate() - 4 KiB random reads per second at depth 32
+ *
+ * @fd: a descriptor of the file
+ * @file_bytes: its size
+ * @seed: decides the offsets; the same for the ways to be compared, another at
+ *        each open, or the page cache would know them from the last one
+ *
+ * Takes a few milliseconds.
+ *
+ * Return: 0 if it cannot be measured.
+ */
+double file_measure_rate(int fd, uint64_t file_bytes, uint64_t seed);
+
+/** file_poll_works() - whether completion polling (IORING_SETUP_IOPOLL) serves a read of @fd */
+bool file_poll_works(int fd, uint32_t align);
+
+/** file_in_use_fail() - -EBUSY with a sentence saying by what the device is in use */
+int file_in_use_fail(const struct file_target *target, uint64_t device);
+
+/* ---- ring: io_uring, pushed and reaped without waiting (medium_file_ring.c) ---- */
+
+/**
+ * struct file_ring - one io_uring
+ * @uring: liburing's half
+ * @made: @uring is to be torn down
+ * @polled: completions come only by asking the kernel (IORING_SETUP_IOPOLL)
+ * @waiting: requests handed to it and not yet reaped
+ */
+struct file_ring {
+	struct io_uring uring;
+	bool made;
+	bool polled;
+	unsigned waiting;
+};
+
+/**
+ * file_ring_create() - set up a ring that no thread owns yet, files registered
+ *
+ * Return: 0 or a negative errno, silently: see file_ring_fail().
+ */
+int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
+		     const int fds[FILE_WAYS]);
+/** file_ring_enable() - make the calling thread its only submitter */
+int file_ring_enable(struct file_ring *ring);
+void file_ring_destroy(struct file_ring *ring);
+/** file_ring_prepared() - request of the @index-th entry not yet submitted */
+struct weir_io *file_ring_prepared(const struct file_ring *ring, unsigned index);
+/** file_ring_push() - submit what is prepared and let the kernel post what has ended */
+int file_ring_push(struct file_ring *ring);
+/** file_ring_fail() - the sentence for a failed file_ring_create(); returns @error (negative) */
+int file_ring_fail(const char *name, int error);
+
+/* ---- buffers: memory the ring knows beforehand (medium_file_buffers.c) ---- */
+
+enum { FILE_BUFFER_NONE = -1 };
+
+/** struct file_buffer - one registered piece of a DMA region; @slot < 0: it could not be */
+struct file_buffer {
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t id; /* of the DMA region */
+	int slot;
+};
+
+/**
+ * struct file_buffers - a thread's registered memory
+ * @items: sorted by address
+ * @count: items in use
+ * @last: item of the latest hit
+ * @free_slots: stack of unused slots of the kernel's table, NULL until it is made
+ * @free_count: slots on it
+ * @error: why something is not registered (positive errno), 0 if all is
+ */
+struct file_buffers {
+	struct file_buffer *items;
+	size_t count;
+	size_t last;
+	int *free_slots;
+	size_t free_count;
+	int error;
+};
+
+/** file_buffers_follow() - register what @view has and unregister what it has no longer */
+void file_buffers_follow(struct file_buffers *buffers, struct io_uring *uring,
+			 const struct weir_dma_view *view);
+/** file_buffers_forget() - take over what @view has, unregistered until file_buffers_again() */
+void file_buffers_forget(struct file_buffers *buffers, const struct weir_dma_view *view);
+/** file_buffers_again() - register everything anew, with a new ring */
+void file_buffers_again(struct file_buffers *buffers, struct io_uring *uring);
+void file_buffers_release(struct file_buffers *buffers);
+/** file_buffers_find() - slot that holds all of it, or FILE_BUFFER_NONE */
+int file_buffers_find(struct file_buffers *buffers, uint64_t address, uint64_t bytes);
+
+/* ---- the medium and its threads (medium_file.c, medium_file_thread.c) ---- */
+
+/**
+ * struct file_thread - what one controller thread owns; no other touches it
+ * @data: ring of reads and writes
+ * @side: ring of all else, made only if @data is a polled one
+ * @buffers: memory registered with @data
+ * @owner: mark of the host thread the rings belong to, 0 for none yet
+ * @in_flight: requests started and not ended
+ * @error: negative errno once the rings are beyond use
+ */
+struct file_thread {
+	struct file_ring data;
+	struct file_ring side;
+	struct file_buffers buffers;
+	uint64_t owner;
+	unsigned in_flight;
+	int error;
+} __attribute__((aligned(64)));
+
+/** struct file_words - a word that several threads change: never touched plainly */
+struct file_words {
+	uint64_t value;
+};
+
+/**
+ * struct file_medium - a file behind the medium's vtable
+ * @base: must be first
+ * @target: the open file
+ * @valid: bytes that a read must find in the file (V)
+ * @depth: requests in flight per thread
+ * @polled: the data rings poll
+ * @paths: base.path is one of these, by enum file_path
+ * @thread_count: entries in @threads
+ */
+struct file_medium {
+	struct weir_medium base;
+	struct file_target target;
+	struct file_words valid;
+	unsigned depth;
+	bool polled;
+	char (*paths)[FILE_PATH_BYTES];
+	unsigned thread_count;
+	struct file_thread threads[];
+};
+
+/** file_host_mark() - a number no other host thread has or had (addresses and ids are reused) */
+uint64_t file_host_mark(void);
+int file_thread_create(struct file_medium *file, struct file_thread *thread);
+void file_thread_destroy(struct file_thread *thread);
+/**
+ * file_thread_adopt() - make the rings of @thread obey the calling host thread
+ *
+ * Return: false while the kernel still works for their former owner.
+ */
+bool file_thread_adopt(struct file_medium *file, struct file_thread *thread);
+
+/* ---- requests (medium_file_request.c, medium_file_status.c) ---- */
+
+/** file_request_start() - prepare the first entry of @io on a ring of @thread */
+void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
+/** file_request_resume() - prepare its current entry once more, on a new ring */
+void file_request_resume(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
+/** file_request_step() - go on after a result; true when @io has ended, its status set */
+bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
+		       int result);
+
+/**
+ * file_status() - NVMe status for what the kernel answered
+ * @kind: the request
+ * @error: positive errno value
+ */
+uint16_t file_status(enum weir_io_kind kind, int error);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * medium_file_inuse.c: by what a block device is in use, for a sentence.
+ *
+ * The kernel has refused already; this only finds words. It looks for a mount of
+ * the device or of a partition on it, then for swap, then for a device stacked on it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "../error.h"
+#include "medium_file.h"
+
+enum { USE_BYTES = 256 };
+
+/* Whether device @part is a partition of @whole. */
+static bool is_partition_of(dev_t part, dev_t whole)
+{
+	char path[96];
+	unsigned parent_major;
+	unsigned parent_minor;
+	FILE *file;
+	int got;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(part), minor(part));
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	fclose(file);
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/../dev", major(part), minor(part));
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	got = fscanf(file, "%u:%u", &parent_major, &parent_minor);
+	fclose(file);
+	return got == 2 && makedev(parent_major, parent_minor) == whole;
+}
+
+static bool find_mount(dev_t device, char *use)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	bool found = false;
+	char line[4096];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		unsigned high;
+		unsigned low;
+		char where[160];
+
+		if (sscanf(line, "%*u %*u %u:%u %*s %159s", &high, &low, where) != 3)
+			continue;
+		found = makedev(high, low) == device || is_partition_of(makedev(high, low), device);
+		if (found)
+			snprintf(use, USE_BYTES, "%s mounted at %s",
+				 makedev(high, low) == device ? "it is" : "a partition of it is", where);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool find_swap(dev_t device, char *use)
+{
+	FILE *file = fopen("/proc/swaps", "re");
+	bool found = false;
+	char line[4096];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		struct stat stat_of;
+		char name[256];
+
+		found = sscanf(line, "%255s", name) == 1 && !stat(name, &stat_of) &&
+			S_ISBLK(stat_of.st_mode) &&
+			(stat_of.st_rdev == device || is_partition_of(stat_of.st_rdev, device));
+		if (found)
+			snprintf(use, USE_BYTES, "it is swap space");
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool find_holder(dev_t device, char *use)
+{
+	struct dirent *entry;
+	bool found = false;
+	char path[96];
+	DIR *holders;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(device), minor(device));
+	holders = opendir(path);
+	while (holders && !found && (entry = readdir(holders))) {
+		found = entry->d_name[0] != '.';
+		if (found)
+			snprintf(use, USE_BYTES, "it is part of %.200s", entry->d_name);
+	}
+	if (holders)
+		closedir(holders);
+	return found;
+}
+
+int file_in_use_fail(const struct file_target *target, uint64_t device)
+{
+	char use[USE_BYTES] = "another program has claimed it";
+
+	if (!find_mount(device, use) && !find_swap(device, use))
+		find_holder(device, use);
+	return weir_fail(EBUSY,
+			 "file:%s is a block device in use (%s), so it is not opened for writing: free it "
+			 "first, or open it read-only (ro=1)",
+			 target->name, use);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transport.h: how the runtime reaches an NVMe controller.
+ *
+ * Owns: the transport vtable: registers, doorbells, an end. What is behind them
+ * (software, a PCIe function) is the transport's business.
+ */
+#ifndef WEIR_TRANSPORT_H
+#define WEIR_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../dma.h"
+#include "../uri.h"
+
+struct weir_transport;
+
+/** struct weir_transport_stats - bytes the controller moved, as far as it can tell */
+struct weir_transport_stats {
+	uint64_t bytes_read;
+	uint64_t bytes_written;
+};
+
+/**
+ * struct weir_transport_request - what a storage asks of its transport
+ * @uri: parsed; the transport takes its keys and calls weir_uri_finish()
+ * @dma: memory the controller may touch
+ * @read_only: the storage will not be written
+ * @queues: I/O queue pairs wanted
+ * @depth: entries of each
+ */
+struct weir_transport_request {
+	struct weir_uri *uri;
+	struct weir_dma_map *dma;
+	bool read_only;
+	unsigned queues;
+	unsigned depth;
+};
+
+/**
+ * struct weir_transport_ops - a transport's functions
+ * @size: sizeof(struct weir_transport_ops)
+ * @scheme: the URI scheme it serves
+ * @open: reach a controller; 0 or a negative errno with a sentence
+ * @read64, @read32, @write64, @write32: registers, by offset
+ * @doorbell: device address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
+ * @close: let go of it; every queue is deleted already
+ */
+struct weir_transport_ops {
+	size_t size;
+	const char *scheme;
+	int (*open)(struct weir_transport_request *request, struct weir_transport **out);
+	uint64_t (*read64)(struct weir_transport *transport, uint32_t offset);
+	uint32_t (*read32)(struct weir_transport *transport, uint32_t offset);
+	void (*write64)(struct weir_transport *transport, uint32_t offset, uint64_t value);
+	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
+	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
+	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
+	void (*close)(struct weir_transport *transport);
+};
+
+/**
+ * struct weir_transport - what every transport's object begins with
+ * @ops: its functions
+ * @medium: how it reaches the bytes, for people
+ * @read_only: it cannot write, whatever was asked
+ */
+struct weir_transport {
+	const struct weir_transport_ops *ops;
+	const char *medium;
+	bool read_only;
+};
+
+extern const struct weir_transport_ops weir_transport_virt;
+extern const struct weir_transport_ops weir_transport_file;
+
+/** weir_transport_open() - by the scheme of request->uri */
+int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * virt: and file: are the virtual controller on host threads over one medium or
+ * the other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/nvme.h>
+
+#include "../error.h"
+#include "medium.h"
+#include "transport.h"
+#include "virtual.h"
+
+enum { MOST_THREADS = 64, MOST_QUEUE_ENTRIES = 4096 };
+
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts"
+static const uint64_t LARGEST = (uint64_t)1 << 48;
+
+struct soft {
+	struct weir_transport base;
+	struct weir_virtual *controller;
+};
+
+/* The URI keys virt: and file: share. */
+struct soft_keys {
+	uint64_t block_bytes;
+	uint64_t threads;
+	uint64_t latency_us;
+	uint64_t iops;
+	uint64_t mdts;
+};
+
+static int check_power(const struct weir_uri *uri, const char *key, uint64_t value)
+{
+	if ((value & (value - 1)) == 0)
+		return 0;
+	return weir_fail(EINVAL, "storage \"%s\": %s=%llu is not a power of two", uri->text, key,
+			 (unsigned long long)value);
+}
+
+static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
+{
+	int error;
+
+	*keys = (struct soft_keys){ .block_bytes = 0, .threads = 1, .mdts = 128 << 10 };
+	if ((error = weir_uri_take_bytes(uri, "block", 512, 4096, &keys->block_bytes)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, &keys->threads)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
+	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0)
+		return error;
+	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
+		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes", uri->text,
+				 (unsigned long long)keys->block_bytes);
+	return check_power(uri, "mdts", keys->mdts);
+}
+
+static int start(struct soft *soft, struct weir_medium *medium, const struct soft_keys *keys,
+		 const struct weir_transport_request *request)
+{
+	struct weir_virtual_options options = {
+		.size = sizeof(options),
+		.medium = medium,
+		.dma = request->dma,
+		.threads = (unsigned)keys->threads,
+		.max_queue_pairs = request->queues,
+		.max_queue_entries = MOST_QUEUE_ENTRIES,
+		.max_transfer_bytes = (uint32_t)keys->mdts,
+		.latency_us = (uint32_t)keys->latency_us,
+		.iops = keys->iops,
+	};
+	int error = weir_virtual_create(&options, &soft->controller);
+
+	if (error) {
+		medium->ops->close(medium);
+		return error;
+	}
+	error = weir_virtual_start(soft->controller);
+	if (error)
+		weir_virtual_destroy(soft->controller);
+	return error;
+}
+
+static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *medium,
+		    const struct soft_keys *keys, const struct weir_transport_request *request,
+		    struct weir_transport **out)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+	int error;
+
+	if (!soft) {
+		medium->ops->close(medium);
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+	}
+	soft->base.ops = ops;
+	soft->base.medium = medium->path;
+	soft->base.read_only = medium->read_only;
+	error = start(soft, medium, keys, request);
+	if (error) {
+		free(soft);
+		return error;
+	}
+	*out = &soft->base;
+	return 0;
+}
+
+static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t *bytes)
+{
+	if (weir_parse_bytes(uri->body, bytes) != 0 || *bytes == 0 || *bytes > LARGEST)
+		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is not a size; write virt:64M or virt:4G",
+				 uri->text, uri->body);
+	if (*bytes % block_bytes)
+		return weir_fail(EINVAL, "storage \"%s\": %llu bytes are no whole number of %llu-byte blocks",
+				 uri->text, (unsigned long long)*bytes, (unsigned long long)block_bytes);
+	return 0;
+}
+
+static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
+{
+	struct weir_uri *uri = request->uri;
+	const char *load = weir_uri_take_text(uri, "load");
+	struct weir_medium *medium;
+	struct soft_keys keys;
+	uint64_t bytes;
+	int error = take_keys(uri, &keys);
+
+	if (!keys.block_bytes)
+		keys.block_bytes = 512;
+	if (error || (error = weir_uri_finish(uri, SOFT_KEYS ", load")) != 0 ||
+	    (error = virt_size(uri, keys.block_bytes, &bytes)) != 0 ||
+	    (error = weir_medium_ram_open(bytes, (uint32_t)keys.block_bytes, load, &medium)) != 0)
+		return error;
+	return soft_new(&weir_transport_virt, medium, &keys, request, out);
+}
+
+static int file_open(struct weir_transport_request *request, struct weir_transport **out)
+{
+	static const char *const directs[] = { "auto", "on", "off", NULL };
+	struct weir_uri *uri = request->uri;
+	unsigned direct = WEIR_DIRECT_AUTO;
+	uint64_t poll = 0, ro = request->read_only;
+	struct weir_medium *medium;
+	struct soft_keys keys;
+	int error = take_keys(uri, &keys);
+
+	if (error || (error = weir_uri_take_choice(uri, "direct", directs, &direct)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "poll", 0, 1, &poll)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", direct, poll, ro")) != 0)
+		return error;
+	error = weir_medium_file_open(uri->body,
+				      &(struct weir_medium_file_options){
+					      .block_bytes = (uint32_t)keys.block_bytes,
+					      .read_only = ro || request->read_only,
+					      .direct = (enum weir_direct)direct,
+					      .threads = (unsigned)keys.threads,
+					      .depth = request->depth,
+					      .poll = poll,
+				      },
+				      &medium);
+	return error ? error : soft_new(&weir_transport_file, medium, &keys, request, out);
+}
+
+static struct weir_virtual *controller_of(struct weir_transport *transport)
+{
+	return ((struct soft *)transport)->controller;
+}
+
+static uint64_t soft_read64(struct weir_transport *transport, uint32_t offset)
+{
+	return weir_virtual_read64(controller_of(transport), offset);
+}
+
+static uint32_t soft_read32(struct weir_transport *transport, uint32_t offset)
+{
+	return weir_virtual_read32(controller_of(transport), offset);
+}
+
+static void soft_write64(struct weir_transport *transport, uint32_t offset, uint64_t value)
+{
+	weir_virtual_write64(controller_of(transport), offset, value);
+}
+
+static void soft_write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
+{
+	weir_virtual_write32(controller_of(transport), offset, value);
+}
+
+static uint64_t soft_doorbell(struct weir_transport *transport, unsigned index)
+{
+	return (uint64_t)(uintptr_t)(weir_virtual_doorbells(controller_of(transport)) + index);
+}
+
+static void soft_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
+{
+	struct weir_virtual_stats done;
+
+	weir_virtual_stats(controller_of(transport), &done);
+	stats->bytes_read = done.bytes_read;
+	stats->bytes_written = done.bytes_written;
+}
+
+static void soft_close(struct weir_transport *transport)
+{
+	weir_virtual_stop(controller_of(transport));
+	weir_virtual_destroy(controller_of(transport));
+	free(transport);
+}
+
+#define SOFT_OPS(name, opener)                                                         \
+	const struct weir_transport_ops weir_transport_##name = {                      \
+		.size = sizeof(struct weir_transport_ops), .scheme = #name,            \
+		.open = opener,       .read64 = soft_read64,   .read32 = soft_read32,  \
+		.write64 = soft_write64, .write32 = soft_write32,                      \
+		.doorbell = soft_doorbell, .stats = soft_stats, .close = soft_close,   \
+	}
+
+SOFT_OPS(virt, virt_open);
+SOFT_OPS(file, file_open);

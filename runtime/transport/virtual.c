@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * virtual.c: the virtual controller as a whole: its making and one poll of it.
+ *
+ * Owns: the order of the steps of a poll, and fairness between queues.
+ */
+#include "virtual.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../error.h"
+#include "virtual_parts.h"
+
+enum {
+	DEFAULT_TRANSFER_BYTES = 128 * 1024,
+	TRANSFER_BYTES_MAX = 1 << 26,
+	CAP_CONTIGUOUS = 1u << 16,
+	CAP_TIMEOUT = 20u << 24,      /* 10 s, in units of 500 ms */
+	CAP_HIGH_NVM = 1u << (37 - 32), /* the NVM command set */
+};
+
+static int check_limits(const struct weir_virtual_options *options)
+{
+	if (!options->threads || options->threads > 1024)
+		return weir_fail(EINVAL, "%u controller threads: give 1 to 1024", options->threads);
+	if (!options->max_queue_pairs || options->max_queue_pairs > 65535)
+		return weir_fail(EINVAL, "%u queue pairs: give 1 to 65535",
+				 options->max_queue_pairs);
+	if (options->max_queue_entries < 2 || options->max_queue_entries > 65536)
+		return weir_fail(EINVAL, "%u queue entries: give 2 to 65536",
+				 options->max_queue_entries);
+	return 0;
+}
+
+static int check_options(const struct weir_virtual_options *options)
+{
+	u32 transfer = options->max_transfer_bytes;
+
+	if (!options->medium || !options->dma)
+		return weir_fail(EINVAL, "a virtual controller needs a medium and a DMA map");
+	if (transfer < NVME_PAGE_BYTES || transfer > TRANSFER_BYTES_MAX ||
+	    (transfer & (transfer - 1)))
+		return weir_fail(EINVAL, "transfers of %u bytes: give a power of two from 4096 on",
+				 transfer);
+	return check_limits(options);
+}
+
+static int read_options(const struct weir_virtual_options *from, struct weir_virtual_options *to)
+{
+	size_t least = offsetof(struct weir_virtual_options, iops) + sizeof(from->iops);
+
+	if (from->size < least)
+		return weir_fail(EINVAL, "options of %zu bytes, at least %zu are needed",
+				 from->size, least);
+	*to = *from;
+	to->size = sizeof(*to);
+	if (!to->max_transfer_bytes)
+		to->max_transfer_bytes = DEFAULT_TRANSFER_BYTES;
+	return check_options(to);
+}
+
+static void *pages(size_t bytes)
+{
+	size_t rounded = (bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
+	void *memory = aligned_alloc(NVME_PAGE_BYTES, rounded);
+
+	if (memory)
+		memset(memory, 0, rounded);
+	return memory;
+}
+
+static void fill_registers(struct weir_virtual *controller)
+{
+	u32 entries = controller->options.max_queue_entries;
+
+	store_relaxed_u32(&controller->registers[NVME_REGISTER_CAP / 4],
+			  (entries - 1) | CAP_CONTIGUOUS | CAP_TIMEOUT);
+	store_relaxed_u32(&controller->registers[NVME_REGISTER_CAP / 4 + 1], CAP_HIGH_NVM);
+	store_relaxed_u32(&controller->registers[NVME_REGISTER_VS / 4], VIRTUAL_VERSION);
+}
+
+/* A random UUID, RFC 4122 version 4: two controllers never look like two paths to one disk. */
+static void fill_uuid(struct weir_virtual *controller)
+{
+	u8 *uuid = controller->uuid;
+
+	if (getrandom(uuid, 16, 0) != 16)
+		memcpy(uuid, &controller, sizeof(controller));
+	uuid[6] = (uuid[6] & 0x0f) | 0x40;
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static int allocate(struct weir_virtual *controller)
+{
+	size_t queues = (size_t)controller->options.max_queue_pairs + 1;
+	u32 words_per_page = NVME_PAGE_BYTES / sizeof(u32);
+
+	controller->doorbell_count =
+		(u32)(2 * queues + words_per_page - 1) / words_per_page * words_per_page;
+	controller->doorbells = pages(controller->doorbell_count * sizeof(u32));
+	controller->sqs = pages(queues * sizeof(*controller->sqs));
+	controller->cqs = pages(queues * sizeof(*controller->cqs));
+	controller->cids = calloc(queues, VIRTUAL_CID_WORDS * sizeof(u64));
+	controller->threads = pages(controller->options.threads * sizeof(*controller->threads));
+	if (!controller->doorbells || !controller->sqs || !controller->cqs || !controller->cids ||
+	    !controller->threads)
+		return weir_fail(ENOMEM, "no memory for a virtual controller of %zu queues",
+				 queues);
+	return virtual_admin_create(controller);
+}
+
+static int create_threads(struct weir_virtual *controller)
+{
+	for (u32 i = 0; i < controller->options.threads; i++) {
+		struct virtual_thread *thread = &controller->threads[i];
+		int error;
+
+		thread->controller = controller;
+		thread->index = i;
+		error = virtual_requests_create(thread);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static void release(struct weir_virtual *controller)
+{
+	for (u32 i = 0; controller->threads && i < controller->options.threads; i++) {
+		virtual_requests_destroy(&controller->threads[i]);
+		weir_dma_view_release(&controller->threads[i].view);
+	}
+	virtual_admin_destroy(controller);
+	free(controller->threads);
+	free(controller->cids);
+	free(controller->cqs);
+	free(controller->sqs);
+	free(controller->doorbells);
+	free(controller);
+}
+
+int weir_virtual_create(const struct weir_virtual_options *options, struct weir_virtual **out)
+{
+	struct weir_virtual_options checked;
+	struct weir_virtual *controller;
+	int error = read_options(options, &checked);
+
+	if (error)
+		return error;
+	controller = pages(sizeof(*controller));
+	if (!controller)
+		return weir_fail(ENOMEM, "no memory for a virtual controller");
+	controller->options = checked;
+	controller->segments_max = checked.max_transfer_bytes / NVME_PAGE_BYTES + 1;
+	controller->spacing_ns = checked.iops ? (999999999 + checked.iops) / checked.iops : 0;
+	error = allocate(controller);
+	if (!error)
+		error = create_threads(controller);
+	if (error) {
+		release(controller);
+		return error;
+	}
+	virtual_admin_reset(controller);
+	fill_registers(controller);
+	fill_uuid(controller);
+	*out = controller;
+	return 0;
+}
+
+static void drain(struct virtual_thread *thread)
+{
+	struct weir_medium *medium = thread->controller->options.medium;
+
+	virtual_requests_discard(thread);
+	while (thread->in_medium)
+		medium->ops->poll(medium, thread->index);
+}
+
+void weir_virtual_destroy(struct weir_virtual *controller)
+{
+	struct weir_medium *medium;
+
+	if (!controller)
+		return;
+	weir_virtual_stop(controller);
+	for (u32 i = 0; i < controller->options.threads; i++)
+		drain(&controller->threads[i]);
+	medium = controller->options.medium;
+	medium->ops->close(medium);
+	release(controller);
+}
+
+volatile u32 *weir_virtual_doorbells(struct weir_virtual *controller)
+{
+	return &controller->doorbells[0].word;
+}
+
+static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)
+{
+	u32 ready = virtual_sq_ready(thread, sq), taken = 0;
+
+	if (ready > most)
+		ready = most;
+	while (taken < ready && thread->free && !thread->stalled) {
+		struct nvme_sqe sqe;
+
+		virtual_sq_fetch(sq, &sqe);
+		virtual_io_begin(thread, sq, &sqe);
+		taken++;
+	}
+	return taken;
+}
+
+/* One round over the queues; each poll begins with another one. */
+static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota)
+{
+	u32 taken = 0;
+
+	if (++thread->turn >= thread->queue_count)
+		thread->turn = 0;
+	for (u32 i = 0; i < thread->queue_count && taken < quota; i++) {
+		u32 at = thread->turn + i;
+		u32 left = quota - taken;
+
+		if (at >= thread->queue_count)
+			at -= thread->queue_count;
+		taken += serve_queue(thread, thread->queues[at], batch < left ? batch : left);
+	}
+	return taken;
+}
+
+/* Under a rate limit the queues take turns command by command. */
+static u32 serve(struct virtual_thread *thread)
+{
+	u32 quota = virtual_time_quota(thread), taken, total = 0;
+
+	if (!thread->controller->spacing_ns)
+		return serve_round(thread, VIRTUAL_FETCH_BATCH, quota);
+	do {
+		taken = serve_round(thread, 1, quota - total);
+		total += taken;
+	} while (taken && total < quota);
+	return total;
+}
+
+static void publish_busy(struct virtual_thread *thread)
+{
+	u32 busy = thread->inflight;
+
+	if (!thread->index)
+		busy += thread->controller->admin.pending;
+	/* Relaxed: a hint for whoever wonders whether to poll on. */
+	if (busy != load_relaxed_u32(&thread->counters.busy))
+		store_relaxed_u32(&thread->counters.busy, busy);
+}
+
+unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned index)
+{
+	struct virtual_thread *thread = &controller->threads[index];
+	struct weir_medium *medium = controller->options.medium;
+	unsigned done;
+
+	virtual_view_refresh(thread);
+	done = virtual_mail_step(thread);
+	if (!index)
+		done += virtual_admin_step(controller) + virtual_control_step(controller);
+	done += virtual_stalled_step(thread);
+	if (thread->queue_count && !thread->stalled)
+		done += serve(thread);
+	if (thread->in_medium)
+		done += medium->ops->poll(medium, index);
+	done += virtual_time_step(thread);
+	publish_busy(thread);
+	return done;
+}
+
+int weir_virtual_busy(struct weir_virtual *controller, unsigned thread)
+{
+	return load_relaxed_u32(&controller->threads[thread].counters.busy) != 0;
+}
+
+void weir_virtual_stats(struct weir_virtual *controller, struct weir_virtual_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (u32 i = 0; i < controller->options.threads; i++) {
+		const struct virtual_counters *counters = &controller->threads[i].counters;
+
+		/* Relaxed: each counter is true by itself. */
+		out->commands += load_relaxed_u64(&counters->commands);
+		out->errors += load_relaxed_u64(&counters->errors);
+		out->bytes_read += load_relaxed_u64(&counters->bytes_read);
+		out->bytes_written += load_relaxed_u64(&counters->bytes_written);
+		out->bad_doorbells += load_relaxed_u64(&counters->bad_doorbells);
+	}
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * virtual_queue.c: rings and doorbells.
+ *
+ * Owns: which entry is next on either ring, and the belief in doorbell values.
+ * A doorbell is the host's memory: any value may stand in it at any time.
+ */
+#include "virtual_parts.h"
+
+static u32 ring_distance(u32 from, u32 to, u32 size)
+{
+	return to >= from ? to - from : to + size - from;
+}
+
+void virtual_sq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 size, u32 cq)
+{
+	struct virtual_sq *sq = &controller->sqs[id];
+
+	*sq = (struct virtual_sq){
+		.entries = (const unsigned char *)(uintptr_t)entries,
+		.cq = &controller->cqs[cq],
+		.cids = controller->cids + (size_t)id * VIRTUAL_CID_WORDS,
+		.size = size,
+		.id = id,
+	};
+	/* Relaxed: the host rings it only after it saw the queue's creation complete (C1). */
+	store_relaxed_u32(&controller->doorbells[2 * id], 0);
+}
+
+void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 size)
+{
+	controller->cqs[id] = (struct virtual_cq){
+		.entries = (struct nvme_cqe *)(uintptr_t)entries,
+		.size = size,
+		.free = size - 1,
+		.phase = 1,
+		.id = id,
+	};
+	store_relaxed_u32(&controller->doorbells[2 * id + 1], 0); /* as above */
+}
+
+static void bad_doorbell(struct virtual_thread *thread)
+{
+	count_u64(&thread->counters.bad_doorbells, 1);
+	fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_DOORBELL_VALUE);
+}
+
+static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
+{
+	const struct shared_u32 *doorbell = &thread->controller->doorbells[2 * cq->id + 1];
+	u32 value = load_relaxed_u32(doorbell), moved;
+
+	if (value == cq->doorbell_seen)
+		return;
+	/*
+	 * D2: pairs with the lane's store of the CQ head in core/cq.h: it has
+	 * read the entries that we may overwrite from here on.
+	 */
+	value = load_acquire_u32(doorbell);
+	cq->doorbell_seen = value;
+	moved = value < cq->size ? ring_distance(cq->head, value, cq->size) : cq->size;
+	if (moved > ring_distance(cq->head, cq->tail, cq->size)) {
+		bad_doorbell(thread);
+		return;
+	}
+	cq->head = value;
+	cq->free += moved;
+}
+
+u32 virtual_cq_room(struct virtual_thread *thread, struct virtual_cq *cq)
+{
+	if (cq->free < cq->size / 2 || cq->free < VIRTUAL_FETCH_BATCH)
+		cq_look(thread, cq);
+	return cq->free;
+}
+
+void virtual_view_refresh(struct virtual_thread *thread)
+{
+	const struct weir_virtual *controller = thread->controller;
+	struct weir_medium *medium = controller->options.medium;
+
+	if (!weir_dma_view_refresh(controller->options.dma, &thread->view))
+		return;
+	if (medium->ops->memory_changed)
+		medium->ops->memory_changed(medium, thread->index, &thread->view);
+	if (!thread->index && controller->phase == VIRTUAL_ENABLED)
+		virtual_queue_check(thread, &controller->sqs[0]);
+	for (u32 i = 0; i < thread->queue_count; i++)
+		virtual_queue_check(thread, thread->queues[i]);
+}
+
+static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
+{
+	const struct shared_u32 *doorbell = &thread->controller->doorbells[2 * sq->id];
+	u32 value = load_relaxed_u32(doorbell);
+
+	if (value == sq->doorbell_seen)
+		return;
+	/*
+	 * D1: pairs with the lane's store of the SQ tail in core/sq.h: the
+	 * entries before it, and the memory they name, are as the lane left them.
+	 */
+	value = load_acquire_u32(doorbell);
+	sq->doorbell_seen = value;
+	if (value >= sq->size) {
+		bad_doorbell(thread);
+		return;
+	}
+	sq->tail = value;
+	/* What was taken from the DMA map before the doorbell rang is seen as gone (G1). */
+	virtual_view_refresh(thread);
+}
+
+u32 virtual_sq_ready(struct virtual_thread *thread, struct virtual_sq *sq)
+{
+	u32 ready, room;
+
+	sq_look(thread, sq);
+	ready = ring_distance(sq->head, sq->tail, sq->size);
+	if (!ready) {
+		cq_look(thread, sq->cq);
+		return 0;
+	}
+	if (sq->lost || sq->cq->lost)
+		return 0;
+	room = virtual_cq_room(thread, sq->cq);
+	return ready < room ? ready : room;
+}
+
+void virtual_sq_fetch(struct virtual_sq *sq, struct nvme_sqe *sqe)
+{
+	virtual_copy_in(sqe, sq->entries + (size_t)sq->head * sizeof(*sqe), sizeof(*sqe));
+	sq->head = sq->head + 1 == sq->size ? 0 : sq->head + 1;
+	sq->cq->free--;
+}
+
+bool virtual_sq_claim(struct virtual_sq *sq, u32 cid)
+{
+	u64 bit = (u64)1 << (cid % 64);
+	u64 *word = &sq->cids[cid / 64];
+
+	if (*word & bit)
+		return false;
+	*word |= bit;
+	return true;
+}
+
+void virtual_sq_unclaim(struct virtual_sq *sq, u32 cid)
+{
+	sq->cids[cid / 64] &= ~((u64)1 << (cid % 64));
+}
+
+static void count_command(struct virtual_thread *thread, u32 status)
+{
+	count_u64(&thread->counters.commands, 1);
+	if (status)
+		count_u64(&thread->counters.errors, 1);
+}
+
+void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
+		  u32 result)
+{
+	struct virtual_cq *cq = sq->cq;
+	struct nvme_cqe *entry;
+
+	if (thread->discard || cq->lost)
+		return;
+	count_command(thread, status);
+	entry = &cq->entries[cq->tail];
+	entry->dw0 = result;
+	entry->dw1 = 0;
+	entry->dw2 = sq->head | sq->id << 16;
+	/*
+	 * C1: pairs with the acquire load of dw3 in core/cq.h: the rest of the
+	 * entry and the command's data come before the phase.
+	 */
+	__atomic_store_n(&entry->dw3, cid | cq->phase << 16 | status << 17, __ATOMIC_RELEASE);
+	if (++cq->tail == cq->size) {
+		cq->tail = 0;
+		cq->phase ^= 1;
+	}
+}
+
+static bool mapped(struct virtual_thread *thread, const void *entries, u64 bytes)
+{
+	return weir_dma_view_find(&thread->view, (u64)(uintptr_t)entries, bytes) != NULL;
+}
+
+void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq)
+{
+	struct virtual_cq *cq = sq->cq;
+
+	if (!mapped(thread, sq->entries, (u64)sq->size * sizeof(struct nvme_sqe)))
+		sq->lost = true;
+	if (!mapped(thread, cq->entries, (u64)cq->size * sizeof(struct nvme_cqe)))
+		cq->lost = true;
+	if (sq->lost || cq->lost)
+		fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_RING_LOST);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * virtual_state.h: what a virtual controller is made of; private to virtual_*.c.
+ *
+ * Who may touch what: thread 0 carries out register changes and admin commands.
+ * Each queue has one owner thread, which alone fetches from it and posts to it.
+ * Thread 0 tells owners about queues by mail (virtual_mail.c); nothing else is
+ * shared except words of the types in virtual_word.h.
+ */
+#ifndef WEIR_VIRTUAL_STATE_H
+#define WEIR_VIRTUAL_STATE_H
+
+#include <pthread.h>
+
+#include "virtual.h"
+#include "virtual_word.h"
+#include <weir/nvme.h>
+
+enum {
+	VIRTUAL_CACHE_LINE_BYTES = 64,
+	VIRTUAL_FETCH_BATCH = 32,     /* commands taken from a queue before the next has its turn */
+	VIRTUAL_REQUESTS_MIN = 64,    /* per thread */
+	VIRTUAL_REQUESTS_MAX = 4096,  /* per thread */
+	VIRTUAL_BOUNCES = 4,          /* Compare and Dataset Management at a time, per thread */
+	VIRTUAL_AER_LIMIT = 4,        /* Asynchronous Event Requests held */
+	VIRTUAL_VERSION = 0x00010400, /* of the NVMe Base specification */
+	VIRTUAL_REGISTER_BYTES = 0x38,
+	VIRTUAL_FEATURES = 0x0c,      /* feature identifiers below this one are kept */
+};
+
+/* Asynchronous events, as bits; the bit number is the event's information field. */
+enum {
+	VIRTUAL_EVENT_DOORBELL_REGISTER = 1u << 0, /* a doorbell of no queue was written */
+	VIRTUAL_EVENT_DOORBELL_VALUE = 1u << 1,    /* a doorbell got a value that cannot be */
+	VIRTUAL_EVENT_RING_LOST = 1u << 30,        /* internal: a ring left the DMA map */
+};
+
+/**
+ * struct virtual_cq - a completion queue; its owner's
+ * @entries: the ring, in host memory, found in the DMA map
+ * @size: entries
+ * @tail: next entry to write
+ * @head: oldest entry the host has not taken
+ * @doorbell_seen: doorbell word last looked at, good or bad
+ * @free: entries neither posted nor promised to a fetched command
+ * @phase: phase tag of the current pass
+ * @id: queue identifier
+ * @lost: the ring left the DMA map; nothing is posted any more
+ *
+ * A command is fetched only with an entry promised, so posting never waits.
+ */
+struct virtual_cq {
+	struct nvme_cqe *entries;
+	u32 size;
+	u32 tail;
+	u32 head;
+	u32 doorbell_seen;
+	u32 free;
+	u32 phase;
+	u32 id;
+	bool lost;
+} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+
+/**
+ * struct virtual_sq - a submission queue; its owner's
+ * @entries: the ring, in host memory, found in the DMA map
+ * @cq: where its completions go
+ * @cids: one bit per command identifier in flight
+ * @size: entries
+ * @head: next entry to fetch
+ * @tail: end of what the host posted
+ * @doorbell_seen: doorbell word last looked at, good or bad
+ * @inflight: commands fetched and not completed
+ * @id: queue identifier
+ * @lost: the ring left the DMA map; nothing is fetched any more
+ */
+struct virtual_sq {
+	const unsigned char *entries;
+	struct virtual_cq *cq;
+	u64 *cids;
+	u32 size;
+	u32 head;
+	u32 tail;
+	u32 doorbell_seen;
+	u32 inflight;
+	u32 id;
+	bool lost;
+} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+
+struct virtual_thread;
+
+/**
+ * struct virtual_request - a fetched I/O command until its completion is posted
+ * @io: what the medium is asked; first, so that it leads back to the request
+ * @next: in the free list, or in the order of fetching while timed
+ * @previous: in the order of fetching
+ * @stalled_next: behind it in the line for the medium
+ * @thread: whose it is
+ * @sq: where it came from
+ * @segments: its data in host memory
+ * @segment_count: how many
+ * @bounce: private buffer (Compare, Dataset Management), or NULL
+ * @bounce_segment: @bounce as the medium takes it
+ * @due_ns: not completed before this time
+ * @opcode: what the host asked
+ * @cid: command identifier
+ * @status: how it ended
+ * @range: next range (Dataset Management)
+ * @ranges: ranges in all
+ * @owns_cid: its bit in @sq->cids is its own
+ * @timed: stands in the order of fetching
+ * @ended: only its due time is awaited
+ * @submitting: inside the medium's submit()
+ */
+struct virtual_request {
+	struct weir_io io;
+	struct virtual_request *next;
+	struct virtual_request *previous;
+	struct virtual_request *stalled_next;
+	struct virtual_thread *thread;
+	struct virtual_sq *sq;
+	struct iovec *segments;
+	unsigned char *bounce;
+	struct iovec bounce_segment;
+	u64 due_ns;
+	u32 segment_count;
+	u32 status;
+	u32 range;
+	u32 ranges;
+	u16 cid;
+	u8 opcode;
+	bool owns_cid;
+	bool timed;
+	bool ended;
+	bool submitting;
+};
+
+enum virtual_mail_kind {
+	VIRTUAL_MAIL_ADOPT,   /* serve a new submission queue */
+	VIRTUAL_MAIL_DROP,    /* end its commands and forget it */
+	VIRTUAL_MAIL_ABORT,   /* end one command early */
+	VIRTUAL_MAIL_QUIESCE, /* fetch no more, complete what was fetched */
+	VIRTUAL_MAIL_RESET,   /* forget everything, post nothing */
+};
+
+/**
+ * struct virtual_mail - thread 0's word to a thread, one at a time
+ * @sent: count of letters; the other fields are the reader's after this
+ * @answered: equal to @sent once done; the other fields are thread 0's then
+ * @kind: what to do
+ * @qid: submission queue meant
+ * @cid: command meant
+ * @result: what came of it
+ */
+struct virtual_mail {
+	struct shared_u32 sent;
+	struct shared_u32 answered;
+	enum virtual_mail_kind kind;
+	u32 qid;
+	u32 cid;
+	u32 result;
+};
+
+/** struct virtual_counters - one thread's share of struct weir_virtual_stats */
+struct virtual_counters {
+	struct shared_u64 commands;
+	struct shared_u64 errors;
+	struct shared_u64 bytes_read;
+	struct shared_u64 bytes_written;
+	struct shared_u64 bad_doorbells;
+	struct shared_u32 busy; /* commands fetched and not completed */
+} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+
+/**
+ * struct virtual_thread - what one polling thread works with
+ * @controller: whose it is
+ * @index: its number
+ * @view: memory it may touch
+ * @queues: submission queues it fetches from
+ * @queue_count: how many
+ * @turn: which of them is first next time
+ * @requests: all its requests
+ * @segments: their segments
+ * @free: requests not in use
+ * @first: oldest request in the order of fetching, when completions are timed
+ * @last: latest
+ * @unstamped: first of them without a due time
+ * @stalled: requests that the medium could not take yet
+ * @stalled_last: the latest of these
+ * @bounces: private buffers not in use
+ * @bounce_count: how many
+ * @bounce_memory: all of them
+ * @list: copy of the PRP list being walked
+ * @inflight: requests in use
+ * @in_medium: requests the medium has
+ * @discard: a reset is on: nothing is posted
+ * @now_ns: the clock, read once per poll
+ * @mail: from thread 0
+ * @counters: what it did
+ */
+struct virtual_thread {
+	struct weir_virtual *controller;
+	u32 index;
+	struct weir_dma_view view;
+	struct virtual_sq **queues;
+	u32 queue_count;
+	u32 turn;
+	struct virtual_request *requests;
+	struct iovec *segments;
+	struct virtual_request *free;
+	struct virtual_request *first;
+	struct virtual_request *last;
+	struct virtual_request *unstamped;
+	struct virtual_request *stalled;
+	struct virtual_request *stalled_last;
+	unsigned char *bounces[VIRTUAL_BOUNCES];
+	u32 bounce_count;
+	unsigned char *bounce_memory;
+	u64 *list;
+	u32 inflight;
+	u32 in_medium;
+	bool discard;
+	u64 now_ns;
+	struct virtual_mail mail __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+	struct virtual_counters counters;
+} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+
+/** struct virtual_host_thread - a thread of weir_virtual_start() */
+struct virtual_host_thread {
+	struct weir_virtual *controller;
+	u32 index;
+	pthread_t handle;
+};
+
+enum virtual_phase {
+	VIRTUAL_DISABLED,
+	VIRTUAL_ENABLED,
+	VIRTUAL_FAILED,    /* CSTS.CFS is set; only a reset leads out */
+	VIRTUAL_QUIESCING, /* shutdown: threads complete what they fetched */
+	VIRTUAL_FLUSHING,  /* shutdown: the medium makes it durable */
+	VIRTUAL_SHUT,      /* shutdown is complete; only a reset leads out */
+	VIRTUAL_RESETTING, /* threads forget what they fetched */
+};
+
+/**
+ * struct virtual_admin - the state of admin commands; thread 0's
+ * @pending: a command waits for a letter's answer
+ * @pending_sqe: that command
+ * @pending_thread: who was written to
+ * @sq_live: I/O submission queues that exist
+ * @cq_live: I/O completion queues that exist
+ * @cq_users: submission queues attached to each completion queue
+ * @live: how many queues exist
+ * @sq_allowed: most I/O submission queues, as last negotiated
+ * @cq_allowed: most I/O completion queues, as last negotiated
+ * @aer_cids: Asynchronous Event Requests held
+ * @aer_count: how many
+ * @events: to report
+ * @masked: error events wait until the error log was read
+ * @features: values of plain features, by identifier
+ * @segments: where a reply's data goes
+ * @reply: a reply's data (log pages)
+ * @scan: doorbells of no queue are looked at when this reaches 0
+ */
+struct virtual_admin {
+	bool pending;
+	struct nvme_sqe pending_sqe;
+	u32 pending_thread;
+	bool *sq_live;
+	bool *cq_live;
+	u32 *cq_users;
+	u32 live;
+	u32 sq_allowed;
+	u32 cq_allowed;
+	u16 aer_cids[VIRTUAL_AER_LIMIT];
+	u32 aer_count;
+	u32 events;
+	bool masked;
+	u32 features[VIRTUAL_FEATURES];
+	struct iovec *segments;
+	unsigned char *reply;
+	u32 scan;
+};
+
+/**
+ * struct weir_virtual - a controller
+ * @options: as given, defaults filled in
+ * @spacing_ns: time between two completions under an I/O rate limit, or 0
+ * @segments_max: memory segments of the longest transfer
+ * @registers: the register file, as 32-bit words
+ * @falls: how often CC.EN went from 1 to 0
+ * @events: events that threads saw, for thread 0
+ * @write_through: the volatile write cache is off, all writes are durable
+ * @rate_ns: when the next command may complete under an I/O rate limit
+ * @falls_done: how many falls of CC.EN were carried out; thread 0's, as the rest
+ * @phase: where the controller stands
+ * @csts: CSTS as last published
+ * @phase_shut: where it stands after the shutdown under way
+ * @flush: request of the shutdown's flush
+ * @flush_done: it has ended
+ * @flush_stalled: the medium has not taken it yet
+ * @admin: state of admin commands
+ * @uuid: the namespace's identifier
+ * @doorbells: the doorbell words, page aligned
+ * @doorbell_count: how many
+ * @sqs: submission queues by identifier, the admin queue first
+ * @cqs: completion queues by identifier
+ * @cids: bitmaps of the submission queues
+ * @threads: what options.threads threads work with
+ * @hosts: threads of weir_virtual_start(), or NULL
+ * @stop: they are to end
+ */
+struct weir_virtual {
+	struct weir_virtual_options options;
+	u64 spacing_ns;
+	u32 segments_max;
+	struct shared_u32 registers[VIRTUAL_REGISTER_BYTES / 4];
+	struct shared_u32 falls;
+	struct shared_u32 events;
+	struct shared_u32 write_through;
+	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+	u32 falls_done __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+	enum virtual_phase phase;
+	enum virtual_phase phase_shut;
+	u32 csts;
+	struct weir_io flush;
+	bool flush_done;
+	bool flush_stalled;
+	struct virtual_admin admin;
+	u8 uuid[16];
+	struct shared_u32 *doorbells;
+	u32 doorbell_count;
+	struct virtual_sq *sqs;
+	struct virtual_cq *cqs;
+	u64 *cids;
+	struct virtual_thread *threads;
+	struct virtual_host_thread *hosts;
+	struct shared_u32 stop;
+};
+
+enum { VIRTUAL_CID_WORDS = 65536 / 64 };
+
+/* Copies from memory the host may be changing; what was copied is never read there again. */
+static inline void virtual_copy_in(void *to, const void *from, size_t bytes)
+{
+	__builtin_memcpy(to, from, bytes);
+	__asm__ volatile("" ::: "memory"); /* keeps the compiler from reading @from twice */
+}
+
+/* A status that a retry of the same command would meet again. */
+static inline u32 virtual_refuse(u32 status)
+{
+	return status | NVME_STATUS_DNR;
+}
+
+static inline bool virtual_timed(const struct weir_virtual *controller)
+{
+	return controller->options.latency_us || controller->spacing_ns;
+}
+
+#endif

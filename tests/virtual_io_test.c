@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* virtual_io_test.c: I/O commands of the virtual controller, good and bad. */
+#include "virtual_medium.h"
+
+enum { BLOCK = 512, PAGE = NVME_PAGE_BYTES, BLOCKS = (4 << 20) / BLOCK };
+
+static void open_pair(struct driver *driver)
+{
+	driver_open(driver, driver_defaults());
+	driver_enable(driver);
+	driver_add_queue(driver, 1, 1, 16, 16);
+}
+
+static u32 io(struct driver *driver, u32 opcode, u64 lba, u32 blocks, u64 prp1, u64 prp2)
+{
+	return driver_command(driver, 1, driver_io(opcode, lba, blocks, prp1, prp2), NULL);
+}
+
+/*
+ * Transfers of each shape. Pages are taken in descending order so that none
+ * merge by chance, and written back through other pages.
+ */
+struct shape {
+	u32 offset;      /* of the first byte in its page */
+	u32 blocks;
+	u32 list_offset; /* of the first list entry in its page */
+	bool adjacent;   /* pages in ascending order */
+};
+
+static u64 build_prps(struct driver *driver, const struct shape *shape, unsigned char **pages,
+		      u64 *prp1)
+{
+	u64 bytes = (u64)shape->blocks * BLOCK;
+	u32 count = (u32)((shape->offset + bytes + PAGE - 1) / PAGE);
+	unsigned char *memory = driver_pages(driver, (size_t)count * PAGE);
+	u64 *list, *at, first_list;
+
+	for (u32 i = 0; i < count; i++)
+		pages[i] = memory + (size_t)PAGE * (shape->adjacent ? i : count - 1 - i);
+	*prp1 = driver_bus(pages[0]) + shape->offset;
+	if (count == 1)
+		return 0xdeadbeef; /* not to be looked at */
+	if (count == 2)
+		return driver_bus(pages[1]);
+	list = driver_pages(driver, PAGE);
+	at = list + shape->list_offset / 8;
+	first_list = driver_bus(at);
+	for (u32 i = 1; i < count; i++) {
+		if (at == list + 511 && i + 1 < count) {
+			u64 *next = driver_pages(driver, PAGE);
+
+			*at = driver_bus(next);
+			list = at = next;
+		}
+		*at++ = driver_bus(pages[i]);
+	}
+	return first_list;
+}
+
+static unsigned char *byte_at(const struct shape *shape, unsigned char **pages, u64 offset)
+{
+	u64 at = shape->offset + offset;
+
+	return pages[at / PAGE] + at % PAGE;
+}
+
+static void check_shape(struct driver *driver, const struct shape *shape, u64 lba, u64 generation)
+{
+	size_t used = driver->used;
+	unsigned char *pages[64];
+	u64 prp1, prp2 = build_prps(driver, shape, pages, &prp1);
+
+	for (u32 i = 0; i < shape->blocks; i++) {
+		u64 block[BLOCK / 8];
+
+		driver_fill(block, lba + i, BLOCK, generation);
+		for (u32 j = 0; j < BLOCK; j++)
+			*byte_at(shape, pages, (u64)i * BLOCK + j) = ((unsigned char *)block)[j];
+	}
+	assert_int_equal(io(driver, NVME_OPCODE_WRITE, lba, shape->blocks, prp1, prp2), 0);
+	assert_int_equal(io(driver, NVME_OPCODE_COMPARE, lba, shape->blocks, prp1, prp2), 0);
+	*byte_at(shape, pages, (u64)shape->blocks * BLOCK - 1) ^= 1;
+	assert_int_equal(io(driver, NVME_OPCODE_COMPARE, lba, shape->blocks, prp1, prp2),
+			 NVME_STATUS_COMPARE_FAILURE | DRIVER_REFUSED);
+	prp2 = build_prps(driver, shape, pages, &prp1);
+	assert_int_equal(io(driver, NVME_OPCODE_READ, lba, shape->blocks, prp1, prp2), 0);
+	for (u32 i = 0; i < shape->blocks; i++) {
+		unsigned char block[BLOCK];
+
+		for (u32 j = 0; j < BLOCK; j++)
+			block[j] = *byte_at(shape, pages, (u64)i * BLOCK + j);
+		assert_true(driver_holds(block, lba + i, BLOCK, generation));
+	}
+	if (shape->offset)
+		assert_int_equal(pages[0][shape->offset - 1], 0);
+	driver->used = used;
+}
+
+static void test_prp_shapes(void **state)
+{
+	static const u32 offsets[] = { 0, 4, 512, 2048, 4092 };
+	static const u32 lengths[] = { 1, 7, 8, 9, 15, 16, 17, 24, 25, 64, 255, 256 };
+	static const u32 lists[] = { 0, 8, 2048, 4096 - 16, 4096 - 8 };
+	struct driver driver;
+	u64 generation = 1;
+
+	(void)state;
+	open_pair(&driver);
+	for (u32 i = 0; i < 5; i++)
+		for (u32 j = 0; j < 12; j++)
+			for (u32 k = 0; k < 5; k++) {
+				struct shape shape = { offsets[i], lengths[j], lists[k], k & 1 };
+
+				check_shape(&driver, &shape, 3 * j, generation++);
+			}
+	driver_close(&driver);
+}
+
+/* With transfers of 4 MiB a list fills its page and is chained twice. */
+static void test_prp_long_chain(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+	unsigned char *data;
+	u64 *lists;
+
+	(void)state;
+	assert_int_equal(weir_medium_ram_open(4 << 20, 4096, NULL, &options.medium), 0);
+	options.max_transfer_bytes = 4 << 20;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 4, 4);
+	data = driver_pages(&driver, 4 << 20);
+	lists = driver_pages(&driver, 3 * PAGE);
+	for (u32 i = 1, at = 0; i < 1024; i++, at++) {
+		if (at % 512 == 511 && i != 1023) {
+			lists[at] = driver_bus(&lists[at + 1]);
+			at++;
+		}
+		lists[at] = driver_bus(data + (size_t)PAGE * i);
+	}
+	for (u32 i = 0; i < 1024; i++)
+		driver_fill(data + (size_t)PAGE * i, i, PAGE, 7);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1024, driver_bus(data),
+			    driver_bus(lists)), 0);
+	memset(data, 0, 4 << 20);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1024, driver_bus(data),
+			    driver_bus(lists)), 0);
+	for (u32 i = 0; i < 1024; i++)
+		assert_true(driver_holds(data + (size_t)PAGE * i, i, PAGE, 7));
+	driver_close(&driver);
+}
+
+static void test_prp_errors(void **state)
+{
+	const u32 offset = NVME_STATUS_INVALID_PRP_OFFSET | DRIVER_REFUSED;
+	const u32 transfer = NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED;
+	struct driver driver;
+	u64 data, list, end;
+	u64 *entries;
+
+	(void)state;
+	open_pair(&driver);
+	data = driver_bus(driver_pages(&driver, 4 * PAGE));
+	entries = driver_pages(&driver, 2 * PAGE);
+	list = driver_bus(entries);
+	end = driver_bus(driver.arena) + DRIVER_ARENA_BYTES;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, data + 2, 0), offset);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, data, data + PAGE + 8), offset);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, list + 4), offset);
+	entries[0] = data + PAGE;
+	entries[1] = data + 2 * PAGE + 512;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, list), offset);
+	entries[511] = list + PAGE + 8; /* a chain pointer with an offset */
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, list + 511 * 8), offset);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, 0, 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, end, 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, end - 256, 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, ~(u64)3, 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, data, end), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, end), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, ~(u64)7), transfer);
+	entries[1] = end;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, list), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, end - 512, 0), 0);
+	driver_close(&driver);
+}
+
+static void test_field_errors(void **state)
+{
+	const u32 range = NVME_STATUS_LBA_OUT_OF_RANGE | DRIVER_REFUSED;
+	const u32 field = NVME_STATUS_INVALID_FIELD | DRIVER_REFUSED;
+	const u32 space = NVME_STATUS_INVALID_NAMESPACE | DRIVER_REFUSED;
+	static const u32 opcodes[] = { NVME_OPCODE_READ, NVME_OPCODE_WRITE, NVME_OPCODE_COMPARE,
+				       NVME_OPCODE_WRITE_ZEROES };
+	struct driver driver;
+	struct nvme_sqe sqe;
+	u64 data;
+
+	(void)state;
+	open_pair(&driver);
+	data = driver_bus(driver_pages(&driver, 4 * PAGE));
+	for (u32 i = 0; i < 4; i++) {
+		assert_int_equal(io(&driver, opcodes[i], BLOCKS, 1, data, 0), range);
+		assert_int_equal(io(&driver, opcodes[i], BLOCKS - 1, 2, data, 0), range);
+		assert_int_equal(io(&driver, opcodes[i], ~(u64)0, 1, data, 0), range);
+		assert_int_equal(io(&driver, opcodes[i], ~(u64)0, 2, data, 0), range);
+		assert_int_equal(io(&driver, opcodes[i], (u64)1 << 55, 1, data, 0), range);
+		sqe = driver_io(opcodes[i], 0, 1, data, 0);
+		for (u32 nsid = 0; nsid < 5; nsid++) {
+			sqe.nsid = nsid == 3 ? NVME_NSID_BROADCAST : nsid;
+			assert_int_equal(driver_command(&driver, 1, sqe, NULL),
+					 nsid == 1 ? (opcodes[i] == NVME_OPCODE_COMPARE ? 0 : 0) :
+						     space);
+		}
+		sqe.nsid = 1;
+		for (u32 bit = 8; bit < 16; bit++) {
+			sqe.cdw0 = opcodes[i] | 1u << bit;
+			assert_int_equal(driver_command(&driver, 1, sqe, NULL),
+					 bit < 10 || bit > 13 ? field : 0);
+		}
+	}
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 257, data, data), field);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 257, data, data), field);
+	for (u32 opcode = 0; opcode < 256; opcode++) {
+		if (opcode < 3 || opcode == 5 || opcode == 8 || opcode == 9)
+			continue;
+		assert_int_equal(io(&driver, opcode, 0, 1, data, 0),
+				 NVME_STATUS_INVALID_OPCODE | DRIVER_REFUSED);
+	}
+	driver_close(&driver);
+}
+
+static bool zero(const unsigned char *memory, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (memory[i])
+			return false;
+	return true;
+}
+
+static void write_blocks(struct driver *driver, unsigned char *memory, u64 lba, u32 blocks,
+			 u64 generation)
+{
+	for (u32 i = 0; i < blocks; i++)
+		driver_fill(memory + (size_t)i * BLOCK, lba + i, BLOCK, generation);
+	assert_int_equal(io(driver, NVME_OPCODE_WRITE, lba, blocks, driver_bus(memory),
+			    driver_bus(memory) + PAGE), 0);
+}
+
+static void test_write_zeroes(void **state)
+{
+	struct driver driver;
+	unsigned char *memory;
+
+	(void)state;
+	open_pair(&driver);
+	memory = driver_pages(&driver, 2 * PAGE);
+	write_blocks(&driver, memory, 100, 16, 1);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, 104, 3, 0, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory),
+			    driver_bus(memory) + PAGE), 0);
+	for (u32 i = 0; i < 16; i++)
+		assert_true(i >= 4 && i < 7 ? zero(memory + i * BLOCK, BLOCK) :
+					      driver_holds(memory + i * BLOCK, 100 + i, BLOCK, 1));
+	/* Longer than MDTS: nothing is transferred, so the limit does not count. */
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, 0, BLOCKS, 0, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory),
+			    driver_bus(memory) + PAGE), 0);
+	assert_true(zero(memory, 16 * BLOCK));
+	driver_close(&driver);
+}
+
+static void put_range(void *list, u32 index, u64 lba, u32 blocks)
+{
+	u32 *words = (u32 *)list + 4 * index;
+
+	words[0] = 0;
+	words[1] = blocks;
+	memcpy(&words[2], &lba, sizeof(lba));
+}
+
+static u32 manage(struct driver *driver, u64 list, u32 ranges, u32 attributes)
+{
+	struct nvme_sqe sqe = driver_io(NVME_OPCODE_DSM, 0, 1, list, (list & ~4095ull) + PAGE);
+
+	sqe.cdw10 = ranges - 1;
+	sqe.cdw11 = attributes;
+	return driver_command(driver, 1, sqe, NULL);
+}
+
+static void test_deallocate(void **state)
+{
+	struct driver driver;
+	unsigned char *memory, *list;
+
+	(void)state;
+	open_pair(&driver);
+	memory = driver_pages(&driver, 2 * PAGE);
+	list = driver_pages(&driver, 2 * PAGE);
+	write_blocks(&driver, memory, 0, 16, 1);
+	put_range(list, 0, 1, 1);
+	put_range(list, 1, 9, 0);
+	put_range(list, 2, 4, 2);
+	assert_int_equal(manage(&driver, driver_bus(list), 3, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 1, 1, driver_bus(memory), 0), 0);
+	assert_true(driver_holds(memory, 1, BLOCK, 1));
+	assert_int_equal(manage(&driver, driver_bus(list), 3, NVME_DSM_DEALLOCATE), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory),
+			    driver_bus(memory) + PAGE), 0);
+	for (u32 i = 0; i < 16; i++)
+		assert_true(i == 1 || i == 4 || i == 5 ?
+				    zero(memory + i * BLOCK, BLOCK) :
+				    driver_holds(memory + i * BLOCK, i, BLOCK, 1));
+	/* 256 ranges from an offset: two pages of list */
+	for (u32 i = 0; i < 256; i++)
+		put_range(list + 32, i, 2 * i, 1);
+	write_blocks(&driver, memory, 500, 16, 2);
+	assert_int_equal(manage(&driver, driver_bus(list) + 32, 256, NVME_DSM_DEALLOCATE), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 500, 16, driver_bus(memory),
+			    driver_bus(memory) + PAGE), 0);
+	for (u32 i = 0; i < 16; i++)
+		assert_true(i % 2 || 500 + i > 510 ?
+				    driver_holds(memory + i * BLOCK, 500 + i, BLOCK, 2) :
+				    zero(memory + i * BLOCK, BLOCK));
+	driver_close(&driver);
+}
+
+static void test_deallocate_errors(void **state)
+{
+	const u32 range = NVME_STATUS_LBA_OUT_OF_RANGE | DRIVER_REFUSED;
+	struct driver driver;
+	unsigned char *memory, *list;
+
+	(void)state;
+	open_pair(&driver);
+	memory = driver_pages(&driver, 2 * PAGE);
+	list = driver_pages(&driver, PAGE);
+	write_blocks(&driver, memory, 0, 16, 3);
+	put_range(list, 0, 0, 4); /* good, but not to be done when another is bad */
+	put_range(list, 1, BLOCKS, 1);
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), range);
+	put_range(list, 1, ~(u64)0, 2);
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), range);
+	put_range(list, 1, 1, ~0u);
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), range);
+	assert_int_equal(manage(&driver, 4096, 2, NVME_DSM_DEALLOCATE),
+			 NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED);
+	assert_int_equal(manage(&driver, driver_bus(list) + 1, 2, NVME_DSM_DEALLOCATE),
+			 NVME_STATUS_INVALID_PRP_OFFSET | DRIVER_REFUSED);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, driver_bus(memory), 0), 0);
+	assert_true(driver_holds(memory, 0, BLOCK, 3));
+	driver_close(&driver);
+}
+
+static void test_flush_and_fua(void **state)
+{
+	struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
+	struct nvme_sqe feature = { .cdw0 = NVME_ADMIN_SET_FEATURES,
+				    .cdw10 = NVME_FEATURE_VOLATILE_WRITE_CACHE };
+	struct nvme_sqe write;
+	struct driver driver;
+	struct slow slow;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	write = driver_io(NVME_OPCODE_WRITE, 0, 1, driver_bus(driver_pages(&driver, PAGE)), 0);
+	assert_int_equal(driver_command(&driver, 1, flush, NULL), 0);
+	flush.nsid = NVME_NSID_BROADCAST;
+	assert_int_equal(driver_command(&driver, 1, flush, NULL), 0);
+	flush.nsid = 2;
+	assert_int_equal(driver_command(&driver, 1, flush, NULL),
+			 NVME_STATUS_INVALID_NAMESPACE | DRIVER_REFUSED);
+	assert_int_equal(slow.flushes, 2);
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 0);
+	write.cdw12 |= NVME_RW_FUA;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 1);
+	write.cdw12 &= ~NVME_RW_FUA;
+	assert_int_equal(driver_admin(&driver, feature), 0); /* write cache off: always forced */
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 2);
+	feature.cdw11 = 1;
+	assert_int_equal(driver_admin(&driver, feature), 0);
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 2);
+	driver_close(&driver);
+}
+
+static void test_read_only(void **state)
+{
+	const u32 refused = NVME_STATUS_READ_ONLY_RANGE | DRIVER_REFUSED;
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+	struct slow slow;
+	u64 data;
+
+	(void)state;
+	slow_open(&slow, 1 << 20, 512);
+	slow.medium.read_only = true;
+	options.medium = &slow.medium;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1, data, 0), refused);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, 0, 1, 0, 0), refused);
+	assert_int_equal(manage(&driver, data, 1, NVME_DSM_DEALLOCATE), refused);
+	assert_int_equal(manage(&driver, data, 1, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, data, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 0, 1, data, 0), 0);
+	driver_close(&driver);
+}
+
+static void test_medium_errors(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	unsigned char *list;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	list = driver_pages(&driver, PAGE);
+	put_range(list, 0, 0, 1);
+	put_range(list, 1, 1, 1);
+	slow.status = NVME_STATUS_UNRECOVERED_READ;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1, driver_bus(list), 0),
+			 NVME_STATUS_UNRECOVERED_READ);
+	assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 0, 1, driver_bus(list), 0),
+			 NVME_STATUS_UNRECOVERED_READ);
+	slow.status = NVME_STATUS_WRITE_FAULT;
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1, driver_bus(list), 0),
+			 NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE),
+			 NVME_STATUS_WRITE_FAULT);
+	slow.status = 0;
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), 0);
+	driver_close(&driver);
+}
+
+/* Refused, then taken, for each kind of command, and more Compares than buffers. */
+static void test_medium_refuses(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	unsigned char *memory;
+	struct nvme_cqe cqe;
+	u32 seen = 0;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 32, 32, 0);
+	memory = driver_pages(&driver, PAGE);
+	for (u32 i = 0; i < 8; i++)
+		put_range(memory, i, 2 * i, 1);
+	for (u32 round = 1; round < 4; round++) {
+		slow.refusals = round;
+		assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 50, 1, driver_bus(memory), 0), 0);
+		slow.refusals = round;
+		assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 50, 1, driver_bus(memory), 0), 0);
+		slow.refusals = round;
+		assert_int_equal(manage(&driver, driver_bus(memory), 8, NVME_DSM_DEALLOCATE), 0);
+	}
+	slow.capacity = 3;
+	for (u32 i = 0; i < 20; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_COMPARE, 50, 1, driver_bus(memory), 0),
+			    i);
+	for (u32 i = 0; i < 20; i++) {
+		driver_reap(&driver, 1, &cqe);
+		assert_int_equal(driver_status(&cqe), 0);
+		seen |= 1u << driver_cid(&cqe);
+	}
+	assert_int_equal(seen, (1u << 20) - 1);
+	driver_close(&driver);
+}
+
+/* Six commands, ended in an order of our choice, complete in that order. */
+static void test_any_order(void **state)
+{
+	static const unsigned order[] = { 3, 0, 2, 2, 0, 0 };
+	static const u32 cids[] = { 3, 0, 4, 5, 1, 2 };
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	for (u32 i = 0; i < 6; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, i, 1, data, 0), i);
+	assert_true(driver_nothing(&driver, 1));
+	assert_true(weir_virtual_busy(driver.controller, 0));
+	for (u32 i = 0; i < 6; i++) {
+		slow_end_one(&slow, order[i]);
+		driver_reap(&driver, 1, &cqe);
+		assert_int_equal(driver_cid(&cqe), cids[i]);
+	}
+	driver_steps(&driver, 1);
+	assert_false(weir_virtual_busy(driver.controller, 0));
+	driver_close(&driver);
+}
+
+static void test_cid_conflict(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 65535);
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 65535);
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_status(&cqe), NVME_STATUS_CID_CONFLICT);
+	assert_true(driver_nothing(&driver, 1)); /* the first is still under way ... */
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 65535);
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_status(&cqe), NVME_STATUS_CID_CONFLICT); /* ... and still is */
+	slow.hold = false;
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_status(&cqe), 0);
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 65535);
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_status(&cqe), 0);
+	driver_close(&driver);
+}
+
+static void test_stats(void **state)
+{
+	struct weir_virtual_stats before, after;
+	struct driver driver;
+	u64 data;
+
+	(void)state;
+	open_pair(&driver);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	weir_virtual_stats(driver.controller, &before);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 8, data, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 3, data, 0), 0);
+	assert_int_not_equal(io(&driver, NVME_OPCODE_READ, BLOCKS, 3, data, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 0, 3, data, 0), 0);
+	weir_virtual_stats(driver.controller, &after);
+	assert_int_equal(after.commands - before.commands, 4);
+	assert_int_equal(after.errors - before.errors, 1);
+	assert_int_equal(after.bytes_written - before.bytes_written, 8 * BLOCK);
+	assert_int_equal(after.bytes_read - before.bytes_read, 3 * BLOCK);
+	assert_int_equal(after.bad_doorbells, 0);
+	driver_close(&driver);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_prp_shapes),
+		cmocka_unit_test(test_prp_long_chain),
+		cmocka_unit_test(test_prp_errors),
+		cmocka_unit_test(test_field_errors),
+		cmocka_unit_test(test_write_zeroes),
+		cmocka_unit_test(test_deallocate),
+		cmocka_unit_test(test_deallocate_errors),
+		cmocka_unit_test(test_flush_and_fua),
+		cmocka_unit_test(test_read_only),
+		cmocka_unit_test(test_medium_errors),
+		cmocka_unit_test(test_medium_refuses),
+		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_cid_conflict),
+		cmocka_unit_test(test_stats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
