@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/weir.h> /* weir_parse_bytes() */
+
 enum { WEIR_URI_PARAMETERS = 16 };
 
 /**
@@ -46,8 +48,5 @@ const char *weir_uri_take_text(struct weir_uri *uri, const char *key); /* NULL i
 
 /** weir_uri_finish() - -EINVAL naming the first unused key and listing those the scheme knows */
 int weir_uri_finish(const struct weir_uri *uri, const char *known_keys);
-
-/** weir_parse_bytes() - "64M" to bytes; -EINVAL if it is not a size */
-int weir_parse_bytes(const char *text, uint64_t *bytes);
 
 #endif

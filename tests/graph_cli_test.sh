@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
 # Command-line tests of weir-graph: exit statuses, sentences, and that failures leave no file behind.
 # usage: graph_cli_test.sh [path/to/weir-graph]    (default: $WEIR_GRAPH, or weir-graph from PATH)
 # Prints TAP.
@@ -146,8 +147,8 @@ files a.bel.col a.bel.dst b.bel.col b.bel.dst
 finish "generate: same bytes, quiet when asked, a line per phase otherwise"
 
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
-    # The bar redraws ten times a second, so a short job shows only that lines are wiped.
-    script -qec "$tool generate kron --scale 17 -o c.bel" /dev/null </dev/null >.out 2>&1 || wrong "failed on a terminal"
+    # The bar redraws ten times a second, so the job must last a while.
+    script -qec "$tool generate kron --scale 19 --threads 1 -o c.bel" /dev/null </dev/null >.out 2>&1 || wrong "failed on a terminal"
     grep -q $'\r\033\[K.*\[#*\.*\] ' .out || wrong "no bar on a terminal: $(cat -v .out)"
     grep -q 'merging and writing: [0-9]* edges in' .out || wrong "no summary on a terminal"
     finish "a bar on a terminal"

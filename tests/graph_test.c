@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Unit tests of the graph library: generator, sorter, formats, and every sentence a damaged file earns. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -900,7 +901,7 @@ static void damaged_headers_are_found(void **state)
     assert_sentence("it has 7 bytes, and the header alone is 16");
     write_file("t.bel.dst", (uint32_t[]){3, 0, 4, 0, 1, 2, 0}, 28);
     assert_int_equal(open_code("t.bel"), -EILSEQ);
-    assert_sentence("only 8-byte ones are supported");
+    assert_sentence("made of 4-byte elements, which are not supported");
     memcpy(words, tiny_dst, sizeof(tiny_dst));
     words[0] = UINT64_C(1) << 61; /* times 8 this is 0 */
     write_words("t.bel.dst", words, 2);
@@ -1057,12 +1058,14 @@ static void damaged_text_is_found(void **state)
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n% only\n", "ends before its size line", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2\n", "expected the size line", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n5000000000 1 0\n", "at most 2^32", 0},
-        {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 3\n", "line 3 (\"1 3\"): entry (1, 3)", 0},
+        {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 3\n", "line 3 (\"1 3\"): entry (1, "
+                                                                                    "3)", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n0 1\n", "counted from 1", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 3\n1 1\n", "1 of the 3 entries", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1\n1 2\n", "more entries than the 1", 0},
         {"a.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1\n", "expected row column value", 0},
-        {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 18446744073709551615\n1 1\n", "1 of the 1844", 0},
+        {"a.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 18446744073709551615\n1 1\n", "1 of the "
+                                                                                                       "1844", 0},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -171,6 +171,41 @@ static void moves_bytes_on_tmpfs(void **state)
 	world_close(&world);
 }
 
+/* More segments than one system call takes, so the rest is asked for in a second one. */
+static void goes_on_after_a_partial_transfer(void **state)
+{
+	enum { MANY = 1500 };
+	static const enum weir_direct directs[] = { WEIR_DIRECT_AUTO, WEIR_DIRECT_ON, WEIR_DIRECT_OFF };
+	unsigned char *memory = rig_memory(MANY * 1024);
+	static struct iovec iov[MANY];
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++)
+		iov[i] = (struct iovec){ memory + i * 1024, 512 };
+	for (unsigned d = 0; d < 3; d++) {
+		struct weir_io io = { .kind = WEIR_IO_READ, .offset_bytes = 4096, .bytes = MANY * 512,
+				      .iov = iov, .iov_count = MANY };
+		struct way way = { directs[d], 512, false, 512 };
+		struct world world;
+
+		if (!world_open(&world, &way, "/tmp"))
+			continue;
+		assert_int_equal(rig_run(world.medium, &io), 0);
+		for (unsigned i = 0; i < MANY; i++)
+			assert_true(rig_matches(iov[i].iov_base, 4096 + i * 512, 512, SEED));
+		for (unsigned i = 0; i < MANY; i++)
+			rig_fill(iov[i].iov_base, i * 512, 512, 20 + d);
+		rig_fill(world.shadow + 8192, 0, MANY * 512, 20 + d);
+		io.kind = WEIR_IO_WRITE;
+		io.offset_bytes = 8192;
+		io.thread = 0;
+		assert_int_equal(rig_run(world.medium, &io), 0);
+		world_check_file(&world);
+		world_close(&world);
+	}
+	munmap(memory, MANY * 1024);
+}
+
 /* More in flight than depth: submit refuses, and takes again after a poll. */
 static void refuses_past_its_depth_and_recovers(void **state)
 {
@@ -334,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moves_any_bytes_anywhere),
 		cmocka_unit_test(moves_bytes_on_tmpfs),
+		cmocka_unit_test(goes_on_after_a_partial_transfer),
 		cmocka_unit_test(refuses_past_its_depth_and_recovers),
 		cmocka_unit_test(zeroes_exactly_what_is_asked),
 		cmocka_unit_test(discards_as_a_hint),

@@ -222,6 +222,7 @@ static inline bool driver_peek(struct driver *driver, u32 cq, struct nvme_cqe *c
 	struct nvme_cqe *entry = &queue->entries[queue->head];
 	u32 dw3 = __atomic_load_n(&entry->dw3, __ATOMIC_ACQUIRE); /* C1 */
 
+	*cqe = (struct nvme_cqe){ 0 };
 	if ((dw3 >> 16 & 1) != queue->phase)
 		return false;
 	*cqe = (struct nvme_cqe){ entry->dw0, entry->dw1, entry->dw2, dw3 };

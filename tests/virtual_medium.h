@@ -25,6 +25,7 @@ enum { SLOW_HELD = 64 };
  * @flushes: FLUSH requests seen
  * @forced: writes with force_unit_access seen
  * @changes: calls of memory_changed()
+ * @on_submit: called at the next submission, or NULL
  */
 struct slow {
 	struct weir_medium medium;
@@ -38,6 +39,7 @@ struct slow {
 	unsigned flushes;
 	unsigned forced;
 	unsigned changes;
+	void (*on_submit)(struct slow *slow);
 };
 
 static inline void slow_end(struct slow *slow, struct weir_io *io)
@@ -54,6 +56,9 @@ static inline bool slow_submit(struct weir_medium *medium, struct weir_io *io)
 {
 	struct slow *slow = (struct slow *)medium;
 
+	assert_true(io->bytes || io->kind == WEIR_IO_FLUSH);
+	if (slow->on_submit)
+		slow->on_submit(slow);
 	if (slow->refusals) {
 		slow->refusals--;
 		return false;

@@ -39,7 +39,7 @@ typedef struct weir_shared_u64 {
 	u64 value_;
 } weir_shared_u64;
 
-#if defined(__OPENCL_VERSION__)
+#if defined(__OPENCL_C_VERSION__)
 #include <weir/port/opencl.h>
 #elif defined(__CUDA_ARCH__) || (defined(__CUDACC__) && !defined(__HIP__))
 #include <weir/port/cuda.h>

@@ -2,29 +2,13 @@
 /*
  * types.h: the fixed-width words every weir structure is made of.
  *
- * Owns: the integer names and the two address types. Never touches memory.
- * Compiles as C11, C++17, CUDA, HIP and OpenCL C.
+ * Owns: the two address types and layout assertions; the integer names come from
+ * port/words.h. Never touches memory. Compiles in all five languages.
  */
 #ifndef WEIR_TYPES_H
 #define WEIR_TYPES_H
 
-#ifdef __OPENCL_VERSION__
-typedef uchar u8;
-typedef ushort u16;
-typedef uint u32;
-typedef ulong u64;
-typedef int i32;
-typedef long i64;
-#else
-#include <stddef.h>
-#include <stdint.h>
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int32_t i32;
-typedef int64_t i64;
-#endif
+#include <weir/port/words.h>
 
 /**
  * typedef weir_addr - an address a lane may dereference
@@ -44,14 +28,18 @@ struct weir_bus {
 	u64 address;
 };
 
+/* One name out of two, after both were expanded. */
 #define WEIR_CONCAT_(a, b) a##b
 #define WEIR_CONCAT(a, b) WEIR_CONCAT_(a, b)
 
-/* The one static assertion all five languages accept: a negative array size. */
+/*
+ * The one static assertion all five languages accept: a negative array size. Its
+ * name counts, because two headers may assert on the same line.
+ */
 #define WEIR_ASSERT_SIZE(type, bytes) \
-	typedef char WEIR_CONCAT(weir_size_of_, __LINE__)[sizeof(type) == (bytes) ? 1 : -1] WEIR_UNUSED
+	typedef char WEIR_CONCAT(weir_size_of_, __COUNTER__)[sizeof(type) == (bytes) ? 1 : -1] WEIR_UNUSED
 #define WEIR_ASSERT_OFFSET(type, member, bytes)                                           \
-	typedef char WEIR_CONCAT(weir_offset_of_, __LINE__)                               \
+	typedef char WEIR_CONCAT(weir_offset_of_, __COUNTER__)                            \
 		[__builtin_offsetof(type, member) == (bytes) ? 1 : -1] WEIR_UNUSED
 #define WEIR_UNUSED __attribute__((unused))
 

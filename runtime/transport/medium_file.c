@@ -28,13 +28,6 @@ static struct file_medium *file_of(struct weir_medium *medium)
 	return (struct file_medium *)medium;
 }
 
-static inline bool thread_mine(struct file_medium *file, struct file_thread *thread)
-{
-	return thread->owner == file_host_mark() || file_thread_adopt(file, thread);
-}
-
-/* ---- the vtable ---- */
-
 static bool end_now(struct weir_io *io, uint16_t status)
 {
 	io->status = status;
@@ -53,7 +46,7 @@ static bool file_submit(struct weir_medium *medium, struct weir_io *io)
 	struct file_medium *file = file_of(medium);
 	struct file_thread *thread = &file->threads[io->thread];
 
-	if (thread->in_flight >= file->depth || !thread_mine(file, thread))
+	if (thread->in_flight >= file->depth)
 		return false;
 	if (thread->error)
 		return end_now(io, NVME_STATUS_INTERNAL_ERROR);
@@ -137,9 +130,6 @@ static unsigned file_poll(struct weir_medium *medium, unsigned number)
 
 	if (!thread->in_flight)
 		return 0;
-	if (!thread_mine(file, thread)) /* look, but leave the kernel side to the former owner */
-		return ring_reap(file, thread, &thread->data) +
-		       ring_reap(file, thread, &thread->side);
 	ended = ring_poll(file, thread, &thread->data);
 	if (thread->side.waiting)
 		ended += ring_poll(file, thread, &thread->side);
@@ -165,10 +155,8 @@ static void file_memory_changed(struct weir_medium *medium, unsigned number,
 	struct file_medium *file = file_of(medium);
 	struct file_thread *thread = &file->threads[number];
 
-	if (!thread_mine(file, thread) || thread->error) {
-		file_buffers_forget(&thread->buffers, view);
+	if (thread->error)
 		return;
-	}
 	/* Prepared entries name slots: the kernel must resolve them before they change. */
 	file_ring_push(&thread->data);
 	file_buffers_follow(&thread->buffers, &thread->data.uring, view);

@@ -101,14 +101,12 @@ struct file_ring {
 };
 
 /**
- * file_ring_create() - set up a ring that no thread owns yet, files registered
+ * file_ring_create() - set up a ring, files registered; threads may use it in turn
  *
  * Return: 0 or a negative errno, silently: see file_ring_fail().
  */
 int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
 		     const int fds[FILE_WAYS]);
-/** file_ring_enable() - make the calling thread its only submitter */
-int file_ring_enable(struct file_ring *ring);
 void file_ring_destroy(struct file_ring *ring);
 /** file_ring_prepared() - request of the @index-th entry not yet submitted */
 struct weir_io *file_ring_prepared(const struct file_ring *ring, unsigned index);
@@ -150,10 +148,6 @@ struct file_buffers {
 /** file_buffers_follow() - register what @view has and unregister what it has no longer */
 void file_buffers_follow(struct file_buffers *buffers, struct io_uring *uring,
 			 const struct weir_dma_view *view);
-/** file_buffers_forget() - take over what @view has, unregistered until file_buffers_again() */
-void file_buffers_forget(struct file_buffers *buffers, const struct weir_dma_view *view);
-/** file_buffers_again() - register everything anew, with a new ring */
-void file_buffers_again(struct file_buffers *buffers, struct io_uring *uring);
 void file_buffers_release(struct file_buffers *buffers);
 /** file_buffers_find() - slot that holds all of it, or FILE_BUFFER_NONE */
 int file_buffers_find(struct file_buffers *buffers, uint64_t address, uint64_t bytes);
@@ -161,11 +155,10 @@ int file_buffers_find(struct file_buffers *buffers, uint64_t address, uint64_t b
 /* ---- the medium and its threads (medium_file.c, medium_file_thread.c) ---- */
 
 /**
- * struct file_thread - what one controller thread owns; no other touches it
+ * struct file_thread - what one controller thread uses, and no other meanwhile
  * @data: ring of reads and writes
  * @side: ring of all else, made only if @data is a polled one
  * @buffers: memory registered with @data
- * @owner: mark of the host thread the rings belong to, 0 for none yet
  * @in_flight: requests started and not ended
  * @error: negative errno once the rings are beyond use
  */
@@ -173,7 +166,6 @@ struct file_thread {
 	struct file_ring data;
 	struct file_ring side;
 	struct file_buffers buffers;
-	uint64_t owner;
 	unsigned in_flight;
 	int error;
 } __attribute__((aligned(64)));
@@ -204,23 +196,15 @@ struct file_medium {
 	struct file_thread threads[];
 };
 
-/** file_host_mark() - a number no other host thread has or had (addresses and ids are reused) */
-uint64_t file_host_mark(void);
+/** file_thread_create() - the rings of one controller thread; a negative errno, silently */
 int file_thread_create(struct file_medium *file, struct file_thread *thread);
+/** file_thread_destroy() - nothing of it is in flight; fine on one never created */
 void file_thread_destroy(struct file_thread *thread);
-/**
- * file_thread_adopt() - make the rings of @thread obey the calling host thread
- *
- * Return: false while the kernel still works for their former owner.
- */
-bool file_thread_adopt(struct file_medium *file, struct file_thread *thread);
 
 /* ---- requests (medium_file_request.c, medium_file_status.c) ---- */
 
 /** file_request_start() - prepare the first entry of @io on a ring of @thread */
 void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
-/** file_request_resume() - prepare its current entry once more, on a new ring */
-void file_request_resume(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
 /** file_request_step() - go on after a result; true when @io has ended, its status set */
 bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
 		       int result);

@@ -191,30 +191,6 @@ void file_buffers_follow(struct file_buffers *buffers, struct io_uring *uring,
 	free(fresh);
 }
 
-void file_buffers_forget(struct file_buffers *buffers, const struct weir_dma_view *view)
-{
-	size_t count = view_pieces(view);
-
-	free(buffers->items);
-	buffers->count = 0;
-	buffers->last = 0;
-	buffers->items = malloc((count + 1) * sizeof(*buffers->items));
-	if (!buffers->items)
-		return; /* nothing is registered then: slower, never wrong */
-	view_split(view, buffers->items);
-	buffers->count = count;
-}
-
-void file_buffers_again(struct file_buffers *buffers, struct io_uring *uring)
-{
-	free(buffers->free_slots);
-	buffers->free_slots = NULL;
-	buffers->free_count = 0;
-	buffers->error = 0;
-	for (size_t i = 0; i < buffers->count; i++)
-		buffer_register(buffers, uring, &buffers->items[i]);
-}
-
 void file_buffers_release(struct file_buffers *buffers)
 {
 	free(buffers->items);

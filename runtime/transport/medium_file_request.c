@@ -262,11 +262,6 @@ void file_request_start(struct file_medium *file, struct file_thread *thread, st
 	prepare(file, thread, io);
 }
 
-void file_request_resume(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
-{
-	prepare(file, thread, io);
-}
-
 static bool finish(struct weir_io *io, uint16_t status)
 {
 	io->status = status;

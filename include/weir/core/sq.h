@@ -81,7 +81,6 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 ta
  * weir_sq_try_reserve() - take tickets for the first lanes of a group
  * @queue: the queue
  * @lanes: lanes that want one each
- * @first: unused on entry
  *
  * Return: ticket of the group's first lane plus one in bits 63:8, number of lanes
  * served in 7:0; 0 when nothing is free or another wave was faster. Lanes are

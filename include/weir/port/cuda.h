@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * port/cuda.h: a lane is a CUDA thread, a wave is a warp of 32.
+ *
+ * Shared words go through the compiler's scoped atomics, so that order and scope
+ * reach the assembler as such. Masks narrow from u64 to the 32 bits a warp has.
+ * Pointers stay generic: casts through the global address space made nvcc 13.0 loop
+ * forever in the cache code.
+ */
+#ifndef WEIR_PORT_CUDA_H
+#define WEIR_PORT_CUDA_H
+
+#if !defined(__CUDACC_VER_MAJOR__) || \
+	__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1208
+#error "weir: the CUDA port needs the scoped atomics of nvcc 12.8 or later"
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "weir: the CUDA port needs scoped memory order, compute capability 7.0 or later"
+#endif
+
+/* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
+#ifndef WEIR_FN
+#define WEIR_FN static __device__ inline WEIR_UNUSED
+#endif
+#define WEIR_GLOBAL
+#define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
+#define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
+
+enum { WEIR_CUDA_LANES = 32, WEIR_CUDA_RELAX_NS = 64 };
+
+WEIR_FN u32 weir_lane(void)
+{
+	u32 lane;
+
+	__asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+	return lane;
+}
+
+WEIR_FN u32 weir_lanes(void)
+{
+	return WEIR_CUDA_LANES;
+}
+
+WEIR_FN u64 weir_thread(void)
+{
+	return (u64)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+WEIR_FN u64 weir_threads(void)
+{
+	return (u64)gridDim.x * blockDim.x;
+}
+
+WEIR_FN u64 weir_wave(void)
+{
+	u32 waves = (blockDim.x + WEIR_CUDA_LANES - 1) / WEIR_CUDA_LANES;
+
+	return (u64)blockIdx.x * waves + threadIdx.x / WEIR_CUDA_LANES;
+}
+
+WEIR_FN u64 weir_active(void)
+{
+	return __activemask();
+}
+
+WEIR_FN u64 weir_ballot(u64 mask, u32 predicate)
+{
+	return __ballot_sync((u32)mask, predicate != 0) & (u32)mask;
+}
+
+WEIR_FN u64 weir_shuffle_u64(u64 mask, u64 value, u32 from)
+{
+	return __shfl_sync((u32)mask, (unsigned long long)value, (int)from);
+}
+
+WEIR_FN u64 weir_match_u64(u64 mask, u64 value)
+{
+	return __match_any_sync((u32)mask, (unsigned long long)value) & (u32)mask;
+}
+
+WEIR_FN void weir_wave_sync(u64 mask)
+{
+	__syncwarp((u32)mask);
+}
+
+WEIR_FN void weir_converge(void)
+{
+}
+
+WEIR_FN void weir_relax(void)
+{
+	__nanosleep(WEIR_CUDA_RELAX_NS);
+}
+
+WEIR_FN u64 weir_clock_ns(void)
+{
+	u64 now;
+
+	__asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	return now;
+}
+
+WEIR_FN u32 weir_popcount(u64 bits)
+{
+	return (u32)__popcll(bits);
+}
+
+WEIR_FN u32 weir_lowest_bit(u64 bits)
+{
+	return (u32)__ffsll((long long)bits) - 1;
+}
+
+WEIR_FN u64 weir_mulhi(u64 a, u64 b)
+{
+	return __umul64hi(a, b);
+}
+
+#define WEIR_CUDA_LOAD(bits, order, scope, memory_order, memory_scope)                      \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p) \
+	{                                                                                   \
+		return __nv_atomic_load_n((u##bits *)&p->value_, memory_order, memory_scope); \
+	}
+#define WEIR_CUDA_STORE(bits, order, scope, memory_order, memory_scope)                        \
+	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
+	{                                                                                      \
+		__nv_atomic_store_n(&p->value_, v, memory_order, memory_scope);                \
+	}
+#define WEIR_CUDA_RMW(name, builtin, bits, order, scope, memory_order, memory_scope)                 \
+	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
+	{                                                                                            \
+		return builtin(&p->value_, v, memory_order, memory_scope);                           \
+	}
+#define WEIR_CUDA_CAS(bits, order, scope, success, memory_scope)                               \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p,           \
+							      u##bits expected, u##bits v)      \
+	{                                                                                      \
+		(void)__nv_atomic_compare_exchange_n(&p->value_, &expected, v, 0, success,     \
+						     __NV_ATOMIC_RELAXED, memory_scope);       \
+		return expected;                                                               \
+	}
+#define WEIR_CUDA_ACCESSORS(bits, scope, where)                                                        \
+	WEIR_CUDA_LOAD(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                               \
+	WEIR_CUDA_LOAD(bits, acquire, scope, __NV_ATOMIC_ACQUIRE, where)                               \
+	WEIR_CUDA_STORE(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                              \
+	WEIR_CUDA_STORE(bits, release, scope, __NV_ATOMIC_RELEASE, where)                              \
+	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)    \
+	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)    \
+	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)      \
+	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)      \
+	WEIR_CUDA_RMW(exchange, __nv_atomic_exchange_n, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where) \
+	WEIR_CUDA_CAS(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                                \
+	WEIR_CUDA_CAS(bits, acquire, scope, __NV_ATOMIC_ACQUIRE, where)                                \
+	WEIR_CUDA_CAS(bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)
+
+WEIR_CUDA_ACCESSORS(32, dev, __NV_THREAD_SCOPE_DEVICE)
+WEIR_CUDA_ACCESSORS(32, sys, __NV_THREAD_SCOPE_SYSTEM)
+WEIR_CUDA_ACCESSORS(64, dev, __NV_THREAD_SCOPE_DEVICE)
+WEIR_CUDA_ACCESSORS(64, sys, __NV_THREAD_SCOPE_SYSTEM)
+
+/* Cached data: relaxed at device scope, served by L2, where other SMs' and DMA's writes are. */
+#define WEIR_CUDA_DATA(bits)                                                                  \
+	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                             \
+	{                                                                                     \
+		return __nv_atomic_load_n((u##bits *)WEIR_POINTER(address),                   \
+					  __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE);     \
+	}
+
+WEIR_CUDA_DATA(8)
+WEIR_CUDA_DATA(16)
+WEIR_CUDA_DATA(32)
+WEIR_CUDA_DATA(64)
+
+/*
+ * An acquire fence waits for earlier loads and drops L1, nothing else; before
+ * compute capability 9.0 there is only the full one, which also waits for stores.
+ * (The compiler's own acquire fence builtin emits a sequentially consistent one.)
+ */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define WEIR_CUDA_ACQUIRE "fence.acquire."
+#else
+#define WEIR_CUDA_ACQUIRE "fence.acq_rel."
+#endif
+
+WEIR_FN void weir_order_loads(void)
+{
+	__asm__ volatile(WEIR_CUDA_ACQUIRE "gpu;" ::: "memory");
+}
+
+WEIR_FN void weir_fence_to_controller(void)
+{
+	__asm__ volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+WEIR_FN void weir_fence_from_controller(void)
+{
+	__asm__ volatile(WEIR_CUDA_ACQUIRE "sys;" ::: "memory");
+}
+
+WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
+{
+	__asm__ volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/*
+ * Most lanes a block may have. A kernel is built for this bound, which sets the
+ * registers its lanes get, and a launcher refuses larger blocks.
+ */
+#ifndef WEIR_BLOCK_LANES
+#define WEIR_BLOCK_LANES 256
+#endif
+
+/**
+ * WEIR_KERNEL() - define a kernel, launched by its name
+ * @name: name for weir_launch(); the entry point carries it unmangled
+ * @args_type: structure of plain words and device addresses; the body sees a
+ *             pointer to it, called args
+ *
+ * The one parameter is the address of the structure in device memory, where the
+ * launcher has put a copy: lanes hand addresses inside it to each other, so it
+ * may be neither a parameter by value nor anything private to a lane.
+ */
+#define WEIR_KERNEL(name, args_type) \
+	extern "C" __global__ void __launch_bounds__(WEIR_BLOCK_LANES) name(WEIR_GLOBAL args_type *args)
+
+#endif

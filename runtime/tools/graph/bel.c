@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "bel.h"
 #include "format.h"
 #include "number.h"
@@ -53,19 +54,20 @@ static int check_size(const struct graph_input *input, const struct header *head
         said = UINT64_MAX;
     if (said == payload)
         return 0;
-    if (header->count && header->count * (element_bytes / 2) == payload && element_bytes == 8)
-        return graph_fail(error, -EILSEQ, "%s holds %llu %s of 4 bytes each, and only 8-byte ones are supported: make "
-                          "the set again with u64 elements", input->path, (unsigned long long)header->count, what);
+    const char *verdict = "cut short";
+    if (payload > said)
+        verdict = "longer than it should be";
+    else if (element_bytes == 8 && payload == said - payload)
+        verdict = "cut short, or made of 4-byte elements, which are not supported";
     return graph_fail(error, -EILSEQ, "%s does not have the size its header says: %llu %s of %u bytes need %llu bytes "
                       "after the header, and there are %llu; it is %s, so make or copy it again", input->path,
                       (unsigned long long)header->count, what, element_bytes, (unsigned long long)said,
-                      (unsigned long long)payload, payload < said ? "cut short" : "longer than it should be");
+                      (unsigned long long)payload, verdict);
 }
 
 /*
- * The column file decides the number of vertices. Some converters put the number of edges in its header; the
- * file's size is then the only truth left, and the last offset must agree with it: in a file that was cut short it
- * does not.
+ * Some converters put the number of edges in the header of the column file. The file's size is then the only truth
+ * left about the vertices, and its last word must be the last offset: in a file that was cut short it is not.
  */
 static int find_edge_count(const struct graph_input *col, const struct header *header, struct graph_bel *bel,
                            struct graph_error *error)
@@ -82,6 +84,7 @@ static int find_edge_count(const struct graph_input *col, const struct header *h
     return status;
 }
 
+/* The column file decides the number of vertices. */
 static int check_col(const struct graph_input *col, struct header *header, struct graph_bel *bel,
                      struct graph_error *error)
 {
@@ -108,8 +111,9 @@ static int check_ends(const struct graph_input *col, const struct graph_bel *bel
         status = graph_input_read_at(col, GRAPH_BEL_HEADER_BYTES + bel->vertices * 8, &last, 8, error);
     if (status || (first == 0 && last == bel->edges))
         return status;
-    return graph_fail(error, -EILSEQ, "%s does not fit %s: its offsets run from %llu to %llu, and with %llu edges they "
-                      "must run from 0 to %llu; one of the two is damaged or cut short, so make or copy the set again",
+    return graph_fail(error, -EILSEQ, "%s does not fit %s: its offsets run from %llu to %llu, and with %llu edges "
+                      "they must run from 0 to %llu; one of the two is damaged or cut short, so make or copy the "
+                      "set again",
                       bel->col_path, bel->dst_path, (unsigned long long)first, (unsigned long long)last,
                       (unsigned long long)bel->edges, (unsigned long long)bel->edges);
 }
@@ -126,8 +130,8 @@ static int open_weights(struct graph_bel *bel, struct graph_bel_files *files, st
     if (!status)
         status = check_size(&files->val, &header, 4, "weights", error);
     if (!status && header.count != bel->edges)
-        status = graph_fail(error, -EILSEQ, "%s holds %llu weights, but %s holds %llu edges: remove the former if it is "
-                            "left from another graph, or make the set again", bel->val_path,
+        status = graph_fail(error, -EILSEQ, "%s holds %llu weights, but %s holds %llu edges: remove the former if "
+                            "it is left from another graph, or make the set again", bel->val_path,
                             (unsigned long long)header.count, bel->dst_path, (unsigned long long)bel->edges);
     bel->weighted = true;
     bel->val_type = header.type;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An open .bel set, for the functions of graph.h and for the .bel source. */
 #ifndef WEIR_TOOLS_GRAPH_BEL_H
 #define WEIR_TOOLS_GRAPH_BEL_H

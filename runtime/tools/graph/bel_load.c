@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "bel.h"
 
 #include <errno.h>
@@ -7,8 +8,8 @@ static int check_same(const struct graph_bel *was, const struct graph_bel *is, s
 {
     if (was->vertices == is->vertices && was->edges == is->edges)
         return 0;
-    return graph_fail(error, -EILSEQ, "%s changed since it was opened (%llu vertices and %llu edges then, %llu and %llu "
-                      "now): open it again", was->col_path, (unsigned long long)was->vertices,
+    return graph_fail(error, -EILSEQ, "%s changed since it was opened (%llu vertices and %llu edges then, %llu and "
+                      "%llu now): open it again", was->col_path, (unsigned long long)was->vertices,
                       (unsigned long long)was->edges, (unsigned long long)is->vertices,
                       (unsigned long long)is->edges);
 }
@@ -17,8 +18,8 @@ static int check_offsets(const struct graph_bel *bel, const uint64_t *offsets, s
 {
     for (uint64_t vertex = 0; vertex < bel->vertices; vertex++)
         if (offsets[vertex] > offsets[vertex + 1])
-            return graph_fail(error, -EILSEQ, "%s: the offset at byte %llu is %llu, below the %llu before it: the file is "
-                              "damaged, so make it again", bel->col_path,
+            return graph_fail(error, -EILSEQ, "%s: the offset at byte %llu is %llu, below the %llu before it: the "
+                              "file is damaged, so make it again", bel->col_path,
                               (unsigned long long)(GRAPH_BEL_HEADER_BYTES + (vertex + 1) * 8),
                               (unsigned long long)offsets[vertex + 1], (unsigned long long)offsets[vertex]);
     return 0;
@@ -28,8 +29,8 @@ static int check_neighbours(const struct graph_bel *bel, const uint64_t *neighbo
 {
     for (uint64_t edge = 0; edge < bel->edges; edge++)
         if (neighbours[edge] >= bel->vertices)
-            return graph_fail(error, -ERANGE, "%s: edge %llu (at byte %llu) leads to vertex %llu, but there are only %llu "
-                              "vertices: the file is damaged, so make it again", bel->dst_path,
+            return graph_fail(error, -ERANGE, "%s: edge %llu (at byte %llu) leads to vertex %llu, but there are "
+                              "only %llu vertices: the file is damaged, so make it again", bel->dst_path,
                               (unsigned long long)edge,
                               (unsigned long long)(GRAPH_BEL_HEADER_BYTES + edge * 8),
                               (unsigned long long)neighbours[edge], (unsigned long long)bel->vertices);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands of weir-graph: each parses its arguments, calls the library and prints the sentence. */
 #ifndef WEIR_TOOLS_GRAPH_COMMAND_H
 #define WEIR_TOOLS_GRAPH_COMMAND_H

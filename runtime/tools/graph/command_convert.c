@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "command.h"
 #include "convert.h"
 
@@ -86,7 +87,8 @@ static int check_names(char **names, const struct arguments *arguments)
     if (graph_format_of(names[0], &in, &error) || graph_format_of(names[1], &out, &error))
         return command_usage(name, "%s", error.text);
     if (arguments->options.vertices && in != GRAPH_EL && in != GRAPH_WEL)
-        return command_usage(name, "--vertices is for .el and .wel input, and %s says itself how many it has", names[0]);
+        return command_usage(name, "--vertices is for .el and .wel input, and %s says itself how many it has",
+                             names[0]);
     return COMMAND_OK;
 }
 

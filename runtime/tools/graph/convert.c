@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "convert.h"
 #include "output.h"
 #include "rng.h"
@@ -63,8 +64,8 @@ static void settle_direction(struct conversion *job)
 
     job->shape.directed = source->direction == GRAPH_DIRECTED && !job->options->symmetrize ? true : !symmetric;
     if (source->direction == GRAPH_UNDIRECTED && !symmetric)
-        graph_progress_note(job->options->progress, "%s says that it is undirected, but not every edge is stored both ways: "
-                            "it is taken as directed", job->in);
+        graph_progress_note(job->options->progress, "%s says that it is undirected, but not every edge is stored "
+                            "both ways: it is taken as directed", job->in);
 }
 
 static void progress_begin_reading(const struct conversion *job, const char *phase)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* From any graph format to any other, within a memory budget. */
 #ifndef WEIR_TOOLS_GRAPH_CONVERT_H
 #define WEIR_TOOLS_GRAPH_CONVERT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Compressed rows as they lie in files: reading them checked, writing them in one pass. */
 #ifndef WEIR_TOOLS_GRAPH_CSR_H
 #define WEIR_TOOLS_GRAPH_CSR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "csr.h"
 
 #include <errno.h>
@@ -28,9 +29,9 @@ int graph_csr_reader_open(struct graph_csr_reader *reader, const struct graph_cs
     if (!status)
         status = graph_stream_take(&reader->offsets, &first, 8, error);
     if (!status && first)
-        status = graph_fail(error, -EILSEQ, "%s: the first offset (at byte %llu) is %llu, not 0: this is no graph or a "
-                            "damaged one, so make it again", offsets->input->path, (unsigned long long)offsets->at,
-                            (unsigned long long)first);
+        status = graph_fail(error, -EILSEQ, "%s: the first offset (at byte %llu) is %llu, not 0: this is no graph "
+                            "or a damaged one, so make it again", offsets->input->path,
+                            (unsigned long long)offsets->at, (unsigned long long)first);
     if (status)
         graph_csr_reader_close(reader);
     return status;
@@ -88,8 +89,8 @@ static int fail_target(const struct graph_csr_reader *reader, uint64_t target, s
     const struct graph_csr_layout *layout = &reader->layout;
 
     return graph_fail(error, -ERANGE, "%s: edge %llu (at byte %llu) leads from vertex %llu to vertex %llu, but there "
-                      "are only %llu vertices: the file is damaged or does not belong to its offsets, so make it again",
-                      layout->targets.input->path, (unsigned long long)reader->edge,
+                      "are only %llu vertices: the file is damaged or does not belong to its offsets, so make it "
+                      "again", layout->targets.input->path, (unsigned long long)reader->edge,
                       (unsigned long long)(layout->targets.at + reader->edge * stride_of(layout)),
                       (unsigned long long)(reader->lists - 1), (unsigned long long)target,
                       (unsigned long long)layout->vertices);

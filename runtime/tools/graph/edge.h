@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The one thing that flows between readers, sorter and writers: batches of edges. */
 #ifndef WEIR_TOOLS_GRAPH_EDGE_H
 #define WEIR_TOOLS_GRAPH_EDGE_H

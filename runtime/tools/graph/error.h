@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One error sentence, written where the error is decided and carried up unchanged. */
 #ifndef WEIR_TOOLS_GRAPH_ERROR_H
 #define WEIR_TOOLS_GRAPH_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What all graph formats have in common: a source gives edges, a sink takes them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The .bel set as source and sink. */
 #include "bel.h"
 #include "format.h"
@@ -72,9 +73,9 @@ int graph_bel_source_open(const char *path, struct graph_progress *notes, struct
         return status;
     }
     if (source->bel.col_header_is_edge_count)
-        graph_progress_note(notes, "the header of %s holds the edge count where the number of offsets belongs, a known "
-                            "mistake of a converter: %llu vertices follow from the file's size and are used; convert "
-                            "the set to itself to mend the header", source->bel.col_path,
+        graph_progress_note(notes, "the header of %s holds the edge count where the number of offsets belongs, a "
+                            "known mistake of a converter: %llu vertices follow from the file's size and are used; "
+                            "convert the set to itself to mend the header", source->bel.col_path,
                             (unsigned long long)source->bel.vertices);
     *out = &source->base;
     return 0;
@@ -114,8 +115,8 @@ static int remove_stale_weights(struct bel_sink *sink, struct graph_error *error
     }
     if (errno == ENOENT)
         return 0;
-    return graph_fail(error, -errno, "the graph is written, but %s with the weights of an older graph cannot be removed: "
-                      "%s; remove it by hand", sink->val_path, strerror(errno));
+    return graph_fail(error, -errno, "the graph is written, but %s with the weights of an older graph cannot be "
+                      "removed: %s; remove it by hand", sink->val_path, strerror(errno));
 }
 
 static int bel_finish(struct graph_sink *base, struct graph_error *error)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Text edge lists: .el has "u v" per line, .wel "u v w"; lines that begin with # or % are comments. */
 #include "format.h"
 #include "lines.h"
@@ -18,13 +19,13 @@ static int fail_fields(const struct el_source *source, int count, struct graph_e
     bool weighted = source->base.weighted;
 
     if (count == 3 && !weighted)
-        return graph_lines_fail(&source->lines, error, "three numbers, and .el has two (u v): if the third is a weight, "
-                                "rename the file to .wel");
+        return graph_lines_fail(&source->lines, error, "three numbers, and .el has two (u v): if the third is a "
+                                "weight, rename the file to .wel");
     if (count == 2 && weighted)
         return graph_lines_fail(&source->lines, error, "two numbers, and .wel has three (u v weight): if there are no "
                                 "weights, rename the file to .el");
-    return graph_lines_fail(&source->lines, error, "expected %s as unsigned decimal numbers between blanks: correct or "
-                            "remove the line", weighted ? "u v weight" : "u v");
+    return graph_lines_fail(&source->lines, error, "expected %s as unsigned decimal numbers between blanks: "
+                            "correct or remove the line", weighted ? "u v weight" : "u v");
 }
 
 static int check_vertex(struct el_source *source, uint64_t vertex, struct graph_error *error)
@@ -35,8 +36,8 @@ static int check_vertex(struct el_source *source, uint64_t vertex, struct graph_
                                 (unsigned long long)source->fixed_vertices,
                                 (unsigned long long)source->fixed_vertices - 1);
     if (vertex > UINT32_MAX)
-        return graph_lines_fail(&source->lines, error, "vertex %llu is too large, ids go up to %u: number the vertices "
-                                "from 0 without gaps", (unsigned long long)vertex, UINT32_MAX);
+        return graph_lines_fail(&source->lines, error, "vertex %llu is too large, ids go up to %u: number the "
+                                "vertices from 0 without gaps", (unsigned long long)vertex, UINT32_MAX);
     if (vertex >= source->base.vertices)
         source->base.vertices = vertex + 1;
     return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The GAPBS serialized graph (.sg, .wsg) as source and sink: one byte (directed), i64 edges, i64 vertices,
  * vertices + 1 offsets of 8 bytes, then i32 neighbours (.wsg: pairs of i32 neighbour and i32 weight); a directed
@@ -88,8 +89,9 @@ static int check_header(const struct sg_source *source, unsigned char directed, 
     const char *path = source->file.path;
 
     if (directed > 1)
-        return graph_fail(error, -EILSEQ, "%s: its first byte, which says whether the graph is directed, is %u and not 0 "
-                          "or 1: this is no %s file", path, directed, graph_format_info(base->format)->extension);
+        return graph_fail(error, -EILSEQ, "%s: its first byte, which says whether the graph is directed, is %u and "
+                          "not 0 or 1: this is no %s file", path, directed,
+                          graph_format_info(base->format)->extension);
     if (base->vertices > VERTICES_MAX || base->edges > INT64_MAX)
         return graph_fail(error, -EILSEQ, "%s: its header says %llu vertices and %llu edges, and the format holds at "
                           "most 2^31 and 2^63 - 1: this is no %s file or a damaged one", path,
@@ -101,8 +103,8 @@ static int check_header(const struct sg_source *source, unsigned char directed, 
     if (base->edges && file_bytes(base->vertices, base->edges, !base->weighted, directed) == source->file.bytes)
         return graph_fail(error, -EILSEQ, "%s has the size of a file %s weights: rename it to %s", path,
                           base->weighted ? "without" : "with", base->weighted ? ".sg" : ".wsg");
-    return graph_fail(error, -EILSEQ, "%s does not have the size its header says: %llu vertices and %llu edges (%s) need "
-                      "%llu bytes, and it has %llu; it is %s, so make or copy it again", path,
+    return graph_fail(error, -EILSEQ, "%s does not have the size its header says: %llu vertices and %llu edges "
+                      "(%s) need %llu bytes, and it has %llu; it is %s, so make or copy it again", path,
                       (unsigned long long)base->vertices, (unsigned long long)base->edges,
                       directed ? "directed" : "undirected", (unsigned long long)said,
                       (unsigned long long)source->file.bytes,
@@ -115,8 +117,8 @@ static int read_header(struct sg_source *source, struct graph_error *error)
     struct graph_source *base = &source->base;
 
     if (source->file.bytes < HEADER_BYTES)
-        return graph_fail(error, -EILSEQ, "%s is cut short: it has %llu bytes, and the header alone is %u; make or copy "
-                          "it again", source->file.path, (unsigned long long)source->file.bytes, HEADER_BYTES);
+        return graph_fail(error, -EILSEQ, "%s is cut short: it has %llu bytes, and the header alone is %u; make or "
+                          "copy it again", source->file.path, (unsigned long long)source->file.bytes, HEADER_BYTES);
     int status = graph_input_read_at(&source->file, 0, header, sizeof(header), error);
     if (status)
         return status;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "generate.h"
 #include "convert.h"
 #include "number.h"
@@ -71,12 +72,13 @@ static int check_format(struct graph_generate_options *options, const char *out,
         return status;
     const struct graph_format_info *info = graph_format_info(format);
     if (options->weighted && info->weights == GRAPH_WEIGHTS_NEVER)
-        return graph_fail(error, -EINVAL, "%s cannot hold weights: leave out --weights, or write .bel, .wsg, .wel or .mtx",
+        return graph_fail(error, -EINVAL, "%s cannot hold weights: leave out --weights, or write .bel, .wsg, .wel "
+                          "or .mtx",
                           out);
     options->weighted |= info->weights == GRAPH_WEIGHTS_ALWAYS;
     if ((format == GRAPH_SG || format == GRAPH_WSG) && options->scale > 31)
-        return graph_fail(error, -EINVAL, "%s cannot hold a graph of scale %u: its ids are signed 32-bit, so the scale is "
-                          "at most 31; write .bel instead", out, options->scale);
+        return graph_fail(error, -EINVAL, "%s cannot hold a graph of scale %u: its ids are signed 32-bit, so the "
+                          "scale is at most 31; write .bel instead", out, options->scale);
     return 0;
 }
 

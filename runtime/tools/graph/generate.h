@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the command line needs of the generator beyond graph.h. */
 #ifndef WEIR_TOOLS_GRAPH_GENERATE_H
 #define WEIR_TOOLS_GRAPH_GENERATE_H

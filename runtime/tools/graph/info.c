@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "info.h"
 #include "sort.h"
 #include "symmetry.h"
@@ -103,8 +104,8 @@ static int look_at_inverse(struct look *look, struct graph_error *error)
     } while (count);
     if (look->inverse == look->forward)
         return 0;
-    return graph_fail(error, -EBADMSG, "the inverse graph at the end of the file is not the inverse of the graph before "
-                      "it: make the file again");
+    return graph_fail(error, -EBADMSG, "the inverse graph at the end of the file is not the inverse of the graph "
+                      "before it: make the file again");
 }
 
 /* Text needs sorting before its degrees can be counted within bounded memory. */
@@ -173,8 +174,8 @@ static int look_at_all(struct look *look, struct graph_error *error)
     end_counting(look);
     bool symmetric = graph_is_symmetric(&look->symmetry);
     if (info->direction == GRAPH_UNDIRECTED && !symmetric)
-        return graph_fail(error, -EBADMSG, "the file says that it is undirected, but not every edge is stored both ways: "
-                          "make it again, or convert it with --symmetrize");
+        return graph_fail(error, -EBADMSG, "the file says that it is undirected, but not every edge is stored both "
+                          "ways: make it again, or convert it with --symmetrize");
     if (info->direction == GRAPH_DIRECTED && look->source->grouped)
         return look_at_inverse(look, error);
     if (info->direction == GRAPH_DIRECTION_UNKNOWN)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a graph file is, from its headers or, when asked, from all of it. */
 #ifndef WEIR_TOOLS_GRAPH_INFO_H
 #define WEIR_TOOLS_GRAPH_INFO_H

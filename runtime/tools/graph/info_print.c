@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "info.h"
 #include "number.h"
 
@@ -144,7 +145,8 @@ static bool fill(json_t *root, const char *path, const struct graph_info *info, 
     failed |= json_object_set_new(root, "repeated_edges",
                                   number_or_null(info->checked && (info->sorted || text), info->repeated_edges));
     failed |= json_object_set_new(root, "bel", bel_object(info));
-    failed |= json_object_set_new(root, "problem", problem ? json_stringn_nocheck(problem, strlen(problem)) : json_null());
+    failed |= json_object_set_new(root, "problem",
+                                  problem ? json_stringn_nocheck(problem, strlen(problem)) : json_null());
     return !failed;
 }
 

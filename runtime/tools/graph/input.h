@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading files: opened once, sized once, read by position, every result checked. */
 #ifndef WEIR_TOOLS_GRAPH_INPUT_H
 #define WEIR_TOOLS_GRAPH_INPUT_H

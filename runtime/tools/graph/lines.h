@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Text files, line by line, with line numbers for the sentences. */
 #ifndef WEIR_TOOLS_GRAPH_LINES_H
 #define WEIR_TOOLS_GRAPH_LINES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-graph: make, convert, describe and stripe graph files. */
 #include "command.h"
 #include "output.h"

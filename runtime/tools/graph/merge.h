@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Merging sorted runs of one file. */
 #ifndef WEIR_TOOLS_GRAPH_MERGE_H
 #define WEIR_TOOLS_GRAPH_MERGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writing Matrix Market coordinate files: general for a directed graph; symmetric for an undirected one, with the
  * lower triangle only, as that format asks.

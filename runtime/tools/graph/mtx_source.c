@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reading Matrix Market coordinate files, with pattern or integer entries, general or symmetric. Entry (i, j) is
  * the edge i - 1 -> j - 1; off the diagonal, a symmetric file means the edge back as well.
@@ -66,8 +67,8 @@ static int parse_size(struct mtx_source *source, bool more, struct graph_error *
     struct graph_source *base = &source->base;
 
     if (!more)
-        return graph_fail(error, -EILSEQ, "%s ends before its size line \"rows columns entries\": it is cut short, so make "
-                          "or copy it again", source->lines.input.path);
+        return graph_fail(error, -EILSEQ, "%s ends before its size line \"rows columns entries\": it is cut short, "
+                          "so make or copy it again", source->lines.input.path);
     if (graph_lines_numbers(&source->lines, numbers, 3) != 3)
         return graph_lines_fail(&source->lines, error, "expected the size line \"rows columns entries\": correct it");
     source->rows = numbers[0];
@@ -75,8 +76,8 @@ static int parse_size(struct mtx_source *source, bool more, struct graph_error *
     source->entries = numbers[2];
     base->vertices = source->rows > source->columns ? source->rows : source->columns;
     if (base->vertices > (uint64_t)UINT32_MAX + 1)
-        return graph_lines_fail(&source->lines, error, "%llu vertices are too many, at most 2^32 can be read: number them "
-                                "without gaps", (unsigned long long)base->vertices);
+        return graph_lines_fail(&source->lines, error, "%llu vertices are too many, at most 2^32 can be read: "
+                                "number them without gaps", (unsigned long long)base->vertices);
     /* A file of n bytes cannot hold more than n / 4 entries, whatever it says. */
     uint64_t bound = (base->bytes + 1) / 4;
     base->edges = (source->entries < bound ? source->entries : bound) * (source->symmetric ? 2 : 1);
@@ -107,12 +108,13 @@ static int parse_entry(struct mtx_source *source, struct graph_edge *edge, struc
     const int expected = source->base.weighted ? 3 : 2;
 
     if (graph_lines_numbers(&source->lines, numbers, 3) != expected)
-        return graph_lines_fail(&source->lines, error, "expected %s as unsigned decimal numbers between blanks: correct "
-                                "or remove the line", expected == 3 ? "row column value" : "row column");
+        return graph_lines_fail(&source->lines, error, "expected %s as unsigned decimal numbers between blanks: "
+                                "correct or remove the line", expected == 3 ? "row column value" : "row column");
     if (numbers[0] < 1 || numbers[0] > source->rows || numbers[1] < 1 || numbers[1] > source->columns)
-        return graph_lines_fail(&source->lines, error, "entry (%llu, %llu) lies outside the matrix of %llu rows and %llu "
-                                "columns, counted from 1, so it leads to a vertex that does not exist: correct the "
-                                "line or the sizes", (unsigned long long)numbers[0], (unsigned long long)numbers[1],
+        return graph_lines_fail(&source->lines, error, "entry (%llu, %llu) lies outside the matrix of %llu rows "
+                                "and %llu columns, counted from 1, so it leads to a vertex that does not exist: "
+                                "correct the line or the sizes", (unsigned long long)numbers[0],
+                                (unsigned long long)numbers[1],
                                 (unsigned long long)source->rows, (unsigned long long)source->columns);
     if (numbers[2] > UINT32_MAX)
         return graph_lines_fail(&source->lines, error, "the value %llu is too large, weights go up to %u: scale them",
@@ -144,8 +146,8 @@ static int take_edge(struct mtx_source *source, struct graph_edge *edge, bool *m
     }
     if (source->seen == source->entries)
         return 0;
-    return graph_fail(error, -EILSEQ, "%s ends after %llu of the %llu entries that its size line says: it is cut short, so "
-                      "make or copy it again", source->lines.input.path, (unsigned long long)source->seen,
+    return graph_fail(error, -EILSEQ, "%s ends after %llu of the %llu entries that its size line says: it is cut "
+                      "short, so make or copy it again", source->lines.input.path, (unsigned long long)source->seen,
                       (unsigned long long)source->entries);
 }
 

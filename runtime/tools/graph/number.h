@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers as text: parsing that refuses rather than guesses, and printing that is quick. */
 #ifndef WEIR_TOOLS_GRAPH_NUMBER_H
 #define WEIR_TOOLS_GRAPH_NUMBER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "output.h"
 
 #include <errno.h>
@@ -109,6 +110,13 @@ int graph_output_create(struct graph_output *output, const char *path, struct gr
     return status;
 }
 
+static const char *write_remedy(int code)
+{
+    if (code == ENOSPC || code == EDQUOT)
+        return "free some disk space or write elsewhere";
+    return code == EFBIG ? "raise the file size limit (ulimit -f)" : "check the disk";
+}
+
 int graph_write_at(int fd, const char *path, uint64_t position, const void *data, size_t bytes,
                    struct graph_error *error)
 {
@@ -120,10 +128,8 @@ int graph_write_at(int fd, const char *path, uint64_t position, const void *data
             continue;
         if (put <= 0) {
             int code = put < 0 ? errno : EIO;
-            return graph_fail(error, -code, "cannot write %s at byte %llu: %s; %s", path, (unsigned long long)position,
-                              strerror(code), code == ENOSPC || code == EDQUOT ? "free some disk space or write elsewhere"
-                                              : code == EFBIG ? "raise the file size limit (ulimit -f)"
-                                                              : "check the disk");
+            return graph_fail(error, -code, "cannot write %s at byte %llu: %s; %s", path,
+                              (unsigned long long)position, strerror(code), write_remedy(code));
         }
         at += put;
         position += (uint64_t)put;

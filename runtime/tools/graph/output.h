@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writing files that appear complete or not at all: they grow under a temporary name and are renamed together
  * at the very end. Whatever ends the job early, graph_outputs_unlink() removes the temporary names.

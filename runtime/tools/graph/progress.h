@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a person sees while a long job runs: a bar on a terminal, one line per phase elsewhere. */
 #ifndef WEIR_TOOLS_GRAPH_PROGRESS_H
 #define WEIR_TOOLS_GRAPH_PROGRESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sorting records in memory. */
 #ifndef WEIR_TOOLS_GRAPH_RADIX_H
 #define WEIR_TOOLS_GRAPH_RADIX_H

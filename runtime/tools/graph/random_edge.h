@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The edges of the random graphs, each a function of its number. */
 #ifndef WEIR_TOOLS_GRAPH_RANDOM_EDGE_H
 #define WEIR_TOOLS_GRAPH_RANDOM_EDGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "rng.h"
 
 void graph_permutation_init(struct graph_permutation *permutation, uint64_t seed, unsigned bits)

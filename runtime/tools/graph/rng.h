@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random numbers that are a function of (key, counter): any thread can make any part of a graph, in any order.
  * Integers only, so that every machine makes the same graph.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "sort.h"
 #include "merge.h"
 #include "output.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "space.h"
 #include "number.h"
 #include "output.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Will it fit on the disk? Asked before any work is done. */
 #ifndef WEIR_TOOLS_GRAPH_SPACE_H
 #define WEIR_TOOLS_GRAPH_SPACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "stripe.h"
 #include "bel.h"
 #include "number.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Spreading the neighbours of a .bel set over several files, as an array of disks would hold them. */
 #ifndef WEIR_TOOLS_GRAPH_STRIPE_H
 #define WEIR_TOOLS_GRAPH_STRIPE_H

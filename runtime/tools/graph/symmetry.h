@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Is each edge stored both ways? Answered in one pass, without memory. */
 #ifndef WEIR_TOOLS_GRAPH_SYMMETRY_H
 #define WEIR_TOOLS_GRAPH_SYMMETRY_H

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* reference.h: the same search over the same graph in host memory. */
+#ifndef BFS_REFERENCE_H
+#define BFS_REFERENCE_H
+
+#include <stdint.h>
+
+/**
+ * bfs_reference() - depths of a plain queue-based search
+ * @bel_path: .bel set
+ * @source: first vertex
+ * @depths: receives vertices words; the caller frees them
+ * @error: a sentence on failure, 1024 bytes
+ */
+int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, char *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dma_test.c: the map of memory that controllers may touch, and its views. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "dma.h"
+
+static void *at(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+static void test_add(void **state)
+{
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0x1fff), 1), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0xfff), 2), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0x800), 0x10000), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0x1800), 0x10), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0x2000), 1), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0xfff), 1), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x5000), 0), -EINVAL);
+	assert_int_equal(weir_dma_map_add(map, at(UINT64_MAX), 2), -EINVAL);
+	assert_int_equal(weir_dma_map_add(map, at(UINT64_MAX - 9), 10), 0); /* to the very end */
+	weir_dma_map_destroy(map);
+}
+
+static void test_find(void **state)
+{
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x4000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x2000), 0x1000), 0);
+	assert_null(weir_dma_view_find(&view, 0x1000, 1)); /* nothing before a refresh */
+	assert_true(weir_dma_view_refresh(map, &view));
+	assert_false(weir_dma_view_refresh(map, &view));
+	assert_int_equal(view.count, 3);
+	assert_int_equal(weir_dma_view_find(&view, 0x1000, 0x1000)->address, 0x1000);
+	assert_int_equal(weir_dma_view_find(&view, 0x2fff, 1)->address, 0x2000);
+	assert_int_equal(weir_dma_view_find(&view, 0x4010, 0xff0)->address, 0x4000);
+	assert_null(weir_dma_view_find(&view, 0x1800, 0x1000)); /* two regions hold it, not one */
+	assert_null(weir_dma_view_find(&view, 0x4010, 0xff1));
+	assert_null(weir_dma_view_find(&view, 0xfff, 1));
+	assert_null(weir_dma_view_find(&view, 0x3000, 1));
+	assert_null(weir_dma_view_find(&view, 0x5000, 1));
+	assert_null(weir_dma_view_find(&view, 0x4fff, UINT64_MAX));
+	assert_null(weir_dma_view_find(&view, UINT64_MAX, 2));
+	weir_dma_view_release(&view);
+	assert_int_equal(view.count, 0);
+	weir_dma_map_destroy(map);
+}
+
+static void test_remove(void **state)
+{
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	for (unsigned i = 1; i < 40; i++)
+		assert_int_equal(weir_dma_map_add(map, at(i * 0x1000), 0x1000), 0);
+	weir_dma_view_refresh(map, &view);
+	id = weir_dma_view_find(&view, 0x7000, 1)->id;
+	assert_int_equal(weir_dma_map_remove(map, at(0x7800)), -ENOENT);
+	assert_int_equal(weir_dma_map_remove(map, at(0)), -ENOENT);
+	assert_int_equal(weir_dma_map_remove(map, at(0x7000)), 0);
+	assert_int_equal(weir_dma_map_remove(map, at(0x7000)), -ENOENT);
+	assert_non_null(weir_dma_view_find(&view, 0x7000, 1)); /* a view is a copy */
+	assert_true(weir_dma_view_refresh(map, &view));
+	assert_null(weir_dma_view_find(&view, 0x7000, 1));
+	assert_non_null(weir_dma_view_find(&view, 0x8000, 1));
+	assert_int_equal(weir_dma_map_add(map, at(0x7000), 0x1000), 0);
+	assert_true(weir_dma_view_refresh(map, &view));
+	assert_true(weir_dma_view_find(&view, 0x7000, 1)->id > id); /* another registration */
+	for (unsigned i = 1; i < 40; i++)
+		assert_int_equal(weir_dma_map_remove(map, at(i * 0x1000)), 0);
+	assert_true(weir_dma_view_refresh(map, &view));
+	assert_int_equal(view.count, 0);
+	assert_null(weir_dma_view_find(&view, 0x8000, 1));
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(map);
+}
+
+enum { ROUNDS = 2000 };
+
+static void *look(void *argument)
+{
+	struct weir_dma_map *map = argument;
+	struct weir_dma_view view = { 0 };
+	uintptr_t bad = 0;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		const struct weir_dma_region *fixed;
+
+		weir_dma_view_refresh(map, &view);
+		fixed = weir_dma_view_find(&view, 0x100000, 0x1000);
+		bad += !fixed || fixed->bytes != 0x1000;
+	}
+	weir_dma_view_release(&view);
+	return (void *)bad;
+}
+
+static void test_threads(void **state)
+{
+	struct weir_dma_map *map;
+	pthread_t threads[2];
+	void *bad;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x100000), 0x1000), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, look, map), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		assert_int_equal(weir_dma_map_add(map, at(0x1000 + i % 7 * 0x1000), 0x1000), 0);
+		assert_int_equal(weir_dma_map_remove(map, at(0x1000 + i % 7 * 0x1000)), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(threads[i], &bad);
+		assert_null(bad);
+	}
+	weir_dma_map_destroy(map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_add),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

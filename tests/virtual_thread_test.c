@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* virtual_thread_test.c: the time model, and controllers served by threads. */
+#include "virtual_driver.h"
+
+#include <pthread.h>
+
+enum { BLOCK = 512, PAGE = NVME_PAGE_BYTES };
+
+static void test_latency(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+	u64 data, begin;
+
+	(void)state;
+	options.latency_us = 2000;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 i = 0; i < 20; i++) {
+		begin = driver_now_ns();
+		assert_int_equal(driver_command(&driver, 1,
+						driver_io(NVME_OPCODE_READ, i & 1 ? 0 : 1 << 30, 1,
+							  data, 0),
+						NULL),
+				 i & 1 ? 0 : (NVME_STATUS_LBA_OUT_OF_RANGE | DRIVER_REFUSED));
+		assert_true(driver_now_ns() - begin >= 2000 * 1000);
+	}
+	driver_close(&driver);
+}
+
+/* The last of n cannot come sooner than n - 1 spacings after the first was posted. */
+static void check_rate(unsigned threads, u32 latency_us)
+{
+	struct weir_virtual_options options = driver_defaults();
+	const u32 each = 500, queues = 4;
+	u32 done[5] = { 0 }, total = 0, posted[5] = { 0 };
+	struct driver driver;
+	struct nvme_cqe cqe;
+	bool halfway = false;
+	u64 begin;
+
+	options.iops = 20000;
+	options.latency_us = latency_us;
+	options.threads = threads;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	for (u32 queue = 1; queue <= queues; queue++)
+		driver_add_queue(&driver, queue, queue, 1024, 1024);
+	begin = driver_now_ns();
+	while (total < each * queues) {
+		for (u32 queue = 1; queue <= queues; queue++) {
+			while (posted[queue] < each)
+				driver_post(&driver, queue, (struct nvme_sqe){ .nsid = 1 },
+					    posted[queue]++);
+			while (driver_peek(&driver, queue, &cqe)) {
+				assert_int_equal(driver_status(&cqe), 0);
+				driver_release(&driver, queue);
+				done[queue]++;
+				total++;
+			}
+		}
+		driver_step(&driver);
+		assert_true(total == 0 ||
+			    driver_now_ns() - begin >= (total - 1) * 50000ull);
+		if (halfway || threads > 1 || total < each * queues / 2)
+			continue;
+		halfway = true; /* all had their share */
+		for (u32 queue = 1; queue <= queues; queue++)
+			assert_in_range(done[queue], each / 2 - 40, each / 2 + 40);
+	}
+	driver_close(&driver);
+}
+
+static void test_rate(void **state)
+{
+	(void)state;
+	check_rate(1, 0);
+	check_rate(2, 0);
+	check_rate(2, 5000);
+}
+
+/**
+ * struct client - a thread that writes and reads back through one queue
+ */
+struct client {
+	struct driver *driver;
+	u32 queue;
+	u32 rounds;
+	unsigned char *memory;
+	u32 bad;
+	pthread_t handle;
+};
+
+enum { CLIENT_DEPTH = 15 };
+
+static void client_pass(struct client *client, u32 opcode, u64 first_lba)
+{
+	struct nvme_cqe cqe;
+
+	for (u32 i = 0; i < CLIENT_DEPTH; i++) {
+		struct nvme_sqe sqe = driver_io(opcode, first_lba + i, 1,
+						driver_bus(client->memory + i * BLOCK), 0);
+
+		driver_set_cid(&sqe, i);
+		driver_put(client->driver, client->queue, &sqe);
+		if (i % 4 == 3 || i + 1 == CLIENT_DEPTH)
+			driver_ring(client->driver, client->queue);
+	}
+	for (u32 i = 0; i < CLIENT_DEPTH; i++) {
+		while (!driver_peek(client->driver, client->queue, &cqe))
+			sched_yield();
+		driver_release(client->driver, client->queue);
+		client->bad += driver_status(&cqe) != 0;
+	}
+}
+
+static void *client_run(void *argument)
+{
+	struct client *client = argument;
+	u64 first = (client->queue - 1) * 512;
+
+	for (u32 round = 1; round <= client->rounds; round++) {
+		u64 lba = first + round * 7 % 480;
+
+		for (u32 i = 0; i < CLIENT_DEPTH; i++)
+			driver_fill(client->memory + i * BLOCK, lba + i, BLOCK, round);
+		client_pass(client, NVME_OPCODE_WRITE, lba);
+		memset(client->memory, 0, CLIENT_DEPTH * BLOCK);
+		client_pass(client, NVME_OPCODE_READ, lba);
+		for (u32 i = 0; i < CLIENT_DEPTH; i++)
+			client->bad +=
+				!driver_holds(client->memory + i * BLOCK, lba + i, BLOCK, round);
+	}
+	return NULL;
+}
+
+static void run_clients(struct driver *driver, struct client *clients, u32 count, u32 rounds)
+{
+	for (u32 i = 0; i < count; i++) {
+		clients[i] = (struct client){ .driver = driver, .queue = i + 1, .rounds = rounds };
+		clients[i].memory = driver_pages(driver, 2 * PAGE);
+		assert_int_equal(
+			pthread_create(&clients[i].handle, NULL, client_run, &clients[i]), 0);
+	}
+}
+
+static void join_clients(struct client *clients, u32 count)
+{
+	for (u32 i = 0; i < count; i++) {
+		pthread_join(clients[i].handle, NULL);
+		assert_int_equal(clients[i].bad, 0);
+	}
+}
+
+/* Threads and queues in several proportions, with the admin queue in use beside them. */
+static void test_threads(void **state)
+{
+	static const unsigned threads[] = { 1, 2, 3 };
+	struct client clients[8];
+	struct driver driver;
+
+	(void)state;
+	for (u32 i = 0; i < 3; i++) {
+		struct weir_virtual_options options = driver_defaults();
+
+		options.threads = threads[i];
+		options.latency_us = i == 2 ? 30 : 0;
+		driver_open(&driver, options);
+		driver_start(&driver);
+		driver_enable(&driver);
+		for (u32 queue = 1; queue <= 6; queue++)
+			driver_add_queue(&driver, queue, queue, 16, queue & 1 ? 16 : 5);
+		run_clients(&driver, clients, 6, 60);
+		for (u32 round = 0; round < 10; round++) {
+			driver_add_queue(&driver, 7, 7, 8, 8);
+			assert_int_equal(driver_command(&driver, 7, (struct nvme_sqe){ .nsid = 1 },
+							NULL),
+					 0);
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 7)),
+					 0);
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 7)),
+					 0);
+		}
+		join_clients(clients, 6);
+		driver_disable(&driver);
+		driver_stop(&driver);
+		driver_close(&driver);
+	}
+}
+
+/* Reset by one thread while others serve; then all of it again. */
+static void test_reset_under_threads(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct client clients[4];
+	struct driver driver;
+
+	(void)state;
+	options.threads = 2;
+	driver_open(&driver, options);
+	driver_start(&driver);
+	for (u32 round = 0; round < 10; round++) {
+		driver_enable(&driver);
+		for (u32 queue = 1; queue <= 4; queue++)
+			driver_add_queue(&driver, queue, queue, 64, 64);
+		for (u32 queue = 1; queue <= 4; queue++) {
+			u64 data = driver_bus(driver_pages(&driver, PAGE));
+
+			for (u32 i = 0; i < 63; i++)
+				driver_post(&driver, queue,
+					    driver_io(NVME_OPCODE_WRITE, queue * 64 + i, 1, data, 0),
+					    i);
+		}
+		driver_disable(&driver);
+		memset(driver.arena, 0, 1 << 20); /* TSan: nobody writes it any more */
+	}
+	driver_enable(&driver);
+	for (u32 queue = 1; queue <= 4; queue++)
+		driver_add_queue(&driver, queue, queue, 16, 16);
+	run_clients(&driver, clients, 4, 20);
+	join_clients(clients, 4);
+	driver_stop(&driver);
+	driver_start(&driver); /* and once more with new threads */
+	assert_int_equal(driver_command(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, NULL), 0);
+	driver_close(&driver);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_reset_under_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
