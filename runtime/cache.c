@@ -184,17 +184,23 @@ static int check_storage(const struct weir_cache *cache, const struct weir_stora
 	return 0;
 }
 
-/* Bytes of the stripe: whole rounds of the smallest member, or all of a single one. */
+/*
+ * Bytes of the stripe, up to the first unit that its member does not hold; all of
+ * a single storage.
+ */
 static uint64_t stripe_capacity(struct weir_storage *const *storages, unsigned count, uint64_t unit_bytes)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t units = UINT64_MAX;
 
+	if (count == 1)
+		return storages[0]->disk.blocks << storages[0]->disk.block_log2;
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t bytes = storages[i]->disk.blocks << storages[i]->disk.block_log2;
+		uint64_t rows = (storages[i]->disk.blocks << storages[i]->disk.block_log2) / unit_bytes;
+		uint64_t missing = rows * count + i;
 
-		least = bytes < least ? bytes : least;
+		units = missing < units ? missing : units;
 	}
-	return count == 1 ? least : least / unit_bytes * unit_bytes * count;
+	return units * unit_bytes;
 }
 
 /* Keys for @lines lines from the cache's space of 2^40. */

@@ -53,8 +53,6 @@ struct weir_storage {
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;
-	char path[128];
-	struct weir_storage *next;
 };
 
 struct weir_cache {

@@ -108,7 +108,6 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->max_blocks = transfer >> storage->space.block_log2;
 	disk->flags = options->read_only || storage->transport->read_only ? WEIR_DISK_READ_ONLY : 0;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
-	snprintf(storage->path, sizeof(storage->path), "direct, %s", storage->transport->medium);
 }
 
 static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
@@ -222,7 +221,7 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
 	};
 
-	memcpy(filled.path, storage->path, sizeof(filled.path));
+	snprintf(filled.path, sizeof(filled.path), "direct, %s", storage->transport->ops->path(storage->transport));
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 

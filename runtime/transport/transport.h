@@ -45,6 +45,7 @@ struct weir_transport_request {
  * @open: reach a controller; 0 or a negative errno with a sentence
  * @read64, @read32, @write64, @write32: registers, by offset
  * @doorbell: device address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
+ * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue is deleted already
  */
 struct weir_transport_ops {
@@ -57,18 +58,17 @@ struct weir_transport_ops {
 	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
+	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
 };
 
 /**
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
- * @medium: how it reaches the bytes, for people
  * @read_only: it cannot write, whatever was asked
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
-	const char *medium;
 	bool read_only;
 };
 

@@ -22,6 +22,7 @@ static const uint64_t LARGEST = (uint64_t)1 << 48;
 struct soft {
 	struct weir_transport base;
 	struct weir_virtual *controller;
+	struct weir_medium *medium; /* the controller's; for its path */
 };
 
 /* The URI keys virt: and file: share. */
@@ -96,7 +97,7 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
 	}
 	soft->base.ops = ops;
-	soft->base.medium = medium->path;
+	soft->medium = medium;
 	soft->base.read_only = medium->read_only;
 	error = start(soft, medium, keys, request);
 	if (error) {
@@ -203,6 +204,11 @@ static void soft_stats(struct weir_transport *transport, struct weir_transport_s
 	stats->bytes_written = done.bytes_written;
 }
 
+static const char *soft_path(struct weir_transport *transport)
+{
+	return weir_medium_path(((struct soft *)transport)->medium);
+}
+
 static void soft_close(struct weir_transport *transport)
 {
 	weir_virtual_stop(controller_of(transport));
@@ -215,7 +221,7 @@ static void soft_close(struct weir_transport *transport)
 		.size = sizeof(struct weir_transport_ops), .scheme = #name,            \
 		.open = opener,       .read64 = soft_read64,   .read32 = soft_read32,  \
 		.write64 = soft_write64, .write32 = soft_write32,                      \
-		.doorbell = soft_doorbell, .stats = soft_stats, .close = soft_close,   \
+		.doorbell = soft_doorbell,   .stats = soft_stats, .path = soft_path, .close = soft_close,   \
 	}
 
 SOFT_OPS(virt, virt_open);

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# BFS over storage equals the in-memory search, whatever the cache, the blocks, the
+# wave width and the number of storages; and bad graphs get one clear sentence.
+# usage: bfs_test.sh WEIR-GRAPH WEIR-BFS
+set -u
+graph=$1 bfs=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+check() { # check NAME ARGUMENTS...: the search succeeds and every depth is verified
+  local name=$1; shift
+  count=$((count + 1))
+  if output=$(timeout 120 "$bfs" "$@" --verify --json 2>&1) && grep -q '"verified": true' <<<"$output"; then
+    printf 'ok %d - %s\n' "$count" "$name"
+  else
+    printf 'not ok %d - %s\n' "$count" "$name"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+refuse() { # refuse NAME STATUS WORDS COMMAND...: exit status and one sentence with WORDS
+  local name=$1 status=$2 words=$3; shift 3
+  local output rc
+  count=$((count + 1))
+  output=$(timeout 60 "$@" 2>&1 >/dev/null); rc=$?
+  if [ "$rc" = "$status" ] && grep -qiE -- "$words" <<<"$output" && [ "$(head -1 <<<"$output" | wc -c)" -gt 20 ]; then
+    printf 'ok %d - refused: %s\n' "$count" "$name"
+  else
+    printf 'not ok %d - refused: %s (status %s, expected %s and /%s/)\n' "$count" "$name" "$rc" "$status" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+for kind in kron urand; do
+  for scale in 10 14 17; do
+    "$graph" generate $kind --scale $scale --seed 7 --quiet -o "$dir/$kind$scale.bel" || exit 1
+  done
+  check "$kind 10, 8 cache lines" "$dir/$kind"10.bel --cache-lines 8
+  check "$kind 10, 8 cache lines of 512 bytes" "$dir/$kind"10.bel --cache-lines 8 --line 512 --storage block=512
+  check "$kind 14, an eighth" "$dir/$kind"14.bel
+  check "$kind 14, whole graph in cache" "$dir/$kind"14.bel --cache 64M
+  check "$kind 17, an eighth" "$dir/$kind"17.bel
+  for block in 512 4096; do
+    check "$kind 14, block $block" "$dir/$kind"14.bel --storage block=$block
+  done
+  for wave in 4 32 64; do
+    check "$kind 14, wave $wave" "$dir/$kind"14.bel --wave $wave
+    check "$kind 10, wave $wave, 8 lines" "$dir/$kind"10.bel --wave $wave --cache-lines 8
+    check "$kind 10, wave $wave, depth 2" "$dir/$kind"10.bel --wave $wave --depth 2 --queues 1
+  done
+  check "$kind 14, depth 2, one queue" "$dir/$kind"14.bel --depth 2 --queues 1
+  "$graph" stripe "$dir/$kind"14.bel --over "$dir"/s0 "$dir"/s1 "$dir"/s2 "$dir"/s3 --unit 65536 --quiet || exit 1
+  check "$kind 14, striped over four" --offsets "file:$dir/${kind}14.bel.col" \
+    --edges "file:$dir/s0,file:$dir/s1,file:$dir/s2,file:$dir/s3" --reference "$dir/${kind}14.bel" --cache 512K
+  check "$kind 14, from memory" --offsets "virt:64M?load=$dir/${kind}14.bel.col" \
+    --edges "virt:64M?load=$dir/${kind}14.bel.dst&lat_us=20" --reference "$dir/${kind}14.bel" --cache 512K
+done
+
+refuse "missing graph" 1 "nothing" "$bfs" "$dir/nothing.bel"
+refuse "a directory" 1 "directory|regular" "$bfs" --offsets "file:$dir" --edges "file:$dir" --cache 1M
+refuse "no cache lines" 2 "cache" "$bfs" "$dir/kron10.bel" --cache-lines 0
+refuse "unknown option" 2 "frobnicate" "$bfs" "$dir/kron10.bel" --frobnicate
+refuse "unknown URI key" 1 "blok" "$bfs" "$dir/kron10.bel" --storage blok=1
+refuse "source past the end" 1 "9999999.*1024" "$bfs" "$dir/kron10.bel" --source 9999999
+refuse "unknown backend" 1 "nosuch" "$bfs" "$dir/kron10.bel" --backend nosuch
+
+cp "$dir/kron10.bel.col" "$dir/cut.bel.col"
+head -c 40000 "$dir/kron10.bel.dst" >"$dir/cut.bel.dst"
+refuse "truncated .bel" 1 "cut.bel.dst" "$bfs" "$dir/cut.bel"
+cp "$dir/kron10.bel.col" "$dir/bad.bel.col"
+cp "$dir/kron10.bel.dst" "$dir/bad.bel.dst"
+printf '\xff\xff\x00\x00\x00\x00\x00\x00' | dd of="$dir/bad.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
+refuse "edge to a vertex that does not exist" 1 "65535.*1024" "$bfs" "$dir/bad.bel" --seed 3
+
+printf '1..%d\n' "$count"
