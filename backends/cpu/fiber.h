@@ -56,7 +56,7 @@ void weir_fiber_hook_prepare(struct weir_fiber *fiber);
 void weir_fiber_hook_leave(struct weir_fiber *from, struct weir_fiber *to);
 void weir_fiber_hook_arrive(struct weir_fiber *self);
 void weir_fiber_hook_release(struct weir_fiber *fiber);
-/* Lanes of a wave meet at @meeting: what was before is visible after. */
+/* What came before any _meet() at @meeting is visible after a _part() from it. */
 void weir_fiber_hook_meet(void *meeting);
 void weir_fiber_hook_part(void *meeting);
 

@@ -49,6 +49,14 @@ static void wave_ended(struct cpu_launch *launch)
 	atomic_fetch_sub_explicit(&launch->waves_left, 1, memory_order_release);
 }
 
+/* What the host wrote before the launch is seen; what the kernel writes, after it. */
+static void run_kernel(struct cpu_launch *launch)
+{
+	weir_fiber_hook_part(&launch->next_wave);
+	launch->kernel->entry(launch->args);
+	weir_fiber_hook_meet(&launch->waves_left);
+}
+
 /* A lane's fiber: kernels one after the other, for as long as the worker lives. */
 static void lane_main(void *argument)
 {
@@ -58,12 +66,12 @@ static void lane_main(void *argument)
 	for (;;) {
 		struct cpu_launch *launch = worker->launch;
 
-		launch->kernel->entry(launch->args);
+		run_kernel(launch);
 		for (u32 i = 1; i < LANES_IN_A_ROW && lane->wave->width == 1; i++) {
 			if (!take_wave(worker, lane->wave))
 				break;
 			wave_ended(launch); /* the one before */
-			launch->kernel->entry(launch->args);
+			run_kernel(launch);
 		}
 		cpu_lane_finish(lane);
 	}
@@ -100,9 +108,11 @@ void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch)
 	u32 started = 0;
 
 	worker->launch = launch;
+	weir_fiber_hook_meet(&launch->next_wave);
 	while (atomic_load_explicit(&launch->waves_left, memory_order_acquire) != 0)
 		if (pass(worker, &started) == 0)
 			sched_yield(); /* everybody polls: let the controller run */
+	weir_fiber_hook_part(&launch->waves_left);
 }
 
 static int map_stacks(struct cpu_worker *worker, u32 lanes, size_t stack_bytes)
