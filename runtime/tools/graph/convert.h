@@ -14,10 +14,10 @@
  * @progress: where phases and notes go
  */
 struct graph_convert_options {
-    bool symmetrize;
-    uint64_t vertices;
-    uint64_t memory_bytes;
-    struct graph_progress *progress;
+	bool symmetrize;
+	uint64_t vertices;
+	uint64_t memory_bytes;
+	struct graph_progress *progress;
 };
 
 /**
@@ -28,10 +28,10 @@ struct graph_convert_options {
  * exactly when each edge is stored both ways.
  */
 int graph_convert(const char *in, const char *out, const struct graph_convert_options *options,
-                  struct graph_error *error);
+		  struct graph_error *error);
 
 /** graph_drain() - move all sorted edges into @sink; @weight_key, when not NULL, makes their weights */
 int graph_drain(struct graph_sort *sort, struct graph_sink *sink, const uint64_t *weight_key,
-                struct graph_progress *progress, struct graph_error *error);
+		struct graph_progress *progress, struct graph_error *error);
 
 #endif

@@ -7,9 +7,9 @@
 
 /** struct graph_edge - one stored edge; @weight is 0 in graphs without weights */
 struct graph_edge {
-    uint64_t source;
-    uint64_t target;
-    uint32_t weight;
+	uint64_t source;
+	uint64_t target;
+	uint32_t weight;
 };
 
 /** GRAPH_BATCH_EDGES - edges handed on at a time: 48 KiB, which stays in the second-level cache */

@@ -7,12 +7,12 @@
 
 /** struct graph_error - the sentence of the first failure */
 struct graph_error {
-    char text[GRAPH_ERROR_BYTES];
+	char text[GRAPH_ERROR_BYTES];
 };
 
 /** graph_fail() - write the sentence and return @code, so that callers can `return graph_fail(...)` */
 int graph_fail(struct graph_error *error, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /** graph_fail_memory() - the sentence for a failed allocation of @bytes for @what; returns -ENOMEM */
 int graph_fail_memory(struct graph_error *error, uint64_t bytes, const char *what);

@@ -8,6 +8,6 @@
 
 /** graph_generate_settle() - fill in defaults, refuse what is out of range (-EINVAL) */
 int graph_generate_settle(const struct graph_generate_options *options, const char *out,
-                          struct graph_generate_options *settled, struct graph_error *error);
+			  struct graph_generate_options *settled, struct graph_error *error);
 
 #endif

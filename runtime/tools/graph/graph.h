@@ -59,16 +59,16 @@
  *	mistake of one published converter; @vertices was then taken from the file's size
  */
 struct graph_bel {
-    char col_path[GRAPH_PATH_BYTES];
-    char dst_path[GRAPH_PATH_BYTES];
-    char val_path[GRAPH_PATH_BYTES];
-    uint64_t vertices;
-    uint64_t edges;
-    bool weighted;
-    uint64_t col_type;
-    uint64_t dst_type;
-    uint64_t val_type;
-    bool col_header_is_edge_count;
+	char col_path[GRAPH_PATH_BYTES];
+	char dst_path[GRAPH_PATH_BYTES];
+	char val_path[GRAPH_PATH_BYTES];
+	uint64_t vertices;
+	uint64_t edges;
+	bool weighted;
+	uint64_t col_type;
+	uint64_t dst_type;
+	uint64_t val_type;
+	bool col_header_is_edge_count;
 };
 
 /**
@@ -99,7 +99,7 @@ int graph_bel_open(const char *path, struct graph_bel *out, char *error, size_t 
  * Return: 0, -EILSEQ (offsets decrease), -ERANGE (a neighbour that does not exist), -ENOMEM, or an errno.
  */
 int graph_bel_load(const struct graph_bel *bel, uint64_t **offsets, uint64_t **neighbours, char *error,
-                   size_t error_bytes);
+		   size_t error_bytes);
 
 /**
  * enum graph_kind - which random graph
@@ -121,15 +121,15 @@ enum graph_kind { GRAPH_KRONECKER, GRAPH_UNIFORM };
  * @report: phases are shown here (a bar on a terminal, else one line each); NULL: silent
  */
 struct graph_generate_options {
-    size_t size;
-    enum graph_kind kind;
-    unsigned scale;
-    unsigned degree;
-    uint64_t seed;
-    uint64_t memory_bytes;
-    unsigned threads;
-    bool weighted;
-    FILE *report;
+	size_t size;
+	enum graph_kind kind;
+	unsigned scale;
+	unsigned degree;
+	uint64_t seed;
+	uint64_t memory_bytes;
+	unsigned threads;
+	bool weighted;
+	FILE *report;
 };
 
 /**
@@ -145,6 +145,6 @@ struct graph_generate_options {
  * Return: 0, -EINVAL (an option), -ENOSPC, -ENOMEM, or an errno.
  */
 int graph_generate(const struct graph_generate_options *options, const char *out, char *error,
-                   size_t error_bytes);
+		   size_t error_bytes);
 
 #endif

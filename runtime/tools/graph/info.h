@@ -18,22 +18,22 @@ enum graph_answer { GRAPH_UNCHECKED, GRAPH_YES, GRAPH_NO };
  * @bel: for .bel sets, what their headers say
  */
 struct graph_info {
-    enum graph_format format;
-    uint64_t vertices;
-    uint64_t edges;
-    uint64_t bytes;
-    bool counted;
-    bool weighted;
-    enum graph_direction direction;
-    bool checked;
-    enum graph_answer in_range;
-    enum graph_answer monotone;
-    struct graph_bel bel;
-    uint64_t degree_min;
-    uint64_t degree_max;
-    uint64_t self_loops;
-    uint64_t repeated_edges;
-    bool sorted;
+	enum graph_format format;
+	uint64_t vertices;
+	uint64_t edges;
+	uint64_t bytes;
+	bool counted;
+	bool weighted;
+	enum graph_direction direction;
+	bool checked;
+	enum graph_answer in_range;
+	enum graph_answer monotone;
+	struct graph_bel bel;
+	uint64_t degree_min;
+	uint64_t degree_max;
+	uint64_t self_loops;
+	uint64_t repeated_edges;
+	bool sorted;
 };
 
 /**
@@ -43,10 +43,10 @@ struct graph_info {
  * @memory_bytes: budget for sorting text
  */
 struct graph_info_options {
-    bool check;
-    uint64_t vertices;
-    uint64_t memory_bytes;
-    struct graph_progress *progress;
+	bool check;
+	uint64_t vertices;
+	uint64_t memory_bytes;
+	struct graph_progress *progress;
 };
 
 /**
@@ -54,13 +54,13 @@ struct graph_info_options {
  * @opened: set when the headers were good, so that @info can be shown even if the check then failed
  */
 int graph_info_read(const char *path, const struct graph_info_options *options, struct graph_info *info,
-                    bool *opened, struct graph_error *error);
+		    bool *opened, struct graph_error *error);
 
 /** graph_info_print() - @info for people */
 void graph_info_print(FILE *out, const char *path, const struct graph_info *info);
 
 /** graph_info_print_json() - @info for programs; @problem is what a failed check said, or NULL */
 int graph_info_print_json(FILE *out, const char *path, const struct graph_info *info, const char *problem,
-                          struct graph_error *error);
+			  struct graph_error *error);
 
 #endif

@@ -7,14 +7,14 @@
 
 /** struct graph_lines - a text file being read; @number counts from 1 */
 struct graph_lines {
-    struct graph_input input;
-    char *buffer;
-    size_t begin;
-    size_t filled;
-    uint64_t position; /* next byte of the file to fetch */
-    uint64_t number;
-    const char *text; /* the current line, without its end; not terminated by a zero */
-    size_t bytes;
+	struct graph_input input;
+	char *buffer;
+	size_t begin;
+	size_t filled;
+	uint64_t position; /* next byte of the file to fetch */
+	uint64_t number;
+	const char *text; /* the current line, without its end; not terminated by a zero */
+	size_t bytes;
 };
 
 /** graph_lines_open() - open a text file */
@@ -42,6 +42,6 @@ int graph_lines_numbers(const struct graph_lines *lines, uint64_t *numbers, int 
 
 /** graph_lines_fail() - a sentence "<path>, line <number> ("<start of it>"): <why>"; returns -EILSEQ */
 int graph_lines_fail(const struct graph_lines *lines, struct graph_error *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -5,69 +5,71 @@
 
 #include <signal.h>
 
-static const char help[] =
-    "usage: weir-graph COMMAND ...\n"
-    "\n"
-    "  generate  write a random graph (GAP benchmark suite: kron, urand)\n"
-    "  convert   from any of .bel .sg .wsg .el .wel .mtx to any other\n"
-    "  info      what a graph file is, and with --check whether it is whole\n"
-    "  stripe    spread the neighbours of a .bel set over several files\n"
-    "\n"
-    "weir-graph COMMAND --help tells more.\n"
-    "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+static const char help[] = "usage: weir-graph COMMAND ...\n"
+			   "\n"
+			   "  generate  write a random graph (GAP benchmark suite: kron, urand)\n"
+			   "  convert   from any of .bel .sg .wsg .el .wel .mtx to any other\n"
+			   "  info      what a graph file is, and with --check whether it is whole\n"
+			   "  stripe    spread the neighbours of a .bel set over several files\n"
+			   "\n"
+			   "weir-graph COMMAND --help tells more.\n"
+			   "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
 static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
+	const char *name;
+	int (*run)(int argc, char **argv);
 } commands[] = {
-    {"generate", command_generate},
-    {"convert", command_convert},
-    {"info", command_info},
-    {"stripe", command_stripe},
+	{ "generate", command_generate },
+	{ "convert", command_convert },
+	{ "info", command_info },
+	{ "stripe", command_stripe },
 };
 
 /* Leave nothing half-written behind, then die of the signal, so that the caller sees which one it was. */
 static void die(int number)
 {
-    graph_outputs_unlink();
-    signal(number, SIG_DFL);
-    raise(number); /* blocked in here: delivered on return */
+	graph_outputs_unlink();
+	signal(number, SIG_DFL);
+	raise(number); /* blocked in here: delivered on return */
 }
 
 static void catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-    struct sigaction before, action = {.sa_handler = die};
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+	struct sigaction before, action = { .sa_handler = die };
 
-    sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        /* What the caller ignores (nohup does) stays ignored. */
-        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &action, NULL);
-    /* A write beyond the file size limit then fails with EFBIG, for which there is a sentence. */
-    signal(SIGXFSZ, SIG_IGN);
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		/* What the caller ignores (nohup does) stays ignored. */
+		if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	/* A write beyond the file size limit then fails with EFBIG, for which there is a sentence. */
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static int fail_command(const char *name)
 {
-    fprintf(stderr, "weir-graph: %s is no command: give generate, convert, info or stripe; see weir-graph --help\n",
-            name);
-    return COMMAND_USAGE;
+	fprintf(stderr,
+		"weir-graph: %s is no command: give generate, convert, info or stripe; see weir-graph "
+		"--help\n",
+		name);
+	return COMMAND_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fputs("weir-graph: a command is missing: give generate, convert, info or stripe; see weir-graph --help\n",
-              stderr);
-        return COMMAND_USAGE;
-    }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-        return command_help(help);
-    catch_signals();
-    opterr = 0; /* the sentences are ours */
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-        if (!strcmp(argv[1], commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    return fail_command(argv[1]);
+	if (argc < 2) {
+		fputs("weir-graph: a command is missing: give generate, convert, info or stripe; see "
+		      "weir-graph --help\n",
+		      stderr);
+		return COMMAND_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return command_help(help);
+	catch_signals();
+	opterr = 0; /* the sentences are ours */
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	return fail_command(argv[1]);
 }

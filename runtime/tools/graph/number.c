@@ -7,79 +7,79 @@
 /* Reads digits up to the first other character; false without any, or on overflow. */
 static bool parse_digits(const char *text, const char **rest, uint64_t *value)
 {
-    uint64_t sum = 0;
-    const char *at = text;
+	uint64_t sum = 0;
+	const char *at = text;
 
-    for (; *at >= '0' && *at <= '9'; at++)
-        if (!graph_multiply(sum, 10, &sum) || !graph_add(sum, (uint64_t)(*at - '0'), &sum))
-            return false;
-    *rest = at;
-    *value = sum;
-    return at != text;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (!graph_multiply(sum, 10, &sum) || !graph_add(sum, (uint64_t)(*at - '0'), &sum))
+			return false;
+	*rest = at;
+	*value = sum;
+	return at != text;
 }
 
 bool graph_parse_u64(const char *text, uint64_t *value)
 {
-    const char *rest;
-    return parse_digits(text, &rest, value) && *rest == '\0';
+	const char *rest;
+	return parse_digits(text, &rest, value) && *rest == '\0';
 }
 
 bool graph_parse_bytes(const char *text, uint64_t *value)
 {
-    static const char suffixes[] = "KMGT";
-    const char *rest;
+	static const char suffixes[] = "KMGT";
+	const char *rest;
 
-    if (!parse_digits(text, &rest, value))
-        return false;
-    if (*rest == '\0')
-        return true;
-    const char *suffix = strchr(suffixes, *rest);
-    if (!suffix)
-        return false;
-    if (strcmp(rest + 1, "") && strcmp(rest + 1, "B") && strcmp(rest + 1, "iB"))
-        return false;
-    return graph_multiply(*value, UINT64_C(1) << (10 * (unsigned)(suffix - suffixes + 1)), value);
+	if (!parse_digits(text, &rest, value))
+		return false;
+	if (*rest == '\0')
+		return true;
+	const char *suffix = strchr(suffixes, *rest);
+	if (!suffix)
+		return false;
+	if (strcmp(rest + 1, "") && strcmp(rest + 1, "B") && strcmp(rest + 1, "iB"))
+		return false;
+	return graph_multiply(*value, UINT64_C(1) << (10 * (unsigned)(suffix - suffixes + 1)), value);
 }
 
 size_t graph_format_u64(uint64_t value, char text[GRAPH_DECIMAL_BYTES])
 {
-    char reversed[GRAPH_DECIMAL_BYTES];
-    size_t count = 0;
+	char reversed[GRAPH_DECIMAL_BYTES];
+	size_t count = 0;
 
-    do {
-        reversed[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    for (size_t i = 0; i < count; i++)
-        text[i] = reversed[count - 1 - i];
-    return count;
+	do {
+		reversed[count++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	for (size_t i = 0; i < count; i++)
+		text[i] = reversed[count - 1 - i];
+	return count;
 }
 
 unsigned graph_digits(uint64_t value)
 {
-    unsigned digits = 1;
-    while (value >= 10) {
-        value /= 10;
-        digits++;
-    }
-    return digits;
+	unsigned digits = 1;
+	while (value >= 10) {
+		value /= 10;
+		digits++;
+	}
+	return digits;
 }
 
 const char *graph_human_bytes(uint64_t bytes, char text[GRAPH_HUMAN_BYTES])
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    unsigned unit = 0;
-    uint64_t tenths = bytes;
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	unsigned unit = 0;
+	uint64_t tenths = bytes;
 
-    /* Work in tenths once past plain bytes, so that no floating point is needed. */
-    for (; bytes >= 1024; unit++) {
-        tenths = bytes > UINT64_MAX / 10 ? bytes / 1024 * 10 : bytes * 10 / 1024;
-        bytes /= 1024;
-    }
-    if (unit == 0)
-        snprintf(text, GRAPH_HUMAN_BYTES, "%llu bytes", (unsigned long long)bytes);
-    else
-        snprintf(text, GRAPH_HUMAN_BYTES, "%llu.%llu %s", (unsigned long long)(tenths / 10),
-                 (unsigned long long)(tenths % 10), units[unit]);
-    return text;
+	/* Work in tenths once past plain bytes, so that no floating point is needed. */
+	for (; bytes >= 1024; unit++) {
+		tenths = bytes > UINT64_MAX / 10 ? bytes / 1024 * 10 : bytes * 10 / 1024;
+		bytes /= 1024;
+	}
+	if (unit == 0)
+		snprintf(text, GRAPH_HUMAN_BYTES, "%llu bytes", (unsigned long long)bytes);
+	else
+		snprintf(text, GRAPH_HUMAN_BYTES, "%llu.%llu %s", (unsigned long long)(tenths / 10),
+			 (unsigned long long)(tenths % 10), units[unit]);
+	return text;
 }

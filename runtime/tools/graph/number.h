@@ -36,12 +36,12 @@ const char *graph_human_bytes(uint64_t bytes, char text[GRAPH_HUMAN_BYTES]);
 /** graph_add(), graph_multiply() - false instead of wrapping around */
 static inline bool graph_add(uint64_t a, uint64_t b, uint64_t *sum)
 {
-    return !__builtin_add_overflow(a, b, sum);
+	return !__builtin_add_overflow(a, b, sum);
 }
 
 static inline bool graph_multiply(uint64_t a, uint64_t b, uint64_t *product)
 {
-    return !__builtin_mul_overflow(a, b, product);
+	return !__builtin_mul_overflow(a, b, product);
 }
 
 #endif

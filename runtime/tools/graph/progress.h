@@ -15,23 +15,24 @@
  * One thread begins and ends phases; any thread may add. @shown_ns is guarded by @drawing.
  */
 struct graph_progress {
-    FILE *report; /* phases; NULL: none are shown */
-    FILE *notes;  /* things that must not be silent; NULL only when called as a library */
-    bool terminal;
-    const char *phase;
-    const char *unit;
-    uint64_t total;
-    uint64_t began_ns;
-    uint64_t shown_ns;
-    _Atomic uint64_t done;
-    pthread_mutex_t drawing;
+	FILE *report; /* phases; NULL: none are shown */
+	FILE *notes;  /* things that must not be silent; NULL only when called as a library */
+	bool terminal;
+	const char *phase;
+	const char *unit;
+	uint64_t total;
+	uint64_t began_ns;
+	uint64_t shown_ns;
+	_Atomic uint64_t done;
+	pthread_mutex_t drawing;
 };
 
 /** graph_progress_init() - phases go to @report, notes to @notes; either may be NULL */
 void graph_progress_init(struct graph_progress *progress, FILE *report, FILE *notes);
 
 /** graph_progress_begin() - start a phase of @total @unit (0: unknown) */
-void graph_progress_begin(struct graph_progress *progress, const char *phase, uint64_t total, const char *unit);
+void graph_progress_begin(struct graph_progress *progress, const char *phase, uint64_t total,
+			  const char *unit);
 
 /** graph_progress_add() - @count more are done */
 void graph_progress_add(struct graph_progress *progress, uint64_t count);
@@ -41,7 +42,7 @@ void graph_progress_end(struct graph_progress *progress);
 
 /** graph_progress_note() - one sentence the user must see even when phases are not shown */
 void graph_progress_note(struct graph_progress *progress, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 
 /** graph_progress_close() - wipe an unfinished bar; nothing may be added any more */
 void graph_progress_close(struct graph_progress *progress);

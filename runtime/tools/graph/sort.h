@@ -22,22 +22,23 @@
  * @unique: drop repeated (source, target), keeping the smallest weight
  */
 struct graph_sort_options {
-    const char *directory;
-    uint64_t memory_bytes;
-    unsigned lanes;
-    uint64_t expected_edges;
-    bool weighted;
-    bool unique;
+	const char *directory;
+	uint64_t memory_bytes;
+	unsigned lanes;
+	uint64_t expected_edges;
+	bool weighted;
+	bool unique;
 };
 
 struct graph_sort;
 
 /** graph_sort_create() - start; graph_sort_destroy() ends it */
-int graph_sort_create(const struct graph_sort_options *options, struct graph_sort **sort, struct graph_error *error);
+int graph_sort_create(const struct graph_sort_options *options, struct graph_sort **sort,
+		      struct graph_error *error);
 
 /** graph_sort_push() - add one edge to @lane; one thread per lane at a time; vertex ids must be below 2^32 */
 int graph_sort_push(struct graph_sort *sort, unsigned lane, const struct graph_edge *edge,
-                    struct graph_error *error);
+		    struct graph_error *error);
 
 /** graph_sort_flush() - write what is left in @lane, free its memory; nothing may be pushed there any more */
 int graph_sort_flush(struct graph_sort *sort, unsigned lane, struct graph_error *error);
@@ -50,7 +51,7 @@ int graph_sort_merge(struct graph_sort *sort, uint64_t memory_bytes, struct grap
 
 /** graph_sort_next() - the next edges in ascending order; *count is 0 at the end */
 int graph_sort_next(struct graph_sort *sort, struct graph_edge *edges, size_t capacity, size_t *count,
-                    struct graph_error *error);
+		    struct graph_error *error);
 
 /** graph_sort_destroy() - free everything; @sort may be NULL */
 void graph_sort_destroy(struct graph_sort *sort);

@@ -12,6 +12,7 @@ uint64_t graph_output_bytes(enum graph_format format, const struct graph_shape *
 uint64_t graph_sort_bytes(uint64_t edges, bool weighted);
 
 /** graph_space_check() - -ENOSPC with a sentence when the file system of @path has less free than both together */
-int graph_space_check(const char *path, uint64_t output_bytes, uint64_t temporary_bytes, struct graph_error *error);
+int graph_space_check(const char *path, uint64_t output_bytes, uint64_t temporary_bytes,
+		      struct graph_error *error);
 
 #endif

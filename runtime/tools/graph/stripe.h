@@ -27,6 +27,6 @@ int graph_stripe_check(char *const files[], unsigned count, uint64_t unit_bytes,
  * Unit k goes to file k mod @count, at byte k / @count * @unit_bytes; the last unit is padded with zeros.
  */
 int graph_stripe(const char *set, char *const files[], unsigned count, uint64_t unit_bytes,
-                 struct graph_progress *progress, struct graph_error *error);
+		 struct graph_progress *progress, struct graph_error *error);
 
 #endif

@@ -16,26 +16,27 @@
  * often, and then the sum is 0. Otherwise it is 0 with a chance of 2^-64.
  */
 struct graph_symmetry {
-    uint64_t sum;
+	uint64_t sum;
 };
 
 static inline uint64_t graph_symmetry_hash(uint64_t from, uint64_t to, uint32_t weight)
 {
-    return graph_mix(graph_mix(graph_mix(from + UINT64_C(0x9e3779b97f4a7c15)) + to) + weight);
+	return graph_mix(graph_mix(graph_mix(from + UINT64_C(0x9e3779b97f4a7c15)) + to) + weight);
 }
 
 /** graph_symmetry_add() - account for some edges */
-static inline void graph_symmetry_add(struct graph_symmetry *symmetry, const struct graph_edge *edges, size_t count)
+static inline void graph_symmetry_add(struct graph_symmetry *symmetry, const struct graph_edge *edges,
+				      size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        symmetry->sum += graph_symmetry_hash(edges[i].source, edges[i].target, edges[i].weight) -
-                         graph_symmetry_hash(edges[i].target, edges[i].source, edges[i].weight);
+	for (size_t i = 0; i < count; i++)
+		symmetry->sum += graph_symmetry_hash(edges[i].source, edges[i].target, edges[i].weight) -
+				 graph_symmetry_hash(edges[i].target, edges[i].source, edges[i].weight);
 }
 
 /** graph_is_symmetric() - the answer, once all edges were added */
 static inline bool graph_is_symmetric(const struct graph_symmetry *symmetry)
 {
-    return symmetry->sum == 0;
+	return symmetry->sum == 0;
 }
 
 #endif
