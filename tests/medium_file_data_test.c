@@ -46,7 +46,7 @@ static bool world_open(struct world *world, const struct way *way, const char *f
 	if (error && way->direct == WEIR_DIRECT_ON) {
 		assert_says("direct=auto");
 		unlink(world->name);
-		print_message("SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", folder);
+		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", folder);
 		return false;
 	}
 	if (error)
@@ -352,7 +352,7 @@ static void splits_regions_above_a_gibibyte(void **state)
 		assert_true(mmap(base + (size_t)i * CHUNK, CHUNK, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_FIXED, memory, 0) != MAP_FAILED);
 	rig_register(world.medium, 0, base, bytes, 1);
-	print_message("1026 MiB: %s\n", weir_medium_path(world.medium));
+	print_message("# 1026 MiB: %s\n", weir_medium_path(world.medium));
 	for (unsigned i = 0; i < 3; i++) {
 		char *at = base + (1ull << 30) - 4096 + i * 4096ull - (i == 1 ? 2048 : 0);
 

@@ -23,7 +23,7 @@ static struct weir_medium *open_medium(const char *name, enum weir_direct direct
 	if (weir_medium_file_open(name, &options, &medium) && direct != WEIR_DIRECT_ON)
 		fail_msg("%s", weir_last_error());
 	if (!medium)
-		print_message("SKIPPED, NOT TESTED HERE: O_DIRECT: %s\n", weir_last_error());
+		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT: %s\n", weir_last_error());
 	return medium;
 }
 

@@ -200,7 +200,7 @@ RIG_UNUSED static void rig_expect_child(int (*body)(void *), void *argument, con
 	int code = rig_child(body, argument);
 
 	if (code == RIG_SKIP) {
-		print_message("SKIPPED, NOT TESTED HERE: %s\n", what);
+		print_message("# SKIPPED, NOT TESTED HERE: %s\n", what);
 		skip();
 	}
 	assert_int_equal(code, 0);

@@ -329,13 +329,13 @@ static void says_which_way_it_goes(void **state)
 	medium->ops->close(medium);
 	options.direct = WEIR_DIRECT_AUTO;
 	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
-	print_message("auto: %s\n", medium->path);
+	print_message("# auto: %s\n", medium->path);
 	assert_non_null(strstr(medium->path, "(measured "));
 	medium->ops->close(medium);
 	options.direct = WEIR_DIRECT_ON;
 	options.poll = true; /* polled or not, it must read */
 	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
-	print_message("poll: %s\n", medium->path);
+	print_message("# poll: %s\n", medium->path);
 	assert_int_equal(rig_io(medium, WEIR_IO_READ, 4096, memory, 8192), 0);
 	assert_true(rig_matches(memory, 4096, 8192, SEED));
 	medium->ops->close(medium);

@@ -99,7 +99,7 @@ static void test_fuzz_io(void **state)
 		driver_wait_csts(&driver, ~0u, 0);
 	}
 	weir_virtual_stats(driver.controller, &stats);
-	print_message("%llu commands, %llu errors, %llu bad doorbells\n",
+	print_message("# %llu commands, %llu errors, %llu bad doorbells\n",
 		      (unsigned long long)stats.commands, (unsigned long long)stats.errors,
 		      (unsigned long long)stats.bad_doorbells);
 	assert_true(stats.commands > 100000);

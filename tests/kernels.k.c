@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels of the tests: written once, for every port. */
+#include <weir/array.h>
+
+#include "kernels.h"
+
+enum { VIEW_TRIES = 4 };
+
+WEIR_FN WEIR_GLOBAL struct test_verdict *verdict_at(weir_addr address)
+{
+	return weir_at(address, struct test_verdict, 0);
+}
+
+/* Count a mistake unless the two are the same; the first leaves its details. */
+WEIR_FN u32 expect(weir_addr address, u64 where, u64 found, u64 expected)
+{
+	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(address);
+
+	if (found == expected)
+		return 1;
+	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
+		verdict->where = where;
+		verdict->found = found;
+		verdict->expected = expected;
+	}
+	return 0;
+}
+
+WEIR_KERNEL(test_grid, struct test_grid_args)
+{
+	u64 thread = weir_thread();
+	WEIR_GLOBAL struct test_place *place;
+
+	if (!expect(args->verdict, thread, thread < args->count, 1))
+		return;
+	place = weir_at(args->places, struct test_place, thread);
+	if (weir_add_u64_relaxed_dev(&place->visits, 1) != 0)
+		return;
+	place->threads = weir_threads();
+	place->wave = weir_wave();
+	place->lane = weir_lane();
+	place->lanes = weir_lanes();
+}
+
+/* Every collective over @mask, which all its lanes pass; @salt tells places apart. */
+WEIR_FN void check_mask(weir_addr verdict, u64 mask, u64 salt)
+{
+	u32 lane = weir_lane();
+	u32 size = weir_popcount(mask);
+	u32 last = 0;
+	u64 third = 0, evens = 0, same = 0;
+
+	for (u32 i = 0; i < weir_lanes(); i++) {
+		u64 bit = (u64)1 << i;
+
+		if (!(mask & bit))
+			continue;
+		last = i;
+		third |= (i + salt) % 3 == 0 ? bit : 0;
+		evens |= i % 2 == 0 ? bit : 0;
+		same |= test_mix(i + salt) % 4 == test_mix(lane + salt) % 4 ? bit : 0;
+	}
+	expect(verdict, 10, (mask >> lane) & 1, 1);
+	expect(verdict, 11, weir_ballot(mask, (lane + salt) % 3 == 0), third);
+	expect(verdict, 12, weir_ballot(mask, lane % 2 == 0 ? 0x80000000u : 0), evens);
+	expect(verdict, 13, weir_ballot(mask, 0), 0);
+	expect(verdict, 14, weir_ballot(mask, 1), mask);
+	expect(verdict, 15, weir_shuffle_u64(mask, test_mix(salt + lane), last), test_mix(salt + last));
+	expect(verdict, 16, weir_broadcast_u64(mask, test_mix(salt + lane)),
+	       test_mix(salt + weir_lowest_bit(mask)));
+	expect(verdict, 17, weir_match_u64(mask, test_mix(lane + salt) % 4 + ((u64)1 << 40)), same);
+	weir_wave_sync(mask);
+	expect(verdict, 18, weir_popcount(weir_ballot(mask, weir_leader(mask))), 1);
+	expect(verdict, 19, weir_rank(mask, lane) < size, 1);
+}
+
+/* Lanes there are in this wave: the last one of a block may be short. */
+WEIR_FN u64 full_mask(u64 block_threads)
+{
+	u64 in_block = weir_thread() % block_threads;
+	u64 left = block_threads - (in_block - weir_lane());
+
+	return left >= 64 ? ~(u64)0 >> (64 - weir_lanes()) :
+			    (((u64)1 << (left < weir_lanes() ? left : weir_lanes())) - 1);
+}
+
+WEIR_KERNEL(test_collectives, struct test_collectives_args)
+{
+	u64 full = full_mask(args->block_threads);
+	u64 odd = full & (u64)0xaaaaaaaaaaaaaaaau;
+
+	for (u64 round = 0; round < args->rounds; round++) {
+		check_mask(args->verdict, full, round);
+		if (weir_lane() & 1)
+			check_mask(args->verdict, odd, round + 100);
+		else
+			check_mask(args->verdict, full & ~odd, round + 200);
+		if (weir_lane() & 1) {
+			u64 active = weir_active();
+
+			/* what active() says may be a part; it must hold us and only lanes of this branch */
+			expect(args->verdict, 20, active & ~odd, 0);
+			check_mask(args->verdict, active, round + 300);
+			weir_relax();
+		}
+		if (weir_lane() % 4 == round % 4)
+			weir_relax();
+		weir_wave_sync(full);
+		weir_converge();
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+	}
+}
+
+WEIR_KERNEL(test_early_exit, struct test_collectives_args)
+{
+	/* lanes leave one after the other; the rest go on together */
+	for (u64 round = 0; round < weir_lane(); round++) {
+		u64 active = weir_active();
+
+		expect(args->verdict, 30, (active >> weir_lane()) & 1, 1);
+		check_mask(args->verdict, active, round);
+	}
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}
+
+WEIR_KERNEL(test_count, struct test_count_args)
+{
+	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);
+	u64 per_launch = weir_threads() * args->adds;
+
+	for (u64 i = 0; i < args->adds; i++) {
+		u64 before = weir_add_u64_relaxed_dev(&verdict->sum, 1);
+
+		expect(args->verdict, args->launch, before / per_launch, args->launch);
+		for (u64 j = 0; j < args->relaxes; j++)
+			weir_relax();
+	}
+	for (u64 i = 0; i < args->adds; i++) {
+		u64 seen = weir_load_u64_relaxed_dev(&verdict->good), found;
+
+		while ((found = weir_cas_u64_acq_rel_dev(&verdict->good, seen, seen + 1)) != seen)
+			seen = found;
+	}
+}
+
+/* Request @slot of this lane in one round. */
+WEIR_FN u64 request_lba(WEIR_GLOBAL struct test_blocks_args *args, u32 slot)
+{
+	return (weir_thread() * args->outstanding + slot) * args->blocks;
+}
+
+WEIR_FN weir_addr request_buffer(WEIR_GLOBAL struct test_blocks_args *args, u32 slot)
+{
+	return args->buffers + (weir_thread() * args->outstanding + slot) * args->span + args->offset;
+}
+
+WEIR_FN WEIR_GLOBAL struct weir_event *request_event(WEIR_GLOBAL struct test_blocks_args *args, u32 slot)
+{
+	return weir_at(args->events, struct weir_event, weir_thread() * args->outstanding + slot);
+}
+
+WEIR_FN void fill_request(WEIR_GLOBAL struct test_blocks_args *args, u32 block_log2, u32 slot, u64 generation)
+{
+	u32 words = (u32)1 << (block_log2 - 2);
+
+	for (u32 i = 0; i < args->blocks * words; i++)
+		*weir_at(request_buffer(args, slot), u32, i) =
+			generation ? test_block_word(request_lba(args, slot) + i / words, generation, i % words) : 0;
+}
+
+WEIR_FN void compare_request(WEIR_GLOBAL struct test_blocks_args *args, u32 block_log2, u32 slot, u64 generation)
+{
+	u32 words = (u32)1 << (block_log2 - 2);
+
+	for (u32 i = 0; i < args->blocks * words; i++) {
+		u64 lba = request_lba(args, slot) + i / words;
+
+		if (!expect(args->verdict, lba, *weir_at(request_buffer(args, slot), u32, i),
+			    test_block_word(lba, generation, i % words)))
+			return;
+	}
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}
+
+/* Start all of a lane's requests, then wait for each, the last one first. */
+WEIR_FN void do_requests(WEIR_GLOBAL struct test_blocks_args *args, WEIR_GLOBAL struct weir_disk *disk, u32 opcode)
+{
+	for (u32 i = 0; i < args->outstanding; i++)
+		expect(args->verdict, opcode,
+		       weir_block_async(disk, opcode, request_lba(args, i), args->blocks, request_buffer(args, i),
+					request_event(args, i)),
+		       WEIR_OK);
+	for (u32 i = args->outstanding; i > 0; i--) {
+		expect(args->verdict, 1000 + opcode, weir_wait(disk, request_event(args, i - 1), 0), WEIR_OK);
+		expect(args->verdict, 2000 + opcode,
+		       weir_event_path(weir_event_test(request_event(args, i - 1))), WEIR_PATH_DIRECT);
+	}
+}
+
+WEIR_KERNEL(test_blocks, struct test_blocks_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = &args->disk[weir_thread() % args->disk_count];
+
+	for (u32 round = 0; round < args->rounds; round++) {
+		u64 generation = (u64)round * 2 + 1 + weir_thread() % args->disk_count;
+
+		for (u32 i = 0; i < args->outstanding; i++)
+			fill_request(args, disk->block_log2, i, generation);
+		do_requests(args, disk, NVME_OPCODE_WRITE);
+		for (u32 i = 0; i < args->outstanding; i++)
+			fill_request(args, disk->block_log2, i, 0);
+		if (args->flush) {
+			expect(args->verdict, 3000, weir_flush_async(disk, request_event(args, 0)), WEIR_OK);
+			expect(args->verdict, 3001, weir_wait(disk, request_event(args, 0), 0), WEIR_OK);
+		}
+		do_requests(args, disk, NVME_OPCODE_READ);
+		for (u32 i = 0; i < args->outstanding; i++)
+			compare_request(args, disk->block_log2, i, generation);
+	}
+}
+
+WEIR_KERNEL(test_request, struct test_request_args)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);
+	WEIR_GLOBAL u32 *statuses = weir_at(args->statuses, u32, 0);
+
+	if (weir_thread() != 0)
+		return;
+	statuses[0] = weir_block_async(&args->disk, args->opcode, args->lba, args->blocks, args->buffer, event);
+	statuses[1] = statuses[0];
+	if (statuses[0] != WEIR_OK)
+		return;
+	statuses[0] = weir_wait(&args->disk, event, args->timeout_us);
+	statuses[1] = weir_wait(&args->disk, event, 0);
+}
+
+WEIR_ARRAY_STRUCT(record, struct test_record)
+
+WEIR_FN u64 expected_bits(u64 seed, u64 byte, u32 bytes)
+{
+	u64 word = test_word(seed, byte / 8) >> (byte % 8 * 8);
+
+	return bytes == 8 ? word : word & (((u64)1 << (bytes * 8)) - 1);
+}
+
+WEIR_FN void check_wide(WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
+{
+	u64 word = (array->first_byte + index * array->element_bytes) / 8;
+
+	if (array->element_bytes == 16) {
+		struct weir_u128 got = weir_array_get_u128(array, index);
+
+		expect(verdict, index, got.low, test_word(seed, word));
+		expect(verdict, index, got.high, test_word(seed, word + 1));
+	} else {
+		struct test_record got = weir_array_get_record(array, index);
+
+		expect(verdict, index, got.a, test_word(seed, word));
+		expect(verdict, index, got.b, test_word(seed, word + 1));
+		expect(verdict, index, got.c, test_word(seed, word + 2));
+	}
+}
+
+WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
+{
+	u64 expected, found;
+
+	if (array->element_bytes > 8) {
+		check_wide(array, verdict, seed, index);
+		return;
+	}
+	expected = expected_bits(seed, array->first_byte + index * array->element_bytes, array->element_bytes);
+	if (array->element_bytes == 1)
+		found = weir_array_get_u8(array, index);
+	else if (array->element_bytes == 2)
+		found = weir_array_get_u16(array, index);
+	else if (array->element_bytes == 4)
+		found = weir_array_get_u32(array, index);
+	else
+		found = weir_array_get_u64(array, index);
+	expect(verdict, index, found, expected);
+}
+
+WEIR_KERNEL(test_array, struct test_array_args)
+{
+	for (u64 i = 0; i < args->reads; i++) {
+		u64 step = i * weir_threads() + weir_thread();
+		u32 which = (u32)((i + weir_thread()) % args->array_count);
+		u64 at = args->kind == TEST_READ_RANDOM ? test_mix(step + args->salt) : step;
+
+		check_element(&args->array[which], args->verdict, args->seed[which], at % args->array[which].count);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+	}
+}
+
+/* What a view at @index adds up to, in *sum. Return: elements, 0 if it did not hold. */
+WEIR_FN u64 sum_view(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u64 *sum)
+{
+	struct weir_view view = weir_array_view(array, index);
+	u64 count = view.count < end - index ? view.count : end - index;
+	u64 part = 0;
+
+	for (u64 i = 0; i < count; i++)
+		part += weir_view_u64(view, i);
+	if (!weir_view_valid(view))
+		return 0;
+	*sum += part;
+	return count;
+}
+
+WEIR_FN u64 sum_run(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u64 *sum)
+{
+	struct weir_run run = weir_array_run_u64(array, index, end);
+
+	for (u32 i = 0; i < run.count; i++)
+		*sum += run.value[i];
+	return run.count;
+}
+
+WEIR_KERNEL(test_sum, struct test_sum_args)
+{
+	u64 each = (args->array.count + weir_threads() - 1) / weir_threads();
+	u64 at = weir_thread() * each;
+	u64 end = at + each < args->array.count ? at + each : args->array.count;
+	u64 sum = 0, count = 0;
+	u32 tries = 0;
+
+	while (at < end && !weir_array_failed(&args->array)) {
+		u64 got = args->by_view ? sum_view(&args->array, at, end, &sum) : sum_run(&args->array, at, end, &sum);
+
+		if (got == 0 && ++tries >= VIEW_TRIES) {
+			expect(args->verdict, at, args->by_view, 1); /* a run always gets there */
+			sum += weir_array_get_u64(&args->array, at);
+			got = 1;
+		}
+		if (got)
+			tries = 0;
+		at += got;
+		count += got;
+	}
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, sum);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, count);
+}
+
+WEIR_KERNEL(test_get, struct test_get_args)
+{
+	u64 value;
+
+	if (weir_thread() != args->lane)
+		return;
+	value = weir_array_get_u64(&args->array, args->index);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, value);
+	if (weir_array_failed(&args->array))
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->bad, 1);
+}

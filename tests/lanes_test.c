@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a lane knows about itself, collectives, relax, launches. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "kernels.h"
+
+#define must(call)                                                                       \
+	do {                                                                             \
+		if ((call) != 0)                                                         \
+			fail_msg("%s: %s", #call, weir_last_error());                    \
+	} while (0)
+
+static const uint32_t WIDTHS[] = { 1, 4, 32, 64 };
+
+enum { WIDTH_COUNT = sizeof(WIDTHS) / sizeof(WIDTHS[0]) };
+
+static const struct grid {
+	uint32_t blocks, threads, workers;
+} GRIDS[] = {
+	{ 1, 1, 2 }, { 1, 3, 1 }, { 3, 1, 2 }, { 5, 37, 2 }, { 2, 65, 1 }, { 7, 64, 2 }, { 3, 130, 2 }, { 1, 1500, 1 },
+};
+
+enum { GRID_COUNT = sizeof(GRIDS) / sizeof(GRIDS[0]) };
+
+static struct weir_context *open_context(uint32_t width, uint32_t workers)
+{
+	struct weir_context *context;
+
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = workers, .wave_lanes = width), &context));
+	return context;
+}
+
+static uint64_t alloc(struct weir_context *context, size_t bytes)
+{
+	uint64_t address;
+
+	must(weir_alloc(context, bytes, &address));
+	return address;
+}
+
+/* Read the verdict, which must be without mistakes. */
+static struct test_verdict judge(struct weir_context *context, uint64_t address, uint32_t width)
+{
+	struct test_verdict verdict;
+
+	must(weir_sync(context));
+	must(weir_copy_out(context, &verdict, address, sizeof(verdict)));
+	if (weir_load_u64_relaxed_sys(&verdict.bad))
+		fail_msg("wave width %u: %llu mistakes; first at %llu: %#llx instead of %#llx", width,
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
+			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+	return verdict;
+}
+
+static void check_places(const struct test_place *places, const struct grid *grid, uint32_t width)
+{
+	uint64_t waves_per_block = (grid->threads + width - 1) / width;
+
+	for (uint64_t i = 0; i < (uint64_t)grid->blocks * grid->threads; i++) {
+		uint64_t in_block = i % grid->threads;
+
+		assert_int_equal(weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&places[i].visits), 1);
+		assert_int_equal(places[i].threads, (uint64_t)grid->blocks * grid->threads);
+		assert_int_equal(places[i].lanes, width);
+		assert_int_equal(places[i].lane, in_block % width);
+		assert_int_equal(places[i].wave, i / grid->threads * waves_per_block + in_block / width);
+	}
+}
+
+static void run_grid(const struct grid *grid, uint32_t width)
+{
+	struct weir_context *context = open_context(width, grid->workers);
+	uint64_t count = (uint64_t)grid->blocks * grid->threads;
+	struct test_place *places = calloc(count, sizeof(*places));
+	struct test_grid_args args = { .count = count };
+
+	args.places = alloc(context, count * sizeof(*places));
+	args.verdict = alloc(context, sizeof(struct test_verdict));
+	must(weir_launch(context, "test_grid", grid->blocks, grid->threads, &args, sizeof(args)));
+	(void)judge(context, args.verdict, width);
+	must(weir_copy_out(context, places, args.places, count * sizeof(*places)));
+	check_places(places, grid, width);
+	free(places);
+	weir_context_close(context);
+}
+
+static void test_ids_cover_the_grid_once(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		for (size_t g = 0; g < GRID_COUNT; g++)
+			run_grid(&GRIDS[g], WIDTHS[w]);
+}
+
+static void run_collectives(const char *kernel, const struct grid *grid, uint32_t width, uint64_t rounds)
+{
+	struct weir_context *context = open_context(width, grid->workers);
+	struct test_collectives_args args = { .block_threads = grid->threads, .rounds = rounds };
+	struct test_verdict verdict;
+
+	args.verdict = alloc(context, sizeof(verdict));
+	must(weir_launch(context, kernel, grid->blocks, grid->threads, &args, sizeof(args)));
+	verdict = judge(context, args.verdict, width);
+	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), (uint64_t)grid->blocks * grid->threads * rounds);
+	weir_context_close(context);
+}
+
+static void test_collectives_hold_on_disjoint_masks(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		for (size_t g = 0; g < GRID_COUNT; g++)
+			run_collectives("test_collectives", &GRIDS[g], WIDTHS[w], 3);
+}
+
+static void test_lanes_may_leave_one_by_one(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		run_collectives("test_early_exit", &GRIDS[3], WIDTHS[w], 1);
+}
+
+static void test_atomics_count_exactly(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++) {
+		struct weir_context *context = open_context(WIDTHS[w], 2);
+		struct test_count_args args = { .adds = 16, .relaxes = 1 };
+		struct test_verdict verdict;
+
+		args.verdict = alloc(context, sizeof(verdict));
+		must(weir_launch(context, "test_count", 6, 67, &args, sizeof(args)));
+		verdict = judge(context, args.verdict, WIDTHS[w]);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), 6 * 67 * 16);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 6 * 67 * 16);
+		weir_context_close(context);
+	}
+}
+
+static void test_launches_run_in_order(void **state)
+{
+	enum { LAUNCHES = 200 };
+
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++) {
+		struct weir_context *context = open_context(WIDTHS[w], 2);
+		struct test_count_args args = { .adds = 1 };
+		struct test_verdict verdict;
+
+		args.verdict = alloc(context, sizeof(verdict));
+		for (args.launch = 0; args.launch < LAUNCHES; args.launch++)
+			must(weir_launch(context, "test_count", 2, 5, &args, sizeof(args)));
+		verdict = judge(context, args.verdict, WIDTHS[w]);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), LAUNCHES * 10);
+		weir_context_close(context);
+	}
+}
+
+static void test_few_resident_lanes_are_enough(void **state)
+{
+	struct weir_context *context;
+	struct test_collectives_args args = { .block_threads = 100, .rounds = 2 };
+	struct test_verdict verdict;
+
+	(void)state;
+	must(weir_context_open("cpu",
+			       WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 32, .resident_lanes = 1,
+					    .stack_bytes = 65536),
+			       &context));
+	args.verdict = alloc(context, sizeof(verdict));
+	must(weir_launch(context, "test_collectives", 9, 100, &args, sizeof(args)));
+	verdict = judge(context, args.verdict, 32);
+	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 9 * 100 * 2);
+	weir_context_close(context);
+}
+
+static void test_wrong_launches_are_refused(void **state)
+{
+	static const struct {
+		const char *kernel;
+		uint32_t blocks, threads;
+		int bytes, error;
+		const char *words[2];
+	} cases[] = {
+		{ "test_no_such", 1, 1, 0, -ENOENT, { "test_no_such", "linked" } },
+		{ "", 1, 1, 0, -ENOENT, { "no kernel", "\"\"" } },
+		{ "test_count", 1, 1, 8, -EINVAL, { "test_count", "40" } },
+		{ "test_count", 1, 1, -32, -EINVAL, { "32 bytes", "not 0" } },
+		{ "test_count", 0, 1, 0, -EINVAL, { "test_count", "0 blocks" } },
+		{ "test_count", 1, 0, 0, -EINVAL, { "test_count", "0 lanes" } },
+	};
+	struct weir_context *context = open_context(4, 2);
+	struct { struct test_count_args args; uint64_t more; } padded;
+
+	(void)state;
+	memset(&padded, 0, sizeof(padded));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t bytes = sizeof(struct test_count_args) + (size_t)cases[i].bytes;
+
+		assert_int_equal(weir_launch(context, cases[i].kernel, cases[i].blocks, cases[i].threads, &padded, bytes),
+				 cases[i].error);
+		for (size_t j = 0; j < 2; j++)
+			if (!strstr(weir_last_error(), cases[i].words[j]))
+				fail_msg("case %zu: \"%s\" does not say \"%s\"", i, weir_last_error(), cases[i].words[j]);
+	}
+	must(weir_sync(context));
+	weir_context_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids_cover_the_grid_once),
+		cmocka_unit_test(test_collectives_hold_on_disjoint_masks),
+		cmocka_unit_test(test_lanes_may_leave_one_by_one),
+		cmocka_unit_test(test_atomics_count_exactly),
+		cmocka_unit_test(test_launches_run_in_order),
+		cmocka_unit_test(test_few_resident_lanes_are_enough),
+		cmocka_unit_test(test_wrong_launches_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
+}
