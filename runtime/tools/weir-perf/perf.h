@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* perf.h: arguments of the load generator's kernel, shared by host and lanes. */
+#ifndef WEIR_PERF_H
+#define WEIR_PERF_H
+
+#include <weir/abi.h>
+
+/* Latency buckets: four per power of two of nanoseconds. */
+enum { PERF_BUCKETS = 256 };
+
+/**
+ * struct perf_args - one run
+ * @disk: what is read
+ * @buffers: @blocks_per_read blocks per lane, page-aligned
+ * @events: struct weir_event per lane
+ * @histogram: u64 per bucket
+ * @reads: u64: completed reads
+ * @errors: u64: failed ones
+ * @spans: reads fit this many places
+ * @stride_bytes: bytes between two lanes' buffers
+ * @deadline_ns: weir_clock_ns() at which lanes start no more
+ * @seed: of the random sequence
+ * @blocks_per_read: length of a read
+ * @sequential: lanes read one after the other instead of anywhere
+ */
+struct perf_args {
+	struct weir_disk disk;
+	weir_addr buffers;
+	weir_addr events;
+	weir_addr histogram;
+	weir_addr reads;
+	weir_addr errors;
+	u64 spans;
+	u64 stride_bytes;
+	u64 deadline_ns;
+	u64 seed;
+	u32 blocks_per_read;
+	u32 sequential;
+};
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every wrong call of weir.h is refused with an errno and a sentence that helps. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/abi.h>
+#include <weir/weir.h>
+
+#define must(call)                                                                       \
+	do {                                                                             \
+		if ((call) != 0)                                                         \
+			fail_msg("%s: %s", #call, weir_last_error());                    \
+	} while (0)
+
+/* @result is @error, and the sentence has @first and @second. */
+static void refused(int result, int error, const char *first, const char *second)
+{
+	if (result != error)
+		fail_msg("%d instead of %d (\"%s\", \"%s\"); last: %s", result, error, first, second, weir_last_error());
+	if (!strstr(weir_last_error(), first) || !strstr(weir_last_error(), second))
+		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", weir_last_error(), first, second);
+}
+
+static struct weir_context *context;
+static struct weir_storage *storage; /* 1 MiB of 512-byte blocks */
+
+static int set_up(void **state)
+{
+	(void)state;
+	return weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context) ||
+	       weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = 5000000), &storage);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	weir_storage_close(storage);
+	weir_context_close(context);
+	return 0;
+}
+
+static void test_contexts(void **state)
+{
+	struct weir_context *out;
+	struct weir_context_options options = { .size = 3 };
+	char large[128] = { 0 };
+	size_t size = sizeof(large);
+
+	(void)state;
+	refused(weir_context_open("abacus", NULL, &out), -ENODEV, "abacus", "cpu");
+	refused(weir_context_open("cpu:7", NULL, &out), -ENODEV, "cpu:7", "only one");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 3), &out), -EINVAL, "wave_lanes", "3");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128", "64");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000", "1024");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 64), &out), -EINVAL, "stack_bytes", "64");
+	refused(weir_context_open("cpu", &options, &out), -EINVAL, "context options", "3");
+	options.size = 1 << 20;
+	refused(weir_context_open("cpu", &options, &out), -EINVAL, "1048576", "WEIR_OPTIONS");
+	memcpy(large, &size, sizeof(size));
+	large[100] = 1;
+	refused(weir_context_open("cpu", (void *)large, &out), -EINVAL, "byte 100", "does not know");
+	assert_null(out);
+	large[100] = 0; /* longer, but zero: a newer caller who set nothing new */
+	must(weir_context_open("cpu", (void *)large, &out));
+	weir_context_close(out);
+	must(weir_context_open("auto", NULL, &out));
+	weir_context_close(out);
+	weir_context_close(NULL);
+}
+
+static void test_storage_uris(void **state)
+{
+	static const struct { const char *uri; int error; const char *first, *second; } cases[] = {
+		{ "nothing", -EINVAL, "nothing", "scheme" },
+		{ "tape:1M", -EINVAL, "tape", "virt:SIZE" },
+		{ "virt:", -EINVAL, "virt:", "nothing" },
+		{ "virt:0", -EINVAL, "virt:0", "size" },
+		{ "virt:lots", -EINVAL, "lots", "size" },
+		{ "virt:-1", -EINVAL, "-1", "size" },
+		{ "virt:1000", -EINVAL, "1000", "512" },
+		{ "virt:1M?colour=red", -EINVAL, "colour", "unknown" },
+		{ "virt:1M?block=1024", -EINVAL, "1024", "4096" },
+		{ "virt:1M?block=x", -EINVAL, "block=x", "not accepted" },
+		{ "virt:1M?lat_us=-5", -EINVAL, "lat_us", "-5" },
+		{ "virt:1M?mdts=5000", -EINVAL, "mdts", "5000" },
+		{ "virt:1M?threads=0", -EINVAL, "threads", "0" },
+		{ "virt:1M?iops=1&iops=2", -EINVAL, "iops", "twice" },
+		{ "virt:1M?block", -EINVAL, "block", "key=value" },
+		{ "virt:1M?load=/no/such/file", -ENOENT, "/no/such/file", "No such" },
+		{ "file:/no/such/file", -ENOENT, "/no/such/file", "exist" },
+		{ "file:/tmp", -EISDIR, "/tmp", "directory" },
+	};
+	struct weir_storage *out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		refused(weir_storage_open(context, cases[i].uri, NULL, &out), cases[i].error, cases[i].first,
+			cases[i].second);
+		assert_null(out);
+	}
+}
+
+static void test_storage_options(void **state)
+{
+	struct weir_storage *out;
+	struct weir_storage_options options = { .size = 1 };
+
+	(void)state;
+	refused(weir_storage_open(context, "virt:1M", &options, &out), -EINVAL, "storage options", "1");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2000), &out), -EINVAL, "2000", "1024");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 1), &out), -EINVAL, "depth 1", "power");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 8192), &out), -EINVAL, "8192", "4096");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .max_transfer_bytes = 6000), &out), -EINVAL,
+		"max_transfer_bytes", "6000");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 4, .first_ticket = 4), &out), -EINVAL,
+		"first_ticket", "twice");
+}
+
+static void test_memory(void **state)
+{
+	uint64_t address, other = 0x1000;
+	char bytes[8] = { 0 };
+
+	(void)state;
+	refused(weir_alloc(context, 0, &address), -EINVAL, "allocate", "0 bytes");
+	refused(weir_free(context, other), -EINVAL, "0x1000", "allocation");
+	must(weir_alloc(context, 100, &address));
+	refused(weir_free(context, address + 8), -EINVAL, "free", "start");
+	refused(weir_copy_in(context, address + 4092, bytes, 8), -EFAULT, "weir_copy_in", "8 bytes");
+	refused(weir_copy_out(context, bytes, address - 1, 8), -EFAULT, "weir_copy_out", "8 bytes");
+	must(weir_copy_in(context, address + 4088, bytes, 8));
+	must(weir_free(context, address));
+	refused(weir_free(context, address), -EINVAL, "free", "allocation");
+	must(weir_free(context, 0));
+}
+
+static void test_host_io(void **state)
+{
+	static char block[1024];
+	struct weir_storage *fixed;
+
+	(void)state;
+	refused(weir_storage_write(storage, 1, block, 512), -EINVAL, "offset 1", "512");
+	refused(weir_storage_read(storage, 0, block, 100), -EINVAL, "100", "512");
+	refused(weir_storage_write(storage, 1048064, block, 1024), -ERANGE, "1048064", "1048576");
+	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .read_only = 1), &fixed));
+	assert_true(weir_storage_write(fixed, 0, block, 512) < 0);
+	assert_non_null(strstr(weir_last_error(), "read-only"));
+	weir_storage_close(fixed);
+}
+
+static void test_caches(void **state)
+{
+	struct weir_cache *out;
+
+	(void)state;
+	refused(weir_cache_create(context, NULL, &out), -EINVAL, "zero lines", "4");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .bytes = 65536), &out), -EINVAL, "bytes", "both");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 5000), &out), -EINVAL, "5000", "needs");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 1), &out), -EINVAL, "1 bytes", "needs");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 1000), &out), -EINVAL, "line_bytes", "1000");
+	assert_null(out);
+}
+
+static int array(struct weir_cache *cache, struct weir_storage **storages, unsigned count,
+		 struct weir_array_options options)
+{
+	struct weir_array out;
+
+	options.size = sizeof(options);
+	return weir_array_open(cache, storages, count, &options, &out);
+}
+
+#define ARRAY(count, ...) array(cache, two, count, (struct weir_array_options){ __VA_ARGS__ })
+
+static void test_arrays(void **state)
+{
+	struct weir_storage *two[2] = { storage, NULL };
+	struct weir_cache *cache;
+
+	(void)state;
+	must(weir_storage_open(context, "virt:1M?block=4096", NULL, &two[1]));
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4), &cache));
+	refused(ARRAY(1, .element_bytes = 3), -EINVAL, "element_bytes", "3");
+	refused(ARRAY(1, .element_bytes = 0), -EINVAL, "element_bytes", "0");
+	refused(ARRAY(1, .element_bytes = 8, .first_byte = 4), -EINVAL, "first_byte 4", "8");
+	refused(ARRAY(1, .element_bytes = 16, .first_byte = 8), -EINVAL, "first_byte 8", "16");
+	refused(ARRAY(1, .element_bytes = 8, .count = 131073), -ERANGE, "131073", "1048576");
+	refused(ARRAY(1, .element_bytes = 8, .first_byte = 2097152), -ERANGE, "2097152", "1048576");
+	refused(ARRAY(0, .element_bytes = 8), -EINVAL, "0 storages", "64");
+	refused(ARRAY(1, .element_bytes = 8, .stripe_bytes = 2048), -EINVAL, "stripe_bytes", "2048");
+	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "different block sizes", "block=4096");
+	must(ARRAY(1, .element_bytes = 8, .count = 131072));
+	weir_cache_destroy(cache);
+	weir_storage_close(two[1]);
+}
+
+static void test_results_need_their_size(void **state)
+{
+	struct weir_stats stats = { .size = 0 };
+	struct weir_context_info info = { .size = 0 };
+	uint64_t bytes;
+
+	(void)state;
+	refused(weir_stats(storage, &stats), -EINVAL, "weir_stats", "size is 0");
+	refused(weir_context_info(context, &info), -EINVAL, "weir_context_info", "size is 0");
+	refused(weir_parse_bytes("12Q", &bytes), -EINVAL, "12Q", "64M");
+	refused(weir_parse_bytes("99999999999T", &bytes), -EINVAL, "99999999999T", "2^64");
+	must(weir_parse_bytes("64M", &bytes));
+	assert_int_equal(bytes, 64 << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
+		cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_caches),
+		cmocka_unit_test(test_arrays),		cmocka_unit_test(test_results_need_their_size),
+	};
+
+	return cmocka_run_group_tests_name("host", tests, set_up, tear_down);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs under lanes: contents, wraps, transfer shapes, statuses. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "kernels.h"
+
+#define must(call)                                                                       \
+	do {                                                                             \
+		if ((call) != 0)                                                         \
+			fail_msg("%s: %s", #call, weir_last_error());                    \
+	} while (0)
+
+enum { TIMEOUT_US = 5000000 };
+
+/** struct setup - one run of the kernel test_blocks */
+struct setup {
+	uint32_t width, depth, queues, block_bytes;
+	uint32_t grid_blocks, threads;
+	uint32_t outstanding, rounds, blocks, offset, flush, disks;
+	uint64_t first_ticket;
+};
+
+static uint64_t alloc(struct weir_context *context, size_t bytes)
+{
+	uint64_t address;
+
+	must(weir_alloc(context, bytes, &address));
+	return address;
+}
+
+static struct weir_storage *open_virt(struct weir_context *context, const struct setup *setup)
+{
+	struct weir_storage *storage;
+	char uri[64];
+
+	snprintf(uri, sizeof(uri), "virt:64M?block=%u", setup->block_bytes);
+	must(weir_storage_open(context, uri,
+			       WEIR_OPTIONS(storage, .queues = setup->queues, .depth = setup->depth,
+					    .timeout_us = TIMEOUT_US, .first_ticket = setup->first_ticket),
+			       &storage));
+	return storage;
+}
+
+static void check_verdict(struct weir_context *context, const struct setup *setup, uint64_t address)
+{
+	struct test_verdict verdict;
+
+	must(weir_copy_out(context, &verdict, address, sizeof(verdict)));
+	if (weir_load_u64_relaxed_sys(&verdict.bad))
+		fail_msg("width %u depth %u queues %u blocks %u offset %u first %#llx: %llu mistakes; at %llu: %#llx "
+			 "instead of %#llx",
+			 setup->width, setup->depth, setup->queues, setup->blocks, setup->offset,
+			 (unsigned long long)setup->first_ticket,
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
+			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good),
+			 (uint64_t)setup->grid_blocks * setup->threads * setup->outstanding * setup->rounds);
+}
+
+/* Lanes @first, @first + disks, ... used this storage. */
+static void check_stats(struct weir_storage *storage, const struct setup *setup, uint32_t first)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+	uint64_t total = (uint64_t)setup->grid_blocks * setup->threads;
+	uint64_t lanes = (total + setup->disks - 1 - first) / setup->disks;
+	uint64_t bytes = lanes * setup->rounds * setup->outstanding * setup->blocks * setup->block_bytes;
+
+	must(weir_stats(storage, &stats));
+	assert_int_equal(stats.commands, lanes * setup->rounds * (2 * setup->outstanding + (setup->flush ? 1 : 0)));
+	assert_int_equal(stats.failed, 0);
+	assert_int_equal(stats.rogue, 0);
+	assert_int_equal(stats.direct, stats.commands);
+	assert_int_equal(stats.pull, 0);
+	assert_int_equal(stats.bytes_read, bytes);
+	assert_int_equal(stats.bytes_written, bytes);
+}
+
+static void run_blocks(struct setup setup)
+{
+	struct test_blocks_args args;
+	struct weir_context *context;
+	struct weir_storage *storages[2] = { NULL, NULL };
+	uint64_t requests = (uint64_t)setup.grid_blocks * setup.threads * setup.outstanding;
+
+	setup.disks = setup.disks ? setup.disks : 1;
+	memset(&args, 0, sizeof(args));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = setup.width), &context));
+	for (uint32_t i = 0; i < setup.disks; i++) {
+		storages[i] = open_virt(context, &setup);
+		must(weir_storage_disk(storages[i], &args.disk[i]));
+	}
+	args.disk_count = setup.disks;
+	args.blocks = setup.blocks;
+	args.offset = setup.offset;
+	args.span = (setup.offset + (uint64_t)setup.blocks * setup.block_bytes + 4095) / 4096 * 4096;
+	args.outstanding = setup.outstanding;
+	args.rounds = setup.rounds;
+	args.flush = setup.flush;
+	args.buffers = alloc(context, requests * args.span);
+	args.events = alloc(context, requests * sizeof(struct weir_event));
+	args.verdict = alloc(context, sizeof(struct test_verdict));
+	must(weir_launch(context, "test_blocks", setup.grid_blocks, setup.threads, &args, sizeof(args)));
+	must(weir_sync(context));
+	check_verdict(context, &setup, args.verdict);
+	for (uint32_t i = 0; i < setup.disks; i++)
+		check_stats(storages[i], &setup, i);
+	for (uint32_t i = setup.disks; i > 0; i--)
+		weir_storage_close(storages[i - 1]);
+	weir_context_close(context);
+}
+
+static const uint32_t WIDTHS[] = { 1, 4, 32, 64 };
+static const uint32_t DEPTHS[] = { 2, 4, 8, 64, 256 };
+
+enum { WIDTH_COUNT = 4, DEPTH_COUNT = 5 };
+
+static void test_every_width_depth_and_queue_count(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		for (size_t d = 0; d < DEPTH_COUNT; d++)
+			for (uint32_t queues = 1; queues <= 3; queues += 2)
+				run_blocks((struct setup){ .width = WIDTHS[w], .depth = DEPTHS[d], .queues = queues,
+							   .block_bytes = 512, .grid_blocks = 2, .threads = 37,
+							   .outstanding = d % 2 ? 3 : 8, .rounds = 1, .blocks = 1,
+							   .flush = queues == 3 });
+}
+
+static void test_rings_wrap_many_times(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		run_blocks((struct setup){ .width = WIDTHS[w], .depth = w % 2 ? 4 : 2, .queues = 1, .block_bytes = 512,
+					   .grid_blocks = 1, .threads = 40, .outstanding = 4, .rounds = 6,
+					   .blocks = 1 });
+}
+
+static void test_transfers_of_every_shape(void **state)
+{
+	static const uint32_t bytes[] = { 512, 4096, 4608, 8192, 12288, 32768, 65536 };
+	static const uint32_t offsets[] = { 0, 4, 512, 4092 };
+
+	(void)state;
+	for (uint32_t block = 512; block <= 4096; block *= 8)
+		for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+			for (size_t j = 0; j < 4; j++)
+				if (bytes[i] % block == 0)
+					run_blocks((struct setup){ .width = 4, .depth = 8, .queues = 2,
+								   .block_bytes = block, .grid_blocks = 1,
+								   .threads = 6, .outstanding = 2, .rounds = 2,
+								   .blocks = bytes[i] / block,
+								   .offset = offsets[j] });
+}
+
+/* The low half of a ticket, and the slots' sequence (twice the turn), pass 2^32. */
+static void test_tickets_and_sequences_wrap(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		for (size_t d = 0; d < 4; d++) {
+			uint64_t depth = DEPTHS[d];
+			uint64_t starts[] = { ((uint64_t)1 << 32) - 2 * depth, (depth << 31) - 2 * depth };
+
+			for (size_t i = 0; i < 2; i++)
+				run_blocks((struct setup){ .width = WIDTHS[w], .depth = (uint32_t)depth, .queues = 1,
+							   .block_bytes = 512, .grid_blocks = 1, .threads = 33,
+							   .outstanding = 4, .rounds = 2, .blocks = 1,
+							   .first_ticket = starts[i] });
+		}
+}
+
+static void test_two_storages_from_one_wave(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		run_blocks((struct setup){ .width = WIDTHS[w], .depth = 4, .queues = 2, .block_bytes = 512,
+					   .grid_blocks = 2, .threads = 33, .outstanding = 6, .rounds = 2, .blocks = 2,
+					   .flush = 1, .disks = 2 });
+}
+
+/** struct one - a storage and room for one request */
+struct one {
+	struct weir_context *context;
+	struct weir_storage *storage;
+	struct test_request_args args;
+};
+
+static void open_one(struct one *one, uint32_t width, const char *uri, uint32_t read_only)
+{
+	memset(one, 0, sizeof(*one));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width), &one->context));
+	must(weir_storage_open(one->context, uri,
+			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .max_transfer_bytes = 65536,
+					    .read_only = read_only, .timeout_us = TIMEOUT_US),
+			       &one->storage));
+	must(weir_storage_disk(one->storage, &one->args.disk));
+	one->args.buffer = alloc(one->context, 65536 + 4096);
+	one->args.event = alloc(one->context, sizeof(struct weir_event));
+	one->args.statuses = alloc(one->context, 2 * sizeof(uint32_t));
+}
+
+static void request(struct one *one, const struct test_request_args *args, uint32_t statuses[2])
+{
+	must(weir_launch(one->context, "test_request", 1, 5, args, sizeof(*args)));
+	must(weir_sync(one->context));
+	must(weir_copy_out(one->context, statuses, args->statuses, 2 * sizeof(uint32_t)));
+}
+
+static void close_one(struct one *one)
+{
+	weir_storage_close(one->storage);
+	weir_context_close(one->context);
+}
+
+static const struct bad_request {
+	uint32_t opcode, blocks;
+	uint64_t lba, buffer; /* buffer: added to the good one */
+	uint32_t read_only, expected;
+} BAD[] = {
+	{ NVME_OPCODE_READ, 1, 2047, 0, 0, WEIR_OK },
+	{ NVME_OPCODE_READ, 1, 2048, 0, 0, WEIR_E_RANGE },
+	{ NVME_OPCODE_READ, 2, 2047, 0, 0, WEIR_E_RANGE },
+	{ NVME_OPCODE_WRITE, 1, ~(uint64_t)0, 0, 0, WEIR_E_RANGE },
+	{ NVME_OPCODE_READ, 0, 0, 0, 0, WEIR_E_TRANSFER },
+	{ NVME_OPCODE_READ, 128, 0, 0, 0, WEIR_OK },
+	{ NVME_OPCODE_READ, 129, 0, 0, 0, WEIR_E_TRANSFER },
+	{ NVME_OPCODE_WRITE, ~0u, 0, 0, 0, WEIR_E_TRANSFER },
+	{ NVME_OPCODE_READ, 1, 0, 1, 0, WEIR_E_ALIGNMENT },
+	{ NVME_OPCODE_READ, 1, 0, 2, 0, WEIR_E_ALIGNMENT },
+	{ NVME_OPCODE_WRITE, 1, 0, 4, 0, WEIR_OK },
+	{ NVME_OPCODE_WRITE, 1, 0, 0, 1, WEIR_E_READ_ONLY },
+	{ NVME_OPCODE_READ, 1, 0, 0, 1, WEIR_OK },
+	{ NVME_OPCODE_FLUSH, 0, 0, 0, 0, WEIR_OK },
+};
+
+static void test_bad_requests_cost_no_command(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++)
+		for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+			struct weir_stats stats = { .size = sizeof(stats) };
+			struct test_request_args args;
+			struct one one;
+			uint32_t statuses[2];
+
+			open_one(&one, WIDTHS[w], "virt:1M", BAD[i].read_only);
+			args = one.args;
+			args.opcode = BAD[i].opcode;
+			args.blocks = BAD[i].blocks;
+			args.lba = BAD[i].lba;
+			args.buffer += BAD[i].buffer;
+			request(&one, &args, statuses);
+			if (statuses[0] != BAD[i].expected)
+				fail_msg("width %u, request %zu: %#x instead of %#x", WIDTHS[w], i, statuses[0],
+					 BAD[i].expected);
+			must(weir_stats(one.storage, &stats));
+			assert_int_equal(stats.commands, BAD[i].expected == WEIR_OK);
+			assert_int_equal(stats.failed, 0);
+			close_one(&one);
+		}
+}
+
+static void test_foreign_memory_is_a_transfer_error(void **state)
+{
+	static _Alignas(4096) unsigned char foreign[4096];
+
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w++) {
+		struct weir_stats stats = { .size = sizeof(stats) };
+		struct test_request_args args;
+		struct one one;
+		uint32_t statuses[2];
+
+		open_one(&one, WIDTHS[w], "virt:1M", 0);
+		args = one.args;
+		args.opcode = NVME_OPCODE_READ;
+		args.blocks = 1;
+		args.buffer = (uint64_t)(uintptr_t)foreign;
+		request(&one, &args, statuses);
+		assert_int_equal(weir_status_nvme(statuses[0]), NVME_STATUS_DATA_TRANSFER_ERROR);
+		args.buffer = one.args.buffer;
+		request(&one, &args, statuses); /* the queue goes on */
+		assert_int_equal(statuses[0], WEIR_OK);
+		must(weir_stats(one.storage, &stats));
+		assert_int_equal(stats.commands, 2);
+		assert_int_equal(stats.failed, 1);
+		assert_int_equal(stats.rogue, 0);
+		close_one(&one);
+	}
+}
+
+static void test_a_late_command_can_be_waited_for_again(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < WIDTH_COUNT; w += 2) {
+		struct weir_stats stats = { .size = sizeof(stats) };
+		struct one one;
+		uint32_t statuses[2];
+
+		open_one(&one, WIDTHS[w], "virt:1M?lat_us=300000", 0);
+		one.args.opcode = NVME_OPCODE_READ;
+		one.args.blocks = 1;
+		one.args.timeout_us = 20000;
+		request(&one, &one.args, statuses);
+		assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
+		assert_int_equal(statuses[1], WEIR_OK);
+		must(weir_stats(one.storage, &stats));
+		assert_int_equal(stats.commands, 1);
+		assert_int_equal(stats.rogue, 0);
+		close_one(&one);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_width_depth_and_queue_count),
+		cmocka_unit_test(test_rings_wrap_many_times),
+		cmocka_unit_test(test_transfers_of_every_shape),
+		cmocka_unit_test(test_tickets_and_sequences_wrap),
+		cmocka_unit_test(test_two_storages_from_one_wave),
+		cmocka_unit_test(test_bad_requests_cost_no_command),
+		cmocka_unit_test(test_foreign_memory_is_a_transfer_error),
+		cmocka_unit_test(test_a_late_command_can_be_waited_for_again),
+	};
+
+	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}
