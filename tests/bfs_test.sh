@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # BFS over storage equals the in-memory search, whatever the cache, the blocks, the
 # wave width and the number of storages; and bad graphs get one clear sentence.
-# usage: bfs_test.sh WEIR-GRAPH WEIR-BFS
+# usage: bfs_test.sh WEIR-GRAPH WEIR-BFS [large]    large: scale 20 too
 set -u
-graph=$1 bfs=$2
+graph=$1 bfs=$2 large=${3-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -57,6 +57,15 @@ for kind in kron urand; do
   check "$kind 14, from memory" --offsets "virt:64M?load=$dir/${kind}14.bel.col" \
     --edges "virt:64M?load=$dir/${kind}14.bel.dst&lat_us=20" --reference "$dir/${kind}14.bel" --cache 512K
 done
+
+if [ "$large" = large ]; then
+  for kind in kron urand; do
+    "$graph" generate $kind --scale 20 --seed 7 --quiet -o "$dir/large.bel" || exit 1
+    check "$kind 20, an eighth" "$dir/large.bel"
+    check "$kind 20, an eighth, wave 32" "$dir/large.bel" --wave 32
+    rm -f "$dir"/large.bel.*
+  done
+fi
 
 refuse "missing graph" 1 "nothing" "$bfs" "$dir/nothing.bel"
 refuse "a directory" 1 "directory|regular" "$bfs" --offsets "file:$dir" --edges "file:$dir" --cache 1M
