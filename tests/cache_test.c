@@ -58,7 +58,7 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t lines, uint32_t l
 	rig->disks = disks;
 	rig->bytes = bytes_each * disks;
 	rig->stripe = stripe;
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width), &rig->context));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width), &rig->context));
 	snprintf(uri, sizeof(uri), "virt:%llu?block=512", (unsigned long long)bytes_each);
 	for (unsigned i = 0; i < disks; i++)
 		must(weir_storage_open(rig->context, uri,

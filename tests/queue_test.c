@@ -94,7 +94,7 @@ static void run_blocks(struct setup setup)
 
 	setup.disks = setup.disks ? setup.disks : 1;
 	memset(&args, 0, sizeof(args));
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = setup.width), &context));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = setup.width), &context));
 	for (uint32_t i = 0; i < setup.disks; i++) {
 		storages[i] = open_virt(context, &setup);
 		must(weir_storage_disk(storages[i], &args.disk[i]));
@@ -198,7 +198,7 @@ struct one {
 static void open_one(struct one *one, uint32_t width, const char *uri, uint32_t read_only)
 {
 	memset(one, 0, sizeof(*one));
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width), &one->context));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width), &one->context));
 	must(weir_storage_open(one->context, uri,
 			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .max_transfer_bytes = 65536,
 					    .read_only = read_only, .timeout_us = TIMEOUT_US),

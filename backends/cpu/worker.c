@@ -18,6 +18,8 @@ static struct cpu_worker *worker_of(const struct cpu_lane *lane)
 	return (struct cpu_worker *)((char *)lane->wave->worker - offsetof(struct cpu_worker, main));
 }
 
+static void lane_main(void *argument);
+
 /* Take the next wave of the launch for the lanes of @wave. */
 static bool take_wave(struct cpu_worker *worker, struct cpu_wave *wave)
 {
@@ -39,6 +41,8 @@ static bool take_wave(struct cpu_worker *worker, struct cpu_wave *wave)
 		lane->self.wave = index;
 		lane->state = there ? CPU_LANE_READY : CPU_LANE_DONE;
 		wave->live += there;
+		if (there && !lane->fiber.entry) /* first use: most launches need few lanes */
+			weir_fiber_prepare(&lane->fiber, lane_main, lane);
 	}
 	return true;
 }
@@ -147,7 +151,6 @@ static void prepare_lane(struct cpu_worker *worker, u32 index, size_t stack_byte
 	lane->state = CPU_LANE_DONE;
 	lane->fiber.stack = worker->stacks + index * (stack_bytes + page) + page;
 	lane->fiber.stack_bytes = stack_bytes;
-	weir_fiber_prepare(&lane->fiber, lane_main, lane);
 }
 
 int cpu_worker_prepare(struct cpu_worker *worker)
@@ -179,7 +182,8 @@ void cpu_worker_release(struct cpu_worker *worker)
 
 	if (worker->stacks) {
 		for (u32 i = 0; i < lanes; i++)
-			weir_fiber_release(&worker->lanes[i].fiber);
+			if (worker->lanes[i].fiber.entry)
+				weir_fiber_release(&worker->lanes[i].fiber);
 		munmap(worker->stacks, worker->stacks_bytes);
 	}
 	free(worker->lanes);
