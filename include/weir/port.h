@@ -39,7 +39,9 @@ typedef struct weir_shared_u64 {
 	u64 value_;
 } weir_shared_u64;
 
-#if defined(__OPENCL_C_VERSION__)
+#if defined(WEIR_PORT_HEADER)
+#include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */
+#elif defined(__OPENCL_C_VERSION__)
 #include <weir/port/opencl.h>
 #elif defined(__CUDA_ARCH__) || (defined(__CUDACC__) && !defined(__HIP__))
 #include <weir/port/cuda.h>

@@ -91,6 +91,7 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 
 	if (rank < found)
 		outcome = weir_cq_handle(queue, dw3);
+	weir_converge(); /* else a compiler may send the lanes that handled straight into the ballots */
 	if (found)
 		weir_cq_count(queue, lanes, outcome);
 	return found;

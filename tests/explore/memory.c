@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memory.c: what loads see and when stores arrive.
+ *
+ * Strong: one memory, every access at once. Weak, per run:
+ *   - A store waits in its wave's buffer and arrives at a time of the strategy's
+ *     choice, in any order, except: a release store after all that its lane (and
+ *     lanes it met in weir_wave_sync()) stored before; stores to one word in
+ *     order. Read-modify-writes act at once; with release, after the buffer.
+ *   - A load may return an older value of its word, not older than what the lane
+ *     saw of that word, nor than its horizon. An acquire that saw time t moves the
+ *     horizon to t; so does weir_order_loads() for all loads before it.
+ * Kernels' plain accesses are part of it: memory shows the lane its own view for
+ * the one access, and is put back by memory_settle().
+ */
+#include <string.h>
+
+#include "explore.h"
+#include "hooks.h"
+
+enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 32 };
+
+/** struct history - the past of a 4-byte word; times count writes of the run */
+struct history {
+	u64 run;
+	u32 start; /* when the present value came */
+	u32 count;
+	u32 old_start[OLD_VALUES]; /* newest first */
+	u32 old_value[OLD_VALUES];
+	u32 seen[MOST_LANES]; /* newest time each lane saw */
+};
+
+/** struct store - a store on its way; of @wave, ordered for the lanes in @covers */
+struct store {
+	unsigned char *address;
+	u64 value;
+	u64 covers;
+	u32 bytes;
+	bool release;
+	struct lane *lane;
+};
+
+struct buffer {
+	struct store stores[BUFFERED];
+	u32 count;
+};
+
+/** struct overlay - memory as one lane sees it for one plain access */
+struct overlay {
+	unsigned char *address;
+	u64 saved;
+	u32 bytes;
+	bool store;
+	struct lane *lane;
+};
+
+unsigned char arena[ARENA_BYTES] __attribute__((aligned(4096)));
+static struct history histories[WORDS];
+static struct buffer buffers[MOST_WAVES];
+static struct overlay overlays[2];
+static u32 overlay_count;
+static u32 now;
+static u64 serial; /* of the run */
+
+void memory_begin(void)
+{
+	serial++;
+	now = 1;
+	overlay_count = 0;
+	for (u32 i = 0; i < MOST_WAVES; i++)
+		buffers[i].count = 0;
+}
+
+static u64 read_raw(const void *address, u32 bytes)
+{
+	u64 value = 0;
+
+	memcpy(&value, address, bytes);
+	return value;
+}
+
+static void write_raw(void *address, u32 bytes, u64 value)
+{
+	memcpy(address, &value, bytes);
+}
+
+static struct history *history_of(const unsigned char *address)
+{
+	struct history *history = &histories[(size_t)(address - arena) / 4];
+
+	if (history->run != serial)
+		*history = (struct history){ .run = serial };
+	return history;
+}
+
+static bool in_arena(const void *address)
+{
+	return (size_t)((const unsigned char *)address - arena) < ARENA_BYTES;
+}
+
+static void remember(unsigned char *address, u32 bytes)
+{
+	now++;
+	for (u32 at = 0; at < bytes; at += 4) {
+		struct history *history = history_of(address + at);
+
+		memmove(history->old_start + 1, history->old_start, sizeof(u32) * (OLD_VALUES - 1));
+		memmove(history->old_value + 1, history->old_value, sizeof(u32) * (OLD_VALUES - 1));
+		history->old_start[0] = history->start;
+		history->old_value[0] = (u32)read_raw(address + at, 4);
+		history->start = now;
+		if (history->count < OLD_VALUES)
+			history->count++;
+	}
+}
+
+/* A store reaches memory. */
+static void arrive(struct lane *lane, unsigned char *address, u32 bytes, u64 value)
+{
+	u64 old = read_raw(address, bytes);
+
+	if (run.weak && in_arena(address) && bytes >= 4)
+		remember(address, bytes);
+	write_raw(address, bytes, value);
+	run.changes++;
+	if (in_arena(address))
+		watch_write(lane, address, bytes, old, value);
+}
+
+static bool overlap(const struct store *a, const unsigned char *address, u32 bytes)
+{
+	return a->address < address + bytes && address < a->address + a->bytes;
+}
+
+static bool must_wait(const struct buffer *buffer, u32 index)
+{
+	const struct store *store = &buffer->stores[index];
+
+	for (u32 i = 0; i < index; i++) {
+		const struct store *older = &buffer->stores[i];
+
+		if ((older->covers & store->covers) && overlap(older, store->address, store->bytes))
+			return true;
+		if (store->release && ((older->covers >> store->lane->self_lane) & 1))
+			return true;
+	}
+	return false;
+}
+
+static void drain(struct buffer *buffer, u32 index)
+{
+	struct store store = buffer->stores[index];
+
+	buffer->count--;
+	memmove(buffer->stores + index, buffer->stores + index + 1,
+		(buffer->count - index) * sizeof(buffer->stores[0]));
+	arrive(store.lane, store.address, store.bytes, store.value);
+}
+
+bool memory_pending(void)
+{
+	for (u32 i = 0; i < run.wave_count; i++)
+		if (buffers[i].count)
+			return true;
+	return false;
+}
+
+bool memory_drain_one(void)
+{
+	u32 first = run.wave_count > 1 ? (u32)random_below(run.wave_count) : 0;
+
+	for (u32 i = 0; i < run.wave_count; i++) {
+		struct buffer *buffer = &buffers[(first + i) % run.wave_count];
+		u32 index;
+
+		if (!buffer->count)
+			continue;
+		for (index = (u32)random_below(buffer->count); must_wait(buffer, index); index--)
+			; /* the oldest never waits */
+		drain(buffer, index);
+		return true;
+	}
+	return false;
+}
+
+/* Let everything arrive that @lane stored (or met), of @address if that is given. */
+static void drain_lane(struct lane *lane, const unsigned char *address, u32 bytes)
+{
+	struct buffer *buffer = &buffers[lane->wave->index];
+
+	for (u32 i = 0; i < buffer->count;) {
+		const struct store *store = &buffer->stores[i];
+		bool wanted = ((store->covers >> lane->self_lane) & 1) &&
+			      (!address || overlap(store, address, bytes));
+
+		if (!wanted || must_wait(buffer, i)) {
+			/* what stands before it goes first */
+			if (wanted) {
+				drain(buffer, 0);
+				i = 0;
+			} else {
+				i++;
+			}
+			continue;
+		}
+		drain(buffer, i);
+	}
+}
+
+static const struct store *own_store(const struct lane *lane, const unsigned char *address)
+{
+	const struct buffer *buffer = &buffers[lane->wave->index];
+
+	for (u32 i = buffer->count; i-- > 0;) {
+		const struct store *store = &buffer->stores[i];
+
+		if (((store->covers >> lane->self_lane) & 1) && overlap(store, address, 4))
+			return store;
+	}
+	return NULL;
+}
+
+static u32 value_at(const struct history *history, const unsigned char *address, u32 time)
+{
+	u32 value = (u32)read_raw(address, 4);
+
+	if (history->start <= time)
+		return value;
+	for (u32 i = 0; i < history->count; i++) {
+		value = history->old_value[i];
+		if (history->old_start[i] <= time)
+			break;
+	}
+	return value;
+}
+
+/* A time this load may see: mostly now, at times the value before the present one, or one more. */
+static u32 pick_time(const struct lane *lane, const unsigned char *address, u32 bytes)
+{
+	u32 oldest = lane->horizon, changed = 0, before = 0;
+
+	for (u32 at = 0; at < bytes; at += 4) {
+		const struct history *history = history_of(address + at);
+
+		if (history->seen[lane->index] > oldest)
+			oldest = history->seen[lane->index];
+		if (history->count && history->start > changed) {
+			changed = history->start;
+			before = history->count > 1 ? history->old_start[0] : 0;
+		}
+	}
+	if (changed == 0 || changed - 1 < oldest || random_below(3))
+		return now;
+	if (before && before - 1 >= oldest && random_below(4) == 0)
+		return before - 1;
+	return changed - 1;
+}
+
+static u64 load_weak(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
+{
+	u32 time = pick_time(lane, address, bytes);
+	u64 value = 0;
+
+	for (u32 at = 0; at < bytes; at += 4) {
+		struct history *history = history_of(address + at);
+		const struct store *own = own_store(lane, address + at);
+		u32 word = own ? (u32)(own->value >> ((address + at - own->address) * 8)) :
+				 value_at(history, address + at, time);
+
+		if (!own && history->seen[lane->index] < time)
+			history->seen[lane->index] = time;
+		value |= (u64)word << (at * 8);
+	}
+	if (time > lane->latest)
+		lane->latest = time;
+	if ((order & EXPLORE_ACQUIRE) && time > lane->horizon)
+		lane->horizon = time;
+	return value;
+}
+
+u64 memory_load(struct lane *lane, const void *address, u32 bytes, u32 order)
+{
+	const unsigned char *byte = address;
+	u32 in_word = (u32)((uintptr_t)address & 3);
+
+	if (!run.weak || !in_arena(address))
+		return read_raw(address, bytes);
+	if (bytes >= 4)
+		return load_weak(lane, byte, bytes, order);
+	return (load_weak(lane, byte - in_word, 4, order) >> (in_word * 8)) & ((1u << (bytes * 8)) - 1);
+}
+
+void memory_store(struct lane *lane, void *address, u32 bytes, u64 value, u32 order)
+{
+	struct buffer *buffer = &buffers[lane->wave->index];
+
+	if (!run.weak) {
+		arrive(lane, address, bytes, value);
+		return;
+	}
+	if (buffer->count == BUFFERED)
+		drain(buffer, 0);
+	buffer->stores[buffer->count++] = (struct store){
+		.address = address, .value = value, .covers = (u64)1 << lane->self_lane, .bytes = bytes,
+		.release = (order & EXPLORE_RELEASE) != 0, .lane = lane,
+	};
+}
+
+static u64 changed(u32 change, u64 old, u64 value, u64 expected)
+{
+	switch (change) {
+	case EXPLORE_ADD: return old + value;
+	case EXPLORE_OR: return old | value;
+	case EXPLORE_CAS: return old == expected ? value : old;
+	default: return value;
+	}
+}
+
+/* What a read-modify-write sees is the newest; its orders work as for loads and stores. */
+static void see_now(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
+{
+	for (u32 at = 0; at < bytes; at += 4)
+		history_of(address + at)->seen[lane->index] = now;
+	lane->latest = now;
+	if (order & EXPLORE_ACQUIRE)
+		lane->horizon = now;
+}
+
+u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 value, u64 expected, u32 order)
+{
+	u64 old, new;
+
+	if (run.weak)
+		drain_lane(lane, order & EXPLORE_RELEASE ? NULL : address, bytes);
+	old = read_raw(address, bytes);
+	new = changed(change, old, value, expected);
+	if (bytes == 4)
+		new = (u32)new;
+	if (change != EXPLORE_CAS || old == expected)
+		arrive(lane, address, bytes, new);
+	if (run.weak && in_arena(address))
+		see_now(lane, address, bytes, order);
+	return old;
+}
+
+void memory_order_loads(struct lane *lane)
+{
+	if (lane->latest > lane->horizon)
+		lane->horizon = lane->latest;
+}
+
+void memory_fence_to(struct lane *lane)
+{
+	if (!run.weak)
+		return;
+	drain_lane(lane, NULL, 0);
+	memory_order_loads(lane);
+}
+
+/* Lanes that met: what each stored or saw before counts for all of them. */
+void memory_wave_sync(struct wave *wave, u64 mask)
+{
+	struct buffer *buffer = &buffers[wave->index];
+	u32 horizon = 0;
+
+	if (!run.weak)
+		return;
+	for (u32 i = 0; i < buffer->count; i++)
+		if (buffer->stores[i].covers & mask)
+			buffer->stores[i].covers |= mask;
+	for (u32 i = 0; i < wave->width; i++)
+		if (((mask >> i) & 1) && run.lanes[wave->first + i].horizon > horizon)
+			horizon = run.lanes[wave->first + i].horizon;
+	for (u32 i = 0; i < wave->width; i++)
+		if ((mask >> i) & 1)
+			run.lanes[wave->first + i].horizon = horizon;
+}
+
+void memory_finish(struct lane *lane)
+{
+	if (run.weak)
+		drain_lane(lane, NULL, 0);
+}
+
+static void overlay(struct lane *lane, unsigned char *address, u32 bytes, bool store, u64 seen)
+{
+	struct overlay *over = &overlays[overlay_count++];
+
+	*over = (struct overlay){ address, read_raw(address, bytes), bytes, store, lane };
+	if (!store)
+		write_raw(address, bytes, seen);
+}
+
+void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struct step *step)
+{
+	if (!run.weak || bytes < 4) {
+		run.changes += store;
+		step->result = bytes <= 8 ? read_raw(address, bytes) : 0;
+		return;
+	}
+	for (u32 at = 0; at < bytes; at += 8) {
+		unsigned char *part = (unsigned char *)address + at;
+		u32 length = bytes - at < 8 ? bytes - at : 8;
+		u64 seen = store ? 0 : memory_load(lane, part, length, EXPLORE_RELAXED);
+
+		step->result = seen;
+		overlay(lane, part, length, store, seen);
+	}
+}
+
+void memory_settle(void)
+{
+	while (overlay_count) {
+		struct overlay over = overlays[--overlay_count];
+		u64 value = read_raw(over.address, over.bytes);
+
+		write_raw(over.address, over.bytes, over.saved);
+		if (over.store)
+			memory_store(over.lane, over.address, over.bytes, value, EXPLORE_RELAXED);
+	}
+}
+
+void memory_device_write(void *to, const void *from, size_t bytes)
+{
+	for (size_t at = 0; run.weak && at < bytes; at += 4)
+		remember((unsigned char *)to + at, 4);
+	memcpy(to, from, bytes);
+	run.changes++;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../runtime/dma.h"
+#include "../../runtime/transport/virtual.h"
+#include "explore.h"
+#include "rig.h"
+#include "scenarios.h"
+
+enum {
+	MOST_QUEUES = 4,
+	MOST_DEPTH = 16,
+	ADMIN_ENTRIES = 16,
+	ADMIN_POLLS = 100000,
+	IN_FLIGHT = 64,
+	LINE_LOG2 = 9,
+	UNRECOVERED_READ = 0x281,
+};
+
+struct rig rig;
+static size_t arena_used;
+
+/* The medium: blocks in memory; a poll ends one request, whichever chance picks. */
+struct explore_medium {
+	struct weir_medium base;
+	struct weir_io *pending[IN_FLIGHT];
+	u32 count;
+	bool closing; /* end everything, in order */
+};
+
+static struct explore_medium medium;
+static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
+static struct weir_virtual *controller;
+static unsigned char *admin_sq, *admin_cq;
+static u32 admin_tail, admin_head;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "weir-explore: %s\n", what);
+	exit(2);
+}
+
+static bool medium_submit(struct weir_medium *base, struct weir_io *io)
+{
+	(void)base;
+	if (medium.count == IN_FLIGHT)
+		return false;
+	medium.pending[medium.count++] = io;
+	return true;
+}
+
+static void move_data(const struct weir_io *io)
+{
+	unsigned char *block = (unsigned char *)blocks + io->offset_bytes;
+
+	for (unsigned i = 0; i < io->iov_count; i++) {
+		if (io->kind == WEIR_IO_READ)
+			memory_device_write(io->iov[i].iov_base, block, io->iov[i].iov_len);
+		else
+			memcpy(block, io->iov[i].iov_base, io->iov[i].iov_len);
+		block += io->iov[i].iov_len;
+	}
+}
+
+static bool never_ends(const struct weir_io *io)
+{
+	return !medium.closing && io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES;
+}
+
+static unsigned medium_poll(struct weir_medium *base, unsigned thread)
+{
+	u32 index = medium.count > 1 && !medium.closing ? (u32)random_below(medium.count) : 0;
+	struct weir_io *io;
+
+	(void)base;
+	(void)thread;
+	if (medium.count == 0 || never_ends(io = medium.pending[index]))
+		return 0;
+	io = medium.pending[index];
+	medium.pending[index] = medium.pending[--medium.count];
+	io->status = io->offset_bytes == rig.bad_lba * SCENARIO_BLOCK_BYTES ? UNRECOVERED_READ : 0;
+	if (!io->status && !medium.closing && io->bytes)
+		move_data(io);
+	io->done(io);
+	return 1;
+}
+
+static void medium_close(struct weir_medium *base)
+{
+	(void)base;
+}
+
+static const struct weir_medium_ops medium_ops = {
+	.size = sizeof(medium_ops), .submit = medium_submit, .poll = medium_poll, .close = medium_close,
+};
+
+u64 rig_clock_ns(void *unused)
+{
+	(void)unused;
+	return run.steps * STEP_NS;
+}
+
+void *rig_allocate(size_t bytes, size_t align)
+{
+	size_t start = (arena_used + align - 1) / align * align;
+
+	if (start + bytes > ARENA_BYTES)
+		die("the arena is too small for this scenario");
+	arena_used = start + bytes;
+	memset(arena + start, 0, bytes);
+	return arena + start;
+}
+
+static void wait_ready(u32 wanted)
+{
+	for (u32 i = 0; i < ADMIN_POLLS; i++) {
+		weir_virtual_poll(controller, 0);
+		if ((weir_virtual_read32(controller, NVME_REGISTER_CSTS) & NVME_CSTS_READY) == wanted)
+			return;
+	}
+	die("the controller does not start or stop");
+}
+
+static void enable(void)
+{
+	weir_virtual_write32(controller, NVME_REGISTER_AQA, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
+	weir_virtual_write64(controller, NVME_REGISTER_ASQ, (u64)(uintptr_t)admin_sq);
+	weir_virtual_write64(controller, NVME_REGISTER_ACQ, (u64)(uintptr_t)admin_cq);
+	weir_virtual_write32(controller, NVME_REGISTER_CC, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
+	wait_ready(NVME_CSTS_READY);
+	admin_tail = admin_head = 0;
+}
+
+static void disable(void)
+{
+	weir_virtual_write32(controller, NVME_REGISTER_CC, 0);
+	wait_ready(0);
+	memset(admin_cq, 0, ADMIN_ENTRIES * sizeof(struct nvme_cqe));
+}
+
+/* One admin command, from start to end. */
+static void admin(struct nvme_sqe sqe)
+{
+	volatile u32 *doorbells = weir_virtual_doorbells(controller);
+	struct nvme_cqe *cqe = (struct nvme_cqe *)admin_cq + admin_head % ADMIN_ENTRIES;
+	u32 phase = ((admin_head / ADMIN_ENTRIES) & 1) ^ 1;
+
+	sqe.cdw0 |= (admin_tail & 0xff) << 16;
+	memcpy(admin_sq + admin_tail % ADMIN_ENTRIES * sizeof(sqe), &sqe, sizeof(sqe));
+	doorbells[0] = ++admin_tail % ADMIN_ENTRIES;
+	for (u32 i = 0; ((cqe->dw3 >> 16) & 1) != phase; i++) {
+		if (i == ADMIN_POLLS)
+			die("an admin command does not end");
+		weir_virtual_poll(controller, 0);
+	}
+	if (cqe->dw3 >> 17)
+		die("an admin command was refused");
+	doorbells[1] = ++admin_head % ADMIN_ENTRIES;
+}
+
+void rig_create(void)
+{
+	struct weir_dma_map *dma;
+	struct weir_virtual_options options = { .size = sizeof(options) };
+
+	medium.base = (struct weir_medium){ .ops = &medium_ops, .bytes = sizeof(blocks),
+					    .block_bytes = SCENARIO_BLOCK_BYTES, .path = "explorer" };
+	admin_sq = rig_allocate(4096, 4096);
+	admin_cq = rig_allocate(4096, 4096);
+	if (weir_dma_map_create(&dma) || weir_dma_map_add(dma, arena, ARENA_BYTES))
+		die("no DMA map");
+	options.medium = &medium.base;
+	options.dma = dma;
+	options.threads = 1;
+	options.max_queue_pairs = MOST_QUEUES;
+	options.max_queue_entries = ADMIN_ENTRIES;
+	options.max_transfer_bytes = 4096;
+	if (weir_virtual_create(&options, &controller))
+		die("no controller");
+	enable();
+}
+
+static void watch_queue(struct weir_queue *queue, u32 index)
+{
+	static const char *const names[MOST_QUEUES][8] = {
+#define NAMES(q) { "queue" q, "queue" q ".tail", "queue" q ".pending", "queue" q ".reap_lock", "sq" q "[%u]", "cq" q "[%u]", "queue" q ".slot[%u]", "queue" q ".head" }
+		NAMES("0"), NAMES("1"), NAMES("2"), NAMES("3"),
+#undef NAMES
+	};
+	const char *const *name = names[index];
+	struct weir_slot *slots = (struct weir_slot *)(uintptr_t)queue->slots;
+
+	watch(queue, sizeof(*queue), sizeof(*queue), WATCH_NONE, name[0], sizeof(*queue));
+	watch(&queue->tail, 8, 8, WATCH_DATA, name[1], 8);
+	watch(&queue->pending, 16, 8, WATCH_DATA, name[2], 16);
+	watch(&queue->reap_lock, 8, 8, WATCH_LOCK, name[3], 8);
+	watch(&queue->head, 40, 8, WATCH_DATA, name[7], 40);
+	watch((void *)(uintptr_t)queue->sq, queue->depth * 64, 64, WATCH_DATA, name[4], 64);
+	watch((void *)(uintptr_t)queue->cq, queue->depth * 16, 16, WATCH_DATA, name[5], 16);
+	watch(slots, queue->depth * sizeof(*slots), 4, WATCH_SEQUENCE, name[6], sizeof(*slots));
+	for (u32 i = 0; i < queue->depth; i++)
+		watch_guard(&slots[i], &queue->reap_lock);
+}
+
+static void lay_out_queue(struct weir_queue *queue, u32 index)
+{
+	const struct rig_shape *shape = &rig.shape;
+	volatile u32 *doorbells = weir_virtual_doorbells(controller);
+	u64 first = shape->turn * shape->depth;
+	struct weir_slot *slots;
+	u32 size;
+
+	queue->sq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 64, 4096);
+	queue->cq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 16, 4096);
+	queue->prp_lists = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 8, 4096);
+	slots = rig_allocate(shape->depth * sizeof(*slots), 64);
+	queue->slots = (weir_addr)(uintptr_t)slots;
+	queue->id = index + 1;
+	queue->sq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id];
+	queue->cq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id + 1];
+	queue->depth = shape->depth;
+	queue->depth_log2 = (u32)__builtin_ctz(shape->depth);
+	queue->prp_entries = 1;
+	queue->nsid = 1;
+	queue->block_log2 = 9;
+	queue->path = WEIR_PATH_DIRECT;
+	queue->tail.value_ = queue->committed.value_ = queue->head.value_ = queue->rung.value_ = first;
+	for (u32 i = 0; i < shape->depth; i++)
+		slots[i].sequence.value_ = (u32)(shape->turn << 1);
+	watch_queue(queue, index);
+	size = (shape->depth - 1) << 16 | queue->id;
+	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = queue->cq, .cdw10 = size, .cdw11 = 1 });
+	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ, .prp1 = queue->sq, .cdw10 = size,
+				 .cdw11 = queue->id << 16 | 1 });
+}
+
+static void lay_out_cache(void)
+{
+	u32 sets = rig.shape.sets;
+	struct weir_set *words = rig_allocate(sets * sizeof(*words), 64);
+	struct weir_set_policy *policies = rig_allocate(sets * sizeof(*policies), 64);
+	unsigned char *data = rig_allocate((size_t)sets * WEIR_WAYS << LINE_LOG2, 4096);
+	struct weir_lines *lines = rig_allocate(sizeof(*lines), 64);
+	struct weir_array *array = rig_allocate(sizeof(*array), 64);
+
+	*lines = (struct weir_lines){ .abi_version = WEIR_ABI_VERSION, .line_log2 = LINE_LOG2, .sets = sets,
+				      .set_magic = ~(u64)0 / sets, .words = (weir_addr)(uintptr_t)words,
+				      .policies = (weir_addr)(uintptr_t)policies,
+				      .data = (weir_addr)(uintptr_t)data };
+	*array = (struct weir_array){ .lines = (weir_addr)(uintptr_t)lines, .fault = (weir_addr)(uintptr_t)rig.fault,
+				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk, .disk_count = 1,
+						  .lines = SCENARIO_BLOCKS },
+				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS, .element_bytes = 8 };
+	watch(lines, sizeof(*lines), sizeof(*lines), WATCH_NONE, "cache", sizeof(*lines));
+	watch(policies, sets * sizeof(*policies), 64, WATCH_DATA, "policy[%u]", sizeof(*policies));
+	watch(words, sets * sizeof(*words), 8, WATCH_LINE, "line[%u]", 8);
+	watch(data, (size_t)sets * WEIR_WAYS << LINE_LOG2, 1 << LINE_LOG2, WATCH_DATA, "data[%u]", 1 << LINE_LOG2);
+	for (u32 i = 0; i < sets; i++) {
+		watch(&policies[i].lock, 4, 4, WATCH_LOCK, "set lock", 4);
+		for (u32 way = 0; way < WEIR_WAYS; way++)
+			watch_guard(&words[i].word[way], &policies[i].lock);
+	}
+	rig.lines = lines;
+	rig.array = array;
+}
+
+void rig_open(const struct rig_shape *shape)
+{
+	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
+	arena_used = 2 * 4096; /* behind the admin rings */
+	watch_begin();
+	for (u32 lba = 0; lba < SCENARIO_BLOCKS; lba++)
+		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
+			blocks[lba][word] = scenario_word(lba, 0, word);
+	rig.queues = rig_allocate(shape->queues * sizeof(struct weir_queue), 128);
+	for (u32 i = 0; i < shape->queues; i++)
+		lay_out_queue(&rig.queues[i], i);
+	rig.disk = rig_allocate(sizeof(*rig.disk), 64);
+	*rig.disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION, .queues = (weir_addr)(uintptr_t)rig.queues,
+					.queue_count = shape->queues, .block_log2 = 9, .blocks = SCENARIO_BLOCKS,
+					.max_blocks = 1, .timeout_ns = shape->timeout_ns };
+	rig.fault = rig_allocate(sizeof(*rig.fault), 64);
+	lay_out_cache();
+}
+
+/*
+ * Step the controller. In weak memory its completion entries get a past as well:
+ * what it wrote is found by comparison.
+ */
+bool rig_poll(void)
+{
+	static struct nvme_cqe before[MOST_QUEUES][MOST_DEPTH];
+	u32 count = rig.shape.queues, depth = rig.shape.depth;
+	bool something;
+
+	if (rig.dead_step && run.steps >= rig.dead_step) {
+		for (u32 i = 0; i < count; i++)
+			rig.queues[i].dead.value_ = WEIR_E_DEVICE_DEAD;
+		run.changes++;
+	}
+	for (u32 i = 0; run.weak && i < count; i++)
+		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
+	something = weir_virtual_poll(controller, 0) != 0;
+	for (u32 i = 0; run.weak && something && i < count; i++) {
+		u32 *words = (u32 *)(uintptr_t)rig.queues[i].cq, *old = (u32 *)before[i];
+
+		for (u32 w = 0; w < depth * 4; w++) {
+			u32 new = words[w];
+
+			if (new == old[w])
+				continue;
+			words[w] = old[w];
+			memory_device_write(&words[w], &new, 4);
+		}
+	}
+	if (something) {
+		run.changes++;
+		run.hash = (run.hash ^ 977) * 1099511628211ull;
+	}
+	return something;
+}
+
+static void check_queue(const struct weir_queue *queue, u32 index)
+{
+	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
+	u64 first = rig.shape.turn * queue->depth;
+
+	if (queue->pending.value_ != 0 || queue->committed.value_ != queue->tail.value_)
+		fail("queue %u: %llu of %llu commands were announced, pending is %llu at rest", index,
+		     (unsigned long long)(queue->committed.value_ - first),
+		     (unsigned long long)(queue->tail.value_ - first), (unsigned long long)queue->pending.value_);
+	if (queue->completed.value_ != queue->tail.value_ - first)
+		fail("queue %u: %llu commands went in, %llu completions came out", index,
+		     (unsigned long long)(queue->tail.value_ - first),
+		     (unsigned long long)queue->completed.value_);
+	if (queue->reap_lock.value_ != 0)
+		fail("queue %u: the reap lock is held at rest", index);
+	for (u32 i = 0; i < queue->depth; i++)
+		if (slots[i].sequence.value_ & 1)
+			fail("queue %u: slot %u is filled at rest", index, i);
+}
+
+static void check_lines(void)
+{
+	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
+
+	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++) {
+		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
+
+		if ((word & WEIR_LINE_PINS) || (word & WEIR_LINE_STATE) == WEIR_LINE_BUSY)
+			fail("line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
+	}
+}
+
+void rig_check(void)
+{
+	while (memory_drain_one())
+		;
+	for (u32 i = 0; i < rig.shape.queues && !run.failed; i++)
+		check_queue(&rig.queues[i], i);
+	if (!run.failed)
+		check_lines();
+}
+
+void rig_close(void)
+{
+	medium.closing = true;
+	if (weir_virtual_read32(controller, NVME_REGISTER_CSTS) & NVME_CSTS_FATAL) {
+		disable();
+		enable();
+	} else {
+		for (u32 i = 0; i < rig.shape.queues; i++) {
+			admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_SQ, .cdw10 = i + 1 });
+			admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_CQ, .cdw10 = i + 1 });
+		}
+	}
+	medium.closing = false;
+}

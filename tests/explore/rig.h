@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rig.h: a virtual controller that is stepped, a medium that ends requests in any
+ * order, and queues and a cache laid out afresh for every run.
+ */
+#ifndef EXPLORE_RIG_H
+#define EXPLORE_RIG_H
+
+#include <stdbool.h>
+
+#include <weir/abi.h>
+
+/**
+ * struct rig_shape - what to lay out
+ * @queues: queue pairs
+ * @depth: entries of each
+ * @turn: turn of the slots to begin with; even
+ * @sets: sets of the cache
+ * @block_bytes: of the disk
+ * @timeout_ns: the disk's, in virtual time
+ */
+struct rig_shape {
+	u32 queues;
+	u32 depth;
+	u64 turn;
+	u32 sets;
+	u64 timeout_ns;
+};
+
+/** struct rig - addresses of what was laid out */
+struct rig {
+	struct rig_shape shape;
+	struct weir_disk *disk;
+	struct weir_queue *queues;
+	struct weir_lines *lines;
+	struct weir_array *array;
+	struct weir_fault *fault;
+	u64 bad_lba;   /* its reads end with an unrecovered read error; ~0 for none */
+	u64 lost_lba;  /* its reads never end; ~0 for none */
+	u64 dead_step; /* the host declares the storage dead at this step; 0 for never */
+};
+
+extern struct rig rig;
+
+/** rig_create() - once per process */
+void rig_create(void);
+/** rig_open() - lay out queues, cache and array for a run; all memory of the arena is fresh */
+void rig_open(const struct rig_shape *shape);
+/** rig_allocate() - zeroed memory of the arena, for this run */
+void *rig_allocate(size_t bytes, size_t align);
+/** rig_check() - all lanes are done and nothing was lost on purpose: is everything at rest? */
+void rig_check(void);
+/** rig_close() - take the queues away from the controller */
+void rig_close(void);
+
+#endif

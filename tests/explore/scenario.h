@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* scenario.h: the table of cases; see scenarios.c. */
+#ifndef EXPLORE_SCENARIO_H
+#define EXPLORE_SCENARIO_H
+
+#include <stdbool.h>
+
+#include <weir/types.h>
+
+/**
+ * struct scenario - a case
+ * @name: for the command line
+ * @kernel: what lanes run
+ * @requests: per lane; 0 for 2
+ * @waves: with @tiny: how many
+ * @width: with @tiny: lanes per wave; 0 for 1
+ * @prepare: spoils something after the rig was laid out, or NULL
+ * @tolerant: requests may fail, and things may be in flight at the end
+ * @tiny: small enough to try every schedule; shape fixed
+ */
+struct scenario {
+	const char *name;
+	const char *kernel;
+	u32 requests;
+	u32 waves;
+	u32 width;
+	void (*prepare)(void);
+	bool tolerant;
+	bool tiny;
+};
+
+enum { SCENARIO_COUNT = 18 };
+
+extern const struct scenario scenarios[SCENARIO_COUNT];
+
+const struct scenario *scenario_find(const char *name);
+/** scenario_begin() - lay everything out as run.random says. Return: the kernel's argument. */
+void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width);
+/** scenario_end() - check what must hold at rest, and let go of the queues */
+void scenario_end(const struct scenario *scenario);
+
+#endif

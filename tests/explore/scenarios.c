@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scenarios.c: the cases that are explored: a kernel, and what it runs on. All of
+ * a case's numbers follow from the seed.
+ */
+#include <string.h>
+
+#include "explore.h"
+#include "rig.h"
+#include "scenario.h"
+#include "scenarios.h"
+
+#define FOREVER_NS ((u64)1 << 60)
+
+enum {
+	LAST_TURN = 0x7ffffffe, /* two turns before sequence words wrap */
+	HANG_STEPS = 60000,
+	SHORT_NS = 400 * 1000,
+};
+
+static void bad_block(void)
+{
+	rig.bad_lba = SCENARIO_BAD_LBA;
+}
+
+/* A block that never comes: only the deadline ends the wait. */
+static void lost_block(void)
+{
+	rig.lost_lba = random_below(8);
+	rig.disk->timeout_ns = SHORT_NS;
+}
+
+/* The host declares the storage dead while commands are in flight. */
+static void dying(void)
+{
+	rig.dead_step = 1 + random_below(3000);
+}
+
+const struct scenario scenarios[] = {
+	{ .name = "raw", .kernel = "raw" },
+	{ .name = "burst", .kernel = "burst", .requests = 5 },
+	{ .name = "rewrite", .kernel = "rewrite", .requests = 4 },
+	{ .name = "divergent", .kernel = "divergent", .requests = 3 },
+	{ .name = "cached", .kernel = "cached", .requests = 4 },
+	{ .name = "shared", .kernel = "shared", .requests = 5 },
+	{ .name = "streamed", .kernel = "streamed", .requests = 4 },
+	{ .name = "failing", .kernel = "failing", .requests = 3, .prepare = bad_block },
+	{ .name = "failing-lines", .kernel = "failing_lines", .requests = 4, .prepare = bad_block },
+	{ .name = "lost", .kernel = "burst", .requests = 3, .prepare = lost_block, .tolerant = true },
+	{ .name = "lost-lines", .kernel = "cached", .requests = 3, .prepare = lost_block, .tolerant = true },
+	{ .name = "dying", .kernel = "burst", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "dying-lines", .kernel = "cached", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
+	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
+	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
+	{ .name = "tiny-line", .kernel = "shared", .requests = 1, .tiny = true, .waves = 2 },
+	{ .name = "tiny-lines", .kernel = "cached", .requests = 1, .tiny = true, .waves = 3 },
+};
+
+const struct scenario *scenario_find(const char *name)
+{
+	for (size_t i = 0; i < SCENARIO_COUNT; i++)
+		if (!strcmp(scenarios[i].name, name))
+			return &scenarios[i];
+	return NULL;
+}
+
+static u32 power_below(u32 log2_limit)
+{
+	return 1u << random_below(log2_limit);
+}
+
+static void pick_shape(const struct scenario *scenario, struct rig_shape *shape, u32 *waves, u32 *width)
+{
+	*shape = (struct rig_shape){ .queues = 1, .depth = scenario->width > 1 ? 8 : 4, .sets = 1,
+				     .timeout_ns = FOREVER_NS };
+	*waves = scenario->waves;
+	*width = scenario->width ? scenario->width : 1;
+	if (scenario->tiny)
+		return;
+	*width = power_below(3 + (random_below(4) == 0)); /* 1, 2, 4; now and then 8 */
+	*waves = 1 + (u32)random_below(MOST_LANES / *width < 4 ? MOST_LANES / *width : 4);
+	shape->depth = 2 * power_below(4);
+	shape->queues = 1 + (u32)random_below(2);
+	shape->sets = 1 + (u32)random_below(2);
+	if (random_below(2))
+		shape->turn = LAST_TURN;
+}
+
+void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
+{
+	struct scenario_args *args;
+	struct rig_shape shape;
+	u32 lanes, requests;
+
+	pick_shape(scenario, &shape, waves, width);
+	lanes = *waves * *width;
+	requests = scenario->requests ? scenario->requests : 2;
+	rig_open(&shape);
+	args = rig_allocate(sizeof(*args), 64);
+	args->disk = (weir_addr)(uintptr_t)rig.disk;
+	args->array = (weir_addr)(uintptr_t)rig.array;
+	args->requests = requests;
+	args->salt = scenario->tiny ? 0 : (u32)random_below(SCENARIO_BLOCKS);
+	args->tolerant = scenario->tolerant;
+	args->events = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * 8, 64);
+	watch((void *)(uintptr_t)args->events, (size_t)lanes * requests * 8, 8, WATCH_EVENT, "event[%u]", 8);
+	args->buffers = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * SCENARIO_BLOCK_BYTES, 4096);
+	watch((void *)(uintptr_t)args->buffers, (size_t)lanes * requests * SCENARIO_BLOCK_BYTES,
+	      SCENARIO_BLOCK_BYTES, WATCH_DATA, "buffer[%u]", SCENARIO_BLOCK_BYTES);
+	run.hang_steps = HANG_STEPS;
+	if (scenario->prepare)
+		scenario->prepare();
+	return args;
+}
+
+void scenario_end(const struct scenario *scenario)
+{
+	if (!run.failed && !scenario->tolerant)
+		rig_check();
+	rig_close();
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scenarios.h: what scenarios' host side and kernels share.
+ */
+#ifndef EXPLORE_SCENARIOS_H
+#define EXPLORE_SCENARIOS_H
+
+#include <weir/abi.h>
+
+enum { SCENARIO_BLOCK_BYTES = 512, SCENARIO_BLOCK_WORDS = 64, SCENARIO_BLOCKS = 64, SCENARIO_BAD_LBA = 5 };
+
+/**
+ * struct scenario_args - the kernels' one argument
+ * @disk: struct weir_disk
+ * @events: struct weir_event[lanes][requests]
+ * @buffers: blocks, [lanes][requests]
+ * @array: struct weir_array over the whole disk
+ * @requests: per lane
+ * @salt: varies which blocks are read
+ * @tolerant: requests may fail (faults are on); data of those that do not is checked
+ */
+struct scenario_args {
+	weir_addr disk;
+	weir_addr events;
+	weir_addr buffers;
+	weir_addr array;
+	u32 requests;
+	u32 salt;
+	u32 tolerant;
+	u32 padding;
+};
+
+/* Word @word of block @lba in generation @generation. */
+static inline u64 scenario_word(u64 lba, u64 generation, u64 word)
+{
+	return (lba + 1) << 32 | generation << 16 | (word + 1);
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * scenarios.k.c: what lanes do while schedules are explored. Each kernel checks
+ * its own data; invariants and hangs are the explorer's.
+ */
+#include <weir/array.h>
+
+#include "scenarios.h"
+
+static inline __attribute__((always_inline)) void check_block(weir_addr buffer, u64 lba, u64 generation)
+{
+	u64 last = SCENARIO_BLOCK_WORDS - 1;
+
+	explore_expect("first word of the block read", weir_data_load_u64(buffer), scenario_word(lba, generation, 0));
+	explore_expect("last word of the block read", weir_data_load_u64(buffer + last * 8),
+		       scenario_word(lba, generation, last));
+	explore_progress();
+}
+
+WEIR_FN WEIR_GLOBAL struct weir_event *event_of(struct scenario_args *args, u32 r)
+{
+	return weir_at(args->events, struct weir_event, weir_thread() * args->requests + r);
+}
+
+WEIR_FN weir_addr buffer_of(struct scenario_args *args, u32 r)
+{
+	return args->buffers + (weir_thread() * args->requests + r) * SCENARIO_BLOCK_BYTES;
+}
+
+WEIR_FN u64 some_lba(struct scenario_args *args, u32 r)
+{
+	return (weir_thread() * 7 + r * 3 + args->salt) % SCENARIO_BLOCKS;
+}
+
+/* Each lane reads one block after the other. */
+WEIR_KERNEL(raw, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = some_lba(args, r);
+		weir_status status = weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0);
+
+		if (status == WEIR_OK)
+			check_block(buffer_of(args, r), lba, 0);
+		else
+			explore_expect("status of a read", args->tolerant ? WEIR_OK : status, WEIR_OK);
+	}
+}
+
+/* All requests first, more than the rings hold; then the waits, last one first. */
+WEIR_KERNEL(burst, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	u32 failed = 0;
+
+	for (u32 r = 0; r < args->requests; r++) {
+		weir_status status =
+			weir_read_async(disk, some_lba(args, r), 1, buffer_of(args, r), event_of(args, r));
+
+		failed |= (status != WEIR_OK) << r;
+		explore_expect("status of a submission", args->tolerant ? WEIR_OK : status, WEIR_OK);
+	}
+	for (u32 r = args->requests; r-- > 0;) {
+		weir_status status = WEIR_E_TIMEOUT;
+
+		if (!((failed >> r) & 1))
+			status = weir_wait(disk, event_of(args, r), 0);
+		if (status == WEIR_OK)
+			check_block(buffer_of(args, r), some_lba(args, r), 0);
+		else
+			explore_expect("status of a wait", args->tolerant ? WEIR_OK : status, WEIR_OK);
+	}
+}
+
+/* Each lane writes its own block over and over and reads it back. */
+WEIR_KERNEL(rewrite, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	u64 lba = weir_thread();
+	u32 last = SCENARIO_BLOCK_WORDS - 1;
+
+	for (u32 r = 0; r + 1 < args->requests; r++) {
+		WEIR_GLOBAL u64 *from = weir_at(buffer_of(args, r), u64, 0);
+		weir_status status;
+
+		from[0] = scenario_word(lba, r + 1, 0);
+		from[last] = scenario_word(lba, r + 1, last);
+		status = weir_write(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0);
+		if (status == WEIR_OK)
+			status = weir_read(disk, lba, 1, buffer_of(args, r + 1), event_of(args, r + 1), 0);
+		if (status == WEIR_OK)
+			check_block(buffer_of(args, r + 1), lba, r + 1);
+		else
+			explore_expect("status of write and read", args->tolerant ? WEIR_OK : status, WEIR_OK);
+	}
+}
+
+/* Lanes of a wave go different ways: some read much, some little, some only now and then. */
+WEIR_KERNEL(divergent, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	u32 mine = weir_lane() % 3 == 2 ? 0 : args->requests - weir_lane() % 2;
+
+	for (u32 r = 0; r < mine; r++) {
+		u64 lba = some_lba(args, r);
+
+		if ((r + weir_lane()) & 1) {
+			explore_expect("status of a read",
+				       weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0), WEIR_OK);
+			check_block(buffer_of(args, r), lba, 0);
+		} else {
+			explore_expect("status of a submission",
+				       weir_read_async(disk, lba, 1, buffer_of(args, r), event_of(args, r)), WEIR_OK);
+			explore_expect("status of a wait", weir_wait(disk, event_of(args, r), 0), WEIR_OK);
+			check_block(buffer_of(args, r), lba, 0);
+		}
+	}
+}
+
+/* Elements through a cache far too small for the lanes. */
+WEIR_KERNEL(cached, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = some_lba(args, r) % (SCENARIO_BLOCKS / 4), word = (weir_thread() + r) % SCENARIO_BLOCK_WORDS;
+		u64 got = weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word);
+
+		if (!args->tolerant || !weir_array_failed(array))
+			explore_expect("element read", got, scenario_word(lba, 0, word));
+		explore_progress();
+	}
+}
+
+/* Lanes of a wave want the same few lines at the same time. */
+WEIR_KERNEL(shared, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (r + args->salt + (weir_lane() & 1)) % 6;
+		u64 got = weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + r);
+
+		explore_expect("element read", got, scenario_word(lba, 0, r));
+		explore_progress();
+	}
+}
+
+WEIR_FN void check_run(u64 first, struct weir_run got)
+{
+	for (u32 i = 0; i < got.count; i++)
+		explore_expect("element of a run", got.value[i],
+			       scenario_word((first + i) / SCENARIO_BLOCK_WORDS, 0, (first + i) % SCENARIO_BLOCK_WORDS));
+}
+
+/* Runs of elements and views, falling back from one to the other. */
+WEIR_KERNEL(streamed, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 first = (some_lba(args, r) % 12) * SCENARIO_BLOCK_WORDS + 60;
+		struct weir_view view = weir_array_view(array, first);
+		u64 a = 0, b = 0;
+
+		if (view.count >= 4) {
+			a = weir_view_u64(view, 0);
+			b = weir_view_u64(view, 3);
+		}
+		if (weir_view_valid(view)) {
+			explore_expect("first element of a view", a, scenario_word(first / 64, 0, 60));
+			explore_expect("last element of a view", b, scenario_word(first / 64, 0, 63));
+		} else {
+			struct weir_run got = weir_array_run_u64(array, first, first + 4);
+
+			explore_expect("length of a run", got.count, 4);
+			check_run(first, got);
+		}
+		explore_progress();
+	}
+}
+
+/* One block cannot be read: whoever asks for it is told, nobody else notices. */
+WEIR_KERNEL(failing, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() + r) % (2 * SCENARIO_BAD_LBA);
+		weir_status status = weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0);
+
+		if (lba == SCENARIO_BAD_LBA) {
+			explore_expect("status of reading the bad block", weir_status_nvme(status), 0x281);
+			explore_progress();
+		} else {
+			explore_expect("status of a read", status, WEIR_OK);
+			check_block(buffer_of(args, r), lba, 0);
+		}
+	}
+}
+
+WEIR_KERNEL(failing_lines, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() * 3 + r) % 8;
+		struct weir_words words = weir_lines_fetch(lines, &array->extent, lba, 0, 1);
+
+		if (lba == SCENARIO_BAD_LBA)
+			explore_expect("status of fetching the bad line", weir_status_nvme(words.status), 0x281);
+		else
+			explore_expect("word fetched", words.word[0], scenario_word(lba, 0, 0));
+		explore_progress();
+	}
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * watch.c: what words are called, and the invariants on them.
+ *
+ * Owns: one owner per lock, the life cycle of a slot, one completion per event,
+ * the legal transitions of a cache line's word. Checked at every write that
+ * reaches memory.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/core/policy.h>
+
+#include "explore.h"
+
+enum { RANGES = 64, WORDS = ARENA_BYTES / 4 };
+
+struct range {
+	const unsigned char *address;
+	size_t bytes, word_bytes, stride;
+	const char *format;
+};
+
+static struct range ranges[RANGES];
+static u32 range_count;
+static u8 kinds[WORDS];
+static const void *guards[WORDS]; /* the lock that guards a line's word or a slot */
+static int owners[WORDS];         /* lane + 1 that holds a lock */
+
+void watch_begin(void)
+{
+	for (u32 i = 0; i < range_count; i++) {
+		size_t first = (size_t)(ranges[i].address - arena) / 4;
+
+		for (size_t at = 0; at < ranges[i].bytes / 4; at++)
+			kinds[first + at] = WATCH_NONE;
+	}
+	range_count = 0;
+}
+
+static size_t index_of(const void *address)
+{
+	return (size_t)((const unsigned char *)address - arena) / 4;
+}
+
+void watch(const void *address, size_t bytes, size_t word_bytes, enum watch_kind kind, const char *format,
+	   size_t stride)
+{
+	const unsigned char *byte = address;
+
+	ranges[range_count++] = (struct range){ byte, bytes, word_bytes, stride, format };
+	for (size_t at = 0; at < bytes; at += 4)
+		kinds[index_of(byte + at)] = at % stride < word_bytes ? (u8)kind : (u8)WATCH_DATA;
+	if (kind == WATCH_LOCK)
+		owners[index_of(address)] = 0;
+}
+
+void watch_guard(const void *word, const void *lock)
+{
+	guards[index_of(word)] = lock;
+}
+
+u32 watch_kind_at(const void *address)
+{
+	return kinds[index_of(address)];
+}
+
+int watch_lock_owner(const void *lock)
+{
+	return owners[index_of(lock)] - 1;
+}
+
+const char *watch_name(const void *address)
+{
+	static char names[4][96];
+	static u32 turn;
+	char *name = names[turn++ % 4];
+	const unsigned char *byte = address;
+
+	for (u32 i = range_count; i-- > 0;) { /* later, narrower ranges first */
+		const struct range *range = &ranges[i];
+		size_t at = (size_t)(byte - range->address), inside;
+
+		if (byte < range->address || at >= range->bytes)
+			continue;
+		inside = at % range->stride;
+		snprintf(name, 48, range->format, (unsigned)(at / range->stride));
+		if (inside)
+			snprintf(name + strlen(name), 32, "+%zu", inside);
+		return name;
+	}
+	snprintf(name, sizeof(names[0]), "%p", address);
+	return name;
+}
+
+static void watch_lock(struct lane *lane, const void *lock, u64 old, u64 new)
+{
+	int *owner = &owners[index_of(lock)];
+	int self = lane ? (int)lane->index + 1 : -1;
+
+	if (new && old)
+		fail("lock %s is taken by lane %d while lane %d holds it", watch_name(lock), self - 1, *owner - 1);
+	else if (new)
+		*owner = self;
+	else if (old && *owner != self)
+		fail("lock %s of lane %d is released by lane %d", watch_name(lock), *owner - 1, self - 1);
+	else
+		*owner = 0;
+}
+
+static bool guarded(const struct lane *lane, const void *word)
+{
+	int owner = watch_lock_owner(guards[index_of(word)]);
+
+	return lane && owner >= 0 && run.lanes[owner].wave == lane->wave;
+}
+
+static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new)
+{
+	if (new != old + 1)
+		fail("%s goes from %u to %u; a slot's turn goes up by one", watch_name(word), old, new);
+	else if ((new & 1) == 0 && !guarded(lane, word))
+		fail("%s is freed by lane %d, whose wave does not hold the reap lock", watch_name(word),
+		     lane ? (int)lane->index : -1);
+	else if ((new & 1) == 0)
+		run.progress_step = run.steps;
+}
+
+static u64 pins(u64 word)
+{
+	return (word & WEIR_LINE_PINS) / WEIR_LINE_PIN;
+}
+
+static bool same_occupant(u64 old, u64 new)
+{
+	return ((old ^ new) & ~(WEIR_LINE_PINS | WEIR_LINE_STATE)) == 0;
+}
+
+static bool legal_claim(u64 old, u64 new)
+{
+	u64 version = (old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS;
+
+	return weir_line_state(new) == WEIR_LINE_BUSY && pins(new) == 1 && weir_line_evictable(old) &&
+	       (new & WEIR_LINE_VERSIONS) == version;
+}
+
+static bool legal_completion(u64 old, u64 new)
+{
+	u32 state = weir_line_state(new);
+
+	return same_occupant(old, new) && pins(old) == pins(new) && weir_line_state(old) == WEIR_LINE_BUSY &&
+	       (state == WEIR_LINE_READY || state == WEIR_LINE_FAILED);
+}
+
+static bool legal_pin(u64 old, u64 new)
+{
+	return same_occupant(old, new) && weir_line_state(old) == weir_line_state(new) &&
+	       (pins(new) == pins(old) + 1 || pins(old) == pins(new) + 1);
+}
+
+static bool legal_retraction(u64 old, u64 new)
+{
+	return weir_line_state(old) == WEIR_LINE_BUSY && pins(old) == 1 &&
+	       new == ((old & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID);
+}
+
+static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
+{
+	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new)) {
+		run.progress_step = run.steps;
+		return;
+	}
+	if (!legal_claim(old, new))
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
+		     (unsigned long long)new);
+	else if (!guarded(lane, word))
+		fail("%s is claimed by lane %d, which does not hold the set's lock", watch_name(word),
+		     lane ? (int)lane->index : -1);
+}
+
+void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
+{
+	(void)bytes;
+	switch (kinds[index_of(address)]) {
+	case WATCH_LOCK:
+		watch_lock(lane, address, old, new);
+		break;
+	case WATCH_SEQUENCE:
+		watch_sequence(lane, address, (u32)old, (u32)new);
+		break;
+	case WATCH_EVENT:
+		if (old && new)
+			fail("%s is completed twice: %#llx, then %#llx", watch_name(address), (unsigned long long)old,
+			     (unsigned long long)new);
+		break;
+	case WATCH_LINE:
+		watch_line(lane, address, old, new);
+		break;
+	default:
+		break;
+	}
+}
