@@ -147,6 +147,14 @@ static bool must_wait(const struct buffer *buffer, u32 index)
 	return false;
 }
 
+/* Nobody sees a word older than what he stored to it himself. */
+static void seen_by(const struct store *store)
+{
+	for (u32 i = 0; i < store->lane->wave->width; i++)
+		for (u32 at = 0; ((store->covers >> i) & 1) && at < store->bytes && in_arena(store->address); at += 4)
+			history_of(store->address + at)->seen[store->lane->wave->first + i] = now;
+}
+
 static void drain(struct buffer *buffer, u32 index)
 {
 	struct store store = buffer->stores[index];
@@ -155,6 +163,7 @@ static void drain(struct buffer *buffer, u32 index)
 	memmove(buffer->stores + index, buffer->stores + index + 1,
 		(buffer->count - index) * sizeof(buffer->stores[0]));
 	arrive(store.lane, store.address, store.bytes, store.value);
+	seen_by(&store);
 }
 
 bool memory_pending(void)

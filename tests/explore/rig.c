@@ -184,8 +184,9 @@ void rig_create(void)
 
 static void watch_queue(struct weir_queue *queue, u32 index)
 {
-	static const char *const names[MOST_QUEUES][8] = {
-#define NAMES(q) { "queue" q, "queue" q ".tail", "queue" q ".pending", "queue" q ".reap_lock", "sq" q "[%u]", "cq" q "[%u]", "queue" q ".slot[%u]", "queue" q ".head" }
+	static const char *const names[MOST_QUEUES][13] = {
+#define NAMES(q) { "queue" q, "queue" q ".tail", "queue" q ".pending", "queue" q ".reap_lock", "sq" q "[%u]", "cq" q "[%u]", "queue" q ".slot[%u]", "queue" q ".head", \
+		 "queue" q ".committed", "queue" q ".rung", "queue" q ".completed", "queue" q ".failed", "queue" q ".rogue" }
 		NAMES("0"), NAMES("1"), NAMES("2"), NAMES("3"),
 #undef NAMES
 	};
@@ -194,9 +195,13 @@ static void watch_queue(struct weir_queue *queue, u32 index)
 
 	watch(queue, sizeof(*queue), sizeof(*queue), WATCH_NONE, name[0], sizeof(*queue));
 	watch(&queue->tail, 8, 8, WATCH_DATA, name[1], 8);
-	watch(&queue->pending, 16, 8, WATCH_DATA, name[2], 16);
+	watch(&queue->pending, 8, 8, WATCH_DATA, name[2], 8);
+	watch(&queue->committed, 8, 8, WATCH_DATA, name[8], 8);
 	watch(&queue->reap_lock, 8, 8, WATCH_LOCK, name[3], 8);
-	watch(&queue->head, 40, 8, WATCH_DATA, name[7], 40);
+	watch(&queue->head, 8, 8, WATCH_DATA, name[7], 8);
+	watch(&queue->rung, 8, 8, WATCH_DATA, name[9], 8);
+	watch(&queue->completed, 8, 8, WATCH_DATA, name[10], 8);
+	watch(&queue->failed, 8, 8, WATCH_DATA, name[11], 8);
 	watch((void *)(uintptr_t)queue->sq, queue->depth * 64, 64, WATCH_DATA, name[4], 64);
 	watch((void *)(uintptr_t)queue->cq, queue->depth * 16, 16, WATCH_DATA, name[5], 16);
 	watch(slots, queue->depth * sizeof(*slots), 4, WATCH_SEQUENCE, name[6], sizeof(*slots));

@@ -13,7 +13,7 @@
 
 #include "explore.h"
 
-enum { RANGES = 64, WORDS = ARENA_BYTES / 4 };
+enum { RANGES = 96, WORDS = ARENA_BYTES / 4 };
 
 struct range {
 	const unsigned char *address;

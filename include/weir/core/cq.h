@@ -144,6 +144,7 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	if (!weir_broadcast_u64(lanes, locked))
 		return 0;
 	head = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->head) : 0);
+	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;

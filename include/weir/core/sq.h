@@ -189,9 +189,10 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	u64 seen = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
 	/* relaxed: the role passes through pending (S5, S7), which orders it */
 	u64 before = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->committed) : 0);
-	u64 after = weir_sq_scan(queue, lanes, before);
-	u64 left = 0;
+	u64 after, left = 0;
 
+	weir_wave_sync(lanes); /* what the leader acquired at S6 is every lane's: none misses a filled slot */
+	after = weir_sq_scan(queue, lanes, before);
 	weir_wave_sync(lanes); /* what each lane acquired at S4 is the leader's now */
 	if (weir_leader(lanes)) {
 		if (after != before) {
