@@ -46,7 +46,7 @@ enum {
 };
 
 /**
- * struct weir_slot - one command identifier of a queue pair
+ * struct weir_slot - one command in flight of a queue pair; its CID is its ticket modulo 65536
  * @sequence: 2 x turn while free, 2 x turn + 1 from filled to reaped; modulo 2^32
  * @target_kind: WEIR_TARGET_...
  * @target: address of the target

@@ -5,8 +5,9 @@
  * A run is a list of choices; after it, the last choice that has an alternative is
  * changed and everything behind it forgotten (depth first). An agent that can go on
  * is interrupted at most `bound` times; where it cannot, every other agent is
- * tried. A lane that polls sleeps until memory changes, so spinning adds nothing;
- * if everybody sleeps, that is a hang, at once. Choices are made only before
+ * tried. A lane that polled in vain sleeps until a word it looked at changes, the
+ * controller until a doorbell rings, so spinning adds nothing; if everybody sleeps,
+ * that is a hang, at once. Choices are made only before
  * accesses to shared memory: elsewhere their order does not matter.
  */
 #include <stdio.h>
@@ -95,8 +96,8 @@ static bool enabled(u32 agent)
 	const struct lane *lane = &run.lanes[agent];
 
 	if (agent == AGENT_CONTROLLER)
-		return !controller_sleeps || controller_slept_at != run.changes;
-	return lane_runnable(lane) && (lane->state != LANE_RELAXED || lane->relaxed_at != run.changes);
+		return !controller_sleeps || controller_slept_at != run.rings;
+	return lane_runnable(lane) && (lane->state != LANE_RELAXED || !lane->sleeps);
 }
 
 /* Does it matter when the lane's next step happens? */
@@ -127,7 +128,22 @@ static void run_agent(u32 agent)
 	}
 	run.steps++;
 	controller_sleeps = !rig_poll();
-	controller_slept_at = run.changes;
+	controller_slept_at = run.rings;
+}
+
+/* The next lane that the wave of the current one, in a collective, waits for. */
+static u32 sibling(u32 *agents)
+{
+	const struct lane *lane = &run.lanes[current];
+
+	if (current >= MOST_LANES || lane->state != LANE_MEETING)
+		return 0;
+	for (u32 i = 0; i < lane->wave->width; i++) {
+		agents[0] = lane->wave->first + i;
+		if (((lane->mask >> i) & 1) && lane_runnable(&run.lanes[agents[0]]) && enabled(agents[0]))
+			return 1;
+	}
+	return 0;
 }
 
 static void exhaustive_step(void)
@@ -138,13 +154,15 @@ static void exhaustive_step(void)
 
 	if (goes_on)
 		agents[count++] = current;
-	if (!goes_on || (preemptions < bound && shared_step(current))) {
+	else
+		count = sibling(agents); /* if it waits for its wave, that is all there is to try */
+	if (count == 0 || (goes_on && preemptions < bound && shared_step(current))) {
 		for (u32 i = 0; i < run.lane_count; i++)
 			if (enabled(i) && i != current)
 				agents[count++] = i;
 		if (current != AGENT_CONTROLLER && enabled(AGENT_CONTROLLER))
 			agents[count++] = AGENT_CONTROLLER;
-		if (!goes_on && current != AGENTS && enabled(current))
+		if (count == 0 && current != AGENTS && enabled(current))
 			agents[count++] = current;
 	}
 	if (count == 0) {

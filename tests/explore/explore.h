@@ -84,7 +84,9 @@ struct lane {
 	u64 mask, value, result;
 	u32 from, kind;
 	const void *site;
-	u64 relaxed_at; /* RELAXED: value of run.changes then */
+	u64 reads;        /* words loaded since it last polled in vain, as bits of a hash */
+	bool stale;       /* one of them was written by somebody else since */
+	bool sleeps;      /* RELAXED: polled a whole turn, and nothing it looked at has changed */
 	u32 horizon, latest;
 	u64 logged;
 	struct step log[LOGGED_STEPS];
@@ -107,7 +109,7 @@ struct run {
 	u64 random;
 	u64 steps;
 	u64 blocks;         /* basic blocks since the last step */
-	u64 changes;        /* writes that changed memory */
+	u64 rings;          /* writes to doorbells */
 	u64 progress_step;  /* when something last got done */
 	u64 hang_steps;     /* a hang is this many steps without */
 	u64 hash;           /* of who ran when: tells schedules apart */
@@ -173,6 +175,8 @@ bool memory_pending(void);
 void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struct step *step);
 /** memory_settle() - the plain access announced last has happened */
 void memory_settle(void);
+/** memory_wake() - lanes that sleep look again: the controller has written somewhere */
+void memory_wake(void);
 /** memory_device_write() - the controller writes */
 void memory_device_write(void *to, const void *from, size_t bytes);
 

@@ -31,6 +31,7 @@ enum {
 	STRATEGIES = 6,
 	EXHAUSTIVE = 5,
 	BOUND = 2, /* preemptions, unless --bound says otherwise */
+	MOST_BOUND = 8,
 };
 
 static const struct strategy *const strategies[STRATEGIES] = {
@@ -46,7 +47,7 @@ struct tally {
 struct job {
 	struct tally tally[STRATEGIES];
 	double busy_s;
-	u64 exhausted; /* cases of which every schedule was run */
+	u64 exhausted[MOST_BOUND + 1]; /* tiny cases of which every schedule was run, by bound */
 	char token[4096];
 };
 
@@ -197,6 +198,8 @@ static void read_options(int argc, char **argv)
 		options.jobs = (u32)sysconf(_SC_NPROCESSORS_ONLN);
 	if (options.jobs > MOST_JOBS)
 		options.jobs = MOST_JOBS;
+	if (options.bound > MOST_BOUND)
+		options.bound = MOST_BOUND;
 	if (options.last > LOGGED_STEPS)
 		options.last = LOGGED_STEPS;
 }
@@ -323,27 +326,39 @@ static void account(struct job *job, u32 strategy, bool right)
 	fflush(stdout);
 }
 
-/* Every schedule of the tiny cases, up to the bound of preemptions. */
+/* Every schedule of one tiny case with at most @bound preemptions. Return: there was time for all. */
+static bool walk(struct job *job, const struct scenario *scenario, u32 bound, double until)
+{
+	exhaustive_start(bound);
+	do {
+		account(job, EXHAUSTIVE, run_one(scenario, &strategy_exhaustive, false, options.seed));
+		if (over() || now_s() > until)
+			return false;
+	} while (exhaustive_next());
+	job->exhausted[bound]++;
+	return true;
+}
+
+/* Jobs that have the same kernels share the tiny cases. */
+static bool walks(u32 index, u32 scenario)
+{
+	u32 sharing = (options.jobs + options.kernel_count - 1) / options.kernel_count;
+
+	return scenarios[scenario].tiny && (!options.scenario || options.scenario == &scenarios[scenario]) &&
+	       scenario % sharing == index / options.kernel_count;
+}
+
 static void walk_all(struct job *job, u32 index, double until)
 {
-	for (u32 i = 0; i < SCENARIO_COUNT && !over(); i++) {
-		bool more = true;
+	u32 left = 0;
 
-		if (!scenarios[i].tiny || (options.scenario && options.scenario != &scenarios[i]) ||
-		    i / options.kernel_count % ((options.jobs + options.kernel_count - 1) / options.kernel_count) !=
-			    index / options.kernel_count)
-			continue;
-		for (u32 bound = 0; bound <= options.bound && more; bound++) {
-			exhaustive_start(bound);
-			do {
-				account(job, EXHAUSTIVE, run_one(&scenarios[i], &strategy_exhaustive, false, options.seed));
-				more = exhaustive_next();
-			} while (more && !over() && now_s() < until);
-			if (more)
-				break; /* no time for the rest */
-			job->exhausted += bound == options.bound;
-			more = true;
-		}
+	for (u32 i = 0; i < SCENARIO_COUNT; i++)
+		left += walks(index, i);
+	left *= options.bound + 1;
+	for (u32 bound = 0; bound <= options.bound; bound++) {
+		for (u32 i = 0; i < SCENARIO_COUNT && !over(); i++)
+			if (walks(index, i)) /* each its share of the time that is left */
+				walk(job, &scenarios[i], bound, now_s() + (until - now_s()) / left--);
 	}
 }
 
@@ -359,14 +374,13 @@ static void explore(struct job *job, u32 index)
 {
 	u64 limit = options.schedules ? (options.schedules + options.jobs - 1) / options.jobs : ~(u64)0;
 	double begun = now_s();
+	bool walking = !options.strategy ? !options.memory && !options.schedules : options.strategy == &strategy_exhaustive;
+	/* chance has all of the time, or three quarters, or none */
+	double chance_until = begun + options.seconds * (options.strategy == &strategy_exhaustive ? 0 : walking ? 0.75 : 1);
 
 	rig_create();
 	load(options.kernels[index % options.kernel_count]);
-	if (options.strategy == &strategy_exhaustive)
-		walk_all(job, index, begun + options.seconds);
-	else if (!options.strategy)
-		walk_all(job, index, begun + options.seconds / 4);
-	for (u64 i = 0; i < limit && !over() && options.strategy != &strategy_exhaustive; i++) {
+	for (u64 i = 0; i < limit && !over() && now_s() < chance_until; i++) {
 		u64 seed = options.seed + index + i * options.jobs;
 		u64 choice = mix(seed ^ 0x77656972);
 		const struct scenario *scenario = options.scenario ? options.scenario : &scenarios[choice % SCENARIO_COUNT];
@@ -382,6 +396,8 @@ static void explore(struct job *job, u32 index)
 				 weak ? "weak" : "strong", library_path, seed);
 		account(job, strategy_index(strategy), run_one(scenario, strategy, weak, seed));
 	}
+	if (walking)
+		walk_all(job, index, begun + options.seconds);
 	job->busy_s = now_s() - begun;
 }
 
@@ -459,7 +475,6 @@ static int summary(double elapsed)
 {
 	struct tally all = { 0 };
 	double busy = 0;
-	u64 exhausted = 0;
 
 	for (u32 s = 0; s < STRATEGIES; s++) {
 		struct tally sum = { 0 };
@@ -475,13 +490,17 @@ static int summary(double elapsed)
 		all.schedules += sum.schedules;
 		all.steps += sum.steps;
 	}
-	for (u32 i = 0; i < options.jobs; i++) {
+	for (u32 i = 0; i < options.jobs; i++)
 		busy += shared->jobs[i].busy_s;
-		exhausted += shared->jobs[i].exhausted;
+	for (u32 bound = 0; bound <= options.bound; bound++) {
+		u64 cases = 0;
+
+		for (u32 i = 0; i < options.jobs; i++)
+			cases += shared->jobs[i].exhausted[bound];
+		if (cases)
+			printf("%" PRIu64 " tiny cases tried in every schedule of at most %u preemptions\n", cases,
+			       bound);
 	}
-	if (exhausted)
-		printf("%" PRIu64 " tiny cases tried with every schedule of at most %u preemptions\n", exhausted,
-		       options.bound);
 	printf("%" PRIu64 " schedules (%" PRIu64 " distinct), %.2f M steps/s per core, %.0f s, seed %" PRIu64
 	       ", %" PRIu64 " failures\n",
 	       all.schedules, shared->distinct, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed, options.seed,
@@ -506,5 +525,5 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* reports of two jobs do not mix */
 	start_jobs(children);
 	broken = wait_jobs(children);
-	return broken ? 2 : summary(now_s() - started);
+	return broken && !shared->failures ? 2 : summary(now_s() - started);
 }

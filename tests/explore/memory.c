@@ -114,6 +114,35 @@ static void remember(unsigned char *address, u32 bytes)
 	}
 }
 
+static u64 bit_of(const unsigned char *address)
+{
+	return (u64)1 << (((uintptr_t)address >> 2) * 0x9e3779b97f4a7c15ull >> 58);
+}
+
+/* Those who looked at the word have reason to look again. */
+static void notice(const struct lane *writer, const unsigned char *address)
+{
+	u64 bits = bit_of(address) | bit_of(address + 4);
+
+	run.rings += !in_arena(address);
+	for (u32 i = 0; i < run.lane_count; i++) {
+		struct lane *lane = &run.lanes[i];
+
+		if (lane != writer && (lane->reads & bits)) {
+			lane->stale = true;
+			lane->sleeps = false;
+		}
+	}
+}
+
+void memory_wake(void)
+{
+	for (u32 i = 0; i < run.lane_count; i++) {
+		run.lanes[i].stale = true;
+		run.lanes[i].sleeps = false;
+	}
+}
+
 /* A store reaches memory. */
 static void arrive(struct lane *lane, unsigned char *address, u32 bytes, u64 value)
 {
@@ -122,7 +151,8 @@ static void arrive(struct lane *lane, unsigned char *address, u32 bytes, u64 val
 	if (run.weak && in_arena(address) && bytes >= 4)
 		remember(address, bytes);
 	write_raw(address, bytes, value);
-	run.changes++;
+	if (run.strategy == &strategy_exhaustive)
+		notice(lane, address);
 	if (in_arena(address))
 		watch_write(lane, address, bytes, old, value);
 }
@@ -243,26 +273,28 @@ static u32 value_at(const struct history *history, const unsigned char *address,
 	return value;
 }
 
-/* A time this load may see: mostly now, at times the value before the present one, or one more. */
+/*
+ * A time this load may see: mostly now; at times one just before a change of the
+ * word, one to OLD_VALUES changes back, if the lane may still see that.
+ */
 static u32 pick_time(const struct lane *lane, const unsigned char *address, u32 bytes)
 {
-	u32 oldest = lane->horizon, changed = 0, before = 0;
+	const struct history *newest = history_of(address);
+	u32 oldest = lane->horizon, time, back;
 
 	for (u32 at = 0; at < bytes; at += 4) {
 		const struct history *history = history_of(address + at);
 
 		if (history->seen[lane->index] > oldest)
 			oldest = history->seen[lane->index];
-		if (history->count && history->start > changed) {
-			changed = history->start;
-			before = history->count > 1 ? history->old_start[0] : 0;
-		}
+		if (history->start > newest->start)
+			newest = history;
 	}
-	if (changed == 0 || changed - 1 < oldest || random_below(3))
+	if (!newest->count || newest->start <= oldest || random_below(3))
 		return now;
-	if (before && before - 1 >= oldest && random_below(4) == 0)
-		return before - 1;
-	return changed - 1;
+	back = (u32)random_below(newest->count);
+	time = (back ? newest->old_start[back - 1] : newest->start) - 1;
+	return time >= oldest ? time : newest->start - 1;
 }
 
 static u64 load_weak(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
@@ -292,6 +324,7 @@ u64 memory_load(struct lane *lane, const void *address, u32 bytes, u32 order)
 	const unsigned char *byte = address;
 	u32 in_word = (u32)((uintptr_t)address & 3);
 
+	lane->reads |= bit_of(byte);
 	if (!run.weak || !in_arena(address))
 		return read_raw(address, bytes);
 	if (bytes >= 4)
@@ -341,6 +374,7 @@ u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 v
 
 	if (run.weak)
 		drain_lane(lane, order & EXPLORE_RELEASE ? NULL : address, bytes);
+	lane->reads |= bit_of(address);
 	old = read_raw(address, bytes);
 	new = changed(change, old, value, expected);
 	if (bytes == 4)
@@ -403,7 +437,9 @@ static void overlay(struct lane *lane, unsigned char *address, u32 bytes, bool s
 void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struct step *step)
 {
 	if (!run.weak || bytes < 4) {
-		run.changes += store;
+		lane->reads |= store ? 0 : bit_of(address);
+		if (store && run.strategy == &strategy_exhaustive)
+			notice(lane, address);
 		step->result = bytes <= 8 ? read_raw(address, bytes) : 0;
 		return;
 	}
@@ -434,5 +470,4 @@ void memory_device_write(void *to, const void *from, size_t bytes)
 	for (size_t at = 0; run.weak && at < bytes; at += 4)
 		remember((unsigned char *)to + at, 4);
 	memcpy(to, from, bytes);
-	run.changes++;
 }

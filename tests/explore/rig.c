@@ -303,7 +303,6 @@ bool rig_poll(void)
 	if (rig.dead_step && run.steps >= rig.dead_step) {
 		for (u32 i = 0; i < count; i++)
 			rig.queues[i].dead.value_ = WEIR_E_DEVICE_DEAD;
-		run.changes++;
 	}
 	for (u32 i = 0; run.weak && i < count; i++)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
@@ -321,7 +320,7 @@ bool rig_poll(void)
 		}
 	}
 	if (something) {
-		run.changes++;
+		memory_wake();
 		run.hash = (run.hash ^ 977) * 1099511628211ull;
 	}
 	return something;

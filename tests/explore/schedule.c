@@ -98,7 +98,9 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->state = LANE_READY;
 	lane->block = FLOW_EXIT;
 	lane->horizon = lane->latest = 0;
-	lane->logged = 0;
+	lane->logged = lane->reads = 0;
+	lane->sleeps = false;
+	lane->stale = true; /* the first turn is no whole one */
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
 	identities[index] = (struct explore_identity){ .lane = lane->self_lane, .lanes = width, .thread = index,
@@ -112,7 +114,7 @@ void schedule_begin(u32 waves, u32 width, void (*entry)(void *), void *args)
 	kernel_args = args;
 	run.wave_count = waves;
 	run.lane_count = run.live = waves * width;
-	run.steps = run.changes = run.progress_step = run.blocks = 0;
+	run.steps = run.rings = run.progress_step = run.blocks = 0;
 	run.hash = 14695981039346656037ull;
 	run.failed = false;
 	run.running = NULL;
@@ -369,7 +371,11 @@ void explore_relax(void)
 {
 	struct lane *lane = run.running;
 
-	lane->relaxed_at = run.changes;
+
+	lane->sleeps = !lane->stale;
+	if (lane->stale)
+		lane->reads = 0;
+	lane->stale = false;
 	ended(point_as(LANE_RELAXED, STEP_RELAX, NULL, 0, 0, HERE), 0);
 }
 

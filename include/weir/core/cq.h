@@ -37,33 +37,50 @@ WEIR_FN u32 weir_cq_load(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 	return weir_load_u32_acquire_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
 }
 
-/*
- * Handle one completion: tell the issuer, then free the slot. A CID that is not in
- * flight (a controller's duplicate or invention) touches nothing.
- *
- * Return: bit 0 a command ended, bit 1 with an error, bit 2 the entry was rogue.
- */
-WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3)
+/* dw2 of an entry found fresh: the submission queue in its upper half. */
+WEIR_FN u32 weir_cq_submitter(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 {
-	u32 cid = dw3 & 0xffff;
-	weir_status status = weir_status_from_nvme(dw3);
-	WEIR_GLOBAL struct weir_slot *slot;
-	u32 sequence;
+	/* relaxed: C1 came before */
+	return weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw2);
+}
 
-	if (cid >= queue->depth)
-		return 4;
-	slot = weir_at(queue->slots, struct weir_slot, cid);
+/*
+ * The sequence of the slot that awaits the completion (@dw2, @dw3), or 0: nobody does.
+ *
+ * A CID is the low half of its ticket: the slot in its low bits, above them the turn.
+ * So an answer that comes again, or late, or was made up, or is another queue's,
+ * finds a free slot or another turn (of 65536 / depth), and touches nothing.
+ */
+WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 dw3)
+{
+	u32 cid = dw3 & 0xffff, mask = queue->depth - 1;
 	/* R2: pairs with S1: the continuation was written before the slot was filled */
-	sequence = weir_load_u32_acquire_dev(&slot->sequence);
-	if ((sequence & 1) == 0)
-		return 4;
+	u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
+	u32 turn = ((sequence >> 1) << queue->depth_log2) & 0xffff;
+
+	return (sequence & 1) && turn == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
+}
+
+/*
+ * Handle a completion that is awaited: tell the issuer, then free the slot.
+ *
+ * Return: bit 0 a command ended, bit 1 with an error.
+ */
+WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 sequence)
+{
+	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, dw3 & (queue->depth - 1));
+	weir_status status = weir_status_from_nvme(dw3);
+
 	weir_continue(slot->target_kind, slot->target, slot->status, status, queue->path);
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
 	weir_store_u32_release_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
 }
 
-/* Add this window's outcome to the counters; the lock is held, plain sums suffice. */
+/*
+ * Add this window's outcome (bit 0 ended, 1 failed, 2 rogue) to the counters; the
+ * lock is held, plain sums suffice.
+ */
 WEIR_FN void weir_cq_count(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 outcome)
 {
 	u32 ended = weir_popcount(weir_ballot(lanes, outcome & 1));
@@ -87,13 +104,21 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	u32 dw3 = rank < queue->depth ? weir_cq_load(queue, head + rank) : 0;
 	u32 fresh = rank < queue->depth && weir_cq_fresh(queue, head + rank, dw3);
 	u32 found = weir_prefix(lanes, weir_ballot(lanes, fresh));
-	u32 outcome = 0;
+	u32 sequence = 0, outcome = 0;
+	u64 awaited;
 
-	if (rank < found)
-		outcome = weir_cq_handle(queue, dw3);
+	if (found == 0) /* the same in all lanes */
+		return 0;
+	if (rank < found) {
+		outcome = 4; /* rogue, unless somebody awaits it */
+		sequence = weir_cq_awaited(queue, weir_cq_submitter(queue, head + rank), dw3);
+	}
+	awaited = weir_ballot(lanes, sequence != 0);
+	/* of two entries with one CID the first is meant */
+	if (sequence && weir_leader(weir_match_u64(awaited, dw3 & 0xffff)))
+		outcome = weir_cq_handle(queue, dw3, sequence);
 	weir_converge(); /* else a compiler may send the lanes that handled straight into the ballots */
-	if (found)
-		weir_cq_count(queue, lanes, outcome);
+	weir_cq_count(queue, lanes, outcome);
 	return found;
 }
 

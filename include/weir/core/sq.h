@@ -135,7 +135,7 @@ WEIR_FN u64 weir_sq_prp2(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_
 WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, struct weir_request request)
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
-	u32 cid = (u32)ticket & (queue->depth - 1);
+	u32 cid = (u32)ticket & 0xffff; /* a CID out of its turn is recognised: weir_cq_expects() */
 	u64 bytes = (u64)request.blocks << queue->block_log2;
 	struct nvme_sqe sqe;
 
@@ -152,7 +152,7 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	sqe.cdw13 = 0;
 	sqe.cdw14 = 0;
 	sqe.cdw15 = 0;
-	*weir_at(queue->sq, struct nvme_sqe, cid) = sqe;
+	*weir_at(queue->sq, struct nvme_sqe, ticket & (queue->depth - 1)) = sqe;
 	slot->target_kind = request.target_kind;
 	slot->target = request.target;
 	slot->status = request.status;
