@@ -34,7 +34,7 @@
 /* Release too: whoever sees the holder in the word sees the wave in its record. */
 #define WEIR_LOCK_CAS weir_cas_u64_acq_rel_dev
 
-/** struct weir_chain_walk - lanes in a cycle, 0 for none; digest of all that was read */
+/** struct weir_chain_walk - lanes in a cycle, 0 for none; digest of the lanes and their turns */
 struct weir_chain_walk {
 	u64 length;
 	u64 digest;
@@ -106,12 +106,11 @@ WEIR_FN void weir_chain_tell(WEIR_GLOBAL struct weir_chain *chain, u64 position,
 /*
  * Follow lanes and locks from @self until they end or come back; @tell: into the
  * report. Lanes that move meanwhile can make a cycle appear that never was, so only
- * two walks with the same digest count. A lane in a wait neither takes nor frees
- * anything, and W1..W3 let nobody see one turn with another turn's want: each lane of
- * both walks was in that one wait all the time from its first visit to its second.
- * All these times include the moment between the walks, and then every lane held
- * what the second walk found it holding. A cycle that passes @self by is left to its
- * own lanes.
+ * two walks with the same digest count. A turn has one wait at most, in which the lane
+ * neither takes nor frees anything, and W1..W3 let nobody see the want of another turn:
+ * each lane of both walks was in the same wait from its first visit to its second. All
+ * these times include the moment between the walks, and then every lane held what the
+ * second walk found it holding. A cycle that passes @self by is left to its own lanes.
  */
 WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *chain, u64 self, u32 tell)
 {
@@ -134,7 +133,7 @@ WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *
 		/* W4: pairs with K0: the next lane's record is no older than its lock */
 		word = weir_load_u64_acquire_dev(weir_at(want, weir_shared_u64, 0));
 		walk.digest = (walk.digest ^ at ^ (turn << 32)) * (u64)0x9e3779b97f4a7c15u;
-		walk.digest = ((walk.digest >> 29) ^ walk.digest ^ want ^ word) * (u64)0xff51afd7ed558ccdu;
+		walk.digest ^= walk.digest >> 29;
 		if (tell)
 			weir_chain_tell(chain, walk.length, at, holds, name);
 		walk.length++;
