@@ -35,6 +35,8 @@ enum {
 	WEIR_E_ALIGNMENT = WEIR_GROUP_REQUEST | 4, /* buffer not 4-byte aligned */
 	WEIR_E_READ_ONLY = WEIR_GROUP_REQUEST | 5, /* write to a read-only storage */
 	WEIR_E_TIMEOUT = WEIR_GROUP_REQUEST | 6,   /* deadline passed; it may still complete */
+	WEIR_E_LOCKED = WEIR_GROUP_REQUEST | 7,    /* another lane holds the lock; try again */
+	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */
