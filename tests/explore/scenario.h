@@ -29,7 +29,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 18 };
+enum { SCENARIO_COUNT = 19 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -54,6 +54,7 @@ const struct scenario scenarios[] = {
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
 	{ .name = "tiny-line", .kernel = "shared", .requests = 1, .tiny = true, .waves = 2 },
+	{ .name = "tiny-failing", .kernel = "failing_lines", .requests = 1, .prepare = bad_block, .tiny = true, .waves = 2 },
 	{ .name = "tiny-lines", .kernel = "cached", .requests = 1, .tiny = true, .waves = 3 },
 };
 

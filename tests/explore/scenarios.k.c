@@ -206,7 +206,7 @@ WEIR_KERNEL(failing_lines, struct scenario_args)
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = (weir_thread() * 3 + r) % 8;
+		u64 lba = r == 0 ? SCENARIO_BAD_LBA : (weir_thread() * 3 + r) % 8;
 		struct weir_words words = weir_lines_fetch(lines, &array->extent, lba, 0, 1);
 
 		if (lba == SCENARIO_BAD_LBA)

@@ -17,7 +17,7 @@
 #include "hooks.h"
 #include "report.h"
 
-enum { STACK_BYTES = 256 << 10, BLOCKS_WITHOUT_A_STEP = 1 << 20 };
+enum { STACK_BYTES = 256 << 10, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 2000000 };
 
 struct run run;
 static struct explore_identity identities[MOST_LANES];
@@ -133,6 +133,8 @@ void schedule_run(void)
 		run.strategy->step();
 		if (run.steps - run.progress_step > run.hang_steps)
 			fail("hang: nothing was done for %llu steps", (unsigned long long)run.hang_steps);
+		else if (run.steps > MOST_STEPS)
+			fail("hang: lanes go on for ever, %d steps so far", MOST_STEPS);
 	}
 }
 
