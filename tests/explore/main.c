@@ -211,7 +211,7 @@ static void load(const char *path)
 	snprintf(full, sizeof(full), "%s%s", strchr(path, '/') ? "" : "./", path);
 	library = dlopen(full, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		fprintf(stderr, "weir-explore: %s\n", dlerror());
+		fprintf(stderr, "weir-explore: \"%s\" has no kernels to load: %s\n", path, dlerror());
 		exit(2);
 	}
 	library_path = path;
