@@ -112,6 +112,8 @@ struct run {
 	u64 rings;          /* writes to doorbells */
 	u64 progress_step;  /* when something last got done */
 	u64 hang_steps;     /* a hang is this many steps without */
+	u32 controller_share; /* it is stepped once in so many steps, where chance decides */
+	u32 memory_share;     /* a delayed store arrives once in so many steps */
 	u64 hash;           /* of who ran when: tells schedules apart */
 	u32 lane_count, wave_count, live;
 	struct lane *running;
@@ -151,6 +153,8 @@ void schedule_run(void);
 /** schedule_lane() - run one lane up to its next point */
 void schedule_lane(struct lane *lane);
 bool lane_runnable(const struct lane *lane);
+/** schedule_others() - the controller or a delayed store has its share of the steps. Return: it had. */
+bool schedule_others(void);
 /** fail() - this schedule is wrong: say why. Does not return when a lane calls it. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** collective_result() - what @lane gets when the lanes of @arrived meet */

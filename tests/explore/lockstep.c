@@ -14,7 +14,7 @@
 #include "explore.h"
 #include "flow.h"
 
-enum { STACK_DEPTH = 256, CONTROLLER_SHARE = 8, MEMORY_SHARE = 4 };
+enum { STACK_DEPTH = 256 };
 
 struct entry {
 	u32 block, reconvergence;
@@ -225,12 +225,7 @@ static void lockstep_step(void)
 {
 	u32 first = (u32)random_below(run.wave_count);
 
-	if (random_below(CONTROLLER_SHARE) == 0) {
-		rig_poll();
-		run.steps++;
-		return;
-	}
-	if (run.weak && random_below(MEMORY_SHARE) == 0 && memory_drain_one())
+	if (schedule_others())
 		return;
 	for (u32 i = 0; i < run.wave_count; i++) {
 		const struct wave *wave = &run.waves[(first + i) % run.wave_count];

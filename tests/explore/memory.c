@@ -18,7 +18,7 @@
 #include "explore.h"
 #include "hooks.h"
 
-enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 32 };
+enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 64 };
 
 /** struct history - the past of a 4-byte word; times count writes of the run */
 struct history {

@@ -123,6 +123,8 @@ void schedule_begin(u32 waves, u32 width, void (*entry)(void *), void *args)
 					      .live = ((u64)1 << width) - 1 };
 	for (u32 i = 0; i < run.lane_count; i++)
 		prepare(&run.lanes[i], i, width);
+	run.controller_share = 2u << random_below(5);
+	run.memory_share = 2u << random_below(5);
 	run.strategy->begin();
 }
 
@@ -136,6 +138,16 @@ void schedule_run(void)
 		else if (run.steps > MOST_STEPS)
 			fail("hang: lanes go on for ever, %d steps so far", MOST_STEPS);
 	}
+}
+
+bool schedule_others(void)
+{
+	if (random_below(run.controller_share) == 0) {
+		rig_poll();
+		run.steps++;
+		return true;
+	}
+	return run.weak && random_below(run.memory_share) == 0 && memory_drain_one();
 }
 
 bool lane_runnable(const struct lane *lane)

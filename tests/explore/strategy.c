@@ -11,7 +11,7 @@
  */
 #include "explore.h"
 
-enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, CONTROLLER_SHARE = 8, MEMORY_SHARE = 4 };
+enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48 };
 
 /* A runnable lane, each with the same chance; NULL if everybody waits for somebody. */
 static struct lane *any_lane(void)
@@ -35,24 +35,13 @@ static void run_lane(struct lane *lane)
 		fail("lanes wait for each other in collectives that cannot meet");
 }
 
-/* Controller and memory get their shares. Return: one of them ran. */
-static bool others_first(void)
-{
-	if (random_below(CONTROLLER_SHARE) == 0) {
-		rig_poll();
-		run.steps++;
-		return true;
-	}
-	return run.weak && random_below(MEMORY_SHARE) == 0 && memory_drain_one();
-}
-
 static void nothing(void)
 {
 }
 
 static void random_step(void)
 {
-	if (!others_first())
+	if (!schedule_others())
 		run_lane(any_lane());
 }
 
@@ -180,13 +169,10 @@ static void starve_step(void)
 				break;
 		}
 	}
-	if (run.weak && random_below(MEMORY_SHARE) == 0 && memory_drain_one())
+	if ((victim != run.wave_count || mercy) && schedule_others())
 		return;
-	if (random_below(CONTROLLER_SHARE) == 0 && (victim != run.wave_count || mercy)) {
-		rig_poll();
-		run.steps++;
+	if (victim == run.wave_count && run.weak && random_below(run.memory_share) == 0 && memory_drain_one())
 		return;
-	}
 	run_lane(lane);
 }
 
