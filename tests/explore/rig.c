@@ -33,6 +33,8 @@ struct explore_medium {
 static struct explore_medium medium;
 static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
+static struct weir_dma_map *dma;
+static bool faulty; /* the controller has a fault table */
 static unsigned char *admin_sq, *admin_cq;
 static u32 admin_tail, admin_head;
 
@@ -160,26 +162,32 @@ static void admin(struct nvme_sqe sqe)
 	doorbells[1] = ++admin_head % ADMIN_ENTRIES;
 }
 
+/* A controller that does wrong what @shape says. */
+static void create_controller(const struct rig_shape *shape)
+{
+	struct weir_virtual_options options = {
+		.size = sizeof(options), .medium = &medium.base, .dma = dma, .threads = 1,
+		.max_queue_pairs = MOST_QUEUES, .max_queue_entries = ADMIN_ENTRIES, .max_transfer_bytes = 4096,
+		.fetch_batch = 1, .clock_ns = rig_clock_ns, .faults = shape->fault_count ? shape->faults : NULL,
+		.fault_count = shape->fault_count,
+	};
+
+	memset(admin_cq, 0, ADMIN_ENTRIES * sizeof(struct nvme_cqe));
+	if (weir_virtual_create(&options, &controller))
+		die("no controller");
+	enable();
+	faulty = shape->fault_count != 0;
+}
+
 void rig_create(void)
 {
-	struct weir_dma_map *dma;
-	struct weir_virtual_options options = { .size = sizeof(options) };
-
 	medium.base = (struct weir_medium){ .ops = &medium_ops, .bytes = sizeof(blocks),
 					    .block_bytes = SCENARIO_BLOCK_BYTES, .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
 	admin_cq = rig_allocate(4096, 4096);
 	if (weir_dma_map_create(&dma) || weir_dma_map_add(dma, arena, ARENA_BYTES))
 		die("no DMA map");
-	options.medium = &medium.base;
-	options.dma = dma;
-	options.threads = 1;
-	options.max_queue_pairs = MOST_QUEUES;
-	options.max_queue_entries = ADMIN_ENTRIES;
-	options.max_transfer_bytes = 4096;
-	if (weir_virtual_create(&options, &controller))
-		die("no controller");
-	enable();
+	create_controller(&(struct rig_shape){ .queues = 0 });
 }
 
 static void watch_queue(struct weir_queue *queue, u32 index)
@@ -274,6 +282,10 @@ static void lay_out_cache(void)
 void rig_open(const struct rig_shape *shape)
 {
 	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
+	if (shape->fault_count || faulty) { /* a fault table is a controller's for life */
+		weir_virtual_destroy(controller);
+		create_controller(shape);
+	}
 	arena_used = 2 * 4096; /* behind the admin rings */
 	watch_begin();
 	for (u32 lba = 0; lba < SCENARIO_BLOCKS; lba++)

@@ -10,14 +10,19 @@
 
 #include <weir/abi.h>
 
+#include "../../runtime/transport/virtual_fault.h"
+
+enum { RIG_FAULTS = 8 };
+
 /**
  * struct rig_shape - what to lay out
  * @queues: queue pairs
  * @depth: entries of each
  * @turn: turn of the slots to begin with; even
  * @sets: sets of the cache
- * @block_bytes: of the disk
  * @timeout_ns: the disk's, in virtual time
+ * @faults: what the controller does wrong
+ * @fault_count: rows of @faults
  */
 struct rig_shape {
 	u32 queues;
@@ -25,6 +30,8 @@ struct rig_shape {
 	u64 turn;
 	u32 sets;
 	u64 timeout_ns;
+	struct weir_virtual_fault faults[RIG_FAULTS];
+	u32 fault_count;
 };
 
 /** struct rig - addresses of what was laid out */

@@ -7,6 +7,8 @@
 
 #include <weir/types.h>
 
+struct weir_virtual_fault;
+
 /**
  * struct scenario - a case
  * @name: for the command line
@@ -15,6 +17,7 @@
  * @waves: with @tiny: how many
  * @width: with @tiny: lanes per wave; 0 for 1
  * @prepare: spoils something after the rig was laid out, or NULL
+ * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and things may be in flight at the end
  * @tiny: small enough to try every schedule; shape fixed
  */
@@ -25,11 +28,12 @@ struct scenario {
 	u32 waves;
 	u32 width;
 	void (*prepare)(void);
+	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 19 };
+enum { SCENARIO_COUNT = 24 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -36,6 +36,43 @@ static void dying(void)
 	rig.dead_step = 1 + random_below(3000);
 }
 
+/* Faults that lose nothing: everything must come out right, and only that. */
+static u32 rude(struct weir_virtual_fault *rows)
+{
+	static const enum weir_virtual_fault_kind kinds[] = {
+		WEIR_VIRTUAL_FAULT_LATE,  WEIR_VIRTUAL_FAULT_SHUFFLE,	WEIR_VIRTUAL_FAULT_BURST,
+		WEIR_VIRTUAL_FAULT_STALL, WEIR_VIRTUAL_FAULT_DUPLICATE, WEIR_VIRTUAL_FAULT_STRAY,
+	};
+	u32 count = 1 + (u32)random_below(3);
+
+	for (u32 i = 0; i < count; i++)
+		rows[i] = (struct weir_virtual_fault){
+			.kind = kinds[random_below(6)], .every = 1 + random_below(4), .us = 1 + (u32)random_below(100),
+			.of = 2 + (u32)random_below(3), .seed = random_below(1000), .cid_given = true,
+			.cid = (u16)(0x8000 + random_below(16)), /* no ticket of a run comes near */
+		};
+	return count;
+}
+
+/* Faults that lose completions, or the controller: lanes must end, with errors. */
+static u32 broken(struct weir_virtual_fault *rows)
+{
+	static const enum weir_virtual_fault_kind kinds[] = {
+		WEIR_VIRTUAL_FAULT_DROP,     WEIR_VIRTUAL_FAULT_PHASE,	WEIR_VIRTUAL_FAULT_MISROUTE,
+		WEIR_VIRTUAL_FAULT_FATAL, WEIR_VIRTUAL_FAULT_STATUS,
+	};
+	u32 count = rude(rows + 1) + 1;
+
+	rows[0] = (struct weir_virtual_fault){ .kind = kinds[random_below(5)], .after = random_below(6),
+					       .every = 1 + random_below(4), .code = 0x281, .count = 1 + random_below(3) };
+	return count;
+}
+
+static void impatient(void)
+{
+	rig.disk->timeout_ns = SHORT_NS;
+}
+
 const struct scenario scenarios[] = {
 	{ .name = "raw", .kernel = "raw" },
 	{ .name = "burst", .kernel = "burst", .requests = 5 },
@@ -50,6 +87,12 @@ const struct scenario scenarios[] = {
 	{ .name = "lost-lines", .kernel = "cached", .requests = 3, .prepare = lost_block, .tolerant = true },
 	{ .name = "dying", .kernel = "burst", .requests = 4, .prepare = dying, .tolerant = true },
 	{ .name = "dying-lines", .kernel = "cached", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "rude", .kernel = "burst", .requests = 4, .faults = rude },
+	{ .name = "rude-rewrite", .kernel = "rewrite", .requests = 3, .faults = rude },
+	{ .name = "rude-lines", .kernel = "cached", .requests = 4, .faults = rude },
+	{ .name = "broken", .kernel = "burst", .requests = 4, .faults = broken, .prepare = impatient, .tolerant = true },
+	{ .name = "broken-lines", .kernel = "cached", .requests = 4, .faults = broken, .prepare = impatient,
+	  .tolerant = true },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
@@ -97,6 +140,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	pick_shape(scenario, &shape, waves, width);
 	lanes = *waves * *width;
 	requests = scenario->requests ? scenario->requests : 2;
+	if (scenario->faults)
+		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);
 	args = rig_allocate(sizeof(*args), 64);
 	args->disk = (weir_addr)(uintptr_t)rig.disk;
