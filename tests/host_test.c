@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -92,6 +95,9 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?threads=0", -EINVAL, "threads", "0" },
 		{ "virt:1M?iops=1&iops=2", -EINVAL, "iops", "twice" },
 		{ "virt:1M?block", -EINVAL, "block", "key=value" },
+		{ "virt:1M?fault=lte:us=5", -EINVAL, "lte", "late" },
+		{ "virt:1M?fault=late:us=5,status", -EINVAL, "row 2", "code=" },
+		{ "file:/no/such/file?fault=status:code=9999", -EINVAL, "code=9999", "2047" },
 		{ "virt:1M?load=/no/such/file", -ENOENT, "/no/such/file", "No such" },
 		{ "file:/no/such/file", -ENOENT, "/no/such/file", "exist" },
 		{ "file:/tmp", -EISDIR, "/tmp", "directory" },
@@ -153,6 +159,29 @@ static void test_host_io(void **state)
 	assert_true(weir_storage_write(fixed, 0, block, 512) < 0);
 	assert_non_null(strstr(weir_last_error(), "read-only"));
 	weir_storage_close(fixed);
+}
+
+/* What the controller is told to do wrong arrives as what it is. */
+static void test_faults(void **state)
+{
+	static char block[4096];
+	char path[] = "/tmp/weir-fault-XXXXXX", uri[128];
+	struct weir_storage *faulty;
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0 && !ftruncate(file, 1 << 20));
+	must(weir_storage_open(context, "virt:1M?fault=status:code=0x281", NULL, &faulty));
+	refused(weir_storage_read(faulty, 0, block, 512), -EIO, "NVMe status 2:81", "unrecovered read");
+	weir_storage_close(faulty);
+	snprintf(uri, sizeof(uri), "file:%s?fault=status:code=0x280:op=write:lba=1:count=1,late:us=200", path);
+	must(weir_storage_open(context, uri, NULL, &faulty));
+	must(weir_storage_write(faulty, 0, block, 4096));
+	refused(weir_storage_write(faulty, 4096, block, 4096), -EIO, "NVMe status 2:80", "write fault");
+	must(weir_storage_write(faulty, 4096, block, 4096));
+	weir_storage_close(faulty);
+	close(file);
+	unlink(path);
 }
 
 static void test_caches(void **state)
@@ -221,8 +250,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
 		cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_caches),
-		cmocka_unit_test(test_arrays),		cmocka_unit_test(test_results_need_their_size),
+		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_results_need_their_size),
 	};
 
 	return cmocka_run_group_tests_name("host", tests, set_up, tear_down);

@@ -384,7 +384,7 @@ static void test_options(void **state)
 	(void)state;
 	driver_open(&driver, driver_defaults());
 	options = driver_defaults();
-	options.size -= 8;
+	options.size = offsetof(struct weir_virtual_options, iops);
 	expect_refused(&driver, options);
 	options = driver_defaults();
 	options.threads = 0;

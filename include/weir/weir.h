@@ -145,6 +145,10 @@ struct weir_storage_options {
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       both:         &threads=N &lat_us=N &iops=N &mdts=BYTES
+ *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
+ *                     for tests: a table of rows such as late:us=500:every=7 or
+ *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
+ *                     in runtime/transport/virtual_fault.h
  * @options: NULL for the defaults
  * @out: the storage
  *

@@ -16,7 +16,7 @@
 
 enum { MOST_THREADS = 64, MOST_QUEUE_ENTRIES = 4096 };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
 
 struct soft {
@@ -32,6 +32,8 @@ struct soft_keys {
 	uint64_t latency_us;
 	uint64_t iops;
 	uint64_t mdts;
+	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
+	unsigned fault_count;
 };
 
 static int check_power(const struct weir_uri *uri, const char *key, uint64_t value)
@@ -40,6 +42,15 @@ static int check_power(const struct weir_uri *uri, const char *key, uint64_t val
 		return 0;
 	return weir_fail(EINVAL, "storage \"%s\": %s=%llu is not a power of two", uri->text, key,
 			 (unsigned long long)value);
+}
+
+static int take_faults(struct weir_uri *uri, struct soft_keys *keys)
+{
+	const char *text = weir_uri_take_text(uri, "fault");
+
+	if (!text)
+		return 0;
+	return weir_virtual_faults_parse(text, keys->faults, WEIR_VIRTUAL_FAULTS, &keys->fault_count);
 }
 
 static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
@@ -51,7 +62,8 @@ static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
 	    (error = weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, &keys->threads)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
-	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0)
+	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0 ||
+	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
 		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes", uri->text,
@@ -72,6 +84,8 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		.max_transfer_bytes = (uint32_t)keys->mdts,
 		.latency_us = (uint32_t)keys->latency_us,
 		.iops = keys->iops,
+		.faults = keys->faults,
+		.fault_count = keys->fault_count,
 	};
 	int error = weir_virtual_create(&options, &soft->controller);
 

@@ -38,6 +38,7 @@ static int check_limits(const struct weir_virtual_options *options)
 static int check_options(const struct weir_virtual_options *options)
 {
 	u32 transfer = options->max_transfer_bytes;
+	int error;
 
 	if (!options->medium || !options->dma)
 		return weir_fail(EINVAL, "a virtual controller needs a medium and a DMA map");
@@ -45,7 +46,10 @@ static int check_options(const struct weir_virtual_options *options)
 	    (transfer & (transfer - 1)))
 		return weir_fail(EINVAL, "transfers of %u bytes: give a power of two from 4096 on",
 				 transfer);
-	return check_limits(options);
+	if (options->fault_count && !options->faults)
+		return weir_fail(EINVAL, "%u fault rows, but no table", options->fault_count);
+	error = weir_virtual_faults_check(options->faults, options->fault_count);
+	return error ? error : check_limits(options);
 }
 
 static int read_options(const struct weir_virtual_options *from, struct weir_virtual_options *to)
@@ -55,10 +59,15 @@ static int read_options(const struct weir_virtual_options *from, struct weir_vir
 	if (from->size < least)
 		return weir_fail(EINVAL, "options of %zu bytes, at least %zu are needed",
 				 from->size, least);
-	*to = *from;
+	*to = (struct weir_virtual_options){ .size = 0 };
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	to->size = sizeof(*to);
 	if (!to->max_transfer_bytes)
 		to->max_transfer_bytes = DEFAULT_TRANSFER_BYTES;
+	if (!to->fetch_batch)
+		to->fetch_batch = VIRTUAL_FETCH_BATCH;
+	if (!to->clock_ns)
+		to->clock_ns = virtual_monotonic_ns;
 	return check_options(to);
 }
 
@@ -134,6 +143,7 @@ static void release(struct weir_virtual *controller)
 		weir_dma_view_release(&controller->threads[i].view);
 	}
 	virtual_admin_destroy(controller);
+	virtual_faults_destroy(controller);
 	free(controller->threads);
 	free(controller->cids);
 	free(controller->cqs);
@@ -159,6 +169,8 @@ int weir_virtual_create(const struct weir_virtual_options *options, struct weir_
 	error = allocate(controller);
 	if (!error)
 		error = create_threads(controller);
+	if (!error && checked.fault_count)
+		error = virtual_faults_create(controller);
 	if (error) {
 		release(controller);
 		return error;
@@ -200,13 +212,17 @@ volatile u32 *weir_virtual_doorbells(struct weir_virtual *controller)
 
 static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)
 {
-	u32 ready = virtual_sq_ready(thread, sq), taken = 0;
+	u32 taken = 0;
 
-	if (ready > most)
-		ready = most;
-	while (taken < ready && thread->free && !thread->stalled) {
+	if (thread->faults && virtual_fault_pauses(thread, sq))
+		return 0;
+	thread->ready = virtual_sq_ready(thread, sq);
+	if (thread->ready > most)
+		thread->ready = most;
+	while (thread->ready && thread->free && !thread->stalled) {
 		struct nvme_sqe sqe;
 
+		thread->ready--; /* what comes may lower it further */
 		virtual_sq_fetch(sq, &sqe);
 		virtual_io_begin(thread, sq, &sqe);
 		taken++;
@@ -238,7 +254,7 @@ static u32 serve(struct virtual_thread *thread)
 	u32 quota = virtual_time_quota(thread), taken, total = 0;
 
 	if (!thread->controller->spacing_ns)
-		return serve_round(thread, VIRTUAL_FETCH_BATCH, quota);
+		return serve_round(thread, thread->controller->options.fetch_batch, quota);
 	do {
 		taken = serve_round(thread, 1, quota - total);
 		total += taken;
@@ -248,7 +264,7 @@ static u32 serve(struct virtual_thread *thread)
 
 static void publish_busy(struct virtual_thread *thread)
 {
-	u32 busy = thread->inflight;
+	u32 busy = thread->inflight - thread->dropped;
 
 	if (!thread->index)
 		busy += thread->controller->admin.pending;
@@ -261,6 +277,7 @@ unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned index)
 {
 	struct virtual_thread *thread = &controller->threads[index];
 	struct weir_medium *medium = controller->options.medium;
+	u32 fetched = 0;
 	unsigned done;
 
 	virtual_view_refresh(thread);
@@ -269,12 +286,14 @@ unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned index)
 		done += virtual_admin_step(controller) + virtual_control_step(controller);
 	done += virtual_stalled_step(thread);
 	if (thread->queue_count && !thread->stalled)
-		done += serve(thread);
+		fetched = serve(thread);
 	if (thread->in_medium)
 		done += medium->ops->poll(medium, index);
 	done += virtual_time_step(thread);
+	if (thread->faults)
+		done += virtual_fault_step(thread, fetched);
 	publish_busy(thread);
-	return done;
+	return done + fetched;
 }
 
 int weir_virtual_busy(struct weir_virtual *controller, unsigned thread)
@@ -294,5 +313,6 @@ void weir_virtual_stats(struct weir_virtual *controller, struct weir_virtual_sta
 		out->bytes_read += load_relaxed_u64(&counters->bytes_read);
 		out->bytes_written += load_relaxed_u64(&counters->bytes_written);
 		out->bad_doorbells += load_relaxed_u64(&counters->bad_doorbells);
+		out->faults += load_relaxed_u64(&counters->faults);
 	}
 }

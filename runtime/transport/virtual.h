@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "medium.h"
+#include "virtual_fault.h"
 
 struct weir_virtual;
 
@@ -28,6 +29,14 @@ struct weir_virtual;
  *                      is not offered, the default is 128 KiB
  * @latency_us: least time from fetch to completion of an I/O command
  * @iops: most I/O commands completed per second; 0 = no limit
+ * @fetch_batch: most commands taken from a queue before the next has its turn;
+ *               0 = 32. One poll is one turn of each queue, so that 1 steps
+ *               command by command (a rate limit has its own turns).
+ * @clock_ns: the time, never going backwards, asked from every controller
+ *            thread; NULL = CLOCK_MONOTONIC
+ * @clock_argument: what @clock_ns is given
+ * @faults: what goes wrong, copied; NULL = nothing
+ * @fault_count: rows of @faults
  */
 struct weir_virtual_options {
 	size_t size;
@@ -39,6 +48,11 @@ struct weir_virtual_options {
 	uint32_t max_transfer_bytes;
 	uint32_t latency_us;
 	uint64_t iops;
+	unsigned fetch_batch;
+	uint64_t (*clock_ns)(void *argument);
+	void *clock_argument;
+	const struct weir_virtual_fault *faults;
+	unsigned fault_count;
 };
 
 /** struct weir_virtual_stats - what it has done; relaxed counters, summed over threads */
@@ -48,6 +62,7 @@ struct weir_virtual_stats {
 	uint64_t bytes_read;
 	uint64_t bytes_written;
 	uint64_t bad_doorbells;
+	uint64_t faults; /* of options.faults, that happened */
 };
 
 int weir_virtual_create(const struct weir_virtual_options *options, struct weir_virtual **out);

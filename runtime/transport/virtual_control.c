@@ -38,6 +38,14 @@ void virtual_control_fatal(struct weir_virtual *controller)
 	publish(controller, controller->csts | NVME_CSTS_FATAL);
 }
 
+void virtual_control_fail(struct weir_virtual *controller)
+{
+	if (controller->phase == VIRTUAL_ENABLED)
+		controller->phase = VIRTUAL_FAILED;
+	if (controller->phase != VIRTUAL_RESETTING)
+		virtual_control_fatal(controller);
+}
+
 static bool ring_usable(struct weir_virtual *controller, u64 address, u32 entries, u32 entry_bytes)
 {
 	return entries >= 2 && address % NVME_PAGE_BYTES == 0 &&
@@ -78,6 +86,7 @@ static void enable(struct weir_virtual *controller, u32 cc)
 static void reset_finish(struct weir_virtual *controller)
 {
 	virtual_admin_reset(controller);
+	virtual_fault_reset(controller);
 	for (u32 i = 0; i < controller->doorbell_count; i++)
 		store_relaxed_u32(&controller->doorbells[i], 0); /* R2 orders it */
 	exchange_u32(&controller->events, 0);

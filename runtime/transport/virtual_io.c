@@ -185,7 +185,9 @@ void virtual_io_begin(struct virtual_thread *thread, struct virtual_sq *sq,
 	request->opcode = (u8)sqe->cdw0;
 	if (virtual_timed(thread->controller))
 		virtual_time_add(thread, request);
-	status = decide(request, sqe);
+	status = thread->faults ? virtual_fault_begin(request, sqe) : NVME_STATUS_SUCCESS;
+	if (!status)
+		status = decide(request, sqe);
 	if (status)
 		virtual_request_end(request, status);
 	else if (thread->stalled || !virtual_io_start(request))

@@ -68,7 +68,7 @@ static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)
 static bool quiesce(struct virtual_thread *thread)
 {
 	thread->queue_count = 0;
-	return !thread->inflight;
+	return thread->inflight == thread->dropped;
 }
 
 static bool reset(struct virtual_thread *thread)

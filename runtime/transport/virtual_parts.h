@@ -14,6 +14,8 @@
 unsigned virtual_control_step(struct weir_virtual *controller);
 /** virtual_control_fatal() - set CSTS.CFS */
 void virtual_control_fatal(struct weir_virtual *controller);
+/** virtual_control_fail() - the same, and no admin command is carried out until a reset */
+void virtual_control_fail(struct weir_virtual *controller);
 
 /* virtual_queue.c: rings and doorbells; owner */
 
@@ -32,6 +34,10 @@ u32 virtual_cq_room(struct virtual_thread *thread, struct virtual_cq *cq);
 /** virtual_post() - write a completion into the entry promised to its command */
 void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
 		  u32 result);
+/** virtual_put() - write @from, its phase bit being 0, with @phase into an entry promised */
+void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase);
+/** virtual_count_command() - count a completion */
+void virtual_count_command(struct virtual_thread *thread, u32 status);
 /** virtual_view_refresh() - bring the thread's view of the DMA map up to date */
 void virtual_view_refresh(struct virtual_thread *thread);
 /** virtual_queue_check() - after a change of the DMA map: is the ring still in it? */
@@ -45,12 +51,23 @@ struct virtual_request *virtual_request_take(struct virtual_thread *thread, stru
 					     u32 cid);
 /** virtual_request_end() - it ended with @status; post it now or when it is due */
 void virtual_request_end(struct virtual_request *request, u32 status);
+/** virtual_request_due() - its time has come: post and free, unless a fault has other plans */
+void virtual_request_due(struct virtual_request *request, u32 status);
 /** virtual_request_finish() - post and free at once */
 void virtual_request_finish(struct virtual_request *request, u32 status);
+/** virtual_request_count() - count the bytes it moved; before its completion is seen */
+void virtual_request_count(const struct virtual_request *request, u32 status);
+/** virtual_request_forget() - free it, posting nothing */
+void virtual_request_forget(struct virtual_request *request);
+/** virtual_request_meant() - is it @sq's, and does it own @cid (~0: any)? */
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_sq *sq,
+			   u32 cid);
 /** virtual_request_submit() - to the medium; false if it takes no more now */
 bool virtual_request_submit(struct virtual_request *request, void (*done)(struct weir_io *io));
 /** virtual_request_bounce() - get a private buffer; false if none is free now */
 bool virtual_request_bounce(struct virtual_request *request);
+/** virtual_request_unbounce() - give it back */
+void virtual_request_unbounce(struct virtual_request *request);
 /** virtual_stall() - try again after the medium was polled */
 void virtual_stall(struct virtual_request *request);
 unsigned virtual_stalled_step(struct virtual_thread *thread);
@@ -95,12 +112,61 @@ void virtual_scatter(const void *from, const struct iovec *segments, u32 count);
 
 /* virtual_time.c: when completions are due; owner */
 
+/** virtual_monotonic_ns() - the clock of options that name none; any thread */
+u64 virtual_monotonic_ns(void *argument);
+/** virtual_clock_ns() - what time it is for this controller; any thread */
+u64 virtual_clock_ns(const struct weir_virtual *controller);
+
 /** virtual_time_quota() - commands that may be fetched now under the rate limit */
 u32 virtual_time_quota(struct virtual_thread *thread);
 void virtual_time_add(struct virtual_thread *thread, struct virtual_request *request);
 void virtual_time_remove(struct virtual_thread *thread, struct virtual_request *request);
 /** virtual_time_step() - give due times to what was fetched, complete what is due */
 unsigned virtual_time_step(struct virtual_thread *thread);
+
+/* virtual_fault.c: which commands the fault table strikes; owner */
+
+int virtual_faults_create(struct weir_virtual *controller);
+void virtual_faults_destroy(struct weir_virtual *controller);
+/** virtual_fault_begin() - ask the table about a fetched command; a status to end it with, or 0 */
+u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *sqe);
+/** virtual_fault_pauses() - is nothing to be fetched from @sq now? */
+bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_sq *sq);
+/** virtual_fault_of() - the row that strikes it with @kind, or NULL; stays so */
+struct virtual_fault_row *virtual_fault_of(const struct virtual_request *request,
+					   enum weir_virtual_fault_kind kind);
+/** virtual_fault_take() - the same, once, and counted: now it happens */
+struct virtual_fault_row *virtual_fault_take(struct virtual_request *request,
+					     enum weir_virtual_fault_kind kind);
+/** virtual_fault_spare() - it did not happen after all: @kind does not count for its row */
+void virtual_fault_spare(struct virtual_request *request, enum weir_virtual_fault_kind kind);
+/** virtual_fault_draw() - the lot @number of @seed */
+u64 virtual_fault_draw(u64 seed, u64 number);
+
+/* virtual_fault_hold.c: commands held back; owner */
+
+/** virtual_fault_due() - virtual_request_due() of a command that was struck */
+void virtual_fault_due(struct virtual_request *request, u32 status);
+/** virtual_fault_step() - let go what is due; @fetched: commands fetched in this poll */
+unsigned virtual_fault_step(struct virtual_thread *thread, u32 fetched);
+/** virtual_fault_abort() - virtual_requests_abort() of what is held back */
+u32 virtual_fault_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+			u32 status);
+void virtual_fault_discard(struct virtual_thread *thread);
+
+/* virtual_fault_post.c: completions that are wrong; owner */
+
+/** virtual_fault_finish() - virtual_request_finish(), with the faults still to happen */
+void virtual_fault_finish(struct virtual_request *request, u32 status);
+
+/* virtual_fault_fail.c: the controller fails */
+
+/** virtual_fault_fail() - begin to fail; any owner */
+void virtual_fault_fail(struct virtual_thread *thread);
+/** virtual_fault_follow() - fall silent, or speak again, as the controller does; owner */
+unsigned virtual_fault_follow(struct virtual_thread *thread);
+/** virtual_fault_reset() - a reset ends the failure; thread 0 */
+void virtual_fault_reset(struct weir_virtual *controller);
 
 /* virtual_mail.c: thread 0 to owners */
 

@@ -88,25 +88,34 @@ struct virtual_request *virtual_request_take(struct virtual_thread *thread, stru
 	return request;
 }
 
-static void give_back(struct virtual_request *request)
+void virtual_request_unbounce(struct virtual_request *request)
+{
+	struct virtual_thread *thread = request->thread;
+
+	if (request->bounce)
+		thread->bounces[thread->bounce_count++] = request->bounce;
+	request->bounce = NULL;
+}
+
+void virtual_request_forget(struct virtual_request *request)
 {
 	struct virtual_thread *thread = request->thread;
 
 	if (request->owns_cid)
 		virtual_sq_unclaim(request->sq, request->cid);
-	if (request->bounce)
-		thread->bounces[thread->bounce_count++] = request->bounce;
-	request->bounce = NULL;
+	virtual_request_unbounce(request);
 	request->sq->inflight--;
 	thread->inflight--;
 	request->next = thread->free;
 	thread->free = request;
 }
 
-static void count_bytes(struct virtual_request *request)
+void virtual_request_count(const struct virtual_request *request, u32 status)
 {
 	struct virtual_counters *counters = &request->thread->counters;
 
+	if (status)
+		return;
 	if (request->opcode == NVME_OPCODE_READ)
 		count_u64(&counters->bytes_read, request->io.bytes);
 	else if (request->opcode == NVME_OPCODE_WRITE)
@@ -117,10 +126,17 @@ void virtual_request_finish(struct virtual_request *request, u32 status)
 {
 	if (request->timed)
 		virtual_time_remove(request->thread, request);
-	if (!status)
-		count_bytes(request);
+	virtual_request_count(request, status);
 	virtual_post(request->thread, request->sq, request->cid, status, 0);
-	give_back(request);
+	virtual_request_forget(request);
+}
+
+void virtual_request_due(struct virtual_request *request, u32 status)
+{
+	if (request->faults)
+		virtual_fault_due(request, status);
+	else
+		virtual_request_finish(request, status);
 }
 
 void virtual_request_end(struct virtual_request *request, u32 status)
@@ -130,7 +146,7 @@ void virtual_request_end(struct virtual_request *request, u32 status)
 		request->ended = true;
 		return;
 	}
-	virtual_request_finish(request, status);
+	virtual_request_due(request, status);
 }
 
 bool virtual_request_submit(struct virtual_request *request, void (*done)(struct weir_io *io))
@@ -193,7 +209,8 @@ unsigned virtual_stalled_step(struct virtual_thread *thread)
 	return started;
 }
 
-static bool meant(const struct virtual_request *request, const struct virtual_sq *sq, u32 cid)
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_sq *sq,
+			   u32 cid)
 {
 	return request->sq == sq && (cid == ~0u || (request->cid == cid && request->owns_cid));
 }
@@ -209,7 +226,7 @@ static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_sq 
 		struct virtual_request *request = line;
 
 		line = request->stalled_next;
-		if (meant(request, sq, cid)) {
+		if (virtual_request_meant(request, sq, cid)) {
 			virtual_request_finish(request, status);
 			count++;
 		} else {
@@ -227,7 +244,7 @@ static u32 abort_ended(struct virtual_thread *thread, const struct virtual_sq *s
 
 	for (; request; request = next) {
 		next = request->next;
-		if (!request->ended || !meant(request, sq, cid))
+		if (!request->ended || !virtual_request_meant(request, sq, cid))
 			continue;
 		virtual_request_finish(request, status);
 		count++;
@@ -238,7 +255,11 @@ static u32 abort_ended(struct virtual_thread *thread, const struct virtual_sq *s
 u32 virtual_requests_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
 			   u32 status)
 {
-	return abort_stalled(thread, sq, cid, status) + abort_ended(thread, sq, cid, status);
+	u32 count = abort_stalled(thread, sq, cid, status) + abort_ended(thread, sq, cid, status);
+
+	if (thread->faults)
+		count += virtual_fault_abort(thread, sq, cid, status);
+	return count;
 }
 
 void virtual_requests_discard(struct virtual_thread *thread)
@@ -258,4 +279,6 @@ void virtual_requests_discard(struct virtual_thread *thread)
 		else
 			virtual_time_remove(thread, request);
 	}
+	if (thread->faults)
+		virtual_fault_discard(thread);
 }

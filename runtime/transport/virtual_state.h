@@ -18,7 +18,7 @@
 
 enum {
 	VIRTUAL_CACHE_LINE_BYTES = 64,
-	VIRTUAL_FETCH_BATCH = 32,     /* commands taken from a queue before the next has its turn */
+	VIRTUAL_FETCH_BATCH = 32,     /* options.fetch_batch, unless given */
 	VIRTUAL_REQUESTS_MIN = 64,    /* per thread */
 	VIRTUAL_REQUESTS_MAX = 4096,  /* per thread */
 	VIRTUAL_BOUNCES = 4,          /* Compare and Dataset Management at a time, per thread */
@@ -73,6 +73,7 @@ struct virtual_cq {
  * @inflight: commands fetched and not completed
  * @id: queue identifier
  * @lost: the ring left the DMA map; nothing is fetched any more
+ * @resume_ns: nothing is fetched before this time (a fault), or 0
  */
 struct virtual_sq {
 	const unsigned char *entries;
@@ -85,6 +86,7 @@ struct virtual_sq {
 	u32 inflight;
 	u32 id;
 	bool lost;
+	u64 resume_ns;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 struct virtual_thread;
@@ -92,8 +94,9 @@ struct virtual_thread;
 /**
  * struct virtual_request - a fetched I/O command until its completion is posted
  * @io: what the medium is asked; first, so that it leads back to the request
- * @next: in the free list, or in the order of fetching while timed
- * @previous: in the order of fetching
+ * @next: in the free list, in the order of fetching while timed, or in a line
+ *        of those a fault holds back
+ * @previous: likewise
  * @stalled_next: behind it in the line for the medium
  * @thread: whose it is
  * @sq: where it came from
@@ -107,6 +110,8 @@ struct virtual_thread;
  * @status: how it ended
  * @range: next range (Dataset Management)
  * @ranges: ranges in all
+ * @faults: a bit for each kind of fault that is still to happen to it
+ * @fault_rows: row of the table, by kind
  * @owns_cid: its bit in @sq->cids is its own
  * @timed: stands in the order of fetching
  * @ended: only its due time is awaited
@@ -127,12 +132,49 @@ struct virtual_request {
 	u32 status;
 	u32 range;
 	u32 ranges;
+	u32 faults;
+	u8 fault_rows[WEIR_VIRTUAL_FAULT_KINDS];
 	u16 cid;
 	u8 opcode;
 	bool owns_cid;
 	bool timed;
 	bool ended;
 	bool submitting;
+};
+
+/**
+ * struct virtual_fault_row - a row of the fault table; any thread
+ * @given: as in the options
+ * @seen: commands it was for
+ * @struck: commands it struck
+ */
+struct virtual_fault_row {
+	struct weir_virtual_fault given;
+	struct shared_u64 seen;
+	struct shared_u64 struck;
+} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+
+/** struct virtual_line - requests that a fault holds back */
+struct virtual_line {
+	struct virtual_request *first;
+	struct virtual_request *last;
+	u32 count;
+};
+
+/**
+ * struct virtual_faults - what faults hold back on one thread
+ * @late: by the time they are due
+ * @dropped: until their queue is deleted
+ * @groups: by row
+ * @grouped: how many, in all groups
+ * @draws: lots drawn for the order of groups
+ */
+struct virtual_faults {
+	struct virtual_line late;
+	struct virtual_line dropped;
+	struct virtual_line groups[WEIR_VIRTUAL_FAULTS];
+	u32 grouped;
+	u64 draws;
 };
 
 enum virtual_mail_kind {
@@ -168,7 +210,9 @@ struct virtual_counters {
 	struct shared_u64 bytes_read;
 	struct shared_u64 bytes_written;
 	struct shared_u64 bad_doorbells;
+	struct shared_u64 faults;
 	struct shared_u32 busy; /* commands fetched and not completed */
+	struct shared_u32 silent; /* it posts nothing: the controller fails */
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 /**
@@ -191,9 +235,13 @@ struct virtual_counters {
  * @bounce_count: how many
  * @bounce_memory: all of them
  * @list: copy of the PRP list being walked
+ * @ready: commands of the queue having its turn that may still be fetched
+ * @faults: what faults hold back, or NULL when there is no table
+ * @failed: it knows that the controller fails
  * @inflight: requests in use
+ * @dropped: of these, how many will never complete
  * @in_medium: requests the medium has
- * @discard: a reset is on: nothing is posted
+ * @discard: a reset is on, or the controller failed: nothing is posted
  * @now_ns: the clock, read once per poll
  * @mail: from thread 0
  * @counters: what it did
@@ -217,7 +265,11 @@ struct virtual_thread {
 	u32 bounce_count;
 	unsigned char *bounce_memory;
 	u64 *list;
+	u32 ready;
+	struct virtual_faults *faults;
+	bool failed;
 	u32 inflight;
+	u32 dropped;
 	u32 in_medium;
 	bool discard;
 	u64 now_ns;
@@ -290,8 +342,10 @@ struct virtual_admin {
  * @registers: the register file, as 32-bit words
  * @falls: how often CC.EN went from 1 to 0
  * @events: events that threads saw, for thread 0
+ * @failing: a fault made it fail; all threads are to fall silent
  * @write_through: the volatile write cache is off, all writes are durable
  * @rate_ns: when the next command may complete under an I/O rate limit
+ * @faults: the fault table, or NULL; options.fault_count rows
  * @falls_done: how many falls of CC.EN were carried out; thread 0's, as the rest
  * @phase: where the controller stands
  * @csts: CSTS as last published
@@ -299,6 +353,7 @@ struct virtual_admin {
  * @flush: request of the shutdown's flush
  * @flush_done: it has ended
  * @flush_stalled: the medium has not taken it yet
+ * @failed: CSTS tells that it fails
  * @admin: state of admin commands
  * @uuid: the namespace's identifier
  * @doorbells: the doorbell words, page aligned
@@ -317,8 +372,10 @@ struct weir_virtual {
 	struct shared_u32 registers[VIRTUAL_REGISTER_BYTES / 4];
 	struct shared_u32 falls;
 	struct shared_u32 events;
+	struct shared_u32 failing;
 	struct shared_u32 write_through;
 	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+	struct virtual_fault_row *faults;
 	u32 falls_done __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	enum virtual_phase phase;
 	enum virtual_phase phase_shut;
@@ -326,6 +383,7 @@ struct weir_virtual {
 	struct weir_io flush;
 	bool flush_done;
 	bool flush_stalled;
+	bool failed;
 	struct virtual_admin admin;
 	u8 uuid[16];
 	struct shared_u32 *doorbells;

@@ -19,12 +19,18 @@
  */
 enum { AHEAD_NS = 200 * 1000 };
 
-static u64 clock_ns(void)
+u64 virtual_monotonic_ns(void *argument)
 {
 	struct timespec now;
 
+	(void)argument;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
+}
+
+u64 virtual_clock_ns(const struct weir_virtual *controller)
+{
+	return controller->options.clock_ns(controller->options.clock_argument);
 }
 
 u32 virtual_time_quota(struct virtual_thread *thread)
@@ -34,7 +40,7 @@ u32 virtual_time_quota(struct virtual_thread *thread)
 
 	if (!controller->spacing_ns)
 		return ~0u;
-	thread->now_ns = clock_ns();
+	thread->now_ns = virtual_clock_ns(thread->controller);
 	/* Relaxed: an estimate; the turns themselves are taken by take_turns(). */
 	next = load_relaxed_u64(&controller->rate_ns);
 	if (next < thread->now_ns)
@@ -119,17 +125,16 @@ unsigned virtual_time_step(struct virtual_thread *thread)
 
 	if (!thread->first)
 		return 0;
-	thread->now_ns = clock_ns();
+	thread->now_ns = virtual_clock_ns(thread->controller);
 	if (thread->unstamped)
 		stamp(thread);
 	while (thread->first && thread->first->due_ns <= thread->now_ns) {
 		struct virtual_request *request = thread->first;
 
+		virtual_time_remove(thread, request); /* completes when it ends, if it has not */
 		if (request->ended) {
-			virtual_request_finish(request, request->status);
+			virtual_request_due(request, request->status);
 			completed++;
-		} else {
-			virtual_time_remove(thread, request); /* completes when it ends */
 		}
 	}
 	return completed;

@@ -63,6 +63,11 @@ static inline void store_relaxed_u64(struct shared_u64 *shared, u64 value)
 	__atomic_store_n(&shared->word, value, __ATOMIC_RELAXED);
 }
 
+static inline u64 fetch_add_relaxed_u64(struct shared_u64 *shared, u64 value)
+{
+	return __atomic_fetch_add(&shared->word, value, __ATOMIC_RELAXED);
+}
+
 static inline int compare_exchange_relaxed_u64(struct shared_u64 *shared, u64 *expected, u64 value)
 {
 	return __atomic_compare_exchange_n(&shared->word, expected, value, 0, __ATOMIC_RELAXED,

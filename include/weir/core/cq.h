@@ -173,11 +173,11 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;
-		weir_converge();
+		/* every lane's reads and frees before the next window (an entry may come twice) and before R1 */
+		weir_wave_sync(lanes);
 		if (found < width)
 			break;
 	}
-	weir_wave_sync(lanes); /* every lane's reads and frees before the leader's R1 */
 	if (weir_leader(lanes)) {
 		weir_store_u64_relaxed_dev(&queue->head, head + total);
 		weir_cq_ring(queue, head + total, total == 0);
