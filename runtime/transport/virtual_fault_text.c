@@ -103,12 +103,11 @@ static const char *list(const char *const *names, size_t count, char text[LIST_T
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < count && used < LIST_TEXT_BYTES; i++)
-		used += (size_t)snprintf(text + used, LIST_TEXT_BYTES - used, "%s%s",
-					 !i		 ? ""
-					 : i + 1 < count ? ", "
-							 : " or ",
-					 names[i]);
+	for (size_t i = 0; i < count && used < LIST_TEXT_BYTES; i++) {
+		const char *joint = !i ? "" : i + 1 < count ? ", " : " or ";
+
+		used += (size_t)snprintf(text + used, LIST_TEXT_BYTES - used, "%s%s", joint, names[i]);
+	}
 	return text;
 }
 
