@@ -198,6 +198,11 @@ volatile u32 *weir_virtual_doorbells(struct weir_virtual *controller)
 	return &controller->doorbells[0].word;
 }
 
+size_t weir_virtual_doorbell_bytes(const struct weir_virtual *controller)
+{
+	return controller->doorbell_count * sizeof(u32);
+}
+
 static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)
 {
 	u32 ready = virtual_sq_ready(thread, sq), taken = 0;
