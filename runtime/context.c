@@ -42,6 +42,9 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 		error = ops->open(colon ? colon + 1 : "", options, out);
 		if (!any || !error)
 			return error;
+		/* A device that is there and cannot be used is no silent matter. */
+		if (error != -ENODEV && weir_backends[i + 1])
+			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
 	}
 	if (any)
 		return error;
