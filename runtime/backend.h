@@ -14,9 +14,16 @@
 
 #include <weir/weir.h>
 
+/**
+ * enum weir_memory - what memory is for, which decides where it lies
+ * @WEIR_MEMORY_DEVICE: lanes' data, which a controller may read and write
+ * @WEIR_MEMORY_RING: what lanes and a controller in host threads both poll
+ * @WEIR_MEMORY_CONTROL: words of lanes alone, that no controller touches: as near to them as can be
+ */
 enum weir_memory {
-	WEIR_MEMORY_DEVICE, /* for lanes */
-	WEIR_MEMORY_RING,   /* for lanes and a controller in host threads */
+	WEIR_MEMORY_DEVICE,
+	WEIR_MEMORY_RING,
+	WEIR_MEMORY_CONTROL,
 };
 
 /**
@@ -24,11 +31,13 @@ enum weir_memory {
  * @name: for people
  * @wave_lanes: wave width
  * @workers: groups of lanes that run at the same instant
+ * @block_lanes: most lanes a block may have
  */
 struct weir_backend_properties {
 	char name[128];
 	uint32_t wave_lanes;
 	uint32_t workers;
+	uint32_t block_lanes;
 };
 
 struct weir_backend;
@@ -38,7 +47,11 @@ struct weir_backend;
  * @size: sizeof(struct weir_backend_ops)
  * @name: word before the ':' of a context name
  * @open: a device of this kind; @selector is what follows the ':', or ""
- * @allocate: zeroed, page-aligned memory; @host is NULL where the host cannot see it
+ * @allocate: zeroed, page-aligned memory (WEIR_MEMORY_CONTROL: aligned to 256 bytes);
+ *            @host is NULL where the host cannot see it, else the same address as @device
+ * @release: of the same size and kind as it was allocated
+ * @map_host: let lanes store to host memory of others, such as doorbells: whole pages,
+ *            until unmap_host; @device is where lanes find it
  * @launch: queue a kernel behind earlier ones; @args is copied
  * @synchronise: wait until every launch has ended
  */
@@ -50,7 +63,9 @@ struct weir_backend_ops {
 	void (*close)(struct weir_backend *backend);
 	int (*allocate)(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 			uint64_t *device);
-	void (*release)(struct weir_backend *backend, uint64_t device, size_t bytes);
+	void (*release)(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind);
+	int (*map_host)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
+	void (*unmap_host)(struct weir_backend *backend, void *host, size_t bytes);
 	int (*copy_in)(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes);
 	int (*copy_out)(struct weir_backend *backend, void *host, uint64_t device, size_t bytes);
 	int (*launch)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
@@ -64,9 +79,32 @@ struct weir_backend {
 	const struct weir_backend_ops *ops;
 };
 
-/** weir_backends - those built in, NULL-terminated, the preferred one first */
+/** weir_backends - those built in, NULL-terminated, the preferred one first; made by the build */
 extern const struct weir_backend_ops *const weir_backends[];
 
-extern const struct weir_backend_ops weir_backend_cpu;
+/**
+ * struct weir_launch_check - a launch, and what its kernel takes
+ * @backend: name, for messages
+ * @kernel: name
+ * @known: there is such a kernel
+ * @takes_bytes: size of the arguments it was built with
+ * @given_bytes: size of those it is launched with
+ * @blocks: blocks of the grid
+ * @threads: lanes per block
+ * @most_threads: of these, what the kernel was built for
+ */
+struct weir_launch_check {
+	const char *backend;
+	const char *kernel;
+	bool known;
+	size_t takes_bytes;
+	size_t given_bytes;
+	uint32_t blocks;
+	uint32_t threads;
+	uint32_t most_threads;
+};
+
+/** weir_launch_check() - 0, or -ENOENT or -EINVAL with a sentence; the same for every backend */
+int weir_launch_check(const struct weir_launch_check *launch);
 
 #endif

@@ -8,11 +8,22 @@
 
 #include "error.h"
 
-const struct weir_backend_ops *const weir_backends[] = { &weir_backend_cpu, NULL };
-
 const char *weir_version(void)
 {
 	return WEIR_VERSION;
+}
+
+/* "no backend ..." with the names there are. */
+static int no_backend(const char *name, size_t length)
+{
+	char names[128] = "\"auto\"";
+
+	for (size_t i = 0; weir_backends[i]; i++) {
+		size_t used = strlen(names);
+
+		snprintf(names + used, sizeof(names) - used, " or \"%s\"", weir_backends[i]->name);
+	}
+	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try %s", (int)length, name, names);
 }
 
 /* "auto" takes the first backend that opens; a name must match exactly. */
@@ -31,10 +42,13 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 		error = ops->open(colon ? colon + 1 : "", options, out);
 		if (!any || !error)
 			return error;
+		/* A device that is there and cannot be used is no silent matter. */
+		if (error != -ENODEV && weir_backends[i + 1])
+			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
 	}
 	if (any)
 		return error;
-	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try \"auto\" or \"cpu\"", (int)length, name);
+	return no_backend(name, length);
 }
 
 static void context_free(struct weir_context *context)
@@ -64,7 +78,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	if (!error)
 		error = weir_dma_map_create(&context->dma);
 	if (!error)
-		error = weir_alloc(context, sizeof(struct weir_fault), &context->fault);
+		error = weir_control_alloc(context, sizeof(struct weir_fault), &context->fault);
 	if (error) {
 		context_free(context);
 		return error;
@@ -87,13 +101,31 @@ void weir_context_close(struct weir_context *context)
 int weir_context_info(struct weir_context *context, struct weir_context_info *info)
 {
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
-	struct weir_context_info filled;
+	struct weir_context_info filled = { .size = sizeof(filled) };
 
 	context->backend->ops->properties(context->backend, &properties);
 	memcpy(filled.name, properties.name, sizeof(filled.name));
 	filled.wave_lanes = properties.wave_lanes;
 	filled.workers = properties.workers;
+	filled.block_lanes = properties.block_lanes;
 	return weir_result_give(info, &filled, sizeof(filled), "weir_context_info");
+}
+
+int weir_launch_check(const struct weir_launch_check *launch)
+{
+	if (!launch->known)
+		return weir_fail(ENOENT, "no kernel \"%s\" for the %s backend; is its file linked into this program?",
+				 launch->kernel, launch->backend);
+	if (launch->takes_bytes != launch->given_bytes)
+		return weir_fail(EINVAL, "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
+				 launch->kernel, launch->takes_bytes, launch->given_bytes);
+	if (launch->blocks == 0 || launch->threads == 0)
+		return weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks of %u lanes; both must be 1 at least",
+				 launch->kernel, launch->blocks, launch->threads);
+	if (launch->threads > launch->most_threads)
+		return weir_fail(EINVAL, "kernel \"%s\" launched with %u lanes per block; it was built for %u at most",
+				 launch->kernel, launch->threads, launch->most_threads);
+	return 0;
 }
 
 int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,

@@ -20,6 +20,7 @@ struct weir_memory_block {
 	uint64_t address;
 	void *host; /* NULL where the host cannot see it */
 	size_t bytes;
+	enum weir_memory kind;
 };
 
 struct weir_context {
@@ -50,6 +51,7 @@ struct weir_storage {
 	uint64_t *rings;
 	uint64_t *slots;
 	uint64_t queue_bytes;
+	uint64_t doorbells; /* where lanes find them; 0 while not mapped */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;
@@ -85,6 +87,9 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
+
+/** weir_control_alloc() - like weir_alloc(), for what no controller touches */
+int weir_control_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
 
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory, every byte of it registered for DMA. */
+/* Device memory; what the host can see of it is registered for DMA. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -19,12 +19,13 @@ int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_m
 		free(block);
 		return weir_fail(EINVAL, "cannot allocate %zu bytes", bytes);
 	}
+	block->kind = kind;
 	block->bytes = (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
 	error = context->backend->ops->allocate(context->backend, block->bytes, kind, &block->host, &block->address);
 	if (!error && block->host) {
 		error = weir_dma_map_add(context->dma, block->host, block->bytes);
 		if (error)
-			context->backend->ops->release(context->backend, block->address, block->bytes);
+			context->backend->ops->release(context->backend, block->address, block->bytes, kind);
 	}
 	if (error) {
 		free(block);
@@ -43,6 +44,11 @@ int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
 }
 
+int weir_control_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
+{
+	return weir_memory_allocate(context, bytes, WEIR_MEMORY_CONTROL, address, NULL);
+}
+
 int weir_free(struct weir_context *context, uint64_t address)
 {
 	struct weir_memory_block **link = &context->memory, *block;
@@ -58,7 +64,7 @@ int weir_free(struct weir_context *context, uint64_t address)
 	*link = block->next;
 	if (block->host)
 		(void)weir_dma_map_remove(context->dma, block->host);
-	context->backend->ops->release(context->backend, block->address, block->bytes);
+	context->backend->ops->release(context->backend, block->address, block->bytes, block->kind);
 	free(block);
 	return 0;
 }

@@ -65,6 +65,28 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 	return error;
 }
 
+/* Doorbells are the transport's memory; lanes of some backends need to be shown it. */
+static int map_doorbells(struct weir_storage *storage)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_transport *transport = storage->transport;
+	size_t bytes = transport->ops->doorbell_bytes(transport);
+
+	return backend->ops->map_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0), bytes,
+				      &storage->doorbells);
+}
+
+static void unmap_doorbells(struct weir_storage *storage)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_transport *transport = storage->transport;
+
+	if (storage->doorbells)
+		backend->ops->unmap_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0),
+					 transport->ops->doorbell_bytes(transport));
+	storage->doorbells = 0;
+}
+
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options)
 {
 	void *host;
@@ -121,7 +143,7 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 	storage->slots = calloc(count, sizeof(*storage->slots));
 	if (!storage->rings || !storage->slots)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
-	error = weir_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	error = weir_control_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
 	return error;
@@ -147,6 +169,7 @@ static void tear_down(struct weir_storage *storage, uint32_t queues)
 		(void)weir_admin_delete_queue(&storage->admin, i);
 	if (storage->enabled)
 		weir_admin_disable(&storage->admin);
+	unmap_doorbells(storage);
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	free_queues(storage, queues);
@@ -159,6 +182,8 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 {
 	int error = open_transport(storage, options);
 
+	if (!error)
+		error = map_doorbells(storage);
 	if (!error)
 		error = start_controller(storage, options);
 	if (!error)

@@ -4,6 +4,8 @@
 # wave width and the number of storages; and bad graphs get one clear sentence.
 # usage: bfs_test.sh WEIR-GRAPH WEIR-BFS [large]    large: scale 20 too
 set -u
+# The device to search on: the cpu, whatever else there is, unless told otherwise.
+export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
 graph=$1 bfs=$2 large=${3-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -46,6 +48,7 @@ for kind in kron urand; do
     check "$kind 14, block $block" "$dir/$kind"14.bel --storage block=$block
   done
   for wave in 4 32 64; do
+    [ "$WEIR_BACKEND" = cpu ] || continue # only the cpu's waves have a choice of widths
     check "$kind 14, wave $wave" "$dir/$kind"14.bel --wave $wave
     check "$kind 10, wave $wave, 8 lines" "$dir/$kind"10.bel --wave $wave --cache-lines 8
     check "$kind 10, wave $wave, depth 2" "$dir/$kind"10.bel --wave $wave --depth 2 --queues 1

@@ -13,6 +13,8 @@
 
 enum { DEFAULT_RESIDENT_LANES = 1024, DEFAULT_STACK_BYTES = 64 << 10 };
 
+extern const struct weir_backend_ops weir_backend_cpu;
+
 static struct cpu_backend *self_of(struct weir_backend *backend)
 {
 	return (struct cpu_backend *)backend;
@@ -168,10 +170,27 @@ static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_me
 	return 0;
 }
 
-static void cpu_release(struct weir_backend *backend, uint64_t device, size_t bytes)
+static void cpu_release(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind)
 {
 	(void)backend;
+	(void)kind;
 	munmap(WEIR_POINTER(device), bytes);
+}
+
+/* Lanes are host threads: they see what the host sees. */
+static int cpu_map_host(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device)
+{
+	(void)backend;
+	(void)bytes;
+	*device = WEIR_ADDR(host);
+	return 0;
+}
+
+static void cpu_unmap_host(struct weir_backend *backend, void *host, size_t bytes)
+{
+	(void)backend;
+	(void)host;
+	(void)bytes;
 }
 
 static int cpu_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
@@ -185,21 +204,6 @@ static int cpu_copy_out(struct weir_backend *backend, void *host, uint64_t devic
 {
 	(void)backend;
 	memcpy(host, WEIR_POINTER(device), bytes);
-	return 0;
-}
-
-static int check_launch(const struct cpu_kernel *kernel, const char *name, u32 blocks, u32 threads, size_t bytes)
-{
-	if (!kernel)
-		return weir_fail(ENOENT,
-				 "no kernel \"%s\" for the cpu backend; is its file linked into this program?",
-				 name);
-	if (kernel->args_bytes != bytes)
-		return weir_fail(EINVAL, "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
-				 name, kernel->args_bytes, bytes);
-	if (blocks == 0 || threads == 0)
-		return weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks of %u lanes; both must be 1 at least",
-				 name, blocks, threads);
 	return 0;
 }
 
@@ -231,7 +235,9 @@ static int cpu_launch(struct weir_backend *base, const char *name, uint32_t bloc
 	struct cpu_backend *backend = self_of(base);
 	const struct cpu_kernel *kernel = cpu_kernel_find(name);
 	struct cpu_launch *launch, **last;
-	int error = check_launch(kernel, name, blocks, threads, bytes);
+	int error = weir_launch_check(&(struct weir_launch_check){
+		.backend = "cpu", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
+		.given_bytes = bytes, .blocks = blocks, .threads = threads, .most_threads = UINT32_MAX });
 
 	if (error)
 		return error;
@@ -267,6 +273,7 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 		 backend->worker_count == 1 ? "" : "s", backend->width);
 	out->wave_lanes = backend->width;
 	out->workers = backend->worker_count;
+	out->block_lanes = UINT32_MAX;
 }
 
 const struct weir_backend_ops weir_backend_cpu = {
@@ -276,6 +283,8 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.close = cpu_close,
 	.allocate = cpu_allocate,
 	.release = cpu_release,
+	.map_host = cpu_map_host,
+	.unmap_host = cpu_unmap_host,
 	.copy_in = cpu_copy_in,
 	.copy_out = cpu_copy_out,
 	.launch = cpu_launch,

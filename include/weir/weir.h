@@ -56,6 +56,9 @@ WEIR_API const char *weir_last_error(void);
  * @wave_lanes: cpu: lanes per wave, a power of two up to 64; 0: 1
  * @resident_lanes: cpu: lanes a worker keeps started at once; 0: 1024
  * @stack_bytes: cpu: stack per lane; 0: 64 KiB
+ *
+ * What is marked "cpu:" is left aside by other devices; weir_context_info() tells what
+ * there is.
  */
 struct weir_context_options {
 	size_t size;
@@ -67,11 +70,13 @@ struct weir_context_options {
 
 /**
  * weir_context_open() - open a device
- * @name: "cpu", or "auto" for the best that is there
+ * @name: "cpu", another backend of this build, with ":N" for its device N, or
+ *        "auto" for the best that is there
  * @options: NULL for the defaults
  * @out: the context
  *
- * Return: 0; -ENODEV for an unknown name; -EINVAL for options out of range.
+ * Return: 0; -ENODEV for an unknown name, or a device that is not there; -EINVAL for
+ * options out of range.
  */
 WEIR_API int weir_context_open(const char *name, const struct weir_context_options *options,
 			       struct weir_context **out);
@@ -85,12 +90,14 @@ WEIR_API void weir_context_close(struct weir_context *context);
  * @name: device, for people
  * @wave_lanes: wave width
  * @workers: groups of lanes that run at the same instant
+ * @block_lanes: most lanes a block may have; a kernel may be built for fewer
  */
 struct weir_context_info {
 	size_t size;
 	char name[128];
 	uint32_t wave_lanes;
 	uint32_t workers;
+	uint32_t block_lanes;
 };
 
 /** weir_context_info() - describe a context */

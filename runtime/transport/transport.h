@@ -44,7 +44,8 @@ struct weir_transport_request {
  * @scheme: the URI scheme it serves
  * @open: reach a controller; 0 or a negative errno with a sentence
  * @read64, @read32, @write64, @write32: registers, by offset
- * @doorbell: device address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
+ * @doorbell: host address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
+ * @doorbell_bytes: bytes of whole pages from register 0 on that hold them all
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue is deleted already
  */
@@ -57,6 +58,7 @@ struct weir_transport_ops {
 	void (*write64)(struct weir_transport *transport, uint32_t offset, uint64_t value);
 	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
+	size_t (*doorbell_bytes)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);

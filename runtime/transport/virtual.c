@@ -210,6 +210,11 @@ volatile u32 *weir_virtual_doorbells(struct weir_virtual *controller)
 	return &controller->doorbells[0].word;
 }
 
+size_t weir_virtual_doorbell_bytes(const struct weir_virtual *controller)
+{
+	return controller->doorbell_count * sizeof(u32);
+}
+
 static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)
 {
 	u32 taken = 0;

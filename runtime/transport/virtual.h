@@ -83,6 +83,9 @@ void weir_virtual_write64(struct weir_virtual *controller, uint32_t offset, uint
  */
 volatile uint32_t *weir_virtual_doorbells(struct weir_virtual *controller);
 
+/** weir_virtual_doorbell_bytes() - the size of that memory: whole pages */
+size_t weir_virtual_doorbell_bytes(const struct weir_virtual *controller);
+
 /**
  * weir_virtual_poll() - do what there is to do, without waiting
  *

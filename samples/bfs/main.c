@@ -30,7 +30,7 @@ static const char usage_text[] =
 	"  --seed N              for the choice of the source (default 1)\n"
 	"  --verify              compare every depth with an in-memory search\n"
 	"  --json                print the result as JSON\n"
-	"  --backend NAME        auto, cpu (default auto, or WEIR_BACKEND)\n"
+	"  --backend NAME        auto, cpu or another of this build (default auto, or WEIR_BACKEND)\n"
 	"  --workers N           cpu: worker threads (default: one per core)\n"
 	"  --wave N              cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)\n"
 	"  --queues N --depth N  queue pairs per storage and their depth (default 4, 256)\n"

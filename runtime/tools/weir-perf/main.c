@@ -15,7 +15,7 @@
 #include "fio.h"
 #include "perf.h"
 
-enum { ERROR_BYTES = 512, MOST_RUNS = 99 };
+enum { ERROR_BYTES = 512, MOST_RUNS = 99, BLOCK_LANES = 128, RESULTS = PERF_BUCKETS + 3 };
 
 static const char usage_text[] =
 	"usage: weir-perf URI [options]\n"
@@ -29,7 +29,7 @@ static const char usage_text[] =
 	"  --runs=N             runs; the median counts (default 5)\n"
 	"  --queues=N --depth=N queue pairs and their depth (default 4, 256)\n"
 	"  --workers=N --wave=N cpu: worker threads and wave width (default 1, 1)\n"
-	"  --backend=NAME       default auto, or WEIR_BACKEND\n"
+	"  --backend=NAME       auto, cpu or another of this build (default auto, or WEIR_BACKEND)\n"
 	"  --seed=N             of the random places (default 1)\n"
 	"  --peer=fio           file: only: fio (io_uring, one job) in turns with the runs\n"
 	"  --json               print one JSON object\n";
@@ -84,9 +84,11 @@ static int allocate(struct perf *perf, char *error)
 	if (!code)
 		code = weir_alloc(perf->context, sizeof(struct weir_event) * perf->iodepth, &args->events);
 	if (!code)
-		code = weir_alloc(perf->context, (PERF_BUCKETS + 2) * sizeof(uint64_t), &args->histogram);
+		code = weir_alloc(perf->context, RESULTS * sizeof(uint64_t), &args->histogram);
 	args->reads = args->histogram + PERF_BUCKETS * sizeof(uint64_t);
 	args->errors = args->reads + sizeof(uint64_t);
+	args->start = args->errors + sizeof(uint64_t);
+	args->lanes = perf->iodepth;
 	return code ? fail(error) : 0;
 }
 
@@ -112,15 +114,17 @@ static int prepare(struct perf *perf, char *error)
 /* One run of @seconds; its figures are added to the totals if @index is not negative. */
 static int run(struct perf *perf, int index, double seconds, char *error)
 {
-	uint64_t results[PERF_BUCKETS + 2] = { 0 }, begin;
+	uint64_t results[RESULTS] = { 0 }, begin;
+	uint32_t threads = perf->iodepth < BLOCK_LANES ? perf->iodepth : BLOCK_LANES;
 	double elapsed;
 	int code = weir_copy_in(perf->context, perf->args.histogram, results, sizeof(results));
 
 	begin = weir_clock_ns();
-	perf->args.deadline_ns = begin + (uint64_t)(seconds * 1e9);
+	perf->args.runtime_ns = (uint64_t)(seconds * 1e9);
 	perf->args.seed = perf->seed + (uint64_t)(index + 1);
 	if (!code)
-		code = weir_launch(perf->context, "perf_read", 1, perf->iodepth, &perf->args, sizeof(perf->args));
+		code = weir_launch(perf->context, "perf_read", (perf->iodepth + threads - 1) / threads, threads, &perf->args,
+				   sizeof(perf->args));
 	if (!code)
 		code = weir_sync(perf->context);
 	elapsed = (double)(weir_clock_ns() - begin) / 1e9;

@@ -18,7 +18,9 @@ enum { PERF_BUCKETS = 256 };
  * @errors: u64: failed ones
  * @spans: reads fit this many places
  * @stride_bytes: bytes between two lanes' buffers
- * @deadline_ns: weir_clock_ns() at which lanes start no more
+ * @start: u64: the first lane's weir_clock_ns(), 0 before it; the device's clock may be another than the host's
+ * @runtime_ns: lanes start no more that long after it
+ * @lanes: reads in flight; the last block may have lanes beyond them
  * @seed: of the random sequence
  * @blocks_per_read: length of a read
  * @sequential: lanes read one after the other instead of anywhere
@@ -30,9 +32,11 @@ struct perf_args {
 	weir_addr histogram;
 	weir_addr reads;
 	weir_addr errors;
+	weir_addr start;
 	u64 spans;
 	u64 stride_bytes;
-	u64 deadline_ns;
+	u64 runtime_ns;
+	u64 lanes;
 	u64 seed;
 	u32 blocks_per_read;
 	u32 sequential;

@@ -27,18 +27,31 @@ WEIR_FN u32 perf_bucket(u64 ns)
 WEIR_FN u64 perf_place(WEIR_GLOBAL struct perf_args *args, u64 step)
 {
 	if (args->sequential)
-		return (step * weir_threads() + weir_thread()) % args->spans;
+		return (step * args->lanes + weir_thread()) % args->spans;
 	/* the high half of a 128-bit product: even over any number of places */
 	return weir_mulhi(perf_random(args->seed, weir_thread(), step), args->spans);
+}
+
+/* When the time is up: the same moment for all lanes, however late one begins. */
+WEIR_FN u64 perf_deadline(WEIR_GLOBAL struct perf_args *args)
+{
+	u64 now = weir_clock_ns();
+	/* relaxed: the word itself is all that is told */
+	u64 start = weir_cas_u64_relaxed_dev(weir_at(args->start, weir_shared_u64, 0), 0, now);
+
+	return (start ? start : now) + args->runtime_ns;
 }
 
 WEIR_KERNEL(perf_read, struct perf_args)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
-	u64 reads = 0, errors = 0, begin = weir_clock_ns();
+	u64 reads = 0, errors = 0, begin = weir_clock_ns(), deadline;
 
-	while (begin < args->deadline_ns) {
+	if (weir_thread() >= args->lanes)
+		return;
+	deadline = perf_deadline(args);
+	while (begin < deadline) {
 		u64 lba = perf_place(args, reads) * args->blocks_per_read;
 		weir_status status = weir_read(&args->disk, lba, args->blocks_per_read, buffer, event, 0);
 		u64 end = weir_clock_ns();

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CUDA backend's vtable: devices, kernels, launches. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../runtime/error.h"
+#include "cuda.h"
+
+enum { LEAST_ARGS_BYTES = 4096, MOST_BLOCKS = 0x7fffffff };
+
+extern const struct weir_backend_ops weir_backend_cuda;
+
+static void cuda_close(struct weir_backend *base)
+{
+	struct cuda_backend *backend = cuda_of(base);
+
+	(void)cudaSetDevice(backend->device);
+	if (backend->launches)
+		(void)cudaStreamSynchronize(backend->launches);
+	if (backend->args)
+		(void)cudaFree(backend->args);
+	if (backend->ended)
+		(void)cudaEventDestroy(backend->ended);
+	if (backend->copies)
+		(void)cudaStreamDestroy(backend->copies);
+	if (backend->launches)
+		(void)cudaStreamDestroy(backend->launches);
+	(void)cudaGetLastError();
+	free(backend);
+}
+
+/* How many devices there are, or why none can be used. */
+static int count_devices(int *count)
+{
+	int driver = 0;
+	cudaError_t code = cudaGetDeviceCount(count);
+
+	(void)cudaGetLastError();
+	if (code == cudaErrorInsufficientDriver && (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0))
+		return weir_fail(ENODEV, "no CUDA device: the NVIDIA driver is not installed or not loaded here");
+	if (code == cudaErrorInsufficientDriver)
+		return weir_fail(ENODEV, "no CUDA device: the driver knows CUDA %d.%d, this build needs %d.%d; update the driver",
+				 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+	if (code)
+		return weir_fail(ENODEV, "no CUDA device: %s (%s)", cudaGetErrorString(code), cudaGetErrorName(code));
+	if (*count == 0)
+		return weir_fail(ENODEV, "no CUDA device: the driver shows none to this process");
+	return 0;
+}
+
+/* "" is device 0; else a number below @count. */
+static int choose_device(const char *selector, int count, int *device)
+{
+	char *end;
+	unsigned long number = strtoul(selector, &end, 10);
+
+	*device = 0;
+	if (!*selector)
+		return 0;
+	if (*selector < '0' || *selector > '9' || *end)
+		return weir_fail(ENODEV, "\"cuda:%s\" is no device: write cuda or cuda:N with a number, such as cuda:0",
+				 selector);
+	if (number >= (unsigned long)count)
+		return weir_fail(ENODEV, "there is no cuda:%s: this process sees %d device%s, cuda:0%s", selector, count,
+				 count == 1 ? "" : "s", count == 1 ? "" : " and on");
+	*device = (int)number;
+	return 0;
+}
+
+static cudaError_t attribute(const struct cuda_backend *backend, enum cudaDeviceAttr which, uint32_t *value)
+{
+	int number = 0;
+	cudaError_t code = cudaDeviceGetAttribute(&number, which, backend->device);
+
+	*value = (uint32_t)number;
+	return code;
+}
+
+/* What the backend needs of a device, and what it tells of it. */
+static int examine(struct cuda_backend *backend)
+{
+	struct cudaDeviceProp properties;
+	uint32_t unified = 0, same = 0;
+	cudaError_t code = cudaGetDeviceProperties(&properties, backend->device);
+
+	if (!code)
+		code = attribute(backend, cudaDevAttrUnifiedAddressing, &unified);
+	if (!code)
+		code = attribute(backend, cudaDevAttrCanUseHostPointerForRegisteredMem, &same);
+	if (!code)
+		code = attribute(backend, cudaDevAttrMultiProcessorCount, &backend->multiprocessors);
+	if (!code)
+		code = attribute(backend, cudaDevAttrMaxThreadsPerBlock, &backend->block_lanes);
+	if (code)
+		return cuda_fail(backend, code, "cannot examine cuda:%d", backend->device);
+	if (!unified || !same)
+		return weir_fail(ENODEV, "cuda:%d (%s) sees pinned host memory under other addresses than the host; "
+				 "weir needs the same", backend->device, properties.name);
+	snprintf(backend->name, sizeof(backend->name), "cuda:%d %.80s (%u multiprocessors)", backend->device,
+		 properties.name, backend->multiprocessors);
+	return 0;
+}
+
+/*
+ * Kernels are loaded at their first launch otherwise, which has to wait for those that
+ * run, and one of these may wait for what is launched next.
+ */
+static int load_kernels(struct cuda_backend *backend)
+{
+	const struct cuda_kernel *first = cuda_kernels();
+
+	for (const struct cuda_kernel *kernel = first; kernel && kernel != backend->loaded; kernel = kernel->next) {
+		struct cudaFuncAttributes attributes;
+		cudaError_t code = cudaFuncGetAttributes(&attributes, kernel->entry);
+
+		if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorUnsupportedPtxVersion)
+			return cuda_fail(backend, code, "kernel \"%s\" was not built for %s; build with a matching -Dnvcc_arch",
+					 kernel->name, backend->name);
+		if (code)
+			return cuda_fail(backend, code, "cannot load kernel \"%s\" on %s; was its program linked with the "
+					 "shared libcudart (-cudart shared)?", kernel->name, backend->name);
+	}
+	backend->loaded = first;
+	return 0;
+}
+
+/* Room for the largest arguments; waits for launches that still read the old ones. */
+static int make_args(struct cuda_backend *backend, size_t bytes)
+{
+	size_t room = bytes < LEAST_ARGS_BYTES ? LEAST_ARGS_BYTES : bytes;
+	cudaError_t code;
+
+	if (backend->args_bytes >= bytes)
+		return 0;
+	code = cudaStreamSynchronize(backend->launches);
+	if (!code)
+		code = cudaFree(backend->args);
+	backend->args = NULL;
+	backend->args_bytes = 0;
+	if (!code)
+		code = cudaMalloc(&backend->args, room);
+	if (code)
+		return cuda_fail(backend, code, "cannot allocate %zu bytes for arguments on %s", room, backend->name);
+	backend->args_bytes = room;
+	return 0;
+}
+
+static int make_streams(struct cuda_backend *backend)
+{
+	cudaError_t code = cudaSetDevice(backend->device);
+
+	if (!code)
+		code = cudaStreamCreateWithFlags(&backend->copies, cudaStreamNonBlocking);
+	if (!code)
+		code = cudaStreamCreateWithFlags(&backend->launches, cudaStreamNonBlocking);
+	/* The host sleeps while it waits: controllers may need its core. */
+	if (!code)
+		code = cudaEventCreateWithFlags(&backend->ended, cudaEventBlockingSync | cudaEventDisableTiming);
+	return code ? cuda_fail(backend, code, "cannot set up %s", backend->name) : 0;
+}
+
+static int cuda_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+{
+	struct cuda_backend *backend;
+	int count = 0, device = 0;
+	int error = count_devices(&count);
+
+	(void)options; /* all of them are the cpu's */
+	if (!error)
+		error = choose_device(selector, count, &device);
+	if (error)
+		return error;
+	backend = calloc(1, sizeof(*backend));
+	if (!backend)
+		return weir_fail(ENOMEM, "no memory for the cuda backend");
+	backend->base.ops = &weir_backend_cuda;
+	backend->device = device;
+	error = examine(backend);
+	if (!error)
+		error = make_streams(backend);
+	if (!error)
+		error = load_kernels(backend);
+	if (!error)
+		error = make_args(backend, LEAST_ARGS_BYTES);
+	if (error) {
+		cuda_close(&backend->base);
+		return error;
+	}
+	*out = &backend->base;
+	return 0;
+}
+
+/* Arguments go ahead of their kernel in its stream, behind the kernel before, which read the same place. */
+static cudaError_t enqueue(struct cuda_backend *backend, const struct cuda_kernel *kernel, uint32_t blocks,
+			   uint32_t threads, const void *args)
+{
+	void *parameters[] = { &backend->args };
+	dim3 grid = { blocks, 1, 1 }, block = { threads, 1, 1 };
+	cudaError_t code = cudaMemcpyAsync(backend->args, args, kernel->args_bytes, cudaMemcpyHostToDevice,
+					   backend->launches);
+
+	return code ? code : cudaLaunchKernel(kernel->entry, grid, block, parameters, 0, backend->launches);
+}
+
+static int cuda_launch(struct weir_backend *base, const char *name, uint32_t blocks, uint32_t threads,
+		       const void *args, size_t bytes)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	const struct cuda_kernel *kernel = cuda_kernel_find(name);
+	cudaError_t code;
+	int error = weir_launch_check(&(struct weir_launch_check){
+		.backend = "cuda", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
+		.given_bytes = bytes, .blocks = blocks, .threads = threads,
+		.most_threads = kernel ? kernel->block_lanes : 0 });
+
+	if (!error && blocks > MOST_BLOCKS)
+		error = weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks; %s takes %d at most", name, blocks,
+				  backend->name, MOST_BLOCKS);
+	if (error || (error = cuda_enter(backend)) != 0 || (error = load_kernels(backend)) != 0 ||
+	    (error = make_args(backend, bytes)) != 0)
+		return error;
+	code = enqueue(backend, kernel, blocks, threads, args);
+	if (code)
+		return cuda_fail(backend, code, "cannot launch kernel \"%s\" on %s", name, backend->name);
+	backend->latest = kernel->name;
+	return 0;
+}
+
+static int cuda_synchronise(struct weir_backend *base)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	int error = cuda_enter(backend);
+	cudaError_t code;
+
+	if (error)
+		return error;
+	code = cudaEventRecord(backend->ended, backend->launches);
+	if (!code)
+		code = cudaEventSynchronize(backend->ended);
+	return code ? cuda_fail(backend, code, "a kernel failed on %s (latest launched: \"%s\")", backend->name,
+				backend->latest ? backend->latest : "none") : 0;
+}
+
+static void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out)
+{
+	struct cuda_backend *backend = cuda_of(base);
+
+	memcpy(out->name, backend->name, sizeof(out->name));
+	out->wave_lanes = 32;
+	out->workers = backend->multiprocessors;
+	out->block_lanes = backend->block_lanes;
+}
+
+const struct weir_backend_ops weir_backend_cuda = {
+	.size = sizeof(struct weir_backend_ops),
+	.name = "cuda",
+	.open = cuda_open,
+	.close = cuda_close,
+	.allocate = cuda_allocate,
+	.release = cuda_release,
+	.map_host = cuda_map_host,
+	.unmap_host = cuda_unmap_host,
+	.copy_in = cuda_copy_in,
+	.copy_out = cuda_copy_out,
+	.launch = cuda_launch,
+	.synchronise = cuda_synchronise,
+	.properties = cuda_properties,
+};

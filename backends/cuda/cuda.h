@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cuda.h: one open device, for the backend's own files.
+ *
+ * The run time's calls are about the calling thread's current device: every function
+ * that the runtime calls begins with cuda_enter().
+ */
+#ifndef WEIR_CUDA_CUDA_H
+#define WEIR_CUDA_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "../../runtime/backend.h"
+#include "kernels.h"
+
+/**
+ * struct cuda_backend - an open device
+ * @base: what the runtime knows
+ * @device: its number
+ * @launches: stream of kernels and their arguments, one after the other
+ * @copies: stream of everything else, so that copies do not wait for kernels
+ * @ended: recorded behind the latest launch
+ * @args: device memory for one launch's arguments; the stream's order keeps launches apart
+ * @args_bytes: its size
+ * @loaded: kernels from this one on, in the list's order, are in device memory
+ * @latest: name of the kernel launched last, for messages; NULL before the first
+ * @name: for people
+ * @multiprocessors: how many
+ * @block_lanes: most lanes the device takes per block
+ */
+struct cuda_backend {
+	struct weir_backend base;
+	int device;
+	cudaStream_t launches;
+	cudaStream_t copies;
+	cudaEvent_t ended;
+	void *args;
+	size_t args_bytes;
+	const struct cuda_kernel *loaded;
+	const char *latest;
+	char name[128];
+	uint32_t multiprocessors;
+	uint32_t block_lanes;
+};
+
+static inline struct cuda_backend *cuda_of(struct weir_backend *backend)
+{
+	return (struct cuda_backend *)backend;
+}
+
+/** cuda_enter() - make the device the calling thread's current one; 0 or -EIO */
+int cuda_enter(struct cuda_backend *backend);
+
+/**
+ * cuda_fail() - a sentence for what the run time said
+ * @backend: the device, or NULL while there is none
+ * @code: what it said; not cudaSuccess
+ * @format: what was tried
+ *
+ * A kernel that did something forbidden spoils the device for the whole process; the
+ * sentence then says that, too.
+ *
+ * Return: -ENOMEM if memory ran out, else -EIO.
+ */
+int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* memory.c: entries of the vtable */
+int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
+void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
+int cuda_map_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+void cuda_unmap_host(struct weir_backend *base, void *host, size_t bytes);
+int cuda_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
+int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+
+#endif

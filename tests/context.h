@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * context.h: the device that a test program runs on.
+ *
+ * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
+ * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
+ */
+#ifndef WEIR_TESTS_CONTEXT_H
+#define WEIR_TESTS_CONTEXT_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+/** test_context_name() - for weir_context_open() */
+static inline const char *test_context_name(void)
+{
+	const char *name = getenv("WEIR_TEST_CONTEXT");
+
+	return name && *name ? name : "cpu";
+}
+
+/** test_on_cpu() - the cpu's options have an effect */
+static inline bool test_on_cpu(void)
+{
+	return !strcmp(test_context_name(), "cpu");
+}
+
+/**
+ * test_device() - what the device is
+ *
+ * Opens it for a moment, once per program.
+ */
+static inline const struct weir_context_info *test_device(void)
+{
+	static struct weir_context_info info;
+	struct weir_context *context;
+
+	if (info.size)
+		return &info;
+	info.size = sizeof(info);
+	if (weir_context_open(test_context_name(), NULL, &context) != 0 || weir_context_info(context, &info) != 0) {
+		fprintf(stderr, "%s: %s\n", test_context_name(), weir_last_error());
+		abort();
+	}
+	weir_context_close(context);
+	return &info;
+}
+
+/** test_width_count() - wave widths to try, each by test_width() */
+static inline size_t test_width_count(void)
+{
+	return test_on_cpu() ? 4 : 1;
+}
+
+/** test_width() - wave width @index of test_width_count() */
+static inline uint32_t test_width(size_t index)
+{
+	static const uint32_t widths[] = { 1, 4, 32, 64 };
+
+	return test_on_cpu() ? widths[index] : test_device()->wave_lanes;
+}
+
+/** test_absent() - true, having said so in TAP, if there is no such device here */
+static inline bool test_absent(void)
+{
+	struct weir_context *context;
+	int error = weir_context_open(test_context_name(), NULL, &context);
+
+	if (error == -ENODEV)
+		printf("1..0 # SKIP %s\n", weir_last_error());
+	if (!error)
+		weir_context_close(context);
+	return error == -ENODEV;
+}
+
+#endif
