@@ -74,6 +74,10 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 
 	/* C1: pairs with the controller's write of dw3 */
 	while ((((dw3 = __atomic_load_n(&cqe->dw3, __ATOMIC_ACQUIRE)) >> 16) & 1) != admin->phase) {
+		uint32_t csts = admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS);
+
+		if (csts & NVME_CSTS_FATAL)
+			return weir_fail(EIO, "controller failed (CSTS %#x) before admin command %s was done", csts, what);
 		if (now_ms() > deadline)
 			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %d ms", what,
 					 COMMAND_TIMEOUT_MS);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -186,6 +187,22 @@ static void test_faults(void **state)
 	unlink(path);
 }
 
+/* A controller that failed neither answers nor makes its storage's end wait for answers. */
+static void test_failed_controller(void **state)
+{
+	struct weir_storage *dying;
+	uint8_t block[512];
+	struct timespec begin, end;
+
+	(void)state;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	must(weir_storage_open(context, "virt:1M?fault=fatal", WEIR_OPTIONS(storage, .timeout_us = 100000), &dying));
+	refused(weir_storage_read(dying, 0, block, 512), -EIO, "fault=fatal", "deadline");
+	weir_storage_close(dying);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 8); /* its admin queue alone would wait 10 s a command */
+}
+
 static void test_caches(void **state)
 {
 	struct weir_cache *out;
@@ -253,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
 		cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_results_need_their_size),
 	};

@@ -157,22 +157,27 @@ void virtual_count_command(struct virtual_thread *thread, u32 status)
 		count_u64(&thread->counters.errors, 1);
 }
 
-void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase)
+static inline void put(struct virtual_cq *cq, struct nvme_cqe from, u32 phase)
 {
 	struct nvme_cqe *entry = &cq->entries[cq->tail];
 
-	entry->dw0 = from->dw0;
-	entry->dw1 = from->dw1;
-	entry->dw2 = from->dw2;
+	entry->dw0 = from.dw0;
+	entry->dw1 = from.dw1;
+	entry->dw2 = from.dw2;
 	/*
 	 * C1: pairs with the acquire load of dw3 in core/cq.h: the rest of the
 	 * entry and the command's data come before the phase.
 	 */
-	__atomic_store_n(&entry->dw3, from->dw3 | phase << 16, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->dw3, from.dw3 | phase << 16, __ATOMIC_RELEASE);
 	if (++cq->tail == cq->size) {
 		cq->tail = 0;
 		cq->phase ^= 1;
 	}
+}
+
+void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase)
+{
+	put(cq, *from, phase);
 }
 
 void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
@@ -184,7 +189,7 @@ void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid,
 	if (thread->discard || cq->lost)
 		return;
 	virtual_count_command(thread, status);
-	virtual_put(cq, &entry, cq->phase);
+	put(cq, entry, cq->phase);
 }
 
 static bool mapped(struct virtual_thread *thread, const void *entries, u64 bytes)

@@ -111,11 +111,11 @@ struct virtual_thread;
  * @range: next range (Dataset Management)
  * @ranges: ranges in all
  * @faults: a bit for each kind of fault that is still to happen to it
- * @fault_rows: row of the table, by kind
  * @owns_cid: its bit in @sq->cids is its own
  * @timed: stands in the order of fetching
  * @ended: only its due time is awaited
  * @submitting: inside the medium's submit()
+ * @fault_rows: row of the fault table, by kind; last, as it is seldom looked at
  */
 struct virtual_request {
 	struct weir_io io;
@@ -130,16 +130,16 @@ struct virtual_request {
 	u64 due_ns;
 	u32 segment_count;
 	u32 status;
-	u32 range;
-	u32 ranges;
-	u32 faults;
-	u8 fault_rows[WEIR_VIRTUAL_FAULT_KINDS];
+	u16 range;
+	u16 ranges;
+	u16 faults;
 	u16 cid;
 	u8 opcode;
 	bool owns_cid;
 	bool timed;
 	bool ended;
 	bool submitting;
+	u8 fault_rows[WEIR_VIRTUAL_FAULT_KINDS];
 };
 
 /**
