@@ -42,5 +42,6 @@ int cuda_enter(struct cuda_backend *backend)
 {
 	cudaError_t code = cudaSetDevice(backend->device);
 
-	return code ? cuda_fail(backend, code, "cuda:%d cannot be used by this thread", backend->device) : 0;
+	return code ? cuda_fail(backend, code, "cannot go on with cuda:%d (latest kernel: \"%s\")", backend->device,
+				backend->latest ? backend->latest : "none") : 0;
 }
