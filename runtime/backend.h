@@ -54,6 +54,9 @@ struct weir_backend;
  *            until unmap_host; @device is where lanes find it
  * @launch: queue a kernel behind earlier ones; @args is copied
  * @synchronise: wait until every launch has ended
+ * @serve: start a kernel that stays, beside all launches; -ENOTSUP where kernels cannot run
+ *         side by side. @service stands for it.
+ * @serve_end: wait until it has ended by itself, and forget it
  */
 struct weir_backend_ops {
 	size_t size;
@@ -71,6 +74,9 @@ struct weir_backend_ops {
 	int (*launch)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
 		      const void *args, size_t args_bytes);
 	int (*synchronise)(struct weir_backend *backend);
+	int (*serve)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
+		     const void *args, size_t args_bytes, void **service);
+	void (*serve_end)(struct weir_backend *backend, void *service);
 	void (*properties)(struct weir_backend *backend, struct weir_backend_properties *out);
 };
 

@@ -51,6 +51,7 @@ struct weir_storage {
 	uint64_t *rings;
 	uint64_t *slots;
 	uint64_t queue_bytes;
+	struct weir_resident *resident; /* the controller on the device, or NULL */
 	uint64_t doorbells; /* where lanes find them; 0 while not mapped */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;

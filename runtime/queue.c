@@ -93,8 +93,9 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 {
 	struct weir_context *context = storage->context;
 	struct weir_queue queue;
-	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes), WEIR_MEMORY_RING,
-					 &storage->rings[index], NULL);
+	bool resident = storage->transport->resident.on;
+	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
+					 resident ? WEIR_MEMORY_CONTROL : WEIR_MEMORY_RING, &storage->rings[index], NULL);
 
 	if (!error)
 		error = weir_control_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
@@ -106,6 +107,8 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	error = context->backend->ops->copy_in(context->backend,
 					       storage->queues + index * sizeof(struct weir_queue), &queue,
 					       sizeof(queue));
+	if (error || resident) /* a controller on the device is told of all queues at once */
+		return error;
 	if (!error)
 		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth,
 						weir_bus_of(queue.sq).address,

@@ -66,12 +66,14 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 }
 
 /* Doorbells are the transport's memory; lanes of some backends need to be shown it. */
-static int map_doorbells(struct weir_storage *storage)
+static int map_doorbells(struct weir_storage *storage, uint32_t queues)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_transport *transport = storage->transport;
 	size_t bytes = transport->ops->doorbell_bytes(transport);
 
+	if (transport->resident.on)
+		return weir_resident_doorbells(storage, queues);
 	return backend->ops->map_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0), bytes,
 				      &storage->doorbells);
 }
@@ -81,7 +83,9 @@ static void unmap_doorbells(struct weir_storage *storage)
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_transport *transport = storage->transport;
 
-	if (storage->doorbells)
+	if (storage->doorbells && transport->resident.on)
+		(void)weir_free(storage->context, storage->doorbells);
+	else if (storage->doorbells)
 		backend->ops->unmap_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0),
 					 transport->ops->doorbell_bytes(transport));
 	storage->doorbells = 0;
@@ -146,7 +150,7 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 	error = weir_control_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
-	return error;
+	return error || !storage->transport->resident.on ? error : weir_resident_start(storage, count);
 }
 
 static void free_queues(struct weir_storage *storage, uint32_t count)
@@ -165,6 +169,7 @@ static void free_queues(struct weir_storage *storage, uint32_t count)
 /* Undo whatever of the opening has happened, last first. */
 static void tear_down(struct weir_storage *storage, uint32_t queues)
 {
+	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, i);
 	if (storage->enabled)
@@ -183,7 +188,7 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 	int error = open_transport(storage, options);
 
 	if (!error)
-		error = map_doorbells(storage);
+		error = map_doorbells(storage, options->queues);
 	if (!error)
 		error = start_controller(storage, options);
 	if (!error)
@@ -246,7 +251,15 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
 	};
 
-	snprintf(filled.path, sizeof(filled.path), "direct, %s", storage->transport->ops->path(storage->transport));
+	if (storage->resident)
+		snprintf(filled.path, sizeof(filled.path), "direct, controller on the device, %u waves, %s",
+			 storage->transport->resident.waves,
+			 !storage->transport->resident.data	? "no data" :
+			 storage->transport->resident.host_medium ? "host memory" :
+								  "device memory");
+	else
+		snprintf(filled.path, sizeof(filled.path), "direct, %s",
+			 storage->transport->ops->path(storage->transport));
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 

@@ -19,8 +19,7 @@ static void cuda_close(struct weir_backend *base)
 	(void)cudaSetDevice(backend->device);
 	if (backend->launches)
 		(void)cudaStreamSynchronize(backend->launches);
-	if (backend->args)
-		(void)cudaFree(backend->args);
+	cuda_device_release(backend, backend->args);
 	if (backend->ended)
 		(void)cudaEventDestroy(backend->ended);
 	if (backend->copies)
@@ -135,12 +134,11 @@ static int make_args(struct cuda_backend *backend, size_t bytes)
 	if (backend->args_bytes >= bytes)
 		return 0;
 	code = cudaStreamSynchronize(backend->launches);
-	if (!code)
-		code = cudaFree(backend->args);
+	cuda_device_release(backend, backend->args);
 	backend->args = NULL;
 	backend->args_bytes = 0;
 	if (!code)
-		code = cudaMalloc(&backend->args, room);
+		code = cuda_device_memory(backend, room, &backend->args);
 	if (code)
 		return cuda_fail(backend, code, "cannot allocate %zu bytes for arguments on %s", room, backend->name);
 	backend->args_bytes = room;
@@ -228,6 +226,72 @@ static int cuda_launch(struct weir_backend *base, const char *name, uint32_t blo
 	return 0;
 }
 
+/** struct cuda_service - a kernel that stays: its own stream, its own arguments */
+struct cuda_service {
+	cudaStream_t stream;
+	void *args;
+};
+
+static void cuda_serve_end(struct weir_backend *base, void *service)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	struct cuda_service *staying = service;
+
+	if (cuda_enter(backend))
+		return;
+	if (staying->stream) {
+		(void)cudaStreamSynchronize(staying->stream);
+		(void)cudaStreamDestroy(staying->stream);
+	}
+	cuda_device_release(backend, staying->args);
+	(void)cudaGetLastError();
+	free(staying);
+}
+
+/* Arguments are in place before the launch, so that its stream has nothing but the kernel. */
+static cudaError_t start_service(struct cuda_backend *backend, struct cuda_service *service,
+				 const struct cuda_kernel *kernel, uint32_t blocks, uint32_t threads, const void *args)
+{
+	void *parameters[] = { &service->args };
+	dim3 grid = { blocks, 1, 1 }, block = { threads, 1, 1 };
+	cudaError_t code = cudaStreamCreateWithFlags(&service->stream, cudaStreamNonBlocking);
+
+	if (!code)
+		code = cuda_device_memory(backend, kernel->args_bytes, &service->args);
+	if (!code)
+		code = cudaMemcpyAsync(service->args, args, kernel->args_bytes, cudaMemcpyHostToDevice, backend->copies);
+	if (!code)
+		code = cudaStreamSynchronize(backend->copies);
+	return code ? code : cudaLaunchKernel(kernel->entry, grid, block, parameters, 0, service->stream);
+}
+
+static int cuda_serve(struct weir_backend *base, const char *name, uint32_t blocks, uint32_t threads,
+		      const void *args, size_t bytes, void **out)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	const struct cuda_kernel *kernel = cuda_kernel_find(name);
+	struct cuda_service *service;
+	cudaError_t code;
+	int error = weir_launch_check(&(struct weir_launch_check){
+		.backend = "cuda", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
+		.given_bytes = bytes, .blocks = blocks, .threads = threads,
+		.most_threads = kernel ? kernel->block_lanes : 0 });
+
+	if (error || (error = cuda_enter(backend)) != 0 || (error = load_kernels(backend)) != 0)
+		return error;
+	service = calloc(1, sizeof(*service));
+	if (!service)
+		return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", name);
+	code = start_service(backend, service, kernel, blocks, threads, args);
+	if (code) {
+		error = cuda_fail(backend, code, "cannot start kernel \"%s\" on %s", name, backend->name);
+		cuda_serve_end(base, service);
+		return error;
+	}
+	*out = service;
+	return 0;
+}
+
 static int cuda_synchronise(struct weir_backend *base)
 {
 	struct cuda_backend *backend = cuda_of(base);
@@ -266,5 +330,7 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.copy_out = cuda_copy_out,
 	.launch = cuda_launch,
 	.synchronise = cuda_synchronise,
+	.serve = cuda_serve,
+	.serve_end = cuda_serve_end,
 	.properties = cuda_properties,
 };

@@ -51,6 +51,11 @@ static inline struct cuda_backend *cuda_of(struct weir_backend *backend)
 /** cuda_enter() - make the device the calling thread's current one; 0 or -EIO */
 int cuda_enter(struct cuda_backend *backend);
 
+/** cuda_device_memory() - of the device, without waiting for kernels that stay */
+cudaError_t cuda_device_memory(struct cuda_backend *backend, size_t bytes, void **memory);
+/** cuda_device_release() - the same; NULL-safe */
+void cuda_device_release(struct cuda_backend *backend, void *memory);
+
 /**
  * cuda_fail() - a sentence for what the run time said
  * @backend: the device, or NULL while there is none

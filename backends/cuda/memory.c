@@ -63,10 +63,24 @@ static int allocate_host(struct weir_backend *base, size_t bytes, void **host, u
 	return 0;
 }
 
+/* cudaMalloc() and cudaFree() may wait for all kernels; one that stays never ends. */
+cudaError_t cuda_device_memory(struct cuda_backend *backend, size_t bytes, void **memory)
+{
+	cudaError_t code = cudaMallocAsync(memory, bytes, backend->copies);
+
+	return code ? code : cudaStreamSynchronize(backend->copies);
+}
+
+void cuda_device_release(struct cuda_backend *backend, void *memory)
+{
+	if (memory && cudaFreeAsync(memory, backend->copies) != cudaSuccess)
+		(void)cudaGetLastError();
+}
+
 static int allocate_device(struct cuda_backend *backend, size_t bytes, uint64_t *device)
 {
 	void *memory = NULL;
-	cudaError_t code = cudaMalloc(&memory, bytes);
+	cudaError_t code = cuda_device_memory(backend, bytes, &memory);
 
 	if (code)
 		return cuda_fail(backend, code, "cannot allocate %zu bytes on cuda:%d", bytes, backend->device);
@@ -74,7 +88,7 @@ static int allocate_device(struct cuda_backend *backend, size_t bytes, uint64_t 
 	if (!code)
 		code = cudaStreamSynchronize(backend->copies);
 	if (code) {
-		(void)cudaFree(memory);
+		cuda_device_release(backend, memory);
 		return cuda_fail(backend, code, "cannot clear %zu bytes on cuda:%d", bytes, backend->device);
 	}
 	*device = (uint64_t)(uintptr_t)memory;
@@ -98,8 +112,8 @@ void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum
 	if (kind != WEIR_MEMORY_CONTROL) {
 		cuda_unmap_host(base, pointer(device), bytes);
 		munmap(pointer(device), bytes);
-	} else if (cuda_enter(cuda_of(base)) == 0 && cudaFree(pointer(device)) != cudaSuccess) {
-		(void)cudaGetLastError();
+	} else if (cuda_enter(cuda_of(base)) == 0) {
+		cuda_device_release(cuda_of(base), pointer(device));
 	}
 }
 

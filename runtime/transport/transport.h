@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "../dma.h"
+#include "../resident.h"
 #include "../uri.h"
 
 struct weir_transport;
@@ -68,10 +69,12 @@ struct weir_transport_ops {
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
  * @read_only: it cannot write, whatever was asked
+ * @resident: I/O queues are not its own: a controller on the device serves them
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
 	bool read_only;
+	struct weir_resident_options resident;
 };
 
 extern const struct weir_transport_ops weir_transport_virt;

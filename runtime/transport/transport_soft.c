@@ -133,22 +133,52 @@ static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t 
 	return 0;
 }
 
+/* A controller on the device: on=device, with a number of waves, with or without data, its medium there or here. */
+static int take_resident(struct weir_uri *uri, const char *load, const struct soft_keys *keys,
+			 struct weir_resident_options *resident)
+{
+	static const char *const places[] = { "host", "device", NULL };
+	static const char *const switches[] = { "off", "on", NULL };
+	unsigned on = 0, data = 1, medium = 1;
+	uint64_t waves = 256;
+	int error;
+
+	if ((error = weir_uri_take_choice(uri, "on", places, &on)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "waves", 1, 1 << 16, &waves)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "data", switches, &data)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "medium", places, &medium)) != 0)
+		return error;
+	*resident = (struct weir_resident_options){ .on = on, .waves = (uint32_t)waves, .data = data,
+						    .host_medium = !medium };
+	if (on && (load || keys->latency_us || keys->iops || keys->fault_count))
+		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, lat_us, iops or fault yet",
+				 uri->text);
+	if (!on && (!data || !medium))
+		return weir_fail(EINVAL, "storage \"%s\": data=off and medium=host are for on=device", uri->text);
+	return 0;
+}
+
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_uri *uri = request->uri;
 	const char *load = weir_uri_take_text(uri, "load");
 	struct weir_medium *medium;
+	struct weir_resident_options resident;
 	struct soft_keys keys;
 	uint64_t bytes;
 	int error = take_keys(uri, &keys);
 
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
-	if (error || (error = weir_uri_finish(uri, SOFT_KEYS ", load")) != 0 ||
+	if (error || (error = take_resident(uri, load, &keys, &resident)) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, on, waves, data, medium")) != 0 ||
 	    (error = virt_size(uri, keys.block_bytes, &bytes)) != 0 ||
 	    (error = weir_medium_ram_open(bytes, (uint32_t)keys.block_bytes, load, &medium)) != 0)
 		return error;
-	return soft_new(&weir_transport_virt, medium, &keys, request, out);
+	error = soft_new(&weir_transport_virt, medium, &keys, request, out);
+	if (!error)
+		(*out)->resident = resident;
+	return error;
 }
 
 static int file_open(struct weir_transport_request *request, struct weir_transport **out)
