@@ -78,7 +78,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	if (!error)
 		error = weir_dma_map_create(&context->dma);
 	if (!error)
-		error = weir_control_alloc(context, sizeof(struct weir_fault), &context->fault);
+		error = weir_alloc_local(context, sizeof(struct weir_fault), &context->fault);
 	if (error) {
 		context_free(context);
 		return error;

@@ -89,9 +89,6 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
 
-/** weir_control_alloc() - like weir_alloc(), for what no controller touches */
-int weir_control_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
-
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);

@@ -44,7 +44,7 @@ int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
 }
 
-int weir_control_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
+int weir_alloc_local(struct weir_context *context, size_t bytes, uint64_t *address)
 {
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_CONTROL, address, NULL);
 }

@@ -98,7 +98,7 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 					 resident ? WEIR_MEMORY_CONTROL : WEIR_MEMORY_RING, &storage->rings[index], NULL);
 
 	if (!error)
-		error = weir_control_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
+		error = weir_alloc_local(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
 	if (!error)
 		error = fill_slots(storage, index, first_ticket);
 	if (error)

@@ -28,7 +28,7 @@ struct weir_resident {
 
 int weir_resident_doorbells(struct weir_storage *storage, uint32_t queues)
 {
-	return weir_control_alloc(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
+	return weir_alloc_local(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
 }
 
 /* The queue pairs as the controller sees them. */
@@ -37,7 +37,7 @@ static int describe_queues(struct weir_storage *storage, uint32_t count, uint64_
 	struct weir_context *context = storage->context;
 	size_t bytes = count * sizeof(struct weir_controller_queue);
 	struct weir_controller_queue *queues = calloc(count, sizeof(*queues));
-	int error = queues ? weir_control_alloc(context, bytes, address) :
+	int error = queues ? weir_alloc_local(context, bytes, address) :
 			     weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 
 	for (uint32_t i = 0; !error && i < count; i++) {

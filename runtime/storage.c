@@ -147,7 +147,7 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 	storage->slots = calloc(count, sizeof(*storage->slots));
 	if (!storage->rings || !storage->slots)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
-	error = weir_control_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	error = weir_alloc_local(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
 	return error || !storage->transport->resident.on ? error : weir_resident_start(storage, count);
@@ -251,6 +251,7 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
 	};
 
+	filled.local = storage->resident != NULL;
 	if (storage->resident)
 		snprintf(filled.path, sizeof(filled.path), "direct, controller on the device, %u waves, %s",
 			 storage->transport->resident.waves,

@@ -184,13 +184,14 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 }
 
 /* Full of rubbish, as memory of a real one may be. */
-cudaError_t cudaMalloc(void **address, size_t bytes)
+cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
 {
 	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
 	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return cudaErrorMemoryAllocation;
+	(void)stream;
 	memset(memory, 0xa5, rounded);
 	add(&device_memory, memory, rounded);
 	protect(PROT_NONE);
@@ -198,8 +199,9 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
 	return cudaSuccess;
 }
 
-cudaError_t cudaFree(void *address)
+cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
 {
+	(void)stream;
 	if (address)
 		munmap(address, take(&device_memory, address));
 	return cudaSuccess;

@@ -114,7 +114,19 @@ WEIR_API int weir_context_info(struct weir_context *context, struct weir_context
  */
 WEIR_API int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
 
-/** weir_free() - free memory from weir_alloc(); 0 is fine; nothing may be in flight to it */
+/**
+ * weir_alloc_local() - zeroed memory of the device itself, for lanes
+ * @context: the context
+ * @bytes: size, rounded up to 4 KiB
+ * @address: device address, 256-byte aligned at least
+ *
+ * The place for events, counters and a kernel's own state: a controller in host threads
+ * cannot reach it (a request with a buffer there ends with an error), so lanes have it
+ * to themselves. Buffers may be here for a storage whose weir_storage_info.local is set.
+ */
+WEIR_API int weir_alloc_local(struct weir_context *context, size_t bytes, uint64_t *address);
+
+/** weir_free() - free memory from weir_alloc() or weir_alloc_local(); 0 is fine; nothing may be in flight to it */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
 /** weir_copy_in() - host to device memory; not ordered with running kernels */
@@ -178,6 +190,7 @@ WEIR_API void weir_storage_close(struct weir_storage *storage);
  * @queue_bytes: memory of one queue pair
  * @read_only: writes are refused
  * @path: how blocks travel, for people, such as "direct, io_uring O_DIRECT"
+ * @local: its controller reaches memory from weir_alloc_local()
  */
 struct weir_storage_info {
 	size_t size;
@@ -189,6 +202,7 @@ struct weir_storage_info {
 	uint64_t queue_bytes;
 	uint32_t read_only;
 	char path[128];
+	uint32_t local;
 };
 
 /** weir_storage_info() - describe a storage */
