@@ -12,16 +12,11 @@
 
 enum { BLOCK_LANES = 128, START_SECONDS = 10 };
 
-/** struct flags - words of host and controller, in memory that both see */
-struct flags {
-	weir_shared_u32 started;
-	weir_shared_u32 stop;
-};
-
 struct weir_resident {
 	void *service;
-	struct flags *flags;
-	uint64_t flags_address;
+	weir_shared_u32 *started; /* in memory that the host sees, too */
+	uint64_t started_address;
+	uint64_t stop; /* in the device's: every wave keeps looking at it */
 	uint64_t queues;
 	uint64_t medium;
 };
@@ -62,12 +57,14 @@ static int allocate(struct weir_storage *storage, struct weir_resident *resident
 	const struct weir_resident_options *options = &storage->transport->resident;
 	uint64_t bytes = storage->space.blocks << storage->space.block_log2;
 	void *host;
-	int error = weir_memory_allocate(context, sizeof(struct flags), WEIR_MEMORY_RING, &resident->flags_address, &host);
+	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_RING, &resident->started_address,
+					 &host);
 
 	if (error)
 		return error;
-	resident->flags = host;
-	if (options->data)
+	resident->started = host;
+	error = weir_alloc_local(context, sizeof(weir_shared_u32), &resident->stop);
+	if (!error && options->data)
 		error = weir_memory_allocate(context, bytes,
 					     options->host_medium ? WEIR_MEMORY_RING : WEIR_MEMORY_CONTROL,
 					     &resident->medium, NULL);
@@ -78,7 +75,7 @@ static int allocate(struct weir_storage *storage, struct weir_resident *resident
 static int wait_started(struct weir_storage *storage, struct weir_resident *resident)
 {
 	for (unsigned i = 0; i < START_SECONDS * 1000; i++) {
-		if (weir_load_u32_acquire_sys(&resident->flags->started))
+		if (weir_load_u32_acquire_sys(resident->started))
 			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -108,8 +105,7 @@ int weir_resident_start(struct weir_storage *storage, uint32_t queues)
 	blocks = (options->waves + waves_per_block - 1) / waves_per_block;
 	args = (struct weir_controller_args){
 		.queues = resident->queues, .medium = resident->medium,
-		.started = resident->flags_address + offsetof(struct flags, started),
-		.stop = resident->flags_address + offsetof(struct flags, stop), .blocks = storage->space.blocks,
+		.started = resident->started_address, .stop = resident->stop, .blocks = storage->space.blocks,
 		.queue_count = queues, .block_log2 = storage->space.block_log2, .no_data = !options->data,
 	};
 	error = backend->ops->serve(backend, "weir_controller", blocks, waves_per_block * properties.wave_lanes, &args,
@@ -125,12 +121,15 @@ void weir_resident_stop(struct weir_storage *storage)
 	if (!resident)
 		return;
 	if (resident->service) {
-		weir_store_u32_relaxed_sys(&resident->flags->stop, 1);
+		uint32_t stop = 1;
+
+		(void)weir_copy_in(storage->context, resident->stop, &stop, sizeof(stop));
 		backend->ops->serve_end(backend, resident->service);
 	}
 	(void)weir_free(storage->context, resident->queues);
 	(void)weir_free(storage->context, resident->medium);
-	(void)weir_free(storage->context, resident->flags_address);
+	(void)weir_free(storage->context, resident->stop);
+	(void)weir_free(storage->context, resident->started_address);
 	free(resident);
 	storage->resident = NULL;
 }

@@ -42,7 +42,7 @@ WEIR_ASSERT_SIZE(struct weir_controller_queue, 64);
  * @queues: struct weir_controller_queue[queue_count]
  * @medium: the bytes, in memory of the device or of the host
  * @started: weir_shared_u32, 1 once it runs; the host's
- * @stop: weir_shared_u32, not 0: end; the host's
+ * @stop: weir_shared_u32 in the device's memory, not 0: end; the host sets it
  * @blocks: capacity
  * @queue_count: queue pairs
  * @block_log2: block size
