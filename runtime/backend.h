@@ -54,8 +54,8 @@ struct weir_backend;
  *            until unmap_host; @device is where lanes find it
  * @launch: queue a kernel behind earlier ones; @args is copied
  * @synchronise: wait until every launch has ended
- * @serve: start a kernel that stays, beside all launches; -ENOTSUP where kernels cannot run
- *         side by side. @service stands for it.
+ * @serve: start a kernel that stays, beside all launches; @service stands for it. NULL where
+ *         kernels do not run side by side.
  * @serve_end: wait until it has ended by itself, and forget it
  */
 struct weir_backend_ops {

@@ -23,6 +23,13 @@ struct weir_resident {
 
 int weir_resident_doorbells(struct weir_storage *storage, uint32_t queues)
 {
+	const struct weir_backend_ops *ops = storage->context->backend->ops;
+
+	if (!ops->serve)
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": on=device needs a device that runs kernels side by side, which %s "
+				 "does not; leave it out",
+				 storage->uri, ops->name);
 	return weir_alloc_local(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
 }
 

@@ -265,20 +265,6 @@ static int cpu_synchronise(struct weir_backend *base)
 	return 0;
 }
 
-/* Launches run one after the other here: what stays would keep the rest waiting for ever. */
-static int cpu_serve(struct weir_backend *base, const char *kernel, uint32_t blocks, uint32_t threads,
-		     const void *args, size_t args_bytes, void **service)
-{
-	(void)base, (void)blocks, (void)threads, (void)args, (void)args_bytes, (void)service;
-	return weir_fail(ENOTSUP, "kernel \"%s\" would have to stay beside others, which the cpu backend cannot do; "
-			 "leave out on=device", kernel);
-}
-
-static void cpu_serve_end(struct weir_backend *base, void *service)
-{
-	(void)base, (void)service;
-}
-
 static void cpu_properties(struct weir_backend *base, struct weir_backend_properties *out)
 {
 	struct cpu_backend *backend = self_of(base);
@@ -303,7 +289,5 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.copy_out = cpu_copy_out,
 	.launch = cpu_launch,
 	.synchronise = cpu_synchronise,
-	.serve = cpu_serve,
-	.serve_end = cpu_serve_end,
 	.properties = cpu_properties,
 };
