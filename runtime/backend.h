@@ -50,8 +50,6 @@ struct weir_backend;
  * @allocate: zeroed, page-aligned memory (WEIR_MEMORY_CONTROL: aligned to 256 bytes);
  *            @host is NULL where the host cannot see it, else the same address as @device
  * @release: of the same size and kind as it was allocated
- * @map_host: let lanes store to host memory of others, such as doorbells: whole pages,
- *            until unmap_host; @device is where lanes find it
  * @launch: queue a kernel behind earlier ones; @args is copied
  * @synchronise: wait until every launch has ended
  * @serve: start a kernel that stays, beside all launches; @service stands for it. NULL where
@@ -67,8 +65,6 @@ struct weir_backend_ops {
 	int (*allocate)(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 			uint64_t *device);
 	void (*release)(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind);
-	int (*map_host)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
-	void (*unmap_host)(struct weir_backend *backend, void *host, size_t bytes);
 	int (*copy_in)(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes);
 	int (*copy_out)(struct weir_backend *backend, void *host, uint64_t device, size_t bytes);
 	int (*launch)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,

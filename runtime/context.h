@@ -52,7 +52,8 @@ struct weir_storage {
 	uint64_t *slots;
 	uint64_t queue_bytes;
 	struct weir_resident *resident; /* the controller on the device, or NULL */
-	uint64_t doorbells; /* where lanes find them; 0 while not mapped */
+	uint64_t doorbell_memory; /* for a software controller's */
+	uint64_t doorbells;       /* where lanes ring */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;

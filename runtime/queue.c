@@ -34,14 +34,6 @@ static uint32_t log2_of(uint64_t power)
 	return (uint32_t)__builtin_ctzll(power);
 }
 
-/* Doorbell register @index as lanes see it. */
-static uint64_t doorbell(const struct weir_storage *storage, unsigned index)
-{
-	const struct weir_transport_ops *ops = storage->transport->ops;
-
-	return storage->doorbells + (ops->doorbell(storage->transport, index) - ops->doorbell(storage->transport, 0));
-}
-
 /* What lanes see of the pair: addresses and counters that start at @first_ticket. */
 static void describe(const struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		     uint32_t max_transfer_bytes, struct weir_queue *queue)
@@ -54,8 +46,8 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->cq = queue->sq + pages((uint64_t)depth * sizeof(struct nvme_sqe));
 	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
 	queue->slots = storage->slots[index];
-	queue->sq_doorbell = doorbell(storage, 2 * id);
-	queue->cq_doorbell = doorbell(storage, 2 * id + 1);
+	queue->sq_doorbell = storage->doorbells + 2 * id * sizeof(uint32_t);
+	queue->cq_doorbell = storage->doorbells + (2 * id + 1) * sizeof(uint32_t);
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);

@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "error.h"
+#include "transport/virtual.h"
 
 enum {
 	DEFAULT_DEPTH = 256,
@@ -48,15 +49,29 @@ static int complete_options(struct weir_context *context, const char *uri, struc
 	return 0;
 }
 
+/* Memory for the doorbells of a software controller: words that lanes and its threads both see. */
+static int allocate_doorbells(struct weir_storage *storage, uint32_t queues, void **host)
+{
+	return weir_memory_allocate(storage->context, weir_virtual_doorbell_bytes(queues), WEIR_MEMORY_RING,
+				    &storage->doorbell_memory, host);
+}
+
 static int open_transport(struct weir_storage *storage, const struct weir_storage_options *options)
 {
 	struct weir_uri uri;
+	void *doorbells = NULL;
 	int error = weir_uri_parse(storage->uri, &uri);
 
 	if (error)
 		return error;
+	error = allocate_doorbells(storage, options->queues, &doorbells);
+	if (error) {
+		weir_uri_release(&uri);
+		return error;
+	}
 	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
 								      .dma = storage->context->dma,
+								      .doorbells = doorbells,
 								      .read_only = options->read_only,
 								      .queues = options->queues,
 								      .depth = options->depth },
@@ -65,30 +80,13 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 	return error;
 }
 
-/* Doorbells are the transport's memory; lanes of some backends need to be shown it. */
-static int map_doorbells(struct weir_storage *storage, uint32_t queues)
+/* Where lanes ring: at the transport's controller, or at one on the device. */
+static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 {
-	struct weir_backend *backend = storage->context->backend;
-	struct weir_transport *transport = storage->transport;
-	size_t bytes = transport->ops->doorbell_bytes(transport);
-
-	if (transport->resident.on)
+	if (storage->transport->resident.on)
 		return weir_resident_doorbells(storage, queues);
-	return backend->ops->map_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0), bytes,
-				      &storage->doorbells);
-}
-
-static void unmap_doorbells(struct weir_storage *storage)
-{
-	struct weir_backend *backend = storage->context->backend;
-	struct weir_transport *transport = storage->transport;
-
-	if (storage->doorbells && transport->resident.on)
-		(void)weir_free(storage->context, storage->doorbells);
-	else if (storage->doorbells)
-		backend->ops->unmap_host(backend, (void *)(uintptr_t)transport->ops->doorbell(transport, 0),
-					 transport->ops->doorbell_bytes(transport));
-	storage->doorbells = 0;
+	storage->doorbells = storage->doorbell_memory;
+	return 0;
 }
 
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options)
@@ -174,9 +172,11 @@ static void tear_down(struct weir_storage *storage, uint32_t queues)
 		(void)weir_admin_delete_queue(&storage->admin, i);
 	if (storage->enabled)
 		weir_admin_disable(&storage->admin);
-	unmap_doorbells(storage);
+	if (storage->doorbells != storage->doorbell_memory)
+		(void)weir_free(storage->context, storage->doorbells);
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
+	(void)weir_free(storage->context, storage->doorbell_memory);
 	free_queues(storage, queues);
 	(void)weir_free(storage->context, storage->admin_memory);
 	free(storage->uri);
@@ -188,7 +188,7 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 	int error = open_transport(storage, options);
 
 	if (!error)
-		error = map_doorbells(storage, options->queues);
+		error = place_doorbells(storage, options->queues);
 	if (!error)
 		error = start_controller(storage, options);
 	if (!error)

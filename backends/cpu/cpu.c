@@ -177,22 +177,6 @@ static void cpu_release(struct weir_backend *backend, uint64_t device, size_t by
 	munmap(WEIR_POINTER(device), bytes);
 }
 
-/* Lanes are host threads: they see what the host sees. */
-static int cpu_map_host(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device)
-{
-	(void)backend;
-	(void)bytes;
-	*device = WEIR_ADDR(host);
-	return 0;
-}
-
-static void cpu_unmap_host(struct weir_backend *backend, void *host, size_t bytes)
-{
-	(void)backend;
-	(void)host;
-	(void)bytes;
-}
-
 static int cpu_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
 {
 	(void)backend;
@@ -283,8 +267,6 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.close = cpu_close,
 	.allocate = cpu_allocate,
 	.release = cpu_release,
-	.map_host = cpu_map_host,
-	.unmap_host = cpu_unmap_host,
 	.copy_in = cpu_copy_in,
 	.copy_out = cpu_copy_out,
 	.launch = cpu_launch,

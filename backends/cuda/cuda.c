@@ -246,6 +246,8 @@ static void cuda_serve_end(struct weir_backend *base, void *service)
 	cuda_device_release(backend, staying->args);
 	(void)cudaGetLastError();
 	free(staying);
+	if (--backend->services == 0)
+		cuda_release_kept(backend);
 }
 
 /* Arguments are in place before the launch, so that its stream has nothing but the kernel. */
@@ -262,6 +264,7 @@ static cudaError_t start_service(struct cuda_backend *backend, struct cuda_servi
 		code = cudaMemcpyAsync(service->args, args, kernel->args_bytes, cudaMemcpyHostToDevice, backend->copies);
 	if (!code)
 		code = cudaStreamSynchronize(backend->copies);
+	backend->services++; /* from here on, until cuda_serve_end() */
 	return code ? code : cudaLaunchKernel(kernel->entry, grid, block, parameters, 0, service->stream);
 }
 
@@ -324,8 +327,6 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.close = cuda_close,
 	.allocate = cuda_allocate,
 	.release = cuda_release,
-	.map_host = cuda_map_host,
-	.unmap_host = cuda_unmap_host,
 	.copy_in = cuda_copy_in,
 	.copy_out = cuda_copy_out,
 	.launch = cuda_launch,

@@ -25,6 +25,8 @@
  * @loaded: kernels from this one on, in the list's order, are in device memory
  * @latest: name of the kernel launched last, for messages; NULL before the first
  * @name: for people
+ * @services: kernels that stay; while there is one, unpinning memory would wait for it
+ * @kept: pinned memory released meanwhile, to be used again
  * @multiprocessors: how many
  * @block_lanes: most lanes the device takes per block
  */
@@ -39,6 +41,8 @@ struct cuda_backend {
 	const struct cuda_kernel *loaded;
 	const char *latest;
 	char name[128];
+	unsigned services;
+	struct cuda_pinned *kept;
 	uint32_t multiprocessors;
 	uint32_t block_lanes;
 };
@@ -73,8 +77,8 @@ int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format
 /* memory.c: entries of the vtable */
 int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
 void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
-int cuda_map_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
-void cuda_unmap_host(struct weir_backend *base, void *host, size_t bytes);
+/** cuda_release_kept() - let go of pinned memory that was kept while kernels stayed */
+void cuda_release_kept(struct cuda_backend *backend);
 int cuda_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
 

@@ -18,48 +18,89 @@ static void *pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-int cuda_map_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device)
-{
-	struct cuda_backend *backend = cuda_of(base);
-	int error = cuda_enter(backend);
-	void *seen = NULL;
-	cudaError_t code;
+/** struct cuda_pinned - in the first bytes of pinned memory that nobody uses */
+struct cuda_pinned {
+	struct cuda_pinned *next;
+	size_t bytes;
+};
 
-	if (error)
-		return error;
-	code = cudaHostRegister(host, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable);
-	if (code)
-		return cuda_fail(backend, code, "cuda:%d cannot pin %zu bytes of host memory", backend->device, bytes);
-	code = cudaHostGetDevicePointer(&seen, host, 0);
-	if (code) {
-		(void)cudaHostUnregister(host);
-		return cuda_fail(backend, code, "cuda:%d does not see pinned host memory", backend->device);
-	}
-	*device = (uint64_t)(uintptr_t)seen;
-	return 0;
+static void unpin(void *memory, size_t bytes)
+{
+	if (cudaHostUnregister(memory) != cudaSuccess)
+		(void)cudaGetLastError();
+	munmap(memory, bytes);
 }
 
-void cuda_unmap_host(struct weir_backend *base, void *host, size_t bytes)
+/* cudaHostUnregister() waits for all kernels; one that stays never ends. */
+static void release_host(struct cuda_backend *backend, void *memory, size_t bytes)
 {
-	(void)bytes;
-	if (cuda_enter(cuda_of(base)) == 0 && cudaHostUnregister(host) != cudaSuccess)
-		(void)cudaGetLastError();
+	struct cuda_pinned *pinned = memory;
+
+	if (cuda_enter(backend))
+		return;
+	if (!backend->services) {
+		unpin(memory, bytes);
+		return;
+	}
+	*pinned = (struct cuda_pinned){ backend->kept, bytes };
+	backend->kept = pinned;
+}
+
+void cuda_release_kept(struct cuda_backend *backend)
+{
+	while (backend->kept) {
+		struct cuda_pinned *pinned = backend->kept;
+
+		backend->kept = pinned->next;
+		unpin(pinned, pinned->bytes);
+	}
+}
+
+static void *take_kept(struct cuda_backend *backend, size_t bytes)
+{
+	for (struct cuda_pinned **link = &backend->kept; *link; link = &(*link)->next) {
+		struct cuda_pinned *pinned = *link;
+
+		if (pinned->bytes != bytes)
+			continue;
+		*link = pinned->next;
+		return memset(pinned, 0, bytes);
+	}
+	return NULL;
+}
+
+/* The device sees pinned memory under the host's own address: cuda_open() made sure. */
+static int pin(struct cuda_backend *backend, void *memory, size_t bytes)
+{
+	void *seen = NULL;
+	cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable);
+
+	if (code)
+		return cuda_fail(backend, code, "cuda:%d cannot pin %zu bytes of host memory", backend->device, bytes);
+	code = cudaHostGetDevicePointer(&seen, memory, 0);
+	if (code)
+		(void)cudaHostUnregister(memory);
+	return code ? cuda_fail(backend, code, "cuda:%d does not see pinned host memory", backend->device) : 0;
 }
 
 /* Pages of the host: shared ones, so that a fork() does not part lanes from the host. */
-static int allocate_host(struct weir_backend *base, size_t bytes, void **host, uint64_t *device)
+static int allocate_host(struct cuda_backend *backend, size_t bytes, void **host, uint64_t *device)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *memory = take_kept(backend, bytes);
 	int error;
 
-	if (memory == MAP_FAILED)
-		return weir_fail(ENOMEM, "cannot allocate %zu bytes: %s", bytes, strerror(errno));
-	error = cuda_map_host(base, memory, bytes, device);
-	if (error) {
-		munmap(memory, bytes);
-		return error;
+	if (!memory) {
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			return weir_fail(ENOMEM, "cannot allocate %zu bytes: %s", bytes, strerror(errno));
+		error = pin(backend, memory, bytes);
+		if (error) {
+			munmap(memory, bytes);
+			return error;
+		}
 	}
-	*host = memory; /* cuda_open() made sure that the addresses are the same */
+	*host = memory;
+	*device = (uint64_t)(uintptr_t)memory;
 	return 0;
 }
 
@@ -104,14 +145,13 @@ int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind
 	if (error)
 		return error;
 	return kind == WEIR_MEMORY_CONTROL ? allocate_device(backend, bytes, device) :
-					     allocate_host(base, bytes, host, device);
+					     allocate_host(backend, bytes, host, device);
 }
 
 void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind)
 {
 	if (kind != WEIR_MEMORY_CONTROL) {
-		cuda_unmap_host(base, pointer(device), bytes);
-		munmap(pointer(device), bytes);
+		release_host(cuda_of(base), pointer(device), bytes);
 	} else if (cuda_enter(cuda_of(base)) == 0) {
 		cuda_device_release(cuda_of(base), pointer(device));
 	}

@@ -28,6 +28,8 @@ struct weir_transport_stats {
  * @uri: parsed; the transport takes its keys and calls weir_uri_finish()
  * @dma: memory the controller may touch
  * @read_only: the storage will not be written
+ * @doorbells: host address of memory for the doorbells of a controller that has none of
+ *             its own: weir_virtual_doorbell_bytes(queues), zeroed
  * @queues: I/O queue pairs wanted
  * @depth: entries of each
  */
@@ -35,6 +37,7 @@ struct weir_transport_request {
 	struct weir_uri *uri;
 	struct weir_dma_map *dma;
 	bool read_only;
+	void *doorbells;
 	unsigned queues;
 	unsigned depth;
 };
@@ -46,7 +49,6 @@ struct weir_transport_request {
  * @open: reach a controller; 0 or a negative errno with a sentence
  * @read64, @read32, @write64, @write32: registers, by offset
  * @doorbell: host address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
- * @doorbell_bytes: bytes of whole pages from register 0 on that hold them all
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue is deleted already
  */
@@ -59,7 +61,6 @@ struct weir_transport_ops {
 	void (*write64)(struct weir_transport *transport, uint32_t offset, uint64_t value);
 	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
-	size_t (*doorbell_bytes)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);

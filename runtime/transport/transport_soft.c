@@ -86,6 +86,7 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		.iops = keys->iops,
 		.faults = keys->faults,
 		.fault_count = keys->fault_count,
+		.doorbells = request->doorbells,
 	};
 	int error = weir_virtual_create(&options, &soft->controller);
 
@@ -239,11 +240,6 @@ static uint64_t soft_doorbell(struct weir_transport *transport, unsigned index)
 	return (uint64_t)(uintptr_t)(weir_virtual_doorbells(controller_of(transport)) + index);
 }
 
-static size_t soft_doorbell_bytes(struct weir_transport *transport)
-{
-	return weir_virtual_doorbell_bytes(controller_of(transport));
-}
-
 static void soft_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
 	struct weir_virtual_stats done;
@@ -270,7 +266,7 @@ static void soft_close(struct weir_transport *transport)
 		.size = sizeof(struct weir_transport_ops), .scheme = #name,            \
 		.open = opener,       .read64 = soft_read64,   .read32 = soft_read32,  \
 		.write64 = soft_write64, .write32 = soft_write32,                      \
-		.doorbell = soft_doorbell, .doorbell_bytes = soft_doorbell_bytes,      \
+		.doorbell = soft_doorbell,                                             \
 		.stats = soft_stats,  .path = soft_path,       .close = soft_close,    \
 	}
 

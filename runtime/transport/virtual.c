@@ -105,11 +105,11 @@ static void fill_uuid(struct weir_virtual *controller)
 static int allocate(struct weir_virtual *controller)
 {
 	size_t queues = (size_t)controller->options.max_queue_pairs + 1;
-	u32 words_per_page = NVME_PAGE_BYTES / sizeof(u32);
 
-	controller->doorbell_count =
-		(u32)(2 * queues + words_per_page - 1) / words_per_page * words_per_page;
-	controller->doorbells = pages(controller->doorbell_count * sizeof(u32));
+	controller->doorbell_count = (u32)(weir_virtual_doorbell_bytes(controller->options.max_queue_pairs) / sizeof(u32));
+	controller->doorbells = controller->options.doorbells ?
+					(struct shared_u32 *)controller->options.doorbells :
+					pages(controller->doorbell_count * sizeof(u32));
 	controller->sqs = pages(queues * sizeof(*controller->sqs));
 	controller->cqs = pages(queues * sizeof(*controller->cqs));
 	controller->cids = calloc(queues, VIRTUAL_CID_WORDS * sizeof(u64));
@@ -148,7 +148,8 @@ static void release(struct weir_virtual *controller)
 	free(controller->cids);
 	free(controller->cqs);
 	free(controller->sqs);
-	free(controller->doorbells);
+	if (!controller->options.doorbells)
+		free(controller->doorbells);
 	free(controller);
 }
 
@@ -210,9 +211,11 @@ volatile u32 *weir_virtual_doorbells(struct weir_virtual *controller)
 	return &controller->doorbells[0].word;
 }
 
-size_t weir_virtual_doorbell_bytes(const struct weir_virtual *controller)
+size_t weir_virtual_doorbell_bytes(unsigned queue_pairs)
 {
-	return controller->doorbell_count * sizeof(u32);
+	size_t bytes = ((size_t)queue_pairs + 1) * 2 * sizeof(u32);
+
+	return (bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
 }
 
 static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)

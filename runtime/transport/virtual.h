@@ -35,6 +35,8 @@ struct weir_virtual;
  * @clock_ns: the time, never going backwards, asked from every controller
  *            thread; NULL = CLOCK_MONOTONIC
  * @clock_argument: what @clock_ns is given
+ * @doorbells: memory for the doorbell words, zeroed whole pages of
+ *             weir_virtual_doorbell_bytes(), to outlive the controller; NULL = its own
  * @faults: what goes wrong, copied; NULL = nothing
  * @fault_count: rows of @faults
  */
@@ -53,6 +55,7 @@ struct weir_virtual_options {
 	void *clock_argument;
 	const struct weir_virtual_fault *faults;
 	unsigned fault_count;
+	uint32_t *doorbells;
 };
 
 /** struct weir_virtual_stats - what it has done; relaxed counters, summed over threads */
@@ -83,8 +86,8 @@ void weir_virtual_write64(struct weir_virtual *controller, uint32_t offset, uint
  */
 volatile uint32_t *weir_virtual_doorbells(struct weir_virtual *controller);
 
-/** weir_virtual_doorbell_bytes() - the size of that memory: whole pages */
-size_t weir_virtual_doorbell_bytes(const struct weir_virtual *controller);
+/** weir_virtual_doorbell_bytes() - the size of that memory for so many I/O queue pairs: whole pages */
+size_t weir_virtual_doorbell_bytes(unsigned queue_pairs);
 
 /**
  * weir_virtual_poll() - do what there is to do, without waiting
