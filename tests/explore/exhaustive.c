@@ -109,7 +109,8 @@ static bool shared_step(u32 agent)
 	if (agent == AGENT_CONTROLLER || !lane->logged)
 		return true;
 	kind = lane->log[(lane->logged - 1) % LOGGED_STEPS].kind;
-	return kind <= STEP_MMIO || kind == STEP_PLAIN_LOAD || kind == STEP_PLAIN_STORE || kind == STEP_ACTIVE;
+	return kind <= STEP_MMIO || kind == STEP_PLAIN_LOAD || kind == STEP_PLAIN_STORE ||
+	       kind == STEP_ACTIVE;
 }
 
 static void exhaustive_begin(void)
@@ -180,5 +181,6 @@ static void exhaustive_step(void)
 	run_agent(current);
 }
 
-const struct strategy strategy_exhaustive = { .name = "exhaustive", .begin = exhaustive_begin,
+const struct strategy strategy_exhaustive = { .name = "exhaustive",
+					      .begin = exhaustive_begin,
 					      .step = exhaustive_step };

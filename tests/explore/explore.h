@@ -29,19 +29,37 @@ enum {
 enum { AGENT_CONTROLLER = MOST_LANES, AGENT_MEMORY, AGENTS };
 
 enum lane_state {
-	LANE_READY,      /* stands before a primitive, or at its kernel's start */
-	LANE_RELAXED,    /* the same, and polls something */
+	LANE_READY,	 /* stands before a primitive, or at its kernel's start */
+	LANE_RELAXED,	 /* the same, and polls something */
 	LANE_CONVERGING, /* in weir_active(); runs on with who is there when it is chosen */
-	LANE_MEETING,    /* in a collective, waiting for the rest of its mask */
-	LANE_AT_BLOCK,   /* lockstep: before a basic block */
+	LANE_MEETING,	 /* in a collective, waiting for the rest of its mask */
+	LANE_AT_BLOCK,	 /* lockstep: before a basic block */
 	LANE_DONE,
 };
 
 enum step_kind {
-	STEP_LOAD, STEP_STORE, STEP_ADD, STEP_OR, STEP_EXCHANGE, STEP_CAS, STEP_MMIO, STEP_ORDER_LOADS,
-	STEP_FENCE_TO, STEP_FENCE_FROM, STEP_ACTIVE, STEP_BALLOT, STEP_SHUFFLE, STEP_MATCH,
-	STEP_WAVE_SYNC, STEP_CONVERGE, STEP_RELAX, STEP_CLOCK, STEP_PLAIN_LOAD, STEP_PLAIN_STORE,
-	STEP_START, STEP_BLOCK,
+	STEP_LOAD,
+	STEP_STORE,
+	STEP_ADD,
+	STEP_OR,
+	STEP_EXCHANGE,
+	STEP_CAS,
+	STEP_MMIO,
+	STEP_ORDER_LOADS,
+	STEP_FENCE_TO,
+	STEP_FENCE_FROM,
+	STEP_ACTIVE,
+	STEP_BALLOT,
+	STEP_SHUFFLE,
+	STEP_MATCH,
+	STEP_WAVE_SYNC,
+	STEP_CONVERGE,
+	STEP_RELAX,
+	STEP_CLOCK,
+	STEP_PLAIN_LOAD,
+	STEP_PLAIN_STORE,
+	STEP_START,
+	STEP_BLOCK,
 };
 
 /**
@@ -84,9 +102,9 @@ struct lane {
 	u64 mask, value, result;
 	u32 from, kind;
 	const void *site;
-	u64 reads;        /* words loaded since it last polled in vain, as bits of a hash */
-	bool stale;       /* one of them was written by somebody else since */
-	bool sleeps;      /* RELAXED: polled a whole turn, and nothing it looked at has changed */
+	u64 reads;   /* words loaded since it last polled in vain, as bits of a hash */
+	bool stale;  /* one of them was written by somebody else since */
+	bool sleeps; /* RELAXED: polled a whole turn, and nothing it looked at has changed */
 	u32 horizon, latest;
 	u64 logged;
 	struct step log[LOGGED_STEPS];
@@ -108,13 +126,13 @@ struct run {
 	u64 seed;
 	u64 random;
 	u64 steps;
-	u64 blocks;         /* basic blocks since the last step */
-	u64 rings;          /* writes to doorbells */
-	u64 progress_step;  /* when something last got done */
-	u64 hang_steps;     /* a hang is this many steps without */
+	u64 blocks;	      /* basic blocks since the last step */
+	u64 rings;	      /* writes to doorbells */
+	u64 progress_step;    /* when something last got done */
+	u64 hang_steps;	      /* a hang is this many steps without */
 	u32 controller_share; /* it is stepped once in so many steps, where chance decides */
 	u32 memory_share;     /* a delayed store arrives once in so many steps */
-	u64 hash;           /* of who ran when: tells schedules apart */
+	u64 hash;	      /* of who ran when: tells schedules apart */
 	u32 lane_count, wave_count, live;
 	struct lane *running;
 	struct weir_fiber main;
@@ -122,7 +140,6 @@ struct run {
 	struct lane lanes[MOST_LANES];
 	bool failed;
 	bool trace;
-	bool quiet; /* count failures, do not explain them */
 	char failure[512];
 };
 
@@ -167,7 +184,8 @@ extern unsigned char arena[];
 void memory_begin(void);
 u64 memory_load(struct lane *lane, const void *address, u32 bytes, u32 order);
 void memory_store(struct lane *lane, void *address, u32 bytes, u64 value, u32 order);
-u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 value, u64 expected, u32 order);
+u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 value, u64 expected,
+		  u32 order);
 void memory_order_loads(struct lane *lane);
 void memory_fence_to(struct lane *lane);
 void memory_wave_sync(struct wave *wave, u64 mask);
@@ -191,7 +209,7 @@ void watch_begin(void);
 void watch(const void *address, size_t bytes, size_t word_bytes, enum watch_kind kind, const char *format,
 	   size_t stride);
 u32 watch_kind_at(const void *address);
-/** watch_owner() - tells of a lock or line which lock guards it */
+/** watch_guard() - changes of @word need the lock @lock */
 void watch_guard(const void *word, const void *lock);
 void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new);
 const char *watch_name(const void *address);

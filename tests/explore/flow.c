@@ -19,7 +19,7 @@ struct block {
 	uintptr_t pc;
 	u32 *next; /* successors */
 	u32 next_count;
-	u32 join;        /* immediate post-dominator, FLOW_EXIT if only the end is one */
+	u32 join;	 /* immediate post-dominator, FLOW_EXIT if only the end is one */
 	u32 position[2]; /* [1]: the other side of every branch first */
 	/* scratch of the walks below */
 	u32 number, low, part, group;
@@ -302,7 +302,9 @@ static int compare_group(const void *a, const void *b)
  */
 static u32 place(u32 *list, u32 count, u32 position, bool flipped, bool loop, u32 *parts)
 {
-	struct order order = { .stack = calloc(count + 1u, sizeof(u32)), .part = ++*parts, .header = FLOW_EXIT,
+	struct order order = { .stack = calloc(count + 1u, sizeof(u32)),
+			       .part = ++*parts,
+			       .header = FLOW_EXIT,
 			       .flipped = flipped };
 
 	for (u32 i = 0; i < count; i++) {
@@ -322,7 +324,8 @@ static u32 place(u32 *list, u32 count, u32 position, bool flipped, bool loop, u3
 	free(order.stack);
 	qsort(list, count, sizeof(u32), compare_group);
 	for (u32 first = 0, end; first < count; first = end) {
-		for (end = first + 1; end < count && blocks[list[end]].group == blocks[list[first]].group; end++)
+		for (end = first + 1; end < count && blocks[list[end]].group == blocks[list[first]].group;
+		     end++)
 			;
 		if (end - first == 1) {
 			blocks[list[first]].position[flipped] = position++;

@@ -64,7 +64,8 @@ static u64 lanes_before(const struct wave *wave, u64 mask, u32 block)
 	u64 found = 0;
 
 	for (u32 i = 0; i < wave->width; i++)
-		if (((mask >> i) & 1) && lane_of(wave, i)->state == LANE_AT_BLOCK && lane_of(wave, i)->block == block)
+		if (((mask >> i) & 1) && lane_of(wave, i)->state == LANE_AT_BLOCK &&
+		    lane_of(wave, i)->block == block)
 			found |= (u64)1 << i;
 	return found;
 }
@@ -160,7 +161,8 @@ static void meet(struct front *front, const struct wave *wave)
 	for (u32 i = 0; i < wave->width; i++) {
 		struct lane *lane = lane_of(wave, i);
 
-		if (!((front->mask >> i) & 1) || (lane->state != LANE_MEETING && lane->state != LANE_CONVERGING))
+		if (!((front->mask >> i) & 1) ||
+		    (lane->state != LANE_MEETING && lane->state != LANE_CONVERGING))
 			continue;
 		arrived |= (u64)1 << i;
 		if (!first)
@@ -174,7 +176,8 @@ static void meet(struct front *front, const struct wave *wave)
 		if (!((arrived >> i) & 1))
 			continue;
 		if (lane->kind != first->kind || (lane->state == LANE_MEETING && lane->mask != arrived))
-			fail("lane %u calls a collective over mask %#llx, but lanes %#llx of its wave execute it",
+			fail("lane %u calls a collective over mask %#llx, but lanes %#llx of its wave "
+			     "execute it",
 			     lane->index, (unsigned long long)lane->mask, (unsigned long long)arrived);
 		lane->result = collective_result(lane, arrived);
 	}
@@ -237,5 +240,6 @@ static void lockstep_step(void)
 	}
 }
 
-const struct strategy strategy_lockstep = { .name = "lockstep", .begin = lockstep_begin, .step = lockstep_step,
-					    .lockstep = true };
+const struct strategy strategy_lockstep = {
+	.name = "lockstep", .begin = lockstep_begin, .step = lockstep_step, .lockstep = true
+};

@@ -35,8 +35,8 @@ enum {
 };
 
 static const struct strategy *const strategies[STRATEGIES] = {
-	&strategy_lockstep, &strategy_independent, &strategy_random, &strategy_pct, &strategy_starve,
-	&strategy_exhaustive,
+	&strategy_lockstep, &strategy_independent, &strategy_random,
+	&strategy_pct,	    &strategy_starve,	   &strategy_exhaustive,
 };
 
 struct tally {
@@ -94,12 +94,13 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	fprintf(stderr, "weir-explore: ");
 	vfprintf(stderr, format, list);
 	va_end(list);
-	fprintf(stderr,
-		"\nusage: weir-explore --kernels FILE.so [--kernels FILE.so ...]\n"
-		"         [--seconds S] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] [--strategy NAME]\n"
-		"         [--memory strong|weak] [--bound PREEMPTIONS] [--failures N] [--last STEPS] [--quiet]\n"
-		"       weir-explore --kernels FILE.so --schedule TOKEN [--trace]\n"
-		"       weir-explore --list\n");
+	fprintf(stderr, "\nusage: weir-explore --kernels FILE.so [--kernels FILE.so ...]\n"
+			"         [--seconds S] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] "
+			"[--strategy NAME]\n"
+			"         [--memory strong|weak] [--bound PREEMPTIONS] [--failures N] [--last STEPS] "
+			"[--quiet]\n"
+			"       weir-explore --kernels FILE.so --schedule TOKEN [--trace]\n"
+			"       weir-explore --list\n");
 	exit(2);
 }
 
@@ -292,7 +293,8 @@ static void remember_schedule(u64 hash)
 	for (u32 probes = 0; probes < 64; probes++, at = (at + 1) & mask) {
 		u64 none = 0;
 
-		if (__atomic_compare_exchange_n(&shared->seen[at], &none, hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(&shared->seen[at], &none, hash, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
 			__atomic_fetch_add(&shared->distinct, 1, __ATOMIC_RELAXED);
 			return;
 		}
@@ -311,7 +313,8 @@ static void account(struct job *job, u32 strategy, bool right)
 {
 	job->tally[strategy].schedules++;
 	job->tally[strategy].steps += run.steps;
-	remember_schedule(mix(run.hash ^ mix((u64)(run.scenario - scenarios) * 16 + strategy * 2 + run.weak)));
+	remember_schedule(
+		mix(run.hash ^ mix((u64)(run.scenario - scenarios) * 16 + strategy * 2 + run.weak)));
 	if (right)
 		return;
 	job->tally[strategy].failures++;
@@ -374,17 +377,22 @@ static void explore(struct job *job, u32 index)
 {
 	u64 limit = options.schedules ? (options.schedules + options.jobs - 1) / options.jobs : ~(u64)0;
 	double begun = now_s();
-	bool walking = !options.strategy ? !options.memory && !options.schedules : options.strategy == &strategy_exhaustive;
+	bool walking = !options.strategy ? !options.memory && !options.schedules
+					 : options.strategy == &strategy_exhaustive;
 	/* chance has all of the time, or three quarters, or none */
-	double chance_until = begun + options.seconds * (options.strategy == &strategy_exhaustive ? 0 : walking ? 0.75 : 1);
+	double chance_until = begun + options.seconds * (options.strategy == &strategy_exhaustive ? 0
+							 : walking				  ? 0.75
+												  : 1);
 
 	rig_create();
 	load(options.kernels[index % options.kernel_count]);
 	for (u64 i = 0; i < limit && !over() && now_s() < chance_until; i++) {
 		u64 seed = options.seed + index + i * options.jobs;
 		u64 choice = mix(seed ^ 0x77656972);
-		const struct scenario *scenario = options.scenario ? options.scenario : &scenarios[choice % SCENARIO_COUNT];
-		const struct strategy *strategy = options.strategy ? options.strategy : strategies[(choice >> 16) % EXHAUSTIVE];
+		const struct scenario *scenario =
+			options.scenario ? options.scenario : &scenarios[choice % SCENARIO_COUNT];
+		const struct strategy *strategy =
+			options.strategy ? options.strategy : strategies[(choice >> 16) % EXHAUSTIVE];
 		bool weak = options.memory ? !strcmp(options.memory, "weak") : (choice >> 32) & 1;
 
 		run.seed = seed;
@@ -412,10 +420,12 @@ static int replay(void)
 	for (u32 i = 0; i < 6 && at; i++)
 		part[i] = strsep(&at, ":");
 	if (!part[4])
-		usage("--schedule \"%s\" is no schedule; the line after \"replay\" has one", options.schedule);
+		usage("--schedule \"%s\" is no schedule; the line after \"replay\" has one",
+		      options.schedule);
 	scenario = scenario_find(part[0]);
 	strategy = strategy_find(part[1]);
-	if (!scenario || !strategy || (strategy == &strategy_exhaustive && (!part[5] || !exhaustive_replay(part[5]))))
+	if (!scenario || !strategy ||
+	    (strategy == &strategy_exhaustive && (!part[5] || !exhaustive_replay(part[5]))))
 		usage("--schedule \"%s\" names no scenario or strategy of this build", options.schedule);
 	for (u32 i = 0; i < options.kernel_count; i++)
 		if (strstr(options.kernels[i], part[3])) {
@@ -462,7 +472,8 @@ static bool wait_jobs(const pid_t *children)
 		waitpid(children[i], &status, 0);
 		if (WIFSIGNALED(status)) {
 			shared->failures++;
-			printf("FAILED %s: the process died of signal %d (%s)\nreplay: ci/explore --schedule '%s'\n",
+			printf("FAILED %s: the process died of signal %d (%s)\nreplay: ci/explore --schedule "
+			       "'%s'\n",
 			       job->token, WTERMSIG(status), strsignal(WTERMSIG(status)), job->token);
 		} else if (WEXITSTATUS(status)) {
 			broken = true;
@@ -498,13 +509,13 @@ static int summary(double elapsed)
 		for (u32 i = 0; i < options.jobs; i++)
 			cases += shared->jobs[i].exhausted[bound];
 		if (cases)
-			printf("%" PRIu64 " tiny cases tried in every schedule of at most %u preemptions\n", cases,
-			       bound);
+			printf("%" PRIu64 " tiny cases tried in every schedule of at most %u preemptions\n",
+			       cases, bound);
 	}
 	printf("%" PRIu64 " schedules (%" PRIu64 " distinct), %.2f M steps/s per core, %.0f s, seed %" PRIu64
 	       ", %" PRIu64 " failures\n",
-	       all.schedules, shared->distinct, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed, options.seed,
-	       shared->failures);
+	       all.schedules, shared->distinct, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed,
+	       options.seed, shared->failures);
 	return shared->failures ? 1 : 0;
 }
 
@@ -516,7 +527,8 @@ int main(int argc, char **argv)
 	read_options(argc, argv);
 	if (options.schedule)
 		return replay();
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shared == MAP_FAILED) {
 		fprintf(stderr, "weir-explore: no memory: %s\n", strerror(errno));
 		return 2;

@@ -181,7 +181,8 @@ static bool must_wait(const struct buffer *buffer, u32 index)
 static void seen_by(const struct store *store)
 {
 	for (u32 i = 0; i < store->lane->wave->width; i++)
-		for (u32 at = 0; ((store->covers >> i) & 1) && at < store->bytes && in_arena(store->address); at += 4)
+		for (u32 at = 0; ((store->covers >> i) & 1) && at < store->bytes && in_arena(store->address);
+		     at += 4)
 			history_of(store->address + at)->seen[store->lane->wave->first + i] = now;
 }
 
@@ -305,8 +306,8 @@ static u64 load_weak(struct lane *lane, const unsigned char *address, u32 bytes,
 	for (u32 at = 0; at < bytes; at += 4) {
 		struct history *history = history_of(address + at);
 		const struct store *own = own_store(lane, address + at);
-		u32 word = own ? (u32)(own->value >> ((address + at - own->address) * 8)) :
-				 value_at(history, address + at, time);
+		u32 word = own ? (u32)(own->value >> ((address + at - own->address) * 8))
+			       : value_at(history, address + at, time);
 
 		if (!own && history->seen[lane->index] < time)
 			history->seen[lane->index] = time;
@@ -343,8 +344,12 @@ void memory_store(struct lane *lane, void *address, u32 bytes, u64 value, u32 or
 	if (buffer->count == BUFFERED)
 		drain(buffer, 0);
 	buffer->stores[buffer->count++] = (struct store){
-		.address = address, .value = value, .covers = (u64)1 << lane->self_lane, .bytes = bytes,
-		.release = (order & EXPLORE_RELEASE) != 0, .lane = lane,
+		.address = address,
+		.value = value,
+		.covers = (u64)1 << lane->self_lane,
+		.bytes = bytes,
+		.release = (order & EXPLORE_RELEASE) != 0,
+		.lane = lane,
 	};
 }
 
@@ -378,7 +383,7 @@ u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 v
 	old = read_raw(address, bytes);
 	new = changed(change, old, value, expected);
 	if (bytes == 4)
-		new = (u32)new;
+		new = (u32) new;
 	if (change != EXPLORE_CAS || old == expected)
 		arrive(lane, address, bytes, new);
 	if (run.weak && in_arena(address))

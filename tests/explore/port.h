@@ -13,7 +13,7 @@
 #define WEIR_FN static inline __attribute__((always_inline, unused))
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
-#define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
+#define WEIR_ADDR(pointer)    ((weir_addr)(uintptr_t)(pointer))
 
 #include "hooks.h"
 
@@ -99,39 +99,39 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	return (u64)(((wide)a * b) >> 64);
 }
 
-#define EXPLORE_LOAD(bits, name, scope, order)                                                    \
-	WEIR_FN u##bits weir_load_u##bits##_##name##_##scope(const weir_shared_u##bits *p)        \
-	{                                                                                         \
-		return (u##bits)explore_load(&p->value_, bits / 8, order);                        \
+#define EXPLORE_LOAD(bits, name, scope, order)                                                               \
+	WEIR_FN u##bits weir_load_u##bits##_##name##_##scope(const weir_shared_u##bits *p)                   \
+	{                                                                                                    \
+		return (u##bits)explore_load(&p->value_, bits / 8, order);                                   \
 	}
-#define EXPLORE_STORE(bits, name, scope, order)                                                   \
-	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)     \
-	{                                                                                         \
-		explore_store(&p->value_, bits / 8, v, order);                                    \
+#define EXPLORE_STORE(bits, name, scope, order)                                                              \
+	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)                \
+	{                                                                                                    \
+		explore_store(&p->value_, bits / 8, v, order);                                               \
 	}
-#define EXPLORE_CHANGE(verb, change, bits, name, scope, order)                                    \
-	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                         \
-		return (u##bits)explore_change(&p->value_, bits / 8, change, v, 0, order);        \
+#define EXPLORE_CHANGE(verb, change, bits, name, scope, order)                                               \
+	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)          \
+	{                                                                                                    \
+		return (u##bits)explore_change(&p->value_, bits / 8, change, v, 0, order);                   \
 	}
-#define EXPLORE_SWAP(bits, name, scope, order)                                                    \
-	WEIR_FN u##bits weir_cas_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits expected, \
-							    u##bits v)                            \
-	{                                                                                         \
-		return (u##bits)explore_change(&p->value_, bits / 8, EXPLORE_CAS, v, expected, order); \
+#define EXPLORE_SWAP(bits, name, scope, order)                                                               \
+	WEIR_FN u##bits weir_cas_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits expected,        \
+							    u##bits v)                                       \
+	{                                                                                                    \
+		return (u##bits)explore_change(&p->value_, bits / 8, EXPLORE_CAS, v, expected, order);       \
 	}
-#define EXPLORE_ACCESSORS(bits, scope)                                                            \
-	EXPLORE_LOAD(bits, relaxed, scope, EXPLORE_RELAXED)                                       \
-	EXPLORE_LOAD(bits, acquire, scope, EXPLORE_ACQUIRE)                                       \
-	EXPLORE_STORE(bits, relaxed, scope, EXPLORE_RELAXED)                                      \
-	EXPLORE_STORE(bits, release, scope, EXPLORE_RELEASE)                                      \
-	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, relaxed, scope, EXPLORE_RELAXED)                   \
-	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, acq_rel, scope, EXPLORE_ACQ_REL)                   \
-	EXPLORE_CHANGE(or, EXPLORE_OR, bits, relaxed, scope, EXPLORE_RELAXED)                     \
-	EXPLORE_CHANGE(or, EXPLORE_OR, bits, acq_rel, scope, EXPLORE_ACQ_REL)                     \
-	EXPLORE_CHANGE(exchange, EXPLORE_EXCHANGE, bits, acq_rel, scope, EXPLORE_ACQ_REL)         \
-	EXPLORE_SWAP(bits, relaxed, scope, EXPLORE_RELAXED)                                       \
-	EXPLORE_SWAP(bits, acquire, scope, EXPLORE_ACQUIRE)                                       \
+#define EXPLORE_ACCESSORS(bits, scope)                                                                       \
+	EXPLORE_LOAD(bits, relaxed, scope, EXPLORE_RELAXED)                                                  \
+	EXPLORE_LOAD(bits, acquire, scope, EXPLORE_ACQUIRE)                                                  \
+	EXPLORE_STORE(bits, relaxed, scope, EXPLORE_RELAXED)                                                 \
+	EXPLORE_STORE(bits, release, scope, EXPLORE_RELEASE)                                                 \
+	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, relaxed, scope, EXPLORE_RELAXED)                              \
+	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, acq_rel, scope, EXPLORE_ACQ_REL)                              \
+	EXPLORE_CHANGE(or, EXPLORE_OR, bits, relaxed, scope, EXPLORE_RELAXED)                                \
+	EXPLORE_CHANGE(or, EXPLORE_OR, bits, acq_rel, scope, EXPLORE_ACQ_REL)                                \
+	EXPLORE_CHANGE(exchange, EXPLORE_EXCHANGE, bits, acq_rel, scope, EXPLORE_ACQ_REL)                    \
+	EXPLORE_SWAP(bits, relaxed, scope, EXPLORE_RELAXED)                                                  \
+	EXPLORE_SWAP(bits, acquire, scope, EXPLORE_ACQUIRE)                                                  \
 	EXPLORE_SWAP(bits, acq_rel, scope, EXPLORE_ACQ_REL)
 
 EXPLORE_ACCESSORS(32, dev)
@@ -139,10 +139,10 @@ EXPLORE_ACCESSORS(32, sys)
 EXPLORE_ACCESSORS(64, dev)
 EXPLORE_ACCESSORS(64, sys)
 
-#define EXPLORE_DATA(bits)                                                                        \
-	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                                 \
-	{                                                                                         \
-		return (u##bits)explore_load(WEIR_POINTER(address), bits / 8, EXPLORE_RELAXED);   \
+#define EXPLORE_DATA(bits)                                                                                   \
+	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                                            \
+	{                                                                                                    \
+		return (u##bits)explore_load(WEIR_POINTER(address), bits / 8, EXPLORE_RELAXED);              \
 	}
 
 EXPLORE_DATA(8)
@@ -171,13 +171,13 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 }
 
 /* A kernel is a symbol of the kernels' shared object; the explorer finds it by name. */
-#define WEIR_KERNEL(name, args_type)                             \
-	WEIR_FN void name##_body(args_type *args);               \
-	void explore_kernel_##name(void *args);                  \
-	void explore_kernel_##name(void *args)                   \
-	{                                                        \
-		name##_body((args_type *)args);                  \
-	}                                                        \
+#define WEIR_KERNEL(name, args_type)                                                                         \
+	WEIR_FN void name##_body(args_type *args);                                                           \
+	void explore_kernel_##name(void *args);                                                              \
+	void explore_kernel_##name(void *args)                                                               \
+	{                                                                                                    \
+		name##_body((args_type *)args);                                                              \
+	}                                                                                                    \
 	WEIR_FN void name##_body(args_type *args)
 
 #endif

@@ -14,18 +14,32 @@
 #include "rig.h"
 
 static const char *const kinds[] = {
-	[STEP_LOAD] = "load", [STEP_STORE] = "store", [STEP_ADD] = "add", [STEP_OR] = "or",
-	[STEP_EXCHANGE] = "exchange", [STEP_CAS] = "cas", [STEP_MMIO] = "mmio store",
-	[STEP_ORDER_LOADS] = "order loads", [STEP_FENCE_TO] = "fence to controller",
-	[STEP_FENCE_FROM] = "fence from controller", [STEP_ACTIVE] = "active", [STEP_BALLOT] = "ballot",
-	[STEP_SHUFFLE] = "shuffle", [STEP_MATCH] = "match", [STEP_WAVE_SYNC] = "wave sync",
-	[STEP_CONVERGE] = "converge", [STEP_RELAX] = "relax", [STEP_CLOCK] = "clock",
-	[STEP_PLAIN_LOAD] = "plain load", [STEP_PLAIN_STORE] = "plain store",
+	[STEP_LOAD] = "load",
+	[STEP_STORE] = "store",
+	[STEP_ADD] = "add",
+	[STEP_OR] = "or",
+	[STEP_EXCHANGE] = "exchange",
+	[STEP_CAS] = "cas",
+	[STEP_MMIO] = "mmio store",
+	[STEP_ORDER_LOADS] = "order loads",
+	[STEP_FENCE_TO] = "fence to controller",
+	[STEP_FENCE_FROM] = "fence from controller",
+	[STEP_ACTIVE] = "active",
+	[STEP_BALLOT] = "ballot",
+	[STEP_SHUFFLE] = "shuffle",
+	[STEP_MATCH] = "match",
+	[STEP_WAVE_SYNC] = "wave sync",
+	[STEP_CONVERGE] = "converge",
+	[STEP_RELAX] = "relax",
+	[STEP_CLOCK] = "clock",
+	[STEP_PLAIN_LOAD] = "plain load",
+	[STEP_PLAIN_STORE] = "plain store",
 };
 static const char *const orders[] = { "relaxed", "acquire", "release", "acq_rel" };
 static const char *const states[] = {
-	[LANE_READY] = "is before", [LANE_RELAXED] = "polls, is in", [LANE_CONVERGING] = "waits in",
-	[LANE_MEETING] = "waits for others in", [LANE_AT_BLOCK] = "is behind", [LANE_DONE] = "is done, after",
+	[LANE_READY] = "is before",	[LANE_RELAXED] = "polls, is in",
+	[LANE_CONVERGING] = "waits in", [LANE_MEETING] = "waits for others in",
+	[LANE_AT_BLOCK] = "is behind",	[LANE_DONE] = "is done, after",
 };
 
 /* Where the kernel's code came from, found by addr2line, each address once. */
@@ -81,7 +95,8 @@ static void find_places(void)
 	used = (size_t)snprintf(command, bytes, "addr2line -a -i -f -e '%s'", info.dli_fname);
 	for (size_t i = 0; i < place_count; i++)
 		used += (size_t)snprintf(command + used, bytes - used, " %#zx",
-					 (size_t)((const char *)places[i].pc - (const char *)info.dli_fbase) - 1);
+					 (size_t)((const char *)places[i].pc - (const char *)info.dli_fbase) -
+						 1);
 	snprintf(command + used, bytes - used, " 2>/dev/null");
 	fflush(stdout);
 	pipe = popen(command, "r");
@@ -119,10 +134,13 @@ static void describe(const struct step *step, char *text, size_t bytes)
 	else if (step->address)
 		used += (size_t)snprintf(text + used, bytes - used, "mask %-17p", step->address);
 	if (step->kind >= STEP_STORE && step->kind <= STEP_MMIO)
-		used += (size_t)snprintf(text + used, bytes - used, " with %#llx", (unsigned long long)step->value);
-	if (step->ended && step->kind != STEP_STORE && step->kind != STEP_MMIO && step->kind != STEP_PLAIN_STORE &&
+		used += (size_t)snprintf(text + used, bytes - used, " with %#llx",
+					 (unsigned long long)step->value);
+	if (step->ended && step->kind != STEP_STORE && step->kind != STEP_MMIO &&
+	    step->kind != STEP_PLAIN_STORE &&
 	    (is_access(step->kind) || step->kind == STEP_ACTIVE || step->address))
-		used += (size_t)snprintf(text + used, bytes - used, " -> %#llx", (unsigned long long)step->result);
+		used += (size_t)snprintf(text + used, bytes - used, " -> %#llx",
+					 (unsigned long long)step->result);
 	if (!step->ended)
 		snprintf(text + used, bytes - used, "   <- stands here");
 }
@@ -144,8 +162,10 @@ static void print_step(const struct lane *lane, const struct step *step)
 
 	describe(step, text, sizeof(text));
 	if (step->kind == STEP_MMIO && known_doorbell(step->address, doorbell, sizeof(doorbell)))
-		snprintf(text, sizeof(text), "mmio store %s with %llu", doorbell, (unsigned long long)step->value);
-	printf("%8llu  lane %2u  %-76s %s\n", (unsigned long long)step->number, lane->index, text, place_of(step->pc));
+		snprintf(text, sizeof(text), "mmio store %s with %llu", doorbell,
+			 (unsigned long long)step->value);
+	printf("%8llu  lane %2u  %-76s %s\n", (unsigned long long)step->number, lane->index, text,
+	       place_of(step->pc));
 }
 
 void report_step(const struct lane *lane, const struct step *step)
@@ -178,7 +198,8 @@ static void print_holders(void)
 		const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
 		int owner = watch_lock_owner(&queue->reap_lock);
 
-		printf("  queue %u: tail %llu, committed %llu, pending %llu, head %llu, completed %llu, rogue %llu",
+		printf("  queue %u: tail %llu, committed %llu, pending %llu, head %llu, completed %llu, "
+		       "rogue %llu",
 		       i, (unsigned long long)queue->tail.value_, (unsigned long long)queue->committed.value_,
 		       (unsigned long long)queue->pending.value_, (unsigned long long)queue->head.value_,
 		       (unsigned long long)queue->completed.value_, (unsigned long long)queue->rogue.value_);
@@ -186,7 +207,8 @@ static void print_holders(void)
 			printf(", reap lock held by lane %d", owner);
 		printf("\n    slots");
 		for (u32 s = 0; s < queue->depth; s++)
-			printf(" %u%s", slots[s].sequence.value_, slots[s].sequence.value_ & 1 ? " filled" : " free");
+			printf(" %u%s", slots[s].sequence.value_,
+			       slots[s].sequence.value_ & 1 ? " filled" : " free");
 		printf("\n");
 	}
 	for (u32 i = 0; i < rig.shape.sets; i++) {
@@ -195,9 +217,9 @@ static void print_holders(void)
 			(const struct weir_set_policy *)(uintptr_t)rig.lines->policies + i;
 		int owner = watch_lock_owner(&policy->lock);
 
-		printf("  cache set %u: lines %#llx %#llx %#llx %#llx", i, (unsigned long long)set->word[0].value_,
-		       (unsigned long long)set->word[1].value_, (unsigned long long)set->word[2].value_,
-		       (unsigned long long)set->word[3].value_);
+		printf("  cache set %u: lines %#llx %#llx %#llx %#llx", i,
+		       (unsigned long long)set->word[0].value_, (unsigned long long)set->word[1].value_,
+		       (unsigned long long)set->word[2].value_, (unsigned long long)set->word[3].value_);
 		if (owner >= 0)
 			printf(", lock held by lane %d", owner);
 		printf("\n");
@@ -207,7 +229,8 @@ static void print_holders(void)
 void report_failure(const char *token, u32 last)
 {
 	printf("\nFAILED %s\n  %s\n", token, run.failure);
-	printf("  %u waves of %u lanes, %u queue pairs of depth %u beginning at turn %llu, %u cache sets, step %llu\n",
+	printf("  %u waves of %u lanes, %u queue pairs of depth %u beginning at turn %llu, %u cache sets, "
+	       "step %llu\n",
 	       run.wave_count, run.lane_count / run.wave_count, rig.shape.queues, rig.shape.depth,
 	       (unsigned long long)rig.shape.turn, rig.shape.sets, (unsigned long long)run.steps);
 	for (u32 i = 0; i < run.lane_count; i++)
@@ -224,8 +247,8 @@ void report_failure(const char *token, u32 last)
 		const struct lane *lane = &run.lanes[i];
 		u64 first = lane->logged > last ? lane->logged - last : 0;
 
-		printf("lane %u, its last %llu of %llu steps:\n", i, (unsigned long long)(lane->logged - first),
-		       (unsigned long long)lane->logged);
+		printf("lane %u, its last %llu of %llu steps:\n", i,
+		       (unsigned long long)(lane->logged - first), (unsigned long long)lane->logged);
 		for (u64 s = first; s < lane->logged; s++)
 			print_step(lane, &lane->log[s % LOGGED_STEPS]);
 	}

@@ -95,7 +95,10 @@ static void medium_close(struct weir_medium *base)
 }
 
 static const struct weir_medium_ops medium_ops = {
-	.size = sizeof(medium_ops), .submit = medium_submit, .poll = medium_poll, .close = medium_close,
+	.size = sizeof(medium_ops),
+	.submit = medium_submit,
+	.poll = medium_poll,
+	.close = medium_close,
 };
 
 u64 rig_clock_ns(void *unused)
@@ -130,7 +133,8 @@ static void enable(void)
 	weir_virtual_write32(controller, NVME_REGISTER_AQA, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
 	weir_virtual_write64(controller, NVME_REGISTER_ASQ, (u64)(uintptr_t)admin_sq);
 	weir_virtual_write64(controller, NVME_REGISTER_ACQ, (u64)(uintptr_t)admin_cq);
-	weir_virtual_write32(controller, NVME_REGISTER_CC, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
+	weir_virtual_write32(controller, NVME_REGISTER_CC,
+			     NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
 	wait_ready(NVME_CSTS_READY);
 	admin_tail = admin_head = 0;
 }
@@ -166,9 +170,16 @@ static void admin(struct nvme_sqe sqe)
 static void create_controller(const struct rig_shape *shape)
 {
 	struct weir_virtual_options options = {
-		.size = sizeof(options), .medium = &medium.base, .dma = dma, .threads = 1,
-		.max_queue_pairs = MOST_QUEUES, .max_queue_entries = ADMIN_ENTRIES, .max_transfer_bytes = 4096,
-		.fetch_batch = 1, .clock_ns = rig_clock_ns, .faults = shape->fault_count ? shape->faults : NULL,
+		.size = sizeof(options),
+		.medium = &medium.base,
+		.dma = dma,
+		.threads = 1,
+		.max_queue_pairs = MOST_QUEUES,
+		.max_queue_entries = ADMIN_ENTRIES,
+		.max_transfer_bytes = 4096,
+		.fetch_batch = 1,
+		.clock_ns = rig_clock_ns,
+		.faults = shape->fault_count ? shape->faults : NULL,
 		.fault_count = shape->fault_count,
 	};
 
@@ -181,8 +192,10 @@ static void create_controller(const struct rig_shape *shape)
 
 void rig_create(void)
 {
-	medium.base = (struct weir_medium){ .ops = &medium_ops, .bytes = sizeof(blocks),
-					    .block_bytes = SCENARIO_BLOCK_BYTES, .path = "explorer" };
+	medium.base = (struct weir_medium){ .ops = &medium_ops,
+					    .bytes = sizeof(blocks),
+					    .block_bytes = SCENARIO_BLOCK_BYTES,
+					    .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
 	admin_cq = rig_allocate(4096, 4096);
 	if (weir_dma_map_create(&dma) || weir_dma_map_add(dma, arena, ARENA_BYTES))
@@ -193,9 +206,24 @@ void rig_create(void)
 static void watch_queue(struct weir_queue *queue, u32 index)
 {
 	static const char *const names[MOST_QUEUES][13] = {
-#define NAMES(q) { "queue" q, "queue" q ".tail", "queue" q ".pending", "queue" q ".reap_lock", "sq" q "[%u]", "cq" q "[%u]", "queue" q ".slot[%u]", "queue" q ".head", \
-		 "queue" q ".committed", "queue" q ".rung", "queue" q ".completed", "queue" q ".failed", "queue" q ".rogue" }
-		NAMES("0"), NAMES("1"), NAMES("2"), NAMES("3"),
+#define NAMES(q)                                                                                             \
+	{ "queue" q,                                                                                         \
+	  "queue" q ".tail",                                                                                 \
+	  "queue" q ".pending",                                                                              \
+	  "queue" q ".reap_lock",                                                                            \
+	  "sq" q "[%u]",                                                                                     \
+	  "cq" q "[%u]",                                                                                     \
+	  "queue" q ".slot[%u]",                                                                             \
+	  "queue" q ".head",                                                                                 \
+	  "queue" q ".committed",                                                                            \
+	  "queue" q ".rung",                                                                                 \
+	  "queue" q ".completed",                                                                            \
+	  "queue" q ".failed",                                                                               \
+	  "queue" q ".rogue" }
+		NAMES("0"),
+		NAMES("1"),
+		NAMES("2"),
+		NAMES("3"),
 #undef NAMES
 	};
 	const char *const *name = names[index];
@@ -244,8 +272,11 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 		slots[i].sequence.value_ = (u32)(shape->turn << 1);
 	watch_queue(queue, index);
 	size = (shape->depth - 1) << 16 | queue->id;
-	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = queue->cq, .cdw10 = size, .cdw11 = 1 });
-	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ, .prp1 = queue->sq, .cdw10 = size,
+	admin((struct nvme_sqe){
+		.cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = queue->cq, .cdw10 = size, .cdw11 = 1 });
+	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
+				 .prp1 = queue->sq,
+				 .cdw10 = size,
 				 .cdw11 = queue->id << 16 | 1 });
 }
 
@@ -258,18 +289,25 @@ static void lay_out_cache(void)
 	struct weir_lines *lines = rig_allocate(sizeof(*lines), 64);
 	struct weir_array *array = rig_allocate(sizeof(*array), 64);
 
-	*lines = (struct weir_lines){ .abi_version = WEIR_ABI_VERSION, .line_log2 = LINE_LOG2, .sets = sets,
-				      .set_magic = ~(u64)0 / sets, .words = (weir_addr)(uintptr_t)words,
+	*lines = (struct weir_lines){ .abi_version = WEIR_ABI_VERSION,
+				      .line_log2 = LINE_LOG2,
+				      .sets = sets,
+				      .set_magic = ~(u64)0 / sets,
+				      .words = (weir_addr)(uintptr_t)words,
 				      .policies = (weir_addr)(uintptr_t)policies,
 				      .data = (weir_addr)(uintptr_t)data };
-	*array = (struct weir_array){ .lines = (weir_addr)(uintptr_t)lines, .fault = (weir_addr)(uintptr_t)rig.fault,
-				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk, .disk_count = 1,
+	*array = (struct weir_array){ .lines = (weir_addr)(uintptr_t)lines,
+				      .fault = (weir_addr)(uintptr_t)rig.fault,
+				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk,
+						  .disk_count = 1,
 						  .lines = SCENARIO_BLOCKS },
-				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS, .element_bytes = 8 };
+				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS,
+				      .element_bytes = 8 };
 	watch(lines, sizeof(*lines), sizeof(*lines), WATCH_NONE, "cache", sizeof(*lines));
 	watch(policies, sets * sizeof(*policies), 64, WATCH_DATA, "policy[%u]", sizeof(*policies));
 	watch(words, sets * sizeof(*words), 8, WATCH_LINE, "line[%u]", 8);
-	watch(data, (size_t)sets * WEIR_WAYS << LINE_LOG2, 1 << LINE_LOG2, WATCH_DATA, "data[%u]", 1 << LINE_LOG2);
+	watch(data, (size_t)sets * WEIR_WAYS << LINE_LOG2, 1 << LINE_LOG2, WATCH_DATA, "data[%u]",
+	      1 << LINE_LOG2);
 	for (u32 i = 0; i < sets; i++) {
 		watch(&policies[i].lock, 4, 4, WATCH_LOCK, "set lock", 4);
 		for (u32 way = 0; way < WEIR_WAYS; way++)
@@ -295,9 +333,13 @@ void rig_open(const struct rig_shape *shape)
 	for (u32 i = 0; i < shape->queues; i++)
 		lay_out_queue(&rig.queues[i], i);
 	rig.disk = rig_allocate(sizeof(*rig.disk), 64);
-	*rig.disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION, .queues = (weir_addr)(uintptr_t)rig.queues,
-					.queue_count = shape->queues, .block_log2 = 9, .blocks = SCENARIO_BLOCKS,
-					.max_blocks = 1, .timeout_ns = shape->timeout_ns };
+	*rig.disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
+					.queues = (weir_addr)(uintptr_t)rig.queues,
+					.queue_count = shape->queues,
+					.block_log2 = 9,
+					.blocks = SCENARIO_BLOCKS,
+					.max_blocks = 1,
+					.timeout_ns = shape->timeout_ns };
 	rig.fault = rig_allocate(sizeof(*rig.fault), 64);
 	lay_out_cache();
 }
@@ -346,7 +388,8 @@ static void check_queue(const struct weir_queue *queue, u32 index)
 	if (queue->pending.value_ != 0 || queue->committed.value_ != queue->tail.value_)
 		fail("queue %u: %llu of %llu commands were announced, pending is %llu at rest", index,
 		     (unsigned long long)(queue->committed.value_ - first),
-		     (unsigned long long)(queue->tail.value_ - first), (unsigned long long)queue->pending.value_);
+		     (unsigned long long)(queue->tail.value_ - first),
+		     (unsigned long long)queue->pending.value_);
 	if (queue->completed.value_ != queue->tail.value_ - first)
 		fail("queue %u: %llu commands went in, %llu completions came out", index,
 		     (unsigned long long)(queue->tail.value_ - first),

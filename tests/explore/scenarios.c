@@ -47,8 +47,12 @@ static u32 rude(struct weir_virtual_fault *rows)
 
 	for (u32 i = 0; i < count; i++)
 		rows[i] = (struct weir_virtual_fault){
-			.kind = kinds[random_below(6)], .every = 1 + random_below(4), .us = 1 + (u32)random_below(100),
-			.of = 2 + (u32)random_below(3), .seed = random_below(1000), .cid_given = true,
+			.kind = kinds[random_below(6)],
+			.every = 1 + random_below(4),
+			.us = 1 + (u32)random_below(100),
+			.of = 2 + (u32)random_below(3),
+			.seed = random_below(1000),
+			.cid_given = true,
 			.cid = (u16)(0x8000 + random_below(16)), /* no ticket of a run comes near */
 		};
 	return count;
@@ -58,13 +62,16 @@ static u32 rude(struct weir_virtual_fault *rows)
 static u32 broken(struct weir_virtual_fault *rows)
 {
 	static const enum weir_virtual_fault_kind kinds[] = {
-		WEIR_VIRTUAL_FAULT_DROP,     WEIR_VIRTUAL_FAULT_PHASE,	WEIR_VIRTUAL_FAULT_MISROUTE,
+		WEIR_VIRTUAL_FAULT_DROP,  WEIR_VIRTUAL_FAULT_PHASE,  WEIR_VIRTUAL_FAULT_MISROUTE,
 		WEIR_VIRTUAL_FAULT_FATAL, WEIR_VIRTUAL_FAULT_STATUS,
 	};
 	u32 count = rude(rows + 1) + 1;
 
-	rows[0] = (struct weir_virtual_fault){ .kind = kinds[random_below(5)], .after = random_below(6),
-					       .every = 1 + random_below(4), .code = 0x281, .count = 1 + random_below(3) };
+	rows[0] = (struct weir_virtual_fault){ .kind = kinds[random_below(5)],
+					       .after = random_below(6),
+					       .every = 1 + random_below(4),
+					       .code = 0x281,
+					       .count = 1 + random_below(3) };
 	return count;
 }
 
@@ -90,14 +97,28 @@ const struct scenario scenarios[] = {
 	{ .name = "rude", .kernel = "burst", .requests = 4, .faults = rude },
 	{ .name = "rude-rewrite", .kernel = "rewrite", .requests = 3, .faults = rude },
 	{ .name = "rude-lines", .kernel = "cached", .requests = 4, .faults = rude },
-	{ .name = "broken", .kernel = "burst", .requests = 4, .faults = broken, .prepare = impatient, .tolerant = true },
-	{ .name = "broken-lines", .kernel = "cached", .requests = 4, .faults = broken, .prepare = impatient,
+	{ .name = "broken",
+	  .kernel = "burst",
+	  .requests = 4,
+	  .faults = broken,
+	  .prepare = impatient,
+	  .tolerant = true },
+	{ .name = "broken-lines",
+	  .kernel = "cached",
+	  .requests = 4,
+	  .faults = broken,
+	  .prepare = impatient,
 	  .tolerant = true },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
 	{ .name = "tiny-line", .kernel = "shared", .requests = 1, .tiny = true, .waves = 2 },
-	{ .name = "tiny-failing", .kernel = "failing_lines", .requests = 1, .prepare = bad_block, .tiny = true, .waves = 2 },
+	{ .name = "tiny-failing",
+	  .kernel = "failing_lines",
+	  .requests = 1,
+	  .prepare = bad_block,
+	  .tiny = true,
+	  .waves = 2 },
 	{ .name = "tiny-lines", .kernel = "cached", .requests = 1, .tiny = true, .waves = 3 },
 };
 
@@ -116,8 +137,9 @@ static u32 power_below(u32 log2_limit)
 
 static void pick_shape(const struct scenario *scenario, struct rig_shape *shape, u32 *waves, u32 *width)
 {
-	*shape = (struct rig_shape){ .queues = 1, .depth = scenario->width > 1 ? 8 : 4, .sets = 1,
-				     .timeout_ns = FOREVER_NS };
+	*shape = (struct rig_shape){
+		.queues = 1, .depth = scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
+	};
 	*waves = scenario->waves;
 	*width = scenario->width ? scenario->width : 1;
 	if (scenario->tiny)
@@ -151,7 +173,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	args->tolerant = scenario->tolerant;
 	args->events = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * 8, 64);
 	watch((void *)(uintptr_t)args->events, (size_t)lanes * requests * 8, 8, WATCH_EVENT, "event[%u]", 8);
-	args->buffers = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * SCENARIO_BLOCK_BYTES, 4096);
+	args->buffers =
+		(weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * SCENARIO_BLOCK_BYTES, 4096);
 	watch((void *)(uintptr_t)args->buffers, (size_t)lanes * requests * SCENARIO_BLOCK_BYTES,
 	      SCENARIO_BLOCK_BYTES, WATCH_DATA, "buffer[%u]", SCENARIO_BLOCK_BYTES);
 	run.hang_steps = HANG_STEPS;

@@ -11,7 +11,8 @@ static inline __attribute__((always_inline)) void check_block(weir_addr buffer, 
 {
 	u64 last = SCENARIO_BLOCK_WORDS - 1;
 
-	explore_expect("first word of the block read", weir_data_load_u64(buffer), scenario_word(lba, generation, 0));
+	explore_expect("first word of the block read", weir_data_load_u64(buffer),
+		       scenario_word(lba, generation, 0));
 	explore_expect("last word of the block read", weir_data_load_u64(buffer + last * 8),
 		       scenario_word(lba, generation, last));
 	explore_progress();
@@ -92,7 +93,8 @@ WEIR_KERNEL(rewrite, struct scenario_args)
 		if (status == WEIR_OK)
 			check_block(buffer_of(args, r + 1), lba, r + 1);
 		else
-			explore_expect("status of write and read", args->tolerant ? WEIR_OK : status, WEIR_OK);
+			explore_expect("status of write and read", args->tolerant ? WEIR_OK : status,
+				       WEIR_OK);
 	}
 }
 
@@ -107,11 +109,13 @@ WEIR_KERNEL(divergent, struct scenario_args)
 
 		if ((r + weir_lane()) & 1) {
 			explore_expect("status of a read",
-				       weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0), WEIR_OK);
+				       weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0),
+				       WEIR_OK);
 			check_block(buffer_of(args, r), lba, 0);
 		} else {
 			explore_expect("status of a submission",
-				       weir_read_async(disk, lba, 1, buffer_of(args, r), event_of(args, r)), WEIR_OK);
+				       weir_read_async(disk, lba, 1, buffer_of(args, r), event_of(args, r)),
+				       WEIR_OK);
 			explore_expect("status of a wait", weir_wait(disk, event_of(args, r), 0), WEIR_OK);
 			check_block(buffer_of(args, r), lba, 0);
 		}
@@ -124,7 +128,8 @@ WEIR_KERNEL(cached, struct scenario_args)
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = some_lba(args, r) % (SCENARIO_BLOCKS / 4), word = (weir_thread() + r) % SCENARIO_BLOCK_WORDS;
+		u64 lba = some_lba(args, r) % (SCENARIO_BLOCKS / 4),
+		    word = (weir_thread() + r) % SCENARIO_BLOCK_WORDS;
 		u64 got = weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word);
 
 		if (!args->tolerant || !weir_array_failed(array))
@@ -151,7 +156,8 @@ WEIR_FN void check_run(u64 first, struct weir_run got)
 {
 	for (u32 i = 0; i < got.count; i++)
 		explore_expect("element of a run", got.value[i],
-			       scenario_word((first + i) / SCENARIO_BLOCK_WORDS, 0, (first + i) % SCENARIO_BLOCK_WORDS));
+			       scenario_word((first + i) / SCENARIO_BLOCK_WORDS, 0,
+					     (first + i) % SCENARIO_BLOCK_WORDS));
 }
 
 /* Runs of elements and views, falling back from one to the other. */
@@ -210,7 +216,8 @@ WEIR_KERNEL(failing_lines, struct scenario_args)
 		struct weir_words words = weir_lines_fetch(lines, &array->extent, lba, 0, 1);
 
 		if (lba == SCENARIO_BAD_LBA)
-			explore_expect("status of fetching the bad line", weir_status_nvme(words.status), 0x281);
+			explore_expect("status of fetching the bad line", weir_status_nvme(words.status),
+				       0x281);
 		else
 			explore_expect("word fetched", words.word[0], scenario_word(lba, 0, 0));
 		explore_progress();

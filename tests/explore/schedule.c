@@ -17,7 +17,7 @@
 #include "hooks.h"
 #include "report.h"
 
-enum { STACK_BYTES = 256 << 10, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 2000000 };
+enum { STACK_BYTES = 256 << 10, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
 
 struct run run;
 static struct explore_identity identities[MOST_LANES];
@@ -103,8 +103,11 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->stale = true; /* the first turn is no whole one */
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
-	identities[index] = (struct explore_identity){ .lane = lane->self_lane, .lanes = width, .thread = index,
-						       .threads = run.lane_count, .wave = index / width };
+	identities[index] = (struct explore_identity){ .lane = lane->self_lane,
+						       .lanes = width,
+						       .thread = index,
+						       .threads = run.lane_count,
+						       .wave = index / width };
 	weir_fiber_prepare(&lane->fiber, lane_main, lane);
 }
 
@@ -119,8 +122,9 @@ void schedule_begin(u32 waves, u32 width, void (*entry)(void *), void *args)
 	run.failed = false;
 	run.running = NULL;
 	for (u32 i = 0; i < waves; i++)
-		run.waves[i] = (struct wave){ .first = i * width, .width = width, .index = i,
-					      .live = ((u64)1 << width) - 1 };
+		run.waves[i] = (struct wave){
+			.first = i * width, .width = width, .index = i, .live = ((u64)1 << width) - 1
+		};
 	for (u32 i = 0; i < run.lane_count; i++)
 		prepare(&run.lanes[i], i, width);
 	run.controller_share = 2u << random_below(5);
@@ -182,12 +186,17 @@ void schedule_lane(struct lane *lane)
 	lane_resume(lane);
 }
 
-static struct step *log_step(struct lane *lane, u32 kind, const void *address, u64 value, u32 order, const void *pc)
+static struct step *log_step(struct lane *lane, u32 kind, const void *address, u64 value, u32 order,
+			     const void *pc)
 {
 	struct step *step = &lane->log[lane->logged++ % LOGGED_STEPS];
 
-	*step = (struct step){ .number = run.steps, .kind = (u8)kind, .order = (u8)order, .address = address,
-			       .value = value, .pc = pc };
+	*step = (struct step){ .number = run.steps,
+			       .kind = (u8)kind,
+			       .order = (u8)order,
+			       .address = address,
+			       .value = value,
+			       .pc = pc };
 	return step;
 }
 
@@ -385,7 +394,6 @@ void explore_relax(void)
 {
 	struct lane *lane = run.running;
 
-
 	lane->sleeps = !lane->stale;
 	if (lane->stale)
 		lane->reads = 0;
@@ -406,8 +414,8 @@ void explore_progress(void)
 void explore_expect(const char *what, u64 got, u64 wanted)
 {
 	if (got != wanted)
-		fail("lane %u: %s is %#llx, should be %#llx", run.running->index, what, (unsigned long long)got,
-		     (unsigned long long)wanted);
+		fail("lane %u: %s is %#llx, should be %#llx", run.running->index, what,
+		     (unsigned long long)got, (unsigned long long)wanted);
 }
 
 /* A plain access of the kernel is about to happen. Only words that change while lanes run count. */
@@ -431,17 +439,17 @@ static void plain(void *address, u32 bytes, bool store, const void *pc)
  * The compiler's race instrumentation, used for its eyes only: it names every
  * plain access before it happens.
  */
-#define PLAIN(name, bytes, store)                                      \
-	void __tsan_##name(void *address);                             \
-	void __tsan_##name(void *address)                              \
-	{                                                              \
-		plain(address, bytes, store, HERE);                    \
+#define PLAIN(name, bytes, store)                                                                            \
+	void __tsan_##name(void *address);                                                                   \
+	void __tsan_##name(void *address)                                                                    \
+	{                                                                                                    \
+		plain(address, bytes, store, HERE);                                                          \
 	}
-#define PLAIN_WIDE(name, store)                                        \
-	void __tsan_##name(void *address);                             \
-	void __tsan_##name(void *address)                              \
-	{                                                              \
-		plain(address, 16, store, HERE);                       \
+#define PLAIN_WIDE(name, store)                                                                              \
+	void __tsan_##name(void *address);                                                                   \
+	void __tsan_##name(void *address)                                                                    \
+	{                                                                                                    \
+		plain(address, 16, store, HERE);                                                             \
 	}
 
 PLAIN(read1, 1, false)

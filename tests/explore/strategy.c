@@ -11,7 +11,7 @@
  */
 #include "explore.h"
 
-enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48 };
+enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_PATIENCE = 16 };
 
 /* A runnable lane, each with the same chance; NULL if everybody waits for somebody. */
 static struct lane *any_lane(void)
@@ -100,7 +100,8 @@ static void independent_step(void)
 	}
 }
 
-const struct strategy strategy_independent = { .name = "independent", .begin = independent_begin,
+const struct strategy strategy_independent = { .name = "independent",
+					       .begin = independent_begin,
 					       .step = independent_step };
 
 /* pct: the highest priority runs; who polls in vain goes to the end of the line */
@@ -155,6 +156,7 @@ static u32 victim; /* a wave, or run.wave_count for the controller */
 static void starve_begin(void)
 {
 	victim = (u32)random_below(run.wave_count + 1);
+	run.hang_steps *= STARVED_PATIENCE; /* what the victim holds, others have to wait for */
 }
 
 static void starve_step(void)

@@ -25,7 +25,7 @@ static struct range ranges[RANGES];
 static u32 range_count;
 static u8 kinds[WORDS];
 static const void *guards[WORDS]; /* the lock that guards a line's word or a slot */
-static int owners[WORDS];         /* lane + 1 that holds a lock */
+static int owners[WORDS];	  /* lane + 1 that holds a lock */
 
 void watch_begin(void)
 {
@@ -98,8 +98,9 @@ static void watch_lock(struct lane *lane, const void *lock, u64 old, u64 new)
 	int *owner = &owners[index_of(lock)];
 	int self = lane ? (int)lane->index + 1 : -1;
 
-	if (new && old)
-		fail("lock %s is taken by lane %d while lane %d holds it", watch_name(lock), self - 1, *owner - 1);
+	if (new &&old)
+		fail("lock %s is taken by lane %d while lane %d holds it", watch_name(lock), self - 1,
+		     *owner - 1);
 	else if (new)
 		*owner = self;
 	else if (old && *owner != self)
@@ -141,7 +142,7 @@ static bool legal_claim(u64 old, u64 new)
 	u64 version = (old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS;
 
 	return weir_line_state(new) == WEIR_LINE_BUSY && pins(new) == 1 && weir_line_evictable(old) &&
-	       (new & WEIR_LINE_VERSIONS) == version;
+	       (new &WEIR_LINE_VERSIONS) == version;
 }
 
 static bool legal_completion(u64 old, u64 new)
@@ -171,8 +172,8 @@ static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 		return;
 	}
 	if (!legal_claim(old, new))
-		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
-		     (unsigned long long)new);
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word),
+		     (unsigned long long)old, (unsigned long long)new);
 	else if (!guarded(lane, word))
 		fail("%s is claimed by lane %d, which does not hold the set's lock", watch_name(word),
 		     lane ? (int)lane->index : -1);
@@ -182,21 +183,14 @@ void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 {
 	(void)bytes;
 	switch (kinds[index_of(address)]) {
-	case WATCH_LOCK:
-		watch_lock(lane, address, old, new);
-		break;
-	case WATCH_SEQUENCE:
-		watch_sequence(lane, address, (u32)old, (u32)new);
-		break;
+	case WATCH_LOCK: watch_lock(lane, address, old, new); break;
+	case WATCH_SEQUENCE: watch_sequence(lane, address, (u32)old, (u32) new); break;
 	case WATCH_EVENT:
 		if (old && new)
-			fail("%s is completed twice: %#llx, then %#llx", watch_name(address), (unsigned long long)old,
-			     (unsigned long long)new);
+			fail("%s is completed twice: %#llx, then %#llx", watch_name(address),
+			     (unsigned long long)old, (unsigned long long)new);
 		break;
-	case WATCH_LINE:
-		watch_line(lane, address, old, new);
-		break;
-	default:
-		break;
+	case WATCH_LINE: watch_line(lane, address, old, new); break;
+	default: break;
 	}
 }
