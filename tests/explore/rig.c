@@ -21,6 +21,7 @@ enum {
 
 struct rig rig;
 static size_t arena_used;
+static u64 polls; /* of the host, in this run: time goes on while it waits, too */
 
 /* The medium: blocks in memory; a poll ends one request, whichever chance picks. */
 struct explore_medium {
@@ -40,7 +41,7 @@ static u32 admin_tail, admin_head;
 
 static void die(const char *what)
 {
-	fprintf(stderr, "weir-explore: %s\n", what);
+	fprintf(stderr, "weir-explore: %s (seed %#llx)\n", what, (unsigned long long)run.seed);
 	exit(2);
 }
 
@@ -104,7 +105,7 @@ static const struct weir_medium_ops medium_ops = {
 u64 rig_clock_ns(void *unused)
 {
 	(void)unused;
-	return run.steps * STEP_NS;
+	return (run.steps + polls) * STEP_NS;
 }
 
 void *rig_allocate(size_t bytes, size_t align)
@@ -146,7 +147,12 @@ static void disable(void)
 	memset(admin_cq, 0, ADMIN_ENTRIES * sizeof(struct nvme_cqe));
 }
 
-/* One admin command, from start to end. */
+static bool fatal(void)
+{
+	return weir_virtual_read32(controller, NVME_REGISTER_CSTS) & NVME_CSTS_FATAL;
+}
+
+/* One admin command, from start to end, or until the controller has failed. */
 static void admin(struct nvme_sqe sqe)
 {
 	volatile u32 *doorbells = weir_virtual_doorbells(controller);
@@ -157,8 +163,11 @@ static void admin(struct nvme_sqe sqe)
 	memcpy(admin_sq + admin_tail % ADMIN_ENTRIES * sizeof(sqe), &sqe, sizeof(sqe));
 	doorbells[0] = ++admin_tail % ADMIN_ENTRIES;
 	for (u32 i = 0; ((cqe->dw3 >> 16) & 1) != phase; i++) {
+		if (fatal())
+			return;
 		if (i == ADMIN_POLLS)
 			die("an admin command does not end");
+		polls++;
 		weir_virtual_poll(controller, 0);
 	}
 	if (cqe->dw3 >> 17)
@@ -319,6 +328,7 @@ static void lay_out_cache(void)
 
 void rig_open(const struct rig_shape *shape)
 {
+	polls = 0;
 	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
 	if (shape->fault_count || faulty) { /* a fault table is a controller's for life */
 		weir_virtual_destroy(controller);
@@ -426,14 +436,13 @@ void rig_check(void)
 void rig_close(void)
 {
 	medium.closing = true;
-	if (weir_virtual_read32(controller, NVME_REGISTER_CSTS) & NVME_CSTS_FATAL) {
+	for (u32 i = 0; i < rig.shape.queues && !fatal(); i++) {
+		admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_SQ, .cdw10 = i + 1 });
+		admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_CQ, .cdw10 = i + 1 });
+	}
+	if (fatal()) { /* perhaps only now, by a command it still fetched */
 		disable();
 		enable();
-	} else {
-		for (u32 i = 0; i < rig.shape.queues; i++) {
-			admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_SQ, .cdw10 = i + 1 });
-			admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_CQ, .cdw10 = i + 1 });
-		}
 	}
 	medium.closing = false;
 }
