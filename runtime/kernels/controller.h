@@ -138,7 +138,7 @@ WEIR_FN void weir_controller_move(WEIR_GLOBAL struct weir_controller_args *args,
 
 	for (u32 page = 0; page < pages; page++) {
 		weir_addr buffer = weir_controller_page(prp1, prp2, page, pages);
-		u32 part = page ? NVME_PAGE_BYTES : NVME_PAGE_BYTES - inside;
+		u32 part = NVME_PAGE_BYTES - (page ? 0 : inside);
 		weir_addr medium = args->medium + offset + done;
 
 		if (part > bytes - done)
