@@ -161,6 +161,8 @@ struct weir_storage_options {
  * @context: the context whose lanes will use it
  * @uri: where the data is:
  *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
+ *                     ?on=device &waves=N &data=on|off &medium=device|host: a controller made of
+ *                     lanes; it believes buffer addresses, so a wrong one is the device's error
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       both:         &threads=N &lat_us=N &iops=N &mdts=BYTES

@@ -70,7 +70,7 @@ static u32 broken(struct weir_virtual_fault *rows)
 	rows[0] = (struct weir_virtual_fault){ .kind = kinds[random_below(5)],
 					       .after = random_below(6),
 					       .every = 1 + random_below(4),
-					       .code = 0x281,
+					       .code = 1 + (u32)random_below(0x7ff),
 					       .count = 1 + random_below(3) };
 	return count;
 }
