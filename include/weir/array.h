@@ -110,12 +110,6 @@ WEIR_FN u64 weir_array_get_u64(WEIR_GLOBAL struct weir_array *array, u64 index)
 	return weir_array_get_bits(array, index, 8);
 }
 
-/** struct weir_u128 - a 16-byte element */
-struct weir_u128 {
-	u64 low;
-	u64 high;
-};
-
 /** weir_array_get_u128() - element @index of an array of 16-byte elements */
 WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *array, u64 index)
 {

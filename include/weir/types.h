@@ -28,6 +28,12 @@ struct weir_bus {
 	u64 address;
 };
 
+/** struct weir_u128 - 16 bytes that move together, though not as one access */
+struct weir_u128 {
+	u64 low;
+	u64 high;
+} __attribute__((aligned(16)));
+
 /* One name out of two, after both were expanded. */
 #define WEIR_CONCAT_(a, b) a##b
 #define WEIR_CONCAT(a, b) WEIR_CONCAT_(a, b)

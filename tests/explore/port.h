@@ -150,6 +150,15 @@ EXPLORE_DATA(16)
 EXPLORE_DATA(32)
 EXPLORE_DATA(64)
 
+WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
+{
+	struct weir_u128 data;
+
+	data.low = weir_data_load_u64(address);
+	data.high = weir_data_load_u64(address + 8);
+	return data;
+}
+
 WEIR_FN void weir_order_loads(void)
 {
 	explore_order_loads();

@@ -212,6 +212,15 @@ WEIR_CPU_DATA u64 weir_data_load_u64(weir_addr address)
 	return WEIR_CPU_DATA_READ((const u64 *)WEIR_POINTER(address));
 }
 
+WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
+{
+	struct weir_u128 data;
+
+	data.low = weir_data_load_u64(address);
+	data.high = weir_data_load_u64(address + 8);
+	return data;
+}
+
 WEIR_FN void weir_order_loads(void)
 {
 #if defined(__x86_64__)

@@ -170,6 +170,14 @@ WEIR_CUDA_DATA(16)
 WEIR_CUDA_DATA(32)
 WEIR_CUDA_DATA(64)
 
+WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
+{
+	struct weir_u128 data;
+
+	__asm__ volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
+	return data;
+}
+
 /*
  * An acquire fence waits for earlier loads and drops L1, nothing else; before
  * compute capability 9.0 there is only the full one, which also waits for stores.

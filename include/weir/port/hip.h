@@ -260,6 +260,15 @@ WEIR_HIP_DATA(16)
 WEIR_HIP_DATA(32)
 WEIR_HIP_DATA(64)
 
+WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
+{
+	struct weir_u128 data;
+
+	data.low = weir_data_load_u64(address);
+	data.high = weir_data_load_u64(address + 8);
+	return data;
+}
+
 WEIR_FN void weir_order_loads(void)
 {
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");

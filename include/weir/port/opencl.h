@@ -225,6 +225,15 @@ WEIR_FN u64 weir_data_load_u64(weir_addr address)
 				    memory_scope_device);
 }
 
+WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
+{
+	struct weir_u128 data;
+
+	data.low = weir_data_load_u64(address);
+	data.high = weir_data_load_u64(address + 8);
+	return data;
+}
+
 WEIR_FN u32 weir_data_load_u32(weir_addr address)
 {
 	return atomic_load_explicit((weir_opencl_u32)WEIR_POINTER(address), memory_order_relaxed,
