@@ -16,14 +16,12 @@
 
 /**
  * enum weir_memory - what memory is for, which decides where it lies
- * @WEIR_MEMORY_DEVICE: lanes' data, which a controller may read and write
- * @WEIR_MEMORY_RING: what lanes and a controller in host threads both poll
- * @WEIR_MEMORY_CONTROL: words of lanes alone, that no controller touches: as near to them as can be
+ * @WEIR_MEMORY_DEVICE: lanes' data and words of their own: as near to them as can be
+ * @WEIR_MEMORY_RING: what lanes and host threads both see
  */
 enum weir_memory {
 	WEIR_MEMORY_DEVICE,
 	WEIR_MEMORY_RING,
-	WEIR_MEMORY_CONTROL,
 };
 
 /**
@@ -32,12 +30,14 @@ enum weir_memory {
  * @wave_lanes: wave width
  * @workers: groups of lanes that run at the same instant
  * @block_lanes: most lanes a block may have
+ * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
  */
 struct weir_backend_properties {
 	char name[128];
 	uint32_t wave_lanes;
 	uint32_t workers;
 	uint32_t block_lanes;
+	bool shared_memory;
 };
 
 struct weir_backend;
@@ -47,7 +47,7 @@ struct weir_backend;
  * @size: sizeof(struct weir_backend_ops)
  * @name: word before the ':' of a context name
  * @open: a device of this kind; @selector is what follows the ':', or ""
- * @allocate: zeroed, page-aligned memory (WEIR_MEMORY_CONTROL: aligned to 256 bytes);
+ * @allocate: zeroed, page-aligned memory;
  *            @host is NULL where the host cannot see it, else the same address as @device
  * @release: of the same size and kind as it was allocated
  * @launch: queue a kernel behind earlier ones; @args is copied

@@ -15,7 +15,7 @@ static int run(struct weir_storage *storage, struct weir_block_copy_args *args)
 	struct weir_context *context = storage->context;
 	uint32_t result = 0;
 	char text[80];
-	int error = weir_alloc_local(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
+	int error = weir_alloc(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
 
 	if (error)
 		return error;

@@ -59,12 +59,12 @@ static int allocate(struct weir_cache *cache)
 {
 	struct weir_context *context = cache->context;
 	struct weir_lines lines;
-	int error = weir_alloc_local(context, sizeof(lines), &cache->lines);
+	int error = weir_alloc(context, sizeof(lines), &cache->lines);
 
 	if (!error)
-		error = weir_alloc_local(context, cache->sets * sizeof(struct weir_set), &cache->words);
+		error = weir_alloc(context, cache->sets * sizeof(struct weir_set), &cache->words);
 	if (!error)
-		error = weir_alloc_local(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
+		error = weir_alloc(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
 	if (!error)
 		error = weir_alloc(context, (cache->sets * WEIR_WAYS) << cache->line_log2, &cache->data);
 	if (error)
@@ -223,7 +223,7 @@ static int make_table(struct weir_cache *cache, struct weir_storage *const *stor
 
 	if (!table)
 		return weir_fail(ENOMEM, "array: no memory");
-	error = weir_alloc_local(cache->context, count * sizeof(struct weir_disk), &table->address);
+	error = weir_alloc(cache->context, count * sizeof(struct weir_disk), &table->address);
 	for (unsigned i = 0; i < count && !error; i++)
 		error = weir_copy_in(cache->context, table->address + i * sizeof(struct weir_disk), &storages[i]->disk,
 				     sizeof(struct weir_disk));

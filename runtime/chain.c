@@ -25,7 +25,7 @@ int weir_chain_create(struct weir_context *context, const struct weir_chain_opti
 	if (options.lanes == 0 || options.lanes > MOST_LANES)
 		return weir_fail(EINVAL, "lock chain of %llu lanes: give the lanes of the largest launch, 1 to %llu",
 				 (unsigned long long)options.lanes, (unsigned long long)MOST_LANES);
-	error = weir_alloc_local(context, sizeof(table) + options.lanes * sizeof(struct weir_chain_lane), chain);
+	error = weir_alloc(context, sizeof(table) + options.lanes * sizeof(struct weir_chain_lane), chain);
 	if (error)
 		return error;
 	memset(&table, 0, sizeof(table));

@@ -8,6 +8,8 @@
 
 #include "error.h"
 
+enum { MOST_SERVICE_WAVES = 1 << 16 };
+
 const char *weir_version(void)
 {
 	return WEIR_VERSION;
@@ -74,11 +76,16 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	context = calloc(1, sizeof(*context));
 	if (!context)
 		return weir_fail(ENOMEM, "no memory for a context");
-	error = open_backend(name, &options, &context->backend);
+	context->service_waves = options.service_waves;
+	if (options.service_waves > MOST_SERVICE_WAVES)
+		error = weir_fail(EINVAL, "context \"%s\": service_waves %u; at most %d", name, options.service_waves,
+				  MOST_SERVICE_WAVES);
+	if (!error)
+		error = open_backend(name, &options, &context->backend);
 	if (!error)
 		error = weir_dma_map_create(&context->dma);
 	if (!error)
-		error = weir_alloc_local(context, sizeof(struct weir_fault), &context->fault);
+		error = weir_alloc(context, sizeof(struct weir_fault), &context->fault);
 	if (error) {
 		context_free(context);
 		return error;

@@ -31,6 +31,7 @@ struct weir_context {
 	uint32_t next_disk_id;
 	unsigned storages; /* open ones */
 	unsigned caches;
+	uint32_t service_waves; /* that reap for everybody; 0: whoever waits helps */
 };
 
 /**
@@ -38,6 +39,8 @@ struct weir_context {
  * @queues: device address of struct weir_queue[disk.queue_count]
  * @rings: device address per queue of its SQ, CQ and PRP lists
  * @slots: device address per queue of its slots
+ * @staging: address per queue of its staging; none if !@pull
+ * @pull: lanes move the data between staging and their buffers
  */
 struct weir_storage {
 	struct weir_context *context;
@@ -50,13 +53,17 @@ struct weir_storage {
 	uint64_t queues;
 	uint64_t *rings;
 	uint64_t *slots;
+	uint64_t *staging;
 	uint64_t queue_bytes;
 	struct weir_resident *resident; /* the controller on the device, or NULL */
+	struct weir_service *service;   /* who reaps for everybody, or NULL */
+	uint32_t queue_count;           /* that rings, slots, staging and queues have room for */
 	uint64_t doorbell_memory; /* for a software controller's */
 	uint64_t doorbells;       /* where lanes ring */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;
+	bool pull;
 };
 
 struct weir_cache {
@@ -93,7 +100,7 @@ int weir_result_give(void *to, const void *from, size_t bytes, const char *what)
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);
-/** weir_queue_memory_bytes() - device memory one queue pair takes */
-uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes);
+/** weir_queue_memory_bytes() - memory one queue pair takes */
+uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull);
 
 #endif

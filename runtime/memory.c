@@ -44,11 +44,6 @@ int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
 }
 
-int weir_alloc_local(struct weir_context *context, size_t bytes, uint64_t *address)
-{
-	return weir_memory_allocate(context, bytes, WEIR_MEMORY_CONTROL, address, NULL);
-}
-
 int weir_free(struct weir_context *context, uint64_t address)
 {
 	struct weir_memory_block **link = &context->memory, *block;

@@ -23,10 +23,10 @@ static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
 	       pages((uint64_t)depth * prp_entries(max_transfer_bytes) * NVME_PRP_BYTES);
 }
 
-uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes)
+uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull)
 {
 	return ring_bytes(depth, max_transfer_bytes) + pages((uint64_t)depth * sizeof(struct weir_slot)) +
-	       sizeof(struct weir_queue);
+	       sizeof(struct weir_queue) + (pull ? (uint64_t)depth * max_transfer_bytes : 0);
 }
 
 static uint32_t log2_of(uint64_t power)
@@ -53,11 +53,14 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->prp_entries = prp_entries(max_transfer_bytes);
 	queue->nsid = storage->space.nsid;
 	queue->block_log2 = storage->space.block_log2;
-	queue->path = WEIR_PATH_DIRECT;
+	queue->path = storage->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
+	queue->staging = storage->pull ? storage->staging[index] : 0;
+	queue->staging_log2 = log2_of(max_transfer_bytes);
+	queue->on_device = storage->transport->resident.on;
 	queue->id = id;
 	weir_store_u64_relaxed_sys(&queue->tail, first_ticket);
 	weir_store_u64_relaxed_sys(&queue->committed, first_ticket);
-	weir_store_u64_relaxed_sys(&queue->head, first_ticket);
+	weir_store_u64_relaxed_sys(&queue->reap, first_ticket << 1);
 	weir_store_u64_relaxed_sys(&queue->rung, first_ticket);
 }
 
@@ -87,10 +90,13 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	struct weir_queue queue;
 	bool resident = storage->transport->resident.on;
 	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
-					 resident ? WEIR_MEMORY_CONTROL : WEIR_MEMORY_RING, &storage->rings[index], NULL);
+					 resident ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_RING, &storage->rings[index], NULL);
 
+	if (!error && storage->pull)
+		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_RING,
+					     &storage->staging[index], NULL);
 	if (!error)
-		error = weir_alloc_local(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
+		error = weir_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
 	if (!error)
 		error = fill_slots(storage, index, first_ticket);
 	if (error)

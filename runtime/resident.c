@@ -30,7 +30,7 @@ int weir_resident_doorbells(struct weir_storage *storage, uint32_t queues)
 				 "storage \"%s\": on=device needs a device that runs kernels side by side, which %s "
 				 "does not; leave it out",
 				 storage->uri, ops->name);
-	return weir_alloc_local(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
+	return weir_alloc(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
 }
 
 /* The queue pairs as the controller sees them. */
@@ -39,7 +39,7 @@ static int describe_queues(struct weir_storage *storage, uint32_t count, uint64_
 	struct weir_context *context = storage->context;
 	size_t bytes = count * sizeof(struct weir_controller_queue);
 	struct weir_controller_queue *queues = calloc(count, sizeof(*queues));
-	int error = queues ? weir_alloc_local(context, bytes, address) :
+	int error = queues ? weir_alloc(context, bytes, address) :
 			     weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 
 	for (uint32_t i = 0; !error && i < count; i++) {
@@ -49,7 +49,7 @@ static int describe_queues(struct weir_storage *storage, uint32_t count, uint64_
 		queues[i] = (struct weir_controller_queue){
 			.sq = queue.sq, .cq = queue.cq, .sq_doorbell = queue.sq_doorbell,
 			.cq_doorbell = queue.cq_doorbell, .depth = queue.depth, .depth_log2 = queue.depth_log2,
-			.id = queue.id, .head = (uint32_t)weir_load_u64_relaxed_sys(&queue.head),
+			.id = queue.id, .head = (uint32_t)(weir_load_u64_relaxed_sys(&queue.reap) >> 1),
 		};
 	}
 	if (!error)
@@ -70,10 +70,10 @@ static int allocate(struct weir_storage *storage, struct weir_resident *resident
 	if (error)
 		return error;
 	resident->started = host;
-	error = weir_alloc_local(context, sizeof(weir_shared_u32), &resident->stop);
+	error = weir_alloc(context, sizeof(weir_shared_u32), &resident->stop);
 	if (!error && options->data)
 		error = weir_memory_allocate(context, bytes,
-					     options->host_medium ? WEIR_MEMORY_RING : WEIR_MEMORY_CONTROL,
+					     options->host_medium ? WEIR_MEMORY_RING : WEIR_MEMORY_DEVICE,
 					     &resident->medium, NULL);
 	return error ? error : describe_queues(storage, count, &resident->queues);
 }

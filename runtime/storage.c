@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "error.h"
+#include "service.h"
 #include "transport/virtual.h"
 
 enum {
@@ -16,6 +17,7 @@ enum {
 	MOST_TRANSFER = 2 << 20, /* a PRP list of 512 entries: one page */
 	MOST_QUEUES = 1024,
 	LEAST_DEFAULT_QUEUES = 4,
+	MOST_DEFAULT_PULL_QUEUES = 16, /* staging is depth times max_transfer_bytes per queue */
 };
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
@@ -23,6 +25,11 @@ static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
 static bool power_of_two(uint64_t value, uint64_t least, uint64_t most)
 {
 	return value >= least && value <= most && (value & (value - 1)) == 0;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
 }
 
 static int complete_options(struct weir_context *context, const char *uri, struct weir_storage_options *options)
@@ -89,6 +96,24 @@ static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 	return 0;
 }
 
+/* Who moves the data: the controller, if it reaches the memory of weir_alloc(), else the lanes. */
+static int choose_mover(struct weir_storage *storage, struct weir_storage_options *options, bool queues_given)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	bool reaches;
+
+	backend->ops->properties(backend, &properties);
+	reaches = properties.shared_memory || storage->transport->resident.on;
+	if (storage->transport->mover == WEIR_MOVER_DIRECT && !reaches)
+		return weir_fail(ENOTSUP, "storage \"%s\": mover=direct, but its controller does not reach the memory of %s; "
+				 "leave it out", storage->uri, properties.name);
+	storage->pull = !reaches || storage->transport->mover == WEIR_MOVER_PULL;
+	if (storage->pull && !queues_given)
+		options->queues = smaller(options->queues, MOST_DEFAULT_PULL_QUEUES);
+	return 0;
+}
+
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options)
 {
 	void *host;
@@ -113,11 +138,6 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	return 0;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 static void describe(struct weir_storage *storage, const struct weir_storage_options *options)
 {
 	struct weir_disk *disk = &storage->disk;
@@ -131,42 +151,42 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->blocks = storage->space.blocks;
 	disk->max_blocks = transfer >> storage->space.block_log2;
 	disk->flags = options->read_only || storage->transport->read_only ? WEIR_DISK_READ_ONLY : 0;
+	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
 }
 
 static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
 {
-	uint32_t count = options->queues;
+	uint32_t count = storage->queue_count = options->queues;
 	int error;
 
 	storage->depth = options->depth;
-	storage->queue_bytes = weir_queue_memory_bytes(options->depth, options->max_transfer_bytes);
-	storage->rings = calloc(count, sizeof(*storage->rings));
-	storage->slots = calloc(count, sizeof(*storage->slots));
-	if (!storage->rings || !storage->slots)
+	storage->queue_bytes = weir_queue_memory_bytes(options->depth, options->max_transfer_bytes, storage->pull);
+	storage->rings = calloc(3 * (size_t)count, sizeof(*storage->rings));
+	if (!storage->rings)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
-	error = weir_alloc_local(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	storage->slots = storage->rings + count;
+	storage->staging = storage->slots + count;
+	error = weir_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
-	return error || !storage->transport->resident.on ? error : weir_resident_start(storage, count);
+	if (!error && storage->transport->resident.on)
+		error = weir_resident_start(storage, count);
+	return error ? error : weir_service_start(storage);
 }
 
-static void free_queues(struct weir_storage *storage, uint32_t count)
+static void free_queues(struct weir_storage *storage)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		if (storage->rings)
-			(void)weir_free(storage->context, storage->rings[i]);
-		if (storage->slots)
-			(void)weir_free(storage->context, storage->slots[i]);
-	}
+	for (uint32_t i = 0; storage->rings && i < 3 * storage->queue_count; i++) /* rings, slots, staging */
+		(void)weir_free(storage->context, storage->rings[i]);
 	(void)weir_free(storage->context, storage->queues);
 	free(storage->rings);
-	free(storage->slots);
 }
 
 /* Undo whatever of the opening has happened, last first. */
-static void tear_down(struct weir_storage *storage, uint32_t queues)
+static void tear_down(struct weir_storage *storage)
 {
+	weir_service_stop(storage);
 	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, i);
@@ -177,16 +197,18 @@ static void tear_down(struct weir_storage *storage, uint32_t queues)
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	(void)weir_free(storage->context, storage->doorbell_memory);
-	free_queues(storage, queues);
+	free_queues(storage);
 	(void)weir_free(storage->context, storage->admin_memory);
 	free(storage->uri);
 	free(storage);
 }
 
-static int bring_up(struct weir_storage *storage, struct weir_storage_options *options)
+static int bring_up(struct weir_storage *storage, struct weir_storage_options *options, bool queues_given)
 {
 	int error = open_transport(storage, options);
 
+	if (!error)
+		error = choose_mover(storage, options, queues_given);
 	if (!error)
 		error = place_doorbells(storage, options->queues);
 	if (!error)
@@ -202,6 +224,7 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	struct weir_storage_options options;
 	struct weir_storage *storage;
 	int error = weir_options_take(&options, sizeof(options), given, "storage options");
+	bool queues_given = options.queues != 0;
 
 	*out = NULL;
 	if (!error)
@@ -213,9 +236,9 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	storage->context = context;
 	storage->uri = strdup(uri);
-	error = storage->uri ? bring_up(storage, &options) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	error = storage->uri ? bring_up(storage, &options, queues_given) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	if (error) {
-		tear_down(storage, storage->rings ? options.queues : 0);
+		tear_down(storage);
 		return error;
 	}
 	describe(storage, &options);
@@ -230,7 +253,7 @@ void weir_storage_close(struct weir_storage *storage)
 		return;
 	(void)storage->context->backend->ops->synchronise(storage->context->backend);
 	storage->context->storages--;
-	tear_down(storage, storage->disk.queue_count);
+	tear_down(storage);
 }
 
 int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
@@ -251,7 +274,6 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
 	};
 
-	filled.local = storage->resident != NULL;
 	if (storage->resident)
 		snprintf(filled.path, sizeof(filled.path), "direct, controller on the device, %u waves, %s",
 			 storage->transport->resident.waves,
@@ -259,7 +281,7 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 			 storage->transport->resident.host_medium ? "host memory" :
 								  "device memory");
 	else
-		snprintf(filled.path, sizeof(filled.path), "direct, %s",
+		snprintf(filled.path, sizeof(filled.path), "%s, %s", storage->pull ? "pull" : "direct",
 			 storage->transport->ops->path(storage->transport));
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }

@@ -4,6 +4,7 @@
  *
  * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
+ * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
  */
 #ifndef WEIR_TESTS_CONTEXT_H
 #define WEIR_TESTS_CONTEXT_H
@@ -65,6 +66,36 @@ static inline uint32_t test_width(size_t index)
 	static const uint32_t widths[] = { 1, 4, 32, 64 };
 
 	return test_on_cpu() ? widths[index] : test_device()->wave_lanes;
+}
+
+/** test_service() - weir_context_options.service_waves: as WEIR_TEST_SERVICE says, none without it */
+static inline uint32_t test_service(void)
+{
+	const char *waves = getenv("WEIR_TEST_SERVICE");
+
+	return waves ? (uint32_t)strtoul(waves, NULL, 10) : 0;
+}
+
+/** test_pull() - lanes move the data: because they are told to, or because nobody else can */
+static inline bool test_pull(void)
+{
+	const char *mover = getenv("WEIR_TEST_MOVER");
+
+	return !test_on_cpu() || (mover && !strcmp(mover, "pull"));
+}
+
+/**
+ * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names
+ *
+ * On the cpu controllers reach all memory, so lanes pull only if they are asked to.
+ */
+static inline int test_storage_open(struct weir_context *context, const char *uri,
+				    const struct weir_storage_options *options, struct weir_storage **out)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s%cmover=%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct");
+	return weir_storage_open(context, text, options, out);
 }
 
 /** test_absent() - true, having said so in TAP, if there is no such device here */

@@ -17,6 +17,7 @@
 #include <weir/weir.h>
 
 #include "context.h"
+#include "kernels.h"
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -65,6 +66,7 @@ static void test_contexts(void **state)
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128", "64");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000", "1024");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 64), &out), -EINVAL, "stack_bytes", "64");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .service_waves = 70000), &out), -EINVAL, "service_waves", "70000");
 	refused(weir_context_open("cpu", &options, &out), -EINVAL, "context options", "3");
 	options.size = 1 << 20;
 	refused(weir_context_open("cpu", &options, &out), -EINVAL, "1048576", "WEIR_OPTIONS");
@@ -95,6 +97,7 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?block=x", -EINVAL, "block=x", "not accepted" },
 		{ "virt:1M?lat_us=-5", -EINVAL, "lat_us", "-5" },
 		{ "virt:1M?mdts=5000", -EINVAL, "mdts", "5000" },
+		{ "virt:1M?mover=push", -EINVAL, "mover=push", "pull" },
 		{ "virt:1M?threads=0", -EINVAL, "threads", "0" },
 		{ "virt:1M?iops=1&iops=2", -EINVAL, "iops", "twice" },
 		{ "virt:1M?block", -EINVAL, "block", "key=value" },
@@ -264,6 +267,51 @@ static void test_results_need_their_size(void **state)
 	assert_int_equal(bytes, 64 << 20);
 }
 
+/* A kernel without code to reap, in a context with a service and in one without. */
+static void run_service(uint32_t waves, uint64_t results[3])
+{
+	struct test_service_args args = { .event = 0 };
+	struct weir_storage *disk;
+	struct weir_context *device;
+	struct weir_cache *cache;
+	uint64_t words[128] = { [64] = 0x1234567 };
+
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = waves), &device));
+	must(weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = 5000000), &disk));
+	must(weir_cache_create(device, WEIR_OPTIONS(cache, .bytes = 1 << 20), &cache));
+	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17), &args.array));
+	must(weir_storage_disk(disk, &args.disk));
+	must(weir_storage_write(disk, 0, words, sizeof(words)));
+	must(weir_alloc(device, 4096, &args.buffer));
+	must(weir_alloc(device, 4096, &args.event));
+	args.results = args.event + 2048;
+	must(weir_launch(device, "test_service", 1, 1, &args, sizeof(args)));
+	if (waves)
+		must(weir_sync(device));
+	else
+		refused(weir_sync(device), -EIO, "service_waves", "block 0");
+	must(weir_copy_out(device, results, args.results, 3 * sizeof(*results)));
+	weir_cache_destroy(cache);
+	weir_storage_close(disk);
+	weir_context_close(device);
+}
+
+static void test_a_service(void **state)
+{
+	uint64_t results[3];
+
+	(void)state;
+	run_service(0, results);
+	assert_int_equal(results[0], WEIR_E_SERVICE);
+	assert_int_equal(results[2], 0);
+	if (strstr(test_device()->name, "pretended")) /* runs one kernel at a time */
+		return;
+	run_service(4, results);
+	assert_int_equal(results[0], WEIR_OK);
+	assert_int_equal(results[1], 0x1234567);
+	assert_int_equal(results[2], 0x1234567);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,7 +320,7 @@ int main(void)
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
-		cmocka_unit_test(test_results_need_their_size),
+		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),
 	};
 
 	if (test_absent())

@@ -79,6 +79,7 @@ struct test_count_args {
  * @offset: where in it the data begins
  * @outstanding: requests a lane starts before it waits
  * @flush: flush between writing and reading
+ * @path: WEIR_PATH_... that every event must tell
  */
 struct test_blocks_args {
 	struct weir_disk disk[2];
@@ -89,7 +90,7 @@ struct test_blocks_args {
 	u32 outstanding;
 	u32 rounds;
 	u32 flush;
-	u32 reserved;
+	u32 path;
 	weir_addr buffers;
 	weir_addr events;
 	weir_addr verdict;
@@ -105,6 +106,15 @@ struct test_request_args {
 	weir_addr buffer;
 	weir_addr event;
 	weir_addr statuses;
+};
+
+/** struct test_service_args - one read, one element; @results: u64[3]: status, first word, element 64 */
+struct test_service_args {
+	struct weir_disk disk;
+	struct weir_array array;
+	weir_addr buffer;
+	weir_addr event;
+	weir_addr results;
 };
 
 enum test_read_kind { TEST_READ_RANDOM, TEST_READ_SEQUENTIAL };

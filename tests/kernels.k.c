@@ -193,7 +193,7 @@ WEIR_FN void do_requests(WEIR_GLOBAL struct test_blocks_args *args, WEIR_GLOBAL 
 	for (u32 i = args->outstanding; i > 0; i--) {
 		expect(args->verdict, 1000 + opcode, weir_wait(disk, request_event(args, i - 1), 0), WEIR_OK);
 		expect(args->verdict, 2000 + opcode,
-		       weir_event_path(weir_event_test(request_event(args, i - 1))), WEIR_PATH_DIRECT);
+		       weir_event_path(weir_event_test(request_event(args, i - 1))), args->path);
 	}
 }
 

@@ -22,7 +22,7 @@ static uint64_t memory(struct weir_context *context, size_t bytes)
 {
 	uint64_t address;
 
-	must(weir_alloc_local(context, bytes, &address));
+	must(weir_alloc(context, bytes, &address));
 	return address;
 }
 

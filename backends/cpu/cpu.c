@@ -258,6 +258,7 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->wave_lanes = backend->width;
 	out->workers = backend->worker_count;
 	out->block_lanes = UINT32_MAX;
+	out->shared_memory = true;
 }
 
 const struct weir_backend_ops weir_backend_cpu = {

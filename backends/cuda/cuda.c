@@ -318,6 +318,7 @@ static void cuda_properties(struct weir_backend *base, struct weir_backend_prope
 	out->wave_lanes = 32;
 	out->workers = backend->multiprocessors;
 	out->block_lanes = backend->block_lanes;
+	out->shared_memory = false;
 }
 
 const struct weir_backend_ops weir_backend_cuda = {

@@ -2,13 +2,14 @@
 /*
  * Memory of the CUDA backend.
  *
- * Controllers that are host threads can reach host memory only, so what they read and
- * write (WEIR_MEMORY_DEVICE, WEIR_MEMORY_RING) is pinned host memory that lanes see
- * under the same address; words of lanes alone lie in the device's own memory.
+ * What lanes and host threads both see is pinned host memory, under the same address for
+ * both; everything else lies in the device's own memory, which the host reaches by copies.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include <weir/nvme.h>
 
 #include "../../runtime/error.h"
 #include "cuda.h"
@@ -104,10 +105,14 @@ static int allocate_host(struct cuda_backend *backend, size_t bytes, void **host
 	return 0;
 }
 
-/* cudaMalloc() and cudaFree() may wait for all kernels; one that stays never ends. */
+/*
+ * cudaMalloc() and cudaFree() may wait for all kernels; one that stays never ends. The
+ * pool packs what it gives out; as long as all of it is whole pages, all begins at one.
+ */
 cudaError_t cuda_device_memory(struct cuda_backend *backend, size_t bytes, void **memory)
 {
-	cudaError_t code = cudaMallocAsync(memory, bytes, backend->copies);
+	size_t pages = (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
+	cudaError_t code = cudaMallocAsync(memory, pages, backend->copies);
 
 	return code ? code : cudaStreamSynchronize(backend->copies);
 }
@@ -144,13 +149,13 @@ int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind
 	*host = NULL;
 	if (error)
 		return error;
-	return kind == WEIR_MEMORY_CONTROL ? allocate_device(backend, bytes, device) :
-					     allocate_host(backend, bytes, host, device);
+	return kind == WEIR_MEMORY_DEVICE ? allocate_device(backend, bytes, device) :
+					    allocate_host(backend, bytes, host, device);
 }
 
 void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind)
 {
-	if (kind != WEIR_MEMORY_CONTROL) {
+	if (kind != WEIR_MEMORY_DEVICE) {
 		release_host(cuda_of(base), pointer(device), bytes);
 	} else if (cuda_enter(cuda_of(base)) == 0) {
 		cuda_device_release(cuda_of(base), pointer(device));

@@ -14,7 +14,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 1
+#define WEIR_ABI_VERSION 2
 
 /* How a completion's data reached its destination. */
 enum {
@@ -49,15 +49,18 @@ enum {
  * struct weir_slot - one command in flight of a queue pair; its CID is its ticket modulo 65536
  * @sequence: 2 x turn while free, 2 x turn + 1 from filled to reaped; modulo 2^32
  * @target_kind: WEIR_TARGET_...
+ * @pull_blocks: WEIR_PATH_PULL: what the reaping wave copies from the slot's staging to @buffer
  * @target: address of the target
  * @status: WEIR_TARGET_LINE: where the full status goes on failure
+ * @buffer: WEIR_PATH_PULL: where the issuer wants its data
  */
 struct weir_slot {
 	weir_shared_u32 sequence;
-	u32 target_kind;
+	u16 target_kind;
+	u16 pull_blocks;
 	weir_addr target;
 	weir_addr status;
-	u64 reserved;
+	weir_addr buffer;
 };
 
 WEIR_ASSERT_SIZE(struct weir_slot, 32);
@@ -76,6 +79,7 @@ struct weir_queue {
 	weir_addr prp_lists;   /* u64[depth][prp_entries] */
 	weir_addr sq_doorbell; /* u32 */
 	weir_addr cq_doorbell; /* u32 */
+	weir_addr staging;     /* WEIR_PATH_PULL: depth times 2^staging_log2 bytes the controller reaches; else 0 */
 	u32 depth;             /* power of two, 2 at least; depth - 1 commands fly */
 	u32 depth_log2;
 	u32 prp_entries; /* power of two; a list never crosses a page */
@@ -83,7 +87,8 @@ struct weir_queue {
 	u32 block_log2;
 	u32 path; /* WEIR_PATH_... */
 	u32 id;   /* NVMe queue identifier */
-	u32 padding;
+	u32 staging_log2;
+	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
 	/** dead: 0, or the weir_status that every request gets from now on */
 	weir_shared_u32 dead;
 
@@ -95,9 +100,8 @@ struct weir_queue {
 	/** committed: tickets below it were announced by the doorbell; combiner's own */
 	weir_shared_u64 committed;
 
-	/** reap_lock: 1 while a wave reads the completion ring; only ever tried */
-	weir_shared_u64 reap_lock __attribute__((aligned(128)));
-	weir_shared_u64 head;      /* completions consumed; reaper's own */
+	/** reap: completions consumed, times 2; plus 1 while a wave reads the ring; only ever tried */
+	weir_shared_u64 reap __attribute__((aligned(128)));
 	weir_shared_u64 rung;      /* last head told to the controller; reaper's own */
 	weir_shared_u64 completed; /* commands; reaper's own, read by the host */
 	weir_shared_u64 failed;    /* of these, with an error status */
@@ -107,9 +111,10 @@ struct weir_queue {
 WEIR_ASSERT_SIZE(struct weir_queue, 512);
 WEIR_ASSERT_OFFSET(struct weir_queue, tail, 128);
 WEIR_ASSERT_OFFSET(struct weir_queue, pending, 256);
-WEIR_ASSERT_OFFSET(struct weir_queue, reap_lock, 384);
+WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
 
 #define WEIR_DISK_READ_ONLY 1u
+#define WEIR_DISK_SERVICE 2u /* a service reaps; lanes need not */
 
 /**
  * struct weir_disk - one storage as lanes see it
@@ -120,7 +125,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap_lock, 384);
  * @block_log2: block size as a power of two (9 or 12)
  * @blocks: capacity in blocks
  * @max_blocks: transfer limit in blocks
- * @flags: WEIR_DISK_READ_ONLY
+ * @flags: WEIR_DISK_...
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
  */
 struct weir_disk {

@@ -19,6 +19,16 @@
 /* Turns between two looks at the clock. */
 enum { WEIR_CLOCK_TURNS = 16 };
 
+/*
+ * A kernel built with WEIR_SERVICE_ONLY has no code to reap: it needs fewer registers, and a
+ * context with a service. Its requests are refused where there is none.
+ */
+#ifdef WEIR_SERVICE_ONLY
+#define WEIR_ONLY_SERVICE 1
+#else
+#define WEIR_ONLY_SERVICE 0
+#endif
+
 /** WEIR_FOREVER - a timeout that never passes; prefer the storage's own (0) */
 #define WEIR_FOREVER (~(u64)0)
 
@@ -43,6 +53,8 @@ WEIR_FN u32 weir_expired(u64 deadline, u32 turn)
 /** weir_disk_check() - what is wrong with a request before it costs a slot; 0 if nothing */
 WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
 {
+	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
+		return WEIR_E_SERVICE;
 	if (request.opcode == NVME_OPCODE_FLUSH)
 		return WEIR_OK;
 	if (request.opcode != NVME_OPCODE_READ && (disk->flags & WEIR_DISK_READ_ONLY))
@@ -90,17 +102,21 @@ WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_dis
  * Mostly the wave's own queue pair; every fourth turn another one, so that a
  * completion is found even if its submitter left long ago.
  *
- * Return: 0, or the status all of that storage's requests get because it is dead.
+ * Where a service reaps, there is nothing to do.
+ *
+ * Return: completions handled, the same value in all lanes.
  */
 WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 turn)
 {
-	u32 skip = turn % weir_popcount(needy);
+	u32 skip = WEIR_ONLY_SERVICE ? 0 : turn % weir_popcount(needy);
 	u64 chosen = needy;
 	WEIR_GLOBAL struct weir_queue *queue;
 
 	for (u32 i = 0; i < skip; i++)
 		chosen &= chosen - 1;
 	disk = weir_at(weir_shuffle_u64(wave, WEIR_ADDR(disk), weir_lowest_bit(chosen)), struct weir_disk, 0);
+	if (WEIR_ONLY_SERVICE || (disk->flags & WEIR_DISK_SERVICE))
+		return 0;
 	queue = weir_disk_queue(disk, weir_wave() + ((turn & 3) == 3 ? turn >> 2 : 0));
 	return weir_cq_reap(queue, wave);
 }

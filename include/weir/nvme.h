@@ -101,6 +101,12 @@ enum {
 	NVME_OPCODE_DSM = 0x09,
 };
 
+/* Which way an opcode's data goes, in its low bits. NVM Command Set 1.0, figure 11. */
+enum {
+	NVME_OPCODE_TO_CONTROLLER = 1,
+	NVME_OPCODE_FROM_CONTROLLER = 2,
+};
+
 #define NVME_RW_FUA (1u << 30)    /* cdw12: Force Unit Access */
 #define NVME_DSM_DEALLOCATE 0x4u  /* cdw11: attribute deallocate */
 #define NVME_NSID_BROADCAST 0xffffffffu /* broadcast namespace identifier */

@@ -13,7 +13,7 @@
  *                 weir_converge
  *   shared words  weir_{load,store,add,or,exchange,cas}_{u32,u64}_{order}_{scope}
  *   data          weir_data_load_u{8,16,32,64,128}, weir_order_loads
- *   fences        weir_fence_to_controller weir_fence_from_controller
+ *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns
  *   bits          weir_popcount weir_lowest_bit weir_mulhi

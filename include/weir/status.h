@@ -37,6 +37,7 @@ enum {
 	WEIR_E_TIMEOUT = WEIR_GROUP_REQUEST | 6,   /* deadline passed; it may still complete */
 	WEIR_E_LOCKED = WEIR_GROUP_REQUEST | 7,    /* another lane holds the lock; try again */
 	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
+	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */

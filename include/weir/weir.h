@@ -56,6 +56,9 @@ WEIR_API const char *weir_last_error(void);
  * @wave_lanes: cpu: lanes per wave, a power of two up to 64; 0: 1
  * @resident_lanes: cpu: lanes a worker keeps started at once; 0: 1024
  * @stack_bytes: cpu: stack per lane; 0: 64 KiB
+ * @service_waves: waves of a service per storage, which reaps completions for all lanes;
+ *                 on the cpu one thread, whatever the number; 0: no service, whoever
+ *                 waits helps. A kernel built with WEIR_SERVICE_ONLY needs one.
  *
  * What is marked "cpu:" is left aside by other devices; weir_context_info() tells what
  * there is.
@@ -66,6 +69,7 @@ struct weir_context_options {
 	uint32_t wave_lanes;
 	uint32_t resident_lanes;
 	uint32_t stack_bytes;
+	uint32_t service_waves;
 };
 
 /**
@@ -104,29 +108,18 @@ struct weir_context_info {
 WEIR_API int weir_context_info(struct weir_context *context, struct weir_context_info *info);
 
 /**
- * weir_alloc() - zeroed memory that lanes and storages can use
+ * weir_alloc() - zeroed memory of the device, that lanes and storages can use
  * @context: the context
  * @bytes: size, rounded up to 4 KiB
  * @address: device address, 4 KiB aligned
  *
- * Every buffer, event and control structure of a kernel comes from here: it is
- * the memory a controller may read and write.
+ * Every buffer, event and control structure of a kernel comes from here. Where a
+ * storage's controller cannot reach it by itself, lanes move the data
+ * (weir_storage_info.path begins with "pull").
  */
 WEIR_API int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
 
-/**
- * weir_alloc_local() - zeroed memory of the device itself, for lanes
- * @context: the context
- * @bytes: size, rounded up to 4 KiB
- * @address: device address, 256-byte aligned at least
- *
- * The place for events, counters and a kernel's own state: a controller in host threads
- * cannot reach it (a request with a buffer there ends with an error), so lanes have it
- * to themselves. Buffers may be here for a storage whose weir_storage_info.local is set.
- */
-WEIR_API int weir_alloc_local(struct weir_context *context, size_t bytes, uint64_t *address);
-
-/** weir_free() - free memory from weir_alloc() or weir_alloc_local(); 0 is fine; nothing may be in flight to it */
+/** weir_free() - free memory from weir_alloc(); 0 is fine; nothing may be in flight to it */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
 /** weir_copy_in() - host to device memory; not ordered with running kernels */
@@ -189,10 +182,9 @@ WEIR_API void weir_storage_close(struct weir_storage *storage);
  * @max_transfer_bytes: most a single command moves
  * @queues: queue pairs in use
  * @depth: entries of each
- * @queue_bytes: memory of one queue pair
+ * @queue_bytes: memory of one queue pair, its staging included
  * @read_only: writes are refused
  * @path: how blocks travel, for people, such as "direct, io_uring O_DIRECT"
- * @local: its controller reaches memory from weir_alloc_local()
  */
 struct weir_storage_info {
 	size_t size;
@@ -204,7 +196,6 @@ struct weir_storage_info {
 	uint64_t queue_bytes;
 	uint32_t read_only;
 	char path[128];
-	uint32_t local;
 };
 
 /** weir_storage_info() - describe a storage */

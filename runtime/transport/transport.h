@@ -66,15 +66,24 @@ struct weir_transport_ops {
 	void (*close)(struct weir_transport *transport);
 };
 
+/** enum weir_mover - who moves data between controller and lanes' buffers (DESIGN: data movers) */
+enum weir_mover {
+	WEIR_MOVER_AUTO,
+	WEIR_MOVER_DIRECT, /* the controller */
+	WEIR_MOVER_PULL,   /* lanes, by way of memory that both see */
+};
+
 /**
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
  * @read_only: it cannot write, whatever was asked
+ * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
 	bool read_only;
+	enum weir_mover mover;
 	struct weir_resident_options resident;
 };
 

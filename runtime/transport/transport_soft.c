@@ -16,7 +16,7 @@
 
 enum { MOST_THREADS = 64, MOST_QUEUE_ENTRIES = 4096 };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
 
 struct soft {
@@ -32,6 +32,7 @@ struct soft_keys {
 	uint64_t latency_us;
 	uint64_t iops;
 	uint64_t mdts;
+	unsigned mover;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
 };
@@ -55,6 +56,7 @@ static int take_faults(struct weir_uri *uri, struct soft_keys *keys)
 
 static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
 {
+	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	int error;
 
 	*keys = (struct soft_keys){ .block_bytes = 0, .threads = 1, .mdts = 128 << 10 };
@@ -63,6 +65,7 @@ static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
 	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
 	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
@@ -114,6 +117,7 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	soft->base.ops = ops;
 	soft->medium = medium;
 	soft->base.read_only = medium->read_only;
+	soft->base.mover = (enum weir_mover)keys->mover;
 	error = start(soft, medium, keys, request);
 	if (error) {
 		free(soft);
@@ -153,6 +157,9 @@ static int take_resident(struct weir_uri *uri, const char *load, const struct so
 						    .host_medium = !medium };
 	if (on && (load || keys->latency_us || keys->iops || keys->fault_count))
 		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, lat_us, iops or fault yet",
+				 uri->text);
+	if (on && keys->mover == WEIR_MOVER_PULL)
+		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
 				 uri->text);
 	if (!on && (!data || !medium))
 		return weir_fail(EINVAL, "storage \"%s\": data=off and medium=host are for on=device", uri->text);

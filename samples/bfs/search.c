@@ -96,12 +96,12 @@ static int allocate_state(struct bfs_search *search, struct bfs_graph *graph)
 	args->hub_limit = graph->edges / BFS_HUB_DEGREE + 1;
 	search->hub_bytes = args->hub_limit * sizeof(struct bfs_hub);
 	graph->state_bytes = graph->vertices * 4 + 2 * bitmap_bytes + search->hub_bytes;
-	if ((code = weir_alloc_local(search->context, graph->vertices * 4, &args->depth)) != 0 ||
-	    (code = weir_alloc_local(search->context, bitmap_bytes, &args->current)) != 0 ||
-	    (code = weir_alloc_local(search->context, bitmap_bytes, &args->next)) != 0 ||
-	    (code = weir_alloc_local(search->context, search->hub_bytes, &args->hub_list)) != 0)
+	if ((code = weir_alloc(search->context, graph->vertices * 4, &args->depth)) != 0 ||
+	    (code = weir_alloc(search->context, bitmap_bytes, &args->current)) != 0 ||
+	    (code = weir_alloc(search->context, bitmap_bytes, &args->next)) != 0 ||
+	    (code = weir_alloc(search->context, search->hub_bytes, &args->hub_list)) != 0)
 		return code;
-	return weir_alloc_local(search->context, sizeof(struct bfs_counters), &args->counters);
+	return weir_alloc(search->context, sizeof(struct bfs_counters), &args->counters);
 }
 
 static int open_cache(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)

@@ -18,7 +18,7 @@
 #include "explore.h"
 #include "hooks.h"
 
-enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 64 };
+enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 64, ARRIVALS = 256 };
 
 /** struct history - the past of a 4-byte word; times count writes of the run */
 struct history {
@@ -40,9 +40,20 @@ struct store {
 	struct lane *lane;
 };
 
+/** struct arrival - a store that arrived, and which lanes of its wave cannot see older words */
+struct arrival {
+	unsigned char *address;
+	u32 bytes;
+	u32 time;
+	u64 covers;
+};
+
+/** struct buffer - a wave's stores on their way, and those that not all its lanes must see yet */
 struct buffer {
 	struct store stores[BUFFERED];
 	u32 count;
+	struct arrival arrivals[ARRIVALS];
+	u32 arrival_count;
 };
 
 /** struct overlay - memory as one lane sees it for one plain access */
@@ -68,7 +79,7 @@ void memory_begin(void)
 	now = 1;
 	overlay_count = 0;
 	for (u32 i = 0; i < MOST_WAVES; i++)
-		buffers[i].count = 0;
+		buffers[i].count = buffers[i].arrival_count = 0;
 }
 
 static u64 read_raw(const void *address, u32 bytes)
@@ -177,15 +188,36 @@ static bool must_wait(const struct buffer *buffer, u32 index)
 	return false;
 }
 
-/* Nobody sees a word older than what he stored to it himself. */
-static void seen_by(const struct store *store)
+/* Lanes it covers see no word older than this. */
+static void seen_by(const struct wave *wave, const struct arrival *arrival)
 {
-	for (u32 i = 0; i < store->lane->wave->width; i++)
-		for (u32 at = 0; ((store->covers >> i) & 1) && at < store->bytes && in_arena(store->address);
-		     at += 4)
-			history_of(store->address + at)->seen[store->lane->wave->first + i] = now;
+	for (u32 i = 0; i < wave->width; i++)
+		for (u32 at = 0; ((arrival->covers >> i) & 1) && at < arrival->bytes; at += 4) {
+			u32 *seen = &history_of(arrival->address + at)->seen[wave->first + i];
+
+			if (*seen < arrival->time)
+				*seen = arrival->time;
+		}
 }
 
+/* Note what a later weir_wave_sync() makes other lanes see. */
+static void note_arrival(const struct wave *wave, struct buffer *buffer, struct arrival arrival)
+{
+	u64 all = ((u64)1 << (wave->width - 1) << 1) - 1;
+
+	seen_by(wave, &arrival);
+	if ((arrival.covers & all) == all)
+		return;
+	if (buffer->arrival_count == ARRIVALS) { /* the oldest is seen by everybody sooner than it must */
+		buffer->arrivals[0].covers = all;
+		seen_by(wave, &buffer->arrivals[0]);
+		memmove(buffer->arrivals, buffer->arrivals + 1, (ARRIVALS - 1) * sizeof(buffer->arrivals[0]));
+		buffer->arrival_count--;
+	}
+	buffer->arrivals[buffer->arrival_count++] = arrival;
+}
+
+/* Nobody sees a word older than what he stored to it himself. */
 static void drain(struct buffer *buffer, u32 index)
 {
 	struct store store = buffer->stores[index];
@@ -194,7 +226,28 @@ static void drain(struct buffer *buffer, u32 index)
 	memmove(buffer->stores + index, buffer->stores + index + 1,
 		(buffer->count - index) * sizeof(buffer->stores[0]));
 	arrive(store.lane, store.address, store.bytes, store.value);
-	seen_by(&store);
+	if (in_arena(store.address))
+		note_arrival(store.lane->wave, buffer,
+			     (struct arrival){ store.address, store.bytes, now, store.covers });
+}
+
+/* Lanes of @mask met: what arrived for one of them is seen by all. */
+static void share_arrivals(const struct wave *wave, struct buffer *buffer, u64 mask)
+{
+	u64 all = ((u64)1 << (wave->width - 1) << 1) - 1;
+	u32 kept = 0;
+
+	for (u32 i = 0; i < buffer->arrival_count; i++) {
+		struct arrival arrival = buffer->arrivals[i];
+
+		if (arrival.covers & mask) {
+			arrival.covers |= mask;
+			seen_by(wave, &arrival);
+		}
+		if ((arrival.covers & all) != all)
+			buffer->arrivals[kept++] = arrival;
+	}
+	buffer->arrival_count = kept;
 }
 
 bool memory_pending(void)
@@ -416,6 +469,7 @@ void memory_wave_sync(struct wave *wave, u64 mask)
 	for (u32 i = 0; i < buffer->count; i++)
 		if (buffer->stores[i].covers & mask)
 			buffer->stores[i].covers |= mask;
+	share_arrivals(wave, buffer, mask);
 	for (u32 i = 0; i < wave->width; i++)
 		if (((mask >> i) & 1) && run.lanes[wave->first + i].horizon > horizon)
 			horizon = run.lanes[wave->first + i].horizon;

@@ -125,9 +125,11 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	EXPLORE_LOAD(bits, acquire, scope, EXPLORE_ACQUIRE)                                                  \
 	EXPLORE_STORE(bits, relaxed, scope, EXPLORE_RELAXED)                                                 \
 	EXPLORE_STORE(bits, release, scope, EXPLORE_RELEASE)                                                 \
+	EXPLORE_STORE(bits, fenced, scope, EXPLORE_RELAXED)                                                  \
 	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, relaxed, scope, EXPLORE_RELAXED)                              \
 	EXPLORE_CHANGE(add, EXPLORE_ADD, bits, acq_rel, scope, EXPLORE_ACQ_REL)                              \
 	EXPLORE_CHANGE(or, EXPLORE_OR, bits, relaxed, scope, EXPLORE_RELAXED)                                \
+	EXPLORE_CHANGE(or, EXPLORE_OR, bits, fenced, scope, EXPLORE_RELAXED)                                 \
 	EXPLORE_CHANGE(or, EXPLORE_OR, bits, acq_rel, scope, EXPLORE_ACQ_REL)                                \
 	EXPLORE_CHANGE(exchange, EXPLORE_EXCHANGE, bits, acq_rel, scope, EXPLORE_ACQ_REL)                    \
 	EXPLORE_SWAP(bits, relaxed, scope, EXPLORE_RELAXED)                                                  \
@@ -162,6 +164,11 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	explore_order_loads();
+}
+
+WEIR_FN void weir_fence_to_lanes(void)
+{
+	explore_fence_to_controller();
 }
 
 WEIR_FN void weir_fence_to_controller(void)

@@ -196,12 +196,12 @@ static void print_holders(void)
 	for (u32 i = 0; i < rig.shape.queues; i++) {
 		const struct weir_queue *queue = &rig.queues[i];
 		const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
-		int owner = watch_lock_owner(&queue->reap_lock);
+		int owner = watch_lock_owner(&queue->reap);
 
 		printf("  queue %u: tail %llu, committed %llu, pending %llu, head %llu, completed %llu, "
 		       "rogue %llu",
 		       i, (unsigned long long)queue->tail.value_, (unsigned long long)queue->committed.value_,
-		       (unsigned long long)queue->pending.value_, (unsigned long long)queue->head.value_,
+		       (unsigned long long)queue->pending.value_, (unsigned long long)queue->reap.value_ >> 1,
 		       (unsigned long long)queue->completed.value_, (unsigned long long)queue->rogue.value_);
 		if (owner >= 0)
 			printf(", reap lock held by lane %d", owner);

@@ -214,17 +214,16 @@ void rig_create(void)
 
 static void watch_queue(struct weir_queue *queue, u32 index)
 {
-	static const char *const names[MOST_QUEUES][13] = {
+	static const char *const names[MOST_QUEUES][12] = {
 #define NAMES(q)                                                                                             \
 	{ "queue" q,                                                                                         \
 	  "queue" q ".tail",                                                                                 \
 	  "queue" q ".pending",                                                                              \
-	  "queue" q ".reap_lock",                                                                            \
+	  "queue" q ".reap",                                                                            \
 	  "sq" q "[%u]",                                                                                     \
 	  "cq" q "[%u]",                                                                                     \
 	  "queue" q ".slot[%u]",                                                                             \
-	  "queue" q ".head",                                                                                 \
-	  "queue" q ".committed",                                                                            \
+		  "queue" q ".committed",                                                                            \
 	  "queue" q ".rung",                                                                                 \
 	  "queue" q ".completed",                                                                            \
 	  "queue" q ".failed",                                                                               \
@@ -241,17 +240,25 @@ static void watch_queue(struct weir_queue *queue, u32 index)
 	watch(queue, sizeof(*queue), sizeof(*queue), WATCH_NONE, name[0], sizeof(*queue));
 	watch(&queue->tail, 8, 8, WATCH_DATA, name[1], 8);
 	watch(&queue->pending, 8, 8, WATCH_DATA, name[2], 8);
-	watch(&queue->committed, 8, 8, WATCH_DATA, name[8], 8);
-	watch(&queue->reap_lock, 8, 8, WATCH_LOCK, name[3], 8);
-	watch(&queue->head, 8, 8, WATCH_DATA, name[7], 8);
-	watch(&queue->rung, 8, 8, WATCH_DATA, name[9], 8);
-	watch(&queue->completed, 8, 8, WATCH_DATA, name[10], 8);
-	watch(&queue->failed, 8, 8, WATCH_DATA, name[11], 8);
+	watch(&queue->committed, 8, 8, WATCH_DATA, name[7], 8);
+	watch(&queue->reap, 8, 8, WATCH_LOCK, name[3], 8);
+	watch(&queue->rung, 8, 8, WATCH_DATA, name[8], 8);
+	watch(&queue->completed, 8, 8, WATCH_DATA, name[9], 8);
+	watch(&queue->failed, 8, 8, WATCH_DATA, name[10], 8);
 	watch((void *)(uintptr_t)queue->sq, queue->depth * 64, 64, WATCH_DATA, name[4], 64);
 	watch((void *)(uintptr_t)queue->cq, queue->depth * 16, 16, WATCH_DATA, name[5], 16);
 	watch(slots, queue->depth * sizeof(*slots), 4, WATCH_SEQUENCE, name[6], sizeof(*slots));
 	for (u32 i = 0; i < queue->depth; i++)
-		watch_guard(&slots[i], &queue->reap_lock);
+		watch_guard(&slots[i], &queue->reap);
+}
+
+static void lay_out_staging(struct weir_queue *queue)
+{
+	unsigned char *staging = rig_allocate(queue->depth << LINE_LOG2, 4096);
+
+	queue->staging = (weir_addr)(uintptr_t)staging;
+	queue->staging_log2 = LINE_LOG2;
+	watch(staging, queue->depth << LINE_LOG2, 1 << LINE_LOG2, WATCH_DATA, "staging[%u]", 1 << LINE_LOG2);
 }
 
 static void lay_out_queue(struct weir_queue *queue, u32 index)
@@ -275,8 +282,12 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->prp_entries = 1;
 	queue->nsid = 1;
 	queue->block_log2 = 9;
-	queue->path = WEIR_PATH_DIRECT;
-	queue->tail.value_ = queue->committed.value_ = queue->head.value_ = queue->rung.value_ = first;
+	queue->path = shape->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
+	queue->on_device = shape->on_device;
+	if (shape->pull)
+		lay_out_staging(queue);
+	queue->tail.value_ = queue->committed.value_ = queue->rung.value_ = first;
+	queue->reap.value_ = first << 1;
 	for (u32 i = 0; i < shape->depth; i++)
 		slots[i].sequence.value_ = (u32)(shape->turn << 1);
 	watch_queue(queue, index);
@@ -404,7 +415,7 @@ static void check_queue(const struct weir_queue *queue, u32 index)
 		fail("queue %u: %llu commands went in, %llu completions came out", index,
 		     (unsigned long long)(queue->tail.value_ - first),
 		     (unsigned long long)queue->completed.value_);
-	if (queue->reap_lock.value_ != 0)
+	if (queue->reap.value_ & 1)
 		fail("queue %u: the reap lock is held at rest", index);
 	for (u32 i = 0; i < queue->depth; i++)
 		if (slots[i].sequence.value_ & 1)

@@ -21,6 +21,8 @@ enum { RIG_FAULTS = 8 };
  * @turn: turn of the slots to begin with; even
  * @sets: sets of the cache
  * @timeout_ns: the disk's, in virtual time
+ * @pull: lanes move the data, by way of staging
+ * @on_device: as if the controller were on the device
  * @faults: what the controller does wrong
  * @fault_count: rows of @faults
  */
@@ -30,6 +32,8 @@ struct rig_shape {
 	u64 turn;
 	u32 sets;
 	u64 timeout_ns;
+	bool pull;
+	bool on_device;
 	struct weir_virtual_fault faults[RIG_FAULTS];
 	u32 fault_count;
 };

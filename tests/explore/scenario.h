@@ -19,6 +19,8 @@ struct weir_virtual_fault;
  * @prepare: spoils something after the rig was laid out, or NULL
  * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and things may be in flight at the end
+ * @pull: lanes move the data
+ * @on_device: order reaches the device only, as for a controller that is part of it
  * @tiny: small enough to try every schedule; shape fixed
  */
 struct scenario {
@@ -30,10 +32,12 @@ struct scenario {
 	void (*prepare)(void);
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
+	bool pull;
+	bool on_device;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 24 };
+enum { SCENARIO_COUNT = 32 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

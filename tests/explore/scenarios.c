@@ -109,6 +109,14 @@ const struct scenario scenarios[] = {
 	  .faults = broken,
 	  .prepare = impatient,
 	  .tolerant = true },
+	{ .name = "pulled", .kernel = "burst", .requests = 4, .pull = true },
+	{ .name = "pulled-rewrite", .kernel = "rewrite", .requests = 3, .pull = true },
+	{ .name = "pulled-divergent", .kernel = "divergent", .requests = 3, .pull = true },
+	{ .name = "pulled-lines", .kernel = "cached", .requests = 3, .pull = true },
+	{ .name = "pulled-rude", .kernel = "rewrite", .requests = 3, .faults = rude, .pull = true },
+	{ .name = "pulled-failing", .kernel = "failing_lines", .requests = 3, .prepare = bad_block, .pull = true },
+	{ .name = "on-device", .kernel = "burst", .requests = 4, .on_device = true },
+	{ .name = "on-device-rewrite", .kernel = "rewrite", .requests = 4, .on_device = true },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
@@ -162,6 +170,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	pick_shape(scenario, &shape, waves, width);
 	lanes = *waves * *width;
 	requests = scenario->requests ? scenario->requests : 2;
+	shape.pull = scenario->pull;
+	shape.on_device = scenario->on_device;
 	if (scenario->faults)
 		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);

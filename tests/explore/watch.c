@@ -93,12 +93,16 @@ const char *watch_name(const void *address)
 	return name;
 }
 
-static void watch_lock(struct lane *lane, const void *lock, u64 old, u64 new)
+/* Bit 0 is the lock; above it may be what it guards. */
+static void watch_lock(struct lane *lane, const void *lock, u64 old_word, u64 new_word)
 {
+	bool old = old_word & 1, new = new_word & 1;
 	int *owner = &owners[index_of(lock)];
 	int self = lane ? (int)lane->index + 1 : -1;
 
-	if (new &&old)
+	if (!old && !new)
+		fail("%s changes while nobody holds the lock", watch_name(lock));
+	else if (new && old)
 		fail("lock %s is taken by lane %d while lane %d holds it", watch_name(lock), self - 1,
 		     *owner - 1);
 	else if (new)

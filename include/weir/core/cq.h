@@ -9,8 +9,9 @@
 #ifndef WEIR_CORE_CQ_H
 #define WEIR_CORE_CQ_H
 
-#include <weir/abi.h>
+#include <weir/core/copy.h>
 #include <weir/core/event.h>
+#include <weir/core/reach.h>
 
 /* Windows one call may read: bounds the work done under the lock. */
 enum { WEIR_CQ_WINDOWS = 32 };
@@ -34,7 +35,7 @@ WEIR_FN u32 weir_cq_fresh(WEIR_GLOBAL struct weir_queue *queue, u64 position, u3
 WEIR_FN u32 weir_cq_load(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 {
 	/* C1: pairs with the controller's write of dw3: data and dw0..dw2 before the phase */
-	return weir_load_u32_acquire_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
+	return weir_queue_load_acquire(queue, (WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
 }
 
 /* dw2 of an entry found fresh: the submission queue in its upper half. */
@@ -61,6 +62,23 @@ WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 d
 	return (sequence & 1) && turn == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
 }
 
+/* WEIR_PATH_PULL: what was read goes from staging to where its issuers want it. */
+WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 mine, u32 dw3)
+{
+	u32 index = dw3 & (queue->depth - 1), bytes = 0;
+	weir_addr buffer = 0;
+
+	if (mine && weir_status_from_nvme(dw3) == WEIR_OK) {
+		WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
+
+		bytes = (u32)slot->pull_blocks << queue->block_log2;
+		buffer = slot->buffer;
+	}
+	weir_wave_sync(lanes); /* what each lane acquired at C1 and R2 is every lane's */
+	weir_wave_copy(lanes, buffer, queue->staging + ((u64)index << queue->staging_log2), bytes);
+	weir_wave_sync(lanes); /* every lane's part before an issuer is told (E0, L0) and S2 */
+}
+
 /*
  * Handle a completion that is awaited: tell the issuer, then free the slot.
  *
@@ -70,16 +88,19 @@ WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 se
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, dw3 & (queue->depth - 1));
 	weir_status status = weir_status_from_nvme(dw3);
+	weir_addr target = slot->target, status_word = slot->status;
+	u32 kind = slot->target_kind;
 
-	weir_continue(slot->target_kind, slot->target, slot->status, status, queue->path);
+	weir_fence_to_lanes(); /* one for E0 or L0, and S2 */
+	weir_continue(kind, target, status_word, status, queue->path);
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
-	weir_store_u32_release_dev(&slot->sequence, sequence + 1);
+	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
 }
 
 /*
- * Add this window's outcome (bit 0 ended, 1 failed, 2 rogue) to the counters; the
- * lock is held, plain sums suffice.
+ * Add this window's outcome (bit 0 ended, 1 failed, 2 rogue) to the counters. Nothing
+ * waits for the sums, which a load and a store would.
  */
 WEIR_FN void weir_cq_count(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 outcome)
 {
@@ -89,12 +110,12 @@ WEIR_FN void weir_cq_count(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 
 
 	if (!weir_leader(lanes))
 		return;
-	/* relaxed: only the lock's holder writes them, the host reads a snapshot */
-	weir_store_u64_relaxed_dev(&queue->completed, weir_load_u64_relaxed_dev(&queue->completed) + ended);
+	/* relaxed: the host reads a snapshot */
+	(void)weir_add_u64_relaxed_dev(&queue->completed, ended);
 	if (failed)
-		weir_store_u64_relaxed_dev(&queue->failed, weir_load_u64_relaxed_dev(&queue->failed) + failed);
+		(void)weir_add_u64_relaxed_dev(&queue->failed, failed);
 	if (rogue)
-		weir_store_u64_relaxed_dev(&queue->rogue, weir_load_u64_relaxed_dev(&queue->rogue) + rogue);
+		(void)weir_add_u64_relaxed_dev(&queue->rogue, rogue);
 }
 
 /* Read one window of entries at @head. Return: how many were fresh. */
@@ -104,7 +125,7 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	u32 dw3 = rank < queue->depth ? weir_cq_load(queue, head + rank) : 0;
 	u32 fresh = rank < queue->depth && weir_cq_fresh(queue, head + rank, dw3);
 	u32 found = weir_prefix(lanes, weir_ballot(lanes, fresh));
-	u32 sequence = 0, outcome = 0;
+	u32 sequence = 0, outcome = 0, mine;
 	u64 awaited;
 
 	if (found == 0) /* the same in all lanes */
@@ -115,7 +136,10 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	}
 	awaited = weir_ballot(lanes, sequence != 0);
 	/* of two entries with one CID the first is meant */
-	if (sequence && weir_leader(weir_match_u64(awaited, dw3 & 0xffff)))
+	mine = sequence && weir_leader(weir_match_u64(awaited, dw3 & 0xffff));
+	if (queue->staging)
+		weir_cq_pull(queue, lanes, mine, dw3);
+	if (mine)
 		outcome = weir_cq_handle(queue, dw3, sequence);
 	weir_converge(); /* else a compiler may send the lanes that handled straight into the ballots */
 	weir_cq_count(queue, lanes, outcome);
@@ -129,23 +153,43 @@ WEIR_FN void weir_cq_ring(WEIR_GLOBAL struct weir_queue *queue, u64 head, u32 id
 
 	if (head == rung || (!idle && head - rung < (queue->depth + 3) / 4))
 		return;
-	weir_fence_to_controller(); /* entries read before they may be overwritten */
-	weir_mmio_store_u32(queue->cq_doorbell, (u32)head & (queue->depth - 1));
-	weir_fence_to_controller(); /* before the next reaper's */
+	weir_queue_ring(queue, queue->cq_doorbell, head); /* entries were read before they may be overwritten */
 	weir_store_u64_relaxed_dev(&queue->rung, head);
 }
 
-/* The leader's look at the ring before anybody takes the lock. */
-WEIR_FN u32 weir_cq_worth_a_try(WEIR_GLOBAL struct weir_queue *queue)
+/* Is there an entry at @head, or a head that the controller was not told? */
+WEIR_FN u32 weir_cq_worth_a_look(WEIR_GLOBAL struct weir_queue *queue, u64 head)
 {
-	/* relaxed: a hint; the lock's holder looks again */
-	u64 head = weir_load_u64_relaxed_dev(&queue->head);
-	u32 dw3;
+	/* relaxed: a hint; whoever has the lock reads the entries with acquire */
+	u64 rung = weir_load_u64_relaxed_dev(&queue->rung);
+	u32 dw3 = weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, head)->dw3);
 
-	if (weir_load_u64_relaxed_dev(&queue->rung) != head)
-		return 1;
-	dw3 = weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, head)->dw3);
-	return weir_cq_fresh(queue, head, dw3);
+	return rung != head || weir_cq_fresh(queue, head, dw3);
+}
+
+/*
+ * One lane tries to become the reaper, where there is something to reap. Where lanes
+ * pull, the ring is host memory: all waves looking at it would fill the bus, so only the
+ * lock's holder does.
+ *
+ * Return: what it holds, the reap word; 0 if nothing.
+ */
+WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
+{
+	/* relaxed: only a guess; the compare-and-swap decides */
+	u64 reap = weir_load_u64_relaxed_dev(&queue->reap);
+	u32 far = queue->staging != 0;
+
+	if ((reap & 1) || (!far && !weir_cq_worth_a_look(queue, reap >> 1)))
+		return 0;
+	/* R0: pairs with R1 of the previous reaper */
+	if (weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
+		return 0;
+	if (far && !weir_cq_worth_a_look(queue, reap >> 1)) {
+		weir_store_u64_release_dev(&queue->reap, reap); /* R1 */
+		return 0;
+	}
+	return reap | 1;
 }
 
 /**
@@ -161,14 +205,10 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
 	u32 width = weir_popcount(lanes);
 	u32 total = 0, found = 0;
-	u64 locked = 0, head = 0;
+	u64 reap = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
 
-	/* R0: pairs with R1 of the previous reaper */
-	if (weir_leader(lanes) && weir_cq_worth_a_try(queue))
-		locked = weir_cas_u64_acquire_dev(&queue->reap_lock, 0, 1) == 0;
-	if (!weir_broadcast_u64(lanes, locked))
+	if (!reap)
 		return 0;
-	head = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->head) : 0);
 	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
@@ -179,10 +219,9 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 			break;
 	}
 	if (weir_leader(lanes)) {
-		weir_store_u64_relaxed_dev(&queue->head, head + total);
 		weir_cq_ring(queue, head + total, total == 0);
-		/* R1: pairs with R0; sys because the doorbell of the next reaper comes after ours */
-		weir_store_u64_release_sys(&queue->reap_lock, 0);
+		/* R1: pairs with R0; behind the doorbell, which orders itself before the next one's */
+		weir_store_u64_release_dev(&queue->reap, (head + total) << 1);
 	}
 	return total;
 }

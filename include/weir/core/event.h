@@ -48,11 +48,13 @@ WEIR_FN u32 weir_event_path(u64 word)
  */
 WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_status status)
 {
-	if (status != WEIR_OK)
-		weir_store_u32_relaxed_dev(weir_at(status_word, weir_shared_u32, 0), status);
 	/* L0: pairs with L1 (core/lines.h): data and status before the state */
-	weir_or_u64_acq_rel_dev(weir_at(word, weir_shared_u64, 0),
-				status == WEIR_OK ? (u64)WEIR_LINE_BIT_READY : (u64)WEIR_LINE_BIT_FAILED);
+	if (status == WEIR_OK) {
+		(void)weir_or_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), (u64)WEIR_LINE_BIT_READY);
+	} else {
+		weir_store_u32_relaxed_dev(weir_at(status_word, weir_shared_u32, 0), status);
+		(void)weir_or_u64_acq_rel_dev(weir_at(word, weir_shared_u64, 0), (u64)WEIR_LINE_BIT_FAILED);
+	}
 }
 
 /**
@@ -63,7 +65,8 @@ WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_stat
  * @status: how the command ended
  * @path: WEIR_PATH_... of the queue
  *
- * Any lane; bounded; the slot must not be freed before the arguments were read.
+ * Any lane; bounded; behind weir_fence_to_lanes(), which publishes the data; the slot
+ * must not be freed before the arguments were read.
  */
 WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
 			   u32 path)
@@ -72,7 +75,7 @@ WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, we
 
 	if (kind == WEIR_TARGET_EVENT)
 		/* E0: pairs with E1: the data before the event */
-		weir_store_u64_release_dev(&weir_at(target, struct weir_event, 0)->word, word);
+		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, word);
 	else if (kind == WEIR_TARGET_LINE)
 		weir_line_complete(target, status_word, status);
 }

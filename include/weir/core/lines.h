@@ -258,12 +258,14 @@ WEIR_FN struct weir_request weir_line_request(WEIR_GLOBAL struct weir_lines *lin
  * struct weir_fetch - one lane's progress in weir_lines_fetch()
  * @words: the result
  * @mine: way this lane claimed and pinned, WEIR_WAYS if none
+ * @absent: nobody brings the line as far as this lane saw just now
  * @waited: a fetch that was under way while this lane waited may report its error to it
  * @done: ended
  */
 struct weir_fetch {
 	struct weir_words words;
 	u32 mine;
+	u32 absent;
 	u32 waited;
 	u32 done;
 };
@@ -297,7 +299,7 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 	return fetch;
 }
 
-/* A lane without a line of its own: read it, wait for it, take its error, or claim. */
+/* A lane without a line of its own: read it, wait for it, take its error, or find it absent. */
 WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
 					   u64 index, u64 key, u32 offset, u32 count)
 {
@@ -315,9 +317,27 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[found.way]);
 		fetch.done = weir_line_unchanged(set, found);
 	} else {
-		fetch.mine = weir_set_try_claim(lines, index, key);
+		fetch.absent = 1;
 	}
 	return fetch;
+}
+
+/*
+ * Lanes of @wave that found the same line absent go as one: the first of them claims it,
+ * and the others will find it on its way. (Two caches' keys may fall together; then one
+ * of them goes in the next turn.)
+ *
+ * Return: the way claimed, or WEIR_WAYS.
+ */
+WEIR_FN u32 weir_fetch_claim(u64 wave, u32 absent, WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+{
+	u64 wanting = weir_ballot(wave, absent);
+	u32 way = WEIR_WAYS;
+
+	if (absent && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
+		way = weir_set_try_claim(lines, index, key);
+	weir_converge();
+	return way;
 }
 
 /* Deadline or a dead storage: let go of the pin; a command in flight still ends. */
@@ -358,17 +378,24 @@ WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
 
 	fetch.words = weir_line_load(0, 0);
 	fetch.mine = WEIR_WAYS;
+	fetch.absent = 0;
 	fetch.waited = 0;
 	fetch.done = 0;
+	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
+		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
 	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done)) != 0; turn++) {
-		u32 claimed = 0, submitted;
+		u32 claimed = 0, submitted, way;
 
 		weir_converge();
-		if (!fetch.done && fetch.mine != WEIR_WAYS) {
+		fetch.absent = 0;
+		if (!fetch.done && fetch.mine != WEIR_WAYS)
 			fetch = weir_fetch_mine(fetch, lines, index, offset, count);
-		} else if (!fetch.done) {
+		else if (!fetch.done)
 			fetch = weir_fetch_other(fetch, lines, index, key, offset, count);
-			claimed = fetch.mine != WEIR_WAYS;
+		way = weir_fetch_claim(wave, fetch.absent, lines, index, key);
+		if (way != WEIR_WAYS) {
+			fetch.mine = way;
+			claimed = 1;
 		}
 		submitted = weir_disk_try_submit(wave, claimed, disk,
 						 weir_line_request(lines, extent, line, index, fetch.mine));

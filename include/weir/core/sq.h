@@ -13,7 +13,8 @@
 #ifndef WEIR_CORE_SQ_H
 #define WEIR_CORE_SQ_H
 
-#include <weir/abi.h>
+#include <weir/core/copy.h>
+#include <weir/core/reach.h>
 
 /**
  * struct weir_request - one command before it has a slot
@@ -22,7 +23,7 @@
  * @flags: bits for cdw12, such as NVME_RW_FUA
  * @target_kind: WEIR_TARGET_...
  * @lba: first block
- * @buffer: device address of the data, 4-byte aligned, in memory registered for DMA
+ * @buffer: device address of the data, 4-byte aligned, in memory from weir_alloc()
  * @target: where the completion goes
  * @status: WEIR_TARGET_LINE: where the status goes
  */
@@ -65,16 +66,21 @@ WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 }
 
 /*
- * How many of @count tickets from @tail may be taken. The slot after the last one
- * must be free too: a ring with all its entries pending looks empty to the
- * controller (Base 2.0, section 3.3.1.5), and a freed slot proves it was fetched.
+ * How many tickets from @tail on the group may take. The slot after the last one must
+ * be free too: a ring with all its entries pending looks empty to the controller
+ * (Base 2.0, section 3.3.1.5), and a freed slot proves it was fetched.
  */
 WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 tail)
 {
-	u64 mine = tail + weir_rank(lanes, weir_lane());
-	u32 good = weir_sq_is_free(queue, mine) && weir_sq_is_free(queue, mine + 1);
+	u32 width = weir_popcount(lanes), behind = 1, free;
 
-	return weir_prefix(lanes, weir_ballot(lanes, good));
+	/* relaxed: the slot behind the group's is not written */
+	if (weir_leader(lanes))
+		behind = weir_load_u32_relaxed_dev(&weir_sq_slot(queue, tail + width)->sequence) ==
+			 weir_sq_free_sequence(queue, tail + width);
+	free = weir_prefix(lanes, weir_ballot(lanes, weir_sq_is_free(queue, tail + weir_rank(lanes, weir_lane()))));
+	behind = (u32)weir_broadcast_u64(lanes, behind);
+	return free == width && behind ? width : free - (free != 0);
 }
 
 /**
@@ -127,6 +133,23 @@ WEIR_FN u64 weir_sq_prp2(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_
 	return weir_sq_fill_prp_list(queue, ticket, buffer + first, pages);
 }
 
+/* The part of the staging that is @ticket's; WEIR_PATH_PULL only. */
+WEIR_FN weir_addr weir_sq_staging(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
+{
+	return queue->staging + ((ticket & (queue->depth - 1)) << queue->staging_log2);
+}
+
+/* WEIR_PATH_PULL: what a group's lanes write goes to where the controller reaches it. */
+WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 ticket, u32 served,
+			   struct weir_request request)
+{
+	u32 bytes = served && (request.opcode & NVME_OPCODE_TO_CONTROLLER) ? request.blocks << queue->block_log2 : 0;
+
+	weir_wave_sync(lanes); /* what each lane wrote to its buffer is every lane's to copy */
+	weir_wave_copy(lanes, weir_sq_staging(queue, ticket), request.buffer, bytes);
+	weir_wave_sync(lanes); /* every lane's part before anybody's S1 */
+}
+
 /**
  * weir_sq_fill() - write one lane's command into its reserved slot
  *
@@ -137,6 +160,7 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
 	u32 cid = (u32)ticket & 0xffff; /* a CID out of its turn is recognised: weir_cq_expects() */
 	u64 bytes = (u64)request.blocks << queue->block_log2;
+	weir_addr data = queue->staging ? weir_sq_staging(queue, ticket) : request.buffer;
 	struct nvme_sqe sqe;
 
 	sqe.cdw0 = request.opcode | (cid << 16);
@@ -144,8 +168,8 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	sqe.cdw2 = 0;
 	sqe.cdw3 = 0;
 	sqe.mptr = 0;
-	sqe.prp1 = bytes ? weir_bus_of(request.buffer).address : 0;
-	sqe.prp2 = bytes ? weir_sq_prp2(queue, ticket, request.buffer, bytes) : 0;
+	sqe.prp1 = bytes ? weir_bus_of(data).address : 0;
+	sqe.prp2 = bytes ? weir_sq_prp2(queue, ticket, data, bytes) : 0;
 	sqe.cdw10 = (u32)request.lba;
 	sqe.cdw11 = (u32)(request.lba >> 32);
 	sqe.cdw12 = request.flags | (bytes ? request.blocks - 1 : 0);
@@ -153,9 +177,11 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	sqe.cdw14 = 0;
 	sqe.cdw15 = 0;
 	*weir_at(queue->sq, struct nvme_sqe, ticket & (queue->depth - 1)) = sqe;
-	slot->target_kind = request.target_kind;
+	slot->target_kind = (u16)request.target_kind;
+	slot->pull_blocks = request.opcode & NVME_OPCODE_FROM_CONTROLLER ? (u16)request.blocks : 0;
 	slot->target = request.target;
 	slot->status = request.status;
+	slot->buffer = request.buffer;
 	/* S1: pairs with S4 (the combiner) and R2 (the reaper) */
 	weir_store_u32_release_dev(&slot->sequence, weir_sq_free_sequence(queue, ticket) + 1);
 }
@@ -197,12 +223,10 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	if (weir_leader(lanes)) {
 		if (after != before) {
 			weir_store_u64_relaxed_dev(&queue->committed, after);
-			weir_fence_to_controller(); /* D0: ring before doorbell */
-			weir_mmio_store_u32(queue->sq_doorbell, (u32)after & (queue->depth - 1));
-			weir_fence_to_controller(); /* D1: doorbell before the next combiner's */
+			weir_queue_ring(queue, queue->sq_doorbell, after);
 		}
 		/* S7: pairs with the next combiner's S5 */
-		left = weir_add_u64_acq_rel_sys(&queue->pending, (u64)0 - seen) - seen;
+		left = weir_add_u64_acq_rel_dev(&queue->pending, (u64)0 - seen) - seen;
 	}
 	return weir_broadcast_u64(lanes, left);
 }
@@ -220,7 +244,7 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	weir_wave_sync(lanes); /* every lane's S1 before the leader's S5 */
 	/* S5: pairs with S6 and S7 */
 	if (weir_leader(lanes))
-		before = weir_add_u64_acq_rel_sys(&queue->pending, 1);
+		before = weir_add_u64_acq_rel_dev(&queue->pending, 1);
 	if (weir_broadcast_u64(lanes, before) != 0)
 		return;
 	while (weir_sq_combine(queue, lanes) != 0)
@@ -241,6 +265,8 @@ WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes,
 
 	if (reserved == 0)
 		return 0;
+	if (queue->staging)
+		weir_sq_stage(queue, lanes, (reserved >> 8) - 1 + rank, rank < served, request);
 	if (rank < served)
 		weir_sq_fill(queue, (reserved >> 8) - 1 + rank, request);
 	weir_sq_commit(queue, lanes);

@@ -159,9 +159,11 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	WEIR_CPU_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE)                        \
 	WEIR_CPU_STORE(bits, relaxed, scope, __ATOMIC_RELAXED)                       \
 	WEIR_CPU_STORE(bits, release, scope, __ATOMIC_RELEASE)                       \
+	WEIR_CPU_STORE(bits, fenced, scope, __ATOMIC_RELEASE)                        \
 	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, relaxed, scope, __ATOMIC_RELAXED) \
 	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
 	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, relaxed, scope, __ATOMIC_RELAXED)  \
+	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, fenced, scope, __ATOMIC_RELEASE)   \
 	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, acq_rel, scope, __ATOMIC_ACQ_REL)  \
 	WEIR_CPU_RMW(exchange, __atomic_exchange_n, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
 	WEIR_CPU_CAS(bits, relaxed, scope, __ATOMIC_RELAXED)                         \
@@ -228,6 +230,12 @@ WEIR_FN void weir_order_loads(void)
 #else
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 #endif
+}
+
+/* The stores behind it are release stores here, which cost nothing and which a race detector knows. */
+WEIR_FN void weir_fence_to_lanes(void)
+{
+	__asm__ volatile("" ::: "memory");
 }
 
 /*

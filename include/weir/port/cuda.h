@@ -143,9 +143,11 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	WEIR_CUDA_LOAD(bits, acquire, scope, __NV_ATOMIC_ACQUIRE, where)                               \
 	WEIR_CUDA_STORE(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                              \
 	WEIR_CUDA_STORE(bits, release, scope, __NV_ATOMIC_RELEASE, where)                              \
+	WEIR_CUDA_STORE(bits, fenced, scope, __NV_ATOMIC_RELAXED, where)                               \
 	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)    \
 	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)    \
 	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)      \
+	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, fenced, scope, __NV_ATOMIC_RELAXED, where)       \
 	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)      \
 	WEIR_CUDA_RMW(exchange, __nv_atomic_exchange_n, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where) \
 	WEIR_CUDA_CAS(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                                \
@@ -192,6 +194,11 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	__asm__ volatile(WEIR_CUDA_ACQUIRE "gpu;" ::: "memory");
+}
+
+WEIR_FN void weir_fence_to_lanes(void)
+{
+	__asm__ volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 WEIR_FN void weir_fence_to_controller(void)

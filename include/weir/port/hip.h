@@ -233,9 +233,11 @@ WEIR_HIP_RELEASE(sys, "")
 	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where)                                       \
 	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                               \
 	WEIR_HIP_STORE(bits, release, scope, publish, where)                                               \
+	WEIR_HIP_STORE(bits, fenced, scope, (void)0, where)                                               \
 	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)  \
 	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)  \
 	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)    \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where)    \
 	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)    \
 	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where) \
 	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)                               \
@@ -272,6 +274,11 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+}
+
+WEIR_FN void weir_fence_to_lanes(void)
+{
+	weir_hip_release_dev();
 }
 
 WEIR_FN void weir_fence_to_controller(void)

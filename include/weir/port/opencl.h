@@ -200,6 +200,16 @@ typedef volatile __global atomic_ulong *weir_opencl_u64;
 							      memory_order_relaxed, memory_scope);    \
 		return expected;                                                                      \
 	}
+/* Behind weir_fence_to_lanes(). */
+#define WEIR_OPENCL_FENCED(bits, scope, memory_scope)                                                  \
+	WEIR_FN void weir_store_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
+	{                                                                                              \
+		weir_store_u##bits##_relaxed_##scope(p, v);                                            \
+	}                                                                                              \
+	WEIR_FN u##bits weir_or_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
+	{                                                                                              \
+		return weir_or_u##bits##_relaxed_##scope(p, v);                                        \
+	}
 #define WEIR_OPENCL_ACCESSORS(bits, scope, where)                                 \
 	WEIR_OPENCL_LOAD(bits, relaxed, scope, where)                             \
 	WEIR_OPENCL_LOAD(bits, acquire, scope, where)                             \
@@ -212,7 +222,8 @@ typedef volatile __global atomic_ulong *weir_opencl_u64;
 	WEIR_OPENCL_RMW(exchange, atomic_exchange_explicit, bits, acq_rel, scope, where) \
 	WEIR_OPENCL_CAS(bits, relaxed, scope, where)                              \
 	WEIR_OPENCL_CAS(bits, acquire, scope, where)                              \
-	WEIR_OPENCL_CAS(bits, acq_rel, scope, where)
+	WEIR_OPENCL_CAS(bits, acq_rel, scope, where)                              \
+	WEIR_OPENCL_FENCED(bits, scope, where)
 
 WEIR_OPENCL_ACCESSORS(32, dev, memory_scope_device)
 WEIR_OPENCL_ACCESSORS(32, sys, WEIR_OPENCL_SYSTEM)
@@ -254,6 +265,11 @@ WEIR_FN u8 weir_data_load_u8(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_device);
+}
+
+WEIR_FN void weir_fence_to_lanes(void)
+{
+	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
 }
 
 WEIR_FN void weir_fence_to_controller(void)

@@ -80,12 +80,11 @@ static int allocate(struct perf *perf, char *error)
 	args->stride_bytes = (perf->bs + 4095) & ~(uint64_t)4095;
 	args->sequential = perf->sequential;
 	if (!code)
-		code = (perf->info.local ? weir_alloc_local : weir_alloc)(perf->context, args->stride_bytes * perf->iodepth,
-									  &args->buffers);
+		code = weir_alloc(perf->context, args->stride_bytes * perf->iodepth, &args->buffers);
 	if (!code)
-		code = weir_alloc_local(perf->context, sizeof(struct weir_event) * perf->iodepth, &args->events);
+		code = weir_alloc(perf->context, sizeof(struct weir_event) * perf->iodepth, &args->events);
 	if (!code)
-		code = weir_alloc_local(perf->context, RESULTS * sizeof(uint64_t), &args->histogram);
+		code = weir_alloc(perf->context, RESULTS * sizeof(uint64_t), &args->histogram);
 	args->reads = args->histogram + PERF_BUCKETS * sizeof(uint64_t);
 	args->errors = args->reads + sizeof(uint64_t);
 	args->start = args->errors + sizeof(uint64_t);

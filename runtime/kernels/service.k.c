@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reaping as a kernel that stays, so that no other lane has to (AGILE, section 3.3). */
+#include <weir/core/cq.h>
+
+#include "service.h"
+
+enum { STOP_TURNS = 64 };
+
+WEIR_KERNEL(weir_service, struct weir_service_args)
+{
+	u64 lanes = weir_active(), stop = 0;
+	u32 waves = (u32)(weir_threads() / weir_lanes());
+
+	if (weir_thread() == 0)
+		weir_store_u32_release_sys(weir_at(args->started, weir_shared_u32, 0), 1);
+	for (u32 turn = 0; !stop; turn++) {
+		u32 reaped = 0;
+
+		for (u32 q = (u32)weir_wave(); q < args->queue_count; q += waves)
+			reaped += weir_cq_reap(weir_at(args->queues, struct weir_queue, q), lanes);
+		if (turn % STOP_TURNS == 0) /* relaxed: a flag that only rises */
+			stop = weir_broadcast_u64(
+				lanes, weir_leader(lanes) ?
+					       weir_load_u32_relaxed_sys(weir_at(args->stop, weir_shared_u32, 0)) : 0);
+		if (reaped == 0)
+			weir_relax();
+	}
+}
