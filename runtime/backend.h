@@ -51,6 +51,7 @@ struct weir_backend;
  *            @host is NULL where the host cannot see it, else the same address as @device
  * @release: of the same size and kind as it was allocated
  * @launch: queue a kernel behind earlier ones; @args is copied
+ * @kernel_info: fill in what follows size; -ENOENT with weir_no_kernel()'s sentence
  * @synchronise: wait until every launch has ended
  * @serve: start a kernel that stays, beside all launches; @service stands for it. NULL where
  *         kernels do not run side by side.
@@ -69,6 +70,7 @@ struct weir_backend_ops {
 	int (*copy_out)(struct weir_backend *backend, void *host, uint64_t device, size_t bytes);
 	int (*launch)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
 		      const void *args, size_t args_bytes);
+	int (*kernel_info)(struct weir_backend *backend, const char *kernel, struct weir_kernel_info *info);
 	int (*synchronise)(struct weir_backend *backend);
 	int (*serve)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
 		     const void *args, size_t args_bytes, void **service);
@@ -105,6 +107,9 @@ struct weir_launch_check {
 	uint32_t threads;
 	uint32_t most_threads;
 };
+
+/** weir_no_kernel() - -ENOENT with a sentence: nothing called @kernel was linked in */
+int weir_no_kernel(const char *backend, const char *kernel);
 
 /** weir_launch_check() - 0, or -ENOENT or -EINVAL with a sentence; the same for every backend */
 int weir_launch_check(const struct weir_launch_check *launch);

@@ -118,11 +118,16 @@ int weir_context_info(struct weir_context *context, struct weir_context_info *in
 	return weir_result_give(info, &filled, sizeof(filled), "weir_context_info");
 }
 
+int weir_no_kernel(const char *backend, const char *kernel)
+{
+	return weir_fail(ENOENT, "no kernel \"%s\" for the %s backend; is its file linked into this program?", kernel,
+			 backend);
+}
+
 int weir_launch_check(const struct weir_launch_check *launch)
 {
 	if (!launch->known)
-		return weir_fail(ENOENT, "no kernel \"%s\" for the %s backend; is its file linked into this program?",
-				 launch->kernel, launch->backend);
+		return weir_no_kernel(launch->backend, launch->kernel);
 	if (launch->takes_bytes != launch->given_bytes)
 		return weir_fail(EINVAL, "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
 				 launch->kernel, launch->takes_bytes, launch->given_bytes);
@@ -139,6 +144,14 @@ int weir_launch(struct weir_context *context, const char *kernel, uint32_t block
 		const void *args, size_t args_bytes)
 {
 	return context->backend->ops->launch(context->backend, kernel, blocks, threads, args, args_bytes);
+}
+
+int weir_kernel_info(struct weir_context *context, const char *name, struct weir_kernel_info *info)
+{
+	struct weir_kernel_info filled = { .size = sizeof(filled) };
+	int error = context->backend->ops->kernel_info(context->backend, name, &filled);
+
+	return error ? error : weir_result_give(info, &filled, sizeof(filled), "weir_kernel_info");
 }
 
 /* The first fault as a sentence, and room for the next. */

@@ -44,6 +44,12 @@ int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
 }
 
+int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host)
+{
+	*host = NULL;
+	return weir_memory_allocate(context, bytes, WEIR_MEMORY_RING, address, host);
+}
+
 int weir_free(struct weir_context *context, uint64_t address)
 {
 	struct weir_memory_block **link = &context->memory, *block;

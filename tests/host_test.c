@@ -152,6 +152,45 @@ static void test_memory(void **state)
 	must(weir_free(context, 0));
 }
 
+/* One memory, seen by the host, by copies and by a controller. */
+static void test_host_memory(void **state)
+{
+	uint64_t address, none;
+	unsigned char *host, copy[8], zeros[64] = { 0 };
+	void *nothing = copy;
+
+	(void)state;
+	refused(weir_alloc_host(context, 0, &none, &nothing), -EINVAL, "allocate", "0 bytes");
+	assert_null(nothing);
+	must(weir_alloc_host(context, 5000, &address, (void **)&host));
+	assert_int_equal(address % 4096, 0);
+	assert_memory_equal(host, zeros, sizeof(zeros));
+	memcpy(host + 4992, "by host", 8);
+	must(weir_copy_out(context, copy, address + 4992, 8));
+	assert_memory_equal(copy, "by host", 8);
+	must(weir_copy_in(context, address, "by copy", 8));
+	assert_memory_equal(host, "by copy", 8);
+	must(weir_free(context, address));
+	refused(weir_free(context, address), -EINVAL, "free", "allocation");
+}
+
+static void test_kernel_info(void **state)
+{
+	struct weir_kernel_info info = { .size = sizeof(info) }, unset = { .size = 0 };
+
+	(void)state;
+	refused(weir_kernel_info(context, "no_such_kernel", &info), -ENOENT, "no_such_kernel", "linked");
+	refused(weir_kernel_info(context, "test_count", &unset), -EINVAL, "weir_kernel_info", "size is 0");
+	must(weir_kernel_info(context, "test_count", &info));
+	assert_true(info.block_lanes >= test_device()->wave_lanes);
+	if (test_on_cpu()) {
+		assert_int_equal(info.registers, 0);
+		assert_int_equal(info.local_bytes, 0);
+	} else {
+		assert_in_range(info.registers, 1, 1024);
+	}
+}
+
 static void test_host_io(void **state)
 {
 	static char block[1024];
@@ -320,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
 		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),
 	};
 

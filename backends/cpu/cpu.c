@@ -238,6 +238,14 @@ static int cpu_launch(struct weir_backend *base, const char *name, uint32_t bloc
 	return 0;
 }
 
+/* A lane is a fiber here: it has the processor's registers, whatever the kernel. */
+static int cpu_kernel_info(struct weir_backend *backend, const char *name, struct weir_kernel_info *info)
+{
+	(void)backend;
+	info->block_lanes = UINT32_MAX;
+	return cpu_kernel_find(name) ? 0 : weir_no_kernel("cpu", name);
+}
+
 static int cpu_synchronise(struct weir_backend *base)
 {
 	struct cpu_backend *backend = self_of(base);
@@ -271,6 +279,7 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.copy_in = cpu_copy_in,
 	.copy_out = cpu_copy_out,
 	.launch = cpu_launch,
+	.kernel_info = cpu_kernel_info,
 	.synchronise = cpu_synchronise,
 	.properties = cpu_properties,
 };

@@ -295,6 +295,25 @@ static int cuda_serve(struct weir_backend *base, const char *name, uint32_t bloc
 	return 0;
 }
 
+static int cuda_kernel_info(struct weir_backend *base, const char *name, struct weir_kernel_info *info)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	const struct cuda_kernel *kernel = cuda_kernel_find(name);
+	struct cudaFuncAttributes attributes;
+	cudaError_t code;
+	int error = kernel ? cuda_enter(backend) : weir_no_kernel("cuda", name);
+
+	if (error)
+		return error;
+	code = cudaFuncGetAttributes(&attributes, kernel->entry);
+	if (code)
+		return cuda_fail(backend, code, "cannot examine kernel \"%s\" on %s", name, backend->name);
+	info->registers = (uint32_t)attributes.numRegs;
+	info->local_bytes = (uint32_t)attributes.localSizeBytes;
+	info->block_lanes = kernel->block_lanes;
+	return 0;
+}
+
 static int cuda_synchronise(struct weir_backend *base)
 {
 	struct cuda_backend *backend = cuda_of(base);
@@ -331,6 +350,7 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.copy_in = cuda_copy_in,
 	.copy_out = cuda_copy_out,
 	.launch = cuda_launch,
+	.kernel_info = cuda_kernel_info,
 	.synchronise = cuda_synchronise,
 	.serve = cuda_serve,
 	.serve_end = cuda_serve_end,

@@ -19,7 +19,9 @@
 
 #include "kernels.h"
 
-enum { MOST_KERNELS = 64, PAGE = 4096, MULTIPROCESSORS = 3, BLOCK_LANES = 1024 };
+enum {
+	MOST_KERNELS = 64, PAGE = 4096, MULTIPROCESSORS = 3, BLOCK_LANES = 1024, REGISTERS = 40, LOCAL_BYTES = 16,
+};
 
 /** struct kernel - one of either backend: the entry of the cpu's, or the stand-in of ours */
 struct kernel {
@@ -248,6 +250,9 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
 	memset(attributes, 0, sizeof(*attributes));
+	attributes->numRegs = REGISTERS;
+	attributes->localSizeBytes = LOCAL_BYTES;
+	attributes->maxThreadsPerBlock = BLOCK_LANES;
 	return find(function, NULL) ? cudaSuccess : cudaErrorInvalidDeviceFunction;
 }
 

@@ -119,7 +119,20 @@ WEIR_API int weir_context_info(struct weir_context *context, struct weir_context
  */
 WEIR_API int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address);
 
-/** weir_free() - free memory from weir_alloc(); 0 is fine; nothing may be in flight to it */
+/**
+ * weir_alloc_host() - zeroed memory of the host that lanes see, too
+ * @context: the context
+ * @bytes: size, rounded up to 4 KiB
+ * @address: device address, 4 KiB aligned
+ * @host: the same bytes, for the host
+ *
+ * Where the device has memory of its own, this is pinned memory of the host: lanes reach
+ * it over the bus. Storages can read and write it. Host and lanes take turns by weir_sync(),
+ * or use words of scope `sys` (<weir/port.h>).
+ */
+WEIR_API int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host);
+
+/** weir_free() - free memory from any of the calls above; 0 is fine; nothing may be in flight to it */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
 /** weir_copy_in() - host to device memory; not ordered with running kernels */
@@ -312,6 +325,30 @@ WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *cons
  */
 WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 			 const void *args, size_t args_bytes);
+
+/**
+ * struct weir_kernel_info - what a lane of a kernel takes
+ * @size: sizeof the structure
+ * @registers: registers per lane; 0 where the device has no such notion
+ * @local_bytes: bytes per lane that did not fit into registers; 0 likewise
+ * @block_lanes: most lanes a block of it may have
+ */
+struct weir_kernel_info {
+	size_t size;
+	uint32_t registers;
+	uint32_t local_bytes;
+	uint32_t block_lanes;
+};
+
+/**
+ * weir_kernel_info() - describe a kernel as it was built for a context's device
+ * @context: where
+ * @name: name given to WEIR_KERNEL()
+ * @info: filled in
+ *
+ * Return: 0; -ENOENT if there is no such kernel; -EINVAL.
+ */
+WEIR_API int weir_kernel_info(struct weir_context *context, const char *name, struct weir_kernel_info *info);
 
 /**
  * weir_sync() - wait for every launch
