@@ -263,6 +263,16 @@ WEIR_FN u32 weir_view_u32(struct weir_view view, u64 i)
 	return weir_data_load_u32(view.data + i * 4);
 }
 
+/**
+ * weir_view_u128() - 16-byte element @i of the view; good only if the view is valid afterwards
+ *
+ * One wide access where the device has it: what a wave streams whole lines with.
+ */
+WEIR_FN struct weir_u128 weir_view_u128(struct weir_view view, u64 i)
+{
+	return weir_data_load_u128(view.data + i * 16);
+}
+
 /** weir_view_valid() - everything loaded through @view so far is good */
 WEIR_FN u32 weir_view_valid(struct weir_view view)
 {

@@ -12,17 +12,20 @@ enum { TEXT_BYTES = 64, ERROR_BYTES = 512, MOST_ARGUMENTS = 20, PATH_BYTES = 420
 
 static void execute(const struct perf_fio_job *job, int output)
 {
-	char file[PATH_BYTES], bs[TEXT_BYTES], depth[TEXT_BYTES], seconds[TEXT_BYTES];
+	char file[PATH_BYTES], bs[TEXT_BYTES], depth[TEXT_BYTES], seconds[TEXT_BYTES], offset[TEXT_BYTES],
+		size[TEXT_BYTES];
 	char *arguments[MOST_ARGUMENTS] = { "fio", "--name=peer", "--ioengine=io_uring", "--time_based",
 					    "--norandommap", "--randrepeat=0", "--invalidate=0",
 					    "--output-format=json", file, bs,
 					    depth, seconds, job->sequential ? "--rw=read" : "--rw=randread",
-					    job->direct ? "--direct=1" : "--direct=0" };
-	int count = 14;
+					    job->direct ? "--direct=1" : "--direct=0", offset, size };
+	int count = 16;
 
 	snprintf(file, sizeof(file), "--filename=%s", job->path);
 	snprintf(bs, sizeof(bs), "--bs=%llu", (unsigned long long)job->block_bytes);
 	snprintf(depth, sizeof(depth), "--iodepth=%u", job->depth);
+	snprintf(offset, sizeof(offset), "--offset=%llu", (unsigned long long)job->offset);
+	snprintf(size, sizeof(size), "--size=%llu", (unsigned long long)job->size);
 	snprintf(seconds, sizeof(seconds), "--runtime=%u", job->seconds);
 	if (job->fixed) {
 		arguments[count++] = "--registerfiles";

@@ -8,11 +8,15 @@
 
 /**
  * struct perf_fio_job - a load for fio's io_uring engine, one job
+ * @offset: first byte
+ * @size: bytes from there on
  * @fixed: registered files and buffers
  */
 struct perf_fio_job {
 	const char *path;
 	uint64_t block_bytes;
+	uint64_t offset;
+	uint64_t size;
 	uint32_t depth;
 	uint32_t seconds;
 	bool sequential;

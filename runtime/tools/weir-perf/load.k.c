@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The load on raw blocks: every lane keeps its requests in flight until the time is up. */
+#include <weir/disk.h>
+
+#include "places.h"
+
+/**
+ * struct perf_lane - what does not change while a lane works
+ * @disk: index of its storage
+ * @rank: its number among the lanes of that storage
+ * @count: how many these are
+ */
+struct perf_lane {
+	u64 disk;
+	u64 rank;
+	u64 count;
+};
+
+/* Lanes in a row share a storage, so that a wave's requests stay together. */
+WEIR_FN struct perf_lane perf_lane_of(WEIR_GLOBAL struct perf_args *args, u64 lane)
+{
+	struct perf_lane self;
+	u64 lanes = args->load.lanes, first;
+
+	self.disk = lane * args->disks / lanes;
+	first = (self.disk * lanes + args->disks - 1) / args->disks;
+	self.rank = lane - first;
+	self.count = ((self.disk + 1) * lanes + args->disks - 1) / args->disks - first;
+	return self;
+}
+
+WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 lane, u64 step)
+{
+	return args->first_lba +
+	       perf_place(&args->load.places, lane, self.rank, self.count, step) * args->unit_blocks;
+}
+
+/* Relaxed: any one of them will do. */
+WEIR_FN void perf_note_error(WEIR_GLOBAL struct perf_results *results, weir_status status)
+{
+	weir_store_u64_relaxed_dev(&results->status, status);
+}
+
+WEIR_FN void perf_write_pattern(WEIR_GLOBAL struct perf_args *args, u64 disk, u64 lba, weir_addr buffer)
+{
+	u32 block_log2 = args->disk[0].block_log2;
+	u64 words = (u64)args->blocks << (block_log2 - 3), first = lba << (block_log2 - 3);
+
+	for (u64 i = 0; i < words; i++)
+		*weir_at(buffer, u64, i) = perf_pattern(args->pattern_seed, disk, first + i);
+}
+
+/* 1 if a word of the block is not what was written there. */
+WEIR_FN u32 perf_check_pattern(WEIR_GLOBAL struct perf_args *args, u64 disk, u64 lba, weir_addr buffer)
+{
+	u32 block_log2 = args->disk[0].block_log2;
+	u64 words = (u64)args->blocks << (block_log2 - 3), first = lba << (block_log2 - 3), wrong = 0;
+
+	for (u64 i = 0; i < words; i++)
+		if (weir_data_load_u64(buffer + i * 8) != perf_pattern(args->pattern_seed, disk, first + i))
+			wrong = (first + i) * 8 + 1;
+	if (wrong) /* relaxed: any one of them will do */
+		weir_store_u64_relaxed_dev(&weir_at(args->load.results, struct perf_results, 0)->bad_byte, wrong - 1);
+	return wrong != 0;
+}
+
+/* One request in flight per lane. */
+WEIR_KERNEL(perf_sync, struct perf_args)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
+	u64 lane = weir_thread(), step = 0, begin = weir_clock_ns(), deadline;
+	struct perf_counts counts;
+	struct perf_lane self;
+
+	if (lane >= args->load.lanes)
+		return;
+	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	self = perf_lane_of(args, lane);
+	deadline = perf_deadline(&args->load);
+	for (; begin < deadline; step++) {
+		WEIR_GLOBAL struct weir_disk *disk = &args->disk[self.disk];
+		u32 reads = perf_reads(&args->load, lane, step);
+		weir_status status = weir_block_async(disk, reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE,
+						      perf_lba(args, self, lane, step), args->blocks, buffer, event);
+
+		if (status == WEIR_OK) {
+			status = weir_wait(disk, event, 0);
+			if (status == WEIR_E_TIMEOUT) {
+				perf_add(&results->stuck, 1);
+				break;
+			}
+		}
+		if (args->load.flags & PERF_LATENCY) {
+			u64 end = weir_clock_ns();
+
+			perf_time(results, reads, end - begin);
+			begin = end;
+		} else if (step % PERF_CLOCK_STEPS == 0) {
+			begin = weir_clock_ns();
+		}
+		counts.reads += reads;
+		counts.writes += !reads;
+		if (status != WEIR_OK) {
+			counts.errors++;
+			perf_note_error(results, status);
+		}
+	}
+	perf_report(results, counts);
+}
+
+/*
+ * One turn of a lane with several requests in flight: number @step is submitted. One that
+ * could not be is told by its event, as if it had been.
+ */
+WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 step, u64 slot,
+				u64 begin, u32 verify)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, slot);
+	weir_addr buffer = args->buffers + slot * args->stride_bytes;
+	u64 lba = perf_lba(args, self, weir_thread(), step);
+	u32 reads = perf_reads(&args->load, weir_thread(), step);
+	weir_status status;
+
+	*weir_at(args->begins, u64, slot) = begin;
+	if (verify && !reads)
+		perf_write_pattern(args, self.disk, lba, buffer);
+	status = weir_block_async(&args->disk[self.disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE, lba,
+				  args->blocks, buffer, event);
+	if (status != WEIR_OK) /* relaxed: this lane alone looks at it */
+		weir_store_u64_relaxed_dev(&event->word, WEIR_EVENT_DONE | status);
+}
+
+/* The other turn: number @step, the oldest, is waited for. 0 if it did not end. */
+WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 step,
+					   u64 slot, struct perf_counts counts, weir_status status, u32 verify)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	u32 reads = perf_reads(&args->load, weir_thread(), step);
+
+	if (args->load.flags & PERF_LATENCY)
+		perf_time(results, reads, weir_clock_ns() - *weir_at(args->begins, u64, slot));
+	counts.reads += reads;
+	counts.writes += !reads;
+	if (status != WEIR_OK) {
+		counts.errors++;
+		perf_note_error(results, status);
+	} else if (verify && reads) {
+		counts.bad += perf_check_pattern(args, self.disk, perf_lba(args, self, weir_thread(), step),
+						 args->buffers + slot * args->stride_bytes);
+	}
+	return counts;
+}
+
+WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	u64 base = weir_thread() * args->window, submitted = 0, ended = 0, now = weir_clock_ns(), deadline;
+	u32 in = 0, out = 0; /* submitted and ended, modulo the window */
+	struct perf_counts counts;
+	struct perf_lane self;
+
+	if (weir_thread() >= args->load.lanes)
+		return;
+	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	self = perf_lane_of(args, weir_thread());
+	deadline = perf_deadline(&args->load);
+	for (;;) {
+		u32 room = now < deadline && submitted - ended < args->window;
+
+		if (!room && submitted == ended)
+			break;
+		if (room) {
+			if ((args->load.flags & PERF_LATENCY) || submitted % PERF_CLOCK_STEPS == 0)
+				now = weir_clock_ns();
+			perf_window_submit(args, self, submitted++, base + in, now, verify);
+			in = in + 1 == args->window ? 0 : in + 1;
+		} else {
+			weir_status status = weir_wait(&args->disk[self.disk],
+						       weir_at(args->events, struct weir_event, base + out), 0);
+
+			if (status == WEIR_E_TIMEOUT) {
+				perf_add(&results->stuck, submitted - ended);
+				break;
+			}
+			counts = perf_window_end(args, self, ended++, base + out, counts, status, verify);
+			out = out + 1 == args->window ? 0 : out + 1;
+		}
+	}
+	perf_report(results, counts);
+}
+
+/* Several requests in flight per lane; the oldest is waited for. */
+WEIR_KERNEL(perf_window, struct perf_args)
+{
+	perf_window_run(args, 0);
+}
+
+/* The same; every word that was read is checked, and what is written is the pattern. */
+WEIR_KERNEL(perf_verify, struct perf_args)
+{
+	perf_window_run(args, 1);
+}
+
+/* The pattern into the whole range, once. */
+WEIR_KERNEL(perf_fill, struct perf_args)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
+	struct perf_counts counts;
+	struct perf_lane self;
+
+	if (weir_thread() >= args->load.lanes)
+		return;
+	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	self = perf_lane_of(args, weir_thread());
+	for (u64 i = self.rank; i < args->chunks; i += self.count) {
+		u64 lba = i + 1 == args->chunks ? args->last_lba : args->first_lba + i * args->blocks;
+		weir_status status;
+
+		perf_write_pattern(args, self.disk, lba, buffer);
+		status = weir_write(&args->disk[self.disk], lba, args->blocks, buffer, event, 0);
+		if (status == WEIR_E_TIMEOUT) {
+			perf_add(&results->stuck, 1);
+			break;
+		}
+		counts.writes++;
+		if (status != WEIR_OK) {
+			counts.errors++;
+			perf_note_error(results, status);
+		}
+	}
+	perf_report(results, counts);
+}
+
+/* Memory of a load, before it begins: neither zeros nor never touched. */
+WEIR_KERNEL(perf_words, struct perf_words_args)
+{
+	for (u64 i = weir_thread(); i < args->words; i += weir_threads())
+		*weir_at(args->address, u64, i) = perf_random(args->seed, 0, i);
+}

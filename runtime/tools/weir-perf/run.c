@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fio.h"
+
+enum { PATH_BYTES = 4200 };
+
+static const double warm_seconds = 0.2; /* threads, registered buffers */
+
+static const char *raw_kernel(const struct perf_options *options)
+{
+	return options->verify ? "perf_verify" : options->window > 1 ? "perf_window" : "perf_sync";
+}
+
+/* The counters of all storages, added to or, with @sign -1, taken from @sum. */
+static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign, char *error)
+{
+	uint64_t by = (uint64_t)(int64_t)sign;
+
+	for (uint32_t i = 0; i < bench->options->uri_count; i++) {
+		struct weir_stats stats = { .size = sizeof(stats) };
+
+		if (weir_stats(bench->storages[i], &stats) != 0)
+			return perf_bench_fail(error);
+		sum->commands += by * stats.commands;
+		sum->failed += by * stats.failed;
+		sum->rogue += by * stats.rogue;
+		sum->bytes_read += by * stats.bytes_read;
+		sum->bytes_written += by * stats.bytes_written;
+		sum->direct += by * stats.direct;
+		sum->pull += by * stats.pull;
+	}
+	return 0;
+}
+
+static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int sign, char *error)
+{
+	struct weir_cache_stats stats = { .size = sizeof(stats) };
+	uint64_t by = (uint64_t)(int64_t)sign;
+
+	if (!bench->cache)
+		return 0;
+	if (weir_cache_stats(bench->cache, &stats) != 0)
+		return perf_bench_fail(error);
+	sum->lines = stats.lines;
+	sum->line_bytes = stats.line_bytes;
+	sum->bytes = stats.bytes;
+	sum->misses += by * stats.misses;
+	sum->evictions += by * stats.evictions;
+	sum->retracted += by * stats.retracted;
+	return 0;
+}
+
+static void add_results(struct perf_outcome *outcome, const struct perf_results *found)
+{
+	outcome->reads += perf_word(&found->reads);
+	outcome->writes += perf_word(&found->writes);
+	outcome->errors += perf_word(&found->errors);
+	outcome->bad += perf_word(&found->bad);
+	if (perf_word(&found->errors))
+		outcome->status = (uint32_t)perf_word(&found->status);
+	if (perf_word(&found->bad))
+		outcome->bad_byte = perf_word(&found->bad_byte);
+	for (unsigned i = 0; i < PERF_BUCKETS; i++) {
+		outcome->read_latency[i] += perf_word(&found->read_latency[i]);
+		outcome->write_latency[i] += perf_word(&found->write_latency[i]);
+	}
+}
+
+/**
+ * struct turn - one kind of run
+ * @kernel: name
+ * @blocks: of its grid
+ * @args: its arguments, and
+ * @load: what of them is set for each run
+ * @args_bytes: their size
+ */
+struct turn {
+	const char *kernel;
+	uint32_t blocks;
+	void *args;
+	struct perf_load *load;
+	size_t args_bytes;
+};
+
+static struct turn raw_turn(struct perf_bench *bench)
+{
+	return (struct turn){ raw_kernel(bench->options), bench->blocks, &bench->raw, &bench->raw.load, sizeof(bench->raw) };
+}
+
+static struct turn cached_turn(struct perf_bench *bench)
+{
+	return (struct turn){ bench->options->verify ? "perf_cached_verify" : "perf_cached", bench->blocks, &bench->cached,
+			      &bench->cached.load, sizeof(bench->cached) };
+}
+
+static struct turn plain_turn(struct perf_bench *bench)
+{
+	return (struct turn){ "perf_plain", bench->plain_blocks, &bench->beside, &bench->beside.load,
+			      sizeof(bench->beside) };
+}
+
+/* One run of @seconds; requests per second come out in @rate. */
+static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index, double seconds,
+		     struct perf_results *found, double *rate, char *error)
+{
+	double elapsed;
+
+	turn.load->places.seed = (uint64_t)bench->options->seed + index;
+	turn.load->runtime_ns = (uint64_t)(seconds * 1e9);
+	if (perf_bench_launch(bench, turn.kernel, turn.blocks, turn.args, turn.args_bytes, found, &elapsed, error))
+		return -1;
+	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / elapsed;
+	return 0;
+}
+
+/* weir's own run, with the counters before and after. */
+static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
+{
+	struct turn turn = bench->cache ? cached_turn(bench) : raw_turn(bench);
+	struct perf_results found;
+	double rate;
+
+	if (add_stats(bench, &outcome->stats, -1, error) || add_cache(bench, &outcome->cache, -1, error) ||
+	    take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error) ||
+	    add_stats(bench, &outcome->stats, 1, error) || add_cache(bench, &outcome->cache, 1, error))
+		return -1;
+	add_results(outcome, &found);
+	perf_series_add(&outcome->weir, rate);
+	return 0;
+}
+
+static int run_beside(struct perf_bench *bench, struct perf_outcome *outcome, struct turn turn,
+		      struct perf_series *series, uint32_t index, char *error)
+{
+	struct perf_results found;
+	double rate;
+
+	if (take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error))
+		return -1;
+	outcome->errors += perf_word(&found.errors);
+	outcome->bad += perf_word(&found.bad);
+	if (perf_word(&found.errors))
+		outcome->status = (uint32_t)perf_word(&found.status);
+	perf_series_add(series, rate);
+	return 0;
+}
+
+static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+{
+	const struct perf_options *options = bench->options;
+	const char *body = options->uris[0] + strlen("file:");
+	char path[PATH_BYTES];
+	struct perf_fio_job job = { .path = path, .block_bytes = options->bs, .depth = bench->lanes,
+				    .offset = options->offset, .size = bench->range_bytes,
+				    .seconds = options->runtime < 1 ? 1 : (uint32_t)options->runtime,
+				    .sequential = !perf_is_random(options) };
+	double iops;
+
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(body, "?"), body);
+	job.direct = !strstr(bench->info[0].path, "page cache");
+	if (perf_fio(&job, &iops, error) != 0)
+		return -1;
+	perf_series_add(&outcome->fio, iops);
+	job.fixed = true;
+	if (perf_fio(&job, &iops, error) != 0)
+		return -1;
+	perf_series_add(&outcome->fio_fixed, iops);
+	return 0;
+}
+
+static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
+{
+	if (run_weir(bench, outcome, index, error))
+		return -1;
+	if (bench->cache && run_beside(bench, outcome, raw_turn(bench), &outcome->raw, index, error))
+		return -1;
+	if (bench->plain != PERF_PLAIN_OFF && run_beside(bench, outcome, plain_turn(bench), &outcome->plain, index, error))
+		return -1;
+	return bench->options->peer ? run_peer(bench, outcome, error) : 0;
+}
+
+/* Everything once, for its threads, pages and registered buffers. */
+static int warm(struct perf_bench *bench, char *error)
+{
+	double seconds = bench->options->runtime < warm_seconds ? bench->options->runtime : warm_seconds, rate;
+	struct perf_results found;
+
+	if (take_turn(bench, raw_turn(bench), 0, seconds, &found, &rate, error))
+		return -1;
+	if (bench->cache && take_turn(bench, cached_turn(bench), 0, seconds, &found, &rate, error))
+		return -1;
+	return bench->plain == PERF_PLAIN_OFF ? 0 :
+						take_turn(bench, plain_turn(bench), 0, seconds, &found, &rate, error);
+}
+
+static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+{
+	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_turn(bench).kernel, error))
+		return -1;
+	if (perf_kernel_note(outcome, bench->context, raw_turn(bench).kernel, error))
+		return -1;
+	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, "perf_plain", error);
+}
+
+/* What can be told only when all has run: the path may have changed with use. */
+static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+
+	if (weir_storage_info(bench->storages[0], &info) == 0)
+		memcpy(outcome->path, info.path, sizeof(outcome->path));
+	memcpy(outcome->device, bench->device.name, sizeof(outcome->device));
+	outcome->lanes = bench->lanes;
+	outcome->plain_from = bench->plain;
+	outcome->plain_blocks = bench->plain_blocks;
+	outcome->plain_bytes = bench->plain_bytes;
+	if (bench->cache && bench->line_bytes)
+		outcome->lines = outcome->reads * (bench->options->bs / bench->line_bytes);
+}
+
+static int run_open(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+{
+	if (bench->options->hit != PERF_HIT_NONE)
+		return perf_hit_run(bench, outcome, error);
+	if (note_kernels(bench, outcome, error) || warm(bench, error))
+		return -1;
+	for (uint32_t i = 1; i <= bench->options->runs; i++)
+		if (run_round(bench, outcome, i, error))
+			return -1;
+	return 0;
+}
+
+int perf_run(const struct perf_options *options, struct perf_outcome *outcome, char *error)
+{
+	static struct perf_bench bench;
+	int code;
+
+	outcome->options = *options;
+	outcome->bs = options->bs;
+	outcome->verified = options->verify && options->hit == PERF_HIT_NONE;
+	code = perf_bench_open(&bench, options, error);
+	if (!code)
+		code = run_open(&bench, outcome, error);
+	if (!code)
+		describe(&bench, outcome);
+	perf_bench_close(&bench);
+	return code;
+}
