@@ -142,7 +142,7 @@ static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struc
 
 static int measure(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome, char *error)
 {
-	uint64_t before, after;
+	uint64_t before = 0, after = 0;
 
 	if (perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].weir, error) ||
 	    perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].plain, error) ||

@@ -75,7 +75,7 @@ static void set_load(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "runs", options->runs);
 	set_real(object, "runtime_s", options->runtime);
 	set_count(object, "offset", options->offset);
-	set_count(object, "size", options->size);
+	set_count(object, "size", outcome->range_bytes);
 	set_count(object, "seed", options->seed);
 	if (options->sweep) {
 		json_object_set_new(object, "sweep", json_string(options->sweep));

@@ -34,6 +34,7 @@ struct perf_kernel {
  * @device: what ran it
  * @path: how blocks travelled
  * @bs: bytes of one request, or of one read of a hit loop
+ * @range_bytes: of each storage
  * @lanes: that worked
  * @plain_from: where the baseline copied from
  * @plain_blocks: its thread blocks
@@ -66,7 +67,7 @@ struct perf_outcome {
 	char swept[PERF_SWEEP_BYTES];
 	char device[128];
 	char path[128];
-	uint64_t bs;
+	uint64_t bs, range_bytes;
 	uint32_t lanes;
 	enum perf_plain plain_from;
 	uint32_t plain_blocks;

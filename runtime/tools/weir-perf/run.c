@@ -215,6 +215,7 @@ static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
 		memcpy(outcome->path, info.path, sizeof(outcome->path));
 	memcpy(outcome->device, bench->device.name, sizeof(outcome->device));
 	outcome->lanes = bench->lanes;
+	outcome->range_bytes = bench->range_bytes;
 	outcome->plain_from = bench->plain;
 	outcome->plain_blocks = bench->plain_blocks;
 	outcome->plain_bytes = bench->plain_bytes;

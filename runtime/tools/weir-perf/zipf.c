@@ -54,6 +54,6 @@ void perf_zipf_prepare(struct perf_zipf *zipf, uint64_t spans, double theta)
 	memset(zipf, 0, sizeof(*zipf));
 	prepare_shares(zipf, spans, theta);
 	prepare_terms(zipf, theta);
-	for (zipf->bits = 1; zipf->bits < 64 && spans - 1 >> zipf->bits; zipf->bits++)
+	for (zipf->bits = 1; zipf->bits < 64 && (spans - 1) >> zipf->bits; zipf->bits++)
 		;
 }

@@ -1,0 +1,261 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Tests of weir-perf: what it refuses, that verification finds what is wrong, what its JSON says.
+# No figure is judged: speed is no matter of tests.
+# usage: perf_cli_test.sh path/to/weir-perf [BACKEND [LIBRARY]]
+#        BACKEND: cpu if not given; LIBRARY: to preload, a device that is none
+# Prints TAP.
+set -u
+
+tool=$(realpath "${1:-weir-perf}") || { echo "Bail out! there is no ${1:-weir-perf}"; exit 1; }
+backend=${2:-cpu}
+preload=${3:+$(realpath "$3")}
+work=$(mktemp -d "${TMPDIR:-/tmp}/weir-perf-cli-XXXXXX") || { echo "Bail out! no work directory"; exit 1; }
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+
+number=0
+failures=0
+why=
+tool_path=$PATH
+short=(--runtime=0.02 --runs=2)
+
+# Ends the current test with what was found wrong since the last one ($why).
+finish() {
+    number=$((number + 1))
+    if [ -z "$why" ]; then
+        echo "ok $number - $1"
+    else
+        echo "not ok $number - $1"
+        printf '%s' "$why" | sed 's/^/# /'
+        failures=$((failures + 1))
+    fi
+    why=
+}
+
+skip() {
+    number=$((number + 1))
+    echo "ok $number - $1 # SKIP $2"
+}
+
+wrong() { why+="$*"$'\n'; }
+
+# run STATUS ARGS...: the tool must exit with STATUS; its output is left in $out and $err.
+run() {
+    local expected=$1 status
+    shift
+    LD_PRELOAD=$preload WEIR_BACKEND=$backend PATH=$tool_path "$tool" "$@" >.out 2>.err
+    status=$?
+    out=$(<.out) err=$(<.err)
+    [ "$status" = "$expected" ] || wrong "weir-perf $*: status $status instead of $expected: $out $err"
+}
+
+says() { [[ $err == *"$1"* ]] || wrong "expected on stderr: $1"$'\n'"found: $err"; }
+prints() { [[ $out == *"$1"* ]] || wrong "expected on stdout: $1"$'\n'"found: $out"; }
+one_sentence() { [ "$(printf '%s\n' "$err" | wc -l)" = 1 ] || wrong "more than one line on stderr: $err"; }
+
+# refuses STATUS SENTENCE ARGS...: fails with one line that holds SENTENCE, and says nothing else.
+refuses() {
+    local status=$1 sentence=$2
+    shift 2
+    run "$status" "$@"
+    says "$sentence"
+    one_sentence
+    [ -z "$out" ] || wrong "weir-perf $* wrote to stdout: $out"
+}
+
+# json EXPRESSION...: each is true of the object j that the last run printed.
+json() {
+    python3 - "$@" <<'PYTHON' 2>&1 || wrong "$*"$'\n'"$out"
+import json, sys
+j = json.load(open(".out"))
+for expression in sys.argv[1:]:
+    assert eval(expression), expression
+PYTHON
+}
+
+# load ARGS...: one short load, judged by its JSON.
+load() { run 0 "$@" "${short[@]}" --json; }
+
+if [ "$backend" = cpu ]; then echo "1..17"; else echo "1..8"; fi
+
+# ---- what every backend does ----
+
+load virt:4M
+json 'j["reads"] > 0 and j["writes"] == 0 and j["errors"] == 0 and j["commands"] == j["reads"]' \
+    'j["direct"] + j["pull"] == j["commands"]' 'j["bytes_read"] == j["reads"] * 4096' \
+    'len(j["iops_runs"]) == 2 and j["iops_min"] <= j["iops"] <= j["iops_max"]' \
+    '0 < j["p50_us"] <= j["p90_us"] <= j["p99_us"] <= j["p999_us"] <= j["p9999_us"]' \
+    'j["kernels"][0]["name"] == "perf_sync"'
+finish "random reads"
+
+load virt:4M --rw=randrw --rwmixread=25 --window=4 --plain=host
+json 'j["kernels"][0]["name"] == "perf_window"' '0 < j["reads"] < j["writes"]' \
+    'j["commands"] == j["reads"] + j["writes"]' 'j["write_p50_us"] > 0' \
+    'j["plain"] == "host" and j["plain_iops"] > 0 and len(j["plain_iops_runs"]) == 2' \
+    'abs(j["ratio_to_plain"] - j["iops"] / j["plain_iops"]) < 1e-6'
+finish "a mixed load in a window, and the plain kernel beside it"
+
+load virt:4M --plain=device --plain-bytes=64K --plain-blocks=3
+json 'j["plain_blocks"] == 3 and j["plain_bytes"] == 65536 and j["plain_iops"] > 0'
+finish "the plain kernel's size and grid"
+
+for places in "--rw=randread" "--rw=randread --zipf=1.1" "--rw=read --stride=12K" "--rw=rw --window=3 --bs=8K" \
+    "--rw=randrw --random_distribution=zipf:0.8 --window=2"; do
+    # shellcheck disable=SC2086
+    load virt:4M virt:3M --verify --offset=512 --size=2M --iodepth=7 $places
+    json 'j["reads"] > 0 and j["bad_blocks"] == 0 and j["kernels"][0]["name"] == "perf_verify"'
+done
+finish "every kind of places holds what was written, on two storages"
+
+load virt:4M --no-latency
+json 'j["reads"] > 0 and "p50_us" not in j'
+finish "a load without times"
+
+load virt:2M virt:2M --cached=128K --verify --offset=64K
+json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["raw_iops"] > 0 and j["ratio_to_raw"] > 0' \
+    'j["misses"] > j["cache_lines"] and j["line_reads"] >= j["misses"] and j["commands"] == j["misses"]'
+finish "misses of a small cache over a stripe, beside raw reads"
+
+for kind in random8 wave256 line4k; do
+    load virt:1M --hit=$kind --iodepth=64
+    json 'j["misses"] == 0 and j["pattern"] and int(j["checksum"], 16) != 0' 'j["iops"] > 0 and j["ratio_to_plain"] > 0' \
+        "[k['name'] for k in j['kernels']] == ['hit_$kind', 'hit_${kind}_plain']"
+done
+finish "hits of a full cache give what plain memory gives"
+
+load virt:4M --cached=64K --bs=16K --line=4K
+json 'j["line_bytes"] == 4096 and j["line_reads"] == 4 * j["reads"]'
+finish "several lines a read"
+
+[ "$backend" = cpu ] || exit $((failures != 0))
+
+# ---- what needs no device of its own ----
+
+for wave in 4 64; do
+    load virt:2M --verify --rw=randrw --window=3 --iodepth=50 --wave=$wave --workers=2 --queues=2 --depth=4
+    json 'j["reads"] > 0 and j["bad_blocks"] == 0'
+    load virt:1M --hit=line4k --wave=$wave --iodepth=64 --offset=8K
+    json 'j["misses"] == 0'
+    load virt:1M --plain=host --wave=$wave --iodepth=37 --bs=1536
+    json 'j["plain_iops"] > 0'
+done
+finish "waves of several lanes"
+
+truncate -s 1M disk
+load "file:disk?direct=off" --verify
+json 'j["bad_blocks"] == 0 and j["reads"] > 0'
+[ "$(head -c 4096 disk | tr -d '\0' | wc -c)" -gt 1000 ] || wrong "the file still holds zeros"
+for cached in "" --cached=64K; do
+    # shellcheck disable=SC2086
+    WEIR_BACKEND=cpu "$tool" "file:disk?direct=off" --verify --runtime=0.4 --runs=1 --json $cached >.out 2>.err &
+    while kill -0 $! 2>/dev/null; do
+        printf 'not what was written there' | dd of=disk bs=1 seek=50000 conv=notrunc status=none
+        sleep 0.02
+    done
+    wait $! && wrong "wrong data, and the exit status was 0"
+    out=$(<.out)
+    json 'j["bad_blocks"] > 0 and j["errors"] == 0' '49152 <= j["bad_byte"] < 53248'
+done
+finish "verification finds what somebody else wrote"
+
+head -c 1M /dev/zero | tr '\0' x >disk
+before=$(cksum <disk)
+load "file:disk?direct=off" --hit=random8
+json 'not j["pattern"]'
+load "file:disk?direct=off" --rw=read
+load "file:disk?direct=off" --cached=64K
+[ "$before" = "$(cksum <disk)" ] || wrong "reads changed the file"
+load "file:disk?direct=off" --rw=write --offset=512K
+[ "$(head -c 512K disk | tr -d x | wc -c)" = 0 ] || wrong "a write load wrote before its range"
+[ "$(tail -c 512K disk | tr -d x | wc -c)" != 0 ] || wrong "a write load wrote nothing"
+finish "only write loads write, and only to their range"
+
+run 1 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}" --window=2 --json
+json 'j["errors"] > 0 and j["errors"] == j["failed"]'
+run 1 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}"
+prints "unrecovered read"
+refuses 1 "unrecovered read" 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}" --cached=64K
+refuses 1 "cannot fill the storage" 'virt:1M?fault=status:code=0x280:op=write:every=5' --verify
+finish "failed requests are counted, named, and fail the run"
+
+run 0 virt:1M "${short[@]}" --sweep=iodepth:1,4,16 --json
+json '[p["swept"] for p in j] == ["1", "4", "16"] and [p["iodepth"] for p in j] == [1, 4, 16]'
+run 0 virt:1M "${short[@]}" --sweep=bs:512,4K
+[ "$(printf '%s\n' "$out" | wc -l)" = 3 ] || wrong "not a heading and two lines: $out"
+refuses 2 "NAME:VALUE" virt:1M --sweep=iodepth
+refuses 2 "it takes bs, iodepth" virt:1M --sweep=backend:cpu
+refuses 2 "--iodepth=0" virt:1M --sweep=iodepth:4,0
+refuses 2 "with commas between" virt:1M --sweep=iodepth:4,,8
+finish "a sweep, and values that are none"
+
+tool_path=/nowhere
+refuses 2 "apt-get install gnuplot-nox" virt:1M --plot=x.svg
+tool_path=$PATH
+refuses 2 "No such file" virt:1M --plot=no/such/folder/x.svg
+refuses 2 "--no-latency" virt:1M --no-latency --plot=x.svg
+finish "plots that cannot be"
+
+if command -v gnuplot >/dev/null; then
+    run 0 virt:1M "${short[@]}" --sweep=bs:512,4K --plain=host --plot=sweep.svg
+    run 0 virt:1M "${short[@]}" --rw=randrw --plot=latency.svg
+    for file in sweep.svg latency.svg; do
+        python3 -c "import sys, xml.etree.ElementTree as t; sys.exit(not t.parse('$file').getroot().tag.endswith('svg'))" ||
+            wrong "$file is no SVG"
+    done
+    grep -q 'plain kernel' sweep.svg || wrong "sweep.svg does not name the plain kernel"
+    grep -q 'writes' latency.svg || wrong "latency.svg does not name the writes"
+    finish "plots of a sweep and of latencies"
+else
+    skip "plots of a sweep and of latencies" "gnuplot is not installed"
+fi
+
+# ---- what is refused ----
+
+run 0 --help
+prints "usage: weir-perf"
+refuses 2 "give a storage URI"
+refuses 2 "--turbo is no option" virt:1M --turbo
+refuses 2 "--bs needs a value" virt:1M --bs
+refuses 2 "--rw=sideways: it takes one of randread, read" virt:1M --rw=sideways
+refuses 2 "--bs=4Q" virt:1M --bs=4Q
+refuses 2 "--bs=0: it takes a size above 0" virt:1M --bs=0
+refuses 2 "--iodepth=-1" virt:1M --iodepth=-1
+refuses 2 "from 0 to 100" virt:1M --rwmixread=101
+refuses 2 "--runtime=fast" virt:1M --runtime=fast
+refuses 2 "from 0.01 to 4" virt:1M --zipf=9
+refuses 2 "random or zipf:THETA" virt:1M --random_distribution=pareto:1
+refuses 2 "--stride is a step" virt:1M --stride=8K
+refuses 2 "would overlap" virt:1M --rw=read --stride=512
+refuses 2 "--zipf is about random places" virt:1M --rw=read --zipf=1
+refuses 2 "--verify checks what is read" virt:1M --rw=randwrite --verify
+refuses 2 "2 storages need a lane each" virt:1M virt:1M --iodepth=1
+refuses 2 "cannot go through a cache" virt:1M --cached=64K --rw=randwrite
+refuses 2 "waits for each read" virt:1M --cached=64K --window=2
+refuses 2 "goes with --cached or --hit" virt:1M --line=4K
+refuses 2 "power of two from 512" virt:1M --cached=64K --line=5000
+refuses 2 "leave --cached out" virt:1M --hit=random8 --cached=64K
+refuses 2 "--hit takes one storage" virt:1M virt:1M --hit=random8
+refuses 2 "places of its own" virt:1M --hit=random8 --zipf=1
+refuses 2 "--hit takes none" virt:1M --hit=random8 --plot=x.svg
+refuses 2 "--peer=fio reads a file" virt:1M --peer=fio
+refuses 2 "reads beside weir" file:disk --peer=fio --rw=write
+finish "options that cannot be, or do not go together"
+
+refuses 1 "whole blocks of 512 bytes" virt:1M --bs=1000
+refuses 1 "has only 4096 bytes" virt:4K --bs=8K
+refuses 1 "reach beyond virt:1M" virt:1M --offset=512K --size=1M
+refuses 1 "does not hold one request" virt:1M --size=2K
+refuses 1 "--offset=100" virt:1M --offset=100
+refuses 1 "one load needs one block size" virt:1M 'virt:1M?block=4096'
+refuses 1 "is read-only: this load" 'file:disk?ro=1' --rw=write
+refuses 1 "is read-only: --verify" 'file:disk?ro=1' --verify
+refuses 1 "whole cache lines" virt:1M --cached=64K --bs=6K --line=4K
+refuses 1 "striped by 65536" virt:1M virt:1M --cached=64K --offset=4K
+refuses 1 "not even one request" virt:1M --plain=host --plain-bytes=1K
+refuses 1 "cache of 1024 bytes" virt:1M --cached=1K
+refuses 1 'no backend "abacus"' virt:1M --backend=abacus
+refuses 1 "exist" file:no/such/file
+finish "what the storage or the device does not allow"
+
+exit $((failures != 0))
