@@ -244,8 +244,8 @@ void perf_bench_close(struct perf_bench *bench)
 	weir_context_close(bench->context);
 }
 
-int perf_bench_launch(struct perf_bench *bench, const char *kernel, uint32_t blocks, const void *args, size_t args_bytes,
-		      struct perf_results *found, double *seconds, char *error)
+int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found, double *seconds,
+		      char *error)
 {
 	uint64_t begin;
 	int code;
@@ -254,7 +254,8 @@ int perf_bench_launch(struct perf_bench *bench, const char *kernel, uint32_t blo
 	code = weir_copy_in(bench->context, bench->results, found, sizeof(*found));
 	begin = weir_clock_ns();
 	if (!code)
-		code = weir_launch(bench->context, kernel, blocks, bench->threads, args, args_bytes);
+		code = weir_launch(bench->context, launch.kernel, launch.blocks, launch.threads, launch.args,
+				   launch.args_bytes);
 	if (!code)
 		code = weir_sync(bench->context);
 	*seconds = (double)(weir_clock_ns() - begin) / 1e9;
@@ -272,20 +273,23 @@ int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes,
 {
 	struct perf_words_args args = { .address = address, .words = bytes / 8, .seed = bench->options->seed };
 	uint64_t lanes = args.words < WORD_LANES ? args.words : WORD_LANES;
+	struct perf_launch launch = { "perf_words", (uint32_t)((lanes + PERF_BLOCK_LANES - 1) / PERF_BLOCK_LANES),
+				      PERF_BLOCK_LANES, &args, sizeof(args) };
 	struct perf_results found;
 	double seconds;
 
-	return perf_bench_launch(bench, "perf_words", (uint32_t)((lanes + bench->threads - 1) / bench->threads), &args,
-				 sizeof(args), &found, &seconds, error);
+	return perf_bench_launch(bench, launch, &found, &seconds, error);
 }
 
 int perf_bench_fill(struct perf_bench *bench, char *error)
 {
+	uint32_t blocks = (uint32_t)((bench->raw.load.lanes + bench->threads - 1) / bench->threads);
+	struct perf_launch launch = { "perf_fill", blocks, bench->threads, &bench->raw, sizeof(bench->raw) };
 	struct perf_results found;
 	char text[80];
 	double seconds;
 
-	if (perf_bench_launch(bench, "perf_fill", bench->blocks, &bench->raw, sizeof(bench->raw), &found, &seconds, error))
+	if (perf_bench_launch(bench, launch, &found, &seconds, error))
 		return -1;
 	weir_status_text((uint32_t)perf_word(&found.status), text);
 	if (perf_word(&found.errors))

@@ -62,21 +62,27 @@ void perf_bench_close(struct perf_bench *bench);
 /** perf_bench_grid() - @lanes as blocks of at most PERF_BLOCK_LANES lanes, whole waves where a block has several */
 void perf_bench_grid(const struct perf_bench *bench, uint32_t lanes, uint32_t *blocks, uint32_t *threads);
 
+/** struct perf_launch - a kernel, its grid and its arguments */
+struct perf_launch {
+	const char *kernel;
+	uint32_t blocks;
+	uint32_t threads;
+	const void *args;
+	size_t args_bytes;
+};
+
 /**
  * perf_bench_launch() - one kernel, from its launch to its end
  * @bench: where
- * @kernel: name
- * @blocks: of the grid
- * @args: its arguments
- * @args_bytes: their size
+ * @launch: what
  * @found: what the lanes added up
  * @seconds: how long it took, as the host sees it
  * @error: a sentence
  *
  * Return: 0; -1 too if a request was left without an answer: nothing may run on its buffer.
  */
-int perf_bench_launch(struct perf_bench *bench, const char *kernel, uint32_t blocks, const void *args, size_t args_bytes,
-		      struct perf_results *found, double *seconds, char *error);
+int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found, double *seconds,
+		      char *error);
 
 /** perf_bench_words() - @bytes at @address filled with random words by lanes */
 int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes, char *error);

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "run.h"
 
-enum { FIRST_ROUNDS = 16, CALIBRATIONS = 40 };
+enum { FIRST_ROUNDS = 16, CALIBRATIONS = 40, FILL_LANES = 1024 };
 
 static const struct {
 	const char *weir, *plain;
@@ -47,10 +47,11 @@ static int fill(struct perf_bench *bench, struct perf_hit_args *args, char *erro
 	struct perf_words_args words = { .address = args->plain, .words = args->words, .seed = bench->options->seed,
 					 .array = args->array, .first_word = bench->options->offset / 8,
 					 .pattern = bench->pattern };
+	struct perf_launch launch = { "hit_fill", bench->blocks, bench->threads, &words, sizeof(words) };
 	struct perf_results found;
 	double seconds;
 
-	return perf_bench_launch(bench, "hit_fill", bench->blocks, &words, sizeof(words), &found, &seconds, error);
+	return perf_bench_launch(bench, launch, &found, &seconds, error);
 }
 
 /* Storages that may be written get the pattern; the fill's buffers are not needed afterwards. */
@@ -58,8 +59,7 @@ static int write_pattern(struct perf_bench *bench, char *error)
 {
 	struct perf_args *raw = &bench->raw;
 	uint64_t block = bench->info[0].block_bytes, bs = bench->options->bs;
-	uint32_t lanes = bench->lanes < 1024 ? bench->lanes : 1024, blocks = bench->blocks;
-	int code;
+	uint32_t lanes = bench->lanes < FILL_LANES ? bench->lanes : FILL_LANES;
 
 	if (!bench->options->verify && !perf_is_blank(bench->options->uris[0]))
 		return 0;
@@ -75,18 +75,16 @@ static int write_pattern(struct perf_bench *bench, char *error)
 	if (weir_alloc(bench->context, raw->stride_bytes * lanes, &raw->buffers) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct weir_event) * lanes, &raw->events) != 0)
 		return perf_bench_fail(error);
-	bench->blocks = (lanes + bench->threads - 1) / bench->threads;
-	code = perf_bench_fill(bench, error);
-	bench->blocks = blocks;
-	return code;
+	return perf_bench_fill(bench, error);
 }
 
-static int loop(struct perf_bench *bench, struct perf_hit_args *args, const char *kernel, uint64_t *sum, double *seconds,
-		char *error)
+static int loop(struct perf_bench *bench, struct perf_hit_args *args, const char *kernel, uint64_t *sum,
+		double *seconds, char *error)
 {
+	struct perf_launch launch = { kernel, bench->blocks, bench->threads, args, sizeof(*args) };
 	struct perf_results found;
 
-	if (perf_bench_launch(bench, kernel, bench->blocks, args, sizeof(*args), &found, seconds, error))
+	if (perf_bench_launch(bench, launch, &found, seconds, error))
 		return -1;
 	*sum = perf_word(&found.checksum);
 	return 0;

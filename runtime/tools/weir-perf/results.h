@@ -99,7 +99,7 @@ double perf_most(const struct perf_series *series);
 /** perf_bucket_us() - lower end of latency bucket @i */
 double perf_bucket_us(unsigned i);
 
-/** perf_percentile_us() - upper end of the bucket in which @share of what was counted has been reached; 0 if nothing was */
+/** perf_percentile_us() - upper end of the bucket in which @share of all is reached; 0 if nothing was counted */
 double perf_percentile_us(const uint64_t *buckets, double share);
 
 /** perf_kernel_note() - remember what @name takes; 0 or -1 with a sentence */

@@ -70,37 +70,30 @@ static void add_results(struct perf_outcome *outcome, const struct perf_results 
 	}
 }
 
-/**
- * struct turn - one kind of run
- * @kernel: name
- * @blocks: of its grid
- * @args: its arguments, and
- * @load: what of them is set for each run
- * @args_bytes: their size
- */
+/** struct turn - one kind of run, and what of its arguments is set for each */
 struct turn {
-	const char *kernel;
-	uint32_t blocks;
-	void *args;
+	struct perf_launch launch;
 	struct perf_load *load;
-	size_t args_bytes;
 };
 
 static struct turn raw_turn(struct perf_bench *bench)
 {
-	return (struct turn){ raw_kernel(bench->options), bench->blocks, &bench->raw, &bench->raw.load, sizeof(bench->raw) };
+	return (struct turn){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
+			      &bench->raw.load };
 }
 
 static struct turn cached_turn(struct perf_bench *bench)
 {
-	return (struct turn){ bench->options->verify ? "perf_cached_verify" : "perf_cached", bench->blocks, &bench->cached,
-			      &bench->cached.load, sizeof(bench->cached) };
+	const char *kernel = bench->options->verify ? "perf_cached_verify" : "perf_cached";
+
+	return (struct turn){ { kernel, bench->blocks, bench->threads, &bench->cached, sizeof(bench->cached) },
+			      &bench->cached.load };
 }
 
 static struct turn plain_turn(struct perf_bench *bench)
 {
-	return (struct turn){ "perf_plain", bench->plain_blocks, &bench->beside, &bench->beside.load,
-			      sizeof(bench->beside) };
+	return (struct turn){ { "perf_plain", bench->plain_blocks, bench->threads, &bench->beside, sizeof(bench->beside) },
+			      &bench->beside.load };
 }
 
 /* One run of @seconds; requests per second come out in @rate. */
@@ -111,7 +104,7 @@ static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index,
 
 	turn.load->places.seed = (uint64_t)bench->options->seed + index;
 	turn.load->runtime_ns = (uint64_t)(seconds * 1e9);
-	if (perf_bench_launch(bench, turn.kernel, turn.blocks, turn.args, turn.args_bytes, found, &elapsed, error))
+	if (perf_bench_launch(bench, turn.launch, found, &elapsed, error))
 		return -1;
 	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / elapsed;
 	return 0;
@@ -199,9 +192,9 @@ static int warm(struct perf_bench *bench, char *error)
 
 static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
 {
-	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_turn(bench).kernel, error))
+	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_turn(bench).launch.kernel, error))
 		return -1;
-	if (perf_kernel_note(outcome, bench->context, raw_turn(bench).kernel, error))
+	if (perf_kernel_note(outcome, bench->context, raw_turn(bench).launch.kernel, error))
 		return -1;
 	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, "perf_plain", error);
 }
