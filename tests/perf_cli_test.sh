@@ -108,9 +108,11 @@ for places in "--rw=randread" "--rw=randread --zipf=1.1" "--rw=read --stride=12K
 done
 finish "every kind of places holds what was written, on two storages"
 
+load virt:4M --zipf=1.3
+json 'j["zipf"] == 1.3 and j["kernels"][0]["name"] == "perf_window"'
 load virt:4M --no-latency
 json 'j["reads"] > 0 and "p50_us" not in j'
-finish "a load without times"
+finish "Zipf places; a load without times"
 
 load virt:2M virt:2M --cached=128K --verify --offset=64K
 json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["raw_iops"] > 0 and j["ratio_to_raw"] > 0' \

@@ -4,35 +4,30 @@
 
 #include "places.h"
 
-/**
- * struct perf_lane - what does not change while a lane works
- * @disk: index of its storage
- * @rank: its number among the lanes of that storage
- * @count: how many these are
- */
-struct perf_lane {
-	u64 disk;
-	u64 rank;
-	u64 count;
-};
-
 /* Lanes in a row share a storage, so that a wave's requests stay together. */
-WEIR_FN struct perf_lane perf_lane_of(WEIR_GLOBAL struct perf_args *args, u64 lane)
+WEIR_FN u32 perf_disk_of(WEIR_GLOBAL struct perf_args *args, u32 lane)
 {
-	struct perf_lane self;
-	u64 lanes = args->load.lanes, first;
-
-	self.disk = lane * args->disks / lanes;
-	first = (self.disk * lanes + args->disks - 1) / args->disks;
-	self.rank = lane - first;
-	self.count = ((self.disk + 1) * lanes + args->disks - 1) / args->disks - first;
-	return self;
+	return lane * args->disks / (u32)args->load.lanes;
 }
 
-WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 lane, u64 step)
+/* The first lane of storage @disk. */
+WEIR_FN u32 perf_first_lane(WEIR_GLOBAL struct perf_args *args, u32 disk)
 {
-	return args->first_lba +
-	       perf_place(&args->load.places, lane, self.rank, self.count, step) * args->unit_blocks;
+	return (disk * (u32)args->load.lanes + args->disks - 1) / args->disks;
+}
+
+/* Where step @step of lane @lane goes, which belongs to storage @disk; @any: Zipf places, too. */
+WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, u32 disk, u32 lane, u64 step, u32 any)
+{
+	u32 first = 0, count = 1;
+
+	if (args->load.places.kind == PERF_SEQUENTIAL) { /* only there it matters who else there is */
+		first = perf_first_lane(args, disk);
+		count = perf_first_lane(args, disk + 1) - first;
+	}
+	return args->first_lba + (any ? perf_place(&args->load.places, lane, lane - first, count, step) :
+					perf_even_place(&args->load.places, lane, lane - first, count, step)) *
+					 args->unit_blocks;
 }
 
 /* Relaxed: any one of them will do. */
@@ -64,29 +59,28 @@ WEIR_FN u32 perf_check_pattern(WEIR_GLOBAL struct perf_args *args, u64 disk, u64
 	return wrong != 0;
 }
 
-/* One request in flight per lane. */
+/* One request in flight per lane; no Zipf places, for their registers would be everybody's. */
 WEIR_KERNEL(perf_sync, struct perf_args)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
-	u64 lane = weir_thread(), step = 0, begin = weir_clock_ns(), deadline;
+	u64 step = 0, begin = weir_clock_ns(), deadline;
+	u32 lane = (u32)weir_thread(), disk;
 	struct perf_counts counts;
-	struct perf_lane self;
 
 	if (lane >= args->load.lanes)
 		return;
 	counts.reads = counts.writes = counts.errors = counts.bad = 0;
-	self = perf_lane_of(args, lane);
+	disk = perf_disk_of(args, lane);
 	deadline = perf_deadline(&args->load);
 	for (; begin < deadline; step++) {
-		WEIR_GLOBAL struct weir_disk *disk = &args->disk[self.disk];
 		u32 reads = perf_reads(&args->load, lane, step);
-		weir_status status = weir_block_async(disk, reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE,
-						      perf_lba(args, self, lane, step), args->blocks, buffer, event);
+		weir_status status = weir_block_async(&args->disk[disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE,
+						      perf_lba(args, disk, lane, step, 0), args->blocks, buffer, event);
 
 		if (status == WEIR_OK) {
-			status = weir_wait(disk, event, 0);
+			status = weir_wait(&args->disk[disk], event, 0);
 			if (status == WEIR_E_TIMEOUT) {
 				perf_add(&results->stuck, 1);
 				break;
@@ -114,26 +108,26 @@ WEIR_KERNEL(perf_sync, struct perf_args)
  * One turn of a lane with several requests in flight: number @step is submitted. One that
  * could not be is told by its event, as if it had been.
  */
-WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 step, u64 slot,
+WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step, u64 slot,
 				u64 begin, u32 verify)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, slot);
 	weir_addr buffer = args->buffers + slot * args->stride_bytes;
-	u64 lba = perf_lba(args, self, weir_thread(), step);
+	u64 lba = perf_lba(args, disk, (u32)weir_thread(), step, 1);
 	u32 reads = perf_reads(&args->load, weir_thread(), step);
 	weir_status status;
 
 	*weir_at(args->begins, u64, slot) = begin;
 	if (verify && !reads)
-		perf_write_pattern(args, self.disk, lba, buffer);
-	status = weir_block_async(&args->disk[self.disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE, lba,
+		perf_write_pattern(args, disk, lba, buffer);
+	status = weir_block_async(&args->disk[disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE, lba,
 				  args->blocks, buffer, event);
 	if (status != WEIR_OK) /* relaxed: this lane alone looks at it */
 		weir_store_u64_relaxed_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
 /* The other turn: number @step, the oldest, is waited for. 0 if it did not end. */
-WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, struct perf_lane self, u64 step,
+WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step,
 					   u64 slot, struct perf_counts counts, weir_status status, u32 verify)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
@@ -147,7 +141,7 @@ WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, s
 		counts.errors++;
 		perf_note_error(results, status);
 	} else if (verify && reads) {
-		counts.bad += perf_check_pattern(args, self.disk, perf_lba(args, self, weir_thread(), step),
+		counts.bad += perf_check_pattern(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1),
 						 args->buffers + slot * args->stride_bytes);
 	}
 	return counts;
@@ -157,14 +151,13 @@ WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	u64 base = weir_thread() * args->window, submitted = 0, ended = 0, now = weir_clock_ns(), deadline;
-	u32 in = 0, out = 0; /* submitted and ended, modulo the window */
+	u32 disk, in = 0, out = 0; /* submitted and ended, modulo the window */
 	struct perf_counts counts;
-	struct perf_lane self;
 
 	if (weir_thread() >= args->load.lanes)
 		return;
 	counts.reads = counts.writes = counts.errors = counts.bad = 0;
-	self = perf_lane_of(args, weir_thread());
+	disk = perf_disk_of(args, (u32)weir_thread());
 	deadline = perf_deadline(&args->load);
 	for (;;) {
 		u32 room = now < deadline && submitted - ended < args->window;
@@ -174,17 +167,17 @@ WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
 		if (room) {
 			if ((args->load.flags & PERF_LATENCY) || submitted % PERF_CLOCK_STEPS == 0)
 				now = weir_clock_ns();
-			perf_window_submit(args, self, submitted++, base + in, now, verify);
+			perf_window_submit(args, disk, submitted++, base + in, now, verify);
 			in = in + 1 == args->window ? 0 : in + 1;
 		} else {
-			weir_status status = weir_wait(&args->disk[self.disk],
+			weir_status status = weir_wait(&args->disk[disk],
 						       weir_at(args->events, struct weir_event, base + out), 0);
 
 			if (status == WEIR_E_TIMEOUT) {
 				perf_add(&results->stuck, submitted - ended);
 				break;
 			}
-			counts = perf_window_end(args, self, ended++, base + out, counts, status, verify);
+			counts = perf_window_end(args, disk, ended++, base + out, counts, status, verify);
 			out = out + 1 == args->window ? 0 : out + 1;
 		}
 	}
@@ -210,18 +203,19 @@ WEIR_KERNEL(perf_fill, struct perf_args)
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
 	struct perf_counts counts;
-	struct perf_lane self;
+	u32 disk, first;
 
 	if (weir_thread() >= args->load.lanes)
 		return;
 	counts.reads = counts.writes = counts.errors = counts.bad = 0;
-	self = perf_lane_of(args, weir_thread());
-	for (u64 i = self.rank; i < args->chunks; i += self.count) {
+	disk = perf_disk_of(args, (u32)weir_thread());
+	first = perf_first_lane(args, disk);
+	for (u64 i = weir_thread() - first; i < args->chunks; i += perf_first_lane(args, disk + 1) - first) {
 		u64 lba = i + 1 == args->chunks ? args->last_lba : args->first_lba + i * args->blocks;
 		weir_status status;
 
-		perf_write_pattern(args, self.disk, lba, buffer);
-		status = weir_write(&args->disk[self.disk], lba, args->blocks, buffer, event, 0);
+		perf_write_pattern(args, disk, lba, buffer);
+		status = weir_write(&args->disk[disk], lba, args->blocks, buffer, event, 0);
 		if (status == WEIR_E_TIMEOUT) {
 			perf_add(&results->stuck, 1);
 			break;

@@ -80,16 +80,22 @@ WEIR_FN u64 perf_scatter(u64 value, u64 spans, u32 bits)
 	return value;
 }
 
-/* Step @step of lane @lane, which is number @rank of the @count that share a storage. */
-WEIR_FN u64 perf_place(WEIR_GLOBAL struct perf_places *places, u64 lane, u64 rank, u64 count, u64 step)
+/* Step @step of lane @lane, number @rank of the @count that share a storage; every place as likely as any other. */
+WEIR_FN u64 perf_even_place(WEIR_GLOBAL struct perf_places *places, u64 lane, u64 rank, u64 count, u64 step)
 {
 	if (places->kind == PERF_SEQUENTIAL)
 		return (step * count + rank) % places->spans;
-	if (places->kind == PERF_ZIPF)
-		return perf_scatter(perf_zipf_rank(&places->zipf, places->spans, places->seed, lane, step) - 1,
-				    places->spans, places->zipf.bits);
 	/* the high half of a 128-bit product: even over any number of places */
 	return weir_mulhi(perf_random(places->seed, lane, step), places->spans);
+}
+
+/* The same for all kinds of places. */
+WEIR_FN u64 perf_place(WEIR_GLOBAL struct perf_places *places, u64 lane, u64 rank, u64 count, u64 step)
+{
+	if (places->kind != PERF_ZIPF)
+		return perf_even_place(places, lane, rank, count, step);
+	return perf_scatter(perf_zipf_rank(&places->zipf, places->spans, places->seed, lane, step) - 1, places->spans,
+			    places->zipf.bits);
 }
 
 /* Step @step of lane @lane is a read. */

@@ -12,7 +12,9 @@ static const double warm_seconds = 0.2; /* threads, registered buffers */
 
 static const char *raw_kernel(const struct perf_options *options)
 {
-	return options->verify ? "perf_verify" : options->window > 1 ? "perf_window" : "perf_sync";
+	if (options->verify)
+		return "perf_verify";
+	return options->window > 1 || options->zipf > 0 ? "perf_window" : "perf_sync";
 }
 
 /* The counters of all storages, added to or, with @sign -1, taken from @sum. */
