@@ -22,6 +22,8 @@
 #ifndef WEIR_FN
 #define WEIR_FN static __device__ inline WEIR_UNUSED
 #endif
+/* Inlined, the rare path's registers would be every lane's; a call spills around itself only. */
+#define WEIR_SLOW static __device__ __noinline__ WEIR_UNUSED
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
@@ -217,12 +219,23 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 }
 
 /*
- * Most lanes a block may have. A kernel is built for this bound, which sets the
- * registers its lanes get, and a launcher refuses larger blocks.
+ * Most lanes a block may have. A kernel is built for this bound, and a launcher refuses
+ * larger blocks.
  */
 #ifndef WEIR_BLOCK_LANES
 #define WEIR_BLOCK_LANES 256
 #endif
+
+/*
+ * Lanes that a multiprocessor shall have room for: with 65,536 registers each lane gets
+ * 65,536 / WEIR_RESIDENT_LANES at most. More lanes in flight hide more latency.
+ */
+#ifndef WEIR_RESIDENT_LANES
+#define WEIR_RESIDENT_LANES 1024
+#endif
+#define WEIR_CUDA_BOUNDS \
+	__launch_bounds__(WEIR_BLOCK_LANES, \
+			  WEIR_RESIDENT_LANES > WEIR_BLOCK_LANES ? WEIR_RESIDENT_LANES / WEIR_BLOCK_LANES : 1)
 
 #define WEIR_CUDA_API extern "C" __attribute__((visibility("default")))
 
@@ -241,11 +254,11 @@ WEIR_CUDA_API void weir_cuda_register_kernel(const char *name, const void *entry
  * may be neither a parameter by value nor anything private to a lane.
  */
 #define WEIR_KERNEL(name, args_type)                                                                    \
-	extern "C" __global__ void __launch_bounds__(WEIR_BLOCK_LANES) name(WEIR_GLOBAL args_type *args); \
+	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args);                  \
 	__attribute__((constructor)) static void name##_register(void)                                  \
 	{                                                                                               \
 		weir_cuda_register_kernel(#name, (const void *)name, sizeof(args_type), WEIR_BLOCK_LANES); \
 	}                                                                                               \
-	extern "C" __global__ void __launch_bounds__(WEIR_BLOCK_LANES) name(WEIR_GLOBAL args_type *args)
+	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
 
 #endif
