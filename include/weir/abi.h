@@ -143,13 +143,14 @@ struct weir_disk {
 
 WEIR_ASSERT_SIZE(struct weir_disk, 64);
 
-/* A line's word: state 3:0, pins 11:4, version 23:12, key 63:24. */
+/* A line's word: state 2:0, used 3, pins 11:4, version 23:12, key 63:24. */
 #define WEIR_LINE_PIN ((u64)1 << 4)
 #define WEIR_LINE_PINS ((u64)0xff << 4)
 #define WEIR_LINE_VERSION ((u64)1 << 12)
 #define WEIR_LINE_VERSIONS ((u64)0xfff << 12)
 #define WEIR_LINE_KEY_SHIFT 24
-#define WEIR_LINE_STATE ((u64)0xf)
+#define WEIR_LINE_STATE ((u64)0x7)
+#define WEIR_LINE_USED ((u64)1 << 3) /* read since the policy last asked; only a hint */
 #define WEIR_KEY_BITS 40
 
 /* States; a completion turns BUSY into READY or FAILED by setting one bit. */
@@ -172,18 +173,16 @@ struct weir_set {
 WEIR_ASSERT_SIZE(struct weir_set, 32);
 
 /**
- * struct weir_set_policy - what only the miss path (and a hit's one store) touches
+ * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @hand: the policy's position
- * @used: the policy's word per line, stored relaxed on a hit
  * @status: full status of a FAILED line
  */
 struct weir_set_policy {
 	weir_shared_u32 lock;
 	weir_shared_u32 hand;
-	weir_shared_u32 used[WEIR_WAYS];
 	weir_shared_u32 status[WEIR_WAYS];
-	u32 reserved[6];
+	u32 reserved[10];
 };
 
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);

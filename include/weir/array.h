@@ -243,7 +243,7 @@ WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u
 		if (weir_line_state(view.found.word) != WEIR_LINE_READY)
 			return view;
 	}
-	weir_policy_hit(weir_lines_policy(lines, place), view.found.way);
+	weir_policy_hit(set, view.found.way, view.found.word);
 	view.data = weir_line_data(lines, place, view.found.way) + offset;
 	view.count = (((u64)1 << lines->line_log2) - offset) / array->element_bytes;
 	if (view.count > array->count - index)

@@ -12,7 +12,7 @@
  *   collectives   weir_active weir_ballot weir_shuffle_u64 weir_match_u64 weir_wave_sync
  *                 weir_converge
  *   shared words  weir_{load,store,add,or,exchange,cas}_{u32,u64}_{order}_{scope}
- *   data          weir_data_load_u{8,16,32,64,128}, weir_order_loads
+ *   data          weir_data_load_u{8,16,32,64,128}, weir_order_loads, weir_after
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns

@@ -167,6 +167,13 @@ WEIR_FN void weir_order_loads(void)
 	explore_order_loads();
 }
 
+WEIR_FN u32 weir_after(u32 index, u64 seen)
+{
+	(void)seen;
+	weir_order_loads();
+	return index;
+}
+
 WEIR_FN void weir_fence_to_lanes(void)
 {
 	explore_fence_to_controller();

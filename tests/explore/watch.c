@@ -138,7 +138,7 @@ static u64 pins(u64 word)
 
 static bool same_occupant(u64 old, u64 new)
 {
-	return ((old ^ new) & ~(WEIR_LINE_PINS | WEIR_LINE_STATE)) == 0;
+	return ((old ^ new) & ~(WEIR_LINE_PINS | WEIR_LINE_STATE | WEIR_LINE_USED)) == 0;
 }
 
 static bool legal_claim(u64 old, u64 new)
@@ -163,6 +163,11 @@ static bool legal_pin(u64 old, u64 new)
 	       (pins(new) == pins(old) + 1 || pins(old) == pins(new) + 1);
 }
 
+static bool legal_use(u64 old, u64 new)
+{
+	return (old ^ new) == WEIR_LINE_USED;
+}
+
 static bool legal_retraction(u64 old, u64 new)
 {
 	return weir_line_state(old) == WEIR_LINE_BUSY && pins(old) == 1 &&
@@ -171,6 +176,8 @@ static bool legal_retraction(u64 old, u64 new)
 
 static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 {
+	if (legal_use(old, new))
+		return;
 	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new)) {
 		run.progress_step = run.steps;
 		return;

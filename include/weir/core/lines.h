@@ -71,24 +71,37 @@ WEIR_FN u32 weir_line_holds(u64 word, u64 key)
 	return (word >> WEIR_LINE_KEY_SHIFT) == key && weir_line_state(word) != WEIR_LINE_INVALID;
 }
 
-/** weir_set_find() - look for @key in @set; what READY guards may be loaded afterwards */
+WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 way, u64 key)
+{
+	if (weir_line_holds(word, key)) {
+		found.word = word;
+		found.way = way;
+	}
+	return found;
+}
+
+/** weir_set_find() - look for @key in @set; what READY guards may be loaded afterwards, by way of the result */
 WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
 {
+	/* L1: pairs with L0; relaxed and ordered below, once for all four; two accesses of one sector */
+	struct weir_u128 low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
+	struct weir_u128 high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
 	struct weir_found found;
 
 	found.word = 0;
 	found.way = WEIR_WAYS;
-	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		/* L1: pairs with L0; relaxed and ordered below, once for all four */
-		u64 word = weir_load_u64_relaxed_dev(&set->word[way]);
-
-		if (weir_line_holds(word, key)) {
-			found.word = word;
-			found.way = way;
-		}
-	}
-	weir_order_loads();
+	found = weir_found_in(found, low.low, 0, key);
+	found = weir_found_in(found, low.high, 1, key);
+	found = weir_found_in(found, high.low, 2, key);
+	found = weir_found_in(found, high.high, 3, key);
+	found.way = weir_after(found.way, found.word);
 	return found;
+}
+
+/* Two looks at a word saw the same occupant in the same state. */
+WEIR_FN u32 weir_line_same(u64 a, u64 b)
+{
+	return ((a ^ b) & ~(WEIR_LINE_PINS | WEIR_LINE_USED)) == 0;
 }
 
 /*
@@ -98,7 +111,19 @@ WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 ke
 WEIR_FN u32 weir_line_unchanged(WEIR_GLOBAL struct weir_set *set, struct weir_found found)
 {
 	weir_order_loads();
-	return ((weir_load_u64_relaxed_dev(&set->word[found.way]) ^ found.word) & ~WEIR_LINE_PINS) == 0;
+	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[found.way]), found.word);
+}
+
+/* The same for a few words, all loaded already: a look at them is the order. */
+WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir_found found,
+				   struct weir_words words)
+{
+	u64 mixed = words.word[0];
+
+	for (u32 i = 1; i < WEIR_RUN; i++)
+		mixed ^= words.word[i];
+	/* L2: in the rare case that another word is looked at, the line counts as changed */
+	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(found.way, mixed)]), found.word);
 }
 
 WEIR_FN struct weir_words weir_line_load(weir_addr data, u32 count)
@@ -136,10 +161,10 @@ WEIR_FN struct weir_words weir_lines_try_read(WEIR_GLOBAL struct weir_lines *lin
 		return words;
 	}
 	words = weir_line_load(weir_line_data(lines, index, found.way) + offset, count);
-	if (!weir_line_unchanged(set, found))
+	if (!weir_line_unchanged_by(set, found, words))
 		words.status = WEIR_E_TIMEOUT;
 	else
-		weir_policy_hit(weir_lines_policy(lines, index), found.way);
+		weir_policy_hit(set, found.way, found.word);
 	return words;
 }
 
@@ -164,11 +189,10 @@ WEIR_FN u32 weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLO
 	if (!weir_line_evictable(old))
 		return WEIR_WAYS;
 	claimed = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
-		  WEIR_LINE_PIN | WEIR_LINE_BUSY;
+		  WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
 	/* L3: pairs with L2 of readers: the word turns before any byte of the line does */
 	if (weir_cas_u64_acq_rel_dev(&set->word[way], old, claimed) != old)
 		return WEIR_WAYS;
-	weir_store_u32_relaxed_dev(&policy->used[way], 1);
 	weir_add_u64_relaxed_dev(&lines->misses, 1);
 	if (weir_line_state(old) == WEIR_LINE_READY)
 		weir_add_u64_relaxed_dev(&lines->evictions, 1);

@@ -233,6 +233,13 @@ WEIR_FN void weir_order_loads(void)
 #endif
 }
 
+WEIR_FN u32 weir_after(u32 index, u64 seen)
+{
+	(void)seen;
+	weir_order_loads();
+	return index;
+}
+
 /* The stores behind it are release stores here, which cost nothing and which a race detector knows. */
 WEIR_FN void weir_fence_to_lanes(void)
 {

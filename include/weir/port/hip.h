@@ -277,6 +277,13 @@ WEIR_FN void weir_order_loads(void)
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
 }
 
+WEIR_FN u32 weir_after(u32 index, u64 seen)
+{
+	(void)seen;
+	weir_order_loads();
+	return index;
+}
+
 WEIR_FN void weir_fence_to_lanes(void)
 {
 	weir_hip_release_dev();

@@ -268,6 +268,13 @@ WEIR_FN void weir_order_loads(void)
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_device);
 }
 
+WEIR_FN u32 weir_after(u32 index, u64 seen)
+{
+	(void)seen;
+	weir_order_loads();
+	return index;
+}
+
 WEIR_FN void weir_fence_to_lanes(void)
 {
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
