@@ -5,7 +5,8 @@
  * Each thread is the client of its own queues and their controller in turns: it
  * fills them, then polls until all has completed. Only the time inside
  * weir_virtual_poll() counts, so one core is enough, and n threads show what n
- * controller threads can do at most.
+ * controller threads can do at most. The figure of a run is the median of its
+ * rounds, so that others on the machine disturb it little.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include "error.h"
 #include "virtual_client.h"
 
-enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, FILL_BYTES = 1 << 20 };
+enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, ROUNDS = 1 << 14, FILL_BYTES = 1 << 20 };
 
 /** struct list - values of one dimension */
 struct list {
@@ -61,18 +62,26 @@ struct setting {
 	u64 latency_us;
 };
 
-/** struct worker - one thread: client and controller of every @client->threads-th queue */
+/**
+ * struct worker - one thread: client and controller of every @client->threads-th queue
+ * @client: the queues
+ * @setting: what to do
+ * @index: its number
+ * @random: where its commands go
+ * @handle: the thread
+ * @failed: commands that ended with an error
+ * @rounds: how many it did
+ * @ns: of the latest rounds, nanoseconds in the controller per command
+ */
 struct worker {
 	struct client *client;
 	const struct setting *setting;
 	u32 index;
 	u64 random;
 	pthread_t handle;
-	u64 commands;
-	u64 polls;
 	u64 failed;
-	u64 poll_ns;
-	u64 all_ns;
+	u64 rounds;
+	double ns[ROUNDS];
 };
 
 static u64 now_ns(void)
@@ -84,49 +93,44 @@ static u64 now_ns(void)
 }
 
 /* Every queue of the thread is filled, and polled until it is empty. */
-static void round_once(struct worker *worker)
+static double round_once(struct worker *worker)
 {
 	struct client *client = worker->client;
-	u32 opcode = worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, left = 0;
+	u32 opcode = worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, left = 0, all;
+	u64 ns = 0;
 
 	for (u32 i = worker->index; i < client->queue_count; i += client->threads)
 		left += client_fill(client, i, opcode, &worker->random);
-	worker->commands += left;
+	all = left;
 	while (left) {
 		u64 start = now_ns();
 		unsigned done = weir_virtual_poll(client->controller, worker->index);
 
-		worker->poll_ns += now_ns() - start;
-		worker->polls++;
+		ns += now_ns() - start;
 		for (u32 i = worker->index; done && i < client->queue_count; i += client->threads)
 			left -= client_reap(client, i, &worker->failed);
 	}
+	return (double)ns / all;
 }
 
-static void idle_once(struct worker *worker)
+static double idle_once(struct worker *worker)
 {
 	u64 start = now_ns();
 
 	for (u32 i = 0; i < 1000; i++)
 		weir_virtual_poll(worker->client->controller, worker->index);
-	worker->poll_ns += now_ns() - start;
-	worker->polls += 1000;
-	worker->commands += 1000; /* so that the figure is per poll */
+	return (double)(now_ns() - start) / 1000;
 }
 
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
-	u64 start = now_ns(), length = (u64)(worker->setting->seconds * 1e9);
+	u64 end = now_ns() + (u64)(worker->setting->seconds * 1e9);
 
-	worker->commands = worker->polls = worker->poll_ns = 0;
-	do {
-		if (worker->setting->idle)
-			idle_once(worker);
-		else
-			round_once(worker);
-		worker->all_ns = now_ns() - start;
-	} while (worker->all_ns < length);
+	worker->rounds = 0;
+	do
+		worker->ns[worker->rounds++ % ROUNDS] = worker->setting->idle ? idle_once(worker) : round_once(worker);
+	while (now_ns() < end);
 	return NULL;
 }
 
@@ -204,32 +208,39 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static double median(double *values, u64 count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	return values[count / 2];
+}
+
+/* Nanoseconds per command on one thread, and million commands per second on all of them. */
 static int run_once(struct worker *workers, u32 threads, double *ns, double *rate)
 {
-	u64 commands = 0, poll_ns = 0;
-
-	*rate = 0;
+	*rate = *ns = 0;
 	for (u32 i = 0; i < threads; i++)
 		if (pthread_create(&workers[i].handle, NULL, work, &workers[i]))
 			return weir_fail(EAGAIN, "cannot start %u threads", threads);
 	for (u32 i = 0; i < threads; i++) {
-		pthread_join(workers[i].handle, NULL);
-		commands += workers[i].commands;
-		poll_ns += workers[i].poll_ns;
-		*rate += (double)workers[i].commands / (double)workers[i].poll_ns * 1e3;
-		if (workers[i].failed)
-			return weir_fail(EIO, "%llu commands failed", (unsigned long long)workers[i].failed);
+		struct worker *worker = &workers[i];
+		double one;
+
+		pthread_join(worker->handle, NULL);
+		one = median(worker->ns, worker->rounds < ROUNDS ? worker->rounds : ROUNDS);
+		*ns += one / threads;
+		*rate += 1e3 / one;
+		if (worker->failed)
+			return weir_fail(EIO, "%llu commands failed", (unsigned long long)worker->failed);
 	}
-	*ns = (double)poll_ns / (double)commands;
 	return 0;
 }
 
-static void report(const struct setting *setting, const struct client *client, double *ns, const double *rate)
+static void report(const struct setting *setting, const struct client *client, double *ns, double *rate)
 {
 	unsigned runs = (unsigned)setting->runs;
-	double middle = rate[runs / 2];
+	double middle = median(rate, runs);
 
-	qsort(ns, runs, sizeof(*ns), compare);
+	median(ns, runs);
 	if (setting->json)
 		printf("{\"medium\":\"%s\",\"path\":\"%s\",\"block\":%u,\"depth\":%u,\"queues\":%u,\"threads\":%u,"
 		       "\"ns\":%.1f,\"ns_min\":%.1f,\"ns_max\":%.1f,\"million_per_s\":%.3f}\n",
@@ -244,23 +255,27 @@ static void report(const struct setting *setting, const struct client *client, d
 
 static int measure(const struct setting *setting, struct client *client)
 {
-	struct worker workers[THREADS_MAX];
+	struct worker *workers = calloc(client->threads, sizeof(*workers));
 	double ns[RUNS_MAX], rate[RUNS_MAX];
-	int error = 0;
+	int error;
 
-	for (u32 i = 0; i < client->threads; i++)
-		workers[i] = (struct worker){ .client = client, .setting = setting, .index = i, .random = i };
+	if (!workers)
+		return weir_fail(ENOMEM, "no memory for %u threads", client->threads);
+	for (u32 i = 0; i < client->threads; i++) {
+		workers[i].client = client;
+		workers[i].setting = setting;
+		workers[i].random = workers[i].index = i;
+	}
 	error = run_once(workers, client->threads, &ns[0], &rate[0]); /* warms up */
 	for (u64 i = 0; !error && i < setting->runs; i++)
 		error = run_once(workers, client->threads, &ns[i], &rate[i]);
 	for (u32 i = 0; !error && !setting->write && !setting->idle && i < client->queue_count; i++)
 		if (!client_holds(client, i))
 			error = weir_fail(EIO, "a read of queue %u brought wrong bytes", i + 1);
-	if (error)
-		return error;
-	qsort(rate, setting->runs, sizeof(*rate), compare);
-	report(setting, client, ns, rate);
-	return 0;
+	if (!error)
+		report(setting, client, ns, rate);
+	free(workers);
+	return error;
 }
 
 static int point(const struct setting *setting, u32 block_bytes, u32 depth, u32 queues, u32 threads)
