@@ -73,6 +73,15 @@ static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32
 	return begun;
 }
 
+/* A lot that waits for the medium's poll leaves the caches, and all of it completes late. */
+static void push(struct virtual_thread *thread)
+{
+	struct weir_medium *medium = thread->controller->options.medium;
+
+	if (thread->in_medium)
+		medium->ops->poll(medium, thread->index);
+}
+
 static u32 queue_after(const struct virtual_thread *thread, u32 at)
 {
 	return at + 1 < thread->queue_count ? at + 1 : 0;
@@ -81,7 +90,7 @@ static u32 queue_after(const struct virtual_thread *thread, u32 at)
 /* One round over the queues; each poll begins with another one. */
 static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 places)
 {
-	u32 taken = 0, at;
+	u32 taken = 0, pushed = 0, at;
 
 	at = thread->turn = queue_after(thread, thread->turn);
 	for (u32 i = 0; i < thread->queue_count && taken < quota; i++, at = queue_after(thread, at)) {
@@ -89,6 +98,10 @@ static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 
 
 		virtual_sq_expect(thread->queues[queue_after(thread, at)]);
 		taken += serve_queue(thread, thread->queues[at], batch < left ? batch : left, places);
+		if (taken - pushed < VIRTUAL_FETCH_BATCH)
+			continue;
+		push(thread);
+		pushed = taken;
 	}
 	return taken + begin_all(thread);
 }

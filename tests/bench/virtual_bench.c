@@ -168,23 +168,36 @@ static int ram_open(const struct setting *setting, u32 block_bytes, struct weir_
 	return error;
 }
 
-/* Makes the file unless it is there at its size; either way it is read once, into the page cache. */
-static int file_make(const struct setting *setting)
+static int file_move(const struct setting *setting, int file, bool made)
 {
-	int file = open(setting->medium, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	bool there = file >= 0 && lseek(file, 0, SEEK_END) == (off_t)setting->bytes;
 	unsigned char *bytes = malloc(FILL_BYTES);
-	int error = file < 0 ? weir_fail(errno, "cannot open %s: %s", setting->medium, strerror(errno)) : 0;
+	bool wrong = !bytes;
 
-	for (u64 at = 0; !error && bytes && at < setting->bytes; at += FILL_BYTES) {
+	for (u64 at = 0; !wrong && at < setting->bytes; at += FILL_BYTES) {
 		fill(bytes, at);
-		if ((there ? pread(file, bytes, FILL_BYTES, (off_t)at) : pwrite(file, bytes, FILL_BYTES, (off_t)at)) !=
-		    FILL_BYTES)
-			error = weir_fail(errno, "cannot fill %s: %s", setting->medium, strerror(errno));
+		wrong = (made ? pwrite(file, bytes, FILL_BYTES, (off_t)at) :
+				pread(file, bytes, FILL_BYTES, (off_t)at)) != FILL_BYTES;
 	}
 	free(bytes);
-	if (file >= 0)
-		close(file);
+	return wrong ? weir_fail(EIO, "cannot fill or read %s: %s", setting->medium, strerror(errno)) : 0;
+}
+
+/* Makes the file unless there is one, which an earlier run must have made; it is in the page cache then. */
+static int file_make(const struct setting *setting)
+{
+	int file = open(setting->medium, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), error;
+	bool made = file >= 0;
+
+	if (!made && errno == EEXIST)
+		file = open(setting->medium, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return weir_fail(errno, "cannot open %s: %s", setting->medium, strerror(errno));
+	if (!made && lseek(file, 0, SEEK_END) != (off_t)setting->bytes)
+		error = weir_fail(EEXIST, "%s exists and has not the size asked for: remove it, or give its --size",
+				  setting->medium);
+	else
+		error = file_move(setting, file, made);
+	close(file);
 	return error;
 }
 
