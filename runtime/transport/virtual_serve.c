@@ -87,21 +87,33 @@ static u32 queue_after(const struct virtual_thread *thread, u32 at)
 	return at + 1 < thread->queue_count ? at + 1 : 0;
 }
 
+/* The lines of an idle queue are left to the host, which writes the ones and polls the others. */
+static void expect_next(const struct virtual_thread *thread, u32 at)
+{
+	const struct virtual_sq *next = thread->queues[queue_after(thread, at)];
+
+	if (!virtual_sq_idle(thread->controller, next))
+		virtual_sq_expect(next);
+}
+
 /* One round over the queues; each poll begins with another one. */
 static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 places)
 {
-	u32 taken = 0, pushed = 0, at;
+	u32 taken = 0, pushed = 0, at = queue_after(thread, thread->turn);
 
-	at = thread->turn = queue_after(thread, thread->turn);
+	thread->turn = at;
 	for (u32 i = 0; i < thread->queue_count && taken < quota; i++, at = queue_after(thread, at)) {
+		struct virtual_sq *sq = thread->queues[at];
 		u32 left = quota - taken;
 
-		virtual_sq_expect(thread->queues[queue_after(thread, at)]);
-		taken += serve_queue(thread, thread->queues[at], batch < left ? batch : left, places);
-		if (taken - pushed < VIRTUAL_FETCH_BATCH)
+		if (virtual_sq_idle(thread->controller, sq))
 			continue;
-		push(thread);
-		pushed = taken;
+		expect_next(thread, at);
+		taken += serve_queue(thread, sq, batch < left ? batch : left, places);
+		if (taken - pushed >= VIRTUAL_FETCH_BATCH) {
+			push(thread);
+			pushed = taken;
+		}
 	}
 	return taken + begin_all(thread);
 }

@@ -430,6 +430,14 @@ static inline u32 virtual_refuse(u32 status)
 	return status | NVME_STATUS_DNR;
 }
 
+/* Neither ring has moved since it was looked at, and nothing is left to fetch. */
+static inline bool virtual_sq_idle(const struct weir_virtual *controller, const struct virtual_sq *sq)
+{
+	/* Relaxed: whoever goes on looks again (D1, D2). */
+	return sq->head == sq->tail && load_relaxed_u32(&controller->doorbells[2 * sq->id]) == sq->doorbell_seen &&
+	       load_relaxed_u32(&controller->doorbells[2 * sq->cq->id + 1]) == sq->cq->doorbell_seen;
+}
+
 static inline bool virtual_timed(const struct weir_virtual *controller)
 {
 	return controller->options.latency_us || controller->spacing_ns;

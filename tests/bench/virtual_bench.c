@@ -5,8 +5,8 @@
  * Each thread is the client of its own queues and their controller in turns: it
  * fills them, then polls until all has completed. Only the time inside
  * weir_virtual_poll() counts, so one core is enough, and n threads show what n
- * controller threads can do at most. The figure of a run is the median of its
- * rounds, so that others on the machine disturb it little.
+ * controller threads can do at most. The figure of a run is the median over
+ * samples of some polls, so that others on the machine disturb it little.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "error.h"
 #include "virtual_client.h"
 
-enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, ROUNDS = 1 << 14, FILL_BYTES = 1 << 20 };
+enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, SAMPLES = 1 << 14, SAMPLE_COMMANDS = 256, FILL_BYTES = 1 << 20 };
 
 /** struct list - values of one dimension */
 struct list {
@@ -70,8 +70,8 @@ struct setting {
  * @random: where its commands go
  * @handle: the thread
  * @failed: commands that ended with an error
- * @rounds: how many it did
- * @ns: of the latest rounds, nanoseconds in the controller per command
+ * @samples: how many it took
+ * @ns: the latest samples, nanoseconds in the controller per command
  */
 struct worker {
 	struct client *client;
@@ -80,8 +80,8 @@ struct worker {
 	u64 random;
 	pthread_t handle;
 	u64 failed;
-	u64 rounds;
-	double ns[ROUNDS];
+	u64 samples;
+	double ns[SAMPLES];
 };
 
 static u64 now_ns(void)
@@ -92,34 +92,61 @@ static u64 now_ns(void)
 	return (u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec;
 }
 
-/* Every queue of the thread is filled, and polled until it is empty. */
-static double round_once(struct worker *worker)
+static void sample(struct worker *worker, u64 ns, u32 commands)
 {
-	struct client *client = worker->client;
-	u32 opcode = worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, left = 0, all;
-	u64 ns = 0;
-
-	for (u32 i = worker->index; i < client->queue_count; i += client->threads)
-		left += client_fill(client, i, opcode, &worker->random);
-	all = left;
-	while (left) {
-		u64 start = now_ns();
-		unsigned done = weir_virtual_poll(client->controller, worker->index);
-
-		ns += now_ns() - start;
-		for (u32 i = worker->index; done && i < client->queue_count; i += client->threads)
-			left -= client_reap(client, i, &worker->failed);
-	}
-	return (double)ns / all;
+	worker->ns[worker->samples++ % SAMPLES] = (double)ns / commands;
 }
 
-static double idle_once(struct worker *worker)
+static u32 fill_all(struct worker *worker)
+{
+	struct client *client = worker->client;
+	u32 filled = 0;
+
+	for (u32 i = worker->index; i < client->queue_count; i += client->threads)
+		filled += client_fill(client, i, worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ,
+				      &worker->random);
+	return filled;
+}
+
+static u32 reap_all(struct worker *worker)
+{
+	struct client *client = worker->client;
+	u32 reaped = 0;
+
+	for (u32 i = worker->index; i < client->queue_count; i += client->threads)
+		reaped += client_reap(client, i, &worker->failed);
+	return reaped;
+}
+
+/* Every queue of the thread is filled, and polled until it is empty. */
+static void round_once(struct worker *worker)
+{
+	u32 left = fill_all(worker), commands = 0;
+	u64 ns = 0;
+
+	while (left) {
+		u64 start = now_ns();
+		unsigned done = weir_virtual_poll(worker->client->controller, worker->index);
+		u32 reaped;
+
+		ns += now_ns() - start;
+		reaped = done ? reap_all(worker) : 0;
+		left -= reaped;
+		commands += reaped;
+		if (!left || commands >= SAMPLE_COMMANDS) {
+			sample(worker, ns, commands);
+			ns = commands = 0;
+		}
+	}
+}
+
+static void idle_once(struct worker *worker)
 {
 	u64 start = now_ns();
 
-	for (u32 i = 0; i < 1000; i++)
+	for (u32 i = 0; i < SAMPLE_COMMANDS; i++)
 		weir_virtual_poll(worker->client->controller, worker->index);
-	return (double)(now_ns() - start) / 1000;
+	sample(worker, now_ns() - start, SAMPLE_COMMANDS);
 }
 
 static void *work(void *argument)
@@ -127,10 +154,13 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 	u64 end = now_ns() + (u64)(worker->setting->seconds * 1e9);
 
-	worker->rounds = 0;
-	do
-		worker->ns[worker->rounds++ % ROUNDS] = worker->setting->idle ? idle_once(worker) : round_once(worker);
-	while (now_ns() < end);
+	worker->samples = 0;
+	do {
+		if (worker->setting->idle)
+			idle_once(worker);
+		else
+			round_once(worker);
+	} while (now_ns() < end);
 	return NULL;
 }
 
@@ -239,7 +269,7 @@ static int run_once(struct worker *workers, u32 threads, double *ns, double *rat
 		double one;
 
 		pthread_join(worker->handle, NULL);
-		one = median(worker->ns, worker->rounds < ROUNDS ? worker->rounds : ROUNDS);
+		one = median(worker->ns, worker->samples < SAMPLES ? worker->samples : SAMPLES);
 		*ns += one / threads;
 		*rate += 1e3 / one;
 		if (worker->failed)
