@@ -22,7 +22,8 @@ static size_t whole_pages(size_t bytes)
 
 static size_t queue_bytes(const struct client *client)
 {
-	return whole_pages(client->depth * sizeof(struct nvme_sqe)) + whole_pages(client->depth * sizeof(struct nvme_cqe)) +
+	return whole_pages(client->depth * sizeof(struct nvme_sqe)) +
+	       whole_pages(client->depth * sizeof(struct nvme_cqe)) +
 	       whole_pages((size_t)client->depth * client->block_bytes);
 }
 
