@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every wrong call of weir.h is refused with an errno and a sentence that helps. */
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +101,7 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?mdts=5000", -EINVAL, "mdts", "5000" },
 		{ "virt:1M?mover=push", -EINVAL, "mover=push", "pull" },
 		{ "virt:1M?threads=0", -EINVAL, "threads", "0" },
+		{ "virt:1M?threads=many", -EINVAL, "threads=many", "auto" },
 		{ "virt:1M?iops=1&iops=2", -EINVAL, "iops", "twice" },
 		{ "virt:1M?block", -EINVAL, "block", "key=value" },
 		{ "virt:1M?fault=lte:us=5", -EINVAL, "lte", "late" },
@@ -116,6 +119,49 @@ static void test_storage_uris(void **state)
 			cases[i].second);
 		assert_null(out);
 	}
+}
+
+/* The process's threads of the name that controllers' threads have. */
+static unsigned controller_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	unsigned count = 0;
+
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks)) != NULL) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = fopen(path, "re");
+		count += file && fgets(name, sizeof(name), file) && !strncmp(name, "weir-virt-", 10);
+		if (file)
+			fclose(file);
+	}
+	closedir(tasks);
+	return count;
+}
+
+static void test_storage_threads(void **state)
+{
+	unsigned before = controller_threads(), wanted;
+	struct weir_storage *out;
+	cpu_set_t cores;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(cores), &cores), 0);
+	wanted = CPU_COUNT(&cores) > 2 ? (unsigned)CPU_COUNT(&cores) - 2 : 1;
+	for (unsigned queues = 1; queues <= 32; queues *= 4) {
+		unsigned most = queues < 16 ? queues : 16;
+
+		must(weir_storage_open(context, "virt:1M?threads=auto", WEIR_OPTIONS(storage, .queues = queues), &out));
+		assert_int_equal(controller_threads() - before, wanted < most ? wanted : most);
+		weir_storage_close(out);
+	}
+	must(weir_storage_open(context, "virt:1M?threads=3", NULL, &out));
+	assert_int_equal(controller_threads() - before, 3);
+	weir_storage_close(out);
 }
 
 static void test_storage_options(void **state)
@@ -355,7 +401,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
-		cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_storage_threads),
+		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),

@@ -303,6 +303,59 @@ static void test_medium_refuses(void **state)
 	driver_close(&driver);
 }
 
+static u64 told_blocks; /* a bit for each block that told() was told */
+
+static void told(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes)
+{
+	assert_true(kind == WEIR_IO_READ && offset_bytes < medium->bytes);
+	told_blocks |= (u64)1 << (offset_bytes / medium->block_bytes);
+}
+
+/* It refuses now and then, in the middle of what was copied ahead. */
+static void refuse_some(struct slow *slow)
+{
+	static unsigned count;
+
+	slow->refusals = ++count % 7 == 3;
+}
+
+static void test_told_ahead(void **state)
+{
+	struct weir_medium_ops ops = slow_ops;
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u64 seen[2] = { 0 }, data;
+
+	(void)state;
+	ops.expect = told;
+	slow_driver_open(&driver, &slow, 32, 32, 0);
+	slow.medium.ops = &ops;
+	slow.on_submit = refuse_some;
+	slow.capacity = 5;
+	driver_add_queue(&driver, 2, 2, 32, 32);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 i = 0; i < 62; i++) {
+		struct nvme_sqe sqe = driver_io(NVME_OPCODE_READ, i, 1, data, 0);
+
+		driver_set_cid(&sqe, i);
+		driver_put(&driver, i % 2 + 1, &sqe);
+	}
+	driver_ring(&driver, 1);
+	driver_ring(&driver, 2);
+	driver_step(&driver);
+	assert_int_equal(__builtin_popcountll(told_blocks), 16); /* then it refused */
+	for (u32 i = 0; i < 62; i++) {
+		driver_reap(&driver, i % 2 + 1, &cqe);
+		assert_int_equal(driver_status(&cqe), 0);
+		assert_true(driver_cid(&cqe) % 2 == i % 2 && !(seen[i % 2] >> driver_cid(&cqe) & 1));
+		seen[i % 2] |= (u64)1 << driver_cid(&cqe);
+	}
+	assert_true((seen[0] | seen[1]) == ~(u64)0 >> 2);
+	assert_true(told_blocks == ~(u64)0 >> 2);
+	driver_close(&driver);
+}
+
 /* Six commands, ended in an order of our choice, complete in that order. */
 static void test_any_order(void **state)
 {
@@ -393,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_read_only),
 		cmocka_unit_test(test_medium_errors),
 		cmocka_unit_test(test_medium_refuses),
+		cmocka_unit_test(test_told_ahead),
 		cmocka_unit_test(test_any_order),
 		cmocka_unit_test(test_cid_conflict),
 		cmocka_unit_test(test_stats),

@@ -108,6 +108,38 @@ static void test_full_cq(void **state)
 	driver_close(&driver);
 }
 
+/* Looking ahead takes nothing: each completion tells the head as its command left it. */
+static void test_heads(void **state)
+{
+	struct driver driver;
+	struct nvme_cqe cqe;
+	u64 data;
+
+	(void)state;
+	open_pair(&driver, 64, 64);
+	driver_add_queue(&driver, 2, 2, 64, 64);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 queue = 1; queue <= 2; queue++)
+		for (u32 i = 0; i < 50; i++) { /* also blocks there are not, the last of all among them */
+			u64 lba = i % 5 == 3 ? ~(u64)0 : i % 5 == 4 ? 8192 : i;
+			struct nvme_sqe sqe = driver_io(NVME_OPCODE_READ, lba, 1, data, 0);
+
+			driver_set_cid(&sqe, i);
+			driver_put(&driver, queue, &sqe);
+		}
+	driver_ring(&driver, 1);
+	driver_ring(&driver, 2);
+	for (u32 queue = 1; queue <= 2; queue++)
+		for (u32 i = 0; i < 50; i++) {
+			driver_reap(&driver, queue, &cqe);
+			assert_int_equal(driver_cid(&cqe), i);
+			assert_int_equal(cqe.dw2, (i + 1) | queue << 16);
+			assert_int_equal(driver_status(&cqe),
+					 i % 5 < 3 ? 0 : NVME_STATUS_LBA_OUT_OF_RANGE | DRIVER_REFUSED);
+		}
+	driver_close(&driver);
+}
+
 static void test_shared_cq(void **state)
 {
 	u32 counts[5] = { 0 };
@@ -196,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_largest_queue),
 		cmocka_unit_test(test_full_cq),
+		cmocka_unit_test(test_heads),
 		cmocka_unit_test(test_shared_cq),
 		cmocka_unit_test(test_bad_sq_doorbells),
 		cmocka_unit_test(test_bad_cq_doorbells),

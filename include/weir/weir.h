@@ -171,7 +171,8 @@ struct weir_storage_options {
  *                     lanes; it believes buffer addresses, so a wrong one is the device's error
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
- *       both:         &threads=N &lat_us=N &iops=N &mdts=BYTES
+ *       both:         &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
+ *                     but two, at most 16 and one for each queue
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
  *                     for tests: a table of rows such as late:us=500:every=7 or
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys

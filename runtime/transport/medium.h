@@ -60,6 +60,9 @@ struct weir_medium;
  * @memory_changed: the DMA view of @thread changed (for registered buffers);
  *                  called on that thread with no request of it in submit()
  * @close: free everything; nothing is in flight any more
+ * @expect: a request of this kind from this byte on, a block at least, will be
+ *          submitted soon, or will not: a hint for what is fetched ahead; any
+ *          thread. NULL: it would not help, and nothing is read ahead
  */
 struct weir_medium_ops {
 	size_t size;
@@ -68,6 +71,7 @@ struct weir_medium_ops {
 	void (*memory_changed)(struct weir_medium *medium, unsigned thread,
 			       const struct weir_dma_view *view);
 	void (*close)(struct weir_medium *medium);
+	void (*expect)(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes);
 };
 
 /**

@@ -54,6 +54,11 @@ static bool file_submit(struct weir_medium *medium, struct weir_io *io)
 		return end_now(io, NVME_STATUS_LBA_OUT_OF_RANGE);
 	if (!io->bytes && io->kind != WEIR_IO_FLUSH)
 		return end_now(io, NVME_STATUS_SUCCESS);
+	if (file_moves_now(file) && (io->kind == WEIR_IO_READ || io->kind == WEIR_IO_WRITE)) {
+		file_request_now(file, io);
+		io->done(io);
+		return true;
+	}
 	thread->in_flight++;
 	file_request_start(file, thread, io);
 	return true;
@@ -155,7 +160,7 @@ static void file_memory_changed(struct weir_medium *medium, unsigned number,
 	struct file_medium *file = file_of(medium);
 	struct file_thread *thread = &file->threads[number];
 
-	if (thread->error)
+	if (thread->error || file_moves_now(file))
 		return;
 	/* Prepared entries name slots: the kernel must resolve them before they change. */
 	file_ring_push(&thread->data);
@@ -210,8 +215,10 @@ static void paths_write(struct file_medium *file)
 		[PATH_UNPINNED] = ", plain buffers (some memory cannot be registered)",
 	};
 
+	const char *way = file_moves_now(file) ? "system calls" : "io_uring";
+
 	for (int i = 0; i < PATHS; i++)
-		snprintf(file->paths[i], FILE_PATH_BYTES, "io_uring%s, %s%s%s",
+		snprintf(file->paths[i], FILE_PATH_BYTES, "%s%s, %s%s%s", way,
 			 file->polled ? " polled" : "",
 			 file->target.fds[FILE_DIRECT] >= 0 ? "O_DIRECT" : "page cache",
 			 file->target.reason, memory[i]);

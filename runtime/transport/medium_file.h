@@ -35,6 +35,7 @@ enum file_way {
  * @name: the path, as given, for messages
  * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use
  * @block_device: not a regular file
+ * @in_memory: its file system keeps files in memory and nowhere else
  * @read_only: opened for reading
  * @block_bytes: the medium's block size
  * @logical_bytes: the device's logical block size; 1 for a regular file
@@ -47,6 +48,7 @@ struct file_target {
 	const char *name;
 	int fds[FILE_WAYS];
 	bool block_device;
+	bool in_memory;
 	bool read_only;
 	uint32_t block_bytes;
 	uint32_t logical_bytes;
@@ -203,6 +205,15 @@ void file_thread_destroy(struct file_thread *thread);
 
 /* ---- requests (medium_file_request.c, medium_file_status.c) ---- */
 
+/**
+ * file_moves_now() - whether reads and writes are system calls of their own, ended at once
+ *
+ * A file system in memory has nothing to wait for, and io_uring does not know: it hands
+ * each request to a thread of its own, which costs several times the copy.
+ */
+bool file_moves_now(const struct file_medium *file);
+/** file_request_now() - carry out @io, a READ or WRITE, where file_moves_now() */
+void file_request_now(struct file_medium *file, struct weir_io *io);
 /** file_request_start() - prepare the first entry of @io on a ring of @thread */
 void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
 /** file_request_step() - go on after a result; true when @io has ended, its status set */

@@ -138,6 +138,10 @@ int file_direct_choose(enum weir_direct want, struct file_target *target)
 
 	if (want == WEIR_DIRECT_OFF)
 		return 0;
+	if (want == WEIR_DIRECT_AUTO && target->in_memory) {
+		snprintf(target->reason, sizeof(target->reason), " (the file system lies in memory)");
+		return 0;
+	}
 	error = direct_try(target);
 	if (!error) {
 		if (want == WEIR_DIRECT_AUTO)

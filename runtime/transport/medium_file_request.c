@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <linux/falloc.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <weir/nvme.h>
 
 #include "medium_file.h"
@@ -251,15 +253,28 @@ static void valid_raise(struct file_medium *file, const struct weir_io *io)
 		;
 }
 
-void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
+static bool is_transfer(const struct weir_io *io)
 {
-	bool transfer = io->kind == WEIR_IO_READ || io->kind == WEIR_IO_WRITE;
+	return io->kind == WEIR_IO_READ || io->kind == WEIR_IO_WRITE;
+}
 
+static void request_begin(struct file_medium *file, struct weir_io *io)
+{
 	io->medium_data[DATA_DONE] = 0;
 	io->medium_data[DATA_NEEDED] = io->kind == WEIR_IO_READ ? read_needed(file, io) : io->bytes;
-	io->medium_data[DATA_STAGE] = transfer ? STAGE_TRANSFER : STAGE_PLAIN;
+	io->medium_data[DATA_STAGE] = is_transfer(io) ? STAGE_TRANSFER : STAGE_PLAIN;
 	io->medium_data[DATA_RETRIES] = 0;
+}
+
+void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
+{
+	request_begin(file, io);
 	prepare(file, thread, io);
+}
+
+bool file_moves_now(const struct file_medium *file)
+{
+	return file->target.in_memory && file->target.fds[FILE_DIRECT] < 0;
 }
 
 static bool finish(struct weir_io *io, uint16_t status)
@@ -270,7 +285,8 @@ static bool finish(struct weir_io *io, uint16_t status)
 
 static bool go_on(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
-	prepare(file, thread, io);
+	if (!file_moves_now(file) || !is_transfer(io)) /* else file_request_now() does */
+		prepare(file, thread, io);
 	return false;
 }
 
@@ -354,4 +370,33 @@ bool file_request_step(struct file_medium *file, struct file_thread *thread, str
 		break;
 	}
 	return finish(io, NVME_STATUS_SUCCESS);
+}
+
+static ssize_t move(const struct weir_io *io, int fd, const struct iovec *iov, unsigned count, off_t offset)
+{
+	if (io->kind == WEIR_IO_WRITE)
+		return pwritev2(fd, iov, (int)count, offset, io->force_unit_access ? RWF_DURABLE : 0);
+	return count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset) : preadv(fd, iov, (int)count, offset);
+}
+
+/* What the system call returned, or a negative errno. */
+static int move_next(const struct file_medium *file, const struct weir_io *io)
+{
+	uint64_t offset = io->offset_bytes + io->medium_data[DATA_DONE];
+	struct iovec piece;
+	struct run run;
+	ssize_t moved;
+
+	run_next(io, &run);
+	piece = (struct iovec){ (void *)(uintptr_t)run.address, run.bytes };
+	moved = move(io, file->target.fds[FILE_BUFFERED], run.iov ? run.iov : &piece, run.iov ? run.iov_count : 1,
+		     (off_t)offset);
+	return moved < 0 ? -errno : (int)moved;
+}
+
+void file_request_now(struct file_medium *file, struct weir_io *io)
+{
+	request_begin(file, io);
+	while (!file_request_step(file, NULL, io, move_next(file, io)))
+		;
 }

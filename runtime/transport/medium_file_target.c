@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "../error.h"
@@ -88,6 +90,13 @@ static int measure_file(struct file_target *target, const struct stat *stat)
 	return 0;
 }
 
+static bool lies_in_memory(int fd)
+{
+	struct statfs about;
+
+	return !fstatfs(fd, &about) && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+}
+
 static int measure_device(struct file_target *target)
 {
 	int logical = 0;
@@ -119,6 +128,7 @@ static int target_measure(struct file_target *target, const struct stat *before)
 	if (now.st_dev != before->st_dev || now.st_ino != before->st_ino)
 		return weir_fail(EAGAIN, "file:%s was replaced while it was being opened: try again",
 				 target->name);
+	target->in_memory = !target->block_device && lies_in_memory(target->fds[FILE_BUFFERED]);
 	return target->block_device ? measure_device(target) : measure_file(target, &now);
 }
 

@@ -4,6 +4,7 @@
  * the other.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #include "transport.h"
 #include "virtual.h"
 
-enum { MOST_THREADS = 64, MOST_QUEUE_ENTRIES = 4096 };
+enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096 };
 
 #define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
@@ -54,14 +55,43 @@ static int take_faults(struct weir_uri *uri, struct soft_keys *keys)
 	return weir_virtual_faults_parse(text, keys->faults, WEIR_VIRTUAL_FAULTS, &keys->fault_count);
 }
 
-static int take_keys(struct weir_uri *uri, struct soft_keys *keys)
+/* All cores the process may use but two, for the program itself; never more than there are queues. */
+static uint64_t auto_threads(uint32_t queues)
+{
+	cpu_set_t cores;
+	int count = sched_getaffinity(0, sizeof(cores), &cores) ? 1 : CPU_COUNT(&cores) - SPARED_CORES;
+
+	if (count > AUTO_THREADS)
+		count = AUTO_THREADS;
+	if (count < 1 || !queues)
+		return 1;
+	return (uint32_t)count < queues ? (uint32_t)count : queues;
+}
+
+static int take_threads(struct weir_uri *uri, uint32_t queues, uint64_t *threads)
+{
+	const char *text = weir_uri_take_text(uri, "threads");
+
+	if (text && !strcmp(text, "auto")) {
+		*threads = auto_threads(queues);
+		return 0;
+	}
+	if (!weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, threads))
+		return 0;
+	return weir_fail(EINVAL,
+			 "storage \"%s\": threads=%s is not accepted: threads is a whole number from 1 to %d, or auto",
+			 uri->text, text, MOST_THREADS);
+}
+
+static int take_keys(const struct weir_transport_request *request, struct soft_keys *keys)
 {
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	struct weir_uri *uri = request->uri;
 	int error;
 
 	*keys = (struct soft_keys){ .block_bytes = 0, .threads = 1, .mdts = 128 << 10 };
 	if ((error = weir_uri_take_bytes(uri, "block", 512, 4096, &keys->block_bytes)) != 0 ||
-	    (error = weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, &keys->threads)) != 0 ||
+	    (error = take_threads(uri, request->queues, &keys->threads)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
 	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0 ||
@@ -174,7 +204,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	struct weir_resident_options resident;
 	struct soft_keys keys;
 	uint64_t bytes;
-	int error = take_keys(uri, &keys);
+	int error = take_keys(request, &keys);
 
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
@@ -197,7 +227,7 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 	uint64_t poll = 0, ro = request->read_only;
 	struct weir_medium *medium;
 	struct soft_keys keys;
-	int error = take_keys(uri, &keys);
+	int error = take_keys(request, &keys);
 
 	if (error || (error = weir_uri_take_choice(uri, "direct", directs, &direct)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "poll", 0, 1, &poll)) != 0 ||

@@ -2,7 +2,7 @@
 /*
  * virtual.c: the virtual controller as a whole: its making and one poll of it.
  *
- * Owns: the order of the steps of a poll, and fairness between queues.
+ * Owns: the order of the steps of a poll.
  */
 #include "virtual.h"
 
@@ -218,58 +218,6 @@ size_t weir_virtual_doorbell_bytes(unsigned queue_pairs)
 	return (bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
 }
 
-static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most)
-{
-	u32 taken = 0;
-
-	if (thread->faults && virtual_fault_pauses(thread, sq))
-		return 0;
-	thread->ready = virtual_sq_ready(thread, sq);
-	if (thread->ready > most)
-		thread->ready = most;
-	while (thread->ready && thread->free && !thread->stalled) {
-		struct nvme_sqe sqe;
-
-		thread->ready--; /* what comes may lower it further */
-		virtual_sq_fetch(sq, &sqe);
-		virtual_io_begin(thread, sq, &sqe);
-		taken++;
-	}
-	return taken;
-}
-
-/* One round over the queues; each poll begins with another one. */
-static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota)
-{
-	u32 taken = 0;
-
-	if (++thread->turn >= thread->queue_count)
-		thread->turn = 0;
-	for (u32 i = 0; i < thread->queue_count && taken < quota; i++) {
-		u32 at = thread->turn + i;
-		u32 left = quota - taken;
-
-		if (at >= thread->queue_count)
-			at -= thread->queue_count;
-		taken += serve_queue(thread, thread->queues[at], batch < left ? batch : left);
-	}
-	return taken;
-}
-
-/* Under a rate limit the queues take turns command by command. */
-static u32 serve(struct virtual_thread *thread)
-{
-	u32 quota = virtual_time_quota(thread), taken, total = 0;
-
-	if (!thread->controller->spacing_ns)
-		return serve_round(thread, thread->controller->options.fetch_batch, quota);
-	do {
-		taken = serve_round(thread, 1, quota - total);
-		total += taken;
-	} while (taken && total < quota);
-	return total;
-}
-
 static void publish_busy(struct virtual_thread *thread)
 {
 	u32 busy = thread->inflight - thread->dropped;
@@ -294,7 +242,7 @@ unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned index)
 		done += virtual_admin_step(controller) + virtual_control_step(controller);
 	done += virtual_stalled_step(thread);
 	if (thread->queue_count && !thread->stalled)
-		fetched = serve(thread);
+		fetched = virtual_serve(thread);
 	if (thread->in_medium)
 		done += medium->ops->poll(medium, index);
 	done += virtual_time_step(thread);

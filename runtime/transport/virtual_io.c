@@ -176,6 +176,17 @@ bool virtual_io_start(struct virtual_request *request)
 	}
 }
 
+void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *sqe)
+{
+	u64 capacity_blocks = medium->bytes / medium->block_bytes;
+	u64 lba = (u64)sqe->cdw11 << 32 | sqe->cdw10;
+	u8 opcode = (u8)sqe->cdw0;
+
+	if ((opcode == NVME_OPCODE_READ || opcode == NVME_OPCODE_WRITE) && lba < capacity_blocks)
+		medium->ops->expect(medium, opcode == NVME_OPCODE_WRITE ? WEIR_IO_WRITE : WEIR_IO_READ,
+				    lba * medium->block_bytes);
+}
+
 void virtual_io_begin(struct virtual_thread *thread, struct virtual_sq *sq,
 		      const struct nvme_sqe *sqe)
 {

@@ -26,6 +26,12 @@ void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 u32 virtual_sq_ready(struct virtual_thread *thread, struct virtual_sq *sq);
 /** virtual_sq_fetch() - take one command; after virtual_sq_ready() said so */
 void virtual_sq_fetch(struct virtual_sq *sq, struct nvme_sqe *sqe);
+/** virtual_sq_expect() - it has its turn soon: a hint to the caches */
+void virtual_sq_expect(const struct virtual_sq *sq);
+/** virtual_sq_copy() - look at the command @ahead entries after the next; it is not taken */
+void virtual_sq_copy(const struct virtual_sq *sq, u32 ahead, struct nvme_sqe *sqe);
+/** virtual_sq_take() - take the next command, which was copied */
+void virtual_sq_take(struct virtual_sq *sq);
 /** virtual_sq_claim() - mark a command identifier in flight; false if it already is */
 bool virtual_sq_claim(struct virtual_sq *sq, u32 cid);
 void virtual_sq_unclaim(struct virtual_sq *sq, u32 cid);
@@ -42,6 +48,11 @@ void virtual_count_command(struct virtual_thread *thread, u32 status);
 void virtual_view_refresh(struct virtual_thread *thread);
 /** virtual_queue_check() - after a change of the DMA map: is the ring still in it? */
 void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq);
+
+/* virtual_serve.c: which commands have their turn; owner */
+
+/** virtual_serve() - fetch and begin commands; how many */
+u32 virtual_serve(struct virtual_thread *thread);
 
 /* virtual_request.c: the life of an I/O command; owner */
 
@@ -79,6 +90,8 @@ void virtual_requests_discard(struct virtual_thread *thread);
 
 /* virtual_io.c: I/O commands; owner */
 
+/** virtual_io_expect() - tell the medium which bytes a command will ask for */
+void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *sqe);
 /** virtual_io_begin() - check a fetched command and set it going */
 void virtual_io_begin(struct virtual_thread *thread, struct virtual_sq *sq,
 		      const struct nvme_sqe *sqe);

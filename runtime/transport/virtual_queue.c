@@ -127,11 +127,35 @@ u32 virtual_sq_ready(struct virtual_thread *thread, struct virtual_sq *sq)
 	return ready < room ? ready : room;
 }
 
-void virtual_sq_fetch(struct virtual_sq *sq, struct nvme_sqe *sqe)
+/* What it will look at first; after some entries in a row the caches follow by themselves. */
+void virtual_sq_expect(const struct virtual_sq *sq)
 {
-	virtual_copy_in(sqe, sq->entries + (size_t)sq->head * sizeof(*sqe), sizeof(*sqe));
+	const unsigned char *next = sq->entries + (size_t)sq->head * sizeof(struct nvme_sqe);
+
+	for (u32 i = 0; i < 3; i++)
+		__builtin_prefetch(next + i * sizeof(struct nvme_sqe));
+	__builtin_prefetch(&sq->cq->entries[sq->cq->tail], 1);
+}
+
+void virtual_sq_copy(const struct virtual_sq *sq, u32 ahead, struct nvme_sqe *sqe)
+{
+	u32 at = sq->head + ahead;
+
+	if (at >= sq->size)
+		at -= sq->size;
+	virtual_copy_in(sqe, sq->entries + (size_t)at * sizeof(*sqe), sizeof(*sqe));
+}
+
+void virtual_sq_take(struct virtual_sq *sq)
+{
 	sq->head = sq->head + 1 == sq->size ? 0 : sq->head + 1;
 	sq->cq->free--;
+}
+
+void virtual_sq_fetch(struct virtual_sq *sq, struct nvme_sqe *sqe)
+{
+	virtual_sq_copy(sq, 0, sqe);
+	virtual_sq_take(sq);
 }
 
 bool virtual_sq_claim(struct virtual_sq *sq, u32 cid)

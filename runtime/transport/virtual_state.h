@@ -19,6 +19,7 @@
 enum {
 	VIRTUAL_CACHE_LINE_BYTES = 64,
 	VIRTUAL_FETCH_BATCH = 32,     /* options.fetch_batch, unless given */
+	VIRTUAL_AHEAD = 16,           /* commands copied before the first of them begins */
 	VIRTUAL_REQUESTS_MIN = 64,    /* per thread */
 	VIRTUAL_REQUESTS_MAX = 4096,  /* per thread */
 	VIRTUAL_BOUNCES = 4,          /* Compare and Dataset Management at a time, per thread */
@@ -177,6 +178,22 @@ struct virtual_faults {
 	u64 draws;
 };
 
+/** struct virtual_copy - a command copied from its ring, and not taken from it yet */
+struct virtual_copy {
+	struct virtual_sq *sq;
+	struct nvme_sqe sqe;
+};
+
+/**
+ * struct virtual_ahead - commands copied, so that the medium may fetch their bytes meanwhile
+ * @copies: in the order in which they will begin
+ * @count: how many
+ */
+struct virtual_ahead {
+	struct virtual_copy copies[VIRTUAL_AHEAD];
+	u32 count;
+};
+
 enum virtual_mail_kind {
 	VIRTUAL_MAIL_ADOPT,   /* serve a new submission queue */
 	VIRTUAL_MAIL_DROP,    /* end its commands and forget it */
@@ -236,6 +253,7 @@ struct virtual_counters {
  * @bounce_memory: all of them
  * @list: copy of the PRP list being walked
  * @ready: commands of the queue having its turn that may still be fetched
+ * @ahead: commands copied before their turn; empty between polls
  * @faults: what faults hold back, or NULL when there is no table
  * @failed: it knows that the controller fails
  * @inflight: requests in use
@@ -266,6 +284,7 @@ struct virtual_thread {
 	unsigned char *bounce_memory;
 	u64 *list;
 	u32 ready;
+	struct virtual_ahead ahead;
 	struct virtual_faults *faults;
 	bool failed;
 	u32 inflight;
@@ -409,6 +428,14 @@ static inline void virtual_copy_in(void *to, const void *from, size_t bytes)
 static inline u32 virtual_refuse(u32 status)
 {
 	return status | NVME_STATUS_DNR;
+}
+
+/* Neither ring has moved since it was looked at, and nothing is left to fetch. */
+static inline bool virtual_sq_idle(const struct weir_virtual *controller, const struct virtual_sq *sq)
+{
+	/* Relaxed: whoever goes on looks again (D1, D2). */
+	return sq->head == sq->tail && load_relaxed_u32(&controller->doorbells[2 * sq->id]) == sq->doorbell_seen &&
+	       load_relaxed_u32(&controller->doorbells[2 * sq->cq->id + 1]) == sq->cq->doorbell_seen;
 }
 
 static inline bool virtual_timed(const struct weir_virtual *controller)
