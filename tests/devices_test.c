@@ -134,10 +134,11 @@ static void open_side(struct side *side)
 	struct test_blocks_args *args = &side->args;
 
 	must(weir_context_open(side->name, WEIR_OPTIONS(context, .workers = 1), &side->context));
-	must(weir_storage_open(side->context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = TIMEOUT_US),
+	must(test_storage_open(side->context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = TIMEOUT_US),
 			       &side->storage));
 	must(weir_storage_disk(side->storage, &args->disk[0]));
 	args->disk_count = args->blocks = args->outstanding = args->rounds = 1;
+	args->path = test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
 	args->span = 4096;
 	must(weir_alloc(side->context, LANES * args->span, &args->buffers));
 	must(weir_alloc(side->context, LANES * sizeof(struct weir_event), &args->events));

@@ -45,7 +45,7 @@ static int copy_piece(struct weir_context *context, struct piece piece, uint64_t
 
 int bfs_load(struct weir_context *context, const struct bfs_source *source, uint64_t *address)
 {
-	int error = weir_alloc_local(context, source->bytes ? source->bytes : 1, address);
+	int error = weir_alloc(context, source->bytes ? source->bytes : 1, address);
 
 	for (uint64_t done = 0; done < source->bytes && !error;) {
 		struct piece piece = piece_at(source, source->first_byte + done, source->bytes - done);
