@@ -113,6 +113,7 @@ static void protect(int access)
 static void enter(void)
 {
 	pthread_mutex_lock(&mutex);
+	signal(SIGSEGV, SIG_DFL); /* as for complain() */
 	protect(PROT_READ | PROT_WRITE);
 }
 
