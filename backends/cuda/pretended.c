@@ -421,7 +421,8 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	(void)shared_bytes;
 	if (!kernel || !self || check_owned(stream))
 		return cudaErrorInvalidDeviceFunction;
-	if (!strcmp(ours->name, "weir_controller")) /* it stays, and here nothing runs beside it */
+	/* Those stay, and here nothing runs beside them. */
+	if (!strcmp(ours->name, "weir_controller") || !strcmp(ours->name, "weir_service"))
 		return cudaErrorNotSupported;
 	if (!ours->loaded[current]) /* a real one would load it now, and wait for those that run */
 		complain("launched before it was loaded", ours->name);
