@@ -25,11 +25,10 @@ enum weir_memory {
 };
 
 /**
- * struct weir_backend_properties - what the device is
- * @name: for people
- * @wave_lanes: wave width
- * @workers: groups of lanes that run at the same instant
- * @block_lanes: most lanes a block may have
+ * struct weir_backend_properties - what the device is; as in struct weir_context_info
+ *
+ * A backend leaves at 0 what it does not know; @numa_node comes as -1.
+ * Of its own:
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
  */
 struct weir_backend_properties {
@@ -38,6 +37,13 @@ struct weir_backend_properties {
 	uint32_t workers;
 	uint32_t block_lanes;
 	bool shared_memory;
+	uint64_t memory_bytes;
+	uint64_t memory_free_bytes;
+	char pci_address[16];
+	int32_t numa_node;
+	bool dma_buf;
+	bool peer_dma;
+	enum weir_peer_writes peer_writes;
 };
 
 struct weir_backend;
@@ -46,6 +52,8 @@ struct weir_backend;
  * struct weir_backend_ops - a backend's functions; 0 or a negative errno
  * @size: sizeof(struct weir_backend_ops)
  * @name: word before the ':' of a context name
+ * @devices: how many there are, or -ENODEV and why none can be used. NULL: always one, and @open takes
+ *           no selector but ""
  * @open: a device of this kind; @selector is what follows the ':', or ""
  * @allocate: zeroed, page-aligned memory;
  *            @host is NULL where the host cannot see it, else the same address as @device
@@ -60,6 +68,7 @@ struct weir_backend;
 struct weir_backend_ops {
 	size_t size;
 	const char *name;
+	int (*devices)(uint32_t *count);
 	int (*open)(const char *selector, const struct weir_context_options *options,
 		    struct weir_backend **out);
 	void (*close)(struct weir_backend *backend);

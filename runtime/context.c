@@ -107,14 +107,21 @@ void weir_context_close(struct weir_context *context)
 
 int weir_context_info(struct weir_context *context, struct weir_context_info *info)
 {
-	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	struct weir_backend_properties properties = { .numa_node = -1 };
 	struct weir_context_info filled = { .size = sizeof(filled) };
 
 	context->backend->ops->properties(context->backend, &properties);
 	memcpy(filled.name, properties.name, sizeof(filled.name));
+	memcpy(filled.pci_address, properties.pci_address, sizeof(filled.pci_address));
 	filled.wave_lanes = properties.wave_lanes;
 	filled.workers = properties.workers;
 	filled.block_lanes = properties.block_lanes;
+	filled.memory_bytes = properties.memory_bytes;
+	filled.memory_free_bytes = properties.memory_free_bytes;
+	filled.numa_node = properties.numa_node;
+	filled.dma_buf = properties.dma_buf;
+	filled.peer_dma = properties.peer_dma;
+	filled.peer_writes = properties.peer_writes;
 	return weir_result_give(info, &filled, sizeof(filled), "weir_context_info");
 }
 

@@ -95,7 +95,7 @@ int weir_resident_start(struct weir_storage *storage, uint32_t queues)
 {
 	struct weir_backend *backend = storage->context->backend;
 	const struct weir_resident_options *options = &storage->transport->resident;
-	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	struct weir_backend_properties properties = { .numa_node = -1 };
 	struct weir_resident *resident = calloc(1, sizeof(*resident));
 	struct weir_controller_args args;
 	uint32_t waves_per_block, blocks;

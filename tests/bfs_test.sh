@@ -53,10 +53,16 @@ for kind in kron urand; do
     check "$kind 10, wave $wave, 8 lines" "$dir/$kind"10.bel --wave $wave --cache-lines 8
     check "$kind 10, wave $wave, depth 2" "$dir/$kind"10.bel --wave $wave --depth 2 --queues 1
   done
+  check "$kind 10, plain memory" "$dir/$kind"10.bel --plain
+  check "$kind 14, plain memory" "$dir/$kind"14.bel --plain --storage block=512
+  check "$kind 17, plain memory, three times more" "$dir/$kind"17.bel --plain --repeat 3
+  check "$kind 14, three times more, in cache" "$dir/$kind"14.bel --cache 64M --repeat 3
   check "$kind 14, depth 2, one queue" "$dir/$kind"14.bel --depth 2 --queues 1
   "$graph" stripe "$dir/$kind"14.bel --over "$dir"/s0 "$dir"/s1 "$dir"/s2 "$dir"/s3 --unit 65536 --quiet || exit 1
   check "$kind 14, striped over four" --offsets "file:$dir/${kind}14.bel.col" \
     --edges "file:$dir/s0,file:$dir/s1,file:$dir/s2,file:$dir/s3" --reference "$dir/${kind}14.bel" --cache 512K
+  check "$kind 14, striped over four, plain memory" --offsets "file:$dir/${kind}14.bel.col" \
+    --edges "file:$dir/s0,file:$dir/s1,file:$dir/s2,file:$dir/s3" --reference "$dir/${kind}14.bel" --plain
   check "$kind 14, from memory" --offsets "virt:64M?load=$dir/${kind}14.bel.col" \
     --edges "virt:64M?load=$dir/${kind}14.bel.dst&lat_us=20" --reference "$dir/${kind}14.bel" --cache 512K
 done
@@ -73,6 +79,8 @@ fi
 refuse "missing graph" 1 "nothing" "$bfs" "$dir/nothing.bel"
 refuse "a directory" 1 "directory|regular" "$bfs" --offsets "file:$dir" --edges "file:$dir" --cache 1M
 refuse "no cache lines" 2 "cache" "$bfs" "$dir/kron10.bel" --cache-lines 0
+refuse "plain memory and a cache" 2 "--plain .*--cache" "$bfs" "$dir/kron10.bel" --plain --cache 1M
+refuse "too many repeats" 2 "repeat.*1000" "$bfs" "$dir/kron10.bel" --repeat 1000
 refuse "unknown option" 2 "frobnicate" "$bfs" "$dir/kron10.bel" --frobnicate
 refuse "unknown URI key" 1 "blok" "$bfs" "$dir/kron10.bel" --storage blok=1
 refuse "source past the end" 1 "9999999.*1024" "$bfs" "$dir/kron10.bel" --source 9999999
@@ -85,5 +93,24 @@ cp "$dir/kron10.bel.col" "$dir/bad.bel.col"
 cp "$dir/kron10.bel.dst" "$dir/bad.bel.dst"
 printf '\xff\xff\x00\x00\x00\x00\x00\x00' | dd of="$dir/bad.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
 refuse "edge to a vertex that does not exist" 1 "65535.*1024" "$bfs" "$dir/bad.bel" --seed 3
+refuse "the same in plain memory" 1 "65535.*1024" "$bfs" "$dir/bad.bel" --seed 3 --plain
+
+# Figures: the search in a cache that holds everything reads nothing more; plain memory never does.
+figure() { # figure NAME WORDS ARGUMENTS...
+  local name=$1 words=$2 output; shift 2
+  count=$((count + 1))
+  output=$(timeout 60 "$bfs" "$@" --json 2>&1)
+  if grep -qE -- "$words" <<<"$output"; then
+    printf 'ok %d - %s\n' "$count" "$name"
+  else
+    printf 'not ok %d - %s (no /%s/)\n' "$count" "$name" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+figure "warm: no command" '"warm_commands": 0,?$' "$dir/kron14.bel" --cache 64M --repeat 2
+figure "warm: a median" '"warm_seconds": [0-9.]*[1-9]' "$dir/kron14.bel" --cache 64M --repeat 2
+figure "plain: no command" '"commands": 0,?$' "$dir/kron14.bel" --plain
+figure "plain: says so" '"plain": true,?$' "$dir/kron14.bel" --plain
+figure "cached: says so" '"plain": false,?$' "$dir/kron14.bel"
 
 printf '1..%d\n' "$count"

@@ -137,6 +137,7 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	backend->base.ops = &weir_backend_cpu;
 	backend->width = options->wave_lanes ? options->wave_lanes : 1;
 	backend->worker_count = options->workers ? options->workers : cpu_usable_cores();
+	backend->numa_node = cpu_numa_node();
 	backend->waves_per_worker = (resident + backend->width - 1) / backend->width;
 	backend->stack_bytes = options->stack_bytes ? (options->stack_bytes + 4095u) & ~4095u : DEFAULT_STACK_BYTES;
 	pthread_mutex_init(&backend->mutex, NULL);
@@ -267,6 +268,11 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->workers = backend->worker_count;
 	out->block_lanes = UINT32_MAX;
 	out->shared_memory = true;
+	cpu_memory(&out->memory_bytes, &out->memory_free_bytes);
+	out->numa_node = backend->numa_node;
+	/* Lanes' memory is the host's: every device reaches it, and none overtakes its own writes. */
+	out->peer_dma = true;
+	out->peer_writes = WEIR_PEER_WRITES_ORDERED_ALL;
 }
 
 const struct weir_backend_ops weir_backend_cpu = {

@@ -59,6 +59,7 @@ struct cpu_backend {
 	u32 width;
 	u32 worker_count;
 	u32 waves_per_worker;
+	i32 numa_node; /* of all cores this process may use; -1: several */
 	size_t stack_bytes;
 	struct cpu_worker *workers;
 	pthread_mutex_t mutex;
@@ -77,5 +78,9 @@ void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch);
 void cpu_place_workers(struct cpu_backend *backend);
 /** cpu_usable_cores() - cores this process may run on */
 u32 cpu_usable_cores(void);
+/** cpu_numa_node() - the node that all those cores belong to; -1 if several or not known */
+i32 cpu_numa_node(void);
+/** cpu_memory() - of the machine, and what programs could still get of it; 0 where not known */
+void cpu_memory(u64 *bytes, u64 *free_bytes);
 
 #endif

@@ -49,6 +49,15 @@ static int count_devices(int *count)
 	return 0;
 }
 
+static int cuda_devices(uint32_t *count)
+{
+	int number = 0;
+	int error = count_devices(&number);
+
+	*count = (uint32_t)number;
+	return error;
+}
+
 /* "" is device 0; else a number below @count. */
 static int choose_device(const char *selector, int count, int *device)
 {
@@ -246,8 +255,7 @@ static void cuda_serve_end(struct weir_backend *base, void *service)
 	cuda_device_release(backend, staying->args);
 	(void)cudaGetLastError();
 	free(staying);
-	if (--backend->services == 0)
-		cuda_release_kept(backend);
+	cuda_service_ended();
 }
 
 /* Arguments are in place before the launch, so that its stream has nothing but the kernel. */
@@ -264,7 +272,7 @@ static cudaError_t start_service(struct cuda_backend *backend, struct cuda_servi
 		code = cudaMemcpyAsync(service->args, args, kernel->args_bytes, cudaMemcpyHostToDevice, backend->copies);
 	if (!code)
 		code = cudaStreamSynchronize(backend->copies);
-	backend->services++; /* from here on, until cuda_serve_end() */
+	cuda_service_begins(); /* cuda_serve_end() is the end, whatever follows */
 	return code ? code : cudaLaunchKernel(kernel->entry, grid, block, parameters, 0, service->stream);
 }
 
@@ -329,20 +337,10 @@ static int cuda_synchronise(struct weir_backend *base)
 				backend->latest ? backend->latest : "none") : 0;
 }
 
-static void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out)
-{
-	struct cuda_backend *backend = cuda_of(base);
-
-	memcpy(out->name, backend->name, sizeof(out->name));
-	out->wave_lanes = 32;
-	out->workers = backend->multiprocessors;
-	out->block_lanes = backend->block_lanes;
-	out->shared_memory = false;
-}
-
 const struct weir_backend_ops weir_backend_cuda = {
 	.size = sizeof(struct weir_backend_ops),
 	.name = "cuda",
+	.devices = cuda_devices,
 	.open = cuda_open,
 	.close = cuda_close,
 	.allocate = cuda_allocate,

@@ -25,8 +25,6 @@
  * @loaded: kernels from this one on, in the list's order, are in device memory
  * @latest: name of the kernel launched last, for messages; NULL before the first
  * @name: for people
- * @services: kernels that stay; while there is one, unpinning memory would wait for it
- * @kept: pinned memory released meanwhile, to be used again
  * @multiprocessors: how many
  * @block_lanes: most lanes the device takes per block
  */
@@ -41,8 +39,6 @@ struct cuda_backend {
 	const struct cuda_kernel *loaded;
 	const char *latest;
 	char name[128];
-	unsigned services;
-	struct cuda_pinned *kept;
 	uint32_t multiprocessors;
 	uint32_t block_lanes;
 };
@@ -69,7 +65,7 @@ void cuda_device_release(struct cuda_backend *backend, void *memory);
  * A kernel that did something forbidden spoils the device for the whole process; the
  * sentence then says that, too.
  *
- * Return: -ENOMEM if memory ran out, else -EIO.
+ * Return: -ENOMEM if memory ran out, -ENOTSUP for what the device cannot do, else -EIO.
  */
 int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -77,9 +73,14 @@ int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format
 /* memory.c: entries of the vtable */
 int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
 void cuda_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
-/** cuda_release_kept() - let go of pinned memory that was kept while kernels stayed */
-void cuda_release_kept(struct cuda_backend *backend);
+/** cuda_service_begins() - a kernel that stays is about to start: from here on no memory is unpinned */
+void cuda_service_begins(void);
+/** cuda_service_ended() - one has ended; with the last one goes what was kept pinned meanwhile */
+void cuda_service_ended(void);
 int cuda_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+
+/* properties.c */
+void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out);
 
 #endif

@@ -34,8 +34,8 @@ int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format
 	va_start(arguments, format);
 	vsnprintf(tried, sizeof(tried), format, arguments);
 	va_end(arguments);
-	return weir_fail(code == cudaErrorMemoryAllocation ? ENOMEM : EIO, "%s: %s (%s)%s", tried,
-			 cudaGetErrorString(code), cudaGetErrorName(code), more);
+	return weir_fail(code == cudaErrorMemoryAllocation ? ENOMEM : code == cudaErrorNotSupported ? ENOTSUP : EIO,
+			 "%s: %s (%s)%s", tried, cudaGetErrorString(code), cudaGetErrorName(code), more);
 }
 
 int cuda_enter(struct cuda_backend *backend)

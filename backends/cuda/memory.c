@@ -6,6 +6,7 @@
  * both; everything else lies in the device's own memory, which the host reaches by copies.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -18,6 +19,17 @@ static void *pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
 }
+
+/*
+ * Unpinning waits for all kernels that see the memory, and all devices do: one that
+ * stays, in whichever context, would never let it end. So how many stay and what was
+ * released meanwhile is known to all contexts together.
+ */
+static struct {
+	pthread_mutex_t mutex;
+	unsigned services;
+	struct cuda_pinned *kept;
+} shared = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 /** struct cuda_pinned - in the first bytes of pinned memory that nobody uses */
 struct cuda_pinned {
@@ -32,42 +44,57 @@ static void unpin(void *memory, size_t bytes)
 	munmap(memory, bytes);
 }
 
-/* cudaHostUnregister() waits for all kernels; one that stays never ends. */
+/* Under the mutex until it is unpinned, so that no kernel that stays begins meanwhile. */
 static void release_host(struct cuda_backend *backend, void *memory, size_t bytes)
 {
 	struct cuda_pinned *pinned = memory;
 
 	if (cuda_enter(backend))
 		return;
-	if (!backend->services) {
+	pthread_mutex_lock(&shared.mutex);
+	if (!shared.services) {
 		unpin(memory, bytes);
-		return;
+	} else {
+		*pinned = (struct cuda_pinned){ shared.kept, bytes };
+		shared.kept = pinned;
 	}
-	*pinned = (struct cuda_pinned){ backend->kept, bytes };
-	backend->kept = pinned;
+	pthread_mutex_unlock(&shared.mutex);
 }
 
-void cuda_release_kept(struct cuda_backend *backend)
+void cuda_service_begins(void)
 {
-	while (backend->kept) {
-		struct cuda_pinned *pinned = backend->kept;
+	pthread_mutex_lock(&shared.mutex);
+	shared.services++;
+	pthread_mutex_unlock(&shared.mutex);
+}
 
-		backend->kept = pinned->next;
+void cuda_service_ended(void)
+{
+	pthread_mutex_lock(&shared.mutex);
+	shared.services--;
+	while (!shared.services && shared.kept) {
+		struct cuda_pinned *pinned = shared.kept;
+
+		shared.kept = pinned->next;
 		unpin(pinned, pinned->bytes);
 	}
+	pthread_mutex_unlock(&shared.mutex);
 }
 
-static void *take_kept(struct cuda_backend *backend, size_t bytes)
+/* Whichever context pinned it: it is portable. */
+static void *take_kept(size_t bytes)
 {
-	for (struct cuda_pinned **link = &backend->kept; *link; link = &(*link)->next) {
-		struct cuda_pinned *pinned = *link;
+	struct cuda_pinned **link, *pinned;
 
-		if (pinned->bytes != bytes)
-			continue;
+	pthread_mutex_lock(&shared.mutex);
+	link = &shared.kept;
+	while (*link && (*link)->bytes != bytes)
+		link = &(*link)->next;
+	pinned = *link;
+	if (pinned)
 		*link = pinned->next;
-		return memset(pinned, 0, bytes);
-	}
-	return NULL;
+	pthread_mutex_unlock(&shared.mutex);
+	return pinned ? memset(pinned, 0, bytes) : NULL;
 }
 
 /* The device sees pinned memory under the host's own address: cuda_open() made sure. */
@@ -87,7 +114,7 @@ static int pin(struct cuda_backend *backend, void *memory, size_t bytes)
 /* Pages of the host: shared ones, so that a fork() does not part lanes from the host. */
 static int allocate_host(struct cuda_backend *backend, size_t bytes, void **host, uint64_t *device)
 {
-	void *memory = take_kept(backend, bytes);
+	void *memory = take_kept(bytes);
 	int error;
 
 	if (!memory) {

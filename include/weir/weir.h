@@ -50,6 +50,30 @@ WEIR_API const char *weir_version(void);
 WEIR_API const char *weir_last_error(void);
 
 /**
+ * struct weir_device - a device, or why a kind of devices has none here
+ * @size: sizeof the structure
+ * @name: for weir_context_open(), such as "cpu"; the backend's name if it has no device
+ * @error: 0, or the negative errno that opening it would give
+ * @why: if so, the sentence
+ */
+struct weir_device {
+	size_t size;
+	char name[64];
+	int32_t error;
+	char why[256];
+};
+
+/**
+ * weir_device_at() - the devices that this build of weir can see, one after the other
+ * @index: 0, 1, ...: the preferred ones first
+ * @device: receives it
+ *
+ * Opens none of them. Return: 0; -ENOENT behind the last one, which is no failure and
+ * leaves weir_last_error() alone; -EINVAL.
+ */
+WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
+
+/**
  * struct weir_context_options - how to open a context
  * @size: sizeof the structure
  * @workers: cpu: worker threads; 0: one per core the process may use
@@ -89,12 +113,36 @@ WEIR_API int weir_context_open(const char *name, const struct weir_context_optio
 WEIR_API void weir_context_close(struct weir_context *context);
 
 /**
+ * enum weir_peer_writes - what it takes before a lane may read what another PCI device wrote
+ * @WEIR_PEER_WRITES_UNKNOWN: nothing is known
+ * @WEIR_PEER_WRITES_FLUSHED: the host has to flush such writes; no lane can
+ * @WEIR_PEER_WRITES_ORDERED: a lane that has seen the completion sees the data, too
+ * @WEIR_PEER_WRITES_ORDERED_ALL: likewise lanes of other devices that look into this one's memory
+ *
+ * "Wrote" is: into the device's memory, by PCI transactions from an SSD, a network card
+ * and the like. Fences of lanes are needed as ever (weir_fence_from_controller()).
+ */
+enum weir_peer_writes {
+	WEIR_PEER_WRITES_UNKNOWN,
+	WEIR_PEER_WRITES_FLUSHED,
+	WEIR_PEER_WRITES_ORDERED,
+	WEIR_PEER_WRITES_ORDERED_ALL,
+};
+
+/**
  * struct weir_context_info - what a context runs on
  * @size: sizeof the structure
  * @name: device, for people
  * @wave_lanes: wave width
  * @workers: groups of lanes that run at the same instant
  * @block_lanes: most lanes a block may have; a kernel may be built for fewer
+ * @memory_bytes: memory of the device; 0: not known
+ * @memory_free_bytes: of it, free at this moment
+ * @pci_address: "0000:65:00.0" (domain:bus:device.function), "" for what is no PCI device
+ * @numa_node: node of the host that is nearest; -1: none or not known
+ * @dma_buf: its memory can be handed to other drivers as a dma-buf
+ * @peer_dma: other PCI devices can read and write its memory directly
+ * @peer_writes: enum weir_peer_writes
  */
 struct weir_context_info {
 	size_t size;
@@ -102,6 +150,13 @@ struct weir_context_info {
 	uint32_t wave_lanes;
 	uint32_t workers;
 	uint32_t block_lanes;
+	uint64_t memory_bytes;
+	uint64_t memory_free_bytes;
+	char pci_address[16];
+	int32_t numa_node;
+	uint32_t dma_buf;
+	uint32_t peer_dma;
+	uint32_t peer_writes;
 };
 
 /** weir_context_info() - describe a context */

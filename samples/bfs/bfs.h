@@ -15,7 +15,7 @@
  * struct bfs_counters - what one search did; summed over lanes
  * @found: vertices reached in this level
  * @edges: edges looked at
- * @lookups: reads through the cache
+ * @lookups: reads of up to WEIR_RUN elements
  * @hubs: entries of the hub list
  * @bad: 0, or 1 once a lane met something a graph cannot contain
  * @bad_kind: BFS_BAD_...
@@ -51,6 +51,8 @@ struct bfs_hub {
  * struct bfs_args - one level of a search
  * @offsets: vertices + 1 u64: where each vertex's neighbours begin
  * @neighbours: u64 per edge
+ * @plain_offsets, @plain_neighbours: instead, the same in device memory (bfs_plain_...)
+ * @edges: of the graph
  * @depth: u32 per vertex
  * @current: bitmap of the vertices of this level, cleared as it is read
  * @next: bitmap of the next level
@@ -64,6 +66,9 @@ struct bfs_hub {
 struct bfs_args {
 	struct weir_array offsets;
 	struct weir_array neighbours;
+	weir_addr plain_offsets;
+	weir_addr plain_neighbours;
+	u64 edges;
 	weir_addr depth;
 	weir_addr current;
 	weir_addr next;

@@ -14,7 +14,7 @@
 #include "reference.h"
 #include "search.h"
 
-enum { ERROR_BYTES = 1024, URI_BYTES = GRAPH_PATH_BYTES + 64, SOURCE_TRIES = 64 };
+enum { ERROR_BYTES = 1024, URI_BYTES = GRAPH_PATH_BYTES + 64, SOURCE_TRIES = 64, MOST_REPEATS = 999 };
 
 static const char usage_text[] =
 	"usage: weir-bfs GRAPH.bel [options]\n"
@@ -26,6 +26,10 @@ static const char usage_text[] =
 	"  --cache BYTES         cache size, such as 64M (default: an eighth of the graph)\n"
 	"  --cache-lines N       instead: number of cache lines\n"
 	"  --line BYTES          line size (default 4096)\n"
+	"  --plain               copy the graph into device memory first, and search it there with the\n"
+	"                        same kernel, without cache and storage: the limit\n"
+	"  --repeat N            search N times more with what the first time left in the cache; their\n"
+	"                        median is reported beside the first time (default 0)\n"
 	"  --source V            first vertex (default: one with neighbours, chosen by --seed)\n"
 	"  --seed N              for the choice of the source (default 1)\n"
 	"  --verify              compare every depth with an in-memory search\n"
@@ -48,6 +52,7 @@ struct command {
 	uint64_t source;
 	bool source_given;
 	uint64_t seed;
+	uint32_t repeat;
 	bool verify;
 	bool json;
 	struct graph_bel bel;
@@ -101,7 +106,7 @@ static bool split_uris(char *list, struct bfs_setup *setup)
 enum option_key {
 	OPT_CACHE = 256, OPT_CACHE_LINES, OPT_LINE, OPT_SOURCE, OPT_SEED, OPT_VERIFY, OPT_JSON, OPT_BACKEND,
 	OPT_WORKERS, OPT_WAVE, OPT_QUEUES, OPT_DEPTH, OPT_STORAGE, OPT_OFFSETS, OPT_EDGES, OPT_STRIPE,
-	OPT_REFERENCE, OPT_HELP,
+	OPT_REFERENCE, OPT_PLAIN, OPT_REPEAT, OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -122,6 +127,8 @@ static const struct option long_options[] = {
 	{ "edges", required_argument, NULL, OPT_EDGES },
 	{ "stripe", required_argument, NULL, OPT_STRIPE },
 	{ "reference", required_argument, NULL, OPT_REFERENCE },
+	{ "plain", no_argument, NULL, OPT_PLAIN },
+	{ "repeat", required_argument, NULL, OPT_REPEAT },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
@@ -153,6 +160,8 @@ static bool take_option(struct command *command, int key, char *value)
 	case OPT_OFFSETS: setup->offsets_uri = value; return true;
 	case OPT_EDGES: return split_uris(value, setup);
 	case OPT_STRIPE: return weir_parse_bytes(value, &setup->stripe_bytes) == 0;
+	case OPT_PLAIN: return setup->plain = true;
+	case OPT_REPEAT: return parse_u32(value, &command->repeat) && command->repeat <= MOST_REPEATS;
 	case OPT_REFERENCE: command->reference = value; return true;
 	default: return false;
 	}
@@ -186,6 +195,8 @@ static int parse(int argc, char **argv, struct command *command)
 		return usage("give one graph");
 	if (!command->bel_path == !(command->setup.offsets_uri && command->setup.edge_uri_count))
 		return usage("give either GRAPH.bel, or --offsets and --edges");
+	if (command->setup.plain && (command->setup.cache_bytes || command->setup.cache_lines || command->setup.line_bytes))
+		return usage("--plain searches without a cache: leave --cache, --cache-lines and --line out");
 	return -1;
 }
 
@@ -205,7 +216,7 @@ static int name_storages(struct command *command, char *error)
 	command->setup.edge_uris[0] = command->edges_uri;
 	command->setup.edge_uri_count = 1;
 	command->setup.vertices = command->bel.vertices;
-	if (!command->setup.cache_bytes && !command->setup.cache_lines)
+	if (!command->setup.plain && !command->setup.cache_bytes && !command->setup.cache_lines)
 		command->setup.cache_bytes = (command->bel.vertices + command->bel.edges) * 8 / 8 + (64 << 10);
 	return 0;
 }
@@ -233,6 +244,40 @@ static int search(struct command *command, struct bfs_search *search, uint64_t v
 			break;
 	}
 	return code;
+}
+
+/** struct warm - searches after the first one */
+struct warm {
+	double seconds, least, most; /* median and range */
+	struct bfs_result result;    /* of the last */
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Search again from where @first did. */
+static int repeat(const struct command *command, struct bfs_search *search, const struct bfs_result *first,
+		  struct warm *warm, char *error)
+{
+	double seconds[MOST_REPEATS];
+	uint32_t count = command->repeat;
+	int code = 0;
+
+	for (uint32_t i = 0; i < count && !code; i++) {
+		code = bfs_run(search, first->source, &warm->result, error);
+		seconds[i] = warm->result.seconds;
+	}
+	if (code || !count)
+		return code;
+	qsort(seconds, count, sizeof(*seconds), compare);
+	warm->seconds = (seconds[count / 2] + seconds[(count - 1) / 2]) / 2;
+	warm->least = seconds[0];
+	warm->most = seconds[count - 1];
+	return 0;
 }
 
 static int verify(struct command *command, struct bfs_search *search, const struct bfs_graph *graph,
@@ -281,34 +326,95 @@ static double hit_rate(const struct bfs_result *result)
 	return result->lookups ? 1.0 - (double)result->misses / (double)result->lookups : 0;
 }
 
-static void print_text(const struct bfs_graph *graph, const struct bfs_result *result, uint64_t rss, bool verified)
+/** struct report - all there is to print */
+struct report {
+	const struct command *command;
+	struct bfs_graph graph;
+	struct bfs_result result; /* of the first search */
+	struct warm warm;
+	uint64_t rss;
+};
+
+static void print_place(const struct bfs_graph *graph)
 {
+	if (graph->plain_bytes)
+		printf("plain     %.1f MiB: the whole graph in device memory, loaded in %.3f s\n",
+		       megabytes(graph->plain_bytes), graph->load_seconds);
+	else
+		printf("cache     %.1f MiB: %llu lines of %llu bytes, %.1f%% of the graph\n",
+		       megabytes(graph->cache_bytes), (unsigned long long)graph->cache_lines,
+		       (unsigned long long)graph->line_bytes,
+		       100.0 * (double)graph->cache_bytes / (double)graph->graph_bytes);
+}
+
+static void print_warm(const struct report *report)
+{
+	const struct warm *warm = &report->warm;
+	double edges = (double)warm->result.edges;
+
+	printf("again     %u times: median %.3f s, %.2f million edges/s (%.2f to %.2f)", report->command->repeat,
+	       warm->seconds, edges / warm->seconds / 1e6, edges / warm->most / 1e6, edges / warm->least / 1e6);
+	if (!report->graph.plain_bytes)
+		printf(", %.2f%% hits", 100 * hit_rate(&warm->result));
+	putchar('\n');
+}
+
+static void print_text(const struct report *report)
+{
+	const struct bfs_graph *graph = &report->graph;
+	const struct bfs_result *result = &report->result;
+
 	printf("graph     %llu vertices, %llu edges, %.1f MiB on storage\n", (unsigned long long)graph->vertices,
 	       (unsigned long long)graph->edges, megabytes(graph->graph_bytes));
 	printf("device    %s\n", graph->device);
 	printf("storage   %s, %u-byte blocks, %u queue pairs (%.0f KiB)\n", graph->path, graph->block_bytes,
 	       graph->queues, (double)graph->queue_bytes / 1024);
-	printf("cache     %.1f MiB: %llu lines of %llu bytes, %.1f%% of the graph\n", megabytes(graph->cache_bytes),
-	       (unsigned long long)graph->cache_lines, (unsigned long long)graph->line_bytes,
-	       100.0 * (double)graph->cache_bytes / (double)graph->graph_bytes);
+	print_place(graph);
 	printf("search    from vertex %llu: %llu vertices reached in %u levels, %llu edges\n",
 	       (unsigned long long)result->source, (unsigned long long)result->reached, result->levels,
 	       (unsigned long long)result->edges);
 	printf("time      %.3f s, %.2f million edges/s (MTEPS)\n", result->seconds,
 	       (double)result->edges / result->seconds / 1e6);
+	if (report->command->repeat)
+		print_warm(report);
 	printf("I/O       %llu commands, %.1f MiB read, %.0f thousand commands/s\n",
 	       (unsigned long long)result->commands, megabytes(result->bytes_read),
 	       (double)result->commands / result->seconds / 1e3);
-	printf("lookups   %llu of up to %d edges each, %.2f%% hits\n", (unsigned long long)result->lookups,
-	       8, 100 * hit_rate(result));
-	printf("memory    peak %.1f MiB resident; cache %.1f, search state %.1f, queues %.1f\n", megabytes(rss),
-	       megabytes(graph->cache_bytes), megabytes(graph->state_bytes), megabytes(graph->queue_bytes));
-	printf("result    %s\n", verified ? "verified: every depth equals the in-memory search" :
+	printf("lookups   %llu of up to %d edges each", (unsigned long long)result->lookups, 8);
+	if (!graph->plain_bytes)
+		printf(", %.2f%% hits", 100 * hit_rate(result));
+	printf("\nmemory    peak %.1f MiB resident; %s %.1f, search state %.1f, queues %.1f\n", megabytes(report->rss),
+	       graph->plain_bytes ? "graph" : "cache", megabytes(graph->plain_bytes + graph->cache_bytes),
+	       megabytes(graph->state_bytes), megabytes(graph->queue_bytes));
+	printf("result    %s\n", report->command->verify ? "verified: every depth equals the in-memory search" :
 					     "not verified (--verify compares with an in-memory search)");
 }
 
-static void print_json(const struct bfs_graph *graph, const struct bfs_result *result, uint64_t rss, bool verified)
+static void add_warm(json_t *root, const struct report *report)
 {
+	const struct warm *warm = &report->warm;
+	double edges = (double)warm->result.edges;
+
+	json_object_set_new(root, "repeat", json_integer(report->command->repeat));
+	json_object_set_new(root, "warm_seconds", json_real(warm->seconds));
+	json_object_set_new(root, "warm_seconds_min", json_real(warm->least));
+	json_object_set_new(root, "warm_seconds_max", json_real(warm->most));
+	json_object_set_new(root, "warm_teps", json_real(edges / warm->seconds));
+	json_object_set_new(root, "warm_hit_rate", json_real(hit_rate(&warm->result)));
+	json_object_set_new(root, "warm_commands", json_integer((json_int_t)warm->result.commands));
+}
+
+static void add_plain(json_t *root, const struct bfs_graph *graph)
+{
+	json_object_set_new(root, "plain", json_boolean(graph->plain_bytes != 0));
+	json_object_set_new(root, "plain_bytes", json_integer((json_int_t)graph->plain_bytes));
+	json_object_set_new(root, "load_seconds", json_real(graph->load_seconds));
+}
+
+static void print_json(const struct report *report)
+{
+	const struct bfs_graph *graph = &report->graph;
+	const struct bfs_result *result = &report->result;
 	json_t *root = json_pack(
 		"{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:f, s:f, s:I, s:b}",
 		"device", graph->device, "path", graph->path, "vertices", (json_int_t)graph->vertices, "edges",
@@ -320,9 +426,12 @@ static void print_json(const struct bfs_graph *graph, const struct bfs_result *r
 		"lookups", (json_int_t)result->lookups, "hit_rate", hit_rate(result), "misses",
 		(json_int_t)result->misses, "seconds", result->seconds, "commands", (json_int_t)result->commands,
 		"bytes_read", (json_int_t)result->bytes_read, "teps", (double)result->edges / result->seconds, "iops",
-		(double)result->commands / result->seconds, "peak_rss_bytes", (json_int_t)rss, "verified", verified);
+		(double)result->commands / result->seconds, "peak_rss_bytes", (json_int_t)report->rss, "verified", (int)report->command->verify);
 
 	if (root) {
+		add_plain(root, graph);
+		if (report->command->repeat)
+			add_warm(root, report);
 		json_dumpf(root, stdout, JSON_INDENT(2));
 		putchar('\n');
 	}
@@ -333,20 +442,20 @@ static int run(struct command *command)
 {
 	char error[ERROR_BYTES] = "";
 	struct bfs_search *bfs = NULL;
-	struct bfs_graph graph;
-	struct bfs_result result;
-	uint64_t rss = 0;
+	struct report report = { .command = command };
 	int code = command->bel_path ? name_storages(command, error) : 0;
 
 	if (!code)
-		code = bfs_open(&command->setup, &bfs, &graph, error);
+		code = bfs_open(&command->setup, &bfs, &report.graph, error);
 	if (!code)
-		code = search(command, bfs, graph.vertices, &result, error);
-	rss = peak_rss_bytes(); /* before the reference loads the whole graph */
+		code = search(command, bfs, report.graph.vertices, &report.result, error);
+	if (!code)
+		code = repeat(command, bfs, &report.result, &report.warm, error);
+	report.rss = peak_rss_bytes(); /* before the reference loads the whole graph */
 	if (!code && command->verify)
-		code = verify(command, bfs, &graph, &result, error);
+		code = verify(command, bfs, &report.graph, &report.result, error);
 	if (!code)
-		(command->json ? print_json : print_text)(&graph, &result, rss, command->verify);
+		(command->json ? print_json : print_text)(&report);
 	bfs_close(bfs);
 	return code ? complain(error) : 0;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "bfs.h"
+#include "load.h"
 
 enum { ERROR_BYTES = 1024, HEADER_BYTES = 16, BLOCK_LANES = 256, LANES_PER_WORKER = 16384 };
 
@@ -20,6 +21,7 @@ struct bfs_search {
 	struct bfs_args args;
 	uint64_t hub_bytes;
 	uint32_t blocks;
+	bool plain;
 };
 
 static int fail(char *error, int code, const char *sentence)
@@ -61,12 +63,9 @@ static int open_storages(struct bfs_search *search, const struct bfs_setup *setu
 	return code;
 }
 
-static int open_arrays(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)
+/* What the headers say. */
+static int read_header(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)
 {
-	struct weir_array_options options = { .size = sizeof(options),
-					      .element_bytes = 8,
-					      .first_byte = HEADER_BYTES,
-					      .stripe_bytes = setup->stripe_bytes };
 	int code = read_count(search->offsets, &graph->vertices);
 
 	if (!code)
@@ -77,6 +76,18 @@ static int open_arrays(struct bfs_search *search, const struct bfs_setup *setup,
 		graph->vertices--; /* the header counts offsets: one more than vertices */
 	if (setup->vertices)
 		graph->vertices = setup->vertices;
+	search->args.edges = graph->edges;
+	return 0;
+}
+
+static int open_arrays(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)
+{
+	struct weir_array_options options = { .size = sizeof(options),
+					      .element_bytes = 8,
+					      .first_byte = HEADER_BYTES,
+					      .stripe_bytes = setup->stripe_bytes };
+	int code;
+
 	options.count = graph->vertices + 1;
 	code = weir_array_open(search->cache, &search->offsets, 1, &options, &search->args.offsets);
 	options.count = graph->edges;
@@ -102,6 +113,32 @@ static int allocate_state(struct bfs_search *search, struct bfs_graph *graph)
 	    (code = weir_alloc(search->context, search->hub_bytes, &args->hub_list)) != 0)
 		return code;
 	return weir_alloc(search->context, sizeof(struct bfs_counters), &args->counters);
+}
+
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Instead of a cache and arrays: the whole graph in device memory. */
+static int load_graph(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)
+{
+	struct bfs_source offsets = { .storages = &search->offsets, .storage_count = 1, .first_byte = HEADER_BYTES,
+				      .bytes = (graph->vertices + 1) * 8 };
+	struct bfs_source edges = { .storages = search->edges, .storage_count = search->edge_count,
+				    .stripe_bytes = setup->stripe_bytes, .first_byte = HEADER_BYTES,
+				    .bytes = graph->edges * 8 };
+	double begin = seconds_now();
+	int code = bfs_load(search->context, &offsets, &search->args.plain_offsets);
+
+	if (!code)
+		code = bfs_load(search->context, &edges, &search->args.plain_neighbours);
+	graph->plain_bytes = offsets.bytes + edges.bytes;
+	graph->load_seconds = seconds_now() - begin;
+	return code;
 }
 
 static int open_cache(struct bfs_search *search, const struct bfs_setup *setup, struct bfs_graph *graph)
@@ -157,14 +194,19 @@ int bfs_open(const struct bfs_setup *setup, struct bfs_search **out, struct bfs_
 	memset(graph, 0, sizeof(*graph));
 	if (!search)
 		return fail(error, -ENOMEM, "no memory for a search");
+	search->plain = setup->plain;
 	code = weir_context_open(setup->backend,
 				 WEIR_OPTIONS(context, .workers = setup->workers, .wave_lanes = setup->wave_lanes),
 				 &search->context);
 	if (!code)
 		code = open_storages(search, setup);
 	if (!code)
+		code = read_header(search, setup, graph);
+	if (!code && setup->plain)
+		code = load_graph(search, setup, graph);
+	if (!code && !setup->plain)
 		code = open_cache(search, setup, graph);
-	if (!code)
+	if (!code && !setup->plain)
 		code = open_arrays(search, setup, graph);
 	if (!code)
 		code = allocate_state(search, graph);
@@ -177,14 +219,6 @@ int bfs_open(const struct bfs_setup *setup, struct bfs_search **out, struct bfs_
 	}
 	*out = search;
 	return 0;
-}
-
-static double seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static int launch(struct bfs_search *search, const char *kernel)
@@ -220,7 +254,7 @@ static int check_counters(const struct bfs_search *search, struct bfs_counters *
 		snprintf(error, ERROR_BYTES,
 			 "the offsets overlap: more vertices claim over %d neighbours than %llu edges allow; the .col "
 			 "file does not belong to this .dst file",
-			 BFS_HUB_DEGREE, (unsigned long long)search->args.neighbours.count);
+			 BFS_HUB_DEGREE, (unsigned long long)search->args.edges);
 		return -EINVAL;
 	}
 	if (!weir_load_u32_relaxed_sys(&counters->bad))
@@ -236,7 +270,7 @@ static int check_counters(const struct bfs_search *search, struct bfs_counters *
 			 "the neighbours of vertex %llu reach to edge %llu, but there are %llu or they end before they "
 			 "begin; the .col file is damaged",
 			 (unsigned long long)counters->bad_vertex, (unsigned long long)counters->bad_value,
-			 (unsigned long long)search->args.neighbours.count);
+			 (unsigned long long)search->args.edges);
 	return -EINVAL;
 }
 
@@ -245,7 +279,7 @@ static int run_level(struct bfs_search *search, struct bfs_counters *counters, c
 {
 	struct bfs_args *args = &search->args;
 	uint64_t zero = 0;
-	int code = launch(search, "bfs_level");
+	int code = launch(search, search->plain ? "bfs_plain_level" : "bfs_level");
 
 	if (!code)
 		code = weir_copy_out(search->context, counters, args->counters, sizeof(*counters));
@@ -255,7 +289,7 @@ static int run_level(struct bfs_search *search, struct bfs_counters *counters, c
 	args->hub_count = weir_load_u64_relaxed_sys(&counters->hubs);
 	if (code || !args->hub_count)
 		return code;
-	code = launch(search, "bfs_hubs");
+	code = launch(search, search->plain ? "bfs_plain_hubs" : "bfs_hubs");
 	if (!code)
 		code = weir_copy_out(search->context, counters, args->counters, sizeof(*counters));
 	if (!code)
@@ -294,7 +328,7 @@ static int read_totals(struct bfs_search *search, struct bfs_result *totals)
 {
 	struct weir_cache_stats cache = { .size = sizeof(cache) };
 	struct weir_stats stats = { .size = sizeof(stats) };
-	int code = weir_cache_stats(search->cache, &cache);
+	int code = search->cache ? weir_cache_stats(search->cache, &cache) : 0;
 
 	if (!code)
 		code = weir_stats(search->offsets, &stats);

@@ -22,7 +22,8 @@ enum { BFS_MOST_STORAGES = 64 };
  * @edge_uri_count: how many
  * @stripe_bytes: stripe unit
  * @vertices: 0, or the number of vertices where the file's header does not say it
- * @cache_bytes, @cache_lines: size of the cache, one of the two
+ * @plain: copy the graph into device memory and search it there, without a cache
+ * @cache_bytes, @cache_lines: size of the cache, one of the two; not with @plain
  * @line_bytes: size of a line; 0: 4096
  * @workers, @wave_lanes: of the cpu backend
  * @queues, @depth: queue pairs per storage
@@ -34,6 +35,7 @@ struct bfs_setup {
 	unsigned edge_uri_count;
 	uint64_t stripe_bytes;
 	uint64_t vertices;
+	bool plain;
 	uint64_t cache_bytes;
 	uint64_t cache_lines;
 	uint32_t line_bytes;
@@ -50,7 +52,7 @@ struct bfs_result {
 	uint64_t source;
 	uint64_t reached;      /* vertices, the source included */
 	uint64_t edges;        /* looked at */
-	uint64_t lookups;      /* reads through the cache */
+	uint64_t lookups;      /* reads of up to WEIR_RUN elements, through the cache if there is one */
 	uint64_t misses;       /* of these, lines fetched from storage */
 	uint64_t commands;     /* NVMe commands */
 	uint64_t bytes_read;   /* from the storages */
@@ -60,6 +62,9 @@ struct bfs_result {
 
 /**
  * struct bfs_graph - what was opened
+ * @cache_bytes: 0 if there is no cache
+ * @plain_bytes: the graph in device memory, if there is no cache
+ * @load_seconds: what copying it there took
  * @state_bytes: device memory for depths and frontiers
  * @queue_bytes: memory of all queue pairs
  */
@@ -70,6 +75,8 @@ struct bfs_graph {
 	uint64_t cache_bytes;
 	uint64_t cache_lines;
 	uint64_t line_bytes;
+	uint64_t plain_bytes;
+	double load_seconds;
 	uint64_t state_bytes;
 	uint64_t queue_bytes;
 	uint32_t queues;

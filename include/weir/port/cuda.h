@@ -6,6 +6,11 @@
  * reach the assembler as such. Masks narrow from u64 to the 32 bits a warp has.
  * Pointers stay generic: casts through the global address space made nvcc 13.0 loop
  * forever in the cache code.
+ *
+ * By compute capability (__CUDA_ARCH__ is that of the translation, not of the GPU it
+ * ends up on, so a build needs one for 9.0 lest newer GPUs run as older ones):
+ *   7.0  scoped memory order, match: the least that works; the build begins at 7.5
+ *   9.0  an acquire fence, which waits for loads only (WEIR_CUDA_ACQUIRE)
  */
 #ifndef WEIR_PORT_CUDA_H
 #define WEIR_PORT_CUDA_H

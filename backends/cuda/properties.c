@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a CUDA device is and how other PCI devices get on with its memory. */
+#include <string.h>
+
+#include <cuda.h>
+
+#include "cuda.h"
+
+/* 0 for what the run time or the driver does not know. */
+static int attribute(const struct cuda_backend *backend, enum cudaDeviceAttr which)
+{
+	int value = 0;
+
+	if (cudaDeviceGetAttribute(&value, which, backend->device) != cudaSuccess)
+		(void)cudaGetLastError();
+	return value;
+}
+
+/* Asked of the driver, since the run time has no name for it; without linking the driver's library. */
+static bool exports_dma_buf(const struct cuda_backend *backend)
+{
+	CUresult (*ask)(int *, CUdevice_attribute, CUdevice) = NULL;
+	enum cudaDriverEntryPointQueryResult found;
+	int value = 0;
+
+	if (cudaGetDriverEntryPointByVersion("cuDeviceGetAttribute", (void **)&ask, 11070, cudaEnableDefault, &found) !=
+	    cudaSuccess) {
+		(void)cudaGetLastError();
+		return false;
+	}
+	/* Devices have the same numbers in both. */
+	return found == cudaDriverEntryPointSuccess && ask &&
+	       ask(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, backend->device) == CUDA_SUCCESS && value;
+}
+
+static enum weir_peer_writes peer_writes(const struct cuda_backend *backend)
+{
+	int order = attribute(backend, cudaDevAttrGPUDirectRDMAWritesOrdering);
+
+	if (order >= cudaGPUDirectRDMAWritesOrderingAllDevices)
+		return WEIR_PEER_WRITES_ORDERED_ALL;
+	if (order >= cudaGPUDirectRDMAWritesOrderingOwner)
+		return WEIR_PEER_WRITES_ORDERED;
+	return attribute(backend, cudaDevAttrGPUDirectRDMAFlushWritesOptions) ? WEIR_PEER_WRITES_FLUSHED :
+										 WEIR_PEER_WRITES_UNKNOWN;
+}
+
+static void place(struct cuda_backend *backend, struct weir_backend_properties *out)
+{
+	int node = -1;
+
+	if (cudaDeviceGetPCIBusId(out->pci_address, sizeof(out->pci_address), backend->device) != cudaSuccess)
+		memset(out->pci_address, 0, sizeof(out->pci_address));
+	for (char *c = out->pci_address; *c; c++) /* as lspci and sysfs write it */
+		*c = *c >= 'A' && *c <= 'F' ? (char)(*c - 'A' + 'a') : *c;
+	if (cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, backend->device) == cudaSuccess)
+		out->numa_node = node;
+	(void)cudaGetLastError();
+}
+
+void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	size_t total = 0, unused = 0;
+
+	memcpy(out->name, backend->name, sizeof(out->name));
+	out->wave_lanes = 32;
+	out->workers = backend->multiprocessors;
+	out->block_lanes = backend->block_lanes;
+	out->shared_memory = false;
+	place(backend, out);
+	out->peer_dma = attribute(backend, cudaDevAttrGPUDirectRDMASupported) != 0;
+	if (out->peer_dma)
+		out->peer_writes = peer_writes(backend);
+	out->dma_buf = exports_dma_buf(backend);
+	if (cuda_enter(backend) == 0 && cudaMemGetInfo(&unused, &total) == cudaSuccess) {
+		out->memory_bytes = total;
+		out->memory_free_bytes = unused;
+	}
+	(void)cudaGetLastError();
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir-info: the devices that weir can run on, and what it knows of them. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/weir.h>
+
+static const char usage_text[] =
+	"usage: weir-info [--json] [DEVICE...]\n"
+	"\n"
+	"The devices that weir sees, the one that \"auto\" takes first, or those named.\n"
+	"Ends with status 1 if one that was named, or every one, cannot be used.\n"
+	"\n"
+	"  --json   print one JSON object\n";
+
+/** struct row - a device, opened for a moment */
+struct row {
+	struct weir_device device;
+	struct weir_context_info info;
+};
+
+/* Open and ask; what goes wrong becomes the row's own error. */
+static void look(struct row *row)
+{
+	struct weir_context *context;
+	int error = row->device.error;
+
+	row->info.size = sizeof(row->info);
+	if (error)
+		return;
+	error = weir_context_open(row->device.name, NULL, &context);
+	if (!error) {
+		error = weir_context_info(context, &row->info);
+		weir_context_close(context);
+	}
+	row->device.error = error;
+	if (error)
+		snprintf(row->device.why, sizeof(row->device.why), "%.255s", weir_last_error());
+}
+
+/* Row @index: of the devices named, or of all. Return: false behind the last one. */
+static bool next_row(char **names, uint32_t index, struct row *row)
+{
+	memset(row, 0, sizeof(*row));
+	row->device.size = sizeof(row->device);
+	if (*names) {
+		if (!names[index])
+			return false;
+		snprintf(row->device.name, sizeof(row->device.name), "%s", names[index]);
+	} else if (weir_device_at(index, &row->device) != 0) {
+		return false;
+	}
+	look(row);
+	return true;
+}
+
+/* By enum weir_peer_writes. */
+static const struct {
+	const char *word, *sentence;
+} peer_writes[] = {
+	{ "unknown", "whether lanes see their writes in order is not known" },
+	{ "flushed", "the host has to flush their writes before lanes read them" },
+	{ "ordered", "its lanes see their writes in order" },
+	{ "ordered-all", "lanes of every device see their writes in order" },
+};
+
+static size_t peer_writes_index(const struct weir_context_info *info)
+{
+	return info->peer_writes < sizeof(peer_writes) / sizeof(peer_writes[0]) ? info->peer_writes : 0;
+}
+
+static double gibibytes(uint64_t bytes)
+{
+	return (double)bytes / (1 << 30);
+}
+
+static void print_text(const struct row *row)
+{
+	const struct weir_context_info *info = &row->info;
+
+	if (row->device.error) {
+		printf("%-10s none: %s\n", row->device.name, row->device.why);
+		return;
+	}
+	printf("%-10s %s\n", row->device.name, info->name);
+	printf("  lanes    %u groups at once, waves of %u", info->workers, info->wave_lanes);
+	if (info->block_lanes != UINT32_MAX)
+		printf(", blocks of %u at most", info->block_lanes);
+	printf("\n  memory   %.1f GiB, %.1f of them free\n", gibibytes(info->memory_bytes),
+	       gibibytes(info->memory_free_bytes));
+	printf("  place    %s%s, ", *info->pci_address ? "PCI " : "no PCI device",
+	       *info->pci_address ? info->pci_address : "");
+	if (info->numa_node < 0)
+		printf("no NUMA node\n");
+	else
+		printf("NUMA node %d\n", info->numa_node);
+	printf("  sharing  dma-buf %s; other PCI devices %s\n", info->dma_buf ? "yes" : "no",
+	       info->peer_dma ? "reach its memory" : "do not reach its memory");
+	if (info->peer_dma)
+		printf("           %s\n", peer_writes[peer_writes_index(info)].sentence);
+}
+
+static json_t *as_json(const struct row *row)
+{
+	const struct weir_context_info *info = &row->info;
+
+	if (row->device.error)
+		return json_pack("{s:s, s:b, s:s, s:s}", "device", row->device.name, "usable", 0, "error",
+				 strerror(-row->device.error), "why", row->device.why);
+	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s}", "device",
+			 row->device.name, "usable", 1, "name", info->name, "workers", (json_int_t)info->workers,
+			 "wave_lanes", (json_int_t)info->wave_lanes, "block_lanes", (json_int_t)info->block_lanes,
+			 "memory_bytes", (json_int_t)info->memory_bytes, "memory_free_bytes",
+			 (json_int_t)info->memory_free_bytes, "pci_address",
+			 *info->pci_address ? info->pci_address : NULL, "numa_node",
+			 info->numa_node < 0 ? json_null() : json_integer(info->numa_node), "dma_buf",
+			 (int)info->dma_buf, "peer_dma", (int)info->peer_dma, "peer_writes",
+			 peer_writes[peer_writes_index(info)].word);
+}
+
+/* All rows. Return: the exit status. */
+static int list(char **names, bool json)
+{
+	json_t *rows = json_array();
+	unsigned usable = 0, count = 0;
+	struct row row;
+
+	if (!json)
+		printf("weir %s\n", weir_version());
+	for (; next_row(names, count, &row); count++) {
+		usable += row.device.error == 0;
+		if (json)
+			json_array_append_new(rows, as_json(&row));
+		else
+			print_text(&row);
+	}
+	if (json) {
+		json_t *root = json_pack("{s:s, s:O}", "version", weir_version(), "devices", rows);
+
+		json_dumpf(root, stdout, JSON_INDENT(2));
+		putchar('\n');
+		json_decref(root);
+	}
+	json_decref(rows);
+	return (*names ? usable == count : usable > 0) ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
+	};
+	bool json = false;
+	int key;
+
+	while ((key = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (key == 'h') {
+			fputs(usage_text, stdout);
+			return 0;
+		}
+		if (key != 'j') {
+			fprintf(stderr, "Try weir-info --help.\n");
+			return 2;
+		}
+		json = true;
+	}
+	return list(argv + optind, json);
+}
