@@ -165,7 +165,7 @@ static bool legal_pin(u64 old, u64 new)
 
 static bool legal_use(u64 old, u64 new)
 {
-	return (old ^ new) == WEIR_LINE_USED;
+	return ((old ^ new) & ~WEIR_LINE_USED) == 0;
 }
 
 static bool legal_retraction(u64 old, u64 new)
