@@ -11,7 +11,6 @@
 #define EXPLORE_PORT_H
 
 #define WEIR_FN static inline __attribute__((always_inline, unused))
-#define WEIR_SLOW WEIR_FN
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer)    ((weir_addr)(uintptr_t)(pointer))

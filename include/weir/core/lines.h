@@ -388,7 +388,7 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
  * Return: words and WEIR_OK; the completion's status; WEIR_E_TIMEOUT after the
  * storage's timeout.
  */
-WEIR_SLOW struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
 					   WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 offset,
 					   u32 count)
 {

@@ -10,7 +10,6 @@
 #define WEIR_PORT_CPU_H
 
 #define WEIR_FN static inline WEIR_UNUSED
-#define WEIR_SLOW WEIR_FN
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))

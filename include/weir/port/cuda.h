@@ -27,8 +27,6 @@
 #ifndef WEIR_FN
 #define WEIR_FN static __device__ inline WEIR_UNUSED
 #endif
-/* Inlined, the rare path's registers would be every lane's; a call spills around itself only. */
-#define WEIR_SLOW static __device__ __noinline__ WEIR_UNUSED
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))

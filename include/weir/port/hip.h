@@ -51,7 +51,6 @@
 #ifndef WEIR_FN
 #define WEIR_FN static WEIR_HIP_DEVICE inline WEIR_UNUSED
 #endif
-#define WEIR_SLOW WEIR_FN
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) \
 	((void *)(__attribute__((address_space(1))) void *)(uintptr_t)(address))

@@ -40,7 +40,6 @@
 #ifndef WEIR_FN
 #define WEIR_FN static inline WEIR_UNUSED
 #endif
-#define WEIR_SLOW WEIR_FN
 #define WEIR_GLOBAL __global
 #define WEIR_POINTER(address) ((__global void *)(size_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(size_t)(pointer))
