@@ -12,19 +12,32 @@
 #include <stdint.h>
 
 struct weir_storage;
+struct weir_virtual_fault;
 
 /**
  * struct weir_resident_options - what controller to be
  * @on: be one
- * @waves: of the controller; queue pairs are spread over them
+ * @waves: of the controller, in small blocks; queue pairs are spread over them. Once it
+ *         has begun, those it has
+ * @groups: blocks of the largest size instead, each of which fills a multiprocessor; 0: @waves
+ * @claim: commands a wave takes at once; 0: by their length
  * @data: off: commands end without data
  * @host_medium: the medium lies in pinned host memory, not in the device's
+ * @latency_us: least time from fetch to completion
+ * @iops: most completions per second; 0: no limit
+ * @faults: what goes wrong, @fault_count rows, in memory that outlives the storage
  */
 struct weir_resident_options {
 	bool on;
 	uint32_t waves;
+	uint32_t groups;
+	uint32_t claim;
 	bool data;
 	bool host_medium;
+	uint64_t latency_us;
+	uint64_t iops;
+	const struct weir_virtual_fault *faults;
+	uint32_t fault_count;
 };
 
 struct weir_resident;

@@ -222,8 +222,11 @@ struct weir_storage_options {
  * @context: the context whose lanes will use it
  * @uri: where the data is:
  *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
- *                     ?on=device &waves=N &data=on|off &medium=device|host: a controller made of
- *                     lanes; it believes buffer addresses, so a wrong one is the device's error
+ *                     ?on=device &data=on|off &medium=device|host: a controller made of lanes; it
+ *                     believes buffer addresses, so a wrong one is the device's error.
+ *                     &waves=N in small blocks all over the device (256 if not given), or
+ *                     &groups=N blocks that each fill a multiprocessor; &claim=N commands that a
+ *                     wave takes at once (as many as have 32 KiB if not given)
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       both:         &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core

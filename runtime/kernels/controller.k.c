@@ -1,26 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The controller as a kernel that stays: it serves its queues until the host says stop. */
-#include "controller.h"
+/*
+ * The controller as kernels that stay: they serve its queues until the host says stop.
+ *
+ * A wave of 32 lanes has 4 KiB in flight. That takes 80 registers, and 768 lanes of
+ * 80 leave no room for others on a multiprocessor that has 65,536: so many blocks of that
+ * size fill so many multiprocessors.
+ */
+#define WEIR_BLOCK_LANES 768
+#define WEIR_COPY_BATCH 8
 
-enum { STOP_TURNS = 64 };
+#include "controller_timed.h"
+
+WEIR_ASSERT_SIZE(char[WEIR_BLOCK_LANES], WEIR_CONTROLLER_BLOCK_LANES);
 
 WEIR_KERNEL(weir_controller, struct weir_controller_args)
 {
-	u64 lanes = weir_active(), stop = 0;
-	u32 waves = (u32)(weir_threads() / weir_lanes());
+	u64 lanes = weir_active();
+	struct weir_controller_beat beat =
+		weir_controller_beat(args, (u32)weir_wave(), (u32)(weir_threads() / weir_lanes()));
+	u32 idle = 0;
 
-	if (weir_thread() == 0)
-		weir_store_u32_release_sys(weir_at(args->started, weir_shared_u32, 0), 1);
-	for (u32 turn = 0; !stop; turn++) {
-		u32 served = 0;
+	weir_controller_tell(args);
+	for (u32 turn = 0; !weir_controller_stopped(args, lanes, turn); turn++)
+		idle = weir_controller_rest(args, idle, weir_controller_round(args, lanes, beat));
+}
 
-		for (u32 q = (u32)weir_wave(); q < args->queue_count; q += waves)
-			served += weir_controller_serve(args, weir_at(args->queues, struct weir_controller_queue, q), lanes);
-		if (turn % STOP_TURNS == 0) /* relaxed: a flag that only rises */
-			stop = weir_broadcast_u64(
-				lanes, weir_leader(lanes) ?
-					       weir_load_u32_relaxed_sys(weir_at(args->stop, weir_shared_u32, 0)) : 0);
-		if (served == 0)
-			weir_relax();
-	}
+/* With latency, a rate or faults: a kernel of its own, so that the other one does not pay for them. */
+WEIR_KERNEL(weir_controller_timed, struct weir_controller_args)
+{
+	u64 lanes = weir_active();
+	struct weir_controller_beat beat =
+		weir_controller_beat(args, (u32)weir_wave(), (u32)(weir_threads() / weir_lanes()));
+	u32 idle = 0;
+
+	weir_controller_tell(args);
+	for (u32 turn = 0; !weir_controller_stopped(args, lanes, turn); turn++)
+		idle = weir_controller_rest(args, idle, weir_controller_round_timed(args, lanes, beat));
 }

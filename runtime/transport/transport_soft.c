@@ -15,7 +15,7 @@
 #include "transport.h"
 #include "virtual.h"
 
-enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096 };
+enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
 
 #define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
@@ -24,6 +24,7 @@ struct soft {
 	struct weir_transport base;
 	struct weir_virtual *controller;
 	struct weir_medium *medium; /* the controller's; for its path */
+	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a resident controller's */
 };
 
 /* The URI keys virt: and file: share. */
@@ -168,32 +169,73 @@ static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t 
 	return 0;
 }
 
-/* A controller on the device: on=device, with a number of waves, with or without data, its medium there or here. */
+/* A controller on the device does all but fail as a whole, which the host's alone can. */
+static int check_resident_faults(const struct weir_uri *uri, const struct soft_keys *keys)
+{
+	for (unsigned i = 0; i < keys->fault_count; i++)
+		if (keys->faults[i].kind == WEIR_VIRTUAL_FAULT_FATAL)
+			return weir_fail(ENOTSUP,
+					 "storage \"%s\": fault row %u: a controller on the device knows no fatal, but "
+					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase and misroute",
+					 uri->text, i + 1);
+	return 0;
+}
+
+static int check_resident(const struct weir_uri *uri, const char *load, const struct soft_keys *keys,
+			  const struct weir_resident_options *resident)
+{
+	if (!resident->on && (!resident->data || resident->host_medium || resident->groups || resident->waves ||
+			      resident->claim))
+		return weir_fail(EINVAL, "storage \"%s\": waves, groups, claim, data and medium are for on=device",
+				 uri->text);
+	if (resident->waves && resident->groups)
+		return weir_fail(EINVAL,
+				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all over the device "
+				 "or groups for as many multiprocessors",
+				 uri->text, resident->waves, resident->groups);
+	if (resident->on && load)
+		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load yet", uri->text);
+	if (resident->on && keys->mover == WEIR_MOVER_PULL)
+		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
+				 uri->text);
+	return resident->on ? check_resident_faults(uri, keys) : 0;
+}
+
+/* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data. */
 static int take_resident(struct weir_uri *uri, const char *load, const struct soft_keys *keys,
 			 struct weir_resident_options *resident)
 {
 	static const char *const places[] = { "host", "device", NULL };
 	static const char *const switches[] = { "off", "on", NULL };
 	unsigned on = 0, data = 1, medium = 1;
-	uint64_t waves = 256;
+	uint64_t waves = 0, groups = 0, claim = 0;
 	int error;
 
 	if ((error = weir_uri_take_choice(uri, "on", places, &on)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "waves", 1, 1 << 16, &waves)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "groups", 1, 1 << 16, &groups)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "claim", 1, 64, &claim)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "data", switches, &data)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "medium", places, &medium)) != 0)
 		return error;
-	*resident = (struct weir_resident_options){ .on = on, .waves = (uint32_t)waves, .data = data,
-						    .host_medium = !medium };
-	if (on && (load || keys->latency_us || keys->iops || keys->fault_count))
-		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, lat_us, iops or fault yet",
-				 uri->text);
-	if (on && keys->mover == WEIR_MOVER_PULL)
-		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
-				 uri->text);
-	if (!on && (!data || !medium))
-		return weir_fail(EINVAL, "storage \"%s\": data=off and medium=host are for on=device", uri->text);
-	return 0;
+	*resident = (struct weir_resident_options){ .on = on, .waves = (uint32_t)waves, .groups = (uint32_t)groups,
+						    .claim = (uint32_t)claim, .data = data, .host_medium = !medium };
+	error = check_resident(uri, load, keys, resident);
+	if (!error && on && !waves && !groups)
+		resident->waves = DEFAULT_WAVES;
+	return error;
+}
+
+/* What I/O queues do is the resident controller's; the host's is left with the admin queue. */
+static void hand_over(struct soft_keys *keys, struct weir_resident_options *resident)
+{
+	if (!resident->on)
+		return;
+	resident->latency_us = keys->latency_us;
+	resident->iops = keys->iops;
+	resident->fault_count = keys->fault_count;
+	keys->latency_us = keys->iops = 0;
+	keys->fault_count = 0;
 }
 
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
@@ -209,13 +251,19 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
 	if (error || (error = take_resident(uri, load, &keys, &resident)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, on, waves, data, medium")) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, on, waves, groups, claim, data, medium")) != 0 ||
 	    (error = virt_size(uri, keys.block_bytes, &bytes)) != 0 ||
 	    (error = weir_medium_ram_open(bytes, (uint32_t)keys.block_bytes, load, &medium)) != 0)
 		return error;
+	hand_over(&keys, &resident);
 	error = soft_new(&weir_transport_virt, medium, &keys, request, out);
-	if (!error)
-		(*out)->resident = resident;
+	if (!error) {
+		struct soft *soft = (struct soft *)*out;
+
+		memcpy(soft->faults, keys.faults, resident.fault_count * sizeof(*keys.faults));
+		resident.faults = soft->faults;
+		soft->base.resident = resident;
+	}
 	return error;
 }
 

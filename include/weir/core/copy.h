@@ -17,12 +17,6 @@
 #define WEIR_COPY_BATCH 4
 #endif
 
-/** struct weir_copy_row - one lane's part of what the wave moves at once; bytes of it or none */
-struct weir_copy_row {
-	weir_addr to;
-	struct weir_u128 data;
-};
-
 /* Jobs that only 4-byte accesses can do, one after the other. */
 WEIR_FN void weir_copy_narrow(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u32 bytes)
 {
@@ -34,6 +28,69 @@ WEIR_FN void weir_copy_narrow(u64 lanes, u64 jobs, weir_addr to, weir_addr from,
 
 		for (u32 at = mine; at < end; at += step)
 			*weir_at(target + at, u32, 0) = weir_data_load_u32(source + at);
+		weir_converge();
+	}
+}
+
+/*
+ * Of each job the part that whole batches of a whole wave cover, job after job: nothing
+ * is decided between the accesses of a batch, so that all its loads are under way at
+ * once, at distances the compiler knows.
+ */
+WEIR_FN void weir_copy_batches(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u32 bytes)
+{
+	u32 step = weir_lanes() * 16, mine = weir_lane() * 16;
+
+	for (; jobs; jobs &= jobs - 1) {
+		u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
+		weir_addr target = weir_shuffle_u64(lanes, to, lane) + mine;
+		weir_addr source = weir_shuffle_u64(lanes, from, lane) + mine;
+
+		for (u32 at = 0; at < end; at += WEIR_COPY_BATCH * step) {
+			struct weir_u128 data[WEIR_COPY_BATCH];
+
+			for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+				data[i] = weir_data_load_u128(source + at + i * step);
+			for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+				*weir_at(target + at + i * step, struct weir_u128, 0) = data[i];
+		}
+		weir_converge();
+	}
+}
+
+/*
+ * What is less than a batch: a batch has rows of several jobs. It is walked twice,
+ * for the loads and for the stores, since that takes fewer registers than a list of
+ * addresses.
+ */
+WEIR_FN void weir_copy_rows(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u32 bytes)
+{
+	u32 step = weir_popcount(lanes) * 16, mine = weir_rank(lanes, weir_lane()) * 16;
+	u32 at = 0;
+
+	while (jobs) { /* the same in all lanes, like all that steers the walks */
+		struct weir_u128 data[WEIR_COPY_BATCH];
+		u64 left = jobs;
+		u32 there = at;
+
+		for (u32 i = 0; i < WEIR_COPY_BATCH && left; i++) {
+			u32 lane = weir_lowest_bit(left), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
+			weir_addr source = weir_shuffle_u64(lanes, from, lane) + there + mine;
+
+			if (there + mine < end)
+				data[i] = weir_data_load_u128(source);
+			there = end - there <= step ? 0 : there + step;
+			left = there ? left : left & (left - 1);
+		}
+		for (u32 i = 0; i < WEIR_COPY_BATCH && jobs; i++) {
+			u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
+			weir_addr target = weir_shuffle_u64(lanes, to, lane) + at + mine;
+
+			if (at + mine < end)
+				*weir_at(target, struct weir_u128, 0) = data[i];
+			at = end - at <= step ? 0 : at + step;
+			jobs = at ? jobs : jobs & (jobs - 1);
+		}
 		weir_converge();
 	}
 }
@@ -50,37 +107,15 @@ WEIR_FN void weir_copy_narrow(u64 lanes, u64 jobs, weir_addr to, weir_addr from,
  */
 WEIR_FN void weir_wave_copy(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 {
-	u32 wide = bytes != 0 && ((to | from | bytes) & 15) == 0;
-	u32 step = weir_popcount(lanes) * 16, mine = weir_rank(lanes, weir_lane()) * 16;
-	u64 jobs = weir_ballot(lanes, wide), narrow = weir_ballot(lanes, bytes != 0 && !wide);
-	u32 at = 0, end = 0;
-	weir_addr target = 0, source = 0;
+	u32 wide = ((to | from | bytes) & 15) == 0 ? bytes : 0;
+	u32 whole = weir_popcount(lanes) == weir_lanes() ? wide - wide % (WEIR_COPY_BATCH * 16 * weir_lanes()) : 0;
+	u64 jobs = weir_ballot(lanes, whole != 0), rest = weir_ballot(lanes, wide != whole);
+	u64 narrow = weir_ballot(lanes, bytes != wide);
 
-	while (jobs) {
-		struct weir_copy_row row[WEIR_COPY_BATCH];
-
-		for (u32 i = 0; i < WEIR_COPY_BATCH; i++) {
-			if (at == 0 && jobs) { /* the same in all lanes */
-				u32 lane = weir_lowest_bit(jobs);
-
-				target = weir_shuffle_u64(lanes, to, lane);
-				source = weir_shuffle_u64(lanes, from, lane);
-				end = (u32)weir_shuffle_u64(lanes, bytes, lane);
-			}
-			row[i].to = jobs && at + mine < end ? target + at + mine : 0;
-			if (row[i].to)
-				row[i].data = weir_data_load_u128(source + at + mine);
-			at += step;
-			if (at >= end) {
-				at = 0;
-				jobs &= jobs - 1;
-			}
-		}
-		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
-			if (row[i].to)
-				*weir_at(row[i].to, struct weir_u128, 0) = row[i].data;
-		weir_converge();
-	}
+	if (jobs)
+		weir_copy_batches(lanes, jobs, to, from, whole);
+	if (rest)
+		weir_copy_rows(lanes, rest, to + whole, from + whole, wide - whole);
 	if (narrow)
 		weir_copy_narrow(lanes, narrow, to, from, bytes);
 }
