@@ -111,6 +111,7 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
 		return weir_fail(ENOMEM, "no memory for a cache");
+	cache->next_key = 1; /* 0 is nobody's */
 	cache->context = context;
 	cache->line_log2 = (uint32_t)__builtin_ctzll(line_bytes);
 	cache->sets = count_sets(&options, line_bytes);

@@ -221,7 +221,7 @@ WEIR_ASSERT_SIZE(struct weir_lines, 128);
  * @disks: struct weir_disk[disk_count]
  * @disk_count: members of the stripe
  * @unit_log2: lines per stripe unit as a power of two
- * @key_base: first key of this extent in its cache
+ * @key_base: first key of this extent in its cache, 1 at least
  * @lines: keys in it
  */
 struct weir_extent {

@@ -273,6 +273,20 @@ WEIR_FN struct weir_u128 weir_view_u128(struct weir_view view, u64 i)
 	return weir_data_load_u128(view.data + i * 16);
 }
 
+/**
+ * weir_view_valid_by() - weir_view_valid() without a fence
+ * @view: the view
+ * @seen: a value made of everything loaded through it, such as a sum
+ */
+WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
+{
+	WEIR_GLOBAL struct weir_set *set = weir_at(view.set, struct weir_set, 0);
+
+	/* L2, as in weir_line_unchanged_by() */
+	return view.count != 0 &&
+	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(view.found.way, seen)]), view.found.word);
+}
+
 /** weir_view_valid() - everything loaded through @view so far is good */
 WEIR_FN u32 weir_view_valid(struct weir_view view)
 {

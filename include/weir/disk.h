@@ -34,7 +34,7 @@ enum { WEIR_CLOCK_TURNS = 16 };
 
 WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_disk *disk, u64 choice)
 {
-	return weir_at(disk->queues, struct weir_queue, choice % disk->queue_count);
+	return weir_at(disk->queues, struct weir_queue, (u32)choice % disk->queue_count); /* 64 bits: a call */
 }
 
 /** weir_deadline() - clock value at which @timeout_us from now (0: the storage's) has passed */

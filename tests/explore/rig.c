@@ -320,6 +320,7 @@ static void lay_out_cache(void)
 				      .fault = (weir_addr)(uintptr_t)rig.fault,
 				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk,
 						  .disk_count = 1,
+						  .key_base = 1,
 						  .lines = SCENARIO_BLOCKS },
 				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS,
 				      .element_bytes = 8 };

@@ -65,10 +65,10 @@ WEIR_FN weir_addr weir_line_data(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	return lines->data + ((index * WEIR_WAYS + way) << lines->line_log2);
 }
 
-/** weir_line_holds() - @word is a line for @key, in whatever state but INVALID */
+/** weir_line_holds() - @word is a line for @key, in whatever state; INVALID words have key 0, which no line has */
 WEIR_FN u32 weir_line_holds(u64 word, u64 key)
 {
-	return (word >> WEIR_LINE_KEY_SHIFT) == key && weir_line_state(word) != WEIR_LINE_INVALID;
+	return (word ^ (key << WEIR_LINE_KEY_SHIFT)) < ((u64)1 << WEIR_LINE_KEY_SHIFT);
 }
 
 WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 way, u64 key)

@@ -165,17 +165,20 @@ WEIR_CUDA_ACCESSORS(64, dev, __NV_THREAD_SCOPE_DEVICE)
 WEIR_CUDA_ACCESSORS(64, sys, __NV_THREAD_SCOPE_SYSTEM)
 
 /* Cached data: relaxed at device scope, served by L2, where other SMs' and DMA's writes are. */
-#define WEIR_CUDA_DATA(bits)                                                                  \
+#define WEIR_CUDA_DATA(bits, wide, constraint)                                                \
 	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                             \
 	{                                                                                     \
-		return __nv_atomic_load_n((u##bits *)WEIR_POINTER(address),                   \
-					  __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE);     \
+		wide data;                                                                    \
+                                                                                              \
+		__asm__ volatile("ld.relaxed.gpu.u" #bits " %0, [%1];"                        \
+				 : constraint(data) : "l"(address));                          \
+		return (u##bits)data;                                                         \
 	}
 
-WEIR_CUDA_DATA(8)
-WEIR_CUDA_DATA(16)
-WEIR_CUDA_DATA(32)
-WEIR_CUDA_DATA(64)
+WEIR_CUDA_DATA(8, u16, "=h")
+WEIR_CUDA_DATA(16, u16, "=h")
+WEIR_CUDA_DATA(32, u32, "=r")
+WEIR_CUDA_DATA(64, u64, "=l")
 
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {

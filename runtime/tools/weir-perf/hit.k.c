@@ -7,7 +7,7 @@
 
 #include "places.h"
 
-enum { HIT_WIDE = 4 }; /* 16-byte loads a lane has in flight while it streams a line */
+enum { HIT_WIDE = 8 }; /* 16-byte loads a lane has in flight while it streams a line */
 
 /* The whole array, read once; the plain memory gets it, or the pattern it should hold. */
 WEIR_KERNEL(hit_fill, struct perf_words_args)
@@ -124,7 +124,7 @@ WEIR_KERNEL(hit_line4k, struct perf_hit_args)
 		struct weir_view view = weir_array_view(&args->wide, word / 2);
 
 		part = hit_line_view(view);
-		sum += view.count * 2 == words && weir_view_valid(view) ? part : hit_line_words(args, word, words);
+		sum += view.count * 2 == words && weir_view_valid_by(view, part) ? part : hit_line_words(args, word, words);
 	}
 	hit_report(args, sum);
 }
