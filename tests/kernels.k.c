@@ -261,6 +261,21 @@ WEIR_FN void check_wide(WEIR_GLOBAL struct weir_array *array, weir_addr verdict,
 	}
 }
 
+/* Four elements at once, near and far; the last one is asked for twice. */
+WEIR_FN void check_four(WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
+{
+	struct weir_four at, got;
+
+	at.value[0] = index;
+	at.value[1] = (index + 1) % array->count;
+	at.value[2] = (index * 7 + 1000) % array->count;
+	at.value[3] = at.value[2];
+	got = weir_array_get_four_u64(array, at);
+	for (u32 k = 0; k < 4; k++)
+		expect(verdict, at.value[k], got.value[k],
+		       expected_bits(seed, array->first_byte + at.value[k] * 8, 8));
+}
+
 WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
 {
 	u64 expected, found;
@@ -269,6 +284,8 @@ WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdi
 		check_wide(array, verdict, seed, index);
 		return;
 	}
+	if (array->element_bytes == 8 && index % 3 == 0)
+		check_four(array, verdict, seed, index);
 	expected = expected_bits(seed, array->first_byte + index * array->element_bytes, array->element_bytes);
 	if (array->element_bytes == 1)
 		found = weir_array_get_u8(array, index);

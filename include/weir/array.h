@@ -41,18 +41,19 @@ WEIR_FN u32 weir_array_failed(WEIR_GLOBAL struct weir_array *array)
 	return weir_load_u32_relaxed_dev(&weir_at(array->fault, struct weir_fault, 0)->claimed) != 0;
 }
 
-/* The words at storage byte @byte, which must all lie in one line. */
-WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
+WEIR_FN u32 weir_array_offset(WEIR_GLOBAL struct weir_array *array, u64 byte)
+{
+	return (u32)(byte & (((u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2) - 1));
+}
+
+/* The words at storage byte @byte of a line that is not there. */
+WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 line = byte >> lines->line_log2;
-	u32 offset = (u32)(byte & (((u64)1 << lines->line_log2) - 1));
 	struct weir_words words =
-		weir_lines_try_read(lines, array->extent.key_base + line, offset, count);
+		weir_lines_fetch(lines, &array->extent, line, weir_array_offset(array, byte), count);
 
-	if (words.status == WEIR_OK)
-		return words;
-	words = weir_lines_fetch(lines, &array->extent, line, offset, count);
 	if (words.status != WEIR_OK) {
 		WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
 
@@ -61,6 +62,21 @@ WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array,
 				  disk->blocks);
 	}
 	return words;
+}
+
+/*
+ * The words at storage byte @byte, which must all lie in one line. A miss works its
+ * numbers out again, so that a hit keeps no register for it.
+ */
+WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	struct weir_words words = weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
+						      weir_array_offset(array, byte), count);
+
+	if (words.status == WEIR_OK)
+		return words;
+	return weir_array_fetch(weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0), weir_forget(byte), count);
 }
 
 /* Storage byte of element @index. False, with a fault recorded, when there is none. */
@@ -108,6 +124,50 @@ WEIR_FN u32 weir_array_get_u32(WEIR_GLOBAL struct weir_array *array, u64 index)
 WEIR_FN u64 weir_array_get_u64(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
 	return weir_array_get_bits(array, index, 8);
+}
+
+/* Selects, so that the elements stay in registers. */
+WEIR_FN u64 weir_four_pick(struct weir_four four, u32 which)
+{
+	u64 low = which == 0 ? four.value[0] : four.value[1], high = which == 2 ? four.value[2] : four.value[3];
+
+	return which < 2 ? low : high;
+}
+
+WEIR_FN struct weir_four weir_four_put(struct weir_four four, u32 which, u64 value)
+{
+	for (u32 k = 0; k < 4; k++)
+		four.value[k] = k == which ? value : four.value[k];
+	return four;
+}
+
+/**
+ * weir_array_get_four_u64() - four 8-byte elements, wherever they are
+ * @array: array of 8-byte elements
+ * @index: theirs
+ *
+ * All four looks are on their way at once, where four calls of weir_array_get_u64()
+ * wait for one after the other.
+ *
+ * Return: the elements; 0 for those that met an error.
+ */
+WEIR_FN struct weir_four weir_array_get_four_u64(WEIR_GLOBAL struct weir_array *array, struct weir_four index)
+{
+	struct weir_hits hits;
+	struct weir_four byte;
+
+	for (u32 k = 0; k < 4; k++)
+		byte.value[k] = array->first_byte + (index.value[k] < array->count ? index.value[k] : 0) * 8;
+	hits = weir_lines_try_four(weir_at(array->lines, struct weir_lines, 0), array->extent.key_base, byte);
+	for (u32 k = 0; k < 4; k++)
+		hits.missing |= (u32)(index.value[k] >= array->count) << k;
+	for (; hits.missing; hits.missing &= hits.missing - 1) {
+		u32 which = weir_lowest_bit(hits.missing);
+		u64 at = weir_four_pick(index, which);
+
+		hits.four = weir_four_put(hits.four, which, weir_array_get_bits(array, weir_forget(at), 8));
+	}
+	return hits.four;
 }
 
 /** weir_array_get_u128() - element @index of an array of 16-byte elements */

@@ -12,11 +12,13 @@
  *   collectives   weir_active weir_ballot weir_shuffle_u64 weir_match_u64 weir_wave_sync
  *                 weir_converge
  *   shared words  weir_{load,store,add,or,exchange,cas}_{u32,u64}_{order}_{scope}
+ *   polling       weir_poll_u64_dev
  *   data          weir_data_load_u{8,16,32,64,128}, weir_order_loads, weir_after
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns
  *   bits          weir_popcount weir_lowest_bit weir_mulhi
+ *   compiler      weir_forget
  *
  * Scopes: `dev` reaches every lane of the device, `sys` also the host and other
  * devices. Lane rules: a collective is called by all lanes of its mask at the

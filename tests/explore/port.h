@@ -92,6 +92,12 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__builtin_ctzll(bits);
 }
 
+WEIR_FN u64 weir_forget(u64 value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value;
+}
+
 WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 {
 	__extension__ typedef unsigned __int128 wide;
@@ -164,6 +170,15 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	explore_order_loads();
+}
+
+WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
+{
+	u64 value = weir_load_u64_relaxed_dev(p);
+
+	if (value & mask)
+		weir_order_loads();
+	return value;
 }
 
 WEIR_FN u32 weir_after(u32 index, u64 seen)

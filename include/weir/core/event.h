@@ -27,7 +27,7 @@ WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 WEIR_FN u64 weir_event_test(WEIR_GLOBAL struct weir_event *event)
 {
 	/* E1: pairs with E0 in weir_continue() */
-	return weir_load_u64_acquire_dev(&event->word);
+	return weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
 }
 
 /** weir_event_status() - the status in a completed event's word */

@@ -6,8 +6,8 @@
  * the data and loads the word again: the same word means the data is good. A miss
  * takes the set's try-lock, re-probes, claims a victim (BUSY, new key, next
  * version, one pin for its issuer), unlocks and submits with the line as
- * continuation. If no slot is free the claim is taken back in the same turn, so
- * nothing is held across a full queue.
+ * continuation. If no slot comes free for a few turns the claim is taken back, so
+ * nothing is held across a full queue for long.
  *
  *   INVALID --claim--> BUSY --completion--> READY --claim--> BUSY (next version)
  *                        |                    ^
@@ -22,6 +22,12 @@
 
 #include <weir/core/policy.h>
 #include <weir/disk.h>
+
+/*
+ * Turns that a claim waits for a queue slot before it is taken back. Slots come free
+ * whatever lines are claimed, so waiting is safe; only for ever it must not be.
+ */
+enum { WEIR_UNSENT_TURNS = 8 };
 
 /* u64 words one read returns at most. */
 enum { WEIR_RUN = 8 };
@@ -80,22 +86,41 @@ WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 w
 	return found;
 }
 
-/** weir_set_find() - look for @key in @set; what READY guards may be loaded afterwards, by way of the result */
-WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
+/** struct weir_look - the words of a set: two accesses of one sector */
+struct weir_look {
+	struct weir_u128 low;
+	struct weir_u128 high;
+};
+
+WEIR_FN struct weir_look weir_set_look(WEIR_GLOBAL struct weir_set *set)
 {
-	/* L1: pairs with L0; relaxed and ordered below, once for all four; two accesses of one sector */
-	struct weir_u128 low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
-	struct weir_u128 high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
+	struct weir_look look;
+
+	/* L1: pairs with L0; relaxed, and ordered by weir_look_find(), once for all four */
+	look.low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
+	look.high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
+	return look;
+}
+
+/* @key among what was seen; what READY guards may be loaded afterwards, by way of the result. */
+WEIR_FN struct weir_found weir_look_find(struct weir_look look, u64 key)
+{
 	struct weir_found found;
 
 	found.word = 0;
 	found.way = WEIR_WAYS;
-	found = weir_found_in(found, low.low, 0, key);
-	found = weir_found_in(found, low.high, 1, key);
-	found = weir_found_in(found, high.low, 2, key);
-	found = weir_found_in(found, high.high, 3, key);
+	found = weir_found_in(found, look.low.low, 0, key);
+	found = weir_found_in(found, look.low.high, 1, key);
+	found = weir_found_in(found, look.high.low, 2, key);
+	found = weir_found_in(found, look.high.high, 3, key);
 	found.way = weir_after(found.way, found.word);
 	return found;
+}
+
+/** weir_set_find() - look for @key in @set; what READY guards may be loaded afterwards, by way of the result */
+WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
+{
+	return weir_look_find(weir_set_look(set), key);
 }
 
 /* Two looks at a word saw the same occupant in the same state. */
@@ -168,6 +193,57 @@ WEIR_FN struct weir_words weir_lines_try_read(WEIR_GLOBAL struct weir_lines *lin
 	return words;
 }
 
+/** struct weir_four - four elements, or where they are */
+struct weir_four {
+	u64 value[4];
+};
+
+/** struct weir_hits - words of four lines; bit k of @missing: line k is not resident just now */
+struct weir_hits {
+	struct weir_four four;
+	u32 missing;
+};
+
+/**
+ * weir_lines_try_four() - read a word each of four lines, or fail at once
+ * @lines: the cache
+ * @key_base: key of the line at byte 0
+ * @byte: where, multiples of 8
+ *
+ * weir_lines_try_read(), with all looks, then all data, then all second looks in flight.
+ */
+WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *lines, u64 key_base, struct weir_four byte)
+{
+	u64 mask = ((u64)1 << lines->line_log2) - 1, index[4];
+	struct weir_found found[4];
+	struct weir_look look[4];
+	struct weir_hits hits;
+
+	for (u32 k = 0; k < 4; k++) {
+		index[k] = weir_lines_index(lines, key_base + (byte.value[k] >> lines->line_log2));
+		look[k] = weir_set_look(weir_lines_set(lines, index[k]));
+	}
+	for (u32 k = 0; k < 4; k++) {
+		found[k] = weir_look_find(look[k], key_base + (byte.value[k] >> lines->line_log2));
+		/* Where there is no line, any address will do. */
+		hits.four.value[k] = weir_data_load_u64(
+			weir_line_data(lines, index[k], found[k].way % WEIR_WAYS) + (byte.value[k] & mask));
+	}
+	hits.missing = 0;
+	for (u32 k = 0; k < 4; k++) {
+		WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index[k]);
+		/* L2, as in weir_line_unchanged_by() */
+		u64 word = weir_load_u64_relaxed_dev(
+			&set->word[weir_after(found[k].way % WEIR_WAYS, hits.four.value[k])]);
+
+		if (weir_line_state(found[k].word) != WEIR_LINE_READY || !weir_line_same(word, found[k].word))
+			hits.missing |= 1u << k;
+		else
+			weir_policy_hit(set, found[k].way, found[k].word);
+	}
+	return hits;
+}
+
 /*
  * With the set's lock held: make a victim BUSY for @key. A pin taken meanwhile
  * makes the exchange fail, and the caller looks again in its next turn.
@@ -190,8 +266,11 @@ WEIR_FN u32 weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLO
 		return WEIR_WAYS;
 	claimed = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
 		  WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
-	/* L3: pairs with L2 of readers: the word turns before any byte of the line does */
-	if (weir_cas_u64_acq_rel_dev(&set->word[way], old, claimed) != old)
+	/*
+	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
+	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
+	 */
+	if (weir_cas_u64_acquire_dev(&set->word[way], old, claimed) != old)
 		return WEIR_WAYS;
 	weir_add_u64_relaxed_dev(&lines->misses, 1);
 	if (weir_line_state(old) == WEIR_LINE_READY)
@@ -282,6 +361,7 @@ WEIR_FN struct weir_request weir_line_request(WEIR_GLOBAL struct weir_lines *lin
  * struct weir_fetch - one lane's progress in weir_lines_fetch()
  * @words: the result
  * @mine: way this lane claimed and pinned, WEIR_WAYS if none
+ * @unsent: turns that the claim has waited for a queue slot, from 1 on; 0: its command is under way
  * @absent: nobody brings the line as far as this lane saw just now
  * @waited: a fetch that was under way while this lane waited may report its error to it
  * @done: ended
@@ -289,6 +369,7 @@ WEIR_FN struct weir_request weir_line_request(WEIR_GLOBAL struct weir_lines *lin
 struct weir_fetch {
 	struct weir_words words;
 	u32 mine;
+	u32 unsent;
 	u32 absent;
 	u32 waited;
 	u32 done;
@@ -309,7 +390,7 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 	u32 state;
 
 	/* L1: pairs with L0 */
-	state = weir_line_state(weir_load_u64_acquire_dev(&set->word[fetch.mine]));
+	state = weir_line_state(weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED));
 	if (state == WEIR_LINE_BUSY)
 		return fetch;
 	if (state == WEIR_LINE_READY)
@@ -364,12 +445,28 @@ WEIR_FN u32 weir_fetch_claim(u64 wave, u32 absent, WEIR_GLOBAL struct weir_lines
 	return way;
 }
 
+/* After a submission was tried: a claim that has waited long enough is taken back. */
+WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					  u32 submitted)
+{
+	fetch.unsent = submitted ? 0 : fetch.unsent + 1;
+	if (fetch.unsent > WEIR_UNSENT_TURNS) {
+		weir_line_retract(lines, index, fetch.mine);
+		fetch.mine = WEIR_WAYS;
+		fetch.unsent = 0;
+	}
+	return fetch;
+}
+
 /* Deadline or a dead storage: let go of the pin; a command in flight still ends. */
 WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
 					     u64 index, weir_status status)
 {
-	if (fetch.mine != WEIR_WAYS)
+	if (fetch.unsent)
+		weir_line_retract(lines, index, fetch.mine);
+	else if (fetch.mine != WEIR_WAYS)
 		weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
+	fetch.unsent = 0;
 	fetch.mine = WEIR_WAYS;
 	return weir_fetch_fail(fetch, status);
 }
@@ -402,31 +499,30 @@ WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
 
 	fetch.words = weir_line_load(0, 0);
 	fetch.mine = WEIR_WAYS;
+	fetch.unsent = 0;
 	fetch.absent = 0;
 	fetch.waited = 0;
 	fetch.done = 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
 	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done)) != 0; turn++) {
-		u32 claimed = 0, submitted, way;
+		u32 submitted, way;
 
 		weir_converge();
 		fetch.absent = 0;
-		if (!fetch.done && fetch.mine != WEIR_WAYS)
+		if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
 			fetch = weir_fetch_mine(fetch, lines, index, offset, count);
-		else if (!fetch.done)
+		else if (!fetch.done && !fetch.unsent)
 			fetch = weir_fetch_other(fetch, lines, index, key, offset, count);
 		way = weir_fetch_claim(wave, fetch.absent, lines, index, key);
 		if (way != WEIR_WAYS) {
 			fetch.mine = way;
-			claimed = 1;
+			fetch.unsent = 1;
 		}
-		submitted = weir_disk_try_submit(wave, claimed, disk,
+		submitted = weir_disk_try_submit(wave, fetch.unsent != 0, disk,
 						 weir_line_request(lines, extent, line, index, fetch.mine));
-		if (claimed && !submitted) {
-			weir_line_retract(lines, index, fetch.mine);
-			fetch.mine = WEIR_WAYS;
-		}
+		if (fetch.unsent)
+			fetch = weir_fetch_sent(fetch, lines, index, submitted);
 		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
 		else if (!fetch.done && weir_expired(deadline, turn))

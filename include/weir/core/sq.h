@@ -16,6 +16,9 @@
 #include <weir/core/copy.h>
 #include <weir/core/reach.h>
 
+/* Tries to take tickets before a wave looks after something else. */
+enum { WEIR_RESERVE_TRIES = 4 };
+
 /**
  * struct weir_request - one command before it has a slot
  * @opcode: NVME_OPCODE_...
@@ -89,22 +92,29 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 ta
  * @lanes: lanes that want one each
  *
  * Return: ticket of the group's first lane plus one in bits 63:8, number of lanes
- * served in 7:0; 0 when nothing is free or another wave was faster. Lanes are
+ * served in 7:0; 0 when nothing is free or other waves were faster every time. Lanes are
  * served in rank order. Whoever is served must fill and commit without waiting.
  */
 WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
 	u64 tail = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->tail) : 0);
-	u32 room = weir_sq_room(queue, lanes, tail);
-	u64 won = 0;
 
-	if (room == 0)
-		return 0;
-	/* relaxed: the slots' own sequence words (S3) carry the order */
-	if (weir_leader(lanes))
-		won = weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) == tail;
-	return weir_broadcast_u64(lanes, won) ? ((tail + 1) << 8) | room : 0;
+	for (u32 i = 0; i < WEIR_RESERVE_TRIES; i++) {
+		u32 room = weir_sq_room(queue, lanes, tail);
+		u64 seen = 0;
+
+		/* relaxed: the slots' own sequence words (S3) carry the order */
+		if (weir_leader(lanes))
+			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) :
+				      weir_load_u64_relaxed_dev(&queue->tail);
+		seen = weir_broadcast_u64(lanes, seen);
+		if (seen == tail)
+			return room ? ((tail + 1) << 8) | room : 0;
+		tail = seen; /* another wave was faster */
+		weir_converge();
+	}
+	return 0;
 }
 
 /* PRP list of a slot: entries for every page after the first. Base 2.0, 4.1.1. */

@@ -123,6 +123,12 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__builtin_ctzll(bits);
 }
 
+WEIR_FN u64 weir_forget(u64 value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value;
+}
+
 WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 {
 	__extension__ typedef unsigned __int128 wide;
@@ -230,6 +236,12 @@ WEIR_FN void weir_order_loads(void)
 #else
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 #endif
+}
+
+WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
+{
+	(void)mask;
+	return weir_load_u64_acquire_dev(p);
 }
 
 WEIR_FN u32 weir_after(u32 index, u64 seen)

@@ -115,6 +115,12 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__ffsll((long long)bits) - 1;
 }
 
+WEIR_FN u64 weir_forget(u64 value)
+{
+	__asm__ volatile("" : "+l"(value));
+	return value;
+}
+
 WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 {
 	return __umul64hi(a, b);
@@ -202,6 +208,15 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	__asm__ volatile(WEIR_CUDA_ACQUIRE "gpu;" ::: "memory");
+}
+
+WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
+{
+	u64 value = weir_load_u64_relaxed_dev(p);
+
+	if (value & mask)
+		__asm__ volatile(WEIR_CUDA_ACQUIRE "gpu;" ::: "memory");
+	return value;
 }
 
 /*

@@ -164,6 +164,12 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return 63 - (u32)clz(bits & (~bits + 1));
 }
 
+/* OpenCL C has no word for it. */
+WEIR_FN u64 weir_forget(u64 value)
+{
+	return value;
+}
+
 WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 {
 	return mul_hi(a, b);
@@ -265,6 +271,15 @@ WEIR_FN u8 weir_data_load_u8(weir_addr address)
 WEIR_FN void weir_order_loads(void)
 {
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_device);
+}
+
+WEIR_FN u64 weir_poll_u64_dev(__global weir_shared_u64 *p, u64 mask)
+{
+	u64 value = weir_load_u64_relaxed_dev(p);
+
+	if (value & mask)
+		weir_order_loads();
+	return value;
 }
 
 WEIR_FN u32 weir_after(u32 index, u64 seen)

@@ -60,7 +60,15 @@ WEIR_KERNEL(hit_wave256, struct perf_hit_args)
 {
 	u64 sum = 0;
 
-	for (u64 i = 0; i < args->rounds; i++)
+	for (u64 i = 0; i + 4 <= args->rounds; i += 4) {
+		struct weir_four at;
+
+		for (u32 k = 0; k < 4; k++)
+			at.value[k] = hit_wave_word(args, i + k);
+		at = weir_array_get_four_u64(&args->array, at);
+		sum += at.value[0] + at.value[1] + at.value[2] + at.value[3];
+	}
+	for (u64 i = args->rounds & ~(u64)3; i < args->rounds; i++)
 		sum += weir_array_get_u64(&args->array, hit_wave_word(args, i));
 	hit_report(args, sum);
 }
