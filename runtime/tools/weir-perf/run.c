@@ -10,11 +10,14 @@ enum { PATH_BYTES = 4200 };
 
 static const double warm_seconds = 0.2; /* threads, registered buffers */
 
+/* Where a service reaps, by the kernels that leave it all of that. */
 static const char *raw_kernel(const struct perf_options *options)
 {
 	if (options->verify)
-		return "perf_verify";
-	return options->window > 1 || options->zipf > 0 ? "perf_window" : "perf_sync";
+		return options->service ? "perf_verify_service" : "perf_verify";
+	if (options->window > 1 || options->zipf > 0)
+		return options->service ? "perf_window_service" : "perf_window";
+	return options->service ? "perf_sync_service" : "perf_sync";
 }
 
 /* The counters of all storages, added to or, with @sign -1, taken from @sum. */
