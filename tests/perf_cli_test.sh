@@ -77,7 +77,7 @@ PYTHON
 # load ARGS...: one short load, judged by its JSON.
 load() { run 0 "$@" "${short[@]}" --json; }
 
-if [ "$backend" = cpu ]; then echo "1..17"; else echo "1..8"; fi
+if [ "$backend" = cpu ]; then echo "1..18"; else echo "1..8"; fi
 
 # ---- what every backend does ----
 
@@ -143,6 +143,18 @@ for wave in 4 64; do
     json 'j["plain_iops"] > 0'
 done
 finish "waves of several lanes"
+
+for window in 1 3; do
+    load virt:4M --service=2 --window=$window
+    kernel=perf_sync
+    [ $window = 1 ] || kernel=perf_window
+    json 'j["reads"] > 0 and j["errors"] == 0 and j["service"] == 2' "j['kernels'][0]['name'] == '${kernel}_service'"
+done
+load virt:4M virt:4M --service=1 --verify --rw=randrw
+json 'j["reads"] > 0 and j["bad_blocks"] == 0 and j["kernels"][0]["name"] == "perf_verify_service"'
+load virt:4M --service=1 --cached=128K
+json 'j["misses"] > 0 and j["kernels"][1]["name"] == "perf_sync_service"'
+finish "a service that reaps, and kernels that cannot"
 
 truncate -s 1M disk
 load "file:disk?direct=off" --verify
@@ -224,6 +236,7 @@ refuses 2 "--bs=4Q" virt:1M --bs=4Q
 refuses 2 "--bs=0: it takes a size above 0" virt:1M --bs=0
 refuses 2 "--iodepth=-1" virt:1M --iodepth=-1
 refuses 2 "from 0 to 100" virt:1M --rwmixread=101
+refuses 2 "--service=0: it takes a whole number from 1 to" virt:1M --service=0
 refuses 2 "--runtime=fast" virt:1M --runtime=fast
 refuses 2 "from 0.01 to 4" virt:1M --zipf=9
 refuses 2 "random or zipf:THETA" virt:1M --random_distribution=pareto:1

@@ -209,7 +209,8 @@ static int open_device(struct perf_bench *bench, char *error)
 
 	bench->device.size = sizeof(bench->device);
 	if (weir_context_open(options->backend,
-			      WEIR_OPTIONS(context, .workers = options->workers, .wave_lanes = options->wave),
+			      WEIR_OPTIONS(context, .workers = options->workers, .wave_lanes = options->wave,
+					   .service_waves = options->service),
 			      &bench->context) != 0 ||
 	    weir_context_info(bench->context, &bench->device) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct perf_results), &bench->results) != 0)

@@ -72,6 +72,8 @@ static void set_load(json_t *object, const struct perf_outcome *outcome)
 	json_object_set_new(object, "path", json_string(outcome->path));
 	set_count(object, "bs", outcome->bs);
 	set_count(object, "iodepth", outcome->lanes);
+	if (options->service)
+		set_count(object, "service", options->service);
 	set_count(object, "runs", options->runs);
 	set_real(object, "runtime_s", options->runtime);
 	set_count(object, "offset", options->offset);

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The load on raw blocks: every lane keeps its requests in flight until the time is up. */
+/*
+ * The load on raw blocks: every lane keeps its requests in flight until the time is up.
+ * load_service.k.c makes kernels of it that leave reaping to a service.
+ */
 #include <weir/disk.h>
 
 #include "places.h"
+
+#ifndef PERF_LOAD_KERNEL
+#define PERF_LOAD_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
+#endif
 
 /* Lanes in a row share a storage, so that a wave's requests stay together. */
 WEIR_FN u32 perf_disk_of(WEIR_GLOBAL struct perf_args *args, u32 lane)
@@ -60,7 +67,7 @@ WEIR_FN u32 perf_check_pattern(WEIR_GLOBAL struct perf_args *args, u64 disk, u64
 }
 
 /* One request in flight per lane; no Zipf places, for their registers would be everybody's. */
-WEIR_KERNEL(perf_sync, struct perf_args)
+PERF_LOAD_KERNEL(perf_sync, struct perf_args)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
@@ -185,16 +192,18 @@ WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
 }
 
 /* Several requests in flight per lane; the oldest is waited for. */
-WEIR_KERNEL(perf_window, struct perf_args)
+PERF_LOAD_KERNEL(perf_window, struct perf_args)
 {
 	perf_window_run(args, 0);
 }
 
 /* The same; every word that was read is checked, and what is written is the pattern. */
-WEIR_KERNEL(perf_verify, struct perf_args)
+PERF_LOAD_KERNEL(perf_verify, struct perf_args)
 {
 	perf_window_run(args, 1);
 }
+
+#ifndef WEIR_SERVICE_ONLY /* what comes before the load is there once */
 
 /* The pattern into the whole range, once. */
 WEIR_KERNEL(perf_fill, struct perf_args)
@@ -235,3 +244,5 @@ WEIR_KERNEL(perf_words, struct perf_words_args)
 	for (u64 i = weir_thread(); i < args->words; i += weir_threads())
 		*weir_at(args->address, u64, i) = perf_random(args->seed, 0, i);
 }
+
+#endif

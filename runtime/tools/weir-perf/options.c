@@ -40,6 +40,8 @@ const char perf_usage[] =
 	"  --backend=NAME       auto, cpu or another of this build (default auto, or WEIR_BACKEND)\n"
 	"  --queues=N --depth=N queue pairs of each storage and their depth (default 4, 256)\n"
 	"  --workers=N --wave=N cpu: worker threads and wave width (default 1, 1)\n"
+	"  --service=WAVES      a service of so many waves per storage reaps completions (cpu: one thread); raw\n"
+	"                       loads run kernels that leave it all of that. Without: whoever waits helps\n"
 	"\n"
 	"Cache\n"
 	"  --cached=SIZE        read through a cache of that size, in turns with raw reads\n"
@@ -57,8 +59,8 @@ const char perf_usage[] =
 	"\n"
 	"Results\n"
 	"  --json               one JSON object; with --sweep an array of them\n"
-	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, cached or\n"
-	"                       plain-blocks\n"
+	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, service, cached\n"
+	"                       or plain-blocks\n"
 	"  --plot=FILE.svg      draw throughput over the sweep, or the latencies (gnuplot)\n";
 
 static int refuse(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -114,6 +116,7 @@ static const struct rule rules[] = {
 	{ "depth", COUNT, true, AT(depth), 2, 4096, NULL },
 	{ "workers", COUNT, true, AT(workers), 1, 1024, NULL },
 	{ "wave", COUNT, false, AT(wave), 1, 64, NULL },
+	{ "service", COUNT, true, AT(service), 1, 65536, NULL },
 	{ "backend", TEXT, false, AT(backend), 0, 0, NULL },
 	{ "seed", COUNT, false, AT(seed), 0, UINT32_MAX, NULL },
 	{ "verify", FLAG, false, AT(verify), 0, 0, NULL },
@@ -208,8 +211,8 @@ static int take_sweep(struct perf_options *options, const char *text, char *erro
 	if (!colon || !colon[1])
 		return refuse(error, "--sweep=%s: it takes NAME:VALUE,VALUE,... such as iodepth:1,8,64", text);
 	if (!rule || !rule->sweeps)
-		return refuse(error, "--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, cached or plain-blocks",
-			      text);
+		return refuse(error, "--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, service, cached or "
+				     "plain-blocks", text);
 	options->sweep = rule->name;
 	options->sweep_values = colon + 1;
 	return 0;

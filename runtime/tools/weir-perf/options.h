@@ -49,6 +49,7 @@ extern const char *const perf_hit_names[];
  * @plain: enum perf_plain
  * @plain_bytes: most that the baseline copies from
  * @plain_blocks: thread blocks of the baseline; 0: as many as the load has
+ * @service: waves of a service per storage, to which raw loads leave reaping; 0: lanes help
  * @sweep: name of the option to sweep, or NULL
  * @sweep_values: what follows its colon
  * @plot: file to draw, or NULL
@@ -68,6 +69,7 @@ struct perf_options {
 	uint32_t plain;
 	uint64_t plain_bytes;
 	uint32_t plain_blocks;
+	uint32_t service;
 	const char *sweep;
 	const char *sweep_values;
 	const char *plot;

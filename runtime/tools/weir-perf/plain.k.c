@@ -7,21 +7,33 @@
 
 #include "places.h"
 
-WEIR_KERNEL(perf_plain, struct perf_plain_args)
+WEIR_FN void perf_plain_copies(WEIR_GLOBAL struct perf_plain_args *args, u32 zipf)
 {
-	u64 wave = weir_active(), lane = weir_thread(), step = 0, done = 0;
-	u32 takes_part = lane < args->load.lanes;
+	WEIR_GLOBAL struct perf_places *places = &args->load.places;
+	u64 wave = weir_active(), lane = weir_thread(), lanes = args->load.lanes, step = 0, done = 0;
+	u32 takes_part = lane < lanes;
 	weir_addr buffer = args->buffers + lane % args->buffer_count * args->stride_bytes;
 	u64 deadline = weir_broadcast_u64(wave, perf_deadline(&args->load));
 
 	/* the exit is one lane's look at the clock: all of the wave copies or none does */
 	for (; weir_broadcast_u64(wave, weir_clock_ns()) < deadline; step++) {
-		weir_addr place = args->source + perf_place(&args->load.places, lane, lane, args->load.lanes, step) *
-							 args->unit_bytes;
+		u64 span = zipf ? perf_place(places, lane, lane, lanes, step) : perf_even_place(places, lane, lane, lanes, step);
+		weir_addr place = args->source + span * args->unit_bytes;
 		u32 reads = perf_reads(&args->load, lane, step);
 
 		weir_wave_copy(wave, reads ? buffer : place, reads ? place : buffer, takes_part ? args->bytes : 0);
 		done += takes_part;
 	}
 	perf_add(&weir_at(args->load.results, struct perf_results, 0)->reads, done);
+}
+
+WEIR_KERNEL(perf_plain, struct perf_plain_args)
+{
+	perf_plain_copies(args, 0);
+}
+
+/* Zipf places take more registers than the copies do. */
+WEIR_KERNEL(perf_plain_zipf, struct perf_plain_args)
+{
+	perf_plain_copies(args, 1);
 }

@@ -10,11 +10,14 @@ enum { PATH_BYTES = 4200 };
 
 static const double warm_seconds = 0.2; /* threads, registered buffers */
 
+/* Where a service reaps, by the kernels that leave it all of that. */
 static const char *raw_kernel(const struct perf_options *options)
 {
 	if (options->verify)
-		return "perf_verify";
-	return options->window > 1 || options->zipf > 0 ? "perf_window" : "perf_sync";
+		return options->service ? "perf_verify_service" : "perf_verify";
+	if (options->window > 1 || options->zipf > 0)
+		return options->service ? "perf_window_service" : "perf_window";
+	return options->service ? "perf_sync_service" : "perf_sync";
 }
 
 /* The counters of all storages, added to or, with @sign -1, taken from @sum. */
@@ -92,10 +95,16 @@ static struct turn cached_turn(struct perf_bench *bench)
 			      &bench->cached.load };
 }
 
+/* Zipf places have a kernel of their own. */
+static const char *plain_kernel(const struct perf_bench *bench)
+{
+	return bench->options->zipf > 0 ? "perf_plain_zipf" : "perf_plain";
+}
+
 static struct turn plain_turn(struct perf_bench *bench)
 {
-	return (struct turn){ { "perf_plain", bench->plain_blocks, bench->threads, &bench->beside, sizeof(bench->beside) },
-			      &bench->beside.load };
+	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->threads, &bench->beside,
+				sizeof(bench->beside) }, &bench->beside.load };
 }
 
 /* One run of @seconds; requests per second come out in @rate. */
@@ -198,7 +207,7 @@ static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, 
 		return -1;
 	if (perf_kernel_note(outcome, bench->context, raw_turn(bench).launch.kernel, error))
 		return -1;
-	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, "perf_plain", error);
+	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, plain_kernel(bench), error);
 }
 
 /* What can be told only when all has run: the path may have changed with use. */
