@@ -2,8 +2,8 @@
 /*
  * port/cuda.h: a lane is a CUDA thread, a wave is a warp of 32.
  *
- * Shared words go through the compiler's scoped atomics, so that order and scope
- * reach the assembler as such. Masks narrow from u64 to the 32 bits a warp has.
+ * Shared words are scoped accesses of PTX, so that order and scope reach the assembler
+ * as such. Masks narrow from u64 to the 32 bits a warp has.
  * Pointers stay generic: casts through the global address space made nvcc 13.0 loop
  * forever in the cache code.
  *
@@ -17,7 +17,7 @@
 
 #if !defined(__CUDACC_VER_MAJOR__) || \
 	__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1208
-#error "weir: the CUDA port needs the scoped atomics of nvcc 12.8 or later"
+#error "weir: the CUDA port needs the acquire fence of nvcc 12.8 or later"
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #error "weir: the CUDA port needs scoped memory order, compute capability 7.0 or later"
@@ -126,49 +126,70 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	return __umul64hi(a, b);
 }
 
-#define WEIR_CUDA_LOAD(bits, order, scope, memory_order, memory_scope)                      \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p) \
-	{                                                                                   \
-		return __nv_atomic_load_n((u##bits *)&p->value_, memory_order, memory_scope); \
+/*
+ * Shared words as PTX, because only there an address can be said to be global: for a
+ * generic one the compiler adds another way for memory that a block shares, and a
+ * 64-bit OR then waits for its answer.
+ */
+#define WEIR_CUDA_32 "r"
+#define WEIR_CUDA_64 "l"
+#define WEIR_CUDA_LOAD(bits, order, scope, ptx)                                                           \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p)               \
+	{                                                                                                 \
+		u##bits v;                                                                                \
+                                                                                                          \
+		__asm__ volatile("ld." #order "." ptx ".global.u" #bits " %0, [%1];"                      \
+				 : "=" WEIR_CUDA_##bits(v) : "l"(&p->value_) : "memory");                 \
+		return v;                                                                                 \
 	}
-#define WEIR_CUDA_STORE(bits, order, scope, memory_order, memory_scope)                        \
-	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                      \
-		__nv_atomic_store_n(&p->value_, v, memory_order, memory_scope);                \
+#define WEIR_CUDA_STORE(bits, name, order, scope, ptx)                                                    \
+	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)             \
+	{                                                                                                 \
+		__asm__ volatile("st." order "." ptx ".global.u" #bits " [%0], %1;"                       \
+				 :: "l"(&p->value_), WEIR_CUDA_##bits(v) : "memory");                     \
 	}
-#define WEIR_CUDA_RMW(name, builtin, bits, order, scope, memory_order, memory_scope)                 \
-	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                            \
-		return builtin(&p->value_, v, memory_order, memory_scope);                           \
+#define WEIR_CUDA_RMW(verb, operation, bits, name, order, scope, ptx)                                     \
+	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)       \
+	{                                                                                                 \
+		u##bits old;                                                                              \
+                                                                                                          \
+		__asm__ volatile("atom." order "." ptx ".global." operation #bits " %0, [%1], %2;"        \
+				 : "=" WEIR_CUDA_##bits(old)                                              \
+				 : "l"(&p->value_), WEIR_CUDA_##bits(v) : "memory");                      \
+		return old;                                                                               \
 	}
-#define WEIR_CUDA_CAS(bits, order, scope, success, memory_scope)                               \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p,           \
-							      u##bits expected, u##bits v)      \
-	{                                                                                      \
-		(void)__nv_atomic_compare_exchange_n(&p->value_, &expected, v, 0, success,     \
-						     __NV_ATOMIC_RELAXED, memory_scope);       \
-		return expected;                                                               \
+#define WEIR_CUDA_CAS(bits, order, scope, ptx)                                                            \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits expected,    \
+							     u##bits v)                                   \
+	{                                                                                                 \
+		u##bits old;                                                                              \
+                                                                                                          \
+		__asm__ volatile("atom." #order "." ptx ".global.cas.b" #bits " %0, [%1], %2, %3;"        \
+				 : "=" WEIR_CUDA_##bits(old)                                              \
+				 : "l"(&p->value_), WEIR_CUDA_##bits(expected), WEIR_CUDA_##bits(v)       \
+				 : "memory");                                                             \
+		return old;                                                                               \
 	}
-#define WEIR_CUDA_ACCESSORS(bits, scope, where)                                                        \
-	WEIR_CUDA_LOAD(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                               \
-	WEIR_CUDA_LOAD(bits, acquire, scope, __NV_ATOMIC_ACQUIRE, where)                               \
-	WEIR_CUDA_STORE(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                              \
-	WEIR_CUDA_STORE(bits, release, scope, __NV_ATOMIC_RELEASE, where)                              \
-	WEIR_CUDA_STORE(bits, fenced, scope, __NV_ATOMIC_RELAXED, where)                               \
-	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)    \
-	WEIR_CUDA_RMW(add, __nv_atomic_fetch_add, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)    \
-	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)      \
-	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, fenced, scope, __NV_ATOMIC_RELAXED, where)       \
-	WEIR_CUDA_RMW(or, __nv_atomic_fetch_or, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)      \
-	WEIR_CUDA_RMW(exchange, __nv_atomic_exchange_n, bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where) \
-	WEIR_CUDA_CAS(bits, relaxed, scope, __NV_ATOMIC_RELAXED, where)                                \
-	WEIR_CUDA_CAS(bits, acquire, scope, __NV_ATOMIC_ACQUIRE, where)                                \
-	WEIR_CUDA_CAS(bits, acq_rel, scope, __NV_ATOMIC_ACQ_REL, where)
+#define WEIR_CUDA_ACCESSORS(bits, scope, ptx)                                    \
+	WEIR_CUDA_LOAD(bits, relaxed, scope, ptx)                                \
+	WEIR_CUDA_LOAD(bits, acquire, scope, ptx)                                \
+	WEIR_CUDA_STORE(bits, relaxed, "relaxed", scope, ptx)                    \
+	WEIR_CUDA_STORE(bits, fenced, "relaxed", scope, ptx)                     \
+	WEIR_CUDA_STORE(bits, release, "release", scope, ptx)                    \
+	WEIR_CUDA_RMW(add, "add.u", bits, relaxed, "relaxed", scope, ptx)        \
+	WEIR_CUDA_RMW(add, "add.u", bits, acq_rel, "acq_rel", scope, ptx)        \
+	WEIR_CUDA_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)          \
+	WEIR_CUDA_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)           \
+	WEIR_CUDA_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)          \
+	WEIR_CUDA_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)  \
+	WEIR_CUDA_CAS(bits, relaxed, scope, ptx)                                 \
+	WEIR_CUDA_CAS(bits, acquire, scope, ptx)                                 \
+	WEIR_CUDA_CAS(bits, acq_rel, scope, ptx)
 
-WEIR_CUDA_ACCESSORS(32, dev, __NV_THREAD_SCOPE_DEVICE)
-WEIR_CUDA_ACCESSORS(32, sys, __NV_THREAD_SCOPE_SYSTEM)
-WEIR_CUDA_ACCESSORS(64, dev, __NV_THREAD_SCOPE_DEVICE)
-WEIR_CUDA_ACCESSORS(64, sys, __NV_THREAD_SCOPE_SYSTEM)
+WEIR_CUDA_ACCESSORS(32, dev, "gpu")
+WEIR_CUDA_ACCESSORS(32, sys, "sys")
+WEIR_CUDA_ACCESSORS(64, dev, "gpu")
+WEIR_CUDA_ACCESSORS(64, sys, "sys")
 
 /* Cached data: relaxed at device scope, served by L2, where other SMs' and DMA's writes are. */
 #define WEIR_CUDA_DATA(bits, wide, constraint)                                                \
@@ -176,7 +197,7 @@ WEIR_CUDA_ACCESSORS(64, sys, __NV_THREAD_SCOPE_SYSTEM)
 	{                                                                                     \
 		wide data;                                                                    \
                                                                                               \
-		__asm__ volatile("ld.relaxed.gpu.u" #bits " %0, [%1];"                        \
+		__asm__ volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];"                 \
 				 : constraint(data) : "l"(address));                          \
 		return (u##bits)data;                                                         \
 	}
@@ -190,7 +211,7 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;
 
-	__asm__ volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
+	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
 	return data;
 }
 
