@@ -242,7 +242,9 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 }
 
 /**
- * weir_sq_commit() - announce what the group filled
+ * weir_sq_commit() - announce what was filled
+ * @queue: the queue
+ * @lanes: as many lanes as can come: together they look for filled slots, one each
  *
  * Flat combining: whoever raises pending from 0 rings the doorbell for everybody;
  * the others are done at once. Nobody waits.
@@ -262,12 +264,13 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 }
 
 /**
- * weir_sq_try_submit() - one command per lane, as far as slots are free
+ * weir_sq_try_fill() - one command per lane, as far as slots are free
  *
- * Return: 1 in lanes whose command was submitted, 0 in the others.
+ * Whoever filled a slot must weir_sq_commit() without waiting.
+ *
+ * Return: 1 in lanes whose command has a slot, 0 in the others.
  */
-WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes,
-			       struct weir_request request)
+WEIR_FN u32 weir_sq_try_fill(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, struct weir_request request)
 {
 	u64 reserved = weir_sq_try_reserve(queue, lanes);
 	u32 served = (u32)reserved & 0xff;
@@ -279,7 +282,6 @@ WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes,
 		weir_sq_stage(queue, lanes, (reserved >> 8) - 1 + rank, rank < served, request);
 	if (rank < served)
 		weir_sq_fill(queue, (reserved >> 8) - 1 + rank, request);
-	weir_sq_commit(queue, lanes);
 	return rank < served;
 }
 
