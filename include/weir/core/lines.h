@@ -86,12 +86,7 @@ WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 w
 	return found;
 }
 
-/** struct weir_look - the words of a set: two accesses of one sector */
-struct weir_look {
-	struct weir_u128 low;
-	struct weir_u128 high;
-};
-
+/** weir_set_look() - the words of a set: two accesses of one sector */
 WEIR_FN struct weir_look weir_set_look(WEIR_GLOBAL struct weir_set *set)
 {
 	struct weir_look look;
@@ -251,31 +246,32 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 WEIR_FN u32 weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_set *set,
 				  WEIR_GLOBAL struct weir_set_policy *policy, u64 key)
 {
-	struct weir_found found = weir_set_find(set, key);
-	u32 way = found.way;
+	u32 hand = weir_load_u32_relaxed_dev(&policy->hand); /* relaxed: the lock orders it */
+	struct weir_look look = weir_set_look(set);
+	struct weir_found found = weir_look_find(look, key);
+	struct weir_choice choice = weir_policy_choose(look, hand);
+	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
 	u64 old, claimed;
 
-	if (way == WEIR_WAYS)
-		way = weir_policy_victim(set, policy);
-	else if (weir_line_state(found.word) != WEIR_LINE_FAILED)
-		return WEIR_WAYS; /* somebody else brought it, or is about to */
-	if (way == WEIR_WAYS)
+	/* A failed fetch is tried again in its place; any other line is there or about to be. */
+	choice.way = failed ? found.way : choice.way;
+	choice.unmark = failed ? 0 : choice.unmark;
+	if (choice.way == WEIR_WAYS || (found.word != 0 && !failed))
 		return WEIR_WAYS;
-	old = weir_load_u64_relaxed_dev(&set->word[way]);
-	if (!weir_line_evictable(old))
-		return WEIR_WAYS;
+	old = weir_look_word(look, choice.way);
 	claimed = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
 		  WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
+	weir_policy_chosen(set, policy, choice);
 	/*
 	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
 	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
 	 */
-	if (weir_cas_u64_acquire_dev(&set->word[way], old, claimed) != old)
+	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claimed) != old)
 		return WEIR_WAYS;
 	weir_add_u64_relaxed_dev(&lines->misses, 1);
 	if (weir_line_state(old) == WEIR_LINE_READY)
 		weir_add_u64_relaxed_dev(&lines->evictions, 1);
-	return way;
+	return choice.way;
 }
 
 /**

@@ -31,46 +31,67 @@ WEIR_FN u32 weir_line_evictable(u64 word)
 	return weir_line_state(word) != WEIR_LINE_BUSY && (word & WEIR_LINE_PINS) == 0;
 }
 
-/* Give @way a second chance, or take it. Return: 1 if it is the victim. */
-WEIR_FN u32 weir_clock_take(WEIR_GLOBAL struct weir_set *set, u64 word, u32 way)
+/** struct weir_look - the words of a set as one lane saw them */
+struct weir_look {
+	struct weir_u128 low;
+	struct weir_u128 high;
+};
+
+/** weir_look_word() - word @way of it; selects, so that lanes with different ways stay together */
+WEIR_FN u64 weir_look_word(struct weir_look look, u32 way)
 {
-	if (!weir_line_evictable(word))
-		return 0;
-	if (weir_line_state(word) != WEIR_LINE_READY)
-		return 1;
-	if (!(word & WEIR_LINE_USED))
-		return 1;
-	/* relaxed: a hint; whoever pins the line just now keeps its mark, too */
-	(void)weir_cas_u64_relaxed_dev(&set->word[way], word, word & ~WEIR_LINE_USED);
-	return 0;
+	u64 low = way == 0 ? look.low.low : look.low.high, high = way == 2 ? look.high.low : look.high.high;
+
+	return way < 2 ? low : high;
 }
 
+/** struct weir_choice - a way, WEIR_WAYS if every line is busy or pinned; and the ways that lose their used mark */
+struct weir_choice {
+	u32 way;
+	u32 unmark;
+};
+
 /**
- * weir_policy_victim() - the line to replace, with the set's lock held
- * @set: the set
- * @policy: its policy words
+ * weir_policy_choose() - the line to replace, with the set's lock held
+ * @look: the set's words
+ * @hand: the policy's position
  *
- * Empty lines first, then the clock's choice.
- *
- * Return: a way, or WEIR_WAYS if every line is busy or pinned.
+ * Empty lines first; then, from the hand on, the first that was not used since the hand
+ * passed last; then the first. Those passed over lose their mark. Written without
+ * branches: each way out would be one more path that a wave takes alone.
  */
-WEIR_FN u32 weir_policy_victim(WEIR_GLOBAL struct weir_set *set, WEIR_GLOBAL struct weir_set_policy *policy)
+WEIR_FN struct weir_choice weir_policy_choose(struct weir_look look, u32 hand)
 {
-	u32 hand = weir_load_u32_relaxed_dev(&policy->hand); /* relaxed: the lock orders it */
+	u32 empty = WEIR_WAYS, idle = WEIR_WAYS, used = WEIR_WAYS;
+	struct weir_choice choice;
 
-	for (u32 way = 0; way < WEIR_WAYS; way++)
-		if ((weir_load_u64_relaxed_dev(&set->word[way]) & (WEIR_LINE_STATE | WEIR_LINE_PINS)) ==
-		    WEIR_LINE_INVALID)
-			return way;
-	for (u32 step = 0; step < 2 * WEIR_WAYS; step++, hand++) {
-		u32 way = hand % WEIR_WAYS;
+	choice.unmark = 0;
+	for (u32 step = 0; step < WEIR_WAYS; step++) {
+		u32 way = (hand + step) % WEIR_WAYS, evictable, marked;
+		u64 word = weir_look_word(look, way);
 
-		if (weir_clock_take(set, weir_load_u64_relaxed_dev(&set->word[way]), way)) {
-			weir_store_u32_relaxed_dev(&policy->hand, way + 1);
-			return way;
-		}
+		evictable = weir_line_evictable(word);
+		marked = evictable && weir_line_state(word) == WEIR_LINE_READY && (word & WEIR_LINE_USED) != 0;
+		empty = empty == WEIR_WAYS && (word & (WEIR_LINE_STATE | WEIR_LINE_PINS)) == WEIR_LINE_INVALID ? way : empty;
+		choice.unmark |= idle == WEIR_WAYS && marked ? 1u << way : 0;
+		used = used == WEIR_WAYS && marked ? way : used;
+		idle = idle == WEIR_WAYS && evictable && !marked ? way : idle;
 	}
-	return WEIR_WAYS;
+	choice.way = idle != WEIR_WAYS ? idle : used;
+	choice.way = empty != WEIR_WAYS ? empty : choice.way;
+	choice.unmark = empty != WEIR_WAYS ? 0 : choice.unmark;
+	return choice;
+}
+
+/* With the set's lock held: the marks go, and the hand goes on. */
+WEIR_FN void weir_policy_chosen(WEIR_GLOBAL struct weir_set *set, WEIR_GLOBAL struct weir_set_policy *policy,
+				struct weir_choice choice)
+{
+	/* relaxed: only the lock's holder takes marks away, so each is there to be subtracted */
+	for (u32 way = 0; way < WEIR_WAYS; way++)
+		if ((choice.unmark >> way) & 1 && way != choice.way)
+			(void)weir_add_u64_relaxed_dev(&set->word[way], (u64)0 - WEIR_LINE_USED);
+	weir_store_u32_relaxed_dev(&policy->hand, choice.way + 1); /* relaxed: the lock orders it */
 }
 
 #endif
