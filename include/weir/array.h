@@ -66,17 +66,24 @@ WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array,
 
 /*
  * The words at storage byte @byte, which must all lie in one line. A miss works its
- * numbers out again, so that a hit keeps no register for it.
+ * numbers out again, so that a hit keeps no register for it. Lanes that come together
+ * leave together: else those that hit run ahead, and soon each lane of the wave submits
+ * and waits by itself.
  */
 WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 wave = weir_active();
 	struct weir_words words = weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
 						      weir_array_offset(array, byte), count);
 
-	if (words.status == WEIR_OK)
+	if (weir_ballot(wave, words.status != WEIR_OK) == 0)
 		return words;
-	return weir_array_fetch(weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0), weir_forget(byte), count);
+	if (words.status != WEIR_OK)
+		words = weir_array_fetch(weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0),
+					 weir_forget(byte), count);
+	weir_wave_sync(wave);
+	return words;
 }
 
 /* Storage byte of element @index. False, with a fault recorded, when there is none. */
