@@ -17,11 +17,11 @@
 /**
  * enum weir_memory - what memory is for, which decides where it lies
  * @WEIR_MEMORY_DEVICE: lanes' data and words of their own: as near to them as can be
- * @WEIR_MEMORY_RING: what lanes and host threads both see
+ * @WEIR_MEMORY_HOST: what lanes and host threads both see: rings, doorbells, staging
  */
 enum weir_memory {
 	WEIR_MEMORY_DEVICE,
-	WEIR_MEMORY_RING,
+	WEIR_MEMORY_HOST,
 };
 
 /**

@@ -47,7 +47,7 @@ int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host)
 {
 	*host = NULL;
-	return weir_memory_allocate(context, bytes, WEIR_MEMORY_RING, address, host);
+	return weir_memory_allocate(context, bytes, WEIR_MEMORY_HOST, address, host);
 }
 
 int weir_free(struct weir_context *context, uint64_t address)

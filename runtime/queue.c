@@ -90,10 +90,10 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	struct weir_queue queue;
 	bool resident = storage->transport->resident.on;
 	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
-					 resident ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_RING, &storage->rings[index], NULL);
+					 resident ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->rings[index], NULL);
 
 	if (!error && storage->pull)
-		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_RING,
+		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_HOST,
 					     &storage->staging[index], NULL);
 	if (!error)
 		error = weir_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);

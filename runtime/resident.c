@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "context.h"
 #include "error.h"
 #include "kernels/controller_timed.h"
+#include "staying.h"
 #include "transport/virtual_fault.h"
 
-enum { BLOCK_LANES = 128, START_SECONDS = 10, MOST_REST = 1023 };
+enum { BLOCK_LANES = 128, MOST_REST = 1023 };
 
 #define SAME_KIND(name) \
 	_Static_assert((int)WEIR_CONTROLLER_##name == (int)WEIR_VIRTUAL_FAULT_##name, "one number for " #name)
@@ -28,10 +28,7 @@ SAME_KIND(MISROUTE);
 _Static_assert((int)WEIR_CONTROLLER_ROWS == (int)WEIR_VIRTUAL_FAULTS, "as many rows");
 
 struct weir_resident {
-	void *service;
-	weir_shared_u32 *started; /* in memory that the host sees, too */
-	uint64_t started_address;
-	uint64_t stop; /* in the device's: every wave keeps looking at it */
+	struct weir_staying staying;
 	uint64_t queues;
 	uint64_t medium;
 	uint64_t rate; /* the rest: of a controller with timing or faults */
@@ -164,34 +161,15 @@ static int allocate(struct weir_storage *storage, struct weir_resident *resident
 	struct weir_context *context = storage->context;
 	const struct weir_resident_options *options = &storage->transport->resident;
 	uint64_t bytes = storage->space.blocks << storage->space.block_log2;
-	void *host;
-	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_RING, &resident->started_address,
-					 &host);
+	int error = weir_staying_prepare(context, &resident->staying);
 
-	if (error)
-		return error;
-	resident->started = host;
-	error = weir_alloc(context, sizeof(weir_shared_u32), &resident->stop);
 	if (!error && options->data)
 		error = weir_memory_allocate(context, bytes,
-					     options->host_medium ? WEIR_MEMORY_RING : WEIR_MEMORY_DEVICE,
+					     options->host_medium ? WEIR_MEMORY_HOST : WEIR_MEMORY_DEVICE,
 					     &resident->medium, NULL);
 	if (!error && timed(options))
 		error = allocate_timed(storage, resident, count);
 	return error ? error : describe_queues(storage, count, resident);
-}
-
-/* A device that is full does not begin; better to say so than to wait for ever. */
-static int wait_started(struct weir_storage *storage, struct weir_resident *resident)
-{
-	for (unsigned i = 0; i < START_SECONDS * 1000; i++) {
-		if (weir_load_u32_acquire_sys(resident->started))
-			return 0;
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	}
-	return weir_fail(ETIMEDOUT,
-			 "storage \"%s\": its controller did not begin within %d s; is the device full of other kernels?",
-			 storage->uri, START_SECONDS);
 }
 
 /* Blocks, and lanes of each: small ones all over the device, or large ones that fill a multiprocessor. */
@@ -226,7 +204,6 @@ static void share(const struct weir_resident_options *options, uint32_t queues, 
 
 int weir_resident_start(struct weir_storage *storage, uint32_t queues)
 {
-	struct weir_backend *backend = storage->context->backend;
 	const struct weir_resident_options *options = &storage->transport->resident;
 	struct weir_resident *resident = calloc(1, sizeof(*resident));
 	struct weir_controller_args args;
@@ -243,30 +220,26 @@ int weir_resident_start(struct weir_storage *storage, uint32_t queues)
 		return error;
 	args = (struct weir_controller_args){
 		.queues = resident->queues, .medium = resident->medium, .rate = resident->rate,
-		.faults = resident->faults, .started = resident->started_address, .stop = resident->stop,
+		.faults = resident->faults, .started = resident->staying.started, .stop = resident->staying.stop,
 		.blocks = storage->space.blocks, .latency_ns = options->latency_us * 1000, .iops = options->iops,
 		.queue_count = queues, .block_log2 = storage->space.block_log2, .no_data = !options->data,
 		.fault_count = options->fault_count,
 	};
 	share(options, queues, &args);
-	error = backend->ops->serve(backend, timed(options) ? "weir_controller_timed" : "weir_controller", blocks, lanes,
-				    &args, sizeof(args), &resident->service);
-	return error ? error : wait_started(storage, resident);
+	return weir_staying_start(storage->context, &resident->staying,
+				  &(struct weir_staying_launch){
+					  .kernel = timed(options) ? "weir_controller_timed" : "weir_controller",
+					  .blocks = blocks, .threads = lanes, .args = &args, .args_bytes = sizeof(args),
+					  .what = storage->uri });
 }
 
 void weir_resident_stop(struct weir_storage *storage)
 {
 	struct weir_resident *resident = storage->resident;
-	struct weir_backend *backend = storage->context->backend;
 
 	if (!resident)
 		return;
-	if (resident->service) {
-		uint32_t stop = 1;
-
-		(void)weir_copy_in(storage->context, resident->stop, &stop, sizeof(stop));
-		backend->ops->serve_end(backend, resident->service);
-	}
+	weir_staying_end(storage->context, &resident->staying);
 	(void)weir_free(storage->context, resident->queues);
 	(void)weir_free(storage->context, resident->faults);
 	(void)weir_free(storage->context, resident->groups);
@@ -274,8 +247,6 @@ void weir_resident_stop(struct weir_storage *storage)
 	(void)weir_free(storage->context, resident->later);
 	(void)weir_free(storage->context, resident->rate);
 	(void)weir_free(storage->context, resident->medium);
-	(void)weir_free(storage->context, resident->stop);
-	(void)weir_free(storage->context, resident->started_address);
 	free(resident);
 	storage->resident = NULL;
 }

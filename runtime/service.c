@@ -65,7 +65,7 @@ static int start_kernel(struct weir_service *service, uint32_t lanes_per_wave)
 					  &(struct weir_staying_launch){
 						  .kernel = "weir_service", .threads = BLOCK_LANES,
 						  .blocks = (context->service_waves + per_block - 1) / per_block,
-						  .args = &args, .args_bytes = sizeof(args), .what = "the service" });
+						  .args = &args, .args_bytes = sizeof(args), .what = service->storage->uri });
 }
 
 int weir_service_start(struct weir_storage *storage)

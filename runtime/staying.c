@@ -11,7 +11,7 @@ enum { START_SECONDS = 10 };
 
 int weir_staying_prepare(struct weir_context *context, struct weir_staying *staying)
 {
-	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_RING, &staying->started,
+	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_HOST, &staying->started,
 					 &staying->started_word);
 
 	return error ? error : weir_alloc(context, sizeof(weir_shared_u32), &staying->stop);
@@ -30,8 +30,8 @@ int weir_staying_start(struct weir_context *context, struct weir_staying *stayin
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	return error ? error :
-		       weir_fail(ETIMEDOUT, "%s did not begin within %d s; is the device full of other kernels?",
-				 launch->what, START_SECONDS);
+		       weir_fail(ETIMEDOUT, "%s: kernel \"%s\" did not begin within %d s; is the device full of other kernels?",
+				 launch->what, launch->kernel, START_SECONDS);
 }
 
 void weir_staying_end(struct weir_context *context, struct weir_staying *staying)

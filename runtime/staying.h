@@ -25,7 +25,7 @@ struct weir_staying {
 	void *service;      /* the backend's; NULL while it does not run */
 };
 
-/** struct weir_staying_launch - its kernel, how many lanes, and what it is for messages */
+/** struct weir_staying_launch - its kernel, how many lanes, and whose it is, for messages */
 struct weir_staying_launch {
 	const char *kernel;
 	uint32_t blocks;

@@ -59,7 +59,7 @@ static int complete_options(struct weir_context *context, const char *uri, struc
 /* Memory for the doorbells of a software controller: words that lanes and its threads both see. */
 static int allocate_doorbells(struct weir_storage *storage, uint32_t queues, void **host)
 {
-	return weir_memory_allocate(storage->context, weir_virtual_doorbell_bytes(queues), WEIR_MEMORY_RING,
+	return weir_memory_allocate(storage->context, weir_virtual_doorbell_bytes(queues), WEIR_MEMORY_HOST,
 				    &storage->doorbell_memory, host);
 }
 
@@ -118,7 +118,7 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 {
 	void *host;
 	unsigned granted = 0;
-	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES, WEIR_MEMORY_RING,
+	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES, WEIR_MEMORY_HOST,
 					 &storage->admin_memory, &host);
 
 	if (!error)
