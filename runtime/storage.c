@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening a storage: transport, controller, queue pairs; closing it in reverse. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum {
 	DEFAULT_TRANSFER = 64 << 10,
 	MOST_TRANSFER = 2 << 20, /* a PRP list of 512 entries: one page */
 	MOST_QUEUES = 1024,
+	MOST_SNAPSHOTS = 1000,
 	LEAST_DEFAULT_QUEUES = 4,
 	MOST_DEFAULT_PULL_QUEUES = 16, /* staging is depth times max_transfer_bytes per queue */
 };
@@ -286,6 +288,21 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 
+/*
+ * A queue pair as it is just now. Completions are counted before the reaper unlocks, so one
+ * that is being reaped (by a service, beside the caller) is looked at again.
+ */
+static int snapshot(struct weir_backend *backend, uint64_t address, struct weir_queue *queue)
+{
+	int error = backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+
+	for (unsigned i = 0; !error && (weir_load_u64_relaxed_sys(&queue->reap) & 1) && i < MOST_SNAPSHOTS; i++) {
+		sched_yield();
+		error = backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+	}
+	return error;
+}
+
 int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 {
 	struct weir_backend *backend = storage->context->backend;
@@ -294,7 +311,7 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 
 	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
 		struct weir_queue queue;
-		int error = backend->ops->copy_out(backend, &queue, storage->queues + i * sizeof(queue), sizeof(queue));
+		int error = snapshot(backend, storage->queues + i * sizeof(queue), &queue);
 
 		if (error)
 			return error;
