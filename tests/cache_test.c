@@ -64,7 +64,7 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t lines, uint32_t l
 	snprintf(uri, sizeof(uri), "virt:%llu?block=512", (unsigned long long)bytes_each);
 	for (unsigned i = 0; i < disks; i++)
 		must(test_storage_open(rig->context, uri,
-				       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = TIMEOUT_US),
+				       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
 				       &rig->storages[i]));
 	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = line_bytes),
 			       &rig->cache));
@@ -253,7 +253,7 @@ static void test_a_file_that_shrinks(void **state)
 	assert_true(file >= 0 && ftruncate(file, 131072) == 0);
 	snprintf(uri, sizeof(uri), "file:%s?block=512", path);
 	weir_storage_close(rig.storages[0]);
-	must(test_storage_open(rig.context, uri, WEIR_OPTIONS(storage, .timeout_us = TIMEOUT_US), &rig.storages[0]));
+	must(test_storage_open(rig.context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &rig.storages[0]));
 	rig.bytes = 131072;
 	open_array(&rig, 8, 0, &args.array);
 	args.verdict = rig.verdict;
@@ -281,5 +281,7 @@ int main(void)
 
 	if (test_absent())
 		return 0;
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	cmocka_set_skip_filter(getenv("WEIR_TEST_WITHOUT"));
 	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
  * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
+ * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
+ * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
 #ifndef WEIR_TESTS_CONTEXT_H
 #define WEIR_TESTS_CONTEXT_H
@@ -74,6 +76,14 @@ static inline uint32_t test_service(void)
 	const char *waves = getenv("WEIR_TEST_SERVICE");
 
 	return waves ? (uint32_t)strtoul(waves, NULL, 10) : 0;
+}
+
+/** test_patient_us() - @us times WEIR_TEST_PATIENCE: a storage's timeout that should not pass */
+static inline uint64_t test_patient_us(uint64_t us)
+{
+	const char *times = getenv("WEIR_TEST_PATIENCE");
+
+	return times ? us * strtoul(times, NULL, 10) : us;
 }
 
 /** test_pull() - lanes move the data: because they are told to, or because nobody else can */

@@ -134,7 +134,7 @@ static void open_side(struct side *side)
 	struct test_blocks_args *args = &side->args;
 
 	must(weir_context_open(side->name, WEIR_OPTIONS(context, .workers = 1), &side->context));
-	must(test_storage_open(side->context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = TIMEOUT_US),
+	must(test_storage_open(side->context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
 			       &side->storage));
 	must(weir_storage_disk(side->storage, &args->disk[0]));
 	args->disk_count = args->blocks = args->outstanding = args->rounds = 1;
@@ -298,5 +298,7 @@ int main(void)
 
 	if (test_absent())
 		return 0;
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	cmocka_set_skip_filter(getenv("WEIR_TEST_WITHOUT"));
 	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	return weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &context) ||
-	       weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = 5000000), &storage);
+	       weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &storage);
 }
 
 static int tear_down(void **state)
@@ -362,7 +362,7 @@ static void run_service(uint32_t waves, uint64_t results[3])
 	uint64_t words[128] = { [64] = 0x1234567 };
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = waves), &device));
-	must(weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = 5000000), &disk));
+	must(weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &disk));
 	must(weir_cache_create(device, WEIR_OPTIONS(cache, .bytes = 1 << 20), &cache));
 	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17), &args.array));
 	must(weir_storage_disk(disk, &args.disk));
@@ -412,5 +412,7 @@ int main(void)
 
 	if (test_absent())
 		return 0;
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	cmocka_set_skip_filter(getenv("WEIR_TEST_WITHOUT"));
 	return cmocka_run_group_tests_name("host", tests, set_up, tear_down);
 }

@@ -47,7 +47,7 @@ static struct weir_storage *open_virt(struct weir_context *context, const struct
 	snprintf(uri, sizeof(uri), "virt:64M?block=%u", setup->block_bytes);
 	must(test_storage_open(context, uri,
 			       WEIR_OPTIONS(storage, .queues = setup->queues, .depth = setup->depth,
-					    .timeout_us = TIMEOUT_US, .first_ticket = setup->first_ticket),
+					    .timeout_us = test_patient_us(TIMEOUT_US), .first_ticket = setup->first_ticket),
 			       &storage));
 	return storage;
 }
@@ -204,7 +204,7 @@ static void open_one(struct one *one, uint32_t width, const char *uri, uint32_t 
 			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(), .wave_lanes = width), &one->context));
 	must(test_storage_open(one->context, uri,
 			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .max_transfer_bytes = 65536,
-					    .read_only = read_only, .timeout_us = TIMEOUT_US),
+					    .read_only = read_only, .timeout_us = test_patient_us(TIMEOUT_US)),
 			       &one->storage));
 	must(weir_storage_disk(one->storage, &one->args.disk));
 	one->args.buffer = alloc(one->context, 65536 + 4096);
@@ -341,5 +341,7 @@ int main(void)
 
 	if (test_absent())
 		return 0;
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	cmocka_set_skip_filter(getenv("WEIR_TEST_WITHOUT"));
 	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
 }

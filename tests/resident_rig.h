@@ -166,7 +166,7 @@ static inline void rig_clients(struct rig *rig)
 					 .queues = rig_memory(rig, sizeof(rig->queues)),
 					 .queue_count = rig->options.queues, .block_log2 = 9,
 					 .blocks = rig->options.blocks, .max_blocks = RESIDENT_MOST_BLOCKS,
-					 .timeout_ns = 20000000000u };
+					 .timeout_ns = test_patient_us(20000000) * 1000 };
 	rig_put(rig, args->disk.queues, rig->queues, sizeof(rig->queues));
 	args->events = rig_memory(rig, lanes * sizeof(struct weir_event));
 	args->buffers = rig_memory(rig, (size_t)lanes * 2 * RESIDENT_MOST_BLOCKS * 512 + 4096);

@@ -431,5 +431,7 @@ int main(void)
 
 	if (test_absent())
 		return 0;
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	cmocka_set_skip_filter(getenv("WEIR_TEST_WITHOUT"));
 	return cmocka_run_group_tests_name("resident", tests, NULL, NULL);
 }
