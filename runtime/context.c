@@ -77,7 +77,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	if (!context)
 		return weir_fail(ENOMEM, "no memory for a context");
 	context->service_waves = options.service_waves;
-	if (options.service_waves > MOST_SERVICE_WAVES)
+	if (options.service_waves > MOST_SERVICE_WAVES && options.service_waves != WEIR_SERVICE_WHERE_PULLED)
 		error = weir_fail(EINVAL, "context \"%s\": service_waves %u; at most %d", name, options.service_waves,
 				  MOST_SERVICE_WAVES);
 	if (!error)

@@ -13,7 +13,7 @@
 #include "kernels/service.h"
 #include "staying.h"
 
-enum { BLOCK_LANES = 128 };
+enum { BLOCK_LANES = 128, PULLING_WAVES = 16 };
 
 /** struct weir_service - a kernel or a thread */
 struct weir_service {
@@ -52,7 +52,7 @@ static int start_thread(struct weir_service *service)
 	return 0;
 }
 
-static int start_kernel(struct weir_service *service, uint32_t lanes_per_wave)
+static int start_kernel(struct weir_service *service, uint32_t waves, uint32_t lanes_per_wave)
 {
 	struct weir_context *context = service->storage->context;
 	uint32_t per_block = BLOCK_LANES / lanes_per_wave;
@@ -64,7 +64,7 @@ static int start_kernel(struct weir_service *service, uint32_t lanes_per_wave)
 		       weir_staying_start(context, &service->staying,
 					  &(struct weir_staying_launch){
 						  .kernel = "weir_service", .threads = BLOCK_LANES,
-						  .blocks = (context->service_waves + per_block - 1) / per_block,
+						  .blocks = (waves + per_block - 1) / per_block,
 						  .args = &args, .args_bytes = sizeof(args), .what = service->storage->uri });
 }
 
@@ -72,9 +72,12 @@ int weir_service_start(struct weir_storage *storage)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	uint32_t waves = storage->context->service_waves;
 	struct weir_service *service;
 
-	if (!storage->context->service_waves)
+	if (waves == WEIR_SERVICE_WHERE_PULLED)
+		waves = storage->pull && backend->ops->serve ? PULLING_WAVES : 0;
+	if (!waves)
 		return 0;
 	service = calloc(1, sizeof(*service));
 	if (!service)
@@ -84,11 +87,11 @@ int weir_service_start(struct weir_storage *storage)
 	storage->service = service;
 	backend->ops->properties(backend, &properties);
 	if (backend->ops->serve)
-		return start_kernel(service, properties.wave_lanes);
+		return start_kernel(service, waves, properties.wave_lanes);
 	if (properties.shared_memory)
 		return start_thread(service);
 	return weir_fail(ENOTSUP, "service_waves=%u: %s neither runs kernels side by side nor shows the host its queues; "
-			 "leave it 0", storage->context->service_waves, properties.name);
+			 "leave it 0", waves, properties.name);
 }
 
 void weir_service_stop(struct weir_storage *storage)

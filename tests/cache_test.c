@@ -109,9 +109,9 @@ static void read_array(struct rig *rig, struct test_array_args *args)
 	struct test_verdict verdict;
 
 	args->verdict = rig->verdict;
-	must(weir_launch(rig->context, "test_array", 2, THREADS, args, sizeof(*args)));
+	must(weir_launch(rig->context, "test_array", 2, test_lanes(THREADS), args, sizeof(*args)));
 	verdict = judge(rig);
-	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 2 * THREADS * args->reads);
+	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 2 * test_lanes(THREADS) * args->reads);
 }
 
 static struct weir_cache_stats stats_of(struct rig *rig)

@@ -6,6 +6,7 @@
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
+ * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
 #ifndef WEIR_TESTS_CONTEXT_H
@@ -84,6 +85,14 @@ static inline uint64_t test_patient_us(uint64_t us)
 	const char *times = getenv("WEIR_TEST_PATIENCE");
 
 	return times ? us * strtoul(times, NULL, 10) : us;
+}
+
+/** test_lanes() - @lanes, or WEIR_TEST_LANES of them */
+static inline uint32_t test_lanes(uint32_t lanes)
+{
+	const char *most = getenv("WEIR_TEST_LANES");
+
+	return most && strtoul(most, NULL, 10) < lanes ? (uint32_t)strtoul(most, NULL, 10) : lanes;
 }
 
 /** test_pull() - lanes move the data: because they are told to, or because nobody else can */

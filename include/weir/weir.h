@@ -74,6 +74,16 @@ struct weir_device {
 WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
 
 /**
+ * WEIR_SERVICE_WHERE_PULLED - a service for storages whose data the lanes must pull themselves
+ *
+ * Only on devices that run kernels side by side. A block is pulled by the lanes that reap it;
+ * where lanes part ways (a graph search), few lanes of a wave are left for it and take long,
+ * while waves of a service are always whole. The price: a kernel stays until the storage is
+ * closed, so a wait for the whole device, by others in this process, would not end before.
+ */
+#define WEIR_SERVICE_WHERE_PULLED UINT32_MAX
+
+/**
  * struct weir_context_options - how to open a context
  * @size: sizeof the structure
  * @workers: cpu: worker threads; 0: one per core the process may use
@@ -82,7 +92,8 @@ WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
  * @stack_bytes: cpu: stack per lane; 0: 64 KiB
  * @service_waves: waves of a service per storage, which reaps completions for all lanes;
  *                 on the cpu one thread, whatever the number; 0: no service, whoever
- *                 waits helps. A kernel built with WEIR_SERVICE_ONLY needs one.
+ *                 waits helps; WEIR_SERVICE_WHERE_PULLED. A kernel built with
+ *                 WEIR_SERVICE_ONLY needs one.
  *
  * What is marked "cpu:" is left aside by other devices; weir_context_info() tells what
  * there is.

@@ -196,7 +196,8 @@ int bfs_open(const struct bfs_setup *setup, struct bfs_search **out, struct bfs_
 		return fail(error, -ENOMEM, "no memory for a search");
 	search->plain = setup->plain;
 	code = weir_context_open(setup->backend,
-				 WEIR_OPTIONS(context, .workers = setup->workers, .wave_lanes = setup->wave_lanes),
+				 WEIR_OPTIONS(context, .workers = setup->workers, .wave_lanes = setup->wave_lanes,
+					      .service_waves = WEIR_SERVICE_WHERE_PULLED),
 				 &search->context);
 	if (!code)
 		code = open_storages(search, setup);
