@@ -57,6 +57,24 @@ WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_stat
 	}
 }
 
+/*
+ * A line whose write-back ended: it is clean unless it was written to again (WRITING to READY,
+ * REWRITTEN to MODIFIED), or, after an error, dirty in any case. Pins stay.
+ */
+WEIR_FN void weir_line_written(weir_addr word, weir_addr status_word, weir_status status)
+{
+	WEIR_GLOBAL weir_shared_u64 *line = weir_at(word, weir_shared_u64, 0);
+
+	if (status == WEIR_OK) {
+		/* L0: pairs with L3: the controller has read the line before another command fills it */
+		(void)weir_and_u64_fenced_dev(line, ~(u64)WEIR_LINE_BIT_WRITING);
+	} else {
+		weir_store_u32_relaxed_dev(weir_at(status_word, weir_shared_u32, 0), status);
+		/* W2: pairs with W3 in core/writeback.h: the status before the line can be written back again */
+		(void)weir_and_u64_acq_rel_dev(line, ~(u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN));
+	}
+}
+
 /**
  * weir_continue() - hand a completion to who asked for it
  * @kind: WEIR_TARGET_...
@@ -78,6 +96,8 @@ WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, we
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, word);
 	else if (kind == WEIR_TARGET_LINE)
 		weir_line_complete(target, status_word, status);
+	else if (kind == WEIR_TARGET_WRITTEN)
+		weir_line_written(target, status_word, status);
 }
 
 #endif
