@@ -186,9 +186,8 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @hand: the policy's position
- * @status: full status of a FAILED line; of a readable one that of its last write-back, if that
- *          failed: sticky, that is the line is not written back again, until it was taken, which
- *          adds WEIR_STATUS_TAKEN
+ * @status: full status of a FAILED line; of a readable one how its last write-back ended. An error is
+ *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_TAKEN
  */
 struct weir_set_policy {
 	weir_shared_u32 lock;
@@ -200,6 +199,7 @@ struct weir_set_policy {
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
 
 #define WEIR_STATUS_TAKEN ((u32)1 << 31)
+#define WEIR_STATUS_UNSENT WEIR_STATUS_TAKEN /* nothing but that: a write-back was begun, but not submitted */
 
 /**
  * struct weir_lines - the cache as lanes see it

@@ -44,10 +44,10 @@ typedef struct weir_shared_u64 {
 
 /*
  * Behind WEIR_FN: a function in which its callers' constants must be constants, too. A build that
- * has a WEIR_FN of its own wants all functions emitted.
+ * has a WEIR_FN of its own wants all functions emitted, and each once.
  */
 #ifdef WEIR_FN
-#define WEIR_ALWAYS
+#define WEIR_ALWAYS __attribute__((noinline))
 #else
 #define WEIR_ALWAYS __attribute__((always_inline))
 #endif

@@ -162,11 +162,15 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 		lane.key = 0;
 		return lane;
 	}
-	/* After a write-back that failed: told once by whoever takes it, and by all who waited for it. */
+	/*
+	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if the
+	 * lane waited for one, that one or a later one. W4: pairs with W2. An error is told once by whoever takes
+	 * it, and by all who waited.
+	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
-	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK))
+	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT))
 		return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
-	if (lane.joined) { /* written to again since */
+	if (lane.joined && status == WEIR_OK) { /* written to again since */
 		lane.key = 0;
 		return lane;
 	}

@@ -456,8 +456,9 @@ WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEI
 	}
 	disk = weir_extent_disk(extent, line);
 	if (writes && weir_disk_dead(disk) != WEIR_OK) {
-		weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)),
-				  WEIR_ADDR(weir_line_status(lines, index, way)), weir_disk_dead(disk));
+		weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), weir_disk_dead(disk));
+		weir_fence_to_lanes();
+		weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)), weir_disk_dead(disk));
 		fetch.writing = 0;
 		sends = 0;
 	}
@@ -540,13 +541,14 @@ WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fet
 	if (fetch.there) {
 		u64 mates = weir_match_u64(able, WEIR_ADDR(word));
 		u64 owners = weir_ballot(able, fetch.mine != WEIR_WAYS) & mates;
+		u32 first = weir_lowest_bit(owners ? owners : mates);
 
-		head = weir_lane() == weir_lowest_bit(owners ? owners : mates);
+		head = weir_lane() == first;
 		if (head)
 			pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
 		weir_converge();
 		/* a mate that saw the line with an earlier occupant looks again */
-		part = weir_line_holds(weir_shuffle_u64(mates, pinned, weir_lowest_bit(owners ? owners : mates)), key);
+		part = weir_line_holds(weir_shuffle_u64(able, pinned, first), key);
 	}
 	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
 	if (kind == WEIR_ACCESS_WRITE) {
@@ -564,7 +566,7 @@ WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fet
 		fetch.mine = WEIR_WAYS;
 		fetch.done = 1;
 	}
-	weir_converge();
+	weir_wave_sync(wave); /* a lane's own flush sees the mark that a head made for it */
 	return fetch;
 }
 

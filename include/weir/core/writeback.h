@@ -88,12 +88,23 @@ WEIR_FN void weir_line_modified(WEIR_GLOBAL weir_shared_u64 *word, u64 pinned)
 	(void)weir_add_u64_acq_rel_dev(word, (u64)0 - WEIR_LINE_PIN);
 }
 
-/** weir_line_take_back() - a write-back that was begun was not submitted: as if it had not been */
-WEIR_FN void weir_line_take_back(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+WEIR_FN void weir_line_not_writing(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
 {
+	/* W2: pairs with W3: the status word before the line can be written back again */
 	(void)weir_and_u64_acq_rel_dev(weir_line_word(lines, index, way),
 				       ~(u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN));
 	weir_add_u64_relaxed_dev(&lines->writebacks, ~(u64)0);
+}
+
+/**
+ * weir_line_take_back() - a write-back that was begun was not submitted: as if it had not been
+ *
+ * But for whoever has seen it begun, and waits: its outcome is that nothing was written.
+ */
+WEIR_FN void weir_line_take_back(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+{
+	weir_store_u32_relaxed_dev(weir_line_status(lines, index, way), WEIR_STATUS_UNSENT);
+	weir_line_not_writing(lines, index, way);
 }
 
 /**
@@ -108,23 +119,17 @@ WEIR_FN void weir_line_take_back(WEIR_GLOBAL struct weir_lines *lines, u64 index
 WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 seen)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, way);
-	WEIR_GLOBAL weir_shared_u32 *status = weir_line_status(lines, index, way);
-	u64 writing = seen | WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN, found;
-	u32 before;
+	u64 writing = seen | WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN;
 
 	/* W1: pairs with W0: what marked the line is what the command takes from it */
-	found = weir_cas_u64_acquire_dev(word, seen, writing);
-	if (found != seen)
+	if (weir_cas_u64_acquire_dev(word, seen, writing) != seen)
 		return 0;
 	weir_add_u64_relaxed_dev(&lines->writebacks, 1);
-	/* W3: pairs with W2, by way of the exchange; relaxed: only its owner's command changes it from here on */
-	before = weir_load_u32_relaxed_dev(status);
-	if (weir_status_sticky(before)) {
-		weir_line_take_back(lines, index, way);
+	/* W3: pairs with W2, by way of the exchange; relaxed: nobody makes it an error while this lane owns the write-back */
+	if (weir_status_sticky(weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)))) {
+		weir_line_not_writing(lines, index, way);
 		return 0;
 	}
-	if (before)
-		weir_store_u32_relaxed_dev(status, 0); /* relaxed: the command (S1) carries it to who ends it */
 	return 1;
 }
 
