@@ -10,16 +10,16 @@
 enum { LANES = 64, CHUNK_BYTES = 8 << 20 };
 
 /* Launch the kernel and wait; the device's status becomes a sentence. */
-static int run(struct weir_storage *storage, struct weir_block_copy_args *args)
+static int run(struct weir_context *context, const struct weir_disk *disk, const char *uri,
+	       struct weir_block_copy_args *args)
 {
-	struct weir_context *context = storage->context;
 	uint32_t result = 0;
 	char text[80];
 	int error = weir_alloc(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
 
 	if (error)
 		return error;
-	args->disk = storage->disk;
+	args->disk = *disk;
 	args->result = args->events + LANES * sizeof(struct weir_event);
 	error = weir_launch(context, "weir_block_copy", 1, LANES, args, sizeof(*args));
 	if (!error)
@@ -30,7 +30,9 @@ static int run(struct weir_storage *storage, struct weir_block_copy_args *args)
 	if (error || !result)
 		return error;
 	weir_status_text(result, text);
-	return weir_fail(EIO, "storage \"%s\": blocks %llu to %llu: %s", storage->uri, (unsigned long long)args->lba,
+	if (args->opcode == NVME_OPCODE_FLUSH)
+		return weir_fail(EIO, "storage \"%s\": flush: %s", uri, text);
+	return weir_fail(EIO, "storage \"%s\": blocks %llu to %llu: %s", uri, (unsigned long long)args->lba,
 			 (unsigned long long)(args->lba + args->blocks), text);
 }
 
@@ -62,7 +64,7 @@ static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offs
 	int error = opcode == NVME_OPCODE_WRITE ? weir_copy_in(context, buffer, data, bytes) : 0;
 
 	if (!error)
-		error = run(storage, &args);
+		error = run(context, &storage->disk, storage->uri, &args);
 	if (!error && opcode == NVME_OPCODE_READ)
 		error = weir_copy_out(context, data, buffer, bytes);
 	return error;
@@ -93,9 +95,14 @@ int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data,
 	return copy(storage, NVME_OPCODE_READ, offset, data, bytes);
 }
 
-int weir_storage_flush(struct weir_storage *storage)
+int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri)
 {
 	struct weir_block_copy_args args = { .opcode = NVME_OPCODE_FLUSH };
 
-	return run(storage, &args);
+	return run(context, disk, uri, &args);
+}
+
+int weir_storage_flush(struct weir_storage *storage)
+{
+	return weir_disk_flush(storage->context, &storage->disk, storage->uri);
 }

@@ -180,6 +180,10 @@ static int take_fault(struct weir_context *context)
 		return weir_fail(EIO, "lane %llu asked for array element %llu, but the array has %llu: %s",
 				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
 				 (unsigned long long)fault.limit, text);
+	if (fault.source == WEIR_FAULT_WRITE)
+		return weir_fail(EIO, "lane %llu needed block %llu of storage %u (%llu blocks) written back, which failed: %s",
+				 (unsigned long long)fault.thread, (unsigned long long)fault.position, fault.disk,
+				 (unsigned long long)fault.limit, text);
 	return weir_fail(EIO, "lane %llu could not get block %llu of storage %u (%llu blocks): %s",
 			 (unsigned long long)fault.thread, (unsigned long long)fault.position, fault.disk,
 			 (unsigned long long)fault.limit, text);

@@ -66,19 +66,6 @@ struct weir_storage {
 	bool pull;
 };
 
-struct weir_cache {
-	struct weir_context *context;
-	uint64_t lines; /* device: struct weir_lines */
-	uint64_t words;
-	uint64_t policies;
-	uint64_t data;
-	uint64_t sets;
-	uint32_t line_log2;
-	uint64_t bytes;
-	uint64_t next_key;
-	struct weir_cache_disks *disks; /* tables of its arrays */
-};
-
 /** weir_memory_allocate() - like weir_alloc(), with the kind; *host may come out NULL */
 int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,
 			 void **host);
@@ -96,6 +83,9 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
+
+/** weir_disk_flush() - NVMe Flush of a storage, by lanes; @uri for the message */
+int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri);
 
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,

@@ -14,7 +14,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 2
+#define WEIR_ABI_VERSION 3
 
 /* How a completion's data reached its destination. */
 enum {
@@ -42,7 +42,8 @@ WEIR_ASSERT_SIZE(struct weir_event, 8);
 enum {
 	WEIR_TARGET_NONE = 0,
 	WEIR_TARGET_EVENT = 1, /* a struct weir_event */
-	WEIR_TARGET_LINE = 2,  /* a cache line's word, and its status word */
+	WEIR_TARGET_LINE = 2,  /* a cache line's word, and its status word: the line was fetched */
+	WEIR_TARGET_WRITTEN = 3, /* the same: the line was written back */
 };
 
 /**
@@ -51,7 +52,7 @@ enum {
  * @target_kind: WEIR_TARGET_...
  * @pull_blocks: WEIR_PATH_PULL: what the reaping wave copies from the slot's staging to @buffer
  * @target: address of the target
- * @status: WEIR_TARGET_LINE: where the full status goes on failure
+ * @status: WEIR_TARGET_LINE, _WRITTEN: where the full status goes on failure
  * @buffer: WEIR_PATH_PULL: where the issuer wants its data
  */
 struct weir_slot {
@@ -153,14 +154,23 @@ WEIR_ASSERT_SIZE(struct weir_disk, 64);
 #define WEIR_LINE_USED ((u64)1 << 3) /* read since the policy last asked; only a hint */
 #define WEIR_KEY_BITS 40
 
-/* States; a completion turns BUSY into READY or FAILED by setting one bit. */
+/*
+ * States. Bit 0: the line can be read. Of such a line bit 1 says that it is clean, or was
+ * when its write-back began, and bit 2 that a write-back is under way. docs/cache.md has the
+ * table of what turns which into which.
+ */
 enum {
 	WEIR_LINE_INVALID = 0,
-	WEIR_LINE_BUSY = 2,
-	WEIR_LINE_READY = 3,
-	WEIR_LINE_FAILED = 6,
+	WEIR_LINE_MODIFIED = 1, /* storage does not have it yet */
+	WEIR_LINE_BUSY = 2,     /* being filled */
+	WEIR_LINE_READY = 3,    /* as on storage */
+	WEIR_LINE_REWRITTEN = 5, /* written to again while it is being written back */
+	WEIR_LINE_FAILED = 6,   /* could not be fetched */
+	WEIR_LINE_WRITING = 7,  /* being written back */
 	WEIR_LINE_BIT_READY = 1,
+	WEIR_LINE_BIT_CLEAN = 2,
 	WEIR_LINE_BIT_FAILED = 4,
+	WEIR_LINE_BIT_WRITING = 4,
 };
 
 enum { WEIR_WAYS = 4 };
@@ -176,7 +186,8 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @hand: the policy's position
- * @status: full status of a FAILED line
+ * @status: full status of a FAILED line; of a readable one how its last write-back ended. An error is
+ *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_TAKEN
  */
 struct weir_set_policy {
 	weir_shared_u32 lock;
@@ -186,6 +197,9 @@ struct weir_set_policy {
 };
 
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
+
+#define WEIR_STATUS_TAKEN ((u32)1 << 31)
+#define WEIR_STATUS_UNSENT WEIR_STATUS_TAKEN /* nothing but that: a write-back was begun, but not submitted */
 
 /**
  * struct weir_lines - the cache as lanes see it
@@ -198,6 +212,12 @@ WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
  * @misses: lines fetched; miss path only
  * @evictions: lines that held something else before
  * @retracted: claims taken back because no queue slot was free
+ * @writebacks: lines whose write-back was begun
+ * @write_errors: failed ones that somebody was told of
+ * @fault: struct weir_fault of the context
+ * @extents: struct weir_extent[extent_count], by key_base: whose keys are in it. The host may put another,
+ *           longer table in its place while lanes run, and raises the count after that
+ * @extent_count: entries
  */
 struct weir_lines {
 	u32 abi_version;
@@ -211,10 +231,17 @@ struct weir_lines {
 	weir_shared_u64 misses __attribute__((aligned(64)));
 	weir_shared_u64 evictions;
 	weir_shared_u64 retracted;
-	u64 reserved_counters[5];
+	weir_shared_u64 writebacks;
+	weir_shared_u64 write_errors;
+	u64 reserved_counters[3];
+	weir_addr fault __attribute__((aligned(64)));
+	weir_shared_u64 extents;
+	weir_shared_u32 extent_count;
+	u32 reserved_extents;
+	u64 reserved_writing[5];
 };
 
-WEIR_ASSERT_SIZE(struct weir_lines, 128);
+WEIR_ASSERT_SIZE(struct weir_lines, 192);
 
 /**
  * struct weir_extent - the keys of one storage, or of a stripe of several
@@ -257,7 +284,7 @@ struct weir_fault {
 
 WEIR_ASSERT_SIZE(struct weir_fault, 64);
 
-enum { WEIR_FAULT_INDEX = 1, WEIR_FAULT_LBA = 2 };
+enum { WEIR_FAULT_INDEX = 1, WEIR_FAULT_LBA = 2, WEIR_FAULT_WRITE = 3 };
 
 /**
  * struct weir_array - elements of one size on a storage, read through a cache
@@ -279,6 +306,39 @@ struct weir_array {
 };
 
 WEIR_ASSERT_SIZE(struct weir_array, 72);
+
+enum { WEIR_SWEEP_NAMED = 8 };
+
+/** struct weir_sweep_named - a line that could not be written: storage, first block and why */
+struct weir_sweep_named {
+	u32 disk;
+	u32 status;
+	u64 lba;
+};
+
+/**
+ * struct weir_sweep_note - what a flush tells the host
+ * @failed: lines that could not be written
+ * @late: storages that did not answer in time, a bit each by weir_disk.id modulo 64
+ * @named: the first of @failed
+ */
+struct weir_sweep_note {
+	weir_shared_u64 failed;
+	weir_shared_u64 late;
+	struct weir_sweep_named named[WEIR_SWEEP_NAMED];
+};
+
+WEIR_ASSERT_SIZE(struct weir_sweep_note, 144);
+
+/**
+ * struct weir_writer - an array that lanes may write to, too (<weir/writer.h>)
+ * @array: for all that reads; a kernel that has only this cannot make a line dirty
+ */
+struct weir_writer {
+	struct weir_array array;
+};
+
+WEIR_ASSERT_SIZE(struct weir_writer, 72);
 
 /**
  * struct weir_lock - a lock of the user's that lanes try; zeroed is free

@@ -4,7 +4,8 @@
  *
  * Owns: indices to bytes of a storage, and errors to the context's fault record.
  * The model is BaM's storage-backed array (ASPLOS'23, section 3.5), the cache
- * underneath is core/lines.h. Indices and byte offsets are 64-bit throughout.
+ * underneath is core/line.h, and core/lines.h for what is not in it. Indices and byte
+ * offsets are 64-bit throughout.
  *
  * Every getter may be called by any subset of a wave's lanes. One that fails
  * returns zeros and records the first fault of the context, which weir_sync()
@@ -14,25 +15,6 @@
 #define WEIR_ARRAY_H
 
 #include <weir/core/lines.h>
-
-/* Record a fault unless one is there already. Any lane. */
-WEIR_FN void weir_fault_report(weir_addr address, weir_status status, u32 disk, u32 source, u64 position,
-			       u64 limit)
-{
-	WEIR_GLOBAL struct weir_fault *fault = weir_at(address, struct weir_fault, 0);
-
-	/* relaxed look first: once a fault stands, others need not fight for it */
-	if (weir_load_u32_relaxed_dev(&fault->claimed) != 0 ||
-	    weir_cas_u32_acq_rel_dev(&fault->claimed, 0, 1) != 0)
-		return;
-	fault->status = status;
-	fault->thread = weir_thread();
-	fault->disk = disk;
-	fault->source = source;
-	fault->position = position;
-	fault->limit = limit;
-	weir_store_u32_release_sys(&fault->claimed, 2); /* F0: pairs with the host's load after sync */
-}
 
 /** weir_array_failed() - true once any lane of the context has met an error */
 WEIR_FN u32 weir_array_failed(WEIR_GLOBAL struct weir_array *array)
@@ -46,21 +28,26 @@ WEIR_FN u32 weir_array_offset(WEIR_GLOBAL struct weir_array *array, u64 byte)
 	return (u32)(byte & (((u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2) - 1));
 }
 
+/* Tell the context of an error with the line at storage byte @byte. */
+WEIR_FN void weir_array_fault(WEIR_GLOBAL struct weir_array *array, u64 byte, weir_status status)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 line = byte >> lines->line_log2;
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
+
+	weir_fault_report(array->fault, status, disk->id, WEIR_FAULT_LBA, weir_extent_lba(lines, &array->extent, line),
+			  disk->blocks);
+}
+
 /* The words at storage byte @byte of a line that is not there. */
 WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
-	u64 line = byte >> lines->line_log2;
-	struct weir_words words =
-		weir_lines_fetch(lines, &array->extent, line, weir_array_offset(array, byte), count);
+	struct weir_words words = weir_lines_fetch(lines, &array->extent, byte >> lines->line_log2,
+						   weir_array_offset(array, byte), count);
 
-	if (words.status != WEIR_OK) {
-		WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
-
-		weir_fault_report(array->fault, words.status, disk->id, WEIR_FAULT_LBA,
-				  weir_extent_line(&array->extent, line) << (lines->line_log2 - disk->block_log2),
-				  disk->blocks);
-	}
+	if (words.status != WEIR_OK)
+		weir_array_fault(array, byte, words.status);
 	return words;
 }
 
@@ -93,6 +80,14 @@ WEIR_FN u32 weir_array_has(WEIR_GLOBAL struct weir_array *array, u64 index)
 		return 1;
 	weir_fault_report(array->fault, WEIR_E_INDEX, 0, WEIR_FAULT_INDEX, index, array->count);
 	return 0;
+}
+
+/* The same for @count elements from @index on, 1 at least. */
+WEIR_FN u32 weir_array_has_all(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count)
+{
+	u64 last = index + count - 1;
+
+	return weir_array_has(array, last < index ? ~(u64)0 : last);
 }
 
 /* Element @index of at most 8 bytes, in the low bits. */
@@ -233,7 +228,8 @@ struct weir_run {
  * @end: first element not wanted
  *
  * One probe for up to WEIR_RUN elements; stops at the end of a line. The values
- * are a consistent copy, so they may be acted on at once.
+ * may be acted on at once: the line was there as long as they were loaded. Where lanes write to
+ * it meanwhile, each value is good, but they need not be of one time.
  */
 WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
 {
@@ -256,6 +252,64 @@ WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array,
 		run.value[i] = words.word[i];
 	run.count = words.status == WEIR_OK ? (u32)wanted : 0;
 	return run;
+}
+
+/*
+ * @count elements from @index on, to or from @buffer. Lanes that call together go from line to line
+ * together, so that all of them move each one's bytes.
+ */
+WEIR_FN WEIR_ALWAYS weir_status weir_array_span(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count,
+						weir_addr buffer, u32 kind)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 wave = weir_active(), byte = array->first_byte + index * array->element_bytes;
+	u64 left = count * array->element_bytes;
+	weir_status status = WEIR_OK;
+	struct weir_words words;
+
+	if (count && !weir_array_has_all(array, index, count)) {
+		status = WEIR_E_INDEX;
+		left = 0;
+	}
+	while (weir_ballot(wave, left != 0)) {
+		u64 at = left ? byte : array->first_byte;
+		u32 room = (u32)(((u64)1 << lines->line_log2) - weir_array_offset(array, at));
+		struct weir_access access;
+
+		weir_converge();
+		access.offset = weir_array_offset(array, at);
+		access.length = left < room ? (u32)left : room;
+		access.buffer = buffer;
+		access.value.low = 0;
+		access.value.high = 0;
+		words = weir_lines_access(wave, lines, &array->extent, at >> lines->line_log2, kind, access);
+		if (words.status != WEIR_OK) {
+			weir_array_fault(array, at, words.status);
+			status = words.status;
+		}
+		left = words.status == WEIR_OK ? left - access.length : 0;
+		byte += access.length;
+		buffer += access.length;
+	}
+	return status;
+}
+
+/**
+ * weir_array_read() - copy @count elements from @index on
+ * @array: the array, of elements of any size
+ * @index: first element
+ * @count: elements; 0: this lane reads nothing, but helps
+ * @to: device address of room for them, of any alignment
+ *
+ * The lanes of a wave that call together move all their spans together. Each line's part
+ * is copied while the line is there; of what lanes write to it meanwhile, each element comes
+ * as a whole.
+ *
+ * Return: WEIR_OK, or the first error, after which the rest was not read.
+ */
+WEIR_FN weir_status weir_array_read(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count, weir_addr to)
+{
+	return weir_array_span(array, index, count, to, WEIR_ACCESS_READ);
 }
 
 /**
@@ -303,11 +357,11 @@ WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u
 	if (!weir_array_has(array, index))
 		return view;
 	view.found = weir_set_find(set, key);
-	if (weir_line_state(view.found.word) != WEIR_LINE_READY) {
+	if (!weir_line_readable(view.found.word)) {
 		if (weir_array_words(array, byte & ~(u64)7, 0).status != WEIR_OK)
 			return view;
 		view.found = weir_set_find(set, key);
-		if (weir_line_state(view.found.word) != WEIR_LINE_READY)
+		if (!weir_line_readable(view.found.word))
 			return view;
 	}
 	weir_policy_hit(set, view.found.way, view.found.word);

@@ -11,9 +11,10 @@
  *   who am I      weir_lane weir_lanes weir_thread weir_threads weir_wave
  *   collectives   weir_active weir_ballot weir_shuffle_u64 weir_match_u64 weir_wave_sync
  *                 weir_converge
- *   shared words  weir_{load,store,add,or,exchange,cas}_{u32,u64}_{order}_{scope}
+ *   shared words  weir_{load,store,add,and,or,exchange,cas}_{u32,u64}_{order}_{scope}
  *   polling       weir_poll_u64_dev
- *   data          weir_data_load_u{8,16,32,64,128}, weir_order_loads, weir_after
+ *   data          weir_data_{load,store}_u{8,16,32,64,128}, weir_data_add_u{32,64},
+ *                 weir_order_loads, weir_after
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns
@@ -40,6 +41,16 @@ typedef struct weir_shared_u32 {
 typedef struct weir_shared_u64 {
 	u64 value_;
 } weir_shared_u64;
+
+/*
+ * Behind WEIR_FN: a function in which its callers' constants must be constants, too. A build that
+ * has a WEIR_FN of its own wants all functions emitted, and each once.
+ */
+#ifdef WEIR_FN
+#define WEIR_ALWAYS __attribute__((noinline))
+#else
+#define WEIR_ALWAYS __attribute__((always_inline))
+#endif
 
 #if defined(WEIR_PORT_HEADER)
 #include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */

@@ -38,6 +38,7 @@ struct weir_storage;
 struct weir_cache;
 struct weir_disk;
 struct weir_array;
+struct weir_writer;
 
 /** weir_version() - "0.1.0" */
 WEIR_API const char *weir_version(void);
@@ -325,8 +326,27 @@ struct weir_cache_options {
 WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_cache_options *options,
 			       struct weir_cache **out);
 
-/** weir_cache_destroy() - free a cache; its arrays are void; NULL is fine */
-WEIR_API void weir_cache_destroy(struct weir_cache *cache);
+/**
+ * weir_cache_destroy() - write back what is dirty, then free a cache; its arrays are void; NULL is fine
+ *
+ * Its storages must still be open. Closing them makes what was written durable.
+ *
+ * Return: 0; -EIO with a sentence that counts and names the blocks that could not be written
+ * and are lost, or for a device that failed. The cache is gone in any case.
+ */
+WEIR_API int weir_cache_destroy(struct weir_cache *cache);
+
+/**
+ * weir_cache_flush() - write back every line that is dirty
+ * @cache: the cache
+ * @durable: not 0: also tell the storages to make it durable (NVMe Flush)
+ *
+ * Waits for the kernels launched so far. Storage then holds what they wrote.
+ *
+ * Return: 0; -EIO with a sentence that counts and names the blocks that could not be written. They
+ * stay dirty, and the next flush tries them again.
+ */
+WEIR_API int weir_cache_flush(struct weir_cache *cache, int durable);
 
 /**
  * struct weir_cache_stats - what a cache did since it was made
@@ -337,6 +357,9 @@ WEIR_API void weir_cache_destroy(struct weir_cache *cache);
  * @misses: lines fetched
  * @evictions: of these, over another line
  * @retracted: fetches put off because no queue slot was free
+ * @writebacks: write-backs begun
+ * @write_errors: failed ones that somebody was told of
+ * @dirty: lines that storage does not have yet; counted anew by each call, if the cache has a writer
  */
 struct weir_cache_stats {
 	size_t size;
@@ -346,6 +369,9 @@ struct weir_cache_stats {
 	uint64_t misses;
 	uint64_t evictions;
 	uint64_t retracted;
+	uint64_t writebacks;
+	uint64_t write_errors;
+	uint64_t dirty;
 };
 
 /** weir_cache_stats() - read the counters; exact when no kernel runs */
@@ -370,17 +396,63 @@ struct weir_array_options {
 
 /**
  * weir_array_open() - elements of one or several storages, read through a cache
- * @cache: the cache; each array takes its own range of keys in it
+ * @cache: the cache; arrays of the same storages, striped alike, share their lines in it
  * @storages: @storage_count storages; several are striped round-robin
  * @storage_count: 1 to 64
  * @options: what is in it
  * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments
  *
- * Return: 0; -ERANGE if the elements do not fit the storage; -EINVAL.
+ * Return: 0; -ERANGE if the elements do not fit the storage; -EBUSY if one of the storages
+ * is written to through this cache with another layout; -EINVAL.
  */
 WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages,
 			     unsigned storage_count, const struct weir_array_options *options,
 			     struct weir_array *array);
+
+/**
+ * weir_writer_open() - the same, for lanes that write to it, too
+ * @cache: the cache
+ * @storages: as for weir_array_open(), none of them read-only
+ * @storage_count: 1 to 64
+ * @options: what is in it
+ * @writer: struct weir_writer of <weir/abi.h>, to put into kernel arguments
+ *
+ * What lanes write (<weir/writer.h>) is seen at once through every array of the same storages and
+ * stripe in this cache, and is on storage after a flush or weir_cache_destroy().
+ *
+ * Return: as weir_array_open(); -EROFS.
+ */
+WEIR_API int weir_writer_open(struct weir_cache *cache, struct weir_storage *const *storages,
+			      unsigned storage_count, const struct weir_array_options *options,
+			      struct weir_writer *writer);
+
+/**
+ * weir_array_flush() - write back the dirty lines of a range
+ * @cache: the array's cache
+ * @array: the array, or the one of a writer
+ * @first: first element
+ * @count: elements
+ * @durable: not 0: also tell the array's storages to make it durable (NVMe Flush)
+ *
+ * Like weir_cache_flush(). Whole lines: what lies beside the range may be written, too.
+ */
+WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
+			      int durable);
+
+/**
+ * weir_array_invalidate() - forget the lines of a range, so that they are read from storage again
+ * @cache: the array's cache
+ * @array: the array, or the one of a writer
+ * @first: first element
+ * @count: elements
+ *
+ * Drops what is dirty, too, unwritten, along with whatever else is in the same lines: flush
+ * before if it is to stay. For storage that something else has written to.
+ *
+ * Return: 0; -EBUSY if a command on a line does not end; -EINVAL, -ERANGE.
+ */
+WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first,
+				   uint64_t count);
 
 /**
  * weir_launch() - start a kernel by its name

@@ -41,6 +41,7 @@ enum step_kind {
 	STEP_LOAD,
 	STEP_STORE,
 	STEP_ADD,
+	STEP_AND,
 	STEP_OR,
 	STEP_EXCHANGE,
 	STEP_CAS,

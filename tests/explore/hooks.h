@@ -22,7 +22,7 @@ enum explore_order {
 	EXPLORE_ACQ_REL = 3,
 };
 
-enum explore_change { EXPLORE_ADD, EXPLORE_OR, EXPLORE_EXCHANGE, EXPLORE_CAS };
+enum explore_change { EXPLORE_ADD, EXPLORE_AND, EXPLORE_OR, EXPLORE_EXCHANGE, EXPLORE_CAS };
 
 /** struct explore_identity - where the running lane stands */
 struct explore_identity {

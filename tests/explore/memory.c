@@ -410,6 +410,7 @@ static u64 changed(u32 change, u64 old, u64 value, u64 expected)
 {
 	switch (change) {
 	case EXPLORE_ADD: return old + value;
+	case EXPLORE_AND: return old & value;
 	case EXPLORE_OR: return old | value;
 	case EXPLORE_CAS: return old == expected ? value : old;
 	default: return value;

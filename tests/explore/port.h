@@ -137,6 +137,9 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	EXPLORE_CHANGE(or, EXPLORE_OR, bits, relaxed, scope, EXPLORE_RELAXED)                                \
 	EXPLORE_CHANGE(or, EXPLORE_OR, bits, fenced, scope, EXPLORE_RELAXED)                                 \
 	EXPLORE_CHANGE(or, EXPLORE_OR, bits, acq_rel, scope, EXPLORE_ACQ_REL)                                \
+	EXPLORE_CHANGE(and, EXPLORE_AND, bits, relaxed, scope, EXPLORE_RELAXED)                              \
+	EXPLORE_CHANGE(and, EXPLORE_AND, bits, fenced, scope, EXPLORE_RELAXED)                               \
+	EXPLORE_CHANGE(and, EXPLORE_AND, bits, acq_rel, scope, EXPLORE_ACQ_REL)                              \
 	EXPLORE_CHANGE(exchange, EXPLORE_EXCHANGE, bits, acq_rel, scope, EXPLORE_ACQ_REL)                    \
 	EXPLORE_SWAP(bits, relaxed, scope, EXPLORE_RELAXED)                                                  \
 	EXPLORE_SWAP(bits, acquire, scope, EXPLORE_ACQUIRE)                                                  \
@@ -152,6 +155,34 @@ EXPLORE_ACCESSORS(64, sys)
 	{                                                                                                    \
 		return (u##bits)explore_load(WEIR_POINTER(address), bits / 8, EXPLORE_RELAXED);              \
 	}
+
+/* (Memory keeps the past of 4-byte words: scenarios store nothing narrower.) */
+#define EXPLORE_DATA_STORE(bits)                                                                             \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                               \
+	{                                                                                                    \
+		explore_store(WEIR_POINTER(address), bits / 8, value, EXPLORE_RELAXED);                      \
+	}
+
+EXPLORE_DATA_STORE(8)
+EXPLORE_DATA_STORE(16)
+EXPLORE_DATA_STORE(32)
+EXPLORE_DATA_STORE(64)
+
+WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
+{
+	weir_data_store_u64(address, data.low);
+	weir_data_store_u64(address + 8, data.high);
+}
+
+WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
+{
+	return weir_add_u32_relaxed_dev((weir_shared_u32 *)WEIR_POINTER(address), value);
+}
+
+WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
+{
+	return weir_add_u64_relaxed_dev((weir_shared_u64 *)WEIR_POINTER(address), value);
+}
 
 EXPLORE_DATA(8)
 EXPLORE_DATA(16)

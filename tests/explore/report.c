@@ -17,6 +17,7 @@ static const char *const kinds[] = {
 	[STEP_LOAD] = "load",
 	[STEP_STORE] = "store",
 	[STEP_ADD] = "add",
+	[STEP_AND] = "and",
 	[STEP_OR] = "or",
 	[STEP_EXCHANGE] = "exchange",
 	[STEP_CAS] = "cas",

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/core/policy.h>
+
 #include "../../runtime/dma.h"
 #include "../../runtime/transport/virtual.h"
 #include "explore.h"
@@ -307,7 +309,9 @@ static void lay_out_cache(void)
 	struct weir_set_policy *policies = rig_allocate(sets * sizeof(*policies), 64);
 	unsigned char *data = rig_allocate((size_t)sets * WEIR_WAYS << LINE_LOG2, 4096);
 	struct weir_lines *lines = rig_allocate(sizeof(*lines), 64);
-	struct weir_array *array = rig_allocate(sizeof(*array), 64);
+	struct weir_writer *writer = rig_allocate(sizeof(*writer), 64);
+	struct weir_array *array = &writer->array;
+	struct weir_extent *extent = rig_allocate(sizeof(*extent), 64);
 
 	*lines = (struct weir_lines){ .abi_version = WEIR_ABI_VERSION,
 				      .line_log2 = LINE_LOG2,
@@ -315,7 +319,10 @@ static void lay_out_cache(void)
 				      .set_magic = ~(u64)0 / sets,
 				      .words = (weir_addr)(uintptr_t)words,
 				      .policies = (weir_addr)(uintptr_t)policies,
-				      .data = (weir_addr)(uintptr_t)data };
+				      .data = (weir_addr)(uintptr_t)data,
+				      .fault = (weir_addr)(uintptr_t)rig.fault,
+				      .extents = { (weir_addr)(uintptr_t)extent },
+				      .extent_count = { 1 } };
 	*array = (struct weir_array){ .lines = (weir_addr)(uintptr_t)lines,
 				      .fault = (weir_addr)(uintptr_t)rig.fault,
 				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk,
@@ -324,6 +331,7 @@ static void lay_out_cache(void)
 						  .lines = SCENARIO_BLOCKS },
 				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS,
 				      .element_bytes = 8 };
+	*extent = array->extent;
 	watch(lines, sizeof(*lines), sizeof(*lines), WATCH_NONE, "cache", sizeof(*lines));
 	watch(policies, sets * sizeof(*policies), 64, WATCH_DATA, "policy[%u]", sizeof(*policies));
 	watch(words, sets * sizeof(*words), 8, WATCH_LINE, "line[%u]", 8);
@@ -336,6 +344,7 @@ static void lay_out_cache(void)
 	}
 	rig.lines = lines;
 	rig.array = array;
+	rig.writer = writer;
 }
 
 void rig_open(const struct rig_shape *shape)
@@ -430,8 +439,10 @@ static void check_lines(void)
 	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++) {
 		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
 
-		if ((word & WEIR_LINE_PINS) || (word & WEIR_LINE_STATE) == WEIR_LINE_BUSY)
+		if ((word & WEIR_LINE_PINS) || weir_line_under_way(word))
 			fail("line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
+		if (rig.written && weir_line_state(word) == WEIR_LINE_MODIFIED)
+			fail("line %u is dirty after the flush: %#llx", i, (unsigned long long)word);
 	}
 }
 
@@ -443,6 +454,19 @@ void rig_check(void)
 		check_queue(&rig.queues[i], i);
 	if (!run.failed)
 		check_lines();
+}
+
+void rig_leave_dirty(u32 lines)
+{
+	struct weir_set *set = (struct weir_set *)(uintptr_t)rig.lines->words;
+
+	for (u32 i = 0; i < lines; i++) {
+		u64 *data = (u64 *)(uintptr_t)(rig.lines->data + (i << LINE_LOG2));
+
+		set[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ = (u64)(i + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
+		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
+			data[word] = scenario_word(i, 1, word);
+	}
 }
 
 void rig_close(void)

@@ -45,6 +45,8 @@ struct rig {
 	struct weir_queue *queues;
 	struct weir_lines *lines;
 	struct weir_array *array;
+	struct weir_writer *writer; /* array's */
+	bool written;               /* the scenario writes through the cache, and flushes at its end */
 	struct weir_fault *fault;
 	u64 bad_lba;   /* its reads end with an unrecovered read error; ~0 for none */
 	u64 lost_lba;  /* its reads never end; ~0 for none */
@@ -61,6 +63,8 @@ void rig_open(const struct rig_shape *shape);
 void *rig_allocate(size_t bytes, size_t align);
 /** rig_check() - all lanes are done and nothing was lost on purpose: is everything at rest? */
 void rig_check(void);
+/** rig_leave_dirty() - the first blocks are in the first lines of the cache, in generation 1, and not on storage */
+void rig_leave_dirty(u32 lines);
 /** rig_close() - take the queues away from the controller */
 void rig_close(void);
 

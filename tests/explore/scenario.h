@@ -21,6 +21,7 @@ struct weir_virtual_fault;
  * @tolerant: requests may fail, and things may be in flight at the end
  * @pull: lanes move the data
  * @on_device: order reaches the device only, as for a controller that is part of it
+ * @written: lanes write through the cache, and the last one flushes it
  * @tiny: small enough to try every schedule; shape fixed
  */
 struct scenario {
@@ -34,10 +35,11 @@ struct scenario {
 	bool tolerant;
 	bool pull;
 	bool on_device;
+	bool written;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 32 };
+enum { SCENARIO_COUNT = 46 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -36,6 +36,24 @@ static void dying(void)
 	rig.dead_step = 1 + random_below(3000);
 }
 
+/* Write-backs that fail, though not for ever: nothing that was put may be lost. */
+static u32 unwritable(struct weir_virtual_fault *rows)
+{
+	rows[0] = (struct weir_virtual_fault){ .kind = WEIR_VIRTUAL_FAULT_STATUS,
+					       .opcode = WEIR_VIRTUAL_FAULT_WRITE,
+					       .code = SCENARIO_WRITE_FAULT,
+					       .after = random_below(4),
+					       .every = 1 + random_below(3),
+					       .count = 1 + random_below(SCENARIO_WRITE_FAULTS) };
+	return 1;
+}
+
+/* A set full of dirty lines. */
+static void dirty_set(void)
+{
+	rig_leave_dirty(WEIR_WAYS);
+}
+
 /* Faults that lose nothing: everything must come out right, and only that. */
 static u32 rude(struct weir_virtual_fault *rows)
 {
@@ -128,6 +146,20 @@ const struct scenario scenarios[] = {
 	  .tiny = true,
 	  .waves = 2 },
 	{ .name = "tiny-lines", .kernel = "cached", .requests = 1, .tiny = true, .waves = 3 },
+	{ .name = "put", .kernel = "put", .requests = 4, .written = true },
+	{ .name = "add", .kernel = "add", .requests = 4, .written = true },
+	{ .name = "span", .kernel = "span", .requests = 3, .written = true },
+	{ .name = "flush", .kernel = "flush", .requests = 3, .written = true },
+	{ .name = "unwritable", .kernel = "unwritable", .requests = 4, .faults = unwritable, .written = true },
+	{ .name = "rude-put", .kernel = "put", .requests = 3, .faults = rude, .written = true },
+	{ .name = "pulled-put", .kernel = "put", .requests = 3, .pull = true, .written = true },
+	{ .name = "pulled-add", .kernel = "add", .requests = 3, .pull = true, .written = true },
+	{ .name = "pulled-span", .kernel = "span", .requests = 2, .pull = true, .written = true },
+	{ .name = "pulled-flush", .kernel = "flush", .requests = 3, .pull = true, .written = true },
+	{ .name = "dying-put", .kernel = "put_dying", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "broken-put", .kernel = "put_dying", .requests = 4, .faults = broken, .prepare = impatient, .tolerant = true },
+	{ .name = "tiny-evict", .kernel = "evict", .requests = 1, .prepare = dirty_set, .tiny = true, .waves = 2, .written = true },
+	{ .name = "tiny-put", .kernel = "put_one", .requests = 1, .prepare = dirty_set, .tiny = true, .waves = 2, .written = true },
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -181,6 +213,10 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	args->requests = requests;
 	args->salt = scenario->tiny ? 0 : (u32)random_below(SCENARIO_BLOCKS);
 	args->tolerant = scenario->tolerant;
+	args->writer = (weir_addr)(uintptr_t)rig.writer;
+	args->marks = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * SCENARIO_BLOCKS * 8, 64);
+	watch((void *)(uintptr_t)args->marks, (size_t)lanes * SCENARIO_BLOCKS * 8, 8, WATCH_DATA, "mark[%u]", 8);
+	rig.written = scenario->written;
 	args->events = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * 8, 64);
 	watch((void *)(uintptr_t)args->events, (size_t)lanes * requests * 8, 8, WATCH_EVENT, "event[%u]", 8);
 	args->buffers =

@@ -9,6 +9,9 @@
 
 enum { SCENARIO_BLOCK_BYTES = 512, SCENARIO_BLOCK_WORDS = 64, SCENARIO_BLOCKS = 64, SCENARIO_BAD_LBA = 5 };
 
+/* What a write that must fail ends with, and how often that happens at most. */
+enum { SCENARIO_WRITE_FAULT = 0x280, SCENARIO_WRITE_FAULTS = 5 };
+
 /**
  * struct scenario_args - the kernels' one argument
  * @disk: struct weir_disk
@@ -18,6 +21,9 @@ enum { SCENARIO_BLOCK_BYTES = 512, SCENARIO_BLOCK_WORDS = 64, SCENARIO_BLOCKS = 
  * @requests: per lane
  * @salt: varies which blocks are read
  * @tolerant: requests may fail (faults are on); data of those that do not is checked
+ * @writer: struct weir_writer over the whole disk
+ * @marks: u64[lanes][SCENARIO_BLOCKS]: the newest generation each lane wrote to its word of each block
+ * @finished: lanes that are done
  */
 struct scenario_args {
 	weir_addr disk;
@@ -27,11 +33,13 @@ struct scenario_args {
 	u32 requests;
 	u32 salt;
 	u32 tolerant;
-	u32 padding;
+	weir_shared_u32 finished;
+	weir_addr writer;
+	weir_addr marks;
 };
 
-/* Word @word of block @lba in generation @generation. */
-static inline u64 scenario_word(u64 lba, u64 generation, u64 word)
+/* Word @word of block @lba in generation @generation. Part of the kernel: a function of its own is another graph. */
+static inline __attribute__((always_inline)) u64 scenario_word(u64 lba, u64 generation, u64 word)
 {
 	return (lba + 1) << 32 | generation << 16 | (word + 1);
 }

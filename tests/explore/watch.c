@@ -146,7 +146,7 @@ static bool legal_claim(u64 old, u64 new)
 	u64 version = (old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS;
 
 	return weir_line_state(new) == WEIR_LINE_BUSY && pins(new) == 1 && weir_line_evictable(old) &&
-	       (new &WEIR_LINE_VERSIONS) == version;
+	       weir_line_state(old) != WEIR_LINE_MODIFIED && (new &WEIR_LINE_VERSIONS) == version;
 }
 
 static bool legal_completion(u64 old, u64 new)
@@ -174,11 +174,41 @@ static bool legal_retraction(u64 old, u64 new)
 	       new == ((old & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID);
 }
 
+/* A writer's mark, with or without its pin going; or an overwritten line that becomes readable. */
+static bool legal_mark(u64 old, u64 new)
+{
+	u32 from = weir_line_state(old), to = weir_line_state(new);
+
+	if (!same_occupant(old, new) || pins(old) == 0 || pins(new) > pins(old) || pins(new) + 1 < pins(old))
+		return false;
+	return (from == WEIR_LINE_READY && to == WEIR_LINE_MODIFIED) ||
+	       (from == WEIR_LINE_WRITING && to == WEIR_LINE_REWRITTEN) ||
+	       (from == WEIR_LINE_BUSY && to == WEIR_LINE_MODIFIED && pins(new) < pins(old));
+}
+
+/* A write-back begins, ends, or is taken back. */
+static bool legal_writing(u64 old, u64 new)
+{
+	u32 from = weir_line_state(old), to = weir_line_state(new);
+
+	if (!same_occupant(old, new) || pins(old) != pins(new))
+		return false;
+	return (from == WEIR_LINE_MODIFIED && to == WEIR_LINE_WRITING) ||
+	       (from == WEIR_LINE_WRITING && (to == WEIR_LINE_READY || to == WEIR_LINE_MODIFIED)) ||
+	       (from == WEIR_LINE_REWRITTEN && to == WEIR_LINE_MODIFIED);
+}
+
+static bool legal_drop(u64 old, u64 new)
+{
+	return weir_line_evictable(old) && new == ((old & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID);
+}
+
 static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 {
 	if (legal_use(old, new))
 		return;
-	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new)) {
+	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new) || legal_mark(old, new) ||
+	    legal_writing(old, new) || legal_drop(old, new)) {
 		run.progress_step = run.steps;
 		return;
 	}

@@ -120,4 +120,73 @@ WEIR_FN void weir_wave_copy(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 		weir_copy_narrow(lanes, narrow, to, from, bytes);
 }
 
+/* The largest access, 1 to 16 bytes, that both addresses allow at the same distances. */
+WEIR_FN u32 weir_move_unit(weir_addr to, weir_addr from)
+{
+	u32 apart = (u32)(to ^ from) & 15;
+
+	return apart == 0 ? 16 : apart % 8 == 0 ? 8 : apart % 4 == 0 ? 4 : 1;
+}
+
+/* [begin, end) of one job in accesses of @unit bytes, which divides all but the addresses' common rest. */
+WEIR_FN void weir_move_part(u32 unit, weir_addr to, weir_addr from, u32 begin, u32 end, u32 rank, u32 width)
+{
+	for (u32 at = begin + rank * unit; at < end; at += width * unit) {
+		if (unit == 16)
+			weir_data_store_u128(to + at, weir_data_load_u128(from + at));
+		else if (unit == 8)
+			weir_data_store_u64(to + at, weir_data_load_u64(from + at));
+		else if (unit == 4)
+			weir_data_store_u32(to + at, weir_data_load_u32(from + at));
+		else
+			weir_data_store_u8(to + at, weir_data_load_u8(from + at));
+	}
+}
+
+/* As weir_copy_batches(), with data stores: of one job the part that whole batches of the wave cover. */
+WEIR_FN u32 weir_move_batches(weir_addr to, weir_addr from, u32 begin, u32 end, u32 rank, u32 width)
+{
+	u32 batch = WEIR_COPY_BATCH * width * 16, at = begin;
+
+	for (; end - at >= batch; at += batch) {
+		struct weir_u128 data[WEIR_COPY_BATCH];
+
+		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+			data[i] = weir_data_load_u128(from + at + (i * width + rank) * 16);
+		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+			weir_data_store_u128(to + at + (i * width + rank) * 16, data[i]);
+	}
+	return at;
+}
+
+/**
+ * weir_wave_move() - every lane's bytes copied by all lanes together, for lines that others access
+ * @lanes: all lanes of it call together
+ * @to: this lane's destination
+ * @from: this lane's source
+ * @bytes: this lane's length, whatever it is; 0: this lane has none
+ *
+ * weir_wave_copy() for any alignment: 16 bytes per access where the addresses are equal modulo
+ * 16, less where they are not. Destinations are written by data stores, which others may read
+ * or overwrite meanwhile. Gives no order by itself.
+ */
+WEIR_FN void weir_wave_move(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
+{
+	u32 width = weir_popcount(lanes), rank = weir_rank(lanes, weir_lane());
+
+	for (u64 jobs = weir_ballot(lanes, bytes != 0); jobs; jobs &= jobs - 1) {
+		u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
+		weir_addr target = weir_shuffle_u64(lanes, to, lane), source = weir_shuffle_u64(lanes, from, lane);
+		u32 unit = weir_move_unit(target, source), head = (u32)(0 - target) & (unit - 1), tail, done;
+
+		head = head < end ? head : end;
+		tail = head + (end - head) / unit * unit;
+		weir_move_part(1, target, source, 0, head, rank, width);
+		done = unit == 16 ? weir_move_batches(target, source, head, tail, rank, width) : head;
+		weir_move_part(unit, target, source, done, tail, rank, width);
+		weir_move_part(1, target, source, tail, end, rank, width);
+		weir_converge();
+	}
+}
+
 #endif

@@ -91,7 +91,8 @@ WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 se
 	weir_addr target = slot->target, status_word = slot->status;
 	u32 kind = slot->target_kind;
 
-	weir_fence_to_lanes(); /* one for E0 or L0, and S2 */
+	weir_line_outcome(kind, status_word, status);
+	weir_fence_to_lanes(); /* one for E0, L0 or W2, and S2 */
 	weir_continue(kind, target, status_word, status, queue->path);
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);

@@ -58,6 +58,33 @@ WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_stat
 }
 
 /**
+ * weir_line_outcome() - how the write-back of a line ended goes into its status word
+ * @kind: WEIR_TARGET_..., of which only WEIR_TARGET_WRITTEN is meant
+ * @status_word: the slot's status address
+ * @status: how it ended, 0 included: until the next one ends, the word tells of this one
+ *
+ * Before weir_fence_to_lanes(), and that before weir_continue().
+ */
+WEIR_FN void weir_line_outcome(u32 kind, weir_addr status_word, weir_status status)
+{
+	if (kind == WEIR_TARGET_WRITTEN)
+		weir_store_u32_relaxed_dev(weir_at(status_word, weir_shared_u32, 0), status);
+}
+
+/*
+ * A line whose write-back ended: it is clean unless it was written to again (WRITING to READY,
+ * REWRITTEN to MODIFIED), or, after an error, dirty in any case. Pins stay.
+ */
+WEIR_FN void weir_line_written(weir_addr word, weir_status status)
+{
+	u64 gone = status == WEIR_OK ? (u64)WEIR_LINE_BIT_WRITING : (u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN);
+
+	/* L0: pairs with L3: the controller has read the line before another command fills it */
+	/* W2: pairs with W3 (core/writeback.h) and W4 (core/flush.h): the outcome before the state */
+	(void)weir_and_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), ~gone);
+}
+
+/**
  * weir_continue() - hand a completion to who asked for it
  * @kind: WEIR_TARGET_...
  * @target: the slot's target
@@ -65,7 +92,7 @@ WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_stat
  * @status: how the command ended
  * @path: WEIR_PATH_... of the queue
  *
- * Any lane; bounded; behind weir_fence_to_lanes(), which publishes the data; the slot
+ * Any lane; bounded; behind weir_fence_to_lanes(), which publishes data and outcome; the slot
  * must not be freed before the arguments were read.
  */
 WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
@@ -78,6 +105,8 @@ WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, we
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, word);
 	else if (kind == WEIR_TARGET_LINE)
 		weir_line_complete(target, status_word, status);
+	else if (kind == WEIR_TARGET_WRITTEN)
+		weir_line_written(target, status);
 }
 
 #endif

@@ -1,298 +1,260 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/lines.h: the cache. Hits without atomics, misses without held locks.
+ * core/lines.h: misses. Lines come and go without held locks.
  *
- * Owns: line words. A hit probes the set's four words (one memory sector), loads
- * the data and loads the word again: the same word means the data is good. A miss
- * takes the set's try-lock, re-probes, claims a victim (BUSY, new key, next
- * version, one pin for its issuer), unlocks and submits with the line as
- * continuation. If no slot comes free for a few turns the claim is taken back, so
- * nothing is held across a full queue for long.
+ * Owns: claims, and the flat wait loop of every access that is not a hit. A miss takes
+ * the set's try-lock, re-probes, claims a victim (BUSY, new key, next version, one pin for
+ * its issuer), unlocks and submits with the line as continuation. If no slot comes free for
+ * a few turns the claim is taken back, so nothing is held across a full queue for long.
  *
- *   INVALID --claim--> BUSY --completion--> READY --claim--> BUSY (next version)
- *                        |                    ^
- *                        +--error--> FAILED --+-- claim
- *   BUSY --no slot--> INVALID
+ * Only a clean line is claimed. Where there is none, whoever finds that begins the write-back
+ * of a dirty one, and looks again later; a claim that takes the last clean line begins one
+ * ahead of need, behind its own command. The lane owns such a write-back until it is submitted,
+ * or taken back; after that nobody does.
  *
- * The issuer's pin keeps the line until it has read what it asked for; without it
+ * The issuer's pin keeps the line until it has accessed what it asked for; without it
  * a cache smaller than the number of lanes would evict every line unread.
  */
 #ifndef WEIR_CORE_LINES_H
 #define WEIR_CORE_LINES_H
 
-#include <weir/core/policy.h>
-#include <weir/disk.h>
+#include <weir/core/copy.h>
+#include <weir/core/writeback.h>
 
-/*
- * Turns that a claim waits for a queue slot before it is taken back. Slots come free
- * whatever lines are claimed, so waiting is safe; only for ever it must not be.
- */
-enum { WEIR_UNSENT_TURNS = 8 };
+enum {
+	/*
+	 * Turns that a command waits for a queue slot before it is taken back. Slots come free
+	 * whatever lines are claimed, so waiting is safe; only for ever it must not be.
+	 */
+	WEIR_UNSENT_TURNS = 8,
+	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
+	WEIR_WRITING_TURNS = 64,
+};
 
-/* u64 words one read returns at most. */
-enum { WEIR_RUN = 8 };
+/* What lanes do with a line; a constant wherever it is passed on, so that readers hold no code that writes. */
+enum {
+	WEIR_ACCESS_LOAD,  /* words of 8 bytes, by value */
+	WEIR_ACCESS_STORE, /* an element of 1, 2, 4, 8 or 16 bytes */
+	WEIR_ACCESS_ADD,   /* to an element of 4 or 8 bytes; its old value is the first word */
+	WEIR_ACCESS_READ,  /* bytes to a buffer */
+	WEIR_ACCESS_WRITE, /* bytes from a buffer */
+};
 
 /**
- * struct weir_words - consecutive 8-byte words of a line, by value
- * @word: the words asked for
- * @status: how the read ended
+ * struct weir_access - what one lane does with one line
+ * @offset: first byte in the line; of WEIR_ACCESS_LOAD a multiple of 8, of elements one of their size
+ * @length: bytes; of WEIR_ACCESS_LOAD words, 0 to WEIR_RUN. Of the others 0: nothing to do
+ * @buffer: WEIR_ACCESS_READ, _WRITE: this lane's
+ * @value: WEIR_ACCESS_STORE, _ADD: in the low bits
  */
-struct weir_words {
-	u64 word[WEIR_RUN];
-	weir_status status;
+struct weir_access {
+	u32 offset;
+	u32 length;
+	weir_addr buffer;
+	struct weir_u128 value;
 };
 
-/** struct weir_found - outcome of a probe: the word seen, and its way (WEIR_WAYS: absent) */
-struct weir_found {
-	u64 word;
-	u32 way;
-};
-
-/* key modulo sets: the product is short of the quotient by one at most. */
-WEIR_FN u64 weir_lines_index(WEIR_GLOBAL struct weir_lines *lines, u64 key)
+/* The ways of a set that have some property, as bits. */
+WEIR_FN u32 weir_look_dirty(struct weir_look look)
 {
-	u64 rest = key - weir_mulhi(key, lines->set_magic) * lines->sets;
+	u32 ways = 0;
 
-	return rest >= lines->sets ? rest - lines->sets : rest;
-}
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		u64 word = weir_look_word(look, way);
 
-WEIR_FN WEIR_GLOBAL struct weir_set *weir_lines_set(WEIR_GLOBAL struct weir_lines *lines, u64 index)
-{
-	return weir_at(lines->words, struct weir_set, index);
-}
-
-WEIR_FN WEIR_GLOBAL struct weir_set_policy *weir_lines_policy(WEIR_GLOBAL struct weir_lines *lines, u64 index)
-{
-	return weir_at(lines->policies, struct weir_set_policy, index);
-}
-
-WEIR_FN weir_addr weir_line_data(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
-{
-	return lines->data + ((index * WEIR_WAYS + way) << lines->line_log2);
-}
-
-/** weir_line_holds() - @word is a line for @key, in whatever state; INVALID words have key 0, which no line has */
-WEIR_FN u32 weir_line_holds(u64 word, u64 key)
-{
-	return (word ^ (key << WEIR_LINE_KEY_SHIFT)) < ((u64)1 << WEIR_LINE_KEY_SHIFT);
-}
-
-WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 way, u64 key)
-{
-	if (weir_line_holds(word, key)) {
-		found.word = word;
-		found.way = way;
+		ways |= (u32)(weir_line_state(word) == WEIR_LINE_MODIFIED && weir_line_evictable(word)) << way;
 	}
-	return found;
+	return ways;
 }
 
-/** weir_set_look() - the words of a set: two accesses of one sector */
-WEIR_FN struct weir_look weir_set_look(WEIR_GLOBAL struct weir_set *set)
+WEIR_FN u32 weir_look_clean(struct weir_look look)
 {
-	struct weir_look look;
+	u32 ways = 0;
 
-	/* L1: pairs with L0; relaxed, and ordered by weir_look_find(), once for all four */
-	look.low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
-	look.high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		u64 word = weir_look_word(look, way);
+
+		ways |= (u32)(weir_line_state(word) != WEIR_LINE_MODIFIED && weir_line_evictable(word)) << way;
+	}
+	return ways;
+}
+
+WEIR_FN u32 weir_look_writing(struct weir_look look)
+{
+	u32 ways = 0;
+
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		u64 word = weir_look_word(look, way);
+
+		ways |= (u32)(weir_line_readable(word) && weir_line_under_way(word)) << way;
+	}
+	return ways;
+}
+
+WEIR_FN u32 weir_look_used(struct weir_look look)
+{
+	u32 ways = 0;
+
+	for (u32 way = 0; way < WEIR_WAYS; way++)
+		ways |= (u32)((weir_look_word(look, way) & WEIR_LINE_USED) != 0) << way;
+	return ways;
+}
+
+/* As if the lines of @ways were pinned: the policy passes them by. */
+WEIR_FN struct weir_look weir_look_hide(struct weir_look look, u32 ways)
+{
+	look.low.low |= ways & 1 ? WEIR_LINE_PIN : 0;
+	look.low.high |= ways & 2 ? WEIR_LINE_PIN : 0;
+	look.high.low |= ways & 4 ? WEIR_LINE_PIN : 0;
+	look.high.high |= ways & 8 ? WEIR_LINE_PIN : 0;
 	return look;
 }
 
-/* @key among what was seen; what READY guards may be loaded afterwards, by way of the result. */
-WEIR_FN struct weir_found weir_look_find(struct weir_look look, u64 key)
+/* Those of the dirty lines @ways whose last write-back failed, untold so far. */
+WEIR_FN u32 weir_set_stuck(WEIR_GLOBAL struct weir_set_policy *policy, u32 ways)
 {
-	struct weir_found found;
+	u32 stuck = 0;
 
-	found.word = 0;
-	found.way = WEIR_WAYS;
-	found = weir_found_in(found, look.low.low, 0, key);
-	found = weir_found_in(found, look.low.high, 1, key);
-	found = weir_found_in(found, look.high.low, 2, key);
-	found = weir_found_in(found, look.high.high, 3, key);
-	found.way = weir_after(found.way, found.word);
-	return found;
-}
-
-/** weir_set_find() - look for @key in @set; what READY guards may be loaded afterwards, by way of the result */
-WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
-{
-	return weir_look_find(weir_set_look(set), key);
-}
-
-/* Two looks at a word saw the same occupant in the same state. */
-WEIR_FN u32 weir_line_same(u64 a, u64 b)
-{
-	return ((a ^ b) & ~(WEIR_LINE_PINS | WEIR_LINE_USED)) == 0;
-}
-
-/*
- * L2: the data loads stay before this second look; whoever reuses the line stores
- * its word (claim) before its data (completion), so old data cannot pass.
- */
-WEIR_FN u32 weir_line_unchanged(WEIR_GLOBAL struct weir_set *set, struct weir_found found)
-{
-	weir_order_loads();
-	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[found.way]), found.word);
-}
-
-/* The same for a few words, all loaded already: a look at them is the order. */
-WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir_found found,
-				   struct weir_words words)
-{
-	u64 mixed = words.word[0];
-
-	for (u32 i = 1; i < WEIR_RUN; i++)
-		mixed ^= words.word[i];
-	/* L2: in the rare case that another word is looked at, the line counts as changed */
-	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(found.way, mixed)]), found.word);
-}
-
-WEIR_FN struct weir_words weir_line_load(weir_addr data, u32 count)
-{
-	struct weir_words words;
-
-	for (u32 i = 0; i < WEIR_RUN; i++)
-		words.word[i] = i < count ? weir_data_load_u64(data + i * sizeof(u64)) : 0;
-	words.status = WEIR_OK;
-	return words;
+	/* relaxed: a hint; who begins a write-back looks again (W3) */
+	for (u32 way = 0; way < WEIR_WAYS; way++)
+		if ((ways >> way) & 1)
+			stuck |= weir_status_sticky(weir_load_u32_relaxed_dev(&policy->status[way])) << way;
+	return stuck;
 }
 
 /**
- * weir_lines_try_read() - read words of a resident line, or fail at once
- * @lines: the cache
- * @key: line
- * @offset: byte offset in the line, a multiple of 8
- * @count: words, 0 to WEIR_RUN
- *
- * The hit path: no atomics, no pin, any lane by itself.
- *
- * Return: status 0 and the words; any other status means: not resident just now.
+ * struct weir_claim - what a lane got done under a set's lock
+ * @way: claimed, BUSY and pinned once by this lane; WEIR_WAYS: none
+ * @writing: way whose write-back this lane began, plus 1; 0: none
+ * @word: of the line claimed
+ * @stuck: every line of the set is dirty and cannot be written: the status of one of them, whose
+ *         word is @word
  */
-WEIR_FN struct weir_words weir_lines_try_read(WEIR_GLOBAL struct weir_lines *lines, u64 key, u32 offset,
-					      u32 count)
-{
-	u64 index = weir_lines_index(lines, key);
-	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	struct weir_found found = weir_set_find(set, key);
-	struct weir_words words;
+struct weir_claim {
+	u32 way;
+	u32 writing;
+	u64 word;
+	weir_status stuck;
+};
 
-	if (weir_line_state(found.word) != WEIR_LINE_READY) {
-		words = weir_line_load(0, 0);
-		words.status = WEIR_E_TIMEOUT;
-		return words;
-	}
-	words = weir_line_load(weir_line_data(lines, index, found.way) + offset, count);
-	if (!weir_line_unchanged_by(set, found, words))
-		words.status = WEIR_E_TIMEOUT;
-	else
-		weir_policy_hit(set, found.way, found.word);
-	return words;
+WEIR_FN struct weir_claim weir_claim_none(void)
+{
+	struct weir_claim claim;
+
+	claim.way = WEIR_WAYS;
+	claim.writing = 0;
+	claim.word = 0;
+	claim.stuck = WEIR_OK;
+	return claim;
 }
 
-/** struct weir_four - four elements, or where they are */
-struct weir_four {
-	u64 value[4];
-};
-
-/** struct weir_hits - words of four lines; bit k of @missing: line k is not resident just now */
-struct weir_hits {
-	struct weir_four four;
-	u32 missing;
-};
-
-/**
- * weir_lines_try_four() - read a word each of four lines, or fail at once
- * @lines: the cache
- * @key_base: key of the line at byte 0
- * @byte: where, multiples of 8
- *
- * weir_lines_try_read(), with all looks, then all data, then all second looks in flight.
- */
-WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *lines, u64 key_base, struct weir_four byte)
+/* Begin the write-back of one of the dirty lines @ways; rather one that was not used lately. */
+WEIR_FN u32 weir_set_write_one(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_look look, u32 ways)
 {
-	u64 mask = ((u64)1 << lines->line_log2) - 1, index[4];
-	struct weir_found found[4];
-	struct weir_look look[4];
-	struct weir_hits hits;
+	u32 cold = ways & ~weir_look_used(look), way = weir_lowest_bit(cold ? cold : ways);
 
-	for (u32 k = 0; k < 4; k++) {
-		index[k] = weir_lines_index(lines, key_base + (byte.value[k] >> lines->line_log2));
-		look[k] = weir_set_look(weir_lines_set(lines, index[k]));
-	}
-	for (u32 k = 0; k < 4; k++) {
-		found[k] = weir_look_find(look[k], key_base + (byte.value[k] >> lines->line_log2));
-		/* Where there is no line, any address will do. */
-		hits.four.value[k] = weir_data_load_u64(
-			weir_line_data(lines, index[k], found[k].way % WEIR_WAYS) + (byte.value[k] & mask));
-	}
-	hits.missing = 0;
-	for (u32 k = 0; k < 4; k++) {
-		WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index[k]);
-		/* L2, as in weir_line_unchanged_by() */
-		u64 word = weir_load_u64_relaxed_dev(
-			&set->word[weir_after(found[k].way % WEIR_WAYS, hits.four.value[k])]);
+	return weir_line_try_write_back(lines, index, way, weir_look_word(look, way)) ? way + 1 : 0;
+}
 
-		if (weir_line_state(found[k].word) != WEIR_LINE_READY || !weir_line_same(word, found[k].word))
-			hits.missing |= 1u << k;
-		else
-			weir_policy_hit(set, found[k].way, found[k].word);
+/* With the set's lock held: no line is clean. Make one so, unless somebody does already. */
+WEIR_FN struct weir_claim weir_set_clean_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_look look,
+						u32 dirty, u32 stuck, u32 writing)
+{
+	struct weir_claim claim = weir_claim_none();
+	struct weir_choice choice;
+
+	if (stuck == (1u << WEIR_WAYS) - 1) {
+		claim.word = look.low.low;
+		claim.stuck = weir_load_u32_relaxed_dev(weir_line_status(lines, index, 0)) & ~WEIR_STATUS_TAKEN;
+	} else if (writing && (dirty & ~stuck)) {
+		choice = weir_policy_choose(weir_look_hide(look, stuck),
+					    weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->hand));
+		if (choice.way != WEIR_WAYS &&
+		    weir_line_try_write_back(lines, index, choice.way, weir_look_word(look, choice.way)))
+			claim.writing = choice.way + 1;
 	}
-	return hits;
+	return claim;
+}
+
+/* What the claimer of a line leaves there: no error of an earlier occupant. */
+WEIR_FN void weir_line_forget_error(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+{
+	WEIR_GLOBAL weir_shared_u32 *status = weir_line_status(lines, index, way);
+
+	/* L4: the claim before the status goes: whoever reads a FAILED line's status looks at its word again */
+	if (weir_load_u32_relaxed_dev(status) != 0)
+		weir_store_u32_release_dev(status, 0);
 }
 
 /*
  * With the set's lock held: make a victim BUSY for @key. A pin taken meanwhile
  * makes the exchange fail, and the caller looks again in its next turn.
  */
-WEIR_FN u32 weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_set *set,
-				  WEIR_GLOBAL struct weir_set_policy *policy, u64 key)
+WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+						WEIR_GLOBAL struct weir_set_policy *policy, u64 key, u32 writing)
 {
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	u32 hand = weir_load_u32_relaxed_dev(&policy->hand); /* relaxed: the lock orders it */
 	struct weir_look look = weir_set_look(set);
 	struct weir_found found = weir_look_find(look, key);
-	struct weir_choice choice = weir_policy_choose(look, hand);
 	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
-	u64 old, claimed;
+	u32 dirty = weir_look_dirty(look), clean = weir_look_clean(look), stuck = dirty ? weir_set_stuck(policy, dirty) : 0;
+	struct weir_claim claim = weir_claim_none();
+	struct weir_choice choice;
+	u64 old;
 
-	/* A failed fetch is tried again in its place; any other line is there or about to be. */
+	if (found.word != 0 && !failed) /* there, or about to be */
+		return claim;
+	if (weir_look_writing(look)) /* one at a time, unless it takes long */
+		writing &= 2;
+	if (dirty && !clean)
+		return weir_set_clean_locked(lines, index, look, dirty, stuck, writing);
+	choice = weir_policy_choose(weir_look_hide(look, dirty), hand);
+	/* A failed fetch is tried again in its place. */
 	choice.way = failed ? found.way : choice.way;
 	choice.unmark = failed ? 0 : choice.unmark;
-	if (choice.way == WEIR_WAYS || (found.word != 0 && !failed))
-		return WEIR_WAYS;
+	if (choice.way == WEIR_WAYS)
+		return claim;
 	old = weir_look_word(look, choice.way);
-	claimed = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
-		  WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
+	claim.word = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
+		     WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
 	weir_policy_chosen(set, policy, choice);
 	/*
 	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
 	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
 	 */
-	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claimed) != old)
-		return WEIR_WAYS;
-	weir_add_u64_relaxed_dev(&lines->misses, 1);
-	if (weir_line_state(old) == WEIR_LINE_READY)
+	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claim.word) != old)
+		return claim;
+	claim.way = choice.way;
+	weir_line_forget_error(lines, index, claim.way);
+	if (weir_line_readable(old))
 		weir_add_u64_relaxed_dev(&lines->evictions, 1);
-	return choice.way;
+	if ((clean & ~(1u << claim.way)) == 0 && (dirty & ~stuck) && writing)
+		claim.writing = weir_set_write_one(lines, index, look, dirty & ~stuck);
+	return claim;
 }
 
 /**
  * weir_set_try_claim() - claim a line for @key if the set's lock is free
+ * @lines: the cache
+ * @index: the set
+ * @key: whose line
+ * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way
  *
  * Lock, bounded work and unlock in one turn.
- *
- * Return: the way, now BUSY and pinned once by this lane, or WEIR_WAYS.
  */
-WEIR_FN u32 weir_set_try_claim(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+WEIR_FN struct weir_claim weir_set_try_claim(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 writing)
 {
 	WEIR_GLOBAL struct weir_set_policy *policy = weir_lines_policy(lines, index);
-	u32 way = WEIR_WAYS;
+	struct weir_claim claim = weir_claim_none();
 
 	/* P0: pairs with P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
-		way = weir_set_claim_locked(lines, weir_lines_set(lines, index), policy, key);
+		claim = weir_set_claim_locked(lines, index, policy, key, writing);
 		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
 	}
 	weir_converge();
-	return way;
+	return claim;
 }
 
 /* Take a claim back: no command was submitted, so nobody else may change the word. */
@@ -312,60 +274,26 @@ WEIR_FN void weir_line_unpin(WEIR_GLOBAL struct weir_set *set, u32 way)
 	weir_add_u64_acq_rel_dev(&set->word[way], (u64)0 - WEIR_LINE_PIN);
 }
 
-/** weir_extent_disk() - member storage that holds line @line of @extent */
-WEIR_FN WEIR_GLOBAL struct weir_disk *weir_extent_disk(WEIR_GLOBAL struct weir_extent *extent, u64 line)
-{
-	u64 member = extent->disk_count == 1 ? 0 : (line >> extent->unit_log2) % extent->disk_count;
-
-	return weir_at(extent->disks, struct weir_disk, member);
-}
-
-/** weir_extent_line() - which line of its member storage line @line of @extent is */
-WEIR_FN u64 weir_extent_line(WEIR_GLOBAL struct weir_extent *extent, u64 line)
-{
-	u64 unit = line >> extent->unit_log2;
-
-	if (extent->disk_count == 1)
-		return line;
-	return ((unit / extent->disk_count) << extent->unit_log2) |
-	       (line & (((u64)1 << extent->unit_log2) - 1));
-}
-
-/* The command that fills line (@index, @way) with line @line of @extent. */
-WEIR_FN struct weir_request weir_line_request(WEIR_GLOBAL struct weir_lines *lines,
-					      WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index,
-					      u32 way)
-{
-	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u32 block_log2 = lines->line_log2 - disk->block_log2;
-	struct weir_request request;
-	u64 left;
-
-	request.opcode = NVME_OPCODE_READ;
-	request.flags = 0;
-	request.target_kind = WEIR_TARGET_LINE;
-	request.lba = weir_extent_line(extent, line) << block_log2;
-	left = disk->blocks - request.lba;
-	request.blocks = left < ((u64)1 << block_log2) ? (u32)left : 1u << block_log2;
-	request.buffer = weir_line_data(lines, index, way % WEIR_WAYS);
-	request.target = WEIR_ADDR(&weir_lines_set(lines, index)->word[way % WEIR_WAYS]);
-	request.status = WEIR_ADDR(&weir_lines_policy(lines, index)->status[way % WEIR_WAYS]);
-	return request;
-}
-
 /**
- * struct weir_fetch - one lane's progress in weir_lines_fetch()
+ * struct weir_fetch - one lane's progress in weir_lines_access()
  * @words: the result
+ * @found: the line where it is
  * @mine: way this lane claimed and pinned, WEIR_WAYS if none
  * @unsent: turns that the claim has waited for a queue slot, from 1 on; 0: its command is under way
+ * @writing: 0, or in 2:0 one more than the way whose write-back this lane began and has yet to
+ *           submit, in 31:3 turns that it has waited for a slot
+ * @there: the line can be accessed just now
  * @absent: nobody brings the line as far as this lane saw just now
  * @waited: a fetch that was under way while this lane waited may report its error to it
  * @done: ended
  */
 struct weir_fetch {
 	struct weir_words words;
+	struct weir_found found;
 	u32 mine;
 	u32 unsent;
+	u32 writing;
+	u32 there;
 	u32 absent;
 	u32 waited;
 	u32 done;
@@ -383,13 +311,13 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 					  u64 index, u32 offset, u32 count)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	u32 state;
+	u64 word;
 
 	/* L1: pairs with L0 */
-	state = weir_line_state(weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED));
-	if (state == WEIR_LINE_BUSY)
+	word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
+	if (weir_line_state(word) == WEIR_LINE_BUSY)
 		return fetch;
-	if (state == WEIR_LINE_READY)
+	if (weir_line_readable(word))
 		fetch.words = weir_line_load(weir_line_data(lines, index, fetch.mine) + offset, count);
 	else
 		fetch.words.status =
@@ -408,7 +336,7 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 	struct weir_found found = weir_set_find(set, key);
 	u32 state = weir_line_state(found.word);
 
-	if (state == WEIR_LINE_READY) {
+	if (weir_line_readable(found.word)) {
 		fetch.words = weir_line_load(weir_line_data(lines, index, found.way) + offset, count);
 		fetch.done = weir_line_unchanged(set, found);
 	} else if (state == WEIR_LINE_BUSY) {
@@ -423,35 +351,121 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 	return fetch;
 }
 
+/* The same for accesses that follow in this turn, with the wave: only where the line is. */
+WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					  u64 index, u64 key)
+{
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
+	u32 owns = fetch.mine != WEIR_WAYS, state;
+
+	if (owns) {
+		fetch.found.way = fetch.mine;
+		/* L1: pairs with L0 */
+		fetch.found.word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
+	} else {
+		fetch.found = weir_set_find(set, key);
+	}
+	state = weir_line_state(fetch.found.word);
+	fetch.there = weir_line_readable(fetch.found.word);
+	fetch.waited |= state == WEIR_LINE_BUSY;
+	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY && !(state == WEIR_LINE_FAILED && fetch.waited);
+	if (state == WEIR_LINE_FAILED && !fetch.absent) {
+		fetch.words.status =
+			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[fetch.found.way]);
+		fetch.done = owns || weir_line_unchanged(set, fetch.found);
+		if (owns)
+			weir_line_unpin(set, fetch.mine);
+		fetch.mine = WEIR_WAYS;
+	}
+	return fetch;
+}
+
 /*
  * Lanes of @wave that found the same line absent go as one: the first of them claims it,
  * and the others will find it on its way. (Two caches' keys may fall together; then one
  * of them goes in the next turn.)
- *
- * Return: the way claimed, or WEIR_WAYS.
  */
-WEIR_FN u32 weir_fetch_claim(u64 wave, u32 absent, WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 absent, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					   u64 key, u32 writing)
 {
 	u64 wanting = weir_ballot(wave, absent);
-	u32 way = WEIR_WAYS;
+	struct weir_claim claim = weir_claim_none();
 
 	if (absent && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
-		way = weir_set_try_claim(lines, index, key);
+		claim = weir_set_try_claim(lines, index, key, writing);
 	weir_converge();
-	return way;
+	return claim;
 }
 
-/* After a submission was tried: a claim that has waited long enough is taken back. */
+/* What the lock's holder got goes into its progress: a line to fetch, or to overwrite (@whole). */
+WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					     struct weir_claim claim, u32 whole)
+{
+	fetch.writing = claim.writing ? claim.writing : fetch.writing;
+	if (claim.stuck != WEIR_OK) {
+		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
+		return weir_fetch_fail(fetch, claim.stuck);
+	}
+	if (claim.way == WEIR_WAYS)
+		return fetch;
+	fetch.mine = claim.way;
+	fetch.unsent = !whole;
+	fetch.there = whole;
+	fetch.found.way = claim.way;
+	fetch.found.word = claim.word;
+	if (!whole)
+		weir_add_u64_relaxed_dev(&lines->misses, 1);
+	return fetch;
+}
+
+/* After a submission was tried: a command that has waited long enough is taken back. */
 WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
 					  u32 submitted)
 {
-	fetch.unsent = submitted ? 0 : fetch.unsent + 1;
-	if (fetch.unsent > WEIR_UNSENT_TURNS) {
-		weir_line_retract(lines, index, fetch.mine);
-		fetch.mine = WEIR_WAYS;
-		fetch.unsent = 0;
+	if (fetch.unsent) {
+		fetch.unsent = submitted ? 0 : fetch.unsent + 1;
+		if (fetch.unsent > WEIR_UNSENT_TURNS) {
+			weir_line_retract(lines, index, fetch.mine);
+			fetch.mine = WEIR_WAYS;
+			fetch.unsent = 0;
+		}
+	} else {
+		fetch.writing = submitted ? 0 : fetch.writing + 8;
+		if (fetch.writing >> 3 > WEIR_UNSENT_TURNS) {
+			weir_line_take_back(lines, index, (fetch.writing & 7) - 1);
+			fetch.writing = 0;
+		}
 	}
 	return fetch;
+}
+
+/* One command per lane that has one: its claim's, else the write-back that it began. */
+WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					  WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index)
+{
+	u32 writes = !fetch.unsent && fetch.writing, way = writes ? (fetch.writing & 7) - 1 : fetch.mine, submitted;
+	u32 sends = fetch.unsent || writes;
+	WEIR_GLOBAL struct weir_disk *disk;
+
+	if (writes) {
+		/* relaxed: nobody else may put another occupant there */
+		u64 key = weir_line_key(weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)));
+
+		extent = weir_extent_of(lines, key);
+		line = key - extent->key_base;
+	}
+	disk = weir_extent_disk(extent, line);
+	if (writes && weir_disk_dead(disk) != WEIR_OK) {
+		weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), weir_disk_dead(disk));
+		weir_fence_to_lanes();
+		weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)), weir_disk_dead(disk));
+		fetch.writing = 0;
+		sends = 0;
+	}
+	submitted = weir_disk_try_submit(wave, sends, disk,
+					 weir_line_request(lines, extent, line, index, way,
+							   writes ? (u32)NVME_OPCODE_WRITE : (u32)NVME_OPCODE_READ));
+	return sends ? weir_fetch_sent(fetch, lines, index, submitted) : fetch;
 }
 
 /* Deadline or a dead storage: let go of the pin; a command in flight still ends. */
@@ -462,9 +476,203 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
 		weir_line_retract(lines, index, fetch.mine);
 	else if (fetch.mine != WEIR_WAYS)
 		weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
+	if (fetch.writing)
+		weir_line_take_back(lines, index, (fetch.writing & 7) - 1);
 	fetch.unsent = 0;
+	fetch.writing = 0;
 	fetch.mine = WEIR_WAYS;
 	return weir_fetch_fail(fetch, status);
+}
+
+/* The storage of a line of the set that a command is on; @disk if there is none. */
+WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 turn,
+						    WEIR_GLOBAL struct weir_disk *disk)
+{
+	for (u32 i = 0; i < WEIR_WAYS; i++) {
+		/* relaxed: a hint; whatever key it names, its storage can be helped */
+		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, (i + (turn >> 3)) % WEIR_WAYS));
+
+		if (weir_line_under_way(word)) {
+			WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, weir_line_key(word));
+
+			return weir_extent_disk(extent, weir_line_key(word) - extent->key_base);
+		}
+	}
+	return disk;
+}
+
+/* Store, or add. */
+WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_store(u32 kind, struct weir_fetch fetch, weir_addr data,
+						       struct weir_access access)
+{
+	if (kind == WEIR_ACCESS_ADD) {
+		fetch.words.word[0] = access.length == 4 ? weir_data_add_u32(data, (u32)access.value.low) :
+							   weir_data_add_u64(data, access.value.low);
+		return fetch;
+	}
+	if (access.length == 1)
+		weir_data_store_u8(data, (u8)access.value.low);
+	else if (access.length == 2)
+		weir_data_store_u16(data, (u16)access.value.low);
+	else if (access.length == 4)
+		weir_data_store_u32(data, (u32)access.value.low);
+	else if (access.length == 8)
+		weir_data_store_u64(data, access.value.low);
+	else
+		weir_data_store_u128(data, access.value);
+	return fetch;
+}
+
+/*
+ * Those of @wave that found their line write to it. Lanes with the same line share a pin and a
+ * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
+ */
+WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
+						       WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
+						       struct weir_access access)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, fetch.found.way % WEIR_WAYS);
+	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
+	u64 able = weir_ballot(wave, fetch.there), pinned = 0;
+	u32 fresh = weir_line_state(fetch.found.word) == WEIR_LINE_BUSY, head = 0, part = 0;
+
+	if (able == 0) /* the same in all lanes */
+		return fetch;
+	if (fetch.there) {
+		u64 mates = weir_match_u64(able, WEIR_ADDR(word));
+		u64 owners = weir_ballot(able, fetch.mine != WEIR_WAYS) & mates;
+		u32 first = weir_lowest_bit(owners ? owners : mates);
+
+		head = weir_lane() == first;
+		if (head)
+			pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
+		weir_converge();
+		/* a mate that saw the line with an earlier occupant looks again */
+		part = weir_line_holds(weir_shuffle_u64(able, pinned, first), key);
+	}
+	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
+	if (kind == WEIR_ACCESS_WRITE) {
+		/* L3: the word of a line that is overwritten turns before any byte of it does */
+		if (weir_ballot(wave, fetch.there && fresh))
+			weir_fence_to_lanes();
+		weir_wave_move(wave, data, access.buffer, part ? access.length : 0);
+	} else if (part) {
+		fetch = weir_fetch_store(kind, fetch, data, access);
+	}
+	weir_wave_sync(wave); /* every lane's part before the mark (W0) */
+	if (head && pinned)
+		weir_line_modified(word, pinned);
+	if (part) {
+		fetch.mine = WEIR_WAYS;
+		fetch.done = 1;
+	}
+	weir_wave_sync(wave); /* a lane's own flush sees the mark that a head made for it */
+	return fetch;
+}
+
+/* Those of @wave that found their line have it copied by all; who holds no pin looks again. */
+WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					  u64 index, struct weir_access access)
+{
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
+	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
+
+	if (weir_ballot(wave, fetch.there) == 0)
+		return fetch;
+	weir_order_loads();
+	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
+	weir_wave_move(wave, access.buffer, data, fetch.there ? access.length : 0);
+	weir_order_loads(); /* L2: every lane's loads before the second look */
+	weir_wave_sync(wave);
+	if (fetch.there && fetch.mine != WEIR_WAYS) {
+		weir_line_unpin(set, fetch.mine);
+		fetch.mine = WEIR_WAYS;
+		fetch.done = 1;
+	} else if (fetch.there) {
+		fetch.done = weir_line_same(weir_load_u64_relaxed_dev(&set->word[fetch.found.way]), fetch.found.word);
+	}
+	weir_converge();
+	return fetch;
+}
+
+/**
+ * weir_lines_access() - do something with a line, bringing it in if it is not there
+ * @wave: lanes calling together
+ * @lines: the cache
+ * @extent: where the line comes from
+ * @line: line of @extent, below extent->lines
+ * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
+ * @access: what exactly
+ *
+ * Different arguments in each lane, but for the first and @kind. The flat wait loop of
+ * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
+ *
+ * Return: words, and WEIR_OK; the completion's status; that of a line which cannot be
+ * written back and has to; WEIR_E_TIMEOUT after the storage's timeout.
+ */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+							WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							u32 kind, struct weir_access access)
+{
+	u64 key = extent->key_base + line;
+	u64 index = weir_lines_index(lines, key);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u64 deadline = weir_deadline(disk, 0);
+	struct weir_fetch fetch;
+	u64 needy;
+
+	fetch.words = weir_line_load(0, 0);
+	fetch.found.word = 0;
+	fetch.found.way = 0;
+	fetch.mine = WEIR_WAYS;
+	fetch.unsent = 0;
+	fetch.writing = 0;
+	fetch.there = 0;
+	fetch.absent = 0;
+	fetch.waited = 0;
+	fetch.done = kind != WEIR_ACCESS_LOAD && access.length == 0;
+	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
+		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
+	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; turn++) {
+		u32 may_write = fetch.writing ? 0 : 1 | (u32)(turn % WEIR_WRITING_TURNS == WEIR_WRITING_TURNS - 1) << 1;
+		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
+		struct weir_claim claim;
+
+		weir_converge();
+		fetch.absent = 0;
+		fetch.there = 0;
+		if (kind != WEIR_ACCESS_LOAD && !fetch.done && !fetch.unsent)
+			fetch = weir_fetch_find(fetch, lines, index, key);
+		else if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
+			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
+		else if (!fetch.done && !fetch.unsent)
+			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length);
+		claim = weir_fetch_claim(wave, fetch.absent, lines, index, key, may_write);
+		if (whole) /* as far as the storage has the line */
+			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
+		fetch = weir_fetch_claimed(fetch, lines, claim, whole);
+		if (kind == WEIR_ACCESS_READ)
+			fetch = weir_fetch_read(fetch, wave, lines, index, access);
+		else if (kind != WEIR_ACCESS_LOAD)
+			fetch = weir_fetch_write(kind, fetch, wave, lines, index, key, access);
+		if (weir_ballot(wave, fetch.unsent || fetch.writing))
+			fetch = weir_fetch_send(fetch, wave, lines, extent, line, index);
+		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
+			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
+		else if (!fetch.done && weir_expired(deadline, turn))
+			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
+		needy = weir_ballot(wave, !fetch.done || fetch.writing);
+		if (needy) {
+			WEIR_GLOBAL struct weir_disk *helped = disk;
+
+			/* By turns that fall on every queue: who waits for another line's command helps its storage. */
+			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(turn) & 1))
+				helped = weir_set_disk(lines, index, turn, disk);
+			if (weir_disk_help(wave, needy, helped, turn) == 0)
+				weir_relax();
+		}
+	}
+	return fetch.words;
 }
 
 /**
@@ -475,59 +683,20 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
  * @offset: byte offset in the line, a multiple of 8
  * @count: words, 0 to WEIR_RUN
  *
- * Any subset of a wave, different arguments in each lane. The flat wait loop of
- * the miss path; the data is read inside it, while the line is known to be there.
- *
- * Return: words and WEIR_OK; the completion's status; WEIR_E_TIMEOUT after the
- * storage's timeout.
+ * weir_lines_access() of any subset of a wave.
  */
 WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
 					   WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 offset,
 					   u32 count)
 {
-	u64 wave = weir_active();
-	u64 key = extent->key_base + line;
-	u64 index = weir_lines_index(lines, key);
-	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u64 deadline = weir_deadline(disk, 0);
-	struct weir_fetch fetch;
-	u64 needy;
+	struct weir_access access;
 
-	fetch.words = weir_line_load(0, 0);
-	fetch.mine = WEIR_WAYS;
-	fetch.unsent = 0;
-	fetch.absent = 0;
-	fetch.waited = 0;
-	fetch.done = 0;
-	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
-		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
-	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done)) != 0; turn++) {
-		u32 submitted, way;
-
-		weir_converge();
-		fetch.absent = 0;
-		if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
-			fetch = weir_fetch_mine(fetch, lines, index, offset, count);
-		else if (!fetch.done && !fetch.unsent)
-			fetch = weir_fetch_other(fetch, lines, index, key, offset, count);
-		way = weir_fetch_claim(wave, fetch.absent, lines, index, key);
-		if (way != WEIR_WAYS) {
-			fetch.mine = way;
-			fetch.unsent = 1;
-		}
-		submitted = weir_disk_try_submit(wave, fetch.unsent != 0, disk,
-						 weir_line_request(lines, extent, line, index, fetch.mine));
-		if (fetch.unsent)
-			fetch = weir_fetch_sent(fetch, lines, index, submitted);
-		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
-			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
-		else if (!fetch.done && weir_expired(deadline, turn))
-			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
-		needy = weir_ballot(wave, !fetch.done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
-	}
-	return fetch.words;
+	access.offset = offset;
+	access.length = count;
+	access.buffer = 0;
+	access.value.low = 0;
+	access.value.high = 0;
+	return weir_lines_access(weir_active(), lines, extent, line, WEIR_ACCESS_LOAD, access);
 }
 
 #endif

@@ -25,10 +25,22 @@ WEIR_FN u32 weir_line_state(u64 word)
 	return (u32)(word & WEIR_LINE_STATE);
 }
 
-/** weir_line_evictable() - no command and no pin is on it */
+/** weir_line_readable() - @word is of a line that holds its data, dirty or clean */
+WEIR_FN u32 weir_line_readable(u64 word)
+{
+	return (u32)word & WEIR_LINE_BIT_READY;
+}
+
+/** weir_line_under_way() - a command is on it: BUSY, WRITING or REWRITTEN */
+WEIR_FN u32 weir_line_under_way(u64 word)
+{
+	return weir_line_state(word) == WEIR_LINE_BUSY || (word & 5) == (WEIR_LINE_BIT_READY | WEIR_LINE_BIT_WRITING);
+}
+
+/** weir_line_evictable() - no command and no pin is on it; MODIFIED must be written back first */
 WEIR_FN u32 weir_line_evictable(u64 word)
 {
-	return weir_line_state(word) != WEIR_LINE_BUSY && (word & WEIR_LINE_PINS) == 0;
+	return !weir_line_under_way(word) && (word & WEIR_LINE_PINS) == 0;
 }
 
 /** struct weir_look - the words of a set as one lane saw them */
@@ -71,7 +83,7 @@ WEIR_FN struct weir_choice weir_policy_choose(struct weir_look look, u32 hand)
 		u64 word = weir_look_word(look, way);
 
 		evictable = weir_line_evictable(word);
-		marked = evictable && weir_line_state(word) == WEIR_LINE_READY && (word & WEIR_LINE_USED) != 0;
+		marked = evictable && weir_line_readable(word) && (word & WEIR_LINE_USED) != 0;
 		empty = empty == WEIR_WAYS && (word & (WEIR_LINE_STATE | WEIR_LINE_PINS)) == WEIR_LINE_INVALID ? way : empty;
 		choice.unmark |= idle == WEIR_WAYS && marked ? 1u << way : 0;
 		used = used == WEIR_WAYS && marked ? way : used;

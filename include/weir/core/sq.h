@@ -28,7 +28,7 @@ enum { WEIR_RESERVE_TRIES = 4 };
  * @lba: first block
  * @buffer: device address of the data, 4-byte aligned, in memory from weir_alloc()
  * @target: where the completion goes
- * @status: WEIR_TARGET_LINE: where the status goes
+ * @status: WEIR_TARGET_LINE, _WRITTEN: where the status goes
  */
 struct weir_request {
 	u32 opcode;

@@ -171,6 +171,9 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, relaxed, scope, __ATOMIC_RELAXED)  \
 	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, fenced, scope, __ATOMIC_RELEASE)   \
 	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, acq_rel, scope, __ATOMIC_ACQ_REL)  \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, relaxed, scope, __ATOMIC_RELAXED) \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, fenced, scope, __ATOMIC_RELEASE) \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
 	WEIR_CPU_RMW(exchange, __atomic_exchange_n, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
 	WEIR_CPU_CAS(bits, relaxed, scope, __ATOMIC_RELAXED)                         \
 	WEIR_CPU_CAS(bits, acquire, scope, __ATOMIC_ACQUIRE)                         \
@@ -183,21 +186,25 @@ WEIR_CPU_ACCESSORS(64, sys)
 
 /*
  * Cached data may be overwritten while it is read; the reader finds out from the
- * line's word and throws the value away (core/lines.h). Under ThreadSanitizer
- * that intended race is kept out of its sight, and only that one.
+ * line's word and throws the value away (core/line.h), and be written while it is
+ * written back, which happens again then (core/writeback.h). Under ThreadSanitizer
+ * these intended races are kept out of its sight, and only they.
  */
 #ifdef __SANITIZE_THREAD__
 #define WEIR_CPU_DATA __attribute__((no_sanitize_thread, noinline, unused)) static
 #define WEIR_CPU_DATA_READ(p) (*(const volatile __typeof__(*(p)) *)(p))
+#define WEIR_CPU_DATA_WRITE(p, v) ((void)(*(volatile __typeof__(*(p)) *)(p) = (v)))
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define WEIR_CPU_DATA __attribute__((no_sanitize("thread"), noinline, unused)) static
 #define WEIR_CPU_DATA_READ(p) (*(const volatile __typeof__(*(p)) *)(p))
+#define WEIR_CPU_DATA_WRITE(p, v) ((void)(*(volatile __typeof__(*(p)) *)(p) = (v)))
 #endif
 #endif
 #ifndef WEIR_CPU_DATA
 #define WEIR_CPU_DATA WEIR_FN
 #define WEIR_CPU_DATA_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define WEIR_CPU_DATA_WRITE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #endif
 
 WEIR_CPU_DATA u8 weir_data_load_u8(weir_addr address)
@@ -229,6 +236,42 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 	return data;
 }
 
+WEIR_CPU_DATA void weir_data_store_u8(weir_addr address, u8 value)
+{
+	WEIR_CPU_DATA_WRITE((u8 *)WEIR_POINTER(address), value);
+}
+
+WEIR_CPU_DATA void weir_data_store_u16(weir_addr address, u16 value)
+{
+	WEIR_CPU_DATA_WRITE((u16 *)WEIR_POINTER(address), value);
+}
+
+WEIR_CPU_DATA void weir_data_store_u32(weir_addr address, u32 value)
+{
+	WEIR_CPU_DATA_WRITE((u32 *)WEIR_POINTER(address), value);
+}
+
+WEIR_CPU_DATA void weir_data_store_u64(weir_addr address, u64 value)
+{
+	WEIR_CPU_DATA_WRITE((u64 *)WEIR_POINTER(address), value);
+}
+
+WEIR_CPU_DATA u32 weir_data_add_u32(weir_addr address, u32 value)
+{
+	return __atomic_fetch_add((u32 *)WEIR_POINTER(address), value, __ATOMIC_RELAXED);
+}
+
+WEIR_CPU_DATA u64 weir_data_add_u64(weir_addr address, u64 value)
+{
+	return __atomic_fetch_add((u64 *)WEIR_POINTER(address), value, __ATOMIC_RELAXED);
+}
+
+WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
+{
+	weir_data_store_u64(address, data.low);
+	weir_data_store_u64(address + 8, data.high);
+}
+
 WEIR_FN void weir_order_loads(void)
 {
 #if defined(__x86_64__)
@@ -251,10 +294,17 @@ WEIR_FN u32 weir_after(u32 index, u64 seen)
 	return index;
 }
 
-/* The stores behind it are release stores here, which cost nothing and which a race detector knows. */
+/*
+ * Accesses of order `fenced` behind it are release stores here, which cost nothing and which a
+ * race detector knows; for data stores behind it, x86 keeps stores in order by itself.
+ */
 WEIR_FN void weir_fence_to_lanes(void)
 {
+#if defined(__x86_64__)
 	__asm__ volatile("" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
 }
 
 /*

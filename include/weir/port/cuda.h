@@ -181,6 +181,9 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	WEIR_CUDA_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)          \
 	WEIR_CUDA_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)           \
 	WEIR_CUDA_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)          \
+	WEIR_CUDA_RMW(and, "and.b", bits, relaxed, "relaxed", scope, ptx)        \
+	WEIR_CUDA_RMW(and, "and.b", bits, fenced, "relaxed", scope, ptx)         \
+	WEIR_CUDA_RMW(and, "and.b", bits, acq_rel, "acq_rel", scope, ptx)        \
 	WEIR_CUDA_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)  \
 	WEIR_CUDA_CAS(bits, relaxed, scope, ptx)                                 \
 	WEIR_CUDA_CAS(bits, acquire, scope, ptx)                                 \
@@ -213,6 +216,35 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 
 	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
 	return data;
+}
+
+/* Likewise stores: they go through to L2. */
+#define WEIR_CUDA_DATA_STORE(bits, wide, constraint)                                          \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                \
+	{                                                                                     \
+		__asm__ volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;"                 \
+				 :: "l"(address), constraint((wide)value) : "memory");        \
+	}
+
+WEIR_CUDA_DATA_STORE(8, u16, "h")
+WEIR_CUDA_DATA_STORE(16, u16, "h")
+WEIR_CUDA_DATA_STORE(32, u32, "r")
+WEIR_CUDA_DATA_STORE(64, u64, "l")
+
+WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
+{
+	__asm__ volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};"
+			 :: "l"(address), "l"(data.low), "l"(data.high) : "memory");
+}
+
+WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
+{
+	return weir_add_u32_relaxed_dev((weir_shared_u32 *)WEIR_POINTER(address), value);
+}
+
+WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
+{
+	return weir_add_u64_relaxed_dev((weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
 /*

@@ -245,6 +245,9 @@ WEIR_HIP_RELEASE(sys, "")
 	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)    \
 	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where)    \
 	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)    \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)  \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where)   \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)  \
 	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where) \
 	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)                               \
 	WEIR_HIP_CAS(bits, acquire, scope, (void)0, __ATOMIC_ACQUIRE, where)                               \
@@ -275,6 +278,35 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 	data.low = weir_data_load_u64(address);
 	data.high = weir_data_load_u64(address + 8);
 	return data;
+}
+
+/* Likewise stores. */
+#define WEIR_HIP_DATA_STORE(bits)                                                          \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)             \
+	{                                                                                  \
+		__hip_atomic_store((u##bits *)WEIR_POINTER(address), value,                \
+				   __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);            \
+	}
+
+WEIR_HIP_DATA_STORE(8)
+WEIR_HIP_DATA_STORE(16)
+WEIR_HIP_DATA_STORE(32)
+WEIR_HIP_DATA_STORE(64)
+
+WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
+{
+	weir_data_store_u64(address, data.low);
+	weir_data_store_u64(address + 8, data.high);
+}
+
+WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
+{
+	return weir_add_u32_relaxed_dev((weir_shared_u32 *)WEIR_POINTER(address), value);
+}
+
+WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
+{
+	return weir_add_u64_relaxed_dev((weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
 WEIR_FN void weir_order_loads(void)

@@ -215,6 +215,10 @@ typedef volatile __global atomic_ulong *weir_opencl_u64;
 	WEIR_FN u##bits weir_or_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
 	{                                                                                              \
 		return weir_or_u##bits##_relaxed_##scope(p, v);                                        \
+	}                                                                                              \
+	WEIR_FN u##bits weir_and_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)  \
+	{                                                                                              \
+		return weir_and_u##bits##_relaxed_##scope(p, v);                                       \
 	}
 #define WEIR_OPENCL_ACCESSORS(bits, scope, where)                                 \
 	WEIR_OPENCL_LOAD(bits, relaxed, scope, where)                             \
@@ -225,6 +229,8 @@ typedef volatile __global atomic_ulong *weir_opencl_u64;
 	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, acq_rel, scope, where) \
 	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, relaxed, scope, where)   \
 	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, acq_rel, scope, where)   \
+	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, relaxed, scope, where) \
+	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, acq_rel, scope, where) \
 	WEIR_OPENCL_RMW(exchange, atomic_exchange_explicit, bits, acq_rel, scope, where) \
 	WEIR_OPENCL_CAS(bits, relaxed, scope, where)                              \
 	WEIR_OPENCL_CAS(bits, acquire, scope, where)                              \
@@ -266,6 +272,43 @@ WEIR_FN u16 weir_data_load_u16(weir_addr address)
 WEIR_FN u8 weir_data_load_u8(weir_addr address)
 {
 	return (u8)(weir_data_load_u32(address & ~(u64)3) >> ((address & 3) * 8));
+}
+
+WEIR_FN void weir_data_store_u64(weir_addr address, u64 value)
+{
+	atomic_store_explicit((weir_opencl_u64)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
+}
+
+WEIR_FN void weir_data_store_u32(weir_addr address, u32 value)
+{
+	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
+}
+
+/* There are no narrower atomics; a volatile store of a narrow type is one access of its size. */
+WEIR_FN void weir_data_store_u16(weir_addr address, u16 value)
+{
+	*(volatile __global u16 *)WEIR_POINTER(address) = value;
+}
+
+WEIR_FN void weir_data_store_u8(weir_addr address, u8 value)
+{
+	*(volatile __global u8 *)WEIR_POINTER(address) = value;
+}
+
+WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
+{
+	weir_data_store_u64(address, data.low);
+	weir_data_store_u64(address + 8, data.high);
+}
+
+WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
+{
+	return weir_add_u32_relaxed_dev((__global weir_shared_u32 *)WEIR_POINTER(address), value);
+}
+
+WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
+{
+	return weir_add_u64_relaxed_dev((__global weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
 WEIR_FN void weir_order_loads(void)

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/flush.h: writing lines back because somebody asks for it, and dropping them.
+ *
+ * Owns: the walk over the lines of a range of keys, and what a flush of one line is: when it
+ * has ended, storage holds whatever was written to the line before it began, or an error was
+ * told. What is written meanwhile may or may not be there.
+ *
+ * A line is followed from a look to the next; nothing is held in between. One that somebody
+ * else is writing back is waited for; if it was written to again since, it is written back again.
+ */
+#ifndef WEIR_CORE_FLUSH_H
+#define WEIR_CORE_FLUSH_H
+
+#include <weir/core/lines.h>
+
+/* Places of a range that a lane looks at before the wave meets again. */
+enum { WEIR_SWEEP_LOOKS = 64 };
+
+/* What a sweep does with lines. */
+enum {
+	WEIR_SWEEP_FLUSH, /* write back what is dirty */
+	WEIR_SWEEP_DRAIN, /* that, and wait for lines that are being filled */
+	WEIR_SWEEP_DROP,  /* forget them, written back or not */
+};
+
+/**
+ * struct weir_sweep - a range of keys that some lanes sweep together, each its share
+ * @first_key: first
+ * @end_key: first behind it
+ * @first: this lane's first place, counted from 0 on
+ * @stride: lanes that share the range
+ * @kind: WEIR_SWEEP_...
+ * @flags: of the commands' cdw12, such as NVME_RW_FUA
+ * @note: struct weir_sweep_note, or 0
+ */
+struct weir_sweep {
+	u64 first_key;
+	u64 end_key;
+	u64 first;
+	u64 stride;
+	u32 kind;
+	u32 flags;
+	weir_addr note;
+};
+
+/**
+ * struct weir_swept - how a lane's share ended
+ * @status: WEIR_OK, or the first error
+ * @key: the line that it was
+ */
+struct weir_swept {
+	weir_status status;
+	u64 key;
+};
+
+/**
+ * struct weir_sweeper - one lane on its way
+ * @result: so far
+ * @place: next one to look at
+ * @key: line that it is at; 0: none
+ * @deadline: for that line
+ * @unsent: turns that the write-back it began has waited for a slot; 0: none
+ * @way: of that write-back
+ * @joined: a write-back is under way, or was, that takes with it all that was written before the sweep began
+ */
+struct weir_sweeper {
+	struct weir_swept result;
+	u64 place;
+	u64 key;
+	u64 deadline;
+	u32 unsent;
+	u32 way;
+	u32 joined;
+};
+
+/* Places of the range: its keys, or if those are more, the lines of the cache. */
+WEIR_FN u64 weir_sweep_places(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+{
+	u64 keys = sweep.end_key - sweep.first_key, all = lines->sets * WEIR_WAYS;
+
+	return keys < all ? keys : all;
+}
+
+/* Has a sweep anything to do with a line whose word is @word? */
+WEIR_FN u32 weir_sweep_minds(struct weir_sweep sweep, u64 word)
+{
+	if (weir_line_key(word) < sweep.first_key || weir_line_key(word) >= sweep.end_key)
+		return 0;
+	if (sweep.kind == WEIR_SWEEP_DROP)
+		return weir_line_state(word) != WEIR_LINE_INVALID;
+	return weir_line_dirty(word) || (weir_line_under_way(word) &&
+					 (weir_line_readable(word) || sweep.kind == WEIR_SWEEP_DRAIN));
+}
+
+/* The key at @place if there is something to do, else 0. */
+WEIR_FN u64 weir_sweep_look(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep, u64 place)
+{
+	u64 key = sweep.first_key + place, word;
+
+	/* relaxed: what this lane wrote it sees; what others write meanwhile is not asked for */
+	if (sweep.end_key - sweep.first_key >= lines->sets * WEIR_WAYS)
+		word = weir_load_u64_relaxed_dev(weir_line_word(lines, place / WEIR_WAYS, place % WEIR_WAYS));
+	else
+		word = weir_set_find(weir_lines_set(lines, weir_lines_index(lines, key)), key).word;
+	return weir_sweep_minds(sweep, word) ? weir_line_key(word) : 0;
+}
+
+/* On to the next line with something to do; it gets the storage's time. */
+WEIR_FN struct weir_sweeper weir_sweep_next(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					    struct weir_sweep sweep, u64 places)
+{
+	lane.joined = 0;
+	for (u32 i = 0; i < WEIR_SWEEP_LOOKS && lane.key == 0 && lane.place < places; i++) {
+		lane.key = weir_sweep_look(lines, sweep, lane.place);
+		lane.place += sweep.stride;
+	}
+	if (lane.key != 0) {
+		WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, lane.key);
+
+		lane.deadline = weir_deadline(weir_extent_disk(extent, lane.key - extent->key_base), 0);
+	}
+	return lane;
+}
+
+/* Tell of a line that could not be written; the first one is the result. */
+WEIR_FN struct weir_sweeper weir_sweep_error(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					     struct weir_sweep sweep, weir_status status)
+{
+	if (lane.result.status == WEIR_OK) {
+		lane.result.status = status;
+		lane.result.key = lane.key;
+	}
+	if (sweep.note) {
+		WEIR_GLOBAL struct weir_sweep_note *note = weir_at(sweep.note, struct weir_sweep_note, 0);
+		WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, lane.key);
+		u64 number = weir_add_u64_relaxed_dev(&note->failed, 1);
+
+		if (number < WEIR_SWEEP_NAMED) {
+			note->named[number].disk = weir_extent_disk(extent, lane.key - extent->key_base)->id;
+			note->named[number].status = status;
+			note->named[number].lba = weir_extent_lba(lines, extent, lane.key - extent->key_base);
+		}
+	}
+	lane.key = 0;
+	return lane;
+}
+
+/* A line that a sweep flushes, as it is just now. */
+WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					     struct weir_sweep sweep, u64 index, struct weir_found found)
+{
+	weir_status status;
+
+	if (weir_line_under_way(found.word)) {
+		lane.joined |= weir_line_state(found.word) == WEIR_LINE_WRITING;
+		if (!weir_line_readable(found.word) && sweep.kind != WEIR_SWEEP_DRAIN)
+			lane.key = 0;
+		return lane;
+	}
+	if (!weir_line_dirty(found.word)) {
+		lane.key = 0;
+		return lane;
+	}
+	/*
+	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if the
+	 * lane waited for one, that one or a later one. W4: pairs with W2. An error is told once by whoever takes
+	 * it, and by all who waited.
+	 */
+	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
+	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT))
+		return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
+	if (lane.joined && status == WEIR_OK) { /* written to again since */
+		lane.key = 0;
+		return lane;
+	}
+	for (u32 i = 0; i < WEIR_LINE_TRIES && !lane.unsent; i++) {
+		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, found.way));
+
+		if (weir_line_key(word) != lane.key || weir_line_state(word) != WEIR_LINE_MODIFIED)
+			break;
+		lane.way = found.way;
+		lane.unsent = weir_line_try_write_back(lines, index, found.way, word);
+	}
+	lane.joined = lane.unsent;
+	return lane;
+}
+
+/* A line that a sweep drops: not under a command's or a pin's feet. */
+WEIR_FN struct weir_sweeper weir_sweep_drop(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					    u64 index, struct weir_found found)
+{
+	u64 empty = (found.word & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID;
+
+	/* release: as a claim, after whatever was done with the line */
+	if (weir_line_evictable(found.word) &&
+	    weir_cas_u64_acq_rel_dev(weir_line_word(lines, index, found.way), found.word, empty) == found.word)
+		lane.key = 0;
+	return lane;
+}
+
+/* One look at this lane's line. */
+WEIR_FN struct weir_sweeper weir_sweep_turn(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					    struct weir_sweep sweep, u64 index)
+{
+	struct weir_found found = weir_set_find(weir_lines_set(lines, index), lane.key);
+
+	if (found.word == 0) /* written back, then replaced */
+		lane.key = 0;
+	else if (sweep.kind == WEIR_SWEEP_DROP)
+		return weir_sweep_drop(lane, lines, index, found);
+	else
+		return weir_sweep_flush(lane, lines, sweep, index, found);
+	return lane;
+}
+
+WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index, u32 flags)
+{
+	struct weir_request request = weir_line_request(lines, extent, line, index, lane.way, NVME_OPCODE_WRITE);
+	u32 submitted;
+
+	request.flags = flags;
+	submitted = weir_disk_try_submit(wave, lane.unsent != 0, weir_extent_disk(extent, line), request);
+	if (lane.unsent)
+		lane.unsent = submitted ? 0 : lane.unsent + 1;
+	if (lane.unsent > WEIR_UNSENT_TURNS) {
+		weir_line_take_back(lines, index, lane.way);
+		lane.unsent = 0;
+		lane.joined = 0;
+	}
+	return lane;
+}
+
+/* Deadline, or a dead storage. One that is late once is not waited for again. */
+WEIR_FN struct weir_sweeper weir_sweep_give_up(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+					       struct weir_sweep sweep, u64 index, weir_status status)
+{
+	if (lane.unsent)
+		weir_line_take_back(lines, index, lane.way);
+	lane.unsent = 0;
+	if (sweep.kind != WEIR_SWEEP_DROP &&
+	    !weir_line_readable(weir_set_find(weir_lines_set(lines, index), lane.key).word)) {
+		lane.key = 0; /* it was being filled: nothing of it is lost */
+		return lane;
+	}
+	return weir_sweep_error(lane, lines, sweep, status);
+}
+
+/* Has somebody waited in vain for the storage @id already? */
+WEIR_FN u32 weir_sweep_late(struct weir_sweep sweep, u32 id)
+{
+	WEIR_GLOBAL struct weir_sweep_note *note = weir_at(sweep.note, struct weir_sweep_note, 0);
+
+	/* relaxed: a hint that saves time */
+	return sweep.note && ((weir_load_u64_relaxed_dev(&note->late) >> (id % 64)) & 1);
+}
+
+WEIR_FN void weir_sweep_was_late(struct weir_sweep sweep, u32 id)
+{
+	if (sweep.note)
+		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late, (u64)1 << (id % 64));
+}
+
+/**
+ * weir_lines_sweep() - flush or drop the lines of a range
+ * @wave: lanes calling together
+ * @lines: the cache
+ * @sweep: this lane's share
+ *
+ * A flat wait loop in which each lane goes from line to line by itself. An error does not end
+ * it: all that can be written is.
+ *
+ * Return: this lane's first error. WEIR_E_TIMEOUT: a write-back did not end within the storage's time.
+ */
+WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+{
+	u64 places = weir_sweep_places(lines, sweep), needy;
+	struct weir_sweeper lane;
+
+	lane.result.status = WEIR_OK;
+	lane.result.key = 0;
+	lane.place = sweep.first;
+	lane.key = 0;
+	lane.deadline = 0;
+	lane.unsent = 0;
+	lane.way = 0;
+	lane.joined = 0;
+	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
+		/* Lanes without a line look like the first key's, and do nothing with it. */
+		u64 key = lane.key ? lane.key : sweep.first_key, line, index;
+		WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
+		WEIR_GLOBAL struct weir_disk *disk;
+
+		weir_converge();
+		line = key - extent->key_base;
+		index = weir_lines_index(lines, key);
+		disk = weir_extent_disk(extent, line);
+		if (lane.key == 0)
+			lane = weir_sweep_next(lane, lines, sweep, places);
+		else if (!lane.unsent && weir_sweep_late(sweep, disk->id) && !lane.joined)
+			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
+		else if (!lane.unsent)
+			lane = weir_sweep_turn(lane, lines, sweep, index);
+		if (weir_ballot(wave, lane.unsent))
+			lane = weir_sweep_send(lane, wave, lines, extent, line, index, sweep.flags);
+		if (lane.key == key && weir_disk_dead(disk) != WEIR_OK && sweep.kind != WEIR_SWEEP_DROP) {
+			lane = weir_sweep_give_up(lane, lines, sweep, index, weir_disk_dead(disk));
+		} else if (lane.key == key && weir_expired(lane.deadline, turn)) {
+			weir_sweep_was_late(sweep, disk->id);
+			lane = weir_sweep_give_up(lane, lines, sweep, index, WEIR_E_TIMEOUT);
+		}
+		needy = weir_ballot(wave, lane.key != 0);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return lane.result;
+}
+
+#endif

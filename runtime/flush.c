@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flushing and dropping lines for the host: a kernel sweeps them, and notes what it could not write. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/core/flush.h>
+
+#include "cache.h"
+#include "error.h"
+#include "kernels/sweep.h"
+
+enum {
+	BLOCK_LANES = 128,
+	LANES_PER_WORKER = 512,
+	LIST_BYTES = 768,
+	SCAN_WORDS = 1 << 16,
+};
+
+/* As many lanes as there are lines, or as the device keeps busy. */
+static int launch(struct weir_cache *cache, const struct weir_sweep_args *args)
+{
+	struct weir_backend *backend = cache->context->backend;
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
+	uint64_t lanes = cache->sets * WEIR_WAYS, most;
+	int error;
+
+	backend->ops->properties(backend, &properties);
+	most = (uint64_t)properties.workers * LANES_PER_WORKER;
+	lanes = lanes < most ? lanes : most;
+	error = weir_launch(cache->context, "weir_sweep", (uint32_t)((lanes + BLOCK_LANES - 1) / BLOCK_LANES),
+			    lanes < BLOCK_LANES ? (uint32_t)lanes : BLOCK_LANES, args, sizeof(*args));
+	/* Not weir_sync(): a fault of the kernels before is still theirs to tell. */
+	return error ? error : backend->ops->synchronise(backend);
+}
+
+static int sweep(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, uint32_t kind,
+		 struct weir_sweep_note *note)
+{
+	struct weir_sweep_args args = { .lines = cache->lines, .first_key = first_key, .end_key = end_key, .kind = kind };
+	int error;
+
+	memset(note, 0, sizeof(*note));
+	if (!cache->extent_count || first_key >= end_key)
+		return 0;
+	error = weir_alloc(cache->context, sizeof(*note), &args.note);
+	if (!error)
+		error = launch(cache, &args);
+	if (!error)
+		error = weir_copy_out(cache->context, note, args.note, sizeof(*note));
+	(void)weir_free(cache->context, args.note);
+	return error;
+}
+
+static const char *uri_of(const struct weir_cache *cache, uint32_t id)
+{
+	for (const struct weir_cache_disks *disks = cache->disks; disks; disks = disks->next)
+		for (uint32_t i = 0; i < disks->extent.disk_count; i++)
+			if (disks->members[i].disk.id == id)
+				return disks->members[i].uri;
+	return "?";
+}
+
+/* What a sweep could not write, as a sentence. @what: what becomes of the lines. */
+static int complain(const struct weir_cache *cache, const struct weir_sweep_note *note, const char *what)
+{
+	uint64_t failed = weir_load_u64_relaxed_sys(&note->failed);
+	char list[LIST_BYTES] = "";
+	size_t used = 0;
+	unsigned named = 0;
+
+	if (!failed)
+		return 0;
+	for (; named < failed && named < WEIR_SWEEP_NAMED; named++) {
+		const struct weir_sweep_named *line = &note->named[named];
+		char text[80], entry[LIST_BYTES];
+		int length;
+
+		weir_status_text(line->status, text);
+		length = snprintf(entry, sizeof(entry), "%sblock %llu of \"%s\" (%s)", named ? ", " : "",
+				  (unsigned long long)line->lba, uri_of(cache, line->disk), text);
+		if (used + (size_t)length >= sizeof(list))
+			break;
+		memcpy(list + used, entry, (size_t)length + 1);
+		used += (size_t)length;
+	}
+	if (failed > named)
+		snprintf(list + used, sizeof(list) - used, ", and %llu more", (unsigned long long)(failed - named));
+	return weir_fail(EIO, "cache: %llu lines could not be written, from %s; %s", (unsigned long long)failed, list, what);
+}
+
+/* NVMe Flush of the storages of @disks that answered. */
+static int make_durable(struct weir_cache *cache, const struct weir_cache_disks *disks, uint64_t late)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < disks->extent.disk_count && !error; i++)
+		if (!((late >> (disks->members[i].disk.id % 64)) & 1))
+			error = weir_disk_flush(cache->context, &disks->members[i].disk, disks->members[i].uri);
+	return error;
+}
+
+/* @only: of this layout, or NULL for all. */
+static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, int durable,
+		 const struct weir_cache_disks *only)
+{
+	struct weir_sweep_note note;
+	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note);
+
+	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error; disks = disks->next)
+		if (disks->written && (!only || disks == only))
+			error = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
+	return error ? error : complain(cache, &note, "they stay dirty, and the next flush tries again");
+}
+
+int weir_cache_flush(struct weir_cache *cache, int durable)
+{
+	return flush(cache, 1, cache->next_key, durable, NULL);
+}
+
+/* The layout of @array, or NULL with a sentence if it is not one of @cache. */
+static const struct weir_cache_disks *layout_of(const struct weir_cache *cache, const struct weir_array *array,
+						uint64_t first, uint64_t count, const char *what)
+{
+	const struct weir_cache_disks *disks = cache->disks;
+
+	while (disks && disks->extent.key_base != array->extent.key_base)
+		disks = disks->next;
+	if (!disks || array->lines != cache->lines) {
+		(void)weir_fail(EINVAL, "%s: the array is not one of this cache", what);
+		return NULL;
+	}
+	if (first > array->count || count > array->count - first) {
+		(void)weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what, (unsigned long long)first,
+				(unsigned long long)(first + count), (unsigned long long)array->count);
+		return NULL;
+	}
+	return disks;
+}
+
+static uint64_t key_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t byte)
+{
+	return array->extent.key_base + (byte >> cache->line_log2);
+}
+
+int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count, int durable)
+{
+	const struct weir_cache_disks *disks = layout_of(cache, array, first, count, "weir_array_flush");
+	uint64_t begin = array->first_byte + first * array->element_bytes;
+
+	if (!disks)
+		return -EINVAL;
+	return flush(cache, key_of(cache, array, begin),
+		     count ? key_of(cache, array, begin + count * array->element_bytes - 1) + 1 : 0, durable, disks);
+}
+
+int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count)
+{
+	const struct weir_cache_disks *disks = layout_of(cache, array, first, count, "weir_array_invalidate");
+	uint64_t begin = array->first_byte + first * array->element_bytes;
+	struct weir_sweep_note note;
+	int error;
+
+	if (!disks)
+		return -EINVAL;
+	error = sweep(cache, key_of(cache, array, begin),
+		      count ? key_of(cache, array, begin + count * array->element_bytes - 1) + 1 : 0, WEIR_SWEEP_DROP, &note);
+	if (!error && weir_load_u64_relaxed_sys(&note.failed))
+		return weir_fail(EBUSY, "weir_array_invalidate: %llu lines are still being read or written: their storage does not answer",
+				 (unsigned long long)weir_load_u64_relaxed_sys(&note.failed));
+	return error;
+}
+
+int weir_cache_drain(struct weir_cache *cache, bool *quiet)
+{
+	struct weir_sweep_note note;
+	int error = sweep(cache, 1, cache->next_key, WEIR_SWEEP_DRAIN, &note);
+
+	*quiet = !error && !weir_load_u64_relaxed_sys(&note.late);
+	return error ? error : complain(cache, &note, "they are lost");
+}
+
+int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty)
+{
+	uint64_t left = cache->written ? cache->sets * WEIR_WAYS : 0, at = cache->words;
+	uint64_t *words = left ? malloc(SCAN_WORDS * sizeof(*words)) : NULL;
+	int error = left && !words ? weir_fail(ENOMEM, "weir_cache_stats: no memory") : 0;
+
+	*dirty = 0;
+	while (left && !error) {
+		uint64_t count = left < SCAN_WORDS ? left : SCAN_WORDS;
+
+		error = weir_copy_out(cache->context, words, at, count * sizeof(*words));
+		for (uint64_t i = 0; i < count && !error; i++)
+			*dirty += weir_line_dirty(words[i]) || (weir_line_readable(words[i]) && weir_line_under_way(words[i]));
+		at += count * sizeof(*words);
+		left -= count;
+	}
+	free(words);
+	return error;
+}
