@@ -97,6 +97,9 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
 
+/** weir_policy_check() - a cache may have this policy; else -EINVAL with a sentence */
+int weir_policy_check(const struct weir_cache_options *options);
+
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);

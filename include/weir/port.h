@@ -41,6 +41,17 @@ typedef struct weir_shared_u64 {
 	u64 value_;
 } weir_shared_u64;
 
+/* A program whose kernels have a policy of the user's (core/policy.h) says so before main(). */
+#if defined(WEIR_USER_POLICY) && !defined(__OPENCL_C_VERSION__)
+#ifdef __cplusplus
+extern "C"
+#endif
+void weir_user_policy_built(void);
+#define WEIR_KERNEL_BUILT() weir_user_policy_built()
+#else
+#define WEIR_KERNEL_BUILT() ((void)0)
+#endif
+
 #if defined(WEIR_PORT_HEADER)
 #include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */
 #elif defined(__OPENCL_C_VERSION__)

@@ -240,34 +240,35 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 }
 
 /*
- * With the set's lock held: make a victim BUSY for @key. A pin taken meanwhile
+ * With the set's lock held: make a victim BUSY for @key. A pin or a mark set meanwhile
  * makes the exchange fail, and the caller looks again in its next turn.
  */
 WEIR_FN u32 weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_set *set,
 				  WEIR_GLOBAL struct weir_set_policy *policy, u64 key)
 {
-	u32 hand = weir_load_u32_relaxed_dev(&policy->hand); /* relaxed: the lock orders it */
 	struct weir_look look = weir_set_look(set);
 	struct weir_found found = weir_look_find(look, key);
-	struct weir_choice choice = weir_policy_choose(look, hand);
+	struct weir_miss miss = weir_policy_miss(lines, policy, look, key);
+	struct weir_choice choice = weir_policy_choose(lines, policy, miss);
 	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
 	u64 old, claimed;
 
 	/* A failed fetch is tried again in its place; any other line is there or about to be. */
 	choice.way = failed ? found.way : choice.way;
 	choice.unmark = failed ? 0 : choice.unmark;
+	choice.state = failed ? miss.state : choice.state;
 	if (choice.way == WEIR_WAYS || (found.word != 0 && !failed))
 		return WEIR_WAYS;
 	old = weir_look_word(look, choice.way);
 	claimed = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
-		  WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
-	weir_policy_chosen(set, policy, choice);
+		  WEIR_LINE_PIN | (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
 	/*
 	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
 	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
 	 */
 	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claimed) != old)
 		return WEIR_WAYS;
+	weir_policy_chosen(lines, set, policy, miss, choice);
 	weir_add_u64_relaxed_dev(&lines->misses, 1);
 	if (weir_line_state(old) == WEIR_LINE_READY)
 		weir_add_u64_relaxed_dev(&lines->evictions, 1);
@@ -501,6 +502,8 @@ WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
 	fetch.done = 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
+	if (!weir_policy_known(lines->policy))
+		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
 	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done)) != 0; turn++) {
 		u32 submitted, way;
 
