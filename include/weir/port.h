@@ -41,14 +41,15 @@ typedef struct weir_shared_u64 {
 	u64 value_;
 } weir_shared_u64;
 
-/* A program whose kernels have a policy of the user's (core/policy.h) says so before main(). */
 #if defined(WEIR_USER_POLICY) && !defined(__OPENCL_C_VERSION__)
 #ifdef __cplusplus
 extern "C"
 #endif
 void weir_user_policy_built(void);
+/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's (core/policy.h). */
 #define WEIR_KERNEL_BUILT() weir_user_policy_built()
 #else
+/* No such policy in this kernel. */
 #define WEIR_KERNEL_BUILT() ((void)0)
 #endif
 

@@ -37,7 +37,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 32 };
+enum { SCENARIO_COUNT = 33 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 
