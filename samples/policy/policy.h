@@ -5,8 +5,8 @@
 
 #include <weir/abi.h>
 
-/* Words of the stream from one element that is wanted to the next. */
-enum { POLICY_STRIDE = 16 };
+/* Words of the stream from one element that is wanted to the next: each on a line of its own. */
+enum { POLICY_STRIDE = 64 };
 
 /**
  * struct policy_args - look things up in a small array while a large one goes by

@@ -27,7 +27,7 @@ static const char usage_text[] =
 	"  --policy=NAME    only this policy\n"
 	"  --trace=NAME     only this trace: zipf, scan, loop, mixed, bfs\n"
 	"  --lines=N        lines of the cache, a multiple of 4 (default 1024)\n"
-	"  --reads=N        length of the traces (default 200000)\n"
+	"  --reads=N        length of the traces (default 100000)\n"
 	"  --theta=X        of the Zipf laws (default 0.99)\n"
 	"  --seed=N         of the traces (default 1)\n"
 	"  --lanes=N        that share the reads (default 1); with more, nothing is expected to agree\n"
@@ -405,7 +405,7 @@ static int complain(int error)
 
 int main(int argc, char **argv)
 {
-	struct command command = { .shape = { .reads = 200000, .theta = 0.99, .seed = 1 },
+	struct command command = { .shape = { .reads = 100000, .theta = 0.99, .seed = 1 },
 				   .cache = { .lines = 1024, .lanes = 1 }, .backend = "cpu", .trace = TRACE_COUNT,
 				   .policy = WEIR_POLICY_COUNT };
 	struct table table = { .command = &command };

@@ -15,7 +15,7 @@ const char *const trace_texts[TRACE_COUNT] = {
 	"one line after the other, 16 times the cache, again and again",
 	"the same lines in a row, 9/8 of the cache, again and again",
 	"the Zipf law, and after every two caches' worth of reads a scan as long",
-	"a breadth-first search of a Kronecker graph of 8 times the cache, in order of its levels",
+	"a breadth-first search of a Kronecker graph of 4 to 8 times the cache, in order of its levels",
 };
 
 /** struct zipf - @rank: running sums of r^-theta; @scatter: which line has rank r */
@@ -82,6 +82,11 @@ static uint64_t zipf_draw(const struct zipf *zipf, uint64_t step)
 	return zipf->scatter[low];
 }
 
+static uint64_t loop_lines(const struct trace_shape *shape)
+{
+	return shape->cache_lines * 9 / 8;
+}
+
 /* A line of the kinds that need no search. */
 static uint64_t line_at(enum trace_kind kind, const struct trace_shape *shape, const struct zipf *zipf, uint64_t step)
 {
@@ -89,7 +94,7 @@ static uint64_t line_at(enum trace_kind kind, const struct trace_shape *shape, c
 
 	switch (kind) {
 	case TRACE_SCAN: return step % zipf->span;
-	case TRACE_LOOP: return step % (shape->cache_lines * 9 / 8);
+	case TRACE_LOOP: return step % loop_lines(shape);
 	case TRACE_MIXED:
 		if (round % 2) /* behind the lines of the Zipf law, each scan where the last one ended */
 			return zipf->span + (round / 2 * phase + step % phase) % zipf->span;
@@ -108,7 +113,7 @@ int trace_make(enum trace_kind kind, const struct trace_shape *shape, struct tra
 		return trace_bfs(shape, trace);
 	error = zipf_open(&zipf, shape);
 	trace->count = shape->reads;
-	trace->span = zipf.span * (kind == TRACE_MIXED ? 2 : 1);
+	trace->span = kind == TRACE_LOOP ? loop_lines(shape) : kind == TRACE_MIXED ? 2 * zipf.span : zipf.span;
 	if (!error)
 		trace->lines = malloc(trace->count * sizeof(*trace->lines));
 	for (uint64_t i = 0; trace->lines && i < trace->count; i++)

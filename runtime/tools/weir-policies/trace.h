@@ -2,7 +2,8 @@
 /*
  * trace.h: orders in which lines are read.
  *
- * Owns: the traces that policies are compared on. Each follows from its seed, on any machine.
+ * Owns: the traces that policies are compared on. Each follows from its seed, on any machine
+ * that rounds pow() alike.
  */
 #ifndef WEIR_POLICIES_TRACE_H
 #define WEIR_POLICIES_TRACE_H

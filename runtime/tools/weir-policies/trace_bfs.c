@@ -9,7 +9,7 @@
 
 #include "random_edge.h"
 
-enum { LINE_WORDS = 64, DEGREE = 16, GRAPH_SHARE = 8 }; /* the cache holds an eighth of the graph */
+enum { LINE_WORDS = 64, DEGREE = 16, GRAPH_SHARE = 8 }; /* the graph has so many caches of lines at most */
 
 /** struct graph - neighbours of vertex v: neighbour[offset[v]] up to neighbour[offset[v + 1]] */
 struct graph {
