@@ -47,7 +47,7 @@ static int check_line_bytes(uint64_t line_bytes)
 	return 0;
 }
 
-static int allocate(struct weir_cache *cache)
+static int allocate(struct weir_cache *cache, const struct weir_cache_options *options)
 {
 	struct weir_context *context = cache->context;
 	struct weir_lines lines;
@@ -70,6 +70,8 @@ static int allocate(struct weir_cache *cache)
 	lines.policies = cache->policies;
 	lines.data = cache->data;
 	lines.fault = context->fault;
+	lines.policy = options->policy;
+	lines.policy_parameter = options->policy_parameter;
 	return weir_copy_in(context, cache->lines, &lines, sizeof(lines));
 }
 
@@ -96,7 +98,7 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 
 	*out = NULL;
 	line_bytes = options.line_bytes ? options.line_bytes : DEFAULT_LINE_BYTES;
-	if (error || (error = check_line_bytes(line_bytes)) != 0)
+	if (error || (error = check_line_bytes(line_bytes)) != 0 || (error = weir_policy_check(&options)) != 0)
 		return error;
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
@@ -106,7 +108,7 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	cache->line_log2 = (uint32_t)__builtin_ctzll(line_bytes);
 	cache->sets = count_sets(&options, line_bytes);
 	cache->bytes = cache->sets * set_bytes(line_bytes) + sizeof(struct weir_lines);
-	error = cache->sets ? allocate(cache) : -EINVAL;
+	error = cache->sets ? allocate(cache, &options) : -EINVAL;
 	if (error) {
 		release(cache, true);
 		return error;

@@ -86,6 +86,8 @@ int weir_result_give(void *to, const void *from, size_t bytes, const char *what)
 
 /** weir_disk_flush() - NVMe Flush of a storage, by lanes; @uri for the message */
 int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri);
+/** weir_policy_check() - a cache may have this policy; else -EINVAL with a sentence */
+int weir_policy_check(const struct weir_cache_options *options);
 
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,

@@ -59,6 +59,9 @@ for kind in kron urand; do
   check "$kind 14, three times more, in cache" "$dir/$kind"14.bel --cache 64M --repeat 3
   check "$kind 14, depth 2, one queue" "$dir/$kind"14.bel --depth 2 --queues 1
   "$graph" stripe "$dir/$kind"14.bel --over "$dir"/s0 "$dir"/s1 "$dir"/s2 "$dir"/s3 --unit 65536 --quiet || exit 1
+  for policy in lru fifo random direct sieve frequency; do
+    check "$kind 10, policy $policy" "$dir/$kind"10.bel --cache-lines 12 --policy $policy
+  done
   check "$kind 14, striped over four" --offsets "file:$dir/${kind}14.bel.col" \
     --edges "file:$dir/s0,file:$dir/s1,file:$dir/s2,file:$dir/s3" --reference "$dir/${kind}14.bel" --cache 512K
   check "$kind 14, striped over four, plain memory" --offsets "file:$dir/${kind}14.bel.col" \
@@ -80,6 +83,10 @@ refuse "missing graph" 1 "nothing" "$bfs" "$dir/nothing.bel"
 refuse "a directory" 1 "directory|regular" "$bfs" --offsets "file:$dir" --edges "file:$dir" --cache 1M
 refuse "no cache lines" 2 "cache" "$bfs" "$dir/kron10.bel" --cache-lines 0
 refuse "plain memory and a cache" 2 "--plain .*--cache" "$bfs" "$dir/kron10.bel" --plain --cache 1M
+refuse "a policy that is none" 2 "lifo.*clock, lru, fifo, random, direct, sieve, frequency, user" \
+  "$bfs" "$dir/kron10.bel" --policy lifo
+refuse "a policy without its header" 1 "user_policy=HEADER" "$bfs" "$dir/kron10.bel" --policy user
+refuse "plain memory and a policy" 2 "--plain .*--policy" "$bfs" "$dir/kron10.bel" --plain --policy lru
 refuse "too many repeats" 2 "repeat.*1000" "$bfs" "$dir/kron10.bel" --repeat 1000
 refuse "unknown option" 2 "frobnicate" "$bfs" "$dir/kron10.bel" --frobnicate
 refuse "unknown URI key" 1 "blok" "$bfs" "$dir/kron10.bel" --storage blok=1

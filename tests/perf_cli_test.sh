@@ -117,6 +117,8 @@ finish "Zipf places; a load without times"
 load virt:2M virt:2M --cached=128K --verify --offset=64K
 json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["raw_iops"] > 0 and j["ratio_to_raw"] > 0' \
     'j["misses"] > j["cache_lines"] and j["line_reads"] >= j["misses"] and j["commands"] == j["misses"]'
+load virt:2M --cached=64K --verify --zipf=1 --policy=frequency
+json 'j["policy"] == "frequency" and j["bad_blocks"] == 0 and 0 < j["misses"] < j["line_reads"]'
 finish "misses of a small cache over a stripe, beside raw reads"
 
 for kind in random8 wave256 line4k; do
@@ -248,6 +250,8 @@ refuses 2 "2 storages need a lane each" virt:1M virt:1M --iodepth=1
 refuses 2 "cannot go through a cache" virt:1M --cached=64K --rw=randwrite
 refuses 2 "waits for each read" virt:1M --cached=64K --window=2
 refuses 2 "goes with --cached or --hit" virt:1M --line=4K
+refuses 2 "no cache policy is called \"lifo\"; there are clock, lru, fifo" virt:1M --cached=64K --policy=lifo
+refuses 2 "--policy is the replacement policy of a cache" virt:1M --policy=lru
 refuses 2 "power of two from 512" virt:1M --cached=64K --line=5000
 refuses 2 "leave --cached out" virt:1M --hit=random8 --cached=64K
 refuses 2 "--hit takes one storage" virt:1M virt:1M --hit=random8
@@ -267,6 +271,7 @@ refuses 1 "is read-only: this load" 'file:disk?ro=1' --rw=write
 refuses 1 "is read-only: --verify" 'file:disk?ro=1' --verify
 refuses 1 "whole cache lines" virt:1M --cached=64K --bs=6K --line=4K
 refuses 1 "striped by 65536" virt:1M virt:1M --cached=64K --offset=4K
+refuses 1 "-Duser_policy=HEADER" virt:1M --cached=64K --policy=user
 refuses 1 "not even one request" virt:1M --plain=host --plain-bytes=1K
 refuses 1 "cache of 1024 bytes" virt:1M --cached=1K
 refuses 1 'no backend "abacus"' virt:1M --backend=abacus

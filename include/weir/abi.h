@@ -10,6 +10,7 @@
 #define WEIR_ABI_H
 
 #include <weir/nvme.h>
+#include <weir/policies.h>
 #include <weir/port.h>
 #include <weir/status.h>
 
@@ -185,15 +186,17 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
 /**
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
- * @hand: the policy's position
+ * @state: the policy's word; what it means is the policy's
  * @status: full status of a FAILED line; of a readable one how its last write-back ended. An error is
  *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_TAKEN
+ * @own: more words of the policy's
  */
 struct weir_set_policy {
 	weir_shared_u32 lock;
-	weir_shared_u32 hand;
+	weir_shared_u32 state;
 	weir_shared_u32 status[WEIR_WAYS];
-	u32 reserved[10];
+	weir_shared_u32 own[9];
+	u32 reserved;
 };
 
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
@@ -209,6 +212,8 @@ WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
  * @words: struct weir_set[sets]
  * @policies: struct weir_set_policy[sets]
  * @data: the lines, set after set
+ * @policy: enum weir_policy
+ * @policy_parameter: for a policy of the user's
  * @misses: lines fetched; miss path only
  * @evictions: lines that held something else before
  * @retracted: claims taken back because no queue slot was free
@@ -227,7 +232,9 @@ struct weir_lines {
 	weir_addr words;
 	weir_addr policies;
 	weir_addr data;
-	u64 reserved[2];
+	u32 policy;
+	u32 reserved;
+	u64 policy_parameter;
 	weir_shared_u64 misses __attribute__((aligned(64)));
 	weir_shared_u64 evictions;
 	weir_shared_u64 retracted;

@@ -52,6 +52,18 @@ typedef struct weir_shared_u64 {
 #define WEIR_ALWAYS __attribute__((always_inline))
 #endif
 
+#if defined(WEIR_USER_POLICY) && !defined(__OPENCL_C_VERSION__)
+#ifdef __cplusplus
+extern "C"
+#endif
+void weir_user_policy_built(void);
+/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's (core/policy.h). */
+#define WEIR_KERNEL_BUILT() weir_user_policy_built()
+#else
+/* No such policy in this kernel. */
+#define WEIR_KERNEL_BUILT() ((void)0)
+#endif
+
 #if defined(WEIR_PORT_HEADER)
 #include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */
 #elif defined(__OPENCL_C_VERSION__)

@@ -38,6 +38,7 @@ enum {
 	WEIR_E_LOCKED = WEIR_GROUP_REQUEST | 7,    /* another lane holds the lock; try again */
 	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
 	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
+	WEIR_E_POLICY = WEIR_GROUP_REQUEST | 10,   /* a kernel built without the policy that its cache has */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */

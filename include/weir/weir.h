@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/policies.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -314,15 +316,42 @@ WEIR_API int weir_storage_flush(struct weir_storage *storage);
  * @lines: instead of @bytes: number of lines, rounded up to a multiple of 4
  * @line_bytes: 512 to 65536, a power of two, not below the block size of its
  *              storages; 0: 4096
+ * @policy: which line of a full set makes room; docs/cache-policies.md compares them
+ * @policy_parameter: what a policy of the user's makes of it; others take 0 only
  */
 struct weir_cache_options {
 	size_t size;
 	uint64_t bytes;
 	uint64_t lines;
 	uint32_t line_bytes;
+	enum weir_policy policy;
+	uint64_t policy_parameter;
 };
 
-/** weir_cache_create() - make a cache; -EINVAL if not even one set of 4 lines fits */
+/** weir_policy_name() - "clock" and so on; NULL if there is no policy @policy */
+WEIR_API const char *weir_policy_name(enum weir_policy policy);
+
+/**
+ * weir_policy_of_name() - the policy that is called @name
+ * @name: one of weir_policy_name()
+ * @policy: receives it
+ *
+ * Return: 0; -EINVAL, and the sentence lists the names there are.
+ */
+WEIR_API int weir_policy_of_name(const char *name, enum weir_policy *policy);
+
+/**
+ * weir_user_policy_built() - this program has kernels with a policy of the user's
+ *
+ * WEIR_KERNEL() calls it before main() where WEIR_USER_POLICY is defined (core/policy.h).
+ */
+WEIR_API void weir_user_policy_built(void);
+
+/**
+ * weir_cache_create() - make a cache
+ *
+ * Return: 0; -EINVAL if not even one set of 4 lines fits, or for a policy that this program has not.
+ */
 WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_cache_options *options,
 			       struct weir_cache **out);
 

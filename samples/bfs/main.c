@@ -26,6 +26,8 @@ static const char usage_text[] =
 	"  --cache BYTES         cache size, such as 64M (default: an eighth of the graph)\n"
 	"  --cache-lines N       instead: number of cache lines\n"
 	"  --line BYTES          line size (default 4096)\n"
+	"  --policy NAME         which cache line makes room: clock (default), lru, fifo, random, direct, sieve,\n"
+	"                        frequency, user (built in by -Duser_policy)\n"
 	"  --plain               copy the graph into device memory first, and search it there with the\n"
 	"                        same kernel, without cache and storage: the limit\n"
 	"  --repeat N            search N times more with what the first time left in the cache; their\n"
@@ -106,7 +108,7 @@ static bool split_uris(char *list, struct bfs_setup *setup)
 enum option_key {
 	OPT_CACHE = 256, OPT_CACHE_LINES, OPT_LINE, OPT_SOURCE, OPT_SEED, OPT_VERIFY, OPT_JSON, OPT_BACKEND,
 	OPT_WORKERS, OPT_WAVE, OPT_QUEUES, OPT_DEPTH, OPT_STORAGE, OPT_OFFSETS, OPT_EDGES, OPT_STRIPE,
-	OPT_REFERENCE, OPT_PLAIN, OPT_REPEAT, OPT_HELP,
+	OPT_REFERENCE, OPT_POLICY, OPT_PLAIN, OPT_REPEAT, OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -127,6 +129,7 @@ static const struct option long_options[] = {
 	{ "edges", required_argument, NULL, OPT_EDGES },
 	{ "stripe", required_argument, NULL, OPT_STRIPE },
 	{ "reference", required_argument, NULL, OPT_REFERENCE },
+	{ "policy", required_argument, NULL, OPT_POLICY },
 	{ "plain", no_argument, NULL, OPT_PLAIN },
 	{ "repeat", required_argument, NULL, OPT_REPEAT },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -147,6 +150,7 @@ static bool take_option(struct command *command, int key, char *value)
 			return false;
 		setup->line_bytes = (uint32_t)wide;
 		return true;
+	case OPT_POLICY: return weir_policy_of_name(value, &setup->policy) == 0;
 	case OPT_SOURCE: return command->source_given = parse_number(value, &command->source);
 	case OPT_SEED: return parse_number(value, &command->seed);
 	case OPT_VERIFY: return command->verify = true;
@@ -184,6 +188,8 @@ static int parse(int argc, char **argv, struct command *command)
 			return usage(sentence);
 		}
 		if (!take_option(command, key, optarg)) {
+			if (key == OPT_POLICY)
+				return usage(weir_last_error());
 			snprintf(sentence, sizeof(sentence), "--%s does not take \"%s\"%s", long_options[index].name, optarg,
 				 key == OPT_CACHE || key == OPT_CACHE_LINES ? "; the cache needs at least one set of 4 lines" : "");
 			return usage(sentence);
@@ -195,8 +201,9 @@ static int parse(int argc, char **argv, struct command *command)
 		return usage("give one graph");
 	if (!command->bel_path == !(command->setup.offsets_uri && command->setup.edge_uri_count))
 		return usage("give either GRAPH.bel, or --offsets and --edges");
-	if (command->setup.plain && (command->setup.cache_bytes || command->setup.cache_lines || command->setup.line_bytes))
-		return usage("--plain searches without a cache: leave --cache, --cache-lines and --line out");
+	if (command->setup.plain && (command->setup.cache_bytes || command->setup.cache_lines || command->setup.line_bytes ||
+				     command->setup.policy))
+		return usage("--plain searches without a cache: leave --cache, --cache-lines, --line and --policy out");
 	return -1;
 }
 
@@ -341,9 +348,9 @@ static void print_place(const struct bfs_graph *graph)
 		printf("plain     %.1f MiB: the whole graph in device memory, loaded in %.3f s\n",
 		       megabytes(graph->plain_bytes), graph->load_seconds);
 	else
-		printf("cache     %.1f MiB: %llu lines of %llu bytes, %.1f%% of the graph\n",
+		printf("cache     %.1f MiB: %llu lines of %llu bytes, %s, %.1f%% of the graph\n",
 		       megabytes(graph->cache_bytes), (unsigned long long)graph->cache_lines,
-		       (unsigned long long)graph->line_bytes,
+		       (unsigned long long)graph->line_bytes, weir_policy_name(graph->policy),
 		       100.0 * (double)graph->cache_bytes / (double)graph->graph_bytes);
 }
 
@@ -409,6 +416,8 @@ static void add_plain(json_t *root, const struct bfs_graph *graph)
 	json_object_set_new(root, "plain", json_boolean(graph->plain_bytes != 0));
 	json_object_set_new(root, "plain_bytes", json_integer((json_int_t)graph->plain_bytes));
 	json_object_set_new(root, "load_seconds", json_real(graph->load_seconds));
+	if (!graph->plain_bytes)
+		json_object_set_new(root, "policy", json_string(weir_policy_name(graph->policy)));
 }
 
 static void print_json(const struct report *report)

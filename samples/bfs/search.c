@@ -146,7 +146,7 @@ static int open_cache(struct bfs_search *search, const struct bfs_setup *setup, 
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 	int code = weir_cache_create(search->context,
 				     WEIR_OPTIONS(cache, .bytes = setup->cache_bytes, .lines = setup->cache_lines,
-						  .line_bytes = setup->line_bytes),
+						  .line_bytes = setup->line_bytes, .policy = setup->policy),
 				     &search->cache);
 
 	if (!code)
@@ -154,6 +154,7 @@ static int open_cache(struct bfs_search *search, const struct bfs_setup *setup, 
 	graph->cache_bytes = stats.bytes;
 	graph->cache_lines = stats.lines;
 	graph->line_bytes = stats.line_bytes;
+	graph->policy = setup->policy;
 	return code;
 }
 

@@ -25,6 +25,7 @@ enum { BFS_MOST_STORAGES = 64 };
  * @plain: copy the graph into device memory and search it there, without a cache
  * @cache_bytes, @cache_lines: size of the cache, one of the two; not with @plain
  * @line_bytes: size of a line; 0: 4096
+ * @policy: which line makes room
  * @workers, @wave_lanes: of the cpu backend
  * @queues, @depth: queue pairs per storage
  */
@@ -39,6 +40,7 @@ struct bfs_setup {
 	uint64_t cache_bytes;
 	uint64_t cache_lines;
 	uint32_t line_bytes;
+	enum weir_policy policy;
 	uint32_t workers;
 	uint32_t wave_lanes;
 	uint32_t queues;
@@ -63,6 +65,7 @@ struct bfs_result {
 /**
  * struct bfs_graph - what was opened
  * @cache_bytes: 0 if there is no cache
+ * @policy: of the cache
  * @plain_bytes: the graph in device memory, if there is no cache
  * @load_seconds: what copying it there took
  * @state_bytes: device memory for depths and frontiers
@@ -75,6 +78,7 @@ struct bfs_graph {
 	uint64_t cache_bytes;
 	uint64_t cache_lines;
 	uint64_t line_bytes;
+	enum weir_policy policy;
 	uint64_t plain_bytes;
 	double load_seconds;
 	uint64_t state_bytes;

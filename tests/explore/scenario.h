@@ -39,7 +39,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 46 };
+enum { SCENARIO_COUNT = 48 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -93,6 +93,12 @@ static u32 broken(struct weir_virtual_fault *rows)
 	return count;
 }
 
+/* Any policy but clock, which all other cases have. */
+static void some_policy(void)
+{
+	rig.lines->policy = 1 + (u32)random_below(WEIR_POLICY_USER - 1);
+}
+
 static void impatient(void)
 {
 	rig.disk->timeout_ns = SHORT_NS;
@@ -105,6 +111,7 @@ const struct scenario scenarios[] = {
 	{ .name = "divergent", .kernel = "divergent", .requests = 3 },
 	{ .name = "cached", .kernel = "cached", .requests = 4 },
 	{ .name = "shared", .kernel = "shared", .requests = 5 },
+	{ .name = "policies", .kernel = "cached", .requests = 5, .prepare = some_policy },
 	{ .name = "streamed", .kernel = "streamed", .requests = 4 },
 	{ .name = "failing", .kernel = "failing", .requests = 3, .prepare = bad_block },
 	{ .name = "failing-lines", .kernel = "failing_lines", .requests = 4, .prepare = bad_block },

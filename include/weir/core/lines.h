@@ -100,16 +100,6 @@ WEIR_FN u32 weir_look_used(struct weir_look look)
 	return ways;
 }
 
-/* As if the lines of @ways were pinned: the policy passes them by. */
-WEIR_FN struct weir_look weir_look_hide(struct weir_look look, u32 ways)
-{
-	look.low.low |= ways & 1 ? WEIR_LINE_PIN : 0;
-	look.low.high |= ways & 2 ? WEIR_LINE_PIN : 0;
-	look.high.low |= ways & 4 ? WEIR_LINE_PIN : 0;
-	look.high.high |= ways & 8 ? WEIR_LINE_PIN : 0;
-	return look;
-}
-
 /* Those of the dirty lines @ways whose last write-back failed, untold so far. */
 WEIR_FN u32 weir_set_stuck(WEIR_GLOBAL struct weir_set_policy *policy, u32 ways)
 {
@@ -156,26 +146,6 @@ WEIR_FN u32 weir_set_write_one(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
 	return weir_line_try_write_back(lines, index, way, weir_look_word(look, way)) ? way + 1 : 0;
 }
 
-/* With the set's lock held: no line is clean. Make one so, unless somebody does already. */
-WEIR_FN struct weir_claim weir_set_clean_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_look look,
-						u32 dirty, u32 stuck, u32 writing)
-{
-	struct weir_claim claim = weir_claim_none();
-	struct weir_choice choice;
-
-	if (stuck == (1u << WEIR_WAYS) - 1) {
-		claim.word = look.low.low;
-		claim.stuck = weir_load_u32_relaxed_dev(weir_line_status(lines, index, 0)) & ~WEIR_STATUS_TAKEN;
-	} else if (writing && (dirty & ~stuck)) {
-		choice = weir_policy_choose(weir_look_hide(look, stuck),
-					    weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->hand));
-		if (choice.way != WEIR_WAYS &&
-		    weir_line_try_write_back(lines, index, choice.way, weir_look_word(look, choice.way)))
-			claim.writing = choice.way + 1;
-	}
-	return claim;
-}
-
 /* What the claimer of a line leaves there: no error of an earlier occupant. */
 WEIR_FN void weir_line_forget_error(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
 {
@@ -186,39 +156,32 @@ WEIR_FN void weir_line_forget_error(WEIR_GLOBAL struct weir_lines *lines, u64 in
 		weir_store_u32_release_dev(status, 0);
 }
 
+/* Every line that @key could take the place of is dirty and cannot be written: the status of one of them. */
+WEIR_FN struct weir_claim weir_claim_stuck(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_look look,
+					   u32 places)
+{
+	struct weir_claim claim = weir_claim_none();
+	u32 way = weir_lowest_bit(places);
+
+	claim.word = weir_look_word(look, way);
+	claim.stuck = weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)) & ~WEIR_STATUS_TAKEN;
+	return claim;
+}
+
 /*
- * With the set's lock held: make a victim BUSY for @key. A pin taken meanwhile
+ * With the set's lock held: make the line of the choice BUSY for @key. A pin or a mark set meanwhile
  * makes the exchange fail, and the caller looks again in its next turn.
  */
-WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index,
-						WEIR_GLOBAL struct weir_set_policy *policy, u64 key, u32 writing)
+WEIR_FN struct weir_claim weir_set_replace(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					   WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
+					   struct weir_choice choice)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	u32 hand = weir_load_u32_relaxed_dev(&policy->hand); /* relaxed: the lock orders it */
-	struct weir_look look = weir_set_look(set);
-	struct weir_found found = weir_look_find(look, key);
-	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
-	u32 dirty = weir_look_dirty(look), clean = weir_look_clean(look), stuck = dirty ? weir_set_stuck(policy, dirty) : 0;
+	u64 old = weir_look_word(miss.look, choice.way);
 	struct weir_claim claim = weir_claim_none();
-	struct weir_choice choice;
-	u64 old;
 
-	if (found.word != 0 && !failed) /* there, or about to be */
-		return claim;
-	if (weir_look_writing(look)) /* one at a time, unless it takes long */
-		writing &= 2;
-	if (dirty && !clean)
-		return weir_set_clean_locked(lines, index, look, dirty, stuck, writing);
-	choice = weir_policy_choose(weir_look_hide(look, dirty), hand);
-	/* A failed fetch is tried again in its place. */
-	choice.way = failed ? found.way : choice.way;
-	choice.unmark = failed ? 0 : choice.unmark;
-	if (choice.way == WEIR_WAYS)
-		return claim;
-	old = weir_look_word(look, choice.way);
-	claim.word = (key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
-		     WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY;
-	weir_policy_chosen(set, policy, choice);
+	claim.word = (miss.key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
+		     WEIR_LINE_PIN | (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
 	/*
 	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
 	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
@@ -226,10 +189,50 @@ WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *l
 	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claim.word) != old)
 		return claim;
 	claim.way = choice.way;
+	weir_policy_chosen(lines, set, policy, miss, choice);
 	weir_line_forget_error(lines, index, claim.way);
 	if (weir_line_readable(old))
 		weir_add_u64_relaxed_dev(&lines->evictions, 1);
-	if ((clean & ~(1u << claim.way)) == 0 && (dirty & ~stuck) && writing)
+	return claim;
+}
+
+/*
+ * With the set's lock held: claim a clean line for @key; where there is none, begin the write-back
+ * of the one that would go, unless somebody is at that already.
+ */
+WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+						WEIR_GLOBAL struct weir_set_policy *policy, u64 key, u32 writing)
+{
+	struct weir_look look = weir_set_look(weir_lines_set(lines, index));
+	struct weir_found found = weir_look_find(look, key);
+	struct weir_miss miss = weir_policy_miss(lines, policy, look, key);
+	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
+	u32 places = weir_policy_places(lines, key), dirty = weir_look_dirty(look) & places;
+	u32 clean = weir_look_clean(look) & places, stuck = dirty ? weir_set_stuck(policy, dirty) : 0;
+	struct weir_claim claim = weir_claim_none();
+	struct weir_choice choice;
+
+	if (found.word != 0 && !failed) /* there, or about to be */
+		return claim;
+	if (stuck == places)
+		return weir_claim_stuck(lines, index, look, places);
+	if (weir_look_writing(look)) /* one at a time, unless it takes long */
+		writing &= 2;
+	miss.evictable &= clean ? ~dirty : ~stuck;
+	choice = weir_policy_choose(lines, policy, miss);
+	/* A failed fetch is tried again in its place. */
+	choice.way = failed ? found.way : choice.way;
+	choice.unmark = failed ? 0 : choice.unmark;
+	choice.state = failed ? miss.state : choice.state;
+	if (choice.way == WEIR_WAYS)
+		return claim;
+	if ((dirty >> choice.way) & 1) {
+		if (writing && weir_line_try_write_back(lines, index, choice.way, weir_look_word(look, choice.way)))
+			claim.writing = choice.way + 1;
+		return claim;
+	}
+	claim = weir_set_replace(lines, index, policy, miss, choice);
+	if (claim.way != WEIR_WAYS && (clean & ~(1u << claim.way)) == 0 && (dirty & ~stuck) && writing)
 		claim.writing = weir_set_write_one(lines, index, look, dirty & ~stuck);
 	return claim;
 }
@@ -633,6 +636,8 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 	fetch.done = kind != WEIR_ACCESS_LOAD && access.length == 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
+	if (!weir_policy_known(lines->policy))
+		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
 	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; turn++) {
 		u32 may_write = fetch.writing ? 0 : 1 | (u32)(turn % WEIR_WRITING_TURNS == WEIR_WRITING_TURNS - 1) << 1;
 		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;

@@ -2,108 +2,121 @@
 /*
  * core/policy.h: which line of a set goes when another must come.
  *
- * Owns: the policy words of a set, and the used bit of a line's word. Runs on the miss
- * path under the set's lock; a hit sets the bit if it is clear, which the probe saw.
- * Clock (second chance) so far.
+ * Owns: which policy a cache has, the used bit of a line's word, and the policy's words of a
+ * set. Policies run on the miss path under the set's lock. A hit sets the bit if it is clear,
+ * which the probe saw; where a policy has no use for it, lines come with it set, and no hit
+ * ever writes. So the hit path is the same whatever the policy.
+ *
+ * A policy of one's own is a header, given to the build by -Duser_policy=HEADER, or to the
+ * compiler of a program's kernels by -DWEIR_USER_POLICY='"HEADER"', and chosen as
+ * WEIR_POLICY_USER. It sees <weir/core/choice.h> and defines
+ *
+ *   WEIR_FN struct weir_choice weir_user_choose(WEIR_GLOBAL struct weir_set_policy *policy,
+ *                                               struct weir_miss miss);
+ *   WEIR_FN void weir_user_chosen(WEIR_GLOBAL struct weir_set_policy *policy,
+ *                                 struct weir_miss miss, struct weir_choice choice);
+ *
+ * in the dialect of docs/porting.md. weir_user_choose() only looks: its answer may come to
+ * nothing, if a pin is taken meanwhile, and it is asked again. weir_user_chosen() is called once
+ * the line was claimed; what a policy needs beyond weir_choice.state it keeps in policy->own,
+ * nine words, 0 at first, by relaxed loads and stores: the lock orders them. Both hold the
+ * set's lock: no waiting, no locks, no collectives.
  */
 #ifndef WEIR_CORE_POLICY_H
 #define WEIR_CORE_POLICY_H
 
-#include <weir/abi.h>
+#include <weir/core/policies.h>
+
+#ifdef WEIR_USER_POLICY
+#include WEIR_USER_POLICY
+#endif
 
 /** weir_policy_hit() - a lane read line @way, whose word was @word; writes only if that says anything new */
 WEIR_FN void weir_policy_hit(WEIR_GLOBAL struct weir_set *set, u32 way, u64 word)
 {
-	/* relaxed: a hint; on another occupant's word, which a claim marks anyway, it does no harm */
+	/* relaxed: a hint; on the word of another occupant, which came meanwhile, it does no harm */
 	if (!(word & WEIR_LINE_USED))
 		(void)weir_or_u64_relaxed_dev(&set->word[way], WEIR_LINE_USED);
 }
 
-/** weir_line_state() - WEIR_LINE_... of a line's word */
-WEIR_FN u32 weir_line_state(u64 word)
+/** weir_policy_known() - this kernel was built with policy @policy */
+WEIR_FN u32 weir_policy_known(u32 policy)
 {
-	return (u32)(word & WEIR_LINE_STATE);
+#ifdef WEIR_USER_POLICY
+	return policy <= (u32)WEIR_POLICY_USER;
+#else
+	return policy < (u32)WEIR_POLICY_USER;
+#endif
 }
 
-/** weir_line_readable() - @word is of a line that holds its data, dirty or clean */
-WEIR_FN u32 weir_line_readable(u64 word)
+/** weir_lines_round() - @key / sets, rounded down: the keys of one set differ in it */
+WEIR_FN u64 weir_lines_round(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 {
-	return (u32)word & WEIR_LINE_BIT_READY;
+	u64 quotient = weir_mulhi(key, lines->set_magic);
+
+	return quotient + (key - quotient * lines->sets >= lines->sets ? 1 : 0);
 }
 
-/** weir_line_under_way() - a command is on it: BUSY, WRITING or REWRITTEN */
-WEIR_FN u32 weir_line_under_way(u64 word)
+/** weir_policy_places() - mask of the ways that @key's line may ever take; a policy of the user's has all */
+WEIR_FN u32 weir_policy_places(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 {
-	return weir_line_state(word) == WEIR_LINE_BUSY || (word & 5) == (WEIR_LINE_BIT_READY | WEIR_LINE_BIT_WRITING);
+	return lines->policy == WEIR_POLICY_DIRECT ? 1u << (weir_lines_round(lines, key) % WEIR_WAYS) : (u32)WEIR_ALL_WAYS;
 }
 
-/** weir_line_evictable() - no command and no pin is on it; MODIFIED must be written back first */
-WEIR_FN u32 weir_line_evictable(u64 word)
+/** weir_policy_miss() - what there is to tell of a miss of @key, with the set's lock held */
+WEIR_FN struct weir_miss weir_policy_miss(WEIR_GLOBAL struct weir_lines *lines,
+					  WEIR_GLOBAL struct weir_set_policy *policy, struct weir_look look, u64 key)
 {
-	return !weir_line_under_way(word) && (word & WEIR_LINE_PINS) == 0;
+	struct weir_miss miss = weir_miss_of(look);
+
+	miss.key = key;
+	miss.round = weir_lines_round(lines, key);
+	miss.parameter = lines->policy_parameter;
+	miss.state = weir_load_u32_relaxed_dev(&policy->state); /* relaxed: the lock orders it */
+	return miss;
 }
-
-/** struct weir_look - the words of a set as one lane saw them */
-struct weir_look {
-	struct weir_u128 low;
-	struct weir_u128 high;
-};
-
-/** weir_look_word() - word @way of it; selects, so that lanes with different ways stay together */
-WEIR_FN u64 weir_look_word(struct weir_look look, u32 way)
-{
-	u64 low = way == 0 ? look.low.low : look.low.high, high = way == 2 ? look.high.low : look.high.high;
-
-	return way < 2 ? low : high;
-}
-
-/** struct weir_choice - a way, WEIR_WAYS if every line is busy or pinned; and the ways that lose their used mark */
-struct weir_choice {
-	u32 way;
-	u32 unmark;
-};
 
 /**
- * weir_policy_choose() - the line to replace, with the set's lock held
- * @look: the set's words
- * @hand: the policy's position
+ * weir_policy_choose() - the line to replace, with the set's lock held; changes nothing
+ * @lines: the cache
+ * @policy: the set's policy words
+ * @miss: from weir_policy_miss()
  *
- * Empty lines first; then, from the hand on, the first that was not used since the hand
- * passed last; then the first. Those passed over lose their mark. Written without
- * branches: each way out would be one more path that a wave takes alone.
+ * All lanes of one cache take the same case.
  */
-WEIR_FN struct weir_choice weir_policy_choose(struct weir_look look, u32 hand)
+WEIR_FN struct weir_choice weir_policy_choose(WEIR_GLOBAL struct weir_lines *lines,
+					      WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss)
 {
-	u32 empty = WEIR_WAYS, idle = WEIR_WAYS, used = WEIR_WAYS;
-	struct weir_choice choice;
-
-	choice.unmark = 0;
-	for (u32 step = 0; step < WEIR_WAYS; step++) {
-		u32 way = (hand + step) % WEIR_WAYS, evictable, marked;
-		u64 word = weir_look_word(look, way);
-
-		evictable = weir_line_evictable(word);
-		marked = evictable && weir_line_readable(word) && (word & WEIR_LINE_USED) != 0;
-		empty = empty == WEIR_WAYS && (word & (WEIR_LINE_STATE | WEIR_LINE_PINS)) == WEIR_LINE_INVALID ? way : empty;
-		choice.unmark |= idle == WEIR_WAYS && marked ? 1u << way : 0;
-		used = used == WEIR_WAYS && marked ? way : used;
-		idle = idle == WEIR_WAYS && evictable && !marked ? way : idle;
+	switch (lines->policy) {
+	case WEIR_POLICY_LRU: return weir_lru_choose(miss);
+	case WEIR_POLICY_FIFO: return weir_fifo_choose(miss);
+	case WEIR_POLICY_RANDOM: return weir_random_choose(miss);
+	case WEIR_POLICY_DIRECT: return weir_direct_choose(miss);
+	case WEIR_POLICY_SIEVE: return weir_sieve_choose(miss);
+	case WEIR_POLICY_FREQUENCY: return weir_frequency_choose(policy, miss);
+#ifdef WEIR_USER_POLICY
+	case WEIR_POLICY_USER: return weir_user_choose(policy, miss);
+#endif
+	default: return weir_clock_choose(miss);
 	}
-	choice.way = idle != WEIR_WAYS ? idle : used;
-	choice.way = empty != WEIR_WAYS ? empty : choice.way;
-	choice.unmark = empty != WEIR_WAYS ? 0 : choice.unmark;
-	return choice;
 }
 
-/* With the set's lock held: the marks go, and the hand goes on. */
-WEIR_FN void weir_policy_chosen(WEIR_GLOBAL struct weir_set *set, WEIR_GLOBAL struct weir_set_policy *policy,
+/** weir_policy_chosen() - @choice was claimed: the marks go, and the policy's state goes on; lock still held */
+WEIR_FN void weir_policy_chosen(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_set *set,
+				WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
 				struct weir_choice choice)
 {
 	/* relaxed: only the lock's holder takes marks away, so each is there to be subtracted */
 	for (u32 way = 0; way < WEIR_WAYS; way++)
-		if ((choice.unmark >> way) & 1 && way != choice.way)
+		if ((choice.unmark & miss.used) >> way & 1 && way != choice.way)
 			(void)weir_add_u64_relaxed_dev(&set->word[way], (u64)0 - WEIR_LINE_USED);
-	weir_store_u32_relaxed_dev(&policy->hand, choice.way + 1); /* relaxed: the lock orders it */
+	weir_store_u32_relaxed_dev(&policy->state, choice.state); /* relaxed: the lock orders it */
+	if (lines->policy == WEIR_POLICY_FREQUENCY)
+		weir_frequency_chosen(policy, miss);
+#ifdef WEIR_USER_POLICY
+	if (lines->policy == WEIR_POLICY_USER)
+		weir_user_chosen(policy, miss, choice);
+#endif
 }
 
 #endif

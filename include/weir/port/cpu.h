@@ -341,6 +341,7 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 	__attribute__((constructor)) static void name##_register(void)                    \
 	{                                                                                 \
 		weir_cpu_register_kernel(#name, name##_entry, sizeof(args_type));         \
+		WEIR_KERNEL_BUILT();                                                      \
 	}                                                                                 \
 	static void name##_body(args_type *args)
 

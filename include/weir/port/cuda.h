@@ -346,6 +346,7 @@ WEIR_CUDA_API void weir_cuda_register_kernel(const char *name, const void *entry
 	__attribute__((constructor)) static void name##_register(void)                                  \
 	{                                                                                               \
 		weir_cuda_register_kernel(#name, (const void *)name, sizeof(args_type), WEIR_BLOCK_LANES); \
+		WEIR_KERNEL_BUILT();                                                                       \
 	}                                                                                               \
 	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
 

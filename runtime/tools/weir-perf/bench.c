@@ -142,7 +142,8 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 	struct perf_cached_args *args = &bench->cached;
 
 	if (weir_cache_create(bench->context,
-			      WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes),
+			      WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes,
+					   .policy = (enum weir_policy)options->policy),
 			      &bench->cache) != 0 ||
 	    weir_array_open(bench->cache, bench->storages, options->uri_count,
 			    WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = options->offset * options->uri_count,

@@ -28,7 +28,8 @@ static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uin
 	uint64_t lines = (bytes + bench->line_bytes - 1) / bench->line_bytes;
 
 	/* consecutive lines fill the sets one after the other: as many lines as data is all it takes */
-	if (weir_cache_create(bench->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = (uint32_t)bench->line_bytes),
+	if (weir_cache_create(bench->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = (uint32_t)bench->line_bytes,
+					   .policy = (enum weir_policy)bench->options->policy),
 			      &bench->cache) != 0 ||
 	    weir_array_open(bench->cache, bench->storages, 1,
 			    WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = bench->options->offset, .count = bytes / 8),

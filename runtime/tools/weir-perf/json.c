@@ -131,6 +131,7 @@ static void set_cache(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "cache_bytes", outcome->cache.bytes);
 	set_count(object, "cache_lines", outcome->cache.lines);
 	set_count(object, "line_bytes", outcome->cache.line_bytes);
+	json_object_set_new(object, "policy", json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
 	set_count(object, "line_reads", outcome->lines);
 	set_count(object, "misses", outcome->cache.misses);
 	set_count(object, "evictions", outcome->cache.evictions);
@@ -161,6 +162,7 @@ static void set_hit(json_t *object, const struct perf_outcome *outcome)
 
 	snprintf(text, sizeof(text), "%016llx", (unsigned long long)outcome->checksum);
 	json_object_set_new(object, "hit", json_string(perf_hit_names[outcome->options.hit]));
+	json_object_set_new(object, "policy", json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
 	json_object_set_new(object, "checksum", json_string(text));
 	json_object_set_new(object, "pattern", json_boolean(outcome->filled));
 	set_count(object, "misses", outcome->hit_misses);

@@ -46,6 +46,8 @@ const char perf_usage[] =
 	"Cache\n"
 	"  --cached=SIZE        read through a cache of that size, in turns with raw reads\n"
 	"  --line=SIZE          length of its lines (default --bs, if that is a power of two up to 64K)\n"
+	"  --policy=NAME        which line makes room: clock (default), lru, fifo, random, direct, sieve, frequency,\n"
+	"                       user (built in by -Duser_policy)\n"
 	"  --hit=KIND           hits of a cache that holds the whole range, and plain memory: random8 (each\n"
 	"                       lane 8 bytes anywhere), wave256 (each wave 8 bytes per lane in a row),\n"
 	"                       line4k (each wave whole lines through views)\n"
@@ -76,7 +78,7 @@ static int refuse(char *error, const char *format, ...)
 }
 
 /* What an option's value is. */
-enum kind { COUNT, SIZE, REAL, WORD, TEXT, FLAG, SWEEP, FIO_ZIPF };
+enum kind { COUNT, SIZE, REAL, WORD, TEXT, FLAG, SWEEP, FIO_ZIPF, POLICY };
 
 /**
  * struct rule - one option
@@ -123,6 +125,7 @@ static const struct rule rules[] = {
 	{ "no-latency", FLAG, false, AT(no_latency), 0, 0, NULL },
 	{ "cached", SIZE, true, AT(cached), 0, 0, NULL },
 	{ "line", SIZE, false, AT(line), 0, 0, NULL },
+	{ "policy", POLICY, false, AT(policy), 0, 0, NULL },
 	{ "hit", WORD, false, AT(hit), 0, 0, perf_hit_names },
 	{ "plain", WORD, false, AT(plain), 0, 0, perf_plain_names },
 	{ "plain-bytes", SIZE, false, AT(plain_bytes), 0, 0, NULL },
@@ -203,6 +206,16 @@ static int take_fio_zipf(const struct rule *rule, const char *text, double *valu
 	return take_real(rule, text + 5, value, error);
 }
 
+static int take_policy(const struct rule *rule, const char *text, uint32_t *value, char *error)
+{
+	enum weir_policy policy;
+
+	if (weir_policy_of_name(text, &policy) != 0)
+		return refuse(error, "--%s=%s: %s", rule->name, text, weir_last_error());
+	*value = policy;
+	return 0;
+}
+
 static int take_sweep(struct perf_options *options, const char *text, char *error)
 {
 	const char *colon = strchr(text, ':');
@@ -228,6 +241,7 @@ static int take(struct perf_options *options, const struct rule *rule, const cha
 	case SIZE: return take_size(rule, value, place, error);
 	case REAL: return take_real(rule, value, place, error);
 	case FIO_ZIPF: return take_fio_zipf(rule, value, place, error);
+	case POLICY: return take_policy(rule, value, place, error);
 	case SWEEP: return take_sweep(options, value, error);
 	case TEXT:
 		*(const char **)place = value;
@@ -298,6 +312,8 @@ static int check_cache(const struct perf_options *options, char *error)
 {
 	const char *what = options->cached ? "--cached" : "--hit";
 
+	if (!options->cached && options->hit == PERF_HIT_NONE && options->policy != WEIR_POLICY_CLOCK)
+		return refuse(error, "--policy is the replacement policy of a cache: it goes with --cached or --hit");
 	if (!options->cached && options->hit == PERF_HIT_NONE)
 		return options->line ? refuse(error, "--line is the length of cache lines: it goes with --cached or --hit") : 0;
 	if (options->cached && options->hit != PERF_HIT_NONE)

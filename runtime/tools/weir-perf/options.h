@@ -45,6 +45,7 @@ extern const char *const perf_hit_names[];
  * @runtime: seconds of a run
  * @cached: size of the cache; 0: no cache
  * @line: length of its lines; 0: chosen
+ * @policy: enum weir_policy of it
  * @hit: enum perf_hit
  * @plain: enum perf_plain
  * @plain_bytes: most that the baseline copies from
@@ -64,6 +65,7 @@ struct perf_options {
 	uint32_t iodepth, window, runs, queues, depth, workers, wave, seed;
 	double runtime;
 	uint64_t cached, line;
+	uint32_t policy;
 	uint32_t hit;
 	bool verify, no_latency, json, peer, help;
 	uint32_t plain;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir-policy: a replacement policy of one's own (keep.h) beside clock: a small array that is
+ * read at random, while a large one goes by through the same cache.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "keep.h"
+#include "policy.h"
+
+enum { LINE_BYTES = 512, LINE_WORDS = 64, CACHE_LINES = 256, INDEX_LINES = 128, STREAM_LINES = 8192, LANES = 64,
+       READS = STREAM_LINES * LINE_WORDS / POLICY_STRIDE };
+
+/** struct desk - what both runs share */
+struct desk {
+	struct weir_context *context;
+	struct weir_storage *index, *stream;
+	uint64_t range, sum;
+};
+
+static int fill(struct weir_storage *storage, uint64_t lines, uint64_t seed)
+{
+	uint64_t *words = malloc(lines * LINE_BYTES);
+	int error = words ? 0 : -1;
+
+	for (uint64_t i = 0; words && i < lines * LINE_WORDS; i++)
+		words[i] = seed + i * i;
+	if (!error)
+		error = weir_storage_write(storage, 0, words, lines * LINE_BYTES);
+	free(words);
+	return error;
+}
+
+static int open_desk(struct desk *desk, const char *device)
+{
+	char uri[64];
+	int error = weir_context_open(device, NULL, &desk->context);
+
+	snprintf(uri, sizeof(uri), "virt:%d?block=512", INDEX_LINES * LINE_BYTES);
+	if (!error)
+		error = weir_storage_open(desk->context, uri, NULL, &desk->index);
+	snprintf(uri, sizeof(uri), "virt:%d?block=512", STREAM_LINES * LINE_BYTES);
+	if (!error)
+		error = weir_storage_open(desk->context, uri, NULL, &desk->stream);
+	if (!error)
+		error = weir_alloc(desk->context, sizeof(struct keep_range), &desk->range);
+	if (!error)
+		error = weir_alloc(desk->context, sizeof(uint64_t), &desk->sum);
+	if (!error)
+		error = fill(desk->index, INDEX_LINES, 1);
+	return error ? error : fill(desk->stream, STREAM_LINES, 2);
+}
+
+static void close_desk(struct desk *desk)
+{
+	if (desk->stream)
+		weir_storage_close(desk->stream);
+	if (desk->index)
+		weir_storage_close(desk->index);
+	if (desk->context)
+		weir_context_close(desk->context);
+}
+
+/* Both arrays in @cache, the policy told which keys to keep, and the kernel run. */
+static int look_up(struct desk *desk, struct weir_cache *cache, uint64_t *sum)
+{
+	struct policy_args args = { .rounds = READS / LANES, .sum = desk->sum };
+	uint64_t zero = 0;
+	struct keep_range range;
+	int error = weir_array_open(cache, &desk->index, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.index);
+
+	if (!error)
+		error = weir_array_open(cache, &desk->stream, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.stream);
+	range.first = args.index.extent.key_base;
+	range.end = range.first + args.index.extent.lines;
+	if (!error)
+		error = weir_copy_in(desk->context, desk->range, &range, sizeof(range));
+	if (!error)
+		error = weir_copy_in(desk->context, desk->sum, &zero, sizeof(zero));
+	if (!error)
+		error = weir_launch(desk->context, "policy_lookups", 1, LANES, &args, sizeof(args));
+	if (!error)
+		error = weir_sync(desk->context);
+	return error ? error : weir_copy_out(desk->context, sum, desk->sum, sizeof(*sum));
+}
+
+static int run(struct desk *desk, enum weir_policy policy, uint64_t *sum)
+{
+	struct weir_cache_stats stats = { .size = sizeof(stats) };
+	struct weir_cache *cache;
+	int error = weir_cache_create(desk->context,
+				      WEIR_OPTIONS(cache, .lines = CACHE_LINES, .line_bytes = LINE_BYTES, .policy = policy,
+						   .policy_parameter = policy == WEIR_POLICY_USER ? desk->range : 0),
+				      &cache);
+
+	if (error)
+		return error;
+	error = look_up(desk, cache, sum);
+	if (!error)
+		error = weir_cache_stats(cache, &stats);
+	weir_cache_destroy(cache);
+	if (!error)
+		printf("%-6s %d reads, %llu misses: %.1f%% hits\n", weir_policy_name(policy), 2 * READS,
+		       (unsigned long long)stats.misses, 100.0 - 100.0 * (double)stats.misses / (2 * READS));
+	return error;
+}
+
+int main(int argc, char **argv)
+{
+	struct desk desk = { .context = NULL };
+	uint64_t sums[2] = { 0, 0 };
+	int error = open_desk(&desk, argc > 1 ? argv[1] : "cpu");
+
+	if (!error)
+		error = run(&desk, WEIR_POLICY_CLOCK, &sums[0]);
+	if (!error)
+		error = run(&desk, WEIR_POLICY_USER, &sums[1]);
+	if (error)
+		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
+	else if (sums[0] != sums[1])
+		fprintf(stderr, "weir-policy: the two runs read different data; please report this\n");
+	close_desk(&desk);
+	return error || sums[0] != sums[1];
+}

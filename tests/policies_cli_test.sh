@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-policies: its table, as text and JSON, and what it refuses; the sample with a policy of its own.
+# usage: policies_cli_test.sh WEIR-POLICIES [WEIR-POLICY]
+set -u
+policies=$1 sample=${2-}
+count=0
+
+check() { # check NAME STATUS WORDS COMMAND...: exit status, and output with WORDS
+  local name=$1 status=$2 words=$3 output rc; shift 3
+  count=$((count + 1))
+  output=$(timeout 120 "$@" 2>&1); rc=$?
+  if [ "$rc" = "$status" ] && grep -qE -- "$words" <<<"$output"; then
+    printf 'ok %d - %s\n' "$count" "$name"
+  else
+    printf 'not ok %d - %s (status %s, expected %s and /%s/)\n' "$count" "$name" "$rc" "$status" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+small=(--lines=64 --reads=3000)
+
+# shellcheck disable=SC2016
+check "every policy and trace agrees with its simulator" 0 '^True$' python3 -c '
+import json, subprocess, sys
+run = subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True)
+d = json.loads(run.stdout)
+traces = ["zipf", "scan", "loop", "mixed", "bfs"]
+rows = {row["name"]: row for row in d["rows"]}
+measured = [n for n in rows if "misses" in rows[n]["zipf"]]
+assert measured == ["clock", "lru", "fifo", "random", "direct", "sieve", "frequency"], measured
+assert d["disagreements"] == 0 and sorted(d["traces"]) == sorted(traces)
+for name in measured:
+    for trace in traces:
+        cell, best = rows[name][trace], rows["best"][trace]["simulated_misses"]
+        assert best <= cell["misses"] <= d["traces"][trace]["reads"], (name, trace, cell)
+        assert name == "random" or cell["misses"] == cell["simulated_misses"], (name, trace, cell)
+        assert abs(cell["hit_rate"] - (1 - cell["misses"] / d["traces"][trace]["reads"])) < 1e-9
+assert rows["frequency"]["zipf"]["misses"] < rows["clock"]["zipf"]["misses"]
+print(True)' "$policies" "${small[@]}" --json
+check "the same as text" 0 '^sieve +[0-9.]+ +[0-9.]+' "$policies" "${small[@]}" --trace=loop
+check "one policy, many lanes" 0 '64 lanes' "$policies" "${small[@]}" --policy=lru --trace=zipf --lanes=64 --wave=4
+check "refused: a policy that is none" 2 'lifo.*clock, lru, fifo, random, direct, sieve, frequency, user' "$policies" --policy=lifo
+check "refused: a policy without its header" 1 '-Duser_policy=HEADER' "$policies" "${small[@]}" --policy=user
+check "refused: a trace that is none" 2 '--trace=walk: it takes zipf' "$policies" --trace=walk
+check "refused: lines that are no sets" 2 '--lines=6: it takes a multiple of 4' "$policies" --lines=6
+check "refused: no lanes" 2 '--lanes=0: it takes a number up to' "$policies" --lanes=0
+check "refused: an unknown option" 2 'unknown or incomplete option' "$policies" --turbo
+check "refused: a word" 2 'what is "zipf"' "$policies" zipf
+check "refused: a device that is not there" 1 'no backend "abacus"' "$policies" --backend=abacus
+if [ -n "$sample" ]; then
+  # 8192 lines go by and 128 stay: with those kept, none is read twice.
+  check "the sample's policy keeps what it shall" 0 '^user .* 8320 misses' "$sample"
+  check "clock does not" 0 '^True$' python3 -c '
+import re, subprocess, sys
+clock, user = map(int, re.findall(r"(\d+) misses", subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout))
+print(clock > user)' "$sample"
+fi
+echo "1..$count"
