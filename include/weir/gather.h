@@ -89,7 +89,13 @@ WEIR_FN struct weir_cursor weir_cursor_u32(struct weir_cursor cursor, WEIR_GLOBA
 	return weir_cursor_get(cursor, array, index, 4);
 }
 
-/* Which elements, @count of them: those of a list, or every @stride-th. */
+/**
+ * struct weir_places - which elements: those of a list, or every one so far from the last
+ * @list: device address of u64[@count], indices; 0: none
+ * @first: without a list: the first index
+ * @stride: from one to the next
+ * @count: how many
+ */
 struct weir_places {
 	weir_addr list;
 	u64 first;

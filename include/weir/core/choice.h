@@ -151,26 +151,26 @@ WEIR_FN u32 weir_ways_next(u32 ways, u32 from)
 }
 
 /**
- * struct weir_sweep - where a hand stops
+ * struct weir_hand - where a hand stops
  * @at: there; WEIR_WAYS: nowhere
  * @passed: mask of what was marked and gets a second chance; @at may be among it
  */
-struct weir_sweep {
+struct weir_hand {
 	u32 at;
 	u32 passed;
 };
 
 /**
- * weir_sweep_from() - second chance: from @from on, the first without a mark, else the first
+ * weir_hand_from() - second chance: from @from on, the first without a mark, else the first
  * @candidates: mask
  * @marked: mask
  * @from: where the hand is
  */
-WEIR_FN struct weir_sweep weir_sweep_from(u32 candidates, u32 marked, u32 from)
+WEIR_FN struct weir_hand weir_hand_from(u32 candidates, u32 marked, u32 from)
 {
 	u32 idle = weir_ways_from(candidates & ~marked, from), used = weir_ways_from(candidates & marked, from);
 	u32 stop = weir_ways_lowest(idle);
-	struct weir_sweep sweep;
+	struct weir_hand sweep;
 
 	sweep.at = stop != WEIR_WAYS ? (from + stop) % WEIR_WAYS : weir_ways_next(candidates & marked, from);
 	sweep.passed = weir_ways_from(used & ((1u << stop) - 1), (WEIR_WAYS - from) % WEIR_WAYS);

@@ -39,7 +39,7 @@ WEIR_FN u32 weir_miss_candidates(struct weir_miss miss)
 WEIR_FN struct weir_choice weir_clock_choose(struct weir_miss miss)
 {
 	u32 hand = miss.state % WEIR_WAYS;
-	struct weir_sweep sweep = weir_sweep_from(weir_miss_candidates(miss), miss.used, hand);
+	struct weir_hand sweep = weir_hand_from(weir_miss_candidates(miss), miss.used, hand);
 	struct weir_choice choice = weir_choice_of(sweep.at, sweep.at + 1);
 
 	choice.unmark = miss.empty ? 0 : sweep.passed;
@@ -97,7 +97,7 @@ WEIR_FN struct weir_choice weir_sieve_choose(struct weir_miss miss)
 {
 	u32 order = weir_order_of(miss.state), hand = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS;
 	u32 candidates = weir_order_places(order, weir_miss_candidates(miss));
-	struct weir_sweep sweep = weir_sweep_from(candidates, weir_order_places(order, miss.used), miss.empty ? 0 : hand);
+	struct weir_hand sweep = weir_hand_from(candidates, weir_order_places(order, miss.used), miss.empty ? 0 : hand);
 	u32 next = sweep.at < WEIR_WAYS - 1 ? sweep.at : 0;
 	struct weir_choice choice;
 
