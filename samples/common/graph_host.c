@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "edges.h"
 #include "load.h"
 
 enum { HEADER_BYTES = 16, URI_BYTES = GRAPH_PATH_BYTES + 64, CACHE_SHARE = 8, CACHE_EXTRA_BYTES = 64 << 10 };
@@ -303,29 +302,6 @@ int graph_read_counters(struct graph_host *graph, struct graph_counters *counter
 	if (code)
 		return sample_pass(error, code);
 	return weir_load_u32_relaxed_sys(&counters->bad) ? refuse(&graph->data, counters, error) : 0;
-}
-
-int graph_blocks(struct graph_host *graph, uint32_t *blocks)
-{
-	uint64_t chunks = graph->data.edges / EDGES_CHUNK + 1;
-
-	return sample_blocks(graph->context, chunks > graph->data.vertices ? chunks : graph->data.vertices, blocks);
-}
-
-int graph_find_chunks(struct graph_host *graph, const char *kernel, uint32_t blocks, struct graph_data *args,
-		      size_t bytes, char *error)
-{
-	uint64_t chunks = (graph->data.edges + EDGES_CHUNK - 1) / EDGES_CHUNK;
-	struct graph_counters counters;
-	int code = graph->data.chunk_rows ? 0 : weir_alloc(graph->context, chunks * 8 + 8, &graph->data.chunk_rows);
-
-	args->chunk_rows = graph->data.chunk_rows;
-	code = sample_pass(error, code);
-	if (!code)
-		code = graph_clear_counters(graph, error);
-	if (!code)
-		code = sample_pass(error, sample_run(graph->context, kernel, blocks, args, bytes));
-	return code ? code : graph_read_counters(graph, &counters, error);
 }
 
 const char *graph_reference_path(const struct graph_setup *setup, char *error)

@@ -140,18 +140,6 @@ int graph_clear_counters(struct graph_host *graph, char *error);
 /** graph_read_counters() - also refuses what kernels found wrong with the graph */
 int graph_read_counters(struct graph_host *graph, struct graph_counters *counters, char *error);
 
-/**
- * graph_find_chunks() - make what edges_walk() needs
- * @kernel: the one with edges_find_rows()
- * @blocks: to launch it with
- * @args, @bytes: its arguments, which begin with @graph's data: chunk_rows is filled in there
- */
-int graph_find_chunks(struct graph_host *graph, const char *kernel, uint32_t blocks, struct graph_data *args,
-		      size_t bytes, char *error);
-
-/** graph_blocks() - blocks for a kernel over all chunks, or all vertices */
-int graph_blocks(struct graph_host *graph, uint32_t *blocks);
-
 /** graph_reference_path() - the .bel set to verify with, or NULL with a sentence */
 const char *graph_reference_path(const struct graph_setup *setup, char *error);
 
