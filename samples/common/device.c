@@ -39,7 +39,7 @@ int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *block
 {
 	struct weir_context_info info = { .size = sizeof(info) };
 	int code = weir_context_info(context, &info);
-	uint64_t enough = wanted / SAMPLE_BLOCK_LANES + 1;
+	uint64_t enough = wanted < SAMPLE_BLOCK_LANES ? 1 : wanted / SAMPLE_BLOCK_LANES;
 
 	*blocks = info.workers * LANES_PER_WORKER / SAMPLE_BLOCK_LANES;
 	if (*blocks > enough)

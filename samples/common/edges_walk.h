@@ -2,7 +2,7 @@
 /*
  * edges_walk.h: all edges of a graph, in equal shares whatever the degrees.
  *
- * Lanes take chunks of EDGES_CHUNK edges. Where a chunk begins in the vertices is worked
+ * Lanes take chunks of edges. Where a chunk begins in the vertices is worked
  * out once per graph (edges_find_rows()). A sum per vertex is kept while its edges pass;
  * the edges of a vertex with many lie in several chunks, so that the parts are added up.
  *
@@ -37,7 +37,7 @@ WEIR_FN void edges_find_rows(WEIR_GLOBAL struct graph_data *graph)
 			graph_report_bad(graph, GRAPH_BAD_OFFSETS, v, begin > end ? begin : end);
 			break;
 		}
-		for (u64 k = (begin + EDGES_CHUNK - 1) / EDGES_CHUNK; k * EDGES_CHUNK < end; k++)
+		for (u64 k = edges_chunk_from(begin); edges_chunk_begin(k) < end; k++)
 			*weir_at(graph->chunk_rows, u64, k) = v;
 	}
 }
@@ -76,12 +76,12 @@ WEIR_FN void edges_walk_chunk(WEIR_GLOBAL EDGES_ARGS *args, u64 at, u64 end, u64
 WEIR_FN void edges_walk(WEIR_GLOBAL EDGES_ARGS *args)
 {
 	WEIR_GLOBAL struct graph_data *graph = &args->graph;
-	u64 chunks = (graph->edges + EDGES_CHUNK - 1) / EDGES_CHUNK;
+	u64 chunks = edges_chunk_from(graph->edges);
 
 	for (u64 k = weir_thread(); k < chunks; k += weir_threads()) {
-		u64 at = k * EDGES_CHUNK, left = graph->edges - at;
+		u64 end = edges_chunk_begin(k + 1);
 
-		edges_walk_chunk(args, at, left < EDGES_CHUNK ? graph->edges : at + EDGES_CHUNK,
+		edges_walk_chunk(args, edges_chunk_begin(k), end < graph->edges ? end : graph->edges,
 				 *weir_at(graph->chunk_rows, u64, k));
 	}
 }

@@ -28,7 +28,7 @@ int graph_walk(struct graph_frame *frame, const char *name, bool plain, char *er
 
 int graph_find_chunks(struct graph_frame *frame, const char *name, char *error)
 {
-	uint64_t chunks = (frame->graph->data.edges + EDGES_CHUNK - 1) / EDGES_CHUNK;
+	uint64_t chunks = edges_chunk_from(frame->graph->data.edges);
 	int code = graph_alloc(frame, chunks * 8 + 8, &frame->graph->data.chunk_rows);
 
 	memcpy(frame->sample->args, &frame->graph->data, sizeof(frame->graph->data));
@@ -38,8 +38,9 @@ int graph_find_chunks(struct graph_frame *frame, const char *name, char *error)
 /* Lanes for all edges, or all vertices, if they are more. */
 static int choose_blocks(struct graph_frame *frame)
 {
-	uint64_t chunks = frame->info.edges / EDGES_CHUNK + 1, vertices = frame->info.vertices;
-	uint64_t wanted = chunks > vertices ? chunks : vertices, lines = frame->info.cache_lines;
+	uint64_t chunks = edges_chunk_from(frame->info.edges), vertices = frame->info.vertices;
+	uint64_t wanted = chunks > vertices ? chunks : vertices;
+	uint64_t lines = frame->info.cache_lines / (frame->setup.weighted ? 3 : 2);
 	int code = sample_blocks(frame->graph->context, wanted, &frame->blocks);
 
 	return code ? code : sample_blocks(frame->graph->context, lines < wanted ? lines : wanted, &frame->stored_blocks);
