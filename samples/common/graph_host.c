@@ -233,6 +233,7 @@ void graph_close(struct graph_host *graph)
 	if (!graph)
 		return;
 	weir_cache_destroy(graph->cache);
+	weir_storage_close(graph->extra);
 	weir_storage_close(graph->weights);
 	for (unsigned i = graph->edge_count; i > 0; i--)
 		weir_storage_close(graph->edges[i - 1]);

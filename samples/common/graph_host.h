@@ -96,11 +96,13 @@ struct graph_totals {
  * struct graph_host - an open graph
  * @context: the device
  * @data: for kernels
+ * @extra: NULL, or a storage of the sample's own, which goes when the cache is gone
  * The rest is graph_host.c's.
  */
 struct graph_host {
 	struct weir_context *context;
 	struct graph_data data;
+	struct weir_storage *extra;
 	struct weir_storage *offsets;
 	struct weir_storage *edges[SAMPLE_MOST_URIS];
 	unsigned edge_count;

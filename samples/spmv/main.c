@@ -12,7 +12,6 @@
 static struct graph_frame frame = { .setup.weighted = true };
 static struct spmv_args args;
 static const char *x_uri;
-static struct weir_storage *x_storage;
 static float *x_host;
 static uint64_t seed = 1;
 
@@ -37,19 +36,19 @@ static int store_x(char *error)
 	int code = weir_storage_open(context, x_uri,
 				     WEIR_OPTIONS(storage, .queues = frame.setup.device.queues,
 						  .depth = frame.setup.device.depth),
-				     &x_storage);
+				     &frame.graph->extra);
 
 	if (!code)
-		code = weir_storage_info(x_storage, &info);
+		code = weir_storage_info(frame.graph->extra, &info);
 	if (code)
 		return sample_pass(error, code);
 	bytes = (count * 4 + info.block_bytes - 1) / info.block_bytes * info.block_bytes;
 	if (bytes > info.bytes)
 		return sample_fail(error, -ENOSPC, "%.700s has %llu bytes; the vector needs %llu", x_uri,
 				   (unsigned long long)info.bytes, (unsigned long long)bytes);
-	code = sample_fill(x_storage, bytes, make_x, NULL, error);
+	code = sample_fill(frame.graph->extra, bytes, make_x, NULL, error);
 	return code ? code
-		    : sample_pass(error, weir_array_open(frame.graph->cache, &x_storage, 1,
+		    : sample_pass(error, weir_array_open(frame.graph->cache, &frame.graph->extra, 1,
 							 WEIR_OPTIONS(array, .element_bytes = 4, .count = count),
 							 &args.stored_x));
 }
@@ -132,9 +131,8 @@ static void json(const struct graph_frame *unused, json_t *root)
 	sample_set_real(root, "flops", 2 * (double)frame.info.edges / frame.seconds);
 }
 
-static void close_x(void)
+static void free_x(void)
 {
-	weir_storage_close(x_storage);
 	free(x_host);
 }
 
@@ -166,7 +164,7 @@ static const struct graph_sample sample = {
 	.verify = verify,
 	.print = print,
 	.json = json,
-	.close = close_x,
+	.close = free_x,
 };
 
 int main(int argc, char **argv)
