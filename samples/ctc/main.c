@@ -15,6 +15,7 @@ struct command {
 	struct sample_device device;
 	const char *uri;
 	uint32_t service;
+	bool service_given;
 	uint64_t lanes;
 	uint32_t block;
 	uint64_t commands;
@@ -49,7 +50,9 @@ static const struct sample_option options[] = {
 	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
 	  .help = "runs of everything, in turns; the quickest counts (default 5)" },
 	{ .name = "service", .value = "WAVES", .kind = SAMPLE_U32, .to = &command_line.service,
-	  .help = "a service of so many waves reaps completions (default: whoever waits does)" },
+	  .given = &command_line.service_given,
+	  .help = "a service of so many waves reaps completions; 0: whoever waits does\n"
+		  "(default: a service only where lanes must pull their data)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_DEVICE_OPTIONS(command_line.device),
 	{ .name = NULL },
@@ -78,11 +81,12 @@ struct point {
 static int open_all(struct command *command)
 {
 	struct weir_context_info info = { .size = sizeof(info) };
+	uint32_t service = command->service_given ? command->service : WEIR_SERVICE_WHERE_PULLED;
 	const char *backend = command->device.backend ? command->device.backend : getenv("WEIR_BACKEND");
 	int code = weir_context_open(backend && *backend ? backend : "auto",
 				     WEIR_OPTIONS(context, .workers = command->device.workers,
 						  .wave_lanes = command->device.wave_lanes,
-						  .service_waves = command->service),
+						  .service_waves = service),
 				     &command->context);
 
 	if (!code)
