@@ -10,7 +10,7 @@
  * @bel_path: .bel set
  * @source: first vertex
  * @depths: receives vertices words; the caller frees them
- * @error: a sentence on failure, 1024 bytes
+ * @error: a sentence on failure, SAMPLE_ERROR_BYTES
  */
 int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, char *error);
 

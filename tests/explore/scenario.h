@@ -39,7 +39,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 48 };
+enum { SCENARIO_COUNT = 47 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load.h: an array of a graph from its storages into plain device memory. */
-#ifndef BFS_LOAD_H
-#define BFS_LOAD_H
+/* load.h: an array from its storages into plain device memory. */
+#ifndef SAMPLE_LOAD_H
+#define SAMPLE_LOAD_H
 
 #include <stdint.h>
 
 #include <weir/weir.h>
 
 /**
- * struct bfs_source - where an array lies
+ * struct sample_source - where an array lies
  * @storages: one, or several striped over
  * @storage_count: how many
  * @stripe_bytes: bytes on one before the next one's turn; 0: 64 KiB
  * @first_byte: where it begins
  * @bytes: its length
  */
-struct bfs_source {
+struct sample_source {
 	struct weir_storage *const *storages;
 	unsigned storage_count;
 	uint64_t stripe_bytes;
@@ -24,13 +24,13 @@ struct bfs_source {
 };
 
 /**
- * bfs_load() - copy an array into memory of the device
+ * sample_load() - copy an array into memory of the device
  * @context: the context
  * @source: where it is
  * @address: receives where it begins; weir_free() it
  *
  * Return: 0 or a negative errno with weir_last_error().
  */
-int bfs_load(struct weir_context *context, const struct bfs_source *source, uint64_t *address);
+int sample_load(struct weir_context *context, const struct sample_source *source, uint64_t *address);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "load.h"
 
-
 enum { DEFAULT_STRIPE_BYTES = 64 << 10, PIECE_BYTES = 8 << 20, MOST_BLOCK_BYTES = 4096 };
 
 /** struct piece - bytes next to each other on one storage */
@@ -12,7 +11,7 @@ struct piece {
 };
 
 /* The longest piece, up to PIECE_BYTES, from byte @at of the source's own storage space on. */
-static struct piece piece_at(const struct bfs_source *source, uint64_t at, uint64_t left)
+static struct piece piece_at(const struct sample_source *source, uint64_t at, uint64_t left)
 {
 	uint64_t stripe = source->stripe_bytes ? source->stripe_bytes : DEFAULT_STRIPE_BYTES;
 	uint64_t unit = at / stripe, within = at % stripe;
@@ -30,7 +29,7 @@ static struct piece piece_at(const struct bfs_source *source, uint64_t at, uint6
 /* Whole blocks around the piece, then the piece itself to the device. */
 static int copy_piece(struct weir_context *context, struct piece piece, uint64_t address)
 {
-	static char buffer[PIECE_BYTES + 2 * MOST_BLOCK_BYTES]; /* a search has one thread */
+	static char buffer[PIECE_BYTES + 2 * MOST_BLOCK_BYTES]; /* a sample has one thread */
 	struct weir_storage_info info = { .size = sizeof(info) };
 	int error = weir_storage_info(piece.storage, &info);
 	uint64_t skip, bytes;
@@ -43,7 +42,7 @@ static int copy_piece(struct weir_context *context, struct piece piece, uint64_t
 	return error ? error : weir_copy_in(context, address, buffer + skip, piece.bytes);
 }
 
-int bfs_load(struct weir_context *context, const struct bfs_source *source, uint64_t *address)
+int sample_load(struct weir_context *context, const struct sample_source *source, uint64_t *address)
 {
 	int error = weir_alloc(context, source->bytes ? source->bytes : 1, address);
 

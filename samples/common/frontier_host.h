@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* frontier_host.h: the host's side of frontier.h. */
+#ifndef SAMPLE_FRONTIER_HOST_H
+#define SAMPLE_FRONTIER_HOST_H
+
+#include "frontier.h"
+#include "graph_host.h"
+
+/** struct frontier_kernels - names: one for ordinary vertices, one for the hubs they list */
+struct frontier_kernels {
+	const char *level;
+	const char *hubs;
+};
+
+/** frontier_alloc() - empty bitmaps and a list; @bytes grows by what they take; weir_last_error() */
+int frontier_alloc(struct graph_host *graph, struct frontier *frontier, uint64_t *bytes);
+
+/** frontier_blocks() - blocks for a kernel that takes words of a bitmap */
+int frontier_blocks(struct graph_host *graph, uint32_t *blocks);
+
+/** frontier_put() - a bitmap gets its first vertex; weir_last_error() */
+int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex);
+
+/** frontier_swap() - the next level becomes the current one */
+void frontier_swap(struct frontier *frontier);
+
+/**
+ * frontier_run() - one level: ordinary vertices first, then the hubs they listed
+ * @frontier: in @args
+ * @counters: receives those of all levels since graph_clear_counters()
+ *
+ * Return: 0 or a negative errno with a sentence in @error.
+ */
+int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint32_t blocks, const void *args,
+		 size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * graph_data.h: a graph as kernels see it, shared by host and lanes.
+ *
+ * Vertex v's edges are [offset v, offset v + 1); an edge has a neighbour, and a weight if
+ * the graph has weights. Where they come from is the business of graph_stored.h or
+ * graph_plain.h, of which a kernel file includes one.
+ */
+#ifndef SAMPLE_GRAPH_DATA_H
+#define SAMPLE_GRAPH_DATA_H
+
+#include <weir/array.h>
+
+/**
+ * struct graph_counters - what a traversal did; summed over lanes
+ * @found: vertices it found something new for
+ * @edges: edges looked at
+ * @lookups: reads of up to WEIR_RUN elements
+ * @hubs: entries of the hub list (frontier.h)
+ * @bad: 0, or 1 once a lane met something a graph cannot contain
+ * @bad_kind: GRAPH_BAD_...
+ * @bad_vertex: the vertex whose list it is in
+ * @bad_value: what was read
+ */
+struct graph_counters {
+	weir_shared_u64 found;
+	weir_shared_u64 edges;
+	weir_shared_u64 lookups;
+	weir_shared_u64 hubs;
+	weir_shared_u32 bad;
+	u32 bad_kind;
+	u64 bad_vertex;
+	u64 bad_value;
+	u64 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct graph_counters, 64);
+
+enum { GRAPH_BAD_NEIGHBOUR = 1, GRAPH_BAD_OFFSETS = 2 };
+
+/**
+ * struct graph_data - where a graph is
+ * @offsets: vertices + 1 u64
+ * @neighbours: u64 per edge
+ * @weights: u32 per edge, if it has weights
+ * @plain_offsets, @plain_neighbours, @plain_weights: the same in device memory (graph_plain.h)
+ * @vertices, @edges: how many
+ * @counters: struct graph_counters
+ * @chunk_rows: u64 per chunk of edges: the vertex its first edge belongs to (edges.h)
+ */
+struct graph_data {
+	struct weir_array offsets;
+	struct weir_array neighbours;
+	struct weir_array weights;
+	weir_addr plain_offsets;
+	weir_addr plain_neighbours;
+	weir_addr plain_weights;
+	u64 vertices;
+	u64 edges;
+	weir_addr counters;
+	weir_addr chunk_rows;
+};
+
+/** struct graph_tally - what one lane did, kept in registers until it ends */
+struct graph_tally {
+	u64 found;
+	u64 edges;
+	u64 lookups;
+};
+
+WEIR_FN struct graph_tally graph_no_tally(void)
+{
+	struct graph_tally tally;
+
+	tally.found = tally.edges = tally.lookups = 0;
+	return tally;
+}
+
+WEIR_FN WEIR_GLOBAL struct graph_counters *graph_counters_of(WEIR_GLOBAL struct graph_data *graph)
+{
+	return weir_at(graph->counters, struct graph_counters, 0);
+}
+
+/** graph_report_bad() - the first lane to meet nonsense writes it down; the host makes it a sentence */
+WEIR_FN void graph_report_bad(WEIR_GLOBAL struct graph_data *graph, u32 kind, u64 vertex, u64 value)
+{
+	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
+
+	/* relaxed: who comes first writes; the host reads after the launch */
+	if (weir_cas_u32_relaxed_dev(&counters->bad, 0, 1) != 0)
+		return;
+	counters->bad_kind = kind;
+	counters->bad_vertex = vertex;
+	counters->bad_value = value;
+}
+
+/** graph_knows() - @neighbour, read from the list of @vertex, exists; otherwise it is reported */
+WEIR_FN u32 graph_knows(WEIR_GLOBAL struct graph_data *graph, u64 vertex, u64 neighbour)
+{
+	if (neighbour < graph->vertices)
+		return 1;
+	graph_report_bad(graph, GRAPH_BAD_NEIGHBOUR, vertex, neighbour);
+	return 0;
+}
+
+/** graph_add_tally() - at the end of a lane */
+WEIR_FN void graph_add_tally(WEIR_GLOBAL struct graph_data *graph, struct graph_tally tally)
+{
+	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
+
+	/* relaxed: sums, read by the host after the launch */
+	if (tally.found)
+		(void)weir_add_u64_relaxed_dev(&counters->found, tally.found);
+	if (tally.edges)
+		(void)weir_add_u64_relaxed_dev(&counters->edges, tally.edges);
+	if (tally.lookups)
+		(void)weir_add_u64_relaxed_dev(&counters->lookups, tally.lookups);
+}
+
+#endif

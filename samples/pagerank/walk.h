@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* walk.h: what vertices get from their neighbours. Included after graph_stored.h or graph_plain.h. */
+#ifndef PAGERANK_WALK_H
+#define PAGERANK_WALK_H
+
+#include "../common/edges.h"
+#include "pagerank.h"
+
+#define EDGES_ARGS struct pagerank_args
+#define EDGES_SUM u64
+
+WEIR_FN u64 edges_zero(void)
+{
+	return 0;
+}
+
+WEIR_FN u32 edges_wants(WEIR_GLOBAL struct pagerank_args *args, u64 vertex)
+{
+	(void)args;
+	(void)vertex;
+	return 1;
+}
+
+WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin, struct weir_run run)
+{
+	(void)begin;
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		if (i < run.count && graph_knows(&args->graph, vertex, run.value[i]))
+			sum += *weir_at(args->share, u64, run.value[i]);
+	return sum;
+}
+
+WEIR_FN void edges_end(WEIR_GLOBAL struct pagerank_args *args, u64 vertex, u64 sum, u32 whole)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_at(args->sum, weir_shared_u64, vertex);
+
+	/* relaxed: sums, read by a later launch */
+	if (whole)
+		weir_store_u64_relaxed_dev(word, sum);
+	else
+		(void)weir_add_u64_relaxed_dev(word, sum);
+}
+
+#include "../common/edges_walk.h"
+
+#endif

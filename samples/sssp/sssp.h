@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sssp.h: arguments of the shortest paths kernels, shared by host and lanes. */
+#ifndef SSSP_H
+#define SSSP_H
+
+#include "../common/frontier.h"
+
+/* Distance of a vertex nobody has reached. */
+#define SSSP_UNREACHED (~(u64)0)
+
+/**
+ * struct sssp_args - one step of a search
+ * @graph: weights are lengths
+ * @frontier: vertices nearer than @threshold whose distance fell
+ * @far: bitmap of the others whose distance fell
+ * @distance: u64 per vertex
+ * @nearest: one u64: the smallest distance in @far (sssp_nearest())
+ * @passed: vertices nearer than it are settled
+ * @threshold: vertices nearer than it come next
+ */
+struct sssp_args {
+	struct graph_data graph;
+	struct frontier frontier;
+	weir_addr far;
+	weir_addr distance;
+	weir_addr nearest;
+	u64 passed;
+	u64 threshold;
+};
+
+#endif

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every sample comes to what a plain computation comes to, whatever the cache, the lines,
+# the blocks, the wave width and the number of storages; and bad input gets one clear
+# sentence. weir-bfs has a test of its own.
+# usage: samples_test.sh WEIR-GRAPH SAMPLES    SAMPLES: the build's folder of samples
+set -u
+# The device to run on: the cpu, whatever else there is, unless told otherwise.
+export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
+graph=$1 samples=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+program() { printf '%s/%s/weir-%s' "$samples" "$1" "$1"; }
+
+check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JSON has WORDS
+  local name=$1 words=$2 sample=$3; shift 3
+  count=$((count + 1))
+  if output=$(timeout 120 "$(program "$sample")" "$@" --json 2>&1) && grep -q '"verified": true' <<<"$output" &&
+    grep -qE -- "$words" <<<"$output"; then
+    printf 'ok %d - %s: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s: %s (verified, and /%s/)\n' "$count" "$sample" "$name" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and one sentence with WORDS
+  local name=$1 status=$2 words=$3 sample=$4; shift 4
+  local output rc
+  count=$((count + 1))
+  output=$(timeout 60 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  if [ "$rc" = "$status" ] && grep -qiE -- "$words" <<<"$output" && [ "$(head -1 <<<"$output" | wc -c)" -gt 20 ]; then
+    printf 'ok %d - %s refuses: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s refuses: %s (status %s, expected %s and /%s/)\n' "$count" "$sample" "$name" "$rc" "$status" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+table() { # one case per line: SAMPLE | NAME | WORDS | ARGUMENTS; @ is the folder
+  local sample name words arguments
+  while IFS='|' read -r sample name words arguments; do
+    [ -n "${sample// /}" ] || continue
+    read -r sample <<<"$sample"; read -r name <<<"$name"; read -r words <<<"$words"
+    read -r -a arguments <<<"${arguments//@/$dir}"
+    case " ${arguments[*]} " in *' --wave '*) [ "$WEIR_BACKEND" = cpu ] || continue ;; esac # only the cpu's waves have a choice
+    "${@}" "$name" "$words" "$sample" "${arguments[@]}"
+  done
+}
+
+for kind in kron urand; do
+  for scale in 10 14; do
+    "$graph" generate $kind --scale $scale --seed 7 --weights --quiet -o "$dir/$kind$scale.bel" || exit 1
+  done
+done
+"$graph" generate kron --scale 8 --seed 3 --quiet -o "$dir/light.bel" || exit 1
+"$graph" stripe "$dir/kron14.bel" --over "$dir"/s0 "$dir"/s1 "$dir"/s2 --unit 65536 --quiet || exit 1
+
+# A directed graph of four vertices with two edges: 0 -> 1 (weight 7), 2 -> 1 (weight 300000).
+words() { local word; for word in "$@"; do printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x' \
+  $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24 & 255)) $((word >> 32 & 255)) 0 0 0)"; done; }
+words 5 8 0 1 1 2 2 >"$dir/tiny.bel.col"
+words 2 8 1 1 >"$dir/tiny.bel.dst"
+words 2 4 $((7 + (300000 << 32))) >"$dir/tiny.bel.val"
+
+for sample in spmv pagerank cc sssp; do
+  for kind in kron urand; do
+    table check <<CASES
+      $sample | $kind 10, 8 cache lines | "commands": [1-9] | @/${kind}10.bel --verify --cache-lines 8
+      $sample | $kind 10, 8 lines of 512 bytes | "line_bytes": 512 | @/${kind}10.bel --verify --cache-lines 8 --line 512 --storage block=512
+      $sample | $kind 14, an eighth, and plain memory | "ratio": [0-9] | @/${kind}14.bel --verify --plain
+      $sample | $kind 14, all in cache, twice more | "warm_seconds": [0-9.]*[1-9] | @/${kind}14.bel --verify --cache 64M --repeat 2
+      $sample | $kind 10, wave 32 | "verified" | @/${kind}10.bel --verify --wave 32 --plain --cache 512K
+      $sample | $kind 10, wave 4, depth 2, one queue | "queues": [1-9] | @/${kind}10.bel --verify --wave 4 --depth 2 --queues 1 --cache-lines 64
+CASES
+  done
+  table check <<CASES
+    $sample | two edges one way, large lines | "edges": 2, | @/tiny.bel --verify --line 65536 --cache 1M
+CASES
+done
+weights="--weights file:$dir/kron14.bel.val --reference $dir/kron14.bel --verify"
+striped="--offsets file:@/kron14.bel.col --edges file:@/s0,file:@/s1,file:@/s2 --reference @/kron14.bel --verify"
+memory="--offsets virt:1M?load=@/kron14.bel.col --edges virt:8M?load=@/kron14.bel.dst&lat_us=20 --reference @/kron14.bel --verify"
+table check <<CASES
+  pagerank | striped over three | "verified" | $striped
+  pagerank | all 20 iterations | "iterations": 20 | @/kron10.bel --tolerance 0 --verify
+  pagerank | three iterations at most | "iterations": 3 | @/kron10.bel --iterations 3 --verify
+  cc | from memory | "verified" | $memory --cache 512K
+  cc | large component left out | "sampled": true | @/kron14.bel --sample --verify --plain
+  cc | components counted | "components": 2,? | @/tiny.bel --verify
+  sssp | from memory, weights too | "verified" | $memory --weights virt:4M?load=@/kron14.bel.val --cache 2M
+  sssp | Bellman and Ford's way | "phases": 1,? | @/kron14.bel --delta 0 --verify
+  sssp | small steps | "delta": 1,? | @/kron10.bel --delta 1 --verify
+  sssp | from vertex 0 | "source": 0,? | @/tiny.bel --source 0 --verify
+  spmv | striped over three | "verified" | $striped $weights
+  spmv | the vector on storage, too | "x_stored": true | @/kron14.bel --x virt:1M --verify --plain
+  spmv | the vector on storage, small cache | "x_stored": true | @/urand10.bel --x virt:1M --verify --cache-lines 8
+  vecmean | u64 | "elements": 524288 | virt:4M --verify --plain --repeat 2
+  vecmean | f32 | "type": "f32" | virt:4M --type f32 --verify --plain
+  vecmean | f32, 8 lines of 512 bytes | "line_bytes": 512 | virt:1M --type f32 --verify --cache-lines 8 --line 512
+  vecmean | wave 32, lines of 64K | "line_bytes": 65536 | virt:4M?block=512 --verify --wave 32 --line 65536 --cache 2M --plain
+  vecmean | a part of a file | "bytes": 8192 | file:@/kron14.bel.dst --size 8192 --verify
+  vecmean | wave 64, depth 2 | "verified" | virt:256K?lat_us=20 --type f32 --verify --wave 64 --depth 2 --queues 1
+  ctc | one lane | "best_speedup": [0-9] | virt:1M?lat_us=20 --step 1 --runs 1 --commands 8
+  ctc | 100 lanes in blocks of 32 | "lanes": 100 | virt:8M --lanes 100 --block 32 --step 1 --runs 1 --commands 8
+  ctc | wave 32, small blocks, few slots | "verified" | virt:1M?block=512 --lanes 64 --wave 32 --depth 4 --queues 1 --step 2 --runs 1 --commands 4
+  ctc | a file, with a service | "service": 2 | file:@/kron14.bel.dst --service 2 --lanes 4 --step 2 --runs 1 --commands 4
+CASES
+
+# Damaged and missing things.
+cp "$dir/kron10.bel.col" "$dir/bad.bel.col"; cp "$dir/kron10.bel.dst" "$dir/bad.bel.dst"; cp "$dir/kron10.bel.val" "$dir/bad.bel.val"
+printf '\xff\xff\x00\x00\x00\x00\x00\x00' | dd of="$dir/bad.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
+cp "$dir/kron10.bel.dst" "$dir/worse.bel.dst"; cp "$dir/kron10.bel.col" "$dir/worse.bel.col"; cp "$dir/kron10.bel.val" "$dir/worse.bel.val"
+printf '\xff\xff\xff\x00\x00\x00\x00\x00' | dd of="$dir/worse.bel.col" bs=1 seek=$((16 + 8 * 50)) conv=notrunc status=none
+truncate -s 1000 "$dir/short"
+head -c 65536 /dev/zero | tr '\0' '\377' >"$dir/nan"
+refused() { local name=$1 words=$2 sample=$3 status; shift 3; status=$1; shift; refuse "$name" "$status" "$words" "$sample" "$@"; }
+for sample in spmv pagerank cc; do
+  table refused <<CASES
+    $sample | missing graph | nothing | 1 @/nothing.bel
+    $sample | no graph | GRAPH.bel | 2 --verify
+    $sample | two graphs | one graph | 2 @/kron10.bel @/kron14.bel
+    $sample | unknown option | frobnicate | 2 @/kron10.bel --frobnicate
+    $sample | no cache lines | cache needs | 2 @/kron10.bel --cache-lines 0
+    $sample | unknown backend | nosuch | 1 @/kron10.bel --backend nosuch
+    $sample | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel
+    $sample | the same in plain memory | 65535.*1024 | 1 @/bad.bel --plain
+    $sample | offsets that fall | vertex [45][90] .*damaged | 1 @/worse.bel
+CASES
+done
+table refused <<CASES
+  spmv | no weights | --weights | 1 @/light.bel
+  spmv | no weights among URIs | --weights | 2 --offsets file:@/light.bel.col --edges file:@/light.bel.dst --cache 1M
+  spmv | no room for the vector | needs 65536 | 1 @/kron14.bel --x virt:4K
+  sssp | no weights | --weights | 1 @/light.bel
+  sssp | source past the end | 9999999.*1024 | 1 @/kron10.bel --source 9999999
+  sssp | a delta that is no number | does not take "few" | 2 @/kron10.bel --delta few
+  sssp | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel --delta 0
+  cc | verification without a reference | --reference | 1 --offsets file:@/kron10.bel.col --edges file:@/kron10.bel.dst --cache 1M --verify
+  pagerank | no iterations | from 1 to | 2 @/kron10.bel --iterations 0
+  vecmean | no storage | give one storage | 2 --verify
+  vecmean | missing file | nothing | 1 file:@/nothing
+  vecmean | a type that is none | u64 or f32 | 2 virt:1M --type f16
+  vecmean | more than there is | has 1048576 | 1 virt:1M --size 2M
+  vecmean | numbers that are none | element 0 is not a finite number | 1 file:@/nan --type f32 --verify
+  vecmean | a value that is missing | missing value | 2 virt:1M --size
+  ctc | no storage | give one storage | 2 --runs 1
+  ctc | missing file | nothing | 1 file:@/nothing
+  ctc | a step of nothing | 0.05 to | 2 virt:1M --step 0
+  ctc | a file shorter than a block | short | 1 file:@/short?block=512
+  ctc | blocks too large | from 1 to 1024 | 2 virt:1M --block 2000
+  ctc | a read that fails | failed: | 1 virt:1M?fault=status:code=0x281:op=read:every=20 --runs 1 --step 2 --commands 4
+CASES
+
+printf '1..%d\n' "$count"
