@@ -73,13 +73,16 @@ static int complain(const struct weir_cache *cache, const struct weir_sweep_note
 	if (!failed)
 		return 0;
 	for (; named < failed && named < WEIR_SWEEP_NAMED; named++) {
-		const struct weir_sweep_named *line = &note->named[named];
+		const struct weir_sweep_named *line = &note->named[named], *last = named ? line - 1 : NULL;
 		char text[80], entry[LIST_BYTES];
 		int length;
 
 		weir_status_text(line->status, text);
-		length = snprintf(entry, sizeof(entry), "%sblock %llu of \"%s\" (%s)", named ? ", " : "",
-				  (unsigned long long)line->lba, uri_of(cache, line->disk), text);
+		if (last && last->disk == line->disk && last->status == line->status)
+			length = snprintf(entry, sizeof(entry), ", %llu", (unsigned long long)line->lba);
+		else
+			length = snprintf(entry, sizeof(entry), "%sblock %llu of \"%s\" (%s)", named ? ", " : "",
+					  (unsigned long long)line->lba, uri_of(cache, line->disk), text);
 		if (used + (size_t)length >= sizeof(list))
 			break;
 		memcpy(list + used, entry, (size_t)length + 1);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writing through caches of every size: what ends up on storage, element by element. */
+#include <time.h>
+
 #include "writer_rig.h"
 
 enum { BLOCKS = 2, THREADS = 70, LANES = BLOCKS * THREADS };
@@ -73,11 +75,435 @@ static void test_a_clean_close_writes_everything(void **state)
 	}
 }
 
+static void test_additions_from_all_lanes(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint32_t bytes = 4; bytes <= 8; bytes += 4) {
+			struct test_add_args args = { .adds = 10, .counters = 700 };
+			uint64_t all = LANES * args.adds;
+			struct test_verdict verdict;
+			struct rig rig;
+
+			open_rig(&rig, (struct shape){ .width = test_width(w) });
+			memset(rig.model, 0, rig.bytes);
+			each_unit(&rig, fill_unit);
+			open_writer(&rig, bytes, 0, &args.writer);
+			args.verdict = rig.verdict;
+			must(weir_launch(rig.context, "test_add", BLOCKS, THREADS, &args, sizeof(args)));
+			verdict = judge(&rig);
+			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), all);
+			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), all * (all - 1) / 2);
+			for (uint64_t i = 0; i < all; i++) {
+				uint64_t index = test_mix(i) % args.counters, value = 0;
+
+				memcpy(&value, rig.model + index * bytes, bytes);
+				value += index + 1;
+				memcpy(rig.model + index * bytes, &value, bytes);
+			}
+			memcpy(rig.model + args.counters * bytes, &all, bytes);
+			close_rig(&rig);
+		}
+}
+
+static void write_spans(struct rig *rig, struct test_span_args *args, uint32_t lanes)
+{
+	uint32_t bytes = args->writer.array.element_bytes;
+	struct test_verdict verdict;
+
+	args->verdict = rig->verdict;
+	args->span_bytes = (args->most * bytes + 32) & ~(uint64_t)15;
+	must(weir_alloc(rig->context, lanes * 2 * args->span_bytes, &args->buffers));
+	must(weir_launch(rig->context, "test_span", 1, lanes, args, sizeof(*args)));
+	verdict = judge(rig);
+	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), lanes * args->steps);
+	must(weir_free(rig->context, args->buffers));
+	for (uint64_t thread = 0; thread < lanes; thread++)
+		for (uint64_t step = 0; step < args->steps; step++) {
+			struct test_span span = test_span_at(args->each, args->most, thread, step, args->salt);
+			uint64_t at = span.first * bytes;
+
+			for (uint64_t i = 0; i < span.count * bytes; i++)
+				rig->model[args->writer.array.first_byte + at + i] =
+					(unsigned char)test_put_value(args->seed, at + i, step);
+		}
+}
+
+static void test_spans_of_any_alignment(void **state)
+{
+	static const struct { uint32_t bytes, skew; } cases[] = { { 1, 0 }, { 1, 5 }, { 2, 4 }, { 8, 0 }, { 16, 8 }, { 24, 3 } };
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 8, .disks = 2, .stripe = 4096 });
+		for (size_t c = 0; c < 6; c++) {
+			struct test_span_args args = { .skew = cases[c].skew, .steps = 3, .seed = c, .salt = w };
+
+			open_writer(&rig, cases[c].bytes, c % 2 ? 48 : 0, &args.writer);
+			args.each = args.writer.array.count / LANES;
+			args.most = 1500 / cases[c].bytes;
+			write_spans(&rig, &args, LANES);
+		}
+		close_rig(&rig);
+	}
+}
+
+
+static struct weir_stats storage_stats(struct rig *rig, unsigned i)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(rig->storages[i], &stats));
+	return stats;
+}
+
+/* Lines that are overwritten as a whole; the last one as far as the storage has it. */
+static void test_whole_lines_are_not_read(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_span_args args = { .each = 1, .most = 1, .steps = 1, .seed = 3 };
+		struct rig rig;
+		uint64_t before;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 256, .line_bytes = 1024,
+					       .bytes_each = 100 * 1024 + 512 });
+		before = storage_stats(&rig, 0).bytes_read;
+		open_writer(&rig, 1024, 0, &args.writer);
+		write_spans(&rig, &args, 100);
+		open_writer(&rig, 512, 100 * 1024, &args.writer);
+		write_spans(&rig, &args, 1);
+		assert_int_equal(stats_of(&rig).misses, 0);
+		assert_int_equal(stats_of(&rig).dirty, 101);
+		must(weir_cache_flush(rig.cache, 1));
+		assert_int_equal(stats_of(&rig).writebacks, 101);
+		assert_int_equal(storage_stats(&rig, 0).bytes_read - before, 0);
+		close_rig(&rig);
+	}
+}
+
+/* Each storage by itself, behind one set: the lines of one must go for those of the other. */
+static void test_eviction_across_storages(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint32_t depth = 2; depth <= 16; depth *= 8) {
+			struct test_put_args args = { .writer_count = 2, .puts = 16, .seed = w };
+			struct rig rig;
+
+			open_rig(&rig, (struct shape){ .width = test_width(w), .disks = 2, .depth = depth });
+			for (unsigned i = 0; i < 2; i++)
+				must(weir_writer_open(rig.cache, &rig.storages[i], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+						      &args.writer[i]));
+			args.verdict = rig.verdict;
+			must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
+			/* in the model, which is one after the other, the second writer begins where its storage does */
+			args.writer[1].array.first_byte = rig.shape.bytes_each;
+			put_model(&rig, &args);
+			judge(&rig);
+			assert_true(stats_of(&rig).writebacks > 0);
+			close_rig(&rig);
+		}
+}
+
+/* What lanes read through @array at @index. */
+static uint64_t element(struct rig *rig, const struct weir_array *array, uint64_t index)
+{
+	struct test_get_args args = { .array = *array, .index = index, .verdict = rig->verdict };
+	struct test_verdict verdict;
+
+	must(weir_launch(rig->context, "test_get", 1, 1, &args, sizeof(args)));
+	verdict = judge(rig);
+	return weir_load_u64_relaxed_sys(&verdict.sum);
+}
+
+static void put_one_pass(struct rig *rig, struct test_put_args *args, struct weir_writer *writer)
+{
+	open_writer(rig, 8, 0, writer);
+	*args = (struct test_put_args){ .writer = { *writer }, .writer_count = 1, .puts = 12 };
+	put(rig, args);
+}
+
+static void test_arrays_of_the_same_storage_agree(void **state)
+{
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct weir_array array;
+	uint64_t expected;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 256, .disks = 2, .stripe = 4096 });
+	put_one_pass(&rig, &args, &writer);
+	must(weir_array_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 16, .stripe_bytes = 4096),
+			     &array));
+	memcpy(&expected, rig.model + 16 + 8 * 70, 8);
+	assert_true(element(&rig, &array, 70) == expected);
+	/* other stripes would be other lines */
+	assert_int_equal(weir_array_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array), -EBUSY);
+	assert_non_null(strstr(weir_last_error(), "two layouts"));
+	assert_int_equal(weir_writer_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EBUSY);
+	must(weir_writer_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096), &writer));
+	close_rig(&rig);
+}
+
+/* Bytes [@from, @to) of the model as they were in the beginning. */
+static void model_forget(struct rig *rig, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++)
+		rig->model[i] = (unsigned char)test_mix(i);
+}
+
+static void test_flush_and_invalidate_a_range(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint64_t lines = 128; lines <= 512; lines *= 4) { /* ranges longer and shorter than the cache */
+			struct test_put_args args;
+			struct weir_writer writer;
+			struct rig rig;
+
+			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = lines });
+			put_one_pass(&rig, &args, &writer);
+			/* bytes 1000 to 9000: lines 1 to 17 */
+			must(weir_array_flush(rig.cache, &writer.array, 125, 1000, w % 2));
+			must(weir_array_invalidate(rig.cache, &writer.array, 0, 64));
+			must(weir_array_invalidate(rig.cache, &writer.array, 18 * 64, writer.array.count - 18 * 64));
+			assert_int_equal(stats_of(&rig).dirty, 0);
+			if (lines == 512) { /* else some were evicted before */
+				model_forget(&rig, 0, 512);
+				model_forget(&rig, 18 * 512, rig.bytes);
+				check_storages(&rig);
+			}
+			assert_int_equal(weir_array_flush(rig.cache, &writer.array, 8000, 1000, 0), -EINVAL);
+			assert_non_null(strstr(weir_last_error(), "9000"));
+			must(weir_array_flush(rig.cache, &writer.array, 0, 0, 0));
+			if (lines == 512) {
+				close_rig(&rig);
+			} else {
+				must(weir_cache_destroy(rig.cache));
+				close_storages(&rig);
+			}
+		}
+}
+
+static void test_invalidated_lines_are_read_again(void **state)
+{
+	struct weir_array array;
+	uint64_t words[64], number = 0;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0) });
+	must(weir_array_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array));
+	memcpy(&number, rig.model + 8, 8);
+	assert_true(element(&rig, &array, 1) == number);
+	memset(words, 0x5a, sizeof(words));
+	memcpy(rig.model, words, sizeof(words));
+	must(weir_storage_write(rig.storages[0], 0, words, sizeof(words)));
+	assert_true(element(&rig, &array, 1) == number);
+	must(weir_array_invalidate(rig.cache, &array, 1, 1));
+	assert_true(element(&rig, &array, 1) == words[1]);
+	close_rig(&rig);
+}
+
+/* Each lane has a block; what it flushed it finds there, past the cache. */
+static void test_lanes_flush(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint64_t lines = 4; lines <= 64; lines *= 16) {
+			struct test_flush_args args = { .each = 64, .seed = w, .rounds = 2 };
+			uint32_t statuses[64];
+			struct rig rig;
+
+			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = lines });
+			open_writer(&rig, 8, 0, &args.writer);
+			must(weir_storage_disk(rig.storages[0], &args.disk));
+			must(weir_alloc(rig.context, 64 * 2 * sizeof(struct weir_event), &args.events));
+			must(weir_alloc(rig.context, sizeof(statuses), &args.statuses));
+			must(weir_alloc(rig.context, 64 * 512, &args.blocks));
+			args.verdict = rig.verdict;
+			must(weir_launch(rig.context, "test_flush", 1, 64, &args, sizeof(args)));
+			judge(&rig);
+			must(weir_copy_out(rig.context, statuses, args.statuses, sizeof(statuses)));
+			for (uint64_t i = 0; i < 64; i++)
+				assert_int_equal(statuses[i], WEIR_OK);
+			for (uint64_t i = 0; i < 64 * 64; i++) {
+				uint64_t value = test_put_value(args.seed, i, args.rounds - 1);
+
+				model_put(&rig, &args.writer, i, &value);
+			}
+			close_rig(&rig);
+		}
+}
+
+static void refused(int result, int error, const char *word, const char *other)
+{
+	assert_int_equal(result, error);
+	if (!strstr(weir_last_error(), word) || !strstr(weir_last_error(), other))
+		fail_msg("neither or only one of \"%s\" and \"%s\" in: %s", word, other, weir_last_error());
+}
+
+static void test_durable_means_an_nvme_flush(void **state)
+{
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .fault = "&fault=status:op=flush:code=0x6:count=2" });
+	put_one_pass(&rig, &args, &writer);
+	must(weir_cache_flush(rig.cache, 0));
+	refused(weir_cache_flush(rig.cache, 1), -EIO, "flush", "internal error");
+	refused(weir_array_flush(rig.cache, &writer.array, 0, 1, 1), -EIO, "flush", "internal error");
+	must(weir_cache_flush(rig.cache, 1));
+	close_rig(&rig);
+}
+
+/* The first write that the storage gets is the rig's own; then block 16 fails. */
+static void test_media_error_on_write_back(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_put_args args;
+		struct weir_writer writer;
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512,
+					       .fault = "&fault=status:op=write:lba=16:code=0x280:after=1:count=2" });
+		put_one_pass(&rig, &args, &writer);
+		refused(weir_cache_flush(rig.cache, 0), -EIO, "1 lines could not be written, from block 16 of \"virt:", "write fault");
+		assert_int_equal(stats_of(&rig).dirty, 1);
+		assert_int_equal(stats_of(&rig).write_errors, 1);
+		refused(weir_array_flush(rig.cache, &writer.array, 16 * 64, 1, 0), -EIO, "block 16", "stay dirty");
+		must(weir_cache_flush(rig.cache, 0));
+		assert_int_equal(stats_of(&rig).dirty, 0);
+		assert_int_equal(stats_of(&rig).write_errors, 2);
+		close_rig(&rig);
+	}
+}
+
+static void test_close_names_what_is_lost(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_put_args args;
+		struct weir_writer writer;
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512,
+					       .fault = "&fault=status:op=write:lba=20-29:code=0x80:after=1" });
+		put_one_pass(&rig, &args, &writer);
+		refused(weir_cache_destroy(rig.cache), -EIO, "10 lines could not be written", "LBA out of range");
+		assert_non_null(strstr(weir_last_error(), "and 2 more; they are lost"));
+		model_forget(&rig, 20 * 512, 30 * 512);
+		check_storages(&rig);
+		close_storages(&rig);
+	}
+}
+
+/* Nothing can be written: whoever needs room is told why, instead of waiting. */
+static void test_a_set_that_cannot_be_written(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_put_args args = { .writer_count = 1, .puts = 4 };
+		struct rig rig;
+		int error;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .fault = "&fault=status:op=write:code=0x280:after=1" });
+		open_writer(&rig, 8, 0, &args.writer[0]);
+		args.verdict = rig.verdict;
+		must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
+		refused(weir_sync(rig.context), -EIO, "written back, which failed", "write fault");
+		error = weir_cache_destroy(rig.cache);
+		refused(error, -EIO, "4 lines could not be written", "they are lost");
+		model_forget(&rig, 0, rig.bytes);
+		check_storages(&rig);
+		close_storages(&rig);
+	}
+}
+
+static void test_a_controller_that_dies(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_put_args args;
+		struct weir_writer writer;
+		struct timespec begin, end;
+		struct rig rig;
+
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512, .timeout_us = 200000,
+					       .fault = "&fault=fatal:op=write:after=5" });
+		put_one_pass(&rig, &args, &writer);
+		refused(weir_cache_flush(rig.cache, 1), -EIO, "lines could not be written, from block", "deadline");
+		refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "deadline");
+		close_storages(&rig);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		assert_true(end.tv_sec - begin.tv_sec < 30);
+	}
+}
+
+static void test_read_only_storage(void **state)
+{
+	struct weir_storage *storage;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0) });
+	must(test_storage_open(rig.context, "virt:64K", WEIR_OPTIONS(storage, .read_only = 1), &storage));
+	refused(weir_writer_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EROFS, "virt:64K", "read-only");
+	weir_storage_close(storage);
+	close_rig(&rig);
+}
+
+static void test_past_the_end(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_flush_args args = { .each = 64, .rounds = 1 };
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w), .bytes_each = 63 * 512 });
+		open_writer(&rig, 8, 0, &args.writer);
+		must(weir_alloc(rig.context, 4096, &args.statuses));
+		args.verdict = rig.verdict;
+		must(weir_launch(rig.context, "test_flush", 1, 64, &args, sizeof(args))); /* the last lane has no block */
+		refused(weir_sync(rig.context), -EIO, "array element 4032", "has 4032");
+		for (uint64_t i = 0; i < args.writer.array.count; i++) {
+			uint64_t value = test_put_value(0, i, 0);
+
+			model_put(&rig, &args.writer, i, &value);
+		}
+		close_rig(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_element_cache_and_width),
 		cmocka_unit_test(test_a_clean_close_writes_everything),
+		cmocka_unit_test(test_additions_from_all_lanes),
+		cmocka_unit_test(test_spans_of_any_alignment),
+		cmocka_unit_test(test_whole_lines_are_not_read),
+		cmocka_unit_test(test_eviction_across_storages),
+		cmocka_unit_test(test_arrays_of_the_same_storage_agree),
+		cmocka_unit_test(test_flush_and_invalidate_a_range),
+		cmocka_unit_test(test_invalidated_lines_are_read_again),
+		cmocka_unit_test(test_lanes_flush),
+		cmocka_unit_test(test_durable_means_an_nvme_flush),
+		cmocka_unit_test(test_media_error_on_write_back),
+		cmocka_unit_test(test_close_names_what_is_lost),
+		cmocka_unit_test(test_a_set_that_cannot_be_written),
+		cmocka_unit_test(test_a_controller_that_dies),
+		cmocka_unit_test(test_read_only_storage),
+		cmocka_unit_test(test_past_the_end),
 	};
 
 	if (test_absent())

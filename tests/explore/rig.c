@@ -446,6 +446,18 @@ static void check_lines(void)
 	}
 }
 
+/* Each write-back that failed was told of, once. */
+static void check_errors(void)
+{
+	u64 failed = 0;
+
+	for (u32 i = 0; i < rig.shape.queues; i++)
+		failed += rig.queues[i].failed.value_;
+	if (rig.lines->write_errors.value_ != failed)
+		fail("%llu write-backs failed, %llu were told of", (unsigned long long)failed,
+		     (unsigned long long)rig.lines->write_errors.value_);
+}
+
 void rig_check(void)
 {
 	while (memory_drain_one())
@@ -454,6 +466,8 @@ void rig_check(void)
 		check_queue(&rig.queues[i], i);
 	if (!run.failed)
 		check_lines();
+	if (!run.failed && rig.written)
+		check_errors();
 }
 
 void rig_leave_dirty(u32 lines)

@@ -21,6 +21,7 @@ struct weir_virtual_fault;
  * @tolerant: requests may fail, and things may be in flight at the end
  * @pull: lanes move the data
  * @on_device: order reaches the device only, as for a controller that is part of it
+ * @mode: for the kernel
  * @written: lanes write through the cache, and the last one flushes it
  * @tiny: small enough to try every schedule; shape fixed
  */
@@ -30,6 +31,7 @@ struct scenario {
 	u32 requests;
 	u32 waves;
 	u32 width;
+	u32 mode;
 	void (*prepare)(void);
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;

@@ -156,17 +156,46 @@ const struct scenario scenarios[] = {
 	{ .name = "put", .kernel = "put", .requests = 4, .written = true },
 	{ .name = "add", .kernel = "add", .requests = 4, .written = true },
 	{ .name = "span", .kernel = "span", .requests = 3, .written = true },
-	{ .name = "flush", .kernel = "flush", .requests = 3, .written = true },
-	{ .name = "unwritable", .kernel = "unwritable", .requests = 4, .faults = unwritable, .written = true },
+	{ .name = "flush", .kernel = "put", .requests = 3, .mode = SCENARIO_FLUSHES, .written = true },
+	{ .name = "unwritable",
+	  .kernel = "put",
+	  .requests = 4,
+	  .mode = SCENARIO_UNWRITABLE,
+	  .faults = unwritable,
+	  .written = true },
 	{ .name = "rude-put", .kernel = "put", .requests = 3, .faults = rude, .written = true },
 	{ .name = "pulled-put", .kernel = "put", .requests = 3, .pull = true, .written = true },
 	{ .name = "pulled-add", .kernel = "add", .requests = 3, .pull = true, .written = true },
 	{ .name = "pulled-span", .kernel = "span", .requests = 2, .pull = true, .written = true },
-	{ .name = "pulled-flush", .kernel = "flush", .requests = 3, .pull = true, .written = true },
-	{ .name = "dying-put", .kernel = "put_dying", .requests = 4, .prepare = dying, .tolerant = true },
-	{ .name = "broken-put", .kernel = "put_dying", .requests = 4, .faults = broken, .prepare = impatient, .tolerant = true },
-	{ .name = "tiny-evict", .kernel = "evict", .requests = 1, .prepare = dirty_set, .tiny = true, .waves = 2, .written = true },
-	{ .name = "tiny-put", .kernel = "put_one", .requests = 1, .prepare = dirty_set, .tiny = true, .waves = 2, .written = true },
+	{ .name = "pulled-flush",
+	  .kernel = "put",
+	  .requests = 3,
+	  .mode = SCENARIO_FLUSHES,
+	  .pull = true,
+	  .written = true },
+	{ .name = "dying-put", .kernel = "put", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "broken-put",
+	  .kernel = "put",
+	  .requests = 4,
+	  .faults = broken,
+	  .prepare = impatient,
+	  .tolerant = true },
+	{ .name = "tiny-evict",
+	  .kernel = "put",
+	  .requests = 1,
+	  .mode = SCENARIO_DIRTY | SCENARIO_READS,
+	  .prepare = dirty_set,
+	  .written = true,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-put",
+	  .kernel = "put",
+	  .requests = 1,
+	  .mode = SCENARIO_DIRTY | SCENARIO_FLUSHES,
+	  .prepare = dirty_set,
+	  .written = true,
+	  .tiny = true,
+	  .waves = 2 },
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -220,6 +249,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	args->requests = requests;
 	args->salt = scenario->tiny ? 0 : (u32)random_below(SCENARIO_BLOCKS);
 	args->tolerant = scenario->tolerant;
+	args->mode = scenario->mode;
 	args->writer = (weir_addr)(uintptr_t)rig.writer;
 	args->marks = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * SCENARIO_BLOCKS * 8, 64);
 	watch((void *)(uintptr_t)args->marks, (size_t)lanes * SCENARIO_BLOCKS * 8, 8, WATCH_DATA, "mark[%u]", 8);

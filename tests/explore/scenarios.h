@@ -12,6 +12,14 @@ enum { SCENARIO_BLOCK_BYTES = 512, SCENARIO_BLOCK_WORDS = 64, SCENARIO_BLOCKS = 
 /* What a write that must fail ends with, and how often that happens at most. */
 enum { SCENARIO_WRITE_FAULT = 0x280, SCENARIO_WRITE_FAULTS = 5 };
 
+/* Modes of the kernel that puts. */
+enum {
+	SCENARIO_FLUSHES = 1,	 /* lanes flush what they put, now and then, and look for it on storage */
+	SCENARIO_DIRTY = 2,	 /* the cache begins with a set of dirty lines, of generation 1 */
+	SCENARIO_READS = 4,	 /* lanes read other lines than those, and put nothing */
+	SCENARIO_UNWRITABLE = 8, /* write-backs may fail; a put that says so has not happened */
+};
+
 /**
  * struct scenario_args - the kernels' one argument
  * @disk: struct weir_disk
@@ -22,6 +30,7 @@ enum { SCENARIO_WRITE_FAULT = 0x280, SCENARIO_WRITE_FAULTS = 5 };
  * @salt: varies which blocks are read
  * @tolerant: requests may fail (faults are on); data of those that do not is checked
  * @writer: struct weir_writer over the whole disk
+ * @mode: SCENARIO_..., of the kernel that puts
  * @marks: u64[lanes][SCENARIO_BLOCKS]: the newest generation each lane wrote to its word of each block
  * @finished: lanes that are done
  */
@@ -34,6 +43,8 @@ struct scenario_args {
 	u32 salt;
 	u32 tolerant;
 	weir_shared_u32 finished;
+	u32 mode;
+	u32 padding;
 	weir_addr writer;
 	weir_addr marks;
 };

@@ -224,7 +224,7 @@ WEIR_KERNEL(failing_lines, struct scenario_args)
 	}
 }
 
-enum { PUT_BLOCKS = 7 }; /* more than a set has lines */
+enum { PUT_BLOCKS = 7, FLUSHED_BLOCKS = 3 }; /* more than a set has lines; fewer */
 
 WEIR_FN WEIR_GLOBAL u64 *mark_of(struct scenario_args *args, u64 thread, u64 lba)
 {
@@ -233,17 +233,21 @@ WEIR_FN WEIR_GLOBAL u64 *mark_of(struct scenario_args *args, u64 thread, u64 lba
 
 WEIR_FN u64 put_lba(struct scenario_args *args, u32 r)
 {
+	if (args->mode & SCENARIO_READS)
+		return WEIR_WAYS + weir_thread();
+	if (args->mode & SCENARIO_FLUSHES)
+		return (r + args->salt + weir_thread() / 2) % FLUSHED_BLOCKS;
 	return (weir_thread() * 5 + r * 3 + args->salt) % PUT_BLOCKS;
 }
 
-/* The status of putting @value into word @word of block @lba. */
-WEIR_FN weir_status put_word(struct scenario_args *args, u64 lba, u64 word, u64 value)
+/* The status of putting @value into this lane's word of block @lba. */
+WEIR_FN weir_status put_word(struct scenario_args *args, u64 lba, u64 value)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 	struct weir_access access;
 
-	access.offset = (u32)word * 8;
-	access.length = 8;
+	access.offset = (u32)weir_thread() * 8;
+	access.length = args->mode & SCENARIO_READS ? 0 : 8;
 	access.buffer = 0;
 	access.value.low = value;
 	access.value.high = 0;
@@ -251,94 +255,82 @@ WEIR_FN weir_status put_word(struct scenario_args *args, u64 lba, u64 word, u64 
 				 WEIR_ACCESS_STORE, access).status;
 }
 
+/* Put, and see what was put. */
+WEIR_FN void put_and_get(struct scenario_args *args, u32 r)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	u64 lba = put_lba(args, r), value = scenario_word(lba, args->mode & SCENARIO_READS ? 0 : r + 1, weir_thread()), got;
+	weir_status status = put_word(args, lba, value);
+
+	if (status == WEIR_OK && !(args->mode & SCENARIO_READS))
+		*mark_of(args, weir_thread(), lba) = r + 1;
+	if (status != WEIR_OK && args->mode & SCENARIO_UNWRITABLE)
+		explore_expect("status of a put", weir_status_nvme(status), SCENARIO_WRITE_FAULT);
+	else if (status != WEIR_OK)
+		explore_expect("status of a put", args->tolerant ? WEIR_OK : status, WEIR_OK);
+	if (status == WEIR_OK) {
+		got = weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + weir_thread());
+		if (!weir_array_failed(array))
+			explore_expect("element put", got, value);
+	}
+	explore_progress();
+}
+
 /* Flush until it succeeds: each error is told once. */
-WEIR_FN void flush_all(struct scenario_args *args)
+WEIR_FN void flush_range(struct scenario_args *args, u64 index, u64 count)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 	weir_status status = WEIR_E_TIMEOUT;
 
 	for (u32 i = 0; i <= SCENARIO_WRITE_FAULTS && status != WEIR_OK; i++) {
-		status = weir_writer_flush(writer, 0, writer->array.count, 0);
+		status = weir_writer_flush(writer, index, count, 0);
+		if (args->tolerant)
+			return;
 		if (status != WEIR_OK)
 			explore_expect("status of a flush", weir_status_nvme(status), SCENARIO_WRITE_FAULT);
 	}
 	explore_expect("status of the last flush", status, WEIR_OK);
 }
 
-WEIR_FN u64 word_marked(struct scenario_args *args, u64 lba, u64 word)
-{
-	u64 generation = word < weir_threads() ? *mark_of(args, word, lba) : 0;
-
-	return scenario_word(lba, generation, word);
-}
-
-/* The last lane to come flushes, and looks at the first @words words of the first @blocks blocks. */
-WEIR_FN void check_storage(struct scenario_args *args, u32 blocks, u32 words)
+/* Words [@word, @word_end) of blocks [@lba, @lba_end) on storage, against lanes' marks. */
+WEIR_FN void check_blocks(struct scenario_args *args, u64 lba, u64 lba_end, u64 word, u64 word_end)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
 
-	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
-		return;
-	flush_all(args);
-	for (u64 lba = 0; lba < blocks; lba++) {
+	for (; lba < lba_end; lba++) {
 		explore_expect("status of a raw read", weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
-		for (u64 word = 0; word < words; word++)
-			explore_expect("word on storage", weir_data_load_u64(buffer_of(args, 0) + word * 8),
-				       word_marked(args, lba, word));
+		for (u64 i = word; i < word_end; i++)
+			explore_expect("word on storage", weir_data_load_u64(buffer_of(args, 0) + i * 8),
+				       scenario_word(lba, i < weir_threads() ? *mark_of(args, i, lba) : 0, i));
 		explore_progress();
 	}
 }
 
-/* Each lane has a word of its own in every block. */
+/* Each lane has a word of its own in every block. The last lane to come flushes all, and looks at the storage. */
 WEIR_KERNEL(put, struct scenario_args)
 {
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	u32 dirty = args->mode & SCENARIO_DIRTY;
 
-	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = put_lba(args, r), value = scenario_word(lba, r + 1, weir_thread());
-		u64 index = lba * SCENARIO_BLOCK_WORDS + weir_thread();
+	for (u64 lba = 0; dirty && lba < WEIR_WAYS; lba++)
+		*mark_of(args, weir_thread(), lba) = 1;
+	for (u32 r = 0; r <= args->requests; r++) {
+		u64 lba = put_lba(args, r), end = lba + 1, word = weir_thread(), word_end = word + 1;
 
-		weir_writer_put_u64(writer, index, value);
-		*mark_of(args, weir_thread(), lba) = r + 1;
-		explore_expect("element put", weir_array_get_u64(&writer->array, index), value);
-		explore_progress();
+		if (r == args->requests) {
+			if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
+				return;
+			lba = word = 0;
+			end = dirty ? (u64)WEIR_WAYS : (u64)PUT_BLOCKS;
+			word_end = weir_threads() + !dirty;
+		} else {
+			put_and_get(args, r);
+			if (!(args->mode & SCENARIO_FLUSHES) || (r + weir_thread()) & 1)
+				continue;
+		}
+		flush_range(args, lba * SCENARIO_BLOCK_WORDS + word, (end - lba - 1) * SCENARIO_BLOCK_WORDS + 1);
+		if (!args->tolerant)
+			check_blocks(args, lba, end, word, word_end);
 	}
-	check_storage(args, PUT_BLOCKS, (u32)weir_threads() + 1);
-}
-
-/* The same, where a write-back may fail: a put that says so has not happened. */
-WEIR_KERNEL(unwritable, struct scenario_args)
-{
-	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = put_lba(args, r);
-		weir_status status = put_word(args, lba, weir_thread(), scenario_word(lba, r + 1, weir_thread()));
-
-		if (status == WEIR_OK)
-			*mark_of(args, weir_thread(), lba) = r + 1;
-		else
-			explore_expect("status of a put", weir_status_nvme(status), SCENARIO_WRITE_FAULT);
-		explore_progress();
-	}
-	check_storage(args, PUT_BLOCKS, (u32)weir_threads() + 1);
-}
-
-/* Controllers that die: what was put can be read, and every lane ends. */
-WEIR_KERNEL(put_dying, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-
-	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = put_lba(args, r), value = scenario_word(lba, r + 1, weir_thread()), got;
-		weir_status status = put_word(args, lba, weir_thread(), value);
-
-		if (status != WEIR_OK)
-			continue;
-		got = weir_array_get_u64(&writer->array, lba * SCENARIO_BLOCK_WORDS + weir_thread());
-		if (!weir_array_failed(&writer->array))
-			explore_expect("element put", got, value);
-		explore_progress();
-	}
-	(void)weir_writer_flush(writer, 0, writer->array.count, 0);
 }
 
 /* All lanes add to the same few words. */
@@ -353,7 +345,7 @@ WEIR_KERNEL(add, struct scenario_args)
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
 		return;
-	flush_all(args);
+	flush_range(args, 0, writer->array.count);
 	for (u64 lba = 0; lba < PUT_BLOCKS; lba++) {
 		u64 sum = scenario_word(lba, 0, 0);
 
@@ -385,53 +377,5 @@ WEIR_KERNEL(span, struct scenario_args)
 		explore_progress();
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 == weir_threads())
-		flush_all(args);
-}
-
-/* A flush of what a lane wrote, while others write beside it. */
-WEIR_KERNEL(flush, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
-
-	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = (r + args->salt + weir_thread() / 2) % 3, index = lba * SCENARIO_BLOCK_WORDS + weir_thread();
-
-		weir_writer_put_u64(writer, index, scenario_word(lba, r + 1, weir_thread()));
-		*mark_of(args, weir_thread(), lba) = r + 1;
-		if ((r + weir_thread()) & 1)
-			continue;
-		explore_expect("status of a flush", weir_writer_flush(writer, index, 1, 0), WEIR_OK);
-		explore_expect("status of a raw read", weir_read(disk, lba, 1, buffer_of(args, r), event_of(args, r), 0), WEIR_OK);
-		explore_expect("word flushed", weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8),
-			       scenario_word(lba, r + 1, weir_thread()));
-		explore_progress();
-	}
-	check_storage(args, 3, (u32)weir_threads() + 1);
-}
-
-/* The cache begins with a set of dirty lines: one must go. */
-WEIR_KERNEL(evict, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	u64 lba = WEIR_WAYS + weir_thread();
-
-	explore_expect("element read", weir_array_get_u64(&writer->array, lba * SCENARIO_BLOCK_WORDS), scenario_word(lba, 0, 0));
-	for (lba = 0; lba < WEIR_WAYS; lba++) /* every word of these is of generation 1 */
-		*mark_of(args, weir_thread(), lba) = 1;
-	check_storage(args, WEIR_WAYS, (u32)weir_threads());
-}
-
-/* Both lanes write to a line that is dirty already. */
-WEIR_KERNEL(put_one, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-
-	weir_writer_put_u64(writer, weir_thread(), scenario_word(0, 2, weir_thread()));
-	*mark_of(args, weir_thread(), 0) = 2;
-	explore_progress();
-	explore_expect("status of a flush", weir_writer_flush(writer, weir_thread(), 1, 0), WEIR_OK);
-	for (u64 lba = 1; lba < WEIR_WAYS; lba++)
-		*mark_of(args, weir_thread(), lba) = 1;
-	check_storage(args, 1, (u32)weir_threads());
+		flush_range(args, 0, writer->array.count);
 }

@@ -287,20 +287,22 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 	lane.way = 0;
 	lane.joined = 0;
 	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
-		/* Lanes without a line look like the first key's, and do nothing with it. */
-		u64 key = lane.key ? lane.key : sweep.first_key, line, index;
-		WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
+		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
+		u64 key, line, index;
 
 		weir_converge();
+		if (lane.key == 0)
+			lane = weir_sweep_next(lane, lines, sweep, places);
+		/* Lanes without a line look like the first key's, and do nothing with it. */
+		key = lane.key ? lane.key : sweep.first_key;
+		extent = weir_extent_of(lines, key);
 		line = key - extent->key_base;
 		index = weir_lines_index(lines, key);
 		disk = weir_extent_disk(extent, line);
-		if (lane.key == 0)
-			lane = weir_sweep_next(lane, lines, sweep, places);
-		else if (!lane.unsent && weir_sweep_late(sweep, disk->id) && !lane.joined)
+		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_late(sweep, disk->id))
 			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
-		else if (!lane.unsent)
+		else if (lane.key && !lane.unsent)
 			lane = weir_sweep_turn(lane, lines, sweep, index);
 		if (weir_ballot(wave, lane.unsent))
 			lane = weir_sweep_send(lane, wave, lines, extent, line, index, sweep.flags);

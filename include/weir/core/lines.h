@@ -100,6 +100,15 @@ WEIR_FN u32 weir_look_used(struct weir_look look)
 	return ways;
 }
 
+/*
+ * Might a claim get something done? @writing: bit 0: this lane could submit a write-back; bit 1: even if
+ * another one of the set is under way. Where not, the set's lock is left to others.
+ */
+WEIR_FN u32 weir_look_promises(struct weir_look look, u32 writing)
+{
+	return weir_look_clean(look) || (weir_look_dirty(look) && (weir_look_writing(look) ? writing & 2 : writing & 1));
+}
+
 /* Those of the dirty lines @ways whose last write-back failed, untold so far. */
 WEIR_FN u32 weir_set_stuck(WEIR_GLOBAL struct weir_set_policy *policy, u32 ways)
 {
@@ -287,6 +296,7 @@ WEIR_FN void weir_line_unpin(WEIR_GLOBAL struct weir_set *set, u32 way)
  *           submit, in 31:3 turns that it has waited for a slot
  * @there: the line can be accessed just now
  * @absent: nobody brings the line as far as this lane saw just now
+ * @claims: and there might be room for it
  * @waited: a fetch that was under way while this lane waited may report its error to it
  * @done: ended
  */
@@ -298,6 +308,7 @@ struct weir_fetch {
 	u32 writing;
 	u32 there;
 	u32 absent;
+	u32 claims;
 	u32 waited;
 	u32 done;
 };
@@ -333,10 +344,11 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 
 /* A lane without a line of its own: read it, wait for it, take its error, or find it absent. */
 WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
-					   u64 index, u64 key, u32 offset, u32 count)
+					   u64 index, u64 key, u32 offset, u32 count, u32 may_write)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	struct weir_found found = weir_set_find(set, key);
+	struct weir_look look = weir_set_look(set);
+	struct weir_found found = weir_look_find(look, key);
 	u32 state = weir_line_state(found.word);
 
 	if (weir_line_readable(found.word)) {
@@ -350,15 +362,17 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 		fetch.done = weir_line_unchanged(set, found);
 	} else {
 		fetch.absent = 1;
+		fetch.claims = weir_look_promises(look, may_write);
 	}
 	return fetch;
 }
 
 /* The same for accesses that follow in this turn, with the wave: only where the line is. */
 WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
-					  u64 index, u64 key)
+					  u64 index, u64 key, u32 may_write)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
+	struct weir_look look = weir_set_look(set);
 	u32 owns = fetch.mine != WEIR_WAYS, state;
 
 	if (owns) {
@@ -366,12 +380,13 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 		/* L1: pairs with L0 */
 		fetch.found.word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	} else {
-		fetch.found = weir_set_find(set, key);
+		fetch.found = weir_look_find(look, key);
 	}
 	state = weir_line_state(fetch.found.word);
 	fetch.there = weir_line_readable(fetch.found.word);
 	fetch.waited |= state == WEIR_LINE_BUSY;
 	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY && !(state == WEIR_LINE_FAILED && fetch.waited);
+	fetch.claims = fetch.absent && weir_look_promises(look, may_write);
 	if (state == WEIR_LINE_FAILED && !fetch.absent) {
 		fetch.words.status =
 			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[fetch.found.way]);
@@ -388,13 +403,13 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
  * and the others will find it on its way. (Two caches' keys may fall together; then one
  * of them goes in the next turn.)
  */
-WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 absent, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 claims, WEIR_GLOBAL struct weir_lines *lines, u64 index,
 					   u64 key, u32 writing)
 {
-	u64 wanting = weir_ballot(wave, absent);
+	u64 wanting = weir_ballot(wave, claims);
 	struct weir_claim claim = weir_claim_none();
 
-	if (absent && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
+	if (claims && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
 		claim = weir_set_try_claim(lines, index, key, writing);
 	weir_converge();
 	return claim;
@@ -632,6 +647,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 	fetch.writing = 0;
 	fetch.there = 0;
 	fetch.absent = 0;
+	fetch.claims = 0;
 	fetch.waited = 0;
 	fetch.done = kind != WEIR_ACCESS_LOAD && access.length == 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
@@ -645,14 +661,15 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 
 		weir_converge();
 		fetch.absent = 0;
+		fetch.claims = 0;
 		fetch.there = 0;
 		if (kind != WEIR_ACCESS_LOAD && !fetch.done && !fetch.unsent)
-			fetch = weir_fetch_find(fetch, lines, index, key);
+			fetch = weir_fetch_find(fetch, lines, index, key, may_write);
 		else if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
 			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
 		else if (!fetch.done && !fetch.unsent)
-			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length);
-		claim = weir_fetch_claim(wave, fetch.absent, lines, index, key, may_write);
+			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
+		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write);
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
 		fetch = weir_fetch_claimed(fetch, lines, claim, whole);

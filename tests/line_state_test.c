@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of docs/cache.md, line by line: what each event makes of each state of a line. */
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/core/flush.h>
+
+enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, COLUMNS = 16, FAULT = WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x280 };
+
+/** struct cache - one set on the host, whose other lines are all pinned */
+struct cache {
+	struct weir_lines lines;
+	struct weir_set set;
+	struct weir_set_policy policy;
+	struct weir_fault fault;
+	unsigned char data[WEIR_WAYS * LINE_BYTES];
+};
+
+static struct cache cache __attribute__((aligned(128)));
+
+static const struct { const char *name; u64 bits; } states[] = {
+	{ "INVALID", WEIR_LINE_INVALID }, { "BUSY", WEIR_LINE_BUSY },	    { "FAILED", WEIR_LINE_FAILED },
+	{ "READY", WEIR_LINE_READY },	  { "MODIFIED", WEIR_LINE_MODIFIED }, { "WRITING", WEIR_LINE_WRITING },
+	{ "REWRITTEN", WEIR_LINE_REWRITTEN }, { "stuck", WEIR_LINE_MODIFIED },
+};
+
+enum { STATES = sizeof(states) / sizeof(*states) };
+
+static WEIR_GLOBAL weir_shared_u64 *word(void)
+{
+	return &cache.set.word[WAY];
+}
+
+static u64 seen(void)
+{
+	return weir_load_u64_relaxed_dev(word());
+}
+
+/* BUSY is its issuer's, who holds a pin. */
+static void lay_out(size_t state, u64 pins)
+{
+	u64 bits = states[state].bits;
+
+	memset(&cache, 0, sizeof(cache));
+	cache.lines = (struct weir_lines){ .line_log2 = 9,
+					   .sets = 1,
+					   .set_magic = ~(u64)0,
+					   .words = WEIR_ADDR(&cache.set),
+					   .policies = WEIR_ADDR(&cache.policy),
+					   .data = WEIR_ADDR(cache.data),
+					   .fault = WEIR_ADDR(&cache.fault) };
+	for (u32 way = 0; way < WEIR_WAYS; way++)
+		weir_store_u64_relaxed_dev(&cache.set.word[way], (u64)(100 + way) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN |
+								 WEIR_LINE_READY);
+	pins += bits == WEIR_LINE_BUSY;
+	weir_store_u64_relaxed_dev(word(), (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) |
+						   7 * WEIR_LINE_VERSION | pins * WEIR_LINE_PIN | bits);
+	if (!strcmp(states[state].name, "stuck"))
+		weir_store_u32_relaxed_dev(&cache.policy.status[WAY], FAULT);
+	if (bits == WEIR_LINE_FAILED)
+		weir_store_u32_relaxed_dev(&cache.policy.status[WAY], FAULT);
+}
+
+/* The events, as the core does them. */
+static void event_claim(void)
+{
+	(void)weir_set_try_claim(&cache.lines, 0, OTHER_KEY, 0);
+}
+
+static void finish(u32 kind, weir_status status)
+{
+	weir_addr status_word = WEIR_ADDR(&cache.policy.status[WAY]);
+
+	weir_line_outcome(kind, status_word, status);
+	weir_fence_to_lanes();
+	weir_continue(kind, WEIR_ADDR(word()), status_word, status, WEIR_PATH_DIRECT);
+}
+
+static void event_fetched(void)
+{
+	finish(WEIR_TARGET_LINE, WEIR_OK);
+}
+
+static void event_fetch_failed(void)
+{
+	finish(WEIR_TARGET_LINE, FAULT);
+}
+
+static void event_fetch_unsent(void)
+{
+	weir_line_retract(&cache.lines, 0, WAY);
+}
+
+static void event_put(void)
+{
+	u64 pinned = weir_line_readable(seen()) ? weir_line_try_pin(word(), seen()) : 0;
+
+	if (pinned)
+		weir_line_modified(word(), pinned);
+}
+
+static void event_overwritten(void)
+{
+	weir_line_modified(word(), seen());
+}
+
+static void event_write_back(void)
+{
+	if (weir_line_state(seen()) == WEIR_LINE_MODIFIED)
+		(void)weir_line_try_write_back(&cache.lines, 0, WAY, seen());
+}
+
+static void event_written(void)
+{
+	finish(WEIR_TARGET_WRITTEN, WEIR_OK);
+}
+
+static void event_write_failed(void)
+{
+	finish(WEIR_TARGET_WRITTEN, FAULT);
+}
+
+static void event_write_unsent(void)
+{
+	weir_line_take_back(&cache.lines, 0, WAY);
+}
+
+static void event_drop(void)
+{
+	struct weir_sweeper lane = { .key = KEY };
+	struct weir_found found = { .word = seen(), .way = WAY };
+
+	(void)weir_sweep_drop(lane, &cache.lines, 0, found);
+}
+
+static const struct { const char *name; void (*happen)(void); } events[] = {
+	{ "claim", event_claim }, { "fetched", event_fetched }, { "fetch failed", event_fetch_failed },
+	{ "fetch unsent", event_fetch_unsent }, { "put", event_put }, { "overwritten", event_overwritten },
+	{ "write-back", event_write_back }, { "written", event_written }, { "write failed", event_write_failed },
+	{ "write unsent", event_write_unsent }, { "drop", event_drop },
+};
+
+enum { EVENTS = sizeof(events) / sizeof(*events) };
+
+static size_t state_named(const char *name)
+{
+	for (size_t i = 0; i < STATES; i++)
+		if (!strcmp(states[i].name, name))
+			return i;
+	fail_msg("the table names a state \"%s\"", name);
+	return 0;
+}
+
+/* The cells of a row of the table, trimmed, in place. Return: how many. */
+static size_t split(char *row, char *cells[COLUMNS])
+{
+	size_t count = 0;
+
+	for (char *at = row + 1, *end; (end = strchr(at, '|')) && count < COLUMNS; at = end + 1) {
+		*end = '\0';
+		while (isspace((unsigned char)*at))
+			at++;
+		for (char *last = end; last > at && isspace((unsigned char)last[-1]);)
+			*--last = '\0';
+		cells[count++] = at;
+	}
+	return count;
+}
+
+/* What the word must be afterwards, where the cell names a state. */
+static void check(const char *row, const char *event, const char *cell, u64 before)
+{
+	u64 after = seen(), key = (u64)KEY << WEIR_LINE_KEY_SHIFT;
+	size_t state = state_named(cell);
+
+	if (weir_line_state(after) != states[state].bits)
+		fail_msg("%s, %s: becomes %u, the table says %s", row, event, weir_line_state(after), cell);
+	if (!strcmp(event, "claim")) /* another block, the next version, a pin */
+		assert_true(after == ((u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | 8 * WEIR_LINE_VERSION | WEIR_LINE_PIN |
+				      WEIR_LINE_USED | WEIR_LINE_BUSY));
+	else if (!strcmp(cell, "INVALID"))
+		assert_true(after == 7 * WEIR_LINE_VERSION);
+	else if (!strcmp(event, "overwritten"))
+		assert_true(after == (key | 7 * WEIR_LINE_VERSION | WEIR_LINE_MODIFIED));
+	else
+		assert_true(((after ^ before) & ~(WEIR_LINE_STATE | WEIR_LINE_USED)) == 0);
+	assert_int_equal(weir_load_u32_relaxed_dev(&cache.policy.status[WAY]),
+			 !strcmp(cell, "FAILED") || !strcmp(cell, "stuck") || !strcmp(event, "write failed") ? (u32)FAULT :
+			 !strcmp(event, "write unsent") ? WEIR_STATUS_UNSENT :
+			 !strcmp(event, "drop") && strcmp(row, "READY") && strcmp(row, "MODIFIED") ? (u32)FAULT : 0);
+}
+
+static void check_cell(char *const *cells, char *const *head, size_t column)
+{
+	for (size_t e = 0; e < EVENTS; e++) {
+		u64 before;
+
+		if (strcmp(events[e].name, head[column]) || !*cells[column])
+			continue;
+		lay_out(state_named(cells[0]), 0);
+		before = seen();
+		events[e].happen();
+		if (strcmp(cells[column], "–"))
+			check(cells[0], head[column], cells[column], before);
+		else if (seen() != before)
+			fail_msg("%s, %s: %#llx becomes %#llx, the table says nothing happens", cells[0], head[column],
+				 (unsigned long long)before, (unsigned long long)seen());
+		return;
+	}
+	if (*cells[column])
+		fail_msg("the table has an event \"%s\"", head[column]);
+}
+
+static void test_the_table(void **state)
+{
+	FILE *file = fopen(WEIR_DOCS "/cache.md", "r");
+	char line[1024], header[1024] = "", *head[COLUMNS], *cells[COLUMNS];
+	size_t columns = 0, rows = 0;
+
+	(void)state;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "| state | bits |", 16)) {
+			memcpy(header, line, sizeof(line));
+			columns = split(header, head);
+		} else if (columns && *line == '|' && line[1] == ' ') {
+			assert_int_equal(split(line, cells), columns);
+			assert_int_equal(strtoul(cells[1], NULL, 10), states[state_named(cells[0])].bits);
+			for (size_t c = 2; c < columns; c++)
+				check_cell(cells, head, c);
+			rows++;
+		} else if (columns && *line != '|') {
+			break;
+		}
+	}
+	fclose(file);
+	assert_int_equal(columns, EVENTS + 2);
+	assert_int_equal(rows, STATES);
+}
+
+/* Nothing that a claim or a drop may take is pinned, and nobody has more than 255 pins. */
+static void test_pins(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < STATES; s++) {
+		u64 before;
+
+		lay_out(s, 1);
+		before = seen();
+		event_claim();
+		event_drop();
+		assert_true(seen() == before);
+	}
+	lay_out(state_named("READY"), 254);
+	assert_true(weir_line_try_pin(word(), seen()) != 0);
+	assert_true(weir_line_try_pin(word(), seen()) == 0);
+}
+
+/* An error is told once; then the line can be written back again, whose outcome takes its place. */
+static void test_errors_are_taken(void **state)
+{
+	(void)state;
+	lay_out(state_named("stuck"), 0);
+	assert_int_equal(weir_line_take_error(&cache.lines, 0, WAY), FAULT);
+	assert_int_equal(weir_line_take_error(&cache.lines, 0, WAY), FAULT);
+	assert_int_equal(weir_load_u64_relaxed_dev(&cache.lines.write_errors), 1);
+	event_write_back();
+	assert_int_equal(weir_line_state(seen()), WEIR_LINE_WRITING);
+	event_put(); /* by the way: two changes where somebody else was in between */
+	assert_int_equal(weir_line_state(seen()), WEIR_LINE_REWRITTEN);
+	event_written();
+	assert_int_equal(weir_line_state(seen()), WEIR_LINE_MODIFIED);
+	assert_int_equal(weir_line_take_error(&cache.lines, 0, WAY), WEIR_OK);
+}
+
+/* A mark that finds the word changed since it was pinned. */
+static void test_a_mark_that_meets_another(void **state)
+{
+	u64 pinned;
+
+	(void)state;
+	lay_out(state_named("READY"), 0);
+	pinned = weir_line_try_pin(word(), seen());
+	event_put(); /* somebody else's */
+	event_write_back();
+	weir_line_modified(word(), pinned);
+	assert_int_equal(weir_line_state(seen()), WEIR_LINE_REWRITTEN);
+	assert_int_equal(seen() & WEIR_LINE_PINS, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_table),
+		cmocka_unit_test(test_pins),
+		cmocka_unit_test(test_errors_are_taken),
+		cmocka_unit_test(test_a_mark_that_meets_another),
+	};
+
+	return cmocka_run_group_tests_name("line_state", tests, NULL, NULL);
+}
