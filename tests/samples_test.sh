@@ -80,6 +80,7 @@ CASES
     $sample | two edges one way, large lines | "edges": 2, | @/tiny.bel --verify --line 65536 --cache 1M
 CASES
 done
+truncate -s 3M "$dir/scratch"
 weights="--weights file:$dir/kron14.bel.val --reference $dir/kron14.bel --verify"
 striped="--offsets file:@/kron14.bel.col --edges file:@/s0,file:@/s1,file:@/s2 --reference @/kron14.bel --verify"
 memory="--offsets virt:1M?load=@/kron14.bel.col --edges virt:8M?load=@/kron14.bel.dst&lat_us=20 --reference @/kron14.bel --verify"
@@ -103,6 +104,11 @@ table check <<CASES
   vecmean | wave 32, lines of 64K | "line_bytes": 65536 | virt:4M?block=512 --verify --wave 32 --line 65536 --cache 2M --plain
   vecmean | a part of a file | "bytes": 8192 | file:@/kron14.bel.dst --size 8192 --verify
   vecmean | wave 64, depth 2 | "verified" | virt:256K?lat_us=20 --type f32 --verify --wave 64 --depth 2 --queues 1
+  vectoradd | u64, an eighth | "tiled_bytes_written": 4194304 | virt:12M --verify --plain
+  vectoradd | f32, nothing read that is overwritten | "cached_bytes_read": 8388608 | virt:12M --type f32 --cache 16M --runs 1 --verify
+  vectoradd | 16 cache lines of 512 bytes, tiles of 4K | "line_bytes": 512 | virt:1M?block=512 --cache-lines 16 --line 512 --tile 4K --verify
+  vectoradd | wave 32, lines of 64K | "tile_bytes": 65536 | virt:6M --wave 32 --line 65536 --tile 64K --cache 2M --runs 1 --verify
+  vectoradd | a file, depth 2, one queue | "cached_bytes_written": 1048576 | file:@/scratch --depth 2 --queues 1 --runs 2 --verify
   ctc | one lane | "best_speedup": [0-9] | virt:1M?lat_us=20 --step 1 --runs 1 --commands 8
   ctc | 100 lanes in blocks of 32 | "lanes": 100 | virt:8M --lanes 100 --block 32 --step 1 --runs 1 --commands 8
   ctc | wave 32, small blocks, few slots | "verified" | virt:1M?block=512 --lanes 64 --wave 32 --depth 4 --queues 1 --step 2 --runs 1 --commands 4
@@ -146,6 +152,11 @@ table refused <<CASES
   vecmean | more than there is | has 1048576 | 1 virt:1M --size 2M
   vecmean | numbers that are none | element 0 is not a finite number | 1 file:@/nan --type f32 --verify
   vecmean | a value that is missing | missing value | 2 virt:1M --size
+  vectoradd | no storage | give one storage | 2 --verify
+  vectoradd | a storage too small | three vectors | 1 virt:64K
+  vectoradd | a length between blocks | multiple of 65536 | 1 virt:12M --size 100000
+  vectoradd | a tile of three blocks | power of two | 2 virt:12M --tile 12K
+  vectoradd | a storage not to be written | read-only | 1 file:@/scratch?ro=1
   ctc | no storage | give one storage | 2 --runs 1
   ctc | missing file | nothing | 1 file:@/nothing
   ctc | a step of nothing | 0.05 to | 2 virt:1M --step 0
