@@ -21,6 +21,7 @@ static const struct text own[] = {
 	{ WEIR_E_LOCKED, "another lane holds the lock" },
 	{ WEIR_E_DEADLOCK, "lanes wait for each other's locks; see weir_chain_report()" },
 	{ WEIR_E_SERVICE, "the kernel needs a service: open the context with service_waves" },
+	{ WEIR_E_EVENT, "the event's last request has not ended; wait for it before using it again" },
 	{ WEIR_E_QUEUE_FULL, "no free queue slot before the deadline" },
 	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
 	{ WEIR_E_DEVICE_DEAD, "the controller is gone" },

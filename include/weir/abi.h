@@ -21,14 +21,16 @@ enum {
 	WEIR_PATH_NONE = 0,
 	WEIR_PATH_DIRECT = 1, /* the controller wrote the destination itself */
 	WEIR_PATH_PULL = 2,   /* lanes copied it from pinned staging */
+	WEIR_PATH_CACHE = 3,  /* it was in the cache, or went there */
+	WEIR_PATH_SHARE = 4,  /* it was in a buffer of the Share Table, or went there */
 };
 
 /**
  * struct weir_event - where a completion is told
- * @word: 0 while nothing has completed; then bit 63 set, the path in 39:32 and
- *        the weir_status in 31:0
+ * @word: while nothing has completed: 0, or bit 61 in lanes built with WEIR_DEBUG; then bit 63
+ *        set, the path in 39:32 and the weir_status in 31:0, and bit 62 once weir_wait_any() gave it
  *
- * The issuer zeroes it before submitting and keeps it alive until bit 63 is set.
+ * Submitting resets it; it must stay until bit 63 is set.
  */
 struct weir_event {
 	weir_shared_u64 word;
@@ -37,6 +39,8 @@ struct weir_event {
 WEIR_ASSERT_SIZE(struct weir_event, 8);
 
 #define WEIR_EVENT_DONE ((u64)1 << 63)
+#define WEIR_EVENT_TAKEN ((u64)1 << 62)
+#define WEIR_EVENT_PENDING ((u64)1 << 61)
 
 /* What a completion continues with: the kind of weir_slot.target. */
 enum {
@@ -128,6 +132,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
  * @max_blocks: transfer limit in blocks
  * @flags: WEIR_DISK_...
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
+ * @fault: struct weir_fault of the context
  */
 struct weir_disk {
 	u32 abi_version;
@@ -139,7 +144,8 @@ struct weir_disk {
 	u32 max_blocks;
 	u32 flags;
 	u64 timeout_ns;
-	u64 reserved[2];
+	weir_addr fault;
+	u64 reserved;
 };
 
 WEIR_ASSERT_SIZE(struct weir_disk, 64);

@@ -39,6 +39,8 @@ enum {
 	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
 	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
 
+	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 10,    /* the event's last request has not ended */
+
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */
 	WEIR_E_QUEUE_DEAD = WEIR_GROUP_QUEUE | 2, /* the queue was torn down */

@@ -372,6 +372,7 @@ void rig_open(const struct rig_shape *shape)
 					.max_blocks = 1,
 					.timeout_ns = shape->timeout_ns };
 	rig.fault = rig_allocate(sizeof(*rig.fault), 64);
+	rig.disk->fault = (weir_addr)(uintptr_t)rig.fault;
 	lay_out_cache();
 }
 
