@@ -16,6 +16,7 @@ struct weir_virtual_fault;
  * @requests: per lane; 0 for 2
  * @waves: with @tiny: how many
  * @width: with @tiny: lanes per wave; 0 for 1
+ * @depth: of the rings; 0 for what chance says, 4 or 8 with @tiny
  * @prepare: spoils something after the rig was laid out, or NULL
  * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and things may be in flight at the end
@@ -30,6 +31,7 @@ struct scenario {
 	u32 requests;
 	u32 waves;
 	u32 width;
+	u32 depth;
 	void (*prepare)(void);
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
@@ -39,7 +41,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 46 };
+enum { SCENARIO_COUNT = 52 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

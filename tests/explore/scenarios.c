@@ -135,6 +135,12 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-failing", .kernel = "failing_lines", .requests = 3, .prepare = bad_block, .pull = true },
 	{ .name = "on-device", .kernel = "burst", .requests = 4, .on_device = true },
 	{ .name = "on-device-rewrite", .kernel = "rewrite", .requests = 4, .on_device = true },
+	{ .name = "any", .kernel = "any", .requests = 3 },
+	{ .name = "figure-1", .kernel = "any", .requests = 3, .depth = 2 },
+	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
+	{ .name = "copies", .kernel = "copies", .requests = 3 },
+	{ .name = "pulled-copies", .kernel = "copies", .requests = 3, .pull = true },
+	{ .name = "tiny-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2 },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
@@ -178,7 +184,7 @@ static u32 power_below(u32 log2_limit)
 static void pick_shape(const struct scenario *scenario, struct rig_shape *shape, u32 *waves, u32 *width)
 {
 	*shape = (struct rig_shape){
-		.queues = 1, .depth = scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
+		.queues = 1, .depth = scenario->depth ? scenario->depth : scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
 	};
 	*waves = scenario->waves;
 	*width = scenario->width ? scenario->width : 1;
@@ -186,7 +192,7 @@ static void pick_shape(const struct scenario *scenario, struct rig_shape *shape,
 		return;
 	*width = power_below(3 + (random_below(4) == 0)); /* 1, 2, 4; now and then 8 */
 	*waves = 1 + (u32)random_below(MOST_LANES / *width < 4 ? MOST_LANES / *width : 4);
-	shape->depth = 2 * power_below(4);
+	shape->depth = scenario->depth ? scenario->depth : 2 * power_below(4);
 	shape->queues = 1 + (u32)random_below(2);
 	shape->sets = 1 + (u32)random_below(2);
 	if (random_below(2))

@@ -435,3 +435,5 @@ WEIR_KERNEL(put_one, struct scenario_args)
 		*mark_of(args, weir_thread(), lba) = 1;
 	check_storage(args, 1, (u32)weir_threads());
 }
+
+#include "scenarios_async.k.c"
