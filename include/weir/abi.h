@@ -215,6 +215,7 @@ WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
  * @words: struct weir_set[sets]
  * @policies: struct weir_set_policy[sets]
  * @data: the lines, set after set
+ * @share: struct weir_share, or 0
  * @misses: lines fetched; miss path only
  * @evictions: lines that held something else before
  * @retracted: claims taken back because no queue slot was free
@@ -233,7 +234,8 @@ struct weir_lines {
 	weir_addr words;
 	weir_addr policies;
 	weir_addr data;
-	u64 reserved[2];
+	weir_addr share;
+	u64 reserved;
 	weir_shared_u64 misses __attribute__((aligned(64)));
 	weir_shared_u64 evictions;
 	weir_shared_u64 retracted;
@@ -248,6 +250,59 @@ struct weir_lines {
 };
 
 WEIR_ASSERT_SIZE(struct weir_lines, 192);
+
+/*
+ * An entry of a Share Table, word: 2:0 as of a line that is BUSY, READY or FAILED; changed 3; references
+ * 15:4, version 23:16, key 63:24. Of an empty one only the version is kept.
+ */
+#define WEIR_SHARE_DIRTY ((u64)1 << 3)
+#define WEIR_SHARE_REF ((u64)1 << 4)
+#define WEIR_SHARE_REFS ((u64)0xfff << 4)
+#define WEIR_SHARE_VERSION ((u64)1 << 16)
+#define WEIR_SHARE_VERSIONS ((u64)0xff << 16)
+
+enum { WEIR_SHARE_MOST = 0xfff }; /* references of an entry */
+
+/**
+ * struct weir_share_slot - what an entry's word has no room for
+ * @buffer: device address of the line's bytes: the owner's
+ * @status: full status of a buffer that could not be filled
+ */
+struct weir_share_slot {
+	weir_shared_u64 buffer;
+	weir_shared_u32 status;
+	u32 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct weir_share_slot, 16);
+
+/**
+ * struct weir_share - a Share Table as lanes see it: of one cache, by its keys
+ * @buckets: number of buckets of WEIR_WAYS entries
+ * @words: struct weir_set[buckets]: the entries' words
+ * @slots: struct weir_share_slot[buckets * WEIR_WAYS]
+ * @registered: buffers that became an entry
+ * @joined: requests that were given the pointer of another's buffer
+ * @unshared: requests that had to go without an entry: the bucket was full, or the entry's references
+ * @declined: requests that the policy did not share
+ * @propagated: changed buffers that went to the cache
+ */
+struct weir_share {
+	u32 abi_version;
+	u32 padding;
+	u64 buckets;
+	weir_addr words;
+	weir_addr slots;
+	u64 reserved[4];
+	weir_shared_u64 registered __attribute__((aligned(64)));
+	weir_shared_u64 joined;
+	weir_shared_u64 unshared;
+	weir_shared_u64 declined;
+	weir_shared_u64 propagated;
+	u64 reserved_counters[3];
+};
+
+WEIR_ASSERT_SIZE(struct weir_share, 128);
 
 /**
  * struct weir_extent - the keys of one storage, or of a stripe of several

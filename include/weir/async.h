@@ -17,8 +17,8 @@
 #ifndef WEIR_ASYNC_H
 #define WEIR_ASYNC_H
 
-#include <weir/array.h>
 #include <weir/wait.h>
+#include <weir/writer.h>
 
 /* Turns without a queue slot, or without a line to claim, after which a prefetch gives up. */
 enum { WEIR_PREFETCH_TURNS = 8 };
@@ -62,14 +62,18 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
-	u32 way = weir_fetch_claim(wave, want, lines, index, key);
-	u32 sent = weir_disk_try_submit(wave, way != WEIR_WAYS, weir_extent_disk(&array->extent, line),
-					weir_line_request(lines, &array->extent, line, index, way));
+	struct weir_claim claim = weir_fetch_claim(wave, want, lines, index, key, 1);
+	u32 mine = claim.way != WEIR_WAYS;
+	u32 sent = weir_disk_try_submit(wave, mine, weir_extent_disk(&array->extent, line),
+					weir_line_request(lines, &array->extent, line, index, claim.way, NVME_OPCODE_READ));
 
-	if (way != WEIR_WAYS && sent)
-		weir_line_unpin(weir_lines_set(lines, index), way); /* nobody waits for it */
-	else if (way != WEIR_WAYS)
-		weir_line_retract(lines, index, way);
+	if (mine)
+		weir_add_u64_relaxed_dev(&lines->misses, 1);
+	if (mine && sent)
+		weir_line_unpin(weir_lines_set(lines, index), claim.way); /* nobody waits for it */
+	else if (mine)
+		weir_line_retract(lines, index, claim.way);
+	weir_lines_write_back(wave, lines, index, claim.writing);
 	return sent;
 }
 
@@ -153,7 +157,7 @@ WEIR_FN struct weir_request weir_async_request(WEIR_GLOBAL struct weir_array *ar
 					       weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
 	struct weir_request request =
-		weir_line_request(weir_at(array->lines, struct weir_lines, 0), &array->extent, line, 0, 0);
+		weir_line_request(weir_at(array->lines, struct weir_lines, 0), &array->extent, line, 0, 0, NVME_OPCODE_READ);
 
 	request.opcode = opcode;
 	request.target_kind = WEIR_TARGET_EVENT;
@@ -203,10 +207,18 @@ WEIR_FN u32 weir_line_copy_out(u64 wave, WEIR_GLOBAL struct weir_set *set, struc
 	return weir_line_same(word, found.word);
 }
 
+/* What a copy found out about where its line is. */
+enum {
+	WEIR_COPY_ABSENT = 0, /* not here: storage has it */
+	WEIR_COPY_DONE = 1,
+	WEIR_COPY_AGAIN = 2, /* it went meanwhile, or is on its way into a shared buffer */
+	WEIR_COPY_FAILED = 3, /* the shared buffer could not be filled, or nobody here can look there */
+};
+
 /*
  * Line @line of each lane that wants it into its buffer, as far as the cache has it now.
  *
- * Return: 0 nobody knows the line, 1 copied, 2 it was there and went meanwhile.
+ * Return: WEIR_COPY_ABSENT, _DONE or _AGAIN.
  */
 WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
 				 weir_addr buffer, u32 bytes)
@@ -215,16 +227,110 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	struct weir_found found = weir_set_find(set, key);
-	u32 there = want && weir_line_state(found.word) == WEIR_LINE_READY, good;
+	u32 there = want && weir_line_readable(found.word), good;
 
 	if (weir_ballot(wave, there) == 0)
-		return 0;
+		return WEIR_COPY_ABSENT;
 	good = weir_line_copy_out(wave, set, found, weir_line_data(lines, index, found.way % WEIR_WAYS), buffer,
 				  there ? bytes : 0);
 	if (good && there)
 		weir_policy_hit(set, found.way, found.word);
-	return there ? 2 - good : 0;
+	if (!there)
+		return WEIR_COPY_ABSENT;
+	return good ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
 }
+
+#ifdef WEIR_SHARE_TABLE
+
+/* The same, as far as a shared buffer has it now. */
+WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				 weir_addr buffer, u32 bytes)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	struct weir_share_found found = weir_share_find(share, array->extent.key_base + line);
+	weir_status status = want ? weir_share_look(share, found) : (u32)WEIR_E_SHARED;
+	u32 there = status == WEIR_OK;
+	weir_addr from = 0;
+
+	if (weir_ballot(wave, there)) {
+		if (there) /* relaxed: T1 came before */
+			from = weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
+		weir_order_loads();
+		weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
+		weir_wave_copy(wave, buffer, from, there ? bytes : 0);
+		weir_order_loads();
+		weir_wave_sync(wave); /* every lane's part before this lane's second look */
+		if (there && !weir_share_unchanged(share, found))
+			status = WEIR_E_LOCKED;
+	}
+	if (status == WEIR_E_SHARED)
+		return WEIR_COPY_ABSENT;
+	if (status != WEIR_OK && status != WEIR_E_LOCKED)
+		return WEIR_COPY_FAILED;
+	return status == WEIR_OK ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
+}
+
+/*
+ * As weir_async_try_cache(), with precedence for the Share Table if there is one (AGILE, section
+ * 3.4.1). Lines go from one to the other, and who looks at both may miss one on its way, twice: so
+ * a line that was seen in neither counts as absent only if it is with the set's lock held, too.
+ */
+WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u32 seen = WEIR_COPY_ABSENT, path = WEIR_PATH_SHARE;
+
+	if (lines->share)
+		seen = weir_async_try_share(weir_active(), want, array, line, buffer, bytes);
+	weir_converge();
+	if (weir_ballot(wave, want && seen == WEIR_COPY_ABSENT)) {
+		u32 cached = weir_async_try_cache(wave, want && seen == WEIR_COPY_ABSENT, array, line, buffer, bytes);
+
+		path = seen == WEIR_COPY_ABSENT ? (u32)WEIR_PATH_CACHE : path;
+		seen = seen == WEIR_COPY_ABSENT ? cached : seen;
+	}
+	if (want && seen == WEIR_COPY_ABSENT && lines->share &&
+	    !weir_share_try_absent(lines, array->extent.key_base + line))
+		seen = WEIR_COPY_AGAIN;
+	if (want && seen == WEIR_COPY_DONE)
+		weir_event_finish(event, path);
+	return seen;
+}
+
+/* Why the shared buffer of line @line has no data. */
+WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array, u64 line)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(weir_at(array->lines, struct weir_lines, 0));
+	weir_status status = weir_share_look(share, weir_share_find(share, array->extent.key_base + line));
+
+	return status == WEIR_E_SHARED || status == WEIR_E_LOCKED ? (u32)WEIR_OK : status; /* it went meanwhile */
+}
+
+#else
+
+/* As weir_async_try_cache(), and the event. */
+WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+{
+	u32 seen = weir_async_try_cache(wave, want, array, line, buffer, bytes);
+
+	if (seen == WEIR_COPY_DONE)
+		weir_event_finish(event, WEIR_PATH_CACHE);
+	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
+		return WEIR_COPY_FAILED;
+	return seen;
+}
+
+WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array, u64 line)
+{
+	(void)array;
+	(void)line;
+	return WEIR_E_SHARE_TABLE;
+}
+
+#endif
 
 /**
  * weir_async_read() - start copying a line of an array into a buffer
@@ -233,8 +339,8 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
  * @buffer: device address of a line's bytes in memory from weir_alloc(), 4-byte aligned; 16 is faster
  * @event: told when the copy is there; must stay until then, as the buffer must
  *
- * A line that the cache has, clean or dirty, is copied at once, and the event is done on
- * return. Any other is read from its storage straight into the buffer, without a line of the
+ * A line that the cache has, clean or dirty, or that is in a shared buffer, is copied at once,
+ * and the event is done on return. Any other is read from its storage straight into the buffer, without a line of the
  * cache: it is up to date there, for a dirty line stays in the cache until its write-back has
  * completed. The copy is as new as anything written before this call began, and does not change
  * with what is written after the event. Of the last line of a storage only what there is.
@@ -259,12 +365,12 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		u32 seen;
 
 		weir_converge();
-		seen = weir_async_try_cache(wave, !done, array, line, buffer, bytes);
-		if (seen == 1)
-			weir_event_finish(event, WEIR_PATH_CACHE);
-		done |= seen == 1;
-		done |= weir_disk_try_submit(wave, !done && seen == 0, disk, request);
-		if (!done && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
+		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes);
+		done |= seen == WEIR_COPY_DONE;
+		done |= weir_disk_try_submit(wave, !done && seen == WEIR_COPY_ABSENT, disk, request);
+		if (!done && seen == WEIR_COPY_FAILED)
+			status = weir_async_share_error(array, line);
+		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
 			status = WEIR_E_QUEUE_FULL;
 		done |= status != WEIR_OK;
 		needy = weir_ballot(wave, !done);
@@ -273,6 +379,53 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 	}
 	if (status == WEIR_OK)
 		return status;
+	if (started)
+		weir_event_reset(event);
+	return weir_async_refuse(array, line, status);
+}
+
+/**
+ * weir_async_write() - start copying a buffer over a line of an array
+ * @writer: the array
+ * @line: its line (weir_array_line())
+ * @buffer: device address of a line's bytes
+ * @event: told when the buffer may be changed again and all lanes read what was in it
+ *
+ * By way of the cache: the line is overwritten there, without reading it first, and is dirty;
+ * of a shared line, the buffer. So the event is done on return, and it is durable after
+ * weir_writer_flush(). A command from the buffer to storage would be told later, and a reader's
+ * miss could fetch the line before that command and keep it after; to prevent that the line would have
+ * to be held for as long as the command takes. Waits for a line of the set that is clean: where
+ * there is none, for the write-back of one.
+ *
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_READ_ONLY, WEIR_E_TIMEOUT: weir_sync() names
+ * the block.
+ */
+WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64 line, weir_addr buffer,
+				     WEIR_GLOBAL struct weir_event *event)
+{
+	WEIR_GLOBAL struct weir_array *array = &writer->array;
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	struct weir_request request = weir_async_request(array, NVME_OPCODE_WRITE, line, buffer, event);
+	weir_status status = weir_async_check(array, line, request);
+	u64 wave = weir_active();
+	struct weir_access access;
+	u32 started;
+
+	status = status == WEIR_OK ? weir_event_start(event) : status;
+	started = status == WEIR_OK;
+	access.offset = 0;
+	access.length = started ? request.blocks << weir_extent_disk(&array->extent, line)->block_log2 : 0;
+	access.buffer = buffer;
+	access.value.low = 0;
+	access.value.high = 0;
+	if (started)
+		status = weir_lines_reach(weir_active(), lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
+	weir_wave_sync(wave);
+	if (status == WEIR_OK) {
+		weir_event_finish(event, WEIR_PATH_CACHE);
+		return status;
+	}
 	if (started)
 		weir_event_reset(event);
 	return weir_async_refuse(array, line, status);
