@@ -251,11 +251,10 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	struct weir_share_found found = weir_share_find(share, array->extent.key_base + line);
 	weir_status status = want ? weir_share_look(share, found) : (u32)WEIR_E_SHARED;
 	u32 there = status == WEIR_OK;
-	weir_addr from = 0;
+	weir_addr from = weir_share_buffer(share, found);
 
+	weir_converge();
 	if (weir_ballot(wave, there)) {
-		if (there) /* relaxed: T1 came before */
-			from = weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
 		weir_order_loads();
 		weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
 		weir_wave_copy(wave, buffer, from, there ? bytes : 0);
@@ -296,6 +295,7 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 		seen = WEIR_COPY_AGAIN;
 	if (want && seen == WEIR_COPY_DONE)
 		weir_event_finish(event, path);
+	weir_converge();
 	return seen;
 }
 
@@ -318,6 +318,7 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 
 	if (seen == WEIR_COPY_DONE)
 		weir_event_finish(event, WEIR_PATH_CACHE);
+	weir_converge();
 	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
 		return WEIR_COPY_FAILED;
 	return seen;
@@ -373,6 +374,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
 			status = WEIR_E_QUEUE_FULL;
 		done |= status != WEIR_OK;
+		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -421,6 +423,7 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	access.value.high = 0;
 	if (started)
 		status = weir_lines_reach(weir_active(), lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
+	weir_converge();
 	weir_wave_sync(wave);
 	if (status == WEIR_OK) {
 		weir_event_finish(event, WEIR_PATH_CACHE);

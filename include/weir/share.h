@@ -96,8 +96,7 @@ WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *s
 		weir_add_u64_relaxed_dev(&share->joined, 1);
 		shared.kind = WEIR_SHARED_GUEST;
 		shared.place = found.place;
-		/* relaxed: T1 came before */
-		shared.buffer = weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
+		shared.buffer = weir_share_buffer(share, found);
 	}
 	return shared;
 }
@@ -140,6 +139,7 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 			weir_add_u64_relaxed_dev(&share->declined, 1);
 			shared.kind = WEIR_SHARED_COPY;
 		}
+		weir_converge();
 		registered = weir_share_try_register(wave, !done && !found.word && admitted, lines, &array->extent,
 						     shared.line, buffer);
 		shared = weir_share_owned(share, registered, buffer, shared);
@@ -150,6 +150,7 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 			shared.status = over == WEIR_E_LOCKED ? (u32)WEIR_OK : over;
 			done = over != WEIR_E_LOCKED;
 		}
+		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -185,6 +186,7 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 		shared.kind = WEIR_SHARED_COPY;
 	else
 		shared = weir_share_find_hold(weir_active(), array, buffer, shared);
+	weir_converge();
 	weir_wave_sync(wave);
 	if (shared.kind == WEIR_SHARED_COPY) {
 		shared.buffer = buffer;
@@ -243,6 +245,7 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 			status = weir_share_test(array, shared);
 		if (status == WEIR_E_LOCKED)
 			status = weir_share_over(disk, deadline, turn);
+		weir_converge();
 		needy = weir_ballot(wave, status == WEIR_E_LOCKED);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -307,6 +310,7 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 	weir_converge();
 	if (status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST))
 		status = weir_share_leave(weir_active(), 1, lines, &array->extent, shared.line, shared.place);
+	weir_converge();
 	weir_wave_sync(wave);
 	if (status != WEIR_OK && status != WEIR_E_SHARED)
 		(void)weir_async_refuse(array, shared.line, status);
@@ -331,7 +335,7 @@ WEIR_FN u32 weir_share_in_use(WEIR_GLOBAL struct weir_array *array, u64 line, we
 	/* T1: pairs with T3 */
 	found = weir_share_find(share, array->extent.key_base + line);
 	weir_order_loads();
-	return found.word && weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer) == buffer;
+	return found.word && weir_share_buffer(share, found) == buffer;
 }
 
 #endif

@@ -110,6 +110,7 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 				at = count;
 			}
 		}
+		weir_converge();
 		needy = weir_ballot(wave, word == 0 && at < count);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -177,6 +178,7 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		if (!done && pending && weir_expired(deadline, turn))
 			any.status = WEIR_E_TIMEOUT;
 		done |= !pending || any.status != WEIR_OK; /* nothing pending: all of them were given already */
+		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, turn), turn) == 0)
 			weir_relax();

@@ -22,6 +22,7 @@ struct weir_virtual_fault;
  * @tolerant: requests may fail, and things may be in flight at the end
  * @pull: lanes move the data
  * @on_device: order reaches the device only, as for a controller that is part of it
+ * @shares: the cache has a Share Table
  * @written: lanes write through the cache, and the last one flushes it
  * @tiny: small enough to try every schedule; shape fixed
  */
@@ -37,11 +38,12 @@ struct scenario {
 	bool tolerant;
 	bool pull;
 	bool on_device;
+	bool shares;
 	bool written;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 52 };
+enum { SCENARIO_COUNT = 59 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

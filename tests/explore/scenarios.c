@@ -140,6 +140,13 @@ const struct scenario scenarios[] = {
 	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
 	{ .name = "copies", .kernel = "copies", .requests = 3 },
 	{ .name = "pulled-copies", .kernel = "copies", .requests = 3, .pull = true },
+	{ .name = "hold", .kernel = "hold", .requests = 4, .shares = true, .written = true },
+	{ .name = "hold-full", .kernel = "hold_full", .requests = 4, .shares = true, .written = true },
+	{ .name = "pulled-hold", .kernel = "hold", .requests = 3, .shares = true, .pull = true, .written = true },
+	{ .name = "rude-hold", .kernel = "hold", .requests = 3, .shares = true, .faults = rude, .written = true },
+	{ .name = "hold-failing", .kernel = "hold_failing", .requests = 3, .shares = true, .prepare = bad_block },
+	{ .name = "tiny-hold", .kernel = "hold_two", .requests = 2, .shares = true, .tiny = true, .waves = 2 },
+	{ .name = "tiny-hold-one", .kernel = "hold_one", .requests = 1, .shares = true, .tiny = true, .waves = 2 },
 	{ .name = "tiny-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2 },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
@@ -210,6 +217,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	requests = scenario->requests ? scenario->requests : 2;
 	shape.pull = scenario->pull;
 	shape.on_device = scenario->on_device;
+	shape.shares = scenario->shares;
 	if (scenario->faults)
 		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);

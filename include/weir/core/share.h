@@ -109,6 +109,13 @@ WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64
 #endif
 }
 
+/* The buffer of an entry that was found; whatever it is if none was, so that lanes stay together. */
+WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+{
+	/* relaxed: T1 came before */
+	return weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
+}
+
 /* Two looks at a word saw the same filled entry. */
 WEIR_FN u32 weir_share_same(u64 a, u64 b)
 {
@@ -201,7 +208,7 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 place
 	u64 seen = weir_load_u64_relaxed_dev(word), next; /* relaxed: the exchange decides */
 	u32 last = weir_share_refs(seen) == 1;
 
-	if (last && weir_line_state(seen) == WEIR_LINE_BUSY)
+	if (last && weir_line_state(seen) == WEIR_LINE_BUSY) /* it must be filled first */
 		return WEIR_LEAVE_AGAIN;
 	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
 		return WEIR_LEAVE_CHANGED;

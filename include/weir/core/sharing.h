@@ -95,7 +95,7 @@ WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_li
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	struct weir_found found = weir_set_find(set, key);
 	struct weir_share_take take;
-	u64 left = ((found.word + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID;
+	u64 left = (found.word & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID;
 
 	take.outcome = WEIR_SHARE_AGAIN;
 	take.way = weir_line_readable(found.word) ? found.way : (u32)WEIR_WAYS;
@@ -182,6 +182,7 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 	}
 	if (moves)
 		weir_share_publish(share, take.place, key, WEIR_LINE_BIT_READY | take.dirty);
+	weir_converge();
 	request.buffer = buffer;
 	request.target = reads ? WEIR_ADDR(weir_share_word(share, take.place)) : 0;
 	request.status = reads ? WEIR_ADDR(&weir_share_slot(share, take.place)->status) : 0;
@@ -239,6 +240,12 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 		claim = weir_set_claim_locked(lines, index, weir_lines_policy(lines, index), key, 1);
 	weir_converge();
 	mine = claim.way != WEIR_WAYS;
+	/* T4: as if it were being filled: who joins now waits until it is known whether the buffer stays */
+	if (mine && weir_cas_u64_acquire_dev(entry, seen, seen - 1) != seen) {
+		weir_line_unclaim(lines, index, claim.way);
+		mine = 0;
+	}
+	weir_converge();
 	if (weir_ballot(wave, mine)) {
 		weir_fence_to_lanes(); /* L3: the word of the line turns before any byte of it does */
 		weir_wave_sync(wave);
@@ -248,12 +255,13 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 		weir_wave_sync(wave); /* every lane's part before the mark (L0) */
 	}
 	/* T3: the buffer was read before it is its owner's again */
-	if (mine && weir_cas_u64_acq_rel_dev(entry, seen, seen & WEIR_SHARE_VERSIONS) == seen) {
+	if (mine && weir_cas_u64_acq_rel_dev(entry, seen - 1, seen & WEIR_SHARE_VERSIONS) == seen - 1) {
 		weir_line_modified(weir_line_word(lines, index, claim.way), claim.word);
 		weir_add_u64_relaxed_dev(&share->propagated, 1);
 		status = WEIR_OK;
 	} else if (mine) {
 		weir_line_unclaim(lines, index, claim.way);
+		(void)weir_or_u64_acq_rel_dev(entry, WEIR_LINE_BIT_READY); /* somebody joined: it stays as it was */
 	} else if (claim.stuck != WEIR_OK) {
 		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
 		status = claim.stuck;
@@ -300,6 +308,7 @@ WEIR_RARE weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct we
 		weir_converge();
 		if (held)
 			left = weir_share_try_leave(weir_lines_share(lines), place);
+		weir_converge();
 		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line, place);
 		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
 			moved = WEIR_OK;
@@ -307,6 +316,7 @@ WEIR_RARE weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct we
 			moved = weir_share_over(disk, deadline, turn);
 		status = held && moved != WEIR_E_LOCKED ? moved : status;
 		held = held && moved == WEIR_E_LOCKED;
+		weir_converge();
 		needy = weir_ballot(wave, held);
 		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, turn, disk), turn) == 0)
 			weir_relax();
@@ -360,16 +370,16 @@ WEIR_RARE struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_li
 	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
-		weir_addr from = 0;
+		weir_addr from;
 		u32 there;
 
 		weir_converge();
 		found = weir_share_find(share, extent->key_base + line);
+		from = weir_share_buffer(share, found) + access.offset;
 		if (!done)
 			status = weir_share_look(share, found);
 		there = status == WEIR_OK;
-		if (there) /* relaxed: T1 came before */
-			from = weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer) + access.offset;
+		weir_converge(); /* else a compiler may send those without an entry straight into the collectives */
 		if (kind == WEIR_ACCESS_READ) {
 			weir_order_loads();
 			weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
@@ -386,6 +396,7 @@ WEIR_RARE struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_li
 			status = weir_share_over(disk, deadline, turn);
 		words.status = done ? words.status : status;
 		done |= status != WEIR_E_LOCKED;
+		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -416,7 +427,7 @@ WEIR_RARE struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_l
 	for (u32 turn = 0; weir_ballot(wave, !fetch.done) != 0; turn++) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
-		weir_addr to = 0;
+		weir_addr to;
 		u32 joins;
 
 		weir_converge();
@@ -426,13 +437,13 @@ WEIR_RARE struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_l
 		joins = status == WEIR_OK && weir_share_try_join(share, found);
 		if (joins) {
 			(void)weir_share_changed(share, found.place);
-			/* relaxed: T1 came before */
-			to = weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer) + access.offset;
 			place = found.place;
 			held = 1;
 		} else if (!fetch.done && (status == WEIR_OK || status == WEIR_E_LOCKED)) {
 			status = weir_share_over(disk, deadline, turn);
 		}
+		weir_converge();
+		to = weir_share_buffer(share, found) + access.offset; /* a holder's: as it was when it joined */
 		if (kind == WEIR_ACCESS_WRITE) {
 			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
 			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
@@ -442,6 +453,7 @@ WEIR_RARE struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_l
 		}
 		fetch.words.status = fetch.done ? fetch.words.status : status;
 		fetch.done |= status != WEIR_E_LOCKED;
+		weir_converge();
 		needy = weir_ballot(wave, !fetch.done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax();
@@ -471,12 +483,14 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL str
 		weir_converge();
 		if (words.status == WEIR_E_SHARED)
 			words = weir_lines_access(round ? weir_active() : wave, lines, extent, line, kind, access);
+		weir_converge();
 		weir_wave_sync(wave);
 		if (words.status == WEIR_E_SHARED)
 			words = reads ? weir_share_read(weir_active(), lines, extent, line, kind, access) :
 					weir_share_write(weir_active(), lines, extent, line, kind, access);
 		if (words.status == WEIR_E_SHARED && round == WEIR_SHARE_ROUNDS)
 			words.status = WEIR_E_TIMEOUT;
+		weir_converge();
 		weir_wave_sync(wave);
 	}
 	return words;
