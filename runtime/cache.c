@@ -121,13 +121,16 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 int weir_cache_destroy(struct weir_cache *cache)
 {
 	bool quiet = true;
-	int error;
+	int error, drained = 0;
 
 	if (!cache)
 		return 0;
 	error = cache->context->backend->ops->synchronise(cache->context->backend);
 	if (!error && cache->written)
-		error = weir_cache_drain(cache, &quiet);
+		drained = weir_cache_drain(cache, &quiet);
+	if (!error)
+		error = weir_share_destroy(cache);
+	error = drained ? drained : error;
 	cache->context->caches--;
 	release(cache, quiet);
 	return error;

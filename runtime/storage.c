@@ -154,6 +154,7 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->max_blocks = transfer >> storage->space.block_log2;
 	disk->flags = options->read_only || storage->transport->read_only ? WEIR_DISK_READ_ONLY : 0;
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
+	disk->fault = storage->context->fault;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
 }
 

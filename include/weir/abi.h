@@ -22,14 +22,16 @@ enum {
 	WEIR_PATH_NONE = 0,
 	WEIR_PATH_DIRECT = 1, /* the controller wrote the destination itself */
 	WEIR_PATH_PULL = 2,   /* lanes copied it from pinned staging */
+	WEIR_PATH_CACHE = 3,  /* it was in the cache, or went there */
+	WEIR_PATH_SHARE = 4,  /* it was in a buffer of the Share Table, or went there */
 };
 
 /**
  * struct weir_event - where a completion is told
- * @word: 0 while nothing has completed; then bit 63 set, the path in 39:32 and
- *        the weir_status in 31:0
+ * @word: while nothing has completed: 0, or bit 61 in lanes built with WEIR_DEBUG; then bit 63
+ *        set, the path in 39:32 and the weir_status in 31:0, and bit 62 once weir_wait_any() gave it
  *
- * The issuer zeroes it before submitting and keeps it alive until bit 63 is set.
+ * Submitting resets it; it must stay until bit 63 is set.
  */
 struct weir_event {
 	weir_shared_u64 word;
@@ -38,6 +40,8 @@ struct weir_event {
 WEIR_ASSERT_SIZE(struct weir_event, 8);
 
 #define WEIR_EVENT_DONE ((u64)1 << 63)
+#define WEIR_EVENT_TAKEN ((u64)1 << 62)
+#define WEIR_EVENT_PENDING ((u64)1 << 61)
 
 /* What a completion continues with: the kind of weir_slot.target. */
 enum {
@@ -129,6 +133,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
  * @max_blocks: transfer limit in blocks
  * @flags: WEIR_DISK_...
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
+ * @fault: struct weir_fault of the context
  */
 struct weir_disk {
 	u32 abi_version;
@@ -140,7 +145,8 @@ struct weir_disk {
 	u32 max_blocks;
 	u32 flags;
 	u64 timeout_ns;
-	u64 reserved[2];
+	weir_addr fault;
+	u64 reserved;
 };
 
 WEIR_ASSERT_SIZE(struct weir_disk, 64);
@@ -214,6 +220,7 @@ WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
  * @data: the lines, set after set
  * @policy: enum weir_policy
  * @policy_parameter: for a policy of the user's
+ * @share: struct weir_share, or 0
  * @misses: lines fetched; miss path only
  * @evictions: lines that held something else before
  * @retracted: claims taken back because no queue slot was free
@@ -245,10 +252,64 @@ struct weir_lines {
 	weir_shared_u64 extents;
 	weir_shared_u32 extent_count;
 	u32 reserved_extents;
-	u64 reserved_writing[5];
+	weir_addr share;
+	u64 reserved_writing[4];
 };
 
 WEIR_ASSERT_SIZE(struct weir_lines, 192);
+
+/*
+ * An entry of a Share Table, word: 2:0 as of a line that is BUSY, READY or FAILED; changed 3; references
+ * 15:4, version 23:16, key 63:24. Of an empty one only the version is kept.
+ */
+#define WEIR_SHARE_DIRTY ((u64)1 << 3)
+#define WEIR_SHARE_REF ((u64)1 << 4)
+#define WEIR_SHARE_REFS ((u64)0xfff << 4)
+#define WEIR_SHARE_VERSION ((u64)1 << 16)
+#define WEIR_SHARE_VERSIONS ((u64)0xff << 16)
+
+enum { WEIR_SHARE_MOST = 0xfff }; /* references of an entry */
+
+/**
+ * struct weir_share_slot - what an entry's word has no room for
+ * @buffer: device address of the line's bytes: the owner's
+ * @status: full status of a buffer that could not be filled
+ */
+struct weir_share_slot {
+	weir_shared_u64 buffer;
+	weir_shared_u32 status;
+	u32 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct weir_share_slot, 16);
+
+/**
+ * struct weir_share - a Share Table as lanes see it: of one cache, by its keys
+ * @buckets: number of buckets of WEIR_WAYS entries
+ * @words: struct weir_set[buckets]: the entries' words
+ * @slots: struct weir_share_slot[buckets * WEIR_WAYS]
+ * @registered: buffers that became an entry
+ * @joined: requests that were given the pointer of another's buffer
+ * @unshared: requests that had to go without an entry: the bucket was full, or the entry's references
+ * @declined: requests that the policy did not share
+ * @propagated: changed buffers that went to the cache
+ */
+struct weir_share {
+	u32 abi_version;
+	u32 padding;
+	u64 buckets;
+	weir_addr words;
+	weir_addr slots;
+	u64 reserved[4];
+	weir_shared_u64 registered __attribute__((aligned(64)));
+	weir_shared_u64 joined;
+	weir_shared_u64 unshared;
+	weir_shared_u64 declined;
+	weir_shared_u64 propagated;
+	u64 reserved_counters[3];
+};
+
+WEIR_ASSERT_SIZE(struct weir_share, 128);
 
 /**
  * struct weir_extent - the keys of one storage, or of a stripe of several

@@ -14,7 +14,7 @@
 #ifndef WEIR_ARRAY_H
 #define WEIR_ARRAY_H
 
-#include <weir/core/lines.h>
+#include <weir/core/sharing.h>
 
 /** weir_array_failed() - true once any lane of the context has met an error */
 WEIR_FN u32 weir_array_failed(WEIR_GLOBAL struct weir_array *array)
@@ -43,9 +43,15 @@ WEIR_FN void weir_array_fault(WEIR_GLOBAL struct weir_array *array, u64 byte, we
 WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
-	struct weir_words words = weir_lines_fetch(lines, &array->extent, byte >> lines->line_log2,
-						   weir_array_offset(array, byte), count);
+	struct weir_access access;
+	struct weir_words words;
 
+	access.offset = weir_array_offset(array, byte);
+	access.length = count;
+	access.buffer = 0;
+	access.value.low = 0;
+	access.value.high = 0;
+	words = weir_lines_reach(weir_active(), lines, &array->extent, byte >> lines->line_log2, WEIR_ACCESS_LOAD, access);
 	if (words.status != WEIR_OK)
 		weir_array_fault(array, byte, words.status);
 	return words;
@@ -282,7 +288,7 @@ WEIR_FN WEIR_ALWAYS weir_status weir_array_span(WEIR_GLOBAL struct weir_array *a
 		access.buffer = buffer;
 		access.value.low = 0;
 		access.value.high = 0;
-		words = weir_lines_access(wave, lines, &array->extent, at >> lines->line_log2, kind, access);
+		words = weir_lines_reach(wave, lines, &array->extent, at >> lines->line_log2, kind, access);
 		if (words.status != WEIR_OK) {
 			weir_array_fault(array, at, words.status);
 			status = words.status;

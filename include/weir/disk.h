@@ -14,6 +14,7 @@
 #define WEIR_DISK_H
 
 #include <weir/core/cq.h>
+#include <weir/core/fault.h>
 #include <weir/core/sq.h>
 
 /* Turns between two looks at the clock. */
@@ -174,12 +175,15 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
  * Returns as soon as the command is in the ring; waits only for a free slot. Data
  * of a write must not change until the event is done.
  *
- * Return: WEIR_OK, or why nothing was submitted (the event then stays as it was).
+ * Return: WEIR_OK, or why nothing was submitted: WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
+ * WEIR_E_READ_ONLY, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
+ * weir_sync() tells the block.
  */
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
 				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
 	struct weir_request request;
+	weir_status status;
 
 	request.opcode = opcode;
 	request.blocks = blocks;
@@ -189,8 +193,15 @@ WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opc
 	request.buffer = buffer;
 	request.target = WEIR_ADDR(event);
 	request.status = 0;
-	weir_event_reset(event);
-	return weir_disk_submit(disk, request);
+	status = weir_event_start(event);
+	if (status != WEIR_OK) {
+		weir_fault_report(disk->fault, status, disk->id, WEIR_FAULT_LBA, lba, disk->blocks);
+		return status;
+	}
+	status = weir_disk_submit(disk, request);
+	if (status != WEIR_OK)
+		weir_event_reset(event);
+	return status;
 }
 
 /** weir_read_async() - start reading @blocks blocks at @lba into @buffer; see weir_block_async() */

@@ -78,6 +78,14 @@ void weir_user_policy_built(void);
 #error "weir: no port for this target; see docs/porting.md for what one needs"
 #endif
 
+/*
+ * In place of WEIR_FN: a function off the usual path, which a port may have called rather than
+ * inlined, so that the usual path neither grows by it nor holds registers for it.
+ */
+#ifndef WEIR_RARE
+#define WEIR_RARE WEIR_FN
+#endif
+
 /**
  * weir_at() - the object behind a device address
  * @address: a weir_addr, aligned for @type

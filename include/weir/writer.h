@@ -33,7 +33,7 @@ WEIR_FN WEIR_ALWAYS u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writ
 	access.buffer = 0;
 	access.value = value;
 	byte = access.length ? byte : array->first_byte;
-	words = weir_lines_access(wave, lines, &array->extent, byte >> lines->line_log2, kind, access);
+	words = weir_lines_reach(wave, lines, &array->extent, byte >> lines->line_log2, kind, access);
 	if (words.status != WEIR_OK)
 		weir_array_fault(array, byte, words.status);
 	return words.word[0];

@@ -197,6 +197,8 @@ static void read_options(int argc, char **argv)
 		usage("--kernels is missing");
 	if (!options.jobs)
 		options.jobs = (u32)sysconf(_SC_NPROCESSORS_ONLN);
+	if (options.jobs < options.kernel_count)
+		options.jobs = options.kernel_count; /* each file has a job */
 	if (options.jobs > MOST_JOBS)
 		options.jobs = MOST_JOBS;
 	if (options.bound > MOST_BOUND)
@@ -221,14 +223,19 @@ static void load(const char *path)
 
 typedef void entry_function(void *);
 
-static entry_function *find_kernel(const char *name)
+static void *look_up(const char *name)
 {
 	char symbol[128];
-	void *found;
-	entry_function *entry;
 
 	snprintf(symbol, sizeof(symbol), "explore_kernel_%s", name);
-	found = dlsym(library, symbol);
+	return dlsym(library, symbol);
+}
+
+static entry_function *find_kernel(const char *name)
+{
+	void *found = look_up(name);
+	entry_function *entry;
+
 	if (!found) {
 		fprintf(stderr, "weir-explore: %s has no kernel \"%s\"\n", library_path, name);
 		exit(2);
@@ -347,7 +354,7 @@ static bool walks(u32 index, u32 scenario)
 {
 	u32 sharing = (options.jobs + options.kernel_count - 1) / options.kernel_count;
 
-	return scenarios[scenario].tiny && (!options.scenario || options.scenario == &scenarios[scenario]) &&
+	return scenarios[scenario].tiny && look_up(scenarios[scenario].kernel) && (!options.scenario || options.scenario == &scenarios[scenario]) &&
 	       scenario % sharing == index / options.kernel_count;
 }
 
@@ -373,6 +380,19 @@ static u32 strategy_index(const struct strategy *strategy)
 	return 0;
 }
 
+/* The scenario chance says, or that was asked for, if the kernels that are loaded have it. */
+static const struct scenario *pick_scenario(u64 choice)
+{
+	static const struct scenario *there[SCENARIO_COUNT];
+	static u32 count;
+
+	if (!count)
+		for (u32 i = 0; i < SCENARIO_COUNT; i++)
+			if (look_up(scenarios[i].kernel) && (!options.scenario || options.scenario == &scenarios[i]))
+				there[count++] = &scenarios[i];
+	return count ? there[choice % count] : NULL;
+}
+
 static void explore(struct job *job, u32 index)
 {
 	u64 limit = options.schedules ? (options.schedules + options.jobs - 1) / options.jobs : ~(u64)0;
@@ -386,11 +406,10 @@ static void explore(struct job *job, u32 index)
 
 	rig_create();
 	load(options.kernels[index % options.kernel_count]);
-	for (u64 i = 0; i < limit && !over() && now_s() < chance_until; i++) {
+	for (u64 i = 0; i < limit && !over() && now_s() < chance_until && pick_scenario(0); i++) {
 		u64 seed = options.seed + index + i * options.jobs;
 		u64 choice = mix(seed ^ 0x77656972);
-		const struct scenario *scenario =
-			options.scenario ? options.scenario : &scenarios[choice % SCENARIO_COUNT];
+		const struct scenario *scenario = pick_scenario(choice);
 		const struct strategy *strategy =
 			options.strategy ? options.strategy : strategies[(choice >> 16) % EXHAUSTIVE];
 		bool weak = options.memory ? !strcmp(options.memory, "weak") : (choice >> 32) & 1;

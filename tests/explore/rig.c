@@ -302,6 +302,22 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 				 .cdw11 = queue->id << 16 | 1 });
 }
 
+static void lay_out_share(struct weir_lines *lines)
+{
+	struct weir_share *share = rig_allocate(sizeof(*share), 64);
+	struct weir_set *words = rig_allocate(sizeof(*words), 64);
+	struct weir_share_slot *slots = rig_allocate(WEIR_WAYS * sizeof(*slots), 64);
+
+	*share = (struct weir_share){ .abi_version = WEIR_ABI_VERSION,
+				      .buckets = 1,
+				      .words = (weir_addr)(uintptr_t)words,
+				      .slots = (weir_addr)(uintptr_t)slots };
+	lines->share = (weir_addr)(uintptr_t)share;
+	watch(share, sizeof(*share), sizeof(*share), WATCH_NONE, "share", sizeof(*share));
+	watch(words, sizeof(*words), 8, WATCH_SHARE, "entry[%u]", 8);
+	watch(slots, WEIR_WAYS * sizeof(*slots), sizeof(*slots), WATCH_DATA, "slot of entry[%u]", sizeof(*slots));
+}
+
 static void lay_out_cache(void)
 {
 	u32 sets = rig.shape.sets;
@@ -342,6 +358,8 @@ static void lay_out_cache(void)
 		for (u32 way = 0; way < WEIR_WAYS; way++)
 			watch_guard(&words[i].word[way], &policies[i].lock);
 	}
+	if (rig.shape.shares)
+		lay_out_share(lines);
 	rig.lines = lines;
 	rig.array = array;
 	rig.writer = writer;
@@ -372,6 +390,7 @@ void rig_open(const struct rig_shape *shape)
 					.max_blocks = 1,
 					.timeout_ns = shape->timeout_ns };
 	rig.fault = rig_allocate(sizeof(*rig.fault), 64);
+	rig.disk->fault = (weir_addr)(uintptr_t)rig.fault;
 	lay_out_cache();
 }
 
@@ -458,6 +477,16 @@ static void check_errors(void)
 		     (unsigned long long)rig.lines->write_errors.value_);
 }
 
+static void check_share(void)
+{
+	const struct weir_share *share = (const struct weir_share *)(uintptr_t)rig.lines->share;
+	const struct weir_set *set = share ? (const struct weir_set *)(uintptr_t)share->words : NULL;
+
+	for (u32 i = 0; set && i < WEIR_WAYS; i++)
+		if (set->word[i].value_ & ~(u64)WEIR_SHARE_VERSIONS)
+			fail("entry %u of the Share Table is held at rest: %#llx", i, (unsigned long long)set->word[i].value_);
+}
+
 void rig_check(void)
 {
 	while (memory_drain_one())
@@ -468,6 +497,8 @@ void rig_check(void)
 		check_lines();
 	if (!run.failed && rig.written)
 		check_errors();
+	if (!run.failed)
+		check_share();
 }
 
 void rig_leave_dirty(u32 lines)

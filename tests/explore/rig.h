@@ -22,6 +22,7 @@ enum { RIG_FAULTS = 8 };
  * @sets: sets of the cache
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
+ * @shares: the cache has a Share Table, of one bucket
  * @on_device: as if the controller were on the device
  * @faults: what the controller does wrong
  * @fault_count: rows of @faults
@@ -34,6 +35,7 @@ struct rig_shape {
 	u64 timeout_ns;
 	bool pull;
 	bool on_device;
+	bool shares;
 	struct weir_virtual_fault faults[RIG_FAULTS];
 	u32 fault_count;
 };

@@ -16,12 +16,14 @@ struct weir_virtual_fault;
  * @requests: per lane; 0 for 2
  * @waves: with @tiny: how many
  * @width: with @tiny: lanes per wave; 0 for 1
+ * @depth: of the rings; 0 for what chance says, 4 or 8 with @tiny
  * @prepare: spoils something after the rig was laid out, or NULL
  * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and things may be in flight at the end
  * @pull: lanes move the data
  * @on_device: order reaches the device only, as for a controller that is part of it
  * @mode: for the kernel
+ * @shares: the cache has a Share Table
  * @written: lanes write through the cache, and the last one flushes it
  * @tiny: small enough to try every schedule; shape fixed
  */
@@ -32,16 +34,18 @@ struct scenario {
 	u32 waves;
 	u32 width;
 	u32 mode;
+	u32 depth;
 	void (*prepare)(void);
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
 	bool pull;
 	bool on_device;
+	bool shares;
 	bool written;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 47 };
+enum { SCENARIO_COUNT = 60 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -142,6 +142,19 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-failing", .kernel = "failing_lines", .requests = 3, .prepare = bad_block, .pull = true },
 	{ .name = "on-device", .kernel = "burst", .requests = 4, .on_device = true },
 	{ .name = "on-device-rewrite", .kernel = "rewrite", .requests = 4, .on_device = true },
+	{ .name = "any", .kernel = "any", .requests = 3 },
+	{ .name = "figure-1", .kernel = "any", .requests = 3, .depth = 2 },
+	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
+	{ .name = "copies", .kernel = "copies", .requests = 3 },
+	{ .name = "pulled-copies", .kernel = "copies", .requests = 3, .pull = true },
+	{ .name = "hold", .kernel = "hold", .requests = 4, .shares = true, .written = true },
+	{ .name = "hold-full", .kernel = "hold_full", .requests = 4, .shares = true, .written = true },
+	{ .name = "pulled-hold", .kernel = "hold", .requests = 3, .shares = true, .pull = true, .written = true },
+	{ .name = "rude-hold", .kernel = "hold", .requests = 3, .shares = true, .faults = rude, .written = true },
+	{ .name = "hold-failing", .kernel = "hold_failing", .requests = 3, .shares = true, .prepare = bad_block },
+	{ .name = "tiny-hold", .kernel = "hold_two", .requests = 2, .shares = true, .tiny = true, .waves = 2 },
+	{ .name = "tiny-hold-one", .kernel = "hold_one", .requests = 1, .shares = true, .tiny = true, .waves = 2 },
+	{ .name = "tiny-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2 },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
 	{ .name = "tiny-three", .kernel = "raw", .requests = 1, .tiny = true, .waves = 3 },
@@ -214,7 +227,7 @@ static u32 power_below(u32 log2_limit)
 static void pick_shape(const struct scenario *scenario, struct rig_shape *shape, u32 *waves, u32 *width)
 {
 	*shape = (struct rig_shape){
-		.queues = 1, .depth = scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
+		.queues = 1, .depth = scenario->depth ? scenario->depth : scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
 	};
 	*waves = scenario->waves;
 	*width = scenario->width ? scenario->width : 1;
@@ -222,7 +235,7 @@ static void pick_shape(const struct scenario *scenario, struct rig_shape *shape,
 		return;
 	*width = power_below(3 + (random_below(4) == 0)); /* 1, 2, 4; now and then 8 */
 	*waves = 1 + (u32)random_below(MOST_LANES / *width < 4 ? MOST_LANES / *width : 4);
-	shape->depth = 2 * power_below(4);
+	shape->depth = scenario->depth ? scenario->depth : 2 * power_below(4);
 	shape->queues = 1 + (u32)random_below(2);
 	shape->sets = 1 + (u32)random_below(2);
 	if (random_below(2))
@@ -240,6 +253,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	requests = scenario->requests ? scenario->requests : 2;
 	shape.pull = scenario->pull;
 	shape.on_device = scenario->on_device;
+	shape.shares = scenario->shares;
 	if (scenario->faults)
 		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);

@@ -5,33 +5,7 @@
  */
 #include <weir/writer.h>
 
-#include "scenarios.h"
-
-static inline __attribute__((always_inline)) void check_block(weir_addr buffer, u64 lba, u64 generation)
-{
-	u64 last = SCENARIO_BLOCK_WORDS - 1;
-
-	explore_expect("first word of the block read", weir_data_load_u64(buffer),
-		       scenario_word(lba, generation, 0));
-	explore_expect("last word of the block read", weir_data_load_u64(buffer + last * 8),
-		       scenario_word(lba, generation, last));
-	explore_progress();
-}
-
-WEIR_FN WEIR_GLOBAL struct weir_event *event_of(struct scenario_args *args, u32 r)
-{
-	return weir_at(args->events, struct weir_event, weir_thread() * args->requests + r);
-}
-
-WEIR_FN weir_addr buffer_of(struct scenario_args *args, u32 r)
-{
-	return args->buffers + (weir_thread() * args->requests + r) * SCENARIO_BLOCK_BYTES;
-}
-
-WEIR_FN u64 some_lba(struct scenario_args *args, u32 r)
-{
-	return (weir_thread() * 7 + r * 3 + args->salt) % SCENARIO_BLOCKS;
-}
+#include "scenarios_parts.h"
 
 /* Each lane reads one block after the other. */
 WEIR_KERNEL(raw, struct scenario_args)
@@ -225,11 +199,6 @@ WEIR_KERNEL(failing_lines, struct scenario_args)
 }
 
 enum { PUT_BLOCKS = 7, FLUSHED_BLOCKS = 3 }; /* more than a set has lines; fewer */
-
-WEIR_FN WEIR_GLOBAL u64 *mark_of(struct scenario_args *args, u64 thread, u64 lba)
-{
-	return weir_at(args->marks, u64, thread * SCENARIO_BLOCKS + lba);
-}
 
 WEIR_FN u64 put_lba(struct scenario_args *args, u32 r)
 {

@@ -17,7 +17,7 @@
 #include "hooks.h"
 #include "report.h"
 
-enum { STACK_BYTES = 256 << 10, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
+enum { STACK_BYTES = 1 << 20, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
 
 struct run run;
 static struct explore_identity identities[MOST_LANES];

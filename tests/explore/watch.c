@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/core/policy.h>
+#include <weir/core/share.h>
 
 #include "explore.h"
 
@@ -220,6 +220,36 @@ static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 		     lane ? (int)lane->index : -1);
 }
 
+/* An entry: taken and made known, by one lane; joined and left, by any; filled by its command; changed. */
+static bool legal_entry(u64 old, u64 new)
+{
+	u64 version = (old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS, empty = old & WEIR_SHARE_VERSIONS;
+	u64 key = new & ~(u64)0 << WEIR_LINE_KEY_SHIFT, added = new - old;
+	u32 state = weir_line_state(old), refs = weir_share_refs(old);
+
+	if (refs == 0) /* reserved */
+		return old == empty && new == (version | WEIR_SHARE_REF | WEIR_LINE_BUSY);
+	if (old >> WEIR_LINE_KEY_SHIFT == 0 && key) /* made known, filled or not */
+		return refs == 1 && (added == key || (state == WEIR_LINE_BUSY && (added == (key | 1) || added == (key | 1 | WEIR_SHARE_DIRTY))));
+	if (state == WEIR_LINE_BUSY && (new == (old | WEIR_LINE_READY) || new == (old | WEIR_LINE_FAILED)))
+		return true;
+	if (new == empty) /* given back unknown; or left by the last holder, or propagated by it */
+		return refs == 1 && (state != WEIR_LINE_BUSY || (old & WEIR_SHARE_DIRTY) || old >> WEIR_LINE_KEY_SHIFT == 0);
+	if (new == old - 1) /* being propagated */
+		return refs == 1 && state == WEIR_LINE_READY && (old & WEIR_SHARE_DIRTY);
+	return (old >> WEIR_LINE_KEY_SHIFT) != 0 &&
+	       (added == WEIR_SHARE_REF || (added == (u64)0 - WEIR_SHARE_REF && refs > 1) ||
+		(new == (old | WEIR_SHARE_DIRTY) && state == WEIR_LINE_READY));
+}
+
+static void watch_share(const void *word, u64 old, u64 new)
+{
+	if (!legal_entry(old, new))
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
+		     (unsigned long long)new);
+	run.progress_step = run.steps;
+}
+
 void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 {
 	(void)bytes;
@@ -227,11 +257,12 @@ void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 	case WATCH_LOCK: watch_lock(lane, address, old, new); break;
 	case WATCH_SEQUENCE: watch_sequence(lane, address, (u32)old, (u32) new); break;
 	case WATCH_EVENT:
-		if (old && new)
+		if (old && new && new != (old | WEIR_EVENT_TAKEN))
 			fail("%s is completed twice: %#llx, then %#llx", watch_name(address),
 			     (unsigned long long)old, (unsigned long long)new);
 		break;
 	case WATCH_LINE: watch_line(lane, address, old, new); break;
+	case WATCH_SHARE: watch_share(address, old, new); break;
 	default: break;
 	}
 }

@@ -10,12 +10,39 @@
 
 #include <weir/abi.h>
 
-/** weir_event_reset() - make @event pending; before the command is submitted */
+/** weir_event_reset() - make @event pending; before the command is submitted, or when none was */
 WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 {
 	/* relaxed: the slot's release (S1 in core/sq.h) publishes it with the command */
 	weir_store_u64_relaxed_dev(&event->word, 0);
 }
+
+#ifdef WEIR_DEBUG
+/**
+ * weir_event_start() - weir_event_reset(), refused for an event whose command is still under way
+ *
+ * In lanes built with WEIR_DEBUG a pending event is marked, and of two lanes that start one
+ * only the first may; without it this is weir_event_reset(), and nothing is looked at.
+ *
+ * Return: WEIR_OK, or WEIR_E_EVENT and the event stays as it was.
+ */
+WEIR_FN weir_status weir_event_start(WEIR_GLOBAL struct weir_event *event)
+{
+	/* relaxed: as above; who is first is the compare-and-swap's matter */
+	u64 word = weir_load_u64_relaxed_dev(&event->word);
+
+	if ((word & (WEIR_EVENT_PENDING | WEIR_EVENT_DONE)) == WEIR_EVENT_PENDING ||
+	    weir_cas_u64_relaxed_dev(&event->word, word, WEIR_EVENT_PENDING) != word)
+		return WEIR_E_EVENT;
+	return WEIR_OK;
+}
+#else
+WEIR_FN weir_status weir_event_start(WEIR_GLOBAL struct weir_event *event)
+{
+	weir_event_reset(event);
+	return WEIR_OK;
+}
+#endif
 
 /**
  * weir_event_test() - look at an event without waiting
@@ -27,7 +54,9 @@ WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 WEIR_FN u64 weir_event_test(WEIR_GLOBAL struct weir_event *event)
 {
 	/* E1: pairs with E0 in weir_continue() */
-	return weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
+	u64 word = weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
+
+	return word & WEIR_EVENT_DONE ? word : 0;
 }
 
 /** weir_event_status() - the status in a completed event's word */
@@ -40,6 +69,19 @@ WEIR_FN weir_status weir_event_status(u64 word)
 WEIR_FN u32 weir_event_path(u64 word)
 {
 	return (u32)(word >> 32) & 0xff;
+}
+
+/**
+ * weir_event_finish() - complete an event whose request the issuer has carried out itself
+ * @event: the event
+ * @path: WEIR_PATH_...
+ *
+ * What this lane did, and lanes it met in weir_wave_sync(), is visible to whoever finds it done.
+ */
+WEIR_FN void weir_event_finish(WEIR_GLOBAL struct weir_event *event, u32 path)
+{
+	/* E0: pairs with E1 */
+	weir_store_u64_release_dev(&event->word, WEIR_EVENT_DONE | ((u64)path << 32));
 }
 
 /*

@@ -19,6 +19,7 @@
 #define WEIR_CORE_LINES_H
 
 #include <weir/core/copy.h>
+#include <weir/core/share.h>
 #include <weir/core/writeback.h>
 
 enum {
@@ -127,7 +128,7 @@ WEIR_FN u32 weir_set_stuck(WEIR_GLOBAL struct weir_set_policy *policy, u32 ways)
  * @writing: way whose write-back this lane began, plus 1; 0: none
  * @word: of the line claimed
  * @stuck: every line of the set is dirty and cannot be written: the status of one of them, whose
- *         word is @word
+ *         word is @word; or why the Share Table does not let the line be claimed
  */
 struct weir_claim {
 	u32 way;
@@ -262,7 +263,9 @@ WEIR_FN struct weir_claim weir_set_try_claim(WEIR_GLOBAL struct weir_lines *line
 
 	/* P0: pairs with P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
-		claim = weir_set_claim_locked(lines, index, policy, key, writing);
+		claim.stuck = weir_share_refuses(lines, key); /* it stays in its buffer */
+		if (claim.stuck == WEIR_OK)
+			claim = weir_set_claim_locked(lines, index, policy, key, writing);
 		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
 	}
 	weir_converge();
@@ -420,6 +423,8 @@ WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBA
 					     struct weir_claim claim, u32 whole)
 {
 	fetch.writing = claim.writing ? claim.writing : fetch.writing;
+	if (claim.stuck == WEIR_E_SHARED || claim.stuck == WEIR_E_SHARE_TABLE)
+		return weir_fetch_fail(fetch, claim.stuck);
 	if (claim.stuck != WEIR_OK) {
 		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
 		return weir_fetch_fail(fetch, claim.stuck);
@@ -626,7 +631,8 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
  *
  * Return: words, and WEIR_OK; the completion's status; that of a line which cannot be
- * written back and has to; WEIR_E_TIMEOUT after the storage's timeout.
+ * written back and has to; WEIR_E_TIMEOUT after the storage's timeout; WEIR_E_SHARED: the line is
+ * in a buffer of the cache's Share Table (weir_lines_reach() goes there).
  */
 WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 							WEIR_GLOBAL struct weir_extent *extent, u64 line,

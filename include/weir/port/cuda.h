@@ -26,6 +26,7 @@
 /* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
 #ifndef WEIR_FN
 #define WEIR_FN static __device__ inline WEIR_UNUSED
+#define WEIR_RARE static __device__ __noinline__ WEIR_UNUSED
 #endif
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))

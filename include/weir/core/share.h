@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/share.h: the Share Table: which lines are in users' buffers just now (AGILE, section 3.4.1).
+ *
+ * Owns: the words of its entries. A line is in the cache or in the table, never in both, so
+ * there is one copy that counts, and a hit in the cache need not look here. What makes a line
+ * enter or leave either of them is done with the lock of the line's cache set held, in one
+ * turn; who joins and leaves an entry changes its word alone.
+ *
+ * An entry's word counts who shares the buffer. The five states follow from it:
+ *
+ *   Invalid    no entry
+ *   Exclusive  one holder, as on storage        Shared  several, as on storage
+ *   Modified   one holder, changed              Owned   several, changed
+ *
+ * docs/share.md has the table of transitions, tests/share_table.h the same as a test.
+ */
+#ifndef WEIR_CORE_SHARE_H
+#define WEIR_CORE_SHARE_H
+
+#include <weir/core/line.h>
+
+/** enum weir_share_state - MOESI over pointers (Sweazey and Smith, 1986, as AGILE reads it) */
+enum weir_share_state {
+	WEIR_SHARE_INVALID,
+	WEIR_SHARE_EXCLUSIVE,
+	WEIR_SHARE_SHARED,
+	WEIR_SHARE_MODIFIED,
+	WEIR_SHARE_OWNED,
+};
+
+/** weir_share_refs() - holders of an entry whose word is @word */
+WEIR_FN u32 weir_share_refs(u64 word)
+{
+	return (u32)(word & WEIR_SHARE_REFS) / (u32)WEIR_SHARE_REF;
+}
+
+/** weir_share_state() - enum weir_share_state of an entry whose word is @word, filled or not */
+WEIR_FN u32 weir_share_state(u64 word)
+{
+	u32 refs = weir_share_refs(word), dirty = (word & WEIR_SHARE_DIRTY) != 0;
+
+	if (refs == 0)
+		return WEIR_SHARE_INVALID;
+	return (refs == 1 ? (u32)WEIR_SHARE_EXCLUSIVE : (u32)WEIR_SHARE_SHARED) + 2 * dirty;
+}
+
+/** struct weir_share_found - an entry: its word as seen, and its place; word 0: none */
+struct weir_share_found {
+	u64 word;
+	u64 place;
+};
+
+WEIR_FN WEIR_GLOBAL struct weir_set *weir_share_bucket(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	return weir_at(share->words, struct weir_set, place / WEIR_WAYS);
+}
+
+WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_share_word(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	return &weir_share_bucket(share, place)->word[place % WEIR_WAYS];
+}
+
+WEIR_FN WEIR_GLOBAL struct weir_share_slot *weir_share_slot(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	return weir_at(share->slots, struct weir_share_slot, place);
+}
+
+/* Place of the first way of @key's bucket: keys that follow each other lie apart. */
+WEIR_FN u64 weir_share_place(WEIR_GLOBAL struct weir_share *share, u64 key)
+{
+	return weir_mulhi(key * (u64)0x9e3779b97f4a7c15u, share->buckets) * WEIR_WAYS;
+}
+
+/**
+ * weir_share_find() - look for the entry of @key
+ *
+ * What its word guards may be loaded afterwards, by way of the place.
+ */
+WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *share, u64 key)
+{
+	u64 place = weir_share_place(share, key);
+	/* T1: pairs with T0: the slot before the key */
+	struct weir_found seen = weir_set_find(weir_share_bucket(share, place), key);
+	struct weir_share_found found;
+
+	found.word = seen.word;
+	found.place = place + seen.way % WEIR_WAYS;
+	return found;
+}
+
+/** weir_share_holds() - true if @key's line is in a buffer; with the lock of its set held that stays so */
+WEIR_FN u32 weir_share_holds(WEIR_GLOBAL struct weir_lines *lines, u64 key)
+{
+	return lines->share != 0 && weir_share_find(weir_at(lines->share, struct weir_share, 0), key).word != 0;
+}
+
+/*
+ * With the lock of its set held: may @key's line come into the cache? WEIR_E_SHARED: it is in a
+ * buffer; WEIR_E_SHARE_TABLE: this lane's code has no notion of buffers.
+ */
+WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64 key)
+{
+#ifdef WEIR_SHARE_TABLE
+	return weir_share_holds(lines, key) ? WEIR_E_SHARED : WEIR_OK;
+#else
+	(void)key;
+	return lines->share ? WEIR_E_SHARE_TABLE : WEIR_OK;
+#endif
+}
+
+/* The buffer of an entry that was found; whatever it is if none was, so that lanes stay together. */
+WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+{
+	/* relaxed: T1 came before */
+	return weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
+}
+
+/* Two looks at a word saw the same filled entry. */
+WEIR_FN u32 weir_share_same(u64 a, u64 b)
+{
+	return ((a ^ b) & ~(u64)(WEIR_SHARE_REFS | WEIR_SHARE_DIRTY)) == 0;
+}
+
+/**
+ * weir_share_reserve() - take an empty place of @key's bucket, which nobody else finds yet
+ * @share: the table
+ * @key: line, whose cache set's lock this lane holds
+ * @buffer: where the line will be
+ *
+ * Return: the place, with one reference, being filled; ~0: the bucket is full.
+ */
+WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, weir_addr buffer)
+{
+	u64 place = weir_share_place(share, key);
+
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place + way);
+		u64 old = weir_load_u64_relaxed_dev(word); /* relaxed: the exchange decides */
+		u64 next = ((old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS) | WEIR_SHARE_REF | WEIR_LINE_BUSY;
+
+		/* T2: pairs with T3: the last holder's look at the slot before ours is there */
+		if ((old & ~(u64)WEIR_SHARE_VERSIONS) == 0 && weir_cas_u64_acquire_dev(word, old, next) == old) {
+			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, place + way);
+
+			/* relaxed: T0 publishes it */
+			weir_store_u64_relaxed_dev(&slot->buffer, buffer);
+			weir_store_u32_relaxed_dev(&slot->status, WEIR_OK);
+			return place + way;
+		}
+	}
+	return ~(u64)0;
+}
+
+/**
+ * weir_share_publish() - let a reserved place be found
+ * @share: the table
+ * @place: from weir_share_reserve()
+ * @key: whose it is
+ * @state: bits to add: 0 while its command is under way; WEIR_LINE_BIT_READY once it is filled,
+ *         by this lane or lanes it met in weir_wave_sync(); with WEIR_SHARE_DIRTY if storage has not got it
+ */
+WEIR_FN void weir_share_publish(WEIR_GLOBAL struct weir_share *share, u64 place, u64 key, u64 state)
+{
+	/* T0: pairs with T1; an addition, since the command may have completed already and set its bit */
+	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, place), (key << WEIR_LINE_KEY_SHIFT) + state);
+}
+
+/** weir_share_forget() - give a reserved place back that was never published */
+WEIR_FN void weir_share_forget(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place);
+
+	/* relaxed: nobody else knows it; T3 */
+	weir_store_u64_release_dev(word, weir_load_u64_relaxed_dev(word) & WEIR_SHARE_VERSIONS);
+}
+
+/**
+ * weir_share_try_join() - one more holder for the entry that was found
+ *
+ * Return: 1 if this lane holds a reference now; 0: look again. Never past WEIR_SHARE_MOST of them.
+ */
+WEIR_FN u32 weir_share_try_join(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+{
+	if (weir_share_refs(found.word) == WEIR_SHARE_MOST)
+		return 0;
+	/* T1: pairs with T0, and with T3 of whoever changed the buffer and left */
+	return weir_cas_u64_acquire_dev(weir_share_word(share, found.place), found.word, found.word + WEIR_SHARE_REF) ==
+	       found.word;
+}
+
+/* What weir_share_try_leave() did. */
+enum {
+	WEIR_LEAVE_AGAIN,  /* another lane changed the word, or the buffer is being filled: look again */
+	WEIR_LEAVE_LEFT,   /* others hold it still */
+	WEIR_LEAVE_LAST,   /* nobody does; the entry is gone, and the buffer its owner's */
+	WEIR_LEAVE_CHANGED /* this lane is the last holder, of a changed buffer: it must go to the cache first */
+};
+
+/**
+ * weir_share_try_leave() - give up a reference, unless that would lose data
+ *
+ * Never waits: one look, one exchange.
+ */
+WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place);
+	u64 seen = weir_load_u64_relaxed_dev(word), next; /* relaxed: the exchange decides */
+	u32 last = weir_share_refs(seen) == 1;
+
+	if (last && weir_line_state(seen) == WEIR_LINE_BUSY) /* it must be filled first */
+		return WEIR_LEAVE_AGAIN;
+	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
+		return WEIR_LEAVE_CHANGED;
+	next = last ? seen & WEIR_SHARE_VERSIONS : seen - WEIR_SHARE_REF;
+	/* T3: pairs with T1 and T2: what this lane did to the buffer, and read of it, before it lets go */
+	if (weir_cas_u64_acq_rel_dev(word, seen, next) != seen)
+		return WEIR_LEAVE_AGAIN;
+	return last ? WEIR_LEAVE_LAST : WEIR_LEAVE_LEFT;
+}
+
+/** weir_share_changed() - a holder is about to change the buffer. Return: the word before. */
+WEIR_FN u64 weir_share_changed(WEIR_GLOBAL struct weir_share *share, u64 place)
+{
+	/* relaxed: the data goes with T3 of this lane's leaving */
+	return weir_or_u64_relaxed_dev(weir_share_word(share, place), WEIR_SHARE_DIRTY);
+}
+
+#endif

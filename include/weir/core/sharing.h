@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * core/sharing.h: lines on their way between the cache, the Share Table and storage.
+ *
+ * Owns: registering a buffer, propagating a changed one, and accesses to a line that is in
+ * a buffer. Each try is one turn: the set's lock is taken, the line changes sides, and the
+ * lock is freed, or nothing has happened. No entry is ever seen in between, so no lane waits
+ * for another one's next turn: not for one of its own wave, either.
+ *
+ * Only lanes built with WEIR_SHARE_TABLE have code for it (-Dshare_table=true, or <weir/share.h>
+ * included first): it costs a miss registers. Others are refused the misses of a cache that has a
+ * table, with WEIR_E_SHARE_TABLE, so that none of them reads past a buffer.
+ */
+#ifndef WEIR_CORE_SHARING_H
+#define WEIR_CORE_SHARING_H
+
+#include <weir/core/lines.h>
+
+/* The bytes of line @line that its storage has. */
+WEIR_FN u32 weir_extent_bytes(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)
+{
+	return weir_extent_blocks(lines, extent, line) << weir_extent_disk(extent, line)->block_log2;
+}
+
+/* The write-back that a claim began: submitted, or taken back. */
+WEIR_FN void weir_lines_write_back(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 writing)
+{
+	u32 way = writing ? writing - 1 : 0, sent;
+	WEIR_GLOBAL struct weir_extent *extent;
+	u64 key, line;
+
+	if (weir_ballot(wave, writing) == 0)
+		return;
+	/* relaxed: nobody may put another occupant there while it is being written back */
+	key = weir_line_key(weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)));
+	extent = weir_extent_of(lines, key);
+	line = key - extent->key_base;
+	sent = weir_disk_try_submit(wave, writing != 0, weir_extent_disk(extent, line),
+				    weir_line_request(lines, extent, line, index, way, NVME_OPCODE_WRITE));
+	if (writing && !sent)
+		weir_line_take_back(lines, index, way);
+}
+
+#ifdef WEIR_SHARE_TABLE
+
+/* How often an access goes from cache to table and back before it counts as not getting there. */
+enum { WEIR_SHARE_ROUNDS = 256 };
+
+WEIR_FN WEIR_GLOBAL struct weir_share *weir_lines_share(WEIR_GLOBAL struct weir_lines *lines)
+{
+	return weir_at(lines->share, struct weir_share, 0);
+}
+
+/* Is the set's lock this lane's now? Who has it must free it in the same turn. */
+WEIR_FN u32 weir_set_try_lock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
+{
+	/* P0: pairs with P1 of the previous holder */
+	return weir_cas_u32_acquire_dev(&weir_lines_policy(lines, index)->lock, 0, 1) == 0;
+}
+
+WEIR_FN void weir_set_unlock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
+{
+	weir_store_u32_release_dev(&weir_lines_policy(lines, index)->lock, 0); /* P1 */
+}
+
+/* What a lane got done with a set's lock held. */
+enum {
+	WEIR_SHARE_AGAIN, /* nothing: the lock was not free, or the line or its set is busy */
+	WEIR_SHARE_DONE,
+	WEIR_SHARE_FULL, /* the bucket has no empty entry */
+};
+
+/**
+ * struct weir_share_take - a line that left the cache, or was not there
+ * @outcome: WEIR_SHARE_...
+ * @way: where its data still is; WEIR_WAYS: storage has it
+ * @dirty: WEIR_SHARE_DIRTY if storage does not have that
+ * @place: reserved for it
+ */
+struct weir_share_take {
+	u32 outcome;
+	u32 way;
+	u64 dirty;
+	u64 place;
+};
+
+/*
+ * With the set's lock held: reserve an entry for @key, and take its line out of the cache, if it
+ * is there and nobody is at it. What the line holds stays until the lock is free.
+ */
+WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
+						      weir_addr buffer)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
+	struct weir_found found = weir_set_find(set, key);
+	struct weir_share_take take;
+	u64 left = (found.word & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID;
+
+	take.outcome = WEIR_SHARE_AGAIN;
+	take.way = weir_line_readable(found.word) ? found.way : (u32)WEIR_WAYS;
+	take.dirty = weir_line_dirty(found.word) ? WEIR_SHARE_DIRTY : 0;
+	take.place = ~(u64)0;
+	if (weir_share_find(share, key).word != 0 || (found.word != 0 && !weir_line_evictable(found.word)))
+		return take;
+	take.place = weir_share_reserve(share, key, buffer);
+	take.outcome = take.place == ~(u64)0 ? WEIR_SHARE_FULL : WEIR_SHARE_DONE;
+	/* W1: pairs with W0: what marked the line is what is copied from it */
+	if (take.outcome == WEIR_SHARE_DONE && found.word != 0 &&
+	    weir_cas_u64_acquire_dev(&set->word[found.way], found.word, left) != found.word) {
+		weir_share_forget(share, take.place); /* pinned, or marked as used */
+		take.outcome = WEIR_SHARE_AGAIN;
+	}
+	return take;
+}
+
+/*
+ * Is @key's line neither in the cache nor in the table, at a moment within this call? Then storage has
+ * all that was written to it before. One try, and 0 if the lock is not free.
+ */
+WEIR_FN u32 weir_share_try_absent(WEIR_GLOBAL struct weir_lines *lines, u64 key)
+{
+	u64 index = weir_lines_index(lines, key);
+	u32 absent = 0;
+
+	if (weir_set_try_lock(lines, index)) {
+		absent = !weir_share_holds(lines, key) && !weir_line_readable(weir_set_find(weir_lines_set(lines, index), key).word);
+		weir_set_unlock(lines, index);
+	}
+	weir_converge();
+	return absent;
+}
+
+/**
+ * struct weir_registered - what weir_share_try_register() did
+ * @outcome: WEIR_SHARE_...
+ * @place: of the entry
+ */
+struct weir_registered {
+	u32 outcome;
+	u64 place;
+};
+
+/**
+ * weir_share_try_register() - make @buffer the place of a line
+ * @wave: lanes calling together
+ * @want: this lane has a buffer to register
+ * @lines: the cache
+ * @extent: whose line
+ * @line: line of @extent
+ * @buffer: this lane's
+ *
+ * One turn. A line of the cache is moved to the buffer, dirty or not; any other is being read
+ * into it from storage when this returns: one command, whose continuation is the entry.
+ */
+WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
+						       WEIR_GLOBAL struct weir_extent *extent, u64 line,
+						       weir_addr buffer)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
+	struct weir_request request = weir_line_request(lines, extent, line, index, 0, NVME_OPCODE_READ);
+	u32 locked = want && weir_set_try_lock(lines, index), moves, reads, sent;
+	struct weir_share_take take;
+	struct weir_registered registered;
+
+	take.outcome = WEIR_SHARE_AGAIN;
+	take.way = WEIR_WAYS;
+	take.dirty = 0;
+	take.place = ~(u64)0;
+	if (locked)
+		take = weir_share_take_locked(lines, index, key, buffer);
+	weir_converge();
+	moves = take.outcome == WEIR_SHARE_DONE && take.way != WEIR_WAYS;
+	reads = take.outcome == WEIR_SHARE_DONE && take.way == WEIR_WAYS;
+	if (weir_ballot(wave, moves)) {
+		weir_order_loads();
+		weir_wave_sync(wave); /* what each lane acquired with its line is all lanes' */
+		weir_wave_copy(wave, buffer, weir_line_data(lines, index, take.way % WEIR_WAYS),
+			       moves ? weir_extent_bytes(lines, extent, line) : 0);
+		weir_wave_sync(wave); /* every lane's part before T0 */
+	}
+	if (moves)
+		weir_share_publish(share, take.place, key, WEIR_LINE_BIT_READY | take.dirty);
+	weir_converge();
+	request.buffer = buffer;
+	request.target = reads ? WEIR_ADDR(weir_share_word(share, take.place)) : 0;
+	request.status = reads ? WEIR_ADDR(&weir_share_slot(share, take.place)->status) : 0;
+	sent = weir_disk_try_submit(wave, reads, weir_extent_disk(extent, line), request);
+	if (reads && sent) {
+		weir_share_publish(share, take.place, key, 0);
+	} else if (reads) {
+		weir_share_forget(share, take.place);
+		take.outcome = WEIR_SHARE_AGAIN;
+	}
+	if (locked)
+		weir_set_unlock(lines, index);
+	weir_converge();
+	registered.outcome = take.outcome;
+	registered.place = take.place;
+	return registered;
+}
+
+/* A claim that comes to nothing: nobody else may change the word. */
+WEIR_FN void weir_line_unclaim(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, way);
+
+	/* relaxed: its own claim */
+	weir_store_u64_release_dev(word, (weir_load_u64_relaxed_dev(word) & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID);
+}
+
+/**
+ * weir_share_try_propagate() - move a changed buffer, whose last holder this lane is, to the cache
+ * @wave: lanes calling together
+ * @want: this lane has one
+ * @lines: the cache
+ * @extent: whose line
+ * @line: line of @extent
+ * @place: of the entry
+ *
+ * One turn: nothing, or the line is in the cache, dirty, and the entry is gone. Where every line
+ * of the set is dirty, it begins the write-back of one; the next turns will find it clean.
+ *
+ * Return: WEIR_E_LOCKED: look again (another lane may have joined); WEIR_OK: done; else why the
+ * set's lines cannot be written.
+ */
+WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
+					     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 place)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, place);
+	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
+	u32 locked = want && weir_set_try_lock(lines, index), mine;
+	u64 seen = weir_load_u64_acquire_dev(entry); /* T1: pairs with T3: what those that left had changed */
+	struct weir_claim claim = weir_claim_none();
+	weir_status status = WEIR_E_LOCKED;
+
+	if (locked && weir_share_refs(seen) == 1)
+		claim = weir_set_claim_locked(lines, index, weir_lines_policy(lines, index), key, 1);
+	weir_converge();
+	mine = claim.way != WEIR_WAYS;
+	/* T4: as if it were being filled: who joins now waits until it is known whether the buffer stays */
+	if (mine && weir_cas_u64_acquire_dev(entry, seen, seen - 1) != seen) {
+		weir_line_unclaim(lines, index, claim.way);
+		mine = 0;
+	}
+	weir_converge();
+	if (weir_ballot(wave, mine)) {
+		weir_fence_to_lanes(); /* L3: the word of the line turns before any byte of it does */
+		weir_wave_sync(wave);
+		weir_wave_move(wave, weir_line_data(lines, index, claim.way % WEIR_WAYS),
+			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, place)->buffer) : 0,
+			       mine ? weir_extent_bytes(lines, extent, line) : 0);
+		weir_wave_sync(wave); /* every lane's part before the mark (L0) */
+	}
+	/* T3: the buffer was read before it is its owner's again */
+	if (mine && weir_cas_u64_acq_rel_dev(entry, seen - 1, seen & WEIR_SHARE_VERSIONS) == seen - 1) {
+		weir_line_modified(weir_line_word(lines, index, claim.way), claim.word);
+		weir_add_u64_relaxed_dev(&share->propagated, 1);
+		status = WEIR_OK;
+	} else if (mine) {
+		weir_line_unclaim(lines, index, claim.way);
+		(void)weir_or_u64_acq_rel_dev(entry, WEIR_LINE_BIT_READY); /* somebody joined: it stays as it was */
+	} else if (claim.stuck != WEIR_OK) {
+		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
+		status = claim.stuck;
+	}
+	if (locked)
+		weir_set_unlock(lines, index);
+	weir_converge();
+	weir_lines_write_back(wave, lines, index, claim.writing);
+	return status;
+}
+
+/* Is a wait at its end? WEIR_E_LOCKED: not yet. */
+WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 deadline, u32 turn)
+{
+	weir_status dead = weir_disk_dead(disk);
+
+	if (dead != WEIR_OK)
+		return dead;
+	return weir_expired(deadline, turn) ? WEIR_E_TIMEOUT : WEIR_E_LOCKED;
+}
+
+/**
+ * weir_share_leave() - give up a reference; whoever is last takes a changed buffer to the cache
+ * @wave: lanes calling together
+ * @held: this lane has one
+ * @lines: the cache
+ * @extent: whose line
+ * @line: line of @extent
+ * @place: of the entry
+ *
+ * Return: WEIR_OK; else the changed buffer could not be propagated, and this lane holds it still.
+ */
+WEIR_RARE weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
+				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 place)
+{
+	u64 index = weir_lines_index(lines, extent->key_base + line), needy;
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u64 deadline = weir_deadline(disk, 0);
+	weir_status status = WEIR_OK, moved;
+
+	for (u32 turn = 0; weir_ballot(wave, held) != 0; turn++) {
+		u32 left = WEIR_LEAVE_AGAIN;
+
+		weir_converge();
+		if (held)
+			left = weir_share_try_leave(weir_lines_share(lines), place);
+		weir_converge();
+		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line, place);
+		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
+			moved = WEIR_OK;
+		if (held && moved == WEIR_E_LOCKED)
+			moved = weir_share_over(disk, deadline, turn);
+		status = held && moved != WEIR_E_LOCKED ? moved : status;
+		held = held && moved == WEIR_E_LOCKED;
+		weir_converge();
+		needy = weir_ballot(wave, held);
+		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, turn, disk), turn) == 0)
+			weir_relax();
+	}
+	return status;
+}
+
+/*
+ * What an access finds: WEIR_OK a filled buffer, WEIR_E_SHARED no entry, WEIR_E_LOCKED one that is
+ * being filled; else why it could not be.
+ */
+WEIR_FN weir_status weir_share_look(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+{
+	u32 state = weir_line_state(found.word);
+	weir_status status;
+
+	if (found.word == 0)
+		return WEIR_E_SHARED;
+	if (state != WEIR_LINE_FAILED)
+		return state == WEIR_LINE_BUSY ? (u32)WEIR_E_LOCKED : (u32)WEIR_OK;
+	/* relaxed: T1 came before, and the word is looked at again */
+	status = weir_load_u32_relaxed_dev(&weir_share_slot(share, found.place)->status);
+	weir_order_loads();
+	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word) ?
+		       status : (u32)WEIR_E_LOCKED;
+}
+
+/* L2, as of a line: the buffer was this line's until all of it was loaded. */
+WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+{
+	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word);
+}
+
+/**
+ * weir_share_read() - read a line that is in a buffer, without a reference
+ *
+ * As weir_lines_access(), with @kind WEIR_ACCESS_LOAD or WEIR_ACCESS_READ; no code that writes.
+ *
+ * Return: also WEIR_E_SHARED: it is in no buffer any more.
+ */
+WEIR_RARE struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
+					    struct weir_access access)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u64 deadline = weir_deadline(disk, 0), needy;
+	struct weir_words words = weir_line_load(0, 0);
+	u32 done = 0;
+
+	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
+		struct weir_share_found found;
+		weir_status status = WEIR_E_LOCKED;
+		weir_addr from;
+		u32 there;
+
+		weir_converge();
+		found = weir_share_find(share, extent->key_base + line);
+		from = weir_share_buffer(share, found) + access.offset;
+		if (!done)
+			status = weir_share_look(share, found);
+		there = status == WEIR_OK;
+		weir_converge(); /* else a compiler may send those without an entry straight into the collectives */
+		if (kind == WEIR_ACCESS_READ) {
+			weir_order_loads();
+			weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
+			weir_wave_move(wave, access.buffer, from, there ? access.length : 0);
+			weir_order_loads();
+			weir_wave_sync(wave); /* every lane's loads before the second look */
+		} else if (there) {
+			words = weir_line_load(from, access.length);
+			weir_order_loads();
+		}
+		if (there && !weir_share_unchanged(share, found))
+			status = WEIR_E_LOCKED;
+		if (!done && status == WEIR_E_LOCKED)
+			status = weir_share_over(disk, deadline, turn);
+		words.status = done ? words.status : status;
+		done |= status != WEIR_E_LOCKED;
+		weir_converge();
+		needy = weir_ballot(wave, !done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return words;
+}
+
+/**
+ * weir_share_write() - write to a line that is in a buffer, with a reference while it does
+ *
+ * As weir_lines_access(), with @kind WEIR_ACCESS_STORE, _ADD or _WRITE.
+ *
+ * Return: also WEIR_E_SHARED: it is in no buffer any more.
+ */
+WEIR_RARE struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
+					    struct weir_access access)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u64 deadline = weir_deadline(disk, 0), place = 0, needy;
+	struct weir_fetch fetch;
+	u32 held = 0;
+	weir_status left;
+
+	fetch.words = weir_line_load(0, 0);
+	fetch.done = 0;
+	for (u32 turn = 0; weir_ballot(wave, !fetch.done) != 0; turn++) {
+		struct weir_share_found found;
+		weir_status status = WEIR_E_LOCKED;
+		weir_addr to;
+		u32 joins;
+
+		weir_converge();
+		found = weir_share_find(share, extent->key_base + line);
+		if (!fetch.done)
+			status = weir_share_look(share, found);
+		joins = status == WEIR_OK && weir_share_try_join(share, found);
+		if (joins) {
+			(void)weir_share_changed(share, found.place);
+			place = found.place;
+			held = 1;
+		} else if (!fetch.done && (status == WEIR_OK || status == WEIR_E_LOCKED)) {
+			status = weir_share_over(disk, deadline, turn);
+		}
+		weir_converge();
+		to = weir_share_buffer(share, found) + access.offset; /* a holder's: as it was when it joined */
+		if (kind == WEIR_ACCESS_WRITE) {
+			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
+			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
+			weir_wave_sync(wave); /* every lane's part before T3 */
+		} else if (joins) {
+			fetch = weir_fetch_store(kind, fetch, to, access);
+		}
+		fetch.words.status = fetch.done ? fetch.words.status : status;
+		fetch.done |= status != WEIR_E_LOCKED;
+		weir_converge();
+		needy = weir_ballot(wave, !fetch.done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	left = weir_share_leave(wave, held, lines, extent, line, place);
+	fetch.words.status = fetch.words.status == WEIR_OK ? left : fetch.words.status;
+	return fetch.words;
+}
+
+#endif
+
+/**
+ * weir_lines_reach() - weir_lines_access(), wherever the line is: in the cache, on storage, in a buffer
+ */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+						       WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
+						       struct weir_access access)
+{
+#ifndef WEIR_SHARE_TABLE
+	return weir_lines_access(wave, lines, extent, line, kind, access);
+#else
+	u32 reads = kind == WEIR_ACCESS_LOAD || kind == WEIR_ACCESS_READ;
+	struct weir_words words = weir_line_load(0, 0);
+
+	words.status = WEIR_E_SHARED;
+	for (u32 round = 0; weir_ballot(wave, words.status == WEIR_E_SHARED) != 0; round++) {
+		weir_converge();
+		if (words.status == WEIR_E_SHARED)
+			words = weir_lines_access(round ? weir_active() : wave, lines, extent, line, kind, access);
+		weir_converge();
+		weir_wave_sync(wave);
+		if (words.status == WEIR_E_SHARED)
+			words = reads ? weir_share_read(weir_active(), lines, extent, line, kind, access) :
+					weir_share_write(weir_active(), lines, extent, line, kind, access);
+		if (words.status == WEIR_E_SHARED && round == WEIR_SHARE_ROUNDS)
+			words.status = WEIR_E_TIMEOUT;
+		weir_converge();
+		weir_wave_sync(wave);
+	}
+	return words;
+#endif
+}
+
+#endif

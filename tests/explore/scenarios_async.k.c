@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels for wait.h, async.h and share.h. In a file of their own: few changes of the core concern them. */
+#include <weir/share.h>
+
+#include "scenarios_parts.h"
+
+/* All requests first, more than the rings hold; then each event once, as it comes, or all, or by tests. */
+WEIR_KERNEL(any, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	u32 kind = (args->salt + (u32)weir_wave()) % 3, left = args->requests;
+	u64 wave = weir_active();
+
+	for (u32 r = 0; r < args->requests; r++)
+		explore_expect("status of a submission",
+			       weir_read_async(disk, some_lba(args, r), 1, buffer_of(args, r), event_of(args, r)),
+			       WEIR_OK);
+	if (kind == 0) {
+		explore_expect("status of all", weir_wait_all(disk, event_of(args, 0), args->requests, 0), WEIR_OK);
+		for (u32 r = 0; r < args->requests; r++)
+			check_block(buffer_of(args, r), some_lba(args, r), 0);
+		left = 0;
+	}
+	while (weir_ballot(wave, left != 0)) {
+		struct weir_any any;
+
+		weir_converge();
+		any.index = args->requests - left;
+		if (left && kind == 1) {
+			any = weir_wait_any(disk, event_of(args, 0), args->requests, 0);
+			explore_expect("status of any", any.status, WEIR_OK);
+			explore_expect("an event not given before", any.index < args->requests, 1);
+		}
+		if (left && (kind == 1 || weir_test(disk, event_of(args, any.index)))) {
+			check_block(buffer_of(args, any.index), some_lba(args, any.index), 0);
+			left--;
+		}
+		weir_relax();
+	}
+	if (kind == 1)
+		explore_expect("no event left",
+			       weir_wait_any(disk, event_of(args, 0), args->requests, 0).index, args->requests);
+}
+
+/* Commands that a queue pair has under way. */
+WEIR_FN u64 under_way(WEIR_GLOBAL struct weir_queue *queue)
+{
+	return (weir_load_u64_relaxed_dev(&queue->tail) << 1) - (weir_load_u64_relaxed_dev(&queue->reap) & ~(u64)1);
+}
+
+/* Nobody waits for a prefetch: whoever leaves last sees the rest of them come. */
+WEIR_FN void see_them_come(WEIR_GLOBAL struct weir_disk *disk)
+{
+	u64 wave = weir_active();
+	u32 left = 1, turn = 0;
+
+	while (weir_ballot(wave, left)) {
+		weir_converge();
+		left = 0;
+		for (u32 q = 0; q < disk->queue_count; q++)
+			left |= under_way(weir_at(disk->queues, struct weir_queue, q)) != 0;
+		if (weir_ballot(wave, left) && weir_disk_help(wave, wave, disk, turn++) == 0)
+			weir_relax();
+	}
+}
+
+/* Lines fetched ahead, for oneself and others, through a cache far too small; then read. */
+WEIR_KERNEL(ahead, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = some_lba(args, r) % (SCENARIO_BLOCKS / 4);
+
+		weir_prefetch(array, lba * SCENARIO_BLOCK_WORDS, 2 * SCENARIO_BLOCK_WORDS);
+		explore_expect("element read", weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + r),
+			       scenario_word(lba, 0, r));
+		explore_progress();
+	}
+	see_them_come(weir_at(args->disk, struct weir_disk, 0));
+}
+
+/* Copies of lines beside reads of them, so that some are in the cache, and some on their way. */
+WEIR_KERNEL(copies, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	for (u32 r = 0; r < args->requests; r++)
+		explore_expect("status of a copy",
+			       weir_async_read(array, some_lba(args, r) % 8, buffer_of(args, r), event_of(args, r)),
+			       WEIR_OK);
+	explore_expect("element read",
+		       weir_array_get_u64(array, (some_lba(args, 1) % 8) * SCENARIO_BLOCK_WORDS + 1),
+		       scenario_word(some_lba(args, 1) % 8, 0, 1));
+	explore_expect("status of all", weir_async_wait_all(array, event_of(args, 0), args->requests, 0), WEIR_OK);
+	for (u32 r = 0; r < args->requests; r++)
+		check_block(buffer_of(args, r), some_lba(args, r) % 8, 0);
+}
+
+enum { SHARE_BLOCKS = 3, SHARE_FULL = 7 }; /* fewer than a bucket of the table has entries, and more */
+
+/* This lane's word of block @lba gets generation @generation by way of what it holds. */
+WEIR_FN void change_shared(struct scenario_args *args, struct weir_shared shared, u64 generation)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	u64 value = scenario_word(shared.line, generation, weir_thread());
+
+	explore_expect("status of a shared buffer", weir_share_wait(&writer->array, shared, 0), WEIR_OK);
+	explore_expect("own word of a shared buffer", weir_data_load_u64(shared.buffer + weir_thread() * 8),
+		       word_marked(args, shared.line, weir_thread()));
+	explore_expect("a word that nobody changes", weir_data_load_u64(shared.buffer + 63 * 8),
+		       scenario_word(shared.line, 0, 63));
+	if (shared.kind == WEIR_SHARED_COPY) {
+		weir_writer_put_u64(writer, shared.line * SCENARIO_BLOCK_WORDS + weir_thread(), value);
+	} else {
+		explore_expect("status of a change", weir_share_modify(writer, shared), WEIR_OK);
+		weir_data_store_u64(shared.buffer + weir_thread() * 8, value);
+	}
+	*mark_of(args, weir_thread(), shared.line) = generation;
+}
+
+WEIR_FN void read_own(struct scenario_args *args, u64 lba)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	explore_expect("own word, as an element",
+		       weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + weir_thread()),
+		       word_marked(args, lba, weir_thread()));
+	explore_progress();
+}
+
+/* Lanes write words of their own in few blocks, in every way there is, and read them back in another. */
+WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() + r + args->salt) % blocks;
+		u32 way = (args->salt / 8 + (u32)weir_wave() + r) % 4;
+		struct weir_shared shared;
+
+		if (way < 2) {
+			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
+			explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
+			change_shared(args, shared, r + 1);
+			if (way == 1)
+				read_own(args, lba);
+			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+		} else if (way == 2) {
+			weir_writer_put_u64(writer, lba * SCENARIO_BLOCK_WORDS + weir_thread(),
+					    scenario_word(lba, r + 1, weir_thread()));
+			*mark_of(args, weir_thread(), lba) = r + 1;
+		} else {
+			explore_expect("status of a copy",
+				       weir_async_read(&writer->array, lba, buffer_of(args, r), event_of(args, r)), WEIR_OK);
+			explore_expect("status of its wait", weir_async_wait(&writer->array, event_of(args, r), 0), WEIR_OK);
+			explore_expect("own word, copied", weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8),
+				       word_marked(args, lba, weir_thread()));
+		}
+		read_own(args, lba);
+	}
+	check_storage(args, blocks, (u32)weir_threads() + 1);
+}
+
+WEIR_KERNEL(hold, struct scenario_args)
+{
+	mix_ways(args, SHARE_BLOCKS);
+}
+
+WEIR_KERNEL(hold_full, struct scenario_args)
+{
+	mix_ways(args, SHARE_FULL);
+}
+
+/* The last lane to come looks at the first words of the first blocks, wherever they are. */
+WEIR_FN void check_elements(struct scenario_args *args, u32 blocks)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	explore_progress();
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
+		return;
+	for (u64 lba = 0; lba < blocks; lba++)
+		for (u64 word = 0; word <= weir_threads(); word++)
+			explore_expect("element at the end", weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word),
+				       word_marked(args, lba, word));
+}
+
+/* Each lane holds both blocks at once, taken in opposite orders, and changes both: every transition there is. */
+WEIR_KERNEL(hold_two, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	struct weir_shared first, second;
+	u64 lba = weir_thread() & 1;
+
+	first = weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
+	second = weir_share_acquire(&writer->array, 1 - lba, buffer_of(args, 1), event_of(args, 1));
+	change_shared(args, first, 1);
+	explore_expect("status of a release", weir_share_release(&writer->array, first), WEIR_OK);
+	change_shared(args, second, 1);
+	explore_expect("status of a release", weir_share_release(&writer->array, second), WEIR_OK);
+	check_elements(args, 2);
+}
+
+/* The same with one block, that one lane only reads. */
+WEIR_KERNEL(hold_one, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	struct weir_shared shared = weir_share_acquire(&writer->array, 0, buffer_of(args, 0), event_of(args, 0));
+
+	if (weir_thread() != 0)
+		change_shared(args, shared, 1);
+	explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+	check_elements(args, 1);
+}
+
+/* A block that cannot be read: whoever acquires, copies or reads it is told, and nobody waits for ever. */
+WEIR_KERNEL(hold_failing, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() + r) % 2 ? SCENARIO_BAD_LBA : 1;
+		struct weir_shared shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
+		weir_status status = weir_share_wait(&writer->array, shared, 0);
+
+		explore_expect("status of a hold", weir_status_nvme(status), lba == 1 ? 0 : 0x281);
+		explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+		explore_progress();
+	}
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels of share_test.c. */
+#include <weir/share.h>
+
+#include "share.h"
+
+enum { MOST_HELD = 4 };
+
+WEIR_FN WEIR_GLOBAL struct test_verdict *share_verdict(weir_addr address)
+{
+	return weir_at(address, struct test_verdict, 0);
+}
+
+WEIR_FN u32 share_expect(weir_addr address, u64 where, u64 found, u64 expected)
+{
+	WEIR_GLOBAL struct test_verdict *verdict = share_verdict(address);
+
+	if (found == expected)
+		return 1;
+	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
+		verdict->where = where;
+		verdict->found = found;
+		verdict->expected = expected;
+	}
+	return 0;
+}
+
+/* A word of a held line is as on storage, or as some lane changed it. */
+WEIR_FN void share_check(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared, u64 at)
+{
+	u64 word = shared.line * (args->line_bytes / 8) + at, found = weir_data_load_u64(shared.buffer + at * 8);
+
+	if (!args->change || found != test_word(2, word))
+		share_expect(args->verdict, word, found, test_word(1, word));
+}
+
+WEIR_FN u64 share_line(WEIR_GLOBAL struct test_share_args *args, u32 round, u32 i)
+{
+	return (weir_thread() + round * args->held + i) % args->lines;
+}
+
+/* Change one word of what is held; of a copy by way of the cache. */
+WEIR_FN void share_change(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared)
+{
+	u64 words = args->line_bytes / 8, at = weir_thread() % words, word = shared.line * words + at;
+
+	if (shared.kind == WEIR_SHARED_COPY) {
+		share_expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_E_UNSHARED);
+		weir_writer_put_u64(&args->writer, word, test_word(2, word));
+	} else {
+		share_expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_OK);
+		weir_data_store_u64(shared.buffer + at * 8, test_word(2, word));
+	}
+}
+
+/* A buffer is used for the next line once nobody holds it. */
+WEIR_FN void share_buffers_back(WEIR_GLOBAL struct test_share_args *args, u32 round)
+{
+	u64 wave = weir_active();
+	u32 at = 0;
+
+	while (weir_ballot(wave, at < args->held)) {
+		weir_converge();
+		if (at < args->held &&
+		    !weir_share_in_use(&args->writer.array, share_line(args, round, at),
+				       args->buffers + (weir_thread() * args->held + at) * args->line_bytes))
+			at++;
+		weir_relax();
+	}
+}
+
+/*
+ * Owners do not wait for guests of their own wave here: a lane lets go of all it holds before it looks
+ * whether its buffers are free, and so do the others of its wave.
+ */
+WEIR_KERNEL(test_share, struct test_share_args)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+
+	for (u32 round = 0; round < args->rounds; round++) {
+		struct weir_shared shared[MOST_HELD];
+		u64 first = weir_thread() * args->held;
+
+		for (u32 i = 0; i < args->held; i++)
+			shared[i] = weir_share_acquire(array, share_line(args, round, i),
+						       args->buffers + (first + i) * args->line_bytes,
+						       weir_at(args->events, struct weir_event, first + i));
+		for (u32 i = args->held; i-- > 0;) {
+			share_expect(args->verdict, shared[i].line, weir_share_wait(array, shared[i], 0), WEIR_OK);
+			if (shared[i].kind == WEIR_SHARED_COPY)
+				weir_add_u64_relaxed_dev(weir_at(args->copies, weir_shared_u64, 0), 1);
+			share_check(args, shared[i], 0);
+			share_check(args, shared[i], args->line_bytes / 8 - 1);
+			if (args->change)
+				share_change(args, shared[i]);
+		}
+		for (u32 i = 0; i < args->held && !args->keep; i++)
+			share_expect(args->verdict, shared[i].line, weir_share_release(array, shared[i]), WEIR_OK);
+		weir_wave_sync(weir_active());
+		if (!args->keep)
+			share_buffers_back(args, round);
+		weir_add_u64_relaxed_dev(&share_verdict(args->verdict)->good, args->held);
+	}
+}
+
+/* A copy of a line, from start to end. Return: how it came, or why not. */
+WEIR_FN u64 step_copy(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_addr buffer,
+		      WEIR_GLOBAL struct weir_event *event)
+{
+	weir_status status = weir_async_read(&args->writer.array, line, buffer, event);
+
+	if (status == WEIR_OK)
+		status = weir_async_wait(&args->writer.array, event, 0);
+	return status == WEIR_OK ? weir_event_path(weir_event_test(event)) : status;
+}
+
+WEIR_FN u64 step_write(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_addr buffer,
+		       WEIR_GLOBAL struct weir_event *event)
+{
+	weir_status status = weir_async_write(&args->writer, line, buffer, event);
+
+	return status == WEIR_OK ? weir_async_wait(&args->writer.array, event, 0) : status;
+}
+
+/* One lane does one thing after the other: each call stands here once, which compilers thank for. */
+WEIR_KERNEL(test_steps, struct test_steps_args)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+	struct weir_shared holds[TEST_HOLDS];
+
+	for (u64 i = 0; weir_thread() == 0 && i < args->count; i++) {
+		struct test_step step = *weir_at(args->steps, struct test_step, i);
+		weir_addr buffer = args->buffers + step.buffer * args->line_bytes;
+		WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, step.buffer);
+		u64 element = step.line * (args->line_bytes / 8) + step.at, found = step.value;
+
+		if (step.kind == TEST_STEP_STORE)
+			weir_data_store_u64(buffer + step.at * 8, step.value);
+		else if (step.kind == TEST_STEP_LOAD)
+			found = weir_data_load_u64(buffer + step.at * 8);
+		else if (step.kind == TEST_STEP_GET)
+			found = weir_array_get_u64(array, element);
+		else if (step.kind == TEST_STEP_PUT)
+			weir_writer_put_u64(&args->writer, element, step.value);
+		else if (step.kind == TEST_STEP_ADD)
+			found = weir_writer_add_u64(&args->writer, element, 1);
+		else if (step.kind == TEST_STEP_COPY)
+			found = step_copy(args, step.line, buffer, event);
+		else if (step.kind == TEST_STEP_WRITE)
+			found = step_write(args, step.line, buffer, event);
+		else if (step.kind == TEST_STEP_ACQUIRE)
+			found = (holds[step.buffer] = weir_share_acquire(array, step.line, buffer, event)).kind;
+		else if (step.kind == TEST_STEP_WAIT)
+			found = weir_share_wait(array, holds[step.buffer], 0);
+		else if (step.kind == TEST_STEP_MODIFY)
+			found = weir_share_modify(&args->writer, holds[step.buffer]);
+		else if (step.kind == TEST_STEP_RELEASE)
+			found = weir_share_release(array, holds[step.buffer]);
+		else
+			found = weir_share_in_use(array, step.line, buffer);
+		share_expect(args->verdict, i, found, step.value);
+		weir_add_u64_relaxed_dev(&share_verdict(args->verdict)->good, 1);
+	}
+}
