@@ -26,7 +26,7 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 		error = weir_sync(context);
 	if (!error)
 		error = weir_copy_out(context, &result, args->result, sizeof(result));
-	(void)weir_free(context, args->events);
+	weir_memory_leave(context, args->events, LANES * sizeof(struct weir_event) + sizeof(uint32_t));
 	if (error || !result)
 		return error;
 	weir_status_text(result, text);
@@ -81,7 +81,7 @@ static int copy(struct weir_storage *storage, uint32_t opcode, uint64_t offset, 
 	for (size_t done = 0; done < bytes && !error; done += CHUNK_BYTES)
 		error = transfer(storage, opcode, offset + done, (char *)data + done,
 				 bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES, buffer);
-	(void)weir_free(storage->context, buffer);
+	weir_memory_leave(storage->context, buffer, bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES);
 	return error;
 }
 

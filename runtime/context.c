@@ -55,6 +55,7 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 
 static void context_free(struct weir_context *context)
 {
+	context->open = NULL; /* a storage left open cannot keep its memory */
 	while (context->memory)
 		(void)weir_free(context, context->memory->address);
 	if (context->dma)

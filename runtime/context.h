@@ -30,6 +30,7 @@ struct weir_context {
 	uint64_t fault; /* struct weir_fault, device */
 	uint32_t next_disk_id;
 	unsigned storages; /* open ones */
+	struct weir_storage *open; /* a list of them */
 	unsigned caches;
 	uint32_t service_waves; /* that reap for everybody; 0: whoever waits helps */
 };
@@ -44,6 +45,7 @@ struct weir_context {
  */
 struct weir_storage {
 	struct weir_context *context;
+	struct weir_storage *next;
 	struct weir_transport *transport;
 	struct weir_admin admin;
 	struct weir_namespace space;
@@ -65,6 +67,14 @@ struct weir_storage {
 	bool enabled;
 	bool pull;
 };
+
+/** weir_inflight_check() - -EBUSY with a sentence if a command of an open storage has [@address, @address + @bytes) */
+int weir_inflight_check(struct weir_context *context, uint64_t address, size_t bytes);
+
+/** weir_inflight() - true if weir_inflight_check() would refuse; says nothing */
+bool weir_inflight(struct weir_context *context, uint64_t address, size_t bytes);
+/** weir_memory_leave() - weir_free() for what a command may have kept: that stays until the context is closed; says nothing */
+void weir_memory_leave(struct weir_context *context, uint64_t address, size_t bytes);
 
 /** weir_memory_allocate() - like weir_alloc(), with the kind; *host may come out NULL */
 int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,

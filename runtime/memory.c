@@ -53,6 +53,7 @@ int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *addres
 int weir_free(struct weir_context *context, uint64_t address)
 {
 	struct weir_memory_block **link = &context->memory, *block;
+	int error;
 
 	if (!address)
 		return 0;
@@ -62,12 +63,21 @@ int weir_free(struct weir_context *context, uint64_t address)
 	if (!block)
 		return weir_fail(EINVAL, "cannot free %#llx: it is not the start of an allocation of this context",
 				 (unsigned long long)address);
+	error = weir_inflight_check(context, address, block->bytes);
+	if (error)
+		return error;
 	*link = block->next;
 	if (block->host)
 		(void)weir_dma_map_remove(context->dma, block->host);
 	context->backend->ops->release(context->backend, block->address, block->bytes, block->kind);
 	free(block);
 	return 0;
+}
+
+void weir_memory_leave(struct weir_context *context, uint64_t address, size_t bytes)
+{
+	if (address && !weir_inflight(context, address, bytes))
+		(void)weir_free(context, address);
 }
 
 /* [address, address + bytes) lies in one allocation of ours. */

@@ -246,8 +246,20 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	}
 	describe(storage, &options);
 	context->storages++;
+	storage->next = context->open;
+	context->open = storage;
 	*out = storage;
 	return 0;
+}
+
+/* Out of the context's list. */
+static void leave(struct weir_storage *storage)
+{
+	struct weir_storage **link = &storage->context->open;
+
+	while (*link != storage)
+		link = &(*link)->next;
+	*link = storage->next;
 }
 
 void weir_storage_close(struct weir_storage *storage)
@@ -256,6 +268,7 @@ void weir_storage_close(struct weir_storage *storage)
 		return;
 	(void)storage->context->backend->ops->synchronise(storage->context->backend);
 	storage->context->storages--;
+	leave(storage);
 	tear_down(storage);
 }
 

@@ -72,4 +72,14 @@ struct test_copy_args {
 	weir_addr statuses;
 };
 
+/** struct test_reuse_args - two reads with one event; @leave: nobody waits for them; @statuses: u32[4] */
+struct test_reuse_args {
+	struct weir_disk disk;
+	u32 leave;
+	u32 reserved;
+	weir_addr buffer;
+	weir_addr event;
+	weir_addr statuses;
+};
+
 #endif

@@ -201,7 +201,12 @@ WEIR_API int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *ad
  */
 WEIR_API int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host);
 
-/** weir_free() - free memory from any of the calls above; 0 is fine; nothing may be in flight to it */
+/**
+ * weir_free() - free memory from any of the calls above; 0 is fine
+ *
+ * Return: 0; -EINVAL; -EBUSY: a command of an open storage still has it, and it is not freed: one that
+ * has not ended, or that no lane has waited for.
+ */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
 /** weir_copy_in() - host to device memory; not ordered with running kernels */

@@ -13,7 +13,7 @@
  *   Exclusive  one holder, as on storage        Shared  several, as on storage
  *   Modified   one holder, changed              Owned   several, changed
  *
- * docs/share.md has the table of transitions, tests/share_table.h the same as a test.
+ * docs/share.md has the table of transitions, which a test carries out.
  */
 #ifndef WEIR_CORE_SHARE_H
 #define WEIR_CORE_SHARE_H

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Share Table's transitions, as docs/share.md prints them: each row is carried out, by this
+ * thread as a wave of one lane, on a table and a cache in ordinary memory.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/share.h>
+
+enum { LINE = 512, WORDS = LINE / 8, KEY = 7, ROWS = 17 };
+
+/** struct rig - a cache of one set, a table of one bucket, a storage of one queue that nobody serves */
+struct rig {
+	struct weir_set words, entries;
+	struct weir_set_policy policy;
+	struct weir_share_slot slots[WEIR_WAYS];
+	struct weir_share share;
+	struct weir_lines lines;
+	struct weir_extent extent;
+	struct weir_disk disk;
+	struct weir_queue queue;
+	struct weir_slot queue_slots[4];
+	struct nvme_sqe sq[4];
+	struct nvme_cqe cq[4];
+	uint32_t doorbells[2];
+	uint64_t data[WEIR_WAYS][WORDS] __attribute__((aligned(64)));
+	uint64_t buffer[WORDS] __attribute__((aligned(64)));
+	uint64_t place;
+};
+
+static weir_addr address_of(void *pointer)
+{
+	return (weir_addr)(uintptr_t)pointer;
+}
+
+static struct rig *open_rig(void)
+{
+	struct rig *rig = aligned_alloc(128, (sizeof(*rig) + 127) / 128 * 128);
+
+	memset(rig, 0, sizeof(*rig));
+	rig->queue.sq = address_of(rig->sq);
+	rig->queue.cq = address_of(rig->cq);
+	rig->queue.slots = address_of(rig->queue_slots);
+	rig->queue.sq_doorbell = address_of(&rig->doorbells[0]);
+	rig->queue.cq_doorbell = address_of(&rig->doorbells[1]);
+	rig->queue.depth = 4;
+	rig->queue.depth_log2 = 2;
+	rig->queue.id = 1;
+	rig->queue.block_log2 = 9;
+	rig->queue.path = WEIR_PATH_DIRECT;
+	rig->disk.queues = address_of(&rig->queue);
+	rig->disk.queue_count = 1;
+	rig->disk.block_log2 = 9;
+	rig->disk.blocks = 64;
+	rig->disk.max_blocks = 1;
+	rig->disk.timeout_ns = 50000000;
+	rig->extent.disks = address_of(&rig->disk);
+	rig->extent.disk_count = 1;
+	rig->extent.key_base = KEY;
+	rig->extent.lines = 64;
+	rig->share.buckets = 1;
+	rig->share.words = address_of(&rig->entries);
+	rig->share.slots = address_of(rig->slots);
+	rig->lines.line_log2 = 9;
+	rig->lines.sets = 1;
+	rig->lines.set_magic = ~(uint64_t)0;
+	rig->lines.words = address_of(&rig->words);
+	rig->lines.policies = address_of(&rig->policy);
+	rig->lines.data = address_of(rig->data);
+	rig->lines.share = address_of(&rig->share);
+	return rig;
+}
+
+/* Line 0 of the extent is in the cache, in state @state. */
+static void put_line(struct rig *rig, uint32_t state)
+{
+	rig->words.word[1].value_ = (uint64_t)KEY << WEIR_LINE_KEY_SHIFT | state;
+	for (unsigned i = 0; i < WORDS; i++)
+		rig->data[1][i] = 1000 + i;
+}
+
+static uint64_t word_of(const struct rig *rig)
+{
+	return rig->entries.word[rig->place % WEIR_WAYS].value_;
+}
+
+/* Acquire: register the buffer, or join the entry. */
+static void acquire(struct rig *rig)
+{
+	struct weir_share_found found = weir_share_find(&rig->share, KEY);
+
+	if (found.word) {
+		assert_int_equal(weir_share_try_join(&rig->share, found), 1);
+	} else {
+		struct weir_registered registered =
+			weir_share_try_register(1, 1, &rig->lines, &rig->extent, 0, address_of(rig->buffer));
+
+		assert_int_equal(registered.outcome, WEIR_SHARE_DONE);
+		rig->place = registered.place;
+	}
+}
+
+/* As the one command's completion does it. */
+static void fill(struct rig *rig)
+{
+	if (weir_line_state(word_of(rig)) != WEIR_LINE_BUSY)
+		return;
+	assert_int_equal(rig->queue.tail.value_, 1);
+	for (unsigned i = 0; i < WORDS; i++)
+		rig->buffer[i] = 1000 + i;
+	weir_continue(rig->queue_slots[0].target_kind, rig->queue_slots[0].target, rig->queue_slots[0].status, WEIR_OK,
+		      WEIR_PATH_DIRECT);
+}
+
+static void modify(struct rig *rig)
+{
+	assert_true(weir_line_readable(word_of(rig)));
+	(void)weir_share_changed(&rig->share, rig->place);
+	rig->buffer[3] = 33;
+}
+
+static void let_go(struct rig *rig)
+{
+	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->place), WEIR_OK);
+}
+
+/* To a state, the shortest way. */
+static void bring_to(struct rig *rig, const char *state, unsigned holders)
+{
+	if (holders)
+		acquire(rig);
+	fill(rig);
+	if (!strcmp(state, "Modified") || !strcmp(state, "Owned"))
+		modify(rig);
+	while (weir_share_refs(word_of(rig)) < holders)
+		acquire(rig);
+}
+
+static const char *const NAMES[] = { "Invalid", "Exclusive", "Shared", "Modified", "Owned" };
+
+static void expect_state(struct rig *rig, unsigned row, const char *state, unsigned holders)
+{
+	uint64_t word = weir_share_find(&rig->share, KEY).word;
+
+	if (strcmp(NAMES[weir_share_state(word)], state) || weir_share_refs(word) != holders)
+		fail_msg("row %u: %s with %u holders instead of %s with %u", row, NAMES[weir_share_state(word)],
+			 weir_share_refs(word), state, holders);
+}
+
+/* Where the line is now: in the cache, the table, or neither; never in both. */
+static void expect_place(struct rig *rig, unsigned row, const char *note)
+{
+	uint64_t line = weir_set_find(&rig->words, KEY).word, entry = weir_share_find(&rig->share, KEY).word;
+
+	if (line && entry)
+		fail_msg("row %u: the line is in the cache and in a buffer", row);
+	if (strstr(note, "moves to the buffer"))
+		assert_int_equal(rig->buffer[5], 1005);
+	if (strstr(note, "a command fills"))
+		assert_int_equal(rig->queue.tail.value_, 1);
+	else if (!strstr(note, "goes to the cache"))
+		assert_int_equal(line, 0);
+	if (strstr(note, "goes to the cache")) {
+		uint32_t way = weir_set_find(&rig->words, KEY).way;
+
+		assert_int_equal(weir_line_state(line), WEIR_LINE_MODIFIED);
+		assert_int_equal(rig->data[way][3], 33);
+		assert_int_equal(rig->data[way][5], 1005);
+	}
+	assert_int_equal(rig->policy.lock.value_, 0);
+}
+
+static void do_row(unsigned row, char *cells[6])
+{
+	struct rig *rig = open_rig();
+
+	if (strstr(cells[2], "in the cache"))
+		put_line(rig, strstr(cells[2], "dirty") ? WEIR_LINE_MODIFIED : WEIR_LINE_READY);
+	bring_to(rig, cells[0], (unsigned)atoi(cells[1]));
+	expect_state(rig, row, cells[0], (unsigned)atoi(cells[1]));
+	if (!strncmp(cells[2], "acquire", 7))
+		acquire(rig);
+	else if (!strcmp(cells[2], "modify"))
+		modify(rig);
+	else if (!strcmp(cells[2], "release"))
+		let_go(rig);
+	else
+		fail_msg("row %u: what is \"%s\"?", row, cells[2]);
+	expect_state(rig, row, cells[3], (unsigned)atoi(cells[4]));
+	expect_place(rig, row, cells[5]);
+	free(rig);
+}
+
+/* The cells of a row of the table; false for any other line. */
+static int split(char *line, char *cells[6])
+{
+	char *at = line;
+
+	if (*at++ != '|')
+		return 0;
+	for (unsigned i = 0; i < 6; i++) {
+		char *end = strchr(at, '|');
+
+		if (!end)
+			return 0;
+		cells[i] = at + strspn(at, " ");
+		at = end + 1;
+		while (end > cells[i] && end[-1] == ' ')
+			end--;
+		*end = 0;
+	}
+	for (unsigned i = 0; i < 5; i++)
+		if (!strcmp(cells[0], NAMES[i]))
+			return 1;
+	return 0;
+}
+
+static void test_every_row_of_the_table(void **state)
+{
+	FILE *file = fopen(WEIR_DOCS "/share.md", "r");
+	char line[512], *cells[6];
+	unsigned rows = 0;
+
+	(void)state;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (split(line, cells))
+			do_row(++rows, cells);
+	fclose(file);
+	assert_int_equal(rows, ROWS);
+}
+
+static void test_a_last_holder_keeps_a_line_that_has_no_room(void **state)
+{
+	struct rig *rig = open_rig();
+
+	(void)state;
+	bring_to(rig, "Modified", 1);
+	for (unsigned i = 0; i < WEIR_WAYS; i++) /* pinned by others */
+		rig->words.word[i].value_ = (uint64_t)(KEY + 1 + i) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN | WEIR_LINE_READY;
+	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->place), WEIR_E_TIMEOUT);
+	expect_state(rig, 0, "Modified", 1);
+	rig->words.word[2].value_ -= WEIR_LINE_PIN;
+	let_go(rig);
+	assert_int_equal(weir_line_state(weir_set_find(&rig->words, KEY).word), WEIR_LINE_MODIFIED);
+	free(rig);
+}
+
+static void test_references_and_buckets_are_bounded(void **state)
+{
+	struct rig *rig = open_rig();
+	struct weir_registered registered;
+
+	(void)state;
+	bring_to(rig, "Shared", WEIR_SHARE_MOST);
+	assert_int_equal(weir_share_try_join(&rig->share, weir_share_find(&rig->share, KEY)), 0);
+	assert_int_equal(weir_share_refs(word_of(rig)), WEIR_SHARE_MOST);
+	rig->disk.blocks = 64;
+	for (unsigned line = 1; line < WEIR_WAYS; line++) {
+		rig->words.word[0].value_ = (uint64_t)(KEY + line) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
+		registered = weir_share_try_register(1, 1, &rig->lines, &rig->extent, line, address_of(rig->buffer));
+		assert_int_equal(registered.outcome, WEIR_SHARE_DONE);
+	}
+	rig->words.word[0].value_ = (uint64_t)(KEY + 4) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
+	registered = weir_share_try_register(1, 1, &rig->lines, &rig->extent, 4, address_of(rig->buffer));
+	assert_int_equal(registered.outcome, WEIR_SHARE_FULL);
+	assert_int_equal(weir_line_state(rig->words.word[0].value_), WEIR_LINE_READY); /* it stays in the cache */
+	free(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_row_of_the_table),
+		cmocka_unit_test(test_a_last_holder_keeps_a_line_that_has_no_room),
+		cmocka_unit_test(test_references_and_buckets_are_bounded),
+	};
+
+	return cmocka_run_group_tests_name("share_table", tests, NULL, NULL);
+}
