@@ -332,8 +332,9 @@ WEIR_KERNEL(span, struct scenario_args)
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
-		u64 lba = weir_thread() + (r & 1) * weir_threads(), first = r == 1 ? 0 : r * 2, value;
-		u64 count = r == 1 ? SCENARIO_BLOCK_WORDS : 4;
+		u32 whole = (r + weir_lane()) & 1;
+		u64 lba = weir_thread() + whole * weir_threads(), first = whole ? 0 : r * 2, value;
+		u64 count = whole ? SCENARIO_BLOCK_WORDS : 4;
 
 		for (u64 i = 0; i < count; i++)
 			*weir_at(buffer_of(args, 0), u64, i) = scenario_word(lba, r + 1, first + i);
