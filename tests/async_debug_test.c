@@ -102,11 +102,32 @@ static void test_memory_in_flight_is_not_freed(void **state)
 	}
 }
 
+/* Each status has a text, and a text of its own: two of one value would share one. */
+static void test_statuses_differ(void **state)
+{
+	static const uint32_t statuses[] = {
+		WEIR_OK,	 WEIR_E_INDEX,	  WEIR_E_RANGE,	 WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,   WEIR_E_READ_ONLY,
+		WEIR_E_TIMEOUT,	 WEIR_E_LOCKED,	  WEIR_E_DEADLOCK, WEIR_E_SERVICE, WEIR_E_POLICY,     WEIR_E_EVENT,
+		WEIR_E_SHARED,	 WEIR_E_UNSHARED, WEIR_E_SHARE_TABLE, WEIR_E_QUEUE_FULL, WEIR_E_QUEUE_DEAD, WEIR_E_DEVICE_DEAD,
+	};
+	enum { COUNT = sizeof(statuses) / sizeof(statuses[0]) };
+	char text[COUNT][80];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		weir_status_text(statuses[i], text[i]);
+		assert_string_not_equal(text[i], "unknown");
+		for (unsigned j = 0; j < i; j++)
+			assert_string_not_equal(text[i], text[j]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_event_used_twice_is_refused),
 		cmocka_unit_test(test_memory_in_flight_is_not_freed),
+		cmocka_unit_test(test_statuses_differ),
 	};
 
 	if (test_absent())

@@ -40,10 +40,10 @@ enum {
 	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
 	WEIR_E_POLICY = WEIR_GROUP_REQUEST | 10,   /* a kernel built without the policy that its cache has */
 
-	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 10,    /* the event's last request has not ended */
-	WEIR_E_SHARED = WEIR_GROUP_REQUEST | 11,   /* the line is in a buffer that lanes share, or is held by others */
-	WEIR_E_UNSHARED = WEIR_GROUP_REQUEST | 12, /* a copy of one's own: nobody would see it change */
-	WEIR_E_SHARE_TABLE = WEIR_GROUP_REQUEST | 13, /* the cache has a Share Table, the kernel no code for one */
+	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 11,    /* the event's last request has not ended */
+	WEIR_E_SHARED = WEIR_GROUP_REQUEST | 12,   /* the line is in a buffer that lanes share, or is held by others */
+	WEIR_E_UNSHARED = WEIR_GROUP_REQUEST | 13, /* a copy of one's own: nobody would see it change */
+	WEIR_E_SHARE_TABLE = WEIR_GROUP_REQUEST | 14, /* the cache has a Share Table, the kernel no code for one */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */
