@@ -39,7 +39,6 @@ enum {
 	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
 	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
 	WEIR_E_POLICY = WEIR_GROUP_REQUEST | 10,   /* a kernel built without the policy that its cache has */
-
 	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 11,    /* the event's last request has not ended */
 	WEIR_E_SHARED = WEIR_GROUP_REQUEST | 12,   /* the line is in a buffer that lanes share, or is held by others */
 	WEIR_E_UNSHARED = WEIR_GROUP_REQUEST | 13, /* a copy of one's own: nobody would see it change */

@@ -99,7 +99,7 @@ WEIR_KERNEL(copies, struct scenario_args)
 
 enum { SHARE_BLOCKS = 3, SHARE_FULL = 7 }; /* fewer than a bucket of the table has entries, and more */
 
-/* This lane's word of block @lba gets generation @generation by way of what it holds. */
+/* This lane's word of the block it holds gets generation @generation; 0: it only looks. */
 WEIR_FN void change_shared(struct scenario_args *args, struct weir_shared shared, u64 generation)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
@@ -110,6 +110,8 @@ WEIR_FN void change_shared(struct scenario_args *args, struct weir_shared shared
 		       word_marked(args, shared.line, weir_thread()));
 	explore_expect("a word that nobody changes", weir_data_load_u64(shared.buffer + 63 * 8),
 		       scenario_word(shared.line, 0, 63));
+	if (generation == 0)
+		return;
 	if (shared.kind == WEIR_SHARED_COPY) {
 		weir_writer_put_u64(writer, shared.line * SCENARIO_BLOCK_WORDS + weir_thread(), value);
 	} else {
@@ -142,7 +144,7 @@ WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
 		if (way < 2) {
 			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
 			explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
-			change_shared(args, shared, r + 1);
+			change_shared(args, shared, way ? r + 1 : 0);
 			if (way == 1)
 				read_own(args, lba);
 			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);

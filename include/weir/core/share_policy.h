@@ -3,11 +3,13 @@
  * core/share_policy.h: which requests share buffers, and who propagates a changed one.
  *
  * Owns: the default answers. -Duser_share_policy=FILE.h builds another header in their place,
- * which defines the same three functions (AGILE, section 3.4.1: "their own sharing policy").
+ * which defines the same three functions (AGILE, section 3.4.1).
  * They are asked outside of any lock, decide by their arguments alone, and never wait.
  */
 #ifndef WEIR_CORE_SHARE_POLICY_H
 #define WEIR_CORE_SHARE_POLICY_H
+
+#include <weir/abi.h>
 
 #ifdef WEIR_USER_SHARE_POLICY
 #include WEIR_USER_SHARE_POLICY
