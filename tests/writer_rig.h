@@ -30,7 +30,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { MOST_DISKS = 4, TIMEOUT_US = 5000000 };
+enum { MOST_DISKS = 4, TIMEOUT_US = 30000000 };
 
 /** struct shape - what a rig is made of; zeros are the defaults */
 struct shape {
