@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/port/image.h>
 #include <weir/weir.h>
+
+#include "error.h"
 
 /**
  * enum weir_memory - what memory is for, which decides where it lies
@@ -95,6 +98,32 @@ struct weir_backend {
 /** weir_backends - those built in, NULL-terminated, the preferred one first; made by the build */
 extern const struct weir_backend_ops *const weir_backends[];
 
+/** weir_modules - names of those that are modules, NULL-terminated; made by the build */
+extern const char *const weir_modules[];
+
+/**
+ * weir_backend_module - what a module has to define: its functions
+ *
+ * The module NAME is weir-backend-NAME.so, in the folder that WEIR_BACKENDS names, or else beside
+ * libweir or in a folder weir there. All are loaded when one is first asked for.
+ */
+extern __attribute__((visibility("default"))) const struct weir_backend_ops *const weir_backend_module;
+
+/**
+ * weir_backend_at() - the backends of this build: those built in, then the modules
+ * @index: from 0
+ * @ops: set to its functions, or to NULL, with a sentence of weir_fail() that says why it cannot be used
+ *
+ * Return: its name, or NULL behind the last.
+ */
+const char *weir_backend_at(size_t index, const struct weir_backend_ops **ops);
+
+/** weir_image_next() - @backend's first image, or the one registered before @after; NULL behind the last */
+WEIR_MODULE_API const struct weir_image *weir_image_next(const char *backend, const struct weir_image *after);
+
+/** weir_image_find() - @backend's image of kernel @kernel; NULL if none was linked in */
+WEIR_MODULE_API const struct weir_image *weir_image_find(const char *backend, const char *kernel);
+
 /**
  * struct weir_launch_check - a launch, and what its kernel takes
  * @backend: name, for messages
@@ -118,9 +147,9 @@ struct weir_launch_check {
 };
 
 /** weir_no_kernel() - -ENOENT with a sentence: nothing called @kernel was linked in */
-int weir_no_kernel(const char *backend, const char *kernel);
+WEIR_MODULE_API int weir_no_kernel(const char *backend, const char *kernel);
 
 /** weir_launch_check() - 0, or -ENOENT or -EINVAL with a sentence; the same for every backend */
-int weir_launch_check(const struct weir_launch_check *launch);
+WEIR_MODULE_API int weir_launch_check(const struct weir_launch_check *launch);
 
 #endif

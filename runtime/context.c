@@ -18,12 +18,14 @@ const char *weir_version(void)
 /* "no backend ..." with the names there are. */
 static int no_backend(const char *name, size_t length)
 {
+	const struct weir_backend_ops *ops;
 	char names[128] = "\"auto\"";
+	const char *there;
 
-	for (size_t i = 0; weir_backends[i]; i++) {
+	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
 		size_t used = strlen(names);
 
-		snprintf(names + used, sizeof(names) - used, " or \"%s\"", weir_backends[i]->name);
+		snprintf(names + used, sizeof(names) - used, " or \"%s\"", there);
 	}
 	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try %s", (int)length, name, names);
 }
@@ -34,18 +36,18 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 	const char *colon = strchr(name, ':');
 	size_t length = colon ? (size_t)(colon - name) : strlen(name);
 	bool any = !strcmp(name, "auto");
+	const struct weir_backend_ops *ops, *later;
+	const char *there;
 	int error = 0;
 
-	for (size_t i = 0; weir_backends[i]; i++) {
-		const struct weir_backend_ops *ops = weir_backends[i];
-
-		if (!any && (strlen(ops->name) != length || strncmp(ops->name, name, length)))
+	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
+		if (!any && (strlen(there) != length || strncmp(there, name, length)))
 			continue;
-		error = ops->open(colon ? colon + 1 : "", options, out);
+		error = ops ? ops->open(colon ? colon + 1 : "", options, out) : -ENODEV;
 		if (!any || !error)
 			return error;
 		/* A device that is there and cannot be used is no silent matter. */
-		if (error != -ENODEV && weir_backends[i + 1])
+		if (error != -ENODEV && weir_backend_at(i + 1, &later))
 			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
 	}
 	if (any)

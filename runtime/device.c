@@ -8,22 +8,22 @@
 #include "context.h"
 #include "error.h"
 
-/* The rows of @backend: its devices, or one that says why it has none. */
-static uint32_t row_count(const struct weir_backend_ops *backend, int *error)
+/* The rows of a backend: its devices, or one that says why it has none. */
+static uint32_t row_count(const struct weir_backend_ops *ops, int *error)
 {
 	uint32_t count = 1;
 
-	*error = backend->devices ? backend->devices(&count) : 0;
+	*error = !ops ? -ENODEV : ops->devices ? ops->devices(&count) : 0;
 	return *error ? 1 : count;
 }
 
-static void describe(const struct weir_backend_ops *backend, uint32_t row, int error, struct weir_device *device)
+static void describe(const char *name, bool several, uint32_t row, int error, struct weir_device *device)
 {
 	device->error = error;
-	if (error || !backend->devices)
-		snprintf(device->name, sizeof(device->name), "%s", backend->name);
+	if (error || !several)
+		snprintf(device->name, sizeof(device->name), "%s", name);
 	else
-		snprintf(device->name, sizeof(device->name), "%s:%u", backend->name, row);
+		snprintf(device->name, sizeof(device->name), "%s:%u", name, row);
 	if (error)
 		snprintf(device->why, sizeof(device->why), "%.255s", weir_last_error());
 }
@@ -32,12 +32,15 @@ int weir_device_at(uint32_t index, struct weir_device *out)
 {
 	struct weir_device device = { .size = sizeof(device) };
 
-	for (size_t i = 0; weir_backends[i]; i++) {
+	const struct weir_backend_ops *ops;
+	const char *name;
+
+	for (size_t i = 0; (name = weir_backend_at(i, &ops)); i++) {
 		int error;
-		uint32_t rows = row_count(weir_backends[i], &error);
+		uint32_t rows = row_count(ops, &error);
 
 		if (index < rows) {
-			describe(weir_backends[i], index, error, &device);
+			describe(name, ops && ops->devices, index, error, &device);
 			return weir_result_give(out, &device, sizeof(device), "weir_device_at");
 		}
 		index -= rows;

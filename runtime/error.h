@@ -3,6 +3,9 @@
 #ifndef WEIR_RUNTIME_ERROR_H
 #define WEIR_RUNTIME_ERROR_H
 
+/* What backends that are modules may call: exported, and no part of the public interface. */
+#define WEIR_MODULE_API extern __attribute__((visibility("default")))
+
 /**
  * weir_fail() - record why a call fails
  * @error: positive errno value
@@ -13,6 +16,6 @@
  *
  * Return: -@error.
  */
-int weir_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+WEIR_MODULE_API int weir_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
