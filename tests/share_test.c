@@ -206,13 +206,13 @@ static void test_changes_are_propagated(void **state)
 		}
 }
 
-/* A bucket of four for 32 lines: who finds it full gets a copy, which is counted, and nobody waits. */
+/* A bucket of four, and each lane wants five lines: who finds it full gets a copy, which is counted, and nobody waits. */
 static void test_a_full_table_gives_copies(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (uint32_t change = 0; change < 2; change++) {
-			struct shape shape = { 16, 4, 2, 3, change, 0 };
+			struct shape shape = { 16, 4, 2, 5, change, 0 };
 			uint64_t copies;
 			struct rig rig;
 

@@ -45,7 +45,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 60 };
+enum { SCENARIO_COUNT = 61 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -149,6 +149,7 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-copies", .kernel = "copies", .requests = 3, .pull = true },
 	{ .name = "hold", .kernel = "hold", .requests = 4, .shares = true, .written = true },
 	{ .name = "hold-full", .kernel = "hold_full", .requests = 4, .shares = true, .written = true },
+	{ .name = "hold-copied", .kernel = "hold_copied", .requests = 4, .shares = true, .written = true },
 	{ .name = "pulled-hold", .kernel = "hold", .requests = 3, .shares = true, .pull = true, .written = true },
 	{ .name = "rude-hold", .kernel = "hold", .requests = 3, .shares = true, .faults = rude, .written = true },
 	{ .name = "hold-failing", .kernel = "hold_failing", .requests = 3, .shares = true, .prepare = bad_block },

@@ -131,6 +131,24 @@ WEIR_FN void read_own(struct scenario_args *args, u64 lba)
 	explore_progress();
 }
 
+/* This lane's word of block @lba, by way of the cache, and the block copied. */
+WEIR_FN void put_own(struct scenario_args *args, u64 lba, u32 r)
+{
+	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0), lba * SCENARIO_BLOCK_WORDS + weir_thread(),
+			    scenario_word(lba, r + 1, weir_thread()));
+	*mark_of(args, weir_thread(), lba) = r + 1;
+}
+
+WEIR_FN void copy_own(struct scenario_args *args, u64 lba, u32 r)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	explore_expect("status of a copy", weir_async_read(array, lba, buffer_of(args, r), event_of(args, r)), WEIR_OK);
+	explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0), WEIR_OK);
+	explore_expect("own word, copied", weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8),
+		       word_marked(args, lba, weir_thread()));
+}
+
 /* Lanes write words of their own in few blocks, in every way there is, and read them back in another. */
 WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
 {
@@ -149,15 +167,9 @@ WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
 				read_own(args, lba);
 			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
 		} else if (way == 2) {
-			weir_writer_put_u64(writer, lba * SCENARIO_BLOCK_WORDS + weir_thread(),
-					    scenario_word(lba, r + 1, weir_thread()));
-			*mark_of(args, weir_thread(), lba) = r + 1;
+			put_own(args, lba, r);
 		} else {
-			explore_expect("status of a copy",
-				       weir_async_read(&writer->array, lba, buffer_of(args, r), event_of(args, r)), WEIR_OK);
-			explore_expect("status of its wait", weir_async_wait(&writer->array, event_of(args, r), 0), WEIR_OK);
-			explore_expect("own word, copied", weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8),
-				       word_marked(args, lba, weir_thread()));
+			copy_own(args, lba, r);
 		}
 		read_own(args, lba);
 	}
@@ -172,6 +184,26 @@ WEIR_KERNEL(hold, struct scenario_args)
 WEIR_KERNEL(hold_full, struct scenario_args)
 {
 	mix_ways(args, SHARE_FULL);
+}
+
+/* One block goes from the cache to buffers and back by some waves, while others write it in the cache and copy it. */
+WEIR_KERNEL(hold_copied, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		if (weir_wave() % 2) {
+			put_own(args, 0, r);
+			copy_own(args, 0, r);
+		} else {
+			struct weir_shared shared = weir_share_acquire(&writer->array, 0, buffer_of(args, r), event_of(args, r));
+
+			change_shared(args, shared, 0);
+			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+		}
+		explore_progress();
+	}
+	check_storage(args, 1, (u32)weir_threads() + 1);
 }
 
 /* The last lane to come looks at the first words of the first blocks, wherever they are. */
