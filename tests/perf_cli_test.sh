@@ -116,10 +116,18 @@ finish "Zipf places; a load without times"
 
 load virt:2M virt:2M --cached=128K --verify --offset=64K
 json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["raw_iops"] > 0 and j["ratio_to_raw"] > 0' \
-    'j["misses"] > j["cache_lines"] and j["line_reads"] >= j["misses"] and j["commands"] == j["misses"]'
+    'j["misses"] > j["cache_lines"] and j["lines_used"] >= j["misses"] and j["commands"] == j["misses"]'
 load virt:2M --cached=64K --verify --zipf=1 --policy=frequency
-json 'j["policy"] == "frequency" and j["bad_blocks"] == 0 and 0 < j["misses"] < j["line_reads"]'
+json 'j["policy"] == "frequency" and j["bad_blocks"] == 0 and 0 < j["misses"] < j["lines_used"]'
 finish "misses of a small cache over a stripe, beside raw reads"
+
+load virt:2M virt:2M --cached=128K --rw=randrw --verify
+json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["writes"] > 0 and j["raw_iops"] > 0' \
+    'j["commands"] == j["misses"] + j["writebacks"] and j["kernels"][0]["name"] == "perf_cached_write_verify"' \
+    'j["bytes_written"] == 4096 * j["writebacks"] and j["bytes_read"] == 4096 * j["misses"]'
+load virt:2M --cached=256K --rw=randwrite --zipf=1 --bs=8K --line=4K
+json 'j["reads"] == 0 and j["misses"] == 0 and 0 < j["writebacks"] <= j["lines_used"] == 2 * j["writes"]'
+finish "writes through a small cache, verified, beside raw writes; whole lines are never read"
 
 for kind in random8 wave256 line4k; do
     load virt:1M --hit=$kind --iodepth=64
@@ -129,7 +137,7 @@ done
 finish "hits of a full cache give what plain memory gives"
 
 load virt:4M --cached=64K --bs=16K --line=4K
-json 'j["line_bytes"] == 4096 and j["line_reads"] == 4 * j["reads"]'
+json 'j["line_bytes"] == 4096 and j["lines_used"] == 4 * j["reads"]'
 finish "several lines a read"
 
 [ "$backend" = cpu ] || exit $((failures != 0))
@@ -247,7 +255,7 @@ refuses 2 "would overlap" virt:1M --rw=read --stride=512
 refuses 2 "--zipf is about random places" virt:1M --rw=read --zipf=1
 refuses 2 "--verify checks what is read" virt:1M --rw=randwrite --verify
 refuses 2 "2 storages need a lane each" virt:1M virt:1M --iodepth=1
-refuses 2 "cannot go through a cache" virt:1M --cached=64K --rw=randwrite
+refuses 2 "has no hits of its own" virt:1M --hit=random8 --rw=randwrite
 refuses 2 "waits for each read" virt:1M --cached=64K --window=2
 refuses 2 "goes with --cached or --hit" virt:1M --line=4K
 refuses 2 "no cache policy is called \"lifo\"; there are clock, lru, fifo" virt:1M --cached=64K --policy=lifo

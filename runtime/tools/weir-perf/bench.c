@@ -135,6 +135,20 @@ static int prepare_raw(struct perf_bench *bench, char *error)
 	return perf_bench_words(bench, args->buffers, args->stride_bytes * slots, error);
 }
 
+static int open_array(struct perf_bench *bench, char *error)
+{
+	const struct perf_options *options = bench->options;
+	struct weir_array_options array = { .size = sizeof(array), .element_bytes = 8, .stripe_bytes = STRIPE,
+					    .first_byte = options->offset * options->uri_count,
+					    .count = bench->range_bytes * options->uri_count / 8 };
+	int code = perf_writes(options) ? weir_writer_open(bench->cache, bench->storages, options->uri_count, &array,
+							   &bench->cached.writer) :
+					  weir_array_open(bench->cache, bench->storages, options->uri_count, &array,
+							  &bench->cached.writer.array);
+
+	return code ? perf_bench_fail(error) : 0;
+}
+
 static int prepare_cache(struct perf_bench *bench, char *error)
 {
 	const struct perf_options *options = bench->options;
@@ -144,12 +158,12 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 	if (weir_cache_create(bench->context,
 			      WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes,
 					   .policy = (enum weir_policy)options->policy),
-			      &bench->cache) != 0 ||
-	    weir_array_open(bench->cache, bench->storages, options->uri_count,
-			    WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = options->offset * options->uri_count,
-					 .count = bytes / 8, .stripe_bytes = STRIPE),
-			    &args->array) != 0)
+			      &bench->cache) != 0)
 		return perf_bench_fail(error);
+	if (open_array(bench, error))
+		return -1;
+	args->buffers = bench->raw.buffers;
+	args->stride_bytes = bench->raw.stride_bytes;
 	args->pattern_seed = options->seed;
 	args->unit_words = bench->unit_bytes / 8;
 	args->words = (uint32_t)(options->bs / 8);

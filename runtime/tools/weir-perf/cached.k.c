@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The load through a cache: a read brings in every line of its place and takes words of it. */
-#include <weir/array.h>
+/* The load through a cache: a read brings in every line of its place and takes words of it; a write covers whole lines. */
+#include <weir/writer.h>
 
 #include "places.h"
 
 /* Which storage of the array holds word @word, and which word of it that is. */
 WEIR_FN u64 perf_array_pattern(WEIR_GLOBAL struct perf_cached_args *args, u64 word)
 {
-	WEIR_GLOBAL struct weir_extent *extent = &args->array.extent;
-	u64 at = args->array.first_byte / 8 + word, line = at / args->line_words;
+	WEIR_GLOBAL struct weir_extent *extent = &args->writer.array.extent;
+	u64 at = args->writer.array.first_byte / 8 + word, line = at / args->line_words;
 	u64 disk = extent->disk_count == 1 ? 0 : (line >> extent->unit_log2) % extent->disk_count;
 
 	return perf_pattern(args->pattern_seed, disk,
@@ -32,7 +32,7 @@ WEIR_FN u32 perf_cached_bad(WEIR_GLOBAL struct perf_cached_args *args, u64 word)
 	u64 end = word + args->words, bad = 0, at = word;
 
 	while (at < end) {
-		struct weir_run run = weir_array_run_u64(&args->array, at, end);
+		struct weir_run run = weir_array_run_u64(&args->writer.array, at, end);
 
 		if (run.count == 0)
 			return 1; /* an error: the context has it */
@@ -41,11 +41,32 @@ WEIR_FN u32 perf_cached_bad(WEIR_GLOBAL struct perf_cached_args *args, u64 word)
 	}
 	if (bad) /* relaxed: any one of them will do */
 		weir_store_u64_relaxed_dev(&weir_at(args->load.results, struct perf_results, 0)->bad_byte,
-					   args->array.first_byte + word * 8);
+					   args->writer.array.first_byte + word * 8);
 	return bad != 0;
 }
 
-WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 verify)
+/* The sum of a word of each line of a place. */
+WEIR_FN u64 perf_cached_sum(WEIR_GLOBAL struct perf_cached_args *args, u64 word)
+{
+	u64 sum = 0;
+
+	for (u64 i = 0; i < args->words; i += args->line_words)
+		sum += weir_array_get_u64(&args->writer.array, word + i);
+	return sum;
+}
+
+/* The lane's buffer over a place; with @verify what is there already. Return: it failed. */
+WEIR_FN u32 perf_cached_put(WEIR_GLOBAL struct perf_cached_args *args, u64 word, u32 verify)
+{
+	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
+
+	for (u64 i = 0; verify && i < args->words; i++)
+		weir_data_store_u64(buffer + i * 8, perf_array_pattern(args, word + i));
+	return weir_writer_write(&args->writer, word, args->words, buffer) != WEIR_OK;
+}
+
+/* @writes and @verify are constants of each kernel: who only reads holds no code that writes. */
+WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writes, u32 verify)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	u64 lane = weir_thread(), sum = 0, begin = weir_clock_ns(), deadline;
@@ -56,23 +77,27 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 veri
 	counts.reads = counts.writes = counts.errors = counts.bad = 0;
 	deadline = perf_deadline(&args->load);
 	while (begin < deadline) {
-		u64 word = perf_place(&args->load.places, lane, lane, args->load.lanes, counts.reads) * args->unit_words;
+		u64 step = counts.reads + counts.writes;
+		u64 word = perf_place(&args->load.places, lane, lane, args->load.lanes, step) * args->unit_words;
+		u32 reads = !writes || perf_reads(&args->load, lane, step);
 
-		if (verify)
+		if (reads && verify)
 			counts.bad += perf_cached_bad(args, word);
+		else if (reads)
+			sum += perf_cached_sum(args, word);
 		else
-			for (u64 i = 0; i < args->words; i += args->line_words)
-				sum += weir_array_get_u64(&args->array, word + i);
+			counts.errors += perf_cached_put(args, word, verify);
 		if (args->load.flags & PERF_LATENCY) {
 			u64 end = weir_clock_ns();
 
-			perf_time(results, 1, end - begin);
+			perf_time(results, reads, end - begin);
 			begin = end;
-		} else if (counts.reads % PERF_CLOCK_STEPS == 0) {
+		} else if (step % PERF_CLOCK_STEPS == 0) {
 			begin = weir_clock_ns();
 		}
-		counts.reads++;
-		if (weir_array_failed(&args->array))
+		counts.reads += reads;
+		counts.writes += !reads;
+		if (weir_array_failed(&args->writer.array))
 			break; /* the host says why */
 	}
 	perf_add(&results->checksum, sum);
@@ -82,11 +107,22 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 veri
 /* One word of every line. */
 WEIR_KERNEL(perf_cached, struct perf_cached_args)
 {
-	perf_cached_run(args, 0);
+	perf_cached_run(args, 0, 0);
 }
 
 /* All words, checked. */
 WEIR_KERNEL(perf_cached_verify, struct perf_cached_args)
 {
-	perf_cached_run(args, 1);
+	perf_cached_run(args, 0, 1);
+}
+
+/* The same where some requests write, or all. */
+WEIR_KERNEL(perf_cached_write, struct perf_cached_args)
+{
+	perf_cached_run(args, 1, 0);
+}
+
+WEIR_KERNEL(perf_cached_write_verify, struct perf_cached_args)
+{
+	perf_cached_run(args, 1, 1);
 }

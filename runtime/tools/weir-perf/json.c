@@ -132,10 +132,11 @@ static void set_cache(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "cache_lines", outcome->cache.lines);
 	set_count(object, "line_bytes", outcome->cache.line_bytes);
 	json_object_set_new(object, "policy", json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
-	set_count(object, "line_reads", outcome->lines);
+	set_count(object, "lines_used", outcome->lines);
 	set_count(object, "misses", outcome->cache.misses);
 	set_count(object, "evictions", outcome->cache.evictions);
 	set_count(object, "retracted", outcome->cache.retracted);
+	set_count(object, "writebacks", outcome->cache.writebacks);
 }
 
 static void set_counters(json_t *object, const struct perf_outcome *outcome)

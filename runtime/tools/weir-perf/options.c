@@ -44,7 +44,8 @@ const char perf_usage[] =
 	"                       loads run kernels that leave it all of that. Without: whoever waits helps\n"
 	"\n"
 	"Cache\n"
-	"  --cached=SIZE        read through a cache of that size, in turns with raw reads\n"
+	"  --cached=SIZE        the load through a cache of that size, in turns with the raw one; what was written is\n"
+	"                       written back at the end of each run, which counts\n"
 	"  --line=SIZE          length of its lines (default --bs, if that is a power of two up to 64K)\n"
 	"  --policy=NAME        which line makes room: clock (default), lru, fifo, random, direct, sieve, frequency,\n"
 	"                       user (built in by -Duser_policy)\n"
@@ -310,17 +311,14 @@ static int check_load(const struct perf_options *options, char *error)
 
 static int check_cache(const struct perf_options *options, char *error)
 {
-	const char *what = options->cached ? "--cached" : "--hit";
-
 	if (!options->cached && options->hit == PERF_HIT_NONE && options->policy != WEIR_POLICY_CLOCK)
 		return refuse(error, "--policy is the replacement policy of a cache: it goes with --cached or --hit");
 	if (!options->cached && options->hit == PERF_HIT_NONE)
 		return options->line ? refuse(error, "--line is the length of cache lines: it goes with --cached or --hit") : 0;
 	if (options->cached && options->hit != PERF_HIT_NONE)
 		return refuse(error, "--hit makes its own cache, of the range's size; leave --cached out");
-	if (perf_writes(options))
-		return refuse(error, "%s reads only, so far: --rw=%s cannot go through a cache", what,
-			      perf_rw_names[options->rw]);
+	if (perf_writes(options) && options->hit != PERF_HIT_NONE)
+		return refuse(error, "--hit reads only: --rw=%s has no hits of its own", perf_rw_names[options->rw]);
 	if (options->window > 1)
 		return refuse(error, "--window=%u: a lane waits for each read through a cache; --window goes with raw requests",
 			      options->window);

@@ -149,19 +149,23 @@ struct perf_plain_args {
 };
 
 /**
- * struct perf_cached_args - the same places, read through a cache
+ * struct perf_cached_args - the same places, through a cache
  * @load: what to do
- * @array: 8-byte words of the range
- * @pattern_seed: of what they hold
+ * @writer: 8-byte words of the range; of a load that only reads, its array alone
+ * @buffers: @words words per lane, which it writes from
+ * @pattern_seed: of what the words of the range hold
  * @unit_words: words from one place to the next
- * @words: length of a read
+ * @stride_bytes: from one lane's buffer to the next one's
+ * @words: length of a request
  * @line_words: words of a cache line
  */
 struct perf_cached_args {
 	struct perf_load load;
-	struct weir_array array;
+	struct weir_writer writer;
+	weir_addr buffers;
 	u64 pattern_seed;
 	u64 unit_words;
+	u64 stride_bytes;
 	u32 words;
 	u32 line_words;
 };

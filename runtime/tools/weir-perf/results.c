@@ -125,11 +125,11 @@ static void print_cache(const struct perf_outcome *outcome)
 {
 	if (!outcome->options.cached)
 		return;
-	printf("cache     %llu lines of %llu bytes, %s; %llu line reads, %llu misses, %llu evictions\n",
+	printf("cache     %llu lines of %llu bytes, %s; %llu lines used, %llu misses, %llu evictions, %llu writebacks\n",
 	       (unsigned long long)outcome->cache.lines, (unsigned long long)outcome->cache.line_bytes,
 	       weir_policy_name((enum weir_policy)outcome->options.policy),
 	       (unsigned long long)outcome->lines, (unsigned long long)outcome->cache.misses,
-	       (unsigned long long)outcome->cache.evictions);
+	       (unsigned long long)outcome->cache.evictions, (unsigned long long)outcome->cache.writebacks);
 }
 
 static void print_kernels(const struct perf_outcome *outcome)

@@ -56,6 +56,7 @@ static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int
 	sum->misses += by * stats.misses;
 	sum->evictions += by * stats.evictions;
 	sum->retracted += by * stats.retracted;
+	sum->writebacks += by * stats.writebacks;
 	return 0;
 }
 
@@ -75,24 +76,27 @@ static void add_results(struct perf_outcome *outcome, const struct perf_results 
 	}
 }
 
-/** struct turn - one kind of run, and what of its arguments is set for each */
+/** struct turn - one kind of run, what of its arguments is set for each, and whose dirty lines its time includes */
 struct turn {
 	struct perf_launch launch;
 	struct perf_load *load;
+	struct weir_cache *flushed;
 };
 
 static struct turn raw_turn(struct perf_bench *bench)
 {
 	return (struct turn){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
-			      &bench->raw.load };
+			      &bench->raw.load, NULL };
 }
 
 static struct turn cached_turn(struct perf_bench *bench)
 {
-	const char *kernel = bench->options->verify ? "perf_cached_verify" : "perf_cached";
+	static const char *const kernels[2][2] = { { "perf_cached", "perf_cached_verify" },
+						   { "perf_cached_write", "perf_cached_write_verify" } };
+	bool writes = perf_writes(bench->options);
 
-	return (struct turn){ { kernel, bench->blocks, bench->threads, &bench->cached, sizeof(bench->cached) },
-			      &bench->cached.load };
+	return (struct turn){ { kernels[writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
+				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL };
 }
 
 /* Zipf places have a kernel of their own. */
@@ -104,20 +108,33 @@ static const char *plain_kernel(const struct perf_bench *bench)
 static struct turn plain_turn(struct perf_bench *bench)
 {
 	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->threads, &bench->beside,
-				sizeof(bench->beside) }, &bench->beside.load };
+				sizeof(bench->beside) }, &bench->beside.load, NULL };
 }
 
-/* One run of @seconds; requests per second come out in @rate. */
+/* Write back what a run left dirty. Return: the seconds it took, or -1. */
+static double flush(struct weir_cache *cache, char *error)
+{
+	uint64_t begin = weir_clock_ns();
+
+	if (!cache)
+		return 0;
+	return weir_cache_flush(cache, 0) ? perf_bench_fail(error) : (double)(weir_clock_ns() - begin) / 1e9;
+}
+
+/* One run of @seconds; requests per second, all of them on storage at the end, come out in @rate. */
 static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index, double seconds,
 		     struct perf_results *found, double *rate, char *error)
 {
-	double elapsed;
+	double elapsed, flushed;
 
 	turn.load->places.seed = (uint64_t)bench->options->seed + index;
 	turn.load->runtime_ns = (uint64_t)(seconds * 1e9);
 	if (perf_bench_launch(bench, turn.launch, found, &elapsed, error))
 		return -1;
-	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / elapsed;
+	flushed = flush(turn.flushed, error);
+	if (flushed < 0)
+		return -1;
+	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / (elapsed + flushed);
 	return 0;
 }
 
@@ -224,7 +241,7 @@ static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
 	outcome->plain_blocks = bench->plain_blocks;
 	outcome->plain_bytes = bench->plain_bytes;
 	if (bench->cache && bench->line_bytes)
-		outcome->lines = outcome->reads * (bench->options->bs / bench->line_bytes);
+		outcome->lines = (outcome->reads + outcome->writes) * (bench->options->bs / bench->line_bytes);
 }
 
 static int run_open(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
