@@ -8,7 +8,7 @@
 #include "../common/vector.h"
 #include "vectoradd.h"
 
-enum { MOST_RUNS = 99, LEAST_BYTES = 65536, TILED_WAVES = 16, CACHED_WAVES = 32, WAVE_LINES = 8 };
+enum { MOST_RUNS = 99, LEAST_BYTES = 65536, LEAST_TILE = 4096, TILED_WAVES = 16, CACHED_WAVES = 32, WAVE_LINES = 8 };
 
 /** struct command - what the command line says, and what is open */
 struct command {
@@ -33,7 +33,7 @@ struct command {
 	struct vectoradd_plain_args flat;
 };
 
-static struct command command_line = { .type = "u64", .tile_bytes = 16384, .runs = 3,
+static struct command command_line = { .type = "u64", .runs = 3,
 				       .info = { .size = sizeof(struct weir_context_info) } };
 
 static const struct sample_option options[] = {
@@ -42,8 +42,8 @@ static const struct sample_option options[] = {
 	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.bytes, .least = LEAST_BYTES,
 	  .help = "length of each vector (default: a third of the storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of all three"),
-	{ .name = "tile", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &command_line.tile_bytes, .least = 4096,
-	  .most = LEAST_BYTES, .help = "by hand: a power of two (default 16K)" },
+	{ .name = "tile", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &command_line.tile_bytes, .least = LEAST_TILE,
+	  .most = LEAST_BYTES, .help = "by hand: a power of two (default: as long as a line, so that both ways take as many commands)" },
 	{ .name = "waves", .value = "N", .kind = SAMPLE_U64, .to = &command_line.waves, .least = 1, .most = 1 << 20,
 	  .help = "waves (default: 16 per worker of the device by hand, 32 through the cache)" },
 	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
@@ -121,11 +121,13 @@ static int open_arrays(struct command *command, struct report *report)
 		command->cache.bytes = command->bytes * 3 / 8 + (64 << 10);
 	code = weir_cache_create(command->context,
 				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
-					      .line_bytes = command->cache.line_bytes),
+					      .line_bytes = command->cache.line_bytes, .policy = command->cache.policy),
 				 &command->lines);
 	report->cache.size = sizeof(report->cache);
 	if (!code)
 		code = weir_cache_stats(command->lines, &report->cache);
+	if (!command->tile_bytes)
+		command->tile_bytes = report->cache.line_bytes > LEAST_TILE ? report->cache.line_bytes : LEAST_TILE;
 	if (!code)
 		code = weir_array_open(command->lines, &command->storage, 1, &options, &args->a);
 	options.first_byte = command->bytes;
