@@ -122,53 +122,48 @@ int weir_cache_flush(struct weir_cache *cache, int durable)
 	return flush(cache, 1, cache->next_key, durable, NULL);
 }
 
-/* The layout of @array, or NULL with a sentence if it is not one of @cache. */
-static const struct weir_cache_disks *layout_of(const struct weir_cache *cache, const struct weir_array *array,
-						uint64_t first, uint64_t count, const char *what)
-{
-	const struct weir_cache_disks *disks = cache->disks;
+/** struct range - keys of an array's elements, and the layout they belong to */
+struct range {
+	const struct weir_cache_disks *disks;
+	uint64_t first_key, end_key;
+};
 
-	while (disks && disks->extent.key_base != array->extent.key_base)
-		disks = disks->next;
-	if (!disks || array->lines != cache->lines) {
-		(void)weir_fail(EINVAL, "%s: the array is not one of this cache", what);
-		return NULL;
-	}
-	if (first > array->count || count > array->count - first) {
-		(void)weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what, (unsigned long long)first,
-				(unsigned long long)(first + count), (unsigned long long)array->count);
-		return NULL;
-	}
-	return disks;
-}
-
-static uint64_t key_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t byte)
+/* Elements [@first, @first + @count) of @array as keys; a sentence if there are none such in @cache. */
+static int range_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
+		    const char *what, struct range *range)
 {
-	return array->extent.key_base + (byte >> cache->line_log2);
+	uint64_t begin = array->first_byte + first * array->element_bytes;
+
+	range->disks = cache->disks;
+	while (range->disks && range->disks->extent.key_base != array->extent.key_base)
+		range->disks = range->disks->next;
+	if (!range->disks || array->lines != cache->lines)
+		return weir_fail(EINVAL, "%s: the array is not one of this cache", what);
+	if (first > array->count || count > array->count - first)
+		return weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what, (unsigned long long)first,
+				 (unsigned long long)(first + count), (unsigned long long)array->count);
+	range->first_key = array->extent.key_base + (begin >> cache->line_log2);
+	range->end_key = count ? array->extent.key_base + 1 +
+					 ((begin + count * array->element_bytes - 1) >> cache->line_log2) : 0;
+	return 0;
 }
 
 int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count, int durable)
 {
-	const struct weir_cache_disks *disks = layout_of(cache, array, first, count, "weir_array_flush");
-	uint64_t begin = array->first_byte + first * array->element_bytes;
+	struct range range;
+	int error = range_of(cache, array, first, count, "weir_array_flush", &range);
 
-	if (!disks)
-		return -EINVAL;
-	return flush(cache, key_of(cache, array, begin),
-		     count ? key_of(cache, array, begin + count * array->element_bytes - 1) + 1 : 0, durable, disks);
+	return error ? error : flush(cache, range.first_key, range.end_key, durable, range.disks);
 }
 
 int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count)
 {
-	const struct weir_cache_disks *disks = layout_of(cache, array, first, count, "weir_array_invalidate");
-	uint64_t begin = array->first_byte + first * array->element_bytes;
 	struct weir_sweep_note note;
-	int error;
+	struct range range;
+	int error = range_of(cache, array, first, count, "weir_array_invalidate", &range);
 
-	if (!disks)
-		return -EINVAL;
-	error = sweep(cache, key_of(cache, array, begin),
-		      count ? key_of(cache, array, begin + count * array->element_bytes - 1) + 1 : 0, WEIR_SWEEP_DROP, &note);
+	if (!error)
+		error = sweep(cache, range.first_key, range.end_key, WEIR_SWEEP_DROP, &note);
 	if (!error && weir_load_u64_relaxed_sys(&note.failed))
 		return weir_fail(EBUSY, "weir_array_invalidate: %llu lines are still being read or written: their storage does not answer",
 				 (unsigned long long)weir_load_u64_relaxed_sys(&note.failed));

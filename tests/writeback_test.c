@@ -45,10 +45,10 @@ static void test_every_element_cache_and_width(void **state)
 
 			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = caches[c].lines,
 						       .line_bytes = caches[c].line_bytes });
-			for (size_t e = 0; e < 5; e++) {
+			for (size_t e = c + w; e <= c + w + 2; e += 2) { /* every pair of size and cache, at some width */
 				struct test_put_args args = { .writer_count = 1, .puts = 12, .seed = e, .salt = c };
 
-				open_writer(&rig, ELEMENTS[e], e % 2 ? 16 : 0, &args.writer[0]);
+				open_writer(&rig, ELEMENTS[e % 5], e % 2 ? 16 : 0, &args.writer[0]);
 				put(&rig, &args);
 			}
 			assert_true(stats_of(&rig).writebacks > 0 || caches[c].lines * caches[c].line_bytes >= rig.bytes);
@@ -139,7 +139,7 @@ static void test_spans_of_any_alignment(void **state)
 
 		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 8, .disks = 2, .stripe = 4096 });
 		for (size_t c = 0; c < 6; c++) {
-			struct test_span_args args = { .skew = cases[c].skew, .steps = 3, .seed = c, .salt = w };
+			struct test_span_args args = { .skew = cases[c].skew, .steps = 2, .seed = c, .salt = w };
 
 			open_writer(&rig, cases[c].bytes, c % 2 ? 48 : 0, &args.writer);
 			args.each = args.writer.array.count / LANES;
@@ -277,7 +277,7 @@ static void test_flush_and_invalidate_a_range(void **state)
 				model_forget(&rig, 18 * 512, rig.bytes);
 				check_storages(&rig);
 			}
-			assert_int_equal(weir_array_flush(rig.cache, &writer.array, 8000, 1000, 0), -EINVAL);
+			assert_int_equal(weir_array_flush(rig.cache, &writer.array, 8000, 1000, 0), -ERANGE);
 			assert_non_null(strstr(weir_last_error(), "9000"));
 			must(weir_array_flush(rig.cache, &writer.array, 0, 0, 0));
 			if (lines == 512) {
@@ -334,7 +334,8 @@ static void test_lanes_flush(void **state)
 			for (uint64_t i = 0; i < 64 * 64; i++) {
 				uint64_t value = test_put_value(args.seed, i, args.rounds - 1);
 
-				model_put(&rig, &args.writer, i, &value);
+				if (i % 64 % TEST_FLUSH_STRIDE == 0)
+					model_put(&rig, &args.writer, i, &value);
 			}
 			close_rig(&rig);
 		}
@@ -478,7 +479,8 @@ static void test_past_the_end(void **state)
 		for (uint64_t i = 0; i < args.writer.array.count; i++) {
 			uint64_t value = test_put_value(0, i, 0);
 
-			model_put(&rig, &args.writer, i, &value);
+			if (i % 64 % TEST_FLUSH_STRIDE == 0)
+				model_put(&rig, &args.writer, i, &value);
 		}
 		close_rig(&rig);
 	}

@@ -112,7 +112,7 @@ WEIR_KERNEL(test_flush, struct test_flush_args)
 	weir_status status = WEIR_OK;
 
 	for (u64 step = 0; step < args->rounds; step++) {
-		for (u64 i = 0; i < args->each; i++)
+		for (u64 i = 0; i < args->each; i += TEST_FLUSH_STRIDE)
 			weir_writer_put_u64(&args->writer, first + i, test_put_value(args->seed, first + i, step));
 		status = weir_writer_flush(&args->writer, first, args->each, event);
 		if (args->blocks && status == WEIR_OK) {
@@ -121,7 +121,7 @@ WEIR_KERNEL(test_flush, struct test_flush_args)
 			status = weir_read(&args->disk, first * 8 >> args->disk.block_log2,
 					   (u32)(args->each * 8 >> args->disk.block_log2), block,
 					   weir_at(event, struct weir_event, 1), 0);
-			for (u64 i = 0; i < args->each; i++)
+			for (u64 i = 0; i < args->each; i += TEST_FLUSH_STRIDE)
 				expect_value(args->verdict, first + i, weir_data_load_u64(block + i * 8),
 					     test_put_value(args->seed, first + i, step));
 		}

@@ -77,9 +77,12 @@ struct test_span_args {
 	weir_addr verdict;
 };
 
+enum { TEST_FLUSH_STRIDE = 21 };
+
 /**
- * struct test_flush_args - each lane puts, flushes its range, and looks at the storage
- * @event: struct weir_event per lane; 0: not durable
+ * struct test_flush_args - each lane puts every 21st element, flushes its range, and looks at the storage
+ * @each: elements of a lane
+ * @events: two of struct weir_event per lane; 0: not durable
  * @statuses: u32 per lane, what the flush returned
  * @blocks: a block of memory per lane, for looking; 0: none
  */

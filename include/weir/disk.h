@@ -86,6 +86,9 @@ WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_dis
 	u64 wanting = weir_ballot(wave, want), left;
 	u32 filled = 0;
 
+	if (wanting == 0) /* as in most turns of a wait */
+		return 0;
+
 	if (want)
 		filled = weir_sq_try_fill(queue, weir_match_u64(wanting, WEIR_ADDR(queue)), request);
 	weir_converge();

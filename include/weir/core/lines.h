@@ -464,19 +464,19 @@ WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL s
 
 /* One command per lane that has one: its claim's, else the write-back that it began. */
 WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-					  WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index)
+					  WEIR_GLOBAL struct weir_extent *extent, u64 key, u64 index)
 {
 	u32 writes = !fetch.unsent && fetch.writing, way = writes ? (fetch.writing & 7) - 1 : fetch.mine, submitted;
 	u32 sends = fetch.unsent || writes;
 	WEIR_GLOBAL struct weir_disk *disk;
+	u64 line;
 
 	if (writes) {
 		/* relaxed: nobody else may put another occupant there */
-		u64 key = weir_line_key(weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)));
-
+		key = weir_line_key(weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)));
 		extent = weir_extent_of(lines, key);
-		line = key - extent->key_base;
 	}
+	line = key - extent->key_base;
 	disk = weir_extent_disk(extent, line);
 	if (writes && weir_disk_dead(disk) != WEIR_OK) {
 		weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), weir_disk_dead(disk));
@@ -683,8 +683,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			fetch = weir_fetch_read(fetch, wave, lines, index, access);
 		else if (kind != WEIR_ACCESS_LOAD)
 			fetch = weir_fetch_write(kind, fetch, wave, lines, index, key, access);
-		if (weir_ballot(wave, fetch.unsent || fetch.writing))
-			fetch = weir_fetch_send(fetch, wave, lines, extent, line, index);
+		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
 		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
 		else if (!fetch.done && weir_expired(deadline, turn))
