@@ -191,6 +191,9 @@ static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 	if (format->ds != 9 && format->ds != 12)
 		return weir_fail(ENOTSUP, "namespace %u has blocks of 2^%u bytes; weir works with 512 and 4096",
 				 out->nsid, format->ds);
+	if (id->nsze == 0 || le64toh(id->nsze) > UINT64_MAX >> format->ds)
+		return weir_fail(EIO, "namespace %u says it has %llu blocks of %u bytes, which cannot be; is it formatted?",
+				 out->nsid, (unsigned long long)le64toh(id->nsze), 1u << format->ds);
 	out->blocks = le64toh(id->nsze);
 	out->block_log2 = format->ds;
 	return 0;
