@@ -59,6 +59,7 @@ struct weir_storage {
 	uint64_t queue_bytes;
 	struct weir_resident *resident; /* the controller on the device, or NULL */
 	struct weir_service *service;   /* who reaps for everybody, or NULL */
+	struct weir_watchdog *watchdog; /* who looks whether the controller lives, or NULL */
 	uint32_t queue_count;           /* that rings, slots, staging and queues have room for */
 	uint64_t doorbell_memory; /* for a software controller's */
 	uint64_t doorbells;       /* where lanes ring */

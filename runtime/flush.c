@@ -104,17 +104,19 @@ static int make_durable(struct weir_cache *cache, const struct weir_cache_disks 
 	return error;
 }
 
-/* @only: of this layout, or NULL for all. */
+/* @only: of this layout, or NULL for all. Lines that were not written are told rather than that a storage took no Flush. */
 static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, int durable,
 		 const struct weir_cache_disks *only)
 {
 	struct weir_sweep_note note;
-	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note);
+	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note), unflushed = 0;
 
-	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error; disks = disks->next)
+	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error && !unflushed; disks = disks->next)
 		if (disks->written && (!only || disks == only))
-			error = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
-	return error ? error : complain(cache, &note, "they stay dirty, and the next flush tries again");
+			unflushed = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
+	if (!error)
+		error = complain(cache, &note, "they stay dirty, and the next flush tries again");
+	return error ? error : unflushed;
 }
 
 int weir_cache_flush(struct weir_cache *cache, int durable)

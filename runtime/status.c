@@ -28,7 +28,8 @@ static const struct text own[] = {
 	{ WEIR_E_SHARE_TABLE, "the cache has a Share Table: build the kernel with -DWEIR_SHARE_TABLE" },
 	{ WEIR_E_QUEUE_FULL, "no free queue slot before the deadline" },
 	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
-	{ WEIR_E_DEVICE_DEAD, "the controller is gone" },
+	{ WEIR_E_DEVICE_DEAD, "the controller failed" },
+	{ WEIR_E_DEVICE_GONE, "the controller no longer answers: was it removed?" },
 };
 
 static const struct text nvme[] = {

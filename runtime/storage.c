@@ -10,6 +10,7 @@
 #include "error.h"
 #include "service.h"
 #include "transport/virtual.h"
+#include "watchdog.h"
 
 enum {
 	DEFAULT_DEPTH = 256,
@@ -189,6 +190,7 @@ static void free_queues(struct weir_storage *storage)
 /* Undo whatever of the opening has happened, last first. */
 static void tear_down(struct weir_storage *storage)
 {
+	weir_watchdog_stop(storage);
 	weir_service_stop(storage);
 	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
@@ -218,7 +220,7 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 		error = start_controller(storage, options);
 	if (!error)
 		error = create_queues(storage, options);
-	return error;
+	return error ? error : weir_watchdog_start(storage);
 }
 
 int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,

@@ -284,8 +284,8 @@ static void test_failed_controller(void **state)
 
 	(void)state;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	must(weir_storage_open(context, "virt:1M?fault=fatal", WEIR_OPTIONS(storage, .timeout_us = 100000), &dying));
-	refused(weir_storage_read(dying, 0, block, 512), -EIO, "fault=fatal", "deadline");
+	must(weir_storage_open(context, "virt:1M?fault=fatal", WEIR_OPTIONS(storage, .timeout_us = 60000000), &dying));
+	refused(weir_storage_read(dying, 0, block, 512), -EIO, "fault=fatal", "the controller failed");
 	weir_storage_close(dying);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_true(end.tv_sec - begin.tv_sec < 8); /* its admin queue alone would wait 10 s a command */

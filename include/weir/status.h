@@ -50,6 +50,7 @@ enum {
 
 	/* this device */
 	WEIR_E_DEVICE_DEAD = WEIR_GROUP_DEVICE | 1, /* the controller failed */
+	WEIR_E_DEVICE_GONE = WEIR_GROUP_DEVICE | 2, /* the controller no longer answers: it was removed */
 };
 
 /** weir_status_from_nvme() - the status of a completion whose dw3 is @dw3 */

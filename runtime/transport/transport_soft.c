@@ -173,9 +173,9 @@ static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t 
 static int check_resident_faults(const struct weir_uri *uri, const struct soft_keys *keys)
 {
 	for (unsigned i = 0; i < keys->fault_count; i++)
-		if (keys->faults[i].kind == WEIR_VIRTUAL_FAULT_FATAL)
+		if (keys->faults[i].kind == WEIR_VIRTUAL_FAULT_FATAL || keys->faults[i].kind == WEIR_VIRTUAL_FAULT_GONE)
 			return weir_fail(ENOTSUP,
-					 "storage \"%s\": fault row %u: a controller on the device knows no fatal, but "
+					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, but "
 					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase and misroute",
 					 uri->text, i + 1);
 	return 0;

@@ -26,6 +26,7 @@ enum weir_virtual_fault_kind {
 	WEIR_VIRTUAL_FAULT_PHASE,     /* its entry has the phase of the pass before */
 	WEIR_VIRTUAL_FAULT_MISROUTE,  /* its entry names another submission queue */
 	WEIR_VIRTUAL_FAULT_FATAL,     /* the controller fails: CSTS.CFS, and silence until a reset */
+	WEIR_VIRTUAL_FAULT_GONE,      /* it is pulled out: silence for good, its registers read as ones */
 	WEIR_VIRTUAL_FAULT_KINDS,
 };
 

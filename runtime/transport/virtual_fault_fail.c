@@ -47,6 +47,9 @@ unsigned virtual_fault_follow(struct virtual_thread *thread)
 		return done;
 	controller->failed = true;
 	virtual_control_fail(controller);
+	if (load_relaxed_u32(&controller->pulled))
+		/* R2: pairs with weir_virtual_read32(): all are silent */
+		store_release_u32(&controller->gone, 1);
 	return done + 1;
 }
 

@@ -25,7 +25,9 @@ u32 weir_virtual_read32(struct weir_virtual *controller, u32 offset)
 {
 	const struct shared_u32 *doorbell = doorbell_at(controller, offset);
 
-	/* R2: pairs with the stores of CSTS in virtual_control.c. */
+	/* R2: pairs with the stores of CSTS in virtual_control.c, and of the flag in virtual_fault_fail.c */
+	if (load_acquire_u32(&controller->gone))
+		return UINT32_MAX;
 	if (is_register(offset))
 		return load_acquire_u32(&controller->registers[offset / 4]);
 	return doorbell ? load_relaxed_u32(doorbell) : 0;
@@ -57,6 +59,8 @@ void weir_virtual_write32(struct weir_virtual *controller, u32 offset, u32 value
 {
 	struct shared_u32 *doorbell = doorbell_at(controller, offset);
 
+	if (load_relaxed_u32(&controller->gone)) /* nobody is there to act on it */
+		return;
 	if (offset == NVME_REGISTER_CC)
 		write_cc(controller, value);
 	else if (writable(offset))

@@ -362,6 +362,8 @@ struct virtual_admin {
  * @falls: how often CC.EN went from 1 to 0
  * @events: events that threads saw, for thread 0
  * @failing: a fault made it fail; all threads are to fall silent
+ * @pulled: by the fault "gone", for good
+ * @gone: and they are: registers read as ones
  * @write_through: the volatile write cache is off, all writes are durable
  * @rate_ns: when the next command may complete under an I/O rate limit
  * @faults: the fault table, or NULL; options.fault_count rows
@@ -392,6 +394,8 @@ struct weir_virtual {
 	struct shared_u32 falls;
 	struct shared_u32 events;
 	struct shared_u32 failing;
+	struct shared_u32 pulled;
+	struct shared_u32 gone;
 	struct shared_u32 write_through;
 	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	struct virtual_fault_row *faults;

@@ -289,6 +289,7 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
+		weir_status dead;
 		u64 key, line, index;
 
 		weir_converge();
@@ -300,14 +301,16 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		line = key - extent->key_base;
 		index = weir_lines_index(lines, key);
 		disk = weir_extent_disk(extent, line);
+		dead = weir_disk_dead(disk);
 		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_late(sweep, disk->id))
-			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
+			lane = weir_sweep_error(lane, lines, sweep, dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
 		else if (lane.key && !lane.unsent)
 			lane = weir_sweep_turn(lane, lines, sweep, index);
 		if (weir_ballot(wave, lane.unsent))
 			lane = weir_sweep_send(lane, wave, lines, extent, line, index, sweep.flags);
-		if (lane.key == key && weir_disk_dead(disk) != WEIR_OK && sweep.kind != WEIR_SWEEP_DROP) {
-			lane = weir_sweep_give_up(lane, lines, sweep, index, weir_disk_dead(disk));
+		if (lane.key == key && dead != WEIR_OK && sweep.kind != WEIR_SWEEP_DROP) {
+			weir_sweep_was_late(sweep, disk->id);
+			lane = weir_sweep_give_up(lane, lines, sweep, index, dead);
 		} else if (lane.key == key && weir_expired(lane.deadline, turn)) {
 			weir_sweep_was_late(sweep, disk->id);
 			lane = weir_sweep_give_up(lane, lines, sweep, index, WEIR_E_TIMEOUT);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* watchdog.h: a host thread per storage that tells lanes when its controller has failed or is gone. */
+#ifndef WEIR_RUNTIME_WATCHDOG_H
+#define WEIR_RUNTIME_WATCHDOG_H
+
+#include "context.h"
+
+/**
+ * weir_watchdog_start() - watch the controller of @storage, whose queues are created
+ *
+ * Looks at CSTS several times a second. Once it says that the controller failed, or reads as all ones
+ * (a PCI function that was removed), every queue pair is marked dead (struct weir_queue.dead): whoever
+ * waits for a request or a slot returns with that status, at once instead of at the storage's deadline,
+ * and nothing more is submitted. Base 2.0, sections 3.1.4.6 (CSTS) and 9.5 (controller fatal status).
+ *
+ * A controller on the device itself has no registers to look at, and is not watched.
+ */
+int weir_watchdog_start(struct weir_storage *storage);
+
+/** weir_watchdog_stop() - the thread has ended when this returns; nothing if there is none */
+void weir_watchdog_stop(struct weir_storage *storage);
+
+#endif

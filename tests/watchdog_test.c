@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * watchdog_test.c: a controller that fails, or is pulled out, with requests under way. Deadlines here are ten
+ * minutes: that lanes return at all, and with the controller's own status, shows that they were told.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/status.h>
+#include <weir/weir.h>
+
+#include "context.h"
+#include "kernels.h"
+
+enum { LANES = 64, BLOCK = 512 };
+
+#define NEVER_US ((uint64_t)600 * 1000000)
+
+static void must(int error)
+{
+	if (error)
+		fail_msg("%s", weir_last_error());
+}
+
+static void open_dying(struct weir_context *context, const char *fault, struct weir_storage **storage)
+{
+	char uri[128];
+
+	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
+	must(test_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 3, .depth = 8, .timeout_us = NEVER_US), storage));
+}
+
+static void open_context(uint32_t width, struct weir_context **context)
+{
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
+								 .service_waves = test_service()), context));
+}
+
+/* Elements through a cache, by more lanes than the queues have slots. */
+static void read_elements(struct weir_context *context, struct weir_storage *storage, const char *says)
+{
+	struct test_array_args args = { .array_count = 1, .kind = TEST_READ_RANDOM, .reads = 1000, .salt = 5 };
+	struct weir_cache *cache;
+
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = BLOCK), &cache));
+	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.array[0]));
+	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
+	must(weir_launch(context, "test_array", 2, LANES, &args, sizeof(args)));
+	assert_int_equal(weir_sync(context), -EIO);
+	assert_non_null(strstr(weir_last_error(), "could not get block"));
+	if (!strstr(weir_last_error(), says))
+		fail_msg("\"%s\" does not say \"%s\"", weir_last_error(), says);
+	(void)weir_cache_destroy(cache);
+}
+
+/* Later requests are refused by the same status. Return: of one read. */
+static uint32_t read_block(struct weir_context *context, struct weir_storage *storage)
+{
+	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = 7 };
+	uint32_t statuses[2];
+
+	must(weir_storage_disk(storage, &args.disk));
+	must(weir_alloc(context, BLOCK, &args.buffer));
+	must(weir_alloc(context, sizeof(struct weir_event), &args.event));
+	must(weir_alloc(context, sizeof(statuses), &args.statuses));
+	must(weir_launch(context, "test_request", 1, 1, &args, sizeof(args)));
+	(void)weir_sync(context);
+	must(weir_copy_out(context, statuses, args.statuses, sizeof(statuses)));
+	return statuses[0];
+}
+
+/* Another storage of the same context goes on, and one can be opened in the place of the dead one. */
+static void check_alive(struct weir_context *context, struct weir_storage *other)
+{
+	uint8_t block[BLOCK], found[BLOCK];
+
+	memset(block, 0x5a, sizeof(block));
+	must(weir_storage_write(other, 512, block, sizeof(block)));
+	must(weir_storage_read(other, 512, found, sizeof(found)));
+	assert_memory_equal(block, found, sizeof(block));
+	assert_int_equal(read_block(context, other), WEIR_OK);
+}
+
+static void lose(const char *fault, uint32_t status, const char *says)
+{
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct weir_storage *dying, *other;
+		struct weir_context *context;
+
+		open_context(test_width(w), &context);
+		must(test_storage_open(context, "virt:64K?block=512", NULL, &other));
+		open_dying(context, fault, &dying);
+		read_elements(context, dying, says);
+		assert_int_equal(read_block(context, dying), status);
+		check_alive(context, other);
+		weir_storage_close(dying);
+		must(test_storage_open(context, "virt:1M?block=512", NULL, &dying));
+		check_alive(context, dying);
+		weir_storage_close(dying);
+		weir_storage_close(other);
+		weir_context_close(context);
+	}
+}
+
+static void test_failed(void **state)
+{
+	(void)state;
+	lose("fatal:after=40", WEIR_E_DEVICE_DEAD, "the controller failed");
+}
+
+static void test_pulled_out(void **state)
+{
+	(void)state;
+	lose("gone:after=40", WEIR_E_DEVICE_GONE, "no longer answers");
+}
+
+/* Nothing else is under way: the one who waits is told, too. */
+static void test_the_first_request(void **state)
+{
+	static const char *const faults[] = { "fatal", "gone" };
+	static const uint32_t statuses[] = { WEIR_E_DEVICE_DEAD, WEIR_E_DEVICE_GONE };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct weir_storage *storage;
+		struct weir_context *context;
+
+		open_context(test_width(0), &context);
+		open_dying(context, faults[i], &storage);
+		assert_int_equal(read_block(context, storage), statuses[i]);
+		weir_storage_close(storage);
+		weir_context_close(context);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_pulled_out),
+		cmocka_unit_test(test_the_first_request),
+	};
+
+	return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);
+}
