@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The OpenCL backend's vtable: devices, launches.
+ *
+ * A work-group is one lane. Lanes wait for each other's requests, and an implementation may run the
+ * work-items of a group one after the other, or in lockstep, of which the port knows nothing.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+enum { ARGS_BYTES = 64 << 10, ARGS_ALIGN = 128 };
+
+static const struct weir_backend_ops opencl_ops;
+const struct weir_backend_ops *const weir_backend_module = &opencl_ops;
+
+static int opencl_devices(uint32_t *count)
+{
+	struct opencl_device *device;
+
+	*count = opencl_device_count();
+	return *count ? 0 : opencl_device_choose("", &device);
+}
+
+static void opencl_close(struct weir_backend *base)
+{
+	struct opencl_backend *backend = opencl_of(base);
+
+	if (backend->queue) {
+		(void)clFinish(backend->queue);
+		(void)clReleaseCommandQueue(backend->queue);
+	}
+	opencl_kernels_end(backend);
+	if (backend->args)
+		clSVMFree(backend->device->context, backend->args);
+	opencl_memory_end(backend);
+	free(backend);
+}
+
+static int compose_options(struct opencl_backend *backend)
+{
+	const char *more = getenv("WEIR_OPENCL_OPTIONS");
+	int length = snprintf(backend->options, sizeof(backend->options), "-cl-std=CL3.0%s%s%s",
+			      opencl_device_is_system(&backend->device->record) ? " -DWEIR_OPENCL_DEVICE_IS_SYSTEM=1" : "",
+			      more ? " " : "", more ? more : "");
+
+	return length < (int)sizeof(backend->options) ? 0 :
+		       weir_fail(EINVAL, "WEIR_OPENCL_OPTIONS has %zu characters, too many", strlen(more));
+}
+
+static int set_up(struct opencl_backend *backend)
+{
+	struct opencl_device *device = backend->device;
+	cl_int code = CL_SUCCESS;
+
+	pthread_mutex_lock(&device->mutex);
+	if (!device->context)
+		device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &code);
+	pthread_mutex_unlock(&device->mutex);
+	if (!code)
+		backend->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
+	return code ? opencl_fail(code, "cannot set up opencl:%u (%s)", device->number, device->name) : 0;
+}
+
+static int opencl_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+{
+	struct opencl_backend *backend = calloc(1, sizeof(*backend));
+	int error;
+
+	(void)options; /* all of them are the cpu's */
+	if (!backend)
+		return weir_fail(ENOMEM, "no memory for the opencl backend");
+	backend->base.ops = &opencl_ops;
+	error = opencl_device_choose(selector, &backend->device);
+	if (!error)
+		error = compose_options(backend);
+	if (!error)
+		error = set_up(backend);
+	if (error) {
+		opencl_close(&backend->base);
+		return error;
+	}
+	*out = &backend->base;
+	return 0;
+}
+
+/* A slot for a launch's arguments. When there is no room, those before have to end. */
+static int take_args(struct opencl_backend *backend, size_t bytes, void **slot)
+{
+	size_t room = bytes > ARGS_BYTES ? bytes : ARGS_BYTES;
+	cl_int code;
+
+	if (backend->args && backend->args_bytes - backend->args_used < bytes) {
+		code = clFinish(backend->queue);
+		if (code)
+			return opencl_fail(code, "a kernel failed on opencl:%u", backend->device->number);
+		backend->args_used = 0;
+	}
+	if (backend->args_bytes < bytes) {
+		if (backend->args)
+			clSVMFree(backend->device->context, backend->args);
+		backend->args_bytes = 0;
+		backend->args = clSVMAlloc(backend->device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER |
+					   CL_MEM_SVM_ATOMICS, room, ARGS_ALIGN);
+		if (!backend->args)
+			return weir_fail(ENOMEM, "cannot allocate %zu bytes for arguments on opencl:%u", room,
+					 backend->device->number);
+		backend->args_bytes = room;
+	}
+	*slot = backend->args + backend->args_used;
+	backend->args_used += (bytes + ARGS_ALIGN - 1) & ~(size_t)(ARGS_ALIGN - 1);
+	if (backend->args_used > backend->args_bytes)
+		backend->args_used = backend->args_bytes;
+	return 0;
+}
+
+static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kernel, void *args, size_t lanes)
+{
+	const size_t one = 1;
+	cl_int code = CL_SUCCESS;
+
+	if (kernel->blocks_told != backend->blocks_changed) {
+		code = opencl_memory_tell(backend, kernel->kernel);
+		kernel->blocks_told = backend->blocks_changed;
+	}
+	if (!code)
+		code = clSetKernelArgSVMPointer(kernel->kernel, 0, args);
+	if (!code)
+		code = clEnqueueNDRangeKernel(backend->queue, kernel->kernel, 1, NULL, &lanes, &one, 0, NULL, NULL);
+	return code ? code : clFlush(backend->queue);
+}
+
+static int opencl_launch(struct weir_backend *base, const char *name, uint32_t blocks, uint32_t threads,
+			 const void *args, size_t bytes)
+{
+	struct opencl_backend *backend = opencl_of(base);
+	const struct weir_image *image = weir_image_find("opencl", name);
+	struct opencl_kernel *kernel;
+	void *slot = NULL;
+	cl_int code;
+	int error = weir_launch_check(&(struct weir_launch_check){
+		.backend = "opencl", .kernel = name, .known = image, .takes_bytes = image ? image->args_bytes : 0,
+		.given_bytes = bytes, .blocks = blocks, .threads = threads, .most_threads = UINT32_MAX });
+
+	if (error || (error = opencl_kernel_get(backend, image, &kernel)) != 0 ||
+	    (error = take_args(backend, bytes, &slot)) != 0)
+		return error;
+	memcpy(slot, args, bytes);
+	code = enqueue(backend, kernel, slot, (size_t)blocks * threads);
+	if (code)
+		return opencl_fail(code, "cannot launch kernel \"%s\" on opencl:%u", name, backend->device->number);
+	backend->latest = image->kernel;
+	return 0;
+}
+
+static int opencl_kernel_info(struct weir_backend *base, const char *name, struct weir_kernel_info *info)
+{
+	struct opencl_backend *backend = opencl_of(base);
+	const struct weir_image *image = weir_image_find("opencl", name);
+	struct opencl_kernel *kernel;
+	cl_ulong private_bytes = 0;
+	int error = image ? opencl_kernel_get(backend, image, &kernel) : weir_no_kernel("opencl", name);
+
+	if (error)
+		return error;
+	if (clGetKernelWorkGroupInfo(kernel->kernel, backend->device->id, CL_KERNEL_PRIVATE_MEM_SIZE,
+				     sizeof(private_bytes), &private_bytes, NULL) == CL_SUCCESS)
+		info->local_bytes = (uint32_t)private_bytes;
+	info->block_lanes = UINT32_MAX;
+	return 0;
+}
+
+static int opencl_synchronise(struct weir_backend *base)
+{
+	struct opencl_backend *backend = opencl_of(base);
+	cl_int code = clFinish(backend->queue);
+
+	backend->args_used = 0;
+	return code ? opencl_fail(code, "a kernel failed on opencl:%u (latest launched: \"%s\")", backend->device->number,
+				  backend->latest ? backend->latest : "none") : 0;
+}
+
+/*
+ * No serve: nothing in OpenCL says that kernels run side by side. On a processor one that stays keeps
+ * one of few threads for each of its lanes, and with the last of them everybody waits for ever.
+ */
+static const struct weir_backend_ops opencl_ops = {
+	.size = sizeof(struct weir_backend_ops),
+	.name = "opencl",
+	.devices = opencl_devices,
+	.open = opencl_open,
+	.close = opencl_close,
+	.allocate = opencl_allocate,
+	.release = opencl_release,
+	.copy_in = opencl_copy_in,
+	.copy_out = opencl_copy_out,
+	.launch = opencl_launch,
+	.kernel_info = opencl_kernel_info,
+	.synchronise = opencl_synchronise,
+	.properties = opencl_properties,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* opencl.h: one open device, for the backend's own files. */
+#ifndef WEIR_OPENCL_OPENCL_H
+#define WEIR_OPENCL_OPENCL_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "../../runtime/backend.h"
+#include "judge.h"
+
+enum { OPENCL_NAME_BYTES = 128, OPENCL_OPTIONS_BYTES = 512 };
+
+struct opencl_program;
+struct opencl_kernel;
+
+/**
+ * struct opencl_device - one of this machine, of whatever platform, and what all contexts on it share
+ * @id: the ICD loader's
+ * @number: N of opencl:N
+ * @name: for people
+ * @platform: its platform's name
+ * @identity: hash of all that what its compiler makes depends on: platform, device, driver
+ * @record: what it says of itself
+ * @mutex: over the rest
+ * @context: the implementation's, of this device alone; made once, for the life of the process
+ * @programs: those built so far
+ */
+struct opencl_device {
+	cl_device_id id;
+	unsigned number;
+	char name[OPENCL_NAME_BYTES];
+	char platform[OPENCL_NAME_BYTES];
+	uint64_t identity;
+	struct opencl_record record;
+	pthread_mutex_t mutex;
+	cl_context context;
+	struct opencl_program *programs;
+};
+
+/** struct opencl_block - an allocation: what clSVMAlloc() gave, and the page in it that was handed out */
+struct opencl_block {
+	void *whole;
+	uint64_t address;
+};
+
+/**
+ * struct opencl_backend - an open device
+ * @base: what the runtime knows
+ * @device: what it is
+ * @queue: kernels, one after the other
+ * @options: for its compiler
+ * @kernels: those launched so far
+ * @blocks: allocations
+ * @block_count: how many
+ * @blocks_changed: counts changes of @blocks: kernels are told of those they may reach
+ * @args: memory for arguments of launches that may not have ended; a slot for each
+ * @args_bytes: its size
+ * @args_used: what has been given to launches since the queue was last empty
+ * @latest: name of the kernel launched last, for messages; NULL before the first
+ */
+struct opencl_backend {
+	struct weir_backend base;
+	struct opencl_device *device;
+	cl_command_queue queue;
+	char options[OPENCL_OPTIONS_BYTES];
+	struct opencl_kernel *kernels;
+	struct opencl_block *blocks;
+	size_t block_count;
+	uint64_t blocks_changed;
+	char *args;
+	size_t args_bytes;
+	size_t args_used;
+	const char *latest;
+};
+
+static inline struct opencl_backend *opencl_of(struct weir_backend *backend)
+{
+	return (struct opencl_backend *)backend;
+}
+
+/**
+ * opencl_fail() - a sentence for what the implementation said
+ * @code: what it said; not CL_SUCCESS
+ * @format: what was tried
+ *
+ * Return: -ENOMEM if memory ran out, else -EIO.
+ */
+int opencl_fail(cl_int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* device.c */
+/** opencl_device_count() - how many there are, of all platforms, usable or not */
+unsigned opencl_device_count(void);
+/** opencl_device_choose() - by "" (the first that will do), a number, or a part of its or its platform's name */
+int opencl_device_choose(const char *selector, struct opencl_device **device);
+/** opencl_properties() - entry of the vtable */
+void opencl_properties(struct weir_backend *base, struct weir_backend_properties *out);
+
+/* memory.c: entries of the vtable, and what launches need */
+int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
+void opencl_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
+int opencl_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
+int opencl_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+/** opencl_memory_tell() - tell a kernel which allocations it may reach by addresses in others */
+cl_int opencl_memory_tell(struct opencl_backend *backend, cl_kernel kernel);
+/** opencl_memory_end() - free all there is */
+void opencl_memory_end(struct opencl_backend *backend);
+
+/* program.c */
+/**
+ * struct opencl_kernel - a kernel ready to be launched
+ * @image: which
+ * @kernel: the implementation's
+ * @blocks_told: opencl_backend.blocks_changed when it was told of allocations last
+ * @next: another
+ */
+struct opencl_kernel {
+	const struct weir_image *image;
+	cl_kernel kernel;
+	uint64_t blocks_told;
+	struct opencl_kernel *next;
+};
+
+/** opencl_kernel_get() - the kernel of an image; its file is built, or taken from the cache on disk, if need be */
+int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image, struct opencl_kernel **out);
+/** opencl_kernels_end() - forget all of them */
+void opencl_kernels_end(struct opencl_backend *backend);
+
+#endif
