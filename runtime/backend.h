@@ -105,7 +105,8 @@ extern const char *const weir_modules[];
  * weir_backend_module - what a module has to define: its functions
  *
  * The module NAME is weir-backend-NAME.so, in the folder that WEIR_BACKENDS names, or else beside
- * libweir or in a folder weir there. All are loaded when one is first asked for.
+ * libweir or in a folder weir there. All are loaded when one is first asked for. In the folder that
+ * WEIR_BACKENDS names there may be others than this build's.
  */
 extern __attribute__((visibility("default"))) const struct weir_backend_ops *const weir_backend_module;
 

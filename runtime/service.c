@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,14 +71,28 @@ static int start_kernel(struct weir_service *service, uint32_t waves, uint32_t l
 						  .args = &args, .args_bytes = sizeof(args), .what = service->storage->uri });
 }
 
+/* Only wanted if it can be had: whoever waits helps. Said once, for it may cost speed. */
+static int do_without(struct weir_storage *storage)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		fprintf(stderr, "weir: storage \"%s\" has no service: %s; lanes that wait reap by themselves\n", storage->uri,
+			weir_last_error());
+	weir_service_stop(storage);
+	return 0;
+}
+
 int weir_service_start(struct weir_storage *storage)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
 	uint32_t waves = storage->context->service_waves;
+	bool wanted = waves != WEIR_SERVICE_WHERE_PULLED;
 	struct weir_service *service;
+	int error;
 
-	if (waves == WEIR_SERVICE_WHERE_PULLED)
+	if (!wanted)
 		waves = storage->pull && backend->ops->serve ? PULLING_WAVES : 0;
 	if (!waves)
 		return 0;
@@ -86,8 +103,10 @@ int weir_service_start(struct weir_storage *storage)
 	service->queue_count = storage->queue_count;
 	storage->service = service;
 	backend->ops->properties(backend, &properties);
-	if (backend->ops->serve)
-		return start_kernel(service, waves, properties.wave_lanes);
+	if (backend->ops->serve) {
+		error = start_kernel(service, waves, properties.wave_lanes);
+		return error && !wanted ? do_without(storage) : error;
+	}
 	if (properties.shared_memory)
 		return start_thread(service);
 	return weir_fail(ENOTSUP, "service_waves=%u: %s neither runs kernels side by side nor shows the host its queues; "

@@ -205,6 +205,8 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 		return;
 	/* A processor's memory is the host's: every device reaches it, and none overtakes its own writes. */
 	out->memory_free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (out->memory_free_bytes > out->memory_bytes) /* which may be a part of the host's */
+		out->memory_free_bytes = out->memory_bytes;
 	out->peer_dma = true;
 	out->peer_writes = WEIR_PEER_WRITES_ORDERED_ALL;
 }

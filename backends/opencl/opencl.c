@@ -156,21 +156,15 @@ static int opencl_launch(struct weir_backend *base, const char *name, uint32_t b
 	return 0;
 }
 
+/* OpenCL does not tell of registers. */
 static int opencl_kernel_info(struct weir_backend *base, const char *name, struct weir_kernel_info *info)
 {
 	struct opencl_backend *backend = opencl_of(base);
 	const struct weir_image *image = weir_image_find("opencl", name);
 	struct opencl_kernel *kernel;
-	cl_ulong private_bytes = 0;
-	int error = image ? opencl_kernel_get(backend, image, &kernel) : weir_no_kernel("opencl", name);
 
-	if (error)
-		return error;
-	if (clGetKernelWorkGroupInfo(kernel->kernel, backend->device->id, CL_KERNEL_PRIVATE_MEM_SIZE,
-				     sizeof(private_bytes), &private_bytes, NULL) == CL_SUCCESS)
-		info->local_bytes = (uint32_t)private_bytes;
 	info->block_lanes = UINT32_MAX;
-	return 0;
+	return image ? opencl_kernel_get(backend, image, &kernel) : weir_no_kernel("opencl", name);
 }
 
 static int opencl_synchronise(struct weir_backend *base)

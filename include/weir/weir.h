@@ -79,7 +79,8 @@ WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
 /**
  * WEIR_SERVICE_WHERE_PULLED - a service for storages whose data the lanes must pull themselves
  *
- * Only on devices that run kernels side by side. A block is pulled by the lanes that reap it;
+ * Only on devices that run kernels side by side; where its kernel cannot be started there is none,
+ * which is said once on stderr. A block is pulled by the lanes that reap it;
  * where lanes part ways (a graph search), few lanes of a wave are left for it and take long,
  * while waves of a service are always whole. The price: a kernel stays until the storage is
  * closed, so a wait for the whole device, by others in this process, would not end before.
