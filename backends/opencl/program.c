@@ -21,7 +21,7 @@ struct opencl_program {
 	struct opencl_program *next;
 };
 
-/* The first line of the log with an error, into @reason; all of it goes to stderr. */
+/* The log's first error, into @reason; all of it goes to stderr. */
 static void tell_log(const struct opencl_device *device, cl_program program, const char *kernel, char *reason)
 {
 	size_t bytes = 0;
@@ -38,12 +38,15 @@ static void tell_log(const struct opencl_device *device, cl_program program, con
 		fprintf(stderr, "weir: what the compiler of opencl:%u says of kernel \"%s\" and its file:\n%s\n",
 			device->number, kernel, log);
 	line = strstr(log, "error:");
-	line = line ? line : log;
-	while (line > log && line[-1] != '\n')
+	while (line && line > log && line[-1] != '\n')
 		line--;
-	line[strcspn(line, "\n")] = 0;
-	if (*line)
-		snprintf(reason, REASON_BYTES, "%s", line);
+	if (line)
+		line[strcspn(line, "\n")] = 0;
+	else /* a linker's, perhaps: all on one line */
+		for (char *c = log; *c; c++)
+			*c = *c == '\n' ? ' ' : *c;
+	if (*log)
+		snprintf(reason, REASON_BYTES, "%s", line ? line : log);
 	free(log);
 }
 
