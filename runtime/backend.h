@@ -55,6 +55,7 @@ struct weir_backend;
  * struct weir_backend_ops - a backend's functions; 0 or a negative errno
  * @size: sizeof(struct weir_backend_ops)
  * @name: word before the ':' of a context name
+ * @unasked: "auto" takes it, if it opens, before the cpu
  * @devices: how many there are, or -ENODEV and why none can be used. NULL: always one, and @open takes
  *           no selector but ""
  * @open: a device of this kind; @selector is what follows the ':', or ""
@@ -71,6 +72,7 @@ struct weir_backend;
 struct weir_backend_ops {
 	size_t size;
 	const char *name;
+	bool unasked;
 	int (*devices)(uint32_t *count);
 	int (*open)(const char *selector, const struct weir_context_options *options,
 		    struct weir_backend **out);

@@ -30,28 +30,39 @@ static int no_backend(const char *name, size_t length)
 	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try %s", (int)length, name, names);
 }
 
-/* "auto" takes the first backend that opens; a name must match exactly. */
+/* "auto": of those that may be taken unasked the first that opens, else the cpu, the first of the others. */
+static int open_any(const struct weir_context_options *options, struct weir_backend **out)
+{
+	const struct weir_backend_ops *ops;
+
+	for (size_t i = 0; weir_backend_at(i, &ops); i++) {
+		int error = ops && ops->unasked ? ops->open("", options, out) : -ENODEV;
+
+		if (!error)
+			return 0;
+		/* A device that is there and cannot be used is no silent matter. */
+		if (error != -ENODEV)
+			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
+	}
+	for (size_t i = 0; weir_backend_at(i, &ops); i++)
+		if (ops && !ops->unasked)
+			return ops->open("", options, out);
+	return no_backend("auto", strlen("auto"));
+}
+
+/* A name must match exactly. */
 static int open_backend(const char *name, const struct weir_context_options *options, struct weir_backend **out)
 {
 	const char *colon = strchr(name, ':');
 	size_t length = colon ? (size_t)(colon - name) : strlen(name);
-	bool any = !strcmp(name, "auto");
-	const struct weir_backend_ops *ops, *later;
+	const struct weir_backend_ops *ops;
 	const char *there;
-	int error = 0;
 
-	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
-		if (!any && (strlen(there) != length || strncmp(there, name, length)))
-			continue;
-		error = ops ? ops->open(colon ? colon + 1 : "", options, out) : -ENODEV;
-		if (!any || !error)
-			return error;
-		/* A device that is there and cannot be used is no silent matter. */
-		if (error != -ENODEV && weir_backend_at(i + 1, &later))
-			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
-	}
-	if (any)
-		return error;
+	if (!strcmp(name, "auto"))
+		return open_any(options, out);
+	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++)
+		if (strlen(there) == length && !strncmp(there, name, length))
+			return ops ? ops->open(colon ? colon + 1 : "", options, out) : -ENODEV;
 	return no_backend(name, length);
 }
 

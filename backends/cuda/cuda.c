@@ -340,6 +340,7 @@ static int cuda_synchronise(struct weir_backend *base)
 const struct weir_backend_ops weir_backend_cuda = {
 	.size = sizeof(struct weir_backend_ops),
 	.name = "cuda",
+	.unasked = true,
 	.devices = cuda_devices,
 	.open = cuda_open,
 	.close = cuda_close,

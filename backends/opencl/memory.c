@@ -80,13 +80,14 @@ int opencl_copy_out(struct weir_backend *base, void *host, uint64_t device, size
 cl_int opencl_memory_tell(struct opencl_backend *backend, cl_kernel kernel)
 {
 	void **wholes = malloc((backend->block_count + 1) * sizeof(*wholes));
-	cl_int code;
+	cl_int code = CL_SUCCESS;
 
 	if (!wholes)
 		return CL_OUT_OF_HOST_MEMORY;
 	for (size_t i = 0; i < backend->block_count; i++)
 		wholes[i] = backend->blocks[i].whole;
-	code = clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, backend->block_count * sizeof(*wholes), wholes);
+	if (backend->block_count)
+		code = clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, backend->block_count * sizeof(*wholes), wholes);
 	free(wholes);
 	return code;
 }

@@ -178,6 +178,8 @@ static int opencl_synchronise(struct weir_backend *base)
 }
 
 /*
+ * Not unasked: the device may be this processor, and has never been anything else yet.
+ *
  * No serve: nothing in OpenCL says that kernels run side by side. On a processor one that stays keeps
  * one of few threads for each of its lanes, and with the last of them everybody waits for ever.
  */

@@ -91,13 +91,20 @@ static void test_opened_by_name(void **state)
 	assert_non_null(strstr(weir_last_error(), "stub:7"));
 }
 
-/* It comes after those built in, one of which always opens. */
+/* It is taken if it is asked for, not if the cpu is asked for what it cannot do. */
 static void test_auto_is_another(void **state)
 {
 	struct stub_calls before = *calls;
+	struct weir_context_info info = { .size = sizeof(info) };
+	struct weir_context *context = open_stub("auto", 0), *none;
 
 	(void)state;
-	weir_context_close(open_stub("auto", 0));
+	must(weir_context_info(context, &info));
+	weir_context_close(context);
+	if (!strncmp(info.name, "cpu", 3)) {
+		assert_int_equal(weir_context_open("auto", WEIR_OPTIONS(context, .wave_lanes = 3), &none), -EINVAL);
+		assert_non_null(strstr(weir_last_error(), "wave_lanes is 3"));
+	}
 	assert_int_equal(calls->open, before.open);
 }
 

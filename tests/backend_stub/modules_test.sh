@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Modules that cannot be used say why, each in one sentence, and the others go on.
-# usage: modules_test.sh WEIR-INFO STUB OLD ABSENT    the last three: modules, built for this
+# usage: modules_test.sh WEIR-INFO STUB OLD ABSENT EAGER    all but the first: modules, built for this
 set -u
-info=$1 stub=$2 old=$3 absent=$4
+info=$1 stub=$2 old=$3 absent=$4 eager=$5
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -33,6 +33,8 @@ check "one whose library is missing" 1 '^absent .*libweir_absent.so: cannot open
 check "one that is no module" 1 '^text .*weir-backend-text.so: ' "$info" text
 check "a name that is no backend, and those there are" 1 'no backend "nosuch".*"stub"' "$info" nosuch
 check "the cpu beside them" 0 '^cpu +cpu \(' "$info" cpu
+cp "$eager" "$dir/weir-backend-stub.so"
+check "auto takes one that may be taken unasked" 0 '^auto +stub \(runs nothing\)' "$info" auto
 rm "$dir"/weir-backend-*.so
 check "an empty folder" 0 '^cpu +cpu \(' "$info" cpu
 printf '1..%d\n' "$count"

@@ -15,6 +15,10 @@
 #define STUB_VTABLE_BYTES sizeof(struct weir_backend_ops)
 #endif
 
+#ifndef STUB_UNASKED
+#define STUB_UNASKED false
+#endif
+
 enum { PAGE_BYTES = 4096, BLOCK_LANES = 64 };
 
 extern __attribute__((visibility("default"))) struct stub_calls weir_stub_calls;
@@ -157,6 +161,7 @@ static void stub_properties(struct weir_backend *backend, struct weir_backend_pr
 static const struct weir_backend_ops stub_ops = {
 	.size = STUB_VTABLE_BYTES,
 	.name = "stub",
+	.unasked = STUB_UNASKED,
 	.devices = stub_devices,
 	.open = stub_open,
 	.close = stub_close,
