@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A backend whose device runs nothing: every entry of the vtable counts its calls, and memory is the
- * heap's. Written after docs/porting.md alone, to see that the page is enough.
+ * heap's. It uses what docs/porting.md names for modules outside the tree, and nothing else of weir.
  */
 #include <errno.h>
 #include <stdio.h>
