@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "gpus.h"
 
 enum { MOST_SERVICE_WAVES = 1 << 16 };
 
@@ -19,7 +20,7 @@ const char *weir_version(void)
 static int no_backend(const char *name, size_t length)
 {
 	const struct weir_backend_ops *ops;
-	char names[128] = "\"auto\"";
+	char names[128] = "\"auto\" or \"gpu\"";
 	const char *there;
 
 	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
@@ -28,6 +29,23 @@ static int no_backend(const char *name, size_t length)
 		snprintf(names + used, sizeof(names) - used, " or \"%s\"", there);
 	}
 	return weir_fail(ENODEV, "no backend \"%.*s\" in this build; try %s", (int)length, name, names);
+}
+
+/* What a name that is no backend's may still be. */
+static int open_other(const char *name, size_t length, const struct weir_context_options *options, struct weir_backend **out)
+{
+	bool gpu = length == 3 && !strncmp(name, "gpu", length);
+
+	return gpu ? weir_gpu_open("gpu", name[length] ? name + length + 1 : "", options, out) : no_backend(name, length);
+}
+
+/* A PCI address is looked up here; what a backend is asked for is a number of its own. */
+static int open_one(const struct weir_backend_ops *ops, const char *selector, const struct weir_context_options *options,
+		    struct weir_backend **out)
+{
+	if (ops->devices && weir_pci_meant(selector))
+		return weir_gpu_open(ops->name, selector, options, out);
+	return ops->open(selector, options, out);
 }
 
 /* "auto" takes the first backend that opens; a name must match exactly. */
@@ -43,16 +61,14 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
 		if (!any && (strlen(there) != length || strncmp(there, name, length)))
 			continue;
-		error = ops ? ops->open(colon ? colon + 1 : "", options, out) : -ENODEV;
+		error = ops ? open_one(ops, colon ? colon + 1 : "", options, out) : -ENODEV;
 		if (!any || !error)
 			return error;
 		/* A device that is there and cannot be used is no silent matter. */
 		if (error != -ENODEV && weir_backend_at(i + 1, &later))
 			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
 	}
-	if (any)
-		return error;
-	return no_backend(name, length);
+	return any ? error : open_other(name, length, options, out);
 }
 
 static void context_free(struct weir_context *context)

@@ -341,6 +341,7 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.size = sizeof(struct weir_backend_ops),
 	.name = "cuda",
 	.devices = cuda_devices,
+	.pci_address = cuda_pci_address,
 	.open = cuda_open,
 	.close = cuda_close,
 	.allocate = cuda_allocate,
