@@ -242,11 +242,12 @@ void weir_gpus_close(struct weir_gpus *gpus)
 int weir_gpu_at(const struct weir_gpus *gpus, uint32_t index, struct weir_gpu *out)
 {
 	struct weir_gpu gpu = { .size = sizeof(gpu) };
-	const struct weir_gpu_place *place = &gpus->gpus[index];
+	const struct weir_gpu_place *place = gpus->gpus;
 	const struct weir_gpu_candidates *candidates = &gpus->candidates;
 
 	if (index >= gpus->count)
 		return -ENOENT;
+	place += index;
 	weir_pci_print(place->address, gpu.pci_address);
 	gpu.vendor_id = place->vendor_id;
 	gpu.device_id = place->device_id;

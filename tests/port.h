@@ -97,7 +97,10 @@ enum {
 	PORT_STORE_RELEASE,
 	PORT_STORE_RELEASE_SYS,
 	PORT_STORE_RELEASE_U32,
+	PORT_STORE_RELEASE_U32_SYS,
 	PORT_STORE_FENCED,
+	PORT_STORE_FENCED_U32,
+	PORT_DATA_FENCED, /* the fence to lanes, then a data store */
 	PORT_OR_FENCED,
 	PORT_AND_FENCED,
 	PORT_OR_ACQ_REL,
@@ -109,7 +112,10 @@ enum {
 	PORT_LOAD_ACQUIRE,
 	PORT_LOAD_ACQUIRE_SYS,
 	PORT_LOAD_ACQUIRE_U32,
+	PORT_LOAD_ACQUIRE_U32_SYS,
+	PORT_CAS_ACQUIRE, /* relaxed load, then a compare-and-swap that finds the same, or nothing is said */
 	PORT_POLL,
+	PORT_DATA_ORDER_LOADS, /* the flag by a data load */
 	PORT_ORDER_LOADS,
 	PORT_AFTER,
 	PORT_FROM_CONTROLLER, /* relaxed load of scope sys, then the fence */

@@ -12,6 +12,7 @@
 enum { PACE_TURNS = 2048, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
 
 #define FLAG_INVALID ((u64)1 << 62)
+#define FLAG_TAKEN ((u64)1 << 61)
 
 /** struct player - who this lane is */
 struct player {
@@ -187,7 +188,7 @@ WEIR_FN void publish_flag(u32 publish, WEIR_GLOBAL struct port_seat *flag, u64 i
 {
 	u64 value = i * 2 + 1, before = i == 1 ? 0 : value - 2;
 
-	if (publish == PORT_STORE_FENCED || publish == PORT_OR_FENCED || publish == PORT_AND_FENCED)
+	if (publish >= PORT_STORE_FENCED && publish <= PORT_AND_FENCED)
 		weir_fence_to_lanes();
 	if (publish == PORT_TO_CONTROLLER || publish == PORT_MMIO)
 		weir_fence_to_controller();
@@ -195,6 +196,9 @@ WEIR_FN void publish_flag(u32 publish, WEIR_GLOBAL struct port_seat *flag, u64 i
 	case PORT_STORE_RELEASE: weir_store_u64_release_dev(&flag->word, value); break;
 	case PORT_STORE_RELEASE_SYS: weir_store_u64_release_sys(&flag->word, value); break;
 	case PORT_STORE_RELEASE_U32: weir_store_u32_release_dev(&flag->narrow, (u32)value); break;
+	case PORT_STORE_RELEASE_U32_SYS: weir_store_u32_release_sys(&flag->narrow, (u32)value); break;
+	case PORT_STORE_FENCED_U32: weir_store_u32_fenced_dev(&flag->narrow, (u32)value); break;
+	case PORT_DATA_FENCED: weir_data_store_u64(WEIR_ADDR(&flag->word), value); break;
 	case PORT_STORE_FENCED: weir_store_u64_fenced_dev(&flag->word, value); break;
 	case PORT_OR_FENCED: weir_or_u64_fenced_dev(&flag->word, 1); break;
 	case PORT_AND_FENCED: weir_and_u64_fenced_dev(&flag->word, ~FLAG_INVALID); break;
@@ -208,6 +212,16 @@ WEIR_FN void publish_flag(u32 publish, WEIR_GLOBAL struct port_seat *flag, u64 i
 	}
 }
 
+/* Take a flag as it is found. Return: it; 0 if it has changed meanwhile, or was taken already. */
+WEIR_FN u64 take_flag(WEIR_GLOBAL struct port_seat *flag)
+{
+	u64 word = weir_load_u64_relaxed_dev(&flag->word);
+
+	if (!(word & 1) || word & FLAG_TAKEN)
+		return 0;
+	return weir_cas_u64_acquire_dev(&flag->word, word, word | FLAG_TAKEN) == word ? word : 0;
+}
+
 /* Look at a flag. Return: the iteration that was published with it; 0 if that cannot be said. */
 WEIR_FN u64 observe_flag(u32 observe, WEIR_GLOBAL struct port_seat *flag)
 {
@@ -217,12 +231,15 @@ WEIR_FN u64 observe_flag(u32 observe, WEIR_GLOBAL struct port_seat *flag)
 	case PORT_LOAD_ACQUIRE: word = weir_load_u64_acquire_dev(&flag->word); break;
 	case PORT_LOAD_ACQUIRE_SYS: word = weir_load_u64_acquire_sys(&flag->word); break;
 	case PORT_LOAD_ACQUIRE_U32: word = weir_load_u32_acquire_dev(&flag->narrow); break;
+	case PORT_LOAD_ACQUIRE_U32_SYS: word = weir_load_u32_acquire_sys(&flag->narrow); break;
+	case PORT_CAS_ACQUIRE: word = take_flag(flag); break;
+	case PORT_DATA_ORDER_LOADS: word = weir_data_load_u64(WEIR_ADDR(&flag->word)); break;
 	case PORT_POLL: word = weir_poll_u64_dev(&flag->word, 1); break;
 	case PORT_ADD: word = weir_add_u64_acq_rel_dev(&flag->word, 0); break;
 	case PORT_FROM_CONTROLLER: word = weir_load_u64_relaxed_sys(&flag->word); break;
 	default: word = weir_load_u64_relaxed_dev(&flag->word); break;
 	}
-	if (observe == PORT_ORDER_LOADS)
+	if (observe == PORT_ORDER_LOADS || observe == PORT_DATA_ORDER_LOADS)
 		weir_order_loads();
 	if (observe == PORT_FROM_CONTROLLER)
 		weir_fence_from_controller();

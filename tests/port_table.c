@@ -78,12 +78,12 @@ void port_table_print(const char *device)
 {
 	static const char *const results[] = { "holds", "counted", "skipped", "FAILED" };
 
-	printf("# port table: %s\n# %-50s %-8s %12s  %s\n", device, "primitive or litmus test", "result", "iterations",
+	printf("# port table: %s\n# %-56s %-8s %12s  %s\n", device, "primitive or litmus test", "result", "iterations",
 	       "outcomes");
 	for (unsigned i = 0; i < port_table.count; i++) {
 		const struct port_row *row = &port_table.rows[i];
 
-		printf("# %-50s %-8s %12llu  %s\n", row->what, results[row->result],
+		printf("# %-56s %-8s %12llu  %s\n", row->what, results[row->result],
 		       (unsigned long long)row->iterations, row->outcomes);
 	}
 	fflush(stdout);

@@ -24,7 +24,7 @@ enum { PORT_MOST_ROWS = 160 };
 
 /** struct port_row - @iterations of @what; @outcomes: what was seen, or the first thing wrong */
 struct port_row {
-	char what[56];
+	char what[72];
 	enum port_result result;
 	uint64_t iterations;
 	char outcomes[200];
