@@ -44,6 +44,7 @@ struct port_rmw_args {
 	u64 rounds;
 	weir_addr words;
 	weir_addr olds;
+	weir_addr company; /* weir_shared_u64, 0: waves that have come */
 };
 
 /** struct port_narrow_args - each lane stores to bytes of its own, among those of other blocks' lanes */
@@ -53,6 +54,7 @@ struct port_narrow_args {
 	u64 rounds;
 	weir_addr data; /* PORT_GUARD bytes on either side */
 	weir_addr verdict;
+	weir_addr company; /* as above */
 };
 
 #define PORT_GUARD 64
@@ -63,6 +65,7 @@ struct port_whole_args {
 	u32 blocks;
 	u64 rounds;
 	weir_addr word;
+	weir_addr company; /* as above */
 	weir_addr verdict; /* good: looks that saw another value than the one before */
 };
 

@@ -5,6 +5,24 @@
 #include "port.h"
 #include "verdict.h"
 
+/* Waves start together, in twos at least; but a device may have one at a time, or a machine be busy. */
+#define COMPANY_NS 100000000u
+
+WEIR_FN void await_company(weir_addr company)
+{
+	WEIR_GLOBAL weir_shared_u64 *waves = weir_at(company, weir_shared_u64, 0);
+	u64 began = weir_clock_ns(), mask = weir_active(), alone = 1;
+
+	if (weir_leader(mask))
+		weir_add_u64_relaxed_dev(waves, 1);
+	while (weir_ballot(mask, alone != 0)) {
+		weir_converge();
+		if (weir_leader(mask)) /* no relax: where lanes share a core, it would give it away */
+			alone = weir_load_u64_relaxed_dev(waves) < 2 && weir_clock_ns() - began < COMPANY_NS;
+		alone = weir_broadcast_u64(mask, alone);
+	}
+}
+
 #define RMW_CALL_add(bits, order, scope) \
 	weir_add_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)value)
 #define RMW_CALL_or(bits, order, scope) \
@@ -61,6 +79,7 @@ WEIR_FN u64 rmw_bit(WEIR_GLOBAL struct port_rmw_args *args, u64 round)
 
 WEIR_KERNEL(port_rmw, struct port_rmw_args)
 {
+	await_company(args->company);
 	for (u64 round = 0; round < args->rounds; round++) {
 		u64 index = weir_thread() * args->rounds + round, mask = weir_active(), old;
 
@@ -117,6 +136,7 @@ WEIR_KERNEL(port_narrow, struct port_narrow_args)
 	u64 place = thread % in_block * args->blocks + thread / in_block;
 	weir_addr mine = args->data + PORT_GUARD + place * args->bytes;
 
+	await_company(args->company);
 	for (u64 round = 0; round < args->rounds; round++) {
 		u64 value = port_value(place + round + 1);
 		u64 kept = args->bytes < 8 ? value & (((u64)1 << args->bytes * 8) - 1) : value;
@@ -178,6 +198,7 @@ WEIR_KERNEL(port_whole, struct port_whole_args)
 {
 	u64 block = weir_thread() / (weir_threads() / args->blocks), before = 0;
 
+	await_company(args->company);
 	for (u64 round = 0; round < args->rounds; round++) {
 		u64 seen;
 

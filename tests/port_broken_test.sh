@@ -8,15 +8,22 @@ count=0
 unset WEIR_TEST_CONTEXT WEIR_TEST_WITHOUT # the mistakes are in the cpu's port
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
-check() { # check BREAK CASE ROWS FAILED: with the mistake BREAK, the case fails in a row called FAILED; "" if in none
-  local output rc good=0
-  count=$((count + 1))
+try() { # try BREAK CASE ROWS FAILED: into output, rc; true if the case failed in a row called FAILED; "": if in none
   output=$(WEIR_PORT_BREAK=$1 WEIR_TEST_CASES=$2 WEIR_PORT_ROWS=$3 timeout 120 "$program" 2>&1); rc=$?
   if [ -n "$4" ]; then
-    [ "$rc" = 1 ] && grep -qE "^# $4.* FAILED " <<<"$output" && good=1
+    [ "$rc" = 1 ] && grep -qE "^# $4.* FAILED " <<<"$output"
   else
-    [ "$rc" = 0 ] && grep -qE '^# .* (holds|skipped) ' <<<"$output" && ! grep -q ' FAILED ' <<<"$output" && good=1
+    [ "$rc" = 0 ] && grep -qE '^# .* (holds|skipped) ' <<<"$output" && ! grep -q ' FAILED ' <<<"$output"
   fi
+}
+
+check() { # check BREAK CASE ROWS FAILED: a mistake shows in one of some runs: only if two cores were at it at once
+  local output rc good=0 runs=1
+  count=$((count + 1))
+  [ -z "$4" ] || runs=10
+  while [ $good = 0 ] && [ $((runs--)) -gt 0 ]; do
+    try "$@" && good=1
+  done
   if [ $good = 1 ]; then
     printf 'ok %d - %s, %s\n' "$count" "$1" "$2"
   else

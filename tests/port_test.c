@@ -138,6 +138,7 @@ static void run_operation_at(struct weir_context *context, const struct operatio
 		words[i] = first_of(operation);
 	must(weir_alloc(context, sizeof(words), &args.words));
 	must(weir_alloc(context, sizeof(olds), &args.olds));
+	must(weir_alloc(context, sizeof(weir_shared_u64), &args.company));
 	must(weir_copy_in(context, args.words, words, sizeof(words)));
 	must(weir_launch(context, "port_rmw", BLOCKS, THREADS, &args, sizeof(args)));
 	must(weir_sync(context));
@@ -150,6 +151,7 @@ static void run_operation_at(struct weir_context *context, const struct operatio
 		judge_exchange(row, olds, words[0] & most_of(operation));
 	else
 		judge_count(row, operation, olds, words[0] & most_of(operation));
+	must(weir_free(context, args.company));
 	must(weir_free(context, args.olds));
 	must(weir_free(context, args.words));
 }
@@ -200,12 +202,14 @@ static void run_narrow_at(struct weir_context *context, uint32_t width, struct p
 	memset(bytes, 0xa5, sizeof(bytes));
 	must(weir_alloc(context, sizeof(bytes), &args.data));
 	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
+	must(weir_alloc(context, sizeof(weir_shared_u64), &args.company));
 	must(weir_copy_in(context, args.data, bytes, sizeof(bytes)));
 	must(weir_launch(context, "port_narrow", BLOCKS, THREADS, &args, sizeof(args)));
 	(void)port_verdict(context, args.verdict, row);
 	must(weir_copy_out(context, bytes, args.data, sizeof(bytes)));
 	judge_narrow(row, bytes, width);
 	row->iterations += LANES * NARROW_ROUNDS;
+	must(weir_free(context, args.company));
 	must(weir_free(context, args.verdict));
 	must(weir_free(context, args.data));
 }
@@ -230,9 +234,11 @@ static uint64_t run_whole_once(struct weir_context *context, uint32_t data, stru
 
 	must(weir_alloc(context, 64, &args.word));
 	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
+	must(weir_alloc(context, sizeof(weir_shared_u64), &args.company));
 	must(weir_launch(context, "port_whole", BLOCKS, 8, &args, sizeof(args)));
 	changes = port_verdict(context, args.verdict, row);
 	row->iterations += BLOCKS / 2 * 8 * WHOLE_ROUNDS;
+	must(weir_free(context, args.company));
 	must(weir_free(context, args.verdict));
 	must(weir_free(context, args.word));
 	return changes;
