@@ -178,6 +178,7 @@ enum { PORT_GATHERING = 0, PORT_TOGETHER = 1, PORT_APART = 2 };
  * @iterations: each player's
  * @salt: of the delays
  * @patience_ns: how long players wait for each other before the first iteration
+ * @pace_ns: how long behind it they keep pace; then each goes on by itself
  * @gate: struct port_gate
  * @seats: struct port_seat[teams][PORT_MOST_PLAYERS]
  * @elements: per team, room for @iterations + 1 elements of 16 bytes
@@ -194,6 +195,7 @@ struct port_litmus_args {
 	u64 iterations;
 	u64 salt;
 	u64 patience_ns;
+	u64 pace_ns;
 	weir_addr gate;
 	weir_addr seats;
 	weir_addr elements;

@@ -30,6 +30,7 @@ enum {
 #define GUARD 0x5a5a5a5au
 #define CPU_PATIENCE_NS 2000000000u
 #define DEVICE_PATIENCE_NS 300000000u
+#define PACE_NS 200000000u
 #define LOCK_PATIENCE_NS 20000000000u
 #define MAIL_PATIENCE_NS 10000000000u
 
@@ -135,6 +136,7 @@ static void size_stage(struct stage *stage, const struct litmus *litmus, uint32_
 	args->block_threads = litmus->placement == PORT_WAVES ? (uint64_t)width * litmus->players : width;
 	args->iterations = test_on_cpu() ? CPU_ITERATIONS / width : DEVICE_ITERATIONS;
 	args->patience_ns = test_on_cpu() ? CPU_PATIENCE_NS : DEVICE_PATIENCE_NS;
+	args->pace_ns = PACE_NS;
 	stage->blocks = litmus->placement == PORT_WAVES ? 1 : groups * litmus->players;
 	stage->teams = groups * width;
 	stage->seats_bytes = (size_t)stage->teams * PORT_MOST_PLAYERS * sizeof(struct port_seat);

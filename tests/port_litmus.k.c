@@ -9,7 +9,7 @@
 #include "port.h"
 #include "verdict.h"
 
-enum { PACE_TURNS = 2048, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
+enum { PACE_TURNS = 1024, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
 
 #define FLAG_INVALID ((u64)1 << 62)
 #define FLAG_TAKEN ((u64)1 << 61)
@@ -96,11 +96,14 @@ WEIR_FN void delay(u64 random)
 		turns = weir_forget(turns);
 }
 
-/* Begin iteration @i at about the same time as the others, who may have been taken off their core. */
-WEIR_FN void keep_pace(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i)
+/*
+ * Begin iteration @i at about the same time as the others. They may have been taken off their core, and giving them
+ * ours may take long: so not after @until.
+ */
+WEIR_FN void keep_pace(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i, u64 until)
 {
 	u64 mask = whole_wave();
-	u32 turns = PACE_TURNS, behind = 1;
+	u32 turns = weir_clock_ns() < until ? PACE_TURNS : 0, behind = 1;
 
 	weir_store_u64_relaxed_dev(&seat_of(args, player.team, player.role)->turn, i);
 	while (weir_ballot(mask, behind && turns)) {
@@ -386,11 +389,13 @@ WEIR_FN void play(WEIR_GLOBAL struct port_litmus_args *args, struct player playe
 WEIR_KERNEL(port_litmus, struct port_litmus_args)
 {
 	struct player player = player_of(args);
+	u64 until;
 
 	if (gather(args) != PORT_TOGETHER)
 		return;
+	until = weir_clock_ns() + args->pace_ns;
 	for (u64 i = 1; i <= args->iterations; i++) {
-		keep_pace(args, player, i);
+		keep_pace(args, player, i, until);
 		play(args, player, i);
 	}
 }
