@@ -58,6 +58,8 @@ struct weir_backend;
  * @unasked: "auto" takes it, if it opens, before the cpu
  * @devices: how many there are, or -ENODEV and why none can be used. NULL: always one, and @open takes
  *           no selector but ""
+ * @pci_address: of device @ordinal, as in struct weir_context_info, without opening it; "" if it has none.
+ *               NULL: it is opened for a moment and asked
  * @open: a device of this kind; @selector is what follows the ':', or ""
  * @allocate: zeroed, page-aligned memory;
  *            @host is NULL where the host cannot see it, else the same address as @device
@@ -74,6 +76,7 @@ struct weir_backend_ops {
 	const char *name;
 	bool unasked;
 	int (*devices)(uint32_t *count);
+	int (*pci_address)(uint32_t ordinal, char *text, size_t bytes);
 	int (*open)(const char *selector, const struct weir_context_options *options,
 		    struct weir_backend **out);
 	void (*close)(struct weir_backend *backend);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "gpus.h"
 
 enum { MOST_SERVICE_WAVES = 1 << 16 };
 
@@ -19,7 +20,7 @@ const char *weir_version(void)
 static int no_backend(const char *name, size_t length)
 {
 	const struct weir_backend_ops *ops;
-	char names[128] = "\"auto\"";
+	char names[128] = "\"auto\" or \"gpu\"";
 	const char *there;
 
 	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++) {
@@ -50,6 +51,23 @@ static int open_any(const struct weir_context_options *options, struct weir_back
 	return no_backend("auto", strlen("auto"));
 }
 
+/* What a name that is no backend's may still be. */
+static int open_other(const char *name, size_t length, const struct weir_context_options *options, struct weir_backend **out)
+{
+	bool gpu = length == 3 && !strncmp(name, "gpu", length);
+
+	return gpu ? weir_gpu_open("gpu", name[length] ? name + length + 1 : "", options, out) : no_backend(name, length);
+}
+
+/* A PCI address is looked up here; what a backend is asked for is a number of its own. */
+static int open_one(const struct weir_backend_ops *ops, const char *selector, const struct weir_context_options *options,
+		    struct weir_backend **out)
+{
+	if (ops->devices && weir_pci_meant(selector))
+		return weir_gpu_open(ops->name, selector, options, out);
+	return ops->open(selector, options, out);
+}
+
 /* A name must match exactly. */
 static int open_backend(const char *name, const struct weir_context_options *options, struct weir_backend **out)
 {
@@ -62,8 +80,8 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 		return open_any(options, out);
 	for (size_t i = 0; (there = weir_backend_at(i, &ops)); i++)
 		if (strlen(there) == length && !strncmp(there, name, length))
-			return ops ? ops->open(colon ? colon + 1 : "", options, out) : -ENODEV;
-	return no_backend(name, length);
+			return ops ? open_one(ops, colon ? colon + 1 : "", options, out) : -ENODEV;
+	return open_other(name, length, options, out);
 }
 
 static void context_free(struct weir_context *context)

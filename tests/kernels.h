@@ -58,12 +58,6 @@ struct test_grid_args {
 	weir_addr verdict;
 };
 
-struct test_collectives_args {
-	weir_addr verdict;
-	u64 block_threads;
-	u64 rounds;
-};
-
 struct test_count_args {
 	weir_addr verdict;
 	u64 adds;

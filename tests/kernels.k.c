@@ -3,28 +3,9 @@
 #include <weir/array.h>
 
 #include "kernels.h"
+#include "verdict.h"
 
 enum { VIEW_TRIES = 4 };
-
-WEIR_FN WEIR_GLOBAL struct test_verdict *verdict_at(weir_addr address)
-{
-	return weir_at(address, struct test_verdict, 0);
-}
-
-/* Count a mistake unless the two are the same; the first leaves its details. */
-WEIR_FN u32 expect(weir_addr address, u64 where, u64 found, u64 expected)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(address);
-
-	if (found == expected)
-		return 1;
-	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
-		verdict->where = where;
-		verdict->found = found;
-		verdict->expected = expected;
-	}
-	return 0;
-}
 
 WEIR_KERNEL(test_grid, struct test_grid_args)
 {
@@ -40,87 +21,6 @@ WEIR_KERNEL(test_grid, struct test_grid_args)
 	place->wave = weir_wave();
 	place->lane = weir_lane();
 	place->lanes = weir_lanes();
-}
-
-/* Every collective over @mask, which all its lanes pass; @salt tells places apart. */
-WEIR_FN void check_mask(weir_addr verdict, u64 mask, u64 salt)
-{
-	u32 lane = weir_lane();
-	u32 size = weir_popcount(mask);
-	u32 last = 0;
-	u64 third = 0, evens = 0, same = 0;
-
-	for (u32 i = 0; i < weir_lanes(); i++) {
-		u64 bit = (u64)1 << i;
-
-		if (!(mask & bit))
-			continue;
-		last = i;
-		third |= (i + salt) % 3 == 0 ? bit : 0;
-		evens |= i % 2 == 0 ? bit : 0;
-		same |= test_mix(i + salt) % 4 == test_mix(lane + salt) % 4 ? bit : 0;
-	}
-	expect(verdict, 10, (mask >> lane) & 1, 1);
-	expect(verdict, 11, weir_ballot(mask, (lane + salt) % 3 == 0), third);
-	expect(verdict, 12, weir_ballot(mask, lane % 2 == 0 ? 0x80000000u : 0), evens);
-	expect(verdict, 13, weir_ballot(mask, 0), 0);
-	expect(verdict, 14, weir_ballot(mask, 1), mask);
-	expect(verdict, 15, weir_shuffle_u64(mask, test_mix(salt + lane), last), test_mix(salt + last));
-	expect(verdict, 16, weir_broadcast_u64(mask, test_mix(salt + lane)),
-	       test_mix(salt + weir_lowest_bit(mask)));
-	expect(verdict, 17, weir_match_u64(mask, test_mix(lane + salt) % 4 + ((u64)1 << 40)), same);
-	weir_wave_sync(mask);
-	expect(verdict, 18, weir_popcount(weir_ballot(mask, weir_leader(mask))), 1);
-	expect(verdict, 19, weir_rank(mask, lane) < size, 1);
-}
-
-/* Lanes there are in this wave: the last one of a block may be short. */
-WEIR_FN u64 full_mask(u64 block_threads)
-{
-	u64 in_block = weir_thread() % block_threads;
-	u64 left = block_threads - (in_block - weir_lane());
-
-	return left >= 64 ? ~(u64)0 >> (64 - weir_lanes()) :
-			    (((u64)1 << (left < weir_lanes() ? left : weir_lanes())) - 1);
-}
-
-WEIR_KERNEL(test_collectives, struct test_collectives_args)
-{
-	u64 full = full_mask(args->block_threads);
-	u64 odd = full & (u64)0xaaaaaaaaaaaaaaaau;
-
-	for (u64 round = 0; round < args->rounds; round++) {
-		check_mask(args->verdict, full, round);
-		if (weir_lane() & 1)
-			check_mask(args->verdict, odd, round + 100);
-		else
-			check_mask(args->verdict, full & ~odd, round + 200);
-		if (weir_lane() & 1) {
-			u64 active = weir_active();
-
-			/* what active() says may be a part; it must hold us and only lanes of this branch */
-			expect(args->verdict, 20, active & ~odd, 0);
-			check_mask(args->verdict, active, round + 300);
-			weir_relax();
-		}
-		if (weir_lane() % 4 == round % 4)
-			weir_relax();
-		weir_wave_sync(full);
-		weir_converge();
-		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
-	}
-}
-
-WEIR_KERNEL(test_early_exit, struct test_collectives_args)
-{
-	/* lanes leave one after the other; the rest go on together */
-	for (u64 round = 0; round < weir_lane(); round++) {
-		u64 active = weir_active();
-
-		expect(args->verdict, 30, (active >> weir_lane()) & 1, 1);
-		check_mask(args->verdict, active, round);
-	}
-	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
 
 WEIR_KERNEL(test_count, struct test_count_args)

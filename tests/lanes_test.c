@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a lane knows about itself, collectives, relax, launches. */
+/* What a lane knows about itself, and launches; what it can do is port_test's. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "context.h"
 #include "kernels.h"
+#include "port.h"
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -105,51 +106,6 @@ static void test_ids_cover_the_grid_once(void **state)
 			run_grid(&GRIDS[g], test_width(w));
 }
 
-static void run_collectives(const char *kernel, const struct grid *grid, uint32_t width, uint64_t rounds)
-{
-	struct weir_context *context = open_context(width, grid->workers);
-	struct test_collectives_args args = { .block_threads = grid->threads, .rounds = rounds };
-	struct test_verdict verdict;
-
-	args.verdict = alloc(context, sizeof(verdict));
-	must(weir_launch(context, kernel, grid->blocks, grid->threads, &args, sizeof(args)));
-	verdict = judge(context, args.verdict, width);
-	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), (uint64_t)grid->blocks * grid->threads * rounds);
-	weir_context_close(context);
-}
-
-static void test_collectives_hold_on_disjoint_masks(void **state)
-{
-	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++)
-		for (size_t g = 0; g < GRID_COUNT && fits(&GRIDS[g]); g++)
-			run_collectives("test_collectives", &GRIDS[g], test_width(w), 3);
-}
-
-static void test_lanes_may_leave_one_by_one(void **state)
-{
-	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++)
-		run_collectives("test_early_exit", &GRIDS[3], test_width(w), 1);
-}
-
-static void test_atomics_count_exactly(void **state)
-{
-	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++) {
-		struct weir_context *context = open_context(test_width(w), 2);
-		struct test_count_args args = { .adds = 16, .relaxes = 1 };
-		struct test_verdict verdict;
-
-		args.verdict = alloc(context, sizeof(verdict));
-		must(weir_launch(context, "test_count", 6, 67, &args, sizeof(args)));
-		verdict = judge(context, args.verdict, test_width(w));
-		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), 6 * 67 * 16);
-		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 6 * 67 * 16);
-		weir_context_close(context);
-	}
-}
-
 static void test_launches_run_in_order(void **state)
 {
 	enum { LAUNCHES = 200 };
@@ -157,7 +113,7 @@ static void test_launches_run_in_order(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_context *context = open_context(test_width(w), 2);
-		struct test_count_args args = { .adds = 1 };
+		struct test_count_args args = { .adds = 1, .relaxes = 1 };
 		struct test_verdict verdict;
 
 		args.verdict = alloc(context, sizeof(verdict));
@@ -172,7 +128,7 @@ static void test_launches_run_in_order(void **state)
 static void test_few_resident_lanes_are_enough(void **state)
 {
 	struct weir_context *context;
-	struct test_collectives_args args = { .block_threads = 100, .rounds = 2 };
+	struct port_groups_args args = { .block_threads = 100, .rounds = 2 };
 	struct test_verdict verdict;
 
 	(void)state;
@@ -185,7 +141,7 @@ static void test_few_resident_lanes_are_enough(void **state)
 					    .stack_bytes = 65536),
 			       &context));
 	args.verdict = alloc(context, sizeof(verdict));
-	must(weir_launch(context, "test_collectives", 9, 100, &args, sizeof(args)));
+	must(weir_launch(context, "port_groups", 9, 100, &args, sizeof(args)));
 	verdict = judge(context, args.verdict, 32);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 9 * 100 * 2);
 	weir_context_close(context);
@@ -228,9 +184,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ids_cover_the_grid_once),
-		cmocka_unit_test(test_collectives_hold_on_disjoint_masks),
-		cmocka_unit_test(test_lanes_may_leave_one_by_one),
-		cmocka_unit_test(test_atomics_count_exactly),
 		cmocka_unit_test(test_launches_run_in_order),
 		cmocka_unit_test(test_few_resident_lanes_are_enough),
 		cmocka_unit_test(test_wrong_launches_are_refused),

@@ -342,6 +342,7 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.name = "cuda",
 	.unasked = true,
 	.devices = cuda_devices,
+	.pci_address = cuda_pci_address,
 	.open = cuda_open,
 	.close = cuda_close,
 	.allocate = cuda_allocate,

@@ -82,5 +82,7 @@ int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t
 
 /* properties.c */
 void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out);
+/** cuda_pci_address() - as struct weir_backend_ops has it */
+int cuda_pci_address(uint32_t ordinal, char *text, size_t bytes);
 
 #endif

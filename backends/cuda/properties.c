@@ -45,14 +45,22 @@ static enum weir_peer_writes peer_writes(const struct cuda_backend *backend)
 										 WEIR_PEER_WRITES_UNKNOWN;
 }
 
+int cuda_pci_address(uint32_t ordinal, char *text, size_t bytes)
+{
+	if (cudaDeviceGetPCIBusId(text, (int)bytes, (int)ordinal) != cudaSuccess) {
+		(void)cudaGetLastError();
+		memset(text, 0, bytes);
+	}
+	for (char *c = text; *c; c++) /* as lspci and sysfs write it */
+		*c = *c >= 'A' && *c <= 'F' ? (char)(*c - 'A' + 'a') : *c;
+	return 0;
+}
+
 static void place(struct cuda_backend *backend, struct weir_backend_properties *out)
 {
 	int node = -1;
 
-	if (cudaDeviceGetPCIBusId(out->pci_address, sizeof(out->pci_address), backend->device) != cudaSuccess)
-		memset(out->pci_address, 0, sizeof(out->pci_address));
-	for (char *c = out->pci_address; *c; c++) /* as lspci and sysfs write it */
-		*c = *c >= 'A' && *c <= 'F' ? (char)(*c - 'A' + 'a') : *c;
+	(void)cuda_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
 	if (cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, backend->device) == cudaSuccess)
 		out->numa_node = node;
 	(void)cudaGetLastError();

@@ -36,6 +36,7 @@ extern "C" {
 	(&(struct weir_##kind##_options){ .size = sizeof(struct weir_##kind##_options), __VA_ARGS__ })
 
 struct weir_context;
+struct weir_gpus;
 struct weir_storage;
 struct weir_cache;
 struct weir_disk;
@@ -77,6 +78,97 @@ struct weir_device {
 WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
 
 /**
+ * weir_gpus_open() - the GPUs of the machine as it is now, whether a backend can use them or not
+ * @out: a snapshot, good until weir_gpus_close()
+ *
+ * Opens none of them. Where the machine has none, or shows none to this process, the snapshot is empty.
+ * Return: 0; -ENOMEM; what the system says of its topology.
+ */
+WEIR_API int weir_gpus_open(struct weir_gpus **out);
+
+/** weir_gpus_close() - forget a snapshot; NULL is fine */
+WEIR_API void weir_gpus_close(struct weir_gpus *gpus);
+
+/**
+ * struct weir_gpu - a GPU and its place
+ * @size: sizeof the structure
+ * @pci_address: "0000:41:00.0" (domain:bus:device.function)
+ * @vendor_id: of PCI; 0: not known. @device_id too
+ * @vendor: name of the vendor, @model of the device, "" where the system has no name for them
+ * @numa_node: node of the host that is nearest; -1: not known
+ * @node: device file of the system's graphics driver, such as "/dev/dri/renderD128"; "": none, or this build cannot tell
+ * @device: for weir_context_open(); "" if no backend can use it
+ * @number: of "gpu:N"; -1 if no backend can use it
+ * @why: if so, the reason
+ */
+struct weir_gpu {
+	size_t size;
+	char pci_address[16];
+	uint32_t vendor_id;
+	uint32_t device_id;
+	char vendor[64];
+	char model[96];
+	int32_t numa_node;
+	char node[32];
+	char device[64];
+	int32_t number;
+	char why[512];
+};
+
+/**
+ * weir_gpu_at() - a GPU of the snapshot
+ * @gpus: the snapshot
+ * @index: 0, 1, ...: by PCI address
+ * @gpu: receives it
+ *
+ * Return: 0; -ENOENT behind the last one, which is no failure and leaves weir_last_error() alone; -EINVAL.
+ */
+WEIR_API int weir_gpu_at(const struct weir_gpus *gpus, uint32_t index, struct weir_gpu *gpu);
+
+/**
+ * enum weir_distance - how far a disk is from a GPU; the nearest first
+ * @WEIR_DISTANCE_SWITCH: below the same PCIe switch: transfers need not pass the processor
+ * @WEIR_DISTANCE_ROOT_PORT: below the same root port, without a switch
+ * @WEIR_DISTANCE_NUMA_NODE: at the same NUMA node, by different root ports
+ * @WEIR_DISTANCE_ACROSS: at different nodes
+ * @WEIR_DISTANCE_UNKNOWN: the system does not tell
+ */
+enum weir_distance {
+	WEIR_DISTANCE_SWITCH,
+	WEIR_DISTANCE_ROOT_PORT,
+	WEIR_DISTANCE_NUMA_NODE,
+	WEIR_DISTANCE_ACROSS,
+	WEIR_DISTANCE_UNKNOWN,
+};
+
+/**
+ * struct weir_gpu_disk - a disk on the PCI bus, as a GPU sees it
+ * @size: sizeof the structure
+ * @name: of the block device, such as "nvme0n1"; "": an NVMe controller without one
+ * @pci_address: of its controller
+ * @numa_node: node of the host that is nearest; -1: not known
+ * @distance: enum weir_distance
+ */
+struct weir_gpu_disk {
+	size_t size;
+	char name[32];
+	char pci_address[16];
+	int32_t numa_node;
+	uint32_t distance;
+};
+
+/**
+ * weir_gpu_disk_at() - a disk of the machine, and how far it is from a GPU
+ * @gpus: the snapshot
+ * @gpu: index of the GPU in it
+ * @index: 0, 1, ...: the nearest first
+ * @disk: receives it
+ *
+ * Return: 0; -ENOENT behind the last one or for a GPU that is not there, as weir_gpu_at(); -EINVAL.
+ */
+WEIR_API int weir_gpu_disk_at(const struct weir_gpus *gpus, uint32_t gpu, uint32_t index, struct weir_gpu_disk *disk);
+
+/**
  * WEIR_SERVICE_WHERE_PULLED - a service for storages whose data the lanes must pull themselves
  *
  * Only on devices that run kernels side by side; where its kernel cannot be started there is none,
@@ -113,13 +205,18 @@ struct weir_context_options {
 
 /**
  * weir_context_open() - open a device
- * @name: "cpu", another backend of this build, with ":N" for its device N, or
- *        "auto" for the best that is there
+ * @name: one of
+ *        `auto`           the best that is there
+ *        `cpu`            or another backend of this build, its first device
+ *        `BACKEND:N`      its device N, as it counts them
+ *        `BACKEND:PCI`    its device at a PCI address, such as 0000:41:00.0 or, in domain 0, 41:00.0
+ *        `gpu`, `gpu:N`   number N, 0 if not given, by PCI address, of the GPUs that any backend of this build can use
+ *        `gpu:PCI`        the GPU at that address, by whichever backend has it
  * @options: NULL for the defaults
  * @out: the context
  *
- * Return: 0; -ENODEV for an unknown name, or a device that is not there; -EINVAL for
- * options out of range.
+ * Return: 0; -ENODEV for an unknown name, or a device that is not there or that no backend can use; -EINVAL for
+ * options out of range or a malformed address.
  */
 WEIR_API int weir_context_open(const char *name, const struct weir_context_options *options,
 			       struct weir_context **out);

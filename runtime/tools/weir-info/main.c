@@ -10,10 +10,14 @@
 
 #include <weir/weir.h>
 
+#include "gpus_list.h"
+
 static const char usage_text[] =
 	"usage: weir-info [--json] [DEVICE...]\n"
 	"\n"
 	"The devices that weir sees, the one that \"auto\" takes first, or those named.\n"
+	"Without a name also the GPUs of the machine, those too that no backend can use,\n"
+	"and how far each disk is from them.\n"
 	"Ends with status 1 if one that was named, or every one, cannot be used.\n"
 	"\n"
 	"  --json   print one JSON object\n";
@@ -142,11 +146,15 @@ static int list(char **names, bool json)
 	if (json) {
 		json_t *root = json_pack("{s:s, s:O}", "version", weir_version(), "devices", rows);
 
+		if (!*names)
+			json_object_set_new(root, "gpus", gpus_json());
 		json_dumpf(root, stdout, JSON_INDENT(2));
 		putchar('\n');
 		json_decref(root);
 	}
 	json_decref(rows);
+	if (!*names && !json)
+		gpus_print();
 	return (*names ? usable == count : usable > 0) ? 0 : 1;
 }
 

@@ -37,7 +37,7 @@ const char perf_usage[] =
 	"  --no-latency         take no times: the pure rate\n"
 	"\n"
 	"Device and storage\n"
-	"  --backend=NAME       auto, cpu or another of this build (default auto, or WEIR_BACKEND)\n"
+	"  --backend=NAME       auto, cpu, gpu:N or another (weir-info; default auto, or WEIR_BACKEND)\n"
 	"  --queues=N --depth=N queue pairs of each storage and their depth (default 4, 256)\n"
 	"  --workers=N --wave=N cpu: worker threads and wave width (default 1, 1)\n"
 	"  --service=WAVES      a service of so many waves per storage reaps completions (cpu: one thread); raw\n"
