@@ -1,164 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * pretended.c: a CUDA device that is none, for tests where there is no GPU.
- *
- * Preloaded into a test program, it stands in front of libcudart and libweir. Its
- * kernels are the cpu backend's of the same names, run at their launch, lane after
- * lane, in waves of one. So it shows the backend's host side, not the port: kinds of
- * memory, doorbells, arguments, teardown. Memory of the device can be touched by its
- * own copies and kernels only: anyone else who does dies of it.
- *
- * It shows itself as two. Whoever mixes them up dies of that: a stream, an event or
- * memory of the one while the other is the thread's current device.
- */
+/* pretended.c: a CUDA device that is none (../pretended.h): the run time's calls that the backend makes. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include <weir/port.h>
-
+#include "../pretended.h"
 #include "kernels.h"
 
-enum {
-	MOST_KERNELS = 128, PAGE = 4096, MULTIPROCESSORS = 3, BLOCK_LANES = 1024, REGISTERS = 40, LOCAL_BYTES = 16,
-	DEVICES = 2, EVERY_DEVICE = -1,
-};
+enum { MOST_KERNELS = 128, PAGE = 4096 };
 
-#define MEMORY_BYTES ((size_t)16 << 30)
-
-/** struct kernel - one of either backend: the entry of the cpu's, or the stand-in of ours */
+/** struct kernel - one of ours, by its stand-in */
 struct kernel {
 	const char *name;
-	void (*entry)(void *);
 	const void *stand_in;
-	bool loaded[DEVICES];
-};
-
-/** struct area - device memory, or pinned host memory */
-struct area {
-	void *address;
-	size_t bytes;
-	int device; /* EVERY_DEVICE: all see it */
-	struct area *next;
-};
-
-/** struct owned - what a stream or an event is: something of a device */
-struct owned {
-	int device;
+	bool loaded[PRETENDED_DEVICES];
 };
 
 static struct kernel kernels[MOST_KERNELS];
 static unsigned kernel_count;
-static struct area *device_memory, *pinned;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around all of the above, and kernels */
-static __thread int current;
 
-static void complain(const char *what, const void *address)
-{
-	fprintf(stderr, "pretended device: %s: %p\n", what, address);
-	signal(SIGABRT, SIG_DFL); /* no test goes on after this: locks are held */
-	abort();
-}
-
-static void note(struct kernel kernel)
-{
-	if (kernel_count == MOST_KERNELS)
-		complain("too many kernels", kernel.name);
-	kernels[kernel_count++] = kernel;
-}
-
-/* Both backends' registrations pass by here on their way to the library. */
-void weir_cpu_register_kernel(const char *name, void (*entry)(void *), size_t args_bytes)
-{
-	void (*next)(const char *, void (*)(void *), size_t);
-
-	*(void **)&next = dlsym(RTLD_NEXT, "weir_cpu_register_kernel");
-	note((struct kernel){ .name = name, .entry = entry });
-	next(name, entry, args_bytes);
-}
-
+/* Registrations pass by here on their way to the library. */
 void weir_cuda_register_kernel(const char *name, const void *entry, size_t args_bytes, uint32_t block_lanes)
 {
 	void (*next)(const char *, const void *, size_t, uint32_t);
 
 	*(void **)&next = dlsym(RTLD_NEXT, "weir_cuda_register_kernel");
-	note((struct kernel){ .name = name, .stand_in = entry });
+	if (kernel_count == MOST_KERNELS)
+		pretended_complain("too many kernels", name);
+	kernels[kernel_count++] = (struct kernel){ .name = name, .stand_in = entry };
 	next(name, entry, args_bytes, block_lanes);
 }
 
-static struct kernel *find(const void *stand_in, const char *name)
+static struct kernel *find(const void *stand_in)
 {
 	for (unsigned i = 0; i < kernel_count; i++)
-		if (stand_in ? kernels[i].stand_in == stand_in : kernels[i].entry && !strcmp(kernels[i].name, name))
+		if (kernels[i].stand_in == stand_in)
 			return &kernels[i];
 	return NULL;
 }
 
-/* Memory of the current device, which alone its copies and kernels may touch. */
-static void protect(int access)
+static cudaError_t check_owned(const void *owned)
 {
-	for (struct area *area = device_memory; area; area = area->next)
-		if (area->device == current)
-			mprotect(area->address, area->bytes, access);
-}
-
-/* Let copies and kernels in, one at a time, and out again. */
-static void enter(void)
-{
-	pthread_mutex_lock(&mutex);
-	signal(SIGSEGV, SIG_DFL); /* as for complain() */
-	protect(PROT_READ | PROT_WRITE);
-}
-
-static void leave(void)
-{
-	protect(PROT_NONE);
-	pthread_mutex_unlock(&mutex);
-}
-
-static void add(struct area **list, void *address, size_t bytes, int device)
-{
-	struct area *area = malloc(sizeof(*area));
-
-	if (!area)
-		complain("no memory", address);
-	*area = (struct area){ address, bytes, device, *list };
-	*list = area;
-}
-
-static void must_be_current(int device, const void *what)
-{
-	if (device != current && device != EVERY_DEVICE)
-		complain("of another device than the thread's current one", what);
-}
-
-static size_t take(struct area **list, const void *address)
-{
-	struct area *found;
-	size_t bytes;
-
-	while (*list && (*list)->address != address)
-		list = &(*list)->next;
-	found = *list;
-	if (!found)
-		complain("freed, but never allocated or pinned", address);
-	must_be_current(found->device, address);
-	bytes = found->bytes;
-	*list = found->next;
-	free(found);
-	return bytes;
+	return pretended_owned(owned) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	*count = DEVICES;
+	*count = PRETENDED_DEVICES;
 	return cudaSuccess;
 }
 
@@ -178,12 +70,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device)
 
 cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 {
-	*total = MEMORY_BYTES;
-	*unused = MEMORY_BYTES;
-	pthread_mutex_lock(&mutex);
-	for (struct area *area = device_memory; area; area = area->next)
-		*unused -= area->device == current ? area->bytes : 0;
-	pthread_mutex_unlock(&mutex);
+	*total = PRETENDED_MEMORY_BYTES;
+	*unused = pretended_unused();
 	return cudaSuccess;
 }
 
@@ -207,8 +95,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
 	switch (attribute) {
-	case cudaDevAttrMultiProcessorCount: *value = MULTIPROCESSORS; break;
-	case cudaDevAttrMaxThreadsPerBlock: *value = BLOCK_LANES; break;
+	case cudaDevAttrMultiProcessorCount: *value = PRETENDED_UNITS; break;
+	case cudaDevAttrMaxThreadsPerBlock: *value = PRETENDED_BLOCK_LANES; break;
 	case cudaDevAttrHostNumaId: *value = device; break;
 	/* The one orders what others write, the other has to be flushed. */
 	case cudaDevAttrGPUDirectRDMAWritesOrdering:
@@ -222,33 +110,15 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 cudaError_t cudaSetDevice(int device)
 {
-	if (device < 0 || device >= DEVICES)
+	if (device < 0 || device >= PRETENDED_DEVICES)
 		return cudaErrorInvalidDevice;
-	current = device;
-	return cudaSuccess;
-}
-
-static void *own(void)
-{
-	struct owned *owned = malloc(sizeof(*owned));
-
-	if (owned)
-		owned->device = current;
-	return owned;
-}
-
-/* What is queued has to be of the current device. */
-static cudaError_t check_owned(const void *owned)
-{
-	if (!owned)
-		return cudaErrorInvalidResourceHandle;
-	must_be_current(((const struct owned *)owned)->device, owned);
+	pretended_current = device;
 	return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-	*stream = own();
+	*stream = pretended_own();
 	return flags == cudaStreamNonBlocking && *stream ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -271,7 +141,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
 	(void)flags;
-	*event = own();
+	*event = pretended_own();
 	return *event ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -293,42 +163,30 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	return event ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
-/* Full of rubbish, as memory of a real one may be. */
 cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream)
 {
-	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
-	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED || check_owned(stream))
-		return cudaErrorMemoryAllocation;
-	memset(memory, 0xa5, rounded);
-	pthread_mutex_lock(&mutex);
-	add(&device_memory, memory, rounded, current);
-	leave();
-	*address = memory;
-	return cudaSuccess;
+	*address = pretended_allocate(bytes);
+	return *address && !check_owned(stream) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* The peers' way: at once, and waiting for everything. */
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
-	struct owned stream = { .device = current };
-
-	return cudaMallocAsync(address, bytes, (cudaStream_t)&stream);
+	*address = pretended_allocate(bytes);
+	return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFree(void *address)
 {
-	struct owned stream = { .device = current };
-
-	return cudaFreeAsync(address, (cudaStream_t)&stream);
+	pretended_release(address);
+	return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-	struct owned stream = { .device = current };
-
-	return cudaMemcpyAsync(to, from, bytes, kind, (cudaStream_t)&stream);
+	(void)kind;
+	pretended_copy(to, from, bytes);
+	return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned flags)
@@ -346,45 +204,34 @@ cudaError_t cudaFreeHost(void *address)
 
 cudaError_t cudaFreeAsync(void *address, cudaStream_t stream)
 {
-	pthread_mutex_lock(&mutex);
-	if (address)
-		munmap(address, take(&device_memory, address));
-	pthread_mutex_unlock(&mutex);
+	pretended_release(address);
 	return check_owned(stream);
 }
 
 cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t stream)
 {
-	enter();
-	memset(address, value, bytes);
-	leave();
+	pretended_set(address, value, bytes);
 	return check_owned(stream);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	(void)kind;
-	enter();
-	memcpy(to, from, bytes);
-	leave();
+	pretended_copy(to, from, bytes);
 	return check_owned(stream);
 }
 
 cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags)
 {
-	if (((uintptr_t)address | bytes) % PAGE || !(flags & cudaHostRegisterMapped))
-		complain("pinned, but not in whole pages or not mapped", address);
-	pthread_mutex_lock(&mutex);
-	add(&pinned, address, bytes, flags & cudaHostRegisterPortable ? EVERY_DEVICE : current);
-	pthread_mutex_unlock(&mutex);
+	if (!(flags & cudaHostRegisterMapped))
+		pretended_complain("pinned, but not mapped", address);
+	pretended_pin(address, bytes, flags & cudaHostRegisterPortable);
 	return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void *address)
 {
-	pthread_mutex_lock(&mutex);
-	(void)take(&pinned, address);
-	pthread_mutex_unlock(&mutex);
+	(void)pretended_unpin(address);
 	return cudaSuccess;
 }
 
@@ -397,55 +244,35 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
-	struct kernel *kernel = find(function, NULL);
+	struct kernel *kernel = find(function);
 
 	memset(attributes, 0, sizeof(*attributes));
-	attributes->numRegs = REGISTERS;
-	attributes->localSizeBytes = LOCAL_BYTES;
-	attributes->maxThreadsPerBlock = BLOCK_LANES;
+	attributes->numRegs = PRETENDED_REGISTERS;
+	attributes->localSizeBytes = PRETENDED_LOCAL_BYTES;
+	attributes->maxThreadsPerBlock = PRETENDED_BLOCK_LANES;
 	if (!kernel)
 		return cudaErrorInvalidDeviceFunction;
-	kernel->loaded[current] = true;
+	kernel->loaded[pretended_current] = true;
 	return cudaSuccess;
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_bytes,
 			     cudaStream_t stream)
 {
-	struct weir_cpu_lane **self = dlsym(RTLD_DEFAULT, "weir_cpu_self"); /* this thread's */
-	const struct kernel *ours = find(function, NULL);
-	const struct kernel *kernel = ours ? find(NULL, ours->name) : NULL;
-	struct weir_cpu_lane before;
-	u64 lanes = (u64)grid.x * block.x;
+	const struct kernel *ours = find(function);
+	void (*kernel)(void *) = ours ? pretended_kernel(ours->name) : NULL;
 
 	(void)shared_bytes;
-	if (!kernel || !self || check_owned(stream))
+	if (!kernel || check_owned(stream))
 		return cudaErrorInvalidDeviceFunction;
-	/* Those stay, and here nothing runs beside them. */
-	if (!strcmp(ours->name, "weir_controller") || !strcmp(ours->name, "weir_service"))
+	if (pretended_stays(ours->name))
 		return cudaErrorNotSupported;
-	if (!ours->loaded[current]) /* a real one would load it now, and wait for those that run */
-		complain("launched before it was loaded", ours->name);
-	before = **self;
-	enter();
-	for (u64 i = 0; i < lanes; i++) {
-		**self = (struct weir_cpu_lane){ .lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i };
-		kernel->entry(*(void **)parameters[0]);
-	}
-	leave();
-	**self = before;
-	return cudaSuccess;
+	if (!ours->loaded[pretended_current]) /* a real one would load it now, and wait for those that run */
+		pretended_complain("launched before it was loaded", ours->name);
+	return pretended_run(kernel, grid.x, block.x, *(void **)parameters[0]) ? cudaErrorInvalidDeviceFunction : cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)
 {
 	return cudaSuccess;
-}
-
-__attribute__((destructor)) static void count_leaks(void)
-{
-	if (device_memory)
-		complain("device memory was never freed", device_memory->address);
-	if (pinned)
-		complain("host memory stayed pinned", pinned->address);
 }

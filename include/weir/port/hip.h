@@ -156,11 +156,20 @@ WEIR_FN void weir_relax(void)
 }
 
 /*
- * The constant-rate counter runs at 100 MHz on most targets. A launcher that
- * reads another rate from its device builds with that one, in kHz.
+ * Nanoseconds per tick of the constant-rate counter, times 2^32. Launchers write that of their
+ * device here before the first launch: the HIP backend does, by this name, in every code object.
+ * What stands here is for those that do not.
  */
 #ifndef WEIR_HIP_CLOCK_KHZ
 #define WEIR_HIP_CLOCK_KHZ 100000
+#endif
+#define WEIR_HIP_NS_PER_TICK (1000000ull * 0x100000000ull / WEIR_HIP_CLOCK_KHZ)
+
+#ifdef __HIP_DEVICE_COMPILE__
+extern "C" __attribute__((constant, weak, used, visibility("default"))) u64 weir_hip_ns_per_tick =
+	WEIR_HIP_NS_PER_TICK;
+#else
+#define weir_hip_ns_per_tick WEIR_HIP_NS_PER_TICK
 #endif
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -170,9 +179,8 @@ WEIR_FN u64 weir_clock_ns(void)
 #else
 	u64 ticks = __builtin_amdgcn_s_memrealtime();
 #endif
-	u64 whole = ticks / WEIR_HIP_CLOCK_KHZ;
 
-	return whole * 1000000 + (ticks - whole * WEIR_HIP_CLOCK_KHZ) * 1000000 / WEIR_HIP_CLOCK_KHZ;
+	return (u64)(((unsigned __int128)ticks * weir_hip_ns_per_tick) >> 32);
 }
 
 WEIR_FN u32 weir_popcount(u64 bits)
@@ -208,10 +216,24 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 WEIR_HIP_RELEASE(dev, "agent")
 WEIR_HIP_RELEASE(sys, "")
 
-#define WEIR_HIP_LOAD(bits, order, scope, memory_order, memory_scope)                       \
+/*
+ * Behind every acquire. gfx10 and gfx11 have a cache between a compute unit's own and L2, and it
+ * must be discarded first, or the own one fills up from it again with what is stale. Compilers
+ * before clang 19 have been seen to do it the other way round; then the own one goes once more.
+ */
+#if __clang_major__ < 19 && (defined(__GFX10__) || defined(__GFX11__))
+#define WEIR_HIP_ACQUIRED() __asm__ volatile("buffer_gl0_inv" ::: "memory")
+#else
+#define WEIR_HIP_ACQUIRED() ((void)0)
+#endif
+
+#define WEIR_HIP_LOAD(bits, order, scope, memory_order, memory_scope, after)                \
 	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p) \
 	{                                                                                   \
-		return __hip_atomic_load(&p->value_, memory_order, memory_scope);           \
+		u##bits value = __hip_atomic_load(&p->value_, memory_order, memory_scope);  \
+                                                                                            \
+		after;                                                                      \
+		return value;                                                               \
 	}
 #define WEIR_HIP_STORE(bits, order, scope, before, memory_scope)                               \
 	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
@@ -219,44 +241,47 @@ WEIR_HIP_RELEASE(sys, "")
 		before;                                                                        \
 		__hip_atomic_store(&p->value_, v, __ATOMIC_RELAXED, memory_scope);             \
 	}
-#define WEIR_HIP_RMW(name, builtin, bits, order, scope, before, memory_order, memory_scope)          \
+#define WEIR_HIP_RMW(name, builtin, bits, order, scope, before, memory_order, memory_scope, after)   \
 	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
 	{                                                                                            \
 		before;                                                                              \
-		return builtin(&p->value_, v, memory_order, memory_scope);                           \
+		v = builtin(&p->value_, v, memory_order, memory_scope);                              \
+		after;                                                                               \
+		return v;                                                                            \
 	}
-#define WEIR_HIP_CAS(bits, order, scope, before, success, memory_scope)                         \
+#define WEIR_HIP_CAS(bits, order, scope, before, success, memory_scope, after)                  \
 	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p,            \
 							      u##bits expected, u##bits v)       \
 	{                                                                                       \
 		before;                                                                         \
 		(void)__hip_atomic_compare_exchange_strong(&p->value_, &expected, v, success,   \
 							   __ATOMIC_RELAXED, memory_scope);     \
+		after;                                                                          \
 		return expected;                                                                \
 	}
-#define WEIR_HIP_ACCESSORS(bits, scope, where, publish)                                                    \
-	WEIR_HIP_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED, where)                                       \
-	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where)                                       \
-	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                               \
-	WEIR_HIP_STORE(bits, release, scope, publish, where)                                               \
-	WEIR_HIP_STORE(bits, fenced, scope, (void)0, where)                                               \
-	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)  \
-	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)  \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)    \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where)    \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)    \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)  \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where)   \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)  \
-	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where) \
-	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where)                               \
-	WEIR_HIP_CAS(bits, acquire, scope, (void)0, __ATOMIC_ACQUIRE, where)                               \
-	WEIR_HIP_CAS(bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where)
+#define WEIR_HIP_ACCESSORS(bits, scope, where, publish, acquired)                                                       \
+	WEIR_HIP_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED, where, (void)0)                                           \
+	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where, acquired)                                          \
+	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                                            \
+	WEIR_HIP_STORE(bits, release, scope, publish, where)                                                            \
+	WEIR_HIP_STORE(bits, fenced, scope, (void)0, where)                                                             \
+	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)      \
+	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)     \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)        \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)         \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)       \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)      \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)       \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)     \
+	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired) \
+	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)                                   \
+	WEIR_HIP_CAS(bits, acquire, scope, (void)0, __ATOMIC_ACQUIRE, where, acquired)                                  \
+	WEIR_HIP_CAS(bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)
 
-WEIR_HIP_ACCESSORS(32, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev())
-WEIR_HIP_ACCESSORS(32, sys, __HIP_MEMORY_SCOPE_SYSTEM, weir_hip_release_sys())
-WEIR_HIP_ACCESSORS(64, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev())
-WEIR_HIP_ACCESSORS(64, sys, __HIP_MEMORY_SCOPE_SYSTEM, weir_hip_release_sys())
+WEIR_HIP_ACCESSORS(32, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev(), WEIR_HIP_ACQUIRED())
+WEIR_HIP_ACCESSORS(32, sys, __HIP_MEMORY_SCOPE_SYSTEM, weir_hip_release_sys(), WEIR_HIP_ACQUIRED())
+WEIR_HIP_ACCESSORS(64, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev(), WEIR_HIP_ACQUIRED())
+WEIR_HIP_ACCESSORS(64, sys, __HIP_MEMORY_SCOPE_SYSTEM, weir_hip_release_sys(), WEIR_HIP_ACQUIRED())
 
 /* Cached data: relaxed at device scope, so that a compute unit's own L1 is passed by. */
 #define WEIR_HIP_DATA(bits)                                                              \
@@ -312,6 +337,7 @@ WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
 WEIR_FN void weir_order_loads(void)
 {
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+	WEIR_HIP_ACQUIRED();
 }
 
 WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
@@ -343,6 +369,7 @@ WEIR_FN void weir_fence_to_controller(void)
 WEIR_FN void weir_fence_from_controller(void)
 {
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "");
+	WEIR_HIP_ACQUIRED();
 }
 
 /* A plain volatile store may lack the cache bits that take it out of the GPU at once. */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a HIP device is and how other PCI devices get on with its memory. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hip.h"
+
+/* Is there a register by which the host flushes what others wrote? The run time gives its address, for an int. */
+static bool has_flush(const struct hip_backend *backend)
+{
+	union {
+		int value;
+		void *address;
+	} register_at = { .address = NULL };
+
+	if (hipDeviceGetAttribute(&register_at.value, hipDeviceAttributeHdpMemFlushCntl, backend->device) != hipSuccess) {
+		(void)hipGetLastError();
+		return false;
+	}
+	return register_at.address != NULL;
+}
+
+static int node_of(const char *pci_address)
+{
+	char path[64];
+	int node = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", pci_address);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
+}
+
+int hip_pci_address(uint32_t ordinal, char *text, size_t bytes)
+{
+	if (hipDeviceGetPCIBusId(text, (int)bytes, (int)ordinal) != hipSuccess) {
+		(void)hipGetLastError();
+		memset(text, 0, bytes);
+	}
+	for (char *c = text; *c; c++) /* as lspci and sysfs write it */
+		*c = *c >= 'A' && *c <= 'F' ? (char)(*c - 'A' + 'a') : *c;
+	return 0;
+}
+
+static void place(struct hip_backend *backend, struct weir_backend_properties *out)
+{
+	(void)hip_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
+	if (out->pci_address[0])
+		out->numa_node = node_of(out->pci_address);
+}
+
+/*
+ * Others reach memory that a BAR shows in full. What they wrote is behind the host data path's
+ * buffers until these are flushed; that a completion says more was tried on no device yet.
+ */
+static void peers(struct hip_backend *backend, struct weir_backend_properties *out)
+{
+	int large = 0;
+
+	if (hipDeviceGetAttribute(&large, hipDeviceAttributeIsLargeBar, backend->device) != hipSuccess)
+		(void)hipGetLastError();
+	out->peer_dma = large != 0;
+	if (out->peer_dma && has_flush(backend))
+		out->peer_writes = WEIR_PEER_WRITES_FLUSHED;
+	/* The layer below the run time, in the process because the run time is. */
+	out->dma_buf = dlsym(RTLD_DEFAULT, "hsa_amd_portable_export_dmabuf") != NULL;
+}
+
+void hip_properties(struct weir_backend *base, struct weir_backend_properties *out)
+{
+	struct hip_backend *backend = hip_of(base);
+	size_t total = 0, unused = 0;
+
+	memcpy(out->name, backend->name, sizeof(out->name));
+	out->wave_lanes = backend->wave_lanes;
+	out->workers = backend->compute_units;
+	out->block_lanes = backend->block_lanes;
+	out->shared_memory = false;
+	place(backend, out);
+	peers(backend, out);
+	if (hip_enter(backend) == 0 && hipMemGetInfo(&unused, &total) == hipSuccess) {
+		out->memory_bytes = total;
+		out->memory_free_bytes = unused;
+	}
+	(void)hipGetLastError();
+}

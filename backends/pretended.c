@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pretended.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <weir/port.h>
+
+enum { MOST_KERNELS = 128, PAGE = 4096, EVERY_DEVICE = -1 };
+
+/** struct kernel - one of the cpu backend's */
+struct kernel {
+	const char *name;
+	void (*entry)(void *);
+};
+
+/** struct area - device memory, or pinned host memory */
+struct area {
+	void *address;
+	size_t bytes;
+	int device; /* EVERY_DEVICE: all see it */
+	struct area *next;
+};
+
+/** struct owned - what a stream or an event is: something of a device */
+struct owned {
+	int device;
+};
+
+static struct kernel kernels[MOST_KERNELS];
+static unsigned kernel_count;
+static struct area *device_memory, *pinned;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the memory, and kernels that run */
+__thread int pretended_current;
+
+void pretended_complain(const char *what, const void *address)
+{
+	fprintf(stderr, "pretended device: %s: %p\n", what, address);
+	signal(SIGABRT, SIG_DFL); /* no test goes on after this: locks are held */
+	abort();
+}
+
+/* The cpu backend's registrations pass by here on their way to the library. */
+void weir_cpu_register_kernel(const char *name, void (*entry)(void *), size_t args_bytes)
+{
+	void (*next)(const char *, void (*)(void *), size_t);
+
+	*(void **)&next = dlsym(RTLD_NEXT, "weir_cpu_register_kernel");
+	if (kernel_count == MOST_KERNELS)
+		pretended_complain("too many kernels", name);
+	kernels[kernel_count++] = (struct kernel){ name, entry };
+	next(name, entry, args_bytes);
+}
+
+void (*pretended_kernel(const char *name))(void *)
+{
+	for (unsigned i = 0; i < kernel_count; i++)
+		if (!strcmp(kernels[i].name, name))
+			return kernels[i].entry;
+	return NULL;
+}
+
+bool pretended_stays(const char *name)
+{
+	return !strcmp(name, "weir_controller") || !strcmp(name, "weir_service");
+}
+
+/* Memory of the current device, which alone its copies and kernels may touch. */
+static void protect(int access)
+{
+	for (struct area *area = device_memory; area; area = area->next)
+		if (area->device == pretended_current)
+			mprotect(area->address, area->bytes, access);
+}
+
+/* Let copies and kernels in, one at a time, and out again. */
+static void enter(void)
+{
+	pthread_mutex_lock(&mutex);
+	signal(SIGSEGV, SIG_DFL); /* as when complaining */
+	protect(PROT_READ | PROT_WRITE);
+}
+
+static void leave(void)
+{
+	protect(PROT_NONE);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void add(struct area **list, void *address, size_t bytes, int device)
+{
+	struct area *area = malloc(sizeof(*area));
+
+	if (!area)
+		pretended_complain("no memory", address);
+	*area = (struct area){ address, bytes, device, *list };
+	*list = area;
+}
+
+static void must_be_current(int device, const void *what)
+{
+	if (device != pretended_current && device != EVERY_DEVICE)
+		pretended_complain("of another device than the thread's current one", what);
+}
+
+static size_t take(struct area **list, const void *address)
+{
+	struct area *found;
+	size_t bytes;
+
+	while (*list && (*list)->address != address)
+		list = &(*list)->next;
+	found = *list;
+	if (!found)
+		pretended_complain("freed, but never allocated or pinned", address);
+	must_be_current(found->device, address);
+	bytes = found->bytes;
+	*list = found->next;
+	free(found);
+	return bytes;
+}
+
+void *pretended_own(void)
+{
+	struct owned *owned = malloc(sizeof(*owned));
+
+	if (owned)
+		owned->device = pretended_current;
+	return owned;
+}
+
+bool pretended_owned(const void *owned)
+{
+	if (owned)
+		must_be_current(((const struct owned *)owned)->device, owned);
+	return owned != NULL;
+}
+
+void *pretended_allocate(size_t bytes)
+{
+	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	memset(memory, 0xa5, rounded);
+	pthread_mutex_lock(&mutex);
+	add(&device_memory, memory, rounded, pretended_current);
+	leave();
+	return memory;
+}
+
+void pretended_release(void *address)
+{
+	pthread_mutex_lock(&mutex);
+	if (address)
+		munmap(address, take(&device_memory, address));
+	pthread_mutex_unlock(&mutex);
+}
+
+size_t pretended_unused(void)
+{
+	size_t unused = PRETENDED_MEMORY_BYTES;
+
+	pthread_mutex_lock(&mutex);
+	for (struct area *area = device_memory; area; area = area->next)
+		unused -= area->device == pretended_current ? area->bytes : 0;
+	pthread_mutex_unlock(&mutex);
+	return unused;
+}
+
+void pretended_pin(void *address, size_t bytes, bool everyone)
+{
+	if (((uintptr_t)address | bytes) % PAGE)
+		pretended_complain("pinned, but not in whole pages", address);
+	pthread_mutex_lock(&mutex);
+	add(&pinned, address, bytes, everyone ? EVERY_DEVICE : pretended_current);
+	pthread_mutex_unlock(&mutex);
+}
+
+size_t pretended_unpin(void *address)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&mutex);
+	bytes = take(&pinned, address);
+	pthread_mutex_unlock(&mutex);
+	return bytes;
+}
+
+void pretended_copy(void *to, const void *from, size_t bytes)
+{
+	enter();
+	memcpy(to, from, bytes);
+	leave();
+}
+
+void pretended_set(void *address, int value, size_t bytes)
+{
+	enter();
+	memset(address, value, bytes);
+	leave();
+}
+
+int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, void *args)
+{
+	struct weir_cpu_lane **self = dlsym(RTLD_DEFAULT, "weir_cpu_self"); /* this thread's */
+	struct weir_cpu_lane before;
+	u64 lanes = (u64)blocks * threads;
+
+	if (!self)
+		return -1;
+	before = **self;
+	enter();
+	for (u64 i = 0; i < lanes; i++) {
+		**self = (struct weir_cpu_lane){ .lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i };
+		kernel(args);
+	}
+	leave();
+	**self = before;
+	return 0;
+}
+
+__attribute__((destructor)) static void count_leaks(void)
+{
+	if (device_memory)
+		pretended_complain("device memory was never freed", device_memory->address);
+	if (pinned)
+		pretended_complain("host memory stayed pinned", pinned->address);
+}

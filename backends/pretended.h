@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pretended.h: what devices that are none have in common, for tests where there is no GPU.
+ *
+ * Preloaded into a test program, such a device stands in front of its run time and of libweir.
+ * Its kernels are the cpu backend's of the same names, run at their launch, lane after lane, in
+ * waves of one. So it shows the backend's host side, not the port: kinds of memory, doorbells,
+ * arguments, teardown. Memory of the device can be touched by its own copies and kernels only:
+ * anyone else who does dies of it.
+ *
+ * It shows itself as two. Whoever mixes them up dies of that: a stream, an event or memory of
+ * the one while the other is the thread's current device.
+ */
+#ifndef WEIR_BACKENDS_PRETENDED_H
+#define WEIR_BACKENDS_PRETENDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PRETENDED_DEVICES = 2, PRETENDED_UNITS = 3, PRETENDED_BLOCK_LANES = 1024, PRETENDED_REGISTERS = 40,
+	PRETENDED_LOCAL_BYTES = 16,
+};
+
+#define PRETENDED_MEMORY_BYTES ((size_t)16 << 30)
+
+/** pretended_current - the calling thread's device */
+extern __thread int pretended_current;
+
+/** pretended_complain() - say so and die */
+void pretended_complain(const char *what, const void *address) __attribute__((noreturn));
+
+/** pretended_own() - a stream or an event: something of the current device; freed with free() */
+void *pretended_own(void);
+/** pretended_owned() - false for NULL; dies if it is of another device than the current one */
+bool pretended_owned(const void *owned);
+
+/** pretended_allocate() - memory of the current device, full of rubbish as that of a real one may be; or NULL */
+void *pretended_allocate(size_t bytes);
+/** pretended_release() - the same; NULL-safe */
+void pretended_release(void *address);
+/** pretended_unused() - bytes of the current device's memory that are free */
+size_t pretended_unused(void);
+/** pretended_pin() - host memory that the device sees from now on: for @everyone, or for the current device alone */
+void pretended_pin(void *address, size_t bytes, bool everyone);
+/** pretended_unpin() - no longer; returns the size it had */
+size_t pretended_unpin(void *address);
+
+/** pretended_copy() - memcpy() by the current device */
+void pretended_copy(void *to, const void *from, size_t bytes);
+/** pretended_set() - memset() by the current device */
+void pretended_set(void *address, int value, size_t bytes);
+
+/** pretended_kernel() - the cpu backend's kernel of that name, or NULL */
+void (*pretended_kernel(const char *name))(void *);
+/** pretended_stays() - is it a kernel that stays? Nothing runs beside another here. */
+bool pretended_stays(const char *name);
+/** pretended_run() - run @kernel with its arguments at @args, on the current device; 0, or -1 without a cpu backend */
+int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, void *args);
+
+#endif
