@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels that write through the cache. */
+/* Kernels that write through the cache; tier.k.c has them once more. */
 #include <weir/writer.h>
 
 #include "writer_kernels.h"
+
+#ifndef TEST_WRITER_KERNEL
+#define TEST_WRITER_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
+#endif
 
 /* Count a mistake unless the two are the same; the first leaves its details. */
 WEIR_FN void expect_value(weir_addr address, u64 where, u64 found, u64 expected)
@@ -49,7 +53,7 @@ WEIR_FN void put_wide(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict,
 	expect_value(verdict, index, wide.high, ~value);
 }
 
-WEIR_KERNEL(test_put, struct test_put_args)
+TEST_WRITER_KERNEL(test_put, struct test_put_args)
 {
 	for (u64 step = 0; step < args->puts; step++) {
 		WEIR_GLOBAL struct weir_writer *writer = &args->writer[step % args->writer_count];
@@ -65,7 +69,7 @@ WEIR_KERNEL(test_put, struct test_put_args)
 }
 
 /* The sum of what the last counter was before tells whether any addition was lost or came twice. */
-WEIR_KERNEL(test_add, struct test_add_args)
+TEST_WRITER_KERNEL(test_add, struct test_add_args)
 {
 	WEIR_GLOBAL struct test_verdict *verdict = weir_at(args->verdict, struct test_verdict, 0);
 
@@ -84,7 +88,7 @@ WEIR_KERNEL(test_add, struct test_add_args)
 	}
 }
 
-WEIR_KERNEL(test_span, struct test_span_args)
+TEST_WRITER_KERNEL(test_span, struct test_span_args)
 {
 	u32 bytes = args->writer.array.element_bytes;
 	weir_addr out = args->buffers + weir_thread() * 2 * args->span_bytes + args->skew;
@@ -105,7 +109,7 @@ WEIR_KERNEL(test_span, struct test_span_args)
 }
 
 /* Block-sized parts: what a flush returns for must be on the storage. */
-WEIR_KERNEL(test_flush, struct test_flush_args)
+TEST_WRITER_KERNEL(test_flush, struct test_flush_args)
 {
 	u64 first = weir_thread() * args->each;
 	weir_addr event = args->events ? args->events + weir_thread() * 2 * sizeof(struct weir_event) : 0;

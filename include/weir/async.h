@@ -63,13 +63,13 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
 	struct weir_claim claim = weir_fetch_claim(wave, want, lines, index, key, 1);
-	u32 mine = claim.way != WEIR_WAYS;
+	u32 mine = claim.way != WEIR_WAYS && !claim.up;
 	u32 sent = weir_disk_try_submit(wave, mine, weir_extent_disk(&array->extent, line),
 					weir_line_request(lines, &array->extent, line, index, claim.way, NVME_OPCODE_READ));
 
 	if (mine)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
-	if (mine && sent)
+	if (claim.up || (mine && sent))
 		weir_line_unpin(weir_lines_set(lines, index), claim.way); /* nobody waits for it */
 	else if (mine)
 		weir_line_retract(lines, index, claim.way);
