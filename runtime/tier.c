@@ -50,14 +50,13 @@ int weir_tier_create(struct weir_cache *cache, const struct weir_cache_options *
 	tier.abi_version = WEIR_ABI_VERSION;
 	tier.inclusive = options->tier_inclusive;
 	tier.sets = options->tier_bytes / WEIR_WAYS >> cache->line_log2;
-	cache->tier_sets = tier.sets;
+	if (weir_memory_allocate(context, (tier.sets * WEIR_WAYS) << cache->line_log2, WEIR_MEMORY_HOST, &cache->tier_data,
+				 NULL) != 0)
+		return weir_fail(ENOMEM, "cache: no %llu bytes of host memory for its tier (%s); make tier_bytes smaller",
+				 (unsigned long long)((tier.sets * WEIR_WAYS) << cache->line_log2), weir_last_error());
 	error = weir_alloc(context, sizeof(tier), &cache->tier);
 	if (!error)
 		error = weir_alloc(context, tier.sets * sizeof(struct weir_set), &cache->tier_words);
-	if (!error && weir_memory_allocate(context, (tier.sets * WEIR_WAYS) << cache->line_log2, WEIR_MEMORY_HOST,
-					   &cache->tier_data, NULL) != 0)
-		error = weir_fail(ENOMEM, "cache: no %llu bytes of host memory for its tier (%s); make tier_bytes smaller",
-				  (unsigned long long)((tier.sets * WEIR_WAYS) << cache->line_log2), weir_last_error());
 	if (error)
 		return error;
 	cache->bytes += sizeof(tier) + tier.sets * sizeof(struct weir_set);

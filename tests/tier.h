@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_TIER_H
 #define WEIR_TESTS_TIER_H
 
-#include "kernels.h"
+#include "writer_kernels.h"
 
 enum test_tier_kind { TEST_TIER_GET, TEST_TIER_SPAN, TEST_TIER_ASYNC, TEST_TIER_PREFETCH, TEST_TIER_KINDS };
 
@@ -26,6 +26,28 @@ struct test_tier_args {
 	u64 first;
 	u64 count;
 	weir_addr model;
+	weir_addr buffers;
+	weir_addr events;
+	weir_addr verdict;
+};
+
+/** struct test_mix_args - lanes read and write what is theirs, in random order
+ * @writer: 8-byte elements
+ * @each: elements of a lane, or with @whole lines of it
+ * @steps: how often
+ * @whole: lines, by spans and by copies; else single elements
+ * @seed: which
+ * @shadow: u64 per element, or with @whole per line the seed of all its elements: what must be there
+ * @buffers: a line per lane
+ * @events: struct weir_event per lane
+ */
+struct test_mix_args {
+	struct weir_writer writer;
+	u64 each;
+	u32 steps;
+	u32 whole;
+	u64 seed;
+	weir_addr shadow;
 	weir_addr buffers;
 	weir_addr events;
 	weir_addr verdict;

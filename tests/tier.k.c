@@ -54,3 +54,73 @@ WEIR_KERNEL(tier_read, struct test_tier_args)
 		weir_add_u64_relaxed_dev(&verdict->good, 1);
 	}
 }
+
+/* An element of this lane's: lanes' elements lie beside each other, so that a line is many lanes'. */
+WEIR_FN void mix_element(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
+{
+	u64 index = chance % args->each * weir_threads() + weir_thread(), action = (chance >> 40) % 4;
+	WEIR_GLOBAL u64 *shadow = weir_at(args->shadow, u64, index);
+
+	if (action == 0) {
+		weir_writer_put_u64(&args->writer, index, chance);
+		*shadow = chance;
+	} else if (action == 1) {
+		expect_value(args->verdict, index, weir_writer_add_u64(&args->writer, index, chance), *shadow);
+		*shadow += chance;
+	} else {
+		expect_value(args->verdict, index, weir_array_get_u64(&args->writer.array, index), *shadow);
+	}
+}
+
+WEIR_FN weir_status mix_write(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer, u32 copies)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+
+	return copies ? weir_async_write(&args->writer, line, buffer, event) :
+			weir_writer_write(&args->writer, line * words, words, buffer);
+}
+
+WEIR_FN weir_status mix_read(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer, u32 copies)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	weir_status status;
+
+	if (!copies)
+		return weir_array_read(&args->writer.array, line * words, words, buffer);
+	status = weir_async_read(&args->writer.array, line, buffer, event);
+	return status == WEIR_OK ? weir_async_wait(&args->writer.array, event, 0) : status;
+}
+
+/* A line of this lane's, all of it. */
+WEIR_FN void mix_line(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
+{
+	u64 line = chance % args->each * weir_threads() + weir_thread();
+	u64 words = ((u64)1 << weir_array_line_log2(&args->writer.array)) / 8;
+	weir_addr buffer = args->buffers + weir_thread() * words * 8;
+	u32 writes = (chance >> 40) % 3 == 0, copies = (chance >> 50) & 1;
+	WEIR_GLOBAL u64 *shadow = weir_at(args->shadow, u64, line);
+
+	if (writes) {
+		for (u64 i = 0; i < words; i++)
+			*weir_at(buffer, u64, i) = test_mix(chance + i);
+		expect_value(args->verdict, line, mix_write(args, line, words, buffer, copies), WEIR_OK);
+		*shadow = chance;
+	} else {
+		expect_value(args->verdict, line, mix_read(args, line, words, buffer, copies), WEIR_OK);
+		for (u64 i = 0; i < words; i++)
+			expect_value(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8), test_mix(*shadow + i));
+	}
+}
+
+WEIR_KERNEL(tier_mix, struct test_mix_args)
+{
+	for (u64 step = 0; step < args->steps; step++) {
+		u64 chance = test_mix(args->seed + step * weir_threads() + weir_thread());
+
+		if (args->whole)
+			mix_line(args, chance);
+		else
+			mix_element(args, chance);
+		weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct test_verdict, 0)->good, 1);
+	}
+}

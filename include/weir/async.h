@@ -240,6 +240,51 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	return good ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
 }
 
+/*
+ * The same, as far as the cache's tier has it now. After weir_async_try_cache() found it absent: what is in the tier then
+ * is as new as storage was at that moment, or newer. Return: whether it was.
+ */
+WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+{
+#ifdef WEIR_TIER
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, 0);
+	u64 key = array->extent.key_base + line, place = 0;
+	struct weir_found found;
+	u32 there = 0;
+
+	found.word = 0;
+	found.way = 0;
+	if (want && lines->tier) {
+		place = weir_tier_place(lines, weir_lines_index(lines, key), key);
+		set = weir_tier_set(weir_lines_tier(lines), place);
+		found = weir_set_find(set, key);
+		there = weir_line_readable(found.word);
+		place = there ? place + found.way : 0;
+	}
+	weir_converge();
+	if (weir_ballot(wave, there) == 0)
+		return 0;
+	there &= weir_line_copy_out(wave, set, found, there ? weir_tier_data(lines, place) : buffer, buffer, there ? bytes : 0);
+	if (there) {
+		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
+		weir_event_finish(event, WEIR_PATH_TIER);
+	}
+	weir_converge();
+	return there;
+#else
+	(void)wave;
+	(void)want;
+	(void)array;
+	(void)line;
+	(void)event;
+	(void)buffer;
+	(void)bytes;
+	return 0;
+#endif
+}
+
 #ifdef WEIR_SHARE_TABLE
 
 /* The same, as far as a shared buffer has it now. */
@@ -296,6 +341,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	if (want && seen == WEIR_COPY_DONE)
 		weir_event_finish(event, path);
 	weir_converge();
+	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
+		seen = WEIR_COPY_DONE;
 	return seen;
 }
 
@@ -319,6 +366,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	if (seen == WEIR_COPY_DONE)
 		weir_event_finish(event, WEIR_PATH_CACHE);
 	weir_converge();
+	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
+		seen = WEIR_COPY_DONE;
 	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
 		return WEIR_COPY_FAILED;
 	return seen;
@@ -340,8 +389,8 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * @buffer: device address of a line's bytes in memory from weir_alloc(), 4-byte aligned; 16 is faster
  * @event: told when the copy is there; must stay until then, as the buffer must
  *
- * A line that the cache has, clean or dirty, or that is in a shared buffer, is copied at once,
- * and the event is done on return. Any other is read from its storage straight into the buffer, without a line of the
+ * A line that the cache or its tier has, clean or dirty, or that is in a shared buffer, is copied at once,
+ * and the event is done on return. It stays where it is. Any other is read from its storage straight into the buffer, without a line of the
  * cache: it is up to date there, for a dirty line stays in the cache until its write-back has
  * completed. The copy is as new as anything written before this call began, and does not change
  * with what is written after the event. Of the last line of a storage only what there is.

@@ -182,6 +182,8 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 	struct weir_shared shared = weir_shared_none(
 		line, weir_async_check(array, line, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event)));
 
+	if (shared.status == WEIR_OK)
+		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
 	if (!weir_at(array->lines, struct weir_lines, 0)->share)
 		shared.kind = WEIR_SHARED_COPY;
 	else

@@ -266,6 +266,13 @@ WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 
 	return place + 1;
 }
 
+/** weir_tier_taken() - a line that was taken lives elsewhere from now on, and is not here any more */
+WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, u64 up)
+{
+	weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
+	weir_tier_empty(lines, up - 1);
+}
+
 /* Lines that made room go down, from what is the claimer's now. */
 WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, u64 down)
 {
@@ -294,13 +301,14 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
 	if (up) {
 		WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 
-		if (tier->inclusive) /* Y3 */
-			(void)weir_add_u64_acq_rel_dev(weir_tier_word(tier, up - 1), (u64)0 - WEIR_LINE_PIN);
-		else
-			weir_tier_empty(lines, up - 1);
+		if (tier->inclusive) {
+			(void)weir_add_u64_acq_rel_dev(weir_tier_word(tier, up - 1), (u64)0 - WEIR_LINE_PIN); /* Y3 */
+			weir_add_u64_relaxed_dev(&tier->hits, 1);
+		} else {
+			weir_tier_taken(lines, up);
+		}
 		/* L0: pairs with L1: the data before the state */
 		(void)weir_or_u64_acq_rel_dev(word, WEIR_LINE_BIT_READY);
-		weir_add_u64_relaxed_dev(&tier->hits, 1);
 	}
 	weir_converge();
 }
@@ -367,6 +375,12 @@ WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 
 	(void)key;
 	(void)whole;
 	return 0;
+}
+
+WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, u64 up)
+{
+	(void)lines;
+	(void)up;
 }
 
 WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 down, u64 up)
