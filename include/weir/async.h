@@ -250,7 +250,8 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 #ifdef WEIR_TIER
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, 0);
-	u64 key = array->extent.key_base + line, place = 0;
+	u64 key = array->extent.key_base + line, place;
+	weir_addr data = buffer;
 	struct weir_found found;
 	u32 there = 0;
 
@@ -261,12 +262,13 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 		set = weir_tier_set(weir_lines_tier(lines), place);
 		found = weir_set_find(set, key);
 		there = weir_line_readable(found.word);
-		place = there ? place + found.way : 0;
+		data = weir_tier_data(lines, place + found.way % WEIR_WAYS);
 	}
+	bytes = there ? bytes : 0;
 	weir_converge();
 	if (weir_ballot(wave, there) == 0)
 		return 0;
-	there &= weir_line_copy_out(wave, set, found, there ? weir_tier_data(lines, place) : buffer, buffer, there ? bytes : 0);
+	there &= weir_line_copy_out(wave, set, found, data, buffer, bytes);
 	if (there) {
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
 		weir_event_finish(event, WEIR_PATH_TIER);

@@ -140,8 +140,8 @@ struct weir_claim {
 	u32 writing;
 	u64 word;
 	weir_status stuck;
-	u64 down;
-	u64 up;
+	weir_addr down;
+	weir_addr up;
 };
 
 WEIR_FN struct weir_claim weir_claim_none(void)
@@ -196,7 +196,8 @@ WEIR_FN struct weir_claim weir_set_replace(WEIR_GLOBAL struct weir_lines *lines,
 					   struct weir_choice choice, u32 whole)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	u64 old = weir_look_word(miss.look, choice.way), down = weir_tier_reserve(lines, index, old);
+	u64 old = weir_look_word(miss.look, choice.way);
+	weir_addr down = weir_tier_reserve(lines, index, old);
 	struct weir_claim claim = weir_claim_none();
 
 	claim.word = (miss.key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |

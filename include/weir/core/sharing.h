@@ -81,7 +81,7 @@ enum {
 struct weir_share_take {
 	u32 outcome;
 	u32 way;
-	u64 tier;
+	weir_addr tier;
 	u64 dirty;
 	u64 place;
 };
@@ -169,6 +169,7 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 	u32 locked = want && weir_set_try_lock(lines, index), moves, reads, sent;
 	struct weir_share_take take;
 	struct weir_registered registered;
+	weir_addr from;
 
 	take.outcome = WEIR_SHARE_AGAIN;
 	take.way = WEIR_WAYS;
@@ -177,15 +178,14 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 	take.place = ~(u64)0;
 	if (locked)
 		take = weir_share_take_locked(lines, index, key, buffer);
+	from = take.tier ? take.tier : weir_line_data(lines, index, take.way % WEIR_WAYS);
 	weir_converge();
 	moves = take.outcome == WEIR_SHARE_DONE && (take.way != WEIR_WAYS || take.tier);
 	reads = take.outcome == WEIR_SHARE_DONE && !moves;
 	if (weir_ballot(wave, moves)) {
 		weir_order_loads();
 		weir_wave_sync(wave); /* what each lane acquired with its line is all lanes' */
-		weir_wave_copy(wave, buffer,
-			       take.tier ? weir_tier_data(lines, take.tier - 1) : weir_line_data(lines, index, take.way % WEIR_WAYS),
-			       moves ? weir_extent_bytes(lines, extent, line) : 0);
+		weir_wave_copy(wave, buffer, from, moves ? weir_extent_bytes(lines, extent, line) : 0);
 		weir_wave_sync(wave); /* every lane's part before T0 and Y3 */
 	}
 	if (take.tier)

@@ -129,18 +129,21 @@ WEIR_FN weir_status weir_tier_refuses(WEIR_GLOBAL struct weir_lines *lines)
 #endif
 }
 
-/* What becomes of a line that makes room: it goes to a place, counted from 1 on; 0 says that there is nothing to do. */
+/* What becomes of a line that makes room, if it is not the address of its place: */
 #define WEIR_TIER_DROPPED (~(u64)0) /* no place was to be had at once */
 #define WEIR_TIER_KEPT (~(u64)1)    /* a copy of it is there still */
 
 #ifdef WEIR_TIER
+
+/* Half of the versions there are: of two lines the newer one is that which is ahead by less. */
+#define WEIR_TIER_HALF (WEIR_LINE_VERSION << 11)
 
 /* How new the line of way @way is, compared with others of its set: the larger, the newer. */
 WEIR_FN u32 weir_tier_age(struct weir_look look, u32 way)
 {
 	u64 apart = (weir_look_word(look, way) & WEIR_LINE_VERSIONS) - (weir_look_word(look, 0) & WEIR_LINE_VERSIONS);
 
-	return (u32)((apart + WEIR_LINE_VERSIONS / 2 + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS);
+	return (u32)((apart + WEIR_TIER_HALF) & WEIR_LINE_VERSIONS);
 }
 
 /* The version of the line that comes next, or is used: newer than all of them. */
@@ -150,7 +153,7 @@ WEIR_FN u64 weir_tier_stamp(struct weir_look look)
 
 	for (u32 way = 0; way < WEIR_WAYS; way++)
 		newest = weir_tier_age(look, way) > newest ? weir_tier_age(look, way) : newest;
-	return (weir_look_word(look, 0) + newest - WEIR_LINE_VERSIONS / 2) & WEIR_LINE_VERSIONS;
+	return (weir_look_word(look, 0) + newest + WEIR_LINE_VERSION - WEIR_TIER_HALF) & WEIR_LINE_VERSIONS;
 }
 
 /* The way that an arriving line takes: an empty one, else the oldest; WEIR_WAYS: all are being copied. */
@@ -184,9 +187,9 @@ WEIR_FN u32 weir_tier_moving(WEIR_GLOBAL struct weir_lines *lines, u64 index, u6
  *
  * Before the line's word turns, so that whoever finds it gone finds it here, or not at all.
  *
- * Return: 0, the place plus 1, WEIR_TIER_DROPPED or _KEPT.
+ * Return: 0: nothing; the address of its place, WEIR_TIER_DROPPED or _KEPT.
  */
-WEIR_FN u64 weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 old)
+WEIR_FN weir_addr weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 old)
 {
 	u64 key = old >> WEIR_LINE_KEY_SHIFT, place, word;
 	struct weir_look look;
@@ -205,27 +208,33 @@ WEIR_FN u64 weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u
 	key = (key << WEIR_LINE_KEY_SHIFT) | weir_tier_stamp(look) | WEIR_LINE_BUSY;
 	/* Y2: pairs with Y3: after the reads of whoever copied it up */
 	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), place + way), word, key) == word ?
-		       place + way + 1 : WEIR_TIER_DROPPED;
+		       weir_tier_data(lines, place + way) : WEIR_TIER_DROPPED;
+}
+
+/* The word of the tier's line whose bytes are at @data. */
+WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_tier_word_of(WEIR_GLOBAL struct weir_lines *lines, weir_addr data)
+{
+	return weir_tier_word(weir_lines_tier(lines), (data - weir_lines_tier(lines)->data) >> lines->line_log2);
 }
 
 /* A line of the tier that is this lane's, BUSY or pinned, becomes empty. */
-WEIR_FN void weir_tier_empty(WEIR_GLOBAL struct weir_lines *lines, u64 place)
+WEIR_FN void weir_tier_empty(WEIR_GLOBAL struct weir_lines *lines, weir_addr data)
 {
-	WEIR_GLOBAL weir_shared_u64 *word = weir_tier_word(weir_lines_tier(lines), place);
+	WEIR_GLOBAL weir_shared_u64 *word = weir_tier_word_of(lines, data);
 
 	/* Y3: pairs with Y2. relaxed: nobody else changes it */
 	weir_store_u64_release_dev(word, weir_load_u64_relaxed_dev(word) & WEIR_LINE_VERSIONS);
 }
 
 /** weir_tier_unreserve() - the line did not make room after all */
-WEIR_FN void weir_tier_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 down)
+WEIR_FN void weir_tier_unreserve(WEIR_GLOBAL struct weir_lines *lines, weir_addr down)
 {
 	if (down && down < WEIR_TIER_KEPT)
-		weir_tier_empty(lines, down - 1);
+		weir_tier_empty(lines, down);
 }
 
-/** weir_tier_leaves() - it did. Return: the place plus 1 if it is to be copied, else 0 */
-WEIR_FN u64 weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, u64 down)
+/** weir_tier_leaves() - it did. Return: the address of its place if it is to be copied, else 0 */
+WEIR_FN weir_addr weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, weir_addr down)
 {
 	if (down == WEIR_TIER_KEPT)
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->kept, 1);
@@ -241,9 +250,9 @@ WEIR_FN u64 weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, u64 down)
  * @key: the line
  * @whole: it is overwritten, so the copy goes
  *
- * Return: its place plus 1, pinned; 0: storage has it.
+ * Return: the address of its bytes, pinned; 0: storage has it.
  */
-WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 whole)
+WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 whole)
 {
 	WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 	struct weir_look look;
@@ -263,46 +272,49 @@ WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 
 	/* Y1: pairs with Y0: the bytes that came down */
 	if (weir_cas_u64_acquire_dev(weir_tier_word(tier, place), found.word, pinned) != found.word || whole)
 		return 0; /* another set's line took its place just now */
-	return place + 1;
+	return weir_tier_data(lines, place);
 }
 
 /** weir_tier_taken() - a line that was taken lives elsewhere from now on, and is not here any more */
-WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, u64 up)
+WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
 {
 	weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
-	weir_tier_empty(lines, up - 1);
+	weir_tier_empty(lines, up);
 }
 
-/* Lines that made room go down, from what is the claimer's now. */
-WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, u64 down)
+/*
+ * Lines that made room go down, from what is the claimer's now. (Nothing is decided by lane before the copy: a compiler
+ * may send lanes that know how it was decided through copies of these collectives, each without the others.)
+ */
+WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, weir_addr down)
 {
 	weir_order_loads();
 	weir_wave_sync(wave);  /* what each lane acquired with its claims is all lanes' */
 	weir_fence_to_lanes(); /* L3: the word of the tier's line turned before any byte of it does */
-	weir_wave_move(wave, weir_tier_data(lines, down ? down - 1 : 0), data, down ? 1u << lines->line_log2 : 0);
+	weir_wave_move(wave, down, data, (u32)(down != 0) << lines->line_log2);
 	weir_wave_sync(wave); /* every lane's part before Y0 */
 	if (down) {
 		/* Y0: pairs with Y1: the data before the state */
-		(void)weir_or_u64_acq_rel_dev(weir_tier_word(weir_lines_tier(lines), down - 1), WEIR_LINE_BIT_READY);
+		(void)weir_or_u64_acq_rel_dev(weir_tier_word_of(lines, down), WEIR_LINE_BIT_READY);
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->stored, 1);
 	}
 	weir_converge();
 }
 
 /* Lines that are wanted come up, and are readable then. */
-WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, u64 up,
+WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, weir_addr up,
 			  WEIR_GLOBAL weir_shared_u64 *word)
 {
 	weir_order_loads();
 	weir_wave_sync(wave);
 	weir_fence_to_lanes(); /* L3: as a command's data, after the claim */
-	weir_wave_move(wave, data, weir_tier_data(lines, up ? up - 1 : 0), up ? 1u << lines->line_log2 : 0);
+	weir_wave_move(wave, data, up, (u32)(up != 0) << lines->line_log2);
 	weir_wave_sync(wave); /* every lane's part before L0, every lane's loads before Y3 */
 	if (up) {
 		WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 
 		if (tier->inclusive) {
-			(void)weir_add_u64_acq_rel_dev(weir_tier_word(tier, up - 1), (u64)0 - WEIR_LINE_PIN); /* Y3 */
+			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up), (u64)0 - WEIR_LINE_PIN); /* Y3 */
 			weir_add_u64_relaxed_dev(&tier->hits, 1);
 		} else {
 			weir_tier_taken(lines, up);
@@ -324,7 +336,8 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
  *
  * Where nothing of a cache with a tier was claimed, one test that is the same in all lanes. Bounded; with nothing held.
  */
-WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 down, u64 up)
+WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_addr down,
+			    weir_addr up)
 {
 	weir_addr data;
 
@@ -347,7 +360,7 @@ WEIR_FN u32 weir_tier_moving(WEIR_GLOBAL struct weir_lines *lines, u64 index, u6
 	return 0;
 }
 
-WEIR_FN u64 weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 old)
+WEIR_FN weir_addr weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 old)
 {
 	(void)lines;
 	(void)index;
@@ -355,20 +368,20 @@ WEIR_FN u64 weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u
 	return 0;
 }
 
-WEIR_FN void weir_tier_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 down)
+WEIR_FN void weir_tier_unreserve(WEIR_GLOBAL struct weir_lines *lines, weir_addr down)
 {
 	(void)lines;
 	(void)down;
 }
 
-WEIR_FN u64 weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, u64 down)
+WEIR_FN weir_addr weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, weir_addr down)
 {
 	(void)lines;
 	(void)down;
 	return 0;
 }
 
-WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 whole)
+WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 whole)
 {
 	(void)lines;
 	(void)index;
@@ -377,13 +390,14 @@ WEIR_FN u64 weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 
 	return 0;
 }
 
-WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, u64 up)
+WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
 {
 	(void)lines;
 	(void)up;
 }
 
-WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 down, u64 up)
+WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_addr down,
+			    weir_addr up)
 {
 	(void)wave;
 	(void)lines;
