@@ -27,7 +27,22 @@ WEIR_FN void tier_put(struct scenario_args *args, u64 lba, u64 generation)
 	*mark_of(args, weir_thread(), lba) = generation;
 }
 
-/* Words of blocks that all lanes share out are put, and read, by element and by copy. The last lane looks at storage. */
+/* A block of this lane's own is overwritten as a whole. */
+WEIR_FN void tier_write(struct scenario_args *args, u32 r, u64 lba)
+{
+	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
+		*weir_at(buffer_of(args, r), u64, word) = scenario_word(lba, r + 1, word);
+	explore_expect("status of a write",
+		       weir_async_write(weir_at(args->writer, struct weir_writer, 0), lba, buffer_of(args, r), event_of(args, r)),
+		       WEIR_OK);
+	*mark_of(args, weir_thread(), lba) = r + 1;
+	explore_progress();
+}
+
+/*
+ * Words of blocks that all lanes share out are put, and read, by element and by copy; a block of each lane's own is
+ * overwritten. The last lane looks at storage.
+ */
 WEIR_KERNEL(tier, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
@@ -43,7 +58,9 @@ WEIR_KERNEL(tier, struct scenario_args)
 			explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0), WEIR_OK);
 			tier_expect(args, "word copied", lba, weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8));
 		}
-		tier_get(args, lba);
+		if (action == 2)
+			tier_write(args, r, TIER_BLOCKS + weir_thread());
+		tier_get(args, action == 3 ? TIER_BLOCKS + weir_thread() : lba);
 	}
 	check_storage(args, TIER_BLOCKS, weir_threads());
 }
