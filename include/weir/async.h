@@ -121,8 +121,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  * @index: first element
  * @count: elements; those past the end of the array are left out
  *
- * A hint: lines that are there, or on their way, cost a look each; of the others each gets a
- * command, unless queues or set stay full for WEIR_PREFETCH_TURNS turns: then this lane's call
+ * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory are
+ * copied up; of the others each gets a command, unless queues or set stay full for WEIR_PREFETCH_TURNS turns: then this lane's call
  * leaves the rest out. It waits for nothing else, nobody waits for its commands, and their lines
  * are pinned by nobody: in a cache smaller than what is fetched ahead they go unread. A line that
  * cannot be read is told to whoever reads it later.
