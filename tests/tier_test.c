@@ -316,7 +316,7 @@ static const struct { uint64_t lines, tier; } SIZES[] = {
 
 enum { SIZE_COUNT = sizeof(SIZES) / sizeof(*SIZES) };
 
-static void mix(struct bench *bench, uint64_t size, bool whole, uint64_t seed)
+static void mix(struct bench *bench, bool whole, uint64_t seed)
 {
 	struct rig *rig = &bench->rig;
 	struct test_mix_args args = { .writer = bench->writer, .steps = 40, .whole = whole, .seed = seed,
@@ -325,7 +325,6 @@ static void mix(struct bench *bench, uint64_t size, bool whole, uint64_t seed)
 	uint64_t *shadow = malloc(all * 8);
 	struct test_verdict verdict;
 
-	(void)size;
 	args.each = all / lanes;
 	for (uint64_t i = 0; i < rig->bytes / 8 && whole; i++)
 		((uint64_t *)rig->model)[i] = test_mix(seed + i * 8 / LINE_BYTES * 1000 + i % (LINE_BYTES / 8));
@@ -358,7 +357,7 @@ static void test_random_reads_and_writes(void **state)
 					continue;
 				open_bench(&bench, (struct shape){ .width = test_width(w), .lines = SIZES[c].lines,
 								   .tier = SIZES[c].tier, .inclusive = inclusive });
-				mix(&bench, c, whole, w * 100 + c);
+				mix(&bench, whole, w * 100 + c);
 				stats = settled(&bench.rig);
 				assert_true(stats.tier_stored > 0);
 				assert_true(inclusive || stats.tier_kept == 0);
@@ -366,30 +365,17 @@ static void test_random_reads_and_writes(void **state)
 			}
 }
 
-/* What lanes put, write in spans and flush by themselves, as without a tier. */
-static void test_writers(void **state)
+/* What was written is on storage after a flush, and right in whichever tier it is read from. */
+static void test_flushed_and_read_again(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t c = 0; c < SIZE_COUNT; c++) {
-			struct test_put_args args = { .writer_count = 1, .puts = 12, .seed = c };
-			struct test_verdict verdict;
 			struct bench bench;
 
 			open_bench(&bench, (struct shape){ .width = test_width(w), .lines = SIZES[c].lines, .tier = SIZES[c].tier,
 							   .inclusive = c % 2 && SIZES[c].tier >= SIZES[c].lines });
-			args.writer[0] = bench.writer;
-			args.verdict = bench.rig.verdict;
-			must(weir_launch(bench.rig.context, "test_put_tier", 1, THREADS, &args, sizeof(args)));
-			for (uint64_t step = 0; step < args.puts; step++)
-				for (uint64_t thread = 0; thread < THREADS; thread++) {
-					uint64_t index = test_put_index(bench.writer.array.count, THREADS, thread, step, 0);
-					uint64_t value = test_put_value(args.seed, index, step);
-
-					model_put(&bench.rig, &bench.writer, index, &value);
-				}
-			verdict = judge(&bench.rig);
-			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), THREADS * args.puts);
+			mix(&bench, false, c);
 			must(weir_cache_flush(bench.rig.cache, 0));
 			check_storages(&bench.rig);
 			assert_true(read_lines(&bench, TEST_TIER_GET, 0, 128, 1, THREADS) <= 128);
@@ -408,7 +394,7 @@ static void test_stripes(void **state)
 						   .stripe = 2048 });
 		assert_int_equal(read_lines(&bench, TEST_TIER_GET, 0, 384, 1, THREADS), 384);
 		assert_int_equal(read_lines(&bench, TEST_TIER_SPAN, 0, 384, 1, THREADS), 0);
-		mix(&bench, 0, false, w);
+		mix(&bench, false, w);
 		close_bench(&bench);
 	}
 }
@@ -590,7 +576,7 @@ int main(void)
 		cmocka_unit_test(test_prefetch_comes_from_the_tier),
 		cmocka_unit_test(test_copies_tell_their_path),
 		cmocka_unit_test(test_random_reads_and_writes),
-		cmocka_unit_test(test_writers),
+		cmocka_unit_test(test_flushed_and_read_again),
 		cmocka_unit_test(test_stripes),
 		cmocka_unit_test(test_unreadable_blocks),
 		cmocka_unit_test(test_unwritable_blocks),

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels that write through the cache; tier.k.c has them once more. */
+/* Kernels that write through the cache. */
 #include <weir/writer.h>
 
 #include "writer_kernels.h"
-
-#ifndef TEST_WRITER_KERNEL
-#define TEST_WRITER_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
-#endif
 
 /* Count a mistake unless the two are the same; the first leaves its details. */
 WEIR_FN void expect_value(weir_addr address, u64 where, u64 found, u64 expected)
@@ -53,7 +49,7 @@ WEIR_FN void put_wide(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict,
 	expect_value(verdict, index, wide.high, ~value);
 }
 
-TEST_WRITER_KERNEL(test_put, struct test_put_args)
+WEIR_KERNEL(test_put, struct test_put_args)
 {
 	for (u64 step = 0; step < args->puts; step++) {
 		WEIR_GLOBAL struct weir_writer *writer = &args->writer[step % args->writer_count];
@@ -69,7 +65,7 @@ TEST_WRITER_KERNEL(test_put, struct test_put_args)
 }
 
 /* The sum of what the last counter was before tells whether any addition was lost or came twice. */
-TEST_WRITER_KERNEL(test_add, struct test_add_args)
+WEIR_KERNEL(test_add, struct test_add_args)
 {
 	WEIR_GLOBAL struct test_verdict *verdict = weir_at(args->verdict, struct test_verdict, 0);
 
@@ -88,7 +84,7 @@ TEST_WRITER_KERNEL(test_add, struct test_add_args)
 	}
 }
 
-TEST_WRITER_KERNEL(test_span, struct test_span_args)
+WEIR_KERNEL(test_span, struct test_span_args)
 {
 	u32 bytes = args->writer.array.element_bytes;
 	weir_addr out = args->buffers + weir_thread() * 2 * args->span_bytes + args->skew;
@@ -109,7 +105,7 @@ TEST_WRITER_KERNEL(test_span, struct test_span_args)
 }
 
 /* Block-sized parts: what a flush returns for must be on the storage. */
-TEST_WRITER_KERNEL(test_flush, struct test_flush_args)
+WEIR_KERNEL(test_flush, struct test_flush_args)
 {
 	u64 first = weir_thread() * args->each;
 	weir_addr event = args->events ? args->events + weir_thread() * 2 * sizeof(struct weir_event) : 0;

@@ -270,7 +270,8 @@ static bool legal_tier_locked(u64 old, u64 new)
 		       (new & WEIR_LINE_VERSIONS) != (old & WEIR_LINE_VERSIONS);
 	if (weir_line_state(old) == WEIR_LINE_BUSY) /* and given back */
 		return new == (old & WEIR_LINE_VERSIONS);
-	return changed == 0 && weir_line_state(old) == WEIR_LINE_READY && pins(old) == 0 && pins(new) == 1; /* taken */
+	/* taken */
+	return changed == 0 && weir_line_state(old) == WEIR_LINE_READY && pins(old) == 0 && pins(new) == 1;
 }
 
 /* By whoever copied it, or dropped it because it is getting too old. */

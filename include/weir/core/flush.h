@@ -341,7 +341,8 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 		weir_converge();
 		if (lane.place < places)
 			key = weir_set_try_drop(lines, sweep,
-						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.place) : lane.place);
+						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.place) :
+								     lane.place);
 		weir_converge();
 		lane.key = lane.place < places ? key : 0;
 		extent = weir_extent_of(lines, key ? key : sweep.first_key);
