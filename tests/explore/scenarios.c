@@ -218,6 +218,7 @@ const struct scenario scenarios[] = {
 	  .waves = 2 },
 	{ .name = "tier", .kernel = "tier", .requests = 4, .tier = 1, .written = true },
 	{ .name = "tier-inclusive", .kernel = "tier", .requests = 4, .tier = 2, .written = true },
+	{ .name = "tier-whole", .kernel = "tier_whole", .requests = 4, .tier = 1, .written = true },
 	{ .name = "tier-drop", .kernel = "tier_drop", .requests = 4, .tier = 1 },
 	{ .name = "tier-drop-inclusive", .kernel = "tier_drop", .requests = 4, .tier = 2 },
 	{ .name = "rude-tier", .kernel = "tier", .requests = 3, .tier = 2, .faults = rude, .written = true },

@@ -27,22 +27,7 @@ WEIR_FN void tier_put(struct scenario_args *args, u64 lba, u64 generation)
 	*mark_of(args, weir_thread(), lba) = generation;
 }
 
-/* A block of this lane's own is overwritten as a whole. */
-WEIR_FN void tier_write(struct scenario_args *args, u32 r, u64 lba)
-{
-	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
-		*weir_at(buffer_of(args, r), u64, word) = scenario_word(lba, r + 1, word);
-	explore_expect("status of a write",
-		       weir_async_write(weir_at(args->writer, struct weir_writer, 0), lba, buffer_of(args, r), event_of(args, r)),
-		       WEIR_OK);
-	*mark_of(args, weir_thread(), lba) = r + 1;
-	explore_progress();
-}
-
-/*
- * Words of blocks that all lanes share out are put, and read, by element and by copy; a block of each lane's own is
- * overwritten. The last lane looks at storage.
- */
+/* Words of blocks that all lanes share out are put, and read, by element and by copy. The last lane looks at storage. */
 WEIR_KERNEL(tier, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
@@ -58,11 +43,34 @@ WEIR_KERNEL(tier, struct scenario_args)
 			explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0), WEIR_OK);
 			tier_expect(args, "word copied", lba, weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8));
 		}
-		if (action == 2)
-			tier_write(args, r, TIER_BLOCKS + weir_thread());
-		tier_get(args, action == 3 ? TIER_BLOCKS + weir_thread() : lba);
+		tier_get(args, lba);
 	}
 	check_storage(args, TIER_BLOCKS, weir_threads());
+}
+
+/* A block of each lane's own is overwritten as a whole, and read again behind others that push it out. */
+WEIR_KERNEL(tier_whole, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	u64 mine = weir_thread();
+
+	for (u32 r = 0; r < args->requests; r++) {
+		if ((r + mine) & 1) {
+			for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
+				*weir_at(buffer_of(args, 0), u64, word) = scenario_word(mine, r + 1, word);
+			explore_expect("status of a write",
+				       weir_writer_write(writer, mine * SCENARIO_BLOCK_WORDS, SCENARIO_BLOCK_WORDS, buffer_of(args, 0)),
+				       WEIR_OK);
+			*mark_of(args, mine, mine) = r + 1;
+		}
+		for (u64 i = 0; i < 3; i++) {
+			u64 lba = i == 2 ? mine : weir_threads() + (mine + r * 2 + i + args->salt) % WEIR_WAYS;
+
+			tier_get(args, lba);
+		}
+	}
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 == weir_threads())
+		flush_all(args);
 }
 
 /* Block @lba as of generation @generation is written past the cache, which then forgets it. */
