@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "error.h"
+#include "tier.h"
 
 enum {
 	DEFAULT_LINE_BYTES = 4096,
@@ -59,6 +60,8 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 		error = weir_alloc(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
 	if (!error)
 		error = weir_alloc(context, (cache->sets * WEIR_WAYS) << cache->line_log2, &cache->data);
+	if (!error)
+		error = weir_tier_create(cache, options);
 	if (error)
 		return error;
 	memset(&lines, 0, sizeof(lines));
@@ -69,6 +72,7 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 	lines.words = cache->words;
 	lines.policies = cache->policies;
 	lines.data = cache->data;
+	lines.tier = cache->tier;
 	lines.fault = context->fault;
 	lines.policy = options->policy;
 	lines.policy_parameter = options->policy_parameter;
@@ -84,6 +88,7 @@ static void release(struct weir_cache *cache, bool quiet)
 		(void)weir_free(cache->context, cache->words);
 		(void)weir_free(cache->context, cache->lines);
 	}
+	weir_tier_release(cache);
 	weir_cache_layouts_free(cache);
 	free(cache);
 }
@@ -144,6 +149,8 @@ int weir_cache_stats(struct weir_cache *cache, struct weir_cache_stats *stats)
 
 	if (!error)
 		error = weir_cache_dirty(cache, &filled.dirty);
+	if (!error)
+		error = weir_tier_stats(cache, &filled);
 	if (error)
 		return error;
 	filled.lines = cache->sets * WEIR_WAYS;

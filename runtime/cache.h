@@ -36,6 +36,9 @@ struct weir_cache {
 	uint64_t policies;
 	uint64_t data;
 	uint64_t share;   /* device: struct weir_share, or 0 */
+	uint64_t tier;    /* device: struct weir_tier, or 0 */
+	uint64_t tier_words;
+	uint64_t tier_data; /* host */
 	uint64_t extents; /* device: struct weir_extent[extent_room], the table in use */
 	uint64_t old_extents[64]; /* those before it: lanes may be looking at them */
 	unsigned old_extent_count;

@@ -136,6 +136,14 @@ for kind in random8 wave256 line4k; do
 done
 finish "hits of a full cache give what plain memory gives"
 
+load virt:2M --cached=64K --tier=4M --verify
+json 'j["tier_lines"] == 1024 and j["bad_blocks"] == 0 and 0 < j["tier_hits"] and j["tier_stored"] >= j["tier_hits"] and j["misses"] <= 512'
+load virt:2M --cached=64K --tier=4M --tier-inclusive
+json 'j["tier_inclusive"] and j["tier_kept"] > 0'
+load virt:2M --cached=64K --tier=1M --rw=randrw --verify
+json 'j["bad_blocks"] == 0 and j["errors"] == 0 and j["tier_hits"] > 0 and j["writebacks"] > 0'
+finish "a tier in host memory behind a small cache"
+
 load virt:4M --cached=64K --bs=16K --line=4K
 json 'j["line_bytes"] == 4096 and j["lines_used"] == 4 * j["reads"]'
 finish "several lines a read"
@@ -260,6 +268,8 @@ refuses 2 "waits for each read" virt:1M --cached=64K --window=2
 refuses 2 "goes with --cached or --hit" virt:1M --line=4K
 refuses 2 "no cache policy is called \"lifo\"; there are clock, lru, fifo" virt:1M --cached=64K --policy=lifo
 refuses 2 "--policy is the replacement policy of a cache" virt:1M --policy=lru
+refuses 2 "behind a cache" virt:1M --tier=64K
+refuses 2 "goes with --tier" virt:1M --cached=64K --tier-inclusive
 refuses 2 "power of two from 512" virt:1M --cached=64K --line=5000
 refuses 2 "leave --cached out" virt:1M --hit=random8 --cached=64K
 refuses 2 "--hit takes one storage" virt:1M virt:1M --hit=random8
@@ -281,6 +291,7 @@ refuses 1 "whole cache lines" virt:1M --cached=64K --bs=6K --line=4K
 refuses 1 "striped by 65536" virt:1M virt:1M --cached=64K --offset=4K
 refuses 1 "-Duser_policy=HEADER" virt:1M --cached=64K --policy=user
 refuses 1 "not even one request" virt:1M --plain=host --plain-bytes=1K
+refuses 1 "must be a multiple of the lines of 4096 bytes" virt:1M --cached=64K --tier=5000
 refuses 1 "cache of 1024 bytes" virt:1M --cached=1K
 refuses 1 'no backend "abacus"' virt:1M --backend=abacus
 refuses 1 "exist" file:no/such/file

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels of share_test.c. */
+/* Kernels of share_test.c; tier_share.k.c has them once more. */
 #include <weir/share.h>
 
 #include "share.h"
+
+#ifndef TEST_SHARE_KERNEL
+#define TEST_SHARE_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
+#endif
 
 enum { MOST_HELD = 5 };
 
@@ -73,7 +77,7 @@ WEIR_FN void share_buffers_back(WEIR_GLOBAL struct test_share_args *args, u32 ro
  * Owners do not wait for guests of their own wave here: a lane lets go of all it holds before it looks
  * whether its buffers are free, and so do the others of its wave.
  */
-WEIR_KERNEL(test_share, struct test_share_args)
+TEST_SHARE_KERNEL(test_share, struct test_share_args)
 {
 	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
 
@@ -123,7 +127,7 @@ WEIR_FN u64 step_write(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_
 }
 
 /* One lane does one thing after the other: each call stands here once, which compilers thank for. */
-WEIR_KERNEL(test_steps, struct test_steps_args)
+TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 {
 	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
 	struct weir_shared holds[TEST_HOLDS];

@@ -37,6 +37,8 @@ struct shape {
 	uint32_t width;       /* lanes per wave */
 	uint64_t lines;       /* of the cache; 4 */
 	uint32_t line_bytes;  /* 512 */
+	uint64_t tier;        /* lines in host memory; none */
+	bool inclusive;       /* that tier */
 	unsigned disks;       /* 1 */
 	uint64_t bytes_each;  /* 64 KiB */
 	uint64_t stripe;      /* 64 KiB */
@@ -121,7 +123,9 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 				       WEIR_OPTIONS(storage, .queues = 2, .depth = shape.depth,
 						    .timeout_us = shape.timeout_us),
 				       &rig->storages[i]));
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = shape.lines, .line_bytes = shape.line_bytes),
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = shape.lines, .line_bytes = shape.line_bytes,
+						      .tier_bytes = shape.tier * shape.line_bytes,
+						      .tier_inclusive = shape.inclusive),
 			       &rig->cache));
 	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->verdict));
 	each_unit(rig, fill_unit);

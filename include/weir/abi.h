@@ -24,6 +24,7 @@ enum {
 	WEIR_PATH_PULL = 2,   /* lanes copied it from pinned staging */
 	WEIR_PATH_CACHE = 3,  /* it was in the cache, or went there */
 	WEIR_PATH_SHARE = 4,  /* it was in a buffer of the Share Table, or went there */
+	WEIR_PATH_TIER = 5,   /* it was in the cache's tier in host memory */
 };
 
 /**
@@ -221,7 +222,8 @@ WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
  * @policy: enum weir_policy
  * @policy_parameter: for a policy of the user's
  * @share: struct weir_share, or 0
- * @misses: lines fetched; miss path only
+ * @tier: struct weir_tier, or 0
+ * @misses: lines fetched from storage; miss path only
  * @evictions: lines that held something else before
  * @retracted: claims taken back because no queue slot was free
  * @writebacks: lines whose write-back was begun
@@ -253,10 +255,38 @@ struct weir_lines {
 	weir_shared_u32 extent_count;
 	u32 reserved_extents;
 	weir_addr share;
-	u64 reserved_writing[4];
+	weir_addr tier;
+	u64 reserved_writing[3];
 };
 
 WEIR_ASSERT_SIZE(struct weir_lines, 192);
+
+/**
+ * struct weir_tier - lines in host memory behind those of a cache (docs/cache.md)
+ * @sets: number of sets of WEIR_WAYS lines
+ * @words: struct weir_set[sets], in the device's memory: as of the cache's lines INVALID, BUSY or READY
+ * @data: the lines, set after set, in the host's memory
+ * @inclusive: not 0: a line that went up leaves its copy here
+ * @hits: lines that came from here; miss path only
+ * @stored: lines that came down when they made room
+ * @kept: of which a copy was here still
+ * @dropped: that found no place
+ */
+struct weir_tier {
+	u32 abi_version;
+	u32 inclusive;
+	u64 sets;
+	weir_addr words;
+	weir_addr data;
+	u64 reserved[4];
+	weir_shared_u64 hits __attribute__((aligned(64)));
+	weir_shared_u64 stored;
+	weir_shared_u64 kept;
+	weir_shared_u64 dropped;
+	u64 reserved_counters[4];
+};
+
+WEIR_ASSERT_SIZE(struct weir_tier, 128);
 
 /*
  * An entry of a Share Table, word: 2:0 as of a line that is BUSY, READY or FAILED; changed 3; references

@@ -63,13 +63,13 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
 	struct weir_claim claim = weir_fetch_claim(wave, want, lines, index, key, 1);
-	u32 mine = claim.way != WEIR_WAYS;
+	u32 mine = claim.way != WEIR_WAYS && !claim.up;
 	u32 sent = weir_disk_try_submit(wave, mine, weir_extent_disk(&array->extent, line),
 					weir_line_request(lines, &array->extent, line, index, claim.way, NVME_OPCODE_READ));
 
 	if (mine)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
-	if (mine && sent)
+	if (claim.up || (mine && sent))
 		weir_line_unpin(weir_lines_set(lines, index), claim.way); /* nobody waits for it */
 	else if (mine)
 		weir_line_retract(lines, index, claim.way);
@@ -121,8 +121,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  * @index: first element
  * @count: elements; those past the end of the array are left out
  *
- * A hint: lines that are there, or on their way, cost a look each; of the others each gets a
- * command, unless queues or set stay full for WEIR_PREFETCH_TURNS turns: then this lane's call
+ * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory are
+ * copied up; of the others each gets a command, unless queues or set stay full for WEIR_PREFETCH_TURNS turns: then this lane's call
  * leaves the rest out. It waits for nothing else, nobody waits for its commands, and their lines
  * are pinned by nobody: in a cache smaller than what is fetched ahead they go unread. A line that
  * cannot be read is told to whoever reads it later.
@@ -240,6 +240,53 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	return good ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
 }
 
+/*
+ * The same, as far as the cache's tier has it now. After weir_async_try_cache() found it absent: what is in the tier then
+ * is as new as storage was at that moment, or newer. Return: whether it was.
+ */
+WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+{
+#ifdef WEIR_TIER
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, 0);
+	u64 key = array->extent.key_base + line, place;
+	weir_addr data = buffer;
+	struct weir_found found;
+	u32 there = 0;
+
+	found.word = 0;
+	found.way = 0;
+	if (want && lines->tier) {
+		place = weir_tier_place(lines, weir_lines_index(lines, key), key);
+		set = weir_tier_set(weir_lines_tier(lines), place);
+		found = weir_set_find(set, key);
+		there = weir_line_readable(found.word);
+		data = weir_tier_data(lines, place + found.way % WEIR_WAYS);
+	}
+	bytes = there ? bytes : 0;
+	weir_converge();
+	if (weir_ballot(wave, there) == 0)
+		return 0;
+	there &= weir_line_copy_out(wave, set, found, data, buffer, bytes);
+	if (there) {
+		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
+		weir_event_finish(event, WEIR_PATH_TIER);
+	}
+	weir_converge();
+	return there;
+#else
+	(void)wave;
+	(void)want;
+	(void)array;
+	(void)line;
+	(void)event;
+	(void)buffer;
+	(void)bytes;
+	return 0;
+#endif
+}
+
 #ifdef WEIR_SHARE_TABLE
 
 /* The same, as far as a shared buffer has it now. */
@@ -296,6 +343,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	if (want && seen == WEIR_COPY_DONE)
 		weir_event_finish(event, path);
 	weir_converge();
+	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
+		seen = WEIR_COPY_DONE;
 	return seen;
 }
 
@@ -319,6 +368,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	if (seen == WEIR_COPY_DONE)
 		weir_event_finish(event, WEIR_PATH_CACHE);
 	weir_converge();
+	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
+		seen = WEIR_COPY_DONE;
 	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
 		return WEIR_COPY_FAILED;
 	return seen;
@@ -340,8 +391,8 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * @buffer: device address of a line's bytes in memory from weir_alloc(), 4-byte aligned; 16 is faster
  * @event: told when the copy is there; must stay until then, as the buffer must
  *
- * A line that the cache has, clean or dirty, or that is in a shared buffer, is copied at once,
- * and the event is done on return. Any other is read from its storage straight into the buffer, without a line of the
+ * A line that the cache or its tier has, clean or dirty, or that is in a shared buffer, is copied at once,
+ * and the event is done on return. It stays where it is. Any other is read from its storage straight into the buffer, without a line of the
  * cache: it is up to date there, for a dirty line stays in the cache until its write-back has
  * completed. The copy is as new as anything written before this call began, and does not change
  * with what is written after the event. Of the last line of a storage only what there is.

@@ -165,7 +165,7 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
  * @buffer: device address of room for a line, 4-byte aligned; used if the line is in no buffer yet
  * @event: used for a copy only; must stay until weir_share_wait() has returned
  *
- * The table comes first, then the cache, from which the line moves to the buffer, dirty or not;
+ * The table comes first, then the cache and its tier, from which the line moves to the buffer, dirty or not;
  * then storage, from which it is being read on return. So what is in the buffer counts only after
  * weir_share_wait(). Lanes that acquire one line at once end up with one buffer, and one command.
  * Waits for a queue slot, and for a command that is under way on the very line (a fetch, a write-back).
@@ -182,6 +182,8 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 	struct weir_shared shared = weir_shared_none(
 		line, weir_async_check(array, line, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event)));
 
+	if (shared.status == WEIR_OK)
+		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
 	if (!weir_at(array->lines, struct weir_lines, 0)->share)
 		shared.kind = WEIR_SHARED_COPY;
 	else

@@ -421,6 +421,11 @@ WEIR_API int weir_storage_flush(struct weir_storage *storage);
  *              storages; 0: 4096
  * @policy: which line of a full set makes room; docs/cache-policies.md compares them
  * @policy_parameter: what a policy of the user's makes of it; others take 0 only
+ * @tier_bytes: host memory for a second tier of lines behind the first (docs/cache.md), a multiple of
+ *              @line_bytes, rounded down to whole sets of 4 lines; best a multiple of the first one's lines. 0: none.
+ *              Its bookkeeping, 8 bytes per line, is device memory, beside @bytes
+ * @tier_inclusive: 0: a line is in one tier or the other; 1: a line that goes up leaves a copy, so that
+ *                  it need not be copied when it comes down again
  */
 struct weir_cache_options {
 	size_t size;
@@ -429,6 +434,8 @@ struct weir_cache_options {
 	uint32_t line_bytes;
 	enum weir_policy policy;
 	uint64_t policy_parameter;
+	uint64_t tier_bytes;
+	uint32_t tier_inclusive;
 };
 
 /** weir_policy_name() - "clock" and so on; NULL if there is no policy @policy */
@@ -453,7 +460,8 @@ WEIR_API void weir_user_policy_built(void);
 /**
  * weir_cache_create() - make a cache
  *
- * Return: 0; -EINVAL if not even one set of 4 lines fits, or for a policy that this program has not.
+ * Return: 0; -EINVAL if not even one set of 4 lines fits, for a policy that this program has not, or a tier
+ * that cannot be; -ENOMEM.
  */
 WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_cache_options *options,
 			       struct weir_cache **out);
@@ -486,12 +494,17 @@ WEIR_API int weir_cache_flush(struct weir_cache *cache, int durable);
  * @lines: lines it has
  * @line_bytes: size of one
  * @bytes: device memory it takes, bookkeeping included
- * @misses: lines fetched
- * @evictions: of these, over another line
+ * @misses: lines fetched from storage
+ * @evictions: lines that made room for another
  * @retracted: fetches put off because no queue slot was free
  * @writebacks: write-backs begun
  * @write_errors: failed ones that somebody was told of
  * @dirty: lines that storage does not have yet; counted anew by each call, if the cache has a writer
+ * @tier_lines: lines that its tier in host memory has; 0: it has none, and the rest is 0, too
+ * @tier_hits: lines that came from there instead of storage
+ * @tier_stored: of @evictions: were copied there
+ * @tier_kept: of @evictions: were there still
+ * @tier_dropped: of @evictions: found no place at once, and are on storage only
  */
 struct weir_cache_stats {
 	size_t size;
@@ -504,6 +517,11 @@ struct weir_cache_stats {
 	uint64_t writebacks;
 	uint64_t write_errors;
 	uint64_t dirty;
+	uint64_t tier_lines;
+	uint64_t tier_hits;
+	uint64_t tier_stored;
+	uint64_t tier_kept;
+	uint64_t tier_dropped;
 };
 
 /** weir_cache_stats() - read the counters; exact when no kernel runs */

@@ -6,6 +6,7 @@
 
 WEIR_KERNEL(weir_sweep, struct weir_sweep_args)
 {
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(args->lines, struct weir_lines, 0);
 	struct weir_sweep sweep;
 
 	sweep.first_key = args->first_key;
@@ -15,5 +16,8 @@ WEIR_KERNEL(weir_sweep, struct weir_sweep_args)
 	sweep.kind = args->kind;
 	sweep.flags = 0;
 	sweep.note = args->note;
-	(void)weir_lines_sweep(weir_active(), weir_at(args->lines, struct weir_lines, 0), sweep);
+	if (lines->tier && args->kind == WEIR_SWEEP_DROP)
+		(void)weir_lines_drop(weir_active(), lines, sweep);
+	else
+		(void)weir_lines_sweep(weir_active(), lines, sweep);
 }

@@ -65,8 +65,8 @@ static int parse(int argc, char **argv, struct command *command)
 		return status;
 	if (wrong)
 		return sample_usage(&program, wrong);
-	if (command->setup.plain && (cache->bytes || cache->lines || cache->line_bytes || cache->policy))
-		return sample_usage(&program, "--plain searches without a cache: leave --cache, --cache-lines, --line and --policy out");
+	if (command->setup.plain && (cache->bytes || cache->lines || cache->line_bytes || cache->policy || cache->tier))
+		return sample_usage(&program, "--plain searches without a cache: leave --cache, --cache-lines, --line, --policy and --tier out");
 	command->setup.stored = !command->setup.plain;
 	return -1;
 }

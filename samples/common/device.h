@@ -48,12 +48,14 @@ struct sample_device {
  * @bytes, @lines: one of the two
  * @line_bytes: size of a line; 0: 4096
  * @policy: clock if not given
+ * @tier: host memory behind it; 0: none
  */
 struct sample_cache {
 	uint64_t bytes;
 	uint64_t lines;
 	uint32_t line_bytes;
 	enum weir_policy policy;
+	uint64_t tier;
 };
 
 #define SAMPLE_CACHE_HINT "the cache needs at least one set of 4 lines"
@@ -66,6 +68,8 @@ struct sample_cache {
 	  .hint = SAMPLE_CACHE_HINT, .help = "instead: number of cache lines" },                                   \
 	{ .name = "line", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &(cache).line_bytes,                   \
 	  .help = "line size (default 4096)" },                                                                    \
+	{ .name = "tier", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &(cache).tier, .least = 1,                 \
+	  .help = "host memory behind the cache, for lines that made room (built by -Dtier=true)" },              \
 	{ .name = "policy", .value = "NAME", .kind = SAMPLE_POLICY, .to = &(cache).policy,                         \
 	  .help = "which cache line makes room: clock (default), lru, fifo, random, direct, sieve,\n"              \
 		  "frequency, user (built in by -Duser_policy)" }

@@ -91,7 +91,8 @@ static int open_cache(struct graph_host *graph, struct graph_setup *setup, struc
 		setup->cache.bytes = (info->vertices + info->edges) * 8 / CACHE_SHARE + CACHE_EXTRA_BYTES;
 	code = weir_cache_create(graph->context,
 				 WEIR_OPTIONS(cache, .bytes = setup->cache.bytes, .lines = setup->cache.lines,
-					      .line_bytes = setup->cache.line_bytes, .policy = setup->cache.policy),
+					      .line_bytes = setup->cache.line_bytes, .policy = setup->cache.policy,
+					      .tier_bytes = setup->cache.tier),
 				 &graph->cache);
 	if (!code)
 		code = weir_cache_stats(graph->cache, &stats);

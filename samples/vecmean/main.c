@@ -125,7 +125,8 @@ static int open_arrays(struct command *command, struct report *report)
 		command->cache.bytes = command->bytes / 8 + (64 << 10);
 	code = weir_cache_create(command->context,
 				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
-					      .policy = command->cache.policy, .line_bytes = command->cache.line_bytes),
+					      .policy = command->cache.policy, .line_bytes = command->cache.line_bytes,
+					      .tier_bytes = command->cache.tier),
 				 &command->lines);
 	report->cache.size = sizeof(report->cache);
 	if (!code)

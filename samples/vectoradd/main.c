@@ -121,7 +121,8 @@ static int open_arrays(struct command *command, struct report *report)
 		command->cache.bytes = command->bytes * 3 / 8 + (64 << 10);
 	code = weir_cache_create(command->context,
 				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
-					      .line_bytes = command->cache.line_bytes, .policy = command->cache.policy),
+					      .line_bytes = command->cache.line_bytes, .policy = command->cache.policy,
+					      .tier_bytes = command->cache.tier),
 				 &command->lines);
 	report->cache.size = sizeof(report->cache);
 	if (!code)

@@ -204,7 +204,7 @@ void memory_wake(void);
 void memory_device_write(void *to, const void *from, size_t bytes);
 
 /* watch.c */
-enum watch_kind { WATCH_NONE, WATCH_DATA, WATCH_LOCK, WATCH_SEQUENCE, WATCH_EVENT, WATCH_LINE, WATCH_SHARE };
+enum watch_kind { WATCH_NONE, WATCH_DATA, WATCH_LOCK, WATCH_SEQUENCE, WATCH_EVENT, WATCH_LINE, WATCH_SHARE, WATCH_TIER };
 void watch_begin(void);
 /** watch() - words of @bytes each from @address on: kind, and a name for reports */
 void watch(const void *address, size_t bytes, size_t word_bytes, enum watch_kind kind, const char *format,

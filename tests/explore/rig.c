@@ -318,6 +318,24 @@ static void lay_out_share(struct weir_lines *lines)
 	watch(slots, WEIR_WAYS * sizeof(*slots), sizeof(*slots), WATCH_DATA, "slot of entry[%u]", sizeof(*slots));
 }
 
+static void lay_out_tier(struct weir_lines *lines)
+{
+	struct weir_tier *tier = rig_allocate(sizeof(*tier), 64);
+	size_t data_bytes = (size_t)rig.shape.tier * WEIR_WAYS << LINE_LOG2;
+	struct weir_set *words = rig_allocate(rig.shape.tier * sizeof(*words), 64);
+	unsigned char *data = rig_allocate(data_bytes, 4096);
+
+	*tier = (struct weir_tier){ .abi_version = WEIR_ABI_VERSION,
+				    .inclusive = rig.shape.inclusive,
+				    .sets = rig.shape.tier,
+				    .words = (weir_addr)(uintptr_t)words,
+				    .data = (weir_addr)(uintptr_t)data };
+	lines->tier = (weir_addr)(uintptr_t)tier;
+	watch(tier, sizeof(*tier), sizeof(*tier), WATCH_NONE, "tier", sizeof(*tier));
+	watch(words, rig.shape.tier * sizeof(*words), 8, WATCH_TIER, "tier's line[%u]", 8);
+	watch(data, data_bytes, 1 << LINE_LOG2, WATCH_DATA, "tier's data[%u]", 1 << LINE_LOG2);
+}
+
 static void lay_out_cache(void)
 {
 	u32 sets = rig.shape.sets;
@@ -360,6 +378,8 @@ static void lay_out_cache(void)
 	}
 	if (rig.shape.shares)
 		lay_out_share(lines);
+	if (rig.shape.tier)
+		lay_out_tier(lines);
 	rig.lines = lines;
 	rig.array = array;
 	rig.writer = writer;
@@ -487,6 +507,37 @@ static void check_share(void)
 			fail("entry %u of the Share Table is held at rest: %#llx", i, (unsigned long long)set->word[i].value_);
 }
 
+/* The cache's word for @key, 0 if there is none. */
+static u64 cache_word(u64 key)
+{
+	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
+
+	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++)
+		if (sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ >> WEIR_LINE_KEY_SHIFT == key)
+			return sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
+	return 0;
+}
+
+/* What the tier has is what storage has, or is known to be older: its line in the cache has yet to be written back. */
+static void check_tier(void)
+{
+	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
+	const struct weir_set *sets = tier ? (const struct weir_set *)(uintptr_t)tier->words : NULL;
+
+	for (u32 i = 0; i < rig.shape.tier * WEIR_WAYS; i++) {
+		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_, key = word >> WEIR_LINE_KEY_SHIFT;
+		const void *data = (const void *)(uintptr_t)(tier->data + (i << LINE_LOG2));
+
+		if ((word & WEIR_LINE_PINS) || weir_line_under_way(word))
+			fail("the tier's line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
+		else if (key && !rig.shape.inclusive && cache_word(key))
+			fail("block %llu is in the cache, and in the exclusive tier", (unsigned long long)key - 1);
+		else if (key && memcmp(data, blocks[key - 1], sizeof(blocks[0])) != 0 &&
+			 weir_line_state(cache_word(key)) != WEIR_LINE_MODIFIED)
+			fail("block %llu in the tier is older than on storage", (unsigned long long)key - 1);
+	}
+}
+
 void rig_check(void)
 {
 	while (memory_drain_one())
@@ -499,6 +550,8 @@ void rig_check(void)
 		check_errors();
 	if (!run.failed)
 		check_share();
+	if (!run.failed)
+		check_tier();
 }
 
 void rig_leave_dirty(u32 lines)
@@ -511,6 +564,24 @@ void rig_leave_dirty(u32 lines)
 		set[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ = (u64)(i + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
 		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 			data[word] = scenario_word(i, 1, word);
+	}
+}
+
+/* Block @lba is in a line, as on storage. */
+static void leave_clean(weir_shared_u64 *word, weir_addr data, u64 lba)
+{
+	word->value_ = (lba + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
+	memcpy((void *)(uintptr_t)data, blocks[lba], sizeof(blocks[0]));
+}
+
+void rig_leave_clean(void)
+{
+	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
+	struct weir_set *first = (struct weir_set *)(uintptr_t)rig.lines->words, *second = (struct weir_set *)(uintptr_t)tier->words;
+
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		leave_clean(&first->word[way], rig.lines->data + (way << LINE_LOG2), way);
+		leave_clean(&second->word[way], tier->data + (way << LINE_LOG2), WEIR_WAYS + way);
 	}
 }
 

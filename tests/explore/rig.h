@@ -23,6 +23,8 @@ enum { RIG_FAULTS = 8 };
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
  * @shares: the cache has a Share Table, of one bucket
+ * @tier: sets of lines behind the cache's; 0: it has no tier
+ * @inclusive: that tier
  * @on_device: as if the controller were on the device
  * @faults: what the controller does wrong
  * @fault_count: rows of @faults
@@ -36,6 +38,8 @@ struct rig_shape {
 	bool pull;
 	bool on_device;
 	bool shares;
+	u32 tier;
+	bool inclusive;
 	struct weir_virtual_fault faults[RIG_FAULTS];
 	u32 fault_count;
 };
@@ -67,6 +71,8 @@ void *rig_allocate(size_t bytes, size_t align);
 void rig_check(void);
 /** rig_leave_dirty() - the first blocks are in the first lines of the cache, in generation 1, and not on storage */
 void rig_leave_dirty(u32 lines);
+/** rig_leave_clean() - the first blocks are in the first lines of the cache, the next in those of its tier, as on storage */
+void rig_leave_clean(void);
 /** rig_close() - take the queues away from the controller */
 void rig_close(void);
 

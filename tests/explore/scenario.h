@@ -24,6 +24,7 @@ struct weir_virtual_fault;
  * @on_device: order reaches the device only, as for a controller that is part of it
  * @mode: for the kernel
  * @shares: the cache has a Share Table
+ * @tier: and lines behind it: 1 exclusive, 2 inclusive
  * @written: lanes write through the cache, and the last one flushes it
  * @tiny: small enough to try every schedule; shape fixed
  */
@@ -41,11 +42,12 @@ struct scenario {
 	bool pull;
 	bool on_device;
 	bool shares;
+	u32 tier;
 	bool written;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 61 };
+enum { SCENARIO_COUNT = 74 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

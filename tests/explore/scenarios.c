@@ -54,6 +54,12 @@ static void dirty_set(void)
 	rig_leave_dirty(WEIR_WAYS);
 }
 
+/* A set of clean lines, and one behind it. */
+static void both_levels(void)
+{
+	rig_leave_clean();
+}
+
 /* Faults that lose nothing: everything must come out right, and only that. */
 static u32 rude(struct weir_virtual_fault *rows)
 {
@@ -210,6 +216,49 @@ const struct scenario scenarios[] = {
 	  .written = true,
 	  .tiny = true,
 	  .waves = 2 },
+	{ .name = "tier", .kernel = "tier", .requests = 4, .tier = 1, .written = true },
+	{ .name = "tier-inclusive", .kernel = "tier", .requests = 4, .tier = 2, .written = true },
+	{ .name = "tier-whole", .kernel = "tier_whole", .requests = 4, .tier = 1, .written = true },
+	{ .name = "tier-drop", .kernel = "tier_drop", .requests = 4, .tier = 1 },
+	{ .name = "tier-drop-inclusive", .kernel = "tier_drop", .requests = 4, .tier = 2 },
+	{ .name = "rude-tier", .kernel = "tier", .requests = 3, .tier = 2, .faults = rude, .written = true },
+	{ .name = "pulled-tier", .kernel = "tier", .requests = 3, .tier = 1, .pull = true, .written = true },
+	{ .name = "tiny-tier", .kernel = "tier_two", .requests = 1, .tier = 1, .prepare = both_levels, .tiny = true, .waves = 2 },
+	{ .name = "tiny-tier-inclusive", .kernel = "tier_two", .requests = 1, .tier = 2, .prepare = both_levels, .tiny = true, .waves = 2 },
+	{ .name = "tiny-tier-write",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 1,
+	  .mode = SCENARIO_FLUSHES,
+	  .prepare = both_levels,
+	  .written = true,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-tier-write-inclusive",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 2,
+	  .mode = SCENARIO_FLUSHES,
+	  .prepare = both_levels,
+	  .written = true,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-tier-drop",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 1,
+	  .mode = SCENARIO_DROPS,
+	  .prepare = both_levels,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-tier-drop-inclusive",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 2,
+	  .mode = SCENARIO_DROPS,
+	  .prepare = both_levels,
+	  .tiny = true,
+	  .waves = 2 },
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -255,6 +304,10 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	shape.pull = scenario->pull;
 	shape.on_device = scenario->on_device;
 	shape.shares = scenario->shares;
+	shape.tier = scenario->tier ? 1 + (scenario->tiny ? 0 : (u32)random_below(2)) : 0;
+	shape.inclusive = scenario->tier == 2;
+	if (shape.inclusive && shape.tier < shape.sets)
+		shape.tier = shape.sets;
 	if (scenario->faults)
 		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);

@@ -18,6 +18,7 @@ enum {
 	SCENARIO_DIRTY = 2,	 /* the cache begins with a set of dirty lines, of generation 1 */
 	SCENARIO_READS = 4,	 /* lanes read other lines than those, and put nothing */
 	SCENARIO_UNWRITABLE = 8, /* write-backs may fail; a put that says so has not happened */
+	SCENARIO_DROPS = 16,	 /* of tier_two: a block is written past the cache, and forgotten */
 };
 
 /**

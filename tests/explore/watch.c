@@ -12,6 +12,7 @@
 #include <weir/core/share.h>
 
 #include "explore.h"
+#include "rig.h"
 
 enum { RANGES = 96, WORDS = ARENA_BYTES / 4 };
 
@@ -250,6 +251,51 @@ static void watch_share(const void *word, u64 old, u64 new)
 	run.progress_step = run.steps;
 }
 
+/* Does this lane's wave hold the lock of the set of the cache that line @key is of? */
+static bool key_guarded(const struct lane *lane, u64 key)
+{
+	struct weir_set_policy *policies = (struct weir_set_policy *)(uintptr_t)rig.lines->policies;
+	int owner = watch_lock_owner(&policies[key % rig.lines->sets].lock);
+
+	return lane && owner >= 0 && run.lanes[owner].wave == lane->wave;
+}
+
+/* A line of the tier: what is done to it by whoever holds the lock of its set. */
+static bool legal_tier_locked(u64 old, u64 new)
+{
+	u64 changed = (old ^ new) & ~(u64)(WEIR_LINE_VERSIONS | WEIR_LINE_PINS);
+
+	if (weir_line_state(new) == WEIR_LINE_BUSY) /* reserved */
+		return weir_line_evictable(old) && pins(new) == 0 && !(new & WEIR_LINE_USED) &&
+		       (new & WEIR_LINE_VERSIONS) != (old & WEIR_LINE_VERSIONS);
+	if (weir_line_state(old) == WEIR_LINE_BUSY) /* and given back */
+		return new == (old & WEIR_LINE_VERSIONS);
+	/* taken */
+	return changed == 0 && weir_line_state(old) == WEIR_LINE_READY && pins(old) == 0 && pins(new) == 1;
+}
+
+/* By whoever copied it, or dropped it because it is getting too old. */
+static bool legal_tier(u64 old, u64 new)
+{
+	if (weir_line_state(old) == WEIR_LINE_BUSY)
+		return new == (old | WEIR_LINE_READY);
+	return weir_line_state(old) == WEIR_LINE_READY && pins(old) <= 1 &&
+	       (new == (old & WEIR_LINE_VERSIONS) || new == (old & ~(u64)WEIR_LINE_PINS));
+}
+
+static void watch_tier(struct lane *lane, const void *word, u64 old, u64 new)
+{
+	u64 key = (weir_line_state(new) == WEIR_LINE_INVALID ? old : new) >> WEIR_LINE_KEY_SHIFT;
+
+	if (!legal_tier(old, new) && !legal_tier_locked(old, new))
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
+		     (unsigned long long)new);
+	else if (!legal_tier(old, new) && !key_guarded(lane, key))
+		fail("%s is changed by lane %d, which does not hold the lock of its set", watch_name(word),
+		     lane ? (int)lane->index : -1);
+	run.progress_step = run.steps;
+}
+
 void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 {
 	(void)bytes;
@@ -263,6 +309,7 @@ void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 		break;
 	case WATCH_LINE: watch_line(lane, address, old, new); break;
 	case WATCH_SHARE: watch_share(address, old, new); break;
+	case WATCH_TIER: watch_tier(lane, address, old, new); break;
 	default: break;
 	}
 }

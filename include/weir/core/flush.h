@@ -21,7 +21,7 @@ enum { WEIR_SWEEP_LOOKS = 64 };
 enum {
 	WEIR_SWEEP_FLUSH, /* write back what is dirty */
 	WEIR_SWEEP_DRAIN, /* that, and wait for lines that are being filled */
-	WEIR_SWEEP_DROP,  /* forget them, written back or not */
+	WEIR_SWEEP_DROP,  /* forget them, written back or not; where there is a tier, by weir_lines_drop() */
 };
 
 /**
@@ -262,6 +262,109 @@ WEIR_FN void weir_sweep_was_late(struct weir_sweep sweep, u32 id)
 		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late, (u64)1 << (id % 64));
 }
 
+WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
+{
+	struct weir_sweeper lane;
+
+	lane.result.status = WEIR_OK;
+	lane.result.key = 0;
+	lane.place = sweep.first;
+	lane.key = 0;
+	lane.deadline = 0;
+	lane.unsent = 0;
+	lane.way = 0;
+	lane.joined = 0;
+	return lane;
+}
+
+/* One word of a set whose lock is held. Return: its key if it is one of the range and cannot be dropped just now, else 0. */
+WEIR_FN u64 weir_word_try_drop(WEIR_GLOBAL weir_shared_u64 *word, struct weir_sweep sweep)
+{
+	u64 seen = weir_load_u64_relaxed_dev(word), key = weir_line_key(seen); /* relaxed: the exchange decides */
+
+	if (key < sweep.first_key || key >= sweep.end_key)
+		return 0;
+	/* release: as a claim, after whatever was done with the line */
+	if (weir_line_evictable(seen) && weir_cas_u64_acq_rel_dev(word, seen, seen & WEIR_LINE_VERSIONS) == seen)
+		return 0;
+	return key;
+}
+
+/*
+ * Forget the lines of the range that set @index has, and its tier: with its lock held, none of them goes from one to the other.
+ *
+ * Return: 0: none is left; else one that is, or if the lock was not free the range's first.
+ */
+WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep, u64 index)
+{
+	WEIR_GLOBAL struct weir_set_policy *policy = weir_lines_policy(lines, index);
+	WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
+	u64 left = sweep.first_key, stays;
+
+	/* P0: pairs with P1 of the previous holder */
+	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
+		u64 first = weir_tier_first(lines, index) * WEIR_WAYS, end = first + weir_tier_count(lines, index) * WEIR_WAYS;
+
+		left = 0;
+		for (u32 way = 0; way < WEIR_WAYS; way++) {
+			stays = weir_word_try_drop(weir_line_word(lines, index, way), sweep);
+			left = stays ? stays : left;
+		}
+		for (u64 place = first; place < end; place++) {
+			stays = weir_word_try_drop(weir_tier_word(tier, place), sweep);
+			left = stays ? stays : left;
+		}
+		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
+	}
+	weir_converge();
+	return left;
+}
+
+/**
+ * weir_lines_drop() - WEIR_SWEEP_DROP for a cache with a tier
+ * @wave: lanes calling together
+ * @lines: the cache
+ * @sweep: this lane's share, of the range's sets rather than its lines
+ *
+ * Return: this lane's first error: WEIR_E_TIMEOUT: a line was being read or written for longer than its storage's time.
+ */
+WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+{
+	u64 keys = sweep.end_key - sweep.first_key, places = keys < lines->sets ? keys : lines->sets, needy;
+	struct weir_sweeper lane = weir_sweep_begin(sweep);
+
+	for (u32 turn = 0; weir_ballot(wave, lane.place < places) != 0; turn++) {
+		u64 key = sweep.first_key;
+		WEIR_GLOBAL struct weir_extent *extent;
+		WEIR_GLOBAL struct weir_disk *disk;
+
+		weir_converge();
+		if (lane.place < places)
+			key = weir_set_try_drop(lines, sweep,
+						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.place) :
+								     lane.place);
+		weir_converge();
+		lane.key = lane.place < places ? key : 0;
+		extent = weir_extent_of(lines, key ? key : sweep.first_key);
+		disk = weir_extent_disk(extent, (key ? key : sweep.first_key) - extent->key_base);
+		if (lane.key && !lane.deadline)
+			lane.deadline = weir_deadline(disk, 0);
+		if (lane.key && (weir_sweep_late(sweep, disk->id) || weir_expired(lane.deadline, turn))) {
+			weir_sweep_was_late(sweep, disk->id);
+			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
+		}
+		if (!lane.key) {
+			lane.place += sweep.stride;
+			lane.deadline = 0;
+		}
+		weir_converge();
+		needy = weir_ballot(wave, lane.key != 0);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return lane.result;
+}
+
 /**
  * weir_lines_sweep() - flush or drop the lines of a range
  * @wave: lanes calling together
@@ -276,16 +379,8 @@ WEIR_FN void weir_sweep_was_late(struct weir_sweep sweep, u32 id)
 WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
 {
 	u64 places = weir_sweep_places(lines, sweep), needy;
-	struct weir_sweeper lane;
+	struct weir_sweeper lane = weir_sweep_begin(sweep);
 
-	lane.result.status = WEIR_OK;
-	lane.result.key = 0;
-	lane.place = sweep.first;
-	lane.key = 0;
-	lane.deadline = 0;
-	lane.unsent = 0;
-	lane.way = 0;
-	lane.joined = 0;
 	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;

@@ -20,6 +20,7 @@
 
 #include <weir/core/copy.h>
 #include <weir/core/share.h>
+#include <weir/core/tier.h>
 #include <weir/core/writeback.h>
 
 enum {
@@ -30,6 +31,8 @@ enum {
 	WEIR_UNSENT_TURNS = 8,
 	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
 	WEIR_WRITING_TURNS = 64,
+	/* What a claim is told beside who may write back: all of the line will be overwritten. */
+	WEIR_CLAIM_WHOLE = 4,
 };
 
 /* What lanes do with a line; a constant wherever it is passed on, so that readers hold no code that writes. */
@@ -128,13 +131,17 @@ WEIR_FN u32 weir_set_stuck(WEIR_GLOBAL struct weir_set_policy *policy, u32 ways)
  * @writing: way whose write-back this lane began, plus 1; 0: none
  * @word: of the line claimed
  * @stuck: every line of the set is dirty and cannot be written: the status of one of them, whose
- *         word is @word; or why the Share Table does not let the line be claimed
+ *         word is @word; or why the Share Table, or a tier, does not let the line be claimed
+ * @down: for weir_tier_move()
+ * @up: the same; not 0: no command is needed, the line is filled after that
  */
 struct weir_claim {
 	u32 way;
 	u32 writing;
 	u64 word;
 	weir_status stuck;
+	weir_addr down;
+	weir_addr up;
 };
 
 WEIR_FN struct weir_claim weir_claim_none(void)
@@ -145,6 +152,8 @@ WEIR_FN struct weir_claim weir_claim_none(void)
 	claim.writing = 0;
 	claim.word = 0;
 	claim.stuck = WEIR_OK;
+	claim.down = 0;
+	claim.up = 0;
 	return claim;
 }
 
@@ -184,10 +193,11 @@ WEIR_FN struct weir_claim weir_claim_stuck(WEIR_GLOBAL struct weir_lines *lines,
  */
 WEIR_FN struct weir_claim weir_set_replace(WEIR_GLOBAL struct weir_lines *lines, u64 index,
 					   WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
-					   struct weir_choice choice)
+					   struct weir_choice choice, u32 whole)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	u64 old = weir_look_word(miss.look, choice.way);
+	weir_addr down = weir_tier_reserve(lines, index, old);
 	struct weir_claim claim = weir_claim_none();
 
 	claim.word = (miss.key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
@@ -196,9 +206,13 @@ WEIR_FN struct weir_claim weir_set_replace(WEIR_GLOBAL struct weir_lines *lines,
 	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
 	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
 	 */
-	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claim.word) != old)
+	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, claim.word) != old) {
+		weir_tier_unreserve(lines, down);
 		return claim;
+	}
 	claim.way = choice.way;
+	claim.down = weir_tier_leaves(lines, down);
+	claim.up = weir_tier_take(lines, index, miss.key, whole);
 	weir_policy_chosen(lines, set, policy, miss, choice);
 	weir_line_forget_error(lines, index, claim.way);
 	if (weir_line_readable(old))
@@ -219,11 +233,13 @@ WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *l
 	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
 	u32 places = weir_policy_places(lines, key), dirty = weir_look_dirty(look) & places;
 	u32 clean = weir_look_clean(look) & places, stuck = dirty ? weir_set_stuck(policy, dirty) : 0;
+	u32 whole = writing & WEIR_CLAIM_WHOLE;
 	struct weir_claim claim = weir_claim_none();
 	struct weir_choice choice;
 
-	if (found.word != 0 && !failed) /* there, or about to be */
+	if ((found.word != 0 && !failed) || weir_tier_moving(lines, index, key)) /* there, or about to be */
 		return claim;
+	writing &= 3;
 	if (stuck == places)
 		return weir_claim_stuck(lines, index, look, places);
 	if (weir_look_writing(look)) /* one at a time, unless it takes long */
@@ -241,7 +257,7 @@ WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *l
 			claim.writing = choice.way + 1;
 		return claim;
 	}
-	claim = weir_set_replace(lines, index, policy, miss, choice);
+	claim = weir_set_replace(lines, index, policy, miss, choice, whole);
 	if (claim.way != WEIR_WAYS && (clean & ~(1u << claim.way)) == 0 && (dirty & ~stuck) && writing)
 		claim.writing = weir_set_write_one(lines, index, look, dirty & ~stuck);
 	return claim;
@@ -252,9 +268,9 @@ WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *l
  * @lines: the cache
  * @index: the set
  * @key: whose line
- * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way
+ * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way; WEIR_CLAIM_WHOLE
  *
- * Lock, bounded work and unlock in one turn.
+ * Lock, bounded work and unlock in one turn. Then comes weir_tier_move(), by all lanes of the wave.
  */
 WEIR_FN struct weir_claim weir_set_try_claim(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 writing)
 {
@@ -264,6 +280,8 @@ WEIR_FN struct weir_claim weir_set_try_claim(WEIR_GLOBAL struct weir_lines *line
 	/* P0: pairs with P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
 		claim.stuck = weir_share_refuses(lines, key); /* it stays in its buffer */
+		if (claim.stuck == WEIR_OK)
+			claim.stuck = weir_tier_refuses(lines);
 		if (claim.stuck == WEIR_OK)
 			claim = weir_set_claim_locked(lines, index, policy, key, writing);
 		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
@@ -415,6 +433,7 @@ WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 claims, WEIR_GLOBAL str
 	if (claims && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
 		claim = weir_set_try_claim(lines, index, key, writing);
 	weir_converge();
+	weir_tier_move(wave, lines, index, claim.way, claim.down, claim.up);
 	return claim;
 }
 
@@ -423,7 +442,7 @@ WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBA
 					     struct weir_claim claim, u32 whole)
 {
 	fetch.writing = claim.writing ? claim.writing : fetch.writing;
-	if (claim.stuck == WEIR_E_SHARED || claim.stuck == WEIR_E_SHARE_TABLE)
+	if (claim.stuck == WEIR_E_SHARED || claim.stuck == WEIR_E_SHARE_TABLE || claim.stuck == WEIR_E_TIER)
 		return weir_fetch_fail(fetch, claim.stuck);
 	if (claim.stuck != WEIR_OK) {
 		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
@@ -432,11 +451,11 @@ WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBA
 	if (claim.way == WEIR_WAYS)
 		return fetch;
 	fetch.mine = claim.way;
-	fetch.unsent = !whole;
+	fetch.unsent = !whole && !claim.up;
 	fetch.there = whole;
 	fetch.found.way = claim.way;
 	fetch.found.word = claim.word;
-	if (!whole)
+	if (fetch.unsent)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
 	return fetch;
 }
@@ -675,9 +694,9 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
 		else if (!fetch.done && !fetch.unsent)
 			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
-		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write);
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
+		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));
 		fetch = weir_fetch_claimed(fetch, lines, claim, whole);
 		if (kind == WEIR_ACCESS_READ)
 			fetch = weir_fetch_read(fetch, wave, lines, index, access);

@@ -73,19 +73,21 @@ enum {
 /**
  * struct weir_share_take - a line that left the cache, or was not there
  * @outcome: WEIR_SHARE_...
- * @way: where its data still is; WEIR_WAYS: storage has it
+ * @way: where its data still is; WEIR_WAYS: storage has it, or @tier
+ * @tier: where in the cache's tier it is, from weir_tier_take()
  * @dirty: WEIR_SHARE_DIRTY if storage does not have that
  * @place: reserved for it
  */
 struct weir_share_take {
 	u32 outcome;
 	u32 way;
+	weir_addr tier;
 	u64 dirty;
 	u64 place;
 };
 
 /*
- * With the set's lock held: reserve an entry for @key, and take its line out of the cache, if it
+ * With the set's lock held: reserve an entry for @key, and take its line out of the cache and its tier, if it
  * is there and nobody is at it. What the line holds stays until the lock is free.
  */
 WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
@@ -99,9 +101,11 @@ WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_li
 
 	take.outcome = WEIR_SHARE_AGAIN;
 	take.way = weir_line_readable(found.word) ? found.way : (u32)WEIR_WAYS;
+	take.tier = 0;
 	take.dirty = weir_line_dirty(found.word) ? WEIR_SHARE_DIRTY : 0;
 	take.place = ~(u64)0;
-	if (weir_share_find(share, key).word != 0 || (found.word != 0 && !weir_line_evictable(found.word)))
+	if (weir_share_find(share, key).word != 0 || (found.word != 0 && !weir_line_evictable(found.word)) ||
+	    weir_tier_moving(lines, index, key))
 		return take;
 	take.place = weir_share_reserve(share, key, buffer);
 	take.outcome = take.place == ~(u64)0 ? WEIR_SHARE_FULL : WEIR_SHARE_DONE;
@@ -111,6 +115,8 @@ WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_li
 		weir_share_forget(share, take.place); /* pinned, or marked as used */
 		take.outcome = WEIR_SHARE_AGAIN;
 	}
+	if (take.outcome == WEIR_SHARE_DONE) /* a copy of what the cache had just goes */
+		take.tier = weir_tier_take(lines, index, key, take.way != WEIR_WAYS);
 	return take;
 }
 
@@ -150,7 +156,7 @@ struct weir_registered {
  * @line: line of @extent
  * @buffer: this lane's
  *
- * One turn. A line of the cache is moved to the buffer, dirty or not; any other is being read
+ * One turn. A line of the cache or its tier is moved to the buffer, dirty or not; any other is being read
  * into it from storage when this returns: one command, whose continuation is the entry.
  */
 WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
@@ -163,23 +169,27 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 	u32 locked = want && weir_set_try_lock(lines, index), moves, reads, sent;
 	struct weir_share_take take;
 	struct weir_registered registered;
+	weir_addr from;
 
 	take.outcome = WEIR_SHARE_AGAIN;
 	take.way = WEIR_WAYS;
+	take.tier = 0;
 	take.dirty = 0;
 	take.place = ~(u64)0;
 	if (locked)
 		take = weir_share_take_locked(lines, index, key, buffer);
+	from = take.tier ? take.tier : weir_line_data(lines, index, take.way % WEIR_WAYS);
 	weir_converge();
-	moves = take.outcome == WEIR_SHARE_DONE && take.way != WEIR_WAYS;
-	reads = take.outcome == WEIR_SHARE_DONE && take.way == WEIR_WAYS;
+	moves = take.outcome == WEIR_SHARE_DONE && (take.way != WEIR_WAYS || take.tier);
+	reads = take.outcome == WEIR_SHARE_DONE && !moves;
 	if (weir_ballot(wave, moves)) {
 		weir_order_loads();
 		weir_wave_sync(wave); /* what each lane acquired with its line is all lanes' */
-		weir_wave_copy(wave, buffer, weir_line_data(lines, index, take.way % WEIR_WAYS),
-			       moves ? weir_extent_bytes(lines, extent, line) : 0);
-		weir_wave_sync(wave); /* every lane's part before T0 */
+		weir_wave_copy(wave, buffer, from, moves ? weir_extent_bytes(lines, extent, line) : 0);
+		weir_wave_sync(wave); /* every lane's part before T0 and Y3 */
 	}
+	if (take.tier)
+		weir_tier_taken(lines, take.tier);
 	if (moves)
 		weir_share_publish(share, take.place, key, WEIR_LINE_BIT_READY | take.dirty);
 	weir_converge();
@@ -237,8 +247,9 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 	weir_status status = WEIR_E_LOCKED;
 
 	if (locked && weir_share_refs(seen) == 1)
-		claim = weir_set_claim_locked(lines, index, weir_lines_policy(lines, index), key, 1);
+		claim = weir_set_claim_locked(lines, index, weir_lines_policy(lines, index), key, 1 | WEIR_CLAIM_WHOLE);
 	weir_converge();
+	weir_tier_move(wave, lines, index, claim.way, claim.down, claim.up);
 	mine = claim.way != WEIR_WAYS;
 	/* T4: as if it were being filled: who joins now waits until it is known whether the buffer stays */
 	if (mine && weir_cas_u64_acquire_dev(entry, seen, seen - 1) != seen) {

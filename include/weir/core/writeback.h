@@ -16,6 +16,7 @@
 
 #include <weir/core/extent.h>
 #include <weir/core/fault.h>
+#include <weir/core/tier.h>
 
 /* How often a change of a word that others change, too, is tried in one turn. */
 enum { WEIR_LINE_TRIES = 4 };
@@ -130,6 +131,7 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 		weir_line_not_writing(lines, index, way);
 		return 0;
 	}
+	weir_tier_outdated(lines, index, weir_line_key(seen));
 	return 1;
 }
 

@@ -157,7 +157,8 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 
 	if (weir_cache_create(bench->context,
 			      WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes,
-					   .policy = (enum weir_policy)options->policy),
+					   .policy = (enum weir_policy)options->policy, .tier_bytes = options->tier,
+					   .tier_inclusive = options->tier_inclusive),
 			      &bench->cache) != 0)
 		return perf_bench_fail(error);
 	if (open_array(bench, error))

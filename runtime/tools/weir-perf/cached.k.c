@@ -4,6 +4,11 @@
 
 #include "places.h"
 
+/* cached_tier.k.c has them once more. */
+#ifndef PERF_CACHED_KERNEL
+#define PERF_CACHED_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
+#endif
+
 /* Which storage of the array holds word @word, and which word of it that is. */
 WEIR_FN u64 perf_array_pattern(WEIR_GLOBAL struct perf_cached_args *args, u64 word)
 {
@@ -105,24 +110,24 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 }
 
 /* One word of every line. */
-WEIR_KERNEL(perf_cached, struct perf_cached_args)
+PERF_CACHED_KERNEL(perf_cached, struct perf_cached_args)
 {
 	perf_cached_run(args, 0, 0);
 }
 
 /* All words, checked. */
-WEIR_KERNEL(perf_cached_verify, struct perf_cached_args)
+PERF_CACHED_KERNEL(perf_cached_verify, struct perf_cached_args)
 {
 	perf_cached_run(args, 0, 1);
 }
 
 /* The same where some requests write, or all. */
-WEIR_KERNEL(perf_cached_write, struct perf_cached_args)
+PERF_CACHED_KERNEL(perf_cached_write, struct perf_cached_args)
 {
 	perf_cached_run(args, 1, 0);
 }
 
-WEIR_KERNEL(perf_cached_write_verify, struct perf_cached_args)
+PERF_CACHED_KERNEL(perf_cached_write_verify, struct perf_cached_args)
 {
 	perf_cached_run(args, 1, 1);
 }

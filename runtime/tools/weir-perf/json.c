@@ -137,6 +137,14 @@ static void set_cache(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "evictions", outcome->cache.evictions);
 	set_count(object, "retracted", outcome->cache.retracted);
 	set_count(object, "writebacks", outcome->cache.writebacks);
+	if (!outcome->options.tier)
+		return;
+	set_count(object, "tier_lines", outcome->cache.tier_lines);
+	json_object_set_new(object, "tier_inclusive", json_boolean(outcome->options.tier_inclusive));
+	set_count(object, "tier_hits", outcome->cache.tier_hits);
+	set_count(object, "tier_stored", outcome->cache.tier_stored);
+	set_count(object, "tier_kept", outcome->cache.tier_kept);
+	set_count(object, "tier_dropped", outcome->cache.tier_dropped);
 }
 
 static void set_counters(json_t *object, const struct perf_outcome *outcome)

@@ -47,6 +47,8 @@ const char perf_usage[] =
 	"  --cached=SIZE        the load through a cache of that size, in turns with the raw one; what was written is\n"
 	"                       written back at the end of each run, which counts\n"
 	"  --line=SIZE          length of its lines (default --bs, if that is a power of two up to 64K)\n"
+	"  --tier=SIZE          and host memory of that size behind it, for lines that made room\n"
+	"  --tier-inclusive     what comes from there leaves a copy\n"
 	"  --policy=NAME        which line makes room: clock (default), lru, fifo, random, direct, sieve, frequency,\n"
 	"                       user (built in by -Duser_policy)\n"
 	"  --hit=KIND           hits of a cache that holds the whole range, and plain memory: random8 (each\n"
@@ -62,8 +64,8 @@ const char perf_usage[] =
 	"\n"
 	"Results\n"
 	"  --json               one JSON object; with --sweep an array of them\n"
-	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, service, cached\n"
-	"                       or plain-blocks\n"
+	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, service, cached,\n"
+	"                       tier or plain-blocks\n"
 	"  --plot=FILE.svg      draw throughput over the sweep, or the latencies (gnuplot)\n";
 
 static int refuse(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -126,6 +128,8 @@ static const struct rule rules[] = {
 	{ "no-latency", FLAG, false, AT(no_latency), 0, 0, NULL },
 	{ "cached", SIZE, true, AT(cached), 0, 0, NULL },
 	{ "line", SIZE, false, AT(line), 0, 0, NULL },
+	{ "tier", SIZE, true, AT(tier), 0, 0, NULL },
+	{ "tier-inclusive", FLAG, false, AT(tier_inclusive), 0, 0, NULL },
 	{ "policy", POLICY, false, AT(policy), 0, 0, NULL },
 	{ "hit", WORD, false, AT(hit), 0, 0, perf_hit_names },
 	{ "plain", WORD, false, AT(plain), 0, 0, perf_plain_names },
@@ -225,8 +229,8 @@ static int take_sweep(struct perf_options *options, const char *text, char *erro
 	if (!colon || !colon[1])
 		return refuse(error, "--sweep=%s: it takes NAME:VALUE,VALUE,... such as iodepth:1,8,64", text);
 	if (!rule || !rule->sweeps)
-		return refuse(error, "--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, service, cached or "
-				     "plain-blocks", text);
+		return refuse(error, "--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, service, cached, "
+				     "tier or plain-blocks", text);
 	options->sweep = rule->name;
 	options->sweep_values = colon + 1;
 	return 0;
@@ -311,6 +315,10 @@ static int check_load(const struct perf_options *options, char *error)
 
 static int check_cache(const struct perf_options *options, char *error)
 {
+	if (options->tier && !options->cached)
+		return refuse(error, "--tier is host memory behind a cache: it goes with --cached");
+	if (options->tier_inclusive && !options->tier)
+		return refuse(error, "--tier-inclusive is about a tier: it goes with --tier");
 	if (!options->cached && options->hit == PERF_HIT_NONE && options->policy != WEIR_POLICY_CLOCK)
 		return refuse(error, "--policy is the replacement policy of a cache: it goes with --cached or --hit");
 	if (!options->cached && options->hit == PERF_HIT_NONE)

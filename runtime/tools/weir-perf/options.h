@@ -44,6 +44,8 @@ extern const char *const perf_hit_names[];
  * @window: requests in flight per lane
  * @runtime: seconds of a run
  * @cached: size of the cache; 0: no cache
+ * @tier: size of the tier in host memory behind it; 0: none
+ * @tier_inclusive: which kind of tier
  * @line: length of its lines; 0: chosen
  * @policy: enum weir_policy of it
  * @hit: enum perf_hit
@@ -64,7 +66,8 @@ struct perf_options {
 	double zipf;
 	uint32_t iodepth, window, runs, queues, depth, workers, wave, seed;
 	double runtime;
-	uint64_t cached, line;
+	uint64_t cached, line, tier;
+	bool tier_inclusive;
 	uint32_t policy;
 	uint32_t hit;
 	bool verify, no_latency, json, peer, help;

@@ -130,6 +130,11 @@ static void print_cache(const struct perf_outcome *outcome)
 	       weir_policy_name((enum weir_policy)outcome->options.policy),
 	       (unsigned long long)outcome->lines, (unsigned long long)outcome->cache.misses,
 	       (unsigned long long)outcome->cache.evictions, (unsigned long long)outcome->cache.writebacks);
+	if (outcome->options.tier)
+		printf("tier      %llu lines, %s; %llu hits, %llu stored, %llu kept, %llu dropped\n",
+		       (unsigned long long)outcome->cache.tier_lines, outcome->options.tier_inclusive ? "inclusive" : "exclusive",
+		       (unsigned long long)outcome->cache.tier_hits, (unsigned long long)outcome->cache.tier_stored,
+		       (unsigned long long)outcome->cache.tier_kept, (unsigned long long)outcome->cache.tier_dropped);
 }
 
 static void print_kernels(const struct perf_outcome *outcome)

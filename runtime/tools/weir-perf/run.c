@@ -53,8 +53,13 @@ static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int
 	sum->lines = stats.lines;
 	sum->line_bytes = stats.line_bytes;
 	sum->bytes = stats.bytes;
+	sum->tier_lines = stats.tier_lines;
 	sum->misses += by * stats.misses;
 	sum->evictions += by * stats.evictions;
+	sum->tier_hits += by * stats.tier_hits;
+	sum->tier_stored += by * stats.tier_stored;
+	sum->tier_kept += by * stats.tier_kept;
+	sum->tier_dropped += by * stats.tier_dropped;
 	sum->retracted += by * stats.retracted;
 	sum->writebacks += by * stats.writebacks;
 	return 0;
@@ -91,11 +96,13 @@ static struct turn raw_turn(struct perf_bench *bench)
 
 static struct turn cached_turn(struct perf_bench *bench)
 {
-	static const char *const kernels[2][2] = { { "perf_cached", "perf_cached_verify" },
-						   { "perf_cached_write", "perf_cached_write_verify" } };
-	bool writes = perf_writes(bench->options);
+	static const char *const kernels[2][2][2] = {
+		{ { "perf_cached", "perf_cached_verify" }, { "perf_cached_write", "perf_cached_write_verify" } },
+		{ { "perf_cached_tier", "perf_cached_verify_tier" }, { "perf_cached_write_tier", "perf_cached_write_verify_tier" } },
+	};
+	bool writes = perf_writes(bench->options), tier = bench->options->tier != 0;
 
-	return (struct turn){ { kernels[writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
+	return (struct turn){ { kernels[tier][writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
 				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL };
 }
 

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of docs/cache.md about lines of a tier: what each event that one lane does by itself makes of each state. */
+#ifndef WEIR_TIER
+#define WEIR_TIER
+#endif
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/core/tier.h>
+
+enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, CELLS = 12 };
+
+/** struct cache - a set of a tier behind a set of a cache, whose other lines are being copied */
+struct cache {
+	struct weir_lines lines;
+	struct weir_tier tier;
+	struct weir_set set;
+	unsigned char data[WEIR_WAYS * LINE_BYTES];
+};
+
+static struct cache cache __attribute__((aligned(128)));
+
+static const struct { const char *name; u64 bits; } states[] = {
+	{ "INVALID", WEIR_LINE_INVALID },
+	{ "BUSY", WEIR_LINE_BUSY },
+	{ "READY", WEIR_LINE_READY },
+	{ "pinned", WEIR_LINE_READY | WEIR_LINE_PIN },
+};
+
+enum { STATES = sizeof(states) / sizeof(*states) };
+
+static weir_addr place(void)
+{
+	return WEIR_ADDR(&cache.data[WAY * LINE_BYTES]);
+}
+
+static void lay_out(size_t state)
+{
+	u64 bits = states[state].bits;
+
+	memset(&cache, 0, sizeof(cache));
+	cache.tier = (struct weir_tier){ .sets = 1, .words = WEIR_ADDR(&cache.set), .data = WEIR_ADDR(cache.data) };
+	cache.lines = (struct weir_lines){ .line_log2 = 9, .sets = 1, .set_magic = ~(u64)0, .tier = WEIR_ADDR(&cache.tier) };
+	for (u32 way = 0; way < WEIR_WAYS; way++)
+		weir_store_u64_relaxed_dev(&cache.set.word[way], (u64)(100 + way) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY);
+	weir_store_u64_relaxed_dev(&cache.set.word[WAY],
+				   (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) | 7 * WEIR_LINE_VERSION | bits);
+}
+
+static void event_reserved(void)
+{
+	weir_addr down = weir_tier_reserve(&cache.lines, 0, (u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY);
+
+	assert_true(down == place() || down == WEIR_TIER_DROPPED);
+}
+
+static void event_given_back(void)
+{
+	weir_tier_unreserve(&cache.lines, place());
+}
+
+static void event_taken(void)
+{
+	weir_addr up = weir_tier_take(&cache.lines, 0, KEY, 0);
+
+	assert_true(up == place() || up == 0);
+}
+
+static void event_gone_up(void)
+{
+	weir_tier_taken(&cache.lines, place());
+}
+
+static void event_dropped(void)
+{
+	(void)weir_tier_try_drop(&cache.lines, 0, KEY);
+}
+
+static const struct { const char *name; void (*run)(void); } events[] = {
+	{ "reserved", event_reserved }, { "given back", event_given_back }, { "taken", event_taken },
+	{ "gone up", event_gone_up },	{ "dropped", event_dropped },
+};
+
+enum { EVENTS = sizeof(events) / sizeof(*events) };
+
+/* What the line is now, as the table calls it. */
+static const char *state_now(void)
+{
+	u64 word = weir_load_u64_relaxed_dev(&cache.set.word[WAY]);
+
+	for (size_t i = 0; i < STATES; i++)
+		if ((word & (WEIR_LINE_STATE | WEIR_LINE_PINS)) == states[i].bits)
+			return states[i].name;
+	return "?";
+}
+
+static size_t split(char *line, char **cells)
+{
+	size_t count = 0;
+
+	for (char *cell = strtok(line, "|\n"); cell && count < CELLS; cell = strtok(NULL, "|\n")) {
+		cell += strspn(cell, " ");
+		for (size_t length = strlen(cell); length && cell[length - 1] == ' ';)
+			cell[--length] = 0;
+		cells[count++] = cell;
+	}
+	return count;
+}
+
+/* A cell: the state after the event, a dash if that stays, or nothing if the event cannot come. */
+static unsigned check_cell(size_t state, const char *event, const char *cell)
+{
+	for (size_t e = 0; e < EVENTS && *cell; e++) {
+		const char *expected = cell;
+
+		if (strcmp(events[e].name, event) != 0)
+			continue;
+		lay_out(state);
+		events[e].run();
+		if (!strcmp(cell, "–"))
+			expected = states[state].name;
+		if (strncmp(expected, state_now(), strlen(state_now())) != 0)
+			fail_msg("%s, %s: %s, not %s", states[state].name, event, state_now(), expected);
+		return 1;
+	}
+	return 0;
+}
+
+static void test_the_table(void **unused)
+{
+	FILE *file = fopen(WEIR_DOCS "/cache.md", "r");
+	char line[1024], header[1024] = "", *head[CELLS], *cells[CELLS];
+	size_t columns = 0, rows = 0, checked = 0;
+
+	(void)unused;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "| state | bits | reserved |", 27)) {
+			memcpy(header, line, sizeof(line));
+			columns = split(header, head);
+		} else if (columns && *line == '|' && line[1] == ' ') {
+			assert_int_equal(split(line, cells), columns);
+			assert_string_equal(cells[0], states[rows].name);
+			assert_int_equal(strtoul(cells[1], NULL, 10), states[rows].bits & WEIR_LINE_STATE);
+			for (size_t c = 2; c < columns; c++)
+				checked += check_cell(rows, head[c], cells[c]);
+			rows++;
+		} else if (columns && *line != '|') {
+			break;
+		}
+	}
+	fclose(file);
+	assert_int_equal(rows, STATES);
+	assert_int_equal(checked, 14);
+}
+
+/* Lines that come are newer than all others of their set, and the oldest one goes, wherever versions begin and wrap. */
+static void test_the_oldest_goes(void **unused)
+{
+	(void)unused;
+	for (u64 begin = 0; begin <= 4095; begin += 819) {
+		u64 words[WEIR_WAYS];
+		struct weir_look look;
+
+		for (u32 way = 0; way < WEIR_WAYS; way++)
+			words[way] = begin * WEIR_LINE_VERSION | WEIR_LINE_INVALID;
+		for (u64 step = 0; step < 9000; step++) {
+			u32 way;
+
+			look.low.low = words[0];
+			look.low.high = words[1];
+			look.high.low = words[2];
+			look.high.high = words[3];
+			way = weir_tier_choose(look);
+			assert_int_equal(way, step % WEIR_WAYS);
+			words[way] = (step + 1) << WEIR_LINE_KEY_SHIFT | weir_tier_stamp(look) | WEIR_LINE_READY;
+			for (u32 i = 0; i < WEIR_WAYS; i++)
+				assert_true(i == way || (words[i] & WEIR_LINE_VERSIONS) != (words[way] & WEIR_LINE_VERSIONS));
+		}
+	}
+}
+
+/* A line that is being copied is no place; an empty one is the first. */
+static void test_places(void **unused)
+{
+	struct weir_look look;
+
+	(void)unused;
+	look.low.low = (u64)1 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY;
+	look.low.high = (u64)2 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY | WEIR_LINE_PIN;
+	look.high.low = look.low.low;
+	look.high.high = look.low.high;
+	assert_int_equal(weir_tier_choose(look), WEIR_WAYS);
+	look.high.low = (u64)3 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
+	assert_int_equal(weir_tier_choose(look), 2);
+	look.high.high = 7 * WEIR_LINE_VERSION;
+	assert_int_equal(weir_tier_choose(look), 3);
+}
+
+/* Every set of a cache has sets of its tier, and all of them are some set's; where they are fewer, several share one. */
+static void test_shares_of_the_tier(void **unused)
+{
+	(void)unused;
+	for (u64 sets = 1; sets <= 40; sets++)
+		for (u64 behind = 1; behind <= 200; behind += 7) {
+			u64 end = 0;
+
+			lay_out(0);
+			cache.lines.sets = sets;
+			cache.lines.set_magic = ~(u64)0 / sets;
+			cache.tier.sets = behind;
+			for (u64 index = 0; index < sets; index++) {
+				u64 first = weir_tier_first(&cache.lines, index), count = weir_tier_count(&cache.lines, index);
+
+				assert_true(first == end || (behind < sets && first + 1 == end));
+				assert_true(count >= behind / sets && count <= behind / sets + 1);
+				end = first + count;
+			}
+			assert_int_equal(end, behind);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_table),
+		cmocka_unit_test(test_the_oldest_goes),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_shares_of_the_tier),
+	};
+
+	return cmocka_run_group_tests_name("tier_state", tests, NULL, NULL);
+}
