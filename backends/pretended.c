@@ -35,7 +35,9 @@ struct owned {
 static struct kernel kernels[MOST_KERNELS];
 static unsigned kernel_count;
 static struct area *device_memory, *pinned;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the memory, and kernels that run */
+static unsigned inside[PRETENDED_DEVICES]; /* copies and kernels that are under way, by device */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the lists and counts */
+static pthread_mutex_t running = PTHREAD_MUTEX_INITIALIZER; /* around a kernel: one at a time */
 __thread int pretended_current;
 
 void pretended_complain(const char *what, const void *address)
@@ -78,17 +80,21 @@ static void protect(int access)
 			mprotect(area->address, area->bytes, access);
 }
 
-/* Let copies and kernels in, one at a time, and out again. */
+/* Let a copy or a kernel in, and out again. Copies go on beside kernels: one may wait for what they bring. */
 static void enter(void)
 {
 	pthread_mutex_lock(&mutex);
 	signal(SIGSEGV, SIG_DFL); /* as when complaining */
-	protect(PROT_READ | PROT_WRITE);
+	if (inside[pretended_current]++ == 0)
+		protect(PROT_READ | PROT_WRITE);
+	pthread_mutex_unlock(&mutex);
 }
 
 static void leave(void)
 {
-	protect(PROT_NONE);
+	pthread_mutex_lock(&mutex);
+	if (--inside[pretended_current] == 0)
+		protect(PROT_NONE);
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -151,7 +157,9 @@ void *pretended_allocate(size_t bytes)
 	memset(memory, 0xa5, rounded);
 	pthread_mutex_lock(&mutex);
 	add(&device_memory, memory, rounded, pretended_current);
-	leave();
+	if (inside[pretended_current] == 0)
+		protect(PROT_NONE);
+	pthread_mutex_unlock(&mutex);
 	return memory;
 }
 
@@ -216,12 +224,14 @@ int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, voi
 	if (!self)
 		return -1;
 	before = **self;
+	pthread_mutex_lock(&running);
 	enter();
 	for (u64 i = 0; i < lanes; i++) {
 		**self = (struct weir_cpu_lane){ .lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i };
 		kernel(args);
 	}
 	leave();
+	pthread_mutex_unlock(&running);
 	**self = before;
 	return 0;
 }
