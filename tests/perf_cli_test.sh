@@ -77,7 +77,7 @@ PYTHON
 # load ARGS...: one short load, judged by its JSON.
 load() { run 0 "$@" "${short[@]}" --json; }
 
-if [ "$backend" = cpu ]; then echo "1..19"; else echo "1..9"; fi
+if [ "$backend" = cpu ]; then echo "1..20"; else echo "1..10"; fi
 
 # ---- what every backend does ----
 
