@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir-bind: give NVMe controllers to programs (vfio-pci), and give them back. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tree.h"
+
+static const char usage_text[] =
+	"usage: weir-bind show [--json] [ADDRESS...]\n"
+	"       weir-bind bind|unbind|restore [--dry-run] ADDRESS...\n"
+	"\n"
+	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be bound\n"
+	"bind     take each from its driver and give it to vfio-pci, for storages nvme:ADDRESS\n"
+	"unbind   take each from its driver, and give it to none\n"
+	"restore  give each back to the driver that it had before\n"
+	"\n"
+	"A controller is refused if anything on it is mounted, swapped on, part of md or dm, or in use by\n"
+	"ZFS or another program. With several, all are looked at before the first is touched.\n"
+	"\n"
+	"  --dry-run   say what would be written, and write nothing\n"
+	"  --json      print one JSON object\n"
+	"  --root DIR  take /sys, /proc, /dev and /run from there, and believe what was written\n";
+
+enum command { SHOW, BIND, UNBIND, RESTORE, COMMANDS };
+
+static const char *const command_names[COMMANDS] = { "show", "bind", "unbind", "restore" };
+static bool dry_run, json;
+
+static int complain(const char *address, const char *what)
+{
+	fprintf(stderr, "weir-bind: %s: %s\n", address, what);
+	return 1;
+}
+
+/* 0000:65:00.0, of which the domain may be left out. */
+static bool take_address(const char *text, char address[TREE_NAME_BYTES])
+{
+	unsigned domain = 0, bus, slot, function;
+	int end = 0;
+
+	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 || text[end]) {
+		domain = 0;
+		if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3 || text[end])
+			return false;
+	}
+	snprintf(address, TREE_NAME_BYTES, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+	return domain <= 0xffff && bus <= 0xff && slot <= 0x1f && function <= 7;
+}
+
+/* Why the controller must stay where it is. Return: false: it need not. */
+static bool in_use(const char *address, char why[TREE_WHY_BYTES])
+{
+	struct tree_names blocks;
+
+	tree_blocks(address, &blocks);
+	for (unsigned i = 0; i < blocks.count; i++)
+		if (tree_used(blocks.name[i], why))
+			return true;
+	return false;
+}
+
+/* Why vfio-pci could not use it. @with: controllers that will be its, too. Return: false: it could. */
+static bool not_isolated(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES])
+{
+	struct tree_names others;
+	size_t used;
+
+	if (!function->group[0]) {
+		snprintf(why, TREE_WHY_BYTES, "it is in no IOMMU group: turn the IOMMU on in the firmware's setup, and boot with "
+					      "intel_iommu=on where that is not the default");
+		return true;
+	}
+	tree_group(function, with, &others);
+	if (!others.count)
+		return false;
+	used = (size_t)snprintf(why, TREE_WHY_BYTES, "its IOMMU group %s has devices that other drivers use, which could reach its memory:",
+				function->group);
+	for (unsigned i = 0; i < others.count && used + TREE_NAME_BYTES < TREE_WHY_BYTES / 2; i++)
+		used += (size_t)snprintf(why + used, TREE_WHY_BYTES - used, " %s", others.name[i]);
+	snprintf(why + used, TREE_WHY_BYTES - used, "; bind those, too, or put the controller into another slot");
+	return true;
+}
+
+static bool refused(enum command command, const struct tree_function *function, const struct tree_names *with,
+		    char why[TREE_WHY_BYTES])
+{
+	char path[PATH_MAX];
+
+	if (strncmp(function->class, "0x0108", 6)) {
+		snprintf(why, TREE_WHY_BYTES, "it is no NVMe controller, but of class %s", function->class);
+		return true;
+	}
+	if (in_use(function->address, why))
+		return true;
+	if (command != BIND)
+		return false;
+	if (not_isolated(function, with, why))
+		return true;
+	if (!tree_path(path, "/sys/bus/pci/drivers/vfio-pci") || access(path, F_OK) != 0) {
+		snprintf(why, TREE_WHY_BYTES, "there is no driver vfio-pci in this kernel: load it (modprobe vfio-pci)");
+		return true;
+	}
+	return false;
+}
+
+/* One write, or the word that it would be. */
+static int put(const char *address, const char *text, const char *path)
+{
+	char what[TREE_WHY_BYTES];
+	int error;
+
+	if (dry_run) {
+		printf("would write \"%s\" to %s\n", text[0] == '\n' ? "" : text, path);
+		return 0;
+	}
+	error = tree_write(path, text);
+	if (!error)
+		return 0;
+	snprintf(what, sizeof(what), "cannot write to %.300s: %s%s", path, strerror(error),
+		 error == EACCES || error == EPERM ? "; this needs root" : "");
+	return complain(address, what);
+}
+
+static bool state_path(char path[PATH_MAX], const char *address)
+{
+	return tree_path(path, "/run/weir/bind/%s", address);
+}
+
+/* What restore will need: the driver there is now, unless that was noted before. */
+static int note(const struct tree_function *function)
+{
+	char path[PATH_MAX], folder[PATH_MAX];
+	FILE *file;
+
+	if (dry_run || !state_path(path, function->address) || access(path, F_OK) == 0)
+		return 0;
+	for (unsigned i = 0; i < 2; i++)
+		if (tree_path(folder, i ? "/run/weir/bind" : "/run/weir") && mkdir(folder, 0755) != 0 && errno != EEXIST)
+			return complain(function->address, "cannot make /run/weir/bind, where its driver is noted; this needs root");
+	file = fopen(path, "w");
+	if (!file || fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") < 0 || fclose(file) != 0)
+		return complain(function->address, "cannot note its driver in /run/weir/bind");
+	return 0;
+}
+
+static int leave_driver(const struct tree_function *function)
+{
+	char path[PATH_MAX];
+
+	if (!function->driver[0] || !tree_path(path, "/sys/bus/pci/drivers/%s/unbind", function->driver))
+		return 0;
+	return put(function->address, function->address, path);
+}
+
+/* Choose @driver ("" for the kernel's own choice), and have it taken. */
+static int join_driver(const struct tree_function *function, const char *driver)
+{
+	char path[PATH_MAX], probe[PATH_MAX];
+
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/driver_override", function->address) ||
+	    !tree_path(probe, "/sys/bus/pci/drivers_probe"))
+		return 1;
+	return put(function->address, driver[0] ? driver : "\n", path) || put(function->address, function->address, probe);
+}
+
+/* Did the kernel do as it was told? A tree of files cannot. */
+static int confirm(const struct tree_function *function, const char *driver)
+{
+	struct tree_function now;
+	char what[TREE_WHY_BYTES];
+
+	if (dry_run || tree_root[0])
+		return 0;
+	if (tree_function(function->address, &now) && !strcmp(now.driver, driver))
+		return 0;
+	snprintf(what, sizeof(what), "the kernel left it with %s instead of %s; dmesg says why",
+		 now.driver[0] ? now.driver : "no driver", driver[0] ? driver : "none");
+	return complain(function->address, what);
+}
+
+static int bind_one(const struct tree_function *function)
+{
+	if (!strcmp(function->driver, "vfio-pci")) {
+		printf("%s is with vfio-pci already\n", function->address);
+		return 0;
+	}
+	return note(function) || leave_driver(function) || join_driver(function, "vfio-pci") || confirm(function, "vfio-pci");
+}
+
+static int unbind_one(const struct tree_function *function)
+{
+	return note(function) || leave_driver(function) || confirm(function, "");
+}
+
+static int restore_one(const struct tree_function *function)
+{
+	char path[PATH_MAX], driver[TREE_NAME_BYTES];
+
+	if (!state_path(path, function->address))
+		return 1;
+	tree_read(driver, sizeof(driver), path);
+	if (!driver[0])
+		return complain(function->address, "it was not bound or unbound by weir-bind since the machine started: nothing to restore");
+	if (leave_driver(function) || join_driver(function, ""))
+		return 1;
+	if (confirm(function, strcmp(driver, "none") ? driver : ""))
+		return 1;
+	if (!dry_run)
+		(void)unlink(path);
+	return 0;
+}
+
+/* All are looked at before the first is touched. */
+static int change(enum command command, const struct tree_names *addresses)
+{
+	int (*const change_one[COMMANDS])(const struct tree_function *) = { NULL, bind_one, unbind_one, restore_one };
+	struct tree_function function;
+	char why[TREE_WHY_BYTES];
+	int failed = 0;
+
+	for (unsigned i = 0; i < addresses->count; i++)
+		if (!tree_function(addresses->name[i], &function))
+			failed = complain(addresses->name[i], "there is no such PCI device; weir-bind show lists NVMe controllers");
+		else if (command != RESTORE && refused(command, &function, addresses, why))
+			failed = complain(addresses->name[i], why);
+	for (unsigned i = 0; i < addresses->count && !failed; i++)
+		failed = !tree_function(addresses->name[i], &function) || change_one[command](&function);
+	return failed;
+}
+
+static json_t *names_json(const struct tree_names *names)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < names->count; i++)
+		json_array_append_new(list, json_string(names->name[i]));
+	return list;
+}
+
+static void show_one(const struct tree_function *function, const struct tree_names *addresses, json_t *list)
+{
+	struct tree_names blocks;
+	char why[TREE_WHY_BYTES] = "";
+	bool no = refused(BIND, function, addresses, why);
+
+	tree_blocks(function->address, &blocks);
+	if (list) {
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:b, s:s}", "address", function->address, "id", function->id,
+						      "driver", function->driver, "iommu_group", function->group, "blocks",
+						      names_json(&blocks), "can_bind", !no, "why_not", why));
+		return;
+	}
+	printf("%s  [%s]  driver %s, IOMMU group %s", function->address, function->id,
+	       function->driver[0] ? function->driver : "none", function->group[0] ? function->group : "none");
+	for (unsigned i = 0; i < blocks.count; i++)
+		printf("%s%s", i ? " " : ", disks ", blocks.name[i]);
+	printf("\n    %s%s\n", no ? "cannot be bound: " : "can be bound", why);
+}
+
+static int show(const struct tree_names *named)
+{
+	struct tree_function function;
+	struct tree_names all, alone = { .count = 0 };
+	const struct tree_names *addresses = named->count ? named : &all;
+	json_t *list = json ? json_array() : NULL;
+	int failed = 0;
+
+	tree_controllers(&all);
+	for (unsigned i = 0; i < addresses->count; i++)
+		if (tree_function(addresses->name[i], &function))
+			show_one(&function, &alone, list);
+		else
+			failed = complain(addresses->name[i], "there is no such PCI device");
+	if (list) {
+		json_t *object = json_pack("{s:o}", "controllers", list);
+
+		json_dumpf(object, stdout, JSON_INDENT(1));
+		json_decref(object);
+		printf("\n");
+	} else if (!addresses->count) {
+		printf("no NVMe controllers can be seen on this machine\n");
+	}
+	return failed;
+}
+
+static int usage(const char *what, const char *which)
+{
+	fprintf(stderr, "weir-bind: %s%s; see weir-bind --help\n", what, which);
+	return 2;
+}
+
+static int run(int argc, char **argv)
+{
+	struct tree_names addresses = { .count = 0 };
+	enum command command = SHOW;
+
+	while (command < COMMANDS && strcmp(argv[0], command_names[command]))
+		command++;
+	if (command == COMMANDS)
+		return usage("there is no command ", argv[0]);
+	for (int i = 1; i < argc; i++) {
+		if (addresses.count == TREE_MOST)
+			return usage("too many addresses, from here on: ", argv[i]);
+		if (!take_address(argv[i], addresses.name[addresses.count++]))
+			return usage("no PCI address such as 0000:65:00.0: ", argv[i]);
+	}
+	if (command == SHOW)
+		return dry_run ? usage("--dry-run is not for show", "") : show(&addresses);
+	if (json || !addresses.count)
+		return usage(json ? "--json is for show alone" : "which controllers? Name their addresses to ", json ? "" : argv[0]);
+	return change(command, &addresses);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { "dry-run", no_argument, NULL, 'n' },
+						 { "json", no_argument, NULL, 'j' }, { "root", required_argument, NULL, 'r' },
+						 { NULL, 0, NULL, 0 } };
+	int found;
+
+	while ((found = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (found == 'h') {
+			fputs(usage_text, stdout);
+			return 0;
+		}
+		if (found == '?')
+			return usage("an option that is none", "");
+		dry_run |= found == 'n';
+		json |= found == 'j';
+		if (found == 'r')
+			tree_root = optarg;
+	}
+	if (optind == argc)
+		return usage("say show, bind, unbind or restore", "");
+	return run(argc - optind, argv + optind);
+}

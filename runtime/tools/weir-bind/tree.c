@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 4096 };
+
+const char *tree_root = "";
+
+bool tree_path(char path[PATH_MAX], const char *format, ...)
+{
+	size_t root = strlen(tree_root);
+	va_list arguments;
+	int length;
+
+	if (root >= PATH_MAX)
+		return false;
+	memcpy(path, tree_root, root + 1);
+	va_start(arguments, format);
+	length = vsnprintf(path + root, PATH_MAX - root, format, arguments);
+	va_end(arguments);
+	return length >= 0 && (size_t)length < PATH_MAX - root;
+}
+
+void tree_read(char *text, size_t bytes, const char *path)
+{
+	FILE *file = fopen(path, "r");
+
+	text[0] = '\0';
+	if (!file)
+		return;
+	if (!fgets(text, (int)bytes, file))
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	fclose(file);
+}
+
+int tree_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
+	size_t bytes = strlen(text);
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, bytes) != (ssize_t)bytes)
+		error = errno ? errno : EIO;
+	if (close(fd) != 0 && !error)
+		error = errno;
+	return error;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void add(struct tree_names *names, const char *name)
+{
+	if (names->count < TREE_MOST && strlen(name) < TREE_NAME_BYTES)
+		strcpy(names->name[names->count++], name);
+}
+
+bool tree_has(const struct tree_names *names, const char *name)
+{
+	for (unsigned i = 0; i < names->count; i++)
+		if (!strcmp(names->name[i], name))
+			return true;
+	return false;
+}
+
+void tree_list(const char *path, struct tree_names *names)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	names->count = 0;
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			add(names, entry->d_name);
+	if (folder)
+		closedir(folder);
+	qsort(names->name, names->count, sizeof(names->name[0]), compare);
+}
+
+/* The last part of where a link leads; "" if it is none. */
+static void link_name(char name[TREE_NAME_BYTES], const char *path)
+{
+	char target[PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof(target) - 1);
+	const char *slash;
+
+	name[0] = '\0';
+	if (length < 0)
+		return;
+	target[length] = '\0';
+	slash = strrchr(target, '/');
+	snprintf(name, TREE_NAME_BYTES, "%.63s", slash ? slash + 1 : target);
+}
+
+static void read_attribute(char text[TREE_NAME_BYTES], const char *address, const char *name)
+{
+	char path[PATH_MAX];
+
+	text[0] = '\0';
+	if (tree_path(path, "/sys/bus/pci/devices/%s/%s", address, name))
+		tree_read(text, TREE_NAME_BYTES, path);
+}
+
+bool tree_function(const char *address, struct tree_function *function)
+{
+	char path[PATH_MAX], vendor[TREE_NAME_BYTES], device[TREE_NAME_BYTES];
+
+	memset(function, 0, sizeof(*function));
+	snprintf(function->address, sizeof(function->address), "%.63s", address);
+	read_attribute(function->class, address, "class");
+	if (!function->class[0])
+		return false;
+	read_attribute(vendor, address, "vendor");
+	read_attribute(device, address, "device");
+	snprintf(function->id, sizeof(function->id), "%.20s:%.20s", vendor[0] ? vendor + 2 : "", device[0] ? device + 2 : "");
+	if (tree_path(path, "/sys/bus/pci/devices/%s/driver", address))
+		link_name(function->driver, path);
+	if (tree_path(path, "/sys/bus/pci/devices/%s/iommu_group", address))
+		link_name(function->group, path);
+	return true;
+}
+
+void tree_controllers(struct tree_names *addresses)
+{
+	struct tree_names all;
+	char path[PATH_MAX], class[TREE_NAME_BYTES];
+
+	addresses->count = 0;
+	if (!tree_path(path, "/sys/bus/pci/devices"))
+		return;
+	tree_list(path, &all);
+	for (unsigned i = 0; i < all.count; i++) {
+		read_attribute(class, all.name[i], "class");
+		if (!strncmp(class, "0x0108", 6))
+			add(addresses, all.name[i]);
+	}
+}
+
+/* Namespaces of one nvmeN, and what partitions they have. */
+static void add_namespaces(const char *address, const char *controller, struct tree_names *blocks)
+{
+	struct tree_names entries, parts;
+	char path[PATH_MAX];
+
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s", address, controller))
+		return;
+	tree_list(path, &entries);
+	for (unsigned i = 0; i < entries.count; i++) {
+		const char *space = entries.name[i];
+		size_t length = strlen(space);
+
+		if (strncmp(space, "nvme", 4) || !strchr(space + 4, 'n') || !tree_path(path, "/sys/block/%s", space))
+			continue;
+		add(blocks, space);
+		tree_list(path, &parts);
+		for (unsigned j = 0; j < parts.count; j++)
+			if (!strncmp(parts.name[j], space, length) && parts.name[j][length] == 'p')
+				add(blocks, parts.name[j]);
+	}
+}
+
+void tree_blocks(const char *address, struct tree_names *blocks)
+{
+	struct tree_names controllers;
+	char path[PATH_MAX];
+
+	blocks->count = 0;
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme", address))
+		return;
+	tree_list(path, &controllers);
+	for (unsigned i = 0; i < controllers.count; i++)
+		add_namespaces(address, controllers.name[i], blocks);
+}
+
+/* /sys/block/nvme0n1, or of a partition /sys/block/nvme0n1/nvme0n1p2, and @file in it. */
+static bool block_path(char path[PATH_MAX], const char *block, const char *file)
+{
+	const char *part = strrchr(block, 'p');
+
+	if (part)
+		return tree_path(path, "/sys/block/%.*s/%s/%s", (int)(part - block), block, block, file);
+	return tree_path(path, "/sys/block/%s/%s", block, file);
+}
+
+/* A file system on it is mounted: by its number, or by its name where a file system has numbers of its own. */
+static bool mounted(const char *block, char why[TREE_WHY_BYTES])
+{
+	char path[PATH_MAX], number[TREE_NAME_BYTES], line[LINE_BYTES], seen[TREE_NAME_BYTES], place[1024], source[1024];
+	bool found = false;
+	FILE *file;
+
+	number[0] = '\0';
+	if (block_path(path, block, "dev"))
+		tree_read(number, sizeof(number), path);
+	if (!tree_path(path, "/proc/self/mountinfo") || !(file = fopen(path, "r")))
+		return false;
+	while (!found && fgets(line, sizeof(line), file)) {
+		const char *rest = strstr(line, " - ");
+
+		if (sscanf(line, "%*s %*s %63s %*s %1023s", seen, place) != 2 || !rest || sscanf(rest, " - %*s %1023s", source) != 1)
+			continue;
+		found = !strcmp(seen, number) || (!strncmp(source, "/dev/", 5) && !strcmp(source + 5, block));
+	}
+	fclose(file);
+	if (found)
+		snprintf(why, TREE_WHY_BYTES, !strcmp(place, "/") ? "%s holds the root file system%.0s" : "%s is mounted on %.400s",
+			 block, place);
+	return found;
+}
+
+static bool swapped_on(const char *block, char why[TREE_WHY_BYTES])
+{
+	char path[PATH_MAX], line[LINE_BYTES], name[1024];
+	bool found = false;
+	FILE *file;
+
+	if (!tree_path(path, "/proc/swaps") || !(file = fopen(path, "r")))
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "%1023s", name) == 1 && !strncmp(name, "/dev/", 5) && !strcmp(name + 5, block);
+	fclose(file);
+	if (found)
+		snprintf(why, TREE_WHY_BYTES, "%s is swapped on", block);
+	return found;
+}
+
+/* md, dm and their like. */
+static bool held(const char *block, char why[TREE_WHY_BYTES])
+{
+	struct tree_names holders;
+	char path[PATH_MAX];
+
+	if (!block_path(path, block, "holders"))
+		return false;
+	tree_list(path, &holders);
+	if (holders.count)
+		snprintf(why, TREE_WHY_BYTES, "%s is part of %s", block, holders.name[0]);
+	return holders.count != 0;
+}
+
+/* Whoever else has it for himself alone: ZFS, another program. */
+static bool opened(const char *block, char why[TREE_WHY_BYTES])
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (!tree_path(path, "/dev/%s", block))
+		return false;
+	fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 || errno != EBUSY)
+		return false;
+	snprintf(why, TREE_WHY_BYTES, "%s is in use, by ZFS or another program that has it for itself", block);
+	return true;
+}
+
+bool tree_used(const char *block, char why[TREE_WHY_BYTES])
+{
+	return mounted(block, why) || swapped_on(block, why) || held(block, why) || opened(block, why);
+}
+
+void tree_group(const struct tree_function *function, const struct tree_names *with, struct tree_names *others)
+{
+	struct tree_names members;
+	char path[PATH_MAX];
+
+	others->count = 0;
+	if (!function->group[0] || !tree_path(path, "/sys/kernel/iommu_groups/%s/devices", function->group))
+		return;
+	tree_list(path, &members);
+	for (unsigned i = 0; i < members.count; i++) {
+		struct tree_function member;
+		bool good = !tree_function(members.name[i], &member) || !strncmp(member.class, "0x0604", 6) || !member.driver[0] ||
+			    !strcmp(member.driver, "vfio-pci") || !strcmp(member.address, function->address) ||
+			    tree_has(with, member.address);
+
+		if (!good)
+			add(others, member.address);
+	}
+}

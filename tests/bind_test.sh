@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-bind in a tree of files: what it refuses and why, what it writes, and that it can be taken back.
+# usage: bind_test.sh WEIR-BIND
+set -u
+bind=$1
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+count=0
+functions=$root/sys/bus/pci/devices
+
+# function_ ADDRESS CLASS GROUP DRIVER
+function_() {
+  local folder=$root/sys/devices/pci/$1
+  mkdir -p "$folder" "$functions" "$root/sys/kernel/iommu_groups" "$root/sys/bus/pci/drivers"
+  ln -s "$folder" "$functions/$1"
+  echo "$2" >"$folder/class"; echo 0x1234 >"$folder/vendor"; echo 0xabcd >"$folder/device"; echo '(null)' >"$folder/driver_override"
+  if [ -n "$3" ]; then
+    mkdir -p "$root/sys/kernel/iommu_groups/$3/devices"
+    ln -s "$root/sys/kernel/iommu_groups/$3" "$folder/iommu_group"
+    ln -s "$folder" "$root/sys/kernel/iommu_groups/$3/devices/$1"
+  fi
+  if [ -n "$4" ]; then
+    mkdir -p "$root/sys/bus/pci/drivers/$4"; : >"$root/sys/bus/pci/drivers/$4/unbind"
+    ln -s "$root/sys/bus/pci/drivers/$4" "$folder/driver"
+  fi
+}
+
+# disk ADDRESS CONTROLLER NAMESPACE MAJOR:MINOR [PARTITION MAJOR:MINOR]
+disk() {
+  mkdir -p "$functions/$1/nvme/$2/$3" "$root/sys/block/$3/holders" "$root/dev"
+  echo "$4" >"$root/sys/block/$3/dev"; : >"$root/dev/$3"
+  [ $# -gt 4 ] || return 0
+  mkdir -p "$root/sys/block/$3/$5/holders"; echo "$6" >"$root/sys/block/$3/$5/dev"; : >"$root/dev/$5"
+}
+
+function_ 0000:01:00.0 0x010802 11 nvme; disk 0000:01:00.0 nvme0 nvme0n1 259:0 nvme0n1p1 259:1
+function_ 0000:02:00.0 0x010802 12 nvme; disk 0000:02:00.0 nvme1 nvme1n1 259:2 nvme1n1p3 259:5
+function_ 0000:03:00.0 0x010802 13 nvme; disk 0000:03:00.0 nvme2 nvme2n1 259:6 nvme2n1p2 259:7
+function_ 0000:04:00.0 0x010802 14 nvme; disk 0000:04:00.0 nvme3 nvme3n1 259:8; mkdir "$root/sys/block/nvme3n1/holders/md0"
+function_ 0000:05:00.0 0x010802 15 nvme; disk 0000:05:00.0 nvme4 nvme4n1 259:9
+function_ 0000:06:00.0 0x010802 16 nvme; disk 0000:06:00.0 nvme5 nvme5n1 259:10
+function_ 0000:06:00.1 0x020000 16 netcard
+function_ 0000:06:00.2 0x060400 16 pcieport
+function_ 0000:07:00.0 0x010802 '' nvme
+function_ 0000:08:00.0 0x010802 18 vfio-pci
+function_ 0000:09:00.0 0x010802 19 nvme; disk 0000:09:00.0 nvme9 nvme9n1 259:19 nvme9n1p1 259:20
+: >"$root/sys/bus/pci/drivers_probe"
+mkdir -p "$root/proc/self" "$root/run"
+cat >"$root/proc/self/mountinfo" <<'EOF'
+22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw
+23 22 259:5 / /data rw,relatime - xfs /dev/nvme1n1p3 rw
+24 22 0:44 / /home rw,relatime - btrfs /dev/nvme9n1p1 rw
+25 22 0:5 / /proc rw - proc proc rw
+EOF
+printf 'Filename Type Size Used Priority\n/dev/nvme2n1p2 partition 1 0 -2\n' >"$root/proc/swaps"
+
+report() { # GOOD NAME [WHAT]
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
+}
+
+check() { # check NAME STATUS WORDS ARGUMENTS...
+  local name=$1 status=$2 words=$3 output rc; shift 3
+  output=$(timeout 20 "$bind" --root "$root" "$@" 2>&1); rc=$?
+  [ "$rc" = "$status" ] && grep -qF -- "$words" <<<"$output"
+  report $? "$name" "status $rc: $output"
+}
+
+untouched() { # nothing below /sys was written, and nothing noted
+  [ "$(cat "$functions"/*/driver_override | sort -u)" = '(null)' ] && ! [ -s "$root/sys/bus/pci/drivers/nvme/unbind" ] &&
+    ! [ -s "$root/sys/bus/pci/drivers_probe" ] && ! [ -e "$root/run/weir" ]
+  report $? "$1"
+}
+
+check "the root file system's" 1 '0000:01:00.0: nvme0n1p1 holds the root file system' bind 0000:01:00.0
+check "a mounted one, its domain left out" 1 'nvme1n1p3 is mounted on /data' bind 02:00.0
+check "a mounted one whose file system has numbers of its own" 1 'nvme9n1p1 is mounted on /home' bind 09:00.0
+check "a swapped one" 1 'nvme2n1p2 is swapped on' bind 0000:03:00.0
+check "a part of md" 1 'nvme3n1 is part of md0' bind 0000:04:00.0
+check "unbind looks, too" 1 'nvme3n1 is part of md0' unbind 0000:04:00.0
+check "a network card" 1 'no NVMe controller, but of class 0x020000' bind 06:00.1
+check "one that is not there" 1 'there is no such PCI device' bind 0000:99:00.0
+check "one that can be bound" 0 'can be bound' show 0000:05:00.0
+check "a neighbour in the IOMMU group, but no bridge" 1 'IOMMU group 16 has devices that other drivers use, which could reach its memory: 0000:06:00.1;' bind 06:00.0
+check "no IOMMU" 1 'turn the IOMMU on' bind 07:00.0
+check "one bad of two: neither" 1 'is part of md0' bind 05:00.0 04:00.0
+check "nothing to restore" 1 'nothing to restore' restore 05:00.0
+check "a dry run" 0 'would write "vfio-pci" to' bind --dry-run 05:00.0
+check "a dry run, the old driver" 0 "would write \"0000:05:00.0\" to $root/sys/bus/pci/drivers/nvme/unbind" bind --dry-run 05:00.0
+check "bound already" 0 'is with vfio-pci already' bind 08:00.0
+untouched "nothing was touched so far"
+
+mv "$root/sys/bus/pci/drivers/vfio-pci" "$root/vfio"
+check "vfio-pci is not loaded" 1 'modprobe vfio-pci' bind 05:00.0
+mv "$root/vfio" "$root/sys/bus/pci/drivers/vfio-pci"
+
+"$bind" --root "$root" bind 05:00.0
+[ "$(head -c 8 "$functions/0000:05:00.0/driver_override")" = vfio-pci ]
+report $? "bind chooses the driver" "$(cat "$functions/0000:05:00.0/driver_override")"
+[ "$(cat "$root/sys/bus/pci/drivers/nvme/unbind")" = 0000:05:00.0 ] && [ "$(cat "$root/sys/bus/pci/drivers_probe")" = 0000:05:00.0 ] &&
+  [ "$(cat "$root/run/weir/bind/0000:05:00.0")" = nvme ]
+report $? "takes it from the old one, and notes that"
+"$bind" --root "$root" unbind 05:00.0
+[ "$(cat "$root/run/weir/bind/0000:05:00.0")" = nvme ]
+report $? "the first driver stays noted"
+rm "$functions/0000:05:00.0/driver"; ln -s "$root/sys/bus/pci/drivers/vfio-pci" "$functions/0000:05:00.0/driver"
+"$bind" --root "$root" restore 05:00.0
+[ "$(head -n 1 "$functions/0000:05:00.0/driver_override")" = '' ] && [ "$(cat "$root/sys/bus/pci/drivers/vfio-pci/unbind")" = 0000:05:00.0 ] &&
+  ! [ -e "$root/run/weir/bind/0000:05:00.0" ]
+report $? "restore takes it all back"
+
+output=$("$bind" --root "$root" show --json)
+python3 - "$output" <<'EOF'
+import json, sys
+rows = {row["address"]: row for row in json.loads(sys.argv[1])["controllers"]}
+assert list(rows) == [f"0000:0{n}:00.0" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9)], list(rows)
+assert rows["0000:01:00.0"]["blocks"] == ["nvme0n1", "nvme0n1p1"] and not rows["0000:01:00.0"]["can_bind"]
+assert rows["0000:08:00.0"]["can_bind"] and rows["0000:08:00.0"]["driver"] == "vfio-pci" and rows["0000:08:00.0"]["why_not"] == ""
+assert "root file system" in rows["0000:01:00.0"]["why_not"] and rows["0000:07:00.0"]["iommu_group"] == ""
+EOF
+report $? "JSON" "$output"
+check "no address" 2 'which controllers' bind
+check "a bad address" 2 'no PCI address' bind 5:0
+check "no command" 2 'there is no command' frobnicate
+check "help" 0 'weir-bind bind|unbind|restore' --help
+echo "1..$count"
