@@ -136,7 +136,7 @@ static int range_of(const struct weir_cache *cache, const struct weir_array *arr
 {
 	uint64_t begin = array->first_byte + first * array->element_bytes;
 
-	range->disks = cache->disks;
+	*range = (struct range){ .disks = cache->disks };
 	while (range->disks && range->disks->extent.key_base != array->extent.key_base)
 		range->disks = range->disks->next;
 	if (!range->disks || array->lines != cache->lines)
