@@ -22,7 +22,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { MOST_DISKS = 2, BLOCK = 512, BLOCKS = 256, TIMEOUT_US = 10000000, THREADS = 37, STRIPE = 4096 };
+enum { MOST_DISKS = 2, BLOCK = 512, BLOCKS = 256, TIMEOUT_US = 30000000, THREADS = 37, STRIPE = 4096 };
 
 /** struct rig - a context, storages, and a cache over them */
 struct rig {

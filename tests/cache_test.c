@@ -23,7 +23,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { MOST_DISKS = 4, THREADS = 70, READS = 12, TIMEOUT_US = 5000000 };
+enum { MOST_DISKS = 4, THREADS = 70, READS = 12, TIMEOUT_US = 30000000 };
 
 /** struct rig - a context, a cache, and a dataset over some storages */
 struct rig {

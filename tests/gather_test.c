@@ -23,7 +23,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { LANES = 70, BLOCKS = 2, COUNT = 23, BYTES = 65536, FIRST_BYTE = 16, TIMEOUT_US = 5000000 };
+enum { LANES = 70, BLOCKS = 2, COUNT = 23, BYTES = 65536, FIRST_BYTE = 16, TIMEOUT_US = 30000000 };
 
 /** struct rig - a dataset behind a cache, and lists for all lanes */
 struct rig {

@@ -21,7 +21,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { TIMEOUT_US = 5000000 };
+enum { TIMEOUT_US = 30000000 };
 
 /** struct setup - one run of the kernel test_blocks */
 struct setup {

@@ -22,7 +22,7 @@
 			fail_msg("%s: %s", #call, weir_last_error());                    \
 	} while (0)
 
-enum { LINES = 32, LINE = 1024, BYTES = LINES * LINE, WORDS = BYTES / 8, TIMEOUT_US = 10000000, THREADS = 37 };
+enum { LINES = 32, LINE = 1024, BYTES = LINES * LINE, WORDS = BYTES / 8, TIMEOUT_US = 30000000, THREADS = 37 };
 
 /* All kernels of this build have code for a Share Table (-Dshare_table=true). */
 #ifdef WEIR_SHARE_TABLE
