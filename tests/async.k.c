@@ -3,25 +3,7 @@
 #include <weir/async.h>
 
 #include "async.h"
-
-WEIR_FN WEIR_GLOBAL struct test_verdict *async_verdict(weir_addr address)
-{
-	return weir_at(address, struct test_verdict, 0);
-}
-
-WEIR_FN u32 async_expect(weir_addr address, u64 where, u64 found, u64 expected)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = async_verdict(address);
-
-	if (found == expected)
-		return 1;
-	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
-		verdict->where = where;
-		verdict->found = found;
-		verdict->expected = expected;
-	}
-	return 0;
-}
+#include "verdict.h"
 
 WEIR_FN u64 waits_lba(WEIR_GLOBAL struct test_waits_args *args, u64 request)
 {
@@ -34,9 +16,9 @@ WEIR_FN void waits_check(WEIR_GLOBAL struct test_waits_args *args, u64 request)
 	u32 block_bytes = 1u << args->disk.block_log2, last = block_bytes / 4 - 1;
 	WEIR_GLOBAL u32 *words = weir_at(args->buffers + request * block_bytes, u32, 0);
 
-	async_expect(args->verdict, request, words[0], test_block_word(waits_lba(args, request), 1, 0));
-	async_expect(args->verdict, request, words[last], test_block_word(waits_lba(args, request), 1, last));
-	weir_add_u64_relaxed_dev(&async_verdict(args->verdict)->good, 1);
+	expect(args->verdict, request, words[0], test_block_word(waits_lba(args, request), 1, 0));
+	expect(args->verdict, request, words[last], test_block_word(waits_lba(args, request), 1, last));
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
 
 WEIR_FN void wait_for_any(WEIR_GLOBAL struct test_waits_args *args, u64 first, u32 count)
@@ -49,7 +31,7 @@ WEIR_FN void wait_for_any(WEIR_GLOBAL struct test_waits_args *args, u64 first, u
 		weir_converge();
 		if (index < count) {
 			any = weir_wait_any(&args->disk, weir_at(args->events, struct weir_event, first), count, 0);
-			async_expect(args->verdict, first, any.status, WEIR_OK);
+			expect(args->verdict, first, any.status, WEIR_OK);
 			index = any.status == WEIR_OK ? any.index : count;
 			if (index < count)
 				waits_check(args, first + index);
@@ -75,13 +57,13 @@ WEIR_KERNEL(test_waits, struct test_waits_args)
 	u64 first = weir_thread() * args->outstanding;
 
 	for (u32 i = 0; i < args->outstanding; i++)
-		async_expect(args->verdict, first + i,
+		expect(args->verdict, first + i,
 			     weir_read_async(&args->disk, waits_lba(args, first + i), 1,
 					     args->buffers + ((first + i) << args->disk.block_log2),
 					     weir_at(args->events, struct weir_event, first + i)),
 			     WEIR_OK);
 	if (args->kind == TEST_WAIT_ALL) {
-		async_expect(args->verdict, first,
+		expect(args->verdict, first,
 			     weir_wait_all(&args->disk, weir_at(args->events, struct weir_event, first),
 					   args->outstanding, 0),
 			     WEIR_OK);
@@ -123,10 +105,10 @@ WEIR_FN void copies_check(WEIR_GLOBAL struct test_copies_args *args, u64 request
 	u64 words = (line + 1 == args->lines ? args->tail_bytes : args->line_bytes) / 8;
 
 	for (u64 i = 0; i < words; i++)
-		if (!async_expect(args->verdict, line, *weir_at(args->buffers + request * args->line_bytes, u64, i),
+		if (!expect(args->verdict, line, *weir_at(args->buffers + request * args->line_bytes, u64, i),
 				  test_word(args->seed, line * args->line_bytes / 8 + i)))
 			return;
-	weir_add_u64_relaxed_dev(&async_verdict(args->verdict)->good, 1);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
 
 WEIR_KERNEL(test_copies, struct test_copies_args)
@@ -134,12 +116,12 @@ WEIR_KERNEL(test_copies, struct test_copies_args)
 	u64 first = weir_thread() * args->outstanding;
 
 	for (u32 i = 0; i < args->outstanding; i++)
-		async_expect(args->verdict, first + i,
+		expect(args->verdict, first + i,
 			     weir_async_read(&args->array, copies_line(args, first + i),
 					     args->buffers + (first + i) * args->line_bytes,
 					     weir_at(args->events, struct weir_event, first + i)),
 			     WEIR_OK);
-	async_expect(args->verdict, first,
+	expect(args->verdict, first,
 		     weir_async_wait_all(&args->array, weir_at(args->events, struct weir_event, first),
 					 args->outstanding, 0),
 		     WEIR_OK);
@@ -147,7 +129,7 @@ WEIR_KERNEL(test_copies, struct test_copies_args)
 		u64 word = weir_event_test(weir_at(args->events, struct weir_event, first + i));
 
 		if (args->path)
-			async_expect(args->verdict, first + i, weir_event_path(word), args->path);
+			expect(args->verdict, first + i, weir_event_path(word), args->path);
 		copies_check(args, first + i);
 	}
 }

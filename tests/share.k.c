@@ -3,6 +3,7 @@
 #include <weir/share.h>
 
 #include "share.h"
+#include "verdict.h"
 
 #ifndef TEST_SHARE_KERNEL
 #define TEST_SHARE_KERNEL(name, args_type) WEIR_KERNEL(name, args_type)
@@ -10,32 +11,13 @@
 
 enum { MOST_HELD = 5 };
 
-WEIR_FN WEIR_GLOBAL struct test_verdict *share_verdict(weir_addr address)
-{
-	return weir_at(address, struct test_verdict, 0);
-}
-
-WEIR_FN u32 share_expect(weir_addr address, u64 where, u64 found, u64 expected)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = share_verdict(address);
-
-	if (found == expected)
-		return 1;
-	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
-		verdict->where = where;
-		verdict->found = found;
-		verdict->expected = expected;
-	}
-	return 0;
-}
-
 /* A word of a held line is as on storage, or as some lane changed it. */
 WEIR_FN void share_check(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared, u64 at)
 {
 	u64 word = shared.line * (args->line_bytes / 8) + at, found = weir_data_load_u64(shared.buffer + at * 8);
 
 	if (!args->change || found != test_word(2, word))
-		share_expect(args->verdict, word, found, test_word(1, word));
+		expect(args->verdict, word, found, test_word(1, word));
 }
 
 WEIR_FN u64 share_line(WEIR_GLOBAL struct test_share_args *args, u32 round, u32 i)
@@ -49,10 +31,10 @@ WEIR_FN void share_change(WEIR_GLOBAL struct test_share_args *args, struct weir_
 	u64 words = args->line_bytes / 8, at = weir_thread() % words, word = shared.line * words + at;
 
 	if (shared.kind == WEIR_SHARED_COPY) {
-		share_expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_E_UNSHARED);
+		expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_E_UNSHARED);
 		weir_writer_put_u64(&args->writer, word, test_word(2, word));
 	} else {
-		share_expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_OK);
+		expect(args->verdict, word, weir_share_modify(&args->writer, shared), WEIR_OK);
 		weir_data_store_u64(shared.buffer + at * 8, test_word(2, word));
 	}
 }
@@ -90,7 +72,7 @@ TEST_SHARE_KERNEL(test_share, struct test_share_args)
 						       args->buffers + (first + i) * args->line_bytes,
 						       weir_at(args->events, struct weir_event, first + i));
 		for (u32 i = args->held; i-- > 0;) {
-			share_expect(args->verdict, shared[i].line, weir_share_wait(array, shared[i], 0), WEIR_OK);
+			expect(args->verdict, shared[i].line, weir_share_wait(array, shared[i], 0), WEIR_OK);
 			if (shared[i].kind == WEIR_SHARED_COPY)
 				weir_add_u64_relaxed_dev(weir_at(args->copies, weir_shared_u64, 0), 1);
 			share_check(args, shared[i], 0);
@@ -99,11 +81,11 @@ TEST_SHARE_KERNEL(test_share, struct test_share_args)
 				share_change(args, shared[i]);
 		}
 		for (u32 i = 0; i < args->held && !args->keep; i++)
-			share_expect(args->verdict, shared[i].line, weir_share_release(array, shared[i]), WEIR_OK);
+			expect(args->verdict, shared[i].line, weir_share_release(array, shared[i]), WEIR_OK);
 		weir_wave_sync(weir_active());
 		if (!args->keep)
 			share_buffers_back(args, round);
-		weir_add_u64_relaxed_dev(&share_verdict(args->verdict)->good, args->held);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, args->held);
 	}
 }
 
@@ -162,7 +144,7 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 			found = weir_share_release(array, holds[step.buffer]);
 		else
 			found = weir_share_in_use(array, step.line, buffer);
-		share_expect(args->verdict, i, found, step.value);
-		weir_add_u64_relaxed_dev(&share_verdict(args->verdict)->good, 1);
+		expect(args->verdict, i, found, step.value);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }

@@ -6,20 +6,7 @@
 #include <weir/async.h>
 
 #include "tier.h"
-
-/* Count a mistake unless the two are the same; the first leaves its details. */
-WEIR_FN void expect_value(weir_addr address, u64 where, u64 found, u64 expected)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = weir_at(address, struct test_verdict, 0);
-
-	if (found == expected)
-		return;
-	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
-		verdict->where = where;
-		verdict->found = found;
-		verdict->expected = expected;
-	}
-}
+#include "verdict.h"
 
 /* All of line @line is in @buffer. */
 WEIR_FN void tier_check(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_addr buffer)
@@ -27,17 +14,17 @@ WEIR_FN void tier_check(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_
 	u64 words = ((u64)1 << weir_array_line_log2(&args->array)) / 8;
 
 	for (u64 i = 0; i < words; i++)
-		expect_value(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8),
+		expect(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8),
 			     *weir_at(args->model, u64, line * words + i));
 }
 
 WEIR_FN void tier_async(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_addr buffer)
 {
-	WEIR_GLOBAL struct test_verdict *verdict = weir_at(args->verdict, struct test_verdict, 0);
+	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 
-	expect_value(args->verdict, line, weir_async_read(&args->array, line, buffer, event), WEIR_OK);
-	expect_value(args->verdict, line, weir_async_wait(&args->array, event, 0), WEIR_OK);
+	expect(args->verdict, line, weir_async_read(&args->array, line, buffer, event), WEIR_OK);
+	expect(args->verdict, line, weir_async_wait(&args->array, event, 0), WEIR_OK);
 	if (weir_event_path(weir_event_test(event)) == WEIR_PATH_TIER)
 		weir_add_u64_relaxed_dev(&verdict->sum, 1);
 	tier_check(args, line, buffer);
@@ -45,7 +32,7 @@ WEIR_FN void tier_async(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_
 
 WEIR_KERNEL(tier_read, struct test_tier_args)
 {
-	WEIR_GLOBAL struct test_verdict *verdict = weir_at(args->verdict, struct test_verdict, 0);
+	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);
 	u64 words = ((u64)1 << weir_array_line_log2(&args->array)) / 8;
 	weir_addr buffer = args->buffers + weir_thread() * words * 8;
 
@@ -53,9 +40,9 @@ WEIR_KERNEL(tier_read, struct test_tier_args)
 		u64 line = args->first + at % args->count, index = line * words + (at * 7 + 3) % words;
 
 		if (args->kind == TEST_TIER_GET) {
-			expect_value(args->verdict, index, weir_array_get_u64(&args->array, index), *weir_at(args->model, u64, index));
+			expect(args->verdict, index, weir_array_get_u64(&args->array, index), *weir_at(args->model, u64, index));
 		} else if (args->kind == TEST_TIER_SPAN) {
-			expect_value(args->verdict, line, weir_array_read(&args->array, line * words, words, buffer), WEIR_OK);
+			expect(args->verdict, line, weir_array_read(&args->array, line * words, words, buffer), WEIR_OK);
 			tier_check(args, line, buffer);
 		} else if (args->kind == TEST_TIER_ASYNC) {
 			tier_async(args, line, buffer);
@@ -76,10 +63,10 @@ WEIR_FN void mix_element(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
 		weir_writer_put_u64(&args->writer, index, chance);
 		*shadow = chance;
 	} else if (action == 1) {
-		expect_value(args->verdict, index, weir_writer_add_u64(&args->writer, index, chance), *shadow);
+		expect(args->verdict, index, weir_writer_add_u64(&args->writer, index, chance), *shadow);
 		*shadow += chance;
 	} else {
-		expect_value(args->verdict, index, weir_array_get_u64(&args->writer.array, index), *shadow);
+		expect(args->verdict, index, weir_array_get_u64(&args->writer.array, index), *shadow);
 	}
 }
 
@@ -114,12 +101,12 @@ WEIR_FN void mix_line(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
 	if (writes) {
 		for (u64 i = 0; i < words; i++)
 			*weir_at(buffer, u64, i) = test_mix(chance + i);
-		expect_value(args->verdict, line, mix_write(args, line, words, buffer, copies), WEIR_OK);
+		expect(args->verdict, line, mix_write(args, line, words, buffer, copies), WEIR_OK);
 		*shadow = chance;
 	} else {
-		expect_value(args->verdict, line, mix_read(args, line, words, buffer, copies), WEIR_OK);
+		expect(args->verdict, line, mix_read(args, line, words, buffer, copies), WEIR_OK);
 		for (u64 i = 0; i < words; i++)
-			expect_value(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8), test_mix(*shadow + i));
+			expect(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8), test_mix(*shadow + i));
 	}
 }
 
@@ -133,7 +120,7 @@ WEIR_KERNEL(tier_mix, struct test_mix_args)
 		else
 			mix_element(args, chance);
 		if (step % 16 == 15) /* all that any lane has put in the array's beginning */
-			expect_value(args->verdict, step, weir_writer_flush(&args->writer, 0, weir_threads(), 0), WEIR_OK);
-		weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct test_verdict, 0)->good, 1);
+			expect(args->verdict, step, weir_writer_flush(&args->writer, 0, weir_threads(), 0), WEIR_OK);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }

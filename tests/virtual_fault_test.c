@@ -481,116 +481,6 @@ static void test_misroute(void **state)
 	driver_close(&driver);
 }
 
-static void test_fatal(void **state)
-{
-	struct driver driver;
-	struct slow slow;
-	struct weir_virtual_fault rows[] = {
-		{ .kind = WEIR_VIRTUAL_FAULT_LATE, .us = 100, .count = 1 },
-		{ .kind = WEIR_VIRTUAL_FAULT_DROP, .after = 1, .count = 1 },
-		{ .kind = WEIR_VIRTUAL_FAULT_FATAL, .after = 6, .count = 1 },
-	};
-	struct weir_virtual_options options = table(rows, 3);
-	u64 data;
-
-	(void)state;
-	slow_open(&slow, 4 << 20, BLOCK);
-	options.medium = &slow.medium;
-	open_with(&driver, options, 16);
-	data = driver_bus(data_of(&driver));
-	post_reads(&driver, 0, 2);
-	driver_steps(&driver, 5);
-	slow.hold = true;
-	post_reads(&driver, 2, 8); /* the fifth of these is its end; some are with the medium */
-	driver_wait_csts(&driver, NVME_CSTS_FATAL, NVME_CSTS_FATAL);
-	slow.hold = false;
-	virtual_ns += 1000000;
-	assert_int_equal(next_cid(&driver), NONE);
-	memset(data_of(&driver), 0xee, PAGE);
-	driver_post(&driver, 0, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY, .prp1 = data, .cdw10 = 1 },
-		    50);
-	post_reads(&driver, 20, 3);
-	assert_true(driver_nothing(&driver, 0));
-	assert_int_equal(next_cid(&driver), NONE);
-	for (u32 i = 0; i < PAGE; i++)
-		assert_int_equal(data_of(&driver)[i], 0xee); /* nor is anything carried out */
-	assert_int_equal(faults_of(&driver), 3);
-	for (u32 i = 0; i < 3; i++) { /* and a reset makes it whole */
-		driver_disable(&driver);
-		driver_enable(&driver);
-		driver_add_queue(&driver, 1, 1, 16, 16);
-		expect_clean(&driver);
-	}
-	driver_close(&driver);
-}
-
-/* CFS is set when all threads know, however late they come; and a reset may overtake them. */
-static void test_fatal_thread_by_thread(void **state)
-{
-	struct weir_virtual_fault row = { .kind = WEIR_VIRTUAL_FAULT_FATAL, .count = 2 };
-	struct weir_virtual_options options = table(&row, 1);
-	struct driver driver;
-	struct nvme_cqe cqe;
-
-	(void)state;
-	options.threads = 2;
-	driver_open(&driver, options);
-	for (u32 overtaken = 0; overtaken < 2; overtaken++) {
-		driver_enable(&driver);
-		driver_add_queue(&driver, 1, 1, 8, 8);
-		post_reads(&driver, 0, 1);
-		for (u32 i = 0; i < 10; i++)
-			weir_virtual_poll(driver.controller, 0);
-		assert_int_equal(driver_csts(&driver), NVME_CSTS_READY);
-		if (!overtaken)
-			driver_wait_csts(&driver, NVME_CSTS_FATAL, NVME_CSTS_FATAL);
-		driver_disable(&driver);
-	}
-	driver_enable(&driver);
-	driver_add_queue(&driver, 1, 1, 8, 8);
-	driver_add_queue(&driver, 2, 2, 8, 8);
-	expect_clean(&driver);
-	post_io(&driver, 2, NVME_OPCODE_READ, 0, 1, 5);
-	driver_reap(&driver, 2, &cqe);
-	assert_int_equal(driver_cid(&cqe), 5);
-	driver_close(&driver);
-}
-
-static void test_fatal_many_threads(void **state)
-{
-	struct weir_virtual_fault row = { .kind = WEIR_VIRTUAL_FAULT_FATAL, .queue = 3, .after = 50 };
-	struct weir_virtual_options options = table(&row, 1);
-	struct driver driver;
-	struct nvme_cqe cqe;
-
-	(void)state;
-	options.threads = 4;
-	options.clock_ns = NULL;
-	driver_open(&driver, options);
-	driver_start(&driver);
-	for (u32 life = 0; life < 6; life++) {
-		driver_enable(&driver);
-		for (u32 q = 1; q <= 4; q++)
-			driver_add_queue(&driver, q, q, 64, 64);
-		for (u32 i = 0; !(driver_csts(&driver) & NVME_CSTS_FATAL); i++)
-			for (u32 q = 1; q <= 4; q++) {
-				if ((driver.sq[q].tail + 1) % 64 != driver.cq[q].head)
-					driver_post(&driver, q, (struct nvme_sqe){ .nsid = 1 }, i % 65536);
-				if (driver_peek(&driver, q, &cqe))
-					driver_release(&driver, q);
-			}
-		for (u32 q = 1; q <= 4; q++) /* what had come before; after CFS nothing comes */
-			while (driver_peek(&driver, q, &cqe))
-				driver_release(&driver, q);
-		for (u32 i = 0; i < 1000; i++)
-			driver_step(&driver);
-		for (u32 q = 0; q <= 4; q++)
-			assert_false(driver_peek(&driver, q, &cqe));
-		driver_disable(&driver);
-	}
-	driver_close(&driver);
-}
-
 /* A queue of four entries, of which three may be used, over a medium that holds its requests. */
 static void open_small(struct driver *driver, struct slow *slow, const struct weir_virtual_fault *row)
 {
@@ -790,9 +680,6 @@ int main(void)
 		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_phase),
 		cmocka_unit_test(test_misroute),
-		cmocka_unit_test(test_fatal),
-		cmocka_unit_test(test_fatal_thread_by_thread),
-		cmocka_unit_test(test_fatal_many_threads),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_room_while_fetching),
 		cmocka_unit_test(test_room_spares_the_row),

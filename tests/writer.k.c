@@ -2,21 +2,8 @@
 /* Kernels that write through the cache. */
 #include <weir/writer.h>
 
+#include "verdict.h"
 #include "writer_kernels.h"
-
-/* Count a mistake unless the two are the same; the first leaves its details. */
-WEIR_FN void expect_value(weir_addr address, u64 where, u64 found, u64 expected)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = weir_at(address, struct test_verdict, 0);
-
-	if (found == expected)
-		return;
-	if (weir_add_u64_relaxed_dev(&verdict->bad, 1) == 0) {
-		verdict->where = where;
-		verdict->found = found;
-		verdict->expected = expected;
-	}
-}
 
 WEIR_FN void put_narrow(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict, u64 index, u64 value)
 {
@@ -24,16 +11,16 @@ WEIR_FN void put_narrow(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdic
 
 	if (bytes == 1) {
 		weir_writer_put_u8(writer, index, (u8)value);
-		expect_value(verdict, index, weir_array_get_u8(&writer->array, index), (u8)value);
+		expect(verdict, index, weir_array_get_u8(&writer->array, index), (u8)value);
 	} else if (bytes == 2) {
 		weir_writer_put_u16(writer, index, (u16)value);
-		expect_value(verdict, index, weir_array_get_u16(&writer->array, index), (u16)value);
+		expect(verdict, index, weir_array_get_u16(&writer->array, index), (u16)value);
 	} else if (bytes == 4) {
 		weir_writer_put_u32(writer, index, (u32)value);
-		expect_value(verdict, index, weir_array_get_u32(&writer->array, index), (u32)value);
+		expect(verdict, index, weir_array_get_u32(&writer->array, index), (u32)value);
 	} else {
 		weir_writer_put_u64(writer, index, value);
-		expect_value(verdict, index, weir_array_get_u64(&writer->array, index), value);
+		expect(verdict, index, weir_array_get_u64(&writer->array, index), value);
 	}
 }
 
@@ -45,8 +32,8 @@ WEIR_FN void put_wide(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict,
 	wide.high = ~value;
 	weir_writer_put_u128(writer, index, wide);
 	wide = weir_array_get_u128(&writer->array, index);
-	expect_value(verdict, index, wide.low, value);
-	expect_value(verdict, index, wide.high, ~value);
+	expect(verdict, index, wide.low, value);
+	expect(verdict, index, wide.high, ~value);
 }
 
 WEIR_KERNEL(test_put, struct test_put_args)
@@ -60,14 +47,14 @@ WEIR_KERNEL(test_put, struct test_put_args)
 			put_wide(writer, args->verdict, index, value);
 		else
 			put_narrow(writer, args->verdict, index, value);
-		weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct test_verdict, 0)->good, 1);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
 
 /* The sum of what the last counter was before tells whether any addition was lost or came twice. */
 WEIR_KERNEL(test_add, struct test_add_args)
 {
-	WEIR_GLOBAL struct test_verdict *verdict = weir_at(args->verdict, struct test_verdict, 0);
+	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);
 
 	for (u64 step = 0; step < args->adds; step++) {
 		u64 index = test_mix(step * weir_threads() + weir_thread()) % args->counters, before;
@@ -96,11 +83,11 @@ WEIR_KERNEL(test_span, struct test_span_args)
 		/* bytes, so that elements of every size are the same here */
 		for (u64 i = 0; i < span.count * bytes; i++)
 			*weir_at(out, u8, i) = (u8)test_put_value(args->seed, span.first * bytes + i, step);
-		expect_value(args->verdict, step, weir_writer_write(&args->writer, span.first, span.count, out), WEIR_OK);
-		expect_value(args->verdict, step, weir_array_read(&args->writer.array, span.first, span.count, in), WEIR_OK);
+		expect(args->verdict, step, weir_writer_write(&args->writer, span.first, span.count, out), WEIR_OK);
+		expect(args->verdict, step, weir_array_read(&args->writer.array, span.first, span.count, in), WEIR_OK);
 		for (u64 i = 0; i < span.count * bytes; i++)
-			expect_value(args->verdict, span.first * bytes + i, *weir_at(in, u8, i), *weir_at(out, u8, i));
-		weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct test_verdict, 0)->good, 1);
+			expect(args->verdict, span.first * bytes + i, *weir_at(in, u8, i), *weir_at(out, u8, i));
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
 
@@ -122,7 +109,7 @@ WEIR_KERNEL(test_flush, struct test_flush_args)
 					   (u32)(args->each * 8 >> args->disk.block_log2), block,
 					   weir_at(event, struct weir_event, 1), 0);
 			for (u64 i = 0; i < args->each; i += TEST_FLUSH_STRIDE)
-				expect_value(args->verdict, first + i, weir_data_load_u64(block + i * 8),
+				expect(args->verdict, first + i, weir_data_load_u64(block + i * 8),
 					     test_put_value(args->seed, first + i, step));
 		}
 	}
