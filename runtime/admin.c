@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,7 +13,7 @@
 
 #include "error.h"
 
-enum { ENTRIES = 32, COMMAND_TIMEOUT_MS = 10000 };
+enum { ENTRIES = 32, COMMAND_TIMEOUT_MS = 10000, CAP_CSS_SHIFT = 37, CAP_CSS_NVM = 1, NSATTR_WRITE_PROTECTED = 1, NSIDS_TEXT = 80 };
 
 static uint64_t now_ms(void)
 {
@@ -39,7 +40,9 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, co
 	uint64_t deadline = now_ms() + admin->timeout_ms;
 	uint32_t csts;
 
-	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value) {
+	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value || csts == UINT32_MAX) {
+		if (csts == UINT32_MAX)
+			return weir_fail(EIO, "controller is gone (its registers read as all ones) while %s", what);
 		if (csts & NVME_CSTS_FATAL)
 			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts, what);
 		if (now_ms() > deadline)
@@ -103,6 +106,21 @@ static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *wh
 	return complete(admin, what, result);
 }
 
+/* What CAP has to say before the controller is touched. */
+static int check_capabilities(uint64_t cap)
+{
+	unsigned sets = (unsigned)(cap >> CAP_CSS_SHIFT) & 0xff;
+
+	if (cap == UINT64_MAX)
+		return weir_fail(EIO, "controller does not answer: its registers read as all ones");
+	if ((cap >> 48) & 0xf)
+		return weir_fail(ENOTSUP, "controller wants memory pages above 4 KiB (CAP.MPSMIN %u)",
+				 (unsigned)(cap >> 48) & 0xf);
+	if (sets && !(sets & CAP_CSS_NVM))
+		return weir_fail(ENOTSUP, "controller has no NVM command set (CAP.CSS %#x): it stores no blocks", sets);
+	return 0;
+}
+
 int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus)
 {
 	const struct weir_transport_ops *ops = transport->ops;
@@ -115,9 +133,9 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 		admin->timeout_ms = 500;
 	admin->most_entries = (unsigned)(cap & 0xffff) + 1;
 	memset(memory, 0, WEIR_ADMIN_MEMORY_BYTES);
-	if ((cap >> 48) & 0xf)
-		return weir_fail(ENOTSUP, "controller wants memory pages above 4 KiB (CAP.MPSMIN %u)",
-				 (unsigned)(cap >> 48) & 0xf);
+	error = check_capabilities(cap);
+	if (error)
+		return error;
 	ops->write32(transport, NVME_REGISTER_CC, 0);
 	error = wait_csts(admin, NVME_CSTS_READY, 0, "its reset");
 	if (error)
@@ -162,24 +180,49 @@ static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
 	return 0;
 }
 
-static int read_active_list(struct weir_admin *admin, struct weir_namespace *out)
+/* "1, 2, 5", as many as there is room for. */
+static void list_namespaces(const uint32_t *list, char text[NSIDS_TEXT])
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < NVME_PAGE_BYTES / sizeof(*list) && list[i] && used + 16 < NSIDS_TEXT; i++)
+		used += (size_t)snprintf(text + used, NSIDS_TEXT - used, "%s%u", i ? ", " : "", le32toh(list[i]));
+}
+
+/* The first active namespace, or the one that is asked for. */
+static int choose_namespace(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out)
 {
 	const uint32_t *list = data_page(admin);
 	int error = identify(admin, NVME_CNS_ACTIVE_NAMESPACES, 0, "Identify Active Namespace list");
+	char there[NSIDS_TEXT];
+	size_t i = 0;
 
 	if (error)
 		return error;
-	out->nsid = le32toh(list[0]);
-	if (out->nsid == 0)
+	if (list[0] == 0)
 		return weir_fail(ENODEV, "controller \"%s\" has no active namespace", out->model);
-	return 0;
+	while (nsid && i < NVME_PAGE_BYTES / sizeof(*list) && list[i] && le32toh(list[i]) != nsid)
+		i++;
+	if (i < NVME_PAGE_BYTES / sizeof(*list) && list[i]) {
+		out->nsid = le32toh(list[i]);
+		return 0;
+	}
+	list_namespaces(list, there);
+	return weir_fail(ENODEV, "controller \"%s\" has no active namespace %u; it has %s", out->model, nsid, there);
+}
+
+/* Base 2.0, figure 280 (FLBAS): which of the formats is in use. */
+static const struct nvme_lbaf *format_in_use(const struct nvme_id_ns *id)
+{
+	return &id->lbaf[(id->flbas & 0xf) | (id->nlbaf > 15 ? (id->flbas & 0x60) >> 1 : 0)];
 }
 
 static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 {
 	const struct nvme_id_ns *id = data_page(admin);
 	int error = identify(admin, NVME_CNS_NAMESPACE, out->nsid, "Identify Namespace");
-	const struct nvme_lbaf *format = &id->lbaf[id->flbas & 0xf];
+	const struct nvme_lbaf *format = format_in_use(id);
 
 	if (error)
 		return error;
@@ -196,15 +239,16 @@ static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 				 out->nsid, (unsigned long long)le64toh(id->nsze), 1u << format->ds);
 	out->blocks = le64toh(id->nsze);
 	out->block_log2 = format->ds;
+	out->write_protected = id->nsattr & NSATTR_WRITE_PROTECTED;
 	return 0;
 }
 
-int weir_admin_identify(struct weir_admin *admin, struct weir_namespace *out)
+int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out)
 {
 	int error = read_controller(admin, out);
 
 	if (!error)
-		error = read_active_list(admin, out);
+		error = choose_namespace(admin, nsid, out);
 	if (!error)
 		error = read_namespace(admin, out);
 	return error;

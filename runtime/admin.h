@@ -39,16 +39,17 @@ struct weir_namespace {
 	uint32_t block_log2;
 	uint32_t max_transfer_bytes;
 	bool volatile_write_cache;
+	bool write_protected;
 	char model[41];
 	char serial[21];
 };
 
 enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES };
 
-/** weir_admin_enable() - reset and enable; CAP's timeout applies */
+/** weir_admin_enable() - check that weir can drive it, reset and enable; CAP's timeout applies */
 int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus);
-/** weir_admin_identify() - the controller and its first active namespace */
-int weir_admin_identify(struct weir_admin *admin, struct weir_namespace *out);
+/** weir_admin_identify() - the controller and its active namespace @nsid; 0: the first */
+int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */
 int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted);
 /** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned */

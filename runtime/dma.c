@@ -21,6 +21,7 @@ struct weir_dma_map {
 	size_t count;
 	size_t room;
 	uint64_t next_id;
+	struct weir_dma_mapper *mappers;
 	uint64_t generation; /* written under the lock, read by anyone; 0 is never used */
 };
 
@@ -95,6 +96,27 @@ static int grow(struct weir_dma_map *map)
 	return 0;
 }
 
+/* By all mappers before @end, which is NULL for all. */
+static void unmap(struct weir_dma_map *map, const struct weir_dma_mapper *end, uint64_t address, uint64_t bytes)
+{
+	for (struct weir_dma_mapper *mapper = map->mappers; mapper != end; mapper = mapper->next)
+		mapper->unmap(mapper, address, bytes);
+}
+
+/* By all mappers or by none. */
+static int map_region(struct weir_dma_map *map, uint64_t address, uint64_t bytes)
+{
+	for (struct weir_dma_mapper *mapper = map->mappers; mapper; mapper = mapper->next) {
+		int error = mapper->map(mapper, address, bytes);
+
+		if (error) {
+			unmap(map, mapper, address, bytes);
+			return error;
+		}
+	}
+	return 0;
+}
+
 static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes)
 {
 	size_t at = regions_up_to(map->regions, map->count, address);
@@ -108,6 +130,8 @@ static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes
 				 "DMA region 0x%" PRIx64 "+0x%" PRIx64 " overlaps one already added",
 				 address, bytes);
 	error = grow(map);
+	if (!error)
+		error = map_region(map, address, bytes);
 	if (error)
 		return error;
 	memmove(&map->regions[at + 1], &map->regions[at],
@@ -138,6 +162,7 @@ static int remove_locked(struct weir_dma_map *map, uint64_t address)
 
 	if (!at || map->regions[at - 1].address != address)
 		return weir_fail(ENOENT, "no DMA region begins at 0x%" PRIx64, address);
+	unmap(map, NULL, address, map->regions[at - 1].bytes);
 	memmove(&map->regions[at - 1], &map->regions[at],
 		(map->count - at) * sizeof(*map->regions));
 	map->count--;
@@ -153,6 +178,51 @@ int weir_dma_map_remove(struct weir_dma_map *map, void *address)
 	error = remove_locked(map, (uint64_t)(uintptr_t)address);
 	pthread_mutex_unlock(&map->lock);
 	return error;
+}
+
+static void unmap_first(struct weir_dma_map *map, struct weir_dma_mapper *mapper, size_t count)
+{
+	for (size_t i = count; i > 0; i--)
+		mapper->unmap(mapper, map->regions[i - 1].address, map->regions[i - 1].bytes);
+}
+
+static int follow_locked(struct weir_dma_map *map, struct weir_dma_mapper *mapper)
+{
+	for (size_t i = 0; i < map->count; i++) {
+		int error = mapper->map(mapper, map->regions[i].address, map->regions[i].bytes);
+
+		if (error) {
+			unmap_first(map, mapper, i);
+			return error;
+		}
+	}
+	mapper->next = map->mappers;
+	map->mappers = mapper;
+	return 0;
+}
+
+int weir_dma_map_follow(struct weir_dma_map *map, struct weir_dma_mapper *mapper)
+{
+	int error;
+
+	pthread_mutex_lock(&map->lock);
+	error = follow_locked(map, mapper);
+	pthread_mutex_unlock(&map->lock);
+	return error;
+}
+
+void weir_dma_map_unfollow(struct weir_dma_map *map, struct weir_dma_mapper *mapper)
+{
+	struct weir_dma_mapper **link = &map->mappers;
+
+	pthread_mutex_lock(&map->lock);
+	while (*link && *link != mapper)
+		link = &(*link)->next;
+	if (*link) {
+		*link = mapper->next;
+		unmap_first(map, mapper, map->count);
+	}
+	pthread_mutex_unlock(&map->lock);
 }
 
 /* A view that cannot be brought up to date forbids everything until it can. */

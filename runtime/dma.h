@@ -3,7 +3,8 @@
  * dma.h: which memory a controller of ours may touch: the virtual IOMMU.
  *
  * A virtual controller follows addresses that lanes wrote into a ring. It never
- * trusts them: every byte it reads or writes must lie in a region added here.
+ * trusts them: every byte it reads or writes must lie in a region added here. For a
+ * real controller an IOMMU sees to that, which follows the map.
  */
 #ifndef WEIR_RUNTIME_DMA_H
 #define WEIR_RUNTIME_DMA_H
@@ -41,6 +42,25 @@ void weir_dma_map_destroy(struct weir_dma_map *map);
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes);
 /** weir_dma_map_remove() - forbid it again; later commands naming it fail */
 int weir_dma_map_remove(struct weir_dma_map *map, void *address);
+
+/**
+ * struct weir_dma_mapper - an IOMMU that follows the map: what a real controller may touch
+ * @map: let the controller reach [address, address + bytes); a negative errno with a sentence refuses it
+ * @unmap: no longer; what it still does there fails from now on
+ * @next: the map's
+ *
+ * Called with the map locked, so that they do not touch it.
+ */
+struct weir_dma_mapper {
+	int (*map)(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes);
+	void (*unmap)(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes);
+	struct weir_dma_mapper *next;
+};
+
+/** weir_dma_map_follow() - @mapper maps every region, those of now and of later; on an error none */
+int weir_dma_map_follow(struct weir_dma_map *map, struct weir_dma_mapper *mapper);
+/** weir_dma_map_unfollow() - it unmaps them all and is forgotten */
+void weir_dma_map_unfollow(struct weir_dma_map *map, struct weir_dma_mapper *mapper);
 
 /** weir_dma_view_refresh() - true if the view changed */
 bool weir_dma_view_refresh(struct weir_dma_map *map, struct weir_dma_view *view);

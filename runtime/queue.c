@@ -39,6 +39,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 		     uint32_t max_transfer_bytes, struct weir_queue *queue)
 {
 	uint32_t depth = storage->depth;
+	uint32_t bell = storage->transport->doorbell_bytes;
 	unsigned id = index + 1;
 
 	memset(queue, 0, sizeof(*queue));
@@ -46,8 +47,8 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->cq = queue->sq + pages((uint64_t)depth * sizeof(struct nvme_sqe));
 	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
 	queue->slots = storage->slots[index];
-	queue->sq_doorbell = storage->doorbells + 2 * id * sizeof(uint32_t);
-	queue->cq_doorbell = storage->doorbells + (2 * id + 1) * sizeof(uint32_t);
+	queue->sq_doorbell = storage->doorbells + 2 * id * bell;
+	queue->cq_doorbell = storage->doorbells + (2 * id + 1) * bell;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);

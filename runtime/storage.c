@@ -90,11 +90,28 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 	return error;
 }
 
+/* Registers of another PCI function, at which so far only lanes that run on the host can ring. */
+static int place_registers(struct weir_storage *storage)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
+
+	backend->ops->properties(backend, &properties);
+	if (!properties.shared_memory)
+		return weir_fail(ENOTSUP, "storage \"%s\": lanes of %s cannot ring a PCI device's doorbells yet; use a context on "
+				 "the cpu, or the device's file (file:/dev/nvme0n1) under the kernel's driver", storage->uri,
+				 properties.name);
+	storage->doorbells = storage->transport->ops->doorbell(storage->transport, 0);
+	return 0;
+}
+
 /* Where lanes ring: at the transport's controller, or at one on the device. */
 static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 {
 	if (storage->transport->resident.on)
 		return weir_resident_doorbells(storage, queues);
+	if (storage->transport->registers)
+		return place_registers(storage);
 	storage->doorbells = storage->doorbell_memory;
 	return 0;
 }
@@ -117,7 +134,7 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	return 0;
 }
 
-static int start_controller(struct weir_storage *storage, struct weir_storage_options *options)
+static int start_controller(struct weir_storage *storage, struct weir_storage_options *options, bool depth_given)
 {
 	void *host;
 	unsigned granted = 0;
@@ -129,12 +146,14 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	if (error)
 		return error;
 	storage->enabled = true;
-	error = weir_admin_identify(&storage->admin, &storage->space);
+	error = weir_admin_identify(&storage->admin, storage->transport->nsid, &storage->space);
 	if (!error)
 		error = weir_admin_queue_count(&storage->admin, options->queues, &granted);
 	if (error)
 		return error;
 	options->queues = granted;
+	while (!depth_given && options->depth > storage->admin.most_entries)
+		options->depth /= 2;
 	if (options->depth > storage->admin.most_entries)
 		return weir_fail(EINVAL, "storage \"%s\": depth %u, but the controller takes %u at most",
 				 storage->uri, options->depth, storage->admin.most_entries);
@@ -153,7 +172,9 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->block_log2 = storage->space.block_log2;
 	disk->blocks = storage->space.blocks;
 	disk->max_blocks = transfer >> storage->space.block_log2;
-	disk->flags = options->read_only || storage->transport->read_only ? WEIR_DISK_READ_ONLY : 0;
+	disk->flags = options->read_only || storage->transport->read_only || storage->space.write_protected ?
+			      WEIR_DISK_READ_ONLY :
+			      0;
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
 	disk->fault = storage->context->fault;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
@@ -197,7 +218,7 @@ static void tear_down(struct weir_storage *storage)
 		(void)weir_admin_delete_queue(&storage->admin, i);
 	if (storage->enabled)
 		weir_admin_disable(&storage->admin);
-	if (storage->doorbells != storage->doorbell_memory)
+	if (storage->transport && storage->transport->resident.on)
 		(void)weir_free(storage->context, storage->doorbells);
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
@@ -208,16 +229,20 @@ static void tear_down(struct weir_storage *storage)
 	free(storage);
 }
 
-static int bring_up(struct weir_storage *storage, struct weir_storage_options *options, bool queues_given)
+static int bring_up(struct weir_storage *storage, struct weir_storage_options *options,
+		    const struct weir_storage_options *given)
 {
+	bool queues_given = given->queues != 0;
 	int error = open_transport(storage, options);
 
+	if (!error && storage->transport->most_queues)
+		options->queues = smaller(options->queues, storage->transport->most_queues);
 	if (!error)
 		error = choose_mover(storage, options, queues_given);
 	if (!error)
 		error = place_doorbells(storage, options->queues);
 	if (!error)
-		error = start_controller(storage, options);
+		error = start_controller(storage, options, given->depth != 0);
 	if (!error)
 		error = create_queues(storage, options);
 	return error ? error : weir_watchdog_start(storage);
@@ -229,7 +254,7 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	struct weir_storage_options options;
 	struct weir_storage *storage;
 	int error = weir_options_take(&options, sizeof(options), given, "storage options");
-	bool queues_given = options.queues != 0;
+	const struct weir_storage_options asked = options;
 
 	*out = NULL;
 	if (!error)
@@ -241,7 +266,7 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	storage->context = context;
 	storage->uri = strdup(uri);
-	error = storage->uri ? bring_up(storage, &options, queues_given) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	error = storage->uri ? bring_up(storage, &options, &asked) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	if (error) {
 		tear_down(storage);
 		return error;

@@ -6,7 +6,8 @@
 
 #include "../error.h"
 
-static const struct weir_transport_ops *const transports[] = { &weir_transport_virt, &weir_transport_file };
+static const struct weir_transport_ops *const transports[] = { &weir_transport_virt, &weir_transport_file,
+								&weir_transport_nvme };
 
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out)
 {
@@ -15,6 +16,6 @@ int weir_transport_open(struct weir_transport_request *request, struct weir_tran
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
 		if (!strcmp(uri->scheme, transports[i]->scheme))
 			return transports[i]->open(request, out);
-	return weir_fail(EINVAL, "storage \"%s\": no transport for \"%s:\"; known are virt:SIZE and file:PATH",
+	return weir_fail(EINVAL, "storage \"%s\": no transport for \"%s:\"; known are virt:SIZE, file:PATH and nvme:ADDRESS",
 			 uri->text, uri->scheme);
 }

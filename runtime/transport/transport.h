@@ -79,16 +79,25 @@ enum weir_mover {
  * @read_only: it cannot write, whatever was asked
  * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
+ * @registers: its doorbells are registers of a PCI function, not memory of the request
+ * @doorbell_bytes: from one doorbell to the next
+ * @nsid: namespace asked for; 0: the first active one
+ * @most_queues: I/O queue pairs it has doorbells for, or was limited to; 0: as many as the controller grants
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
 	bool read_only;
 	enum weir_mover mover;
 	struct weir_resident_options resident;
+	bool registers;
+	uint32_t doorbell_bytes;
+	uint32_t nsid;
+	uint32_t most_queues;
 };
 
 extern const struct weir_transport_ops weir_transport_virt;
 extern const struct weir_transport_ops weir_transport_file;
+extern const struct weir_transport_ops weir_transport_nvme;
 
 /** weir_transport_open() - by the scheme of request->uri */
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);

@@ -149,6 +149,7 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	soft->medium = medium;
 	soft->base.read_only = medium->read_only;
 	soft->base.mover = (enum weir_mover)keys->mover;
+	soft->base.doorbell_bytes = sizeof(uint32_t);
 	error = start(soft, medium, keys, request);
 	if (error) {
 		free(soft);

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pcie.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../error.h"
+
+enum { LIST_TEXT = 160, CLASS_NVME = 0x010802, CLASS_STORAGE_NVM = 0x0108 };
+
+#define DEVICES "/sys/bus/pci/devices"
+
+static void path_of(char path[WEIR_PCIE_PATH], const char *root, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void path_of(char path[WEIR_PCIE_PATH], const char *root, const char *format, ...)
+{
+	va_list arguments;
+	int used = snprintf(path, WEIR_PCIE_PATH, "%s", root);
+
+	if (used < 0 || used >= WEIR_PCIE_PATH)
+		return;
+	va_start(arguments, format);
+	vsnprintf(path + used, WEIR_PCIE_PATH - (size_t)used, format, arguments);
+	va_end(arguments);
+}
+
+/* Last part of what a link points to; "" if there is none. */
+static void link_name(const char *path, char *name, size_t bytes)
+{
+	char target[PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof(target) - 1);
+	const char *last;
+
+	name[0] = '\0';
+	if (length < 0)
+		return;
+	target[length] = '\0';
+	last = strrchr(target, '/');
+	last = last ? last + 1 : target;
+	if (strlen(last) < bytes)
+		strcpy(name, last);
+}
+
+static uint32_t read_hex(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	unsigned value = 0;
+
+	if (file && fscanf(file, "%x", &value) != 1)
+		value = 0;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* Text with more in it, ", " between. What no longer fits is left out. */
+static void append(char text[LIST_TEXT], const char *more)
+{
+	size_t used = strlen(text);
+
+	if (used + strlen(more) + 3 < LIST_TEXT)
+		snprintf(text + used, LIST_TEXT - used, "%s%s", used ? ", " : "", more);
+}
+
+/* The NVMe controllers of the machine, for whoever mistyped one. */
+static void list_controllers(const char *root, char text[LIST_TEXT])
+{
+	char path[WEIR_PCIE_PATH];
+	struct dirent **names;
+	int count;
+
+	text[0] = '\0';
+	path_of(path, root, DEVICES);
+	count = scandir(path, &names, NULL, alphasort);
+	for (int i = 0; i < count; i++) {
+		path_of(path, root, DEVICES "/%.20s/class", names[i]->d_name);
+		if (read_hex(path) >> 8 == CLASS_STORAGE_NVM)
+			append(text, names[i]->d_name);
+		free(names[i]);
+	}
+	if (count >= 0)
+		free(names);
+}
+
+static int absent(const struct weir_pcie *function)
+{
+	char there[LIST_TEXT];
+
+	list_controllers(function->root, there);
+	return weir_fail(ENODEV, "storage \"%s\": there is no PCI device %s; NVMe controllers here: %s", function->storage,
+			 function->address, there[0] ? there : "none");
+}
+
+static int something_else(const struct weir_pcie *function)
+{
+	char there[LIST_TEXT];
+
+	list_controllers(function->root, there);
+	return weir_fail(ENODEV, "storage \"%s\": %s is no NVMe controller (its PCI class is %06x); NVMe controllers here: %s",
+			 function->storage, function->address, function->class, there[0] ? there : "none");
+}
+
+/* Device number of the block device at @path, as sysfs and mountinfo write it; false if it is none. */
+static bool device_number(const char *path, char number[32])
+{
+	char file_name[WEIR_PCIE_PATH + 8];
+	FILE *file;
+	bool got;
+
+	snprintf(file_name, sizeof(file_name), "%s/dev", path);
+	file = fopen(file_name, "re");
+	if (!file)
+		return false;
+	got = fscanf(file, "%31s", number) == 1;
+	fclose(file);
+	return got;
+}
+
+static bool is_mounted(const char *root, const char *number, char where[LIST_TEXT])
+{
+	char path[WEIR_PCIE_PATH], line[4096], device[32];
+	bool found = false;
+	FILE *file;
+
+	path_of(path, root, "/proc/self/mountinfo");
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "%*u %*u %31s %*s %120s", device, where) == 2 && !strcmp(device, number);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool is_swap(const char *root, const char *name)
+{
+	char path[WEIR_PCIE_PATH], line[4096], device[128];
+	bool found = false;
+	FILE *file;
+
+	path_of(path, root, "/proc/swaps");
+	file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "/dev/%127s", device) == 1 && !strcmp(device, name);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool has_holder(const char *path, char name[LIST_TEXT])
+{
+	char holders[WEIR_PCIE_PATH + 16];
+	struct dirent *entry;
+	bool found = false;
+	DIR *folder;
+
+	snprintf(holders, sizeof(holders), "%s/holders", path);
+	folder = opendir(holders);
+	while (folder && !found && (entry = readdir(folder))) {
+		found = entry->d_name[0] != '.';
+		if (found)
+			snprintf(name, LIST_TEXT, "%.100s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+/* By what one block device, a namespace or a partition, is in use. */
+static bool block_in_use(const char *root, const char *path, const char *name, char use[LIST_TEXT])
+{
+	char number[32], what[LIST_TEXT];
+
+	if (device_number(path, number) && is_mounted(root, number, what))
+		snprintf(use, LIST_TEXT, "%.20s is mounted at %.100s", name, what);
+	else if (is_swap(root, name))
+		snprintf(use, LIST_TEXT, "%.20s is swap space", name);
+	else if (has_holder(path, what))
+		snprintf(use, LIST_TEXT, "%.20s is part of %.100s", name, what);
+	else
+		return false;
+	return true;
+}
+
+/* Block devices in a folder of sysfs: namespaces of a controller, then partitions of each. */
+static bool find_use(const char *root, const char *folder_path, unsigned levels, char use[LIST_TEXT])
+{
+	DIR *folder = opendir(folder_path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (folder && !found && (entry = readdir(folder))) {
+		char path[WEIR_PCIE_PATH];
+
+		if (strncmp(entry->d_name, "nvme", 4) != 0)
+			continue;
+		path_of(path, folder_path, "/%.32s", entry->d_name);
+		found = block_in_use(root, path, entry->d_name, use) || (levels && find_use(root, path, levels - 1, use));
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+static int other_driver(const struct weir_pcie *function)
+{
+	static const char bind[] = "modprobe vfio-pci; driverctl --nosave set-override";
+	char path[WEIR_PCIE_PATH], use[LIST_TEXT];
+	const char *address = function->address;
+
+	path_of(path, function->root, DEVICES "/%s/nvme", address);
+	if (find_use(function->root, path, 2, use))
+		return weir_fail(EBUSY, "storage \"%s\": %s is in use: %s; weir takes a whole controller, so free it first or name "
+				 "another", function->storage, address, use);
+	if (!function->driver[0])
+		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: %s %s vfio-pci (or: echo vfio-pci > " DEVICES
+				 "/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address, bind,
+				 address, address, address);
+	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; to take it away from the system, as root: %s %s "
+			 "vfio-pci (or: echo vfio-pci > " DEVICES "/%s/driver_override; echo %s > " DEVICES
+			 "/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address,
+			 function->driver, bind, address, address, address, address, address);
+}
+
+static int group_of(const struct weir_pcie *function)
+{
+	char path[WEIR_PCIE_PATH], name[32], *end;
+	long number;
+
+	path_of(path, function->root, DEVICES "/%s/iommu_group", function->address);
+	link_name(path, name, sizeof(name));
+	number = strtol(name, &end, 10);
+	return name[0] && !*end ? (int)number : -1;
+}
+
+int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+{
+	char path[WEIR_PCIE_PATH];
+
+	*out = (struct weir_pcie){ .root = root, .storage = storage, .group = -1 };
+	weir_pci_print(address, out->address);
+	path_of(path, root, DEVICES "/%s", out->address);
+	if (access(path, F_OK) != 0)
+		return absent(out);
+	path_of(path, root, DEVICES "/%s/class", out->address);
+	out->class = read_hex(path);
+	if (out->class != CLASS_NVME)
+		return something_else(out);
+	path_of(path, root, DEVICES "/%s/driver", out->address);
+	link_name(path, out->driver, sizeof(out->driver));
+	if (strcmp(out->driver, "vfio-pci") != 0)
+		return other_driver(out);
+	out->group = group_of(out);
+	if (out->group < 0)
+		return weir_fail(ENOTSUP, "storage \"%s\": %s is in no IOMMU group, so nothing would confine its DMA; switch the "
+				 "IOMMU on in the firmware and for the kernel (intel_iommu=on where it is not the default)",
+				 storage, out->address);
+	return 0;
+}
+
+/* A member that keeps its group from being viable: one that a driver of the kernel's has. */
+static bool in_the_way(const struct weir_pcie *function, const char *member, char what[LIST_TEXT])
+{
+	char path[WEIR_PCIE_PATH], driver[WEIR_PCIE_DRIVER];
+
+	path_of(path, function->root, DEVICES "/%.20s/driver", member);
+	link_name(path, driver, sizeof(driver));
+	if (!driver[0] || !strncmp(driver, "vfio", 4) || !strcmp(driver, "pcieport") || !strcmp(driver, "pci-stub"))
+		return false;
+	snprintf(what, LIST_TEXT, "%.20s (%s)", member, driver);
+	return true;
+}
+
+int weir_pcie_group_fail(const struct weir_pcie *function)
+{
+	char path[WEIR_PCIE_PATH], members[LIST_TEXT] = "", one[LIST_TEXT];
+	struct dirent **names;
+	int count;
+
+	path_of(path, function->root, "/sys/kernel/iommu_groups/%d/devices", function->group);
+	count = scandir(path, &names, NULL, alphasort);
+	for (int i = 0; i < count; i++) {
+		if (names[i]->d_name[0] != '.' && in_the_way(function, names[i]->d_name, one))
+			append(members, one);
+		free(names[i]);
+	}
+	if (count >= 0)
+		free(names);
+	return weir_fail(EBUSY, "storage \"%s\": %s shares IOMMU group %d with devices that other drivers have: %s; bind them to "
+			 "vfio-pci too, or move the controller to another slot", function->storage, function->address,
+			 function->group, members[0] ? members : "none that can be seen");
+}
+
+static bool exists(const struct weir_pcie *function, const char *name)
+{
+	char path[WEIR_PCIE_PATH];
+
+	path_of(path, function->root, "/dev/vfio/%s", name);
+	return access(path, F_OK) == 0;
+}
+
+int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int error)
+{
+	char unconfined[32];
+
+	snprintf(unconfined, sizeof(unconfined), "noiommu-%d", function->group);
+	if (error == EACCES || error == EPERM)
+		return weir_fail(error, "storage \"%s\": no permission to open /dev/vfio/%s; the queues of a controller are all of "
+				 "its data, so an administrator grants them (chown USER /dev/vfio/%s), or run as root",
+				 function->storage, node, node);
+	if (error == EBUSY)
+		return weir_fail(error, "storage \"%s\": /dev/vfio/%s is open already: another program, or another storage of this "
+				 "one, has a device of IOMMU group %d", function->storage, node, function->group);
+	if (error == ENOENT && exists(function, unconfined))
+		return weir_fail(ENOTSUP, "storage \"%s\": %s is bound without an IOMMU (/dev/vfio/%s), which weir does not drive; "
+				 "switch the IOMMU on", function->storage, function->address, unconfined);
+	if (error == ENOENT || error == ENODEV)
+		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; as root: modprobe vfio-pci vfio_iommu_type1; in a "
+				 "container, pass /dev/vfio in", function->storage, node);
+	return weir_fail(error, "storage \"%s\": cannot open /dev/vfio/%s: %s", function->storage, node, strerror(error));
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO.
+ *
+ * Registers as in the PCIe transport specification 1.0, section 3.1; by 32 bits, which
+ * every controller takes.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/nvme.h>
+
+#include "../error.h"
+#include "transport.h"
+#include "vfio.h"
+
+enum { CAP_DSTRD_SHIFT = 32, CAP_DSTRD_MASK = 0xf, MOST_QUEUES = 1024 };
+
+/**
+ * struct pcie_controller - an open controller
+ * @uri: for sentences
+ * @path: in words
+ */
+struct pcie_controller {
+	struct weir_transport base;
+	struct weir_vfio *vfio;
+	struct weir_dma_map *dma;
+	volatile uint32_t *registers;
+	char *uri;
+	char path[64];
+};
+
+static struct pcie_controller *controller_of(struct weir_transport *transport)
+{
+	return (struct pcie_controller *)transport;
+}
+
+static uint32_t nvme_read32(struct weir_transport *transport, uint32_t offset)
+{
+	return controller_of(transport)->registers[offset / sizeof(uint32_t)];
+}
+
+static uint64_t nvme_read64(struct weir_transport *transport, uint32_t offset)
+{
+	uint64_t low = nvme_read32(transport, offset);
+
+	return low | (uint64_t)nvme_read32(transport, offset + 4) << 32;
+}
+
+static void nvme_write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
+{
+	controller_of(transport)->registers[offset / sizeof(uint32_t)] = value;
+}
+
+static void nvme_write64(struct weir_transport *transport, uint32_t offset, uint64_t value)
+{
+	nvme_write32(transport, offset, (uint32_t)value);
+	nvme_write32(transport, offset + 4, (uint32_t)(value >> 32));
+}
+
+static uint64_t nvme_doorbell(struct weir_transport *transport, unsigned index)
+{
+	return (uint64_t)(uintptr_t)controller_of(transport)->registers + NVME_REGISTER_DOORBELLS +
+	       (uint64_t)index * transport->doorbell_bytes;
+}
+
+/* Bytes pass by the host unseen. */
+static void nvme_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
+{
+	(void)transport;
+	*stats = (struct weir_transport_stats){ 0, 0 };
+}
+
+static const char *nvme_path(struct weir_transport *transport)
+{
+	return controller_of(transport)->path;
+}
+
+static void nvme_close(struct weir_transport *transport)
+{
+	struct pcie_controller *controller = controller_of(transport);
+
+	if (controller->dma)
+		weir_dma_map_unfollow(controller->dma, weir_vfio_mapper(controller->vfio));
+	if (controller->vfio)
+		weir_vfio_close(controller->vfio);
+	free(controller->uri);
+	free(controller);
+}
+
+static int take_keys(struct weir_uri *uri, struct weir_transport *base)
+{
+	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	uint64_t nsid = 0, queues = 0;
+	unsigned mover = WEIR_MOVER_AUTO;
+	int error;
+
+	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "queues", 1, MOST_QUEUES, &queues)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0)
+		return error;
+	base->nsid = (uint32_t)nsid;
+	base->most_queues = (uint32_t)queues;
+	base->mover = (enum weir_mover)mover;
+	return weir_uri_finish(uri, "nsid, queues, mover");
+}
+
+/* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
+static int place_doorbells(struct pcie_controller *controller, size_t bytes)
+{
+	struct weir_transport *base = &controller->base;
+	uint64_t cap, pairs;
+
+	if (bytes < NVME_REGISTER_DOORBELLS + 4 * sizeof(uint32_t))
+		return weir_fail(ENOTSUP, "storage \"%s\": BAR 0 has %zu bytes, too few for an NVMe controller", controller->uri,
+				 bytes);
+	cap = nvme_read64(base, NVME_REGISTER_CAP);
+	base->doorbell_bytes = 4u << ((cap >> CAP_DSTRD_SHIFT) & CAP_DSTRD_MASK);
+	pairs = (bytes - NVME_REGISTER_DOORBELLS) / (2 * base->doorbell_bytes);
+	if (cap != UINT64_MAX && pairs < 2)
+		return weir_fail(ENOTSUP, "storage \"%s\": BAR 0 of %zu bytes has no room for doorbells %u bytes apart",
+				 controller->uri, bytes, base->doorbell_bytes);
+	if (pairs < 2) /* a controller that is gone: its start will say so */
+		pairs = 2;
+	if (!base->most_queues || pairs - 1 < base->most_queues)
+		base->most_queues = pairs - 1 < MOST_QUEUES ? (uint32_t)(pairs - 1) : MOST_QUEUES;
+	return 0;
+}
+
+static int reach(struct pcie_controller *controller, struct weir_transport_request *request)
+{
+	const char *text = controller->uri;
+	struct weir_pcie function;
+	struct weir_pci address;
+	size_t bytes;
+	int error;
+
+	if (!weir_pci_parse(request->uri->body, &address))
+		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0", text,
+				 request->uri->body);
+	error = weir_pcie_look("", text, address, &function);
+	if (!error)
+		error = weir_vfio_open(&function, &controller->vfio);
+	if (error)
+		return error;
+	controller->registers = weir_vfio_registers(controller->vfio, &bytes);
+	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO", function.address);
+	error = place_doorbells(controller, bytes);
+	if (!error)
+		error = weir_dma_map_follow(request->dma, weir_vfio_mapper(controller->vfio));
+	if (!error)
+		controller->dma = request->dma;
+	return error;
+}
+
+static int nvme_open(struct weir_transport_request *request, struct weir_transport **out)
+{
+	struct pcie_controller *controller = calloc(1, sizeof(*controller));
+	int error;
+
+	if (!controller || !(controller->uri = strdup(request->uri->text))) {
+		free(controller);
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+	}
+	controller->base.ops = &weir_transport_nvme;
+	controller->base.registers = true;
+	error = take_keys(request->uri, &controller->base);
+	if (!error)
+		error = reach(controller, request);
+	if (error) {
+		nvme_close(&controller->base);
+		return error;
+	}
+	*out = &controller->base;
+	return 0;
+}
+
+const struct weir_transport_ops weir_transport_nvme = {
+	.size = sizeof(struct weir_transport_ops),
+	.scheme = "nvme",
+	.open = nvme_open,
+	.read64 = nvme_read64,
+	.read32 = nvme_read32,
+	.write64 = nvme_write64,
+	.write32 = nvme_write32,
+	.doorbell = nvme_doorbell,
+	.stats = nvme_stats,
+	.path = nvme_path,
+	.close = nvme_close,
+};

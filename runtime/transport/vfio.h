@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vfio.h: a PCI function through VFIO: its registers, and an IOMMU of its own.
+ *
+ * Owns: container, group and device (Documentation/driver-api/vfio.rst of Linux), BAR 0,
+ * bus mastering. Knows nothing of NVMe. Memory is mapped at the addresses it has in
+ * this process, which is what weir_bus_of() says.
+ */
+#ifndef WEIR_TRANSPORT_VFIO_H
+#define WEIR_TRANSPORT_VFIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../dma.h"
+#include "pcie.h"
+
+struct weir_vfio;
+
+/** weir_vfio_open() - take @function; it may do DMA from here on, to nothing as yet */
+int weir_vfio_open(const struct weir_pcie *function, struct weir_vfio **out);
+/** weir_vfio_registers() - its BAR 0; @bytes: how much of that there is */
+volatile uint32_t *weir_vfio_registers(struct weir_vfio *vfio, size_t *bytes);
+/** weir_vfio_mapper() - for weir_dma_map_follow(), and no longer there when it is closed */
+struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio);
+/** weir_vfio_close() - it does no DMA any more, and is anybody's */
+void weir_vfio_close(struct weir_vfio *vfio);
+
+#endif
