@@ -7,6 +7,7 @@
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
+ * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
 #ifndef WEIR_TESTS_CONTEXT_H
@@ -103,6 +104,17 @@ static inline bool test_pull(void)
 	return !test_on_cpu() || (mover && !strcmp(mover, "pull"));
 }
 
+/** test_storage_given() - the next of WEIR_TEST_STORAGE's URIs, @uri without them */
+static inline const char *test_storage_given(const char *uri)
+{
+	static unsigned turn;
+	static char text[2][256];
+	const char *given = getenv("WEIR_TEST_STORAGE");
+	int count = given ? sscanf(given, "%255s %255s", text[0], text[1]) : 0;
+
+	return count > 0 ? text[turn++ % (unsigned)count] : uri;
+}
+
 /**
  * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names
  *
@@ -113,6 +125,7 @@ static inline int test_storage_open(struct weir_context *context, const char *ur
 {
 	char text[512];
 
+	uri = test_storage_given(uri);
 	snprintf(text, sizeof(text), "%s%cmover=%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct");
 	return weir_storage_open(context, text, options, out);
 }

@@ -99,6 +99,87 @@ static void test_remove(void **state)
 	weir_dma_map_destroy(map);
 }
 
+/** struct notes - a mapper that counts what it maps, and refuses one address */
+struct notes {
+	struct weir_dma_mapper mapper;
+	uint64_t mapped, bytes, refused;
+};
+
+static int note_map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+{
+	struct notes *notes = (struct notes *)mapper;
+
+	if (address == notes->refused)
+		return -ENOSPC;
+	notes->mapped++;
+	notes->bytes += bytes;
+	return 0;
+}
+
+static void note_unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+{
+	struct notes *notes = (struct notes *)mapper;
+
+	assert_int_not_equal(address, notes->refused);
+	notes->mapped--;
+	notes->bytes -= bytes;
+}
+
+static void test_mappers_follow(void **state)
+{
+	struct notes first = { .mapper = { .map = note_map, .unmap = note_unmap } }, second = first;
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x5000), 0x3000), 0);
+	assert_int_equal(weir_dma_map_follow(map, &first.mapper), 0); /* what was there */
+	assert_int_equal(first.mapped, 2);
+	assert_int_equal(first.bytes, 0x4000);
+	assert_int_equal(weir_dma_map_add(map, at(0x10000), 0x1000), 0); /* what comes */
+	assert_int_equal(first.bytes, 0x5000);
+	assert_int_equal(weir_dma_map_remove(map, at(0x5000)), 0);
+	assert_int_equal(first.bytes, 0x2000);
+	assert_int_equal(weir_dma_map_follow(map, &second.mapper), 0);
+	weir_dma_map_unfollow(map, &first.mapper);
+	weir_dma_map_unfollow(map, &first.mapper); /* it is gone already */
+	assert_int_equal(first.mapped, 0);
+	assert_int_equal(second.bytes, 0x2000);
+	weir_dma_map_unfollow(map, &second.mapper);
+	assert_int_equal(second.mapped, 0);
+	weir_dma_map_destroy(map);
+}
+
+static void test_a_mapper_that_refuses(void **state)
+{
+	struct notes first = { .mapper = { .map = note_map, .unmap = note_unmap } }, second = first;
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+
+	(void)state;
+	first.refused = 0x9000;
+	second.refused = 0x5000;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x5000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_follow(map, &second.mapper), -ENOSPC);
+	assert_int_equal(second.mapped, 0); /* all or nothing */
+	assert_int_equal(weir_dma_map_remove(map, at(0x5000)), 0);
+	assert_int_equal(weir_dma_map_follow(map, &first.mapper), 0);
+	assert_int_equal(weir_dma_map_follow(map, &second.mapper), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x9000), 0x1000), -ENOSPC);
+	assert_int_equal(weir_dma_map_add(map, at(0x5000), 0x1000), -ENOSPC);
+	assert_int_equal(first.mapped, 1);
+	assert_int_equal(second.mapped, 1);
+	weir_dma_view_refresh(map, &view);
+	assert_int_equal(view.count, 1); /* and no region that one of them does not map */
+	weir_dma_view_release(&view);
+	weir_dma_map_unfollow(map, &second.mapper);
+	weir_dma_map_unfollow(map, &first.mapper);
+	weir_dma_map_destroy(map);
+}
+
 enum { ROUNDS = 2000 };
 
 static void *look(void *argument)
@@ -146,6 +227,8 @@ int main(void)
 		cmocka_unit_test(test_add),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_mappers_follow),
+		cmocka_unit_test(test_a_mapper_that_refuses),
 		cmocka_unit_test(test_threads),
 	};
 

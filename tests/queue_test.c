@@ -82,6 +82,8 @@ static void check_stats(struct weir_storage *storage, const struct setup *setup,
 	assert_int_equal(stats.rogue, 0);
 	assert_int_equal(test_pull() ? stats.pull : stats.direct, stats.commands);
 	assert_int_equal(test_pull() ? stats.direct : stats.pull, 0);
+	if (getenv("WEIR_TEST_STORAGE")) /* the host does not see what passes to a real controller */
+		return;
 	assert_int_equal(stats.bytes_read, bytes);
 	assert_int_equal(stats.bytes_written, bytes);
 }

@@ -346,7 +346,9 @@ struct weir_storage_options {
  *                     wave takes at once (as many as have 32 KiB if not given)
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
- *       both:         &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
+ *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
+ *                     ?nsid=N &queues=N &mover=...; of lanes on the cpu only
+ *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
  *                     for tests: a table of rows such as late:us=500:every=7 or

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pcie_test.c: what stands in the way of a PCI function, over folders that look like a system's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "transport/pcie.h"
+
+static char root[64];
+
+/* All folders on the way to @path, which begins with a slash. */
+static void folders(char *path, const char *name)
+{
+	snprintf(path, 512, "%s%s", root, name);
+	for (char *slash = strchr(path + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(path, 0755);
+		*slash = '/';
+	}
+}
+
+static void put(const char *name, const char *text)
+{
+	char path[512];
+	FILE *file;
+
+	folders(path, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void put_link(const char *name, const char *target)
+{
+	char path[512];
+
+	folders(path, name);
+	unlink(path);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+#define DEVICES "/sys/bus/pci/devices/"
+
+/* Function @address of class @class, with a driver and a group unless they are NULL. */
+static void put_function(const char *address, const char *class, const char *driver, const char *group)
+{
+	char name[256], target[256];
+
+	snprintf(name, sizeof(name), DEVICES "%s/class", address);
+	put(name, class);
+	snprintf(name, sizeof(name), DEVICES "%s/driver", address);
+	snprintf(target, sizeof(target), "../../../bus/pci/drivers/%s", driver ? driver : "");
+	if (driver)
+		put_link(name, target);
+	snprintf(name, sizeof(name), DEVICES "%s/iommu_group", address);
+	snprintf(target, sizeof(target), "../../../kernel/iommu_groups/%s", group ? group : "");
+	if (group)
+		put_link(name, target);
+	snprintf(name, sizeof(name), "/sys/kernel/iommu_groups/%s/devices/%s", group ? group : "", address);
+	if (group)
+		put(name, "");
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	strcpy(root, "/tmp/weir-pcie-XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", root);
+	return system(command);
+}
+
+static int look(const char *address, struct weir_pcie *out)
+{
+	struct weir_pci parsed;
+
+	assert_true(weir_pci_parse(address, &parsed));
+	return weir_pcie_look(root, "nvme:it", parsed, out);
+}
+
+static void expect(int error, int expected, const char *sentence)
+{
+	assert_int_equal(error, -expected);
+	assert_string_equal(weir_last_error(), sentence);
+}
+
+static void test_a_controller_that_is_ready(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	assert_int_equal(look("65:00.0", &out), 0);
+	assert_string_equal(out.address, "0000:65:00.0");
+	assert_string_equal(out.driver, "vfio-pci");
+	assert_int_equal(out.class, 0x010802);
+	assert_int_equal(out.group, 12);
+}
+
+static void test_nothing_there(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	expect(look("65:00.0", &out), ENODEV,
+	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: none");
+	put_function("0000:81:00.0", "0x010802\n", NULL, NULL);
+	put_function("0001:01:00.0", "0x010802\n", NULL, NULL);
+	put_function("0000:02:00.0", "0x020000\n", NULL, NULL);
+	expect(look("65:00.0", &out), ENODEV,
+	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
+	expect(look("2:0.0", &out), ENODEV, "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
+					    "NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
+}
+
+static void test_another_driver(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
+	expect(look("65:00.0", &out), EBUSY,
+	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; to take it away from the system, as root: "
+	       "modprobe vfio-pci; driverctl --nosave set-override 0000:65:00.0 vfio-pci (or: echo vfio-pci > "
+	       "/sys/bus/pci/devices/0000:65:00.0/driver_override; echo 0000:65:00.0 > "
+	       "/sys/bus/pci/devices/0000:65:00.0/driver/unbind; echo 0000:65:00.0 > /sys/bus/pci/drivers_probe)");
+	put_function("0000:66:00.0", "0x010802\n", NULL, "13");
+	expect(look("66:00.0", &out), EBUSY,
+	       "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: modprobe vfio-pci; driverctl --nosave set-override "
+	       "0000:66:00.0 vfio-pci (or: echo vfio-pci > /sys/bus/pci/devices/0000:66:00.0/driver_override; echo "
+	       "0000:66:00.0 > /sys/bus/pci/drivers_probe)");
+}
+
+#define IN_USE(what) "storage \"nvme:it\": 0000:65:00.0 is in use: " what \
+		     "; weir takes a whole controller, so free it first or name another"
+
+static void test_in_use(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
+	put(DEVICES "0000:65:00.0/nvme/nvme0/nvme0n1/dev", "259:0\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme0/nvme0n1/nvme0n1p2/dev", "259:2\n");
+	put("/proc/self/mountinfo", "21 1 259:20 / / rw - ext4 /dev/nvme1n1 rw\n");
+	assert_null(strstr((look("65:00.0", &out), weir_last_error()), "in use"));
+	put("/proc/self/mountinfo", "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 21 259:2 / /data rw - ext4 /dev/nvme0n1p2 rw\n");
+	expect(look("65:00.0", &out), EBUSY, IN_USE("nvme0n1p2 is mounted at /data"));
+	put("/proc/self/mountinfo", "30 21 259:0 / /whole rw - ext4 /dev/nvme0n1 rw\n");
+	expect(look("65:00.0", &out), EBUSY, IN_USE("nvme0n1 is mounted at /whole"));
+	put("/proc/self/mountinfo", "");
+	put("/proc/swaps", "Filename Type Size Used Priority\n/dev/nvme0n1p2 partition 1 0 -2\n");
+	expect(look("65:00.0", &out), EBUSY, IN_USE("nvme0n1p2 is swap space"));
+	put("/proc/swaps", "Filename Type Size Used Priority\n/dev/nvme0n1p22 partition 1 0 -2\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme0/nvme0n1/holders/dm-3", "");
+	expect(look("65:00.0", &out), EBUSY, IN_USE("nvme0n1 is part of dm-3"));
+}
+
+static void test_no_iommu(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", NULL);
+	expect(look("65:00.0", &out), ENOTSUP,
+	       "storage \"nvme:it\": 0000:65:00.0 is in no IOMMU group, so nothing would confine its DMA; switch the IOMMU on in "
+	       "the firmware and for the kernel (intel_iommu=on where it is not the default)");
+}
+
+static void test_who_shares_a_group(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	put_function("0000:65:00.1", "0x020000\n", "ixgbe", "12");
+	put_function("0000:64:00.0", "0x060400\n", "pcieport", "12");
+	put_function("0000:66:00.0", "0x010802\n", "nvme", "12");
+	put_function("0000:67:00.0", "0x010802\n", NULL, "12");
+	assert_int_equal(look("65:00.0", &out), 0);
+	expect(weir_pcie_group_fail(&out), EBUSY,
+	       "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 "
+	       "(ixgbe), 0000:66:00.0 (nvme); bind them to vfio-pci too, or move the controller to another slot");
+}
+
+static void test_vfio_files(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	assert_int_equal(look("65:00.0", &out), 0);
+	expect(weir_pcie_vfio_fail(&out, "vfio", ENOENT), ENODEV,
+	       "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in a container, pass "
+	       "/dev/vfio in");
+	expect(weir_pcie_vfio_fail(&out, "12", EACCES), EACCES,
+	       "storage \"nvme:it\": no permission to open /dev/vfio/12; the queues of a controller are all of its data, so an "
+	       "administrator grants them (chown USER /dev/vfio/12), or run as root");
+	expect(weir_pcie_vfio_fail(&out, "12", EBUSY), EBUSY,
+	       "storage \"nvme:it\": /dev/vfio/12 is open already: another program, or another storage of this one, has a device "
+	       "of IOMMU group 12");
+	put("/dev/vfio/noiommu-12", "");
+	expect(weir_pcie_vfio_fail(&out, "12", ENOENT), ENOTSUP,
+	       "storage \"nvme:it\": 0000:65:00.0 is bound without an IOMMU (/dev/vfio/noiommu-12), which weir does not drive; "
+	       "switch the IOMMU on");
+}
+
+static void test_uris(void **state)
+{
+	static const struct {
+		const char *uri, *says;
+	} bad[] = {
+		{ "nvme:65", "\"65\" is no PCI address" },
+		{ "nvme:0000:65:00.9", "is no PCI address" },
+		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
+		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
+		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover" },
+		{ "nvme:fffffff:ff:1f.7", "there is no PCI device fffffff:ff:1f.7" },
+	};
+	struct weir_context *context;
+
+	(void)state;
+	assert_int_equal(weir_context_open("cpu", NULL, &context), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct weir_storage *storage;
+
+		assert_int_not_equal(weir_storage_open(context, bad[i].uri, NULL, &storage), 0);
+		if (!strstr(weir_last_error(), bad[i].says))
+			fail_msg("%s: %s", bad[i].uri, weir_last_error());
+	}
+	weir_context_close(context);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_a_controller_that_is_ready),
+		CASE(test_nothing_there),
+		CASE(test_another_driver),
+		CASE(test_in_use),
+		CASE(test_no_iommu),
+		CASE(test_who_shares_a_group),
+		CASE(test_vfio_files),
+		cmocka_unit_test(test_uris),
+	};
+
+	return cmocka_run_group_tests_name("pcie", tests, NULL, NULL);
+}

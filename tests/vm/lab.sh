@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the hosts' halves of the tests share. Sourced by run, which sets here, folder, build and version.
+
+guest_seconds=180 # a test's virtual machine may take; software emulation on a busy machine is slow
+
+# The modules' files, each behind those it needs.
+modules() {
+  for module in vfio_iommu_type1 vfio-pci nvme; do
+    modprobe -d "$folder/kernel" -S "$version" --show-depends $module
+  done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
+}
+
+# A program and the libraries it needs, at their own paths.
+add_program() {
+  cp "$1" "$2/weir/"
+  ldd "$1" | grep -oE '/[^ )]+' | while read -r library; do
+    mkdir -p "$2$(dirname "$library")"
+    cp -L "$library" "$2$library"
+  done
+}
+
+# busybox, modules, the tests' guest halves and weir's programs, as the guest's first file system.
+make_initramfs() {
+  local root=$folder/root
+  rm -rf "$root"
+  mkdir -p "$root"/{bin,dev,proc,sys,tmp,tests,modules,weir}
+  cp /bin/busybox "$root/bin/"
+  cp "$here/init" "$root/init"
+  cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
+  modules | while read -r file; do
+    cp "$file" "$root/modules/"
+    basename "$file"
+  done >"$root/modules/order"
+  for program in tests/vm/vm_storage tests/queue_test runtime/tools/weir-perf/weir-perf samples/bfs/weir-bfs; do
+    add_program "$build/$program" "$root"
+  done
+  (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/initramfs"
+}
+
+# Why the test fails, and its end.
+fail() {
+  echo "# $*"
+  exit 1
+}
+
+# An SSD's file of BYTES with pattern SEED all over: image NAME BYTES SEED
+image() {
+  rm -f "$work/$1"
+  "$build/tests/vm/vm_image" fill "$work/$1" "$3" 0 "$2"
+}
+
+# Bytes [FIRST, FIRST + BYTES) of an SSD's file are pattern SEED: holds NAME SEED FIRST BYTES
+holds() {
+  "$build/tests/vm/vm_image" check "$work/$1" "$2" "$3" "$4" || fail "the file of SSD $1 does not hold what it should"
+}
+
+# They are not: what follows would find nothing wrong otherwise.
+holds_not() {
+  ! "$build/tests/vm/vm_image" check "$work/$1" "$2" "$3" "$4" 2>/dev/null || fail "the file of SSD $1 holds what it should not"
+}
+
+# Files for the guest's /data: data FILE...
+data() {
+  mkdir -p "$work/more/data"
+  cp "$@" "$work/more/data/"
+}
+
+# A controller at slot SLOT with the namespaces NAME[:BLOCK_BYTES]...: ssd SLOT [NAME...], into the array devices
+ssd() {
+  local slot=$1 nsid=0 name block
+  shift
+  devices+=(-device "nvme,id=nvme$slot,serial=weir-$slot,addr=$slot,max_ioqpairs=16,msix_qsize=17${ssd_more-}")
+  for name in "$@"; do
+    nsid=$((nsid + 1))
+    block=512
+    [ "$name" = "${name%:*}" ] || block=${name#*:}
+    devices+=(-drive "file=$work/${name%:*},if=none,id=d$slot-$nsid,format=raw"
+      -device "nvme-ns,drive=d$slot-$nsid,bus=nvme$slot,nsid=$nsid,logical_block_size=$block,physical_block_size=$block")
+  done
+}
+
+iommu=intel-iommu,intremap=on,aw-bits=48
+append=
+
+# The machine with the array devices, to its end. Its log is $work/log. Return: the guest's exit status.
+machine() {
+  local status=0 files=$folder/initramfs
+  if [ -d "$work/more" ]; then
+    files=$work/initramfs
+    (cat "$folder/initramfs"; cd "$work/more"; find . | cpio -o -H newc --quiet) >"$files"
+  fi
+  timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
+    -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
+    -kernel "$folder/kernel/boot/vmlinuz-$version" -initrd "$files" \
+    -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
+mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
+    -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 || status=$?
+  [ $status != 124 ] || fail "the machine did not end within $guest_seconds s"
+  [ $((status & 1)) = 1 ] && [ $status -ge 33 ] || fail "the guest did not end by itself (qemu: $status)"
+  return $(((status - 33) / 2))
+}
+
+# DMA faults that the IOMMU told of.
+faults() {
+  grep -c 'DMAR: \[DMA' "$work/log" || true
+}
+
+# The usual: the guest ends well, and the IOMMU saw nothing wrong.
+machine_ends_well() {
+  machine || fail "the guest ended with $?"
+  [ "$(faults)" = 0 ] || fail "the IOMMU reports $(faults) DMA faults"
+}
+
+# In the log: said TEXT
+said() {
+  grep -qF -- "$1" "$work/log" || fail "the guest did not say: $1"
+}
+
+# Test NAME, its work in a folder of its own, which a failed one leaves.
+run_test() {
+  local name=$1 work=$folder/work/$1 seed=$((RANDOM * 32768 + RANDOM + 1))
+  rm -rf "$work"
+  mkdir -p "$work"
+  : >"$work/log"
+  (set -eu; devices=(); . "$here/cases/$name.host") >"$work/said" 2>&1 # no condition of an if: -e would be ignored
+  if [ $? = 0 ]; then
+    echo "ok $name"
+    rm -rf "$work"
+    return 0
+  fi
+  echo "not ok $name # seed $seed; $work"
+  sed 's/^/# /' "$work/said" "$work/qemu" 2>/dev/null || true
+  tail -n 30 "$work/log" | tr -d '\r' | sed 's/^/# log: /'
+  return 1
+}
