@@ -10,12 +10,16 @@ modules() {
   done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
-# A program and the libraries it needs, at their own paths.
+# A program, the libraries it needs, and at its own path what loads them.
 add_program() {
   cp "$1" "$2/weir/"
   ldd "$1" | grep -oE '/[^ )]+' | while read -r library; do
-    mkdir -p "$2$(dirname "$library")"
-    cp -L "$library" "$2$library"
+    case $library in
+      */ld-linux*)
+        mkdir -p "$2$(dirname "$library")"
+        cp -L "$library" "$2$library" ;;
+      *) cp -L "$library" "$2/weir/lib/" ;;
+    esac
   done
 }
 
@@ -23,7 +27,7 @@ add_program() {
 make_initramfs() {
   local root=$folder/root
   rm -rf "$root"
-  mkdir -p "$root"/{bin,dev,proc,sys,tmp,tests,modules,weir}
+  mkdir -p "$root"/{bin,dev,proc,sys,tmp,tests,modules,weir/lib}
   cp /bin/busybox "$root/bin/"
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
