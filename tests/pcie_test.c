@@ -141,13 +141,13 @@ static void test_another_driver(void **state)
 	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
 	expect(look("65:00.0", &out), EBUSY,
 	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; to take it away from the system, as root: "
-	       "modprobe vfio-pci; driverctl --nosave set-override 0000:65:00.0 vfio-pci (or: echo vfio-pci > "
+	       "weir-bind bind 0000:65:00.0 (or: modprobe vfio-pci; echo vfio-pci > "
 	       "/sys/bus/pci/devices/0000:65:00.0/driver_override; echo 0000:65:00.0 > "
 	       "/sys/bus/pci/devices/0000:65:00.0/driver/unbind; echo 0000:65:00.0 > /sys/bus/pci/drivers_probe)");
 	put_function("0000:66:00.0", "0x010802\n", NULL, "13");
 	expect(look("66:00.0", &out), EBUSY,
-	       "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: modprobe vfio-pci; driverctl --nosave set-override "
-	       "0000:66:00.0 vfio-pci (or: echo vfio-pci > /sys/bus/pci/devices/0000:66:00.0/driver_override; echo "
+	       "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind "
+	       "0000:66:00.0 (or: modprobe vfio-pci; echo vfio-pci > /sys/bus/pci/devices/0000:66:00.0/driver_override; echo "
 	       "0000:66:00.0 > /sys/bus/pci/drivers_probe)");
 }
 

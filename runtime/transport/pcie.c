@@ -211,7 +211,6 @@ static bool find_use(const char *root, const char *folder_path, unsigned levels,
 
 static int other_driver(const struct weir_pcie *function)
 {
-	static const char bind[] = "modprobe vfio-pci; driverctl --nosave set-override";
 	char path[WEIR_PCIE_PATH], use[LIST_TEXT];
 	const char *address = function->address;
 
@@ -220,13 +219,13 @@ static int other_driver(const struct weir_pcie *function)
 		return weir_fail(EBUSY, "storage \"%s\": %s is in use: %s; weir takes a whole controller, so free it first or name "
 				 "another", function->storage, address, use);
 	if (!function->driver[0])
-		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: %s %s vfio-pci (or: echo vfio-pci > " DEVICES
-				 "/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address, bind,
+		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s (or: modprobe vfio-pci; echo vfio-pci > "
+				 DEVICES "/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address,
 				 address, address, address);
-	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; to take it away from the system, as root: %s %s "
-			 "vfio-pci (or: echo vfio-pci > " DEVICES "/%s/driver_override; echo %s > " DEVICES
+	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; to take it away from the system, as root: weir-bind "
+			 "bind %s (or: modprobe vfio-pci; echo vfio-pci > " DEVICES "/%s/driver_override; echo %s > " DEVICES
 			 "/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address,
-			 function->driver, bind, address, address, address, address, address);
+			 function->driver, address, address, address, address, address);
 }
 
 static int group_of(const struct weir_pcie *function)
