@@ -45,12 +45,20 @@ function_ 0000:06:00.2 0x060400 16 pcieport
 function_ 0000:07:00.0 0x010802 '' nvme
 function_ 0000:08:00.0 0x010802 18 vfio-pci
 function_ 0000:09:00.0 0x010802 19 nvme; disk 0000:09:00.0 nvme9 nvme9n1 259:19 nvme9n1p1 259:20
+# Where namespaces can have several controllers, what is mounted has another name than the controller's part of it.
+function_ 0000:0a:00.0 0x010802 20 nvme; disk 0000:0a:00.0 nvme10 nvme10n1 259:30
+mv "$functions/0000:0a:00.0/nvme/nvme10/nvme10n1" "$functions/0000:0a:00.0/nvme/nvme10/nvme10c10n1"; mkdir "$root/sys/block/nvme10c10n1"
+for i in {16..99}; do # a server has more functions than a short list holds
+  mkdir "$root/sys/devices/pci/0000:$i:00.0"; ln -s "$root/sys/devices/pci/0000:$i:00.0" "$functions/0000:$i:00.0"
+  echo 0x088000 >"$functions/0000:$i:00.0/class"; echo '(null)' >"$functions/0000:$i:00.0/driver_override"
+done
 : >"$root/sys/bus/pci/drivers_probe"
 mkdir -p "$root/proc/self" "$root/run"
 cat >"$root/proc/self/mountinfo" <<'EOF'
 22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw
 23 22 259:5 / /data rw,relatime - xfs /dev/nvme1n1p3 rw
 24 22 0:44 / /home rw,relatime - btrfs /dev/nvme9n1p1 rw
+26 22 259:30 / /scratch rw,relatime - ext4 /dev/nvme10n1 rw
 25 22 0:5 / /proc rw - proc proc rw
 EOF
 printf 'Filename Type Size Used Priority\n/dev/nvme2n1p2 partition 1 0 -2\n' >"$root/proc/swaps"
@@ -76,11 +84,12 @@ untouched() { # nothing below /sys was written, and nothing noted
 check "the root file system's" 1 '0000:01:00.0: nvme0n1p1 holds the root file system' bind 0000:01:00.0
 check "a mounted one, its domain left out" 1 'nvme1n1p3 is mounted on /data' bind 02:00.0
 check "a mounted one whose file system has numbers of its own" 1 'nvme9n1p1 is mounted on /home' bind 09:00.0
+check "a mounted one whose namespace can have several controllers" 1 'nvme10n1 is mounted on /scratch' bind 0a:00.0
 check "a swapped one" 1 'nvme2n1p2 is swapped on' bind 0000:03:00.0
 check "a part of md" 1 'nvme3n1 is part of md0' bind 0000:04:00.0
 check "unbind looks, too" 1 'nvme3n1 is part of md0' unbind 0000:04:00.0
 check "a network card" 1 'no NVMe controller, but of class 0x020000' bind 06:00.1
-check "one that is not there" 1 'there is no such PCI device' bind 0000:99:00.0
+check "one that is not there" 1 'there is no such PCI device' bind 0000:b9:00.0
 check "one that can be bound" 0 'can be bound' show 0000:05:00.0
 check "a neighbour in the IOMMU group, but no bridge" 1 'IOMMU group 16 has devices that other drivers use, which could reach its memory: 0000:06:00.1;' bind 06:00.0
 check "no IOMMU" 1 'turn the IOMMU on' bind 07:00.0
@@ -114,7 +123,7 @@ output=$("$bind" --root "$root" show --json)
 python3 - "$output" <<'EOF'
 import json, sys
 rows = {row["address"]: row for row in json.loads(sys.argv[1])["controllers"]}
-assert list(rows) == [f"0000:0{n}:00.0" for n in (1, 2, 3, 4, 5, 6, 7, 8, 9)], list(rows)
+assert list(rows) == [f"0000:0{n}:00.0" for n in "123456789a"], list(rows)
 assert rows["0000:01:00.0"]["blocks"] == ["nvme0n1", "nvme0n1p1"] and not rows["0000:01:00.0"]["can_bind"]
 assert rows["0000:08:00.0"]["can_bind"] and rows["0000:08:00.0"]["driver"] == "vfio-pci" and rows["0000:08:00.0"]["why_not"] == ""
 assert "root file system" in rows["0000:01:00.0"]["why_not"] and rows["0000:07:00.0"]["iommu_group"] == ""

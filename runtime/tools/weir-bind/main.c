@@ -39,21 +39,6 @@ static int complain(const char *address, const char *what)
 	return 1;
 }
 
-/* 0000:65:00.0, of which the domain may be left out. */
-static bool take_address(const char *text, char address[TREE_NAME_BYTES])
-{
-	unsigned domain = 0, bus, slot, function;
-	int end = 0;
-
-	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 || text[end]) {
-		domain = 0;
-		if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3 || text[end])
-			return false;
-	}
-	snprintf(address, TREE_NAME_BYTES, "%04x:%02x:%02x.%x", domain, bus, slot, function);
-	return domain <= 0xffff && bus <= 0xff && slot <= 0x1f && function <= 7;
-}
-
 /* Why the controller must stay where it is. Return: false: it need not. */
 static bool in_use(const char *address, char why[TREE_WHY_BYTES])
 {
@@ -66,32 +51,10 @@ static bool in_use(const char *address, char why[TREE_WHY_BYTES])
 	return false;
 }
 
-/* Why vfio-pci could not use it. @with: controllers that will be its, too. Return: false: it could. */
-static bool not_isolated(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES])
-{
-	struct tree_names others;
-	size_t used;
-
-	if (!function->group[0]) {
-		snprintf(why, TREE_WHY_BYTES, "it is in no IOMMU group: turn the IOMMU on in the firmware's setup, and boot with "
-					      "intel_iommu=on where that is not the default");
-		return true;
-	}
-	tree_group(function, with, &others);
-	if (!others.count)
-		return false;
-	used = (size_t)snprintf(why, TREE_WHY_BYTES, "its IOMMU group %s has devices that other drivers use, which could reach its memory:",
-				function->group);
-	for (unsigned i = 0; i < others.count && used + TREE_NAME_BYTES < TREE_WHY_BYTES / 2; i++)
-		used += (size_t)snprintf(why + used, TREE_WHY_BYTES - used, " %s", others.name[i]);
-	snprintf(why + used, TREE_WHY_BYTES - used, "; bind those, too, or put the controller into another slot");
-	return true;
-}
-
 static bool refused(enum command command, const struct tree_function *function, const struct tree_names *with,
 		    char why[TREE_WHY_BYTES])
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], reason[TREE_WHY_BYTES], remedy[TREE_WHY_BYTES];
 
 	if (strncmp(function->class, "0x0108", 6)) {
 		snprintf(why, TREE_WHY_BYTES, "it is no NVMe controller, but of class %s", function->class);
@@ -101,8 +64,10 @@ static bool refused(enum command command, const struct tree_function *function, 
 		return true;
 	if (command != BIND)
 		return false;
-	if (not_isolated(function, with, why))
+	if (tree_shared(function, with, reason, remedy)) {
+		snprintf(why, TREE_WHY_BYTES, "%.350s; %.150s", reason, remedy);
 		return true;
+	}
 	if (!tree_path(path, "/sys/bus/pci/drivers/vfio-pci") || access(path, F_OK) != 0) {
 		snprintf(why, TREE_WHY_BYTES, "there is no driver vfio-pci in this kernel: load it (modprobe vfio-pci)");
 		return true;
@@ -308,7 +273,7 @@ static int run(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (addresses.count == TREE_MOST)
 			return usage("too many addresses, from here on: ", argv[i]);
-		if (!take_address(argv[i], addresses.name[addresses.count++]))
+		if (!tree_address(argv[i], addresses.name[addresses.count++]))
 			return usage("no PCI address such as 0000:65:00.0: ", argv[i]);
 	}
 	if (command == SHOW)

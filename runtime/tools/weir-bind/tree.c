@@ -89,8 +89,7 @@ void tree_list(const char *path, struct tree_names *names)
 	qsort(names->name, names->count, sizeof(names->name[0]), compare);
 }
 
-/* The last part of where a link leads; "" if it is none. */
-static void link_name(char name[TREE_NAME_BYTES], const char *path)
+void tree_link(char name[TREE_NAME_BYTES], const char *path)
 {
 	char target[PATH_MAX];
 	ssize_t length = readlink(path, target, sizeof(target) - 1);
@@ -104,7 +103,7 @@ static void link_name(char name[TREE_NAME_BYTES], const char *path)
 	snprintf(name, TREE_NAME_BYTES, "%.63s", slash ? slash + 1 : target);
 }
 
-static void read_attribute(char text[TREE_NAME_BYTES], const char *address, const char *name)
+void tree_attribute(char text[TREE_NAME_BYTES], const char *address, const char *name)
 {
 	char path[PATH_MAX];
 
@@ -113,54 +112,93 @@ static void read_attribute(char text[TREE_NAME_BYTES], const char *address, cons
 		tree_read(text, TREE_NAME_BYTES, path);
 }
 
+bool tree_address(const char *text, char address[TREE_NAME_BYTES])
+{
+	unsigned domain = 0, bus, slot, function;
+	int end = 0;
+
+	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 || text[end]) {
+		domain = 0;
+		if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3 || text[end])
+			return false;
+	}
+	snprintf(address, TREE_NAME_BYTES, "%04x:%02x:%02x.%x", domain, bus, slot, function);
+	return domain <= 0xffff && bus <= 0xff && slot <= 0x1f && function <= 7;
+}
+
 bool tree_function(const char *address, struct tree_function *function)
 {
 	char path[PATH_MAX], vendor[TREE_NAME_BYTES], device[TREE_NAME_BYTES];
 
 	memset(function, 0, sizeof(*function));
 	snprintf(function->address, sizeof(function->address), "%.63s", address);
-	read_attribute(function->class, address, "class");
+	tree_attribute(function->class, address, "class");
 	if (!function->class[0])
 		return false;
-	read_attribute(vendor, address, "vendor");
-	read_attribute(device, address, "device");
+	tree_attribute(vendor, address, "vendor");
+	tree_attribute(device, address, "device");
 	snprintf(function->id, sizeof(function->id), "%.20s:%.20s", vendor[0] ? vendor + 2 : "", device[0] ? device + 2 : "");
 	if (tree_path(path, "/sys/bus/pci/devices/%s/driver", address))
-		link_name(function->driver, path);
+		tree_link(function->driver, path);
 	if (tree_path(path, "/sys/bus/pci/devices/%s/iommu_group", address))
-		link_name(function->group, path);
+		tree_link(function->group, path);
 	return true;
+}
+
+/* Looked at one by one: a server has many more functions than a list has room for. */
+void tree_of_class(const char *prefix, struct tree_names *addresses)
+{
+	char path[PATH_MAX], class[TREE_NAME_BYTES];
+	DIR *folder = tree_path(path, "/sys/bus/pci/devices") ? opendir(path) : NULL;
+	struct dirent *entry;
+
+	addresses->count = 0;
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		tree_attribute(class, entry->d_name, "class");
+		if (!strncmp(class, prefix, strlen(prefix)))
+			add(addresses, entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	qsort(addresses->name, addresses->count, sizeof(addresses->name[0]), compare);
 }
 
 void tree_controllers(struct tree_names *addresses)
 {
-	struct tree_names all;
-	char path[PATH_MAX], class[TREE_NAME_BYTES];
+	tree_of_class("0x0108", addresses);
+}
 
-	addresses->count = 0;
-	if (!tree_path(path, "/sys/bus/pci/devices"))
-		return;
-	tree_list(path, &all);
-	for (unsigned i = 0; i < all.count; i++) {
-		read_attribute(class, all.name[i], "class");
-		if (!strncmp(class, "0x0108", 6))
-			add(addresses, all.name[i]);
-	}
+/*
+ * The block device of a namespace. Where a namespace can have several controllers (nvme_core.multipath), the
+ * controller has nvme0c1n1, which is hidden: what is mounted is nvme0n1.
+ */
+static void block_name(char name[TREE_NAME_BYTES], const char *space)
+{
+	unsigned subsystem, controller, number;
+	int end = 0;
+
+	if (sscanf(space, "nvme%uc%un%u%n", &subsystem, &controller, &number, &end) == 3 && !space[end])
+		snprintf(name, TREE_NAME_BYTES, "nvme%un%u", subsystem, number);
+	else
+		snprintf(name, TREE_NAME_BYTES, "%.63s", space);
 }
 
 /* Namespaces of one nvmeN, and what partitions they have. */
 static void add_namespaces(const char *address, const char *controller, struct tree_names *blocks)
 {
 	struct tree_names entries, parts;
-	char path[PATH_MAX];
+	char path[PATH_MAX], space[TREE_NAME_BYTES];
 
 	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s", address, controller))
 		return;
 	tree_list(path, &entries);
 	for (unsigned i = 0; i < entries.count; i++) {
-		const char *space = entries.name[i];
-		size_t length = strlen(space);
+		size_t length;
 
+		block_name(space, entries.name[i]);
+		length = strlen(space);
 		if (strncmp(space, "nvme", 4) || !strchr(space + 4, 'n') || !tree_path(path, "/sys/block/%s", space))
 			continue;
 		add(blocks, space);
@@ -267,9 +305,11 @@ static bool opened(const char *block, char why[TREE_WHY_BYTES])
 	return true;
 }
 
-bool tree_used(const char *block, char why[TREE_WHY_BYTES])
+enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES])
 {
-	return mounted(block, why) || swapped_on(block, why) || held(block, why) || opened(block, why);
+	if (mounted(block, why))
+		return TREE_MOUNTED;
+	return swapped_on(block, why) || held(block, why) || opened(block, why) ? TREE_TAKEN : TREE_FREE;
 }
 
 void tree_group(const struct tree_function *function, const struct tree_names *with, struct tree_names *others)
@@ -290,4 +330,27 @@ void tree_group(const struct tree_function *function, const struct tree_names *w
 		if (!good)
 			add(others, member.address);
 	}
+}
+
+bool tree_shared(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES],
+		 char remedy[TREE_WHY_BYTES])
+{
+	struct tree_names others;
+	size_t used;
+
+	if (!function->group[0]) {
+		snprintf(why, TREE_WHY_BYTES, "it is in no IOMMU group");
+		snprintf(remedy, TREE_WHY_BYTES, "turn the IOMMU on in the firmware's setup, and boot with intel_iommu=on where that is "
+						 "not the default");
+		return true;
+	}
+	tree_group(function, with, &others);
+	if (!others.count)
+		return false;
+	used = (size_t)snprintf(why, TREE_WHY_BYTES, "its IOMMU group %s has devices that other drivers use, which could reach its memory:",
+				function->group);
+	for (unsigned i = 0; i < others.count && used + TREE_NAME_BYTES < TREE_WHY_BYTES / 2; i++)
+		used += (size_t)snprintf(why + used, TREE_WHY_BYTES - used, " %s", others.name[i]);
+	snprintf(remedy, TREE_WHY_BYTES, "bind those, too, or put the controller into another slot");
+	return true;
 }

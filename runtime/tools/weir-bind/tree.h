@@ -53,17 +53,43 @@ void tree_list(const char *path, struct tree_names *names);
 /** tree_function() - what there is to know of the function at @address; false if there is none */
 bool tree_function(const char *address, struct tree_function *function);
 
+/** tree_link() - the last part of where the link @path leads; "" if it is none */
+void tree_link(char name[TREE_NAME_BYTES], const char *path);
+
+/** tree_attribute() - first line of the function's file @name, "" if there is none */
+void tree_attribute(char text[TREE_NAME_BYTES], const char *address, const char *name);
+
+/** tree_address() - 0000:65:00.0, of which @text may leave the domain out. Return: it is one */
+bool tree_address(const char *text, char address[TREE_NAME_BYTES]);
+
+/** tree_of_class() - addresses of all functions whose class begins with @prefix, such as 0x0108, sorted */
+void tree_of_class(const char *prefix, struct tree_names *addresses);
+
 /** tree_controllers() - addresses of all NVMe controllers */
 void tree_controllers(struct tree_names *addresses);
 
 /** tree_blocks() - block devices of a controller, namespaces and their partitions: nvme0n1, nvme0n1p2 */
 void tree_blocks(const char *address, struct tree_names *blocks);
 
-/** tree_used() - what uses block device @block, as part of a sentence. Return: false: nothing. */
-bool tree_used(const char *block, char why[TREE_WHY_BYTES]);
+/** enum tree_use - a block device is free, has a file system that is mounted, or is swap, a part of md or dm, or taken */
+enum tree_use { TREE_FREE, TREE_MOUNTED, TREE_TAKEN };
+
+/** tree_used() - what uses block device @block, as part of a sentence */
+enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES]);
 
 /** tree_group() - other functions of the IOMMU group that are neither bridges, nor free, nor vfio-pci's, nor in @with */
 void tree_group(const struct tree_function *function, const struct tree_names *with, struct tree_names *others);
+
+/**
+ * tree_shared() - why vfio-pci could not have @function: no IOMMU group, or others that could reach it
+ * @function: to bind
+ * @with: controllers that will be vfio-pci's, too
+ * @why: receives part of a sentence, @remedy: likewise
+ *
+ * Return: false: it could.
+ */
+bool tree_shared(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES],
+		 char remedy[TREE_WHY_BYTES]);
 
 /** tree_has() - is @name in the list? */
 bool tree_has(const struct tree_names *names, const char *name);
