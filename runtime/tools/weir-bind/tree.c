@@ -347,8 +347,8 @@ bool tree_shared(const struct tree_function *function, const struct tree_names *
 	tree_group(function, with, &others);
 	if (!others.count)
 		return false;
-	used = (size_t)snprintf(why, TREE_WHY_BYTES, "its IOMMU group %s has devices that other drivers use, which could reach its memory:",
-				function->group);
+	used = (size_t)snprintf(why, TREE_WHY_BYTES,
+				"its IOMMU group %s has devices that other drivers use, which could reach its memory:", function->group);
 	for (unsigned i = 0; i < others.count && used + TREE_NAME_BYTES < TREE_WHY_BYTES / 2; i++)
 		used += (size_t)snprintf(why + used, TREE_WHY_BYTES - used, " %s", others.name[i]);
 	snprintf(remedy, TREE_WHY_BYTES, "bind those, too, or put the controller into another slot");

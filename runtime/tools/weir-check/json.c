@@ -69,8 +69,8 @@ static json_t *bars_json(const struct lanes *lanes)
 static void add_gpu(json_t *object, const struct lanes *lanes)
 {
 	const struct tree_function *function = &lanes->function;
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "vendor", text_json(lanes->vendor),
-				 "model", text_json(lanes->model), "id", text_json(function->id), "driver", text_json(function->driver),
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "vendor",
+				 text_json(lanes->vendor), "model", text_json(lanes->model), "id", text_json(function->id), "driver", text_json(function->driver),
 				 "driver_version", text_json(lanes->driver_version), "iommu_group", text_json(function->group),
 				 "iommu_group_type", text_json(lanes->group_type), "numa_node", node_json(lanes->numa_node), "bars",
 				 bars_json(lanes), "bar_could_bytes", bytes_json(lanes->could_bytes), "memory_bytes",
@@ -99,8 +99,8 @@ static json_t *nodes_json(const struct ssd *ssd)
 	for (unsigned i = 0; i < ssd->node_count; i++) {
 		const struct node *node = &ssd->nodes[i];
 
-		json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b, s:o}", "name", node->name, "there", (int)node->there, "readable",
-						      (int)node->readable, "writable", (int)node->writable, "used", text_json(node->used)));
+		json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:b, s:o}", "name", node->name, "there",
+						      (int)node->there, "readable", (int)node->readable, "writable", (int)node->writable, "used", text_json(node->used)));
 	}
 	return list;
 }

@@ -201,8 +201,8 @@ static int report_all(const struct asked *asked, const struct machine *machine, 
 
 static void dump(const struct machine *machine, struct report *report)
 {
-	json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i}", "version", weir_version(), "machine", json_machine(machine), "gpus",
-				 report->lanes, "ssds", report->ssds, "pairs", report->pairs, "status", report->status);
+	json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i}", "version", weir_version(), "machine",
+				 json_machine(machine), "gpus", report->lanes, "ssds", report->ssds, "pairs", report->pairs, "status", report->status);
 
 	json_dumpf(root, stdout, JSON_INDENT(1));
 	printf("\n");

@@ -87,7 +87,8 @@ static void judge_bridges(const struct machine *machine, struct pair *pair)
 		return;
 	if (a->listed == YES && b->listed == YES && (one == NO || other == NO))
 		verdict_add(&pair->peer, NO, "put both below one host bridge, or below one switch",
-			    "they are below different host bridges, and Linux lets peers talk through %s below one alone", a->id);
+			    "they are below different host bridges, and Linux lets peers talk through %s below one alone",
+			    a->id);
 	else
 		verdict_add(&pair->peer, UNKNOWN, "put both below one switch without ACS; writing and reading back would tell",
 			    "what goes between them passes host bridge %s, and whether that lets peers talk is not known: %s",
@@ -102,8 +103,12 @@ static void judge_way(const struct machine *machine, struct pair *pair)
 
 	if (pair->place == PLACE_UNKNOWN)
 		verdict_add(&pair->peer, UNKNOWN, "lspci -t shows the bus where this system does", "where their ways meet is not known");
+	else if (below_bridge && !pair->hop_count)
+		verdict_add(&pair->peer, UNKNOWN, "writing and reading back would tell",
+			    "no bridge is between them, and what their device does with requests from one to the other is not known");
 	else if (below_bridge && pair->acs == UNKNOWN && !passed)
-		verdict_add(&pair->peer, UNKNOWN, "run weir-check as root", "whether bridges between them redirect requests (ACS) could not be read");
+		verdict_add(&pair->peer, UNKNOWN, "run weir-check as root",
+			    "whether bridges between them redirect requests (ACS) could not be read");
 	else if (!below_bridge || (pair->acs == YES && !passed))
 		judge_bridges(machine, pair);
 }
@@ -170,8 +175,8 @@ static void judge_module(const struct machine *machine, struct pair *pair)
 	if (!runtime.uses_module)
 		verdict_add(module, NO, "see pull", "this version of weir uses no kernel module");
 	if (machine->config[CONFIG_PCI_P2PDMA] == 'n')
-		verdict_add(module, UNKNOWN, "use a kernel with CONFIG_PCI_P2PDMA", "without CONFIG_PCI_P2PDMA some drivers hand out host memory "
-			    "in the place of a GPU's");
+		verdict_add(module, UNKNOWN, "use a kernel with CONFIG_PCI_P2PDMA",
+			    "without CONFIG_PCI_P2PDMA some drivers hand out host memory in the place of a GPU's");
 	judge_lanes(pair->lanes, module);
 	verdict_join(module, &pair->peer);
 }

@@ -140,15 +140,17 @@ static void judge_vfio(const struct machine *machine, struct ssd *ssd)
 	verdict_start(&ssd->vfio);
 	put_text(ssd->vfio.use, sizeof(ssd->vfio.use), "%s", uri);
 	if (ssd->used[0])
-		verdict_add(&ssd->vfio, NO, "weir takes a whole controller: free it first, or name another SSD", "it is in use: %s", ssd->used);
+		verdict_add(&ssd->vfio, NO, "weir takes a whole controller: free it first, or name another SSD",
+			    "it is in use: %s", ssd->used);
 	if (machine->config[CONFIG_VFIO] == 'n')
 		verdict_add(&ssd->vfio, NO, "use a kernel with CONFIG_VFIO and CONFIG_VFIO_PCI", "the kernel is built without VFIO");
 	if (tree_shared(&ssd->function, &alone, why, remedy))
 		verdict_add(&ssd->vfio, machine->iommu == IOMMU_UNKNOWN && !ssd->function.group[0] ? UNKNOWN : NO, remedy, "%s", why);
 	judge_driver(machine, ssd, uri);
 	if (ssd->iommu_bits && ssd->iommu_bits < IOMMU_BITS_NEEDED)
-		verdict_add(&ssd->vfio, NO, "use another machine: this is the processor's", "its IOMMU takes addresses of %u bits, and weir "
-			    "maps memory where the process has it, near 2^47", ssd->iommu_bits);
+		verdict_add(&ssd->vfio, NO, "use another machine: this is the processor's",
+			    "its IOMMU takes addresses of %u bits, and weir maps memory where the process has it, near 2^47",
+			    ssd->iommu_bits);
 	judge_memlock(machine, &ssd->vfio);
 }
 
@@ -177,7 +179,8 @@ static void file_use(const struct node *node, char use[CHECK_TEXT])
 	if (node->use == TREE_MOUNTED)
 		put_text(use, CHECK_TEXT, "file:PATH, a file there: %.400s", node->used);
 	else
-		put_text(use, CHECK_TEXT, "file:/dev/%s%s", node->name, node->writable ? "" : "?ro=1, reading only: no permission to write");
+		put_text(use, CHECK_TEXT, "file:/dev/%s%s", node->name,
+			 node->writable ? "" : "?ro=1, reading only: no permission to write");
 }
 
 static void judge_nodes(struct ssd *ssd)
@@ -201,8 +204,8 @@ static void judge_file(const struct machine *machine, struct ssd *ssd)
 	verdict_start(&ssd->file);
 	put_text(remedy, sizeof(remedy), "as root: weir-bind restore %s", address);
 	if (!ssd->node_count && strcmp(driver, "nvme"))
-		verdict_add(&ssd->file, NO, remedy, "%s%s: the kernel has no block device of it", driver[0] ? "its driver is " : "it has no driver",
-			    driver);
+		verdict_add(&ssd->file, NO, remedy, "%s%s: the kernel has no block device of it",
+			    driver[0] ? "its driver is " : "it has no driver", driver);
 	else if (!ssd->node_count)
 		verdict_add(&ssd->file, NO, "nvme list, dmesg", "the kernel's driver has it, and shows no namespace");
 	judge_nodes(ssd);

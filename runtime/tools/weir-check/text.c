@@ -119,16 +119,19 @@ void text_lanes(const struct lanes *lanes)
 		printf("cpu\n  lanes    on the host's processors\n");
 		return;
 	}
-	printf("GPU %s  %s%s%s[%s]\n", lanes->function.address, lanes->vendor, lanes->vendor[0] ? " " : "", "", or_words(lanes->function.id, "?"));
+	printf("GPU %s  %s%s[%s]\n", lanes->function.address, lanes->vendor, lanes->vendor[0] ? " " : "",
+	       or_words(lanes->function.id, "?"));
 	if (lanes->model[0])
 		printf("  model    %s\n", lanes->model);
 	if (lanes->usable == YES)
 		printf("  name     %s, which is %s\n", lanes->name, lanes->device);
 	else
 		printf("  name     %s: %s\n", lanes->usable == NO ? "none, no backend can use it" : "not known", lanes->why);
-	printf("  driver   %s%s%s\n", or_words(lanes->function.driver, "none"), lanes->driver_version[0] ? " " : "", lanes->driver_version);
+	printf("  driver   %s%s%s\n", or_words(lanes->function.driver, "none"), lanes->driver_version[0] ? " " : "",
+	       lanes->driver_version);
 	print_bars(lanes);
-	printf("  sharing  dma-buf %s; other devices reach its memory: %s\n", answer_words[lanes->dma_buf], answer_words[lanes->peer_dma]);
+	printf("  sharing  dma-buf %s; other devices reach its memory: %s\n", answer_words[lanes->dma_buf],
+	       answer_words[lanes->peer_dma]);
 	print_group(&lanes->function, lanes->group_type, lanes->numa_node);
 }
 
