@@ -354,6 +354,16 @@ expect "functions in no tree" 3 'pair("0000:41:00.0")["way"]["place"] == "unknow
 for i in $(seq 10 99); do function_ "pci/0000:$i:00.0" 0x088000 8086:0001 '' ''; done
 expect "a controller among a hundred functions" 3 '[s["pci_address"] for s in d["ssds"]] == ["0000:03:00.0"]'
 
+machine nested
+function_ pci0000:00/0000:00:0e.0 0x010400 8086:9a0b 5 vmd
+function_ pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0 0x060400 8086:9a09 5 pcieport
+function_ pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0/10000:e1:00.0 0x010802 144d:a80a 5 nvme 0; disk 10000:e1:00.0 nvme0 nvme0n1 259:0
+gpu pci0000:00/0000:41:00.0 1234:5678 6 0
+expect "an SSD below a host bridge of its own" 1 '"group 5 has devices that other drivers use, which could reach its memory: 0000:00:0e.0" in says(path("direct", "cpu", "10000:e1:00.0"))
+  and d["pairs"][0]["paths"]["pull"]["answer"] == "yes"' --gpu cpu --ssd 10000:e1:00.0
+expect "and its way to a GPU" 3 'pair("0000:41:00.0", "10000:e1:00.0")["way"]["place"] == "numa-node"
+  and [b["pci_address"] for b in pair("0000:41:00.0", "10000:e1:00.0")["way"]["bridges"]] == ["10000:e0:06.0"]' --gpu 41:00.0
+
 text "an SSD that is not there" 3 'there is no NVMe controller 99:00.0' --ssd 99:00.0
 text "a GPU that is not there" 3 'there is no GPU gpu:7' --gpu gpu:7
 text "a bad address" 2 'no PCI address such as 0000:65:00.0: 5:0' --ssd 5:0

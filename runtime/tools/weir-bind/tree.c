@@ -123,7 +123,8 @@ bool tree_address(const char *text, char address[TREE_NAME_BYTES])
 			return false;
 	}
 	snprintf(address, TREE_NAME_BYTES, "%04x:%02x:%02x.%x", domain, bus, slot, function);
-	return domain <= 0xffff && bus <= 0xff && slot <= 0x1f && function <= 7;
+	/* Domains above 0xffff are those of controllers that have buses of their own (VMD). */
+	return domain <= 0xfffffff && bus <= 0xff && slot <= 0x1f && function <= 7;
 }
 
 bool tree_function(const char *address, struct tree_function *function)
