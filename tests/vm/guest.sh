@@ -33,7 +33,7 @@ bind() {
 
 # COMMAND has to fail, and its output to hold TEXT.
 fails_saying() {
-  text=$1
+  local text=$1
   shift
   if "$@" >/tmp/said 2>&1; then
     cat /tmp/said
@@ -41,4 +41,52 @@ fails_saying() {
   fi
   cat /tmp/said
   grep -qF -- "$text" /tmp/said || give_up "did not say \"$text\": $*"
+}
+
+# The block device of the first namespace of function ADDRESS, which the kernel's driver has had since a moment ago.
+disk_of() {
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for folder in /sys/bus/pci/devices/$1/nvme/nvme*/nvme*n1; do
+      if [ -b "/dev/$(basename "$folder")" ]; then
+        echo "/dev/$(basename "$folder")"
+        return
+      fi
+    done
+    sleep 0.5
+  done
+  give_up "$1 has no block device" >&2
+}
+
+# vm_steps with these arguments; what it says is in /tmp/steps, too.
+steps() {
+  if ! /weir/vm_steps "$@" >/tmp/steps 2>&1; then
+    cat /tmp/steps
+    give_up "vm_steps"
+  fi
+  cat /tmp/steps
+}
+
+# Of the last STEP: step STEP status|ms|text
+step() {
+  local part
+  case $2 in status) part=1 ;; ms) part=2 ;; text) part=3 ;; esac
+  sed -n "s/^$1: status \([0-9a-fx]*\) in \([0-9]*\) ms: \(.*\)$/\\$part/p" /tmp/steps | tail -n 1
+}
+
+# How long the last reopen's closing took, in seconds.
+closed() {
+  local ms
+  ms=$(sed -n 's/^closed in \([0-9]*\) ms$/\1/p' /tmp/steps | tail -n 1)
+  [ -n "$ms" ] || give_up "nothing was closed"
+  echo "$((ms / 1000)).$((ms % 1000 / 100)) s"
+}
+
+# STEP ended with a status whose words hold TEXT.
+ended() {
+  step "$1" text | grep -qF -- "$2" || give_up "$1 did not end with \"$2\" but with: $(step "$1" text)"
+}
+
+# What came of a fault, for the suite's results: result FAULT DETECTED_MS REPORTED RECOVERED LOST
+result() {
+  echo "result: {\"fault\": \"$1\", \"detected_ms\": $2, \"reported\": \"$3\", \"recovered\": \"$4\", \"lost\": \"$5\"}"
 }

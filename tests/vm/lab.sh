@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the hosts' halves of the tests share. Sourced by run, which sets here, folder, build and version.
 
-guest_seconds=180 # a test's virtual machine may take; software emulation on a busy machine is slow
+guest_seconds=240 # a test's virtual machine may take; software emulation on a busy machine is slow
+declare -A drives=() # of SSDs whose file is not simply read and written: options of qemu's -drive, by name
 
 # The modules' files, each behind those it needs.
 modules() {
@@ -35,8 +36,12 @@ make_initramfs() {
     cp "$file" "$root/modules/"
     basename "$file"
   done >"$root/modules/order"
-  for program in tests/vm/vm_storage tests/queue_test runtime/tools/weir-perf/weir-perf samples/bfs/weir-bfs; do
+  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image} tests/queue_test samples/bfs/weir-bfs \
+    runtime/tools/weir-perf/weir-perf runtime/tools/weir-bind/weir-bind; do
     add_program "$build/$program" "$root"
+  done
+  for program in nvme fio; do
+    add_program "$(PATH=$PATH:/usr/sbin:/sbin command -v $program)" "$root"
   done
   (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/initramfs"
 }
@@ -69,16 +74,34 @@ data() {
   cp "$@" "$work/more/data/"
 }
 
+# A rule for the SSD NAME, whose I/O qemu's blkdebug then looks through: faulty NAME [LINE...]
+# Lines are of its configuration: [inject-error] and so on.
+faulty() {
+  local name=$1
+  shift
+  printf '%s\n' "$@" >"$work/$name.rules"
+  drives[$name]="file.driver=blkdebug,file.config=$work/$name.rules,file.image.driver=file,file.image.filename=$work/$name"
+}
+
+# All that the SSD NAME is told to write goes to the file NAME.log, too: logged NAME
+logged() {
+  : >"$work/$1.log"
+  drives[$1]="file.driver=blklogwrites,file.log-super-update-interval=1,file.file.driver=file,file.file.filename=$work/$1"
+  drives[$1]+=",file.log.driver=file,file.log.filename=$work/$1.log"
+}
+
 # A controller at slot SLOT with the namespaces NAME[:BLOCK_BYTES]...: ssd SLOT [NAME...], into the array devices
 ssd() {
-  local slot=$1 nsid=0 name block
+  local slot=$1 nsid=0 name block drive
   shift
   devices+=(-device "nvme,id=nvme$slot,serial=weir-$slot,addr=$slot,max_ioqpairs=16,msix_qsize=17${ssd_more-}")
   for name in "$@"; do
     nsid=$((nsid + 1))
     block=512
     [ "$name" = "${name%:*}" ] || block=${name#*:}
-    devices+=(-drive "file=$work/${name%:*},if=none,id=d$slot-$nsid,format=raw"
+    name=${name%:*}
+    drive=${drives[$name]-file=$work/$name}
+    devices+=(-drive "$drive,if=none,id=d$slot-$nsid,format=raw"
       -device "nvme-ns,drive=d$slot-$nsid,bus=nvme$slot,nsid=$nsid,logical_block_size=$block,physical_block_size=$block")
   done
 }
@@ -86,19 +109,28 @@ ssd() {
 iommu=intel-iommu,intremap=on,aw-bits=48
 append=
 
-# The machine with the array devices, to its end. Its log is $work/log. Return: the guest's exit status.
+# The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
+# $work/asked. Return: the guest's exit status.
 machine() {
   local status=0 files=$folder/initramfs
+  # Sockets have short names: paths to them are limited.
+  local sockets
+  sockets=$(mktemp -d)
   if [ -d "$work/more" ]; then
     files=$work/initramfs
     (cat "$folder/initramfs"; cd "$work/more"; find . | cpio -o -H newc --quiet) >"$files"
   fi
+  timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
   timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
+    -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
+    -qmp "unix:$sockets/qmp,server=on,wait=off" \
     -kernel "$folder/kernel/boot/vmlinuz-$version" -initrd "$files" \
     -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
 mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
     -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 || status=$?
+  wait
+  rm -rf "$sockets"
   [ $status != 124 ] || fail "the machine did not end within $guest_seconds s"
   [ $((status & 1)) = 1 ] && [ $status -ge 33 ] || fail "the guest did not end by itself (qemu: $status)"
   return $(((status - 33) / 2))
@@ -120,20 +152,27 @@ said() {
   grep -qF -- "$1" "$work/log" || fail "the guest did not say: $1"
 }
 
+# What the guest found out about faults, a JSON object per line, into the suite's results, which hold the last ones of each test.
+results() {
+  tr -d '\r' <"$work/log" | sed -n "s/^result: {/{\"case\": \"$name\", /p" >>"$folder/results"
+}
+
 # Test NAME, its work in a folder of its own, which a failed one leaves.
 run_test() {
-  local name=$1 work=$folder/work/$1 seed=$((RANDOM * 32768 + RANDOM + 1))
+  local name=$1 work=$folder/work/$1 begin=$SECONDS seed=$((RANDOM * 32768 + RANDOM + 1))
   rm -rf "$work"
   mkdir -p "$work"
   : >"$work/log"
+  sed -i "/^{\"case\": \"$name\", /d" "$folder/results"
   (set -eu; devices=(); . "$here/cases/$name.host") >"$work/said" 2>&1 # no condition of an if: -e would be ignored
   if [ $? = 0 ]; then
-    echo "ok $name"
+    echo "ok $name # $((SECONDS - begin)) s"
     rm -rf "$work"
     return 0
   fi
   echo "not ok $name # seed $seed; $work"
   sed 's/^/# /' "$work/said" "$work/qemu" 2>/dev/null || true
+  sed 's/^/# asked: /' "$work/asked" 2>/dev/null || true
   tail -n 30 "$work/log" | tr -d '\r' | sed 's/^/# log: /'
   return 1
 }

@@ -9,79 +9,12 @@
  *   vm_storage dead URI                              take its completion queue away: it has to die, and reads to end
  *   vm_storage hold URI                              read for ever, until killed
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "context.h" /* the runtime's */
-#include "storage.h"
-
-enum { BLOCKS = 3, THREADS = 21, LANES = BLOCKS * THREADS, SPAN = 64 << 10 };
-
-/** struct rig - an open storage, and what a launch needs */
-struct rig {
-	struct weir_context *context;
-	struct weir_storage *storage;
-	struct weir_storage_info info;
-	struct vm_storage_args args;
-};
-
-static void must(int error)
-{
-	if (!error)
-		return;
-	printf("error: %s\n", weir_last_error());
-	exit(1);
-}
-
-static void open_rig(struct rig *rig, const char *uri)
-{
-	*rig = (struct rig){ .info = { .size = sizeof(rig->info) } };
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 4, .resident_lanes = 64), &rig->context));
-	must(weir_storage_open(rig->context, uri, WEIR_OPTIONS(storage, .timeout_us = 60000000), &rig->storage));
-	must(weir_storage_disk(rig->storage, &rig->args.disk));
-	must(weir_storage_info(rig->storage, &rig->info));
-	must(weir_alloc(rig->context, (size_t)LANES * SPAN, &rig->args.buffers));
-	must(weir_alloc(rig->context, LANES * sizeof(struct weir_event), &rig->args.events));
-	must(weir_alloc(rig->context, LANES * sizeof(uint32_t), &rig->args.statuses));
-	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->args.verdict));
-	rig->args.span = SPAN;
-	rig->args.per_request = SPAN >> rig->args.disk.block_log2;
-	if (rig->args.per_request > rig->args.disk.max_blocks)
-		rig->args.per_request = rig->args.disk.max_blocks;
-}
-
-static void close_rig(struct rig *rig)
-{
-	weir_storage_close(rig->storage);
-	weir_context_close(rig->context);
-}
-
-/* Return: the first lane's error. */
-static weir_status run(struct rig *rig)
-{
-	uint32_t statuses[LANES];
-
-	must(weir_launch(rig->context, "vm_storage", BLOCKS, THREADS, &rig->args, sizeof(rig->args)));
-	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, statuses, rig->args.statuses, sizeof(statuses)));
-	for (unsigned i = 0; i < LANES; i++)
-		if (statuses[i] != WEIR_OK)
-			return statuses[i];
-	return WEIR_OK;
-}
-
-static int say(weir_status status)
-{
-	char text[80];
-
-	if (status == WEIR_OK)
-		return 0;
-	weir_status_text(status, text);
-	printf("status %#x: %s\n", status, text);
-	return 1;
-}
+#include "rig.h"
 
 static int info(struct rig *rig)
 {
@@ -103,10 +36,10 @@ static int transfer(struct rig *rig, bool write, char **numbers)
 	rig->args.first = strtoull(numbers[1], NULL, 0);
 	rig->args.blocks = strtoull(numbers[2], NULL, 0);
 	words = rig->args.blocks << rig->args.disk.block_log2 >> 3;
-	if (say(run(rig)))
+	if (rig_say(rig_run(rig)))
 		return 1;
-	must(weir_copy_out(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
-	must(weir_stats(rig->storage, &stats));
+	verdict = rig_verdict(rig);
+	rig_must(weir_stats(rig->storage, &stats));
 	printf("%s: %llu commands, %llu failed, %llu rogue; %llu words good, %llu bad\n", write ? "write" : "read",
 	       (unsigned long long)stats.commands, (unsigned long long)stats.failed, (unsigned long long)stats.rogue,
 	       (unsigned long long)weir_load_u64_relaxed_sys(&verdict.good),
@@ -125,12 +58,12 @@ static int unmapped(struct rig *rig)
 	uint64_t arrived = 0;
 	weir_status status;
 
-	must(weir_dma_map_remove(rig->context->dma, (void *)(uintptr_t)rig->args.buffers));
+	rig_must(weir_dma_map_remove(rig->context->dma, (void *)(uintptr_t)rig->args.buffers));
 	rig->args.blocks = 1;
-	status = run(rig);
+	status = rig_run(rig);
 	for (size_t i = 0; i < ((size_t)1 << rig->args.disk.block_log2) / sizeof(*words); i++)
 		arrived += words[i] != VM_POISON;
-	must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->args.buffers, (size_t)LANES * SPAN));
+	rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->args.buffers, RIG_LANES * rig->args.span));
 	printf("unmapped: status %#x, %llu words arrived\n", status, (unsigned long long)arrived);
 	return arrived != 0;
 }
@@ -138,15 +71,20 @@ static int unmapped(struct rig *rig)
 /* Without its rings the controller cannot go on: it reports a fatal status, and the watchdog ends what is under way. */
 static int dead(struct rig *rig)
 {
+	struct timespec begin, end;
 	weir_status status;
 
 	for (uint32_t i = 0; i < rig->info.queues; i++)
-		must(weir_dma_map_remove(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i]));
-	rig->args.blocks = LANES * rig->args.per_request;
-	status = run(rig);
-	say(status);
+		rig_must(weir_dma_map_remove(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i]));
+	rig->args.blocks = RIG_LANES * rig->args.per_request;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	status = rig_run(rig);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	rig_say(status);
+	printf("dead after %lld ms\n",
+	       (long long)(end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000);
 	for (uint32_t i = 0; i < rig->info.queues; i++) /* so that they can be freed */
-		must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i], 4096));
+		rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i], 4096));
 	return status != WEIR_E_DEVICE_DEAD;
 }
 
@@ -156,7 +94,7 @@ static int hold(struct rig *rig)
 	printf("holding\n");
 	fflush(stdout);
 	for (;;)
-		if (say(run(rig)))
+		if (rig_say(rig_run(rig)))
 			return 1;
 }
 
@@ -167,7 +105,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|dead|hold URI [SEED FIRST BLOCKS]\n"), 2;
-	open_rig(&rig, argv[2]);
+	rig_open(&rig, argv[2], &(struct rig_options){ 0 });
 	if (!strcmp(argv[1], "info"))
 		status = info(&rig);
 	else if (argc == 6 && (!strcmp(argv[1], "write") || !strcmp(argv[1], "read")))
@@ -178,6 +116,6 @@ int main(int argc, char **argv)
 		status = dead(&rig);
 	else if (!strcmp(argv[1], "hold"))
 		status = hold(&rig);
-	close_rig(&rig);
+	rig_close(&rig);
 	return status;
 }

@@ -15,10 +15,12 @@
  * @blocks: in all
  * @per_request: of each request but the last
  * @seed: of the contents
- * @buffers: @span bytes for each lane
+ * @buffers: @span bytes for each lane, from @offset on
  * @events: one for each lane
  * @statuses: u32 for each lane: its first error
- * @write: write and flush; else read
+ * @write: write; else read
+ * @flush: having written, flush
+ * @again: first wait for what had status WEIR_E_TIMEOUT
  */
 struct vm_storage_args {
 	struct weir_disk disk;
@@ -28,10 +30,13 @@ struct vm_storage_args {
 	u64 seed;
 	weir_addr buffers;
 	u64 span;
+	u64 offset;
 	weir_addr events;
 	weir_addr statuses;
 	weir_addr verdict;
 	u64 write;
+	u64 flush;
+	u64 again;
 };
 
 #endif
