@@ -108,124 +108,16 @@ static int something_else(const struct weir_pcie *function)
 			 function->storage, function->address, function->class, there[0] ? there : "none");
 }
 
-/* Device number of the block device at @path, as sysfs and mountinfo write it; false if it is none. */
-static bool device_number(const char *path, char number[32])
-{
-	char file_name[WEIR_PCIE_PATH + 8];
-	FILE *file;
-	bool got;
-
-	snprintf(file_name, sizeof(file_name), "%s/dev", path);
-	file = fopen(file_name, "re");
-	if (!file)
-		return false;
-	got = fscanf(file, "%31s", number) == 1;
-	fclose(file);
-	return got;
-}
-
-static bool is_mounted(const char *root, const char *number, char where[LIST_TEXT])
-{
-	char path[WEIR_PCIE_PATH], line[4096], device[32];
-	bool found = false;
-	FILE *file;
-
-	path_of(path, root, "/proc/self/mountinfo");
-	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "%*u %*u %31s %*s %120s", device, where) == 2 && !strcmp(device, number);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool is_swap(const char *root, const char *name)
-{
-	char path[WEIR_PCIE_PATH], line[4096], device[128];
-	bool found = false;
-	FILE *file;
-
-	path_of(path, root, "/proc/swaps");
-	file = fopen(path, "re");
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "/dev/%127s", device) == 1 && !strcmp(device, name);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool has_holder(const char *path, char name[LIST_TEXT])
-{
-	char holders[WEIR_PCIE_PATH + 16];
-	struct dirent *entry;
-	bool found = false;
-	DIR *folder;
-
-	snprintf(holders, sizeof(holders), "%s/holders", path);
-	folder = opendir(holders);
-	while (folder && !found && (entry = readdir(folder))) {
-		found = entry->d_name[0] != '.';
-		if (found)
-			snprintf(name, LIST_TEXT, "%.100s", entry->d_name);
-	}
-	if (folder)
-		closedir(folder);
-	return found;
-}
-
-/* By what one block device, a namespace or a partition, is in use. */
-static bool block_in_use(const char *root, const char *path, const char *name, char use[LIST_TEXT])
-{
-	char number[32], what[LIST_TEXT];
-
-	if (device_number(path, number) && is_mounted(root, number, what))
-		snprintf(use, LIST_TEXT, "%.20s is mounted at %.100s", name, what);
-	else if (is_swap(root, name))
-		snprintf(use, LIST_TEXT, "%.20s is swap space", name);
-	else if (has_holder(path, what))
-		snprintf(use, LIST_TEXT, "%.20s is part of %.100s", name, what);
-	else
-		return false;
-	return true;
-}
-
-/* Block devices in a folder of sysfs: namespaces of a controller, then partitions of each. */
-static bool find_use(const char *root, const char *folder_path, unsigned levels, char use[LIST_TEXT])
-{
-	DIR *folder = opendir(folder_path);
-	struct dirent *entry;
-	bool found = false;
-
-	while (folder && !found && (entry = readdir(folder))) {
-		char path[WEIR_PCIE_PATH];
-
-		if (strncmp(entry->d_name, "nvme", 4) != 0)
-			continue;
-		path_of(path, folder_path, "/%.32s", entry->d_name);
-		found = block_in_use(root, path, entry->d_name, use) || (levels && find_use(root, path, levels - 1, use));
-	}
-	if (folder)
-		closedir(folder);
-	return found;
-}
-
+/* Whether anybody uses what is on it, weir-bind finds out. */
 static int other_driver(const struct weir_pcie *function)
 {
-	char path[WEIR_PCIE_PATH], use[LIST_TEXT];
 	const char *address = function->address;
 
-	path_of(path, function->root, DEVICES "/%s/nvme", address);
-	if (find_use(function->root, path, 2, use))
-		return weir_fail(EBUSY, "storage \"%s\": %s is in use: %s; weir takes a whole controller, so free it first or name "
-				 "another", function->storage, address, use);
 	if (!function->driver[0])
-		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s (or: modprobe vfio-pci; echo vfio-pci > "
-				 DEVICES "/%s/driver_override; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address,
-				 address, address, address);
-	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; to take it away from the system, as root: weir-bind "
-			 "bind %s (or: modprobe vfio-pci; echo vfio-pci > " DEVICES "/%s/driver_override; echo %s > " DEVICES
-			 "/%s/driver/unbind; echo %s > /sys/bus/pci/drivers_probe)", function->storage, address,
-			 function->driver, address, address, address, address, address);
+		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s", function->storage, address,
+				 address);
+	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; as root: weir-bind bind %s, which takes it away from "
+			 "the system unless it is in use", function->storage, address, function->driver, address);
 }
 
 static int group_of(const struct weir_pcie *function)

@@ -37,7 +37,7 @@ struct weir_pcie {
  * @out: filled in
  *
  * Return: 0; -ENODEV if there is none, or it is something else; -EBUSY if the kernel's or
- * another driver has it, by what it is in use, or how to bind it; -ENOTSUP without an IOMMU.
+ * another driver has it, and how to bind it; -ENOTSUP without an IOMMU.
  */
 int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
 
