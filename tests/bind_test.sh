@@ -104,6 +104,11 @@ mv "$root/sys/bus/pci/drivers/vfio-pci" "$root/vfio"
 check "vfio-pci is not loaded" 1 'modprobe vfio-pci' bind 05:00.0
 mv "$root/vfio" "$root/sys/bus/pci/drivers/vfio-pci"
 
+rmdir "$root/run"
+check "nowhere to note the driver" 1 "cannot make $root/run/weir, where its driver is noted: No such file or directory" bind 05:00.0
+mkdir "$root/run"
+untouched "and so it was left with it"
+
 "$bind" --root "$root" bind 05:00.0
 [ "$(head -c 8 "$functions/0000:05:00.0/driver_override")" = vfio-pci ]
 report $? "bind chooses the driver" "$(cat "$functions/0000:05:00.0/driver_override")"

@@ -75,6 +75,11 @@ static bool refused(enum command command, const struct tree_function *function, 
 	return false;
 }
 
+static const char *needs_root(int error)
+{
+	return error == EACCES || error == EPERM ? "; this needs root" : "";
+}
+
 /* One write, or the word that it would be. */
 static int put(const char *address, const char *text, const char *path)
 {
@@ -88,8 +93,7 @@ static int put(const char *address, const char *text, const char *path)
 	error = tree_write(path, text);
 	if (!error)
 		return 0;
-	snprintf(what, sizeof(what), "cannot write to %.300s: %s%s", path, strerror(error),
-		 error == EACCES || error == EPERM ? "; this needs root" : "");
+	snprintf(what, sizeof(what), "cannot write to %.300s: %s%s", path, strerror(error), needs_root(error));
 	return complain(address, what);
 }
 
@@ -106,9 +110,17 @@ static int note(const struct tree_function *function)
 
 	if (dry_run || !state_path(path, function->address) || access(path, F_OK) == 0)
 		return 0;
-	for (unsigned i = 0; i < 2; i++)
-		if (tree_path(folder, i ? "/run/weir/bind" : "/run/weir") && mkdir(folder, 0755) != 0 && errno != EEXIST)
-			return complain(function->address, "cannot make /run/weir/bind, where its driver is noted; this needs root");
+	for (unsigned i = 0; i < 2; i++) {
+		char what[TREE_WHY_BYTES];
+		int error;
+
+		if (!tree_path(folder, i ? "/run/weir/bind" : "/run/weir") || mkdir(folder, 0755) == 0 || errno == EEXIST)
+			continue;
+		error = errno;
+		snprintf(what, sizeof(what), "cannot make %.300s, where its driver is noted: %s%s", folder, strerror(error),
+			 needs_root(error));
+		return complain(function->address, what);
+	}
 	file = fopen(path, "w");
 	if (!file || fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") < 0 || fclose(file) != 0)
 		return complain(function->address, "cannot note its driver in /run/weir/bind");
