@@ -72,7 +72,7 @@ static void submit(struct weir_admin *admin, const struct nvme_sqe *sqe)
 static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
 {
 	struct nvme_cqe *cqe = (struct nvme_cqe *)(admin->memory + NVME_PAGE_BYTES) + admin->cq_head;
-	uint64_t deadline = now_ms() + COMMAND_TIMEOUT_MS;
+	uint64_t deadline = now_ms() + admin->command_ms;
 	uint32_t dw3;
 
 	/* C1: pairs with the controller's write of dw3 */
@@ -82,8 +82,8 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 		if (csts & NVME_CSTS_FATAL)
 			return weir_fail(EIO, "controller failed (CSTS %#x) before admin command %s was done", csts, what);
 		if (now_ms() > deadline)
-			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %d ms", what,
-					 COMMAND_TIMEOUT_MS);
+			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %u ms", what,
+					 admin->command_ms);
 		sched_yield();
 	}
 	if (result)
@@ -127,7 +127,9 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	uint64_t cap = ops->read64(transport, NVME_REGISTER_CAP);
 	int error;
 
-	*admin = (struct weir_admin){ .transport = transport, .memory = memory, .bus = bus, .phase = 1 };
+	*admin = (struct weir_admin){
+		.transport = transport, .memory = memory, .bus = bus, .phase = 1, .command_ms = COMMAND_TIMEOUT_MS
+	};
 	admin->timeout_ms = ((unsigned)(cap >> 24) & 0xff) * 500;
 	if (admin->timeout_ms == 0)
 		admin->timeout_ms = 500;
@@ -299,6 +301,21 @@ int weir_admin_delete_queue(struct weir_admin *admin, unsigned id)
 		return error;
 	return command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_DELETE_CQ, .cdw10 = id },
 		       "Delete I/O Completion Queue", NULL);
+}
+
+int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *aborted)
+{
+	uint32_t result = 1;
+	int error = command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_ABORT, .cdw10 = cid << 16 | id }, "Abort", &result);
+
+	*aborted = !error && !(result & 1); /* Base 2.0, section 5.1 */
+	return error;
+}
+
+int weir_admin_stop(struct weir_admin *admin)
+{
+	admin->transport->ops->write32(admin->transport, NVME_REGISTER_CC, 0);
+	return wait_csts(admin, NVME_CSTS_READY, 0, "its reset");
 }
 
 void weir_admin_disable(struct weir_admin *admin)

@@ -8,6 +8,7 @@
 #ifndef WEIR_RUNTIME_ADMIN_H
 #define WEIR_RUNTIME_ADMIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/nvme.h>
@@ -19,6 +20,7 @@
  * @memory: host address of SQ, CQ and one data page (three pages, DMA-able)
  * @bus: bus address of @memory
  * @timeout_ms: CAP.TO, in milliseconds
+ * @command_ms: what an admin command may take
  * @most_entries: CAP.MQES + 1
  */
 struct weir_admin {
@@ -26,6 +28,7 @@ struct weir_admin {
 	uint8_t *memory;
 	uint64_t bus;
 	unsigned timeout_ms;
+	unsigned command_ms;
 	unsigned most_entries;
 	unsigned sq_tail;
 	unsigned cq_head;
@@ -57,6 +60,10 @@ int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned dept
 			    uint64_t cq_bus);
 /** weir_admin_delete_queue() - and wait until nothing of it is in flight */
 int weir_admin_delete_queue(struct weir_admin *admin, unsigned id);
+/** weir_admin_abort() - Abort of command @cid of submission queue @id; *aborted: the controller says that it ends now */
+int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *aborted);
+/** weir_admin_stop() - CC.EN = 0 at once, for a reset; once it is 0 the controller touches no memory any more */
+int weir_admin_stop(struct weir_admin *admin);
 /** weir_admin_disable() - normal shutdown, then CC.EN = 0 */
 void weir_admin_disable(struct weir_admin *admin);
 

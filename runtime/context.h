@@ -35,6 +35,14 @@ struct weir_context {
 	uint32_t service_waves; /* that reap for everybody; 0: whoever waits helps */
 };
 
+/** struct weir_recovered - how often the watchdog had to act (struct weir_stats) */
+struct weir_recovered {
+	weir_shared_u64 late;
+	weir_shared_u64 aborted;
+	weir_shared_u64 queues;
+	weir_shared_u64 resets;
+};
+
 /**
  * struct weir_storage - an open storage
  * @queues: device address of struct weir_queue[disk.queue_count]
@@ -60,6 +68,8 @@ struct weir_storage {
 	struct weir_resident *resident; /* the controller on the device, or NULL */
 	struct weir_service *service;   /* who reaps for everybody, or NULL */
 	struct weir_watchdog *watchdog; /* who looks whether the controller lives, or NULL */
+	struct weir_recovered recovered;
+	uint64_t answer_ns; /* what the controller may take for a command before the watchdog acts; 0: any time */
 	uint32_t queue_count;           /* that rings, slots, staging and queues have room for */
 	uint64_t doorbell_memory; /* for a software controller's */
 	uint64_t doorbells;       /* where lanes ring */
@@ -103,6 +113,8 @@ int weir_policy_check(const struct weir_cache_options *options);
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);
+/** weir_queue_cq_offset() - from the start of a pair's rings to its completion ring */
+uint64_t weir_queue_cq_offset(uint32_t depth);
 /** weir_queue_memory_bytes() - memory one queue pair takes */
 uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull);
 

@@ -23,6 +23,11 @@ static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
 	       pages((uint64_t)depth * prp_entries(max_transfer_bytes) * NVME_PRP_BYTES);
 }
 
+uint64_t weir_queue_cq_offset(uint32_t depth)
+{
+	return pages((uint64_t)depth * sizeof(struct nvme_sqe));
+}
+
 uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull)
 {
 	return ring_bytes(depth, max_transfer_bytes) + pages((uint64_t)depth * sizeof(struct weir_slot)) +
@@ -44,7 +49,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 
 	memset(queue, 0, sizeof(*queue));
 	queue->sq = storage->rings[index];
-	queue->cq = queue->sq + pages((uint64_t)depth * sizeof(struct nvme_sqe));
+	queue->cq = queue->sq + weir_queue_cq_offset(depth);
 	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
 	queue->slots = storage->slots[index];
 	queue->sq_doorbell = storage->doorbells + 2 * id * bell;

@@ -50,6 +50,7 @@ static const struct text nvme[] = {
 	{ NVME_STATUS_WRITE_FAULT, "media write fault" },
 	{ NVME_STATUS_UNRECOVERED_READ, "unrecovered read error" },
 	{ NVME_STATUS_COMPARE_FAILURE, "compare failure" },
+	{ NVME_STATUS_ABORTED_BY_HOST, "not answered in time, ended by the host" },
 };
 
 static const char *find(const struct text *table, size_t count, uint32_t status)

@@ -24,6 +24,8 @@ enum {
 };
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
+static const uint64_t DEFAULT_ANSWER_NS = 30000000000u;
+static const uint64_t MOST_ANSWER_MS = 86400000; /* a day */
 
 static bool power_of_two(uint64_t value, uint64_t least, uint64_t most)
 {
@@ -66,6 +68,18 @@ static int allocate_doorbells(struct weir_storage *storage, uint32_t queues, voi
 				    &storage->doorbell_memory, host);
 }
 
+/* The key timeout_ms, of every transport, or the option; 0 as a key: never. */
+static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri, const struct weir_storage_options *options)
+{
+	uint64_t ms = UINT64_MAX;
+	int error = weir_uri_take_u64(uri, "timeout_ms", 0, MOST_ANSWER_MS, &ms);
+
+	storage->answer_ns = ms != UINT64_MAX		? ms * 1000000 :
+			     options->command_timeout_us ? options->command_timeout_us * 1000 :
+							   DEFAULT_ANSWER_NS;
+	return error;
+}
+
 static int open_transport(struct weir_storage *storage, const struct weir_storage_options *options)
 {
 	struct weir_uri uri;
@@ -74,7 +88,9 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 
 	if (error)
 		return error;
-	error = allocate_doorbells(storage, options->queues, &doorbells);
+	error = take_answer_time(storage, &uri, options);
+	if (!error)
+		error = allocate_doorbells(storage, options->queues, &doorbells);
 	if (error) {
 		weir_uri_release(&uri);
 		return error;
@@ -364,6 +380,11 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 		else
 			sum.direct += weir_load_u64_relaxed_sys(&queue.completed);
 	}
+	/* relaxed: a snapshot */
+	sum.late = weir_load_u64_relaxed_sys(&storage->recovered.late);
+	sum.aborted = weir_load_u64_relaxed_sys(&storage->recovered.aborted);
+	sum.queues_replaced = weir_load_u64_relaxed_sys(&storage->recovered.queues);
+	sum.resets = weir_load_u64_relaxed_sys(&storage->recovered.resets);
 	storage->transport->ops->stats(storage->transport, &moved);
 	sum.bytes_read = moved.bytes_read;
 	sum.bytes_written = moved.bytes_written;

@@ -9,8 +9,10 @@
 #include <time.h>
 
 #include "error.h"
+#include "late.h"
+#include "recover.h"
 
-enum { LOOK_EVERY_MS = 25 };
+enum { LOOK_EVERY_MS = 25, LOOKS_PER_LIMIT = 8, LATE_EVERY_MS = 250, LATE_COPIED_EVERY_MS = 1000, MOST_PATIENCE_MS = 5000 };
 
 /** struct weir_watchdog - a thread, and how to end it */
 struct weir_watchdog {
@@ -20,6 +22,9 @@ struct weir_watchdog {
 	pthread_cond_t changed;
 	bool stop;
 	bool shared; /* the host reaches the queue pairs by itself */
+	struct weir_late *late;
+	uint64_t late_every_ns; /* between two looks at commands */
+	uint64_t late_next_ns;
 };
 
 static weir_status verdict(uint32_t csts)
@@ -73,21 +78,64 @@ static bool goes_on(struct weir_watchdog *watchdog)
 	return !stop;
 }
 
+static uint32_t read_csts(const struct weir_watchdog *watchdog)
+{
+	struct weir_transport *transport = watchdog->storage->transport;
+
+	return transport->ops->read32(transport, NVME_REGISTER_CSTS);
+}
+
+/* Return: the storage lives. */
+static bool check_controller(struct weir_watchdog *watchdog)
+{
+	uint32_t csts = read_csts(watchdog);
+	weir_status status = verdict(csts);
+
+	if (status != WEIR_OK)
+		condemn(watchdog, csts, status);
+	return status == WEIR_OK;
+}
+
+/* Of the oldest command of all. Return: the storage lives. */
+static bool check_commands(struct weir_watchdog *watchdog)
+{
+	struct weir_storage *storage = watchdog->storage;
+	uint64_t limit_ms = storage->answer_ns / 1000000, now = weir_late_now_ns();
+	struct weir_recovery recovery = { .storage = storage, .late = watchdog->late, .shared = watchdog->shared,
+					  .patience_ms = limit_ms < MOST_PATIENCE_MS ? (unsigned)limit_ms + 1 : MOST_PATIENCE_MS };
+	struct weir_late_command oldest;
+
+	if (!watchdog->late || now < watchdog->late_next_ns)
+		return true;
+	watchdog->late_next_ns = now + watchdog->late_every_ns;
+	if (weir_late_look(watchdog->late, &oldest) || oldest.age_ns <= storage->answer_ns)
+		return true;
+	if (weir_recover(&recovery, &oldest) == 0)
+		return true;
+	condemn(watchdog, read_csts(watchdog), WEIR_E_DEVICE_DEAD);
+	return false;
+}
+
 static void *watch(void *argument)
 {
 	struct weir_watchdog *watchdog = argument;
-	struct weir_transport *transport = watchdog->storage->transport;
 
-	while (goes_on(watchdog)) {
-		uint32_t csts = transport->ops->read32(transport, NVME_REGISTER_CSTS);
-		weir_status status = verdict(csts);
-
-		if (status == WEIR_OK)
-			continue;
-		condemn(watchdog, csts, status);
-		break;
-	}
+	while (goes_on(watchdog))
+		if (!check_controller(watchdog) || !check_commands(watchdog))
+			break;
 	return NULL;
+}
+
+/* How often to look at commands: often enough for the limit, and seldom where it means copies. */
+static int prepare_looks(struct weir_watchdog *watchdog)
+{
+	uint64_t most_ns = (watchdog->shared ? LATE_EVERY_MS : LATE_COPIED_EVERY_MS) * (uint64_t)1000000;
+	uint64_t every_ns = watchdog->storage->answer_ns / LOOKS_PER_LIMIT;
+
+	watchdog->late_every_ns = every_ns < most_ns ? every_ns : most_ns;
+	if (!watchdog->storage->answer_ns)
+		return 0;
+	return weir_late_open(watchdog->storage, watchdog->shared, &watchdog->late);
 }
 
 static int start_thread(struct weir_watchdog *watchdog)
@@ -121,8 +169,11 @@ int weir_watchdog_start(struct weir_storage *storage)
 	backend->ops->properties(backend, &properties);
 	watchdog->storage = storage;
 	watchdog->shared = properties.shared_memory;
-	error = start_thread(watchdog);
+	error = -prepare_looks(watchdog);
+	if (!error)
+		error = start_thread(watchdog);
 	if (error) {
+		weir_late_close(watchdog->late);
 		free(watchdog);
 		return weir_fail(error, "storage \"%s\": cannot start its watchdog: %s", storage->uri, strerror(error));
 	}
@@ -143,6 +194,7 @@ void weir_watchdog_stop(struct weir_storage *storage)
 	pthread_join(watchdog->thread, NULL);
 	pthread_cond_destroy(&watchdog->changed);
 	pthread_mutex_destroy(&watchdog->mutex);
+	weir_late_close(watchdog->late);
 	free(watchdog);
 	storage->watchdog = NULL;
 }

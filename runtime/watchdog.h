@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watchdog.h: a host thread per storage that tells lanes when its controller has failed or is gone. */
+/* watchdog.h: a host thread per storage for when its controller has failed, is gone, or does not answer. */
 #ifndef WEIR_RUNTIME_WATCHDOG_H
 #define WEIR_RUNTIME_WATCHDOG_H
 
@@ -12,6 +12,9 @@
  * (a PCI function that was removed), every queue pair is marked dead (struct weir_queue.dead): whoever
  * waits for a request or a slot returns with that status, at once instead of at the storage's deadline,
  * and nothing more is submitted. Base 2.0, sections 3.1.4.6 (CSTS) and 9.5 (controller fatal status).
+ *
+ * A command that the controller has had for longer than weir_storage_options.command_timeout_us is ended
+ * (recover.h), and the storage goes on if it can; if not it is dead, as above.
  *
  * A controller on the device itself has no registers to look at, and is not watched.
  */

@@ -323,6 +323,9 @@ WEIR_API int weir_copy_out(struct weir_context *context, void *to, uint64_t addr
  * @read_only: refuse writes
  * @timeout_us: what a lane waits for a command by default; 0: 30 s
  * @first_ticket: tests only: ticket the queues start with, a multiple of 2 x depth
+ * @command_timeout_us: what the controller may take for a command; 0: 30 s. After that the command is
+ *                      aborted, else its queue pair created anew, else the controller reset
+ *                      (docs/hardware.md). The key timeout_ms of a URI goes before it
  */
 struct weir_storage_options {
 	size_t size;
@@ -332,6 +335,7 @@ struct weir_storage_options {
 	uint32_t read_only;
 	uint64_t timeout_us;
 	uint64_t first_ticket;
+	uint64_t command_timeout_us;
 };
 
 /**
@@ -348,6 +352,7 @@ struct weir_storage_options {
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
  *                     ?nsid=N &queues=N &mover=...; of lanes on the cpu only
+ *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
@@ -719,6 +724,10 @@ WEIR_API int weir_sync(struct weir_context *context);
  * @bytes_written: bytes it took from memory
  * @direct: commands served by the direct path
  * @pull: commands served by the pull path
+ * @late: commands that the controller did not answer in time, each the oldest then
+ * @aborted: of these, ended by Abort
+ * @queues_replaced: by a new queue pair, which ended all commands of the old one
+ * @resets: by a reset of the controller, which ended all commands
  */
 struct weir_stats {
 	size_t size;
@@ -729,6 +738,10 @@ struct weir_stats {
 	uint64_t bytes_written;
 	uint64_t direct;
 	uint64_t pull;
+	uint64_t late;
+	uint64_t aborted;
+	uint64_t queues_replaced;
+	uint64_t resets;
 };
 
 /** weir_stats() - read a storage's counters; exact when no kernel runs */

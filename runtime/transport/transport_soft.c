@@ -17,7 +17,7 @@
 
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, timeout_ms"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
 
 struct soft {
@@ -170,13 +170,20 @@ static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t 
 	return 0;
 }
 
+/* What strikes a controller as a whole, of which one on the device knows nothing. */
+static bool strikes_all(enum weir_virtual_fault_kind kind)
+{
+	return kind == WEIR_VIRTUAL_FAULT_FATAL || kind == WEIR_VIRTUAL_FAULT_GONE || kind == WEIR_VIRTUAL_FAULT_STUCK ||
+	       kind == WEIR_VIRTUAL_FAULT_HUNG;
+}
+
 /* A controller on the device does all but fail as a whole, which the host's alone can. */
 static int check_resident_faults(const struct weir_uri *uri, const struct soft_keys *keys)
 {
 	for (unsigned i = 0; i < keys->fault_count; i++)
-		if (keys->faults[i].kind == WEIR_VIRTUAL_FAULT_FATAL || keys->faults[i].kind == WEIR_VIRTUAL_FAULT_GONE)
+		if (strikes_all(keys->faults[i].kind))
 			return weir_fail(ENOTSUP,
-					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, but "
+					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, stuck nor hung, but "
 					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase and misroute",
 					 uri->text, i + 1);
 	return 0;

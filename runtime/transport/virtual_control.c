@@ -162,6 +162,8 @@ static unsigned look(struct weir_virtual *controller)
 	bool shutdown = (cc & NVME_CC_SHUTDOWN_MASK) &&
 			!(controller->csts & NVME_CSTS_SHUTDOWN_MASK);
 
+	if (reset && load_relaxed_u32(&controller->hung)) /* relaxed: a fault, for good */
+		return 0;
 	if ((reset || shutdown) && !virtual_mail_all_answered(controller))
 		return 0;
 	if (reset)

@@ -27,6 +27,8 @@ enum weir_virtual_fault_kind {
 	WEIR_VIRTUAL_FAULT_MISROUTE,  /* its entry names another submission queue */
 	WEIR_VIRTUAL_FAULT_FATAL,     /* the controller fails: CSTS.CFS, and silence until a reset */
 	WEIR_VIRTUAL_FAULT_GONE,      /* it is pulled out: silence for good, its registers read as ones */
+	WEIR_VIRTUAL_FAULT_STUCK,     /* never ends: neither Abort nor its queue's deletion, which hangs; a reset ends it */
+	WEIR_VIRTUAL_FAULT_HUNG,      /* likewise, and a reset does not end either: CSTS.RDY stays */
 	WEIR_VIRTUAL_FAULT_KINDS,
 };
 

@@ -39,13 +39,18 @@ static void take_out(struct virtual_line *line, struct virtual_request *request)
 	line->count--;
 }
 
-static void drop(struct virtual_request *request)
+/* One that will not be completed, in @line: of those that were dropped, or that are stuck. */
+static void drop(struct virtual_request *request, struct virtual_line *line)
 {
-	struct virtual_line *line = &request->thread->faults->dropped;
-
 	insert_behind(line, line->last, request);
 	request->thread->dropped++;
 	request->sq->cq->free++; /* what it was promised */
+}
+
+static void hang(struct virtual_request *request)
+{
+	drop(request, &request->thread->faults->stuck);
+	store_relaxed_u32(&request->thread->controller->hung, 1); /* relaxed: for good, and nothing goes with it */
 }
 
 static void delay(struct virtual_request *request, u32 us)
@@ -106,7 +111,11 @@ void virtual_fault_due(struct virtual_request *request, u32 status)
 	if (request->thread->discard)
 		virtual_request_forget(request);
 	else if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_DROP))
-		drop(request);
+		drop(request, &request->thread->faults->dropped);
+	else if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STUCK))
+		drop(request, &request->thread->faults->stuck);
+	else if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_HUNG))
+		hang(request);
 	else if ((row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_LATE)) != NULL)
 		delay(request, row->given.us);
 	else if ((row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_SHUFFLE)) != NULL ||
@@ -220,6 +229,7 @@ void virtual_fault_discard(struct virtual_thread *thread)
 
 	forget_line(&faults->late);
 	forget_line(&faults->dropped);
+	forget_line(&faults->stuck);
 	for (u32 i = 0; i < thread->controller->options.fault_count; i++)
 		forget_line(&faults->groups[i]);
 	faults->grouped = 0;

@@ -53,7 +53,8 @@ static bool drop(struct virtual_thread *thread, struct virtual_sq *sq)
 		if (thread->queues[i] == sq)
 			thread->queues[i] = thread->queues[--thread->queue_count];
 	virtual_requests_abort(thread, sq, ~0u, NVME_STATUS_ABORTED_SQ_DELETED);
-	return !sq->inflight;
+	/* Relaxed: that the host asked for a reset meanwhile is all it says; what is left ends with that letter. */
+	return !sq->inflight || !(load_relaxed_u32(&thread->controller->registers[NVME_REGISTER_CC / 4]) & NVME_CC_ENABLE);
 }
 
 static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)

@@ -166,6 +166,7 @@ struct virtual_line {
  * struct virtual_faults - what faults hold back on one thread
  * @late: by the time they are due
  * @dropped: until their queue is deleted
+ * @stuck: until a reset
  * @groups: by row
  * @grouped: how many, in all groups
  * @draws: lots drawn for the order of groups
@@ -173,6 +174,7 @@ struct virtual_line {
 struct virtual_faults {
 	struct virtual_line late;
 	struct virtual_line dropped;
+	struct virtual_line stuck;
 	struct virtual_line groups[WEIR_VIRTUAL_FAULTS];
 	u32 grouped;
 	u64 draws;
@@ -364,6 +366,7 @@ struct virtual_admin {
  * @failing: a fault made it fail; all threads are to fall silent
  * @pulled: by the fault "gone", for good
  * @gone: and they are: registers read as ones
+ * @hung: by the fault "hung": no reset ends
  * @write_through: the volatile write cache is off, all writes are durable
  * @rate_ns: when the next command may complete under an I/O rate limit
  * @faults: the fault table, or NULL; options.fault_count rows
@@ -396,6 +399,7 @@ struct weir_virtual {
 	struct shared_u32 failing;
 	struct shared_u32 pulled;
 	struct shared_u32 gone;
+	struct shared_u32 hung;
 	struct shared_u32 write_through;
 	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	struct virtual_fault_row *faults;
