@@ -193,6 +193,18 @@ static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t
 	return error;
 }
 
+/*
+ * The entry of the one free slot was ours, too, and no completion will tell its next filler so:
+ * its sequence word does, unchanged.
+ */
+static void publish_free_slot(struct weir_queue *queue)
+{
+	uint64_t ticket = weir_load_u64_relaxed_dev(&queue->committed) + queue->depth - 1; /* relaxed: ours */
+
+	/* S2: pairs with S3 */
+	weir_store_u32_release_dev(&weir_sq_slot(queue, ticket)->sequence, weir_sq_free_sequence(queue, ticket));
+}
+
 /* Completions are taken from entry @count on, in the first pass of a ring. */
 static void restart_completions(struct weir_queue *queue, uint32_t count)
 {
@@ -220,6 +232,7 @@ int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned pati
 	if (error)
 		return error;
 	error = lead(storage, queue, at, deadline_in(patience_ms));
+	publish_free_slot(queue);
 	if (error)
 		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms", storage->uri, index + 1,
 				 patience_ms);

@@ -26,6 +26,7 @@ struct slot_seen {
  * @seen: depth of each queue pair
  * @answered: by slot, of the queue pair being looked at: its completion is in the ring
  * @heads: where lanes stood in each completion ring
+ * @first_ticket: of every queue pair
  */
 struct weir_late {
 	struct weir_storage *storage;
@@ -35,12 +36,14 @@ struct weir_late {
 	struct slot_seen *seen;
 	bool *answered;
 	uint64_t *heads;
+	uint64_t first_ticket;
 };
 
 /** struct view - a queue pair as it is just now */
 struct view {
 	struct weir_slot *slots;
 	uint64_t committed;
+	uint64_t completed;
 	uint64_t head;
 	uint64_t rung;
 };
@@ -53,7 +56,7 @@ uint64_t weir_late_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-int weir_late_open(struct weir_storage *storage, bool shared, struct weir_late **out)
+int weir_late_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_late **out)
 {
 	struct weir_late *late = calloc(1, sizeof(*late));
 	size_t count = storage->queue_count, depth = storage->depth;
@@ -63,6 +66,7 @@ int weir_late_open(struct weir_storage *storage, bool shared, struct weir_late *
 		return -ENOMEM;
 	late->storage = storage;
 	late->shared = shared;
+	late->first_ticket = first_ticket;
 	late->seen = calloc(count * depth, sizeof(*late->seen));
 	late->heads = calloc(count, sizeof(*late->heads));
 	late->answered = calloc(depth, sizeof(*late->answered));
@@ -111,6 +115,7 @@ static void look_at(struct weir_late *late, uint32_t index, struct view *view)
 	view->head = weir_load_u64_relaxed_sys(&queue->reap) >> 1;
 	view->rung = weir_load_u64_relaxed_sys(&queue->rung);
 	view->committed = weir_load_u64_relaxed_sys(&queue->committed);
+	view->completed = weir_load_u64_relaxed_sys(&queue->completed);
 	view->slots = late->shared ? weir_at(queue->slots, struct weir_slot, 0) : late->slots;
 }
 
@@ -199,11 +204,14 @@ static int look_at_queue(struct weir_late *late, uint32_t index, struct weir_lat
 {
 	struct view view;
 	bool lanes_late;
-	int error = fetch_slots(late, index);
+	int error;
 
+	look_at(late, index, &view);
+	if (view.committed - late->first_ticket == view.completed) /* all ended: there are no slots to fetch */
+		return 0;
+	error = fetch_slots(late, index);
 	if (error)
 		return error;
-	look_at(late, index, &view);
 	lanes_late = (find_answers(late, index, view.head) || view.rung != view.head) && late->heads[index] == view.head;
 	late->heads[index] = view.head;
 	for (uint32_t slot = 0; slot < late->storage->depth; slot++)

@@ -28,8 +28,8 @@ struct weir_late_command {
 	uint64_t age_ns;
 };
 
-/** weir_late_open() - for the queue pairs of @storage, which are created */
-int weir_late_open(struct weir_storage *storage, bool shared, struct weir_late **out);
+/** weir_late_open() - for the queue pairs of @storage, which are created, and begin at @first_ticket */
+int weir_late_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_late **out);
 /** weir_late_close() - NULL is fine */
 void weir_late_close(struct weir_late *late);
 

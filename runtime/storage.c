@@ -261,7 +261,7 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 		error = start_controller(storage, options, given->depth != 0);
 	if (!error)
 		error = create_queues(storage, options);
-	return error ? error : weir_watchdog_start(storage);
+	return error ? error : weir_watchdog_start(storage, options->first_ticket);
 }
 
 int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,
@@ -345,17 +345,38 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 
+static void copy_word(weir_shared_u64 *to, const weir_shared_u64 *from)
+{
+	/* relaxed: a snapshot of counters */
+	weir_store_u64_relaxed_sys(to, weir_load_u64_relaxed_sys((weir_shared_u64 *)from));
+}
+
+/* What weir_stats() counts. Where the host shares the words it reads each by itself: lanes, a service or the watchdog write. */
+static int look(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
+{
+	const struct weir_queue *from = weir_at(address, struct weir_queue, 0);
+
+	if (!shared)
+		return backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+	queue->path = from->path;
+	copy_word(&queue->reap, &from->reap);
+	copy_word(&queue->completed, &from->completed);
+	copy_word(&queue->failed, &from->failed);
+	copy_word(&queue->rogue, &from->rogue);
+	return 0;
+}
+
 /*
  * A queue pair as it is just now. Completions are counted before the reaper unlocks, so one
  * that is being reaped (by a service, beside the caller) is looked at again.
  */
-static int snapshot(struct weir_backend *backend, uint64_t address, struct weir_queue *queue)
+static int snapshot(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
 {
-	int error = backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+	int error = look(backend, shared, address, queue);
 
 	for (unsigned i = 0; !error && (weir_load_u64_relaxed_sys(&queue->reap) & 1) && i < MOST_SNAPSHOTS; i++) {
 		sched_yield();
-		error = backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+		error = look(backend, shared, address, queue);
 	}
 	return error;
 }
@@ -365,10 +386,12 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_transport_stats moved = { 0, 0 };
 	struct weir_stats sum = { .commands = 0 };
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
 
+	backend->ops->properties(backend, &properties);
 	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
 		struct weir_queue queue;
-		int error = snapshot(backend, storage->queues + i * sizeof(queue), &queue);
+		int error = snapshot(backend, properties.shared_memory, storage->queues + i * sizeof(queue), &queue);
 
 		if (error)
 			return error;

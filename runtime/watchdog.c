@@ -127,7 +127,7 @@ static void *watch(void *argument)
 }
 
 /* How often to look at commands: often enough for the limit, and seldom where it means copies. */
-static int prepare_looks(struct weir_watchdog *watchdog)
+static int prepare_looks(struct weir_watchdog *watchdog, uint64_t first_ticket)
 {
 	uint64_t most_ns = (watchdog->shared ? LATE_EVERY_MS : LATE_COPIED_EVERY_MS) * (uint64_t)1000000;
 	uint64_t every_ns = watchdog->storage->answer_ns / LOOKS_PER_LIMIT;
@@ -135,7 +135,7 @@ static int prepare_looks(struct weir_watchdog *watchdog)
 	watchdog->late_every_ns = every_ns < most_ns ? every_ns : most_ns;
 	if (!watchdog->storage->answer_ns)
 		return 0;
-	return weir_late_open(watchdog->storage, watchdog->shared, &watchdog->late);
+	return weir_late_open(watchdog->storage, watchdog->shared, first_ticket, &watchdog->late);
 }
 
 static int start_thread(struct weir_watchdog *watchdog)
@@ -154,7 +154,7 @@ static int start_thread(struct weir_watchdog *watchdog)
 	return error;
 }
 
-int weir_watchdog_start(struct weir_storage *storage)
+int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
@@ -169,7 +169,7 @@ int weir_watchdog_start(struct weir_storage *storage)
 	backend->ops->properties(backend, &properties);
 	watchdog->storage = storage;
 	watchdog->shared = properties.shared_memory;
-	error = -prepare_looks(watchdog);
+	error = -prepare_looks(watchdog, first_ticket);
 	if (!error)
 		error = start_thread(watchdog);
 	if (error) {

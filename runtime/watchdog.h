@@ -6,7 +6,7 @@
 #include "context.h"
 
 /**
- * weir_watchdog_start() - watch the controller of @storage, whose queues are created
+ * weir_watchdog_start() - watch the controller of @storage, whose queues are created and begin at @first_ticket
  *
  * Looks at CSTS several times a second. Once it says that the controller failed, or reads as all ones
  * (a PCI function that was removed), every queue pair is marked dead (struct weir_queue.dead): whoever
@@ -18,7 +18,7 @@
  *
  * A controller on the device itself has no registers to look at, and is not watched.
  */
-int weir_watchdog_start(struct weir_storage *storage);
+int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket);
 
 /** weir_watchdog_stop() - the thread has ended when this returns; nothing if there is none */
 void weir_watchdog_stop(struct weir_storage *storage);
