@@ -19,7 +19,8 @@
 #include "context.h"
 #include "kernels.h"
 
-enum { BLOCK = 512, QUEUES = 3, DEPTH = 8, BLOCKS = 2, THREADS = 37, OUTSTANDING = 3, ROUNDS = 4, VICTIM = 7, LIMIT_US = 500000 };
+enum { BLOCK = 512, QUEUES = 3, DEPTH = 8, BLOCKS = 2, THREADS = 37, OUTSTANDING = 3, ROUNDS = 4, VICTIM = 7,
+       LIMIT_US = 1000000 };
 
 #define NEVER_US ((uint64_t)600 * 1000000)
 #define BY_HOST (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
@@ -271,7 +272,7 @@ static void test_lost(void **state)
 /* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for meanwhile. */
 static void test_lanes_are_late(void **state)
 {
-	struct timespec pause = { .tv_sec = (time_t)(test_patient_us(4 * LIMIT_US) / 1000000) };
+	struct timespec pause = { .tv_sec = (time_t)(test_patient_us(2 * LIMIT_US) / 1000000) };
 	struct weir_event *events;
 	struct weir_disk disk;
 	struct bed bed;
@@ -306,7 +307,7 @@ static void test_switched_off(void **state)
 
 	(void)state;
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
-	must(test_storage_open(bed.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=2000000:lba=7:count=1",
+	must(test_storage_open(bed.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
 			       WEIR_OPTIONS(storage, .command_timeout_us = 1000), &bed.storage));
 	must(weir_storage_disk(bed.storage, &args.disk));
 	args.buffer = alloc(bed.context, BLOCK);
