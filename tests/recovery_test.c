@@ -146,7 +146,8 @@ static void check_cured(struct bed *bed, const struct cure *cure)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		stats = stats_of(bed);
 	}
-	assert_int_equal(stats.late, 1);
+	/* On a busy machine another command may have been late, too, and have ended before it was aborted. */
+	assert_true(stats.late >= 1);
 	assert_int_equal(stats.aborted, cure->aborted);
 	assert_int_equal(stats.queues_replaced, cure->queues);
 	assert_int_equal(stats.resets, cure->resets);
