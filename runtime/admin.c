@@ -168,6 +168,23 @@ static void copy_text(char *to, const char *from, size_t bytes)
 	to[bytes] = '\0';
 }
 
+/*
+ * A controller that has retry delays gives them only to a host that says it knows (Advanced Command Retry Enable,
+ * Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost.
+ */
+static void enable_retry_delays(struct weir_admin *admin)
+{
+	struct nvme_feat_host_behavior *behavior = data_page(admin);
+
+	memset(behavior, 0, sizeof(*behavior));
+	behavior->acre = 1;
+	(void)command(admin,
+		      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_SET_FEATURES,
+					 .prp1 = data_bus(admin),
+					 .cdw10 = NVME_FEATURE_HOST_BEHAVIOR },
+		      "Set Features (Host Behavior Support)", NULL);
+}
+
 static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
 {
 	const struct nvme_id_ctrl *id = data_page(admin);
@@ -179,6 +196,11 @@ static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
 	copy_text(out->serial, id->sn, sizeof(id->sn));
 	out->max_transfer_bytes = id->mdts == 0 || id->mdts > 19 ? (uint32_t)1 << 31 : 4096u << id->mdts;
 	out->volatile_write_cache = id->vwc & 1;
+	out->retry_delays[0] = le16toh(id->crdt1);
+	out->retry_delays[1] = le16toh(id->crdt2);
+	out->retry_delays[2] = le16toh(id->crdt3);
+	if (out->retry_delays[0])
+		enable_retry_delays(admin);
 	return 0;
 }
 

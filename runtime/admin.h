@@ -35,7 +35,9 @@ struct weir_admin {
 	unsigned phase;
 };
 
-/** struct weir_namespace - what Identify says of the namespace in use */
+enum { WEIR_RETRY_DELAYS = 3 };
+
+/** struct weir_namespace - what Identify says of the namespace in use; @retry_delays: CRDT1 to CRDT3, in 100 ms */
 struct weir_namespace {
 	uint32_t nsid;
 	uint64_t blocks;
@@ -43,6 +45,7 @@ struct weir_namespace {
 	uint32_t max_transfer_bytes;
 	bool volatile_write_cache;
 	bool write_protected;
+	uint16_t retry_delays[WEIR_RETRY_DELAYS];
 	char model[41];
 	char serial[21];
 };

@@ -125,7 +125,7 @@ static struct weir_controller_fault row_of(const struct weir_virtual_fault *faul
 		.kind = fault->kind, .opcode = opcode_of(fault->opcode), .queue = fault->queue,
 		.chance = fault->chance, .lba = fault->lba, .blocks = fault->blocks, .after = fault->after,
 		.every = fault->every ? fault->every : 1, .count = fault->count, .seed = fault->seed, .us = fault->us,
-		.of = fault->of ? fault->of : 1, .code = fault->code | (fault->dnr ? NVME_STATUS_DNR : 0),
+		.of = fault->of ? fault->of : 1, .code = fault->code | fault->crd << NVME_STATUS_CRD_SHIFT | (fault->dnr ? NVME_STATUS_DNR : 0),
 		.cid = fault->cid_given ? fault->cid : 0x10000,
 	};
 }

@@ -43,6 +43,8 @@ static const struct text nvme[] = {
 	{ NVME_STATUS_ABORTED_SQ_DELETED, "aborted: queue deleted" },
 	{ NVME_STATUS_INVALID_NAMESPACE, "invalid namespace" },
 	{ NVME_STATUS_INVALID_PRP_OFFSET, "invalid PRP offset" },
+	{ NVME_STATUS_COMMAND_INTERRUPTED, "command interrupted" },
+	{ NVME_STATUS_TRANSIENT_TRANSPORT, "transient transport error" },
 	{ NVME_STATUS_LBA_OUT_OF_RANGE, "LBA out of range" },
 	{ NVME_STATUS_CAPACITY_EXCEEDED, "no space left behind the storage" },
 	{ NVME_STATUS_NAMESPACE_NOT_READY, "namespace not ready" },
@@ -50,6 +52,11 @@ static const struct text nvme[] = {
 	{ NVME_STATUS_WRITE_FAULT, "media write fault" },
 	{ NVME_STATUS_UNRECOVERED_READ, "unrecovered read error" },
 	{ NVME_STATUS_COMPARE_FAILURE, "compare failure" },
+	{ NVME_STATUS_PATH_INTERNAL, "internal path error" },
+	{ NVME_STATUS_PATH_INACCESSIBLE, "path inaccessible" },
+	{ NVME_STATUS_PATH_TRANSITION, "path in transition" },
+	{ NVME_STATUS_PATH_CONTROLLER, "controller pathing error" },
+	{ NVME_STATUS_PATH_HOST, "host pathing error" },
 	{ NVME_STATUS_ABORTED_BY_HOST, "not answered in time, ended by the host" },
 };
 

@@ -56,6 +56,10 @@ static int complete_options(struct weir_context *context, const char *uri, struc
 	if (!power_of_two(options->max_transfer_bytes, NVME_PAGE_BYTES, MOST_TRANSFER))
 		return weir_fail(EINVAL, "storage \"%s\": max_transfer_bytes %u is not a power of two from 4096 to %d",
 				 uri, options->max_transfer_bytes, MOST_TRANSFER);
+	if (!options->retries)
+		options->retries = WEIR_RETRIES_DEFAULT + 1;
+	if (options->retries > WEIR_RETRIES_MOST + 1)
+		return weir_fail(EINVAL, "storage \"%s\": %u retries; at most %d", uri, options->retries - 1, WEIR_RETRIES_MOST);
 	if (options->first_ticket % (2 * (uint64_t)options->depth))
 		return weir_fail(EINVAL, "storage \"%s\": first_ticket must be a multiple of twice the depth", uri);
 	return 0;
@@ -80,7 +84,17 @@ static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri, 
 	return error;
 }
 
-static int open_transport(struct weir_storage *storage, const struct weir_storage_options *options)
+/* options.retries is one more than the number, so that 0 can be the default. */
+static int take_retries(struct weir_uri *uri, struct weir_storage_options *options)
+{
+	uint64_t retries = options->retries - 1;
+	int error = weir_uri_take_u64(uri, "retries", 0, WEIR_RETRIES_MOST, &retries);
+
+	options->retries = (uint32_t)retries + 1;
+	return error;
+}
+
+static int open_transport(struct weir_storage *storage, struct weir_storage_options *options)
 {
 	struct weir_uri uri;
 	void *doorbells = NULL;
@@ -91,6 +105,11 @@ static int open_transport(struct weir_storage *storage, const struct weir_storag
 	error = take_answer_time(storage, &uri, options);
 	if (!error)
 		error = allocate_doorbells(storage, options->queues, &doorbells);
+	if (error) {
+		weir_uri_release(&uri);
+		return error;
+	}
+	error = take_retries(&uri, options);
 	if (error) {
 		weir_uri_release(&uri);
 		return error;
@@ -194,6 +213,9 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
 	disk->fault = storage->context->fault;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
+	disk->retry = options->retries - 1;
+	for (unsigned i = 0; i < WEIR_RETRY_DELAYS; i++)
+		disk->retry |= (uint64_t)storage->space.retry_delays[i] << (16 * (i + 1));
 }
 
 static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
@@ -398,6 +420,7 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 		sum.commands += weir_load_u64_relaxed_sys(&queue.completed);
 		sum.failed += weir_load_u64_relaxed_sys(&queue.failed);
 		sum.rogue += weir_load_u64_relaxed_sys(&queue.rogue);
+		sum.retried += weir_load_u64_relaxed_sys(&queue.retried);
 		if (queue.path == WEIR_PATH_PULL)
 			sum.pull += weir_load_u64_relaxed_sys(&queue.completed);
 		else

@@ -205,12 +205,38 @@ static void test_features(void **state)
 	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, 6 | 1u << 31, 0, NULL),
 			 NVME_STATUS_FEATURE_NOT_SAVEABLE | DRIVER_REFUSED);
 	for (u32 id = 0; id < 256; id++) {
-		if (id && id < 0x0c && id != 3)
+		if ((id && id < 0x0c && id != 3) || id == NVME_FEATURE_HOST_BEHAVIOR)
 			continue;
 		assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, NULL),
 				 REFUSED_FIELD);
 		assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0, NULL),
 				 REFUSED_FIELD);
+	}
+	driver_close(&driver);
+}
+
+/* A host that knows of retry delays says so in a page of data. */
+static void test_host_behavior(void **state)
+{
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_SET_FEATURES, .cdw10 = NVME_FEATURE_HOST_BEHAVIOR };
+	struct driver driver;
+	u8 *page;
+
+	(void)state;
+	open_enabled(&driver);
+	page = driver_pages(&driver, PAGE);
+	sqe.prp1 = driver_bus(page);
+	for (u8 value = 3; value-- > 0;) {
+		memset(page, 0, PAGE);
+		page[0] = value;
+		sqe.cdw0 = NVME_ADMIN_SET_FEATURES;
+		assert_int_equal(driver_command(&driver, 0, sqe, NULL), value > 1 ? REFUSED_FIELD : 0);
+		memset(page, 0xff, PAGE);
+		sqe.cdw0 = NVME_ADMIN_GET_FEATURES;
+		assert_int_equal(driver_command(&driver, 0, sqe, NULL), 0);
+		assert_int_equal(page[0], value > 1 ? 0 : value);
+		assert_int_equal(page[511], 0);
+		assert_int_equal(page[512], 0xff);
 	}
 	driver_close(&driver);
 }
@@ -263,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_opcodes),
 		cmocka_unit_test(test_number_of_queues),
 		cmocka_unit_test(test_features),
+		cmocka_unit_test(test_host_behavior),
 		cmocka_unit_test(test_log_pages),
 	};
 

@@ -113,6 +113,7 @@ struct weir_queue {
 	weir_shared_u64 completed; /* commands; reaper's own, read by the host */
 	weir_shared_u64 failed;    /* of these, with an error status */
 	weir_shared_u64 rogue;     /* completions for a command that was not in flight */
+	weir_shared_u64 retried;   /* commands submitted once more: their issuers', who are rare */
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct weir_queue, 512);
@@ -135,6 +136,8 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
  * @flags: WEIR_DISK_...
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
  * @fault: struct weir_fault of the context
+ * @retry: how often a command is submitted again that the controller says is worth it, in 6:0; the
+ *         controller's Command Retry Delay Times 1 to 3, in 100 ms, in 31:16, 47:32 and 63:48 (core/retry.h)
  */
 struct weir_disk {
 	u32 abi_version;
@@ -147,10 +150,12 @@ struct weir_disk {
 	u32 flags;
 	u64 timeout_ns;
 	weir_addr fault;
-	u64 reserved;
+	u64 retry;
 };
 
 WEIR_ASSERT_SIZE(struct weir_disk, 64);
+
+enum { WEIR_RETRIES_MOST = 100, WEIR_RETRIES_MASK = 0x7f, WEIR_RETRIES_DEFAULT = 4 };
 
 /* A line's word: state 2:0, used 3, pins 11:4, version 23:12, key 63:24. */
 #define WEIR_LINE_PIN ((u64)1 << 4)
@@ -194,7 +199,8 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @state: the policy's word; what it means is the policy's
- * @status: full status of a FAILED line; of a readable one how its last write-back ended. An error is
+ * @status: full status of a FAILED line, with WEIR_STATUS_TAKEN once whoever fetched it does not try again what
+ *          was worth another try; of a readable one how its last write-back ended. An error is
  *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_TAKEN
  * @own: more words of the policy's
  */

@@ -498,6 +498,33 @@ WEIR_FN weir_status weir_async_wait(WEIR_GLOBAL struct weir_array *array, WEIR_G
 	return weir_disks_wait_all(weir_array_disks(array), event, 1, timeout_us);
 }
 
+/**
+ * weir_async_finish() - weir_async_wait() for whoever started the copy with weir_async_read(): one that the controller
+ * says is worth another try is started again
+ * @array: as for weir_async_read(), like all that follow
+ * @line: of the copy
+ * @buffer: of the copy
+ * @event: of the copy; nobody else may wait for it
+ * @timeout_us: of all tries together; 0 for the storage's timeout, WEIR_FOREVER for none
+ *
+ * As weir_block_wait(). What storage has is as new as it was when the copy was started, or newer.
+ *
+ * Return: the copy's status; WEIR_E_TIMEOUT if it has not ended in time.
+ */
+WEIR_FN weir_status weir_async_finish(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
+				      WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
+	u64 deadline = weir_deadline(disk, timeout_us);
+	weir_status status = weir_async_wait(array, event, timeout_us);
+
+	if (weir_status_again(status))
+		status = weir_request_again(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
+					    deadline);
+	weir_converge();
+	return status;
+}
+
 /** weir_async_wait_all() - weir_wait_all() for copies of an array's lines */
 WEIR_FN weir_status weir_async_wait_all(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_event *events,
 					u32 count, u64 timeout_us)

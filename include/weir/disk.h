@@ -15,6 +15,7 @@
 
 #include <weir/core/cq.h>
 #include <weir/core/fault.h>
+#include <weir/core/retry.h>
 #include <weir/core/sq.h>
 
 /* Turns between two looks at the clock. */
@@ -166,6 +167,23 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 	return status;
 }
 
+/* What weir_block_async() submits. */
+WEIR_FN struct weir_request weir_block_request(u32 opcode, u64 lba, u32 blocks, weir_addr buffer,
+					       WEIR_GLOBAL struct weir_event *event)
+{
+	struct weir_request request;
+
+	request.opcode = opcode;
+	request.blocks = blocks;
+	request.flags = 0;
+	request.target_kind = WEIR_TARGET_EVENT;
+	request.lba = lba;
+	request.buffer = buffer;
+	request.target = WEIR_ADDR(event);
+	request.status = 0;
+	return request;
+}
+
 /**
  * weir_block_async() - start a read, write or flush
  * @disk: storage
@@ -185,18 +203,9 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
 				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
-	struct weir_request request;
-	weir_status status;
+	struct weir_request request = weir_block_request(opcode, lba, blocks, buffer, event);
+	weir_status status = weir_event_start(event);
 
-	request.opcode = opcode;
-	request.blocks = blocks;
-	request.flags = 0;
-	request.target_kind = WEIR_TARGET_EVENT;
-	request.lba = lba;
-	request.buffer = buffer;
-	request.target = WEIR_ADDR(event);
-	request.status = 0;
-	status = weir_event_start(event);
 	if (status != WEIR_OK) {
 		weir_fault_report(disk->fault, status, disk->id, WEIR_FAULT_LBA, lba, disk->blocks);
 		return status;
@@ -271,22 +280,109 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
 	return status;
 }
 
-/** weir_read() - weir_read_async() and weir_wait() */
+/*
+ * A request ended with @status, which is worth another try: submit it again, as often as the storage allows, in
+ * the time that is left.
+ *
+ * Return: how it ended at last; WEIR_E_TIMEOUT if the last try has not.
+ */
+WEIR_RARE weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
+					 weir_status status, u64 deadline)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);
+	u64 wave = weir_active(), needy;
+	u32 state = weir_retry(disk, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
+
+	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+		weir_status dead = weir_disk_dead(disk);
+		u64 word = 0;
+		u32 filled;
+
+		weir_converge();
+		if (!done && !begun && !weir_retry_now(state))
+			state = weir_retry(disk, status, state, deadline);
+		if (!done && !begun && weir_retry_now(state)) {
+			(void)weir_event_start(event); /* its last command has ended */
+			begun = 1;
+		}
+		weir_converge();
+		filled = weir_disk_try_submit(wave, !done && begun && !sent, disk, request);
+		sent |= filled;
+		if (filled)
+			weir_retry_count(disk);
+		if (!done && sent)
+			word = weir_event_test(event);
+		if (word) {
+			status = weir_event_status(word);
+			begun = 0;
+			sent = 0;
+			state = weir_retry(disk, status, state, deadline);
+			done = state == 0;
+		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, turn))) {
+			status = dead != WEIR_OK ? dead : sent ? (u32)WEIR_E_TIMEOUT : status;
+			if (!sent)
+				weir_event_reset(event);
+			done = 1;
+		}
+		weir_converge();
+		needy = weir_ballot(wave, !done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax();
+	}
+	return status;
+}
+
+/**
+ * weir_block_wait() - weir_wait() for whoever started the request: one that the controller says is worth it is started again
+ * @disk: as for weir_block_async(), like all that follow
+ * @opcode: of the request
+ * @lba: of the request
+ * @blocks: of the request
+ * @buffer: of the request
+ * @event: of the request; nobody else may wait for it
+ * @timeout_us: of all tries together; 0 for the storage's timeout, WEIR_FOREVER for none
+ *
+ * As often as the storage's retries say, each after the time that the controller asks for
+ * (weir_status_again(), core/retry.h). Of a write the data must not change until this returns.
+ *
+ * Return: as weir_wait(), of the last try.
+ */
+WEIR_FN weir_status weir_block_wait(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
+				    weir_addr buffer, WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+{
+	u64 deadline = weir_deadline(disk, timeout_us);
+	weir_status status = weir_wait(disk, event, timeout_us);
+
+	if (weir_status_again(status))
+		status = weir_request_again(disk, weir_block_request(opcode, lba, blocks, buffer, event), status, deadline);
+	weir_converge();
+	return status;
+}
+
+/** weir_read() - weir_read_async() and weir_block_wait() */
 WEIR_FN weir_status weir_read(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks, weir_addr buffer,
 			      WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
 {
 	weir_status status = weir_read_async(disk, lba, blocks, buffer, event);
 
-	return status == WEIR_OK ? weir_wait(disk, event, timeout_us) : status;
+	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_READ, lba, blocks, buffer, event, timeout_us) : status;
 }
 
-/** weir_write() - weir_write_async() and weir_wait() */
+/** weir_write() - weir_write_async() and weir_block_wait() */
 WEIR_FN weir_status weir_write(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks, weir_addr buffer,
 			       WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
 {
 	weir_status status = weir_write_async(disk, lba, blocks, buffer, event);
 
-	return status == WEIR_OK ? weir_wait(disk, event, timeout_us) : status;
+	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_WRITE, lba, blocks, buffer, event, timeout_us) : status;
+}
+
+/** weir_flush() - weir_flush_async() and weir_block_wait() */
+WEIR_FN weir_status weir_flush(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+{
+	weir_status status = weir_flush_async(disk, event);
+
+	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event, timeout_us) : status;
 }
 
 #endif

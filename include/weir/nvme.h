@@ -116,6 +116,7 @@ enum {
 	NVME_FEATURE_VOLATILE_WRITE_CACHE = 0x06,
 	NVME_FEATURE_NUMBER_OF_QUEUES = 0x07,
 	NVME_FEATURE_ASYNC_EVENT_CONFIG = 0x0b,
+	NVME_FEATURE_HOST_BEHAVIOR = 0x16,
 };
 
 /* Identify CNS values, Base 2.0 figure 274. */
@@ -148,11 +149,15 @@ enum {
 
 /*
  * A status as it stands in dw3 bits 31:17 of a completion: SC in 7:0, SCT in
- * 10:8, DNR ("do not retry") in 14. Base 2.0 section 3.3.3.2.1.
+ * 10:8, CRD (which of the Command Retry Delay Times; 0: none) in 12:11, DNR ("do
+ * not retry") in 14. Base 2.0 section 3.3.3.2.1.
  */
 #define NVME_STATUS(sct, sc) ((u32)(((sct) << 8) | (sc)))
 #define NVME_STATUS_DNR 0x4000u
 #define NVME_STATUS_CODE_MASK 0x7ffu
+#define NVME_STATUS_CRD_SHIFT 11
+#define NVME_STATUS_CRD_MASK 0x3u
+#define NVME_CRDT_NS 100000000u /* Command Retry Delay Times are multiples of 100 ms */
 
 enum {
 	/* generic, SCT 0 */
@@ -167,6 +172,8 @@ enum {
 	NVME_STATUS_INVALID_NAMESPACE = 0x00b,
 	NVME_STATUS_COMMAND_SEQUENCE = 0x00c,
 	NVME_STATUS_INVALID_PRP_OFFSET = 0x013,
+	NVME_STATUS_COMMAND_INTERRUPTED = 0x021,
+	NVME_STATUS_TRANSIENT_TRANSPORT = 0x022,
 	NVME_STATUS_LBA_OUT_OF_RANGE = 0x080,
 	NVME_STATUS_CAPACITY_EXCEEDED = 0x081,
 	NVME_STATUS_NAMESPACE_NOT_READY = 0x082,
@@ -186,6 +193,11 @@ enum {
 	NVME_STATUS_COMPARE_FAILURE = 0x285,
 	NVME_STATUS_UNWRITTEN_BLOCK = 0x287,
 	/* path related, SCT 3 */
+	NVME_STATUS_PATH_INTERNAL = 0x300,
+	NVME_STATUS_PATH_INACCESSIBLE = 0x302,
+	NVME_STATUS_PATH_TRANSITION = 0x303,
+	NVME_STATUS_PATH_CONTROLLER = 0x360,
+	NVME_STATUS_PATH_HOST = 0x370,
 	NVME_STATUS_ABORTED_BY_HOST = 0x371,
 };
 

@@ -68,4 +68,23 @@ WEIR_FN u32 weir_status_nvme(weir_status status)
 	return (status & WEIR_STATUS_NVME) ? (status & NVME_STATUS_CODE_MASK) : 0;
 }
 
+/**
+ * weir_status_again() - the controller says of a command that ended with @status that it is worth another try
+ *
+ * DNR is clear, and the code tells of a state that passes: the command was interrupted, the
+ * namespace is not ready, or the way to it was disturbed (Base 2.0, section 3.3.3.2.1). Not those whose
+ * cause the next try meets again, such as media errors, nor commands that the host itself aborted.
+ */
+WEIR_FN u32 weir_status_again(weir_status status)
+{
+	u32 code = weir_status_nvme(status);
+
+	if (code == 0 || (status & NVME_STATUS_DNR))
+		return 0;
+	return code == NVME_STATUS_COMMAND_INTERRUPTED || code == NVME_STATUS_TRANSIENT_TRANSPORT ||
+	       code == NVME_STATUS_NAMESPACE_NOT_READY || code == NVME_STATUS_PATH_INTERNAL ||
+	       code == NVME_STATUS_PATH_INACCESSIBLE || code == NVME_STATUS_PATH_TRANSITION ||
+	       code == NVME_STATUS_PATH_CONTROLLER || code == NVME_STATUS_PATH_HOST;
+}
+
 #endif

@@ -326,6 +326,8 @@ WEIR_API int weir_copy_out(struct weir_context *context, void *to, uint64_t addr
  * @command_timeout_us: what the controller may take for a command; 0: 30 s. After that the command is
  *                      aborted, else its queue pair created anew, else the controller reset
  *                      (docs/hardware.md). The key timeout_ms of a URI goes before it
+ * @retries: plus 1: how often a command is submitted again that the controller says is worth another try, up to
+ *           100: so 1 means never; 0: 4. docs/guide/blocks.md says which, and where
  */
 struct weir_storage_options {
 	size_t size;
@@ -336,6 +338,7 @@ struct weir_storage_options {
 	uint64_t timeout_us;
 	uint64_t first_ticket;
 	uint64_t command_timeout_us;
+	uint32_t retries;
 };
 
 /**
@@ -359,6 +362,7 @@ struct weir_storage_options {
  *                     for tests: a table of rows such as late:us=500:every=7 or
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
  *                     in runtime/transport/virtual_fault.h
+ *       any of them:  &retries=N instead of what @options says, 0 to 100
  * @options: NULL for the defaults
  * @out: the storage
  *
@@ -728,6 +732,7 @@ WEIR_API int weir_sync(struct weir_context *context);
  * @aborted: of these, ended by Abort
  * @queues_replaced: by a new queue pair, which ended all commands of the old one
  * @resets: by a reset of the controller, which ended all commands
+ * @retried: of @commands: submitted again because the controller said so
  */
 struct weir_stats {
 	size_t size;
@@ -742,6 +747,7 @@ struct weir_stats {
 	uint64_t aborted;
 	uint64_t queues_replaced;
 	uint64_t resets;
+	uint64_t retried;
 };
 
 /** weir_stats() - read a storage's counters; exact when no kernel runs */

@@ -116,14 +116,6 @@ WEIR_FN weir_status weir_writer_write(WEIR_GLOBAL struct weir_writer *writer, u6
 	return weir_array_span(&writer->array, index, count, from, WEIR_ACCESS_WRITE);
 }
 
-/* NVMe Flush of one storage. */
-WEIR_FN weir_status weir_writer_flush_disk(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event)
-{
-	weir_status status = weir_flush_async(disk, event);
-
-	return status == WEIR_OK ? weir_wait(disk, event, 0) : status;
-}
-
 /**
  * weir_writer_flush() - write back what was written to a range
  * @writer: the array
@@ -161,8 +153,8 @@ WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u6
 	if (!durable || swept.status != WEIR_OK)
 		return swept.status;
 	for (u32 i = 0; i < array->extent.disk_count && swept.status == WEIR_OK; i++)
-		swept.status = weir_writer_flush_disk(weir_at(array->extent.disks, struct weir_disk, i),
-						      weir_at(durable, struct weir_event, 0));
+		swept.status = weir_flush(weir_at(array->extent.disks, struct weir_disk, i),
+					  weir_at(durable, struct weir_event, 0), 0);
 	if (swept.status != WEIR_OK)
 		weir_line_blame(lines, sweep.first_key, swept.status);
 	return swept.status;

@@ -19,8 +19,7 @@ WEIR_KERNEL(weir_block_copy, struct weir_block_copy_args)
 	if (args->opcode == NVME_OPCODE_FLUSH) {
 		if (weir_thread() != 0)
 			return;
-		status = weir_flush_async(&args->disk, event);
-		note_error(args->result, status == WEIR_OK ? weir_wait(&args->disk, event, 0) : status);
+		note_error(args->result, weir_flush(&args->disk, event, 0));
 		return;
 	}
 	for (u64 at = weir_thread() * args->step; at < args->blocks && status == WEIR_OK; at += stride) {
@@ -30,7 +29,8 @@ WEIR_KERNEL(weir_block_copy, struct weir_block_copy_args)
 		status = weir_block_async(&args->disk, args->opcode, args->lba + at, count,
 					  args->buffer + (at << args->disk.block_log2), event);
 		if (status == WEIR_OK)
-			status = weir_wait(&args->disk, event, 0);
+			status = weir_block_wait(&args->disk, args->opcode, args->lba + at, count,
+						 args->buffer + (at << args->disk.block_log2), event, 0);
 	}
 	note_error(args->result, status);
 }

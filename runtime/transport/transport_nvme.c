@@ -104,7 +104,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base)
 	base->nsid = (uint32_t)nsid;
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
-	return weir_uri_finish(uri, "nsid, queues, mover, timeout_ms");
+	return weir_uri_finish(uri, "nsid, queues, mover, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */

@@ -17,7 +17,7 @@
 
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, timeout_ms"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
 
 struct soft {

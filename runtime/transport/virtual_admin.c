@@ -84,6 +84,7 @@ void virtual_admin_reset(struct weir_virtual *controller)
 	admin->sq_allowed = controller->options.max_queue_pairs;
 	admin->cq_allowed = controller->options.max_queue_pairs;
 	store_relaxed_u32(&controller->write_through, 0);
+	store_relaxed_u32(&controller->retry_delays, 0);
 }
 
 u32 virtual_admin_pending(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 thread)
@@ -105,6 +106,17 @@ u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *s
 	status = virtual_prp_walk(&controller->threads[0], sqe, bytes, admin->segments, &count);
 	if (!status)
 		virtual_scatter(data, admin->segments, count);
+	return status;
+}
+
+u32 virtual_admin_receive(struct weir_virtual *controller, const struct nvme_sqe *sqe, void *data, u32 bytes)
+{
+	struct virtual_admin *admin = &controller->admin;
+	u32 count, status;
+
+	status = virtual_prp_walk(&controller->threads[0], sqe, bytes, admin->segments, &count);
+	if (!status)
+		virtual_gather(data, admin->segments, count);
 	return status;
 }
 

@@ -148,6 +148,14 @@ static void stall(struct virtual_request *request, u32 us)
 	thread->ready = 0;
 }
 
+static u32 status_of(const struct weir_virtual *controller, const struct weir_virtual_fault *fault)
+{
+	/* relaxed: the feature was set before the command was submitted */
+	u32 crd = load_relaxed_u32(&controller->retry_delays) ? fault->crd << NVME_STATUS_CRD_SHIFT : 0;
+
+	return fault->code | crd | (fault->dnr ? NVME_STATUS_DNR : 0);
+}
+
 /* What happens when it is fetched; the rest waits for its completion. */
 static u32 strike(struct virtual_request *request)
 {
@@ -162,7 +170,7 @@ static u32 strike(struct virtual_request *request)
 		return NVME_STATUS_INTERNAL_ERROR; /* nobody will see it */
 	}
 	row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STATUS);
-	return row ? row->given.code | (row->given.dnr ? NVME_STATUS_DNR : 0) : NVME_STATUS_SUCCESS;
+	return row ? status_of(request->thread->controller, &row->given) : NVME_STATUS_SUCCESS;
 }
 
 u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *sqe)

@@ -57,6 +57,7 @@ enum weir_virtual_fault_opcode {
  * @of: SHUFFLE and BURST: completions held; fewer when no other can come
  * @code: STATUS: status code and type, 11 bits, as NVME_STATUS_...
  * @dnr: STATUS: with "do not retry"
+ * @crd: STATUS: with this Command Retry Delay, 1 to 3, if the host knows of them (Host Behavior Support)
  * @cid_given: STRAY: @cid counts; else the entry is for the lowest identifier
  *             of the queue that is not in flight
  * @cid: STRAY: the identifier, in flight or not
@@ -84,6 +85,7 @@ struct weir_virtual_fault {
 	uint32_t of;
 	uint32_t code;
 	bool dnr;
+	uint32_t crd;
 	bool cid_given;
 	uint16_t cid;
 };

@@ -58,6 +58,7 @@ static const struct field {
 	{ "of", KIND_GROUPS, 2, MOST_HELD, MEMBER(of) },
 	{ "code", KIND_STATUS, 1, 0x7ff, MEMBER(code) },
 	{ "dnr", KIND_STATUS, 0, 1, MEMBER(dnr) },
+	{ "crd", KIND_STATUS, 0, 3, MEMBER(crd) },
 	{ "cid", KIND_STRAY, 0, 65535, MEMBER(cid) },
 };
 

@@ -7,6 +7,8 @@
  */
 #include "virtual_parts.h"
 
+enum { HOST_BEHAVIOR_BYTES = 512 };
+
 #define FEATURE_SAVE 0x80000000u /* cdw10: save across power cycles */
 
 enum {
@@ -16,8 +18,9 @@ enum {
 
 static bool known(u32 feature)
 {
-	return feature >= FEATURE_ARBITRATION && feature < VIRTUAL_FEATURES &&
-	       feature != FEATURE_LBA_RANGE;
+	return feature == NVME_FEATURE_HOST_BEHAVIOR ||
+	       (feature >= FEATURE_ARBITRATION && feature < VIRTUAL_FEATURES &&
+		feature != FEATURE_LBA_RANGE);
 }
 
 static u32 least(u32 a, u32 b)
@@ -46,6 +49,26 @@ static u32 set_queue_counts(struct weir_virtual *controller, u32 value, u32 *res
 	return NVME_STATUS_SUCCESS;
 }
 
+/* Of Host Behavior Support only ACRE: completions may say which retry delay is meant. Section 5.27.1.18. */
+static u32 set_host_behavior(struct weir_virtual *controller, const struct nvme_sqe *sqe)
+{
+	u8 behavior[HOST_BEHAVIOR_BYTES];
+	u32 status = virtual_admin_receive(controller, sqe, behavior, sizeof(behavior));
+
+	if (!status && behavior[0] > 1)
+		status = virtual_refuse(NVME_STATUS_INVALID_FIELD);
+	if (!status)
+		store_relaxed_u32(&controller->retry_delays, behavior[0]);
+	return status;
+}
+
+static u32 get_host_behavior(struct weir_virtual *controller, const struct nvme_sqe *sqe)
+{
+	u8 behavior[HOST_BEHAVIOR_BYTES] = { (u8)load_relaxed_u32(&controller->retry_delays) };
+
+	return virtual_admin_send(controller, sqe, behavior, sizeof(behavior));
+}
+
 u32 virtual_set_features(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result)
 {
 	u32 feature = sqe->cdw10 & 0xff;
@@ -56,6 +79,8 @@ u32 virtual_set_features(struct weir_virtual *controller, const struct nvme_sqe 
 		return virtual_refuse(NVME_STATUS_FEATURE_NOT_SAVEABLE);
 	if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
 		return set_queue_counts(controller, sqe->cdw11, result);
+	if (feature == NVME_FEATURE_HOST_BEHAVIOR)
+		return set_host_behavior(controller, sqe);
 	if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE)
 		store_relaxed_u32(&controller->write_through, !(sqe->cdw11 & 1));
 	controller->admin.features[feature] = sqe->cdw11;
@@ -68,6 +93,8 @@ u32 virtual_get_features(struct weir_virtual *controller, const struct nvme_sqe 
 
 	if (!known(feature))
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
+	if (feature == NVME_FEATURE_HOST_BEHAVIOR)
+		return get_host_behavior(controller, sqe);
 	if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
 		*result = queue_counts(&controller->admin);
 	else if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE)

@@ -52,6 +52,9 @@ static void fill_controller(const struct weir_virtual *controller, struct nvme_i
 	id->mdts = log2_of(controller->options.max_transfer_bytes / NVME_PAGE_BYTES);
 	id->ver = htole32(VIRTUAL_VERSION);
 	id->cntrltype = 1; /* I/O controller */
+	id->crdt1 = htole16(VIRTUAL_RETRY_DELAY_1);
+	id->crdt2 = htole16(VIRTUAL_RETRY_DELAY_2);
+	id->crdt3 = htole16(VIRTUAL_RETRY_DELAY_3);
 	id->acl = 3;
 	id->aerl = VIRTUAL_AER_LIMIT - 1;
 	id->frmw = 0x3; /* one firmware slot, read only */

@@ -209,6 +209,9 @@ u32 virtual_admin_pending(struct weir_virtual *controller, const struct nvme_sqe
 u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe,
 		       const void *data, u32 bytes);
 
+/** virtual_admin_receive() - read a command's @bytes of data from the host; an NVMe status */
+u32 virtual_admin_receive(struct weir_virtual *controller, const struct nvme_sqe *sqe, void *data, u32 bytes);
+
 /* Handlers: return a status, and may set the completion's dword 0. */
 
 u32 virtual_create_cq(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);

@@ -26,6 +26,9 @@ enum {
 	VIRTUAL_AER_LIMIT = 4,        /* Asynchronous Event Requests held */
 	VIRTUAL_VERSION = 0x00010400, /* of the NVMe Base specification */
 	VIRTUAL_REGISTER_BYTES = 0x38,
+	VIRTUAL_RETRY_DELAY_1 = 1,    /* Command Retry Delay Times, in 100 ms */
+	VIRTUAL_RETRY_DELAY_2 = 3,
+	VIRTUAL_RETRY_DELAY_3 = 10,
 	VIRTUAL_FEATURES = 0x0c,      /* feature identifiers below this one are kept */
 };
 
@@ -368,6 +371,7 @@ struct virtual_admin {
  * @gone: and they are: registers read as ones
  * @hung: by the fault "hung": no reset ends
  * @write_through: the volatile write cache is off, all writes are durable
+ * @retry_delays: the host knows of Command Retry Delays (ACRE)
  * @rate_ns: when the next command may complete under an I/O rate limit
  * @faults: the fault table, or NULL; options.fault_count rows
  * @falls_done: how many falls of CC.EN were carried out; thread 0's, as the rest
@@ -401,6 +405,7 @@ struct weir_virtual {
 	struct shared_u32 gone;
 	struct shared_u32 hung;
 	struct shared_u32 write_through;
+	struct shared_u32 retry_delays;
 	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	struct virtual_fault_row *faults;
 	u32 falls_done __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));

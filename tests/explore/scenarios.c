@@ -48,6 +48,33 @@ static u32 unwritable(struct weir_virtual_fault *rows)
 	return 1;
 }
 
+/* Commands that end for now with a status that is worth another try: as often as that is allowed. */
+static u32 passing(struct weir_virtual_fault *rows, enum weir_virtual_fault_opcode opcode)
+{
+	rows[0] = (struct weir_virtual_fault){ .kind = WEIR_VIRTUAL_FAULT_STATUS,
+					       .opcode = opcode,
+					       .code = NVME_STATUS_COMMAND_INTERRUPTED,
+					       .after = random_below(4),
+					       .every = 1 + random_below(3),
+					       .count = 1 + random_below(SCENARIO_WRITE_FAULTS) };
+	return 1;
+}
+
+static u32 passing_reads(struct weir_virtual_fault *rows)
+{
+	return passing(rows, WEIR_VIRTUAL_FAULT_READ);
+}
+
+static u32 passing_writes(struct weir_virtual_fault *rows)
+{
+	return passing(rows, WEIR_VIRTUAL_FAULT_WRITE);
+}
+
+static void retrying(void)
+{
+	rig.disk->retry = SCENARIO_WRITE_FAULTS;
+}
+
 /* A set full of dirty lines. */
 static void dirty_set(void)
 {
@@ -183,6 +210,16 @@ const struct scenario scenarios[] = {
 	  .mode = SCENARIO_UNWRITABLE,
 	  .faults = unwritable,
 	  .written = true },
+	{ .name = "reread", .kernel = "raw", .requests = 3, .faults = passing_reads, .prepare = retrying },
+	{ .name = "refetch", .kernel = "shared", .requests = 4, .faults = passing_reads, .prepare = retrying },
+	{ .name = "rewritten", .kernel = "put", .requests = 4, .faults = passing_writes, .prepare = retrying, .written = true },
+	{ .name = "tiny-refetch",
+	  .kernel = "shared",
+	  .requests = 1,
+	  .faults = passing_reads,
+	  .prepare = retrying,
+	  .tiny = true,
+	  .waves = 2 },
 	{ .name = "rude-put", .kernel = "put", .requests = 3, .faults = rude, .written = true },
 	{ .name = "pulled-put", .kernel = "put", .requests = 3, .pull = true, .written = true },
 	{ .name = "pulled-add", .kernel = "add", .requests = 3, .pull = true, .written = true },

@@ -158,6 +158,13 @@ static bool legal_completion(u64 old, u64 new)
 	       (state == WEIR_LINE_READY || state == WEIR_LINE_FAILED);
 }
 
+/* Whoever issued a fetch that failed holds the line, and tries again. */
+static bool legal_refetch(u64 old, u64 new)
+{
+	return same_occupant(old, new) && pins(old) == 1 && pins(new) == 1 && weir_line_state(old) == WEIR_LINE_FAILED &&
+	       weir_line_state(new) == WEIR_LINE_BUSY;
+}
+
 static bool legal_pin(u64 old, u64 new)
 {
 	return same_occupant(old, new) && weir_line_state(old) == weir_line_state(new) &&
@@ -209,7 +216,7 @@ static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 	if (legal_use(old, new))
 		return;
 	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new) || legal_mark(old, new) ||
-	    legal_writing(old, new) || legal_drop(old, new)) {
+	    legal_writing(old, new) || legal_drop(old, new) || legal_refetch(old, new)) {
 		run.progress_step = run.steps;
 		return;
 	}

@@ -62,6 +62,7 @@ struct weir_swept {
  * @deadline: for that line
  * @unsent: turns that the write-back it began has waited for a slot; 0: none
  * @way: of that write-back
+ * @again: as of weir_retry(), for the line's write-back
  * @joined: a write-back is under way, or was, that takes with it all that was written before the sweep began
  */
 struct weir_sweeper {
@@ -71,6 +72,7 @@ struct weir_sweeper {
 	u64 deadline;
 	u32 unsent;
 	u32 way;
+	u32 again;
 	u32 joined;
 };
 
@@ -111,6 +113,7 @@ WEIR_FN struct weir_sweeper weir_sweep_next(struct weir_sweeper lane, WEIR_GLOBA
 					    struct weir_sweep sweep, u64 places)
 {
 	lane.joined = 0;
+	lane.again = 0;
 	for (u32 i = 0; i < WEIR_SWEEP_LOOKS && lane.key == 0 && lane.place < places; i++) {
 		lane.key = weir_sweep_look(lines, sweep, lane.place);
 		lane.place += sweep.stride;
@@ -146,6 +149,22 @@ WEIR_FN struct weir_sweeper weir_sweep_error(struct weir_sweeper lane, WEIR_GLOB
 	return lane;
 }
 
+/*
+ * A write-back that this lane waited for, or found, ended with @status: shall the lane begin one again? As
+ * weir_retry(); if weir_retry_now(), nothing keeps the line from being written back any more.
+ */
+WEIR_RARE u32 weir_sweep_again(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 key, weir_status status,
+			       u32 state, u64 deadline)
+{
+	WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, key - extent->key_base);
+
+	state = weir_retry(disk, status, state, deadline);
+	if (weir_retry_now(state))
+		weir_line_retake(lines, disk, index, way);
+	return state;
+}
+
 /* A line that a sweep flushes, as it is just now. */
 WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
 					     struct weir_sweep sweep, u64 index, struct weir_found found)
@@ -168,8 +187,15 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	 * it, and by all who waited.
 	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
-	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT))
-		return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
+	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
+		lane.again = weir_sweep_again(lines, index, found.way, lane.key, status & ~WEIR_STATUS_TAKEN, lane.again,
+					      lane.deadline);
+		if (lane.again == 0)
+			return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
+		if (!weir_retry_now(lane.again))
+			return lane;
+		lane.joined = 0;
+	}
 	if (lane.joined && status == WEIR_OK) { /* written to again since */
 		lane.key = 0;
 		return lane;
@@ -273,6 +299,7 @@ WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
 	lane.deadline = 0;
 	lane.unsent = 0;
 	lane.way = 0;
+	lane.again = 0;
 	lane.joined = 0;
 	return lane;
 }

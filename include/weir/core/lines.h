@@ -318,8 +318,10 @@ WEIR_FN void weir_line_unpin(WEIR_GLOBAL struct weir_set *set, u32 way)
  * @there: the line can be accessed just now
  * @absent: nobody brings the line as far as this lane saw just now
  * @claims: and there might be room for it
- * @waited: a fetch that was under way while this lane waited may report its error to it
+ * @waited: bit 0: a fetch that was under way while this lane waited may report its error to it; with it, as a
+ *          whole, how far this lane is with submitting its own again (weir_retry())
  * @done: ended
+ * @failed: word of a line that could not be fetched, this lane's or one it waited for; 0: none just now
  */
 struct weir_fetch {
 	struct weir_words words;
@@ -332,6 +334,7 @@ struct weir_fetch {
 	u32 claims;
 	u32 waited;
 	u32 done;
+	u64 failed;
 };
 
 WEIR_FN struct weir_fetch weir_fetch_fail(struct weir_fetch fetch, weir_status status)
@@ -350,13 +353,11 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 
 	/* L1: pairs with L0 */
 	word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
-	if (weir_line_state(word) == WEIR_LINE_BUSY)
+	if (!weir_line_readable(word)) {
+		fetch.failed = weir_line_state(word) == WEIR_LINE_FAILED ? word : 0;
 		return fetch;
-	if (weir_line_readable(word))
-		fetch.words = weir_line_load(weir_line_data(lines, index, fetch.mine) + offset, count);
-	else
-		fetch.words.status =
-			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[fetch.mine]);
+	}
+	fetch.words = weir_line_load(weir_line_data(lines, index, fetch.mine) + offset, count);
 	weir_line_unpin(set, fetch.mine);
 	fetch.mine = WEIR_WAYS;
 	fetch.done = 1;
@@ -376,11 +377,10 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 		fetch.words = weir_line_load(weir_line_data(lines, index, found.way) + offset, count);
 		fetch.done = weir_line_unchanged(set, found);
 	} else if (state == WEIR_LINE_BUSY) {
-		fetch.waited = 1;
+		fetch.waited |= 1;
 	} else if (state == WEIR_LINE_FAILED && fetch.waited) {
-		fetch.words.status =
-			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[found.way]);
-		fetch.done = weir_line_unchanged(set, found);
+		fetch.failed = found.word;
+		fetch.found.way = found.way;
 	} else {
 		fetch.absent = 1;
 		fetch.claims = weir_look_promises(look, may_write);
@@ -408,15 +408,49 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 	fetch.waited |= state == WEIR_LINE_BUSY;
 	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY && !(state == WEIR_LINE_FAILED && fetch.waited);
 	fetch.claims = fetch.absent && weir_look_promises(look, may_write);
-	if (state == WEIR_LINE_FAILED && !fetch.absent) {
-		fetch.words.status =
-			weir_load_u32_relaxed_dev(&weir_lines_policy(lines, index)->status[fetch.found.way]);
-		fetch.done = owns || weir_line_unchanged(set, fetch.found);
-		if (owns)
-			weir_line_unpin(set, fetch.mine);
-		fetch.mine = WEIR_WAYS;
-	}
+	fetch.failed = state == WEIR_LINE_FAILED && !fetch.absent ? fetch.found.word : 0;
 	return fetch;
+}
+
+/*
+ * fetch.failed: a fetch that this lane waited for failed. If that is worth another try, whoever issued it decides about
+ * that as long as its pin is there; after one who did not stay for the outcome (a prefetch), this lane may claim the line.
+ */
+WEIR_FN struct weir_fetch weir_fetch_told(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					  WEIR_GLOBAL struct weir_disk *disk, u64 index)
+{
+	weir_status status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.found.way));
+	u64 word;
+
+	weir_order_loads(); /* L4: the status before the second look */
+	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
+	if (weir_status_again(status) && !(status & WEIR_STATUS_TAKEN) && (disk->retry & WEIR_RETRIES_MASK)) {
+		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;
+		fetch.claims = fetch.absent;
+		return fetch;
+	}
+	return weir_line_same(word, fetch.failed) ? weir_fetch_fail(fetch, status & ~WEIR_STATUS_TAKEN) : fetch;
+}
+
+/* fetch.failed: if it is this lane's own, it is submitted again, now or later, or the lane tells its status. */
+WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					    WEIR_GLOBAL struct weir_disk *disk, u64 index, u64 deadline)
+{
+	weir_status status;
+	u32 again;
+
+	if (fetch.mine == WEIR_WAYS)
+		return weir_fetch_told(fetch, lines, disk, index);
+	again = weir_line_refetch(lines, disk, index, fetch.mine, fetch.waited, deadline);
+	if (again) {
+		fetch.waited = again;
+		fetch.unsent = weir_retry_now(again);
+		return fetch;
+	}
+	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.mine)) & ~WEIR_STATUS_TAKEN;
+	weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
+	fetch.mine = WEIR_WAYS;
+	return weir_fetch_fail(fetch, status);
 }
 
 /*
@@ -438,18 +472,26 @@ WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 claims, WEIR_GLOBAL str
 }
 
 /* What the lock's holder got goes into its progress: a line to fetch, or to overwrite (@whole). */
-WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
-					     struct weir_claim claim, u32 whole)
+WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					     struct weir_claim claim, u32 whole, u64 deadline)
 {
+	u32 again;
+
 	fetch.writing = claim.writing ? claim.writing : fetch.writing;
 	if (claim.stuck == WEIR_E_SHARED || claim.stuck == WEIR_E_SHARE_TABLE || claim.stuck == WEIR_E_TIER)
 		return weir_fetch_fail(fetch, claim.stuck);
 	if (claim.stuck != WEIR_OK) {
+		again = weir_line_rewrite(lines, index, weir_line_key(claim.word), claim.stuck, fetch.waited, deadline);
+		if (again) {
+			fetch.waited = again;
+			return fetch;
+		}
 		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
 		return weir_fetch_fail(fetch, claim.stuck);
 	}
 	if (claim.way == WEIR_WAYS)
 		return fetch;
+	fetch.waited &= WEIR_RETRY_COUNTS; /* whatever it waited for to write again */
 	fetch.mine = claim.way;
 	fetch.unsent = !whole && !claim.up;
 	fetch.there = whole;
@@ -688,16 +730,19 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 		fetch.absent = 0;
 		fetch.claims = 0;
 		fetch.there = 0;
+		fetch.failed = 0;
 		if (kind != WEIR_ACCESS_LOAD && !fetch.done && !fetch.unsent)
 			fetch = weir_fetch_find(fetch, lines, index, key, may_write);
 		else if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
 			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
 		else if (!fetch.done && !fetch.unsent)
 			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
+		if (fetch.failed)
+			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
 		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));
-		fetch = weir_fetch_claimed(fetch, lines, claim, whole);
+		fetch = weir_fetch_claimed(fetch, lines, index, claim, whole, deadline);
 		if (kind == WEIR_ACCESS_READ)
 			fetch = weir_fetch_read(fetch, wave, lines, index, access);
 		else if (kind != WEIR_ACCESS_LOAD)

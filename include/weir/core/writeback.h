@@ -156,6 +156,76 @@ WEIR_FN weir_status weir_line_take_error(WEIR_GLOBAL struct weir_lines *lines, u
 	return status & ~WEIR_STATUS_TAKEN;
 }
 
+/*
+ * The same of a lane that will see to it that the line is written back again, so that there is nothing to tell yet.
+ */
+WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index, u32 way)
+{
+	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
+	u32 status = weir_load_u32_relaxed_dev(word); /* relaxed: the exchange decides */
+
+	if (weir_status_sticky(status) && weir_status_again(status) &&
+	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_TAKEN) == status)
+		weir_retry_count(disk);
+}
+
+/**
+ * weir_line_refetch() - a fetch failed, and this lane, who issued it, holds the line: shall it be submitted again?
+ * @lines: the cache
+ * @disk: the line's storage
+ * @index: its set
+ * @way: its way
+ * @state: as of weir_retry()
+ * @deadline: the same
+ *
+ * Lanes that wait for the line go on waiting as long as the status is worth another try, is not marked as
+ * taken, and the line is pinned.
+ *
+ * Return: as weir_retry(): 0: no, and the status is marked; if weir_retry_now(), the line is BUSY again,
+ * and the lane must submit its command, or retract it.
+ */
+WEIR_RARE u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index,
+				u32 way, u32 state, u64 deadline)
+{
+	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
+	weir_status status = weir_load_u32_relaxed_dev(word); /* relaxed: L1 came before */
+
+	state = weir_retry(disk, status, state, deadline);
+	if (state == 0 && weir_status_again(status)) {
+		/* relaxed: the pin goes with a release */
+		weir_store_u32_relaxed_dev(word, status | WEIR_STATUS_TAKEN);
+	} else if (weir_retry_now(state)) {
+		weir_retry_count(disk);
+		/* acquire and release: as a claim, between what the last command did and the next */
+		(void)weir_and_u64_acq_rel_dev(weir_line_word(lines, index, way), ~(u64)WEIR_LINE_BIT_FAILED);
+	}
+	return state;
+}
+
+/**
+ * weir_line_rewrite() - every line that could make room is dirty and cannot be written: shall one of them be, again?
+ * @lines: the cache
+ * @index: the set
+ * @key: whose line it is
+ * @status: how its last write-back ended
+ * @state: as of weir_retry()
+ * @deadline: the same
+ *
+ * Return: as weir_retry(); if weir_retry_now(), the line can be written back again, by anybody.
+ */
+WEIR_RARE u32 weir_line_rewrite(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, weir_status status,
+				u32 state, u64 deadline)
+{
+	WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, key - extent->key_base);
+	struct weir_found found = weir_set_find(weir_lines_set(lines, index), key);
+
+	state = weir_retry(disk, status, state, deadline);
+	if (weir_retry_now(state) && found.way != WEIR_WAYS)
+		weir_line_retake(lines, disk, index, found.way);
+	return state;
+}
+
 /**
  * weir_line_request() - the command that fills line (@index, @way), or writes it back
  * @lines: the cache
