@@ -104,12 +104,9 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 		return error;
 	error = take_answer_time(storage, &uri, options);
 	if (!error)
+		error = take_retries(&uri, options);
+	if (!error)
 		error = allocate_doorbells(storage, options->queues, &doorbells);
-	if (error) {
-		weir_uri_release(&uri);
-		return error;
-	}
-	error = take_retries(&uri, options);
 	if (error) {
 		weir_uri_release(&uri);
 		return error;
@@ -385,6 +382,7 @@ static int look(struct weir_backend *backend, bool shared, uint64_t address, str
 	copy_word(&queue->completed, &from->completed);
 	copy_word(&queue->failed, &from->failed);
 	copy_word(&queue->rogue, &from->rogue);
+	copy_word(&queue->retried, &from->retried);
 	return 0;
 }
 
