@@ -60,6 +60,17 @@ static bool feature(cl_device_id id, const char *name)
 	return there;
 }
 
+/* NVIDIA's device numbers, and those of its extension cl_nv_device_attribute_query. */
+enum { VENDOR_NVIDIA = 0x10de, COMPUTE_MAJOR_NV = 0x4000, COMPUTE_MINOR_NV = 0x4001 };
+
+/* Not by the platform's name: another compiler for the same device takes PTX as well. */
+static bool is_nvidia(cl_device_id id, const char *extensions)
+{
+	return number_of(id, CL_DEVICE_VENDOR_ID, sizeof(cl_uint)) == VENDOR_NVIDIA &&
+	       (number_of(id, CL_DEVICE_TYPE, sizeof(cl_device_type)) & CL_DEVICE_TYPE_GPU) &&
+	       strstr(extensions, "cl_nv_device_attribute_query");
+}
+
 static bool clock_known(cl_device_type type)
 {
 	const char *options = getenv("WEIR_OPENCL_OPTIONS");
@@ -92,6 +103,10 @@ static void examine(cl_device_id id, struct opencl_record *record)
 				 strstr(extensions, "cl_khr_int64_extended_atomics"),
 	};
 	record->clock = clock_known(record->type);
+	record->nvidia = is_nvidia(id, extensions);
+	if (record->nvidia)
+		record->compute = (unsigned)(number_of(id, COMPUTE_MAJOR_NV, sizeof(cl_uint)) * 10 +
+					     number_of(id, COMPUTE_MINOR_NV, sizeof(cl_uint)));
 }
 
 static void add_device(cl_platform_id platform, cl_device_id id)
@@ -137,24 +152,26 @@ unsigned opencl_device_count(void)
 	return device_count;
 }
 
-static int judge(const struct opencl_device *device)
+static int judge(const struct opencl_device *device, enum opencl_memory asked, enum opencl_memory *memory)
 {
-	const char *lacks = opencl_lacks(&device->record);
+	const char *lacks = opencl_judge(&device->record, asked, memory);
 
-	return lacks ? weir_fail(ENODEV, "opencl:%u (%.60s, %.60s) cannot be used: it has %s", device->number,
-				 device->name, device->platform, lacks) : 0;
+	return lacks ? weir_fail(ENODEV, "opencl:%u (%.60s, %.60s) cannot be used%s: it has %s", device->number,
+				 device->name, device->platform, asked ? " as WEIR_OPENCL_MEMORY says" : "", lacks) : 0;
 }
 
-/* Of those that will do, graphics processors first; if none will, why the first will not. */
-static int choose_first(struct opencl_device **chosen)
+/* Of those that will do, graphics processors first; if none will, the first of all. */
+static struct opencl_device *choose_first(enum opencl_memory asked)
 {
-	*chosen = NULL;
+	struct opencl_device *chosen = NULL;
+	enum opencl_memory memory;
+
 	for (unsigned i = 0; i < device_count; i++)
-		if (!opencl_lacks(&devices[i].record) &&
-		    (!*chosen || (!((*chosen)->record.type & CL_DEVICE_TYPE_GPU) &&
-				  (devices[i].record.type & CL_DEVICE_TYPE_GPU))))
-			*chosen = &devices[i];
-	return *chosen ? 0 : judge(&devices[0]);
+		if (!opencl_judge(&devices[i].record, asked, &memory) &&
+		    (!chosen || (!(chosen->record.type & CL_DEVICE_TYPE_GPU) &&
+				 (devices[i].record.type & CL_DEVICE_TYPE_GPU))))
+			chosen = &devices[i];
+	return chosen ? chosen : &devices[0];
 }
 
 static int choose_number(const char *selector, struct opencl_device **chosen)
@@ -166,7 +183,7 @@ static int choose_number(const char *selector, struct opencl_device **chosen)
 		return weir_fail(ENODEV, "there is no opencl:%s: this process sees %u device%s, opencl:0%s", selector,
 				 device_count, device_count == 1 ? "" : "s", device_count == 1 ? "" : " and on");
 	*chosen = &devices[number];
-	return judge(*chosen);
+	return 0;
 }
 
 static int choose_named(const char *selector, struct opencl_device **chosen)
@@ -174,32 +191,44 @@ static int choose_named(const char *selector, struct opencl_device **chosen)
 	for (unsigned i = 0; i < device_count; i++)
 		if (strcasestr(devices[i].platform, selector) || strcasestr(devices[i].name, selector)) {
 			*chosen = &devices[i];
-			return judge(*chosen);
+			return 0;
 		}
 	return weir_fail(ENODEV, "no OpenCL device or platform has \"%s\" in its name; weir-info lists them", selector);
 }
 
-int opencl_device_choose(const char *selector, struct opencl_device **chosen)
+int opencl_device_choose(const char *selector, struct opencl_device **chosen, enum opencl_memory *memory)
 {
+	const char *text = getenv("WEIR_OPENCL_MEMORY");
+	enum opencl_memory asked;
+	int error = 0;
+
 	if (opencl_device_count() == 0)
 		return weir_fail(ENODEV, "no OpenCL device: the ICD loader finds no platform; install the device's driver, "
 				 "or PoCL for the processor");
+	if (!opencl_memory_asked(text, &asked))
+		return weir_fail(EINVAL, "WEIR_OPENCL_MEMORY=%.20s is no way to share memory; \"fine\" and \"coarse\" are, "
+				 "and without it the device's better one is taken", text);
 	if (!*selector)
-		return choose_first(chosen);
-	return *selector >= '0' && *selector <= '9' ? choose_number(selector, chosen) : choose_named(selector, chosen);
+		*chosen = choose_first(asked);
+	else
+		error = *selector >= '0' && *selector <= '9' ? choose_number(selector, chosen) : choose_named(selector, chosen);
+	return error ? error : judge(*chosen, asked, memory);
 }
 
 void opencl_properties(struct weir_backend *base, struct weir_backend_properties *out)
 {
-	const struct opencl_device *device = opencl_of(base)->device;
+	const struct opencl_backend *backend = opencl_of(base);
+	const struct opencl_device *device = backend->device;
 	cl_uint units = (cl_uint)number_of(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
 
 	snprintf(out->name, sizeof(out->name), "opencl:%u %.60s, %.30s (%u compute unit%s)", device->number, device->name,
 		 device->platform, units, units == 1 ? "" : "s");
-	out->wave_lanes = 1;
+	out->wave_lanes = backend->lanes;
 	out->workers = units;
-	out->block_lanes = UINT32_MAX; /* a work-group is one lane, whatever a block is */
-	out->shared_memory = true;
+	out->block_lanes = UINT32_MAX; /* if a work-group is one lane, whatever a block is */
+	if (opencl_grouped(backend))
+		out->block_lanes = (uint32_t)number_of(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+	out->shared_memory = backend->memory == OPENCL_MEMORY_FINE;
 	out->memory_bytes = number_of(device->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
 	if (!(device->record.type & CL_DEVICE_TYPE_CPU))
 		return;

@@ -3,7 +3,9 @@
  * The OpenCL backend's vtable: devices, launches.
  *
  * A work-group is one lane. Lanes wait for each other's requests, and an implementation may run the
- * work-items of a group one after the other, or in lockstep, of which the port knows nothing.
+ * work-items of a group one after the other, or in lockstep, of which the port knows nothing. But NVIDIA's
+ * devices, from compute capability 7.0 on, run all lanes of a block, each making progress whatever
+ * the others wait for: there a work-group is a block.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,17 +14,16 @@
 
 #include "opencl.h"
 
-enum { ARGS_BYTES = 64 << 10, ARGS_ALIGN = 128 };
-
 static const struct weir_backend_ops opencl_ops;
 const struct weir_backend_ops *const weir_backend_module = &opencl_ops;
 
 static int opencl_devices(uint32_t *count)
 {
 	struct opencl_device *device;
+	enum opencl_memory memory;
 
 	*count = opencl_device_count();
-	return *count ? 0 : opencl_device_choose("", &device);
+	return *count ? 0 : opencl_device_choose("", &device, &memory);
 }
 
 static void opencl_close(struct weir_backend *base)
@@ -34,19 +35,42 @@ static void opencl_close(struct weir_backend *base)
 		(void)clReleaseCommandQueue(backend->queue);
 	}
 	opencl_kernels_end(backend);
-	if (backend->args)
-		clSVMFree(backend->device->context, backend->args);
+	opencl_args_end(backend);
 	opencl_memory_end(backend);
+	if (backend->copies)
+		(void)clReleaseCommandQueue(backend->copies);
+	pthread_mutex_destroy(&backend->mutex);
 	free(backend);
+}
+
+bool opencl_grouped(const struct opencl_backend *backend)
+{
+	return backend->device->record.nvidia;
+}
+
+static int choose_lanes(struct opencl_backend *backend)
+{
+	const char *asked = getenv("WEIR_OPENCL_LANES");
+
+	backend->lanes = opencl_wave_lanes(&backend->device->record, asked);
+	return backend->lanes ? 0 : weir_fail(EINVAL, "WEIR_OPENCL_LANES=%.20s: the waves of opencl:%u (%.60s) are %s", asked,
+					      backend->device->number, backend->device->name,
+					      backend->device->record.nvidia ? "32 lanes wide, or 1" : "1 lane wide");
 }
 
 static int compose_options(struct opencl_backend *backend)
 {
 	const char *more = getenv("WEIR_OPENCL_OPTIONS");
-	int length = snprintf(backend->options, sizeof(backend->options), "-cl-std=CL3.0%s%s%s",
-			      opencl_device_is_system(&backend->device->record) ? " -DWEIR_OPENCL_DEVICE_IS_SYSTEM=1" : "",
-			      more ? " " : "", more ? more : "");
+	const struct opencl_record *record = &backend->device->record;
+	char port[64] = "";
+	int length;
 
+	if (record->nvidia)
+		snprintf(port, sizeof(port), " -DWEIR_OPENCL_PTX=1 -DWEIR_OPENCL_LANES=%u", backend->lanes);
+	else if (opencl_device_is_system(record))
+		snprintf(port, sizeof(port), " -DWEIR_OPENCL_DEVICE_IS_SYSTEM=1");
+	length = snprintf(backend->options, sizeof(backend->options), "-cl-std=CL3.0%s%s%s", port, more ? " " : "",
+			  more ? more : "");
 	return length < (int)sizeof(backend->options) ? 0 :
 		       weir_fail(EINVAL, "WEIR_OPENCL_OPTIONS has %zu characters, too many", strlen(more));
 }
@@ -62,6 +86,8 @@ static int set_up(struct opencl_backend *backend)
 	pthread_mutex_unlock(&device->mutex);
 	if (!code)
 		backend->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
+	if (!code && backend->memory == OPENCL_MEMORY_COARSE)
+		backend->copies = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
 	return code ? opencl_fail(code, "cannot set up opencl:%u (%s)", device->number, device->name) : 0;
 }
 
@@ -74,7 +100,10 @@ static int opencl_open(const char *selector, const struct weir_context_options *
 	if (!backend)
 		return weir_fail(ENOMEM, "no memory for the opencl backend");
 	backend->base.ops = &opencl_ops;
-	error = opencl_device_choose(selector, &backend->device);
+	pthread_mutex_init(&backend->mutex, NULL);
+	error = opencl_device_choose(selector, &backend->device, &backend->memory);
+	if (!error)
+		error = choose_lanes(backend);
 	if (!error)
 		error = compose_options(backend);
 	if (!error)
@@ -87,39 +116,10 @@ static int opencl_open(const char *selector, const struct weir_context_options *
 	return 0;
 }
 
-/* A slot for a launch's arguments. When there is no room, those before have to end. */
-static int take_args(struct opencl_backend *backend, size_t bytes, void **slot)
+static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kernel, void *args, size_t blocks,
+		      size_t threads)
 {
-	size_t room = bytes > ARGS_BYTES ? bytes : ARGS_BYTES;
-	cl_int code;
-
-	if (backend->args && backend->args_bytes - backend->args_used < bytes) {
-		code = clFinish(backend->queue);
-		if (code)
-			return opencl_fail(code, "a kernel failed on opencl:%u", backend->device->number);
-		backend->args_used = 0;
-	}
-	if (backend->args_bytes < bytes) {
-		if (backend->args)
-			clSVMFree(backend->device->context, backend->args);
-		backend->args_bytes = 0;
-		backend->args = clSVMAlloc(backend->device->context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER |
-					   CL_MEM_SVM_ATOMICS, room, ARGS_ALIGN);
-		if (!backend->args)
-			return weir_fail(ENOMEM, "cannot allocate %zu bytes for arguments on opencl:%u", room,
-					 backend->device->number);
-		backend->args_bytes = room;
-	}
-	*slot = backend->args + backend->args_used;
-	backend->args_used += (bytes + ARGS_ALIGN - 1) & ~(size_t)(ARGS_ALIGN - 1);
-	if (backend->args_used > backend->args_bytes)
-		backend->args_used = backend->args_bytes;
-	return 0;
-}
-
-static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kernel, void *args, size_t lanes)
-{
-	const size_t one = 1;
+	const size_t lanes = blocks * threads, group = opencl_grouped(backend) ? threads : 1;
 	cl_int code = CL_SUCCESS;
 
 	if (kernel->blocks_told != backend->blocks_changed) {
@@ -129,7 +129,7 @@ static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kern
 	if (!code)
 		code = clSetKernelArgSVMPointer(kernel->kernel, 0, args);
 	if (!code)
-		code = clEnqueueNDRangeKernel(backend->queue, kernel->kernel, 1, NULL, &lanes, &one, 0, NULL, NULL);
+		code = clEnqueueNDRangeKernel(backend->queue, kernel->kernel, 1, NULL, &lanes, &group, 0, NULL, NULL);
 	return code ? code : clFlush(backend->queue);
 }
 
@@ -138,18 +138,21 @@ static int opencl_launch(struct weir_backend *base, const char *name, uint32_t b
 {
 	struct opencl_backend *backend = opencl_of(base);
 	const struct weir_image *image = weir_image_find("opencl", name);
-	struct opencl_kernel *kernel;
+	struct opencl_kernel *kernel = NULL;
 	void *slot = NULL;
 	cl_int code;
-	int error = weir_launch_check(&(struct weir_launch_check){
-		.backend = "opencl", .kernel = name, .known = image, .takes_bytes = image ? image->args_bytes : 0,
-		.given_bytes = bytes, .blocks = blocks, .threads = threads, .most_threads = UINT32_MAX });
+	int error = image ? opencl_kernel_get(backend, image, &kernel) : 0;
 
-	if (error || (error = opencl_kernel_get(backend, image, &kernel)) != 0 ||
-	    (error = take_args(backend, bytes, &slot)) != 0)
+	if (!error)
+		error = weir_launch_check(&(struct weir_launch_check){
+			.backend = "opencl", .kernel = name, .known = image, .takes_bytes = image ? image->args_bytes : 0,
+			.given_bytes = bytes, .blocks = blocks, .threads = threads,
+			.most_threads = kernel ? kernel->block_lanes : 0 });
+	if (!error)
+		error = opencl_args_put(backend, args, bytes, &slot);
+	if (error)
 		return error;
-	memcpy(slot, args, bytes);
-	code = enqueue(backend, kernel, slot, (size_t)blocks * threads);
+	code = enqueue(backend, kernel, slot, blocks, threads);
 	if (code)
 		return opencl_fail(code, "cannot launch kernel \"%s\" on opencl:%u", name, backend->device->number);
 	backend->latest = image->kernel;
@@ -162,9 +165,11 @@ static int opencl_kernel_info(struct weir_backend *base, const char *name, struc
 	struct opencl_backend *backend = opencl_of(base);
 	const struct weir_image *image = weir_image_find("opencl", name);
 	struct opencl_kernel *kernel;
+	int error = image ? opencl_kernel_get(backend, image, &kernel) : weir_no_kernel("opencl", name);
 
-	info->block_lanes = UINT32_MAX;
-	return image ? opencl_kernel_get(backend, image, &kernel) : weir_no_kernel("opencl", name);
+	if (!error)
+		info->block_lanes = kernel->block_lanes;
+	return error;
 }
 
 static int opencl_synchronise(struct weir_backend *base)

@@ -157,6 +157,19 @@ static int program_get(struct opencl_device *device, const char *options, const 
 	return 0;
 }
 
+/* As many lanes as its registers allow, where a block is a work-group. */
+static cl_int most_lanes(struct opencl_backend *backend, struct opencl_kernel *kernel)
+{
+	size_t most = UINT32_MAX;
+	cl_int code = CL_SUCCESS;
+
+	if (opencl_grouped(backend))
+		code = clGetKernelWorkGroupInfo(kernel->kernel, backend->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof(most),
+						&most, NULL);
+	kernel->block_lanes = (uint32_t)most;
+	return code;
+}
+
 int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image, struct opencl_kernel **out)
 {
 	struct opencl_device *device = backend->device;
@@ -177,6 +190,11 @@ int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *i
 		return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
 	**out = (struct opencl_kernel){ .image = image, .next = backend->kernels };
 	(*out)->kernel = clCreateKernel(program, image->kernel, &code);
+	if (!code) {
+		code = most_lanes(backend, *out);
+		if (code)
+			(void)clReleaseKernel((*out)->kernel);
+	}
 	if (code) {
 		free(*out);
 		return opencl_fail(code, "cannot make kernel \"%s\" of its program on opencl:%u", image->kernel,

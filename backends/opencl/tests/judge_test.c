@@ -28,14 +28,110 @@ static const struct opencl_record GRAPHICS = {
 	.address_bits = 64, .svm = SVM, .atomics = ATOMICS | CL_DEVICE_ATOMIC_SCOPE_ALL_DEVICES, .order_acq_rel = true,
 	.scope_device = true, .scope_all_devices = true, .int64_atomics = true, .clock = true,
 };
+/* What NVIDIA's says of an H100. */
+static const struct opencl_record NVIDIA = {
+	.version = 30, .type = CL_DEVICE_TYPE_GPU, .available = true, .compiler = true, .little_endian = true,
+	.address_bits = 64, .svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER,
+	.atomics = CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP, .int64_atomics = true,
+	.nvidia = true, .compute = 90,
+};
 
 static void test_enough(void **state)
 {
+	enum opencl_memory memory;
+
 	(void)state;
-	assert_null(opencl_lacks(&PROCESSOR));
+	assert_null(opencl_judge(&PROCESSOR, OPENCL_MEMORY_NONE, &memory));
+	assert_int_equal(memory, OPENCL_MEMORY_FINE);
 	assert_true(opencl_device_is_system(&PROCESSOR));
-	assert_null(opencl_lacks(&GRAPHICS));
+	assert_null(opencl_judge(&GRAPHICS, OPENCL_MEMORY_NONE, &memory));
+	assert_int_equal(memory, OPENCL_MEMORY_FINE);
 	assert_false(opencl_device_is_system(&GRAPHICS));
+	assert_null(opencl_judge(&NVIDIA, OPENCL_MEMORY_NONE, &memory));
+	assert_int_equal(memory, OPENCL_MEMORY_COARSE);
+	assert_false(opencl_device_is_system(&NVIDIA));
+}
+
+#define ANY OPENCL_MEMORY_NONE
+#define FINE OPENCL_MEMORY_FINE
+#define COARSE OPENCL_MEMORY_COARSE
+
+/* Which of the two ways a device gets, or the word of its refusal. */
+static void test_memory(void **state)
+{
+	static const struct {
+		const struct opencl_record *record;
+		cl_device_svm_capabilities svm;
+		enum opencl_memory asked, memory;
+		const char *word;
+	} ROWS[] = {
+		{ &PROCESSOR, SVM, FINE, FINE, NULL }, { &PROCESSOR, SVM, COARSE, COARSE, NULL },
+		{ &PROCESSOR, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, ANY, COARSE, NULL },
+		{ &PROCESSOR, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, FINE, ANY, "FINE_GRAIN_BUFFER" },
+		{ &PROCESSOR, CL_DEVICE_SVM_FINE_GRAIN_BUFFER, ANY, ANY, "SVM_ATOMICS" },
+		{ &PROCESSOR, 0, ANY, ANY, "FINE_GRAIN_BUFFER" }, { &PROCESSOR, 0, COARSE, ANY, "COARSE_GRAIN_BUFFER" },
+		{ &GRAPHICS, SVM, FINE, FINE, NULL }, { &GRAPHICS, SVM, COARSE, ANY, "mapped host memory" },
+		{ &GRAPHICS, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, ANY, ANY, "FINE_GRAIN_BUFFER" },
+		{ &NVIDIA, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, COARSE, COARSE, NULL },
+		{ &NVIDIA, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, FINE, ANY, "FINE_GRAIN_BUFFER" },
+		{ &NVIDIA, SVM, ANY, FINE, NULL }, { &NVIDIA, SVM, COARSE, COARSE, NULL },
+		{ &NVIDIA, 0, ANY, ANY, "FINE_GRAIN_BUFFER" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct opencl_record record = *ROWS[i].record;
+		enum opencl_memory memory = (enum opencl_memory)99;
+		const char *lacks;
+
+		record.svm = ROWS[i].svm;
+		lacks = opencl_judge(&record, ROWS[i].asked, &memory);
+		if (memory != ROWS[i].memory || !lacks != !ROWS[i].word || (lacks && !strstr(lacks, ROWS[i].word)))
+			fail_msg("row %zu: way %d, \"%s\"", i, memory, lacks ? lacks : "it will do");
+	}
+}
+
+static void test_memory_asked(void **state)
+{
+	enum opencl_memory asked;
+
+	(void)state;
+	assert_true(opencl_memory_asked(NULL, &asked) && asked == OPENCL_MEMORY_NONE);
+	assert_true(opencl_memory_asked("", &asked) && asked == OPENCL_MEMORY_NONE);
+	assert_true(opencl_memory_asked("fine", &asked) && asked == OPENCL_MEMORY_FINE);
+	assert_true(opencl_memory_asked("coarse", &asked) && asked == OPENCL_MEMORY_COARSE);
+	assert_false(opencl_memory_asked("coarser", &asked));
+	assert_false(opencl_memory_asked("1", &asked));
+}
+
+static void test_waves(void **state)
+{
+	(void)state;
+	assert_int_equal(opencl_wave_lanes(&NVIDIA, NULL), 32);
+	assert_int_equal(opencl_wave_lanes(&NVIDIA, "32"), 32);
+	assert_int_equal(opencl_wave_lanes(&NVIDIA, "1"), 1);
+	assert_int_equal(opencl_wave_lanes(&NVIDIA, "64"), 0);
+	assert_int_equal(opencl_wave_lanes(&GRAPHICS, NULL), 1);
+	assert_int_equal(opencl_wave_lanes(&PROCESSOR, ""), 1);
+	assert_int_equal(opencl_wave_lanes(&PROCESSOR, "1"), 1);
+	assert_int_equal(opencl_wave_lanes(&PROCESSOR, "32"), 0);
+}
+
+/* PTX stands in for the orders that NVIDIA's compiler does not offer, if the device knows them. */
+static void test_compute_capability(void **state)
+{
+	struct opencl_record record = NVIDIA;
+	enum opencl_memory memory;
+	const char *lacks;
+
+	(void)state;
+	record.compute = 70;
+	assert_null(opencl_judge(&record, OPENCL_MEMORY_NONE, &memory));
+	record.compute = 61;
+	lacks = opencl_judge(&record, OPENCL_MEMORY_NONE, &memory);
+	assert_non_null(lacks);
+	assert_non_null(strstr(lacks, "compute capability 7.0"));
+	assert_int_equal(memory, OPENCL_MEMORY_NONE);
 }
 
 /* One thing less each time, and the word that its sentence must have. */
@@ -65,10 +161,11 @@ static void test_each_thing_is_needed(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		struct opencl_record record = GRAPHICS;
+		enum opencl_memory memory;
 		const char *lacks;
 
 		memcpy((char *)&record + ROWS[i].offset, &ROWS[i].value, ROWS[i].bytes);
-		lacks = opencl_lacks(&record);
+		lacks = opencl_judge(&record, OPENCL_MEMORY_NONE, &memory);
 		if (!lacks || !strstr(lacks, ROWS[i].word) || strncmp(lacks, "no ", 3))
 			fail_msg("row %zu: \"%s\" does not speak of %s", i, lacks ? lacks : "it will do", ROWS[i].word);
 	}
@@ -175,6 +272,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_enough),		cmocka_unit_test(test_each_thing_is_needed),
+		cmocka_unit_test(test_memory),		cmocka_unit_test(test_memory_asked),
+		cmocka_unit_test(test_waves),		cmocka_unit_test(test_compute_capability),
 		cmocka_unit_test(test_kept),		cmocka_unit_test(test_damage_is_seen),
 		cmocka_unit_test(test_nowhere_to_keep),
 	};

@@ -111,6 +111,63 @@ static void test_names(void **state)
 	weir_context_close(context);
 }
 
+/* Refused in a sentence that has @word while @variable is @value. */
+static void refused(const char *variable, const char *value, int code, const char *word)
+{
+	struct weir_context *context;
+
+	setenv(variable, value, 1);
+	assert_int_equal(weir_context_open("opencl", NULL, &context), code);
+	unsetenv(variable);
+	assert_non_null(strstr(weir_last_error(), variable));
+	assert_non_null(strstr(weir_last_error(), word));
+}
+
+static void test_what_is_asked_for(void **state)
+{
+	struct weir_context *context;
+
+	(void)state;
+	refused("WEIR_OPENCL_MEMORY", "finer", -EINVAL, "\"fine\" and \"coarse\"");
+	refused("WEIR_OPENCL_LANES", "7", -EINVAL, "waves of opencl:");
+	setenv("WEIR_OPENCL_MEMORY", "coarse", 1); /* on whatever device there is that will do for it */
+	setenv("WEIR_OPENCL_LANES", "1", 1);
+	assert_int_equal(weir_context_open("opencl", NULL, &context), 0);
+	unsetenv("WEIR_OPENCL_LANES");
+	unsetenv("WEIR_OPENCL_MEMORY");
+	weir_context_close(context);
+}
+
+/* Many launches that are not waited for, each with arguments of its own; more than there is room for. */
+static void many_launches(void)
+{
+	enum { LAUNCHES = 2000 };
+	struct weir_context *context;
+	struct opencl_add_args args;
+	uint64_t sums[LAUNCHES], lanes = LANES;
+
+	assert_int_equal(weir_context_open("opencl", NULL, &context), 0);
+	assert_int_equal(weir_alloc(context, sizeof(sums), &args.sum), 0);
+	for (size_t i = 0; i < LAUNCHES; i++) {
+		assert_int_equal(weir_launch(context, "opencl_add", 1, LANES, &args, sizeof(args)), 0);
+		args.sum += sizeof(sums[0]);
+	}
+	assert_int_equal(weir_sync(context), 0);
+	assert_int_equal(weir_copy_out(context, sums, args.sum - sizeof(sums), sizeof(sums)), 0);
+	for (size_t i = 0; i < LAUNCHES; i++)
+		assert_int_equal(sums[i], lanes * (lanes + 1) / 2);
+	weir_context_close(context);
+}
+
+static void test_many_launches(void **state)
+{
+	(void)state;
+	many_launches();
+	setenv("WEIR_OPENCL_MEMORY", "coarse", 1);
+	many_launches();
+	unsetenv("WEIR_OPENCL_MEMORY");
+}
+
 /* A device of this kind is taken when it is asked for: "auto" finds the cpu, or better, before. */
 static void test_not_by_itself(void **state)
 {
@@ -204,6 +261,7 @@ int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),		cmocka_unit_test(test_not_by_itself),
+		cmocka_unit_test(test_what_is_asked_for), cmocka_unit_test(test_many_launches),
 		cmocka_unit_test(test_a_compiler_that_refuses), cmocka_unit_test(test_kept_on_disk),
 		cmocka_unit_test(test_nowhere_to_keep),
 	};

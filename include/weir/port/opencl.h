@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * port/opencl.h: a lane is a work-item, and a wave is that lane alone.
+ * port/opencl.h: a lane is a work-item; a wave is that lane alone, or NVIDIA's warp.
  *
- * OpenCL C 3.0 without sub-groups and without a generic address space: waves are
- * one wide, so collectives are constants, and what lanes share is __global.
+ * OpenCL C 3.0 without sub-groups and without a generic address space: what lanes
+ * share is __global. Owns what is the same for all; the rest is in one of
+ *   port/opencl_c11.h  the language's own atomics
+ *   port/opencl_ptx.h  PTX, for NVIDIA's compiler, which offers relaxed order only
  *
  * What the language leaves open, the launcher says when it builds a program:
  *   WEIR_OPENCL_DEVICE_IS_SYSTEM  1 if device scope reaches the host and its
@@ -11,6 +13,8 @@
  *                                 implementation has no all-devices scope
  *   WEIR_OPENCL_CLOCK_NS          expression for nanoseconds that only rise; needed
  *                                 where this header knows no clock
+ *   WEIR_OPENCL_PTX               1 if the compiler makes PTX and does not say so itself
+ *   WEIR_OPENCL_LANES             lanes of a wave: with PTX 32, or 1; else 1
  */
 #ifndef WEIR_PORT_OPENCL_H
 #define WEIR_PORT_OPENCL_H
@@ -18,23 +22,15 @@
 #if __OPENCL_C_VERSION__ < 300
 #error "weir: the OpenCL port needs OpenCL C 3.0 (-cl-std=CL3.0)"
 #endif
-#if !defined(__opencl_c_atomic_order_acq_rel) || !defined(__opencl_c_atomic_scope_device)
-#error "weir: the OpenCL port needs acquire-release order at device scope"
+#if defined(__NV_CL_C_VERSION) && !defined(WEIR_OPENCL_PTX)
+#define WEIR_OPENCL_PTX 1
 #endif
-#if !defined(cl_khr_int64_base_atomics) || !defined(cl_khr_int64_extended_atomics)
-#error "weir: the OpenCL port needs 64-bit atomics"
+#if !defined(WEIR_OPENCL_PTX)
+#define WEIR_OPENCL_PTX 0
 #endif
-
-#if defined(WEIR_OPENCL_DEVICE_IS_SYSTEM) && WEIR_OPENCL_DEVICE_IS_SYSTEM
-#define WEIR_OPENCL_SYSTEM memory_scope_device
-#elif defined(__opencl_c_atomic_scope_all_devices)
-#define WEIR_OPENCL_SYSTEM memory_scope_all_svm_devices
-#else
-#error "weir: no memory scope reaches the host; see WEIR_OPENCL_DEVICE_IS_SYSTEM in port/opencl.h"
+#if !defined(WEIR_OPENCL_LANES)
+#define WEIR_OPENCL_LANES (WEIR_OPENCL_PTX ? 32 : 1)
 #endif
-
-#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 
 /* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
 #ifndef WEIR_FN
@@ -47,16 +43,6 @@
 /* Addresses are 64-bit words on every backend. */
 typedef char weir_opencl_address_bits[sizeof(size_t) == 8 ? 1 : -1] WEIR_UNUSED;
 
-WEIR_FN u32 weir_lane(void)
-{
-	return 0;
-}
-
-WEIR_FN u32 weir_lanes(void)
-{
-	return 1;
-}
-
 WEIR_FN u64 weir_thread(void)
 {
 	return get_global_id(0);
@@ -65,6 +51,32 @@ WEIR_FN u64 weir_thread(void)
 WEIR_FN u64 weir_threads(void)
 {
 	return get_global_size(0);
+}
+
+WEIR_FN u32 weir_popcount(u64 bits)
+{
+	return (u32)popcount(bits);
+}
+
+WEIR_FN u32 weir_lowest_bit(u64 bits)
+{
+	return 63 - (u32)clz(bits & (~bits + 1));
+}
+
+WEIR_FN u64 weir_mulhi(u64 a, u64 b)
+{
+	return mul_hi(a, b);
+}
+
+#if WEIR_OPENCL_LANES == 1
+WEIR_FN u32 weir_lane(void)
+{
+	return 0;
+}
+
+WEIR_FN u32 weir_lanes(void)
+{
+	return 1;
 }
 
 WEIR_FN u64 weir_wave(void)
@@ -105,201 +117,13 @@ WEIR_FN void weir_wave_sync(u64 mask)
 WEIR_FN void weir_converge(void)
 {
 }
-
-/*
- * A CPU device runs work-items on threads, often more of them than cores: a
- * waiting one must give its core away, and asks the kernel for the time.
- */
-#if defined(__x86_64__) && defined(__linux__)
-#define WEIR_OPENCL_LINUX_YIELD 24
-#define WEIR_OPENCL_LINUX_CLOCK_GETTIME 228
-#define WEIR_OPENCL_LINUX_MONOTONIC 1
-
-WEIR_FN long weir_opencl_system_call(long number, long first, long second)
-{
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(first), "S"(second)
-			 : "rcx", "r11", "memory");
-	return result;
-}
-
-WEIR_FN void weir_relax(void)
-{
-	(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_YIELD, 0, 0);
-}
-#else
-WEIR_FN void weir_relax(void)
-{
-}
 #endif
 
-#if defined(WEIR_OPENCL_CLOCK_NS)
-WEIR_FN u64 weir_clock_ns(void)
-{
-	return WEIR_OPENCL_CLOCK_NS;
-}
-#elif defined(__x86_64__) && defined(__linux__)
-WEIR_FN u64 weir_clock_ns(void)
-{
-	long now[2]; /* struct timespec */
-
-	(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_CLOCK_GETTIME, WEIR_OPENCL_LINUX_MONOTONIC,
-				      (long)now);
-	return (u64)now[0] * 1000000000 + (u64)now[1];
-}
+#if WEIR_OPENCL_PTX
+#include <weir/port/opencl_ptx.h>
 #else
-#error "weir: no clock for this OpenCL target; see WEIR_OPENCL_CLOCK_NS in port/opencl.h"
+#include <weir/port/opencl_c11.h>
 #endif
-
-WEIR_FN u32 weir_popcount(u64 bits)
-{
-	return (u32)popcount(bits);
-}
-
-WEIR_FN u32 weir_lowest_bit(u64 bits)
-{
-	return 63 - (u32)clz(bits & (~bits + 1));
-}
-
-/* OpenCL C has no word for it. */
-WEIR_FN u64 weir_forget(u64 value)
-{
-	return value;
-}
-
-WEIR_FN u64 weir_mulhi(u64 a, u64 b)
-{
-	return mul_hi(a, b);
-}
-
-typedef volatile __global atomic_uint *weir_opencl_u32;
-typedef volatile __global atomic_ulong *weir_opencl_u64;
-
-#define WEIR_OPENCL_LOAD(bits, order, scope, memory_scope)                                            \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const __global weir_shared_u##bits *p)  \
-	{                                                                                             \
-		return atomic_load_explicit((weir_opencl_u##bits)&p->value_, memory_order_##order,    \
-					    memory_scope);                                            \
-	}
-#define WEIR_OPENCL_STORE(bits, order, scope, memory_scope)                                             \
-	WEIR_FN void weir_store_u##bits##_##order##_##scope(__global weir_shared_u##bits *p, u##bits v) \
-	{                                                                                               \
-		atomic_store_explicit((weir_opencl_u##bits)&p->value_, v, memory_order_##order,         \
-				      memory_scope);                                                    \
-	}
-#define WEIR_OPENCL_RMW(name, function, bits, order, scope, memory_scope)                    \
-	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(                           \
-		__global weir_shared_u##bits *p, u##bits v)                                  \
-	{                                                                                    \
-		return function((weir_opencl_u##bits)&p->value_, v, memory_order_##order,    \
-				memory_scope);                                               \
-	}
-#define WEIR_OPENCL_CAS(bits, order, scope, memory_scope)                                             \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(__global weir_shared_u##bits *p,         \
-							      u##bits expected, u##bits v)             \
-	{                                                                                             \
-		(void)atomic_compare_exchange_strong_explicit((weir_opencl_u##bits)&p->value_,        \
-							      &expected, v, memory_order_##order,     \
-							      memory_order_relaxed, memory_scope);    \
-		return expected;                                                                      \
-	}
-/* Behind weir_fence_to_lanes(). */
-#define WEIR_OPENCL_FENCED(bits, scope, memory_scope)                                                  \
-	WEIR_FN void weir_store_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
-	{                                                                                              \
-		weir_store_u##bits##_relaxed_##scope(p, v);                                            \
-	}                                                                                              \
-	WEIR_FN u##bits weir_or_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
-	{                                                                                              \
-		return weir_or_u##bits##_relaxed_##scope(p, v);                                        \
-	}                                                                                              \
-	WEIR_FN u##bits weir_and_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)  \
-	{                                                                                              \
-		return weir_and_u##bits##_relaxed_##scope(p, v);                                       \
-	}
-#define WEIR_OPENCL_ACCESSORS(bits, scope, where)                                 \
-	WEIR_OPENCL_LOAD(bits, relaxed, scope, where)                             \
-	WEIR_OPENCL_LOAD(bits, acquire, scope, where)                             \
-	WEIR_OPENCL_STORE(bits, relaxed, scope, where)                            \
-	WEIR_OPENCL_STORE(bits, release, scope, where)                            \
-	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, relaxed, scope, where) \
-	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, relaxed, scope, where)   \
-	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, acq_rel, scope, where)   \
-	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, relaxed, scope, where) \
-	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_RMW(exchange, atomic_exchange_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_CAS(bits, relaxed, scope, where)                              \
-	WEIR_OPENCL_CAS(bits, acquire, scope, where)                              \
-	WEIR_OPENCL_CAS(bits, acq_rel, scope, where)                              \
-	WEIR_OPENCL_FENCED(bits, scope, where)
-
-WEIR_OPENCL_ACCESSORS(32, dev, memory_scope_device)
-WEIR_OPENCL_ACCESSORS(32, sys, WEIR_OPENCL_SYSTEM)
-WEIR_OPENCL_ACCESSORS(64, dev, memory_scope_device)
-WEIR_OPENCL_ACCESSORS(64, sys, WEIR_OPENCL_SYSTEM)
-
-WEIR_FN u64 weir_data_load_u64(weir_addr address)
-{
-	return atomic_load_explicit((weir_opencl_u64)WEIR_POINTER(address), memory_order_relaxed,
-				    memory_scope_device);
-}
-
-WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
-{
-	struct weir_u128 data;
-
-	data.low = weir_data_load_u64(address);
-	data.high = weir_data_load_u64(address + 8);
-	return data;
-}
-
-WEIR_FN u32 weir_data_load_u32(weir_addr address)
-{
-	return atomic_load_explicit((weir_opencl_u32)WEIR_POINTER(address), memory_order_relaxed,
-				    memory_scope_device);
-}
-
-/* There are no narrower atomics: load the word around it. OpenCL hosts are little-endian here. */
-WEIR_FN u16 weir_data_load_u16(weir_addr address)
-{
-	return (u16)(weir_data_load_u32(address & ~(u64)3) >> ((address & 3) * 8));
-}
-
-WEIR_FN u8 weir_data_load_u8(weir_addr address)
-{
-	return (u8)(weir_data_load_u32(address & ~(u64)3) >> ((address & 3) * 8));
-}
-
-WEIR_FN void weir_data_store_u64(weir_addr address, u64 value)
-{
-	atomic_store_explicit((weir_opencl_u64)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
-}
-
-WEIR_FN void weir_data_store_u32(weir_addr address, u32 value)
-{
-	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
-}
-
-/* There are no narrower atomics; a volatile store of a narrow type is one access of its size. */
-WEIR_FN void weir_data_store_u16(weir_addr address, u16 value)
-{
-	*(volatile __global u16 *)WEIR_POINTER(address) = value;
-}
-
-WEIR_FN void weir_data_store_u8(weir_addr address, u8 value)
-{
-	*(volatile __global u8 *)WEIR_POINTER(address) = value;
-}
-
-WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
-{
-	weir_data_store_u64(address, data.low);
-	weir_data_store_u64(address + 8, data.high);
-}
 
 WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
 {
@@ -311,11 +135,6 @@ WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
 	return weir_add_u64_relaxed_dev((__global weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
-WEIR_FN void weir_order_loads(void)
-{
-	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_device);
-}
-
 WEIR_FN u64 weir_poll_u64_dev(__global weir_shared_u64 *p, u64 mask)
 {
 	u64 value = weir_load_u64_relaxed_dev(p);
@@ -323,34 +142,6 @@ WEIR_FN u64 weir_poll_u64_dev(__global weir_shared_u64 *p, u64 mask)
 	if (value & mask)
 		weir_order_loads();
 	return value;
-}
-
-WEIR_FN u32 weir_after(u32 index, u64 seen)
-{
-	(void)seen;
-	weir_order_loads();
-	return index;
-}
-
-WEIR_FN void weir_fence_to_lanes(void)
-{
-	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
-}
-
-WEIR_FN void weir_fence_to_controller(void)
-{
-	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, WEIR_OPENCL_SYSTEM);
-}
-
-WEIR_FN void weir_fence_from_controller(void)
-{
-	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEIR_OPENCL_SYSTEM);
-}
-
-WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
-{
-	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_release,
-			      WEIR_OPENCL_SYSTEM);
 }
 
 /**
