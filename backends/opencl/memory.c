@@ -168,11 +168,20 @@ static bool seen(struct opencl_backend *backend, uint64_t address)
 	return found;
 }
 
+/*
+ * A processor copies by the threads that run lanes, and all of these lanes may be waiting for just this
+ * word (a watchdog's). Its memory is the host's own, which then stores it.
+ */
+static bool is_word_of_system(const struct opencl_backend *backend, size_t bytes)
+{
+	return bytes <= sizeof(uint64_t) && opencl_device_is_system(&backend->device->record);
+}
+
 static int copy(struct opencl_backend *backend, uint64_t device, void *to, const void *from, size_t bytes)
 {
 	cl_int code = CL_SUCCESS;
 
-	if (seen(backend, device))
+	if (is_word_of_system(backend, bytes) || seen(backend, device))
 		memcpy(to, from, bytes);
 	else if (bytes)
 		code = clEnqueueSVMMemcpy(backend->copies, CL_TRUE, to, from, bytes, 0, NULL, NULL);
