@@ -59,6 +59,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 	(void)device;
 	memset(properties, 0, sizeof(*properties));
 	snprintf(properties->name, sizeof(properties->name), "pretended");
+	properties->major = 9;
+	properties->multiProcessorCount = PRETENDED_UNITS;
+	properties->maxThreadsPerBlock = PRETENDED_BLOCK_LANES;
+	properties->warpSize = 32;
 	return cudaSuccess;
 }
 

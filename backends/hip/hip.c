@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LEAST_ARGS_BYTES = 65536, ARGS_ALIGNMENT = 64, MASK_BITS = 32, MOST_MASK_WORDS = 64 };
-
-#define DRIVER "/dev/kfd"
 
 static const struct weir_backend_ops hip_ops;
 
@@ -34,23 +31,13 @@ static void hip_close(struct weir_backend *base)
 	free(backend);
 }
 
-/* The run time says no more than that there is none. */
-static int no_device(hipError_t code)
-{
-	if (access(DRIVER, F_OK))
-		return weir_fail(ENODEV, "no HIP device: the amdgpu driver is not loaded here (there is no " DRIVER ")");
-	if (access(DRIVER, R_OK | W_OK))
-		return weir_fail(ENODEV, "no HIP device: " DRIVER " may not be used by this user; join the group that owns it");
-	return weir_fail(ENODEV, "no HIP device: the run time shows none to this process (%s)", hipGetErrorName(code));
-}
-
 static int count_devices(int *count)
 {
 	hipError_t code = hipGetDeviceCount(count);
 
 	(void)hipGetLastError();
 	if (code || *count == 0)
-		return no_device(code ? code : hipErrorNoDevice);
+		return hip_no_device(code ? code : hipErrorNoDevice);
 	return 0;
 }
 

@@ -8,9 +8,18 @@
 #ifndef WEIR_HIP_HIP_H
 #define WEIR_HIP_HIP_H
 
-#include <hip/hip_runtime_api.h>
+/* The run time, or what stands for it (on_cuda.h). */
+#ifndef WEIR_HIP_HEADER
+#define WEIR_HIP_HEADER <hip/hip_runtime_api.h>
+#endif
+#include WEIR_HIP_HEADER
 
 #include "../../runtime/backend.h"
+
+/* The build's option that says which devices kernels are compiled for. */
+#ifndef HIP_ARCH_OPTION
+#define HIP_ARCH_OPTION "hip_arch"
+#endif
 
 /**
  * struct hip_backend - an open device
@@ -82,6 +91,10 @@ int hip_enter(struct hip_backend *backend);
  * Return: -ENOMEM if memory ran out, -ENOTSUP for what the device cannot do, else -EIO.
  */
 int hip_fail(hipError_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* driver.c, or on_cuda/driver.c */
+/** hip_no_device() - -ENODEV, with why the run time has no device to show */
+int hip_no_device(hipError_t code);
 
 /* kernels.c */
 /** hip_kernels_load() - put all kernels that were registered on the device; 0, -ENOMEM or -EIO */

@@ -41,8 +41,8 @@ static hipError_t set_clock(struct hip_backend *backend, hipModule_t module)
 static int cannot_load(const struct hip_backend *backend, const struct weir_image *image, hipError_t code)
 {
 	if (code == hipErrorNoBinaryForGpu || code == hipErrorInvalidImage)
-		return hip_fail(code, "kernel \"%s\" was not built for %s; build with a matching -Dhip_arch", image->kernel,
-				backend->name);
+		return hip_fail(code, "kernel \"%s\" was not built for %s; build with a matching -D" HIP_ARCH_OPTION,
+				image->kernel, backend->name);
 	return hip_fail(code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
 }
 
