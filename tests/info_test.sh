@@ -59,7 +59,7 @@ check "a malformed address" 1 'gpu:41:00 +none: "gpu:41:00" names no GPU' "$info
 if [ -n "$pretended" ]; then
   kind=$(basename "$pretended" .so); kind=${kind#weir_pretended_}
   json "JSON: the first pretended device" "$kind:0" 'd["usable"] and d["pci_address"] == "0000:a1:00.0"
-    and d["dma_buf"] and d["peer_dma"] and d["memory_bytes"] == 16 << 30 and d["workers"] == 3
+    and d["memory_bytes"] == 16 << 30 and d["workers"] == 3
     and '"$first" "$pretended"
   json "JSON: the second pretended device" "$kind:1" 'd["usable"] and d["pci_address"] == "0000:b1:00.0"
     and '"$second" "$pretended"

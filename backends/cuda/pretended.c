@@ -43,9 +43,10 @@ static struct kernel *find(const void *stand_in)
 	return NULL;
 }
 
+/* The thread's own stream is on whichever device is current. */
 static cudaError_t check_owned(const void *owned)
 {
-	return pretended_owned(owned) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+	return owned == cudaStreamPerThread || pretended_owned(owned) ? cudaSuccess : cudaErrorInvalidResourceHandle;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #if CUDART_VERSION < 12080
 #error "weir: HIP on CUDA needs CUDA 12.8 or later, as weir's kernels do"
@@ -50,10 +51,12 @@ typedef CUfunction_attribute hipFunction_attribute;
 
 /* Pinned memory is coherent without being asked. */
 enum {
-	hipHostMallocPortable = cudaHostAllocPortable,
-	hipHostMallocMapped = cudaHostAllocMapped,
+	hipHostMallocPortable = cudaHostRegisterPortable,
+	hipHostMallocMapped = cudaHostRegisterMapped,
 	hipHostMallocCoherent = 0x40000000,
 };
+
+enum { HIP_ON_CUDA_PAGE_BYTES = 4096 };
 
 /** enum hipDeviceAttribute_t - those that the backend asks for */
 typedef enum {
@@ -210,24 +213,46 @@ static inline hipError_t hipEventSynchronize(hipEvent_t event)
 
 /* ---- memory ---- */
 
+/* HIP's allocations do not wait for kernels. CUDA's plain ones may, and one that stays never ends; those of its pool do not. */
 static inline hipError_t hipMalloc(void **address, size_t bytes)
 {
-	return cudaMalloc(address, bytes);
+	cudaError_t code = cudaMallocAsync(address, bytes, cudaStreamPerThread);
+
+	return code ? code : cudaStreamSynchronize(cudaStreamPerThread);
 }
 
+/* Waits for kernels, as HIP's does. */
 static inline hipError_t hipFree(void *address)
 {
 	return cudaFree(address);
 }
 
+/* Pages of the host, pinned: which does not wait for kernels either. The page before the first tells how many bytes. */
 static inline hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
-	return cudaHostAlloc(address, bytes, flags & ~(unsigned)hipHostMallocCoherent);
+	size_t whole = bytes + HIP_ON_CUDA_PAGE_BYTES;
+	char *pages = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cudaError_t code;
+
+	if (pages == MAP_FAILED)
+		return cudaErrorMemoryAllocation;
+	memcpy(pages, &whole, sizeof(whole));
+	*address = pages + HIP_ON_CUDA_PAGE_BYTES;
+	code = cudaHostRegister(*address, bytes, flags & ~(unsigned)hipHostMallocCoherent);
+	if (code)
+		munmap(pages, whole);
+	return code;
 }
 
 static inline hipError_t hipHostFree(void *address)
 {
-	return cudaFreeHost(address);
+	char *pages = (char *)address - HIP_ON_CUDA_PAGE_BYTES;
+	cudaError_t code = cudaHostUnregister(address);
+	size_t whole;
+
+	memcpy(&whole, pages, sizeof(whole));
+	munmap(pages, whole);
+	return code;
 }
 
 static inline hipError_t hipHostGetDevicePointer(void **device, void *host, unsigned flags)
