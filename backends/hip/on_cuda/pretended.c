@@ -2,7 +2,7 @@
 /*
  * pretended.c: the driver's part of a device that is none, for the HIP backend on CUDA. The run
  * time's is ../../cuda/pretended.c. Both are one library by the driver's name: so what wants the
- * driver starts without one.
+ * driver starts without one. With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -54,9 +54,9 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image)
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(&magic, image, sizeof(magic));
-	if ((magic & 0x7fffffff) != FATBIN_MAGIC) {
+	if ((magic & 0x7fffffff) != FATBIN_MAGIC || getenv("WEIR_PRETENDED_ARCHITECTURE")) {
 		free(module);
-		return CUDA_ERROR_INVALID_IMAGE;
+		return getenv("WEIR_PRETENDED_ARCHITECTURE") ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
 	}
 	module->device = pretended_current;
 	*out = (CUmodule)module;
