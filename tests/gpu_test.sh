@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # ci/gpu with programs that only say what they would have found: what it writes down of that, and what ci/ran tells of it.
-# usage: gpu_test.sh KIND MODULE    KIND: of ci/gpu's devices; MODULE: that whose step has a build of its own
+# usage: gpu_test.sh KIND MODULE BESIDE    KIND: of ci/gpu's devices; MODULE: that whose step has a build of its own;
+#                                          BESIDE: that whose step takes KIND's build
 # Prints TAP.
 set -u
-kind=$1 module=$2
+kind=$1 module=$2 beside=$3
 ci=$(realpath "$(dirname "$0")/../ci")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -29,7 +30,7 @@ EOT
 program bin/meson <<'EOT'
 #!/bin/sh
 echo "$*" >>"$GPU_TEST/configured"
-cp -r "$GPU_TEST/build" "$2"
+[ "$1" = configure ] || cp -r "$GPU_TEST/build" "$2"
 EOT
 program build/runtime/tools/weir-info/weir-info <<EOT
 #!/bin/sh
@@ -47,12 +48,7 @@ program build/tests/host_test <<'EOT'
 printf '1..2\nok 1 - a\nnot ok 2 - b on %s\n' "$WEIR_TEST_CONTEXT"
 exit 1
 EOT
-program build/tests/gather_test <<'EOT'
-#!/bin/sh
-echo $$ >"$GPU_TEST/sleeper"
-exec sleep 60
-EOT
-for name in port queue cache devices; do
+for name in port queue cache gather writeback async share policy devices; do
   program build/tests/${name}_test <<'EOT'
 #!/bin/sh
 printf '1..1\nok 1 - one\n'
@@ -106,6 +102,10 @@ check "a module's step: a build of its own, under the same name" 1 'len(t) == 3 
 check "and beside another" 1 'len(t) == 3 and t[kind, "lanes"]["commit"] == "abc1234567"
 last == "11 passed, 1 failed, 2 skipped" and out.count("== building in") == 2 and open("'"$dir"'/configured").read().count("setup") == 1' \
   "$ci/gpu" "$build" lanes "$module"
+check "one that takes the same build, configured for it, has a row of its own" 1 'len(t) == 4 and t[kind, "lanes"]["passed"] == 3
+[t["'"$beside"'", "'"$beside"'"][what] for what in ("passed", "failed", "skipped")] == [14, 2, 1] and out.count("== building in") == 1
+"FAILED host: not ok 2 - b on '"$beside"':" in out and "does not say" in out
+"configure '"$build"' -Dbackends=" + kind + ",'"$beside"'" in open("'"$dir"'/configured").read()' "$ci/gpu" "$build" "$beside"
 say "nothing but the results is in their folder" "$(find "$dir/results" -type f ! -path "$result")"
 
 # ---- trouble ----
@@ -130,6 +130,11 @@ WEIR_FIGURES_RESULTS=/dev/null/results check "a folder that is none" 0 'm is Non
 check "no arguments" 2 '"ci/gpu-results FOLDER BACKEND" in out' "$ci/gpu-results"
 check "a row that is none" 1 '"is no row; write BACKEND STEP PASSED" in out' "$ci/gpu-results" "$build" "$kind" <<<"$kind lanes many 0 0 1"
 
+program build/tests/gather_test <<'EOT'
+#!/bin/sh
+echo $$ >"$GPU_TEST/sleeper"
+exec sleep 60
+EOT
 setsid "$ci/gpu" "$build" lanes gather >"$dir/log" 2>&1 &
 asked=$!
 for ((i = 0; i < 200; i++)); do
