@@ -13,7 +13,16 @@
 
 #include "error.h"
 
-enum { ENTRIES = 32, COMMAND_TIMEOUT_MS = 10000, CAP_CSS_SHIFT = 37, CAP_CSS_NVM = 1, NSATTR_WRITE_PROTECTED = 1, NSIDS_TEXT = 80 };
+enum {
+	ENTRIES = 32,
+	COMMAND_TIMEOUT_MS = 10000,
+	LEAST_SHUTDOWN_MS = 5000, /* also of controllers that do not say what they need */
+	MOST_SHUTDOWN_MS = 60000,
+	CAP_CSS_SHIFT = 37,
+	CAP_CSS_NVM = 1,
+	NSATTR_WRITE_PROTECTED = 1,
+	NSIDS_TEXT = 80,
+};
 
 static uint64_t now_ms(void)
 {
@@ -21,6 +30,15 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Between two looks, the first at @begin_ms: most answers come at once, and for others nobody spins. */
+static void rest(uint64_t begin_ms)
+{
+	if (now_ms() - begin_ms < 2)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
 }
 
 static void *data_page(const struct weir_admin *admin)
@@ -33,11 +51,11 @@ static uint64_t data_bus(const struct weir_admin *admin)
 	return admin->bus + 2 * NVME_PAGE_BYTES;
 }
 
-/* Wait until (CSTS & mask) == value. */
-static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, const char *what)
+/* Wait until (CSTS & mask) == value, for @ms at most. */
+static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, unsigned ms, const char *what)
 {
 	struct weir_transport *transport = admin->transport;
-	uint64_t deadline = now_ms() + admin->timeout_ms;
+	uint64_t begin = now_ms();
 	uint32_t csts;
 
 	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value || csts == UINT32_MAX) {
@@ -45,12 +63,16 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, co
 			return weir_fail(EIO, "controller is gone (its registers read as all ones) while %s", what);
 		if (csts & NVME_CSTS_FATAL)
 			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts, what);
-		if (now_ms() > deadline)
-			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)", what,
-					 admin->timeout_ms, csts);
-		sched_yield();
+		if (now_ms() - begin > ms)
+			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)", what, ms, csts);
+		rest(begin);
 	}
 	return 0;
+}
+
+static int wait_ready(struct weir_admin *admin, bool ready, const char *what)
+{
+	return wait_csts(admin, NVME_CSTS_READY, ready ? NVME_CSTS_READY : 0, admin->timeout_ms, what);
 }
 
 static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
@@ -68,24 +90,44 @@ static void submit(struct weir_admin *admin, const struct nvme_sqe *sqe)
 	ring(admin, 0, admin->sq_tail);
 }
 
+/* Whether anybody is there to answer: neither failed, nor gone (all ones), nor reset by somebody else. */
+static bool alive(uint32_t csts)
+{
+	return (csts & (NVME_CSTS_READY | NVME_CSTS_FATAL)) == NVME_CSTS_READY;
+}
+
+static int check_alive(const struct weir_admin *admin, const char *what)
+{
+	uint32_t csts = admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS);
+
+	if (alive(csts))
+		return 0;
+	return weir_fail(EIO, "controller %s (CSTS %#x) before admin command %s was done",
+			 csts & NVME_CSTS_FATAL ? "failed" : "was reset by somebody else", csts, what);
+}
+
 /* Wait for the completion of the one command in flight. */
 static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
 {
 	struct nvme_cqe *cqe = (struct nvme_cqe *)(admin->memory + NVME_PAGE_BYTES) + admin->cq_head;
-	uint64_t deadline = now_ms() + admin->command_ms;
+	uint64_t begin = now_ms();
+	bool late = false; /* as of before the last look: a look may take long, too */
 	uint32_t dw3;
+	int error;
 
+	admin->silent = true; /* until it says something */
 	/* C1: pairs with the controller's write of dw3 */
 	while ((((dw3 = __atomic_load_n(&cqe->dw3, __ATOMIC_ACQUIRE)) >> 16) & 1) != admin->phase) {
-		uint32_t csts = admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS);
-
-		if (csts & NVME_CSTS_FATAL)
-			return weir_fail(EIO, "controller failed (CSTS %#x) before admin command %s was done", csts, what);
-		if (now_ms() > deadline)
+		error = check_alive(admin, what);
+		if (error)
+			return error;
+		if (late)
 			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %u ms", what,
 					 admin->command_ms);
-		sched_yield();
+		rest(begin);
+		late = now_ms() - begin > admin->command_ms;
 	}
+	admin->silent = false;
 	if (result)
 		*result = cqe->dw0;
 	if (++admin->cq_head == ENTRIES) {
@@ -101,6 +143,12 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 
 static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *what, uint32_t *result)
 {
+	int error = check_alive(admin, what);
+
+	if (admin->silent)
+		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
+	if (error)
+		return error;
 	sqe.cdw0 |= admin->sq_tail << 16; /* one at a time: any CID will do */
 	submit(admin, &sqe);
 	return complete(admin, what, result);
@@ -128,7 +176,8 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	int error;
 
 	*admin = (struct weir_admin){
-		.transport = transport, .memory = memory, .bus = bus, .phase = 1, .command_ms = COMMAND_TIMEOUT_MS
+		.transport = transport, .memory = memory, .bus = bus, .phase = 1, .command_ms = COMMAND_TIMEOUT_MS,
+		.shutdown_ms = admin->shutdown_ms ? admin->shutdown_ms : LEAST_SHUTDOWN_MS,
 	};
 	admin->timeout_ms = ((unsigned)(cap >> 24) & 0xff) * 500;
 	if (admin->timeout_ms == 0)
@@ -139,14 +188,14 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	if (error)
 		return error;
 	ops->write32(transport, NVME_REGISTER_CC, 0);
-	error = wait_csts(admin, NVME_CSTS_READY, 0, "its reset");
+	error = wait_ready(admin, false, "its reset");
 	if (error)
 		return error;
 	ops->write32(transport, NVME_REGISTER_AQA, ((ENTRIES - 1) << 16) | (ENTRIES - 1));
 	ops->write64(transport, NVME_REGISTER_ASQ, bus);
 	ops->write64(transport, NVME_REGISTER_ACQ, bus + NVME_PAGE_BYTES);
 	ops->write32(transport, NVME_REGISTER_CC, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
-	return wait_csts(admin, NVME_CSTS_READY, NVME_CSTS_READY, "its start");
+	return wait_ready(admin, true, "its start");
 }
 
 static int identify(struct weir_admin *admin, uint32_t cns, uint32_t nsid, const char *what)
@@ -172,10 +221,12 @@ static void copy_text(char *to, const char *from, size_t bytes)
  * A controller that has retry delays gives them only to a host that says it knows (Advanced Command Retry Enable,
  * Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost.
  */
-static void enable_retry_delays(struct weir_admin *admin)
+void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space)
 {
 	struct nvme_feat_host_behavior *behavior = data_page(admin);
 
+	if (!space->retry_delays[0])
+		return;
 	memset(behavior, 0, sizeof(*behavior));
 	behavior->acre = 1;
 	(void)command(admin,
@@ -183,6 +234,14 @@ static void enable_retry_delays(struct weir_admin *admin)
 					 .prp1 = data_bus(admin),
 					 .cdw10 = NVME_FEATURE_HOST_BEHAVIOR },
 		      "Set Features (Host Behavior Support)", NULL);
+}
+
+/* RTD3 Entry Latency, in us, is what a shutdown takes as a rule (Base 2.0, figure 275); 0: not told. */
+static unsigned shutdown_ms(uint32_t entry_us)
+{
+	unsigned ms = entry_us / 1000 * 2;
+
+	return ms < LEAST_SHUTDOWN_MS ? LEAST_SHUTDOWN_MS : ms > MOST_SHUTDOWN_MS ? MOST_SHUTDOWN_MS : ms;
 }
 
 static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
@@ -199,8 +258,8 @@ static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
 	out->retry_delays[0] = le16toh(id->crdt1);
 	out->retry_delays[1] = le16toh(id->crdt2);
 	out->retry_delays[2] = le16toh(id->crdt3);
-	if (out->retry_delays[0])
-		enable_retry_delays(admin);
+	admin->shutdown_ms = shutdown_ms(le32toh(id->rtd3e));
+	weir_admin_retry_delays(admin, out);
 	return 0;
 }
 
@@ -337,16 +396,26 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
 int weir_admin_stop(struct weir_admin *admin)
 {
 	admin->transport->ops->write32(admin->transport, NVME_REGISTER_CC, 0);
-	return wait_csts(admin, NVME_CSTS_READY, 0, "its reset");
+	return wait_ready(admin, false, "its reset");
 }
 
-void weir_admin_disable(struct weir_admin *admin)
+bool weir_admin_answers(const struct weir_admin *admin)
+{
+	return !admin->silent && alive(admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS));
+}
+
+static void shut_down(struct weir_admin *admin)
 {
 	struct weir_transport *transport = admin->transport;
 	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC);
 
 	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
-	(void)wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, "its shutdown");
-	transport->ops->write32(transport, NVME_REGISTER_CC, 0);
-	(void)wait_csts(admin, NVME_CSTS_READY, 0, "its stop");
+	(void)wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms, "its shutdown");
+}
+
+void weir_admin_disable(struct weir_admin *admin)
+{
+	if (weir_admin_answers(admin))
+		shut_down(admin);
+	(void)weir_admin_stop(admin);
 }

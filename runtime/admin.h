@@ -22,6 +22,8 @@
  * @timeout_ms: CAP.TO, in milliseconds
  * @command_ms: what an admin command may take
  * @most_entries: CAP.MQES + 1
+ * @shutdown_ms: what a shutdown may take; it outlives resets
+ * @silent: an admin command got no answer: until weir_admin_enable() no further one is sent
  */
 struct weir_admin {
 	struct weir_transport *transport;
@@ -33,6 +35,8 @@ struct weir_admin {
 	unsigned sq_tail;
 	unsigned cq_head;
 	unsigned phase;
+	unsigned shutdown_ms;
+	bool silent;
 };
 
 enum { WEIR_RETRY_DELAYS = 3 };
@@ -52,10 +56,15 @@ struct weir_namespace {
 
 enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES };
 
-/** weir_admin_enable() - check that weir can drive it, reset and enable; CAP's timeout applies */
+/**
+ * weir_admin_enable() - check that weir can drive it, reset and enable; CAP's timeout applies
+ * @admin: zeroed the first time
+ */
 int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus);
 /** weir_admin_identify() - the controller and its active namespace @nsid; 0: the first */
 int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out);
+/** weir_admin_retry_delays() - have the controller give them, if @space says that it has any; a reset forgets it */
+void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */
 int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted);
 /** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned */
@@ -67,7 +76,9 @@ int weir_admin_delete_queue(struct weir_admin *admin, unsigned id);
 int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *aborted);
 /** weir_admin_stop() - CC.EN = 0 at once, for a reset; once it is 0 the controller touches no memory any more */
 int weir_admin_stop(struct weir_admin *admin);
-/** weir_admin_disable() - normal shutdown, then CC.EN = 0 */
+/** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
+bool weir_admin_answers(const struct weir_admin *admin);
+/** weir_admin_disable() - normal shutdown of one that answers, then CC.EN = 0; of one that is gone nothing is asked */
 void weir_admin_disable(struct weir_admin *admin);
 
 #endif

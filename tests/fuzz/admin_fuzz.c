@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	static const struct weir_transport_ops ops = { .size = sizeof(ops), .scheme = "fuzz", .read64 = read64, .read32 = read32,
 						       .write64 = write64, .write32 = write32, .doorbell = doorbell };
 	struct rig rig = { .transport = { .ops = &ops }, .fuzz = { data, bytes }, .phase = 1 };
-	struct weir_admin admin;
+	struct weir_admin admin = { .phase = 0 };
 
 	memset(pages, 0, sizeof(pages));
 	bring_up(&admin, &rig);
