@@ -136,6 +136,33 @@ static void test_gone(void **state)
 	driver_close(&driver);
 }
 
+/* Switched off: CSTS and CC read 0, what it had never ends, and whoever enables it has it as new, again and again. */
+static void test_off(void **state)
+{
+	struct driver driver;
+
+	(void)state;
+	open_text(&driver, "off:after=2:every=5", 16);
+	for (u32 life = 0; life < 3; life++) {
+		u32 good = life ? 4 : 6;
+
+		post_reads(&driver, 0, good);
+		for (u32 i = 0; i < good; i++)
+			assert_int_equal(next_cid(&driver), i);
+		assert_int_equal(driver_csts(&driver), NVME_CSTS_READY);
+		post_reads(&driver, good, 3);
+		driver_wait_csts(&driver, UINT32_MAX, 0);
+		assert_int_equal(weir_virtual_read32(driver.controller, NVME_REGISTER_CC), 0);
+		assert_int_equal(next_cid(&driver), NONE);
+		post_reads(&driver, 10, 1);
+		assert_int_equal(next_cid(&driver), NONE);
+		assert_int_equal(faults_of(&driver), life + 1);
+		driver_enable(&driver);
+		driver_add_queue(&driver, 1, 1, 16, 16);
+	}
+	driver_close(&driver);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_fatal_thread_by_thread),
 		cmocka_unit_test(test_fatal_many_threads),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

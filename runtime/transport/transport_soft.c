@@ -174,7 +174,7 @@ static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t 
 static bool strikes_all(enum weir_virtual_fault_kind kind)
 {
 	return kind == WEIR_VIRTUAL_FAULT_FATAL || kind == WEIR_VIRTUAL_FAULT_GONE || kind == WEIR_VIRTUAL_FAULT_STUCK ||
-	       kind == WEIR_VIRTUAL_FAULT_HUNG;
+	       kind == WEIR_VIRTUAL_FAULT_HUNG || kind == WEIR_VIRTUAL_FAULT_OFF;
 }
 
 /* A controller on the device does all but fail as a whole, which the host's alone can. */
@@ -183,7 +183,7 @@ static int check_resident_faults(const struct weir_uri *uri, const struct soft_k
 	for (unsigned i = 0; i < keys->fault_count; i++)
 		if (strikes_all(keys->faults[i].kind))
 			return weir_fail(ENOTSUP,
-					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, stuck nor hung, but "
+					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, stuck, hung nor off, but "
 					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase and misroute",
 					 uri->text, i + 1);
 	return 0;

@@ -169,6 +169,10 @@ static u32 strike(struct virtual_request *request)
 		virtual_fault_fail(request->thread);
 		return NVME_STATUS_INTERNAL_ERROR; /* nobody will see it */
 	}
+	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_OFF)) {
+		virtual_fault_off(request->thread);
+		return NVME_STATUS_INTERNAL_ERROR; /* likewise */
+	}
 	row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STATUS);
 	return row ? status_of(request->thread->controller, &row->given) : NVME_STATUS_SUCCESS;
 }

@@ -4,7 +4,7 @@
  *
  * Owns: the way from one thread's fault to CSTS.CFS. Each thread falls silent by
  * itself, and thread 0 tells the host when all have: whoever reads CFS sees no
- * completion after it. A reset ends it.
+ * completion after it. A reset ends it. Also the reset that nobody asked for.
  */
 #include "virtual_parts.h"
 
@@ -14,6 +14,13 @@ void virtual_fault_fail(struct virtual_thread *thread)
 	thread->ready = 0;
 	/* F1: pairs with virtual_fault_follow(); it carries nothing but itself */
 	store_release_u32(&thread->controller->failing, 1);
+}
+
+void virtual_fault_off(struct virtual_thread *thread)
+{
+	thread->discard = true; /* until the reset's letter is answered */
+	thread->ready = 0;
+	weir_virtual_write32(thread->controller, NVME_REGISTER_CC, 0);
 }
 
 static bool all_silent(const struct weir_virtual *controller)

@@ -25,7 +25,7 @@ enum {
 
 static const char *const kind_names[] = { "status",    "late",	"shuffle", "burst",    "stall", "drop",
 					  "duplicate", "stray", "phase",   "misroute", "fatal", "gone",
-					  "stuck", "hung" };
+					  "stuck",     "hung",	"off" };
 static const char *const opcode_names[] = { "any", "read", "write", "flush" };
 
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == WEIR_VIRTUAL_FAULT_KINDS, "a name for each");

@@ -176,6 +176,8 @@ void virtual_fault_finish(struct virtual_request *request, u32 status);
 
 /** virtual_fault_fail() - begin to fail; any owner */
 void virtual_fault_fail(struct virtual_thread *thread);
+/** virtual_fault_off() - clear CC.EN behind the host's back; owner of a command that was fetched */
+void virtual_fault_off(struct virtual_thread *thread);
 /** virtual_fault_follow() - fall silent, or speak again, as the controller does; owner */
 unsigned virtual_fault_follow(struct virtual_thread *thread);
 /** virtual_fault_reset() - a reset ends the failure; thread 0 */
