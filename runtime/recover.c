@@ -15,6 +15,12 @@ static void say(const struct weir_recovery *recovery, const struct weir_late_com
 		(unsigned long long)(command->age_ns / 1000000), what);
 }
 
+static void say_enable(const struct weir_recovery *recovery, uint32_t csts, const char *what)
+{
+	fprintf(stderr, "weir: storage \"%s\": somebody else has reset its controller, or switched it off (CSTS %#x); %s\n",
+		recovery->storage->uri, csts, what);
+}
+
 static void count(weir_shared_u64 *counter)
 {
 	(void)weir_add_u64_relaxed_sys(counter, 1); /* relaxed: read as a snapshot */
@@ -88,6 +94,7 @@ static int start_again(struct weir_recovery *recovery)
 	if (error)
 		return error;
 	storage->admin.command_ms = recovery->patience_ms;
+	weir_admin_retry_delays(&storage->admin, &storage->space);
 	error = weir_admin_queue_count(&storage->admin, storage->queue_count, &granted);
 	if (!error && granted < storage->queue_count)
 		error = weir_fail(EIO, "storage \"%s\": the controller granted %u queues after its reset; %u are needed", storage->uri,
@@ -99,8 +106,11 @@ static int start_again(struct weir_recovery *recovery)
 static int reset_held(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
-	int error = weir_admin_stop(&storage->admin);
+	struct weir_transport *transport = storage->transport;
+	int error = transport->ops->restart ? transport->ops->restart(transport) : 0;
 
+	if (!error)
+		error = weir_admin_stop(&storage->admin);
 	if (error)
 		return error;
 	for (uint32_t i = 0; i < storage->queue_count; i++)
@@ -111,7 +121,7 @@ static int reset_held(struct weir_recovery *recovery)
 	return error;
 }
 
-static int reset(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int reset(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
 	uint32_t held = 0;
@@ -123,19 +133,25 @@ static int reset(struct weir_recovery *recovery, const struct weir_late_command 
 		error = reset_held(recovery);
 	while (held > 0)
 		weir_hold_release(storage, --held);
+	return error;
+}
+
+static int reset_for(struct weir_recovery *recovery, const struct weir_late_command *command)
+{
+	int error = reset(recovery);
+
 	if (error)
 		return error;
 	say(recovery, command, "the controller was reset");
-	count(&storage->recovered.resets);
+	count(&recovery->storage->recovered.resets);
 	return 0;
 }
 
 /* What no recovery brought back: nothing more of it is asked, not even when it is closed. */
-static int give_up(struct weir_recovery *recovery, const struct weir_late_command *command, int error)
+static int give_up(struct weir_recovery *recovery, int error)
 {
 	struct weir_storage *storage = recovery->storage;
 
-	say(recovery, command, weir_last_error());
 	storage->created = 0;
 	storage->enabled = false;
 	return error;
@@ -162,7 +178,7 @@ static int escalate(struct weir_recovery *recovery, const struct weir_late_comma
 		return stop_for_good(recovery);
 	if (result == 0 && replace_queue(recovery, command) > 0)
 		return 0;
-	return reset(recovery, command);
+	return reset_for(recovery, command);
 }
 
 int weir_recover(struct weir_recovery *recovery, const struct weir_late_command *command)
@@ -175,5 +191,22 @@ int weir_recover(struct weir_recovery *recovery, const struct weir_late_command 
 	admin->command_ms = recovery->patience_ms;
 	error = escalate(recovery, command);
 	admin->command_ms = command_ms;
-	return error ? give_up(recovery, command, error) : 0;
+	if (!error)
+		return 0;
+	say(recovery, command, weir_last_error());
+	return give_up(recovery, error);
+}
+
+int weir_recover_enable(struct weir_recovery *recovery, uint32_t csts)
+{
+	struct weir_admin *admin = &recovery->storage->admin;
+	unsigned command_ms = admin->command_ms;
+	int error = recovery->shared ? reset(recovery) : stop_for_good(recovery);
+
+	admin->command_ms = command_ms;
+	say_enable(recovery, csts, error ? weir_last_error() : "it was started again, and what it had ends with an error");
+	if (error)
+		return give_up(recovery, error);
+	count(&recovery->storage->recovered.resets);
+	return 0;
 }

@@ -57,7 +57,7 @@ static const struct text nvme[] = {
 	{ NVME_STATUS_PATH_TRANSITION, "path in transition" },
 	{ NVME_STATUS_PATH_CONTROLLER, "controller pathing error" },
 	{ NVME_STATUS_PATH_HOST, "host pathing error" },
-	{ NVME_STATUS_ABORTED_BY_HOST, "not answered in time, ended by the host" },
+	{ NVME_STATUS_ABORTED_BY_HOST, "not answered, ended by the host" },
 };
 
 static const char *find(const struct text *table, size_t count, uint32_t status)

@@ -12,19 +12,36 @@
 #include "late.h"
 #include "recover.h"
 
-enum { LOOK_EVERY_MS = 25, LOOKS_PER_LIMIT = 8, LATE_EVERY_MS = 250, LATE_COPIED_EVERY_MS = 1000, MOST_PATIENCE_MS = 5000 };
+enum {
+	LOOK_EVERY_MS = 25,
+	LOOKS_PER_LIMIT = 8,
+	LATE_EVERY_MS = 250,
+	LATE_COPIED_EVERY_MS = 1000,
+	MOST_PATIENCE_MS = 5000,
+	MOST_RESTARTS = 5, /* in RESTARTS_WITHIN_S: more often than that nobody's reset is an accident */
+	RESTARTS_WITHIN_S = 300,
+};
 
-/** struct weir_watchdog - a thread, and how to end it */
+/**
+ * struct weir_watchdog - a thread, and how to end it
+ * @shared: the host reaches the queue pairs by itself
+ * @late: NULL: nobody looks at commands
+ * @late_every_ns: between two looks at commands
+ * @restarts: how often the controller had lost its enable
+ * @restarted_ns: when, the last times
+ */
 struct weir_watchdog {
 	struct weir_storage *storage;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool stop;
-	bool shared; /* the host reaches the queue pairs by itself */
+	bool shared;
 	struct weir_late *late;
-	uint64_t late_every_ns; /* between two looks at commands */
+	uint64_t late_every_ns;
 	uint64_t late_next_ns;
+	unsigned restarts;
+	uint64_t restarted_ns[MOST_RESTARTS];
 };
 
 static weir_status verdict(uint32_t csts)
@@ -85,12 +102,69 @@ static uint32_t read_csts(const struct weir_watchdog *watchdog)
 	return transport->ops->read32(transport, NVME_REGISTER_CSTS);
 }
 
+static struct weir_recovery recovery_of(struct weir_watchdog *watchdog)
+{
+	uint64_t answer_ns = watchdog->storage->answer_ns;
+	uint64_t limit_ms = answer_ns ? answer_ns / 1000000 + 1 : MOST_PATIENCE_MS;
+
+	return (struct weir_recovery){ .storage = watchdog->storage, .late = watchdog->late, .shared = watchdog->shared,
+				       .patience_ms = limit_ms < MOST_PATIENCE_MS ? (unsigned)limit_ms : MOST_PATIENCE_MS };
+}
+
+/* What no recovery helped. */
+static void lose(struct weir_watchdog *watchdog)
+{
+	uint32_t csts = read_csts(watchdog);
+	weir_status status = verdict(csts);
+
+	condemn(watchdog, csts, status == WEIR_OK ? WEIR_E_DEVICE_DEAD : status);
+}
+
+/* Note one more. Return: there were more than can be accidents. */
+static bool too_often(struct weir_watchdog *watchdog)
+{
+	uint64_t now = weir_late_now_ns(), *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
+
+	if (watchdog->restarts >= MOST_RESTARTS && now - *oldest < (uint64_t)RESTARTS_WITHIN_S * 1000000000) {
+		fprintf(stderr, "weir: storage \"%s\": somebody else resets its controller, or switches it off, again and again: "
+				"more than %d times within %d s; it is not started again\n",
+			watchdog->storage->uri, MOST_RESTARTS, RESTARTS_WITHIN_S);
+		return true;
+	}
+	*oldest = now;
+	watchdog->restarts++;
+	return false;
+}
+
+/* It is no longer enabled, though nobody here said so. Return: the storage lives. */
+static bool enable(struct weir_watchdog *watchdog, uint32_t csts)
+{
+	struct weir_recovery recovery = recovery_of(watchdog);
+
+	if (!too_often(watchdog) && weir_recover_enable(&recovery, csts) == 0)
+		return true;
+	lose(watchdog);
+	return false;
+}
+
+/* All ones are also what a function reads as while it is being reset: the transport waits until that is over. */
+static bool is_there_after_all(struct weir_watchdog *watchdog)
+{
+	struct weir_transport *transport = watchdog->storage->transport;
+
+	return transport->ops->restart && transport->ops->restart(transport) == 0 && read_csts(watchdog) != UINT32_MAX;
+}
+
 /* Return: the storage lives. */
 static bool check_controller(struct weir_watchdog *watchdog)
 {
 	uint32_t csts = read_csts(watchdog);
 	weir_status status = verdict(csts);
 
+	if (status == WEIR_E_DEVICE_GONE && is_there_after_all(watchdog))
+		return enable(watchdog, csts);
+	if (status == WEIR_OK && !(csts & NVME_CSTS_READY))
+		return enable(watchdog, csts);
 	if (status != WEIR_OK)
 		condemn(watchdog, csts, status);
 	return status == WEIR_OK;
@@ -100,9 +174,8 @@ static bool check_controller(struct weir_watchdog *watchdog)
 static bool check_commands(struct weir_watchdog *watchdog)
 {
 	struct weir_storage *storage = watchdog->storage;
-	uint64_t limit_ms = storage->answer_ns / 1000000, now = weir_late_now_ns();
-	struct weir_recovery recovery = { .storage = storage, .late = watchdog->late, .shared = watchdog->shared,
-					  .patience_ms = limit_ms < MOST_PATIENCE_MS ? (unsigned)limit_ms + 1 : MOST_PATIENCE_MS };
+	struct weir_recovery recovery = recovery_of(watchdog);
+	uint64_t now = weir_late_now_ns();
 	struct weir_late_command oldest;
 
 	if (!watchdog->late || now < watchdog->late_next_ns)
@@ -112,7 +185,7 @@ static bool check_commands(struct weir_watchdog *watchdog)
 		return true;
 	if (weir_recover(&recovery, &oldest) == 0)
 		return true;
-	condemn(watchdog, read_csts(watchdog), WEIR_E_DEVICE_DEAD);
+	lose(watchdog);
 	return false;
 }
 
@@ -126,14 +199,17 @@ static void *watch(void *argument)
 	return NULL;
 }
 
-/* How often to look at commands: often enough for the limit, and seldom where it means copies. */
-static int prepare_looks(struct weir_watchdog *watchdog, uint64_t first_ticket)
+/*
+ * How often to look at commands: often enough for the limit, and seldom where it means copies. Where these wait for
+ * kernels, never: a kernel that waits for the controller would keep this thread from looking at that.
+ */
+static int prepare_looks(struct weir_watchdog *watchdog, bool beside, uint64_t first_ticket)
 {
 	uint64_t most_ns = (watchdog->shared ? LATE_EVERY_MS : LATE_COPIED_EVERY_MS) * (uint64_t)1000000;
 	uint64_t every_ns = watchdog->storage->answer_ns / LOOKS_PER_LIMIT;
 
 	watchdog->late_every_ns = every_ns < most_ns ? every_ns : most_ns;
-	if (!watchdog->storage->answer_ns)
+	if (!watchdog->storage->answer_ns || !(watchdog->shared || beside))
 		return 0;
 	return weir_late_open(watchdog->storage, watchdog->shared, first_ticket, &watchdog->late);
 }
@@ -169,7 +245,7 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	backend->ops->properties(backend, &properties);
 	watchdog->storage = storage;
 	watchdog->shared = properties.shared_memory;
-	error = -prepare_looks(watchdog, first_ticket);
+	error = -prepare_looks(watchdog, properties.copies_beside, first_ticket);
 	if (!error)
 		error = start_thread(watchdog);
 	if (error) {

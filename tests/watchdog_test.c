@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watchdog_test.c: a controller that fails, or is pulled out, with requests under way. Deadlines here are ten
- * minutes: that lanes return at all, and with the controller's own status, shows that they were told.
+ * watchdog_test.c: a controller that fails, is pulled out, or is switched off by somebody else, with requests under
+ * way. Deadlines here are ten minutes: that lanes return at all, and with the controller's own status, shows that they
+ * were told.
  */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -20,6 +22,7 @@
 enum { LANES = 64, BLOCK = 512 };
 
 #define NEVER_US ((uint64_t)600 * 1000000)
+#define BY_HOST (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
 
 static void must(int error)
 {
@@ -138,12 +141,98 @@ static void test_the_first_request(void **state)
 	}
 }
 
+static struct weir_stats stats_of(struct weir_storage *storage)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(storage, &stats));
+	return stats;
+}
+
+/* Lanes may know that a command ended before the watchdog has counted why. */
+static void check_resets(struct weir_storage *storage, uint64_t resets)
+{
+	for (unsigned i = 0; i < 30000 && stats_of(storage).resets < resets; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(stats_of(storage).resets, resets);
+	assert_int_equal(stats_of(storage).rogue, 0);
+}
+
+/*
+ * Somebody else switches it off, between commands of all queue pairs: it is started again. What it had ends with
+ * an error, and that to the lanes who asked; the rest is as if nothing had happened. No time limit has a part in it.
+ */
+static void test_switched_off(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count() && test_on_cpu(); w++) {
+		struct weir_storage *storage, *other;
+		struct weir_context *context;
+
+		open_context(test_width(w), &context);
+		must(test_storage_open(context, "virt:64K?block=512", NULL, &other));
+		open_dying(context, "off:after=40:count=1&timeout_ms=0", &storage);
+		read_elements(context, storage, "ended by the host");
+		check_resets(storage, 1);
+		assert_true(stats_of(storage).failed >= 1 && stats_of(storage).failed <= 3 * 7);
+		assert_int_equal(stats_of(storage).late, 0);
+		for (unsigned i = 0; i < 20; i++)
+			check_alive(context, storage);
+		check_alive(context, other);
+		check_resets(storage, 1);
+		weir_storage_close(storage);
+		weir_storage_close(other);
+		weir_context_close(context);
+	}
+}
+
+/* Nothing else is under way; and it happens again and again: five times it is started, then that is enough. */
+static void test_switched_off_too_often(void **state)
+{
+	struct weir_storage *storage;
+	struct weir_context *context;
+
+	(void)state;
+	if (!test_on_cpu())
+		return;
+	open_context(test_width(1), &context);
+	open_dying(context, "off:lba=7", &storage);
+	for (unsigned i = 1; i <= 5; i++) {
+		assert_int_equal(read_block(context, storage), BY_HOST);
+		check_resets(storage, i);
+	}
+	assert_int_equal(read_block(context, storage), WEIR_E_DEVICE_DEAD);
+	assert_int_equal(read_block(context, storage), WEIR_E_DEVICE_DEAD);
+	check_resets(storage, 5);
+	weir_storage_close(storage);
+	weir_context_close(context);
+}
+
+/* Where the host does not reach queue words it cannot be started again, but lanes are told. */
+static void test_switched_off_for_good(void **state)
+{
+	struct weir_storage *storage;
+	struct weir_context *context;
+
+	(void)state;
+	if (test_on_cpu())
+		return;
+	open_context(test_width(0), &context);
+	open_dying(context, "off:lba=7", &storage);
+	assert_int_equal(read_block(context, storage), WEIR_E_DEVICE_DEAD);
+	weir_storage_close(storage);
+	weir_context_close(context);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failed),
 		cmocka_unit_test(test_pulled_out),
 		cmocka_unit_test(test_the_first_request),
+		cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_switched_off_too_often),
+		cmocka_unit_test(test_switched_off_for_good),
 	};
 
 	if (test_absent())

@@ -76,6 +76,7 @@ void cuda_properties(struct weir_backend *base, struct weir_backend_properties *
 	out->workers = backend->multiprocessors;
 	out->block_lanes = backend->block_lanes;
 	out->shared_memory = false;
+	out->copies_beside = true; /* a stream of their own */
 	place(backend, out);
 	out->peer_dma = attribute(backend, cudaDevAttrGPUDirectRDMASupported) != 0;
 	if (out->peer_dma)

@@ -82,6 +82,7 @@ void hip_properties(struct weir_backend *base, struct weir_backend_properties *o
 	out->workers = backend->compute_units;
 	out->block_lanes = backend->block_lanes;
 	out->shared_memory = false;
+	out->copies_beside = true; /* a stream of their own */
 	place(backend, out);
 	peers(backend, out);
 	if (hip_enter(backend) == 0 && hipMemGetInfo(&unused, &total) == hipSuccess) {

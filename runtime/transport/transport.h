@@ -49,6 +49,8 @@ struct weir_transport_request {
  * @open: reach a controller; 0 or a negative errno with a sentence
  * @read64, @read32, @write64, @write32: registers, by offset
  * @doorbell: host address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
+ * @restart: the controller may have been reset behind our back, with all of its PCI function: wait until that is over, and let it
+ *           do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing to do
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue is deleted already
  */
@@ -61,6 +63,7 @@ struct weir_transport_ops {
 	void (*write64)(struct weir_transport *transport, uint32_t offset, uint64_t value);
 	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
+	int (*restart)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);

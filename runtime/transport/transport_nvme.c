@@ -66,6 +66,11 @@ static uint64_t nvme_doorbell(struct weir_transport *transport, unsigned index)
 	       (uint64_t)index * transport->doorbell_bytes;
 }
 
+static int nvme_restart(struct weir_transport *transport)
+{
+	return weir_vfio_restart(controller_of(transport)->vfio);
+}
+
 /* Bytes pass by the host unseen. */
 static void nvme_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
@@ -186,6 +191,7 @@ const struct weir_transport_ops weir_transport_nvme = {
 	.write64 = nvme_write64,
 	.write32 = nvme_write32,
 	.doorbell = nvme_doorbell,
+	.restart = nvme_restart,
 	.stats = nvme_stats,
 	.path = nvme_path,
 	.close = nvme_close,

@@ -253,6 +253,11 @@ struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio)
 	return &vfio->mapper;
 }
 
+int weir_vfio_restart(struct weir_vfio *vfio)
+{
+	return set_master(vfio, true);
+}
+
 static void close_file(int file)
 {
 	if (file >= 0)

@@ -23,6 +23,13 @@ int weir_vfio_open(const struct weir_pcie *function, struct weir_vfio **out);
 volatile uint32_t *weir_vfio_registers(struct weir_vfio *vfio, size_t *bytes);
 /** weir_vfio_mapper() - for weir_dma_map_follow(), and no longer there when it is closed */
 struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio);
+/**
+ * weir_vfio_restart() - have it answer to its registers, and do DMA, after somebody else's reset
+ *
+ * The kernel keeps configuration space from us while it resets the function, so this also waits for the end
+ * of that; and it writes the BARs again if they were lost, since memory space is asked for. What the IOMMU maps stays.
+ */
+int weir_vfio_restart(struct weir_vfio *vfio);
 /** weir_vfio_close() - it does no DMA any more, and is anybody's */
 void weir_vfio_close(struct weir_vfio *vfio);
 
