@@ -189,13 +189,27 @@ static bool check_commands(struct weir_watchdog *watchdog)
 	return false;
 }
 
+/* Sleep; then let the system have the controller, if it wants it: one that has failed, too. */
+static bool next_look(struct weir_watchdog *watchdog)
+{
+	struct weir_transport *transport = watchdog->storage->transport;
+
+	if (!goes_on(watchdog))
+		return false;
+	if (transport->ops->give_way)
+		transport->ops->give_way(transport);
+	return true;
+}
+
 static void *watch(void *argument)
 {
 	struct weir_watchdog *watchdog = argument;
 
-	while (goes_on(watchdog))
+	while (next_look(watchdog))
 		if (!check_controller(watchdog) || !check_commands(watchdog))
 			break;
+	while (next_look(watchdog))
+		;
 	return NULL;
 }
 

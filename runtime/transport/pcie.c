@@ -169,12 +169,14 @@ static bool in_the_way(const struct weir_pcie *function, const char *member, cha
 	return true;
 }
 
-int weir_pcie_group_fail(const struct weir_pcie *function)
+/* Which members of its group are in the way. */
+static void list_in_the_way(const struct weir_pcie *function, char members[LIST_TEXT])
 {
-	char path[WEIR_PCIE_PATH], members[LIST_TEXT] = "", one[LIST_TEXT];
+	char path[WEIR_PCIE_PATH], one[LIST_TEXT];
 	struct dirent **names;
 	int count;
 
+	members[0] = '\0';
 	path_of(path, function->root, "/sys/kernel/iommu_groups/%d/devices", function->group);
 	count = scandir(path, &names, NULL, alphasort);
 	for (int i = 0; i < count; i++) {
@@ -184,6 +186,13 @@ int weir_pcie_group_fail(const struct weir_pcie *function)
 	}
 	if (count >= 0)
 		free(names);
+}
+
+int weir_pcie_group_fail(const struct weir_pcie *function)
+{
+	char members[LIST_TEXT];
+
+	list_in_the_way(function, members);
 	return weir_fail(EBUSY, "storage \"%s\": %s shares IOMMU group %d with devices that other drivers have: %s; bind them to "
 			 "vfio-pci too, or move the controller to another slot", function->storage, function->address,
 			 function->group, members[0] ? members : "none that can be seen");
@@ -197,6 +206,18 @@ static bool exists(const struct weir_pcie *function, const char *name)
 	return access(path, F_OK) == 0;
 }
 
+/* /dev/vfio/@node is somebody's, or cannot be anybody's. A group's file tells the latter later, a device's file does at once. */
+static int busy(const struct weir_pcie *function, const char *node)
+{
+	char members[LIST_TEXT];
+
+	list_in_the_way(function, members);
+	if (members[0])
+		return weir_pcie_group_fail(function);
+	return weir_fail(EBUSY, "storage \"%s\": /dev/vfio/%s is open already: another program, or another storage of this one, has "
+			 "a device of IOMMU group %d", function->storage, node, function->group);
+}
+
 int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int error)
 {
 	char unconfined[32];
@@ -207,8 +228,7 @@ int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int 
 				 "its data, so an administrator grants them (chown USER /dev/vfio/%s), or run as root",
 				 function->storage, node, node);
 	if (error == EBUSY)
-		return weir_fail(error, "storage \"%s\": /dev/vfio/%s is open already: another program, or another storage of this "
-				 "one, has a device of IOMMU group %d", function->storage, node, function->group);
+		return busy(function, node);
 	if (error == ENOENT && exists(function, unconfined))
 		return weir_fail(ENOTSUP, "storage \"%s\": %s is bound without an IOMMU (/dev/vfio/%s), which weir does not drive; "
 				 "switch the IOMMU on", function->storage, function->address, unconfined);
@@ -216,4 +236,62 @@ int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int 
 		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; as root: modprobe vfio-pci vfio_iommu_type1; in a "
 				 "container, pass /dev/vfio in", function->storage, node);
 	return weir_fail(error, "storage \"%s\": cannot open /dev/vfio/%s: %s", function->storage, node, strerror(error));
+}
+
+bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE_NODE])
+{
+	char path[WEIR_PCIE_PATH];
+	struct dirent *entry;
+	bool found = false;
+	DIR *folder;
+
+	path_of(path, function->root, DEVICES "/%s/vfio-dev", function->address);
+	folder = opendir(path);
+	while (folder && !found && (entry = readdir(folder))) {
+		found = !strncmp(entry->d_name, "vfio", 4);
+		if (found)
+			snprintf(node, WEIR_PCIE_NODE, "devices/%.20s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+bool weir_pcie_iommufd_permitted(const struct weir_pcie *function)
+{
+	char path[WEIR_PCIE_PATH], node[WEIR_PCIE_NODE];
+
+	if (!weir_pcie_device_node(function, node))
+		return false;
+	path_of(path, function->root, "/dev/vfio/%s", node);
+	if (access(path, R_OK | W_OK) != 0)
+		return false;
+	path_of(path, function->root, "/dev/iommu");
+	return access(path, R_OK | W_OK) == 0;
+}
+
+int weir_pcie_no_node_fail(const struct weir_pcie *function)
+{
+	return weir_fail(ENOTSUP, "storage \"%s\": %s has no device file below /dev/vfio/devices: that takes Linux 6.6 or later, built "
+			 "with VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/%d instead", function->storage,
+			 function->address, function->group);
+}
+
+int weir_pcie_iommu_fail(const struct weir_pcie *function, int error)
+{
+	if (error == EACCES || error == EPERM)
+		return weir_fail(error, "storage \"%s\": no permission to open /dev/iommu, which takes no device from anybody; an "
+				 "administrator grants it (chmod 666 /dev/iommu), or run as root, or use vfio=group",
+				 function->storage);
+	if (error == ENOENT || error == ENODEV)
+		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/iommu; as root: modprobe iommufd; in a container, pass it "
+				 "in; or use vfio=group", function->storage);
+	return weir_fail(error, "storage \"%s\": cannot open /dev/iommu: %s", function->storage, strerror(error));
+}
+
+int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *module)
+{
+	return weir_fail(EPERM, "storage \"%s\": the IOMMU of %s does not remap interrupts, so VFIO refuses it; switch that on in the "
+			 "firmware (or, trusting all programs that use VFIO, load %s with allow_unsafe_interrupts=1)",
+			 function->storage, function->address, module);
 }

@@ -8,9 +8,11 @@
 #ifndef WEIR_TRANSPORT_PCIE_H
 #define WEIR_TRANSPORT_PCIE_H
 
+#include <stdbool.h>
+
 #include "../gpus.h" /* struct weir_pci */
 
-enum { WEIR_PCIE_DRIVER = 32, WEIR_PCIE_PATH = 256 };
+enum { WEIR_PCIE_DRIVER = 32, WEIR_PCIE_PATH = 256, WEIR_PCIE_NODE = 32 };
 
 /**
  * struct weir_pcie - a PCI function
@@ -46,5 +48,20 @@ int weir_pcie_group_fail(const struct weir_pcie *function);
 
 /** weir_pcie_vfio_fail() - why /dev/vfio/@node cannot be opened, which said @error; -@error with a sentence */
 int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int error);
+
+/** weir_pcie_device_node() - its own file below /dev/vfio, such as devices/vfio0; false where the kernel has none */
+bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE_NODE]);
+
+/** weir_pcie_iommufd_permitted() - that file and /dev/iommu are there, and may be opened */
+bool weir_pcie_iommufd_permitted(const struct weir_pcie *function);
+
+/** weir_pcie_no_node_fail() - -ENOTSUP with a sentence: it has no file of its own */
+int weir_pcie_no_node_fail(const struct weir_pcie *function);
+
+/** weir_pcie_iommu_fail() - why /dev/iommu cannot be opened, which said @error; a negative errno with a sentence */
+int weir_pcie_iommu_fail(const struct weir_pcie *function, int error);
+
+/** weir_pcie_interrupts_fail() - -EPERM with a sentence: interrupts are not remapped, and @module insists on it */
+int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *module);
 
 #endif

@@ -51,6 +51,8 @@ struct weir_transport_request {
  * @doorbell: host address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
  * @restart: the controller may have been reset behind our back, with all of its PCI function: wait until that is over, and let it
  *           do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing to do
+ * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it back;
+ *            its registers read as all ones from then on. NULL: nobody would
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue is deleted already
  */
@@ -65,6 +67,7 @@ struct weir_transport_ops {
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
 	int (*restart)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
+	void (*give_way)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
 };

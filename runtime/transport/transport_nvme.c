@@ -21,6 +21,7 @@ enum { CAP_DSTRD_SHIFT = 32, CAP_DSTRD_MASK = 0xf, MOST_QUEUES = 1024 };
 /**
  * struct pcie_controller - an open controller
  * @uri: for sentences
+ * @choice: key vfio
  * @path: in words
  */
 struct pcie_controller {
@@ -29,7 +30,8 @@ struct pcie_controller {
 	struct weir_dma_map *dma;
 	volatile uint32_t *registers;
 	char *uri;
-	char path[64];
+	enum weir_vfio_choice choice;
+	char path[80];
 };
 
 static struct pcie_controller *controller_of(struct weir_transport *transport)
@@ -78,6 +80,11 @@ static void nvme_stats(struct weir_transport *transport, struct weir_transport_s
 	*stats = (struct weir_transport_stats){ 0, 0 };
 }
 
+static void nvme_give_way(struct weir_transport *transport)
+{
+	weir_vfio_give_way(controller_of(transport)->vfio);
+}
+
 static const char *nvme_path(struct weir_transport *transport)
 {
 	return controller_of(transport)->path;
@@ -95,21 +102,25 @@ static void nvme_close(struct weir_transport *transport)
 	free(controller);
 }
 
-static int take_keys(struct weir_uri *uri, struct weir_transport *base)
+static int take_keys(struct weir_uri *uri, struct pcie_controller *controller)
 {
+	static const char *const ways[] = { "auto", "group", "iommufd", NULL }; /* enum weir_vfio_choice */
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	uint64_t nsid = 0, queues = 0;
-	unsigned mover = WEIR_MOVER_AUTO;
+	struct weir_transport *base = &controller->base;
+	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO;
 	int error;
 
 	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queues", 1, MOST_QUEUES, &queues)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0)
+	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "vfio", ways, &way)) != 0)
 		return error;
 	base->nsid = (uint32_t)nsid;
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
-	return weir_uri_finish(uri, "nsid, queues, mover, timeout_ms, retries");
+	controller->choice = (enum weir_vfio_choice)way;
+	return weir_uri_finish(uri, "nsid, queues, mover, vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
@@ -147,11 +158,12 @@ static int reach(struct pcie_controller *controller, struct weir_transport_reque
 				 request->uri->body);
 	error = weir_pcie_look("", text, address, &function);
 	if (!error)
-		error = weir_vfio_open(&function, &controller->vfio);
+		error = weir_vfio_open(&function, controller->choice, &controller->vfio);
 	if (error)
 		return error;
 	controller->registers = weir_vfio_registers(controller->vfio, &bytes);
-	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO", function.address);
+	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s", function.address,
+		 weir_vfio_way(controller->vfio));
 	error = place_doorbells(controller, bytes);
 	if (!error)
 		error = weir_dma_map_follow(request->dma, weir_vfio_mapper(controller->vfio));
@@ -171,7 +183,7 @@ static int nvme_open(struct weir_transport_request *request, struct weir_transpo
 	}
 	controller->base.ops = &weir_transport_nvme;
 	controller->base.registers = true;
-	error = take_keys(request->uri, &controller->base);
+	error = take_keys(request->uri, controller);
 	if (!error)
 		error = reach(controller, request);
 	if (error) {
@@ -193,6 +205,7 @@ const struct weir_transport_ops weir_transport_nvme = {
 	.doorbell = nvme_doorbell,
 	.restart = nvme_restart,
 	.stats = nvme_stats,
+	.give_way = nvme_give_way,
 	.path = nvme_path,
 	.close = nvme_close,
 };

@@ -9,32 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../error.h"
+#include "vfio_way.h"
 
-/**
- * struct weir_vfio - an open function
- * @mapper: first, so that it is found again
- * @highest: highest address that its IOMMU takes, UINT64_MAX if that is not told
- * @config: where its configuration space lies in @device
- */
-struct weir_vfio {
-	struct weir_dma_mapper mapper;
-	struct weir_pcie function;
-	int container;
-	int group;
-	int device;
-	void *bar;
-	size_t bar_bytes;
-	uint64_t highest;
-	uint64_t config;
-};
+enum { REGISTER_BYTES = 4096 }; /* of BAR 0 that software reads: doorbells follow */
 
-/* An errno of the kernel's, with what it was about. */
-static int kernel_says(const struct weir_vfio *vfio, const char *what)
+int weir_vfio_kernel_says(const struct weir_vfio *vfio, const char *what)
 {
 	int error = errno;
 
@@ -42,91 +27,13 @@ static int kernel_says(const struct weir_vfio *vfio, const char *what)
 			 strerror(error));
 }
 
-static int open_node(const struct weir_vfio *vfio, const char *node, int *out)
+int weir_vfio_open_node(const struct weir_vfio *vfio, const char *node, int *out)
 {
 	char path[WEIR_PCIE_PATH];
 
 	snprintf(path, sizeof(path), "%s/dev/vfio/%s", vfio->function.root, node);
 	*out = open(path, O_RDWR | O_CLOEXEC);
 	return *out < 0 ? weir_pcie_vfio_fail(&vfio->function, node, errno) : 0;
-}
-
-static int open_container(struct weir_vfio *vfio)
-{
-	int error = open_node(vfio, "vfio", &vfio->container);
-
-	if (error)
-		return error;
-	if (ioctl(vfio->container, VFIO_GET_API_VERSION) != VFIO_API_VERSION)
-		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has another version than %d", vfio->function.storage,
-				 VFIO_API_VERSION);
-	return 0;
-}
-
-static int open_group(struct weir_vfio *vfio)
-{
-	struct vfio_group_status status = { .argsz = sizeof(status) };
-	char node[16];
-	int error;
-
-	snprintf(node, sizeof(node), "%d", vfio->function.group);
-	error = open_node(vfio, node, &vfio->group);
-	if (error)
-		return error;
-	if (ioctl(vfio->group, VFIO_GROUP_GET_STATUS, &status) != 0)
-		return kernel_says(vfio, "tell the status of the IOMMU group");
-	return status.flags & VFIO_GROUP_FLAGS_VIABLE ? 0 : weir_pcie_group_fail(&vfio->function);
-}
-
-/* The capability list behind VFIO_IOMMU_GET_INFO: the end of the last range of addresses. */
-static uint64_t highest_address(const struct vfio_iommu_type1_info *info)
-{
-	uint32_t at = info->flags & VFIO_IOMMU_INFO_CAPS ? info->cap_offset : 0;
-	uint64_t highest = 0;
-
-	while (at && at + sizeof(struct vfio_info_cap_header) <= info->argsz) {
-		const struct vfio_info_cap_header *header = (const void *)((const char *)info + at);
-		const struct vfio_iommu_type1_info_cap_iova_range *ranges = (const void *)header;
-
-		if (header->id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE)
-			for (uint32_t i = 0; i < ranges->nr_iovas; i++)
-				highest = ranges->iova_ranges[i].end > highest ? ranges->iova_ranges[i].end : highest;
-		at = header->next;
-	}
-	return highest ? highest : UINT64_MAX;
-}
-
-static void ask_highest(struct weir_vfio *vfio)
-{
-	struct vfio_iommu_type1_info first = { .argsz = sizeof(first) }, *info = NULL;
-
-	vfio->highest = UINT64_MAX;
-	if (ioctl(vfio->container, VFIO_IOMMU_GET_INFO, &first) == 0 && first.argsz > sizeof(first))
-		info = calloc(1, first.argsz);
-	if (!info)
-		return;
-	info->argsz = first.argsz;
-	if (ioctl(vfio->container, VFIO_IOMMU_GET_INFO, info) == 0)
-		vfio->highest = highest_address(info);
-	free(info);
-}
-
-static int join(struct weir_vfio *vfio)
-{
-	if (ioctl(vfio->group, VFIO_GROUP_SET_CONTAINER, &vfio->container) != 0)
-		return kernel_says(vfio, "use the IOMMU group");
-	if (!ioctl(vfio->container, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU))
-		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has no type 1 IOMMU; as root: modprobe "
-				 "vfio_iommu_type1", vfio->function.storage);
-	if (ioctl(vfio->container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0) {
-		ask_highest(vfio);
-		return 0;
-	}
-	if (errno == EPERM)
-		return weir_fail(EPERM, "storage \"%s\": the IOMMU of %s does not remap interrupts, so VFIO refuses it; switch that "
-				 "on in the firmware (or, trusting all programs that use VFIO, load vfio_iommu_type1 with "
-				 "allow_unsafe_interrupts=1)", vfio->function.storage, vfio->function.address);
-	return kernel_says(vfio, "use the IOMMU");
 }
 
 static int map_registers(struct weir_vfio *vfio)
@@ -136,7 +43,7 @@ static int map_registers(struct weir_vfio *vfio)
 
 	if (ioctl(vfio->device, VFIO_DEVICE_GET_REGION_INFO, &bar) != 0 ||
 	    ioctl(vfio->device, VFIO_DEVICE_GET_REGION_INFO, &config) != 0)
-		return kernel_says(vfio, "describe the regions");
+		return weir_vfio_kernel_says(vfio, "describe the regions");
 	vfio->config = config.offset;
 	if (bar.size == 0 || !(bar.flags & VFIO_REGION_INFO_FLAG_MMAP))
 		return weir_fail(ENOTSUP, "storage \"%s\": VFIO does not map BAR 0 of %s (%" PRIu64 " bytes), where an NVMe "
@@ -145,7 +52,7 @@ static int map_registers(struct weir_vfio *vfio)
 	vfio->bar = mmap(NULL, bar.size, PROT_READ | PROT_WRITE, MAP_SHARED, vfio->device, (off_t)bar.offset);
 	if (vfio->bar == MAP_FAILED) {
 		vfio->bar = NULL;
-		return kernel_says(vfio, "map BAR 0");
+		return weir_vfio_kernel_says(vfio, "map BAR 0");
 	}
 	vfio->bar_bytes = bar.size;
 	return 0;
@@ -158,22 +65,37 @@ static int set_master(struct weir_vfio *vfio, bool on)
 	uint16_t command;
 
 	if (pread(vfio->device, &command, sizeof(command), at) != sizeof(command))
-		return kernel_says(vfio, "read the configuration space");
+		return weir_vfio_kernel_says(vfio, "read the configuration space");
 	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_INTX_DISABLE;
 	command = (uint16_t)(on ? command | PCI_COMMAND_MASTER : command & ~PCI_COMMAND_MASTER);
 	if (pwrite(vfio->device, &command, sizeof(command), at) != sizeof(command))
-		return kernel_says(vfio, "write the configuration space");
+		return weir_vfio_kernel_says(vfio, "write the configuration space");
 	return 0;
 }
 
-static int open_device(struct weir_vfio *vfio)
+/* Linux counts up an eventfd of ours when it wants the function back, again every ten seconds until it has it. */
+static int hear_of_removal(struct weir_vfio *vfio)
 {
-	int error;
+	union {
+		struct vfio_irq_set set;
+		char bytes[sizeof(struct vfio_irq_set) + sizeof(int32_t)];
+	} request = { .set = { .argsz = sizeof(request), .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+			       .index = VFIO_PCI_REQ_IRQ_INDEX, .count = 1 } };
+	int32_t file;
 
-	vfio->device = ioctl(vfio->group, VFIO_GROUP_GET_DEVICE_FD, vfio->function.address);
-	if (vfio->device < 0)
-		return kernel_says(vfio, "open the device file");
-	error = map_registers(vfio);
+	vfio->wanted = file = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	memcpy(request.set.data, &file, sizeof(file));
+	if (file < 0 || ioctl(vfio->device, VFIO_DEVICE_SET_IRQS, &request) != 0)
+		return weir_vfio_kernel_says(vfio, "tell of the removal");
+	return 0;
+}
+
+static int start_device(struct weir_vfio *vfio)
+{
+	int error = map_registers(vfio);
+
+	if (!error)
+		error = hear_of_removal(vfio);
 	return error ? error : set_master(vfio, true);
 }
 
@@ -197,28 +119,34 @@ static int map_fail(const struct weir_vfio *vfio, uint64_t address, uint64_t byt
 static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
 {
 	struct weir_vfio *vfio = (struct weir_vfio *)mapper;
-	struct vfio_iommu_type1_dma_map request = {
-		.argsz = sizeof(request),
-		.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
-		.vaddr = address,
-		.iova = address,
-		.size = bytes,
-	};
+	int error = 0;
 
-	return ioctl(vfio->container, VFIO_IOMMU_MAP_DMA, &request) ? map_fail(vfio, address, bytes, errno) : 0;
+	pthread_mutex_lock(&vfio->lock);
+	if (!vfio->left && vfio->way->map(vfio, address, bytes) != 0)
+		error = map_fail(vfio, address, bytes, errno);
+	pthread_mutex_unlock(&vfio->lock);
+	return error;
 }
 
 static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
 {
 	struct weir_vfio *vfio = (struct weir_vfio *)mapper;
-	struct vfio_iommu_type1_dma_unmap request = { .argsz = sizeof(request), .iova = address, .size = bytes };
 
-	if (ioctl(vfio->container, VFIO_IOMMU_UNMAP_DMA, &request) != 0)
+	pthread_mutex_lock(&vfio->lock);
+	if (!vfio->left && vfio->way->unmap(vfio, address, bytes) != 0)
 		fprintf(stderr, "weir: storage \"%s\": VFIO cannot unmap %" PRIu64 " bytes at %#" PRIx64 ": %s\n",
 			vfio->function.storage, bytes, address, strerror(errno));
+	pthread_mutex_unlock(&vfio->lock);
 }
 
-int weir_vfio_open(const struct weir_pcie *function, struct weir_vfio **out)
+static const struct weir_vfio_way *choose(const struct weir_pcie *function, enum weir_vfio_choice choice)
+{
+	if (choice == WEIR_VFIO_AUTO)
+		choice = weir_pcie_iommufd_permitted(function) ? WEIR_VFIO_IOMMUFD : WEIR_VFIO_GROUP;
+	return choice == WEIR_VFIO_IOMMUFD ? &weir_vfio_iommufd : &weir_vfio_group;
+}
+
+int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choice, struct weir_vfio **out)
 {
 	struct weir_vfio *vfio = calloc(1, sizeof(*vfio));
 	int error;
@@ -226,20 +154,23 @@ int weir_vfio_open(const struct weir_pcie *function, struct weir_vfio **out)
 	if (!vfio)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", function->storage);
 	*vfio = (struct weir_vfio){ .mapper = { .map = map, .unmap = unmap }, .function = *function,
-				    .container = -1, .group = -1, .device = -1 };
-	error = open_container(vfio);
+				    .way = choose(function, choice), .highest = UINT64_MAX,
+				    .iommu = -1, .group = -1, .device = -1, .wanted = -1 };
+	pthread_mutex_init(&vfio->lock, NULL);
+	error = vfio->way->open(vfio);
 	if (!error)
-		error = open_group(vfio);
-	if (!error)
-		error = join(vfio);
-	if (!error)
-		error = open_device(vfio);
+		error = start_device(vfio);
 	if (error) {
 		weir_vfio_close(vfio);
 		return error;
 	}
 	*out = vfio;
 	return 0;
+}
+
+const char *weir_vfio_way(const struct weir_vfio *vfio)
+{
+	return vfio->way->name;
 }
 
 volatile uint32_t *weir_vfio_registers(struct weir_vfio *vfio, size_t *bytes)
@@ -255,23 +186,77 @@ struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio)
 
 int weir_vfio_restart(struct weir_vfio *vfio)
 {
+	if (vfio->left)
+		return weir_fail(ENODEV, "storage \"%s\": the system took %s away", vfio->function.storage, vfio->function.address);
 	return set_master(vfio, true);
 }
 
-static void close_file(int file)
+static void close_file(int *file)
 {
-	if (file >= 0)
-		close(file);
+	if (*file >= 0)
+		close(*file);
+	*file = -1;
+}
+
+/* Of the function, nothing is left to us but its BAR's addresses. */
+static void close_files(struct weir_vfio *vfio)
+{
+	close_file(&vfio->wanted);
+	close_file(&vfio->device);
+	close_file(&vfio->group);
+	close_file(&vfio->iommu);
+}
+
+/*
+ * Memory in place of BAR 0, in one step: a lane that rings a doorbell meanwhile reaches either. The mapping
+ * would keep the device's file open otherwise.
+ */
+static bool replace_registers(struct weir_vfio *vfio)
+{
+	size_t ones = vfio->bar_bytes < REGISTER_BYTES ? vfio->bar_bytes : REGISTER_BYTES;
+	void *memory = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	memset(memory, 0xff, ones);
+	if (mremap(memory, vfio->bar_bytes, vfio->bar_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, vfio->bar) != MAP_FAILED)
+		return true;
+	munmap(memory, vfio->bar_bytes);
+	return false;
+}
+
+/* DMA ends first, so that nothing arrives in the buffer of a request that has ended. */
+static void leave(struct weir_vfio *vfio)
+{
+	(void)set_master(vfio, false);
+	if (!replace_registers(vfio)) {
+		fprintf(stderr, "weir: storage \"%s\": no memory to take the place of the registers of %s, which the system has "
+				"to wait for until it is closed\n", vfio->function.storage, vfio->function.address);
+		return;
+	}
+	pthread_mutex_lock(&vfio->lock);
+	vfio->left = true;
+	close_files(vfio);
+	pthread_mutex_unlock(&vfio->lock);
+	fprintf(stderr, "weir: storage \"%s\": the system takes %s away; weir let go of it\n", vfio->function.storage,
+		vfio->function.address);
+}
+
+void weir_vfio_give_way(struct weir_vfio *vfio)
+{
+	uint64_t times;
+
+	if (!vfio->left && read(vfio->wanted, &times, sizeof(times)) == sizeof(times))
+		leave(vfio);
 }
 
 void weir_vfio_close(struct weir_vfio *vfio)
 {
-	if (vfio->bar) {
+	if (vfio->bar && !vfio->left)
 		(void)set_master(vfio, false);
+	if (vfio->bar)
 		munmap(vfio->bar, vfio->bar_bytes);
-	}
-	close_file(vfio->device);
-	close_file(vfio->group);
-	close_file(vfio->container);
+	close_files(vfio);
+	pthread_mutex_destroy(&vfio->lock);
 	free(vfio);
 }

@@ -2,9 +2,9 @@
 /*
  * vfio.h: a PCI function through VFIO: its registers, and an IOMMU of its own.
  *
- * Owns: container, group and device (Documentation/driver-api/vfio.rst of Linux), BAR 0,
- * bus mastering. Knows nothing of NVMe. Memory is mapped at the addresses it has in
- * this process, which is what weir_bus_of() says.
+ * Owns: what VFIO gives (Documentation/driver-api/vfio.rst of Linux), BAR 0, bus mastering, giving the
+ * function back when the system wants it. Knows nothing of NVMe. Memory is mapped at the addresses it has
+ * in this process, which is what weir_bus_of() says.
  */
 #ifndef WEIR_TRANSPORT_VFIO_H
 #define WEIR_TRANSPORT_VFIO_H
@@ -17,9 +17,18 @@
 
 struct weir_vfio;
 
+/** enum weir_vfio_choice - which of Linux's two ways: device file and iommufd, where they are there and permitted, or its group */
+enum weir_vfio_choice {
+	WEIR_VFIO_AUTO,
+	WEIR_VFIO_GROUP,
+	WEIR_VFIO_IOMMUFD,
+};
+
 /** weir_vfio_open() - take @function; it may do DMA from here on, to nothing as yet */
-int weir_vfio_open(const struct weir_pcie *function, struct weir_vfio **out);
-/** weir_vfio_registers() - its BAR 0; @bytes: how much of that there is */
+int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choice, struct weir_vfio **out);
+/** weir_vfio_way() - which way it was, for people */
+const char *weir_vfio_way(const struct weir_vfio *vfio);
+/** weir_vfio_registers() - its BAR 0; @bytes: how much of that there is. Valid memory until weir_vfio_close() */
 volatile uint32_t *weir_vfio_registers(struct weir_vfio *vfio, size_t *bytes);
 /** weir_vfio_mapper() - for weir_dma_map_follow(), and no longer there when it is closed */
 struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio);
@@ -30,6 +39,13 @@ struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio);
  * of that; and it writes the BARs again if they were lost, since memory space is asked for. What the IOMMU maps stays.
  */
 int weir_vfio_restart(struct weir_vfio *vfio);
+/**
+ * weir_vfio_give_way() - let go of the function if the system asked for it: it is to be removed, or unbound
+ *
+ * Ask every now and then, from one thread. Once it lets go, DMA has ended, registers read as all ones, and
+ * what lanes write to doorbells goes nowhere. The mapper accepts all and does nothing.
+ */
+void weir_vfio_give_way(struct weir_vfio *vfio);
 /** weir_vfio_close() - it does no DMA any more, and is anybody's */
 void weir_vfio_close(struct weir_vfio *vfio);
 
