@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the hosts' halves of the tests share. Sourced by run, which sets here, folder, build and version.
+# What the hosts' halves of the tests share. Sourced by run, which sets here, folder and build.
 
 guest_seconds=240 # a test's virtual machine may take; software emulation on a busy machine is slow
+kernel=${WEIR_VM_KERNEL-kernel} # which one: kernel-iommufd has VFIO's device files and iommufd
 declare -A drives=() # of SSDs whose file is not simply read and written: options of qemu's -drive, by name
 
-# The modules' files, each behind those it needs.
+# The files of KERNEL's modules, each behind those it needs.
 modules() {
   for module in vfio_iommu_type1 vfio-pci nvme; do
-    modprobe -d "$folder/kernel" -S "$version" --show-depends $module
+    modprobe -d "$folder/$1" -S "$(cat "$folder/$1/version")" --show-depends $module
   done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
@@ -24,18 +25,26 @@ add_program() {
   done
 }
 
-# busybox, modules, the tests' guest halves and weir's programs, as the guest's first file system.
-make_initramfs() {
-  local root=$folder/root
+# A part of the guest's first file system: those of KERNEL, in the order of loading.
+make_modules() {
+  local root=$folder/modules
   rm -rf "$root"
-  mkdir -p "$root"/{bin,dev,proc,sys,tmp,tests,modules,weir/lib}
-  cp /bin/busybox "$root/bin/"
-  cp "$here/init" "$root/init"
-  cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
-  modules | while read -r file; do
+  mkdir -p "$root/modules"
+  modules "$1" | while read -r file; do
     cp "$file" "$root/modules/"
     basename "$file"
   done >"$root/modules/order"
+  (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/$1/modules.cpio"
+}
+
+# busybox, the tests' guest halves and weir's programs, as the guest's first file system.
+make_initramfs() {
+  local root=$folder/root
+  rm -rf "$root"
+  mkdir -p "$root"/{bin,dev,proc,sys,tmp,tests,weir/lib}
+  cp /bin/busybox "$root/bin/"
+  cp "$here/init" "$root/init"
+  cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
   for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image} tests/queue_test samples/bfs/weir-bfs \
     runtime/tools/weir-perf/weir-perf runtime/tools/weir-bind/weir-bind; do
     add_program "$build/$program" "$root"
@@ -112,20 +121,18 @@ append=
 # The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
 # $work/asked. Return: the guest's exit status.
 machine() {
-  local status=0 files=$folder/initramfs
+  local status=0 files=$work/initramfs
   # Sockets have short names: paths to them are limited.
   local sockets
   sockets=$(mktemp -d)
-  if [ -d "$work/more" ]; then
-    files=$work/initramfs
-    (cat "$folder/initramfs"; cd "$work/more"; find . | cpio -o -H newc --quiet) >"$files"
-  fi
+  cat "$folder/initramfs" "$folder/$kernel/modules.cpio" >"$files"
+  [ ! -d "$work/more" ] || (cd "$work/more"; find . | cpio -o -H newc --quiet) >>"$files"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
   timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
     -qmp "unix:$sockets/qmp,server=on,wait=off" \
-    -kernel "$folder/kernel/boot/vmlinuz-$version" -initrd "$files" \
+    -kernel "$folder/$kernel/boot/vmlinuz-$(cat "$folder/$kernel/version")" -initrd "$files" \
     -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
 mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
     -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 || status=$?

@@ -12,6 +12,7 @@
  *   sh:COMMAND         the guest's shell does it, now
  *   during:MS:STEP     an ask or sh half a second into reads by all lanes, which go on for MS or until one fails
  *   reads:MS           reads by all lanes for so long, or until one fails
+ *   alloc:BYTES        of the context, and free it
  *   reopen             close the storage, open it again
  *
  * Each prints a line "STEP: status 0x0 in 3 ms"; the exit status is 1 only if a word was wrong or the storage
@@ -172,6 +173,15 @@ static void during(struct rig *rig, char *step)
 	reads(rig, "during", ms, &what);
 }
 
+static void alloc(struct rig *rig, uint64_t bytes)
+{
+	uint64_t address;
+
+	rig_must(weir_alloc(rig->context, bytes, &address));
+	rig_must(weir_free(rig->context, address));
+	printf("allocated\n");
+}
+
 static void reopen(struct rig *rig)
 {
 	uint64_t seed = rig->args.seed, begin = now_ms();
@@ -208,6 +218,8 @@ static int take(struct rig *rig, char *step)
 		during(rig, step);
 	else if (!strncmp(step, "reads:", 6))
 		reads(rig, step, strtoull(step + 6, NULL, 10), NULL);
+	else if (!strncmp(step, "alloc:", 6))
+		alloc(rig, strtoull(step + 6, NULL, 10));
 	else if (!strcmp(step, "reopen"))
 		reopen(rig);
 	else
