@@ -17,6 +17,7 @@
 #include <weir/weir.h>
 
 #include "transport/pcie.h"
+#include "transport/vfio.h"
 
 static char root[64];
 
@@ -195,6 +196,77 @@ static void test_vfio_files(void **state)
 	       "switch the IOMMU on");
 }
 
+#define OPEN_DEVICE "storage \"nvme:it\": /dev/vfio/devices/vfio3 is open already: another program, or another storage of this one, has " \
+		    "a device of IOMMU group 12"
+
+#define SHARED "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 " \
+	       "(ixgbe); bind them to vfio-pci too, or move the controller to another slot"
+
+static void test_device_files(void **state)
+{
+	char node[WEIR_PCIE_NODE];
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	assert_int_equal(look("65:00.0", &out), 0);
+	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/uevent", ""); /* as of Linux 6.1, which has no files for them */
+	assert_false(weir_pcie_device_node(&out, node));
+	assert_false(weir_pcie_iommufd_permitted(&out));
+	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/dev", "511:0\n");
+	assert_true(weir_pcie_device_node(&out, node));
+	assert_string_equal(node, "devices/vfio3");
+	assert_false(weir_pcie_iommufd_permitted(&out));
+	put("/dev/vfio/devices/vfio3", "");
+	assert_false(weir_pcie_iommufd_permitted(&out));
+	put("/dev/iommu", "");
+	assert_true(weir_pcie_iommufd_permitted(&out));
+	expect(weir_pcie_vfio_fail(&out, node, EBUSY), EBUSY, OPEN_DEVICE);
+	expect(weir_pcie_iommu_fail(&out, EACCES), EACCES,
+	       "storage \"nvme:it\": no permission to open /dev/iommu, which takes no device from anybody; an administrator grants it "
+	       "(chmod 666 /dev/iommu), or run as root, or use vfio=group");
+	expect(weir_pcie_denied_fail(&out), EPERM,
+	       "storage \"nvme:it\": the IOMMU of 0000:65:00.0 does not remap interrupts, so VFIO refuses it; switch that on in "
+	       "the firmware (or, trusting all programs that use VFIO, load iommufd with allow_unsafe_interrupts=1)");
+	put_function("0000:65:00.2", "0x010802\n", "vfio-pci", "12");
+	expect(weir_pcie_denied_fail(&out), EBUSY,
+	       "storage \"nvme:it\": another program, or another storage of this one, has a device of IOMMU group 12 (0000:65:00.2 "
+	       "beside 0000:65:00.0), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on");
+	put_function("0000:65:00.1", "0x020000\n", "ixgbe", "12");
+	expect(weir_pcie_denied_fail(&out), EBUSY, SHARED);
+	expect(weir_pcie_vfio_fail(&out, node, EBUSY), EBUSY, SHARED);
+}
+
+/* Which way is tried, seen from what is missing first. */
+static void test_ways(void **state)
+{
+	struct weir_pcie out;
+	struct weir_vfio *vfio;
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	assert_int_equal(look("65:00.0", &out), 0);
+	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENOTSUP,
+	       "storage \"nvme:it\": 0000:65:00.0 has no device file below /dev/vfio/devices: that takes Linux 6.6 or later, built with "
+	       "VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/12 instead");
+#define NO_GROUP "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in a container, pass " \
+		 "/dev/vfio in"
+	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
+	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/dev", "511:0\n");
+	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
+	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENODEV,
+	       "storage \"nvme:it\": there is no /dev/vfio/devices/vfio3; in a container, pass /dev/vfio/devices in; or use vfio=group");
+	put("/dev/vfio/devices/vfio3", "");
+	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
+	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENODEV,
+	       "storage \"nvme:it\": there is no /dev/iommu; as root: modprobe iommufd; in a container, pass it in; or use vfio=group");
+	put("/dev/iommu", "");
+	expect(weir_vfio_open(&out, WEIR_VFIO_GROUP, &vfio), ENODEV, NO_GROUP);
+	/* Files that are none of VFIO's. */
+	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENOTTY,
+	       "storage \"nvme:it\": VFIO cannot use the IOMMU of 0000:65:00.0: Inappropriate ioctl for device");
+}
+
 static void test_uris(void **state)
 {
 	static const struct {
@@ -204,7 +276,8 @@ static void test_uris(void **state)
 		{ "nvme:0000:65:00.9", "is no PCI address" },
 		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
 		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
-		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover" },
+		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover, vfio" },
+		{ "nvme:65:00.0?vfio=cdev", "vfio is auto, group or iommufd" },
 		{ "nvme:fffffff:ff:1f.7", "there is no PCI device fffffff:ff:1f.7" },
 	};
 	struct weir_context *context;
@@ -232,6 +305,8 @@ int main(void)
 		CASE(test_no_iommu),
 		CASE(test_who_shares_a_group),
 		CASE(test_vfio_files),
+		CASE(test_device_files),
+		CASE(test_ways),
 		cmocka_unit_test(test_uris),
 	};
 

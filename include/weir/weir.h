@@ -354,7 +354,7 @@ struct weir_storage_options {
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
- *                     ?nsid=N &queues=N &mover=...; of lanes on the cpu only
+ *                     ?nsid=N &queues=N &mover=... &vfio=auto|group|iommufd; of lanes on the cpu only
  *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue

@@ -169,8 +169,20 @@ static bool in_the_way(const struct weir_pcie *function, const char *member, cha
 	return true;
 }
 
-/* Which members of its group are in the way. */
-static void list_in_the_way(const struct weir_pcie *function, char members[LIST_TEXT])
+/* Another member that somebody may drive as we do. */
+static bool beside(const struct weir_pcie *function, const char *member, char what[LIST_TEXT])
+{
+	char path[WEIR_PCIE_PATH], driver[WEIR_PCIE_DRIVER];
+
+	path_of(path, function->root, DEVICES "/%.20s/driver", member);
+	link_name(path, driver, sizeof(driver));
+	snprintf(what, LIST_TEXT, "%.20s", member);
+	return !strncmp(driver, "vfio", 4) && strcmp(member, function->address) != 0;
+}
+
+/* Which members of its group are such. */
+static void list_members(const struct weir_pcie *function, char members[LIST_TEXT],
+			 bool (*such)(const struct weir_pcie *function, const char *member, char what[LIST_TEXT]))
 {
 	char path[WEIR_PCIE_PATH], one[LIST_TEXT];
 	struct dirent **names;
@@ -180,7 +192,7 @@ static void list_in_the_way(const struct weir_pcie *function, char members[LIST_
 	path_of(path, function->root, "/sys/kernel/iommu_groups/%d/devices", function->group);
 	count = scandir(path, &names, NULL, alphasort);
 	for (int i = 0; i < count; i++) {
-		if (names[i]->d_name[0] != '.' && in_the_way(function, names[i]->d_name, one))
+		if (names[i]->d_name[0] != '.' && such(function, names[i]->d_name, one))
 			append(members, one);
 		free(names[i]);
 	}
@@ -192,7 +204,7 @@ int weir_pcie_group_fail(const struct weir_pcie *function)
 {
 	char members[LIST_TEXT];
 
-	list_in_the_way(function, members);
+	list_members(function, members, in_the_way);
 	return weir_fail(EBUSY, "storage \"%s\": %s shares IOMMU group %d with devices that other drivers have: %s; bind them to "
 			 "vfio-pci too, or move the controller to another slot", function->storage, function->address,
 			 function->group, members[0] ? members : "none that can be seen");
@@ -211,7 +223,7 @@ static int busy(const struct weir_pcie *function, const char *node)
 {
 	char members[LIST_TEXT];
 
-	list_in_the_way(function, members);
+	list_members(function, members, in_the_way);
 	if (members[0])
 		return weir_pcie_group_fail(function);
 	return weir_fail(EBUSY, "storage \"%s\": /dev/vfio/%s is open already: another program, or another storage of this one, has "
@@ -232,6 +244,9 @@ int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int 
 	if (error == ENOENT && exists(function, unconfined))
 		return weir_fail(ENOTSUP, "storage \"%s\": %s is bound without an IOMMU (/dev/vfio/%s), which weir does not drive; "
 				 "switch the IOMMU on", function->storage, function->address, unconfined);
+	if ((error == ENOENT || error == ENODEV) && !strncmp(node, "devices/", 8))
+		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; in a container, pass /dev/vfio/devices in; or use "
+				 "vfio=group", function->storage, node);
 	if (error == ENOENT || error == ENODEV)
 		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; as root: modprobe vfio-pci vfio_iommu_type1; in a "
 				 "container, pass /dev/vfio in", function->storage, node);
@@ -248,7 +263,8 @@ bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE
 	path_of(path, function->root, DEVICES "/%s/vfio-dev", function->address);
 	folder = opendir(path);
 	while (folder && !found && (entry = readdir(folder))) {
-		found = !strncmp(entry->d_name, "vfio", 4);
+		path_of(path, function->root, DEVICES "/%s/vfio-dev/%.20s/dev", function->address, entry->d_name);
+		found = !strncmp(entry->d_name, "vfio", 4) && access(path, F_OK) == 0;
 		if (found)
 			snprintf(node, WEIR_PCIE_NODE, "devices/%.20s", entry->d_name);
 	}
@@ -294,4 +310,19 @@ int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *modu
 	return weir_fail(EPERM, "storage \"%s\": the IOMMU of %s does not remap interrupts, so VFIO refuses it; switch that on in the "
 			 "firmware (or, trusting all programs that use VFIO, load %s with allow_unsafe_interrupts=1)",
 			 function->storage, function->address, module);
+}
+
+int weir_pcie_denied_fail(const struct weir_pcie *function)
+{
+	char members[LIST_TEXT];
+
+	list_members(function, members, in_the_way);
+	if (members[0])
+		return weir_pcie_group_fail(function);
+	list_members(function, members, beside);
+	if (!members[0])
+		return weir_pcie_interrupts_fail(function, "iommufd");
+	return weir_fail(EBUSY, "storage \"%s\": another program, or another storage of this one, has a device of IOMMU group "
+			 "%d (%s beside %s), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on",
+			 function->storage, function->group, members, function->address);
 }

@@ -64,4 +64,7 @@ int weir_pcie_iommu_fail(const struct weir_pcie *function, int error);
 /** weir_pcie_interrupts_fail() - -EPERM with a sentence: interrupts are not remapped, and @module insists on it */
 int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *module);
 
+/** weir_pcie_denied_fail() - why iommufd may not have it (EPERM): its group's drivers or users, or the above; a negative errno */
+int weir_pcie_denied_fail(const struct weir_pcie *function);
+
 #endif

@@ -43,7 +43,7 @@ static int bind_fail(const struct weir_vfio *vfio, const char *node, int error)
 	if (error == EBUSY || error == EINVAL)
 		return weir_pcie_vfio_fail(&vfio->function, node, EBUSY);
 	if (error == EPERM)
-		return weir_pcie_interrupts_fail(&vfio->function, "iommufd");
+		return weir_pcie_denied_fail(&vfio->function);
 	errno = error;
 	return weir_vfio_kernel_says(vfio, "use the IOMMU");
 }
