@@ -17,7 +17,7 @@
 
 struct weir_vfio;
 
-/** enum weir_vfio_choice - which of Linux's two ways: device file and iommufd, where they are there and permitted, or its group */
+/** enum weir_vfio_choice - which of Linux's two ways; auto: device file and iommufd where both are there and permitted */
 enum weir_vfio_choice {
 	WEIR_VFIO_AUTO,
 	WEIR_VFIO_GROUP,

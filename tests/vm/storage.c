@@ -6,7 +6,8 @@
  *   vm_storage write URI SEED FIRST BLOCKS           pattern SEED into these blocks, flushed
  *   vm_storage read URI SEED FIRST BLOCKS            compare them with it, word by word
  *   vm_storage unmapped URI                          read into memory the controller may no longer reach
- *   vm_storage dead URI                              take its completion queue away: it has to die, and reads to end
+ *   vm_storage dead URI [COMMAND]                    take its completion queue away: it has to die, and reads to end;
+ *                                                    before it is closed the shell runs COMMAND
  *   vm_storage hold URI                              read for ever, until killed
  */
 #include <stdio.h>
@@ -69,7 +70,7 @@ static int unmapped(struct rig *rig)
 }
 
 /* Without its rings the controller cannot go on: it reports a fatal status, and the watchdog ends what is under way. */
-static int dead(struct rig *rig)
+static int dead(struct rig *rig, const char *command)
 {
 	struct timespec begin, end;
 	weir_status status;
@@ -83,6 +84,9 @@ static int dead(struct rig *rig)
 	rig_say(status);
 	printf("dead after %lld ms\n",
 	       (long long)(end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000);
+	fflush(stdout);
+	if (command && system(command) != 0)
+		printf("(the shell's command failed)\n");
 	for (uint32_t i = 0; i < rig->info.queues; i++) /* so that they can be freed */
 		rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i], 4096));
 	return status != WEIR_E_DEVICE_DEAD;
@@ -113,7 +117,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "unmapped"))
 		status = unmapped(&rig);
 	else if (!strcmp(argv[1], "dead"))
-		status = dead(&rig);
+		status = dead(&rig, argc > 3 ? argv[3] : NULL);
 	else if (!strcmp(argv[1], "hold"))
 		status = hold(&rig);
 	rig_close(&rig);
