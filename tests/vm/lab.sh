@@ -164,6 +164,11 @@ results() {
   tr -d '\r' <"$work/log" | sed -n "s/^result: {/{\"case\": \"$name\", /p" >>"$folder/results"
 }
 
+# Test NAME wants a kernel that is not here.
+lacks_kernel() {
+  [ ! -f "$folder/kernel-iommufd/version" ] && grep -q '^kernel=kernel-iommufd' "$here/cases/$1.host"
+}
+
 # Test NAME, its work in a folder of its own, which a failed one leaves.
 run_test() {
   local name=$1 work=$folder/work/$1 begin=$SECONDS seed=$((RANDOM * 32768 + RANDOM + 1))
