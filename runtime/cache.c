@@ -6,6 +6,7 @@
 
 #include "cache.h"
 #include "error.h"
+#include "publish.h"
 #include "tier.h"
 
 enum {
@@ -119,8 +120,21 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 		return error;
 	}
 	context->caches++;
+	cache->next = context->open_caches;
+	context->open_caches = cache;
+	weir_publish(context);
 	*out = cache;
 	return 0;
+}
+
+/* Out of the context's list. */
+static void leave(struct weir_cache *cache)
+{
+	struct weir_cache **link = &cache->context->open_caches;
+
+	while (*link != cache)
+		link = &(*link)->next;
+	*link = cache->next;
 }
 
 int weir_cache_destroy(struct weir_cache *cache)
@@ -137,6 +151,8 @@ int weir_cache_destroy(struct weir_cache *cache)
 		error = weir_share_destroy(cache);
 	error = drained ? drained : error;
 	cache->context->caches--;
+	leave(cache);
+	weir_publish(cache->context);
 	release(cache, quiet);
 	return error;
 }

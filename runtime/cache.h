@@ -31,6 +31,7 @@ struct weir_cache_disks {
 
 struct weir_cache {
 	struct weir_context *context;
+	struct weir_cache *next;
 	uint64_t lines; /* device: struct weir_lines */
 	uint64_t words;
 	uint64_t policies;

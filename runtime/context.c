@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "gpus.h"
+#include "publish.h"
 
 enum { MOST_SERVICE_WAVES = 1 << 16 };
 
@@ -122,6 +123,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 		context_free(context);
 		return error;
 	}
+	weir_publish(context);
 	*out = context;
 	return 0;
 }
@@ -134,6 +136,7 @@ void weir_context_close(struct weir_context *context)
 	if (context->storages || context->caches)
 		fprintf(stderr, "weir: context closed with %u storages and %u caches still open; close them first\n",
 			context->storages, context->caches);
+	weir_publish_end(context);
 	context_free(context);
 }
 

@@ -32,6 +32,10 @@ struct weir_context {
 	unsigned storages; /* open ones */
 	struct weir_storage *open; /* a list of them */
 	unsigned caches;
+	struct weir_cache *open_caches; /* a list of them */
+	unsigned number; /* among the process's contexts, once it is published (publish.h) */
+	int publisher; /* process that did */
+	char *published; /* its file, or NULL */
 	uint32_t service_waves; /* that reap for everybody; 0: whoever waits helps */
 };
 

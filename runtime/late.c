@@ -7,16 +7,7 @@
 #include <time.h>
 
 #include "error.h"
-
-/**
- * struct slot_seen - a slot as last looked at
- * @since_ns: when the command of @sequence was first the controller's alone
- * @sequence: odd: a command; even: none yet
- */
-struct slot_seen {
-	uint64_t since_ns;
-	uint32_t sequence;
-};
+#include "publish.h"
 
 /**
  * struct weir_late - what was seen
@@ -27,16 +18,18 @@ struct slot_seen {
  * @answered: by slot, of the queue pair being looked at: its completion is in the ring
  * @heads: where lanes stood in each completion ring
  * @first_ticket: of every queue pair
+ * @looked_ns: when all was last looked at
  */
 struct weir_late {
 	struct weir_storage *storage;
 	bool shared;
 	struct weir_queue *queues;
 	struct weir_slot *slots;
-	struct slot_seen *seen;
+	struct weir_late_seen *seen;
 	bool *answered;
 	uint64_t *heads;
 	uint64_t first_ticket;
+	uint64_t looked_ns;
 };
 
 /** struct view - a queue pair as it is just now */
@@ -182,7 +175,7 @@ static bool with_controller(struct weir_late *late, const struct view *view, uin
 static void look_at_slot(struct weir_late *late, const struct view *view, struct weir_late_command *oldest,
 			 struct weir_late_command command, bool lanes_late)
 {
-	struct slot_seen *seen = &late->seen[(size_t)command.queue * late->storage->depth + command.slot];
+	struct weir_late_seen *seen = &late->seen[(size_t)command.queue * late->storage->depth + command.slot];
 	uint64_t now;
 
 	if (!with_controller(late, view, command.slot, &command.sequence)) {
@@ -226,6 +219,8 @@ int weir_late_look(struct weir_late *late, struct weir_late_command *oldest)
 	*oldest = (struct weir_late_command){ .age_ns = 0 };
 	for (uint32_t i = 0; i < late->storage->queue_count && !error; i++)
 		error = look_at_queue(late, i, oldest);
+	if (!error)
+		late->looked_ns = weir_late_now_ns();
 	return error;
 }
 
@@ -239,4 +234,12 @@ bool weir_late_pending(struct weir_late *late, const struct weir_late_command *c
 	look_at(late, command->queue, &view);
 	find_answers(late, command->queue, view.head);
 	return with_controller(late, &view, command->slot, &sequence) && sequence == command->sequence;
+}
+
+void weir_late_places(const struct weir_late *late, struct weir_late_places *places)
+{
+	*places = (struct weir_late_places){ .seen = (uintptr_t)late->seen,
+					     .looked = (uintptr_t)&late->looked_ns,
+					     .copies = (uintptr_t)late->queues,
+					     .first_ticket = late->first_ticket };
 }

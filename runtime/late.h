@@ -50,6 +50,23 @@ int weir_late_look(struct weir_late *late, struct weir_late_command *oldest);
 /** weir_late_pending() - the controller still has @command and has not answered it */
 bool weir_late_pending(struct weir_late *late, const struct weir_late_command *command);
 
+/**
+ * struct weir_late_places - addresses of what others may read meanwhile (publish.h)
+ * @seen: struct weir_late_seen[queue_count][depth]
+ * @looked: u64: when all of it was last looked at; 0: not yet
+ * @copies: struct weir_queue[queue_count] as fetched then; 0: they are read in their place
+ * @first_ticket: of every queue pair
+ */
+struct weir_late_places {
+	uint64_t seen;
+	uint64_t looked;
+	uint64_t copies;
+	uint64_t first_ticket;
+};
+
+/** weir_late_places() - where they are, until weir_late_close() */
+void weir_late_places(const struct weir_late *late, struct weir_late_places *places);
+
 /** weir_late_now_ns() - the clock of ages */
 uint64_t weir_late_now_ns(void);
 

@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "error.h"
+#include "publish.h"
 #include "service.h"
 #include "transport/virtual.h"
 #include "watchdog.h"
@@ -310,6 +311,7 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	context->storages++;
 	storage->next = context->open;
 	context->open = storage;
+	weir_publish(context);
 	*out = storage;
 	return 0;
 }
@@ -331,6 +333,7 @@ void weir_storage_close(struct weir_storage *storage)
 	(void)storage->context->backend->ops->synchronise(storage->context->backend);
 	storage->context->storages--;
 	leave(storage);
+	weir_publish(storage->context);
 	tear_down(storage);
 }
 

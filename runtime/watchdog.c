@@ -181,7 +181,7 @@ static bool check_commands(struct weir_watchdog *watchdog)
 	if (!watchdog->late || now < watchdog->late_next_ns)
 		return true;
 	watchdog->late_next_ns = now + watchdog->late_every_ns;
-	if (weir_late_look(watchdog->late, &oldest) || oldest.age_ns <= storage->answer_ns)
+	if (weir_late_look(watchdog->late, &oldest) || !storage->answer_ns || oldest.age_ns <= storage->answer_ns)
 		return true;
 	if (weir_recover(&recovery, &oldest) == 0)
 		return true;
@@ -222,8 +222,9 @@ static int prepare_looks(struct weir_watchdog *watchdog, bool beside, uint64_t f
 	uint64_t most_ns = (watchdog->shared ? LATE_EVERY_MS : LATE_COPIED_EVERY_MS) * (uint64_t)1000000;
 	uint64_t every_ns = watchdog->storage->answer_ns / LOOKS_PER_LIMIT;
 
-	watchdog->late_every_ns = every_ns < most_ns ? every_ns : most_ns;
-	if (!watchdog->storage->answer_ns || !(watchdog->shared || beside))
+	watchdog->late_every_ns = every_ns && every_ns < most_ns ? every_ns : most_ns;
+	/* For ages alone no queue pair is copied. */
+	if (!watchdog->shared && (!watchdog->storage->answer_ns || !beside))
 		return 0;
 	return weir_late_open(watchdog->storage, watchdog->shared, first_ticket, &watchdog->late);
 }
@@ -269,6 +270,11 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	}
 	storage->watchdog = watchdog;
 	return 0;
+}
+
+const struct weir_late *weir_watchdog_late(const struct weir_storage *storage)
+{
+	return storage->watchdog ? storage->watchdog->late : NULL;
 }
 
 void weir_watchdog_stop(struct weir_storage *storage)

@@ -20,9 +20,14 @@
  * A command that the controller has had for longer than weir_storage_options.command_timeout_us is ended
  * (recover.h), and the storage goes on if it can; if not it is dead, as above.
  *
+ * With 0 as that time nothing is ended, and ages are still noted where the host reads queue words in their place.
+ *
  * A controller on the device itself has no registers to look at, and is not watched.
  */
 int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket);
+
+/** weir_watchdog_late() - what it knows of commands' ages; NULL: nothing */
+const struct weir_late *weir_watchdog_late(const struct weir_storage *storage);
 
 /** weir_watchdog_stop() - the thread has ended when this returns; nothing if there is none */
 void weir_watchdog_stop(struct weir_storage *storage);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/nvme.h>
+#include <weir/weir.h>
+
+json_t *json_text(const char *text)
+{
+	json_t *string = text ? json_string(text) : json_null();
+	char *plain;
+
+	if (string)
+		return string;
+	plain = strdup(text);
+	for (char *c = plain; plain && *c; c++)
+		*c = *c & 0x80 ? '?' : *c;
+	string = json_string(plain ? plain : "?");
+	free(plain);
+	return string;
+}
+
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *known(bool is, uint64_t value)
+{
+	return is ? number(value) : json_null();
+}
+
+static json_t *opcode_json(const struct look_command *command)
+{
+	char text[8];
+
+	if (!command->read)
+		return json_null();
+	snprintf(text, sizeof(text), "%#04x", command->opcode);
+	return json_string(command->opcode == NVME_OPCODE_READ	? "read" :
+			   command->opcode == NVME_OPCODE_WRITE ? "write" :
+			   command->opcode == NVME_OPCODE_FLUSH ? "flush" :
+								  text);
+}
+
+static json_t *command_json(const struct look_command *command)
+{
+	static const char *const places[LOOK_PLACES] = { "unannounced", "controller", "answered" };
+
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "ticket", number(command->ticket), "slot", number(command->slot),
+			 "cid", number(command->cid), "where", places[command->place], "opcode", opcode_json(command), "lba",
+			 known(command->read && command->blocks, command->lba), "blocks",
+			 known(command->read && command->blocks, command->blocks), "age_ms",
+			 known(command->aged, command->age_ns / 1000000));
+}
+
+static json_t *dead_json(uint64_t status)
+{
+	char text[80];
+
+	if (!status)
+		return json_null();
+	weir_status_text((uint32_t)status, text);
+	return json_text(text);
+}
+
+static json_t *moved_json(enum look_moved moved)
+{
+	return moved == LOOK_MOVED_UNKNOWN ? json_null() : json_boolean(moved == LOOK_MOVED);
+}
+
+/* What the words say. */
+static json_t *words_json(const struct look_queue *queue)
+{
+	const struct look_plain *words = &queue->words;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id", number(queue->id), "dead",
+			 dead_json(words->dead), "tail", number(words->tail), "committed", number(words->committed), "head",
+			 number(words->reap >> 1), "rung", number(words->rung), "pending", number(words->pending), "completed",
+			 number(words->completed), "failed", number(words->failed), "rogue", number(words->rogue), "retried",
+			 number(words->retried), "combiner", words->pending ? "held" : "free", "reaper", words->reap & 1 ? "held" : "free");
+}
+
+/* What slots and ring say beside them. */
+static json_t *queue_json(const struct look_queue *queue)
+{
+	const uint32_t *count = queue->count;
+	json_t *object = words_json(queue);
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "in_use",
+				 known(queue->counted, count[LOOK_UNANNOUNCED] + count[LOOK_CONTROLLER] + count[LOOK_ANSWERED]),
+				 "reserved", known(queue->counted, queue->reserved), "unannounced",
+				 known(queue->counted, count[LOOK_UNANNOUNCED]), "with_controller",
+				 known(queue->counted, count[LOOK_CONTROLLER]), "answered", known(queue->counted, count[LOOK_ANSWERED]),
+				 "steady", queue->counted ? json_boolean(queue->steady) : json_null(), "moved", moved_json(queue->moved),
+				 "oldest", queue->any ? command_json(&queue->oldest) : json_null());
+
+	json_object_update(object, more);
+	json_decref(more);
+	return object;
+}
+
+static json_t *queues_json(const struct note_storage *storage, const struct look_storage *look)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; look->words != LOOK_NONE && i < storage->count; i++)
+		json_array_append_new(list, queue_json(&look->queues[i]));
+	return list;
+}
+
+json_t *json_storage(const struct note_storage *storage, const struct look_storage *look)
+{
+	static const char *const words[] = { "live", "copied by the watchdog", "not readable from outside" };
+	static const char *const recovered[] = { "late", "aborted", "queues_replaced", "resets" };
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:s, s:o}", "uri", json_text(storage->uri), "queue_count",
+				   number(storage->count), "depth", number(storage->depth), "block_bytes", number(storage->block_bytes),
+				   "path", storage->pull ? "pull" : "direct", "service", (int)storage->service, "timeout_ms",
+				   number(storage->wait_ms), "command_timeout_ms", number(storage->answer_ms), "words",
+				   words[look->words], "looked_ms", known(look->looked, look->looked_ns / 1000000));
+
+	for (size_t i = 0; i < sizeof(recovered) / sizeof(recovered[0]); i++)
+		json_object_set_new(object, recovered[i], known(look->recovered_read, look->recovered[i]));
+	json_object_set_new(object, "queues", queues_json(storage, look));
+	return object;
+}
+
+json_t *json_cache(const struct note_cache *cache, const struct look_cache *look)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "line_bytes", number(cache->line_bytes), "bytes", number(cache->bytes),
+			 "misses", known(look->read, look->misses), "evictions", known(look->read, look->evictions), "retracted",
+			 known(look->read, look->retracted), "writebacks", known(look->read, look->writebacks), "write_errors",
+			 known(look->read, look->write_errors));
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* json.h: what was seen as JSON; keys are in docs/hardware.md. */
+#ifndef WEIR_STAT_JSON_H
+#define WEIR_STAT_JSON_H
+
+#include <jansson.h>
+
+#include "look.h"
+
+/** json_text() - a string, null for NULL; what is no UTF-8 comes with '?' in it */
+json_t *json_text(const char *text);
+/** json_storage(), json_cache() - an object each, a new reference */
+json_t *json_storage(const struct note_storage *storage, const struct look_storage *look);
+json_t *json_cache(const struct note_cache *cache, const struct look_cache *look);
+
+#endif
