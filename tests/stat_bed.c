@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <weir/weir.h>
 
@@ -99,7 +100,9 @@ int main(int argc, char **argv)
 		ready();
 		for (;;) {
 			open_storage(context, argv[2], &second);
+			nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 			weir_storage_close(second);
+			nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 		}
 	}
 	fprintf(stderr, "stat_bed: load URI..., read COUNT URI or churn URI\n");

@@ -6,6 +6,7 @@ set -u
 stat=$1 bed=$2
 docs=$(dirname "$0")/../docs/hardware.md
 work=$(mktemp -d)
+: >"$work/errors"
 beds=()
 finish() {
   for pid in "${beds[@]}"; do kill -CONT "$pid" 2>/dev/null; kill -9 "$pid" 2>/dev/null; done
@@ -67,6 +68,7 @@ seen() { # seen NAME PID WHAT [SECONDS]: a Python expression over p, c, s, q com
 
 bed_() { # bed_ ARGUMENTS...: starts one; its number in $pid
   : >"$work/said"
+  cat "$work/errors" >>"$work/all" 2>/dev/null
   "$bed" "$@" >"$work/said" 2>"$work/errors" & pid=$!
   beds+=("$pid")
   for _ in $(seq 600); do grep -q ready "$work/said" && return; sleep 0.1; done
@@ -171,7 +173,7 @@ gone "$pid"
 # Storages come and go while it is looked at.
 bed_ churn 'virt:1M?block=512'
 bad=
-for _ in $(seq 30); do
+for _ in $(seq 10); do
   timeout 30 "$stat" dump --over 0 "$pid" >"$work/one" 2>"$work/two" && python3 -c '
 import json, sys
 s = json.load(open(sys.argv[1]))["processes"][0]["contexts"][0]["storages"]
@@ -181,7 +183,7 @@ assert 1 <= len(s) <= 2 and all(len(x["queues"]) == 3 or x["words"] != "live" fo
 done
 [ -z "$bad" ]; report $? "storages that come and go" "$bad"
 gone "$pid"
-bed_ read 3 'virt:1M?block=512%25'; wait "$pid"
+bed_ read 3 'virt:1M?block=512'; wait "$pid"
 [ -z "$(ls -A "$folder" | grep "^$pid-")" ]; report $? "closed: no file is left" "$(ls -la "$folder")"
 
 # A folder that cannot be had, or is not the user's alone, is not used; the program does not mind.
@@ -229,4 +231,6 @@ else
     skip "$name" "cannot be another user here"
   done
 fi
+output=$(cat "$work/all" "$work/errors" | grep -A20 Sanitizer) # in a build with one
+[ -z "$output" ]; report $? "no sanitizer reports anything of those that were looked at" "$output"
 echo "1..$count"
