@@ -229,7 +229,8 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 	if (opencl_grouped(backend))
 		out->block_lanes = (uint32_t)number_of(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
 	out->shared_memory = backend->memory == OPENCL_MEMORY_FINE;
-	out->copies_beside = !(device->record.type & CL_DEVICE_TYPE_CPU); /* there lanes have all cores; elsewhere a queue of their own */
+	/* In a queue of their own, but a processor's lanes may have all cores. */
+	out->copies_beside = !(device->record.type & CL_DEVICE_TYPE_CPU);
 	out->memory_bytes = number_of(device->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
 	if (!(device->record.type & CL_DEVICE_TYPE_CPU))
 		return;
