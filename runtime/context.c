@@ -99,6 +99,7 @@ static void context_free(struct weir_context *context)
 
 int weir_context_open(const char *name, const struct weir_context_options *given, struct weir_context **out)
 {
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
 	struct weir_context_options options;
 	struct weir_context *context;
 	int error = weir_options_take(&options, sizeof(options), given, "context options");
@@ -123,6 +124,8 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 		context_free(context);
 		return error;
 	}
+	context->backend->ops->properties(context->backend, &properties);
+	context->shared_memory = properties.shared_memory;
 	weir_publish(context);
 	*out = context;
 	return 0;

@@ -25,6 +25,7 @@ struct weir_memory_block {
 
 struct weir_context {
 	struct weir_backend *backend;
+	bool shared_memory; /* the backend's property: the host reaches what lanes have */
 	struct weir_dma_map *dma;
 	struct weir_memory_block *memory;
 	uint64_t fault; /* struct weir_fault, device */

@@ -409,12 +409,10 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_transport_stats moved = { 0, 0 };
 	struct weir_stats sum = { .commands = 0 };
-	struct weir_backend_properties properties = { .wave_lanes = 0 };
 
-	backend->ops->properties(backend, &properties);
 	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
 		struct weir_queue queue;
-		int error = snapshot(backend, properties.shared_memory, storage->queues + i * sizeof(queue), &queue);
+		int error = snapshot(backend, storage->context->shared_memory, storage->queues + i * sizeof(queue), &queue);
 
 		if (error)
 			return error;
