@@ -30,7 +30,7 @@ enum weir_memory {
 /**
  * struct weir_backend_properties - what the device is; as in struct weir_context_info
  *
- * A backend leaves at 0 what it does not know; @numa_node comes as -1.
+ * A backend leaves at 0 what it does not know; @numa_node comes as -1, and as that is asked of the system by the address.
  * Of its own:
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
  * @copies_beside: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is

@@ -157,6 +157,8 @@ int weir_context_info(struct weir_context *context, struct weir_context_info *in
 	filled.memory_bytes = properties.memory_bytes;
 	filled.memory_free_bytes = properties.memory_free_bytes;
 	filled.numa_node = properties.numa_node;
+	if (filled.numa_node < 0 && *filled.pci_address)
+		filled.numa_node = weir_pci_numa_node(filled.pci_address);
 	filled.dma_buf = properties.dma_buf;
 	filled.peer_dma = properties.peer_dma;
 	filled.peer_writes = properties.peer_writes;

@@ -31,6 +31,8 @@ bool weir_pci_parse(const char *text, struct weir_pci *out);
 void weir_pci_print(struct weir_pci address, char text[WEIR_PCI_TEXT]);
 /** weir_pci_meant() - @text is a PCI address or was meant to be one: hexadecimal digits with ':' or '.' between them */
 bool weir_pci_meant(const char *text);
+/** weir_pci_numa_node() - of the function at @text, as the system has it; -1 if it has none or there is no such function */
+int32_t weir_pci_numa_node(const char *text);
 
 /** struct weir_gpu_candidate - a device of a backend that is a PCI device */
 struct weir_gpu_candidate {

@@ -55,3 +55,19 @@ bool weir_pci_meant(const char *text)
 {
 	return strpbrk(text, ":.") && strspn(text, "0123456789abcdefABCDEF:.") == strlen(text);
 }
+
+int32_t weir_pci_numa_node(const char *text)
+{
+	char path[64];
+	int node = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", text);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
+}

@@ -107,7 +107,7 @@ static void test_properties(void **state)
 	must(weir_context_open(test_context_name(), NULL, &context));
 	must(weir_context_info(context, &info));
 	assert_true(info.memory_bytes > 0);
-	assert_true(info.memory_free_bytes > 0 && info.memory_free_bytes <= info.memory_bytes);
+	assert_true(info.memory_free_bytes <= info.memory_bytes); /* 0: not known */
 	assert_true(info.numa_node >= -1);
 	assert_true(info.dma_buf <= 1 && info.peer_dma <= 1);
 	assert_true(info.peer_writes <= WEIR_PEER_WRITES_ORDERED_ALL);

@@ -229,12 +229,11 @@ static void test_kernel_info(void **state)
 	refused(weir_kernel_info(context, "test_count", &unset), -EINVAL, "weir_kernel_info", "size is 0");
 	must(weir_kernel_info(context, "test_count", &info));
 	assert_true(info.block_lanes >= test_device()->wave_lanes);
-	if (info.block_lanes == UINT32_MAX) { /* lanes are the cpu's, or nothing is known of their registers */
-		assert_int_equal(info.registers, 0);
+	assert_in_range(info.registers, 0, 1024);
+	if (info.registers == 0) /* lanes are the cpu's, or nothing is known of their registers */
 		assert_int_equal(info.local_bytes, 0);
-	} else {
-		assert_in_range(info.registers, 1, 1024);
-	}
+	if (info.block_lanes == UINT32_MAX)
+		assert_int_equal(info.registers, 0);
 }
 
 static void test_host_io(void **state)
@@ -352,17 +351,24 @@ static void test_results_need_their_size(void **state)
 	assert_int_equal(bytes, 64 << 20);
 }
 
-/* A kernel without code to reap, in a context with a service and in one without. */
-static void run_service(uint32_t waves, uint64_t results[3])
+/* A kernel without code to reap, in a context with a service and in one without. Return: the device can have the service. */
+static bool run_service(uint32_t waves, uint64_t results[3])
 {
 	struct test_service_args args = { .event = 0 };
 	struct weir_storage *disk;
 	struct weir_context *device;
 	struct weir_cache *cache;
 	uint64_t words[128] = { [64] = 0x1234567 };
+	int error;
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = waves), &device));
-	must(weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &disk));
+	error = weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &disk);
+	if (waves && error == -ENOTSUP) {
+		refused(error, -ENOTSUP, "service_waves", "side by side");
+		weir_context_close(device);
+		return false;
+	}
+	must(error);
 	must(weir_cache_create(device, WEIR_OPTIONS(cache, .bytes = 1 << 20), &cache));
 	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17), &args.array));
 	must(weir_storage_disk(disk, &args.disk));
@@ -379,6 +385,7 @@ static void run_service(uint32_t waves, uint64_t results[3])
 	weir_cache_destroy(cache);
 	weir_storage_close(disk);
 	weir_context_close(device);
+	return true;
 }
 
 static void test_a_service(void **state)
@@ -386,12 +393,13 @@ static void test_a_service(void **state)
 	uint64_t results[3];
 
 	(void)state;
-	run_service(0, results);
+	assert_true(run_service(0, results));
 	assert_int_equal(results[0], WEIR_E_SERVICE);
 	assert_int_equal(results[2], 0);
 	if (strstr(test_device()->name, "pretended")) /* runs one kernel at a time */
 		return;
-	run_service(4, results);
+	if (!run_service(4, results))
+		skip();
 	assert_int_equal(results[0], WEIR_OK);
 	assert_int_equal(results[1], 0x1234567);
 	assert_int_equal(results[2], 0x1234567);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a HIP device is and how other PCI devices get on with its memory. */
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "hip.h"
@@ -21,22 +20,6 @@ static bool has_flush(const struct hip_backend *backend)
 	return register_at.address != NULL;
 }
 
-static int node_of(const char *pci_address)
-{
-	char path[64];
-	int node = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", pci_address);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &node) != 1)
-		node = -1;
-	fclose(file);
-	return node;
-}
-
 int hip_pci_address(uint32_t ordinal, char *text, size_t bytes)
 {
 	if (hipDeviceGetPCIBusId(text, (int)bytes, (int)ordinal) != hipSuccess) {
@@ -46,13 +29,6 @@ int hip_pci_address(uint32_t ordinal, char *text, size_t bytes)
 	for (char *c = text; *c; c++) /* as lspci and sysfs write it */
 		*c = *c >= 'A' && *c <= 'F' ? (char)(*c - 'A' + 'a') : *c;
 	return 0;
-}
-
-static void place(struct hip_backend *backend, struct weir_backend_properties *out)
-{
-	(void)hip_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
-	if (out->pci_address[0])
-		out->numa_node = node_of(out->pci_address);
 }
 
 /*
@@ -83,7 +59,7 @@ void hip_properties(struct weir_backend *base, struct weir_backend_properties *o
 	out->block_lanes = backend->block_lanes;
 	out->shared_memory = false;
 	out->copies_beside = true; /* a stream of their own */
-	place(backend, out);
+	(void)hip_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
 	peers(backend, out);
 	if (hip_enter(backend) == 0 && hipMemGetInfo(&unused, &total) == hipSuccess) {
 		out->memory_bytes = total;

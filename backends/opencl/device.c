@@ -61,7 +61,8 @@ static bool feature(cl_device_id id, const char *name)
 }
 
 /* NVIDIA's device numbers, and those of its extension cl_nv_device_attribute_query. */
-enum { VENDOR_NVIDIA = 0x10de, COMPUTE_MAJOR_NV = 0x4000, COMPUTE_MINOR_NV = 0x4001 };
+enum { VENDOR_NVIDIA = 0x10de, COMPUTE_MAJOR_NV = 0x4000, COMPUTE_MINOR_NV = 0x4001, PCI_BUS_NV = 0x4008, PCI_SLOT_NV = 0x4009,
+       PCI_DOMAIN_NV = 0x400a };
 
 /* Not by the platform's name: another compiler for the same device takes PTX as well. */
 static bool is_nvidia(cl_device_id id, const char *extensions)
@@ -215,6 +216,29 @@ int opencl_device_choose(const char *selector, struct opencl_device **chosen, en
 	return error ? error : judge(*chosen, asked, memory);
 }
 
+int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes)
+{
+	const cl_device_id id = devices[ordinal].id;
+	cl_device_pci_bus_info_khr at = { 0 };
+	char extensions[TEXT_BYTES];
+
+	memset(text, 0, bytes);
+	text_of(id, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
+	if (strstr(extensions, "cl_khr_pci_bus_info")) {
+		if (clGetDeviceInfo(id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(at), &at, NULL) != CL_SUCCESS)
+			return 0;
+	} else if (devices[ordinal].record.nvidia) {
+		at.pci_domain = (cl_uint)number_of(id, PCI_DOMAIN_NV, sizeof(cl_uint));
+		at.pci_bus = (cl_uint)number_of(id, PCI_BUS_NV, sizeof(cl_uint));
+		at.pci_device = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) >> 3; /* with the function below it */
+		at.pci_function = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) & 7;
+	} else {
+		return 0;
+	}
+	snprintf(text, bytes, "%04x:%02x:%02x.%x", at.pci_domain, at.pci_bus & 0xff, at.pci_device & 0x1f, at.pci_function & 7);
+	return 0;
+}
+
 void opencl_properties(struct weir_backend *base, struct weir_backend_properties *out)
 {
 	const struct opencl_backend *backend = opencl_of(base);
@@ -232,6 +256,7 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 	/* In a queue of their own, but a processor's lanes may have all cores. */
 	out->copies_beside = !(device->record.type & CL_DEVICE_TYPE_CPU);
 	out->memory_bytes = number_of(device->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
+	(void)opencl_pci_address(device->number, out->pci_address, sizeof(out->pci_address));
 	if (!(device->record.type & CL_DEVICE_TYPE_CPU))
 		return;
 	/* A processor's memory is the host's: every device reaches it, and none overtakes its own writes. */

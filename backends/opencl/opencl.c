@@ -201,5 +201,6 @@ static const struct weir_backend_ops opencl_ops = {
 	.launch = opencl_launch,
 	.kernel_info = opencl_kernel_info,
 	.synchronise = opencl_synchronise,
+	.pci_address = opencl_pci_address,
 	.properties = opencl_properties,
 };

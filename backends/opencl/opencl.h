@@ -118,6 +118,8 @@ unsigned opencl_device_count(void);
 int opencl_device_choose(const char *selector, struct opencl_device **device, enum opencl_memory *memory);
 /** opencl_grouped() - a block is a work-group; else each lane is a work-group of its own */
 bool opencl_grouped(const struct opencl_backend *backend);
+/** opencl_pci_address() - entry of the vtable: as cl_khr_pci_bus_info has it, or NVIDIA's extension */
+int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes);
 /** opencl_properties() - entry of the vtable */
 void opencl_properties(struct weir_backend *base, struct weir_backend_properties *out);
 

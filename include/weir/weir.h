@@ -132,7 +132,7 @@ enum weir_peer_writes {
  * @workers: groups of lanes that run at the same instant
  * @block_lanes: most lanes a block may have; a kernel may be built for fewer
  * @memory_bytes: memory of the device; 0: not known
- * @memory_free_bytes: of it, free at this moment
+ * @memory_free_bytes: of it, free at this moment; 0: not known
  * @pci_address: "0000:65:00.0" (domain:bus:device.function), "" for what is no PCI device
  * @numa_node: node of the host that is nearest; -1: none or not known
  * @dma_buf: its memory can be handed to other drivers as a dma-buf

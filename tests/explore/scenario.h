@@ -47,7 +47,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 78 };
+enum { SCENARIO_COUNT = 79 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -95,8 +95,10 @@ static void print_text(const struct row *row)
 	printf("  lanes    %u groups at once, waves of %u", info->workers, info->wave_lanes);
 	if (info->block_lanes != UINT32_MAX)
 		printf(", blocks of %u at most", info->block_lanes);
-	printf("\n  memory   %.1f GiB, %.1f of them free\n", gibibytes(info->memory_bytes),
-	       gibibytes(info->memory_free_bytes));
+	printf("\n  memory   %.1f GiB", gibibytes(info->memory_bytes));
+	if (info->memory_free_bytes)
+		printf(", %.1f of them free", gibibytes(info->memory_free_bytes));
+	printf("\n");
 	printf("  place    %s%s, ", *info->pci_address ? "PCI " : "no PCI device",
 	       *info->pci_address ? info->pci_address : "");
 	if (info->numa_node < 0)
