@@ -180,14 +180,13 @@ WEIR_FN void check_four(WEIR_GLOBAL struct weir_array *array, weir_addr verdict,
 WEIR_FN void check_wave(u64 wave, WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
 {
 	u64 room = array->count - weir_lanes() + 1;
-	struct weir_four first, got;
+	struct weir_pieces first, got;
 
-	first.value[0] = index % room;
-	first.value[1] = (index + 1) % room;
-	first.value[2] = (index * 7 + 1000) % room;
-	first.value[3] = room - 1;
-	got = weir_array_wave_four_u64(wave, array, first);
-	for (u32 k = 0; k < 4; k++)
+	for (u32 k = 0; k < WEIR_PIECES; k++)
+		first.value[k] = (index * (k + 1) + 321 * k) % room;
+	first.value[WEIR_PIECES - 1] = room - 1;
+	got = weir_array_pieces_u64(wave, array, first);
+	for (u32 k = 0; k < WEIR_PIECES; k++)
 		expect(verdict, first.value[k] + weir_lane(), got.value[k],
 		       expected_bits(seed, array->first_byte + (first.value[k] + weir_lane()) * 8, 8));
 }

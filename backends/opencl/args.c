@@ -17,7 +17,7 @@ void opencl_args_end(struct opencl_backend *backend)
 	if (backend->args_host != backend->args)
 		free(backend->args_host);
 	if (backend->args)
-		clSVMFree(backend->device->context, backend->args);
+		opencl_memory_unshare(backend, backend->args);
 	backend->args = backend->args_host = NULL;
 	backend->args_bytes = 0;
 }

@@ -64,6 +64,12 @@ static bool feature(cl_device_id id, const char *name)
 enum { VENDOR_NVIDIA = 0x10de, COMPUTE_MAJOR_NV = 0x4000, COMPUTE_MINOR_NV = 0x4001, PCI_BUS_NV = 0x4008, PCI_SLOT_NV = 0x4009,
        PCI_DOMAIN_NV = 0x400a };
 
+/* cl_khr_pci_bus_info, which older headers do not have. */
+enum { PCI_BUS_INFO_KHR = 0x410f };
+struct pci_bus_info {
+	cl_uint domain, bus, device, function;
+};
+
 /* Not by the platform's name: another compiler for the same device takes PTX as well. */
 static bool is_nvidia(cl_device_id id, const char *extensions)
 {
@@ -126,6 +132,7 @@ static void add_device(cl_platform_id platform, cl_device_id id)
 	device->identity = opencl_hash(device->identity, device->name, strlen(device->name) + 1);
 	device->identity = opencl_hash(device->identity, driver, strlen(driver) + 1);
 	examine(id, &device->record);
+	pthread_mutex_init(&device->memory_mutex, NULL);
 	pthread_mutex_init(&device->mutex, NULL);
 }
 
@@ -219,23 +226,23 @@ int opencl_device_choose(const char *selector, struct opencl_device **chosen, en
 int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes)
 {
 	const cl_device_id id = devices[ordinal].id;
-	cl_device_pci_bus_info_khr at = { 0 };
+	struct pci_bus_info at = { 0 };
 	char extensions[TEXT_BYTES];
 
 	memset(text, 0, bytes);
 	text_of(id, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
 	if (strstr(extensions, "cl_khr_pci_bus_info")) {
-		if (clGetDeviceInfo(id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(at), &at, NULL) != CL_SUCCESS)
+		if (clGetDeviceInfo(id, PCI_BUS_INFO_KHR, sizeof(at), &at, NULL) != CL_SUCCESS)
 			return 0;
 	} else if (devices[ordinal].record.nvidia) {
-		at.pci_domain = (cl_uint)number_of(id, PCI_DOMAIN_NV, sizeof(cl_uint));
-		at.pci_bus = (cl_uint)number_of(id, PCI_BUS_NV, sizeof(cl_uint));
-		at.pci_device = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) >> 3; /* with the function below it */
-		at.pci_function = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) & 7;
+		at.domain = (cl_uint)number_of(id, PCI_DOMAIN_NV, sizeof(cl_uint));
+		at.bus = (cl_uint)number_of(id, PCI_BUS_NV, sizeof(cl_uint));
+		at.device = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) >> 3; /* with the function below it */
+		at.function = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) & 7;
 	} else {
 		return 0;
 	}
-	snprintf(text, bytes, "%04x:%02x:%02x.%x", at.pci_domain, at.pci_bus & 0xff, at.pci_device & 0x1f, at.pci_function & 7);
+	snprintf(text, bytes, "%04x:%02x:%02x.%x", at.domain & 0xfffffff, at.bus & 0xff, at.device & 0x1f, at.function & 7);
 	return 0;
 }
 

@@ -34,7 +34,20 @@ void *opencl_memory_shared(struct opencl_backend *backend, size_t bytes, cl_uint
 	cl_svm_mem_flags fine = backend->memory == OPENCL_MEMORY_FINE ?
 					CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS : 0;
 
-	return clSVMAlloc(backend->device->context, CL_MEM_READ_WRITE | fine, bytes, align);
+	void *memory;
+
+	/* One at a time: of two threads that allocate in one context, NVIDIA's OpenCL 3.0 (driver 580) gives one nothing now and then. */
+	pthread_mutex_lock(&backend->device->memory_mutex);
+	memory = clSVMAlloc(backend->device->context, CL_MEM_READ_WRITE | fine, bytes, align);
+	pthread_mutex_unlock(&backend->device->memory_mutex);
+	return memory;
+}
+
+void opencl_memory_unshare(struct opencl_backend *backend, void *memory)
+{
+	pthread_mutex_lock(&backend->device->memory_mutex);
+	clSVMFree(backend->device->context, memory);
+	pthread_mutex_unlock(&backend->device->memory_mutex);
 }
 
 static int no_memory(const struct opencl_backend *backend, size_t bytes)
@@ -49,7 +62,7 @@ static int no_memory(const struct opencl_backend *backend, size_t bytes)
 static void free_block(struct opencl_backend *backend, const struct opencl_block *block)
 {
 	if (!block->buffer) {
-		clSVMFree(backend->device->context, block->whole);
+		opencl_memory_unshare(backend, block->whole);
 		return;
 	}
 	if (clEnqueueUnmapMemObject(backend->copies, block->buffer, block->whole, 0, NULL, NULL) == CL_SUCCESS)
@@ -96,7 +109,7 @@ static int share(struct opencl_backend *backend, struct opencl_block *block)
 		code = clFinish(backend->copies);
 	if (!code)
 		return 0;
-	clSVMFree(backend->device->context, block->whole);
+	opencl_memory_unshare(backend, block->whole);
 	return opencl_fail(code, "cannot clear %zu bytes on opencl:%u", block->bytes, backend->device->number);
 }
 

@@ -22,6 +22,7 @@ struct opencl_kernel;
  * @platform: its platform's name
  * @identity: hash of all that what its compiler makes depends on: platform, device, driver
  * @record: what it says of itself
+ * @memory_mutex: held while shared memory is allocated or freed
  * @mutex: over the rest
  * @context: the implementation's, of this device alone; made once, for the life of the process
  * @programs: those built so far
@@ -33,6 +34,7 @@ struct opencl_device {
 	char platform[OPENCL_NAME_BYTES];
 	uint64_t identity;
 	struct opencl_record record;
+	pthread_mutex_t memory_mutex;
 	pthread_mutex_t mutex;
 	cl_context context;
 	struct opencl_program *programs;
@@ -137,6 +139,8 @@ void opencl_args_end(struct opencl_backend *backend);
 /* memory.c: entries of the vtable, and what launches need */
 /** opencl_memory_shared() - memory of lanes that are no allocation of anybody's; NULL if there is none */
 void *opencl_memory_shared(struct opencl_backend *backend, size_t bytes, cl_uint align);
+/** opencl_memory_unshare() - free it */
+void opencl_memory_unshare(struct opencl_backend *backend, void *memory);
 int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
 void opencl_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
 int opencl_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);

@@ -29,7 +29,7 @@ static uint64_t *allocate(char *error)
 	return words;
 }
 
-int sample_fill(struct weir_storage *storage, uint64_t bytes,
+int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of, char *error)
 {
 	uint64_t *words = allocate(error);
@@ -37,13 +37,13 @@ int sample_fill(struct weir_storage *storage, uint64_t bytes,
 
 	for (uint64_t done = 0; done < bytes && !code; done += piece_of(bytes, done)) {
 		make(words, done / 8, piece_of(bytes, done) / 8, of);
-		code = sample_pass(error, weir_storage_write(storage, done, words, piece_of(bytes, done)));
+		code = sample_pass(error, weir_storage_write(storage, begin + done, words, piece_of(bytes, done)));
 	}
 	free(words);
 	return code;
 }
 
-int sample_read(struct weir_storage *storage, uint64_t bytes,
+int sample_read(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 		int (*take)(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error), void *to,
 		char *error)
 {
@@ -51,7 +51,7 @@ int sample_read(struct weir_storage *storage, uint64_t bytes,
 	int code = words ? 0 : -ENOMEM;
 
 	for (uint64_t done = 0; done < bytes && !code; done += piece_of(bytes, done)) {
-		code = sample_pass(error, weir_storage_read(storage, done, words, piece_of(bytes, done)));
+		code = sample_pass(error, weir_storage_read(storage, begin + done, words, piece_of(bytes, done)));
 		if (!code)
 			code = take(words, done / 8, piece_of(bytes, done) / 8, to, error);
 	}

@@ -46,7 +46,7 @@ static int store_x(char *error)
 	if (bytes > info.bytes)
 		return sample_fail(error, -ENOSPC, "%.700s has %llu bytes; the vector needs %llu", x_uri,
 				   (unsigned long long)info.bytes, (unsigned long long)bytes);
-	code = sample_fill(frame.graph->extra, bytes, make_x, NULL, error);
+	code = sample_fill(frame.graph->extra, 0, bytes, make_x, NULL, error);
 	return code ? code
 		    : sample_pass(error, weir_array_open(frame.graph->cache, &frame.graph->extra, 1,
 							 WEIR_OPTIONS(array, .element_bytes = 4, .count = count),

@@ -170,7 +170,7 @@ static int prepare(struct command *command, struct report *report, char *error)
 	int code = open_storage(command, error);
 
 	if (!code && sample_is_blank(command->uri))
-		code = sample_fill(command->storage, command->bytes, command->is_float ? make_f32 : make_u64, NULL, error);
+		code = sample_fill(command->storage, 0, command->bytes, command->is_float ? make_f32 : make_u64, NULL, error);
 	return code ? code : sample_pass(error, open_arrays(command, report));
 }
 
@@ -248,7 +248,7 @@ static int take_f32(const uint64_t *words, uint64_t first, uint64_t count, void 
 static int verify(struct command *command, const struct total *total, char *error)
 {
 	struct total reference = { 0 };
-	int code = sample_read(command->storage, command->bytes, command->is_float ? take_f32 : take, &reference, error);
+	int code = sample_read(command->storage, 0, command->bytes, command->is_float ? take_f32 : take, &reference, error);
 
 	if (!command->is_float)
 		reference.sum = (double)reference.exact;

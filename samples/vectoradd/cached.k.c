@@ -3,7 +3,7 @@
  * Through arrays: each wave reads lines of a and b by views, adds, and writes the line of c
  * as a whole, so that it is never read. Storage gets it when the cache needs the room.
  */
-#include <weir/writer.h>
+#include <weir/async.h>
 
 #include "add.h"
 #include "vectoradd.h"
@@ -14,11 +14,17 @@ struct vectoradd_seen {
 	u64 b;
 };
 
-/* Both lines at the same time, where the wave has two lanes. */
+/* Both lines at the same time, where the wave has two lanes. All of its lanes ask, since all of them help while they wait. */
 WEIR_FN void vectoradd_bring(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first)
 {
-	if (weir_lane() < 2)
-		(void)weir_array_get_u128(weir_lane() ? &args->b : &args->a, first);
+	(void)weir_array_get_u128(weir_lane() & 1 ? &args->b : &args->a, first);
+}
+
+/* What the wave adds next is on its way while it writes. */
+WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 next, u64 count)
+{
+	(void)weir_prefetch(&args->a, next, weir_lane() == 0 ? count : 0);
+	(void)weir_prefetch(&args->b, next, weir_lane() == 0 ? count : 0);
 }
 
 WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cached_args *args, struct weir_view a,
@@ -68,6 +74,7 @@ WEIR_KERNEL(vectoradd_cached, struct vectoradd_cached_args)
 		return;
 	for (u64 i = weir_wave(); i < lines; i += args->waves) {
 		vectoradd_line(args, i * line, line, buffer);
+		vectoradd_ahead(args, (i + args->waves) * line, i + args->waves < lines ? 1 : 0);
 		weir_wave_sync(wave); /* all lanes' parts, before they are written */
 		(void)weir_writer_write(&args->c, i * line, weir_lane() == 0 ? line : 0, buffer);
 		weir_wave_sync(wave); /* the buffer is free again */

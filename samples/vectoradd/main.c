@@ -195,21 +195,23 @@ static int prepare(struct command *command, struct report *report, char *error)
 	int code = open_storage(command, report, error);
 
 	if (!code)
-		code = sample_fill(command->storage, 2 * command->bytes, make, command, error);
+		code = sample_fill(command->storage, 0, 2 * command->bytes, make, command, error);
 	if (!code)
 		code = sample_pass(error, open_arrays(command, report));
 	return code ? code : sample_pass(error, allocate(command, report));
 }
 
-/* c gets what it must not keep. */
-static int spoil(struct command *command)
+static void make_nonsense(uint64_t *words, uint64_t first, uint64_t count, void *of)
 {
-	static const uint64_t nonsense[LEAST_BYTES / 8] = { 0x600d };
-	int code = 0;
+	(void)of;
+	for (uint64_t i = 0; i < count; i++)
+		words[i] = 0x600d + first + i;
+}
 
-	for (uint64_t at = 0; at < command->bytes && !code; at += LEAST_BYTES)
-		code = weir_storage_write(command->storage, 2 * command->bytes + at, nonsense, LEAST_BYTES);
-	return code;
+/* c gets what it must not keep. */
+static int spoil(struct command *command, char *error)
+{
+	return sample_fill(command->storage, 2 * command->bytes, command->bytes, make_nonsense, NULL, error);
 }
 
 static uint64_t expect(bool is_float, uint64_t x, uint64_t y)
@@ -226,26 +228,35 @@ static uint64_t expect(bool is_float, uint64_t x, uint64_t y)
 	return x;
 }
 
+/** struct check - whose result is compared, and what of */
+struct check {
+	const struct command *command;
+	const char *way;
+};
+
+static int compare(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error)
+{
+	const struct check *check = to;
+	const struct command *command = check->command;
+
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t sum = expect(command->is_float, input(command->is_float, first + i),
+				      input(command->is_float, command->bytes / 8 + first + i));
+
+		if (words[i] != sum)
+			return sample_fail(error, -EBADMSG,
+					   "WRONG RESULT: %s, the 8 bytes of c at %llu are %016llx, a + b is %016llx; please report this",
+					   check->way, (unsigned long long)((first + i) * 8), (unsigned long long)words[i],
+					   (unsigned long long)sum);
+	}
+	return 0;
+}
+
 static int verify(struct command *command, const char *way, char *error)
 {
-	uint64_t words = command->bytes / 8, block[LEAST_BYTES / 8];
-	int code = 0;
+	struct check check = { command, way };
 
-	for (uint64_t at = 0; at < words && !code; at += LEAST_BYTES / 8) {
-		code = sample_pass(error, weir_storage_read(command->storage, 2 * command->bytes + at * 8, block, sizeof(block)));
-		for (uint64_t i = 0; i < LEAST_BYTES / 8 && !code; i++) {
-			uint64_t sum = expect(command->is_float, input(command->is_float, at + i),
-					      input(command->is_float, words + at + i));
-
-			if (block[i] != sum)
-				code = sample_fail(error, -EBADMSG,
-						   "WRONG RESULT: %s, the 8 bytes of c at %llu are %016llx, a + b is %016llx; please "
-						   "report this",
-						   way, (unsigned long long)((at + i) * 8), (unsigned long long)block[i],
-						   (unsigned long long)sum);
-		}
-	}
-	return code;
+	return sample_read(command->storage, 2 * command->bytes, command->bytes, compare, &check, error);
 }
 
 static int launch(struct command *command, const char *kernel, uint64_t waves, const void *args, size_t bytes)
@@ -284,7 +295,7 @@ static int run_once(struct command *command, const char *way, int (*run)(struct 
 {
 	struct weir_stats before = { .size = sizeof(before) };
 	double begin;
-	int code = command->verify ? sample_pass(error, spoil(command)) : 0;
+	int code = command->verify ? spoil(command, error) : 0;
 
 	io->size = sizeof(*io);
 	if (!code)

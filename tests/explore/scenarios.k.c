@@ -133,12 +133,12 @@ WEIR_KERNEL(pieces, struct scenario_args)
 	u64 wave = ~(u64)0 >> (64 - weir_lanes()); /* all of it, wherever its lanes are by now */
 
 	for (u32 r = 0; r < args->requests; r++) {
-		struct weir_four first, got;
+		struct weir_pieces first, got;
 
-		for (u32 k = 0; k < 4; k++)
-			first.value[k] = (weir_wave() * 5 + r + args->salt + k * k) % 8 * SCENARIO_BLOCK_WORDS + k * 20;
-		got = weir_array_wave_four_u64(wave, array, first);
-		for (u32 k = 0; k < 4; k++) {
+		for (u32 k = 0; k < WEIR_PIECES; k++)
+			first.value[k] = (weir_wave() * 5 + r + args->salt + (k & 3) * (k & 3)) % 8 * SCENARIO_BLOCK_WORDS + (k & 3) * 20;
+		got = weir_array_pieces_u64(wave, array, first);
+		for (u32 k = 0; k < WEIR_PIECES; k++) {
 			u64 at = first.value[k] + weir_lane();
 
 			explore_expect("element of a piece", got.value[k],

@@ -179,14 +179,6 @@ struct weir_four {
 	u64 value[4];
 };
 
-/* Selects, so that the elements stay in registers. */
-WEIR_FN u64 weir_four_pick(struct weir_four four, u32 which)
-{
-	u64 low = which == 0 ? four.value[0] : four.value[1], high = which == 2 ? four.value[2] : four.value[3];
-
-	return which < 2 ? low : high;
-}
-
 /** struct weir_hits - words of four lines; bit k of @missing: line k is not resident just now */
 struct weir_hits {
 	struct weir_four four;
@@ -233,50 +225,65 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 	return hits;
 }
 
+enum { WEIR_PIECES = 8 };
+
+/** struct weir_pieces - where pieces begin, or this lane's words of them; bit k of @missing: piece k is not resident just now */
+struct weir_pieces {
+	u64 value[WEIR_PIECES];
+	u32 missing;
+};
+
+/* Selects, so that the values stay in registers. */
+WEIR_FN u64 weir_pieces_pick(struct weir_pieces pieces, u32 which)
+{
+	u64 value = pieces.value[0];
+
+	for (u32 k = 1; k < WEIR_PIECES; k++)
+		value = which == k ? pieces.value[k] : value;
+	return value;
+}
+
 /**
- * weir_lines_try_wave() - read a word per lane of each of four pieces, or fail at once
- * @wave: all lanes of a wave of 4 or more, calling together
+ * weir_lines_try_wave() - read a word per lane of each of some pieces, or fail at once
+ * @wave: all lanes of a wave of WEIR_PIECES or more, calling together
  * @lines: the cache
  * @key_base: key of the line at byte 0
- * @byte: where the pieces begin, multiples of 8; the same in all lanes, as is @missing
- * @missing: bit k: leave piece k out
+ * @byte: where the pieces begin, multiples of 8, and which of them are left out; the same in all lanes
  *
- * weir_lines_try_four() with a quarter of the lanes for each piece: they look for its line, all load, and they look again.
+ * weir_lines_try_four() with as many lanes for each piece: they look for its line, all load, and they look again.
  *
- * Return: words of this lane; @missing with the pieces that are not resident just now, or not in one line.
+ * Return: words of this lane; the pieces left out, not resident just now, or not in one line are missing.
  */
-WEIR_FN struct weir_hits weir_lines_try_wave(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 key_base,
-					     struct weir_four byte, u32 missing)
+WEIR_FN struct weir_pieces weir_lines_try_wave(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 key_base,
+					       struct weir_pieces byte)
 {
-	u32 quarter = weir_lanes() / 4, piece = weir_lane() / quarter;
-	u64 mine = weir_four_pick(byte, piece), line = mine >> lines->line_log2, seen = 0, lacks;
+	u32 share = weir_lanes() / WEIR_PIECES, piece = weir_lane() / share;
+	u64 mine = weir_pieces_pick(byte, piece), line = mine >> lines->line_log2, seen = 0, lacks;
 	u32 offset = (u32)(mine & (((u64)1 << lines->line_log2) - 1));
 	u64 index = weir_lines_index(lines, key_base + line);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	struct weir_found found = weir_set_find(set, key_base + line);
 	u32 there = weir_line_readable(found.word) && offset + (u64)weir_lanes() * 8 <= (u64)1 << lines->line_log2 &&
-		    !(missing >> piece & 1);
+		    !(byte.missing >> piece & 1);
 	weir_addr data = there ? weir_line_data(lines, index, found.way) + offset : 0;
-	struct weir_hits hits;
 
-	weir_wave_sync(wave); /* what a quarter acquired at L1 is every lane's, before any loads what it guards */
-	for (u32 k = 0; k < 4; k++) {
-		weir_addr from = weir_shuffle_u64(wave, data, k * quarter);
+	weir_wave_sync(wave); /* what a piece's lanes acquired at L1 is every lane's, before any loads what it guards */
+	for (u32 k = 0; k < WEIR_PIECES; k++) {
+		weir_addr from = weir_shuffle_u64(wave, data, k * share);
 
-		hits.four.value[k] = from ? weir_data_load_u64(from + weir_lane() * 8) : 0;
-		seen ^= hits.four.value[k];
+		byte.value[k] = from ? weir_data_load_u64(from + weir_lane() * 8) : 0;
+		seen ^= byte.value[k];
 	}
 	found.way = weir_after(found.way % WEIR_WAYS, seen);
-	weir_wave_sync(wave); /* L2: all lanes have loaded, before a quarter looks again */
+	weir_wave_sync(wave); /* L2: all lanes have loaded, before a piece's lanes look again */
 	/* relaxed: ordered as in weir_line_unchanged_by() */
 	there = there && weir_line_same(weir_load_u64_relaxed_dev(&set->word[found.way]), found.word);
-	if (there && weir_lane() == piece * quarter)
+	if (there && weir_lane() == piece * share)
 		weir_policy_hit(set, found.way, found.word);
 	lacks = weir_ballot(wave, !there);
-	hits.missing = missing;
-	for (u32 k = 0; k < 4; k++)
-		hits.missing |= (u32)(lacks >> (k * quarter) & 1) << k;
-	return hits;
+	for (u32 k = 0; k < WEIR_PIECES; k++)
+		byte.missing |= (u32)(lacks >> (k * share) & 1) << k;
+	return byte;
 }
 
 #endif

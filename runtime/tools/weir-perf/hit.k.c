@@ -59,15 +59,16 @@ WEIR_KERNEL(hit_wave256, struct perf_hit_args)
 {
 	u64 sum = 0, wave = weir_active();
 
-	for (u64 i = 0; i + 4 <= args->rounds; i += 4) {
-		struct weir_four at;
+	for (u64 i = 0; i + WEIR_PIECES <= args->rounds; i += WEIR_PIECES) {
+		struct weir_pieces at;
 
-		for (u32 k = 0; k < 4; k++)
+		for (u32 k = 0; k < WEIR_PIECES; k++)
 			at.value[k] = hit_wave_first(args, i + k);
-		at = weir_array_wave_four_u64(wave, &args->array, at);
-		sum += at.value[0] + at.value[1] + at.value[2] + at.value[3];
+		at = weir_array_pieces_u64(wave, &args->array, at);
+		for (u32 k = 0; k < WEIR_PIECES; k++)
+			sum += at.value[k];
 	}
-	for (u64 i = args->rounds & ~(u64)3; i < args->rounds; i++)
+	for (u64 i = args->rounds & ~(u64)(WEIR_PIECES - 1); i < args->rounds; i++)
 		sum += weir_array_get_u64(&args->array, hit_wave_first(args, i) + weir_lane());
 	hit_report(args, sum);
 }
