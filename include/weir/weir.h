@@ -616,6 +616,7 @@ WEIR_API int weir_sync(struct weir_context *context);
  * @queues_replaced: by a new queue pair, which ended all commands of the old one
  * @resets: by a reset of the controller, which ended all commands
  * @retried: of @commands: submitted again because the controller said so
+ * @rings: doorbells of I/O queues that were rung in spite of shadow doorbells (docs/hardware.md); 0 without them
  */
 struct weir_stats {
 	size_t size;
@@ -631,6 +632,7 @@ struct weir_stats {
 	uint64_t queues_replaced;
 	uint64_t resets;
 	uint64_t retried;
+	uint64_t rings;
 };
 
 /** weir_stats() - read a storage's counters; exact when no kernel runs */
