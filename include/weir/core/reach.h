@@ -31,6 +31,7 @@ WEIR_RARE void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir
 	weir_addr shadow = queue->shadow + (doorbell - queue->sq_doorbell);
 	u32 wanted = 1;
 
+	(void)before;
 	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
 #ifndef WEIR_NO_FENCE_WITH_CONTROLLER
 	weir_fence_with_controller(); /* B0: pairs with B1, the controller's store of EventIdx and second look */
