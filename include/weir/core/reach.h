@@ -24,23 +24,25 @@ WEIR_FN u32 weir_event_passed(u32 event, u32 before, u32 value)
  * weir_queue_ring() of a pair with shadow doorbells: the controller is rung only if it waits at a position that
  * this move leaves. It says so in the EventIdx word, and then looks at the shadow once more; we store the shadow,
  * and then look at EventIdx. So one of the two sees the other's, if neither's load overtakes its store: else the
- * command stays where it is, for ever.
+ * command stays where it is, for ever. (Called instead of inlined it would cost lanes registers that have no shadow.)
  */
-WEIR_RARE void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u32 before, u32 value)
+WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u32 before, u32 value)
 {
 	weir_addr shadow = queue->shadow + (doorbell - queue->sq_doorbell);
 	u32 wanted = 1;
 
-	(void)before;
 	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
-#ifndef WEIR_NO_FENCE_WITH_CONTROLLER
-	weir_fence_with_controller(); /* B0: pairs with B1, the controller's store of EventIdx and second look */
+#ifdef WEIR_NO_FENCE_WITH_CONTROLLER
+	(void)before;
+	weir_fence_to_controller(); /* shadow before doorbell, which is rung each time: that does no harm */
+#else
+	/* B0: pairs with B1, the controller's store of EventIdx and second look; and shadow before doorbell */
+	weir_fence_with_controller();
 	/* relaxed: B0 has the order */
 	wanted = weir_event_passed(weir_load_u32_relaxed_sys(weir_at(shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
 				   value);
 #endif
 	if (wanted) {
-		weir_fence_to_controller(); /* shadow before doorbell */
 		weir_mmio_store_u32(doorbell, value);
 		(void)weir_add_u64_relaxed_dev(&queue->rings, 1); /* relaxed: the host reads a snapshot */
 	}
