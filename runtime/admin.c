@@ -21,6 +21,7 @@ enum {
 	CAP_CSS_SHIFT = 37,
 	CAP_CSS_NVM = 1,
 	NSATTR_WRITE_PROTECTED = 1,
+	OACS_DOORBELL_BUFFER_CONFIG = 1 << 8,
 	NSIDS_TEXT = 80,
 };
 
@@ -79,6 +80,9 @@ static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
 {
 	uint64_t address = admin->transport->ops->doorbell(admin->transport, doorbell);
 
+	/* The admin queue's is rung each time, whatever EventIdx says: not all controllers keep it. */
+	if (admin->shadow)
+		__atomic_store_n((uint32_t *)(admin->shadow + doorbell * admin->transport->doorbell_bytes), value, __ATOMIC_RELEASE);
 	/* A0: the entry before its doorbell */
 	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
 }
@@ -255,6 +259,7 @@ static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
 	copy_text(out->serial, id->sn, sizeof(id->sn));
 	out->max_transfer_bytes = id->mdts == 0 || id->mdts > 19 ? (uint32_t)1 << 31 : 4096u << id->mdts;
 	out->volatile_write_cache = id->vwc & 1;
+	out->shadow_doorbells = le16toh(id->oacs) & OACS_DOORBELL_BUFFER_CONFIG;
 	out->retry_delays[0] = le16toh(id->crdt1);
 	out->retry_delays[1] = le16toh(id->crdt2);
 	out->retry_delays[2] = le16toh(id->crdt3);
@@ -352,6 +357,19 @@ int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *
 	*granted = sqs < cqs ? sqs : cqs;
 	if (*granted > wanted)
 		*granted = wanted;
+	return error;
+}
+
+int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
+{
+	int error;
+
+	memset(pages, 0, WEIR_ADMIN_SHADOW_BYTES);
+	error = command(admin,
+			(struct nvme_sqe){ .cdw0 = NVME_ADMIN_DOORBELL_BUFFER_CONFIG, .prp1 = bus, .prp2 = bus + NVME_PAGE_BYTES },
+			"Doorbell Buffer Config", NULL);
+	if (!error)
+		admin->shadow = pages;
 	return error;
 }
 

@@ -23,6 +23,7 @@
  * @command_ms: what an admin command may take
  * @most_entries: CAP.MQES + 1
  * @shutdown_ms: what a shutdown may take; it outlives resets
+ * @shadow: what weir_admin_shadow() was given since the last reset, or NULL
  * @silent: an admin command got no answer: until weir_admin_enable() no further one is sent
  */
 struct weir_admin {
@@ -36,12 +37,17 @@ struct weir_admin {
 	unsigned cq_head;
 	unsigned phase;
 	unsigned shutdown_ms;
+	uint8_t *shadow;
 	bool silent;
 };
 
 enum { WEIR_RETRY_DELAYS = 3 };
 
-/** struct weir_namespace - what Identify says of the namespace in use; @retry_delays: CRDT1 to CRDT3, in 100 ms */
+/**
+ * struct weir_namespace - what Identify says of the namespace in use
+ * @shadow_doorbells: the controller has Doorbell Buffer Config
+ * @retry_delays: CRDT1 to CRDT3, in 100 ms
+ */
 struct weir_namespace {
 	uint32_t nsid;
 	uint64_t blocks;
@@ -49,12 +55,13 @@ struct weir_namespace {
 	uint32_t max_transfer_bytes;
 	bool volatile_write_cache;
 	bool write_protected;
+	bool shadow_doorbells;
 	uint16_t retry_delays[WEIR_RETRY_DELAYS];
 	char model[41];
 	char serial[21];
 };
 
-enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES };
+enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES, WEIR_ADMIN_SHADOW_BYTES = 2 * NVME_PAGE_BYTES };
 
 /**
  * weir_admin_enable() - check that weir can drive it, reset and enable; CAP's timeout applies
@@ -67,6 +74,14 @@ int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_nam
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */
 int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted);
+/**
+ * weir_admin_shadow() - have the controller read doorbells from memory (Doorbell Buffer Config, Base 2.0 section 5.8)
+ * @pages: WEIR_ADMIN_SHADOW_BYTES that it can reach, zeroed here: the doorbells' shadow, then their EventIdx
+ * @bus: bus address of @pages
+ *
+ * Before queues are created; a reset forgets it. They begin with words of 0 in both pages.
+ */
+int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus);
 /** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned */
 int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq_bus,
 			    uint64_t cq_bus);

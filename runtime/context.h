@@ -78,6 +78,8 @@ struct weir_storage {
 	uint32_t queue_count;           /* that rings, slots, staging and queues have room for */
 	uint64_t doorbell_memory; /* for a software controller's */
 	uint64_t doorbells;       /* where lanes ring */
+	uint64_t shadow_memory;   /* WEIR_ADMIN_SHADOW_BYTES that they write first; 0: none */
+	void *shadow_host;        /* the same, as the host sees it */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;

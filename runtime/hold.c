@@ -153,6 +153,20 @@ static void clear_completions(struct weir_queue *queue)
 		weir_store_u32_relaxed_sys((weir_shared_u32 *)&weir_cq_entry(queue, i)->dw3, 0);
 }
 
+/* Both doorbells' shadow and EventIdx words are 0, as those of a new pair have to be. */
+static void clear_shadow(struct weir_queue *queue)
+{
+	weir_addr cq = queue->shadow + (queue->cq_doorbell - queue->sq_doorbell);
+
+	if (!queue->shadow)
+		return;
+	/* relaxed: the doorbell of its creation orders them (A0) */
+	weir_store_u32_relaxed_sys(weir_at(queue->shadow, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(queue->shadow + NVME_PAGE_BYTES, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(cq, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(cq + NVME_PAGE_BYTES, weir_shared_u32, 0), 0);
+}
+
 static void write_spare_entries(struct weir_storage *storage, struct weir_queue *queue, uint32_t count)
 {
 	struct nvme_sqe *ring = weir_at(queue->sq, struct nvme_sqe, 0);
@@ -184,12 +198,12 @@ static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t
 	memcpy(saved, weir_at(queue->sq, struct nvme_sqe, 0), bytes);
 	write_spare_entries(storage, queue, count);
 	if (count)
-		weir_queue_ring(queue, queue->sq_doorbell, count);
+		weir_queue_ring(queue, queue->sq_doorbell, 0, count);
 	error = await_completions(queue, count, deadline);
 	memcpy(weir_at(queue->sq, struct nvme_sqe, 0), saved, bytes);
 	free(saved);
 	if (!error && count)
-		weir_queue_ring(queue, queue->cq_doorbell, count);
+		weir_queue_ring(queue, queue->cq_doorbell, 0, count);
 	return error;
 }
 
@@ -227,6 +241,7 @@ int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned pati
 	if (error)
 		return fail_busy(storage, index, patience_ms);
 	clear_completions(queue);
+	clear_shadow(queue);
 	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, weir_bus_of(queue->sq).address,
 					weir_bus_of(queue->cq).address);
 	if (error)

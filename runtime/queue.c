@@ -54,6 +54,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->slots = storage->slots[index];
 	queue->sq_doorbell = storage->doorbells + 2 * id * bell;
 	queue->cq_doorbell = storage->doorbells + (2 * id + 1) * bell;
+	queue->shadow = storage->shadow_memory ? storage->shadow_memory + 2 * id * bell : 0;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);

@@ -96,6 +96,8 @@ static int start_again(struct weir_recovery *recovery)
 	storage->admin.command_ms = recovery->patience_ms;
 	weir_admin_retry_delays(&storage->admin, &storage->space);
 	error = weir_admin_queue_count(&storage->admin, storage->queue_count, &granted);
+	if (!error && storage->shadow_memory)
+		error = weir_admin_shadow(&storage->admin, storage->shadow_host, storage->shadow_memory);
 	if (!error && granted < storage->queue_count)
 		error = weir_fail(EIO, "storage \"%s\": the controller granted %u queues after its reset; %u are needed", storage->uri,
 				  granted, storage->queue_count);

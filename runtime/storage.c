@@ -167,6 +167,32 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	return 0;
 }
 
+/* A page has room for the doorbells of so many pairs and the admin queue. */
+static bool shadow_fits(const struct weir_storage *storage, unsigned queues)
+{
+	return ((uint64_t)queues + 1) * 2 * storage->transport->doorbell_bytes <= NVME_PAGE_BYTES;
+}
+
+/* Shadow doorbells, where the controller offers them; lanes that share its device have no use for them. */
+static int use_shadow(struct weir_storage *storage, unsigned queues)
+{
+	const struct weir_transport *transport = storage->transport;
+	int error;
+
+	if (transport->shadow == WEIR_SHADOW_ON && !storage->space.shadow_doorbells)
+		return weir_fail(ENOTSUP, "storage \"%s\": shadow=on, but its controller has no shadow doorbells (Doorbell Buffer "
+				 "Config); leave it out", storage->uri);
+	if (transport->shadow == WEIR_SHADOW_ON && !shadow_fits(storage, queues))
+		return weir_fail(ENOTSUP, "storage \"%s\": shadow=on, but a page has no room for the doorbells of %u queues; ask for "
+				 "fewer (queues=N)", storage->uri, queues);
+	if (transport->shadow == WEIR_SHADOW_OFF || transport->resident.on || !storage->space.shadow_doorbells ||
+	    !shadow_fits(storage, queues))
+		return 0;
+	error = weir_memory_allocate(storage->context, WEIR_ADMIN_SHADOW_BYTES, WEIR_MEMORY_HOST, &storage->shadow_memory,
+				     &storage->shadow_host);
+	return error ? error : weir_admin_shadow(&storage->admin, storage->shadow_host, storage->shadow_memory);
+}
+
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options, bool depth_given)
 {
 	void *host;
@@ -190,7 +216,7 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	if (options->depth > storage->admin.most_entries)
 		return weir_fail(EINVAL, "storage \"%s\": depth %u, but the controller takes %u at most",
 				 storage->uri, options->depth, storage->admin.most_entries);
-	return 0;
+	return use_shadow(storage, options->queues);
 }
 
 static void describe(struct weir_storage *storage, const struct weir_storage_options *options)
@@ -259,6 +285,7 @@ static void tear_down(struct weir_storage *storage)
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	(void)weir_free(storage->context, storage->doorbell_memory);
+	(void)weir_free(storage->context, storage->shadow_memory);
 	free_queues(storage);
 	(void)weir_free(storage->context, storage->admin_memory);
 	free(storage->uri);
@@ -362,8 +389,8 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 			 storage->transport->resident.host_medium ? "host memory" :
 								  "device memory");
 	else
-		snprintf(filled.path, sizeof(filled.path), "%s, %s", storage->pull ? "pull" : "direct",
-			 storage->transport->ops->path(storage->transport));
+		snprintf(filled.path, sizeof(filled.path), "%s, %s%s", storage->pull ? "pull" : "direct",
+			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "");
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 
@@ -386,6 +413,7 @@ static int look(struct weir_backend *backend, bool shared, uint64_t address, str
 	copy_word(&queue->failed, &from->failed);
 	copy_word(&queue->rogue, &from->rogue);
 	copy_word(&queue->retried, &from->retried);
+	copy_word(&queue->rings, &from->rings);
 	return 0;
 }
 
@@ -420,6 +448,7 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 		sum.failed += weir_load_u64_relaxed_sys(&queue.failed);
 		sum.rogue += weir_load_u64_relaxed_sys(&queue.rogue);
 		sum.retried += weir_load_u64_relaxed_sys(&queue.retried);
+		sum.rings += weir_load_u64_relaxed_sys(&queue.rings);
 		if (queue.path == WEIR_PATH_PULL)
 			sum.pull += weir_load_u64_relaxed_sys(&queue.completed);
 		else

@@ -208,6 +208,40 @@ static void test_again(void **state)
 	}
 }
 
+/* Both doorbells of the admin queue are written to the shadow, and rung all the same; a reset forgets it. */
+static void test_shadow(void **state)
+{
+	static _Alignas(4096) uint8_t shadow[WEIR_ADMIN_SHADOW_BYTES];
+	const uint32_t *tail = (const uint32_t *)(void *)shadow, *head = (const uint32_t *)(void *)(shadow + 8);
+	struct rig rig;
+	const struct nvme_sqe *sqe = (const struct nvme_sqe *)(void *)pages;
+	unsigned granted;
+
+	(void)state;
+	open_rig(&rig);
+	rig.transport.doorbell_bytes = 8;
+	memset(shadow, 0x55, sizeof(shadow));
+	assert_int_not_equal(weir_admin_shadow(&rig.admin, shadow, 0x10000), 0); /* no answer */
+	assert_null(rig.admin.shadow);
+	rig.answered = rig.doorbell[0] = 0;
+	assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), 0);
+	memset(shadow, 0x55, sizeof(shadow));
+	rig.answers = 2;
+	assert_int_equal(weir_admin_shadow(&rig.admin, shadow, 0x10000), 0);
+	assert_int_equal(sqe->cdw0 & 0xff, NVME_ADMIN_DOORBELL_BUFFER_CONFIG);
+	assert_int_equal(sqe->prp1, 0x10000);
+	assert_int_equal(sqe->prp2, 0x11000);
+	for (size_t i = 0; i < sizeof(shadow); i++)
+		assert_int_equal(shadow[i], 0);
+	assert_int_equal(weir_admin_queue_count(&rig.admin, 1, &granted), 0);
+	assert_int_equal(*tail, 2);
+	assert_int_equal(*head, 2);
+	assert_int_equal(rig.doorbell[0], 2);
+	assert_int_equal(rig.doorbell[1], 2);
+	assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), 0);
+	assert_null(rig.admin.shadow);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_registers_tell),
 		cmocka_unit_test(test_shutdown_without_end),
 		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_shadow),
 	};
 
 	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);

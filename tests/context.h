@@ -5,6 +5,7 @@
  * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
+ * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
@@ -116,17 +117,19 @@ static inline const char *test_storage_given(const char *uri)
 }
 
 /**
- * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names
+ * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names, and what WEIR_TEST_SHADOW says
  *
  * On the cpu controllers reach all memory, so lanes pull only if they are asked to.
  */
 static inline int test_storage_open(struct weir_context *context, const char *uri,
 				    const struct weir_storage_options *options, struct weir_storage **out)
 {
+	const char *shadow = getenv("WEIR_TEST_SHADOW");
 	char text[512];
 
 	uri = test_storage_given(uri);
-	snprintf(text, sizeof(text), "%s%cmover=%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct");
+	snprintf(text, sizeof(text), "%s%cmover=%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
+		 shadow ? "&shadow=" : "", shadow ? shadow : "");
 	return weir_storage_open(context, text, options, out);
 }
 

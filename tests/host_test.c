@@ -100,6 +100,8 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?lat_us=-5", -EINVAL, "lat_us", "-5" },
 		{ "virt:1M?mdts=5000", -EINVAL, "mdts", "5000" },
 		{ "virt:1M?mover=push", -EINVAL, "mover=push", "pull" },
+		{ "virt:1M?shadow=maybe", -EINVAL, "shadow=maybe", "off" },
+		{ "nvme:ff:1f.7?shadow=maybe", -EINVAL, "shadow=maybe", "auto" },
 		{ "virt:1M?threads=0", -EINVAL, "threads", "0" },
 		{ "virt:1M?threads=many", -EINVAL, "threads=many", "auto" },
 		{ "virt:1M?iops=1&iops=2", -EINVAL, "iops", "twice" },

@@ -77,7 +77,7 @@ PYTHON
 # load ARGS...: one short load, judged by its JSON.
 load() { run 0 "$@" "${short[@]}" --json; }
 
-if [ "$backend" = cpu ]; then echo "1..20"; else echo "1..10"; fi
+if [ "$backend" = cpu ]; then echo "1..21"; else echo "1..11"; fi
 
 # ---- what every backend does ----
 
@@ -86,8 +86,13 @@ json 'j["reads"] > 0 and j["writes"] == 0 and j["errors"] == 0 and j["commands"]
     'j["direct"] + j["pull"] == j["commands"]' 'j["bytes_read"] == j["reads"] * 4096' \
     'len(j["iops_runs"]) == 2 and j["iops_min"] <= j["iops"] <= j["iops_max"]' \
     '0 < j["p50_us"] <= j["p90_us"] <= j["p99_us"] <= j["p999_us"] <= j["p9999_us"]' \
-    'j["kernels"][0]["name"] == "perf_sync"'
+    'j["kernels"][0]["name"] == "perf_sync"' 'j["rings"] == 0 and "shadow" not in j["path"]'
 finish "random reads"
+
+load 'virt:4M?shadow=on' --verify --rw=randrw
+json 'j["commands"] == j["reads"] + j["writes"]' '0 < j["rings"] < 2 * j["commands"] and j["bad_blocks"] == 0' \
+    'j["path"].endswith("shadow doorbells")'
+finish "shadow doorbells"
 
 load virt:4M --rw=randrw --rwmixread=25 --window=4 --plain=host
 json 'j["kernels"][0]["name"] == "perf_window"' '0 < j["reads"] < j["writes"]' \

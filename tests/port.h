@@ -112,6 +112,7 @@ enum {
 	PORT_CAS,
 	PORT_TO_CONTROLLER, /* the fence, then a relaxed store of scope sys */
 	PORT_MMIO,          /* the fence, then an MMIO store */
+	PORT_WITH_CONTROLLER, /* a relaxed store of scope sys, then that fence; as a way to observe: a relaxed load of scope sys */
 	PORT_LOAD_ACQUIRE,
 	PORT_LOAD_ACQUIRE_SYS,
 	PORT_LOAD_ACQUIRE_U32,
@@ -162,6 +163,8 @@ struct port_note {
 	u32 first;
 	u32 second;
 };
+
+#define PORT_NO_FENCE 0xffffffffu /* in a note: the port does without weir_fence_with_controller() */
 
 /* How the players of a launch found each other. */
 enum { PORT_GATHERING = 0, PORT_TOGETHER = 1, PORT_APART = 2 };

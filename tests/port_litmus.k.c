@@ -304,9 +304,22 @@ WEIR_FN void play_chain(WEIR_GLOBAL struct port_litmus_args *args, struct player
 	}
 }
 
+/* Return: there is such a fence. */
+WEIR_FN u32 fence_with_controller(void)
+{
+#ifdef WEIR_NO_FENCE_WITH_CONTROLLER
+	return 0;
+#else
+	weir_fence_with_controller();
+	return 1;
+#endif
+}
+
 WEIR_FN void store_own(u32 publish, WEIR_GLOBAL struct port_seat *own, u64 i)
 {
-	if (publish == PORT_STORE_RELEASE)
+	if (publish == PORT_WITH_CONTROLLER)
+		weir_store_u64_relaxed_sys(&own->word, i); /* relaxed: the fence behind it has the order */
+	else if (publish == PORT_STORE_RELEASE)
 		weir_store_u64_release_dev(&own->word, i);
 	else if (publish == PORT_EXCHANGE)
 		weir_exchange_u64_acq_rel_dev(&own->word, i);
@@ -318,14 +331,22 @@ WEIR_FN void store_own(u32 publish, WEIR_GLOBAL struct port_seat *own, u64 i)
 
 WEIR_FN u64 load_other(u32 observe, WEIR_GLOBAL struct port_seat *other)
 {
+	if (observe == PORT_WITH_CONTROLLER)
+		return weir_load_u64_relaxed_sys(&other->word); /* relaxed: likewise */
 	return observe == PORT_LOAD_ACQUIRE ? weir_load_u64_acquire_dev(&other->word) :
 					      weir_load_u64_relaxed_dev(&other->word);
 }
 
 WEIR_FN void play_stores(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i)
 {
+	u32 fenced = 1;
+	u64 seen;
+
 	store_own(args->publish, seat_of(args, player.team, player.role), i);
-	note(args, player, i, load_other(args->observe, seat_of(args, player.team, 1 - player.role)), 0);
+	if (args->publish == PORT_WITH_CONTROLLER)
+		fenced = fence_with_controller();
+	seen = load_other(args->observe, seat_of(args, player.team, 1 - player.role));
+	note(args, player, i, fenced ? seen : PORT_NO_FENCE, 0);
 }
 
 WEIR_FN void play_loads(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i)

@@ -344,6 +344,7 @@ static void test_what_cannot_be_is_refused(void **state)
 	must(weir_context_open(test_context_name(), NULL, &context));
 	refused(context, "virt:1M?on=device&fault=drop,fatal:after=3", -ENOTSUP, "row 2: a controller on the device knows neither fatal nor gone");
 	refused(context, "virt:1M?on=device&load=/dev/null", -ENOTSUP, "load");
+	refused(context, "virt:1M?on=device&shadow=on", -EINVAL, "leave shadow=on out");
 	refused(context, "virt:1M?data=off", -EINVAL, "on=device");
 	refused(context, "virt:1M?groups=4", -EINVAL, "on=device");
 	refused(context, "virt:1M?waves=4", -EINVAL, "on=device");

@@ -98,16 +98,17 @@ text "help" 0 'Exit status: 0 done' --help
 text "version" 0 'weir-stat ' --version
 
 # At work, with two contexts.
-bed_ load 'virt:1M?block=512' 'virt:2M?block=512&fault=late:us=1'
+bed_ load 'virt:1M?block=512&shadow=on' 'virt:2M?block=512&fault=late:us=1'
 text "listed" 0 "$pid  $(basename "$bed")" list
-text "with its storages" 0 'virt:1M?block=512  virt:2M?block=512&fault=late:us=1' list
+text "with its storages" 0 'virt:1M?block=512&shadow=on  virt:2M?block=512&fault=late:us=1' list
 [ "$(stat -c %a "$folder")" = 700 ] && [ "$(stat -c %a "$folder/$pid-1" "$folder/$pid-2" | sort -u)" = 600 ]
 report $? "folder and files are the user's alone" "$(ls -la "$folder")"
-seen "a process at work" "$pid" 'd["version"] and p["pid"] == int(pid) and p["error"] is None and s["uri"] == "virt:1M?block=512" and s["words"] == "live"
+seen "a process at work" "$pid" 'd["version"] and p["pid"] == int(pid) and p["error"] is None and s["uri"] == "virt:1M?block=512&shadow=on" and s["words"] == "live"
   and s["queue_count"] == 3 == len(q) and s["depth"] == 8 and [x["id"] for x in q] == [1, 2, 3] and s["block_bytes"] == 512
   and s["timeout_ms"] == 600000 and s["command_timeout_ms"] == 30000 and s["path"] == "direct" and not s["service"]
   and all(x["tail"] >= x["committed"] >= x["head"] >= x["rung"] and x["dead"] is None for x in q if x["steady"])
   and sum(x["completed"] for x in q) > 100 and any(x["moved"] for x in q) and sum(x["failed"] + x["rogue"] + x["retried"] for x in q) == 0
+  and any(x["rings"] > 0 for x in q) and all(x["rings"] is None for x in p["contexts"][1]["storages"][0]["queues"])
   and all(x["in_use"] == x["unannounced"] + x["with_controller"] + x["answered"] <= 8 for x in q)'
 seen "its caches, its device, and the other context" "$pid" 'c["caches"][0]["line_bytes"] == 512 and c["caches"][0]["misses"] == 0 and c["caches"][0]["bytes"] > 64 * 512
   and "cpu" in c["device"] and [x["number"] for x in p["contexts"]] == [1, 2] and p["contexts"][1]["storages"][0]["uri"].startswith("virt:2M")
@@ -144,7 +145,7 @@ file=$folder/$pid-1 saved=$work/saved
 cp "$file" "$saved"
 sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 1' dump "$pid"
 text "is listed" 0 'another version of weir' list
-sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'ABI 3 and layout 9' dump "$pid"
+sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'ABI 4 and layout 9' dump "$pid"
 head -c 150 "$saved" >"$file"; text "half a file" 6 'is damaged' dump "$pid"
 for bad in 's/^queues .*/queues 0x1000 3 7/' 's/^queues .*/queues 0x1000 99999999 8/' 's/^queues.*//' 's/^pid .*/pid 1/' 's/^device .*//' 's/^late .*/late what/' 's/^end//'; do
   sed "$bad" "$saved" >"$file"; text "damaged: $bad" 6 'is damaged' dump "$pid"

@@ -15,7 +15,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 3
+#define WEIR_ABI_VERSION 4
 
 /* How a completion's data reached its destination. */
 enum {
@@ -98,6 +98,8 @@ struct weir_queue {
 	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
 	/** dead: 0, or the weir_status that every request gets from now on */
 	weir_shared_u32 dead;
+	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx word a page on; 0: none */
+	weir_addr shadow;
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
@@ -114,6 +116,7 @@ struct weir_queue {
 	weir_shared_u64 failed;    /* of these, with an error status */
 	weir_shared_u64 rogue;     /* completions for a command that was not in flight */
 	weir_shared_u64 retried;   /* commands submitted once more: their issuers', who are rare */
+	weir_shared_u64 rings;     /* doorbells rung although there are shadow words: combiner's and reaper's */
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct weir_queue, 512);

@@ -89,6 +89,7 @@ enum {
 	NVME_ADMIN_SET_FEATURES = 0x09,
 	NVME_ADMIN_GET_FEATURES = 0x0a,
 	NVME_ADMIN_ASYNC_EVENT = 0x0c,
+	NVME_ADMIN_DOORBELL_BUFFER_CONFIG = 0x7c,
 };
 
 /* NVM command set opcodes, NVM Command Set 1.0 figure 11. */

@@ -16,6 +16,7 @@
  *   data          weir_data_{load,store}_u{8,16,32,64,128}, weir_data_add_u{32,64},
  *                 weir_order_loads, weir_after
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
+ *                 weir_fence_with_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns
  *   bits          weir_popcount weir_lowest_bit weir_mulhi

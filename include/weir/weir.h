@@ -237,10 +237,12 @@ struct weir_storage_options {
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
- *                     ?nsid=N &queues=N &mover=... &vfio=auto|group|iommufd; of lanes on the cpu only
+ *                     ?nsid=N &queues=N &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd; of lanes on
+ *                     the cpu only
  *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue
+ *                     &shadow=off|on: the controller offers shadow doorbells (docs/hardware.md)
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
  *                     for tests: a table of rows such as late:us=500:every=7 or
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
@@ -616,6 +618,7 @@ WEIR_API int weir_sync(struct weir_context *context);
  * @queues_replaced: by a new queue pair, which ended all commands of the old one
  * @resets: by a reset of the controller, which ended all commands
  * @retried: of @commands: submitted again because the controller said so
+ * @rings: doorbells of I/O queues that were rung in spite of shadow doorbells (docs/hardware.md); 0 without them
  */
 struct weir_stats {
 	size_t size;
@@ -631,6 +634,7 @@ struct weir_stats {
 	uint64_t queues_replaced;
 	uint64_t resets;
 	uint64_t retried;
+	uint64_t rings;
 };
 
 /** weir_stats() - read a storage's counters; exact when no kernel runs */

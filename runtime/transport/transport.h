@@ -79,12 +79,20 @@ enum weir_mover {
 	WEIR_MOVER_PULL,   /* lanes, by way of memory that both see */
 };
 
+/** enum weir_shadow - whether to use shadow doorbells: if they are offered, never, or else not at all */
+enum weir_shadow {
+	WEIR_SHADOW_AUTO,
+	WEIR_SHADOW_OFF,
+	WEIR_SHADOW_ON,
+};
+
 /**
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
  * @read_only: it cannot write, whatever was asked
  * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
+ * @shadow: asked for
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
@@ -95,6 +103,7 @@ struct weir_transport {
 	bool read_only;
 	enum weir_mover mover;
 	struct weir_resident_options resident;
+	enum weir_shadow shadow;
 	bool registers;
 	uint32_t doorbell_bytes;
 	uint32_t nsid;

@@ -106,21 +106,24 @@ static int take_keys(struct weir_uri *uri, struct pcie_controller *controller)
 {
 	static const char *const ways[] = { "auto", "group", "iommufd", NULL }; /* enum weir_vfio_choice */
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
 	uint64_t nsid = 0, queues = 0;
 	struct weir_transport *base = &controller->base;
-	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO;
+	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO, shadow = WEIR_SHADOW_AUTO;
 	int error;
 
 	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queues", 1, MOST_QUEUES, &queues)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "shadow", shadows, &shadow)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "vfio", ways, &way)) != 0)
 		return error;
 	base->nsid = (uint32_t)nsid;
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
+	base->shadow = (enum weir_shadow)shadow;
 	controller->choice = (enum weir_vfio_choice)way;
-	return weir_uri_finish(uri, "nsid, queues, mover, vfio, timeout_ms, retries");
+	return weir_uri_finish(uri, "nsid, queues, mover, shadow, vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */

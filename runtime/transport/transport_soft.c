@@ -17,7 +17,7 @@
 
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, timeout_ms, retries"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, shadow, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)1 << 48;
 
 struct soft {
@@ -35,6 +35,7 @@ struct soft_keys {
 	uint64_t iops;
 	uint64_t mdts;
 	unsigned mover;
+	unsigned shadow;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
 };
@@ -87,6 +88,7 @@ static int take_threads(struct weir_uri *uri, uint32_t queues, uint64_t *threads
 static int take_keys(const struct weir_transport_request *request, struct soft_keys *keys)
 {
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	static const char *const switches[] = { "off", "on", NULL };
 	struct weir_uri *uri = request->uri;
 	int error;
 
@@ -97,6 +99,7 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
 	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "shadow", switches, &keys->shadow)) != 0 ||
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
@@ -121,6 +124,7 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		.faults = keys->faults,
 		.fault_count = keys->fault_count,
 		.doorbells = request->doorbells,
+		.shadow_doorbells = keys->shadow,
 	};
 	int error = weir_virtual_create(&options, &soft->controller);
 
@@ -203,6 +207,9 @@ static int check_resident(const struct weir_uri *uri, const char *load, const st
 				 uri->text, resident->waves, resident->groups);
 	if (resident->on && load)
 		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load yet", uri->text);
+	if (resident->on && keys->shadow)
+		return weir_fail(EINVAL, "storage \"%s\": the doorbells of a controller on the device are memory already; leave shadow=on "
+				 "out", uri->text);
 	if (resident->on && keys->mover == WEIR_MOVER_PULL)
 		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
 				 uri->text);

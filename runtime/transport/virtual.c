@@ -29,6 +29,9 @@ static int check_limits(const struct weir_virtual_options *options)
 	if (!options->max_queue_pairs || options->max_queue_pairs > 65535)
 		return weir_fail(EINVAL, "%u queue pairs: give 1 to 65535",
 				 options->max_queue_pairs);
+	if (options->shadow_doorbells && weir_virtual_doorbell_bytes(options->max_queue_pairs) > NVME_PAGE_BYTES)
+		return weir_fail(EINVAL, "%u queue pairs: a page of shadow doorbells has room for %d", options->max_queue_pairs,
+				 NVME_PAGE_BYTES / 8 - 1);
 	if (options->max_queue_entries < 2 || options->max_queue_entries > 65536)
 		return weir_fail(EINVAL, "%u queue entries: give 2 to 65536",
 				 options->max_queue_entries);

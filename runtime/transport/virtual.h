@@ -9,6 +9,7 @@
 #ifndef WEIR_VIRTUAL_H
 #define WEIR_VIRTUAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "medium.h"
@@ -39,6 +40,7 @@ struct weir_virtual;
  *             weir_virtual_doorbell_bytes(), to outlive the controller; NULL = its own
  * @faults: what goes wrong, copied; NULL = nothing
  * @fault_count: rows of @faults
+ * @shadow_doorbells: offer Doorbell Buffer Config; max_queue_pairs is at most 511 then
  */
 struct weir_virtual_options {
 	size_t size;
@@ -56,6 +58,7 @@ struct weir_virtual_options {
 	const struct weir_virtual_fault *faults;
 	unsigned fault_count;
 	uint32_t *doorbells;
+	bool shadow_doorbells;
 };
 
 /** struct weir_virtual_stats - what it has done; relaxed counters, summed over threads */

@@ -36,6 +36,7 @@ static const struct {
 	{ NVME_ADMIN_SET_FEATURES, virtual_set_features },
 	{ NVME_ADMIN_GET_FEATURES, virtual_get_features },
 	{ NVME_ADMIN_ASYNC_EVENT, virtual_event_request },
+	{ NVME_ADMIN_DOORBELL_BUFFER_CONFIG, virtual_doorbell_buffer_config },
 };
 
 int virtual_admin_create(struct weir_virtual *controller)
@@ -81,6 +82,7 @@ void virtual_admin_reset(struct weir_virtual *controller)
 	admin->aer_count = 0;
 	admin->events = 0;
 	admin->masked = false;
+	admin->shadow = (struct virtual_shadow){ .words = NULL };
 	admin->sq_allowed = controller->options.max_queue_pairs;
 	admin->cq_allowed = controller->options.max_queue_pairs;
 	store_relaxed_u32(&controller->write_through, 0);
@@ -94,7 +96,16 @@ u32 virtual_admin_pending(struct weir_virtual *controller, const struct nvme_sqe
 	admin->pending = true;
 	admin->pending_sqe = *sqe;
 	admin->pending_thread = thread;
+	admin->pending_all = false;
 	return VIRTUAL_PENDING;
+}
+
+u32 virtual_admin_pending_all(struct weir_virtual *controller, const struct nvme_sqe *sqe)
+{
+	u32 status = virtual_admin_pending(controller, sqe, 0);
+
+	controller->admin.pending_all = true;
+	return status;
 }
 
 u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe,
@@ -158,12 +169,20 @@ static void run_one(struct weir_virtual *controller)
 	complete(controller, cid, status, result);
 }
 
+static bool pending_answered(const struct weir_virtual *controller)
+{
+	const struct virtual_admin *admin = &controller->admin;
+
+	return admin->pending_all ? virtual_mail_all_answered(controller) :
+				    virtual_mail_answered(&controller->threads[admin->pending_thread]);
+}
+
 static unsigned finish_pending(struct weir_virtual *controller)
 {
 	struct virtual_admin *admin = &controller->admin;
 	u32 cid = admin->pending_sqe.cdw0 >> 16, result, status;
 
-	if (!admin->pending || !virtual_mail_answered(&controller->threads[admin->pending_thread]))
+	if (!admin->pending || !pending_answered(controller))
 		return 0;
 	admin->pending = false;
 	status = virtual_manage_answered(controller, &admin->pending_sqe, &result);
@@ -183,6 +202,7 @@ unsigned virtual_admin_step(struct weir_virtual *controller)
 		admin->scan = SCAN_POLLS;
 		virtual_manage_scan(controller);
 	}
+	virtual_shadow_admin(controller);
 	done = finish_pending(controller) + virtual_event_step(controller);
 	while (!admin->pending && done < ADMIN_BATCH &&
 	       virtual_sq_ready(&controller->threads[0], &controller->sqs[0])) {

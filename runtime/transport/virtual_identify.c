@@ -16,6 +16,7 @@ enum {
 	CNS_NAMESPACE_DESCRIPTORS = 0x03,
 	NAMESPACES = 1,
 	UUID_BYTES = 16,
+	OACS_DOORBELL_BUFFER_CONFIG = 1 << 8,
 };
 
 static void text(char *field, size_t bytes, const char *value)
@@ -55,6 +56,8 @@ static void fill_controller(const struct weir_virtual *controller, struct nvme_i
 	id->crdt1 = htole16(VIRTUAL_RETRY_DELAY_1);
 	id->crdt2 = htole16(VIRTUAL_RETRY_DELAY_2);
 	id->crdt3 = htole16(VIRTUAL_RETRY_DELAY_3);
+	if (controller->options.shadow_doorbells)
+		id->oacs = htole16(OACS_DOORBELL_BUFFER_CONFIG);
 	id->acl = 3;
 	id->aerl = VIRTUAL_AER_LIMIT - 1;
 	id->frmw = 0x3; /* one firmware slot, read only */

@@ -75,6 +75,7 @@ static bool quiesce(struct virtual_thread *thread)
 static bool reset(struct virtual_thread *thread)
 {
 	thread->queue_count = 0;
+	thread->shadow = (struct virtual_shadow){ .words = NULL };
 	virtual_requests_discard(thread);
 	thread->discard = thread->inflight > 0;
 	return !thread->inflight;
@@ -96,6 +97,9 @@ static bool work(struct virtual_thread *thread)
 		return quiesce(thread);
 	case VIRTUAL_MAIL_RESET:
 		return reset(thread);
+	case VIRTUAL_MAIL_SHADOW:
+		virtual_shadow_begin(thread);
+		return true;
 	}
 	return true;
 }

@@ -44,10 +44,35 @@ void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid,
 void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase);
 /** virtual_count_command() - count a completion */
 void virtual_count_command(struct virtual_thread *thread, u32 status);
+/** virtual_queue_look() - hear what the host said last, of both rings */
+void virtual_queue_look(struct virtual_thread *thread, struct virtual_sq *sq);
 /** virtual_view_refresh() - bring the thread's view of the DMA map up to date */
 void virtual_view_refresh(struct virtual_thread *thread);
 /** virtual_queue_check() - after a change of the DMA map: is the ring still in it? */
 void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq);
+
+/* virtual_shadow.c: shadow doorbells */
+
+/**
+ * virtual_bell_open() - begin with doorbell @index of a new queue; thread 0
+ * @bell: out: enum virtual_bell; @with_shadow if there is one
+ * @seen: out: what is there
+ */
+void virtual_bell_open(struct weir_virtual *controller, u32 index, u8 *bell, u32 *seen, enum virtual_bell with_shadow);
+/** virtual_bell_take() - what the host says, after its word was seen to change; wakes it; owner */
+u32 virtual_bell_take(struct virtual_thread *thread, u32 index, u8 *bell);
+/**
+ * virtual_bell_sleep() - have the host ring once it moves on from @position; owner
+ *
+ * Return: true if it sleeps; false if the host has moved on.
+ */
+bool virtual_bell_sleep(struct virtual_thread *thread, u32 index, u8 *bell, u32 *seen, u32 position);
+/** virtual_shadow_begin() - a letter says that there are shadows; its owner takes its queues' doorbells from there */
+void virtual_shadow_begin(struct virtual_thread *thread);
+/** virtual_shadow_check() - after a change of the DMA map: without its pages a queue is lost; owner */
+void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq);
+/** virtual_shadow_admin() - look whether the host writes the admin queue's shadow, too; thread 0 */
+void virtual_shadow_admin(struct weir_virtual *controller);
 
 /* virtual_serve.c: which commands have their turn; owner */
 
@@ -207,6 +232,8 @@ void virtual_admin_reset(struct weir_virtual *controller);
 unsigned virtual_admin_step(struct weir_virtual *controller);
 /** virtual_admin_pending() - complete @sqe when @thread has answered */
 u32 virtual_admin_pending(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 thread);
+/** virtual_admin_pending_all() - the same, when all have */
+u32 virtual_admin_pending_all(struct weir_virtual *controller, const struct nvme_sqe *sqe);
 /** virtual_admin_send() - write a reply's @bytes of data to the host; an NVMe status */
 u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe,
 		       const void *data, u32 bytes);
@@ -225,6 +252,7 @@ u32 virtual_identify(struct weir_virtual *controller, const struct nvme_sqe *sqe
 u32 virtual_set_features(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);
 u32 virtual_get_features(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);
 u32 virtual_get_log_page(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);
+u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);
 
 /* virtual_manage.c: I/O queues; thread 0 */
 

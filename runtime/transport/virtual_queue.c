@@ -23,20 +23,21 @@ void virtual_sq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 		.size = size,
 		.id = id,
 	};
-	/* Relaxed: the host rings it only after it saw the queue's creation complete (C1). */
-	store_relaxed_u32(&controller->doorbells[2 * id], 0);
+	virtual_bell_open(controller, 2 * id, &sq->bell, &sq->doorbell_seen, VIRTUAL_BELL_ASLEEP);
 }
 
 void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 size)
 {
-	controller->cqs[id] = (struct virtual_cq){
+	struct virtual_cq *cq = &controller->cqs[id];
+
+	*cq = (struct virtual_cq){
 		.entries = (struct nvme_cqe *)(uintptr_t)entries,
 		.size = size,
 		.free = size - 1,
 		.phase = 1,
 		.id = id,
 	};
-	store_relaxed_u32(&controller->doorbells[2 * id + 1], 0); /* as above */
+	virtual_bell_open(controller, 2 * id + 1, &cq->bell, &cq->doorbell_seen, VIRTUAL_BELL_AWAKE);
 }
 
 static void bad_doorbell(struct virtual_thread *thread)
@@ -47,8 +48,7 @@ static void bad_doorbell(struct virtual_thread *thread)
 
 static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 {
-	const struct shared_u32 *doorbell = &thread->controller->doorbells[2 * cq->id + 1];
-	u32 value = load_relaxed_u32(doorbell), moved;
+	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * cq->id + 1, cq->bell)), moved;
 
 	if (value == cq->doorbell_seen)
 		return;
@@ -56,7 +56,7 @@ static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 	 * D2: pairs with the lane's store of the CQ head in core/cq.h: it has
 	 * read the entries that we may overwrite from here on.
 	 */
-	value = load_acquire_u32(doorbell);
+	value = virtual_bell_take(thread, 2 * cq->id + 1, &cq->bell);
 	cq->doorbell_seen = value;
 	moved = value < cq->size ? ring_distance(cq->head, value, cq->size) : cq->size;
 	if (moved > ring_distance(cq->head, cq->tail, cq->size)) {
@@ -70,6 +70,9 @@ static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 u32 virtual_cq_room(struct virtual_thread *thread, struct virtual_cq *cq)
 {
 	if (cq->free < cq->size / 2 || cq->free < VIRTUAL_FETCH_BATCH)
+		cq_look(thread, cq);
+	if (!cq->free && cq->bell == VIRTUAL_BELL_AWAKE &&
+	    !virtual_bell_sleep(thread, 2 * cq->id + 1, &cq->bell, &cq->doorbell_seen, cq->head))
 		cq_look(thread, cq);
 	return cq->free;
 }
@@ -91,8 +94,7 @@ void virtual_view_refresh(struct virtual_thread *thread)
 
 static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	const struct shared_u32 *doorbell = &thread->controller->doorbells[2 * sq->id];
-	u32 value = load_relaxed_u32(doorbell);
+	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * sq->id, sq->bell));
 
 	if (value == sq->doorbell_seen)
 		return;
@@ -100,7 +102,7 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	 * D1: pairs with the lane's store of the SQ tail in core/sq.h: the
 	 * entries before it, and the memory they name, are as the lane left them.
 	 */
-	value = load_acquire_u32(doorbell);
+	value = virtual_bell_take(thread, 2 * sq->id, &sq->bell);
 	sq->doorbell_seen = value;
 	if (value >= sq->size) {
 		bad_doorbell(thread);
@@ -111,11 +113,26 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	virtual_view_refresh(thread);
 }
 
+void virtual_queue_look(struct virtual_thread *thread, struct virtual_sq *sq)
+{
+	sq_look(thread, sq);
+	cq_look(thread, sq->cq);
+}
+
+/* Nothing is left to fetch: a host with shadow doorbells is to ring for the next command, unless it is there already. */
+static void sq_sleep(struct virtual_thread *thread, struct virtual_sq *sq)
+{
+	if (sq->head == sq->tail && sq->bell == VIRTUAL_BELL_AWAKE &&
+	    !virtual_bell_sleep(thread, 2 * sq->id, &sq->bell, &sq->doorbell_seen, sq->tail))
+		sq_look(thread, sq);
+}
+
 u32 virtual_sq_ready(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	u32 ready, room;
 
 	sq_look(thread, sq);
+	sq_sleep(thread, sq);
 	ready = ring_distance(sq->head, sq->tail, sq->size);
 	if (!ready) {
 		cq_look(thread, sq->cq);
@@ -225,6 +242,7 @@ void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	struct virtual_cq *cq = sq->cq;
 
+	virtual_shadow_check(thread, sq);
 	if (!mapped(thread, sq->entries, (u64)sq->size * sizeof(struct nvme_sqe)))
 		sq->lost = true;
 	if (!mapped(thread, cq->entries, (u64)cq->size * sizeof(struct nvme_cqe)))

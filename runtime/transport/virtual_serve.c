@@ -92,7 +92,7 @@ static void expect_next(const struct virtual_thread *thread, u32 at)
 {
 	const struct virtual_sq *next = thread->queues[queue_after(thread, at)];
 
-	if (!virtual_sq_idle(thread->controller, next))
+	if (!virtual_sq_idle(thread, next))
 		virtual_sq_expect(next);
 }
 
@@ -106,7 +106,7 @@ static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 
 		struct virtual_sq *sq = thread->queues[at];
 		u32 left = quota - taken;
 
-		if (virtual_sq_idle(thread->controller, sq))
+		if (virtual_sq_idle(thread, sq))
 			continue;
 		expect_next(thread, at);
 		taken += serve_queue(thread, sq, batch < left ? batch : left, places);

@@ -39,6 +39,15 @@ enum {
 	VIRTUAL_EVENT_RING_LOST = 1u << 30,        /* internal: a ring left the DMA map */
 };
 
+/* Where the host tells of a ring: virtual_shadow.c. */
+enum virtual_bell {
+	VIRTUAL_BELL_REGISTER, /* in the doorbell register: there is no shadow */
+	VIRTUAL_BELL_ASLEEP,   /* in the shadow, but it is not looked at before the register was rung */
+	VIRTUAL_BELL_AWAKE,    /* in the shadow */
+};
+
+#define VIRTUAL_BELL_QUIET 0xffffffffu /* in a doorbell register that was not rung since it was looked at */
+
 /**
  * struct virtual_cq - a completion queue; its owner's
  * @entries: the ring, in host memory, found in the DMA map
@@ -50,6 +59,7 @@ enum {
  * @phase: phase tag of the current pass
  * @id: queue identifier
  * @lost: the ring left the DMA map; nothing is posted any more
+ * @bell: enum virtual_bell
  *
  * A command is fetched only with an entry promised, so posting never waits.
  */
@@ -63,6 +73,7 @@ struct virtual_cq {
 	u32 phase;
 	u32 id;
 	bool lost;
+	u8 bell;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 /**
@@ -77,6 +88,7 @@ struct virtual_cq {
  * @inflight: commands fetched and not completed
  * @id: queue identifier
  * @lost: the ring left the DMA map; nothing is fetched any more
+ * @bell: enum virtual_bell
  * @resume_ns: nothing is fetched before this time (a fault), or 0
  */
 struct virtual_sq {
@@ -90,6 +102,7 @@ struct virtual_sq {
 	u32 inflight;
 	u32 id;
 	bool lost;
+	u8 bell;
 	u64 resume_ns;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
@@ -205,6 +218,7 @@ enum virtual_mail_kind {
 	VIRTUAL_MAIL_ABORT,   /* end one command early */
 	VIRTUAL_MAIL_QUIESCE, /* fetch no more, complete what was fetched */
 	VIRTUAL_MAIL_RESET,   /* forget everything, post nothing */
+	VIRTUAL_MAIL_SHADOW,  /* the host writes shadow doorbells from now on */
 };
 
 /**
@@ -225,6 +239,16 @@ struct virtual_mail {
 	u32 result;
 };
 
+/**
+ * struct virtual_shadow - the pages of Doorbell Buffer Config, in host memory, found in the DMA map
+ * @words: as doorbell registers; NULL: there are none
+ * @events: their EventIdx words
+ */
+struct virtual_shadow {
+	struct shared_u32 *words;
+	struct shared_u32 *events;
+};
+
 /** struct virtual_counters - one thread's share of struct weir_virtual_stats */
 struct virtual_counters {
 	struct shared_u64 commands;
@@ -242,6 +266,7 @@ struct virtual_counters {
  * @controller: whose it is
  * @index: its number
  * @view: memory it may touch
+ * @shadow: of the doorbells, as of the last letter about it
  * @queues: submission queues it fetches from
  * @queue_count: how many
  * @turn: which of them is first next time
@@ -273,6 +298,7 @@ struct virtual_thread {
 	struct weir_virtual *controller;
 	u32 index;
 	struct weir_dma_view view;
+	struct virtual_shadow shadow;
 	struct virtual_sq **queues;
 	u32 queue_count;
 	u32 turn;
@@ -323,6 +349,7 @@ enum virtual_phase {
  * @pending: a command waits for a letter's answer
  * @pending_sqe: that command
  * @pending_thread: who was written to
+ * @pending_all: everybody was
  * @sq_live: I/O submission queues that exist
  * @cq_live: I/O completion queues that exist
  * @cq_users: submission queues attached to each completion queue
@@ -337,11 +364,14 @@ enum virtual_phase {
  * @segments: where a reply's data goes
  * @reply: a reply's data (log pages)
  * @scan: doorbells of no queue are looked at when this reaches 0
+ * @shadow: as of the last Doorbell Buffer Config
+ * @shadow_tail: what that left in the shadow of the admin queue's tail
  */
 struct virtual_admin {
 	bool pending;
 	struct nvme_sqe pending_sqe;
 	u32 pending_thread;
+	bool pending_all;
 	bool *sq_live;
 	bool *cq_live;
 	u32 *cq_users;
@@ -356,6 +386,8 @@ struct virtual_admin {
 	struct iovec *segments;
 	unsigned char *reply;
 	u32 scan;
+	struct virtual_shadow shadow;
+	u32 shadow_tail;
 };
 
 /**
@@ -443,12 +475,21 @@ static inline u32 virtual_refuse(u32 status)
 	return status | NVME_STATUS_DNR;
 }
 
-/* Neither ring has moved since it was looked at, and nothing is left to fetch. */
-static inline bool virtual_sq_idle(const struct weir_virtual *controller, const struct virtual_sq *sq)
+/* The word to look at for doorbell @index. */
+static inline struct shared_u32 *virtual_bell_word(const struct virtual_thread *thread, u32 index, u32 bell)
 {
-	/* Relaxed: whoever goes on looks again (D1, D2). */
-	return sq->head == sq->tail && load_relaxed_u32(&controller->doorbells[2 * sq->id]) == sq->doorbell_seen &&
-	       load_relaxed_u32(&controller->doorbells[2 * sq->cq->id + 1]) == sq->cq->doorbell_seen;
+	return (bell == VIRTUAL_BELL_AWAKE ? thread->shadow.words : thread->controller->doorbells) + index;
+}
+
+/* Neither ring has moved since it was looked at, and nothing is left to fetch. */
+static inline bool virtual_sq_idle(const struct virtual_thread *thread, const struct virtual_sq *sq)
+{
+	const struct virtual_cq *cq = sq->cq;
+
+	/* Relaxed: whoever goes on looks again (D1, D2). One that is awake has yet to say that it sleeps. */
+	return sq->head == sq->tail && sq->bell != VIRTUAL_BELL_AWAKE &&
+	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->id]) == sq->doorbell_seen &&
+	       load_relaxed_u32(virtual_bell_word(thread, 2 * cq->id + 1, cq->bell)) == cq->doorbell_seen;
 }
 
 static inline bool virtual_timed(const struct weir_virtual *controller)

@@ -38,6 +38,17 @@ static inline void store_release_u32(struct shared_u32 *shared, u32 value)
 	__atomic_store_n(&shared->word, value, __ATOMIC_RELEASE);
 }
 
+/* Two that stay in order among each other: the load is not performed before the store has arrived. */
+static inline void store_ordered_u32(struct shared_u32 *shared, u32 value)
+{
+	__atomic_store_n(&shared->word, value, __ATOMIC_SEQ_CST);
+}
+
+static inline u32 load_ordered_u32(const struct shared_u32 *shared)
+{
+	return __atomic_load_n(&shared->word, __ATOMIC_SEQ_CST);
+}
+
 static inline u32 exchange_u32(struct shared_u32 *shared, u32 value)
 {
 	return __atomic_exchange_n(&shared->word, value, __ATOMIC_ACQ_REL);

@@ -49,6 +49,7 @@ enum step_kind {
 	STEP_ORDER_LOADS,
 	STEP_FENCE_TO,
 	STEP_FENCE_FROM,
+	STEP_FENCE_WITH,
 	STEP_ACTIVE,
 	STEP_BALLOT,
 	STEP_SHUFFLE,
@@ -189,6 +190,7 @@ u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 v
 		  u32 order);
 void memory_order_loads(struct lane *lane);
 void memory_fence_to(struct lane *lane);
+void memory_fence_with(struct lane *lane);
 void memory_wave_sync(struct wave *wave, u64 mask);
 void memory_finish(struct lane *lane);
 /** memory_drain_one() - let one delayed store reach memory. Return: there was one. */

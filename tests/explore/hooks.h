@@ -42,6 +42,7 @@ void explore_mmio_store(void *address, u32 value);
 void explore_order_loads(void);
 void explore_fence_to_controller(void);
 void explore_fence_from_controller(void);
+void explore_fence_with_controller(void);
 u64 explore_active(void) EXPLORE_CONVERGENT;
 u64 explore_ballot(u64 mask, u32 predicate) EXPLORE_CONVERGENT;
 u64 explore_shuffle(u64 mask, u64 value, u32 from) EXPLORE_CONVERGENT;

@@ -10,6 +10,7 @@
  *   - A load may return an older value of its word, not older than what the lane
  *     saw of that word, nor than its horizon. An acquire that saw time t moves the
  *     horizon to t; so does weir_order_loads() for all loads before it.
+ *   - weir_fence_with_controller() waits for the stores of its lane, and moves the horizon to the moment it is over.
  * Kernels' plain accesses are part of it: memory shows the lane its own view for
  * the one access, and is put back by memory_settle().
  */
@@ -457,6 +458,15 @@ void memory_fence_to(struct lane *lane)
 		return;
 	drain_lane(lane, NULL, 0);
 	memory_order_loads(lane);
+}
+
+/* The stores have arrived, and no load sees what is older than this moment. */
+void memory_fence_with(struct lane *lane)
+{
+	if (!run.weak)
+		return;
+	drain_lane(lane, NULL, 0);
+	lane->horizon = lane->latest = now;
 }
 
 /* Lanes that met: what each stored or saw before counts for all of them. */

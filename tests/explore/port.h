@@ -234,6 +234,11 @@ WEIR_FN void weir_fence_from_controller(void)
 	explore_fence_from_controller();
 }
 
+WEIR_FN void weir_fence_with_controller(void)
+{
+	explore_fence_with_controller();
+}
+
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {
 	explore_mmio_store(WEIR_POINTER(address), value);

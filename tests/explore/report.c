@@ -25,6 +25,7 @@ static const char *const kinds[] = {
 	[STEP_ORDER_LOADS] = "order loads",
 	[STEP_FENCE_TO] = "fence to controller",
 	[STEP_FENCE_FROM] = "fence from controller",
+	[STEP_FENCE_WITH] = "fence with controller",
 	[STEP_ACTIVE] = "active",
 	[STEP_BALLOT] = "ballot",
 	[STEP_SHUFFLE] = "shuffle",

@@ -38,7 +38,9 @@ static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
 static struct weir_dma_map *dma;
 static bool faulty; /* the controller has a fault table */
+static bool shadowing; /* and the doorbells have shadows */
 static unsigned char *admin_sq, *admin_cq;
+static u32 *shadow, *event_index; /* pages of a word for each doorbell */
 static u32 admin_tail, admin_head;
 
 static void die(const char *what)
@@ -177,6 +179,14 @@ static void admin(struct nvme_sqe sqe)
 	doorbells[1] = ++admin_head % ADMIN_ENTRIES;
 }
 
+/* The admin queue's words are left alone, as many hosts do. */
+static void configure_shadow(void)
+{
+	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_DOORBELL_BUFFER_CONFIG,
+				 .prp1 = (u64)(uintptr_t)shadow,
+				 .prp2 = (u64)(uintptr_t)event_index });
+}
+
 /* A controller that does wrong what @shape says. */
 static void create_controller(const struct rig_shape *shape)
 {
@@ -192,6 +202,7 @@ static void create_controller(const struct rig_shape *shape)
 		.clock_ns = rig_clock_ns,
 		.faults = shape->fault_count ? shape->faults : NULL,
 		.fault_count = shape->fault_count,
+		.shadow_doorbells = shape->shadow,
 	};
 
 	memset(admin_cq, 0, ADMIN_ENTRIES * sizeof(struct nvme_cqe));
@@ -199,6 +210,9 @@ static void create_controller(const struct rig_shape *shape)
 		die("no controller");
 	enable();
 	faulty = shape->fault_count != 0;
+	shadowing = shape->shadow;
+	if (shadowing)
+		configure_shadow();
 }
 
 void rig_create(void)
@@ -209,6 +223,8 @@ void rig_create(void)
 					    .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
 	admin_cq = rig_allocate(4096, 4096);
+	shadow = rig_allocate(4096, 4096);
+	event_index = rig_allocate(4096, 4096);
 	if (weir_dma_map_create(&dma) || weir_dma_map_add(dma, arena, ARENA_BYTES))
 		die("no DMA map");
 	create_controller(&(struct rig_shape){ .queues = 0 });
@@ -263,6 +279,17 @@ static void lay_out_staging(struct weir_queue *queue)
 	watch(staging, queue->depth << LINE_LOG2, 1 << LINE_LOG2, WATCH_DATA, "staging[%u]", 1 << LINE_LOG2);
 }
 
+static void lay_out_shadow(struct weir_queue *queue)
+{
+	u32 *words = &shadow[2 * queue->id], *events = &event_index[2 * queue->id];
+
+	queue->shadow = (weir_addr)(uintptr_t)words;
+	memset(words, 0, 8);
+	memset(events, 0, 8);
+	watch(words, 8, 4, WATCH_DATA, "shadow doorbell[%u]", 4);
+	watch(events, 8, 4, WATCH_DATA, "EventIdx[%u]", 4);
+}
+
 static void lay_out_queue(struct weir_queue *queue, u32 index)
 {
 	const struct rig_shape *shape = &rig.shape;
@@ -279,6 +306,8 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->id = index + 1;
 	queue->sq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id];
 	queue->cq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id + 1];
+	if (shape->shadow)
+		lay_out_shadow(queue);
 	queue->depth = shape->depth;
 	queue->depth_log2 = (u32)__builtin_ctz(shape->depth);
 	queue->prp_entries = 1;
@@ -389,11 +418,11 @@ void rig_open(const struct rig_shape *shape)
 {
 	polls = 0;
 	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
-	if (shape->fault_count || faulty) { /* a fault table is a controller's for life */
+	if (shape->fault_count || faulty || shape->shadow != shadowing) { /* a fault table is a controller's for life */
 		weir_virtual_destroy(controller);
 		create_controller(shape);
 	}
-	arena_used = 2 * 4096; /* behind the admin rings */
+	arena_used = 4 * 4096; /* behind the admin rings and the doorbells' pages */
 	watch_begin();
 	for (u32 lba = 0; lba < SCENARIO_BLOCKS; lba++)
 		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
@@ -414,14 +443,27 @@ void rig_open(const struct rig_shape *shape)
 	lay_out_cache();
 }
 
+/* What the controller changed of @words, which were @before, gets a past. */
+static void remember_changes(u32 *words, const u32 *before, u32 count)
+{
+	for (u32 w = 0; w < count; w++) {
+		u32 new = words[w];
+
+		if (new == before[w])
+			continue;
+		words[w] = before[w];
+		memory_device_write(&words[w], &new, 4);
+	}
+}
+
 /*
- * Step the controller. In weak memory its completion entries get a past as well:
+ * Step the controller. In weak memory its completion entries and EventIdx words get a past as well:
  * what it wrote is found by comparison.
  */
 bool rig_poll(void)
 {
 	static struct nvme_cqe before[MOST_QUEUES][MOST_DEPTH];
-	u32 count = rig.shape.queues, depth = rig.shape.depth;
+	u32 count = rig.shape.queues, depth = rig.shape.depth, events[2 * (MOST_QUEUES + 1)];
 	bool something;
 
 	if (rig.dead_step && run.steps >= rig.dead_step) {
@@ -430,19 +472,12 @@ bool rig_poll(void)
 	}
 	for (u32 i = 0; run.weak && i < count; i++)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
+	memcpy(events, event_index, sizeof(events));
 	something = weir_virtual_poll(controller, 0) != 0;
-	for (u32 i = 0; run.weak && something && i < count; i++) {
-		u32 *words = (u32 *)(uintptr_t)rig.queues[i].cq, *old = (u32 *)before[i];
-
-		for (u32 w = 0; w < depth * 4; w++) {
-			u32 new = words[w];
-
-			if (new == old[w])
-				continue;
-			words[w] = old[w];
-			memory_device_write(&words[w], &new, 4);
-		}
-	}
+	if (run.weak)
+		remember_changes(event_index, events, sizeof(events) / sizeof(*events));
+	for (u32 i = 0; run.weak && something && i < count; i++)
+		remember_changes((u32 *)(uintptr_t)rig.queues[i].cq, (u32 *)before[i], depth * 4);
 	if (something) {
 		memory_wake();
 		run.hash = (run.hash ^ 977) * 1099511628211ull;

@@ -22,6 +22,7 @@ enum { RIG_FAULTS = 8 };
  * @sets: sets of the cache
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
+ * @shadow: lanes write shadow doorbells, and ring as EventIdx says
  * @shares: the cache has a Share Table, of one bucket
  * @tier: sets of lines behind the cache's; 0: it has no tier
  * @inclusive: that tier
@@ -37,6 +38,7 @@ struct rig_shape {
 	u64 timeout_ns;
 	bool pull;
 	bool on_device;
+	bool shadow;
 	bool shares;
 	u32 tier;
 	bool inclusive;

@@ -21,6 +21,7 @@ struct weir_virtual_fault;
  * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and things may be in flight at the end
  * @pull: lanes move the data
+ * @shadow: doorbells have shadows
  * @on_device: order reaches the device only, as for a controller that is part of it
  * @mode: for the kernel
  * @shares: the cache has a Share Table
@@ -40,6 +41,7 @@ struct scenario {
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
 	bool pull;
+	bool shadow;
 	bool on_device;
 	bool shares;
 	u32 tier;
@@ -47,7 +49,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 79 };
+enum { SCENARIO_COUNT = 86 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

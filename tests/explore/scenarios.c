@@ -176,6 +176,13 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-failing", .kernel = "failing_lines", .requests = 3, .prepare = bad_block, .pull = true },
 	{ .name = "on-device", .kernel = "burst", .requests = 4, .on_device = true },
 	{ .name = "on-device-rewrite", .kernel = "rewrite", .requests = 4, .on_device = true },
+	{ .name = "shadow", .kernel = "burst", .requests = 4, .shadow = true },
+	{ .name = "shadow-rewrite", .kernel = "rewrite", .requests = 4, .shadow = true },
+	{ .name = "shadow-figure-1", .kernel = "burst", .requests = 5, .depth = 2, .shadow = true },
+	{ .name = "shadow-lines", .kernel = "cached", .requests = 4, .shadow = true },
+	{ .name = "rude-shadow", .kernel = "rewrite", .requests = 3, .faults = rude, .shadow = true },
+	{ .name = "tiny-shadow", .kernel = "raw", .requests = 2, .tiny = true, .waves = 2, .shadow = true },
+	{ .name = "tiny-shadow-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2, .shadow = true },
 	{ .name = "any", .kernel = "any", .requests = 3 },
 	{ .name = "figure-1", .kernel = "any", .requests = 3, .depth = 2 },
 	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
@@ -341,6 +348,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	requests = scenario->requests ? scenario->requests : 2;
 	shape.pull = scenario->pull;
 	shape.on_device = scenario->on_device;
+	shape.shadow = scenario->shadow;
 	shape.shares = scenario->shares;
 	shape.tier = scenario->tier ? 1 + (scenario->tiny ? 0 : (u32)random_below(2)) : 0;
 	shape.inclusive = scenario->tier == 2;

@@ -287,6 +287,14 @@ void explore_fence_from_controller(void)
 	ended(step, 0);
 }
 
+void explore_fence_with_controller(void)
+{
+	struct step *step = point(STEP_FENCE_WITH, NULL, 0, 0, HERE);
+
+	memory_fence_with(run.running);
+	ended(step, 0);
+}
+
 u64 explore_active(void)
 {
 	struct lane *lane = run.running;

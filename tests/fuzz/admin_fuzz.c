@@ -23,7 +23,7 @@ struct rig {
 	uint32_t answered, phase, head;
 };
 
-static _Alignas(4096) uint8_t pages[WEIR_ADMIN_MEMORY_BYTES];
+static _Alignas(4096) uint8_t pages[WEIR_ADMIN_MEMORY_BYTES], shadow[WEIR_ADMIN_SHADOW_BYTES];
 
 static struct rig *rig_of(struct weir_transport *transport)
 {
@@ -115,6 +115,8 @@ static void bring_up(struct weir_admin *admin, struct rig *rig)
 			fuzz_must(granted >= 1 && granted <= 8);
 			(void)weir_admin_create_queue(admin, 1, 16, 8192, 12288);
 			(void)weir_admin_delete_queue(admin, 1);
+			(void)weir_admin_shadow(admin, shadow, 16384);
+			(void)weir_admin_delete_queue(admin, 2);
 		}
 	}
 	weir_admin_disable(admin);

@@ -154,7 +154,7 @@ WEIR_FN void weir_cq_ring(WEIR_GLOBAL struct weir_queue *queue, u64 head, u32 id
 
 	if (head == rung || (!idle && head - rung < (queue->depth + 3) / 4))
 		return;
-	weir_queue_ring(queue, queue->cq_doorbell, head); /* entries were read before they may be overwritten */
+	weir_queue_ring(queue, queue->cq_doorbell, rung, head); /* entries were read before they may be overwritten */
 	weir_store_u64_relaxed_dev(&queue->rung, head);
 }
 

@@ -11,21 +11,65 @@
 #include <weir/abi.h>
 
 /**
- * weir_queue_ring() - write a doorbell
+ * weir_event_passed() - does a controller that waits at @event want the doorbell of a move from @before to @value?
+ *
+ * Of positions in a ring modulo 2^16: is @event one of @before up to the one in front of @value? Base 2.0, annex B.5.
+ */
+WEIR_FN u32 weir_event_passed(u32 event, u32 before, u32 value)
+{
+	return ((value - event - 1) & 0xffff) < ((value - before) & 0xffff);
+}
+
+/*
+ * weir_queue_ring() of a pair with shadow doorbells: the controller is rung only if it waits at a position that
+ * this move leaves. It says so in the EventIdx word, and then looks at the shadow once more; we store the shadow,
+ * and then look at EventIdx. So one of the two sees the other's, if neither's load overtakes its store: else the
+ * command stays where it is, for ever. (Called instead of inlined it would cost lanes registers that have no shadow.)
+ */
+WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u32 before, u32 value)
+{
+	weir_addr shadow = queue->shadow + (doorbell - queue->sq_doorbell);
+	u32 wanted = 1;
+
+	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
+#ifdef WEIR_NO_FENCE_WITH_CONTROLLER
+	(void)before;
+	weir_fence_to_controller(); /* shadow before doorbell, which is rung each time: that does no harm */
+#else
+	/* B0: pairs with B1, the controller's store of EventIdx and second look; and shadow before doorbell */
+	weir_fence_with_controller();
+	/* relaxed: B0 has the order */
+	wanted = weir_event_passed(weir_load_u32_relaxed_sys(weir_at(shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
+				   value);
+#endif
+	if (wanted) {
+		weir_mmio_store_u32(doorbell, value);
+		(void)weir_add_u64_relaxed_dev(&queue->rings, 1); /* relaxed: the host reads a snapshot */
+	}
+	weir_fence_to_controller(); /* D1: shadow and doorbell before the next one's */
+}
+
+/**
+ * weir_queue_ring() - tell the controller of a new tail or head
  * @queue: the queue pair
  * @doorbell: its SQ or CQ doorbell
- * @position: the new tail or head
+ * @before: the tail or head it was told before
+ * @position: the new one
  *
- * What came before is seen by the controller before the doorbell is; what comes
- * after, and the next one's doorbell, after it.
+ * What came before is seen by the controller before the doorbell is, or the doorbell's shadow (struct weir_queue);
+ * what comes after, and the next one's doorbell, after it.
  */
-WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u64 position)
+WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u64 before, u64 position)
 {
 	u32 value = (u32)position & (queue->depth - 1);
 
 	if (queue->on_device) {
 		/* release: D0; the role is handed on with a release, which is D1 */
 		weir_store_u32_release_dev(weir_at(doorbell, weir_shared_u32, 0), value);
+		return;
+	}
+	if (queue->shadow) {
+		weir_queue_ring_shadow(queue, doorbell, (u32)before & (queue->depth - 1), value);
 		return;
 	}
 	weir_fence_to_controller(); /* D0: ring before doorbell */

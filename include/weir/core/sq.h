@@ -233,7 +233,7 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	if (weir_leader(lanes)) {
 		if (after != before) {
 			weir_store_u64_relaxed_dev(&queue->committed, after);
-			weir_queue_ring(queue, queue->sq_doorbell, after);
+			weir_queue_ring(queue, queue->sq_doorbell, before, after);
 		}
 		/* S7: pairs with the next combiner's S5 */
 		left = weir_add_u64_acq_rel_dev(&queue->pending, (u64)0 - seen) - seen;

@@ -302,6 +302,11 @@ WEIR_FN void weir_fence_from_controller(void)
 	__asm__ volatile(WEIR_CUDA_ACQUIRE "sys;" ::: "memory");
 }
 
+WEIR_FN void weir_fence_with_controller(void)
+{
+	__asm__ volatile("fence.sc.sys;" ::: "memory");
+}
+
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {
 	__asm__ volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");

@@ -372,6 +372,14 @@ WEIR_FN void weir_fence_from_controller(void)
 	WEIR_HIP_ACQUIRED();
 }
 
+/* Stores have arrived when the wait is over; what is loaded afterwards comes from behind the caches. */
+WEIR_FN void weir_fence_with_controller(void)
+{
+	weir_hip_release_sys();
+	__builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "");
+	WEIR_HIP_ACQUIRED();
+}
+
 /* A plain volatile store may lack the cache bits that take it out of the GPU at once. */
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {

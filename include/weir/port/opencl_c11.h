@@ -235,6 +235,21 @@ WEIR_FN void weir_fence_from_controller(void)
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEIR_OPENCL_SYSTEM);
 }
 
+/* Acquire-release order alone has no such fence: who would need it does without (WEIR_NO_FENCE_WITH_CONTROLLER). */
+#if defined(__x86_64__)
+WEIR_FN void weir_fence_with_controller(void)
+{
+	__asm__ volatile("mfence" ::: "memory");
+}
+#elif defined(__opencl_c_atomic_order_seq_cst)
+WEIR_FN void weir_fence_with_controller(void)
+{
+	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, WEIR_OPENCL_SYSTEM);
+}
+#else
+#define WEIR_NO_FENCE_WITH_CONTROLLER 1
+#endif
+
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {
 	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_release,

@@ -243,6 +243,11 @@ WEIR_FN void weir_fence_from_controller(void)
 	__asm__ volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
+WEIR_FN void weir_fence_with_controller(void)
+{
+	__asm__ volatile("fence.sc.sys;" ::: "memory");
+}
+
 /* PTX performs as many volatile stores as are written, of the same width, at system scope. */
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {

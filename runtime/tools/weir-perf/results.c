@@ -205,6 +205,8 @@ void perf_print_text(const struct perf_outcome *outcome)
 	print_kernels(outcome);
 	printf("path      %llu commands direct, %llu pull\n", (unsigned long long)outcome->stats.direct,
 	       (unsigned long long)outcome->stats.pull);
+	if (outcome->stats.rings)
+		printf("doorbells %llu rung, for the rest their shadows did\n", (unsigned long long)outcome->stats.rings);
 	print_verdict(outcome);
 }
 

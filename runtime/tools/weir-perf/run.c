@@ -37,6 +37,7 @@ static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign,
 		sum->bytes_written += by * stats.bytes_written;
 		sum->direct += by * stats.direct;
 		sum->pull += by * stats.pull;
+		sum->rings += by * stats.rings;
 	}
 	return 0;
 }

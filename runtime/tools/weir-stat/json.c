@@ -77,11 +77,12 @@ static json_t *words_json(const struct look_queue *queue)
 {
 	const struct look_plain *words = &queue->words;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id", number(queue->id), "dead",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id", number(queue->id), "dead",
 			 dead_json(words->dead), "tail", number(words->tail), "committed", number(words->committed), "head",
 			 number(words->reap >> 1), "rung", number(words->rung), "pending", number(words->pending), "completed",
 			 number(words->completed), "failed", number(words->failed), "rogue", number(words->rogue), "retried",
-			 number(words->retried), "combiner", words->pending ? "held" : "free", "reaper", words->reap & 1 ? "held" : "free");
+			 number(words->retried), "rings", known(words->shadow != 0, words->rings), "combiner",
+			 words->pending ? "held" : "free", "reaper", words->reap & 1 ? "held" : "free");
 }
 
 /* What slots and ring say beside them. */

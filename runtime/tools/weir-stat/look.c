@@ -45,6 +45,8 @@ static struct look_plain plain(struct weir_queue *queue)
 				    .failed = weir_load_u64_relaxed_sys(&queue->failed),
 				    .rogue = weir_load_u64_relaxed_sys(&queue->rogue),
 				    .retried = weir_load_u64_relaxed_sys(&queue->retried),
+				    .rings = weir_load_u64_relaxed_sys(&queue->rings),
+				    .shadow = queue->shadow,
 				    .dead = weir_load_u32_relaxed_sys(&queue->dead) };
 }
 

@@ -39,6 +39,8 @@ struct look_plain {
 	uint64_t failed;
 	uint64_t rogue;
 	uint64_t retried;
+	uint64_t rings;
+	uint64_t shadow;
 	uint64_t dead;
 };
 
