@@ -4,6 +4,7 @@
  *
  *   vm_cycles URI SECONDS           so long for each of the two
  *   vm_cycles URI queues COUNT      so many times an I/O queue pair of an open controller is deleted and created again
+ *   vm_cycles URI leaking COUNT     the same, and a page is not freed: a control, which has to be found out
  *
  * Counted before and after: open files, pinned and locked memory, mappings that the IOMMU's container has left. Through
  * iommufd nobody tells the latter; what is mapped is pinned, and that is counted. What the runtime maps and unmaps is
@@ -11,6 +12,7 @@
  */
 #include <dirent.h>
 #include <linux/vfio.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,12 +249,13 @@ static int pairs_work(struct rig *rig)
 }
 
 /* Nobody looks at the storage meanwhile. */
-static int queues(struct rig *rig, unsigned long count)
+static int queues(struct rig *rig, unsigned long count, bool leaking)
 {
 	struct tally tally = { .mapper = { .map = tally_map, .unmap = tally_unmap } }, at_first;
 	struct left before, after;
 	unsigned long done = 0;
 	double begin = now();
+	uint64_t page;
 	int status;
 
 	weir_watchdog_stop(rig->storage);
@@ -263,6 +266,8 @@ static int queues(struct rig *rig, unsigned long count)
 		delete_pairs(rig->storage);
 		create_pairs(rig->storage);
 	}
+	if (leaking)
+		rig_must(weir_alloc(rig->context, 4096, &page));
 	after = count_left("queue pairs after");
 	printf("%lu queue pairs deleted and created in %.1f s\n", done, now() - begin);
 	status = tallies_differ(&at_first, &tally) || tally.unmaps < done || !same(&before, &after);
@@ -272,20 +277,20 @@ static int queues(struct rig *rig, unsigned long count)
 	return status | pairs_work(rig);
 }
 
-static int cycle_queues(const char *uri, unsigned long count)
+static int cycle_queues(const char *uri, unsigned long count, bool leaking)
 {
 	struct rig rig;
 	int status;
 
 	rig_open(&rig, uri, &(struct rig_options){ .queues = PAIRS, .depth = DEPTH, .transfer = TRANSFER });
-	status = queues(&rig, count);
+	status = queues(&rig, count, leaking);
 	rig_close(&rig);
 	return status;
 }
 
 static int usage(void)
 {
-	return fprintf(stderr, "usage: vm_cycles URI SECONDS | vm_cycles URI queues COUNT\n"), 2;
+	return fprintf(stderr, "usage: vm_cycles URI SECONDS | vm_cycles URI queues|leaking COUNT\n"), 2;
 }
 
 int main(int argc, char **argv)
@@ -293,8 +298,8 @@ int main(int argc, char **argv)
 	struct weir_context *context;
 	int status;
 
-	if (argc == 4 && !strcmp(argv[2], "queues"))
-		return cycle_queues(argv[1], strtoul(argv[3], NULL, 0));
+	if (argc == 4 && (!strcmp(argv[2], "queues") || !strcmp(argv[2], "leaking")))
+		return cycle_queues(argv[1], strtoul(argv[3], NULL, 0), argv[2][0] == 'l');
 	if (argc != 3)
 		return usage();
 	rig_must(weir_context_open("cpu", NULL, &context));
