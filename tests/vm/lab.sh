@@ -83,11 +83,11 @@ data() {
   cp "$@" "$work/more/data/"
 }
 
-# The module tests/vm/module, built for this test's kernel, into the guest's /data.
-build_module() {
-  cp -r "$here/module" "$work/module"
-  make -C "$folder/$kernel/headers" M="$work/module" modules >"$work/make" 2>&1 || { cat "$work/make"; fail 'the module does not build'; }
-  data "$work/module/probe.ko"
+# The modules that FOLDER makes, for this test's kernel, into the guest's /data: build_modules FOLDER
+build_modules() {
+  cp -r "$1" "$work/source"
+  make -C "$folder/$kernel/headers" M="$work/source" modules >"$work/make" 2>&1 || { cat "$work/make"; fail "$1 does not build"; }
+  data "$work"/source/*.ko
 }
 
 # A rule for the SSD NAME, whose I/O qemu's blkdebug then looks through: faulty NAME [LINE...]
