@@ -105,6 +105,12 @@ static inline bool test_pull(void)
 	return !test_on_cpu() || (mover && !strcmp(mover, "pull"));
 }
 
+/** test_given() - WEIR_TEST_STORAGE names what to open: nothing that a case asks of its storage may be expected */
+static inline bool test_given(void)
+{
+	return getenv("WEIR_TEST_STORAGE") != NULL;
+}
+
 /** test_storage_given() - the next of WEIR_TEST_STORAGE's URIs, @uri without them */
 static inline const char *test_storage_given(const char *uri)
 {

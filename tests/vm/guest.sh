@@ -14,6 +14,13 @@ controllers() {
   done
 }
 
+# PCI address of the display, which weir-check takes for a GPU that nobody knows.
+display() {
+  for class in /sys/bus/pci/devices/*/class; do
+    case $(cat "$class") in 0x0380*) basename "$(dirname "$class")" ;; esac
+  done
+}
+
 # Controller NUMBER, from 1.
 controller() {
   controllers | sed -n "${1}p"

@@ -2,7 +2,7 @@
 # What the hosts' halves of the tests share. Sourced by run, which sets here, folder and build.
 
 guest_seconds=240 # a test's virtual machine may take; software emulation on a busy machine is slow
-kernel=${WEIR_VM_KERNEL-kernel} # which one: kernel-iommufd has VFIO's device files and iommufd
+kernel=${WEIR_VM_KERNEL-kernel} # which one: Debian's, or kernel-NAME of ci/vm-kernel
 declare -A drives=() # of SSDs whose file is not simply read and written: options of qemu's -drive, by name
 
 # The files of KERNEL's modules, each behind those it needs.
@@ -46,7 +46,7 @@ make_initramfs() {
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
   for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image} tests/queue_test samples/bfs/weir-bfs \
-    runtime/tools/weir-perf/weir-perf runtime/tools/weir-bind/weir-bind; do
+    runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check}; do
     add_program "$build/$program" "$root"
   done
   for program in nvme fio; do
@@ -83,6 +83,13 @@ data() {
   cp "$@" "$work/more/data/"
 }
 
+# The modules that FOLDER makes, for this test's kernel, into the guest's /data: build_modules FOLDER
+build_modules() {
+  cp -r "$1" "$work/source"
+  make -C "$folder/$kernel/headers" M="$work/source" modules >"$work/make" 2>&1 || { cat "$work/make"; fail "$1 does not build"; }
+  data "$work"/source/*.ko
+}
+
 # A rule for the SSD NAME, whose I/O qemu's blkdebug then looks through: faulty NAME [LINE...]
 # Lines are of its configuration: [inject-error] and so on.
 faulty() {
@@ -99,19 +106,40 @@ logged() {
   drives[$1]+=",file.log.driver=file,file.log.filename=$work/$1.log"
 }
 
-# A controller at slot SLOT with the namespaces NAME[:BLOCK_BYTES]...: ssd SLOT [NAME...], into the array devices
-ssd() {
-  local slot=$1 nsid=0 name block drive
-  shift
-  devices+=(-device "nvme,id=nvme$slot,serial=weir-$slot,addr=$slot,max_ioqpairs=16,msix_qsize=17${ssd_more-}")
+# A controller NAMED so, at PLACE, with the namespaces NAME[:BLOCK_BYTES]...: controller NAMED PLACE [NAME...]
+controller() {
+  local id=$1 place=$2 nsid=0 name block drive
+  shift 2
+  devices+=(-device "nvme,id=nvme$id,serial=weir-$id,$place,max_ioqpairs=16,msix_qsize=17")
   for name in "$@"; do
     nsid=$((nsid + 1))
     block=512
     [ "$name" = "${name%:*}" ] || block=${name#*:}
     name=${name%:*}
     drive=${drives[$name]-file=$work/$name}
-    devices+=(-drive "$drive,if=none,id=d$slot-$nsid,format=raw"
-      -device "nvme-ns,drive=d$slot-$nsid,bus=nvme$slot,nsid=$nsid,logical_block_size=$block,physical_block_size=$block")
+    devices+=(-drive "$drive,if=none,id=d$id-$nsid,format=raw"
+      -device "nvme-ns,drive=d$id-$nsid,bus=nvme$id,nsid=$nsid,logical_block_size=$block,physical_block_size=$block")
+  done
+}
+
+# One at slot SLOT: ssd SLOT [NAME...], into the array devices
+ssd() {
+  controller "$1" "addr=$1${ssd_more-}" "${@:2}"
+}
+
+# One below the port PORT of switch: ssd_below PORT [NAME...]
+ssd_below() {
+  controller "$1" "bus=$1${ssd_more-}" "${@:2}"
+}
+
+# A switch below a root port at slot SLOT, with the downstream ports PORT...: switch SLOT PORT...
+switch() {
+  local slot=$1 number=$1 port
+  shift
+  devices+=(-device "pcie-root-port,id=root$slot,chassis=$slot,slot=$slot,addr=$slot" -device "x3130-upstream,id=up$slot,bus=root$slot")
+  for port in "$@"; do
+    number=$((number + 1))
+    devices+=(-device "xio3130-downstream,id=$port,bus=up$slot,chassis=$number,slot=$number")
   done
 }
 
@@ -164,9 +192,11 @@ results() {
   tr -d '\r' <"$work/log" | sed -n "s/^result: {/{\"case\": \"$name\", /p" >>"$folder/results"
 }
 
-# Test NAME wants a kernel that is not here.
+# The kernel that test NAME wants, if that is not here.
 lacks_kernel() {
-  [ ! -f "$folder/kernel-iommufd/version" ] && grep -q '^kernel=kernel-iommufd' "$here/cases/$1.host"
+  local wanted
+  wanted=$(sed -n 's/^kernel=//p' "$here/cases/$1.host")
+  [ -n "$wanted" ] && [ ! -f "$folder/$wanted/version" ] && echo "$wanted"
 }
 
 # Test NAME, its work in a folder of its own, which a failed one leaves.
