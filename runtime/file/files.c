@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a context has for files: made when it is first needed, ended with the context. */
+#include "files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../error.h"
+
+/* One core is left to the program; WEIR_FILE_THREADS says otherwise. */
+static unsigned choose_limit(void)
+{
+	const char *asked = getenv("WEIR_FILE_THREADS");
+	unsigned long number = asked ? strtoul(asked, NULL, 10) : 0;
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 2;
+
+	if (!number)
+		number = cores > 2 ? (unsigned long)cores - 1 : 2;
+	return number < FILES_MOST_THREADS ? (unsigned)number : FILES_MOST_THREADS;
+}
+
+struct weir_files *weir_files_get(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+
+	if (files)
+		return files;
+	files = calloc(1, sizeof(*files));
+	if (!files) {
+		weir_fail(ENOMEM, "no memory for reading files");
+		return NULL;
+	}
+	files->context = context;
+	files->backend = context->backend;
+	files->thread_limit = choose_limit();
+	files->with_uring = !getenv("WEIR_FILE_NO_URING");
+	pthread_mutex_init(&files->mutex, NULL);
+	pthread_cond_init(&files->work, NULL);
+	pthread_cond_init(&files->ended, NULL);
+	context->files = files;
+	return files;
+}
+
+/* Another one; the first has no thread. */
+static int add_worker(struct weir_files *files)
+{
+	struct file_worker *worker;
+	int error = file_worker_make(files, &worker);
+
+	if (!error && files->thread_count) {
+		error = pthread_create(&worker->thread, NULL, file_worker_main, worker);
+		if (error) {
+			file_worker_end(worker);
+			return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count, strerror(error));
+		}
+		worker->started = true;
+	}
+	if (!error)
+		files->workers[files->thread_count++] = worker;
+	return error;
+}
+
+/* Too few are no failure, as long as there is one. */
+int weir_files_threads(struct weir_files *files, uint64_t bytes, bool wanted)
+{
+	uint64_t worth = bytes / FILES_LEAST_SHARE;
+	unsigned least = wanted ? 2 : 1, most = files->thread_limit < least ? least : files->thread_limit;
+	unsigned count = worth < least ? least : worth < most ? (unsigned)worth : most;
+	int error = 0;
+
+	while (files->thread_count < count && !error)
+		error = add_worker(files);
+	return files->thread_count >= least ? 0 : error;
+}
+
+int weir_files_failure(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+	int failure;
+
+	if (!files)
+		return 0;
+	pthread_mutex_lock(&files->mutex);
+	failure = files->failure;
+	files->failure = 0;
+	if (failure)
+		weir_fail(-failure, "%s", files->failure_sentence);
+	pthread_mutex_unlock(&files->mutex);
+	return failure;
+}
+
+static void wait_for_all(struct weir_files *files)
+{
+	pthread_mutex_lock(&files->mutex);
+	while (files->deferred || files->running)
+		pthread_cond_wait(&files->ended, &files->mutex);
+	files->stop = true;
+	pthread_cond_broadcast(&files->work);
+	pthread_mutex_unlock(&files->mutex);
+}
+
+void weir_files_close(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+
+	if (!files)
+		return;
+	wait_for_all(files);
+	for (unsigned i = 0; i < files->thread_count; i++) {
+		if (files->workers[i]->started)
+			pthread_join(files->workers[i]->thread, NULL);
+		file_worker_end(files->workers[i]);
+	}
+	while (files->registrations) {
+		struct weir_registration *next = files->registrations->next;
+
+		free(files->registrations);
+		files->registrations = next;
+	}
+	pthread_cond_destroy(&files->ended);
+	pthread_cond_destroy(&files->work);
+	pthread_mutex_destroy(&files->mutex);
+	free(files);
+	context->files = NULL;
+}
+
+int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
+{
+	const struct weir_files *files = context->files;
+	struct weir_file_stats sum = { .size = sizeof(sum) };
+
+	for (unsigned i = 0; files && i < files->thread_count; i++) {
+		const struct weir_file_stats *of = &files->workers[i]->stats;
+
+		sum.read_bytes += of->read_bytes;
+		sum.written_bytes += of->written_bytes;
+		sum.direct_bytes += of->direct_bytes;
+		sum.pulled_bytes += of->pulled_bytes;
+		sum.copied_bytes += of->copied_bytes;
+		sum.edges += of->edges;
+		sum.uring |= files->workers[i]->has_ring;
+	}
+	sum.threads = files ? files->thread_count : 0;
+	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
+}
