@@ -6,6 +6,7 @@
  * that tells the host that the stream has come so far is one of the run time's, and only notes that.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 

@@ -174,7 +174,7 @@ WEIR_API int weir_file_wait(struct weir_file_batch *batch);
 /**
  * weir_file_enqueue() - requests in the order of a stream
  * @context: the context
- * @stream: NULL: that of weir_launch(); else one of the device's own run time (a cudaStream_t and the like)
+ * @stream: NULL: that of weir_launch(); else one of the device's own run time
  * @io: the requests; they, their files and their memory stay until the stream has passed them
  * @count: how many
  *
