@@ -102,6 +102,7 @@ int kvcache_trace_read(struct kvcache_trace *trace, const char *path, uint64_t b
 		size_t before = trace->count;
 
 		number++;
+		line[strcspn(line, "\r\n")] = '\0';
 		if (line[0] != '#')
 			code = take_line(trace, line, number, path, blocks, error);
 		trace->requests += trace->count > before;
