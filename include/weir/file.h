@@ -7,7 +7,8 @@
  * below do just that; where it cannot, they go through staging in pinned memory, several parts at a time. Which it is,
  * and why, the registration says. Needs no privilege, no kernel module and nothing of the file system.
  *
- * Host only; the rules of <weir/weir.h> hold (one thread at a time per context, weir_last_error()).
+ * Host only; the rules of <weir/weir.h> hold, but that several threads may read, write and wait with one context at the
+ * same time; registering, and all else, is for one of them at a time.
  */
 #ifndef WEIR_FILE_H
 #define WEIR_FILE_H
@@ -133,6 +134,7 @@ enum weir_file_operation {
  * @offset: in the file
  * @bytes: how many
  * @result: set: as weir_file_read() returns it; -EINPROGRESS while it is under way
+ * @report: NULL, or where the result is also written to when it is there
  */
 struct weir_file_io {
 	struct weir_registration *registration;
@@ -142,6 +144,7 @@ struct weir_file_io {
 	uint64_t offset;
 	uint64_t bytes;
 	int64_t result;
+	int64_t *report;
 };
 
 /**

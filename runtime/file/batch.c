@@ -160,6 +160,32 @@ static void end_batch(struct weir_file_batch *batch)
 	pthread_cond_broadcast(&files->ended);
 }
 
+/* release, E2: pairs with whoever looks at a single result: the data is there, and the rest of the request is not touched again */
+static void give_result(struct weir_file_io *io, int64_t result)
+{
+	if (io->report)
+		__atomic_store_n(io->report, result, __ATOMIC_RELEASE); /* E2 */
+	__atomic_store_n(&io->result, result, __ATOMIC_RELEASE); /* E2 */
+}
+
+/* Registrations stay as long as requests are on them. Mutex held. */
+static void claim(struct weir_file_batch *batch, int more)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->io[i].bytes)
+			batch->io[i].registration->under_way += (size_t)more;
+}
+
+void file_batch_defer(struct weir_file_batch *batch, int more)
+{
+	struct weir_files *files = batch->files;
+
+	pthread_mutex_lock(&files->mutex);
+	files->deferred += (size_t)more;
+	claim(batch, more);
+	pthread_mutex_unlock(&files->mutex);
+}
+
 void file_batch_begin(struct weir_file_batch *batch)
 {
 	struct weir_files *files = batch->files;
@@ -168,9 +194,12 @@ void file_batch_begin(struct weir_file_batch *batch)
 
 	pthread_mutex_lock(&files->mutex);
 	files->running++;
+	if (!batch->enqueued)
+		claim(batch, 1);
 	for (size_t i = 0; i < batch->count; i++) {
-		batch->io[i].registration->under_way += batch->io[i].bytes != 0;
-		batch->io[i].result = batch->io[i].bytes ? -EINPROGRESS : 0;
+		batch->io[i].result = -EINPROGRESS;
+		if (!batch->io[i].bytes)
+			give_result(&batch->io[i], 0);
 		empty += batch->io[i].bytes == 0;
 	}
 	/* release, E0: pairs with E1 in wait.c: results of requests that are counted as ended are seen */
@@ -178,7 +207,7 @@ void file_batch_begin(struct weir_file_batch *batch)
 	skip_empty(batch);
 	if (empty == batch->count) {
 		end_batch(batch);
-	} else {
+	} else if (!batch->own) {
 		while (*last)
 			last = &(*last)->next;
 		*last = batch;
@@ -273,22 +302,23 @@ static void take_pieces(struct weir_file_batch *batch, struct file_area *area)
 	}
 }
 
-bool file_batch_take(struct weir_files *files, struct file_area *area)
+bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area)
 {
 	struct weir_file_batch *batch;
+	bool took;
 
 	area->count = area->used = 0;
 	area->move_count = 0;
 	area->error = 0;
 	pthread_mutex_lock(&files->mutex);
-	batch = files->first;
-	if (batch) {
+	batch = own ? own : files->first;
+	took = batch && batch->next_io < batch->count;
+	if (took)
 		take_pieces(batch, area);
-		if (batch->next_io == batch->count)
-			files->first = batch->next;
-	}
+	if (took && !own && batch->next_io == batch->count)
+		files->first = batch->next;
 	pthread_mutex_unlock(&files->mutex);
-	return batch != NULL;
+	return took;
 }
 
 /* The sentence of the earliest request that failed is the batch's. Mutex held. */
@@ -324,8 +354,8 @@ static bool end_piece(const struct file_piece *piece, const struct file_area *ar
 	state->left -= piece->bytes;
 	if (state->left)
 		return false;
-	batch->io[piece->io].result = state->end == 0 ? state->error : (int64_t)state->end;
 	batch->io[piece->io].registration->under_way--;
+	give_result(&batch->io[piece->io], state->end == 0 ? state->error : (int64_t)state->end);
 	return true;
 }
 

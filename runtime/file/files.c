@@ -46,36 +46,79 @@ struct weir_files *weir_files_get(struct weir_context *context)
 	return files;
 }
 
-/* Another one; the first has no thread. */
-static int add_worker(struct weir_files *files)
+/* Another thread. Mutex held. */
+static int add_thread(struct weir_files *files)
 {
 	struct file_worker *worker;
 	int error = file_worker_make(files, &worker);
 
-	if (!error && files->thread_count) {
-		error = pthread_create(&worker->thread, NULL, file_worker_main, worker);
-		if (error) {
-			file_worker_end(worker);
-			return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count, strerror(error));
-		}
-		worker->started = true;
+	if (error)
+		return error;
+	error = pthread_create(&worker->thread, NULL, file_worker_main, worker);
+	if (error) {
+		file_worker_end(worker);
+		return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count, strerror(error));
 	}
-	if (!error)
-		files->workers[files->thread_count++] = worker;
+	files->workers[files->thread_count++] = worker;
+	return 0;
+}
+
+/* Too few are no failure, as long as there are @least. */
+int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least)
+{
+	uint64_t worth = bytes / FILES_LEAST_SHARE, most = files->thread_limit - 1;
+	uint64_t count = worth < most ? worth : most;
+	int error = 0;
+
+	count = count < least ? least : count;
+	pthread_mutex_lock(&files->mutex);
+	while (files->thread_count < count && !error)
+		error = add_thread(files);
+	if (files->thread_count >= least)
+		error = 0;
+	pthread_mutex_unlock(&files->mutex);
 	return error;
 }
 
-/* Too few are no failure, as long as there is one. */
-int weir_files_threads(struct weir_files *files, uint64_t bytes, bool wanted)
+/* Another caller's. Mutex held. */
+static int add_caller(struct weir_files *files)
 {
-	uint64_t worth = bytes / FILES_LEAST_SHARE;
-	unsigned least = wanted ? 2 : 1, most = files->thread_limit < least ? least : files->thread_limit;
-	unsigned count = worth < least ? least : worth < most ? (unsigned)worth : most;
-	int error = 0;
+	struct file_worker *worker;
+	int error = file_worker_make(files, &worker);
 
-	while (files->thread_count < count && !error)
-		error = add_worker(files);
-	return files->thread_count >= least ? 0 : error;
+	if (!error) {
+		files->callers[files->caller_count++] = worker;
+		files->idle = worker;
+	}
+	return error;
+}
+
+struct file_worker *weir_files_caller(struct weir_files *files)
+{
+	struct file_worker *caller;
+
+	pthread_mutex_lock(&files->mutex);
+	if (!files->idle && files->caller_count == FILES_MOST_CALLERS)
+		weir_fail(EAGAIN, "%d threads read and write files with this context already", FILES_MOST_CALLERS);
+	else if (!files->idle)
+		(void)add_caller(files);
+	caller = files->idle;
+	if (caller)
+		files->idle = caller->idle;
+	pthread_mutex_unlock(&files->mutex);
+	return caller;
+}
+
+void weir_files_caller_ends(struct file_worker *caller)
+{
+	struct weir_files *files = caller ? caller->files : NULL;
+
+	if (!caller)
+		return;
+	pthread_mutex_lock(&files->mutex);
+	caller->idle = files->idle;
+	files->idle = caller;
+	pthread_mutex_unlock(&files->mutex);
 }
 
 int weir_files_failure(struct weir_context *context)
@@ -112,10 +155,11 @@ void weir_files_close(struct weir_context *context)
 		return;
 	wait_for_all(files);
 	for (unsigned i = 0; i < files->thread_count; i++) {
-		if (files->workers[i]->started)
-			pthread_join(files->workers[i]->thread, NULL);
+		pthread_join(files->workers[i]->thread, NULL);
 		file_worker_end(files->workers[i]);
 	}
+	for (unsigned i = 0; i < files->caller_count; i++)
+		file_worker_end(files->callers[i]);
 	while (files->registrations) {
 		struct weir_registration *next = files->registrations->next;
 
@@ -129,22 +173,28 @@ void weir_files_close(struct weir_context *context)
 	context->files = NULL;
 }
 
+static void add_stats(struct weir_file_stats *sum, const struct file_worker *worker)
+{
+	const struct weir_file_stats *of = &worker->stats;
+
+	sum->read_bytes += of->read_bytes;
+	sum->written_bytes += of->written_bytes;
+	sum->direct_bytes += of->direct_bytes;
+	sum->pulled_bytes += of->pulled_bytes;
+	sum->copied_bytes += of->copied_bytes;
+	sum->edges += of->edges;
+	sum->uring |= worker->has_ring;
+}
+
 int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 {
 	const struct weir_files *files = context->files;
 	struct weir_file_stats sum = { .size = sizeof(sum) };
 
-	for (unsigned i = 0; files && i < files->thread_count; i++) {
-		const struct weir_file_stats *of = &files->workers[i]->stats;
-
-		sum.read_bytes += of->read_bytes;
-		sum.written_bytes += of->written_bytes;
-		sum.direct_bytes += of->direct_bytes;
-		sum.pulled_bytes += of->pulled_bytes;
-		sum.copied_bytes += of->copied_bytes;
-		sum.edges += of->edges;
-		sum.uring |= files->workers[i]->has_ring;
-	}
-	sum.threads = files ? files->thread_count : 0;
+	for (unsigned i = 0; files && i < files->thread_count; i++)
+		add_stats(&sum, files->workers[i]);
+	for (unsigned i = 0; files && i < files->caller_count; i++)
+		add_stats(&sum, files->callers[i]);
+	sum.threads = files ? files->thread_count + files->caller_count : 0;
 	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
 }

@@ -23,6 +23,7 @@ enum {
 	FILES_AREAS = 4,             /* of a thread */
 	FILES_MOST_PIECES = 512,     /* of an area */
 	FILES_MOST_THREADS = 16,
+	FILES_MOST_CALLERS = 64,
 	FILES_LEAST_PIECE = 64 << 10,
 	FILES_LEAST_SHARE = 128 << 10, /* less is not worth another thread */
 	FILES_ALIGN = 4096,          /* what O_DIRECT gets: no device wants more of what Linux 6 mounts */
@@ -78,6 +79,7 @@ struct file_state {
  * @share_bytes: what a thread takes at a time
  * @ended: requests; results are written before (E0)
  * @failed: index of the first that failed
+ * @own: so short that its caller does it alone: the threads do not see it
  * @enqueued: nobody waits for it: whoever ends it resumes @gate and frees it
  */
 struct weir_file_batch {
@@ -96,6 +98,7 @@ struct weir_file_batch {
 	size_t failed;
 	int error;
 	char sentence[FILES_SENTENCE];
+	bool own;
 	bool enqueued;
 	void *gate;
 };
@@ -146,11 +149,14 @@ struct file_area {
 	char sentence[FILES_SENTENCE];
 };
 
-/** struct file_worker - a thread with its ring and its areas; the first has no thread: it is whoever waits */
+/**
+ * struct file_worker - a ring and areas, and who uses them: a thread, or a caller that waits
+ * @idle: the next caller's that nobody uses at this moment; under the mutex
+ */
 struct file_worker {
 	struct weir_files *files;
+	struct file_worker *idle;
 	pthread_t thread;
-	bool started;
 	bool has_ring;
 	struct io_uring ring;
 	unsigned turn;
@@ -164,6 +170,9 @@ struct file_worker {
  * @deferred: batches that wait in a stream
  * @running: batches given to the threads that have not ended
  * @failure: of an enqueued batch, for weir_sync()
+ * @workers: of threads
+ * @callers: of those who wait meanwhile, several threads perhaps
+ * @idle: of these, the first that nobody uses
  */
 struct weir_files {
 	struct weir_context *context;
@@ -177,10 +186,13 @@ struct weir_files {
 	size_t running;
 	int failure;
 	char failure_sentence[FILES_SENTENCE];
-	unsigned thread_limit;
-	unsigned thread_count; /* workers there are, the first included */
+	unsigned thread_limit; /* a caller among them */
+	unsigned thread_count;
+	unsigned caller_count;
 	bool with_uring;
 	struct file_worker *workers[FILES_MOST_THREADS];
+	struct file_worker *callers[FILES_MOST_CALLERS];
+	struct file_worker *idle;
 	struct weir_registration *registrations;
 };
 
@@ -190,15 +202,21 @@ struct weir_files *weir_files_get(struct weir_context *context);
 void weir_files_close(struct weir_context *context);
 /** weir_files_failure() - of what was enqueued: the first failure since the last call, with its sentence */
 int weir_files_failure(struct weir_context *context);
-/** weir_files_threads() - start those that @bytes are worth; 0 or a negative errno if not even one could be */
-int weir_files_threads(struct weir_files *files, uint64_t bytes, bool wanted);
+/** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there are not @least */
+int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least);
+/** weir_files_caller() - what a caller works with; NULL if there can be no more, with a sentence */
+struct file_worker *weir_files_caller(struct weir_files *files);
+/** weir_files_caller_ends() - it does not any more; NULL is fine */
+void weir_files_caller_ends(struct file_worker *caller);
 
 /** file_batch_make() - check requests, and note them; a negative errno with a sentence if one cannot be */
 int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, struct weir_file_batch **out);
+/** file_batch_defer() - it is (1), or is not after all (-1), in a stream, from where it will begin */
+void file_batch_defer(struct weir_file_batch *batch, int more);
 /** file_batch_begin() - give it to the threads */
 void file_batch_begin(struct weir_file_batch *batch);
-/** file_batch_take() - pieces for an area, which is empty; false if there is nothing to do. Mutex not held. */
-bool file_batch_take(struct weir_files *files, struct file_area *area);
+/** file_batch_take() - pieces of @own, or of any if NULL, for an area, which is empty; false if there is nothing to do */
+bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area);
 /** file_batch_report() - an area's pieces have ended */
 void file_batch_report(struct weir_files *files, struct file_area *area);
 /** file_batch_drop() - undo file_batch_make() */
@@ -207,8 +225,8 @@ void file_batch_drop(struct weir_file_batch *batch);
 /** file_worker_make() - ring and staging */
 int file_worker_make(struct weir_files *files, struct file_worker **out);
 void file_worker_end(struct file_worker *worker);
-/** file_worker_help() - work until nothing is left to be taken, and all that was taken has ended */
-void file_worker_help(struct file_worker *worker);
+/** file_worker_help() - work, on @own alone if not NULL, until nothing is left to be taken, and all that was has ended */
+void file_worker_help(struct file_worker *worker, struct weir_file_batch *own);
 /** file_worker_main() - of a thread */
 void *file_worker_main(void *worker);
 

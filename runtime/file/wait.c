@@ -6,8 +6,8 @@
 #include "../error.h"
 #include "files.h"
 
-/* Requests, checked, and threads for them; @wanted: one that is not the caller's. */
-static int prepare(struct weir_context *context, struct weir_file_io *io, size_t count, bool wanted,
+/* Requests, checked, and threads for them; @least: so many. */
+static int prepare(struct weir_context *context, struct weir_file_io *io, size_t count, unsigned least,
 		   struct weir_file_batch **out)
 {
 	struct weir_files *files = weir_files_get(context);
@@ -18,7 +18,8 @@ static int prepare(struct weir_context *context, struct weir_file_io *io, size_t
 		bytes += io[i].bytes; /* of which there is not so much that it would overflow */
 	if (error)
 		return error;
-	error = weir_files_threads(files, bytes, wanted);
+	(*out)->own = !least && bytes <= FILES_LEAST_SHARE && count <= FILES_MOST_PIECES;
+	error = (*out)->own ? 0 : weir_files_threads(files, bytes, least);
 	if (error)
 		file_batch_drop(*out);
 	return error;
@@ -44,23 +45,38 @@ static void wait_for(struct weir_file_batch *batch)
 }
 
 /* The caller's part of the work: all, if there is little. */
+static void help(struct file_worker *caller, struct weir_file_batch *batch)
+{
+	if (caller)
+		file_worker_help(caller, batch->own ? batch : NULL);
+	weir_files_caller_ends(caller);
+	wait_for(batch);
+}
+
 int weir_file_wait(struct weir_file_batch *batch)
 {
-	if (weir_file_ended(batch) < batch->count)
-		file_worker_help(batch->files->workers[0]);
-	wait_for(batch);
+	if (weir_file_ended(batch) < batch->count) /* without a caller's own means the threads do it all */
+		help(weir_files_caller(batch->files), batch);
+	wait_for(batch); /* whoever ended it is done with it, too */
 	return end(batch);
 }
 
 int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_t count)
 {
 	struct weir_file_batch *batch;
-	int error = prepare(context, io, count, false, &batch);
+	struct file_worker *caller;
+	int error = prepare(context, io, count, 0, &batch);
 
 	if (error)
 		return error;
+	caller = weir_files_caller(batch->files);
+	if (!caller) {
+		file_batch_drop(batch);
+		return -EAGAIN;
+	}
 	file_batch_begin(batch);
-	return weir_file_wait(batch);
+	help(caller, batch);
+	return end(batch);
 }
 
 int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count, struct weir_file_batch **out)
@@ -68,7 +84,7 @@ int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size
 	int error;
 
 	*out = NULL;
-	error = prepare(context, io, count, true, out);
+	error = prepare(context, io, count, 1, out);
 	if (!error)
 		file_batch_begin(*out);
 	return error;
@@ -118,32 +134,23 @@ static void reached(void *of)
 	pthread_mutex_unlock(&files->mutex);
 }
 
-static void count_deferred(struct weir_files *files, int more)
-{
-	pthread_mutex_lock(&files->mutex);
-	files->deferred += (size_t)more;
-	pthread_mutex_unlock(&files->mutex);
-}
-
 int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_file_io *io, size_t count)
 {
 	const struct weir_backend_ops *ops = context->backend->ops;
 	struct weir_file_batch *batch;
-	struct weir_files *files;
 	int error;
 
 	if (!ops->defer)
 		return weir_fail(ENOTSUP, "the %s backend cannot have a stream wait for the host: weir_sync(), then weir_file_batch()",
 				 ops->name);
-	error = prepare(context, io, count, true, &batch);
+	error = prepare(context, io, count, 1, &batch);
 	if (error)
 		return error;
-	files = batch->files;
 	batch->enqueued = true;
-	count_deferred(files, 1);
+	file_batch_defer(batch, 1);
 	error = ops->defer(context->backend, stream, reached, batch, &batch->gate);
 	if (error) {
-		count_deferred(files, -1);
+		file_batch_defer(batch, -1);
 		file_batch_drop(batch);
 	}
 	return error;

@@ -32,21 +32,21 @@ static void begin(struct file_worker *worker, struct file_area *area)
 }
 
 /* The next area: end what it did last, and begin with it what there is to do. False: nothing. */
-static bool take_turn(struct file_worker *worker)
+static bool take_turn(struct file_worker *worker, struct weir_file_batch *own)
 {
 	struct file_area *area = &worker->areas[worker->turn];
 
 	finish(worker, area);
-	if (!file_batch_take(worker->files, area))
+	if (!file_batch_take(worker->files, own, area))
 		return false;
 	worker->turn = (worker->turn + 1) % FILES_AREAS;
 	begin(worker, area);
 	return true;
 }
 
-void file_worker_help(struct file_worker *worker)
+void file_worker_help(struct file_worker *worker, struct weir_file_batch *own)
 {
-	while (take_turn(worker))
+	while (take_turn(worker, own))
 		;
 	for (unsigned i = 0; i < FILES_AREAS; i++)
 		finish(worker, &worker->areas[(worker->turn + i) % FILES_AREAS]);
@@ -59,7 +59,7 @@ void *file_worker_main(void *argument)
 	bool stop = false;
 
 	while (!stop) {
-		file_worker_help(worker);
+		file_worker_help(worker, NULL);
 		pthread_mutex_lock(&files->mutex);
 		while (!files->first && !files->stop)
 			pthread_cond_wait(&files->work, &files->mutex);
