@@ -134,7 +134,6 @@ int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t co
 	return 0;
 }
 
-/* Requests of no bytes have no piece that could end them. Mutex held. */
 static void skip_empty(struct weir_file_batch *batch)
 {
 	while (batch->next_io < batch->count && batch->next_at == batch->io[batch->next_io].bytes) {
@@ -186,33 +185,51 @@ void file_batch_defer(struct weir_file_batch *batch, int more)
 	pthread_mutex_unlock(&files->mutex);
 }
 
-void file_batch_begin(struct weir_file_batch *batch)
+/* No result but those of requests without bytes, which have no piece that could end them. Return: how many. */
+static size_t begin_results(struct weir_file_batch *batch)
 {
-	struct weir_files *files = batch->files;
-	struct weir_file_batch **last = &files->first;
 	size_t empty = 0;
 
-	pthread_mutex_lock(&files->mutex);
-	files->running++;
-	if (!batch->enqueued)
-		claim(batch, 1);
 	for (size_t i = 0; i < batch->count; i++) {
 		batch->io[i].result = -EINPROGRESS;
-		if (!batch->io[i].bytes)
-			give_result(&batch->io[i], 0);
-		empty += batch->io[i].bytes == 0;
+		if (batch->io[i].bytes)
+			continue;
+		give_result(&batch->io[i], 0);
+		empty++;
 	}
 	/* release, E0: pairs with E1 in wait.c: results of requests that are counted as ended are seen */
 	atomic_store_explicit(&batch->ended, empty, memory_order_release);
 	skip_empty(batch);
-	if (empty == batch->count) {
-		end_batch(batch);
-	} else if (!batch->own) {
-		while (*last)
-			last = &(*last)->next;
-		*last = batch;
-		pthread_cond_broadcast(&files->work);
+	return empty;
+}
+
+/* For the threads to see. Mutex held. */
+static void queue(struct weir_file_batch *batch)
+{
+	struct weir_file_batch **last = &batch->files->first;
+
+	while (*last)
+		last = &(*last)->next;
+	*last = batch;
+	pthread_cond_broadcast(&batch->files->work);
+}
+
+void file_batch_begin(struct weir_file_batch *batch)
+{
+	struct weir_files *files = batch->files;
+
+	if (batch->own) { /* nobody else ever looks at it */
+		(void)begin_results(batch);
+		return;
 	}
+	pthread_mutex_lock(&files->mutex);
+	files->running++;
+	if (!batch->enqueued)
+		claim(batch, 1);
+	if (begin_results(batch) == batch->count)
+		end_batch(batch);
+	else
+		queue(batch);
 	pthread_mutex_unlock(&files->mutex);
 }
 
@@ -282,7 +299,7 @@ static bool fit_piece(struct file_area *area, const struct weir_file_batch *batc
 	return place_piece(area, batch, piece);
 }
 
-/* Pieces of the first batch, as long as they do the same. Mutex held. */
+/* Pieces of a batch, as long as they do the same. Mutex held, but for a caller's own. */
 static void take_pieces(struct weir_file_batch *batch, struct file_area *area)
 {
 	uint64_t bytes = 0;
@@ -302,21 +319,34 @@ static void take_pieces(struct weir_file_batch *batch, struct file_area *area)
 	}
 }
 
+/* From the queue. Mutex held. */
+static bool take_queued(struct weir_files *files, struct file_area *area)
+{
+	struct weir_file_batch *batch = files->first;
+
+	if (!batch)
+		return false;
+	take_pieces(batch, area);
+	if (batch->next_io == batch->count)
+		files->first = batch->next;
+	return true;
+}
+
 bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area)
 {
-	struct weir_file_batch *batch;
 	bool took;
 
 	area->count = area->used = 0;
 	area->move_count = 0;
 	area->error = 0;
+	if (own) {
+		took = own->next_io < own->count;
+		if (took)
+			take_pieces(own, area);
+		return took;
+	}
 	pthread_mutex_lock(&files->mutex);
-	batch = own ? own : files->first;
-	took = batch && batch->next_io < batch->count;
-	if (took)
-		take_pieces(batch, area);
-	if (took && !own && batch->next_io == batch->count)
-		files->first = batch->next;
+	took = take_queued(files, area);
 	pthread_mutex_unlock(&files->mutex);
 	return took;
 }
@@ -354,23 +384,34 @@ static bool end_piece(const struct file_piece *piece, const struct file_area *ar
 	state->left -= piece->bytes;
 	if (state->left)
 		return false;
-	batch->io[piece->io].registration->under_way--;
+	if (!batch->own)
+		batch->io[piece->io].registration->under_way--;
 	give_result(&batch->io[piece->io], state->end == 0 ? state->error : (int64_t)state->end);
 	return true;
 }
 
-void file_batch_report(struct weir_files *files, struct file_area *area)
+static void end_pieces(struct file_area *area)
 {
-	pthread_mutex_lock(&files->mutex);
 	for (size_t i = 0; i < area->count; i++) {
 		struct weir_file_batch *batch = area->pieces[i].batch;
 
 		if (!end_piece(&area->pieces[i], area))
 			continue;
 		/* release, E0: as above */
-		if (atomic_fetch_add_explicit(&batch->ended, 1, memory_order_release) + 1 == batch->count)
+		if (atomic_fetch_add_explicit(&batch->ended, 1, memory_order_release) + 1 == batch->count && !batch->own)
 			end_batch(batch);
 	}
-	pthread_mutex_unlock(&files->mutex);
+}
+
+/* An area has pieces of one batch. */
+void file_batch_report(struct weir_files *files, struct file_area *area)
+{
+	bool own = area->pieces[0].batch->own;
+
+	if (!own)
+		pthread_mutex_lock(&files->mutex);
+	end_pieces(area);
+	if (!own)
+		pthread_mutex_unlock(&files->mutex);
 	area->count = 0;
 }

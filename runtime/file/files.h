@@ -79,7 +79,7 @@ struct file_state {
  * @share_bytes: what a thread takes at a time
  * @ended: requests; results are written before (E0)
  * @failed: index of the first that failed
- * @own: so short that its caller does it alone: the threads do not see it
+ * @own: so short that its caller does it alone: no thread sees it, and no mutex is needed
  * @enqueued: nobody waits for it: whoever ends it resumes @gate and frees it
  */
 struct weir_file_batch {

@@ -50,7 +50,8 @@ static void help(struct file_worker *caller, struct weir_file_batch *batch)
 	if (caller)
 		file_worker_help(caller, batch->own ? batch : NULL);
 	weir_files_caller_ends(caller);
-	wait_for(batch);
+	if (!batch->own) /* else it has ended */
+		wait_for(batch);
 }
 
 int weir_file_wait(struct weir_file_batch *batch)
