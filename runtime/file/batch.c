@@ -179,6 +179,8 @@ void file_batch_defer(struct weir_file_batch *batch, int more)
 {
 	struct weir_files *files = batch->files;
 
+	for (size_t i = 0; i < batch->count && more > 0; i++)
+		batch->io[i].result = -EINPROGRESS;
 	pthread_mutex_lock(&files->mutex);
 	files->deferred += (size_t)more;
 	claim(batch, more);
@@ -191,7 +193,8 @@ static size_t begin_results(struct weir_file_batch *batch)
 	size_t empty = 0;
 
 	for (size_t i = 0; i < batch->count; i++) {
-		batch->io[i].result = -EINPROGRESS;
+		if (!batch->enqueued) /* else done when it was enqueued: from then on somebody may look */
+			batch->io[i].result = -EINPROGRESS;
 		if (batch->io[i].bytes)
 			continue;
 		give_result(&batch->io[i], 0);
