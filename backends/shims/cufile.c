@@ -228,7 +228,8 @@ static CUfileError_t enqueue(CUfileHandle_t fh, enum weir_file_operation operati
 
 	if (file < 0)
 		return cufile_code(CU_FILE_HANDLE_NOT_REGISTERED);
-	if (!base || !late.size || !late.file_offset || !late.base_offset || !late.done || *late.file_offset < 0 || *late.base_offset < 0)
+	if (!base || !late.size || !late.file_offset || !late.base_offset || !late.done || *late.file_offset < 0 ||
+	    *late.base_offset < 0)
 		return cufile_code(CU_FILE_INVALID_VALUE);
 	return of_errno(shim_enqueue(&cufile_shim, file, operation, base, *late.base_offset, *late.size, *late.file_offset, late.done,
 				     stream));

@@ -159,7 +159,7 @@ static void end_batch(struct weir_file_batch *batch)
 	pthread_cond_broadcast(&files->ended);
 }
 
-/* release, E2: pairs with whoever looks at a single result: the data is there, and the rest of the request is not touched again */
+/* release, E2: pairs with whoever looks at a single result: the data is there, and the request is not touched again */
 static void give_result(struct weir_file_io *io, int64_t result)
 {
 	if (io->report)

@@ -15,6 +15,6 @@ WEIR_KERNEL(kvcache_check, struct kvcache_check_args)
 		bad += *word != kvcache_word(block * args->block_words + i % args->block_words);
 		*word = KVCACHE_POISON;
 	}
-	if (bad)
-		(void)weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct kvcache_verdict, 0)->bad, bad); /* a count; read after the kernel */
+	if (bad) /* relaxed: a count, read after the kernel */
+		(void)weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct kvcache_verdict, 0)->bad, bad);
 }
