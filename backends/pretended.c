@@ -201,6 +201,35 @@ size_t pretended_unpin(void *address)
 	return bytes;
 }
 
+static const struct area *find(const struct area *area, const void *address)
+{
+	while (area && (size_t)((const char *)address - (const char *)area->address) >= area->bytes)
+		area = area->next;
+	return area;
+}
+
+int pretended_device_of(const void *address)
+{
+	const struct area *area;
+	int device;
+
+	pthread_mutex_lock(&mutex);
+	area = find(device_memory, address);
+	device = area ? area->device : -1;
+	pthread_mutex_unlock(&mutex);
+	return device;
+}
+
+bool pretended_is_pinned(const void *address)
+{
+	bool found;
+
+	pthread_mutex_lock(&mutex);
+	found = find(pinned, address) != NULL;
+	pthread_mutex_unlock(&mutex);
+	return found;
+}
+
 void pretended_copy(void *to, const void *from, size_t bytes)
 {
 	enter();

@@ -47,6 +47,11 @@ void pretended_pin(void *address, size_t bytes, bool everyone);
 /** pretended_unpin() - no longer; returns the size it had */
 size_t pretended_unpin(void *address);
 
+/** pretended_device_of() - whose memory @address is, which need not be its first byte; -1: no device's */
+int pretended_device_of(const void *address);
+/** pretended_is_pinned() - likewise of host memory */
+bool pretended_is_pinned(const void *address);
+
 /** pretended_copy() - memcpy() by the current device */
 void pretended_copy(void *to, const void *from, size_t bytes);
 /** pretended_set() - memset() by the current device */

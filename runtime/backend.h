@@ -55,6 +55,18 @@ struct weir_backend_properties {
 struct weir_backend;
 
 /**
+ * struct weir_move - bytes that go from one place to another; one of the two is WEIR_MEMORY_HOST
+ * @to: device address
+ * @from: device address
+ * @bytes: how many
+ */
+struct weir_move {
+	uint64_t to;
+	uint64_t from;
+	uint64_t bytes;
+};
+
+/**
  * struct weir_backend_ops - a backend's functions; 0 or a negative errno
  * @size: sizeof(struct weir_backend_ops)
  * @name: word before the ':' of a context name
@@ -73,6 +85,18 @@ struct weir_backend;
  * @serve: start a kernel that stays, beside all launches; @service stands for it. NULL where
  *         kernels do not run side by side.
  * @serve_end: wait until it has ended by itself, and forget it
+ *
+ * For files (runtime/file/), and called by any thread:
+ * @examine: [@address, @address + @bytes) was not allocated by weir: 0 if it is the device's all the same, and @host is as
+ *           from @allocate; else -EFAULT with a sentence. NULL: only what weir allocated is
+ * @stream_open: a stream of copies, beside launches and other streams. NULL, and all of stream_*, where there is none
+ * @stream_close: wait for it, and forget it
+ * @stream_copy: queue copies; @moves is free at once
+ * @stream_launch: queue a kernel whose arguments are at @args, where lanes see them, until it has ended
+ * @stream_wait: until all that is in the stream has ended
+ * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has ended, on any
+ *         thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is no such thing
+ * @resume: let go on what waits behind a @defer; forgets the gate
  */
 struct weir_backend_ops {
 	size_t size;
@@ -96,6 +120,15 @@ struct weir_backend_ops {
 		     const void *args, size_t args_bytes, void **service);
 	void (*serve_end)(struct weir_backend *backend, void *service);
 	void (*properties)(struct weir_backend *backend, struct weir_backend_properties *out);
+	int (*examine)(struct weir_backend *backend, uint64_t address, uint64_t bytes, void **host);
+	int (*stream_open)(struct weir_backend *backend, void **stream);
+	void (*stream_close)(struct weir_backend *backend, void *stream);
+	int (*stream_copy)(struct weir_backend *backend, void *stream, const struct weir_move *moves, size_t count);
+	int (*stream_launch)(struct weir_backend *backend, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
+			     uint64_t args);
+	int (*stream_wait)(struct weir_backend *backend, void *stream);
+	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of, void **gate);
+	void (*resume)(struct weir_backend *backend, void *gate);
 };
 
 /** struct weir_backend - what every backend's object begins with */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "file/files.h"
 #include "gpus.h"
 #include "publish.h"
 
@@ -139,6 +140,7 @@ void weir_context_close(struct weir_context *context)
 	if (context->storages || context->caches)
 		fprintf(stderr, "weir: context closed with %u storages and %u caches still open; close them first\n",
 			context->storages, context->caches);
+	weir_files_close(context);
 	weir_publish_end(context);
 	context_free(context);
 }
@@ -233,5 +235,7 @@ int weir_sync(struct weir_context *context)
 {
 	int error = context->backend->ops->synchronise(context->backend);
 
-	return error ? error : take_fault(context);
+	if (!error)
+		error = take_fault(context);
+	return error ? error : weir_files_failure(context);
 }

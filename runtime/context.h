@@ -38,6 +38,7 @@ struct weir_context {
 	int publisher; /* process that did */
 	char *published; /* its file, or NULL */
 	uint32_t service_waves; /* that reap for everybody; 0: whoever waits helps */
+	struct weir_files *files; /* NULL until memory is registered (file/files.h) */
 };
 
 /** struct weir_recovered - how often the watchdog had to act (struct weir_stats) */

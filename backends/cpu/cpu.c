@@ -50,9 +50,15 @@ static void *worker_main(void *argument)
 	weir_fiber_adopt(&worker->main);
 	pthread_mutex_lock(&backend->mutex);
 	while ((launch = next_launch(backend, seen)) != NULL) {
+		void (*call)(void *) = launch->call;
+
+		launch->call = NULL;
 		seen = launch->serial;
 		pthread_mutex_unlock(&backend->mutex);
-		cpu_worker_run(worker, launch);
+		if (call)
+			call(launch->of);
+		if (launch->kernel)
+			cpu_worker_run(worker, launch);
 		pthread_mutex_lock(&backend->mutex);
 		leave_launch(backend, launch);
 	}
@@ -214,12 +220,26 @@ static struct cpu_launch *launch_new(struct cpu_backend *backend, const struct c
 	return launch;
 }
 
+/* Behind the others. */
+static void queue_launch(struct cpu_backend *backend, struct cpu_launch *launch)
+{
+	struct cpu_launch **last;
+
+	pthread_mutex_lock(&backend->mutex);
+	for (last = &backend->first; *last; last = &(*last)->next)
+		;
+	launch->serial = ++backend->serial;
+	*last = launch;
+	pthread_cond_broadcast(&backend->work);
+	pthread_mutex_unlock(&backend->mutex);
+}
+
 static int cpu_launch(struct weir_backend *base, const char *name, uint32_t blocks, uint32_t threads,
 		      const void *args, size_t bytes)
 {
 	struct cpu_backend *backend = self_of(base);
 	const struct cpu_kernel *kernel = cpu_kernel_find(name);
-	struct cpu_launch *launch, **last;
+	struct cpu_launch *launch;
 	int error = weir_launch_check(&(struct weir_launch_check){
 		.backend = "cpu", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
 		.given_bytes = bytes, .blocks = blocks, .threads = threads, .most_threads = UINT32_MAX });
@@ -229,14 +249,45 @@ static int cpu_launch(struct weir_backend *base, const char *name, uint32_t bloc
 	launch = launch_new(backend, kernel, blocks, threads, args, bytes);
 	if (!launch)
 		return weir_fail(ENOMEM, "no memory to launch \"%s\"", name);
-	pthread_mutex_lock(&backend->mutex);
-	for (last = &backend->first; *last; last = &(*last)->next)
-		;
-	launch->serial = ++backend->serial;
-	*last = launch;
-	pthread_cond_broadcast(&backend->work);
-	pthread_mutex_unlock(&backend->mutex);
+	queue_launch(backend, launch);
 	return 0;
+}
+
+/* A launch without a kernel, which has one user more than there are workers: whoever resumes. */
+static int cpu_defer(struct weir_backend *base, void *stream, void (*call)(void *of), void *of, void **gate)
+{
+	struct cpu_backend *backend = self_of(base);
+	struct cpu_launch *launch;
+
+	if (stream)
+		return weir_fail(EINVAL, "the cpu has no streams but that of weir_launch(); give NULL for it, not %p", stream);
+	launch = calloc(1, sizeof(*launch));
+	if (!launch)
+		return weir_fail(ENOMEM, "no memory to queue a call of the host's");
+	launch->users = backend->worker_count + 1;
+	launch->call = call;
+	launch->of = of;
+	*gate = launch; /* before the call, which may lead to resuming */
+	queue_launch(backend, launch);
+	return 0;
+}
+
+static void cpu_resume(struct weir_backend *base, void *gate)
+{
+	struct cpu_backend *backend = self_of(base);
+
+	pthread_mutex_lock(&backend->mutex);
+	leave_launch(backend, gate);
+	pthread_mutex_unlock(&backend->mutex);
+}
+
+/* Whatever the process has: a wrong address is found by whoever reads or writes there. */
+static int cpu_examine(struct weir_backend *backend, uint64_t address, uint64_t bytes, void **host)
+{
+	(void)backend;
+	(void)bytes;
+	*host = WEIR_POINTER(address);
+	return address ? 0 : weir_fail(EFAULT, "there is no memory at address 0");
 }
 
 /* A lane is a fiber here: it has the processor's registers, whatever the kernel. */
@@ -288,4 +339,7 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.kernel_info = cpu_kernel_info,
 	.synchronise = cpu_synchronise,
 	.properties = cpu_properties,
+	.examine = cpu_examine,
+	.defer = cpu_defer,
+	.resume = cpu_resume,
 };

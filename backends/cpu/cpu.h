@@ -18,6 +18,7 @@
  * @serial: counts launches; addresses are reused, this is not
  * @next_wave: first wave nobody has taken yet
  * @waves_left: waves that have not ended
+ * @call, @of: instead of a kernel: a call of the host's, made by the first worker that comes (cpu_defer())
  */
 struct cpu_launch {
 	struct cpu_launch *next;
@@ -31,6 +32,8 @@ struct cpu_launch {
 	_Atomic u64 waves_left;
 	unsigned users; /* workers inside; under the backend's mutex */
 	void *args;
+	void (*call)(void *of); /* NULL once it is made; under the backend's mutex */
+	void *of;
 };
 
 struct cpu_backend;

@@ -19,6 +19,7 @@ static void cuda_close(struct weir_backend *base)
 	(void)cudaSetDevice(backend->device);
 	if (backend->launches)
 		(void)cudaStreamSynchronize(backend->launches);
+	cuda_gates_end(backend);
 	cuda_device_release(backend, backend->args);
 	if (backend->ended)
 		(void)cudaEventDestroy(backend->ended);
@@ -355,4 +356,12 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.serve = cuda_serve,
 	.serve_end = cuda_serve_end,
 	.properties = cuda_properties,
+	.examine = cuda_examine,
+	.stream_open = cuda_stream_open,
+	.stream_close = cuda_stream_close,
+	.stream_copy = cuda_stream_copy,
+	.stream_launch = cuda_stream_launch,
+	.stream_wait = cuda_stream_wait,
+	.defer = cuda_defer,
+	.resume = cuda_resume,
 };

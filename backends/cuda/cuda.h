@@ -27,6 +27,7 @@
  * @name: for people
  * @multiprocessors: how many
  * @block_lanes: most lanes the device takes per block
+ * @gates: where streams wait for the host (streams.c); NULL until one has to
  */
 struct cuda_backend {
 	struct weir_backend base;
@@ -41,6 +42,7 @@ struct cuda_backend {
 	char name[128];
 	uint32_t multiprocessors;
 	uint32_t block_lanes;
+	struct cuda_gates *gates;
 };
 
 static inline struct cuda_backend *cuda_of(struct weir_backend *backend)
@@ -79,6 +81,19 @@ void cuda_service_begins(void);
 void cuda_service_ended(void);
 int cuda_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+
+/* streams.c: entries of the vtable */
+int cuda_stream_open(struct weir_backend *base, void **stream);
+void cuda_stream_close(struct weir_backend *base, void *stream);
+int cuda_stream_copy(struct weir_backend *base, void *stream, const struct weir_move *moves, size_t count);
+int cuda_stream_launch(struct weir_backend *base, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
+		       uint64_t args);
+int cuda_stream_wait(struct weir_backend *base, void *stream);
+int cuda_examine(struct weir_backend *base, uint64_t address, uint64_t bytes, void **host);
+int cuda_defer(struct weir_backend *base, void *stream, void (*call)(void *of), void *of, void **gate);
+void cuda_resume(struct weir_backend *base, void *gate);
+/** cuda_gates_end() - no stream waits any more */
+void cuda_gates_end(struct cuda_backend *backend);
 
 /* properties.c */
 void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out);

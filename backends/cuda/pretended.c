@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,14 +87,58 @@ static CUresult driver_attribute(int *value, CUdevice_attribute attribute, CUdev
 	return CUDA_SUCCESS;
 }
 
+/* Everything is done at once here, so that there is nothing but the wait itself. */
+static CUresult stream_wait(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
+{
+	(void)stream;
+	if (flags != CU_STREAM_WAIT_VALUE_EQ || !pretended_is_pinned((void *)(uintptr_t)address))
+		return CUDA_ERROR_INVALID_VALUE;
+	while (__atomic_load_n((uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE) != value) /* pairs with whoever lets it go on */
+		sched_yield();
+	return CUDA_SUCCESS;
+}
+
+static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
+{
+	(void)stream;
+	(void)flags;
+	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
+	return CUDA_SUCCESS;
+}
+
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
 					     unsigned long long flags, enum cudaDriverEntryPointQueryResult *found)
 {
 	(void)version;
 	(void)flags;
-	*found = strcmp(symbol, "cuDeviceGetAttribute") ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
-	*(CUresult(**)(int *, CUdevice_attribute, CUdevice))function =
-		*found == cudaDriverEntryPointSuccess ? driver_attribute : NULL;
+	*function = NULL;
+	if (!strcmp(symbol, "cuDeviceGetAttribute"))
+		*(CUresult(**)(int *, CUdevice_attribute, CUdevice))function = driver_attribute;
+	else if (!strcmp(symbol, "cuStreamWaitValue32"))
+		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_wait;
+	else if (!strcmp(symbol, "cuStreamWriteValue32"))
+		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_write;
+	*found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+	return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *of)
+{
+	cudaError_t code = check_owned(stream);
+
+	if (!code)
+		call(of);
+	return code;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
+{
+	int device = pretended_device_of(address);
+
+	memset(attributes, 0, sizeof(*attributes));
+	attributes->device = device < 0 ? 0 : device;
+	attributes->type = device >= 0 ? cudaMemoryTypeDevice :
+			   pretended_is_pinned(address) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
 	return cudaSuccess;
 }
 

@@ -370,6 +370,11 @@ static const struct weir_backend_ops hip_ops = {
 	.serve = hip_serve,
 	.serve_end = hip_serve_end,
 	.properties = hip_properties,
+	.stream_open = hip_stream_open,
+	.stream_close = hip_stream_close,
+	.stream_copy = hip_stream_copy,
+	.stream_launch = hip_stream_launch,
+	.stream_wait = hip_stream_wait,
 };
 
 const struct weir_backend_ops *const weir_backend_module = &hip_ops;

@@ -127,12 +127,18 @@ void hip_service_begins(void);
 /** hip_service_ended() - one has ended; with the last one goes what was kept meanwhile */
 void hip_service_ended(void);
 
-/* Entries of the vtable: memory.c, properties.c */
+/* Entries of the vtable: memory.c, properties.c, streams.c */
 int hip_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
 void hip_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
 int hip_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int hip_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
 void hip_properties(struct weir_backend *base, struct weir_backend_properties *out);
 int hip_pci_address(uint32_t ordinal, char *text, size_t bytes);
+int hip_stream_open(struct weir_backend *base, void **stream);
+void hip_stream_close(struct weir_backend *base, void *stream);
+int hip_stream_copy(struct weir_backend *base, void *stream, const struct weir_move *moves, size_t count);
+int hip_stream_launch(struct weir_backend *base, void *stream, const char *name, uint32_t blocks, uint32_t threads,
+		      uint64_t args);
+int hip_stream_wait(struct weir_backend *base, void *stream);
 
 #endif

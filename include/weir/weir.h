@@ -27,7 +27,7 @@ extern "C" {
 
 /**
  * WEIR_OPTIONS() - an option structure in place
- * @kind: context, storage, cache, array or chain
+ * @kind: context, storage, cache, array, chain or register
  *
  * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache)
  */

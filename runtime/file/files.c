@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a context has for files: made when it is first needed, ended with the context. */
+#include "files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../error.h"
+
+/* One core is left to the program; WEIR_FILE_THREADS says otherwise. */
+static unsigned choose_limit(void)
+{
+	const char *asked = getenv("WEIR_FILE_THREADS");
+	unsigned long number = asked ? strtoul(asked, NULL, 10) : 0;
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 2;
+
+	if (!number)
+		number = cores > 2 ? (unsigned long)cores - 1 : 2;
+	return number < FILES_MOST_THREADS ? (unsigned)number : FILES_MOST_THREADS;
+}
+
+struct weir_files *weir_files_get(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+
+	if (files)
+		return files;
+	files = calloc(1, sizeof(*files));
+	if (!files) {
+		weir_fail(ENOMEM, "no memory for reading files");
+		return NULL;
+	}
+	files->context = context;
+	files->backend = context->backend;
+	files->thread_limit = choose_limit();
+	files->with_uring = !getenv("WEIR_FILE_NO_URING");
+	pthread_mutex_init(&files->mutex, NULL);
+	pthread_cond_init(&files->work, NULL);
+	pthread_cond_init(&files->ended, NULL);
+	context->files = files;
+	return files;
+}
+
+/* Another thread. Mutex held. */
+static int add_thread(struct weir_files *files)
+{
+	struct file_worker *worker;
+	int error = file_worker_make(files, &worker);
+
+	if (error)
+		return error;
+	error = pthread_create(&worker->thread, NULL, file_worker_main, worker);
+	if (error) {
+		file_worker_end(worker);
+		return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count, strerror(error));
+	}
+	files->workers[files->thread_count++] = worker;
+	return 0;
+}
+
+/* Too few are no failure, as long as there are @least. */
+int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least)
+{
+	uint64_t worth = bytes / FILES_LEAST_SHARE, most = files->thread_limit - 1;
+	uint64_t count = worth < most ? worth : most;
+	int error = 0;
+
+	count = count < least ? least : count;
+	pthread_mutex_lock(&files->mutex);
+	while (files->thread_count < count && !error)
+		error = add_thread(files);
+	if (files->thread_count >= least)
+		error = 0;
+	pthread_mutex_unlock(&files->mutex);
+	return error;
+}
+
+/* Another caller's. Mutex held. */
+static int add_caller(struct weir_files *files)
+{
+	struct file_worker *worker;
+	int error = file_worker_make(files, &worker);
+
+	if (!error) {
+		files->callers[files->caller_count++] = worker;
+		files->idle = worker;
+	}
+	return error;
+}
+
+struct file_worker *weir_files_caller(struct weir_files *files)
+{
+	struct file_worker *caller;
+
+	pthread_mutex_lock(&files->mutex);
+	if (!files->idle && files->caller_count == FILES_MOST_CALLERS)
+		weir_fail(EAGAIN, "%d threads read and write files with this context already", FILES_MOST_CALLERS);
+	else if (!files->idle)
+		(void)add_caller(files);
+	caller = files->idle;
+	if (caller)
+		files->idle = caller->idle;
+	pthread_mutex_unlock(&files->mutex);
+	return caller;
+}
+
+void weir_files_caller_ends(struct file_worker *caller)
+{
+	struct weir_files *files = caller ? caller->files : NULL;
+
+	if (!caller)
+		return;
+	pthread_mutex_lock(&files->mutex);
+	caller->idle = files->idle;
+	files->idle = caller;
+	pthread_mutex_unlock(&files->mutex);
+}
+
+int weir_files_failure(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+	int failure;
+
+	if (!files)
+		return 0;
+	pthread_mutex_lock(&files->mutex);
+	failure = files->failure;
+	files->failure = 0;
+	if (failure)
+		weir_fail(-failure, "%s", files->failure_sentence);
+	pthread_mutex_unlock(&files->mutex);
+	return failure;
+}
+
+static void wait_for_all(struct weir_files *files)
+{
+	pthread_mutex_lock(&files->mutex);
+	while (files->deferred || files->running)
+		pthread_cond_wait(&files->ended, &files->mutex);
+	files->stop = true;
+	pthread_cond_broadcast(&files->work);
+	pthread_mutex_unlock(&files->mutex);
+}
+
+void weir_files_close(struct weir_context *context)
+{
+	struct weir_files *files = context->files;
+
+	if (!files)
+		return;
+	wait_for_all(files);
+	for (unsigned i = 0; i < files->thread_count; i++) {
+		pthread_join(files->workers[i]->thread, NULL);
+		file_worker_end(files->workers[i]);
+	}
+	for (unsigned i = 0; i < files->caller_count; i++)
+		file_worker_end(files->callers[i]);
+	while (files->registrations) {
+		struct weir_registration *next = files->registrations->next;
+
+		free(files->registrations);
+		files->registrations = next;
+	}
+	pthread_cond_destroy(&files->ended);
+	pthread_cond_destroy(&files->work);
+	pthread_mutex_destroy(&files->mutex);
+	free(files);
+	context->files = NULL;
+}
+
+static void add_stats(struct weir_file_stats *sum, const struct file_worker *worker)
+{
+	const struct weir_file_stats *of = &worker->stats;
+
+	sum->read_bytes += of->read_bytes;
+	sum->written_bytes += of->written_bytes;
+	sum->direct_bytes += of->direct_bytes;
+	sum->pulled_bytes += of->pulled_bytes;
+	sum->copied_bytes += of->copied_bytes;
+	sum->edges += of->edges;
+	sum->uring |= worker->has_ring;
+}
+
+int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
+{
+	const struct weir_files *files = context->files;
+	struct weir_file_stats sum = { .size = sizeof(sum) };
+
+	for (unsigned i = 0; files && i < files->thread_count; i++)
+		add_stats(&sum, files->workers[i]);
+	for (unsigned i = 0; files && i < files->caller_count; i++)
+		add_stats(&sum, files->callers[i]);
+	sum.threads = files ? files->thread_count + files->caller_count : 0;
+	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory: what it is, whether the host sees it, and which way files get there. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../error.h"
+#include "files.h"
+
+static const char *const path_names[] = { "auto", "module", "direct", "pull", "bounce" };
+
+const char *weir_file_path_name(enum weir_file_path path)
+{
+	return (size_t)path < sizeof(path_names) / sizeof(path_names[0]) ? path_names[path] : NULL;
+}
+
+/* weir's own allocation that begins at or before @address and reaches beyond it. */
+static const struct weir_memory_block *find_block(const struct weir_context *context, uint64_t address)
+{
+	const struct weir_memory_block *block = context->memory;
+
+	while (block && (address < block->address || address - block->address >= block->bytes))
+		block = block->next;
+	return block;
+}
+
+/* Whose memory it is, all of it, and where the host sees it. */
+static int look(struct weir_context *context, uint64_t address, uint64_t bytes, void **host)
+{
+	const struct weir_memory_block *block = find_block(context, address);
+	struct weir_backend *backend = context->backend;
+
+	*host = NULL;
+	if (block && bytes > block->bytes - (address - block->address))
+		return weir_fail(EFAULT, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": the allocation has %" PRIu64 " from there on",
+				 bytes, address, (uint64_t)block->bytes - (address - block->address));
+	if (block) {
+		*host = block->host ? (char *)block->host + (address - block->address) : NULL;
+		return 0;
+	}
+	if (backend->ops->examine)
+		return backend->ops->examine(backend, address, bytes, host);
+	return weir_fail(EFAULT, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": they are not inside an allocation of this "
+			 "context, and the %s backend does not know of others; use weir_alloc()",
+			 bytes, address, backend->ops->name);
+}
+
+/* Why the module's window is none, for those who ask for it or would have got it. */
+static const char *no_module(void)
+{
+	return "the kernel module is not used by this build of the library";
+}
+
+/* The path that @asked comes to, or -ENOTSUP. */
+static int choose(struct weir_registration *registration, enum weir_file_path asked)
+{
+	const struct weir_backend_ops *ops = registration->context->backend->ops;
+	enum weir_file_path path = registration->host ? WEIR_FILE_DIRECT :
+				   ops->stream_open   ? WEIR_FILE_PULL :
+							WEIR_FILE_BOUNCE;
+
+	if (asked == WEIR_FILE_MODULE)
+		return weir_fail(ENOTSUP, "path \"module\" is not to be had: %s; leave the path at WEIR_FILE_AUTO", no_module());
+	if (asked == WEIR_FILE_DIRECT && !registration->host)
+		return weir_fail(ENOTSUP, "path \"direct\" is not to be had: the host does not see this memory, and %s; use "
+				 "weir_alloc_host() or leave the path at WEIR_FILE_AUTO", no_module());
+	if (asked == WEIR_FILE_PULL && !ops->stream_open)
+		return weir_fail(ENOTSUP, "path \"pull\" is not to be had: the %s backend has no streams of copies; take \"%s\"",
+				 ops->name, path_names[path]);
+	registration->path = asked == WEIR_FILE_AUTO ? path : asked;
+	return 0;
+}
+
+static void explain(struct weir_registration *registration, enum weir_file_path asked)
+{
+	const char *how = registration->path == WEIR_FILE_PULL ? "lanes and copy engines fetch from pinned staging" :
+								  "the host copies from staging and waits";
+
+	if (registration->path == WEIR_FILE_DIRECT)
+		snprintf(registration->reason, sizeof(registration->reason), "the host sees this memory");
+	else if (asked != WEIR_FILE_AUTO)
+		snprintf(registration->reason, sizeof(registration->reason), "asked for: %s", how);
+	else
+		snprintf(registration->reason, sizeof(registration->reason), "the host does not see this memory, and %s: %s",
+			 no_module(), how);
+}
+
+static int check(uint64_t address, uint64_t bytes, const struct weir_register_options *options)
+{
+	if (bytes == 0)
+		return weir_fail(EINVAL, "cannot register 0 bytes at %#" PRIx64, address);
+	if (bytes > UINT64_MAX - address || bytes > INT64_MAX)
+		return weir_fail(EINVAL, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": they reach past the last address", bytes,
+				 address);
+	if (!weir_file_path_name(options->path))
+		return weir_fail(EINVAL, "%d is no path; take one of enum weir_file_path", (int)options->path);
+	return 0;
+}
+
+int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes,
+		  const struct weir_register_options *given, struct weir_registration **out)
+{
+	struct weir_register_options options;
+	struct weir_registration *made;
+	struct weir_files *files;
+	void *host = NULL;
+	int error = weir_options_take(&options, sizeof(options), given, "register options");
+
+	*out = NULL;
+	if (error || (error = check(address, bytes, &options)) != 0 || (error = look(context, address, bytes, &host)) != 0)
+		return error;
+	files = weir_files_get(context);
+	if (!files)
+		return -ENOMEM;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return weir_fail(ENOMEM, "no memory to note a registration");
+	*made = (struct weir_registration){ .context = context, .address = address, .bytes = bytes, .host = host };
+	error = choose(made, options.path);
+	if (error) {
+		free(made);
+		return error;
+	}
+	explain(made, options.path);
+	made->next = files->registrations;
+	files->registrations = made;
+	*out = made;
+	return 0;
+}
+
+int weir_deregister(struct weir_registration *registration)
+{
+	struct weir_files *files = registration ? registration->context->files : NULL;
+	struct weir_registration **link;
+	size_t under_way;
+
+	if (!registration)
+		return 0;
+	for (link = &files->registrations; *link && *link != registration;)
+		link = &(*link)->next;
+	pthread_mutex_lock(&files->mutex);
+	under_way = registration->under_way;
+	pthread_mutex_unlock(&files->mutex);
+	if (under_way)
+		return weir_fail(EBUSY, "cannot deregister %" PRIu64 " bytes at %#" PRIx64 ": %zu requests on it have not ended; "
+				 "weir_file_wait() for them", registration->bytes, registration->address, under_way);
+	*link = registration->next;
+	free(registration);
+	return 0;
+}
+
+int weir_registration_info(struct weir_registration *registration, struct weir_registration_info *info)
+{
+	struct weir_registration_info filled = { .size = sizeof(filled), .address = registration->address,
+						 .bytes = registration->bytes, .host = registration->host,
+						 .path = registration->path };
+
+	memcpy(filled.reason, registration->reason, sizeof(filled.reason));
+	return weir_result_give(info, &filled, sizeof(filled), "weir_registration_info");
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plain.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/** struct hand - a thread: it has every @threads-th block of a batch */
+struct hand {
+	struct plain *plain;
+	pthread_t thread;
+	bool started;
+	struct weir_context *context;
+	struct kvcache_pool pool;
+	uint64_t pinned;
+	void *host;
+	int code;
+	char error[SAMPLE_ERROR_BYTES];
+};
+
+struct plain {
+	int file;
+	uint64_t block_bytes;
+	uint32_t threads;
+	pthread_barrier_t begin, end;
+	const uint64_t *blocks; /* NULL: the end */
+	size_t count;
+	struct hand hands[];
+};
+
+/* This thread's share, side by side in its own memory. */
+static int load_share(struct hand *hand)
+{
+	struct plain *plain = hand->plain;
+	size_t slot = 0, me = (size_t)(hand - plain->hands);
+
+	for (size_t i = me; i < plain->count; i += plain->threads, slot++) {
+		off_t offset = (off_t)(plain->blocks[i] * plain->block_bytes);
+		ssize_t got = pread(plain->file, hand->host, plain->block_bytes, offset);
+
+		if (got != (ssize_t)plain->block_bytes)
+			return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s", (unsigned long long)plain->blocks[i], got,
+					   got < 0 ? strerror(errno) : "the file ended");
+		if (weir_copy_in(hand->context, hand->pool.address + slot * plain->block_bytes, hand->host, plain->block_bytes))
+			return sample_pass(hand->error, -EIO);
+	}
+	return 0;
+}
+
+static void *hand_main(void *argument)
+{
+	struct hand *hand = argument;
+	bool more = true;
+
+	while (more) {
+		pthread_barrier_wait(&hand->plain->begin);
+		more = hand->plain->blocks != NULL;
+		if (more)
+			hand->code = load_share(hand);
+		pthread_barrier_wait(&hand->plain->end);
+	}
+	return NULL;
+}
+
+static int open_hand(struct hand *hand, const struct sample_device *device, size_t blocks)
+{
+	int code = sample_pass(hand->error, sample_open(device, &hand->context));
+
+	if (!code)
+		code = kvcache_pool_open(&hand->pool, hand->context, blocks, hand->plain->block_bytes, hand->error);
+	if (!code)
+		code = sample_pass(hand->error, weir_alloc_host(hand->context, hand->plain->block_bytes, &hand->pinned, &hand->host));
+	return code;
+}
+
+int plain_open(const struct sample_device *device, uint32_t threads, int file, uint64_t block_bytes, size_t batch,
+	       struct plain **out, char *error)
+{
+	struct plain *plain = calloc(1, sizeof(*plain) + threads * sizeof(plain->hands[0]));
+	int code = plain ? 0 : sample_fail(error, -ENOMEM, "no memory for %u threads", threads);
+
+	if (code)
+		return code;
+	*plain = (struct plain){ .file = file, .block_bytes = block_bytes, .threads = threads };
+	pthread_barrier_init(&plain->begin, NULL, threads + 1);
+	pthread_barrier_init(&plain->end, NULL, threads + 1);
+	for (uint32_t i = 0; i < threads && !code; i++) {
+		struct hand *hand = &plain->hands[i];
+
+		hand->plain = plain;
+		code = open_hand(hand, device, batch / threads + 1);
+		if (code)
+			memcpy(error, hand->error, SAMPLE_ERROR_BYTES);
+	}
+	for (uint32_t i = 0; i < threads && !code; i++) {
+		code = -pthread_create(&plain->hands[i].thread, NULL, hand_main, &plain->hands[i]);
+		if (code) { /* those that are there wait for this one for ever */
+			sample_fail(error, code, "cannot start thread %u of %u: %s", i, threads, strerror(-code));
+			return code;
+		}
+		plain->hands[i].started = true;
+	}
+	*out = plain;
+	return code;
+}
+
+static void step(struct plain *plain, const uint64_t *blocks, size_t count)
+{
+	plain->blocks = blocks;
+	plain->count = count;
+	pthread_barrier_wait(&plain->begin);
+	pthread_barrier_wait(&plain->end);
+}
+
+/* What thread @index was to load, as its check wants it: every so many of the list. */
+static int check_share(struct plain *plain, uint32_t index, uint64_t *bad, char *error)
+{
+	struct hand *hand = &plain->hands[index];
+	size_t count = 0;
+
+	for (size_t i = index; i < plain->count; i += plain->threads)
+		hand->pool.list[count++] = plain->blocks[i];
+	return kvcache_pool_check(&hand->pool, count, bad, error);
+}
+
+int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad, char *error)
+{
+	double begin = sample_now();
+	int code = 0;
+
+	step(plain, blocks, count);
+	*seconds = sample_now() - begin;
+	for (uint32_t i = 0; i < plain->threads && !code; i++) {
+		code = plain->hands[i].code;
+		if (code)
+			memcpy(error, plain->hands[i].error, SAMPLE_ERROR_BYTES);
+		else
+			code = check_share(plain, i, bad, error);
+	}
+	return code;
+}
+
+void plain_close(struct plain *plain)
+{
+	if (!plain)
+		return;
+	if (plain->hands[plain->threads - 1].started)
+		step(plain, NULL, 0);
+	for (uint32_t i = 0; i < plain->threads; i++) {
+		if (plain->hands[i].started)
+			pthread_join(plain->hands[i].thread, NULL);
+		kvcache_pool_close(&plain->hands[i].pool);
+		weir_context_close(plain->hands[i].context);
+	}
+	pthread_barrier_destroy(&plain->begin);
+	pthread_barrier_destroy(&plain->end);
+	free(plain);
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-kvcache and weir-safetensors: every byte is right on the device by each path; whatever a trace or a header has
+# that cannot be gets one clear sentence.
+# usage: file_samples_test.sh SAMPLES    the build's folder of samples
+set -u
+export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
+samples=$1
+dir=$(mktemp -d -p .)
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+# WEIR_TEST_PRELOAD: a device that is none, to stand in front of the run time
+run() { local limit=$1 sample=$2; shift 2
+  timeout "$limit" env ${WEIR_TEST_PRELOAD:+LD_PRELOAD="$WEIR_TEST_PRELOAD"} "$samples/$sample/weir-$sample" "$@"; }
+
+say() { # say GOOD NAME OUTPUT
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then printf 'ok %d - %s\n' "$count" "$2"; else
+    printf 'not ok %d - %s\n' "$count" "$2"; printf '%s\n' "$3" | sed 's/^/# /'
+  fi
+}
+
+check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JSON has WORDS
+  local name=$1 words=$2 sample=$3 output; shift 3
+  output=$(run 120 "$sample" "$@" --json 2>&1) && grep -q '"verified": true' <<<"$output" && grep -qE -- "$words" <<<"$output"
+  say $? "$sample: $name (/$words/)" "$output"
+}
+
+refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and a sentence with WORDS, in one line if it is no usage
+  local name=$1 status=$2 words=$3 sample=$4 output rc; shift 4
+  output=$(run 60 "$sample" "$@" 2>&1 >/dev/null); rc=$?
+  [ "$rc" = "$status" ] && grep -qE -- "$words" <<<"$output" && [ "$(wc -l <<<"$output")" -le "$status" ]
+  say $? "$sample refuses: $name (status $rc, $status and /$words/ expected)" "$output"
+}
+
+# What the device can do: the host sees memory on the cpu only, and pulls only elsewhere.
+paths="auto bounce"
+[ "$WEIR_BACKEND" = cpu ] && paths="$paths direct"
+
+check "made, blocks of 8 KiB" '"blocks": 500,' kvcache "$dir/kv" --make 8M --block 8K --loads 500 --batch 100 --runs 1 --threads 2
+for path in $paths; do
+  check "16 KiB by $path" '"block_bytes": 16384' kvcache "$dir/kv" --path $path --loads 300 --batch 128 --runs 1 --threads 3
+  check "64 KiB by $path, O_DIRECT" '"direct": true' kvcache "$dir/kv" --path $path --block 64K --loads 60 --batch 7 --runs 1 --threads 1 --direct
+done
+check "blocks of 512 bytes, no plain version" '"block_bytes": 512' kvcache "$dir/kv" --block 512 --loads 3000 --batch 2000 --runs 1 --no-plain
+check "one block longer than staging" '"block_bytes": 3145728' kvcache "$dir/kv" --block 3M --loads 3 --batch 2 --runs 1 --threads 1
+printf '# a trace\n1 2 3\n\n100-131 7\r\n 511\n' >"$dir/trace"
+check "a trace" '"requests": 3,' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 2 --threads 2
+check "its blocks" '"blocks": 37,' kvcache "$dir/kv" --trace "$dir/trace" --runs 1 --threads 2
+
+printf '1 2\n3 x4\n' >"$dir/letters"; printf '1\n2 9-3\n' >"$dir/falls"; printf '512\n' >"$dir/beyond"; printf '# nothing\n' >"$dir/none"
+printf '99999999999999999999\n' >"$dir/long"; head -c 1000000 /dev/zero >"$dir/zeros"; : >"$dir/empty"
+refuse "no file" 2 'give one file' kvcache
+refuse "a missing file" 1 'cannot open .*nothing.*No such file' kvcache "$dir/nothing"
+refuse "an empty file" 1 'has 0 bytes, less than one block' kvcache "$dir/empty"
+refuse "somebody else's file" 1 'not written by weir-kvcache' kvcache "$dir/zeros"
+refuse "a block of 1000 bytes" 2 'multiple of 512' kvcache "$dir/kv" --block 1000
+refuse "a path that is none" 2 'auto, module' kvcache "$dir/kv" --path swift
+refuse "the module's path" 1 '"module" is not to be had' kvcache "$dir/kv" --path module --runs 1
+refuse "letters in a trace" 1 'letters, line 2: "x4" is neither' kvcache "$dir/kv" --trace "$dir/letters"
+refuse "a range that falls" 1 'falls, line 2: "9-3" is neither' kvcache "$dir/kv" --trace "$dir/falls"
+refuse "a number that is none" 1 'long, line 1: "9' kvcache "$dir/kv" --trace "$dir/long"
+refuse "a block beyond the end" 1 'no block 512: the file has 512' kvcache "$dir/kv" --trace "$dir/beyond"
+refuse "a trace of nothing" 1 'names no block' kvcache "$dir/kv" --trace "$dir/none"
+refuse "a missing trace" 1 'cannot read the trace .*absent' kvcache "$dir/kv" --trace "$dir/absent"
+refuse "a folder to write to" 1 'cannot write' kvcache "$dir" --make 1M
+
+check "made" '"tensors": 36,' safetensors "$dir/model" --make 3M --runs 1
+for path in $paths; do
+  check "by $path" '"path": "[a-z]+"' safetensors "$dir/model" --path $path --runs 2
+  check "by $path, O_DIRECT" '"direct": true' safetensors "$dir/model" --path $path --runs 1 --direct
+done
+
+model() { # model NAME HEADER [DATA-BYTES]: a file with that header, and data
+  python3 - "$dir/$1" "$2" "${3:-0}" <<'PYTHON'
+import sys
+header = sys.argv[2].encode("utf-8", "surrogateescape")
+open(sys.argv[1], "wb").write(len(header).to_bytes(8, "little") + header + bytes(i % 251 for i in range(int(sys.argv[3]))))
+PYTHON
+}
+good='{"a":{"dtype":"F32","shape":[3,5],"data_offsets":[0,60]},"b":{"dtype":"U8","shape":[7],"data_offsets":[60,67]},"__metadata__":{"x":"y"}}   '
+model good "$good" 67
+check "tensors of any length" '"tensors": 2,' safetensors "$dir/good" --runs 1
+model scalar '{"s":{"dtype":"F64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"F16","shape":[0,9],"data_offsets":[8,8]},"e2":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}}' 8
+check "a scalar and empty ones" '"tensors": 3,' safetensors "$dir/scalar" --runs 1
+model nothing '{}' 0
+check "no tensors" '"tensors": 0,' safetensors "$dir/nothing" --runs 1
+
+malformed() { # malformed NAME WORDS HEADER [DATA-BYTES]
+  model bad "$3" "${4:-0}"
+  refuse "$1" 1 "$2" safetensors "$dir/bad" --runs 1
+}
+head -c 5 "$dir/good" >"$dir/bytes5"; head -c 50 "$dir/good" >"$dir/cut"; head -c 8 /dev/zero >"$dir/zero8"
+refuse "5 bytes" 1 'bytes5: the file has 5 bytes' safetensors "$dir/bytes5"
+refuse "a header cut short" 1 'but only 42 follow' safetensors "$dir/cut"
+refuse "a header of no bytes" 1 'header has 0 bytes' safetensors "$dir/zero8"
+refuse "random bytes" 1 'at most 100000000 can be' safetensors "$dir/kv"
+refuse "no file" 2 'give one file' safetensors
+refuse "a missing file" 1 'cannot open' safetensors "$dir/absent"
+malformed "no JSON" 'no JSON, at byte' '{"a":'
+malformed "JSON with more behind it" 'no JSON, at byte' '{} x'
+malformed "a list" 'does not begin with \{' '[1,2]'
+malformed "a space before" 'does not begin with \{' ' {}'
+malformed "a name twice" 'no JSON.*duplicate' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' 1
+malformed "a number for a tensor" '"a": what is said of it is no object' '{"a":5}'
+malformed "no dtype" '"a": it has no dtype' '{"a":{"shape":[1],"data_offsets":[0,1]}}' 1
+malformed "a dtype that is a number" '"a": it has no dtype' '{"a":{"dtype":3,"shape":[1],"data_offsets":[0,1]}}' 1
+malformed "a dtype that is none" 'dtype "F15" is not known' '{"a":{"dtype":"F15","shape":[1],"data_offsets":[0,1]}}' 1
+malformed "no shape" '"a": it has no shape' '{"a":{"dtype":"U8","data_offsets":[0,1]}}' 1
+malformed "a negative dimension" 'dimension 1 of its shape is no count' '{"a":{"dtype":"U8","shape":[1,-1],"data_offsets":[0,1]}}' 1
+malformed "a broken dimension" 'dimension 0 of its shape is no count' '{"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}}' 1
+malformed "too many dimensions" '17 dimensions; 16' '{"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}}' 1
+malformed "a shape that overflows" 'more than 2\^64 bits' '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}'
+malformed "half a byte" '4 bits, which are no whole bytes' '{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,1]}}' 1
+malformed "no offsets" 'no data_offsets' '{"a":{"dtype":"U8","shape":[1]}}' 1
+malformed "three offsets" 'no data_offsets' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}}' 1
+malformed "a negative offset" 'no data_offsets' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}}' 1
+malformed "offsets that fall" 'ends at 0, before it begins at 1' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}' 1
+malformed "data cut short" 'ends at byte 10 of the data, and the file has 9' '{"a":{"dtype":"U8","shape":[10],"data_offsets":[0,10]}}' 9
+malformed "another length than its shape's" 'come to 8 bytes, its data_offsets to 4' '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}' 4
+malformed "an overlap" '"b": it begins at 1, within "a", which ends at 2' '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}' 3
+malformed "a gap" '"b": it begins at 3, and nobody has the 1 bytes before' '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}}' 4
+malformed "more data than tensors" 'tensors end at byte 1 of the data, and the file has 2' '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' 2
+malformed "metadata that is no object" '__metadata__" is no object' '{"__metadata__":[]}'
+malformed "metadata that is no text" 'value of "k" is no text' '{"__metadata__":{"k":1}}'
+malformed "a number too large" 'no JSON.*too big' '{"a":{"dtype":"U8","shape":[99999999999999999999],"data_offsets":[0,1]}}' 1
+
+printf '1..%d\n' "$count"

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The libraries that look like others: programs written for those, as they would be, and what they refuse. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cufile.h>
+#include <phoenix.h>
+
+enum { FILE_BYTES = 1 << 20, BLOCK = 8192, BLOCKS = 64, THREADS = 8 };
+
+static char path[] = "weir-shims-test-XXXXXX", want[FILE_BYTES], memory[FILE_BYTES];
+static int file;
+
+static int set_up(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FILE_BYTES; i++)
+		want[i] = (char)(i * 2654435761u >> 13);
+	file = mkstemp(path);
+	return file < 0 || write(file, want, FILE_BYTES) != FILE_BYTES;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(file);
+	unlink(path);
+	return 0;
+}
+
+static void test_phoenix(void **state)
+{
+	phxfs_fileid_t fid = { .fd = file, .deviceID = 0 };
+	void *target = NULL;
+	ssize_t done = -77;
+
+	(void)state;
+	assert_int_equal(phxfs_open(0), 0);
+	assert_int_equal(phxfs_open(0), 0); /* once more */
+	assert_int_equal(phxfs_regmem(0, memory, FILE_BYTES, &target), 0);
+	assert_non_null(target);
+	assert_int_equal(pread(file, target, FILE_BYTES, 0), FILE_BYTES); /* as in listing 2 */
+	assert_memory_equal(memory, want, FILE_BYTES);
+	memset(memory, 0, FILE_BYTES);
+	assert_int_equal(phxfs_read(fid, memory, 100, 5000, 3), 5000);
+	assert_memory_equal(memory + 100, want + 3, 5000);
+	assert_int_equal(phxfs_read(fid, target, 0, 4096, FILE_BYTES - 10), 10);
+	assert_int_equal(phxfs_read_async(fid, memory + 8192, 8192, 8192, &done, NULL), 0);
+	assert_int_equal(phxfs_close(0), 0);
+	while (phxfs_deregmem(0, memory, FILE_BYTES) != 0)
+		assert_int_equal(errno, EBUSY); /* as long as the request is under way */
+	assert_int_equal(done, 8192);
+	assert_int_equal(phxfs_close(0), 0);
+	assert_memory_equal(memory + 8192, want + 8192, 8192);
+}
+
+static void test_phoenix_writes(void **state)
+{
+	char own[] = "weir-shims-own-XXXXXX", there[BLOCK];
+	phxfs_fileid_t fid = { .fd = mkstemp(own), .deviceID = 0 };
+	ssize_t done = -77;
+	void *target;
+
+	(void)state;
+	memcpy(memory, want, FILE_BYTES);
+	assert_int_equal(phxfs_open(0), 0);
+	assert_int_equal(phxfs_regmem(0, memory, FILE_BYTES, &target), 0);
+	assert_int_equal(phxfs_write(fid, memory, 4096, BLOCK, 0), BLOCK);
+	assert_int_equal(phxfs_write_async(fid, memory, BLOCK, BLOCK, &done, NULL), 0);
+	assert_int_equal(phxfs_close(0), 0); /* waits */
+	assert_int_equal(done, BLOCK);
+	assert_int_equal(pread(fid.fd, there, BLOCK, 0), BLOCK);
+	assert_memory_equal(there, want + 4096, BLOCK);
+	assert_int_equal(pread(fid.fd, there, BLOCK, BLOCK), BLOCK);
+	assert_memory_equal(there, want, BLOCK);
+	close(fid.fd);
+	unlink(own);
+}
+
+#define refused(call, code)                                      \
+	do {                                                     \
+		errno = 0;                                       \
+		assert_int_equal(call, -1);                      \
+		assert_int_equal(errno, code);                   \
+	} while (0)
+
+static void test_phoenix_refuses(void **state)
+{
+	phxfs_fileid_t fid = { .fd = file, .deviceID = 0 }, other = { .fd = file, .deviceID = 3 };
+	ssize_t done;
+	void *target;
+
+	(void)state;
+	refused(phxfs_open(-1), ENODEV);
+	refused(phxfs_open(99), ENODEV);
+	refused(phxfs_close(0), ENODEV);
+	refused(phxfs_read(fid, memory, 0, 1, 0), ENODEV);
+	assert_int_equal(phxfs_open(0), 0);
+	refused(phxfs_regmem(0, NULL, 4096, &target), EINVAL);
+	refused(phxfs_regmem(0, memory, 0, &target), EINVAL);
+	refused(phxfs_regmem(2, memory, 4096, &target), ENODEV);
+	assert_int_equal(phxfs_regmem(0, memory, 4096, &target), 0);
+	refused(phxfs_regmem(0, memory, 4096, &target), EEXIST);
+	refused(phxfs_deregmem(0, memory + 1, 4096), ENOENT);
+	refused(phxfs_read(other, memory, 0, 1, 0), ENODEV);
+	refused(phxfs_read(fid, memory, 0, -1, 0), EINVAL);
+	refused(phxfs_read(fid, memory, 0, 1, -1), EINVAL);
+	refused(phxfs_read((phxfs_fileid_t){ .fd = 9999 }, memory, 0, 1, 0), EBADF);
+	refused(phxfs_read_async(fid, memory, 1, 0, NULL, NULL), EINVAL);
+	refused(phxfs_read_async((phxfs_fileid_t){ .fd = 9999 }, memory, 1, 0, &done, NULL), EBADF);
+	assert_int_equal(phxfs_deregmem(0, memory, 4096), 0);
+	refused(phxfs_deregmem(0, memory, 4096), ENOENT);
+	assert_int_equal(phxfs_close(0), 0);
+}
+
+static CUfileHandle_t register_file(int fd)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = fd };
+	CUfileHandle_t handle = NULL;
+
+	assert_int_equal(cuFileHandleRegister(&handle, &descr).err, CU_FILE_SUCCESS);
+	return handle;
+}
+
+static void test_cufile(void **state)
+{
+	char own[] = "weir-shims-own-XXXXXX";
+	size_t size = 3000;
+	off_t offset = 5, at = 7;
+	ssize_t done = -77;
+	CUfileHandle_t handle, out;
+	int fd = mkstemp(own);
+
+	(void)state;
+	memset(memory, 0, FILE_BYTES);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileUseCount(), 1);
+	handle = register_file(file);
+	out = register_file(fd);
+	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES / 2, 0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileRead(handle, memory, 10000, 100, 4096), 10000);
+	assert_memory_equal(memory + 4096, want + 100, 10000);
+	assert_int_equal(cuFileRead(handle, memory + FILE_BYTES / 2, 100, FILE_BYTES - 50, 0), 50); /* not registered */
+	assert_memory_equal(memory + FILE_BYTES / 2, want + FILE_BYTES - 50, 50);
+	assert_int_equal(cuFileWrite(out, memory, 10000, 0, 4096), 10000);
+	assert_int_equal(cuFileStreamRegister(NULL, 15).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileReadAsync(handle, memory, &size, &offset, &at, &done, NULL).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileStreamDeregister(NULL).err, CU_FILE_SUCCESS);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+	assert_int_equal(done, 3000);
+	assert_memory_equal(memory + 7, want + 5, 3000);
+	assert_int_equal(pread(fd, memory, FILE_BYTES, 0), 10000);
+	assert_memory_equal(memory, want + 100, 10000);
+	cuFileHandleDeregister(out);
+	close(fd);
+	unlink(own);
+}
+
+static void test_cufile_batch(void **state)
+{
+	CUfileIOParams_t params[BLOCKS];
+	CUfileIOEvents_t events[BLOCKS];
+	CUfileBatchHandle_t batch;
+	CUfileHandle_t handle;
+	unsigned seen[BLOCKS] = { 0 }, told = 0;
+
+	(void)state;
+	memset(memory, 0, FILE_BYTES);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	handle = register_file(file);
+	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES, 0).err, CU_FILE_SUCCESS);
+	for (size_t i = 0; i < BLOCKS; i++)
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH, .fh = handle, .opcode = CUFILE_READ, .cookie = &seen[i],
+			.u.batch = { .devPtr_base = memory, .file_offset = (off_t)((BLOCKS - 1 - i) * BLOCK),
+				     .devPtr_offset = (off_t)(i * BLOCK), .size = BLOCK } };
+	assert_int_equal(cuFileBatchIOSetUp(&batch, BLOCKS).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params, 0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params + BLOCKS / 2, 0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, params, 0).err, CU_FILE_BATCH_FULL);
+	while (told < BLOCKS) {
+		unsigned count = 7;
+
+		assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &count, events, NULL).err, CU_FILE_SUCCESS);
+		assert_true(count >= 1 && count <= 7);
+		for (unsigned i = 0; i < count; i++) {
+			++*(unsigned *)events[i].cookie;
+			assert_int_equal(events[i].status, CUFILE_COMPLETE);
+			assert_int_equal(events[i].ret, BLOCK);
+		}
+		told += count;
+	}
+	for (size_t i = 0; i < BLOCKS; i++) {
+		assert_int_equal(seen[i], 1);
+		assert_memory_equal(memory + i * BLOCK, want + (BLOCKS - 1 - i) * BLOCK, BLOCK);
+	}
+	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS, params, 0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOCancel(batch).err, CU_FILE_SUCCESS);
+	told = BLOCKS;
+	assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &told, events, &(struct timespec){ .tv_nsec = 1000 }).err, CU_FILE_SUCCESS);
+	assert_int_equal(told, 0);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
+static CUfileHandle_t shared_handle;
+
+static void *read_some(void *argument)
+{
+	size_t me = (size_t)(uintptr_t)argument;
+	ssize_t wrong = 0;
+
+	for (size_t i = 0; i < 200; i++) {
+		size_t block = (me * 31 + i) % (FILE_BYTES / BLOCK);
+
+		wrong += cuFileRead(shared_handle, memory, BLOCK, (off_t)(block * BLOCK), (off_t)(me * BLOCK)) != BLOCK;
+		wrong += memcmp(memory + me * BLOCK, want + block * BLOCK, BLOCK) != 0;
+	}
+	return (void *)(uintptr_t)wrong;
+}
+
+static void test_cufile_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	void *wrong;
+
+	(void)state;
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	shared_handle = register_file(file);
+	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES, 0).err, CU_FILE_SUCCESS);
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_some, (void *)(uintptr_t)i), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], &wrong);
+		assert_null(wrong);
+	}
+	cuFileHandleDeregister(shared_handle);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
+static void test_cufile_refuses(void **state)
+{
+	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = file }, bad = descr;
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH, .opcode = CUFILE_READ, .u.batch = { .devPtr_base = memory, .size = 1 } };
+	CUfileHandle_t handle = NULL, none = NULL;
+	CUfileBatchHandle_t batch;
+	CUfileIOEvents_t event;
+	unsigned count = 1;
+	int ends[2], version = 0;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_DRIVER_NOT_INITIALIZED);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileHandleRegister(NULL, &descr).err, CU_FILE_INVALID_VALUE);
+	bad.handle.fd = 9999;
+	assert_int_equal(cuFileHandleRegister(&none, &bad).err, CU_FILE_INVALID_VALUE);
+	bad.handle.fd = ends[0];
+	assert_int_equal(cuFileHandleRegister(&none, &bad).err, CU_FILE_INVALID_FILE_TYPE);
+	bad.type = CU_FILE_HANDLE_TYPE_USERSPACE_FS;
+	assert_int_equal(cuFileHandleRegister(&none, &bad).err, CU_FILE_IO_NOT_SUPPORTED);
+	assert_int_equal(cuFileHandleRegister(&handle, &descr).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileHandleRegister(&none, &descr).err, CU_FILE_HANDLE_ALREADY_REGISTERED);
+	assert_int_equal(cuFileBufRegister(NULL, 4096, 0).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileBufRegister(memory, 4096, 0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBufRegister(memory, 4096, 0).err, CU_FILE_MEMORY_ALREADY_REGISTERED);
+	assert_int_equal(cuFileBufDeregister(memory + 1).err, CU_FILE_MEMORY_NOT_REGISTERED);
+	assert_int_equal(cuFileRead(&descr, memory, 1, 0, 0), -CU_FILE_HANDLE_NOT_REGISTERED);
+	assert_int_equal(cuFileRead(handle, NULL, 1, 0, 0), -CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileRead(handle, memory, 1, -1, 0), -CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileReadAsync(handle, memory, NULL, NULL, NULL, NULL, NULL).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileBatchIOSetUp(&batch, 0).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, CU_FILE_HANDLE_NOT_REGISTERED);
+	params.fh = handle;
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 1).err, CU_FILE_INVALID_VALUE);
+	params.mode = 0;
+	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileBatchIOGetStatus(batch, 2, &count, &event, NULL).err, CU_FILE_INVALID_VALUE);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileGetVersion(&version).err, CU_FILE_SUCCESS);
+	assert_true(version >= 1000);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+	assert_string_equal(CUFILE_ERRSTR(-CU_FILE_INVALID_VALUE), "an argument cannot be");
+	assert_string_equal(CUFILE_ERRSTR(4711), "an unknown error");
+	assert_true(IS_CUFILE_ERR(-CU_FILE_INVALID_VALUE) && !IS_CUFILE_ERR(-1));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_phoenix),
+		cmocka_unit_test(test_phoenix_writes),
+		cmocka_unit_test(test_phoenix_refuses),
+		cmocka_unit_test(test_cufile),
+		cmocka_unit_test(test_cufile_batch),
+		cmocka_unit_test(test_cufile_threads),
+		cmocka_unit_test(test_cufile_refuses),
+	};
+
+	setenv("WEIR_BACKEND", "cpu", 1); /* the memory is this program's own */
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
