@@ -176,21 +176,6 @@ WEIR_FN void check_four(WEIR_GLOBAL struct weir_array *array, weir_addr verdict,
 		       expected_bits(seed, array->first_byte + at.value[k] * 8, 8));
 }
 
-/* Pieces of the wave's width, near and far, within a line and across; the last one is the array's end. */
-WEIR_FN void check_wave(u64 wave, WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
-{
-	u64 room = array->count - weir_lanes() + 1;
-	struct weir_pieces first, got;
-
-	for (u32 k = 0; k < WEIR_PIECES; k++)
-		first.value[k] = (index * (k + 1) + 321 * k) % room;
-	first.value[WEIR_PIECES - 1] = room - 1;
-	got = weir_array_pieces_u64(wave, array, first);
-	for (u32 k = 0; k < WEIR_PIECES; k++)
-		expect(verdict, first.value[k] + weir_lane(), got.value[k],
-		       expected_bits(seed, array->first_byte + (first.value[k] + weir_lane()) * 8, 8));
-}
-
 WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdict, u64 seed, u64 index)
 {
 	u64 expected, found;
@@ -215,16 +200,11 @@ WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdi
 
 WEIR_KERNEL(test_array, struct test_array_args)
 {
-	u64 wave = weir_active();
-
 	for (u64 i = 0; i < args->reads; i++) {
 		u64 step = i * weir_threads() + weir_thread();
 		u32 which = (u32)((i + weir_thread()) % args->array_count);
 		u64 at = args->kind == TEST_READ_RANDOM ? test_mix(step + args->salt) : step;
 
-		if (args->array[i % args->array_count].element_bytes == 8 && args->array[i % args->array_count].count >= weir_lanes())
-			check_wave(wave, &args->array[i % args->array_count], args->verdict, args->seed[i % args->array_count],
-				   weir_broadcast_u64(wave, at));
 		check_element(&args->array[which], args->verdict, args->seed[which], at % args->array[which].count);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}

@@ -134,19 +134,19 @@ WEIR_FN u64 weir_array_get_u64(WEIR_GLOBAL struct weir_array *array, u64 index)
 	return weir_array_get_bits(array, index, 8);
 }
 
-WEIR_FN struct weir_four weir_four_put(struct weir_four four, u32 which, u64 value)
-{
-	for (u32 k = 0; k < 4; k++)
-		four.value[k] = k == which ? value : four.value[k];
-	return four;
-}
-
 /* Selects, so that the elements stay in registers. */
 WEIR_FN u64 weir_four_pick(struct weir_four four, u32 which)
 {
 	u64 low = which == 0 ? four.value[0] : four.value[1], high = which == 2 ? four.value[2] : four.value[3];
 
 	return which < 2 ? low : high;
+}
+
+WEIR_FN struct weir_four weir_four_put(struct weir_four four, u32 which, u64 value)
+{
+	for (u32 k = 0; k < 4; k++)
+		four.value[k] = k == which ? value : four.value[k];
+	return four;
 }
 
 /**
@@ -176,47 +176,6 @@ WEIR_FN struct weir_four weir_array_get_four_u64(WEIR_GLOBAL struct weir_array *
 		hits.four = weir_four_put(hits.four, which, weir_array_get_bits(array, weir_forget(at), 8));
 	}
 	return hits.four;
-}
-
-/**
- * weir_array_pieces_u64() - WEIR_PIECES pieces of consecutive 8-byte elements, an element of each for every lane
- * @wave: lanes that call together, each time all of them: weir_active() before the loop that calls
- * @array: array of 8-byte elements
- * @first: where each piece begins; the same in all these lanes
- *
- * Lane i of the wave gets elements @first + i. Where the whole wave calls, each piece is looked for by a few of its
- * lanes and not by all: the way to read lists, a wave at a time. A piece that crosses a line's end, or is not in the
- * cache, is read as by weir_array_get_u64(). The lanes leave together.
- *
- * Return: the elements; 0 for those that met an error.
- */
-WEIR_FN struct weir_pieces weir_array_pieces_u64(u64 wave, WEIR_GLOBAL struct weir_array *array, struct weir_pieces first)
-{
-	u32 lanes = weir_lanes();
-	struct weir_pieces pieces;
-
-	pieces.missing = 0;
-	for (u32 k = 0; k < WEIR_PIECES; k++) {
-		u32 there = array->count >= lanes && first.value[k] <= array->count - lanes;
-
-		pieces.value[k] = array->first_byte + (there ? first.value[k] : 0) * 8;
-		pieces.missing |= (u32)!there << k;
-	}
-	if (lanes >= WEIR_PIECES && weir_popcount(wave) == lanes)
-		pieces = weir_lines_try_wave(wave, weir_at(array->lines, struct weir_lines, 0), array->extent.key_base, pieces);
-	else
-		pieces.missing = (1u << WEIR_PIECES) - 1;
-	if (pieces.missing == 0) /* the same in all lanes */
-		return pieces;
-	for (; pieces.missing; pieces.missing &= pieces.missing - 1) {
-		u32 which = weir_lowest_bit(pieces.missing);
-		u64 value = weir_array_get_bits(array, weir_forget(weir_pieces_pick(first, which) + weir_lane()), 8);
-
-		for (u32 k = 0; k < WEIR_PIECES; k++)
-			pieces.value[k] = k == which ? value : pieces.value[k];
-	}
-	weir_wave_sync(wave);
-	return pieces;
 }
 
 /** weir_array_get_u128() - element @index of an array of 16-byte elements */

@@ -145,7 +145,6 @@ const struct scenario scenarios[] = {
 	{ .name = "cached", .kernel = "cached", .requests = 4 },
 	{ .name = "shared", .kernel = "shared", .requests = 5 },
 	{ .name = "policies", .kernel = "cached", .requests = 5, .prepare = some_policy },
-	{ .name = "pieces", .kernel = "pieces", .requests = 4 },
 	{ .name = "streamed", .kernel = "streamed", .requests = 4 },
 	{ .name = "failing", .kernel = "failing", .requests = 3, .prepare = bad_block },
 	{ .name = "failing-lines", .kernel = "failing_lines", .requests = 4, .prepare = bad_block },

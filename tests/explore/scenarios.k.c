@@ -126,28 +126,6 @@ WEIR_KERNEL(shared, struct scenario_args)
 	}
 }
 
-/* A wave reads pieces of its own width: some in the cache, some not, one across the end of a block. */
-WEIR_KERNEL(pieces, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
-	u64 wave = ~(u64)0 >> (64 - weir_lanes()); /* all of it, wherever its lanes are by now */
-
-	for (u32 r = 0; r < args->requests; r++) {
-		struct weir_pieces first, got;
-
-		for (u32 k = 0; k < WEIR_PIECES; k++)
-			first.value[k] = (weir_wave() * 5 + r + args->salt + (k & 3) * (k & 3)) % 8 * SCENARIO_BLOCK_WORDS + (k & 3) * 20;
-		got = weir_array_pieces_u64(wave, array, first);
-		for (u32 k = 0; k < WEIR_PIECES; k++) {
-			u64 at = first.value[k] + weir_lane();
-
-			explore_expect("element of a piece", got.value[k],
-				       scenario_word(at / SCENARIO_BLOCK_WORDS, 0, at % SCENARIO_BLOCK_WORDS));
-		}
-		explore_progress();
-	}
-}
-
 WEIR_FN void check_run(u64 first, struct weir_run got)
 {
 	for (u32 i = 0; i < got.count; i++)

@@ -50,26 +50,26 @@ WEIR_KERNEL(hit_random8_plain, struct perf_hit_args)
 }
 
 /* Where wave reads begin: as many consecutive words as the wave has lanes, anywhere. */
-WEIR_FN u64 hit_wave_first(WEIR_GLOBAL struct perf_hit_args *args, u64 round)
+WEIR_FN u64 hit_wave_word(WEIR_GLOBAL struct perf_hit_args *args, u64 round)
 {
-	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) * weir_lanes();
+	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) * weir_lanes() +
+	       weir_lane();
 }
 
 WEIR_KERNEL(hit_wave256, struct perf_hit_args)
 {
-	u64 sum = 0, wave = weir_active();
+	u64 sum = 0;
 
-	for (u64 i = 0; i + WEIR_PIECES <= args->rounds; i += WEIR_PIECES) {
-		struct weir_pieces at;
+	for (u64 i = 0; i + 4 <= args->rounds; i += 4) {
+		struct weir_four at;
 
-		for (u32 k = 0; k < WEIR_PIECES; k++)
-			at.value[k] = hit_wave_first(args, i + k);
-		at = weir_array_pieces_u64(wave, &args->array, at);
-		for (u32 k = 0; k < WEIR_PIECES; k++)
-			sum += at.value[k];
+		for (u32 k = 0; k < 4; k++)
+			at.value[k] = hit_wave_word(args, i + k);
+		at = weir_array_get_four_u64(&args->array, at);
+		sum += at.value[0] + at.value[1] + at.value[2] + at.value[3];
 	}
-	for (u64 i = args->rounds & ~(u64)(WEIR_PIECES - 1); i < args->rounds; i++)
-		sum += weir_array_get_u64(&args->array, hit_wave_first(args, i) + weir_lane());
+	for (u64 i = args->rounds & ~(u64)3; i < args->rounds; i++)
+		sum += weir_array_get_u64(&args->array, hit_wave_word(args, i));
 	hit_report(args, sum);
 }
 
@@ -78,7 +78,7 @@ WEIR_KERNEL(hit_wave256_plain, struct perf_hit_args)
 	u64 sum = 0;
 
 	for (u64 i = 0; i < args->rounds; i++)
-		sum += *weir_at(args->plain, u64, hit_wave_first(args, i) + weir_lane());
+		sum += *weir_at(args->plain, u64, hit_wave_word(args, i));
 	hit_report(args, sum);
 }
 
