@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the guests' halves of the tests of the kernel module weir_p2p share: sourced by them.
+
+p2p=/weir/vm_p2p
+
+# PCI address of the fake GPU NUMBER, from 1.
+gpu() {
+  for device in /sys/bus/pci/devices/*; do
+    [ "$(cat $device/vendor)" != 0x1af4 ] || [ "$(cat $device/device)" != 0x1110 ] || basename $device
+  done | sed -n "${1}p"
+}
+
+# Its window's node.
+node_of() {
+  echo "/dev/weir_p2p/$1-2"
+}
+
+# The module, a window over the whole of the fake GPU's memory, and an SSD.
+begin_p2p() {
+  insmod /data/weir_p2p.ko
+  gpu=$(gpu 1)
+  ssd=$(controller 1)
+  disk=$(disk_of $ssd)
+  node=$(node_of $gpu)
+  $p2p claim $gpu 2
+  [ -c $node ] || give_up "no $node"
+}
+
+# Nobody has anything of it left, and all goes.
+end_p2p() {
+  $p2p whole $node
+  rmmod weir_p2p
+  [ ! -e /dev/weir_p2p ] || [ -z "$(ls /dev/weir_p2p)" ] || give_up "nodes are left"
+}
