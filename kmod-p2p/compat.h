@@ -3,6 +3,7 @@
 #ifndef WEIR_P2P_COMPAT_H
 #define WEIR_P2P_COMPAT_H
 
+#include <linux/dma-resv.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 
@@ -23,6 +24,13 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #define weir_eventfd_signal(context) eventfd_signal(context)
 #else
 #define weir_eventfd_signal(context) eventfd_signal(context, 1)
+#endif
+
+/* Until the exporter has moved a buffer to where it is pinned. */
+#ifdef WEIR_HAS_RESV_USAGE
+#define weir_resv_wait(resv) dma_resv_wait_timeout(resv, DMA_RESV_USAGE_KERNEL, true, 30 * HZ)
+#else
+#define weir_resv_wait(resv) dma_resv_wait_timeout(resv, false, true, 30 * HZ)
 #endif
 
 #endif

@@ -13,6 +13,9 @@ union weir_arg {
 	struct weir_p2p_register range;
 	struct weir_p2p_deregister handle;
 	struct weir_p2p_verdict verdict;
+	struct weir_p2p_import import;
+	struct weir_p2p_prp prp;
+	struct weir_p2p_io io;
 	struct weir_p2p_reason reason;
 };
 
@@ -58,7 +61,8 @@ static int call_info(struct weir_file *file, union weir_arg *arg)
 	memset(info, 0, sizeof(*info));
 	info->size = sizeof(*info);
 	info->abi = WEIR_P2P_ABI;
-	info->features = WEIR_P2P_FEATURE_WINDOWS | weir_pages_feature;
+	info->features = WEIR_P2P_FEATURE_WINDOWS | WEIR_P2P_FEATURE_IMPORT | WEIR_P2P_FEATURE_FILE_IO |
+			 WEIR_P2P_FEATURE_PRP | weir_pages_feature;
 	if (weir_shim_any())
 		info->features |= WEIR_P2P_FEATURE_ADDRESSES;
 	info->page_bytes = PAGE_SIZE;
@@ -92,12 +96,27 @@ static int call_register(struct weir_file *file, union weir_arg *arg)
 
 static int call_deregister(struct weir_file *file, union weir_arg *arg)
 {
-	return weir_deregister(file, arg->handle.handle);
+	return file->window ? weir_deregister(file, arg->handle.handle) : weir_unimport(file, arg->handle.handle);
 }
 
 static int call_verdict(struct weir_file *file, union weir_arg *arg)
 {
 	return weir_verdict(file, &arg->verdict);
+}
+
+static int call_import(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_import(file, &arg->import);
+}
+
+static int call_prp(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_prp(file, &arg->prp);
+}
+
+static int call_io(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_io(file, &arg->io);
 }
 
 /* On which nodes a call is there. */
@@ -117,8 +136,11 @@ static const struct weir_call {
 	[_IOC_NR(WEIR_P2P_CLAIM)] = { sizeof(struct weir_p2p_claim), 32, ON_CONTROL, call_claim },
 	[_IOC_NR(WEIR_P2P_UNCLAIM)] = { sizeof(struct weir_p2p_claim), 32, ON_CONTROL, call_unclaim },
 	[_IOC_NR(WEIR_P2P_REGISTER)] = { sizeof(struct weir_p2p_register), 40, ON_WINDOW, call_register },
-	[_IOC_NR(WEIR_P2P_DEREGISTER)] = { sizeof(struct weir_p2p_deregister), 8, ON_WINDOW, call_deregister },
+	[_IOC_NR(WEIR_P2P_DEREGISTER)] = { sizeof(struct weir_p2p_deregister), 8, ON_CONTROL | ON_WINDOW, call_deregister },
 	[_IOC_NR(WEIR_P2P_VERDICT)] = { sizeof(struct weir_p2p_verdict), 304, ON_CONTROL, call_verdict },
+	[_IOC_NR(WEIR_P2P_IMPORT)] = { sizeof(struct weir_p2p_import), 56, ON_CONTROL, call_import },
+	[_IOC_NR(WEIR_P2P_PRP)] = { sizeof(struct weir_p2p_prp), 48, ON_CONTROL, call_prp },
+	[_IOC_NR(WEIR_P2P_IO)] = { sizeof(struct weir_p2p_io), 48, ON_CONTROL | ON_WINDOW, call_io },
 	[_IOC_NR(WEIR_P2P_REASON)] = { sizeof(struct weir_p2p_reason), 264, ON_CONTROL | ON_WINDOW, call_reason },
 };
 
@@ -197,6 +219,7 @@ static int close_node(struct inode *inode, struct file *filp)
 		weir_ranges_end(file->window, file);
 		weir_window_put(file->window);
 	}
+	weir_imports_end(file);
 	xa_destroy(&file->imports);
 	mutex_destroy(&file->imports_lock);
 	mutex_destroy(&file->reason_lock);

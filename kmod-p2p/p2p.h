@@ -137,6 +137,49 @@ struct weir_file {
 	char reason[WEIR_P2P_TEXT_BYTES];
 };
 
+/**
+ * struct weir_import - a dma-buf attached to an NVMe function
+ * @refs: the file's, and one per call on it
+ * @all: in the list of all imports, which end when their SSD loses its driver
+ * @ssd: the function
+ * @lock: held for reading by calls on it, for writing by its end; outside of the dma-buf's own lock
+ * @buffer: the dma-buf; NULL once it has ended
+ * @attach: to the function
+ * @table: where it lies, for the function
+ * @handle: its number
+ * @moved: the exporter has moved or revoked it
+ * @in_vram: all of it lies in BARs
+ * @segments: contiguous parts, as the function sees them
+ * @signal: whom to tell; NULL: nobody
+ * @offset: where in the dma-buf it begins
+ * @bytes: its length
+ * @count: number of extents
+ * @extents: where it lies, as the CPU sees it
+ * @lists: PRP lists, under @lists_lock
+ * @lists_count: how many
+ */
+struct weir_import {
+	struct kref refs;
+	struct list_head all;
+	struct pci_dev *ssd;
+	struct rw_semaphore lock;
+	struct dma_buf *buffer;
+	struct dma_buf_attachment *attach;
+	struct sg_table *table;
+	u32 handle;
+	bool moved;
+	bool in_vram;
+	u32 segments;
+	struct eventfd_ctx *signal;
+	u64 offset;
+	u64 bytes;
+	u32 count;
+	struct weir_p2p_extent *extents;
+	struct mutex lists_lock;
+	struct list_head lists;
+	u32 lists_count;
+};
+
 /* file.c */
 extern const struct file_operations weir_control_fops;
 extern const struct file_operations weir_window_fops;
@@ -153,7 +196,9 @@ void weir_windows_end(void);
 u32 weir_windows_count(void);
 void weir_window_get(struct weir_window *window);
 void weir_window_put(struct weir_window *window);
-struct page *weir_window_page(phys_addr_t address, u64 bytes);
+bool weir_window_has(const struct weir_window *window, phys_addr_t address, u64 bytes);
+struct weir_window *weir_window_hold(phys_addr_t address, u64 bytes);
+void weir_window_release(struct weir_window *window);
 
 /* range.c */
 int weir_register(struct weir_file *file, struct weir_p2p_register *arg);
@@ -165,6 +210,21 @@ void weir_reap(struct work_struct *work);
 struct weir_range *weir_range_busy(struct weir_file *file, u32 handle);
 void weir_range_idle(struct weir_range *range);
 struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *contiguous);
+
+/* import.c */
+int weir_import(struct weir_file *file, struct weir_p2p_import *arg);
+int weir_unimport(struct weir_file *file, u32 handle);
+void weir_imports_end(struct weir_file *file);
+void weir_imports_leave(struct pci_dev *ssd);
+struct weir_import *weir_import_enter(struct weir_file *file, u32 handle);
+void weir_import_leave(struct weir_import *import);
+
+/* prp.c */
+int weir_prp(struct weir_file *file, struct weir_p2p_prp *arg);
+void weir_prp_free(struct weir_import *import);
+
+/* io.c */
+int weir_io(struct weir_file *file, struct weir_p2p_io *arg);
 
 /* pages_generic.c or pages_p2pdma.c */
 extern const u64 weir_pages_feature;

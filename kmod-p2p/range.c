@@ -393,14 +393,15 @@ int weir_deregister(struct weir_file *file, u32 handle)
 /**
  * weir_p2p_revoked() - the vendor's driver takes memory back: see shim.h
  * @pin: which
+ * Return: whether the core has forgotten it; else unpin() frees it.
  */
-void weir_p2p_revoked(struct weir_p2p_pin *pin)
+bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 {
 	struct weir_range *range = container_of(pin, struct weir_range, pin);
 	struct weir_window *window = range->window;
 
 	if (test_and_set_bit(0, &pin->state))
-		return; /* it is being unpinned: nobody uses it */
+		return false; /* nobody uses it any more */
 	weir_window_get(window);
 	down_write(&window->lock);
 	range_kill(range);
@@ -410,6 +411,7 @@ void weir_p2p_revoked(struct weir_p2p_pin *pin)
 	wait_event(window->reaped, smp_load_acquire(&range->ended));
 	range_put(range);
 	weir_window_put(window);
+	return true;
 }
 EXPORT_SYMBOL_GPL(weir_p2p_revoked);
 

@@ -75,8 +75,10 @@ void weir_p2p_remove_shim(const struct weir_p2p_shim *shim);
  * @pin: which
  *
  * Called by the shim from the vendor's callback; sleeps. When it returns nobody maps the memory and no I/O on it is
- * in flight, and the core has forgotten @pin.
+ * in flight.
+ * Return: true: the core has forgotten @pin, and the shim is to free what it has of it; false: unpin() was called, or is
+ * about to be, and frees it.
  */
-void weir_p2p_revoked(struct weir_p2p_pin *pin);
+bool weir_p2p_revoked(struct weir_p2p_pin *pin);
 
 #endif

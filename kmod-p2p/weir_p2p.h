@@ -204,7 +204,8 @@ struct weir_p2p_verdict {
  * @reserved: 0
  *
  * Errors: EBADF, EINVAL: no dma-buf, misaligned; ERANGE: beyond its end; ENODEV, ENXIO: no such NVMe function;
- * EREMOTEIO: system memory where WEIR_P2P_REQUIRE_VRAM is asked for; ENOSPC; and those of the exporter.
+ * EREMOTEIO: system memory where WEIR_P2P_REQUIRE_VRAM is asked for; EBUSY: the function belongs to VFIO; ENOSPC; and
+ * those of the exporter.
  */
 struct weir_p2p_import {
 	__u32 size;
@@ -232,7 +233,8 @@ struct weir_p2p_import {
  * @reserved: 0
  *
  * What it gives are addresses as the controller sees them: whoever can ring its doorbells can use them. Needs
- * CAP_SYS_RAWIO. Errors: EPERM; ENOENT; EINVAL; ERANGE; ENOMEM; ESTALE: the exporter has moved or revoked it.
+ * CAP_SYS_RAWIO. Errors: EPERM; ENOENT; EINVAL; ERANGE; ENOMEM; ENOSPC: too many lists; EIO: it
+ * lies where PRP entries cannot tell; ESTALE: the exporter has moved or revoked it.
  */
 struct weir_p2p_prp {
 	__u32 size;

@@ -260,25 +260,46 @@ int weir_unclaim(struct weir_file *file, struct weir_p2p_claim *claim)
 }
 
 /**
- * weir_window_page() - the page of memory that lies in a window
+ * weir_window_has() - whether memory lies in a window
+ * @window: which
  * @address: as the CPU sees it
  * @bytes: of it
- * Return: its first page, or NULL if it is not all in one window.
+ * Return: whether all of it does.
  */
-struct page *weir_window_page(phys_addr_t address, u64 bytes)
+bool weir_window_has(const struct weir_window *window, phys_addr_t address, u64 bytes)
 {
-	struct weir_window *window;
-	struct page *page = NULL;
+	phys_addr_t first = page_to_phys(window->first);
+
+	return address >= first && address - first < window->bytes && bytes <= window->bytes - (address - first);
+}
+
+/**
+ * weir_window_hold() - the window that memory lies in, which is not to end
+ * @address: as the CPU sees it
+ * @bytes: of it
+ * Return: to be given to weir_window_release(); NULL if it is not all in one window.
+ */
+struct weir_window *weir_window_hold(phys_addr_t address, u64 bytes)
+{
+	struct weir_window *window, *found = NULL;
 
 	mutex_lock(&weir_windows_lock);
-	list_for_each_entry(window, &weir_windows, link) {
-		phys_addr_t first = page_to_phys(window->first);
-
-		if (address >= first && address - first < window->bytes && bytes <= window->bytes - (address - first))
-			page = pfn_to_page(PHYS_PFN(address));
+	list_for_each_entry(window, &weir_windows, link)
+		if (weir_window_has(window, address, bytes))
+			found = window;
+	if (found) {
+		weir_window_get(found);
+		atomic_inc(&found->live);
 	}
 	mutex_unlock(&weir_windows_lock);
-	return page;
+	return found;
+}
+
+void weir_window_release(struct weir_window *window)
+{
+	atomic_dec(&window->live);
+	wake_up_all(&window->reaped);
+	weir_window_put(window);
 }
 
 /* The function's driver is about to come or to go, or the function to go: under its lock, before its BARs are anybody else's. */
@@ -289,6 +310,7 @@ static int on_bus(struct notifier_block *block, unsigned long event, void *data)
 	case BUS_NOTIFY_UNBIND_DRIVER:
 	case BUS_NOTIFY_DEL_DEVICE:
 	case BUS_NOTIFY_REMOVED_DEVICE: /* again, for what was claimed in between */
+		weir_imports_leave(to_pci_dev(data));
 		end_windows(to_pci_dev(data), -1);
 	}
 	return NOTIFY_DONE;

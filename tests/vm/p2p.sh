@@ -26,6 +26,21 @@ module() {
   data "$built"/*.ko
 }
 
+# Whether this test's kernel has peer-to-peer DMA of its own.
+has_p2pdma() {
+  grep -q '^CONFIG_PCI_P2PDMA=y' "$folder/$kernel/config" 2>/dev/null
+}
+
+# A switch with the ports NAME... below a root port at slot 4: ports NAME...
+ports() {
+  local number=8 port
+  devices+=(-device pcie-root-port,id=root4,chassis=4,slot=4,addr=4 -device x3130-upstream,id=up4,bus=root4)
+  for port in "$@"; do
+    number=$((number + 1))
+    devices+=(-device "xio3130-downstream,id=$port,bus=up4,chassis=$number,slot=$number")
+  done
+}
+
 # A fake GPU at slot SLOT, whose memory, BAR 2, is the file NAME: gpu SLOT NAME. gpu_more: more options of the device.
 gpu() {
   devices+=(-object "memory-backend-file,id=$2,size=$gpu_bytes,mem-path=$work/$2,share=on"
@@ -39,6 +54,8 @@ p2p_files() {
   cp "$here/p2p_guest.sh" "$work/more/tests/p2p.sh"
   [ -f "$folder/$kernel/modules.cpio" ] || make_modules "$kernel"
   module "$here/../../kmod-p2p"
+  module "$here/fakegpu" WEIR_KMOD="$folder/$kernel/built/kmod-p2p" \
+    KBUILD_EXTRA_SYMBOLS="$folder/$kernel/built/kmod-p2p/Module.symvers"
 }
 
 # Bytes [FIRST, FIRST + BYTES) of one file are those of another: same A B FIRST BYTES

@@ -15,8 +15,9 @@ node_of() {
   echo "/dev/weir_p2p/$1-2"
 }
 
-# The module, a window over the whole of the fake GPU's memory, and an SSD.
+# The module, the fake GPU's driver, a window over the whole of its memory, and an SSD. "without": no such driver.
 begin_p2p() {
+  [ "${1-}" = without ] || insmod /data/fake_gpu.ko
   insmod /data/weir_p2p.ko
   gpu=$(gpu 1)
   ssd=$(controller 1)
@@ -31,4 +32,9 @@ end_p2p() {
   $p2p whole $node
   rmmod weir_p2p
   [ ! -e /dev/weir_p2p ] || [ -z "$(ls /dev/weir_p2p)" ] || give_up "nodes are left"
+}
+
+# The kernel's own pages, which come with a driver of the GPU.
+has_p2pdma() {
+  [ -e /sys/bus/pci/devices/$gpu/p2pmem ]
 }
