@@ -7,5 +7,6 @@
 
 int do_bad(char **argv);
 int do_life(char **argv);
+int do_import(char **argv);
 
 #endif
