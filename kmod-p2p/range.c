@@ -413,7 +413,7 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 	weir_window_put(window);
 	return true;
 }
-EXPORT_SYMBOL_GPL(weir_p2p_revoked);
+EXPORT_SYMBOL(weir_p2p_revoked);
 
 /**
  * weir_range_busy() - a range that is not to end while the kernel does I/O on it

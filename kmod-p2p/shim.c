@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Vendors' shims: who pins memory of a GPU by its address. */
+/*
+ * Vendors' shims: who pins memory of a GPU by its address. What they use is exported to all, since a vendor's driver may cost
+ * its shim the symbols that are for the GPL alone.
+ */
 #include <linux/module.h>
 
 #include "p2p.h"
@@ -23,7 +26,7 @@ int weir_p2p_add_shim(const struct weir_p2p_shim *shim)
 	mutex_unlock(&shims_lock);
 	return error;
 }
-EXPORT_SYMBOL_GPL(weir_p2p_add_shim);
+EXPORT_SYMBOL(weir_p2p_add_shim);
 
 void weir_p2p_remove_shim(const struct weir_p2p_shim *shim)
 {
@@ -35,7 +38,7 @@ void weir_p2p_remove_shim(const struct weir_p2p_shim *shim)
 			WRITE_ONCE(shims[i], NULL);
 	mutex_unlock(&shims_lock);
 }
-EXPORT_SYMBOL_GPL(weir_p2p_remove_shim);
+EXPORT_SYMBOL(weir_p2p_remove_shim);
 
 /* A hint for WEIR_P2P_INFO. */
 bool weir_shim_any(void)

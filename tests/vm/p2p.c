@@ -14,6 +14,7 @@
  *   vm_p2p bad CONTROL NODE GPU BAR SSD            what has to be refused: p2p_bad.c
  *   vm_p2p life NODE FILE STEP                     who ends first: p2p_life.c
  *   vm_p2p import NODE FILE SSD STEP               dma-bufs and so on: p2p_import.c
+ *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
  */
 #include "p2p.h"
 
@@ -208,7 +209,7 @@ static const struct {
 	{ "claim", 2, do_claim }, { "unclaim", 2, do_unclaim }, { "verdict", 3, do_verdict }, { "read", 4, do_read },
 	{ "uring", 4, do_uring }, { "write", 4, do_write }, { "idle", 4, do_idle }, { "poke", 4, do_poke },
 	{ "whole", 1, do_whole }, { "bad", 5, do_bad }, { "life", 3, do_life },
-	{ "import", 4, do_import },
+	{ "import", 4, do_import }, { "fuzz", 6, do_fuzz },
 };
 
 int main(int argc, char **argv)
