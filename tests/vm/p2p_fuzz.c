@@ -34,8 +34,10 @@ struct fuzzer {
 	uint64_t offsets[MAPS];
 	uint32_t handles[MAPS];
 	void *maps[MAPS];
+	size_t bytes[MAPS];
 	uint64_t worked[CALLS];
 	uint64_t called;
+	uint64_t reads;
 };
 
 static uint64_t any(struct fuzzer *fuzzer)
@@ -136,15 +138,17 @@ static void map_or_use(struct fuzzer *fuzzer)
 	void *map;
 
 	if (fuzzer->maps[slot] && any(fuzzer) % 4) {
-		if (pread(fuzzer->disk, fuzzer->maps[slot], 4096 * (any(fuzzer) % 8 + 1), 0) < 0)
-			return;
+		size_t part = 4096 * (any(fuzzer) % 8 + 1);
+
+		fuzzer->reads += pread(fuzzer->disk, fuzzer->maps[slot], part < fuzzer->bytes[slot] ? part : 4096, 0) > 0;
 		return;
 	}
 	if (fuzzer->maps[slot])
-		munmap(fuzzer->maps[slot], 32 * 4096);
+		munmap(fuzzer->maps[slot], fuzzer->bytes[slot]);
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, any(fuzzer) % 16 ? MAP_SHARED : MAP_PRIVATE, fuzzer->files[1],
 		(off_t)(fuzzer->offsets[any(fuzzer) % MAPS] + (any(fuzzer) % 4 ? 0 : number_of(fuzzer) & ~4095ULL)));
 	fuzzer->maps[slot] = map == MAP_FAILED ? NULL : map;
+	fuzzer->bytes[slot] = bytes;
 }
 
 static void reopen(struct fuzzer *fuzzer, unsigned which)
@@ -182,7 +186,7 @@ static void fuzz(struct fuzzer *fuzzer, time_t seconds)
 	printf("%llu calls; worked:", (unsigned long long)fuzzer->called);
 	for (unsigned i = 0; i < CALLS; i++)
 		printf(" %llu", (unsigned long long)fuzzer->worked[i]);
-	printf("\n");
+	printf("; %llu reads\n", (unsigned long long)fuzzer->reads);
 	check(fuzzer->worked[_IOC_NR(WEIR_P2P_REGISTER)] && fuzzer->worked[_IOC_NR(WEIR_P2P_IMPORT)], "nothing was tested");
 }
 
