@@ -362,12 +362,25 @@ static struct weir_range *find_range(struct weir_file *file, u32 handle)
 	return range && range->file == file && !range->dead ? range : NULL;
 }
 
+/* Of this file, given back, but its I/O has not ended. */
+static struct weir_range *find_dying(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range;
+
+	list_for_each_entry(range, &file->window->dying, link)
+		if (range->file == file && range->handle == handle)
+			return range;
+	return NULL;
+}
+
 static struct weir_range *kill_found(struct weir_file *file, u32 handle)
 {
 	struct weir_range *range;
 
 	down_write(&file->window->lock);
 	range = find_range(file, handle);
+	if (!range)
+		range = find_dying(file, handle);
 	if (range) {
 		kref_get(&range->refs);
 		range_kill(range);
@@ -384,10 +397,13 @@ int weir_deregister(struct weir_file *file, u32 handle)
 	if (!range)
 		return weir_refuse(file, -ENOENT, "this file has no range %u", handle);
 	reap(file->window);
-	/* Acquire: pairs with range_ended(). */
+	/*
+	 * Acquire: pairs with range_ended(). If there is work of the task's to be done, such as io_uring's letting go of these very
+	 * pages, the call is begun again after it.
+	 */
 	error = wait_event_interruptible(file->window->reaped, smp_load_acquire(&range->ended));
 	range_put(range);
-	return error ? weir_refuse(file, -EINTR, "range %u waits for its I/O, and goes when that ends", handle) : 0;
+	return error;
 }
 
 /**

@@ -123,7 +123,8 @@ struct weir_p2p_register {
  * @handle: which
  *
  * Takes mappings away (later accesses get SIGBUS), and waits for I/O in flight. Errors: ENOENT: no such handle of
- * this file, or given back already; EINTR: a signal came before the I/O ended: the range is given back when it does.
+ * this file, or given back already; EINTR: a signal came before the I/O ended: the range is given back when it does,
+ * which the same call again waits for.
  */
 struct weir_p2p_deregister {
 	__u32 size;

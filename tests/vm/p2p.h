@@ -7,6 +7,7 @@
 
 int do_bad(char **argv);
 int do_life(char **argv);
+int do_measure(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
 
