@@ -2,12 +2,15 @@
 /*
  * What a range costs beside pinning a buffer of host memory of the same size, in the same machine: vm_p2p measure NODE
  *
- * A range: registered, mapped, and taken back. A buffer: mapped, made a fixed buffer of io_uring, which pins it, and undone.
+ * A range: registered, mapped, and taken back; and the same with each page of it in the page table, as after the first I/O.
+ * A buffer: mapped with its pages, which is the least that pinning does; and made a fixed buffer of io_uring, which pins it,
+ * and undone, which waits for the kernel's other work.
  */
 #include "p2p.h"
 
 #include <errno.h>
 #include <liburing.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -23,11 +26,13 @@ static double now_us(void)
 	return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
 }
 
-static double range_us(int node, uint64_t bytes)
+static double range_us(int node, uint64_t bytes, bool touch)
 {
 	double begin = now_us();
 	struct range range = take(node, 0, bytes);
 
+	for (uint64_t i = 0; touch && i < bytes; i += 4 * KIB)
+		*(volatile uint8_t *)(range.memory + i);
 	drop(&range);
 	return now_us() - begin;
 }
@@ -47,6 +52,16 @@ static double buffer_us(struct io_uring *ring, uint64_t bytes)
 	return now_us() - begin;
 }
 
+static double memory_us(uint64_t bytes)
+{
+	double begin = now_us();
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	check(memory != MAP_FAILED, "no memory");
+	munmap(memory, bytes);
+	return now_us() - begin;
+}
+
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -54,22 +69,34 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static double middle(double *times)
+{
+	qsort(times, ROUNDS, sizeof(*times), by_size);
+	return times[ROUNDS / 2];
+}
+
+static void measure(int node, struct io_uring *ring, uint64_t bytes)
+{
+	double ranges[ROUNDS], touched[ROUNDS], memory[ROUNDS], buffers[ROUNDS];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		ranges[i] = range_us(node, bytes, false);
+		touched[i] = range_us(node, bytes, true);
+		memory[i] = memory_us(bytes);
+		buffers[i] = buffer_us(ring, bytes);
+	}
+	printf("measured %llu KiB: range %.0f us, with its pages %.0f us, memory %.0f us, fixed buffer %.0f us, memory to the second %.1f\n",
+		(unsigned long long)bytes / KIB, middle(ranges), middle(touched), middle(memory), middle(buffers),
+		middle(memory) / middle(touched));
+}
+
 int do_measure(char **argv)
 {
 	int node = open_node(argv[0]);
-	double ranges[ROUNDS], buffers[ROUNDS];
 	struct io_uring ring;
 
 	check(!io_uring_queue_init(8, &ring, 0), "no io_uring");
-	for (uint64_t bytes = 64 * KIB; bytes <= 16384 * KIB; bytes *= 4) {
-		for (int i = 0; i < ROUNDS; i++) {
-			ranges[i] = range_us(node, bytes);
-			buffers[i] = buffer_us(&ring, bytes);
-		}
-		qsort(ranges, ROUNDS, sizeof(*ranges), by_size);
-		qsort(buffers, ROUNDS, sizeof(*buffers), by_size);
-		printf("measured %llu KiB: range %.0f us, pinned buffer %.0f us, ratio %.1f\n", (unsigned long long)bytes / KIB,
-			ranges[ROUNDS / 2], buffers[ROUNDS / 2], buffers[ROUNDS / 2] / ranges[ROUNDS / 2]);
-	}
+	for (uint64_t bytes = 64 * KIB; bytes <= 16384 * KIB; bytes *= 4)
+		measure(node, &ring, bytes);
 	return 0;
 }
