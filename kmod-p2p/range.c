@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ranges of windows: taken by one file, mapped, given back. A range that is given back loses its mappings at once; what
+ * it took is free again when nobody holds a reference to its pages (I/O in flight) any more.
+ */
+#include <linux/capability.h>
+#include <linux/slab.h>
+
+#include "p2p.h"
+
+#define REAP_INTERVAL (HZ / 100 + 1)
+/* A fault maps the whole block of so many bytes around it: I/O on a buffer then does not fault for each page. */
+#define FAULT_AROUND (256UL << 10)
+
+static void range_free(struct kref *refs)
+{
+	struct weir_range *range = container_of(refs, struct weir_range, refs);
+
+	kvfree(range->pieces);
+	kfree(range);
+}
+
+static void range_put(struct weir_range *range)
+{
+	kref_put(&range->refs, range_free);
+}
+
+/* The page at a byte of the range. */
+struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *contiguous)
+{
+	const struct weir_piece *piece = &range->pieces[range->count - 1];
+	u64 place;
+
+	while (piece->skip > offset)
+		piece--;
+	place = piece->node.start + (offset - piece->skip);
+	*contiguous = piece->node.last + 1 - place;
+	return nth_page(range->window->first, PHYS_PFN(place));
+}
+
+/* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. */
+static bool piece_quiet(const struct weir_window *window, const struct weir_piece *piece)
+{
+	unsigned long i;
+
+	for (i = PHYS_PFN(piece->node.start); i <= PHYS_PFN(piece->node.last); i++)
+		if (page_ref_count(nth_page(window->first, i)) != 1)
+			return false;
+	return true;
+}
+
+static bool range_quiet(const struct weir_range *range)
+{
+	u32 i;
+
+	/* Acquire: pairs with weir_range_idle(): what that call did to the pages came before. */
+	if (atomic_read_acquire(&range->busy))
+		return false;
+	for (i = 0; i < range->count; i++)
+		if (!piece_quiet(range->window, &range->pieces[i]))
+			return false;
+	return true;
+}
+
+/* Under the window's lock: somebody else may have its pieces. */
+static void range_untake(struct weir_range *range)
+{
+	u32 i;
+
+	for (i = 0; i < range->count; i++)
+		interval_tree_remove(&range->pieces[i].node, &range->window->taken);
+	list_del_init(&range->link);
+}
+
+/*
+ * Its pieces are free again, or never were taken. No lock is held: the vendor's driver may call weir_p2p_revoked() from
+ * its unpinning. If that came before, it waits for ended, and puts the range itself.
+ */
+static void range_ended(struct weir_range *range)
+{
+	struct weir_window *window = range->window;
+	bool mine = weir_shim_release(&range->pin);
+
+	/* Release: pairs with the acquire of who waits: all this thread did to the range came before. */
+	smp_store_release(&range->ended, true);
+	if (mine)
+		range_put(range);
+	atomic_dec(&window->live);
+	wake_up_all(&window->reaped);
+}
+
+/* No more mappings of it: later accesses get SIGBUS. Under the window's lock. */
+static void range_kill(struct weir_range *range)
+{
+	if (range->dead)
+		return;
+	range->dead = true;
+	if (!range->handle)
+		return;
+	xa_erase(&range->window->ranges, range->handle);
+	list_add_tail(&range->link, &range->window->dying);
+	unmap_mapping_range(range->file->mapping, (loff_t)range->handle << WEIR_RANGE_SHIFT, range->bytes, 1);
+}
+
+/* Free those of the dying whose I/O has ended. */
+static void reap(struct weir_window *window)
+{
+	struct weir_range *range, *next;
+	LIST_HEAD(ended);
+
+	down_write(&window->lock);
+	list_for_each_entry_safe(range, next, &window->dying, link) {
+		if (!range_quiet(range))
+			continue;
+		range_untake(range);
+		list_add_tail(&range->link, &ended);
+	}
+	if (!list_empty(&window->dying))
+		schedule_delayed_work(&window->reaper, REAP_INTERVAL);
+	up_write(&window->lock);
+	list_for_each_entry_safe(range, next, &ended, link) {
+		list_del_init(&range->link);
+		range_ended(range);
+	}
+}
+
+/**
+ * weir_reap() - look after ranges that were given back while I/O was in flight
+ * @work: a window's reaper
+ */
+void weir_reap(struct work_struct *work)
+{
+	reap(container_of(to_delayed_work(work), struct weir_window, reaper));
+}
+
+/**
+ * weir_ranges_end() - give back all ranges of a file, or a window
+ * @window: which
+ * @file: of this one; NULL: all, and no more are given out
+ */
+void weir_ranges_end(struct weir_window *window, struct weir_file *file)
+{
+	struct weir_range *range;
+	unsigned long handle;
+
+	down_write(&window->lock);
+	if (!file)
+		window->gone = true;
+	xa_for_each(&window->ranges, handle, range)
+		if (!file || range->file == file)
+			range_kill(range);
+	up_write(&window->lock);
+	reap(window);
+}
+
+/**
+ * weir_ranges_wait() - wait until all I/O on a window has ended
+ * @window: which; weir_ranges_end() was called for all of it
+ */
+void weir_ranges_wait(struct weir_window *window)
+{
+	while (!wait_event_timeout(window->reaped, !atomic_read(&window->live), 10 * HZ))
+		dev_warn(&window->pdev->dev, "weir_p2p: I/O on %d ranges of BAR %d has not ended\n",
+			 atomic_read(&window->live), window->bar);
+}
+
+static struct weir_range *range_alloc(struct weir_file *file, u64 bytes)
+{
+	struct weir_range *range = kzalloc(sizeof(*range), GFP_KERNEL_ACCOUNT);
+
+	if (!range)
+		return NULL;
+	kref_init(&range->refs);
+	range->window = file->window;
+	range->file = file;
+	range->bytes = bytes;
+	atomic_set(&range->busy, 0);
+	INIT_LIST_HEAD(&range->link);
+	return range;
+}
+
+/* Where in the window memory of the GPU lies. */
+static int set_pieces(struct weir_range *range, const struct weir_p2p_extent *extents, u32 count)
+{
+	phys_addr_t first = page_to_phys(range->window->first);
+	u64 skip = 0;
+	u32 i;
+
+	range->pieces = kvcalloc(count, sizeof(*range->pieces), GFP_KERNEL_ACCOUNT);
+	if (!range->pieces)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		u64 start = extents[i].address - first;
+
+		if (extents[i].address < first || start >= range->window->bytes ||
+		    extents[i].bytes > range->window->bytes - start || !extents[i].bytes ||
+		    !IS_ALIGNED(start | extents[i].bytes, PAGE_SIZE))
+			return weir_refuse(range->file, -ERANGE, "memory at 0x%llx is not in the window",
+					   (u64)extents[i].address);
+		range->pieces[i].node.start = start;
+		range->pieces[i].node.last = start + extents[i].bytes - 1;
+		range->pieces[i].range = range;
+		range->pieces[i].skip = skip;
+		skip += extents[i].bytes;
+	}
+	range->count = count;
+	return skip == range->bytes ? 0 : weir_refuse(range->file, -EIO, "%llu bytes were pinned, not %llu", skip,
+						      range->bytes);
+}
+
+static int by_offset(struct weir_range *range, u64 offset)
+{
+	struct weir_window *window = range->window;
+	struct weir_p2p_extent extent = { page_to_phys(window->first) + offset, range->bytes };
+
+	if (offset >= window->bytes || range->bytes > window->bytes - offset)
+		return weir_refuse(range->file, -ERANGE, "%llu bytes from %llu are not in the window, which has %llu",
+				   range->bytes, offset, window->bytes);
+	if (READ_ONCE(window->pdev->dev.driver) && !capable(CAP_SYS_RAWIO))
+		return weir_refuse(range->file, -EPERM, "%s has a driver, which knows what its memory is used for: without CAP_SYS_RAWIO, register by address",
+				   pci_name(window->pdev));
+	return set_pieces(range, &extent, 1);
+}
+
+static int by_address(struct weir_range *range, u64 address)
+{
+	int error = weir_shim_pin(range->file, range->window, address, range->bytes, &range->pin);
+
+	return error ? error : set_pieces(range, range->pin.extents, range->pin.count);
+}
+
+/* Who has a part of it, under the window's lock. */
+static int check_free(struct weir_range *range, u32 i)
+{
+	struct weir_window *window = range->window;
+	const struct interval_tree_node *want = &range->pieces[i].node, *node;
+	const struct weir_piece *other;
+
+	node = interval_tree_iter_first(&window->taken, want->start, want->last);
+	if (!node)
+		return 0;
+	other = container_of(node, struct weir_piece, node);
+	if (other->range->file == range->file && !other->range->dead)
+		return weir_refuse(range->file, -EEXIST, "bytes %lu to %lu of the window are registered already, as %u",
+				   node->start, node->last, other->range->handle);
+	return weir_refuse(range->file, -EBUSY, "some of bytes %lu to %lu of the window are somebody else's", want->start,
+			   want->last);
+}
+
+static int take_all(struct weir_range *range)
+{
+	int error = range->window->gone ? -ENODEV : 0;
+	u32 i;
+
+	for (i = 0; !error && i < range->count; i++) {
+		error = check_free(range, i);
+		if (!error)
+			interval_tree_insert(&range->pieces[i].node, &range->window->taken);
+	}
+	while (error && i-- > 1)
+		interval_tree_remove(&range->pieces[i - 1].node, &range->window->taken);
+	return error;
+}
+
+static int range_take(struct weir_range *range)
+{
+	int error;
+
+	down_write(&range->window->lock);
+	error = take_all(range);
+	up_write(&range->window->lock);
+	return error;
+}
+
+/* What others left there is not for somebody without privileges. Memory pinned for this process is its own. */
+static bool range_wipe(struct weir_range *range)
+{
+	u64 offset, bytes;
+
+	if (range->pin.shim || capable(CAP_SYS_RAWIO))
+		return false;
+	for (offset = 0; offset < range->bytes; offset += bytes) {
+		void *memory = page_address(weir_range_page(range, offset, &bytes));
+
+		bytes = min_t(u64, bytes, 1 << 20);
+		memset_io((void __iomem __force *)memory, 0, bytes);
+		cond_resched();
+	}
+	return true;
+}
+
+/* From now on it can be mapped, unless it died meanwhile. */
+static int range_show(struct weir_range *range, struct weir_p2p_register *arg)
+{
+	struct weir_window *window = range->window;
+	int error = -ENODEV;
+
+	down_write(&window->lock);
+	if (!window->gone && !range->dead)
+		error = xa_alloc_cyclic(&window->ranges, &range->handle, range, XA_LIMIT(1, WEIR_RANGES_MAX), &window->next,
+					GFP_KERNEL_ACCOUNT);
+	if (error < 0) {
+		range->handle = 0;
+		range_untake(range);
+	}
+	arg->handle = range->handle; /* once the lock is free another thread may give it back */
+	arg->mmap_offset = (u64)range->handle << WEIR_RANGE_SHIFT;
+	up_write(&window->lock);
+	if (error == -EBUSY)
+		return weir_refuse(range->file, -ENOSPC, "there are %u ranges in this window", WEIR_RANGES_MAX);
+	if (error == -ENODEV)
+		return weir_refuse(range->file, -ENODEV, "%s is gone", pci_name(window->pdev));
+	return min(error, 0);
+}
+
+static int register_range(struct weir_range *range, struct weir_p2p_register *arg)
+{
+	int error = arg->flags & WEIR_P2P_BY_ADDRESS ? by_address(range, arg->offset) : by_offset(range, arg->offset);
+
+	if (!error)
+		error = range_take(range);
+	if (error)
+		return error;
+	arg->wiped = range_wipe(range);
+	return range_show(range, arg);
+}
+
+static int check_register(struct weir_file *file, const struct weir_p2p_register *arg)
+{
+	if (arg->flags & ~WEIR_P2P_BY_ADDRESS)
+		return weir_refuse(file, -EINVAL, "flags 0x%x are not known", arg->flags);
+	if (!arg->bytes || !IS_ALIGNED(arg->offset | arg->bytes, PAGE_SIZE))
+		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiple of %lu, or nothing", arg->bytes,
+				   arg->offset, PAGE_SIZE);
+	if (arg->bytes > 1ULL << WEIR_RANGE_SHIFT || arg->offset + arg->bytes < arg->offset)
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are too many", arg->bytes, arg->offset);
+	return 0;
+}
+
+int weir_register(struct weir_file *file, struct weir_p2p_register *arg)
+{
+	struct weir_range *range;
+	int error = check_register(file, arg);
+
+	if (error)
+		return error;
+	range = range_alloc(file, arg->bytes);
+	if (!range)
+		return -ENOMEM;
+	atomic_inc(&file->window->live);
+	error = register_range(range, arg);
+	if (error)
+		range_ended(range);
+	return error;
+}
+
+/* Of this file, alive; under the window's lock. */
+static struct weir_range *find_range(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range = xa_load(&file->window->ranges, handle);
+
+	return range && range->file == file && !range->dead ? range : NULL;
+}
+
+/* Of this file, given back, but its I/O has not ended. */
+static struct weir_range *find_dying(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range;
+
+	list_for_each_entry(range, &file->window->dying, link)
+		if (range->file == file && range->handle == handle)
+			return range;
+	return NULL;
+}
+
+static struct weir_range *kill_found(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range;
+
+	down_write(&file->window->lock);
+	range = find_range(file, handle);
+	if (!range)
+		range = find_dying(file, handle);
+	if (range) {
+		kref_get(&range->refs);
+		range_kill(range);
+	}
+	up_write(&file->window->lock);
+	return range;
+}
+
+int weir_deregister(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range = kill_found(file, handle);
+	int error;
+
+	if (!range)
+		return weir_refuse(file, -ENOENT, "this file has no range %u", handle);
+	reap(file->window);
+	/*
+	 * Acquire: pairs with range_ended(). If there is work of the task's to be done, such as io_uring's letting go of these very
+	 * pages, the call is begun again after it.
+	 */
+	error = wait_event_interruptible(file->window->reaped, smp_load_acquire(&range->ended));
+	range_put(range);
+	return error;
+}
+
+/**
+ * weir_p2p_revoked() - the vendor's driver takes memory back: see shim.h
+ * @pin: which
+ * Return: whether the core has forgotten it; else unpin() frees it.
+ */
+bool weir_p2p_revoked(struct weir_p2p_pin *pin)
+{
+	struct weir_range *range = container_of(pin, struct weir_range, pin);
+	struct weir_window *window = range->window;
+
+	if (test_and_set_bit(0, &pin->state))
+		return false; /* nobody uses it any more */
+	weir_window_get(window);
+	down_write(&window->lock);
+	range_kill(range);
+	up_write(&window->lock);
+	reap(window);
+	/* Acquire: pairs with range_ended(). */
+	wait_event(window->reaped, smp_load_acquire(&range->ended));
+	range_put(range);
+	weir_window_put(window);
+	return true;
+}
+EXPORT_SYMBOL(weir_p2p_revoked);
+
+/**
+ * weir_range_busy() - a range that is not to end while the kernel does I/O on it
+ * @file: whose
+ * @handle: its number
+ * Return: to be given to weir_range_idle(); NULL if there is none.
+ */
+struct weir_range *weir_range_busy(struct weir_file *file, u32 handle)
+{
+	struct weir_range *range;
+
+	down_read(&file->window->lock);
+	range = find_range(file, handle);
+	if (range)
+		atomic_inc(&range->busy);
+	up_read(&file->window->lock);
+	return range;
+}
+
+void weir_range_idle(struct weir_range *range)
+{
+	/* Release: pairs with range_quiet(). */
+	atomic_dec_return_release(&range->busy);
+}
+
+static void on_open(struct vm_area_struct *vma)
+{
+	struct weir_range *range = vma->vm_private_data;
+
+	kref_get(&range->refs);
+}
+
+static void on_close(struct vm_area_struct *vma)
+{
+	range_put(vma->vm_private_data);
+}
+
+/* Where in its range a place in a mapping is. */
+static u64 offset_of(pgoff_t pgoff)
+{
+	return ((u64)pgoff << PAGE_SHIFT) & ((1ULL << WEIR_RANGE_SHIFT) - 1);
+}
+
+static int map_page(struct weir_range *range, struct vm_area_struct *vma, unsigned long address)
+{
+	u64 contiguous;
+	u64 offset = offset_of(vma->vm_pgoff) + (address - vma->vm_start);
+
+	return vm_insert_page(vma, address, weir_range_page(range, offset, &contiguous));
+}
+
+static vm_fault_t map_around(struct weir_range *range, struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long wanted = vmf->address & PAGE_MASK;
+	unsigned long block = wanted & ~(FAULT_AROUND - 1);
+	unsigned long address = max(block, vma->vm_start);
+	unsigned long end = min(block + FAULT_AROUND, vma->vm_end);
+	int error = map_page(range, vma, wanted);
+
+	/* Another thread may have mapped it meanwhile. */
+	if (error && error != -EBUSY)
+		return vmf_error(error);
+	/* These are for later; what cannot be mapped now will fault. */
+	for (; address < end; address += PAGE_SIZE)
+		if (address != wanted)
+			map_page(range, vma, address);
+	return VM_FAULT_NOPAGE;
+}
+
+static vm_fault_t on_fault(struct vm_fault *vmf)
+{
+	struct weir_range *range = vmf->vma->vm_private_data;
+	struct weir_window *window = range->window;
+	vm_fault_t result = VM_FAULT_SIGBUS;
+
+	down_read(&window->lock);
+	if (!range->dead)
+		result = map_around(range, vmf);
+	up_read(&window->lock);
+	return result;
+}
+
+static const struct vm_operations_struct range_vm_ops = {
+	.open = on_open,
+	.close = on_close,
+	.fault = on_fault,
+};
+
+static int check_map(struct weir_file *file, struct weir_range *range, struct vm_area_struct *vma)
+{
+	u64 offset = offset_of(vma->vm_pgoff);
+	u64 bytes = vma->vm_end - vma->vm_start;
+
+	if (!range)
+		return weir_refuse(file, -ENOENT, "nothing is registered under this offset by this file");
+	if (offset >= range->bytes || bytes > range->bytes - offset)
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in range %u, which has %llu", bytes, offset,
+				   range->handle, range->bytes);
+	if (!(vma->vm_flags & VM_SHARED))
+		return weir_refuse(file, -EINVAL, "a private mapping would be a copy in host memory: use MAP_SHARED");
+	if (vma->vm_flags & VM_EXEC)
+		return weir_refuse(file, -EACCES, "nothing is executed from there");
+	return 0;
+}
+
+/**
+ * weir_map() - map a range, or a part of it
+ * @file: whose
+ * @vma: the mapping
+ * Return: 0, or an errno.
+ */
+int weir_map(struct weir_file *file, struct vm_area_struct *vma)
+{
+	struct weir_range *range;
+	int error;
+
+	down_read(&file->window->lock);
+	range = find_range(file, vma->vm_pgoff >> (WEIR_RANGE_SHIFT - PAGE_SHIFT));
+	error = check_map(file, range, vma);
+	if (!error) {
+		kref_get(&range->refs);
+		vma->vm_private_data = range;
+		vma->vm_ops = &range_vm_ops;
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+		vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	}
+	up_read(&file->window->lock);
+	return error;
+}
