@@ -31,6 +31,7 @@ int sample_open(const struct sample_device *device, struct weir_context **contex
 
 	return weir_context_open(backend && *backend ? backend : "auto",
 				 WEIR_OPTIONS(context, .workers = device->workers, .wave_lanes = device->wave_lanes,
+					      .resident_lanes = device->resident_lanes,
 					      .service_waves = WEIR_SERVICE_WHERE_PULLED),
 				 context);
 }

@@ -19,13 +19,14 @@ enum { SAMPLE_BLOCK_LANES = 256, SAMPLE_MOST_REPEATS = 999 };
 /**
  * struct sample_device - what the sample runs on
  * @backend: context name; NULL: WEIR_BACKEND, or else "auto"
- * @workers, @wave_lanes: of the cpu backend
+ * @workers, @wave_lanes, @resident_lanes: of the cpu backend
  * @queues, @depth: queue pairs per storage
  */
 struct sample_device {
 	const char *backend;
 	uint32_t workers;
 	uint32_t wave_lanes;
+	uint32_t resident_lanes;
 	uint32_t queues;
 	uint32_t depth;
 };

@@ -10,6 +10,8 @@
 
 #include "check.h"
 
+enum { HAND_LANES = 64 };
+
 /** struct hand - a thread: it has every @threads-th block of a batch */
 struct hand {
 	struct plain *plain;
@@ -69,8 +71,13 @@ static void *hand_main(void *argument)
 
 static int open_hand(struct hand *hand, const struct sample_device *device, size_t blocks)
 {
-	int code = sample_pass(hand->error, sample_open(device, &hand->context));
+	struct sample_device own = *device;
+	int code;
 
+	/* Of the cpu each would map thousands of stacks, together more than a process may have. */
+	own.workers = 1;
+	own.resident_lanes = HAND_LANES;
+	code = sample_pass(hand->error, sample_open(&own, &hand->context));
 	if (!code)
 		code = kvcache_pool_open(&hand->pool, hand->context, blocks, hand->plain->block_bytes, hand->error);
 	if (!code)
