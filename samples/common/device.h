@@ -31,14 +31,18 @@ struct sample_device {
 	uint32_t depth;
 };
 
-/** SAMPLE_DEVICE_OPTIONS() - rows of a table of options */
-#define SAMPLE_DEVICE_OPTIONS(device)                                                                              \
+/** SAMPLE_PLACE_OPTIONS() - rows of a table of options: what the sample runs on */
+#define SAMPLE_PLACE_OPTIONS(device)                                                                              \
 	{ .name = "backend", .value = "NAME", .kind = SAMPLE_TEXT, .to = &(device).backend,                        \
 	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                          \
 	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &(device).workers,                            \
 	  .help = "cpu: worker threads (default: one per core)" },                                                 \
 	{ .name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes,                            \
-	  .help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)" },                                             \
+	  .help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)" }
+
+/** SAMPLE_DEVICE_OPTIONS() - those, and its queue pairs */
+#define SAMPLE_DEVICE_OPTIONS(device)                                                                              \
+	SAMPLE_PLACE_OPTIONS(device),                                                                              \
 	{ .name = "queues", .value = "N", .kind = SAMPLE_U32, .to = &(device).queues,                              \
 	  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },                 \
 	{ .name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth,                                \

@@ -53,12 +53,7 @@ static const struct sample_option options[] = {
 	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
-	{ .name = "backend", .value = "NAME", .kind = SAMPLE_TEXT, .to = &command_line.device.backend,
-	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },
-	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &command_line.device.workers,
-	  .help = "cpu: worker threads (default: one per core)" },
-	{ .name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &command_line.device.wave_lanes,
-	  .help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)" },
+	SAMPLE_PLACE_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
