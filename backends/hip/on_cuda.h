@@ -270,11 +270,10 @@ static inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes
 	return cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
+/* A copy: CUDA writes values only to memory that is none of its pool's, and lanes see it in any case. */
 static inline hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags)
 {
-	return flags ? cudaErrorInvalidValue :
-		       hip_of_driver(cuStreamWriteValue32(stream, (CUdeviceptr)(uintptr_t)address, value,
-							  CU_STREAM_WRITE_VALUE_DEFAULT));
+	return flags ? cudaErrorInvalidValue : cudaMemcpyAsync(address, &value, sizeof(value), cudaMemcpyHostToDevice, stream);
 }
 
 /* ---- kernels ---- */

@@ -20,11 +20,12 @@ WEIR_FN void vectoradd_bring(WEIR_GLOBAL struct vectoradd_cached_args *args, u64
 	(void)weir_array_get_u128(weir_lane() & 1 ? &args->b : &args->a, first);
 }
 
-/* What the wave adds next is on its way while it writes. */
+/* What the wave adds next is on its way while it writes: both lines by one submission, where the wave has two lanes. */
 WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 next, u64 count)
 {
-	(void)weir_prefetch(&args->a, next, weir_lane() == 0 ? count : 0);
-	(void)weir_prefetch(&args->b, next, weir_lane() == 0 ? count : 0);
+	(void)weir_prefetch(weir_lane() & 1 ? &args->b : &args->a, next, weir_lane() < 2 ? count : 0);
+	if (weir_lanes() < 2)
+		(void)weir_prefetch(&args->b, next, count);
 }
 
 WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cached_args *args, struct weir_view a,

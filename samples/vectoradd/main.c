@@ -367,6 +367,9 @@ static void print_text(const struct command *command, const struct report *repor
 	       (unsigned long long)command->cached.waves);
 	printf("tiles     %u bytes; %llu waves\n", command->tile_bytes, (unsigned long long)command->tiled.waves);
 	print_way(command, "cached", report->cached, &report->cached_io);
+	printf("lines     %llu fetched in all runs, where %llu would do; %llu made room\n", (unsigned long long)report->cache.misses,
+	       (unsigned long long)(command->runs * 2 * command->bytes / report->cache.line_bytes),
+	       (unsigned long long)report->cache.evictions);
 	print_way(command, "by hand", report->tiled, &report->tiled_io);
 	printf("ratio     through the cache takes %.2f times as long as by hand\n", report->cached / report->tiled);
 	if (command->plain)
