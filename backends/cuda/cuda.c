@@ -10,7 +10,7 @@
 
 enum { LEAST_ARGS_BYTES = 4096, MOST_BLOCKS = 0x7fffffff };
 
-extern const struct weir_backend_ops weir_backend_cuda;
+static const struct weir_backend_ops cuda_ops;
 
 static void cuda_close(struct weir_backend *base)
 {
@@ -112,29 +112,6 @@ static int examine(struct cuda_backend *backend)
 	return 0;
 }
 
-/*
- * Kernels are loaded at their first launch otherwise, which has to wait for those that
- * run, and one of these may wait for what is launched next.
- */
-static int load_kernels(struct cuda_backend *backend)
-{
-	const struct cuda_kernel *first = cuda_kernels();
-
-	for (const struct cuda_kernel *kernel = first; kernel && kernel != backend->loaded; kernel = kernel->next) {
-		struct cudaFuncAttributes attributes;
-		cudaError_t code = cudaFuncGetAttributes(&attributes, kernel->entry);
-
-		if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorUnsupportedPtxVersion)
-			return cuda_fail(backend, code, "kernel \"%s\" was not built for %s; build with a matching -Dnvcc_arch",
-					 kernel->name, backend->name);
-		if (code)
-			return cuda_fail(backend, code, "cannot load kernel \"%s\" on %s; was its program linked with the "
-					 "shared libcudart (-cudart shared)?", kernel->name, backend->name);
-	}
-	backend->loaded = first;
-	return 0;
-}
-
 /* Room for the largest arguments; waits for launches that still read the old ones. */
 static int make_args(struct cuda_backend *backend, size_t bytes)
 {
@@ -183,13 +160,13 @@ static int cuda_open(const char *selector, const struct weir_context_options *op
 	backend = calloc(1, sizeof(*backend));
 	if (!backend)
 		return weir_fail(ENOMEM, "no memory for the cuda backend");
-	backend->base.ops = &weir_backend_cuda;
+	backend->base.ops = &cuda_ops;
 	backend->device = device;
 	error = examine(backend);
 	if (!error)
 		error = make_streams(backend);
 	if (!error)
-		error = load_kernels(backend);
+		error = cuda_kernels_load(backend);
 	if (!error)
 		error = make_args(backend, LEAST_ARGS_BYTES);
 	if (error) {
@@ -200,13 +177,38 @@ static int cuda_open(const char *selector, const struct weir_context_options *op
 	return 0;
 }
 
+/*
+ * Find a kernel that may be launched like this. Kernels of a library that was loaded since the
+ * context opened are put on the device first.
+ */
+static int take_kernel(struct cuda_backend *backend, const char *name, uint32_t blocks, uint32_t threads, size_t bytes,
+		       const struct cuda_kernel **kernel)
+{
+	const struct weir_image *image = weir_image_find("cuda", name);
+	int error = weir_launch_check(&(struct weir_launch_check){
+		.backend = "cuda", .kernel = name, .known = image, .takes_bytes = image ? image->args_bytes : 0,
+		.given_bytes = bytes, .blocks = blocks, .threads = threads,
+		.most_threads = image ? image->block_lanes : 0 });
+
+	if (!error && blocks > MOST_BLOCKS)
+		error = weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks; %s takes %d at most", name, blocks,
+				  backend->name, MOST_BLOCKS);
+	if (!error)
+		error = cuda_enter(backend);
+	if (!error)
+		error = cuda_kernels_load(backend);
+	if (!error)
+		*kernel = cuda_kernel_find(name);
+	return error;
+}
+
 /* Arguments go ahead of their kernel in its stream, behind the kernel before, which read the same place. */
 static cudaError_t enqueue(struct cuda_backend *backend, const struct cuda_kernel *kernel, uint32_t blocks,
 			   uint32_t threads, const void *args)
 {
 	void *parameters[] = { &backend->args };
 	dim3 grid = { blocks, 1, 1 }, block = { threads, 1, 1 };
-	cudaError_t code = cudaMemcpyAsync(backend->args, args, kernel->args_bytes, cudaMemcpyHostToDevice,
+	cudaError_t code = cudaMemcpyAsync(backend->args, args, kernel->image->args_bytes, cudaMemcpyHostToDevice,
 					   backend->launches);
 
 	return code ? code : cudaLaunchKernel(kernel->entry, grid, block, parameters, 0, backend->launches);
@@ -216,23 +218,18 @@ static int cuda_launch(struct weir_backend *base, const char *name, uint32_t blo
 		       const void *args, size_t bytes)
 {
 	struct cuda_backend *backend = cuda_of(base);
-	const struct cuda_kernel *kernel = cuda_kernel_find(name);
+	const struct cuda_kernel *kernel = NULL;
 	cudaError_t code;
-	int error = weir_launch_check(&(struct weir_launch_check){
-		.backend = "cuda", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
-		.given_bytes = bytes, .blocks = blocks, .threads = threads,
-		.most_threads = kernel ? kernel->block_lanes : 0 });
+	int error = take_kernel(backend, name, blocks, threads, bytes, &kernel);
 
-	if (!error && blocks > MOST_BLOCKS)
-		error = weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks; %s takes %d at most", name, blocks,
-				  backend->name, MOST_BLOCKS);
-	if (error || (error = cuda_enter(backend)) != 0 || (error = load_kernels(backend)) != 0 ||
-	    (error = make_args(backend, bytes)) != 0)
+	if (!error)
+		error = make_args(backend, bytes);
+	if (error)
 		return error;
 	code = enqueue(backend, kernel, blocks, threads, args);
 	if (code)
 		return cuda_fail(backend, code, "cannot launch kernel \"%s\" on %s", name, backend->name);
-	backend->latest = kernel->name;
+	backend->latest = kernel->image->kernel;
 	return 0;
 }
 
@@ -268,9 +265,9 @@ static cudaError_t start_service(struct cuda_backend *backend, struct cuda_servi
 	cudaError_t code = cudaStreamCreateWithFlags(&service->stream, cudaStreamNonBlocking);
 
 	if (!code)
-		code = cuda_device_memory(backend, kernel->args_bytes, &service->args);
+		code = cuda_device_memory(backend, kernel->image->args_bytes, &service->args);
 	if (!code)
-		code = cudaMemcpyAsync(service->args, args, kernel->args_bytes, cudaMemcpyHostToDevice, backend->copies);
+		code = cudaMemcpyAsync(service->args, args, kernel->image->args_bytes, cudaMemcpyHostToDevice, backend->copies);
 	if (!code)
 		code = cudaStreamSynchronize(backend->copies);
 	cuda_service_begins(); /* cuda_serve_end() is the end, whatever follows */
@@ -281,15 +278,12 @@ static int cuda_serve(struct weir_backend *base, const char *name, uint32_t bloc
 		      const void *args, size_t bytes, void **out)
 {
 	struct cuda_backend *backend = cuda_of(base);
-	const struct cuda_kernel *kernel = cuda_kernel_find(name);
+	const struct cuda_kernel *kernel = NULL;
 	struct cuda_service *service;
 	cudaError_t code;
-	int error = weir_launch_check(&(struct weir_launch_check){
-		.backend = "cuda", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
-		.given_bytes = bytes, .blocks = blocks, .threads = threads,
-		.most_threads = kernel ? kernel->block_lanes : 0 });
+	int error = take_kernel(backend, name, blocks, threads, bytes, &kernel);
 
-	if (error || (error = cuda_enter(backend)) != 0 || (error = load_kernels(backend)) != 0)
+	if (error)
 		return error;
 	service = calloc(1, sizeof(*service));
 	if (!service)
@@ -307,19 +301,22 @@ static int cuda_serve(struct weir_backend *base, const char *name, uint32_t bloc
 static int cuda_kernel_info(struct weir_backend *base, const char *name, struct weir_kernel_info *info)
 {
 	struct cuda_backend *backend = cuda_of(base);
-	const struct cuda_kernel *kernel = cuda_kernel_find(name);
 	struct cudaFuncAttributes attributes;
+	const struct cuda_kernel *kernel;
 	cudaError_t code;
-	int error = kernel ? cuda_enter(backend) : weir_no_kernel("cuda", name);
+	int error = weir_image_find("cuda", name) ? cuda_enter(backend) : weir_no_kernel("cuda", name);
 
+	if (!error)
+		error = cuda_kernels_load(backend);
 	if (error)
 		return error;
+	kernel = cuda_kernel_find(name);
 	code = cudaFuncGetAttributes(&attributes, kernel->entry);
 	if (code)
 		return cuda_fail(backend, code, "cannot examine kernel \"%s\" on %s", name, backend->name);
 	info->registers = (uint32_t)attributes.numRegs;
 	info->local_bytes = (uint32_t)attributes.localSizeBytes;
-	info->block_lanes = kernel->block_lanes;
+	info->block_lanes = kernel->image->block_lanes;
 	return 0;
 }
 
@@ -338,7 +335,7 @@ static int cuda_synchronise(struct weir_backend *base)
 				backend->latest ? backend->latest : "none") : 0;
 }
 
-const struct weir_backend_ops weir_backend_cuda = {
+static const struct weir_backend_ops cuda_ops = {
 	.size = sizeof(struct weir_backend_ops),
 	.name = "cuda",
 	.unasked = true,
@@ -365,3 +362,5 @@ const struct weir_backend_ops weir_backend_cuda = {
 	.defer = cuda_defer,
 	.resume = cuda_resume,
 };
+
+const struct weir_backend_ops *const weir_backend_module = &cuda_ops;

@@ -11,7 +11,6 @@
 #include <cuda_runtime_api.h>
 
 #include "../../runtime/backend.h"
-#include "kernels.h"
 
 /**
  * struct cuda_backend - an open device
@@ -22,7 +21,7 @@
  * @ended: recorded behind the latest launch
  * @args: device memory for one launch's arguments; the stream's order keeps launches apart
  * @args_bytes: its size
- * @loaded: kernels from this one on, in the list's order, are in device memory
+ * @loaded: kernels from this one on, in the order of registration, are in device memory
  * @latest: name of the kernel launched last, for messages; NULL before the first
  * @name: for people
  * @multiprocessors: how many
@@ -37,12 +36,24 @@ struct cuda_backend {
 	cudaEvent_t ended;
 	void *args;
 	size_t args_bytes;
-	const struct cuda_kernel *loaded;
+	const struct weir_image *loaded;
 	const char *latest;
 	char name[128];
 	uint32_t multiprocessors;
 	uint32_t block_lanes;
 	struct cuda_gates *gates;
+};
+
+/**
+ * struct cuda_kernel - a kernel that the run time knows, for all devices and as long as the process lives
+ * @image: which
+ * @entry: what the run time launches
+ * @next: one loaded earlier
+ */
+struct cuda_kernel {
+	const struct weir_image *image;
+	const void *entry;
+	struct cuda_kernel *next;
 };
 
 static inline struct cuda_backend *cuda_of(struct weir_backend *backend)
@@ -71,6 +82,15 @@ void cuda_device_release(struct cuda_backend *backend, void *memory);
  */
 int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/** cuda_driver_entry() - a function of the driver's, as of its version @version; NULL if it has none. Nothing is linked to it. */
+void *cuda_driver_entry(const char *name, unsigned version);
+
+/* kernels.c */
+/** cuda_kernels_load() - put all kernels that were registered on the device; 0, -ENOMEM, -ENOTSUP or -EIO */
+int cuda_kernels_load(struct cuda_backend *backend);
+/** cuda_kernel_find() - NULL if no kernel of that name was loaded */
+const struct cuda_kernel *cuda_kernel_find(const char *name);
 
 /* memory.c: entries of the vtable */
 int cuda_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the CUDA run time says, as weir's sentences. */
+/* What the CUDA run time says, as weir's sentences; what it has to say of the driver. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,6 +36,18 @@ int cuda_fail(struct cuda_backend *backend, cudaError_t code, const char *format
 	va_end(arguments);
 	return weir_fail(code == cudaErrorMemoryAllocation ? ENOMEM : code == cudaErrorNotSupported ? ENOTSUP : EIO,
 			 "%s: %s (%s)%s", tried, cudaGetErrorString(code), cudaGetErrorName(code), more);
+}
+
+void *cuda_driver_entry(const char *name, unsigned version)
+{
+	enum cudaDriverEntryPointQueryResult found;
+	void *function = NULL;
+
+	if (cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found) != cudaSuccess) {
+		(void)cudaGetLastError();
+		return NULL;
+	}
+	return found == cudaDriverEntryPointSuccess ? function : NULL;
 }
 
 int cuda_enter(struct cuda_backend *backend)

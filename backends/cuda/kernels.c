@@ -1,54 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "kernels.h"
-
+/*
+ * Kernels in a process and on its devices: the image of a kernel file is nvcc's bundle of code, of
+ * which the driver takes what fits.
+ *
+ * The run time has one of each for all devices and contexts. They stay as long as the process:
+ * unloading would wait for kernels that stay.
+ */
+#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+#include <cuda.h>
+
+#include "cuda.h"
+
+enum { DRIVER_VERSION = 12040 }; /* the first that loads a kernel when told so */
+
+/** struct library - a kernel file's image, and what the run time knows it by */
+struct library {
+	const void *code;
+	cudaLibrary_t library;
+	struct library *next;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around both lists */
+static struct library *libraries;
 static struct cuda_kernel *kernels;
 
-void weir_cuda_register_kernel(const char *name, const void *entry, size_t args_bytes, uint32_t block_lanes)
+static int cannot_load(struct cuda_backend *backend, const struct weir_image *image, cudaError_t code)
 {
-	struct cuda_kernel *kernel = malloc(sizeof(*kernel));
+	if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorUnsupportedPtxVersion)
+		return cuda_fail(backend, code, "kernel \"%s\" was not built for %s; build with a matching -Dnvcc_arch",
+				 image->kernel, backend->name);
+	return cuda_fail(backend, code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
+}
 
-	if (!kernel) {
-		fprintf(stderr, "weir: out of memory registering kernel %s\n", name);
-		abort();
+/* The library of an image, which all kernels of a file share; loaded if it is not yet. */
+static int take_library(struct cuda_backend *backend, const struct weir_image *image, cudaLibrary_t *out)
+{
+	struct library *library = libraries;
+	cudaError_t code;
+
+	while (library && library->code != image->code)
+		library = library->next;
+	if (!library) {
+		library = malloc(sizeof(*library));
+		if (!library)
+			return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
+		*library = (struct library){ .code = image->code, .next = libraries };
+		code = cudaLibraryLoadData(&library->library, image->code, NULL, NULL, 0, NULL, NULL, 0);
+		if (code) {
+			free(library);
+			return cannot_load(backend, image, code);
+		}
+		libraries = library;
 	}
-	pthread_mutex_lock(&mutex);
-	*kernel = (struct cuda_kernel){ name, entry, args_bytes, block_lanes, kernels };
-	kernels = kernel;
-	pthread_mutex_unlock(&mutex);
+	*out = library->library;
+	return 0;
 }
 
-const struct cuda_kernel *cuda_kernels(void)
+static struct cuda_kernel *known(const struct weir_image *image)
 {
-	const struct cuda_kernel *first;
+	struct cuda_kernel *kernel = kernels;
 
-	pthread_mutex_lock(&mutex);
-	first = kernels;
-	pthread_mutex_unlock(&mutex);
-	return first;
-}
-
-const struct cuda_kernel *cuda_kernel_find(const char *name)
-{
-	const struct cuda_kernel *kernel = cuda_kernels();
-
-	while (kernel && strcmp(kernel->name, name))
+	while (kernel && kernel->image != image)
 		kernel = kernel->next;
 	return kernel;
 }
 
-/* The list outlives every context; let go of it when the library goes. */
-__attribute__((destructor)) static void forget_kernels(void)
+static int add_kernel(struct cuda_backend *backend, const struct weir_image *image)
 {
-	while (kernels) {
-		struct cuda_kernel *next = (struct cuda_kernel *)(uintptr_t)kernels->next;
+	cudaLibrary_t library = NULL;
+	struct cuda_kernel *kernel;
+	cudaKernel_t entry;
+	cudaError_t code;
+	int error = take_library(backend, image, &library);
 
-		free(kernels);
-		kernels = next;
+	if (error)
+		return error;
+	code = cudaLibraryGetKernel(&entry, library, image->kernel);
+	if (code)
+		return cannot_load(backend, image, code);
+	kernel = malloc(sizeof(*kernel));
+	if (!kernel)
+		return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
+	*kernel = (struct cuda_kernel){ image, (const void *)entry, kernels };
+	kernels = kernel;
+	return 0;
+}
+
+/*
+ * Put a kernel into the current device's memory. Unless told so, the driver does that at its first
+ * launch, which then waits for kernels that run, and one of these may wait for what is launched next.
+ */
+static int load_kernel(struct cuda_backend *backend, const struct weir_image *image)
+{
+	CUresult (*function_of)(CUfunction *, CUkernel), (*load)(CUfunction);
+	CUfunction function;
+	CUresult code;
+
+	*(void **)&function_of = cuda_driver_entry("cuKernelGetFunction", DRIVER_VERSION);
+	*(void **)&load = cuda_driver_entry("cuFuncLoad", DRIVER_VERSION);
+	if (!function_of || !load)
+		return weir_fail(ENOTSUP, "the CUDA driver does not load kernels ahead of their launch; update it to 12.4 or later");
+	code = function_of(&function, (CUkernel)known(image)->entry);
+	if (!code)
+		code = load(function);
+	return code ? cannot_load(backend, image, (cudaError_t)code) : 0; /* errors have the same numbers in both */
+}
+
+/* All when a context opens, and those of a library that was loaded since before the next launch. */
+int cuda_kernels_load(struct cuda_backend *backend)
+{
+	const struct weir_image *first = weir_image_next("cuda", NULL);
+	int error = 0;
+
+	pthread_mutex_lock(&mutex);
+	for (const struct weir_image *image = first; !error && image && image != backend->loaded;
+	     image = weir_image_next("cuda", image)) {
+		if (weir_image_find("cuda", image->kernel) != image) /* a later one has its name */
+			continue;
+		if (!known(image))
+			error = add_kernel(backend, image);
+		if (!error)
+			error = load_kernel(backend, image);
 	}
+	pthread_mutex_unlock(&mutex);
+	if (!error)
+		backend->loaded = first;
+	return error;
+}
+
+const struct cuda_kernel *cuda_kernel_find(const char *name)
+{
+	const struct weir_image *image = weir_image_find("cuda", name);
+	const struct cuda_kernel *kernel;
+
+	pthread_mutex_lock(&mutex);
+	kernel = image ? known(image) : NULL;
+	pthread_mutex_unlock(&mutex);
+	return kernel;
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pretended.c: a CUDA device that is none (../pretended.h): the run time's calls that the backend makes. */
+/*
+ * pretended.c: a CUDA device that is none (../pretended.h): the run time's calls that the backend makes.
+ *
+ * With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for; with WEIR_PRETENDED_OLD its driver
+ * is one that loads no kernel when told so.
+ */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,39 +14,21 @@
 #include <string.h>
 
 #include "../pretended.h"
-#include "kernels.h"
 
-enum { MOST_KERNELS = 128, PAGE = 4096 };
+enum { PAGE = 4096, FATBIN_MAGIC = 0x3a55ed50 /* but for the highest bit */ };
 
-/** struct kernel - one of ours, by its stand-in */
-struct kernel {
-	const char *name;
-	const void *stand_in;
-	bool loaded[PRETENDED_DEVICES];
+/** struct library - an image, and its kernels that were asked for; of all devices */
+struct library {
+	struct kernel *kernels;
 };
 
-static struct kernel kernels[MOST_KERNELS];
-static unsigned kernel_count;
-
-/* Registrations pass by here on their way to the library. */
-void weir_cuda_register_kernel(const char *name, const void *entry, size_t args_bytes, uint32_t block_lanes)
-{
-	void (*next)(const char *, const void *, size_t, uint32_t);
-
-	*(void **)&next = dlsym(RTLD_NEXT, "weir_cuda_register_kernel");
-	if (kernel_count == MOST_KERNELS)
-		pretended_complain("too many kernels", name);
-	kernels[kernel_count++] = (struct kernel){ .name = name, .stand_in = entry };
-	next(name, entry, args_bytes, block_lanes);
-}
-
-static struct kernel *find(const void *stand_in)
-{
-	for (unsigned i = 0; i < kernel_count; i++)
-		if (kernels[i].stand_in == stand_in)
-			return &kernels[i];
-	return NULL;
-}
+/** struct kernel - one of a library, and which devices have it in their memory */
+struct kernel {
+	const char *name;
+	void (*entry)(void *);
+	bool loaded[PRETENDED_DEVICES];
+	struct kernel *next;
+};
 
 /* The thread's own stream is on whichever device is current. */
 static cudaError_t check_owned(const void *owned)
@@ -81,6 +67,19 @@ cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 	return cudaSuccess;
 }
 
+/* A kernel has one function on each device: which, the current one tells. */
+static CUresult driver_function(CUfunction *function, CUkernel kernel)
+{
+	*function = (CUfunction)kernel;
+	return getenv("WEIR_PRETENDED_ARCHITECTURE") ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
+}
+
+static CUresult driver_load(CUfunction function)
+{
+	((struct kernel *)function)->loaded[pretended_current] = true;
+	return CUDA_SUCCESS;
+}
+
 static CUresult driver_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	*value = attribute == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED && device == 0;
@@ -114,6 +113,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	*function = NULL;
 	if (!strcmp(symbol, "cuDeviceGetAttribute"))
 		*(CUresult(**)(int *, CUdevice_attribute, CUdevice))function = driver_attribute;
+	else if (!strcmp(symbol, "cuKernelGetFunction"))
+		*(CUresult(**)(CUfunction *, CUkernel))function = driver_function;
+	else if (!strcmp(symbol, "cuFuncLoad") && !getenv("WEIR_PRETENDED_OLD"))
+		*(CUresult(**)(CUfunction))function = driver_load;
 	else if (!strcmp(symbol, "cuStreamWaitValue32"))
 		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_wait;
 	else if (!strcmp(symbol, "cuStreamWriteValue32"))
@@ -292,34 +295,57 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 	return cudaSuccess;
 }
 
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *out, const void *image, enum cudaJitOption *options, void **values,
+				unsigned count, enum cudaLibraryOption *more, void **more_values, unsigned more_count)
+{
+	struct library *library = calloc(1, sizeof(*library));
+	uint32_t magic;
+
+	if (options || values || count || more || more_values || more_count)
+		pretended_complain("options of a library that are not known here", image);
+	memcpy(&magic, image, sizeof(magic));
+	if (!library || (magic & 0x7fffffff) != FATBIN_MAGIC) {
+		free(library);
+		return cudaErrorInvalidKernelImage;
+	}
+	*out = (cudaLibrary_t)library;
+	return cudaSuccess;
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t of, const char *name)
+{
+	struct library *library = (struct library *)of;
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+
+	if (!kernel)
+		return cudaErrorMemoryAllocation;
+	*kernel = (struct kernel){ .name = name, .entry = pretended_kernel(name), .next = library->kernels };
+	library->kernels = kernel;
+	*out = (cudaKernel_t)kernel;
+	return kernel->entry ? cudaSuccess : cudaErrorSymbolNotFound;
+}
+
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
-	struct kernel *kernel = find(function);
-
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->numRegs = PRETENDED_REGISTERS;
 	attributes->localSizeBytes = PRETENDED_LOCAL_BYTES;
 	attributes->maxThreadsPerBlock = PRETENDED_BLOCK_LANES;
-	if (!kernel)
-		return cudaErrorInvalidDeviceFunction;
-	kernel->loaded[pretended_current] = true;
-	return cudaSuccess;
+	return function ? cudaSuccess : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_bytes,
 			     cudaStream_t stream)
 {
-	const struct kernel *ours = find(function);
-	void (*kernel)(void *) = ours ? pretended_kernel(ours->name) : NULL;
+	const struct kernel *kernel = function;
 
-	(void)shared_bytes;
-	if (!kernel || check_owned(stream))
+	if (!kernel || shared_bytes || check_owned(stream))
 		return cudaErrorInvalidDeviceFunction;
-	if (pretended_stays(ours->name))
+	if (pretended_stays(kernel->name))
 		return cudaErrorNotSupported;
-	if (!ours->loaded[pretended_current]) /* a real one would load it now, and wait for those that run */
-		pretended_complain("launched before it was loaded", ours->name);
-	return pretended_run(kernel, grid.x, block.x, *(void **)parameters[0]) ? cudaErrorInvalidDeviceFunction : cudaSuccess;
+	if (!kernel->loaded[pretended_current]) /* a real one would load it now, and wait for those that run */
+		pretended_complain("launched before it was loaded", kernel->name);
+	return pretended_run(kernel->entry, grid.x, block.x, *(void **)parameters[0]) ? cudaErrorInvalidDeviceFunction : cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)

@@ -19,18 +19,12 @@ static int attribute(const struct cuda_backend *backend, enum cudaDeviceAttr whi
 /* Asked of the driver, since the run time has no name for it; without linking the driver's library. */
 static bool exports_dma_buf(const struct cuda_backend *backend)
 {
-	CUresult (*ask)(int *, CUdevice_attribute, CUdevice) = NULL;
-	enum cudaDriverEntryPointQueryResult found;
+	CUresult (*ask)(int *, CUdevice_attribute, CUdevice);
 	int value = 0;
 
-	if (cudaGetDriverEntryPointByVersion("cuDeviceGetAttribute", (void **)&ask, 11070, cudaEnableDefault, &found) !=
-	    cudaSuccess) {
-		(void)cudaGetLastError();
-		return false;
-	}
+	*(void **)&ask = cuda_driver_entry("cuDeviceGetAttribute", 11070);
 	/* Devices have the same numbers in both. */
-	return found == cudaDriverEntryPointSuccess && ask &&
-	       ask(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, backend->device) == CUDA_SUCCESS && value;
+	return ask && ask(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, backend->device) == CUDA_SUCCESS && value;
 }
 
 static enum weir_peer_writes peer_writes(const struct cuda_backend *backend)

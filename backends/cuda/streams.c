@@ -137,16 +137,9 @@ int cuda_examine(struct weir_backend *base, uint64_t address, uint64_t bytes, vo
 
 static int driver_entry(const char *name, void **function)
 {
-	enum cudaDriverEntryPointQueryResult found;
-
-	*function = NULL;
-	if (cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &found) != cudaSuccess ||
-	    found != cudaDriverEntryPointSuccess || !*function) {
-		(void)cudaGetLastError();
-		return weir_fail(ENOTSUP, "streams cannot wait for the host: the CUDA driver has no %s; update it, or use weir_file_batch()",
-				 name);
-	}
-	return 0;
+	*function = cuda_driver_entry(name, 12000);
+	return *function ? 0 : weir_fail(ENOTSUP, "streams cannot wait for the host: the CUDA driver has no %s; update it, or use "
+					 "weir_file_batch()", name);
 }
 
 static int make_gates(struct cuda_backend *backend)

@@ -331,12 +331,6 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 	__launch_bounds__(WEIR_BLOCK_LANES, \
 			  WEIR_RESIDENT_LANES > WEIR_BLOCK_LANES ? WEIR_RESIDENT_LANES / WEIR_BLOCK_LANES : 1)
 
-#define WEIR_CUDA_API extern "C" __attribute__((visibility("default")))
-
-/* Host side of WEIR_KERNEL(): @entry is the host's stand-in for the kernel. */
-WEIR_CUDA_API void weir_cuda_register_kernel(const char *name, const void *entry, size_t args_bytes,
-					     u32 block_lanes);
-
 /**
  * WEIR_KERNEL() - define a kernel, launched by its name
  * @name: name for weir_launch(); the entry point carries it unmangled
@@ -347,13 +341,6 @@ WEIR_CUDA_API void weir_cuda_register_kernel(const char *name, const void *entry
  * launcher has put a copy: lanes hand addresses inside it to each other, so it
  * may be neither a parameter by value nor anything private to a lane.
  */
-#define WEIR_KERNEL(name, args_type)                                                                    \
-	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args);                  \
-	__attribute__((constructor)) static void name##_register(void)                                  \
-	{                                                                                               \
-		weir_cuda_register_kernel(#name, (const void *)name, sizeof(args_type), WEIR_BLOCK_LANES); \
-		WEIR_KERNEL_BUILT();                                                                       \
-	}                                                                                               \
-	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
+#define WEIR_KERNEL(name, args_type) extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
 
 #endif
