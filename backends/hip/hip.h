@@ -8,7 +8,7 @@
 #ifndef WEIR_HIP_HIP_H
 #define WEIR_HIP_HIP_H
 
-/* The run time, or what stands for it (on_cuda.h). */
+/* The run time, or what stands for it (tests/backends/hip/on_cuda.h). */
 #ifndef WEIR_HIP_HEADER
 #define WEIR_HIP_HEADER <hip/hip_runtime_api.h>
 #endif
@@ -92,7 +92,7 @@ int hip_enter(struct hip_backend *backend);
  */
 int hip_fail(hipError_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* driver.c, or on_cuda/driver.c */
+/* driver.c, or that of tests/backends/hip/on_cuda */
 /** hip_no_device() - -ENODEV, with why the run time has no device to show */
 int hip_no_device(hipError_t code);
 

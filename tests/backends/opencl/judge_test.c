@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "../cache.h"
-#include "../judge.h"
+#include "../../../backends/opencl/cache.h"
+#include "../../../backends/opencl/judge.h"
 
 #define ATOMICS (CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE)
 #define SVM (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "../hip.h"
+#include "../../../../backends/hip/hip.h"
 
 #define DRIVER "/dev/nvidiactl"
 
