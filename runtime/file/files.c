@@ -42,6 +42,7 @@ struct weir_files *weir_files_get(struct weir_context *context)
 	pthread_mutex_init(&files->mutex, NULL);
 	pthread_cond_init(&files->work, NULL);
 	pthread_cond_init(&files->ended, NULL);
+	file_module_begin(&files->module);
 	context->files = files;
 	return files;
 }
@@ -163,9 +164,12 @@ void weir_files_close(struct weir_context *context)
 	while (files->registrations) {
 		struct weir_registration *next = files->registrations->next;
 
+		file_module_unpin(files, files->registrations->pin);
 		free(files->registrations);
 		files->registrations = next;
 	}
+	file_module_end(files);
+	free(files->kept);
 	pthread_cond_destroy(&files->ended);
 	pthread_cond_destroy(&files->work);
 	pthread_mutex_destroy(&files->mutex);
@@ -180,6 +184,7 @@ static void add_stats(struct weir_file_stats *sum, const struct file_worker *wor
 	sum->read_bytes += of->read_bytes;
 	sum->written_bytes += of->written_bytes;
 	sum->direct_bytes += of->direct_bytes;
+	sum->module_bytes += of->module_bytes;
 	sum->pulled_bytes += of->pulled_bytes;
 	sum->copied_bytes += of->copied_bytes;
 	sum->edges += of->edges;
