@@ -191,6 +191,18 @@ static void add_stats(struct weir_file_stats *sum, const struct file_worker *wor
 	sum->uring |= worker->has_ring;
 }
 
+/* Relaxed: as they are counted. */
+static void add_plain(struct weir_file_stats *sum, const struct weir_files *files)
+{
+	uint64_t read = atomic_load_explicit(&files->plain_read, memory_order_relaxed);
+	uint64_t written = atomic_load_explicit(&files->plain_written, memory_order_relaxed);
+
+	sum->read_bytes += read;
+	sum->written_bytes += written;
+	sum->direct_bytes += read + written;
+	sum->module_bytes += atomic_load_explicit(&files->plain_module, memory_order_relaxed);
+}
+
 int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 {
 	const struct weir_files *files = context->files;
@@ -200,6 +212,8 @@ int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 		add_stats(&sum, files->workers[i]);
 	for (unsigned i = 0; files && i < files->caller_count; i++)
 		add_stats(&sum, files->callers[i]);
+	if (files)
+		add_plain(&sum, files);
 	sum.threads = files ? files->thread_count + files->caller_count : 0;
 	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
 }

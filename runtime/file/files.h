@@ -208,6 +208,9 @@ struct weir_files {
 	struct file_module module;
 	struct file_target *kept; /* descriptors that stay what they are, by number; under the mutex */
 	size_t kept_count;
+	_Atomic uint64_t plain_read; /* bytes of requests that were a single system call, without a worker */
+	_Atomic uint64_t plain_written;
+	_Atomic uint64_t plain_module;
 };
 
 /** weir_files_get() - a context's, made when first needed; NULL with a sentence */
@@ -218,6 +221,8 @@ void weir_files_close(struct weir_context *context);
 int weir_files_failure(struct weir_context *context);
 /** file_target_look() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */
 int file_target_look(int file, const char *what, struct file_target *target);
+/** file_target_kept() - one that weir_file_attach() was called for; false: it was not */
+bool file_target_kept(struct weir_files *files, int file, struct file_target *target);
 /** file_target_find() - the same, where weir_file_attach() was not called */
 int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target);
 

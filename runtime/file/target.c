@@ -31,7 +31,7 @@ static struct file_target *find_kept(struct weir_files *files, int file)
 	return kept && kept->kept ? kept : NULL;
 }
 
-int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target)
+bool file_target_kept(struct weir_files *files, int file, struct file_target *target)
 {
 	const struct file_target *kept;
 
@@ -40,7 +40,12 @@ int file_target_find(struct weir_files *files, int file, const char *what, struc
 	if (kept)
 		*target = *kept;
 	pthread_mutex_unlock(&files->mutex);
-	return kept ? 0 : file_target_look(file, what, target);
+	return kept != NULL;
+}
+
+int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target)
+{
+	return file_target_kept(files, file, target) ? 0 : file_target_look(file, what, target);
 }
 
 /* Room for descriptor @file. Mutex held. */
