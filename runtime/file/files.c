@@ -122,6 +122,12 @@ void weir_files_caller_ends(struct file_worker *caller)
 	pthread_mutex_unlock(&files->mutex);
 }
 
+void weir_files_forget(struct weir_context *context, uint64_t address)
+{
+	if (context->files)
+		file_module_forget(context->files, address);
+}
+
 int weir_files_failure(struct weir_context *context)
 {
 	struct weir_files *files = context->files;

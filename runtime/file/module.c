@@ -170,6 +170,20 @@ struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uin
 	return pin;
 }
 
+struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
+{
+	struct file_pin *pin;
+
+	pthread_mutex_lock(&files->module.mutex);
+	pin = take_pin(files, address, bytes, why);
+	if (pin && !pin->kept) {
+		pin->kept = address;
+		pin->uses++;
+	}
+	pthread_mutex_unlock(&files->module.mutex);
+	return pin;
+}
+
 static void drop_pin(struct file_module *module, struct file_pin *pin)
 {
 	struct file_pin **link = &module->pins;
@@ -193,13 +207,30 @@ void file_module_unpin(struct weir_files *files, struct file_pin *pin)
 	pthread_mutex_unlock(&files->module.mutex);
 }
 
+void file_module_forget(struct weir_files *files, uint64_t address)
+{
+	struct file_pin *pin;
+
+	pthread_mutex_lock(&files->module.mutex);
+	pin = files->module.pins;
+	while (pin && pin->kept != address)
+		pin = pin->next;
+	if (pin) {
+		pin->kept = 0;
+		drop_pin(&files->module, pin);
+	}
+	pthread_mutex_unlock(&files->module.mutex);
+}
+
 void file_module_end(struct weir_files *files)
 {
 	struct file_module *module = &files->module;
 	struct weir_backend *backend = files->backend;
 
-	if (module->scratch_pin)
-		drop_pin(module, module->scratch_pin);
+	while (module->pins) {
+		module->pins->uses = 1;
+		drop_pin(module, module->pins);
+	}
 	if (module->scratch)
 		backend->ops->release(backend, module->scratch, TRIAL_BYTES + SCRATCH_ALIGN, WEIR_MEMORY_DEVICE);
 	while (module->pairs) {

@@ -24,7 +24,8 @@ struct file_target;
  * @address: of the device; the range may begin before what was asked for
  * @host: where it is mapped
  * @handle: the module's name for it
- * @uses: registrations in it
+ * @uses: registrations in it, and one for @kept
+ * @kept: the allocation of weir's that it stays for; 0: for none
  */
 struct file_pin {
 	struct file_pin *next;
@@ -33,6 +34,7 @@ struct file_pin {
 	char *host;
 	uint32_t handle;
 	unsigned uses;
+	uint64_t kept;
 };
 
 /** enum file_pair_state - whether the SSDs of a file system reach the device's memory */
@@ -75,6 +77,13 @@ void file_module_end(struct weir_files *files);
 
 /** file_module_pin() - pages for [@address, @address + @bytes); NULL: none to be had, and @why says why not, one clause */
 struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY]);
+/**
+ * file_module_keep() - the same for all of an allocation, until that is freed: other parts of it then have pages already
+ * @address: the allocation's
+ */
+struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY]);
+/** file_module_forget() - an allocation is about to be freed */
+void file_module_forget(struct weir_files *files, uint64_t address);
 /** file_module_unpin() - one use less; NULL is fine */
 void file_module_unpin(struct weir_files *files, struct file_pin *pin);
 

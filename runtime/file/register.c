@@ -9,6 +9,8 @@
 #include "../error.h"
 #include "files.h"
 
+enum { MOST_KEPT = 1 << 30 }; /* of an allocation; more would take long to pin for a small part */
+
 static const char *const path_names[] = { "auto", "module", "direct", "pull", "bounce" };
 
 const char *weir_file_path_name(enum weir_file_path path)
@@ -104,10 +106,18 @@ static int check(uint64_t address, uint64_t bytes, const struct weir_register_op
 	return 0;
 }
 
-/* Pages of the kernel module, if there are any to be had; else @why says why not. */
+/*
+ * Pages of the kernel module, if there are any to be had; else @why says why not. An allocation of weir's gets them as a whole, and
+ * keeps them until it is freed: registering parts of it then costs next to nothing.
+ */
 static void take_pages(struct weir_files *files, struct weir_registration *registration, char why[MODULE_WHY])
 {
-	registration->pin = file_module_pin(files, registration->address, registration->bytes, why);
+	const struct weir_memory_block *block = find_block(files->context, registration->address);
+
+	if (block && block->bytes <= MOST_KEPT)
+		registration->pin = file_module_keep(files, block->address, block->bytes, why);
+	if (!registration->pin)
+		registration->pin = file_module_pin(files, registration->address, registration->bytes, why);
 	if (registration->pin)
 		registration->host = registration->pin->host + (registration->address - registration->pin->address);
 }

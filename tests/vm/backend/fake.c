@@ -145,6 +145,19 @@ static int fake_synchronise(struct weir_backend *backend)
 	return 0;
 }
 
+/* What the program got from the GPU's own run time, if it had one: the last 16 MiB. */
+static int fake_examine(struct weir_backend *backend, uint64_t address, uint64_t bytes, void **host)
+{
+	uint64_t all = 2ULL * CHUNKS * CHUNK, own = all - (16 << 20);
+
+	(void)backend;
+	*host = NULL;
+	if (address < FIRST + own || address - FIRST >= all || bytes > all - (address - FIRST))
+		return weir_fail(EFAULT, "%llu bytes at %#llx are no memory of the fake GPU", (unsigned long long)bytes,
+				 (unsigned long long)address);
+	return 0;
+}
+
 static void fake_properties(struct weir_backend *backend, struct weir_backend_properties *out)
 {
 	snprintf(out->name, sizeof(out->name), "fake GPU (runs nothing)");
@@ -167,4 +180,5 @@ static const struct weir_backend_ops fake_ops = {
 	.kernel_info = fake_kernel_info,
 	.synchronise = fake_synchronise,
 	.properties = fake_properties,
+	.examine = fake_examine,
 };
