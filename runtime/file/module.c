@@ -52,6 +52,16 @@ static int open_window(const char *name, uint64_t *align, char why[MODULE_WHY])
 	return -1;
 }
 
+/* An SSD's writes are there when the host has seen their completion; else it would have to flush them, which nobody does yet. */
+static bool is_ordered(const struct weir_backend_properties *properties, char why[MODULE_WHY])
+{
+	if (properties->peer_writes == WEIR_PEER_WRITES_ORDERED || properties->peer_writes == WEIR_PEER_WRITES_ORDERED_ALL)
+		return true;
+	snprintf(why, MODULE_WHY, "%s what other devices write to this one's memory, which weir does not yet do",
+		 properties->peer_writes == WEIR_PEER_WRITES_FLUSHED ? "the host has to flush" : "the host may have to flush");
+	return false;
+}
+
 /* The window over a BAR of the context's device. Mutex held. */
 static int open_node(struct weir_files *files, char why[MODULE_WHY])
 {
@@ -67,6 +77,8 @@ static int open_node(struct weir_files *files, char why[MODULE_WHY])
 		return -ENOENT;
 	}
 	files->backend->ops->properties(files->backend, &properties);
+	if (!is_ordered(&properties, why))
+		return -ENOTSUP;
 	snprintf(why, MODULE_WHY, "weir_p2p has no window over a BAR of %s, which an administrator has to claim",
 		 *properties.pci_address ? properties.pci_address : "what is no PCI device");
 	for (int bar = 0; bar < BARS && *properties.pci_address && module->node < 0; bar++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A backend for the fake GPU of the virtual machines: its memory has the addresses that its shim pins (fakegpu/fake_shim.c),
- * and the host reaches it by the GPU's own copies alone (/dev/fake_gpu). It runs no kernel. WEIR_FAKE_GPU is its PCI address.
+ * and the host reaches it by the GPU's own copies alone (/dev/fake_gpu). It runs no kernel. WEIR_FAKE_GPU is its PCI address;
+ * with WEIR_FAKE_FLUSHED it says that the host has to flush what SSDs write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -165,6 +166,7 @@ static void fake_properties(struct weir_backend *backend, struct weir_backend_pr
 	out->wave_lanes = 1;
 	out->workers = 1;
 	out->block_lanes = 64;
+	out->peer_writes = getenv("WEIR_FAKE_FLUSHED") ? WEIR_PEER_WRITES_FLUSHED : WEIR_PEER_WRITES_ORDERED;
 }
 
 static const struct weir_backend_ops fake_ops = {
