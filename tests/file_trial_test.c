@@ -23,6 +23,7 @@ enum { BYTES = 8192 };
  * @flip: where one arrives that is another; -1: nowhere
  * @changes: times that somebody writes to the disk while it is tried
  * @fails: step that fails: 'k', 'p', 'r' or 'g'
+ * @writes: it is tried from the buffer to a file
  */
 struct way {
 	char disk[BYTES];
@@ -32,6 +33,7 @@ struct way {
 	int flip;
 	unsigned changes;
 	char fails;
+	bool writes;
 };
 
 static int known(void *of, char *to, size_t bytes)
@@ -50,7 +52,7 @@ static int put(void *of, const char *from, size_t bytes)
 	return way->fails == 'p' ? -ENOMEM : 0;
 }
 
-static int read_there(void *of, size_t bytes)
+static int move(void *of, size_t bytes)
 {
 	struct way *way = of;
 
@@ -87,7 +89,7 @@ static struct way *make_way(void)
 /* The way is tried with the result @want, and what is said has @words; it goes. */
 static void tried(struct way *way, int want, const char *words)
 {
-	const struct file_trial trial = { known, put, read_there, get, way, BYTES };
+	const struct file_trial trial = { way->writes, known, put, move, get, way, BYTES };
 	char why[MODULE_WHY] = "";
 	int error = file_trial_run(&trial, why);
 
@@ -105,6 +107,9 @@ static void honest(void **state)
 	way = make_way();
 	memset(way->disk, 0, BYTES); /* as in memory that is new */
 	tried(way, 0, "arrived");
+	way = make_way();
+	way->writes = true;
+	tried(way, 0, "8192 bytes that the SSD wrote from the device's memory arrived");
 }
 
 /* The kernel says that all is well, and nothing was moved. */
@@ -141,6 +146,10 @@ static void something_else_arrives(void **state)
 	(void)state;
 	way->flip = 8191;
 	tried(way, -EIO, "the device finds 1 wrong, the first at 8191: 0xfd, not 0xf9; 0 are what was there before");
+	way = make_way();
+	way->flip = 8191;
+	way->writes = true;
+	tried(way, -EIO, "the SSD was told to write from the device's memory, the file has 1 wrong, the first at 8191: 0xfd, not 0xf9");
 }
 
 static void steps_fail(void **state)

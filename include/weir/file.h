@@ -156,7 +156,8 @@ struct weir_file_route {
  * Where that is WEIR_FILE_MODULE, it has been tried: a buffer of the device's was filled by the device, a block of a file of
  * this file system read into it by the SSD, read back by the device, and it was what the host reads there. The first request
  * tries it, if this call has not; a file system whose SSD fails is not tried again by this context, and the process's
- * standard error has been told. Writes go the same way, but are not tried.
+ * standard error has been told. Writes go the same way once one was tried: what the first of them wrote of up to 64 KiB was then in
+ * the file; until that is known, as where the file may not be read, or has had these very bytes, they go by staging.
  */
 WEIR_API int weir_file_route(struct weir_registration *registration, int file, struct weir_file_route *route);
 

@@ -68,6 +68,9 @@ static void look_whether_it_reaches(struct weir_file_batch *batch, const struct 
 {
 	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
 		target->reaches = file_module_reaches(batch->files, target, NULL);
+	if (target->reaches && io->registration->path == WEIR_FILE_MODULE && io->operation == WEIR_FILE_WRITE && !target->takes)
+		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at, io->registration->address + io->at,
+						  io->offset, io->bytes);
 }
 
 static int take_io(struct weir_file_batch *batch, size_t index)
@@ -256,7 +259,8 @@ static struct file_piece next_piece(const struct weir_file_batch *batch)
 	struct file_piece piece = { .io = batch->next_io, .at = batch->next_at };
 	uint64_t offset = io->offset + piece.at, left = io->bytes - piece.at;
 	uint64_t most = batch->piece_bytes - offset % batch->piece_bytes; /* so that what follows is aligned */
-	bool placed = io->registration->path == WEIR_FILE_DIRECT || (io->registration->path == WEIR_FILE_MODULE && target->reaches);
+	bool reaches = io->operation == WEIR_FILE_READ ? target->reaches : target->takes;
+	bool placed = io->registration->path == WEIR_FILE_DIRECT || (io->registration->path == WEIR_FILE_MODULE && reaches);
 	bool edge = false;
 
 	left = left < most ? left : most;

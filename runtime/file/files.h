@@ -57,6 +57,7 @@ struct weir_registration {
  * @edges: the same file without O_DIRECT, opened when first needed; -1: not yet. Under the mutex
  * @pair: its file system and the device's memory; NULL: not looked for yet
  * @reaches: its SSD reaches that memory, which has been tried
+ * @takes: and writes from there arrive
  * @kept: weir_file_attach() was called for it
  */
 struct file_target {
@@ -64,6 +65,7 @@ struct file_target {
 	int flags;
 	bool direct;
 	bool reaches;
+	bool takes;
 	bool kept;
 	int edges;
 	struct file_pair *pair;

@@ -287,12 +287,20 @@ struct file_pair *file_module_pair(struct weir_files *files, int file)
 	return pair;
 }
 
-/** struct try_file - a file that a pair is tried with: @bytes of it from @offset */
+/**
+ * struct try_file - a file that a pair is tried with, from @offset
+ * @file: of ours, for reading
+ * @theirs: the program's
+ * @address: of the device's memory
+ * @host: where the host sees that
+ */
 struct try_file {
 	struct weir_files *files;
 	int file;
+	int theirs;
 	off_t offset;
 	uint64_t address;
+	const char *place;
 	char *host;
 };
 
@@ -371,7 +379,7 @@ static int try_open_file(struct weir_files *files, int file, struct file_pair *p
 {
 	struct file_module *module = &files->module;
 	struct try_file try = { .files = files, .file = file };
-	struct file_trial trial = { .known = try_known, .put = try_put, .read = try_read, .get = try_get, .of = &try };
+	struct file_trial trial = { .known = try_known, .put = try_put, .move = try_read, .get = try_get, .of = &try };
 	int error;
 
 	trial.bytes = find_data(&try);
@@ -387,14 +395,27 @@ static int try_open_file(struct weir_files *files, int file, struct file_pair *p
 	return !error ? PAIR_GOOD : error == -EAGAIN ? PAIR_UNKNOWN : PAIR_BAD;
 }
 
-/* A descriptor of ours: that of the program may be open for writing alone, and has an offset. Mutex held. */
-static void try_pair(struct weir_files *files, int file, struct file_pair *pair)
+/* A descriptor of ours: that of the program may be open for writing alone, and has an offset. */
+static int open_own(int file)
 {
 	char name[64];
-	int own, state;
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
-	own = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	return open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
+}
+
+static void say_bad(const struct file_pair *pair, const char *why)
+{
+	fprintf(stderr, "weir: files on block device %u:%u do not go straight %s the device's memory: %s. They go by staging; "
+		"docs/kernel.md says what may be in the way\n", major(pair->device), minor(pair->device), why == pair->why ? "into" : "from",
+		why);
+}
+
+/* Mutex held. */
+static void try_pair(struct weir_files *files, int file, struct file_pair *pair)
+{
+	int own = open_own(file), state;
+
 	if (own < 0) {
 		snprintf(pair->why, MODULE_WHY, "not tried: the file cannot be opened for reading (%s)", strerror(errno));
 		return;
@@ -402,8 +423,7 @@ static void try_pair(struct weir_files *files, int file, struct file_pair *pair)
 	state = try_open_file(files, own, pair);
 	close(own);
 	if (state == PAIR_BAD)
-		fprintf(stderr, "weir: files on block device %u:%u do not go straight into the device's memory: %s. They go by staging; "
-			"docs/kernel.md says what may be in the way\n", major(pair->device), minor(pair->device), pair->why);
+		say_bad(pair, pair->why);
 	/* release: pairs with the acquire in file_module_reaches(): @why was written before */
 	atomic_store_explicit(&pair->state, state, memory_order_release);
 }
@@ -430,4 +450,80 @@ bool file_module_reaches(struct weir_files *files, struct file_target *target, c
 		memcpy(why, pair->why, MODULE_WHY);
 	pthread_mutex_unlock(&module->mutex);
 	return reaches;
+}
+
+static bool is_complement(const char *one, const char *other, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (one[i] != (char)~other[i])
+			return false;
+	return true;
+}
+
+/* What the file has is what will be overwritten: it has to be something else, all of it or a part; @from is the complement. */
+static int try_other(void *of, const char *from, size_t bytes)
+{
+	struct try_file *try = of;
+	char *has = aligned_alloc(FILES_ALIGN, bytes);
+	ssize_t got = has ? pread(try->file, has, bytes, try->offset) : -1;
+	bool other = got >= 0;
+
+	if (other && (size_t)got == bytes)
+		other = !is_complement(has, from, bytes);
+	free(has);
+	return other ? 0 : -EALREADY;
+}
+
+static int try_write(void *of, size_t bytes)
+{
+	struct try_file *try = of;
+	ssize_t did = pwrite(try->theirs, try->place, bytes, try->offset);
+
+	return did < 0 ? -errno : (size_t)did == bytes ? 0 : -ENODATA;
+}
+
+/* Mutex held. */
+static void try_written(struct weir_files *files, const struct file_target *target, struct try_file *try, size_t bytes)
+{
+	struct file_trial trial = { .writes = true, .known = try_get, .put = try_other, .move = try_write, .get = try_known, .of = try,
+				    .bytes = bytes };
+	struct file_pair *pair = target->pair;
+	char why[MODULE_WHY];
+	int error;
+
+	try->files = files;
+	try->theirs = target->file;
+	try->file = open_own(target->file);
+	if (try->file < 0)
+		return;
+	error = file_trial_run(&trial, why);
+	close(try->file);
+	if (error == -EIO || error == -EREMOTEIO)
+		say_bad(pair, why);
+	/* relaxed: nothing else comes with it */
+	if (!error || error == -EIO || error == -EREMOTEIO)
+		atomic_store_explicit(&pair->written, error ? PAIR_BAD : PAIR_GOOD, memory_order_relaxed);
+}
+
+bool file_module_took(const struct file_target *target)
+{
+	/* relaxed: as above */
+	return target->pair && atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_GOOD;
+}
+
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *place, uint64_t address,
+		       uint64_t offset, uint64_t bytes)
+{
+	uint64_t head = (FILES_ALIGN - offset % FILES_ALIGN) % FILES_ALIGN;
+	struct try_file try = { .offset = (off_t)(offset + head), .place = place + head, .address = address + head };
+
+	if (bytes < head + FILES_ALIGN || (uintptr_t)try.place % FILES_ALIGN)
+		return file_module_took(target);
+	bytes = (bytes - head) / FILES_ALIGN * FILES_ALIGN;
+	pthread_mutex_lock(&files->module.mutex);
+	/* relaxed: under the mutex */
+	if (target->pair && atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_UNKNOWN)
+		try_written(files, target, &try, bytes < TRIAL_BYTES ? bytes : TRIAL_BYTES);
+	pthread_mutex_unlock(&files->module.mutex);
+	return file_module_took(target);
 }

@@ -44,13 +44,16 @@ enum file_pair_state { PAIR_UNKNOWN, PAIR_GOOD, PAIR_BAD };
  * struct file_pair - a file system, or a block device, and the device's memory
  * @block: a block device's number, else a file system's
  * @device: the number
- * @why: how that is known
+ * @state: what was read
+ * @written: what was written
+ * @why: how @state is known
  */
 struct file_pair {
 	struct file_pair *next;
 	bool block;
 	uint64_t device;
 	_Atomic int state;
+	_Atomic int written;
 	char why[MODULE_WHY];
 };
 
@@ -91,27 +94,40 @@ void file_module_unpin(struct weir_files *files, struct file_pin *pin);
 struct file_pair *file_module_pair(struct weir_files *files, int file);
 /** file_module_reaches() - whether requests of a file may go this way: tried, if it was not; @why, if not NULL: how so */
 bool file_module_reaches(struct weir_files *files, struct file_target *target, char why[MODULE_WHY]);
+/**
+ * file_module_takes() - whether a request's writing may go this way, of a file that file_module_reaches() is said of
+ * @place: of the registered memory, where the host sees it
+ * @address: the same for the device
+ *
+ * If it was not tried, its first blocks are: written this way, they have to be in the file what they are for the device.
+ */
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *place, uint64_t address,
+		       uint64_t offset, uint64_t bytes);
+/** file_module_took() - whether that was tried, and is so */
+bool file_module_took(const struct file_target *target);
 
 /**
  * struct file_trial - a way for bytes that is to be tried; each call returns 0, or a negative errno
+ * @writes: it is tried from the buffer to the file; else from the file to the buffer
  * @known: what is to arrive, read in another way
- * @put: by the device, into the buffer
- * @read: the way that is tried, into the buffer
- * @get: by the device, from the buffer
+ * @put: something else, where it is to arrive; of files that is what they have: -EALREADY if it is no other
+ * @move: the way that is tried
+ * @get: what has arrived, in another way
  * @of: given to each
- * @bytes: of the buffer
+ * @bytes: how many
  */
 struct file_trial {
+	bool writes;
 	int (*known)(void *of, char *to, size_t bytes);
 	int (*put)(void *of, const char *from, size_t bytes);
-	int (*read)(void *of, size_t bytes);
+	int (*move)(void *of, size_t bytes);
 	int (*get)(void *of, char *to, size_t bytes);
 	void *of;
 	size_t bytes;
 };
 
 /**
- * file_trial_run() - poison, read, read back, compare
+ * file_trial_run() - poison, move, read back, compare
  *
  * Return: 0: all arrived; -EIO: not so; -EAGAIN: what is to arrive changed each time meanwhile; or what a call returned.
  * @why says which, with the numbers.

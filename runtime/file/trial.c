@@ -33,11 +33,11 @@ static void complement(char *bytes, size_t count)
 }
 
 /* What is not as it should be, in numbers. Return: 0 if all is. */
-static int compare(const struct buffers *buffers, size_t bytes, char why[MODULE_WHY])
+static int compare(const struct file_trial *trial, const struct buffers *buffers, char why[MODULE_WHY])
 {
 	size_t wrong = 0, poison = 0, first = 0;
 
-	for (size_t i = bytes; i-- > 0;) {
+	for (size_t i = trial->bytes; i-- > 0;) {
 		if (buffers->found[i] == buffers->want[i])
 			continue;
 		wrong++;
@@ -46,9 +46,14 @@ static int compare(const struct buffers *buffers, size_t bytes, char why[MODULE_
 	}
 	if (!wrong)
 		return 0;
-	snprintf(why, MODULE_WHY, "of a block of %zu bytes that the SSD was told to read into the device's memory, the device finds %zu "
-		 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before", bytes, wrong, first,
-		 buffers->found[first] & 255, buffers->want[first] & 255, poison);
+	if (trial->writes)
+		snprintf(why, MODULE_WHY, "of a block of %zu bytes that the SSD was told to write from the device's memory, the file has %zu "
+			 "wrong, the first at %zu: 0x%02x, not 0x%02x", trial->bytes, wrong, first, buffers->found[first] & 255,
+			 buffers->want[first] & 255);
+	else
+		snprintf(why, MODULE_WHY, "of a block of %zu bytes that the SSD was told to read into the device's memory, the device finds %zu "
+			 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before", trial->bytes, wrong, first,
+			 buffers->found[first] & 255, buffers->want[first] & 255, poison);
 	return -EIO;
 }
 
@@ -57,19 +62,20 @@ static int try_once(const struct file_trial *trial, const struct buffers *buffer
 	int error = trial->known(trial->of, buffers->want, trial->bytes);
 
 	if (error)
-		return failed(error, "reading the block into host memory", why);
+		return failed(error, trial->writes ? "reading the device's memory" : "reading the block into host memory", why);
 	memcpy(buffers->found, buffers->want, trial->bytes);
 	complement(buffers->found, trial->bytes);
 	error = trial->put(trial->of, buffers->found, trial->bytes);
 	if (error)
-		return failed(error, "filling the device's memory", why);
-	error = trial->read(trial->of, trial->bytes);
+		return failed(error, trial->writes ? "having another block in the file" : "filling the device's memory", why);
+	error = trial->move(trial->of, trial->bytes);
 	if (error)
-		return failed(error, "reading a block into the device's memory", why);
+		return failed(error, trial->writes ? "writing a block from the device's memory" : "reading a block into the device's memory",
+			      why);
 	error = trial->get(trial->of, buffers->found, trial->bytes);
 	if (error)
-		return failed(error, "reading the device's memory back", why);
-	error = compare(buffers, trial->bytes, why);
+		return failed(error, trial->writes ? "reading the file back" : "reading the device's memory back", why);
+	error = compare(trial, buffers, why);
 	if (!error)
 		return 0;
 	if (trial->known(trial->of, buffers->again, trial->bytes) || !memcmp(buffers->want, buffers->again, trial->bytes))
@@ -90,7 +96,8 @@ int file_trial_run(const struct file_trial *trial, char why[MODULE_WHY])
 	for (unsigned i = 0; i < TRIES && error == -EAGAIN; i++)
 		error = try_once(trial, &buffers, why);
 	if (!error)
-		snprintf(why, MODULE_WHY, "tried: %zu bytes that the SSD read into the device's memory arrived", trial->bytes);
+		snprintf(why, MODULE_WHY, "tried: %zu bytes that the SSD %s the device's memory arrived", trial->bytes,
+			 trial->writes ? "wrote from" : "read into");
 	free(memory);
 	return error;
 }

@@ -113,7 +113,8 @@ static bool is_plain(struct weir_registration *registration, struct file_target 
 	if (target->direct && ((uint64_t)offset | bytes | place) % FILES_ALIGN)
 		return false;
 	if (registration->path == WEIR_FILE_MODULE)
-		return target->direct && file_module_reaches(registration->context->files, target, NULL);
+		return target->direct && file_module_reaches(registration->context->files, target, NULL) &&
+		       (operation == WEIR_FILE_READ || file_module_took(target));
 	return registration->path == WEIR_FILE_DIRECT;
 }
 
