@@ -76,6 +76,7 @@ static int call_info(struct weir_file *file, union weir_arg *arg)
 	info->window.bar = window->bar;
 	info->bytes = window->bytes;
 	info->offset = window->offset;
+	info->address_align = weir_shim_align(window->pdev->vendor);
 	return 0;
 }
 

@@ -238,6 +238,7 @@ int weir_distance(struct pci_dev *gpu, struct pci_dev *ssd, int bridges, u32 *wh
 /* shim.c */
 int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes, struct weir_p2p_pin *pin);
 bool weir_shim_any(void);
+u64 weir_shim_align(u16 vendor);
 bool weir_shim_release(struct weir_p2p_pin *pin);
 
 #endif

@@ -65,6 +65,19 @@ static const struct weir_p2p_shim *get_shim(u16 vendor)
 	return shim;
 }
 
+/* A vendor's shim pins multiples of that; 0: there is no such shim. */
+u64 weir_shim_align(u16 vendor)
+{
+	const struct weir_p2p_shim *shim = get_shim(vendor);
+	u64 align = 0;
+
+	if (shim) {
+		align = shim->align;
+		module_put(shim->owner);
+	}
+	return align;
+}
+
 /**
  * weir_shim_pin() - pin memory of the window's GPU
  * @file: who asks

@@ -57,6 +57,7 @@ struct weir_p2p_function {
  * @window: out: the window's function and BAR; 0 on the control node
  * @bytes: out: bytes of the window; 0 on the control node
  * @offset: out: where in the BAR the window begins
+ * @address_align: out: what WEIR_P2P_BY_ADDRESS takes multiples of; 0: there is no shim for this window's GPU
  */
 struct weir_p2p_info {
 	__u32 size;
@@ -67,6 +68,7 @@ struct weir_p2p_info {
 	struct weir_p2p_function window;
 	__u64 bytes;
 	__u64 offset;
+	__u64 address_align;
 };
 
 /**
@@ -307,7 +309,7 @@ struct weir_p2p_reason {
 #define WEIR_P2P_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "ABI")
 #endif
 WEIR_P2P_SIZE(weir_p2p_function, 8);
-WEIR_P2P_SIZE(weir_p2p_info, 48);
+WEIR_P2P_SIZE(weir_p2p_info, 56);
 WEIR_P2P_SIZE(weir_p2p_claim, 32);
 WEIR_P2P_SIZE(weir_p2p_register, 40);
 WEIR_P2P_SIZE(weir_p2p_deregister, 8);

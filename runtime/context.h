@@ -113,6 +113,9 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
 
+/** weir_files_forget() - an allocation is about to be freed: what registrations kept of it goes (file/files.c) */
+void weir_files_forget(struct weir_context *context, uint64_t address);
+
 /** weir_disk_flush() - NVMe Flush of a storage, by lanes; @uri for the message */
 int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri);
 /** weir_policy_check() - a cache may have this policy; else -EINVAL with a sentence */

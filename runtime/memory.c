@@ -67,6 +67,7 @@ int weir_free(struct weir_context *context, uint64_t address)
 	if (error)
 		return error;
 	*link = block->next;
+	weir_files_forget(context, address);
 	if (block->host)
 		(void)weir_dma_map_remove(context->dma, block->host);
 	context->backend->ops->release(context->backend, block->address, block->bytes, block->kind);

@@ -534,6 +534,57 @@ static void test_busy(void **state)
 		must(weir_deregister(registration));
 }
 
+/* A descriptor that is attached is not asked what it is, and reads as any other. */
+static void test_attach(void **state)
+{
+	struct weir_registration *registration;
+	int attached = open(path, O_RDONLY | O_CLOEXEC), write_only = open(path, O_WRONLY | O_CLOEXEC), ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
+	refused(weir_file_attach(context, 9999), -EBADF, "9999", "no open file");
+	refused(weir_file_attach(context, -1), -EBADF, "-1", "no open file");
+	refused(weir_file_attach(context, ends[0]), -ESPIPE, "pipe", "cannot attach");
+	refused(weir_file_detach(context, attached), -ENOENT, "is not attached", "file descriptor");
+	refused(weir_file_detach(context, -1), -ENOENT, "is not attached", "-1");
+	must(weir_file_attach(context, attached));
+	refused(weir_file_attach(context, attached), -EEXIST, "attached already", "weir_file_detach()");
+	must(weir_file_attach(context, write_only));
+	clear();
+	assert_int_equal(weir_file_read(registration, attached, 100000, 777, 4096), 100000);
+	check(4096, 777, 100000, 100000, "attached");
+	refused(weir_file_read(registration, write_only, 1, 0, 0), -EBADF, "not open for reading", "request 0");
+	must(weir_file_detach(context, attached));
+	must(weir_file_detach(context, write_only));
+	close(attached);
+	refused(weir_file_read(registration, attached, 1, 0, 0), -EBADF, "no open file", "request 0");
+	must(weir_deregister(registration));
+	close(write_only);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* As the registration says, where no kernel module is in it. */
+static void test_route(void **state)
+{
+	struct weir_registration_info info = { .size = sizeof(info) };
+	struct weir_file_route route = { .size = sizeof(route) };
+	struct weir_registration *registration;
+	unsigned turn = 0;
+
+	(void)state;
+	while (register_by(&turn, &registration)) {
+		must(weir_registration_info(registration, &info));
+		must(weir_file_route(registration, file, &route));
+		assert_int_equal(route.path, info.path);
+		assert_string_equal(route.reason, info.reason);
+		refused(weir_file_route(registration, 9999, &route), -EBADF, "9999", "no route");
+		must(weir_deregister(registration));
+	}
+	refused(weir_file_route(NULL, file, &route), -EINVAL, "no registration", "NULL");
+}
+
 static void test_stats(void **state)
 {
 	struct weir_file_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
@@ -598,7 +649,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_requests),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_route), cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_without_uring),
 	};
 

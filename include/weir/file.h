@@ -29,7 +29,9 @@ struct weir_file_batch;
 /**
  * enum weir_file_path - how bytes get from a file to registered memory, and back
  * @WEIR_FILE_AUTO: in options: the first of these that can be had
- * @WEIR_FILE_MODULE: the SSD reads and writes the device's memory itself, through a window that the kernel module made
+ * @WEIR_FILE_MODULE: the SSD reads and writes the device's memory itself, through a window that the kernel module made,
+ *                    as far as the file is open with O_DIRECT, blocks and places are aligned, and its SSD turned out to reach
+ *                    that memory (weir_file_route()); else as one of the last two
  * @WEIR_FILE_DIRECT: the host sees the memory: the file is read into its place
  * @WEIR_FILE_PULL: through pinned staging, from which lanes fetch small blocks and copy engines large ones,
  *                  while the next ones are read
@@ -95,7 +97,7 @@ struct weir_registration_info {
 	uint64_t bytes;
 	void *host;
 	uint32_t path;
-	char reason[160];
+	char reason[256];
 };
 
 /** weir_registration_info() - describe a registration */
@@ -118,6 +120,46 @@ WEIR_API int weir_registration_info(struct weir_registration *registration, stru
  */
 WEIR_API ssize_t weir_file_read(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at);
 WEIR_API ssize_t weir_file_write(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at);
+
+/**
+ * weir_file_attach() - a descriptor stays what it is, until weir_file_detach()
+ * @context: the context
+ * @file: the descriptor; the program does not close it before, nor change its flags
+ *
+ * For others each call asks the system anew what they are, which takes two or three system calls. With this one an aligned read
+ * of one piece is a single system call.
+ *
+ * Return: 0; what is no descriptor, or has no offsets: as weir_file_read(); -EEXIST: it is attached; -ENOMEM.
+ */
+WEIR_API int weir_file_attach(struct weir_context *context, int file);
+
+/** weir_file_detach() - no more; nothing on it is under way. Return: 0; -ENOENT: it was not attached. */
+WEIR_API int weir_file_detach(struct weir_context *context, int file);
+
+/**
+ * struct weir_file_route - how requests of a file go to registered memory
+ * @size: sizeof the structure
+ * @path: enum weir_file_path that aligned blocks take
+ * @reason: why, one clause; where a self-test says so, with its numbers
+ */
+struct weir_file_route {
+	size_t size;
+	uint32_t path;
+	char reason[256];
+};
+
+/**
+ * weir_file_route() - how requests of a file go to registered memory, and why
+ * @registration: the memory
+ * @file: an open file
+ *
+ * Where that is WEIR_FILE_MODULE, it has been tried: a buffer of the device's was filled by the device, a block of a file of
+ * this file system read into it by the SSD, read back by the device, and it was what the host reads there. The first request
+ * tries it, if this call has not; a file system whose SSD fails is not tried again by this context, and the process's
+ * standard error has been told. Writes go the same way once one was tried: what the first of them wrote of up to 64 KiB was then in
+ * the file; until that is known, as where the file may not be read, or has had these very bytes, they go by staging.
+ */
+WEIR_API int weir_file_route(struct weir_registration *registration, int file, struct weir_file_route *route);
 
 /** enum weir_file_operation - what a request does */
 enum weir_file_operation {
@@ -200,6 +242,7 @@ WEIR_API int weir_file_enqueue(struct weir_context *context, void *stream, struc
  * @edges: unaligned ends of requests with O_DIRECT that went through the page cache
  * @threads: host threads that move data, the caller among them
  * @uring: not 0: by io_uring; 0: by pread() and pwrite(), since io_uring is not to be had here
+ * @module_bytes: of @direct_bytes, those that SSDs moved from or to the device's own memory, by the kernel module
  */
 struct weir_file_stats {
 	size_t size;
@@ -211,6 +254,7 @@ struct weir_file_stats {
 	uint64_t edges;
 	uint32_t threads;
 	uint32_t uring;
+	uint64_t module_bytes;
 };
 
 /** weir_file_stats() - read the counters; exact when nothing is under way */

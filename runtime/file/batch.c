@@ -51,24 +51,26 @@ static int check_target(const struct file_target *target, const struct weir_file
 /* Files come in a row or in turns: looks at the last few. Those asked for twice are there twice, which does no harm. */
 static int find_target(struct weir_file_batch *batch, int file, size_t index, uint32_t *found)
 {
-	struct file_target *target;
-	int flags;
+	char what[40];
 
 	for (uint32_t i = batch->target_count; i-- > 0 && batch->target_count - i <= TARGETS_BACK;)
 		if (batch->targets[i].file == file) {
 			*found = i;
 			return 0;
 		}
-	flags = fcntl(file, F_GETFL);
-	if (flags < 0)
-		return weir_fail(errno, "request %zu: %d is no open file descriptor (%s)", index, file, strerror(errno));
-	if (lseek(file, 0, SEEK_CUR) < 0)
-		return weir_fail(errno, "request %zu: file descriptor %d has no offsets (%s): it is a pipe, a socket or a terminal; only "
-				 "files and block devices can be read into registered memory", index, file, strerror(errno));
+	snprintf(what, sizeof(what), "request %zu: ", index);
 	*found = batch->target_count++;
-	target = &batch->targets[*found];
-	*target = (struct file_target){ .file = file, .flags = flags, .direct = flags & O_DIRECT, .edges = -1 };
-	return 0;
+	return file_target_find(batch->files, file, what, &batch->targets[*found]);
+}
+
+/* Whether the SSD may have the device's memory itself, where there is any question of it. */
+static void look_whether_it_reaches(struct weir_file_batch *batch, const struct weir_file_io *io, struct file_target *target)
+{
+	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
+		target->reaches = file_module_reaches(batch->files, target, NULL);
+	if (target->reaches && io->registration->path == WEIR_FILE_MODULE && io->operation == WEIR_FILE_WRITE && !target->takes)
+		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at, io->registration->address + io->at,
+						  io->offset, io->bytes);
 }
 
 static int take_io(struct weir_file_batch *batch, size_t index)
@@ -81,6 +83,8 @@ static int take_io(struct weir_file_batch *batch, size_t index)
 		error = find_target(batch, io->file, index, &state->target);
 	if (!error)
 		error = check_target(&batch->targets[state->target], io, index);
+	if (!error)
+		look_whether_it_reaches(batch, io, &batch->targets[state->target]);
 	state->left = state->end = io->bytes;
 	return error;
 }
@@ -255,7 +259,9 @@ static struct file_piece next_piece(const struct weir_file_batch *batch)
 	struct file_piece piece = { .io = batch->next_io, .at = batch->next_at };
 	uint64_t offset = io->offset + piece.at, left = io->bytes - piece.at;
 	uint64_t most = batch->piece_bytes - offset % batch->piece_bytes; /* so that what follows is aligned */
-	bool placed = io->registration->path == WEIR_FILE_DIRECT, edge = false;
+	bool reaches = io->operation == WEIR_FILE_READ ? target->reaches : target->takes;
+	bool placed = io->registration->path == WEIR_FILE_DIRECT || (io->registration->path == WEIR_FILE_MODULE && reaches);
+	bool edge = false;
 
 	left = left < most ? left : most;
 	if (target->direct && (io->operation == WEIR_FILE_WRITE || placed))

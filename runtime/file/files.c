@@ -42,6 +42,7 @@ struct weir_files *weir_files_get(struct weir_context *context)
 	pthread_mutex_init(&files->mutex, NULL);
 	pthread_cond_init(&files->work, NULL);
 	pthread_cond_init(&files->ended, NULL);
+	file_module_begin(&files->module);
 	context->files = files;
 	return files;
 }
@@ -121,6 +122,12 @@ void weir_files_caller_ends(struct file_worker *caller)
 	pthread_mutex_unlock(&files->mutex);
 }
 
+void weir_files_forget(struct weir_context *context, uint64_t address)
+{
+	if (context->files)
+		file_module_forget(context->files, address);
+}
+
 int weir_files_failure(struct weir_context *context)
 {
 	struct weir_files *files = context->files;
@@ -163,9 +170,12 @@ void weir_files_close(struct weir_context *context)
 	while (files->registrations) {
 		struct weir_registration *next = files->registrations->next;
 
+		file_module_unpin(files, files->registrations->pin);
 		free(files->registrations);
 		files->registrations = next;
 	}
+	file_module_end(files);
+	free(files->kept);
 	pthread_cond_destroy(&files->ended);
 	pthread_cond_destroy(&files->work);
 	pthread_mutex_destroy(&files->mutex);
@@ -180,10 +190,23 @@ static void add_stats(struct weir_file_stats *sum, const struct file_worker *wor
 	sum->read_bytes += of->read_bytes;
 	sum->written_bytes += of->written_bytes;
 	sum->direct_bytes += of->direct_bytes;
+	sum->module_bytes += of->module_bytes;
 	sum->pulled_bytes += of->pulled_bytes;
 	sum->copied_bytes += of->copied_bytes;
 	sum->edges += of->edges;
 	sum->uring |= worker->has_ring;
+}
+
+/* Relaxed: as they are counted. */
+static void add_plain(struct weir_file_stats *sum, const struct weir_files *files)
+{
+	uint64_t read = atomic_load_explicit(&files->plain_read, memory_order_relaxed);
+	uint64_t written = atomic_load_explicit(&files->plain_written, memory_order_relaxed);
+
+	sum->read_bytes += read;
+	sum->written_bytes += written;
+	sum->direct_bytes += read + written;
+	sum->module_bytes += atomic_load_explicit(&files->plain_module, memory_order_relaxed);
 }
 
 int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
@@ -195,6 +218,8 @@ int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 		add_stats(&sum, files->workers[i]);
 	for (unsigned i = 0; files && i < files->caller_count; i++)
 		add_stats(&sum, files->callers[i]);
+	if (files)
+		add_plain(&sum, files);
 	sum.threads = files ? files->thread_count + files->caller_count : 0;
 	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
 }

@@ -17,6 +17,7 @@
 #include <weir/file.h>
 
 #include "../context.h"
+#include "module.h"
 
 enum {
 	FILES_AREA_BYTES = 1 << 20,  /* staging that is handed to the device at a time */
@@ -33,6 +34,8 @@ enum {
 /**
  * struct weir_registration - registered memory
  * @host: where the host sees it, or NULL
+ * @pin: its pages of the kernel module, if it is these that the host sees
+ * @staging: WEIR_FILE_PULL or WEIR_FILE_BOUNCE: how what cannot go straight to its place gets there
  * @under_way: requests on it that have not ended; under the mutex
  */
 struct weir_registration {
@@ -41,8 +44,10 @@ struct weir_registration {
 	uint64_t address;
 	uint64_t bytes;
 	char *host;
+	struct file_pin *pin;
 	enum weir_file_path path;
-	char reason[160];
+	enum weir_file_path staging;
+	char reason[256];
 	size_t under_way;
 };
 
@@ -50,12 +55,20 @@ struct weir_registration {
  * struct file_target - a descriptor, as a batch finds it
  * @direct: O_DIRECT
  * @edges: the same file without O_DIRECT, opened when first needed; -1: not yet. Under the mutex
+ * @pair: its file system and the device's memory; NULL: not looked for yet
+ * @reaches: its SSD reaches that memory, which has been tried
+ * @takes: and writes from there arrive
+ * @kept: weir_file_attach() was called for it
  */
 struct file_target {
 	int file;
 	int flags;
 	bool direct;
+	bool reaches;
+	bool takes;
+	bool kept;
 	int edges;
+	struct file_pair *pair;
 };
 
 /**
@@ -194,6 +207,12 @@ struct weir_files {
 	struct file_worker *callers[FILES_MOST_CALLERS];
 	struct file_worker *idle;
 	struct weir_registration *registrations;
+	struct file_module module;
+	struct file_target *kept; /* descriptors that stay what they are, by number; under the mutex */
+	size_t kept_count;
+	_Atomic uint64_t plain_read; /* bytes of requests that were a single system call, without a worker */
+	_Atomic uint64_t plain_written;
+	_Atomic uint64_t plain_module;
 };
 
 /** weir_files_get() - a context's, made when first needed; NULL with a sentence */
@@ -202,6 +221,13 @@ struct weir_files *weir_files_get(struct weir_context *context);
 void weir_files_close(struct weir_context *context);
 /** weir_files_failure() - of what was enqueued: the first failure since the last call, with its sentence */
 int weir_files_failure(struct weir_context *context);
+/** file_target_look() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */
+int file_target_look(int file, const char *what, struct file_target *target);
+/** file_target_kept() - one that weir_file_attach() was called for; false: it was not */
+bool file_target_kept(struct weir_files *files, int file, struct file_target *target);
+/** file_target_find() - the same, where weir_file_attach() was not called */
+int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target);
+
 /** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there are not @least */
 int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least);
 /** weir_files_caller() - what a caller works with; NULL if there can be no more, with a sentence */

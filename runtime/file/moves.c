@@ -41,15 +41,16 @@ static int move_now(struct file_worker *worker, struct file_area *area, const st
 	const struct weir_registration *registration = file_piece_io(piece)->registration;
 	char *staged = area->memory + piece->position;
 	uint64_t place = file_piece_place(piece);
+	bool seen = registration->host && !registration->pin; /* the host's own reads of a window take very long */
 
 	worker->stats.copied_bytes += bytes;
 	if (area->operation == WEIR_FILE_READ) {
-		if (!registration->host)
+		if (!seen)
 			return backend->ops->copy_in(backend, registration->address + place, staged, bytes);
 		memcpy(registration->host + place, staged, bytes);
 		return 0;
 	}
-	if (!registration->host)
+	if (!seen)
 		return backend->ops->copy_out(backend, staged, registration->address + place, bytes);
 	memcpy(staged, registration->host + place, bytes);
 	return 0;
@@ -107,7 +108,7 @@ void file_moves_begin(struct file_worker *worker, struct file_area *area)
 		struct file_piece *piece = &area->pieces[i];
 		uint32_t bytes = bytes_of(area, piece);
 
-		if (bytes && file_piece_io(piece)->registration->path == WEIR_FILE_PULL)
+		if (bytes && file_piece_io(piece)->registration->staging == WEIR_FILE_PULL)
 			add_move(area, piece, bytes);
 		else if (bytes)
 			error = move_now(worker, area, piece, bytes);

@@ -9,6 +9,8 @@
 #include "../error.h"
 #include "files.h"
 
+enum { MOST_KEPT = 1 << 30 }; /* of an allocation; more would take long to pin for a small part */
+
 static const char *const path_names[] = { "auto", "module", "direct", "pull", "bounce" };
 
 const char *weir_file_path_name(enum weir_file_path path)
@@ -47,44 +49,49 @@ static int look(struct weir_context *context, uint64_t address, uint64_t bytes, 
 			 bytes, address, backend->ops->name);
 }
 
-/* Why the module's window is none, for those who ask for it or would have got it. */
-static const char *no_module(void)
+/* What the module has to say, in one clause: @why, unless nobody asked it. */
+static const char *no_module(const struct weir_registration *registration, const char *why)
 {
-	return "the kernel module is not used by this build of the library";
+	return registration->host && !registration->pin ? "the host sees this memory without it" : why;
 }
 
-/* The path that @asked comes to, or -ENOTSUP. */
-static int choose(struct weir_registration *registration, enum weir_file_path asked)
+/* The path that @asked comes to, or -ENOTSUP; @why: why the module gives no pages. */
+static int choose(struct weir_registration *registration, enum weir_file_path asked, const char *why)
 {
 	const struct weir_backend_ops *ops = registration->context->backend->ops;
-	enum weir_file_path path = registration->host ? WEIR_FILE_DIRECT :
-				   ops->stream_open   ? WEIR_FILE_PULL :
-							WEIR_FILE_BOUNCE;
+	bool seen = registration->host && !registration->pin;
 
-	if (asked == WEIR_FILE_MODULE)
-		return weir_fail(ENOTSUP, "path \"module\" is not to be had: %s; leave the path at WEIR_FILE_AUTO", no_module());
-	if (asked == WEIR_FILE_DIRECT && !registration->host)
-		return weir_fail(ENOTSUP, "path \"direct\" is not to be had: the host does not see this memory, and %s; use "
-				 "weir_alloc_host() or leave the path at WEIR_FILE_AUTO", no_module());
+	registration->staging = ops->stream_open && asked != WEIR_FILE_BOUNCE && !seen ? WEIR_FILE_PULL : WEIR_FILE_BOUNCE;
+	if (asked == WEIR_FILE_MODULE && !registration->pin)
+		return weir_fail(ENOTSUP, "path \"module\" is not to be had: %s; leave the path at WEIR_FILE_AUTO",
+				 no_module(registration, why));
+	if (asked == WEIR_FILE_DIRECT && !seen)
+		return weir_fail(ENOTSUP, "path \"direct\" is not to be had: the host does not see this memory by itself; use "
+				 "weir_alloc_host() or leave the path at WEIR_FILE_AUTO");
 	if (asked == WEIR_FILE_PULL && !ops->stream_open)
 		return weir_fail(ENOTSUP, "path \"pull\" is not to be had: the %s backend has no streams of copies; take \"%s\"",
-				 ops->name, path_names[path]);
-	registration->path = asked == WEIR_FILE_AUTO ? path : asked;
+				 ops->name, path_names[seen ? WEIR_FILE_DIRECT : WEIR_FILE_BOUNCE]);
+	if (asked == WEIR_FILE_PULL)
+		registration->staging = WEIR_FILE_PULL;
+	registration->path = asked != WEIR_FILE_AUTO ? asked : registration->pin ? WEIR_FILE_MODULE :
+			     seen ? WEIR_FILE_DIRECT : registration->staging;
 	return 0;
 }
 
-static void explain(struct weir_registration *registration, enum weir_file_path asked)
+static void explain(struct weir_registration *registration, enum weir_file_path asked, const char *why)
 {
 	const char *how = registration->path == WEIR_FILE_PULL ? "lanes and copy engines fetch from pinned staging" :
 								  "the host copies from staging and waits";
 
 	if (registration->path == WEIR_FILE_DIRECT)
 		snprintf(registration->reason, sizeof(registration->reason), "the host sees this memory");
+	else if (registration->path == WEIR_FILE_MODULE)
+		snprintf(registration->reason, sizeof(registration->reason), "the kernel module weir_p2p gives it pages, which SSDs read into");
 	else if (asked != WEIR_FILE_AUTO)
 		snprintf(registration->reason, sizeof(registration->reason), "asked for: %s", how);
 	else
-		snprintf(registration->reason, sizeof(registration->reason), "the host does not see this memory, and %s: %s",
-			 no_module(), how);
+		snprintf(registration->reason, sizeof(registration->reason), "%s: %.*s", how,
+			 (int)(sizeof(registration->reason) - strlen(how) - 3), why);
 }
 
 static int check(uint64_t address, uint64_t bytes, const struct weir_register_options *options)
@@ -99,12 +106,29 @@ static int check(uint64_t address, uint64_t bytes, const struct weir_register_op
 	return 0;
 }
 
+/*
+ * Pages of the kernel module, if there are any to be had; else @why says why not. An allocation of weir's gets them as a whole, and
+ * keeps them until it is freed: registering parts of it then costs next to nothing.
+ */
+static void take_pages(struct weir_files *files, struct weir_registration *registration, char why[MODULE_WHY])
+{
+	const struct weir_memory_block *block = find_block(files->context, registration->address);
+
+	if (block && block->bytes <= MOST_KEPT)
+		registration->pin = file_module_keep(files, block->address, block->bytes, why);
+	if (!registration->pin)
+		registration->pin = file_module_pin(files, registration->address, registration->bytes, why);
+	if (registration->pin)
+		registration->host = registration->pin->host + (registration->address - registration->pin->address);
+}
+
 int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes,
 		  const struct weir_register_options *given, struct weir_registration **out)
 {
 	struct weir_register_options options;
 	struct weir_registration *made;
 	struct weir_files *files;
+	char why[MODULE_WHY] = "";
 	void *host = NULL;
 	int error = weir_options_take(&options, sizeof(options), given, "register options");
 
@@ -118,12 +142,14 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 	if (!made)
 		return weir_fail(ENOMEM, "no memory to note a registration");
 	*made = (struct weir_registration){ .context = context, .address = address, .bytes = bytes, .host = host };
-	error = choose(made, options.path);
+	if (!host && (options.path == WEIR_FILE_AUTO || options.path == WEIR_FILE_MODULE))
+		take_pages(files, made, why);
+	error = choose(made, options.path, why);
 	if (error) {
 		free(made);
 		return error;
 	}
-	explain(made, options.path);
+	explain(made, options.path, why);
 	made->next = files->registrations;
 	files->registrations = made;
 	*out = made;
@@ -147,6 +173,7 @@ int weir_deregister(struct weir_registration *registration)
 		return weir_fail(EBUSY, "cannot deregister %" PRIu64 " bytes at %#" PRIx64 ": %zu requests on it have not ended; "
 				 "weir_file_wait() for them", registration->bytes, registration->address, under_way);
 	*link = registration->next;
+	file_module_unpin(files, registration->pin);
 	free(registration);
 	return 0;
 }

@@ -102,6 +102,7 @@ static void take_result(struct file_worker *worker, struct file_area *area, stru
 	*(call.write ? &worker->stats.written_bytes : &worker->stats.read_bytes) += (uint64_t)piece->got;
 	worker->stats.edges += piece->edge;
 	worker->stats.direct_bytes += piece->staged ? 0 : (uint64_t)piece->got;
+	worker->stats.module_bytes += !piece->staged && file_piece_io(piece)->registration->pin ? (uint64_t)piece->got : 0;
 }
 
 static void run_calls(struct file_worker *worker, struct file_area *area)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls: one request, many, without waiting, in the order of a stream. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "../error.h"
 #include "files.h"
@@ -97,6 +99,52 @@ size_t weir_file_ended(const struct weir_file_batch *batch)
 	return atomic_load_explicit(&batch->ended, memory_order_acquire);
 }
 
+/* Whether a request is one system call, with its bytes going straight to their place or from it. */
+static bool is_plain(struct weir_registration *registration, struct file_target *target, uint32_t operation, size_t bytes, off_t offset,
+		     size_t at)
+{
+	int access = target->flags & O_ACCMODE;
+	uintptr_t place = (uintptr_t)registration->host + at;
+
+	if (at > registration->bytes || bytes > registration->bytes - at || bytes > FILES_LEAST_SHARE || !bytes || offset < 0)
+		return false;
+	if (operation == WEIR_FILE_READ ? access == O_WRONLY : access == O_RDONLY || (target->flags & O_APPEND))
+		return false;
+	if (target->direct && ((uint64_t)offset | bytes | place) % FILES_ALIGN)
+		return false;
+	if (registration->path == WEIR_FILE_MODULE)
+		return target->direct && file_module_reaches(registration->context->files, target, NULL) &&
+		       (operation == WEIR_FILE_READ || file_module_took(target));
+	return registration->path == WEIR_FILE_DIRECT;
+}
+
+/* Relaxed: counters, exact when nothing is under way. */
+static void count_plain(struct weir_registration *registration, uint32_t operation, uint64_t bytes)
+{
+	struct weir_files *files = registration->context->files;
+
+	atomic_fetch_add_explicit(operation == WEIR_FILE_READ ? &files->plain_read : &files->plain_written, bytes, memory_order_relaxed);
+	if (registration->pin)
+		atomic_fetch_add_explicit(&files->plain_module, bytes, memory_order_relaxed);
+}
+
+/* The shortest way. False: the request is not that plain, or did not do all: then it is done the long way. */
+static bool plainly(struct weir_registration *registration, uint32_t operation, int file, size_t bytes, off_t offset, size_t at)
+{
+	struct file_target target;
+	ssize_t did;
+
+	if (!file_target_kept(registration->context->files, file, &target) ||
+	    !is_plain(registration, &target, operation, bytes, offset, at))
+		return false;
+	did = operation == WEIR_FILE_READ ? pread(file, registration->host + at, bytes, offset) :
+					    pwrite(file, registration->host + at, bytes, offset);
+	if (did != (ssize_t)bytes)
+		return false;
+	count_plain(registration, operation, bytes);
+	return true;
+}
+
 static ssize_t transfer(struct weir_registration *registration, uint32_t operation, int file, size_t bytes, off_t offset,
 			size_t at)
 {
@@ -108,6 +156,8 @@ static ssize_t transfer(struct weir_registration *registration, uint32_t operati
 		return weir_fail(EINVAL, "there is no registration: NULL was given");
 	if (offset < 0)
 		return weir_fail(EINVAL, "offset %lld of a file is negative", (long long)offset);
+	if (plainly(registration, operation, file, bytes, offset, at))
+		return (ssize_t)bytes;
 	error = weir_file_batch(registration->context, &io, 1);
 	return error ? error : (ssize_t)io.result;
 }

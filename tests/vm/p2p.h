@@ -8,6 +8,7 @@
 int do_bad(char **argv);
 int do_life(char **argv);
 int do_measure(char **argv);
+int do_count(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
 

@@ -51,6 +51,9 @@ gpu() {
 p2p_files() {
   mkdir -p "$work/more/weir/lib" "$work/more/tests"
   add_program "$build/tests/vm/vm_p2p" "$work/more"
+  add_program "$build/tests/vm/vm_file" "$work/more"
+  mkdir -p "$work/more/weir/backends"
+  cp "$build/tests/vm/weir-backend-fake.so" "$work/more/weir/backends/"
   cp "$here/p2p_guest.sh" "$work/more/tests/p2p.sh"
   [ -f "$folder/$kernel/modules.cpio" ] || make_modules "$kernel"
   module "$here/../../kmod-p2p"

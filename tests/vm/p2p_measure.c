@@ -4,8 +4,9 @@
  *
  * A range: registered, mapped, and taken back; and the same with each page of it in the page table, as after the first I/O.
  * A buffer: mapped with its pages, which is the least that pinning does; and made a fixed buffer of io_uring, which pins it,
- * and undone, which waits for the kernel's other work.
+ * and undone, which waits for the kernel's other work. vm_p2p count NODE: the first two, with marks for count.c.
  */
+#include "mark.h"
 #include "p2p.h"
 
 #include <errno.h>
@@ -88,6 +89,44 @@ static void measure(int node, struct io_uring *ring, uint64_t bytes)
 	printf("measured %llu KiB: range %.0f us, with its pages %.0f us, memory %.0f us, fixed buffer %.0f us, memory to the second %.1f\n",
 		(unsigned long long)bytes / KIB, middle(ranges), middle(touched), middle(memory), middle(buffers),
 		middle(memory) / middle(touched));
+}
+
+/* A range, then memory of its size, with the pages of both in the page table: a mark behind each call. */
+static void count(int node, uint64_t bytes)
+{
+	struct range range;
+	void *memory;
+
+	mark(11);
+	check(!try_register(node, 0, bytes, 0, &range), "cannot register");
+	mark(12);
+	range.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)range.mmap_offset);
+	check(range.memory != MAP_FAILED, "cannot map");
+	mark(13);
+	for (uint64_t i = 0; i < bytes; i += 4 * KIB)
+		*(volatile uint8_t *)(range.memory + i);
+	mark(14);
+	munmap(range.memory, bytes);
+	mark(15);
+	check(!try_deregister(node, range.handle), "cannot deregister");
+	mark(16);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	check(memory != MAP_FAILED, "no memory");
+	mark(17);
+	munmap(memory, bytes);
+	mark(18);
+}
+
+int do_count(char **argv)
+{
+	int node = open_node(argv[0]);
+
+	for (uint64_t bytes = 64 * KIB; bytes <= 16384 * KIB; bytes *= 4) {
+		for (int i = 0; i < ROUNDS; i++)
+			count(node, bytes);
+		mark(19);
+	}
+	return 0;
 }
 
 int do_measure(char **argv)

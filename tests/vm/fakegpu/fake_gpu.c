@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A driver for QEMU's ivshmem-plain, whose BAR 2 passes for a GPU's memory: it exports parts of it as dma-bufs, and other
- * memory as if it were. For tests alone.
+ * memory as if it were; and it copies to and from the GPU's addresses, where fake_shim.c has them. For tests alone.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/io.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -226,7 +227,50 @@ static long on_ioctl(struct file *file, unsigned int call, unsigned long address
 	return error;
 }
 
-static const struct file_operations fops = { .owner = THIS_MODULE, .unlocked_ioctl = on_ioctl };
+/* Up to the end of a chunk: the next one is elsewhere in the BAR. The caching that a window's pages have wins. */
+static ssize_t copy_chunk(char __user *user, const char __user *from, size_t bytes, loff_t *address)
+{
+	u64 all = pci_resource_len(gpu, BAR), at = *address - FAKE_GPU_FIRST, place = at ^ CHUNK;
+	unsigned long left;
+	void *memory;
+
+	bytes = min_t(size_t, bytes, CHUNK - at % CHUNK);
+	if (*address < FAKE_GPU_FIRST || at >= all)
+		return -EFAULT;
+	memory = memremap(pci_resource_start(gpu, BAR) + place, bytes, MEMREMAP_WB);
+	if (!memory)
+		return -ENOMEM;
+	left = user ? copy_to_user(user, memory, bytes) : copy_from_user(memory, from, bytes);
+	memunmap(memory);
+	if (left)
+		return -EFAULT;
+	*address += bytes;
+	return bytes;
+}
+
+static ssize_t copy_locked(char __user *user, const char __user *from, size_t bytes, loff_t *address)
+{
+	ssize_t copied;
+
+	mutex_lock(&lock);
+	copied = gpu ? copy_chunk(user, from, bytes, address) : -ENODEV;
+	mutex_unlock(&lock);
+	return copied;
+}
+
+static ssize_t on_read(struct file *file, char __user *user, size_t bytes, loff_t *address)
+{
+	return copy_locked(user, NULL, bytes, address);
+}
+
+static ssize_t on_write(struct file *file, const char __user *user, size_t bytes, loff_t *address)
+{
+	return copy_locked(NULL, user, bytes, address);
+}
+
+static const struct file_operations fops = {
+	.owner = THIS_MODULE, .unlocked_ioctl = on_ioctl, .read = on_read, .write = on_write
+};
 static struct miscdevice misc = { .minor = MISC_DYNAMIC_MINOR, .name = "fake_gpu", .fops = &fops };
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)

@@ -11,6 +11,9 @@
 #define FAKE_GPU_SYSTEM 1
 #define FAKE_GPU_MIXED 2
 
+/* What the GPU calls the beginning of its memory, by read() and write(), too; its chunks are in another order in the BAR. */
+#define FAKE_GPU_FIRST (1ULL << 32)
+
 /** struct fake_gpu_export - a dma-buf; @fd: out */
 struct fake_gpu_export {
 	__u64 offset;

@@ -24,6 +24,9 @@ static DEFINE_MUTEX(lock);
 static LIST_HEAD(all);
 static DECLARE_WAIT_QUEUE_HEAD(revoked);
 static unsigned int pins;
+static bool lie;
+module_param(lie, bool, 0644);
+MODULE_PARM_DESC(lie, "chunks are said to be where their neighbours are");
 module_param(pins, uint, 0444);
 MODULE_PARM_DESC(pins, "how many there are");
 
@@ -38,7 +41,7 @@ static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin 
 	if (!pinned)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
-		u64 chunk = ((address - FIRST) / CHUNK + i) ^ 1;
+		u64 chunk = ((address - FIRST) / CHUNK + i) ^ !lie;
 
 		pinned->extents[i].address = pci_resource_start(gpu, BAR) + chunk * CHUNK;
 		pinned->extents[i].bytes = CHUNK;
