@@ -92,12 +92,13 @@ static void test_memory_of_a_file(void **state)
 	char path[] = "/tmp/weir_host_test_XXXXXX", name[64], read_back[6];
 	int file = mkstemp(path);
 	uint64_t first, second, third;
-	struct weir_context *files;
+	struct weir_context *files, *other;
 
 	(void)state;
 	assert_true(file >= 0 && ftruncate(file, 3 * 4096 + 100) == 0 && pwrite(file, "remains", 7, 4096) == 7);
 	snprintf(name, sizeof(name), "cpu:memory=%s", path);
 	must(weir_context_open(name, WEIR_OPTIONS(context, .workers = 1), &files)); /* has the first page itself */
+	refused(weir_context_open(name, NULL, &other), -EBUSY, path, "another context");
 	must(weir_alloc(files, 100, &first));
 	must(weir_copy_out(files, read_back, first, 6));
 	assert_memory_equal(read_back, "\0\0\0\0\0\0", 6);

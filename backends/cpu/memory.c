@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct part {
 struct cpu_memory {
 	pthread_mutex_t lock;
 	struct part *parts;
+	int file; /* locked: two that allocate from one file would give out the same */
 	char *mapped;
 	size_t bytes;
 	size_t free_bytes;
@@ -35,23 +37,22 @@ struct cpu_memory {
 
 static int map_file(struct cpu_memory *memory)
 {
-	int file = open(memory->path, O_RDWR | O_CLOEXEC), error = 0;
 	struct stat state;
 
-	if (file < 0)
+	memory->file = open(memory->path, O_RDWR | O_CLOEXEC);
+	if (memory->file < 0)
 		return weir_fail(errno, "\"cpu:memory=%s\": cannot open it: %s", memory->path, strerror(errno));
-	if (fstat(file, &state) != 0 || state.st_size < (off_t)CPU_MEMORY_PAGE)
-		error = weir_fail(EINVAL, "\"cpu:memory=%s\": it has less than a page; give a file of the size that the device's "
-				  "memory is to have, such as resource2_wc of a PCI function", memory->path);
-	if (!error) {
-		memory->bytes = memory->free_bytes = (size_t)state.st_size & ~(CPU_MEMORY_PAGE - 1);
-		memory->mapped = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-		if (memory->mapped == MAP_FAILED)
-			error = weir_fail(errno, "\"cpu:memory=%s\": cannot map %zu bytes of it: %s", memory->path,
-					  memory->bytes, strerror(errno));
-	}
-	close(file);
-	return error;
+	if (fstat(memory->file, &state) != 0 || state.st_size < (off_t)CPU_MEMORY_PAGE)
+		return weir_fail(EINVAL, "\"cpu:memory=%s\": it has less than a page; give a file of the size that the device's "
+				 "memory is to have, such as resource2_wc of a PCI function", memory->path);
+	if (flock(memory->file, LOCK_EX | LOCK_NB) != 0)
+		return weir_fail(EBUSY, "\"cpu:memory=%s\": another context, of this or another program, has it", memory->path);
+	memory->bytes = memory->free_bytes = (size_t)state.st_size & ~(CPU_MEMORY_PAGE - 1);
+	memory->mapped = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->file, 0);
+	if (memory->mapped == MAP_FAILED)
+		return weir_fail(errno, "\"cpu:memory=%s\": cannot map %zu bytes of it: %s", memory->path, memory->bytes,
+				 strerror(errno));
+	return 0;
 }
 
 int cpu_memory_open(const char *path, struct cpu_memory **out)
@@ -64,6 +65,7 @@ int cpu_memory_open(const char *path, struct cpu_memory **out)
 	strcpy(memory->path, path);
 	pthread_mutex_init(&memory->lock, NULL);
 	memory->mapped = MAP_FAILED;
+	memory->file = -1;
 	error = map_file(memory);
 	if (error) {
 		cpu_memory_close(memory);
@@ -85,6 +87,8 @@ void cpu_memory_close(struct cpu_memory *memory)
 	}
 	if (memory->mapped != MAP_FAILED)
 		munmap(memory->mapped, memory->bytes);
+	if (memory->file >= 0)
+		close(memory->file);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory);
 }

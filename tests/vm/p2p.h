@@ -10,5 +10,7 @@ int do_life(char **argv);
 int do_measure(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
+int do_queue(char **argv);
+int do_flush(char **argv);
 
 #endif
