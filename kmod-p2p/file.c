@@ -16,6 +16,9 @@ union weir_arg {
 	struct weir_p2p_import import;
 	struct weir_p2p_prp prp;
 	struct weir_p2p_io io;
+	struct weir_p2p_queue queue;
+	struct weir_p2p_locate locate;
+	struct weir_p2p_flush flush;
 	struct weir_p2p_reason reason;
 };
 
@@ -62,7 +65,7 @@ static int call_info(struct weir_file *file, union weir_arg *arg)
 	info->size = sizeof(*info);
 	info->abi = WEIR_P2P_ABI;
 	info->features = WEIR_P2P_FEATURE_WINDOWS | WEIR_P2P_FEATURE_IMPORT | WEIR_P2P_FEATURE_FILE_IO |
-			 WEIR_P2P_FEATURE_PRP | weir_pages_feature;
+			 WEIR_P2P_FEATURE_PRP | WEIR_P2P_FEATURE_QUEUES | weir_pages_feature;
 	if (weir_shim_any())
 		info->features |= WEIR_P2P_FEATURE_ADDRESSES;
 	info->page_bytes = PAGE_SIZE;
@@ -120,6 +123,26 @@ static int call_io(struct weir_file *file, union weir_arg *arg)
 	return weir_io(file, &arg->io);
 }
 
+static int call_queue_add(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_queue_add(file, &arg->queue);
+}
+
+static int call_queue_remove(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_queue_remove(file, arg->handle.handle);
+}
+
+static int call_locate(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_locate(file, &arg->locate);
+}
+
+static int call_flush(struct weir_file *file, union weir_arg *arg)
+{
+	return weir_flush(file, &arg->flush);
+}
+
 /* On which nodes a call is there. */
 #define ON_CONTROL 1
 #define ON_WINDOW 2
@@ -142,6 +165,10 @@ static const struct weir_call {
 	[_IOC_NR(WEIR_P2P_IMPORT)] = { sizeof(struct weir_p2p_import), 56, ON_CONTROL, call_import },
 	[_IOC_NR(WEIR_P2P_PRP)] = { sizeof(struct weir_p2p_prp), 48, ON_CONTROL, call_prp },
 	[_IOC_NR(WEIR_P2P_IO)] = { sizeof(struct weir_p2p_io), 48, ON_CONTROL | ON_WINDOW, call_io },
+	[_IOC_NR(WEIR_P2P_QUEUE_ADD)] = { sizeof(struct weir_p2p_queue), 120, ON_WINDOW, call_queue_add },
+	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = { sizeof(struct weir_p2p_deregister), 8, ON_WINDOW, call_queue_remove },
+	[_IOC_NR(WEIR_P2P_LOCATE)] = { sizeof(struct weir_p2p_locate), 32, ON_WINDOW, call_locate },
+	[_IOC_NR(WEIR_P2P_FLUSH)] = { sizeof(struct weir_p2p_flush), 8, ON_WINDOW, call_flush },
 	[_IOC_NR(WEIR_P2P_REASON)] = { sizeof(struct weir_p2p_reason), 264, ON_CONTROL | ON_WINDOW, call_reason },
 };
 
@@ -217,6 +244,7 @@ static int close_node(struct inode *inode, struct file *filp)
 	struct weir_file *file = filp->private_data;
 
 	if (file->window) {
+		weir_pairs_end(file); /* first: controllers may write to any of its ranges until then */
 		weir_ranges_end(file->window, file);
 		weir_window_put(file->window);
 	}
@@ -230,7 +258,7 @@ static int close_node(struct inode *inode, struct file *filp)
 
 static int map_node(struct file *filp, struct vm_area_struct *vma)
 {
-	return weir_map(filp->private_data, vma);
+	return weir_doorbell_meant(vma) ? weir_doorbell_map(filp->private_data, vma) : weir_map(filp->private_data, vma);
 }
 
 const struct file_operations weir_control_fops = {

@@ -43,6 +43,7 @@
  * @first: its first page
  * @misc: its node
  * @name: of the node, below /dev/weir_p2p
+ * @leaving: it is about to end, and gets no queue pairs any more
  * @lock: protects all below; faults hold it for reading
  * @gone: unclaimed; nothing can be registered or mapped any more
  * @ranges: by handle: those that can be mapped
@@ -64,6 +65,7 @@ struct weir_window {
 	struct page *first;
 	struct miscdevice misc;
 	char name[48];
+	bool leaving;
 	struct rw_semaphore lock;
 	bool gone;
 	struct xarray ranges;
@@ -226,6 +228,18 @@ void weir_prp_free(struct weir_import *import);
 /* io.c */
 int weir_io(struct weir_file *file, struct weir_p2p_io *arg);
 
+/* queue.c, doorbell.c */
+int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg);
+int weir_queue_remove(struct weir_file *file, u32 handle);
+int weir_locate(struct weir_file *file, struct weir_p2p_locate *arg);
+bool weir_pairs_any(const struct weir_file *file);
+void weir_pairs_end(const struct weir_file *file);
+void weir_pairs_leave_gpu(const struct pci_dev *gpu, int bar);
+void weir_pairs_leave(const struct pci_dev *ssd);
+void weir_pairs_gone(const struct pci_dev *ssd);
+bool weir_doorbell_meant(const struct vm_area_struct *vma);
+int weir_doorbell_map(struct weir_file *file, struct vm_area_struct *vma);
+
 /* pages_generic.c or pages_p2pdma.c */
 extern const u64 weir_pages_feature;
 int weir_pages_make(struct weir_file *file, struct weir_window *window);
@@ -233,12 +247,14 @@ void weir_pages_drop(struct weir_window *window);
 
 /* verdict.c, and distance_walk.c or distance_p2pdma.c */
 int weir_verdict(struct weir_file *file, struct weir_p2p_verdict *arg);
+void weir_judge(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_dev *ssd);
 int weir_distance(struct pci_dev *gpu, struct pci_dev *ssd, int bridges, u32 *why);
 
 /* shim.c */
 int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes, struct weir_p2p_pin *pin);
 bool weir_shim_any(void);
 u64 weir_shim_align(u16 vendor);
+int weir_flush(struct weir_file *file, struct weir_p2p_flush *arg);
 bool weir_shim_release(struct weir_p2p_pin *pin);
 
 #endif

@@ -391,9 +391,13 @@ static struct weir_range *kill_found(struct weir_file *file, u32 handle)
 
 int weir_deregister(struct weir_file *file, u32 handle)
 {
-	struct weir_range *range = kill_found(file, handle);
+	struct weir_range *range;
 	int error;
 
+	if (weir_pairs_any(file))
+		return weir_refuse(file, -EBUSY, "controllers may write to range %u, since this file has queue pairs: remove them first",
+				   handle);
+	range = kill_found(file, handle);
 	if (!range)
 		return weir_refuse(file, -ENOENT, "this file has no range %u", handle);
 	reap(file->window);
@@ -419,6 +423,7 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 	if (test_and_set_bit(0, &pin->state))
 		return false; /* nobody uses it any more */
 	weir_window_get(window);
+	weir_pairs_end(range->file);
 	down_write(&window->lock);
 	range_kill(range);
 	up_write(&window->lock);

@@ -126,3 +126,21 @@ bool weir_shim_release(struct weir_p2p_pin *pin)
 	module_put(shim->owner);
 	return mine;
 }
+
+int weir_flush(struct weir_file *file, struct weir_p2p_flush *arg)
+{
+	struct pci_dev *gpu = file->window->pdev;
+	const struct weir_p2p_shim *shim;
+	int error;
+
+	if (arg->flags)
+		return weir_refuse(file, -EINVAL, "flags 0x%x are not known", arg->flags);
+	shim = get_shim(gpu->vendor);
+	if (!shim)
+		return weir_refuse(file, -EOPNOTSUPP, "no shim for PCI vendor 0x%04x is loaded", gpu->vendor);
+	error = shim->flush ? shim->flush(gpu) : -EOPNOTSUPP;
+	if (error)
+		weir_refuse(file, error, shim->flush ? "%s's driver does not flush" : "%s's shim has no flush", shim->name);
+	module_put(shim->owner);
+	return error;
+}

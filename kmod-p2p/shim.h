@@ -45,6 +45,7 @@ struct weir_p2p_pin {
  * @vendor: its PCI vendor number
  * @align: of addresses and lengths it can pin
  * @pin: pin [address, address + bytes) of the calling process's memory on @gpu; may sleep. Return: 0 or an errno
+ * @flush: have @gpu see what others wrote to its memory until now; may sleep; NULL: it needs none, or there is no such thing
  * @unpin: undo it, and return when weir_p2p_revoked() neither runs nor will be called; it may be called meanwhile,
  *	but not if weir_p2p_revoked() came first
  */
@@ -55,6 +56,7 @@ struct weir_p2p_shim {
 	u64 align;
 	int (*pin)(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin *pin);
 	void (*unpin)(struct weir_p2p_pin *pin);
+	int (*flush)(struct pci_dev *gpu);
 };
 
 /**

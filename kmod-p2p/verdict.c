@@ -102,7 +102,13 @@ static void say(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_de
 			used += scnprintf(arg->text + used, sizeof(arg->text) - used, "%s", why[i]);
 }
 
-static void judge(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_dev *ssd)
+/**
+ * weir_judge() - whether a controller reaches a BAR
+ * @arg: its GPU's BAR is given; filled in
+ * @gpu: the GPU
+ * @ssd: the controller
+ */
+void weir_judge(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_dev *ssd)
 {
 	struct pci_dev *bridge = joining(gpu, ssd);
 	int bridges = bridge ? 1 : 0;
@@ -148,7 +154,7 @@ int weir_verdict(struct weir_file *file, struct weir_p2p_verdict *arg)
 	else if (!has_memory(gpu, arg->gpu.bar))
 		error = weir_refuse(file, -ENXIO, "%s has no memory in BAR %u", pci_name(gpu), arg->gpu.bar);
 	else
-		judge(arg, gpu, ssd);
+		weir_judge(arg, gpu, ssd);
 	pci_dev_put(gpu);
 	if (!IS_ERR(ssd))
 		pci_dev_put(ssd);

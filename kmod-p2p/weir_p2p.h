@@ -45,6 +45,7 @@ struct weir_p2p_function {
 #define WEIR_P2P_FEATURE_IMPORT (1ULL << 2) /* dma-bufs can be imported */
 #define WEIR_P2P_FEATURE_FILE_IO (1ULL << 3) /* WEIR_P2P_IO */
 #define WEIR_P2P_FEATURE_PRP (1ULL << 4) /* WEIR_P2P_PRP */
+#define WEIR_P2P_FEATURE_QUEUES (1ULL << 16) /* WEIR_P2P_QUEUE_ADD */
 #define WEIR_P2P_FEATURE_ADDRESSES (1ULL << 5) /* a vendor's shim is loaded: WEIR_P2P_BY_ADDRESS works */
 
 /**
@@ -280,6 +281,95 @@ struct weir_p2p_io {
 };
 
 /**
+ * struct weir_p2p_ring - a queue's ring
+ * @handle: of a range, on this file
+ * @reserved: 0
+ * @offset: where in it the ring begins
+ * @bytes: its length, not rounded
+ */
+struct weir_p2p_ring {
+	__u32 handle;
+	__u32 reserved;
+	__u64 offset;
+	__u64 bytes;
+};
+
+/**
+ * struct weir_p2p_queue - say that this file is about to have a queue pair (WEIR_P2P_QUEUE_ADD, window node)
+ * @size: bytes of this structure
+ * @flags: 0
+ * @ssd: the NVMe function, which keeps the kernel's driver
+ * @qid: number of both queues; which are free, the driver's queue_count and Get Features (Number of Queues) tell
+ * @handle: out: names it, on this file
+ * @sq: ring of the submission queue
+ * @cq: ring of the completion queue
+ * @sq_address: out: where the controller sees the one
+ * @cq_address: out: and the other
+ * @mmap_offset: out: the offset to give to mmap(), MAP_SHARED, for the doorbells
+ * @mmap_bytes: out: what to map of it: all
+ * @doorbell: out: where in that the submission queue's doorbell is
+ * @doorbell_stride: out: the completion queue's is so many bytes behind it
+ * @reserved: 0
+ *
+ * The program then creates both queues itself, the completion queue first, by NVME_IOCTL_ADMIN_CMD on the controller's
+ * device file: physically contiguous, no interrupts, @addr the pointer to the ring's first page, of a page's length. Having
+ * deleted both it calls WEIR_P2P_QUEUE_REMOVE. Until then no range of this file is given back (EBUSY). Where a program ends
+ * without that, where the GPU's window ends or its driver takes memory back, the controller is reset, which the kernel's
+ * driver is told of. Doorbells are mapped once, by whom has CAP_SYS_RAWIO; once the SSD loses its driver they give SIGBUS.
+ *
+ * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other queues.
+ * Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no driver; EREMOTEIO: an
+ * IOMMU translates, or it cannot reach the GPU; EOPNOTSUPP: it cannot be reset; ERANGE: no doorbells for that number;
+ * EEXIST: this file has it; EBUSY: somebody else does.
+ */
+struct weir_p2p_queue {
+	__u32 size;
+	__u32 flags;
+	struct weir_p2p_function ssd;
+	__u32 qid;
+	__u32 handle;
+	struct weir_p2p_ring sq;
+	struct weir_p2p_ring cq;
+	__u64 sq_address;
+	__u64 cq_address;
+	__u64 mmap_offset;
+	__u64 mmap_bytes;
+	__u32 doorbell;
+	__u32 doorbell_stride;
+	__u64 reserved;
+};
+
+/**
+ * struct weir_p2p_locate - where controllers see memory of a range, if no IOMMU translates (WEIR_P2P_LOCATE, window node)
+ * @size: bytes of this structure
+ * @handle: of the range
+ * @offset: a page in it
+ * @address: out: of that
+ * @bytes: out: contiguous from there
+ *
+ * Needs CAP_SYS_RAWIO. Errors: EPERM; ENOENT; ERANGE: beyond the range, or not where a page begins.
+ */
+struct weir_p2p_locate {
+	__u32 size;
+	__u32 handle;
+	__u64 offset;
+	__u64 address;
+	__u64 bytes;
+};
+
+/**
+ * struct weir_p2p_flush - have the GPU see what others wrote to its memory (WEIR_P2P_FLUSH, window node)
+ * @size: bytes of this structure
+ * @flags: 0
+ *
+ * By the vendor's shim. Errors: EOPNOTSUPP: none is loaded, or it has no flush; EINVAL; and those of the vendor's driver.
+ */
+struct weir_p2p_flush {
+	__u32 size;
+	__u32 flags;
+};
+
+/**
  * struct weir_p2p_reason - why the last call on this file that failed did (WEIR_P2P_REASON, every node)
  * @size: bytes of this structure
  * @error: out: its errno, positive; 0: none failed
@@ -302,6 +392,10 @@ struct weir_p2p_reason {
 #define WEIR_P2P_PRP _IOWR(WEIR_P2P_MAGIC, 7, struct weir_p2p_prp)
 #define WEIR_P2P_IO _IOWR(WEIR_P2P_MAGIC, 8, struct weir_p2p_io)
 #define WEIR_P2P_REASON _IOWR(WEIR_P2P_MAGIC, 9, struct weir_p2p_reason)
+#define WEIR_P2P_QUEUE_ADD _IOWR(WEIR_P2P_MAGIC, 16, struct weir_p2p_queue)
+#define WEIR_P2P_QUEUE_REMOVE _IOWR(WEIR_P2P_MAGIC, 17, struct weir_p2p_deregister)
+#define WEIR_P2P_LOCATE _IOWR(WEIR_P2P_MAGIC, 18, struct weir_p2p_locate)
+#define WEIR_P2P_FLUSH _IOWR(WEIR_P2P_MAGIC, 19, struct weir_p2p_flush)
 
 #ifdef __cplusplus
 #define WEIR_P2P_SIZE(type, bytes) static_assert(sizeof(struct type) == (bytes), "ABI")
@@ -318,5 +412,9 @@ WEIR_P2P_SIZE(weir_p2p_import, 56);
 WEIR_P2P_SIZE(weir_p2p_prp, 48);
 WEIR_P2P_SIZE(weir_p2p_io, 48);
 WEIR_P2P_SIZE(weir_p2p_reason, 264);
+WEIR_P2P_SIZE(weir_p2p_ring, 24);
+WEIR_P2P_SIZE(weir_p2p_queue, 120);
+WEIR_P2P_SIZE(weir_p2p_locate, 32);
+WEIR_P2P_SIZE(weir_p2p_flush, 8);
 
 #endif

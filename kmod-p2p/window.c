@@ -223,12 +223,26 @@ int weir_claim(struct weir_file *file, struct weir_p2p_claim *claim)
 	return error;
 }
 
+/* Under the function's lock: it gets no others. */
+static void mark_leaving(struct pci_dev *pdev, int bar)
+{
+	struct weir_window *window;
+
+	mutex_lock(&weir_windows_lock);
+	list_for_each_entry(window, &weir_windows, link)
+		if (window->pdev == pdev && (bar < 0 || window->bar == bar))
+			WRITE_ONCE(window->leaving, true);
+	mutex_unlock(&weir_windows_lock);
+}
+
 /* End a function's window of that BAR, all of them if negative. Return: how many there were. */
 static int end_windows(struct pci_dev *pdev, int bar)
 {
 	struct weir_window *window;
 	int count = 0;
 
+	mark_leaving(pdev, bar);
+	weir_pairs_leave_gpu(pdev, bar);
 	mutex_lock(&weir_windows_lock);
 	while ((window = find_window(pdev, bar))) {
 		window_end(window);
@@ -311,8 +325,11 @@ static int on_bus(struct notifier_block *block, unsigned long event, void *data)
 	case BUS_NOTIFY_DEL_DEVICE:
 	case BUS_NOTIFY_REMOVED_DEVICE: /* again, for what was claimed in between */
 		weir_imports_leave(to_pci_dev(data));
+		weir_pairs_leave(to_pci_dev(data));
 		end_windows(to_pci_dev(data), -1);
 	}
+	if (event == BUS_NOTIFY_UNBOUND_DRIVER || event == BUS_NOTIFY_REMOVED_DEVICE)
+		weir_pairs_gone(to_pci_dev(data));
 	return NOTIFY_DONE;
 }
 

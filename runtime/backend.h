@@ -33,6 +33,8 @@ enum weir_memory {
  * A backend leaves at 0 what it does not know; @numa_node comes as -1, and as that is asked of the system by the address.
  * Of its own:
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
+ * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not told when it
+ *               goes, so that storages ask before they have controllers reach it
  * @copies_beside: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
  *                 false, and memory is not shared, the watchdog does not look at commands (runtime/watchdog.h)
  */
@@ -42,6 +44,7 @@ struct weir_backend_properties {
 	uint32_t workers;
 	uint32_t block_lanes;
 	bool shared_memory;
+	bool peer_memory;
 	bool copies_beside;
 	uint64_t memory_bytes;
 	uint64_t memory_free_bytes;

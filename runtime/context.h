@@ -26,6 +26,7 @@ struct weir_memory_block {
 struct weir_context {
 	struct weir_backend *backend;
 	bool shared_memory; /* the backend's property: the host reaches what lanes have */
+	bool peer_memory; /* likewise: what lanes have is a device's, mapped */
 	struct weir_dma_map *dma;
 	struct weir_memory_block *memory;
 	uint64_t fault; /* struct weir_fault, device */

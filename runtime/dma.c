@@ -96,29 +96,41 @@ static int grow(struct weir_dma_map *map)
 	return 0;
 }
 
+static int map_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
+{
+	return region->peer && !mapper->peers ? 0 : mapper->map(mapper, region->address, region->bytes);
+}
+
+static void unmap_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
+{
+	if (!region->peer || mapper->peers)
+		mapper->unmap(mapper, region->address, region->bytes);
+}
+
 /* By all mappers before @end, which is NULL for all. */
-static void unmap(struct weir_dma_map *map, const struct weir_dma_mapper *end, uint64_t address, uint64_t bytes)
+static void unmap(struct weir_dma_map *map, const struct weir_dma_mapper *end, const struct weir_dma_region *region)
 {
 	for (struct weir_dma_mapper *mapper = map->mappers; mapper != end; mapper = mapper->next)
-		mapper->unmap(mapper, address, bytes);
+		unmap_by(mapper, region);
 }
 
 /* By all mappers or by none. */
-static int map_region(struct weir_dma_map *map, uint64_t address, uint64_t bytes)
+static int map_region(struct weir_dma_map *map, const struct weir_dma_region *region)
 {
 	for (struct weir_dma_mapper *mapper = map->mappers; mapper; mapper = mapper->next) {
-		int error = mapper->map(mapper, address, bytes);
+		int error = map_by(mapper, region);
 
 		if (error) {
-			unmap(map, mapper, address, bytes);
+			unmap(map, mapper, region);
 			return error;
 		}
 	}
 	return 0;
 }
 
-static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes)
+static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes, bool peer)
 {
+	struct weir_dma_region region = { address, bytes, 0, peer };
 	size_t at = regions_up_to(map->regions, map->count, address);
 	const struct weir_dma_region *before = at ? &map->regions[at - 1] : NULL;
 	const struct weir_dma_region *after = at < map->count ? &map->regions[at] : NULL;
@@ -131,18 +143,19 @@ static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes
 				 address, bytes);
 	error = grow(map);
 	if (!error)
-		error = map_region(map, address, bytes);
+		error = map_region(map, &region);
 	if (error)
 		return error;
 	memmove(&map->regions[at + 1], &map->regions[at],
 		(map->count - at) * sizeof(*map->regions));
-	map->regions[at] = (struct weir_dma_region){ address, bytes, map->next_id++ };
+	region.id = map->next_id++;
+	map->regions[at] = region;
 	map->count++;
 	changed(map);
 	return 0;
 }
 
-int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes)
+static int add(struct weir_dma_map *map, void *address, size_t bytes, bool peer)
 {
 	uint64_t start = (uint64_t)(uintptr_t)address;
 	int error;
@@ -151,9 +164,19 @@ int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes)
 		return weir_fail(EINVAL, "DMA region 0x%" PRIx64 "+0x%zx is empty or wraps", start,
 				 bytes);
 	pthread_mutex_lock(&map->lock);
-	error = add_locked(map, start, bytes);
+	error = add_locked(map, start, bytes, peer);
 	pthread_mutex_unlock(&map->lock);
 	return error;
+}
+
+int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes)
+{
+	return add(map, address, bytes, false);
+}
+
+int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes)
+{
+	return add(map, address, bytes, true);
 }
 
 static int remove_locked(struct weir_dma_map *map, uint64_t address)
@@ -162,7 +185,7 @@ static int remove_locked(struct weir_dma_map *map, uint64_t address)
 
 	if (!at || map->regions[at - 1].address != address)
 		return weir_fail(ENOENT, "no DMA region begins at 0x%" PRIx64, address);
-	unmap(map, NULL, address, map->regions[at - 1].bytes);
+	unmap(map, NULL, &map->regions[at - 1]);
 	memmove(&map->regions[at - 1], &map->regions[at],
 		(map->count - at) * sizeof(*map->regions));
 	map->count--;
@@ -183,13 +206,13 @@ int weir_dma_map_remove(struct weir_dma_map *map, void *address)
 static void unmap_first(struct weir_dma_map *map, struct weir_dma_mapper *mapper, size_t count)
 {
 	for (size_t i = count; i > 0; i--)
-		mapper->unmap(mapper, map->regions[i - 1].address, map->regions[i - 1].bytes);
+		unmap_by(mapper, &map->regions[i - 1]);
 }
 
 static int follow_locked(struct weir_dma_map *map, struct weir_dma_mapper *mapper)
 {
 	for (size_t i = 0; i < map->count; i++) {
-		int error = mapper->map(mapper, map->regions[i].address, map->regions[i].bytes);
+		int error = map_by(mapper, &map->regions[i]);
 
 		if (error) {
 			unmap_first(map, mapper, i);

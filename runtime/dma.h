@@ -15,11 +15,12 @@
 
 struct weir_dma_map;
 
-/** struct weir_dma_region - @bytes of memory from @address on */
+/** struct weir_dma_region - @bytes of memory from @address on; @peer: another device's, mapped */
 struct weir_dma_region {
 	uint64_t address;
 	uint64_t bytes;
 	uint64_t id; /* never reused in one map; says which registration this is */
+	bool peer;
 };
 
 /**
@@ -40,6 +41,8 @@ void weir_dma_map_destroy(struct weir_dma_map *map);
 
 /** weir_dma_map_add() - allow DMA to a region; -EEXIST if it overlaps another */
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes);
+/** weir_dma_map_add_peer() - the same for a device's memory, such as a mapped BAR: mappers that take none leave it out */
+int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes);
 /** weir_dma_map_remove() - forbid it again; later commands naming it fail */
 int weir_dma_map_remove(struct weir_dma_map *map, void *address);
 
@@ -47,6 +50,7 @@ int weir_dma_map_remove(struct weir_dma_map *map, void *address);
  * struct weir_dma_mapper - an IOMMU that follows the map: what a real controller may touch
  * @map: let the controller reach [address, address + bytes); a negative errno with a sentence refuses it
  * @unmap: no longer; what it still does there fails from now on
+ * @peers: it takes what weir_dma_map_add_peer() added, too
  * @next: the map's
  *
  * Called with the map locked, so that they do not touch it.
@@ -54,6 +58,7 @@ int weir_dma_map_remove(struct weir_dma_map *map, void *address);
 struct weir_dma_mapper {
 	int (*map)(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes);
 	void (*unmap)(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes);
+	bool peers;
 	struct weir_dma_mapper *next;
 };
 

@@ -23,7 +23,9 @@ int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_m
 	block->bytes = (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
 	error = context->backend->ops->allocate(context->backend, block->bytes, kind, &block->host, &block->address);
 	if (!error && block->host) {
-		error = weir_dma_map_add(context->dma, block->host, block->bytes);
+		error = kind == WEIR_MEMORY_DEVICE && context->peer_memory ?
+				weir_dma_map_add_peer(context->dma, block->host, block->bytes) :
+				weir_dma_map_add(context->dma, block->host, block->bytes);
 		if (error)
 			context->backend->ops->release(context->backend, block->address, block->bytes, kind);
 	}

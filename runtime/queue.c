@@ -96,8 +96,9 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	struct weir_context *context = storage->context;
 	struct weir_queue queue;
 	bool resident = storage->transport->resident.on;
+	bool on_device = resident || storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES;
 	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
-					 resident ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->rings[index], NULL);
+					 on_device ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->rings[index], NULL);
 
 	if (!error && storage->pull)
 		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_HOST,

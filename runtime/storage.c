@@ -114,6 +114,7 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 	}
 	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
 								      .dma = storage->context->dma,
+								      .peer_memory = storage->context->peer_memory,
 								      .doorbells = doorbells,
 								      .read_only = options->read_only,
 								      .queues = options->queues,
@@ -158,9 +159,12 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 
 	backend->ops->properties(backend, &properties);
 	reaches = properties.shared_memory || storage->transport->resident.on;
+	if (storage->transport->registers && properties.peer_memory && storage->transport->gpu_memory == WEIR_GPU_MEMORY_NONE)
+		reaches = false;
 	if (storage->transport->mover == WEIR_MOVER_DIRECT && !reaches)
-		return weir_fail(ENOTSUP, "storage \"%s\": mover=direct, but its controller does not reach the memory of %s; "
-				 "leave it out", storage->uri, properties.name);
+		return weir_fail(ENOTSUP, "storage \"%s\": mover=direct, but its controller does not reach the memory of %s%s; "
+				 "leave it out", storage->uri, properties.name,
+				 properties.peer_memory ? ", or is not told to (gpu_memory=data)" : "");
 	storage->pull = !reaches || storage->transport->mover == WEIR_MOVER_PULL;
 	if (storage->pull && !queues_given)
 		options->queues = smaller(options->queues, MOST_DEFAULT_PULL_QUEUES);
@@ -389,8 +393,9 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 			 storage->transport->resident.host_medium ? "host memory" :
 								  "device memory");
 	else
-		snprintf(filled.path, sizeof(filled.path), "%s, %s%s", storage->pull ? "pull" : "direct",
-			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "");
+		snprintf(filled.path, sizeof(filled.path), "%s, %s%s%s", storage->pull ? "pull" : "direct",
+			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "",
+			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? ", queues in device memory" : "");
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 

@@ -151,6 +151,34 @@ static void test_mappers_follow(void **state)
 	weir_dma_map_destroy(map);
 }
 
+/* Memory of another device is mapped by who takes it, and what somebody never mapped it does not unmap. */
+static void test_peers_memory(void **state)
+{
+	struct notes host = { .mapper = { .map = note_map, .unmap = note_unmap } }, all = host;
+	struct weir_dma_map *map;
+
+	(void)state;
+	all.mapper.peers = true;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add_peer(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_follow(map, &host.mapper), 0);
+	assert_int_equal(weir_dma_map_follow(map, &all.mapper), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x4000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add_peer(map, at(0x8000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add_peer(map, at(0x8800), 0x1000), -EEXIST);
+	assert_int_equal(host.bytes, 0x1000);
+	assert_int_equal(all.mapped, 3);
+	assert_int_equal(all.bytes, 0x3000);
+	assert_int_equal(weir_dma_map_remove(map, at(0x1000)), 0);
+	assert_int_equal(host.mapped, 1);
+	assert_int_equal(all.mapped, 2);
+	weir_dma_map_unfollow(map, &host.mapper);
+	weir_dma_map_unfollow(map, &all.mapper);
+	assert_int_equal(host.mapped, 0);
+	assert_int_equal(all.mapped, 0);
+	weir_dma_map_destroy(map);
+}
+
 static void test_a_mapper_that_refuses(void **state)
 {
 	struct notes first = { .mapper = { .map = note_map, .unmap = note_unmap } }, second = first;
@@ -229,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_remove),
 		cmocka_unit_test(test_mappers_follow),
 		cmocka_unit_test(test_a_mapper_that_refuses),
+		cmocka_unit_test(test_peers_memory),
 		cmocka_unit_test(test_threads),
 	};
 

@@ -64,6 +64,8 @@ static void test_contexts(void **state)
 	(void)state;
 	refused(weir_context_open("abacus", NULL, &out), -ENODEV, "abacus", "cpu");
 	refused(weir_context_open("cpu:7", NULL, &out), -ENODEV, "cpu:7", "only one");
+	refused(weir_context_open("cpu:memory=", NULL, &out), -ENOENT, "cpu:memory=", "cannot open");
+	refused(weir_context_open("cpu:memory=/dev/null", NULL, &out), -EINVAL, "/dev/null", "less than a page");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 3), &out), -EINVAL, "wave_lanes", "3");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128", "64");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000", "1024");
@@ -82,6 +84,37 @@ static void test_contexts(void **state)
 	must(weir_context_open("auto", NULL, &out));
 	weir_context_close(out);
 	weir_context_close(NULL);
+}
+
+/* Device memory that is a file: what is copied in is in the file, what is freed is free, and no more is there than that. */
+static void test_memory_of_a_file(void **state)
+{
+	char path[] = "/tmp/weir_host_test_XXXXXX", name[64], read_back[6];
+	int file = mkstemp(path);
+	uint64_t first, second, third;
+	struct weir_context *files, *other;
+
+	(void)state;
+	assert_true(file >= 0 && ftruncate(file, 3 * 4096 + 100) == 0 && pwrite(file, "remains", 7, 4096) == 7);
+	snprintf(name, sizeof(name), "cpu:memory=%s", path);
+	must(weir_context_open(name, WEIR_OPTIONS(context, .workers = 1), &files)); /* has the first page itself */
+	refused(weir_context_open(name, NULL, &other), -EBUSY, path, "another context");
+	must(weir_alloc(files, 100, &first));
+	must(weir_copy_out(files, read_back, first, 6));
+	assert_memory_equal(read_back, "\0\0\0\0\0\0", 6);
+	must(weir_copy_in(files, first, "memory", 6));
+	must(weir_alloc(files, 4096, &second));
+	refused(weir_alloc(files, 1, &third), -ENOMEM, path, "of which 0 are free");
+	must(weir_free(files, first));
+	refused(weir_alloc(files, 8192, &third), -ENOMEM, path, "of which 4096 are free");
+	must(weir_alloc(files, 4096, &third));
+	assert_int_equal(third, first);
+	must(weir_copy_in(files, third, "memory", 6));
+	weir_context_close(files);
+	assert_int_equal(pread(file, read_back, 6, 4096), 6);
+	assert_memory_equal(read_back, "memory", 6);
+	close(file);
+	unlink(path);
 }
 
 static void test_storage_uris(void **state)
@@ -411,6 +444,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
+		cmocka_unit_test(test_memory_of_a_file),
 		cmocka_unit_test(test_storage_threads),
 		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),

@@ -276,7 +276,9 @@ static void test_uris(void **state)
 		{ "nvme:0000:65:00.9", "is no PCI address" },
 		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
 		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
-		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover, shadow, vfio" },
+		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover, shadow, gpu_memory, vfio" },
+		{ "nvme:65:00.0?gpu_memory=all", "gpu_memory is none, data or queues" },
+		{ "nvme:65:00.0?gpu_memory=queues", "gpu_memory is for a context whose device memory is a device's BAR" },
 		{ "nvme:65:00.0?vfio=cdev", "vfio is auto, group or iommufd" },
 		{ "nvme:fffffff:ff:1f.7", "there is no PCI device fffffff:ff:1f.7" },
 	};

@@ -10,6 +10,9 @@
 
 #include "../../runtime/error.h"
 #include "cpu.h"
+#include "memory.h"
+
+#define MEMORY_KEY "memory="
 
 enum { DEFAULT_RESIDENT_LANES = 1024, DEFAULT_STACK_BYTES = 64 << 10 };
 
@@ -90,6 +93,7 @@ static void cpu_close(struct weir_backend *base)
 	pthread_cond_destroy(&backend->work);
 	pthread_mutex_destroy(&backend->mutex);
 	free(backend->workers);
+	cpu_memory_close(backend->memory);
 	free(backend);
 }
 
@@ -135,8 +139,8 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 
 	if (error)
 		return error;
-	if (*selector)
-		return weir_fail(ENODEV, "there is only one cpu, no \"cpu:%s\"; open \"cpu\"", selector);
+	if (*selector && strncmp(selector, MEMORY_KEY, strlen(MEMORY_KEY)) != 0)
+		return weir_fail(ENODEV, "there is only one cpu, no \"cpu:%s\"; open \"cpu\", or \"cpu:memory=FILE\"", selector);
 	backend = calloc(1, sizeof(*backend));
 	if (!backend)
 		return weir_fail(ENOMEM, "no memory for the cpu backend");
@@ -155,6 +159,8 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	for (u32 i = 0; i < backend->worker_count; i++)
 		backend->workers[i].backend = backend;
 	error = backend->workers ? start_workers(backend) : weir_fail(ENOMEM, "no memory for workers");
+	if (!error && *selector)
+		error = cpu_memory_open(selector + strlen(MEMORY_KEY), &backend->memory);
 	if (error) {
 		cpu_close(&backend->base);
 		return error;
@@ -163,13 +169,24 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	return 0;
 }
 
+/* Of the file that stands for device memory, if there is one. */
+static int allocate_device(struct cpu_memory *memory, size_t bytes, void **host, uint64_t *device)
+{
+	int error = cpu_memory_take(memory, bytes, host);
+
+	*device = error ? 0 : WEIR_ADDR(*host);
+	return error;
+}
+
 static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 			uint64_t *device)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cpu_memory *file = self_of(backend)->memory;
+	void *memory;
 
-	(void)backend;
-	(void)kind;
+	if (file && kind == WEIR_MEMORY_DEVICE)
+		return allocate_device(file, bytes, host, device);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return weir_fail(ENOMEM, "cannot allocate %zu bytes: %s", bytes, strerror(errno));
 	*host = memory;
@@ -179,9 +196,12 @@ static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_me
 
 static void cpu_release(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind)
 {
-	(void)backend;
-	(void)kind;
-	munmap(WEIR_POINTER(device), bytes);
+	struct cpu_memory *file = self_of(backend)->memory;
+
+	if (file && kind == WEIR_MEMORY_DEVICE)
+		cpu_memory_give(file, WEIR_POINTER(device));
+	else
+		munmap(WEIR_POINTER(device), bytes);
 }
 
 static int cpu_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
@@ -320,6 +340,9 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->block_lanes = UINT32_MAX;
 	out->shared_memory = true;
 	cpu_memory(&out->memory_bytes, &out->memory_free_bytes);
+	if (backend->memory)
+		cpu_memory_room(backend->memory, &out->memory_bytes, &out->memory_free_bytes);
+	out->peer_memory = backend->memory;
 	out->numa_node = backend->numa_node;
 	/* Lanes' memory is the host's: every device reaches it, and none overtakes its own writes. */
 	out->peer_dma = true;

@@ -93,6 +93,8 @@ struct weir_context_options {
  *        `cpu`            or another backend of this build, its first device
  *        `BACKEND:N`      its device N, as it counts them
  *        `BACKEND:PCI`    its device at a PCI address, such as 0000:41:00.0 or, in domain 0, 41:00.0
+ *        `cpu:memory=FILE` the cpu, with device memory that is all of FILE, mapped: for bring-up, the BAR of a GPU
+ *                         (/sys/bus/pci/devices/ADDRESS/resource2_wc) or any other file
  *        `gpu`, `gpu:N`   number N, 0 if not given, by PCI address, of the GPUs that any backend of this build can use
  *        `gpu:PCI`        the GPU at that address, by whichever backend has it
  * @options: NULL for the defaults

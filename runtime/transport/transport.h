@@ -27,6 +27,7 @@ struct weir_transport_stats {
  * struct weir_transport_request - what a storage asks of its transport
  * @uri: parsed; the transport takes its keys and calls weir_uri_finish()
  * @dma: memory the controller may touch
+ * @peer_memory: device memory is another device's, mapped; its regions in @dma are marked so
  * @read_only: the storage will not be written
  * @doorbells: host address of memory for the doorbells of a controller that has none of
  *             its own: weir_virtual_doorbell_bytes(queues), zeroed
@@ -36,6 +37,7 @@ struct weir_transport_stats {
 struct weir_transport_request {
 	struct weir_uri *uri;
 	struct weir_dma_map *dma;
+	bool peer_memory;
 	bool read_only;
 	void *doorbells;
 	unsigned queues;
@@ -86,6 +88,13 @@ enum weir_shadow {
 	WEIR_SHADOW_ON,
 };
 
+/** enum weir_gpu_memory - what a controller on PCI Express reaches of the memory of a device beside it */
+enum weir_gpu_memory {
+	WEIR_GPU_MEMORY_NONE,
+	WEIR_GPU_MEMORY_DATA,
+	WEIR_GPU_MEMORY_QUEUES, /* data, and its queues lie there */
+};
+
 /**
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
@@ -93,6 +102,7 @@ enum weir_shadow {
  * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
  * @shadow: asked for
+ * @gpu_memory: what it was told to reach of it
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
@@ -104,6 +114,7 @@ struct weir_transport {
 	enum weir_mover mover;
 	struct weir_resident_options resident;
 	enum weir_shadow shadow;
+	enum weir_gpu_memory gpu_memory;
 	bool registers;
 	uint32_t doorbell_bytes;
 	uint32_t nsid;

@@ -106,24 +106,28 @@ static int take_keys(struct weir_uri *uri, struct pcie_controller *controller)
 {
 	static const char *const ways[] = { "auto", "group", "iommufd", NULL }; /* enum weir_vfio_choice */
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	static const char *const memories[] = { "none", "data", "queues", NULL }; /* enum weir_gpu_memory */
 	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
 	uint64_t nsid = 0, queues = 0;
 	struct weir_transport *base = &controller->base;
 	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO, shadow = WEIR_SHADOW_AUTO;
+	unsigned memory = WEIR_GPU_MEMORY_NONE;
 	int error;
 
 	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queues", 1, MOST_QUEUES, &queues)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", shadows, &shadow)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "gpu_memory", memories, &memory)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "vfio", ways, &way)) != 0)
 		return error;
 	base->nsid = (uint32_t)nsid;
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
 	base->shadow = (enum weir_shadow)shadow;
+	base->gpu_memory = (enum weir_gpu_memory)memory;
 	controller->choice = (enum weir_vfio_choice)way;
-	return weir_uri_finish(uri, "nsid, queues, mover, shadow, vfio, timeout_ms, retries");
+	return weir_uri_finish(uri, "nsid, queues, mover, shadow, gpu_memory, vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
@@ -148,6 +152,26 @@ static int place_doorbells(struct pcie_controller *controller, size_t bytes)
 	return 0;
 }
 
+/*
+ * Another device's memory is mapped by the group's way alone: pages are what iommufd asks for, and a BAR has none. Nobody
+ * tells VFIO when it goes, which is why it is to be asked for.
+ */
+static int check_memory(struct pcie_controller *controller, const struct weir_transport_request *request)
+{
+	if (controller->base.gpu_memory == WEIR_GPU_MEMORY_NONE)
+		return 0;
+	if (!request->peer_memory)
+		return weir_fail(ENOTSUP, "storage \"%s\": gpu_memory is for a context whose device memory is a device's BAR, mapped "
+				 "(cpu:memory=FILE); leave it out", controller->uri);
+	if (controller->base.mover == WEIR_MOVER_PULL && controller->base.gpu_memory == WEIR_GPU_MEMORY_DATA)
+		return weir_fail(EINVAL, "storage \"%s\": mover=pull leaves the controller no data to reach in the device's memory; leave "
+				 "out that or gpu_memory=data", controller->uri);
+	if (controller->choice == WEIR_VFIO_IOMMUFD)
+		return weir_fail(ENOTSUP, "storage \"%s\": iommufd maps no BARs; leave out vfio=iommufd, or gpu_memory", controller->uri);
+	controller->choice = WEIR_VFIO_GROUP;
+	return 0;
+}
+
 static int reach(struct pcie_controller *controller, struct weir_transport_request *request)
 {
 	const char *text = controller->uri;
@@ -159,7 +183,9 @@ static int reach(struct pcie_controller *controller, struct weir_transport_reque
 	if (!weir_pci_parse(request->uri->body, &address))
 		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0", text,
 				 request->uri->body);
-	error = weir_pcie_look("", text, address, &function);
+	error = check_memory(controller, request);
+	if (!error)
+		error = weir_pcie_look("", text, address, &function);
 	if (!error)
 		error = weir_vfio_open(&function, controller->choice, &controller->vfio);
 	if (error)
@@ -168,6 +194,7 @@ static int reach(struct pcie_controller *controller, struct weir_transport_reque
 	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s", function.address,
 		 weir_vfio_way(controller->vfio));
 	error = place_doorbells(controller, bytes);
+	weir_vfio_mapper(controller->vfio)->peers = controller->base.gpu_memory != WEIR_GPU_MEMORY_NONE;
 	if (!error)
 		error = weir_dma_map_follow(request->dma, weir_vfio_mapper(controller->vfio));
 	if (!error)

@@ -251,7 +251,7 @@ static int pairs_work(struct rig *rig)
 /* Nobody looks at the storage meanwhile. */
 static int queues(struct rig *rig, unsigned long count, bool leaking)
 {
-	struct tally tally = { .mapper = { .map = tally_map, .unmap = tally_unmap } }, at_first;
+	struct tally tally = { .mapper = { .map = tally_map, .unmap = tally_unmap, .peers = true } }, at_first;
 	struct left before, after;
 	unsigned long done = 0;
 	double begin = now();

@@ -45,7 +45,7 @@ make_initramfs() {
   cp /bin/busybox "$root/bin/"
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
-  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image} tests/queue_test samples/bfs/weir-bfs \
+  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/queue_test samples/bfs/weir-bfs \
     runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check}; do
     add_program "$build/$program" "$root"
   done
@@ -144,6 +144,7 @@ switch() {
 }
 
 iommu=intel-iommu,intremap=on,aw-bits=48
+plain_doorbells= # not empty: SSDs offer no shadow doorbells
 append=
 
 # The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
@@ -156,6 +157,7 @@ machine() {
   cat "$folder/initramfs" "$folder/$kernel/modules.cpio" >"$files"
   [ ! -d "$work/more" ] || (cd "$work/more"; find . | cpio -o -H newc --quiet) >>"$files"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
+  [ -z "$plain_doorbells" ] || timeout 60 "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
   timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \

@@ -15,6 +15,8 @@
  *   vm_p2p life NODE FILE STEP                     who ends first: p2p_life.c
  *   vm_p2p import NODE FILE SSD STEP               dma-bufs and so on: p2p_import.c
  *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
+ *   vm_p2p queue NODE DISK SSD STEP                queue pairs with rings in the window: p2p_queue.c
+ *   vm_p2p flush NODE                              by the vendor's shim
  *   vm_p2p measure NODE                            what a range costs: p2p_measure.c
  *   vm_p2p count NODE                              the same in instructions, with marks for count.c
  */
@@ -212,7 +214,7 @@ static const struct {
 	{ "uring", 4, do_uring }, { "write", 4, do_write }, { "idle", 4, do_idle }, { "poke", 4, do_poke },
 	{ "whole", 1, do_whole }, { "bad", 5, do_bad }, { "life", 3, do_life },
 	{ "import", 4, do_import }, { "fuzz", 6, do_fuzz },
-	{ "measure", 1, do_measure }, { "count", 1, do_count },
+	{ "measure", 1, do_measure }, { "count", 1, do_count }, { "queue", 4, do_queue }, { "flush", 1, do_flush },
 };
 
 int main(int argc, char **argv)

@@ -11,5 +11,7 @@ int do_measure(char **argv);
 int do_count(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
+int do_queue(char **argv);
+int do_flush(char **argv);
 
 #endif

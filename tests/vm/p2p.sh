@@ -66,4 +66,9 @@ same() {
   cmp -s -i "$3" -n "$4" "$work/$1" "$work/$2"
 }
 
+# The 32 bits at BYTE of a file, in decimal: word NAME BYTE
+word() {
+  od -An -tu4 -j "$2" -N 4 "$work/$1" | tr -d ' '
+}
+
 p2p_files

@@ -17,10 +17,11 @@ void rig_must(int error)
 void rig_open(struct rig *rig, const char *uri, const struct rig_options *options)
 {
 	struct vm_storage_args *args = &rig->args;
+	const char *name = getenv("WEIR_VM_CONTEXT");
 
 	*rig = (struct rig){ .info = { .size = sizeof(rig->info) } };
 	args->span = (options->transfer ? options->transfer : SPAN) + PAGE; /* the page: for buffers that begin within one */
-	rig_must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 4, .resident_lanes = 64),
+	rig_must(weir_context_open(name ? name : "cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 4, .resident_lanes = 64),
 				   &rig->context));
 	rig_must(weir_storage_open(rig->context, uri,
 				   WEIR_OPTIONS(storage, .queues = options->queues, .depth = options->depth,

@@ -32,7 +32,7 @@ struct rig {
 /** rig_must() - end the program with weir's sentence if @error */
 void rig_must(int error);
 
-/** rig_open() - open @uri, or end the program */
+/** rig_open() - open @uri on the context that WEIR_VM_CONTEXT names, the cpu if none, or end the program */
 void rig_open(struct rig *rig, const char *uri, const struct rig_options *options);
 
 /** rig_close() - close it */

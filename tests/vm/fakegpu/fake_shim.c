@@ -30,6 +30,18 @@ MODULE_PARM_DESC(lie, "chunks are said to be where their neighbours are");
 module_param(pins, uint, 0444);
 MODULE_PARM_DESC(pins, "how many there are");
 
+static unsigned int flushes;
+module_param(flushes, uint, 0444);
+MODULE_PARM_DESC(flushes, "how often it was asked to flush");
+
+static int flush(struct pci_dev *gpu)
+{
+	mutex_lock(&lock);
+	flushes++;
+	mutex_unlock(&lock);
+	return 0;
+}
+
 static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin *pin)
 {
 	u64 count = bytes / CHUNK, i, all_bytes = pci_resource_len(gpu, BAR);
@@ -129,6 +141,7 @@ static const struct weir_p2p_shim shim = {
 	.align = CHUNK,
 	.pin = pin,
 	.unpin = unpin,
+	.flush = flush,
 };
 
 static int __init begin(void)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vm_rings: in the guest, requests of one lane by one queue pair, and where in device memory their traces are left, for the
+ * host to look there.
+ *
+ *   vm_rings FILE URI SEED LBA COUNT    read COUNT times 4 KiB, from LBA on; device memory is FILE (cpu:memory=FILE)
+ *
+ * Prints "sq AT cq AT data AT slots AT": places in FILE, -1 for what lies elsewhere.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+enum { DEPTH = 16, REQUEST = 4096 };
+
+/* Where FILE is mapped: [*first, *end). */
+static void find_mapping(const char *path, uint64_t *first, uint64_t *end)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	*first = *end = 0;
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, path) && sscanf(line, "%" SCNx64 "-%" SCNx64, first, end) == 2)
+			break;
+	if (maps)
+		fclose(maps);
+}
+
+/* The last parts of a path: links lead to a file, and its mapping has the file's name. */
+static const char *real_name(const char *path)
+{
+	static char real[4096];
+
+	return realpath(path, real) ? real : path;
+}
+
+static long long place(const char *path, uint64_t address)
+{
+	uint64_t first, end;
+
+	find_mapping(path, &first, &end);
+	return address >= first && address < end ? (long long)(address - first) : -1;
+}
+
+static int requests(struct rig *rig, char **argv)
+{
+	uint64_t count = strtoull(argv[5], NULL, 0);
+	struct test_verdict verdict;
+
+	rig->args.seed = strtoull(argv[3], NULL, 0);
+	rig->args.first = strtoull(argv[4], NULL, 0);
+	rig->args.per_request = REQUEST >> rig->args.disk.block_log2;
+	rig->args.blocks = count * rig->args.per_request;
+	if (rig_say(rig_run_on(rig, 1)))
+		return 1;
+	verdict = rig_verdict(rig);
+	/* relaxed: the launch is over */
+	printf("%llu words good, %llu bad\n", (unsigned long long)weir_load_u64_relaxed_sys(&verdict.good),
+	       (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad));
+	return weir_load_u64_relaxed_sys(&verdict.good) != count * (REQUEST / sizeof(u64)) ||
+	       weir_load_u64_relaxed_sys(&verdict.bad);
+}
+
+int main(int argc, char **argv)
+{
+	char name[300];
+	struct rig rig;
+	int status;
+
+	if (argc != 6)
+		return fprintf(stderr, "usage: vm_rings FILE URI SEED LBA COUNT\n"), 2;
+	snprintf(name, sizeof(name), "cpu:memory=%s", argv[1]);
+	setenv("WEIR_VM_CONTEXT", name, 1);
+	rig_open(&rig, argv[2], &(struct rig_options){ .queues = 1, .depth = DEPTH });
+	printf("path: %s\n", rig.info.path);
+	status = requests(&rig, argv);
+	printf("sq %lld cq %lld data %lld slots %lld\n", place(real_name(argv[1]), rig.storage->rings[0]),
+	       place(real_name(argv[1]), rig.storage->rings[0] + weir_queue_cq_offset(DEPTH)),
+	       place(real_name(argv[1]), rig.args.buffers), place(real_name(argv[1]), rig.storage->slots[0]));
+	rig_close(&rig);
+	return status;
+}
