@@ -8,9 +8,8 @@
  * a few turns the claim is taken back, so nothing is held across a full queue for long.
  *
  * Only a clean line is claimed. Where there is none, whoever finds that begins the write-back
- * of a dirty one, and looks again later; a claim that takes the last clean line begins one
- * ahead of need, behind its own command, and so does one that leaves a single one where a dirty line was
- * not written to lately: else what was fetched ahead would go unread.
+ * of a dirty one, and looks again later; a claim that leaves no more than one clean line begins one
+ * ahead of need, behind its own command: with only one left, what was fetched ahead would make room unread.
  * The lane owns such a write-back until it is submitted, or taken back; after that nobody does.
  *
  * The issuer's pin keeps the line until it has accessed what it asked for; without it
@@ -260,9 +259,8 @@ WEIR_FN struct weir_claim weir_set_claim_locked(WEIR_GLOBAL struct weir_lines *l
 	}
 	claim = weir_set_replace(lines, index, policy, miss, choice, whole);
 	clean &= ~(1u << claim.way);
-	dirty &= clean ? ~(stuck | weir_look_used(look)) : ~stuck; /* with one left, none that is being written to */
-	if (claim.way != WEIR_WAYS && (clean & (clean - 1)) == 0 && dirty && writing)
-		claim.writing = weir_set_write_one(lines, index, look, dirty);
+	if (claim.way != WEIR_WAYS && (clean & (clean - 1)) == 0 && (dirty & ~stuck) && writing)
+		claim.writing = weir_set_write_one(lines, index, look, dirty & ~stuck);
 	return claim;
 }
 
