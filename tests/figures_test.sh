@@ -9,7 +9,7 @@ figures=$(realpath "$(dirname "$0")/../ci/figures")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 build=$dir/build
-mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,graph} "$build"/{samples/bfs,backends/gadget/peers,meson-info} \
+mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,graph} "$build"/{samples/{bfs,ctc,vectoradd},backends/gadget/peers,meson-info} \
   "$dir"/{memory,results}
 export WEIR_FIGURES_BACKEND=gadget WEIR_FIGURES_RESULTS=$dir/results WEIR_FIGURES_MEMORY=$dir/memory \
   WEIR_FIGURES_FILE_BYTES=1048576 WEIR_FIGURES_SCALE=4 WEIR_FIGURES_LIMIT=20 WEIR_FIGURES_COMMIT=abc123 FIGURES_TEST=$dir
@@ -70,6 +70,14 @@ program samples/bfs/weir-bfs <<'EOF'
 time=0.30
 case $* in *--plain*) time=0.25 ;; esac
 echo "{\"warm_seconds\": $time, \"warm_seconds_min\": 0.2, \"warm_seconds_max\": 0.4, \"warm_commands\": ${FIGURES_SPILT-0}}"
+EOF
+program samples/ctc/weir-ctc <<'EOF'
+#!/bin/bash
+echo "{\"path\": \"somewhere\", \"read_us\": 36.04, \"best_speedup\": 1.9, \"best_ratio\": 0.951}"
+EOF
+program samples/vectoradd/weir-vectoradd <<'EOF'
+#!/bin/bash
+echo "{\"path\": \"somewhere\", \"tiled_seconds\": 0.02, \"ratio\": 1.05}"
 EOF
 program backends/gadget/peers/peer-pread-copy <<'EOF'
 #!/bin/bash
@@ -168,6 +176,10 @@ f["regs_raw"]["value"] == 20 and f["regs_raw"]["local_bytes_added"] == 8 and not
 "--service=128" in f["regs_raw_service"]["command"]
 abs(f["bfs_in_cache"]["value"] - 1.2) < 1e-9 and f["bfs_in_cache"]["spread"] == [0.5, 2] and "--cache 5M" in f["bfs_in_cache"]["command"]
 len(f["bfs_in_cache"]["more_commands"]) == 2
+f["overlap_20us"]["value"] == 1.9 and not f["overlap_20us"]["target"][0]["met"] and "0.95; a read takes 36.0 us" in f["overlap_20us"]["note"]
+"lat_us=100" in f["overlap_100us"]["command"] and f["overlap_100us"]["unit"] == "times"
+f["vectoradd_device"]["value"] == f["vectoradd_host"]["ratio"] == 1.05 and f["vectoradd_device"]["target"][0]["met"]
+"by hand, 0.02 s" in f["vectoradd_device"]["limit"]["what"] and "--depth 1024" in f["vectoradd_device"]["command"]
 f["file_4k_vs_pread_copy"]["peer_ratio"] == 12 and [t["met"] for t in f["file_4k_vs_pread_copy"]["target"]] == [True, True]
 f["file_4k_vs_pread_copy"]["ratio"] == 6 and "; 16 threads, the best of 1, 4, 16, 64" in f["file_4k_vs_pread_copy"]["peer"]["what"]
 "file:TMP/random" in f["file_4k_vs_pread_copy"]["command"] and len(f["file_4k_vs_pread_copy"]["more_commands"]) == 2
