@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "../../runtime/error.h"
+#include "../../runtime/mapped.h"
 #include "cpu.h"
-#include "memory.h"
 
 #define MEMORY_KEY "memory="
 
@@ -93,7 +93,7 @@ static void cpu_close(struct weir_backend *base)
 	pthread_cond_destroy(&backend->work);
 	pthread_mutex_destroy(&backend->mutex);
 	free(backend->workers);
-	cpu_memory_close(backend->memory);
+	weir_mapped_close(backend->memory);
 	free(backend);
 }
 
@@ -160,7 +160,7 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 		backend->workers[i].backend = backend;
 	error = backend->workers ? start_workers(backend) : weir_fail(ENOMEM, "no memory for workers");
 	if (!error && *selector)
-		error = cpu_memory_open(selector + strlen(MEMORY_KEY), &backend->memory);
+		error = weir_mapped_open(selector + strlen(MEMORY_KEY), &backend->memory);
 	if (error) {
 		cpu_close(&backend->base);
 		return error;
@@ -170,9 +170,9 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 }
 
 /* Of the file that stands for device memory, if there is one. */
-static int allocate_device(struct cpu_memory *memory, size_t bytes, void **host, uint64_t *device)
+static int allocate_device(struct weir_mapped *memory, size_t bytes, void **host, uint64_t *device)
 {
-	int error = cpu_memory_take(memory, bytes, host);
+	int error = weir_mapped_take(memory, bytes, host);
 
 	*device = error ? 0 : WEIR_ADDR(*host);
 	return error;
@@ -181,7 +181,7 @@ static int allocate_device(struct cpu_memory *memory, size_t bytes, void **host,
 static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 			uint64_t *device)
 {
-	struct cpu_memory *file = self_of(backend)->memory;
+	struct weir_mapped *file = self_of(backend)->memory;
 	void *memory;
 
 	if (file && kind == WEIR_MEMORY_DEVICE)
@@ -196,10 +196,10 @@ static int cpu_allocate(struct weir_backend *backend, size_t bytes, enum weir_me
 
 static void cpu_release(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind)
 {
-	struct cpu_memory *file = self_of(backend)->memory;
+	struct weir_mapped *file = self_of(backend)->memory;
 
 	if (file && kind == WEIR_MEMORY_DEVICE)
-		cpu_memory_give(file, WEIR_POINTER(device));
+		weir_mapped_give(file, WEIR_POINTER(device));
 	else
 		munmap(WEIR_POINTER(device), bytes);
 }
@@ -341,7 +341,7 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->shared_memory = true;
 	cpu_memory(&out->memory_bytes, &out->memory_free_bytes);
 	if (backend->memory)
-		cpu_memory_room(backend->memory, &out->memory_bytes, &out->memory_free_bytes);
+		weir_mapped_room(backend->memory, &out->memory_bytes, &out->memory_free_bytes);
 	out->peer_memory = backend->memory;
 	out->numa_node = backend->numa_node;
 	/* Lanes' memory is the host's: every device reaches it, and none overtakes its own writes. */

@@ -65,7 +65,7 @@ struct cpu_backend {
 	i32 numa_node; /* of all cores this process may use; -1: several */
 	size_t stack_bytes;
 	struct cpu_worker *workers;
-	struct cpu_memory *memory; /* what WEIR_MEMORY_DEVICE is taken from; NULL: the process's own */
+	struct weir_mapped *memory; /* what WEIR_MEMORY_DEVICE is taken from; NULL: the process's own */
 	pthread_mutex_t mutex;
 	pthread_cond_t work;    /* a launch came, or stop */
 	pthread_cond_t idle;    /* a launch ended */

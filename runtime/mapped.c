@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory.c: device memory that is not the process's own but a file's: cpu:memory=PATH.
+ * mapped.c: device memory that is not the process's own but a file's: cpu:memory=PATH.
  *
  * Owns: the mapping of that file, and which parts of it are allocated. The file is what another device's
  * memory looks like to programs, such as /sys/bus/pci/devices/ADDRESS/resource2_wc for a BAR.
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../runtime/error.h"
-#include "memory.h"
+#include "error.h"
+#include "mapped.h"
 
 /** struct part - an allocation: [at, at + bytes) of the mapping; those of a list are in order */
 struct part {
@@ -25,7 +25,7 @@ struct part {
 	size_t bytes;
 };
 
-struct cpu_memory {
+struct weir_mapped {
 	pthread_mutex_t lock;
 	struct part *parts;
 	int file; /* locked: two that allocate from one file would give out the same */
@@ -35,19 +35,19 @@ struct cpu_memory {
 	char path[];
 };
 
-static int map_file(struct cpu_memory *memory)
+static int map_file(struct weir_mapped *memory)
 {
 	struct stat state;
 
 	memory->file = open(memory->path, O_RDWR | O_CLOEXEC);
 	if (memory->file < 0)
 		return weir_fail(errno, "\"cpu:memory=%s\": cannot open it: %s", memory->path, strerror(errno));
-	if (fstat(memory->file, &state) != 0 || state.st_size < (off_t)CPU_MEMORY_PAGE)
+	if (fstat(memory->file, &state) != 0 || state.st_size < (off_t)WEIR_MAPPED_PAGE)
 		return weir_fail(EINVAL, "\"cpu:memory=%s\": it has less than a page; give a file of the size that the device's "
 				 "memory is to have, such as resource2_wc of a PCI function", memory->path);
 	if (flock(memory->file, LOCK_EX | LOCK_NB) != 0)
 		return weir_fail(EBUSY, "\"cpu:memory=%s\": another context, of this or another program, has it", memory->path);
-	memory->bytes = memory->free_bytes = (size_t)state.st_size & ~(CPU_MEMORY_PAGE - 1);
+	memory->bytes = memory->free_bytes = (size_t)state.st_size & ~(WEIR_MAPPED_PAGE - 1);
 	memory->mapped = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->file, 0);
 	if (memory->mapped == MAP_FAILED)
 		return weir_fail(errno, "\"cpu:memory=%s\": cannot map %zu bytes of it: %s", memory->path, memory->bytes,
@@ -55,9 +55,9 @@ static int map_file(struct cpu_memory *memory)
 	return 0;
 }
 
-int cpu_memory_open(const char *path, struct cpu_memory **out)
+int weir_mapped_open(const char *path, struct weir_mapped **out)
 {
-	struct cpu_memory *memory = calloc(1, sizeof(*memory) + strlen(path) + 1);
+	struct weir_mapped *memory = calloc(1, sizeof(*memory) + strlen(path) + 1);
 	int error;
 
 	if (!memory)
@@ -68,14 +68,14 @@ int cpu_memory_open(const char *path, struct cpu_memory **out)
 	memory->file = -1;
 	error = map_file(memory);
 	if (error) {
-		cpu_memory_close(memory);
+		weir_mapped_close(memory);
 		return error;
 	}
 	*out = memory;
 	return 0;
 }
 
-void cpu_memory_close(struct cpu_memory *memory)
+void weir_mapped_close(struct weir_mapped *memory)
 {
 	struct part *part;
 
@@ -94,7 +94,7 @@ void cpu_memory_close(struct cpu_memory *memory)
 }
 
 /* Into the first gap that is large enough. */
-static bool place(struct cpu_memory *memory, struct part *part)
+static bool place(struct weir_mapped *memory, struct part *part)
 {
 	struct part **link = &memory->parts;
 
@@ -113,10 +113,10 @@ static bool place(struct cpu_memory *memory, struct part *part)
 
 static size_t pages(size_t bytes)
 {
-	return (bytes + CPU_MEMORY_PAGE - 1) & ~(CPU_MEMORY_PAGE - 1);
+	return (bytes + WEIR_MAPPED_PAGE - 1) & ~(WEIR_MAPPED_PAGE - 1);
 }
 
-int cpu_memory_take(struct cpu_memory *memory, size_t bytes, void **out)
+int weir_mapped_take(struct weir_mapped *memory, size_t bytes, void **out)
 {
 	struct part *part = calloc(1, sizeof(*part));
 	bool placed;
@@ -137,7 +137,7 @@ int cpu_memory_take(struct cpu_memory *memory, size_t bytes, void **out)
 	return 0;
 }
 
-void cpu_memory_give(struct cpu_memory *memory, void *address)
+void weir_mapped_give(struct weir_mapped *memory, void *address)
 {
 	size_t at = (size_t)((char *)address - memory->mapped);
 	struct part **link = &memory->parts, *part;
@@ -154,7 +154,7 @@ void cpu_memory_give(struct cpu_memory *memory, void *address)
 	free(part);
 }
 
-void cpu_memory_room(struct cpu_memory *memory, uint64_t *bytes, uint64_t *free_bytes)
+void weir_mapped_room(struct weir_mapped *memory, uint64_t *bytes, uint64_t *free_bytes)
 {
 	pthread_mutex_lock(&memory->lock);
 	*bytes = memory->bytes;
