@@ -13,17 +13,20 @@ headers_of() {
 }
 
 # The modules of FOLDER for this test's kernel, with warnings and sparse's as errors, into the guest's /data.
-# Kept in the lab's folder.
+# Kept in the lab's folder, where one test at a time builds.
 module() {
-  local name built
+  local name built turn
   name=$(basename "$1")
   built=$folder/$kernel/built/$name
   mkdir -p "$built"
+  exec {turn}>"$folder/$kernel/built/lock"
+  flock "$turn"
   cp -ru "$1/." "$built/"
   make -C "$(headers_of "$kernel")" M="$built" C=1 "${@:2}" modules >"$built/log" 2>&1 ||
     { tail -n 20 "$built/log"; fail "$name does not build: $built/log"; }
   ! grep -E '(warning|error):' "$built/log" || fail "$name has warnings: $built/log"
   data "$built"/*.ko
+  exec {turn}>&-
 }
 
 # Whether this test's kernel has peer-to-peer DMA of its own.
