@@ -103,7 +103,7 @@ check "and beside another" 1 'len(t) == 3 and t[kind, "lanes"]["commit"] == "abc
 last == "11 passed, 1 failed, 2 skipped" and out.count("== building in") == 2 and open("'"$dir"'/configured").read().count("setup") == 1' \
   "$ci/gpu" "$build" lanes "$module"
 check "one that takes the same build, configured for it, has rows of its own" 1 'len(t) == 16 and t[kind, "lanes"]["passed"] == 3
-t["'"$beside"'", "samples"]["failed"] == 1 and "FAILED samples by OpenCL: cannot make the graph" in out
+t["'"$beside"'", "samples"]["failed"] == 1 and "FAILED samples beside: cannot make the graph" in out
 [t["'"$beside"'", "lanes"][what] for what in ("passed", "failed", "skipped")] == [3, 0, 1] and t["'"$beside"'", "open"]["failed"] == 1
 t["'"$beside"'", "host"]["failed"] == 1 and out.count("== building in") == 1
 "FAILED host: not ok 2 - b on '"$beside"':" in out and "does not say" in out
