@@ -12,7 +12,7 @@
 #include "graph_data.h"
 
 /* Edges of a piece. Vertices with more of them, the hubs, are cut into pieces. */
-#define FRONTIER_PIECE 1024
+#define FRONTIER_PIECE 4096
 
 /**
  * struct frontier_piece - edges [@begin, @end) of @vertex, a hub

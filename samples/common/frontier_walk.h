@@ -110,26 +110,32 @@ WEIR_FN u32 frontier_lane_above(u64 wave, u32 sum, u32 wanted)
 	return lane;
 }
 
+/* Edges that a lane takes at a time, a stretch: what one look gives, or if it is alone all there can be. */
+WEIR_FN u64 frontier_stretch(void)
+{
+	return weir_lanes() == 1 ? FRONTIER_PIECE : WEIR_RUN;
+}
+
 /*
  * Each lane comes with a vertex's edges: lane i with those of @first + i. The wave goes over all of
- * them together, a run for each lane at a time, lanes beside each other taking runs beside each other.
+ * them together, a stretch for each lane at a time, lanes side by side taking stretches side by side.
  */
 WEIR_FN struct graph_tally frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 first,
 					  struct frontier_edges mine)
 {
-	u64 wave = graph_wave();
-	u32 lanes = weir_lanes(), runs = (u32)((mine.end - mine.begin + WEIR_RUN - 1) / WEIR_RUN);
-	u32 sum = frontier_sum_to_here(wave, runs), all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
-	u64 origin = mine.begin - (u64)(sum - runs) * WEIR_RUN; /* where run 0 would begin */
+	u64 wave = graph_wave(), stretch = frontier_stretch();
+	u32 lanes = weir_lanes(), count = (u32)((mine.end - mine.begin + stretch - 1) / stretch);
+	u32 sum = frontier_sum_to_here(wave, count), all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
+	u64 origin = mine.begin - (sum - count) * stretch; /* where the wave's first stretch would begin */
 
-	for (u32 run = weir_lane(); run - weir_lane() < all; run += lanes) {
-		u32 owner = frontier_lane_above(wave, sum, run);
-		u64 begin = weir_shuffle_u64(wave, origin, owner) + (u64)run * WEIR_RUN;
+	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
+		u32 owner = frontier_lane_above(wave, sum, which);
+		u64 begin = weir_shuffle_u64(wave, origin, owner) + which * stretch;
 		u64 end = weir_shuffle_u64(wave, mine.end, owner);
 
-		if (run < all)
+		if (which < all)
 			tally = frontier_follow(args, tally, first + owner, begin,
-						end - begin > WEIR_RUN ? begin + WEIR_RUN : end);
+						end - begin > stretch ? begin + stretch : end);
 		weir_converge();
 	}
 	return tally;
@@ -185,18 +191,18 @@ WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args)
 	graph_add_tally(&args->graph, tally);
 }
 
-/* Every wave takes pieces of hubs, its lanes runs of a piece. */
+/* Every wave takes pieces of hubs, its lanes stretches of a piece. */
 WEIR_FN void frontier_walk_hubs(WEIR_GLOBAL FRONTIER_ARGS *args)
 {
-	u64 waves = weir_threads() / weir_lanes(), stride = weir_lanes() * WEIR_RUN;
+	u64 waves = weir_threads() / weir_lanes(), stretch = frontier_stretch();
 	struct graph_tally tally = graph_no_tally();
 
 	for (u64 p = weir_wave(); p < args->frontier.piece_count; p += waves) {
 		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, p);
 		u64 end = piece->end;
 
-		for (u64 at = piece->begin + weir_lane() * WEIR_RUN; at < end; at += stride)
-			tally = frontier_follow(args, tally, piece->vertex, at, end - at > WEIR_RUN ? at + WEIR_RUN : end);
+		for (u64 at = piece->begin + weir_lane() * stretch; at < end; at += weir_lanes() * stretch)
+			tally = frontier_follow(args, tally, piece->vertex, at, end - at > stretch ? at + stretch : end);
 	}
 	graph_add_tally(&args->graph, tally);
 }
