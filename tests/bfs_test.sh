@@ -74,7 +74,7 @@ if [ "$large" = large ]; then
   for kind in kron urand; do
     "$graph" generate $kind --scale 20 --seed 7 --quiet -o "$dir/large.bel" || exit 1
     check "$kind 20, an eighth" "$dir/large.bel"
-    check "$kind 20, an eighth, wave 32" "$dir/large.bel" --wave 32
+    check "$kind 17, an eighth, wave 32" "$dir/$kind"17.bel --wave 32 # wide waves are slow here: collectives switch fibers
     rm -f "$dir"/large.bel.*
   done
 fi
