@@ -38,3 +38,11 @@ end_p2p() {
 has_p2pdma() {
   [ -e /sys/bus/pci/devices/$gpu/p2pmem ]
 }
+
+# What the host's half has put there with kernel_modules, but for what is loaded already.
+load_more() {
+  local module
+  while read -r module; do
+    [ -d "/sys/module/$(basename $module .ko | tr - _)" ] || insmod "/data/$module" || give_up "$module"
+  done </data/order
+}
