@@ -46,3 +46,12 @@ load_more() {
     [ -d "/sys/module/$(basename $module .ko | tr - _)" ] || insmod "/data/$module" || give_up "$module"
   done </data/order
 }
+
+# COMMAND has to succeed, and its output to hold TEXT: says TEXT COMMAND...
+says() {
+  local text=$1
+  shift
+  "$@" >/tmp/said 2>&1 || { cat /tmp/said; give_up "failed: $*"; }
+  cat /tmp/said
+  grep -qF -- "$text" /tmp/said || give_up "did not say \"$text\": $*"
+}
