@@ -419,14 +419,19 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 {
 	struct weir_range *range = container_of(pin, struct weir_range, pin);
 	struct weir_window *window = range->window;
+	bool alive;
 
 	if (test_and_set_bit(0, &pin->state))
 		return false; /* nobody uses it any more */
 	weir_window_get(window);
-	weir_pairs_end(range->file);
+	atomic_inc(&range->busy); /* its memory is nobody else's before controllers have stopped */
 	down_write(&window->lock);
+	alive = !range->dead;
 	range_kill(range);
 	up_write(&window->lock);
+	if (alive) /* else they have ended already, and perhaps the file, too */
+		weir_pairs_end(range->file);
+	weir_range_idle(range);
 	reap(window);
 	/* Acquire: pairs with range_ended(). */
 	wait_event(window->reaped, smp_load_acquire(&range->ended));

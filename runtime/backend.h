@@ -100,6 +100,8 @@ struct weir_move {
  * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has ended, on any
  *         thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is no such thing
  * @resume: let go on what waits behind a @defer; forgets the gate
+ * @peer_flush: lanes that look from now on see all that other PCI devices had written to the device's memory and told the
+ *              host of. NULL: the host cannot see to that
  */
 struct weir_backend_ops {
 	size_t size;
@@ -132,6 +134,7 @@ struct weir_backend_ops {
 	int (*stream_wait)(struct weir_backend *backend, void *stream);
 	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of, void **gate);
 	void (*resume)(struct weir_backend *backend, void *gate);
+	int (*peer_flush)(struct weir_backend *backend);
 };
 
 /** struct weir_backend - what every backend's object begins with */

@@ -361,6 +361,7 @@ static const struct weir_backend_ops cuda_ops = {
 	.stream_wait = cuda_stream_wait,
 	.defer = cuda_defer,
 	.resume = cuda_resume,
+	.peer_flush = cuda_peer_flush,
 };
 
 const struct weir_backend_ops *const weir_backend_module = &cuda_ops;

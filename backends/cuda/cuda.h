@@ -117,6 +117,7 @@ void cuda_gates_end(struct cuda_backend *backend);
 
 /* properties.c */
 void cuda_properties(struct weir_backend *base, struct weir_backend_properties *out);
+int cuda_peer_flush(struct weir_backend *base);
 /** cuda_pci_address() - as struct weir_backend_ops has it */
 int cuda_pci_address(uint32_t ordinal, char *text, size_t bytes);
 

@@ -39,6 +39,16 @@ static enum weir_peer_writes peer_writes(const struct cuda_backend *backend)
 										 WEIR_PEER_WRITES_UNKNOWN;
 }
 
+int cuda_peer_flush(struct weir_backend *base)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	int error = cuda_enter(backend);
+	cudaError_t code = error ? cudaSuccess : cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+										    cudaFlushGPUDirectRDMAWritesToOwner);
+
+	return code ? cuda_fail(backend, code, "cannot flush what other devices wrote to the memory of cuda:%d", backend->device) : error;
+}
+
 int cuda_pci_address(uint32_t ordinal, char *text, size_t bytes)
 {
 	if (cudaDeviceGetPCIBusId(text, (int)bytes, (int)ordinal) != cudaSuccess) {

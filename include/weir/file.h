@@ -87,7 +87,8 @@ WEIR_API int weir_deregister(struct weir_registration *registration);
  * @size: sizeof the structure
  * @address: where it begins, for lanes
  * @bytes: its length
- * @host: the same bytes for the host, for pread(), io_uring, ibv_reg_mr(); NULL where the host does not see them
+ * @host: the same bytes for the host, for pread(), io_uring, ibv_reg_mr(); NULL where the host does not see them,
+ *	or would have to flush what came there
  * @path: enum weir_file_path
  * @reason: why this path, one clause
  */

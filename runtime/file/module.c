@@ -52,14 +52,22 @@ static int open_window(const char *name, uint64_t *align, char why[MODULE_WHY])
 	return -1;
 }
 
-/* An SSD's writes are there when the host has seen their completion; else it would have to flush them, which nobody does yet. */
-static bool is_ordered(const struct weir_backend_properties *properties, char why[MODULE_WHY])
+/* An SSD's writes are there when the host has seen their completion, or when it has flushed them then. */
+static bool can_arrive(struct file_module *module, const struct weir_backend *backend, enum weir_peer_writes peer_writes,
+		       char why[MODULE_WHY])
 {
-	if (properties->peer_writes == WEIR_PEER_WRITES_ORDERED || properties->peer_writes == WEIR_PEER_WRITES_ORDERED_ALL)
+	module->flushes = peer_writes == WEIR_PEER_WRITES_FLUSHED;
+	if (peer_writes == WEIR_PEER_WRITES_ORDERED || peer_writes == WEIR_PEER_WRITES_ORDERED_ALL ||
+	    (module->flushes && backend->ops->peer_flush))
 		return true;
-	snprintf(why, MODULE_WHY, "%s what other devices write to this one's memory, which weir does not yet do",
-		 properties->peer_writes == WEIR_PEER_WRITES_FLUSHED ? "the host has to flush" : "the host may have to flush");
+	snprintf(why, MODULE_WHY, "the host %s flush what other devices write to this one's memory, which the %s backend does not do",
+		 module->flushes ? "has to" : "may have to", backend->ops->name);
 	return false;
+}
+
+int file_module_arrived(struct weir_files *files)
+{
+	return files->module.flushes ? files->backend->ops->peer_flush(files->backend) : 0;
 }
 
 /* The window over a BAR of the context's device. Mutex held. */
@@ -77,7 +85,7 @@ static int open_node(struct weir_files *files, char why[MODULE_WHY])
 		return -ENOENT;
 	}
 	files->backend->ops->properties(files->backend, &properties);
-	if (!is_ordered(&properties, why))
+	if (!can_arrive(module, files->backend, properties.peer_writes, why))
 		return -ENOTSUP;
 	snprintf(why, MODULE_WHY, "weir_p2p has no window over a BAR of %s, which an administrator has to claim",
 		 *properties.pci_address ? properties.pci_address : "what is no PCI device");
@@ -328,8 +336,9 @@ static int try_put(void *of, const char *from, size_t bytes)
 static int try_read(void *of, size_t bytes)
 {
 	struct try_file *try = of;
+	int error = read_all(try->file, try->host, bytes, try->offset);
 
-	return read_all(try->file, try->host, bytes, try->offset);
+	return error ? error : file_module_arrived(try->files);
 }
 
 static int try_get(void *of, char *to, size_t bytes)

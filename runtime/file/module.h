@@ -62,12 +62,14 @@ struct file_pair {
  * @mutex: pins, pairs and trials; taken before no other
  * @node: -1: not open
  * @align: what ranges are multiples of
+ * @flushes: what SSDs have written is to be flushed before anybody is told of it
  * @scratch: memory of the device, to try it with; 0: not yet
  */
 struct file_module {
 	pthread_mutex_t mutex;
 	int node;
 	uint64_t align;
+	bool flushes;
 	struct file_pin *pins;
 	struct file_pair *pairs;
 	uint64_t scratch;
@@ -89,6 +91,9 @@ struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, ui
 void file_module_forget(struct weir_files *files, uint64_t address);
 /** file_module_unpin() - one use less; NULL is fine */
 void file_module_unpin(struct weir_files *files, struct file_pin *pin);
+
+/** file_module_arrived() - what SSDs had written to pins when it was called is there for lanes; else a negative errno, with a sentence */
+int file_module_arrived(struct weir_files *files);
 
 /** file_module_pair() - of a file; NULL: there is no memory to note it, or no such file */
 struct file_pair *file_module_pair(struct weir_files *files, int file);

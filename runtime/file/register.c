@@ -184,6 +184,8 @@ int weir_registration_info(struct weir_registration *registration, struct weir_r
 						 .bytes = registration->bytes, .host = registration->host,
 						 .path = registration->path };
 
+	if (registration->pin && registration->context->files->module.flushes)
+		filled.host = NULL; /* for whoever writes there by that pointer nobody would flush */
 	memcpy(filled.reason, registration->reason, sizeof(filled.reason));
 	return weir_result_give(info, &filled, sizeof(filled), "weir_registration_info");
 }

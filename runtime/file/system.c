@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../error.h"
 #include "files.h"
 
 /** struct call - one system call: the piece's bytes, and for O_DIRECT what surrounds them */
@@ -159,10 +160,35 @@ static void run_ring(struct file_worker *worker, struct file_area *area)
 		take_result(worker, area, &area->pieces[i], area->pieces[i].got);
 }
 
+static bool came_straight(const struct file_piece *piece)
+{
+	return !piece->staged && piece->got > 0 && file_piece_io(piece)->registration->pin;
+}
+
+/* Once for all pieces that an SSD has put into the device's memory itself. */
+static void see_arrived(struct file_worker *worker, struct file_area *area)
+{
+	bool any = false;
+	int error;
+
+	for (size_t i = 0; i < area->count; i++)
+		any |= came_straight(&area->pieces[i]);
+	error = any ? file_module_arrived(worker->files) : 0;
+	if (!error)
+		return;
+	area->error = error;
+	snprintf(area->sentence, sizeof(area->sentence), "%s", weir_last_error());
+	for (size_t i = 0; i < area->count; i++)
+		if (came_straight(&area->pieces[i]))
+			area->pieces[i].got = error;
+}
+
 void file_system_run(struct file_worker *worker, struct file_area *area)
 {
 	if (worker->has_ring && area->count > 1)
 		run_ring(worker, area);
 	else
 		run_calls(worker, area);
+	if (area->operation == WEIR_FILE_READ)
+		see_arrived(worker, area);
 }

@@ -141,6 +141,8 @@ static bool plainly(struct weir_registration *registration, uint32_t operation, 
 					    pwrite(file, registration->host + at, bytes, offset);
 	if (did != (ssize_t)bytes)
 		return false;
+	if (operation == WEIR_FILE_READ && registration->pin && file_module_arrived(registration->context->files))
+		return false;
 	count_plain(registration, operation, bytes);
 	return true;
 }

@@ -90,6 +90,11 @@ build_modules() {
   data "$work"/source/*.ko
 }
 
+# The kernel that this test is for, or Debian's if that one lacks module NAME: kernel_with NAME
+kernel_with() {
+  modprobe -d "$folder/$kernel" -S "$(cat "$folder/$kernel/version")" --show-depends "$1" >/dev/null 2>&1 || kernel=kernel
+}
+
 # A rule for the SSD NAME, whose I/O qemu's blkdebug then looks through: faulty NAME [LINE...]
 # Lines are of its configuration: [inject-error] and so on.
 faulty() {

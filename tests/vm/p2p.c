@@ -16,6 +16,7 @@
  *   vm_p2p import NODE FILE SSD STEP               dma-bufs and so on: p2p_import.c
  *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
  *   vm_p2p queue NODE DISK SSD STEP                queue pairs with rings in the window: p2p_queue.c
+ *   vm_p2p ext4 NODE FOLDER                        files of a file system: p2p_ext4.c
  *   vm_p2p flush NODE                              by the vendor's shim
  *   vm_p2p measure NODE                            what a range costs: p2p_measure.c
  *   vm_p2p count NODE                              the same in instructions, with marks for count.c
@@ -215,6 +216,7 @@ static const struct {
 	{ "whole", 1, do_whole }, { "bad", 5, do_bad }, { "life", 3, do_life },
 	{ "import", 4, do_import }, { "fuzz", 6, do_fuzz },
 	{ "measure", 1, do_measure }, { "count", 1, do_count }, { "queue", 4, do_queue }, { "flush", 1, do_flush },
+	{ "ext4", 2, do_ext4 },
 };
 
 int main(int argc, char **argv)

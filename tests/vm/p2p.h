@@ -12,6 +12,7 @@ int do_count(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
 int do_queue(char **argv);
+int do_ext4(char **argv);
 int do_flush(char **argv);
 
 #endif

@@ -6,6 +6,8 @@
  *                                   by libweir, and where it gives a pointer by pread(), preadv2() and io_uring on that; the
  *                                   way has to be PATH
  *   vm_file plain GPU FILE PATH     the same with FILE opened without O_DIRECT
+ *   vm_file route GPU FILE PATH     the way has to be PATH
+ *   vm_file flushed GPU FILE        each kind of read is seen by the GPU as soon as it has ended, where the host has to flush
  *   vm_file wrong GPU FILE          what has to be refused
  *   vm_file calls GPU FILE          system calls of a read
  *   vm_file cost GPU FILE           reads between marks that count.c sees
@@ -154,11 +156,12 @@ static int move(char **argv, int flags)
 {
 	struct weir_file_stats stats = { .size = sizeof(stats) };
 	struct bed bed = { 0 };
-	bool own;
+	bool own, module;
 
 	begin(&bed, argv[0], argv[1], flags);
 	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)bed.route.path)), "the way is not %s", argv[2]);
-	own = bed.info.host && bed.route.path == WEIR_FILE_MODULE;
+	module = bed.route.path == WEIR_FILE_MODULE;
+	own = bed.info.host && module;
 	by_calls(&bed, 0);
 	by_batch(&bed, PART);
 	own ? by_pointer(&bed, 2 * PART) : by_calls(&bed, 2 * PART);
@@ -168,7 +171,7 @@ static int move(char **argv, int flags)
 	must(weir_file_stats(bed.context, &stats));
 	printf("read %llu, written %llu, by the SSD itself %llu, copied %llu\n", (unsigned long long)stats.read_bytes,
 	       (unsigned long long)stats.written_bytes, (unsigned long long)stats.module_bytes, (unsigned long long)stats.copied_bytes);
-	check(own ? stats.module_bytes > KEPT + PART : !stats.module_bytes, "the counters say otherwise");
+	check(module ? stats.module_bytes > KEPT + PART : !stats.module_bytes, "the counters say otherwise");
 	fsync(bed.file);
 	end(&bed);
 	return 0;
@@ -182,6 +185,55 @@ static int do_move(char **argv)
 static int do_plain(char **argv)
 {
 	return move(argv, 0);
+}
+
+/* Nothing later flushes for it. */
+static void is_seen(struct bed *bed, const char *want, size_t bytes, const char *what)
+{
+	char *found = malloc(bytes);
+
+	check(found, "no memory");
+	must(weir_copy_out(bed->context, found, bed->address, bytes));
+	check(!memcmp(found, want, bytes), "the GPU does not see %s", what);
+	memset(found, 0, bytes);
+	must(weir_copy_in(bed->context, bed->address, found, bytes));
+	free(found);
+}
+
+static int do_route(char **argv)
+{
+	struct bed bed = { 0 };
+
+	begin(&bed, argv[0], argv[1], O_DIRECT);
+	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)bed.route.path)), "the way is not %s", argv[2]);
+	end(&bed);
+	return 0;
+}
+
+static int do_flushed(char **argv)
+{
+	struct bed bed = { 0 };
+	char *want = malloc(PART);
+	int plain = open(argv[1], O_RDONLY | O_CLOEXEC);
+
+	check(want && pread(plain, want, PART, 0) == PART, "no memory, or no file");
+	begin(&bed, argv[0], argv[1], O_DIRECT);
+	check(bed.route.path == WEIR_FILE_MODULE, "the way is another");
+	check(!bed.info.host, "there is a pointer, by which nobody flushes");
+	for (int i = 0; i < 2; i++) {
+		must(weir_file_read(bed.memory, bed.file, BLOCK, 0, 0));
+		is_seen(&bed, want, BLOCK, "a small read");
+		must(weir_file_read(bed.memory, bed.file, MIB, 0, 0));
+		is_seen(&bed, want, MIB, "a large read");
+		by_batch(&bed, 0);
+		is_seen(&bed, want, PART, "a batch");
+		must(i % 2 ? weir_file_detach(bed.context, bed.file) : weir_file_attach(bed.context, bed.file));
+	}
+	printf("each read was seen\n");
+	end(&bed);
+	close(plain);
+	free(want);
+	return 0;
 }
 
 static void refused(int64_t result, int error, const char *words)
@@ -339,7 +391,8 @@ static const struct {
 	int arguments;
 	int (*run)(char **argv);
 } steps[] = {
-	{ "move", 3, do_move }, { "plain", 3, do_plain }, { "wrong", 2, do_wrong }, { "calls", 2, do_calls }, { "cost", 2, do_cost },
+	{ "move", 3, do_move }, { "plain", 3, do_plain }, { "route", 3, do_route }, { "flushed", 2, do_flushed },
+	{ "wrong", 2, do_wrong }, { "calls", 2, do_calls }, { "cost", 2, do_cost },
 };
 
 int main(int argc, char **argv)

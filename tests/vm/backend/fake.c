@@ -2,7 +2,8 @@
 /*
  * A backend for the fake GPU of the virtual machines: its memory has the addresses that its shim pins (fakegpu/fake_shim.c),
  * and the host reaches it by the GPU's own copies alone (/dev/fake_gpu). It runs no kernel. WEIR_FAKE_GPU is its PCI address;
- * with WEIR_FAKE_FLUSHED it says that the host has to flush what SSDs write.
+ * with WEIR_FAKE_FLUSHED it says that the host has to flush what SSDs write, and the GPU's copies see what was there at the last flush, or
+ * what they wrote later. "works": it flushes; "lies": it says so alone; "fails"; anything else: it cannot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +25,15 @@ struct fake {
 	char pci_address[16];
 	unsigned char taken[CHUNKS]; /* 0: free; chunks that are taken together have the same number */
 	unsigned char next;
+	const char *flushed; /* WEIR_FAKE_FLUSHED, NULL: what SSDs write is seen at once */
+	char *seen; /* what the GPU sees then */
 };
 
 static const struct weir_backend_ops fake_ops;
 extern __attribute__((visibility("default"))) const struct weir_backend_ops *const weir_backend_module;
 const struct weir_backend_ops *const weir_backend_module = &fake_ops;
+
+static struct weir_backend_ops without_flush;
 
 static int fake_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
 {
@@ -46,6 +51,13 @@ static int fake_open(const char *selector, const struct weir_context_options *op
 		return weir_fail(ENODEV, "there is no /dev/fake_gpu: load its driver");
 	}
 	snprintf(fake->pci_address, sizeof(fake->pci_address), "%s", address ? address : "");
+	fake->flushed = getenv("WEIR_FAKE_FLUSHED");
+	fake->seen = fake->flushed ? calloc(CHUNKS, CHUNK) : NULL;
+	if (fake->flushed && strcmp(fake->flushed, "works") && strcmp(fake->flushed, "lies") && strcmp(fake->flushed, "fails")) {
+		without_flush = fake_ops;
+		without_flush.peer_flush = NULL;
+		fake->base.ops = &without_flush;
+	}
 	*out = &fake->base;
 	return 0;
 }
@@ -53,7 +65,14 @@ static int fake_open(const char *selector, const struct weir_context_options *op
 static void fake_close(struct weir_backend *backend)
 {
 	close(((struct fake *)backend)->gpu);
+	free(((struct fake *)backend)->seen);
 	free(backend);
+}
+
+/* Of what weir allocates, only what was flushed is. */
+static bool is_seen(struct weir_backend *backend, uint64_t device)
+{
+	return ((struct fake *)backend)->seen && device - FIRST < (uint64_t)CHUNKS * CHUNK;
 }
 
 static int fake_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
@@ -65,10 +84,13 @@ static int fake_copy_in(struct weir_backend *backend, uint64_t device, const voi
 			return weir_fail(EIO, "the fake GPU does not copy %zu bytes to %#llx", bytes, (unsigned long long)device);
 		done += (size_t)did;
 	}
+	if (is_seen(backend, device))
+		memcpy(((struct fake *)backend)->seen + (device - FIRST), host, bytes);
 	return 0;
 }
 
-static int fake_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+/* Whatever has been written there by whomever. */
+static int read_memory(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t did = pread(((struct fake *)backend)->gpu, (char *)host + done, bytes - done, (off_t)(device + done));
@@ -78,6 +100,25 @@ static int fake_copy_out(struct weir_backend *backend, void *host, uint64_t devi
 		done += (size_t)did;
 	}
 	return 0;
+}
+
+static int fake_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+{
+	if (!is_seen(backend, device))
+		return read_memory(backend, host, device, bytes);
+	memcpy(host, ((struct fake *)backend)->seen + (device - FIRST), bytes);
+	return 0;
+}
+
+static int fake_peer_flush(struct weir_backend *backend)
+{
+	struct fake *fake = (struct fake *)backend;
+	int error = strcmp(fake->flushed, "fails") ? 0 : weir_fail(EIO, "the fake GPU does not flush");
+
+	for (size_t i = 0; i < CHUNKS && !error && strcmp(fake->flushed, "lies"); i++)
+		if (fake->taken[i])
+			error = read_memory(backend, fake->seen + i * CHUNK, FIRST + i * CHUNK, CHUNK);
+	return error;
 }
 
 static int take_chunks(struct fake *fake, size_t bytes, uint64_t *device)
@@ -166,7 +207,7 @@ static void fake_properties(struct weir_backend *backend, struct weir_backend_pr
 	out->wave_lanes = 1;
 	out->workers = 1;
 	out->block_lanes = 64;
-	out->peer_writes = getenv("WEIR_FAKE_FLUSHED") ? WEIR_PEER_WRITES_FLUSHED : WEIR_PEER_WRITES_ORDERED;
+	out->peer_writes = ((struct fake *)backend)->flushed ? WEIR_PEER_WRITES_FLUSHED : WEIR_PEER_WRITES_ORDERED;
 }
 
 static const struct weir_backend_ops fake_ops = {
@@ -183,4 +224,5 @@ static const struct weir_backend_ops fake_ops = {
 	.synchronise = fake_synchronise,
 	.properties = fake_properties,
 	.examine = fake_examine,
+	.peer_flush = fake_peer_flush,
 };
