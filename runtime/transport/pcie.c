@@ -131,7 +131,7 @@ static int group_of(const struct weir_pcie *function)
 	return name[0] && !*end ? (int)number : -1;
 }
 
-int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+int weir_pcie_find(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
 {
 	char path[WEIR_PCIE_PATH];
 
@@ -146,6 +146,15 @@ int weir_pcie_look(const char *root, const char *storage, struct weir_pci addres
 		return something_else(out);
 	path_of(path, root, DEVICES "/%s/driver", out->address);
 	link_name(path, out->driver, sizeof(out->driver));
+	return 0;
+}
+
+int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+{
+	int error = weir_pcie_find(root, storage, address, out);
+
+	if (error)
+		return error;
 	if (strcmp(out->driver, "vfio-pci") != 0)
 		return other_driver(out);
 	out->group = group_of(out);
