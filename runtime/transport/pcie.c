@@ -117,7 +117,8 @@ static int other_driver(const struct weir_pcie *function)
 		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s", function->storage, address,
 				 address);
 	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; as root: weir-bind bind %s, which takes it away from "
-			 "the system unless it is in use", function->storage, address, function->driver, address);
+			 "the system unless it is in use%s", function->storage, address, function->driver, address,
+			 strcmp(function->driver, "nvme") ? "" : "; or leave it there (driver=kernel, docs/kernel.md)");
 }
 
 static int group_of(const struct weir_pcie *function)
