@@ -26,7 +26,7 @@
 /**
  * struct beside_pair - a queue pair of ours
  * @call: what the module was told, and told
- * @bells: where its doorbells are mapped; NULL: it is not the module's (any more)
+ * @bells: where its doorbells are mapped
  * @sq: the controller has its submission queue
  * @cq: and its completion queue
  */
@@ -231,7 +231,7 @@ static struct weir_p2p_ring ring_at(const struct beside_controller *controller, 
 	return (struct weir_p2p_ring){ .handle = window->handle, .offset = address - (uintptr_t)window->host, .bytes = bytes };
 }
 
-/* Tell the module of a pair with the first number that nobody has; in its order: behind those of our last one. */
+/* Tell the module of a pair, with the first number behind our last one's that nobody has. */
 static int add_pair(struct beside_controller *controller, struct beside_pair *pair)
 {
 	int node = controller->base.window->node;
