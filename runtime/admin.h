@@ -3,7 +3,8 @@
  * admin.h: bringing an NVMe controller up and giving it queues.
  *
  * Owns: admin commands, one at a time, from the host, and what they say; the admin queue pair, unless the
- * controller is another driver's, which then has the one that is used. Works on any transport. NVM Express Base 2.0, sections 3.5 (initialisation) and 5 (admin).
+ * controller is another driver's, which then has the one that is used. Works on any transport. NVM Express
+ * Base 2.0, sections 3.5 (initialisation) and 5 (admin).
  */
 #ifndef WEIR_RUNTIME_ADMIN_H
 #define WEIR_RUNTIME_ADMIN_H
@@ -96,7 +97,7 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
 int weir_admin_stop(struct weir_admin *admin);
 /** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
 bool weir_admin_answers(const struct weir_admin *admin);
-/** weir_admin_disable() - normal shutdown of one that answers, then CC.EN = 0; of one that is gone, or another driver's, nothing is asked */
+/** weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's */
 void weir_admin_disable(struct weir_admin *admin);
 
 #endif

@@ -136,8 +136,17 @@ static bool is_deleted(const struct nvme_sqe *command, int status)
 static int beside_admin(struct weir_transport *transport, const struct nvme_sqe *command, uint32_t *result)
 {
 	struct beside_controller *controller = controller_of(transport);
-	int status = weir_nvme_driver_admin(&controller->driver, command, result);
+	_Alignas(NVME_PAGE_BYTES) char page[NVME_PAGE_BYTES];
+	bool reads = (uint8_t)command->cdw0 == NVME_ADMIN_IDENTIFY;
+	struct nvme_sqe sent = *command;
+	int status;
 
+	/* By way of the host's memory, which it reaches: whether it reaches the window, the module says before there is a queue. */
+	if (reads)
+		sent.prp1 = (uintptr_t)page;
+	status = weir_nvme_driver_admin(&controller->driver, &sent, result);
+	if (reads && !status)
+		memcpy((void *)(uintptr_t)command->prp1, page, sizeof(page));
 	if (!status || is_deleted(command, status))
 		note_queue(controller, command);
 	return status;
