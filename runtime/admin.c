@@ -110,6 +110,29 @@ static int check_alive(const struct weir_admin *admin, const char *what)
 			 csts & NVME_CSTS_FATAL ? "failed" : "was reset by somebody else", csts, what);
 }
 
+static int check_status(uint32_t status, const char *what)
+{
+	if (status & NVME_STATUS_CODE_MASK)
+		return weir_fail(EIO, "controller refused admin command %s with status %#x", what, status & NVME_STATUS_CODE_MASK);
+	return 0;
+}
+
+/* Of a controller that another driver keeps. */
+static bool is_kept(const struct weir_admin *admin)
+{
+	return admin->transport->ops->admin;
+}
+
+static int by_driver(struct weir_admin *admin, const struct nvme_sqe *sqe, const char *what, uint32_t *result)
+{
+	uint32_t dw0 = 0;
+	int status = admin->transport->ops->admin(admin->transport, sqe, &dw0);
+
+	if (result)
+		*result = dw0;
+	return status < 0 ? status : check_status((uint32_t)status, what);
+}
+
 /* Wait for the completion of the one command in flight. */
 static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
 {
@@ -139,10 +162,7 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 		admin->phase ^= 1;
 	}
 	ring(admin, 1, admin->cq_head);
-	if ((dw3 >> 17) & NVME_STATUS_CODE_MASK)
-		return weir_fail(EIO, "controller refused admin command %s with status %#x", what,
-				 (dw3 >> 17) & NVME_STATUS_CODE_MASK);
-	return 0;
+	return check_status(dw3 >> 17, what);
 }
 
 static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *what, uint32_t *result)
@@ -153,6 +173,8 @@ static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *wh
 		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
 	if (error)
 		return error;
+	if (is_kept(admin))
+		return by_driver(admin, &sqe, what, result);
 	sqe.cdw0 |= admin->sq_tail << 16; /* one at a time: any CID will do */
 	submit(admin, &sqe);
 	return complete(admin, what, result);
@@ -176,7 +198,7 @@ static int check_capabilities(uint64_t cap)
 int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus)
 {
 	const struct weir_transport_ops *ops = transport->ops;
-	uint64_t cap = ops->read64(transport, NVME_REGISTER_CAP);
+	uint64_t cap = ops->admin ? 0 : ops->read64(transport, NVME_REGISTER_CAP);
 	int error;
 
 	*admin = (struct weir_admin){
@@ -188,6 +210,10 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 		admin->timeout_ms = 500;
 	admin->most_entries = (unsigned)(cap & 0xffff) + 1;
 	memset(memory, 0, WEIR_ADMIN_MEMORY_BYTES);
+	if (ops->admin) {
+		admin->most_entries = transport->most_entries;
+		return 0;
+	}
 	error = check_capabilities(cap);
 	if (error)
 		return error;
@@ -223,13 +249,14 @@ static void copy_text(char *to, const char *from, size_t bytes)
 
 /*
  * A controller that has retry delays gives them only to a host that says it knows (Advanced Command Retry Enable,
- * Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost.
+ * Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost. Where another driver keeps the
+ * controller, what hosts know is that driver's to say.
  */
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space)
 {
 	struct nvme_feat_host_behavior *behavior = data_page(admin);
 
-	if (!space->retry_delays[0])
+	if (!space->retry_delays[0] || is_kept(admin))
 		return;
 	memset(behavior, 0, sizeof(*behavior));
 	behavior->acre = 1;
@@ -346,12 +373,16 @@ int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *
 {
 	uint32_t result = 0;
 	unsigned sqs, cqs;
-	int error = command(admin,
-			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_SET_FEATURES,
-					       .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
-					       .cdw11 = (wanted - 1) | ((wanted - 1) << 16) },
-			    "Set Features (Number of Queues)", &result);
+	int error;
 
+	*granted = wanted;
+	if (is_kept(admin)) /* asked for already; how many it has is most_queues */
+		return 0;
+	error = command(admin,
+			(struct nvme_sqe){ .cdw0 = NVME_ADMIN_SET_FEATURES,
+					   .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
+					   .cdw11 = (wanted - 1) | ((wanted - 1) << 16) },
+			"Set Features (Number of Queues)", &result);
 	sqs = (result & 0xffff) + 1;
 	cqs = (result >> 16) + 1;
 	*granted = sqs < cqs ? sqs : cqs;
@@ -373,19 +404,18 @@ int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
 	return error;
 }
 
-int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq_bus,
-			    uint64_t cq_bus)
+int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq, uint64_t cq)
 {
 	uint32_t size = ((depth - 1) << 16) | id;
 	int error = command(admin,
-			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq_bus, .cdw10 = size, .cdw11 = 1 },
+			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq, .cdw10 = size, .cdw11 = 1 },
 			    "Create I/O Completion Queue", NULL);
 
 	if (error)
 		return error;
 	return command(admin,
 		       (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
-					  .prp1 = sq_bus,
+					  .prp1 = sq,
 					  .cdw10 = size,
 					  .cdw11 = (id << 16) | 1 },
 		       "Create I/O Submission Queue", NULL);
@@ -413,6 +443,8 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
 
 int weir_admin_stop(struct weir_admin *admin)
 {
+	if (is_kept(admin))
+		return admin->transport->ops->reset(admin->transport);
 	admin->transport->ops->write32(admin->transport, NVME_REGISTER_CC, 0);
 	return wait_ready(admin, false, "its reset");
 }
@@ -433,6 +465,8 @@ static void shut_down(struct weir_admin *admin)
 
 void weir_admin_disable(struct weir_admin *admin)
 {
+	if (is_kept(admin))
+		return;
 	if (weir_admin_answers(admin))
 		shut_down(admin);
 	(void)weir_admin_stop(admin);

@@ -2,8 +2,9 @@
 /*
  * admin.h: bringing an NVMe controller up and giving it queues.
  *
- * Owns: the admin queue pair, one command at a time, from the host. Works on any
- * transport. NVM Express Base 2.0, sections 3.5 (initialisation) and 5 (admin).
+ * Owns: admin commands, one at a time, from the host, and what they say; the admin queue pair, unless the
+ * controller is another driver's, which then has the one that is used. Works on any transport. NVM Express
+ * Base 2.0, sections 3.5 (initialisation) and 5 (admin).
  */
 #ifndef WEIR_RUNTIME_ADMIN_H
 #define WEIR_RUNTIME_ADMIN_H
@@ -18,7 +19,7 @@
 /**
  * struct weir_admin - a controller and its admin queue pair
  * @memory: host address of SQ, CQ and one data page (three pages, DMA-able)
- * @bus: bus address of @memory
+ * @bus: the same, as lanes have it
  * @timeout_ms: CAP.TO, in milliseconds
  * @command_ms: what an admin command may take
  * @most_entries: CAP.MQES + 1
@@ -82,18 +83,21 @@ int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *
  * Before queues are created; a reset forgets it. They begin with words of 0 in both pages.
  */
 int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus);
-/** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned */
-int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq_bus,
-			    uint64_t cq_bus);
+/** weir_admin_create_queue() - I/O queue pair @id; rings contiguous and page-aligned, addresses as lanes have them */
+int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq, uint64_t cq);
 /** weir_admin_delete_queue() - and wait until nothing of it is in flight */
 int weir_admin_delete_queue(struct weir_admin *admin, unsigned id);
 /** weir_admin_abort() - Abort of command @cid of submission queue @id; *aborted: the controller says that it ends now */
 int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *aborted);
-/** weir_admin_stop() - CC.EN = 0 at once, for a reset; once it is 0 the controller touches no memory any more */
+/**
+ * weir_admin_stop() - CC.EN = 0 at once, for a reset; once it is 0 the controller touches no memory any more
+ *
+ * Of another driver's: that resets it, and then it touches none of ours any more.
+ */
 int weir_admin_stop(struct weir_admin *admin);
 /** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
 bool weir_admin_answers(const struct weir_admin *admin);
-/** weir_admin_disable() - normal shutdown of one that answers, then CC.EN = 0; of one that is gone nothing is asked */
+/** weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's */
 void weir_admin_disable(struct weir_admin *admin);
 
 #endif

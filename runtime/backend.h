@@ -17,6 +17,8 @@
 
 #include "error.h"
 
+struct weir_window;
+
 /**
  * enum weir_memory - what memory is for, which decides where it lies
  * @WEIR_MEMORY_DEVICE: lanes' data and words of their own: as near to them as can be
@@ -35,6 +37,7 @@ enum weir_memory {
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
  * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not told when it
  *               goes, so that storages ask before they have controllers reach it
+ * @window: that is a window of the kernel module weir_p2p, as long as the backend is open; NULL: not so
  * @copies_beside: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
  *                 false, and memory is not shared, the watchdog does not look at commands (runtime/watchdog.h)
  */
@@ -45,6 +48,7 @@ struct weir_backend_properties {
 	uint32_t block_lanes;
 	bool shared_memory;
 	bool peer_memory;
+	const struct weir_window *window;
 	bool copies_beside;
 	uint64_t memory_bytes;
 	uint64_t memory_free_bytes;

@@ -128,6 +128,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	context->backend->ops->properties(context->backend, &properties);
 	context->shared_memory = properties.shared_memory;
 	context->peer_memory = properties.peer_memory;
+	context->window = properties.window;
 	weir_publish(context);
 	*out = context;
 	return 0;

@@ -27,6 +27,7 @@ struct weir_context {
 	struct weir_backend *backend;
 	bool shared_memory; /* the backend's property: the host reaches what lanes have */
 	bool peer_memory; /* likewise: what lanes have is a device's, mapped */
+	const struct weir_window *window; /* likewise: by the kernel module; or NULL */
 	struct weir_dma_map *dma;
 	struct weir_memory_block *memory;
 	uint64_t fault; /* struct weir_fault, device */
@@ -122,6 +123,8 @@ int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, 
 /** weir_policy_check() - a cache may have this policy; else -EINVAL with a sentence */
 int weir_policy_check(const struct weir_cache_options *options);
 
+/** weir_queue_id() - NVMe's number of queue pair @index */
+unsigned weir_queue_id(const struct weir_storage *storage, uint32_t index);
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);

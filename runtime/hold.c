@@ -170,7 +170,7 @@ static void clear_shadow(struct weir_queue *queue)
 static void write_spare_entries(struct weir_storage *storage, struct weir_queue *queue, uint32_t count)
 {
 	struct nvme_sqe *ring = weir_at(queue->sq, struct nvme_sqe, 0);
-	uint64_t data = weir_bus_of(storage->admin_memory + 2 * NVME_PAGE_BYTES).address;
+	uint64_t data = weir_bus_of(queue, storage->admin_memory + 2 * NVME_PAGE_BYTES).address;
 
 	for (uint32_t i = 0; i < count; i++)
 		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16, .nsid = queue->nsid, .prp1 = data };
@@ -242,8 +242,7 @@ int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned pati
 		return fail_busy(storage, index, patience_ms);
 	clear_completions(queue);
 	clear_shadow(queue);
-	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, weir_bus_of(queue->sq).address,
-					weir_bus_of(queue->cq).address);
+	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, queue->sq, queue->cq);
 	if (error)
 		return error;
 	error = lead(storage, queue, at, deadline_in(patience_ms));

@@ -3,7 +3,8 @@
  * mapped.c: device memory that is not the process's own but a file's: cpu:memory=PATH.
  *
  * Owns: the mapping of that file, and which parts of it are allocated. The file is what another device's
- * memory looks like to programs, such as /sys/bus/pci/devices/ADDRESS/resource2_wc for a BAR.
+ * memory looks like to programs, such as /sys/bus/pci/devices/ADDRESS/resource2_wc for a BAR, or a window over
+ * one of the kernel module weir_p2p.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +31,23 @@ struct weir_mapped {
 	struct part *parts;
 	int file; /* locked: two that allocate from one file would give out the same */
 	char *mapped;
+	struct weir_window window; /* host is NULL where it is none */
 	size_t bytes;
 	size_t free_bytes;
 	char path[];
 };
+
+/* What the module calls it; nobody else has any of it. */
+static int map_window(struct weir_mapped *memory)
+{
+	int error = weir_window_take(memory->file, memory->path, &memory->window);
+
+	if (error)
+		return error;
+	memory->bytes = memory->free_bytes = memory->window.bytes;
+	memory->mapped = memory->window.host;
+	return 0;
+}
 
 static int map_file(struct weir_mapped *memory)
 {
@@ -42,6 +56,8 @@ static int map_file(struct weir_mapped *memory)
 	memory->file = open(memory->path, O_RDWR | O_CLOEXEC);
 	if (memory->file < 0)
 		return weir_fail(errno, "\"cpu:memory=%s\": cannot open it: %s", memory->path, strerror(errno));
+	if (fstat(memory->file, &state) == 0 && S_ISCHR(state.st_mode))
+		return map_window(memory);
 	if (fstat(memory->file, &state) != 0 || state.st_size < (off_t)WEIR_MAPPED_PAGE)
 		return weir_fail(EINVAL, "\"cpu:memory=%s\": it has less than a page; give a file of the size that the device's "
 				 "memory is to have, such as resource2_wc of a PCI function", memory->path);
@@ -85,7 +101,9 @@ void weir_mapped_close(struct weir_mapped *memory)
 		memory->parts = part->next;
 		free(part);
 	}
-	if (memory->mapped != MAP_FAILED)
+	if (memory->window.host)
+		weir_window_leave(&memory->window);
+	else if (memory->mapped != MAP_FAILED)
 		munmap(memory->mapped, memory->bytes);
 	if (memory->file >= 0)
 		close(memory->file);
@@ -152,6 +170,11 @@ void weir_mapped_give(struct weir_mapped *memory, void *address)
 	}
 	pthread_mutex_unlock(&memory->lock);
 	free(part);
+}
+
+const struct weir_window *weir_mapped_window(const struct weir_mapped *memory)
+{
+	return memory->window.host ? &memory->window : NULL;
 }
 
 void weir_mapped_room(struct weir_mapped *memory, uint64_t *bytes, uint64_t *free_bytes)

@@ -5,6 +5,7 @@
 #include <weir/core/sq.h>
 
 #include "context.h"
+#include "window.h"
 
 static uint64_t pages(uint64_t bytes)
 {
@@ -39,21 +40,49 @@ static uint32_t log2_of(uint64_t power)
 	return (uint32_t)__builtin_ctzll(power);
 }
 
+unsigned weir_queue_id(const struct weir_storage *storage, uint32_t index)
+{
+	const struct weir_transport_ops *ops = storage->transport->ops;
+
+	return ops->queue_id ? ops->queue_id(storage->transport, index) : index + 1;
+}
+
+static uint64_t doorbell(const struct weir_storage *storage, unsigned index)
+{
+	struct weir_transport *transport = storage->transport;
+
+	return transport->registers ? transport->ops->doorbell(transport, index) :
+				      storage->doorbells + index * transport->doorbell_bytes;
+}
+
+/* Let the transport know of a pair, where it has to. */
+static int adopt(const struct weir_storage *storage, uint32_t index)
+{
+	struct weir_transport *transport = storage->transport;
+	uint64_t sq = storage->rings[index];
+
+	if (!transport->ops->adopt)
+		return 0;
+	return transport->ops->adopt(transport, &(struct weir_rings){ .sq = sq, .sq_bytes = storage->depth * sizeof(struct nvme_sqe),
+								      .cq = sq + weir_queue_cq_offset(storage->depth),
+								      .cq_bytes = storage->depth * sizeof(struct nvme_cqe) });
+}
+
 /* What lanes see of the pair: addresses and counters that start at @first_ticket. */
 static void describe(const struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		     uint32_t max_transfer_bytes, struct weir_queue *queue)
 {
 	uint32_t depth = storage->depth;
 	uint32_t bell = storage->transport->doorbell_bytes;
-	unsigned id = index + 1;
+	unsigned id = weir_queue_id(storage, index);
 
 	memset(queue, 0, sizeof(*queue));
 	queue->sq = storage->rings[index];
 	queue->cq = queue->sq + weir_queue_cq_offset(depth);
 	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
 	queue->slots = storage->slots[index];
-	queue->sq_doorbell = storage->doorbells + 2 * id * bell;
-	queue->cq_doorbell = storage->doorbells + (2 * id + 1) * bell;
+	queue->sq_doorbell = doorbell(storage, 2 * id);
+	queue->cq_doorbell = doorbell(storage, 2 * id + 1);
 	queue->shadow = storage->shadow_memory ? storage->shadow_memory + 2 * id * bell : 0;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
@@ -65,6 +94,11 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->staging_log2 = log2_of(max_transfer_bytes);
 	queue->on_device = storage->transport->resident.on;
 	queue->id = id;
+	queue->bus_offset = storage->transport->bus_offset;
+	if (storage->transport->window) {
+		queue->window = WEIR_ADDR(storage->transport->window->host);
+		queue->window_bytes = storage->transport->window->bytes;
+	}
 	weir_store_u64_relaxed_sys(&queue->tail, first_ticket);
 	weir_store_u64_relaxed_sys(&queue->committed, first_ticket);
 	weir_store_u64_relaxed_sys(&queue->reap, first_ticket << 1);
@@ -107,6 +141,8 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		error = weir_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
 	if (!error)
 		error = fill_slots(storage, index, first_ticket);
+	if (!error)
+		error = adopt(storage, index);
 	if (error)
 		return error;
 	describe(storage, index, first_ticket, max_transfer_bytes, &queue);
@@ -116,9 +152,7 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	if (error || resident) /* a controller on the device is told of all queues at once */
 		return error;
 	if (!error)
-		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth,
-						weir_bus_of(queue.sq).address,
-						weir_bus_of(queue.cq).address);
+		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth, queue.sq, queue.cq);
 	if (!error)
 		storage->created++;
 	return error;

@@ -43,7 +43,7 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_late_
 {
 	struct weir_storage *storage = recovery->storage;
 	bool aborted = false;
-	int error = weir_admin_abort(&storage->admin, command->queue + 1, command->cid, &aborted);
+	int error = weir_admin_abort(&storage->admin, weir_queue_id(storage, command->queue), command->cid, &aborted);
 
 	if (error)
 		return error;
@@ -60,7 +60,7 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_late_
 static int replace_held(struct weir_recovery *recovery, const struct weir_late_command *command)
 {
 	struct weir_storage *storage = recovery->storage;
-	int error = weir_admin_delete_queue(&storage->admin, command->queue + 1);
+	int error = weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, command->queue));
 
 	if (error)
 		return error;

@@ -115,6 +115,7 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
 								      .dma = storage->context->dma,
 								      .peer_memory = storage->context->peer_memory,
+								      .window = storage->context->window,
 								      .doorbells = doorbells,
 								      .read_only = options->read_only,
 								      .queues = options->queues,
@@ -125,7 +126,7 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 }
 
 /* Registers of another PCI function, at which so far only lanes that run on the host can ring. */
-static int place_registers(struct weir_storage *storage)
+static int check_registers(struct weir_storage *storage)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
@@ -135,7 +136,6 @@ static int place_registers(struct weir_storage *storage)
 		return weir_fail(ENOTSUP, "storage \"%s\": lanes of %s cannot ring a PCI device's doorbells yet; use a context on "
 				 "the cpu, or the device's file (file:/dev/nvme0n1) under the kernel's driver", storage->uri,
 				 properties.name);
-	storage->doorbells = storage->transport->ops->doorbell(storage->transport, 0);
 	return 0;
 }
 
@@ -145,7 +145,7 @@ static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 	if (storage->transport->resident.on)
 		return weir_resident_doorbells(storage, queues);
 	if (storage->transport->registers)
-		return place_registers(storage);
+		return check_registers(storage);
 	storage->doorbells = storage->doorbell_memory;
 	return 0;
 }
@@ -199,10 +199,11 @@ static int use_shadow(struct weir_storage *storage, unsigned queues)
 
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options, bool depth_given)
 {
+	const struct weir_transport *transport = storage->transport;
 	void *host;
 	unsigned granted = 0;
-	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES, WEIR_MEMORY_HOST,
-					 &storage->admin_memory, &host);
+	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES,
+					 transport->window ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->admin_memory, &host);
 
 	if (!error)
 		error = weir_admin_enable(&storage->admin, storage->transport, host, storage->admin_memory);
@@ -210,6 +211,8 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 		return error;
 	storage->enabled = true;
 	error = weir_admin_identify(&storage->admin, storage->transport->nsid, &storage->space);
+	if (!error && transport->ops->check)
+		error = transport->ops->check(storage->transport, storage->space.nsid, storage->space.shadow_doorbells);
 	if (!error)
 		error = weir_admin_queue_count(&storage->admin, options->queues, &granted);
 	if (error)
@@ -239,6 +242,7 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 			      WEIR_DISK_READ_ONLY :
 			      0;
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
+	disk->flags |= storage->transport->window ? WEIR_DISK_WINDOW : 0;
 	disk->fault = storage->context->fault;
 	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
 	disk->retry = options->retries - 1;
@@ -281,7 +285,7 @@ static void tear_down(struct weir_storage *storage)
 	weir_service_stop(storage);
 	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
-		(void)weir_admin_delete_queue(&storage->admin, i);
+		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
 	if (storage->enabled)
 		weir_admin_disable(&storage->admin);
 	if (storage->transport && storage->transport->resident.on)

@@ -65,7 +65,7 @@ static void test_contexts(void **state)
 	refused(weir_context_open("abacus", NULL, &out), -ENODEV, "abacus", "cpu");
 	refused(weir_context_open("cpu:7", NULL, &out), -ENODEV, "cpu:7", "only one");
 	refused(weir_context_open("cpu:memory=", NULL, &out), -ENOENT, "cpu:memory=", "cannot open");
-	refused(weir_context_open("cpu:memory=/dev/null", NULL, &out), -EINVAL, "/dev/null", "less than a page");
+	refused(weir_context_open("cpu:memory=/dev/null", NULL, &out), -EINVAL, "/dev/null", "is no window of the kernel module weir_p2p");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 3), &out), -EINVAL, "wave_lanes", "3");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128", "64");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000", "1024");

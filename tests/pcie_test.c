@@ -16,6 +16,7 @@
 
 #include <weir/weir.h>
 
+#include "transport/nvme_driver.h"
 #include "transport/pcie.h"
 #include "transport/vfio.h"
 
@@ -142,7 +143,7 @@ static void test_another_driver(void **state)
 	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
 	expect(look("65:00.0", &out), EBUSY,
 	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; as root: weir-bind bind 0000:65:00.0, which takes "
-	       "it away from the system unless it is in use");
+	       "it away from the system unless it is in use; or leave it there (driver=kernel, docs/kernel.md)");
 	put_function("0000:66:00.0", "0x010802\n", NULL, "13");
 	expect(look("66:00.0", &out), EBUSY, "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind 0000:66:00.0");
 }
@@ -267,6 +268,98 @@ static void test_ways(void **state)
 	       "storage \"nvme:it\": VFIO cannot use the IOMMU of 0000:65:00.0: Inappropriate ioctl for device");
 }
 
+/* A controller that the kernel's driver has as nvme3, and what sysfs says of it. */
+static void put_driven(const char *state)
+{
+	put_function("0000:65:00.0", "0x010802\n", "nvme", NULL);
+	put(DEVICES "0000:65:00.0/nvme/nvme3/state", state);
+	put(DEVICES "0000:65:00.0/nvme/nvme3/queue_count", "9\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme3/sqsize", "1023\n");
+	put("/dev/nvme3", "");
+}
+
+static int open_driven(struct weir_nvme_driver *out)
+{
+	struct weir_pci address;
+
+	assert_true(weir_pci_parse("65:00.0", &address));
+	return weir_nvme_driver_open(root, "nvme:it", address, out);
+}
+
+static void test_the_kernels_driver(void **state)
+{
+	static const struct {
+		const char *text;
+		enum weir_nvme_driver_state is;
+	} states[] = {
+		{ "new\n", WEIR_NVME_DRIVER_BUSY },	    { "resetting\n", WEIR_NVME_DRIVER_BUSY }, { "connecting\n", WEIR_NVME_DRIVER_BUSY },
+		{ "deleting\n", WEIR_NVME_DRIVER_GONE },    { "dead\n", WEIR_NVME_DRIVER_GONE },      { "", WEIR_NVME_DRIVER_GONE },
+		{ "live\n", WEIR_NVME_DRIVER_LIVE },
+	};
+	struct weir_nvme_driver driver;
+
+	(void)state;
+	put_driven("live\n");
+	assert_int_equal(open_driven(&driver), 0);
+	assert_string_equal(driver.name, "nvme3");
+	assert_int_equal(driver.queues, 9);
+	assert_int_equal(driver.most_entries, 1024);
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		put(DEVICES "0000:65:00.0/nvme/nvme3/state", states[i].text);
+		assert_int_equal(weir_nvme_driver_state(&driver), states[i].is);
+	}
+	assert_int_equal(weir_nvme_driver_await(&driver), 0);
+	put(DEVICES "0000:65:00.0/nvme/nvme3/state", "dead\n");
+	expect(weir_nvme_driver_await(&driver), ENODEV,
+	       "storage \"nvme:it\": the kernel's driver has 0000:65:00.0 no longer, or has given it up");
+	expect(weir_nvme_driver_admin(&driver, &(struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY }, &(uint32_t){ 0 }), ENOTTY,
+	       "storage \"nvme:it\": /dev/nvme3 takes no admin commands: Inappropriate ioctl for device");
+	expect(weir_nvme_driver_reset(&driver), ENOTTY,
+	       "storage \"nvme:it\": /dev/nvme3 takes no reset: Inappropriate ioctl for device");
+	weir_nvme_driver_close(&driver);
+}
+
+static void test_no_driver_of_the_kernels(void **state)
+{
+	struct weir_nvme_driver driver;
+	char path[512];
+
+	(void)state;
+	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
+	expect(open_driven(&driver), EBUSY,
+	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver vfio-pci, and driver=kernel is for one that the kernel's NVMe "
+	       "driver has; as root: weir-bind restore 0000:65:00.0; or leave out driver=kernel");
+	put_function("0000:65:00.0", "0x010802\n", "nvme", NULL);
+	assert_int_equal(open_driven(&driver), -EAGAIN);
+	assert_non_null(strstr(weir_last_error(), "it has not started it, or has given it up"));
+	put_driven("live\n");
+	folders(path, "/dev/nvme3");
+	unlink(path);
+	assert_int_equal(open_driven(&driver), -ENOENT);
+	assert_non_null(strstr(weir_last_error(), "/dev/nvme3: No such file or directory; queues are created there"));
+	weir_nvme_driver_close(&driver);
+}
+
+static void test_disks_of_namespaces(void **state)
+{
+	struct weir_nvme_driver driver;
+	char disk[WEIR_NVME_DRIVER_NAME];
+
+	(void)state;
+	put_driven("live\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme3/nvme3n1/nsid", "4\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme3/nvme7c3n2/nsid", "5\n");
+	put(DEVICES "0000:65:00.0/nvme/nvme3/hwmon1/nsid", "6\n");
+	assert_int_equal(open_driven(&driver), 0);
+	assert_true(weir_nvme_driver_disk(&driver, 4, disk));
+	assert_string_equal(disk, "nvme3n1");
+	assert_true(weir_nvme_driver_disk(&driver, 5, disk));
+	assert_string_equal(disk, "nvme7n2");
+	assert_false(weir_nvme_driver_disk(&driver, 6, disk));
+	assert_false(weir_nvme_driver_disk(&driver, 1, disk));
+	weir_nvme_driver_close(&driver);
+}
+
 static void test_uris(void **state)
 {
 	static const struct {
@@ -276,9 +369,15 @@ static void test_uris(void **state)
 		{ "nvme:0000:65:00.9", "is no PCI address" },
 		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
 		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
-		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, mover, shadow, gpu_memory, vfio" },
+		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, ro, mover, shadow, gpu_memory, driver, in_use, vfio" },
 		{ "nvme:65:00.0?gpu_memory=all", "gpu_memory is none, data or queues" },
 		{ "nvme:65:00.0?gpu_memory=queues", "gpu_memory is for a context whose device memory is a device's BAR" },
+		{ "nvme:65:00.0?driver=nvme", "driver is vfio or kernel" },
+		{ "nvme:65:00.0?driver=kernel&in_use=write", "in_use is refuse or allow" },
+		{ "nvme:65:00.0?driver=kernel&gpu_memory=none", "leave out gpu_memory, or say gpu_memory=queues" },
+		{ "nvme:65:00.0?driver=kernel&mover=pull", "mover=pull leaves data in the host's memory" },
+		{ "nvme:65:00.0?driver=kernel&vfio=group", "two ways to a controller" },
+		{ "nvme:fffffff:ff:1f.7?driver=kernel", "there is no PCI device fffffff:ff:1f.7" },
 		{ "nvme:65:00.0?vfio=cdev", "vfio is auto, group or iommufd" },
 		{ "nvme:fffffff:ff:1f.7", "there is no PCI device fffffff:ff:1f.7" },
 	};
@@ -309,6 +408,9 @@ int main(void)
 		CASE(test_vfio_files),
 		CASE(test_device_files),
 		CASE(test_ways),
+		CASE(test_the_kernels_driver),
+		CASE(test_no_driver_of_the_kernels),
+		CASE(test_disks_of_namespaces),
 		cmocka_unit_test(test_uris),
 	};
 

@@ -342,6 +342,44 @@ static void test_foreign_memory_is_a_transfer_error(void **state)
 	}
 }
 
+/* Addresses of the queue's window, of which the buffer has the first and the last. */
+static void test_data_outside_of_the_window_is_refused(void **state)
+{
+	enum { WINDOW = 8192 };
+	static const struct {
+		int64_t at;
+		uint32_t blocks, expected;
+	} requests[] = {
+		{ 0, 1, WEIR_OK },	   { WINDOW - 512, 1, WEIR_OK },	 { 0, WINDOW / 512, WEIR_OK },
+		{ -4, 1, WEIR_E_WINDOW },  { WINDOW - 508, 1, WEIR_E_WINDOW },	 { 4, WINDOW / 512, WEIR_E_WINDOW },
+		{ WINDOW, 1, WEIR_E_WINDOW }, { -(1LL << 40), 1, WEIR_E_WINDOW }, { 1LL << 40, 1, WEIR_E_WINDOW },
+	};
+	struct weir_stats stats = { .size = sizeof(stats) };
+	uint32_t statuses[2];
+	struct one one;
+
+	(void)state;
+	if (test_given() || !test_on_cpu()) /* the host writes queue words, in place */
+		skip();
+	open_one(&one, test_width(0), "virt:1M", 0);
+	one.args.opcode = NVME_OPCODE_READ;
+	one.args.disk.flags |= WEIR_DISK_WINDOW;
+	weir_at(one.args.disk.queues, struct weir_queue, 0)->window = one.args.buffer + 4096;
+	weir_at(one.args.disk.queues, struct weir_queue, 0)->window_bytes = WINDOW;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		struct test_request_args args = one.args;
+
+		args.blocks = requests[i].blocks;
+		args.buffer += 4096 + (uint64_t)requests[i].at;
+		request(&one, &args, statuses);
+		if (statuses[0] != requests[i].expected)
+			fail_msg("request %zu: %#x instead of %#x", i, statuses[0], requests[i].expected);
+	}
+	must(weir_stats(one.storage, &stats));
+	assert_int_equal(stats.commands, 3);
+	close_one(&one);
+}
+
 static void test_a_late_command_can_be_waited_for_again(void **state)
 {
 	(void)state;
@@ -376,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_two_storages_from_one_wave),
 		cmocka_unit_test(test_bad_requests_cost_no_command),
 		cmocka_unit_test(test_foreign_memory_is_a_transfer_error),
+		cmocka_unit_test(test_data_outside_of_the_window_is_refused),
 		cmocka_unit_test(test_a_late_command_can_be_waited_for_again),
 	};
 

@@ -145,7 +145,7 @@ file=$folder/$pid-1 saved=$work/saved
 cp "$file" "$saved"
 sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 1' dump "$pid"
 text "is listed" 0 'another version of weir' list
-sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'ABI 4 and layout 9' dump "$pid"
+sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'and layout 9, this weir-stat knows' dump "$pid"
 head -c 150 "$saved" >"$file"; text "half a file" 6 'is damaged' dump "$pid"
 for bad in 's/^queues .*/queues 0x1000 3 7/' 's/^queues .*/queues 0x1000 99999999 8/' 's/^queues.*//' 's/^pid .*/pid 1/' 's/^device .*//' 's/^late .*/late what/' 's/^end//'; do
   sed "$bad" "$saved" >"$file"; text "damaged: $bad" 6 'is damaged' dump "$pid"

@@ -343,6 +343,7 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	if (backend->memory)
 		weir_mapped_room(backend->memory, &out->memory_bytes, &out->memory_free_bytes);
 	out->peer_memory = backend->memory;
+	out->window = backend->memory ? weir_mapped_window(backend->memory) : NULL;
 	out->numa_node = backend->numa_node;
 	/* Lanes' memory is the host's: every device reaches it, and none overtakes its own writes. */
 	out->peer_dma = true;

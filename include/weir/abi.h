@@ -15,7 +15,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 4
+#define WEIR_ABI_VERSION 5
 
 /* How a completion's data reached its destination. */
 enum {
@@ -100,6 +100,9 @@ struct weir_queue {
 	weir_shared_u32 dead;
 	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx word a page on; 0: none */
 	weir_addr shadow;
+	weir_addr window;	/* WEIR_DISK_WINDOW: data lies in [window, window + window_bytes) */
+	u64 window_bytes;
+	u64 bus_offset; /* from an address of lanes to the controller's, modulo 2^64 */
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
@@ -126,6 +129,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
 
 #define WEIR_DISK_READ_ONLY 1u
 #define WEIR_DISK_SERVICE 2u /* a service reaps; lanes need not */
+#define WEIR_DISK_WINDOW 4u  /* nothing confines its controller but the check that data is in struct weir_queue.window */
 
 /**
  * struct weir_disk - one storage as lanes see it

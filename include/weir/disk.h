@@ -39,6 +39,15 @@ WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_d
 	return weir_at(disk->queues, struct weir_queue, (u32)choice % disk->queue_count); /* 64 bits: a call */
 }
 
+/* WEIR_DISK_WINDOW: all of the data is where the controller is to reach. */
+WEIR_FN u32 weir_disk_reaches(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
+{
+	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, 0); /* the same in all */
+	u64 offset = request.buffer - queue->window, bytes = (u64)request.blocks << disk->block_log2;
+
+	return offset < queue->window_bytes && bytes <= queue->window_bytes - offset;
+}
+
 /** weir_deadline() - clock value at which @timeout_us from now (0: the storage's) has passed */
 WEIR_FN u64 weir_deadline(WEIR_GLOBAL struct weir_disk *disk, u64 timeout_us)
 {
@@ -65,6 +74,8 @@ WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct w
 		return WEIR_E_TRANSFER;
 	if (request.lba >= disk->blocks || request.blocks > disk->blocks - request.lba)
 		return WEIR_E_RANGE;
+	if ((disk->flags & WEIR_DISK_WINDOW) && !weir_disk_reaches(disk, request))
+		return WEIR_E_WINDOW;
 	return (request.buffer & 3) ? WEIR_E_ALIGNMENT : WEIR_OK;
 }
 
@@ -197,7 +208,7 @@ WEIR_FN struct weir_request weir_block_request(u32 opcode, u64 lba, u32 blocks, 
  * of a write must not change until the event is done.
  *
  * Return: WEIR_OK, or why nothing was submitted: WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
- * WEIR_E_READ_ONLY, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
+ * WEIR_E_READ_ONLY, WEIR_E_WINDOW, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
  * weir_sync() tells the block.
  */
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,

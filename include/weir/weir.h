@@ -94,7 +94,8 @@ struct weir_context_options {
  *        `BACKEND:N`      its device N, as it counts them
  *        `BACKEND:PCI`    its device at a PCI address, such as 0000:41:00.0 or, in domain 0, 41:00.0
  *        `cpu:memory=FILE` the cpu, with device memory that is all of FILE, mapped: for bring-up, the BAR of a GPU
- *                         (/sys/bus/pci/devices/ADDRESS/resource2_wc) or any other file
+ *                         (/sys/bus/pci/devices/ADDRESS/resource2_wc), a window of weir_p2p over it
+ *                         (/dev/weir_p2p/ADDRESS-2, docs/kernel.md) or any other file
  *        `gpu`, `gpu:N`   number N, 0 if not given, by PCI address, of the GPUs that any backend of this build can use
  *        `gpu:PCI`        the GPU at that address, by whichever backend has it
  * @options: NULL for the defaults
@@ -239,8 +240,9 @@ struct weir_storage_options {
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
- *                     ?nsid=N &queues=N &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd; of lanes on
- *                     the cpu only
+ *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd; of
+ *                     lanes on the cpu only. ?driver=kernel &in_use=refuse|allow: one that keeps the kernel's
+ *                     driver; device memory has to be a window of weir_p2p (docs/kernel.md)
  *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../kmod-p2p/weir_p2p.h"
+#include "../window.h"
 #include "files.h"
 
 enum { BARS = 6, TRIAL_BYTES = 64 << 10, SCRATCH_ALIGN = 64 << 10 };
@@ -98,12 +99,8 @@ static int open_node(struct weir_files *files, char why[MODULE_WHY])
 
 static void say_refused(int node, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
 {
-	struct weir_p2p_reason reason = { .size = sizeof(reason) };
-	const char *text = strerror(errno);
-
-	if (!ioctl(node, WEIR_P2P_REASON, &reason) && reason.error)
-		text = reason.text;
-	snprintf(why, MODULE_WHY, "weir_p2p gives no pages for %" PRIu64 " bytes at %#" PRIx64 ": %.100s", bytes, address, text);
+	snprintf(why, MODULE_WHY, "weir_p2p gives no pages for %" PRIu64 " bytes at %#" PRIx64 ": %.100s", bytes, address,
+		 weir_window_reason(node));
 }
 
 static void give_back(int node, uint32_t handle)

@@ -83,9 +83,6 @@ double file_measure_rate(int fd, uint64_t file_bytes, uint64_t seed);
 /** file_poll_works() - whether completion polling (IORING_SETUP_IOPOLL) serves a read of @fd */
 bool file_poll_works(int fd, uint32_t align);
 
-/** file_in_use_fail() - -EBUSY with a sentence saying by what the device is in use */
-int file_in_use_fail(const struct file_target *target, uint64_t device);
-
 /* ---- ring: io_uring, pushed and reaped without waiting (medium_file_ring.c) ---- */
 
 /**

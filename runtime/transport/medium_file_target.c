@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../error.h"
+#include "block_use.h"
 #include "medium_file.h"
 
 static const char *kind_name(mode_t mode)
@@ -49,10 +50,21 @@ static int fail_stat(const char *path, int error)
 	return weir_fail(error, "file:%s cannot be looked at (%s)", path, strerror(error));
 }
 
+static int fail_in_use(const struct file_target *target, uint64_t device)
+{
+	char use[WEIR_BLOCK_USE];
+
+	weir_block_use(device, use);
+	return weir_fail(EBUSY,
+			 "file:%s is a block device in use (%s), so it is not opened for writing: free it "
+			 "first, or open it read-only (ro=1)",
+			 target->name, use);
+}
+
 static int fail_open(const struct file_target *target, const struct stat *stat, int error)
 {
 	if (error == EBUSY && target->block_device)
-		return file_in_use_fail(target, stat->st_rdev);
+		return fail_in_use(target, stat->st_rdev);
 	if (target->read_only)
 		return weir_fail(error, "file:%s cannot be opened for reading (%s): check its permissions",
 				 target->name, strerror(error));

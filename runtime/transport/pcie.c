@@ -117,7 +117,8 @@ static int other_driver(const struct weir_pcie *function)
 		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s", function->storage, address,
 				 address);
 	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; as root: weir-bind bind %s, which takes it away from "
-			 "the system unless it is in use", function->storage, address, function->driver, address);
+			 "the system unless it is in use%s", function->storage, address, function->driver, address,
+			 strcmp(function->driver, "nvme") ? "" : "; or leave it there (driver=kernel, docs/kernel.md)");
 }
 
 static int group_of(const struct weir_pcie *function)
@@ -131,7 +132,7 @@ static int group_of(const struct weir_pcie *function)
 	return name[0] && !*end ? (int)number : -1;
 }
 
-int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+int weir_pcie_find(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
 {
 	char path[WEIR_PCIE_PATH];
 
@@ -146,6 +147,15 @@ int weir_pcie_look(const char *root, const char *storage, struct weir_pci addres
 		return something_else(out);
 	path_of(path, root, DEVICES "/%s/driver", out->address);
 	link_name(path, out->driver, sizeof(out->driver));
+	return 0;
+}
+
+int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+{
+	int error = weir_pcie_find(root, storage, address, out);
+
+	if (error)
+		return error;
 	if (strcmp(out->driver, "vfio-pci") != 0)
 		return other_driver(out);
 	out->group = group_of(out);

@@ -32,6 +32,9 @@ struct weir_pcie {
 	int group;
 };
 
+/** weir_pcie_find() - an NVMe controller, whatever driver it has; as weir_pcie_look(), with group left at -1 */
+int weir_pcie_find(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
+
 /**
  * weir_pcie_look() - an NVMe controller that is bound to vfio-pci and has an IOMMU group
  * @root: as in struct weir_pcie, as is @storage; both must stay

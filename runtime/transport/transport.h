@@ -11,11 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/nvme.h>
+
 #include "../dma.h"
 #include "../resident.h"
 #include "../uri.h"
 
 struct weir_transport;
+struct weir_window;
 
 /** struct weir_transport_stats - bytes the controller moved, as far as it can tell */
 struct weir_transport_stats {
@@ -28,6 +31,7 @@ struct weir_transport_stats {
  * @uri: parsed; the transport takes its keys and calls weir_uri_finish()
  * @dma: memory the controller may touch
  * @peer_memory: device memory is another device's, mapped; its regions in @dma are marked so
+ * @window: all of device memory is this window of the kernel module weir_p2p; NULL: it is none
  * @read_only: the storage will not be written
  * @doorbells: host address of memory for the doorbells of a controller that has none of
  *             its own: weir_virtual_doorbell_bytes(queues), zeroed
@@ -38,10 +42,19 @@ struct weir_transport_request {
 	struct weir_uri *uri;
 	struct weir_dma_map *dma;
 	bool peer_memory;
+	const struct weir_window *window;
 	bool read_only;
 	void *doorbells;
 	unsigned queues;
 	unsigned depth;
+};
+
+/** struct weir_rings - where lanes have the rings of a queue pair */
+struct weir_rings {
+	uint64_t sq;
+	uint64_t sq_bytes;
+	uint64_t cq;
+	uint64_t cq_bytes;
 };
 
 /**
@@ -56,7 +69,16 @@ struct weir_transport_request {
  * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it back;
  *            its registers read as all ones from then on. NULL: nobody would
  * @path: how it reaches the bytes just now, for people; valid while it is open
- * @close: let go of it; every queue is deleted already
+ * @close: let go of it; every queue that could be deleted is deleted already
+ *
+ * Of a controller that another driver keeps, and only there; NULL otherwise. It has been started, of its registers @read32
+ * gives CSTS, and the other three are not called:
+ * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none: an NVMe status, or a
+ *         negative errno with a sentence
+ * @reset: have that driver reset it; afterwards it knows no queue of ours, and goes on. 0 or a negative errno with a sentence
+ * @check: whether a namespace may be used, by a controller with or without shadow doorbells; 0 or a negative errno with a sentence
+ * @adopt: the next queue pair is about to be created, with these rings: give it a number and doorbells; as @check
+ * @queue_id: NVMe's number of queue pair @index, in the order of adopting
  */
 struct weir_transport_ops {
 	size_t size;
@@ -72,6 +94,11 @@ struct weir_transport_ops {
 	void (*give_way)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
+	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, uint32_t *result);
+	int (*reset)(struct weir_transport *transport);
+	int (*check)(struct weir_transport *transport, uint32_t nsid, bool shadow_doorbells);
+	int (*adopt)(struct weir_transport *transport, const struct weir_rings *rings);
+	unsigned (*queue_id)(struct weir_transport *transport, uint32_t index);
 };
 
 /** enum weir_mover - who moves data between controller and lanes' buffers (DESIGN: data movers) */
@@ -106,6 +133,9 @@ enum weir_gpu_memory {
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
+ * @window: rings, data and admin commands' data have to lie there; NULL: anywhere in the request's dma map
+ * @bus_offset: from an address of lanes to the controller's, modulo 2^64
+ * @most_entries: of each queue, where @ops->admin is set
  * @most_queues: I/O queue pairs it has doorbells for, or was limited to; 0: as many as the controller grants
  */
 struct weir_transport {
@@ -118,6 +148,9 @@ struct weir_transport {
 	bool registers;
 	uint32_t doorbell_bytes;
 	uint32_t nsid;
+	const struct weir_window *window;
+	uint64_t bus_offset;
+	uint32_t most_entries;
 	uint32_t most_queues;
 };
 

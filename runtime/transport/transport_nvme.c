@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO.
+ * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO; or beside the kernel's driver, which is
+ * transport_nvme_beside.c.
  *
  * Registers as in the PCIe transport specification 1.0, section 3.1; by 32 bits, which
  * every controller takes.
@@ -13,15 +14,14 @@
 #include <weir/nvme.h>
 
 #include "../error.h"
-#include "transport.h"
-#include "vfio.h"
+#include "transport_nvme.h"
 
-enum { CAP_DSTRD_SHIFT = 32, CAP_DSTRD_MASK = 0xf, MOST_QUEUES = 1024 };
+enum { CAP_DSTRD_SHIFT = 32, CAP_DSTRD_MASK = 0xf, NOT_GIVEN = 99 };
 
 /**
  * struct pcie_controller - an open controller
  * @uri: for sentences
- * @choice: key vfio
+ * @choice: key vfio, or what follows from others
  * @path: in words
  */
 struct pcie_controller {
@@ -102,20 +102,28 @@ static void nvme_close(struct weir_transport *transport)
 	free(controller);
 }
 
-static int take_keys(struct weir_uri *uri, struct pcie_controller *controller)
+static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct weir_nvme_keys *keys)
 {
 	static const char *const ways[] = { "auto", "group", "iommufd", NULL }; /* enum weir_vfio_choice */
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	static const char *const memories[] = { "none", "data", "queues", NULL }; /* enum weir_gpu_memory */
 	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
-	uint64_t nsid = 0, queues = 0;
-	struct weir_transport *base = &controller->base;
+	static const char *const owners[] = { "vfio", "kernel", NULL }; /* enum weir_nvme_owner */
+	static const char *const uses[] = { "refuse", "allow", NULL }; /* enum weir_nvme_in_use */
+	uint64_t nsid = 0, queues = 0, read_only = 0;
+	unsigned owner = WEIR_NVME_OWNER_VFIO, in_use = WEIR_NVME_IN_USE_REFUSE;
 	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO, shadow = WEIR_SHADOW_AUTO;
-	unsigned memory = WEIR_GPU_MEMORY_NONE;
+	unsigned memory = NOT_GIVEN;
 	int error;
 
+	if (!weir_pci_parse(uri->body, &keys->address))
+		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0", uri->text,
+				 uri->body);
 	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
-	    (error = weir_uri_take_u64(uri, "queues", 1, MOST_QUEUES, &queues)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "queues", 1, WEIR_NVME_MOST_QUEUES, &queues)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &read_only)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "driver", owners, &owner)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "in_use", uses, &in_use)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", shadows, &shadow)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "gpu_memory", memories, &memory)) != 0 ||
@@ -125,9 +133,14 @@ static int take_keys(struct weir_uri *uri, struct pcie_controller *controller)
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
 	base->shadow = (enum weir_shadow)shadow;
-	base->gpu_memory = (enum weir_gpu_memory)memory;
-	controller->choice = (enum weir_vfio_choice)way;
-	return weir_uri_finish(uri, "nsid, queues, mover, shadow, gpu_memory, vfio, timeout_ms, retries");
+	base->gpu_memory = memory == NOT_GIVEN ? WEIR_GPU_MEMORY_NONE : (enum weir_gpu_memory)memory;
+	base->read_only = read_only != 0;
+	base->registers = true;
+	keys->memory_given = memory != NOT_GIVEN;
+	keys->owner = (enum weir_nvme_owner)owner;
+	keys->in_use = (enum weir_nvme_in_use)in_use;
+	keys->choice = (enum weir_vfio_choice)way;
+	return weir_uri_finish(uri, "nsid, queues, ro, mover, shadow, gpu_memory, driver, in_use, vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
@@ -148,7 +161,7 @@ static int place_doorbells(struct pcie_controller *controller, size_t bytes)
 	if (pairs < 2) /* a controller that is gone: its start will say so */
 		pairs = 2;
 	if (!base->most_queues || pairs - 1 < base->most_queues)
-		base->most_queues = pairs - 1 < MOST_QUEUES ? (uint32_t)(pairs - 1) : MOST_QUEUES;
+		base->most_queues = pairs - 1 < WEIR_NVME_MOST_QUEUES ? (uint32_t)(pairs - 1) : WEIR_NVME_MOST_QUEUES;
 	return 0;
 }
 
@@ -172,18 +185,13 @@ static int check_memory(struct pcie_controller *controller, const struct weir_tr
 	return 0;
 }
 
-static int reach(struct pcie_controller *controller, struct weir_transport_request *request)
+static int reach(struct pcie_controller *controller, struct weir_pci address, struct weir_transport_request *request)
 {
 	const char *text = controller->uri;
 	struct weir_pcie function;
-	struct weir_pci address;
 	size_t bytes;
-	int error;
+	int error = check_memory(controller, request);
 
-	if (!weir_pci_parse(request->uri->body, &address))
-		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0", text,
-				 request->uri->body);
-	error = check_memory(controller, request);
 	if (!error)
 		error = weir_pcie_look("", text, address, &function);
 	if (!error)
@@ -202,7 +210,8 @@ static int reach(struct pcie_controller *controller, struct weir_transport_reque
 	return error;
 }
 
-static int nvme_open(struct weir_transport_request *request, struct weir_transport **out)
+static int open_vfio(struct weir_transport_request *request, const struct weir_transport *base, const struct weir_nvme_keys *keys,
+		     struct weir_transport **out)
 {
 	struct pcie_controller *controller = calloc(1, sizeof(*controller));
 	int error;
@@ -211,17 +220,28 @@ static int nvme_open(struct weir_transport_request *request, struct weir_transpo
 		free(controller);
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
 	}
+	controller->base = *base;
 	controller->base.ops = &weir_transport_nvme;
-	controller->base.registers = true;
-	error = take_keys(request->uri, controller);
-	if (!error)
-		error = reach(controller, request);
+	controller->choice = keys->choice;
+	error = reach(controller, keys->address, request);
 	if (error) {
 		nvme_close(&controller->base);
 		return error;
 	}
 	*out = &controller->base;
 	return 0;
+}
+
+static int nvme_open(struct weir_transport_request *request, struct weir_transport **out)
+{
+	struct weir_transport base = { .ops = NULL };
+	struct weir_nvme_keys keys;
+	int error = take_keys(request->uri, &base, &keys);
+
+	if (error)
+		return error;
+	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_beside_open(request, &base, &keys, out) :
+						      open_vfio(request, &base, &keys, out);
 }
 
 const struct weir_transport_ops weir_transport_nvme = {

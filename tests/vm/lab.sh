@@ -112,10 +112,11 @@ logged() {
 }
 
 # A controller NAMED so, at PLACE, with the namespaces NAME[:BLOCK_BYTES]...: controller NAMED PLACE [NAME...]
+# queue_pairs: how many it has for I/O.
 controller() {
   local id=$1 place=$2 nsid=0 name block drive
   shift 2
-  devices+=(-device "nvme,id=nvme$id,serial=weir-$id,$place,max_ioqpairs=16,msix_qsize=17")
+  devices+=(-device "nvme,id=nvme$id,serial=weir-$id,$place,max_ioqpairs=${queue_pairs-16},msix_qsize=17")
   for name in "$@"; do
     nsid=$((nsid + 1))
     block=512

@@ -16,20 +16,6 @@
 
 enum { DEPTH = 16, REQUEST = 4096 };
 
-/* Where FILE is mapped: [*first, *end). */
-static void find_mapping(const char *path, uint64_t *first, uint64_t *end)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512];
-
-	*first = *end = 0;
-	while (maps && fgets(line, sizeof(line), maps))
-		if (strstr(line, path) && sscanf(line, "%" SCNx64 "-%" SCNx64, first, end) == 2)
-			break;
-	if (maps)
-		fclose(maps);
-}
-
 /* The last parts of a path: links lead to a file, and its mapping has the file's name. */
 static const char *real_name(const char *path)
 {
@@ -38,12 +24,20 @@ static const char *real_name(const char *path)
 	return realpath(path, real) ? real : path;
 }
 
+/* Place of @address in the mapping of FILE that has it; a window of the module has others, of doorbells. */
 static long long place(const char *path, uint64_t address)
 {
+	FILE *maps = fopen("/proc/self/maps", "re");
+	long long found = -1;
 	uint64_t first, end;
+	char line[512];
 
-	find_mapping(path, &first, &end);
-	return address >= first && address < end ? (long long)(address - first) : -1;
+	while (maps && found < 0 && fgets(line, sizeof(line), maps))
+		if (strstr(line, path) && sscanf(line, "%" SCNx64 "-%" SCNx64, &first, &end) == 2 && address >= first && address < end)
+			found = (long long)(address - first);
+	if (maps)
+		fclose(maps);
+	return found;
 }
 
 static int requests(struct rig *rig, char **argv)

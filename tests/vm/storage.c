@@ -6,6 +6,7 @@
  *   vm_storage write URI SEED FIRST BLOCKS           pattern SEED into these blocks, flushed
  *   vm_storage read URI SEED FIRST BLOCKS            compare them with it, word by word
  *   vm_storage unmapped URI                          read into memory the controller may no longer reach
+ *   vm_storage foreign URI                           read into memory that is not the device's: refused, and the next is not
  *   vm_storage dead URI [COMMAND]                    take its completion queue away: it has to die, and reads to end;
  *                                                    before it is closed the shell runs COMMAND
  *   vm_storage hold URI                              read for ever, until killed
@@ -69,6 +70,28 @@ static int unmapped(struct rig *rig)
 	return arrived != 0;
 }
 
+/* Nothing but the lanes' own check keeps a controller from where no IOMMU confines it. */
+static int foreign(struct rig *rig)
+{
+	static uint64_t memory[2 * RIG_LANES * 4096 / sizeof(uint64_t)] __attribute__((aligned(4096)));
+	weir_addr own = rig->args.buffers;
+	size_t arrived = 0;
+	weir_status status, next;
+
+	rig->args.blocks = 1;
+	rig->args.buffers = WEIR_ADDR(memory);
+	rig->args.span = 8192;
+	status = rig_run_on(rig, 1);
+	rig_say(status);
+	for (size_t i = 0; i < ((size_t)1 << rig->args.disk.block_log2) / sizeof(*memory); i++)
+		arrived += memory[i] != 0 && memory[i] != VM_POISON;
+	rig->args.buffers = own;
+	next = rig_run_on(rig, 1);
+	rig_say(next);
+	printf("foreign: status %#x, %zu words arrived, then %#x\n", status, arrived, next);
+	return status != WEIR_E_WINDOW || arrived || next != WEIR_OK;
+}
+
 /* Without its rings the controller cannot go on: it reports a fatal status, and the watchdog ends what is under way. */
 static int dead(struct rig *rig, const char *command)
 {
@@ -108,7 +131,7 @@ int main(int argc, char **argv)
 	int status = 2;
 
 	if (argc < 3)
-		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|dead|hold URI [SEED FIRST BLOCKS]\n"), 2;
+		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|foreign|dead|hold URI [SEED FIRST BLOCKS]\n"), 2;
 	rig_open(&rig, argv[2], &(struct rig_options){ 0 });
 	if (!strcmp(argv[1], "info"))
 		status = info(&rig);
@@ -116,6 +139,8 @@ int main(int argc, char **argv)
 		status = transfer(&rig, argv[1][0] == 'w', argv + 3);
 	else if (!strcmp(argv[1], "unmapped"))
 		status = unmapped(&rig);
+	else if (!strcmp(argv[1], "foreign"))
+		status = foreign(&rig);
 	else if (!strcmp(argv[1], "dead"))
 		status = dead(&rig, argc > 3 ? argv[3] : NULL);
 	else if (!strcmp(argv[1], "hold"))

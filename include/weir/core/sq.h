@@ -41,12 +41,12 @@ struct weir_request {
 	weir_addr status;
 };
 
-/** weir_bus_of() - bus address of registered memory; the one place that maps it */
-WEIR_FN struct weir_bus weir_bus_of(weir_addr address)
+/** weir_bus_of() - where @queue's controller sees memory of lanes; the one place that maps it */
+WEIR_FN struct weir_bus weir_bus_of(WEIR_GLOBAL struct weir_queue *queue, weir_addr address)
 {
 	struct weir_bus bus;
 
-	bus.address = address; /* controllers so far see lane addresses one to one */
+	bus.address = address + queue->bus_offset;
 	return bus;
 }
 
@@ -125,8 +125,8 @@ WEIR_FN u64 weir_sq_fill_prp_list(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 	WEIR_GLOBAL u64 *list = weir_at(queue->prp_lists, u64, index);
 
 	for (u64 i = 0; i < pages; i++)
-		list[i] = weir_bus_of(page + i * NVME_PAGE_BYTES).address;
-	return weir_bus_of(queue->prp_lists + index * sizeof(u64)).address;
+		list[i] = weir_bus_of(queue, page + i * NVME_PAGE_BYTES).address;
+	return weir_bus_of(queue, queue->prp_lists + index * sizeof(u64)).address;
 }
 
 /* Second PRP field for @bytes at @buffer: nothing, the second page, or a list. */
@@ -139,7 +139,7 @@ WEIR_FN u64 weir_sq_prp2(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_
 		return 0;
 	pages = (bytes - first + NVME_PAGE_BYTES - 1) >> NVME_PAGE_LOG2;
 	if (pages == 1)
-		return weir_bus_of(buffer + first).address;
+		return weir_bus_of(queue, buffer + first).address;
 	return weir_sq_fill_prp_list(queue, ticket, buffer + first, pages);
 }
 
@@ -178,7 +178,7 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	sqe.cdw2 = 0;
 	sqe.cdw3 = 0;
 	sqe.mptr = 0;
-	sqe.prp1 = bytes ? weir_bus_of(data).address : 0;
+	sqe.prp1 = bytes ? weir_bus_of(queue, data).address : 0;
 	sqe.prp2 = bytes ? weir_sq_prp2(queue, ticket, data, bytes) : 0;
 	sqe.cdw10 = (u32)request.lba;
 	sqe.cdw11 = (u32)(request.lba >> 32);

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * medium_file_inuse.c: by what a block device is in use, for a sentence.
- *
- * The kernel has refused already; this only finds words. It looks for a mount of
- * the device or of a partition on it, then for swap, then for a device stacked on it.
+ * block_use.c: finds words for a device in use: a mount of it or of a partition on it, then swap, then a
+ * device stacked on it.
  */
+#include "block_use.h"
+
 #include <dirent.h>
-#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-
-#include "../error.h"
-#include "medium_file.h"
-
-enum { USE_BYTES = 256 };
 
 /* Whether device @part is a partition of @whole. */
 static bool is_partition_of(dev_t part, dev_t whole)
@@ -55,7 +50,7 @@ static bool find_mount(dev_t device, char *use)
 			continue;
 		found = makedev(high, low) == device || is_partition_of(makedev(high, low), device);
 		if (found)
-			snprintf(use, USE_BYTES, "%s mounted at %s",
+			snprintf(use, WEIR_BLOCK_USE, "%s mounted at %s",
 				 makedev(high, low) == device ? "it is" : "a partition of it is", where);
 	}
 	if (file)
@@ -77,7 +72,7 @@ static bool find_swap(dev_t device, char *use)
 			S_ISBLK(stat_of.st_mode) &&
 			(stat_of.st_rdev == device || is_partition_of(stat_of.st_rdev, device));
 		if (found)
-			snprintf(use, USE_BYTES, "it is swap space");
+			snprintf(use, WEIR_BLOCK_USE, "it is swap space");
 	}
 	if (file)
 		fclose(file);
@@ -96,21 +91,16 @@ static bool find_holder(dev_t device, char *use)
 	while (holders && !found && (entry = readdir(holders))) {
 		found = entry->d_name[0] != '.';
 		if (found)
-			snprintf(use, USE_BYTES, "it is part of %.200s", entry->d_name);
+			snprintf(use, WEIR_BLOCK_USE, "it is part of %.200s", entry->d_name);
 	}
 	if (holders)
 		closedir(holders);
 	return found;
 }
 
-int file_in_use_fail(const struct file_target *target, uint64_t device)
+void weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE])
 {
-	char use[USE_BYTES] = "another program has claimed it";
-
+	strcpy(use, "another program has claimed it");
 	if (!find_mount(device, use) && !find_swap(device, use))
 		find_holder(device, use);
-	return weir_fail(EBUSY,
-			 "file:%s is a block device in use (%s), so it is not opened for writing: free it "
-			 "first, or open it read-only (ro=1)",
-			 target->name, use);
 }
