@@ -37,6 +37,22 @@ make_modules() {
   (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/$1/modules.cpio"
 }
 
+# KERNEL's image as QEMU starts it fastest.
+make_image() {
+  local packed
+  packed=$folder/$1/boot/vmlinuz-$(cat "$folder/$1/version")
+  "$here/unpack_kernel" "$packed" "$folder/$1/image" || cp "$packed" "$folder/$1/image"
+}
+
+# fio, whose libraries are three times as large as all else that a guest is given.
+make_fio() {
+  local root=$folder/fio
+  rm -rf "$root"
+  mkdir -p "$root/weir/lib"
+  add_program "$(command -v fio)" "$root"
+  (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/fio.cpio"
+}
+
 # busybox, the tests' guest halves and weir's programs, as the guest's first file system.
 make_initramfs() {
   local root=$folder/root
@@ -49,9 +65,7 @@ make_initramfs() {
     runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check}; do
     add_program "$build/$program" "$root"
   done
-  for program in nvme fio; do
-    add_program "$(PATH=$PATH:/usr/sbin:/sbin command -v $program)" "$root"
-  done
+  add_program "$(PATH=$PATH:/usr/sbin:/sbin command -v nvme)" "$root"
   (cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/initramfs"
 }
 
@@ -151,6 +165,7 @@ switch() {
 
 iommu=intel-iommu,intremap=on,aw-bits=48
 plain_doorbells= # not empty: SSDs offer no shadow doorbells
+fio= # not empty: the guest has it
 append=
 
 # The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
@@ -160,7 +175,7 @@ machine() {
   # Sockets have short names: paths to them are limited.
   local sockets
   sockets=$(mktemp -d)
-  cat "$folder/initramfs" "$folder/$kernel/modules.cpio" >"$files"
+  cat "$folder/initramfs" "$folder/$kernel/modules.cpio" ${fio:+"$folder/fio.cpio"} >"$files"
   [ ! -d "$work/more" ] || (cd "$work/more"; find . | cpio -o -H newc --quiet) >>"$files"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
   [ -z "$plain_doorbells" ] || timeout 60 "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
@@ -168,7 +183,7 @@ machine() {
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
     -qmp "unix:$sockets/qmp,server=on,wait=off" \
-    -kernel "$folder/$kernel/boot/vmlinuz-$(cat "$folder/$kernel/version")" -initrd "$files" \
+    -kernel "$folder/$kernel/image" -initrd "$files" \
     -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
 mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
     -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 || status=$?
