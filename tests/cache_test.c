@@ -114,6 +114,32 @@ static void read_array(struct rig *rig, struct test_array_args *args)
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 2 * test_lanes(THREADS) * args->reads);
 }
 
+/* Some lanes of a wave read here, others there, through a cache that is much too small: each gets its own words. */
+static void test_lanes_that_part(void **state)
+{
+	static const uint32_t blocks[] = { 32, 44, 140 };
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (size_t b = 0; b < 3; b++) {
+			struct test_array_args args = { .seed = { 1, 1 }, .reads = READS };
+			struct rig rig;
+
+			open_rig(&rig, test_width(w), 16, 512, 1, 65536, 65536);
+			open_array(&rig, 4, 0, &args.array[0]);
+			args.verdict = rig.verdict;
+			for (args.salt = 0; args.salt < 4; args.salt++) {
+				struct test_verdict verdict;
+				uint32_t lanes = test_lanes(blocks[b]);
+
+				must(weir_launch(rig.context, "test_parted", 4, lanes, &args, sizeof(args)));
+				verdict = judge(&rig);
+				assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 4 * lanes * args.reads);
+			}
+			close_rig(&rig);
+		}
+}
+
 static struct weir_cache_stats stats_of(struct rig *rig)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
@@ -272,6 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_element_cache_and_width),
 		cmocka_unit_test(test_stripes_and_two_arrays),
+		cmocka_unit_test(test_lanes_that_part),
 		cmocka_unit_test(test_partial_last_line),
 		cmocka_unit_test(test_resident_data_misses_once),
 		cmocka_unit_test(test_views_and_runs_sum),

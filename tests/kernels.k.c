@@ -210,6 +210,28 @@ WEIR_KERNEL(test_array, struct test_array_args)
 	}
 }
 
+WEIR_FN void check_u32(WEIR_GLOBAL struct test_array_args *args, u64 index)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->array[0];
+
+	expect(args->verdict, index, weir_array_get_u32(array, index),
+	       expected_bits(args->seed[0], array->first_byte + index * 4, 4));
+}
+
+/* Lanes of a wave part, and read at two places what a compiler may have made one function of. */
+WEIR_KERNEL(test_parted, struct test_array_args)
+{
+	for (u64 i = 0; i < args->reads; i++) {
+		u64 at = test_mix(i * weir_threads() + weir_thread() + args->salt), index = at % args->array[0].count;
+
+		if (at >> 63)
+			check_u32(args, index);
+		else
+			check_u32(args, args->array[0].count - 1 - index);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+	}
+}
+
 /* What a view at @index adds up to, in *sum. Return: elements, 0 if it did not hold. */
 WEIR_FN u64 sum_view(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u64 *sum)
 {

@@ -297,7 +297,7 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
  *
  * Return: how it ended at last; WEIR_E_TIMEOUT if the last try has not.
  */
-WEIR_RARE weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
+WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
 					 weir_status status, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);

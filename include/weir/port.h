@@ -81,7 +81,8 @@ void weir_user_policy_built(void);
 
 /*
  * In place of WEIR_FN: a function off the usual path, which a port may have called rather than
- * inlined, so that the usual path neither grows by it nor holds registers for it.
+ * inlined, so that the usual path neither grows by it nor holds registers for it. It has no
+ * collectives: groups of lanes called from two places would meet in it (docs/porting.md).
  */
 #ifndef WEIR_RARE
 #define WEIR_RARE WEIR_FN

@@ -305,7 +305,7 @@ WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 dead
  *
  * Return: WEIR_OK; else the changed buffer could not be propagated, and this lane holds it still.
  */
-WEIR_RARE weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
 				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 place)
 {
 	u64 index = weir_lines_index(lines, extent->key_base + line), needy;
@@ -368,7 +368,7 @@ WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct we
  *
  * Return: also WEIR_E_SHARED: it is in no buffer any more.
  */
-WEIR_RARE struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
 					    struct weir_access access)
 {
@@ -422,7 +422,7 @@ WEIR_RARE struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_li
  *
  * Return: also WEIR_E_SHARED: it is in no buffer any more.
  */
-WEIR_RARE struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
 					    struct weir_access access)
 {

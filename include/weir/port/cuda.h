@@ -23,9 +23,13 @@
 #error "weir: the CUDA port needs scoped memory order, compute capability 7.0 or later"
 #endif
 
-/* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
+/*
+ * Inlined in any case: nvcc would call what is large, and two groups of a warp's lanes that meet in a
+ * called function break its collectives (docs/porting.md). A build may name its own, to have every
+ * function emitted (tests/dialect).
+ */
 #ifndef WEIR_FN
-#define WEIR_FN static __device__ inline WEIR_UNUSED
+#define WEIR_FN static __device__ __forceinline__ WEIR_UNUSED
 #define WEIR_RARE static __device__ __noinline__ WEIR_UNUSED
 #endif
 #define WEIR_GLOBAL

@@ -34,7 +34,11 @@
 
 /* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
 #ifndef WEIR_FN
+#if WEIR_OPENCL_PTX /* as in port/cuda.h */
+#define WEIR_FN static inline __attribute__((always_inline)) WEIR_UNUSED
+#else
 #define WEIR_FN static inline WEIR_UNUSED
+#endif
 #endif
 #define WEIR_GLOBAL __global
 #define WEIR_POINTER(address) ((__global void *)(size_t)(address))
