@@ -39,8 +39,8 @@ WEIR_FN void weir_array_fault(WEIR_GLOBAL struct weir_array *array, u64 byte, we
 			  disk->blocks);
 }
 
-/* The words at storage byte @byte of a line that is not there. */
-WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
+/* The words at storage byte @byte of a line that is not there; of lanes with @count 0 none, they only help. */
+WEIR_FN struct weir_words weir_array_fetch(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	struct weir_access access;
@@ -51,7 +51,7 @@ WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array,
 	access.buffer = 0;
 	access.value.low = 0;
 	access.value.high = 0;
-	words = weir_lines_reach(weir_active(), lines, &array->extent, byte >> lines->line_log2, WEIR_ACCESS_LOAD, access);
+	words = weir_lines_reach(wave, lines, &array->extent, byte >> lines->line_log2, WEIR_ACCESS_LOAD, access);
 	if (words.status != WEIR_OK)
 		weir_array_fault(array, byte, words.status);
 	return words;
@@ -60,23 +60,22 @@ WEIR_FN struct weir_words weir_array_fetch(WEIR_GLOBAL struct weir_array *array,
 /*
  * The words at storage byte @byte, which must all lie in one line. A miss works its
  * numbers out again, so that a hit keeps no register for it. Lanes that come together
- * leave together: else those that hit run ahead, and soon each lane of the wave submits
- * and waits by itself.
+ * leave together, and those that hit help those that miss: else they run ahead, and soon each
+ * lane of the wave submits and waits by itself.
  */
 WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active();
 	struct weir_words words = weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
-						      weir_array_offset(array, byte), count);
+						      weir_array_offset(array, byte), count), fetched;
+	u32 there = words.status == WEIR_OK;
 
-	if (weir_ballot(wave, words.status != WEIR_OK) == 0)
+	if (weir_ballot(wave, !there) == 0)
 		return words;
-	if (words.status != WEIR_OK)
-		words = weir_array_fetch(weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0),
-					 weir_forget(byte), count);
-	weir_wave_sync(wave);
-	return words;
+	fetched = weir_array_fetch(wave, weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0), weir_forget(byte),
+				   there ? 0 : count);
+	return there ? words : fetched;
 }
 
 /* Storage byte of element @index. False, with a fault recorded, when there is none. */
@@ -364,7 +363,7 @@ WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u
 		return view;
 	view.found = weir_set_find(set, key);
 	if (!weir_line_readable(view.found.word)) {
-		if (weir_array_words(array, byte & ~(u64)7, 0).status != WEIR_OK)
+		if (weir_array_words(array, byte & ~(u64)7, 1).status != WEIR_OK)
 			return view;
 		view.found = weir_set_find(set, key);
 		if (!weir_line_readable(view.found.word))

@@ -47,7 +47,7 @@ enum {
 /**
  * struct weir_access - what one lane does with one line
  * @offset: first byte in the line; of WEIR_ACCESS_LOAD a multiple of 8, of elements one of their size
- * @length: bytes; of WEIR_ACCESS_LOAD words, 0 to WEIR_RUN. Of the others 0: nothing to do
+ * @length: bytes; of WEIR_ACCESS_LOAD words, 1 to WEIR_RUN. 0: nothing to do but to help the others
  * @buffer: WEIR_ACCESS_READ, _WRITE: this lane's
  * @value: WEIR_ACCESS_STORE, _ADD: in the low bits
  */
@@ -717,7 +717,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 	fetch.absent = 0;
 	fetch.claims = 0;
 	fetch.waited = 0;
-	fetch.done = kind != WEIR_ACCESS_LOAD && access.length == 0;
+	fetch.done = access.length == 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
 	if (!weir_policy_known(lines->policy))
@@ -773,7 +773,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
  * @extent: where the line comes from
  * @line: line of @extent, below extent->lines
  * @offset: byte offset in the line, a multiple of 8
- * @count: words, 0 to WEIR_RUN
+ * @count: words, 1 to WEIR_RUN
  *
  * weir_lines_access() of any subset of a wave.
  */
