@@ -16,27 +16,31 @@ WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct bfs_args *args, u64 vertex, u64 be
 
 #include "../common/frontier_walk.h"
 
+WEIR_FN WEIR_GLOBAL weir_shared_u32 *bfs_depth(WEIR_GLOBAL struct bfs_args *args, u64 vertex)
+{
+	return weir_at(args->depth, weir_shared_u32, vertex);
+}
+
 /* Reach @vertex from this level. Return: 1 if this lane was the first. */
 WEIR_FN u32 bfs_reach(WEIR_GLOBAL struct bfs_args *args, u64 vertex)
 {
-	WEIR_GLOBAL weir_shared_u32 *depth = weir_at(args->depth, weir_shared_u32, vertex);
-
-	/* relaxed: levels are separate launches, nothing else hangs on a depth */
-	if (weir_load_u32_relaxed_dev(depth) != BFS_UNREACHED ||
-	    weir_cas_u32_relaxed_dev(depth, BFS_UNREACHED, args->level + 1) != BFS_UNREACHED)
-		return 0;
-	frontier_add(args->frontier.next, vertex);
-	return 1;
+	/* relaxed: whoever comes later stores the same depth */
+	weir_store_u32_relaxed_dev(bfs_depth(args, vertex), args->level + 1);
+	return frontier_add(args->frontier.next, vertex);
 }
 
-/* A few neighbours of @vertex. */
+/* A few neighbours of @vertex. All are looked at before any is reached, so that the looks are under way together. */
 WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct bfs_args *args, u64 vertex, u64 begin, struct weir_run run)
 {
-	u32 found = 0;
+	u32 fresh = 0, found = 0;
 
 	(void)begin;
+	/* relaxed: levels are separate launches, nothing else hangs on a depth */
 	for (u32 i = 0; i < WEIR_RUN; i++)
 		if (i < run.count && graph_knows(&args->graph, vertex, run.value[i]))
+			fresh |= (u32)(weir_load_u32_relaxed_dev(bfs_depth(args, run.value[i])) == BFS_UNREACHED) << i;
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		if (fresh >> i & 1)
 			found += bfs_reach(args, run.value[i]);
 	return found;
 }

@@ -2,22 +2,22 @@
 /*
  * frontier.h: the edges of some vertices, those of the current frontier.
  *
- * A frontier is a bitmap in device memory. A lane takes words of it, 64 vertices at a
- * time; vertices with many neighbours it leaves to all lanes together, in a list that a
- * second kernel works on.
+ * A frontier is a bitmap in device memory. A wave takes a word of it at a time, and its lanes
+ * share the edges of the vertices there, whatever their degrees. Vertices with many edges are
+ * cut into pieces and left to all waves, in a list that a second kernel works on.
  */
 #ifndef SAMPLE_FRONTIER_H
 #define SAMPLE_FRONTIER_H
 
 #include "graph_data.h"
 
-/* Vertices with more neighbours are left to all lanes together. */
-#define FRONTIER_HUB_DEGREE 4096
+/* Edges of a piece. Vertices with more of them, the hubs, are cut into pieces. */
+#define FRONTIER_PIECE 4096
 
 /**
- * struct frontier_hub - a vertex with many neighbours
+ * struct frontier_piece - edges [@begin, @end) of @vertex, a hub
  */
-struct frontier_hub {
+struct frontier_piece {
 	u64 vertex;
 	u64 begin;
 	u64 end;
@@ -27,16 +27,16 @@ struct frontier_hub {
  * struct frontier - a level of a search
  * @current: bitmap of the vertices of this level, cleared as it is read
  * @next: bitmap of the next level
- * @hub_list: struct frontier_hub
- * @hub_limit: entries of it
- * @hub_count: entries in use (frontier_walk_hubs())
+ * @pieces: list of struct frontier_piece
+ * @piece_limit: room in it
+ * @piece_count: how many there are (frontier_walk_hubs())
  */
 struct frontier {
 	weir_addr current;
 	weir_addr next;
-	weir_addr hub_list;
-	u64 hub_limit;
-	u64 hub_count;
+	weir_addr pieces;
+	u64 piece_limit;
+	u64 piece_count;
 };
 
 #endif

@@ -6,21 +6,25 @@
 
 int frontier_alloc(struct graph_host *graph, struct frontier *frontier, uint64_t *bytes)
 {
-	uint64_t bitmap_bytes = (graph->data.vertices + 63) / 64 * 8, hub_bytes;
+	uint64_t bitmap_bytes = (graph->data.vertices + 63) / 64 * 8, piece_bytes;
 	int code;
 
-	frontier->hub_limit = graph->data.edges / FRONTIER_HUB_DEGREE + 1;
-	hub_bytes = frontier->hub_limit * sizeof(struct frontier_hub);
-	*bytes += 2 * bitmap_bytes + hub_bytes;
+	/* A hub's last piece may be short, but it has another one beside it: half of the pieces' room is used. */
+	frontier->piece_limit = graph->data.edges / FRONTIER_PIECE * 2 + 1;
+	piece_bytes = frontier->piece_limit * sizeof(struct frontier_piece);
+	*bytes += 2 * bitmap_bytes + piece_bytes;
 	if ((code = weir_alloc(graph->context, bitmap_bytes, &frontier->current)) != 0 ||
 	    (code = weir_alloc(graph->context, bitmap_bytes, &frontier->next)) != 0)
 		return code;
-	return weir_alloc(graph->context, hub_bytes, &frontier->hub_list);
+	return weir_alloc(graph->context, piece_bytes, &frontier->pieces);
 }
 
 int frontier_blocks(struct graph_host *graph, uint32_t *blocks)
 {
-	return sample_blocks(graph->context, (graph->data.vertices + 63) / 64, blocks);
+	struct weir_context_info info = { .size = sizeof(info) };
+	int code = weir_context_info(graph->context, &info);
+
+	return code ? code : sample_blocks(graph->context, (graph->data.vertices + 63) / 64 * info.wave_lanes, blocks);
 }
 
 int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex)
@@ -43,11 +47,11 @@ static int read_counters(struct graph_host *graph, const struct frontier *fronti
 {
 	int code = graph_read_counters(graph, counters, error);
 
-	if (!code && weir_load_u64_relaxed_sys(&counters->hubs) > frontier->hub_limit)
+	if (!code && weir_load_u64_relaxed_sys(&counters->pieces) > frontier->piece_limit)
 		code = sample_fail(error, -EINVAL,
-				   "the offsets overlap: more vertices claim over %d neighbours than %llu edges allow; the "
-				   ".col file does not belong to this .dst file",
-				   FRONTIER_HUB_DEGREE, (unsigned long long)graph->data.edges);
+				   "the offsets overlap: vertices with over %d neighbours claim more of them than there are "
+				   "edges, %llu; the .col file does not belong to this .dst file",
+				   FRONTIER_PIECE, (unsigned long long)graph->data.edges);
 	return code;
 }
 
@@ -61,12 +65,12 @@ int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernel
 		code = read_counters(graph, frontier, counters, error);
 	if (code)
 		return code;
-	frontier->hub_count = weir_load_u64_relaxed_sys(&counters->hubs);
-	if (!frontier->hub_count)
+	frontier->piece_count = weir_load_u64_relaxed_sys(&counters->pieces);
+	if (!frontier->piece_count)
 		return 0;
 	code = sample_run(graph->context, kernels->hubs, blocks, args, bytes);
 	if (!code)
-		code = weir_copy_in(graph->context, graph->data.counters + offsetof(struct graph_counters, hubs), &none,
+		code = weir_copy_in(graph->context, graph->data.counters + offsetof(struct graph_counters, pieces), &none,
 				    sizeof(none));
 	return code ? sample_pass(error, code) : graph_read_counters(graph, counters, error);
 }

@@ -6,7 +6,7 @@
 #include "frontier.h"
 #include "graph_host.h"
 
-/** struct frontier_kernels - names: one for ordinary vertices, one for the hubs they list */
+/** struct frontier_kernels - names: one for ordinary vertices, one for the pieces of hubs that it lists */
 struct frontier_kernels {
 	const char *level;
 	const char *hubs;
@@ -15,7 +15,7 @@ struct frontier_kernels {
 /** frontier_alloc() - empty bitmaps and a list; @bytes grows by what they take; weir_last_error() */
 int frontier_alloc(struct graph_host *graph, struct frontier *frontier, uint64_t *bytes);
 
-/** frontier_blocks() - blocks for a kernel that takes words of a bitmap */
+/** frontier_blocks() - blocks for kernels whose waves take words of a bitmap */
 int frontier_blocks(struct graph_host *graph, uint32_t *blocks);
 
 /** frontier_put() - a bitmap gets its first vertex; weir_last_error() */
@@ -25,7 +25,7 @@ int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex);
 void frontier_swap(struct frontier *frontier);
 
 /**
- * frontier_run() - one level: ordinary vertices first, then the hubs they listed
+ * frontier_run() - one level: ordinary vertices first, then the pieces of the others
  * @frontier: in @args
  * @counters: receives those of all levels since graph_clear_counters()
  *

@@ -13,11 +13,13 @@
 
 #include "frontier.h"
 
-/* Into the next level; the same vertex more than once does no harm. */
-WEIR_FN void frontier_add(weir_addr bitmap, u64 vertex)
+/* Into the next level. Return: 1 unless it was there already. */
+WEIR_FN u32 frontier_add(weir_addr bitmap, u64 vertex)
 {
+	u64 bit = (u64)1 << (vertex % 64);
+
 	/* relaxed: levels are separate launches */
-	(void)weir_or_u64_relaxed_dev(weir_at(bitmap, weir_shared_u64, vertex / 64), (u64)1 << (vertex % 64));
+	return (weir_or_u64_relaxed_dev(weir_at(bitmap, weir_shared_u64, vertex / 64), bit) & bit) == 0;
 }
 
 /* Follow edges [begin, end) of @vertex. */
@@ -35,74 +37,172 @@ WEIR_FN struct graph_tally frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, stru
 	return tally;
 }
 
-WEIR_FN void frontier_store_hub(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin, u64 end)
+/* A hub's edges into the list, a piece at a time. */
+WEIR_FN void frontier_cut(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin, u64 end)
 {
+	u64 count = (end - begin + FRONTIER_PIECE - 1) / FRONTIER_PIECE;
 	/* relaxed: an index dispenser; the list is read by a later launch */
-	u64 place = weir_add_u64_relaxed_dev(&graph_counters_of(&args->graph)->hubs, 1);
-	WEIR_GLOBAL struct frontier_hub *hub = weir_at(args->frontier.hub_list, struct frontier_hub, place);
+	u64 place = weir_add_u64_relaxed_dev(&graph_counters_of(&args->graph)->pieces, count);
 
-	if (place >= args->frontier.hub_limit)
-		return; /* more hubs than edges allow: bad offsets, reported by the host */
-	hub->vertex = vertex;
-	hub->begin = begin;
-	hub->end = end;
+	/* more pieces than edges allow: bad offsets, reported by the host */
+	for (; begin < end && place < args->frontier.piece_limit; begin += FRONTIER_PIECE, place++) {
+		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, place);
+
+		piece->vertex = vertex;
+		piece->begin = begin;
+		piece->end = end - begin > FRONTIER_PIECE ? begin + FRONTIER_PIECE : end;
+	}
 }
 
-WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 vertex)
+/** struct frontier_edges - a vertex's, none if @begin is @end, and the @lookups to find out */
+struct frontier_edges {
+	u64 begin;
+	u64 end;
+	u32 lookups;
+};
+
+WEIR_FN struct frontier_edges frontier_edges_of(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex)
 {
 	struct weir_run bounds = graph_offsets(&args->graph, vertex, vertex + 2);
-	u64 begin = bounds.value[0];
-	u64 end = bounds.value[1];
+	struct frontier_edges edges;
 
-	tally.lookups++;
+	edges.begin = bounds.value[0];
+	edges.end = bounds.value[1];
+	edges.lookups = 1;
 	if (bounds.count == 1) { /* the two lie on different lines */
-		end = graph_offsets(&args->graph, vertex + 1, vertex + 2).value[0];
-		tally.lookups++;
+		edges.end = graph_offsets(&args->graph, vertex + 1, vertex + 2).value[0];
+		edges.lookups++;
 	}
-	if (bounds.count == 0 || graph_failed(&args->graph))
-		return tally;
-	if (begin > end || end > args->graph.edges)
-		graph_report_bad(&args->graph, GRAPH_BAD_OFFSETS, vertex, begin > end ? begin : end);
-	else if (end - begin > FRONTIER_HUB_DEGREE)
-		frontier_store_hub(args, vertex, begin, end);
-	else
-		tally = frontier_follow(args, tally, vertex, begin, end);
+	if (bounds.count == 0 || graph_failed(&args->graph)) {
+		edges.end = edges.begin;
+	} else if (edges.begin > edges.end || edges.end > args->graph.edges) {
+		graph_report_bad(&args->graph, GRAPH_BAD_OFFSETS, vertex,
+				 edges.begin > edges.end ? edges.begin : edges.end);
+		edges.end = edges.begin;
+	} else if (edges.end - edges.begin > FRONTIER_PIECE) {
+		frontier_cut(args, vertex, edges.begin, edges.end);
+		edges.end = edges.begin;
+	}
+	return edges;
+}
+
+/* The sum of @value over this lane and those before it. */
+WEIR_FN u32 frontier_sum_to_here(u64 wave, u32 value)
+{
+	u32 lane = weir_lane();
+
+	for (u32 back = 1; back < weir_lanes(); back *= 2) {
+		u32 other = (u32)weir_shuffle_u64(wave, value, lane < back ? lane : lane - back);
+
+		value += lane < back ? 0 : other;
+	}
+	return value;
+}
+
+/* The first lane whose @sum, which never falls from lane to lane, is above @wanted; the last lane if there is none. */
+WEIR_FN u32 frontier_lane_above(u64 wave, u32 sum, u32 wanted)
+{
+	u32 lane = 0;
+
+	for (u32 step = weir_lanes() / 2; step; step /= 2)
+		if ((u32)weir_shuffle_u64(wave, sum, lane + step - 1) <= wanted)
+			lane += step;
+	return lane;
+}
+
+/* Edges that a lane takes at a time, a stretch: what one look gives, or if it is alone all there can be. */
+WEIR_FN u64 frontier_stretch(void)
+{
+	return weir_lanes() == 1 ? FRONTIER_PIECE : WEIR_RUN;
+}
+
+/*
+ * Each lane comes with a vertex's edges: lane i with those of @first + i. The wave goes over all of
+ * them together, a stretch for each lane at a time, lanes side by side taking stretches side by side.
+ */
+WEIR_FN struct graph_tally frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 first,
+					  struct frontier_edges mine)
+{
+	u64 wave = graph_wave(), stretch = frontier_stretch();
+	u32 lanes = weir_lanes(), count = (u32)((mine.end - mine.begin + stretch - 1) / stretch);
+	u32 sum = frontier_sum_to_here(wave, count), all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
+	u64 origin = mine.begin - (sum - count) * stretch; /* where the wave's first stretch would begin */
+
+	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
+		u32 owner = frontier_lane_above(wave, sum, which);
+		u64 begin = weir_shuffle_u64(wave, origin, owner) + which * stretch;
+		u64 end = weir_shuffle_u64(wave, mine.end, owner);
+
+		if (which < all)
+			tally = frontier_follow(args, tally, first + owner, begin,
+						end - begin > stretch ? begin + stretch : end);
+		weir_converge();
+	}
 	return tally;
 }
 
-/* Every lane takes words of the current bitmap, 64 vertices at a time. */
+/* The vertices of word @index, as many at a time as the wave has lanes, from the next one in the frontier on. */
+WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 index, u64 bits)
+{
+	u32 lane = weir_lane();
+
+	while (bits) {
+		u32 at = weir_lowest_bit(bits);
+		u64 first = index * 64 + at;
+		struct frontier_edges mine;
+
+		mine.begin = mine.end = 0;
+		mine.lookups = 0;
+		if (bits >> at >> lane & 1)
+			mine = frontier_edges_of(args, first + lane);
+		tally.lookups += mine.lookups;
+		tally = frontier_share(args, tally, first, mine);
+		bits &= ~(graph_wave() << at);
+	}
+	return tally;
+}
+
+/*
+ * Every wave takes words of the current bitmap. Those of a wave lie far apart: where many vertices
+ * with many edges lie side by side, they are many waves'.
+ */
 WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args)
 {
+	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes();
 	u64 words = (args->graph.vertices + 63) / 64;
 	struct graph_tally tally = graph_no_tally();
 
-	for (u64 i = weir_thread(); i < words; i += weir_threads()) {
-		WEIR_GLOBAL weir_shared_u64 *word = weir_at(args->frontier.current, weir_shared_u64, i);
-		u64 bits = weir_load_u64_relaxed_dev(word); /* relaxed: written by an earlier launch */
+	for (u64 first = weir_wave(); first < words; first += weir_threads()) {
+		u64 mine = first + weir_lane() * waves, bits = 0;
 
-		if (bits == 0)
-			continue;
-		weir_store_u64_relaxed_dev(word, 0);
-		for (; bits; bits &= bits - 1)
-			tally = frontier_expand(args, tally, i * 64 + weir_lowest_bit(bits));
+		if (mine < words) {
+			WEIR_GLOBAL weir_shared_u64 *word = weir_at(args->frontier.current, weir_shared_u64, mine);
+
+			bits = weir_load_u64_relaxed_dev(word); /* relaxed: written by an earlier launch */
+			if (bits)
+				weir_store_u64_relaxed_dev(word, 0);
+		}
+		for (u64 lanes = weir_ballot(wave, bits != 0); lanes; lanes &= lanes - 1) {
+			u32 lane = weir_lowest_bit(lanes);
+
+			tally = frontier_expand(args, tally, first + lane * waves, weir_shuffle_u64(wave, bits, lane));
+		}
 	}
 	graph_add_tally(&args->graph, tally);
 }
 
-/* All lanes share each hub's neighbours, a stretch of FRONTIER_HUB_DEGREE / 8 at a time. */
+/* Every wave takes pieces of hubs, its lanes stretches of a piece. */
 WEIR_FN void frontier_walk_hubs(WEIR_GLOBAL FRONTIER_ARGS *args)
 {
-	u64 stretch = FRONTIER_HUB_DEGREE / 8;
+	u64 waves = weir_threads() / weir_lanes(), stretch = frontier_stretch();
 	struct graph_tally tally = graph_no_tally();
 
-	for (u64 h = 0; h < args->frontier.hub_count; h++) {
-		WEIR_GLOBAL struct frontier_hub *hub = weir_at(args->frontier.hub_list, struct frontier_hub, h);
+	for (u64 p = weir_wave(); p < args->frontier.piece_count; p += waves) {
+		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, p);
+		u64 end = piece->end;
 
-		for (u64 at = hub->begin + weir_thread() * stretch; at < hub->end; at += weir_threads() * stretch) {
-			u64 end = hub->end - at < stretch ? hub->end : at + stretch;
-
-			tally = frontier_follow(args, tally, hub->vertex, at, end);
-		}
+		for (u64 at = piece->begin + weir_lane() * stretch; at < end; at += weir_lanes() * stretch)
+			tally = frontier_follow(args, tally, piece->vertex, at, end - at > stretch ? at + stretch : end);
 	}
 	graph_add_tally(&args->graph, tally);
 }

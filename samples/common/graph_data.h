@@ -16,7 +16,7 @@
  * @found: vertices it found something new for
  * @edges: edges looked at
  * @lookups: reads of up to WEIR_RUN elements
- * @hubs: entries of the hub list (frontier.h)
+ * @pieces: of hubs, in the frontier's list (frontier.h)
  * @bad: 0, or 1 once a lane met something a graph cannot contain
  * @bad_kind: GRAPH_BAD_...
  * @bad_vertex: the vertex whose list it is in
@@ -26,7 +26,7 @@ struct graph_counters {
 	weir_shared_u64 found;
 	weir_shared_u64 edges;
 	weir_shared_u64 lookups;
-	weir_shared_u64 hubs;
+	weir_shared_u64 pieces;
 	weir_shared_u32 bad;
 	u32 bad_kind;
 	u64 bad_vertex;
@@ -103,18 +103,33 @@ WEIR_FN u32 graph_knows(WEIR_GLOBAL struct graph_data *graph, u64 vertex, u64 ne
 	return 0;
 }
 
-/** graph_add_tally() - at the end of a lane */
+/** graph_wave() - all lanes of a wave: launches here are of whole waves */
+WEIR_FN u64 graph_wave(void)
+{
+	return ~(u64)0 >> (64 - weir_lanes());
+}
+
+/* The sum over a wave, in all its lanes. */
+WEIR_FN u64 graph_wave_sum(u64 wave, u64 value)
+{
+	for (u32 apart = weir_lanes() / 2; apart; apart /= 2)
+		value += weir_shuffle_u64(wave, value, weir_lane() ^ apart);
+	return value;
+}
+
+/** graph_add_tally() - at the end of a wave, all its lanes together */
 WEIR_FN void graph_add_tally(WEIR_GLOBAL struct graph_data *graph, struct graph_tally tally)
 {
 	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
+	u64 wave = graph_wave(), found = graph_wave_sum(wave, tally.found);
+	u64 edges = graph_wave_sum(wave, tally.edges), lookups = graph_wave_sum(wave, tally.lookups);
 
+	if (lookups == 0 || weir_lane() != 0)
+		return;
 	/* relaxed: sums, read by the host after the launch */
-	if (tally.found)
-		(void)weir_add_u64_relaxed_dev(&counters->found, tally.found);
-	if (tally.edges)
-		(void)weir_add_u64_relaxed_dev(&counters->edges, tally.edges);
-	if (tally.lookups)
-		(void)weir_add_u64_relaxed_dev(&counters->lookups, tally.lookups);
+	(void)weir_add_u64_relaxed_dev(&counters->found, found);
+	(void)weir_add_u64_relaxed_dev(&counters->edges, edges);
+	(void)weir_add_u64_relaxed_dev(&counters->lookups, lookups);
 }
 
 #endif

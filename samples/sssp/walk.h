@@ -36,7 +36,7 @@ WEIR_FN u32 sssp_lower(WEIR_GLOBAL weir_shared_u64 *word, u64 value)
 	return 0;
 }
 
-/* Some edges of @vertex. Return: how many vertices came nearer. */
+/* Some edges of @vertex. Return: how many vertices wait since then. */
 WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct sssp_args *args, u64 vertex, u64 begin, struct weir_run run)
 {
 	u64 from = weir_load_u64_relaxed_dev(sssp_distance(args, vertex));
@@ -49,8 +49,7 @@ WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct sssp_args *args, u64 vertex, u64 b
 		if (i >= run.count || !graph_knows(&args->graph, vertex, run.value[i]) ||
 		    !sssp_lower(sssp_distance(args, run.value[i]), distance))
 			continue;
-		frontier_add(distance < args->threshold ? args->frontier.next : args->far, run.value[i]);
-		found++;
+		found += frontier_add(distance < args->threshold ? args->frontier.next : args->far, run.value[i]);
 	}
 	return found;
 }
