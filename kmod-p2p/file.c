@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Open nodes: their calls, and why the last one failed. What calls do is elsewhere. */
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -174,13 +175,15 @@ static const struct weir_call {
 
 static const struct weir_call *find_call(struct weir_file *file, unsigned int number)
 {
-	const struct weir_call *call = &calls[_IOC_NR(number)];
+	const struct weir_call *call;
+	u32 index = _IOC_NR(number);
 
 	if (_IOC_TYPE(number) != WEIR_P2P_MAGIC || _IOC_DIR(number) != (_IOC_READ | _IOC_WRITE))
 		return NULL;
-	if (_IOC_NR(number) >= ARRAY_SIZE(calls) || !call->run)
+	if (index >= ARRAY_SIZE(calls))
 		return NULL;
-	return call->nodes & (file->window ? ON_WINDOW : ON_CONTROL) ? call : NULL;
+	call = &calls[array_index_nospec(index, ARRAY_SIZE(calls))];
+	return call->run && call->nodes & (file->window ? ON_WINDOW : ON_CONTROL) ? call : NULL;
 }
 
 static long weir_ioctl(struct file *filp, unsigned int number, unsigned long address)

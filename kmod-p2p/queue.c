@@ -126,16 +126,17 @@ static void take_batch(weir_pair_is is, const void *of, struct list_head *batch)
 	mutex_unlock(&pairs_lock);
 }
 
+/* Without pairs_lock, since it is a condition of wait_event(): what is in the array stays until xa_lock is free. */
 static bool any_left(weir_pair_is is, const void *of)
 {
 	struct weir_pair *pair;
 	unsigned long handle;
 	bool found = false;
 
-	mutex_lock(&pairs_lock);
+	xa_lock(&pairs);
 	xa_for_each(&pairs, handle, pair)
 		found |= is(pair, of);
-	mutex_unlock(&pairs_lock);
+	xa_unlock(&pairs);
 	return found;
 }
 

@@ -50,6 +50,15 @@ fails_saying() {
   grep -qF -- "$text" /tmp/said || give_up "did not say \"$text\": $*"
 }
 
+# COMMAND has to succeed within ten seconds: the kernel takes some time over what a killed program leaves, its memory the last.
+soon() {
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    ! "$@" || return 0
+    sleep 0.5
+  done
+  give_up "did not succeed: $*"
+}
+
 # The block device of the first namespace of function ADDRESS, which the kernel's driver has had since a moment ago.
 disk_of() {
   for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
