@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a lane knows about itself, and launches; what it can do is port_test's. */
+/*
+ * What a lane knows about itself, and launches; what it can do is port_test's. And that a kernel is ended, if that is asked for,
+ * in which some lanes of a wave leave others waiting for them.
+ */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -180,6 +186,65 @@ static void test_wrong_launches_are_refused(void **state)
 	weir_context_close(context);
 }
 
+/* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the wave wait for them. */
+static void nest(int words, const char *strict)
+{
+	struct port_groups_args args = { .block_threads = 32, .rounds = 1 };
+	struct weir_context *context;
+	struct test_verdict verdict;
+
+	setenv("WEIR_CPU_STRICT", strict, 1);
+	dup2(words, STDERR_FILENO);
+	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 32), &context) ||
+	    weir_alloc(context, sizeof(verdict), &args.verdict) || weir_alloc(context, 32 * 8, &args.words) ||
+	    weir_launch(context, "port_nested", 1, args.block_threads, &args, sizeof(args)) || weir_sync(context) ||
+	    weir_copy_out(context, &verdict, args.verdict, sizeof(verdict)))
+		_exit(2);
+	_exit(weir_load_u64_relaxed_sys(&verdict.good) != 32 || weir_load_u64_relaxed_sys(&verdict.bad));
+}
+
+/* Return: how it ended; its words in @text. */
+static int nested(const char *strict, char *text, size_t size)
+{
+	int ends[2], status = 0;
+	size_t bytes = 0;
+	ssize_t more;
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		nest(ends[1], strict);
+	close(ends[1]);
+	while ((more = read(ends[0], text + bytes, size - 1 - bytes)) > 0)
+		bytes += (size_t)more;
+	text[bytes] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void test_lanes_left_behind_are_found(void **state)
+{
+	char text[8192];
+	int status;
+
+	(void)state;
+	if (!test_on_cpu()) {
+		print_message("# WEIR_CPU_STRICT is the cpu's\n");
+		skip();
+	}
+	status = nested("", text, sizeof(text));
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	status = nested("1", text, sizeof(text));
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	assert_non_null(strstr(text, "meet among themselves, while others of it wait for them"));
+	assert_non_null(strstr(text, "over mask 0xffffffff"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_launches_run_in_order),
 		cmocka_unit_test(test_few_resident_lanes_are_enough),
 		cmocka_unit_test(test_wrong_launches_are_refused),
+		cmocka_unit_test(test_lanes_left_behind_are_found),
 	};
 
 	if (test_absent())

@@ -133,6 +133,7 @@ static int check_options(const struct weir_context_options *options)
 static int cpu_open(const char *selector, const struct weir_context_options *options,
 		    struct weir_backend **out)
 {
+	const char *strict = getenv("WEIR_CPU_STRICT");
 	struct cpu_backend *backend;
 	u32 resident = options->resident_lanes ? options->resident_lanes : DEFAULT_RESIDENT_LANES;
 	int error = check_options(options);
@@ -146,6 +147,7 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 		return weir_fail(ENOMEM, "no memory for the cpu backend");
 	backend->base.ops = &weir_backend_cpu;
 	backend->width = options->wave_lanes ? options->wave_lanes : 1;
+	backend->strict = strict && *strict;
 	backend->worker_count = options->workers ? options->workers : cpu_usable_cores();
 	backend->numa_node = cpu_numa_node();
 	backend->waves_per_worker = (resident + backend->width - 1) / backend->width;

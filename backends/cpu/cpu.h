@@ -64,6 +64,7 @@ struct cpu_backend {
 	u32 waves_per_worker;
 	i32 numa_node; /* of all cores this process may use; -1: several */
 	size_t stack_bytes;
+	bool strict; /* WEIR_CPU_STRICT: see struct cpu_wave */
 	struct cpu_worker *workers;
 	struct weir_mapped *memory; /* what WEIR_MEMORY_DEVICE is taken from; NULL: the process's own */
 	pthread_mutex_t mutex;

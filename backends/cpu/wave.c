@@ -93,20 +93,21 @@ static bool wake_relaxed(struct cpu_wave *wave)
 	return any;
 }
 
-static void die_divergent(struct cpu_wave *wave)
+/* Where each lane of the wave waits, between what is wrong and what to do. */
+static void die(const struct cpu_wave *wave, const char *what, const char *rule)
 {
 	static const char *const names[] = { "ballot", "shuffle", "match", "wave sync" };
 
-	fprintf(stderr, "weir: lanes of a wave wait for each other in collectives that cannot meet:\n");
+	fprintf(stderr, "weir: %s:\n", what);
 	for (u32 i = 0; i < wave->width; i++) {
-		struct cpu_lane *lane = &wave->lanes[i];
+		const struct cpu_lane *lane = &wave->lanes[i];
 
 		if (lane->state == CPU_LANE_MEETING)
 			fprintf(stderr, "  lane %u (thread %llu): %s over mask %#llx\n", i,
 				(unsigned long long)lane->self.thread, names[lane->kind],
 				(unsigned long long)lane->mask);
 	}
-	fprintf(stderr, "  every lane of a mask must call the same collective with the same mask\n");
+	fprintf(stderr, "  %s\n", rule);
 	abort();
 }
 
@@ -118,7 +119,8 @@ bool cpu_wave_pass(struct cpu_wave *wave)
 	if (wave->live == 0)
 		return true;
 	if (!wake_relaxed(wave))
-		die_divergent(wave);
+		die(wave, "lanes of a wave wait for each other in collectives that cannot meet",
+		    "every lane of a mask must call the same collective with the same mask");
 	return false;
 }
 
@@ -142,6 +144,17 @@ static bool all_here(const struct cpu_lane *lane)
 			return false;
 	}
 	return true;
+}
+
+/* The lanes of a collective have all come: none may have left others of its wave waiting for it in another one. */
+static void check_left_behind(const struct cpu_lane *lane)
+{
+	const struct cpu_wave *wave = lane->wave;
+
+	for (u32 i = 0; i < wave->width; i++)
+		if (!((lane->mask >> i) & 1) && wave->lanes[i].state == CPU_LANE_MEETING && (wave->lanes[i].mask & lane->mask))
+			die(wave, "lanes of a wave meet among themselves, while others of it wait for them (WEIR_CPU_STRICT)",
+			    "all of a wave that go on together must call all collectives, those with nothing to say too");
 }
 
 static u64 result_for(const struct cpu_lane *lane)
@@ -176,6 +189,8 @@ static u64 meet(enum cpu_collective kind, u64 mask, u64 value, u32 from)
 		weir_fiber_hook_part(lane->wave);
 		return lane->result;
 	}
+	if (lane->wave->strict)
+		check_left_behind(lane);
 	for (u32 i = 0; i < lane->wave->width; i++)
 		if ((mask >> i) & 1)
 			lane->wave->lanes[i].result = result_for(&lane->wave->lanes[i]);

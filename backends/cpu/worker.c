@@ -170,7 +170,8 @@ int cpu_worker_prepare(struct cpu_worker *worker)
 	for (u32 i = 0; i < worker->wave_count; i++)
 		worker->waves[i] = (struct cpu_wave){ .worker = &worker->main,
 						      .lanes = &worker->lanes[i * backend->width],
-						      .width = backend->width };
+						      .width = backend->width,
+						      .strict = backend->strict };
 	for (u32 i = 0; i < lanes; i++)
 		prepare_lane(worker, i, backend->stack_bytes);
 	return 0;

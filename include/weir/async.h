@@ -328,9 +328,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u32 seen = WEIR_COPY_ABSENT, path = WEIR_PATH_SHARE;
 
-	if (lines->share)
-		seen = weir_async_try_share(weir_active(), want, array, line, buffer, bytes);
-	weir_converge();
+	if (weir_ballot(wave, lines->share != 0))
+		seen = weir_async_try_share(wave, want && lines->share, array, line, buffer, bytes);
 	if (weir_ballot(wave, want && seen == WEIR_COPY_ABSENT)) {
 		u32 cached = weir_async_try_cache(wave, want && seen == WEIR_COPY_ABSENT, array, line, buffer, bytes);
 
@@ -463,6 +462,7 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	weir_status status = weir_async_check(array, line, request);
 	u64 wave = weir_active();
 	struct weir_access access;
+	weir_status reached;
 	u32 started;
 
 	status = status == WEIR_OK ? weir_event_start(event) : status;
@@ -472,10 +472,10 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	access.buffer = buffer;
 	access.value.low = 0;
 	access.value.high = 0;
-	if (started)
-		status = weir_lines_reach(weir_active(), lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
+	/* who has nothing to write only helps */
+	reached = weir_lines_reach(wave, lines, &array->extent, started ? line : 0, WEIR_ACCESS_WRITE, access).status;
+	status = started ? reached : status;
 	weir_converge();
-	weir_wave_sync(wave);
 	if (status == WEIR_OK) {
 		weir_event_finish(event, WEIR_PATH_CACHE);
 		return status;

@@ -86,32 +86,27 @@ WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct w
  * @disk: this lane's storage
  * @request: this lane's request, already checked
  *
- * One pass, no waiting. Lanes going to the same queue pair reserve as one group; all
- * lanes of the wave announce what it filled, since a few would be slow at it.
+ * One pass, no waiting. One queue pair after the other: all lanes of the wave go along for each, so that none waits
+ * for others that have parted from it (docs/porting.md).
  *
  * Return: 1 if this lane's request was submitted.
  */
 WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
 				 struct weir_request request)
 {
-	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave());
-	u64 wanting = weir_ballot(wave, want), left;
-	u32 filled = 0;
+	u64 mine = WEIR_ADDR(weir_disk_queue(disk, weir_wave()));
+	u64 left = weir_ballot(wave, want);
+	u32 submitted = 0;
 
-	if (wanting == 0) /* as in most turns of a wait */
-		return 0;
+	while (left != 0) { /* it is 0 in most turns of a wait */
+		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
+		u64 takers = weir_ballot(wave, want && mine == address);
 
-	if (want)
-		filled = weir_sq_try_fill(queue, weir_match_u64(wanting, WEIR_ADDR(queue)), request);
-	weir_converge();
-	for (left = weir_ballot(wave, filled); left != 0;) {
-		u64 address = weir_shuffle_u64(wave, WEIR_ADDR(queue), weir_lowest_bit(left));
-
-		weir_sq_commit(weir_at(address, struct weir_queue, 0), wave);
-		left &= ~weir_ballot(wave, WEIR_ADDR(queue) == address);
+		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request);
+		left &= ~takers;
 		weir_converge();
 	}
-	return filled;
+	return submitted;
 }
 
 /**

@@ -105,6 +105,25 @@ WEIR_FN u32 weir_rank(u64 mask, u32 lane)
 	return weir_popcount(mask & (((u64)1 << lane) - 1));
 }
 
+/** weir_is_in() - true in the lanes of @mask */
+WEIR_FN u32 weir_is_in(u64 mask)
+{
+	return (u32)(mask >> weir_lane()) & 1;
+}
+
+/**
+ * weir_mates_u64() - lanes of @some that have this lane's value
+ * @wave: lanes calling together
+ * @some: those of @wave that are meant; in the others the result means nothing
+ * @value: this lane's
+ *
+ * All of @wave call, so that none of them waits elsewhere for lanes that compare among themselves (docs/porting.md).
+ */
+WEIR_FN u64 weir_mates_u64(u64 wave, u64 some, u64 value)
+{
+	return weir_match_u64(wave, weir_is_in(some) ? value : 0) & some;
+}
+
 /**
  * weir_prefix() - how many lanes of @mask come before its first lane not in @good
  *

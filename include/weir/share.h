@@ -125,7 +125,8 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 	WEIR_GLOBAL struct weir_share *share = weir_array_share(array);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, shared.line);
 	u64 deadline = weir_deadline(disk, 0), key = array->extent.key_base + shared.line, needy;
-	u32 admitted = weir_share_policy_admit(shared.line, weir_thread()) != 0, done = shared.status != WEIR_OK;
+	u32 admitted = weir_share_policy_admit(shared.line, weir_thread()) != 0;
+	u32 done = shared.status != WEIR_OK || shared.kind == WEIR_SHARED_COPY;
 
 	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
 		struct weir_share_found found;
@@ -186,10 +187,9 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
 	if (!weir_at(array->lines, struct weir_lines, 0)->share)
 		shared.kind = WEIR_SHARED_COPY;
-	else
-		shared = weir_share_find_hold(weir_active(), array, buffer, shared);
 	weir_converge();
-	weir_wave_sync(wave);
+	shared = weir_share_find_hold(wave, array, buffer, shared);
+	weir_converge();
 	if (shared.kind == WEIR_SHARED_COPY) {
 		shared.buffer = buffer;
 		shared.event = WEIR_ADDR(event);
@@ -299,7 +299,8 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active();
-	weir_status status = WEIR_OK;
+	weir_status status = WEIR_OK, left;
+	u32 leaves;
 
 	if (shared.kind == WEIR_SHARED_OWNER) {
 		/* relaxed: a guest that goes meanwhile will be seen next time; none of them can become an owner */
@@ -309,11 +310,11 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 		    weir_share_policy_owner_stays(shared.line, weir_thread(), weir_share_refs(word)))
 			status = WEIR_E_SHARED;
 	}
+	leaves = status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST);
 	weir_converge();
-	if (status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST))
-		status = weir_share_leave(weir_active(), 1, lines, &array->extent, shared.line, shared.place);
+	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0, leaves ? shared.place : 0);
+	status = leaves ? left : status;
 	weir_converge();
-	weir_wave_sync(wave);
 	if (status != WEIR_OK && status != WEIR_E_SHARED)
 		(void)weir_async_refuse(array, shared.line, status);
 	return status;

@@ -284,7 +284,7 @@ WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args
 			granted |= left & (~left + 1);
 		weir_converge();
 	}
-	if (wanted && !(granted >> weir_lane() & 1))
+	if (wanted && !weir_is_in(granted))
 		weir_controller_spare(weir_controller_row(args, entry->rows, kind));
 	return granted;
 }
@@ -349,7 +349,7 @@ WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *a
 		weir_controller_post_entry(args, desk.view, entry,
 					   position + weir_popcount(posting & below) + weir_popcount(twice & below) +
 						   weir_popcount(strays & (below << 1 | 1)),
-					   head, strays >> weir_lane() & 1, twice >> weir_lane() & 1);
+					   head, weir_is_in(strays), weir_is_in(twice));
 	weir_converge();
 	if (weir_leader(desk.lanes))
 		desk.later->posted = position + weir_popcount(posting) + weir_popcount(twice) + weir_popcount(strays);
@@ -383,7 +383,7 @@ WEIR_FN void weir_controller_join(struct weir_controller_desk desk, u64 joining,
 {
 	while (joining) {
 		u32 first = (u32)weir_shuffle_u64(desk.lanes, row, weir_lowest_bit(joining));
-		u64 same = weir_ballot(desk.lanes, (joining >> weir_lane() & 1) && row == first);
+		u64 same = weir_ballot(desk.lanes, weir_is_in(joining) && row == first);
 
 		if (weir_leader(desk.lanes))
 			*weir_at(desk.later->groups, u32, first) += weir_popcount(same);

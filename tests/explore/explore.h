@@ -90,6 +90,7 @@ struct wave;
 /**
  * struct lane - a lane of the run
  * @self: what the port shows the kernel
+ * @together: what its last weir_active() gave: lanes that go on together from there
  * @horizon: weak memory: nothing older than this time may be loaded
  * @latest: weak memory: newest time any load of the lane has seen
  * @log: its last steps, a ring; @logged counts all of them
@@ -101,7 +102,7 @@ struct lane {
 	u32 block;
 	struct wave *wave;
 	struct weir_fiber fiber;
-	u64 mask, value, result;
+	u64 mask, value, result, together;
 	u32 from, kind;
 	const void *site;
 	u64 reads;   /* words loaded since it last polled in vain, as bits of a hash */

@@ -174,6 +174,7 @@ static void release_converging(struct lane *lane)
 	for (u32 i = 0; i < wave->width; i++) {
 		if ((mask >> i) & 1) {
 			run.lanes[wave->first + i].result = mask;
+			run.lanes[wave->first + i].together = mask;
 			run.lanes[wave->first + i].state = LANE_READY;
 		}
 	}
@@ -337,6 +338,23 @@ static bool all_here(const struct lane *lane)
 	return true;
 }
 
+/*
+ * Lanes that came here together and meet must not leave others of them waiting in another collective: a GPU may never get back to
+ * those (docs/porting.md). A kernel that has collectives of its own around the library's calls is not judged: who comes
+ * together to a call is up to chance here.
+ */
+static void check_left_behind(const struct lane *lane)
+{
+	for (u32 i = 0; i < lane->wave->width; i++) {
+		const struct lane *other = &run.lanes[lane->wave->first + i];
+
+		if (!((lane->mask >> i) & 1) && ((lane->together >> i) & 1) && other->state == LANE_MEETING &&
+		    (other->mask & lane->mask))
+			fail("lanes %#llx of wave %u meet among themselves, while lane %u waits for them in a collective over mask %#llx",
+			     (unsigned long long)lane->mask, lane->wave->index, other->index, (unsigned long long)other->mask);
+	}
+}
+
 /* The last lane of the mask to arrive lets everybody go on; nobody passes before. */
 static void arrive(struct lane *lane)
 {
@@ -345,6 +363,7 @@ static void arrive(struct lane *lane)
 
 	if (run.strategy->lockstep || !all_here(lane))
 		return;
+	check_left_behind(lane);
 	for (u32 i = 0; i < lane->wave->width; i++)
 		if ((mask >> i) & 1)
 			lanes[i].result = collective_result(&lanes[i], mask);

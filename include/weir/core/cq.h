@@ -127,7 +127,7 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	u32 fresh = rank < queue->depth && weir_cq_fresh(queue, head + rank, dw3);
 	u32 found = weir_prefix(lanes, weir_ballot(lanes, fresh));
 	u32 sequence = 0, outcome = 0, mine;
-	u64 awaited;
+	u64 awaited, mates;
 
 	if (found == 0) /* the same in all lanes */
 		return 0;
@@ -137,7 +137,8 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	}
 	awaited = weir_ballot(lanes, sequence != 0);
 	/* of two entries with one CID the first is meant */
-	mine = sequence && weir_leader(weir_match_u64(awaited, dw3 & 0xffff));
+	mates = weir_mates_u64(lanes, awaited, dw3 & 0xffff);
+	mine = sequence && weir_leader(mates);
 	if (queue->staging)
 		weir_cq_pull(queue, lanes, mine, dw3);
 	if (mine)

@@ -464,8 +464,12 @@ WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 claims, WEIR_GLOBAL str
 {
 	u64 wanting = weir_ballot(wave, claims);
 	struct weir_claim claim = weir_claim_none();
+	u64 mates;
 
-	if (claims && weir_leader(weir_match_u64(wanting, WEIR_ADDR(lines) + key)))
+	if (wanting == 0) /* as in most turns of a wait */
+		return claim;
+	mates = weir_mates_u64(wave, wanting, WEIR_ADDR(lines) + key);
+	if (claims && weir_leader(mates))
 		claim = weir_set_try_claim(lines, index, key, writing);
 	weir_converge();
 	weir_tier_move(wave, lines, index, claim.way, claim.down, claim.up);
@@ -618,23 +622,21 @@ WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fet
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, fetch.found.way % WEIR_WAYS);
 	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
-	u64 able = weir_ballot(wave, fetch.there), pinned = 0;
-	u32 fresh = weir_line_state(fetch.found.word) == WEIR_LINE_BUSY, head = 0, part = 0;
+	u64 able = weir_ballot(wave, fetch.there), mates, owners, pinned = 0;
+	u32 fresh = weir_line_state(fetch.found.word) == WEIR_LINE_BUSY, first, head, part;
 
 	if (able == 0) /* the same in all lanes */
 		return fetch;
-	if (fetch.there) {
-		u64 mates = weir_match_u64(able, WEIR_ADDR(word));
-		u64 owners = weir_ballot(able, fetch.mine != WEIR_WAYS) & mates;
-		u32 first = weir_lowest_bit(owners ? owners : mates);
-
-		head = weir_lane() == first;
-		if (head)
-			pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
-		weir_converge();
-		/* a mate that saw the line with an earlier occupant looks again */
-		part = weir_line_holds(weir_shuffle_u64(able, pinned, first), key);
-	}
+	mates = weir_mates_u64(wave, able, WEIR_ADDR(word));
+	owners = weir_ballot(wave, fetch.there && fetch.mine != WEIR_WAYS) & mates;
+	first = fetch.there ? weir_lowest_bit(owners ? owners : mates) : weir_lane();
+	head = fetch.there && weir_lane() == first;
+	if (head)
+		pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
+	weir_converge();
+	/* a mate that saw the line with an earlier occupant looks again */
+	pinned = weir_shuffle_u64(wave, pinned, first);
+	part = fetch.there && weir_line_holds(pinned, key);
 	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
 	if (kind == WEIR_ACCESS_WRITE) {
 		/* L3: the word of a line that is overwritten turns before any byte of it does */

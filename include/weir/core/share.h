@@ -75,15 +75,21 @@ WEIR_FN u64 weir_share_place(WEIR_GLOBAL struct weir_share *share, u64 key)
 /**
  * weir_share_find() - look for the entry of @key
  *
- * What its word guards may be loaded afterwards, by way of the place.
+ * What its word guards may be loaded afterwards, by way of the place. Nothing is found where there is no table (@share is at 0):
+ * lanes whose array has none go along with others.
  */
 WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *share, u64 key)
 {
-	u64 place = weir_share_place(share, key);
-	/* T1: pairs with T0: the slot before the key */
-	struct weir_found seen = weir_set_find(weir_share_bucket(share, place), key);
 	struct weir_share_found found;
+	struct weir_found seen;
+	u64 place;
 
+	found.word = 0;
+	found.place = 0;
+	if (WEIR_ADDR(share) == 0)
+		return found;
+	place = weir_share_place(share, key);
+	seen = weir_set_find(weir_share_bucket(share, place), key); /* T1: pairs with T0: the slot before the key */
 	found.word = seen.word;
 	found.place = place + seen.way % WEIR_WAYS;
 	return found;
@@ -109,11 +115,11 @@ WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64
 #endif
 }
 
-/* The buffer of an entry that was found; whatever it is if none was, so that lanes stay together. */
+/* The buffer of an entry, if one was found. */
 WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
 	/* relaxed: T1 came before */
-	return weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer);
+	return found.word ? weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer) : 0;
 }
 
 /* Two looks at a word saw the same filled entry. */

@@ -376,7 +376,7 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 deadline = weir_deadline(disk, 0), needy;
 	struct weir_words words = weir_line_load(0, 0);
-	u32 done = 0;
+	u32 done = access.length == 0;
 
 	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
 		struct weir_share_found found;
@@ -434,7 +434,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 	weir_status left;
 
 	fetch.words = weir_line_load(0, 0);
-	fetch.done = 0;
+	fetch.done = access.length == 0;
 	for (u32 turn = 0; weir_ballot(wave, !fetch.done) != 0; turn++) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
@@ -455,6 +455,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		}
 		weir_converge();
 		to = weir_share_buffer(share, found) + access.offset; /* a holder's: as it was when it joined */
+		weir_converge();
 		if (kind == WEIR_ACCESS_WRITE) {
 			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
 			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
@@ -491,18 +492,22 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL str
 
 	words.status = WEIR_E_SHARED;
 	for (u32 round = 0; weir_ballot(wave, words.status == WEIR_E_SHARED) != 0; round++) {
+		struct weir_words found;
+
 		weir_converge();
-		if (words.status == WEIR_E_SHARED)
-			words = weir_lines_access(round ? weir_active() : wave, lines, extent, line, kind, access);
+		if (words.status != WEIR_E_SHARED)
+			access.length = 0; /* it only helps the others */
+		found = weir_lines_access(wave, lines, extent, line, kind, access);
+		words = words.status == WEIR_E_SHARED ? found : words;
 		weir_converge();
-		weir_wave_sync(wave);
-		if (words.status == WEIR_E_SHARED)
-			words = reads ? weir_share_read(weir_active(), lines, extent, line, kind, access) :
-					weir_share_write(weir_active(), lines, extent, line, kind, access);
+		if (words.status != WEIR_E_SHARED)
+			access.length = 0;
+		found = reads ? weir_share_read(wave, lines, extent, line, kind, access) :
+				weir_share_write(wave, lines, extent, line, kind, access);
+		words = words.status == WEIR_E_SHARED ? found : words;
 		if (words.status == WEIR_E_SHARED && round == WEIR_SHARE_ROUNDS)
 			words.status = WEIR_E_TIMEOUT;
 		weir_converge();
-		weir_wave_sync(wave);
 	}
 	return words;
 #endif

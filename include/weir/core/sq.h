@@ -69,46 +69,47 @@ WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 }
 
 /*
- * How many tickets from @tail on the group may take. The slot after the last one must
- * be free too: a ring with all its entries pending looks empty to the controller
- * (Base 2.0, section 3.3.1.5), and a freed slot proves it was fetched.
+ * How many tickets from @tail on the lanes @takers may take; each looks at the slot that would be its own. The slot after the
+ * last one must be free too: a ring with all its entries pending looks empty to the controller (Base 2.0, section 3.3.1.5),
+ * and a freed slot proves it was fetched.
  */
-WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 tail)
+WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, u64 tail)
 {
-	u32 width = weir_popcount(lanes), behind = 1, free;
+	u32 width = weir_popcount(takers), takes = weir_is_in(takers), behind = 1, free;
 
-	/* relaxed: the slot behind the group's is not written */
-	if (weir_leader(lanes))
+	/* relaxed: the slot behind theirs is not written */
+	if (weir_leader(wave))
 		behind = weir_load_u32_relaxed_dev(&weir_sq_slot(queue, tail + width)->sequence) ==
 			 weir_sq_free_sequence(queue, tail + width);
-	free = weir_prefix(lanes, weir_ballot(lanes, weir_sq_is_free(queue, tail + weir_rank(lanes, weir_lane()))));
-	behind = (u32)weir_broadcast_u64(lanes, behind);
+	free = weir_prefix(takers, weir_ballot(wave, takes && weir_sq_is_free(queue, tail + weir_rank(takers, weir_lane()))));
+	behind = (u32)weir_broadcast_u64(wave, behind);
 	return free == width && behind ? width : free - (free != 0);
 }
 
 /**
  * weir_sq_try_reserve() - take tickets for the first lanes of a group
  * @queue: the queue
- * @lanes: lanes that want one each
+ * @wave: lanes calling together
+ * @takers: those of them that want a ticket each
  *
- * Return: ticket of the group's first lane plus one in bits 63:8, number of lanes
- * served in 7:0; 0 when nothing is free or other waves were faster every time. Lanes are
+ * Return: ticket of the first taker plus one in bits 63:8, number of takers
+ * served in 7:0; 0 when nothing is free or other waves were faster every time. They are
  * served in rank order. Whoever is served must fill and commit without waiting.
  */
-WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
-	u64 tail = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->tail) : 0);
+	u64 tail = weir_broadcast_u64(wave, weir_leader(wave) ? weir_load_u64_relaxed_dev(&queue->tail) : 0);
 
 	for (u32 i = 0; i < WEIR_RESERVE_TRIES; i++) {
-		u32 room = weir_sq_room(queue, lanes, tail);
+		u32 room = weir_sq_room(queue, wave, takers, tail);
 		u64 seen = 0;
 
 		/* relaxed: the slots' own sequence words (S3) carry the order */
-		if (weir_leader(lanes))
+		if (weir_leader(wave))
 			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) :
 				      weir_load_u64_relaxed_dev(&queue->tail);
-		seen = weir_broadcast_u64(lanes, seen);
+		seen = weir_broadcast_u64(wave, seen);
 		if (seen == tail)
 			return room ? ((tail + 1) << 8) | room : 0;
 		tail = seen; /* another wave was faster */
@@ -149,15 +150,15 @@ WEIR_FN weir_addr weir_sq_staging(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 	return queue->staging + ((ticket & (queue->depth - 1)) << queue->staging_log2);
 }
 
-/* WEIR_PATH_PULL: what a group's lanes write goes to where the controller reaches it. */
-WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 ticket, u32 served,
+/* WEIR_PATH_PULL: what the served lanes write goes to where the controller reaches it; all of the wave copy. */
+WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 ticket, u32 served,
 			   struct weir_request request)
 {
 	u32 bytes = served && (request.opcode & NVME_OPCODE_TO_CONTROLLER) ? request.blocks << queue->block_log2 : 0;
 
-	weir_wave_sync(lanes); /* what each lane wrote to its buffer is every lane's to copy */
-	weir_wave_copy(lanes, weir_sq_staging(queue, ticket), request.buffer, bytes);
-	weir_wave_sync(lanes); /* every lane's part before anybody's S1 */
+	weir_wave_sync(wave); /* what each lane wrote to its buffer is every lane's to copy */
+	weir_wave_copy(wave, weir_sq_staging(queue, ticket), request.buffer, bytes);
+	weir_wave_sync(wave); /* every lane's part before anybody's S1 */
 }
 
 /**
@@ -264,25 +265,32 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 }
 
 /**
- * weir_sq_try_fill() - one command per lane, as far as slots are free
+ * weir_sq_try_submit() - one command per lane that has one, as far as slots are free
+ * @queue: the queue
+ * @wave: lanes calling together, with or without a command: all help
+ * @takers: those that have one
+ * @request: this lane's, if it has
  *
- * Whoever filled a slot must weir_sq_commit() without waiting.
+ * Nobody waits: what is filled is announced before this returns.
  *
- * Return: 1 in lanes whose command has a slot, 0 in the others.
+ * Return: 1 in lanes whose command was submitted, 0 in the others.
  */
-WEIR_FN u32 weir_sq_try_fill(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, struct weir_request request)
+WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_request request)
 {
-	u64 reserved = weir_sq_try_reserve(queue, lanes);
-	u32 served = (u32)reserved & 0xff;
-	u32 rank = weir_rank(lanes, weir_lane());
+	u64 reserved = weir_sq_try_reserve(queue, wave, takers);
+	u32 rank = weir_rank(takers, weir_lane());
+	u32 served = weir_is_in(takers) && rank < ((u32)reserved & 0xff);
+	u64 ticket = (reserved >> 8) - 1 + rank;
 
 	if (reserved == 0)
 		return 0;
 	if (queue->staging)
-		weir_sq_stage(queue, lanes, (reserved >> 8) - 1 + rank, rank < served, request);
-	if (rank < served)
-		weir_sq_fill(queue, (reserved >> 8) - 1 + rank, request);
-	return rank < served;
+		weir_sq_stage(queue, wave, ticket, served, request);
+	if (served)
+		weir_sq_fill(queue, ticket, request);
+	weir_converge();
+	weir_sq_commit(queue, wave);
+	return served;
 }
 
 #endif
