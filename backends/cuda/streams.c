@@ -6,31 +6,20 @@
  * that tells the host that the stream has come so far is one of the run time's, and only notes that.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cuda.h>
 
 #include "../../runtime/error.h"
+#include "../gate.h"
 #include "cuda.h"
 
-enum { GATE_SHUT, GATE_OPEN, GATE_FREE, GATES = 1024, LOOK_AGAIN_NS = 20000 };
-
-/** struct cuda_gate - a place in a stream where it waits; @word is what it looks at */
-struct cuda_gate {
-	uint32_t *word;
-	void (*call)(void *of);
-	void *of;
-};
-
-/** struct cuda_gates - those of a device, made when first needed */
+/** struct cuda_gates - those of a device, made when first needed; their words are in pinned @memory */
 struct cuda_gates {
-	pthread_mutex_t mutex;
 	uint64_t memory;
 	CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 	CUresult (*write)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
-	struct cuda_gate gates[GATES];
+	struct weir_gates all;
 };
 
 int cuda_stream_open(struct weir_backend *base, void **stream)
@@ -153,16 +142,14 @@ static int make_gates(struct cuda_backend *backend)
 	if (!error)
 		error = driver_entry("cuStreamWriteValue32", (void **)&gates->write);
 	if (!error)
-		error = cuda_allocate(&backend->base, GATES * sizeof(uint32_t), WEIR_MEMORY_HOST, &host, &gates->memory);
+		error = cuda_allocate(&backend->base, WEIR_GATES_MOST * sizeof(uint32_t), WEIR_MEMORY_HOST, &host, &gates->memory);
 	if (error) {
 		free(gates);
 		return error;
 	}
-	for (unsigned i = 0; i < GATES; i++) {
-		gates->gates[i].word = (uint32_t *)host + i;
-		*gates->gates[i].word = GATE_FREE;
-	}
-	pthread_mutex_init(&gates->mutex, NULL);
+	for (unsigned i = 0; i < WEIR_GATES_MOST; i++)
+		gates->all.gates[i].word = (uint32_t *)host + i;
+	weir_gates_begin(&gates->all, WEIR_GATES_MOST);
 	backend->gates = gates;
 	return 0;
 }
@@ -171,47 +158,16 @@ void cuda_gates_end(struct cuda_backend *backend)
 {
 	if (!backend->gates)
 		return;
-	cuda_release(&backend->base, backend->gates->memory, GATES * sizeof(uint32_t), WEIR_MEMORY_HOST);
-	pthread_mutex_destroy(&backend->gates->mutex);
+	cuda_release(&backend->base, backend->gates->memory, WEIR_GATES_MOST * sizeof(uint32_t), WEIR_MEMORY_HOST);
+	weir_gates_end(&backend->gates->all);
 	free(backend->gates);
-}
-
-/* One that no stream will look at any more, shut. */
-static struct cuda_gate *take_gate(struct cuda_gates *gates)
-{
-	struct cuda_gate *gate = NULL;
-
-	pthread_mutex_lock(&gates->mutex);
-	for (unsigned i = 0; i < GATES && !gate; i++)
-		/* acquire, G1: pairs with the stream's own write of GATE_FREE, its last access */
-		if (__atomic_load_n(gates->gates[i].word, __ATOMIC_ACQUIRE) == GATE_FREE)
-			gate = &gates->gates[i];
-	if (gate)
-		__atomic_store_n(gate->word, GATE_SHUT, __ATOMIC_RELAXED); /* the stream is told of it later, by a call */
-	pthread_mutex_unlock(&gates->mutex);
-	return gate;
-}
-
-static void CUDART_CB reached(void *argument)
-{
-	struct cuda_gate *gate = argument;
-
-	gate->call(gate->of);
-}
-
-/* The stream has the call, but cannot wait: the caller waits instead, so that what is queued next comes behind. */
-static void wait_here(struct cuda_gate *gate)
-{
-	while (__atomic_load_n(gate->word, __ATOMIC_ACQUIRE) == GATE_SHUT) /* G0, as in a stream */
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
-	__atomic_store_n(gate->word, GATE_FREE, __ATOMIC_RELEASE); /* G1 */
 }
 
 int cuda_defer(struct weir_backend *base, void *given, void (*call)(void *of), void *of, void **out)
 {
 	struct cuda_backend *backend = cuda_of(base);
 	cudaStream_t stream = given ? given : backend->launches;
-	struct cuda_gate *gate;
+	struct weir_gate *gate;
 	CUdeviceptr word;
 	cudaError_t code;
 	int error = cuda_enter(backend);
@@ -220,29 +176,26 @@ int cuda_defer(struct weir_backend *base, void *given, void (*call)(void *of), v
 		error = make_gates(backend);
 	if (error)
 		return error;
-	gate = take_gate(backend->gates);
+	gate = weir_gate_take(&backend->gates->all, call, of);
 	if (!gate)
-		return weir_fail(EAGAIN, "%d requests wait in streams of %s already; synchronise one of them", GATES, backend->name);
-	gate->call = call;
-	gate->of = of;
+		return weir_fail(EAGAIN, "%d requests wait in streams of %s already; synchronise one of them", WEIR_GATES_MOST,
+				 backend->name);
 	*out = gate;
 	word = (CUdeviceptr)(uintptr_t)gate->word;
-	code = cudaLaunchHostFunc(stream, reached, gate);
+	code = cudaLaunchHostFunc(stream, weir_gate_reached, gate);
 	if (code) {
-		__atomic_store_n(gate->word, GATE_FREE, __ATOMIC_RELEASE); /* G1: no stream knows it */
+		weir_gate_give_back(gate);
 		return cuda_fail(backend, code, "cannot queue a call in a stream of %s", backend->name);
 	}
-	if (backend->gates->wait(stream, word, GATE_OPEN, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS ||
-	    backend->gates->write(stream, word, GATE_FREE, CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
-		wait_here(gate);
+	if (backend->gates->wait(stream, word, WEIR_GATE_OPEN, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS)
+		weir_gate_wait(gate);
+	else /* a failure leaves one gate less */
+		(void)backend->gates->write(stream, word, WEIR_GATE_FREE, CU_STREAM_WRITE_VALUE_DEFAULT);
 	return 0;
 }
 
-void cuda_resume(struct weir_backend *base, void *argument)
+void cuda_resume(struct weir_backend *base, void *gate)
 {
-	struct cuda_gate *gate = argument;
-
 	(void)base;
-	/* release, G0: pairs with the stream's wait, or wait_here(): data is in place before */
-	__atomic_store_n(gate->word, GATE_OPEN, __ATOMIC_RELEASE);
+	weir_gate_open(gate);
 }

@@ -18,6 +18,7 @@ static void hip_close(struct weir_backend *base)
 	(void)hipSetDevice(backend->device);
 	if (backend->launches)
 		(void)hipStreamSynchronize(backend->launches);
+	hip_gates_end(backend);
 	hip_let_go(backend, HIP_DEVICE_MEMORY, backend->args, backend->args_bytes);
 	hip_let_go(backend, HIP_HOST_MEMORY, backend->staging, backend->args_bytes);
 	hip_kernels_unload(backend);
@@ -375,6 +376,8 @@ static const struct weir_backend_ops hip_ops = {
 	.stream_copy = hip_stream_copy,
 	.stream_launch = hip_stream_launch,
 	.stream_wait = hip_stream_wait,
+	.defer = hip_defer,
+	.resume = hip_resume,
 };
 
 const struct weir_backend_ops *const weir_backend_module = &hip_ops;

@@ -15,6 +15,7 @@
 #include WEIR_HIP_HEADER
 
 #include "../../runtime/backend.h"
+#include "../gate.h"
 
 /* The build's option that says which devices kernels are compiled for. */
 #ifndef HIP_ARCH_OPTION
@@ -35,6 +36,7 @@
  * @modules: code objects on the device
  * @kernels: their kernels, the latest loaded first
  * @loaded: kernels from this one on, in the order of registration, are among @kernels
+ * @gates: where streams wait for the host; NULL until the first does
  * @latest: name of the kernel launched last, for messages; NULL before the first
  * @name: for people
  * @architecture: what its code is called, such as "gfx90a:sramecc+:xnack-"
@@ -55,6 +57,7 @@ struct hip_backend {
 	struct hip_module *modules;
 	struct hip_kernel *kernels;
 	const struct weir_image *loaded;
+	struct weir_gates *gates;
 	const char *latest;
 	char name[128];
 	char architecture[64];
@@ -114,6 +117,7 @@ uint32_t hip_clock_khz(const struct hip_backend *backend);
 enum hip_held {
 	HIP_DEVICE_MEMORY,
 	HIP_HOST_MEMORY,
+	HIP_SIGNAL_MEMORY,
 	HIP_MODULE,
 };
 
@@ -140,5 +144,9 @@ int hip_stream_copy(struct weir_backend *base, void *stream, const struct weir_m
 int hip_stream_launch(struct weir_backend *base, void *stream, const char *name, uint32_t blocks, uint32_t threads,
 		      uint64_t args);
 int hip_stream_wait(struct weir_backend *base, void *stream);
+int hip_defer(struct weir_backend *base, void *stream, void (*call)(void *of), void *of, void **gate);
+void hip_resume(struct weir_backend *base, void *gate);
+/** hip_gates_end() - none waits any more */
+void hip_gates_end(struct hip_backend *backend);
 
 #endif

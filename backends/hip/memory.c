@@ -55,9 +55,9 @@ static struct {
 
 static void free_now(enum hip_held kind, void *what)
 {
-	hipError_t code = kind == HIP_DEVICE_MEMORY ? hipFree(what) :
-			  kind == HIP_HOST_MEMORY   ? hipHostFree(what) :
-						      hipModuleUnload(what);
+	hipError_t code = kind == HIP_HOST_MEMORY ? hipHostFree(what) :
+			  kind == HIP_MODULE	  ? hipModuleUnload(what) :
+						    hipFree(what);
 
 	if (code != hipSuccess)
 		(void)hipGetLastError();

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams of the HIP backend: copies and kernels of their own order.
+ * Streams of the HIP backend: copies and kernels of their own order, and streams that wait for the host.
  *
- * None waits for the host: what a stream may look at is signal memory, which not every device has, and the host's calls
- * in a stream all come from one thread, which must not wait.
+ * What a stream may look at is signal memory, of which each word is an allocation of its own, and which not every device
+ * has. The host's calls in a stream all come from one thread of the run time's, which must not wait: they note, and return.
  */
 #include "hip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { GATES = 64, SIGNAL_BYTES = 8, ALL_BITS = -1 };
 
 int hip_stream_open(struct weir_backend *base, void **stream)
 {
@@ -70,4 +75,73 @@ int hip_stream_wait(struct weir_backend *base, void *stream)
 		return error;
 	code = hipStreamSynchronize(stream);
 	return code ? hip_fail(code, "copies failed on %s", backend->name) : 0;
+}
+
+void hip_gates_end(struct hip_backend *backend)
+{
+	if (!backend->gates)
+		return;
+	for (unsigned i = 0; i < GATES; i++)
+		hip_let_go(backend, HIP_SIGNAL_MEMORY, backend->gates->gates[i].word, SIGNAL_BYTES);
+	if (backend->gates->count)
+		weir_gates_end(backend->gates);
+	free(backend->gates);
+	backend->gates = NULL;
+}
+
+static int make_gates(struct hip_backend *backend)
+{
+	hipError_t code = hipSuccess;
+	int can = 0;
+
+	if (hipDeviceGetAttribute(&can, hipDeviceAttributeCanUseStreamWaitValue, backend->device) || !can) {
+		(void)hipGetLastError();
+		return weir_fail(ENOTSUP, "%s cannot have a stream wait for the host: weir_sync(), then weir_file_batch()", backend->name);
+	}
+	backend->gates = calloc(1, sizeof(*backend->gates));
+	if (!backend->gates)
+		return weir_fail(ENOMEM, "no memory for gates in streams");
+	for (unsigned i = 0; i < GATES && !code; i++)
+		code = hipExtMallocWithFlags((void **)&backend->gates->gates[i].word, SIGNAL_BYTES, hipMallocSignalMemory);
+	if (code) {
+		hip_gates_end(backend);
+		return hip_fail(code, "cannot allocate signals for streams of %s", backend->name);
+	}
+	weir_gates_begin(backend->gates, GATES);
+	return 0;
+}
+
+int hip_defer(struct weir_backend *base, void *given, void (*call)(void *of), void *of, void **out)
+{
+	struct hip_backend *backend = hip_of(base);
+	hipStream_t stream = given ? given : backend->launches;
+	struct weir_gate *gate;
+	hipError_t code;
+	int error = hip_enter(backend);
+
+	if (!error && !backend->gates)
+		error = make_gates(backend);
+	if (error)
+		return error;
+	gate = weir_gate_take(backend->gates, call, of);
+	if (!gate)
+		return weir_fail(EAGAIN, "%d requests wait in streams of %s already; synchronise one of them", GATES, backend->name);
+	*out = gate;
+	code = hipLaunchHostFunc(stream, weir_gate_reached, gate);
+	if (code) {
+		weir_gate_give_back(gate);
+		return hip_fail(code, "cannot queue a call in a stream of %s", backend->name);
+	}
+	if (hipStreamWaitValue32(stream, gate->word, WEIR_GATE_OPEN, hipStreamWaitValueEq, (uint32_t)ALL_BITS) != hipSuccess)
+		weir_gate_wait(gate);
+	else /* a failure leaves one gate less */
+		(void)hipStreamWriteValue32(stream, gate->word, WEIR_GATE_FREE, 0);
+	(void)hipGetLastError();
+	return 0;
+}
+
+void hip_resume(struct weir_backend *base, void *gate)
+{
+	(void)base;
+	weir_gate_open(gate);
 }

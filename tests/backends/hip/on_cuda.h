@@ -56,13 +56,14 @@ enum {
 	hipHostMallocCoherent = 0x40000000,
 };
 
-enum { HIP_ON_CUDA_PAGE_BYTES = 4096 };
+enum { HIP_ON_CUDA_PAGE_BYTES = 4096, hipMallocSignalMemory = 2, hipStreamWaitValueEq = 1 };
 
 /** enum hipDeviceAttribute_t - those that the backend asks for */
 typedef enum {
 	hipDeviceAttributeWallClockRate,
 	hipDeviceAttributeIsLargeBar,
 	hipDeviceAttributeHdpMemFlushCntl,
+	hipDeviceAttributeCanUseStreamWaitValue,
 } hipDeviceAttribute_t;
 
 /** struct hipDeviceProp_t - those that the backend looks at */
@@ -130,7 +131,10 @@ static inline hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int
 	return cudaSuccess;
 }
 
-/* Lanes read a counter of nanoseconds, whose rate nobody needs to tell them; CUDA does not say what the host can reach. */
+/*
+ * Lanes read a counter of nanoseconds, whose rate nobody needs to tell them; CUDA does not say what the host can reach, and has no
+ * memory for signals.
+ */
 static inline hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
 	(void)value;
@@ -227,6 +231,14 @@ static inline hipError_t hipFree(void *address)
 	return cudaFree(address);
 }
 
+static inline hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
+{
+	(void)address;
+	(void)bytes;
+	(void)flags;
+	return cudaErrorNotSupported;
+}
+
 /* Pages of the host, pinned: which does not wait for kernels either. The page before the first tells how many bytes. */
 static inline hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
@@ -274,6 +286,24 @@ static inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes
 static inline hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags)
 {
 	return flags ? cudaErrorInvalidValue : cudaMemcpyAsync(address, &value, sizeof(value), cudaMemcpyHostToDevice, stream);
+}
+
+static inline hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags, uint32_t mask)
+{
+	(void)stream;
+	(void)address;
+	(void)value;
+	(void)flags;
+	(void)mask;
+	return cudaErrorNotSupported;
+}
+
+static inline hipError_t hipLaunchHostFunc(hipStream_t stream, cudaHostFn_t call, void *of)
+{
+	(void)stream;
+	(void)call;
+	(void)of;
+	return cudaErrorNotSupported;
 }
 
 /* ---- kernels ---- */

@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <hip/hip_runtime_api.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 #include "../pretended.h"
 
-enum { CLOCK_KHZ = 25000, NAME_BYTES = 64 };
+enum { CLOCK_KHZ = 25000, NAME_BYTES = 64, SIGNAL_BYTES = 8, PAGE_BYTES = 4096 };
 
 /** struct bundle - how an image begins; as many places of code objects follow, each with a name */
 struct bundle {
@@ -131,7 +132,7 @@ hipError_t hipMemGetInfo(size_t *unused, size_t *total)
 	return hipSuccess;
 }
 
-/* The one has all of its memory in a BAR, the other does not. */
+/* The one has all of its memory in a BAR and streams that wait, unless the environment says no; the other has neither. */
 hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
 	static int flush;
@@ -140,6 +141,8 @@ hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int
 		memcpy(value, &(void *){ device == 0 ? &flush : NULL }, sizeof(void *));
 	else if (attribute == hipDeviceAttributeIsLargeBar)
 		*value = device == 0;
+	else if (attribute == hipDeviceAttributeCanUseStreamWaitValue)
+		*value = device == 0 && !getenv("WEIR_PRETENDED_STREAMS_GO_ON");
 	else
 		*value = CLOCK_KHZ;
 	return hipSuccess;
@@ -221,7 +224,21 @@ hipError_t hipMalloc(void **address, size_t bytes)
 
 hipError_t hipFree(void *address)
 {
+	if (pretended_is_pinned(address)) /* a signal */
+		return hipHostFree(address);
 	pretended_release(address);
+	return hipSuccess;
+}
+
+/* A word that the host sees, too, alone in its page. */
+hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
+{
+	if (flags != hipMallocSignalMemory || bytes != SIGNAL_BYTES)
+		return hipErrorInvalidValue;
+	*address = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (*address == MAP_FAILED)
+		return hipErrorOutOfMemory;
+	pretended_pin(*address, PAGE_BYTES, false);
 	return hipSuccess;
 }
 
@@ -265,9 +282,31 @@ hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKin
 	return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
 }
 
+/* Streams here do what they are told at once: the caller waits. */
+hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags, uint32_t mask)
+{
+	if (flags != hipStreamWaitValueEq || mask != UINT32_MAX || !pretended_is_pinned(address))
+		return hipErrorInvalidValue;
+	while (__atomic_load_n((uint32_t *)address, __ATOMIC_ACQUIRE) != value) /* pairs with whoever lets it go on */
+		sched_yield();
+	return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
+}
+
+hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t call, void *of)
+{
+	if (!pretended_owned(stream))
+		return hipErrorInvalidHandle;
+	call(of);
+	return hipSuccess;
+}
+
 hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags)
 {
 	(void)flags;
+	if (pretended_is_pinned(address)) {
+		__atomic_store_n((uint32_t *)address, value, __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
+		return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
+	}
 	return hipMemcpyAsync(address, &value, sizeof(value), hipMemcpyHostToDevice, stream);
 }
 
