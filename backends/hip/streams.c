@@ -111,6 +111,14 @@ static int make_gates(struct hip_backend *backend)
 	return 0;
 }
 
+/* ROCm 5.2's headers have hipLaunchHostFunc(), its library does not. */
+static void reached(hipStream_t stream, hipError_t status, void *gate)
+{
+	(void)stream;
+	(void)status; /* of work before, which weir_sync() tells of */
+	weir_gate_reached(gate);
+}
+
 int hip_defer(struct weir_backend *base, void *given, void (*call)(void *of), void *of, void **out)
 {
 	struct hip_backend *backend = hip_of(base);
@@ -127,7 +135,7 @@ int hip_defer(struct weir_backend *base, void *given, void (*call)(void *of), vo
 	if (!gate)
 		return weir_fail(EAGAIN, "%d requests wait in streams of %s already; synchronise one of them", GATES, backend->name);
 	*out = gate;
-	code = hipLaunchHostFunc(stream, weir_gate_reached, gate);
+	code = hipStreamAddCallback(stream, reached, gate, 0);
 	if (code) {
 		weir_gate_give_back(gate);
 		return hip_fail(code, "cannot queue a call in a stream of %s", backend->name);

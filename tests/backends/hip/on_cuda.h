@@ -298,12 +298,9 @@ static inline hipError_t hipStreamWaitValue32(hipStream_t stream, void *address,
 	return cudaErrorNotSupported;
 }
 
-static inline hipError_t hipLaunchHostFunc(hipStream_t stream, cudaHostFn_t call, void *of)
+static inline hipError_t hipStreamAddCallback(hipStream_t stream, cudaStreamCallback_t call, void *of, unsigned flags)
 {
-	(void)stream;
-	(void)call;
-	(void)of;
-	return cudaErrorNotSupported;
+	return cudaStreamAddCallback(stream, call, of, flags);
 }
 
 /* ---- kernels ---- */

@@ -292,11 +292,11 @@ hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t valu
 	return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
 }
 
-hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t call, void *of)
+hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t call, void *of, unsigned flags)
 {
-	if (!pretended_owned(stream))
+	if (!pretended_owned(stream) || flags)
 		return hipErrorInvalidHandle;
-	call(of);
+	call(stream, hipSuccess, of);
 	return hipSuccess;
 }
 
