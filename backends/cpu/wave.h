@@ -55,7 +55,7 @@ struct cpu_lane {
  * @worker: whose main fiber the lanes yield to
  * @lanes: struct cpu_lane[width]
  * @live: lanes not DONE
- * @strict: the program ends where a GPU whose lanes share a program counter may never go on (WEIR_CPU_STRICT)
+ * @strict: the program ends where a GPU may never go on (WEIR_CPU_STRICT)
  */
 struct cpu_wave {
 	struct weir_fiber *worker;
