@@ -248,6 +248,35 @@ static void test_views_and_runs_sum(void **state)
 			}
 }
 
+/* Rows that lanes look for and waves read: never wrong, and all of them there once the cache holds everything. */
+static void test_rows_by_waves(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint64_t lines = 4; lines <= 256; lines *= 8) {
+			struct test_array_args args = { .seed = { 1, 1 }, .array_count = 1, .reads = READS };
+			struct test_verdict verdict;
+			struct rig rig;
+
+			open_rig(&rig, test_width(w), lines, 512, 1, 65536, 65536);
+			open_array(&rig, 8, 0, &args.array[0]);
+			args.verdict = rig.verdict;
+			if (lines >= 128) {
+				must(weir_launch(rig.context, "test_array", 2, test_lanes(THREADS),
+						 &(struct test_array_args){ .array = { args.array[0] }, .seed = { 1, 1 }, .array_count = 1,
+							.kind = TEST_READ_SEQUENTIAL, .reads = 8192, .verdict = rig.verdict },
+						 sizeof(args)));
+				judge(&rig);
+			}
+			must(weir_launch(rig.context, "test_rows", 2, test_lanes(THREADS), &args, sizeof(args)));
+			verdict = judge(&rig);
+			assert_true(weir_load_u64_relaxed_sys(&verdict.sum) > test_lanes(THREADS) * READS);
+			if (lines >= 128)
+				assert_true(weir_load_u64_relaxed_sys(&verdict.good) == weir_load_u64_relaxed_sys(&verdict.sum));
+			close_rig(&rig);
+		}
+}
+
 static void test_index_past_the_end(void **state)
 {
 	(void)state;
@@ -302,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_partial_last_line),
 		cmocka_unit_test(test_resident_data_misses_once),
 		cmocka_unit_test(test_views_and_runs_sum),
+		cmocka_unit_test(test_rows_by_waves),
 		cmocka_unit_test(test_index_past_the_end),
 		cmocka_unit_test(test_a_file_that_shrinks),
 	};

@@ -111,6 +111,8 @@ struct test_service_args {
 	weir_addr results;
 };
 
+enum { TEST_ROW = 8 }; /* words of a row in test_rows */
+
 enum test_read_kind { TEST_READ_RANDOM, TEST_READ_SEQUENTIAL };
 
 /** struct test_record - a 24-byte element */

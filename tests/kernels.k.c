@@ -247,6 +247,43 @@ WEIR_FN u64 sum_view(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u
 	return count;
 }
 
+/*
+ * Each lane of @wave has a row of TEST_ROW words in view, from @first on, and all of them compare each.
+ * Return: those whose rows were there to the end.
+ */
+WEIR_FN u64 compare_rows(u64 wave, WEIR_GLOBAL struct test_array_args *args, struct weir_view view, u64 first)
+{
+	u64 seen = 0, wrong = 0, valid;
+
+	for (u64 left = weir_ballot(wave, view.count >= TEST_ROW); left; left &= left - 1) {
+		u32 lane = weir_lowest_bit(left);
+		u64 word = weir_shuffle_u64(wave, first, lane) + weir_lane() % TEST_ROW;
+		u64 value = weir_view_u64_of(wave, view, lane, weir_lane() % TEST_ROW);
+
+		seen += value;
+		wrong |= (u64)(value != test_word(args->seed[0], word)) << lane;
+	}
+	valid = weir_ballot(wave, weir_view_valid_by_all(wave, view, seen));
+	expect(args->verdict, first, wrong & valid, 0);
+	return valid;
+}
+
+/* Rows of an array by whole waves, and by those lanes of each that happen to come together. */
+WEIR_KERNEL(test_rows, struct test_array_args)
+{
+	for (u64 i = 0; i < args->reads; i++) {
+		u64 at = test_mix(i * weir_threads() + weir_thread() + args->salt);
+		u64 first = at % (args->array[0].count / TEST_ROW) * TEST_ROW, wave;
+
+		if (i % 2 && at >> 63)
+			continue;
+		wave = weir_active();
+		if ((compare_rows(wave, args, weir_array_view_by(wave, &args->array[0], first), first) >> weir_lane()) & 1)
+			weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, 1);
+	}
+}
+
 WEIR_FN u64 sum_run(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u64 *sum)
 {
 	struct weir_run run = weir_array_run_u64(array, index, end);

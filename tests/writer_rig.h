@@ -65,7 +65,7 @@ static inline struct shape completed(struct shape shape)
 	shape.bytes_each = shape.bytes_each ? shape.bytes_each : 65536;
 	shape.stripe = shape.stripe ? shape.stripe : 65536;
 	shape.depth = shape.depth ? shape.depth : 16;
-	shape.timeout_us = shape.timeout_us ? shape.timeout_us : TIMEOUT_US;
+	shape.timeout_us = shape.timeout_us ? shape.timeout_us : test_patient_us(TIMEOUT_US);
 	shape.fault = shape.fault ? shape.fault : "";
 	return shape;
 }

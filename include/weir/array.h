@@ -334,6 +334,45 @@ struct weir_view {
 };
 
 /**
+ * weir_array_view_by() - weir_array_view() by lanes that load through each other's views afterwards
+ * @wave: the lanes, all of which call
+ * @array: the array
+ * @index: first element of this lane's
+ */
+WEIR_FN struct weir_view weir_array_view_by(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u32 has = weir_array_has(array, index), there;
+	u64 byte = array->first_byte + (has ? index : 0) * array->element_bytes;
+	u64 key = array->extent.key_base + (byte >> lines->line_log2);
+	u64 place = weir_lines_index(lines, key);
+	u32 offset = weir_array_offset(array, byte);
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, place);
+	struct weir_view view;
+
+	view.first = index;
+	view.count = 0;
+	view.data = 0;
+	view.set = WEIR_ADDR(set);
+	view.found = weir_set_find(set, key);
+	there = !has || weir_line_readable(view.found.word);
+	if (weir_ballot(wave, !there)) { /* as in weir_array_words() */
+		(void)weir_array_fetch(wave, weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0),
+				       weir_forget(byte & ~(u64)7), there ? 0 : 1);
+		view.found = there ? view.found : weir_set_find(set, key);
+	}
+	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
+	if (!has || !weir_line_readable(view.found.word))
+		return view;
+	weir_policy_hit(set, view.found.way, view.found.word);
+	view.data = weir_line_data(lines, place, view.found.way) + offset;
+	view.count = (((u64)1 << lines->line_log2) - offset) / array->element_bytes;
+	if (view.count > array->count - index)
+		view.count = array->count - index;
+	return view;
+}
+
+/**
  * weir_array_view() - open a view that starts at element @index
  *
  * One probe here, one weir_view_valid() after the loads: for streaming. The view
@@ -344,37 +383,7 @@ struct weir_view {
  */
 WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
-	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
-	u64 byte = array->first_byte + index * array->element_bytes;
-	u64 line = byte >> lines->line_log2;
-	u64 key = array->extent.key_base + line;
-	u64 place = weir_lines_index(lines, key);
-	u32 offset = (u32)(byte & (((u64)1 << lines->line_log2) - 1));
-	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, place);
-	struct weir_view view;
-
-	view.first = index;
-	view.count = 0;
-	view.data = 0;
-	view.set = WEIR_ADDR(set);
-	view.found.word = 0;
-	view.found.way = 0;
-	if (!weir_array_has(array, index))
-		return view;
-	view.found = weir_set_find(set, key);
-	if (!weir_line_readable(view.found.word)) {
-		if (weir_array_words(array, byte & ~(u64)7, 1).status != WEIR_OK)
-			return view;
-		view.found = weir_set_find(set, key);
-		if (!weir_line_readable(view.found.word))
-			return view;
-	}
-	weir_policy_hit(set, view.found.way, view.found.word);
-	view.data = weir_line_data(lines, place, view.found.way) + offset;
-	view.count = (((u64)1 << lines->line_log2) - offset) / array->element_bytes;
-	if (view.count > array->count - index)
-		view.count = array->count - index;
-	return view;
+	return weir_array_view_by(weir_active(), array, index);
 }
 
 /** weir_view_u64() - 8-byte element @i of the view; good only if the view is valid afterwards */
@@ -411,6 +420,35 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
 	/* L2, as in weir_line_unchanged_by() */
 	return view.count != 0 &&
 	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(view.found.way, seen)]), view.found.word);
+}
+
+/**
+ * weir_view_u64_of() - 8-byte element @i of the view that another lane has open
+ * @wave: lanes calling together
+ * @view: this lane's own
+ * @lane: whose, one of @wave and the same in all lanes; its view must have more than @i elements
+ * @i: which, of each lane another one
+ *
+ * For rows scattered over an array: each lane opens a view at one of them by weir_array_view_by(), and then the wave loads
+ * row after row, its lanes side by side. Good only if weir_view_valid_by_all() of @lane says so afterwards.
+ */
+WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view view, u32 lane, u64 i)
+{
+	return weir_data_load_u64(weir_shuffle_u64(wave, view.data, lane) + i * 8);
+}
+
+/**
+ * weir_view_valid_by_all() - weir_view_valid_by() of a view that all lanes of @wave have loaded through
+ * @wave: lanes calling together, those of weir_view_u64_of()
+ * @view: this lane's own
+ * @seen: a value made of everything that this lane loaded, through whoever's view
+ */
+WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view view, u64 seen)
+{
+	u64 loaded = weir_ballot(wave, weir_after(1, seen)); /* no lane votes before it has loaded */
+
+	weir_wave_sync(wave); /* L2: every lane's loads before this lane's second look */
+	return weir_view_valid_by(view, loaded);
 }
 
 /** weir_view_valid() - everything loaded through @view so far is good */

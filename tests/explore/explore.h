@@ -162,7 +162,7 @@ struct strategy {
 };
 
 extern const struct strategy strategy_random, strategy_pct, strategy_independent, strategy_starve,
-	strategy_lockstep, strategy_exhaustive;
+	strategy_lag, strategy_lockstep, strategy_exhaustive;
 
 /* schedule.c */
 u64 random_below(u64 limit);

@@ -28,15 +28,16 @@ enum {
 	MOST_JOBS = 64,
 	MOST_KERNELS = 6,
 	SEEN_LOG2 = 23, /* room for distinct schedules */
-	STRATEGIES = 6,
-	EXHAUSTIVE = 5,
+	STRATEGIES = 7,
+	EXHAUSTIVE = 6,
 	BOUND = 2, /* preemptions, unless --bound says otherwise */
 	MOST_BOUND = 8,
 };
 
 static const struct strategy *const strategies[STRATEGIES] = {
 	&strategy_lockstep, &strategy_independent, &strategy_random,
-	&strategy_pct,	    &strategy_starve,	   &strategy_exhaustive,
+	&strategy_pct,	    &strategy_starve,	   &strategy_lag,
+	&strategy_exhaustive,
 };
 
 struct tally {

@@ -146,6 +146,7 @@ const struct scenario scenarios[] = {
 	{ .name = "shared", .kernel = "shared", .requests = 5 },
 	{ .name = "policies", .kernel = "cached", .requests = 5, .prepare = some_policy },
 	{ .name = "streamed", .kernel = "streamed", .requests = 4 },
+	{ .name = "rows", .kernel = "rows", .requests = 12 },
 	{ .name = "failing", .kernel = "failing", .requests = 3, .prepare = bad_block },
 	{ .name = "failing-lines", .kernel = "failing_lines", .requests = 4, .prepare = bad_block },
 	{ .name = "lost", .kernel = "burst", .requests = 3, .prepare = lost_block, .tolerant = true },

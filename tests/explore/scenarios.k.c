@@ -161,6 +161,31 @@ WEIR_KERNEL(streamed, struct scenario_args)
 	}
 }
 
+/* Rows that lanes look for, and waves read: what is found valid was right for each lane. */
+WEIR_KERNEL(rows, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+
+	/* the whole wave, so that one of its lanes may be far behind in a row that another one looks at again */
+	u64 wave = ((u64)1 << weir_lanes()) - 1;
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = some_lba(args, r) % 12, i = weir_lane() % 4, seen = 0, wrong = 0, valid;
+		struct weir_view view = weir_array_view_by(wave, array, lba * SCENARIO_BLOCK_WORDS + 60);
+
+		for (u64 left = weir_ballot(wave, view.count >= 4); left; left &= left - 1) {
+			u32 lane = weir_lowest_bit(left);
+			u64 theirs = weir_shuffle_u64(wave, lba, lane), value = weir_view_u64_of(wave, view, lane, i);
+
+			wrong |= (u64)(value != scenario_word(theirs, 0, 60 + i)) << lane;
+			seen += value;
+		}
+		valid = weir_ballot(wave, weir_view_valid_by_all(wave, view, seen));
+		explore_expect("lanes whose row stayed, and was wrong", wrong & valid, 0);
+		explore_progress();
+	}
+}
+
 /* One block cannot be read: whoever asks for it is told, nobody else notices. */
 WEIR_KERNEL(failing, struct scenario_args)
 {

@@ -6,6 +6,7 @@
  * independent   an agent runs until it polls or cannot go on, then another one
  * pct           priorities, changed at a few random steps (Burckhardt et al., ASPLOS'10)
  * starve        one wave, or the controller, gets almost no steps
+ * lag           one lane gets almost no steps, wherever its wave is
  *
  * The controller and the arrival of delayed stores are agents too.
  */
@@ -151,7 +152,7 @@ static void pct_step(void)
 const struct strategy strategy_pct = { .name = "pct", .begin = pct_begin, .step = pct_step };
 
 /* starve: as random, but the victim mostly has to wait */
-static u32 victim; /* a wave, or run.wave_count for the controller */
+static u32 victim; /* a wave, or run.wave_count for the controller; of lag a lane */
 
 static void starve_begin(void)
 {
@@ -159,18 +160,30 @@ static void starve_begin(void)
 	run.hang_steps *= STARVED_PATIENCE; /* what the victim holds, others have to wait for */
 }
 
+static bool starves(const struct lane *lane)
+{
+	return lane->wave->index == victim;
+}
+
+/* Mostly not @lane if it is a victim, but the next one that is none and can go on. */
+static struct lane *rather_than(struct lane *lane, bool (*is_victim)(const struct lane *lane), bool mercy)
+{
+	if (!lane || mercy || !is_victim(lane))
+		return lane;
+	for (u32 i = 1; i < run.lane_count; i++) {
+		struct lane *other = &run.lanes[(lane->index + i) % run.lane_count];
+
+		if (!is_victim(other) && lane_runnable(other))
+			return other;
+	}
+	return lane;
+}
+
 static void starve_step(void)
 {
 	bool mercy = random_below(STARVED_SHARE) == 0;
-	struct lane *lane = any_lane();
+	struct lane *lane = rather_than(any_lane(), starves, mercy);
 
-	if (lane && lane->wave->index == victim && !mercy) {
-		for (u32 i = 0; i < run.lane_count; i++) {
-			lane = &run.lanes[(lane->index + 1) % run.lane_count];
-			if (lane->wave->index != victim && lane_runnable(lane))
-				break;
-		}
-	}
 	if ((victim != run.wave_count || mercy) && schedule_others())
 		return;
 	if (victim == run.wave_count && run.weak && random_below(run.memory_share) == 0 && memory_drain_one())
@@ -179,3 +192,26 @@ static void starve_step(void)
 }
 
 const struct strategy strategy_starve = { .name = "starve", .begin = starve_begin, .step = starve_step };
+
+/* lag: the same of one lane, which its wave waits for at the next collective only */
+static bool lags(const struct lane *lane)
+{
+	return lane->index == victim;
+}
+
+static void lag_begin(void)
+{
+	victim = (u32)random_below(run.lane_count);
+	run.hang_steps *= STARVED_PATIENCE;
+}
+
+static void lag_step(void)
+{
+	bool mercy = random_below(STARVED_SHARE) == 0;
+	struct lane *lane = rather_than(any_lane(), lags, mercy);
+
+	if (!schedule_others())
+		run_lane(lane);
+}
+
+const struct strategy strategy_lag = { .name = "lag", .begin = lag_begin, .step = lag_step };

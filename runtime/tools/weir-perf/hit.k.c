@@ -49,36 +49,84 @@ WEIR_KERNEL(hit_random8_plain, struct perf_hit_args)
 	hit_report(args, sum);
 }
 
-/* Where wave reads begin: as many consecutive words as the wave has lanes, anywhere. */
-WEIR_FN u64 hit_wave_word(WEIR_GLOBAL struct perf_hit_args *args, u64 round)
+/* Where wave read @round begins: as many consecutive words as the wave has lanes, anywhere. */
+WEIR_FN u64 hit_row(WEIR_GLOBAL struct perf_hit_args *args, u64 round)
 {
-	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) * weir_lanes() +
-	       weir_lane();
+	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) * weir_lanes();
+}
+
+/* @count rows, each lane its word of each; by what always gets there. */
+WEIR_FN u64 hit_rows_words(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u32 count)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < count; i++)
+		sum += weir_array_get_u64(&args->array, hit_row(args, round + i) + weir_lane());
+	return sum;
+}
+
+/* The same by views: each lane looks for a row, and all read it. */
+WEIR_FN u64 hit_rows(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u32 count)
+{
+	u64 wave = weir_active(), sum = 0;
+	struct weir_view view = weir_array_view_by(wave, &args->array, hit_row(args, round + weir_lane()));
+	u32 i = 0;
+
+	if (weir_ballot(wave, view.count < weir_lanes()))
+		return hit_rows_words(args, round, count);
+	for (; i + HIT_WIDE <= count; i += HIT_WIDE) {
+		u64 value[HIT_WIDE];
+
+		for (u32 k = 0; k < HIT_WIDE; k++)
+			value[k] = weir_view_u64_of(wave, view, i + k, weir_lane());
+		for (u32 k = 0; k < HIT_WIDE; k++)
+			sum += value[k];
+	}
+	for (; i < count; i++)
+		sum += weir_view_u64_of(wave, view, i, weir_lane());
+	if (weir_ballot(wave, !weir_view_valid_by_all(wave, view, sum)))
+		return hit_rows_words(args, round, count);
+	return sum;
 }
 
 WEIR_KERNEL(hit_wave256, struct perf_hit_args)
 {
 	u64 sum = 0;
 
-	for (u64 i = 0; i + 4 <= args->rounds; i += 4) {
-		struct weir_four at;
-
-		for (u32 k = 0; k < 4; k++)
-			at.value[k] = hit_wave_word(args, i + k);
-		at = weir_array_get_four_u64(&args->array, at);
-		sum += at.value[0] + at.value[1] + at.value[2] + at.value[3];
-	}
-	for (u64 i = args->rounds & ~(u64)3; i < args->rounds; i++)
-		sum += weir_array_get_u64(&args->array, hit_wave_word(args, i));
+	for (u64 i = 0; i < args->rounds; i += weir_lanes())
+		sum += hit_rows(args, i, args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
 	hit_report(args, sum);
+}
+
+WEIR_FN u64 hit_plain_word(WEIR_GLOBAL struct perf_hit_args *args, u64 wave, u64 row, u32 lane)
+{
+	return *weir_at(args->plain, u64, weir_shuffle_u64(wave, row, lane) + weir_lane());
+}
+
+WEIR_FN u64 hit_plain_rows(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u32 count)
+{
+	u64 wave = weir_active(), row = hit_row(args, round + weir_lane()), sum = 0;
+	u32 i = 0;
+
+	for (; i + HIT_WIDE <= count; i += HIT_WIDE) {
+		u64 value[HIT_WIDE];
+
+		for (u32 k = 0; k < HIT_WIDE; k++)
+			value[k] = hit_plain_word(args, wave, row, i + k);
+		for (u32 k = 0; k < HIT_WIDE; k++)
+			sum += value[k];
+	}
+	for (; i < count; i++)
+		sum += hit_plain_word(args, wave, row, i);
+	return sum;
 }
 
 WEIR_KERNEL(hit_wave256_plain, struct perf_hit_args)
 {
 	u64 sum = 0;
 
-	for (u64 i = 0; i < args->rounds; i++)
-		sum += *weir_at(args->plain, u64, hit_wave_word(args, i));
+	for (u64 i = 0; i < args->rounds; i += weir_lanes())
+		sum += hit_plain_rows(args, i, args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
 	hit_report(args, sum);
 }
 
