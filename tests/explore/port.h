@@ -42,7 +42,7 @@ WEIR_FN u64 weir_wave(void)
 	return explore_self->wave;
 }
 
-WEIR_FN u64 weir_active(void)
+WEIR_FN WEIR_ALWAYS u64 weir_active(void) /* its caller's own, as in port/cpu.h */
 {
 	return explore_active();
 }

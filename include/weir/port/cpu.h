@@ -74,7 +74,8 @@ WEIR_FN u64 weir_wave(void)
 	return weir_cpu_self->wave;
 }
 
-WEIR_FN u64 weir_active(void)
+/* Lanes come together where this is called, so its call must be its caller's own, without optimisation, too. */
+WEIR_FN WEIR_ALWAYS u64 weir_active(void)
 {
 	return weir_lanes() == 1 ? 1 : weir_cpu_active();
 }
