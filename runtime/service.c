@@ -39,7 +39,7 @@ static void *reap(void *argument)
 		for (u32 q = 0; q < service->queue_count; q++)
 			reaped += weir_cq_reap(weir_at(service->storage->queues, struct weir_queue, q), 1);
 		if (!reaped)
-			weir_relax();
+			weir_relax(0);
 	}
 	return NULL;
 }

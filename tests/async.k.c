@@ -44,11 +44,11 @@ WEIR_FN void wait_by_tests(WEIR_GLOBAL struct test_waits_args *args, u64 first, 
 	u64 wave = weir_active();
 	u32 at = 0;
 
-	while (weir_ballot(wave, at < count)) {
+	for (u32 turn = 0; weir_ballot(wave, at < count); turn++) {
 		weir_converge();
 		if (at < count && weir_test(&args->disk, weir_at(args->events, struct weir_event, first + at)))
 			waits_check(args, first + at++);
-		weir_relax();
+		weir_relax(turn);
 	}
 }
 

@@ -22,8 +22,8 @@ WEIR_FN void chain_free(WEIR_GLOBAL struct test_chain_args *args, u64 lock)
 WEIR_FN void chain_meet(WEIR_GLOBAL struct test_chain_args *args, u64 all)
 {
 	weir_add_u64_acq_rel_dev(&chain_tally(args)->ready, 1);
-	while (weir_load_u64_acquire_dev(&chain_tally(args)->ready) < all) {
-		weir_relax();
+	for (u32 turn = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < all; turn++) {
+		weir_relax(turn);
 		weir_converge();
 	}
 }
@@ -35,7 +35,7 @@ WEIR_FN weir_status chain_want(WEIR_GLOBAL struct test_chain_args *args, u64 loc
 
 	for (u64 i = 0; i < tries && status == WEIR_E_LOCKED; i++) {
 		status = chain_try(args, lock);
-		weir_relax();
+		weir_relax((u32)i);
 		weir_converge();
 	}
 	weir_add_u64_relaxed_dev(status == WEIR_OK	     ? &chain_tally(args)->took :
@@ -104,7 +104,7 @@ WEIR_KERNEL(test_chain_order, struct test_chain_args)
 			mixed = test_mix(mixed);
 			pause = mixed >> 56;
 		}
-		weir_relax();
+		weir_relax(0);
 		weir_converge();
 	}
 }
@@ -127,8 +127,8 @@ WEIR_KERNEL(test_chain_hold, struct test_chain_args)
 		chain_meet(args, 3);
 		chain_meet(args, 5);
 	} else {
-		while (weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3) {
-			weir_relax();
+		for (u32 turn = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3; turn++) {
+			weir_relax(turn);
 			weir_converge();
 		}
 		chain_want(args, 1, args->tries);

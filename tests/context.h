@@ -8,6 +8,7 @@
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
+ * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, likewise.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
@@ -103,6 +104,14 @@ static inline bool test_pull(void)
 	const char *mover = getenv("WEIR_TEST_MOVER");
 
 	return !test_on_cpu() || (mover && !strcmp(mover, "pull"));
+}
+
+/** test_trace_reads() - @reads, or WEIR_TEST_READS of them */
+static inline uint32_t test_trace_reads(uint32_t reads)
+{
+	const char *most = getenv("WEIR_TEST_READS");
+
+	return most && strtoul(most, NULL, 10) < reads ? (uint32_t)strtoul(most, NULL, 10) : reads;
 }
 
 /** test_given() - WEIR_TEST_STORAGE names what to open: nothing that a case asks of its storage may be expected */

@@ -33,7 +33,7 @@ WEIR_KERNEL(test_count, struct test_count_args)
 
 		expect(args->verdict, args->launch, before / per_launch, args->launch);
 		for (u64 j = 0; j < args->relaxes; j++)
-			weir_relax();
+			weir_relax(0);
 	}
 	for (u64 i = 0; i < args->adds; i++) {
 		u64 seen = weir_load_u64_relaxed_dev(&verdict->good), found;

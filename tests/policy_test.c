@@ -84,7 +84,7 @@ static void test_one_lane_agrees_with_the_simulator(void **state)
 	(void)state;
 	for (size_t s = 0; s < 3; s++)
 		for (unsigned kind = 0; kind < TRACE_COUNT; kind++) {
-			struct trace trace = make_trace((enum trace_kind)kind, sizes[s], READS);
+			struct trace trace = make_trace((enum trace_kind)kind, sizes[s], test_trace_reads(READS));
 			struct bed bed;
 
 			open_bed(&bed, test_width(0), trace.span);

@@ -273,10 +273,10 @@ WEIR_KERNEL(port_groups, struct port_groups_args)
 			/* what active() says may be a part; it must hold us and only lanes of this branch */
 			expect(args->verdict, 20, active & ~odd, 0);
 			check_mask(args->verdict, active, round + 300);
-			weir_relax();
+			weir_relax(0);
 		}
 		if (weir_lane() % 4 == round % 4)
-			weir_relax();
+			weir_relax(0);
 		weir_wave_sync(full);
 		weir_converge();
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
@@ -336,7 +336,7 @@ WEIR_FN void check_nested(WEIR_GLOBAL struct port_groups_args *args, u64 mask, u
 			check_group(args, inner, salt + 1);
 		} else {
 			check_group(args, outer & ~inner, salt + 2);
-			weir_relax();
+			weir_relax(0);
 		}
 		check_group(args, outer, salt + 3);
 	} else {
@@ -388,7 +388,7 @@ WEIR_KERNEL(port_scalar, struct port_scalar_args)
 	for (u64 i = 0; i < args->relaxes; i++) {
 		u64 now;
 
-		weir_relax();
+		weir_relax(0);
 		now = weir_clock_ns();
 		back += now < before;
 		before = now;

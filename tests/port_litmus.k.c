@@ -111,7 +111,7 @@ WEIR_FN void keep_pace(WEIR_GLOBAL struct port_litmus_args *args, struct player 
 		if (behind && turns) {
 			behind = others_behind(args, player, i);
 			if (behind && --turns % RELAX_EVERY == 0)
-				weir_relax();
+				weir_relax(0);
 		}
 	}
 	delay(test_mix(args->salt + i * PORT_MOST_PLAYERS + player.role));
@@ -449,7 +449,7 @@ WEIR_KERNEL(port_lock, struct port_lock_args)
 			if (count_locked(args))
 				left--;
 			else
-				weir_relax();
+				weir_relax(0);
 		}
 	}
 }
@@ -469,7 +469,7 @@ WEIR_FN u32 await_answer(WEIR_GLOBAL struct port_mail_args *args, u64 least)
 			weir_fence_from_controller();
 		}
 		if (seen < least)
-			weir_relax();
+			weir_relax(0);
 	}
 	data = weir_load_u64_relaxed_sys(&mail->answer_data);
 	expect(args->verdict, least, data >= seen ? seen : data, seen);

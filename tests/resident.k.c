@@ -119,7 +119,7 @@ WEIR_KERNEL(test_resident_turns, struct resident_turns_args)
 
 		if (weir_leader(lanes))
 			*weir_at(args->served, u32, turn) = served;
-		weir_relax();
+		weir_relax(0);
 	}
 }
 

@@ -45,13 +45,13 @@ WEIR_FN void share_buffers_back(WEIR_GLOBAL struct test_share_args *args, u32 ro
 	u64 wave = weir_active();
 	u32 at = 0;
 
-	while (weir_ballot(wave, at < args->held)) {
+	for (u32 turn = 0; weir_ballot(wave, at < args->held); turn++) {
 		weir_converge();
 		if (at < args->held &&
 		    !weir_share_in_use(&args->writer.array, share_line(args, round, at),
 				       args->buffers + (weir_thread() * args->held + at) * args->line_bytes))
 			at++;
-		weir_relax();
+		weir_relax(turn);
 	}
 }
 

@@ -321,7 +321,7 @@ static void mix(struct bench *bench, bool whole, uint64_t seed)
 	struct rig *rig = &bench->rig;
 	struct test_mix_args args = { .writer = bench->writer, .steps = 40, .whole = whole, .seed = seed,
 				      .verdict = rig->verdict, .buffers = bench->args.buffers, .events = bench->args.events };
-	uint64_t lanes = whole ? 32 : THREADS, all = whole ? rig->bytes / LINE_BYTES : rig->bytes / 8;
+	uint64_t lanes = test_lanes(whole ? 32 : THREADS), all = whole ? rig->bytes / LINE_BYTES : rig->bytes / 8;
 	uint64_t *shadow = malloc(all * 8);
 	struct test_verdict verdict;
 

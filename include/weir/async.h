@@ -110,7 +110,7 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 			at = count;
 		needy = weir_ballot(wave, tries != 0 && at < count);
 		if (needy && weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return started;
 }
@@ -427,7 +427,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	if (status == WEIR_OK)
 		return status;

@@ -168,7 +168,7 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 		}
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }
@@ -281,7 +281,7 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
 		}
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }
@@ -333,7 +333,7 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }

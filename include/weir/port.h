@@ -65,6 +65,13 @@ void weir_user_policy_built(void);
 #define WEIR_KERNEL_BUILT() ((void)0)
 #endif
 
+/*
+ * How long lanes rest in turn @turn of a wait, for ports that can tell their device: 64 ns at first, twice as long every 64
+ * turns, so never more than a 64th of the time waited, up to half a millisecond. It has to grow: where a wave that parted is
+ * scheduled group by group, the groups that rest shortly can keep a group that does not rest from running (docs/porting.md).
+ */
+#define WEIR_RELAX_NS(turn) (64u << ((turn) / 64 < 13 ? (turn) / 64 : 13))
+
 #if defined(WEIR_PORT_HEADER)
 #include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */
 #elif defined(__OPENCL_C_VERSION__)

@@ -154,7 +154,7 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return shared;
 }
@@ -250,7 +250,7 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 		weir_converge();
 		needy = weir_ballot(wave, status == WEIR_E_LOCKED);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }

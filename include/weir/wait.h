@@ -113,7 +113,7 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 		weir_converge();
 		needy = weir_ballot(wave, word == 0 && at < count);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }
@@ -181,7 +181,7 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, turn), turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return any;
 }

@@ -438,7 +438,7 @@ WEIR_FN u32 weir_controller_rest(WEIR_GLOBAL struct weir_controller_args *args, 
 	if (served)
 		return 0;
 	for (u32 i = 0; i <= idle; i++)
-		weir_relax();
+		weir_relax(0);
 	idle = 2 * idle + 1;
 	return idle < args->rest ? idle : args->rest;
 }

@@ -23,6 +23,6 @@ WEIR_KERNEL(weir_service, struct weir_service_args)
 				lanes, weir_leader(lanes) ?
 					       weir_load_u32_relaxed_sys(weir_at(args->stop, weir_shared_u32, 0)) : 0);
 		if (reaped == 0)
-			weir_relax();
+			weir_relax(0);
 	}
 }

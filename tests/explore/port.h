@@ -72,8 +72,9 @@ WEIR_FN void weir_converge(void)
 	explore_converge();
 }
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
+	(void)turn;
 	explore_relax();
 }
 

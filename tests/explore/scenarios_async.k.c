@@ -35,7 +35,7 @@ WEIR_KERNEL(any, struct scenario_args)
 			check_block(buffer_of(args, any.index), some_lba(args, any.index), 0);
 			left--;
 		}
-		weir_relax();
+		weir_relax(0);
 	}
 	if (kind == 1)
 		explore_expect("no event left",
@@ -60,7 +60,7 @@ WEIR_FN void see_them_come(WEIR_GLOBAL struct weir_disk *disk)
 		for (u32 q = 0; q < disk->queue_count; q++)
 			left |= under_way(weir_at(disk->queues, struct weir_queue, q)) != 0;
 		if (weir_ballot(wave, left) && weir_disk_help(wave, wave, disk, turn++) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 }
 

@@ -387,7 +387,7 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 		weir_converge();
 		needy = weir_ballot(wave, lane.key != 0);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return lane.result;
 }
@@ -439,7 +439,7 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		}
 		needy = weir_ballot(wave, lane.key != 0);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return lane.result;
 }

@@ -763,7 +763,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(turn) & 1))
 				helped = weir_set_disk(lines, index, turn, disk);
 			if (weir_disk_help(wave, needy, helped, turn) == 0)
-				weir_relax();
+				weir_relax(turn);
 		}
 	}
 	return fetch.words;

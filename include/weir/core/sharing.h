@@ -330,7 +330,7 @@ WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir
 		weir_converge();
 		needy = weir_ballot(wave, held);
 		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, turn, disk), turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return status;
 }
@@ -410,7 +410,7 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 		weir_converge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	return words;
 }
@@ -468,7 +468,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		weir_converge();
 		needy = weir_ballot(wave, !fetch.done);
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax();
+			weir_relax(turn);
 	}
 	left = weir_share_leave(wave, held, lines, extent, line, place);
 	fetch.words.status = fetch.words.status == WEIR_OK ? left : fetch.words.status;

@@ -105,8 +105,9 @@ WEIR_FN void weir_converge(void)
 {
 }
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
+	(void)turn;
 	weir_cpu_relax();
 }
 

@@ -36,7 +36,7 @@
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
 
-enum { WEIR_CUDA_LANES = 32, WEIR_CUDA_RELAX_NS = 64 };
+enum { WEIR_CUDA_LANES = 32 };
 
 WEIR_FN u32 weir_lane(void)
 {
@@ -97,9 +97,9 @@ WEIR_FN void weir_converge(void)
 {
 }
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
-	__nanosleep(WEIR_CUDA_RELAX_NS);
+	__nanosleep(WEIR_RELAX_NS(turn));
 }
 
 WEIR_FN u64 weir_clock_ns(void)

@@ -150,8 +150,9 @@ WEIR_FN void weir_converge(void)
 	__builtin_amdgcn_wave_barrier();
 }
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
+	(void)turn;
 	__builtin_amdgcn_s_sleep(4); /* 256 clocks */
 }
 

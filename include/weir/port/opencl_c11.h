@@ -48,13 +48,15 @@ WEIR_FN long weir_opencl_system_call(long number, long first, long second)
 	return result;
 }
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
+	(void)turn;
 	(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_YIELD, 0, 0);
 }
 #else
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
+	(void)turn;
 }
 #endif
 

@@ -15,7 +15,7 @@
 #ifndef WEIR_PORT_OPENCL_PTX_H
 #define WEIR_PORT_OPENCL_PTX_H
 
-enum { WEIR_OPENCL_RELAX_NS = 64, WEIR_OPENCL_WARP = 32 };
+enum { WEIR_OPENCL_WARP = 32 };
 
 #if WEIR_OPENCL_LANES == 32
 WEIR_FN u32 weir_lane(void)
@@ -92,9 +92,9 @@ WEIR_FN void weir_converge(void)
 #error "weir: waves are 32 lanes wide with PTX, or 1 (WEIR_OPENCL_LANES)"
 #endif
 
-WEIR_FN void weir_relax(void)
+WEIR_FN void weir_relax(u32 turn)
 {
-	__asm__ volatile("nanosleep.u32 %0;" :: "r"((u32)WEIR_OPENCL_RELAX_NS) : "memory");
+	__asm__ volatile("nanosleep.u32 %0;" :: "r"(WEIR_RELAX_NS(turn)) : "memory");
 }
 
 WEIR_FN u64 weir_clock_ns(void)
