@@ -110,7 +110,7 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 			at = count;
 		needy = weir_ballot(wave, tries != 0 && at < count);
 		if (needy && weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), turn) == 0)
-			weir_relax(turn);
+			weir_relax(0); /* after WEIR_PREFETCH_TURNS the lane goes on */
 	}
 	return started;
 }

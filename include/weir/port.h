@@ -66,8 +66,8 @@ void weir_user_policy_built(void);
 #endif
 
 /*
- * How long lanes rest in turn @turn of a wait, for ports that can tell their device: 64 ns at first, twice as long every 64
- * turns, so never more than a 64th of the time waited, up to half a millisecond. It has to grow: where a wave that parted is
+ * How long lanes rest after @turn turns in which nothing came of their wait, for ports that can tell their device: 64 ns at first, twice
+ * as long every 64 turns, so about a 64th of the time waited, half a millisecond at most. It has to grow: where a wave that parted is
  * scheduled group by group, the groups that rest shortly can keep a group that does not rest from running (docs/porting.md).
  */
 #define WEIR_RELAX_NS(turn) (64u << ((turn) / 64 < 13 ? (turn) / 64 : 13))

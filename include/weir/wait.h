@@ -93,11 +93,13 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us);
 	weir_status status = WEIR_OK;
 	u32 at = 0; /* events below it are done */
+	u32 vain = 0; /* turns since any lane saw one done */
 	u64 needy;
 
 	for (u32 turn = 0; weir_ballot(wave, at < count) != 0; turn++) {
 		WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, turn);
 		u64 word = 1;
+		u32 moved = 0;
 
 		weir_converge();
 		if (at < count) {
@@ -105,6 +107,7 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 			if (word) {
 				status = status == WEIR_OK ? weir_event_status(word) : status;
 				at++;
+				moved = 1;
 			} else if (weir_expired(deadline, turn)) {
 				status = status == WEIR_OK ? (u32)WEIR_E_TIMEOUT : status;
 				at = count;
@@ -112,8 +115,9 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 		}
 		weir_converge();
 		needy = weir_ballot(wave, word == 0 && at < count);
+		vain = weir_ballot(wave, moved) ? 0 : vain + 1;
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+			weir_relax(vain);
 	}
 	return status;
 }

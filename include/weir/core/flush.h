@@ -359,6 +359,7 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 {
 	u64 keys = sweep.end_key - sweep.first_key, places = keys < lines->sets ? keys : lines->sets, needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
+	u32 vain = 0; /* turns since any lane went on to another line */
 
 	for (u32 turn = 0; weir_ballot(wave, lane.place < places) != 0; turn++) {
 		u64 key = sweep.first_key;
@@ -386,8 +387,9 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 		}
 		weir_converge();
 		needy = weir_ballot(wave, lane.key != 0);
+		vain = weir_ballot(wave, lane.key == 0 && lane.place < places) ? 0 : vain + 1;
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+			weir_relax(vain);
 	}
 	return lane.result;
 }
@@ -407,6 +409,7 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 {
 	u64 places = weir_sweep_places(lines, sweep), needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
+	u32 vain = 0; /* turns since any lane went on to another line */
 
 	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
 		WEIR_GLOBAL struct weir_extent *extent;
@@ -438,8 +441,9 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 			lane = weir_sweep_give_up(lane, lines, sweep, index, WEIR_E_TIMEOUT);
 		}
 		needy = weir_ballot(wave, lane.key != 0);
+		vain = weir_ballot(wave, lane.key == 0 && lane.place < places) ? 0 : vain + 1;
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+			weir_relax(vain);
 	}
 	return lane.result;
 }
