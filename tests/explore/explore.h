@@ -108,6 +108,7 @@ struct lane {
 	u64 reads;   /* words loaded since it last polled in vain, as bits of a hash */
 	bool stale;  /* one of them was written by somebody else since */
 	bool sleeps; /* RELAXED: polled a whole turn, and nothing it looked at has changed */
+	u64 wakes;   /* the step at which its last rest ends or ended; 0: it has had none */
 	u32 horizon, latest;
 	u64 logged;
 	struct step log[LOGGED_STEPS];
@@ -162,7 +163,7 @@ struct strategy {
 };
 
 extern const struct strategy strategy_random, strategy_pct, strategy_independent, strategy_starve,
-	strategy_lag, strategy_lockstep, strategy_exhaustive;
+	strategy_lag, strategy_rested, strategy_lockstep, strategy_exhaustive;
 
 /* schedule.c */
 u64 random_below(u64 limit);

@@ -28,8 +28,8 @@ enum {
 	MOST_JOBS = 64,
 	MOST_KERNELS = 6,
 	SEEN_LOG2 = 23, /* room for distinct schedules */
-	STRATEGIES = 7,
-	EXHAUSTIVE = 6,
+	STRATEGIES = 8,
+	EXHAUSTIVE = 7,
 	BOUND = 2, /* preemptions, unless --bound says otherwise */
 	MOST_BOUND = 8,
 };
@@ -37,7 +37,7 @@ enum {
 static const struct strategy *const strategies[STRATEGIES] = {
 	&strategy_lockstep, &strategy_independent, &strategy_random,
 	&strategy_pct,	    &strategy_starve,	   &strategy_lag,
-	&strategy_exhaustive,
+	&strategy_rested,   &strategy_exhaustive,
 };
 
 struct tally {

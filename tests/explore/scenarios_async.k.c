@@ -21,7 +21,7 @@ WEIR_KERNEL(any, struct scenario_args)
 			check_block(buffer_of(args, r), some_lba(args, r), 0);
 		left = 0;
 	}
-	while (weir_ballot(wave, left != 0)) {
+	for (u32 turn = 0; weir_ballot(wave, left != 0); turn++) {
 		struct weir_any any;
 
 		weir_converge();
@@ -35,7 +35,7 @@ WEIR_KERNEL(any, struct scenario_args)
 			check_block(buffer_of(args, any.index), some_lba(args, any.index), 0);
 			left--;
 		}
-		weir_relax(0);
+		weir_relax(turn);
 	}
 	if (kind == 1)
 		explore_expect("no event left",

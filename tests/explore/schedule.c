@@ -100,6 +100,7 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->horizon = lane->latest = 0;
 	lane->logged = lane->reads = 0;
 	lane->sleeps = false;
+	lane->wakes = 0;
 	lane->stale = true; /* the first turn is no whole one */
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
@@ -417,7 +418,7 @@ void explore_converge(void)
 	ended(point(STEP_CONVERGE, NULL, 0, 0, HERE), 0);
 }
 
-void explore_relax(void)
+void explore_relax(u32 ns)
 {
 	struct lane *lane = run.running;
 
@@ -425,6 +426,7 @@ void explore_relax(void)
 	if (lane->stale)
 		lane->reads = 0;
 	lane->stale = false;
+	lane->wakes = run.steps + 1 + ns / STEP_NS;
 	ended(point_as(LANE_RELAXED, STEP_RELAX, NULL, 0, 0, HERE), 0);
 }
 

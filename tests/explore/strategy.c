@@ -7,12 +7,13 @@
  * pct           priorities, changed at a few random steps (Burckhardt et al., ASPLOS'10)
  * starve        one wave, or the controller, gets almost no steps
  * lag           one lane gets almost no steps, wherever its wave is
+ * rested        of a wave, a lane that rested a short while ago
  *
  * The controller and the arrival of delayed stores are agents too.
  */
 #include "explore.h"
 
-enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_PATIENCE = 16 };
+enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_PATIENCE = 16, SHORT_REST = 64, RESTED_LATELY = 512 };
 
 /* A runnable lane, each with the same chance; NULL if everybody waits for somebody. */
 static struct lane *any_lane(void)
@@ -215,3 +216,54 @@ static void lag_step(void)
 }
 
 const struct strategy strategy_lag = { .name = "lag", .begin = lag_begin, .step = lag_step };
+
+/*
+ * rested: of a wave some lane whose rest ended a short while ago, or soon will. So lanes that rest shortly go on at once, and
+ * those of their wave that do not rest wait until all of them rest for long: what an H100 was seen to do under a checker
+ * (docs/porting.md).
+ */
+static bool awake(const struct lane *lane)
+{
+	return lane->wakes <= run.steps + SHORT_REST;
+}
+
+static struct lane *rested_of(const struct wave *wave)
+{
+	u32 first = (u32)random_below(wave->width);
+	struct lane *other = NULL;
+
+	for (u32 i = 0; i < wave->width; i++) {
+		struct lane *lane = &run.lanes[wave->first + (first + i) % wave->width];
+
+		if (!lane_runnable(lane) || !awake(lane))
+			continue;
+		if (lane->wakes && lane->wakes + RESTED_LATELY > run.steps)
+			return lane;
+		other = lane;
+	}
+	return other;
+}
+
+static void rested_begin(void)
+{
+	run.hang_steps *= STARVED_PATIENCE; /* rests grow for a while before all lanes of a wave rest at once */
+}
+
+static void rested_step(void)
+{
+	u32 first = (u32)random_below(run.wave_count);
+	struct lane *lane = NULL;
+
+	if (schedule_others())
+		return;
+	for (u32 i = 0; i < run.wave_count && !lane; i++)
+		lane = rested_of(&run.waves[(first + i) % run.wave_count]);
+	if (lane) {
+		schedule_lane(lane);
+	} else {
+		check_runnable();
+		run.steps++; /* all who could go on rest */
+	}
+}
+
+const struct strategy strategy_rested = { .name = "rested", .begin = rested_begin, .step = rested_step };
