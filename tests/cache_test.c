@@ -248,6 +248,40 @@ static void test_views_and_runs_sum(void **state)
 			}
 }
 
+static struct test_verdict try_array(struct rig *rig, struct test_sum_args *args)
+{
+	must(weir_launch(rig->context, "test_try", 1, 37, args, sizeof(*args)));
+	return judge(rig);
+}
+
+/* Runs that are tried: nothing of an empty cache, which stays empty; everything once it is there. */
+static void test_tries(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_sum_args args = { .by_view = 0 };
+		struct test_verdict verdict;
+		struct rig rig;
+		uint64_t sum = 0;
+
+		open_rig(&rig, test_width(w), 256, 512, 1, 32768, 65536);
+		open_array(&rig, 8, 24, &args.array); /* runs begin at odd words, and cross lines */
+		args.verdict = rig.verdict;
+		for (uint64_t i = 3; i < 4096; i++)
+			sum += test_word(1, i);
+		verdict = try_array(&rig, &args);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 0);
+		assert_int_equal(stats_of(&rig).misses, 0);
+		must(weir_launch(rig.context, "test_sum", 1, 37, &args, sizeof(args)));
+		(void)judge(&rig);
+		verdict = try_array(&rig, &args);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 4093);
+		assert_true(weir_load_u64_relaxed_sys(&verdict.sum) == sum);
+		assert_int_equal(stats_of(&rig).misses, 64);
+		close_rig(&rig);
+	}
+}
+
 /* Rows that lanes look for and waves read: never wrong, and all of them there once the cache holds everything. */
 static void test_rows_by_waves(void **state)
 {
@@ -331,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_partial_last_line),
 		cmocka_unit_test(test_resident_data_misses_once),
 		cmocka_unit_test(test_views_and_runs_sum),
+		cmocka_unit_test(test_tries),
 		cmocka_unit_test(test_rows_by_waves),
 		cmocka_unit_test(test_index_past_the_end),
 		cmocka_unit_test(test_a_file_that_shrinks),

@@ -293,6 +293,25 @@ WEIR_FN u64 sum_run(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u6
 	return run.count;
 }
 
+/* What is in the cache, by runs that are tried: the others are none, and bring nothing in. */
+WEIR_KERNEL(test_try, struct test_sum_args)
+{
+	u64 each = (args->array.count + weir_threads() - 1) / weir_threads(), at = weir_thread() * each;
+	u64 end = at + each < args->array.count ? at + each : args->array.count;
+	u64 sum = 0, count = 0;
+
+	while (at < end) {
+		struct weir_run run = weir_array_try_run_u64(&args->array, at, end);
+
+		for (u32 i = 0; i < run.count; i++)
+			sum += run.value[i];
+		count += run.count;
+		at += run.count ? run.count : 1;
+	}
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, sum);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, count);
+}
+
 WEIR_KERNEL(test_sum, struct test_sum_args)
 {
 	u64 each = (args->array.count + weir_threads() - 1) / weir_threads();

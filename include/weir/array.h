@@ -218,13 +218,37 @@ WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *arra
 
 /**
  * struct weir_run - consecutive 8-byte elements
- * @value: the elements
+ * @value: the elements; from @count on anything
  * @count: how many of them are good, 0 after an error
  */
 struct weir_run {
 	u64 value[WEIR_RUN];
 	u32 count;
 };
+
+/* How many 8-byte elements from @index on one look can give, of those below @end; 0, with a fault recorded, if they are not all there. */
+WEIR_FN u32 weir_array_run_length(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
+{
+	u64 line_bytes = (u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2;
+	u64 in_line = (line_bytes - ((array->first_byte + index * 8) & (line_bytes - 1))) / 8;
+	u64 wanted = end - index;
+
+	if (index >= end || !weir_array_has(array, end - 1))
+		return 0;
+	if (wanted > in_line)
+		wanted = in_line;
+	return wanted < WEIR_RUN ? (u32)wanted : (u32)WEIR_RUN;
+}
+
+WEIR_FN struct weir_run weir_run_of(struct weir_words words, u32 count)
+{
+	struct weir_run run;
+
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		run.value[i] = words.word[i];
+	run.count = words.status == WEIR_OK ? count : 0;
+	return run;
+}
 
 /**
  * weir_array_run_u64() - as many 8-byte elements from @index on as one look can give
@@ -238,25 +262,28 @@ struct weir_run {
  */
 WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
 {
-	u64 byte = array->first_byte + index * 8;
-	u64 line_bytes = (u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2;
-	u64 in_line = (line_bytes - (byte & (line_bytes - 1))) / 8;
-	u64 wanted = end - index;
-	struct weir_words words;
-	struct weir_run run;
+	u32 count = weir_array_run_length(array, index, end);
 
-	run.count = 0;
-	if (index >= end || !weir_array_has(array, end - 1))
-		return run;
-	if (wanted > in_line)
-		wanted = in_line;
-	if (wanted > WEIR_RUN)
-		wanted = WEIR_RUN;
-	words = weir_array_words(array, byte, (u32)wanted);
-	for (u32 i = 0; i < WEIR_RUN; i++)
-		run.value[i] = words.word[i];
-	run.count = words.status == WEIR_OK ? (u32)wanted : 0;
-	return run;
+	return weir_run_of(count ? weir_array_words(array, array->first_byte + index * 8, count) : weir_line_load(0, 0), count);
+}
+
+/**
+ * weir_array_try_run_u64() - weir_array_run_u64() of what is in the cache; of what is not, none
+ * @array: array of 8-byte elements
+ * @index: first element
+ * @end: first element not wanted
+ *
+ * Any lane by itself, and nothing waits. It holds no code for misses: a loop over what is there, followed by another
+ * one that asks weir_array_run_u64() for the rest, has the registers that a miss takes for itself (docs/guide/runs.md).
+ */
+WEIR_FN struct weir_run weir_array_try_run_u64(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 byte = array->first_byte + index * 8;
+	u32 count = weir_array_run_length(array, index, end);
+
+	return weir_run_of(count ? weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
+						       weir_array_offset(array, byte), count) : weir_line_load(0, 0), count);
 }
 
 /*

@@ -5,12 +5,23 @@
 
 WEIR_KERNEL(bfs_level, struct bfs_args)
 {
-	frontier_walk_level(args);
+	frontier_walk_level(args, 0);
 }
 
 WEIR_KERNEL(bfs_hubs, struct bfs_args)
 {
-	frontier_walk_hubs(args);
+	frontier_walk_hubs(args, 0);
+}
+
+/* What is in the cache, before the two above. */
+WEIR_KERNEL(bfs_try_level, struct bfs_args)
+{
+	frontier_walk_level(args, 1);
+}
+
+WEIR_KERNEL(bfs_try_hubs, struct bfs_args)
+{
+	frontier_walk_hubs(args, 1);
 }
 
 /* Every depth unreached. */

@@ -118,12 +118,13 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 {
 	const char *path = graph_reference_path(&command->setup, error);
 	uint32_t *depths, *expected = NULL;
+	uint64_t edges = 0;
 	int code;
 
 	if (!path)
 		return -EINVAL;
 	depths = malloc(graph->vertices * sizeof(*depths));
-	code = depths ? bfs_reference(path, result->source, &expected, error) : -ENOMEM;
+	code = depths ? bfs_reference(path, result->source, &expected, &edges, error) : -ENOMEM;
 	if (!code)
 		code = bfs_depths(search, depths, error);
 	for (uint64_t v = 0; v < graph->vertices && !code; v++) {
@@ -133,6 +134,10 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 				   "WRONG RESULT: vertex %llu has depth %d, the in-memory search says %d; please report this",
 				   (unsigned long long)v, (int)depths[v], (int)expected[v]);
 	}
+	if (!code && result->edges != edges)
+		code = sample_fail(error, -EBADMSG,
+				   "WRONG RESULT: %llu edges were looked at, the vertices reached have %llu; please report this",
+				   (unsigned long long)result->edges, (unsigned long long)edges);
 	free(expected);
 	free(depths);
 	return code;

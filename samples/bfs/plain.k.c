@@ -5,10 +5,10 @@
 
 WEIR_KERNEL(bfs_plain_level, struct bfs_args)
 {
-	frontier_walk_level(args);
+	frontier_walk_level(args, 0);
 }
 
 WEIR_KERNEL(bfs_plain_hubs, struct bfs_args)
 {
-	frontier_walk_hubs(args);
+	frontier_walk_hubs(args, 0);
 }

@@ -8,9 +8,10 @@
 #include "../common/device.h"
 #include "../common/reference.h"
 
-static void search(const struct reference_graph *graph, uint64_t source, uint32_t *depths, uint64_t *queue)
+/* Return: how many edges it looked at. */
+static uint64_t search(const struct reference_graph *graph, uint64_t source, uint32_t *depths, uint64_t *queue)
 {
-	uint64_t head = 0, tail = 0;
+	uint64_t head = 0, tail = 0, edges = 0;
 
 	memset(depths, 0xff, graph->vertices * sizeof(*depths));
 	depths[source] = 0;
@@ -18,6 +19,7 @@ static void search(const struct reference_graph *graph, uint64_t source, uint32_
 	while (head < tail) {
 		uint64_t vertex = queue[head++];
 
+		edges += graph->offsets[vertex + 1] - graph->offsets[vertex];
 		for (uint64_t e = graph->offsets[vertex]; e < graph->offsets[vertex + 1]; e++) {
 			uint64_t neighbour = graph->neighbours[e];
 
@@ -27,9 +29,10 @@ static void search(const struct reference_graph *graph, uint64_t source, uint32_
 			queue[tail++] = neighbour;
 		}
 	}
+	return edges;
 }
 
-int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, char *error)
+int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, uint64_t *edges, char *error)
 {
 	struct reference_graph graph;
 	uint64_t *queue = NULL;
@@ -40,7 +43,7 @@ int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, char
 		*depths = malloc(graph.vertices * sizeof(**depths));
 		queue = malloc(graph.vertices * sizeof(*queue));
 		if (*depths && queue && source < graph.vertices)
-			search(&graph, source, *depths, queue);
+			*edges = search(&graph, source, *depths, queue);
 		else
 			code = sample_fail(error, -ENOMEM, "no memory for the reference search of %llu vertices",
 					   (unsigned long long)graph.vertices);

@@ -10,8 +10,9 @@
  * @bel_path: .bel set
  * @source: first vertex
  * @depths: receives vertices words; the caller frees them
+ * @edges: receives how many it looked at: all edges of all vertices that it reached
  * @error: a sentence on failure, SAMPLE_ERROR_BYTES
  */
-int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, char *error);
+int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, uint64_t *edges, char *error);
 
 #endif

@@ -28,6 +28,19 @@ static int allocate(struct bfs_search *search, uint64_t *state_bytes)
 	return code;
 }
 
+static struct frontier_kernels kernels_of(struct bfs_search *search, bool plain)
+{
+	struct frontier_kernels kernels = { .level = "bfs_level", .hubs = "bfs_hubs" };
+
+	if (plain)
+		return (struct frontier_kernels){ .level = "bfs_plain_level", .hubs = "bfs_plain_hubs" };
+	if (frontier_tries(search->graph)) {
+		kernels.try_level = "bfs_try_level";
+		kernels.try_hubs = "bfs_try_hubs";
+	}
+	return kernels;
+}
+
 int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_info *info, uint64_t *state_bytes,
 	     char *error)
 {
@@ -37,9 +50,7 @@ int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_in
 
 	*out = NULL;
 	if (!code) {
-		search->kernels = (struct frontier_kernels){ "bfs_level", "bfs_hubs" };
-		if (setup->plain)
-			search->kernels = (struct frontier_kernels){ "bfs_plain_level", "bfs_plain_hubs" };
+		search->kernels = kernels_of(search, setup->plain);
 		code = sample_pass(error, allocate(search, state_bytes));
 	}
 	if (code)

@@ -32,15 +32,15 @@ WEIR_FN u32 bfs_reach(WEIR_GLOBAL struct bfs_args *args, u64 vertex)
 /* A few neighbours of @vertex. All are looked at before any is reached, so that the looks are under way together. */
 WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct bfs_args *args, u64 vertex, u64 begin, struct weir_run run)
 {
-	u32 fresh = 0, found = 0;
+	u32 known = graph_known(&args->graph, vertex, run), seen[WEIR_RUN], found = 0;
+	weir_addr depth = args->depth;
 
 	(void)begin;
 	/* relaxed: levels are separate launches, nothing else hangs on a depth */
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		if (i < run.count && graph_knows(&args->graph, vertex, run.value[i]))
-			fresh |= (u32)(weir_load_u32_relaxed_dev(bfs_depth(args, run.value[i])) == BFS_UNREACHED) << i;
+		seen[i] = known >> i & 1 ? weir_load_u32_relaxed_dev(weir_at(depth, weir_shared_u32, run.value[i])) : 0;
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		if (fresh >> i & 1)
+		if (seen[i] == BFS_UNREACHED)
 			found += bfs_reach(args, run.value[i]);
 	return found;
 }

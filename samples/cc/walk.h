@@ -58,9 +58,10 @@ WEIR_FN u32 edges_wants(WEIR_GLOBAL struct cc_args *args, u64 vertex)
 /* Nothing to sum up. */
 WEIR_FN u32 edges_take(WEIR_GLOBAL struct cc_args *args, u32 sum, u64 vertex, u64 begin, struct weir_run run)
 {
+	u32 known = graph_known(&args->graph, vertex, run);
 	(void)begin;
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		if (i < run.count && graph_knows(&args->graph, vertex, run.value[i]))
+		if (known >> i & 1)
 			cc_link(args, (u32)vertex, (u32)run.value[i]);
 	return sum;
 }

@@ -9,7 +9,7 @@
  * A kernel file includes it after graph_stored.h or graph_plain.h, and after defining
  *   EDGES_ARGS      its arguments: a structure with a member graph
  *   EDGES_SUM       what is summed up, edges_zero() being nothing
- *   edges_take()    the sum with a few more edges of a vertex, after graph_knows()
+ *   edges_take()    the sum with a few more edges of a vertex, after graph_known()
  *   edges_end()     where a vertex's sum goes: @whole if it has all edges, else a part
  *   edges_wants()   0 for a vertex whose edges need not be looked at
  * Its kernels are edges_find_rows(), once, and edges_walk().

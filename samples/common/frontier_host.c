@@ -27,6 +27,13 @@ int frontier_blocks(struct graph_host *graph, uint32_t *blocks)
 	return code ? code : sample_blocks(graph->context, (graph->data.vertices + 63) / 64 * info.wave_lanes, blocks);
 }
 
+bool frontier_tries(struct graph_host *graph)
+{
+	struct weir_context_info info = { .size = sizeof(info) };
+
+	return weir_context_info(graph->context, &info) == 0 && info.wave_lanes > 1;
+}
+
 int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex)
 {
 	uint64_t bit = (uint64_t)1 << (vertex % 64);
@@ -55,22 +62,54 @@ static int read_counters(struct graph_host *graph, const struct frontier *fronti
 	return code;
 }
 
+/** struct walk - what frontier_run() was given */
+struct walk {
+	struct graph_host *graph;
+	const void *args;
+	size_t bytes;
+	uint32_t blocks;
+	struct frontier *frontier;
+	struct graph_counters *counters;
+	char *error;
+};
+
+static int walk_once(const struct walk *walk, const char *kernel)
+{
+	int code = sample_run(walk->graph->context, kernel, walk->blocks, walk->args, walk->bytes);
+
+	return code ? sample_pass(walk->error, code) : read_counters(walk->graph, walk->frontier, walk->counters, walk->error);
+}
+
+static int clear_counter(const struct walk *walk, size_t offset)
+{
+	uint64_t none = 0;
+
+	return sample_pass(walk->error, weir_copy_in(walk->graph->context, walk->graph->data.counters + offset, &none, sizeof(none)));
+}
+
+/* @tries first, unless it is NULL, and @kernel if that leaves anything. */
+static int walk_both(const struct walk *walk, const char *tries, const char *kernel)
+{
+	int code = tries ? walk_once(walk, tries) : 0;
+
+	if (code || (tries && !weir_load_u64_relaxed_sys(&walk->counters->missed)))
+		return code;
+	if (tries)
+		code = clear_counter(walk, offsetof(struct graph_counters, missed));
+	return code ? code : walk_once(walk, kernel);
+}
+
 int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint32_t blocks, const void *args,
 		 size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error)
 {
-	uint64_t none = 0;
-	int code = sample_pass(error, sample_run(graph->context, kernels->level, blocks, args, bytes));
+	struct walk walk = { graph, args, bytes, blocks, frontier, counters, error };
+	int code = walk_both(&walk, kernels->try_level, kernels->level);
 
-	if (!code)
-		code = read_counters(graph, frontier, counters, error);
 	if (code)
 		return code;
 	frontier->piece_count = weir_load_u64_relaxed_sys(&counters->pieces);
 	if (!frontier->piece_count)
 		return 0;
-	code = sample_run(graph->context, kernels->hubs, blocks, args, bytes);
-	if (!code)
-		code = weir_copy_in(graph->context, graph->data.counters + offsetof(struct graph_counters, pieces), &none,
-				    sizeof(none));
-	return code ? sample_pass(error, code) : graph_read_counters(graph, counters, error);
+	code = walk_both(&walk, kernels->try_hubs, kernels->hubs);
+	return code ? code : clear_counter(&walk, offsetof(struct graph_counters, pieces));
 }

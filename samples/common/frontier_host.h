@@ -6,10 +6,17 @@
 #include "frontier.h"
 #include "graph_host.h"
 
-/** struct frontier_kernels - names: one for ordinary vertices, one for the pieces of hubs that it lists */
+/**
+ * struct frontier_kernels - names
+ * @level: for ordinary vertices
+ * @hubs: for the pieces of hubs that it lists
+ * @try_level, @try_hubs: run before them, leaving to them what is not in the cache; NULL: none are
+ */
 struct frontier_kernels {
 	const char *level;
 	const char *hubs;
+	const char *try_level;
+	const char *try_hubs;
 };
 
 /** frontier_alloc() - empty bitmaps and a list; @bytes grows by what they take; weir_last_error() */
@@ -17,6 +24,12 @@ int frontier_alloc(struct graph_host *graph, struct frontier *frontier, uint64_t
 
 /** frontier_blocks() - blocks for kernels whose waves take words of a bitmap */
 int frontier_blocks(struct graph_host *graph, uint32_t *blocks);
+
+/**
+ * frontier_tries() - whether trying is worth while: a wave of one lane, which spills no registers around misses, would read half
+ * of a list twice where it misses
+ */
+bool frontier_tries(struct graph_host *graph);
 
 /** frontier_put() - a bitmap gets its first vertex; weir_last_error() */
 int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex);

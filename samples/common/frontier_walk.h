@@ -4,9 +4,11 @@
  *
  * A kernel file includes it after graph_stored.h or graph_plain.h, and after defining
  *   FRONTIER_ARGS       its arguments: a structure with members graph and frontier
- *   frontier_visit()    what to do with a few edges of a vertex, after graph_knows(); returns
+ *   frontier_visit()    what to do with a few edges of a vertex, after graph_known(); returns
  *                       how many vertices it found
- * Its kernels are frontier_walk_level() and frontier_walk_hubs().
+ * Its kernels are frontier_walk_level() and frontier_walk_hubs(), and perhaps both of them once more, run before, to try
+ * (@tries, a constant): they do what is in the cache and leave the rest in the frontier. They hold no code for
+ * misses, so that the registers which a miss takes are theirs, and nothing is spilled around hits.
  */
 #ifndef SAMPLE_FRONTIER_WALK_H
 #define SAMPLE_FRONTIER_WALK_H
@@ -22,18 +24,48 @@ WEIR_FN u32 frontier_add(weir_addr bitmap, u64 vertex)
 	return (weir_or_u64_relaxed_dev(weir_at(bitmap, weir_shared_u64, vertex / 64), bit) & bit) == 0;
 }
 
-/* Follow edges [begin, end) of @vertex. */
-WEIR_FN struct graph_tally frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 vertex,
-					   u64 begin, u64 end)
+/** struct frontier_steps - what a lane did with some edges, as in struct graph_tally; @missed: some were tried in vain */
+struct frontier_steps {
+	u32 found;
+	u32 edges;
+	u32 lookups;
+	u32 missed;
+};
+
+WEIR_FN struct frontier_steps frontier_no_steps(void)
+{
+	struct frontier_steps steps;
+
+	steps.found = steps.edges = steps.lookups = steps.missed = 0;
+	return steps;
+}
+
+/* Follow edges [begin, end) of @vertex; those tried as far as they are in the cache. */
+WEIR_FN struct frontier_steps frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, struct frontier_steps steps, u64 vertex,
+					      u64 begin, u64 end, u32 tries)
 {
 	while (begin < end) {
-		struct weir_run run = graph_neighbours(&args->graph, begin, end);
+		struct weir_run run = tries ? graph_try_neighbours(&args->graph, begin, end) :
+					      graph_neighbours(&args->graph, begin, end);
 
-		tally.lookups++;
-		tally.found += frontier_visit(args, vertex, begin, run);
-		tally.edges += run.count;
+		if (tries && run.count == 0) {
+			steps.missed = 1;
+			break;
+		}
+		steps.lookups++;
+		steps.found += frontier_visit(args, vertex, begin, run);
+		steps.edges += run.count;
 		begin = run.count ? begin + run.count : end; /* an error ends the list */
 	}
+	return steps;
+}
+
+/* Steps of a wave. Those that missed (@late: of any lane) are all done again later, which finds nothing twice. */
+WEIR_FN struct graph_tally frontier_count(struct graph_tally tally, struct frontier_steps steps, u64 late)
+{
+	tally.found += steps.found;
+	tally.edges += late ? 0 : steps.edges;
+	tally.lookups += late ? 0 : steps.lookups;
 	return tally;
 }
 
@@ -54,26 +86,37 @@ WEIR_FN void frontier_cut(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin
 	}
 }
 
-/** struct frontier_edges - a vertex's, none if @begin is @end, and the @lookups to find out */
+/** struct frontier_edges - a vertex's, none if @begin is @end, and the @lookups to find out; @late: tried in vain */
 struct frontier_edges {
 	u64 begin;
 	u64 end;
 	u32 lookups;
+	u32 late;
 };
 
-WEIR_FN struct frontier_edges frontier_edges_of(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex)
+WEIR_FN struct weir_run frontier_offsets(WEIR_GLOBAL FRONTIER_ARGS *args, u64 index, u64 end, u32 tries)
 {
-	struct weir_run bounds = graph_offsets(&args->graph, vertex, vertex + 2);
+	return tries ? graph_try_offsets(&args->graph, index, end) : graph_offsets(&args->graph, index, end);
+}
+
+WEIR_FN struct frontier_edges frontier_edges_of(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u32 tries)
+{
+	struct weir_run bounds = frontier_offsets(args, vertex, vertex + 2, tries);
 	struct frontier_edges edges;
+	u32 count = bounds.count;
 
 	edges.begin = bounds.value[0];
 	edges.end = bounds.value[1];
 	edges.lookups = 1;
-	if (bounds.count == 1) { /* the two lie on different lines */
-		edges.end = graph_offsets(&args->graph, vertex + 1, vertex + 2).value[0];
+	if (count == 1) { /* the two lie on different lines */
+		bounds = frontier_offsets(args, vertex + 1, vertex + 2, tries);
+		edges.end = bounds.value[0];
 		edges.lookups++;
+		count = bounds.count;
 	}
-	if (bounds.count == 0 || graph_failed(&args->graph)) {
+	edges.late = tries && count == 0;
+	edges.lookups = edges.late ? 0 : edges.lookups;
+	if (count == 0 || graph_failed(&args->graph)) {
 		edges.end = edges.begin;
 	} else if (edges.begin > edges.end || edges.end > args->graph.edges) {
 		graph_report_bad(&args->graph, GRAPH_BAD_OFFSETS, vertex,
@@ -120,13 +163,14 @@ WEIR_FN u64 frontier_stretch(void)
  * Each lane comes with a vertex's edges: lane i with those of @first + i. The wave goes over all of
  * them together, a stretch for each lane at a time, lanes side by side taking stretches side by side.
  */
-WEIR_FN struct graph_tally frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 first,
-					  struct frontier_edges mine)
+WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u64 first, struct frontier_edges mine,
+					     u32 tries)
 {
 	u64 wave = graph_wave(), stretch = frontier_stretch();
 	u32 lanes = weir_lanes(), count = (u32)((mine.end - mine.begin + stretch - 1) / stretch);
 	u32 sum = frontier_sum_to_here(wave, count), all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
 	u64 origin = mine.begin - (sum - count) * stretch; /* where the wave's first stretch would begin */
+	struct frontier_steps steps = frontier_no_steps();
 
 	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
 		u32 owner = frontier_lane_above(wave, sum, which);
@@ -134,31 +178,44 @@ WEIR_FN struct graph_tally frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, struc
 		u64 end = weir_shuffle_u64(wave, mine.end, owner);
 
 		if (which < all)
-			tally = frontier_follow(args, tally, first + owner, begin,
-						end - begin > stretch ? begin + stretch : end);
+			steps = frontier_follow(args, steps, first + owner, begin,
+						end - begin > stretch ? begin + stretch : end, tries);
 		weir_converge();
 	}
-	return tally;
+	return steps;
 }
 
-/* The vertices of word @index, as many at a time as the wave has lanes, from the next one in the frontier on. */
-WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 index, u64 bits)
+/*
+ * The vertices of word @index, as many at a time as the wave has lanes, from the next one in the frontier on. Lane
+ * @owner leaves those in the word that were tried in vain; of hubs, whose edges are in the list, none.
+ */
+WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 index, u64 bits,
+					   u32 owner, u32 tries)
 {
+	u64 wave = graph_wave(), left = 0, late, rest;
 	u32 lane = weir_lane();
 
 	while (bits) {
 		u32 at = weir_lowest_bit(bits);
 		u64 first = index * 64 + at;
 		struct frontier_edges mine;
+		struct frontier_steps steps;
 
 		mine.begin = mine.end = 0;
-		mine.lookups = 0;
+		mine.lookups = mine.late = 0;
 		if (bits >> at >> lane & 1)
-			mine = frontier_edges_of(args, first + lane);
-		tally.lookups += mine.lookups;
-		tally = frontier_share(args, tally, first, mine);
-		bits &= ~(graph_wave() << at);
+			mine = frontier_edges_of(args, first + lane, tries);
+		steps = frontier_share(args, first, mine, tries);
+		late = tries ? weir_ballot(wave, steps.missed) : 0;
+		rest = tries ? weir_ballot(wave, mine.late || (late && mine.begin != mine.end)) : 0;
+		steps.lookups += mine.lookups;
+		tally = frontier_count(tally, steps, late);
+		tally.missed += rest != 0;
+		left |= rest << at;
+		bits &= ~(wave << at);
 	}
+	if (lane == owner) /* relaxed: read by a later launch, as it was written by an earlier one */
+		weir_store_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, index), left);
 	return tally;
 }
 
@@ -166,7 +223,7 @@ WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, stru
  * Every wave takes words of the current bitmap. Those of a wave lie far apart: where many vertices
  * with many edges lie side by side, they are many waves'.
  */
-WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args)
+WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 {
 	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes();
 	u64 words = (args->graph.vertices + 63) / 64;
@@ -175,34 +232,36 @@ WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args)
 	for (u64 first = weir_wave(); first < words; first += weir_threads()) {
 		u64 mine = first + weir_lane() * waves, bits = 0;
 
-		if (mine < words) {
-			WEIR_GLOBAL weir_shared_u64 *word = weir_at(args->frontier.current, weir_shared_u64, mine);
-
-			bits = weir_load_u64_relaxed_dev(word); /* relaxed: written by an earlier launch */
-			if (bits)
-				weir_store_u64_relaxed_dev(word, 0);
-		}
+		if (mine < words) /* relaxed: written by an earlier launch */
+			bits = weir_load_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, mine));
 		for (u64 lanes = weir_ballot(wave, bits != 0); lanes; lanes &= lanes - 1) {
 			u32 lane = weir_lowest_bit(lanes);
 
-			tally = frontier_expand(args, tally, first + lane * waves, weir_shuffle_u64(wave, bits, lane));
+			tally = frontier_expand(args, tally, first + lane * waves, weir_shuffle_u64(wave, bits, lane), lane,
+						tries);
 		}
 	}
 	graph_add_tally(&args->graph, tally);
 }
 
-/* Every wave takes pieces of hubs, its lanes stretches of a piece. */
-WEIR_FN void frontier_walk_hubs(WEIR_GLOBAL FRONTIER_ARGS *args)
+/* Every wave takes pieces of hubs, its lanes stretches of a piece; one that was tried with success has no edges left. */
+WEIR_FN void frontier_walk_hubs(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 {
-	u64 waves = weir_threads() / weir_lanes(), stretch = frontier_stretch();
+	u64 waves = weir_threads() / weir_lanes(), stretch = frontier_stretch(), late;
 	struct graph_tally tally = graph_no_tally();
 
 	for (u64 p = weir_wave(); p < args->frontier.piece_count; p += waves) {
 		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, p);
+		struct frontier_steps steps = frontier_no_steps();
 		u64 end = piece->end;
 
 		for (u64 at = piece->begin + weir_lane() * stretch; at < end; at += weir_lanes() * stretch)
-			tally = frontier_follow(args, tally, piece->vertex, at, end - at > stretch ? at + stretch : end);
+			steps = frontier_follow(args, steps, piece->vertex, at, end - at > stretch ? at + stretch : end, tries);
+		late = tries ? weir_ballot(graph_wave(), steps.missed) : 0;
+		tally = frontier_count(tally, steps, late);
+		tally.missed += late != 0;
+		if (tries && !late && weir_lane() == 0)
+			piece->begin = end;
 	}
 	graph_add_tally(&args->graph, tally);
 }

@@ -17,6 +17,7 @@
  * @edges: edges looked at
  * @lookups: reads of up to WEIR_RUN elements
  * @pieces: of hubs, in the frontier's list (frontier.h)
+ * @missed: what was tried, and is left for kernels that do not only try (frontier.h)
  * @bad: 0, or 1 once a lane met something a graph cannot contain
  * @bad_kind: GRAPH_BAD_...
  * @bad_vertex: the vertex whose list it is in
@@ -27,11 +28,11 @@ struct graph_counters {
 	weir_shared_u64 edges;
 	weir_shared_u64 lookups;
 	weir_shared_u64 pieces;
+	weir_shared_u64 missed;
 	weir_shared_u32 bad;
 	u32 bad_kind;
 	u64 bad_vertex;
 	u64 bad_value;
-	u64 reserved;
 };
 
 WEIR_ASSERT_SIZE(struct graph_counters, 64);
@@ -66,13 +67,14 @@ struct graph_tally {
 	u64 found;
 	u64 edges;
 	u64 lookups;
+	u64 missed;
 };
 
 WEIR_FN struct graph_tally graph_no_tally(void)
 {
 	struct graph_tally tally;
 
-	tally.found = tally.edges = tally.lookups = 0;
+	tally.found = tally.edges = tally.lookups = tally.missed = 0;
 	return tally;
 }
 
@@ -94,13 +96,24 @@ WEIR_FN void graph_report_bad(WEIR_GLOBAL struct graph_data *graph, u32 kind, u6
 	counters->bad_value = value;
 }
 
-/** graph_knows() - @neighbour, read from the list of @vertex, exists; otherwise it is reported */
-WEIR_FN u32 graph_knows(WEIR_GLOBAL struct graph_data *graph, u64 vertex, u64 neighbour)
+/**
+ * graph_known() - which neighbours of @run, read from the list of @vertex, exist, as bits; one that does not is reported
+ *
+ * All at once, so that what is done with each needs no branch of its own, and loads for all of them are under way together.
+ */
+WEIR_FN u32 graph_known(WEIR_GLOBAL struct graph_data *graph, u64 vertex, struct weir_run run)
 {
-	if (neighbour < graph->vertices)
-		return 1;
-	graph_report_bad(graph, GRAPH_BAD_NEIGHBOUR, vertex, neighbour);
-	return 0;
+	u64 vertices = graph->vertices, known = 0, wrong = 0;
+
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		known |= (u64)(i < run.count && run.value[i] < vertices) << i;
+	known = weir_forget(known); /* bits: not a condition for each of them */
+	if (known + 1 == (u64)1 << run.count)
+		return (u32)known;
+	for (u32 i = 0; i < WEIR_RUN; i++)
+		wrong = i < run.count && !(known >> i & 1) ? run.value[i] : wrong;
+	graph_report_bad(graph, GRAPH_BAD_NEIGHBOUR, vertex, wrong);
+	return (u32)known;
 }
 
 /** graph_wave() - all lanes of a wave: launches here are of whole waves */
@@ -123,13 +136,15 @@ WEIR_FN void graph_add_tally(WEIR_GLOBAL struct graph_data *graph, struct graph_
 	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
 	u64 wave = graph_wave(), found = graph_wave_sum(wave, tally.found);
 	u64 edges = graph_wave_sum(wave, tally.edges), lookups = graph_wave_sum(wave, tally.lookups);
+	u64 missed = graph_wave_sum(wave, tally.missed);
 
-	if (lookups == 0 || weir_lane() != 0)
+	if ((lookups | missed) == 0 || weir_lane() != 0)
 		return;
 	/* relaxed: sums, read by the host after the launch */
 	(void)weir_add_u64_relaxed_dev(&counters->found, found);
 	(void)weir_add_u64_relaxed_dev(&counters->edges, edges);
 	(void)weir_add_u64_relaxed_dev(&counters->lookups, lookups);
+	(void)weir_add_u64_relaxed_dev(&counters->missed, missed);
 }
 
 #endif

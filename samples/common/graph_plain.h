@@ -28,6 +28,16 @@ WEIR_FN struct weir_run graph_neighbours(WEIR_GLOBAL struct graph_data *graph, u
 	return graph_plain_run(graph->plain_neighbours, index, end);
 }
 
+WEIR_FN struct weir_run graph_try_offsets(WEIR_GLOBAL struct graph_data *graph, u64 index, u64 end)
+{
+	return graph_offsets(graph, index, end);
+}
+
+WEIR_FN struct weir_run graph_try_neighbours(WEIR_GLOBAL struct graph_data *graph, u64 index, u64 end)
+{
+	return graph_neighbours(graph, index, end);
+}
+
 WEIR_FN struct weir_run graph_weights(WEIR_GLOBAL struct graph_data *graph, u64 index, u32 count)
 {
 	struct weir_run run;

@@ -16,6 +16,17 @@ WEIR_FN struct weir_run graph_neighbours(WEIR_GLOBAL struct graph_data *graph, u
 	return weir_array_run_u64(&graph->neighbours, index, end);
 }
 
+/** graph_try_offsets(), graph_try_neighbours() - the same of what is in the cache; otherwise none */
+WEIR_FN struct weir_run graph_try_offsets(WEIR_GLOBAL struct graph_data *graph, u64 index, u64 end)
+{
+	return weir_array_try_run_u64(&graph->offsets, index, end);
+}
+
+WEIR_FN struct weir_run graph_try_neighbours(WEIR_GLOBAL struct graph_data *graph, u64 index, u64 end)
+{
+	return weir_array_try_run_u64(&graph->neighbours, index, end);
+}
+
 /* Lines that do not stay for a view: one after the other, which always gets there. */
 WEIR_FN struct weir_run graph_weights_slowly(WEIR_GLOBAL struct graph_data *graph, u64 index, struct weir_run run)
 {

@@ -23,9 +23,10 @@ WEIR_FN u32 edges_wants(WEIR_GLOBAL struct pagerank_args *args, u64 vertex)
 
 WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin, struct weir_run run)
 {
+	u32 known = graph_known(&args->graph, vertex, run);
 	(void)begin;
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		if (i < run.count && graph_knows(&args->graph, vertex, run.value[i]))
+		if (known >> i & 1)
 			sum += *weir_at(args->share, u64, run.value[i]);
 	return sum;
 }

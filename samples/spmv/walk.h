@@ -36,10 +36,11 @@ WEIR_FN u32 edges_wants(WEIR_GLOBAL struct spmv_args *args, u64 row)
 
 WEIR_FN float edges_take(WEIR_GLOBAL struct spmv_args *args, float sum, u64 row, u64 begin, struct weir_run run)
 {
+	u32 known = graph_known(&args->graph, row, run);
 	struct weir_run weights = graph_weights(&args->graph, begin, run.count);
 
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		if (i < run.count && graph_knows(&args->graph, row, run.value[i]))
+		if (known >> i & 1)
 			sum += (float)weights.value[i] * spmv_x(args, run.value[i]);
 	return sum;
 }

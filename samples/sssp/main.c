@@ -124,8 +124,8 @@ static int advance(bool *more, char *error)
 
 static int run(struct graph_frame *unused, bool plain, char *error)
 {
-	struct frontier_kernels kernels = { plain ? "sssp_plain_level" : "sssp_level",
-					    plain ? "sssp_plain_hubs" : "sssp_hubs" };
+	struct frontier_kernels kernels = { .level = plain ? "sssp_plain_level" : "sssp_level",
+					    .hubs = plain ? "sssp_plain_hubs" : "sssp_hubs" };
 	uint32_t few = frame.stored_blocks / 2 + 1; /* lanes that have lines of the cache to themselves */
 	uint32_t blocks = !plain && few < frame.blocks ? few : frame.blocks;
 	bool more = true;

@@ -5,12 +5,12 @@
 
 WEIR_KERNEL(sssp_level, struct sssp_args)
 {
-	frontier_walk_level(args);
+	frontier_walk_level(args, 0);
 }
 
 WEIR_KERNEL(sssp_hubs, struct sssp_args)
 {
-	frontier_walk_hubs(args);
+	frontier_walk_hubs(args, 0);
 }
 
 /* Every distance unreached, nothing left from a search before. */

@@ -41,13 +41,12 @@ WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct sssp_args *args, u64 vertex, u64 b
 {
 	u64 from = weir_load_u64_relaxed_dev(sssp_distance(args, vertex));
 	struct weir_run weights = graph_weights(&args->graph, begin, run.count);
-	u32 found = 0;
+	u32 known = graph_known(&args->graph, vertex, run), found = 0;
 
 	for (u32 i = 0; i < WEIR_RUN; i++) {
 		u64 distance = from + weights.value[i];
 
-		if (i >= run.count || !graph_knows(&args->graph, vertex, run.value[i]) ||
-		    !sssp_lower(sssp_distance(args, run.value[i]), distance))
+		if (!(known >> i & 1) || !sssp_lower(sssp_distance(args, run.value[i]), distance))
 			continue;
 		found += frontier_add(distance < args->threshold ? args->frontier.next : args->far, run.value[i]);
 	}

@@ -132,12 +132,29 @@ WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir
 	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(found.way, mixed)]), found.word);
 }
 
+/*
+ * @count words, 0 to WEIR_RUN, from @data on, a multiple of 8: a single one by itself, more by pairs that begin at multiples
+ * of 16, half as many accesses. What a pair has beyond them lies in the same line, and is given, too; the rest is 0.
+ */
 WEIR_FN struct weir_words weir_line_load(weir_addr data, u32 count)
 {
+	u32 odd = (u32)(data >> 3) & 1, pairs = count > 1;
+	u64 word[WEIR_RUN + 2];
 	struct weir_words words;
 
+	for (u32 i = 0; i < WEIR_RUN + 2; i += 2) {
+		struct weir_u128 pair;
+
+		pair.low = pair.high = 0;
+		if (pairs && i < odd + count)
+			pair = weir_data_load_u128(data + (i - (u64)odd) * sizeof(u64));
+		word[i] = pair.low;
+		word[i + 1] = pair.high;
+	}
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		words.word[i] = i < count ? weir_data_load_u64(data + i * sizeof(u64)) : 0;
+		words.word[i] = odd ? word[i + 1] : word[i];
+	if (count == 1)
+		words.word[0] = weir_data_load_u64(data);
 	words.status = WEIR_OK;
 	return words;
 }
