@@ -50,6 +50,16 @@ fails_saying() {
   grep -qF -- "$text" /tmp/said || give_up "did not say \"$text\": $*"
 }
 
+# Have another process, $!, hold URI open.
+hold() {
+  : >/tmp/held # the shell behind & empties it when it comes to run, which may be after the first look
+  /weir/vm_storage hold "$1" >/tmp/held &
+  until grep -q holding /tmp/held; do
+    kill -0 $! || give_up "could not be held open: $1"
+    sleep 0.1
+  done
+}
+
 # COMMAND has to succeed within ten seconds: the kernel takes some time over what a killed program leaves, its memory the last.
 soon() {
   for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
