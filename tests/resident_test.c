@@ -326,6 +326,26 @@ static void test_waves_copy(void **state)
 	}
 }
 
+/* Blocks of one access of each lane, but for one of them. */
+static void test_waves_copy_rows(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		uint32_t width = test_width(w), bytes[MOST_WIDTH];
+		struct weir_context *context;
+
+		must(weir_context_open(test_context_name(),
+				       WEIR_OPTIONS(context, .workers = 1, .wave_lanes = test_on_cpu() ? width : 0),
+				       &context));
+		for (uint32_t other = 0; other <= width; other++) {
+			for (uint32_t lane = 0; lane < width; lane++)
+				bytes[lane] = lane == other ? other % 3 * 16 : 16 * width;
+			run_copy(context, width, ~0ull >> (64 - width), bytes, other % 5 == 4 ? 4 : 0);
+		}
+		weir_context_close(context);
+	}
+}
+
 static void refused(struct weir_context *context, const char *uri, int error, const char *reason)
 {
 	struct weir_storage *out;
@@ -425,6 +445,7 @@ int main(void)
 		cmocka_unit_test(test_scattered_pages),
 		cmocka_unit_test(test_commands_that_cannot_be),
 		cmocka_unit_test(test_waves_copy),
+		cmocka_unit_test(test_waves_copy_rows),
 		cmocka_unit_test(test_what_cannot_be_is_refused),
 		cmocka_unit_test(test_storage_keeps_what_it_is_given),
 		cmocka_unit_test(test_storage_with_latency_and_faults),

@@ -59,6 +59,27 @@ WEIR_FN void weir_copy_batches(u64 lanes, u64 jobs, weir_addr to, weir_addr from
 }
 
 /*
+ * Of blocks of one row of a whole wave each (512 bytes for 32 lanes) whole batches, from the first lane's on until one
+ * that is not @even: nothing but addresses is looked up. Return: how many blocks are done.
+ */
+WEIR_FN u32 weir_copy_even_rows(u64 lanes, weir_addr to, weir_addr from, u32 even)
+{
+	u64 others = weir_ballot(lanes, !even);
+	u32 count = others ? weir_lowest_bit(others) : weir_lanes(), mine = weir_lane() * 16, done = 0;
+
+	for (; done + WEIR_COPY_BATCH <= count; done += WEIR_COPY_BATCH) {
+		struct weir_u128 data[WEIR_COPY_BATCH];
+
+		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+			data[i] = weir_data_load_u128(weir_shuffle_u64(lanes, from, done + i) + mine);
+		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
+			*weir_at(weir_shuffle_u64(lanes, to, done + i) + mine, struct weir_u128, 0) = data[i];
+	}
+	weir_converge();
+	return done;
+}
+
+/*
  * What is less than a batch: a batch has rows of several jobs. It is walked twice,
  * for the loads and for the stores, since that takes fewer registers than a list of
  * addresses.
@@ -107,11 +128,19 @@ WEIR_FN void weir_copy_rows(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u
  */
 WEIR_FN void weir_wave_copy(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 {
-	u32 wide = ((to | from | bytes) & 15) == 0 ? bytes : 0;
-	u32 whole = weir_popcount(lanes) == weir_lanes() ? wide - wide % (WEIR_COPY_BATCH * 16 * weir_lanes()) : 0;
-	u64 jobs = weir_ballot(lanes, whole != 0), rest = weir_ballot(lanes, wide != whole);
-	u64 narrow = weir_ballot(lanes, bytes != wide);
+	u32 aligned = ((to | from | bytes) & 15) == 0, together = weir_popcount(lanes) == weir_lanes(), wide, whole;
+	u64 jobs, rest, narrow;
 
+	if (together) { /* the same in all lanes */
+		u32 done = weir_copy_even_rows(lanes, to, from, aligned && bytes == 16 * weir_lanes());
+
+		bytes = weir_lane() < done ? 0 : bytes;
+	}
+	wide = aligned ? bytes : 0;
+	whole = together ? wide - wide % (WEIR_COPY_BATCH * 16 * weir_lanes()) : 0;
+	jobs = weir_ballot(lanes, whole != 0);
+	rest = weir_ballot(lanes, wide != whole);
+	narrow = weir_ballot(lanes, bytes != wide);
 	if (jobs)
 		weir_copy_batches(lanes, jobs, to, from, whole);
 	if (rest)
