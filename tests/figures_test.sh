@@ -41,9 +41,9 @@ case $* in
   *--cached=*) iops=90 extra='"raw_iops": 100, "raw_iops_min": 90, "raw_iops_max": 110,' ;;
   *file:*direct=on*) iops=300000 ;;
   *file:*) iops=6000000 ;;
-  *threads=4*) iops=20000000 extra='"plain_iops": 20000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "host", "plain_blocks": 128, "commands": 7, "pull": 7, "direct": 0,' ;;
-  *--plain-blocks=96*) iops=600000000 extra='"plain_iops": 800000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "device", "plain_blocks": 96,' ;;
-  *) iops=600000000 extra='"plain_iops": 2000000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "device", "plain_blocks": 768,' ;;
+  *threads=4*) iops=20000000 extra='"plain_iops": 20000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "host", "plain_blocks": 128, "plain_threads": 128, "commands": 7, "pull": 7, "direct": 0,' ;;
+  *--plain-blocks=16*) iops=600000000 extra='"plain_iops": 800000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "device", "plain_blocks": 16, "plain_threads": 768,' ;;
+  *) iops=600000000 extra='"plain_iops": 2000000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "device", "plain_blocks": 768, "plain_threads": 128,' ;;
 esac
 case $* in *--service=*) kernels=${kernels/perf_sync\", \"registers\": 60/perf_sync_service\", \"registers\": 48} ;; esac
 [ -z "${FIGURES_HALF-}" ] || iops=$((iops / 2))
@@ -160,7 +160,7 @@ f["commands_nodata"]["target"] == [{"of": "value", "at_least": 1e9, "met": True}
 f["commands_nodata"]["runs"] == 5 and f["commands_nodata"]["spread"] == [1.2e9 - 10, 1.2e9 + 10]
 f["commands_nodata"]["command"].endswith("/runtime/tools/weir-perf/weir-perf --backend=gadget --runs=5 --runtime=1 --json '"'virt:64M?on=device&data=off&waves=128'"' --bs=512 --queues=128 --depth=1024 --iodepth=98304 --no-latency --plain=off")
 f["commands_nodata"]["build"] == {"buildtype": "release", "nvcc_arch": "sm_1,sm_2"} and f["commands_nodata"]["commit"] == "abc123"
-f["read_512_hbm"]["limit"]["value"] == 8e8 and f["read_512_hbm"]["ratio"] == 0.75 and "96 blocks" in f["read_512_hbm"]["limit"]["what"]
+f["read_512_hbm"]["limit"]["value"] == 8e8 and f["read_512_hbm"]["ratio"] == 0.75 and "16 blocks of 768 lanes" in f["read_512_hbm"]["limit"]["what"]
 f["read_512_hbm"]["other_limit"]["value"] == 2e9 and len(f["read_512_hbm"]["more_commands"]) == 1
 f["read_512_hbm"]["registers"] == {"perf_sync": 60, "perf_plain": 40} and f["read_512_hbm"]["local_bytes"] == {"perf_sync": 8}
 f["read_4k_host"]["value"] == 2e7 * 4096 and f["read_4k_host"]["unit"] == "B/s" and f["read_4k_host"]["ratio"] == 1

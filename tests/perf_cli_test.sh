@@ -101,8 +101,8 @@ json 'j["kernels"][0]["name"] == "perf_window"' '0 < j["reads"] < j["writes"]' \
     'abs(j["ratio_to_plain"] - j["iops"] / j["plain_iops"]) < 1e-6'
 finish "a mixed load in a window, and the plain kernel beside it"
 
-load virt:4M --plain=device --plain-bytes=64K --plain-blocks=3
-json 'j["plain_blocks"] == 3 and j["plain_bytes"] == 65536 and j["plain_iops"] > 0'
+load virt:4M --plain=device --plain-bytes=64K --plain-blocks=3 --plain-threads=200
+json 'j["plain_blocks"] == 3 and j["plain_threads"] == 200 and j["plain_bytes"] == 65536 and j["plain_iops"] > 0'
 finish "the plain kernel's size and grid"
 
 for places in "--rw=randread" "--rw=randread --zipf=1.1" "--rw=read --stride=12K" "--rw=rw --window=3 --bs=8K" \
@@ -220,6 +220,7 @@ run 0 virt:1M "${short[@]}" --sweep=iodepth:1,4,16 --json
 json '[p["swept"] for p in j] == ["1", "4", "16"] and [p["iodepth"] for p in j] == [1, 4, 16]'
 run 0 virt:1M "${short[@]}" --sweep=bs:512,4K
 [ "$(printf '%s\n' "$out" | wc -l)" = 3 ] || wrong "not a heading and two lines: $out"
+refuses 2 "--plain-blocks counts" virt:1M --plain-threads=64
 refuses 2 "NAME:VALUE" virt:1M --sweep=iodepth
 refuses 2 "it takes bs, iodepth" virt:1M --sweep=backend:cpu
 refuses 2 "--iodepth=0" virt:1M --sweep=iodepth:4,0

@@ -209,7 +209,8 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 						"--plain-bytes, or --plain=off", (unsigned long long)bench->plain_bytes,
 					 weir_last_error());
 	bench->plain_blocks = options->plain_blocks ? options->plain_blocks : bench->blocks;
-	lanes = options->plain_blocks ? bench->plain_blocks * bench->threads : bench->lanes;
+	bench->plain_threads = options->plain_threads ? options->plain_threads : bench->threads;
+	lanes = options->plain_blocks ? bench->plain_blocks * bench->plain_threads : bench->lanes;
 	args->buffers = bench->raw.buffers;
 	args->buffer_count = bench->lanes;
 	args->stride_bytes = bench->raw.stride_bytes;

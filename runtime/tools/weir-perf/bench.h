@@ -27,6 +27,7 @@
  * @threads: lanes per block
  * @plain: where the baseline copies from, settled
  * @plain_blocks: of its grid
+ * @plain_threads: lanes of each
  * @plain_bytes: size of what it copies from
  * @pattern: storages hold the pattern
  * @results: device address of struct perf_results
@@ -44,7 +45,7 @@ struct perf_bench {
 	uint64_t range_bytes, unit_bytes, line_bytes;
 	uint32_t lanes, blocks, threads;
 	enum perf_plain plain;
-	uint32_t plain_blocks;
+	uint32_t plain_blocks, plain_threads;
 	uint64_t plain_bytes;
 	bool pattern;
 	uint64_t results;

@@ -121,6 +121,7 @@ static void set_plain(json_t *object, const struct perf_outcome *outcome)
 	if (outcome->plain_from == PERF_PLAIN_OFF)
 		return;
 	set_count(object, "plain_blocks", outcome->plain_blocks);
+	set_count(object, "plain_threads", outcome->plain_threads);
 	set_count(object, "plain_bytes", outcome->plain_bytes);
 }
 

@@ -60,6 +60,7 @@ const char perf_usage[] =
 	"                       the cpu; device memory where the controller reads that; host memory else)\n"
 	"  --plain-bytes=SIZE   most of it (default 4G)\n"
 	"  --plain-blocks=N     thread blocks of the plain kernel (default as many as the load has)\n"
+	"  --plain-threads=N    lanes of each of these, at most 768 (default 128)\n"
 	"  --peer=fio           file: only: fio (io_uring, one job), in turns with the runs\n"
 	"\n"
 	"Results\n"
@@ -135,6 +136,7 @@ static const struct rule rules[] = {
 	{ "plain", WORD, false, AT(plain), 0, 0, perf_plain_names },
 	{ "plain-bytes", SIZE, false, AT(plain_bytes), 0, 0, NULL },
 	{ "plain-blocks", COUNT, true, AT(plain_blocks), 1, 1 << 20, NULL },
+	{ "plain-threads", COUNT, false, AT(plain_threads), 1, PERF_PLAIN_LANES, NULL },
 	{ "peer", WORD, false, AT(peer), 0, 0, peers },
 	{ "sweep", SWEEP, false, AT(sweep), 0, 0, NULL },
 	{ "plot", TEXT, false, AT(plot), 0, 0, NULL },
@@ -307,6 +309,8 @@ static int check_load(const struct perf_options *options, char *error)
 	if (options->verify && !perf_reads_any(options))
 		return refuse(error, "--verify checks what is read, and --rw=%s reads nothing; use read, randread, rw or randrw",
 			      rw);
+	if (options->plain_threads && !options->plain_blocks)
+		return refuse(error, "--plain-threads is about the blocks that --plain-blocks counts; give both");
 	if (options->iodepth && options->iodepth < options->uri_count)
 		return refuse(error, "--iodepth=%u: %u storages need a lane each at least", options->iodepth,
 			      options->uri_count);

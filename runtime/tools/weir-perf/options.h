@@ -14,7 +14,7 @@
 
 #include "perf.h"
 
-enum { PERF_ERROR_BYTES = 512, PERF_MOST_RUNS = 99, PERF_MOST_POINTS = 64, PERF_BLOCK_LANES = 128 };
+enum { PERF_ERROR_BYTES = 512, PERF_MOST_RUNS = 99, PERF_MOST_POINTS = 64, PERF_BLOCK_LANES = 128, PERF_PLAIN_LANES = 768 };
 
 /** enum perf_rw - --rw, in the order of perf_rw_names */
 enum perf_rw { PERF_RANDREAD, PERF_READ, PERF_RANDWRITE, PERF_WRITE, PERF_RANDRW, PERF_RW };
@@ -52,6 +52,7 @@ extern const char *const perf_hit_names[];
  * @plain: enum perf_plain
  * @plain_bytes: most that the baseline copies from
  * @plain_blocks: thread blocks of the baseline; 0: as many as the load has
+ * @plain_threads: lanes of each, if there are @plain_blocks; 0: as many as the load's
  * @service: waves of a service per storage, to which raw loads leave reaping; 0: lanes help
  * @sweep: name of the option to sweep, or NULL
  * @sweep_values: what follows its colon
@@ -74,6 +75,7 @@ struct perf_options {
 	uint32_t plain;
 	uint64_t plain_bytes;
 	uint32_t plain_blocks;
+	uint32_t plain_threads;
 	uint32_t service;
 	const char *sweep;
 	const char *sweep_values;

@@ -131,8 +131,8 @@ struct perf_args {
  * struct perf_plain_args - the same copies between two memories, without weir
  * @load: what to do
  * @source: what stands for the storages
- * @buffers: of the lanes
- * @buffer_count: lanes beyond it share
+ * @buffers: of the load's lanes; each lane uses all of them in turn
+ * @buffer_count: how many
  * @stride_bytes: bytes between two buffers
  * @unit_bytes: bytes from one place to the next
  * @bytes: length of a copy

@@ -38,6 +38,7 @@ struct perf_kernel {
  * @lanes: that worked
  * @plain_from: where the baseline copied from
  * @plain_blocks: its thread blocks
+ * @plain_threads: lanes of each
  * @plain_bytes: what it copied from
  * @weir: requests per second; through the cache, if there is one
  * @raw: beside it, without the cache
@@ -70,7 +71,7 @@ struct perf_outcome {
 	uint64_t bs, range_bytes;
 	uint32_t lanes;
 	enum perf_plain plain_from;
-	uint32_t plain_blocks;
+	uint32_t plain_blocks, plain_threads;
 	uint64_t plain_bytes;
 	struct perf_series weir, raw, plain, fio, fio_fixed;
 	uint64_t reads, writes, errors, bad, bad_byte;

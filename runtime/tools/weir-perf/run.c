@@ -115,7 +115,7 @@ static const char *plain_kernel(const struct perf_bench *bench)
 
 static struct turn plain_turn(struct perf_bench *bench)
 {
-	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->threads, &bench->beside,
+	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads, &bench->beside,
 				sizeof(bench->beside) }, &bench->beside.load, NULL };
 }
 
@@ -247,6 +247,7 @@ static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
 	outcome->range_bytes = bench->range_bytes;
 	outcome->plain_from = bench->plain;
 	outcome->plain_blocks = bench->plain_blocks;
+	outcome->plain_threads = bench->plain_threads;
 	outcome->plain_bytes = bench->plain_bytes;
 	if (bench->cache && bench->line_bytes)
 		outcome->lines = (outcome->reads + outcome->writes) * (bench->options->bs / bench->line_bytes);
