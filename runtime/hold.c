@@ -77,7 +77,7 @@ void weir_hold_release(struct weir_storage *storage, uint32_t index)
 {
 	struct weir_queue *queue = queue_of(storage, index);
 
-	while (weir_sq_combine(queue, ALONE) != 0)
+	while (weir_sq_combine(queue, ALONE, 0, 0) != 0)
 		;
 	release_reaper(queue, weir_load_u64_relaxed_dev(&queue->reap) >> 1); /* relaxed: ours */
 }

@@ -217,19 +217,27 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 }
 
 /*
- * One turn of the combiner: announce what is filled, then leave unless more came.
- * Called with the role held (pending was raised from 0 by this group).
+ * One turn of the combiner: announce what is filled, then leave unless more came. Called with the role held (pending
+ * was raised from 0 by this group). @count tickets from @first on are what the group has just filled; where there are
+ * no other tickets that were not announced, no slot is looked at. 0: it does not know.
  */
-WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
 	/* S6: pairs with S5: slots filled by whoever raised pending are seen below */
 	u64 seen = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
-	/* relaxed: the role passes through pending (S5, S7), which orders it */
-	u64 before = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&queue->committed) : 0);
-	u64 after, left = 0;
+	u64 before = 0, tail = 0, after = first + count, left = 0;
 
+	if (weir_leader(lanes)) {
+		/* relaxed: the role passes through pending (S5, S7), which orders it */
+		before = weir_load_u64_relaxed_dev(&queue->committed);
+		/* relaxed: likewise: whoever filled a slot and was counted by another combiner took its ticket before */
+		tail = weir_load_u64_relaxed_dev(&queue->tail);
+	}
+	before = weir_broadcast_u64(lanes, before);
+	tail = weir_broadcast_u64(lanes, tail);
 	weir_wave_sync(lanes); /* what the leader acquired at S6 is every lane's: none misses a filled slot */
-	after = weir_sq_scan(queue, lanes, before);
+	if (count == 0 || before != first || tail != after) /* the same in all lanes */
+		after = weir_sq_scan(queue, lanes, before);
 	weir_wave_sync(lanes); /* what each lane acquired at S4 is the leader's now */
 	if (weir_leader(lanes)) {
 		if (after != before) {
@@ -246,11 +254,13 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
  * weir_sq_commit() - announce what was filled
  * @queue: the queue
  * @lanes: as many lanes as can come: together they look for filled slots, one each
+ * @first: the first ticket of theirs
+ * @count: how many they filled
  *
  * Flat combining: whoever raises pending from 0 rings the doorbell for everybody;
  * the others are done at once. Nobody waits.
  */
-WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
 	u64 before = 0;
 
@@ -260,8 +270,10 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		before = weir_add_u64_acq_rel_dev(&queue->pending, 1);
 	if (weir_broadcast_u64(lanes, before) != 0)
 		return;
-	while (weir_sq_combine(queue, lanes) != 0)
+	while (weir_sq_combine(queue, lanes, first, count) != 0) {
+		count = 0;
 		weir_converge();
+	}
 }
 
 /**
@@ -289,7 +301,7 @@ WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u
 	if (served)
 		weir_sq_fill(queue, ticket, request);
 	weir_converge();
-	weir_sq_commit(queue, wave);
+	weir_sq_commit(queue, wave, (reserved >> 8) - 1, (u32)reserved & 0xff);
 	return served;
 }
 
