@@ -252,16 +252,16 @@ int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, voi
 
 	if (!self)
 		return -1;
-	before = **self;
 	pthread_mutex_lock(&running);
+	before = **self; /* one for all threads of the host */
 	enter();
 	for (u64 i = 0; i < lanes; i++) {
 		**self = (struct weir_cpu_lane){ .lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i };
 		kernel(args);
 	}
 	leave();
-	pthread_mutex_unlock(&running);
 	**self = before;
+	pthread_mutex_unlock(&running);
 	return 0;
 }
 
