@@ -8,7 +8,7 @@
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
- * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, likewise.
+ * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=3 lets it go no more rounds, likewise.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
@@ -90,12 +90,24 @@ static inline uint64_t test_patient_us(uint64_t us)
 	return times ? us * strtoul(times, NULL, 10) : us;
 }
 
+/* @count, or no more than the variable @name says. */
+static inline uint32_t test_at_most(const char *name, uint32_t count)
+{
+	const char *most = getenv(name);
+
+	return most && strtoul(most, NULL, 10) < count ? (uint32_t)strtoul(most, NULL, 10) : count;
+}
+
 /** test_lanes() - @lanes, or WEIR_TEST_LANES of them */
 static inline uint32_t test_lanes(uint32_t lanes)
 {
-	const char *most = getenv("WEIR_TEST_LANES");
+	return test_at_most("WEIR_TEST_LANES", lanes);
+}
 
-	return most && strtoul(most, NULL, 10) < lanes ? (uint32_t)strtoul(most, NULL, 10) : lanes;
+/** test_rounds() - @rounds, or WEIR_TEST_ROUNDS of them */
+static inline uint32_t test_rounds(uint32_t rounds)
+{
+	return test_at_most("WEIR_TEST_ROUNDS", rounds);
 }
 
 /** test_pull() - lanes move the data: because they are told to, or because nobody else can */
@@ -109,9 +121,7 @@ static inline bool test_pull(void)
 /** test_trace_reads() - @reads, or WEIR_TEST_READS of them */
 static inline uint32_t test_trace_reads(uint32_t reads)
 {
-	const char *most = getenv("WEIR_TEST_READS");
-
-	return most && strtoul(most, NULL, 10) < reads ? (uint32_t)strtoul(most, NULL, 10) : reads;
+	return test_at_most("WEIR_TEST_READS", reads);
 }
 
 /** test_given() - WEIR_TEST_STORAGE names what to open: nothing that a case asks of its storage may be expected */

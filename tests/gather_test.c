@@ -84,13 +84,13 @@ static uint64_t next_index(uint64_t random, uint64_t index, uint64_t count)
 
 static void run(struct rig *rig, uint32_t element, uint32_t kind, uint64_t salt)
 {
-	uint64_t index = 0;
+	uint64_t lanes = BLOCKS * test_lanes(LANES), index = 0;
 
 	must(weir_array_open(rig->cache, &rig->storage, 1,
 			     WEIR_OPTIONS(array, .element_bytes = element, .first_byte = FIRST_BYTE), &rig->args.array));
 	rig->args.kind = kind;
 	rig->args.stride = 1 + salt % 100;
-	for (uint64_t i = 0; i < BLOCKS * LANES * COUNT; i++) {
+	for (uint64_t i = 0; i < lanes * COUNT; i++) {
 		uint64_t count = rig->args.array.count;
 
 		index = next_index(test_word(salt, i), index, count);
@@ -101,13 +101,15 @@ static void run(struct rig *rig, uint32_t element, uint32_t kind, uint64_t salt)
 	memset(rig->got, 0xff, sizeof(rig->got));
 	must(weir_copy_in(rig->context, rig->args.list, rig->list, sizeof(rig->list)));
 	must(weir_copy_in(rig->context, rig->args.to, rig->got, sizeof(rig->got)));
-	must(weir_launch(rig->context, "test_gather", BLOCKS, LANES, &rig->args, sizeof(rig->args)));
+	must(weir_launch(rig->context, "test_gather", BLOCKS, test_lanes(LANES), &rig->args, sizeof(rig->args)));
 }
 
 static void check(struct rig *rig)
 {
+	uint64_t lanes = BLOCKS * test_lanes(LANES);
+
 	must(weir_copy_out(rig->context, rig->got, rig->args.to, sizeof(rig->got)));
-	for (uint64_t i = 0; i < BLOCKS * LANES * COUNT; i++)
+	for (uint64_t i = 0; i < lanes * COUNT; i++)
 		if (rig->got[i] != expected(rig, rig->list[i]))
 			fail_msg("kind %u, elements of %u bytes: element %llu is %#llx instead of %#llx", rig->args.kind,
 				 rig->args.array.element_bytes, (unsigned long long)rig->list[i],
@@ -144,7 +146,7 @@ static void test_an_index_that_is_none(void **state)
 		must(weir_sync(rig.context));
 		rig.list[31] = rig.args.array.count + 5;
 		must(weir_copy_in(rig.context, rig.args.list, rig.list, sizeof(rig.list)));
-		must(weir_launch(rig.context, "test_gather", BLOCKS, LANES, &rig.args, sizeof(rig.args)));
+		must(weir_launch(rig.context, "test_gather", BLOCKS, test_lanes(LANES), &rig.args, sizeof(rig.args)));
 		assert_int_equal(weir_sync(rig.context), -EIO);
 		if (!strstr(weir_last_error(), "8195"))
 			fail_msg("%s", weir_last_error());

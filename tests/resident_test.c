@@ -28,6 +28,7 @@ static void run_mix(const struct rig_options *mix, uint32_t width)
 	struct rig rig;
 
 	options.width = width;
+	options.rounds = test_rounds(mix->rounds);
 	options.blocks = (uint64_t)(options.controllers + options.clients) * width * RESIDENT_MOST_BLOCKS;
 	rig_open(&rig, &options);
 	rig_run(&rig, "test_resident");

@@ -144,7 +144,7 @@ static void test_spans_of_any_alignment(void **state)
 			open_writer(&rig, cases[c].bytes, c % 2 ? 48 : 0, &args.writer);
 			args.each = args.writer.array.count / LANES;
 			args.most = 1500 / cases[c].bytes;
-			write_spans(&rig, &args, LANES);
+			write_spans(&rig, &args, test_lanes(LANES));
 		}
 		close_rig(&rig);
 	}
