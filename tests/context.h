@@ -8,7 +8,7 @@
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
- * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=3 lets it go no more rounds, likewise.
+ * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
