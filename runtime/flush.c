@@ -181,6 +181,16 @@ int weir_cache_drain(struct weir_cache *cache, bool *quiet)
 	return error ? error : complain(cache, &note, "they are lost");
 }
 
+/* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on beside us. */
+static int look(const struct weir_cache *cache, uint64_t *words, uint64_t at, uint64_t count)
+{
+	if (!cache->context->shared_memory)
+		return weir_copy_out(cache->context, words, at, count * sizeof(*words));
+	for (uint64_t i = 0; i < count; i++)
+		words[i] = weir_load_u64_relaxed_sys(weir_at(at, weir_shared_u64, i)); /* relaxed: a snapshot */
+	return 0;
+}
+
 int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty)
 {
 	uint64_t left = cache->written ? cache->sets * WEIR_WAYS : 0, at = cache->words;
@@ -191,7 +201,7 @@ int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty)
 	while (left && !error) {
 		uint64_t count = left < SCAN_WORDS ? left : SCAN_WORDS;
 
-		error = weir_copy_out(cache->context, words, at, count * sizeof(*words));
+		error = look(cache, words, at, count);
 		for (uint64_t i = 0; i < count && !error; i++)
 			*dirty += weir_line_dirty(words[i]) || (weir_line_readable(words[i]) && weir_line_under_way(words[i]));
 		at += count * sizeof(*words);

@@ -45,14 +45,18 @@ static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32
 			 (unsigned long long)(told ? slot->target : slot->buffer), queue + 1);
 }
 
-static int check_queue(const struct weir_storage *storage, uint32_t queue, struct weir_slot *slots,
+/* @copies: room for the slots where the host does not share them. Elsewhere a service may reap beside us. */
+static int check_queue(const struct weir_storage *storage, uint32_t queue, struct weir_slot *copies,
 		       const struct memory *memory)
 {
 	struct weir_backend *backend = storage->context->backend;
-	int error = backend->ops->copy_out(backend, slots, storage->slots[queue], storage->depth * sizeof(*slots));
+	bool shared = storage->context->shared_memory;
+	struct weir_slot *slots = shared ? weir_at(storage->slots[queue], struct weir_slot, 0) : copies;
+	int error = shared ? 0 : backend->ops->copy_out(backend, copies, storage->slots[queue], storage->depth * sizeof(*copies));
 
+	/* Pairs with S1, as R2 does: of a slot that is filled the rest is seen, too. */
 	for (uint32_t i = 0; !error && i < storage->depth; i++)
-		if (weir_load_u32_relaxed_sys(&slots[i].sequence) & 1)
+		if (weir_load_u32_acquire_dev(&slots[i].sequence) & 1)
 			error = check_slot(storage, queue, i, &slots[i], memory);
 	return error;
 }

@@ -59,11 +59,11 @@ static void close_rig(struct rig *rig)
 
 static uint64_t expected(const struct rig *rig, uint64_t index)
 {
-	uint64_t byte = FIRST_BYTE + index * rig->args.array.element_bytes;
-	uint64_t value = rig->words[byte / 8] >> byte % 8 * 8;
+	uint64_t byte = FIRST_BYTE + index * rig->args.array.element_bytes, value;
 
 	if (index >= rig->args.array.count)
 		return 0;
+	value = rig->words[byte / 8] >> byte % 8 * 8;
 	return rig->args.array.element_bytes == 8 ? value : (uint32_t)value;
 }
 

@@ -391,6 +391,10 @@ static void test_pages_leave(void **state)
 	put_read(&driver, 1, 1, driver_pages(&driver, PAGE));
 	driver_ring(&driver, 1);
 	assert_true(driver_nothing(&driver, 1));
+	driver_add_queue(&driver, 2, 2, RING, RING); /* which has registers alone */
+	put_read(&driver, 2, 1, driver_pages(&driver, PAGE));
+	driver_ring(&driver, 2);
+	take(&driver, 2, 1);
 	driver_close(&driver);
 }
 

@@ -8,13 +8,20 @@
  */
 #include "virtual_parts.h"
 
+/* Both pages are in the thread's view of the DMA map. */
+static bool pages_mapped(struct virtual_thread *thread, const struct virtual_shadow *shadow)
+{
+	return weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->words, NVME_PAGE_BYTES) &&
+	       weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->events, NVME_PAGE_BYTES);
+}
+
 void virtual_bell_open(struct weir_virtual *controller, u32 index, u8 *bell, u32 *seen, enum virtual_bell with_shadow)
 {
 	struct virtual_shadow *shadow = &controller->admin.shadow;
 
 	*bell = VIRTUAL_BELL_REGISTER;
 	*seen = 0;
-	if (shadow->words && index > 1) {
+	if (shadow->words && index > 1 && pages_mapped(&controller->threads[0], shadow)) {
 		*bell = (u8)with_shadow;
 		*seen = with_shadow == VIRTUAL_BELL_ASLEEP ? VIRTUAL_BELL_QUIET : 0;
 		store_relaxed_u32(&shadow->events[index], 0);
@@ -72,15 +79,9 @@ void virtual_shadow_begin(struct virtual_thread *thread)
 	}
 }
 
-static bool page_mapped(struct virtual_thread *thread, const struct shared_u32 *page)
-{
-	return weir_dma_view_find(&thread->view, (u64)(uintptr_t)page, NVME_PAGE_BYTES) != NULL;
-}
-
 void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	if (sq->bell == VIRTUAL_BELL_REGISTER ||
-	    (page_mapped(thread, thread->shadow.words) && page_mapped(thread, thread->shadow.events)))
+	if (sq->bell == VIRTUAL_BELL_REGISTER || pages_mapped(thread, &thread->shadow))
 		return;
 	sq->lost = sq->cq->lost = true;
 	sq->bell = sq->cq->bell = VIRTUAL_BELL_REGISTER; /* nothing of the pages is touched any more */
@@ -95,7 +96,8 @@ void virtual_shadow_admin(struct weir_virtual *controller)
 	struct virtual_admin *admin = &controller->admin;
 	struct virtual_sq *sq = &controller->sqs[0];
 
-	if (!admin->shadow.words || sq->lost || sq->bell != VIRTUAL_BELL_REGISTER)
+	if (!admin->shadow.words || sq->lost || sq->bell != VIRTUAL_BELL_REGISTER ||
+	    !pages_mapped(&controller->threads[0], &admin->shadow))
 		return;
 	/* Relaxed: whoever goes on looks again (D1). */
 	if (load_relaxed_u32(&admin->shadow.words[0]) != admin->shadow_tail)
