@@ -83,6 +83,7 @@ void virtual_admin_reset(struct weir_virtual *controller)
 	admin->events = 0;
 	admin->masked = false;
 	admin->shadow = (struct virtual_shadow){ .words = NULL };
+	admin->shadow_there = false;
 	admin->sq_allowed = controller->options.max_queue_pairs;
 	admin->cq_allowed = controller->options.max_queue_pairs;
 	store_relaxed_u32(&controller->write_through, 0);

@@ -8,23 +8,16 @@
  */
 #include "virtual_parts.h"
 
-/* Both pages are in the thread's view of the DMA map. */
-static bool pages_mapped(struct virtual_thread *thread, const struct virtual_shadow *shadow)
-{
-	return weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->words, NVME_PAGE_BYTES) &&
-	       weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->events, NVME_PAGE_BYTES);
-}
-
 void virtual_bell_open(struct weir_virtual *controller, u32 index, u8 *bell, u32 *seen, enum virtual_bell with_shadow)
 {
-	struct virtual_shadow *shadow = &controller->admin.shadow;
+	const struct virtual_admin *admin = &controller->admin;
 
 	*bell = VIRTUAL_BELL_REGISTER;
 	*seen = 0;
-	if (shadow->words && index > 1 && pages_mapped(&controller->threads[0], shadow)) {
+	if (admin->shadow_there && index > 1) {
 		*bell = (u8)with_shadow;
 		*seen = with_shadow == VIRTUAL_BELL_ASLEEP ? VIRTUAL_BELL_QUIET : 0;
-		store_relaxed_u32(&shadow->events[index], 0);
+		store_relaxed_u32(&admin->shadow.events[index], 0);
 	}
 	/* Relaxed, both: the host rings only after it saw the queue's creation complete (C1). */
 	store_relaxed_u32(&controller->doorbells[index], *seen);
@@ -79,8 +72,19 @@ void virtual_shadow_begin(struct virtual_thread *thread)
 	}
 }
 
+/* Both pages are in the thread's view of the DMA map. */
+static bool pages_mapped(struct virtual_thread *thread, const struct virtual_shadow *shadow)
+{
+	return weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->words, NVME_PAGE_BYTES) &&
+	       weir_dma_view_find(&thread->view, (u64)(uintptr_t)shadow->events, NVME_PAGE_BYTES);
+}
+
 void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq)
 {
+	struct virtual_admin *admin = &thread->controller->admin;
+
+	if (!sq->id) /* thread 0's, as all of admin */
+		admin->shadow_there &= pages_mapped(thread, &admin->shadow);
 	if (sq->bell == VIRTUAL_BELL_REGISTER || pages_mapped(thread, &thread->shadow))
 		return;
 	sq->lost = sq->cq->lost = true;
@@ -96,8 +100,7 @@ void virtual_shadow_admin(struct weir_virtual *controller)
 	struct virtual_admin *admin = &controller->admin;
 	struct virtual_sq *sq = &controller->sqs[0];
 
-	if (!admin->shadow.words || sq->lost || sq->bell != VIRTUAL_BELL_REGISTER ||
-	    !pages_mapped(&controller->threads[0], &admin->shadow))
+	if (!admin->shadow_there || sq->lost || sq->bell != VIRTUAL_BELL_REGISTER)
 		return;
 	/* Relaxed: whoever goes on looks again (D1). */
 	if (load_relaxed_u32(&admin->shadow.words[0]) != admin->shadow_tail)
@@ -121,6 +124,7 @@ u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
 	admin->shadow = (struct virtual_shadow){ .words = (struct shared_u32 *)(uintptr_t)sqe->prp1,
 						 .events = (struct shared_u32 *)(uintptr_t)sqe->prp2 };
+	admin->shadow_there = true;
 	admin->shadow_tail = controller->sqs[0].tail;
 	controller->sqs[0].bell = controller->cqs[0].bell = VIRTUAL_BELL_REGISTER;
 	/* Relaxed, both: C1 of the command's completion orders them. */

@@ -365,6 +365,7 @@ enum virtual_phase {
  * @reply: a reply's data (log pages)
  * @scan: doorbells of no queue are looked at when this reaches 0
  * @shadow: as of the last Doorbell Buffer Config
+ * @shadow_there: it has pages, and these are in the DMA map
  * @shadow_tail: what that left in the shadow of the admin queue's tail
  */
 struct virtual_admin {
@@ -387,6 +388,7 @@ struct virtual_admin {
 	unsigned char *reply;
 	u32 scan;
 	struct virtual_shadow shadow;
+	bool shadow_there;
 	u32 shadow_tail;
 };
 
