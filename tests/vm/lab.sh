@@ -2,6 +2,7 @@
 # What the hosts' halves of the tests share. Sourced by run, which sets here, folder and build.
 
 guest_seconds=240 # a test's virtual machine may take; software emulation on a busy machine is slow
+boot_seconds=100 # the machine has for its first word on the console, that of its first process; 3 to 20 are usual
 kernel=${WEIR_VM_KERNEL-kernel} # which one: Debian's, or kernel-NAME of ci/vm-kernel
 declare -A drives=() # of SSDs whose file is not simply read and written: options of qemu's -drive, by name
 
@@ -168,27 +169,51 @@ plain_doorbells= # not empty: SSDs offer no shadow doorbells
 fio= # not empty: the guest has it
 append=
 
-# The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
-# $work/asked. Return: the guest's exit status.
-machine() {
-  local status=0 files=$work/initramfs
+# qemu with the array devices, once, to its end. Return: its status; 125 if it was ended because the console stayed empty.
+start() {
+  local status=0 process still= begin=$SECONDS
   # Sockets have short names: paths to them are limited.
   local sockets
   sockets=$(mktemp -d)
-  cat "$folder/initramfs" "$folder/$kernel/modules.cpio" ${fio:+"$folder/fio.cpio"} >"$files"
-  [ ! -d "$work/more" ] || (cd "$work/more"; find . | cpio -o -H newc --quiet) >>"$files"
+  : >"$work/log"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
   [ -z "$plain_doorbells" ] || timeout 60 "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
   timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
     -qmp "unix:$sockets/qmp,server=on,wait=off" \
-    -kernel "$folder/$kernel/image" -initrd "$files" \
+    -kernel "$folder/$kernel/image" -initrd "$work/initramfs" \
     -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
 mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
-    -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 || status=$?
+    -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 &
+  process=$!
+  while [ ! -s "$work/log" ] && kill -0 $process 2>/dev/null; do
+    [ $((SECONDS - begin)) -lt $boot_seconds ] || { still=yes; kill $process; break; }
+    sleep 0.2
+  done
+  wait $process || status=$?
   wait
   rm -rf "$sockets"
+  [ -z "$still" ] || return 125
+  return $status
+}
+
+# The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
+# $work/asked. Return: the guest's exit status.
+# Once in some thousand starts the emulated machine stands still, its console empty, before the kernel has started a process. Nothing
+# of weir has run then, so it is started again, and the test's line says so.
+machine() {
+  local status=0 again
+  cat "$folder/initramfs" "$folder/$kernel/modules.cpio" ${fio:+"$folder/fio.cpio"} >"$work/initramfs"
+  [ ! -d "$work/more" ] || (cd "$work/more"; find . | cpio -o -H newc --quiet) >>"$work/initramfs"
+  start || status=$?
+  for again in 1 2; do
+    [ $status = 125 ] || break
+    echo "started again: the console stayed empty for $boot_seconds s" | tee -a "$work/again"
+    status=0
+    start || status=$?
+  done
+  [ $status != 125 ] || fail "three machines stood still before their first process"
   [ $status != 124 ] || fail "the machine did not end within $guest_seconds s"
   [ $((status & 1)) = 1 ] && [ $status -ge 33 ] || fail "the guest did not end by itself (qemu: $status)"
   return $(((status - 33) / 2))
@@ -230,7 +255,7 @@ run_test() {
   : >"$work/log"
   (set -eu; devices=(); . "$here/cases/$name.host") >"$work/said" 2>&1 # no condition of an if: -e would be ignored
   if [ $? = 0 ]; then
-    echo "ok $name # $((SECONDS - begin)) s"
+    echo "ok $name # $((SECONDS - begin)) s$([ ! -f "$work/again" ] || echo ", started again $(wc -l <"$work/again") times")"
     rm -rf "$work"
     return 0
   fi
