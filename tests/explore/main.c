@@ -68,6 +68,7 @@ static struct options {
 	const char *memory;
 	u64 seed;
 	double seconds;
+	u64 steps; /* instead of seconds */
 	u64 schedules;
 	u64 failures;
 	u32 jobs, bound, last;
@@ -79,12 +80,17 @@ static void *library;
 static const char *library_path;
 static double started;
 
-static double now_s(void)
+static double clock_s(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double now_s(void)
+{
+	return clock_s(CLOCK_MONOTONIC);
 }
 
 __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *format, ...)
@@ -96,7 +102,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fprintf(stderr, "\nusage: weir-explore --kernels FILE.so [--kernels FILE.so ...]\n"
-			"         [--seconds S] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] "
+			"         [--seconds S | --steps N] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] "
 			"[--strategy NAME]\n"
 			"         [--memory strong|weak] [--bound PREEMPTIONS] [--failures N] [--last STEPS] "
 			"[--quiet]\n"
@@ -161,6 +167,7 @@ static void take_option(int option, const char *name, const char *value)
 		options.memory = value;
 		break;
 	case 's': options.seconds = (double)number(name, value); break;
+	case 'p': options.steps = number(name, value); break;
 	case 'n': options.schedules = number(name, value); break;
 	case 'e': options.seed = number(name, value); break;
 	case 'j': options.jobs = (u32)number(name, value); break;
@@ -181,6 +188,7 @@ static void read_options(int argc, char **argv)
 		{ "kernels", required_argument, NULL, 'k' },  { "scenario", required_argument, NULL, 'c' },
 		{ "strategy", required_argument, NULL, 'y' }, { "memory", required_argument, NULL, 'm' },
 		{ "seconds", required_argument, NULL, 's' },  { "schedules", required_argument, NULL, 'n' },
+		{ "steps", required_argument, NULL, 'p' },
 		{ "seed", required_argument, NULL, 'e' },     { "jobs", required_argument, NULL, 'j' },
 		{ "bound", required_argument, NULL, 'b' },    { "failures", required_argument, NULL, 'f' },
 		{ "last", required_argument, NULL, 'a' },     { "schedule", required_argument, NULL, 'r' },
@@ -311,10 +319,24 @@ static void remember_schedule(u64 hash)
 	}
 }
 
-static bool over(void)
+/* What a job may spend: its share of the steps, the same on every machine and under any load; else the seconds. */
+static double budget(void)
 {
-	return __atomic_load_n(&shared->failures, __ATOMIC_RELAXED) >= options.failures ||
-	       now_s() - started > options.seconds;
+	return options.steps ? (double)options.steps / options.jobs : options.seconds;
+}
+
+static double spent(const struct job *job)
+{
+	u64 steps = 0;
+
+	for (u32 i = 0; i < STRATEGIES; i++)
+		steps += job->tally[i].steps;
+	return options.steps ? (double)steps : now_s() - started;
+}
+
+static bool over(const struct job *job)
+{
+	return __atomic_load_n(&shared->failures, __ATOMIC_RELAXED) >= options.failures || spent(job) > budget();
 }
 
 static void account(struct job *job, u32 strategy, bool right)
@@ -337,13 +359,13 @@ static void account(struct job *job, u32 strategy, bool right)
 	fflush(stdout);
 }
 
-/* Every schedule of one tiny case with at most @bound preemptions. Return: there was time for all. */
+/* Every schedule of one tiny case with at most @bound preemptions. Return: the budget was enough for all. */
 static bool walk(struct job *job, const struct scenario *scenario, u32 bound, double until)
 {
 	exhaustive_start(bound);
 	do {
 		account(job, EXHAUSTIVE, run_one(scenario, &strategy_exhaustive, false, options.seed));
-		if (over() || now_s() > until)
+		if (over(job) || spent(job) > until)
 			return false;
 	} while (exhaustive_next());
 	job->exhausted[bound]++;
@@ -359,7 +381,7 @@ static bool walks(u32 index, u32 scenario)
 	       scenario % sharing == index / options.kernel_count;
 }
 
-static void walk_all(struct job *job, u32 index, double until)
+static void walk_all(struct job *job, u32 index)
 {
 	u32 left = 0;
 
@@ -367,9 +389,9 @@ static void walk_all(struct job *job, u32 index, double until)
 		left += walks(index, i);
 	left *= options.bound + 1;
 	for (u32 bound = 0; bound <= options.bound; bound++) {
-		for (u32 i = 0; i < SCENARIO_COUNT && !over(); i++)
-			if (walks(index, i)) /* each its share of the time that is left */
-				walk(job, &scenarios[i], bound, now_s() + (until - now_s()) / left--);
+		for (u32 i = 0; i < SCENARIO_COUNT && !over(job); i++)
+			if (walks(index, i)) /* each its share of what is left */
+				walk(job, &scenarios[i], bound, spent(job) + (budget() - spent(job)) / left--);
 	}
 }
 
@@ -397,17 +419,14 @@ static const struct scenario *pick_scenario(u64 choice)
 static void explore(struct job *job, u32 index)
 {
 	u64 limit = options.schedules ? (options.schedules + options.jobs - 1) / options.jobs : ~(u64)0;
-	double begun = now_s();
 	bool walking = !options.strategy ? !options.memory && !options.schedules
 					 : options.strategy == &strategy_exhaustive;
-	/* chance has all of the time, or three quarters, or none */
-	double chance_until = begun + options.seconds * (options.strategy == &strategy_exhaustive ? 0
-							 : walking				  ? 0.75
-												  : 1);
+	/* chance has all of the budget, or three quarters, or none */
+	double chance_until = budget() * (options.strategy == &strategy_exhaustive ? 0 : walking ? 0.75 : 1);
 
 	rig_create();
 	load(options.kernels[index % options.kernel_count]);
-	for (u64 i = 0; i < limit && !over() && now_s() < chance_until && pick_scenario(0); i++) {
+	for (u64 i = 0; i < limit && !over(job) && spent(job) < chance_until && pick_scenario(0); i++) {
 		u64 seed = options.seed + index + i * options.jobs;
 		u64 choice = mix(seed ^ 0x77656972);
 		const struct scenario *scenario = pick_scenario(choice);
@@ -425,8 +444,8 @@ static void explore(struct job *job, u32 index)
 		account(job, strategy_index(strategy), run_one(scenario, strategy, weak, seed));
 	}
 	if (walking)
-		walk_all(job, index, begun + options.seconds);
-	job->busy_s = now_s() - begun;
+		walk_all(job, index);
+	job->busy_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* SCENARIO:STRATEGY:MEMORY:KERNELS:SEED[:CHOICES] */
@@ -532,9 +551,9 @@ static int summary(double elapsed)
 			printf("%" PRIu64 " tiny cases tried in every schedule of at most %u preemptions\n",
 			       cases, bound);
 	}
-	printf("%" PRIu64 " schedules (%" PRIu64 " distinct), %.2f M steps/s per core, %.0f s, seed %" PRIu64
+	printf("%" PRIu64 " schedules (%" PRIu64 " distinct), %.0f M steps, %.2f M steps/s per core, %.0f s, seed %" PRIu64
 	       ", %" PRIu64 " failures\n",
-	       all.schedules, shared->distinct, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed,
+	       all.schedules, shared->distinct, (double)all.steps / 1e6, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed,
 	       options.seed, shared->failures);
 	return shared->failures ? 1 : 0;
 }
