@@ -41,6 +41,7 @@ struct cpu_backend;
 /**
  * struct cpu_worker - a thread and the lanes it keeps started
  * @waves: struct cpu_wave[wave_count]; a wave's lanes are reused for the next one
+ * @polls: the fewest of the lanes that polled in the last pass
  * @stacks: one mapping for all lanes' stacks
  */
 struct cpu_worker {
@@ -52,6 +53,7 @@ struct cpu_worker {
 	struct cpu_wave *waves;
 	struct cpu_lane *lanes;
 	u32 wave_count;
+	u32 polls;
 	char *stacks;
 	size_t stacks_bytes;
 	struct cpu_launch *launch;

@@ -84,10 +84,15 @@ static bool wake_relaxed(struct cpu_wave *wave)
 {
 	bool any = false;
 
+	wave->polls = UINT32_MAX;
 	for (u32 i = 0; i < wave->width; i++) {
-		if (wave->lanes[i].state != CPU_LANE_RELAXED)
+		struct cpu_lane *lane = &wave->lanes[i];
+
+		if (lane->state != CPU_LANE_RELAXED)
 			continue;
-		wave->lanes[i].state = CPU_LANE_READY;
+		lane->state = CPU_LANE_READY;
+		if (lane->polls < wave->polls)
+			wave->polls = lane->polls;
 		any = true;
 	}
 	return any;
@@ -221,12 +226,24 @@ void weir_cpu_wave_sync(u64 mask)
 	(void)meet(CPU_SYNC, mask, 0, 0);
 }
 
-void weir_cpu_relax(void)
+void cpu_rest(u32 polls)
 {
-	if (weir_cpu_self == &host_lane)
+	struct timespec rest = { .tv_nsec = WEIR_RELAX_NS(polls) };
+
+	if (polls < WEIR_RELAX_AWAKE)
 		sched_yield();
 	else
+		nanosleep(&rest, NULL);
+}
+
+void weir_cpu_relax(u32 polls)
+{
+	if (weir_cpu_self == &host_lane) {
+		cpu_rest(polls);
+	} else {
+		current()->polls = polls;
 		yield(current(), CPU_LANE_RELAXED);
+	}
 }
 
 u64 weir_cpu_clock_ns(void)

@@ -30,6 +30,7 @@ enum cpu_collective { CPU_BALLOT, CPU_SHUFFLE, CPU_MATCH, CPU_SYNC };
  * @state: see above
  * @fiber: its stack and registers
  * @wave: its wave
+ * @polls: RELAXED: how often it has polled in vain
  * @site: CONVERGING: where it called from; lanes of one site become one mask
  * @kind: MEETING: which collective
  * @mask: MEETING: the lanes expected
@@ -42,6 +43,7 @@ struct cpu_lane {
 	enum cpu_lane_state state;
 	struct weir_fiber fiber;
 	struct cpu_wave *wave;
+	u32 polls;
 	const void *site;
 	enum cpu_collective kind;
 	u64 mask;
@@ -55,6 +57,7 @@ struct cpu_lane {
  * @worker: whose main fiber the lanes yield to
  * @lanes: struct cpu_lane[width]
  * @live: lanes not DONE
+ * @polls: the fewest of the lanes that polled in the last pass
  * @strict: the program ends where a GPU may never go on (WEIR_CPU_STRICT)
  */
 struct cpu_wave {
@@ -62,6 +65,7 @@ struct cpu_wave {
 	struct cpu_lane *lanes;
 	u32 width;
 	u32 live;
+	u32 polls;
 	bool strict;
 };
 
@@ -71,6 +75,9 @@ struct cpu_wave {
  * Return: true once all lanes are done.
  */
 bool cpu_wave_pass(struct cpu_wave *wave);
+
+/** cpu_rest() - let others have the core, after @polls polls in vain */
+void cpu_rest(u32 polls);
 
 /** cpu_lane_finish() - the running lane's kernel has returned; does not come back until reused */
 void cpu_lane_finish(struct cpu_lane *lane);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +88,7 @@ static u32 pass(struct cpu_worker *worker, u32 *started)
 {
 	u32 changes = 0;
 
+	worker->polls = UINT32_MAX;
 	for (u32 i = 0; i < worker->wave_count; i++) {
 		struct cpu_wave *wave = &worker->waves[i];
 
@@ -102,6 +102,8 @@ static u32 pass(struct cpu_worker *worker, u32 *started)
 		if (cpu_wave_pass(wave)) {
 			wave_ended(worker->launch);
 			changes++;
+		} else if (wave->polls < worker->polls) {
+			worker->polls = wave->polls;
 		}
 	}
 	return changes;
@@ -109,13 +111,18 @@ static u32 pass(struct cpu_worker *worker, u32 *started)
 
 void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch)
 {
-	u32 started = 0;
+	u32 started = 0, vain = 0;
 
 	worker->launch = launch;
 	weir_fiber_hook_meet(&launch->next_wave);
-	while (atomic_load_explicit(&launch->waves_left, memory_order_acquire) != 0)
-		if (pass(worker, &started) == 0)
-			sched_yield(); /* everybody polls: let the controller run */
+	while (atomic_load_explicit(&launch->waves_left, memory_order_acquire) != 0) {
+		if (pass(worker, &started) != 0) {
+			vain = 0;
+			continue;
+		}
+		cpu_rest(vain < worker->polls ? vain : worker->polls); /* everybody polls: let the controller run */
+		vain++;
+	}
 	weir_fiber_hook_part(&launch->waves_left);
 }
 

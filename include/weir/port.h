@@ -72,6 +72,12 @@ void weir_user_policy_built(void);
  */
 #define WEIR_RELAX_NS(turn) (64u << ((turn) / 64 < 13 ? (turn) / 64 : 13))
 
+/*
+ * Where lanes run on the host's cores, a waiting lane gives its core away for so many polls, about half a millisecond, and sleeps
+ * from then on: who waits for long takes no time from those it waits for, nor power.
+ */
+#define WEIR_RELAX_AWAKE 640
+
 #if defined(WEIR_PORT_HEADER)
 #include WEIR_PORT_HEADER /* a port of one's own, such as the one of the schedule explorer */
 #elif defined(__OPENCL_C_VERSION__)

@@ -45,7 +45,7 @@ WEIR_CPU_API u64 weir_cpu_ballot(u64 mask, u32 predicate);
 WEIR_CPU_API u64 weir_cpu_shuffle(u64 mask, u64 value, u32 from);
 WEIR_CPU_API u64 weir_cpu_match(u64 mask, u64 value);
 WEIR_CPU_API void weir_cpu_wave_sync(u64 mask);
-WEIR_CPU_API void weir_cpu_relax(void);
+WEIR_CPU_API void weir_cpu_relax(u32 polls);
 WEIR_CPU_API u64 weir_cpu_clock_ns(void);
 WEIR_CPU_API void weir_cpu_register_kernel(const char *name, void (*entry)(void *), size_t args_bytes);
 
@@ -107,8 +107,7 @@ WEIR_FN void weir_converge(void)
 
 WEIR_FN void weir_relax(u32 turn)
 {
-	(void)turn;
-	weir_cpu_relax();
+	weir_cpu_relax(turn);
 }
 
 WEIR_FN u64 weir_clock_ns(void)

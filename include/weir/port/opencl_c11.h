@@ -29,11 +29,12 @@
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 
 /*
- * A CPU device runs work-items on threads, often more of them than cores: a
- * waiting one must give its core away, and asks the kernel for the time.
+ * A CPU device runs work-items on threads, often more of them than cores: a waiting
+ * one must give its core away, and asks the kernel for that, for sleep and for the time.
  */
 #if defined(__x86_64__) && defined(__linux__)
 #define WEIR_OPENCL_LINUX_YIELD 24
+#define WEIR_OPENCL_LINUX_NANOSLEEP 35
 #define WEIR_OPENCL_LINUX_CLOCK_GETTIME 228
 #define WEIR_OPENCL_LINUX_MONOTONIC 1
 
@@ -50,8 +51,12 @@ WEIR_FN long weir_opencl_system_call(long number, long first, long second)
 
 WEIR_FN void weir_relax(u32 turn)
 {
-	(void)turn;
-	(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_YIELD, 0, 0);
+	long rest[2] = { 0, (long)WEIR_RELAX_NS(turn) }; /* struct timespec */
+
+	if (turn < WEIR_RELAX_AWAKE)
+		(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_YIELD, 0, 0);
+	else
+		(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_NANOSLEEP, (long)rest, 0);
 }
 #else
 WEIR_FN void weir_relax(u32 turn)
