@@ -113,7 +113,7 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 		return weir_fail(ENOMEM, "no memory for a context");
 	context->service_waves = options.service_waves;
 	if (options.service_waves > MOST_SERVICE_WAVES && options.service_waves != WEIR_SERVICE_WHERE_PULLED)
-		error = weir_fail(EINVAL, "context \"%s\": service_waves %u; at most %d", name, options.service_waves,
+		error = weir_fail(EINVAL, "context \"%s\": service_waves is %u; it must be from 0 to %d", name, options.service_waves,
 				  MOST_SERVICE_WAVES);
 	if (!error)
 		error = open_backend(name, &options, &context->backend);
@@ -205,6 +205,15 @@ int weir_kernel_info(struct weir_context *context, const char *name, struct weir
 	return error ? error : weir_result_give(info, &filled, sizeof(filled), "weir_kernel_info");
 }
 
+/* What a lane calls storage number @id. A fault may be older than its storage's end. */
+static const char *uri_of(const struct weir_context *context, uint32_t id)
+{
+	for (const struct weir_storage *storage = context->open; storage; storage = storage->next)
+		if (storage->disk.id == id)
+			return storage->uri;
+	return "(closed since)";
+}
+
 /* The first fault as a sentence, and room for the next. */
 static int take_fault(struct weir_context *context)
 {
@@ -225,11 +234,11 @@ static int take_fault(struct weir_context *context)
 				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
 				 (unsigned long long)fault.limit, text);
 	if (fault.source == WEIR_FAULT_WRITE)
-		return weir_fail(EIO, "lane %llu needed block %llu of storage %u (%llu blocks) written back, which failed: %s",
-				 (unsigned long long)fault.thread, (unsigned long long)fault.position, fault.disk,
+		return weir_fail(EIO, "lane %llu needed block %llu of storage \"%s\" (%llu blocks) written back, which failed: %s",
+				 (unsigned long long)fault.thread, (unsigned long long)fault.position, uri_of(context, fault.disk),
 				 (unsigned long long)fault.limit, text);
-	return weir_fail(EIO, "lane %llu could not get block %llu of storage %u (%llu blocks): %s",
-			 (unsigned long long)fault.thread, (unsigned long long)fault.position, fault.disk,
+	return weir_fail(EIO, "lane %llu could not get block %llu of storage \"%s\" (%llu blocks): %s",
+			 (unsigned long long)fault.thread, (unsigned long long)fault.position, uri_of(context, fault.disk),
 			 (unsigned long long)fault.limit, text);
 }
 

@@ -50,7 +50,7 @@ static int complete_options(struct weir_context *context, const char *uri, struc
 	if (!options->max_transfer_bytes)
 		options->max_transfer_bytes = DEFAULT_TRANSFER;
 	if (options->queues > MOST_QUEUES)
-		return weir_fail(EINVAL, "storage \"%s\": %u queues; at most %d", uri, options->queues, MOST_QUEUES);
+		return weir_fail(EINVAL, "storage \"%s\": queues is %u; it must be from 1 to %d", uri, options->queues, MOST_QUEUES);
 	if (!power_of_two(options->depth, 2, MOST_DEPTH))
 		return weir_fail(EINVAL, "storage \"%s\": depth %u is not a power of two from 2 to %d", uri,
 				 options->depth, MOST_DEPTH);
@@ -60,7 +60,8 @@ static int complete_options(struct weir_context *context, const char *uri, struc
 	if (!options->retries)
 		options->retries = WEIR_RETRIES_DEFAULT + 1;
 	if (options->retries > WEIR_RETRIES_MOST + 1)
-		return weir_fail(EINVAL, "storage \"%s\": %u retries; at most %d", uri, options->retries - 1, WEIR_RETRIES_MOST);
+		return weir_fail(EINVAL, "storage \"%s\": retries is %u; it must be from 0 to %d", uri, options->retries - 1,
+				 WEIR_RETRIES_MOST);
 	if (options->first_ticket % (2 * (uint64_t)options->depth))
 		return weir_fail(EINVAL, "storage \"%s\": first_ticket must be a multiple of twice the depth", uri);
 	return 0;

@@ -8,17 +8,53 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "error.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
 
-enum { SIZE_TEXT_BYTES = 32, CHOICES_TEXT_BYTES = 256 };
+enum { CHOICES_TEXT_BYTES = 256 };
 
 static bool all_of(const char *text, const char *accepted)
 {
 	return *text && !text[strspn(text, accepted)];
+}
+
+/* The characters that separate the parts of a URI, and the one that begins an escape. */
+static const struct {
+	const char *escape;
+	char letter;
+} escapes[] = { { "25", '%' }, { "3F", '?' }, { "26", '&' }, { "2C", ',' } };
+
+/* The letter that @escape, two digits after a '%', stands for; 0 if none. */
+static char letter_of(const char *escape)
+{
+	for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++)
+		if (!strncasecmp(escape, escapes[i].escape, 2))
+			return escapes[i].letter;
+	return '\0';
+}
+
+/* Decode the escapes of @text in place. Only those above: a name with any other '%' must not become another name. */
+static int decode(const struct weir_uri *uri, char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		char letter = *from == '%' ? letter_of(from + 1) : *from;
+
+		if (!letter)
+			return weir_fail(EINVAL,
+					 "storage '%s': '%.3s' is no escape: write %%25 for '%%', %%3F for '?', %%26 for "
+					 "'&', %%2C for ',', and every other character as it is",
+					 uri->text, from);
+		from += *from == '%' ? 3 : 1;
+		*to = letter;
+	}
+	*to = '\0';
+	return 0;
 }
 
 static int split_scheme(struct weir_uri *uri)
@@ -72,6 +108,8 @@ static int add_parameter(struct weir_uri *uri, char *pair)
 				 uri->text, pair);
 	*equals = '\0';
 	error = check_parameter(uri, pair, equals + 1);
+	if (!error)
+		error = decode(uri, equals + 1);
 	if (error)
 		return error;
 	if (uri->count == WEIR_URI_PARAMETERS)
@@ -85,6 +123,7 @@ static int add_parameter(struct weir_uri *uri, char *pair)
 static int split_parameters(struct weir_uri *uri)
 {
 	char *at = strchr(uri->body, '?');
+	int error;
 
 	if (at)
 		*at++ = '\0';
@@ -93,18 +132,16 @@ static int split_parameters(struct weir_uri *uri)
 				 "storage '%s' names nothing after '%s:': write it as scheme:body, such as "
 				 "file:/data/graph.bin or virt:4G",
 				 uri->text, uri->scheme);
-	while (at) {
+	error = decode(uri, uri->body);
+	while (at && !error) {
 		char *next = strchr(at, '&');
-		int error;
 
 		if (next)
 			*next++ = '\0';
 		error = add_parameter(uri, at);
-		if (error)
-			return error;
 		at = next;
 	}
-	return 0;
+	return error;
 }
 
 int weir_uri_parse(const char *text, struct weir_uri *uri)
@@ -174,8 +211,7 @@ static bool read_bytes(const char *text, uint64_t *bytes)
 	return !__builtin_mul_overflow(*bytes, 1ull << (10 * (suffix - suffixes + 1)), bytes);
 }
 
-/* The shortest exact way to write a size, as read_bytes() reads it. */
-static const char *size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
+const char *weir_size_text(uint64_t bytes, char text[WEIR_SIZE_TEXT_BYTES])
 {
 	static const char *const suffixes[] = { "", "K", "M", "G", "T" };
 	int power = 0;
@@ -184,7 +220,7 @@ static const char *size_text(uint64_t bytes, char text[SIZE_TEXT_BYTES])
 		bytes >>= 10;
 		power++;
 	}
-	snprintf(text, SIZE_TEXT_BYTES, "%llu%s", (unsigned long long)bytes, suffixes[power]);
+	snprintf(text, WEIR_SIZE_TEXT_BYTES, "%llu%s", (unsigned long long)bytes, suffixes[power]);
 	return text;
 }
 
@@ -211,8 +247,8 @@ int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, u
 			uint64_t *value)
 {
 	const char *given = weir_uri_take_text(uri, key);
-	char least_text[SIZE_TEXT_BYTES];
-	char most_text[SIZE_TEXT_BYTES];
+	char least_text[WEIR_SIZE_TEXT_BYTES];
+	char most_text[WEIR_SIZE_TEXT_BYTES];
 	uint64_t bytes;
 
 	if (!given)
@@ -221,8 +257,8 @@ int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, u
 		return weir_fail(EINVAL,
 				 "storage '%s': %s=%s is not accepted: %s is a size in bytes from %s to %s, "
 				 "with K, M, G or T for powers of 1024",
-				 uri->text, key, given, key, size_text(least, least_text),
-				 size_text(most, most_text));
+				 uri->text, key, given, key, weir_size_text(least, least_text),
+				 weir_size_text(most, most_text));
 	*value = bytes;
 	return 0;
 }

@@ -9,12 +9,14 @@
 
 #include <weir/weir.h> /* weir_parse_bytes() */
 
-enum { WEIR_URI_PARAMETERS = 16 };
+enum { WEIR_URI_PARAMETERS = 16, WEIR_SIZE_TEXT_BYTES = 32 };
 
 /**
  * struct weir_uri - a parsed URI; strings belong to it
  *
- * No percent-decoding: a path is used as written, and the first '?' ends it.
+ * The first '?' ends the body, and '&' each value. After that the escapes %25 for '%', %3F for '?', %26 for '&' and
+ * %2C for ',' are decoded in both. Any other '%' is refused, so that no name turns into another one silently; every
+ * other character stands for itself.
  */
 struct weir_uri {
 	char *text;   /* the whole, as given, for messages */
@@ -45,6 +47,9 @@ int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, u
 int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *const *choices,
 			 unsigned *value); /* NULL-terminated words; index of the match */
 const char *weir_uri_take_text(struct weir_uri *uri, const char *key); /* NULL if absent */
+
+/** weir_size_text() - the shortest exact way to write @bytes as weir_parse_bytes() reads it; returns @text */
+const char *weir_size_text(uint64_t bytes, char text[WEIR_SIZE_TEXT_BYTES]);
 
 /** weir_uri_finish() - -EINVAL naming the first unused key and listing those the scheme knows */
 int weir_uri_finish(const struct weir_uri *uri, const char *known_keys);

@@ -65,7 +65,7 @@ static void test_an_event_used_twice_is_refused(void **state)
 
 		open_rig(&rig, test_width(w));
 		run_kernel(&rig, "test_event_reused", statuses, -EIO);
-		assert_non_null(strstr(weir_last_error(), "block 6 of storage 0"));
+		assert_non_null(strstr(weir_last_error(), "block 6 of storage \""));
 		assert_non_null(strstr(weir_last_error(), "last request has not ended"));
 		assert_int_equal(statuses[0], WEIR_OK);
 		assert_int_equal(statuses[1], WEIR_E_EVENT);

@@ -89,6 +89,16 @@ refuse "a policy without its header" 1 "user_policy=HEADER" "$bfs" "$dir/kron10.
 refuse "plain memory and a policy" 2 "--plain .*--policy" "$bfs" "$dir/kron10.bel" --plain --policy lru
 refuse "too many repeats" 2 "repeat.*1000" "$bfs" "$dir/kron10.bel" --repeat 1000
 refuse "unknown option" 2 "frobnicate" "$bfs" "$dir/kron10.bel" --frobnicate
+refuse "a wrong key behind 32 characters" 1 "'blok'" "$bfs" "$dir/kron10.bel" \
+  --storage "block=512&lat_us=0&iops=1000000000&retries=7&blok=1"
+refuse "a wrong number across character 32" 1 "timeout_ms=86400001 is not accepted" "$bfs" "$dir/kron10.bel" \
+  --storage "block=512&lat_us=0&timeout_ms=86400001&retries=7"
+refuse "lanes name the storage that failed" 1 'storage "file:.*kron10.bel.dst[?]fault=status:code=0x281:lba=3:dnr=1"' \
+  "$bfs" --offsets "file:$dir/kron10.bel.col" --edges "file:$dir/kron10.bel.dst?fault=status:code=0x281:lba=3:dnr=1"
+for file in "$dir"/kron10.bel.*; do cp "$file" "$dir/why?100%,&.bel.${file##*.}"; done
+check "a path with ? and %" "$dir/why?100%,&.bel" --storage "block=512&lat_us=0&iops=1000000000&retries=7"
+check "the same as escapes of URIs" --offsets "file:$dir/why%3F100%25,&.bel.col" --edges "file:$dir/why%3f100%25%2c&.bel.dst" \
+  --reference "$dir/kron10.bel"
 refuse "unknown URI key" 1 "blok" "$bfs" "$dir/kron10.bel" --storage blok=1
 refuse "source past the end" 1 "9999999.*1024" "$bfs" "$dir/kron10.bel" --source 9999999
 refuse "unknown backend" 1 "nosuch" "$bfs" "$dir/kron10.bel" --backend nosuch

@@ -87,7 +87,7 @@ tiny_set() {
     words 3 8 1 2 0 >t.bel.dst
 }
 
-echo "1..21"
+echo "1..23"
 
 # ---- help and usage ----
 
@@ -245,14 +245,14 @@ finish "--vertices and --symmetrize"
 clear_work
 
 tiny_set
-run 0 convert t.bel t.bel --quiet
+run 0 convert t.bel v.bel --quiet
 words 4 8 0 2 2 3 >expected
-same t.bel.col expected
+same v.bel.col expected
 words 3 99 0 1 1 1 1 3 >t.bel.col
 run 0 convert t.bel u.bel --quiet
 says "holds the edge count where the number of offsets belongs"
 says "5 vertices follow from the file's size"
-says "convert the set to itself to mend the header"
+says "convert the set to one of another name to mend the header"
 run 0 info u.bel --check --quiet
 prints "vertices    5"
 [[ $err != *"edge count"* ]] || wrong "the header was not mended"
@@ -395,6 +395,55 @@ mkdir d
 refuses 1 "d is a directory" stripe t.bel --over f0 d
 files t.bel.col t.bel.dst
 finish "stripe refuses, and leaves no file"
+clear_work
+
+# ---- what is read is not what is written ----
+
+tiny_set
+printf '0 1\n1 2\n' >a.el
+ln -s a.el link.el
+ln a.el hard.el
+ln t.bel.dst other.bel.dst
+ln -s . here
+for names in "a.el a.el" "a.el ./a.el" "a.el link.el" "link.el a.el" "a.el hard.el" "a.el here/a.el" "t.bel t.bel" "t.bel t.bel.col" \
+    "t.bel here/t.bel" "t.bel other.bel"; do
+    # shellcheck disable=SC2086
+    refuses 1 "they are the same file: give the output another name" convert $names --quiet
+done
+refuses 1 "they are the same file" stripe t.bel --over f0 t.bel.dst
+refuses 1 "they are the same file" stripe t.bel --over f0 other.bel.dst
+refuses 1 "they are the same file" stripe t.bel --over a.el link.el
+[ -L link.el ] || wrong "a refused link is gone"
+run 0 convert t.bel u.bel --quiet
+same u.bel.dst t.bel.dst
+rm -f link.el here
+finish "an output that is the input is refused before anything is written"
+clear_work
+
+# ---- claims ----
+
+banner='%%MatrixMarket matrix coordinate pattern general'
+printf '%s\n4294967296 4294967296 3\n1 2\n2 3\n3 1\n' "$banner" >claims.mtx
+refuses 1 "claims.mtx has 4294967296 vertices for 3 edges at most" convert claims.mtx a.bel --quiet
+refuses 1 "claims.mtx has 4294967296 vertices for 3 edges at most" convert claims.mtx a.bel --symmetrize --quiet
+printf '%s\n2147483648 2147483648 3\n1 2\n2 3\n3 1\n' "$banner" >claims.mtx
+refuses 1 "number the vertices without gaps, or give --force" convert claims.mtx a.sg --quiet
+printf '%s\n3 3 4294967296\n1 2\n' "$banner" >entries.mtx
+refuses 1 "4294967296 entries do not fit into a file of" convert entries.mtx a.bel --quiet
+refuses 1 "4294967296 entries do not fit into a file of" info entries.mtx --quiet
+printf '0 4294967295\n' >claims.el
+refuses 1 "claims.el has 4294967296 vertices for 1 edges at most" convert claims.el a.bel --quiet
+printf '%s\n1048577 3 3\n1 2\n2 3\n3 1\n' "$banner" >some.mtx
+refuses 1 "some.mtx has 1048577 vertices" convert some.mtx a.bel --quiet
+run 0 convert some.mtx a.bel --force --quiet
+run 0 info a.bel --quiet
+prints "vertices    1048577"
+run 0 convert some.mtx some.el --quiet # no rows
+printf '0 1048576\n' >some.el
+run 0 convert some.el b.bel --vertices 2000000 --quiet
+printf '%s\n1048576 3 3\n1 2\n2 3\n3 1\n' "$banner" >some.mtx
+run 0 convert some.mtx a.bel --quiet
+finish "a small file that claims many vertices or entries is refused before work"
 clear_work
 
 # ---- temporary space ----

@@ -2,6 +2,7 @@
 /* Every wrong call of weir.h is refused with an errno and a sentence that helps. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,7 +124,9 @@ static void test_storage_uris(void **state)
 		{ "nothing", -EINVAL, "nothing", "scheme" },
 		{ "tape:1M", -EINVAL, "tape", "virt:SIZE" },
 		{ "virt:", -EINVAL, "virt:", "nothing" },
-		{ "virt:0", -EINVAL, "virt:0", "size" },
+		{ "virt:0", -EINVAL, "virt:0", "from 512 to 127T" },
+		{ "virt:300T", -EINVAL, "virt:300T is not accepted", "from 512 to 127T" },
+		{ "virt:17179869184T", -EINVAL, "17179869184T", "not a size" },
 		{ "virt:lots", -EINVAL, "lots", "size" },
 		{ "virt:-1", -EINVAL, "-1", "size" },
 		{ "virt:1000", -EINVAL, "1000", "512" },
@@ -145,6 +148,8 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?load=/no/such/file", -ENOENT, "/no/such/file", "No such" },
 		{ "file:/no/such/file", -ENOENT, "/no/such/file", "exist" },
 		{ "file:/tmp", -EISDIR, "/tmp", "directory" },
+		{ "file:/no/such%3Ffile", -ENOENT, "/no/such?file", "exist" },
+		{ "file:/no/100%", -EINVAL, "'%' is no escape", "%25" },
 	};
 	struct weir_storage *out;
 
@@ -154,6 +159,29 @@ static void test_storage_uris(void **state)
 			cases[i].second);
 		assert_null(out);
 	}
+}
+
+/* A path may hold what separates the parts of a URI. */
+static void test_path_with_separators(void **state)
+{
+	char folder[] = "/tmp/weir-path-XXXXXX", path[64], uri[96];
+	struct weir_storage *out;
+	int file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/why?a=1&b,100%%", folder);
+	file = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(file >= 0 && !ftruncate(file, 8192));
+	snprintf(uri, sizeof(uri), "file:%s/why%%3Fa=1%%26b%%2C100%%25?ro=1", folder);
+	must(weir_storage_open(context, uri, NULL, &out));
+	weir_storage_close(out);
+	snprintf(uri, sizeof(uri), "virt:16K?load=%s/why%%3Fa=1%%26b%%2C100%%25", folder);
+	must(weir_storage_open(context, uri, NULL, &out));
+	weir_storage_close(out);
+	close(file);
+	unlink(path);
+	rmdir(folder);
 }
 
 /* The process's threads of the name that controllers' threads have. */
@@ -483,6 +511,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
+		cmocka_unit_test(test_path_with_separators),
 		cmocka_unit_test(test_memory_of_a_file),
 		cmocka_unit_test(test_storage_threads),
 		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),

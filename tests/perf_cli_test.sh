@@ -77,7 +77,7 @@ PYTHON
 # load ARGS...: one short load, judged by its JSON.
 load() { run 0 "$@" "${short[@]}" --json; }
 
-if [ "$backend" = cpu ]; then echo "1..21"; else echo "1..11"; fi
+if [ "$backend" = cpu ]; then echo "1..25"; else echo "1..12"; fi
 
 # ---- what every backend does ----
 
@@ -153,6 +153,15 @@ load virt:4M --cached=64K --bs=16K --line=4K
 json 'j["line_bytes"] == 4096 and j["lines_used"] == 4 * j["reads"]'
 finish "several lines a read"
 
+for kind in "--rw=randwrite" "--rw=write --bs=8K --window=3" "--rw=randwrite --zipf=1.1 --cached=64K" "--rw=write --cached=128K --bs=8K --line=4K" \
+    "--rw=randwrite --cached=64K --tier=1M"; do
+    # shellcheck disable=SC2086
+    load virt:2M virt:2M --verify --offset=64K $kind
+    json 'j["writes"] > 0 and j["reads"] == 0 and j["errors"] == 0 and j["bad_blocks"] == 0' '0 < j["verified_blocks"]' \
+        'j["requests"] > j["verified_blocks"] + j["writes"] - 1 and "p50_us" in j'
+done
+finish "what a load wrote is read back from storage and compared"
+
 [ "$backend" = cpu ] || exit $((failures != 0))
 
 # ---- what needs no device of its own ----
@@ -196,6 +205,22 @@ for cached in "" --cached=64K; do
 done
 finish "verification finds what somebody else wrote"
 
+# Place 0 is written once, at first; whoever reads it afterwards finds what somebody else wrote.
+for cached in "" --cached=64K; do
+    truncate -s 0 disk && truncate -s 8M disk
+    # shellcheck disable=SC2086
+    WEIR_BACKEND=cpu "$tool" "file:disk?direct=off&iops=300" --rw=write --verify --iodepth=1 --runtime=1 --runs=1 --json $cached >.out 2>.err &
+    while kill -0 $! 2>/dev/null; do
+        printf 'not what was written there' | dd of=disk bs=1 seek=500 conv=notrunc status=none
+        sleep 0.02
+    done
+    wait $! && wrong "wrong data, and the exit status was 0"
+    out=$(<.out) err=$(<.err)
+    json "j['bad_blocks'] >= ${cached:+1 +} 1" 'j["errors"] == 0 and j["bad_byte"] < 4096 and j["verified_blocks"] > j["bad_blocks"]'
+    says "do not hold what was written"
+done
+finish "reading back finds what somebody else wrote"
+
 head -c 1M /dev/zero | tr '\0' x >disk
 before=$(cksum <disk)
 load "file:disk?direct=off" --hit=random8
@@ -215,6 +240,40 @@ prints "unrecovered read"
 refuses 1 "unrecovered read" 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}" --cached=64K
 refuses 1 "cannot fill the storage" 'virt:1M?fault=status:code=0x280:op=write:every=5' --verify
 finish "failed requests are counted, named, and fail the run"
+
+for rw in randread write randrw; do
+    run 1 'virt:1M?fault=status:code=0x281' "${short[@]}" --rw=$rw --json
+    json 'j["errors"] == j["requests"] > 0 and j["reads"] == j["writes"] == 0 and j["iops"] == j["bytes_per_s"] == 0' \
+        '"p50_us" not in j and "write_p50_us" not in j'
+    says "requests failed, one of them with: unrecovered read"
+    run 1 'virt:1M?fault=status:code=0x281' "${short[@]}" --rw=$rw
+    prints $'\nFAILED    '
+    prints $'\nweir      0.00 thousand'
+done
+run 1 'virt:1M?fault=status:code=0x281:every=2' "${short[@]}" --json
+json 'j["reads"] > 0 and j["requests"] == j["reads"] + j["errors"] and 0.4 < j["errors"] / j["requests"] < 0.6' \
+    'j["iops"] * 0.02 * 2 < j["reads"] * 1.1'
+run 1 'virt:1M?fault=status:code=0x280:op=write' "${short[@]}" --sweep=bs:512,4K --rw=write
+[ "$(grep -c 'requests failed' .err)" = 2 ] || wrong "not a sentence for each point: $err"
+finish "a failed request is no throughput"
+
+for window in 1 4; do
+    run 1 'virt:1M?fault=status:code=0x281:op=read' "${short[@]}" --verify --window=$window --json
+    json 'j["verified_blocks"] == 0 and j["bad_blocks"] == 0 and j["errors"] > 0'
+    says "nothing is verified"
+done
+run 1 'virt:1M?fault=status:code=0x281:op=read' "${short[@]}" --verify
+[[ $out != *verified* ]] || wrong "says verified of nothing: $out"
+run 1 'virt:1M?fault=status:code=0x281:op=read' "${short[@]}" --verify --rw=write --json
+json 'j["writes"] > 0 and j["verified_blocks"] == 0 and j["errors"] > 0'
+says "nothing is verified"
+run 1 'virt:1M?fault=status:code=0x280:op=write' "${short[@]}" --verify --rw=write --json
+json 'j["writes"] == 0 and j["verified_blocks"] == 0 and j["errors"] > 0'
+run 1 'virt:1M?fault=status:code=0x281:op=read:lba=8-15' "${short[@]}" --verify --json
+json 'j["verified_blocks"] == j["reads"] > 0 and j["errors"] > 0 and j["bad_blocks"] == 0'
+refuses 1 'of storage "virt:1M?fault=status:code=0x281:op=read:lba=8-15"' virt:1M 'virt:1M?fault=status:code=0x281:op=read:lba=8-15' \
+    "${short[@]}" --cached=64K
+finish "blocks that were not read are not verified"
 
 run 0 virt:1M "${short[@]}" --sweep=iodepth:1,4,16 --json
 json '[p["swept"] for p in j] == ["1", "4", "16"] and [p["iodepth"] for p in j] == [1, 4, 16]'
@@ -267,7 +326,6 @@ refuses 2 "random or zipf:THETA" virt:1M --random_distribution=pareto:1
 refuses 2 "--stride is a step" virt:1M --stride=8K
 refuses 2 "would overlap" virt:1M --rw=read --stride=512
 refuses 2 "--zipf is about random places" virt:1M --rw=read --zipf=1
-refuses 2 "--verify checks what is read" virt:1M --rw=randwrite --verify
 refuses 2 "2 storages need a lane each" virt:1M virt:1M --iodepth=1
 refuses 2 "has no hits of its own" virt:1M --hit=random8 --rw=randwrite
 refuses 2 "waits for each read" virt:1M --cached=64K --window=2

@@ -50,13 +50,28 @@ static void takes_a_path_as_written(void **state)
 	struct weir_uri uri;
 
 	(void)state;
-	parse("file:/a b/c:d=e&f%20g", &uri);
-	assert_string_equal(uri.body, "/a b/c:d=e&f%20g");
+	parse("file:/a b/c:d=e&f,g#h+i", &uri);
+	assert_string_equal(uri.body, "/a b/c:d=e&f,g#h+i");
 	assert_int_equal(uri.count, 0);
 	weir_uri_release(&uri);
 	parse("nvmf:tcp://host:4420/nqn?a=b=c?d", &uri);
 	assert_string_equal(uri.body, "tcp://host:4420/nqn");
 	assert_string_equal(weir_uri_take_text(&uri, "a"), "b=c?d");
+	weir_uri_release(&uri);
+}
+
+/* What separates the parts of a URI is written as an escape; of these, one letter follows from two digits. */
+static void decodes_escapes(void **state)
+{
+	struct weir_uri uri;
+
+	(void)state;
+	parse("file:/what%3F/100%25/%3f?load=a%26b%2Cc%25d%3F&key=%2c%253F", &uri);
+	assert_string_equal(uri.text, "file:/what%3F/100%25/%3f?load=a%26b%2Cc%25d%3F&key=%2c%253F");
+	assert_string_equal(uri.body, "/what?/100%/?");
+	assert_int_equal(uri.count, 2);
+	assert_string_equal(weir_uri_take_text(&uri, "load"), "a&b,c%d?");
+	assert_string_equal(weir_uri_take_text(&uri, "key"), ",%3F");
 	weir_uri_release(&uri);
 }
 
@@ -77,6 +92,12 @@ static void refuses_what_is_malformed(void **state)
 		{ "file:", { "'file:'", "names nothing" } },
 		{ "file:?a=b", { "'file:?a=b'", "names nothing" } },
 		{ "file:/x?", { "''", "key=value" } },
+		{ "file:/a%20b", { "'file:/a%20b'", "'%20' is no escape", "%25 for '%'", "%3F for '?'" } },
+		{ "file:/100%", { "'%' is no escape", "%25 for '%'" } },
+		{ "file:/100%3", { "'%3' is no escape" } },
+		{ "file:/a%00", { "'%00' is no escape" } },
+		{ "file:/x?load=50%done", { "'%do' is no escape" } },
+		{ "file:/x?a%3Db=c", { "'a%3Db' is no key" } },
 		{ "file:/x?a", { "'a'", "key=value" } },
 		{ "file:/x?a=1&", { "''", "key=value" } },
 		{ "file:/x?a=1&&b=2", { "''", "key=value" } },
@@ -270,6 +291,7 @@ int main(void)
 		cmocka_unit_test(says_nothing_before_the_first_failure),
 		cmocka_unit_test(splits_scheme_body_and_parameters),
 		cmocka_unit_test(takes_a_path_as_written),
+		cmocka_unit_test(decodes_escapes),
 		cmocka_unit_test(refuses_what_is_malformed),
 		cmocka_unit_test(takes_sixteen_parameters),
 		cmocka_unit_test(takes_whole_numbers_within_limits),

@@ -122,9 +122,9 @@ static int check_options(const struct weir_context_options *options)
 	u32 width = options->wave_lanes;
 
 	if (width > 64 || (width & (width - 1)))
-		return weir_fail(EINVAL, "wave_lanes is %u; it must be a power of two up to 64", width);
+		return weir_fail(EINVAL, "wave_lanes is %u; it must be a power of two from 1 to 64", width);
 	if (options->workers > 1024)
-		return weir_fail(EINVAL, "workers is %u; at most 1024 make sense", options->workers);
+		return weir_fail(EINVAL, "workers is %u; it must be from 1 to 1024", options->workers);
 	if (options->stack_bytes && options->stack_bytes < 16384)
 		return weir_fail(EINVAL, "stack_bytes is %u; a lane needs 16384 at least", options->stack_bytes);
 	return 0;

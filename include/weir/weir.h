@@ -252,6 +252,9 @@ struct weir_storage_options {
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
  *                     in runtime/transport/virtual_fault.h
  *       any of them:  &retries=N instead of what @options says, 0 to 100
+ *       The first '?' ends what precedes the keys. In a path and in a value %3F stands for '?', %26 for '&', %2C for ','
+ *       (which separates URIs in lists) and %25 for '%'; any other '%' is refused, and every other character
+ *       stands for itself. virt: holds 127T at most.
  * @options: NULL for the defaults
  * @out: the storage
  *

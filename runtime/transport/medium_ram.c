@@ -199,7 +199,8 @@ static int map_bytes(struct ram *ram)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (bytes == MAP_FAILED)
-		return weir_fail(errno, "cannot map %" PRIu64 " bytes for a medium in memory: %s",
+		return weir_fail(errno,
+				 "cannot map %" PRIu64 " bytes for a medium in memory: %s; ask for a smaller one",
 				 ram->medium.bytes, strerror(errno));
 	ram->bytes = bytes;
 	/* Random blocks miss the TLB as well as the caches; where it is refused, they do. */

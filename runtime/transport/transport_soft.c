@@ -18,7 +18,7 @@
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
 
 #define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, shadow, timeout_ms, retries"
-static const uint64_t LARGEST = (uint64_t)1 << 48;
+static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
 
 struct soft {
 	struct weir_transport base;
@@ -165,9 +165,14 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 
 static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t *bytes)
 {
-	if (weir_parse_bytes(uri->body, bytes) != 0 || *bytes == 0 || *bytes > LARGEST)
+	char least[WEIR_SIZE_TEXT_BYTES], most[WEIR_SIZE_TEXT_BYTES];
+
+	if (weir_parse_bytes(uri->body, bytes) != 0)
 		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is not a size; write virt:64M or virt:4G",
 				 uri->text, uri->body);
+	if (*bytes == 0 || *bytes > LARGEST)
+		return weir_fail(EINVAL, "storage \"%s\": virt:%s is not accepted: virt: holds from %s to %s", uri->text,
+				 uri->body, weir_size_text(block_bytes, least), weir_size_text(LARGEST, most));
 	if (*bytes % block_bytes)
 		return weir_fail(EINVAL, "storage \"%s\": %llu bytes are no whole number of %llu-byte blocks",
 				 uri->text, (unsigned long long)*bytes, (unsigned long long)block_bytes);

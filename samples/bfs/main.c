@@ -15,6 +15,7 @@ struct command {
 	bool source_given;
 	uint64_t seed;
 	uint32_t repeat;
+	const char *output;
 	bool verify;
 	bool json;
 };
@@ -37,6 +38,7 @@ static const struct sample_option options[] = {
 	{ .name = "verify", .kind = SAMPLE_FLAG, .to = &command_line.verify,
 	  .help = "compare every depth with an in-memory search" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	SAMPLE_OUTPUT_OPTION(command_line.output, "the depth (u32; 2^32 - 1: not reached)"),
 	SAMPLE_DEVICE_OPTIONS(command_line.setup.device),
 	GRAPH_OPTIONS(command_line.setup),
 	{ .name = NULL },
@@ -139,6 +141,18 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 				   "WRONG RESULT: %llu edges were looked at, the vertices reached have %llu; please report this",
 				   (unsigned long long)result->edges, (unsigned long long)edges);
 	free(expected);
+	free(depths);
+	return code;
+}
+
+static int output(const struct command *command, struct bfs_search *search, const struct graph_info *graph, char *error)
+{
+	uint64_t bytes = graph->vertices * sizeof(uint32_t);
+	uint32_t *depths = malloc(bytes + 1);
+	int code = depths ? bfs_depths(search, depths, error) : sample_fail(error, -ENOMEM, "no memory for depths");
+
+	if (!code)
+		code = sample_write_file(command->output, depths, bytes, error);
 	free(depths);
 	return code;
 }
@@ -261,6 +275,8 @@ static int run(struct command *command)
 	report.rss = sample_peak_rss_bytes(); /* before the reference loads the whole graph */
 	if (!code && command->verify)
 		code = verify(command, bfs, &report.graph, &report.result, error);
+	if (!code && command->output)
+		code = output(command, bfs, &report.graph, error);
 	if (!code)
 		(command->json ? print_json : print_text)(&report);
 	bfs_close(bfs);

@@ -124,6 +124,14 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	return code;
 }
 
+static int output(struct graph_frame *unused, char *error)
+{
+	int code = sample_pass(error, read_labels());
+
+	(void)unused;
+	return code ? code : sample_write_file(frame.output, labels, args.graph.vertices * 4, error);
+}
+
 static int compare_u32(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -175,6 +183,7 @@ static const struct sample_option options[] = {
 	  .help = "link two neighbours of each vertex first, then leave the lists of the largest\n"
 		  "component out (Afforest); every edge must be stored both ways" },
 	GRAPH_FRAME_OPTIONS(frame, "compare every label with union-find on the host"),
+	SAMPLE_OUTPUT_OPTION(frame.output, "the label (u32: its component's lowest vertex)"),
 	{ .name = NULL },
 };
 
@@ -193,6 +202,7 @@ static const struct graph_sample sample = {
 	.prepare = prepare,
 	.run = run,
 	.verify = verify,
+	.output = output,
 	.print = print,
 	.json = json,
 	.close = free_labels,

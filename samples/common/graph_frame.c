@@ -119,6 +119,8 @@ static int run_all(struct graph_frame *frame, char *error)
 		code = reference_load(path, frame->setup.weighted, &reference, error);
 	if (!code && frame->verify)
 		code = frame->sample->verify(frame, &reference, error);
+	if (!code && frame->output)
+		code = frame->sample->output(frame, error);
 	if (!code)
 		code = run_plain(frame, error);
 	if (!code && frame->verify && frame->plain)

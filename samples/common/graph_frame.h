@@ -18,6 +18,7 @@ struct graph_frame;
  * @prepare: memory, and what is worked out once per graph; @args has the graph already
  * @run: the computation, through the cache or in plain memory
  * @verify: what @run left against a computation of the host's
+ * @output: what @run left, into frame->output; NULL where that is no option
  * @print: lines about the result
  * @json: the same figures
  * @close: before the graph is closed; NULL: nothing to do
@@ -31,6 +32,7 @@ struct graph_sample {
 	int (*prepare)(struct graph_frame *frame, char *error);
 	int (*run)(struct graph_frame *frame, bool plain, char *error);
 	int (*verify)(struct graph_frame *frame, const struct reference_graph *reference, char *error);
+	int (*output)(struct graph_frame *frame, char *error);
 	void (*print)(const struct graph_frame *frame);
 	void (*json)(const struct graph_frame *frame, json_t *root);
 	void (*close)(void);
@@ -39,7 +41,7 @@ struct graph_sample {
 /**
  * struct graph_frame - one run of a sample
  * @sample: which
- * @setup, @plain, @verify, @json, @repeat: the command line
+ * @setup, @plain, @verify, @json, @repeat, @output: the command line
  * @graph, @info: what is open
  * @blocks: to launch kernels over all edges or vertices with
  * @stored_blocks: the same where the graph is read through the cache: no more lanes than it
@@ -56,6 +58,7 @@ struct graph_frame {
 	bool verify;
 	bool json;
 	uint32_t repeat;
+	const char *output;
 	struct graph_host *graph;
 	struct graph_info info;
 	uint32_t blocks;

@@ -8,7 +8,7 @@
 
 #include "load.h"
 
-enum { HEADER_BYTES = 16, URI_BYTES = GRAPH_PATH_BYTES + 64, CACHE_SHARE = 8, CACHE_EXTRA_BYTES = 64 << 10 };
+enum { HEADER_BYTES = 16, CACHE_SHARE = 8, CACHE_EXTRA_BYTES = 64 << 10 };
 
 const char *graph_check_setup(const struct graph_setup *setup)
 {
@@ -32,6 +32,21 @@ static int read_count(struct weir_storage *storage, uint64_t *count)
 	return code;
 }
 
+/* The URI of a file of the set, to free(): any '%' and '?' of its path as escapes. NULL: no memory. */
+static char *file_uri(const char *path, const char *keys)
+{
+	size_t bytes = strlen("file:") + 3 * strlen(path) + strlen(keys) + 2;
+	char *uri = malloc(bytes), *to = uri;
+
+	if (!uri)
+		return NULL;
+	to += sprintf(to, "file:");
+	for (; *path; path++)
+		to += sprintf(to, *path == '%' ? "%%25" : *path == '?' ? "%%3F" : "%c", *path);
+	sprintf(to, "%s%s", *keys ? "?" : "", keys);
+	return uri;
+}
+
 /* A file of the set, or the URI given. */
 static int open_storage(struct graph_host *graph, const struct graph_setup *setup, const char *uri, const char *path,
 			struct weir_storage **storage)
@@ -40,10 +55,14 @@ static int open_storage(struct graph_host *graph, const struct graph_setup *setu
 		.size = sizeof(options), .queues = setup->device.queues, .depth = setup->device.depth, .read_only = 1
 	};
 	const char *keys = setup->storage_keys ? setup->storage_keys : "";
-	char text[URI_BYTES];
+	char *own = setup->bel_path ? file_uri(path, keys) : NULL;
+	int code;
 
-	snprintf(text, sizeof(text), "file:%s%s%.32s", path, *keys ? "?" : "", keys);
-	return weir_storage_open(graph->context, setup->bel_path ? text : uri, &options, storage);
+	if (setup->bel_path && !own)
+		return -ENOMEM;
+	code = weir_storage_open(graph->context, own ? own : uri, &options, storage);
+	free(own);
+	return code;
 }
 
 static int open_storages(struct graph_host *graph, const struct graph_setup *setup, const struct graph_bel *bel)

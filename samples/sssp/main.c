@@ -221,6 +221,20 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	return code;
 }
 
+static int output(struct graph_frame *unused, char *error)
+{
+	uint64_t bytes = args.graph.vertices * 8, *distance = malloc(bytes + 8);
+	int code = distance ? sample_pass(error, weir_copy_out(frame.graph->context, distance, args.distance, bytes)) :
+			      sample_fail(error, -ENOMEM, "no memory for %llu distances",
+					  (unsigned long long)args.graph.vertices);
+
+	(void)unused;
+	if (!code)
+		code = sample_write_file(frame.output, distance, bytes, error);
+	free(distance);
+	return code;
+}
+
 static void print(const struct graph_frame *unused)
 {
 	(void)unused;
@@ -248,6 +262,7 @@ static const struct sample_option options[] = {
 		  "that came nearer, which is Bellman and Ford's way)" },
 	GRAPH_FRAME_OPTIONS(frame, "compare every distance with Dijkstra's search on the host"),
 	GRAPH_WEIGHTS_OPTION(frame.setup),
+	SAMPLE_OUTPUT_OPTION(frame.output, "the distance (u64; 2^64 - 1: not reached)"),
 	{ .name = NULL },
 };
 
@@ -266,6 +281,7 @@ static const struct graph_sample sample = {
 	.prepare = prepare,
 	.run = run,
 	.verify = verify,
+	.output = output,
 	.print = print,
 	.json = json,
 };

@@ -16,6 +16,8 @@ static const char help[] =
 	"                  (of different weights the smallest stays)\n"
 	"  --vertices N    for .el and .wel input: the number of vertices; default: one\n"
 	"                  more than the largest id\n"
+	"  --force         write a row for each vertex of text, where more than 2^20 vertices are\n"
+	"                  more than 1024 for each edge, which is refused otherwise\n"
 	"  --memory BYTES  budget, with K, M, G or T; default 512M. Sorting goes through\n"
 	"                  a temporary file next to OUT\n"
 	"  --quiet         show no progress (notes are always shown)\n"
@@ -28,13 +30,14 @@ static const char help[] =
 	"            any type is accepted\n"
 	"  .sg .wsg  GAPBS serialized graphs\n"
 	"\n"
-	"Nothing appears under the name OUT before it is complete.\n"
+	"OUT is another file than IN. Nothing appears under the name OUT before it is complete.\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
-enum { SYMMETRIZE = 256, VERTICES, MEMORY, QUIET };
+enum { SYMMETRIZE = 256, FORCE, VERTICES, MEMORY, QUIET };
 
 static const struct option long_options[] = {
 	{ "symmetrize", no_argument, NULL, SYMMETRIZE },
+	{ "force", no_argument, NULL, FORCE },
 	{ "vertices", required_argument, NULL, VERTICES },
 	{ "memory", required_argument, NULL, MEMORY },
 	{ "quiet", no_argument, NULL, QUIET },
@@ -64,6 +67,7 @@ static int take_option(int option, char **argv, struct arguments *arguments)
 
 	switch (option) {
 	case SYMMETRIZE: options->symmetrize = true; return COMMAND_OK;
+	case FORCE: options->force = true; return COMMAND_OK;
 	case QUIET: arguments->quiet = true; return COMMAND_OK;
 	case 'h': arguments->help = true; return COMMAND_OK;
 	case VERTICES: return take_vertices(optarg, &options->vertices) ? COMMAND_OK : COMMAND_USAGE;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "convert.h"
+#include "apart.h"
 #include "output.h"
 #include "rng.h"
 #include "space.h"
 #include "symmetry.h"
 
 #include <errno.h>
+
+/* More vertices than this are to have an edge for so many of them. */
+enum { SURE_VERTICES = 1 << 20, MOST_VERTICES_PER_EDGE = 1024 };
 
 /* One conversion: what graph_convert() was given, and what it found out. */
 struct conversion {
@@ -211,12 +215,30 @@ static int fill_sort(struct conversion *job, struct graph_error *error)
 	return graph_sort_flush(job->sort, 0, error);
 }
 
+/* Rows are written for every vertex, so that a few bytes of text must not claim thousands of millions. */
+static int check_vertices(const struct conversion *job, uint64_t edges, struct graph_error *error)
+{
+	uint64_t vertices = job->source->vertices;
+
+	if (job->options->force || job->options->vertices || job->source->grouped || graph_format_info(job->format)->text)
+		return 0;
+	if (vertices <= SURE_VERTICES || vertices / MOST_VERTICES_PER_EDGE <= edges)
+		return 0;
+	return graph_fail(error, -EINVAL,
+			  "%s has %llu vertices for %llu edges at most, so that %s would be made of empty rows: number the "
+			  "vertices without gaps, or give --force to have them all",
+			  job->in, (unsigned long long)vertices, (unsigned long long)edges, job->out);
+}
+
 static int convert_sorted(struct conversion *job, struct graph_error *error)
 {
 	int status = open_sort(job, error);
 
 	if (!status)
 		status = fill_sort(job, error);
+	if (status)
+		return status;
+	status = check_vertices(job, graph_sort_edges(job->sort), error);
 	if (status)
 		return status;
 	settle_direction(job);
@@ -232,6 +254,8 @@ static int convert(struct conversion *job, struct graph_error *error)
 {
 	int status = settle_weights(job, error);
 
+	if (!status)
+		status = check_vertices(job, job->source->edges, error); /* as far as a header tells them */
 	if (status)
 		return status;
 	if (job->source->grouped && !job->options->symmetrize)
@@ -250,6 +274,8 @@ int graph_convert(const char *in, const char *out, const struct graph_convert_op
 	/* A name that cannot be written is found before the work (sets find theirs when their files are created). */
 	if (!status && job.format != GRAPH_BEL)
 		status = graph_output_check(out, error);
+	if (!status)
+		status = graph_check_apart(in, out, error);
 	if (!status)
 		status = graph_source_open(in, options->vertices, options->progress, &job.source, error);
 	if (!status)

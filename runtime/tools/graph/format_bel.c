@@ -78,7 +78,7 @@ int graph_bel_source_open(const char *path, struct graph_progress *notes, struct
 			"the header of %s holds the edge count where the number of offsets belongs, a "
 			"known mistake of a converter: %llu vertices follow from the file's size and are "
 			"used; "
-			"convert the set to itself to mend the header",
+			"convert the set to one of another name to mend the header",
 			source->bel.col_path, (unsigned long long)source->bel.vertices);
 	*out = &source->base;
 	return 0;

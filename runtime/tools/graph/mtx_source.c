@@ -90,9 +90,14 @@ static int parse_size(struct mtx_source *source, bool more, struct graph_error *
 					"%llu vertices are too many, at most 2^32 can be read: "
 					"number them without gaps",
 					(unsigned long long)base->vertices);
-	/* A file of n bytes cannot hold more than n / 4 entries, whatever it says. */
-	uint64_t bound = (base->bytes + 1) / 4;
-	base->edges = (source->entries < bound ? source->entries : bound) * (source->symmetric ? 2 : 1);
+	/* The shortest entry is "1 1\n" (with a value "1 1 1\n"), and the last one may lack its end. */
+	uint64_t bound = (base->bytes + 1) / (base->weighted ? 6 : 4);
+	if (source->entries > bound)
+		return graph_lines_fail(&source->lines, error,
+					"%llu entries do not fit into a file of %llu bytes: it is cut short, so make or "
+					"copy it again, or correct the size line",
+					(unsigned long long)source->entries, (unsigned long long)base->bytes);
+	base->edges = source->entries * (source->symmetric ? 2 : 1);
 	return 0;
 }
 

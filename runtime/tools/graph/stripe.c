@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stripe.h"
+#include "apart.h"
 #include "bel.h"
 #include "number.h"
 #include "space.h"
@@ -95,6 +96,11 @@ int graph_stripe(const char *set, char *const files[], unsigned count, uint64_t 
 	struct graph_bel_files members;
 	int status = graph_stripe_check(files, count, unit_bytes, error);
 
+	for (unsigned i = 0; i < count && !status; i++) {
+		status = graph_check_apart(set, files[i], error);
+		for (unsigned j = 0; j < i && !status; j++)
+			status = graph_check_apart(files[j], files[i], error);
+	}
 	if (!status)
 		status = graph_bel_files_open(set, &bel, &members, error);
 	if (status)

@@ -4,11 +4,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "zipf.h"
 
-enum { DEFAULT_LANES = 128, HIT_LANES = 2048, LEAST_TRANSFER = 65536, WORD_LANES = 65536, STRIPE = 64 << 10 };
+enum { DEFAULT_LANES = 128, HIT_LANES = 2048, LEAST_TRANSFER = 65536, WORD_LANES = 65536, STRIPE = 64 << 10, ZERO_WORDS = 8192 };
 
 int perf_bench_refuse(char *error, const char *format, ...)
 {
@@ -149,6 +150,41 @@ static int open_array(struct perf_bench *bench, char *error)
 	return code ? perf_bench_fail(error) : 0;
 }
 
+/* Where loads that only write note what they wrote, to be read back. */
+static int prepare_written(struct perf_bench *bench, char *error)
+{
+	uint64_t raw = bench->raw.load.places.spans * bench->options->uri_count, cached = bench->cached.load.places.spans;
+	uint64_t words = ((raw > cached ? raw : cached) + 31) / 32, address;
+	struct timespec now;
+
+	if (!perf_reads_back(bench->options))
+		return 0;
+	if (weir_alloc(bench->context, words * sizeof(uint64_t), &address) != 0)
+		return perf_bench_refuse(error, "no %llu bytes to note for --verify what was written (%s); give a smaller --size",
+					 (unsigned long long)(words * sizeof(uint64_t)), weir_last_error());
+	bench->raw.load.written = bench->cached.load.written = address;
+	bench->written_words = words;
+	clock_gettime(CLOCK_REALTIME, &now);
+	bench->pattern_seed = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return 0;
+}
+
+int perf_bench_renew(struct perf_bench *bench, char *error)
+{
+	static const uint64_t none[ZERO_WORDS];
+
+	if (!bench->written_words)
+		return 0;
+	bench->raw.pattern_seed = bench->cached.pattern_seed = ++bench->pattern_seed;
+	for (uint64_t i = 0; i < bench->written_words; i += ZERO_WORDS) {
+		uint64_t words = bench->written_words - i < ZERO_WORDS ? bench->written_words - i : ZERO_WORDS;
+
+		if (weir_copy_in(bench->context, bench->raw.load.written + i * 8, none, words * 8) != 0)
+			return perf_bench_fail(error);
+	}
+	return 0;
+}
+
 static int prepare_cache(struct perf_bench *bench, char *error)
 {
 	const struct perf_options *options = bench->options;
@@ -164,6 +200,7 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 	if (open_array(bench, error))
 		return -1;
 	args->buffers = bench->raw.buffers;
+	args->events = bench->raw.events;
 	args->stride_bytes = bench->raw.stride_bytes;
 	args->pattern_seed = options->seed;
 	args->unit_words = bench->unit_bytes / 8;
@@ -247,9 +284,11 @@ int perf_bench_open(struct perf_bench *bench, const struct perf_options *options
 	settle(bench);
 	if (perf_check_storages(bench, error) || (!hit && prepare_raw(bench, error)))
 		return -1;
-	if (options->verify && !hit && perf_bench_fill(bench, error))
+	if (options->verify && !hit && !perf_reads_back(options) && perf_bench_fill(bench, error))
 		return -1;
 	if (options->cached && prepare_cache(bench, error))
+		return -1;
+	if (!hit && prepare_written(bench, error))
 		return -1;
 	return hit ? 0 : prepare_plain(bench, error);
 }
@@ -313,7 +352,7 @@ int perf_bench_fill(struct perf_bench *bench, char *error)
 	if (perf_word(&found.errors))
 		return perf_bench_refuse(error, "cannot fill the storage before it is verified: %llu of %llu writes failed, "
 						"one of them with: %s", (unsigned long long)perf_word(&found.errors),
-					 (unsigned long long)perf_word(&found.writes), text);
+					 (unsigned long long)(perf_word(&found.writes) + perf_word(&found.errors)), text);
 	bench->pattern = true;
 	return 0;
 }

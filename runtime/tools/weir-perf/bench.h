@@ -30,6 +30,9 @@
  * @plain_threads: lanes of each
  * @plain_bytes: size of what it copies from
  * @pattern: storages hold the pattern
+ * @written_words: of perf_load.written; 0: nothing is read back
+ * @pattern_seed: of what the last run wrote that is read back: another one in every run of every process, lest what an
+ *                older one left be taken for what this one wrote
  * @results: device address of struct perf_results
  * @raw: arguments of the load on raw blocks
  * @cached: arguments of the cached load
@@ -48,6 +51,7 @@ struct perf_bench {
 	uint32_t plain_blocks, plain_threads;
 	uint64_t plain_bytes;
 	bool pattern;
+	uint64_t written_words, pattern_seed;
 	uint64_t results;
 	struct perf_args raw;
 	struct perf_cached_args cached;
@@ -90,6 +94,9 @@ int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes,
 
 /** perf_bench_fill() - the pattern into the range of every storage, and bench->pattern */
 int perf_bench_fill(struct perf_bench *bench, char *error);
+
+/** perf_bench_renew() - before a run that is read back: nothing is written yet, and the pattern is a new one */
+int perf_bench_renew(struct perf_bench *bench, char *error);
 
 /** perf_bench_refuse() - -1 and a sentence in @error */
 int perf_bench_refuse(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));

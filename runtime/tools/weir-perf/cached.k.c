@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The load through a cache: a read brings in every line of its place and takes words of it; a write covers whole lines. */
+#include <weir/disk.h>
 #include <weir/writer.h>
 
 #include "places.h"
@@ -79,11 +80,11 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 
 	if (lane >= args->load.lanes)
 		return;
-	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
 	deadline = perf_deadline(&args->load);
 	while (begin < deadline) {
 		u64 step = counts.reads + counts.writes;
-		u64 word = perf_place(&args->load.places, lane, lane, args->load.lanes, step) * args->unit_words;
+		u64 place = perf_place(&args->load.places, lane, lane, args->load.lanes, step), word = place * args->unit_words;
 		u32 reads = !writes || perf_reads(&args->load, lane, step);
 
 		if (reads && verify)
@@ -92,6 +93,10 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 			sum += perf_cached_sum(args, word);
 		else
 			counts.errors += perf_cached_put(args, word, verify);
+		if (weir_array_failed(&args->writer.array))
+			break; /* the host says why, and no figure */
+		if (!reads && verify)
+			perf_note_written(&args->load, place, 0);
 		if (args->load.flags & PERF_LATENCY) {
 			u64 end = weir_clock_ns();
 
@@ -102,8 +107,7 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 		}
 		counts.reads += reads;
 		counts.writes += !reads;
-		if (weir_array_failed(&args->writer.array))
-			break; /* the host says why */
+		counts.checked += reads && verify;
 	}
 	perf_add(&results->checksum, sum);
 	perf_report(results, counts);
@@ -130,4 +134,56 @@ PERF_CACHED_KERNEL(perf_cached_write, struct perf_cached_args)
 PERF_CACHED_KERNEL(perf_cached_write_verify, struct perf_cached_args)
 {
 	perf_cached_run(args, 1, 1);
+}
+
+/* The lines of place @word, from storage into @buffer, past the cache. */
+WEIR_FN weir_status perf_cached_fetch(WEIR_GLOBAL struct perf_cached_args *args, u64 word, weir_addr buffer,
+				      WEIR_GLOBAL struct weir_event *event)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 line = (array->first_byte / 8 + word) / args->line_words;
+	weir_status status = WEIR_OK;
+
+	for (u64 i = 0; i < args->words && status == WEIR_OK; i += args->line_words, line++)
+		status = weir_read(weir_extent_disk(&array->extent, line), weir_extent_lba(lines, &array->extent, line),
+				   weir_extent_blocks(lines, &array->extent, line), buffer + i * 8, event, 0);
+	return status;
+}
+
+/* What a load wrote and a flush wrote back, once per place: it is on storage. */
+PERF_CACHED_KERNEL(perf_cached_readback, struct perf_cached_args)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
+	struct perf_counts counts;
+
+	if (weir_thread() >= args->load.lanes)
+		return;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
+	for (u64 place = weir_thread(); place < args->load.places.spans; place += args->load.lanes) {
+		u64 word = place * args->unit_words, wrong = 0;
+		weir_status status;
+
+		if (!perf_was_written(&args->load, place))
+			continue;
+		status = perf_cached_fetch(args, word, buffer, event);
+		if (status == WEIR_E_TIMEOUT) {
+			perf_add(&results->stuck, 1);
+			break;
+		}
+		counts = perf_count(counts, 1, status != WEIR_OK);
+		if (status != WEIR_OK) { /* relaxed: any one of them will do */
+			weir_store_u64_relaxed_dev(&results->status, status);
+			continue;
+		}
+		for (u64 i = 0; i < args->words; i++)
+			wrong += weir_data_load_u64(buffer + i * 8) != perf_array_pattern(args, word + i);
+		if (wrong) /* likewise */
+			weir_store_u64_relaxed_dev(&results->bad_byte, args->writer.array.first_byte + word * 8);
+		counts.checked++;
+		counts.bad += wrong != 0;
+	}
+	perf_report(results, counts);
 }

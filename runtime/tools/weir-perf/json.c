@@ -152,8 +152,10 @@ static void set_counters(json_t *object, const struct perf_outcome *outcome)
 {
 	set_count(object, "reads", outcome->reads);
 	set_count(object, "writes", outcome->writes);
+	set_count(object, "requests", outcome->requests);
 	set_count(object, "errors", outcome->errors);
 	if (outcome->verified) {
+		set_count(object, "verified_blocks", outcome->checked);
 		set_count(object, "bad_blocks", outcome->bad);
 		if (outcome->bad)
 			set_count(object, "bad_byte", outcome->bad_byte);

@@ -37,6 +37,12 @@ WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, u32 disk, u32 lane, u64
 					 args->unit_blocks;
 }
 
+/* Which bits of perf_load.written block @lba of storage @disk has. */
+WEIR_FN u64 perf_place_of(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 lba)
+{
+	return disk * args->load.places.spans + (lba - args->first_lba) / args->unit_blocks;
+}
+
 /* Relaxed: any one of them will do. */
 WEIR_FN void perf_note_error(WEIR_GLOBAL struct perf_results *results, weir_status status)
 {
@@ -78,7 +84,7 @@ PERF_LOAD_KERNEL(perf_sync, struct perf_args)
 
 	if (lane >= args->load.lanes)
 		return;
-	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
 	disk = perf_disk_of(args, lane);
 	deadline = perf_deadline(&args->load);
 	for (; begin < deadline; step++) {
@@ -96,17 +102,15 @@ PERF_LOAD_KERNEL(perf_sync, struct perf_args)
 		if (args->load.flags & PERF_LATENCY) {
 			u64 end = weir_clock_ns();
 
-			perf_time(results, reads, end - begin);
+			if (status == WEIR_OK)
+				perf_time(results, reads, end - begin);
 			begin = end;
 		} else if (step % PERF_CLOCK_STEPS == 0) {
 			begin = weir_clock_ns();
 		}
-		counts.reads += reads;
-		counts.writes += !reads;
-		if (status != WEIR_OK) {
-			counts.errors++;
+		counts = perf_count(counts, reads, status != WEIR_OK);
+		if (status != WEIR_OK)
 			perf_note_error(results, status);
-		}
 	}
 	perf_report(results, counts);
 }
@@ -140,14 +144,17 @@ WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	u32 reads = perf_reads(&args->load, weir_thread(), step);
 
-	if (args->load.flags & PERF_LATENCY)
+	if ((args->load.flags & PERF_LATENCY) && status == WEIR_OK)
 		perf_time(results, reads, weir_clock_ns() - *weir_at(args->begins, u64, slot));
-	counts.reads += reads;
-	counts.writes += !reads;
+	counts = perf_count(counts, reads, status != WEIR_OK);
+	if (verify && !reads)
+		perf_note_written(&args->load,
+				  perf_place_of(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1)),
+				  status != WEIR_OK);
 	if (status != WEIR_OK) {
-		counts.errors++;
 		perf_note_error(results, status);
 	} else if (verify && reads) {
+		counts.checked++;
 		counts.bad += perf_check_pattern(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1),
 						 args->buffers + slot * args->stride_bytes);
 	}
@@ -163,7 +170,7 @@ WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
 
 	if (weir_thread() >= args->load.lanes)
 		return;
-	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
 	disk = perf_disk_of(args, (u32)weir_thread());
 	deadline = perf_deadline(&args->load);
 	for (;;) {
@@ -216,7 +223,7 @@ WEIR_KERNEL(perf_fill, struct perf_args)
 
 	if (weir_thread() >= args->load.lanes)
 		return;
-	counts.reads = counts.writes = counts.errors = counts.bad = 0;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
 	disk = perf_disk_of(args, (u32)weir_thread());
 	first = perf_first_lane(args, disk);
 	for (u64 i = weir_thread() - first; i < args->chunks; i += perf_first_lane(args, disk + 1) - first) {
@@ -229,10 +236,45 @@ WEIR_KERNEL(perf_fill, struct perf_args)
 			perf_add(&results->stuck, 1);
 			break;
 		}
-		counts.writes++;
-		if (status != WEIR_OK) {
-			counts.errors++;
+		counts = perf_count(counts, 0, status != WEIR_OK);
+		if (status != WEIR_OK)
 			perf_note_error(results, status);
+	}
+	perf_report(results, counts);
+}
+
+/* What a load wrote, once more and once per place: it is what was written. */
+WEIR_KERNEL(perf_readback, struct perf_args)
+{
+	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
+	u64 spans = args->load.places.spans;
+	struct perf_counts counts;
+	u32 disk, first;
+
+	if (weir_thread() >= args->load.lanes)
+		return;
+	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
+	disk = perf_disk_of(args, (u32)weir_thread());
+	first = perf_first_lane(args, disk);
+	for (u64 i = weir_thread() - first; i < spans; i += perf_first_lane(args, disk + 1) - first) {
+		u64 lba = args->first_lba + i * args->unit_blocks;
+		weir_status status;
+
+		if (!perf_was_written(&args->load, disk * spans + i))
+			continue;
+		status = weir_read(&args->disk[disk], lba, args->blocks, buffer, event, 0);
+		if (status == WEIR_E_TIMEOUT) {
+			perf_add(&results->stuck, 1);
+			break;
+		}
+		counts = perf_count(counts, 1, status != WEIR_OK);
+		if (status != WEIR_OK) {
+			perf_note_error(results, status);
+		} else {
+			counts.checked++;
+			counts.bad += perf_check_pattern(args, disk, lba, buffer);
 		}
 	}
 	perf_report(results, counts);

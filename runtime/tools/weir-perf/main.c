@@ -76,7 +76,7 @@ static void print(const struct perf_options *options, const struct perf_outcome 
 	json_decref(root);
 }
 
-/* 0; 1 after an error, a failed request or a wrong block. */
+/* 0; 1 after an error, a failed request, a wrong block, or if nothing was verified that should have been. */
 static int work(const struct perf_options *options, char *error)
 {
 	struct perf_outcome *outcomes = calloc(PERF_MOST_POINTS, sizeof(*outcomes));
@@ -94,7 +94,7 @@ static int work(const struct perf_options *options, char *error)
 		fprintf(stderr, "weir-perf: %s\n", error);
 	}
 	for (unsigned i = 0; i < count; i++)
-		code |= outcomes[i].errors || outcomes[i].bad;
+		code |= perf_complain(&outcomes[i]);
 	free(outcomes);
 	return code;
 }

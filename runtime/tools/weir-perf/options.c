@@ -33,7 +33,8 @@ const char perf_usage[] =
 	"  --runtime=SECONDS    of one run (default 3)\n"
 	"  --runs=N             runs; the median counts (default 5)\n"
 	"  --seed=N             of the random places (default 1)\n"
-	"  --verify             fill the range first, then check every word that is read\n"
+	"  --verify             fill the range first, then check every word that is read; of a load that only writes: read\n"
+	"                       what it wrote back from storage after each run, and check that\n"
 	"  --no-latency         take no times: the pure rate\n"
 	"\n"
 	"Device and storage\n"
@@ -306,9 +307,6 @@ static int check_load(const struct perf_options *options, char *error)
 	if (options->stride && options->stride < options->bs)
 		return refuse(error, "--stride=%llu: requests of %llu bytes would overlap; give --bs at least",
 			      (unsigned long long)options->stride, (unsigned long long)options->bs);
-	if (options->verify && !perf_reads_any(options))
-		return refuse(error, "--verify checks what is read, and --rw=%s reads nothing; use read, randread, rw or randrw",
-			      rw);
 	if (options->plain_threads && !options->plain_blocks)
 		return refuse(error, "--plain-threads is about the blocks that --plain-blocks counts; give both");
 	if (options->iodepth && options->iodepth < options->uri_count)

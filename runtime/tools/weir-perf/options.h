@@ -99,6 +99,12 @@ static inline bool perf_is_random(const struct perf_options *options)
 	return options->rw == PERF_RANDREAD || options->rw == PERF_RANDWRITE || options->rw == PERF_RANDRW;
 }
 
+/* A load that only writes is verified by reading back. */
+static inline bool perf_reads_back(const struct perf_options *options)
+{
+	return options->verify && (options->rw == PERF_RANDWRITE || options->rw == PERF_WRITE);
+}
+
 static inline bool perf_writes(const struct perf_options *options)
 {
 	return options->rw >= PERF_RANDWRITE;

@@ -50,22 +50,24 @@ struct perf_places {
 /**
  * struct perf_results - what the lanes of a launch found; sums and buckets, read by the host afterwards
  * @start: the first lane's weir_clock_ns(), 0 before it; the device's clock may be another than the host's
- * @reads: completed
- * @writes: completed
- * @errors: of both, failed
- * @bad: read blocks with a wrong word
+ * @reads: that succeeded
+ * @writes: likewise
+ * @errors: requests that failed
+ * @checked: blocks that were read and compared
+ * @bad: of these, with a wrong word
  * @bad_byte: where one of them lies
  * @stuck: requests without an answer; their buffers are still the controller's
  * @status: one failed request's weir_status
  * @checksum: sum of all that was read
- * @read_latency: reads per bucket
- * @write_latency: writes per bucket
+ * @read_latency: successful reads per bucket
+ * @write_latency: likewise writes
  */
 struct perf_results {
 	weir_shared_u64 start;
 	weir_shared_u64 reads;
 	weir_shared_u64 writes;
 	weir_shared_u64 errors;
+	weir_shared_u64 checked;
 	weir_shared_u64 bad;
 	weir_shared_u64 bad_byte;
 	weir_shared_u64 stuck;
@@ -79,6 +81,8 @@ struct perf_results {
  * struct perf_load - what every timed load has
  * @places: where requests go
  * @results: struct perf_results
+ * @written: two bits per place, 32 places per weir_shared_u64: a write to it succeeded, a write to it failed; of several
+ *           storages one behind the other. 0: not noted
  * @runtime_ns: lanes start no more that long after the first one began
  * @lanes: that take part; the last block may have lanes beyond them
  * @reads_percent: share of reads; the rest writes
@@ -87,6 +91,7 @@ struct perf_results {
 struct perf_load {
 	struct perf_places places;
 	weir_addr results;
+	weir_addr written;
 	u64 runtime_ns;
 	u64 lanes;
 	u32 reads_percent;
@@ -153,6 +158,7 @@ struct perf_plain_args {
  * @load: what to do
  * @writer: 8-byte words of the range; of a load that only reads, its array alone
  * @buffers: @words words per lane, which it writes from
+ * @events: struct weir_event per lane, to read back with
  * @pattern_seed: of what the words of the range hold
  * @unit_words: words from one place to the next
  * @stride_bytes: from one lane's buffer to the next one's
@@ -163,6 +169,7 @@ struct perf_cached_args {
 	struct perf_load load;
 	struct weir_writer writer;
 	weir_addr buffers;
+	weir_addr events;
 	u64 pattern_seed;
 	u64 unit_words;
 	u64 stride_bytes;

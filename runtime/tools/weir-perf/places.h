@@ -131,6 +131,7 @@ struct perf_counts {
 	u64 reads;
 	u64 writes;
 	u64 errors;
+	u64 checked;
 	u64 bad;
 };
 
@@ -146,7 +147,31 @@ WEIR_FN void perf_report(WEIR_GLOBAL struct perf_results *results, struct perf_c
 	perf_add(&results->reads, counts.reads);
 	perf_add(&results->writes, counts.writes);
 	perf_add(&results->errors, counts.errors);
+	perf_add(&results->checked, counts.checked);
 	perf_add(&results->bad, counts.bad);
+}
+
+/* A request ended. A failed one is no throughput, whatever its time. */
+WEIR_FN struct perf_counts perf_count(struct perf_counts counts, u32 reads, u32 failed)
+{
+	counts.reads += !failed && reads;
+	counts.writes += !failed && !reads;
+	counts.errors += failed;
+	return counts;
+}
+
+/* A write to @place ended. Relaxed: looked at after the launch. */
+WEIR_FN void perf_note_written(WEIR_GLOBAL struct perf_load *load, u64 place, u32 failed)
+{
+	if (load->written)
+		(void)weir_or_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, place / 32),
+					      (u64)(failed ? 2 : 1) << (place % 32 * 2));
+}
+
+/* What @place holds is known: it was written, and no write to it failed. */
+WEIR_FN u32 perf_was_written(WEIR_GLOBAL struct perf_load *load, u64 place)
+{
+	return (weir_load_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, place / 32)) >> (place % 32 * 2) & 3) == 1;
 }
 
 WEIR_FN void perf_time(WEIR_GLOBAL struct perf_results *results, u32 reads, u64 ns)

@@ -150,19 +150,45 @@ static void print_kernels(const struct perf_outcome *outcome)
 
 static void print_verdict(const struct perf_outcome *outcome)
 {
-	char text[80];
-
-	if (outcome->verified)
-		printf("verified  %llu of %llu blocks wrong\n", (unsigned long long)outcome->bad,
-		       (unsigned long long)outcome->reads);
+	if (outcome->verified && outcome->checked)
+		printf("verified  %llu of %llu blocks of %llu bytes wrong\n", (unsigned long long)outcome->bad,
+		       (unsigned long long)outcome->checked, (unsigned long long)outcome->bs);
 	if (outcome->bad)
 		printf("wrong     for one, near byte %llu\n", (unsigned long long)outcome->bad_byte);
-	printf("errors    %llu of %llu requests\n", (unsigned long long)outcome->errors,
-	       (unsigned long long)(outcome->reads + outcome->writes));
+	if (!outcome->errors)
+		printf("errors    0 of %llu requests\n", (unsigned long long)outcome->requests);
+}
+
+/* Before any figure: those that follow are of the requests that did not fail. */
+static void print_failures(const struct perf_outcome *outcome)
+{
+	char text[80];
+
+	if (!outcome->errors)
+		return;
+	weir_status_text(outcome->status, text);
+	printf("FAILED    %llu of %llu requests, one of them with: %s\n", (unsigned long long)outcome->errors,
+	       (unsigned long long)outcome->requests, text);
+	printf("          rates and latencies below are of the others\n");
+}
+
+bool perf_complain(const struct perf_outcome *outcome)
+{
+	char text[80];
+	bool unverified = outcome->verified && !outcome->checked;
+
 	if (outcome->errors) {
 		weir_status_text(outcome->status, text);
-		printf("error     one of them: %s\n", text);
+		fprintf(stderr, "weir-perf: %llu of %llu requests failed, one of them with: %s; they are in no rate\n",
+			(unsigned long long)outcome->errors, (unsigned long long)outcome->requests, text);
 	}
+	if (outcome->bad)
+		fprintf(stderr, "weir-perf: %llu of %llu blocks that were read do not hold what was written, for one near byte %llu\n",
+			(unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
+			(unsigned long long)outcome->bad_byte);
+	if (unverified)
+		fprintf(stderr, "weir-perf: nothing is verified, for no block was read and compared\n");
+	return outcome->errors || outcome->bad || unverified;
 }
 
 static void print_hit(const struct perf_outcome *outcome)
@@ -193,6 +219,7 @@ void perf_print_text(const struct perf_outcome *outcome)
 		return;
 	}
 	print_load(outcome);
+	print_failures(outcome);
 	print_rate(outcome->options.cached ? "cached" : "weir", &outcome->weir, what, outcome->bs);
 	printf("\n");
 	print_beside("raw", outcome, &outcome->raw, what);

@@ -45,13 +45,15 @@ struct perf_kernel {
  * @plain: of the baseline
  * @fio: of the peer, and
  * @fio_fixed: with registered files and buffers
- * @reads: completed in all runs
+ * @reads: that succeeded in all of weir's runs
  * @writes: likewise
+ * @requests: all that ended: of weir's runs, those beside them, and reads back
  * @errors: failed ones of these
  * @status: of one of them
- * @bad: verified blocks with a wrong word
+ * @checked: blocks that were read and compared
+ * @bad: of these, with a wrong word
  * @bad_byte: one such place
- * @verified: blocks were checked
+ * @verified: blocks were to be checked
  * @read_latency: reads per bucket
  * @write_latency: writes per bucket
  * @stats: of all storages, over weir's runs
@@ -74,7 +76,7 @@ struct perf_outcome {
 	uint32_t plain_blocks, plain_threads;
 	uint64_t plain_bytes;
 	struct perf_series weir, raw, plain, fio, fio_fixed;
-	uint64_t reads, writes, errors, bad, bad_byte;
+	uint64_t reads, writes, requests, errors, checked, bad, bad_byte;
 	uint32_t status;
 	bool verified, filled;
 	uint64_t read_latency[PERF_BUCKETS], write_latency[PERF_BUCKETS];
@@ -105,6 +107,9 @@ double perf_percentile_us(const uint64_t *buckets, double share);
 
 /** perf_kernel_note() - remember what @name takes; 0 or -1 with a sentence */
 int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name, char *error);
+
+/** perf_complain() - a sentence on stderr for each reason why @outcome must not be trusted; true if there is one */
+bool perf_complain(const struct perf_outcome *outcome);
 
 /** perf_print_text() - a few lines for people */
 void perf_print_text(const struct perf_outcome *outcome);

@@ -66,33 +66,48 @@ static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int
 	return 0;
 }
 
-static void add_results(struct perf_outcome *outcome, const struct perf_results *found)
+/* What went wrong, and how much was looked at: in weir's runs and in those beside them. */
+static void add_verdict(struct perf_outcome *outcome, const struct perf_results *found)
 {
-	outcome->reads += perf_word(&found->reads);
-	outcome->writes += perf_word(&found->writes);
+	outcome->requests += perf_word(&found->reads) + perf_word(&found->writes) + perf_word(&found->errors);
 	outcome->errors += perf_word(&found->errors);
+	outcome->checked += perf_word(&found->checked);
 	outcome->bad += perf_word(&found->bad);
 	if (perf_word(&found->errors))
 		outcome->status = (uint32_t)perf_word(&found->status);
 	if (perf_word(&found->bad))
 		outcome->bad_byte = perf_word(&found->bad_byte);
+}
+
+static void add_results(struct perf_outcome *outcome, const struct perf_results *found)
+{
+	outcome->reads += perf_word(&found->reads);
+	outcome->writes += perf_word(&found->writes);
+	add_verdict(outcome, found);
 	for (unsigned i = 0; i < PERF_BUCKETS; i++) {
 		outcome->read_latency[i] += perf_word(&found->read_latency[i]);
 		outcome->write_latency[i] += perf_word(&found->write_latency[i]);
 	}
 }
 
-/** struct turn - one kind of run, what of its arguments is set for each, and whose dirty lines its time includes */
+/**
+ * struct turn - one kind of run
+ * @launch: of its kernel
+ * @load: what of its arguments is set for each run
+ * @flushed: whose dirty lines its time includes, or NULL
+ * @readback: kernel that reads back what it wrote, with the same arguments, or NULL
+ */
 struct turn {
 	struct perf_launch launch;
 	struct perf_load *load;
 	struct weir_cache *flushed;
+	const char *readback;
 };
 
 static struct turn raw_turn(struct perf_bench *bench)
 {
 	return (struct turn){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
-			      &bench->raw.load, NULL };
+			      &bench->raw.load, NULL, perf_reads_back(bench->options) ? "perf_readback" : NULL };
 }
 
 static struct turn cached_turn(struct perf_bench *bench)
@@ -104,7 +119,8 @@ static struct turn cached_turn(struct perf_bench *bench)
 	bool writes = perf_writes(bench->options), tier = bench->options->tier != 0;
 
 	return (struct turn){ { kernels[tier][writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
-				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL };
+				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL,
+			      !perf_reads_back(bench->options) ? NULL : tier ? "perf_cached_readback_tier" : "perf_cached_readback" };
 }
 
 /* Zipf places have a kernel of their own. */
@@ -116,7 +132,7 @@ static const char *plain_kernel(const struct perf_bench *bench)
 static struct turn plain_turn(struct perf_bench *bench)
 {
 	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads, &bench->beside,
-				sizeof(bench->beside) }, &bench->beside.load, NULL };
+				sizeof(bench->beside) }, &bench->beside.load, NULL, NULL };
 }
 
 /* Write back what a run left dirty. Return: the seconds it took, or -1. */
@@ -129,7 +145,7 @@ static double flush(struct weir_cache *cache, char *error)
 	return weir_cache_flush(cache, 0) ? perf_bench_fail(error) : (double)(weir_clock_ns() - begin) / 1e9;
 }
 
-/* One run of @seconds; requests per second, all of them on storage at the end, come out in @rate. */
+/* One run of @seconds; successful requests per second, all of them on storage at the end, come out in @rate. */
 static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index, double seconds,
 		     struct perf_results *found, double *rate, char *error)
 {
@@ -137,12 +153,27 @@ static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index,
 
 	turn.load->places.seed = (uint64_t)bench->options->seed + index;
 	turn.load->runtime_ns = (uint64_t)(seconds * 1e9);
-	if (perf_bench_launch(bench, turn.launch, found, &elapsed, error))
+	if ((turn.readback && perf_bench_renew(bench, error)) || perf_bench_launch(bench, turn.launch, found, &elapsed, error))
 		return -1;
 	flushed = flush(turn.flushed, error);
 	if (flushed < 0)
 		return -1;
 	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / (elapsed + flushed);
+	return 0;
+}
+
+/* What a run wrote, read back: what is wrong, and how much was looked at. */
+static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct turn turn, char *error)
+{
+	struct perf_results found;
+	double seconds;
+
+	if (!turn.readback)
+		return 0;
+	turn.launch.kernel = turn.readback;
+	if (perf_bench_launch(bench, turn.launch, &found, &seconds, error))
+		return -1;
+	add_verdict(outcome, &found);
 	return 0;
 }
 
@@ -159,7 +190,7 @@ static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint
 		return -1;
 	add_results(outcome, &found);
 	perf_series_add(&outcome->weir, rate);
-	return 0;
+	return read_back(bench, outcome, turn, error);
 }
 
 static int run_beside(struct perf_bench *bench, struct perf_outcome *outcome, struct turn turn,
@@ -170,12 +201,9 @@ static int run_beside(struct perf_bench *bench, struct perf_outcome *outcome, st
 
 	if (take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error))
 		return -1;
-	outcome->errors += perf_word(&found.errors);
-	outcome->bad += perf_word(&found.bad);
-	if (perf_word(&found.errors))
-		outcome->status = (uint32_t)perf_word(&found.status);
+	add_verdict(outcome, &found);
 	perf_series_add(series, rate);
-	return 0;
+	return read_back(bench, outcome, turn, error);
 }
 
 static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
