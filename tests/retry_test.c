@@ -275,8 +275,8 @@ static void test_the_hosts_own(void **state)
 	refused(weir_storage_write(storage, 0, block, sizeof(block)), -EIO, "blocks 0 to 1", "namespace not ready");
 	weir_storage_close(storage);
 	refused(weir_storage_open(context, "virt:1M?retries=101", NULL, &storage), -EINVAL, "retries=101", "100");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .retries = 102), &storage), -EINVAL, "101 retries",
-		"at most 100");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .retries = 102), &storage), -EINVAL, "retries is 101",
+		"from 0 to 100");
 	refused(weir_storage_open(context, "virt:1M?fault=status:code=0x82:crd=4", NULL, &storage), -EINVAL, "crd=4", "3");
 	weir_context_close(context);
 }
