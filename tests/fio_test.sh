@@ -79,4 +79,10 @@ part() {
     not job crc "${crc[@]}" --verify_only --size=1m --offset=2m
 }
 try "a load writes to its range alone" part
+beside() {
+  cp offsets 'why?50%:a' || return 1
+  WEIR_BACKEND=cpu timeout 120 "$perf" 'file:why%3F50%25:a?direct=off&ro=1' --peer=fio --iodepth=4 --runtime=0.05 --runs=1 --json &&
+    cmp offsets 'why?50%:a' && [ "$(find . -name 'why*' | wc -l)" = 1 ] # fio makes the files that it does not find
+}
+try "fio beside weir reads the file that was named" beside
 printf '1..%d\n' "$count"

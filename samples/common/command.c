@@ -108,6 +108,24 @@ static bool take(const struct sample_option *option, char *text)
 	return false;
 }
 
+/* Both ends of what is accepted; numbers without a bound of their own have that of their type. */
+static void tell_bounds(const struct sample_option *option, char *text, size_t bytes)
+{
+	bool is_real = option->kind == SAMPLE_REAL, is_short = option->kind == SAMPLE_U32 || option->kind == SAMPLE_BYTES_U32;
+
+	if (option->kind == SAMPLE_FLAG || option->kind == SAMPLE_TEXT || option->kind == SAMPLE_LIST)
+		return;
+	if (is_real && option->most <= 0)
+		snprintf(text, bytes, "; it is a number of %.10g at least", option->least);
+	else if (is_real)
+		snprintf(text, bytes, "; it is a number from %.10g to %.10g", option->least, option->most);
+	else
+		snprintf(text, bytes, "; it is a whole number%s from %.0f to %llu",
+			 option->kind == SAMPLE_U32 || option->kind == SAMPLE_U64 ? "" : " of bytes, or one with K, M, G or T,",
+			 option->least,
+			 option->most > 0 ? (unsigned long long)option->most : is_short ? UINT32_MAX : UINT64_MAX);
+}
+
 static int refuse(const struct sample_program *program, const struct sample_option *option, const char *text)
 {
 	char sentence[512], bounds[160] = "";
@@ -116,10 +134,8 @@ static int refuse(const struct sample_program *program, const struct sample_opti
 		snprintf(bounds, sizeof(bounds), "; %s", weir_last_error());
 	else if (option->hint)
 		snprintf(bounds, sizeof(bounds), "; %s", option->hint);
-	else if (option->most > 0)
-		snprintf(bounds, sizeof(bounds), "; it is from %.10g to %.10g", option->least, option->most);
-	else if (option->least > 0)
-		snprintf(bounds, sizeof(bounds), "; it is at least %.10g", option->least);
+	else
+		tell_bounds(option, bounds, sizeof(bounds));
 	snprintf(sentence, sizeof(sentence), "--%s does not take \"%s\"%s", option->name, text, bounds);
 	return sample_usage(program, sentence);
 }

@@ -35,17 +35,17 @@ struct sample_device {
 #define SAMPLE_PLACE_OPTIONS(device)                                                                              \
 	{ .name = "backend", .value = "NAME", .kind = SAMPLE_TEXT, .to = &(device).backend,                        \
 	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                          \
-	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &(device).workers,                            \
+	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &(device).workers, .most = 1024,              \
 	  .help = "cpu: worker threads (default: one per core)" },                                                 \
-	{ .name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes,                            \
+	{ .name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes, .most = 64,                \
 	  .help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)" }
 
 /** SAMPLE_DEVICE_OPTIONS() - those, and its queue pairs */
 #define SAMPLE_DEVICE_OPTIONS(device)                                                                              \
 	SAMPLE_PLACE_OPTIONS(device),                                                                              \
-	{ .name = "queues", .value = "N", .kind = SAMPLE_U32, .to = &(device).queues,                              \
+	{ .name = "queues", .value = "N", .kind = SAMPLE_U32, .to = &(device).queues, .most = 1024,                \
 	  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },                 \
-	{ .name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth,                                \
+	{ .name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth, .most = 4096,                  \
 	  .help = "entries of a queue pair (default 256)" }
 
 /**
@@ -71,7 +71,7 @@ struct sample_cache {
 	  .hint = SAMPLE_CACHE_HINT, .help = "cache size, such as 64M (default: " default_text ")" },              \
 	{ .name = "cache-lines", .value = "N", .kind = SAMPLE_U64, .to = &(cache).lines, .least = 1,               \
 	  .hint = SAMPLE_CACHE_HINT, .help = "instead: number of cache lines" },                                   \
-	{ .name = "line", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &(cache).line_bytes,                   \
+	{ .name = "line", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &(cache).line_bytes, .most = 65536,    \
 	  .help = "line size (default 4096)" },                                                                    \
 	{ .name = "tier", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &(cache).tier, .least = 1,                 \
 	  .help = "host memory behind the cache, for lines that made room (built by -Dtier=true)" },              \

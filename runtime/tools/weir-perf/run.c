@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fio.h"
 
@@ -206,10 +207,31 @@ static int run_beside(struct perf_bench *bench, struct perf_outcome *outcome, st
 	return read_back(bench, outcome, turn, error);
 }
 
+/* The path of file: URI @uri as fio takes it: escapes decoded, and a backslash before what separates files there. */
+static void peer_path(const char *uri, char path[PATH_BYTES])
+{
+	static const struct { char escape[4]; char letter; } escapes[] = { { "%25", '%' }, { "%3F", '?' }, { "%26", '&' }, { "%2C", ',' } };
+	size_t used = 0;
+
+	for (uri += strlen("file:"); *uri && *uri != '?' && used + 3 < PATH_BYTES; uri++) {
+		char letter = *uri;
+
+		for (size_t i = 0; letter == '%' && i < sizeof(escapes) / sizeof(escapes[0]); i++)
+			if (!strncasecmp(uri, escapes[i].escape, 3)) {
+				letter = escapes[i].letter;
+				uri += 2;
+				break;
+			}
+		if (letter == ':')
+			path[used++] = '\\';
+		path[used++] = letter;
+	}
+	path[used] = '\0';
+}
+
 static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
 {
 	const struct perf_options *options = bench->options;
-	const char *body = options->uris[0] + strlen("file:");
 	char path[PATH_BYTES];
 	struct perf_fio_job job = { .path = path, .block_bytes = options->bs, .depth = bench->lanes,
 				    .offset = options->offset, .size = bench->range_bytes,
@@ -217,7 +239,7 @@ static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char
 				    .sequential = !perf_is_random(options) };
 	double iops;
 
-	snprintf(path, sizeof(path), "%.*s", (int)strcspn(body, "?"), body);
+	peer_path(options->uris[0], path);
 	job.direct = !strstr(bench->info[0].path, "page cache");
 	if (perf_fio(&job, &iops, error) != 0)
 		return -1;
