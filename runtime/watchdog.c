@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/core/cq.h>
+
 #include "error.h"
 #include "late.h"
 #include "recover.h"
@@ -20,6 +22,7 @@ enum {
 	MOST_PATIENCE_MS = 5000,
 	MOST_RESTARTS = 5, /* in RESTARTS_WITHIN_S: more often than that nobody's reset is an accident */
 	RESTARTS_WITHIN_S = 300,
+	ALONE = 1, /* the mask of a wave of one lane */
 };
 
 /**
@@ -51,26 +54,54 @@ static weir_status verdict(uint32_t csts)
 	return csts & NVME_CSTS_FATAL ? WEIR_E_DEVICE_DEAD : WEIR_OK;
 }
 
-/* Relaxed: a flag that only ever rises (weir_disk_dead()). */
-static int mark(struct weir_watchdog *watchdog, uint64_t queue, weir_status status)
+static int mark(struct weir_watchdog *watchdog, uint64_t queue, uint32_t status)
 {
 	struct weir_backend *backend = watchdog->storage->context->backend;
 	uint64_t address = queue + offsetof(struct weir_queue, dead);
 
 	if (!watchdog->shared)
 		return backend->ops->copy_in(backend, address, &status, sizeof(status));
-	weir_store_u32_relaxed_sys(weir_at(address, weir_shared_u32, 0), status);
+	/* Q0: pairs with Q1 in core/cq.h: the controller's last access to memory came before */
+	weir_store_u32_release_sys(weir_at(address, weir_shared_u32, 0), status);
 	return 0;
+}
+
+/*
+ * Whoever shares a cache with the storage goes on, in lines that its commands had: so it must not reach memory any more. Nothing
+ * more is asked of it, not even when it is closed. Return: it does not.
+ */
+static bool keep_from_memory(struct weir_storage *storage, weir_status status)
+{
+	struct weir_transport *transport = storage->transport;
+
+	if (!transport->ops->halt)
+		return status == WEIR_E_DEVICE_GONE;
+	storage->created = 0;
+	storage->enabled = false;
+	return transport->ops->halt(transport) == 0;
+}
+
+/*
+ * End the commands of a dead storage, again and again, for some may be submitted just now. Lanes do that, too, and alone where
+ * the host does not reach them; but lanes come upon such a command only while they wait for what it keeps from them.
+ */
+static void end_commands(const struct weir_watchdog *watchdog)
+{
+	struct weir_storage *storage = watchdog->storage;
+
+	for (uint32_t i = 0; i < storage->queue_count && watchdog->shared; i++)
+		(void)weir_cq_reap(weir_at(storage->queues, struct weir_queue, i), ALONE);
 }
 
 static void condemn(struct weir_watchdog *watchdog, uint32_t csts, weir_status status)
 {
 	struct weir_storage *storage = watchdog->storage;
+	uint32_t word = keep_from_memory(storage, status) ? status : status | WEIR_QUEUE_UNSAFE;
 	char text[80];
 	int error = 0;
 
 	for (uint32_t i = 0; i < storage->queue_count; i++)
-		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), status) ? -EIO : error;
+		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), word) ? -EIO : error;
 	weir_status_text(status, text);
 	fprintf(stderr, "weir: storage \"%s\": %s (CSTS %#x); what was under way ends with that error%s. Close it, and open it "
 			"again once it answers\n", storage->uri, text, csts,
@@ -205,11 +236,13 @@ static void *watch(void *argument)
 {
 	struct weir_watchdog *watchdog = argument;
 
-	while (next_look(watchdog))
-		if (!check_controller(watchdog) || !check_commands(watchdog))
-			break;
-	while (next_look(watchdog))
-		;
+	bool lives = true;
+
+	while (next_look(watchdog)) {
+		lives = lives && check_controller(watchdog) && check_commands(watchdog);
+		if (!lives)
+			end_commands(watchdog);
+	}
 	return NULL;
 }
 

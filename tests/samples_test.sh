@@ -136,6 +136,15 @@ for sample in spmv pagerank cc; do
     $sample | offsets that fall | vertex [45][90] .*damaged | 1 @/worse.bel
 CASES
 done
+# One of the storages behind the cache dies, with commands under way on lines that the others need.
+for sample in spmv pagerank cc sssp; do
+  [ "$WEIR_BACKEND" = cpu ] || continue # elsewhere the watchdog may have to wait for the kernel
+  table refused <<CASES
+    $sample | one storage is pulled out | lane .*no longer answers | 1 @/kron14.bel --storage fault=gone:after=1000
+    $sample | one storage fails | lane .*the controller failed | 1 @/kron14.bel --storage fault=fatal:after=1000
+CASES
+done
+
 table refused <<CASES
   spmv | no weights | --weights | 1 @/light.bel
   spmv | no weights among URIs | --weights | 2 --offsets file:@/light.bel.col --edges file:@/light.bel.dst --cache 1M

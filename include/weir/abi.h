@@ -96,7 +96,7 @@ struct weir_queue {
 	u32 id;   /* NVMe queue identifier */
 	u32 staging_log2;
 	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
-	/** dead: 0, or the weir_status that every request gets from now on */
+	/** dead: 0, or the weir_status that every request gets from now on, with WEIR_QUEUE_... */
 	weir_shared_u32 dead;
 	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx word a page on; 0: none */
 	weir_addr shadow;
@@ -126,6 +126,14 @@ WEIR_ASSERT_SIZE(struct weir_queue, 512);
 WEIR_ASSERT_OFFSET(struct weir_queue, tail, 128);
 WEIR_ASSERT_OFFSET(struct weir_queue, pending, 256);
 WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
+
+/*
+ * In weir_queue.dead. UNSAFE: the controller could not be kept from memory, so the buffers of its commands stay its own.
+ * Without it nobody writes to them any more, and whoever helps ends the commands (core/cq.h); ENDED: that was done.
+ */
+#define WEIR_QUEUE_UNSAFE ((u32)1 << 31)
+#define WEIR_QUEUE_ENDED ((u32)1 << 30)
+#define WEIR_QUEUE_DEAD_STATUS (~(WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED))
 
 #define WEIR_DISK_READ_ONLY 1u
 #define WEIR_DISK_SERVICE 2u /* a service reaps; lanes need not */

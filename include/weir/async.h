@@ -101,7 +101,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 		u32 want, sent;
 
 		weir_converge();
-		want = at < count && index < array->count && !weir_array_resident(array, line);
+		want = at < count && index < array->count && !weir_array_resident(array, line) &&
+		       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
 		sent = weir_prefetch_try(wave, want, array, line);
 		started += sent;
 		tries = want && !sent ? tries + 1 : 0;

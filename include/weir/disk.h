@@ -142,7 +142,28 @@ WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *di
 WEIR_FN weir_status weir_disk_dead(WEIR_GLOBAL struct weir_disk *disk)
 {
 	/* relaxed: a flag that only ever rises; nothing is read on its strength */
-	return weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead);
+	return weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead) & WEIR_QUEUE_DEAD_STATUS;
+}
+
+/**
+ * weir_disk_over() - weir_disk_dead(), once waiting for a command is no use any more
+ *
+ * Until then whoever helps ends the commands of a dead storage, and who waits for one learns so by its event, which nobody
+ * writes to afterwards.
+ */
+WEIR_FN weir_status weir_disk_over(WEIR_GLOBAL struct weir_disk *disk)
+{
+	u32 dead = weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
+
+	return dead & (WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED) ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
+}
+
+/** weir_disk_unsafe() - weir_disk_dead() of a storage whose commands never end (WEIR_QUEUE_UNSAFE), 0 of any other */
+WEIR_FN weir_status weir_disk_unsafe(WEIR_GLOBAL struct weir_disk *disk)
+{
+	u32 dead = weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
+
+	return dead & WEIR_QUEUE_UNSAFE ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
 }
 
 /*
@@ -274,7 +295,7 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
 			done = 1;
 			if (word)
 				status = weir_event_status(word);
-			else if ((status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
+			else if ((status = weir_disk_over(disk)) == WEIR_OK && weir_expired(deadline, turn))
 				status = WEIR_E_TIMEOUT;
 			else
 				done = status != WEIR_OK;
@@ -300,7 +321,7 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 	u32 state = weir_retry(disk, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
 
 	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
-		weir_status dead = weir_disk_dead(disk);
+		weir_status dead = weir_disk_over(disk);
 		u64 word = 0;
 		u32 filled;
 

@@ -50,7 +50,7 @@ WEIR_FN u64 weir_event_look(struct weir_disks disks, WEIR_GLOBAL struct weir_eve
 	weir_status dead = WEIR_OK;
 
 	if (word == 0 && disks.count == 1)
-		dead = weir_disk_dead(weir_at(disks.first, struct weir_disk, 0));
+		dead = weir_disk_over(weir_at(disks.first, struct weir_disk, 0));
 	return dead == WEIR_OK ? word : WEIR_EVENT_DONE | dead;
 }
 

@@ -68,6 +68,8 @@ struct weir_rings {
  *           do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing to do
  * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it back;
  *            its registers read as all ones from then on. NULL: nobody would
+ * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it does not touch any
+ *        more; or a negative errno with a sentence. NULL: there is no way to
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
@@ -92,6 +94,7 @@ struct weir_transport_ops {
 	int (*restart)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
 	void (*give_way)(struct weir_transport *transport);
+	int (*halt)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
 	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, uint32_t *result);

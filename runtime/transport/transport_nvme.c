@@ -85,6 +85,14 @@ static void nvme_give_way(struct weir_transport *transport)
 	weir_vfio_give_way(controller_of(transport)->vfio);
 }
 
+static int nvme_halt(struct weir_transport *transport)
+{
+	int error = weir_vfio_halt(controller_of(transport)->vfio);
+
+	/* One that was pulled out has no configuration space either. */
+	return nvme_read32(transport, NVME_REGISTER_CSTS) == UINT32_MAX ? 0 : error;
+}
+
 static const char *nvme_path(struct weir_transport *transport)
 {
 	return controller_of(transport)->path;
@@ -254,6 +262,7 @@ const struct weir_transport_ops weir_transport_nvme = {
 	.write32 = nvme_write32,
 	.doorbell = nvme_doorbell,
 	.restart = nvme_restart,
+	.halt = nvme_halt,
 	.stats = nvme_stats,
 	.give_way = nvme_give_way,
 	.path = nvme_path,

@@ -15,7 +15,8 @@
 #include "transport.h"
 #include "virtual.h"
 
-enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256 };
+enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256,
+       HALT_MS = 3000 };
 
 #define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, shadow, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
@@ -354,6 +355,14 @@ static void soft_stats(struct weir_transport *transport, struct weir_transport_s
 	stats->bytes_written = done.bytes_written;
 }
 
+/* A medium that does not answer may still put what it reads where it was told to. */
+static int soft_halt(struct weir_transport *transport)
+{
+	if (weir_virtual_halt(controller_of(transport), HALT_MS) == 0)
+		return 0;
+	return weir_fail(ETIMEDOUT, "the medium did not finish what it was asked within %d ms", HALT_MS);
+}
+
 static const char *soft_path(struct weir_transport *transport)
 {
 	return weir_medium_path(((struct soft *)transport)->medium);
@@ -373,6 +382,7 @@ static void soft_close(struct weir_transport *transport)
 		.write64 = soft_write64, .write32 = soft_write32,                      \
 		.doorbell = soft_doorbell,                                             \
 		.stats = soft_stats,  .path = soft_path,       .close = soft_close,    \
+		.halt = soft_halt,                                                     \
 	}
 
 SOFT_OPS(virt, virt_open);

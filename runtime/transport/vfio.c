@@ -250,6 +250,11 @@ void weir_vfio_give_way(struct weir_vfio *vfio)
 		leave(vfio);
 }
 
+int weir_vfio_halt(struct weir_vfio *vfio)
+{
+	return vfio->left ? 0 : set_master(vfio, false);
+}
+
 void weir_vfio_close(struct weir_vfio *vfio)
 {
 	if (vfio->bar && !vfio->left)

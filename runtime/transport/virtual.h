@@ -104,6 +104,14 @@ int weir_virtual_busy(struct weir_virtual *controller, unsigned thread);
 
 /** weir_virtual_start() - start options.threads host threads that poll */
 int weir_virtual_start(struct weir_virtual *controller);
+/**
+ * weir_virtual_halt() - stop them for good, and wait until the medium has ended what it was asked
+ * @controller: the controller
+ * @ms: for so long at most
+ *
+ * Return: 0: nothing of it touches memory any more; -ETIMEDOUT.
+ */
+int weir_virtual_halt(struct weir_virtual *controller, unsigned ms);
 /** weir_virtual_stop() - stop and join them */
 void weir_virtual_stop(struct weir_virtual *controller);
 

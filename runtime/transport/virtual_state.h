@@ -331,6 +331,7 @@ struct virtual_thread {
 struct virtual_host_thread {
 	struct weir_virtual *controller;
 	u32 index;
+	bool joined;
 	pthread_t handle;
 };
 

@@ -94,7 +94,8 @@ static void join(struct weir_virtual *controller, u32 count)
 {
 	store_relaxed_u32(&controller->stop, 1); /* joining orders the rest */
 	for (u32 i = 0; i < count; i++)
-		pthread_join(controller->hosts[i].handle, NULL);
+		if (!controller->hosts[i].joined)
+			pthread_join(controller->hosts[i].handle, NULL);
 	free(controller->hosts);
 	controller->hosts = NULL;
 }
@@ -118,6 +119,28 @@ int weir_virtual_start(struct weir_virtual *controller)
 		}
 	}
 	return 0;
+}
+
+int weir_virtual_halt(struct weir_virtual *controller, unsigned ms)
+{
+	struct timespec until;
+	bool all = true;
+
+	if (!controller->hosts)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	store_relaxed_u32(&controller->stop, 1); /* joining orders the rest */
+	for (u32 i = 0; i < controller->options.threads; i++) {
+		struct virtual_host_thread *host = &controller->hosts[i];
+
+		host->joined = host->joined || pthread_timedjoin_np(host->handle, NULL, &until) == 0;
+		all = all && host->joined;
+	}
+	return all ? 0 : -ETIMEDOUT;
 }
 
 void weir_virtual_stop(struct weir_virtual *controller)

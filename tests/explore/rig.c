@@ -6,7 +6,7 @@
 #include <weir/core/policy.h>
 
 #include "../../runtime/dma.h"
-#include "../../runtime/transport/virtual.h"
+#include "../../runtime/transport/virtual_state.h"
 #include "explore.h"
 #include "rig.h"
 #include "scenarios.h"
@@ -71,19 +71,37 @@ static void move_data(const struct weir_io *io)
 	}
 }
 
+/* The first of the queue pairs that end with the storage that dies. */
+static u32 first_dying(void)
+{
+	return rig.shape.partner ? rig.shape.queues / 2 : 0;
+}
+
+/* Of a controller that has failed. */
+static bool was_stopped(const struct weir_io *io)
+{
+	const struct virtual_request *request = (const struct virtual_request *)io;
+
+	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH && request->sq->id > first_dying();
+}
+
 static bool never_ends(const struct weir_io *io)
 {
-	return !medium.closing && io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES;
+	return !medium.closing && (io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES || was_stopped(io));
 }
 
 static unsigned medium_poll(struct weir_medium *base, unsigned thread)
 {
-	u32 index = medium.count > 1 && !medium.closing ? (u32)random_below(medium.count) : 0;
+	u32 index = medium.count > 1 && !medium.closing ? (u32)random_below(medium.count) : 0, tries = 0;
 	struct weir_io *io;
 
 	(void)base;
 	(void)thread;
-	if (medium.count == 0 || never_ends(io = medium.pending[index]))
+	while (tries < medium.count && never_ends(medium.pending[index])) {
+		index = index + 1 < medium.count ? index + 1 : 0;
+		tries++;
+	}
+	if (tries == medium.count)
 		return 0;
 	io = medium.pending[index];
 	medium.pending[index] = medium.pending[--medium.count];
@@ -374,7 +392,7 @@ static void lay_out_cache(void)
 	struct weir_lines *lines = rig_allocate(sizeof(*lines), 64);
 	struct weir_writer *writer = rig_allocate(sizeof(*writer), 64);
 	struct weir_array *array = &writer->array;
-	struct weir_extent *extent = rig_allocate(sizeof(*extent), 64);
+	struct weir_extent *extent = rig_allocate(2 * sizeof(*extent), 64);
 
 	*lines = (struct weir_lines){ .abi_version = WEIR_ABI_VERSION,
 				      .line_log2 = LINE_LOG2,
@@ -385,7 +403,7 @@ static void lay_out_cache(void)
 				      .data = (weir_addr)(uintptr_t)data,
 				      .fault = (weir_addr)(uintptr_t)rig.fault,
 				      .extents = { (weir_addr)(uintptr_t)extent },
-				      .extent_count = { 1 } };
+				      .extent_count = { 1 + rig.shape.partner } };
 	*array = (struct weir_array){ .lines = (weir_addr)(uintptr_t)lines,
 				      .fault = (weir_addr)(uintptr_t)rig.fault,
 				      .extent = { .disks = (weir_addr)(uintptr_t)rig.disk,
@@ -394,7 +412,14 @@ static void lay_out_cache(void)
 						  .lines = SCENARIO_BLOCKS },
 				      .count = SCENARIO_BLOCKS * SCENARIO_BLOCK_WORDS,
 				      .element_bytes = 8 };
-	*extent = array->extent;
+	extent[0] = array->extent;
+	if (rig.shape.partner) {
+		rig.other = rig_allocate(sizeof(*rig.other), 64);
+		*rig.other = *array;
+		rig.other->extent.disks += sizeof(struct weir_disk);
+		rig.other->extent.key_base += SCENARIO_BLOCKS;
+		extent[1] = rig.other->extent;
+	}
 	watch(lines, sizeof(*lines), sizeof(*lines), WATCH_NONE, "cache", sizeof(*lines));
 	watch(policies, sets * sizeof(*policies), 64, WATCH_DATA, "policy[%u]", sizeof(*policies));
 	watch(words, sets * sizeof(*words), 8, WATCH_LINE, "line[%u]", 8);
@@ -414,6 +439,15 @@ static void lay_out_cache(void)
 	rig.writer = writer;
 }
 
+/* The queue pairs become those of two storages. */
+static void part(struct weir_disk *disks)
+{
+	disks[0].queue_count /= 2;
+	disks[1] = disks[0];
+	disks[1].id = 1;
+	disks[1].queues += disks[0].queue_count * sizeof(struct weir_queue);
+}
+
 void rig_open(const struct rig_shape *shape)
 {
 	polls = 0;
@@ -430,7 +464,7 @@ void rig_open(const struct rig_shape *shape)
 	rig.queues = rig_allocate(shape->queues * sizeof(struct weir_queue), 128);
 	for (u32 i = 0; i < shape->queues; i++)
 		lay_out_queue(&rig.queues[i], i);
-	rig.disk = rig_allocate(sizeof(*rig.disk), 64);
+	rig.disk = rig_allocate(2 * sizeof(*rig.disk), 64);
 	*rig.disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
 					.queues = (weir_addr)(uintptr_t)rig.queues,
 					.queue_count = shape->queues,
@@ -440,6 +474,8 @@ void rig_open(const struct rig_shape *shape)
 					.timeout_ns = shape->timeout_ns };
 	rig.fault = rig_allocate(sizeof(*rig.fault), 64);
 	rig.disk->fault = (weir_addr)(uintptr_t)rig.fault;
+	if (shape->partner)
+		part(rig.disk);
 	lay_out_cache();
 }
 
@@ -456,6 +492,21 @@ static void remember_changes(u32 *words, const u32 *before, u32 count)
 	}
 }
 
+/* Return: it happened just now. */
+static bool declare_dead(void)
+{
+	u32 word = WEIR_E_DEVICE_DEAD | (rig.unsafe ? WEIR_QUEUE_UNSAFE : 0), first = first_dying();
+	u64 announced = rig.queues[first].committed.value_ - rig.shape.turn * rig.shape.depth;
+
+	if (rig.dead_after && announced >= rig.dead_after)
+		rig.stop_step = rig.dead_step = run.steps;
+	if (!rig.dead_step || run.steps < rig.dead_step || rig.queues[first].dead.value_)
+		return false;
+	for (u32 i = first; i < rig.shape.queues; i++)
+		rig.queues[i].dead.value_ = word;
+	return true;
+}
+
 /*
  * Step the controller. In weak memory its completion entries and EventIdx words get a past as well:
  * what it wrote is found by comparison.
@@ -464,16 +515,12 @@ bool rig_poll(void)
 {
 	static struct nvme_cqe before[MOST_QUEUES][MOST_DEPTH];
 	u32 count = rig.shape.queues, depth = rig.shape.depth, events[2 * (MOST_QUEUES + 1)];
-	bool something;
+	bool something, died = declare_dead();
 
-	if (rig.dead_step && run.steps >= rig.dead_step) {
-		for (u32 i = 0; i < count; i++)
-			rig.queues[i].dead.value_ = WEIR_E_DEVICE_DEAD;
-	}
 	for (u32 i = 0; run.weak && i < count; i++)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
 	memcpy(events, event_index, sizeof(events));
-	something = weir_virtual_poll(controller, 0) != 0;
+	something = weir_virtual_poll(controller, 0) != 0 || died;
 	if (run.weak)
 		remember_changes(event_index, events, sizeof(events) / sizeof(*events));
 	for (u32 i = 0; run.weak && something && i < count; i++)
@@ -506,6 +553,12 @@ static void check_queue(const struct weir_queue *queue, u32 index)
 			fail("queue %u: slot %u is filled at rest", index, i);
 }
 
+/* A line of the storage that died: a command may have come too late for anybody to end it. */
+static bool is_dead(u64 word)
+{
+	return rig.dead_step && rig.shape.partner && word >> WEIR_LINE_KEY_SHIFT >= rig.other->extent.key_base;
+}
+
 static void check_lines(void)
 {
 	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
@@ -513,7 +566,7 @@ static void check_lines(void)
 	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++) {
 		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
 
-		if ((word & WEIR_LINE_PINS) || weir_line_under_way(word))
+		if ((word & WEIR_LINE_PINS) || (weir_line_under_way(word) && !is_dead(word)))
 			fail("line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
 		if (rig.written && weir_line_state(word) == WEIR_LINE_MODIFIED)
 			fail("line %u is dirty after the flush: %#llx", i, (unsigned long long)word);
@@ -579,7 +632,7 @@ void rig_check(void)
 {
 	while (memory_drain_one())
 		;
-	for (u32 i = 0; i < rig.shape.queues && !run.failed; i++)
+	for (u32 i = 0; i < (rig.dead_step ? first_dying() : rig.shape.queues) && !run.failed; i++)
 		check_queue(&rig.queues[i], i);
 	if (!run.failed)
 		check_lines();

@@ -27,6 +27,7 @@ enum { RIG_FAULTS = 8 };
  * @tier: sets of lines behind the cache's; 0: it has no tier
  * @inclusive: that tier
  * @on_device: as if the controller were on the device
+ * @partner: the second half of the queue pairs is a storage of its own, behind the same cache
  * @faults: what the controller does wrong
  * @fault_count: rows of @faults
  */
@@ -38,6 +39,7 @@ struct rig_shape {
 	u64 timeout_ns;
 	bool pull;
 	bool on_device;
+	bool partner;
 	bool shadow;
 	bool shares;
 	u32 tier;
@@ -54,11 +56,15 @@ struct rig {
 	struct weir_lines *lines;
 	struct weir_array *array;
 	struct weir_writer *writer; /* array's */
+	struct weir_array *other;   /* shape.partner: of the other storage */
 	bool written;               /* the scenario writes through the cache, and flushes at its end */
 	struct weir_fault *fault;
 	u64 bad_lba;   /* its reads end with an unrecovered read error; ~0 for none */
 	u64 lost_lba;  /* its reads never end; ~0 for none */
-	u64 dead_step; /* the host declares the storage dead at this step; 0 for never */
+	u64 dead_step; /* the host declares the storage dead at this step, the partner if there is one; 0 for never */
+	u64 stop_step; /* from here on the dying storage's controller ends nothing, and touches no memory; 0 for never */
+	u64 dead_after; /* both are the step after so many commands of it were announced; 0: as they are */
+	bool unsafe;   /* it is declared dead as one that may touch memory still (WEIR_QUEUE_UNSAFE) */
 };
 
 extern struct rig rig;

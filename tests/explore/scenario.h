@@ -24,6 +24,7 @@ struct weir_virtual_fault;
  * @shadow: doorbells have shadows
  * @on_device: order reaches the device only, as for a controller that is part of it
  * @mode: for the kernel
+ * @partner: two storages behind the cache
  * @shares: the cache has a Share Table
  * @tier: and lines behind it: 1 exclusive, 2 inclusive
  * @written: lanes write through the cache, and the last one flushes it
@@ -43,13 +44,14 @@ struct scenario {
 	bool pull;
 	bool shadow;
 	bool on_device;
+	bool partner;
 	bool shares;
 	u32 tier;
 	bool written;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 86 };
+enum { SCENARIO_COUNT = 92 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

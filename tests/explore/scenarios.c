@@ -30,10 +30,30 @@ static void lost_block(void)
 	rig.disk->timeout_ns = SHORT_NS;
 }
 
-/* The host declares the storage dead while commands are in flight. */
+/* A controller fails while commands are in flight; then the host declares its storage dead. */
+static void dying_within(u64 steps)
+{
+	rig.stop_step = 1 + random_below(steps);
+	rig.dead_step = rig.stop_step + random_below(steps / 2);
+}
+
 static void dying(void)
 {
-	rig.dead_step = 1 + random_below(3000);
+	dying_within(3000);
+}
+
+static void dying_soon(void)
+{
+	rig.dead_after = 1 + random_below(2);
+}
+
+/* The same of a controller that nobody could stop: it may still write to memory, and may not. */
+static void dying_unsafe(void)
+{
+	dying();
+	rig.unsafe = true;
+	if (random_below(2))
+		rig.stop_step = 0;
 }
 
 /* Write-backs that fail, though not for ever: nothing that was put may be lost. */
@@ -153,6 +173,22 @@ const struct scenario scenarios[] = {
 	{ .name = "lost-lines", .kernel = "cached", .requests = 3, .prepare = lost_block, .tolerant = true },
 	{ .name = "dying", .kernel = "burst", .requests = 4, .prepare = dying, .tolerant = true },
 	{ .name = "dying-lines", .kernel = "cached", .requests = 4, .prepare = dying, .tolerant = true },
+	{ .name = "partner", .kernel = "partner", .requests = 5, .prepare = dying, .partner = true },
+	{ .name = "pulled-partner", .kernel = "partner", .requests = 4, .prepare = dying, .partner = true, .pull = true },
+	{ .name = "partner-unsafe",
+	  .kernel = "partner",
+	  .requests = 5,
+	  .mode = SCENARIO_UNSAFE,
+	  .prepare = dying_unsafe,
+	  .partner = true },
+	{ .name = "partner-put", .kernel = "partner_put", .requests = 5, .prepare = dying, .partner = true },
+	{ .name = "partner-put-unsafe",
+	  .kernel = "partner_put",
+	  .requests = 5,
+	  .mode = SCENARIO_UNSAFE,
+	  .prepare = dying_unsafe,
+	  .partner = true },
+	{ .name = "tiny-partner", .kernel = "partner", .requests = 2, .prepare = dying_soon, .partner = true, .tiny = true, .waves = 2 },
 	{ .name = "rude", .kernel = "burst", .requests = 4, .faults = rude },
 	{ .name = "rude-rewrite", .kernel = "rewrite", .requests = 3, .faults = rude },
 	{ .name = "rude-lines", .kernel = "cached", .requests = 4, .faults = rude },
@@ -348,6 +384,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	requests = scenario->requests ? scenario->requests : 2;
 	shape.pull = scenario->pull;
 	shape.on_device = scenario->on_device;
+	shape.partner = scenario->partner;
+	shape.queues = shape.partner ? 2 : shape.queues;
 	shape.shadow = scenario->shadow;
 	shape.shares = scenario->shares;
 	shape.tier = scenario->tier ? 1 + (scenario->tiny ? 0 : (u32)random_below(2)) : 0;
@@ -365,6 +403,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	args->tolerant = scenario->tolerant;
 	args->mode = scenario->mode;
 	args->writer = (weir_addr)(uintptr_t)rig.writer;
+	args->other = (weir_addr)(uintptr_t)rig.other;
 	args->marks = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * SCENARIO_BLOCKS * 8, 64);
 	watch((void *)(uintptr_t)args->marks, (size_t)lanes * SCENARIO_BLOCKS * 8, 8, WATCH_DATA, "mark[%u]", 8);
 	rig.written = scenario->written;

@@ -19,6 +19,7 @@ enum {
 	SCENARIO_READS = 4,	 /* lanes read other lines than those, and put nothing */
 	SCENARIO_UNWRITABLE = 8, /* write-backs may fail; a put that says so has not happened */
 	SCENARIO_DROPS = 16,	 /* of tier_two: a block is written past the cache, and forgotten */
+	SCENARIO_UNSAFE = 32,	 /* of partner: lines of a dead storage may be lost to the other one, too */
 };
 
 /**
@@ -32,6 +33,7 @@ enum {
  * @tolerant: requests may fail (faults are on); data of those that do not is checked
  * @writer: struct weir_writer over the whole disk
  * @mode: SCENARIO_..., of the kernel that puts
+ * @other: struct weir_array over the whole partner, whose blocks are the same; 0: there is none
  * @marks: u64[lanes][SCENARIO_BLOCKS]: the newest generation each lane wrote to its word of each block
  * @finished: lanes that are done
  */
@@ -47,6 +49,7 @@ struct scenario_args {
 	u32 mode;
 	u32 padding;
 	weir_addr writer;
+	weir_addr other;
 	weir_addr marks;
 };
 

@@ -327,6 +327,75 @@ WEIR_KERNEL(put, struct scenario_args)
 	}
 }
 
+enum { PARTNER_BLOCKS = 9 }; /* of each storage: more than two sets have lines */
+
+/* Mostly the partner, which may die, so that its lines fill sets. */
+WEIR_FN u32 partner_asked(u32 r)
+{
+	return (r + weir_thread()) % 3 != 0;
+}
+
+WEIR_FN WEIR_GLOBAL struct weir_array *partner_array(struct scenario_args *args, u32 theirs)
+{
+	return weir_at(theirs ? args->other : args->array, struct weir_array, 0);
+}
+
+/* Blocks that differ between the two, so that one's data is not taken for the other's. */
+WEIR_FN u64 partner_lba(struct scenario_args *args, u32 r, u32 theirs)
+{
+	return (weir_thread() * 5 + r * 3 + args->salt) % PARTNER_BLOCKS + (theirs ? SCENARIO_BLOCKS / 2 : 0);
+}
+
+/* Of two storages behind one cache one dies: whoever asks for its blocks is told, and the other's are read as ever. */
+WEIR_KERNEL(partner, struct scenario_args)
+{
+	for (u32 r = 0; r < args->requests; r++) {
+		u32 theirs = partner_asked(r);
+		WEIR_GLOBAL struct weir_array *array = partner_array(args, theirs);
+		u64 lba = partner_lba(args, r, theirs);
+		struct weir_words words =
+			weir_lines_fetch(weir_at(array->lines, struct weir_lines, 0), &array->extent, lba, 0, 1);
+
+		if (words.status == WEIR_OK)
+			explore_expect("word fetched", words.word[0], scenario_word(lba, 0, 0));
+		else
+			explore_expect("status of a fetch", words.status,
+				       theirs || args->mode & SCENARIO_UNSAFE ? (u32)WEIR_E_DEVICE_DEAD : (u32)WEIR_OK);
+		explore_progress();
+	}
+}
+
+/* The same with lines that cannot be written any more: where they fill a set, that is told at once. */
+WEIR_KERNEL(partner_put, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u32 theirs = partner_asked(r);
+		WEIR_GLOBAL struct weir_array *array = partner_array(args, theirs);
+		u64 lba = partner_lba(args, r, theirs);
+		struct weir_access access;
+		weir_status status;
+
+		access.offset = (u32)weir_thread() * 8;
+		access.length = 8;
+		access.buffer = 0;
+		access.value.low = scenario_word(lba, r + 1, weir_thread());
+		access.value.high = 0;
+		status = weir_lines_access(weir_active(), weir_at(array->lines, struct weir_lines, 0), &array->extent, lba,
+					   WEIR_ACCESS_STORE, access).status;
+		if (status != WEIR_OK)
+			explore_expect("status of a put", status, WEIR_E_DEVICE_DEAD);
+		else if (!theirs)
+			*mark_of(args, weir_thread(), lba) = r + 1;
+		explore_progress();
+	}
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
+		return;
+	explore_expect("status of a flush", weir_writer_flush(writer, 0, PARTNER_BLOCKS * SCENARIO_BLOCK_WORDS, 0), WEIR_OK);
+	check_blocks(args, 0, PARTNER_BLOCKS, 0, weir_threads());
+}
+
 /* All lanes add to the same few words. */
 WEIR_KERNEL(add, struct scenario_args)
 {

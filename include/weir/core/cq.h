@@ -80,14 +80,13 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
 }
 
 /*
- * Handle a completion that is awaited: tell the issuer, then free the slot.
+ * The command of slot @index has ended: tell the issuer, then free the slot.
  *
  * Return: bit 0 a command ended, bit 1 with an error.
  */
-WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 sequence)
+WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 sequence, weir_status status)
 {
-	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, dw3 & (queue->depth - 1));
-	weir_status status = weir_status_from_nvme(dw3);
+	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	weir_addr target = slot->target, status_word = slot->status;
 	u32 kind = slot->target_kind;
 
@@ -97,6 +96,12 @@ WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 se
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
+}
+
+/* Handle a completion that is awaited. Return: as weir_cq_end(). */
+WEIR_FN u32 weir_cq_handle(WEIR_GLOBAL struct weir_queue *queue, u32 dw3, u32 sequence)
+{
+	return weir_cq_end(queue, dw3 & (queue->depth - 1), sequence, weir_status_from_nvme(dw3));
 }
 
 /*
@@ -194,12 +199,63 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 	return reap | 1;
 }
 
+/* The status that commands of a dead queue end with, the same in all lanes; 0: it lives, or its controller may touch memory. */
+WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	/* Q1: pairs with Q0 (runtime/watchdog.c): what the controller did with memory came before */
+	u32 dead = (u32)weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
+
+	return dead & WEIR_QUEUE_UNSAFE ? (u32)WEIR_OK : dead & WEIR_QUEUE_DEAD_STATUS;
+}
+
+/*
+ * End the commands of a dead queue with @status: no completion will. Their slots, lines and events are as after any
+ * error, so that nothing that others share with a dead storage stays taken. One that is submitted meanwhile is ended by
+ * whoever helps next. Return: as weir_cq_reap().
+ */
+WEIR_RARE u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, weir_status status)
+{
+	u32 width = weir_popcount(lanes), rank = weir_rank(lanes, weir_lane()), total = 0;
+	u64 reap = 1;
+
+	if (weir_leader(lanes)) {
+		/* relaxed: only a guess; the compare-and-swap decides */
+		reap = weir_load_u64_relaxed_dev(&queue->reap);
+		/* R0: pairs with R1 of the previous reaper */
+		if (!(reap & 1) && weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
+			reap = 1;
+	}
+	reap = weir_broadcast_u64(lanes, reap);
+	if (reap & 1)
+		return 0;
+	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's */
+	for (u32 first = 0; first < queue->depth; first += width) {
+		u32 index = first + rank, sequence = 0, outcome = 0;
+
+		if (index < queue->depth)
+			/* R2: pairs with S1 */
+			sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
+		if (sequence & 1)
+			outcome = weir_cq_end(queue, index, sequence, status);
+		weir_converge();
+		weir_cq_count(queue, lanes, outcome);
+		total += weir_popcount(weir_ballot(lanes, outcome != 0));
+	}
+	weir_wave_sync(lanes); /* every lane's frees before R1 */
+	if (weir_leader(lanes)) {
+		weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* Q0: for whoever reads it instead */
+		weir_store_u64_release_dev(&queue->reap, reap); /* R1: pairs with R0 */
+	}
+	weir_converge();
+	return total;
+}
+
 /**
  * weir_cq_reap() - handle the completions that are there, if nobody else does
  * @queue: the queue
  * @lanes: all lanes of it call together
  *
- * Never waits; bounded. Every issuer is told before its slot is freed.
+ * Never waits; bounded. Every issuer is told before its slot is freed. Of a dead queue all commands end.
  *
  * Return: completions handled, the same value in all lanes.
  */
@@ -209,8 +265,11 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	u32 total = 0, found = 0;
 	u64 reap = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
 
-	if (!reap)
-		return 0;
+	if (!reap) { /* as in most turns of a wait */
+		weir_status dead = weir_cq_dead(queue, lanes);
+
+		return dead != WEIR_OK ? weir_cq_end_all(queue, lanes, dead) : 0;
+	}
 	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);

@@ -258,19 +258,31 @@ WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave, 
 	return lane;
 }
 
-/* Deadline, or a dead storage. One that is late once is not waited for again. */
+/*
+ * Deadline, or a dead storage. One that is late once is not waited for again. Of a line that is not dirty, or not being
+ * written back, nothing is lost: it was being read.
+ */
 WEIR_FN struct weir_sweeper weir_sweep_give_up(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
 					       struct weir_sweep sweep, u64 index, weir_status status)
 {
+	u64 word;
+
 	if (lane.unsent)
 		weir_line_take_back(lines, index, lane.way);
 	lane.unsent = 0;
-	if (sweep.kind != WEIR_SWEEP_DROP &&
-	    !weir_line_readable(weir_set_find(weir_lines_set(lines, index), lane.key).word)) {
-		lane.key = 0; /* it was being filled: nothing of it is lost */
-		return lane;
-	}
-	return weir_sweep_error(lane, lines, sweep, status);
+	word = weir_set_find(weir_lines_set(lines, index), lane.key).word;
+	if (sweep.kind == WEIR_SWEEP_DROP || weir_line_dirty(word) || (weir_line_readable(word) && weir_line_under_way(word)))
+		return weir_sweep_error(lane, lines, sweep, status);
+	lane.key = 0;
+	return lane;
+}
+
+/* A command is on the lane's line, and ends although its storage is dead: whoever helps ends it (core/cq.h). */
+WEIR_FN u32 weir_sweep_ends(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk,
+			    u64 index)
+{
+	return weir_disk_unsafe(disk) == WEIR_OK &&
+	       weir_line_under_way(weir_set_find(weir_lines_set(lines, index), lane.key).word);
 }
 
 /* Has somebody waited in vain for the storage @id already? */
@@ -416,6 +428,7 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		WEIR_GLOBAL struct weir_disk *disk;
 		weir_status dead;
 		u64 key, line, index;
+		u32 over;
 
 		weir_converge();
 		if (lane.key == 0)
@@ -426,14 +439,15 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		line = key - extent->key_base;
 		index = weir_lines_index(lines, key);
 		disk = weir_extent_disk(extent, line);
-		dead = weir_disk_dead(disk);
+		dead = sweep.kind == WEIR_SWEEP_DROP ? (u32)WEIR_OK : weir_disk_dead(disk);
+		over = lane.key && dead != WEIR_OK && !weir_sweep_ends(lane, lines, disk, index);
 		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_late(sweep, disk->id))
-			lane = weir_sweep_error(lane, lines, sweep, dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
-		else if (lane.key && !lane.unsent)
+			lane = weir_sweep_give_up(lane, lines, sweep, index, dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
+		else if (lane.key && !lane.unsent && !over)
 			lane = weir_sweep_turn(lane, lines, sweep, index);
 		if (weir_ballot(wave, lane.unsent))
 			lane = weir_sweep_send(lane, wave, lines, extent, line, index, sweep.flags);
-		if (lane.key == key && dead != WEIR_OK && sweep.kind != WEIR_SWEEP_DROP) {
+		if (over && lane.key == key) {
 			weir_sweep_was_late(sweep, disk->id);
 			lane = weir_sweep_give_up(lane, lines, sweep, index, dead);
 		} else if (lane.key == key && weir_expired(lane.deadline, turn)) {

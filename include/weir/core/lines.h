@@ -31,6 +31,8 @@ enum {
 	WEIR_UNSENT_TURNS = 8,
 	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
 	WEIR_WRITING_TURNS = 64,
+	/* Turns between two looks at whether dead storages keep all lines of a set. */
+	WEIR_LOST_TURNS = 64,
 	/* What a claim is told beside who may write back: all of the line will be overwritten. */
 	WEIR_CLAIM_WHOLE = 4,
 };
@@ -545,9 +547,7 @@ WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEI
 	line = key - extent->key_base;
 	disk = weir_extent_disk(extent, line);
 	if (writes && weir_disk_dead(disk) != WEIR_OK) {
-		weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), weir_disk_dead(disk));
-		weir_fence_to_lanes();
-		weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)), weir_disk_dead(disk));
+		weir_line_refuse(lines, index, way, weir_disk_dead(disk));
 		fetch.writing = 0;
 		sends = 0;
 	}
@@ -588,6 +588,34 @@ WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_line
 		}
 	}
 	return disk;
+}
+
+/*
+ * Dead storages keep every line that @key could have: commands on them never end, since a controller may still touch them
+ * (WEIR_QUEUE_UNSAFE), or they are dirty and cannot be written. Return: the status of one of them; 0 if any may come free.
+ */
+WEIR_RARE weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+{
+	u32 places = weir_policy_places(lines, key);
+	weir_status unsafe = WEIR_OK;
+
+	for (u32 way = 0; way < WEIR_WAYS; way++) {
+		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)); /* relaxed: a hint, as in weir_set_disk() */
+		WEIR_GLOBAL struct weir_extent *extent;
+		weir_status kept = WEIR_OK;
+
+		if (!((places >> way) & 1))
+			continue;
+		if (weir_line_under_way(word)) {
+			extent = weir_extent_of(lines, weir_line_key(word));
+			kept = unsafe = weir_disk_unsafe(weir_extent_disk(extent, weir_line_key(word) - extent->key_base));
+		} else if (weir_line_dirty(word) && weir_status_sticky(weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)))) {
+			kept = weir_load_u32_relaxed_dev(weir_line_status(lines, index, way));
+		}
+		if (kept == WEIR_OK)
+			return kept;
+	}
+	return unsafe;
 }
 
 /* Store, or add. */
@@ -742,6 +770,8 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
 		if (fetch.failed)
 			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
+		if (fetch.claims && weir_disk_dead(disk) != WEIR_OK)
+			fetch.claims = 0; /* nobody could fetch it, and no line makes room for nothing */
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
 		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));
@@ -753,6 +783,9 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
 		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
+		else if (!fetch.done && fetch.absent && turn % WEIR_LOST_TURNS == WEIR_LOST_TURNS - 1 &&
+			 weir_set_lost(lines, index, key) != WEIR_OK)
+			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
 		else if (!fetch.done && weir_expired(deadline, turn))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
 		needy = weir_ballot(wave, !fetch.done || fetch.writing);

@@ -27,6 +27,7 @@ WEIR_FN void weir_lines_write_back(u64 wave, WEIR_GLOBAL struct weir_lines *line
 {
 	u32 way = writing ? writing - 1 : 0, sent;
 	WEIR_GLOBAL struct weir_extent *extent;
+	WEIR_GLOBAL struct weir_disk *disk;
 	u64 key, line;
 
 	if (weir_ballot(wave, writing) == 0)
@@ -35,7 +36,12 @@ WEIR_FN void weir_lines_write_back(u64 wave, WEIR_GLOBAL struct weir_lines *line
 	key = weir_line_key(weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)));
 	extent = weir_extent_of(lines, key);
 	line = key - extent->key_base;
-	sent = weir_disk_try_submit(wave, writing != 0, weir_extent_disk(extent, line),
+	disk = weir_extent_disk(extent, line);
+	if (writing && weir_disk_dead(disk) != WEIR_OK) {
+		weir_line_refuse(lines, index, way, weir_disk_dead(disk));
+		writing = 0;
+	}
+	sent = weir_disk_try_submit(wave, writing != 0, disk,
 				    weir_line_request(lines, extent, line, index, way, NVME_OPCODE_WRITE));
 	if (writing && !sent)
 		weir_line_take_back(lines, index, way);

@@ -135,6 +135,14 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 	return 1;
 }
 
+/** weir_line_refuse() - a write-back that was begun is not submitted, since its storage is dead: it has failed with @status */
+WEIR_FN void weir_line_refuse(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_status status)
+{
+	weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), status);
+	weir_fence_to_lanes(); /* for W2 */
+	weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)), status);
+}
+
 /**
  * weir_line_take_error() - the error that keeps a line from being written back, if any
  * @lines: the cache

@@ -47,7 +47,7 @@ static struct look_plain plain(struct weir_queue *queue)
 				    .retried = weir_load_u64_relaxed_sys(&queue->retried),
 				    .rings = weir_load_u64_relaxed_sys(&queue->rings),
 				    .shadow = queue->shadow,
-				    .dead = weir_load_u32_relaxed_sys(&queue->dead) };
+				    .dead = weir_load_u32_relaxed_sys(&queue->dead) & WEIR_QUEUE_DEAD_STATUS };
 }
 
 static bool same(const struct look_plain *a, const struct look_plain *b)
