@@ -12,6 +12,7 @@
 #include <nvme/types.h>
 
 #include "error.h"
+#include "losses.h"
 
 enum {
 	ENTRIES = 32,
@@ -454,20 +455,23 @@ bool weir_admin_answers(const struct weir_admin *admin)
 	return !admin->silent && alive(admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS));
 }
 
-static void shut_down(struct weir_admin *admin)
+static int shut_down(struct weir_admin *admin)
 {
 	struct weir_transport *transport = admin->transport;
 	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC);
 
 	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
-	(void)wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms, "its shutdown");
+	return wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms, "its shutdown");
 }
 
-void weir_admin_disable(struct weir_admin *admin)
+int weir_admin_disable(struct weir_admin *admin)
 {
+	struct weir_losses losses = { .error = 0 };
+
 	if (is_kept(admin))
-		return;
-	if (weir_admin_answers(admin))
-		shut_down(admin);
+		return 0;
+	weir_losses_add(&losses, weir_admin_answers(admin) ? shut_down(admin) :
+							     weir_fail(EIO, "controller no longer answers and was not shut down"));
 	(void)weir_admin_stop(admin);
+	return weir_losses_end(&losses);
 }

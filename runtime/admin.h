@@ -97,7 +97,11 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
 int weir_admin_stop(struct weir_admin *admin);
 /** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
 bool weir_admin_answers(const struct weir_admin *admin);
-/** weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's */
-void weir_admin_disable(struct weir_admin *admin);
+/**
+ * weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's
+ *
+ * Return: 0: its shutdown made what was written durable; else -EIO or -ETIMEDOUT with a sentence.
+ */
+int weir_admin_disable(struct weir_admin *admin);
 
 #endif

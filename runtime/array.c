@@ -92,6 +92,23 @@ static int check_array(struct weir_cache *cache, struct weir_storage *const *sto
 	return error;
 }
 
+/* The handles, and the caller's structure, which comes out zeroed; it has @bytes. */
+static int check_handles(const struct weir_cache *cache, struct weir_storage *const *storages, unsigned count, void *out, size_t bytes,
+			 const char *call)
+{
+	int error = weir_given(out, call, "the array");
+
+	if (!error)
+		memset(out, 0, bytes);
+	if (!error)
+		error = weir_handle_check(cache, WEIR_HANDLE_CACHE, call);
+	if (!error && count)
+		error = weir_given(storages, call, "storages");
+	for (unsigned i = 0; i < count && i < MOST_STORAGES && !error; i++)
+		error = weir_handle_check(storages[i], WEIR_HANDLE_STORAGE, call);
+	return error;
+}
+
 static int open_array(struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
 		      const struct weir_array_options *given, bool written, struct weir_array *array)
 {
@@ -101,7 +118,6 @@ static int open_array(struct weir_cache *cache, struct weir_storage *const *stor
 	uint64_t capacity;
 	int error = weir_options_take(&options, sizeof(options), given, "array options");
 
-	memset(array, 0, sizeof(*array));
 	if (!options.stripe_bytes)
 		options.stripe_bytes = DEFAULT_STRIPE_BYTES;
 	if (error || (error = check_array(cache, storages, count, &options)) != 0)
@@ -126,16 +142,19 @@ static int open_array(struct weir_cache *cache, struct weir_storage *const *stor
 int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages, unsigned storage_count,
 		    const struct weir_array_options *options, struct weir_array *array)
 {
-	return open_array(cache, storages, storage_count, options, false, array);
+	int error = check_handles(cache, storages, storage_count, array, sizeof(*array), "weir_array_open");
+
+	return error ? error : open_array(cache, storages, storage_count, options, false, array);
 }
 
 int weir_writer_open(struct weir_cache *cache, struct weir_storage *const *storages, unsigned storage_count,
 		     const struct weir_array_options *options, struct weir_writer *writer)
 {
-	memset(writer, 0, sizeof(*writer));
-	for (unsigned i = 0; i < storage_count; i++)
+	int error = check_handles(cache, storages, storage_count, writer, sizeof(*writer), "weir_writer_open");
+
+	for (unsigned i = 0; i < storage_count && i < MOST_STORAGES && !error; i++)
 		if (storages[i]->disk.flags & WEIR_DISK_READ_ONLY)
 			return weir_fail(EROFS, "writer: storage \"%s\" is read-only; open it for writing, or read it by weir_array_open()",
 					 storages[i]->uri);
-	return open_array(cache, storages, storage_count, options, true, &writer->array);
+	return error ? error : open_array(cache, storages, storage_count, options, true, &writer->array);
 }

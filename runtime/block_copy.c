@@ -15,7 +15,7 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 {
 	uint32_t result = 0;
 	char text[80];
-	int error = weir_alloc(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
+	int error = weir_memory_get(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
 
 	if (error)
 		return error;
@@ -36,7 +36,7 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 			 (unsigned long long)(args->lba + args->blocks), text);
 }
 
-static int check(struct weir_storage *storage, uint64_t offset, size_t bytes)
+static int check_range(struct weir_storage *storage, uint64_t offset, size_t bytes)
 {
 	uint64_t capacity = storage->disk.blocks << storage->disk.block_log2;
 	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1;
@@ -48,6 +48,15 @@ static int check(struct weir_storage *storage, uint64_t offset, size_t bytes)
 		return weir_fail(ERANGE, "storage \"%s\": %zu bytes at %llu reach past its %llu bytes", storage->uri,
 				 bytes, (unsigned long long)offset, (unsigned long long)capacity);
 	return 0;
+}
+
+static int check(struct weir_storage *storage, const char *call, uint64_t offset, const void *data, size_t bytes)
+{
+	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, call);
+
+	if (!error && bytes)
+		error = weir_given(data, call, "data");
+	return error ? error : check_range(storage, offset, bytes);
 }
 
 static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes,
@@ -73,11 +82,11 @@ static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offs
 static int copy(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes)
 {
 	uint64_t buffer;
-	int error = check(storage, offset, bytes);
+	int error = check(storage, opcode == NVME_OPCODE_WRITE ? "weir_storage_write" : "weir_storage_read", offset, data, bytes);
 
 	if (error || bytes == 0)
 		return error;
-	error = weir_alloc(storage->context, bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES, &buffer);
+	error = weir_memory_get(storage->context, bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES, &buffer);
 	for (size_t done = 0; done < bytes && !error; done += CHUNK_BYTES)
 		error = transfer(storage, opcode, offset + done, (char *)data + done,
 				 bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES, buffer);
@@ -104,5 +113,7 @@ int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, 
 
 int weir_storage_flush(struct weir_storage *storage)
 {
-	return weir_disk_flush(storage->context, &storage->disk, storage->uri);
+	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_storage_flush");
+
+	return error ? error : weir_disk_flush(storage->context, &storage->disk, storage->uri);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cache.h"
+#include "closed.h"
 #include "error.h"
 #include "publish.h"
 #include "tier.h"
@@ -53,14 +54,14 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 {
 	struct weir_context *context = cache->context;
 	struct weir_lines lines;
-	int error = weir_alloc(context, sizeof(lines), &cache->lines);
+	int error = weir_memory_get(context, sizeof(lines), &cache->lines);
 
 	if (!error)
-		error = weir_alloc(context, cache->sets * sizeof(struct weir_set), &cache->words);
+		error = weir_memory_get(context, cache->sets * sizeof(struct weir_set), &cache->words);
 	if (!error)
-		error = weir_alloc(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
+		error = weir_memory_get(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
 	if (!error)
-		error = weir_alloc(context, (cache->sets * WEIR_WAYS) << cache->line_log2, &cache->data);
+		error = weir_memory_get(context, (cache->sets * WEIR_WAYS) << cache->line_log2, &cache->data);
 	if (!error)
 		error = weir_tier_create(cache, options);
 	if (error)
@@ -83,15 +84,17 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 /* @quiet: no command can touch its memory any more; else that stays until the context is closed. */
 static void release(struct weir_cache *cache, bool quiet)
 {
+	bool kept = weir_closed_cache(cache);
+
 	if (quiet) {
-		(void)weir_free(cache->context, cache->data);
-		(void)weir_free(cache->context, cache->policies);
-		(void)weir_free(cache->context, cache->words);
-		(void)weir_free(cache->context, cache->lines);
+		(void)weir_memory_put(cache->context, cache->data);
+		(void)weir_memory_put(cache->context, cache->policies);
+		(void)weir_memory_put(cache->context, cache->words);
+		if (!kept)
+			(void)weir_memory_put(cache->context, cache->lines);
 	}
 	weir_tier_release(cache);
-	weir_cache_layouts_free(cache);
-	free(cache);
+	weir_cache_layouts_free(cache, kept);
 }
 
 int weir_cache_create(struct weir_context *context, const struct weir_cache_options *given,
@@ -100,11 +103,16 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	struct weir_cache_options options;
 	uint64_t line_bytes;
 	struct weir_cache *cache;
-	int error = weir_options_take(&options, sizeof(options), given, "cache options");
+	int error = weir_given(out, "weir_cache_create", "out");
 
+	if (error)
+		return error;
 	*out = NULL;
+	error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_cache_create");
+	if (error || (error = weir_options_take(&options, sizeof(options), given, "cache options")) != 0)
+		return error;
 	line_bytes = options.line_bytes ? options.line_bytes : DEFAULT_LINE_BYTES;
-	if (error || (error = check_line_bytes(line_bytes)) != 0 || (error = weir_policy_check(&options)) != 0)
+	if ((error = check_line_bytes(line_bytes)) != 0 || (error = weir_policy_check(&options)) != 0)
 		return error;
 	cache = calloc(1, sizeof(*cache));
 	if (!cache)
@@ -115,11 +123,13 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	cache->sets = count_sets(&options, line_bytes);
 	cache->bytes = cache->sets * set_bytes(line_bytes) + sizeof(struct weir_lines);
 	error = cache->sets ? allocate(cache, &options) : -EINVAL;
+	if (!error)
+		error = weir_handle_add(cache, WEIR_HANDLE_CACHE, "");
 	if (error) {
 		release(cache, true);
+		free(cache);
 		return error;
 	}
-	context->caches++;
 	cache->next = context->open_caches;
 	context->open_caches = cache;
 	weir_publish(context);
@@ -137,32 +147,40 @@ static void leave(struct weir_cache *cache)
 	*link = cache->next;
 }
 
-int weir_cache_destroy(struct weir_cache *cache)
+int weir_cache_shut(struct weir_cache *cache)
 {
 	bool quiet = true;
 	int error, drained = 0;
 
-	if (!cache)
-		return 0;
 	error = cache->context->backend->ops->synchronise(cache->context->backend);
 	if (!error && cache->written)
 		drained = weir_cache_drain(cache, &quiet);
 	if (!error)
 		error = weir_share_destroy(cache);
 	error = drained ? drained : error;
-	cache->context->caches--;
 	leave(cache);
 	weir_publish(cache->context);
 	release(cache, quiet);
+	weir_handle_retire(cache);
 	return error;
+}
+
+int weir_cache_destroy(struct weir_cache *cache)
+{
+	int error = cache ? weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_cache_destroy") : 0;
+
+	return error || !cache ? error : weir_cache_shut(cache);
 }
 
 int weir_cache_stats(struct weir_cache *cache, struct weir_cache_stats *stats)
 {
 	struct weir_lines lines;
 	struct weir_cache_stats filled;
-	int error = weir_copy_out(cache->context, &lines, cache->lines, sizeof(lines));
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_cache_stats");
 
+	if (error || (error = weir_given(stats, "weir_cache_stats", "stats")) != 0)
+		return error;
+	error = weir_copy_out(cache->context, &lines, cache->lines, sizeof(lines));
 	if (!error)
 		error = weir_cache_dirty(cache, &filled.dirty);
 	if (!error)

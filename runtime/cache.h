@@ -20,12 +20,14 @@ struct weir_cache_member {
  * struct weir_cache_disks - a storage, or a stripe of several, whose lines a cache may hold
  * @extent: as lanes see it
  * @written: some writer has it
+ * @closed: one of its storages is closed, and so none of its lines can be had
  * @members: @extent.disk_count
  */
 struct weir_cache_disks {
 	struct weir_cache_disks *next;
 	struct weir_extent extent;
 	bool written;
+	bool closed;
 	struct weir_cache_member members[];
 };
 
@@ -75,8 +77,8 @@ struct weir_layout_request {
  */
 int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request, struct weir_cache_disks **out);
 
-/** weir_cache_layouts_free() - all tables of a cache, and the lanes' copies */
-void weir_cache_layouts_free(struct weir_cache *cache);
+/** weir_cache_layouts_free() - all tables of a cache, and the lanes' copies; @lanes: but for those that arrays may still look at */
+void weir_cache_layouts_free(struct weir_cache *cache, bool lanes);
 
 /**
  * weir_cache_drain() - write everything back and wait for whatever is under way
@@ -86,6 +88,13 @@ void weir_cache_layouts_free(struct weir_cache *cache);
  * Return: 0; -EIO with a sentence that counts and names what could not be written.
  */
 int weir_cache_drain(struct weir_cache *cache, bool *quiet);
+
+/**
+ * weir_cache_settle() - write the dirty lines of @disks back, wait for whatever is under way, then forget all of them
+ *
+ * Return: 0; -EIO with a sentence that counts and names what could not be written.
+ */
+int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *disks);
 
 /** weir_cache_dirty() - lines that storage does not have yet, as far as the host sees them */
 int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty);

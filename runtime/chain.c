@@ -17,9 +17,12 @@ int weir_chain_create(struct weir_context *context, const struct weir_chain_opti
 {
 	struct weir_chain_options options;
 	struct weir_chain table;
-	int error = weir_options_take(&options, sizeof(options), given, "lock chain");
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_chain_create");
 
+	if (error || (error = weir_given(chain, "weir_chain_create", "chain")) != 0)
+		return error;
 	*chain = 0;
+	error = weir_options_take(&options, sizeof(options), given, "lock chain");
 	if (error)
 		return error;
 	if (options.lanes == 0 || options.lanes > MOST_LANES)
@@ -181,8 +184,12 @@ int weir_chain_report(struct weir_context *context, uint64_t address, const char
 	struct words words = { .names = names, .name_count = name_count };
 	struct weir_chain table;
 	struct leftovers left;
-	int error = weir_copy_out(context, &table, address, sizeof(table));
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_chain_report");
 
+	if (!error && name_count)
+		error = weir_given(names, "weir_chain_report", "names");
+	if (!error)
+		error = weir_copy_out(context, &table, address, sizeof(table));
 	if (!error && (table.abi_version != WEIR_ABI_VERSION || table.records != address + sizeof(table)))
 		error = weir_fail(EINVAL, "lock chain: what is at %#llx is not from weir_chain_create()",
 				  (unsigned long long)address);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
+#include "closed.h"
 #include "error.h"
 #include "file/files.h"
 #include "gpus.h"
@@ -88,14 +90,12 @@ static int open_backend(const char *name, const struct weir_context_options *opt
 
 static void context_free(struct weir_context *context)
 {
-	context->open = NULL; /* a storage left open cannot keep its memory */
 	while (context->memory)
-		(void)weir_free(context, context->memory->address);
+		(void)weir_memory_put(context, context->memory->address);
 	if (context->dma)
 		weir_dma_map_destroy(context->dma);
 	if (context->backend)
 		context->backend->ops->close(context->backend);
-	free(context);
 }
 
 int weir_context_open(const char *name, const struct weir_context_options *given, struct weir_context **out)
@@ -103,10 +103,13 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
 	struct weir_context_options options;
 	struct weir_context *context;
-	int error = weir_options_take(&options, sizeof(options), given, "context options");
+	int error = weir_given(out, "weir_context_open", "out");
 
-	*out = NULL;
 	if (error)
+		return error;
+	*out = NULL;
+	if ((error = weir_given(name, "weir_context_open", "name")) != 0 ||
+	    (error = weir_options_take(&options, sizeof(options), given, "context options")) != 0)
 		return error;
 	context = calloc(1, sizeof(*context));
 	if (!context)
@@ -120,9 +123,12 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	if (!error)
 		error = weir_dma_map_create(&context->dma);
 	if (!error)
-		error = weir_alloc(context, sizeof(struct weir_fault), &context->fault);
+		error = weir_closed_prepare(context);
+	if (!error)
+		error = weir_handle_add(context, WEIR_HANDLE_CONTEXT, name);
 	if (error) {
 		context_free(context);
+		free(context);
 		return error;
 	}
 	context->backend->ops->properties(context->backend, &properties);
@@ -134,24 +140,14 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	return 0;
 }
 
-void weir_context_close(struct weir_context *context)
-{
-	if (!context)
-		return;
-	(void)context->backend->ops->synchronise(context->backend);
-	if (context->storages || context->caches)
-		fprintf(stderr, "weir: context closed with %u storages and %u caches still open; close them first\n",
-			context->storages, context->caches);
-	weir_files_close(context);
-	weir_publish_end(context);
-	context_free(context);
-}
-
 int weir_context_info(struct weir_context *context, struct weir_context_info *info)
 {
 	struct weir_backend_properties properties = { .numa_node = -1 };
 	struct weir_context_info filled = { .size = sizeof(filled) };
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_context_info");
 
+	if (error || (error = weir_given(info, "weir_context_info", "info")) != 0)
+		return error;
 	context->backend->ops->properties(context->backend, &properties);
 	memcpy(filled.name, properties.name, sizeof(filled.name));
 	memcpy(filled.pci_address, properties.pci_address, sizeof(filled.pci_address));
@@ -194,14 +190,23 @@ int weir_launch_check(const struct weir_launch_check *launch)
 int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 		const void *args, size_t args_bytes)
 {
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_launch");
+
+	if (error || (error = weir_given(kernel, "weir_launch", "kernel")) != 0 ||
+	    (args_bytes && (error = weir_given(args, "weir_launch", "args")) != 0))
+		return error;
 	return context->backend->ops->launch(context->backend, kernel, blocks, threads, args, args_bytes);
 }
 
 int weir_kernel_info(struct weir_context *context, const char *name, struct weir_kernel_info *info)
 {
 	struct weir_kernel_info filled = { .size = sizeof(filled) };
-	int error = context->backend->ops->kernel_info(context->backend, name, &filled);
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_kernel_info");
 
+	if (error || (error = weir_given(name, "weir_kernel_info", "name")) != 0 ||
+	    (error = weir_given(info, "weir_kernel_info", "info")) != 0)
+		return error;
+	error = context->backend->ops->kernel_info(context->backend, name, &filled);
 	return error ? error : weir_result_give(info, &filled, sizeof(filled), "weir_kernel_info");
 }
 
@@ -244,9 +249,37 @@ static int take_fault(struct weir_context *context)
 
 int weir_sync(struct weir_context *context)
 {
-	int error = context->backend->ops->synchronise(context->backend);
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_sync");
 
+	if (!error)
+		error = context->backend->ops->synchronise(context->backend);
 	if (!error)
 		error = take_fault(context);
 	return error ? error : weir_files_failure(context);
+}
+
+/* Everything in it, the last made first: caches before storages, so that dirty lines find theirs. */
+static void close_children(struct weir_context *context, struct weir_losses *losses)
+{
+	while (context->open_caches)
+		weir_losses_add(losses, weir_cache_shut(context->open_caches));
+	while (context->open)
+		weir_losses_add(losses, weir_storage_shut(context->open));
+}
+
+int weir_context_close(struct weir_context *context)
+{
+	struct weir_losses losses = { .error = 0 };
+	int error = context ? weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_context_close") : 0;
+
+	if (!context || error)
+		return error;
+	error = context->backend->ops->synchronise(context->backend);
+	weir_losses_add(&losses, error ? error : take_fault(context));
+	weir_losses_add(&losses, weir_files_close(context));
+	close_children(context, &losses);
+	weir_publish_end(context);
+	context_free(context);
+	weir_handle_retire(context);
+	return weir_losses_end(&losses);
 }

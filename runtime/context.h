@@ -13,6 +13,8 @@
 #include "admin.h"
 #include "backend.h"
 #include "dma.h"
+#include "handles.h"
+#include "losses.h"
 
 /** struct weir_memory_block - one allocation, in a list of its context */
 struct weir_memory_block {
@@ -21,6 +23,7 @@ struct weir_memory_block {
 	void *host; /* NULL where the host cannot see it */
 	size_t bytes;
 	enum weir_memory kind;
+	bool users; /* of weir_alloc() and the like; else the runtime's own */
 };
 
 struct weir_context {
@@ -30,11 +33,10 @@ struct weir_context {
 	const struct weir_window *window; /* likewise: by the kernel module; or NULL */
 	struct weir_dma_map *dma;
 	struct weir_memory_block *memory;
-	uint64_t fault; /* struct weir_fault, device */
+	uint64_t fault; /* struct weir_fault, device; closed.h has the rest of its page */
+	uint64_t closed_set; /* closed.h; 0: not needed yet */
 	uint32_t next_disk_id;
-	unsigned storages; /* open ones */
 	struct weir_storage *open; /* a list of them */
-	unsigned caches;
 	struct weir_cache *open_caches; /* a list of them */
 	unsigned number; /* among the process's contexts, once it is published (publish.h) */
 	int publisher; /* process that did */
@@ -94,7 +96,11 @@ int weir_inflight_check(struct weir_context *context, uint64_t address, size_t b
 
 /** weir_inflight() - true if weir_inflight_check() would refuse; says nothing */
 bool weir_inflight(struct weir_context *context, uint64_t address, size_t bytes);
-/** weir_memory_leave() - weir_free() for what a command may have kept: that stays until the context is closed; says nothing */
+/** weir_memory_get() - weir_alloc() of memory that is the runtime's own: weir_free() refuses it */
+int weir_memory_get(struct weir_context *context, size_t bytes, uint64_t *address);
+/** weir_memory_put() - free memory, the runtime's own or not; 0 is fine; -EBUSY as weir_free() */
+int weir_memory_put(struct weir_context *context, uint64_t address);
+/** weir_memory_leave() - weir_memory_put() for what a command may have kept: that stays until the context is closed; says nothing */
 void weir_memory_leave(struct weir_context *context, uint64_t address, size_t bytes);
 
 /** weir_memory_allocate() - like weir_alloc(), with the kind; *host may come out NULL */
@@ -120,6 +126,15 @@ void weir_files_forget(struct weir_context *context, uint64_t address);
 
 /** weir_disk_flush() - NVMe Flush of a storage, by lanes; @uri for the message */
 int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri);
+/** weir_storage_shut() - close an open storage, which is none any more; as weir_storage_close() */
+int weir_storage_shut(struct weir_storage *storage);
+/** weir_cache_shut() - destroy an open cache; as weir_cache_destroy() */
+int weir_cache_shut(struct weir_cache *cache);
+/** weir_cache_leave_storage() - @storage is about to be closed: its dirty lines are written back, all of them forgotten */
+int weir_cache_leave_storage(struct weir_cache *cache, const struct weir_storage *storage);
+/** weir_files_registered() - -EBUSY with a sentence if a registration has some of [@address, @address + @bytes) */
+int weir_files_registered(struct weir_context *context, uint64_t address, uint64_t bytes);
+
 /** weir_policy_check() - a cache may have this policy; else -EINVAL with a sentence */
 int weir_policy_check(const struct weir_cache_options *options);
 

@@ -34,7 +34,10 @@ int weir_device_at(uint32_t index, struct weir_device *out)
 
 	const struct weir_backend_ops *ops;
 	const char *name;
+	int given = weir_given(out, "weir_device_at", "device");
 
+	if (given)
+		return given;
 	for (size_t i = 0; (name = weir_backend_at(i, &ops)); i++) {
 		int error;
 		uint32_t rows = row_count(ops, &error);

@@ -44,12 +44,12 @@ static int sweep(struct weir_cache *cache, uint64_t first_key, uint64_t end_key,
 	memset(note, 0, sizeof(*note));
 	if (!cache->extent_count || first_key >= end_key)
 		return 0;
-	error = weir_alloc(cache->context, sizeof(*note), &args.note);
+	error = weir_memory_get(cache->context, sizeof(*note), &args.note);
 	if (!error)
 		error = launch(cache, &args);
 	if (!error)
 		error = weir_copy_out(cache->context, note, args.note, sizeof(*note));
-	(void)weir_free(cache->context, args.note);
+	(void)weir_memory_put(cache->context, args.note);
 	return error;
 }
 
@@ -112,7 +112,7 @@ static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key,
 	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note), unflushed = 0;
 
 	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error && !unflushed; disks = disks->next)
-		if (disks->written && (!only || disks == only))
+		if (disks->written && !disks->closed && (!only || disks == only))
 			unflushed = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
 	if (!error)
 		error = complain(cache, &note, "they stay dirty, and the next flush tries again");
@@ -121,7 +121,9 @@ static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key,
 
 int weir_cache_flush(struct weir_cache *cache, int durable)
 {
-	return flush(cache, 1, cache->next_key, durable, NULL);
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_cache_flush");
+
+	return error ? error : flush(cache, 1, cache->next_key, durable, NULL);
 }
 
 /** struct range - keys of an array's elements, and the layout they belong to */
@@ -134,13 +136,20 @@ struct range {
 static int range_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
 		    const char *what, struct range *range)
 {
-	uint64_t begin = array->first_byte + first * array->element_bytes;
+	uint64_t begin;
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, what);
 
+	if (error || (error = weir_given(array, what, "array")) != 0)
+		return error;
+	begin = array->first_byte + first * array->element_bytes;
 	*range = (struct range){ .disks = cache->disks };
 	while (range->disks && range->disks->extent.key_base != array->extent.key_base)
 		range->disks = range->disks->next;
 	if (!range->disks || array->lines != cache->lines)
 		return weir_fail(EINVAL, "%s: the array is not one of this cache", what);
+	if (range->disks->closed)
+		return weir_fail(EINVAL, "%s: storage \"%s\" of the array, or another of its stripe, is closed", what,
+				 range->disks->members[0].uri);
 	if (first > array->count || count > array->count - first)
 		return weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what, (unsigned long long)first,
 				 (unsigned long long)(first + count), (unsigned long long)array->count);
@@ -179,6 +188,18 @@ int weir_cache_drain(struct weir_cache *cache, bool *quiet)
 
 	*quiet = !error && !weir_load_u64_relaxed_sys(&note.late);
 	return error ? error : complain(cache, &note, "they are lost");
+}
+
+int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *disks)
+{
+	uint64_t first = disks->extent.key_base, end = first + disks->extent.lines;
+	struct weir_sweep_note note, dropped;
+	int error = sweep(cache, first, end, WEIR_SWEEP_DRAIN, &note);
+
+	/* A storage that does not answer keeps lines: it is not waited for once more. */
+	if (!error && !weir_load_u64_relaxed_sys(&note.late))
+		error = sweep(cache, first, end, WEIR_SWEEP_DROP, &dropped);
+	return error ? error : complain(cache, &note, "they are lost, since the storage is closed");
 }
 
 /* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on beside us. */

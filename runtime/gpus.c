@@ -215,10 +215,16 @@ int weir_gpus_read(struct weir_gpus *gpus)
 
 int weir_gpus_open(struct weir_gpus **out)
 {
-	struct weir_gpus *gpus = malloc(sizeof(*gpus));
-	int error = gpus ? weir_gpus_read(gpus) : weir_fail(ENOMEM, "no memory for a list of GPUs");
+	struct weir_gpus *gpus;
+	int error = weir_given(out, "weir_gpus_open", "out");
 
+	if (error)
+		return error;
 	*out = NULL;
+	gpus = malloc(sizeof(*gpus));
+	error = gpus ? weir_gpus_read(gpus) : weir_fail(ENOMEM, "no memory for a list of GPUs");
+	if (!error)
+		error = weir_handle_add(gpus, WEIR_HANDLE_GPUS, "");
 	if (error) {
 		free(gpus);
 		return error;
@@ -234,20 +240,28 @@ int weir_gpus_open(struct weir_gpus **out)
 	return 0;
 }
 
-void weir_gpus_close(struct weir_gpus *gpus)
+int weir_gpus_close(struct weir_gpus *gpus)
 {
-	free(gpus);
+	int error = gpus ? weir_handle_check(gpus, WEIR_HANDLE_GPUS, "weir_gpus_close") : 0;
+
+	if (gpus && !error)
+		weir_handle_retire(gpus);
+	return error;
 }
 
 int weir_gpu_at(const struct weir_gpus *gpus, uint32_t index, struct weir_gpu *out)
 {
 	struct weir_gpu gpu = { .size = sizeof(gpu) };
-	const struct weir_gpu_place *place = gpus->gpus;
-	const struct weir_gpu_candidates *candidates = &gpus->candidates;
+	const struct weir_gpu_candidates *candidates;
+	const struct weir_gpu_place *place;
+	int error = weir_handle_check(gpus, WEIR_HANDLE_GPUS, "weir_gpu_at");
 
+	if (error || (error = weir_given(out, "weir_gpu_at", "gpu")) != 0)
+		return error;
 	if (index >= gpus->count)
 		return -ENOENT;
-	place += index;
+	place = gpus->gpus + index;
+	candidates = &gpus->candidates;
 	weir_pci_print(place->address, gpu.pci_address);
 	gpu.vendor_id = place->vendor_id;
 	gpu.device_id = place->device_id;
@@ -277,8 +291,12 @@ static uint32_t nearest(const struct weir_gpus *gpus, uint32_t gpu, uint32_t ind
 int weir_gpu_disk_at(const struct weir_gpus *gpus, uint32_t gpu, uint32_t index, struct weir_gpu_disk *out)
 {
 	struct weir_gpu_disk disk = { .size = sizeof(disk) };
-	uint32_t at = gpu < gpus->count ? nearest(gpus, gpu, index) : gpus->disk_count;
+	int error = weir_handle_check(gpus, WEIR_HANDLE_GPUS, "weir_gpu_disk_at");
+	uint32_t at;
 
+	if (error || (error = weir_given(out, "weir_gpu_disk_at", "disk")) != 0)
+		return error;
+	at = gpu < gpus->count ? nearest(gpus, gpu, index) : gpus->disk_count;
 	if (at == gpus->disk_count)
 		return -ENOENT;
 	memcpy(disk.name, gpus->disks[at].name, sizeof(disk.name));

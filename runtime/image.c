@@ -10,6 +10,8 @@ static const struct weir_image *images;
 
 void weir_image_register(struct weir_image *image)
 {
+	if (!image)
+		return;
 	pthread_mutex_lock(&mutex);
 	image->next = images;
 	images = image;

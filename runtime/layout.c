@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cache.h"
+#include "closed.h"
 #include "error.h"
 
 enum { FIRST_ROOM = 64 };
@@ -24,25 +25,28 @@ static int take_keys(struct weir_cache *cache, uint64_t lines, uint64_t *base)
 	return 0;
 }
 
-static void free_layout(struct weir_cache *cache, struct weir_cache_disks *disks)
+/* @lanes: but for what arrays may still look at. */
+static void free_layout(struct weir_cache *cache, struct weir_cache_disks *disks, bool lanes)
 {
-	(void)weir_free(cache->context, disks->extent.disks);
+	if (!lanes)
+		(void)weir_memory_put(cache->context, disks->extent.disks);
 	for (uint32_t i = 0; i < disks->extent.disk_count; i++)
 		free(disks->members[i].uri);
 	free(disks);
 }
 
-void weir_cache_layouts_free(struct weir_cache *cache)
+void weir_cache_layouts_free(struct weir_cache *cache, bool lanes)
 {
 	while (cache->disks) {
 		struct weir_cache_disks *next = cache->disks->next;
 
-		free_layout(cache, cache->disks);
+		free_layout(cache, cache->disks, lanes);
 		cache->disks = next;
 	}
 	for (unsigned i = 0; i < cache->old_extent_count; i++)
-		(void)weir_free(cache->context, cache->old_extents[i]);
-	(void)weir_free(cache->context, cache->extents);
+		(void)weir_memory_put(cache->context, cache->old_extents[i]);
+	if (!lanes)
+		(void)weir_memory_put(cache->context, cache->extents);
 }
 
 /* A longer table with the same beginning; lanes may go on with the old one. */
@@ -52,7 +56,7 @@ static int grow_extents(struct weir_cache *cache)
 	size_t used = cache->extent_count * sizeof(struct weir_extent);
 	struct weir_extent *copy = malloc(room * sizeof(*copy));
 	uint64_t table = 0;
-	int error = copy ? weir_alloc(cache->context, room * sizeof(*copy), &table) :
+	int error = copy ? weir_memory_get(cache->context, room * sizeof(*copy), &table) :
 			   weir_fail(ENOMEM, "array: no memory for %u layouts", room);
 
 	if (!error && used)
@@ -65,7 +69,7 @@ static int grow_extents(struct weir_cache *cache)
 				     sizeof(table));
 	free(copy);
 	if (error) {
-		(void)weir_free(cache->context, table);
+		(void)weir_memory_put(cache->context, table);
 		return error;
 	}
 	if (cache->extents)
@@ -96,7 +100,7 @@ static int append_extent(struct weir_cache *cache, const struct weir_extent *ext
 static int fill_layout(struct weir_cache *cache, struct weir_storage *const *storages, struct weir_cache_disks *disks)
 {
 	uint32_t count = disks->extent.disk_count;
-	int error = weir_alloc(cache->context, count * sizeof(struct weir_disk), &disks->extent.disks);
+	int error = weir_memory_get(cache->context, count * sizeof(struct weir_disk), &disks->extent.disks);
 
 	for (uint32_t i = 0; i < count && !error; i++) {
 		disks->members[i].disk = storages[i]->disk;
@@ -125,7 +129,7 @@ static int make_layout(struct weir_cache *cache, const struct weir_layout_reques
 	if (!error)
 		error = append_extent(cache, &disks->extent);
 	if (error) {
-		free_layout(cache, disks);
+		free_layout(cache, disks, false);
 		return error;
 	}
 	disks->next = cache->disks;
@@ -158,7 +162,8 @@ static const char *common_member(const struct weir_cache_disks *a, const struct 
 static int check_apart(const struct weir_cache *cache, const struct weir_cache_disks *disks)
 {
 	for (const struct weir_cache_disks *other = cache->disks; other; other = other->next) {
-		const char *uri = other != disks && (other->written || disks->written) ? common_member(disks, other) : NULL;
+		bool apart = other != disks && !other->closed && (other->written || disks->written);
+		const char *uri = apart ? common_member(disks, other) : NULL;
 
 		if (uri)
 			return weir_fail(EBUSY, "storage \"%s\" is in this cache with two layouts (alone, or striped differently) and "
@@ -173,9 +178,30 @@ static struct weir_cache_disks *find_layout(const struct weir_cache *cache, stru
 {
 	struct weir_cache_disks *disks = cache->disks;
 
-	while (disks && !same_layout(disks, storages, count, unit_log2))
+	while (disks && (disks->closed || !same_layout(disks, storages, count, unit_log2)))
 		disks = disks->next;
 	return disks;
+}
+
+static bool has_member(const struct weir_cache_disks *disks, uint32_t id)
+{
+	for (uint32_t i = 0; i < disks->extent.disk_count; i++)
+		if (disks->members[i].disk.id == id)
+			return true;
+	return false;
+}
+
+int weir_cache_leave_storage(struct weir_cache *cache, const struct weir_storage *storage)
+{
+	struct weir_losses losses = { .error = 0 };
+
+	for (struct weir_cache_disks *disks = cache->disks; disks; disks = disks->next) {
+		if (disks->closed || !has_member(disks, storage->disk.id))
+			continue;
+		weir_losses_add(&losses, weir_cache_settle(cache, disks));
+		weir_closed_layout(cache, disks, &storage->disk);
+	}
+	return weir_losses_end(&losses);
 }
 
 int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request, struct weir_cache_disks **out)
@@ -190,7 +216,7 @@ int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request
 	error = check_apart(cache, disks);
 	if (error && made) { /* its keys are spent, and nobody's */
 		cache->disks = disks->next;
-		free_layout(cache, disks);
+		free_layout(cache, disks, false);
 	} else if (error) {
 		disks->written = before;
 	} else {

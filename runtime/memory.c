@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cache.h"
 #include "context.h"
 #include "error.h"
 
@@ -41,27 +42,58 @@ int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_m
 	return 0;
 }
 
-int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
+int weir_memory_get(struct weir_context *context, size_t bytes, uint64_t *address)
 {
 	return weir_memory_allocate(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
 }
 
-int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host)
+/* An allocation that weir_free() takes. */
+static int allocate_for_user(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address, void **host)
 {
-	*host = NULL;
-	return weir_memory_allocate(context, bytes, WEIR_MEMORY_HOST, address, host);
+	int error = weir_memory_allocate(context, bytes, kind, address, host);
+
+	if (!error)
+		context->memory->users = true;
+	return error;
 }
 
-int weir_free(struct weir_context *context, uint64_t address)
+int weir_alloc(struct weir_context *context, size_t bytes, uint64_t *address)
 {
-	struct weir_memory_block **link = &context->memory, *block;
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_alloc");
+
+	if (error || (error = weir_given(address, "weir_alloc", "address")) != 0)
+		return error;
+	return allocate_for_user(context, bytes, WEIR_MEMORY_DEVICE, address, NULL);
+}
+
+int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_t *address, void **host)
+{
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_alloc_host");
+
+	if (error || (error = weir_given(address, "weir_alloc_host", "address")) != 0 ||
+	    (error = weir_given(host, "weir_alloc_host", "host")) != 0)
+		return error;
+	*host = NULL;
+	return allocate_for_user(context, bytes, WEIR_MEMORY_HOST, address, host);
+}
+
+/* The link to the block that begins at @address, or to NULL. */
+static struct weir_memory_block **find_block(struct weir_context *context, uint64_t address)
+{
+	struct weir_memory_block **link = &context->memory;
+
+	while (*link && (*link)->address != address)
+		link = &(*link)->next;
+	return link;
+}
+
+int weir_memory_put(struct weir_context *context, uint64_t address)
+{
+	struct weir_memory_block **link = find_block(context, address), *block = *link;
 	int error;
 
 	if (!address)
 		return 0;
-	while (*link && (*link)->address != address)
-		link = &(*link)->next;
-	block = *link;
 	if (!block)
 		return weir_fail(EINVAL, "cannot free %#llx: it is not the start of an allocation of this context",
 				 (unsigned long long)address);
@@ -77,10 +109,38 @@ int weir_free(struct weir_context *context, uint64_t address)
 	return 0;
 }
 
+/* Who has memory of the runtime's own that users see the address of. */
+static const char *owner_of(const struct weir_context *context, uint64_t address)
+{
+	for (const struct weir_storage *storage = context->open; storage; storage = storage->next)
+		if (address == storage->queues)
+			return storage->uri;
+	for (const struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
+		if (address == cache->lines || address == cache->words || address == cache->data || address == cache->share)
+			return "a cache";
+	return "the runtime";
+}
+
+int weir_free(struct weir_context *context, uint64_t address)
+{
+	const struct weir_memory_block *block;
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_free");
+
+	if (error)
+		return error;
+	block = *find_block(context, address);
+	if (block && !block->users)
+		return weir_fail(EBUSY, "cannot free %#llx: it belongs to \"%s\", and goes when that is closed",
+				 (unsigned long long)address, owner_of(context, address));
+	if (block && (error = weir_files_registered(context, address, block->bytes)) != 0)
+		return error;
+	return weir_memory_put(context, address);
+}
+
 void weir_memory_leave(struct weir_context *context, uint64_t address, size_t bytes)
 {
 	if (address && !weir_inflight(context, address, bytes))
-		(void)weir_free(context, address);
+		(void)weir_memory_put(context, address);
 }
 
 /* [address, address + bytes) lies in one allocation of ours. */
@@ -94,16 +154,26 @@ static int check_range(struct weir_context *context, uint64_t address, size_t by
 			 (unsigned long long)address);
 }
 
+/* The same, after the handle and the host's end. */
+static int check_copy(struct weir_context *context, uint64_t address, const void *host, size_t bytes, const char *what)
+{
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, what);
+
+	if (!error && bytes)
+		error = weir_given(host, what, "the host's memory");
+	return error ? error : check_range(context, address, bytes, what);
+}
+
 int weir_copy_in(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
 {
-	int error = check_range(context, address, bytes, "weir_copy_in");
+	int error = check_copy(context, address, from, bytes, "weir_copy_in");
 
 	return error ? error : context->backend->ops->copy_in(context->backend, address, from, bytes);
 }
 
 int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes)
 {
-	int error = check_range(context, address, bytes, "weir_copy_out");
+	int error = check_copy(context, address, to, bytes, "weir_copy_out");
 
 	return error ? error : context->backend->ops->copy_out(context->backend, to, address, bytes);
 }

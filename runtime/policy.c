@@ -30,7 +30,10 @@ const char *weir_policy_name(enum weir_policy policy)
 int weir_policy_of_name(const char *name, enum weir_policy *policy)
 {
 	char list[128] = "";
+	int error = weir_given(name, "weir_policy_of_name", "name");
 
+	if (error || (error = weir_given(policy, "weir_policy_of_name", "policy")) != 0)
+		return error;
 	for (int i = 0; i < WEIR_POLICY_COUNT; i++) {
 		size_t used = strlen(list);
 

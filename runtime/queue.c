@@ -138,7 +138,7 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_HOST,
 					     &storage->staging[index], NULL);
 	if (!error)
-		error = weir_alloc(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
+		error = weir_memory_get(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
 	if (!error)
 		error = fill_slots(storage, index, first_ticket);
 	if (!error)

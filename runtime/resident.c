@@ -52,7 +52,7 @@ int weir_resident_doorbells(struct weir_storage *storage, uint32_t queues)
 				 "storage \"%s\": on=device needs a device that runs kernels side by side, which %s "
 				 "does not; leave it out",
 				 storage->uri, ops->name);
-	return weir_alloc(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
+	return weir_memory_get(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
 }
 
 /* The queue pairs as the controller sees them. */
@@ -61,7 +61,7 @@ static int describe_queues(struct weir_storage *storage, uint32_t count, struct 
 	struct weir_context *context = storage->context;
 	size_t bytes = count * sizeof(struct weir_controller_queue);
 	struct weir_controller_queue *queues = aligned_alloc(sizeof(*queues), bytes);
-	int error = queues ? weir_alloc(context, bytes, &resident->queues) :
+	int error = queues ? weir_memory_get(context, bytes, &resident->queues) :
 			     weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 
 	for (uint32_t i = 0; !error && i < count; i++) {
@@ -88,12 +88,12 @@ static int describe_later(struct weir_storage *storage, uint32_t count, uint32_t
 {
 	struct weir_context *context = storage->context;
 	uint64_t entries = storage->depth * sizeof(struct weir_controller_entry), groups = rows * sizeof(uint32_t);
-	int error = weir_alloc(context, count * sizeof(struct weir_controller_later), &resident->later);
+	int error = weir_memory_get(context, count * sizeof(struct weir_controller_later), &resident->later);
 
 	if (!error)
-		error = weir_alloc(context, count * entries, &resident->entries);
+		error = weir_memory_get(context, count * entries, &resident->entries);
 	if (!error && rows)
-		error = weir_alloc(context, count * groups, &resident->groups);
+		error = weir_memory_get(context, count * groups, &resident->groups);
 	for (uint32_t i = 0; !error && i < count; i++) {
 		struct weir_controller_later later = { .entries = resident->entries + i * entries,
 						       .groups = resident->groups + i * groups };
@@ -134,7 +134,7 @@ static int describe_faults(struct weir_storage *storage, const struct weir_resid
 			   struct weir_resident *resident)
 {
 	size_t bytes = options->fault_count * sizeof(struct weir_controller_fault);
-	int error = weir_alloc(storage->context, bytes, &resident->faults);
+	int error = weir_memory_get(storage->context, bytes, &resident->faults);
 
 	for (uint32_t i = 0; !error && i < options->fault_count; i++) {
 		struct weir_controller_fault row = row_of(&options->faults[i]);
@@ -147,7 +147,7 @@ static int describe_faults(struct weir_storage *storage, const struct weir_resid
 static int allocate_timed(struct weir_storage *storage, struct weir_resident *resident, uint32_t count)
 {
 	const struct weir_resident_options *options = &storage->transport->resident;
-	int error = weir_alloc(storage->context, sizeof(weir_shared_u64), &resident->rate);
+	int error = weir_memory_get(storage->context, sizeof(weir_shared_u64), &resident->rate);
 
 	if (!error)
 		error = describe_later(storage, count, options->fault_count, resident);
@@ -240,13 +240,13 @@ void weir_resident_stop(struct weir_storage *storage)
 	if (!resident)
 		return;
 	weir_staying_end(storage->context, &resident->staying);
-	(void)weir_free(storage->context, resident->queues);
-	(void)weir_free(storage->context, resident->faults);
-	(void)weir_free(storage->context, resident->groups);
-	(void)weir_free(storage->context, resident->entries);
-	(void)weir_free(storage->context, resident->later);
-	(void)weir_free(storage->context, resident->rate);
-	(void)weir_free(storage->context, resident->medium);
+	(void)weir_memory_put(storage->context, resident->queues);
+	(void)weir_memory_put(storage->context, resident->faults);
+	(void)weir_memory_put(storage->context, resident->groups);
+	(void)weir_memory_put(storage->context, resident->entries);
+	(void)weir_memory_put(storage->context, resident->later);
+	(void)weir_memory_put(storage->context, resident->rate);
+	(void)weir_memory_put(storage->context, resident->medium);
 	free(resident);
 	storage->resident = NULL;
 }

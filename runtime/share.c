@@ -17,15 +17,15 @@ static int allocate(struct weir_cache *cache, uint64_t buckets, struct weir_shar
 {
 	struct weir_context *context = cache->context;
 	uint64_t words, slots;
-	int error = weir_alloc(context, sizeof(*share), &cache->share);
+	int error = weir_memory_get(context, sizeof(*share), &cache->share);
 
 	memset(share, 0, sizeof(*share));
 	if (!error)
-		error = weir_alloc(context, buckets * sizeof(struct weir_set), &words);
+		error = weir_memory_get(context, buckets * sizeof(struct weir_set), &words);
 	if (error)
 		return error;
 	share->words = words;
-	error = weir_alloc(context, buckets * WEIR_WAYS * sizeof(struct weir_share_slot), &slots);
+	error = weir_memory_get(context, buckets * WEIR_WAYS * sizeof(struct weir_share_slot), &slots);
 	share->slots = slots;
 	share->abi_version = WEIR_ABI_VERSION;
 	share->buckets = buckets;
@@ -40,9 +40,9 @@ static int attach(struct weir_cache *cache, uint64_t address)
 
 static void release(struct weir_cache *cache, const struct weir_share *share)
 {
-	(void)weir_free(cache->context, share->slots);
-	(void)weir_free(cache->context, share->words);
-	(void)weir_free(cache->context, cache->share);
+	(void)weir_memory_put(cache->context, share->slots);
+	(void)weir_memory_put(cache->context, share->words);
+	(void)weir_memory_put(cache->context, cache->share);
 	cache->share = 0;
 }
 
@@ -51,9 +51,9 @@ int weir_share_create(struct weir_cache *cache, const struct weir_share_options 
 	struct weir_share_options options;
 	struct weir_share share;
 	uint64_t entries;
-	int error = weir_options_take(&options, sizeof(options), given, "share table options");
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_share_create");
 
-	if (error)
+	if (error || (error = weir_options_take(&options, sizeof(options), given, "share table options")) != 0)
 		return error;
 	entries = options.entries ? options.entries : DEFAULT_ENTRIES;
 	if (cache->share)
@@ -116,8 +116,11 @@ int weir_share_stats(struct weir_cache *cache, struct weir_share_stats *stats)
 	struct weir_share_stats filled;
 	struct weir_share share;
 	uint64_t key;
-	int error = read_stats(cache, &share, &filled, &key);
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_share_stats");
 
+	if (error || (error = weir_given(stats, "weir_share_stats", "stats")) != 0)
+		return error;
+	error = read_stats(cache, &share, &filled, &key);
 	return error ? error : weir_result_give(stats, &filled, sizeof(filled), "weir_share_stats");
 }
 
@@ -137,10 +140,10 @@ int weir_share_destroy(struct weir_cache *cache)
 	struct weir_share share;
 	const struct weir_cache_disks *disks;
 	uint64_t key = 0;
-	int error;
+	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_share_destroy");
 
-	if (!cache->share)
-		return 0;
+	if (error || !cache->share)
+		return error;
 	error = cache->context->backend->ops->synchronise(cache->context->backend);
 	if (!error)
 		error = read_stats(cache, &share, &stats, &key);

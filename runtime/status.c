@@ -32,6 +32,7 @@ static const struct text own[] = {
 	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
 	{ WEIR_E_DEVICE_DEAD, "the controller failed" },
 	{ WEIR_E_DEVICE_GONE, "the controller no longer answers: was it removed?" },
+	{ WEIR_E_CLOSED, "the host has closed the storage, or the array's cache" },
 };
 
 static const struct text nvme[] = {
@@ -73,6 +74,8 @@ void weir_status_text(uint32_t status, char text[80])
 {
 	uint32_t code = weir_status_nvme(status);
 
+	if (!text)
+		return;
 	if (status & WEIR_STATUS_NVME)
 		snprintf(text, 80, "%s (NVMe status %x:%02x)", find(nvme, sizeof(nvme) / sizeof(nvme[0]), code),
 			 code >> 8, code & 0xff);

@@ -14,7 +14,7 @@ int weir_staying_prepare(struct weir_context *context, struct weir_staying *stay
 	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_HOST, &staying->started,
 					 &staying->started_word);
 
-	return error ? error : weir_alloc(context, sizeof(weir_shared_u32), &staying->stop);
+	return error ? error : weir_memory_get(context, sizeof(weir_shared_u32), &staying->stop);
 }
 
 int weir_staying_start(struct weir_context *context, struct weir_staying *staying,
@@ -42,7 +42,7 @@ void weir_staying_end(struct weir_context *context, struct weir_staying *staying
 		(void)weir_copy_in(context, staying->stop, &stop, sizeof(stop));
 		context->backend->ops->serve_end(context->backend, staying->service);
 	}
-	(void)weir_free(context, staying->stop);
-	(void)weir_free(context, staying->started);
+	(void)weir_memory_put(context, staying->stop);
+	(void)weir_memory_put(context, staying->started);
 	*staying = (struct weir_staying){ .service = NULL };
 }

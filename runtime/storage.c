@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
+#include "closed.h"
 #include "context.h"
 #include "error.h"
 #include "publish.h"
@@ -263,7 +265,7 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 	storage->slots = storage->rings + count;
 	storage->staging = storage->slots + count;
-	error = weir_alloc(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	error = weir_memory_get(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
 	if (!error && storage->transport->resident.on)
@@ -274,31 +276,52 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 static void free_queues(struct weir_storage *storage)
 {
 	for (uint32_t i = 0; storage->rings && i < 3 * storage->queue_count; i++) /* rings, slots, staging */
-		(void)weir_free(storage->context, storage->rings[i]);
-	(void)weir_free(storage->context, storage->queues);
+		(void)weir_memory_put(storage->context, storage->rings[i]);
 	free(storage->rings);
 }
 
-/* Undo whatever of the opening has happened, last first. */
-static void tear_down(struct weir_storage *storage)
+/* Something may have been written since the last flush. */
+static bool may_have_written(struct weir_storage *storage)
 {
+	struct weir_transport_stats moved = { 0, 0 };
+
+	storage->transport->ops->stats(storage->transport, &moved);
+	return moved.bytes_written || (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
+}
+
+/* The controller makes durable what was written. */
+static int shut_down(struct weir_storage *storage)
+{
+	bool written = may_have_written(storage);
+	int error = weir_admin_disable(&storage->admin);
+
+	return error && written ? weir_fail(EIO, "storage \"%s\": %s; what was written since its last flush may be lost", storage->uri,
+					    weir_last_error()) : 0;
+}
+
+/* Undo whatever of the opening has happened, last first; but the words of queues and the structure itself stay. */
+static int tear_down(struct weir_storage *storage)
+{
+	int error = 0;
+
 	weir_watchdog_stop(storage);
 	weir_service_stop(storage);
 	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
 	if (storage->enabled)
-		weir_admin_disable(&storage->admin);
+		error = shut_down(storage);
 	if (storage->transport && storage->transport->resident.on)
-		(void)weir_free(storage->context, storage->doorbells);
+		(void)weir_memory_put(storage->context, storage->doorbells);
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
-	(void)weir_free(storage->context, storage->doorbell_memory);
-	(void)weir_free(storage->context, storage->shadow_memory);
+	(void)weir_memory_put(storage->context, storage->doorbell_memory);
+	(void)weir_memory_put(storage->context, storage->shadow_memory);
 	free_queues(storage);
-	(void)weir_free(storage->context, storage->admin_memory);
+	(void)weir_memory_put(storage->context, storage->admin_memory);
 	free(storage->uri);
-	free(storage);
+	storage->uri = NULL;
+	return error;
 }
 
 static int bring_up(struct weir_storage *storage, struct weir_storage_options *options,
@@ -324,11 +347,18 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 		      struct weir_storage **out)
 {
 	struct weir_storage_options options;
+	struct weir_storage_options asked;
 	struct weir_storage *storage;
-	int error = weir_options_take(&options, sizeof(options), given, "storage options");
-	const struct weir_storage_options asked = options;
+	int error = weir_given(out, "weir_storage_open", "out");
 
+	if (error)
+		return error;
 	*out = NULL;
+	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_storage_open")) != 0 ||
+	    (error = weir_given(uri, "weir_storage_open", "uri")) != 0)
+		return error;
+	error = weir_options_take(&options, sizeof(options), given, "storage options");
+	asked = options;
 	if (!error)
 		error = complete_options(context, uri, &options);
 	if (error)
@@ -339,12 +369,15 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	storage->context = context;
 	storage->uri = strdup(uri);
 	error = storage->uri ? bring_up(storage, &options, &asked) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	if (!error)
+		error = weir_handle_add(storage, WEIR_HANDLE_STORAGE, uri);
 	if (error) {
-		tear_down(storage);
+		(void)tear_down(storage);
+		(void)weir_memory_put(context, storage->queues);
+		free(storage);
 		return error;
 	}
 	describe(storage, &options);
-	context->storages++;
 	storage->next = context->open;
 	context->open = storage;
 	weir_publish(context);
@@ -362,45 +395,68 @@ static void leave(struct weir_storage *storage)
 	*link = storage->next;
 }
 
-void weir_storage_close(struct weir_storage *storage)
+int weir_storage_shut(struct weir_storage *storage)
 {
-	if (!storage)
-		return;
-	(void)storage->context->backend->ops->synchronise(storage->context->backend);
-	storage->context->storages--;
+	struct weir_context *context = storage->context;
+	struct weir_losses losses = { .error = 0 };
+
+	weir_losses_add(&losses, context->backend->ops->synchronise(context->backend));
+	for (struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
+		weir_losses_add(&losses, weir_cache_leave_storage(cache, storage));
 	leave(storage);
-	weir_publish(storage->context);
-	tear_down(storage);
+	weir_publish(context);
+	weir_losses_add(&losses, tear_down(storage));
+	weir_closed_queues(context, storage->queues, storage->queue_count);
+	weir_handle_retire(storage);
+	return weir_losses_end(&losses);
+}
+
+int weir_storage_close(struct weir_storage *storage)
+{
+	int error = storage ? weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_storage_close") : 0;
+
+	return error || !storage ? error : weir_storage_shut(storage);
 }
 
 int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
 {
+	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_storage_disk");
+
+	if (error || (error = weir_given(disk, "weir_storage_disk", "disk")) != 0)
+		return error;
 	*disk = storage->disk;
 	return 0;
 }
 
-int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
+static void describe_path(const struct weir_storage *storage, char *path, size_t bytes)
 {
-	struct weir_storage_info filled = {
-		.bytes = storage->disk.blocks << storage->disk.block_log2,
-		.block_bytes = 1u << storage->disk.block_log2,
-		.max_transfer_bytes = storage->disk.max_blocks << storage->disk.block_log2,
-		.queues = storage->disk.queue_count,
-		.depth = storage->depth,
-		.queue_bytes = storage->queue_bytes,
-		.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0,
-	};
-
 	if (storage->resident)
-		snprintf(filled.path, sizeof(filled.path), "direct, controller on the device, %u waves, %s",
+		snprintf(path, bytes, "direct, controller on the device, %u waves, %s",
 			 storage->transport->resident.waves,
 			 !storage->transport->resident.data	? "no data" :
 			 storage->transport->resident.host_medium ? "host memory" :
 								  "device memory");
 	else
-		snprintf(filled.path, sizeof(filled.path), "%s, %s%s%s", storage->pull ? "pull" : "direct",
+		snprintf(path, bytes, "%s, %s%s%s", storage->pull ? "pull" : "direct",
 			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "",
 			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? ", queues in device memory" : "");
+}
+
+int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
+{
+	struct weir_storage_info filled = { .size = sizeof(filled) };
+	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_storage_info");
+
+	if (error || (error = weir_given(info, "weir_storage_info", "info")) != 0)
+		return error;
+	filled.bytes = storage->disk.blocks << storage->disk.block_log2;
+	filled.block_bytes = 1u << storage->disk.block_log2;
+	filled.max_transfer_bytes = storage->disk.max_blocks << storage->disk.block_log2;
+	filled.queues = storage->disk.queue_count;
+	filled.depth = storage->depth;
+	filled.queue_bytes = storage->queue_bytes;
+	filled.read_only = (storage->disk.flags & WEIR_DISK_READ_ONLY) != 0;
+	describe_path(storage, filled.path, sizeof(filled.path));
 	return weir_result_give(info, &filled, sizeof(filled), "weir_storage_info");
 }
 
@@ -442,28 +498,38 @@ static int snapshot(struct weir_backend *backend, bool shared, uint64_t address,
 	return error;
 }
 
-int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
+/* The queue pairs' counters. */
+static int count(struct weir_storage *storage, struct weir_stats *sum)
 {
-	struct weir_backend *backend = storage->context->backend;
-	struct weir_transport_stats moved = { 0, 0 };
-	struct weir_stats sum = { .commands = 0 };
+	struct weir_context *context = storage->context;
 
 	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
 		struct weir_queue queue;
-		int error = snapshot(backend, storage->context->shared_memory, storage->queues + i * sizeof(queue), &queue);
+		int error = snapshot(context->backend, context->shared_memory, storage->queues + i * sizeof(queue), &queue);
 
 		if (error)
 			return error;
-		sum.commands += weir_load_u64_relaxed_sys(&queue.completed);
-		sum.failed += weir_load_u64_relaxed_sys(&queue.failed);
-		sum.rogue += weir_load_u64_relaxed_sys(&queue.rogue);
-		sum.retried += weir_load_u64_relaxed_sys(&queue.retried);
-		sum.rings += weir_load_u64_relaxed_sys(&queue.rings);
+		sum->commands += weir_load_u64_relaxed_sys(&queue.completed);
+		sum->failed += weir_load_u64_relaxed_sys(&queue.failed);
+		sum->rogue += weir_load_u64_relaxed_sys(&queue.rogue);
+		sum->retried += weir_load_u64_relaxed_sys(&queue.retried);
+		sum->rings += weir_load_u64_relaxed_sys(&queue.rings);
 		if (queue.path == WEIR_PATH_PULL)
-			sum.pull += weir_load_u64_relaxed_sys(&queue.completed);
+			sum->pull += weir_load_u64_relaxed_sys(&queue.completed);
 		else
-			sum.direct += weir_load_u64_relaxed_sys(&queue.completed);
+			sum->direct += weir_load_u64_relaxed_sys(&queue.completed);
 	}
+	return 0;
+}
+
+int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
+{
+	struct weir_transport_stats moved = { 0, 0 };
+	struct weir_stats sum = { .commands = 0 };
+	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_stats");
+
+	if (error || (error = weir_given(stats, "weir_stats", "stats")) != 0 || (error = count(storage, &sum)) != 0)
+		return error;
 	/* relaxed: a snapshot */
 	sum.late = weir_load_u64_relaxed_sys(&storage->recovered.late);
 	sum.aborted = weir_load_u64_relaxed_sys(&storage->recovered.aborted);

@@ -54,9 +54,9 @@ int weir_tier_create(struct weir_cache *cache, const struct weir_cache_options *
 				 NULL) != 0)
 		return weir_fail(ENOMEM, "cache: no %llu bytes of host memory for its tier (%s); make tier_bytes smaller",
 				 (unsigned long long)((tier.sets * WEIR_WAYS) << cache->line_log2), weir_last_error());
-	error = weir_alloc(context, sizeof(tier), &cache->tier);
+	error = weir_memory_get(context, sizeof(tier), &cache->tier);
 	if (!error)
-		error = weir_alloc(context, tier.sets * sizeof(struct weir_set), &cache->tier_words);
+		error = weir_memory_get(context, tier.sets * sizeof(struct weir_set), &cache->tier_words);
 	if (error)
 		return error;
 	cache->bytes += sizeof(tier) + tier.sets * sizeof(struct weir_set);
@@ -67,9 +67,9 @@ int weir_tier_create(struct weir_cache *cache, const struct weir_cache_options *
 
 void weir_tier_release(struct weir_cache *cache)
 {
-	(void)weir_free(cache->context, cache->tier_data);
-	(void)weir_free(cache->context, cache->tier_words);
-	(void)weir_free(cache->context, cache->tier);
+	(void)weir_memory_put(cache->context, cache->tier_data);
+	(void)weir_memory_put(cache->context, cache->tier_words);
+	(void)weir_memory_put(cache->context, cache->tier);
 }
 
 int weir_tier_stats(struct weir_cache *cache, struct weir_cache_stats *stats)

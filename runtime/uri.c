@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "error.h"
+#include "handles.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
@@ -311,7 +312,7 @@ int weir_uri_finish(const struct weir_uri *uri, const char *known_keys)
 	return 0;
 }
 
-int weir_parse_bytes(const char *text, uint64_t *bytes)
+static int parse_bytes(const char *text, uint64_t *bytes)
 {
 	uint64_t value;
 
@@ -322,4 +323,13 @@ int weir_parse_bytes(const char *text, uint64_t *bytes)
 				 text);
 	*bytes = value;
 	return 0;
+}
+
+int weir_parse_bytes(const char *text, uint64_t *bytes)
+{
+	int error = weir_given(text, "weir_parse_bytes", "text");
+
+	if (error || (error = weir_given(bytes, "weir_parse_bytes", "bytes")) != 0)
+		return error;
+	return parse_bytes(text, bytes);
 }

@@ -95,7 +95,7 @@ static void test_one_lane_agrees_with_the_simulator(void **state)
 				must(bed_replay(&bed, &cache, &trace, &misses));
 				compare((enum weir_policy)policy, sizes[s], trace_names[kind], &trace, misses);
 			}
-			bed_close(&bed);
+			must(bed_close(&bed));
 			free(trace.lines);
 		}
 }

@@ -52,8 +52,8 @@ WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
  */
 WEIR_API int weir_gpus_open(struct weir_gpus **out);
 
-/** weir_gpus_close() - forget a snapshot; NULL is fine */
-WEIR_API void weir_gpus_close(struct weir_gpus *gpus);
+/** weir_gpus_close() - forget a snapshot; NULL is fine. Return: 0; -EINVAL for one that is closed, or none. */
+WEIR_API int weir_gpus_close(struct weir_gpus *gpus);
 
 /**
  * struct weir_gpu - a GPU and its place

@@ -67,7 +67,8 @@ struct weir_register_options {
  * @options: NULL for the defaults
  * @out: the registration
  *
- * The memory stays the caller's, who frees it after weir_deregister(). Registrations may overlap.
+ * The memory stays the caller's, who frees it after weir_deregister(); weir_free() refuses to before. Registrations may overlap.
+ * weir_context_close() deregisters what is left.
  *
  * Return: 0; -EINVAL; -EFAULT: it is no such memory, or ends before @bytes; -ENOTSUP: @options asks for a path that
  * there is not here, and the sentence says why; -ENOMEM.
@@ -78,7 +79,7 @@ WEIR_API int weir_register(struct weir_context *context, uint64_t address, uint6
 /**
  * weir_deregister() - forget a registration; NULL is fine
  *
- * Return: 0; -EBUSY: requests on it have not ended, and it stays.
+ * Return: 0; -EBUSY: requests on it have not ended, and it stays; -EINVAL: it is not registered, or is no more.
  */
 WEIR_API int weir_deregister(struct weir_registration *registration);
 
@@ -211,10 +212,16 @@ WEIR_API int weir_file_batch(struct weir_context *context, struct weir_file_io *
 WEIR_API int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count,
 			      struct weir_file_batch **out);
 
-/** weir_file_ended() - how many of a batch's requests have ended; their results are there */
+/** weir_file_ended() - how many of a batch's requests have ended; their results are there. SIZE_MAX, with a sentence: it is no batch */
 WEIR_API size_t weir_file_ended(const struct weir_file_batch *batch);
 
-/** weir_file_wait() - wait for all of a batch, and forget it; returns as weir_file_batch() does */
+/**
+ * weir_file_wait() - wait for all of a batch, and forget it
+ *
+ * weir_context_close() waits for batches that are left, and returns their failures.
+ *
+ * Return: as weir_file_batch(); -EINVAL: it was waited for already, or is none.
+ */
 WEIR_API int weir_file_wait(struct weir_file_batch *batch);
 
 /**

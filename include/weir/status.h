@@ -53,6 +53,7 @@ enum {
 	/* this device */
 	WEIR_E_DEVICE_DEAD = WEIR_GROUP_DEVICE | 1, /* the controller failed */
 	WEIR_E_DEVICE_GONE = WEIR_GROUP_DEVICE | 2, /* the controller no longer answers: it was removed */
+	WEIR_E_CLOSED = WEIR_GROUP_DEVICE | 3,      /* the host has closed the storage, or the cache */
 };
 
 /** weir_status_from_nvme() - the status of a completion whose dw3 is @dw3 */

@@ -5,8 +5,19 @@
  *
  * Every call returns 0 or a negative errno; weir_last_error() then has one
  * sentence that says what failed, where, why and what to do. Objects are opaque
- * and must be closed in the reverse order of their making. A context and its
- * objects belong to one thread at a time; different contexts are independent.
+ * handles. A context and its objects belong to one thread at a time; different
+ * contexts are independent.
+ *
+ * Objects may be closed in any order. A close waits for the kernels launched so far, and
+ * closes what depends on the object first: a context its caches, then its storages,
+ * registrations and memory; a cache its Share Table; a storage has its dirty lines written
+ * back by the caches that have any. It returns 0, or a negative errno with a sentence that
+ * names what could not be written and is lost; the object is closed in any case. NULL is
+ * fine there. Everywhere else a handle that is NULL, closed, closed by its context, or of
+ * another kind is refused with -EINVAL, and so is NULL for any parameter that is not said to take it
+ * (the address of a closed object may be a new one's after 256 more were closed).
+ * A lane whose kernel arguments have an array, a writer or a disk of a closed storage or
+ * cache gets WEIR_E_CLOSED.
  *
  * Option structures begin with their size, so that they can grow: make them with
  * WEIR_OPTIONS() and leave what you do not care about zero. Structures that calls
@@ -107,8 +118,17 @@ struct weir_context_options {
 WEIR_API int weir_context_open(const char *name, const struct weir_context_options *options,
 			       struct weir_context **out);
 
-/** weir_context_close() - wait for every launch, then free; NULL is fine */
-WEIR_API void weir_context_close(struct weir_context *context);
+/**
+ * weir_context_close() - wait for every launch, close all that was opened with the context, then free it; NULL is fine
+ *
+ * Caches are destroyed first, as by weir_cache_destroy(), then storages are closed, as by weir_storage_close(), and the memory of
+ * weir_alloc() is freed. Requests for files end first.
+ *
+ * Return: 0; -EINVAL for a handle that is not an open context; else the first of these errors, with the sentences of all: a fault
+ * that no weir_sync() has returned, a request for files that nobody has waited for and that failed, and what closing caches and
+ * storages returned: -EIO names what is lost. The context is closed in any case.
+ */
+WEIR_API int weir_context_close(struct weir_context *context);
 
 /**
  * enum weir_peer_writes - what it takes before a lane may read what another PCI device wrote
@@ -188,8 +208,9 @@ WEIR_API int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_
 /**
  * weir_free() - free memory from any of the calls above; 0 is fine
  *
- * Return: 0; -EINVAL; -EBUSY: a command of an open storage still has it, and it is not freed: one that
- * has not ended, or that no lane has waited for.
+ * Return: 0; -EINVAL: no allocation begins there, or it is freed already; -EBUSY, and it is not freed: a command of an open
+ * storage still has it, one that has not ended, or that no lane has waited for; it is registered (weir_deregister()); or it
+ * is memory of a storage, a cache or the context.
  */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
@@ -263,8 +284,18 @@ struct weir_storage_options {
 WEIR_API int weir_storage_open(struct weir_context *context, const char *uri,
 			       const struct weir_storage_options *options, struct weir_storage **out);
 
-/** weir_storage_close() - flush, delete the queues, free; NULL is fine */
-WEIR_API void weir_storage_close(struct weir_storage *storage);
+/**
+ * weir_storage_close() - write back its dirty lines, flush, delete the queues, free; NULL is fine
+ *
+ * Waits for the kernels launched so far. Caches that have lines of it write back the dirty ones, and forget all of them. Of a
+ * stripe that is all of its lines: the stripe's arrays are void, its other storages stay open. Arrays, writers and
+ * disks of it in kernel arguments are void; lanes that use one get WEIR_E_CLOSED. Lines that lanes hold in buffers of a
+ * Share Table are not written; weir_share_destroy() or weir_cache_destroy() says so.
+ *
+ * Return: 0; -EINVAL for a handle that is not an open storage; -EIO with a sentence that counts and names the blocks that could
+ * not be written and are lost, or says that the controller failed before it made durable what was written. It is closed in any case.
+ */
+WEIR_API int weir_storage_close(struct weir_storage *storage);
 
 /**
  * struct weir_storage_info - what a storage is
@@ -290,7 +321,7 @@ struct weir_storage_info {
 	char path[128];
 };
 
-/** weir_storage_info() - describe a storage */
+/** weir_storage_info() - describe a storage; -EINVAL for one that is not open */
 WEIR_API int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info);
 
 /**
@@ -372,9 +403,10 @@ WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_c
 /**
  * weir_cache_destroy() - write back what is dirty, then free a cache; its arrays are void; NULL is fine
  *
- * Its storages must still be open. Closing them makes what was written durable.
+ * Waits for the kernels launched so far. Closing its storages makes what was written durable. Lines of storages that are
+ * closed were written back when those were. Lanes that use an array or a writer of it get WEIR_E_CLOSED.
  *
- * Return: 0; -EIO with a sentence that counts and names the blocks that could not be written
+ * Return: 0; -EINVAL for a handle that is not an open cache; -EIO with a sentence that counts and names the blocks that could not be written
  * and are lost, or for a device that failed. The cache is gone in any case.
  */
 WEIR_API int weir_cache_destroy(struct weir_cache *cache);
@@ -387,7 +419,7 @@ WEIR_API int weir_cache_destroy(struct weir_cache *cache);
  * Waits for the kernels launched so far. Storage then holds what they wrote.
  *
  * Return: 0; -EIO with a sentence that counts and names the blocks that could not be written. They
- * stay dirty, and the next flush tries them again.
+ * stay dirty, and the next flush tries them again. -EINVAL for a handle that is not an open cache.
  */
 WEIR_API int weir_cache_flush(struct weir_cache *cache, int durable);
 
@@ -454,9 +486,9 @@ struct weir_share_options {
 WEIR_API int weir_share_create(struct weir_cache *cache, const struct weir_share_options *options);
 
 /**
- * weir_share_destroy() - free a cache's Share Table; weir_cache_destroy() does so, too
+ * weir_share_destroy() - free a cache's Share Table; weir_cache_destroy() does so, too; without one it does nothing
  *
- * Return: 0; -EBUSY: lanes hold lines still: their buffers are as they are, but what was changed in
+ * Return: 0; -EINVAL for a handle that is not an open cache; -EBUSY: lanes hold lines still: their buffers are as they are, but what was changed in
  * them did not reach the cache. The sentence names one of them. The table is gone in any case.
  */
 WEIR_API int weir_share_destroy(struct weir_cache *cache);
@@ -514,7 +546,7 @@ struct weir_array_options {
  * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments
  *
  * Return: 0; -ERANGE if the elements do not fit the storage; -EBUSY if one of the storages
- * is written to through this cache with another layout; -EINVAL.
+ * is written to through this cache with another layout; -EINVAL, also for a cache or a storage that is not open.
  */
 WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages,
 			     unsigned storage_count, const struct weir_array_options *options,
@@ -546,6 +578,8 @@ WEIR_API int weir_writer_open(struct weir_cache *cache, struct weir_storage *con
  * @durable: not 0: also tell the array's storages to make it durable (NVMe Flush)
  *
  * Like weir_cache_flush(). Whole lines: what lies beside the range may be written, too.
+ *
+ * Return: as weir_cache_flush(); -EINVAL for an array of another cache, or of a storage that is closed; -ERANGE.
  */
 WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
 			      int durable);
@@ -560,7 +594,8 @@ WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array 
  * Drops what is dirty, too, unwritten, along with whatever else is in the same lines: flush
  * before if it is to stay. For storage that something else has written to.
  *
- * Return: 0; -EBUSY if a command on a line does not end; -EINVAL, -ERANGE.
+ * Return: 0; -EBUSY if a command on a line does not end; -EINVAL for an array of another cache, or of a storage that is
+ * closed; -ERANGE.
  */
 WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first,
 				   uint64_t count);
@@ -574,7 +609,8 @@ WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_a
  * @args: the kernel's argument structure; copied
  * @args_bytes: its size, which must be what the kernel was built with
  *
- * Launches of a context run one after the other. Returns at once.
+ * Launches of a context run one after the other. Returns at once. Arrays, writers and disks in @args whose storage or cache is
+ * closed give lanes WEIR_E_CLOSED; memory that was freed is not checked.
  */
 WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 			 const void *args, size_t args_bytes);
@@ -698,7 +734,7 @@ WEIR_API int weir_parse_bytes(const char *text, uint64_t *bytes);
 /**
  * weir_status_text() - a device status for people
  * @status: weir_status
- * @text: at least 80 bytes
+ * @text: at least 80 bytes; NULL: nothing is done
  */
 WEIR_API void weir_status_text(uint32_t status, char text[80]);
 

@@ -24,6 +24,8 @@ static int check_place(const struct weir_files *files, const struct weir_file_io
 
 	if (io->operation > WEIR_FILE_WRITE)
 		return weir_fail(EINVAL, "request %zu: %u is neither WEIR_FILE_READ nor WEIR_FILE_WRITE", index, io->operation);
+	if (registration && weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "request") != 0)
+		return weir_fail(EINVAL, "request %zu: its registration was closed, or is none; weir_register() its memory", index);
 	if (!registration || registration->context != files->context)
 		return weir_fail(EINVAL, "request %zu: its memory is not registered with this context; weir_register() it", index);
 	if (io->at > registration->bytes || io->bytes > registration->bytes - io->at)
@@ -108,7 +110,10 @@ void file_batch_drop(struct weir_file_batch *batch)
 			close(batch->targets[i].edges);
 	free(batch->states);
 	free(batch->targets);
-	free(batch);
+	if (batch->listed)
+		weir_handle_retire(batch);
+	else
+		free(batch);
 }
 
 int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, struct weir_file_batch **out)

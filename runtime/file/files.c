@@ -128,6 +128,16 @@ void weir_files_forget(struct weir_context *context, uint64_t address)
 		file_module_forget(context->files, address);
 }
 
+int weir_files_registered(struct weir_context *context, uint64_t address, uint64_t bytes)
+{
+	const struct weir_registration *one = context->files ? context->files->registrations : NULL;
+
+	while (one && (one->address - address >= bytes && address - one->address >= one->bytes))
+		one = one->next;
+	return one ? weir_fail(EBUSY, "cannot free %#" PRIx64 ": %" PRIu64 " bytes at %#" PRIx64 " are registered; weir_deregister() them first",
+			       address, one->bytes, one->address) : 0;
+}
+
 int weir_files_failure(struct weir_context *context)
 {
 	struct weir_files *files = context->files;
@@ -154,13 +164,28 @@ static void wait_for_all(struct weir_files *files)
 	pthread_mutex_unlock(&files->mutex);
 }
 
-void weir_files_close(struct weir_context *context)
+/* Batches that nobody waited for, all of which have ended: their handles are none any more. */
+static void forget_batches(struct weir_files *files, struct weir_losses *losses)
 {
+	while (files->submitted) {
+		struct weir_file_batch *batch = files->submitted;
+
+		files->submitted = batch->next_submitted;
+		weir_losses_add(losses, batch->error ? weir_fail(-batch->error, "a batch that nobody waited for: %s", batch->sentence) : 0);
+		file_batch_drop(batch);
+	}
+}
+
+int weir_files_close(struct weir_context *context)
+{
+	struct weir_losses losses = { .error = 0 };
 	struct weir_files *files = context->files;
 
 	if (!files)
-		return;
+		return 0;
 	wait_for_all(files);
+	weir_losses_add(&losses, weir_files_failure(context));
+	forget_batches(files, &losses);
 	for (unsigned i = 0; i < files->thread_count; i++) {
 		pthread_join(files->workers[i]->thread, NULL);
 		file_worker_end(files->workers[i]);
@@ -171,7 +196,7 @@ void weir_files_close(struct weir_context *context)
 		struct weir_registration *next = files->registrations->next;
 
 		file_module_unpin(files, files->registrations->pin);
-		free(files->registrations);
+		weir_handle_retire(files->registrations);
 		files->registrations = next;
 	}
 	file_module_end(files);
@@ -181,6 +206,7 @@ void weir_files_close(struct weir_context *context)
 	pthread_mutex_destroy(&files->mutex);
 	free(files);
 	context->files = NULL;
+	return weir_losses_end(&losses);
 }
 
 static void add_stats(struct weir_file_stats *sum, const struct file_worker *worker)
@@ -211,9 +237,13 @@ static void add_plain(struct weir_file_stats *sum, const struct weir_files *file
 
 int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 {
-	const struct weir_files *files = context->files;
 	struct weir_file_stats sum = { .size = sizeof(sum) };
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_stats");
+	const struct weir_files *files;
 
+	if (error || (error = weir_given(stats, "weir_file_stats", "stats")) != 0)
+		return error;
+	files = context->files;
 	for (unsigned i = 0; files && i < files->thread_count; i++)
 		add_stats(&sum, files->workers[i]);
 	for (unsigned i = 0; files && i < files->caller_count; i++)

@@ -94,6 +94,8 @@ struct file_state {
  * @failed: index of the first that failed
  * @own: so short that its caller does it alone: no thread sees it, and no mutex is needed
  * @enqueued: nobody waits for it: whoever ends it resumes @gate and frees it
+ * @listed: it is one of those of weir_file_submit(), a handle
+ * @next_submitted: of weir_file_submit(), not waited for yet
  */
 struct weir_file_batch {
 	struct weir_files *files;
@@ -114,6 +116,8 @@ struct weir_file_batch {
 	bool own;
 	bool enqueued;
 	void *gate;
+	bool listed;
+	struct weir_file_batch *next_submitted;
 };
 
 /**
@@ -207,6 +211,7 @@ struct weir_files {
 	struct file_worker *callers[FILES_MOST_CALLERS];
 	struct file_worker *idle;
 	struct weir_registration *registrations;
+	struct weir_file_batch *submitted; /* that nobody waited for yet; under the mutex */
 	struct file_module module;
 	struct file_target *kept; /* descriptors that stay what they are, by number; under the mutex */
 	size_t kept_count;
@@ -217,8 +222,12 @@ struct weir_files {
 
 /** weir_files_get() - a context's, made when first needed; NULL with a sentence */
 struct weir_files *weir_files_get(struct weir_context *context);
-/** weir_files_close() - wait for all requests, end the threads, forget the registrations; launches have ended */
-void weir_files_close(struct weir_context *context);
+/**
+ * weir_files_close() - wait for all requests, end the threads, forget the registrations; launches have ended
+ *
+ * Return: 0; of what nobody waited for: the first failure, with its sentence.
+ */
+int weir_files_close(struct weir_context *context);
 /** weir_files_failure() - of what was enqueued: the first failure since the last call, with its sentence */
 int weir_files_failure(struct weir_context *context);
 /** file_target_look() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */

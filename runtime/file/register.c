@@ -130,10 +130,13 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 	struct weir_files *files;
 	char why[MODULE_WHY] = "";
 	void *host = NULL;
-	int error = weir_options_take(&options, sizeof(options), given, "register options");
+	int error = weir_given(out, "weir_register", "out");
 
+	if (error)
+		return error;
 	*out = NULL;
-	if (error || (error = check(address, bytes, &options)) != 0 || (error = look(context, address, bytes, &host)) != 0)
+	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_register")) != 0 ||
+	    (error = weir_options_take(&options, sizeof(options), given, "register options")) != 0 || (error = check(address, bytes, &options)) != 0 || (error = look(context, address, bytes, &host)) != 0)
 		return error;
 	files = weir_files_get(context);
 	if (!files)
@@ -145,7 +148,10 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 	if (!host && (options.path == WEIR_FILE_AUTO || options.path == WEIR_FILE_MODULE))
 		take_pages(files, made, why);
 	error = choose(made, options.path, why);
+	if (!error)
+		error = weir_handle_add(made, WEIR_HANDLE_REGISTRATION, "");
 	if (error) {
+		file_module_unpin(files, made->pin);
 		free(made);
 		return error;
 	}
@@ -158,12 +164,14 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 
 int weir_deregister(struct weir_registration *registration)
 {
-	struct weir_files *files = registration ? registration->context->files : NULL;
+	int error = registration ? weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "weir_deregister") : 0;
 	struct weir_registration **link;
+	struct weir_files *files;
 	size_t under_way;
 
-	if (!registration)
-		return 0;
+	if (error || !registration)
+		return error;
+	files = registration->context->files;
 	for (link = &files->registrations; *link && *link != registration;)
 		link = &(*link)->next;
 	pthread_mutex_lock(&files->mutex);
@@ -174,16 +182,21 @@ int weir_deregister(struct weir_registration *registration)
 				 "weir_file_wait() for them", registration->bytes, registration->address, under_way);
 	*link = registration->next;
 	file_module_unpin(files, registration->pin);
-	free(registration);
+	weir_handle_retire(registration);
 	return 0;
 }
 
 int weir_registration_info(struct weir_registration *registration, struct weir_registration_info *info)
 {
-	struct weir_registration_info filled = { .size = sizeof(filled), .address = registration->address,
-						 .bytes = registration->bytes, .host = registration->host,
-						 .path = registration->path };
+	struct weir_registration_info filled = { .size = sizeof(filled) };
+	int error = weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "weir_registration_info");
 
+	if (error || (error = weir_given(info, "weir_registration_info", "info")) != 0)
+		return error;
+	filled.address = registration->address;
+	filled.bytes = registration->bytes;
+	filled.host = registration->host;
+	filled.path = registration->path;
 	if (registration->pin && registration->context->files->module.flushes)
 		filled.host = NULL; /* for whoever writes there by that pointer nobody would flush */
 	memcpy(filled.reason, registration->reason, sizeof(filled.reason));

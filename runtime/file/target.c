@@ -67,9 +67,13 @@ static int make_room(struct weir_files *files, int file)
 
 int weir_file_attach(struct weir_context *context, int file)
 {
-	struct weir_files *files = weir_files_get(context);
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_attach");
+	struct weir_files *files = error ? NULL : weir_files_get(context);
 	struct file_target target;
-	int error = files ? file_target_look(file, "cannot attach: ", &target) : -ENOMEM;
+
+	if (error)
+		return error;
+	error = files ? file_target_look(file, "cannot attach: ", &target) : -ENOMEM;
 
 	if (error)
 		return error;
@@ -86,11 +90,12 @@ int weir_file_attach(struct weir_context *context, int file)
 
 int weir_file_detach(struct weir_context *context, int file)
 {
-	struct weir_files *files = weir_files_get(context);
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_detach");
+	struct weir_files *files = error ? NULL : weir_files_get(context);
 	struct file_target *kept;
 
 	if (!files)
-		return -ENOMEM;
+		return error ? error : -ENOMEM;
 	pthread_mutex_lock(&files->mutex);
 	kept = find_kept(files, file);
 	if (kept)
@@ -102,12 +107,13 @@ int weir_file_detach(struct weir_context *context, int file)
 int weir_file_route(struct weir_registration *registration, int file, struct weir_file_route *route)
 {
 	struct weir_file_route filled = { .size = sizeof(filled) };
-	struct weir_files *files = registration ? registration->context->files : NULL;
+	int error = weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "weir_file_route");
 	struct file_target target;
-	int error;
+	struct weir_files *files;
 
-	if (!registration)
-		return weir_fail(EINVAL, "there is no registration: NULL was given");
+	if (error || (error = weir_given(route, "weir_file_route", "route")) != 0)
+		return error;
+	files = registration->context->files;
 	error = file_target_find(files, file, "no route: ", &target);
 	if (error)
 		return error;

@@ -12,9 +12,14 @@
 static int prepare(struct weir_context *context, struct weir_file_io *io, size_t count, unsigned least,
 		   struct weir_file_batch **out)
 {
-	struct weir_files *files = weir_files_get(context);
+	struct weir_files *files;
 	uint64_t bytes = 0;
-	int error = files ? file_batch_make(files, io, count, out) : -ENOMEM;
+	int error = count ? weir_given(io, "requests", "io") : 0;
+
+	if (error)
+		return error;
+	files = weir_files_get(context);
+	error = files ? file_batch_make(files, io, count, out) : -ENOMEM;
 
 	for (size_t i = 0; i < count && !error; i++)
 		bytes += io[i].bytes; /* of which there is not so much that it would overflow */
@@ -25,6 +30,12 @@ static int prepare(struct weir_context *context, struct weir_file_io *io, size_t
 	if (error)
 		file_batch_drop(*out);
 	return error;
+}
+
+/* acquire, E1: pairs with E0 in batch.c */
+static size_t ended(const struct weir_file_batch *batch)
+{
+	return atomic_load_explicit(&batch->ended, memory_order_acquire);
 }
 
 /* What the batch ended with, as the calling thread's own failure. */
@@ -41,7 +52,7 @@ static void wait_for(struct weir_file_batch *batch)
 	struct weir_files *files = batch->files;
 
 	pthread_mutex_lock(&files->mutex);
-	while (weir_file_ended(batch) < batch->count)
+	while (ended(batch) < batch->count)
 		pthread_cond_wait(&files->ended, &files->mutex);
 	pthread_mutex_unlock(&files->mutex);
 }
@@ -56,9 +67,28 @@ static void help(struct file_worker *caller, struct weir_file_batch *batch)
 		wait_for(batch);
 }
 
+/* Somebody waits for it now: its handle is his alone. */
+static void take_submitted(struct weir_file_batch *batch)
+{
+	struct weir_files *files = batch->files;
+	struct weir_file_batch **link = &files->submitted;
+
+	pthread_mutex_lock(&files->mutex);
+	while (*link && *link != batch)
+		link = &(*link)->next_submitted;
+	if (*link)
+		*link = batch->next_submitted;
+	pthread_mutex_unlock(&files->mutex);
+}
+
 int weir_file_wait(struct weir_file_batch *batch)
 {
-	if (weir_file_ended(batch) < batch->count) /* without a caller's own means the threads do it all */
+	int error = weir_handle_check(batch, WEIR_HANDLE_BATCH, "weir_file_wait");
+
+	if (error)
+		return error;
+	take_submitted(batch);
+	if (ended(batch) < batch->count) /* without a caller's own means the threads do it all */
 		help(weir_files_caller(batch->files), batch);
 	wait_for(batch); /* whoever ended it is done with it, too */
 	return end(batch);
@@ -68,9 +98,9 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 {
 	struct weir_file_batch *batch;
 	struct file_worker *caller;
-	int error = prepare(context, io, count, 0, &batch);
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_batch");
 
-	if (error)
+	if (error || (error = prepare(context, io, count, 0, &batch)) != 0)
 		return error;
 	caller = weir_files_caller(batch->files);
 	if (!caller) {
@@ -84,19 +114,33 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 
 int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count, struct weir_file_batch **out)
 {
-	int error;
+	struct weir_file_batch *batch;
+	int error = weir_given(out, "weir_file_submit", "out");
 
+	if (error)
+		return error;
 	*out = NULL;
-	error = prepare(context, io, count, 1, out);
-	if (!error)
-		file_batch_begin(*out);
-	return error;
+	error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_submit");
+	if (error || (error = prepare(context, io, count, 1, &batch)) != 0)
+		return error;
+	error = weir_handle_add(batch, WEIR_HANDLE_BATCH, "");
+	if (error) {
+		file_batch_drop(batch);
+		return error;
+	}
+	batch->listed = true;
+	pthread_mutex_lock(&batch->files->mutex);
+	batch->next_submitted = batch->files->submitted;
+	batch->files->submitted = batch;
+	pthread_mutex_unlock(&batch->files->mutex);
+	file_batch_begin(batch);
+	*out = batch;
+	return 0;
 }
 
 size_t weir_file_ended(const struct weir_file_batch *batch)
 {
-	/* acquire, E1: pairs with E0 in batch.c */
-	return atomic_load_explicit(&batch->ended, memory_order_acquire);
+	return weir_handle_check(batch, WEIR_HANDLE_BATCH, "weir_file_ended") ? SIZE_MAX : ended(batch);
 }
 
 /* Whether a request is one system call, with its bytes going straight to their place or from it. */
@@ -152,10 +196,11 @@ static ssize_t transfer(struct weir_registration *registration, uint32_t operati
 {
 	struct weir_file_io io = { .registration = registration, .file = file, .operation = operation, .at = at,
 				   .offset = (uint64_t)offset, .bytes = bytes };
-	int error;
+	int error = weir_handle_check(registration, WEIR_HANDLE_REGISTRATION,
+				      operation == WEIR_FILE_READ ? "weir_file_read" : "weir_file_write");
 
-	if (!registration)
-		return weir_fail(EINVAL, "there is no registration: NULL was given");
+	if (error)
+		return error;
 	if (offset < 0)
 		return weir_fail(EINVAL, "offset %lld of a file is negative", (long long)offset);
 	if (plainly(registration, operation, file, bytes, offset, at))
@@ -189,10 +234,13 @@ static void reached(void *of)
 
 int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_file_io *io, size_t count)
 {
-	const struct weir_backend_ops *ops = context->backend->ops;
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_enqueue");
+	const struct weir_backend_ops *ops;
 	struct weir_file_batch *batch;
-	int error;
 
+	if (error)
+		return error;
+	ops = context->backend->ops;
 	if (!ops->defer)
 		return weir_fail(ENOTSUP, "the %s backend cannot have a stream wait for the host: weir_sync(), then weir_file_batch()",
 				 ops->name);

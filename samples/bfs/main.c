@@ -279,7 +279,7 @@ static int run(struct command *command)
 		code = output(command, bfs, &report.graph, error);
 	if (!code)
 		(command->json ? print_json : print_text)(&report);
-	bfs_close(bfs);
+	code = bfs_close(bfs, code, error);
 	return code ? sample_complain(&program, error) : 0;
 }
 

@@ -54,7 +54,7 @@ int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_in
 		code = sample_pass(error, allocate(search, state_bytes));
 	}
 	if (code)
-		bfs_close(search);
+		code = bfs_close(search, code, error);
 	else
 		*out = search;
 	return code;
@@ -132,10 +132,9 @@ int bfs_depths(struct bfs_search *search, uint32_t *depths, char *error)
 						search->args.graph.vertices * 4));
 }
 
-void bfs_close(struct bfs_search *search)
+int bfs_close(struct bfs_search *search, int code, char *error)
 {
-	if (!search)
-		return;
-	graph_close(search->graph);
+	code = search ? graph_close(search->graph, code, error) : code;
 	free(search);
+	return code;
 }

@@ -35,6 +35,7 @@ int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_in
 int bfs_run(struct bfs_search *search, uint64_t source, struct bfs_result *result, char *error);
 /** bfs_depths() - copy the latest search's depths out; @depths has room for all vertices */
 int bfs_depths(struct bfs_search *search, uint32_t *depths, char *error);
-void bfs_close(struct bfs_search *search);
+/** bfs_close() - as graph_close() */
+int bfs_close(struct bfs_search *search, int code, char *error);
 
 #endif

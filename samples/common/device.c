@@ -26,6 +26,13 @@ int sample_pass(char *error, int code)
 	return code ? sample_fail(error, code, "%s", weir_last_error()) : 0;
 }
 
+int sample_close(struct weir_context *context, int code, char *error)
+{
+	int closed = weir_context_close(context);
+
+	return code ? code : sample_pass(error, closed);
+}
+
 int sample_open(const struct sample_device *device, struct weir_context **context)
 {
 	const char *backend = device->backend ? device->backend : getenv("WEIR_BACKEND");

@@ -82,6 +82,16 @@ struct sample_cache {
 /** sample_fail() - leave a sentence; returns @code */
 int sample_fail(char *error, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/**
+ * sample_close() - close @context with its caches and storages; NULL is fine
+ * @context: the context
+ * @code: how the sample ended
+ * @error: its sentence; or if @code is 0, why closing failed: what is lost
+ *
+ * Return: @code if it is not 0, else weir_context_close()'s.
+ */
+int sample_close(struct weir_context *context, int code, char *error);
+
 /** sample_pass() - leave libweir's sentence if @code is not 0; returns @code */
 int sample_pass(char *error, int code);
 

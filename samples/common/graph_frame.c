@@ -193,6 +193,6 @@ int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int
 		(frame->json ? print_json : print_text)(frame);
 	if (sample->close)
 		sample->close();
-	graph_close(frame->graph);
+	code = graph_close(frame->graph, code, error);
 	return code ? sample_complain(&sample->program, error) : 0;
 }

@@ -243,24 +243,17 @@ int graph_open(struct graph_setup *setup, struct graph_host **out, struct graph_
 	if (!code)
 		code = sample_pass(error, open_all(graph, setup, &bel, info));
 	if (code)
-		graph_close(graph);
+		(void)graph_close(graph, code, error);
 	else
 		*out = graph;
 	return code;
 }
 
-void graph_close(struct graph_host *graph)
+int graph_close(struct graph_host *graph, int code, char *error)
 {
-	if (!graph)
-		return;
-	weir_cache_destroy(graph->cache);
-	weir_storage_close(graph->extra);
-	weir_storage_close(graph->weights);
-	for (unsigned i = graph->edge_count; i > 0; i--)
-		weir_storage_close(graph->edges[i - 1]);
-	weir_storage_close(graph->offsets);
-	weir_context_close(graph->context);
+	code = graph ? sample_close(graph->context, code, error) : code;
 	free(graph);
+	return code;
 }
 
 static int add_totals(struct weir_storage *storage, struct graph_totals *totals)

@@ -130,8 +130,8 @@ const char *graph_check_setup(const struct graph_setup *setup);
  */
 int graph_open(struct graph_setup *setup, struct graph_host **graph, struct graph_info *info, char *error);
 
-/** graph_close() - NULL is fine */
-void graph_close(struct graph_host *graph);
+/** graph_close() - its context and all in it, as sample_close(); NULL is fine */
+int graph_close(struct graph_host *graph, int code, char *error);
 
 /** graph_read_totals() - 0 or a negative errno with weir_last_error() */
 int graph_read_totals(struct graph_host *graph, struct graph_totals *totals);

@@ -398,8 +398,7 @@ int main(int argc, char **argv)
 		status = sample_pass(error, describe(command, &report));
 	if (!status)
 		(command->json ? print_json : print_text)(&report);
-	weir_storage_close(command->storage);
-	weir_context_close(command->context);
+	status = sample_close(command->context, status, error);
 	free(command->expected);
 	free(command->results);
 	return status ? sample_complain(&program, error) : 0;

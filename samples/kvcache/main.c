@@ -339,9 +339,9 @@ int main(int argc, char **argv)
 	if (wrong)
 		return sample_usage(&program, wrong);
 	code = go(command, error);
-	plain_close(command->plain);
+	code = plain_close(command->plain, code, error);
 	kvcache_pool_close(&command->pool);
-	weir_context_close(command->context);
+	code = sample_close(command->context, code, error);
 	free(command->io);
 	free(command->trace.blocks);
 	if (command->file >= 0)

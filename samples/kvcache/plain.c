@@ -152,19 +152,20 @@ int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double
 	return code;
 }
 
-void plain_close(struct plain *plain)
+int plain_close(struct plain *plain, int code, char *error)
 {
 	if (!plain)
-		return;
+		return code;
 	if (plain->hands[plain->threads - 1].started)
 		step(plain, NULL, 0);
 	for (uint32_t i = 0; i < plain->threads; i++) {
 		if (plain->hands[i].started)
 			pthread_join(plain->hands[i].thread, NULL);
 		kvcache_pool_close(&plain->hands[i].pool);
-		weir_context_close(plain->hands[i].context);
+		code = sample_close(plain->hands[i].context, code, error);
 	}
 	pthread_barrier_destroy(&plain->begin);
 	pthread_barrier_destroy(&plain->end);
 	free(plain);
+	return code;
 }

@@ -29,7 +29,7 @@ int plain_open(const struct sample_device *device, uint32_t threads, int file, u
 /** plain_load() - load @count blocks; @seconds is what that took. Then looks at every byte, @bad counts the wrong words. */
 int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad, char *error);
 
-/** plain_close() - NULL is fine */
-void plain_close(struct plain *plain);
+/** plain_close() - as sample_close(); NULL is fine */
+int plain_close(struct plain *plain, int code, char *error);
 
 #endif

@@ -3,6 +3,7 @@
  * weir-policy: a replacement policy of one's own (keep.h) beside clock: a small array that is
  * read at random, while a large one goes by through the same cache.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +56,6 @@ static int open_desk(struct desk *desk, const char *device)
 	return error ? error : fill(desk->stream, STREAM_LINES, 2);
 }
 
-static void close_desk(struct desk *desk)
-{
-	if (desk->stream)
-		weir_storage_close(desk->stream);
-	if (desk->index)
-		weir_storage_close(desk->index);
-	if (desk->context)
-		weir_context_close(desk->context);
-}
-
 /* Both arrays in @cache, the policy told which keys to keep, and the kernel run. */
 static int look_up(struct desk *desk, struct weir_cache *cache, uint64_t *sum)
 {
@@ -102,7 +93,8 @@ static int run(struct desk *desk, enum weir_policy policy, uint64_t *sum)
 	error = look_up(desk, cache, sum);
 	if (!error)
 		error = weir_cache_stats(cache, &stats);
-	weir_cache_destroy(cache);
+	if (weir_cache_destroy(cache) != 0 && !error)
+		error = -EIO;
 	if (!error)
 		printf("%-6s %d reads, %llu misses: %.1f%% hits\n", weir_policy_name(policy), 2 * READS,
 		       (unsigned long long)stats.misses, 100.0 - 100.0 * (double)stats.misses / (2 * READS));
@@ -123,6 +115,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
 	else if (sums[0] != sums[1])
 		fprintf(stderr, "weir-policy: the two runs read different data; please report this\n");
-	close_desk(&desk);
+	if (weir_context_close(desk.context) != 0) { /* with its storages */
+		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
+		error = -EIO;
+	}
 	return error || sums[0] != sums[1];
 }

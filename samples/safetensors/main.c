@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 	if (path_named(command->by) < 0)
 		return sample_usage(&program, "--path is auto, module, direct, pull or bounce");
 	code = go(command, error);
-	weir_context_close(command->context);
+	code = sample_close(command->context, code, error);
 	sums_close(&command->sums);
 	model_free(&command->model);
 	free(command->io);

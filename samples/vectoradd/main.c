@@ -445,8 +445,6 @@ int main(int argc, char **argv)
 		status = run(command, &report, error);
 	if (!status)
 		(command->json ? print_json : print_text)(command, &report);
-	weir_cache_destroy(command->lines);
-	weir_storage_close(command->storage);
-	weir_context_close(command->context);
+	status = sample_close(command->context, status, error);
 	return status ? sample_complain(&program, error) : 0;
 }

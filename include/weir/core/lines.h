@@ -770,8 +770,8 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
 		if (fetch.failed)
 			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
-		if (fetch.claims && weir_disk_dead(disk) != WEIR_OK)
-			fetch.claims = 0; /* nobody could fetch it, and no line makes room for nothing */
+		if (fetch.claims && weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
+			fetch.claims = 0;
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
 		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));

@@ -293,12 +293,9 @@ int perf_bench_open(struct perf_bench *bench, const struct perf_options *options
 	return hit ? 0 : prepare_plain(bench, error);
 }
 
-void perf_bench_close(struct perf_bench *bench)
+int perf_bench_close(struct perf_bench *bench, char *error)
 {
-	weir_cache_destroy(bench->cache);
-	for (uint32_t i = PERF_DISKS; i-- > 0;)
-		weir_storage_close(bench->storages[i]);
-	weir_context_close(bench->context);
+	return weir_context_close(bench->context) ? perf_bench_fail(error) : 0; /* with its cache and storages */
 }
 
 int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found, double *seconds,

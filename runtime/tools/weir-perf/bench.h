@@ -61,8 +61,8 @@ struct perf_bench {
 /** perf_bench_open() - 0, or -1 with one sentence in @error; perf_bench_close() it in either case */
 int perf_bench_open(struct perf_bench *bench, const struct perf_options *options, char *error);
 
-/** perf_bench_close() - what was opened, in reverse order */
-void perf_bench_close(struct perf_bench *bench);
+/** perf_bench_close() - all that was opened; -1 with one sentence in @error that says what is lost */
+int perf_bench_close(struct perf_bench *bench, char *error);
 
 /** perf_bench_grid() - @lanes as blocks of at most PERF_BLOCK_LANES lanes, whole waves where a block has several */
 void perf_bench_grid(const struct perf_bench *bench, uint32_t lanes, uint32_t *blocks, uint32_t *threads);

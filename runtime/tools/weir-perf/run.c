@@ -318,6 +318,7 @@ static int run_open(struct perf_bench *bench, struct perf_outcome *outcome, char
 int perf_run(const struct perf_options *options, struct perf_outcome *outcome, char *error)
 {
 	static struct perf_bench bench;
+	char unused[PERF_ERROR_BYTES];
 	int code;
 
 	outcome->options = *options;
@@ -328,6 +329,5 @@ int perf_run(const struct perf_options *options, struct perf_outcome *outcome, c
 		code = run_open(&bench, outcome, error);
 	if (!code)
 		describe(&bench, outcome);
-	perf_bench_close(&bench);
-	return code;
+	return perf_bench_close(&bench, code ? unused : error) ? -1 : code;
 }

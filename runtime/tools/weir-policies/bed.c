@@ -42,12 +42,9 @@ int bed_open(struct bed *bed, const struct bed_options *options)
 	return error ? error : fill(bed);
 }
 
-void bed_close(struct bed *bed)
+int bed_close(struct bed *bed)
 {
-	if (bed->storage)
-		weir_storage_close(bed->storage);
-	if (bed->context)
-		weir_context_close(bed->context);
+	return weir_context_close(bed->context);
 }
 
 /* Everything is laid out: run it. */
@@ -91,6 +88,7 @@ static int replay(struct bed *bed, struct weir_cache *cache, const struct trace 
 int bed_replay(struct bed *bed, const struct bed_cache *options, const struct trace *trace, uint64_t *misses)
 {
 	struct weir_cache *cache;
+	int closed;
 	int error = weir_cache_create(bed->context,
 				      WEIR_OPTIONS(cache, .lines = options->lines, .line_bytes = REPLAY_LINE_BYTES,
 						   .policy = options->policy),
@@ -99,6 +97,6 @@ int bed_replay(struct bed *bed, const struct bed_cache *options, const struct tr
 	if (error)
 		return error;
 	error = replay(bed, cache, trace, options->lanes, misses);
-	weir_cache_destroy(cache);
-	return error;
+	closed = weir_cache_destroy(cache);
+	return error ? error : closed;
 }

@@ -32,7 +32,8 @@ struct bed_cache {
 
 /** bed_open() - 0, or a negative errno; weir_last_error() then says why. bed_close() in either case */
 int bed_open(struct bed *bed, const struct bed_options *options);
-void bed_close(struct bed *bed);
+/** bed_close() - as weir_context_close() */
+int bed_close(struct bed *bed);
 
 /** bed_replay() - read @trace through a new cache; @misses receives how many reads missed. -EBADMSG: wrong data */
 int bed_replay(struct bed *bed, const struct bed_cache *cache, const struct trace *trace, uint64_t *misses);

@@ -415,7 +415,8 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	error = run(&table, &bed);
-	bed_close(&bed);
+	status = bed_close(&bed);
+	error = error ? error : status;
 	if (!error)
 		(command.json ? print_json : print_text)(&table);
 	for (unsigned t = 0; t < TRACE_COUNT; t++)

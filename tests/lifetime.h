@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lifetime.h: arguments of the kernels that use storages and caches, open or closed. */
+#ifndef WEIR_TESTS_LIFETIME_H
+#define WEIR_TESTS_LIFETIME_H
+
+#include <weir/abi.h>
+
+/**
+ * struct lifetime_put_args - @seed + i into element i of each writer
+ * @rests: iterations before the first of it
+ */
+struct lifetime_put_args {
+	struct weir_writer writer[2];
+	u32 writer_count;
+	u32 rests;
+	u64 count;
+	u64 seed;
+};
+
+/**
+ * struct lifetime_use_args - one lane uses what may be closed
+ * @buffer: a line's bytes and a block's
+ * @event: struct weir_event
+ * @statuses: u32[4]: of reading a line, of writing a whole one, of reading a block; and element 0's low word
+ */
+struct lifetime_use_args {
+	struct weir_writer writer;
+	struct weir_disk disk;
+	weir_addr buffer;
+	weir_addr event;
+	weir_addr statuses;
+};
+
+#endif

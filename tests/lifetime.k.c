@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels that use storages and caches, open or closed. */
+#define WEIR_SHARE_TABLE
+#include <weir/async.h>
+#include <weir/writer.h>
+
+#include "lifetime.h"
+
+WEIR_KERNEL(lifetime_put, struct lifetime_put_args)
+{
+	for (u32 i = 0; i < args->rests; i++)
+		weir_relax(i);
+	for (u64 i = weir_thread(); i < args->count * args->writer_count; i += weir_threads())
+		weir_writer_put_u64(&args->writer[i / args->count], i % args->count, args->seed + i % args->count);
+}
+
+WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+	u64 line = ((u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2) / 8;
+
+	if (weir_thread() == 0) {
+		*weir_at(args->statuses, u32, 3) = (u32)weir_array_get_u64(array, 0);
+		*weir_at(args->statuses, u32, 0) = weir_array_read(array, 0, line, args->buffer);
+		*weir_at(args->statuses, u32, 1) = weir_writer_write(&args->writer, 0, line, args->buffer);
+		*weir_at(args->statuses, u32, 2) = weir_read(&args->disk, 0, 1, args->buffer, weir_at(args->event, struct weir_event, 0), 0);
+	}
+}
