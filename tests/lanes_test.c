@@ -20,6 +20,7 @@
 
 #include "context.h"
 #include "kernels.h"
+#include "leaks.h"
 #include "port.h"
 
 #define must(call)                                                                       \
@@ -186,6 +187,58 @@ static void test_wrong_launches_are_refused(void **state)
 	weir_context_close(context);
 }
 
+/* Contexts that come and go, or do not come about, and launches: nothing of them stays. */
+static void test_nothing_stays(void **state)
+{
+	struct weir_context *context;
+	struct test_has before;
+
+	(void)state;
+	if (!test_on_cpu()) {
+		print_message("# what a vendor's library keeps is its own\n");
+		skip();
+	}
+	for (unsigned round = 0; round < 24; round++) {
+		struct test_count_args args = { .adds = 1 };
+
+		if (round == 8)
+			before = test_has();
+		context = open_context(4, 2);
+		args.verdict = alloc(context, sizeof(struct test_verdict));
+		for (unsigned i = 0; i < 2000; i++)
+			must(weir_launch(context, "test_count", 1, 1, &args, sizeof(args)));
+		must(weir_sync(context));
+		weir_context_close(context);
+		/* The first worker has room for its lanes, and no machine for their stacks. */
+		assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 1 << 18,
+								       .stack_bytes = (uint32_t)1 << 31), &context), -ENOMEM);
+	}
+	test_keeps(before, 1 << 20);
+}
+
+/* A lane has the stack that was asked for, though that is no whole number of pages. */
+static void test_stacks_are_large_enough(void **state)
+{
+	enum { LANES = 1024, LEAST = 16384 };
+	static const uint32_t bytes[] = { LEAST, LEAST + 1, LEAST + 4096, LEAST + 4097 };
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	for (unsigned warm = 0; warm < 2; warm++)
+		for (unsigned i = 0; i < 4; i++) {
+			uint64_t before = test_map_bytes(), taken;
+			struct weir_context *context;
+
+			must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 1, .resident_lanes = LANES,
+								   .stack_bytes = bytes[i]), &context));
+			taken = test_map_bytes() - before;
+			weir_context_close(context);
+			if (warm) /* each has a page besides that nobody may touch */
+				assert_true(taken >= (uint64_t)LANES * (bytes[i] + 4096));
+		}
+}
+
 /* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the wave wait for them. */
 static void nest(int words, const char *strict)
 {
@@ -252,6 +305,8 @@ int main(void)
 		cmocka_unit_test(test_launches_run_in_order),
 		cmocka_unit_test(test_few_resident_lanes_are_enough),
 		cmocka_unit_test(test_wrong_launches_are_refused),
+		cmocka_unit_test(test_nothing_stays),
+		cmocka_unit_test(test_stacks_are_large_enough),
 		cmocka_unit_test(test_lanes_left_behind_are_found),
 	};
 

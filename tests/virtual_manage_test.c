@@ -151,6 +151,45 @@ static void test_abort_in_medium(void **state)
 	driver_close(&driver);
 }
 
+/* Several wait in front of the medium, of two queues: Abort takes out the one it means, and the others stay in line. */
+static void test_abort_in_line(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u32 result, seen = 0;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 16, 16, 0);
+	driver_add_queue(&driver, 2, 1, 16, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	slow.capacity = 1;
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 0);
+	driver_steps(&driver, 3);
+	for (u32 i = 1; i < 8; i++) /* the same batch: all are fetched, and wait behind the one that the medium refuses */
+		driver_put(&driver, 1 + i % 2, &(struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16, .nsid = 1, .prp1 = data });
+	driver_ring(&driver, 1);
+	driver_ring(&driver, 2);
+	driver_steps(&driver, 10);
+	assert_int_equal(driver_command(&driver, 0, abort_of(2, 1), &result), 0);
+	if (!result) {
+		driver_reap(&driver, 1, &cqe);
+		assert_int_equal(driver_status(&cqe), NVME_STATUS_ABORT_REQUESTED);
+		assert_int_equal(driver_cid(&cqe), 1);
+		seen |= 1u << 1;
+	}
+	slow.hold = false;
+	slow.capacity = 0;
+	while (seen != 0xff) {
+		driver_reap(&driver, 1, &cqe);
+		assert_int_equal(driver_status(&cqe), 0);
+		seen |= 1u << driver_cid(&cqe);
+	}
+	driver_close(&driver);
+}
+
 static void test_abort_in_time(void **state)
 {
 	struct weir_virtual_options options = driver_defaults();
@@ -251,6 +290,28 @@ static void test_delete_sq_in_time(void **state)
 static struct nvme_sqe event_request(void)
 {
 	return (struct nvme_sqe){ .cdw0 = NVME_ADMIN_ASYNC_EVENT };
+}
+
+/* A reset forgets the held requests: they neither count nor complete after it. */
+static void test_reset_forgets_events(void **state)
+{
+	struct driver driver;
+
+	(void)state;
+	open_enabled(&driver);
+	for (u32 round = 0; round < 3; round++) {
+		for (u32 i = 0; i < 4; i++)
+			driver_post(&driver, 0, event_request(), 1000 + i);
+		assert_true(driver_nothing(&driver, 0)); /* held, and the limit is not reached */
+		driver_disable(&driver);
+		driver_enable(&driver);
+		driver_doorbell(&driver, 2 * 3, 5); /* an event: the doorbell of no queue */
+		for (u32 i = 0; i < 500; i++)
+			assert_true(driver_nothing(&driver, 0));
+		driver_disable(&driver);
+		driver_enable(&driver);
+	}
+	driver_close(&driver);
 }
 
 static void test_event_limit_and_abort(void **state)
@@ -377,9 +438,11 @@ int main(void)
 		cmocka_unit_test(test_create_sq_errors),
 		cmocka_unit_test(test_delete_errors),
 		cmocka_unit_test(test_abort_in_medium),
+		cmocka_unit_test(test_abort_in_line),
 		cmocka_unit_test(test_abort_in_time),
 		cmocka_unit_test(test_delete_sq_in_flight),
 		cmocka_unit_test(test_delete_sq_in_time),
+		cmocka_unit_test(test_reset_forgets_events),
 		cmocka_unit_test(test_event_limit_and_abort),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_pending_command),
