@@ -227,6 +227,9 @@ static void test_computed_contents(void **state)
 		memset(memory, 0x5a, 512);
 		assert_int_equal(run(medium, WEIR_IO_WRITE, last, memory, 512), 0);
 		assert_true(word_at(medium, last) == 0x5a5a5a5a5a5a5a5a);
+		assert_true(!last || word_at(medium, 0) == 0);
+		if (last >> 44)
+			assert_true(word_at(medium, last - ((uint64_t)1 << 44)) == last - ((uint64_t)1 << 44));
 		if (sizes[i] > 8192) {
 			assert_true(word_at(medium, last - 512) == last - 512);
 			assert_int_equal(run(medium, WEIR_IO_ZERO, zeros, NULL, 4096), 0);
