@@ -224,7 +224,7 @@ static void test_stacks_are_large_enough(void **state)
 	uint64_t taken[4] = { 0 };
 
 	(void)state;
-	if (!test_on_cpu())
+	if (!test_on_cpu() || !TEST_COUNTS_MEMORY)
 		skip();
 	for (unsigned warm = 0; warm < 3; warm++)
 		for (unsigned i = 0; i < 4; i++) {
