@@ -3,6 +3,7 @@
  * admin_test.c: closing a controller that does not answer. Behind the registers is nobody, or who answers up to a certain
  * admin command; what counts is how many commands were sent, and what was written to CC.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "admin.h"
 #include "error.h"
 
-enum { QUEUES = 4, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHUTDOWN_NORMAL = 1 << 14 };
+enum { QUEUES = 4, RING = 32, COMMANDS = 8, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHUTDOWN_NORMAL = 1 << 14 };
 
 /**
  * struct rig - a transport with next to nothing behind it
@@ -23,6 +24,11 @@ enum { QUEUES = 4, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHUTDOWN_NORMAL = 1 << 14 };
  * @shuts: a shutdown comes to its end
  * @entry_us: RTD3 Entry Latency
  * @shutdowns: how often one was asked for
+ * @shut_reads: a shutdown takes so many more looks at CSTS
+ * @cut_short: CC.EN was cleared before it had ended
+ * @cap: CAP
+ * @statuses, @results: of the commands, in their order
+ * @fill: what a command leaves in the data page, instead of Identify Controller with @entry_us alone
  */
 struct rig {
 	struct weir_transport transport;
@@ -32,6 +38,12 @@ struct rig {
 	unsigned answers, answered, shutdowns;
 	uint32_t entry_us;
 	uint32_t doorbell[2];
+	unsigned shut_reads, cut_short;
+	uint64_t cap;
+	uint32_t statuses[COMMANDS], results[COMMANDS];
+	void (*fill)(struct rig *rig, const struct nvme_sqe *sqe, void *page);
+	struct nvme_id_ctrl controller;
+	struct nvme_id_ns space;
 };
 
 static _Alignas(4096) uint8_t pages[WEIR_ADMIN_MEMORY_BYTES];
@@ -43,19 +55,23 @@ static struct rig *rig_of(struct weir_transport *transport)
 
 static uint64_t read64(struct weir_transport *transport, uint32_t offset)
 {
-	(void)transport, (void)offset;
-	return 255 | CAP_TIMEOUT_500_MS;
+	(void)offset;
+	return rig_of(transport)->cap;
 }
 
 static void answer(struct rig *rig)
 {
-	struct nvme_cqe *cqe = (struct nvme_cqe *)(void *)(pages + NVME_PAGE_BYTES) + rig->answered;
+	const struct nvme_sqe *sqe = (const struct nvme_sqe *)(const void *)pages + rig->answered % RING;
+	struct nvme_cqe *cqe = (struct nvme_cqe *)(void *)(pages + NVME_PAGE_BYTES) + rig->answered % RING;
 	struct nvme_id_ctrl *id = (void *)(pages + 2 * NVME_PAGE_BYTES);
+	uint32_t status = rig->answered < COMMANDS ? rig->statuses[rig->answered] : 0;
 
-	assert_true(rig->answered < 32); /* one pass */
 	memset(id, 0, sizeof(*id));
 	memcpy(&id->rtd3e, &rig->entry_us, sizeof(id->rtd3e));
-	cqe->dw3 = 1 << 16;
+	if (rig->fill)
+		rig->fill(rig, sqe, id);
+	cqe->dw0 = rig->answered < COMMANDS ? rig->results[rig->answered] : 0;
+	cqe->dw3 = status << 17 | (rig->answered / RING % 2 ? 0 : 1 << 16);
 	rig->answered++;
 	rig->answers--;
 }
@@ -66,9 +82,13 @@ static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 
 	if (offset == NVME_REGISTER_CC)
 		return rig->cc;
-	if (rig->answers && rig->doorbell[0] != rig->answered)
+	if (rig->answers && rig->doorbell[0] != rig->answered % RING)
 		answer(rig);
-	return rig->csts | (rig->shuts && (rig->cc & NVME_CC_SHUTDOWN_MASK) ? NVME_CSTS_SHUTDOWN_DONE : 0);
+	if (!rig->shuts || !(rig->cc & NVME_CC_SHUTDOWN_MASK))
+		return rig->csts;
+	if (rig->shut_reads)
+		return rig->shut_reads--, rig->csts;
+	return rig->csts | NVME_CSTS_SHUTDOWN_DONE;
 }
 
 static void write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
@@ -77,6 +97,7 @@ static void write32(struct weir_transport *transport, uint32_t offset, uint32_t 
 
 	if (offset != NVME_REGISTER_CC)
 		return;
+	rig->cut_short += !(value & NVME_CC_ENABLE) && (rig->cc & NVME_CC_SHUTDOWN_MASK) && rig->shut_reads;
 	rig->cc = value;
 	rig->shutdowns += (value & NVME_CC_SHUTDOWN_MASK) == CC_SHUTDOWN_NORMAL;
 	if (rig->follows)
@@ -100,7 +121,7 @@ static const struct weir_transport_ops ops = {
 /* A controller that was brought up. */
 static void open_rig(struct rig *rig)
 {
-	*rig = (struct rig){ .transport = { .ops = &ops }, .follows = true, .shuts = true };
+	*rig = (struct rig){ .transport = { .ops = &ops }, .follows = true, .shuts = true, .cap = 255 | CAP_TIMEOUT_500_MS };
 	memset(pages, 0, sizeof(pages));
 	assert_int_equal(weir_admin_enable(&rig->admin, &rig->transport, pages, 4096), 0);
 	rig->admin.command_ms = 20;
@@ -242,6 +263,277 @@ static void test_shadow(void **state)
 	assert_null(rig.admin.shadow);
 }
 
+/* The controller is switched off when its shutdown has ended, and not before. */
+static void test_shutdown_is_awaited(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	rig.answers = 2 * QUEUES;
+	rig.shut_reads = 20;
+	rig.admin.shutdown_ms = 60000;
+	assert_int_equal(close_rig(&rig), 2 * QUEUES);
+	assert_int_equal(rig.shutdowns, 1);
+	assert_int_equal(rig.cut_short, 0);
+	assert_int_equal(rig.shut_reads, 0);
+	assert_int_equal(rig.cc, 0);
+}
+
+/* Round the ring, and once more: the phase turns each time. */
+static void test_many_commands(void **state)
+{
+	unsigned granted;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	for (unsigned i = 1; i <= 5 * RING; i++) {
+		rig.answers = 1;
+		assert_int_equal(weir_admin_queue_count(&rig.admin, 1, &granted), 0);
+		assert_int_equal(rig.answered, i);
+		assert_int_equal(rig.doorbell[1], i % RING);
+	}
+}
+
+/* How long to wait follows from CAP, and for commands is ten seconds. */
+static void test_times(void **state)
+{
+	static const unsigned steps[] = { 0, 1, 20, 255 }, expected_ms[] = { 500, 500, 10000, 127500 };
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		open_rig(&rig);
+		rig.cap = 63 | (uint64_t)steps[i] << 24;
+		assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), 0);
+		assert_int_equal(rig.admin.timeout_ms, expected_ms[i]);
+		assert_int_equal(rig.admin.command_ms, 10000);
+		assert_int_equal(rig.admin.most_entries, 64);
+	}
+}
+
+static void test_capabilities(void **state)
+{
+	static const struct {
+		uint64_t cap;
+		int error;
+		const char *says;
+	} rows[] = {
+		{ UINT64_MAX, EIO, "all ones" },
+		{ (uint64_t)1 << 48 | 63, ENOTSUP, "CAP.MPSMIN 1" },
+		{ (uint64_t)8 << 48 | 63, ENOTSUP, "CAP.MPSMIN 8" },
+		{ (uint64_t)1 << 52 | 63, 0, "" }, /* MPSMAX */
+		{ (uint64_t)0x80 << 37 | 63, ENOTSUP, "NVM command set" },
+		{ (uint64_t)0x41 << 37 | 63, 0, "" },
+	};
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		open_rig(&rig);
+		rig.cap = rows[i].cap;
+		assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), -rows[i].error);
+		if (rows[i].error)
+			assert_non_null(strstr(weir_last_error(), rows[i].says));
+	}
+}
+
+/* A controller that fails while it starts or stops says so at once; nobody waits for CAP.TO. */
+static void test_fatal_while_starting(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	rig.follows = false;
+	rig.csts = NVME_CSTS_FATAL;
+	assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), -EIO);
+	assert_non_null(strstr(weir_last_error(), "fatal status"));
+	assert_non_null(strstr(weir_last_error(), "its start"));
+	rig.csts = NVME_CSTS_READY | NVME_CSTS_FATAL;
+	assert_int_equal(weir_admin_stop(&rig.admin), -EIO);
+	assert_non_null(strstr(weir_last_error(), "its reset"));
+}
+
+/* As many pairs as there are of the scarcer kind, and no more than were asked for. */
+static void test_queue_counts(void **state)
+{
+	static const unsigned rows[][4] = { /* wanted; granted of both kinds, zero based; what comes of it */
+		{ 8, 7, 7, 8 }, { 8, 7, 2, 3 }, { 8, 2, 7, 3 }, { 4, 63, 63, 4 }, { 4, 63, 1, 2 }, { 1, 0, 0, 1 },
+	};
+	struct rig rig;
+	unsigned granted;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		open_rig(&rig);
+		rig.answers = 1;
+		rig.results[0] = rows[i][1] | rows[i][2] << 16;
+		assert_int_equal(weir_admin_queue_count(&rig.admin, rows[i][0], &granted), 0);
+		assert_int_equal(granted, rows[i][3]);
+	}
+}
+
+/* What the first of two commands says is not lost in what the second one would; statuses of every type are refusals. */
+static void test_refusals(void **state)
+{
+	static const uint32_t statuses[] = { 0x1, 0x100, 0x101, 0x200, 0x4001, 0x4100 };
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+		for (unsigned which = 0; which < 2; which++) {
+			open_rig(&rig);
+			rig.answers = 2;
+			rig.statuses[which] = statuses[i];
+			assert_int_equal(weir_admin_create_queue(&rig.admin, 1, 8, 0x10000, 0x20000), -EIO);
+			assert_non_null(strstr(weir_last_error(), which ? "Create I/O Submission" : "Create I/O Completion"));
+			assert_int_equal(rig.answered, 1 + which);
+			open_rig(&rig);
+			rig.answers = 2;
+			rig.statuses[which] = statuses[i];
+			assert_int_equal(weir_admin_delete_queue(&rig.admin, 1), -EIO);
+			assert_non_null(strstr(weir_last_error(), which ? "Delete I/O Completion" : "Delete I/O Submission"));
+			assert_int_equal(rig.answered, 1 + which);
+		}
+	}
+}
+
+static void test_abort(void **state)
+{
+	bool aborted;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	rig.answers = 3;
+	rig.results[1] = 1;
+	rig.statuses[2] = 0x3;
+	assert_int_equal(weir_admin_abort(&rig.admin, 2, 0x55, &aborted), 0);
+	assert_true(aborted);
+	assert_int_equal(((const struct nvme_sqe *)(const void *)pages)->cdw10, 0x550002);
+	assert_int_equal(weir_admin_abort(&rig.admin, 2, 0x55, &aborted), 0);
+	assert_false(aborted);
+	assert_int_equal(weir_admin_abort(&rig.admin, 2, 0x55, &aborted), -EIO);
+	assert_false(aborted);
+}
+
+/* Namespaces 3 and 7; whichever is asked about is what the rig says. */
+static void fill_identify(struct rig *rig, const struct nvme_sqe *sqe, void *page)
+{
+	uint32_t *list = page;
+
+	memset(page, 0, NVME_PAGE_BYTES);
+	if ((sqe->cdw0 & 0xff) != NVME_ADMIN_IDENTIFY)
+		return;
+	if (sqe->cdw10 == NVME_CNS_CONTROLLER)
+		memcpy(page, &rig->controller, sizeof(rig->controller));
+	else if (sqe->cdw10 == NVME_CNS_NAMESPACE)
+		memcpy(page, &rig->space, sizeof(rig->space));
+	else
+		list[0] = 3, list[1] = 7;
+}
+
+static void open_identify(struct rig *rig)
+{
+	open_rig(rig);
+	rig->answers = 3;
+	rig->fill = fill_identify;
+	rig->space.nsze = (uint64_t)1 << 40;
+	rig->space.lbaf[0].ds = 12;
+}
+
+static void test_namespaces(void **state)
+{
+	static const uint32_t asked[] = { 0, 3, 7 }, found[] = { 3, 3, 7 };
+	struct weir_namespace space;
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		open_identify(&rig);
+		assert_int_equal(weir_admin_identify(&rig.admin, asked[i], &space), 0);
+		assert_int_equal(space.nsid, found[i]);
+		assert_int_equal(((const struct nvme_sqe *)(const void *)pages)[2].nsid, found[i]);
+		assert_true(space.blocks == (uint64_t)1 << 40);
+		assert_int_equal(space.block_log2, 12);
+		assert_false(space.write_protected);
+	}
+	open_identify(&rig);
+	assert_int_equal(weir_admin_identify(&rig.admin, 5, &space), -ENODEV);
+	assert_non_null(strstr(weir_last_error(), "namespace 5; it has 3, 7"));
+}
+
+static void test_transfer_limits(void **state)
+{
+	static const struct { uint8_t mdts; uint32_t bytes; } rows[] = {
+		{ 0, (uint32_t)1 << 31 }, { 1, 8192 }, { 5, 131072 }, { 19, (uint32_t)1 << 31 }, { 20, (uint32_t)1 << 31 },
+		{ 255, (uint32_t)1 << 31 },
+	};
+	struct weir_namespace space;
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		open_identify(&rig);
+		rig.controller.mdts = rows[i].mdts;
+		assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), 0);
+		assert_int_equal(space.max_transfer_bytes, rows[i].bytes);
+	}
+}
+
+/* Which format is in use, and what of one weir cannot do. */
+static void test_formats(void **state)
+{
+	struct weir_namespace space;
+	struct rig rig;
+
+	(void)state;
+	open_identify(&rig);
+	rig.space.flbas = 0x2;
+	rig.space.lbaf[2].ds = 9;
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), 0);
+	assert_int_equal(space.block_log2, 9);
+	open_identify(&rig);
+	rig.space.flbas = 0x22; /* format 18, of which there are 20 */
+	rig.space.nlbaf = 19;
+	rig.space.lbaf[2].ds = 9;
+	rig.space.lbaf[18].ds = 12;
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), 0);
+	assert_int_equal(space.block_log2, 12);
+	open_identify(&rig);
+	rig.space.lbaf[0].ms = 8;
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "8 bytes of metadata"));
+	open_identify(&rig);
+	rig.space.lbaf[0].ds = 13;
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "2^13 bytes"));
+	open_identify(&rig);
+	rig.space.nsattr = 1;
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), 0);
+	assert_true(space.write_protected);
+}
+
+static void test_capacities(void **state)
+{
+	static const uint64_t blocks[] = { 1, (uint64_t)1 << 32, ((uint64_t)1 << 52) - 1, (uint64_t)1 << 52, 0, UINT64_MAX };
+	struct weir_namespace space;
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+		open_identify(&rig);
+		rig.space.nsze = blocks[i];
+		assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), i < 3 ? 0 : -EIO);
+		if (i < 3)
+			assert_true(space.blocks == blocks[i]);
+		else
+			assert_non_null(strstr(weir_last_error(), "is it formatted?"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +543,18 @@ int main(void)
 		cmocka_unit_test(test_shutdown_without_end),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_shadow),
+		cmocka_unit_test(test_shutdown_is_awaited),
+		cmocka_unit_test(test_many_commands),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_capabilities),
+		cmocka_unit_test(test_fatal_while_starting),
+		cmocka_unit_test(test_queue_counts),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_namespaces),
+		cmocka_unit_test(test_transfer_limits),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_capacities),
 	};
 
 	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);

@@ -356,6 +356,54 @@ static void test_a_file_that_shrinks(void **state)
 	close_rig(&rig);
 }
 
+/* What lanes read of @array at @index. */
+static uint64_t element(struct rig *rig, const struct weir_array *array, uint64_t index)
+{
+	struct test_get_args args = { .array = *array, .index = index, .verdict = rig->verdict };
+	struct test_verdict verdict;
+
+	must(weir_launch(rig->context, "test_get", 1, 1, &args, sizeof(args)));
+	verdict = judge(rig);
+	return weir_load_u64_relaxed_sys(&verdict.sum);
+}
+
+/*
+ * Arrays of many TiB, whose words hold their addresses on their own storage: elements on both sides of 4 GiB, 2^32 elements,
+ * 2^32 blocks and 2^32 lines, of one storage and of several.
+ */
+static void test_many_tebibytes(void **state)
+{
+	static const uint64_t bytes[] = { 0, (uint64_t)1 << 32, (uint64_t)1 << 35, (uint64_t)1 << 41, (uint64_t)1 << 44, (uint64_t)100 << 40 };
+	enum { EACH_TIB = 100, STRIPE = 65536 };
+
+	(void)state;
+	for (unsigned disks = 1; disks <= 3; disks += 2) {
+		struct rig rig = { .disks = disks };
+		struct weir_array array;
+
+		must(weir_context_open(test_context_name(),
+				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(), .wave_lanes = test_width(0)),
+				       &rig.context));
+		for (unsigned i = 0; i < disks; i++)
+			must(test_storage_open(rig.context, "virt:100T?content=address&block=512",
+					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+					       &rig.storages[i]));
+		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096), &rig.cache));
+		must(weir_alloc(rig.context, sizeof(struct test_verdict), &rig.verdict));
+		must(weir_array_open(rig.cache, rig.storages, disks, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE), &array));
+		assert_true(array.count == ((uint64_t)EACH_TIB << 40) / 8 * disks);
+		for (unsigned i = 0; i < 6; i++)
+			for (int step = -1; step <= 1; step++) {
+				uint64_t index = (bytes[i] / 8 + (uint64_t)step * (i % 2 ? 1 : 700)) % array.count, at = index * 8;
+				uint64_t unit = at / STRIPE, expected = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE;
+
+				if (element(&rig, &array, index) != expected)
+					fail_msg("element %llu of %u storages", (unsigned long long)index, disks);
+			}
+		close_rig(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_rows_by_waves),
 		cmocka_unit_test(test_index_past_the_end),
 		cmocka_unit_test(test_a_file_that_shrinks),
+		cmocka_unit_test(test_many_tebibytes),
 	};
 
 	if (!test_begins())

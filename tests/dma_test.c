@@ -99,6 +99,59 @@ static void test_remove(void **state)
 	weir_dma_map_destroy(map);
 }
 
+/* A region of more than 4 GiB, and what lies 4 GiB behind one. */
+static void test_beyond_4_gib(void **state)
+{
+	const uint64_t base = (uint64_t)1 << 40, most = ((uint64_t)5 << 30) + 4096;
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(base), 4096), 0);
+	assert_int_equal(weir_dma_map_add(map, at(4 * base), most), 0);
+	assert_int_equal(weir_dma_map_add(map, at(4 * base + ((uint64_t)4 << 30)), 4096), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(4 * base - 4096), ((uint64_t)1 << 32) + 4096), -EEXIST);
+	assert_true(weir_dma_view_refresh(map, &view));
+	for (unsigned round = 0; round < 2; round++) { /* by looking for it, and where it was found last */
+		assert_non_null(weir_dma_view_find(&view, base, 4096));
+		assert_null(weir_dma_view_find(&view, base + ((uint64_t)1 << 32), 512));
+		assert_null(weir_dma_view_find(&view, base, ((uint64_t)1 << 32) + 512));
+		assert_non_null(weir_dma_view_find(&view, 4 * base, most));
+		assert_non_null(weir_dma_view_find(&view, 4 * base + most - 4096, 4096));
+		assert_null(weir_dma_view_find(&view, 4 * base + most - 4096, 4097));
+		assert_null(weir_dma_view_find(&view, 4 * base + ((uint64_t)2 << 32), 1));
+	}
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(map);
+}
+
+/* Whoever kept a registration's number knows another one from it, whatever came and went meanwhile. */
+static void test_numbers_are_not_reused(void **state)
+{
+	struct weir_dma_view view = { 0 };
+	uint64_t seen[64], count = 0;
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	for (unsigned round = 0; round < 8; round++) {
+		for (unsigned i = 1; i <= 4; i++)
+			assert_int_equal(weir_dma_map_add(map, at(i * 0x1000), 0x1000), 0);
+		weir_dma_view_refresh(map, &view);
+		for (unsigned i = 0; i < view.count; i++) {
+			for (unsigned j = 0; j < count; j++)
+				assert_true(seen[j] != view.regions[i].id);
+			seen[count++] = view.regions[i].id;
+		}
+		for (unsigned i = 1; i <= 4; i++)
+			assert_int_equal(weir_dma_map_remove(map, at(i * 0x1000)), 0);
+	}
+	assert_int_equal(count, 32);
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(map);
+}
+
 /** struct notes - a mapper that counts what it maps, and refuses one address */
 struct notes {
 	struct weir_dma_mapper mapper;
@@ -255,6 +308,8 @@ int main(void)
 		cmocka_unit_test(test_add),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_beyond_4_gib),
+		cmocka_unit_test(test_numbers_are_not_reused),
 		cmocka_unit_test(test_mappers_follow),
 		cmocka_unit_test(test_a_mapper_that_refuses),
 		cmocka_unit_test(test_peers_memory),

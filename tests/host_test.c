@@ -16,11 +16,14 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <weir/abi.h>
+#include <weir/disk.h>
 #include <weir/weir.h>
 
 #include "context.h"
 #include "kernels.h"
+#include "leaks.h"
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -135,6 +138,8 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?block=x", -EINVAL, "block=x", "not accepted" },
 		{ "virt:1M?lat_us=-5", -EINVAL, "lat_us", "-5" },
 		{ "virt:1M?mdts=5000", -EINVAL, "mdts", "5000" },
+		{ "virt:1M?mdts=4096", -EINVAL, "mdts=4096", "8K" },
+		{ "virt:1M?mdts=12K", -EINVAL, "mdts", "power of two" },
 		{ "virt:1M?mover=push", -EINVAL, "mover=push", "pull" },
 		{ "virt:1M?shadow=maybe", -EINVAL, "shadow=maybe", "off" },
 		{ "nvme:ff:1f.7?shadow=maybe", -EINVAL, "shadow=maybe", "auto" },
@@ -146,6 +151,13 @@ static void test_storage_uris(void **state)
 		{ "virt:1M?fault=late:us=5,status", -EINVAL, "row 2", "code=" },
 		{ "file:/no/such/file?fault=status:code=9999", -EINVAL, "code=9999", "2047" },
 		{ "virt:1M?load=/no/such/file", -ENOENT, "/no/such/file", "No such" },
+		{ "virt:1M?trace=/no/such/file", -ENOENT, "/no/such/file", "No such" },
+		{ "virt:1M?content=noise", -EINVAL, "content=noise", "zeros or address" },
+		{ "virt:1M?content=address&load=/etc/hostname", -EINVAL, "load", "content=address" },
+		{ "virt:300T", -EINVAL, "300T", "to 127T" },
+		{ "virt:2000000T?content=address", -EINVAL, "2000000T", "to 1048576T" },
+		{ "virt:1M?on=device&content=address", -ENOTSUP, "content", "on the device" },
+		{ "virt:1M?on=device&trace=/tmp/trace", -ENOTSUP, "trace", "on the device" },
 		{ "file:/no/such/file", -ENOENT, "/no/such/file", "exist" },
 		{ "file:/tmp", -EISDIR, "/tmp", "directory" },
 		{ "file:/no/such%3Ffile", -ENOENT, "/no/such?file", "exist" },
@@ -182,6 +194,154 @@ static void test_path_with_separators(void **state)
 	close(file);
 	unlink(path);
 	rmdir(folder);
+}
+
+/* Storages that cannot be opened, each for a reason found at another stage, leave nothing behind. */
+static void test_failing_storages_leave_nothing(void **state)
+{
+	static const struct { const char *uri; struct weir_storage_options options; } cases[] = {
+		{ "virt:64M?colour=red", { .queues = 1 } },
+		{ "virt:64M?load=/no/such/file", { .queues = 1 } },
+		{ "virt:64M?content=address&trace=/no/such/file", { .queues = 1 } },
+		{ "virt:64M?shadow=on", { .queues = 600 } }, /* more than a page of shadow doorbells has room for */
+		{ "virt:64M?fault=status:code=9999", { .queues = 1 } },
+		{ "file:/no/such/file", { .queues = 1 } },
+	};
+	struct test_has before;
+	struct weir_storage *out;
+
+	(void)state;
+	for (unsigned round = 0; round < 24; round++) {
+		if (round == 4)
+			before = test_has();
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			struct weir_storage_options options = cases[i].options;
+
+			options.size = sizeof(options);
+			assert_true(weir_storage_open(context, cases[i].uri, &options, &out) < 0);
+			assert_null(out);
+		}
+		must(weir_storage_open(context, "virt:16M", NULL, &out));
+		weir_storage_close(out);
+	}
+	test_keeps(before, 8 << 20);
+}
+
+/* How the file at @path is open in this process: O_RDONLY, O_RDWR; -1 if it is not. */
+static int mode_of_open_file(const char *path)
+{
+	for (int fd = 3; fd < 256; fd++) {
+		char link[64], target[128];
+		ssize_t length;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		length = readlink(link, target, sizeof(target) - 1);
+		target[length > 0 ? length : 0] = '\0';
+		if (!strcmp(target, path))
+			return fcntl(fd, F_GETFL) & O_ACCMODE;
+	}
+	return -1;
+}
+
+/* What is not to be written is not even open for it, whichever way that was said. */
+static void test_read_only_files(void **state)
+{
+	static const struct { const char *key; uint32_t option, read_only; } cases[] = {
+		{ "", 0, 0 }, { "?ro=0", 0, 0 }, { "?ro=1", 0, 1 }, { "", 1, 1 }, { "?ro=0", 1, 1 }, { "?ro=1", 1, 1 },
+	};
+	char path[] = "/tmp/weir-ro-XXXXXX", uri[64];
+	static char block[4096];
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0 && !ftruncate(file, 1 << 20));
+	close(file);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_storage_info info = { .size = sizeof(info) };
+		struct weir_storage *out;
+
+		snprintf(uri, sizeof(uri), "file:%s%s", path, cases[i].key);
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .read_only = cases[i].option), &out));
+		must(weir_storage_info(out, &info));
+		assert_int_equal(info.read_only, cases[i].read_only);
+		assert_int_equal(mode_of_open_file(path), cases[i].read_only ? O_RDONLY : O_RDWR);
+		assert_int_equal(weir_storage_write(out, 0, block, sizeof(block)) < 0, cases[i].read_only);
+		weir_storage_close(out);
+	}
+	unlink(path);
+}
+
+/* The largest transfer is what the controller takes, and longer ones are split. */
+static void test_transfer_limits(void **state)
+{
+	static const struct { const char *uri; uint32_t wanted, expected; } cases[] = {
+		{ "virt:1M?mdts=8192", 0, 8192 }, { "virt:1M?mdts=16K", 65536, 16384 }, { "virt:1M?mdts=1M", 0, 65536 },
+		{ "virt:1M?mdts=1M", 1 << 20, 1 << 20 }, { "virt:1M", 1 << 20, 128 << 10 },
+	};
+	static unsigned char bytes[256 << 10], found[256 << 10];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(i * 7 >> 3);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_storage_info info = { .size = sizeof(info) };
+		struct weir_stats stats = { .size = sizeof(stats) };
+		struct weir_storage *out;
+
+		must(weir_storage_open(context, cases[i].uri,
+				       WEIR_OPTIONS(storage, .max_transfer_bytes = cases[i].wanted,
+						    .timeout_us = test_patient_us(5000000)), &out));
+		must(weir_storage_info(out, &info));
+		assert_int_equal(info.max_transfer_bytes, cases[i].expected);
+		must(weir_storage_write(out, 512, bytes, sizeof(bytes)));
+		memset(found, 0, sizeof(found));
+		must(weir_storage_read(out, 512, found, sizeof(found)));
+		assert_memory_equal(found, bytes, sizeof(bytes));
+		must(weir_stats(out, &stats));
+		assert_int_equal(stats.failed, 0);
+		assert_int_equal(stats.commands, 2 * ((sizeof(bytes) + cases[i].expected - 1) / cases[i].expected));
+		weir_storage_close(out);
+	}
+}
+
+/* What of a medium of many TiB was never written holds its own address, to its end and in every size of request. */
+static void test_many_tebibytes(void **state)
+{
+	static const uint64_t at[] = { 0, ((uint64_t)1 << 32) - 512, (uint64_t)1 << 32, ((uint64_t)1 << 41) - 512, (uint64_t)1 << 41,
+				       ((uint64_t)1 << 44) + 4096, ((uint64_t)300 << 40) - 4096 };
+	enum { PLACES = sizeof(at) / sizeof(at[0]) };
+	static uint64_t words[512];
+
+	(void)state;
+	for (unsigned block = 512; block <= 4096; block *= 8) {
+		struct weir_storage_info info = { .size = sizeof(info) };
+		struct weir_storage *out;
+		char uri[64];
+
+		snprintf(uri, sizeof(uri), "virt:300T?content=address&block=%u", block);
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &out));
+		must(weir_storage_info(out, &info));
+		assert_true(info.bytes == (uint64_t)300 << 40);
+		for (unsigned i = 0; i < PLACES; i++) {
+			uint64_t from = at[i] / block * block;
+
+			must(weir_storage_read(out, from, words, sizeof(words)));
+			for (unsigned w = 0; w < 512; w++)
+				assert_true(words[w] == from + 8 * w);
+		}
+		for (unsigned i = 0; i < PLACES; i++) {
+			memset(words, (int)i + 1, block);
+			must(weir_storage_write(out, at[i] / block * block, words, block));
+		}
+		for (unsigned i = 0; i < PLACES; i++) {
+			if (i + 1 < PLACES && at[i + 1] / block == at[i] / block)
+				continue; /* the next one went over it */
+			must(weir_storage_read(out, at[i] / block * block, words, block));
+			assert_true(words[0] == 0x0101010101010101u * (i + 1) && words[block / 8 - 1] == words[0]);
+		}
+		refused(weir_storage_read(out, (uint64_t)300 << 40, words, block), -ERANGE, "reach past", "329853488332800");
+		weir_storage_close(out);
+	}
 }
 
 /* The process's threads of the name that controllers' threads have. */
@@ -259,6 +419,96 @@ static void test_memory(void **state)
 	must(weir_free(context, address));
 	refused(weir_free(context, address), -EINVAL, "free", "allocation");
 	must(weir_free(context, 0));
+}
+
+/* What is freed is given back, all of it. */
+static void test_memory_is_given_back(void **state)
+{
+	struct test_has before;
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	for (unsigned round = 0; round < 64; round++) {
+		uint64_t address;
+
+		if (round == 4)
+			before = test_has();
+		must(weir_alloc(context, 4 << 20, &address));
+		must(weir_free(context, address));
+	}
+	test_keeps(before, 8 << 20);
+}
+
+/* The machine's memory, as its kernel tells. */
+static void test_memory_of_the_machine(void **state)
+{
+	struct weir_context_info info = { .size = sizeof(info) };
+	unsigned long long total = 0, available = 0, kib;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	while (file && fgets(line, sizeof(line), file)) {
+		total = sscanf(line, "MemTotal: %llu kB", &kib) == 1 ? kib << 10 : total;
+		available = sscanf(line, "MemAvailable: %llu kB", &kib) == 1 ? kib << 10 : available;
+	}
+	assert_non_null(file);
+	fclose(file);
+	must(weir_context_info(context, &info));
+	assert_true(info.memory_bytes == total);
+	assert_true(info.memory_free_bytes <= total && info.memory_free_bytes > available / 4);
+}
+
+static void expect_in_flight(uint64_t address, const char *what)
+{
+	refused(weir_free(context, address), -EBUSY, what, "wait for its event first");
+}
+
+/* Memory of a command under way: from its first to its last byte, of any queue and any storage, and its event. */
+static void test_memory_in_flight(void **state)
+{
+	struct weir_storage *storages[2];
+	uint64_t page[6], event;
+	struct weir_disk disk[2];
+
+	(void)state;
+	if (!test_on_cpu()) /* the host is a lane there */
+		skip();
+	for (unsigned i = 0; i < 2; i++) {
+		must(weir_storage_open(context, i ? "virt:2M?lat_us=400000" : "virt:1M?lat_us=400000",
+				       WEIR_OPTIONS(storage, .queues = 3, .depth = 8, .timeout_us = test_patient_us(60000000)),
+				       &storages[i]));
+		must(weir_storage_disk(storages[i], &disk[i]));
+		disk[i].queues += 2 * sizeof(struct weir_queue); /* the third queue alone */
+		disk[i].queue_count = 1;
+	}
+	for (unsigned i = 0; i < 6; i++) /* neighbours, as long as nothing else is mapped between them */
+		must(weir_alloc(context, 4096, &page[i]));
+	must(weir_alloc(context, 4096, &event));
+	for (unsigned s = 0; s < 2; s++) {
+		uint64_t low = page[0];
+		unsigned pages = 1;
+
+		for (unsigned i = 1; i < 6; i++)
+			low = page[i] < low ? page[i] : low;
+		for (unsigned again = 0; again < 6; again++)
+			for (unsigned i = 0; i < 6; i++)
+				pages += page[i] == low + pages * 4096;
+		assert_int_equal(weir_read_async(&disk[s], 0, pages * 8, low, weir_at(event, struct weir_event, 0)), WEIR_OK);
+		for (unsigned i = 0; i < 6; i++)
+			if (page[i] >= low && page[i] < low + pages * 4096)
+				expect_in_flight(page[i], s ? "virt:2M" : "virt:1M");
+		expect_in_flight(event, "a read of block 0");
+		assert_int_equal(weir_wait(&disk[s], weir_at(event, struct weir_event, 0), 0), WEIR_OK);
+	}
+	for (unsigned i = 0; i < 6; i++)
+		must(weir_free(context, page[i]));
+	must(weir_free(context, event));
+	weir_storage_close(storages[1]);
+	weir_storage_close(storages[0]);
 }
 
 /* One memory, seen by the host, by copies and by a controller. */
@@ -403,9 +653,20 @@ static void test_results_need_their_size(void **state)
 {
 	struct weir_stats stats = { .size = 0 };
 	struct weir_context_info info = { .size = 0 };
+	struct { struct weir_stats stats; uint64_t newer[4]; } longer;
 	uint64_t bytes;
 
 	(void)state;
+	memset(&longer, 0x55, sizeof(longer));
+	longer.stats.size = sizeof(longer); /* of a caller who knows more than this version: that is zero */
+	must(weir_stats(storage, &longer.stats));
+	assert_int_equal(longer.stats.size, sizeof(longer));
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(longer.newer[i] == 0);
+	memset(&longer, 0x55, sizeof(longer));
+	longer.stats.size = offsetof(struct weir_stats, rogue); /* and one who knows less gets no more than that */
+	must(weir_stats(storage, &longer.stats));
+	assert_true(longer.stats.rogue == 0x5555555555555555u && longer.stats.failed == 0);
 	refused(weir_stats(storage, &stats), -EINVAL, "weir_stats", "size is 0");
 	refused(weir_context_info(context, &info), -EINVAL, "weir_context_info", "size is 0");
 	refused(weir_parse_bytes("12Q", &bytes), -EINVAL, "12Q", "64M");
@@ -517,6 +778,13 @@ int main(void)
 		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_failed_controller),
+		cmocka_unit_test(test_failing_storages_leave_nothing),
+		cmocka_unit_test(test_read_only_files),
+		cmocka_unit_test(test_transfer_limits),
+		cmocka_unit_test(test_many_tebibytes),
+		cmocka_unit_test(test_memory_is_given_back),
+		cmocka_unit_test(test_memory_of_the_machine),
+		cmocka_unit_test(test_memory_in_flight),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
 		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),

@@ -68,6 +68,7 @@ struct test_count_args {
 /**
  * struct test_blocks_args - write, read back and compare
  * @disk: lane t uses disk t % @disk_count
+ * @first_lba: where the blocks of all lanes begin
  * @blocks: blocks per request
  * @span: bytes of buffer per request
  * @offset: where in it the data begins
@@ -77,6 +78,7 @@ struct test_count_args {
  */
 struct test_blocks_args {
 	struct weir_disk disk[2];
+	u64 first_lba;
 	u32 disk_count;
 	u32 blocks;
 	u64 span;

@@ -46,7 +46,7 @@ WEIR_KERNEL(test_count, struct test_count_args)
 /* Request @slot of this lane in one round. */
 WEIR_FN u64 request_lba(WEIR_GLOBAL struct test_blocks_args *args, u32 slot)
 {
-	return (weir_thread() * args->outstanding + slot) * args->blocks;
+	return args->first_lba + (weir_thread() * args->outstanding + slot) * args->blocks;
 }
 
 WEIR_FN weir_addr request_buffer(WEIR_GLOBAL struct test_blocks_args *args, u32 slot)

@@ -20,6 +20,7 @@
 
 #include "context.h"
 #include "kernels.h"
+#include "leaks.h"
 #include "port.h"
 
 #define must(call)                                                                       \
@@ -186,6 +187,60 @@ static void test_wrong_launches_are_refused(void **state)
 	weir_context_close(context);
 }
 
+/* Contexts that come and go, or do not come about, and launches: nothing of them stays. */
+static void test_nothing_stays(void **state)
+{
+	struct weir_context *context;
+	struct test_has before;
+
+	(void)state;
+	if (!test_on_cpu()) {
+		print_message("# what a vendor's library keeps is its own\n");
+		skip();
+	}
+	for (unsigned round = 0; round < 24; round++) {
+		struct test_count_args args = { .adds = 1 };
+
+		if (round == 8)
+			before = test_has();
+		context = open_context(4, 2);
+		args.verdict = alloc(context, sizeof(struct test_verdict));
+		for (unsigned i = 0; i < 2000; i++)
+			must(weir_launch(context, "test_count", 1, 1, &args, sizeof(args)));
+		must(weir_sync(context));
+		weir_context_close(context);
+		/* The first worker has room for its lanes, and no machine for their stacks. */
+		assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 1 << 18,
+								       .stack_bytes = (uint32_t)1 << 31), &context), -ENOMEM);
+	}
+	test_keeps(before, 1 << 20);
+}
+
+/* Stacks are whole pages: those of a byte more than some pages are a page longer. */
+static void test_stacks_are_large_enough(void **state)
+{
+	enum { LANES = 1024, LEAST = 16384, PAGE = 4096, SLACK = 1 << 20 };
+	static const uint32_t bytes[] = { LEAST, LEAST + 1, LEAST + PAGE, LEAST + PAGE + 1 };
+	uint64_t taken[4] = { 0 };
+
+	(void)state;
+	if (!test_on_cpu() || !TEST_COUNTS_MEMORY)
+		skip();
+	for (unsigned warm = 0; warm < 3; warm++)
+		for (unsigned i = 0; i < 4; i++) {
+			uint64_t before = test_map_bytes();
+			struct weir_context *context;
+
+			must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 1, .resident_lanes = LANES,
+								   .stack_bytes = bytes[i]), &context));
+			taken[i] = test_map_bytes() - before;
+			weir_context_close(context);
+		}
+	assert_true(taken[1] + SLACK >= taken[0] + (uint64_t)LANES * PAGE);
+	assert_true(taken[2] <= taken[1] + SLACK);
+	assert_true(taken[3] + SLACK >= taken[2] + (uint64_t)LANES * PAGE);
+}
+
 /* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the wave wait for them. */
 static void nest(int words, const char *strict)
 {
@@ -252,6 +307,8 @@ int main(void)
 		cmocka_unit_test(test_launches_run_in_order),
 		cmocka_unit_test(test_few_resident_lanes_are_enough),
 		cmocka_unit_test(test_wrong_launches_are_refused),
+		cmocka_unit_test(test_nothing_stays),
+		cmocka_unit_test(test_stacks_are_large_enough),
 		cmocka_unit_test(test_lanes_left_behind_are_found),
 	};
 

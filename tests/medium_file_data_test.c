@@ -334,6 +334,39 @@ static void follows_memory_that_is_replaced(void **state)
 	world_close(&world);
 }
 
+/* Blocks 4 GiB apart, in a file of holes: each is written and read where it is. */
+static void keeps_far_offsets_apart(void **state)
+{
+	static const char *const folders[] = { "/tmp", "/dev/shm" };
+	static const uint64_t at[] = { 4096, ((uint64_t)1 << 32) + 4096, ((uint64_t)1 << 33) + 4096, ((uint64_t)5 << 32) + 4096 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * 3; i++) {
+		struct way way = { (enum weir_direct)(i / 2), 4096, false, 512 };
+		struct weir_medium_file_options options = rig_options(way.direct);
+		struct world world;
+
+		if (!world_open(&world, &way, folders[i % 2]))
+			continue;
+		world.medium->ops->close(world.medium);
+		assert_int_equal(truncate(world.name, (off_t)6 << 32), 0);
+		assert_int_equal(weir_medium_file_open(world.name, &options, &world.medium), 0);
+		assert_true(world.medium->bytes == (uint64_t)6 << 32);
+		for (unsigned k = 0; k < 4; k++) {
+			rig_fill(world.slab, 0, 4096, 30 + k);
+			assert_int_equal(rig_io(world.medium, WEIR_IO_WRITE, at[k], world.slab, 4096), 0);
+		}
+		assert_int_equal(rig_io(world.medium, WEIR_IO_ZERO, at[3], NULL, 512), 0);
+		for (unsigned k = 0; k < 4; k++) {
+			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k], world.slab, 8192), 0);
+			assert_true(rig_matches(world.slab + 512, 512, 4096 - 512, 30 + k));
+			assert_true(k == 3 ? rig_is_filled(world.slab, 512, 0) : rig_matches(world.slab, 0, 512, 30 + k));
+			assert_true(k ? rig_is_filled(world.slab + 4096, 4096, 0) : rig_matches(world.slab + 4096, 8192, 4096, SEED));
+		}
+		world_close(&world);
+	}
+}
+
 /* 1 GiB is the most one registered buffer can be; two pieces then, and reads across the seam. */
 static void splits_regions_above_a_gibibyte(void **state)
 {
@@ -376,6 +409,7 @@ int main(void)
 		cmocka_unit_test(flushes_and_passes_empty_requests),
 		cmocka_unit_test(follows_memory_that_is_replaced),
 		cmocka_unit_test(splits_regions_above_a_gibibyte),
+		cmocka_unit_test(keeps_far_offsets_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

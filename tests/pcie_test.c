@@ -16,6 +16,7 @@
 
 #include <weir/weir.h>
 
+#include "leaks.h"
 #include "transport/nvme_driver.h"
 #include "transport/pcie.h"
 #include "transport/vfio.h"
@@ -133,6 +134,17 @@ static void test_nothing_there(void **state)
 	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
 	expect(look("2:0.0", &out), ENODEV, "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
 					    "NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
+}
+
+/* An interface of the same class that is no NVMe, and what it would be taken for. */
+static void test_another_interface(void **state)
+{
+	struct weir_pcie out;
+
+	(void)state;
+	put_function("0000:67:00.0", "0x010801\n", "vfio-pci", "13");
+	assert_int_equal(look("67:00.0", &out), -ENODEV);
+	assert_non_null(strstr(weir_last_error(), "0000:67:00.0 is no NVMe controller (its PCI class is 010801)"));
 }
 
 static void test_another_driver(void **state)
@@ -319,6 +331,27 @@ static void test_the_kernels_driver(void **state)
 	weir_nvme_driver_close(&driver);
 }
 
+/* Opened and closed, or not opened after all: no file stays open. */
+static void test_the_kernels_driver_let_go(void **state)
+{
+	struct weir_nvme_driver driver;
+	struct test_has before;
+	char path[512];
+
+	(void)state;
+	put_driven("live\n");
+	before = test_has();
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(open_driven(&driver), 0);
+		weir_nvme_driver_close(&driver);
+	}
+	folders(path, "/dev/nvme3");
+	unlink(path);
+	assert_int_equal(open_driven(&driver), -ENOENT);
+	weir_nvme_driver_close(&driver);
+	test_keeps(before, 1 << 20);
+}
+
 static void test_no_driver_of_the_kernels(void **state)
 {
 	struct weir_nvme_driver driver;
@@ -403,12 +436,14 @@ int main(void)
 		CASE(test_a_controller_that_is_ready),
 		CASE(test_nothing_there),
 		CASE(test_another_driver),
+		CASE(test_another_interface),
 		CASE(test_no_iommu),
 		CASE(test_who_shares_a_group),
 		CASE(test_vfio_files),
 		CASE(test_device_files),
 		CASE(test_ways),
 		CASE(test_the_kernels_driver),
+		CASE(test_the_kernels_driver_let_go),
 		CASE(test_no_driver_of_the_kernels),
 		CASE(test_disks_of_namespaces),
 		cmocka_unit_test(test_uris),

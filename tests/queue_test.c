@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs under lanes: contents, wraps, transfer shapes, statuses. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,6 +16,7 @@
 
 #include "context.h"
 #include "kernels.h"
+#include "trace.h"
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -28,7 +31,7 @@ struct setup {
 	uint32_t width, depth, queues, block_bytes;
 	uint32_t grid_blocks, threads;
 	uint32_t outstanding, rounds, blocks, offset, flush, disks;
-	uint64_t first_ticket;
+	uint64_t first_ticket, first_lba;
 };
 
 static uint64_t alloc(struct weir_context *context, size_t bytes)
@@ -44,7 +47,7 @@ static struct weir_storage *open_virt(struct weir_context *context, const struct
 	struct weir_storage *storage;
 	char uri[64];
 
-	snprintf(uri, sizeof(uri), "virt:64M?block=%u", setup->block_bytes);
+	snprintf(uri, sizeof(uri), "virt:%s&block=%u", setup->first_lba ? "300T?content=address" : "64M?content=zeros", setup->block_bytes);
 	must(test_storage_open(context, uri,
 			       WEIR_OPTIONS(storage, .queues = setup->queues, .depth = setup->depth,
 					    .timeout_us = test_patient_us(TIMEOUT_US), .first_ticket = setup->first_ticket),
@@ -126,6 +129,7 @@ static void run_blocks(struct setup setup)
 			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(), .wave_lanes = setup.width), &context));
 	open_disks(context, &setup, storages, &args);
 	args.disk_count = setup.disks;
+	args.first_lba = setup.first_lba;
 	args.blocks = setup.blocks;
 	args.offset = setup.offset;
 	args.span = (setup.offset + (uint64_t)setup.blocks * setup.block_bytes + 4095) / 4096 * 4096;
@@ -203,6 +207,21 @@ static void test_tickets_and_sequences_wrap(void **state)
 							   .outstanding = 4, .rounds = 2, .blocks = 1,
 							   .first_ticket = starts[i] });
 		}
+}
+
+/* Requests on both sides of 4 GiB, of 2^32 blocks, and of both in one. */
+static void test_many_tebibytes(void **state)
+{
+	static const uint64_t middles[] = { (uint64_t)1 << 23, (uint64_t)1 << 32, ((uint64_t)1 << 32) + ((uint64_t)1 << 23), (uint64_t)1 << 36 };
+
+	(void)state;
+	if (test_given()) /* which is as large as it is */
+		skip();
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (size_t i = 0; i < 4; i++)
+			run_blocks((struct setup){ .width = test_width(w), .depth = 8, .queues = 2, .block_bytes = i % 2 ? 512 : 4096,
+						   .grid_blocks = 2, .threads = 32, .outstanding = 4, .rounds = 2, .blocks = 3,
+						   .first_lba = middles[i] - 32 * 4 * 3 - 1 });
 }
 
 static void test_two_storages_from_one_wave(void **state)
@@ -404,6 +423,48 @@ static void test_a_late_command_can_be_waited_for_again(void **state)
 	}
 }
 
+/* The host's writes are durable after its flush, not before, and those after the last one are when the storage is closed. */
+static void test_durability(void **state)
+{
+	static const char *const uris[] = { "virt:1M?trace=%s", "virt:1M?threads=2&lat_us=100&trace=%s", "file:%s.data?trace=%s" };
+	static unsigned char bytes[65536];
+	char path[] = "/tmp/weir-trace-XXXXXX", data[64], uri[128];
+	int file = mkstemp(path);
+
+	(void)state;
+	if (test_given())
+		skip();
+	assert_true(file >= 0);
+	close(file);
+	snprintf(data, sizeof(data), "%s.data", path);
+	file = open(data, O_RDWR | O_CREAT, 0600);
+	assert_true(file >= 0 && !ftruncate(file, 1 << 20));
+	close(file);
+	for (size_t i = 0; i < 3; i++) {
+		struct weir_context *context;
+		struct weir_storage *storage;
+
+		snprintf(uri, sizeof(uri), uris[i], path, path);
+		must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service()), &context));
+		must(test_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &storage));
+		for (unsigned round = 1; round <= 3; round++) {
+			must(weir_storage_write(storage, round * 131072, bytes, sizeof(bytes)));
+			assert_true(trace_volatile(path) > 0);
+			assert_int_equal(trace_count(path, 'f'), round - 1);
+			must(weir_storage_flush(storage));
+			assert_int_equal(trace_volatile(path), 0);
+			assert_int_equal(trace_count(path, 'f'), round);
+		}
+		must(weir_storage_write(storage, 0, bytes, 4096));
+		assert_int_equal(trace_volatile(path), 1);
+		weir_storage_close(storage);
+		assert_int_equal(trace_volatile(path), 0);
+		weir_context_close(context);
+	}
+	unlink(path);
+	unlink(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,11 +472,13 @@ int main(void)
 		cmocka_unit_test(test_rings_wrap_many_times),
 		cmocka_unit_test(test_transfers_of_every_shape),
 		cmocka_unit_test(test_tickets_and_sequences_wrap),
+		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_two_storages_from_one_wave),
 		cmocka_unit_test(test_bad_requests_cost_no_command),
 		cmocka_unit_test(test_foreign_memory_is_a_transfer_error),
 		cmocka_unit_test(test_data_outside_of_the_window_is_refused),
 		cmocka_unit_test(test_a_late_command_can_be_waited_for_again),
+		cmocka_unit_test(test_durability),
 	};
 
 	if (!test_begins())

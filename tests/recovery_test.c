@@ -154,11 +154,11 @@ static void check_cured(struct bed *bed, const struct cure *cure)
 	assert_int_equal(stats.rogue, 0);
 }
 
-/* One lane alone; at a ticket in the middle of a ring, in an odd turn of it, and where 32 bits end. */
+/* One lane alone; at a ticket in the middle of a ring, in an odd turn of it, and before and behind where 32 bits end. */
 static void cure_one(const struct cure *cure)
 {
-	static const uint64_t tickets[] = { 0, 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH };
-	size_t count = test_on_cpu() ? 3 : 1;
+	static const uint64_t tickets[] = { 0, 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH };
+	size_t count = test_on_cpu() ? 4 : 1;
 
 	for (size_t i = 0; i < count; i++) {
 		struct bed bed;

@@ -72,6 +72,31 @@ static void test_identify_namespace(void **state)
 	driver_close(&driver);
 }
 
+/* More blocks than 2^32, on a medium that takes no writes, and a transfer size of its own. */
+static void test_identify_others(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+	struct nvme_id_ns *space;
+	struct nvme_id_ctrl *id;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)300 << 40, BLOCK, &options.medium), 0);
+	options.medium->read_only = true;
+	options.max_transfer_bytes = 1 << 20;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	space = driver_pages(&driver, 2 * PAGE);
+	assert_int_equal(driver_admin(&driver, identify(NVME_CNS_NAMESPACE, 1, space)), 0);
+	assert_true(le64toh(space->nsze) == ((u64)300 << 40) / BLOCK);
+	assert_true(le64toh(space->ncap) == ((u64)300 << 40) / BLOCK);
+	assert_int_equal(space->nsattr & 1, 1);
+	id = (struct nvme_id_ctrl *)(void *)space;
+	assert_int_equal(driver_admin(&driver, identify(NVME_CNS_CONTROLLER, 0, id)), 0);
+	assert_int_equal(id->mdts, 8);
+	driver_close(&driver);
+}
+
 static void test_identify_lists(void **state)
 {
 	const u32 no_namespace = NVME_STATUS_INVALID_NAMESPACE | DRIVER_REFUSED;
@@ -175,6 +200,7 @@ static void test_number_of_queues(void **state)
 	assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, &result), 0);
 	assert_int_equal(result, 1 | most << 16);
 	driver_add_queue(&driver, 2, 3, 4, 4);
+	assert_int_equal(driver_admin(&driver, driver_create_cq(4, driver_bus(driver_pages(&driver, PAGE)), 4)), 0);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(3, 3, driver_bus(driver.arena), 4)),
 			 REFUSED_QID); /* beyond what was negotiated */
 	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0, &result),
@@ -264,6 +290,18 @@ static void test_log_pages(void **state)
 	memory = driver_pages(&driver, 2 * PAGE);
 	assert_int_equal(read_log(&driver, 2, 128, 0, memory), 0);
 	assert_int_equal(memory[3], 100); /* available spare */
+	assert_int_equal(memory[32], 0); /* data units read */
+	assert_int_equal(memory[48], 0); /* and written, in thousands of 512 bytes, rounded up */
+	driver_add_queue(&driver, 1, 1, 4, 4);
+	for (u32 i = 0; i < 3; i++) {
+		u32 opcode = i ? NVME_OPCODE_READ : NVME_OPCODE_WRITE;
+		u64 lba = i < 2 ? 0 : ~(u64)0; /* the last one fails, and moves nothing */
+
+		(void)driver_command(&driver, 1, driver_io(opcode, lba, 1, driver_bus(memory + PAGE), 0), NULL);
+	}
+	assert_int_equal(read_log(&driver, 2, 128, 0, memory), 0);
+	assert_int_equal(memory[32], 1);
+	assert_int_equal(memory[48], 1);
 	assert_int_equal(read_log(&driver, 2, 1, 0, memory + PAGE), 0);
 	assert_memory_equal(memory + PAGE, memory, 4);
 	assert_int_equal(memory[PAGE + 4], 0);
@@ -284,6 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identify_controller),
 		cmocka_unit_test(test_identify_namespace),
+		cmocka_unit_test(test_identify_others),
 		cmocka_unit_test(test_identify_lists),
 		cmocka_unit_test(test_identify_memory),
 		cmocka_unit_test(test_opcodes),

@@ -211,6 +211,52 @@ static void test_stall(void **state)
 	driver_close(&driver);
 }
 
+/* Longer than 32 bits of nanoseconds, of a queue and of a completion. */
+static void test_long_delays(void **state)
+{
+	static const char *const texts[] = { "stall:us=5000000:count=1", "late:us=5000000:after=1:count=1" };
+
+	(void)state;
+	for (u32 i = 0; i < 2; i++) {
+		struct driver driver;
+
+		open_text(&driver, texts[i], 16);
+		post_reads(&driver, 0, 1);
+		assert_int_equal(next_cid(&driver), 0);
+		post_reads(&driver, 1, 1);
+		driver_steps(&driver, 5);
+		virtual_ns += 4999999999u;
+		assert_int_equal(next_cid(&driver), NONE);
+		virtual_ns += 1;
+		assert_int_equal(next_cid(&driver), 1);
+		driver_close(&driver);
+	}
+}
+
+/* A row for a block beyond 2^32 is for that one alone, and one for a block below for none beyond. */
+static void test_blocks_beyond_32_bits(void **state)
+{
+	const u64 far = ((u64)1 << 32) + 7;
+	struct weir_virtual_fault rows[8];
+	struct weir_virtual_options options;
+	struct driver driver;
+	unsigned count;
+
+	(void)state;
+	assert_int_equal(weir_virtual_faults_parse("status:code=0x281:lba=7,status:code=0x286:lba=8589934599-8589934600", rows, 8,
+						   &count), 0);
+	options = table(rows, count);
+	assert_int_equal(weir_medium_sparse_open((u64)100 << 40, BLOCK, &options.medium), 0);
+	open_with(&driver, options, 8);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, 7, 1), NVME_STATUS_UNRECOVERED_READ);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, far, 1), 0);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, 8, 1), 0);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, 2 * far - 7, 1), 0x286);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, 2 * far - 8, 2), 0x286);
+	assert_int_equal(run_io(&driver, NVME_OPCODE_READ, 2 * far - 5, 1), 0);
+	driver_close(&driver);
+}
+
 static void drop_three(struct driver *driver, u32 entries)
 {
 	open_text(driver, "drop:count=3", entries);
@@ -668,6 +714,8 @@ int main(void)
 		cmocka_unit_test(test_groups_wait_for_what_can_come),
 		cmocka_unit_test(test_groups_keep_no_buffer),
 		cmocka_unit_test(test_stall),
+		cmocka_unit_test(test_long_delays),
+		cmocka_unit_test(test_blocks_beyond_32_bits),
 		cmocka_unit_test(test_drop),
 		cmocka_unit_test(test_drop_happens),
 		cmocka_unit_test(test_drop_and_deletion),

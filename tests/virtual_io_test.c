@@ -214,6 +214,15 @@ static void test_flush_and_fua(void **state)
 	assert_int_equal(driver_admin(&driver, feature), 0);
 	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
 	assert_int_equal(slow.forced, 2);
+	write.cdw0 = NVME_OPCODE_WRITE_ZEROES;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 2);
+	write.cdw12 |= NVME_RW_FUA;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 3);
+	write.cdw0 = NVME_OPCODE_READ;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 3);
 	driver_close(&driver);
 }
 
@@ -265,6 +274,120 @@ static void test_medium_errors(void **state)
 			 NVME_STATUS_WRITE_FAULT);
 	slow.status = 0;
 	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), 0);
+	driver_close(&driver);
+}
+
+/* The second of three requests fails. */
+static void fail_second(struct slow *slow)
+{
+	static unsigned count;
+
+	slow->status = ++count == 2 ? NVME_STATUS_WRITE_FAULT : 0;
+}
+
+/* One range in the middle fails: the command does, and the ranges behind it are left alone. */
+static void test_one_range_fails(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	unsigned char *list;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	list = driver_pages(&driver, PAGE);
+	for (u32 i = 0; i < 3; i++)
+		put_range(list, i, 2 * i, 1);
+	slow.on_submit = fail_second;
+	assert_int_equal(manage(&driver, driver_bus(list), 3, NVME_DSM_DEALLOCATE), NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(slow.note_count, 4); /* two began, two ended */
+	driver_close(&driver);
+}
+
+/* What never was written holds its own address. */
+static bool computed(const unsigned char *memory, u64 offset_bytes)
+{
+	const u64 *words = (const u64 *)(const void *)memory;
+
+	for (u32 i = 0; i < BLOCK / 8; i++)
+		if (words[i] != offset_bytes + 8 * i)
+			return false;
+	return true;
+}
+
+static const u64 far[] = { 5, ((u64)1 << 23) + 5, ((u64)1 << 32) + 5, ((u64)1 << 32) + ((u64)1 << 23) + 5, ((u64)1 << 37) + 5 };
+
+enum { FAR = sizeof(far) / sizeof(far[0]), GENERATIONS = 8 };
+
+static u64 expected_bytes;
+
+static void expect_bytes(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes)
+{
+	(void)medium;
+	(void)kind;
+	assert_true(offset_bytes == expected_bytes);
+}
+
+/* 512-byte blocks 4 GiB and 2^32 blocks apart, and farther: each command reaches its own. */
+static void test_beyond_32_bits(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct weir_medium_ops ops;
+	struct driver driver;
+	unsigned char *memory;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)300 << 40, BLOCK, &options.medium), 0);
+	ops = *options.medium->ops;
+	ops.expect = expect_bytes;
+	options.medium->ops = &ops;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 16, 16);
+	memory = driver_pages(&driver, 2 * PAGE);
+	for (u32 i = 0; i < FAR; i++) {
+		expected_bytes = far[i] * BLOCK;
+		assert_int_equal(io(&driver, NVME_OPCODE_READ, far[i], 1, driver_bus(memory), 0), 0);
+		assert_true(computed(memory, far[i] * BLOCK));
+		write_blocks(&driver, memory, far[i], 1, i % GENERATIONS);
+	}
+	for (u32 i = 0; i < FAR; i++) {
+		expected_bytes = far[i] * BLOCK;
+		assert_int_equal(io(&driver, NVME_OPCODE_READ, far[i], 1, driver_bus(memory), 0), 0);
+		assert_true(driver_holds(memory, far[i], BLOCK, i % GENERATIONS));
+		assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, far[i], 1, driver_bus(memory), 0), 0);
+	}
+	expected_bytes = far[FAR - 1] * BLOCK;
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, far[FAR - 1], 1, 0, 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, far[FAR - 1], 1, driver_bus(memory), 0), 0);
+	assert_true(zero(memory, BLOCK));
+	expected_bytes = (((u64)300 << 40) / BLOCK - 1) * BLOCK;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, expected_bytes / BLOCK, 1, driver_bus(memory), 0), 0);
+	assert_true(computed(memory, expected_bytes));
+	driver_close(&driver);
+}
+
+/* A range of more than 4 GiB, beyond 2^32 blocks: all of it, and nothing beside. */
+static void test_deallocate_more_than_4_gib(void **state)
+{
+	const u64 first = ((u64)1 << 33) + 3, blocks = ((u64)1 << 23) + 2;
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+	unsigned char *memory;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)20 << 40, BLOCK, &options.medium), 0);
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 16, 16);
+	memory = driver_pages(&driver, PAGE);
+	put_range(memory, 0, first, (u32)blocks);
+	assert_int_equal(manage(&driver, driver_bus(memory), 1, NVME_DSM_DEALLOCATE), 0);
+	for (u32 i = 0; i < 6; i++) {
+		u64 lba = i < 3 ? first - 1 + i : first + blocks - 5 + i;
+
+		assert_int_equal(io(&driver, NVME_OPCODE_READ, lba, 1, driver_bus(memory), 0), 0);
+		assert_true(lba < first || lba >= first + blocks ? computed(memory, lba * BLOCK) : zero(memory, BLOCK));
+	}
 	driver_close(&driver);
 }
 
@@ -444,7 +567,8 @@ int main(void)
 		cmocka_unit_test(test_deallocate_errors),
 		cmocka_unit_test(test_flush_and_fua),
 		cmocka_unit_test(test_read_only),
-		cmocka_unit_test(test_medium_errors),
+		cmocka_unit_test(test_one_range_fails), cmocka_unit_test(test_beyond_32_bits),
+		cmocka_unit_test(test_deallocate_more_than_4_gib), cmocka_unit_test(test_medium_errors),
 		cmocka_unit_test(test_medium_refuses),
 		cmocka_unit_test(test_told_ahead),
 		cmocka_unit_test(test_any_order),

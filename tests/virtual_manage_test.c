@@ -151,6 +151,44 @@ static void test_abort_in_medium(void **state)
 	driver_close(&driver);
 }
 
+/* Two wait in front of the medium: a read, and a command of two ranges that the medium had before. Abort takes the read alone. */
+static void test_abort_in_line(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u32 result, *list;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	list = driver_pages(&driver, PAGE);
+	data = driver_bus(list);
+	list[1] = list[5] = 1; /* one block each, the second one's at block 4 */
+	list[6] = 4;
+	slow.hold = true;
+	slow.capacity = 1;
+	driver_post(&driver, 1, (struct nvme_sqe){ .cdw0 = NVME_OPCODE_DSM, .nsid = 1, .prp1 = data, .cdw10 = 1,
+						   .cdw11 = NVME_DSM_DEALLOCATE }, 0);
+	driver_steps(&driver, 3);
+	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 1);
+	driver_steps(&driver, 3);
+	slow.refusals = 100000;
+	slow_end_one(&slow, 0); /* the first range; the second is refused, and stands behind the read */
+	assert_int_equal(driver_command(&driver, 0, abort_of(1, 1), &result), 0);
+	assert_int_equal(result, 0);
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_cid(&cqe), 1);
+	assert_int_equal(driver_status(&cqe), NVME_STATUS_ABORT_REQUESTED);
+	assert_true(driver_nothing(&driver, 1));
+	slow.refusals = 0;
+	slow.hold = false;
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_cid(&cqe), 0);
+	assert_int_equal(driver_status(&cqe), 0);
+	driver_close(&driver);
+}
+
 static void test_abort_in_time(void **state)
 {
 	struct weir_virtual_options options = driver_defaults();
@@ -251,6 +289,28 @@ static void test_delete_sq_in_time(void **state)
 static struct nvme_sqe event_request(void)
 {
 	return (struct nvme_sqe){ .cdw0 = NVME_ADMIN_ASYNC_EVENT };
+}
+
+/* A reset forgets the held requests: they neither count nor complete after it. */
+static void test_reset_forgets_events(void **state)
+{
+	struct driver driver;
+
+	(void)state;
+	open_enabled(&driver);
+	for (u32 round = 0; round < 3; round++) {
+		for (u32 i = 0; i < 4; i++)
+			driver_post(&driver, 0, event_request(), 1000 + i);
+		assert_true(driver_nothing(&driver, 0)); /* held, and the limit is not reached */
+		driver_disable(&driver);
+		driver_enable(&driver);
+		driver_doorbell(&driver, 2 * 3, 5); /* an event: the doorbell of no queue */
+		for (u32 i = 0; i < 500; i++)
+			assert_true(driver_nothing(&driver, 0));
+		driver_disable(&driver);
+		driver_enable(&driver);
+	}
+	driver_close(&driver);
 }
 
 static void test_event_limit_and_abort(void **state)
@@ -377,9 +437,11 @@ int main(void)
 		cmocka_unit_test(test_create_sq_errors),
 		cmocka_unit_test(test_delete_errors),
 		cmocka_unit_test(test_abort_in_medium),
+		cmocka_unit_test(test_abort_in_line),
 		cmocka_unit_test(test_abort_in_time),
 		cmocka_unit_test(test_delete_sq_in_flight),
 		cmocka_unit_test(test_delete_sq_in_time),
+		cmocka_unit_test(test_reset_forgets_events),
 		cmocka_unit_test(test_event_limit_and_abort),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_pending_command),

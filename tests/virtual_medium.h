@@ -11,7 +11,14 @@
 
 #include "virtual_driver.h"
 
-enum { SLOW_HELD = 64 };
+enum { SLOW_HELD = 64, SLOW_NOTES = 64 };
+
+/** struct slow_note - a request began, or @ended */
+struct slow_note {
+	enum weir_io_kind kind;
+	uint64_t offset_bytes;
+	bool ended;
+};
 
 /**
  * struct slow - such a medium
@@ -25,6 +32,8 @@ enum { SLOW_HELD = 64 };
  * @flushes: FLUSH requests seen
  * @forced: writes with force_unit_access seen
  * @changes: calls of memory_changed()
+ * @notes: what began and ended, in that order
+ * @note_count: how many, of which the first are kept
  * @on_submit: called at the next submission, or NULL
  */
 struct slow {
@@ -39,11 +48,30 @@ struct slow {
 	unsigned flushes;
 	unsigned forced;
 	unsigned changes;
+	struct slow_note notes[SLOW_NOTES];
+	unsigned note_count;
 	void (*on_submit)(struct slow *slow);
 };
 
+static inline void slow_note(struct slow *slow, const struct weir_io *io, bool ended)
+{
+	if (slow->note_count < SLOW_NOTES)
+		slow->notes[slow->note_count++] = (struct slow_note){ io->kind, io->offset_bytes, ended };
+}
+
+/* Where in the notes that happened for the first time. */
+static inline unsigned slow_when(const struct slow *slow, enum weir_io_kind kind, bool ended)
+{
+	for (unsigned i = 0; i < slow->note_count; i++)
+		if (slow->notes[i].kind == kind && slow->notes[i].ended == ended)
+			return i;
+	fail_msg("no request of kind %d %s", (int)kind, ended ? "ended" : "began");
+	return 0;
+}
+
 static inline void slow_end(struct slow *slow, struct weir_io *io)
 {
+	slow_note(slow, io, true);
 	if (!slow->status) {
 		slow->inner->ops->submit(slow->inner, io);
 		return;
@@ -65,6 +93,7 @@ static inline bool slow_submit(struct weir_medium *medium, struct weir_io *io)
 	}
 	if (slow->count == SLOW_HELD || (slow->capacity && slow->count == slow->capacity))
 		return false;
+	slow_note(slow, io, false);
 	slow->flushes += io->kind == WEIR_IO_FLUSH;
 	slow->forced += io->force_unit_access;
 	slow->held[slow->count++] = io;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "leaks.h"
 #include "transport/medium.h"
 #include <weir/nvme.h>
 
@@ -165,6 +166,117 @@ static void test_errors(void **state)
 	unlink(path);
 }
 
+/* Opened and closed, or not to be opened: nothing stays. */
+static void test_nothing_stays(void **state)
+{
+	char good[] = "/tmp/weir-medium-XXXXXX", large[] = "/tmp/weir-medium-XXXXXX", trace[] = "/tmp/weir-medium-XXXXXX";
+	static unsigned char memory[4096];
+	struct weir_medium *medium, *front;
+	struct test_has before;
+
+	(void)state;
+	write_file(good, 1000);
+	write_file(large, 4097);
+	write_file(trace, 1);
+	for (unsigned round = 0; round < 40; round++) {
+		if (round == 8)
+			before = test_has();
+		assert_int_equal(weir_medium_ram_open(16 << 20, 4096, good, &medium), 0);
+		medium->ops->close(medium);
+		assert_int_equal(weir_medium_ram_open(4096, 4096, large, &medium), -EFBIG);
+		assert_int_equal(weir_medium_ram_open((uint64_t)64 << 20, 4096, "/nonexistent", &medium), -ENOENT);
+		assert_int_equal(weir_medium_sparse_open((uint64_t)300 << 40, 512, &medium), 0);
+		assert_int_equal(weir_medium_trace_open("/nonexistent/file", medium, &front), -ENOENT);
+		assert_int_equal(weir_medium_trace_open(trace, medium, &front), 0);
+		for (unsigned i = 0; i < 64; i++) {
+			assert_int_equal(run(front, WEIR_IO_WRITE, ((uint64_t)i << 42) + 512, memory, 4096), 0);
+			assert_int_equal(run(front, WEIR_IO_ZERO, (uint64_t)i << 41, NULL, 8192), 0);
+		}
+		front->ops->close(front);
+	}
+	test_keeps(before, 1 << 20);
+	unlink(good);
+	unlink(large);
+	unlink(trace);
+}
+
+static uint64_t word_at(struct weir_medium *medium, uint64_t offset)
+{
+	static unsigned char block[512];
+	uint64_t word;
+
+	assert_int_equal(run(medium, WEIR_IO_READ, offset / 512 * 512, block, 512), 0);
+	memcpy(&word, block + offset % 512, sizeof(word));
+	return word;
+}
+
+/* Words hold their addresses until they are written or cleared, at any size of the medium, and to its last block. */
+static void test_computed_contents(void **state)
+{
+	static const uint64_t sizes[] = { 512, 4096, 2 << 20, (2 << 20) + 512, (uint64_t)4 << 30, (uint64_t)300 << 40, (uint64_t)1 << 60 };
+	static unsigned char memory[8192];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t last = sizes[i] - 512, zeros = last / 2 / 4096 * 4096;
+		struct weir_medium *medium;
+
+		assert_int_equal(weir_medium_sparse_open(sizes[i], 512, &medium), 0);
+		assert_true(medium->bytes == sizes[i]);
+		assert_true(word_at(medium, 0) == 0 && word_at(medium, last + 8) == last + 8);
+		memset(memory, 0x5a, 512);
+		assert_int_equal(run(medium, WEIR_IO_WRITE, last, memory, 512), 0);
+		assert_true(word_at(medium, last) == 0x5a5a5a5a5a5a5a5a);
+		assert_true(!last || word_at(medium, 0) == 0);
+		if (last >> 44)
+			assert_true(word_at(medium, last - ((uint64_t)1 << 44)) == last - ((uint64_t)1 << 44));
+		if (sizes[i] > 8192) {
+			assert_true(word_at(medium, last - 512) == last - 512);
+			assert_int_equal(run(medium, WEIR_IO_ZERO, zeros, NULL, 4096), 0);
+			assert_true(word_at(medium, zeros) == 0 && word_at(medium, zeros + 4088) == 0);
+			assert_int_equal(run(medium, WEIR_IO_WRITE, zeros + 512, memory, 512), 0); /* of a page that was cleared */
+			assert_true(word_at(medium, zeros + 504) == 0 && word_at(medium, zeros + 1024) == 0);
+			assert_true(word_at(medium, zeros + 520) == 0x5a5a5a5a5a5a5a5a);
+			assert_true(word_at(medium, zeros + 4096) == zeros + 4096);
+		}
+		assert_int_equal(run(medium, WEIR_IO_READ, sizes[i] - 512, memory, 1024), NVME_STATUS_LBA_OUT_OF_RANGE);
+		assert_int_equal(run(medium, WEIR_IO_WRITE, sizes[i], memory, 512), NVME_STATUS_LBA_OUT_OF_RANGE);
+		medium->ops->close(medium);
+	}
+	expect_error(4096, 1024, NULL, EINVAL, "1024");
+}
+
+/* Each request is noted before it begins and when it has ended, with what came of it. */
+static void test_trace(void **state)
+{
+	static const char expected[] = "begin 1 write 512 1024\nend 1 0\nbegin 2 read 3584 1024\nend 2 0x80\n"
+				       "begin 3 flush 0 0\nend 3 0\nbegin 4 write 0 512 fua\nend 4 0\n";
+	char path[] = "/tmp/weir-medium-XXXXXX", text[512] = "";
+	static unsigned char memory[4096];
+	struct iovec iov = { memory, 512 };
+	struct weir_io forced = { .kind = WEIR_IO_WRITE, .bytes = 512, .iov = &iov, .iov_count = 1, .force_unit_access = true,
+				  .done = done };
+	struct weir_medium *medium, *front;
+	FILE *file;
+
+	(void)state;
+	write_file(path, 3);
+	assert_int_equal(weir_medium_ram_open(4096, 512, NULL, &medium), 0);
+	assert_int_equal(weir_medium_trace_open(path, medium, &front), 0);
+	assert_non_null(front->ops->expect);
+	assert_null(front->ops->memory_changed);
+	assert_int_equal(run(front, WEIR_IO_WRITE, 512, memory, 1024), 0);
+	assert_int_equal(run(front, WEIR_IO_READ, 3584, memory, 1024), NVME_STATUS_LBA_OUT_OF_RANGE);
+	assert_int_equal(run(front, WEIR_IO_FLUSH, 0, NULL, 0), 0);
+	assert_true(front->ops->submit(front, &forced));
+	front->ops->close(front);
+	file = fopen(path, "re");
+	assert_true(file && fread(text, 1, sizeof(text) - 1, file));
+	assert_string_equal(text, expected);
+	fclose(file);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +284,9 @@ int main(void)
 		cmocka_unit_test(test_large_zero),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_nothing_stays),
+		cmocka_unit_test(test_computed_contents),
+		cmocka_unit_test(test_trace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,80 @@ static void test_prp_errors(void **state)
 	driver_close(&driver);
 }
 
+/* Registrations that end in the middle of a page, or of a list: what lies behind them is not touched. */
+static void test_registrations_end_anywhere(void **state)
+{
+	const u32 transfer = NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED;
+	struct driver driver;
+	unsigned char *half, *memory;
+	u64 *list, data;
+
+	(void)state;
+	open_pair(&driver);
+	memory = aligned_alloc(PAGE, 4 * PAGE);
+	assert_non_null(memory);
+	half = memory + PAGE;
+	memset(memory, 0x55, 4 * PAGE);
+	assert_int_equal(weir_dma_map_add(driver.dma, memory, PAGE + 1024), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 2, driver_bus(half), 0), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 3, driver_bus(half), 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 2, driver_bus(half) + 512, 0), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory), driver_bus(half)), transfer);
+	for (u32 i = 1024; i < 2 * PAGE; i++)
+		assert_int_equal(half[i], 0x55);
+	/* A list of two entries, of which the registration has one. */
+	data = driver_bus(driver_pages(&driver, 3 * PAGE));
+	list = (u64 *)(void *)(half + 1024 - 8);
+	list[0] = data + PAGE;
+	list[1] = data + 2 * PAGE;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, driver_bus(list)), transfer);
+	list--;
+	list[0] = data + PAGE;
+	list[1] = data + 2 * PAGE;
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 24, data, driver_bus(list)), 0);
+	assert_int_equal(weir_dma_map_remove(driver.dma, memory), 0);
+	free(memory);
+	driver_close(&driver);
+}
+
+/* A transfer of MDTS from the middle of a page, in as many segments as can be, keeps to its own room for them. */
+static void test_most_segments(void **state)
+{
+	enum { BYTES = 128 << 10, COUNT = BYTES / PAGE + 1 };
+	unsigned char *pages;
+	struct driver driver;
+	struct slow slow;
+	struct nvme_cqe cqe;
+	u64 *list;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	pages = driver_pages(&driver, 2 * COUNT * PAGE);
+	list = driver_pages(&driver, PAGE);
+	for (u32 i = 1; i < COUNT; i++)
+		list[i - 1] = driver_bus(pages + (size_t)2 * i * PAGE); /* every other one: none are adjacent */
+	slow.hold = true;
+	for (u32 i = 0; i < 3; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, BYTES / BLOCK, driver_bus(pages) + 2048, driver_bus(list)), i);
+	driver_steps(&driver, 3);
+	assert_int_equal(slow.count, 3);
+	for (u32 r = 0; r < 3; r++) {
+		const struct iovec *iov = slow.held[r]->iov;
+
+		assert_int_equal(slow.held[r]->iov_count, COUNT);
+		for (u32 i = 0; i < COUNT; i++) {
+			assert_ptr_equal(iov[i].iov_base, pages + (size_t)2 * i * PAGE + (i ? 0 : 2048));
+			assert_int_equal(iov[i].iov_len, i && i + 1 < COUNT ? PAGE : 2048);
+		}
+		for (u32 other = 0; other < r; other++)
+			assert_true(iov >= slow.held[other]->iov + COUNT || iov + COUNT <= slow.held[other]->iov);
+	}
+	slow.hold = false;
+	for (u32 i = 0; i < 3; i++)
+		driver_reap(&driver, 1, &cqe);
+	driver_close(&driver);
+}
+
 static unsigned segments_of(struct driver *driver, struct slow *slow, u64 prp1, u64 prp2)
 {
 	unsigned count;
@@ -274,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prp_shapes), cmocka_unit_test(test_prp_long_chain),
 		cmocka_unit_test(test_prp_errors), cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_registrations_end_anywhere), cmocka_unit_test(test_most_segments),
 		cmocka_unit_test(test_removed_memory),
 	};
 

@@ -398,6 +398,35 @@ static void test_pages_leave(void **state)
 	driver_close(&driver);
 }
 
+/* Of the two pages only one leaves: neither is touched after that. */
+static void test_one_page_leaves(void **state)
+{
+	(void)state;
+	for (u32 gone = 0; gone < 2; gone++) {
+		unsigned char *pages[2] = { aligned_alloc(PAGE, PAGE), aligned_alloc(PAGE, PAGE) };
+		struct driver driver;
+
+		open_offering(&driver, 1);
+		for (u32 i = 0; i < 2; i++) {
+			memset(pages[i], 0, PAGE);
+			assert_int_equal(weir_dma_map_add(driver.dma, pages[i], PAGE), 0);
+		}
+		assert_int_equal(driver_admin(&driver, config(pages[0], pages[1])), 0);
+		driver_add_queue(&driver, 1, 1, RING, RING);
+		assert_int_equal(weir_dma_map_remove(driver.dma, pages[gone]), 0);
+		driver_steps(&driver, 3);
+		memset(pages[gone], 0x55, PAGE);
+		put_read(&driver, 1, 1, driver_pages(&driver, PAGE));
+		driver_ring(&driver, 1);
+		assert_true(driver_nothing(&driver, 1));
+		for (u32 i = 0; i < PAGE; i++)
+			assert_int_equal(pages[gone][i], 0x55);
+		driver_close(&driver);
+		free(pages[0]);
+		free(pages[1]);
+	}
+}
+
 enum { STRESS = 60000 };
 
 /* Has a controller that waits at @event to be rung for a move from @before to @now? (The ring has RING entries.) */
@@ -460,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_pages_leave),
+		cmocka_unit_test(test_one_page_leaves),
 		cmocka_unit_test(test_beside_a_thread),
 	};
 

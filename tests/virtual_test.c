@@ -105,6 +105,15 @@ static void test_enable_refused(void **state)
 	expect_fatal(&driver, DRIVER_CC);
 	weir_virtual_write64(controller, NVME_REGISTER_ACQ, asq + 16);
 	expect_fatal(&driver, DRIVER_CC);
+	/* The last page of the arena has room for 64 commands and for 256 completions. */
+	weir_virtual_write64(controller, NVME_REGISTER_ASQ, driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
+	weir_virtual_write64(controller, NVME_REGISTER_ACQ, asq);
+	weir_virtual_write32(controller, NVME_REGISTER_AQA, 64 | 7 << 16);
+	expect_fatal(&driver, DRIVER_CC);
+	weir_virtual_write64(controller, NVME_REGISTER_ASQ, asq);
+	weir_virtual_write64(controller, NVME_REGISTER_ACQ, driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
+	weir_virtual_write32(controller, NVME_REGISTER_AQA, 7 | 256 << 16);
+	expect_fatal(&driver, DRIVER_CC);
 	driver_enable(&driver); /* and with everything right it works */
 	assert_int_equal(driver_csts(&driver), NVME_CSTS_READY);
 	driver_close(&driver);
@@ -290,6 +299,7 @@ static void test_shutdown(void **state)
 	write_cc(&driver, DRIVER_CC | 1u << 14);
 	driver_steps(&driver, 5);
 	assert_int_equal(driver_csts(&driver), NVME_CSTS_READY | 1u << 2);
+	assert_int_equal(slow.flushes, 0);
 	slow_end_one(&slow, 0); /* the write; the flush comes after it */
 	driver_steps(&driver, 5);
 	assert_true(driver_peek(&driver, 1, &cqe));
@@ -304,6 +314,51 @@ static void test_shutdown(void **state)
 	driver_disable(&driver);
 	driver_enable(&driver);
 	driver_add_queue(&driver, 1, 1, 8, 8);
+	driver_close(&driver);
+}
+
+/* Commands of another thread's queue: the flush waits for those, too. */
+static void test_shutdown_flushes_behind_all_writes(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	for (u32 i = 0; i < 4; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_WRITE, i, 1, data, 0), i);
+	driver_steps(&driver, 5);
+	write_cc(&driver, DRIVER_CC | 1u << 14);
+	driver_steps(&driver, 20);
+	assert_int_equal(slow.note_count, 4);
+	for (u32 i = 0; i < 4; i++) {
+		assert_int_equal(slow.flushes, 0);
+		slow_end_one(&slow, 0);
+		driver_steps(&driver, 20);
+	}
+	assert_int_equal(slow.flushes, 1);
+	assert_int_equal(slow_when(&slow, WEIR_IO_FLUSH, false), 8);
+	slow.hold = false;
+	driver_wait_csts(&driver, ~0u, NVME_CSTS_READY | NVME_CSTS_SHUTDOWN_DONE);
+	driver_close(&driver);
+}
+
+/* A shutdown that could not make everything durable has to say so. */
+static void test_shutdown_flush_fails(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	slow.status = NVME_STATUS_WRITE_FAULT;
+	write_cc(&driver, DRIVER_CC | 1u << 14);
+	driver_wait_csts(&driver, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE);
+	assert_true(driver_csts(&driver) & NVME_CSTS_FATAL);
+	slow.status = 0;
 	driver_close(&driver);
 }
 
@@ -339,6 +394,7 @@ static void test_shutdown_flush_refused(void **state)
 static void test_ring_lost(void **state)
 {
 	struct driver driver;
+	struct weir_virtual_stats before, after;
 	struct nvme_sqe *ring;
 	struct slow slow;
 	unsigned changes;
@@ -358,12 +414,64 @@ static void test_ring_lost(void **state)
 	assert_int_equal(weir_dma_map_remove(driver.dma, ring), 0);
 	driver_ring(&driver, 2);
 	free(ring);
+	weir_virtual_stats(driver.controller, &before);
 	driver_doorbell(&driver, 4, 5);
 	driver_steps(&driver, 10);
+	weir_virtual_stats(driver.controller, &after);
+	assert_int_equal(after.commands, before.commands); /* nothing was read from it */
+	assert_false(weir_virtual_busy(driver.controller, 0));
 	assert_int_equal(driver_csts(&driver), NVME_CSTS_READY | NVME_CSTS_FATAL);
 	driver_disable(&driver);
 	driver_enable(&driver);
 	driver_close(&driver);
+}
+
+/* Likewise a completion queue's, whose submission queue is still there. */
+static void test_completion_ring_lost(void **state)
+{
+	struct driver driver;
+	void *ring = aligned_alloc(PAGE, PAGE);
+
+	(void)state;
+	driver_open(&driver, driver_defaults());
+	driver_enable(&driver);
+	assert_non_null(ring);
+	memset(ring, 0, PAGE);
+	assert_int_equal(weir_dma_map_add(driver.dma, ring, PAGE), 0);
+	driver_ring_open(&driver, 1, 1, 16, 16);
+	driver.cq[1].entries = ring;
+	assert_int_equal(driver_admin(&driver, driver_create_cq(1, driver_bus(ring), 16)), 0);
+	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, driver_bus(driver.sq[1].entries), 16)), 0);
+	assert_int_equal(driver_command(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, NULL), 0);
+	assert_int_equal(weir_dma_map_remove(driver.dma, ring), 0);
+	memset(ring, 0x55, PAGE);
+	driver_post(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, 7);
+	driver_steps(&driver, 10);
+	assert_int_equal(driver_csts(&driver), NVME_CSTS_READY | NVME_CSTS_FATAL);
+	for (u32 i = 0; i < PAGE; i++)
+		assert_int_equal(((unsigned char *)ring)[i], 0x55);
+	free(ring);
+	driver_close(&driver);
+}
+
+/* A controller goes while its medium has requests: they end first, since they have memory of its in hand. */
+static void test_destroyed_in_flight(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	for (u32 i = 0; i < 5; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_WRITE, i, 1, data, 0), i);
+	driver_steps(&driver, 5);
+	assert_int_equal(slow.count, 5);
+	slow.hold = false;
+	driver_close(&driver); /* which looks that none is left */
+	assert_int_equal(slow.note_count, 10);
 }
 
 static void expect_refused(struct driver *driver, struct weir_virtual_options options)
@@ -420,9 +528,13 @@ int main(void)
 		cmocka_unit_test(test_reset_in_time),
 		cmocka_unit_test(test_reset_restores_features),
 		cmocka_unit_test(test_shutdown),
+		cmocka_unit_test(test_shutdown_flushes_behind_all_writes),
+		cmocka_unit_test(test_shutdown_flush_fails),
 		cmocka_unit_test(test_shutdown_disabled),
 		cmocka_unit_test(test_shutdown_flush_refused),
 		cmocka_unit_test(test_ring_lost),
+		cmocka_unit_test(test_completion_ring_lost),
+		cmocka_unit_test(test_destroyed_in_flight),
 		cmocka_unit_test(test_options),
 	};
 

@@ -30,6 +30,67 @@ static void test_latency(void **state)
 	driver_close(&driver);
 }
 
+static u64 hand_ns; /* a clock that is moved by hand */
+
+static u64 hand_clock(void *argument)
+{
+	(void)argument;
+	return hand_ns;
+}
+
+/* To the nanosecond, below and beyond what 32 bits of them hold. */
+static void test_latency_by_the_clock(void **state)
+{
+	static const u32 latencies_us[] = { 1, 777, 4294968, 10000000 };
+
+	(void)state;
+	for (u32 i = 0; i < 4; i++) {
+		struct weir_virtual_options options = driver_defaults();
+		u64 due_ns = (u64)latencies_us[i] * 1000;
+		struct driver driver;
+		struct nvme_cqe cqe;
+
+		options.latency_us = latencies_us[i];
+		options.clock_ns = hand_clock;
+		hand_ns = 1000;
+		driver_open(&driver, options);
+		driver_enable(&driver);
+		driver_add_queue(&driver, 1, 1, 8, 8);
+		driver_post(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, 3);
+		driver_steps(&driver, 5);
+		hand_ns += due_ns - 1;
+		assert_true(driver_nothing(&driver, 1));
+		hand_ns += 1;
+		driver_steps(&driver, 5);
+		assert_true(driver_peek(&driver, 1, &cqe));
+		driver_close(&driver);
+	}
+}
+
+/* What each of several threads did is in the sum. */
+static void test_stats_of_all_threads(void **state)
+{
+	struct weir_virtual_options options = driver_defaults();
+	struct weir_virtual_stats stats;
+	struct driver driver;
+	u64 data;
+
+	(void)state;
+	options.threads = 3;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 queue = 1; queue <= 3; queue++) {
+		driver_add_queue(&driver, queue, queue, 8, 8);
+		assert_int_equal(driver_command(&driver, queue, driver_io(NVME_OPCODE_WRITE, 0, queue, data, 0), NULL), 0);
+		assert_int_equal(driver_command(&driver, queue, driver_io(NVME_OPCODE_READ, 0, 2 * queue, data, 0), NULL), 0);
+	}
+	weir_virtual_stats(driver.controller, &stats);
+	assert_int_equal(stats.bytes_written, (1 + 2 + 3) * BLOCK);
+	assert_int_equal(stats.bytes_read, 2 * (1 + 2 + 3) * BLOCK);
+	driver_close(&driver);
+}
+
 /* The last of n cannot come sooner than n - 1 spacings after the first was posted. */
 static void check_rate(unsigned threads, u32 latency_us)
 {
@@ -231,6 +292,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_latency),
+		cmocka_unit_test(test_latency_by_the_clock),
+		cmocka_unit_test(test_stats_of_all_threads),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_reset_under_threads),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writing through caches of every size: what ends up on storage, element by element. */
 #include <time.h>
+#include <unistd.h>
 
+#include "trace.h"
 #include "writer_rig.h"
 
 enum { BLOCKS = 2, THREADS = 70, LANES = BLOCKS * THREADS };
@@ -364,6 +366,130 @@ static void test_durable_means_an_nvme_flush(void **state)
 	close_rig(&rig);
 }
 
+enum { MEMBERS = 3 };
+
+static const char *trace_of(const char *folder, unsigned member)
+{
+	static char path[96];
+
+	snprintf(path, sizeof(path), "%s/trace.%u", folder, member);
+	return path;
+}
+
+/* Each member has had so many flushes; with @all, nothing that it was given could be lost. */
+static void check_members(const char *folder, const unsigned flushes[MEMBERS], bool all)
+{
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		assert_int_equal(trace_count(trace_of(folder, i), 'f'), flushes[i]);
+		assert_true(trace_count(trace_of(folder, i), 'w') > 0);
+		assert_int_equal(trace_volatile(trace_of(folder, i)) == 0, all);
+	}
+}
+
+/* A durable flush reaches every storage of a stripe, behind all of its writes; one that is not reaches none; a close does. */
+static void test_every_member_becomes_durable(void **state)
+{
+	char folder[] = "/tmp/weir-trace-XXXXXX", trace[64];
+	struct test_flush_args lanes = { .each = 64, .rounds = 1 };
+	uint32_t statuses[LANES];
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(trace, sizeof(trace), "%s/trace", folder);
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 1024, .disks = MEMBERS, .stripe = 4096, .trace = trace });
+	put_one_pass(&rig, &args, &writer);
+	check_members(folder, (unsigned[]){ 0, 0, 0 }, false);
+	must(weir_cache_flush(rig.cache, 0));
+	assert_int_equal(stats_of(&rig).dirty, 0);
+	check_members(folder, (unsigned[]){ 0, 0, 0 }, false);
+	must(weir_cache_flush(rig.cache, 1)); /* nothing is dirty, and all of it is to be durable */
+	check_members(folder, (unsigned[]){ 1, 1, 1 }, true);
+	args.seed = 7;
+	put(&rig, &args);
+	must(weir_array_flush(rig.cache, &writer.array, 0, writer.array.count, 1));
+	check_members(folder, (unsigned[]){ 2, 2, 2 }, true);
+	args.seed = 8;
+	put(&rig, &args);
+	must(weir_cache_flush(rig.cache, 1));
+	check_members(folder, (unsigned[]){ 3, 3, 3 }, true);
+	/* Lanes, each of which makes what it wrote durable: it lies on the first members' units. */
+	lanes.writer = writer;
+	lanes.seed = 9;
+	lanes.verdict = rig.verdict;
+	must(weir_alloc(rig.context, THREADS * 2 * sizeof(struct weir_event), &lanes.events));
+	must(weir_alloc(rig.context, sizeof(statuses), &lanes.statuses));
+	must(weir_launch(rig.context, "test_flush", 1, THREADS, &lanes, sizeof(lanes)));
+	judge(&rig);
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		assert_int_equal(trace_volatile(trace_of(folder, i)), 0);
+		assert_true(trace_count(trace_of(folder, i), 'f') > 3);
+	}
+	for (uint64_t i = 0; i < THREADS * 64; i++) {
+		uint64_t value = test_put_value(lanes.seed, i, 0);
+
+		if (i % 64 % TEST_FLUSH_STRIDE == 0)
+			model_put(&rig, &writer, i, &value);
+	}
+	args.seed = 10;
+	put(&rig, &args);
+	close_rig(&rig); /* the cache without a durable flush, then the storages */
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		assert_int_equal(trace_volatile(trace_of(folder, i)), 0);
+		unlink(trace_of(folder, i));
+	}
+	rmdir(folder);
+}
+
+/* Two caches' worth of lines beyond 4 GiB and 2^32 blocks, on one storage and on a stripe: each element is where it belongs. */
+static void test_many_tebibytes(void **state)
+{
+	enum { STRIPE = 65536, PUTS = 12, LANES_FAR = 32 };
+
+	(void)state;
+	for (unsigned disks = 1; disks <= 3; disks += 2) {
+		struct test_put_args args = { .writer_count = 1, .puts = PUTS, .seed = disks };
+		struct test_verdict verdict;
+		struct rig rig;
+
+		memset(&rig, 0, sizeof(rig));
+		must(weir_context_open(test_context_name(),
+				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(), .wave_lanes = test_width(0)),
+				       &rig.context));
+		for (unsigned i = 0; i < disks; i++)
+			must(test_storage_open(rig.context, "virt:100T?content=address&block=512",
+					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+					       &rig.storages[i]));
+		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 128, .line_bytes = 4096), &rig.cache));
+		must(weir_alloc(rig.context, sizeof(struct test_verdict), &rig.verdict));
+		must(weir_writer_open(rig.cache, rig.storages, disks, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE),
+				      &args.writer[0]));
+		args.verdict = rig.verdict;
+		must(weir_launch(rig.context, "test_put", 1, LANES_FAR, &args, sizeof(args)));
+		verdict = judge(&rig);
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES_FAR * PUTS);
+		must(weir_cache_flush(rig.cache, 1));
+		assert_int_equal(stats_of(&rig).dirty, 0);
+		for (uint64_t thread = 0; thread < LANES_FAR; thread++)
+			for (uint64_t step = 0; step < PUTS; step++) {
+				uint64_t index = test_put_index(args.writer[0].array.count, LANES_FAR, thread, step, 0), at = index * 8;
+				uint64_t unit = at / STRIPE, offset = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE, block[64];
+
+				must(weir_storage_read(rig.storages[disks == 1 ? 0 : unit % disks], offset / 512 * 512, block, sizeof(block)));
+				if (block[offset % 512 / 8] != test_put_value(args.seed, index, step))
+					fail_msg("element %llu of %u storages", (unsigned long long)index, disks);
+				if (block[(offset % 512 / 8 + 1) % 64] != offset / 512 * 512 + (offset % 512 / 8 + 1) % 64 * 8)
+					fail_msg("the neighbour of element %llu of %u storages", (unsigned long long)index, disks);
+			}
+		must(weir_cache_destroy(rig.cache));
+		for (unsigned i = disks; i > 0; i--)
+			weir_storage_close(rig.storages[i - 1]);
+		weir_context_close(rig.context);
+	}
+}
+
 /* The first write that the storage gets is the rig's own; then block 16 fails. */
 static void test_media_error_on_write_back(void **state)
 {
@@ -500,6 +626,8 @@ int main(void)
 		cmocka_unit_test(test_invalidated_lines_are_read_again),
 		cmocka_unit_test(test_lanes_flush),
 		cmocka_unit_test(test_durable_means_an_nvme_flush),
+		cmocka_unit_test(test_every_member_becomes_durable),
+		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_media_error_on_write_back),
 		cmocka_unit_test(test_close_names_what_is_lost),
 		cmocka_unit_test(test_a_set_that_cannot_be_written),

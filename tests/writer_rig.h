@@ -45,6 +45,7 @@ struct shape {
 	uint32_t depth;       /* 16 */
 	uint64_t timeout_us;  /* TIMEOUT_US */
 	const char *fault;    /* what each storage does wrong: "" or "&fault=..." */
+	const char *trace;    /* a path; storage n notes its requests in path.n; NULL: none */
 };
 
 /** struct rig - a context, a cache, and a dataset over some storages */
@@ -117,12 +118,16 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(),
 					    .wave_lanes = shape.width),
 			       &rig->context));
-	snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
-	for (unsigned i = 0; i < shape.disks; i++)
+	for (unsigned i = 0; i < shape.disks; i++) {
+		int used = snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
+
+		if (shape.trace)
+			snprintf(uri + used, sizeof(uri) - (size_t)used, "&trace=%s.%u", shape.trace, i);
 		must(test_storage_open(rig->context, uri,
 				       WEIR_OPTIONS(storage, .queues = 2, .depth = shape.depth,
 						    .timeout_us = shape.timeout_us),
 				       &rig->storages[i]));
+	}
 	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = shape.lines, .line_bytes = shape.line_bytes,
 						      .tier_bytes = shape.tier * shape.line_bytes,
 						      .tier_inclusive = shape.inclusive),

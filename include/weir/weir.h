@@ -253,6 +253,9 @@ struct weir_storage_options {
  * @context: the context whose lanes will use it
  * @uri: where the data is:
  *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
+ *                     &content=zeros|address: what it holds before it is written: zeros, or in each
+ *                     8-byte word the word's own byte offset; the latter at any size up to 2^60 bytes, since
+ *                     only what is written takes memory
  *                     ?on=device &data=on|off &medium=device|host: a controller made of lanes; it
  *                     believes buffer addresses, so a wrong one is the device's error.
  *                     &waves=N in small blocks all over the device (256 if not given), or
@@ -268,6 +271,8 @@ struct weir_storage_options {
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue
  *                     &shadow=off|on: the controller offers shadow doorbells (docs/hardware.md)
+ *                     &trace=FILE: each request of the controller to what is behind it, noted when it
+ *                     begins and when it ends, in that order; not with on=device
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
  *                     for tests: a table of rows such as late:us=500:every=7 or
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys

@@ -107,6 +107,28 @@ static inline const char *weir_medium_path(const struct weir_medium *medium)
 int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
 			 struct weir_medium **out);
 
+/**
+ * weir_medium_sparse_open() - a medium in host memory of any size, whose contents are computed until they are written
+ * @bytes: capacity, a multiple of @block_bytes; memory is taken as it is written
+ * @block_bytes: 512 or 4096
+ *
+ * Of what was never written each 8-byte word holds its own byte offset, in the host's byte order.
+ */
+int weir_medium_sparse_open(uint64_t bytes, uint32_t block_bytes, struct weir_medium **out);
+
+/** weir_medium_check_shape() - -EINVAL with a sentence for a capacity or block size that a medium in memory cannot have */
+int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes);
+
+/**
+ * weir_medium_trace_open() - a medium in front of @behind, which notes each request in a file
+ * @path: the file, made anew
+ * @behind: its medium from here on, unless this fails
+ *
+ * Lines, in the order in which things happened: "begin NUMBER KIND OFFSET BYTES", with " fua" behind it for
+ * force_unit_access; "end NUMBER STATUS"; "refused NUMBER 0" for what the medium took no more.
+ */
+int weir_medium_trace_open(const char *path, struct weir_medium *behind, struct weir_medium **out);
+
 enum weir_direct {
 	WEIR_DIRECT_AUTO, /* O_DIRECT if it works here and is not slower, else buffered */
 	WEIR_DIRECT_ON,   /* O_DIRECT or an error */

@@ -181,7 +181,7 @@ static int load(struct ram *ram, const char *path)
 	return error;
 }
 
-static int check_shape(uint64_t bytes, uint32_t block_bytes)
+int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes)
 {
 	if (block_bytes != 512 && block_bytes != 4096)
 		return weir_fail(EINVAL, "blocks of %" PRIu32 " bytes: give 512 or 4096",
@@ -211,7 +211,7 @@ static int map_bytes(struct ram *ram)
 int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
 			 struct weir_medium **out)
 {
-	int error = check_shape(bytes, block_bytes);
+	int error = weir_medium_check_shape(bytes, block_bytes);
 	struct ram *ram;
 
 	if (error)

@@ -16,10 +16,11 @@
 #include "virtual.h"
 
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256,
-       HALT_MS = 3000 };
+       HALT_MS = 3000, LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */ };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, mover, shadow, timeout_ms, retries"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
+static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
 
 struct soft {
 	struct weir_transport base;
@@ -37,6 +38,7 @@ struct soft_keys {
 	uint64_t mdts;
 	unsigned mover;
 	unsigned shadow;
+	const char *trace;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
 };
@@ -98,11 +100,12 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	    (error = take_threads(uri, request->queues, &keys->threads)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
-	    (error = weir_uri_take_bytes(uri, "mdts", 4096, 16 << 20, &keys->mdts)) != 0 ||
+	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, 16 << 20, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", switches, &keys->shadow)) != 0 ||
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
+	keys->trace = weir_uri_take_text(uri, "trace");
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
 		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes", uri->text,
 				 (unsigned long long)keys->block_bytes);
@@ -127,10 +130,12 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		.doorbells = request->doorbells,
 		.shadow_doorbells = keys->shadow,
 	};
-	int error = weir_virtual_create(&options, &soft->controller);
+	int error = keys->trace ? weir_medium_trace_open(keys->trace, medium, &options.medium) : 0;
 
+	if (!error)
+		error = weir_virtual_create(&options, &soft->controller);
 	if (error) {
-		medium->ops->close(medium);
+		options.medium->ops->close(options.medium);
 		return error;
 	}
 	error = weir_virtual_start(soft->controller);
@@ -164,16 +169,16 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	return 0;
 }
 
-static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t *bytes)
+static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t most, uint64_t *bytes)
 {
-	char least[WEIR_SIZE_TEXT_BYTES], most[WEIR_SIZE_TEXT_BYTES];
+	char least_text[WEIR_SIZE_TEXT_BYTES], most_text[WEIR_SIZE_TEXT_BYTES];
 
 	if (weir_parse_bytes(uri->body, bytes) != 0)
 		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is not a size; write virt:64M or virt:4G",
 				 uri->text, uri->body);
-	if (*bytes == 0 || *bytes > LARGEST)
+	if (*bytes == 0 || *bytes > most)
 		return weir_fail(EINVAL, "storage \"%s\": virt:%s is not accepted: virt: holds from %s to %s", uri->text,
-				 uri->body, weir_size_text(block_bytes, least), weir_size_text(LARGEST, most));
+				 uri->body, weir_size_text(block_bytes, least_text), weir_size_text(most, most_text));
 	if (*bytes % block_bytes)
 		return weir_fail(EINVAL, "storage \"%s\": %llu bytes are no whole number of %llu-byte blocks",
 				 uri->text, (unsigned long long)*bytes, (unsigned long long)block_bytes);
@@ -199,7 +204,7 @@ static int check_resident_faults(const struct weir_uri *uri, const struct soft_k
 	return 0;
 }
 
-static int check_resident(const struct weir_uri *uri, const char *load, const struct soft_keys *keys,
+static int check_resident(const struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
 			  const struct weir_resident_options *resident)
 {
 	if (!resident->on && (!resident->data || resident->host_medium || resident->groups || resident->waves ||
@@ -211,8 +216,8 @@ static int check_resident(const struct weir_uri *uri, const char *load, const st
 				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all over the device "
 				 "or groups for as many multiprocessors",
 				 uri->text, resident->waves, resident->groups);
-	if (resident->on && load)
-		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load yet", uri->text);
+	if (resident->on && (load || computed || keys->trace))
+		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, content or trace yet", uri->text);
 	if (resident->on && keys->shadow)
 		return weir_fail(EINVAL, "storage \"%s\": the doorbells of a controller on the device are memory already; leave shadow=on "
 				 "out", uri->text);
@@ -223,7 +228,7 @@ static int check_resident(const struct weir_uri *uri, const char *load, const st
 }
 
 /* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data. */
-static int take_resident(struct weir_uri *uri, const char *load, const struct soft_keys *keys,
+static int take_resident(struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
 			 struct weir_resident_options *resident)
 {
 	static const char *const places[] = { "host", "device", NULL };
@@ -241,7 +246,7 @@ static int take_resident(struct weir_uri *uri, const char *load, const struct so
 		return error;
 	*resident = (struct weir_resident_options){ .on = on, .waves = (uint32_t)waves, .groups = (uint32_t)groups,
 						    .claim = (uint32_t)claim, .data = data, .host_medium = !medium };
-	error = check_resident(uri, load, keys, resident);
+	error = check_resident(uri, load, computed, keys, resident);
 	if (!error && on && !waves && !groups)
 		resident->waves = DEFAULT_WAVES;
 	return error;
@@ -259,10 +264,21 @@ static void hand_over(struct soft_keys *keys, struct weir_resident_options *resi
 	keys->fault_count = 0;
 }
 
+static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t block_bytes, const char *load, unsigned computed,
+		       struct weir_medium **medium)
+{
+	if (computed && load)
+		return weir_fail(EINVAL, "storage \"%s\": load and content=address both say what it holds; leave one out", uri->text);
+	return computed ? weir_medium_sparse_open(bytes, block_bytes, medium) :
+			  weir_medium_ram_open(bytes, block_bytes, load, medium);
+}
+
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_uri *uri = request->uri;
+	static const char *const contents[] = { "zeros", "address", NULL };
 	const char *load = weir_uri_take_text(uri, "load");
+	unsigned computed = 0;
 	struct weir_medium *medium;
 	struct weir_resident_options resident;
 	struct soft_keys keys;
@@ -271,10 +287,11 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
-	if (error || (error = take_resident(uri, load, &keys, &resident)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, on, waves, groups, claim, data, medium")) != 0 ||
-	    (error = virt_size(uri, keys.block_bytes, &bytes)) != 0 ||
-	    (error = weir_medium_ram_open(bytes, (uint32_t)keys.block_bytes, load, &medium)) != 0)
+	if (error || (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
+	    (error = take_resident(uri, load, computed, &keys, &resident)) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium")) != 0 ||
+	    (error = virt_size(uri, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0 ||
+	    (error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
 	hand_over(&keys, &resident);
 	error = soft_new(&weir_transport_virt, medium, &keys, request, out);

@@ -27,7 +27,8 @@ struct weir_virtual;
  * @max_queue_pairs: I/O queue pairs offered by Set Features
  * @max_queue_entries: CAP.MQES + 1
  * @max_transfer_bytes: power of two times 4096, reported as MDTS; 0 = no limit
- *                      is not offered, the default is 128 KiB
+ *                      is not offered, the default is 128 KiB. 4096 is MDTS 0, which
+ *                      tells hosts of no limit: for those that know of it
  * @latency_us: least time from fetch to completion of an I/O command
  * @iops: most I/O commands completed per second; 0 = no limit
  * @fetch_batch: most commands taken from a queue before the next has its turn;
