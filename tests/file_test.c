@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,6 +99,45 @@ static int open_direct(int flags)
 	int fd = open(path, flags | O_DIRECT | O_CLOEXEC);
 
 	return fd >= 0 ? fd : open(path, flags | O_CLOEXEC);
+}
+
+/* What stands in the way of the library's pread() and pwrite(): no more bytes than this, signals, a range that cannot be read. */
+static struct {
+	size_t most_bytes;
+	atomic_uint signals;
+	uint64_t bad_from, bad_to;
+} calls;
+
+static size_t allowed(size_t bytes)
+{
+	return calls.most_bytes && bytes > calls.most_bytes ? calls.most_bytes : bytes;
+}
+
+static bool interrupted(void)
+{
+	unsigned left = atomic_load(&calls.signals);
+
+	while (left && !atomic_compare_exchange_weak(&calls.signals, &left, left - 1))
+		;
+	if (left)
+		errno = EINTR;
+	return left != 0;
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	if (interrupted())
+		return -1;
+	if ((uint64_t)offset < calls.bad_to && (uint64_t)offset + bytes > calls.bad_from) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, to, allowed(bytes), offset);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
+{
+	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, from, allowed(bytes), offset);
 }
 
 static void clear(void)
@@ -565,6 +607,114 @@ static void test_attach(void **state)
 	close(ends[1]);
 }
 
+/* The shortest way, of an attached descriptor, has the same bounds, ends and refusals. */
+static void test_attached_bounds(void **state)
+{
+	struct weir_file_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	struct weir_registration *registration, *bounced;
+	int attached = open(path, O_RDONLY | O_CLOEXEC), append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	(void)state;
+	must(weir_register(context, buffer, 8192, NULL, &registration));
+	must(weir_register(context, buffer, 8192, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE), &bounced));
+	must(weir_file_attach(context, attached));
+	must(weir_file_attach(context, append));
+	clear();
+	refused(weir_file_read(registration, attached, 8192, 0, 1), -EFAULT, "8192 bytes at 1", "has 8192");
+	refused(weir_file_read(registration, attached, 1, 0, 8192), -EFAULT, "1 bytes at 8192", "has 8192");
+	refused(weir_file_read(registration, attached, 1, 0, SIZE_MAX), -EFAULT, "not inside", "has 8192");
+	refused(weir_file_write(registration, attached, 16, 0, 0), -EBADF, "not open for writing", "request 0");
+	refused(weir_file_write(registration, append, 16, 0, 0), -EBADF, "O_APPEND", "request 0");
+	assert_int_equal(lseek(attached, 0, SEEK_END), FILE_BYTES);
+	check(0, 0, 0, 0, "attached, refused");
+	assert_int_equal(weir_file_read(registration, attached, 4096, FILE_BYTES - 10, 100), 10);
+	check(100, FILE_BYTES - 10, 10, 4096, "attached, at the end");
+	must(weir_file_stats(context, &before));
+	assert_int_equal(weir_file_read(bounced, attached, 4096, 4096, 0), 4096);
+	must(weir_file_stats(context, &after));
+	assert_int_equal(after.copied_bytes - before.copied_bytes, 4096);
+	assert_int_equal(after.direct_bytes, before.direct_bytes);
+	must(weir_file_detach(context, attached));
+	must(weir_file_detach(context, append));
+	must(weir_deregister(bounced));
+	must(weir_deregister(registration));
+	close(attached);
+	close(append);
+}
+
+/* A context whose files go by single calls. */
+static struct weir_context *open_without_uring(uint64_t *there, struct weir_registration **registration)
+{
+	struct weir_context *other;
+
+	setenv("WEIR_FILE_NO_URING", "1", 1);
+	must(weir_context_open(test_context_name(), NULL, &other));
+	must(weir_alloc(other, BUFFER_BYTES, there));
+	must(weir_register(other, *there, BUFFER_BYTES, NULL, registration));
+	unsetenv("WEIR_FILE_NO_URING");
+	return other;
+}
+
+/* A call that does less than asked for, or is interrupted, is no end of a file. */
+static void test_short_calls(void **state)
+{
+	static const size_t most[] = { 5000, 4096, 1 };
+	char own[] = "weir-file-own-XXXXXX";
+	int fds[2] = { file, open_direct(O_RDONLY) }, out = mkstemp(own);
+	struct weir_registration *registration;
+	struct weir_context *other;
+	uint64_t there;
+
+	(void)state;
+	other = open_without_uring(&there, &registration);
+	must(weir_file_attach(other, fds[0]));
+	for (size_t i = 0; i < 3; i++) {
+		size_t bytes = most[i] == 1 ? 300 : 100000;
+
+		for (unsigned direct = 0; direct < 2 && (!direct || most[i] == 4096); direct++) {
+			calls.most_bytes = most[i];
+			atomic_store(&calls.signals, 5);
+			assert_int_equal(weir_file_read(registration, fds[direct], bytes, 777, 64), bytes);
+			calls.most_bytes = 0;
+			must(weir_copy_out(other, got, there, BUFFER_BYTES));
+			assert_memory_equal(got + 64, want + 777, bytes);
+			assert_int_equal(atomic_load(&calls.signals), 0);
+		}
+		calls.most_bytes = most[i];
+		atomic_store(&calls.signals, 5);
+		assert_int_equal(weir_file_write(registration, out, bytes, 13, 64), bytes);
+		calls.most_bytes = 0;
+		assert_int_equal(pread(out, got, bytes, 13), bytes);
+		assert_memory_equal(got, want + 777, bytes);
+	}
+	weir_context_close(other);
+	close(fds[1]);
+	close(out);
+	unlink(own);
+}
+
+/* A request ends where the first of its pieces failed: what came behind is not counted. */
+static void test_failed_in_the_middle(void **state)
+{
+	enum { BAD = 1 << 20 };
+	struct weir_registration *registration;
+	struct weir_context *other;
+	struct weir_file_io io;
+	uint64_t there;
+
+	(void)state;
+	other = open_without_uring(&there, &registration);
+	io = (struct weir_file_io){ .registration = registration, .file = file, .bytes = FILE_BYTES };
+	calls.bad_from = BAD;
+	calls.bad_to = BAD + 1;
+	must(weir_file_batch(other, &io, 1));
+	calls.bad_to = 0;
+	assert_int_equal(io.result, BAD);
+	must(weir_copy_out(other, got, there, BUFFER_BYTES));
+	assert_memory_equal(got, want, BAD);
+	weir_context_close(other);
+}
+
 /* As the registration says, where no kernel module is in it. */
 static void test_route(void **state)
 {
@@ -650,6 +800,9 @@ int main(void)
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_attached_bounds),
+		cmocka_unit_test(test_short_calls),
+		cmocka_unit_test(test_failed_in_the_middle),
 		cmocka_unit_test(test_route), cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_without_uring),
 	};

@@ -558,6 +558,7 @@ static void test_host_io(void **state)
 	refused(weir_storage_write(storage, 1, block, 512), -EINVAL, "offset 1", "512");
 	refused(weir_storage_read(storage, 0, block, 100), -EINVAL, "100", "512");
 	refused(weir_storage_write(storage, 1048064, block, 1024), -ERANGE, "1048064", "1048576");
+	refused(weir_storage_write(storage, UINT64_MAX - 511, block, 1024), -ERANGE, "18446744073709551104", "1048576");
 	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .read_only = 1), &fixed));
 	assert_true(weir_storage_write(fixed, 0, block, 512) < 0);
 	assert_non_null(strstr(weir_last_error(), "read-only"));
@@ -585,6 +586,107 @@ static void test_faults(void **state)
 	weir_storage_close(faulty);
 	close(file);
 	unlink(path);
+}
+
+/* One command of many fails, be it the first of its lane or of another lane: all of it is told. */
+static void test_faults_among_many(void **state)
+{
+	static const unsigned blocks[] = { 0, 8 * 3, 8 * 70 };
+	static char bytes[1 << 20];
+	struct weir_storage *faulty;
+	char uri[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=status:code=0x281:op=read:lba=%u:count=1", blocks[i]);
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .max_transfer_bytes = 4096), &faulty));
+		refused(weir_storage_read(faulty, 0, bytes, sizeof(bytes)), -EIO, "NVMe status 2:81", "unrecovered read");
+		must(weir_storage_read(faulty, 0, bytes, sizeof(bytes)));
+		weir_storage_close(faulty);
+	}
+	must(weir_storage_open(context, "virt:1M?fault=status:code=0x6:op=flush:count=1", NULL, &faulty));
+	refused(weir_storage_flush(faulty), -EIO, "flush", "internal error");
+	must(weir_storage_flush(faulty));
+	weir_storage_close(faulty);
+}
+
+/* What was asked for is what lanes are told. */
+static void test_times(void **state)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	struct weir_storage *out;
+	struct weir_disk disk;
+
+	(void)state;
+	must(weir_storage_open(context, "virt:1M?mdts=8K", WEIR_OPTIONS(storage, .timeout_us = 1234567, .max_transfer_bytes = 65536), &out));
+	must(weir_storage_disk(out, &disk));
+	assert_int_equal(disk.timeout_ns, 1234567000);
+	must(weir_storage_info(out, &info));
+	assert_int_equal(info.max_transfer_bytes, 8192);
+	assert_int_equal(disk.max_blocks << disk.block_log2, 8192);
+	weir_storage_close(out);
+}
+
+/* A URI says that nothing is written there. */
+static void test_read_only_by_uri(void **state)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	char path[] = "/tmp/weir-fixed-XXXXXX", uri[64], block[512] = { 0 };
+	struct weir_storage *fixed;
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0 && !ftruncate(file, 1 << 20));
+	snprintf(uri, sizeof(uri), "file:%s?ro=1&block=512", path);
+	must(weir_storage_open(context, uri, NULL, &fixed));
+	must(weir_storage_info(fixed, &info));
+	assert_int_equal(info.read_only, 1);
+	refused(weir_storage_write(fixed, 0, block, 512), -EIO, "the storage is read-only", path);
+	weir_storage_close(fixed);
+	close(file);
+	unlink(path);
+}
+
+static void test_counts(void **state)
+{
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	static char bytes[8192];
+
+	(void)state;
+	must(weir_stats(storage, &before));
+	must(weir_storage_write(storage, 0, bytes, 8192));
+	must(weir_storage_read(storage, 0, bytes, 512));
+	must(weir_stats(storage, &after));
+	assert_int_equal(after.bytes_written - before.bytes_written, 8192);
+	assert_int_equal(after.bytes_read - before.bytes_read, 512);
+	assert_int_equal(after.commands - before.commands, 2);
+}
+
+/* More blocks than 2^32, and more bytes at a time than the host moves in one go. */
+static void test_large_storage(void **state)
+{
+	const size_t bytes = (8 << 20) + 4096;
+	const uint64_t size = (uint64_t)3 << 40, ends[] = { 0, (uint64_t)1 << 32, (uint64_t)1 << 41, size - bytes };
+	struct weir_storage_info info = { .size = sizeof(info) };
+	uint64_t *words = malloc(bytes);
+	struct weir_storage *large;
+
+	(void)state;
+	must(weir_storage_open(context, "virt:3T?block=512", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &large));
+	must(weir_storage_info(large, &info));
+	assert_true(info.bytes == size);
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t w = 0; w < bytes / 8; w++)
+			words[w] = ends[i] + w * 8 + 1;
+		must(weir_storage_write(large, ends[i], words, bytes));
+	}
+	for (size_t i = 0; i < 4; i++) {
+		must(weir_storage_read(large, ends[i], words, bytes));
+		for (size_t w = 0; w < bytes / 8; w++)
+			assert_true(words[w] == ends[i] + w * 8 + 1);
+	}
+	weir_storage_close(large);
+	free(words);
 }
 
 /* A controller that failed neither answers nor makes its storage's end wait for answers. */
@@ -616,6 +718,28 @@ static void test_caches(void **state)
 	assert_null(out);
 }
 
+/* No fewer lines than asked for, in whole sets, and no more bytes. */
+static void test_cache_sizes(void **state)
+{
+	struct weir_cache_stats stats = { .size = sizeof(stats) }, other = { .size = sizeof(other) };
+	struct weir_cache *out;
+
+	(void)state;
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 5), &out));
+	must(weir_cache_stats(out, &stats));
+	assert_int_equal(stats.lines, 8);
+	must(weir_cache_destroy(out));
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = stats.bytes), &out));
+	must(weir_cache_stats(out, &other));
+	assert_int_equal(other.lines, 8);
+	assert_int_equal(other.bytes, stats.bytes);
+	must(weir_cache_destroy(out));
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = stats.bytes - 1), &out));
+	must(weir_cache_stats(out, &other));
+	assert_int_equal(other.lines, 4);
+	must(weir_cache_destroy(out));
+}
+
 static int array(struct weir_cache *cache, struct weir_storage **storages, unsigned count,
 		 struct weir_array_options options)
 {
@@ -630,6 +754,7 @@ static int array(struct weir_cache *cache, struct weir_storage **storages, unsig
 static void test_arrays(void **state)
 {
 	struct weir_storage *two[2] = { storage, NULL };
+	struct weir_context *other;
 	struct weir_cache *cache;
 
 	(void)state;
@@ -645,8 +770,22 @@ static void test_arrays(void **state)
 	refused(ARRAY(1, .element_bytes = 8, .stripe_bytes = 2048), -EINVAL, "stripe_bytes", "2048");
 	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "different block sizes", "block=4096");
 	must(ARRAY(1, .element_bytes = 8, .count = 131072));
-	weir_cache_destroy(cache);
 	weir_storage_close(two[1]);
+	/* stripes of 64 KiB over 1 and 3 MiB: 16 rows; the other way round the first unit of one more */
+	must(weir_storage_open(context, "virt:3M", NULL, &two[1]));
+	must(ARRAY(2, .element_bytes = 8, .count = 32 * 8192));
+	refused(ARRAY(2, .element_bytes = 8, .count = 32 * 8192 + 1), -ERANGE, "262145", "2097152");
+	two[0] = two[1];
+	two[1] = storage;
+	must(ARRAY(2, .element_bytes = 8, .count = 33 * 8192));
+	refused(ARRAY(2, .element_bytes = 8, .count = 33 * 8192 + 1), -ERANGE, "270337", "2162688");
+	weir_storage_close(two[0]);
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &other));
+	must(weir_storage_open(other, "virt:1M", NULL, &two[0]));
+	refused(ARRAY(1, .element_bytes = 8), -EINVAL, "virt:1M", "another context");
+	weir_storage_close(two[0]);
+	weir_context_close(other);
+	weir_cache_destroy(cache);
 }
 
 static void test_results_need_their_size(void **state)
@@ -777,6 +916,11 @@ int main(void)
 		cmocka_unit_test(test_storage_threads),
 		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_faults_among_many),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_read_only_by_uri),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_large_storage),
 		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_failing_storages_leave_nothing),
 		cmocka_unit_test(test_read_only_files),
@@ -785,6 +929,7 @@ int main(void)
 		cmocka_unit_test(test_memory_is_given_back),
 		cmocka_unit_test(test_memory_of_the_machine),
 		cmocka_unit_test(test_memory_in_flight),
+		cmocka_unit_test(test_cache_sizes),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
 		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),

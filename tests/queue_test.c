@@ -16,7 +16,7 @@
 
 #include "context.h"
 #include "kernels.h"
-#include "trace.h"
+#include "request_trace.h"
 
 #define must(call)                                                                       \
 	do {                                                                             \

@@ -323,6 +323,38 @@ static void test_switched_off(void **state)
 	close_bed(&bed);
 }
 
+/* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and whether it was late. */
+static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us, uint64_t *late)
+{
+	struct bed bed;
+	uint32_t status;
+	char uri[160];
+
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
+	snprintf(uri, sizeof(uri), "virt:1M?block=512%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
+	must(test_storage_open(bed.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &bed.storage));
+	status = read_block(&bed, VICTIM);
+	*late = stats_of(&bed).late;
+	close_bed(&bed);
+	return status;
+}
+
+/* Neither a quarter of what was asked for nor four times as long: with much room beside both, for a machine with other work. */
+static void test_time_to_answer(void **state)
+{
+	uint64_t late;
+
+	(void)state;
+	assert_int_equal(read_late("&timeout_ms=1000", 0, 3700000, &late), BY_ABORT);
+	assert_int_equal(late, 1);
+	assert_int_equal(read_late("", 1000000, 3700000, &late), BY_ABORT);
+	assert_int_equal(late, 1);
+	assert_int_equal(read_late("&timeout_ms=8000", 0, 3000000, &late), WEIR_OK);
+	assert_int_equal(late, 0);
+	assert_int_equal(read_late("", 8000000, 3000000, &late), WEIR_OK);
+	assert_int_equal(late, 0);
+}
+
 static void test_refused(void **state)
 {
 	struct weir_context *context;
@@ -348,6 +380,7 @@ int main(void)
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_lanes_are_late),
 		cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_time_to_answer),
 		cmocka_unit_test(test_refused),
 	};
 

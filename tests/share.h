@@ -48,11 +48,13 @@ enum test_step_kind {
 	TEST_STEP_MODIFY,  /* hold @buffer: the status */
 	TEST_STEP_RELEASE, /* hold @buffer: the status */
 	TEST_STEP_IN_USE,  /* of buffer @buffer */
+	TEST_STEP_SEND,    /* value to word @at of what hold @buffer points to */
+	TEST_STEP_SEE,     /* that word */
 };
 
-enum { TEST_HOLDS = 4 };
+enum { TEST_HOLDS = 4, TEST_STEP_BLOCK = 256 /* times the block, as part of a kind */ };
 
-/** struct test_step - one thing that lane 0 does, with line @line and buffer @buffer */
+/** struct test_step - one thing that a block's first lane does, with line @line and buffer @buffer; @kind: also which block's */
 struct test_step {
 	u32 kind;
 	u32 buffer;
@@ -68,6 +70,8 @@ struct test_step {
  * @line_bytes: of a line
  * @buffers: TEST_HOLDS lines
  * @events: TEST_HOLDS
+ * @turn: weir_shared_u64, steps that have been done
+ * @block_lanes: lanes of a block
  */
 struct test_steps_args {
 	struct weir_writer writer;
@@ -77,6 +81,8 @@ struct test_steps_args {
 	weir_addr buffers;
 	weir_addr events;
 	weir_addr verdict;
+	weir_addr turn;
+	u64 block_lanes;
 };
 
 #endif

@@ -11,6 +11,8 @@
 
 enum { MOST_HELD = 5 };
 
+#define TURN_NS ((u64)60000000000u) /* for the other blocks' steps, on a machine that has much else to do */
+
 /* A word of a held line is as on storage, or as some lane changed it. */
 WEIR_FN void share_check(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared, u64 at)
 {
@@ -108,19 +110,41 @@ WEIR_FN u64 step_write(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_
 	return status == WEIR_OK ? weir_async_wait(&args->writer.array, event, 0) : status;
 }
 
-/* One lane does one thing after the other: each call stands here once, which compilers thank for. */
+/* Wait until step @step is the next one; what others did before is seen then. Return: 0: they do not get there. */
+WEIR_FN u32 step_turn(WEIR_GLOBAL struct test_steps_args *args, u64 step)
+{
+	u64 begin = weir_clock_ns();
+
+	for (u32 turn = 0; weir_load_u64_acquire_dev(weir_at(args->turn, weir_shared_u64, 0)) != step; turn++) {
+		if (weir_clock_ns() - begin > TURN_NS)
+			return 0;
+		weir_relax(turn);
+	}
+	return 1;
+}
+
+/* The first lanes of blocks take turns, one thing after the other: each call stands here once, which compilers thank for. */
 TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 {
 	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
 	struct weir_shared holds[TEST_HOLDS];
 
-	for (u64 i = 0; weir_thread() == 0 && i < args->count; i++) {
+	for (u64 i = 0; weir_thread() % args->block_lanes == 0 && i < args->count; i++) {
 		struct test_step step = *weir_at(args->steps, struct test_step, i);
 		weir_addr buffer = args->buffers + step.buffer * args->line_bytes;
 		WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, step.buffer);
 		u64 element = step.line * (args->line_bytes / 8) + step.at, found = step.value;
 
-		if (step.kind == TEST_STEP_STORE)
+		if (step.kind / TEST_STEP_BLOCK != weir_thread() / args->block_lanes)
+			continue;
+		step.kind %= TEST_STEP_BLOCK;
+		if (!step_turn(args, i))
+			return;
+		if (step.kind == TEST_STEP_SEND)
+			weir_data_store_u64(holds[step.buffer].buffer + step.at * 8, step.value);
+		else if (step.kind == TEST_STEP_SEE)
+			found = weir_data_load_u64(holds[step.buffer].buffer + step.at * 8);
+		else if (step.kind == TEST_STEP_STORE)
 			weir_data_store_u64(buffer + step.at * 8, step.value);
 		else if (step.kind == TEST_STEP_LOAD)
 			found = weir_data_load_u64(buffer + step.at * 8);
@@ -146,5 +170,6 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 			found = weir_share_in_use(array, step.line, buffer);
 		expect(args->verdict, i, found, step.value);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+		weir_store_u64_release_dev(weir_at(args->turn, weir_shared_u64, 0), i + 1);
 	}
 }

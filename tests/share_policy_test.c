@@ -45,7 +45,7 @@ enum { STEP_COUNT = sizeof(STEPS) / sizeof(STEPS[0]) };
 
 static void test_what_the_policy_says(void **state)
 {
-	struct test_steps_args args = { .count = STEP_COUNT, .line_bytes = LINE };
+	struct test_steps_args args = { .count = STEP_COUNT, .line_bytes = LINE, .block_lanes = 1 };
 	struct weir_share_stats stats = { .size = sizeof(stats) };
 	struct test_verdict verdict;
 	struct weir_context *context;
@@ -61,6 +61,7 @@ static void test_what_the_policy_says(void **state)
 	must(weir_alloc(context, sizeof(STEPS), &args.steps));
 	must(weir_alloc(context, TEST_HOLDS * LINE, &args.buffers));
 	must(weir_alloc(context, TEST_HOLDS * 8, &args.events));
+	must(weir_alloc(context, sizeof(weir_shared_u64), &args.turn));
 	must(weir_alloc(context, sizeof(verdict), &args.verdict));
 	must(weir_copy_in(context, args.steps, STEPS, sizeof(STEPS)));
 	must(weir_launch(context, "test_steps", 1, 1, &args, sizeof(args)));

@@ -242,19 +242,30 @@ static void test_without_a_table_it_is_a_copy(void **state)
 	close_rig(&rig);
 }
 
-/* Lane 0 of @rig's array does @steps. Return: the number of those that went wrong. */
+/* How many blocks @steps are for. */
+static uint32_t blocks_of(const struct test_step *steps, size_t count)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < count; i++)
+		most = steps[i].kind / TEST_STEP_BLOCK > most ? steps[i].kind / TEST_STEP_BLOCK : most;
+	return most + 1;
+}
+
+/* Lanes do @steps with @rig's array. Return: the number of those that went wrong. */
 static uint64_t do_steps(struct rig *rig, const struct weir_writer *writer, const struct test_step *steps, size_t count,
 			 int *synced)
 {
-	struct test_steps_args args = { .writer = *writer, .count = count, .line_bytes = LINE };
+	struct test_steps_args args = { .writer = *writer, .count = count, .line_bytes = LINE, .block_lanes = 5 };
 	struct test_verdict verdict;
 
 	args.steps = alloc(rig, count * sizeof(*steps));
 	args.buffers = alloc(rig, TEST_HOLDS * LINE + 8);
 	args.events = alloc(rig, TEST_HOLDS * sizeof(struct weir_event));
+	args.turn = alloc(rig, sizeof(weir_shared_u64));
 	args.verdict = rig->verdict;
 	must(weir_copy_in(rig->context, args.steps, steps, count * sizeof(*steps)));
-	must(weir_launch(rig->context, "test_steps", 1, 5, &args, sizeof(args)));
+	must(weir_launch(rig->context, "test_steps", blocks_of(steps, count), 5, &args, sizeof(args)));
 	*synced = weir_sync(rig->context);
 	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), count);
@@ -399,6 +410,56 @@ static void test_lines_move_both_ways(void **state)
 		    ENDINGS({ 4, 4, 140 }, { 5, 0, 150 }, { 6, 0, 160 }, { 7, 0, 170 }, { 8, 0, 180 }, { 20, 1, 200 }));
 }
 
+/* Kind, buffer, line, word, value; and which block's lane does it. */
+#define BY(block, kind, buffer, line, at, value) { TEST_STEP_##kind + (block) * TEST_STEP_BLOCK, buffer, line, at, value }
+
+/*
+ * What one lane stores into a buffer that it shares another lane finds there, whoever of them owns it: after a
+ * store, after a load and after another store to the same word. The owner goes last.
+ */
+static void test_a_store_is_seen_by_another_lane(void **state)
+{
+	(void)state;
+	if (test_device()->workers < 2) /* blocks one after the other */
+		skip();
+	check_steps(STEPS(BY(0, ACQUIRE, 0, 3, 0, 1 /* WEIR_SHARED_OWNER */), BY(0, WAIT, 0, 3, 0, WEIR_OK),
+			  BY(1, ACQUIRE, 1, 3, 0, 2 /* WEIR_SHARED_GUEST */), BY(1, WAIT, 1, 3, 0, WEIR_OK),
+			  BY(1, SEE, 1, 3, 0, test_word(1, 3 * LINE / 8)),
+			  BY(0, MODIFY, 0, 3, 0, WEIR_OK),
+			  BY(0, SEND, 0, 3, 0, 100), BY(1, SEE, 1, 3, 0, 100),                     /* owner to guest */
+			  BY(1, MODIFY, 1, 3, 0, WEIR_OK),
+			  BY(1, SEND, 1, 3, 1, 101), BY(0, SEE, 0, 3, 1, 101),                     /* guest to owner */
+			  BY(1, SEND, 1, 3, 0, 102), BY(0, SEE, 0, 3, 0, 102),                     /* over the owner's */
+			  BY(0, SEND, 0, 3, 1, 103), BY(1, SEE, 1, 3, 1, 103),                     /* over the guest's */
+			  BY(0, PUT, 0, 3, 127, 104), BY(1, SEE, 1, 3, 127, 104),                  /* as an element */
+			  BY(1, SEND, 1, 3, 126, 105), BY(0, GET, 0, 3, 126, 105),
+			  BY(1, RELEASE, 1, 3, 0, WEIR_OK), BY(0, IN_USE, 0, 3, 0, 1),
+			  BY(0, SEND, 0, 3, 2, 106), BY(0, RELEASE, 0, 3, 0, WEIR_OK),
+			  BY(1, GET, 0, 3, 0, 102), BY(1, GET, 0, 3, 1, 103), BY(1, GET, 0, 3, 2, 106)),
+		    ENDINGS({ 3, 0, 102 }, { 3, 1, 103 }, { 3, 2, 106 }, { 3, 126, 105 }, { 3, 127, 104 }, { 3, 3, 0 }));
+}
+
+/* The owner goes first: guests share its memory, and the last of them brings all changes to the cache. */
+static void test_stores_are_seen_after_the_owner_left(void **state)
+{
+	(void)state;
+	if (test_device()->workers < 2)
+		skip();
+	check_steps(STEPS(BY(0, ACQUIRE, 0, 9, 0, 1), BY(0, WAIT, 0, 9, 0, WEIR_OK), BY(0, MODIFY, 0, 9, 0, WEIR_OK),
+			  BY(1, ACQUIRE, 1, 9, 0, 2), BY(1, WAIT, 1, 9, 0, WEIR_OK),
+			  BY(0, SEND, 0, 9, 0, 200), BY(0, RELEASE, 0, 9, 0, WEIR_OK), BY(0, IN_USE, 0, 9, 0, 1),
+			  BY(1, SEE, 1, 9, 0, 200),                                                /* of the owner that left */
+			  BY(1, MODIFY, 1, 9, 0, WEIR_OK), BY(1, SEND, 1, 9, 1, 201),
+			  BY(0, ACQUIRE, 2, 9, 0, 2), BY(0, WAIT, 2, 9, 0, WEIR_OK),                  /* it comes back as a guest */
+			  BY(0, SEE, 2, 9, 1, 201), BY(0, MODIFY, 2, 9, 0, WEIR_OK),
+			  BY(0, SEND, 2, 9, 1, 202), BY(1, SEE, 1, 9, 1, 202),
+			  BY(1, SEND, 1, 9, 2, 203), BY(1, RELEASE, 1, 9, 0, WEIR_OK),
+			  BY(0, SEE, 2, 9, 2, 203), BY(0, IN_USE, 0, 9, 0, 1), BY(0, RELEASE, 2, 9, 0, WEIR_OK),
+			  BY(0, IN_USE, 0, 9, 0, 0),
+			  BY(0, GET, 0, 9, 0, 200), BY(1, GET, 0, 9, 1, 202), BY(1, GET, 0, 9, 2, 203)),
+		    ENDINGS({ 9, 0, 200 }, { 9, 1, 202 }, { 9, 2, 203 }, { 9, 3, 0 }));
+}
+
 /* One step that cannot be, on a storage that may be read-only; what weir_sync() says of it. */
 static const struct bad {
 	uint32_t read_only;
@@ -486,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_write_after_read),
 		cmocka_unit_test(test_write_after_write),
 		cmocka_unit_test(test_lines_move_both_ways),
+		cmocka_unit_test(test_a_store_is_seen_by_another_lane),
+		cmocka_unit_test(test_stores_are_seen_after_the_owner_left),
 		cmocka_unit_test(test_bad_requests_name_the_block),
 		cmocka_unit_test(test_a_kernel_built_without_it_is_refused),
 	};

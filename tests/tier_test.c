@@ -105,15 +105,18 @@ static void do_steps(struct bench *bench, const struct test_step *steps, uint64_
 {
 	struct rig *rig = &bench->rig;
 	struct test_steps_args args = { .writer = bench->writer, .count = count, .line_bytes = rig->shape.line_bytes,
-					.verdict = rig->verdict, .buffers = bench->args.buffers, .events = bench->args.events };
+					.verdict = rig->verdict, .buffers = bench->args.buffers, .events = bench->args.events,
+					.block_lanes = 1 };
 	struct test_verdict verdict;
 
 	must(weir_alloc(rig->context, count * sizeof(*steps), &args.steps));
+	must(weir_alloc(rig->context, sizeof(weir_shared_u64), &args.turn));
 	must(weir_copy_in(rig->context, args.steps, steps, count * sizeof(*steps)));
 	must(weir_launch(rig->context, "test_steps_tier", 1, 1, &args, sizeof(args)));
 	verdict = judge(rig);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), count);
 	must(weir_free(rig->context, args.steps));
+	must(weir_free(rig->context, args.turn));
 }
 
 static void do_step(struct bench *bench, uint32_t kind, uint64_t line, uint64_t value)

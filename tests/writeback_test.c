@@ -3,7 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "trace.h"
+#include "request_trace.h"
 #include "writer_rig.h"
 
 enum { BLOCKS = 2, THREADS = 70, LANES = BLOCKS * THREADS };
@@ -490,6 +490,129 @@ static void test_many_tebibytes(void **state)
 	}
 }
 
+static uint64_t commands_of(struct weir_storage *storage)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(storage, &stats));
+	return stats.commands;
+}
+
+/* Nothing is left to write: what a durable flush sends then is one Flush for each member of each layout that is written to. */
+static void test_durable_reaches_every_storage(void **state)
+{
+	uint64_t before[3];
+	struct test_put_args args;
+	struct weir_writer writer, third;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .disks = 3, .stripe = 4096 });
+	rig.shape.disks = 2; /* the third has a layout of its own */
+	rig.bytes = 2 * rig.shape.bytes_each;
+	each_unit(&rig, fill_unit);
+	put_one_pass(&rig, &args, &writer);
+	must(weir_writer_open(rig.cache, &rig.storages[2], 1, WEIR_OPTIONS(array, .element_bytes = 8), &third));
+	must(weir_cache_flush(rig.cache, 0));
+	for (unsigned i = 0; i < 3; i++)
+		before[i] = commands_of(rig.storages[i]);
+	must(weir_cache_flush(rig.cache, 1));
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(commands_of(rig.storages[i]) - before[i], 1);
+	must(weir_array_flush(rig.cache, &writer.array, 0, 100, 1));
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(commands_of(rig.storages[i]) - before[i], i < 2 ? 2 : 1);
+	must(weir_cache_destroy(rig.cache));
+	check_storages(&rig);
+	weir_storage_close(rig.storages[2]);
+	close_storages(&rig);
+}
+
+/* Each of two members refuses one Flush: each time that is said. */
+static void test_durable_tells_every_member(void **state)
+{
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .disks = 2, .stripe = 4096,
+				       .fault = "&fault=status:op=flush:code=0x6:count=1" });
+	put_one_pass(&rig, &args, &writer);
+	refused(weir_cache_flush(rig.cache, 1), -EIO, "flush", "internal error");
+	refused(weir_cache_flush(rig.cache, 1), -EIO, "flush", "internal error");
+	must(weir_cache_flush(rig.cache, 1));
+	close_rig(&rig);
+}
+
+/* Of a stripe the second member cannot write its block 3: it is named, not the first. */
+static void test_the_member_is_named(void **state)
+{
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .disks = 2, .stripe = 4096 });
+	weir_storage_close(rig.storages[1]);
+	must(test_storage_open(rig.context, "virt:64K?block=512&fault=status:op=write:lba=3:code=0x280:after=1:count=1",
+			       WEIR_OPTIONS(storage, .timeout_us = rig.shape.timeout_us), &rig.storages[1]));
+	each_unit(&rig, fill_unit);
+	put_one_pass(&rig, &args, &writer);
+	refused(weir_cache_flush(rig.cache, 0), -EIO, "from block 3 of \"virt:64K?block=512&fault=", "write fault");
+	must(weir_cache_flush(rig.cache, 0));
+	close_rig(&rig);
+}
+
+/* Exactly the lines that have the elements, where an array begins within its storage; what is no range of it is refused. */
+static void test_flush_keeps_to_the_range(void **state)
+{
+	struct weir_storage *storage;
+	struct test_put_args args = { .writer_count = 1, .puts = 12 };
+	struct weir_writer writer;
+	struct weir_cache *other;
+	uint64_t dirty;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512 });
+	open_writer(&rig, 8, 1024, &args.writer[0]);
+	put(&rig, &args);
+	dirty = stats_of(&rig).dirty;
+	must(weir_array_invalidate(rig.cache, &args.writer[0].array, 0, 64)); /* line 2 */
+	assert_int_equal(stats_of(&rig).dirty, dirty - 1);
+	model_forget(&rig, 1024, 1536);
+	must(weir_array_flush(rig.cache, &args.writer[0].array, 64, 128, 0)); /* lines 3 and 4 */
+	assert_int_equal(stats_of(&rig).dirty, dirty - 3);
+	refused(weir_array_flush(rig.cache, &args.writer[0].array, 2, UINT64_MAX, 0), -ERANGE, "elements 2", "weir_array_flush");
+	refused(weir_array_invalidate(rig.cache, &args.writer[0].array, UINT64_MAX, 2), -ERANGE, "of an array", "weir_array_invalidate");
+	must(test_storage_open(rig.context, "virt:64K?block=512", NULL, &storage));
+	must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 512), &other));
+	must(weir_writer_open(other, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer));
+	refused(weir_array_flush(other, &args.writer[0].array, 0, 1, 0), -EINVAL, "weir_array_flush", "not one of this cache");
+	must(weir_cache_destroy(other));
+	weir_storage_close(storage);
+	close_rig(&rig);
+}
+
+/* Lines anywhere in a cache that has more of them than the host looks at in one go. */
+static void test_dirty_lines_of_a_large_cache(void **state)
+{
+	struct test_put_args args;
+	struct weir_writer writer;
+	uint64_t dirty;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 3 << 16 });
+	put_one_pass(&rig, &args, &writer);
+	dirty = stats_of(&rig).dirty;
+	assert_true(dirty > 100);
+	must(weir_cache_flush(rig.cache, 0));
+	assert_int_equal(stats_of(&rig).writebacks, dirty);
+	close_rig(&rig);
+}
+
 /* The first write that the storage gets is the rig's own; then block 16 fails. */
 static void test_media_error_on_write_back(void **state)
 {
@@ -585,6 +708,8 @@ static void test_read_only_storage(void **state)
 	open_rig(&rig, (struct shape){ .width = test_width(0) });
 	must(test_storage_open(rig.context, "virt:64K", WEIR_OPTIONS(storage, .read_only = 1), &storage));
 	refused(weir_writer_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EROFS, "virt:64K", "read-only");
+	refused(weir_writer_open(rig.cache, (struct weir_storage *[]){ rig.storages[0], storage }, 2, WEIR_OPTIONS(array, .element_bytes = 8),
+				 &writer), -EROFS, "virt:64K", "read-only");
 	weir_storage_close(storage);
 	close_rig(&rig);
 }
@@ -626,6 +751,11 @@ int main(void)
 		cmocka_unit_test(test_invalidated_lines_are_read_again),
 		cmocka_unit_test(test_lanes_flush),
 		cmocka_unit_test(test_durable_means_an_nvme_flush),
+		cmocka_unit_test(test_durable_reaches_every_storage),
+		cmocka_unit_test(test_durable_tells_every_member),
+		cmocka_unit_test(test_the_member_is_named),
+		cmocka_unit_test(test_flush_keeps_to_the_range),
+		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
 		cmocka_unit_test(test_every_member_becomes_durable),
 		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_media_error_on_write_back),

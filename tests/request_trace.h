@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.h: what a storage's medium was asked for, in its order, as a storage opened with trace=FILE notes it.
+ * request_trace.h: what a storage's medium was asked for, in its order, as a storage opened with trace=FILE notes it.
  *
  * Owns: reading such a file, and what follows from it: a write is durable if it was forced, or if a flush that began after
  * the write had ended has ended well.
  */
-#ifndef WEIR_TESTS_TRACE_H
-#define WEIR_TESTS_TRACE_H
+#ifndef WEIR_TESTS_REQUEST_TRACE_H
+#define WEIR_TESTS_REQUEST_TRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
