@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-kvcache and weir-safetensors: every byte is right on the device by each path; whatever a trace or a header has
 # that cannot be gets one clear sentence.
-# usage: file_samples_test.sh SAMPLES    the build's folder of samples
+# usage: file_samples_test.sh SAMPLES [FORGE]    the build's folder of samples; forge.c, as a library
 set -u
 export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
-samples=$1
+samples=$1 forge=${2-}
 dir=$(mktemp -d -p .)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -49,6 +49,13 @@ printf '# a trace\n1 2 3\n\n100-131 7\r\n 511\n' >"$dir/trace"
 check "a trace" '"requests": 3,' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 2 --threads 2
 check "its blocks" '"blocks": 37,' kvcache "$dir/kv" --trace "$dir/trace" --runs 1 --threads 2
 
+# A block of zeros, which is none of the file's; the other blocks come in batches of their own.
+cp "$dir/kv" "$dir/holed"; dd if=/dev/zero of="$dir/holed" bs=16384 seek=5 count=1 conv=notrunc status=none
+printf '1 2 3 4 5\n6 7 8 9\n10 11 12 13\n' >"$dir/holes"
+for path in $paths; do
+  refuse "a block of zeros by $path" 1 'WRONG DATA: [0-9]+ words' kvcache "$dir/holed" --trace "$dir/holes" --batch 4 --runs 1 --path $path --no-plain
+done
+
 printf '1 2\n3 x4\n' >"$dir/letters"; printf '1\n2 9-3\n' >"$dir/falls"; printf '512\n' >"$dir/beyond"; printf '# nothing\n' >"$dir/none"
 printf '99999999999999999999\n' >"$dir/long"; head -c 1000000 /dev/zero >"$dir/zeros"; : >"$dir/empty"
 refuse "no file" 2 'give one file' kvcache
@@ -71,6 +78,14 @@ for path in $paths; do
   check "by $path" '"path": "[a-z]+"' safetensors "$dir/model" --path $path --runs 2
   check "by $path, O_DIRECT" '"direct": true' safetensors "$dir/model" --path $path --runs 1 --direct
 done
+
+if [ -n "$forge" ]; then
+  for how in zero last; do
+    output=$(env LD_PRELOAD="$forge" FORGE=$how FORGE_OF=copy timeout 60 "$samples/safetensors/weir-safetensors" "$dir/model" --runs 1 2>&1 >/dev/null)
+    [ $? = 1 ] && grep -q 'WRONG DATA' <<<"$output"
+    say $? "safetensors finds: $how of the sums" "$output"
+  done
+fi
 
 model() { # model NAME HEADER [DATA-BYTES]: a file with that header, and data
   python3 - "$dir/$1" "$2" "${3:-0}" <<'PYTHON'

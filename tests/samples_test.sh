@@ -3,11 +3,11 @@
 # Every sample comes to what a plain computation comes to, whatever the cache, the lines,
 # the blocks, the wave width and the number of storages; and bad input gets one clear
 # sentence. weir-bfs has a test of its own.
-# usage: samples_test.sh WEIR-GRAPH SAMPLES    SAMPLES: the build's folder of samples
+# usage: samples_test.sh WEIR-GRAPH SAMPLES [FORGE]    SAMPLES: the build's folder of samples; FORGE: forge.c, as a library
 set -u
 # The device to run on: the cpu, whatever else there is, unless told otherwise.
 export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
-graph=$1 samples=$2
+graph=$1 samples=$2 forge=${3-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -48,6 +48,18 @@ table() { # one case per line: SAMPLE | NAME | WORDS | ARGUMENTS; @ is the folde
     case " ${arguments[*]} " in *' --wave '*) [ "$WEIR_BACKEND" = cpu ] || continue ;; esac # only the cpu's waves have a choice
     "${@}" "$name" "$words" "$sample" "${arguments[@]}"
   done
+}
+
+found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
+  local name=$1 how=$2 sample=$3 output rc; shift 3
+  count=$((count + 1))
+  output=$(env LD_PRELOAD="$forge" $how timeout 60 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  if [ "$rc" = 1 ] && grep -q 'WRONG' <<<"$output"; then
+    printf 'ok %d - %s finds: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s finds: %s (status %s, expected 1 and WRONG)\n' "$count" "$sample" "$name" "$rc"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
 }
 
 for kind in kron urand; do
@@ -173,5 +185,25 @@ table refused <<CASES
   ctc | blocks too large | from 1 to 1024 | 2 virt:1M --block 2000
   ctc | a read that fails | failed: | 1 virt:1M?fault=status:code=0x281:op=read:every=20 --runs 1 --step 2 --commands 4
 CASES
+
+# Results that are wrong. A kernel that does nothing leaves what was there before.
+if [ -n "$forge" ]; then
+  for how in zero first last; do
+    for sample in bfs cc pagerank spmv sssp; do # (of one component all labels are zero)
+      found "$how of the result" "FORGE=$how FORGE_OF=copy" $sample "$dir/kron10.bel" --verify
+    done
+    found "$how of the sums" "FORGE=$how FORGE_OF=copy" vecmean virt:1M --verify
+    found "$how of the sums, f32" "FORGE=$how FORGE_OF=copy" vecmean virt:1M --type f32 --verify
+    found "$how of the vector" "FORGE=$how FORGE_OF=read" vectoradd virt:12M --runs 1 --verify
+    found "$how of the vector, f32" "FORGE=$how FORGE_OF=read" vectoradd virt:12M --type f32 --runs 1 --verify
+  done
+  found "other blocks on the host" "FORGE=first FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "zeros on the host" "FORGE=zero FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "no product" "FORGE=idle FORGE_KERNEL=spmv_multiply" spmv "$dir/urand10.bel" --verify
+  found "no product in plain memory" "FORGE=idle FORGE_KERNEL=spmv_plain_multiply" spmv "$dir/urand10.bel" --verify --plain
+  found "no labels in plain memory" "FORGE=idle FORGE_KERNEL=cc_plain_edges" cc "$dir/urand10.bel" --verify --plain
+  found "no sums by hand" "FORGE=idle FORGE_KERNEL=vectoradd_tiled" vectoradd virt:12M --runs 1 --verify
+  found "no sums through the cache" "FORGE=idle FORGE_KERNEL=vectoradd_cached" vectoradd virt:12M --runs 1 --verify
+fi
 
 printf '1..%d\n' "$count"

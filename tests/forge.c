@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * forge.c: results that are wrong, whoever made them: to be loaded before a program that verifies its own.
+ *
+ * FORGE says how: zero, all of a result is zeros; first or last, that word of it is another one; idle, the kernel FORGE_KERNEL
+ * does nothing. FORGE_OF says which results: copy, what weir_copy_out() brings; read, what weir_storage_read() does. Small ones
+ * stay: they are counters, by which a program goes on.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+enum { LEAST_BYTES = 256 };
+
+#define NEXT(name) (__extension__(__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+
+static __thread int inside; /* a read of storage, which copies out itself */
+
+static int is(const char *variable, const char *value)
+{
+	const char *has = getenv(variable);
+
+	return has && !strcmp(has, value);
+}
+
+static void forge(const char *what, void *result, size_t bytes)
+{
+	uint64_t word;
+
+	if (bytes < LEAST_BYTES || !is("FORGE_OF", what))
+		return;
+	if (is("FORGE", "zero"))
+		memset(result, 0, bytes);
+	if (!is("FORGE", "first") && !is("FORGE", "last"))
+		return;
+	if (is("FORGE", "last"))
+		result = (char *)result + bytes - sizeof(word);
+	memcpy(&word, result, sizeof(word));
+	word ^= 0x0010000100100001;
+	memcpy(result, &word, sizeof(word));
+}
+
+int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes)
+{
+	int error = NEXT(weir_copy_out)(context, to, address, bytes);
+
+	if (!error && !inside)
+		forge("copy", to, bytes);
+	return error;
+}
+
+int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes)
+{
+	int error;
+
+	inside++;
+	error = NEXT(weir_storage_read)(storage, offset, data, bytes);
+	inside--;
+	if (!error)
+		forge("read", data, bytes);
+	return error;
+}
+
+int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads, const void *args,
+		size_t args_bytes)
+{
+	if (is("FORGE", "idle") && is("FORGE_KERNEL", kernel))
+		return 0;
+	return NEXT(weir_launch)(context, kernel, blocks, threads, args, args_bytes);
+}
