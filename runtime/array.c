@@ -53,9 +53,9 @@ static uint64_t stripe_capacity(struct weir_storage *const *storages, unsigned c
 	uint64_t units = UINT64_MAX;
 
 	if (count == 1)
-		return storages[0]->disk.blocks << storages[0]->disk.block_log2;
+		return weir_storage_bytes(storages[0]);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t rows = (storages[i]->disk.blocks << storages[i]->disk.block_log2) / unit_bytes;
+		uint64_t rows = weir_storage_bytes(storages[i]) / unit_bytes;
 		uint64_t missing = rows * count + i;
 
 		units = missing < units ? missing : units;

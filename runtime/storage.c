@@ -381,7 +381,7 @@ int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
 int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
 {
 	struct weir_storage_info filled = {
-		.bytes = storage->disk.blocks << storage->disk.block_log2,
+		.bytes = weir_storage_bytes(storage),
 		.block_bytes = 1u << storage->disk.block_log2,
 		.max_transfer_bytes = storage->disk.max_blocks << storage->disk.block_log2,
 		.queues = storage->disk.queue_count,

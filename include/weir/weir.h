@@ -231,7 +231,8 @@ struct weir_storage_options {
  * weir_storage_open() - open a storage by its URI
  * @context: the context whose lanes will use it
  * @uri: where the data is:
- *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
+ *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE, what it
+ *                     begins with; `virt:?load=FILE` is as large as the file, to the byte
  *                     ?on=device &data=on|off &medium=device|host: a controller made of lanes; it
  *                     believes buffer addresses, so a wrong one is the device's error.
  *                     &waves=N in small blocks all over the device (256 if not given), or
@@ -266,7 +267,8 @@ WEIR_API void weir_storage_close(struct weir_storage *storage);
 /**
  * struct weir_storage_info - what a storage is
  * @size: sizeof the structure
- * @bytes: capacity
+ * @bytes: size, to the byte. Where it is no multiple of @block_bytes, the last block is read with zeros
+ *         behind the end, and of what is written to it only that before the end is kept: a file keeps its size
  * @block_bytes: 512 or 4096
  * @max_transfer_bytes: most a single command moves
  * @queues: queue pairs in use
@@ -302,9 +304,10 @@ WEIR_API int weir_storage_disk(struct weir_storage *storage, struct weir_disk *d
  * @storage: the storage
  * @offset: first byte, a multiple of the block size
  * @data: bytes
- * @bytes: length, a multiple of the block size
+ * @bytes: length, a multiple of the block size, or up to the storage's end (weir_storage_info.bytes)
  *
- * For set-up and tests; no kernel may be running. weir_storage_read() likewise.
+ * For set-up and tests; no kernel may be running. weir_storage_read() likewise; it may ask for all of the
+ * last block, of which zeros come from behind the end, where a write is refused.
  */
 WEIR_API int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes);
 WEIR_API int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes);
