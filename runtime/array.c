@@ -76,6 +76,16 @@ static int count_elements(const struct weir_array_options *options, uint64_t cap
 	return 0;
 }
 
+/* A stripe that has a storage twice would keep two of its units in the same blocks. */
+static int check_distinct(struct weir_storage *const *storages, unsigned last)
+{
+	for (unsigned i = 0; i < last; i++)
+		if (storages[i] == storages[last])
+			return weir_fail(EINVAL, "array: storage \"%s\" is number %u and number %u of one stripe, which would put different "
+					 "elements into the same blocks; name each storage once", storages[i]->uri, i, last);
+	return 0;
+}
+
 static int check_array(struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
 		       const struct weir_array_options *options)
 {
@@ -87,8 +97,10 @@ static int check_array(struct weir_cache *cache, struct weir_storage *const *sto
 	if (options->stripe_bytes < line_bytes || (options->stripe_bytes & (options->stripe_bytes - 1)))
 		return weir_fail(EINVAL, "array: stripe_bytes is %llu; it must be a power of two, a line (%llu) at least",
 				 (unsigned long long)options->stripe_bytes, (unsigned long long)line_bytes);
-	for (unsigned i = 0; i < count && !error; i++)
+	for (unsigned i = 0; i < count && !error; i++) {
 		error = check_storage(cache, storages[i], storages[0]);
+		error = error ? error : check_distinct(storages, i);
+	}
 	return error;
 }
 

@@ -352,6 +352,7 @@ static int array(struct weir_cache *cache, struct weir_storage **storages, unsig
 static void test_arrays(void **state)
 {
 	struct weir_storage *two[2] = { storage, NULL };
+	struct weir_writer writer;
 	struct weir_cache *cache;
 
 	(void)state;
@@ -367,8 +368,12 @@ static void test_arrays(void **state)
 	refused(ARRAY(1, .element_bytes = 8, .stripe_bytes = 2048), -EINVAL, "stripe_bytes", "2048");
 	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "different block sizes", "block=4096");
 	must(ARRAY(1, .element_bytes = 8, .count = 131072));
-	weir_cache_destroy(cache);
 	weir_storage_close(two[1]);
+	two[1] = storage; /* twice in one stripe */
+	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe", "name each storage once");
+	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 1",
+		"name each storage once");
+	weir_cache_destroy(cache);
 }
 
 static void test_results_need_their_size(void **state)

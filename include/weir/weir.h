@@ -508,7 +508,7 @@ struct weir_array_options {
 /**
  * weir_array_open() - elements of one or several storages, read through a cache
  * @cache: the cache; arrays of the same storages, striped alike, share their lines in it
- * @storages: @storage_count storages; several are striped round-robin
+ * @storages: @storage_count storages; several are striped round-robin, each named once
  * @storage_count: 1 to 64
  * @options: what is in it
  * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments
