@@ -29,4 +29,49 @@ struct extent_block_args {
 	u32 blocks;
 };
 
+/* What one lane does with an array of elements of another size, or past its extent. */
+enum {
+	EXTENT_GET_U8,
+	EXTENT_GET_U16,
+	EXTENT_GET_U32,
+	EXTENT_GET_U64,
+	EXTENT_GET_U128,
+	EXTENT_GET_STRUCT, /* of 24 bytes */
+	EXTENT_GET_FOUR,
+	EXTENT_RUN,
+	EXTENT_TRY_RUN,
+	EXTENT_VIEW_U32,
+	EXTENT_VIEW_U64,
+	EXTENT_VIEW_U128,
+	EXTENT_VIEW_OF,
+	EXTENT_CURSOR_U32,
+	EXTENT_CURSOR_U64,
+	EXTENT_GATHER_U32,
+	EXTENT_GATHER_U64,
+	EXTENT_STRIDED_U64,
+	EXTENT_READS, /* those from here on write */
+	EXTENT_PUT_U8 = EXTENT_READS,
+	EXTENT_PUT_U16,
+	EXTENT_PUT_U32,
+	EXTENT_PUT_U64,
+	EXTENT_PUT_U128,
+	EXTENT_ADD_U32,
+	EXTENT_ADD_U64,
+	EXTENT_ACCESSORS,
+};
+
+/** struct extent_record - a structure of 24 bytes */
+struct extent_record {
+	u64 a, b, c;
+};
+
+/** struct extent_misuse_args - element @index by accessor @kind; @buffer: room for what it reads, then what it has got, u64 */
+struct extent_misuse_args {
+	struct weir_writer writer;
+	u64 index;
+	u32 kind;
+	u32 reserved;
+	weir_addr buffer;
+};
+
 #endif

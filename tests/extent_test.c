@@ -291,11 +291,129 @@ static void test_ends_of_memory(void **state)
 	unlink(rig.file);
 }
 
+/* Bytes of the accessor of each kind. */
+static const uint32_t WIDTHS[EXTENT_ACCESSORS] = { 1, 2, 4, 8, 16, 24, 8, 8, 8, 4, 8, 16, 8, 4, 8, 4, 8, 8, 1, 2, 4, 8, 16, 4, 8 };
+
+/** struct pair - two storages behind one cache, the second's keys behind the first's; both full of 0x01 and 0x02 */
+struct pair {
+	struct weir_context *context;
+	struct weir_storage *storages[2];
+	struct weir_cache *cache;
+	uint64_t buffer;
+};
+
+static void open_pair(struct pair *pair)
+{
+	static unsigned char bytes[65536];
+
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &pair->context));
+	must(weir_cache_create(pair->context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096), &pair->cache));
+	must(weir_alloc(pair->context, 4096, &pair->buffer));
+	for (unsigned i = 0; i < 2; i++) {
+		must(weir_storage_open(pair->context, "virt:64K", WEIR_OPTIONS(storage, .queues = 1, .depth = 16), &pair->storages[i]));
+		memset(bytes, (int)i + 1, sizeof(bytes));
+		must(weir_storage_write(pair->storages[i], 0, bytes, sizeof(bytes)));
+	}
+}
+
+static void check_pair(struct pair *pair)
+{
+	static unsigned char bytes[65536];
+
+	must(weir_cache_flush(pair->cache, 0));
+	for (unsigned i = 0; i < 2; i++) {
+		must(weir_storage_read(pair->storages[i], 0, bytes, sizeof(bytes)));
+		for (unsigned k = 0; k < sizeof(bytes); k++)
+			assert_int_equal(bytes[k], i + 1);
+	}
+}
+
+static void close_pair(struct pair *pair)
+{
+	must(weir_cache_destroy(pair->cache));
+	weir_storage_close(pair->storages[1]);
+	weir_storage_close(pair->storages[0]);
+	weir_context_close(pair->context);
+}
+
+/* One lane, one access. Return: what it got, 0x77 where it got nowhere. */
+static uint64_t misuse(struct pair *pair, const struct weir_writer *writer, uint64_t index, uint32_t kind, int *error)
+{
+	struct extent_misuse_args args = { .writer = *writer, .index = index, .kind = kind, .buffer = pair->buffer };
+	uint64_t got = 0x77;
+
+	must(weir_copy_in(pair->context, pair->buffer + 16, &got, sizeof(got)));
+	must(weir_launch(pair->context, "extent_misuse", 1, 1, &args, sizeof(args)));
+	*error = weir_sync(pair->context);
+	must(weir_copy_out(pair->context, &got, pair->buffer + 16, sizeof(got)));
+	return got;
+}
+
+static void open_writer(struct pair *pair, unsigned number, uint32_t element_bytes, struct weir_writer *writer)
+{
+	must(weir_writer_open(pair->cache, &pair->storages[number], 1, WEIR_OPTIONS(array, .element_bytes = element_bytes), writer));
+}
+
+/* The line of the second storage that a wide access to the first would end in is in the cache, dirty or not. */
+static void test_widths(void **state)
+{
+	static const uint32_t elements[] = { 1, 2, 4, 8, 16, 24 };
+	struct weir_writer first, second;
+	struct pair pair;
+	char says[80];
+	int error;
+
+	(void)state;
+	open_pair(&pair);
+	open_writer(&pair, 0, 8, &first);
+	open_writer(&pair, 1, 8, &second);
+	for (uint64_t at = 0; at < second.array.count; at += 512)
+		assert_int_equal(misuse(&pair, &second, at, EXTENT_GET_U64, &error), 0x0202020202020202u);
+	for (size_t e = 0; e < sizeof(elements) / sizeof(elements[0]); e++)
+		for (uint32_t kind = 0; kind < EXTENT_ACCESSORS; kind++) {
+			open_writer(&pair, 0, elements[e], &first);
+			if (WIDTHS[kind] == elements[e]) { /* as it should be: an access that works */
+				if (kind < EXTENT_READS && kind != EXTENT_TRY_RUN && kind != EXTENT_VIEW_OF)
+					assert_int_equal(misuse(&pair, &first, first.array.count - 1, kind, &error) & 0xff, 1);
+				continue;
+			}
+			assert_int_equal(misuse(&pair, &first, first.array.count - 1, kind, &error), 0);
+			snprintf(says, sizeof(says), "accessor of %u bytes on an array whose elements have %u:", WIDTHS[kind], elements[e]);
+			refused(error, -EIO, says, "width");
+		}
+	check_pair(&pair);
+	close_pair(&pair);
+}
+
+/* An array whose structure says more than its storage has: lines past its extent, which are another storage's, are not fetched or written. */
+static void test_lines_past_the_extent(void **state)
+{
+	static const uint32_t kinds[] = { EXTENT_GET_U64, EXTENT_RUN, EXTENT_VIEW_U64, EXTENT_CURSOR_U64, EXTENT_GATHER_U64, EXTENT_PUT_U64,
+					  EXTENT_ADD_U64 };
+	struct weir_writer first, second;
+	struct pair pair;
+	int error;
+
+	(void)state;
+	open_pair(&pair);
+	open_writer(&pair, 0, 8, &first);
+	open_writer(&pair, 1, 8, &second);
+	first.array.count *= 2;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		assert_int_equal(misuse(&pair, &first, first.array.count - 1, kinds[i], &error), 0);
+		refused(error, -EIO, "could not get block", "past the end of the storage");
+	}
+	check_pair(&pair);
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends_of_files),
 		cmocka_unit_test(test_ends_of_memory),
+		cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_lines_past_the_extent),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("extent", tests, NULL, NULL) : 0;
