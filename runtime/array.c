@@ -53,9 +53,9 @@ static uint64_t stripe_capacity(struct weir_storage *const *storages, unsigned c
 	uint64_t units = UINT64_MAX;
 
 	if (count == 1)
-		return storages[0]->disk.blocks << storages[0]->disk.block_log2;
+		return weir_storage_bytes(storages[0]);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t rows = (storages[i]->disk.blocks << storages[i]->disk.block_log2) / unit_bytes;
+		uint64_t rows = weir_storage_bytes(storages[i]) / unit_bytes;
 		uint64_t missing = rows * count + i;
 
 		units = missing < units ? missing : units;
@@ -76,6 +76,16 @@ static int count_elements(const struct weir_array_options *options, uint64_t cap
 	return 0;
 }
 
+/* A stripe that has a storage twice would keep two of its units in the same blocks. */
+static int check_distinct(struct weir_storage *const *storages, unsigned last)
+{
+	for (unsigned i = 0; i < last; i++)
+		if (storages[i] == storages[last])
+			return weir_fail(EINVAL, "array: storage \"%s\" is number %u and number %u of one stripe, which would put different "
+					 "elements into the same blocks; name each storage once", storages[i]->uri, i, last);
+	return 0;
+}
+
 static int check_array(struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
 		       const struct weir_array_options *options)
 {
@@ -87,8 +97,10 @@ static int check_array(struct weir_cache *cache, struct weir_storage *const *sto
 	if (options->stripe_bytes < line_bytes || (options->stripe_bytes & (options->stripe_bytes - 1)))
 		return weir_fail(EINVAL, "array: stripe_bytes is %llu; it must be a power of two, a line (%llu) at least",
 				 (unsigned long long)options->stripe_bytes, (unsigned long long)line_bytes);
-	for (unsigned i = 0; i < count && !error; i++)
+	for (unsigned i = 0; i < count && !error; i++) {
 		error = check_storage(cache, storages[i], storages[0]);
+		error = error ? error : check_distinct(storages, i);
+	}
 	return error;
 }
 

@@ -36,27 +36,31 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 			 (unsigned long long)(args->lba + args->blocks), text);
 }
 
-static int check_range(struct weir_storage *storage, uint64_t offset, size_t bytes)
+/* A read may ask for all of a last block that is not whole; a write of what will not be kept is refused. */
+static int check_range(struct weir_storage *storage, uint32_t opcode, uint64_t offset, size_t bytes)
 {
-	uint64_t capacity = storage->disk.blocks << storage->disk.block_log2;
-	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1;
+	uint64_t blocks = storage->disk.blocks << storage->disk.block_log2, end = weir_storage_bytes(storage);
+	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1, room = opcode == NVME_OPCODE_READ ? blocks : end;
 
-	if ((offset | bytes) & mask)
-		return weir_fail(EINVAL, "storage \"%s\": offset %llu and length %zu must be multiples of %llu",
-				 storage->uri, (unsigned long long)offset, bytes, (unsigned long long)mask + 1);
-	if (offset > capacity || bytes > capacity - offset)
-		return weir_fail(ERANGE, "storage \"%s\": %zu bytes at %llu reach past its %llu bytes", storage->uri,
-				 bytes, (unsigned long long)offset, (unsigned long long)capacity);
+	if (offset > room || bytes > room - offset)
+		return weir_fail(ERANGE, "storage \"%s\": %zu bytes at %llu reach past its %llu bytes; %llu bytes fit there",
+				 storage->uri, bytes, (unsigned long long)offset, (unsigned long long)end,
+				 (unsigned long long)(offset < end ? end - offset : 0));
+	if ((offset & mask) || ((bytes & mask) && offset + bytes != end))
+		return weir_fail(EINVAL, "storage \"%s\": offset %llu and length %zu must be multiples of %llu, or end with the "
+				 "storage, at byte %llu", storage->uri, (unsigned long long)offset, bytes,
+				 (unsigned long long)mask + 1, (unsigned long long)end);
 	return 0;
 }
 
-static int check(struct weir_storage *storage, const char *call, uint64_t offset, const void *data, size_t bytes)
+static int check(struct weir_storage *storage, uint32_t opcode, uint64_t offset, const void *data, size_t bytes)
 {
+	const char *call = opcode == NVME_OPCODE_WRITE ? "weir_storage_write" : "weir_storage_read";
 	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, call);
 
 	if (!error && bytes)
 		error = weir_given(data, call, "data");
-	return error ? error : check_range(storage, offset, bytes);
+	return error ? error : check_range(storage, opcode, offset, bytes);
 }
 
 static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes,
@@ -65,7 +69,7 @@ static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offs
 	struct weir_context *context = storage->context;
 	struct weir_block_copy_args args = {
 		.lba = offset >> storage->disk.block_log2,
-		.blocks = bytes >> storage->disk.block_log2,
+		.blocks = (bytes + ((uint64_t)1 << storage->disk.block_log2) - 1) >> storage->disk.block_log2,
 		.opcode = opcode,
 		.step = storage->disk.max_blocks,
 		.buffer = buffer,
@@ -82,7 +86,7 @@ static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offs
 static int copy(struct weir_storage *storage, uint32_t opcode, uint64_t offset, void *data, size_t bytes)
 {
 	uint64_t buffer;
-	int error = check(storage, opcode == NVME_OPCODE_WRITE ? "weir_storage_write" : "weir_storage_read", offset, data, bytes);
+	int error = check(storage, opcode, offset, data, bytes);
 
 	if (error || bytes == 0)
 		return error;

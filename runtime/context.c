@@ -238,6 +238,11 @@ static int take_fault(struct weir_context *context)
 		return weir_fail(EIO, "lane %llu asked for array element %llu, but the array has %llu: %s",
 				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
 				 (unsigned long long)fault.limit, text);
+	if (fault.source == WEIR_FAULT_WIDTH)
+		return weir_fail(EIO, "lane %llu used an accessor of %llu bytes on an array whose elements have %llu: %s; use the one of that "
+				 "size, or open the array with .element_bytes = %llu", (unsigned long long)fault.thread,
+				 (unsigned long long)fault.position, (unsigned long long)fault.limit, text,
+				 (unsigned long long)fault.position);
 	if (fault.source == WEIR_FAULT_WRITE)
 		return weir_fail(EIO, "lane %llu needed block %llu of storage \"%s\" (%llu blocks) written back, which failed: %s",
 				 (unsigned long long)fault.thread, (unsigned long long)fault.position, uri_of(context, fault.disk),

@@ -91,6 +91,14 @@ struct weir_storage {
 	bool pull;
 };
 
+/** weir_storage_bytes() - its size to the byte: less than its blocks hold where the last one is not whole */
+static inline uint64_t weir_storage_bytes(const struct weir_storage *storage)
+{
+	uint64_t blocks = storage->disk.blocks << storage->disk.block_log2, end = storage->transport->end_bytes;
+
+	return end && end < blocks ? end : blocks;
+}
+
 /** weir_inflight_check() - -EBUSY with a sentence if a command of an open storage has [@address, @address + @bytes) */
 int weir_inflight_check(struct weir_context *context, uint64_t address, size_t bytes);
 

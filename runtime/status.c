@@ -28,6 +28,7 @@ static const struct text own[] = {
 	{ WEIR_E_SHARE_TABLE, "the cache has a Share Table: build the kernel with -DWEIR_SHARE_TABLE" },
 	{ WEIR_E_TIER, "the cache has a tier in host memory: build the kernel with -DWEIR_TIER" },
 	{ WEIR_E_WINDOW, "buffer outside of the memory that the controller reaches; use weir_alloc()" },
+	{ WEIR_E_WIDTH, "the accessor's width is not that of the array's elements" },
 	{ WEIR_E_QUEUE_FULL, "no free queue slot before the deadline" },
 	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
 	{ WEIR_E_DEVICE_DEAD, "the controller failed" },

@@ -449,7 +449,7 @@ int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *in
 
 	if (error || (error = weir_given(info, "weir_storage_info", "info")) != 0)
 		return error;
-	filled.bytes = storage->disk.blocks << storage->disk.block_log2;
+	filled.bytes = weir_storage_bytes(storage);
 	filled.block_bytes = 1u << storage->disk.block_log2;
 	filled.max_transfer_bytes = storage->disk.max_blocks << storage->disk.block_log2;
 	filled.queues = storage->disk.queue_count;

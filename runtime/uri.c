@@ -128,7 +128,7 @@ static int split_parameters(struct weir_uri *uri)
 
 	if (at)
 		*at++ = '\0';
-	if (!*uri->body)
+	if (!*uri->body && !(at && !strcmp(uri->scheme, "virt"))) /* virt:?load=FILE is as large as the file */
 		return weir_fail(EINVAL,
 				 "storage '%s' names nothing after '%s:': write it as scheme:body, such as "
 				 "file:/data/graph.bin or virt:4G",

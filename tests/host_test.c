@@ -755,6 +755,7 @@ static void test_arrays(void **state)
 {
 	struct weir_storage *two[2] = { storage, NULL };
 	struct weir_context *other;
+	struct weir_writer writer;
 	struct weir_cache *cache;
 
 	(void)state;
@@ -785,6 +786,10 @@ static void test_arrays(void **state)
 	refused(ARRAY(1, .element_bytes = 8), -EINVAL, "virt:1M", "another context");
 	weir_storage_close(two[0]);
 	weir_context_close(other);
+	two[1] = storage; /* twice in one stripe */
+	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe", "name each storage once");
+	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 1",
+		"name each storage once");
 	weir_cache_destroy(cache);
 }
 

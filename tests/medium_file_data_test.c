@@ -268,6 +268,78 @@ static void zeroes_exactly_what_is_asked(void **state)
 	}
 }
 
+/* A file that ends within a block: @bytes of it, and nothing behind them. */
+static void check_end(const char *name, const unsigned char *expected, uint64_t bytes)
+{
+	unsigned char found[16384];
+	int fd = open(name, O_RDONLY);
+
+	assert_int_equal(pread(fd, found, sizeof(found), 0), bytes);
+	assert_memory_equal(found, expected, bytes);
+	close(fd);
+}
+
+static void end_round(enum weir_direct direct, const char *folder)
+{
+	enum { BYTES = 9000, BLOCKS_BYTES = 9216 };
+	static const uint64_t cuts[] = { 512, 2560, 512, 4609, 511 }; /* the file ends in the last but one; 8704 in all */
+	struct weir_medium_file_options options = rig_options(direct);
+	unsigned char *memory = rig_memory(65536), expected[BLOCKS_BYTES];
+	struct iovec iov[5];
+	struct weir_io io = { .kind = WEIR_IO_WRITE, .offset_bytes = 512, .bytes = 8704, .iov = iov, .iov_count = 5,
+			      .force_unit_access = true };
+	struct weir_medium *medium;
+	char name[RIG_NAME_BYTES];
+
+	memset(expected, 0, sizeof(expected));
+	rig_file(name, folder, BYTES, SEED);
+	rig_fill(expected, 0, BYTES, SEED);
+	if (weir_medium_file_open(name, &options, &medium)) {
+		assert_int_equal(direct, WEIR_DIRECT_ON);
+		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", folder);
+		unlink(name);
+		return;
+	}
+	assert_int_equal(medium->bytes, BLOCKS_BYTES);
+	assert_int_equal(medium->end_bytes, BYTES);
+	for (unsigned i = 0, at = 0; i < 5; at += 8192, i++) {
+		iov[i] = (struct iovec){ memory + at, cuts[i] };
+		memset(iov[i].iov_base, (int)(0x10 + i), cuts[i]);
+	}
+	assert_int_equal(rig_run(medium, &io), 0);
+	for (unsigned i = 0, at = 512; i < 5; at += cuts[i], i++)
+		memset(expected + at, (int)(0x10 + i), cuts[i]);
+	memset(expected + BYTES, 0, BLOCKS_BYTES - BYTES);
+	check_end(name, expected, BYTES);
+	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 8704, memory, 512), 0);
+	memcpy(expected + 8704, memory, BYTES - 8704);
+	check_end(name, expected, BYTES);
+	assert_int_equal(rig_io(medium, WEIR_IO_ZERO, 8192, NULL, 1024), 0);
+	memset(expected + 8192, 0, 1024);
+	check_end(name, expected, BYTES);
+	assert_int_equal(rig_io(medium, WEIR_IO_DISCARD, 8704, NULL, 512), 0);
+	check_end(name, expected, BYTES);
+	assert_int_equal(truncate(name, BLOCKS_BYTES), 0); /* by somebody else; what comes there is no part of the storage */
+	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 8704, memory, 512), 0);
+	memcpy(expected + 8704, memory, BYTES - 8704);
+	check_end(name, expected, BLOCKS_BYTES);
+	memset(memory, 0xee, 512);
+	assert_int_equal(rig_io(medium, WEIR_IO_READ, 8704, memory, 512), 0);
+	assert_memory_equal(memory, expected + 8704, 512);
+	medium->ops->close(medium);
+	munmap(memory, 65536);
+	unlink(name);
+}
+
+static void keeps_a_file_at_its_size(void **state)
+{
+	(void)state;
+	end_round(WEIR_DIRECT_OFF, "/tmp");
+	end_round(WEIR_DIRECT_ON, "/tmp");
+	end_round(WEIR_DIRECT_AUTO, "/tmp");
+	end_round(WEIR_DIRECT_AUTO, "/dev/shm");
+}
+
 static void discards_as_a_hint(void **state)
 {
 	static const char *const folders[] = { "/tmp", "/dev/shm" };
@@ -405,6 +477,7 @@ int main(void)
 		cmocka_unit_test(goes_on_after_a_partial_transfer),
 		cmocka_unit_test(refuses_past_its_depth_and_recovers),
 		cmocka_unit_test(zeroes_exactly_what_is_asked),
+		cmocka_unit_test(keeps_a_file_at_its_size),
 		cmocka_unit_test(discards_as_a_hint),
 		cmocka_unit_test(flushes_and_passes_empty_requests),
 		cmocka_unit_test(follows_memory_that_is_replaced),

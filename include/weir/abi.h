@@ -387,8 +387,8 @@ WEIR_ASSERT_SIZE(struct weir_extent, 32);
  * @thread: lane that met it
  * @disk: weir_disk.id
  * @source: WEIR_FAULT_...: what @position counts
- * @position: element index or LBA
- * @limit: first invalid position
+ * @position: element index, LBA, or bytes of an accessor
+ * @limit: first invalid position, or bytes of the array's elements
  */
 struct weir_fault {
 	weir_shared_u32 claimed;
@@ -403,7 +403,7 @@ struct weir_fault {
 
 WEIR_ASSERT_SIZE(struct weir_fault, 64);
 
-enum { WEIR_FAULT_INDEX = 1, WEIR_FAULT_LBA = 2, WEIR_FAULT_WRITE = 3 };
+enum { WEIR_FAULT_INDEX = 1, WEIR_FAULT_LBA = 2, WEIR_FAULT_WRITE = 3, WEIR_FAULT_WIDTH = 4 };
 
 /**
  * struct weir_array - elements of one size on a storage, read through a cache

@@ -7,7 +7,8 @@
  * underneath is core/line.h, and core/lines.h for what is not in it. Indices and byte
  * offsets are 64-bit throughout.
  *
- * Every getter may be called by any subset of a wave's lanes. One that fails
+ * Every getter may be called by any subset of a wave's lanes. Its width must be the array's
+ * element_bytes; an index past the end and another width are refused, here as in writer.h and gather.h. One that fails
  * returns zeros and records the first fault of the context, which weir_sync()
  * turns into a sentence; weir_array_failed() asks on the device.
  */
@@ -39,22 +40,46 @@ WEIR_FN void weir_array_fault(WEIR_GLOBAL struct weir_array *array, u64 byte, we
 			  disk->blocks);
 }
 
+/* Does the array's extent have no line for storage byte @byte? */
+WEIR_FN u32 weir_array_outside(WEIR_GLOBAL struct weir_array *array, u64 byte)
+{
+	return byte >> weir_at(array->lines, struct weir_lines, 0)->line_log2 >= array->extent.lines;
+}
+
+/*
+ * weir_lines_reach() of a line that the array has. Whatever made up the number of another one, a damaged structure say,
+ * it is not touched: it is another storage's.
+ */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_array_reach(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 kind,
+						       struct weir_access access)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 line = byte >> lines->line_log2;
+	struct weir_words words;
+
+	if (weir_array_outside(array, byte)) {
+		access.length = 0; /* it only helps the others */
+		line = 0;
+	}
+	words = weir_lines_reach(wave, lines, &array->extent, line, kind, access);
+	if (weir_array_outside(array, byte)) /* once more: no register is kept for it */
+		words.status = WEIR_E_RANGE;
+	if (words.status != WEIR_OK)
+		weir_array_fault(array, byte, words.status);
+	return words;
+}
+
 /* The words at storage byte @byte of a line that is not there; of lanes with @count 0 none, they only help. */
 WEIR_FN struct weir_words weir_array_fetch(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
 {
-	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	struct weir_access access;
-	struct weir_words words;
 
 	access.offset = weir_array_offset(array, byte);
 	access.length = count;
 	access.buffer = 0;
 	access.value.low = 0;
 	access.value.high = 0;
-	words = weir_lines_reach(wave, lines, &array->extent, byte >> lines->line_log2, WEIR_ACCESS_LOAD, access);
-	if (words.status != WEIR_OK)
-		weir_array_fault(array, byte, words.status);
-	return words;
+	return weir_array_reach(wave, array, byte, WEIR_ACCESS_LOAD, access);
 }
 
 /*
@@ -78,13 +103,32 @@ WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array,
 	return there ? words : fetched;
 }
 
-/* Storage byte of element @index. False, with a fault recorded, when there is none. */
+/* Tell the context why there is no element @index of @bytes bytes. Rare, so that loops of loads keep no code for it. */
+WEIR_RARE void weir_array_refuse(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
+{
+	u32 width = bytes != array->element_bytes;
+
+	weir_fault_report(array->fault, width ? (u32)WEIR_E_WIDTH : (u32)WEIR_E_INDEX, 0,
+			  width ? (u32)WEIR_FAULT_WIDTH : (u32)WEIR_FAULT_INDEX, width ? bytes : index,
+			  width ? array->element_bytes : array->count);
+}
+
+/*
+ * Is there an element @index, and have elements @bytes bytes? If not, a fault is recorded. An accessor of another width would
+ * end in lines of another storage, index or no index.
+ */
+WEIR_FN u32 weir_array_has_of(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
+{
+	if (index < array->count && bytes == array->element_bytes)
+		return 1;
+	weir_array_refuse(array, index, bytes);
+	return 0;
+}
+
+/* The same of an access that is as wide as the array's elements, whatever they are. */
 WEIR_FN u32 weir_array_has(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
-	if (index < array->count)
-		return 1;
-	weir_fault_report(array->fault, WEIR_E_INDEX, 0, WEIR_FAULT_INDEX, index, array->count);
-	return 0;
+	return weir_array_has_of(array, index, array->element_bytes);
 }
 
 /* The same for @count elements from @index on, 1 at least. */
@@ -100,7 +144,7 @@ WEIR_FN u64 weir_array_get_bits(WEIR_GLOBAL struct weir_array *array, u64 index,
 {
 	u64 byte = array->first_byte + index * element_bytes;
 
-	if (!weir_array_has(array, index))
+	if (!weir_array_has_of(array, index, element_bytes))
 		return 0;
 	return weir_array_words(array, byte & ~(u64)7, 1).word[0] >> ((byte & 7) * 8);
 }
@@ -108,7 +152,7 @@ WEIR_FN u64 weir_array_get_bits(WEIR_GLOBAL struct weir_array *array, u64 index,
 /**
  * weir_array_get_u8() - element @index of an array of 1-byte elements
  *
- * Return: the element; 0 after an error (see the top of this file).
+ * Return: the element; 0 after an error (see the top of this file), such as an array of elements of another size.
  */
 WEIR_FN u8 weir_array_get_u8(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
@@ -160,14 +204,15 @@ WEIR_FN struct weir_four weir_four_put(struct weir_four four, u32 which, u64 val
  */
 WEIR_FN struct weir_four weir_array_get_four_u64(WEIR_GLOBAL struct weir_array *array, struct weir_four index)
 {
+	u64 count = array->element_bytes == 8 ? array->count : 0;
 	struct weir_hits hits;
 	struct weir_four byte;
 
 	for (u32 k = 0; k < 4; k++)
-		byte.value[k] = array->first_byte + (index.value[k] < array->count ? index.value[k] : 0) * 8;
+		byte.value[k] = array->first_byte + (index.value[k] < count ? index.value[k] : 0) * 8;
 	hits = weir_lines_try_four(weir_at(array->lines, struct weir_lines, 0), array->extent.key_base, byte);
 	for (u32 k = 0; k < 4; k++)
-		hits.missing |= (u32)(index.value[k] >= array->count) << k;
+		hits.missing |= (u32)(index.value[k] >= count) << k;
 	for (; hits.missing; hits.missing &= hits.missing - 1) {
 		u32 which = weir_lowest_bit(hits.missing);
 		u64 at = weir_four_pick(index, which);
@@ -184,7 +229,7 @@ WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *arra
 	struct weir_words words;
 
 	element.low = element.high = 0;
-	if (!weir_array_has(array, index))
+	if (!weir_array_has_of(array, index, 16))
 		return element;
 	words = weir_array_words(array, array->first_byte + index * 16, 2);
 	element.low = words.word[0];
@@ -195,7 +240,7 @@ WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *arra
 /**
  * WEIR_ARRAY_STRUCT() - define weir_array_get_NAME() for arrays of a structure
  * @name: suffix of the getter
- * @type: the structure; its size and alignment must be multiples of 8
+ * @type: the structure; its size and alignment must be multiples of 8, its size the array's element_bytes
  *
  * The words of one element are each good, but an element that spans two lines may
  * be read across a concurrent write.
@@ -209,7 +254,7 @@ WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *arra
 			type value;                                                                \
 		} element;                                                                         \
 		u64 byte = array->first_byte + index * sizeof(type);                               \
-		u32 there = weir_array_has(array, index);                                          \
+		u32 there = weir_array_has_of(array, index, sizeof(type));                         \
 												   \
 		for (u32 i = 0; i < sizeof(type) / 8; i++)                                         \
 			element.words[i] = there ? weir_array_words(array, byte + i * 8, 1).word[0] : 0; \
@@ -233,7 +278,7 @@ WEIR_FN u32 weir_array_run_length(WEIR_GLOBAL struct weir_array *array, u64 inde
 	u64 in_line = (line_bytes - ((array->first_byte + index * 8) & (line_bytes - 1))) / 8;
 	u64 wanted = end - index;
 
-	if (index >= end || !weir_array_has(array, end - 1))
+	if (index >= end || !weir_array_has_of(array, end - 1, 8))
 		return 0;
 	if (wanted > in_line)
 		wanted = in_line;
@@ -314,11 +359,8 @@ WEIR_FN WEIR_ALWAYS weir_status weir_array_span(WEIR_GLOBAL struct weir_array *a
 		access.buffer = buffer;
 		access.value.low = 0;
 		access.value.high = 0;
-		words = weir_lines_reach(wave, lines, &array->extent, at >> lines->line_log2, kind, access);
-		if (words.status != WEIR_OK) {
-			weir_array_fault(array, at, words.status);
-			status = words.status;
-		}
+		words = weir_array_reach(wave, array, at, kind, access);
+		status = words.status == WEIR_OK ? status : words.status;
 		left = words.status == WEIR_OK ? left - access.length : 0;
 		byte += access.length;
 		buffer += access.length;
@@ -351,6 +393,8 @@ WEIR_FN weir_status weir_array_read(WEIR_GLOBAL struct weir_array *array, u64 in
  * @count: elements in the view; 0 if the line did not stay long enough to look at
  * @set: address of the line's set
  * @found: the word seen and its way
+ * @array: address of its struct weir_array
+ * @element_bytes: of its elements
  */
 struct weir_view {
 	weir_addr data;
@@ -358,6 +402,8 @@ struct weir_view {
 	u64 count;
 	weir_addr set;
 	struct weir_found found;
+	weir_addr array;
+	u32 element_bytes;
 };
 
 /**
@@ -381,6 +427,8 @@ WEIR_FN struct weir_view weir_array_view_by(u64 wave, WEIR_GLOBAL struct weir_ar
 	view.count = 0;
 	view.data = 0;
 	view.set = WEIR_ADDR(set);
+	view.array = WEIR_ADDR(array);
+	view.element_bytes = array->element_bytes;
 	view.found = weir_set_find(set, key);
 	there = !has || weir_line_readable(view.found.word);
 	if (weir_ballot(wave, !there)) { /* as in weir_array_words() */
@@ -413,15 +461,28 @@ WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u
 	return weir_array_view_by(weir_active(), array, index);
 }
 
+/* May elements of @bytes bytes be loaded through @view? If not, a fault is recorded, and nothing is loaded. */
+WEIR_FN u32 weir_view_has_of(struct weir_view view, u32 bytes)
+{
+	if (view.element_bytes == bytes)
+		return 1;
+	weir_array_refuse(weir_at(view.array, struct weir_array, 0), 0, bytes);
+	return 0;
+}
+
 /** weir_view_u64() - 8-byte element @i of the view; good only if the view is valid afterwards */
 WEIR_FN u64 weir_view_u64(struct weir_view view, u64 i)
 {
+	if (!weir_view_has_of(view, 8))
+		return 0;
 	return weir_data_load_u64(view.data + i * 8);
 }
 
 /** weir_view_u32() - 4-byte element @i of the view; good only if the view is valid afterwards */
 WEIR_FN u32 weir_view_u32(struct weir_view view, u64 i)
 {
+	if (!weir_view_has_of(view, 4))
+		return 0;
 	return weir_data_load_u32(view.data + i * 4);
 }
 
@@ -432,6 +493,11 @@ WEIR_FN u32 weir_view_u32(struct weir_view view, u64 i)
  */
 WEIR_FN struct weir_u128 weir_view_u128(struct weir_view view, u64 i)
 {
+	struct weir_u128 none;
+
+	none.low = none.high = 0;
+	if (!weir_view_has_of(view, 16))
+		return none;
 	return weir_data_load_u128(view.data + i * 16);
 }
 
@@ -461,7 +527,12 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
  */
 WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view view, u32 lane, u64 i)
 {
-	return weir_data_load_u64(weir_shuffle_u64(wave, view.data, lane) + i * 8);
+	weir_addr data = weir_shuffle_u64(wave, view.element_bytes == 8 ? view.data : 0, lane);
+
+	if (data)
+		return weir_data_load_u64(data + i * 8);
+	(void)weir_view_has_of(view, 8);
+	return 0;
 }
 
 /**
@@ -475,7 +546,7 @@ WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view view, u64 seen)
 	u64 loaded = weir_ballot(wave, weir_after(1, seen)); /* no lane votes before it has loaded */
 
 	weir_wave_sync(wave); /* L2: every lane's loads before this lane's second look */
-	return weir_view_valid_by(view, loaded);
+	return view.element_bytes == 8 && weir_view_valid_by(view, loaded);
 }
 
 /** weir_view_valid() - everything loaded through @view so far is good */

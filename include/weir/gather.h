@@ -36,6 +36,8 @@ WEIR_FN struct weir_cursor weir_cursor_none(void)
 	cursor.view.set = 0;
 	cursor.view.found.word = 0;
 	cursor.view.found.way = 0;
+	cursor.view.array = 0;
+	cursor.view.element_bytes = 0;
 	cursor.value = 0;
 	return cursor;
 }
@@ -53,7 +55,7 @@ WEIR_FN struct weir_cursor weir_cursor_get(struct weir_cursor cursor, WEIR_GLOBA
 {
 	cursor.value = 0;
 	if (index - cursor.view.first >= cursor.view.count) {
-		if (!weir_array_has(array, index))
+		if (!weir_array_has_of(array, index, element_bytes))
 			return cursor;
 		/* From the line's first element on, so that steps back stay in it, too. */
 		u64 before = weir_array_offset(array, array->first_byte + index * element_bytes) / element_bytes;

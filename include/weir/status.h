@@ -45,6 +45,7 @@ enum {
 	WEIR_E_SHARE_TABLE = WEIR_GROUP_REQUEST | 14, /* the cache has a Share Table, the kernel no code for one */
 	WEIR_E_TIER = WEIR_GROUP_REQUEST | 15,        /* the cache has a tier in host memory, the kernel no code for one */
 	WEIR_E_WINDOW = WEIR_GROUP_REQUEST | 16,      /* a buffer outside of the memory that the controller is to reach */
+	WEIR_E_WIDTH = WEIR_GROUP_REQUEST | 17,       /* an accessor of another width than the array's elements have */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */

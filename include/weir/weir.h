@@ -252,7 +252,8 @@ struct weir_storage_options {
  * weir_storage_open() - open a storage by its URI
  * @context: the context whose lanes will use it
  * @uri: where the data is:
- *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE
+ *       `virt:SIZE`   memory behind a virtual controller; ?block=512|4096 &load=FILE, what it
+ *                     begins with; `virt:?load=FILE` is as large as the file, to the byte
  *                     &content=zeros|address: what it holds before it is written: zeros, or in each
  *                     8-byte word the word's own byte offset; the latter at any size up to 2^60 bytes, since
  *                     only what is written takes memory
@@ -305,7 +306,8 @@ WEIR_API int weir_storage_close(struct weir_storage *storage);
 /**
  * struct weir_storage_info - what a storage is
  * @size: sizeof the structure
- * @bytes: capacity
+ * @bytes: size, to the byte. Where it is no multiple of @block_bytes, the last block is read with zeros
+ *         behind the end, and of what is written to it only that before the end is kept: a file keeps its size
  * @block_bytes: 512 or 4096
  * @max_transfer_bytes: most a single command moves
  * @queues: queue pairs in use
@@ -341,9 +343,10 @@ WEIR_API int weir_storage_disk(struct weir_storage *storage, struct weir_disk *d
  * @storage: the storage
  * @offset: first byte, a multiple of the block size
  * @data: bytes
- * @bytes: length, a multiple of the block size
+ * @bytes: length, a multiple of the block size, or up to the storage's end (weir_storage_info.bytes)
  *
- * For set-up and tests; no kernel may be running. weir_storage_read() likewise.
+ * For set-up and tests; no kernel may be running. weir_storage_read() likewise; it may ask for all of the
+ * last block, of which zeros come from behind the end, where a write is refused.
  */
 WEIR_API int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes);
 WEIR_API int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes);
@@ -545,7 +548,7 @@ struct weir_array_options {
 /**
  * weir_array_open() - elements of one or several storages, read through a cache
  * @cache: the cache; arrays of the same storages, striped alike, share their lines in it
- * @storages: @storage_count storages; several are striped round-robin
+ * @storages: @storage_count storages; several are striped round-robin, each named once
  * @storage_count: 1 to 64
  * @options: what is in it
  * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments

@@ -23,20 +23,14 @@ WEIR_FN WEIR_ALWAYS u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writ
 					    struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
-	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active(), byte = array->first_byte + index * bytes;
 	struct weir_access access;
-	struct weir_words words;
 
 	access.offset = weir_array_offset(array, byte);
-	access.length = weir_array_has(array, index) ? bytes : 0;
+	access.length = weir_array_has_of(array, index, bytes) ? bytes : 0;
 	access.buffer = 0;
 	access.value = value;
-	byte = access.length ? byte : array->first_byte;
-	words = weir_lines_reach(wave, lines, &array->extent, byte >> lines->line_log2, kind, access);
-	if (words.status != WEIR_OK)
-		weir_array_fault(array, byte, words.status);
-	return words.word[0];
+	return weir_array_reach(wave, array, access.length ? byte : array->first_byte, kind, access).word[0];
 }
 
 WEIR_FN WEIR_ALWAYS u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,

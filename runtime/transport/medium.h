@@ -78,6 +78,8 @@ struct weir_medium_ops {
  * struct weir_medium - what every medium begins with
  * @ops: its functions
  * @bytes: capacity as presented to the controller (a multiple of block_bytes)
+ * @end_bytes: of these, those that there are: less than @bytes where the last block is not whole. What
+ *             lies behind reads as zeros, and a write leaves it out
  * @block_bytes: 512 or 4096
  * @read_only: writes are refused by the controller
  * @path: how it reaches its bytes, for people: "ram", "io_uring, O_DIRECT", ...;
@@ -86,10 +88,19 @@ struct weir_medium_ops {
 struct weir_medium {
 	const struct weir_medium_ops *ops;
 	uint64_t bytes;
+	uint64_t end_bytes;
 	uint32_t block_bytes;
 	bool read_only;
 	const char *path;
 };
+
+/** weir_medium_kept() - of @io, READ, WRITE or ZERO and in range, the bytes that there are */
+static inline uint64_t weir_medium_kept(const struct weir_medium *medium, const struct weir_io *io)
+{
+	uint64_t left = medium->end_bytes - io->offset_bytes;
+
+	return left < io->bytes ? left : io->bytes;
+}
 
 /** weir_medium_path() - how it reaches its bytes just now; any thread; lives as long as @medium */
 static inline const char *weir_medium_path(const struct weir_medium *medium)
@@ -100,9 +111,9 @@ static inline const char *weir_medium_path(const struct weir_medium *medium)
 
 /**
  * weir_medium_ram_open() - a medium in host memory, initially zero
- * @bytes: capacity, a multiple of @block_bytes; memory is taken as it is written
+ * @bytes: capacity, a multiple of @block_bytes; memory is taken as it is written. 0: that of the file
  * @block_bytes: 512 or 4096
- * @load_path: file whose bytes it starts with, or NULL
+ * @load_path: file whose bytes it starts with, or NULL. Where @bytes is 0 it ends where the file does
  */
 int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
 			 struct weir_medium **out);

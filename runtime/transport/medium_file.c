@@ -244,9 +244,11 @@ static int file_set_up(struct file_medium *file, const struct weir_medium_file_o
 	file->base.read_only = target->read_only;
 	file->base.path = file->paths[PATH_BARE];
 	file->base.bytes = target->bytes / target->block_bytes * target->block_bytes;
-	if (!target->block_device && target->bytes % target->block_bytes)
+	file->base.end_bytes = file->base.bytes;
+	if (!target->block_device && target->bytes % target->block_bytes) {
 		file->base.bytes += target->block_bytes;
-	file->valid.value = target->bytes;
+		file->base.end_bytes = target->bytes;
+	}
 	return 0;
 }
 

@@ -169,16 +169,10 @@ struct file_thread {
 	int error;
 } __attribute__((aligned(64)));
 
-/** struct file_words - a word that several threads change: never touched plainly */
-struct file_words {
-	uint64_t value;
-};
-
 /**
  * struct file_medium - a file behind the medium's vtable
  * @base: must be first
  * @target: the open file
- * @valid: bytes that a read must find in the file (V)
  * @depth: requests in flight per thread
  * @polled: the data rings poll
  * @paths: base.path is one of these, by enum file_path
@@ -187,7 +181,6 @@ struct file_words {
 struct file_medium {
 	struct weir_medium base;
 	struct file_target target;
-	struct file_words valid;
 	unsigned depth;
 	bool polled;
 	char (*paths)[FILE_PATH_BYTES];

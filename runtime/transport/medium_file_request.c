@@ -3,9 +3,10 @@
  * medium_file_request.c: the life of one request: which operation, of which
  * bytes, and what to do with a result that is not all of them.
  *
- * A read may come back short for three reasons. The file ends inside its own
- * last block: the rest is padding, and zero. The file has shrunk since it was
- * opened: an error, never zeros. Anything else: the rest is asked for again.
+ * The file may end inside its own last block. What lies behind its end is no part of it: a
+ * read gives zeros there, even if the file has grown since it was opened; a write leaves it out, so
+ * that the file keeps its size. A read that comes back short before that: the file has shrunk, an
+ * error, never zeros; or else the rest is asked for again.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -19,7 +20,7 @@
 /* Meaning of weir_io.medium_data while a request is ours. */
 enum {
 	DATA_DONE,    /* bytes done so far */
-	DATA_NEEDED,  /* bytes that must be done; a read pads the rest */
+	DATA_NEEDED,  /* bytes that must be done: those before the end of the file; a read pads the rest */
 	DATA_STAGE,   /* enum stage */
 	DATA_RETRIES, /* answers "try again" in a row */
 };
@@ -55,6 +56,20 @@ struct run {
 	uint64_t bytes;
 };
 
+/* Whole segments, from byte @done of @io on, which is where one begins, that lie before the end of the file. */
+static unsigned whole_segments(const struct weir_io *io, unsigned index)
+{
+	uint64_t end = io->medium_data[DATA_DONE] + io->iov[index].iov_len;
+	unsigned count = 0;
+
+	while (index + count < io->iov_count && count < SEGMENTS_MAX && end <= io->medium_data[DATA_NEEDED]) {
+		count++;
+		if (index + count < io->iov_count)
+			end += io->iov[index + count].iov_len;
+	}
+	return count;
+}
+
 /* Memory from byte @done of @io on, as far as it is contiguous. */
 static void run_contiguous(const struct weir_io *io, uint64_t done, unsigned *index,
 			   struct run *run)
@@ -75,25 +90,29 @@ static void run_contiguous(const struct weir_io *io, uint64_t done, unsigned *in
 
 /*
  * One piece where that covers the rest, or where the rest begins inside a
- * segment; otherwise all remaining segments.
+ * segment; otherwise all remaining segments. Of what is written, nothing past the end of the file:
+ * whole segments first, then a piece of the one in which it ends.
  */
 static void run_next(const struct weir_io *io, struct run *run)
 {
 	uint64_t done = io->medium_data[DATA_DONE];
+	uint64_t left = (io->kind == WEIR_IO_READ ? io->bytes : io->medium_data[DATA_NEEDED]) - done;
 	unsigned index;
 
 	run->iov = NULL;
 	run->iov_count = 0;
 	run_contiguous(io, done, &index, run);
-	if (run->bytes < io->bytes - done &&
-	    run->address == (uint64_t)(uintptr_t)io->iov[index].iov_base) {
-		unsigned left = io->iov_count - index;
+	if (run->bytes < left && run->address == (uint64_t)(uintptr_t)io->iov[index].iov_base) {
+		unsigned rest = io->iov_count - index;
 
 		run->iov = io->iov + index;
-		run->iov_count = left < SEGMENTS_MAX ? left : SEGMENTS_MAX;
-	} else if (run->bytes > TRANSFER_MAX) {
-		run->bytes = TRANSFER_MAX;
+		run->iov_count = io->kind == WEIR_IO_READ ? (rest < SEGMENTS_MAX ? rest : SEGMENTS_MAX) : whole_segments(io, index);
+		return;
 	}
+	if (run->bytes > left)
+		run->bytes = left;
+	if (run->bytes > TRANSFER_MAX)
+		run->bytes = TRANSFER_MAX;
 }
 
 static bool piece_aligned(const struct file_target *target, uint64_t address, uint64_t bytes)
@@ -189,7 +208,7 @@ static void prepare_transfer(struct file_medium *file, struct file_thread *threa
 static void prepare_zeros(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
 	uint64_t offset = io->offset_bytes + io->medium_data[DATA_DONE];
-	uint64_t left = io->bytes - io->medium_data[DATA_DONE];
+	uint64_t left = io->medium_data[DATA_NEEDED] - io->medium_data[DATA_DONE];
 	struct run run = {
 		.address = (uint64_t)(uintptr_t)zeros,
 		.bytes = left < ZEROS_BYTES ? left : ZEROS_BYTES,
@@ -210,7 +229,7 @@ static void prepare_plain(struct file_thread *thread, struct weir_io *io, bool s
 	if (sync)
 		io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
 	else
-		io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes, (off_t)io->bytes);
+		io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes, (off_t)io->medium_data[DATA_NEEDED]);
 	entry_finish(sqe, io, FILE_BUFFERED);
 }
 
@@ -232,36 +251,15 @@ static void prepare(struct file_medium *file, struct file_thread *thread, struct
 	}
 }
 
-/* Bytes that a read of @io must find. V0: pairs with V1, a write's end seen before this began. */
-static uint64_t read_needed(struct file_medium *file, const struct weir_io *io)
-{
-	uint64_t valid = __atomic_load_n(&file->valid.value, __ATOMIC_ACQUIRE);
-	uint64_t end = io->offset_bytes + io->bytes;
-
-	return end <= valid ? io->bytes : valid - io->offset_bytes;
-}
-
-/* V1: pairs with V0. The file now reaches the end of what was written. */
-static void valid_raise(struct file_medium *file, const struct weir_io *io)
-{
-	uint64_t end = io->offset_bytes + io->bytes;
-	uint64_t seen = __atomic_load_n(&file->valid.value, __ATOMIC_RELAXED); /* a guess for the CAS */
-
-	while (seen < end &&
-	       !__atomic_compare_exchange_n(&file->valid.value, &seen, end, true, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
-		;
-}
-
 static bool is_transfer(const struct weir_io *io)
 {
 	return io->kind == WEIR_IO_READ || io->kind == WEIR_IO_WRITE;
 }
 
-static void request_begin(struct file_medium *file, struct weir_io *io)
+static void request_begin(const struct file_medium *file, struct weir_io *io)
 {
 	io->medium_data[DATA_DONE] = 0;
-	io->medium_data[DATA_NEEDED] = io->kind == WEIR_IO_READ ? read_needed(file, io) : io->bytes;
+	io->medium_data[DATA_NEEDED] = io->kind == WEIR_IO_FLUSH ? 0 : weir_medium_kept(&file->base, io);
 	io->medium_data[DATA_STAGE] = is_transfer(io) ? STAGE_TRANSFER : STAGE_PLAIN;
 	io->medium_data[DATA_RETRIES] = 0;
 }
@@ -305,7 +303,6 @@ static void pad(const struct weir_io *io, uint64_t from)
 /* All of it is written; force_unit_access asks for more where a write's flag did not do it. */
 static bool finish_change(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
-	valid_raise(file, io);
 	if (io->force_unit_access && io->medium_data[DATA_STAGE] != STAGE_TRANSFER) {
 		io->medium_data[DATA_STAGE] = STAGE_SYNC;
 		return go_on(file, thread, io);
@@ -325,8 +322,8 @@ static bool step_moved(struct file_medium *file, struct file_thread *thread, str
 	}
 	if (io->kind != WEIR_IO_READ)
 		return finish_change(file, thread, io);
-	if (done < io->bytes)
-		pad(io, done);
+	if (io->medium_data[DATA_NEEDED] < io->bytes)
+		pad(io, io->medium_data[DATA_NEEDED]);
 	return finish(io, NVME_STATUS_SUCCESS);
 }
 

@@ -38,11 +38,15 @@ static void copy_out(const unsigned char *from, const struct iovec *iov, unsigne
 	}
 }
 
-static void copy_in(unsigned char *to, const struct iovec *iov, unsigned count)
+/* @left: of the segments, the bytes before the medium's end */
+static void copy_in(unsigned char *to, const struct iovec *iov, unsigned count, uint64_t left)
 {
-	for (unsigned i = 0; i < count; i++) {
-		memcpy(to, iov[i].iov_base, iov[i].iov_len);
-		to += iov[i].iov_len;
+	for (unsigned i = 0; i < count && left; i++) {
+		uint64_t bytes = iov[i].iov_len < left ? iov[i].iov_len : left;
+
+		memcpy(to, iov[i].iov_base, bytes);
+		to += bytes;
+		left -= bytes;
 	}
 }
 
@@ -64,14 +68,17 @@ static void clear(unsigned char *at, uint64_t bytes)
 	memset(at + head + whole, 0, bytes - head - whole);
 }
 
-static void ram_do(unsigned char *at, struct weir_io *io)
+/* What lies behind the medium's end is zero, and stays it. */
+static void ram_do(const struct ram *ram, struct weir_io *io)
 {
+	unsigned char *at = ram->bytes + io->offset_bytes;
+
 	switch (io->kind) {
 	case WEIR_IO_READ:
 		copy_out(at, io->iov, io->iov_count);
 		break;
 	case WEIR_IO_WRITE:
-		copy_in(at, io->iov, io->iov_count);
+		copy_in(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io));
 		break;
 	case WEIR_IO_ZERO:
 	case WEIR_IO_DISCARD:
@@ -94,7 +101,7 @@ static bool ram_submit(struct weir_medium *medium, struct weir_io *io)
 	if (io->offset_bytes > medium->bytes || io->bytes > medium->bytes - io->offset_bytes)
 		io->status = NVME_STATUS_LBA_OUT_OF_RANGE;
 	else
-		ram_do(ram->bytes + io->offset_bytes, io);
+		ram_do(ram, io);
 	io->done(io);
 	return true;
 }
@@ -181,6 +188,20 @@ static int load(struct ram *ram, const char *path)
 	return error;
 }
 
+/* A medium without a size of its own ends where its file does. */
+static int measure(const char *path, uint64_t *bytes)
+{
+	struct stat info;
+
+	if (stat(path, &info))
+		return weir_fail(errno, "cannot open %s: %s", path, strerror(errno));
+	*bytes = (uint64_t)info.st_size;
+	if (S_ISREG(info.st_mode) && *bytes)
+		return 0;
+	return weir_fail(EINVAL, "%s is %s, so it gives a storage no size: give a file with something in it, or a size", path,
+			 *bytes ? "no regular file" : "empty");
+}
+
 int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes)
 {
 	if (block_bytes != 512 && block_bytes != 4096)
@@ -211,15 +232,20 @@ static int map_bytes(struct ram *ram)
 int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
 			 struct weir_medium **out)
 {
-	int error = weir_medium_check_shape(bytes, block_bytes);
+	uint64_t end = bytes;
 	struct ram *ram;
+	int error = bytes || !load_path ? 0 : measure(load_path, &end);
 
+	if (!error && !bytes)
+		bytes = (end + block_bytes - 1) / block_bytes * block_bytes;
+	if (!error)
+		error = weir_medium_check_shape(bytes, block_bytes);
 	if (error)
 		return error;
 	ram = calloc(1, sizeof(*ram));
 	if (!ram)
 		return weir_fail(ENOMEM, "no memory for a medium");
-	ram->medium = (struct weir_medium){ &ram_ops, bytes, block_bytes, false, "ram" };
+	ram->medium = (struct weir_medium){ &ram_ops, bytes, end, block_bytes, false, "ram" };
 	error = map_bytes(ram);
 	if (error)
 		goto free_ram;

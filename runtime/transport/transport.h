@@ -128,6 +128,7 @@ enum weir_gpu_memory {
 /**
  * struct weir_transport - what every transport's object begins with
  * @ops: its functions
+ * @end_bytes: where it ends if that is within its last block; 0: with its last block
  * @read_only: it cannot write, whatever was asked
  * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
@@ -143,6 +144,7 @@ enum weir_gpu_memory {
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
+	uint64_t end_bytes;
 	bool read_only;
 	enum weir_mover mover;
 	struct weir_resident_options resident;

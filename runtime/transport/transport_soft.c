@@ -158,6 +158,7 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	soft->base.ops = ops;
 	soft->medium = medium;
 	soft->base.read_only = medium->read_only;
+	soft->base.end_bytes = medium->end_bytes;
 	soft->base.mover = (enum weir_mover)keys->mover;
 	soft->base.doorbell_bytes = sizeof(uint32_t);
 	error = start(soft, medium, keys, request);
@@ -169,10 +170,14 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	return 0;
 }
 
-static int virt_size(const struct weir_uri *uri, uint64_t block_bytes, uint64_t most, uint64_t *bytes)
+/* No size, but a file to load: as long as that, to the byte. */
+static int virt_size(const struct weir_uri *uri, const char *load, uint64_t block_bytes, uint64_t most, uint64_t *bytes)
 {
 	char least_text[WEIR_SIZE_TEXT_BYTES], most_text[WEIR_SIZE_TEXT_BYTES];
 
+	*bytes = 0;
+	if (load && !*uri->body)
+		return 0;
 	if (weir_parse_bytes(uri->body, bytes) != 0)
 		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is not a size; write virt:64M or virt:4G",
 				 uri->text, uri->body);
@@ -290,7 +295,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	if (error || (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
 	    (error = take_resident(uri, load, computed, &keys, &resident)) != 0 ||
 	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium")) != 0 ||
-	    (error = virt_size(uri, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0 ||
+	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0 ||
 	    (error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
 	hand_over(&keys, &resident);

@@ -29,6 +29,18 @@ static uint64_t *allocate(char *error)
 	return words;
 }
 
+/* @bytes from byte @at on, rounded up to whole blocks; at most to where the storage ends. */
+static int whole_blocks(struct weir_storage *storage, uint64_t at, uint64_t bytes, uint64_t *whole)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	int code = weir_storage_info(storage, &info);
+
+	*whole = code ? 0 : (bytes + info.block_bytes - 1) / info.block_bytes * info.block_bytes;
+	if (!code && at + bytes <= info.bytes && *whole > info.bytes - at)
+		*whole = info.bytes - at;
+	return code;
+}
+
 int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of, char *error)
 {
@@ -36,8 +48,14 @@ int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 	int code = words ? 0 : -ENOMEM;
 
 	for (uint64_t done = 0; done < bytes && !code; done += piece_of(bytes, done)) {
-		make(words, done / 8, piece_of(bytes, done) / 8, of);
-		code = sample_pass(error, weir_storage_write(storage, begin + done, words, piece_of(bytes, done)));
+		uint64_t piece = piece_of(bytes, done), whole;
+
+		code = sample_pass(error, whole_blocks(storage, begin + done, piece, &whole));
+		if (code)
+			break;
+		memset((char *)words + piece, 0, whole > piece ? whole - piece : 0);
+		make(words, done / 8, (piece + 7) / 8, of);
+		code = sample_pass(error, weir_storage_write(storage, begin + done, words, whole));
 	}
 	free(words);
 	return code;
@@ -51,7 +69,11 @@ int sample_read(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 	int code = words ? 0 : -ENOMEM;
 
 	for (uint64_t done = 0; done < bytes && !code; done += piece_of(bytes, done)) {
-		code = sample_pass(error, weir_storage_read(storage, begin + done, words, piece_of(bytes, done)));
+		uint64_t whole;
+
+		code = sample_pass(error, whole_blocks(storage, begin + done, piece_of(bytes, done), &whole));
+		if (!code)
+			code = sample_pass(error, weir_storage_read(storage, begin + done, words, whole));
 		if (!code)
 			code = take(words, done / 8, piece_of(bytes, done) / 8, to, error);
 	}

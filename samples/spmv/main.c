@@ -42,7 +42,7 @@ static int store_x(char *error)
 		code = weir_storage_info(frame.graph->extra, &info);
 	if (code)
 		return sample_pass(error, code);
-	bytes = (count * 4 + info.block_bytes - 1) / info.block_bytes * info.block_bytes;
+	bytes = count * 4;
 	if (bytes > info.bytes)
 		return sample_fail(error, -ENOSPC, "%.700s has %llu bytes; the vector needs %llu", x_uri,
 				   (unsigned long long)info.bytes, (unsigned long long)bytes);

@@ -10,7 +10,7 @@
 #include "../common/vector.h"
 #include "vecmean.h"
 
-enum { MOST_LANES = 1 << 17 };
+enum { MOST_LANES = 1 << 17, ACCESS_BYTES = 16 };
 
 /* The sum of f32 elements is off by no more than this share of the sum of their magnitudes. */
 #define F32_BOUND 0x1p-22
@@ -39,8 +39,8 @@ static struct command command_line = { .type = "u64" };
 static const struct sample_option options[] = {
 	{ .name = "type", .value = "u64|f32", .kind = SAMPLE_TEXT, .to = &command_line.type,
 	  .help = "what the elements are (default u64)" },
-	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.bytes, .least = 4096,
-	  .help = "length of the vector (default: the whole storage)" },
+	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.bytes, .least = ACCESS_BYTES,
+	  .help = "length of the vector, a multiple of 16 (default: the whole storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of the vector"),
 	{ .name = "plain", .kind = SAMPLE_FLAG, .to = &command_line.plain,
 	  .help = "also copy the vector into device memory and sum it up there with a plain\n"
@@ -107,10 +107,12 @@ static int open_storage(struct command *command, char *error)
 		return sample_pass(error, code);
 	if (!command->bytes)
 		command->bytes = info.bytes;
-	if (command->bytes > info.bytes || command->bytes % 4096)
+	if (command->bytes > info.bytes || command->bytes % ACCESS_BYTES)
 		return sample_fail(error, -EINVAL,
-				   "a vector of %llu bytes cannot be: %.700s has %llu, and its length is a multiple of 4096",
-				   (unsigned long long)command->bytes, command->uri, (unsigned long long)info.bytes);
+				   "a vector of %llu bytes cannot be: %.700s has %llu, and lanes load 16 bytes at a time; --size=%llu takes "
+				   "what there is of whole ones",
+				   (unsigned long long)command->bytes, command->uri, (unsigned long long)info.bytes,
+				   (unsigned long long)(info.bytes - info.bytes % ACCESS_BYTES));
 	return 0;
 }
 
@@ -139,7 +141,7 @@ static int open_arrays(struct command *command, struct report *report)
 	if (code)
 		return code;
 	args->line_bytes = report->cache.line_bytes;
-	lanes = command->bytes / args->line_bytes * info.wave_lanes;
+	lanes = (command->bytes + args->line_bytes - 1) / args->line_bytes * info.wave_lanes;
 	code = sample_blocks(command->context, lanes < MOST_LANES ? lanes : MOST_LANES, &command->blocks);
 	return code ? code
 		    : weir_alloc(command->context,

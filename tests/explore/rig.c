@@ -237,6 +237,7 @@ void rig_create(void)
 {
 	medium.base = (struct weir_medium){ .ops = &medium_ops,
 					    .bytes = sizeof(blocks),
+					    .end_bytes = sizeof(blocks),
 					    .block_bytes = SCENARIO_BLOCK_BYTES,
 					    .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
