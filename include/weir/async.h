@@ -175,6 +175,20 @@ WEIR_FN weir_status weir_async_check(WEIR_GLOBAL struct weir_array *array, u64 l
 	return weir_disk_check(weir_extent_disk(&array->extent, line), request);
 }
 
+/* Start the event of a copy; of one that cannot be made it is done. Return: WEIR_OK, or why there is no copy. */
+WEIR_FN weir_status weir_async_start(WEIR_GLOBAL struct weir_array *array, u64 line, struct weir_request request,
+				     WEIR_GLOBAL struct weir_event *event)
+{
+	weir_status status = weir_event_start(event);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_async_check(array, line, request);
+	if (status != WEIR_OK)
+		weir_event_refuse(event, status);
+	return status;
+}
+
 /* An asynchronous copy of line @line that was not started: weir_sync() names the block. */
 WEIR_FN weir_status weir_async_refuse(WEIR_GLOBAL struct weir_array *array, u64 line, weir_status status)
 {
@@ -396,8 +410,8 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * completed. The copy is as new as anything written before this call began, and does not change
  * with what is written after the event. Of the last line of a storage only what there is.
  *
- * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, and
- * weir_sync() names the block.
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, weir_sync() names the block, and
+ * a wait for the event returns that status at once.
  */
 WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				    WEIR_GLOBAL struct weir_event *event)
@@ -407,9 +421,8 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 	struct weir_request request = weir_async_request(array, NVME_OPCODE_READ, line, buffer, event);
 	u32 bytes = request.blocks << disk->block_log2, started = 0, done;
 	u64 deadline = weir_deadline(disk, 0);
-	weir_status status = weir_async_check(array, line, request);
+	weir_status status = weir_async_start(array, line, request, event);
 
-	status = status == WEIR_OK ? weir_event_start(event) : status;
 	started = status == WEIR_OK;
 	done = !started;
 	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
@@ -432,7 +445,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 	if (status == WEIR_OK)
 		return status;
 	if (started)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return weir_async_refuse(array, line, status);
 }
 
@@ -451,7 +464,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
  * there is none, for the write-back of one.
  *
  * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_READ_ONLY, WEIR_E_TIMEOUT: weir_sync() names
- * the block.
+ * the block, and a wait for the event returns that status at once.
  */
 WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64 line, weir_addr buffer,
 				     WEIR_GLOBAL struct weir_event *event)
@@ -459,14 +472,12 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	struct weir_request request = weir_async_request(array, NVME_OPCODE_WRITE, line, buffer, event);
-	weir_status status = weir_async_check(array, line, request);
+	weir_status status = weir_async_start(array, line, request, event);
 	u64 wave = weir_active();
 	struct weir_access access;
 	weir_status reached;
-	u32 started;
+	u32 started = status == WEIR_OK;
 
-	status = status == WEIR_OK ? weir_event_start(event) : status;
-	started = status == WEIR_OK;
 	access.offset = 0;
 	access.length = started ? request.blocks << weir_extent_disk(&array->extent, line)->block_log2 : 0;
 	access.buffer = buffer;
@@ -481,7 +492,7 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 		return status;
 	}
 	if (started)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return weir_async_refuse(array, line, status);
 }
 

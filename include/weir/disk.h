@@ -204,7 +204,7 @@ WEIR_FN struct weir_request weir_block_request(u32 opcode, u64 lba, u32 blocks, 
  *
  * Return: WEIR_OK, or why nothing was submitted: WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
  * WEIR_E_READ_ONLY, WEIR_E_WINDOW, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
- * weir_sync() tells the block.
+ * weir_sync() tells the block. But for WEIR_E_EVENT the event is done, with that status: a wait for it returns at once.
  */
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
 				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
@@ -218,7 +218,7 @@ WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opc
 	}
 	status = weir_disk_submit(disk, request);
 	if (status != WEIR_OK)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return status;
 }
 
@@ -327,7 +327,7 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, turn))) {
 			status = dead != WEIR_OK ? dead : sent ? (u32)WEIR_E_TIMEOUT : status;
 			if (!sent)
-				weir_event_reset(event);
+				weir_event_refuse(event, status);
 			done = 1;
 		}
 		weir_converge();

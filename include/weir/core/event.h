@@ -10,7 +10,7 @@
 
 #include <weir/abi.h>
 
-/** weir_event_reset() - make @event pending; before the command is submitted, or when none was */
+/** weir_event_reset() - make @event pending; before the command is submitted */
 WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 {
 	/* relaxed: the slot's release (S1 in core/sq.h) publishes it with the command */
@@ -69,6 +69,19 @@ WEIR_FN weir_status weir_event_status(u64 word)
 WEIR_FN u32 weir_event_path(u64 word)
 {
 	return (u32)(word >> 32) & 0xff;
+}
+
+/**
+ * weir_event_refuse() - complete an event whose request was not submitted
+ * @event: the event, started by this lane
+ * @status: why
+ *
+ * Every wait then returns at once, with @status, as it does for a request that the controller has ended.
+ */
+WEIR_FN void weir_event_refuse(WEIR_GLOBAL struct weir_event *event, weir_status status)
+{
+	/* relaxed: no data came, and the word says all there is to know */
+	weir_store_u64_relaxed_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
 /**
