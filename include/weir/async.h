@@ -529,7 +529,7 @@ WEIR_FN weir_status weir_async_finish(WEIR_GLOBAL struct weir_array *array, u64 
 	u64 deadline = weir_deadline(disk, timeout_us);
 	weir_status status = weir_async_wait(array, event, timeout_us);
 
-	if (weir_status_again(status))
+	if (status != WEIR_OK && (weir_event_peek(event) & WEIR_EVENT_LOST))
 		status = weir_request_again(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
 					    deadline);
 	weir_converge();

@@ -49,7 +49,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 86 };
+enum { SCENARIO_COUNT = 87 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 
