@@ -138,6 +138,10 @@ struct weir_queue {
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
+	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none (core/sq.h) */
+	weir_shared_u64 first;
+	/** overtaken: tickets that went to younger ones since, and tries of theirs that were refused */
+	weir_shared_u64 overtaken;
 
 	/** pending: waves that committed and were not yet seen by a combiner */
 	weir_shared_u64 pending __attribute__((aligned(128)));

@@ -431,7 +431,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		weir_converge();
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes);
 		done |= seen == WEIR_COPY_DONE;
-		done |= weir_disk_try_submit(wave, !done && seen == WEIR_COPY_ABSENT, disk, request);
+		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, turn));
 		if (!done && seen == WEIR_COPY_FAILED)
 			status = weir_async_share_error(array, line);
 		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
@@ -442,6 +442,8 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax(turn);
 	}
+	if (started) /* it may have come another way */
+		weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 	if (status == WEIR_OK)
 		return status;
 	if (started)

@@ -83,7 +83,7 @@ WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct w
  * Submit for those lanes of @wave that want it, each to its queue pair @mine. One after the other: all lanes of the wave go
  * along for each, so that none waits for others that have parted from it (docs/porting.md).
  */
-WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct weir_request request)
+WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct weir_request request, struct weir_age age)
 {
 	u64 left = weir_ballot(wave, want);
 	u32 submitted = 0;
@@ -92,7 +92,7 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
 		u64 takers = weir_ballot(wave, want && mine == address);
 
-		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request);
+		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request, age);
 		left &= ~takers;
 		weir_converge();
 	}
@@ -113,7 +113,14 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
 				 struct weir_request request)
 {
-	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request);
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, weir_age_none());
+}
+
+/* The same in a wait for a slot: who has waited long goes before others in the end. */
+WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
+				    struct weir_age age)
+{
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, age);
 }
 
 /**
@@ -168,8 +175,9 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 		weir_converge();
 		if (!done && (status = weir_disk_dead(disk)) != WEIR_OK)
 			done = 1;
-		done |= weir_disk_try_submit(wave, !done, disk, request);
+		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, turn));
 		if (!done && weir_expired(deadline, turn)) {
+			weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 			status = WEIR_E_QUEUE_FULL;
 			done = 1;
 		}
@@ -343,7 +351,7 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 		retried.request.status = state & WEIR_RETRY_COUNTS;
 	}
 	weir_converge();
-	submitted = weir_queues_try_submit(wave, sends, retried.queue, retried.request);
+	submitted = weir_queues_try_submit(wave, sends, retried.queue, retried.request, weir_age_none());
 	if (sends && submitted)
 		/* relaxed: the host reads a snapshot */
 		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
