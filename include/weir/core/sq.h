@@ -28,7 +28,7 @@ enum { WEIR_RESERVE_TRIES = 4 };
 enum { WEIR_FIRST_TURNS = 8 };
 
 /* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it counts as gone. */
-enum { WEIR_OVERTAKES = 4, WEIR_FIRST_REFUSES = 16384 };
+enum { WEIR_OVERTAKES = 8, WEIR_FIRST_REFUSES = 16384 };
 
 /**
  * struct weir_age - of a submission that waits for a slot, the same in all lanes that began to wait together
