@@ -131,7 +131,7 @@ static int fill_up(struct weir_storage *storage, uint32_t index, uint64_t deadli
 	uint64_t last = committed + queue->depth - 1, reserved, ticket = committed;
 
 	while (weir_load_u64_relaxed_dev(&queue->tail) != last) { /* relaxed: it only rises, and no further */
-		reserved = weir_sq_try_reserve(queue, ALONE, ALONE);
+		reserved = weir_sq_try_reserve(queue, ALONE, ALONE, 1);
 		if (reserved)
 			weir_sq_fill(queue, (reserved >> 8) - 1, spare_read(storage));
 		else if (!patient(deadline))

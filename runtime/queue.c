@@ -24,6 +24,12 @@ static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
 	       pages((uint64_t)depth * prp_entries(max_transfer_bytes) * NVME_PRP_BYTES);
 }
 
+/* Slots, and behind them their records. */
+static uint64_t slots_bytes(uint32_t depth)
+{
+	return (uint64_t)depth * (sizeof(struct weir_slot) + sizeof(struct weir_retry_record));
+}
+
 uint64_t weir_queue_cq_offset(uint32_t depth)
 {
 	return pages((uint64_t)depth * sizeof(struct nvme_sqe));
@@ -31,7 +37,7 @@ uint64_t weir_queue_cq_offset(uint32_t depth)
 
 uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull)
 {
-	return ring_bytes(depth, max_transfer_bytes) + pages((uint64_t)depth * sizeof(struct weir_slot)) +
+	return ring_bytes(depth, max_transfer_bytes) + pages(slots_bytes(depth)) +
 	       sizeof(struct weir_queue) + (pull ? (uint64_t)depth * max_transfer_bytes : 0);
 }
 
@@ -81,6 +87,8 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->cq = queue->sq + weir_queue_cq_offset(depth);
 	queue->prp_lists = queue->cq + pages((uint64_t)depth * sizeof(struct nvme_cqe));
 	queue->slots = storage->slots[index];
+	queue->records = queue->slots + (uint64_t)depth * sizeof(struct weir_slot);
+	queue->retry = storage->disk.retry;
 	queue->sq_doorbell = doorbell(storage, 2 * id);
 	queue->cq_doorbell = doorbell(storage, 2 * id + 1);
 	queue->shadow = storage->shadow_memory ? storage->shadow_memory + 2 * id * bell : 0;
@@ -138,7 +146,7 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_HOST,
 					     &storage->staging[index], NULL);
 	if (!error)
-		error = weir_memory_get(context, storage->depth * sizeof(struct weir_slot), &storage->slots[index]);
+		error = weir_memory_get(context, slots_bytes(storage->depth), &storage->slots[index]);
 	if (!error)
 		error = fill_slots(storage, index, first_ticket);
 	if (!error)

@@ -27,6 +27,7 @@ enum {
 };
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
+static const uint64_t RECOVERY_NS = 15000000000u; /* abort, new queue pair, reset: the watchdog waits 5 s for each at most */
 static const uint64_t DEFAULT_ANSWER_NS = 30000000000u;
 static const uint64_t MOST_ANSWER_MS = 86400000; /* a day */
 
@@ -229,6 +230,16 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	return use_shadow(storage, options->queues);
 }
 
+/* What a lane waits for by default: long enough that a command which gets no answer is ended, and its next try is answered. */
+static uint64_t lane_timeout_ns(const struct weir_storage *storage, const struct weir_storage_options *options)
+{
+	uint64_t two_tries_ns = 2 * storage->answer_ns + RECOVERY_NS;
+
+	if (options->timeout_us)
+		return options->timeout_us * 1000;
+	return storage->answer_ns && two_tries_ns > DEFAULT_TIMEOUT_NS ? two_tries_ns : DEFAULT_TIMEOUT_NS;
+}
+
 static void describe(struct weir_storage *storage, const struct weir_storage_options *options)
 {
 	struct weir_disk *disk = &storage->disk;
@@ -247,10 +258,17 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
 	disk->flags |= storage->transport->window ? WEIR_DISK_WINDOW : 0;
 	disk->fault = storage->context->fault;
-	disk->timeout_ns = options->timeout_us ? options->timeout_us * 1000 : DEFAULT_TIMEOUT_NS;
-	disk->retry = options->retries - 1;
+	disk->timeout_ns = lane_timeout_ns(storage, options);
+}
+
+/* struct weir_disk.retry */
+static uint64_t retry_terms(const struct weir_storage *storage, const struct weir_storage_options *options)
+{
+	uint64_t terms = options->retries - 1;
+
 	for (unsigned i = 0; i < WEIR_RETRY_DELAYS; i++)
-		disk->retry |= (uint64_t)storage->space.retry_delays[i] << (16 * (i + 1));
+		terms |= (uint64_t)storage->space.retry_delays[i] << (16 * (i + 1));
+	return terms;
 }
 
 static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
@@ -259,6 +277,7 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 	int error;
 
 	storage->depth = options->depth;
+	storage->disk.retry = retry_terms(storage, options);
 	storage->queue_bytes = weir_queue_memory_bytes(options->depth, options->max_transfer_bytes, storage->pull);
 	storage->rings = calloc(3 * (size_t)count, sizeof(*storage->rings));
 	if (!storage->rings)

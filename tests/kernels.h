@@ -104,6 +104,9 @@ struct test_request_args {
 	weir_addr statuses;
 };
 
+/* Who is told of a refused request. */
+enum test_told { TEST_TOLD_WAIT, TEST_TOLD_ALL, TEST_TOLD_ANY, TEST_TOLD_TEST, TEST_TOLD_BLOCK, TEST_TOLD };
+
 /** struct test_service_args - one read, one element; @results: u64[3]: status, first word, element 64 */
 struct test_service_args {
 	struct weir_disk disk;

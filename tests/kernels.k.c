@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels of the tests: written once, for every port. */
 #include <weir/array.h>
+#include <weir/wait.h>
 
 #include "kernels.h"
 #include "verdict.h"
@@ -132,6 +133,22 @@ WEIR_KERNEL(test_request, struct test_request_args)
 		return;
 	statuses[0] = weir_wait(&args->disk, event, args->timeout_us);
 	statuses[1] = weir_wait(&args->disk, event, 0);
+}
+
+/* Each lane has its request refused, and asks its event in every way there is. */
+WEIR_KERNEL(test_refused, struct test_request_args)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, weir_thread());
+	WEIR_GLOBAL u32 *told = weir_at(args->statuses, u32, weir_thread() * TEST_TOLD);
+	WEIR_GLOBAL struct weir_disk *disk = &args->disk;
+
+	if (weir_block_async(disk, args->opcode, args->lba, args->blocks, args->buffer, event) == WEIR_OK)
+		return;
+	told[TEST_TOLD_WAIT] = weir_wait(disk, event, args->timeout_us);
+	told[TEST_TOLD_ALL] = weir_wait_all(disk, event, 1, args->timeout_us);
+	told[TEST_TOLD_ANY] = weir_wait_any(disk, event, 1, args->timeout_us).status;
+	told[TEST_TOLD_TEST] = weir_event_status(weir_test(disk, event));
+	told[TEST_TOLD_BLOCK] = weir_block_wait(disk, args->opcode, args->lba, args->blocks, args->buffer, event, args->timeout_us);
 }
 
 WEIR_ARRAY_STRUCT(record, struct test_record)

@@ -55,13 +55,14 @@ static struct weir_storage *open_virt(struct weir_context *context, const struct
 	return storage;
 }
 
-/* As many bytes in each request if they are whole blocks of @disk's, else as many blocks. */
+/* As many bytes in each request if they are whole blocks of @disk's, else as many blocks; no more than a request may have. */
 static void fit(struct setup *setup, const struct weir_disk *disk)
 {
 	uint32_t block_bytes = (uint32_t)1 << disk->block_log2;
 	uint32_t bytes = setup->blocks * setup->block_bytes;
 
 	setup->blocks = bytes % block_bytes ? setup->blocks : bytes / block_bytes;
+	setup->blocks = setup->blocks < disk->max_blocks ? setup->blocks : disk->max_blocks;
 	setup->block_bytes = block_bytes;
 }
 
@@ -330,6 +331,36 @@ static void test_bad_requests_cost_no_command(void **state)
 		}
 }
 
+/* No wait takes its time for a request that was never submitted. */
+static void test_a_refused_request_is_told_by_every_wait(void **state)
+{
+	enum { REFUSED_LANES = 5 };
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+			uint32_t told[REFUSED_LANES * TEST_TOLD];
+			struct test_request_args args;
+			struct one one;
+
+			if (BAD[i].expected == WEIR_OK)
+				continue;
+			open_one(&one, test_width(w), "virt:1M", BAD[i].read_only);
+			args = bad_request(&one, &BAD[i]);
+			args.event = alloc(one.context, REFUSED_LANES * sizeof(struct weir_event));
+			args.statuses = alloc(one.context, sizeof(told));
+			args.timeout_us = 1000;
+			must(weir_launch(one.context, "test_refused", 1, REFUSED_LANES, &args, sizeof(args)));
+			must(weir_sync(one.context));
+			must(weir_copy_out(one.context, told, args.statuses, sizeof(told)));
+			for (size_t k = 0; k < REFUSED_LANES * TEST_TOLD; k++)
+				if (told[k] != BAD[i].expected)
+					fail_msg("width %u, request %zu, lane %zu, wait %zu: %#x instead of %#x", test_width(w), i,
+						 k / TEST_TOLD, k % TEST_TOLD, told[k], BAD[i].expected);
+			close_one(&one);
+		}
+}
+
 static void test_foreign_memory_is_a_transfer_error(void **state)
 {
 	static _Alignas(4096) unsigned char foreign[4096];
@@ -475,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_two_storages_from_one_wave),
 		cmocka_unit_test(test_bad_requests_cost_no_command),
+		cmocka_unit_test(test_a_refused_request_is_told_by_every_wait),
 		cmocka_unit_test(test_foreign_memory_is_a_transfer_error),
 		cmocka_unit_test(test_data_outside_of_the_window_is_refused),
 		cmocka_unit_test(test_a_late_command_can_be_waited_for_again),

@@ -7,9 +7,33 @@
 
 enum { BLOCK_BYTES = 512, LINE_ELEMENTS = 64, EVICTED_LINES = 6 };
 
+/* A read that is waited for by whoever knows its event alone. */
+WEIR_FN weir_status plain_wait(WEIR_GLOBAL struct test_retry_args *args, WEIR_GLOBAL struct weir_event *event)
+{
+	u64 word = 0;
+
+	if (args->way == TEST_WAY_WAIT)
+		return weir_wait(&args->disk, event, args->timeout_us);
+	if (args->way == TEST_WAY_ALL)
+		return weir_wait_all(&args->disk, event, 1, args->timeout_us);
+	if (args->way == TEST_WAY_ANY)
+		return weir_wait_any(&args->disk, event, 1, args->timeout_us).status;
+	while (weir_ballot(weir_active(), word == 0) != 0) {
+		weir_converge();
+		word = word ? word : weir_test(&args->disk, event);
+		weir_relax(0);
+	}
+	return weir_event_status(word);
+}
+
 WEIR_FN weir_status raw_request(WEIR_GLOBAL struct test_retry_args *args, weir_addr buffer,
 				WEIR_GLOBAL struct weir_event *event)
 {
+	if (args->way >= TEST_WAY_WAIT) {
+		weir_status status = weir_read_async(&args->disk, 0, 1, buffer, event);
+
+		return status == WEIR_OK ? plain_wait(args, event) : status;
+	}
 	if (args->way == TEST_WAY_READ)
 		return weir_read(&args->disk, 0, 1, buffer, event, args->timeout_us);
 	if (args->way == TEST_WAY_WRITE)
@@ -65,10 +89,10 @@ WEIR_KERNEL(test_retry, struct test_retry_args)
 	weir_addr buffer = args->buffers + weir_thread() * BLOCK_BYTES;
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr result = args->results + weir_thread() * 16;
-	u32 raw = args->way <= TEST_WAY_FLUSH;
+	u32 raw = args->way <= TEST_WAY_FLUSH || args->way >= TEST_WAY_WAIT;
 	weir_status status = raw ? raw_request(args, buffer, event) : cached_request(args, buffer, event, result + 8);
 
 	*weir_at(result, u64, 0) = status;
-	if (args->way == TEST_WAY_READ || args->way == TEST_WAY_BYTES || args->way == TEST_WAY_COPY)
+	if (args->way == TEST_WAY_READ || args->way == TEST_WAY_BYTES || args->way == TEST_WAY_COPY || args->way >= TEST_WAY_WAIT)
 		*weir_at(result, u64, 1) = weir_data_load_u64(buffer);
 }

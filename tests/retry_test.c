@@ -16,7 +16,8 @@ struct outcome {
 	int sync;
 };
 
-static const char *const operation[TEST_WAYS] = { "read", "write", "flush", "read", "read", "read", "read", "write", "write" };
+static const char *const operation[TEST_WAYS] = { "read", "write", "flush", "read", "read", "read", "read", "write", "write",
+						  "read", "read", "read", "read" };
 
 static void refused(int result, int error, const char *word, const char *other)
 {
@@ -85,7 +86,7 @@ static void check_words(struct rig *rig, const struct outcome *outcome, unsigned
 {
 	for (unsigned lane = 0; lane < lanes; lane++) {
 		assert_int_equal(outcome->results[lane][0], WEIR_OK);
-		if (way == TEST_WAY_READ || (way >= TEST_WAY_LOAD && way <= TEST_WAY_AHEAD))
+		if (way == TEST_WAY_READ || (way >= TEST_WAY_LOAD && way <= TEST_WAY_AHEAD) || way >= TEST_WAY_WAIT)
 			assert_int_equal(outcome->results[lane][1], first_word(rig));
 	}
 }
@@ -198,7 +199,7 @@ static void test_everybody_is_told(void **state)
 /* Do not retry; and what another try would not change. */
 static void test_not_at_all(void **state)
 {
-	static const char *const faults[] = { "code=0x82:dnr=1:count=1", "code=0x281:count=1", "code=0x7:count=1", "code=0x301:count=1" };
+	static const char *const faults[] = { "code=0x82:dnr=1:count=1", "code=0x281:count=1", "code=0x7:dnr=1:count=1", "code=0x301:count=1" };
 
 	(void)state;
 	for (size_t f = 0; f < 4; f++)
@@ -218,6 +219,28 @@ static void test_not_at_all(void **state)
 		}
 }
 
+/* Aborted, by whomever, or with its queue pair: nobody knows whether it was carried out. Only a write tells. */
+static void test_what_may_be_done_twice(void **state)
+{
+	static const char *const faults[] = { "code=0x7:count=1", "code=0x8:count=1", "code=0x371:count=1" };
+
+	(void)state;
+	for (size_t f = 0; f < 3; f++)
+		for (unsigned way = 0; way < TEST_WAYS; way++) {
+			struct outcome outcome;
+			struct rig rig;
+
+			if (way == TEST_WAY_AHEAD || way == TEST_WAY_EVICT)
+				continue;
+			open_refusing(&rig, test_width(f), way, faults[f], 0);
+			outcome = request(&rig, way, 1);
+			assert_int_equal(outcome.results[0][0] == WEIR_OK, way != TEST_WAY_WRITE);
+			assert_int_equal(outcome.stats.failed, 1);
+			assert_int_equal(outcome.stats.retried, way != TEST_WAY_WRITE);
+			close_refusing(&rig);
+		}
+}
+
 static uint64_t elapsed_ms(const struct timespec *begin)
 {
 	struct timespec now;
@@ -230,7 +253,8 @@ static uint64_t elapsed_ms(const struct timespec *begin)
 /* The second of the delays is 300 ms; a wait that would end before it tells what there is. */
 static void test_after_the_delay_asked_for(void **state)
 {
-	static const unsigned ways[] = { TEST_WAY_READ, TEST_WAY_LOAD, TEST_WAY_BYTES, TEST_WAY_PUT, TEST_WAY_COPY };
+	static const unsigned ways[] = { TEST_WAY_READ, TEST_WAY_LOAD, TEST_WAY_BYTES, TEST_WAY_PUT, TEST_WAY_COPY,
+					 TEST_WAY_WAIT, TEST_WAY_ALL, TEST_WAY_ANY };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -290,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_a_full_set),
 		cmocka_unit_test(test_everybody_is_told),
 		cmocka_unit_test(test_not_at_all),
+		cmocka_unit_test(test_what_may_be_done_twice),
 		cmocka_unit_test(test_after_the_delay_asked_for),
 		cmocka_unit_test(test_the_hosts_own),
 	};

@@ -43,6 +43,15 @@ WEIR_ASSERT_SIZE(struct weir_event, 8);
 #define WEIR_EVENT_DONE ((u64)1 << 63)
 #define WEIR_EVENT_TAKEN ((u64)1 << 62)
 #define WEIR_EVENT_PENDING ((u64)1 << 61)
+/*
+ * With WEIR_EVENT_DONE: the request failed, and can be submitted again. 59:56 the kind of its status
+ * (weir_status_retry_kind()), 55:54 its CRD, 53:0 address of its struct weir_retry_record / 8.
+ */
+#define WEIR_EVENT_RETRY ((u64)1 << 60)
+#define WEIR_EVENT_LOST ((u64)1 << 59) /* without WEIR_EVENT_RETRY: it could have been, but the record was needed again */
+#define WEIR_EVENT_KIND_SHIFT 56
+#define WEIR_EVENT_CRD_SHIFT 54
+#define WEIR_EVENT_RECORD (((u64)1 << 54) - 1)
 
 /* What a completion continues with: the kind of weir_slot.target. */
 enum {
@@ -58,7 +67,7 @@ enum {
  * @target_kind: WEIR_TARGET_...
  * @pull_blocks: WEIR_PATH_PULL: what the reaping wave copies from the slot's staging to @buffer
  * @target: address of the target
- * @status: WEIR_TARGET_LINE, _WRITTEN: where the full status goes on failure
+ * @status: WEIR_TARGET_LINE, _WRITTEN: where the full status goes on failure; WEIR_TARGET_EVENT: as of weir_retry()
  * @buffer: WEIR_PATH_PULL: where the issuer wants its data
  */
 struct weir_slot {
@@ -71,6 +80,29 @@ struct weir_slot {
 };
 
 WEIR_ASSERT_SIZE(struct weir_slot, 32);
+
+/**
+ * struct weir_retry_record - the last request of a slot that failed and can be submitted again, for whoever waits for its event
+ * @event: address of the request's event; 0 while the record is written
+ * @queue: the slot's struct weir_queue
+ * @lba: first block
+ * @buffer: device address of the data
+ * @cdw12: command's cdw12
+ * @opcode: NVME_OPCODE_...
+ * @state: as of weir_retry()
+ */
+struct weir_retry_record {
+	weir_shared_u64 event;
+	weir_shared_u64 queue;
+	weir_shared_u64 lba;
+	weir_shared_u64 buffer;
+	weir_shared_u32 cdw12;
+	weir_shared_u32 opcode;
+	weir_shared_u32 state;
+	u32 reserved;
+};
+
+WEIR_ASSERT_SIZE(struct weir_retry_record, 48);
 
 /**
  * struct weir_queue - a queue pair as lanes see it (DESIGN: the device ABI)
@@ -106,6 +138,10 @@ struct weir_queue {
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
+	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none (core/sq.h) */
+	weir_shared_u64 first;
+	/** overtaken: tickets that went to younger ones since, and tries of theirs that were refused */
+	weir_shared_u64 overtaken;
 
 	/** pending: waves that committed and were not yet seen by a combiner */
 	weir_shared_u64 pending __attribute__((aligned(128)));
@@ -120,6 +156,8 @@ struct weir_queue {
 	weir_shared_u64 rogue;     /* completions for a command that was not in flight */
 	weir_shared_u64 retried;   /* commands submitted once more: their issuers', who are rare */
 	weir_shared_u64 rings;     /* doorbells rung although there are shadow words: combiner's and reaper's */
+	weir_addr records;	   /* struct weir_retry_record[depth], by slot; 0: none. Never changes, like the next one */
+	u64 retry;		   /* as struct weir_disk.retry */
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct weir_queue, 512);

@@ -176,6 +176,20 @@ WEIR_FN weir_status weir_async_check(WEIR_GLOBAL struct weir_array *array, u64 l
 	return weir_disk_check(weir_extent_disk(&array->extent, line), request);
 }
 
+/* Start the event of a copy; of one that cannot be made it is done. Return: WEIR_OK, or why there is no copy. */
+WEIR_FN weir_status weir_async_start(WEIR_GLOBAL struct weir_array *array, u64 line, struct weir_request request,
+				     WEIR_GLOBAL struct weir_event *event)
+{
+	weir_status status = weir_event_start(event);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_async_check(array, line, request);
+	if (status != WEIR_OK)
+		weir_event_refuse(event, status);
+	return status;
+}
+
 /* An asynchronous copy of line @line that was not started: weir_sync() names the block. */
 WEIR_FN weir_status weir_async_refuse(WEIR_GLOBAL struct weir_array *array, u64 line, weir_status status)
 {
@@ -397,8 +411,8 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * completed. The copy is as new as anything written before this call began, and does not change
  * with what is written after the event. Of the last line of a storage only what there is.
  *
- * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, and
- * weir_sync() names the block.
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, weir_sync() names the block, and
+ * a wait for the event returns that status at once.
  */
 WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				    WEIR_GLOBAL struct weir_event *event)
@@ -408,9 +422,8 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 	struct weir_request request = weir_async_request(array, NVME_OPCODE_READ, line, buffer, event);
 	u32 bytes = request.blocks << disk->block_log2, started = 0, done;
 	u64 deadline = weir_deadline(disk, 0);
-	weir_status status = weir_async_check(array, line, request);
+	weir_status status = weir_async_start(array, line, request, event);
 
-	status = status == WEIR_OK ? weir_event_start(event) : status;
 	started = status == WEIR_OK;
 	done = !started;
 	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
@@ -419,7 +432,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		weir_converge();
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes);
 		done |= seen == WEIR_COPY_DONE;
-		done |= weir_disk_try_submit(wave, !done && seen == WEIR_COPY_ABSENT, disk, request);
+		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, turn));
 		if (!done && seen == WEIR_COPY_FAILED)
 			status = weir_async_share_error(array, line);
 		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
@@ -430,10 +443,12 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
 			weir_relax(turn);
 	}
+	if (started) /* it may have come another way */
+		weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 	if (status == WEIR_OK)
 		return status;
 	if (started)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return weir_async_refuse(array, line, status);
 }
 
@@ -452,7 +467,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
  * there is none, for the write-back of one.
  *
  * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_READ_ONLY, WEIR_E_TIMEOUT: weir_sync() names
- * the block.
+ * the block, and a wait for the event returns that status at once.
  */
 WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64 line, weir_addr buffer,
 				     WEIR_GLOBAL struct weir_event *event)
@@ -460,14 +475,12 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	struct weir_request request = weir_async_request(array, NVME_OPCODE_WRITE, line, buffer, event);
-	weir_status status = weir_async_check(array, line, request);
+	weir_status status = weir_async_start(array, line, request, event);
 	u64 wave = weir_active();
 	struct weir_access access;
 	weir_status reached;
-	u32 started;
+	u32 started = status == WEIR_OK;
 
-	status = status == WEIR_OK ? weir_event_start(event) : status;
-	started = status == WEIR_OK;
 	access.offset = 0;
 	access.length = started ? request.blocks << weir_extent_disk(&array->extent, line)->block_log2 : 0;
 	access.buffer = buffer;
@@ -482,7 +495,7 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 		return status;
 	}
 	if (started)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return weir_async_refuse(array, line, status);
 }
 
@@ -519,7 +532,7 @@ WEIR_FN weir_status weir_async_finish(WEIR_GLOBAL struct weir_array *array, u64 
 	u64 deadline = weir_deadline(disk, timeout_us);
 	weir_status status = weir_async_wait(array, event, timeout_us);
 
-	if (weir_status_again(status))
+	if (status != WEIR_OK && (weir_event_peek(event) & WEIR_EVENT_LOST))
 		status = weir_request_again(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
 					    deadline);
 	weir_converge();

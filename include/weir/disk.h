@@ -79,22 +79,12 @@ WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct w
 	return (request.buffer & 3) ? WEIR_E_ALIGNMENT : WEIR_OK;
 }
 
-/**
- * weir_disk_try_submit() - submit for those lanes of @wave that want it
- * @wave: lanes calling together
- * @want: this lane has a request
- * @disk: this lane's storage
- * @request: this lane's request, already checked
- *
- * One pass, no waiting. One queue pair after the other: all lanes of the wave go along for each, so that none waits
- * for others that have parted from it (docs/porting.md).
- *
- * Return: 1 if this lane's request was submitted.
+/*
+ * Submit for those lanes of @wave that want it, each to its queue pair @mine. One after the other: all lanes of the wave go
+ * along for each, so that none waits for others that have parted from it (docs/porting.md).
  */
-WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
-				 struct weir_request request)
+WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct weir_request request, struct weir_age age)
 {
-	u64 mine = WEIR_ADDR(weir_disk_queue(disk, weir_wave()));
 	u64 left = weir_ballot(wave, want);
 	u32 submitted = 0;
 
@@ -102,11 +92,35 @@ WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_dis
 		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
 		u64 takers = weir_ballot(wave, want && mine == address);
 
-		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request);
+		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request, age);
 		left &= ~takers;
 		weir_converge();
 	}
 	return submitted;
+}
+
+/**
+ * weir_disk_try_submit() - submit for those lanes of @wave that want it
+ * @wave: lanes calling together
+ * @want: this lane has a request
+ * @disk: this lane's storage
+ * @request: this lane's request, already checked
+ *
+ * One pass, no waiting.
+ *
+ * Return: 1 if this lane's request was submitted.
+ */
+WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
+				 struct weir_request request)
+{
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, weir_age_none());
+}
+
+/* The same in a wait for a slot: who has waited long goes before others in the end. */
+WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
+				    struct weir_age age)
+{
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, age);
 }
 
 /**
@@ -182,8 +196,9 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 		weir_converge();
 		if (!done && (status = weir_disk_dead(disk)) != WEIR_OK)
 			done = 1;
-		done |= weir_disk_try_submit(wave, !done, disk, request);
+		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, turn));
 		if (!done && weir_expired(deadline, turn)) {
+			weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 			status = WEIR_E_QUEUE_FULL;
 			done = 1;
 		}
@@ -225,7 +240,7 @@ WEIR_FN struct weir_request weir_block_request(u32 opcode, u64 lba, u32 blocks, 
  *
  * Return: WEIR_OK, or why nothing was submitted: WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
  * WEIR_E_READ_ONLY, WEIR_E_WINDOW, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
- * weir_sync() tells the block.
+ * weir_sync() tells the block. But for WEIR_E_EVENT the event is done, with that status: a wait for it returns at once.
  */
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
 				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
@@ -239,7 +254,7 @@ WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opc
 	}
 	status = weir_disk_submit(disk, request);
 	if (status != WEIR_OK)
-		weir_event_reset(event);
+		weir_event_refuse(event, status);
 	return status;
 }
 
@@ -267,6 +282,130 @@ WEIR_FN weir_status weir_flush_async(WEIR_GLOBAL struct weir_disk *disk, WEIR_GL
 	return weir_block_async(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event);
 }
 
+/** struct weir_retried - a request that failed, as its record has it; queue 0: the record is another one's by now */
+struct weir_retried {
+	weir_addr queue;
+	struct weir_request request;
+	u32 state;
+};
+
+/* The record that the event's word names. */
+WEIR_FN struct weir_retried weir_retry_look(WEIR_GLOBAL struct weir_event *event, u64 word)
+{
+	WEIR_GLOBAL struct weir_retry_record *record = weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
+	struct weir_retried retried;
+	u32 same = weir_load_u64_acquire_dev(&record->event) == WEIR_ADDR(event); /* V3: pairs with V2 */
+	u32 cdw12 = weir_load_u32_relaxed_dev(&record->cdw12); /* relaxed, like the others: V3 came before */
+
+	retried.request.opcode = weir_load_u32_relaxed_dev(&record->opcode);
+	retried.request.blocks = retried.request.opcode == NVME_OPCODE_FLUSH ? 0 : (cdw12 & 0xffff) + 1;
+	retried.request.flags = cdw12 & ~(u32)0xffff;
+	retried.request.target_kind = WEIR_TARGET_EVENT;
+	retried.request.lba = weir_load_u64_relaxed_dev(&record->lba);
+	retried.request.buffer = weir_load_u64_relaxed_dev(&record->buffer);
+	retried.request.target = WEIR_ADDR(event);
+	retried.request.status = 0;
+	retried.state = weir_load_u32_relaxed_dev(&record->state);
+	retried.queue = weir_load_u64_relaxed_dev(&record->queue);
+	weir_order_loads(); /* V1: pairs with V0 */
+	if (!same || weir_load_u64_relaxed_dev(&record->event) != WEIR_ADDR(event))
+		retried.queue = 0;
+	return retried;
+}
+
+/* It is not tried again: the event's word says so from now on. Return: that word; 0: another lane was faster. */
+WEIR_FN u64 weir_retry_end(WEIR_GLOBAL struct weir_event *event, u64 word, u32 lost)
+{
+	u64 plain = weir_event_plain(word) | (lost ? WEIR_EVENT_LOST : 0);
+
+	/* relaxed: E1 came before, and no data */
+	return weir_cas_u64_relaxed_dev(&event->word, word, plain) == word ? plain : 0;
+}
+
+/**
+ * weir_event_retry() - one step of a wait whose request failed and can be submitted again
+ * @wave: lanes calling together
+ * @event: this lane's
+ * @word: from weir_event_peek(), or 0; only one with WEIR_EVENT_RETRY changes
+ * @deadline: of the wait
+ *
+ * One pass, no waiting. The request goes to its queue pair as soon as the controller may be asked again and there is a slot;
+ * until then its event stays as it is. So nothing is held from one turn to the next, and any lane that waits may do it.
+ *
+ * Return: the event's word; 0: it is to be waited for.
+ */
+WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64 word, u64 deadline)
+{
+	u32 retries = (word & WEIR_EVENT_RETRY) != 0, sends = 0, state = 0, submitted;
+	struct weir_retried retried;
+
+	if (weir_ballot(wave, retries) == 0)
+		return word;
+	retried.queue = 0;
+	retried.request.opcode = 0;
+	retried.request.blocks = 0;
+	retried.request.flags = 0;
+	retried.request.target_kind = WEIR_TARGET_NONE;
+	retried.request.lba = 0;
+	retried.request.buffer = 0;
+	retried.request.target = 0;
+	retried.request.status = 0;
+	retried.state = 0;
+	if (retries) {
+		WEIR_GLOBAL struct weir_retry_record *record =
+			weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
+		WEIR_GLOBAL struct weir_queue *queue;
+
+		retried = weir_retry_look(event, word);
+		queue = weir_at(retried.queue, struct weir_queue, 0);
+		/* relaxed: a flag that only ever rises */
+		if (retried.queue && weir_load_u32_relaxed_sys(&queue->dead) == WEIR_OK)
+			state = weir_retry_by(queue->retry, weir_event_retry_status(word), retried.state, deadline);
+		sends = weir_retry_now(state);
+		if (state == 0)
+			word = weir_retry_end(event, word, retried.queue == 0);
+		else if (!sends && state != retried.state) /* relaxed: of two that wait one sets the time */
+			(void)weir_cas_u32_relaxed_dev(&record->state, retried.state, state);
+		/* acquire and release: between what the last command did and the next */
+		else if (sends)
+			sends = weir_cas_u64_acq_rel_dev(&event->word, word, WEIR_EVENT_STARTED) == word;
+		retried.request.status = state & WEIR_RETRY_COUNTS;
+	}
+	weir_converge();
+	submitted = weir_queues_try_submit(wave, sends, retried.queue, retried.request, weir_age_none());
+	if (sends && submitted)
+		/* relaxed: the host reads a snapshot */
+		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
+	else if (sends)
+		weir_store_u64_release_dev(&event->word, word); /* E0: the record is there, unless others took its place */
+	weir_converge();
+	return retries && state != 0 ? 0 : word;
+}
+
+/* weir_wait(), until clock value @deadline. Return: the event's word, or one without WEIR_EVENT_DONE that has only a status. */
+WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event, u64 deadline)
+{
+	u64 wave = weir_active(), word = 0, needy = wave;
+	u32 done = 0;
+
+	for (u32 turn = 0; needy != 0; turn++) {
+		weir_converge();
+		if (!done)
+			word = weir_event_peek(event);
+		word = weir_event_retry(wave, event, word, deadline);
+		if (!done && word == 0) {
+			word = weir_disk_over(disk);
+			if (word == WEIR_OK && weir_expired(deadline, turn))
+				word = WEIR_E_TIMEOUT;
+		}
+		done = word != 0;
+		needy = weir_ballot(wave, !done);
+		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+			weir_relax(turn);
+	}
+	return word;
+}
+
 /**
  * weir_wait() - wait until an event is done
  * @disk: storage the request went to
@@ -275,36 +414,25 @@ WEIR_FN weir_status weir_flush_async(WEIR_GLOBAL struct weir_disk *disk, WEIR_GL
  *
  * Acquire: what the request wrote is visible afterwards.
  *
- * Return: the request's status; WEIR_E_TIMEOUT if it has not ended in time, in
+ * A request that failed and is worth another try is submitted again, as often as the storage's retries say, each
+ * time after the delay that the controller asks for (weir_status_again(), core/retry.h); a read or a flush also if it was
+ * ended without an answer (weir_status_retryable()).
+ *
+ * Return: the request's status, of the last try; WEIR_E_TIMEOUT if it has not ended in time, in
  * which case event and buffer remain the controller's.
  */
 WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
 			      u64 timeout_us)
 {
-	u64 wave = weir_active();
-	u64 deadline = weir_deadline(disk, timeout_us);
-	weir_status status = WEIR_OK;
-	u32 done = 0;
-	u64 needy;
+	return weir_event_status(weir_wait_word(disk, event, weir_deadline(disk, timeout_us)));
+}
 
-	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
-		weir_converge();
-		if (!done) {
-			u64 word = weir_event_test(event);
-
-			done = 1;
-			if (word)
-				status = weir_event_status(word);
-			else if ((status = weir_disk_over(disk)) == WEIR_OK && weir_expired(deadline, turn))
-				status = WEIR_E_TIMEOUT;
-			else
-				done = status != WEIR_OK;
-		}
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
-	}
-	return status;
+/* weir_retry() of a request with @opcode. */
+WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, weir_status status, u32 state, u64 deadline)
+{
+	if (opcode == NVME_OPCODE_WRITE && !weir_status_again(status))
+		return 0;
+	return weir_retry(disk, status, state, deadline);
 }
 
 /*
@@ -318,7 +446,7 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);
 	u64 wave = weir_active(), needy;
-	u32 state = weir_retry(disk, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
+	u32 state = weir_request_retries(disk, request.opcode, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
 
 	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
 		weir_status dead = weir_disk_over(disk);
@@ -343,12 +471,12 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 			status = weir_event_status(word);
 			begun = 0;
 			sent = 0;
-			state = weir_retry(disk, status, state, deadline);
+			state = weir_request_retries(disk, request.opcode, status, state, deadline);
 			done = state == 0;
 		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, turn))) {
 			status = dead != WEIR_OK ? dead : sent ? (u32)WEIR_E_TIMEOUT : status;
 			if (!sent)
-				weir_event_reset(event);
+				weir_event_refuse(event, status);
 			done = 1;
 		}
 		weir_converge();
@@ -360,7 +488,7 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 }
 
 /**
- * weir_block_wait() - weir_wait() for whoever started the request: one that the controller says is worth it is started again
+ * weir_block_wait() - weir_wait() for whoever started the request, who can start it again whatever became of its record
  * @disk: as for weir_block_async(), like all that follow
  * @opcode: of the request
  * @lba: of the request
@@ -369,8 +497,8 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
  * @event: of the request; nobody else may wait for it
  * @timeout_us: of all tries together; 0 for the storage's timeout, WEIR_FOREVER for none
  *
- * As often as the storage's retries say, each after the time that the controller asks for
- * (weir_status_again(), core/retry.h). Of a write the data must not change until this returns.
+ * weir_wait() finds in a record what the request was, and there is one for each entry of a queue pair. Where as many other
+ * requests failed since, this lane still knows. Of a write the data must not change until this returns.
  *
  * Return: as weir_wait(), of the last try.
  */
@@ -378,9 +506,10 @@ WEIR_FN weir_status weir_block_wait(WEIR_GLOBAL struct weir_disk *disk, u32 opco
 				    weir_addr buffer, WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
 {
 	u64 deadline = weir_deadline(disk, timeout_us);
-	weir_status status = weir_wait(disk, event, timeout_us);
+	u64 word = weir_wait_word(disk, event, deadline);
+	weir_status status = weir_event_status(word);
 
-	if (weir_status_again(status))
+	if (word & WEIR_EVENT_LOST)
 		status = weir_request_again(disk, weir_block_request(opcode, lba, blocks, buffer, event), status, deadline);
 	weir_converge();
 	return status;

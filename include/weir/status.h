@@ -71,23 +71,65 @@ WEIR_FN u32 weir_status_nvme(weir_status status)
 	return (status & WEIR_STATUS_NVME) ? (status & NVME_STATUS_CODE_MASK) : 0;
 }
 
-/**
- * weir_status_again() - the controller says of a command that ended with @status that it is worth another try
- *
- * DNR is clear, and the code tells of a state that passes: the command was interrupted, the
- * namespace is not ready, or the way to it was disturbed (Base 2.0, section 3.3.3.2.1). Not those whose
- * cause the next try meets again, such as media errors, nor commands that the host itself aborted.
- */
-WEIR_FN u32 weir_status_again(weir_status status)
+/* Kinds of statuses that weir_status_retry_kind() tells apart: of these the first ones are the controller's wish. */
+enum { WEIR_RETRY_KIND_WISHES = 8, WEIR_RETRY_KINDS = 11 };
+
+/* The NVMe status code of a kind, 1 to WEIR_RETRY_KINDS; 0: there is none. */
+WEIR_FN u32 weir_status_retry_code(u32 kind)
+{
+	switch (kind) {
+	case 1: return NVME_STATUS_COMMAND_INTERRUPTED;
+	case 2: return NVME_STATUS_TRANSIENT_TRANSPORT;
+	case 3: return NVME_STATUS_NAMESPACE_NOT_READY;
+	case 4: return NVME_STATUS_PATH_INTERNAL;
+	case 5: return NVME_STATUS_PATH_INACCESSIBLE;
+	case 6: return NVME_STATUS_PATH_TRANSITION;
+	case 7: return NVME_STATUS_PATH_CONTROLLER;
+	case 8: return NVME_STATUS_PATH_HOST;
+	case 9: return NVME_STATUS_ABORT_REQUESTED;
+	case 10: return NVME_STATUS_ABORTED_SQ_DELETED;
+	case 11: return NVME_STATUS_ABORTED_BY_HOST;
+	default: return 0;
+	}
+}
+
+/* The kind of @status, 0 if another try is of no use. Only of statuses that are errors: nothing fast. */
+WEIR_FN u32 weir_status_retry_kind(weir_status status)
 {
 	u32 code = weir_status_nvme(status);
 
 	if (code == 0 || (status & NVME_STATUS_DNR))
 		return 0;
-	return code == NVME_STATUS_COMMAND_INTERRUPTED || code == NVME_STATUS_TRANSIENT_TRANSPORT ||
-	       code == NVME_STATUS_NAMESPACE_NOT_READY || code == NVME_STATUS_PATH_INTERNAL ||
-	       code == NVME_STATUS_PATH_INACCESSIBLE || code == NVME_STATUS_PATH_TRANSITION ||
-	       code == NVME_STATUS_PATH_CONTROLLER || code == NVME_STATUS_PATH_HOST;
+	for (u32 kind = 1; kind <= WEIR_RETRY_KINDS; kind++)
+		if (weir_status_retry_code(kind) == code)
+			return kind;
+	return 0;
+}
+
+/**
+ * weir_status_again() - the controller says of a command that ended with @status that it is worth another try
+ *
+ * DNR is clear, and the code tells of a state that passes: the command was interrupted, the
+ * namespace is not ready, or the way to it was disturbed (Base 2.0, section 3.3.3.2.1). Not those whose
+ * cause the next try meets again, such as media errors, nor commands that the host itself ended (weir_status_retryable()).
+ */
+WEIR_FN u32 weir_status_again(weir_status status)
+{
+	u32 kind = weir_status_retry_kind(status);
+
+	return kind != 0 && kind <= WEIR_RETRY_KIND_WISHES;
+}
+
+/**
+ * weir_status_retryable() - weir_status_again(), or the command was ended without an answer of the controller's
+ *
+ * It was aborted, its queue pair was deleted, or its controller reset, since no answer came in time. Nobody knows whether it
+ * was carried out. So a read or a flush is worth another try, and so is the write-back of a line, which nobody else writes;
+ * not any other write: what it wrote may have been seen and overwritten since.
+ */
+WEIR_FN u32 weir_status_retryable(weir_status status)
+{
+	return weir_status_retry_kind(status) != 0;
 }
 
 #endif

@@ -46,7 +46,7 @@ WEIR_FN WEIR_GLOBAL struct weir_disk *weir_disks_pick(struct weir_disks disks, u
  */
 WEIR_FN u64 weir_event_look(struct weir_disks disks, WEIR_GLOBAL struct weir_event *event)
 {
-	u64 word = weir_event_test(event);
+	u64 word = weir_event_peek(event);
 	weir_status dead = WEIR_OK;
 
 	if (word == 0 && disks.count == 1)
@@ -61,11 +61,11 @@ WEIR_FN u64 weir_disks_test(struct weir_disks disks, WEIR_GLOBAL struct weir_eve
 	/* calls of a program's loop have no number; the clock tells them apart */
 	u32 turn = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
 	WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, turn);
-	u64 word = weir_event_look(disks, event);
+	u64 word = weir_event_retry(wave, event, weir_event_look(disks, event), WEIR_FOREVER);
 	u64 needy = weir_ballot(wave, word == 0);
 
 	if (needy && weir_disk_help(wave, needy, disk, turn) != 0)
-		word = word ? word : weir_event_look(disks, event);
+		word = weir_event_retry(wave, event, word ? word : weir_event_look(disks, event), WEIR_FOREVER);
 	weir_converge();
 	return word;
 }
@@ -98,12 +98,14 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 
 	for (u32 turn = 0; weir_ballot(wave, at < count) != 0; turn++) {
 		WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, turn);
-		u64 word = 1;
+		u64 word = 0;
 		u32 moved = 0;
 
 		weir_converge();
-		if (at < count) {
+		if (at < count)
 			word = weir_event_look(disks, events + at);
+		word = weir_event_retry(wave, events + at, word, deadline);
+		if (at < count) {
 			if (word) {
 				status = status == WEIR_OK ? weir_event_status(word) : status;
 				at++;
@@ -166,12 +168,18 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 	any.index = count;
 	any.status = WEIR_OK;
 	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
-		u32 pending = 0;
+		u32 pending = 0, failed = 0;
+		u64 retry = 0;
 
 		weir_converge();
 		for (u32 i = 0; !done && i < count; i++) {
 			u64 word = weir_event_look(disks, events + i);
 
+			if (word & WEIR_EVENT_RETRY) { /* one of them in each turn */
+				retry = word;
+				failed = i;
+				word = 0;
+			}
 			pending |= word == 0;
 			if (word && !(word & WEIR_EVENT_TAKEN) && weir_event_take(events + i)) {
 				any.index = i;
@@ -181,6 +189,7 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		}
 		if (!done && pending && weir_expired(deadline, turn))
 			any.status = WEIR_E_TIMEOUT;
+		(void)weir_event_retry(wave, events + failed, done ? 0 : retry, deadline);
 		done |= !pending || any.status != WEIR_OK; /* nothing pending: all of them were given already */
 		weir_converge();
 		needy = weir_ballot(wave, !done);

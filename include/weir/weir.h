@@ -226,9 +226,10 @@ WEIR_API int weir_copy_out(struct weir_context *context, void *to, uint64_t addr
  * @queues: queue pairs; 0: one per worker of the device, 4 at least
  * @depth: entries per queue, a power of two from 2 to 4096; 0: 256
  * @max_transfer_bytes: most a single command moves, a power of two from 4096 on;
- *                      0: 64 KiB. A queue pair costs depth x (112 + transfer / 512) bytes.
+ *                      0: 64 KiB. A queue pair costs depth x (160 + transfer / 512) bytes.
  * @read_only: refuse writes
- * @timeout_us: what a lane waits for a command by default; 0: 30 s
+ * @timeout_us: what a lane waits for a command by default; 0: 30 s, or if that is more twice command_timeout_us and 15 s: long
+ *              enough that a command which got no answer is ended and tried again
  * @first_ticket: tests only: ticket the queues start with, a multiple of 2 x depth
  * @command_timeout_us: what the controller may take for a command; 0: 30 s. After that the command is
  *                      aborted, else its queue pair created anew, else the controller reset

@@ -321,6 +321,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->cq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 16, 4096);
 	queue->prp_lists = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 8, 4096);
 	slots = rig_allocate(shape->depth * sizeof(*slots), 64);
+	queue->records = (weir_addr)(uintptr_t)rig_allocate(shape->depth * sizeof(struct weir_retry_record), 64);
 	queue->slots = (weir_addr)(uintptr_t)slots;
 	queue->id = index + 1;
 	queue->sq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id];

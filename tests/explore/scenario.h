@@ -51,7 +51,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 92 };
+enum { SCENARIO_COUNT = 93 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

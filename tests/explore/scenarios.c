@@ -93,6 +93,8 @@ static u32 passing_writes(struct weir_virtual_fault *rows)
 static void retrying(void)
 {
 	rig.disk->retry = SCENARIO_WRITE_FAULTS;
+	for (u32 i = 0; i < rig.disk->queue_count; i++)
+		weir_at(rig.disk->queues, struct weir_queue, i)->retry = SCENARIO_WRITE_FAULTS;
 }
 
 /* A set full of dirty lines. */
@@ -255,6 +257,7 @@ const struct scenario scenarios[] = {
 	  .faults = unwritable,
 	  .written = true },
 	{ .name = "reread", .kernel = "raw", .requests = 3, .faults = passing_reads, .prepare = retrying },
+	{ .name = "retried", .kernel = "burst", .requests = 4, .faults = passing_reads, .prepare = retrying, .tolerant = true },
 	{ .name = "refetch", .kernel = "shared", .requests = 4, .faults = passing_reads, .prepare = retrying },
 	{ .name = "rewritten", .kernel = "put", .requests = 4, .faults = passing_writes, .prepare = retrying, .written = true },
 	{ .name = "tiny-refetch",

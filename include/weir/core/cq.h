@@ -80,6 +80,35 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
 }
 
 /*
+ * A request of an event failed: note what it was for whoever waits, if it can be submitted again. With the slot, which is not
+ * free yet, and the ring's lock: nobody else writes the record. Before weir_fence_to_lanes(), and that before the event's word.
+ *
+ * Return: that word; 0: it cannot.
+ */
+WEIR_RARE u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir_status status)
+{
+	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
+	WEIR_GLOBAL struct nvme_sqe *sqe = weir_at(queue->sq, struct nvme_sqe, index);
+	WEIR_GLOBAL struct weir_retry_record *record = weir_at(queue->records, struct weir_retry_record, index);
+	u32 opcode = sqe->cdw0 & 0xff, kind = weir_status_retry_kind(status);
+
+	if (!queue->records || kind == 0 || (opcode == NVME_OPCODE_WRITE && !weir_status_again(status)))
+		return 0;
+	weir_store_u64_relaxed_dev(&record->event, 0);
+	weir_fence_to_lanes(); /* V0: pairs with V1: who sees any of what follows sees the record go */
+	/* relaxed: V2 publishes them */
+	weir_store_u64_relaxed_dev(&record->queue, WEIR_ADDR(queue));
+	weir_store_u64_relaxed_dev(&record->lba, sqe->cdw10 | (u64)sqe->cdw11 << 32);
+	weir_store_u64_relaxed_dev(&record->buffer, slot->buffer);
+	weir_store_u32_relaxed_dev(&record->cdw12, sqe->cdw12);
+	weir_store_u32_relaxed_dev(&record->opcode, opcode);
+	weir_store_u32_relaxed_dev(&record->state, (u32)slot->status);
+	weir_store_u64_release_dev(&record->event, slot->target); /* V2: pairs with V3 */
+	return WEIR_EVENT_DONE | WEIR_EVENT_RETRY | (u64)kind << WEIR_EVENT_KIND_SHIFT |
+	       (u64)((status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << WEIR_EVENT_CRD_SHIFT | WEIR_ADDR(record) >> 3;
+}
+
+/*
  * The command of slot @index has ended: tell the issuer, then free the slot.
  *
  * Return: bit 0 a command ended, bit 1 with an error.
@@ -89,10 +118,15 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	weir_addr target = slot->target, status_word = slot->status;
 	u32 kind = slot->target_kind;
+	u64 retry = status != WEIR_OK && kind == WEIR_TARGET_EVENT ? weir_cq_note(queue, index, status) : 0;
 
 	weir_line_outcome(kind, status_word, status);
 	weir_fence_to_lanes(); /* one for E0, L0 or W2, and S2 */
-	weir_continue(kind, target, status_word, status, queue->path);
+	if (retry)
+		/* E0: pairs with E1: the record before the event */
+		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, retry);
+	else
+		weir_continue(kind, target, status_word, status, queue->path);
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;

@@ -10,7 +10,14 @@
 
 #include <weir/abi.h>
 
-/** weir_event_reset() - make @event pending; before the command is submitted, or when none was */
+/* An event's word while its request is under way. */
+#ifdef WEIR_DEBUG
+#define WEIR_EVENT_STARTED WEIR_EVENT_PENDING
+#else
+#define WEIR_EVENT_STARTED ((u64)0)
+#endif
+
+/** weir_event_reset() - make @event pending; before the command is submitted */
 WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 {
 	/* relaxed: the slot's release (S1 in core/sq.h) publishes it with the command */
@@ -44,6 +51,30 @@ WEIR_FN weir_status weir_event_start(WEIR_GLOBAL struct weir_event *event)
 }
 #endif
 
+/* How the request of an event ended whose word has WEIR_EVENT_RETRY. */
+WEIR_FN weir_status weir_event_retry_status(u64 word)
+{
+	u32 code = weir_status_retry_code((u32)(word >> WEIR_EVENT_KIND_SHIFT) & 0xf);
+	u32 delay = ((u32)(word >> WEIR_EVENT_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << NVME_STATUS_CRD_SHIFT;
+
+	return (u32)WEIR_STATUS_NVME | (u32)WEIR_GROUP_REQUEST | delay | code;
+}
+
+/* A completed event's word, or what it says with WEIR_EVENT_RETRY. */
+WEIR_FN u64 weir_event_plain(u64 word)
+{
+	return word & WEIR_EVENT_RETRY ? (word & (WEIR_EVENT_DONE | WEIR_EVENT_TAKEN)) | weir_event_retry_status(word) : word;
+}
+
+/* weir_event_test(), for those who can submit a request again. */
+WEIR_FN u64 weir_event_peek(WEIR_GLOBAL struct weir_event *event)
+{
+	/* E1: pairs with E0 in weir_continue() */
+	u64 word = weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
+
+	return word & WEIR_EVENT_DONE ? word : 0;
+}
+
 /**
  * weir_event_test() - look at an event without waiting
  *
@@ -53,10 +84,7 @@ WEIR_FN weir_status weir_event_start(WEIR_GLOBAL struct weir_event *event)
  */
 WEIR_FN u64 weir_event_test(WEIR_GLOBAL struct weir_event *event)
 {
-	/* E1: pairs with E0 in weir_continue() */
-	u64 word = weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
-
-	return word & WEIR_EVENT_DONE ? word : 0;
+	return weir_event_plain(weir_event_peek(event));
 }
 
 /** weir_event_status() - the status in a completed event's word */
@@ -69,6 +97,19 @@ WEIR_FN weir_status weir_event_status(u64 word)
 WEIR_FN u32 weir_event_path(u64 word)
 {
 	return (u32)(word >> 32) & 0xff;
+}
+
+/**
+ * weir_event_refuse() - complete an event whose request was not submitted
+ * @event: the event, started by this lane
+ * @status: why
+ *
+ * Every wait then returns at once, with @status, as it does for a request that the controller has ended.
+ */
+WEIR_FN void weir_event_refuse(WEIR_GLOBAL struct weir_event *event, weir_status status)
+{
+	/* relaxed: no data came, and the word says all there is to know */
+	weir_store_u64_relaxed_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
 /**

@@ -427,7 +427,7 @@ WEIR_FN struct weir_fetch weir_fetch_told(struct weir_fetch fetch, WEIR_GLOBAL s
 
 	weir_order_loads(); /* L4: the status before the second look */
 	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
-	if (weir_status_again(status) && !(status & WEIR_STATUS_TAKEN) && (disk->retry & WEIR_RETRIES_MASK)) {
+	if (weir_status_retryable(status) && !(status & WEIR_STATUS_TAKEN) && (disk->retry & WEIR_RETRIES_MASK)) {
 		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;
 		fetch.claims = fetch.absent;
 		return fetch;

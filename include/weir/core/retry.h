@@ -2,10 +2,10 @@
 /*
  * core/retry.h: commands that are submitted again because the controller says so.
  *
- * Owns: how often, and from when on. Whoever issued a command decides when it sees how it
+ * Owns: how often, and from when on. Whoever waits for a command decides when it sees how it
  * ended, from its own wait, which goes on as before: nobody sleeps, every turn helps
  * others, and nothing but what the command itself had is kept meanwhile. The reaper of the completion
- * decides nothing, so a command that succeeds costs nothing.
+ * decides nothing: of a command that failed it notes what it was (core/cq.h). One that succeeds costs nothing.
  *
  * Base 2.0, sections 3.3.3.2.1 (CRD, DNR) and 5.17.2.1 (CRDT1 to CRDT3).
  */
@@ -27,12 +27,12 @@ WEIR_FN u32 weir_retry_now(u32 state)
 	return state != 0 && (state >> WEIR_RETRY_AT_SHIFT) == 0;
 }
 
-/* How long the controller wants to be left alone after @status. */
-WEIR_FN u64 weir_retry_delay_ns(WEIR_GLOBAL struct weir_disk *disk, weir_status status)
+/* How long the controller wants to be left alone after @status. @terms: as struct weir_disk.retry. */
+WEIR_FN u64 weir_retry_delay_ns(u64 terms, weir_status status)
 {
 	u32 which = (status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK;
 
-	return which ? ((disk->retry >> (16 * which)) & 0xffff) * NVME_CRDT_NS : 0;
+	return which ? ((terms >> (16 * which)) & 0xffff) * NVME_CRDT_NS : 0;
 }
 
 /* The tick at or behind clock value @ns, never 0. */
@@ -44,8 +44,8 @@ WEIR_FN u32 weir_retry_tick(u64 ns)
 }
 
 /**
- * weir_retry() - shall a command be submitted again?
- * @disk: its storage
+ * weir_retry_by() - shall a command be submitted again that may be carried out twice?
+ * @terms: struct weir_disk.retry of its storage
  * @status: how it ended
  * @state: what this call gave last; at first 0, or 1
  * @deadline: of the wait: clock value
@@ -55,7 +55,7 @@ WEIR_FN u32 weir_retry_tick(u64 ns)
  *
  * Return: 0: no, @status is the outcome; else the new state.
  */
-WEIR_RARE u32 weir_retry(WEIR_GLOBAL struct weir_disk *disk, weir_status status, u32 state, u64 deadline)
+WEIR_RARE u32 weir_retry_by(u64 terms, weir_status status, u32 state, u64 deadline)
 {
 	u64 now = weir_clock_ns(), delay;
 	u32 at = state >> WEIR_RETRY_AT_SHIFT;
@@ -63,13 +63,19 @@ WEIR_RARE u32 weir_retry(WEIR_GLOBAL struct weir_disk *disk, weir_status status,
 	if (at != 0)
 		return (((u32)(now >> WEIR_RETRY_TICK_LOG2) - at) & WEIR_RETRY_TICKS) <= WEIR_RETRY_TICKS / 2 ?
 			       state & WEIR_RETRY_COUNTS : state;
-	if (!weir_status_again(status) || (state & WEIR_RETRY_COUNTS) / WEIR_RETRY_ONE >= (disk->retry & WEIR_RETRIES_MASK))
+	if (!weir_status_retryable(status) || (state & WEIR_RETRY_COUNTS) / WEIR_RETRY_ONE >= (terms & WEIR_RETRIES_MASK))
 		return 0;
-	delay = weir_retry_delay_ns(disk, status);
+	delay = weir_retry_delay_ns(terms, status);
 	if (now > deadline || (delay != 0 && deadline - now < delay + ((u64)2 << WEIR_RETRY_TICK_LOG2)))
 		return 0;
 	state = (state | 1) + WEIR_RETRY_ONE;
 	return delay ? state | (weir_retry_tick(now + delay) << WEIR_RETRY_AT_SHIFT) : state;
+}
+
+/** weir_retry() - weir_retry_by() the terms of @disk */
+WEIR_FN u32 weir_retry(WEIR_GLOBAL struct weir_disk *disk, weir_status status, u32 state, u64 deadline)
+{
+	return weir_retry_by(disk->retry, status, state, deadline);
 }
 
 /** weir_retry_count() - a command of @disk is submitted again: for weir_stats() */

@@ -7,6 +7,11 @@
  * commit by flat combining. Nothing here waits: a try either owns slots that are
  * free already or owns nothing.
  *
+ * Who waits for a slot holds nothing, so others may always be faster. A submission that has waited for some turns makes itself
+ * known, by its deadline: of two submissions with the same time to wait the older one has the earlier deadline. Once it
+ * was overtaken WEIR_OVERTAKES times, younger ones leave free slots to it. It is a hint, and no reservation:
+ * the slots are nobody's, and where the one that is waited for does not come, others go on.
+ *
  * Lane rule for every function with a `lanes` mask: all lanes of the mask call it
  * together, for the same queue.
  */
@@ -18,6 +23,42 @@
 
 /* Tries to take tickets before a wave looks after something else. */
 enum { WEIR_RESERVE_TRIES = 4 };
+
+/* Turns that a submission waits before it makes itself known. */
+enum { WEIR_FIRST_TURNS = 8 };
+
+/* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it counts as gone. */
+enum { WEIR_OVERTAKES = 8, WEIR_FIRST_REFUSES = 16384 };
+
+/**
+ * struct weir_age - of a submission that waits for a slot, the same in all lanes that began to wait together
+ * @deadline: of its wait, clock value; 0: it takes no part, and overtakes whom it likes
+ * @turn: how often it has tried
+ */
+struct weir_age {
+	u64 deadline;
+	u32 turn;
+};
+
+/** weir_age_none() - of a submission that is given up soon, and begun anew */
+WEIR_FN struct weir_age weir_age_none(void)
+{
+	struct weir_age age;
+
+	age.deadline = 0;
+	age.turn = 0;
+	return age;
+}
+
+/** weir_age() - of a submission with @deadline that has tried @turn times */
+WEIR_FN struct weir_age weir_age(u64 deadline, u32 turn)
+{
+	struct weir_age age;
+
+	age.deadline = deadline;
+	age.turn = turn;
+	return age;
+}
 
 /**
  * struct weir_request - one command before it has a slot
@@ -86,21 +127,60 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 tak
 	return free == width && behind ? width : free - (free != 0);
 }
 
+/* One lane, whose submission is younger than that with deadline @first: may it take tickets? */
+WEIR_RARE u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 first)
+{
+	/* relaxed, like all of this: a hint, and whoever loses a race comes again */
+	u64 tail = weir_load_u64_relaxed_dev(&queue->tail);
+
+	if (weir_load_u64_relaxed_dev(&queue->overtaken) < WEIR_OVERTAKES)
+		return 1;
+	if (!weir_sq_is_free(queue, tail)) /* there is nothing to leave to anybody */
+		return 0;
+	if (weir_add_u64_relaxed_dev(&queue->overtaken, 1) < WEIR_FIRST_REFUSES)
+		return 0;
+	(void)weir_cas_u64_relaxed_dev(&queue->first, first, 0);
+	return 1;
+}
+
+/* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some turns itself. */
+WEIR_RARE void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first, u32 served)
+{
+	if (served && age.deadline == first)
+		(void)weir_cas_u64_relaxed_dev(&queue->first, first, 0);
+	else if (served && age.deadline > first)
+		(void)weir_add_u64_relaxed_dev(&queue->overtaken, served);
+	else if (!served && (first == 0 || age.deadline < first) && age.turn >= WEIR_FIRST_TURNS &&
+		 weir_cas_u64_relaxed_dev(&queue->first, first, age.deadline) == first)
+		weir_store_u64_relaxed_dev(&queue->overtaken, 0);
+}
+
+/** weir_sq_withdraw() - a submission waits no longer, and was not made: nobody leaves slots to it from now on */
+WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline)
+{
+	/* relaxed: a hint */
+	if (weir_load_u64_relaxed_dev(&queue->first) == deadline)
+		(void)weir_cas_u64_relaxed_dev(&queue->first, deadline, 0);
+}
+
 /**
  * weir_sq_try_reserve() - take tickets for the first lanes of a group
  * @queue: the queue
  * @wave: lanes calling together
  * @takers: those of them that want a ticket each
+ * @may: the leader's is meant: 0: none of them just now
  *
  * Return: ticket of the first taker plus one in bits 63:8, number of takers
  * served in 7:0; 0 when nothing is free or other waves were faster every time. They are
  * served in rank order. Whoever is served must fill and commit without waiting.
  */
-WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers)
+WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, u32 may)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
-	u64 tail = weir_broadcast_u64(wave, weir_leader(wave) ? weir_load_u64_relaxed_dev(&queue->tail) : 0);
+	u64 tail = weir_broadcast_u64(wave, weir_leader(wave) && may ? weir_load_u64_relaxed_dev(&queue->tail) : ~(u64)0);
 
+	if (tail == ~(u64)0) /* the same in all lanes */
+		return 0;
 	for (u32 i = 0; i < WEIR_RESERVE_TRIES; i++) {
 		u32 room = weir_sq_room(queue, wave, takers, tail);
 		u64 seen = 0;
@@ -276,20 +356,40 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 	}
 }
 
+/* weir_sq_try_reserve(), unless an older submission has been overtaken too often. The leader's @age is meant. */
+WEIR_FN u64 weir_sq_try_reserve_by(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_age age)
+{
+	u64 first = 0, reserved;
+	u32 leads = weir_leader(wave) && age.deadline != 0, may = 1;
+
+	if (leads) {
+		first = weir_load_u64_relaxed_dev(&queue->first); /* relaxed: a hint */
+		may = first == 0 || age.deadline <= first || weir_sq_may_overtake(queue, first);
+	}
+	weir_converge();
+	reserved = weir_sq_try_reserve(queue, wave, takers, may);
+	if (leads && (first != 0 || (reserved == 0 && age.turn >= WEIR_FIRST_TURNS)))
+		weir_sq_note_age(queue, age, first, (u32)reserved & 0xff);
+	weir_converge();
+	return reserved;
+}
+
 /**
  * weir_sq_try_submit() - one command per lane that has one, as far as slots are free
  * @queue: the queue
  * @wave: lanes calling together, with or without a command: all help
  * @takers: those that have one
  * @request: this lane's, if it has
+ * @age: how long it has waited
  *
  * Nobody waits: what is filled is announced before this returns.
  *
  * Return: 1 in lanes whose command was submitted, 0 in the others.
  */
-WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_request request)
+WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_request request,
+			       struct weir_age age)
 {
-	u64 reserved = weir_sq_try_reserve(queue, wave, takers);
+	u64 reserved = weir_sq_try_reserve_by(queue, wave, takers, age);
 	u32 rank = weir_rank(takers, weir_lane());
 	u32 served = weir_is_in(takers) && rank < ((u32)reserved & 0xff);
 	u64 ticket = (reserved >> 8) - 1 + rank;

@@ -172,7 +172,7 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
 	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
 	u32 status = weir_load_u32_relaxed_dev(word); /* relaxed: the exchange decides */
 
-	if (weir_status_sticky(status) && weir_status_again(status) &&
+	if (weir_status_sticky(status) && weir_status_retryable(status) &&
 	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_TAKEN) == status)
 		weir_retry_count(disk);
 }
@@ -199,7 +199,7 @@ WEIR_RARE u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 	weir_status status = weir_load_u32_relaxed_dev(word); /* relaxed: L1 came before */
 
 	state = weir_retry(disk, status, state, deadline);
-	if (state == 0 && weir_status_again(status)) {
+	if (state == 0 && weir_status_retryable(status)) {
 		/* relaxed: the pin goes with a release */
 		weir_store_u32_relaxed_dev(word, status | WEIR_STATUS_TAKEN);
 	} else if (weir_retry_now(state)) {
