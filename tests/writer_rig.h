@@ -45,6 +45,7 @@ struct shape {
 	uint32_t depth;       /* 16 */
 	uint64_t timeout_us;  /* TIMEOUT_US */
 	const char *fault;    /* what each storage does wrong: "" or "&fault=..." */
+	const char *uri;      /* of each storage; virt: of @bytes_each, with @fault */
 };
 
 /** struct rig - a context, a cache, and a dataset over some storages */
@@ -118,6 +119,8 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 					    .wave_lanes = shape.width),
 			       &rig->context));
 	snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
+	if (shape.uri)
+		snprintf(uri, sizeof(uri), "%s", shape.uri);
 	for (unsigned i = 0; i < shape.disks; i++)
 		must(test_storage_open(rig->context, uri,
 				       WEIR_OPTIONS(storage, .queues = 2, .depth = shape.depth,
