@@ -183,6 +183,58 @@ static void a_claimed_device_is_only_read(void **state)
 	loop_close(&loop);
 }
 
+/* Another process that shares the device: reads what its parent wrote, and answers in another block. */
+static int share_in_a_child(void *argument)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_ON);
+	unsigned char *memory = rig_memory(4096);
+	struct weir_medium *medium;
+
+	RIG_CHECK(weir_medium_file_open(argument, &options, &medium) == -EBUSY);
+	RIG_CHECK(strstr(weir_last_error(), "share=on"));
+	options.share = true;
+	RIG_CHECK(!weir_medium_file_open(argument, &options, &medium));
+	RIG_CHECK(rig_io(medium, WEIR_IO_READ, 4096, memory, 4096) == 0);
+	RIG_CHECK(rig_matches(memory, 4096, 4096, SEED + 1));
+	rig_fill(memory, 8192, 4096, SEED + 2);
+	RIG_CHECK(rig_io(medium, WEIR_IO_WRITE, 8192, memory, 4096) == 0);
+	medium->ops->close(medium);
+	return 0;
+}
+
+static void a_device_is_shared_if_all_say_so(void **state)
+{
+	struct weir_medium_file_options alone = rig_options(WEIR_DIRECT_ON), shared = alone;
+	unsigned char *memory = rig_memory(4096);
+	struct weir_medium *media[2], *other;
+	struct loop loop;
+
+	(void)state;
+	shared.share = true;
+	loop_open(&loop, BACKING_BYTES, 512);
+	for (unsigned i = 0; i < 2; i++)
+		if (weir_medium_file_open(loop.device, &shared, &media[i]))
+			fail_msg("%s", weir_last_error());
+	assert_int_equal(weir_medium_file_open(loop.device, &alone, &other), -EBUSY);
+	assert_says("let all of its users share it (share=on)");
+	rig_fill(memory, 4096, 4096, SEED + 1);
+	assert_int_equal(rig_io(media[0], WEIR_IO_WRITE, 4096, memory, 4096), 0);
+	memset(memory, 0, 4096);
+	assert_int_equal(rig_io(media[1], WEIR_IO_READ, 4096, memory, 4096), 0);
+	assert_true(rig_matches(memory, 4096, 4096, SEED + 1));
+	rig_expect_child(share_in_a_child, loop.device, "a second process");
+	assert_int_equal(rig_io(media[0], WEIR_IO_READ, 8192, memory, 4096), 0);
+	assert_true(rig_matches(memory, 8192, 4096, SEED + 2));
+	media[0]->ops->close(media[0]);
+	media[1]->ops->close(media[1]);
+	if (weir_medium_file_open(loop.device, &alone, &other))
+		fail_msg("%s", weir_last_error());
+	assert_int_equal(weir_medium_file_open(loop.device, &shared, &media[0]), -EBUSY);
+	other->ops->close(other);
+	loop_close(&loop);
+	munmap(memory, 4096);
+}
+
 /* Mounts the device where only this child sees it. */
 static int open_mounted(void *argument)
 {
@@ -200,6 +252,9 @@ static int open_mounted(void *argument)
 	RIG_CHECK(strstr(weir_last_error(), device));
 	RIG_CHECK(strstr(weir_last_error(), "it is mounted at /mnt"));
 	RIG_CHECK(strstr(weir_last_error(), "ro=1"));
+	options.share = true;
+	RIG_CHECK(weir_medium_file_open(device, &options, &medium) == -EBUSY);
+	RIG_CHECK(strstr(weir_last_error(), "it is mounted at /mnt") && !strstr(weir_last_error(), "share"));
 	options.read_only = true;
 	RIG_CHECK(!weir_medium_file_open(device, &options, &medium));
 	medium->ops->close(medium);
@@ -231,6 +286,7 @@ int main(void)
 		cmocka_unit_test(a_device_is_rounded_down),
 		cmocka_unit_test(larger_logical_blocks_are_honoured),
 		cmocka_unit_test(a_claimed_device_is_only_read),
+		cmocka_unit_test(a_device_is_shared_if_all_say_so),
 		cmocka_unit_test(a_mounted_device_is_refused),
 	};
 

@@ -91,10 +91,19 @@ RIG_UNUSED static void rig_file(char name[RIG_NAME_BYTES], const char *folder, u
 	close(fd);
 }
 
+/* WEIR_TEST_ENGINE=threads: everything by the medium's threads. */
+RIG_UNUSED static bool rig_by_threads(void)
+{
+	const char *engine = getenv("WEIR_TEST_ENGINE");
+
+	return engine && !strcmp(engine, "threads");
+}
+
 RIG_UNUSED static struct weir_medium_file_options rig_options(enum weir_direct direct)
 {
 	return (struct weir_medium_file_options){
 		.block_bytes = 512, .direct = direct, .threads = 1, .depth = 16,
+		.engine = rig_by_threads() ? WEIR_ENGINE_THREADS : WEIR_ENGINE_AUTO,
 	};
 }
 

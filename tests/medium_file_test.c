@@ -182,10 +182,77 @@ static int forbid(unsigned call, unsigned error)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+/* Without io_uring all is done by threads, and the path says so. */
+static int do_without(void *argument, unsigned call, unsigned error)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	unsigned char *memory = rig_memory(4096);
+	struct weir_medium *medium;
+	struct weir_io ios[16];
+	struct iovec iov[16];
+
+	RIG_CHECK(!forbid(call, error));
+	options.threads = 2;
+	RIG_CHECK(!weir_medium_file_open(argument, &options, &medium));
+	RIG_CHECK(!strcmp(medium->path, "pread/pwrite threads (io_uring is forbidden or missing), page cache"));
+	rig_register(medium, 0, memory, 4096, 1);
+	for (unsigned i = 0; i < 16; i++) {
+		iov[i] = (struct iovec){ memory + (i % 8) * 512, 512 };
+		ios[i] = (struct weir_io){ .thread = i / 8, .offset_bytes = (i % 8) * 512, .bytes = 512, .iov = &iov[i], .iov_count = 1,
+					   .done = rig_done };
+		RIG_CHECK(medium->ops->submit(medium, &ios[i]));
+	}
+	for (unsigned i = 0; i < 16; i++)
+		RIG_CHECK(rig_wait(medium, &ios[i]) == 0);
+	RIG_CHECK(rig_matches(memory, 0, 4096, SEED));
+	rig_fill(memory, 512, 512, SEED + 1);
+	RIG_CHECK(rig_io(medium, WEIR_IO_WRITE, 512, memory, 512) == 0);
+	RIG_CHECK(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0) == 0);
+	RIG_CHECK(rig_io(medium, WEIR_IO_ZERO, 1024, NULL, 512) == 0);
+	RIG_CHECK(rig_io(medium, WEIR_IO_READ, 512, memory, 1024) == 0);
+	RIG_CHECK(rig_matches(memory, 512, 512, SEED + 1) && rig_is_filled(memory + 512, 512, 0));
+	medium->ops->close(medium);
+	return 0;
+}
+
+static int do_without_setup(void *argument)
+{
+	return do_without(argument, __NR_io_uring_setup, EPERM);
+}
+
+static int do_without_its_calls(void *argument)
+{
+	return do_without(argument, __NR_io_uring_setup, ENOSYS);
+}
+
+static int do_without_enter(void *argument)
+{
+	return do_without(argument, __NR_io_uring_enter, EPERM);
+}
+
+static int do_without_register(void *argument)
+{
+	return do_without(argument, __NR_io_uring_register, EPERM);
+}
+
+static void does_without_io_uring(void **state)
+{
+	static int (*const bodies[])(void *) = { do_without_setup, do_without_its_calls, do_without_enter, do_without_register };
+	char name[RIG_NAME_BYTES];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		rig_file(name, "/tmp", 4096, SEED);
+		rig_expect_child(bodies[i], name, "seccomp");
+		unlink(name);
+	}
+}
+
 static int open_forbidden(void *argument)
 {
 	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_AUTO);
 
+	options.engine = WEIR_ENGINE_IO_URING;
 	RIG_CHECK(!forbid(__NR_io_uring_setup, EPERM));
 	RIG_CHECK(try_open(argument, &options) == -EPERM);
 	RIG_CHECK(strstr(weir_last_error(), "forbidden"));
@@ -197,6 +264,7 @@ static int open_unknown(void *argument)
 {
 	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_ON);
 
+	options.engine = WEIR_ENGINE_IO_URING;
 	RIG_CHECK(!forbid(__NR_io_uring_setup, ENOSYS));
 	RIG_CHECK(try_open(argument, &options) == -ENOSYS);
 	RIG_CHECK(strstr(weir_last_error(), "no io_uring here"));
@@ -350,6 +418,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_file),
 		cmocka_unit_test(refuses_impossible_options),
 		cmocka_unit_test(says_how_to_open_what_may_not_be_written),
+		cmocka_unit_test(does_without_io_uring),
 		cmocka_unit_test(says_what_forbids_io_uring),
 		cmocka_unit_test(ends_everything_when_the_ring_is_lost),
 		cmocka_unit_test(cleans_up_when_a_ring_fails),

@@ -311,6 +311,42 @@ static void test_invalidated_lines_are_read_again(void **state)
 	close_rig(&rig);
 }
 
+/* Two contexts with one file, each with a cache of its own: one sees what the other wrote once that flushed and this invalidated. */
+static void test_two_contexts_share_a_file(void **state)
+{
+	enum { BYTES = 65536, ELEMENT = 70 };
+	struct test_put_args args = { .writer_count = 1, .puts = 12, .seed = 3 };
+	char path[] = "/tmp/weir-shared-XXXXXX", uri[64];
+	struct rig first, second;
+	struct weir_array array;
+	uint64_t before, after;
+	int file = mkstemp(path);
+
+	(void)state;
+	if (test_given())
+		skip();
+	assert_true(file >= 0 && ftruncate(file, BYTES) == 0 && close(file) == 0);
+	snprintf(uri, sizeof(uri), "file:%s?block=512&share=on", path);
+	open_rig(&first, (struct shape){ .width = test_width(0), .lines = 256, .uri = uri });
+	open_rig(&second, (struct shape){ .width = test_width(0), .lines = 256, .uri = uri });
+	open_writer(&first, 8, 0, &args.writer[0]);
+	must(weir_array_open(second.cache, second.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array));
+	memcpy(&before, first.model + ELEMENT * 8, 8);
+	for (args.salt = 0; !memcmp(&before, first.model + ELEMENT * 8, 8); args.salt++) { /* until a lane met that element */
+		put(&first, &args);
+		assert_true(element(&second, &array, ELEMENT) == before);
+	}
+	must(weir_cache_flush(first.cache, 0));
+	assert_true(element(&second, &array, ELEMENT) == before);
+	must(weir_array_invalidate(second.cache, &array, 0, array.count));
+	memcpy(&after, first.model + ELEMENT * 8, 8);
+	assert_true(element(&second, &array, ELEMENT) == after);
+	memcpy(second.model, first.model, BYTES);
+	close_rig(&second);
+	close_rig(&first);
+	unlink(path);
+}
+
 /* Each lane has a block; what it flushed it finds there, past the cache. */
 static void test_lanes_flush(void **state)
 {
@@ -749,6 +785,7 @@ int main(void)
 		cmocka_unit_test(test_arrays_of_the_same_storage_agree),
 		cmocka_unit_test(test_flush_and_invalidate_a_range),
 		cmocka_unit_test(test_invalidated_lines_are_read_again),
+		cmocka_unit_test(test_two_contexts_share_a_file),
 		cmocka_unit_test(test_lanes_flush),
 		cmocka_unit_test(test_durable_means_an_nvme_flush),
 		cmocka_unit_test(test_durable_reaches_every_storage),

@@ -46,6 +46,7 @@ struct shape {
 	uint64_t timeout_us;  /* TIMEOUT_US */
 	const char *fault;    /* what each storage does wrong: "" or "&fault=..." */
 	const char *trace;    /* a path; storage n notes its requests in path.n; NULL: none */
+	const char *uri;      /* of each storage; virt: of @bytes_each, with @fault */
 };
 
 /** struct rig - a context, a cache, and a dataset over some storages */
@@ -119,7 +120,8 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 					    .wave_lanes = shape.width),
 			       &rig->context));
 	for (unsigned i = 0; i < shape.disks; i++) {
-		int used = snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
+		int used = shape.uri ? snprintf(uri, sizeof(uri), "%s", shape.uri) :
+				       snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
 
 		if (shape.trace)
 			snprintf(uri + used, sizeof(uri) - (size_t)used, "&trace=%s.%u", shape.trace, i);

@@ -265,6 +265,10 @@ struct weir_storage_options {
  *                     wave takes at once (as many as have 32 KiB if not given)
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
+ *                     &engine=auto|io_uring|threads: who reads and writes it. auto: where io_uring is forbidden or missing,
+ *                     up to 32 threads by system calls, which is said once on stderr
+ *                     &share=off|on: a block device may be open for writing elsewhere, where that says share=on, too
+ *                     (docs/guide/writing.md)
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
  *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd; of
  *                     lanes on the cpu only. ?driver=kernel &in_use=refuse|allow: one that keeps the kernel's

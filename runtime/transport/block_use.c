@@ -6,7 +6,6 @@
 #include "block_use.h"
 
 #include <dirent.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,9 +97,8 @@ static bool find_holder(dev_t device, char *use)
 	return found;
 }
 
-void weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE])
+bool weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE])
 {
 	strcpy(use, "another program has claimed it");
-	if (!find_mount(device, use) && !find_swap(device, use))
-		find_holder(device, use);
+	return find_mount(device, use) || find_swap(device, use) || find_holder(device, use);
 }

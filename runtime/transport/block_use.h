@@ -3,11 +3,16 @@
 #ifndef WEIR_TRANSPORT_BLOCK_USE_H
 #define WEIR_TRANSPORT_BLOCK_USE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { WEIR_BLOCK_USE = 256 };
 
-/** weir_block_use() - what uses block device @device, a clause of which that is the subject */
-void weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE]);
+/**
+ * weir_block_use() - what uses block device @device, a clause of which that is the subject
+ *
+ * Return: whether that is a mount, swap or another device; else it is a program.
+ */
+bool weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE]);
 
 #endif

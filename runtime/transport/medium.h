@@ -146,6 +146,12 @@ enum weir_direct {
 	WEIR_DIRECT_OFF,  /* through the page cache */
 };
 
+enum weir_engine {
+	WEIR_ENGINE_AUTO,     /* io_uring; where that is forbidden or missing, threads, which is said once on stderr */
+	WEIR_ENGINE_IO_URING, /* io_uring or an error */
+	WEIR_ENGINE_THREADS,  /* system calls by threads */
+};
+
 /**
  * struct weir_medium_file_options - how to open a file or block device
  * @block_bytes: 512 or 4096 (0: 4096, or the device's if it is larger)
@@ -154,6 +160,8 @@ enum weir_direct {
  * @threads: controller threads that will submit, each gets its own ring
  * @depth: requests in flight per thread
  * @poll: use completion polling (IORING_SETUP_IOPOLL) where the device has it
+ * @engine: see enum weir_engine
+ * @share: a block device may be open for writing elsewhere, where that asks for it, too
  */
 struct weir_medium_file_options {
 	uint32_t block_bytes;
@@ -162,6 +170,8 @@ struct weir_medium_file_options {
 	unsigned threads;
 	unsigned depth;
 	bool poll;
+	enum weir_engine engine;
+	bool share;
 };
 
 int weir_medium_file_open(const char *path, const struct weir_medium_file_options *options,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir/nvme.h>
+#include <weir/weir.h>
 
 #include "../error.h"
 #include "medium_file.h"
@@ -74,6 +75,25 @@ static unsigned thread_end(struct file_medium *file, struct file_thread *thread,
 	return 1;
 }
 
+/* An entry is given back first: what its result leads to may take it again. */
+static unsigned queue_reap(struct file_medium *file, struct file_thread *thread, struct file_ring *ring)
+{
+	struct file_entry *entry = file_queue_ended(ring->queue);
+	unsigned ended = 0;
+
+	while (entry) {
+		struct weir_io *io = (struct weir_io *)(uintptr_t)entry->sqe.user_data;
+		struct file_entry *next = entry->next;
+		int result = entry->result;
+
+		file_queue_give(ring->queue, entry);
+		ring->waiting--;
+		ended += thread_end(file, thread, io, result);
+		entry = next;
+	}
+	return ended;
+}
+
 static unsigned ring_reap(struct file_medium *file, struct file_thread *thread,
 			  struct file_ring *ring)
 {
@@ -84,6 +104,8 @@ static unsigned ring_reap(struct file_medium *file, struct file_thread *thread,
 
 	if (!ring->waiting)
 		return 0;
+	if (ring->queue)
+		return queue_reap(file, thread, ring);
 	io_uring_for_each_cqe(&ring->uring, head, cqe) {
 		struct weir_io *io = (struct weir_io *)(uintptr_t)cqe->user_data;
 		int result = cqe->res;
@@ -160,7 +182,7 @@ static void file_memory_changed(struct weir_medium *medium, unsigned number,
 	struct file_medium *file = file_of(medium);
 	struct file_thread *thread = &file->threads[number];
 
-	if (thread->error || file_moves_now(file))
+	if (thread->error || file->pool || file_moves_now(file))
 		return;
 	/* Prepared entries name slots: the kernel must resolve them before they change. */
 	file_ring_push(&thread->data);
@@ -172,9 +194,9 @@ static void file_close(struct weir_medium *medium)
 {
 	struct file_medium *file = file_of(medium);
 
-	for (unsigned i = 0; i < file->thread_count; i++) {
+	file_pool_destroy(file->pool);
+	for (unsigned i = 0; i < file->thread_count; i++)
 		file_thread_destroy(&file->threads[i]);
-	}
 	file_target_close(&file->target);
 	free(file->paths);
 	free(file);
@@ -215,13 +237,55 @@ static void paths_write(struct file_medium *file)
 		[PATH_UNPINNED] = ", plain buffers (some memory cannot be registered)",
 	};
 
-	const char *way = file_moves_now(file) ? "system calls" : "io_uring";
+	const char *way = file_moves_now(file) ? "system calls" : file->pool ? "pread/pwrite threads" : "io_uring";
 
 	for (int i = 0; i < PATHS; i++)
-		snprintf(file->paths[i], FILE_PATH_BYTES, "%s%s, %s%s%s", way,
-			 file->polled ? " polled" : "",
+		snprintf(file->paths[i], FILE_PATH_BYTES, "%s%s%s, %s%s%s", way,
+			 file->reason, file->polled ? " polled" : "",
 			 file->target.fds[FILE_DIRECT] >= 0 ? "O_DIRECT" : "page cache",
 			 file->target.reason, memory[i]);
+}
+
+static int rings_create(struct file_medium *file)
+{
+	int error = 0;
+
+	for (unsigned i = 0; !error && i < file->thread_count; i++)
+		error = file_thread_create(file, &file->threads[i]);
+	return error;
+}
+
+static int pool_create(struct file_medium *file)
+{
+	int error = file_pool_create(file->depth * file->thread_count, file->target.fds, &file->pool);
+
+	file->polled = false;
+	for (unsigned i = 0; i < file->thread_count; i++)
+		file_thread_destroy(&file->threads[i]);
+	if (!error)
+		error = rings_create(file);
+	if (!error)
+		return 0;
+	return weir_fail(-error, "file:%s: threads for its requests cannot be started (%s): ask for a smaller depth, or raise the "
+			 "limit on processes (ulimit -u)", file->target.name, strerror(-error));
+}
+
+static int engine_choose(struct file_medium *file, enum weir_engine engine)
+{
+	int error = engine == WEIR_ENGINE_THREADS ? 0 : rings_create(file);
+
+	if (!error && engine != WEIR_ENGINE_THREADS)
+		return 0;
+	if (error)
+		file_ring_fail(file->target.name, error);
+	if (error && (engine == WEIR_ENGINE_IO_URING || !file_ring_forbidden(error)))
+		return error;
+	if (error) {
+		file->reason = " (io_uring is forbidden or missing)";
+		fprintf(stderr, "weir: %s. Up to %d threads read and write it instead, at a lower rate\n", weir_last_error(),
+			FILE_POOL_THREADS);
+	}
+	return pool_create(file);
 }
 
 static int file_set_up(struct file_medium *file, const struct weir_medium_file_options *options)
@@ -229,13 +293,10 @@ static int file_set_up(struct file_medium *file, const struct weir_medium_file_o
 	struct file_target *target = &file->target;
 	int error = file_direct_choose(options->direct, target);
 
-	file->polled = !error && options->poll && target->fds[FILE_DIRECT] >= 0 &&
+	file->polled = !error && options->poll && options->engine != WEIR_ENGINE_THREADS && target->fds[FILE_DIRECT] >= 0 &&
 		       file_poll_works(target->fds[FILE_DIRECT], target->offset_align);
-	for (unsigned i = 0; !error && i < file->thread_count; i++) {
-		error = file_thread_create(file, &file->threads[i]);
-		if (error)
-			file_ring_fail(target->name, error);
-	}
+	if (!error)
+		error = engine_choose(file, options->engine);
 	if (error)
 		return error;
 	paths_write(file);
@@ -262,6 +323,7 @@ static struct file_medium *file_alloc(const struct weir_medium_file_options *opt
 	memset(file, 0, bytes);
 	file->depth = options->depth;
 	file->thread_count = options->threads;
+	file->reason = "";
 	file->target.fds[FILE_BUFFERED] = file->target.fds[FILE_DIRECT] = -1;
 	file->paths = calloc(PATHS, sizeof(*file->paths));
 	if (file->paths)

@@ -19,6 +19,7 @@ enum {
 	FILE_DEPTH_MAX = 16384,
 	FILE_PATH_BYTES = 224, /* a description of how bytes are reached */
 	FILE_REASON_BYTES = 96,
+	FILE_POOL_THREADS = 32, /* at most, of one medium */
 };
 
 /* ---- target: the open file or device (medium_file_target.c, medium_file_direct.c) ---- */
@@ -35,6 +36,7 @@ enum file_way {
  * @name: the path, as given, for messages
  * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use
  * @block_device: not a regular file
+ * @share: a block device that others may have open for writing, if they say so, too
  * @in_memory: its file system keeps files in memory and nowhere else
  * @read_only: opened for reading
  * @block_bytes: the medium's block size
@@ -48,6 +50,7 @@ struct file_target {
 	const char *name;
 	int fds[FILE_WAYS];
 	bool block_device;
+	bool share;
 	bool in_memory;
 	bool read_only;
 	uint32_t block_bytes;
@@ -83,17 +86,71 @@ double file_measure_rate(int fd, uint64_t file_bytes, uint64_t seed);
 /** file_poll_works() - whether completion polling (IORING_SETUP_IOPOLL) serves a read of @fd */
 bool file_poll_works(int fd, uint32_t align);
 
+/* ---- pool: system calls by threads, for where there is no io_uring (medium_file_pool.c) ---- */
+
+struct file_pool;
+struct file_queue;
+
+/**
+ * struct file_entry - one operation
+ * @sqe: which, as io_uring has it; @sqe.fd is an enum file_way
+ * @result: what a CQE of it would say
+ * @next: in the list that it is in
+ * @queue: where it goes back to
+ */
+struct file_entry {
+	struct io_uring_sqe sqe;
+	int result;
+	struct file_entry *next;
+	struct file_queue *queue;
+};
+
+/**
+ * struct file_queue - what one controller thread has with a pool
+ * @pool: who carries it out
+ * @free: entries not in use
+ * @prepared: filled, and not yet pushed, in order
+ * @prepared_end: where the next one goes
+ * @ended: carried out; shared with the pool's threads, the latest first
+ * @entries: all of them
+ */
+struct file_queue {
+	struct file_pool *pool;
+	struct file_entry *free;
+	struct file_entry *prepared;
+	struct file_entry **prepared_end;
+	struct file_entry *ended;
+	struct file_entry entries[];
+};
+
+/** file_pool_create() - start threads for up to @depth operations at once; a negative errno, silently */
+int file_pool_create(unsigned depth, const int fds[FILE_WAYS], struct file_pool **out);
+/** file_pool_destroy() - end them; nothing is in flight; NULL is fine */
+void file_pool_destroy(struct file_pool *pool);
+/** file_queue_create() - a queue of @depth entries, which free() frees; a negative errno, silently */
+int file_queue_create(struct file_pool *pool, unsigned depth, struct file_queue **out);
+/** file_queue_take() - an entry to fill; there are as many as requests are let in */
+struct io_uring_sqe *file_queue_take(struct file_queue *queue);
+/** file_queue_give() - an entry that has ended, back */
+void file_queue_give(struct file_queue *queue, struct file_entry *entry);
+/** file_queue_push() - have the pool carry out what was taken */
+void file_queue_push(struct file_queue *queue);
+/** file_queue_ended() - a list of entries that have ended since the last call, or NULL */
+struct file_entry *file_queue_ended(struct file_queue *queue);
+
 /* ---- ring: io_uring, pushed and reaped without waiting (medium_file_ring.c) ---- */
 
 /**
- * struct file_ring - one io_uring
+ * struct file_ring - one io_uring, or a queue of a pool in its place
  * @uring: liburing's half
+ * @queue: the pool's; NULL: @uring is in use
  * @made: @uring is to be torn down
  * @polled: completions come only by asking the kernel (IORING_SETUP_IOPOLL)
  * @waiting: requests handed to it and not yet reaped
  */
 struct file_ring {
 	struct io_uring uring;
+	struct file_queue *queue;
 	bool made;
 	bool polled;
 	unsigned waiting;
@@ -106,7 +163,13 @@ struct file_ring {
  */
 int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
 		     const int fds[FILE_WAYS]);
+/** file_ring_create_by() - the same, of @pool */
+int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth);
 void file_ring_destroy(struct file_ring *ring);
+/** file_ring_take() - an entry to fill: a ring has at least as many as requests are let in */
+struct io_uring_sqe *file_ring_take(struct file_ring *ring);
+/** file_ring_forbidden() - whether @error of file_ring_create() is that there may be no io_uring, whatever its size */
+bool file_ring_forbidden(int error);
 /** file_ring_prepared() - request of the @index-th entry not yet submitted */
 struct weir_io *file_ring_prepared(const struct file_ring *ring, unsigned index);
 /** file_ring_push() - submit what is prepared and let the kernel post what has ended */
@@ -175,6 +238,8 @@ struct file_thread {
  * @target: the open file
  * @depth: requests in flight per thread
  * @polled: the data rings poll
+ * @pool: carries out all rings' entries; NULL: io_uring does
+ * @reason: why there is a pool, for people; "" if asked for, or none
  * @paths: base.path is one of these, by enum file_path
  * @thread_count: entries in @threads
  */
@@ -183,6 +248,8 @@ struct file_medium {
 	struct file_target target;
 	unsigned depth;
 	bool polled;
+	struct file_pool *pool;
+	const char *reason;
 	char (*paths)[FILE_PATH_BYTES];
 	unsigned thread_count;
 	struct file_thread threads[];

@@ -135,13 +135,6 @@ static enum file_way run_way(const struct file_target *target, const struct run 
 	return FILE_DIRECT;
 }
 
-/* A ring has at least as many entries as requests are let in: there is always one. */
-static struct io_uring_sqe *entry_take(struct file_ring *ring)
-{
-	ring->waiting++;
-	return io_uring_get_sqe(&ring->uring);
-}
-
 static struct file_ring *side_ring(struct file_thread *thread)
 {
 	return thread->side.made ? &thread->side : &thread->data;
@@ -192,7 +185,7 @@ static void prepare_transfer(struct file_medium *file, struct file_thread *threa
 	way = run_way(&file->target, &run, offset);
 	if (way == FILE_BUFFERED)
 		ring = side_ring(thread); /* polling is for O_DIRECT */
-	sqe = entry_take(ring);
+	sqe = file_ring_take(ring);
 	if (run.iov)
 		prepare_vector(sqe, io, &run, offset);
 	else
@@ -213,7 +206,7 @@ static void prepare_zeros(struct file_medium *file, struct file_thread *thread, 
 		.address = (uint64_t)(uintptr_t)zeros,
 		.bytes = left < ZEROS_BYTES ? left : ZEROS_BYTES,
 	};
-	struct io_uring_sqe *sqe = entry_take(side_ring(thread));
+	struct io_uring_sqe *sqe = file_ring_take(side_ring(thread));
 
 	io_uring_prep_write(sqe, 0, zeros, (unsigned)run.bytes, offset);
 	entry_finish(sqe, io,
@@ -222,7 +215,7 @@ static void prepare_zeros(struct file_medium *file, struct file_thread *thread, 
 
 static void prepare_plain(struct file_thread *thread, struct weir_io *io, bool sync)
 {
-	struct io_uring_sqe *sqe = entry_take(side_ring(thread));
+	struct io_uring_sqe *sqe = file_ring_take(side_ring(thread));
 	int mode = io->kind == WEIR_IO_ZERO ? FALLOC_FL_ZERO_RANGE :
 					      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 

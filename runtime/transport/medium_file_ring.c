@@ -3,10 +3,11 @@
  * medium_file_ring.c: an io_uring that is never waited for.
  *
  * Owns: set-up with the best flags the kernel has, and the one system call that
- * both submits and collects. Knows nothing of requests.
+ * both submits and collects; or leaves both to a pool. Knows nothing of requests.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../error.h"
@@ -51,9 +52,17 @@ int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
 	ring->made = true;
 	ring->polled = polled;
 	error = io_uring_register_files(&ring->uring, fds, FILE_WAYS);
-	if (error)
+	if (!error)
+		error = io_uring_submit_and_get_events(&ring->uring); /* of nothing: a profile may forbid that alone */
+	if (error < 0)
 		file_ring_destroy(ring);
-	return error;
+	return error < 0 ? error : 0;
+}
+
+int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth)
+{
+	memset(ring, 0, sizeof(*ring));
+	return file_queue_create(pool, depth, &ring->queue);
 }
 
 void file_ring_destroy(struct file_ring *ring)
@@ -63,7 +72,14 @@ void file_ring_destroy(struct file_ring *ring)
 		io_uring_unregister_files(&ring->uring);
 		io_uring_queue_exit(&ring->uring);
 	}
+	free(ring->queue);
 	memset(ring, 0, sizeof(*ring));
+}
+
+struct io_uring_sqe *file_ring_take(struct file_ring *ring)
+{
+	ring->waiting++;
+	return ring->queue ? file_queue_take(ring->queue) : io_uring_get_sqe(&ring->uring);
 }
 
 struct weir_io *file_ring_prepared(const struct file_ring *ring, unsigned index)
@@ -89,6 +105,10 @@ int file_ring_push(struct file_ring *ring)
 {
 	int error;
 
+	if (ring->queue) {
+		file_queue_push(ring->queue);
+		return 0;
+	}
 	if (!io_uring_sq_ready(&ring->uring) && !ring_wants_kernel(ring))
 		return 0;
 	error = io_uring_submit_and_get_events(&ring->uring);
@@ -126,6 +146,11 @@ static int ring_forbidden(const char *name, int error)
 			 "container or by a security policy: allow io_uring_setup, io_uring_enter and "
 			 "io_uring_register in it",
 			 name, strerror(-error));
+}
+
+bool file_ring_forbidden(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -ENOSYS;
 }
 
 int file_ring_fail(const char *name, int error)

@@ -9,14 +9,18 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../error.h"
 #include "block_use.h"
 #include "medium_file.h"
+
+enum { TRIES = 200, REST_NS = 1000000 };
 
 static const char *kind_name(mode_t mode)
 {
@@ -53,12 +57,12 @@ static int fail_stat(const char *path, int error)
 static int fail_in_use(const struct file_target *target, uint64_t device)
 {
 	char use[WEIR_BLOCK_USE];
+	bool for_good = weir_block_use(device, use);
 
-	weir_block_use(device, use);
 	return weir_fail(EBUSY,
 			 "file:%s is a block device in use (%s), so it is not opened for writing: free it "
-			 "first, or open it read-only (ro=1)",
-			 target->name, use);
+			 "first, or open it read-only (ro=1)%s",
+			 target->name, use, for_good ? "" : ", or let all of its users share it (share=on)");
 }
 
 static int fail_open(const struct file_target *target, const struct stat *stat, int error)
@@ -76,18 +80,63 @@ static int fail_open(const struct file_target *target, const struct stat *stat, 
 			 strerror(error));
 }
 
+static void rest(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = REST_NS }, NULL);
+}
+
+/*
+ * The lock that programs take on a block device that they write to (BLKFLOCK of util-linux, udev): alone, or with those
+ * that share it. udev has it for a moment after each change, so it is tried for a while.
+ */
+static int lock_device(int fd, bool share)
+{
+	for (int try = 0; flock(fd, (share ? LOCK_SH : LOCK_EX) | LOCK_NB); try++) {
+		if (errno != EWOULDBLOCK || try == TRIES)
+			return errno == EWOULDBLOCK ? EBUSY : errno;
+		rest();
+	}
+	return 0;
+}
+
+/* Whether the kernel would let one program claim it: not what is mounted. Another one that asks just now has it for a moment. */
+static int probe_claim(const char *name)
+{
+	for (int try = 0; ; try++) {
+		int fd = open(name, O_CLOEXEC | O_RDONLY | O_EXCL);
+
+		if (fd >= 0) {
+			close(fd);
+			return 0;
+		}
+		if (errno != EBUSY || try == TRIES)
+			return errno;
+		rest();
+	}
+}
+
+static int claim_device(const struct file_target *target, const struct stat *stat, int fd)
+{
+	int error = target->share ? probe_claim(target->name) : 0;
+
+	if (!error)
+		error = lock_device(fd, target->share);
+	return error ? fail_open(target, stat, error) : 0;
+}
+
 static int target_open_fd(struct file_target *target, const struct stat *stat)
 {
 	int flags = O_CLOEXEC | (target->read_only ? O_RDONLY : O_RDWR);
+	bool claims = target->block_device && !target->read_only;
 	int fd;
 
-	if (target->block_device && !target->read_only)
+	if (claims && !target->share)
 		flags |= O_EXCL; /* the kernel refuses what is mounted or otherwise claimed */
 	fd = open(target->name, flags);
 	if (fd < 0)
 		return fail_open(target, stat, errno);
 	target->fds[FILE_BUFFERED] = fd;
-	return 0;
+	return claims ? claim_device(target, stat, fd) : 0;
 }
 
 static int measure_file(struct file_target *target, const struct stat *stat)
@@ -155,6 +204,7 @@ int file_target_open(const char *path, const struct weir_medium_file_options *op
 	target->fds[FILE_BUFFERED] = target->fds[FILE_DIRECT] = -1;
 	target->block_bytes = options->block_bytes ? options->block_bytes : 4096;
 	target->read_only = options->read_only;
+	target->share = options->share;
 	if (stat(path, &before))
 		return fail_stat(path, errno);
 	if (kind_name(before.st_mode))

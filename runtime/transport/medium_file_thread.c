@@ -10,8 +10,11 @@
 
 int file_thread_create(struct file_medium *file, struct file_thread *thread)
 {
-	int error = file_ring_create(&thread->data, file->depth, file->polled, file->target.fds);
+	int error;
 
+	if (file->pool)
+		return file_ring_create_by(file->pool, &thread->data, file->depth);
+	error = file_ring_create(&thread->data, file->depth, file->polled, file->target.fds);
 	if (!error && file->polled)
 		error = file_ring_create(&thread->side, file->depth, false, file->target.fds);
 	return error;

@@ -313,8 +313,10 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 static int file_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	static const char *const directs[] = { "auto", "on", "off", NULL };
+	static const char *const engines[] = { "auto", "io_uring", "threads", NULL }; /* enum weir_engine */
+	static const char *const switches[] = { "off", "on", NULL };
 	struct weir_uri *uri = request->uri;
-	unsigned direct = WEIR_DIRECT_AUTO;
+	unsigned direct = WEIR_DIRECT_AUTO, engine = WEIR_ENGINE_AUTO, share = 0;
 	uint64_t poll = 0, ro = request->read_only;
 	struct weir_medium *medium;
 	struct soft_keys keys;
@@ -323,7 +325,9 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 	if (error || (error = weir_uri_take_choice(uri, "direct", directs, &direct)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "poll", 0, 1, &poll)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", direct, poll, ro")) != 0)
+	    (error = weir_uri_take_choice(uri, "engine", engines, &engine)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "share", switches, &share)) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", direct, poll, ro, engine, share")) != 0)
 		return error;
 	error = weir_medium_file_open(uri->body,
 				      &(struct weir_medium_file_options){
@@ -333,6 +337,8 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 					      .threads = (unsigned)keys.threads,
 					      .depth = request->depth,
 					      .poll = poll,
+					      .engine = (enum weir_engine)engine,
+					      .share = share,
 				      },
 				      &medium);
 	return error ? error : soft_new(&weir_transport_file, medium, &keys, request, out);
