@@ -88,6 +88,7 @@ struct weir_storage {
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;
+	weir_status dead; /* why the watchdog gave its controller up; WEIR_OK: it has not */
 	bool pull;
 };
 

@@ -308,14 +308,22 @@ static bool may_have_written(struct weir_storage *storage)
 	return moved.bytes_written || (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
 }
 
-/* The controller makes durable what was written. */
+static int lose_volatile(const struct weir_storage *storage, const char *why)
+{
+	return weir_fail(EIO, "storage \"%s\": %s; what was written since its last flush may be lost", storage->uri, why);
+}
+
+/* The controller makes durable what was written, unless it was given up. */
 static int shut_down(struct weir_storage *storage)
 {
 	bool written = may_have_written(storage);
-	int error = weir_admin_disable(&storage->admin);
+	char text[80];
 
-	return error && written ? weir_fail(EIO, "storage \"%s\": %s; what was written since its last flush may be lost", storage->uri,
-					    weir_last_error()) : 0;
+	if (storage->dead != WEIR_OK) {
+		weir_status_text(storage->dead, text);
+		return written ? lose_volatile(storage, text) : 0;
+	}
+	return weir_admin_disable(&storage->admin) && written ? lose_volatile(storage, weir_last_error()) : 0;
 }
 
 /* Undo whatever of the opening has happened, last first; but the words of queues and the structure itself stay. */
@@ -328,7 +336,7 @@ static int tear_down(struct weir_storage *storage)
 	weir_resident_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
-	if (storage->enabled)
+	if (storage->enabled || storage->dead != WEIR_OK)
 		error = shut_down(storage);
 	if (storage->transport && storage->transport->resident.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);

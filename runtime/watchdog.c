@@ -100,6 +100,7 @@ static void condemn(struct weir_watchdog *watchdog, uint32_t csts, weir_status s
 	char text[80];
 	int error = 0;
 
+	storage->dead = status;
 	for (uint32_t i = 0; i < storage->queue_count; i++)
 		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), word) ? -EIO : error;
 	weir_status_text(status, text);

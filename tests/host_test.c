@@ -786,7 +786,7 @@ static void test_arrays(void **state)
 	refused(ARRAY(1, .element_bytes = 8), -EINVAL, "virt:1M", "another context");
 	weir_storage_close(two[0]);
 	weir_context_close(other);
-	two[1] = storage; /* twice in one stripe */
+	two[0] = two[1] = storage; /* twice in one stripe */
 	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe", "name each storage once");
 	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 1",
 		"name each storage once");

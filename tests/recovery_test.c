@@ -344,7 +344,7 @@ static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us,
 	char uri[160];
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
-	snprintf(uri, sizeof(uri), "virt:1M?block=512%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
+	snprintf(uri, sizeof(uri), "virt:1M?block=512&retries=0%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
 	must(test_storage_open(bed.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &bed.storage));
 	status = read_block(&bed, VICTIM);
 	*late = stats_of(&bed).late;

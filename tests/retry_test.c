@@ -179,6 +179,12 @@ static void test_a_full_set(void **state)
 		}
 }
 
+/* A copy whose record was taken by another failure begins to count anew, once (weir_block_wait()). */
+static uint64_t most_failures(unsigned way)
+{
+	return (way == TEST_WAY_COPY ? 2 * RETRIES + 1 : RETRIES + 1) * LANES + 1;
+}
+
 static void test_everybody_is_told(void **state)
 {
 	(void)state;
@@ -191,7 +197,9 @@ static void test_everybody_is_told(void **state)
 			outcome = request(&rig, way, LANES);
 			for (unsigned lane = 0; lane < LANES; lane++)
 				assert_int_equal(weir_status_nvme((uint32_t)outcome.results[lane][0]), NVME_STATUS_PATH_TRANSITION);
-			assert_true(outcome.stats.failed <= (RETRIES + 1) * LANES + 1);
+			if (outcome.stats.failed > most_failures(way))
+				fail_msg("way %u: %llu commands failed, for %u lanes with %u retries each", way,
+					 (unsigned long long)outcome.stats.failed, LANES, RETRIES);
 			close_refusing(&rig);
 		}
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include <weir/devices.h>
 #include <weir/file.h>
 #include <weir/weir.h>
 
@@ -24,7 +25,7 @@
 #include "kernels.h"
 #include "scarce.h"
 
-enum { MOST_CALLS = 2000 };
+enum { MOST_CALLS = 2000, CLOSED = 256 };
 
 static char path[] = "weir-scarce-XXXXXX";
 static int file = -1;
@@ -212,6 +213,26 @@ static unsigned open_files(void)
 	return count;
 }
 
+/*
+ * The library remembers the objects closed last, so that their use is refused. From here on it remembers as many as it ever
+ * will, and one more that is closed makes one go.
+ */
+static void keep_closed(void)
+{
+	static bool done;
+
+	scarce_begin(0, false); /* so that what they keep counts */
+	for (unsigned i = 0; i < CLOSED && !done; i++) {
+		struct weir_gpus *gpus = NULL;
+
+		if (weir_gpus_open(&gpus))
+			fail_msg("%s", weir_last_error());
+		weir_gpus_close(gpus);
+	}
+	(void)scarce_end();
+	done = true;
+}
+
 /* One time, with call @nth refused. Return: how many calls there were. */
 static size_t once(size_t nth, bool and_later, int *error)
 {
@@ -239,6 +260,7 @@ static void each_refused(int (*what)(struct weir_context *, const char *), const
 	use = what;
 	used_uri = uri;
 	used_service = service;
+	keep_closed();
 	once(0, false, &error); /* what the process has once and for all */
 	if (error)
 		fail_msg("nothing was refused, and it failed (%d)", error);

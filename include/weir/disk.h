@@ -498,7 +498,8 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
  * @timeout_us: of all tries together; 0 for the storage's timeout, WEIR_FOREVER for none
  *
  * weir_wait() finds in a record what the request was, and there is one for each entry of a queue pair. Where as many other
- * requests failed since, this lane still knows. Of a write the data must not change until this returns.
+ * requests failed since, this lane still knows; how often it was tried it does not, so it begins to count anew, once. Of a write
+ * the data must not change until this returns.
  *
  * Return: as weir_wait(), of the last try.
  */
