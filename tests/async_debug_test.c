@@ -35,7 +35,7 @@ static void open_rig(struct rig *rig, uint32_t width)
 			       WEIR_OPTIONS(context, .workers = 1, .service_waves = test_service(), .wave_lanes = width),
 			       &rig->context));
 	must(test_storage_open(rig->context, "virt:64K?block=512&lat_us=100000",
-			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .timeout_us = 5000000), &rig->storage));
+			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .timeout_us = test_patient_us(5000000)), &rig->storage));
 	must(weir_storage_disk(rig->storage, &rig->args.disk));
 	must(weir_alloc(rig->context, 8192, &rig->args.buffer));
 	must(weir_alloc(rig->context, 8, &rig->args.event));

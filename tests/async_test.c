@@ -52,7 +52,7 @@ static void open_rig(struct rig *rig, uint32_t width, uint32_t depth, unsigned d
 			       &rig->context));
 	for (unsigned i = 0; i < disks; i++)
 		must(test_storage_open(rig->context, uri,
-				       WEIR_OPTIONS(storage, .queues = 2, .depth = depth, .timeout_us = TIMEOUT_US),
+				       WEIR_OPTIONS(storage, .queues = 2, .depth = depth, .timeout_us = test_patient_us(TIMEOUT_US)),
 				       &rig->storages[i]));
 	rig->verdict = alloc(rig, sizeof(struct test_verdict));
 }

@@ -14,7 +14,7 @@ count=0
 check() { # check NAME ARGUMENTS...: the search succeeds and every depth is verified
   local name=$1; shift
   count=$((count + 1))
-  if output=$(timeout 120 "$bfs" "$@" --verify --json 2>&1) && grep -q '"verified": true' <<<"$output"; then
+  if output=$(timeout 1200 "$bfs" "$@" --verify --json 2>&1) && grep -q '"verified": true' <<<"$output"; then
     printf 'ok %d - %s\n' "$count" "$name"
   else
     printf 'not ok %d - %s\n' "$count" "$name"
@@ -26,7 +26,7 @@ refuse() { # refuse NAME STATUS WORDS COMMAND...: exit status and one sentence w
   local name=$1 status=$2 words=$3; shift 3
   local output rc
   count=$((count + 1))
-  output=$(timeout 60 "$@" 2>&1 >/dev/null); rc=$?
+  output=$(timeout 600 "$@" 2>&1 >/dev/null); rc=$?
   if [ "$rc" = "$status" ] && grep -qiE -- "$words" <<<"$output" && [ "$(head -1 <<<"$output" | wc -c)" -gt 20 ]; then
     printf 'ok %d - refused: %s\n' "$count" "$name"
   else
@@ -40,7 +40,7 @@ refuse() { # refuse NAME STATUS WORDS COMMAND...: exit status and one sentence w
 dies() { # dies NAME WORDS ARGUMENTS...
   local name=$1 words=$2 output rc; shift 2
   count=$((count + 1))
-  output=$(timeout 55 "$bfs" "$@" 2>&1 >/dev/null); rc=$?
+  output=$(timeout 550 "$bfs" "$@" 2>&1 >/dev/null); rc=$?
   if [ "$rc" = 1 ] && grep -qE "^weir-bfs: lane .*$words" <<<"$output"; then
     printf 'ok %d - a storage dies: %s\n' "$count" "$name"
   else
@@ -144,7 +144,7 @@ refuse "the same in plain memory" 1 "overlap.*4096 neighbours.*8192" "$bfs" "$di
 figure() { # figure NAME WORDS ARGUMENTS...
   local name=$1 words=$2 output; shift 2
   count=$((count + 1))
-  output=$(timeout 60 "$bfs" "$@" --json 2>&1)
+  output=$(timeout 600 "$bfs" "$@" --json 2>&1)
   if grep -qE -- "$words" <<<"$output"; then
     printf 'ok %d - %s\n' "$count" "$name"
   else

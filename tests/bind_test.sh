@@ -70,7 +70,7 @@ report() { # GOOD NAME [WHAT]
 
 check() { # check NAME STATUS WORDS ARGUMENTS...
   local name=$1 status=$2 words=$3 output rc; shift 3
-  output=$(timeout 20 "$bind" --root "$root" "$@" 2>&1); rc=$?
+  output=$(timeout 200 "$bind" --root "$root" "$@" 2>&1); rc=$?
   [ "$rc" = "$status" ] && grep -qF -- "$words" <<<"$output"
   report $? "$name" "status $rc: $output"
 }

@@ -115,13 +115,13 @@ EOF_ASK
 
 expect() { # expect NAME STATUS PYTHON ARGUMENTS...
   local name=$1 output; shift
-  output=$(timeout 60 python3 "$work/ask.py" "$root" "$1" "$2" "${wrapper:-$check}" "${@:3}" 2>&1)
+  output=$(timeout 600 python3 "$work/ask.py" "$root" "$1" "$2" "${wrapper:-$check}" "${@:3}" 2>&1)
   report $? "$name" "$output"
 }
 
 text() { # text NAME STATUS WORDS ARGUMENTS...
   local name=$1 status=$2 words=$3 output rc; shift 3
-  output=$(timeout 20 "$check" --root "$root" "$@" 2>&1); rc=$?
+  output=$(timeout 200 "$check" --root "$root" "$@" 2>&1); rc=$?
   [ "$rc" = "$status" ] && grep -qF -- "$words" <<<"$output"
   report $? "$name" "status $rc: $output"
 }
@@ -210,7 +210,7 @@ if [ "$(id -u)" = 0 ]; then # some rights are root's by being root
   printf '#!/bin/sh\nexec setpriv --reuid 65534 --clear-groups "%s" "$@"\n' "$(realpath "$check")" >"$work/nobody"; chmod 755 "$work/nobody"
   wrapper=$work/nobody
 fi
-if [ "$(id -u)" = 0 ] && ! timeout 10 "$wrapper" --version >/dev/null 2>&1; then
+if [ "$(id -u)" = 0 ] && ! timeout 100 "$wrapper" --version >/dev/null 2>&1; then
   count=$((count + 2)); echo "ok $((count - 1)) - permissions # SKIP cannot be another user here"; echo "ok $count - permissions # SKIP"
 else
   [ "$(id -u)" = 0 ] || chmod 000 "$root/dev/nvme0n1"
@@ -332,7 +332,7 @@ EOF_MESS
 
 mess() { # mess NAME FILE...: each becomes a folder, then rubbish, then empty
   local name=$1 output; shift
-  output=$(timeout 200 python3 "$work/mess.py" "$check" "$root" "$@" 2>&1)
+  output=$(timeout 2000 python3 "$work/mess.py" "$check" "$root" "$@" 2>&1)
   report $? "$name" "$output"
 }
 ssd=/sys/bus/pci/devices/0000:03:00.0 card=/sys/bus/pci/devices/0000:05:00.0
@@ -373,7 +373,7 @@ text "an option that is none" 2 'weir-check --help' --frobnicate
 text "a word too many" 2 'what is this for: cpu' cpu
 text "help" 0 'usage: weir-check' --help
 text "version" 0 'weir-check ' --version
-timeout 60 "$check" --json >"$work/here" 2>/dev/null; rc=$?
+timeout 600 "$check" --json >"$work/here" 2>/dev/null; rc=$?
 [ $rc -eq 0 ] || [ $rc -eq 1 ] || [ $rc -eq 3 ]; bad=$?
 python3 - "$work/here" $rc <<'EOF'
 import json, sys

@@ -109,7 +109,7 @@ say() { # say NAME TROUBLE: a case ends; no trouble: it is well
 
 run() { # run STATUS ARGUMENTS...: trouble if the exit status is another; output in $output
   local expected=$1 rc; shift
-  output=$(timeout 120 "$figures" "$@" 2>&1); rc=$?
+  output=$(timeout 1200 "$figures" "$@" 2>&1); rc=$?
   [ $rc = "$expected" ] || printf 'exit status %s, expected %s:\n%s\n' $rc "$expected" "$output"
 }
 

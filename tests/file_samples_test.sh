@@ -81,7 +81,7 @@ done
 
 if [ -n "$forge" ]; then
   for how in zero last; do
-    output=$(env LD_PRELOAD="$forge" FORGE=$how FORGE_OF=copy timeout 60 "$samples/safetensors/weir-safetensors" "$dir/model" --runs 1 2>&1 >/dev/null)
+    output=$(env LD_PRELOAD="$forge" FORGE=$how FORGE_OF=copy timeout 600 "$samples/safetensors/weir-safetensors" "$dir/model" --runs 1 2>&1 >/dev/null)
     [ $? = 1 ] && grep -q 'WRONG DATA' <<<"$output"
     say $? "safetensors finds: $how of the sums" "$output"
   done

@@ -28,7 +28,7 @@ not() { ! "$@"; }
 # fio's job over FILE; with --verify_only it only reads and compares what such a job had written
 job() {
   local file=$1; shift
-  timeout 60 fio --name=job --filename="$file" --size=4m --ioengine=psync --thread --norandommap=0 --randseed=7 "$@"
+  timeout 600 fio --name=job --filename="$file" --size=4m --ioengine=psync --thread --norandommap=0 --randseed=7 "$@"
 }
 
 flip() { # flip FILE BYTE: one bit of it
@@ -44,7 +44,7 @@ pattern=(--bs=4k --verify=pattern --verify_pattern=%o)
 
 try "fio writes blocks with checksums" job crc "${crc[@]}" --do_verify=0
 copied() { # copied WAY KEYS: lanes copy the file; it is the same, and fio's checksums are right in it
-  rm -f to && truncate -s 4M to && timeout 120 "$peer" copy "$1" "file:crc?ro=1&$2" "file:to?$2" 4096 &&
+  rm -f to && truncate -s 4M to && timeout 1200 "$peer" copy "$1" "file:crc?ro=1&$2" "file:to?$2" 4096 &&
     cmp crc to && job to "${crc[@]}" --verify_only
 }
 for keys in "block=512&direct=off" "block=4096&direct=off" "block=4096&direct=auto"; do
@@ -58,30 +58,30 @@ try "fio finds one bit that was changed" not job to "${crc[@]}" --verify_only
 
 try "fio writes offsets" job offsets --rw=randwrite "${pattern[@]}" --do_verify=0
 for way in blocks array; do
-  try "lanes read them as $way" timeout 120 "$peer" check $way "file:offsets?ro=1" file:to 4096
+  try "lanes read them as $way" timeout 1200 "$peer" check $way "file:offsets?ro=1" file:to 4096
   rm -f made && truncate -s 4M made
-  try "lanes write them as $way" timeout 120 "$peer" write $way "file:crc?ro=1" file:made 4096
+  try "lanes write them as $way" timeout 1200 "$peer" write $way "file:crc?ro=1" file:made 4096
   try "fio verifies what lanes wrote as $way" job made --rw=read "${pattern[@]}"
   try "which is what fio writes" cmp offsets made
 done
 flip made 2000001
 try "fio finds one bit that was changed there" not job made --rw=read "${pattern[@]}"
 for way in blocks array; do
-  wrong_word() { [ "$(timeout 120 "$peer" check $way "file:made?ro=1" file:to 4096)" = "1 wrong of 524288 words" ]; }
+  wrong_word() { [ "$(timeout 1200 "$peer" check $way "file:made?ro=1" file:to 4096)" = "1 wrong of 524288 words" ]; }
   try "lanes find the word as $way" wrong_word
 done
 
 # ---- loads that write to part of a file leave fio's blocks alone ----
 
 part() {
-  WEIR_BACKEND=cpu timeout 120 "$perf" "file:crc?direct=off" --rw=randwrite --verify --offset=2M --size=1M --runtime=0.05 --runs=1 &&
+  WEIR_BACKEND=cpu timeout 1200 "$perf" "file:crc?direct=off" --rw=randwrite --verify --offset=2M --size=1M --runtime=0.05 --runs=1 &&
     job crc "${crc[@]}" --verify_only --size=2m && job crc "${crc[@]}" --verify_only --size=1m --offset=3m &&
     not job crc "${crc[@]}" --verify_only --size=1m --offset=2m
 }
 try "a load writes to its range alone" part
 beside() {
   cp offsets 'why?50%:a' || return 1
-  WEIR_BACKEND=cpu timeout 120 "$perf" 'file:why%3F50%25:a?direct=off&ro=1' --peer=fio --iodepth=4 --runtime=0.05 --runs=1 --json &&
+  WEIR_BACKEND=cpu timeout 1200 "$perf" 'file:why%3F50%25:a?direct=off&ro=1' --peer=fio --iodepth=4 --runtime=0.05 --runs=1 --json &&
     cmp offsets 'why?50%:a' && [ "$(find . -name 'why*' | wc -l)" = 1 ] # fio makes the files that it does not find
 }
 try "fio beside weir reads the file that was named" beside

@@ -46,7 +46,7 @@ searches() {
 both() {
   local sample=$1 set=$2 file=$3 from=$4; shift 4
   rm -f result
-  timeout 120 "$samples/$sample/weir-$sample" "$set" ${from:+--source $from} --output result "$@" || return 1
+  timeout 1200 "$samples/$sample/weir-$sample" "$set" ${from:+--source $from} --output result "$@" || return 1
   check "$sample" "$file" ${from:+$from} result | tee .found
   return "${PIPESTATUS[0]}"
 }

@@ -67,7 +67,7 @@ say() { # say NAME TROUBLE: a case ends; no trouble: it is well
 
 check() { # check NAME STATUS EXPRESSION COMMAND...: m: the machine, t: rows by backend and step, out: what was printed, last: its end
   local name=$1 status=$2 expression=$3 output rc; shift 3
-  output=$(timeout 60 "$@" 2>&1); rc=$?
+  output=$(timeout 600 "$@" 2>&1); rc=$?
   say "$name" "$([ $rc = "$status" ] || printf 'exit status %s, expected %s:\n%s\n' $rc "$status" "$output"
     OUT=$output python3 - "$result" "$expression" "$kind" "$module" 2>&1 <<'EOT'
 import json, os, sys

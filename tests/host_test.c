@@ -689,20 +689,41 @@ static void test_large_storage(void **state)
 	free(words);
 }
 
-/* A controller that failed neither answers nor makes its storage's end wait for answers. */
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Return: how long it takes from opening @uri to the end of its closing. */
+static uint64_t open_and_close(const char *uri, bool fails)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	struct weir_storage *out;
+	uint8_t block[512];
+
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &out));
+	if (fails)
+		refused(weir_storage_read(out, 0, block, 512), -EIO, uri, "the controller failed");
+	else
+		must(weir_storage_read(out, 0, block, 512));
+	weir_storage_close(out);
+	return clock_ns(CLOCK_MONOTONIC) - begin;
+}
+
+/*
+ * A controller that failed neither answers nor makes its storage's end wait for answers: 10 s a command for the admin queue
+ * alone. Measured by one that answers, for a machine with other work.
+ */
 static void test_failed_controller(void **state)
 {
-	struct weir_storage *dying;
-	uint8_t block[512];
-	struct timespec begin, end;
+	uint64_t sound_ns;
 
 	(void)state;
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	must(weir_storage_open(context, "virt:1M?fault=fatal", WEIR_OPTIONS(storage, .timeout_us = 60000000), &dying));
-	refused(weir_storage_read(dying, 0, block, 512), -EIO, "fault=fatal", "the controller failed");
-	weir_storage_close(dying);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	assert_true(end.tv_sec - begin.tv_sec < 8); /* its admin queue alone would wait 10 s a command */
+	sound_ns = open_and_close("virt:1M", false);
+	assert_true(open_and_close("virt:1M?fault=fatal", true) < 8000000000 + 50 * sound_ns);
 }
 
 static void test_caches(void **state)
@@ -871,14 +892,6 @@ static void test_a_service(void **state)
 	assert_int_equal(results[0], WEIR_OK);
 	assert_int_equal(results[1], 0x1234567);
 	assert_int_equal(results[2], 0x1234567);
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* A completion never comes. The lane's worker leaves the core to others until the deadline: on a busy machine it takes less still. */

@@ -9,7 +9,7 @@ unset WEIR_TEST_CONTEXT WEIR_TEST_WITHOUT # the mistakes are in the cpu's port
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
 try() { # try BREAK CASE ROWS FAILED: into output, rc; true if the case failed in a row called FAILED; "": if in none
-  output=$(WEIR_PORT_BREAK=$1 WEIR_TEST_CASES=$2 WEIR_PORT_ROWS=$3 timeout 120 "$program" 2>&1); rc=$?
+  output=$(WEIR_PORT_BREAK=$1 WEIR_TEST_CASES=$2 WEIR_PORT_ROWS=$3 timeout 1200 "$program" 2>&1); rc=$?
   if [ -n "$4" ]; then
     [ "$rc" = 1 ] && grep -qE "^# $4.* FAILED " <<<"$output"
   else

@@ -47,7 +47,7 @@ static void open_bed(struct bed *bed, uint32_t width, const char *fault, uint64_
 	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
 	must(test_storage_open(bed->context, uri,
 			       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .timeout_us = NEVER_US,
-					    .first_ticket = first_ticket, .command_timeout_us = test_patient_us(LIMIT_US)),
+					    .first_ticket = first_ticket, .command_timeout_us = test_brief_us(LIMIT_US)),
 			       &bed->storage));
 }
 
@@ -286,7 +286,7 @@ static void test_lost(void **state)
 /* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for meanwhile. */
 static void test_lanes_are_late(void **state)
 {
-	struct timespec pause = { .tv_sec = (time_t)(test_patient_us(2 * LIMIT_US) / 1000000) };
+	struct timespec pause = { .tv_sec = (time_t)(test_brief_us(2 * LIMIT_US) / 1000000) };
 	struct weir_event *events;
 	struct weir_disk disk;
 	struct bed bed;

@@ -17,7 +17,7 @@ program() { printf '%s/%s/weir-%s' "$samples" "$1" "$1"; }
 check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JSON has WORDS
   local name=$1 words=$2 sample=$3; shift 3
   count=$((count + 1))
-  if output=$(timeout 120 "$(program "$sample")" "$@" --json 2>&1) && grep -q '"verified": true' <<<"$output" &&
+  if output=$(timeout 1200 "$(program "$sample")" "$@" --json 2>&1) && grep -q '"verified": true' <<<"$output" &&
     grep -qE -- "$words" <<<"$output"; then
     printf 'ok %d - %s: %s\n' "$count" "$sample" "$name"
   else
@@ -30,7 +30,7 @@ refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and one s
   local name=$1 status=$2 words=$3 sample=$4; shift 4
   local output rc
   count=$((count + 1))
-  output=$(timeout 60 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  output=$(timeout 600 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
   if [ "$rc" = "$status" ] && grep -qiE -- "$words" <<<"$output" && [ "$(head -1 <<<"$output" | wc -c)" -gt 20 ]; then
     printf 'ok %d - %s refuses: %s\n' "$count" "$sample" "$name"
   else
@@ -53,7 +53,7 @@ table() { # one case per line: SAMPLE | NAME | WORDS | ARGUMENTS; @ is the folde
 found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
   local name=$1 how=$2 sample=$3 output rc; shift 3
   count=$((count + 1))
-  output=$(env LD_PRELOAD="$forge" $how timeout 60 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  output=$(env LD_PRELOAD="$forge" $how timeout 600 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
   if [ "$rc" = 1 ] && grep -q 'WRONG' <<<"$output"; then
     printf 'ok %d - %s finds: %s\n' "$count" "$sample" "$name"
   else

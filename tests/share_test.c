@@ -58,7 +58,7 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint
 					    .wave_lanes = width),
 			       &rig->context));
 	must(test_storage_open(rig->context, "virt:32K?block=512",
-			       WEIR_OPTIONS(storage, .queues = 2, .depth = 8, .timeout_us = TIMEOUT_US), &rig->storage));
+			       WEIR_OPTIONS(storage, .queues = 2, .depth = 8, .timeout_us = test_patient_us(TIMEOUT_US)), &rig->storage));
 	for (uint64_t i = 0; i < WORDS; i++)
 		words[i] = test_word(1, i);
 	must(weir_storage_write(rig->storage, 0, words, sizeof(words)));
@@ -493,7 +493,7 @@ static void test_bad_requests_name_the_block(void **state)
 		int synced;
 
 		open_rig(&rig, test_width(0), 64, 64);
-		must(test_storage_open(rig.context, "virt:32K?block=512", WEIR_OPTIONS(storage, .timeout_us = TIMEOUT_US), &storage));
+		must(test_storage_open(rig.context, "virt:32K?block=512", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &storage));
 		must(weir_storage_write(storage, 0, zeros, sizeof(zeros)));
 		/* as if it could be written: only the device stands in the way */
 		memset(&writer, 0, sizeof(writer));

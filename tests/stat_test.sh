@@ -27,14 +27,14 @@ skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 
 text() { # text NAME STATUS WORDS ARGUMENTS...: exit status, and output with WORDS
   local name=$1 status=$2 words=$3 output rc; shift 3
-  output=$(timeout 60 "$stat" "$@" 2>&1); rc=$?
+  output=$(timeout 600 "$stat" "$@" 2>&1); rc=$?
   [ "$rc" = "$status" ] && grep -qF -- "$words" <<<"$output"
   report $? "$name" "status $rc: $output"
 }
 
 unlisted() { # unlisted NAME PID: list works, and has no such process; others may run meanwhile
   local output rc
-  output=$(timeout 60 "$stat" list 2>&1); rc=$?
+  output=$(timeout 600 "$stat" list 2>&1); rc=$?
   [ "$rc" = 0 ] && ! grep -qE "^ *$2 " <<<"$output"
   report $? "$1" "status $rc: $output"
 }
@@ -68,7 +68,7 @@ EOF_SEEN
 
 seen() { # seen NAME PID WHAT [SECONDS]: a Python expression over p, c, s, q comes to hold
   local output
-  output=$(timeout 100 python3 "$work/seen.py" "$stat" "$2" "$3" "${4-30}" 2>&1)
+  output=$(timeout 1000 python3 "$work/seen.py" "$stat" "$2" "$3" "${4-30}" 2>&1)
   [ "$output" = True ]
   report $? "$1" "$output"
 }
@@ -130,9 +130,9 @@ hangs='s["command_timeout_ms"] == 0 and q[0]["tail"] == 14 == q[0]["committed"] 
   and q[0]["answered"] == 0 == q[0]["unannounced"] and q[1]["oldest"] is None and q[2]["oldest"] is None and q[0]["pending"] == 0 and q[0]["combiner"] == "free"
   and {k: v for k, v in oldest(q[0]).items() if k != "age_ms"} == {"ticket": 13, "slot": 5, "cid": 13, "where": "controller", "opcode": "read", "lba": 13, "blocks": 1}'
 seen "a command without an answer" "$pid" "$hangs and oldest(q[0])['age_ms'] > 0 and s['looked_ms'] is not None"
-first=$(timeout 20 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
+first=$(timeout 200 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
 sleep 1
-second=$(timeout 20 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
+second=$(timeout 200 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
 [ $((second - first)) -ge 1000 ] && [ $((second - first)) -lt 60000 ]
 report $? "gets older" "$first ms, then $second ms"
 kill -STOP "$pid"
@@ -180,12 +180,12 @@ gone "$pid"
 bed_ churn 'virt:1M?block=512'
 bad=
 for _ in $(seq 10); do
-  timeout 30 "$stat" dump --over 0 "$pid" >"$work/one" 2>"$work/two" && python3 -c '
+  timeout 300 "$stat" dump --over 0 "$pid" >"$work/one" 2>"$work/two" && python3 -c '
 import json, sys
 s = json.load(open(sys.argv[1]))["processes"][0]["contexts"][0]["storages"]
 assert 1 <= len(s) <= 2 and all(len(x["queues"]) == 3 or x["words"] != "live" for x in s) and s[-1]["words"] == "live", s' "$work/one" ||
     bad="$bad $(cat "$work/one" "$work/two")"
-  timeout 30 "$stat" list | grep -q "$pid.*virt:1M" || bad="$bad not listed"
+  timeout 300 "$stat" list | grep -q "$pid.*virt:1M" || bad="$bad not listed"
 done
 [ -z "$bad" ]; report $? "storages that come and go" "$bad"
 gone "$pid"
@@ -193,18 +193,18 @@ bed_ read 3 'virt:1M?block=512'; wait "$pid"
 [ -z "$(ls -A "$folder" | grep "^$pid-")" ]; report $? "closed: no file is left" "$(ls -la "$folder")"
 
 # A folder that cannot be had, or is not the user's alone, is not used; the program does not mind.
-timeout 30 "$stat" list >/dev/null; rmdir "$folder" 2>/dev/null
+timeout 300 "$stat" list >/dev/null; rmdir "$folder" 2>/dev/null
 echo "not a folder" >"$folder"; bed_ read 3 'virt:1M?block=512'; wait "$pid"
 report $? "no folder: the program runs" "$(cat "$work/errors")"
 rm -f "$folder"; mkdir -m 755 "$folder"; bed_ load 'virt:1M?block=512'
 [ -z "$(ls -A "$folder")" ]; report $? "a folder that others may look into is not used" "$(ls -la "$folder")"
 seen "but the next one" "$pid" 's["words"] == "live"'
-gone "$pid"; timeout 30 "$stat" list >/dev/null; rm -rf "$folder"
+gone "$pid"; timeout 300 "$stat" list >/dev/null; rm -rf "$folder"
 
 # Others' processes, and what the system does not permit.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && cp "$stat" "$work/stat" && mkdir -m 777 "$work/nobody" &&
-    timeout 10 setpriv --reuid 65534 --clear-groups "$stat" --version >/dev/null 2>&1; then
-  nobody() { timeout 30 setpriv --reuid 65534 --clear-groups env XDG_RUNTIME_DIR="$work/nobody" "$@"; }
+    timeout 100 setpriv --reuid 65534 --clear-groups "$stat" --version >/dev/null 2>&1; then
+  nobody() { timeout 300 setpriv --reuid 65534 --clear-groups env XDG_RUNTIME_DIR="$work/nobody" "$@"; }
   bed_ load 'virt:1M?block=512'
   output=$(nobody "$stat" dump "$pid" 2>&1); rc=$?
   [ $rc = 5 ] && grep -q 'not permitted: process .* is of user root; run weir-stat as that user' <<<"$output"

@@ -27,7 +27,7 @@
 enum {
 	DRIVER_QUEUES = 9, /* the admin queue and eight more */
 	DRIVER_ADMIN_ENTRIES = 8,
-	DRIVER_DEADLINE_S = 20,
+	DRIVER_DEADLINE_S = 600, /* a last resort */
 	DRIVER_REFUSED = NVME_STATUS_DNR,
 };
 

@@ -11,7 +11,7 @@ count=0
 expect() {
   local name=$1 status=$2 output=$3 got rc
   shift 3
-  got=$(timeout 20 "$@" 2>&1)
+  got=$(timeout 200 "$@" 2>&1)
   rc=$?
   count=$((count + 1))
   if [ $rc = "$status" ] && { [ "$got" = "$output" ] || { [ "$output" != "${output%...}" ] && [[ $got == "${output%...}"* ]]; }; }; then

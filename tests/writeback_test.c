@@ -730,7 +730,7 @@ static void test_a_controller_that_dies(void **state)
 		refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "the controller failed");
 		close_storages(&rig);
 		clock_gettime(CLOCK_MONOTONIC, &end);
-		assert_true(end.tv_sec - begin.tv_sec < 30);
+		assert_true(end.tv_sec - begin.tv_sec < 300); /* a lane that waits does so for 600 s */
 	}
 }
 

@@ -11,7 +11,7 @@ count=0
 check() { # check NAME STATUS WORDS COMMAND...: exit status, and a line of output with WORDS
   local name=$1 status=$2 words=$3 output rc; shift 3
   count=$((count + 1))
-  output=$(timeout 60 "$@" 2>&1); rc=$?
+  output=$(timeout 600 "$@" 2>&1); rc=$?
   if [ "$rc" = "$status" ] && grep -qE -- "$words" <<<"$output"; then
     printf 'ok %d - %s\n' "$count" "$name"
   else

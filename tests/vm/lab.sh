@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the hosts' halves of the tests share. Sourced by run, which sets here, folder and build.
 
-guest_seconds=240 # a test's virtual machine may take; software emulation on a busy machine is slow
-boot_seconds=100 # the machine has for its first word on the console, that of its first process; 3 to 20 are usual
+guest_seconds=1200 # a last resort: a test's virtual machine takes 4 to 60 on an idle machine
+boot_seconds=300 # the machine has for its first word on the console, that of its first process; 3 to 20 are usual
 kernel=${WEIR_VM_KERNEL-kernel} # which one: Debian's, or kernel-NAME of ci/vm-kernel
 declare -A drives=() # of SSDs whose file is not simply read and written: options of qemu's -drive, by name
 
@@ -177,7 +177,7 @@ start() {
   sockets=$(mktemp -d)
   : >"$work/log"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
-  [ -z "$plain_doorbells" ] || timeout 60 "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
+  [ -z "$plain_doorbells" ] || timeout "$guest_seconds" "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
   timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
