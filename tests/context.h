@@ -74,6 +74,12 @@ static inline uint32_t test_width(size_t index)
 	return test_on_cpu() ? widths[index] : test_device()->wave_lanes;
 }
 
+/** test_blocks_together() - lanes of one block may wait for those of another: blocks do not run one after the other (WEIR_TEST_BLOCKS_APART) */
+static inline bool test_blocks_together(void)
+{
+	return test_device()->workers > 1 && !getenv("WEIR_TEST_BLOCKS_APART");
+}
+
 /** test_service() - weir_context_options.service_waves: as WEIR_TEST_SERVICE says, none without it */
 static inline uint32_t test_service(void)
 {

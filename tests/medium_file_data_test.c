@@ -400,6 +400,17 @@ static void follows_memory_that_is_replaced(void **state)
 		assert_int_equal(rig_io(world.medium, WEIR_IO_READ, id * 4096, world.slab, 16384), 0);
 		assert_true(rig_matches(world.slab, id * 4096, 16384, SEED));
 	}
+	for (unsigned id = 40; id < 50; id++) { /* it goes while a request that is not handed over yet names it */
+		struct iovec iov = { world.slab, 4096 };
+		struct weir_io io = { .kind = WEIR_IO_READ, .offset_bytes = id * 4096, .bytes = 4096, .iov = &iov, .iov_count = 1,
+				      .done = rig_done };
+
+		rig_register(world.medium, 0, world.slab, SLAB_BYTES, id);
+		assert_true(world.medium->ops->submit(world.medium, &io));
+		rig_register(world.medium, 0, NULL, 0, 100 + id);
+		assert_int_equal(rig_wait(world.medium, &io), 0);
+		assert_true(rig_matches(world.slab, id * 4096, 4096, SEED));
+	}
 	rig_register(world.medium, 0, NULL, 0, 99);
 	assert_int_equal(rig_io(world.medium, WEIR_IO_READ, 0, world.slab, 4096), 0);
 	assert_true(rig_matches(world.slab, 0, 4096, SEED));
@@ -428,6 +439,9 @@ static void keeps_far_offsets_apart(void **state)
 			rig_fill(world.slab, 0, 4096, 30 + k);
 			assert_int_equal(rig_io(world.medium, WEIR_IO_WRITE, at[k], world.slab, 4096), 0);
 		}
+		for (unsigned k = 0; k < 4; k++) /* what lies behind the end, by any part of its offset */
+			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k] + ((uint64_t)6 << 32), world.slab, 4096),
+					 NVME_STATUS_LBA_OUT_OF_RANGE);
 		assert_int_equal(rig_io(world.medium, WEIR_IO_ZERO, at[3], NULL, 512), 0);
 		for (unsigned k = 0; k < 4; k++) {
 			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k], world.slab, 8192), 0);

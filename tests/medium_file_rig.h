@@ -31,7 +31,7 @@ extern const char *weir_last_error(void);
 
 #define RIG_UNUSED __attribute__((unused))
 
-enum { RIG_NAME_BYTES = 128 };
+enum { RIG_NAME_BYTES = 128, RIG_DEADLINE_S = 600 };
 
 /* The byte that belongs at @offset of a file made with @seed; never zero. */
 RIG_UNUSED static unsigned char rig_byte(uint64_t offset, uint64_t seed)
@@ -129,12 +129,12 @@ RIG_UNUSED static double rig_now(void)
 RIG_UNUSED static uint16_t rig_wait(struct weir_medium *medium, struct weir_io *io)
 {
 	unsigned thread = io->thread & 0x7fffffffu;
-	double deadline = rig_now() + 20;
+	double deadline = rig_now() + RIG_DEADLINE_S;
 
 	while (!rig_ended(io)) {
 		medium->ops->poll(medium, thread);
 		if (rig_now() > deadline) {
-			print_error("a request has not ended after 20 s\n");
+			print_error("a request has not ended after %d s\n", RIG_DEADLINE_S);
 			abort();
 		}
 	}

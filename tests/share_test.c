@@ -420,7 +420,7 @@ static void test_lines_move_both_ways(void **state)
 static void test_a_store_is_seen_by_another_lane(void **state)
 {
 	(void)state;
-	if (test_device()->workers < 2) /* blocks one after the other */
+	if (!test_blocks_together())
 		skip();
 	check_steps(STEPS(BY(0, ACQUIRE, 0, 3, 0, 1 /* WEIR_SHARED_OWNER */), BY(0, WAIT, 0, 3, 0, WEIR_OK),
 			  BY(1, ACQUIRE, 1, 3, 0, 2 /* WEIR_SHARED_GUEST */), BY(1, WAIT, 1, 3, 0, WEIR_OK),
@@ -443,7 +443,7 @@ static void test_a_store_is_seen_by_another_lane(void **state)
 static void test_stores_are_seen_after_the_owner_left(void **state)
 {
 	(void)state;
-	if (test_device()->workers < 2)
+	if (!test_blocks_together())
 		skip();
 	check_steps(STEPS(BY(0, ACQUIRE, 0, 9, 0, 1), BY(0, WAIT, 0, 9, 0, WEIR_OK), BY(0, MODIFY, 0, 9, 0, WEIR_OK),
 			  BY(1, ACQUIRE, 1, 9, 0, 2), BY(1, WAIT, 1, 9, 0, WEIR_OK),

@@ -2,7 +2,7 @@
 /* virtual_io_test.c: I/O commands of the virtual controller, good and bad. */
 #include "virtual_medium.h"
 
-enum { BLOCK = 512, PAGE = NVME_PAGE_BYTES, BLOCKS = (4 << 20) / BLOCK };
+enum { BLOCK = 512, PAGE = NVME_PAGE_BYTES, BLOCKS = (4 << 20) / BLOCK, MOST_BLOCKS = 65536 };
 
 static void open_pair(struct driver *driver)
 {
@@ -223,6 +223,15 @@ static void test_flush_and_fua(void **state)
 	write.cdw0 = NVME_OPCODE_READ;
 	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
 	assert_int_equal(slow.forced, 3);
+	feature.cdw11 = 0;
+	assert_int_equal(driver_admin(&driver, feature), 0);
+	driver_disable(&driver); /* a reset switches the cache on again */
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	write.cdw0 = NVME_OPCODE_WRITE;
+	write.cdw12 &= ~NVME_RW_FUA;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 3);
 	driver_close(&driver);
 }
 
@@ -360,6 +369,14 @@ static void test_beyond_32_bits(void **state)
 	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, far[FAR - 1], 1, 0, 0), 0);
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, far[FAR - 1], 1, driver_bus(memory), 0), 0);
 	assert_true(zero(memory, BLOCK));
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, MOST_BLOCKS, MOST_BLOCKS, 0, 0), 0);
+	for (u32 i = 0; i < 4; i++) { /* all of the most blocks that one command can have, and no more */
+		u64 lba = (u64)(1 + i / 2) * MOST_BLOCKS - i % 2;
+
+		expected_bytes = lba * BLOCK;
+		assert_int_equal(io(&driver, NVME_OPCODE_READ, lba, 1, driver_bus(memory), 0), 0);
+		assert_true(lba / MOST_BLOCKS == 1 ? zero(memory, BLOCK) : computed(memory, lba * BLOCK));
+	}
 	expected_bytes = (((u64)300 << 40) / BLOCK - 1) * BLOCK;
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, expected_bytes / BLOCK, 1, driver_bus(memory), 0), 0);
 	assert_true(computed(memory, expected_bytes));
@@ -507,6 +524,26 @@ static void test_any_order(void **state)
 	driver_close(&driver);
 }
 
+/* The medium has requests, and ends them one by one: it is not closed before the last. */
+static void test_an_end_with_requests_in_the_medium(void **state)
+{
+	struct driver driver;
+	struct slow slow;
+	u64 data;
+
+	(void)state;
+	slow_driver_open(&driver, &slow, 8, 8, 0);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	slow.hold = true;
+	for (u32 i = 0; i < 5; i++)
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, i, 1, data, 0), i);
+	driver_steps(&driver, 10);
+	assert_int_equal(slow.count, 5);
+	slow.hold = false;
+	slow.one = true;
+	driver_close(&driver); /* slow_close() counts */
+}
+
 static void test_cid_conflict(void **state)
 {
 	struct driver driver;
@@ -572,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_medium_refuses),
 		cmocka_unit_test(test_told_ahead),
 		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_an_end_with_requests_in_the_medium),
 		cmocka_unit_test(test_cid_conflict),
 		cmocka_unit_test(test_stats),
 	};

@@ -117,6 +117,29 @@ static struct nvme_sqe abort_of(u32 sq, u32 cid)
 }
 
 /* What the medium has cannot be called back; what waits in front of it can. */
+/* What a queue's doorbells had is no doorbell of a queue that there is not, and of none that comes after it. */
+static void test_doorbells_of_deleted_queues(void **state)
+{
+	struct weir_virtual_stats stats;
+	struct driver driver;
+	u64 data;
+
+	(void)state;
+	open_enabled(&driver);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 round = 0; round < 3; round++) {
+		driver_add_queue(&driver, 1, 1, 16, 16);
+		for (u32 i = 0; i < 5; i++)
+			assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, i, 1, data, 0), NULL), 0);
+		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 1)), 0);
+		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 1)), 0);
+		driver_steps(&driver, 10000); /* it looks at such doorbells now and then */
+	}
+	weir_virtual_stats(driver.controller, &stats);
+	assert_int_equal(stats.bad_doorbells, 0);
+	driver_close(&driver);
+}
+
 static void test_abort_in_medium(void **state)
 {
 	struct driver driver;
@@ -436,7 +459,7 @@ int main(void)
 		cmocka_unit_test(test_create_cq_errors),
 		cmocka_unit_test(test_create_sq_errors),
 		cmocka_unit_test(test_delete_errors),
-		cmocka_unit_test(test_abort_in_medium),
+		cmocka_unit_test(test_doorbells_of_deleted_queues), cmocka_unit_test(test_abort_in_medium),
 		cmocka_unit_test(test_abort_in_line),
 		cmocka_unit_test(test_abort_in_time),
 		cmocka_unit_test(test_delete_sq_in_flight),

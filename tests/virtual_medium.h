@@ -26,6 +26,7 @@ struct slow_note {
  * @held: requests not begun
  * @count: how many
  * @hold: keep what comes until told
+ * @one: one request ends in each poll
  * @refusals: how many submissions to refuse
  * @capacity: refuse while this many are held; 0 = no limit
  * @status: of the next requests, instead of doing them
@@ -42,6 +43,7 @@ struct slow {
 	struct weir_io *held[SLOW_HELD];
 	unsigned count;
 	bool hold;
+	bool one;
 	unsigned refusals;
 	unsigned capacity;
 	u16 status;
@@ -120,6 +122,8 @@ static inline unsigned slow_poll(struct weir_medium *medium, unsigned thread)
 	while (!slow->hold && slow->count) {
 		slow_end_one(slow, slow->count - 1); /* the latest first */
 		ended++;
+		if (slow->one)
+			break;
 	}
 	return ended;
 }

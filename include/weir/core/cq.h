@@ -243,44 +243,33 @@ WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes
 }
 
 /*
- * End the commands of a dead queue with @status: no completion will. Their slots, lines and events are as after any
+ * One lane ends the commands of a dead queue with @status: no completion will. Their slots, lines and events are as after any
  * error, so that nothing that others share with a dead storage stays taken. One that is submitted meanwhile is ended by
- * whoever helps next. Return: as weir_cq_reap().
+ * whoever helps next. Return: how many.
  */
-WEIR_RARE u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, weir_status status)
+WEIR_RARE u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status status)
 {
-	u32 width = weir_popcount(lanes), rank = weir_rank(lanes, weir_lane()), total = 0;
-	u64 reap = 1;
+	/* relaxed: only a guess; the compare-and-swap decides */
+	u64 reap = weir_load_u64_relaxed_dev(&queue->reap);
+	u32 total = 0;
 
-	if (weir_leader(lanes)) {
-		/* relaxed: only a guess; the compare-and-swap decides */
-		reap = weir_load_u64_relaxed_dev(&queue->reap);
-		/* R0: pairs with R1 of the previous reaper */
-		if (!(reap & 1) && weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
-			reap = 1;
-	}
-	reap = weir_broadcast_u64(lanes, reap);
-	if (reap & 1)
+	/* R0: pairs with R1 of the previous reaper */
+	if ((reap & 1) || weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
 		return 0;
-	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's */
-	for (u32 first = 0; first < queue->depth; first += width) {
-		u32 index = first + rank, sequence = 0, outcome = 0;
+	for (u32 index = 0; index < queue->depth; index++) {
+		/* R2: pairs with S1 */
+		u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
 
-		if (index < queue->depth)
-			/* R2: pairs with S1 */
-			sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
-		if (sequence & 1)
-			outcome = weir_cq_end(queue, index, sequence, status);
-		weir_converge();
-		weir_cq_count(queue, lanes, outcome);
-		total += weir_popcount(weir_ballot(lanes, outcome != 0));
+		if (sequence & 1) {
+			(void)weir_cq_end(queue, index, sequence, status);
+			total++;
+		}
 	}
-	weir_wave_sync(lanes); /* every lane's frees before R1 */
-	if (weir_leader(lanes)) {
-		weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* Q0: for whoever reads it instead */
-		weir_store_u64_release_dev(&queue->reap, reap); /* R1: pairs with R0 */
-	}
-	weir_converge();
+	/* relaxed: the host reads a snapshot */
+	(void)weir_add_u64_relaxed_dev(&queue->completed, total);
+	(void)weir_add_u64_relaxed_dev(&queue->failed, total);
+	weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* Q0: for whoever reads it instead */
+	weir_store_u64_release_dev(&queue->reap, reap); /* R1: pairs with R0 */
 	return total;
 }
 
@@ -300,9 +289,14 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	u64 reap = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
 
 	if (!reap) { /* as in most turns of a wait */
-		weir_status dead = weir_cq_dead(queue, lanes);
+		weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
 
-		return dead != WEIR_OK ? weir_cq_end_all(queue, lanes, dead) : 0;
+		if (dead == WEIR_OK)
+			return 0;
+		if (weir_leader(lanes))
+			total = weir_cq_end_all(queue, dead);
+		weir_converge();
+		return (u32)weir_broadcast_u64(lanes, total);
 	}
 	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
