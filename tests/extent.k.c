@@ -62,7 +62,6 @@ WEIR_FN u64 extent_get_more(WEIR_GLOBAL struct weir_array *array, u64 index, u32
 WEIR_FN u64 extent_view(WEIR_GLOBAL struct weir_array *array, u64 index, u32 kind)
 {
 	struct weir_view view = weir_array_view(array, index);
-	u64 value;
 
 	if (view.count == 0)
 		return 0;
@@ -72,8 +71,22 @@ WEIR_FN u64 extent_view(WEIR_GLOBAL struct weir_array *array, u64 index, u32 kin
 		return weir_view_u64(view, 0);
 	if (kind == EXTENT_VIEW_U128)
 		return extent_words(weir_view_u128(view, 0));
-	value = weir_view_u64_of(weir_active(), view, weir_lane(), 0);
-	return value | weir_view_valid_by_all(weir_active(), view, value);
+	return 0;
+}
+
+/* Each lane through its own view, by the calls for those of others. */
+WEIR_FN u64 extent_row(WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	u64 wave = weir_active(), value = 0;
+	struct weir_view_u64 view = weir_array_view_by(wave, array, index);
+
+	for (u64 left = weir_ballot(wave, view.own.count != 0); left; left &= left - 1) {
+		u32 lane = weir_lowest_bit(left);
+		u64 word = weir_view_u64_of(wave, view, lane, 0);
+
+		value = lane == weir_lane() ? word : value;
+	}
+	return value | weir_view_valid_by_all(wave, view, value);
 }
 
 WEIR_FN u64 extent_list(WEIR_GLOBAL struct weir_array *array, u64 index, u32 kind, weir_addr buffer)
@@ -127,7 +140,7 @@ WEIR_KERNEL(extent_misuse, struct extent_misuse_args)
 	else if (args->kind <= EXTENT_TRY_RUN)
 		got = extent_get_more(array, args->index, args->kind);
 	else if (args->kind <= EXTENT_VIEW_OF)
-		got = extent_view(array, args->index, args->kind);
+		got = args->kind == EXTENT_VIEW_OF ? extent_row(array, args->index) : extent_view(array, args->index, args->kind);
 	else if (args->kind < EXTENT_READS)
 		got = extent_list(array, args->index, args->kind, args->buffer);
 	else

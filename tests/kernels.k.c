@@ -268,11 +268,11 @@ WEIR_FN u64 sum_view(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u
  * Each lane of @wave has a row of TEST_ROW words in view, from @first on, and all of them compare each.
  * Return: those whose rows were there to the end.
  */
-WEIR_FN u64 compare_rows(u64 wave, WEIR_GLOBAL struct test_array_args *args, struct weir_view view, u64 first)
+WEIR_FN u64 compare_rows(u64 wave, WEIR_GLOBAL struct test_array_args *args, struct weir_view_u64 view, u64 first)
 {
 	u64 seen = 0, wrong = 0, valid;
 
-	for (u64 left = weir_ballot(wave, view.count >= TEST_ROW); left; left &= left - 1) {
+	for (u64 left = weir_ballot(wave, view.own.count >= TEST_ROW); left; left &= left - 1) {
 		u32 lane = weir_lowest_bit(left);
 		u64 word = weir_shuffle_u64(wave, first, lane) + weir_lane() % TEST_ROW;
 		u64 value = weir_view_u64_of(wave, view, lane, weir_lane() % TEST_ROW);

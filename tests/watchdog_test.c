@@ -226,7 +226,7 @@ static void test_switched_off_elsewhere(void **state)
 	if (test_on_cpu())
 		return;
 	open_context(test_width(0), &context);
-	open_dying(context, "off:lba=7", &storage);
+	open_dying(context, "off:lba=7&retries=0", &storage);
 	status = read_block(context, storage);
 	if (status == BY_HOST)
 		check_resets(storage, 1);

@@ -407,15 +407,18 @@ struct weir_view {
 };
 
 /**
- * weir_array_view_by() - weir_array_view() by lanes that load through each other's views afterwards
- * @wave: the lanes, all of which call
- * @array: the array
- * @index: first element of this lane's
+ * struct weir_view_u64 - a view of 8-byte elements that all lanes of a wave load through
+ * @own: this lane's
  */
-WEIR_FN struct weir_view weir_array_view_by(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 index)
+struct weir_view_u64 {
+	struct weir_view own;
+};
+
+/* A view that starts at element @index, which is there if @has. */
+WEIR_FN struct weir_view weir_view_open(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 index, u32 has)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
-	u32 has = weir_array_has(array, index), there;
+	u32 there;
 	u64 byte = array->first_byte + (has ? index : 0) * array->element_bytes;
 	u64 key = array->extent.key_base + (byte >> lines->line_log2);
 	u64 place = weir_lines_index(lines, key);
@@ -458,7 +461,7 @@ WEIR_FN struct weir_view weir_array_view_by(u64 wave, WEIR_GLOBAL struct weir_ar
  */
 WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
-	return weir_array_view_by(weir_active(), array, index);
+	return weir_view_open(weir_active(), array, index, weir_array_has(array, index));
 }
 
 /* May elements of @bytes bytes be loaded through @view? If not, a fault is recorded, and nothing is loaded. */
@@ -516,6 +519,22 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
 }
 
 /**
+ * weir_array_view_by() - weir_array_view() by lanes that load through each other's views afterwards
+ * @wave: the lanes, all of which call
+ * @array: the array, of 8-byte elements
+ * @index: first element of this lane's
+ *
+ * Of an array of other elements the view is empty, and a fault is recorded.
+ */
+WEIR_FN struct weir_view_u64 weir_array_view_by(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 index)
+{
+	struct weir_view_u64 view;
+
+	view.own = weir_view_open(wave, array, index, weir_array_has_of(array, index, 8));
+	return view;
+}
+
+/**
  * weir_view_u64_of() - 8-byte element @i of the view that another lane has open
  * @wave: lanes calling together
  * @view: this lane's own
@@ -525,14 +544,9 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
  * For rows scattered over an array: each lane opens a view at one of them by weir_array_view_by(), and then the wave loads
  * row after row, its lanes side by side. Good only if weir_view_valid_by_all() of @lane says so afterwards.
  */
-WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view view, u32 lane, u64 i)
+WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view_u64 view, u32 lane, u64 i)
 {
-	weir_addr data = weir_shuffle_u64(wave, view.element_bytes == 8 ? view.data : 0, lane);
-
-	if (data)
-		return weir_data_load_u64(data + i * 8);
-	(void)weir_view_has_of(view, 8);
-	return 0;
+	return weir_data_load_u64(weir_shuffle_u64(wave, view.own.data, lane) + i * 8);
 }
 
 /**
@@ -541,12 +555,12 @@ WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view view, u32 lane, u64 i)
  * @view: this lane's own
  * @seen: a value made of everything that this lane loaded, through whoever's view
  */
-WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view view, u64 seen)
+WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view_u64 view, u64 seen)
 {
 	u64 loaded = weir_ballot(wave, weir_after(1, seen)); /* no lane votes before it has loaded */
 
 	weir_wave_sync(wave); /* L2: every lane's loads before this lane's second look */
-	return view.element_bytes == 8 && weir_view_valid_by(view, loaded);
+	return weir_view_valid_by(view.own, loaded);
 }
 
 /** weir_view_valid() - everything loaded through @view so far is good */

@@ -171,9 +171,9 @@ WEIR_KERNEL(rows, struct scenario_args)
 
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 lba = some_lba(args, r) % 12, i = weir_lane() % 4, seen = 0, wrong = 0, valid;
-		struct weir_view view = weir_array_view_by(wave, array, lba * SCENARIO_BLOCK_WORDS + 60);
+		struct weir_view_u64 view = weir_array_view_by(wave, array, lba * SCENARIO_BLOCK_WORDS + 60);
 
-		for (u64 left = weir_ballot(wave, view.count >= 4); left; left &= left - 1) {
+		for (u64 left = weir_ballot(wave, view.own.count >= 4); left; left &= left - 1) {
 			u32 lane = weir_lowest_bit(left);
 			u64 theirs = weir_shuffle_u64(wave, lba, lane), value = weir_view_u64_of(wave, view, lane, i);
 

@@ -69,10 +69,10 @@ WEIR_FN u64 hit_rows_words(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u3
 WEIR_FN u64 hit_rows(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u32 count)
 {
 	u64 wave = weir_active(), sum = 0;
-	struct weir_view view = weir_array_view_by(wave, &args->array, hit_row(args, round + weir_lane()));
+	struct weir_view_u64 view = weir_array_view_by(wave, &args->array, hit_row(args, round + weir_lane()));
 	u32 i = 0;
 
-	if (weir_ballot(wave, view.count < weir_lanes()))
+	if (weir_ballot(wave, view.own.count < weir_lanes()))
 		return hit_rows_words(args, round, count);
 	for (; i + HIT_WIDE <= count; i += HIT_WIDE) {
 		u64 value[HIT_WIDE];
