@@ -242,6 +242,8 @@ static bool legal_entry(u64 old, u64 new)
 		return refs == 1 && (added == key || (state == WEIR_LINE_BUSY && (added == (key | 1) || added == (key | 1 | WEIR_SHARE_DIRTY))));
 	if (state == WEIR_LINE_BUSY && (new == (old | WEIR_LINE_READY) || new == (old | WEIR_LINE_FAILED)))
 		return true;
+	if (state == WEIR_LINE_FAILED && key && new == (old & ~(u64)WEIR_LINE_BIT_FAILED)) /* its command is submitted again */
+		return true;
 	if (new == empty) /* given back unknown; or left by the last holder, or propagated by it */
 		return refs == 1 && (state != WEIR_LINE_BUSY || (old & WEIR_SHARE_DIRTY) || old >> WEIR_LINE_KEY_SHIFT == 0);
 	if (new == old - 1) /* being propagated */
