@@ -83,8 +83,9 @@ WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *s
 {
 	weir_status status = weir_share_look(share, found);
 
-	if (weir_share_retries(share, disk, found, status, deadline)) /* by whoever waits for it */
-		status = WEIR_E_LOCKED;
+	if (weir_status_retryable(status) &&
+	    !weir_share_has_failed(share, found, weir_share_retries(share, disk, found, status, deadline)))
+		status = WEIR_E_LOCKED; /* it is tried again, by whoever waits for it */
 	if (status != WEIR_OK && status != WEIR_E_LOCKED) { /* it could not be filled, or it went just now */
 		shared.status = status == WEIR_E_SHARED ? (u32)WEIR_OK : status;
 	} else if (!weir_share_policy_join(shared.line, weir_thread(), weir_share_state(found.word),

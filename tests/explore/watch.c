@@ -122,6 +122,16 @@ static bool guarded(const struct lane *lane, const void *word)
 	return lane && owner >= 0 && run.lanes[owner].wave == lane->wave;
 }
 
+/* A lane filled a slot: its wait for one is over. */
+static void note_submission(struct lane *lane)
+{
+	if (lane && lane->waits && run.submitted - lane->since > run.longest_wait)
+		run.longest_wait = run.submitted - lane->since;
+	if (lane)
+		lane->waits = false;
+	run.submitted++;
+}
+
 static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new)
 {
 	if (new != old + 1)
@@ -131,6 +141,8 @@ static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new
 		     lane ? (int)lane->index : -1);
 	else if ((new & 1) == 0)
 		run.progress_step = run.steps;
+	else
+		note_submission(lane);
 }
 
 static u64 pins(u64 word)

@@ -368,7 +368,7 @@ WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct we
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word);
 }
 
-/* Has the command of a failed entry, that ended with @status, tries left? */
+/* As weir_retry(), for the command of a failed entry that ended with @status; 0 counts only if weir_share_unchanged() afterwards. */
 WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
 			       struct weir_share_found found, weir_status status, u64 deadline)
 {
@@ -376,6 +376,13 @@ WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL
 		return 0;
 	/* relaxed: T1 came before, or whoever turns the word looks once more */
 	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.place)->retry), deadline);
+}
+
+/* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
+WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 state)
+{
+	weir_order_loads(); /* L4: how often it was tried before the second look */
+	return state == 0 && weir_share_unchanged(share, found);
 }
 
 /*
@@ -419,7 +426,8 @@ WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_s
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_status_retryable(status), seen = 0, state = 0, sends = 0;
+	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_status_retryable(status), over = 1, seen = 0, state = 0,
+	    sends = 0;
 	struct weir_request request;
 
 	if (weir_ballot(wave, failed) == 0)
@@ -433,6 +441,7 @@ WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_s
 		request.buffer = weir_share_buffer(share, found);
 		request.target = WEIR_ADDR(weir_share_word(share, found.place));
 		request.status = WEIR_ADDR(&slot->status);
+		over = weir_share_has_failed(share, found, state);
 		if (weir_retry_now(state))
 			sends = weir_share_try_refill(share, found, seen, state);
 		else if (state != 0 && state != seen) /* relaxed: of two that wait one sets the time */
@@ -446,7 +455,7 @@ WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_s
 		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.place), (u64)WEIR_LINE_BIT_FAILED);
 	}
 	weir_converge();
-	return state != 0 ? (u32)WEIR_E_LOCKED : status;
+	return over ? status : (u32)WEIR_E_LOCKED;
 }
 
 /**
