@@ -50,6 +50,7 @@ enum test_step_kind {
 	TEST_STEP_IN_USE,  /* of buffer @buffer */
 	TEST_STEP_SEND,    /* value to word @at of what hold @buffer points to */
 	TEST_STEP_SEE,     /* that word */
+	TEST_STEP_POLL,    /* for hold @buffer, by weir_share_test(): the status */
 };
 
 enum { TEST_HOLDS = 4, TEST_STEP_BLOCK = 256 /* times the block, as part of a kind */ };
@@ -69,7 +70,7 @@ struct test_step {
  * @steps: struct test_step[count]
  * @line_bytes: of a line
  * @buffers: TEST_HOLDS lines
- * @events: TEST_HOLDS
+ * @events: TEST_HOLDS + 1, of which the last one is never told
  * @turn: weir_shared_u64, steps that have been done
  * @block_lanes: lanes of a block
  */

@@ -48,8 +48,10 @@ static uint64_t alloc(struct rig *rig, size_t bytes)
 	return address;
 }
 
-static void open_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint64_t entries)
+/* @faults: what the storage does wrong, as part of its URI. */
+static void open_faulty_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint64_t entries, const char *faults)
 {
+	char uri[128];
 	uint64_t words[WORDS];
 
 	memset(rig, 0, sizeof(*rig));
@@ -57,7 +59,8 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint
 			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(),
 					    .wave_lanes = width),
 			       &rig->context));
-	must(test_storage_open(rig->context, "virt:32K?block=512",
+	snprintf(uri, sizeof(uri), "virt:32K?block=512%s", faults);
+	must(test_storage_open(rig->context, uri,
 			       WEIR_OPTIONS(storage, .queues = 2, .depth = 8, .timeout_us = test_patient_us(TIMEOUT_US)), &rig->storage));
 	for (uint64_t i = 0; i < WORDS; i++)
 		words[i] = test_word(1, i);
@@ -67,6 +70,11 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint
 		must(weir_share_create(rig->cache, WEIR_OPTIONS(share, .entries = entries)));
 	must(weir_writer_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &rig->writer));
 	rig->verdict = alloc(rig, sizeof(struct test_verdict));
+}
+
+static void open_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint64_t entries)
+{
+	open_faulty_rig(rig, width, cache_lines, entries, "");
 }
 
 static void close_rig(struct rig *rig)
@@ -112,13 +120,13 @@ struct shape {
 	uint32_t rounds, held, change, keep;
 };
 
-static uint64_t run_share(struct rig *rig, uint32_t width, const struct shape *shape)
+static uint64_t run_faulty_share(struct rig *rig, uint32_t width, const struct shape *shape, const char *faults)
 {
 	struct test_share_args args = { .lines = LINES, .rounds = shape->rounds, .held = shape->held, .line_bytes = LINE,
 					.change = shape->change, .keep = shape->keep };
 	uint64_t lanes = 2 * THREADS, copies;
 
-	open_rig(rig, width, shape->cache_lines, shape->entries);
+	open_faulty_rig(rig, width, shape->cache_lines, shape->entries, faults);
 	args.writer = rig->writer;
 	args.buffers = alloc(rig, lanes * args.held * LINE);
 	args.events = alloc(rig, lanes * args.held * sizeof(struct weir_event));
@@ -128,6 +136,11 @@ static uint64_t run_share(struct rig *rig, uint32_t width, const struct shape *s
 	assert_int_equal(judge(rig), lanes * args.rounds * args.held);
 	must(weir_copy_out(rig->context, &copies, args.copies, sizeof(copies)));
 	return copies;
+}
+
+static uint64_t run_share(struct rig *rig, uint32_t width, const struct shape *shape)
+{
+	return run_faulty_share(rig, width, shape, "");
 }
 
 static void test_pointers_are_shared(void **state)
@@ -261,7 +274,7 @@ static uint64_t do_steps(struct rig *rig, const struct weir_writer *writer, cons
 
 	args.steps = alloc(rig, count * sizeof(*steps));
 	args.buffers = alloc(rig, TEST_HOLDS * LINE + 8);
-	args.events = alloc(rig, TEST_HOLDS * sizeof(struct weir_event));
+	args.events = alloc(rig, (TEST_HOLDS + 1) * sizeof(struct weir_event));
 	args.turn = alloc(rig, sizeof(weir_shared_u64));
 	args.verdict = rig->verdict;
 	must(weir_copy_in(rig->context, args.steps, steps, count * sizeof(*steps)));
@@ -511,6 +524,99 @@ static void test_bad_requests_name_the_block(void **state)
 	}
 }
 
+enum { RETRIES = 3 };
+
+/* How the line of a failed command is asked for. What goes before is the hold whose command it is; nobody else waits for that. */
+static const struct {
+	struct test_step steps[6];
+	size_t count;
+	uint64_t entries;
+} WAYS[] = {
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_GET, 0, 3, 5, 0 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_COPY, 1, 3, 0, WEIR_PATH_SHARE }, { TEST_STEP_LOAD, 1, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_PUT, 0, 3, 4, 1 }, { TEST_STEP_GET, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_ACQUIRE, 1, 3, 0, 2 }, { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 1, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK }, { TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK } }, 6, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_POLL, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 3 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 0 },
+};
+
+static struct weir_stats failures_of(struct rig *rig)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(rig->storage, &stats));
+	return stats;
+}
+
+/* A read that the controller refuses for now is tried again by whoever wants what is to be in a shared buffer. */
+static void test_what_fails_is_tried_again(void **state)
+{
+	(void)state;
+	for (size_t way = 0; way < sizeof(WAYS) / sizeof(*WAYS); way++)
+		for (unsigned times = 1; times <= RETRIES; times++) {
+			struct test_step steps[6];
+			char faults[96];
+			struct rig rig;
+			int synced;
+
+			memcpy(steps, WAYS[way].steps, sizeof(steps));
+			for (size_t i = 0; i < WAYS[way].count; i++)
+				if (!steps[i].value && steps[i].at == 5)
+					steps[i].value = test_word(1, 3 * LINE / 8 + 5);
+			snprintf(faults, sizeof(faults), "&retries=%d&fault=status:op=read:code=0x82:count=%u", RETRIES, times);
+			open_faulty_rig(&rig, test_width(way), 4, WAYS[way].entries, faults);
+			do_steps(&rig, &rig.writer, steps, WAYS[way].count, &synced);
+			if (synced)
+				fail_msg("way %zu: %s", way, weir_last_error());
+			assert_int_equal(failures_of(&rig).failed, times);
+			assert_int_equal(failures_of(&rig).retried, times);
+			close_rig(&rig);
+		}
+}
+
+/* No more often than the storage says, whoever waits; then everybody is told. */
+static void test_it_is_tried_no_more_often(void **state)
+{
+	static const struct test_step steps[] = {
+		{ TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+		{ TEST_STEP_ACQUIRE, 1, 3, 0, 2 },
+		{ TEST_STEP_WAIT, 1, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_WAIT, 0, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_COPY, 2, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK },
+	};
+	char faults[96];
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	snprintf(faults, sizeof(faults), "&retries=%d&fault=status:op=read:code=0x82", RETRIES);
+	open_faulty_rig(&rig, test_width(0), 4, 64, faults);
+	do_steps(&rig, &rig.writer, steps, sizeof(steps) / sizeof(*steps), &synced);
+	assert_int_equal(synced, -EIO);
+	assert_int_equal(failures_of(&rig).failed, 1 + RETRIES);
+	assert_int_equal(failures_of(&rig).retried, RETRIES);
+	close_rig(&rig);
+}
+
+/* Many lanes, many lines, in the table, in the cache and on their way. */
+static void test_many_lanes_try_again(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig rig;
+
+		(void)run_faulty_share(&rig, test_width(w), &(struct shape){ 8, 64, 3, 2, 1, 0 },
+				       "&retries=20&fault=status:op=read:code=0x82:every=3:count=40");
+		assert_true(failures_of(&rig).failed > 1);
+		assert_int_equal(failures_of(&rig).failed, failures_of(&rig).retried);
+		close_rig(&rig);
+	}
+}
+
 /* A kernel without code for the table would read storage past a changed buffer. */
 static void test_a_kernel_built_without_it_is_refused(void **state)
 {
@@ -550,6 +656,9 @@ int main(void)
 		cmocka_unit_test(test_a_store_is_seen_by_another_lane),
 		cmocka_unit_test(test_stores_are_seen_after_the_owner_left),
 		cmocka_unit_test(test_bad_requests_name_the_block),
+		cmocka_unit_test(test_what_fails_is_tried_again),
+		cmocka_unit_test(test_it_is_tried_no_more_often),
+		cmocka_unit_test(test_many_lanes_try_again),
 		cmocka_unit_test(test_a_kernel_built_without_it_is_refused),
 	};
 

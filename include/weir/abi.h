@@ -363,11 +363,12 @@ enum { WEIR_SHARE_MOST = 0xfff }; /* references of an entry */
  * struct weir_share_slot - what an entry's word has no room for
  * @buffer: device address of the line's bytes: the owner's
  * @status: full status of a buffer that could not be filled
+ * @retry: how far its command is with being tried again, as weir_retry() says
  */
 struct weir_share_slot {
 	weir_shared_u64 buffer;
 	weir_shared_u32 status;
-	u32 reserved;
+	weir_shared_u32 retry;
 };
 
 WEIR_ASSERT_SIZE(struct weir_share_slot, 16);

@@ -306,15 +306,18 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 
 /* The same, as far as a shared buffer has it now. */
 WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				 weir_addr buffer, u32 bytes)
+				 weir_addr buffer, u32 bytes, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	struct weir_share_found found = weir_share_find(share, array->extent.key_base + line);
 	weir_status status = want ? weir_share_look(share, found) : (u32)WEIR_E_SHARED;
-	u32 there = status == WEIR_OK;
 	weir_addr from = weir_share_buffer(share, found);
+	u32 there;
 
+	weir_converge();
+	status = weir_share_again(wave, status, found, lines, &array->extent, want ? line : 0, deadline);
+	there = status == WEIR_OK;
 	weir_converge();
 	if (weir_ballot(wave, there)) {
 		weir_order_loads();
@@ -338,13 +341,13 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
  * a line that was seen in neither counts as absent only if it is with the set's lock held, too.
  */
 WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u32 seen = WEIR_COPY_ABSENT, path = WEIR_PATH_SHARE;
 
 	if (weir_ballot(wave, lines->share != 0))
-		seen = weir_async_try_share(wave, want && lines->share, array, line, buffer, bytes);
+		seen = weir_async_try_share(wave, want && lines->share, array, line, buffer, bytes, deadline);
 	if (weir_ballot(wave, want && seen == WEIR_COPY_ABSENT)) {
 		u32 cached = weir_async_try_cache(wave, want && seen == WEIR_COPY_ABSENT, array, line, buffer, bytes);
 
@@ -375,7 +378,7 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
 
 /* As weir_async_try_cache(), and the event. */
 WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes, u64 deadline)
 {
 	u32 seen = weir_async_try_cache(wave, want, array, line, buffer, bytes);
 
@@ -384,6 +387,7 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	weir_converge();
 	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
 		seen = WEIR_COPY_DONE;
+	(void)deadline;
 	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
 		return WEIR_COPY_FAILED;
 	return seen;
@@ -430,7 +434,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		u32 seen;
 
 		weir_converge();
-		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes);
+		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes, deadline);
 		done |= seen == WEIR_COPY_DONE;
 		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, turn));
 		if (!done && seen == WEIR_COPY_FAILED)

@@ -78,11 +78,14 @@ WEIR_FN struct weir_shared weir_shared_none(u64 line, weir_status status)
  * One turn with an entry that is there: join it, if the policy lets this lane.
  * Return: @shared, with its kind set as soon as it is known.
  */
-WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found,
-						struct weir_shared shared)
+WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
+						struct weir_share_found found, struct weir_shared shared, u64 deadline)
 {
 	weir_status status = weir_share_look(share, found);
 
+	if (weir_status_retryable(status) &&
+	    !weir_share_has_failed(share, found, weir_share_retries(share, disk, found, status, deadline)))
+		status = WEIR_E_LOCKED; /* it is tried again, by whoever waits for it */
 	if (status != WEIR_OK && status != WEIR_E_LOCKED) { /* it could not be filled, or it went just now */
 		shared.status = status == WEIR_E_SHARED ? (u32)WEIR_OK : status;
 	} else if (!weir_share_policy_join(shared.line, weir_thread(), weir_share_state(found.word),
@@ -135,7 +138,7 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 		weir_converge();
 		found = weir_share_find(share, key);
 		if (!done && found.word) {
-			shared = weir_share_try_guest(share, found, shared);
+			shared = weir_share_try_guest(share, disk, found, shared, deadline);
 		} else if (!done && !admitted) {
 			weir_add_u64_relaxed_dev(&share->declined, 1);
 			shared.kind = WEIR_SHARED_COPY;
@@ -201,30 +204,70 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 	return shared;
 }
 
+/* The entry of a hold; word 0: it has none. */
+WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared)
+{
+	struct weir_share_found found;
+
+	found.word = 0;
+	found.place = shared.place;
+	if (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST)
+		/* L1: pairs with L0 of the entry's command, or with T0 */
+		found.word = weir_poll_u64_dev(weir_share_word(weir_array_share(array), shared.place),
+					       WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
+	return found;
+}
+
+/* How far a hold is: @found is its entry, @event the word of its event. */
+WEIR_FN weir_status weir_shared_status(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared,
+				       struct weir_share_found found, u64 event)
+{
+	if (shared.kind == WEIR_SHARED_NOTHING)
+		return shared.status;
+	if (shared.kind == WEIR_SHARED_COPY)
+		return event ? weir_event_status(event) : (u32)WEIR_E_LOCKED;
+	if (weir_line_state(found.word) == WEIR_LINE_BUSY)
+		return WEIR_E_LOCKED;
+	/* relaxed: L1 came before, and this lane's reference keeps it */
+	return weir_line_readable(found.word) ? (u32)WEIR_OK :
+						weir_load_u32_relaxed_dev(&weir_share_slot(weir_array_share(array), shared.place)->status);
+}
+
+/* One look at what this lane waits for, if @want; what failed is submitted again, as often as its storage allows. */
+WEIR_FN weir_status weir_share_try_wait(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, struct weir_shared shared,
+					u64 deadline)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(shared.event, struct weir_event, 0);
+	struct weir_share_found found;
+	weir_status status = WEIR_E_LOCKED;
+	u64 word = 0;
+
+	found.word = 0;
+	found.place = 0;
+	if (want) {
+		word = shared.kind == WEIR_SHARED_COPY ? weir_event_peek(event) : 0;
+		found = weir_shared_entry(array, shared);
+	}
+	weir_converge();
+	word = weir_event_retry(wave, event, word, deadline);
+	if (want)
+		status = weir_shared_status(array, shared, found, word);
+	weir_converge();
+	if (weir_ballot(wave, found.word != 0) == 0) /* the cache may have no table */
+		return status;
+	return weir_share_again(wave, status, found, weir_at(array->lines, struct weir_lines, 0), &array->extent,
+				found.word ? shared.line : 0, deadline);
+}
+
 /**
  * weir_share_test() - is the buffer filled? Waits for nothing, helps nobody
  *
- * Acquire, as weir_share_wait(). Return: WEIR_E_LOCKED not yet; WEIR_OK; why it could not be filled.
+ * What failed and can be tried again is submitted again, as by weir_share_wait(). Acquire, as weir_share_wait().
+ * Return: WEIR_E_LOCKED not yet; WEIR_OK; why it could not be filled.
  */
 WEIR_FN weir_status weir_share_test(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared)
 {
-	WEIR_GLOBAL struct weir_share *share;
-	u64 word;
-
-	if (shared.kind == WEIR_SHARED_NOTHING)
-		return shared.status;
-	if (shared.kind == WEIR_SHARED_COPY) {
-		word = weir_event_test(weir_at(shared.event, struct weir_event, 0));
-		return word ? weir_event_status(word) : (u32)WEIR_E_LOCKED;
-	}
-	share = weir_array_share(array);
-	/* L1: pairs with L0 of the entry's command, or with T0 */
-	word = weir_poll_u64_dev(weir_share_word(share, shared.place), WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
-	if (weir_line_state(word) == WEIR_LINE_BUSY)
-		return WEIR_E_LOCKED;
-	/* relaxed: L1 came before, and this lane's reference keeps it */
-	return weir_line_readable(word) ? (u32)WEIR_OK :
-					  weir_load_u32_relaxed_dev(&weir_share_slot(share, shared.place)->status);
+	return weir_share_try_wait(weir_active(), 1, array, shared, WEIR_FOREVER);
 }
 
 /**
@@ -233,18 +276,20 @@ WEIR_FN weir_status weir_share_test(WEIR_GLOBAL struct weir_array *array, struct
  * @shared: from weir_share_acquire()
  * @timeout_us: 0 for the storage's timeout, WEIR_FOREVER for none
  *
+ * A command that failed and is worth another try is submitted again, as by weir_wait(): by any lane that waits for the buffer.
+ *
  * Return: WEIR_OK: the line's bytes may be read; else why not. It is held either way.
  */
 WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared, u64 timeout_us)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, shared.kind ? shared.line : 0);
 	u64 wave = weir_active(), deadline = weir_deadline(disk, timeout_us), needy;
-	weir_status status = WEIR_E_LOCKED;
+	weir_status status = WEIR_E_LOCKED, found;
 
 	for (u32 turn = 0; weir_ballot(wave, status == WEIR_E_LOCKED) != 0; turn++) {
 		weir_converge();
-		if (status == WEIR_E_LOCKED)
-			status = weir_share_test(array, shared);
+		found = weir_share_try_wait(wave, status == WEIR_E_LOCKED, array, shared, deadline);
+		status = status == WEIR_E_LOCKED ? found : status;
 		if (status == WEIR_E_LOCKED)
 			status = weir_share_over(disk, deadline, turn);
 		weir_converge();
@@ -270,7 +315,8 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 WEIR_FN weir_status weir_share_modify(WEIR_GLOBAL struct weir_writer *writer, struct weir_shared shared)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
-	weir_status status = weir_share_test(array, shared);
+	u64 event = shared.kind == WEIR_SHARED_COPY ? weir_event_test(weir_at(shared.event, struct weir_event, 0)) : 0;
+	weir_status status = weir_shared_status(array, shared, weir_shared_entry(array, shared), event);
 
 	if (status != WEIR_OK)
 		return status;

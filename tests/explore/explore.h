@@ -93,6 +93,7 @@ struct wave;
  * @together: what its last weir_active() gave: lanes that go on together from there
  * @horizon: weak memory: nothing older than this time may be loaded
  * @latest: weak memory: newest time any load of the lane has seen
+ * @waits: it waits for a slot, since @since commands were submitted
  * @log: its last steps, a ring; @logged counts all of them
  */
 struct lane {
@@ -110,6 +111,8 @@ struct lane {
 	bool sleeps; /* RELAXED: polled a whole turn, and nothing it looked at has changed */
 	u64 wakes;   /* the step at which its last rest ends or ended; 0: it has had none */
 	u32 horizon, latest;
+	bool waits;
+	u64 since;
 	u64 logged;
 	struct step log[LOGGED_STEPS];
 };
@@ -132,6 +135,8 @@ struct run {
 	u64 steps;
 	u64 blocks;	      /* basic blocks since the last step */
 	u64 rings;	      /* writes to doorbells */
+	u64 submitted;	      /* commands of all lanes */
+	u64 longest_wait;     /* of a lane for a slot, in commands of others */
 	u64 progress_step;    /* when something last got done */
 	u64 hang_steps;	      /* a hang is this many steps without */
 	u32 controller_share; /* it is stepped once in so many steps, where chance decides */
@@ -154,12 +159,14 @@ extern struct run run;
  * @begin: a run begins; lanes are set up
  * @step: run one agent, or one round of a wave
  * @lockstep: lanes stop at basic blocks
+ * @even: no lane gets much less of the steps than another
  */
 struct strategy {
 	const char *name;
 	void (*begin)(void);
 	void (*step)(void);
 	bool lockstep;
+	bool even;
 };
 
 extern const struct strategy strategy_random, strategy_pct, strategy_independent, strategy_starve,

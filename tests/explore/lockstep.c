@@ -241,5 +241,5 @@ static void lockstep_step(void)
 }
 
 const struct strategy strategy_lockstep = {
-	.name = "lockstep", .begin = lockstep_begin, .step = lockstep_step, .lockstep = true
+	.name = "lockstep", .begin = lockstep_begin, .step = lockstep_step, .lockstep = true, .even = true
 };

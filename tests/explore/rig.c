@@ -630,10 +630,89 @@ static void check_tier(void)
 	}
 }
 
+/* Commands whose completion is to be told to @word. */
+static u32 commands_on(const void *word)
+{
+	u32 found = 0;
+
+	for (u32 q = 0; q < rig.shape.queues; q++) {
+		const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)rig.queues[q].slots;
+
+		for (u32 i = 0; i < rig.shape.depth; i++)
+			found += (slots[i].sequence.value_ & 1) && slots[i].target == (weir_addr)(uintptr_t)word;
+	}
+	return found;
+}
+
+/* Of a queue pair some of whose commands may never end: the others have, nobody is told twice, and nothing is held. */
+static void check_lossy_queue(const struct weir_queue *queue, u32 index)
+{
+	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
+	u64 first = rig.shape.turn * queue->depth, filled = 0;
+
+	/* of a dead one commands end that were not announced yet */
+	if (queue->pending.value_ != 0 || (!queue->dead.value_ && queue->committed.value_ != queue->tail.value_))
+		fail("queue %u: %llu of %llu commands were announced, pending is %llu when all lanes have left", index,
+		     (unsigned long long)(queue->committed.value_ - first), (unsigned long long)(queue->tail.value_ - first),
+		     (unsigned long long)queue->pending.value_);
+	if (queue->reap.value_ & 1)
+		fail("queue %u: the reap lock is held when all lanes have left", index);
+	for (u32 i = 0; i < queue->depth; i++) {
+		const weir_shared_u64 *target = (const weir_shared_u64 *)(uintptr_t)slots[i].target;
+
+		if (!(slots[i].sequence.value_ & 1))
+			continue;
+		filled++;
+		if (slots[i].target_kind == WEIR_TARGET_EVENT && (target->value_ & WEIR_EVENT_DONE))
+			fail("queue %u: the event of slot %u is done, and its command is under way", index, i);
+		else if ((slots[i].target_kind == WEIR_TARGET_LINE || slots[i].target_kind == WEIR_TARGET_WRITTEN) &&
+			 !weir_line_under_way(target->value_))
+			fail("queue %u: the command of slot %u is on %s, which nothing is under way on: %#llx", index, i,
+			     watch_name(target), (unsigned long long)target->value_);
+	}
+	if (queue->completed.value_ + filled != queue->tail.value_ - first)
+		fail("queue %u: %llu commands went in, %llu completions came out, and %llu are under way", index,
+		     (unsigned long long)(queue->tail.value_ - first), (unsigned long long)queue->completed.value_,
+		     (unsigned long long)filled);
+}
+
+/* Lines are pinned by nobody, and one that is being read or written has a command. */
+static void check_lossy_lines(void)
+{
+	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
+	const struct weir_set_policy *policies = (const struct weir_set_policy *)(uintptr_t)rig.lines->policies;
+
+	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS && !run.failed; i++) {
+		const weir_shared_u64 *word = &sets[i / WEIR_WAYS].word[i % WEIR_WAYS];
+		u32 commands = commands_on(word), under_way = weir_line_under_way(word->value_);
+
+		if (word->value_ & WEIR_LINE_PINS)
+			fail("line %u is pinned when all lanes have left: %#llx", i, (unsigned long long)word->value_);
+		else if (commands != under_way)
+			fail("line %u has %u commands under way, and says %u: %#llx", i, commands, under_way,
+			     (unsigned long long)word->value_);
+	}
+	for (u32 i = 0; i < rig.shape.sets && !run.failed; i++)
+		if (policies[i].lock.value_)
+			fail("the lock of set %u is held when all lanes have left", i);
+}
+
+void rig_check_lossy(void)
+{
+	while (memory_drain_one())
+		;
+	for (u32 i = 0; i < rig.shape.queues && !run.failed; i++)
+		check_lossy_queue(&rig.queues[i], i);
+	if (!run.failed)
+		check_lossy_lines();
+}
+
 void rig_check(void)
 {
 	while (memory_drain_one())
 		;
+	if (rig.dead_step)
+		rig_check_lossy();
 	for (u32 i = 0; i < (rig.dead_step ? first_dying() : rig.shape.queues) && !run.failed; i++)
 		check_queue(&rig.queues[i], i);
 	if (!run.failed)

@@ -77,6 +77,8 @@ void rig_open(const struct rig_shape *shape);
 void *rig_allocate(size_t bytes, size_t align);
 /** rig_check() - all lanes are done and nothing was lost on purpose: is everything at rest? */
 void rig_check(void);
+/** rig_check_lossy() - all lanes are done, and commands may have been lost: what holds even then */
+void rig_check_lossy(void);
 /** rig_leave_dirty() - the first blocks are in the first lines of the cache, in generation 1, and not on storage */
 void rig_leave_dirty(u32 lines);
 /** rig_leave_clean() - the first blocks are in the first lines of the cache, the next in those of its tier, as on storage */

@@ -19,7 +19,7 @@ struct weir_virtual_fault;
  * @depth: of the rings; 0 for what chance says, 4 or 8 with @tiny
  * @prepare: spoils something after the rig was laid out, or NULL
  * @faults: fills the controller's fault table and says how many rows, or NULL
- * @tolerant: requests may fail, and things may be in flight at the end
+ * @tolerant: requests may fail, and commands may be in flight at the end; the rest is at rest all the same
  * @pull: lanes move the data
  * @shadow: doorbells have shadows
  * @on_device: order reaches the device only, as for a controller that is part of it
@@ -28,6 +28,7 @@ struct weir_virtual_fault;
  * @shares: the cache has a Share Table
  * @tier: and lines behind it: 1 exclusive, 2 inclusive
  * @written: lanes write through the cache, and the last one flushes it
+ * @fair: more lanes than slots, of one queue pair; no wait for a slot is longer than the guide says (docs/guide/blocks.md)
  * @tiny: small enough to try every schedule; shape fixed
  */
 struct scenario {
@@ -48,10 +49,11 @@ struct scenario {
 	bool shares;
 	u32 tier;
 	bool written;
+	bool fair;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 93 };
+enum { SCENARIO_COUNT = 102 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -263,3 +263,28 @@ WEIR_KERNEL(hold_failing, struct scenario_args)
 		explore_progress();
 	}
 }
+
+/* A lane's one buffer, for one block after the other: it is registered again as soon as nobody holds it for the last one. */
+WEIR_KERNEL(hold_again, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() / 2 + r + args->salt) % SHARE_BLOCKS, wave;
+		struct weir_shared shared = weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
+		u32 used = 1, turn = 0;
+
+		explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
+		change_shared(args, shared, (r + weir_thread()) % 3 ? r + 1 : 0);
+		explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+		wave = weir_active();
+		weir_wave_sync(wave); /* none of the wave waits before all have let go */
+		while (weir_ballot(wave, used)) {
+			weir_converge();
+			used = used && weir_share_in_use(&writer->array, lba, buffer_of(args, 0));
+			weir_relax(turn++);
+		}
+		explore_progress();
+	}
+	check_storage(args, SHARE_BLOCKS, (u32)weir_threads() + 1);
+}

@@ -101,6 +101,7 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->logged = lane->reads = 0;
 	lane->sleeps = false;
 	lane->wakes = 0;
+	lane->waits = false;
 	lane->stale = true; /* the first turn is no whole one */
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
@@ -119,6 +120,7 @@ void schedule_begin(u32 waves, u32 width, void (*entry)(void *), void *args)
 	run.wave_count = waves;
 	run.lane_count = run.live = waves * width;
 	run.steps = run.rings = run.progress_step = run.blocks = 0;
+	run.submitted = run.longest_wait = 0;
 	run.hash = 14695981039346656037ull;
 	run.failed = false;
 	run.running = NULL;
@@ -438,6 +440,12 @@ u64 explore_clock_ns(void)
 void explore_progress(void)
 {
 	run.progress_step = run.steps;
+}
+
+void explore_submits(void)
+{
+	run.running->waits = true;
+	run.running->since = run.submitted;
 }
 
 void explore_expect(const char *what, u64 got, u64 wanted)

@@ -47,7 +47,7 @@ static void random_step(void)
 		run_lane(any_lane());
 }
 
-const struct strategy strategy_random = { .name = "random", .begin = nothing, .step = random_step };
+const struct strategy strategy_random = { .name = "random", .begin = nothing, .step = random_step, .even = true };
 
 /* independent: who runs until it polls */
 static u32 current;

@@ -122,6 +122,16 @@ static bool guarded(const struct lane *lane, const void *word)
 	return lane && owner >= 0 && run.lanes[owner].wave == lane->wave;
 }
 
+/* A lane filled a slot: its wait for one is over. */
+static void note_submission(struct lane *lane)
+{
+	if (lane && lane->waits && run.submitted - lane->since > run.longest_wait)
+		run.longest_wait = run.submitted - lane->since;
+	if (lane)
+		lane->waits = false;
+	run.submitted++;
+}
+
 static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new)
 {
 	if (new != old + 1)
@@ -131,6 +141,8 @@ static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new
 		     lane ? (int)lane->index : -1);
 	else if ((new & 1) == 0)
 		run.progress_step = run.steps;
+	else
+		note_submission(lane);
 }
 
 static u64 pins(u64 word)
@@ -241,6 +253,8 @@ static bool legal_entry(u64 old, u64 new)
 	if (old >> WEIR_LINE_KEY_SHIFT == 0 && key) /* made known, filled or not */
 		return refs == 1 && (added == key || (state == WEIR_LINE_BUSY && (added == (key | 1) || added == (key | 1 | WEIR_SHARE_DIRTY))));
 	if (state == WEIR_LINE_BUSY && (new == (old | WEIR_LINE_READY) || new == (old | WEIR_LINE_FAILED)))
+		return true;
+	if (state == WEIR_LINE_FAILED && key && new == (old & ~(u64)WEIR_LINE_BIT_FAILED)) /* its command is submitted again */
 		return true;
 	if (new == empty) /* given back unknown; or left by the last holder, or propagated by it */
 		return refs == 1 && (state != WEIR_LINE_BUSY || (old & WEIR_SHARE_DIRTY) || old >> WEIR_LINE_KEY_SHIFT == 0);

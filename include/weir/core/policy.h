@@ -106,10 +106,10 @@ WEIR_FN void weir_policy_chosen(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 				WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
 				struct weir_choice choice)
 {
-	/* relaxed: only the lock's holder takes marks away, so each is there to be subtracted */
+	/* relaxed: a hint; the line may be dropped meanwhile, which needs no lock: so the mark is masked, not subtracted */
 	for (u32 way = 0; way < WEIR_WAYS; way++)
 		if ((choice.unmark & miss.used) >> way & 1 && way != choice.way)
-			(void)weir_add_u64_relaxed_dev(&set->word[way], (u64)0 - WEIR_LINE_USED);
+			(void)weir_and_u64_relaxed_dev(&set->word[way], ~WEIR_LINE_USED);
 	weir_store_u32_relaxed_dev(&policy->state, choice.state); /* relaxed: the lock orders it */
 	if (lines->policy == WEIR_POLICY_FREQUENCY)
 		weir_frequency_chosen(policy, miss);

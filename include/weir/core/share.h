@@ -152,6 +152,7 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
 			/* relaxed: T0 publishes it */
 			weir_store_u64_relaxed_dev(&slot->buffer, buffer);
 			weir_store_u32_relaxed_dev(&slot->status, WEIR_OK);
+			weir_store_u32_relaxed_dev(&slot->retry, 0);
 			return place + way;
 		}
 	}

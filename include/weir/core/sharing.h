@@ -15,6 +15,7 @@
 #define WEIR_CORE_SHARING_H
 
 #include <weir/core/lines.h>
+#include <weir/core/retry.h>
 
 /* The bytes of line @line that its storage has. */
 WEIR_FN u32 weir_extent_bytes(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)
@@ -367,6 +368,96 @@ WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct we
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word);
 }
 
+/* As weir_retry(), for the command of a failed entry that ended with @status; 0 counts only if weir_share_unchanged() afterwards. */
+WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
+			       struct weir_share_found found, weir_status status, u64 deadline)
+{
+	if (weir_line_state(found.word) != WEIR_LINE_FAILED || !weir_status_retryable(status) || weir_disk_dead(disk) != WEIR_OK)
+		return 0;
+	/* relaxed: T1 came before, or whoever turns the word looks once more */
+	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.place)->retry), deadline);
+}
+
+/* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
+WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 state)
+{
+	weir_order_loads(); /* L4: how often it was tried before the second look */
+	return state == 0 && weir_share_unchanged(share, found);
+}
+
+/*
+ * One lane: let the entry count as being filled again, so that no last holder lets go of it and nobody else does the same.
+ * Return: 1 if this lane is to submit its command.
+ */
+WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 seen, u32 state)
+{
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, found.place);
+	WEIR_GLOBAL weir_shared_u32 *retry = &weir_share_slot(share, found.place)->retry;
+
+	/* L1: pairs with L0 of the command that failed; T3: for the last holder, who waits for it */
+	if (weir_cas_u64_acq_rel_dev(word, found.word, found.word & ~(u64)WEIR_LINE_BIT_FAILED) != found.word)
+		return 0;
+	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed, both: L1; S1 of the command, or L0 */
+		weir_store_u32_relaxed_dev(retry, state & WEIR_RETRY_COUNTS);
+		return 1;
+	}
+	(void)weir_or_u64_acq_rel_dev(word, (u64)WEIR_LINE_BIT_FAILED); /* it failed once more since that look */
+	return 0;
+}
+
+/**
+ * weir_share_again() - one step of a wait for an entry whose command failed and can be submitted again
+ * @wave: lanes calling together
+ * @status: what this lane's look at its entry gave
+ * @found: the entry as seen; word 0: it has none
+ * @lines: the cache
+ * @extent: whose line
+ * @line: line of @extent
+ * @deadline: of the wait
+ *
+ * One pass, no waiting; with a reference or without. The command goes to the same buffer, which is the entry's as long as it
+ * is being filled. What there is to know between two tries is in the entry, so any lane that waits may do it.
+ *
+ * Return: WEIR_E_LOCKED: look again; else @status, which stays.
+ */
+WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_share_found found,
+				     WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line,
+				     u64 deadline)
+{
+	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_status_retryable(status), over = 1, seen = 0, state = 0,
+	    sends = 0;
+	struct weir_request request;
+
+	if (weir_ballot(wave, failed) == 0)
+		return status;
+	request = weir_line_request(lines, extent, line, 0, 0, NVME_OPCODE_READ);
+	if (failed) {
+		WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, found.place);
+
+		seen = weir_load_u32_relaxed_dev(&slot->retry); /* relaxed: as in weir_share_retries() */
+		state = weir_share_retries(share, disk, found, status, deadline);
+		request.buffer = weir_share_buffer(share, found);
+		request.target = WEIR_ADDR(weir_share_word(share, found.place));
+		request.status = WEIR_ADDR(&slot->status);
+		over = weir_share_has_failed(share, found, state);
+		if (weir_retry_now(state))
+			sends = weir_share_try_refill(share, found, seen, state);
+		else if (state != 0 && state != seen) /* relaxed: of two that wait one sets the time */
+			(void)weir_cas_u32_relaxed_dev(&slot->retry, seen, state);
+	}
+	weir_converge();
+	if (weir_disk_try_submit(wave, sends, disk, request)) {
+		weir_retry_count(disk);
+	} else if (sends) { /* no slot: as if nothing had been */
+		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.place)->retry, seen); /* relaxed: L0 */
+		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.place), (u64)WEIR_LINE_BIT_FAILED);
+	}
+	weir_converge();
+	return over ? status : (u32)WEIR_E_LOCKED;
+}
+
 /**
  * weir_share_read() - read a line that is in a buffer, without a reference
  *
@@ -395,6 +486,7 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 		from = weir_share_buffer(share, found) + access.offset;
 		if (!done)
 			status = weir_share_look(share, found);
+		status = weir_share_again(wave, status, found, lines, extent, line, deadline);
 		there = status == WEIR_OK;
 		weir_converge(); /* else a compiler may send those without an entry straight into the collectives */
 		if (kind == WEIR_ACCESS_READ) {
@@ -451,6 +543,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		found = weir_share_find(share, extent->key_base + line);
 		if (!fetch.done)
 			status = weir_share_look(share, found);
+		status = weir_share_again(wave, status, found, lines, extent, line, deadline);
 		joins = status == WEIR_OK && weir_share_try_join(share, found);
 		if (joins) {
 			(void)weir_share_changed(share, found.place);
