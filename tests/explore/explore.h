@@ -93,7 +93,8 @@ struct wave;
  * @together: what its last weir_active() gave: lanes that go on together from there
  * @horizon: weak memory: nothing older than this time may be loaded
  * @latest: weak memory: newest time any load of the lane has seen
- * @waits: it waits for a slot, since @since commands were submitted
+ * @submits: it is about to submit a command
+ * @waits: of these it is the one that is known to be the oldest, since @since commands were submitted
  * @log: its last steps, a ring; @logged counts all of them
  */
 struct lane {
@@ -111,7 +112,7 @@ struct lane {
 	bool sleeps; /* RELAXED: polled a whole turn, and nothing it looked at has changed */
 	u64 wakes;   /* the step at which its last rest ends or ended; 0: it has had none */
 	u32 horizon, latest;
-	bool waits;
+	bool submits, waits;
 	u64 since;
 	u64 logged;
 	struct step log[LOGGED_STEPS];
@@ -136,7 +137,7 @@ struct run {
 	u64 blocks;	      /* basic blocks since the last step */
 	u64 rings;	      /* writes to doorbells */
 	u64 submitted;	      /* commands of all lanes */
-	u64 longest_wait;     /* of a lane for a slot, in commands of others */
+	u64 longest_wait;     /* of the oldest for a slot, in commands of others */
 	u64 progress_step;    /* when something last got done */
 	u64 hang_steps;	      /* a hang is this many steps without */
 	u32 controller_share; /* it is stepped once in so many steps, where chance decides */

@@ -28,7 +28,7 @@ struct weir_virtual_fault;
  * @shares: the cache has a Share Table
  * @tier: and lines behind it: 1 exclusive, 2 inclusive
  * @written: lanes write through the cache, and the last one flushes it
- * @fair: more lanes than slots, of one queue pair; no wait for a slot is longer than the guide says (docs/guide/blocks.md)
+ * @fair: more lanes than slots, of one queue pair; the oldest is not overtaken for ever (docs/guide/blocks.md)
  * @tiny: small enough to try every schedule; shape fixed
  */
 struct scenario {

@@ -101,7 +101,7 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->logged = lane->reads = 0;
 	lane->sleeps = false;
 	lane->wakes = 0;
-	lane->waits = false;
+	lane->submits = lane->waits = false;
 	lane->stale = true; /* the first turn is no whole one */
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
@@ -444,8 +444,7 @@ void explore_progress(void)
 
 void explore_submits(void)
 {
-	run.running->waits = true;
-	run.running->since = run.submitted;
+	run.running->submits = true;
 }
 
 void explore_expect(const char *what, u64 got, u64 wanted)

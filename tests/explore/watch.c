@@ -14,6 +14,7 @@
 
 #include "explore.h"
 #include "rig.h"
+#include "scenario.h"
 
 enum { RANGES = 96, WORDS = ARENA_BYTES / 4 };
 
@@ -128,8 +129,19 @@ static void note_submission(struct lane *lane)
 	if (lane && lane->waits && run.submitted - lane->since > run.longest_wait)
 		run.longest_wait = run.submitted - lane->since;
 	if (lane)
-		lane->waits = false;
+		lane->submits = lane->waits = false;
 	run.submitted++;
+}
+
+/* A submission made itself known as the oldest. */
+static void note_oldest(struct lane *lane)
+{
+	if (!lane || !lane->submits)
+		return;
+	for (u32 i = 0; i < run.lane_count; i++)
+		run.lanes[i].waits = false; /* one that was known before is not the oldest */
+	lane->waits = true;
+	lane->since = run.submitted;
 }
 
 static void watch_sequence(struct lane *lane, const void *word, u32 old, u32 new)
@@ -321,6 +333,8 @@ static void watch_tier(struct lane *lane, const void *word, u64 old, u64 new)
 void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 {
 	(void)bytes;
+	if (run.scenario->fair && address == (void *)&rig.queues[0].first && new != 0)
+		note_oldest(lane);
 	switch (kinds[index_of(address)]) {
 	case WATCH_LOCK: watch_lock(lane, address, old, new); break;
 	case WATCH_SEQUENCE: watch_sequence(lane, address, (u32)old, (u32) new); break;
