@@ -23,7 +23,7 @@
 #include "context.h"
 #include "lifetime.h"
 
-enum { COUNT = 512, SEED = 1000, FILE_BYTES = 65536, BUFFER_BYTES = 8192 };
+enum { COUNT = 512, SEED = 1000, RESTS = 2000, FILE_BYTES = 65536, BUFFER_BYTES = 8192 };
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -207,7 +207,7 @@ static void test_running_kernels(void **state)
 		struct rig rig;
 
 		open_rig(&rig, NULL);
-		launch_put(&rig, 20000);
+		launch_put(&rig, RESTS);
 		must(take_step(&rig, steps[i]));
 		assert_int_equal(on_file(&rig, 0), COUNT);
 		(void)weir_context_close(rig.context);
