@@ -774,7 +774,7 @@ static int array(struct weir_cache *cache, struct weir_storage **storages, unsig
 
 static void test_arrays(void **state)
 {
-	struct weir_storage *two[2] = { storage, NULL };
+	struct weir_storage *two[2] = { storage, NULL }, *three[3];
 	struct weir_context *other;
 	struct weir_writer writer;
 	struct weir_cache *cache;
@@ -811,6 +811,11 @@ static void test_arrays(void **state)
 	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe", "name each storage once");
 	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 1",
 		"name each storage once");
+	must(weir_storage_open(context, "virt:1M", NULL, &three[1]));
+	three[0] = three[2] = storage;
+	refused(weir_writer_open(cache, three, 3, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 2",
+		"name each storage once");
+	weir_storage_close(three[1]);
 	weir_cache_destroy(cache);
 }
 

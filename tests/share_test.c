@@ -251,6 +251,9 @@ static void test_without_a_table_it_is_a_copy(void **state)
 	assert_int_equal(weir_share_create(rig.cache, NULL), -EEXIST);
 	assert_int_equal(stats_of(&rig).entries, 1024);
 	must(weir_share_destroy(rig.cache));
+	must(weir_share_create(rig.cache, WEIR_OPTIONS(share, .entries = 5)));
+	assert_int_equal(stats_of(&rig).entries, 8); /* as many as asked for, and whole buckets of four */
+	must(weir_share_destroy(rig.cache));
 	assert_int_equal(weir_share_create(rig.cache, WEIR_OPTIONS(share, .entries = ~(uint64_t)0)), -EINVAL);
 	close_rig(&rig);
 }
