@@ -772,6 +772,31 @@ static int array(struct weir_cache *cache, struct weir_storage **storages, unsig
 
 #define ARRAY(count, ...) array(cache, two, count, (struct weir_array_options){ __VA_ARGS__ })
 
+/* Arrays of the same stripe share their lines; those of another one have their own, whatever they have in common. */
+static void test_stripes_apart(void **state)
+{
+	struct weir_storage *storages[2][2] = { { storage, NULL }, { storage, NULL } };
+	struct weir_array arrays[4];
+	struct weir_cache *cache;
+
+	(void)state;
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 16), &cache));
+	for (unsigned i = 0; i < 2; i++)
+		must(weir_storage_open(context, "virt:1M", NULL, &storages[i][1]));
+	for (unsigned i = 0; i < 4; i++)
+		must(weir_array_open(cache, storages[i == 1], 2,
+				     WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = i == 2 ? 131072 : 65536), &arrays[i]));
+	assert_true(arrays[1].extent.key_base != arrays[0].extent.key_base);
+	assert_true(arrays[2].extent.key_base != arrays[0].extent.key_base);
+	assert_true(arrays[3].extent.key_base == arrays[0].extent.key_base);
+	/* one that begins late ends with its storage */
+	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 4096), &arrays[1]));
+	assert_int_equal(arrays[1].count, ((1 << 20) - 4096) / 8);
+	weir_cache_destroy(cache);
+	for (unsigned i = 0; i < 2; i++)
+		weir_storage_close(storages[i][1]);
+}
+
 static void test_arrays(void **state)
 {
 	struct weir_storage *two[2] = { storage, NULL }, *three[3];
@@ -960,6 +985,7 @@ int main(void)
 		cmocka_unit_test(test_memory_in_flight),
 		cmocka_unit_test(test_cache_sizes),
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_stripes_apart),
 		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
 		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),
 		cmocka_unit_test(test_a_long_wait_sleeps),
