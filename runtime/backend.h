@@ -19,6 +19,8 @@
 
 struct weir_window;
 
+enum { WEIR_WHY_BYTES = 160 };
+
 /**
  * enum weir_memory - what memory is for, which decides where it lies
  * @WEIR_MEMORY_DEVICE: lanes' data and words of their own: as near to them as can be
@@ -27,6 +29,16 @@ struct weir_window;
 enum weir_memory {
 	WEIR_MEMORY_DEVICE,
 	WEIR_MEMORY_HOST,
+};
+
+/**
+ * struct weir_ability - whether a backend's device can do something that controllers on PCI Express ask for
+ * @has: as far as can be told without trying
+ * @why: if not, the reason; a sentence's part, such as "upstream amdkfd maps no registers"
+ */
+struct weir_ability {
+	bool has;
+	char why[WEIR_WHY_BYTES];
 };
 
 /**
@@ -40,6 +52,7 @@ enum weir_memory {
  * @window: that is a window of the kernel module weir_p2p, as long as the backend is open; NULL: not so
  * @copies_beside: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
  *                 false, and memory is not shared, the watchdog does not look at commands (runtime/watchdog.h)
+ * @map_registers, @register_host, @export_memory: what the functions of these names can be expected to do
  */
 struct weir_backend_properties {
 	char name[128];
@@ -57,6 +70,9 @@ struct weir_backend_properties {
 	bool dma_buf;
 	bool peer_dma;
 	enum weir_peer_writes peer_writes;
+	struct weir_ability map_registers;
+	struct weir_ability register_host;
+	struct weir_ability export_memory;
 };
 
 struct weir_backend;
@@ -104,6 +120,15 @@ struct weir_move {
  * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has ended, on any
  *         thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is no such thing
  * @resume: let go on what waits behind a @defer; forgets the gate
+ * @map_registers: [@host, @host + @bytes) is the host's mapping of another PCI device's registers, whole pages: let lanes store
+ *                 to them, at *@device. They never load from there. Until @unmap_registers; the host keeps its mapping so long.
+ *                 -ENOTSUP with a sentence, without a context, where the device or its driver cannot. NULL: it cannot
+ * @unmap_registers: of the same pages; waits for the kernels that may store to them
+ * @register_host: let lanes reach [@host, @host + @bytes), whole pages of ordinary memory of the process, at *@device;
+ *                 controllers may be mapped to them, too. NULL: it cannot
+ * @unregister_host: the same pages; waits for the kernels that may use them
+ * @export_memory: a dma-buf of the device's memory that has [@device, @device + @bytes), which begin *@offset bytes into it;
+ *                 *@file is the caller's to close, and keeps the memory. NULL: it cannot
  * @peer_flush: lanes that look from now on see all that other PCI devices had written to the device's memory and told the
  *              host of. NULL: the host cannot see to that
  */
@@ -139,6 +164,11 @@ struct weir_backend_ops {
 	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of, void **gate);
 	void (*resume)(struct weir_backend *backend, void *gate);
 	int (*peer_flush)(struct weir_backend *backend);
+	int (*map_registers)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
+	void (*unmap_registers)(struct weir_backend *backend, void *host, size_t bytes);
+	int (*register_host)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
+	void (*unregister_host)(struct weir_backend *backend, void *host, size_t bytes);
+	int (*export_memory)(struct weir_backend *backend, uint64_t device, size_t bytes, int *file, uint64_t *offset);
 };
 
 /** struct weir_backend - what every backend's object begins with */

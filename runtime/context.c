@@ -140,6 +140,14 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	return 0;
 }
 
+/* A backend that says neither lacks it. */
+static void take_ability(const struct weir_ability *ability, uint32_t *has, char why[WEIR_WHY_BYTES])
+{
+	*has = ability->has;
+	if (!ability->has)
+		snprintf(why, WEIR_WHY_BYTES, "%s", ability->why[0] ? ability->why : "its backend does not know how");
+}
+
 int weir_context_info(struct weir_context *context, struct weir_context_info *info)
 {
 	struct weir_backend_properties properties = { .numa_node = -1 };
@@ -162,6 +170,9 @@ int weir_context_info(struct weir_context *context, struct weir_context_info *in
 	filled.dma_buf = properties.dma_buf;
 	filled.peer_dma = properties.peer_dma;
 	filled.peer_writes = properties.peer_writes;
+	take_ability(&properties.map_registers, &filled.map_registers, filled.map_registers_why);
+	take_ability(&properties.register_host, &filled.register_host, filled.register_host_why);
+	take_ability(&properties.export_memory, &filled.export_memory, filled.export_memory_why);
 	return weir_result_give(info, &filled, sizeof(filled), "weir_context_info");
 }
 

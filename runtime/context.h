@@ -82,7 +82,8 @@ struct weir_storage {
 	uint64_t answer_ns; /* what the controller may take for a command before the watchdog acts; 0: any time */
 	uint32_t queue_count;           /* that rings, slots, staging and queues have room for */
 	uint64_t doorbell_memory; /* for a software controller's */
-	uint64_t doorbells;       /* where lanes ring */
+	uint64_t doorbells;       /* its doorbells, or those of a controller on the device */
+	struct weir_doorbells *forwarder; /* lanes ring somewhere else (doorbells.h); NULL: there, or at registers */
 	uint64_t shadow_memory;   /* WEIR_ADMIN_SHADOW_BYTES that they write first; 0: none */
 	void *shadow_host;        /* the same, as the host sees it */
 	uint32_t created; /* queue pairs the controller knows */

@@ -9,6 +9,7 @@
 #include <weir/core/cq.h>
 #include <weir/core/sq.h>
 
+#include "doorbells.h"
 #include "error.h"
 #include "late.h"
 
@@ -242,6 +243,7 @@ int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned pati
 		return fail_busy(storage, index, patience_ms);
 	clear_completions(queue);
 	clear_shadow(queue);
+	weir_doorbells_begin(storage, index);
 	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, queue->sq, queue->cq);
 	if (error)
 		return error;

@@ -5,6 +5,7 @@
 #include <weir/core/sq.h>
 
 #include "context.h"
+#include "doorbells.h"
 #include "window.h"
 
 static uint64_t pages(uint64_t bytes)
@@ -53,14 +54,6 @@ unsigned weir_queue_id(const struct weir_storage *storage, uint32_t index)
 	return ops->queue_id ? ops->queue_id(storage->transport, index) : index + 1;
 }
 
-static uint64_t doorbell(const struct weir_storage *storage, unsigned index)
-{
-	struct weir_transport *transport = storage->transport;
-
-	return transport->registers ? transport->ops->doorbell(transport, index) :
-				      storage->doorbells + index * transport->doorbell_bytes;
-}
-
 /* Let the transport know of a pair, where it has to. */
 static int adopt(const struct weir_storage *storage, uint32_t index)
 {
@@ -89,9 +82,9 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->slots = storage->slots[index];
 	queue->records = queue->slots + (uint64_t)depth * sizeof(struct weir_slot);
 	queue->retry = storage->disk.retry;
-	queue->sq_doorbell = doorbell(storage, 2 * id);
-	queue->cq_doorbell = doorbell(storage, 2 * id + 1);
-	queue->shadow = storage->shadow_memory ? storage->shadow_memory + 2 * id * bell : 0;
+	queue->sq_doorbell = weir_doorbells_at(storage, index, 0);
+	queue->cq_doorbell = weir_doorbells_at(storage, index, 1);
+	queue->shadow = storage->shadow_memory && !weir_doorbells_forwarded(storage) ? storage->shadow_memory + 2 * id * bell : 0;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);
@@ -153,6 +146,7 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		error = adopt(storage, index);
 	if (error)
 		return error;
+	weir_doorbells_add(storage, index);
 	describe(storage, index, first_ticket, max_transfer_bytes, &queue);
 	error = context->backend->ops->copy_in(context->backend,
 					       storage->queues + index * sizeof(struct weir_queue), &queue,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "doorbells.h"
 #include "error.h"
 #include "hold.h"
 
@@ -60,7 +61,10 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_late_
 static int replace_held(struct weir_recovery *recovery, const struct weir_late_command *command)
 {
 	struct weir_storage *storage = recovery->storage;
-	int error = weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, command->queue));
+	int error;
+
+	weir_doorbells_settle(storage); /* a register is not rung behind its queue's end */
+	error = weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, command->queue));
 
 	if (error)
 		return error;
@@ -111,6 +115,7 @@ static int reset_held(struct weir_recovery *recovery)
 	struct weir_transport *transport = storage->transport;
 	int error = transport->ops->restart ? transport->ops->restart(transport) : 0;
 
+	weir_doorbells_settle(storage);
 	if (!error)
 		error = weir_admin_stop(&storage->admin);
 	if (error)

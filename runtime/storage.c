@@ -9,6 +9,7 @@
 #include "cache.h"
 #include "closed.h"
 #include "context.h"
+#include "doorbells.h"
 #include "error.h"
 #include "publish.h"
 #include "service.h"
@@ -129,29 +130,13 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 	return error;
 }
 
-/* Registers of another PCI function, at which so far only lanes that run on the host can ring. */
-static int check_registers(struct weir_storage *storage)
-{
-	struct weir_backend *backend = storage->context->backend;
-	struct weir_backend_properties properties = { .wave_lanes = 0 };
-
-	backend->ops->properties(backend, &properties);
-	if (!properties.shared_memory)
-		return weir_fail(ENOTSUP, "storage \"%s\": lanes of %s cannot ring a PCI device's doorbells yet; use a context on "
-				 "the cpu, or the device's file (file:/dev/nvme0n1) under the kernel's driver", storage->uri,
-				 properties.name);
-	return 0;
-}
-
-/* Where lanes ring: at the transport's controller, or at one on the device. */
+/* Where lanes ring: at the transport's controller, for a thread that rings it, or at one on the device. */
 static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 {
 	if (storage->transport->resident.on)
 		return weir_resident_doorbells(storage, queues);
-	if (storage->transport->registers)
-		return check_registers(storage);
 	storage->doorbells = storage->doorbell_memory;
-	return 0;
+	return weir_doorbells_place(storage, queues);
 }
 
 /* Who moves the data: the controller, if it reaches the memory of weir_alloc(), else the lanes. */
@@ -338,6 +323,7 @@ static int tear_down(struct weir_storage *storage)
 		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
 	if (storage->enabled || storage->dead != WEIR_OK)
 		error = shut_down(storage);
+	weir_doorbells_end(storage);
 	if (storage->transport && storage->transport->resident.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);
 	if (storage->transport)
@@ -464,8 +450,9 @@ static void describe_path(const struct weir_storage *storage, char *path, size_t
 			 storage->transport->resident.host_medium ? "host memory" :
 								  "device memory");
 	else
-		snprintf(path, bytes, "%s, %s%s%s", storage->pull ? "pull" : "direct",
+		snprintf(path, bytes, "%s, %s%s%s%s", storage->pull ? "pull" : "direct",
 			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "",
+			 weir_doorbells_path(storage),
 			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? ", queues in device memory" : "");
 }
 
@@ -558,6 +545,7 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	if (error || (error = weir_given(stats, "weir_stats", "stats")) != 0 || (error = count(storage, &sum)) != 0)
 		return error;
 	/* relaxed: a snapshot */
+	sum.rings += weir_doorbells_rings(storage);
 	sum.late = weir_load_u64_relaxed_sys(&storage->recovered.late);
 	sum.aborted = weir_load_u64_relaxed_sys(&storage->recovered.aborted);
 	sum.queues_replaced = weir_load_u64_relaxed_sys(&storage->recovered.queues);

@@ -10,6 +10,7 @@
 
 #include <weir/core/cq.h>
 
+#include "doorbells.h"
 #include "error.h"
 #include "late.h"
 #include "recover.h"
@@ -96,10 +97,12 @@ static void end_commands(const struct weir_watchdog *watchdog)
 static void condemn(struct weir_watchdog *watchdog, uint32_t csts, weir_status status)
 {
 	struct weir_storage *storage = watchdog->storage;
-	uint32_t word = keep_from_memory(storage, status) ? status : status | WEIR_QUEUE_UNSAFE;
+	uint32_t word;
 	char text[80];
 	int error = 0;
 
+	weir_doorbells_halt(storage);
+	word = keep_from_memory(storage, status) ? status : status | WEIR_QUEUE_UNSAFE;
 	storage->dead = status;
 	for (uint32_t i = 0; i < storage->queue_count; i++)
 		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), word) ? -EIO : error;
@@ -221,6 +224,21 @@ static bool check_commands(struct weir_watchdog *watchdog)
 	return false;
 }
 
+/*
+ * A device's lanes would still store to the registers, whoever has the controller next: what is under way is ended, and the
+ * device's mapping with it. This waits for kernels; requests that have ended do not keep them.
+ */
+static void take_registers_back(struct weir_watchdog *watchdog)
+{
+	struct weir_storage *storage = watchdog->storage;
+
+	if (!weir_doorbells_mapped(storage))
+		return;
+	if (storage->dead == WEIR_OK)
+		condemn(watchdog, read_csts(watchdog), WEIR_E_DEVICE_GONE);
+	weir_doorbells_unmap(storage);
+}
+
 /* Sleep; then let the system have the controller, if it wants it: one that has failed, too. */
 static bool next_look(struct weir_watchdog *watchdog)
 {
@@ -228,6 +246,8 @@ static bool next_look(struct weir_watchdog *watchdog)
 
 	if (!goes_on(watchdog))
 		return false;
+	if (transport->ops->wanted && transport->ops->wanted(transport))
+		take_registers_back(watchdog);
 	if (transport->ops->give_way)
 		transport->ops->give_way(transport);
 	return true;
@@ -240,7 +260,7 @@ static void *watch(void *argument)
 	bool lives = true;
 
 	while (next_look(watchdog)) {
-		lives = lives && check_controller(watchdog) && check_commands(watchdog);
+		lives = lives && watchdog->storage->dead == WEIR_OK && check_controller(watchdog) && check_commands(watchdog);
 		if (!lives)
 			end_commands(watchdog);
 	}

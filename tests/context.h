@@ -6,6 +6,7 @@
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
+ * WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes (the key doorbell of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
@@ -154,19 +155,19 @@ static inline const char *test_storage_given(const char *uri)
 }
 
 /**
- * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names, and what WEIR_TEST_SHADOW says
+ * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names, and what WEIR_TEST_SHADOW and WEIR_TEST_DOORBELL say
  *
  * On the cpu controllers reach all memory, so lanes pull only if they are asked to.
  */
 static inline int test_storage_open(struct weir_context *context, const char *uri,
 				    const struct weir_storage_options *options, struct weir_storage **out)
 {
-	const char *shadow = getenv("WEIR_TEST_SHADOW");
+	const char *shadow = getenv("WEIR_TEST_SHADOW"), *doorbell = getenv("WEIR_TEST_DOORBELL");
 	char text[512];
 
 	uri = test_storage_given(uri);
-	snprintf(text, sizeof(text), "%s%cmover=%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
-		 shadow ? "&shadow=" : "", shadow ? shadow : "");
+	snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
+		 shadow ? "&shadow=" : "", shadow ? shadow : "", doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
 	return weir_storage_open(context, text, options, out);
 }
 

@@ -402,7 +402,7 @@ static void test_uris(void **state)
 		{ "nvme:0000:65:00.9", "is no PCI address" },
 		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
 		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
-		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, ro, mover, shadow, gpu_memory, driver, in_use, vfio" },
+		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, vfio" },
 		{ "nvme:65:00.0?gpu_memory=all", "gpu_memory is none, data or queues" },
 		{ "nvme:65:00.0?gpu_memory=queues", "gpu_memory is for a context whose device memory is a device's BAR" },
 		{ "nvme:65:00.0?driver=nvme", "driver is vfio or kernel" },

@@ -350,6 +350,24 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	/* Lanes' memory is the host's: every device reaches it, and none overtakes its own writes. */
 	out->peer_dma = true;
 	out->peer_writes = WEIR_PEER_WRITES_ORDERED_ALL;
+	out->map_registers.has = out->register_host.has = true;
+	snprintf(out->export_memory.why, sizeof(out->export_memory.why), "lanes' memory is the process's own, which no dma-buf is made of");
+}
+
+/* Lanes are the host's threads: they reach what it does, where it does. */
+static int cpu_map(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device)
+{
+	(void)backend;
+	(void)bytes;
+	*device = (uint64_t)(uintptr_t)host;
+	return 0;
+}
+
+static void cpu_unmap(struct weir_backend *backend, void *host, size_t bytes)
+{
+	(void)backend;
+	(void)host;
+	(void)bytes;
 }
 
 const struct weir_backend_ops weir_backend_cpu = {
@@ -368,4 +386,8 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.examine = cpu_examine,
 	.defer = cpu_defer,
 	.resume = cpu_resume,
+	.map_registers = cpu_map,
+	.unmap_registers = cpu_unmap,
+	.register_host = cpu_map,
+	.unregister_host = cpu_unmap,
 };

@@ -362,6 +362,11 @@ static const struct weir_backend_ops cuda_ops = {
 	.defer = cuda_defer,
 	.resume = cuda_resume,
 	.peer_flush = cuda_peer_flush,
+	.map_registers = cuda_map_registers,
+	.unmap_registers = cuda_unregister,
+	.register_host = cuda_register_host,
+	.unregister_host = cuda_unregister,
+	.export_memory = cuda_export_memory,
 };
 
 const struct weir_backend_ops *const weir_backend_module = &cuda_ops;

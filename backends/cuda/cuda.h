@@ -102,6 +102,17 @@ void cuda_service_ended(void);
 int cuda_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int cuda_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
 
+/** cuda_unregister_when_free() - host pages that were registered: at once, or behind the last kernel that stays */
+void cuda_unregister_when_free(void *host);
+
+/* controllers.c: entries of the vtable; cuda_unregister() is of registers, too */
+int cuda_map_registers(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+int cuda_register_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+void cuda_unregister(struct weir_backend *base, void *host, size_t bytes);
+int cuda_export_memory(struct weir_backend *base, uint64_t device, size_t bytes, int *file, uint64_t *offset);
+/** cuda_abilities() - which of these the device and its driver can be expected to do */
+void cuda_abilities(struct cuda_backend *backend, struct weir_backend_properties *out);
+
 /* streams.c: entries of the vtable */
 int cuda_stream_open(struct weir_backend *base, void **stream);
 void cuda_stream_close(struct weir_backend *base, void *stream);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -29,6 +30,7 @@ static struct {
 	pthread_mutex_t mutex;
 	unsigned services;
 	struct cuda_pinned *kept;
+	struct registered *registered;
 } shared = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 /** struct cuda_pinned - in the first bytes of pinned memory that nobody uses */
@@ -37,11 +39,49 @@ struct cuda_pinned {
 	size_t bytes;
 };
 
+/** struct registered - pages of somebody else's that are unregistered later; their addresses are not used again until then */
+struct registered {
+	void *host;
+	struct registered *next;
+};
+
+static void unregister(void *host)
+{
+	if (cudaHostUnregister(host) != cudaSuccess)
+		(void)cudaGetLastError();
+}
+
 static void unpin(void *memory, size_t bytes)
 {
-	if (cudaHostUnregister(memory) != cudaSuccess)
-		(void)cudaGetLastError();
+	unregister(memory);
 	munmap(memory, bytes);
+}
+
+void cuda_unregister_when_free(void *host)
+{
+	struct registered *later;
+
+	pthread_mutex_lock(&shared.mutex);
+	later = shared.services ? malloc(sizeof(*later)) : NULL;
+	if (later) {
+		*later = (struct registered){ host, shared.registered };
+		shared.registered = later;
+	} else {
+		unregister(host);
+	}
+	pthread_mutex_unlock(&shared.mutex);
+}
+
+/* Under the mutex: no kernel stays any more. */
+static void unregister_all(void)
+{
+	struct registered *first;
+
+	while ((first = shared.registered)) {
+		shared.registered = first->next;
+		unregister(first->host);
+		free(first);
+	}
 }
 
 /* Under the mutex until it is unpinned, so that no kernel that stays begins meanwhile. */
@@ -78,6 +118,8 @@ void cuda_service_ended(void)
 		shared.kept = pinned->next;
 		unpin(pinned, pinned->bytes);
 	}
+	if (!shared.services)
+		unregister_all();
 	pthread_mutex_unlock(&shared.mutex);
 }
 

@@ -86,6 +86,7 @@ void cuda_properties(struct weir_backend *base, struct weir_backend_properties *
 	if (out->peer_dma)
 		out->peer_writes = peer_writes(backend);
 	out->dma_buf = exports_dma_buf(backend);
+	cuda_abilities(backend, out);
 	if (cuda_enter(backend) == 0 && cudaMemGetInfo(&unused, &total) == cudaSuccess) {
 		out->memory_bytes = total;
 		out->memory_free_bytes = unused;

@@ -378,6 +378,11 @@ static const struct weir_backend_ops hip_ops = {
 	.stream_wait = hip_stream_wait,
 	.defer = hip_defer,
 	.resume = hip_resume,
+	.map_registers = hip_map_registers,
+	.unmap_registers = hip_unregister,
+	.register_host = hip_register_host,
+	.unregister_host = hip_unregister,
+	.export_memory = hip_export_memory,
 };
 
 const struct weir_backend_ops *const weir_backend_module = &hip_ops;

@@ -119,6 +119,7 @@ enum hip_held {
 	HIP_HOST_MEMORY,
 	HIP_SIGNAL_MEMORY,
 	HIP_MODULE,
+	HIP_REGISTERED, /* host pages of somebody else's; their addresses are not used again until it is let go of */
 };
 
 /* memory.c */
@@ -144,6 +145,13 @@ int hip_stream_copy(struct weir_backend *base, void *stream, const struct weir_m
 int hip_stream_launch(struct weir_backend *base, void *stream, const char *name, uint32_t blocks, uint32_t threads,
 		      uint64_t args);
 int hip_stream_wait(struct weir_backend *base, void *stream);
+/* controllers.c; hip_unregister() is of registers, too */
+int hip_map_registers(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+int hip_register_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+void hip_unregister(struct weir_backend *base, void *host, size_t bytes);
+int hip_export_memory(struct weir_backend *base, uint64_t device, size_t bytes, int *file, uint64_t *offset);
+/** hip_abilities() - which of these the device and its driver can be expected to do */
+void hip_abilities(struct hip_backend *backend, struct weir_backend_properties *out);
 int hip_defer(struct weir_backend *base, void *stream, void (*call)(void *of), void *of, void **gate);
 void hip_resume(struct weir_backend *base, void *gate);
 /** hip_gates_end() - none waits any more */

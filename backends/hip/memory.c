@@ -57,6 +57,7 @@ static void free_now(enum hip_held kind, void *what)
 {
 	hipError_t code = kind == HIP_HOST_MEMORY ? hipHostFree(what) :
 			  kind == HIP_MODULE	  ? hipModuleUnload(what) :
+			  kind == HIP_REGISTERED  ? hipHostUnregister(what) :
 						    hipFree(what);
 
 	if (code != hipSuccess)

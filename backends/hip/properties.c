@@ -61,6 +61,7 @@ void hip_properties(struct weir_backend *base, struct weir_backend_properties *o
 	out->copies_beside = true; /* a stream of their own */
 	(void)hip_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
 	peers(backend, out);
+	hip_abilities(backend, out);
 	if (hip_enter(backend) == 0 && hipMemGetInfo(&unused, &total) == hipSuccess) {
 		out->memory_bytes = total;
 		out->memory_free_bytes = unused;

@@ -203,4 +203,8 @@ static const struct weir_backend_ops opencl_ops = {
 	.synchronise = opencl_synchronise,
 	.pci_address = opencl_pci_address,
 	.properties = opencl_properties,
+	.map_registers = opencl_map,
+	.unmap_registers = opencl_unmap,
+	.register_host = opencl_map,
+	.unregister_host = opencl_unmap,
 };

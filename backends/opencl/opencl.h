@@ -125,6 +125,10 @@ int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes);
 /** opencl_properties() - entry of the vtable */
 void opencl_properties(struct weir_backend *base, struct weir_backend_properties *out);
 
+/** opencl_map(), opencl_unmap() - entries of the vtable: of device registers, and of host pages */
+int opencl_map(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
+void opencl_unmap(struct weir_backend *base, void *host, size_t bytes);
+
 /* args.c */
 /**
  * opencl_args_put() - arguments into memory that lanes see, for the kernel that is launched next

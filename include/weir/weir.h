@@ -161,6 +161,11 @@ enum weir_peer_writes {
  * @dma_buf: its memory can be handed to other drivers as a dma-buf
  * @peer_dma: other PCI devices can read and write its memory directly
  * @peer_writes: enum weir_peer_writes
+ * @map_registers: its lanes can store to registers of other PCI devices, such as doorbells; as far as its backend can tell
+ *                 without trying
+ * @register_host: its lanes can use pages of the host that others allocated
+ * @export_memory: its memory can be had as a dma-buf, of any part
+ * @map_registers_why: if not, the reason; "" if so. @register_host_why, @export_memory_why too
  */
 struct weir_context_info {
 	size_t size;
@@ -175,6 +180,12 @@ struct weir_context_info {
 	uint32_t dma_buf;
 	uint32_t peer_dma;
 	uint32_t peer_writes;
+	uint32_t map_registers;
+	uint32_t register_host;
+	uint32_t export_memory;
+	char map_registers_why[160];
+	char register_host_why[160];
+	char export_memory_why[160];
 };
 
 /** weir_context_info() - describe a context */

@@ -68,6 +68,7 @@ struct weir_rings {
  *           do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing to do
  * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it back;
  *            its registers read as all ones from then on. NULL: nobody would
+ * @wanted: asked before @give_way by the same thread: the system wants it back. NULL: never
  * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it does not touch any
  *        more; or a negative errno with a sentence. NULL: there is no way to
  * @path: how it reaches the bytes just now, for people; valid while it is open
@@ -93,6 +94,7 @@ struct weir_transport_ops {
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
 	int (*restart)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
+	bool (*wanted)(struct weir_transport *transport);
 	void (*give_way)(struct weir_transport *transport);
 	int (*halt)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
@@ -118,6 +120,13 @@ enum weir_shadow {
 	WEIR_SHADOW_ON,
 };
 
+/** enum weir_doorbell - who rings doorbells that are registers, or all doorbells: what can be, the lanes, a thread for them */
+enum weir_doorbell {
+	WEIR_DOORBELL_AUTO,
+	WEIR_DOORBELL_LANES,
+	WEIR_DOORBELL_HOST,
+};
+
 /** enum weir_gpu_memory - what a controller on PCI Express reaches of the memory of a device beside it */
 enum weir_gpu_memory {
 	WEIR_GPU_MEMORY_NONE,
@@ -133,10 +142,12 @@ enum weir_gpu_memory {
  * @mover: asked for
  * @resident: I/O queues are not its own: a controller on the device serves them
  * @shadow: asked for
+ * @doorbell: asked for
  * @gpu_memory: what it was told to reach of it
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
+ * @keep_addresses: a device had the registers mapped: where they were in the process nothing else is put when it is closed
  * @window: rings, data and admin commands' data have to lie there; NULL: anywhere in the request's dma map
  * @bus_offset: from an address of lanes to the controller's, modulo 2^64
  * @most_entries: of each queue, where @ops->admin is set
@@ -149,8 +160,10 @@ struct weir_transport {
 	enum weir_mover mover;
 	struct weir_resident_options resident;
 	enum weir_shadow shadow;
+	enum weir_doorbell doorbell;
 	enum weir_gpu_memory gpu_memory;
 	bool registers;
+	bool keep_addresses;
 	uint32_t doorbell_bytes;
 	uint32_t nsid;
 	const struct weir_window *window;

@@ -80,6 +80,11 @@ static void nvme_stats(struct weir_transport *transport, struct weir_transport_s
 	*stats = (struct weir_transport_stats){ 0, 0 };
 }
 
+static bool nvme_wanted(struct weir_transport *transport)
+{
+	return weir_vfio_wanted(controller_of(transport)->vfio);
+}
+
 static void nvme_give_way(struct weir_transport *transport)
 {
 	weir_vfio_give_way(controller_of(transport)->vfio);
@@ -105,7 +110,7 @@ static void nvme_close(struct weir_transport *transport)
 	if (controller->dma)
 		weir_dma_map_unfollow(controller->dma, weir_vfio_mapper(controller->vfio));
 	if (controller->vfio)
-		weir_vfio_close(controller->vfio);
+		weir_vfio_close(controller->vfio, transport->keep_addresses);
 	free(controller->uri);
 	free(controller);
 }
@@ -116,11 +121,13 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	static const char *const memories[] = { "none", "data", "queues", NULL }; /* enum weir_gpu_memory */
 	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
+	static const char *const bells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
 	static const char *const owners[] = { "vfio", "kernel", NULL }; /* enum weir_nvme_owner */
 	static const char *const uses[] = { "refuse", "allow", NULL }; /* enum weir_nvme_in_use */
 	uint64_t nsid = 0, queues = 0, read_only = 0;
 	unsigned owner = WEIR_NVME_OWNER_VFIO, in_use = WEIR_NVME_IN_USE_REFUSE;
 	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO, shadow = WEIR_SHADOW_AUTO;
+	unsigned doorbell = WEIR_DOORBELL_AUTO;
 	unsigned memory = NOT_GIVEN;
 	int error;
 
@@ -134,6 +141,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	    (error = weir_uri_take_choice(uri, "in_use", uses, &in_use)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", shadows, &shadow)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "doorbell", bells, &doorbell)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "gpu_memory", memories, &memory)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "vfio", ways, &way)) != 0)
 		return error;
@@ -141,6 +149,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	base->most_queues = (uint32_t)queues;
 	base->mover = (enum weir_mover)mover;
 	base->shadow = (enum weir_shadow)shadow;
+	base->doorbell = (enum weir_doorbell)doorbell;
 	base->gpu_memory = memory == NOT_GIVEN ? WEIR_GPU_MEMORY_NONE : (enum weir_gpu_memory)memory;
 	base->read_only = read_only != 0;
 	base->registers = true;
@@ -148,7 +157,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	keys->owner = (enum weir_nvme_owner)owner;
 	keys->in_use = (enum weir_nvme_in_use)in_use;
 	keys->choice = (enum weir_vfio_choice)way;
-	return weir_uri_finish(uri, "nsid, queues, ro, mover, shadow, gpu_memory, driver, in_use, vfio, timeout_ms, retries");
+	return weir_uri_finish(uri, "nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
@@ -264,6 +273,7 @@ const struct weir_transport_ops weir_transport_nvme = {
 	.restart = nvme_restart,
 	.halt = nvme_halt,
 	.stats = nvme_stats,
+	.wanted = nvme_wanted,
 	.give_way = nvme_give_way,
 	.path = nvme_path,
 	.close = nvme_close,

@@ -18,7 +18,7 @@
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256,
        HALT_MS = 3000, LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */ };
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, timeout_ms, retries"
+#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
 static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
 
@@ -38,6 +38,7 @@ struct soft_keys {
 	uint64_t mdts;
 	unsigned mover;
 	unsigned shadow;
+	unsigned doorbell;
 	const char *trace;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
@@ -92,6 +93,7 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 {
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	static const char *const switches[] = { "off", "on", NULL };
+	static const char *const bells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
 	struct weir_uri *uri = request->uri;
 	int error;
 
@@ -103,6 +105,7 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, 16 << 20, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", switches, &keys->shadow)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "doorbell", bells, &keys->doorbell)) != 0 ||
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	keys->trace = weir_uri_take_text(uri, "trace");
@@ -160,6 +163,7 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 	soft->base.read_only = medium->read_only;
 	soft->base.end_bytes = medium->end_bytes;
 	soft->base.mover = (enum weir_mover)keys->mover;
+	soft->base.doorbell = (enum weir_doorbell)keys->doorbell;
 	soft->base.doorbell_bytes = sizeof(uint32_t);
 	error = start(soft, medium, keys, request);
 	if (error) {
@@ -226,6 +230,9 @@ static int check_resident(const struct weir_uri *uri, const char *load, unsigned
 	if (resident->on && keys->shadow)
 		return weir_fail(EINVAL, "storage \"%s\": the doorbells of a controller on the device are memory already; leave shadow=on "
 				 "out", uri->text);
+	if (resident->on && keys->doorbell == WEIR_DOORBELL_HOST)
+		return weir_fail(EINVAL, "storage \"%s\": lanes ring a controller on the device themselves; leave doorbell=host out",
+				 uri->text);
 	if (resident->on && keys->mover == WEIR_MOVER_PULL)
 		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
 				 uri->text);

@@ -161,7 +161,7 @@ int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choic
 	if (!error)
 		error = start_device(vfio);
 	if (error) {
-		weir_vfio_close(vfio);
+		weir_vfio_close(vfio, false);
 		return error;
 	}
 	*out = vfio;
@@ -242,12 +242,20 @@ static void leave(struct weir_vfio *vfio)
 		vfio->function.address);
 }
 
-void weir_vfio_give_way(struct weir_vfio *vfio)
+bool weir_vfio_wanted(struct weir_vfio *vfio)
 {
 	uint64_t times;
 
 	if (!vfio->left && read(vfio->wanted, &times, sizeof(times)) == sizeof(times))
+		vfio->asked = true;
+	return !vfio->left && vfio->asked;
+}
+
+void weir_vfio_give_way(struct weir_vfio *vfio)
+{
+	if (weir_vfio_wanted(vfio))
 		leave(vfio);
+	vfio->asked = false; /* the kernel asks again, every ten seconds */
 }
 
 int weir_vfio_halt(struct weir_vfio *vfio)
@@ -255,11 +263,11 @@ int weir_vfio_halt(struct weir_vfio *vfio)
 	return vfio->left ? 0 : set_master(vfio, false);
 }
 
-void weir_vfio_close(struct weir_vfio *vfio)
+void weir_vfio_close(struct weir_vfio *vfio, bool keep_addresses)
 {
 	if (vfio->bar && !vfio->left)
 		(void)set_master(vfio, false);
-	if (vfio->bar)
+	if (vfio->bar && (!keep_addresses || (!vfio->left && !replace_registers(vfio))))
 		munmap(vfio->bar, vfio->bar_bytes);
 	close_files(vfio);
 	pthread_mutex_destroy(&vfio->lock);

@@ -46,9 +46,11 @@ int weir_vfio_restart(struct weir_vfio *vfio);
  * what lanes write to doorbells goes nowhere. The mapper accepts all and does nothing.
  */
 void weir_vfio_give_way(struct weir_vfio *vfio);
+/** weir_vfio_wanted() - the system has asked, and weir_vfio_give_way() would let go; from the same thread */
+bool weir_vfio_wanted(struct weir_vfio *vfio);
 /** weir_vfio_halt() - it does no DMA any more, nor does it answer to admin commands; 0 or a negative errno with a sentence */
 int weir_vfio_halt(struct weir_vfio *vfio);
-/** weir_vfio_close() - it does no DMA any more, and is anybody's */
-void weir_vfio_close(struct weir_vfio *vfio);
+/** weir_vfio_close() - it does no DMA any more, and is anybody's; @keep_addresses: where BAR 0 was nothing else is mapped */
+void weir_vfio_close(struct weir_vfio *vfio, bool keep_addresses);
 
 #endif

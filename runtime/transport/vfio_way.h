@@ -42,6 +42,7 @@ extern const struct weir_vfio_way weir_vfio_iommufd;
  * @config: where its configuration space lies in @device
  * @lock: between weir_vfio_give_way() and the mapper
  * @left: files are closed, the function is the system's
+ * @asked: the system wants it back
  */
 struct weir_vfio {
 	struct weir_dma_mapper mapper;
@@ -58,6 +59,7 @@ struct weir_vfio {
 	uint64_t config;
 	pthread_mutex_t lock;
 	bool left;
+	bool asked;
 };
 
 /** weir_vfio_kernel_says() - "VFIO cannot @what of the function", with errno; -errno */

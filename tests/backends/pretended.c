@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <weir/port.h>
 
@@ -201,6 +202,70 @@ size_t pretended_unpin(void *address)
 	return bytes;
 }
 
+/* What the process has mapped at @address: the name that /proc/self/maps has for it. */
+static bool mapped_of(const void *address, const char *const *names)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool is = false;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long first, end;
+
+		if (sscanf(line, "%lx-%lx", &first, &end) != 2 || (uintptr_t)address < first || (uintptr_t)address >= end)
+			continue;
+		for (; *names && !is; names++)
+			is = strstr(line, *names) != NULL;
+		break;
+	}
+	if (maps)
+		fclose(maps);
+	return is;
+}
+
+static bool overlaps(const struct area *area, const char *address, size_t bytes)
+{
+	while (area && (address >= (const char *)area->address + area->bytes || address + bytes <= (const char *)area->address))
+		area = area->next;
+	return area != NULL;
+}
+
+enum pretended_registered pretended_register(void *address, size_t bytes, bool registers, bool everyone)
+{
+	static const char *const names[] = { "vfio", "/resource", "registers", NULL };
+	bool twice;
+
+	if (!bytes || ((uintptr_t)address | bytes) % PAGE)
+		return PRETENDED_UNALIGNED;
+	if (mapped_of(address, names) != registers)
+		return PRETENDED_WRONG_KIND;
+	if (registers && getenv("WEIR_PRETENDED_NO_REGISTERS"))
+		return PRETENDED_REFUSED;
+	pthread_mutex_lock(&mutex);
+	twice = overlaps(pinned, address, bytes);
+	if (!twice)
+		add(&pinned, address, bytes, everyone ? EVERY_DEVICE : pretended_current);
+	pthread_mutex_unlock(&mutex);
+	return twice ? PRETENDED_TWICE : PRETENDED_GOOD;
+}
+
+bool pretended_unregister(void *address)
+{
+	struct area **link = &pinned, *found;
+
+	pthread_mutex_lock(&running);
+	pthread_mutex_lock(&mutex);
+	while (*link && (*link)->address != address)
+		link = &(*link)->next;
+	found = *link;
+	if (found)
+		*link = found->next;
+	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(&running);
+	free(found);
+	return found != NULL;
+}
+
 static const struct area *find(const struct area *area, const void *address)
 {
 	while (area && (size_t)((const char *)address - (const char *)area->address) >= area->bytes)
@@ -218,6 +283,23 @@ int pretended_device_of(const void *address)
 	device = area ? area->device : -1;
 	pthread_mutex_unlock(&mutex);
 	return device;
+}
+
+int pretended_export(uint64_t address, size_t bytes, uint64_t *offset)
+{
+	const struct area *area;
+	int file = -1;
+
+	pthread_mutex_lock(&mutex);
+	area = find(device_memory, (const void *)(uintptr_t)address);
+	if (area && area->device == pretended_current && bytes <= area->bytes - (address - (uintptr_t)area->address)) {
+		*offset = address - (uintptr_t)area->address;
+		file = memfd_create("dma-buf", MFD_CLOEXEC);
+		if (file >= 0 && ftruncate(file, (off_t)area->bytes) != 0)
+			pretended_complain("no memory for a dma-buf", area->address);
+	}
+	pthread_mutex_unlock(&mutex);
+	return file;
 }
 
 bool pretended_is_pinned(const void *address)

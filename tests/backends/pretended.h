@@ -47,6 +47,26 @@ void pretended_pin(void *address, size_t bytes, bool everyone);
 /** pretended_unpin() - no longer; returns the size it had */
 size_t pretended_unpin(void *address);
 
+/** enum pretended_registered - what becomes of a registration */
+enum pretended_registered {
+	PRETENDED_GOOD,
+	PRETENDED_UNALIGNED,  /* no whole pages */
+	PRETENDED_WRONG_KIND, /* registers that are ordinary pages, or the other way round */
+	PRETENDED_TWICE,      /* some of it is registered already */
+	PRETENDED_REFUSED,    /* registers, which this driver does not map (WEIR_PRETENDED_NO_REGISTERS) */
+};
+
+/**
+ * pretended_register() - as drivers take pages of the process: device registers, or ordinary memory
+ *
+ * Registers are what is mapped of VFIO, of a PCI function in sysfs, or of a file whose name has "registers" in it.
+ */
+enum pretended_registered pretended_register(void *address, size_t bytes, bool registers, bool everyone);
+/** pretended_unregister() - false: it is not what pretended_register() took. Waits for kernels, as drivers do */
+bool pretended_unregister(void *address);
+/** pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no allocation has */
+int pretended_export(uint64_t address, size_t bytes, uint64_t *offset);
+
 /** pretended_device_of() - whose memory @address is, which need not be its first byte; -1: no device's */
 int pretended_device_of(const void *address);
 /** pretended_is_pinned() - likewise of host memory */

@@ -40,6 +40,10 @@ static void ask_device(struct lanes *lanes)
 			lanes->memory_bytes = info.memory_bytes;
 		lanes->dma_buf = info.dma_buf ? YES : NO;
 		lanes->peer_dma = info.peer_dma ? YES : NO;
+		lanes->registers = info.map_registers ? YES : NO;
+		put_text(lanes->registers_why, sizeof(lanes->registers_why), "%s", info.map_registers_why);
+		lanes->export = info.export_memory ? YES : NO;
+		put_text(lanes->export_why, sizeof(lanes->export_why), "%s", info.export_memory_why);
 	}
 	lanes->host_writes = ask_host_writes(context);
 	weir_context_close(context);
@@ -123,6 +127,10 @@ static void take_device(struct lanes_list *list, const json_t *row)
 			lanes->memory_bytes = (uint64_t)bytes;
 		lanes->dma_buf = copy_answer(row, "dma_buf");
 		lanes->peer_dma = copy_answer(row, "peer_dma");
+		lanes->registers = copy_answer(row, "map_registers");
+		copy_string(row, "map_registers_why", lanes->registers_why, sizeof(lanes->registers_why));
+		lanes->export = copy_answer(row, "export_memory");
+		copy_string(row, "export_memory_why", lanes->export_why, sizeof(lanes->export_why));
 	}
 }
 

@@ -118,6 +118,8 @@ struct bar {
  * @memory_bytes: 0: not known
  * @visible: one BAR has room for all of the memory
  * @dma_buf: its memory can be handed on as a dma-buf; @peer_dma: other devices reach it; both say backends
+ * @registers: its lanes ring doorbells of other PCI devices, says its backend; @registers_why: if not
+ * @export: its memory can be had as a dma-buf; @export_why: if not
  * @host_writes: host threads put data where its lanes use it
  */
 struct lanes {
@@ -139,6 +141,10 @@ struct lanes {
 	enum answer visible;
 	enum answer dma_buf;
 	enum answer peer_dma;
+	enum answer registers;
+	char registers_why[CHECK_TEXT];
+	enum answer export;
+	char export_why[CHECK_TEXT];
 	enum answer host_writes;
 };
 

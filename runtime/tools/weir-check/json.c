@@ -69,13 +69,15 @@ static json_t *bars_json(const struct lanes *lanes)
 static void add_gpu(json_t *object, const struct lanes *lanes)
 {
 	const struct tree_function *function = &lanes->function;
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "vendor",
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "vendor",
 				 text_json(lanes->vendor), "model", text_json(lanes->model), "id", text_json(function->id), "driver", text_json(function->driver),
 				 "driver_version", text_json(lanes->driver_version), "iommu_group", text_json(function->group),
 				 "iommu_group_type", text_json(lanes->group_type), "numa_node", node_json(lanes->numa_node), "bars",
 				 bars_json(lanes), "bar_could_bytes", bytes_json(lanes->could_bytes), "memory_bytes",
 				 bytes_json(lanes->memory_bytes), "memory_visible", answer_json(lanes->visible), "dma_buf",
-				 answer_json(lanes->dma_buf), "peer_dma", answer_json(lanes->peer_dma));
+				 answer_json(lanes->dma_buf), "peer_dma", answer_json(lanes->peer_dma), "map_registers",
+				 answer_json(lanes->registers), "map_registers_why", text_json(lanes->registers_why), "export_memory",
+				 answer_json(lanes->export), "export_memory_why", text_json(lanes->export_why));
 
 	json_object_update(object, more);
 	json_decref(more);

@@ -94,6 +94,15 @@ static void print_group(const struct tree_function *function, const char *type, 
 	printf(", IOMMU group %s%s%s%s\n", or_words(function->group, "none"), type[0] ? " (" : "", type, type[0] ? ")" : "");
 }
 
+/* What a GPU does for controllers, or why it does not. */
+static void print_ability(const char *name, enum answer answer, const char *yes, const char *no, const char *why)
+{
+	if (answer == UNKNOWN)
+		printf("  %-8s not known\n", name);
+	else
+		printf("  %-8s %s%s%s\n", name, answer == YES ? yes : no, answer == NO && why[0] ? ": " : "", answer == NO ? why : "");
+}
+
 static void print_bars(const struct lanes *lanes)
 {
 	printf("  BARs     %s", lanes->bar_count ? "" : "not known");
@@ -132,6 +141,8 @@ void text_lanes(const struct lanes *lanes)
 	print_bars(lanes);
 	printf("  sharing  dma-buf %s; other devices reach its memory: %s\n", answer_words[lanes->dma_buf],
 	       answer_words[lanes->peer_dma]);
+	print_ability("doorbell", lanes->registers, "its lanes ring them", "a host thread rings them for its lanes", lanes->registers_why);
+	print_ability("export", lanes->export, "its memory as a dma-buf", "no dma-buf of its memory", lanes->export_why);
 	print_group(&lanes->function, lanes->group_type, lanes->numa_node);
 }
 

@@ -83,6 +83,11 @@ static double gibibytes(uint64_t bytes)
 	return (double)bytes / (1 << 30);
 }
 
+static void print_ability(const char *name, uint32_t has, const char *what, const char *why)
+{
+	printf("  %-8s %s%s\n", name, has ? what : "no: ", has ? "" : why);
+}
+
 static void print_text(const struct row *row)
 {
 	const struct weir_context_info *info = &row->info;
@@ -109,6 +114,9 @@ static void print_text(const struct row *row)
 	       info->peer_dma ? "reach its memory" : "do not reach its memory");
 	if (info->peer_dma)
 		printf("           %s\n", peer_writes[peer_writes_index(info)].sentence);
+	print_ability("doorbell", info->map_registers, "lanes can ring those of other PCI devices", info->map_registers_why);
+	print_ability("host", info->register_host, "lanes can use pages that others allocated", info->register_host_why);
+	print_ability("export", info->export_memory, "any part of its memory as a dma-buf", info->export_memory_why);
 }
 
 static json_t *as_json(const struct row *row)
@@ -118,7 +126,7 @@ static json_t *as_json(const struct row *row)
 	if (row->device.error)
 		return json_pack("{s:s, s:b, s:s, s:s}", "device", row->device.name, "usable", 0, "error",
 				 strerror(-row->device.error), "why", row->device.why);
-	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s}", "device",
+	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s, s:b, s:s, s:b, s:s, s:b, s:s}", "device",
 			 row->device.name, "usable", 1, "name", info->name, "workers", (json_int_t)info->workers,
 			 "wave_lanes", (json_int_t)info->wave_lanes, "block_lanes", (json_int_t)info->block_lanes,
 			 "memory_bytes", (json_int_t)info->memory_bytes, "memory_free_bytes",
@@ -126,7 +134,10 @@ static json_t *as_json(const struct row *row)
 			 *info->pci_address ? info->pci_address : NULL, "numa_node",
 			 info->numa_node < 0 ? json_null() : json_integer(info->numa_node), "dma_buf",
 			 (int)info->dma_buf, "peer_dma", (int)info->peer_dma, "peer_writes",
-			 peer_writes[peer_writes_index(info)].word);
+			 peer_writes[peer_writes_index(info)].word, "map_registers", (int)info->map_registers, "map_registers_why",
+			 info->map_registers_why, "register_host", (int)info->register_host, "register_host_why",
+			 info->register_host_why, "export_memory", (int)info->export_memory, "export_memory_why",
+			 info->export_memory_why);
 }
 
 /* All rows. Return: the exit status. */

@@ -105,6 +105,16 @@ static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint32_t va
 	return CUDA_SUCCESS;
 }
 
+static CUresult export_range(void *file, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags)
+{
+	uint64_t offset;
+
+	if ((address | bytes) % PAGE || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)file = pretended_export(address, bytes, &offset);
+	return *(int *)file < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
 					     unsigned long long flags, enum cudaDriverEntryPointQueryResult *found)
 {
@@ -121,6 +131,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_wait;
 	else if (!strcmp(symbol, "cuStreamWriteValue32"))
 		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_write;
+	else if (!strcmp(symbol, "cuMemGetHandleForAddressRange"))
+		*(CUresult(**)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long))function = export_range;
 	*found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
 	return cudaSuccess;
 }
@@ -285,14 +297,17 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags)
 {
 	if (!(flags & cudaHostRegisterMapped))
 		pretended_complain("pinned, but not mapped", address);
-	pretended_pin(address, bytes, flags & cudaHostRegisterPortable);
-	return cudaSuccess;
+	switch (pretended_register(address, bytes, flags & cudaHostRegisterIoMemory, flags & cudaHostRegisterPortable)) {
+	case PRETENDED_GOOD: return cudaSuccess;
+	case PRETENDED_TWICE: return cudaErrorHostMemoryAlreadyRegistered;
+	case PRETENDED_REFUSED: return cudaErrorNotPermitted;
+	default: return cudaErrorInvalidValue;
+	}
 }
 
 cudaError_t cudaHostUnregister(void *address)
 {
-	(void)pretended_unpin(address);
-	return cudaSuccess;
+	return pretended_unregister(address) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
 }
 
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)

@@ -49,6 +49,12 @@ typedef CUfunction_attribute hipFunction_attribute;
 #define HIP_FUNC_ATTRIBUTE_NUM_REGS CU_FUNC_ATTRIBUTE_NUM_REGS
 #define HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
 
+#define hipHostRegisterPortable cudaHostRegisterPortable
+#define hipHostRegisterMapped cudaHostRegisterMapped
+#define hipHostRegisterIoMemory cudaHostRegisterIoMemory
+#define hipHostRegister cudaHostRegister
+#define hipHostUnregister cudaHostUnregister
+
 /* Pinned memory is coherent without being asked. */
 enum {
 	hipHostMallocPortable = cudaHostRegisterPortable,

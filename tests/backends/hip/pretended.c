@@ -17,6 +17,8 @@
 
 #include "../pretended.h"
 
+enum { HSA_INVALID_ALLOCATION = 0x1003 };
+
 enum { CLOCK_KHZ = 25000, NAME_BYTES = 64, SIGNAL_BYTES = 8, PAGE_BYTES = 4096 };
 
 /** struct bundle - how an image begins; as many places of code objects follow, each with a name */
@@ -389,9 +391,27 @@ hipError_t hipModuleLaunchKernel(hipFunction_t of, unsigned blocks, unsigned blo
 	return pretended_run(function->entry, blocks, threads, *(void **)parameters[0]) ? hipErrorInvalidValue : hipSuccess;
 }
 
-/* That it is there is what the backend looks at. */
-void hsa_amd_portable_export_dmabuf(void)
+int hsa_amd_portable_export_dmabuf(const void *address, size_t bytes, int *file, uint64_t *offset)
 {
+	*file = pretended_export((uintptr_t)address, bytes, offset);
+	return *file < 0 ? HSA_INVALID_ALLOCATION : 0;
+}
+
+hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
+{
+	if (!(flags & hipHostRegisterMapped))
+		pretended_complain("registered, but not mapped", address);
+	switch (pretended_register(address, bytes, flags & hipHostRegisterIoMemory, flags & hipHostRegisterPortable)) {
+	case PRETENDED_GOOD: return hipSuccess;
+	case PRETENDED_TWICE: return hipErrorHostMemoryAlreadyRegistered;
+	case PRETENDED_REFUSED: return hipErrorNotSupported;
+	default: return hipErrorInvalidValue;
+	}
+}
+
+hipError_t hipHostUnregister(void *address)
+{
+	return pretended_unregister(address) ? hipSuccess : hipErrorHostMemoryNotRegistered;
 }
 
 hipError_t hipGetLastError(void)
