@@ -5,6 +5,7 @@
 
 #include <weir/core/policy.h>
 
+#include "../../runtime/forward.h"
 #include "../../runtime/dma.h"
 #include "../../runtime/transport/virtual_state.h"
 #include "explore.h"
@@ -38,6 +39,7 @@ static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
 static struct weir_dma_map *dma;
 static bool faulty; /* the controller has a fault table */
+static struct weir_forward forwards[MOST_QUEUES][2]; /* SQ and CQ doorbells, shape.forwarded */
 static bool shadowing; /* and the doorbells have shadows */
 static unsigned char *admin_sq, *admin_cq;
 static u32 *shadow, *event_index; /* pages of a word for each doorbell */
@@ -309,6 +311,35 @@ static void lay_out_shadow(struct weir_queue *queue)
 	watch(events, 8, 4, WATCH_DATA, "EventIdx[%u]", 4);
 }
 
+/* Lanes' doorbells become words; what they were, and the shadows, are the forwarding thread's. */
+static void lay_out_words(struct weir_queue *queue, u32 index)
+{
+	u32 *words = rig_allocate(8, 8);
+	weir_addr doorbells[2] = { queue->sq_doorbell, queue->cq_doorbell };
+
+	for (u32 i = 0; i < 2; i++)
+		forwards[index][i] = (struct weir_forward){ .word = (weir_addr)(uintptr_t)&words[i], .doorbell = doorbells[i],
+							    .shadow = queue->shadow ? queue->shadow + 4 * i : 0 };
+	queue->sq_doorbell = forwards[index][0].word;
+	queue->cq_doorbell = forwards[index][1].word;
+	queue->shadow = 0;
+	watch(words, 8, 4, WATCH_DATA, "forwarded doorbell[%u]", 4);
+}
+
+/* The thread's scan of all words, in either direction. Return: one had changed. */
+static bool forward_doorbells(void)
+{
+	u32 count = rig.shape.forwarded ? 2 * rig.shape.queues : 0, first = count ? (u32)random_below(count) : 0;
+	bool changed = false;
+
+	for (u32 i = 0; i < count; i++) {
+		u32 at = (first + i) % count;
+
+		changed |= weir_forward_step(&forwards[at / 2][at % 2]) != WEIR_FORWARD_NOTHING;
+	}
+	return changed;
+}
+
 static void lay_out_queue(struct weir_queue *queue, u32 index)
 {
 	const struct rig_shape *shape = &rig.shape;
@@ -328,6 +359,8 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->cq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id + 1];
 	if (shape->shadow)
 		lay_out_shadow(queue);
+	if (shape->forwarded)
+		lay_out_words(queue, index);
 	queue->depth = shape->depth;
 	queue->depth_log2 = (u32)__builtin_ctz(shape->depth);
 	queue->prp_entries = 1;
@@ -517,12 +550,14 @@ bool rig_poll(void)
 {
 	static struct nvme_cqe before[MOST_QUEUES][MOST_DEPTH];
 	u32 count = rig.shape.queues, depth = rig.shape.depth, events[2 * (MOST_QUEUES + 1)];
-	bool something, died = declare_dead();
+	bool something, died = declare_dead(), early = rig.shape.forwarded && random_below(2), rang = early && forward_doorbells();
 
 	for (u32 i = 0; run.weak && i < count; i++)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
 	memcpy(events, event_index, sizeof(events));
-	something = weir_virtual_poll(controller, 0) != 0 || died;
+	something = weir_virtual_poll(controller, 0) != 0 || died || rang;
+	if (!something && !early) /* late, but not for ever */
+		something = forward_doorbells();
 	if (run.weak)
 		remember_changes(event_index, events, sizeof(events) / sizeof(*events));
 	for (u32 i = 0; run.weak && something && i < count; i++)

@@ -23,6 +23,7 @@ enum { RIG_FAULTS = 8 };
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
  * @shadow: lanes write shadow doorbells, and ring as EventIdx says
+ * @forwarded: lanes store doorbells to words, and a thread of the host rings for them, at any time
  * @shares: the cache has a Share Table, of one bucket
  * @tier: sets of lines behind the cache's; 0: it has no tier
  * @inclusive: that tier
@@ -41,6 +42,7 @@ struct rig_shape {
 	bool on_device;
 	bool partner;
 	bool shadow;
+	bool forwarded;
 	bool shares;
 	u32 tier;
 	bool inclusive;

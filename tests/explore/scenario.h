@@ -22,6 +22,7 @@ struct weir_virtual_fault;
  * @tolerant: requests may fail, and commands may be in flight at the end; the rest is at rest all the same
  * @pull: lanes move the data
  * @shadow: doorbells have shadows
+ * @forwarded: a thread of the host rings for lanes
  * @on_device: order reaches the device only, as for a controller that is part of it
  * @mode: for the kernel
  * @partner: two storages behind the cache
@@ -44,6 +45,7 @@ struct scenario {
 	bool tolerant;
 	bool pull;
 	bool shadow;
+	bool forwarded;
 	bool on_device;
 	bool partner;
 	bool shares;
@@ -53,7 +55,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 102 };
+enum { SCENARIO_COUNT = 108 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

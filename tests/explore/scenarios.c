@@ -229,6 +229,12 @@ const struct scenario scenarios[] = {
 	{ .name = "rude-shadow", .kernel = "rewrite", .requests = 3, .faults = rude, .shadow = true },
 	{ .name = "tiny-shadow", .kernel = "raw", .requests = 2, .tiny = true, .waves = 2, .shadow = true },
 	{ .name = "tiny-shadow-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2, .shadow = true },
+	{ .name = "forwarded", .kernel = "burst", .requests = 4, .forwarded = true },
+	{ .name = "forwarded-rewrite", .kernel = "rewrite", .requests = 4, .forwarded = true },
+	{ .name = "forwarded-figure-1", .kernel = "burst", .requests = 5, .depth = 2, .forwarded = true },
+	{ .name = "forwarded-shadow", .kernel = "burst", .requests = 4, .shadow = true, .forwarded = true },
+	{ .name = "forwarded-pulled", .kernel = "burst", .requests = 4, .pull = true, .forwarded = true },
+	{ .name = "rude-forwarded", .kernel = "rewrite", .requests = 3, .faults = rude, .forwarded = true },
 	{ .name = "any", .kernel = "any", .requests = 3 },
 	{ .name = "figure-1", .kernel = "any", .requests = 3, .depth = 2 },
 	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
@@ -411,6 +417,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	shape.partner = scenario->partner;
 	shape.queues = shape.partner ? 2 : shape.queues;
 	shape.shadow = scenario->shadow;
+	shape.forwarded = scenario->forwarded;
 	shape.shares = scenario->shares;
 	shape.tier = scenario->tier ? 1 + (scenario->tiny ? 0 : (u32)random_below(2)) : 0;
 	shape.inclusive = scenario->tier == 2;

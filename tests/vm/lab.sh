@@ -92,6 +92,22 @@ holds_not() {
   ! "$build/tests/vm/vm_image" check "$work/$1" "$2" "$3" "$4" 2>/dev/null || fail "the file of SSD $1 holds what it should not"
 }
 
+# A shared object and what it needs, where the guest's programs look for it: add_library FILE ROOT
+add_library() {
+  cp -L "$1" "$2/weir/lib/"
+  ldd "$1" | grep -oE '/[^ )]+' | grep -v '/ld-linux' | while read -r library; do cp -nL "$library" "$2/weir/lib/"; done
+}
+
+# The backend BACKEND's own module and its stand-in driver, and programs of that build in the place of the others: gpu_stand_in BACKEND
+gpu_stand_in() {
+  local gpu=$folder/gpu root=$work/more
+  mkdir -p "$root/weir/lib"
+  add_program "$gpu/tests/queue_test" "$root"
+  add_program "$gpu/runtime/tools/weir-perf/weir-perf" "$root"
+  add_library "$gpu/runtime/weir-backend-$1.so" "$root"
+  add_library "$gpu/backends/$1/weir_pretended_$1.so" "$root"
+}
+
 # Files for the guest's /data: data FILE...
 data() {
   mkdir -p "$work/more/data"
