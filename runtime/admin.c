@@ -188,6 +188,8 @@ static int check_capabilities(uint64_t cap)
 
 	if (cap == UINT64_MAX)
 		return weir_fail(EIO, "controller does not answer: its registers read as all ones");
+	if (!(cap & 0xffff))
+		return weir_fail(EIO, "controller says that its queues have one entry (CAP.MQES 0); two are the fewest there can be");
 	if ((cap >> 48) & 0xf)
 		return weir_fail(ENOTSUP, "controller wants memory pages above 4 KiB (CAP.MPSMIN %u)",
 				 (unsigned)(cap >> 48) & 0xf);
@@ -244,7 +246,8 @@ static void copy_text(char *to, const char *from, size_t bytes)
 {
 	while (bytes && (from[bytes - 1] == ' ' || from[bytes - 1] == '\0'))
 		bytes--;
-	memcpy(to, from, bytes);
+	for (size_t i = 0; i < bytes; i++) /* it goes into sentences and onto terminals */
+		to[i] = from[i] < ' ' || from[i] > '~' ? '?' : from[i];
 	to[bytes] = '\0';
 }
 

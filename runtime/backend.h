@@ -34,7 +34,7 @@ enum weir_memory {
 /**
  * struct weir_ability - whether a backend's device can do something that controllers on PCI Express ask for
  * @has: as far as can be told without trying
- * @why: if not, the reason; a sentence's part, such as "upstream amdkfd maps no registers"
+ * @why: if not, the reason; a sentence's part, such as "its driver maps no registers"
  */
 struct weir_ability {
 	bool has;

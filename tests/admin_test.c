@@ -320,6 +320,7 @@ static void test_capabilities(void **state)
 		int error;
 		const char *says;
 	} rows[] = {
+		{ CAP_TIMEOUT_500_MS, EIO, "its queues have one entry (CAP.MQES 0)" },
 		{ UINT64_MAX, EIO, "all ones" },
 		{ (uint64_t)1 << 48 | 63, ENOTSUP, "CAP.MPSMIN 1" },
 		{ (uint64_t)8 << 48 | 63, ENOTSUP, "CAP.MPSMIN 8" },
@@ -534,6 +535,22 @@ static void test_capacities(void **state)
 	}
 }
 
+/* What a controller says of itself moves no cursor. */
+static void test_hostile_names(void **state)
+{
+	struct weir_namespace space;
+	struct rig rig;
+
+	(void)state;
+	open_identify(&rig);
+	memset(rig.controller.mn, ' ', sizeof(rig.controller.mn));
+	memcpy(rig.controller.mn, "Fast\033[2J\nSSD\x9b", 13);
+	memcpy(rig.controller.sn, "A\0B\r\x7f", 5);
+	assert_int_equal(weir_admin_identify(&rig.admin, 0, &space), 0);
+	assert_string_equal(space.model, "Fast?[2J?SSD?");
+	assert_string_equal(space.serial, "A?B??");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -555,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_transfer_limits),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_capacities),
+		cmocka_unit_test(test_hostile_names),
 	};
 
 	return cmocka_run_group_tests_name("admin", tests, NULL, NULL);

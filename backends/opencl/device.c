@@ -251,23 +251,18 @@ int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes)
 static void abilities(bool processor, struct weir_backend_properties *out)
 {
 	out->map_registers.has = out->register_host.has = processor;
-	if (!processor) {
-		snprintf(out->map_registers.why, sizeof(out->map_registers.why), "OpenCL maps no registers of other devices");
-		snprintf(out->register_host.why, sizeof(out->register_host.why), "OpenCL takes no host pages at an address that lanes could use");
-	}
-	snprintf(out->export_memory.why, sizeof(out->export_memory.why), "OpenCL exports no dma-bufs of shared virtual memory");
-}
-
-static bool is_processor(struct weir_backend *base)
-{
-	return opencl_of(base)->device->record.type & CL_DEVICE_TYPE_CPU;
+	if (!processor)
+		strcpy(out->map_registers.why, "OpenCL maps no registers of other devices");
+	if (!processor)
+		strcpy(out->register_host.why, "OpenCL takes no host pages at an address that lanes could use");
+	strcpy(out->export_memory.why, "OpenCL exports no dma-bufs of shared virtual memory");
 }
 
 int opencl_map(struct weir_backend *base, void *host, size_t bytes, uint64_t *device)
 {
 	(void)bytes;
 	*device = (uint64_t)(uintptr_t)host;
-	return is_processor(base) ? 0 : weir_fail(ENOTSUP, "OpenCL maps no registers of other devices, nor pages of the host");
+	return opencl_of(base)->device->record.type & CL_DEVICE_TYPE_CPU ? 0 : weir_fail(ENOTSUP, "OpenCL maps no registers of other devices, nor pages of the host");
 }
 
 void opencl_unmap(struct weir_backend *base, void *host, size_t bytes)
@@ -295,7 +290,7 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 	out->copies_beside = !(device->record.type & CL_DEVICE_TYPE_CPU);
 	out->memory_bytes = number_of(device->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
 	(void)opencl_pci_address(device->number, out->pci_address, sizeof(out->pci_address));
-	abilities(is_processor(base), out);
+	abilities(device->record.type & CL_DEVICE_TYPE_CPU, out);
 	if (!(device->record.type & CL_DEVICE_TYPE_CPU))
 		return;
 	/* A processor's memory is the host's: every device reaches it, and none overtakes its own writes. */

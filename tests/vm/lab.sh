@@ -98,14 +98,16 @@ add_library() {
   ldd "$1" | grep -oE '/[^ )]+' | grep -v '/ld-linux' | while read -r library; do cp -nL "$library" "$2/weir/lib/"; done
 }
 
-# The backend BACKEND's own module and its stand-in driver, and programs of that build in the place of the others: gpu_stand_in BACKEND
+# The first of the GPUs' backends that were built: its own module and stand-in driver, and programs of that build in the place of the others
 gpu_stand_in() {
-  local gpu=$folder/gpu root=$work/more
+  local gpu=$folder/gpu root=$work/more backend
+  backend=$(cd "$gpu/backends" && ls -- */weir_pretended_*.so | head -n 1)
+  backend=${backend%%/*}
   mkdir -p "$root/weir/lib"
   add_program "$gpu/tests/queue_test" "$root"
   add_program "$gpu/runtime/tools/weir-perf/weir-perf" "$root"
-  add_library "$gpu/runtime/weir-backend-$1.so" "$root"
-  add_library "$gpu/backends/$1/weir_pretended_$1.so" "$root"
+  add_library "$gpu/runtime/weir-backend-$backend.so" "$root"
+  add_library "$gpu/backends/$backend/weir_pretended_$backend.so" "$root"
 }
 
 # Files for the guest's /data: data FILE...
