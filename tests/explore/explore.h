@@ -92,7 +92,8 @@ struct wave;
  * @self: what the port shows the kernel
  * @together: what its last weir_active() gave: lanes that go on together from there
  * @horizon: weak memory: nothing older than this time may be loaded
- * @latest: weak memory: newest time any load of the lane has seen
+ * @latest: weak memory: newest view of anything the lane has read
+ * @fence: weak memory: when its last fence was
  * @submits: it is about to submit a command
  * @waits: of these it is the one that is known to be the oldest, since @since commands were submitted
  * @log: its last steps, a ring; @logged counts all of them
@@ -111,7 +112,7 @@ struct lane {
 	bool stale;  /* one of them was written by somebody else since */
 	bool sleeps; /* RELAXED: polled a whole turn, and nothing it looked at has changed */
 	u64 wakes;   /* the step at which its last rest ends or ended; 0: it has had none */
-	u32 horizon, latest;
+	u32 horizon, latest, fence;
 	bool submits, waits;
 	u64 since;
 	u64 logged;

@@ -8,8 +8,10 @@
  *     lanes it met in weir_wave_sync()) stored before; stores to one word in
  *     order. Read-modify-writes act at once; with release, after the buffer.
  *   - A load may return an older value of its word, not older than what the lane
- *     saw of that word, nor than its horizon. An acquire that saw time t moves the
- *     horizon to t; so does weir_order_loads() for all loads before it.
+ *     saw of that word, nor than its horizon.
+ *   - A value carries the time up to which who wrote it has published what he saw and did (struct history's view): that of its
+ *     arrival with release order, else that of the lane's last fence. A read-modify-write carries on its word's. An acquire
+ *     moves the horizon to the view of what it read; weir_order_loads() to those of all that was read before it.
  *   - weir_fence_with_controller() waits for the stores of its lane, and moves the horizon to the moment it is over.
  * Kernels' plain accesses are part of it: memory shows the lane its own view for
  * the one access, and is put back by memory_settle().
@@ -20,14 +22,21 @@
 #include "hooks.h"
 
 enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 64, ARRIVALS = 256 };
+#define NOW 0xffffffffu
+
+/** struct past - a value that a word had, from @start on; an acquire that reads it sees all that is older than @view */
+struct past {
+	u32 start;
+	u32 view;
+	u32 value;
+};
 
 /** struct history - the past of a 4-byte word; times count writes of the run */
 struct history {
 	u64 run;
-	u32 start; /* when the present value came */
+	struct past present; /* but for its value, which memory has */
 	u32 count;
-	u32 old_start[OLD_VALUES]; /* newest first */
-	u32 old_value[OLD_VALUES];
+	struct past old[OLD_VALUES]; /* newest first */
 	u32 seen[MOST_LANES]; /* newest time each lane saw */
 };
 
@@ -38,6 +47,7 @@ struct store {
 	u64 covers;
 	u32 bytes;
 	bool release;
+	u32 view;
 	struct lane *lane;
 };
 
@@ -110,17 +120,17 @@ static bool in_arena(const void *address)
 	return (size_t)((const unsigned char *)address - arena) < ARENA_BYTES;
 }
 
-static void remember(unsigned char *address, u32 bytes)
+/* The words are about to be written, by somebody who has published what came before @view; NOW: all. */
+static void remember(unsigned char *address, u32 bytes, u32 view)
 {
 	now++;
 	for (u32 at = 0; at < bytes; at += 4) {
 		struct history *history = history_of(address + at);
 
-		memmove(history->old_start + 1, history->old_start, sizeof(u32) * (OLD_VALUES - 1));
-		memmove(history->old_value + 1, history->old_value, sizeof(u32) * (OLD_VALUES - 1));
-		history->old_start[0] = history->start;
-		history->old_value[0] = (u32)read_raw(address + at, 4);
-		history->start = now;
+		memmove(history->old + 1, history->old, sizeof(history->old[0]) * (OLD_VALUES - 1));
+		history->old[0] = history->present;
+		history->old[0].value = (u32)read_raw(address + at, 4);
+		history->present = (struct past){ .start = now, .view = view == NOW ? now : view };
 		if (history->count < OLD_VALUES)
 			history->count++;
 	}
@@ -156,12 +166,12 @@ void memory_wake(void)
 }
 
 /* A store reaches memory. */
-static void arrive(struct lane *lane, unsigned char *address, u32 bytes, u64 value)
+static void arrive(struct lane *lane, unsigned char *address, u32 bytes, u64 value, u32 view)
 {
 	u64 old = read_raw(address, bytes);
 
 	if (run.weak && in_arena(address) && bytes >= 4)
-		remember(address, bytes);
+		remember(address, bytes, view);
 	write_raw(address, bytes, value);
 	if (run.strategy == &strategy_exhaustive)
 		notice(lane, address);
@@ -218,6 +228,24 @@ static void note_arrival(const struct wave *wave, struct buffer *buffer, struct 
 	buffer->arrivals[buffer->arrival_count++] = arrival;
 }
 
+/* @lane has read the word with acquire order, or changed it, at @time: whom it meets sees none older. */
+static void note_seen(const struct lane *lane, unsigned char *address, u32 bytes, u32 time)
+{
+	struct buffer *buffer = &buffers[lane->wave->index];
+	struct arrival arrival = { address, bytes, time, (u64)1 << lane->self_lane };
+
+	for (u32 i = 0; i < buffer->arrival_count; i++) {
+		struct arrival *known = &buffer->arrivals[i];
+
+		if (known->address != address || known->bytes != bytes || known->covers != arrival.covers)
+			continue;
+		known->time = time;
+		seen_by(lane->wave, known);
+		return;
+	}
+	note_arrival(lane->wave, buffer, arrival);
+}
+
 /* Nobody sees a word older than what he stored to it himself. */
 static void drain(struct buffer *buffer, u32 index)
 {
@@ -226,7 +254,7 @@ static void drain(struct buffer *buffer, u32 index)
 	buffer->count--;
 	memmove(buffer->stores + index, buffer->stores + index + 1,
 		(buffer->count - index) * sizeof(buffer->stores[0]));
-	arrive(store.lane, store.address, store.bytes, store.value);
+	arrive(store.lane, store.address, store.bytes, store.value, store.view);
 	if (in_arena(store.address))
 		note_arrival(store.lane->wave, buffer,
 			     (struct arrival){ store.address, store.bytes, now, store.covers });
@@ -314,18 +342,14 @@ static const struct store *own_store(const struct lane *lane, const unsigned cha
 	return NULL;
 }
 
-static u32 value_at(const struct history *history, const unsigned char *address, u32 time)
+static struct past past_at(const struct history *history, const unsigned char *address, u32 time)
 {
-	u32 value = (u32)read_raw(address, 4);
+	struct past past = history->present;
 
-	if (history->start <= time)
-		return value;
-	for (u32 i = 0; i < history->count; i++) {
-		value = history->old_value[i];
-		if (history->old_start[i] <= time)
-			break;
-	}
-	return value;
+	past.value = (u32)read_raw(address, 4);
+	for (u32 i = 0; i < history->count && past.start > time; i++)
+		past = history->old[i];
+	return past;
 }
 
 /*
@@ -342,14 +366,23 @@ static u32 pick_time(const struct lane *lane, const unsigned char *address, u32 
 
 		if (history->seen[lane->index] > oldest)
 			oldest = history->seen[lane->index];
-		if (history->start > newest->start)
+		if (history->present.start > newest->present.start)
 			newest = history;
 	}
-	if (!newest->count || newest->start <= oldest || random_below(3))
+	if (!newest->count || newest->present.start <= oldest || random_below(3))
 		return now;
 	back = (u32)random_below(newest->count);
-	time = (back ? newest->old_start[back - 1] : newest->start) - 1;
-	return time >= oldest ? time : newest->start - 1;
+	time = (back ? newest->old[back - 1].start : newest->present.start) - 1;
+	return time >= oldest ? time : newest->present.start - 1;
+}
+
+/* A value with this view was read. */
+static void see_view(struct lane *lane, u32 view, u32 order)
+{
+	if (view > lane->latest)
+		lane->latest = view;
+	if ((order & EXPLORE_ACQUIRE) && view > lane->horizon)
+		lane->horizon = view;
 }
 
 static u64 load_weak(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
@@ -360,17 +393,17 @@ static u64 load_weak(struct lane *lane, const unsigned char *address, u32 bytes,
 	for (u32 at = 0; at < bytes; at += 4) {
 		struct history *history = history_of(address + at);
 		const struct store *own = own_store(lane, address + at);
-		u32 word = own ? (u32)(own->value >> ((address + at - own->address) * 8))
-			       : value_at(history, address + at, time);
+		struct past past = past_at(history, address + at, time);
+		u32 word = own ? (u32)(own->value >> ((address + at - own->address) * 8)) : past.value;
 
 		if (!own && history->seen[lane->index] < time)
 			history->seen[lane->index] = time;
+		if (!own)
+			see_view(lane, past.view, order);
 		value |= (u64)word << (at * 8);
 	}
-	if (time > lane->latest)
-		lane->latest = time;
-	if ((order & EXPLORE_ACQUIRE) && time > lane->horizon)
-		lane->horizon = time;
+	if (order & EXPLORE_ACQUIRE)
+		note_seen(lane, (unsigned char *)(uintptr_t)address, bytes, time);
 	return value;
 }
 
@@ -392,7 +425,7 @@ void memory_store(struct lane *lane, void *address, u32 bytes, u64 value, u32 or
 	struct buffer *buffer = &buffers[lane->wave->index];
 
 	if (!run.weak) {
-		arrive(lane, address, bytes, value);
+		arrive(lane, address, bytes, value, NOW);
 		return;
 	}
 	if (buffer->count == BUFFERED)
@@ -403,6 +436,7 @@ void memory_store(struct lane *lane, void *address, u32 bytes, u64 value, u32 or
 		.covers = (u64)1 << lane->self_lane,
 		.bytes = bytes,
 		.release = (order & EXPLORE_RELEASE) != 0,
+		.view = order & EXPLORE_RELEASE ? NOW : lane->fence,
 		.lane = lane,
 	};
 }
@@ -418,18 +452,27 @@ static u64 changed(u32 change, u64 old, u64 value, u64 expected)
 	}
 }
 
-/* What a read-modify-write sees is the newest; its orders work as for loads and stores. */
-static void see_now(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
+/* What a read-modify-write sees is the newest; its orders work as for loads and stores. Return: the view of what it read. */
+static u32 see_newest(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
 {
-	for (u32 at = 0; at < bytes; at += 4)
-		history_of(address + at)->seen[lane->index] = now;
-	lane->latest = now;
-	if (order & EXPLORE_ACQUIRE)
-		lane->horizon = now;
+	u32 view = 0;
+
+	for (u32 at = 0; at < bytes; at += 4) {
+		struct history *history = history_of(address + at);
+
+		history->seen[lane->index] = now;
+		if (history->present.view > view)
+			view = history->present.view;
+	}
+	see_view(lane, view, order);
+	return view;
 }
+
 
 u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 value, u64 expected, u32 order)
 {
+	bool models = run.weak && in_arena(address);
+	u32 view = NOW;
 	u64 old, new;
 
 	if (run.weak)
@@ -439,10 +482,14 @@ u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 v
 	new = changed(change, old, value, expected);
 	if (bytes == 4)
 		new = (u32) new;
+	if (models) {
+		view = see_newest(lane, address, bytes, order);
+		view = order & EXPLORE_RELEASE ? NOW : view > lane->fence ? view : lane->fence;
+	}
 	if (change != EXPLORE_CAS || old == expected)
-		arrive(lane, address, bytes, new);
-	if (run.weak && in_arena(address))
-		see_now(lane, address, bytes, order);
+		arrive(lane, address, bytes, new, view);
+	if (models)
+		note_seen(lane, address, bytes, now);
 	return old;
 }
 
@@ -458,6 +505,7 @@ void memory_fence_to(struct lane *lane)
 		return;
 	drain_lane(lane, NULL, 0);
 	memory_order_loads(lane);
+	lane->fence = now;
 }
 
 /* The stores have arrived, and no load sees what is older than this moment. */
@@ -466,7 +514,7 @@ void memory_fence_with(struct lane *lane)
 	if (!run.weak)
 		return;
 	drain_lane(lane, NULL, 0);
-	lane->horizon = lane->latest = now;
+	lane->horizon = lane->latest = lane->fence = now;
 }
 
 /* Lanes that met: what each stored or saw before counts for all of them. */
@@ -538,6 +586,6 @@ void memory_settle(void)
 void memory_device_write(void *to, const void *from, size_t bytes)
 {
 	for (size_t at = 0; run.weak && at < bytes; at += 4)
-		remember((unsigned char *)to + at, 4);
+		remember((unsigned char *)to + at, 4, NOW);
 	memcpy(to, from, bytes);
 }

@@ -97,7 +97,7 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->wave = &run.waves[index / width];
 	lane->state = LANE_READY;
 	lane->block = FLOW_EXIT;
-	lane->horizon = lane->latest = 0;
+	lane->horizon = lane->latest = lane->fence = 0;
 	lane->logged = lane->reads = 0;
 	lane->sleeps = false;
 	lane->wakes = 0;

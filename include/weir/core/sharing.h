@@ -381,7 +381,7 @@ WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL
 /* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
 WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 state)
 {
-	weir_order_loads(); /* L4: how often it was tried before the second look */
+	weir_order_loads(); /* L4: how often it was tried before the second look; pairs with L5 */
 	return state == 0 && weir_share_unchanged(share, found);
 }
 
@@ -397,8 +397,9 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
 	/* L1: pairs with L0 of the command that failed; T3: for the last holder, who waits for it */
 	if (weir_cas_u64_acq_rel_dev(word, found.word, found.word & ~(u64)WEIR_LINE_BIT_FAILED) != found.word)
 		return 0;
-	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed, both: L1; S1 of the command, or L0 */
-		weir_store_u32_relaxed_dev(retry, state & WEIR_RETRY_COUNTS);
+	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed: L1 */
+		/* L5: that it is being filled comes before; pairs with L4 */
+		weir_store_u32_release_dev(retry, state & WEIR_RETRY_COUNTS);
 		return 1;
 	}
 	(void)weir_or_u64_acq_rel_dev(word, (u64)WEIR_LINE_BIT_FAILED); /* it failed once more since that look */
