@@ -199,8 +199,8 @@ static void delete_pair(struct weir_storage *storage)
 
 	rig_must(weir_admin_delete_queue(&storage->admin, index + 1));
 	storage->disk.queue_count = index;
-	rig_must(weir_free(storage->context, storage->rings[index]));
-	rig_must(weir_free(storage->context, storage->slots[index]));
+	rig_must(weir_memory_put(storage->context, storage->rings[index]));
+	rig_must(weir_memory_put(storage->context, storage->slots[index]));
 }
 
 static void delete_pairs(struct weir_storage *storage)

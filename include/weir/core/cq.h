@@ -89,11 +89,12 @@ WEIR_RARE u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	WEIR_GLOBAL struct nvme_sqe *sqe = weir_at(queue->sq, struct nvme_sqe, index);
-	WEIR_GLOBAL struct weir_retry_record *record = weir_at(queue->records, struct weir_retry_record, index);
+	WEIR_GLOBAL struct weir_retry_record *record;
 	u32 opcode = sqe->cdw0 & 0xff, kind = weir_status_retry_kind(status);
 
 	if (!queue->records || kind == 0 || (opcode == NVME_OPCODE_WRITE && !weir_status_again(status)))
 		return 0;
+	record = weir_at(queue->records, struct weir_retry_record, index);
 	weir_store_u64_relaxed_dev(&record->event, 0);
 	weir_fence_to_lanes(); /* V0: pairs with V1: who sees any of what follows sees the record go */
 	/* relaxed: V2 publishes them */
