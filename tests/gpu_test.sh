@@ -149,8 +149,8 @@ check "ended in the middle: what was done is written down" 0 'list(t) == [(kind,
 
 # ---- what ci/ran makes of it ----
 
-export WEIR_RAN_RESULTS=$dir/results WEIR_RAN_README=$dir/README.md
-printf 'Before.\n<!-- made by ci/ran -->\n<!-- end -->\nAfter.\n' >"$dir/README.md"
+export WEIR_RAN_RESULTS=$dir/results WEIR_RAN_PAGE=$dir/ran.md
+printf 'Before.\n<!-- made by ci/ran -->\n<!-- end -->\nAfter.\n' >"$dir/ran.md"
 check "nothing that tells what was compiled" 1 '"run ci/matrix --record" in last and "Traceback" not in out' "$ci/ran"
 python3 - "$dir/results" "$kind" "$module" <<'EOT'
 import json, pathlib, sys
@@ -170,7 +170,7 @@ write("imaginary-g200-tests.json", {"machine": dict(g100, device="Imaginary G200
 EOT
 check "the table" 0 'out == ""' "$ci/ran"
 cell() { # cell BACKEND TEXT: what ran where
-  python3 - "$dir/README.md" "$@" <<'EOT'
+  python3 - "$dir/ran.md" "$@" <<'EOT'
 import sys
 row = next(line for line in open(sys.argv[1]) if line.startswith(f"| {sys.argv[2]} |")).split("|")
 if row[4].strip() != sys.argv[3]:
@@ -179,8 +179,8 @@ EOT
 }
 say "tests by commit, then figures, machine by machine" "$(cell "$kind" 'Imaginary G100: 100 passed, 0 failed (2030-02-03, 0123456); 7 passed, **2 failed**, 3 skipped (2030-01-01, fedcba9); 1 figures (2030-02-03, 0123456); Imaginary G200: 40 passed, 0 failed (2030-02-03, unknown)')"
 say "a part of a backend is said to be one" "$(cell "$module" 'Imaginary G100: part of it: 50 passed, 0 failed (2030-02-03, 0123456)')"
-check "it is in the README" 0 'out == ""' "$ci/ran" --check
-say "the rest of which stays" "$(sed -n '1p;$p' "$dir/README.md" | diff - <(printf 'Before.\nAfter.\n'))"
+check "it is in the page" 0 'out == ""' "$ci/ran" --check
+say "the rest of which stays" "$(sed -n '1p;$p' "$dir/ran.md" | diff - <(printf 'Before.\nAfter.\n'))"
 rm "$dir/results/imaginary-g200-tests.json"
 check "and no longer, once results changed" 1 '"run ci/ran" in last' "$ci/ran" --check
 printf '1..%d\n' "$count"
