@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the backends of this build know of GPUs; of another machine, what weir-info --json said there. */
-#include "check.h"
+#include "machine.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What kernels can run on, as the PCI bus shows it. */
-#include "check.h"
+#include "machine.h"
 
 #include <inttypes.h>
 #include <stdio.h>

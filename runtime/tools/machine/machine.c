@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What there is once: kernel, IOMMU, VFIO, limits. */
-#include "check.h"
+#include "machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

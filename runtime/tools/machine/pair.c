@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An SSD and lanes: where their ways meet, and which paths there are between them. */
-#include "check.h"
+#include "machine.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report.h: what was found, for people (text.c) and as JSON (json.c). */
-#ifndef WEIR_CHECK_REPORT_H
-#define WEIR_CHECK_REPORT_H
+#ifndef WEIR_MACHINE_REPORT_H
+#define WEIR_MACHINE_REPORT_H
 
 #include <jansson.h>
 
-#include "check.h"
+#include "machine.h"
 
 extern const char *const answer_words[];
 extern const char *const iommu_words[];

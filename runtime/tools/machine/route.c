@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where a function is: the bridges above it, what they do with requests between peers, its host bridge. */
-#include "check.h"
+#include "machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An NVMe controller: who has it, and what its own two ways need: VFIO, and the kernel's driver. */
-#include "check.h"
+#include "machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* survey.h: all that weir-check finds on a machine, in its order, as text or as one JSON object. */
-#ifndef WEIR_CHECK_SURVEY_H
-#define WEIR_CHECK_SURVEY_H
+#ifndef WEIR_MACHINE_SURVEY_H
+#define WEIR_MACHINE_SURVEY_H
 
-#include "check.h"
+#include "machine.h"
 
 /** struct survey_names - values of an option */
 struct survey_names {
@@ -21,7 +21,7 @@ struct survey {
 	bool json;
 };
 
-/** survey_print() - look, and print to the standard output. Return: the exit status (check.h). */
+/** survey_print() - look, and print to the standard output. Return: the exit status (machine.h). */
 int survey_print(const struct survey *survey);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "check.h"
+#include "machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check.h: what weir-check finds out of a machine, and what it concludes.
+ * machine.h: what weir-check finds out of a machine, and what it concludes.
  *
  * Facts come from files below tree_root (../weir-bind/tree.h) and from the backends of this build. Nothing is
  * opened for writing, and no driver is touched. What could not be read is "unknown", never a guess.
  */
-#ifndef WEIR_CHECK_H
-#define WEIR_CHECK_H
+#ifndef WEIR_MACHINE_H
+#define WEIR_MACHINE_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir-try: one command that says whether weir works on a machine, and writes a report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "try.h"
+
+/** struct storages - the file, and the disks that were named */
+struct storages {
+	struct try_storage item[TRY_MOST + 1];
+	unsigned count;
+};
+
+/* Disks first: if one is refused, nothing at all is done. Return: 0, or the exit status. */
+static int open_storages(const struct try_options *options, struct storages *storages)
+{
+	for (unsigned i = 0; i < options->disk_count; i++) {
+		int status = try_disk_open(&options->disks[i], &storages->item[i + 1]);
+
+		if (status)
+			return status;
+	}
+	storages->count = options->disk_count + 1;
+	return try_file_open(options, &storages->item[0]) ? 1 : 0;
+}
+
+static bool wanted(const struct try_options *options, const char *name, const char *device)
+{
+	for (unsigned i = 0; i < options->gpu_count; i++)
+		if (!strcmp(options->gpus[i], name) || !strcmp(options->gpus[i], device))
+			return true;
+	return !options->gpu_count;
+}
+
+/* Names of lanes to test: of weir-check's list, those that a backend can use. */
+static unsigned choose_lanes(const struct try_options *options, const struct try_results *results, const char **names)
+{
+	const json_t *row;
+	unsigned count = 0;
+	size_t index;
+
+	json_array_foreach(json_object_get(results->machine, "gpus"), index, row) {
+		const char *name = json_string_value(json_object_get(row, "name"));
+		const char *device = json_string_value(json_object_get(row, "device"));
+
+		if (count < TRY_MOST && name && *name && wanted(options, name, device ? device : ""))
+			names[count++] = name;
+	}
+	return count;
+}
+
+/* In a process of its own: zeros where the tests wrote. */
+static json_t *clean(const void *arguments)
+{
+	static const unsigned char zeros[1 << 20];
+	const struct try_storage *storage = arguments;
+	struct weir_context *context;
+	struct weir_storage *opened;
+
+	if (weir_context_open("cpu", NULL, &context) != 0 || weir_storage_open(context, storage->uri, NULL, &opened) != 0)
+		return try_verdict("failed", "%s", weir_last_error());
+	for (uint64_t done = 0; done < storage->bytes; done += sizeof(zeros))
+		if (weir_storage_write(opened, storage->offset + done, zeros, sizeof(zeros)) != 0)
+			return try_verdict("failed", "%s", weir_last_error());
+	if (weir_context_close(context) != 0)
+		return try_verdict("failed", "%s", weir_last_error());
+	return try_verdict("good", "zeros are where the tests wrote");
+}
+
+static void add_storage(struct try_results *results, const struct try_storage *storage)
+{
+	json_array_append_new(results->storages, json_pack("{s:s, s:s, s:I, s:I}", "name", storage->name, "uri", storage->uri, "offset",
+							   (json_int_t)storage->offset, "bytes", (json_int_t)storage->bytes));
+}
+
+static void add_clean(struct try_results *results, const struct try_storage *storage)
+{
+	json_t *found = try_child(clean, storage);
+
+	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", "cpu", "storage", storage->name, "keys", "", "test",
+						"zeros in the end"));
+	json_array_append_new(results->tests, found);
+}
+
+static int run(const struct try_options *options, struct storages *storages, struct try_results *results)
+{
+	const char *lanes[TRY_MOST];
+	unsigned count;
+
+	try_machine(results);
+	count = choose_lanes(options, results, lanes);
+	if (!count && options->gpu_count) {
+		fprintf(stderr, "weir-try: no backend can use %s; weir-info lists what there is\n", options->gpus[0]);
+		return TRY_REFUSED;
+	}
+	for (unsigned s = 0; s < storages->count; s++) {
+		add_storage(results, &storages->item[s]);
+		for (unsigned i = 0; i < count; i++)
+			try_pair_run(options, lanes[i], &storages->item[s], results);
+		if (s)
+			add_clean(results, &storages->item[s]);
+	}
+	return try_report(options, results);
+}
+
+int main(int argc, char **argv)
+{
+	static struct storages storages;
+	struct try_options options;
+	struct try_results results;
+	int status = try_options_read(&options, argc, argv);
+
+	if (status < 0)
+		status = open_storages(&options, &storages);
+	if (!storages.count || status)
+		return status;
+	results = (struct try_results){ .storages = json_array(), .tests = json_array(), .figures = json_array(), .missing = json_array() };
+	status = run(&options, &storages, &results);
+	json_decref(results.machine);
+	json_decref(results.storages);
+	json_decref(results.tests);
+	json_decref(results.figures);
+	json_decref(results.missing);
+	free(results.machine_text);
+	return status;
+}

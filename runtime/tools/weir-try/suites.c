@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loads of weir-perf as tests: rows of a table; and what is measured beside other programs. */
+#include "try.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+enum { OPTIONS_BYTES = 256, TEST_BYTES = 16 << 20 };
+
+/**
+ * struct suite - one load
+ * @name: in the report
+ * @options: of weir-perf, without their dashes; all that is read is compared
+ */
+struct suite {
+	const char *name;
+	const char *options;
+};
+
+static const struct suite suites[] = {
+	{ "queue: rings of 2 entries", "queues=1 depth=2 iodepth=16 rw=randrw verify" },
+	{ "queue: rings that wrap", "queues=1 depth=8 iodepth=64 rw=randrw verify" },
+	{ "queue: four pairs", "queues=4 depth=64 iodepth=256 rw=randread verify" },
+	{ "queue: 8 requests a lane", "queues=2 depth=64 iodepth=32 window=8 rw=randrw verify" },
+	{ "queue: 64 KiB requests", "queues=2 depth=16 iodepth=16 bs=64K rw=read verify" },
+	{ "queue: writes read back", "queues=2 depth=32 iodepth=64 rw=randwrite verify" },
+	{ "cache: reads", "queues=2 depth=64 iodepth=128 cached=1M rw=randread verify" },
+	{ "cache: hot places", "queues=2 depth=64 iodepth=128 cached=1M zipf=0.99 rw=randread verify" },
+	{ "cache: writes read back", "queues=2 depth=64 iodepth=128 cached=1M rw=randwrite verify" },
+	{ "cache: a tier of host memory", "queues=2 depth=64 iodepth=128 cached=1M tier=2M rw=randread verify" },
+};
+
+enum { SUITES = sizeof(suites) / sizeof(suites[0]) };
+
+/** struct load - a suite for a pair, in a process of its own */
+struct load {
+	const struct try_pair *pair;
+	const struct suite *suite;
+};
+
+/* "rw=randread verify" into @options. Return: 0; -1 after a sentence in @error. */
+static int set_options(struct perf_options *options, const char *text, char *error)
+{
+	char copy[OPTIONS_BYTES], *rest = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (perf_options_set(options, word, value ? value : "", error))
+			return -1;
+	}
+	return perf_options_check(options, error);
+}
+
+/* The load, to its end. Return: 0; -1 after a sentence in @error. */
+static int run(const struct try_pair *pair, const char *text, double seconds, uint32_t runs, struct perf_outcome *outcome, char *error)
+{
+	static char uri[TRY_PATH]; /* the outcome refers to it */
+	const struct try_storage *storage = pair->storage;
+	struct perf_options options = { .uri_count = 1, .backend = pair->lanes, .bs = 4096, .mix = 50, .offset = storage->offset,
+					.size = storage->bytes < TEST_BYTES || runs > 1 ? storage->bytes : TEST_BYTES, .window = 1,
+					.runtime = seconds, .runs = runs, .workers = 1, .wave = 1, .seed = 1, .hit = PERF_HIT_NONE,
+					.plain_bytes = (uint64_t)1 << 30 };
+
+	try_uri(uri, storage, pair->variant);
+	options.uris[0] = uri;
+	if (set_options(&options, text, error))
+		return -1;
+	return perf_run(&options, outcome, error);
+}
+
+static json_t *judge(const struct perf_outcome *outcome)
+{
+	char text[80];
+
+	weir_status_text(outcome->status, text);
+	if (outcome->errors)
+		return try_verdict("failed", "%llu of %llu requests failed, one of them with: %s", (unsigned long long)outcome->errors,
+				   (unsigned long long)outcome->requests, text);
+	if (outcome->bad)
+		return try_verdict("failed", "%llu of %llu blocks that were read do not hold what was written, for one near byte %llu",
+				   (unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
+				   (unsigned long long)outcome->bad_byte);
+	if (!outcome->checked)
+		return try_verdict("failed", "no block was read and compared");
+	return try_verdict("good", "%llu requests, %llu blocks compared", (unsigned long long)outcome->requests,
+			   (unsigned long long)outcome->checked);
+}
+
+static json_t *run_suite(const void *arguments)
+{
+	static struct perf_outcome outcome;
+	const struct load *load = arguments;
+	char error[PERF_ERROR_BYTES] = "", text[OPTIONS_BYTES];
+	double seconds = load->pair->options->runtime < .2 ? load->pair->options->runtime : .2;
+
+	snprintf(text, sizeof(text), "%s plain=off", load->suite->options);
+	if (run(load->pair, text, seconds, 1, &outcome, error))
+		return try_verdict("failed", "%s", error);
+	return judge(&outcome);
+}
+
+/* Is fio here? */
+static bool has_fio(void)
+{
+	return system("command -v fio >/dev/null 2>&1") == 0;
+}
+
+json_t *try_figures(const void *arguments)
+{
+	static struct perf_outcome outcome;
+	const struct try_pair *pair = arguments;
+	const struct try_storage *storage = pair->storage;
+	char error[PERF_ERROR_BYTES] = "";
+	bool fio = storage->path[0] && has_fio();
+	json_t *object, *measured;
+
+	if (run(pair, fio ? "queues=4 depth=256 iodepth=256 peer=fio" : "queues=4 depth=256 iodepth=256", pair->options->runtime, 3, &outcome,
+		error))
+		return try_verdict("failed", "%s", error);
+	object = try_verdict("good", "%s", fio ? "" : storage->path[0] ? "fio is not installed" : "other programs do not reach it");
+	measured = perf_json(&outcome);
+	if (storage->path[0])
+		json_object_set_new(measured, "pread_iops",
+				    json_real(try_pread(storage, !strstr(outcome.path, "page cache"), pair->options->runtime)));
+	json_object_set_new(object, "measured", measured);
+	return object;
+}
+
+/* What a test found, into the report's array @to. Return: it is good. */
+static bool add(json_t *to, const struct try_pair *pair, const char *name, json_t *found)
+{
+	const char *verdict = json_string_value(json_object_get(found, "verdict"));
+	bool good = !strcmp(verdict, "good");
+
+	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", pair->lanes, "storage", pair->storage->name, "keys",
+						pair->variant, "test", name));
+	json_array_append_new(to, found);
+	return good;
+}
+
+void try_pair_run(const struct try_options *options, const char *lanes, const struct try_storage *storage,
+		  struct try_results *results)
+{
+	bool good = true;
+
+	for (unsigned i = 0; storage->variants[i] && good; i++) {
+		struct try_pair pair = { options, lanes, storage, storage->variants[i] };
+
+		/* where the first does not go well, the others and the suites would say the same */
+		good = add(results->tests, &pair, "poison", try_child(try_poison, &pair)) || i;
+	}
+	for (unsigned i = 0; i < SUITES && good; i++) {
+		struct try_pair pair = { options, lanes, storage, "" };
+		struct load load = { &pair, &suites[i] };
+
+		add(results->tests, &pair, suites[i].name, try_child(run_suite, &load));
+	}
+	if (good)
+		add(results->figures, &(struct try_pair){ options, lanes, storage, "" }, "randread 4 KiB",
+		    try_child(try_figures, &(struct try_pair){ options, lanes, storage, "" }));
+}
