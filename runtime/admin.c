@@ -21,6 +21,9 @@ enum {
 	MOST_SHUTDOWN_MS = 60000,
 	CAP_CSS_SHIFT = 37,
 	CAP_CSS_NVM = 1,
+	CAP_CSS_SEVERAL = 1 << 6, /* I/O command sets that namespaces choose from */
+	DESCRIPTOR_HEADER = 4,
+	DESCRIPTOR_COMMAND_SET = 4, /* NIDT of the Command Set Identifier */
 	NSATTR_WRITE_PROTECTED = 1,
 	OACS_DOORBELL_BUFFER_CONFIG = 1 << 8,
 	NSIDS_TEXT = 80,
@@ -212,6 +215,7 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	if (admin->timeout_ms == 0)
 		admin->timeout_ms = 500;
 	admin->most_entries = (unsigned)(cap & 0xffff) + 1;
+	admin->command_sets = ops->admin || (cap >> CAP_CSS_SHIFT & CAP_CSS_SEVERAL);
 	memset(memory, 0, WEIR_ADMIN_MEMORY_BYTES);
 	if (ops->admin) {
 		admin->most_entries = transport->most_entries;
@@ -309,8 +313,22 @@ static void list_namespaces(const uint32_t *list, char text[NSIDS_TEXT])
 		used += (size_t)snprintf(text + used, NSIDS_TEXT - used, "%s%u", i ? ", " : "", le32toh(list[i]));
 }
 
-/* The first active namespace, or the one that is asked for. */
-static int choose_namespace(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out)
+/* Which of the controller's active namespaces is meant by none: of several, or of one that is not the first, none that is written to. */
+static int choose_default(const struct weir_admin *admin, bool writes, struct weir_namespace *out)
+{
+	const uint32_t *list = data_page(admin);
+	char there[NSIDS_TEXT];
+
+	out->nsid = le32toh(list[0]);
+	if (!writes || (out->nsid == 1 && !list[1]))
+		return 0;
+	list_namespaces(list, there);
+	return weir_fail(EINVAL, "controller \"%s\" has namespace%s %s: name one to write to (nsid=N), or open it for reading alone (ro=1)",
+			 out->model, list[1] ? "s" : "", there);
+}
+
+/* The active namespace that is asked for, or what is meant by none (0). */
+static int choose_namespace(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out)
 {
 	const uint32_t *list = data_page(admin);
 	int error = identify(admin, NVME_CNS_ACTIVE_NAMESPACES, 0, "Identify Active Namespace list");
@@ -321,14 +339,47 @@ static int choose_namespace(struct weir_admin *admin, uint32_t nsid, struct weir
 		return error;
 	if (list[0] == 0)
 		return weir_fail(ENODEV, "controller \"%s\" has no active namespace", out->model);
-	while (nsid && i < NVME_PAGE_BYTES / sizeof(*list) && list[i] && le32toh(list[i]) != nsid)
+	if (!nsid)
+		return choose_default(admin, writes, out);
+	while (i < NVME_PAGE_BYTES / sizeof(*list) && list[i] && le32toh(list[i]) != nsid)
 		i++;
 	if (i < NVME_PAGE_BYTES / sizeof(*list) && list[i]) {
-		out->nsid = le32toh(list[i]);
+		out->nsid = nsid;
 		return 0;
 	}
 	list_namespaces(list, there);
 	return weir_fail(ENODEV, "controller \"%s\" has no active namespace %u; it has %s", out->model, nsid, there);
+}
+
+/* The Command Set Identifier in a list of descriptors (Base 2.0, figure 277); 0, the NVM command set, if there is none. */
+static unsigned command_set(const uint8_t *list)
+{
+	for (unsigned at = 0; at + DESCRIPTOR_HEADER < NVME_PAGE_BYTES && list[at + 1]; at += DESCRIPTOR_HEADER + list[at + 1])
+		if (list[at] == DESCRIPTOR_COMMAND_SET)
+			return list[at + DESCRIPTOR_HEADER];
+	return 0;
+}
+
+/*
+ * A namespace that is written in zones, or that has keys and no blocks, is none that lanes write anywhere. A controller that does
+ * not know the question has no such namespace.
+ */
+static int check_command_set(struct weir_admin *admin, const struct weir_namespace *space)
+{
+	unsigned set;
+
+	if (!admin->command_sets)
+		return 0;
+	if (identify(admin, NVME_CNS_DESCRIPTORS, space->nsid, "Identify Namespace Identification Descriptor list"))
+		return admin->silent ? -EIO : 0;
+	set = command_set(data_page(admin));
+	if (set == NVME_CSI_ZNS)
+		return weir_fail(ENOTSUP, "namespace %u of controller \"%s\" is zoned: its blocks are written in order alone, which weir does "
+				 "not do; name another namespace (nsid=N)", space->nsid, space->model);
+	if (set != NVME_CSI_NVM)
+		return weir_fail(ENOTSUP, "namespace %u of controller \"%s\" has command set %u, and weir knows that of blocks alone (0); name "
+				 "another namespace (nsid=N)", space->nsid, space->model, set);
+	return 0;
 }
 
 /* Base 2.0, figure 280 (FLBAS): which of the formats is in use. */
@@ -362,12 +413,14 @@ static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 	return 0;
 }
 
-int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out)
+int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out)
 {
 	int error = read_controller(admin, out);
 
 	if (!error)
-		error = choose_namespace(admin, nsid, out);
+		error = choose_namespace(admin, nsid, writes, out);
+	if (!error)
+		error = check_command_set(admin, out);
 	if (!error)
 		error = read_namespace(admin, out);
 	return error;

@@ -25,6 +25,7 @@
  * @most_entries: CAP.MQES + 1
  * @shutdown_ms: what a shutdown may take; it outlives resets
  * @shadow: what weir_admin_shadow() was given since the last reset, or NULL
+ * @command_sets: it may have namespaces that are no plain ones (CAP.CSS, bit 6; not known of another driver's controller)
  * @silent: an admin command got no answer: until weir_admin_enable() no further one is sent
  */
 struct weir_admin {
@@ -39,6 +40,7 @@ struct weir_admin {
 	unsigned phase;
 	unsigned shutdown_ms;
 	uint8_t *shadow;
+	bool command_sets;
 	bool silent;
 };
 
@@ -69,8 +71,11 @@ enum { WEIR_ADMIN_MEMORY_BYTES = 3 * NVME_PAGE_BYTES, WEIR_ADMIN_SHADOW_BYTES = 
  * @admin: zeroed the first time
  */
 int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport, void *memory, uint64_t bus);
-/** weir_admin_identify() - the controller and its active namespace @nsid; 0: the first */
-int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, struct weir_namespace *out);
+/**
+ * weir_admin_identify() - the controller and its active namespace @nsid
+ * @nsid: 0: the first; if @writes, only where the controller has namespace 1 alone, so that none is written to by accident
+ */
+int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out);
 /** weir_admin_retry_delays() - have the controller give them, if @space says that it has any; a reset forgets it */
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */

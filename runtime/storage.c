@@ -199,7 +199,7 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	if (error)
 		return error;
 	storage->enabled = true;
-	error = weir_admin_identify(&storage->admin, storage->transport->nsid, &storage->space);
+	error = weir_admin_identify(&storage->admin, transport->nsid, !options->read_only && !transport->read_only, &storage->space);
 	if (!error && transport->ops->check)
 		error = transport->ops->check(storage->transport, storage->space.nsid, storage->space.shadow_doorbells);
 	if (!error)
@@ -337,6 +337,14 @@ static int tear_down(struct weir_storage *storage)
 	return error;
 }
 
+/* A sentence about a controller, which need not know its storage's name, says it. */
+static int name_storage(const struct weir_storage *storage, int error)
+{
+	if (!error || !strncmp(weir_last_error(), "storage ", 8))
+		return error;
+	return weir_fail(-error, "storage \"%s\": %s", storage->uri, weir_last_error());
+}
+
 static int bring_up(struct weir_storage *storage, struct weir_storage_options *options,
 		    const struct weir_storage_options *given)
 {
@@ -353,7 +361,7 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 		error = start_controller(storage, options, given->depth != 0);
 	if (!error)
 		error = create_queues(storage, options);
-	return error ? error : weir_watchdog_start(storage, options->first_ticket);
+	return name_storage(storage, error ? error : weir_watchdog_start(storage, options->first_ticket));
 }
 
 int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,

@@ -125,6 +125,7 @@ enum {
 	NVME_CNS_NAMESPACE = 0x00,
 	NVME_CNS_CONTROLLER = 0x01,
 	NVME_CNS_ACTIVE_NAMESPACES = 0x02,
+	NVME_CNS_DESCRIPTORS = 0x03, /* Namespace Identification Descriptor list */
 };
 
 /* Controller registers, PCIe transport 1.0 section 3.1 (byte offsets). */

@@ -2,7 +2,7 @@
 /*
  * vm_storage: in the guest, use a storage as asked, and say what came of it.
  *
- *   vm_storage info URI                              what weir says of it
+ *   vm_storage info URI [QUEUES [DEPTH]]             what weir says of it
  *   vm_storage write URI SEED FIRST BLOCKS           pattern SEED into these blocks, flushed
  *   vm_storage read URI SEED FIRST BLOCKS            compare them with it, word by word
  *   vm_storage unmapped URI                          read into memory the controller may no longer reach
@@ -127,12 +127,15 @@ static int hold(struct rig *rig)
 
 int main(int argc, char **argv)
 {
+	struct rig_options options = { 0 };
 	struct rig rig;
 	int status = 2;
 
 	if (argc < 3)
 		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|foreign|dead|hold URI [SEED FIRST BLOCKS]\n"), 2;
-	rig_open(&rig, argv[2], &(struct rig_options){ 0 });
+	if (!strcmp(argv[1], "info"))
+		options = (struct rig_options){ .queues = argc > 3 ? (uint32_t)atoi(argv[3]) : 0, .depth = argc > 4 ? (uint32_t)atoi(argv[4]) : 0 };
+	rig_open(&rig, argv[2], &options);
 	if (!strcmp(argv[1], "info"))
 		status = info(&rig);
 	else if (argc == 6 && (!strcmp(argv[1], "write") || !strcmp(argv[1], "read")))

@@ -45,7 +45,7 @@ static void miss_gpus(struct try_results *results)
 	}
 	if (!usable)
 		add_missing(results, "a GPU", "there is none that a backend of this build can use: only lanes of the host were tested",
-			    "install its driver, and build weir with its backend (-Dbackends=cpu,cuda or cpu,hip)");
+			    "install its driver, and build weir with its backend (meson option backends)");
 }
 
 /* Each reason why lanes do not drive an SSD, once. */

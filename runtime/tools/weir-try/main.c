@@ -18,7 +18,7 @@ struct storages {
 static int open_storages(const struct try_options *options, struct storages *storages)
 {
 	for (unsigned i = 0; i < options->disk_count; i++) {
-		int status = try_disk_open(&options->disks[i], &storages->item[i + 1]);
+		int status = try_disk_open(options, &options->disks[i], &storages->item[i + 1]);
 
 		if (status)
 			return status;

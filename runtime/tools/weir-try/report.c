@@ -81,8 +81,8 @@ static void print_figures(FILE *out, const json_t *figures)
 	json_array_foreach(figures, index, figure) {
 		const json_t *measured = json_object_get(figure, "measured");
 
-		fprintf(out, "\n%s with %s%s%s\n", text_of(figure, "lanes"), text_of(figure, "storage"), *text_of(figure, "why") ? ": " : "",
-			text_of(figure, "why"));
+		fprintf(out, "\n%s with %s%s%s%s%s\n", text_of(figure, "lanes"), text_of(figure, "storage"), *text_of(figure, "keys") ? ", " : "",
+			text_of(figure, "keys"), *text_of(figure, "why") ? ": " : "", text_of(figure, "why"));
 		if (measured)
 			fprintf(out, "  by %s\n", text_of(measured, "path"));
 		for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -13,7 +13,7 @@
 
 #include "machine.h"
 
-enum { EDGE = 1 << 20, DISK_BYTES = 64 << 20, LEAST_DISK = 2 * EDGE + (4 << 20) };
+enum { EDGE = 1 << 20, LEAST_DISK = 2 * EDGE + (4 << 20) };
 
 /* Keys of URIs: each is a path, or a way to ring doorbells, that not every device or file has. */
 static const char *const file_variants[] = { "", "mover=pull", "doorbell=host", "engine=threads", NULL };
@@ -170,7 +170,7 @@ static json_t *look_inside(const void *arguments)
 	return object;
 }
 
-int try_disk_open(const struct try_disk *disk, struct try_storage *storage)
+int try_disk_open(const struct try_options *options, const struct try_disk *disk, struct try_storage *storage)
 {
 	json_t *found;
 	uint64_t bytes;
@@ -185,7 +185,7 @@ int try_disk_open(const struct try_disk *disk, struct try_storage *storage)
 	if (strcmp(json_string_value(json_object_get(found, "verdict")), "good"))
 		status = refuse(disk, json_string_value(json_object_get(found, "why")));
 	bytes = (uint64_t)json_integer_value(json_object_get(found, "bytes"));
-	storage->bytes = bytes < DISK_BYTES + 2 * EDGE ? (bytes - 2 * EDGE) >> 20 << 20 : DISK_BYTES;
+	storage->bytes = bytes < options->file_bytes + 2 * EDGE ? (bytes - 2 * EDGE) >> 20 << 20 : options->file_bytes;
 	json_decref(found);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "run.h"
 
@@ -118,51 +119,72 @@ json_t *try_figures(const void *arguments)
 	const struct try_pair *pair = arguments;
 	const struct try_storage *storage = pair->storage;
 	char error[PERF_ERROR_BYTES] = "";
-	bool fio = storage->path[0] && has_fio();
+	bool others = storage->path[0] && !pair->variant[0], fio = others && has_fio(); /* once is enough */
 	json_t *object, *measured;
 
 	if (run(pair, fio ? "queues=4 depth=256 iodepth=256 peer=fio" : "queues=4 depth=256 iodepth=256", pair->options->runtime, 3, &outcome,
 		error))
 		return try_verdict("failed", "%s", error);
-	object = try_verdict("good", "%s", fio ? "" : storage->path[0] ? "fio is not installed" : "other programs do not reach it");
+	object = try_verdict("good", "%s", fio || pair->variant[0] ? "" : others ? "fio is not installed" : "other programs do not reach it");
 	measured = perf_json(&outcome);
-	if (storage->path[0])
+	if (others)
 		json_object_set_new(measured, "pread_iops",
 				    json_real(try_pread(storage, !strstr(outcome.path, "page cache"), pair->options->runtime)));
 	json_object_set_new(object, "measured", measured);
 	return object;
 }
 
-/* What a test found, into the report's array @to. Return: it is good. */
-static bool add(json_t *to, const struct try_pair *pair, const char *name, json_t *found)
+/* Who watches a terminal sees what runs: it takes minutes. */
+static void show(const struct try_pair *pair, const char *name)
 {
-	const char *verdict = json_string_value(json_object_get(found, "verdict"));
-	bool good = !strcmp(verdict, "good");
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "weir-try: %s with %s: %s%s%s\n", pair->lanes, pair->storage->name, name, *pair->variant ? ", " : "",
+			pair->variant);
+}
 
+/* A test in a process of its own; what it found goes into the report's array @to. Return: it is good. */
+static bool test(json_t *to, const struct try_pair *pair, const char *name, try_step step, const void *arguments)
+{
+	json_t *found;
+	bool good;
+
+	show(pair, name);
+	found = try_child(step, arguments);
+	good = !strcmp(json_string_value(json_object_get(found, "verdict")), "good");
 	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", pair->lanes, "storage", pair->storage->name, "keys",
 						pair->variant, "test", name));
 	json_array_append_new(to, found);
 	return good;
 }
 
+/* With doorbells rung by whoever rings as a rule, and by a host thread where that was good, too. */
+static void measure(const struct try_pair *pair, struct try_results *results, const char *const *variants, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct try_pair one = *pair;
+
+		one.variant = variants[i];
+		test(results->figures, &one, "randread 4 KiB", try_figures, &one);
+	}
+}
+
 void try_pair_run(const struct try_options *options, const char *lanes, const struct try_storage *storage,
 		  struct try_results *results)
 {
-	bool good = true;
+	struct try_pair pair = { options, lanes, storage, "" };
+	const char *measured[TRY_MOST] = { "" };
+	unsigned count = 1;
 
-	for (unsigned i = 0; storage->variants[i] && good; i++) {
-		struct try_pair pair = { options, lanes, storage, storage->variants[i] };
+	/* where the first does not go well, the others and the suites would say the same */
+	if (!test(results->tests, &pair, "poison", try_poison, &pair))
+		return;
+	for (unsigned i = 1; storage->variants[i]; i++) {
+		struct try_pair other = { options, lanes, storage, storage->variants[i] };
 
-		/* where the first does not go well, the others and the suites would say the same */
-		good = add(results->tests, &pair, "poison", try_child(try_poison, &pair)) || i;
+		if (test(results->tests, &other, "poison", try_poison, &other) && !strcmp(other.variant, "doorbell=host"))
+			measured[count++] = other.variant;
 	}
-	for (unsigned i = 0; i < SUITES && good; i++) {
-		struct try_pair pair = { options, lanes, storage, "" };
-		struct load load = { &pair, &suites[i] };
-
-		add(results->tests, &pair, suites[i].name, try_child(run_suite, &load));
-	}
-	if (good)
-		add(results->figures, &(struct try_pair){ options, lanes, storage, "" }, "randread 4 KiB",
-		    try_child(try_figures, &(struct try_pair){ options, lanes, storage, "" }));
+	for (unsigned i = 0; i < SUITES; i++)
+		test(results->tests, &pair, suites[i].name, run_suite, &(struct load){ &pair, &suites[i] });
+	measure(&pair, results, measured, count);
 }
