@@ -456,6 +456,49 @@ static void test_close_flushes(void **state)
 	weir_context_close(users[1].context);
 }
 
+/* Word 0 of a storage, through a cache. */
+static uint64_t cached_word(struct user *user, struct test_get_args *args)
+{
+	struct test_verdict verdict = { .where = 0 };
+
+	must(weir_copy_in(user->context, args->verdict, &verdict, sizeof(verdict)));
+	must(weir_launch(user->context, "test_get", 1, 1, args, sizeof(*args)));
+	must(weir_sync(user->context));
+	must(weir_copy_out(user->context, &verdict, args->verdict, sizeof(verdict)));
+	return weir_load_u64_relaxed_sys(&verdict.sum);
+}
+
+/* Caches are not coherent: one keeps what it has until it drops that, as a flush does if it was asked for. */
+static void test_invalidate_on_flush(void **state)
+{
+	(void)state;
+	for (uint32_t invalidates = 0; invalidates < 2; invalidates++) {
+		uint64_t old[64] = { 0x1111 }, new[64] = { 0x2222 };
+		struct test_get_args args = { .index = 0 };
+		struct weir_cache *cache;
+		struct user users[USERS];
+
+		open_users(users, MADE "caches");
+		must(weir_storage_write(users[1].storage, 0, old, sizeof(old)));
+		must(weir_cache_create(users[0].context,
+				       WEIR_OPTIONS(cache, .lines = 8, .invalidate_on_flush = invalidates),
+				       &cache));
+		must(weir_array_open(cache, &users[0].storage, 1,
+				     WEIR_OPTIONS(array, .element_bytes = 8, .count = 1024), &args.array));
+		args.verdict = alloc(users[0].context, sizeof(struct test_verdict));
+		assert_int_equal(cached_word(&users[0], &args), 0x1111);
+		must(weir_storage_write(users[1].storage, 0, new, sizeof(new)));
+		assert_int_equal(cached_word(&users[0], &args), 0x1111);
+		must(weir_cache_flush(cache, 0));
+		assert_int_equal(cached_word(&users[0], &args), invalidates ? 0x2222 : 0x1111);
+		must(weir_array_invalidate(cache, &args.array, 0, 1));
+		assert_int_equal(cached_word(&users[0], &args), 0x2222);
+		must(weir_cache_destroy(cache));
+		close_user(&users[0]);
+		close_user(&users[1]);
+	}
+}
+
 static void *open_and_close(void *argument)
 {
 	struct user user = { .context = argument };
@@ -506,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_close_flushes),
+		cmocka_unit_test(test_invalidate_on_flush),
 		cmocka_unit_test(test_threads),
 	};
 
