@@ -130,14 +130,14 @@ static bool is_kept(const struct weir_admin *admin)
 static int by_driver(struct weir_admin *admin, const struct nvme_sqe *sqe, const char *what, uint32_t *result)
 {
 	uint32_t dw0 = 0;
-	int status = admin->transport->ops->admin(admin->transport, sqe, &dw0);
+	int status = admin->transport->ops->admin(admin->transport, sqe, admin->command_ms, &dw0);
 
 	if (result)
 		*result = dw0;
 	return status < 0 ? status : check_status((uint32_t)status, what);
 }
 
-/* Wait for the completion of the one command in flight. */
+/* Wait for the completion of the one command in flight. Return: its status, or a negative errno. */
 static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
 {
 	struct nvme_cqe *cqe = (struct nvme_cqe *)(admin->memory + NVME_PAGE_BYTES) + admin->cq_head;
@@ -166,12 +166,20 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 		admin->phase ^= 1;
 	}
 	ring(admin, 1, admin->cq_head);
-	return check_status(dw3 >> 17, what);
+	return (int)(dw3 >> 17 & NVME_STATUS_CODE_MASK);
+}
+
+/* Return: as complete(). */
+static int pass(struct weir_admin *admin, struct nvme_sqe sqe, const char *what, uint32_t *result)
+{
+	sqe.cdw0 |= admin->sq_tail << 16; /* one at a time: any CID will do */
+	submit(admin, &sqe);
+	return complete(admin, what, result);
 }
 
 static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *what, uint32_t *result)
 {
-	int error = check_alive(admin, what);
+	int error = check_alive(admin, what), status;
 
 	if (admin->silent)
 		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
@@ -179,9 +187,20 @@ static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *wh
 		return error;
 	if (is_kept(admin))
 		return by_driver(admin, &sqe, what, result);
-	sqe.cdw0 |= admin->sq_tail << 16; /* one at a time: any CID will do */
-	submit(admin, &sqe);
-	return complete(admin, what, result);
+	status = pass(admin, sqe, what, result);
+	return status < 0 ? status : check_status((uint32_t)status, what);
+}
+
+int weir_admin_pass(struct weir_admin *admin, const struct nvme_sqe *sqe, uint32_t *result)
+{
+	char what[24];
+	int error;
+
+	snprintf(what, sizeof(what), "%#04x", (unsigned)(sqe->cdw0 & 0xff));
+	error = check_alive(admin, what);
+	if (admin->silent)
+		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
+	return error ? error : pass(admin, *sqe, what, result);
 }
 
 /* What CAP has to say before the controller is touched. */
@@ -283,7 +302,7 @@ static unsigned shutdown_ms(uint32_t entry_us)
 	return ms < LEAST_SHUTDOWN_MS ? LEAST_SHUTDOWN_MS : ms > MOST_SHUTDOWN_MS ? MOST_SHUTDOWN_MS : ms;
 }
 
-static int read_controller(struct weir_admin *admin, struct weir_namespace *out)
+int weir_admin_controller(struct weir_admin *admin, struct weir_namespace *out)
 {
 	const struct nvme_id_ctrl *id = data_page(admin);
 	int error = identify(admin, NVME_CNS_CONTROLLER, 0, "Identify Controller");
@@ -415,7 +434,7 @@ static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 
 int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out)
 {
-	int error = read_controller(admin, out);
+	int error = weir_admin_controller(admin, out);
 
 	if (!error)
 		error = choose_namespace(admin, nsid, writes, out);
@@ -525,7 +544,7 @@ int weir_admin_disable(struct weir_admin *admin)
 	struct weir_losses losses = { .error = 0 };
 
 	if (is_kept(admin))
-		return 0;
+		return admin->transport->ops->finish ? admin->transport->ops->finish(admin->transport) : 0;
 	weir_losses_add(&losses, weir_admin_answers(admin) ? shut_down(admin) :
 							     weir_fail(EIO, "controller no longer answers and was not shut down"));
 	(void)weir_admin_stop(admin);

@@ -76,6 +76,8 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
  * @nsid: 0: the first; if @writes, only where the controller has namespace 1 alone, so that none is written to by accident
  */
 int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out);
+/** weir_admin_controller() - the part of it that is the controller's: of @out what is no namespace's */
+int weir_admin_controller(struct weir_admin *admin, struct weir_namespace *out);
 /** weir_admin_retry_delays() - have the controller give them, if @space says that it has any; a reset forgets it */
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */
@@ -100,10 +102,13 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
  * Of another driver's: that resets it, and then it touches none of ours any more.
  */
 int weir_admin_stop(struct weir_admin *admin);
+/** weir_admin_pass() - send @command as it is, and wait for it: its NVMe status, or a negative errno with a sentence */
+int weir_admin_pass(struct weir_admin *admin, const struct nvme_sqe *command, uint32_t *result);
 /** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
 bool weir_admin_answers(const struct weir_admin *admin);
 /**
- * weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's
+ * weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another driver's, and of one
+ * that several storages share by the last
  *
  * Return: 0: its shutdown made what was written durable; else -EIO or -ETIMEDOUT with a sentence.
  */

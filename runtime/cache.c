@@ -112,6 +112,8 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	if (error || (error = weir_options_take(&options, sizeof(options), given, "cache options")) != 0)
 		return error;
 	line_bytes = options.line_bytes ? options.line_bytes : DEFAULT_LINE_BYTES;
+	if (options.invalidate_on_flush > 1)
+		return weir_fail(EINVAL, "cache: invalidate_on_flush is %u; it must be 0 or 1", options.invalidate_on_flush);
 	if ((error = check_line_bytes(line_bytes)) != 0 || (error = weir_policy_check(&options)) != 0)
 		return error;
 	cache = calloc(1, sizeof(*cache));
@@ -120,6 +122,7 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 	cache->next_key = 1; /* 0 is nobody's */
 	cache->context = context;
 	cache->line_log2 = (uint32_t)__builtin_ctzll(line_bytes);
+	cache->invalidates = options.invalidate_on_flush != 0;
 	cache->sets = count_sets(&options, line_bytes);
 	cache->bytes = cache->sets * set_bytes(line_bytes) + sizeof(struct weir_lines);
 	error = cache->sets ? allocate(cache, &options) : -EINVAL;

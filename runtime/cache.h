@@ -52,6 +52,7 @@ struct weir_cache {
 	uint64_t bytes;
 	uint64_t next_key;
 	bool written; /* some array of it has a writer */
+	bool invalidates; /* a flush drops the lines that it covers */
 	struct weir_cache_disks *disks;
 };
 

@@ -86,6 +86,7 @@ struct weir_storage {
 	struct weir_doorbells *forwarder; /* lanes ring somewhere else (doorbells.h); NULL: there, or at registers */
 	uint64_t shadow_memory;   /* WEIR_ADMIN_SHADOW_BYTES that they write first; 0: none */
 	void *shadow_host;        /* the same, as the host sees it */
+	bool shadow_registered;   /* they are a shared controller's, and the device has them mapped */
 	uint32_t created; /* queue pairs the controller knows */
 	uint32_t depth;
 	bool enabled;

@@ -128,14 +128,25 @@ static int map_region(struct weir_dma_map *map, const struct weir_dma_region *re
 	return 0;
 }
 
-static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes, bool peer)
+/** enum kind - of a region that is added */
+enum kind {
+	OWN,    /* this process's memory, once */
+	PEER,   /* another device's */
+	SHARED, /* this process's memory, once for each map that follows */
+};
+
+static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes, enum kind kind)
 {
-	struct weir_dma_region region = { address, bytes, 0, peer };
+	struct weir_dma_region region = { address, bytes, 0, kind == PEER, 1 };
 	size_t at = regions_up_to(map->regions, map->count, address);
 	const struct weir_dma_region *before = at ? &map->regions[at - 1] : NULL;
 	const struct weir_dma_region *after = at < map->count ? &map->regions[at] : NULL;
 	int error;
 
+	if (kind == SHARED && before && before->address == address && before->bytes == bytes) {
+		map->regions[at - 1].shares++;
+		return 0;
+	}
 	if ((before && address - before->address < before->bytes) ||
 	    (after && after->address - address < bytes))
 		return weir_fail(EEXIST,
@@ -155,7 +166,7 @@ static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes
 	return 0;
 }
 
-static int add(struct weir_dma_map *map, void *address, size_t bytes, bool peer)
+static int add(struct weir_dma_map *map, void *address, size_t bytes, enum kind kind)
 {
 	uint64_t start = (uint64_t)(uintptr_t)address;
 	int error;
@@ -164,19 +175,24 @@ static int add(struct weir_dma_map *map, void *address, size_t bytes, bool peer)
 		return weir_fail(EINVAL, "DMA region 0x%" PRIx64 "+0x%zx is empty or wraps", start,
 				 bytes);
 	pthread_mutex_lock(&map->lock);
-	error = add_locked(map, start, bytes, peer);
+	error = add_locked(map, start, bytes, kind);
 	pthread_mutex_unlock(&map->lock);
 	return error;
 }
 
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes)
 {
-	return add(map, address, bytes, false);
+	return add(map, address, bytes, OWN);
 }
 
 int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes)
 {
-	return add(map, address, bytes, true);
+	return add(map, address, bytes, PEER);
+}
+
+int weir_dma_map_share(struct weir_dma_map *map, void *address, size_t bytes)
+{
+	return add(map, address, bytes, SHARED);
 }
 
 static int remove_locked(struct weir_dma_map *map, uint64_t address)
@@ -185,6 +201,8 @@ static int remove_locked(struct weir_dma_map *map, uint64_t address)
 
 	if (!at || map->regions[at - 1].address != address)
 		return weir_fail(ENOENT, "no DMA region begins at 0x%" PRIx64, address);
+	if (--map->regions[at - 1].shares)
+		return 0;
 	unmap(map, NULL, &map->regions[at - 1]);
 	memmove(&map->regions[at - 1], &map->regions[at],
 		(map->count - at) * sizeof(*map->regions));

@@ -15,12 +15,13 @@
 
 struct weir_dma_map;
 
-/** struct weir_dma_region - @bytes of memory from @address on; @peer: another device's, mapped */
+/** struct weir_dma_region - @bytes of memory from @address on; @peer: another device's, mapped; @shares: how often it was added */
 struct weir_dma_region {
 	uint64_t address;
 	uint64_t bytes;
 	uint64_t id; /* never reused in one map; says which registration this is */
 	bool peer;
+	unsigned shares;
 };
 
 /**
@@ -43,6 +44,12 @@ void weir_dma_map_destroy(struct weir_dma_map *map);
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes);
 /** weir_dma_map_add_peer() - the same for a device's memory, such as a mapped BAR: mappers that take none leave it out */
 int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes);
+/**
+ * weir_dma_map_share() - weir_dma_map_add() of what others may have added already, all of it and no more: it is removed as often
+ *
+ * For a map that follows several others. Return: as weir_dma_map_add(), for one that is not the same.
+ */
+int weir_dma_map_share(struct weir_dma_map *map, void *address, size_t bytes);
 /** weir_dma_map_remove() - forbid it again; later commands naming it fail */
 int weir_dma_map_remove(struct weir_dma_map *map, void *address);
 

@@ -146,11 +146,12 @@ static int map(struct weir_storage *storage, struct weir_doorbells *doorbells, u
 {
 	struct weir_transport *transport = storage->transport;
 	struct weir_backend *backend = storage->context->backend;
-	size_t bytes = whole_pages(2 * ((size_t)queues + 1) * transport->doorbell_bytes);
+	size_t pairs = transport->last_queue ? transport->last_queue : queues;
+	size_t bytes = whole_pages(2 * (pairs + 1) * transport->doorbell_bytes);
 	void *registers;
 	int error;
 
-	if (transport->ops->adopt) /* another driver's: where its doorbells are is known pair by pair */
+	if (transport->ops->adopt && !transport->last_queue) /* another driver's: where its doorbells are is known pair by pair */
 		return weir_fail(ENOTSUP, "the doorbells are another driver's, pair by pair");
 	if (!backend->ops->map_registers)
 		return weir_fail(ENOTSUP, "backend \"%s\" cannot map device registers", backend->ops->name);

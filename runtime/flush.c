@@ -104,6 +104,19 @@ static int make_durable(struct weir_cache *cache, const struct weir_cache_disks 
 	return error;
 }
 
+/* What was written back is dropped, so that it is read from storage from here on. */
+static int invalidate(struct weir_cache *cache, uint64_t first_key, uint64_t end_key)
+{
+	struct weir_sweep_note note;
+	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_DROP, &note);
+	uint64_t kept = weir_load_u64_relaxed_sys(&note.failed);
+
+	if (error || !kept)
+		return error;
+	return weir_fail(EBUSY, "cache: %llu lines are still being read or written, and stay: their storage does not answer",
+			 (unsigned long long)kept);
+}
+
 /* @only: of this layout, or NULL for all. Lines that were not written are told rather than that a storage took no Flush. */
 static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, int durable,
 		 const struct weir_cache_disks *only)
@@ -116,6 +129,8 @@ static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key,
 			unflushed = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
 	if (!error)
 		error = complain(cache, &note, "they stay dirty, and the next flush tries again");
+	if (!error && !unflushed && cache->invalidates)
+		error = invalidate(cache, first_key, end_key);
 	return error ? error : unflushed;
 }
 

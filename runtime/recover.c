@@ -9,17 +9,23 @@
 #include "error.h"
 #include "hold.h"
 
+enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages have the controller reset */
+
 static void say(const struct weir_recovery *recovery, const struct weir_late_command *command, const char *what)
 {
 	fprintf(stderr, "weir: storage \"%s\": no answer to command %#x of queue %u for %llu ms; %s\n",
-		recovery->storage->uri, command->cid, command->queue + 1,
+		recovery->storage->uri, command->cid, weir_queue_id(recovery->storage, command->queue),
 		(unsigned long long)(command->age_ns / 1000000), what);
 }
 
-static void say_enable(const struct weir_recovery *recovery, uint32_t csts, const char *what)
+static void say_enable(const struct weir_recovery *recovery, uint32_t csts, bool by_another_storage, const char *what)
 {
-	fprintf(stderr, "weir: storage \"%s\": somebody else has reset its controller, or switched it off (CSTS %#x); %s\n",
-		recovery->storage->uri, csts, what);
+	if (by_another_storage)
+		fprintf(stderr, "weir: storage \"%s\": another storage of this process had its controller reset; %s\n",
+			recovery->storage->uri, what);
+	else
+		fprintf(stderr, "weir: storage \"%s\": somebody else has reset its controller, or switched it off (CSTS %#x); %s\n",
+			recovery->storage->uri, csts, what);
 }
 
 static void count(weir_shared_u64 *counter)
@@ -100,12 +106,20 @@ static int start_again(struct weir_recovery *recovery)
 	storage->admin.command_ms = recovery->patience_ms;
 	weir_admin_retry_delays(&storage->admin, &storage->space);
 	error = weir_admin_queue_count(&storage->admin, storage->queue_count, &granted);
-	if (!error && storage->shadow_memory)
+	if (!error && storage->shadow_memory && !storage->transport->ops->shadow)
 		error = weir_admin_shadow(&storage->admin, storage->shadow_host, storage->shadow_memory);
 	if (!error && granted < storage->queue_count)
 		error = weir_fail(EIO, "storage \"%s\": the controller granted %u queues after its reset; %u are needed", storage->uri,
 				  granted, storage->queue_count);
 	return error;
+}
+
+/* Another storage of this process had the controller reset, which ends what was created since the last one. */
+static bool was_reset(const struct weir_storage *storage)
+{
+	struct weir_transport *transport = storage->transport;
+
+	return transport->ops->was_reset && transport->ops->was_reset(transport);
 }
 
 /* With all roles of all queue pairs. */
@@ -132,12 +146,15 @@ static int reset(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
 	uint32_t held = 0;
+	unsigned tries = MOST_TRIES;
 	int error = 0;
 
 	while (held < storage->queue_count && !(error = weir_hold_take(storage, held, recovery->patience_ms)))
 		held++;
 	if (!error)
-		error = reset_held(recovery);
+		do
+			error = reset_held(recovery);
+		while (error && was_reset(storage) && --tries);
 	while (held > 0)
 		weir_hold_release(storage, --held);
 	return error;
@@ -208,10 +225,11 @@ int weir_recover_enable(struct weir_recovery *recovery, uint32_t csts)
 {
 	struct weir_admin *admin = &recovery->storage->admin;
 	unsigned command_ms = admin->command_ms;
+	bool by_another_storage = was_reset(recovery->storage);
 	int error = recovery->shared ? reset(recovery) : stop_for_good(recovery);
 
 	admin->command_ms = command_ms;
-	say_enable(recovery, csts, error ? weir_last_error() : "it was started again, and what it had ends with an error");
+	say_enable(recovery, csts, by_another_storage, error ? weir_last_error() : "it was started again, and what it had ends with an error");
 	if (error)
 		return give_up(recovery, error);
 	count(&recovery->storage->recovered.resets);

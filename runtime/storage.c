@@ -13,6 +13,7 @@
 #include "error.h"
 #include "publish.h"
 #include "service.h"
+#include "shadow.h"
 #include "transport/virtual.h"
 #include "watchdog.h"
 
@@ -160,32 +161,6 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	return 0;
 }
 
-/* A page has room for the doorbells of so many pairs and the admin queue. */
-static bool shadow_fits(const struct weir_storage *storage, unsigned queues)
-{
-	return ((uint64_t)queues + 1) * 2 * storage->transport->doorbell_bytes <= NVME_PAGE_BYTES;
-}
-
-/* Shadow doorbells, where the controller offers them; lanes that share its device have no use for them. */
-static int use_shadow(struct weir_storage *storage, unsigned queues)
-{
-	const struct weir_transport *transport = storage->transport;
-	int error;
-
-	if (transport->shadow == WEIR_SHADOW_ON && !storage->space.shadow_doorbells)
-		return weir_fail(ENOTSUP, "storage \"%s\": shadow=on, but its controller has no shadow doorbells (Doorbell Buffer "
-				 "Config); leave it out", storage->uri);
-	if (transport->shadow == WEIR_SHADOW_ON && !shadow_fits(storage, queues))
-		return weir_fail(ENOTSUP, "storage \"%s\": shadow=on, but a page has no room for the doorbells of %u queues; ask for "
-				 "fewer (queues=N)", storage->uri, queues);
-	if (transport->shadow == WEIR_SHADOW_OFF || transport->resident.on || !storage->space.shadow_doorbells ||
-	    !shadow_fits(storage, queues))
-		return 0;
-	error = weir_memory_allocate(storage->context, WEIR_ADMIN_SHADOW_BYTES, WEIR_MEMORY_HOST, &storage->shadow_memory,
-				     &storage->shadow_host);
-	return error ? error : weir_admin_shadow(&storage->admin, storage->shadow_host, storage->shadow_memory);
-}
-
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options, bool depth_given)
 {
 	const struct weir_transport *transport = storage->transport;
@@ -212,7 +187,7 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	if (options->depth > storage->admin.most_entries)
 		return weir_fail(EINVAL, "storage \"%s\": depth %u, but the controller takes %u at most",
 				 storage->uri, options->depth, storage->admin.most_entries);
-	return use_shadow(storage, options->queues);
+	return weir_shadow_use(storage, options->queues);
 }
 
 /* What a lane waits for by default: long enough that a command which gets no answer is ended, and its next try is answered. */
@@ -326,10 +301,10 @@ static int tear_down(struct weir_storage *storage)
 	weir_doorbells_end(storage);
 	if (storage->transport && storage->transport->resident.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);
+	weir_shadow_end(storage);
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	(void)weir_memory_put(storage->context, storage->doorbell_memory);
-	(void)weir_memory_put(storage->context, storage->shadow_memory);
 	free_queues(storage);
 	(void)weir_memory_put(storage->context, storage->admin_memory);
 	free(storage->uri);
@@ -416,6 +391,17 @@ static void leave(struct weir_storage *storage)
 	*link = storage->next;
 }
 
+/* No shutdown follows where other storages have the controller: what was written is flushed. */
+static int flush_shared(struct weir_storage *storage)
+{
+	struct weir_transport *transport = storage->transport;
+
+	if (!transport->ops->leave || !transport->ops->leave(transport) || storage->disk.flags & WEIR_DISK_READ_ONLY ||
+	    storage->dead != WEIR_OK)
+		return 0;
+	return weir_disk_flush(storage->context, &storage->disk, storage->uri);
+}
+
 int weir_storage_shut(struct weir_storage *storage)
 {
 	struct weir_context *context = storage->context;
@@ -424,6 +410,7 @@ int weir_storage_shut(struct weir_storage *storage)
 	weir_losses_add(&losses, context->backend->ops->synchronise(context->backend));
 	for (struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
 		weir_losses_add(&losses, weir_cache_leave_storage(cache, storage));
+	weir_losses_add(&losses, flush_shared(storage));
 	leave(storage);
 	weir_publish(context);
 	weir_losses_add(&losses, tear_down(storage));

@@ -175,8 +175,10 @@ static bool too_often(struct weir_watchdog *watchdog)
 static bool enable(struct weir_watchdog *watchdog, uint32_t csts)
 {
 	struct weir_recovery recovery = recovery_of(watchdog);
+	struct weir_transport *transport = watchdog->storage->transport;
+	bool by_another_storage = transport->ops->was_reset && transport->ops->was_reset(transport);
 
-	if (!too_often(watchdog) && weir_recover_enable(&recovery, csts) == 0)
+	if ((by_another_storage || !too_often(watchdog)) && weir_recover_enable(&recovery, csts) == 0)
 		return true;
 	lose(watchdog);
 	return false;

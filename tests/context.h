@@ -7,6 +7,7 @@
  * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes (the key doorbell of a URI).
+ * WEIR_TEST_CONTROLLER=1 has each virtual controller be one that storages may share (the key controller of a URI).
  * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
@@ -165,9 +166,14 @@ static inline int test_storage_open(struct weir_context *context, const char *ur
 	const char *shadow = getenv("WEIR_TEST_SHADOW"), *doorbell = getenv("WEIR_TEST_DOORBELL");
 	char text[512];
 
+	static unsigned number;
+	int length;
+
 	uri = test_storage_given(uri);
-	snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
-		 shadow ? "&shadow=" : "", shadow ? shadow : "", doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
+	length = snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
+			  shadow ? "&shadow=" : "", shadow ? shadow : "", doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
+	if (getenv("WEIR_TEST_CONTROLLER") && !strncmp(uri, "virt:", 5) && !strstr(uri, "controller="))
+		snprintf(text + length, sizeof(text) - (size_t)length, "&controller=%u", number++);
 	return weir_storage_open(context, text, options, out);
 }
 

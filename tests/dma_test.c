@@ -261,6 +261,30 @@ static void test_a_mapper_that_refuses(void **state)
 	weir_dma_map_destroy(map);
 }
 
+/* What several maps share is mapped once, until the last of them lets it go. */
+static void test_shares(void **state)
+{
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000), 0);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000), 0);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x1000), -EEXIST);
+	assert_int_equal(weir_dma_map_share(map, at(0x2000), 0x1000), -EEXIST);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x2000), -EEXIST);
+	assert_int_equal(weir_dma_map_remove(map, at(0x1000)), 0);
+	weir_dma_view_refresh(map, &view);
+	assert_non_null(weir_dma_view_find(&view, 0x1000, 0x2000));
+	assert_int_equal(weir_dma_map_remove(map, at(0x1000)), 0);
+	assert_int_equal(weir_dma_map_remove(map, at(0x1000)), -ENOENT);
+	weir_dma_view_refresh(map, &view);
+	assert_null(weir_dma_view_find(&view, 0x1000, 1));
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(map);
+}
+
 enum { ROUNDS = 2000 };
 
 static void *look(void *argument)
@@ -313,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_mappers_follow),
 		cmocka_unit_test(test_a_mapper_that_refuses),
 		cmocka_unit_test(test_peers_memory),
+		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_threads),
 	};
 

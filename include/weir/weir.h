@@ -384,6 +384,8 @@ WEIR_API int weir_storage_flush(struct weir_storage *storage);
  *              Its bookkeeping, 8 bytes per line, is device memory, beside @bytes
  * @tier_inclusive: 0: a line is in one tier or the other; 1: a line that goes up leaves a copy, so that
  *                  it need not be copied when it comes down again
+ * @invalidate_on_flush: 1: weir_cache_flush() and weir_array_flush() also drop the lines that they cover, so that what other devices
+ *                       have written to their storages meanwhile is read from there; caches are not coherent with each other
  */
 struct weir_cache_options {
 	size_t size;
@@ -394,6 +396,7 @@ struct weir_cache_options {
 	uint64_t policy_parameter;
 	uint64_t tier_bytes;
 	uint32_t tier_inclusive;
+	uint32_t invalidate_on_flush;
 };
 
 /** weir_policy_name() - "clock" and so on; NULL if there is no policy @policy */

@@ -74,14 +74,19 @@ struct weir_rings {
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
- * Of a controller that another driver keeps, and only there; NULL otherwise. It has been started, of its registers @read32
- * gives CSTS, and the other three are not called:
- * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none: an NVMe status, or a
- *         negative errno with a sentence
+ * Of a controller that another driver keeps, or that several storages share (nvme_shared.h), and only there; NULL otherwise. It
+ * has been started, of its registers @read32 gives CSTS, and the other three are not called:
+ * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none, and wait @ms for it,
+ *         where that is not the driver's to say: an NVMe status, or a negative errno with a sentence
  * @reset: have that driver reset it; afterwards it knows no queue of ours, and goes on. 0 or a negative errno with a sentence
  * @check: whether a namespace may be used, by a controller with or without shadow doorbells; 0 or a negative errno with a sentence
  * @adopt: the next queue pair is about to be created, with these rings: give it a number and doorbells; as @check
  * @queue_id: NVMe's number of queue pair @index, in the order of adopting
+ * @was_reset: another storage of this process had it reset, and @reset has not been called since
+ * @shadow: the shadow doorbells that the controller has been given, mapped for this storage alone; NULL: none. If this is set the
+ *          storage gives it none
+ * @leave: the storage is about to be closed. Return: others have the controller, so that closing this one makes nothing durable
+ * @finish: the storage has deleted its queues: shut the controller down if it was the last; 0 or a negative errno with a sentence
  */
 struct weir_transport_ops {
 	size_t size;
@@ -99,11 +104,15 @@ struct weir_transport_ops {
 	int (*halt)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
-	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, uint32_t *result);
+	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result);
 	int (*reset)(struct weir_transport *transport);
 	int (*check)(struct weir_transport *transport, uint32_t nsid, bool shadow_doorbells);
 	int (*adopt)(struct weir_transport *transport, const struct weir_rings *rings);
 	unsigned (*queue_id)(struct weir_transport *transport, uint32_t index);
+	bool (*was_reset)(struct weir_transport *transport);
+	void *(*shadow)(struct weir_transport *transport);
+	bool (*leave)(struct weir_transport *transport);
+	int (*finish)(struct weir_transport *transport);
 };
 
 /** enum weir_mover - who moves data between controller and lanes' buffers (DESIGN: data movers) */
@@ -152,6 +161,8 @@ enum weir_gpu_memory {
  * @bus_offset: from an address of lanes to the controller's, modulo 2^64
  * @most_entries: of each queue, where @ops->admin is set
  * @most_queues: I/O queue pairs it has doorbells for, or was limited to; 0: as many as the controller grants
+ * @last_queue: highest number that a queue pair of the storage may get, with doorbells side by side; 0: they have the first numbers,
+ *              or, where @ops->adopt is set, doorbells anywhere
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
@@ -170,6 +181,7 @@ struct weir_transport {
 	uint64_t bus_offset;
 	uint32_t most_entries;
 	uint32_t most_queues;
+	uint32_t last_queue;
 };
 
 extern const struct weir_transport_ops weir_transport_virt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO; or beside the kernel's driver, which is
- * transport_nvme_beside.c.
+ * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO, which storages of this process share
+ * (nvme_shared.h); or beside the kernel's driver, which is transport_nvme_beside.c.
  *
  * Registers as in the PCIe transport specification 1.0, section 3.1; by 32 bits, which
  * every controller takes.
@@ -14,23 +14,21 @@
 #include <weir/nvme.h>
 
 #include "../error.h"
+#include "nvme_shared.h"
 #include "transport_nvme.h"
 
 enum { CAP_DSTRD_SHIFT = 32, CAP_DSTRD_MASK = 0xf, NOT_GIVEN = 99 };
 
 /**
- * struct pcie_controller - an open controller
+ * struct pcie_controller - an open controller, by itself
  * @uri: for sentences
- * @choice: key vfio, or what follows from others
  * @path: in words
  */
 struct pcie_controller {
 	struct weir_transport base;
 	struct weir_vfio *vfio;
-	struct weir_dma_map *dma;
 	volatile uint32_t *registers;
 	char *uri;
-	enum weir_vfio_choice choice;
 	char path[80];
 };
 
@@ -107,10 +105,8 @@ static void nvme_close(struct weir_transport *transport)
 {
 	struct pcie_controller *controller = controller_of(transport);
 
-	if (controller->dma)
-		weir_dma_map_unfollow(controller->dma, weir_vfio_mapper(controller->vfio));
 	if (controller->vfio)
-		weir_vfio_close(controller->vfio, transport->keep_addresses);
+		weir_vfio_close(controller->vfio);
 	free(controller->uri);
 	free(controller);
 }
@@ -182,71 +178,112 @@ static int place_doorbells(struct pcie_controller *controller, size_t bytes)
 	return 0;
 }
 
+/** struct vfio_source - what weir_nvme_shared_open() is given for a controller through VFIO */
+struct vfio_source {
+	struct weir_transport_request *request;
+	const struct weir_transport *base;
+	const struct weir_nvme_keys *keys;
+	struct weir_pcie function;
+};
+
 /*
  * Another device's memory is mapped by the group's way alone: pages are what iommufd asks for, and a BAR has none. Nobody
  * tells VFIO when it goes, which is why it is to be asked for.
  */
-static int check_memory(struct pcie_controller *controller, const struct weir_transport_request *request)
+static int check_memory(const struct vfio_source *source)
 {
-	if (controller->base.gpu_memory == WEIR_GPU_MEMORY_NONE)
+	const struct weir_transport *base = source->base;
+	const char *uri = source->request->uri->text;
+
+	if (base->gpu_memory == WEIR_GPU_MEMORY_NONE)
 		return 0;
-	if (!request->peer_memory)
+	if (!source->request->peer_memory)
 		return weir_fail(ENOTSUP, "storage \"%s\": gpu_memory is for a context whose device memory is a device's BAR, mapped "
-				 "(cpu:memory=FILE); leave it out", controller->uri);
-	if (controller->base.mover == WEIR_MOVER_PULL && controller->base.gpu_memory == WEIR_GPU_MEMORY_DATA)
+				 "(cpu:memory=FILE); leave it out", uri);
+	if (base->mover == WEIR_MOVER_PULL && base->gpu_memory == WEIR_GPU_MEMORY_DATA)
 		return weir_fail(EINVAL, "storage \"%s\": mover=pull leaves the controller no data to reach in the device's memory; leave "
-				 "out that or gpu_memory=data", controller->uri);
-	if (controller->choice == WEIR_VFIO_IOMMUFD)
-		return weir_fail(ENOTSUP, "storage \"%s\": iommufd maps no BARs; leave out vfio=iommufd, or gpu_memory", controller->uri);
-	controller->choice = WEIR_VFIO_GROUP;
+				 "out that or gpu_memory=data", uri);
+	if (source->keys->choice == WEIR_VFIO_IOMMUFD)
+		return weir_fail(ENOTSUP, "storage \"%s\": iommufd maps no BARs; leave out vfio=iommufd, or gpu_memory", uri);
 	return 0;
 }
 
-static int reach(struct pcie_controller *controller, struct weir_pci address, struct weir_transport_request *request)
+static enum weir_vfio_choice choice_of(const struct vfio_source *source)
 {
-	const char *text = controller->uri;
-	struct weir_pcie function;
-	size_t bytes;
-	int error = check_memory(controller, request);
+	return source->base->gpu_memory == WEIR_GPU_MEMORY_NONE ? source->keys->choice : WEIR_VFIO_GROUP;
+}
 
-	if (!error)
-		error = weir_pcie_look("", text, address, &function);
-	if (!error)
-		error = weir_vfio_open(&function, controller->choice, &controller->vfio);
+static int reach(struct pcie_controller *controller, const struct vfio_source *source)
+{
+	size_t bytes;
+	int error = weir_vfio_open(&source->function, choice_of(source), &controller->vfio);
+
 	if (error)
 		return error;
 	controller->registers = weir_vfio_registers(controller->vfio, &bytes);
-	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s", function.address,
+	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s", source->function.address,
 		 weir_vfio_way(controller->vfio));
-	error = place_doorbells(controller, bytes);
-	weir_vfio_mapper(controller->vfio)->peers = controller->base.gpu_memory != WEIR_GPU_MEMORY_NONE;
-	if (!error)
-		error = weir_dma_map_follow(request->dma, weir_vfio_mapper(controller->vfio));
-	if (!error)
-		controller->dma = request->dma;
-	return error;
+	return place_doorbells(controller, bytes);
 }
 
-static int open_vfio(struct weir_transport_request *request, const struct weir_transport *base, const struct weir_nvme_keys *keys,
-		     struct weir_transport **out)
+static int map_registers(struct weir_transport *transport, void **registers)
 {
+	return weir_vfio_map_bar(controller_of(transport)->vfio, registers);
+}
+
+static void unmap_registers(struct weir_transport *transport, void *registers, bool keep_addresses)
+{
+	weir_vfio_unmap_bar(controller_of(transport)->vfio, registers, keep_addresses);
+}
+
+static int open_vfio(void *of, struct weir_nvme_raw *out)
+{
+	const struct vfio_source *source = of;
 	struct pcie_controller *controller = calloc(1, sizeof(*controller));
 	int error;
 
-	if (!controller || !(controller->uri = strdup(request->uri->text))) {
+	if (!controller || !(controller->uri = strdup(source->request->uri->text))) {
 		free(controller);
-		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", source->request->uri->text);
 	}
-	controller->base = *base;
 	controller->base.ops = &weir_transport_nvme;
-	controller->choice = keys->choice;
-	error = reach(controller, keys->address, request);
+	error = reach(controller, source);
 	if (error) {
 		nvme_close(&controller->base);
 		return error;
 	}
-	*out = &controller->base;
+	*out = (struct weir_nvme_raw){ .transport = &controller->base, .dma = weir_vfio_map(controller->vfio),
+				       .map_registers = map_registers, .unmap_registers = unmap_registers };
 	return 0;
+}
+
+static int join_vfio(void *of, const struct weir_nvme_raw *raw)
+{
+	const struct vfio_source *source = of;
+	struct weir_vfio *vfio = controller_of(raw->transport)->vfio;
+	enum weir_vfio_choice choice = choice_of(source);
+
+	if (choice == WEIR_VFIO_AUTO || (choice == WEIR_VFIO_GROUP) == weir_vfio_by_group(vfio))
+		return 0;
+	return weir_fail(EBUSY, "storage \"%s\": another storage of this process has %s open by way of %s, and not as %s asks for here; write "
+			 "vfio=%s in both", source->request->uri->text, source->function.address, weir_vfio_way(vfio),
+			 source->keys->choice == WEIR_VFIO_AUTO ? "gpu_memory" : "vfio=", choice == WEIR_VFIO_GROUP ? "group" : "iommufd");
+}
+
+static int share_vfio(struct weir_transport_request *request, const struct weir_transport *base, const struct weir_nvme_keys *keys,
+		      struct weir_transport **out)
+{
+	struct vfio_source vfio = { .request = request, .base = base, .keys = keys };
+	char name[64];
+	int error = check_memory(&vfio);
+
+	if (!error)
+		error = weir_pcie_look("", request->uri->text, keys->address, &vfio.function);
+	if (error)
+		return error;
+	snprintf(name, sizeof(name), "NVMe controller %s", vfio.function.address);
+	return weir_nvme_shared_open(request, base, &(struct weir_nvme_source){ .key = vfio.function.address, .name = name, .of = &vfio,
+										.open = open_vfio, .join = join_vfio }, out);
 }
 
 static int nvme_open(struct weir_transport_request *request, struct weir_transport **out)
@@ -258,7 +295,7 @@ static int nvme_open(struct weir_transport_request *request, struct weir_transpo
 	if (error)
 		return error;
 	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_beside_open(request, &base, &keys, out) :
-						      open_vfio(request, &base, &keys, out);
+						      share_vfio(request, &base, &keys, out);
 }
 
 const struct weir_transport_ops weir_transport_nvme = {

@@ -133,7 +133,7 @@ static bool is_deleted(const struct nvme_sqe *command, int status)
 	       (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_INVALID_QID;
 }
 
-static int beside_admin(struct weir_transport *transport, const struct nvme_sqe *command, uint32_t *result)
+static int beside_admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result)
 {
 	struct beside_controller *controller = controller_of(transport);
 	_Alignas(NVME_PAGE_BYTES) char page[NVME_PAGE_BYTES];
@@ -141,6 +141,7 @@ static int beside_admin(struct weir_transport *transport, const struct nvme_sqe 
 	struct nvme_sqe sent = *command;
 	int status;
 
+	(void)ms; /* the driver has a limit of its own */
 	/* By way of the host's memory, which it reaches: whether it reaches the window, the module says before there is a queue. */
 	if (reads)
 		sent.prp1 = (uintptr_t)page;
@@ -300,10 +301,10 @@ static bool delete_pair(struct beside_controller *controller, struct beside_pair
 	uint32_t result;
 
 	if (pair->sq)
-		(void)beside_admin(&controller->base, &command, &result);
+		(void)beside_admin(&controller->base, &command, 0, &result);
 	command.cdw0 = NVME_ADMIN_DELETE_CQ;
 	if (!pair->sq && pair->cq)
-		(void)beside_admin(&controller->base, &command, &result);
+		(void)beside_admin(&controller->base, &command, 0, &result);
 	return !pair->sq && !pair->cq;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,18 +13,35 @@
 
 #include "../error.h"
 #include "medium.h"
-#include "transport.h"
+#include "nvme_shared.h"
 #include "virtual.h"
 
 enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256,
-       HALT_MS = 3000, LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */ };
+       HALT_MS = 3000, DEFAULT_PAIRS = 64, MOST_PAIRS = 511, LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */ };
 
 #define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
 static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
 
+/** struct soft_made - what a controller with a name was made as */
+struct soft_made {
+	uint64_t bytes;
+	uint64_t block_bytes;
+	uint64_t latency_us;
+	uint64_t iops;
+	uint64_t mdts;
+	unsigned shadow;
+	unsigned pairs;
+	unsigned computed;
+	unsigned fault_count;
+	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
+};
+
+/** struct soft - a controller; @dma: what one with a name may touch, its own, or NULL; @made: likewise */
 struct soft {
 	struct weir_transport base;
+	struct weir_dma_map *dma;
+	struct soft_made made;
 	struct weir_virtual *controller;
 	struct weir_medium *medium; /* the controller's; for its path */
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a resident controller's */
@@ -285,25 +303,109 @@ static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t bloc
 			  weir_medium_ram_open(bytes, block_bytes, load, medium);
 }
 
+/** struct virt_source - what weir_nvme_shared_open() is given for a virtual controller with a name */
+struct virt_source {
+	struct weir_transport_request *request;
+	struct soft_keys *keys;
+	const char *load;
+	struct soft_made made;
+};
+
+/* Its doorbells are memory of its own, and what it may touch is what storages share with it. */
+static int open_shared(void *of, struct weir_nvme_raw *out)
+{
+	const struct virt_source *source = of;
+	struct weir_transport_request request = *source->request;
+	struct weir_medium *medium;
+	struct weir_dma_map *dma;
+	int error = weir_dma_map_create(&dma);
+
+	if (error)
+		return error;
+	request.dma = dma;
+	request.doorbells = NULL;
+	request.queues = source->made.pairs;
+	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, source->load, source->made.computed, &medium);
+	if (!error)
+		error = soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
+	if (error) {
+		weir_dma_map_destroy(dma);
+		return error;
+	}
+	((struct soft *)out->transport)->dma = out->dma = dma;
+	((struct soft *)out->transport)->made = source->made;
+	out->transport->most_queues = source->made.pairs;
+	return 0;
+}
+
+static int join_shared(void *of, const struct weir_nvme_raw *raw)
+{
+	const struct virt_source *source = of;
+	const struct soft_made *made = &((struct soft *)raw->transport)->made, *asked = &source->made;
+
+	if (made->bytes == asked->bytes && made->block_bytes == asked->block_bytes && made->latency_us == asked->latency_us &&
+	    made->iops == asked->iops && made->mdts == asked->mdts && made->shadow == asked->shadow && made->pairs == asked->pairs &&
+	    made->computed == asked->computed && made->fault_count == asked->fault_count &&
+	    !memcmp(made->faults, asked->faults, made->fault_count * sizeof(*made->faults)))
+		return 0;
+	return weir_fail(EBUSY, "storage \"%s\": another storage of this process has made that controller, and not like this; write the same "
+			 "size, block, lat_us, iops, mdts, shadow, content, fault and queue_pairs in both", source->request->uri->text);
+}
+
+/* A controller of this process that has a name: the first storage makes it, and others write the same. */
+static int share_controller(struct weir_transport_request *request, const char *name, struct virt_source *source,
+			    struct weir_transport **out)
+{
+	const struct soft_keys *keys = source->keys;
+	struct weir_transport base = { .mover = (enum weir_mover)keys->mover, .doorbell = (enum weir_doorbell)keys->doorbell,
+				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO, .registers = true };
+	char text[64];
+
+	source->made.block_bytes = keys->block_bytes;
+	source->made.latency_us = keys->latency_us;
+	source->made.iops = keys->iops;
+	source->made.mdts = keys->mdts;
+	source->made.shadow = keys->shadow;
+	source->made.fault_count = keys->fault_count;
+	memcpy(source->made.faults, keys->faults, sizeof(keys->faults));
+	snprintf(text, sizeof(text), "virtual controller \"%.30s\"", name);
+	return weir_nvme_shared_open(request, &base, &(struct weir_nvme_source){ .key = text, .name = text, .of = source,
+										 .open = open_shared, .join = join_shared }, out);
+}
+
+static int check_controller(const struct weir_uri *uri, const char *name, const struct weir_resident_options *resident)
+{
+	if (!name || !resident->on)
+		return 0;
+	return weir_fail(EINVAL, "storage \"%s\": controller=%s is for storages that share a controller on the host; leave on=device out",
+			 uri->text, name);
+}
+
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_uri *uri = request->uri;
 	static const char *const contents[] = { "zeros", "address", NULL };
-	const char *load = weir_uri_take_text(uri, "load");
+	const char *load = weir_uri_take_text(uri, "load"), *name = weir_uri_take_text(uri, "controller");
 	unsigned computed = 0;
 	struct weir_medium *medium;
 	struct weir_resident_options resident;
 	struct soft_keys keys;
-	uint64_t bytes;
+	uint64_t bytes, pairs = DEFAULT_PAIRS;
 	int error = take_keys(request, &keys);
 
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
 	if (error || (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
 	    (error = take_resident(uri, load, computed, &keys, &resident)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium")) != 0 ||
-	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0 ||
-	    (error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
+	    (error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
+	    (error = check_controller(uri, name, &resident)) != 0 ||
+	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) != 0 ||
+	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0)
+		return error;
+	if (name)
+		return share_controller(request, name, &(struct virt_source){ .request = request, .keys = &keys, .load = load,
+				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } }, out);
+	if ((error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
 	hand_over(&keys, &resident);
 	error = soft_new(&weir_transport_virt, medium, &keys, request, out);
@@ -407,6 +509,7 @@ static void soft_close(struct weir_transport *transport)
 {
 	weir_virtual_stop(controller_of(transport));
 	weir_virtual_destroy(controller_of(transport));
+	weir_dma_map_destroy(((struct soft *)transport)->dma);
 	free(transport);
 }
 

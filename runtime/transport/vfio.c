@@ -36,8 +36,48 @@ int weir_vfio_open_node(const struct weir_vfio *vfio, const char *node, int *out
 	return *out < 0 ? weir_pcie_vfio_fail(&vfio->function, node, errno) : 0;
 }
 
+static void close_file(int *file)
+{
+	if (*file >= 0)
+		close(*file);
+	*file = -1;
+}
+
+/* Of the function, nothing is left to us but its BAR's addresses. */
+static void close_files(struct weir_vfio *vfio)
+{
+	bool open = vfio->device >= 0;
+
+	close_file(&vfio->wanted);
+	close_file(&vfio->device);
+	if (open)
+		weir_vfio_space_part(vfio);
+}
+
+int weir_vfio_map_bar(struct weir_vfio *vfio, void **out)
+{
+	struct weir_vfio_bar *bar = calloc(1, sizeof(*bar));
+	int error = 0;
+
+	if (!bar)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", vfio->function.storage);
+	pthread_mutex_lock(&vfio->lock);
+	bar->address = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, vfio->device, (off_t)vfio->bar_offset);
+	if (bar->address == MAP_FAILED) {
+		error = weir_vfio_kernel_says(vfio, "map BAR 0");
+		free(bar);
+	} else {
+		*out = bar->address;
+		bar->next = vfio->bars;
+		vfio->bars = bar;
+	}
+	pthread_mutex_unlock(&vfio->lock);
+	return error;
+}
+
 static int map_registers(struct weir_vfio *vfio)
 {
+	void *first;
 	struct vfio_region_info bar = { .argsz = sizeof(bar), .index = VFIO_PCI_BAR0_REGION_INDEX };
 	struct vfio_region_info config = { .argsz = sizeof(config), .index = VFIO_PCI_CONFIG_REGION_INDEX };
 
@@ -49,13 +89,9 @@ static int map_registers(struct weir_vfio *vfio)
 		return weir_fail(ENOTSUP, "storage \"%s\": VFIO does not map BAR 0 of %s (%" PRIu64 " bytes), where an NVMe "
 				 "controller has its registers", vfio->function.storage, vfio->function.address,
 				 (uint64_t)bar.size);
-	vfio->bar = mmap(NULL, bar.size, PROT_READ | PROT_WRITE, MAP_SHARED, vfio->device, (off_t)bar.offset);
-	if (vfio->bar == MAP_FAILED) {
-		vfio->bar = NULL;
-		return weir_vfio_kernel_says(vfio, "map BAR 0");
-	}
+	vfio->bar_offset = bar.offset;
 	vfio->bar_bytes = bar.size;
-	return 0;
+	return weir_vfio_map_bar(vfio, &first);
 }
 
 /* Whether the function may do DMA, and answers to its registers. */
@@ -99,53 +135,6 @@ static int start_device(struct weir_vfio *vfio)
 	return error ? error : set_master(vfio, true);
 }
 
-static int map_fail(const struct weir_vfio *vfio, uint64_t address, uint64_t bytes, int error)
-{
-	const char *storage = vfio->function.storage;
-
-	if (address + (bytes - 1) > vfio->highest)
-		return weir_fail(ERANGE, "storage \"%s\": memory lies at %#" PRIx64 ", and the IOMMU takes addresses up to %#" PRIx64
-				 " only; weir needs one with 48 bits", storage, address, vfio->highest);
-	if (error == ENOMEM)
-		return weir_fail(error, "storage \"%s\": cannot pin %" PRIu64 " bytes for its controller; raise the limit of locked "
-				 "memory (ulimit -l)", storage, bytes);
-	if (error == ENOSPC)
-		return weir_fail(error, "storage \"%s\": too many allocations to map for its controller; raise dma_entry_limit of "
-				 "vfio_iommu_type1, or allocate fewer, larger ones", storage);
-	return weir_fail(error, "storage \"%s\": cannot map %" PRIu64 " bytes at %#" PRIx64 " for its controller: %s", storage, bytes,
-			 address, strerror(error));
-}
-
-static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
-{
-	struct weir_vfio *vfio = (struct weir_vfio *)mapper;
-	int error = 0;
-
-	pthread_mutex_lock(&vfio->lock);
-	if (!vfio->left && vfio->way->map(vfio, address, bytes) != 0)
-		error = map_fail(vfio, address, bytes, errno);
-	pthread_mutex_unlock(&vfio->lock);
-	return error;
-}
-
-static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
-{
-	struct weir_vfio *vfio = (struct weir_vfio *)mapper;
-
-	pthread_mutex_lock(&vfio->lock);
-	if (!vfio->left && vfio->way->unmap(vfio, address, bytes) != 0)
-		fprintf(stderr, "weir: storage \"%s\": VFIO cannot unmap %" PRIu64 " bytes at %#" PRIx64 ": %s\n",
-			vfio->function.storage, bytes, address, strerror(errno));
-	pthread_mutex_unlock(&vfio->lock);
-}
-
-static const struct weir_vfio_way *choose(const struct weir_pcie *function, enum weir_vfio_choice choice)
-{
-	if (choice == WEIR_VFIO_AUTO)
-		choice = weir_pcie_iommufd_permitted(function) ? WEIR_VFIO_IOMMUFD : WEIR_VFIO_GROUP;
-	return choice == WEIR_VFIO_IOMMUFD ? &weir_vfio_iommufd : &weir_vfio_group;
-}
-
 int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choice, struct weir_vfio **out)
 {
 	struct weir_vfio *vfio = calloc(1, sizeof(*vfio));
@@ -153,15 +142,19 @@ int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choic
 
 	if (!vfio)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", function->storage);
-	*vfio = (struct weir_vfio){ .mapper = { .map = map, .unmap = unmap }, .function = *function,
-				    .way = choose(function, choice), .highest = UINT64_MAX,
-				    .iommu = -1, .group = -1, .device = -1, .wanted = -1 };
+	*vfio = (struct weir_vfio){ .function = *function, .device = -1, .wanted = -1 };
 	pthread_mutex_init(&vfio->lock, NULL);
-	error = vfio->way->open(vfio);
+	error = weir_vfio_space_join(vfio, choice);
+	if (!error) {
+		error = vfio->space->way->open(vfio);
+		if (error) /* before the space's files */
+			close_file(&vfio->device);
+		weir_vfio_space_joined(vfio, !error);
+	}
 	if (!error)
 		error = start_device(vfio);
 	if (error) {
-		weir_vfio_close(vfio, false);
+		weir_vfio_close(vfio);
 		return error;
 	}
 	*out = vfio;
@@ -170,18 +163,23 @@ int weir_vfio_open(const struct weir_pcie *function, enum weir_vfio_choice choic
 
 const char *weir_vfio_way(const struct weir_vfio *vfio)
 {
-	return vfio->way->name;
+	return vfio->space->way->name;
+}
+
+bool weir_vfio_by_group(const struct weir_vfio *vfio)
+{
+	return vfio->space->way == &weir_vfio_group;
 }
 
 volatile uint32_t *weir_vfio_registers(struct weir_vfio *vfio, size_t *bytes)
 {
 	*bytes = vfio->bar_bytes;
-	return vfio->bar;
+	return vfio->bars->address; /* the only one, just after it was opened */
 }
 
-struct weir_dma_mapper *weir_vfio_mapper(struct weir_vfio *vfio)
+struct weir_dma_map *weir_vfio_map(struct weir_vfio *vfio)
 {
-	return &vfio->mapper;
+	return vfio->space->map;
 }
 
 int weir_vfio_restart(struct weir_vfio *vfio)
@@ -191,27 +189,11 @@ int weir_vfio_restart(struct weir_vfio *vfio)
 	return set_master(vfio, true);
 }
 
-static void close_file(int *file)
-{
-	if (*file >= 0)
-		close(*file);
-	*file = -1;
-}
-
-/* Of the function, nothing is left to us but its BAR's addresses. */
-static void close_files(struct weir_vfio *vfio)
-{
-	close_file(&vfio->wanted);
-	close_file(&vfio->device);
-	close_file(&vfio->group);
-	close_file(&vfio->iommu);
-}
-
 /*
  * Memory in place of BAR 0, in one step: a lane that rings a doorbell meanwhile reaches either. The mapping
  * would keep the device's file open otherwise.
  */
-static bool replace_registers(struct weir_vfio *vfio)
+static bool replace_registers(const struct weir_vfio *vfio, void *bar)
 {
 	size_t ones = vfio->bar_bytes < REGISTER_BYTES ? vfio->bar_bytes : REGISTER_BYTES;
 	void *memory = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -219,25 +201,37 @@ static bool replace_registers(struct weir_vfio *vfio)
 	if (memory == MAP_FAILED)
 		return false;
 	memset(memory, 0xff, ones);
-	if (mremap(memory, vfio->bar_bytes, vfio->bar_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, vfio->bar) != MAP_FAILED)
+	if (mremap(memory, vfio->bar_bytes, vfio->bar_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, bar) != MAP_FAILED)
 		return true;
 	munmap(memory, vfio->bar_bytes);
 	return false;
 }
 
+static bool replace_all_registers(const struct weir_vfio *vfio)
+{
+	bool all = true;
+
+	for (const struct weir_vfio_bar *bar = vfio->bars; bar; bar = bar->next)
+		all = replace_registers(vfio, bar->address) && all;
+	return all;
+}
+
 /* DMA ends first, so that nothing arrives in the buffer of a request that has ended. */
 static void leave(struct weir_vfio *vfio)
 {
+	bool all;
+
 	(void)set_master(vfio, false);
-	if (!replace_registers(vfio)) {
+	pthread_mutex_lock(&vfio->lock);
+	all = replace_all_registers(vfio);
+	vfio->left = all;
+	pthread_mutex_unlock(&vfio->lock);
+	if (!all) {
 		fprintf(stderr, "weir: storage \"%s\": no memory to take the place of the registers of %s, which the system has "
 				"to wait for until it is closed\n", vfio->function.storage, vfio->function.address);
 		return;
 	}
-	pthread_mutex_lock(&vfio->lock);
-	vfio->left = true;
 	close_files(vfio);
-	pthread_mutex_unlock(&vfio->lock);
 	fprintf(stderr, "weir: storage \"%s\": the system takes %s away; weir let go of it\n", vfio->function.storage,
 		vfio->function.address);
 }
@@ -263,13 +257,33 @@ int weir_vfio_halt(struct weir_vfio *vfio)
 	return vfio->left ? 0 : set_master(vfio, false);
 }
 
-void weir_vfio_close(struct weir_vfio *vfio, bool keep_addresses)
+void weir_vfio_unmap_bar(struct weir_vfio *vfio, void *address, bool keep_addresses)
 {
-	if (vfio->bar && !vfio->left)
+	struct weir_vfio_bar **link = &vfio->bars, *bar;
+
+	pthread_mutex_lock(&vfio->lock);
+	while (*link && (*link)->address != address)
+		link = &(*link)->next;
+	bar = *link;
+	if (bar) {
+		*link = bar->next;
+		if (!keep_addresses || (!vfio->left && !replace_registers(vfio, address)))
+			munmap(address, vfio->bar_bytes);
+		free(bar);
+	}
+	pthread_mutex_unlock(&vfio->lock);
+}
+
+void weir_vfio_close(struct weir_vfio *vfio)
+{
+	if (vfio->bars && !vfio->left)
 		(void)set_master(vfio, false);
-	if (vfio->bar && (!keep_addresses || (!vfio->left && !replace_registers(vfio))))
-		munmap(vfio->bar, vfio->bar_bytes);
-	close_files(vfio);
+	while (vfio->bars)
+		weir_vfio_unmap_bar(vfio, vfio->bars->address, false);
+	if (vfio->space) {
+		close_files(vfio);
+		weir_vfio_space_leave(vfio);
+	}
 	pthread_mutex_destroy(&vfio->lock);
 	free(vfio);
 }

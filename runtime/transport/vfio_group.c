@@ -11,11 +11,11 @@
 
 static int open_container(struct weir_vfio *vfio)
 {
-	int error = weir_vfio_open_node(vfio, "vfio", &vfio->iommu);
+	int error = weir_vfio_open_node(vfio, "vfio", &vfio->space->iommu);
 
 	if (error)
 		return error;
-	if (ioctl(vfio->iommu, VFIO_GET_API_VERSION) != VFIO_API_VERSION)
+	if (ioctl(vfio->space->iommu, VFIO_GET_API_VERSION) != VFIO_API_VERSION)
 		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has another version than %d", vfio->function.storage,
 				 VFIO_API_VERSION);
 	return 0;
@@ -28,10 +28,10 @@ static int open_group(struct weir_vfio *vfio)
 	int error;
 
 	snprintf(node, sizeof(node), "%d", vfio->function.group);
-	error = weir_vfio_open_node(vfio, node, &vfio->group);
+	error = weir_vfio_open_node(vfio, node, &vfio->space->group);
 	if (error)
 		return error;
-	if (ioctl(vfio->group, VFIO_GROUP_GET_STATUS, &status) != 0)
+	if (ioctl(vfio->space->group, VFIO_GROUP_GET_STATUS, &status) != 0)
 		return weir_vfio_kernel_says(vfio, "tell the status of the IOMMU group");
 	return status.flags & VFIO_GROUP_FLAGS_VIABLE ? 0 : weir_pcie_group_fail(&vfio->function);
 }
@@ -58,24 +58,24 @@ static void ask_highest(struct weir_vfio *vfio)
 {
 	struct vfio_iommu_type1_info first = { .argsz = sizeof(first) }, *info = NULL;
 
-	if (ioctl(vfio->iommu, VFIO_IOMMU_GET_INFO, &first) == 0 && first.argsz > sizeof(first))
+	if (ioctl(vfio->space->iommu, VFIO_IOMMU_GET_INFO, &first) == 0 && first.argsz > sizeof(first))
 		info = calloc(1, first.argsz);
 	if (!info)
 		return;
 	info->argsz = first.argsz;
-	if (ioctl(vfio->iommu, VFIO_IOMMU_GET_INFO, info) == 0)
-		vfio->highest = highest_address(info);
+	if (ioctl(vfio->space->iommu, VFIO_IOMMU_GET_INFO, info) == 0)
+		vfio->space->highest = highest_address(info);
 	free(info);
 }
 
 static int join(struct weir_vfio *vfio)
 {
-	if (ioctl(vfio->group, VFIO_GROUP_SET_CONTAINER, &vfio->iommu) != 0)
+	if (ioctl(vfio->space->group, VFIO_GROUP_SET_CONTAINER, &vfio->space->iommu) != 0)
 		return weir_vfio_kernel_says(vfio, "use the IOMMU group");
-	if (!ioctl(vfio->iommu, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU))
+	if (!ioctl(vfio->space->iommu, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU))
 		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has no type 1 IOMMU; as root: modprobe "
 				 "vfio_iommu_type1", vfio->function.storage);
-	if (ioctl(vfio->iommu, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0) {
+	if (ioctl(vfio->space->iommu, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0) {
 		ask_highest(vfio);
 		return 0;
 	}
@@ -83,21 +83,26 @@ static int join(struct weir_vfio *vfio)
 				weir_vfio_kernel_says(vfio, "use the IOMMU");
 }
 
-static int group_open(struct weir_vfio *vfio)
+static int open_space(struct weir_vfio *vfio)
 {
 	int error = open_container(vfio);
 
 	if (!error)
 		error = open_group(vfio);
-	if (!error)
-		error = join(vfio);
+	return error ? error : join(vfio);
+}
+
+static int group_open(struct weir_vfio *vfio)
+{
+	int error = vfio->space->devices ? 0 : open_space(vfio);
+
 	if (error)
 		return error;
-	vfio->device = ioctl(vfio->group, VFIO_GROUP_GET_DEVICE_FD, vfio->function.address);
+	vfio->device = ioctl(vfio->space->group, VFIO_GROUP_GET_DEVICE_FD, vfio->function.address);
 	return vfio->device < 0 ? weir_vfio_kernel_says(vfio, "open the device file") : 0;
 }
 
-static int group_map(struct weir_vfio *vfio, uint64_t address, uint64_t bytes)
+static int group_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
 	struct vfio_iommu_type1_dma_map request = {
 		.argsz = sizeof(request),
@@ -107,14 +112,14 @@ static int group_map(struct weir_vfio *vfio, uint64_t address, uint64_t bytes)
 		.size = bytes,
 	};
 
-	return ioctl(vfio->iommu, VFIO_IOMMU_MAP_DMA, &request);
+	return ioctl(space->iommu, VFIO_IOMMU_MAP_DMA, &request);
 }
 
-static int group_unmap(struct weir_vfio *vfio, uint64_t address, uint64_t bytes)
+static int group_unmap(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
 	struct vfio_iommu_type1_dma_unmap request = { .argsz = sizeof(request), .iova = address, .size = bytes };
 
-	return ioctl(vfio->iommu, VFIO_IOMMU_UNMAP_DMA, &request);
+	return ioctl(space->iommu, VFIO_IOMMU_UNMAP_DMA, &request);
 }
 
 const struct weir_vfio_way weir_vfio_group = {

@@ -33,8 +33,8 @@ static int open_iommu(struct weir_vfio *vfio)
 	char path[WEIR_PCIE_PATH];
 
 	snprintf(path, sizeof(path), "%s/dev/iommu", vfio->function.root);
-	vfio->iommu = open(path, O_RDWR | O_CLOEXEC);
-	return vfio->iommu < 0 ? weir_pcie_iommu_fail(&vfio->function, errno) : 0;
+	vfio->space->iommu = open(path, O_RDWR | O_CLOEXEC);
+	return vfio->space->iommu < 0 ? weir_pcie_iommu_fail(&vfio->function, errno) : 0;
 }
 
 /* EINVAL is what Linux says of a device file that is bound already, by whomever. */
@@ -50,19 +50,25 @@ static int bind_fail(const struct weir_vfio *vfio, const char *node, int error)
 
 static int bind_device(struct weir_vfio *vfio, const char *node)
 {
-	struct vfio_device_bind_iommufd request = { .argsz = sizeof(request), .iommufd = vfio->iommu };
+	struct vfio_device_bind_iommufd request = { .argsz = sizeof(request), .iommufd = vfio->space->iommu };
 
 	return ioctl(vfio->device, VFIO_DEVICE_BIND_IOMMUFD, &request) ? bind_fail(vfio, node, errno) : 0;
 }
 
-static int attach(struct weir_vfio *vfio)
+static int allocate_space(struct weir_vfio *vfio)
 {
 	struct iommu_ioas_alloc space = { .size = sizeof(space) };
-	struct vfio_device_attach_iommufd_pt request = { .argsz = sizeof(request) };
 
-	if (ioctl(vfio->iommu, IOMMU_IOAS_ALLOC, &space) != 0)
+	if (ioctl(vfio->space->iommu, IOMMU_IOAS_ALLOC, &space) != 0)
 		return weir_vfio_kernel_says(vfio, "make an address space");
-	vfio->space = request.pt_id = space.out_ioas_id;
+	vfio->space->ioas = space.out_ioas_id;
+	return 0;
+}
+
+static int attach(struct weir_vfio *vfio)
+{
+	struct vfio_device_attach_iommufd_pt request = { .argsz = sizeof(request), .pt_id = vfio->space->ioas };
+
 	return ioctl(vfio->device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &request) ?
 		       weir_vfio_kernel_says(vfio, "attach the address space") : 0;
 }
@@ -70,36 +76,39 @@ static int attach(struct weir_vfio *vfio)
 /* Asked twice: how many ranges there are, with no room for any (EMSGSIZE), and then for them. */
 static void ask_highest(struct weir_vfio *vfio)
 {
-	struct iommu_ioas_iova_ranges request = { .size = sizeof(request), .ioas_id = vfio->space };
+	struct iommu_ioas_iova_ranges request = { .size = sizeof(request), .ioas_id = vfio->space->ioas };
 	struct iommu_iova_range *ranges;
 	uint64_t highest = 0;
 
-	if (ioctl(vfio->iommu, IOMMU_IOAS_IOVA_RANGES, &request) == 0 || errno != EMSGSIZE)
+	if (ioctl(vfio->space->iommu, IOMMU_IOAS_IOVA_RANGES, &request) == 0 || errno != EMSGSIZE)
 		return;
 	ranges = calloc(request.num_iovas, sizeof(*ranges));
 	if (!ranges)
 		return;
 	request.allowed_iovas = (uintptr_t)ranges;
-	if (ioctl(vfio->iommu, IOMMU_IOAS_IOVA_RANGES, &request) == 0)
+	if (ioctl(vfio->space->iommu, IOMMU_IOAS_IOVA_RANGES, &request) == 0)
 		for (uint32_t i = 0; i < request.num_iovas; i++)
 			highest = ranges[i].last > highest ? ranges[i].last : highest;
 	if (highest)
-		vfio->highest = highest;
+		vfio->space->highest = highest;
 	free(ranges);
 }
 
 static int iommufd_open(struct weir_vfio *vfio)
 {
 	char node[WEIR_PCIE_NODE];
+	bool fresh = !vfio->space->devices;
 	int error;
 
 	if (!weir_pcie_device_node(&vfio->function, node))
 		return weir_pcie_no_node_fail(&vfio->function);
 	error = weir_vfio_open_node(vfio, node, &vfio->device);
-	if (!error)
+	if (!error && fresh)
 		error = open_iommu(vfio);
 	if (!error)
 		error = bind_device(vfio, node);
+	if (!error && fresh)
+		error = allocate_space(vfio);
 	if (!error)
 		error = attach(vfio);
 	if (!error)
@@ -107,25 +116,25 @@ static int iommufd_open(struct weir_vfio *vfio)
 	return error;
 }
 
-static int iommufd_map(struct weir_vfio *vfio, uint64_t address, uint64_t bytes)
+static int iommufd_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
 	struct iommu_ioas_map request = {
 		.size = sizeof(request),
 		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE | IOMMU_IOAS_MAP_WRITEABLE,
-		.ioas_id = vfio->space,
+		.ioas_id = space->ioas,
 		.user_va = address,
 		.length = bytes,
 		.iova = address,
 	};
 
-	return ioctl(vfio->iommu, IOMMU_IOAS_MAP, &request);
+	return ioctl(space->iommu, IOMMU_IOAS_MAP, &request);
 }
 
-static int iommufd_unmap(struct weir_vfio *vfio, uint64_t address, uint64_t bytes)
+static int iommufd_unmap(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
-	struct iommu_ioas_unmap request = { .size = sizeof(request), .ioas_id = vfio->space, .iova = address, .length = bytes };
+	struct iommu_ioas_unmap request = { .size = sizeof(request), .ioas_id = space->ioas, .iova = address, .length = bytes };
 
-	return ioctl(vfio->iommu, IOMMU_IOAS_UNMAP, &request);
+	return ioctl(space->iommu, IOMMU_IOAS_UNMAP, &request);
 }
 
 const struct weir_vfio_way weir_vfio_iommufd = {

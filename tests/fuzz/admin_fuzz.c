@@ -104,7 +104,7 @@ static void bring_up(struct weir_admin *admin, struct rig *rig)
 	memset(&space, 0x55, sizeof(space));
 	if (weir_admin_enable(admin, &rig->transport, pages, 4096) != 0)
 		return;
-	error = weir_admin_identify(admin, 0, &space);
+	error = weir_admin_identify(admin, 0, false, &space);
 	fuzz_must(error <= 0 && (error == 0 || weir_last_error()[0]));
 	if (error == 0) {
 		fuzz_must(space.nsid != 0 && (space.block_log2 == 9 || space.block_log2 == 12));
