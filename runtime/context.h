@@ -15,6 +15,7 @@
 #include "dma.h"
 #include "handles.h"
 #include "losses.h"
+#include "options.h"
 
 /** struct weir_memory_block - one allocation, in a list of its context */
 struct weir_memory_block {
@@ -117,20 +118,6 @@ void weir_memory_leave(struct weir_context *context, uint64_t address, size_t by
 /** weir_memory_allocate() - like weir_alloc(), with the kind; *host may come out NULL */
 int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,
 			 void **host);
-
-/**
- * weir_options_take() - copy an option structure whose caller may be older or newer
- * @to: ours, zeroed where the caller's is shorter
- * @bytes: sizeof(*to)
- * @from: the caller's, or NULL
- * @what: for the message
- *
- * Return: 0, or -EINVAL if size is nonsense or options we do not know are set.
- */
-int weir_options_take(void *to, size_t bytes, const void *from, const char *what);
-
-/** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
-int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
 
 /** weir_files_forget() - an allocation is about to be freed: what registrations kept of it goes (file/files.c) */
 void weir_files_forget(struct weir_context *context, uint64_t address);

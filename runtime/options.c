@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Option and result structures that begin with their size. */
+/* options.c: option and result structures that begin with their size. */
 #include <errno.h>
 #include <string.h>
 
-#include "context.h"
 #include "error.h"
+#include "options.h"
 
 int weir_options_take(void *to, size_t bytes, const void *from, const char *what)
 {

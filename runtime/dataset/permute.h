@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * permute.h: a keyed permutation of 0 .. count - 1, and random numbers from the same key.
+ *
+ * Owns: the arithmetic behind the orders. Any rank computes any place of it, without memory or messages: a Feistel network over the
+ * next even number of bits, walked until the result is below count.
+ */
+#ifndef WEIR_DATASET_PERMUTE_H
+#define WEIR_DATASET_PERMUTE_H
+
+#include <stdint.h>
+
+enum { WEIR_DATASET_ROUNDS = 6 };
+
+/** struct weir_dataset_permute - one permutation */
+struct weir_dataset_permute {
+	uint64_t count;
+	uint64_t keys[WEIR_DATASET_ROUNDS];
+	uint32_t half_bits;
+};
+
+/** weir_dataset_mix() - 64 well mixed bits of a word (the finaliser of splitmix64) */
+static inline uint64_t weir_dataset_mix(uint64_t word)
+{
+	word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+	return word ^ word >> 31;
+}
+
+/** weir_dataset_random() - the next random word of @state */
+static inline uint64_t weir_dataset_random(uint64_t *state)
+{
+	return weir_dataset_mix(*state += UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/** weir_dataset_below() - a random number below @bound, 2^32 at most */
+static inline uint64_t weir_dataset_below(uint64_t *state, uint64_t bound)
+{
+	return (weir_dataset_random(state) >> 32) * bound >> 32;
+}
+
+/** weir_dataset_permute_open() - permutation of @count numbers that belongs to @seed, @epoch and @purpose */
+void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed, uint64_t epoch,
+			       uint64_t purpose);
+
+/** weir_dataset_permute_at() - number at @place, which is below count */
+uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t place);
+
+/** weir_dataset_permute_place() - the place of @number: the inverse */
+uint64_t weir_dataset_permute_place(const struct weir_dataset_permute *permute, uint64_t number);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream.c: an epoch as a stream of mini-batches: those ahead are posted, the first of them is assembled and returned.
+ *
+ * Batches are a ring: the program has at most one, the others are being read. The order of launches is: reads of later batches, the assembly
+ * of this one, the program's kernels; so while these run, the reads are under way.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "error.h"
+#include "mounted.h"
+#include "options.h"
+
+enum { DEFAULT_BUFFER = 32, TEXT_BYTES = 96 };
+
+static struct weir_dataset_loading *batch_at(struct weir_dataset *dataset, uint32_t ahead)
+{
+	return &dataset->batches[(dataset->head + ahead) % dataset->options.batches];
+}
+
+static int retire(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	int error = 0;
+
+	if (batch->state == WEIR_DATASET_BATCH_ASSEMBLED)
+		error = weir_dataset_batch_finish(dataset, batch);
+	batch->state = WEIR_DATASET_BATCH_FREE;
+	return error;
+}
+
+/* Chunks on their way that no batch waits for: a batch that only waits for them. */
+static int settle_chunks(struct weir_dataset *dataset)
+{
+	struct weir_dataset_loading *batch = &dataset->batches[0];
+	int error = 0;
+
+	for (uint32_t i = 0; i < dataset->cache.empty && !error;) {
+		batch->piece_count = batch->slot_count = 0;
+		for (; i < dataset->cache.empty && batch->piece_count < dataset->batch_rows; i++) {
+			struct weir_dataset_slot *slot = &dataset->cache.slots[i];
+			uint64_t begin, end;
+			uint32_t storage;
+
+			if (slot->state != WEIR_DATASET_SLOT_LOADING)
+				continue;
+			weir_dataset_chunk_range(dataset, slot->chunk, &storage, &begin, &end);
+			batch->samples[batch->piece_count] = dataset->directory.chunk_first[slot->chunk];
+			batch->pieces[batch->piece_count++] = (struct weir_dataset_piece){
+				.to = batch->rows, .from = batch->rows, .events = weir_dataset_cache_events(dataset, i),
+				.event_count = slot->event_count, .disk = storage, .row = batch->piece_count,
+			};
+			batch->slots[batch->slot_count++] = i;
+			slot->pins++;
+		}
+		if (!batch->piece_count)
+			break;
+		error = weir_dataset_batch_assemble(dataset, batch);
+		if (!error)
+			error = weir_sync(dataset->context);
+		if (!error)
+			error = weir_dataset_batch_finish(dataset, batch);
+		batch->state = WEIR_DATASET_BATCH_FREE;
+	}
+	return error;
+}
+
+int weir_dataset_drain(struct weir_dataset *dataset)
+{
+	int error = 0, worse;
+
+	if (!dataset->batch_rows)
+		return 0;
+	for (uint32_t i = 0; i < dataset->posted && !error; i++)
+		error = weir_dataset_batch_assemble(dataset, batch_at(dataset, i));
+	worse = weir_sync(dataset->context);
+	error = error ? error : worse;
+	for (uint32_t i = 0; i < dataset->options.batches; i++) {
+		worse = retire(dataset, &dataset->batches[i]);
+		error = error ? error : worse;
+	}
+	dataset->head = dataset->posted = 0;
+	dataset->planned = dataset->used;
+	dataset->prefetched_group = UINT64_MAX;
+	worse = settle_chunks(dataset);
+	return error ? error : worse;
+}
+
+/* The rank's share of what is left; then it begins at its first sample. */
+static int divide(struct weir_dataset *dataset)
+{
+	int error;
+
+	weir_dataset_share_clear(&dataset->share);
+	error = weir_dataset_share_divide(&dataset->all, dataset->communicator->rank, dataset->communicator->ranks, &dataset->share);
+	dataset->share_count = weir_dataset_share_count(&dataset->share);
+	dataset->used = dataset->planned = 0;
+	dataset->prefetched_group = UINT64_MAX;
+	dataset->begun = !error;
+	if (!error)
+		weir_dataset_cache_restart(dataset);
+	return error;
+}
+
+/* In the order `full` single samples are read, unless the cache has room for all chunks. */
+static void choose_way(struct weir_dataset *dataset)
+{
+	dataset->by_chunk = dataset->epoch.options.order != WEIR_DATASET_FULL || dataset->cache.count >= dataset->directory.chunks;
+}
+
+static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given)
+{
+	struct weir_dataset_sequence_options options = *given;
+	uint32_t half = (uint32_t)(dataset->options.cache_bytes / dataset->options.chunk_bytes / 2);
+	int error;
+
+	if (!weir_dataset_order_name(options.order))
+		return weir_fail(EINVAL, "weir_dataset_sequence: there is no order %u; the orders are enum weir_dataset_order", options.order);
+	if (!options.buffer_chunks)
+		options.buffer_chunks = half < DEFAULT_BUFFER ? half : DEFAULT_BUFFER;
+	error = weir_dataset_drain(dataset);
+	if (error)
+		return error;
+	dataset->begun = false;
+	weir_dataset_epoch_close(&dataset->epoch);
+	error = weir_dataset_epoch_open(&dataset->epoch, &options, dataset->directory.chunk_first, dataset->directory.chunks);
+	if (!error)
+		choose_way(dataset);
+	return error;
+}
+
+int weir_dataset_sequence(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given)
+{
+	struct weir_dataset_sequence_options options;
+	int error = weir_dataset_check(dataset, "weir_dataset_sequence");
+
+	if (!error)
+		error = weir_options_take(&options, sizeof(options), given, "weir_dataset_sequence");
+	if (!error)
+		error = begin(dataset, &options);
+	if (error)
+		return error;
+	weir_dataset_share_clear(&dataset->all);
+	error = weir_dataset_share_add(&dataset->all, (struct weir_dataset_segment){ 0, dataset->directory.count });
+	return error ? error : divide(dataset);
+}
+
+static int check_bread(struct weir_dataset *dataset, uint32_t count, const struct weir_dataset_batch *batch, const char *call)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	int error = weir_dataset_check(dataset, call);
+
+	if (!error && (!batch || !count))
+		error = weir_fail(EINVAL, "%s: it needs a count of rows and a batch to fill in", call);
+	if (!error && !dataset->begun)
+		error = weir_fail(EINVAL, "%s: no epoch has begun; call weir_dataset_sequence() or weir_dataset_resume() before", call);
+	for (uint32_t i = 0; i < dataset->storage_count && !error; i++)
+		error = weir_storage_info(dataset->storages[i].storage, &info); /* it may be closed */
+	if (!error && dataset->batch_rows != count) {
+		error = weir_dataset_drain(dataset);
+		if (!error)
+			error = weir_dataset_batches_open(dataset, count);
+	}
+	return error;
+}
+
+/* Post batches while there is a free one. */
+static int post_ahead(struct weir_dataset *dataset)
+{
+	int error = 0;
+
+	while (!error && dataset->posted < dataset->options.batches && dataset->planned < dataset->share_count) {
+		struct weir_dataset_loading *batch = batch_at(dataset, dataset->posted);
+		uint64_t left = dataset->share_count - dataset->planned;
+
+		if (batch->state != WEIR_DATASET_BATCH_FREE)
+			break; /* the program's */
+		error = weir_dataset_batch_post(dataset, batch, left < dataset->batch_rows ? (uint32_t)left : dataset->batch_rows);
+		dataset->posted += !error;
+	}
+	return error;
+}
+
+static int give(const struct weir_dataset *dataset, const struct weir_dataset_loading *batch, struct weir_dataset_batch *to)
+{
+	uint64_t control = batch->control;
+	struct weir_dataset_batch result = {
+		.size = sizeof(result), .count = batch->count, .row_bytes = dataset->info.row_bytes, .rows = batch->rows,
+		.lengths = control + (uint64_t)((char *)batch->lengths - (char *)batch->requests),
+		.labels = control + (uint64_t)((char *)batch->labels - (char *)batch->requests),
+		.host_rows = batch->host_rows, .host_lengths = batch->lengths, .host_labels = batch->labels, .samples = batch->samples,
+		.slot = (uint32_t)(batch - dataset->batches),
+	};
+
+	return weir_result_give(to, &result, sizeof(result), "weir_dataset_bread");
+}
+
+/* Launch the assembly of the next batch, and of what is ahead the reads. Return: NULL at the end of the epoch, or on @error. */
+static struct weir_dataset_loading *advance(struct weir_dataset *dataset, int *error)
+{
+	struct weir_dataset_loading *batch;
+
+	*error = post_ahead(dataset);
+	if (*error || !dataset->posted)
+		return NULL;
+	batch = batch_at(dataset, 0);
+	*error = weir_dataset_batch_assemble(dataset, batch);
+	if (*error)
+		return NULL;
+	dataset->head = (dataset->head + 1) % dataset->options.batches;
+	dataset->posted--;
+	dataset->used += batch->count;
+	dataset->stats.batches++;
+	dataset->stats.samples += batch->count;
+	return batch;
+}
+
+static int give_none(struct weir_dataset_batch *to)
+{
+	struct weir_dataset_batch none = { .size = sizeof(none), .slot = UINT32_MAX };
+
+	return weir_result_give(to, &none, sizeof(none), "weir_dataset_bread");
+}
+
+int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *to)
+{
+	struct weir_dataset_loading *batch;
+	int error = check_bread(dataset, count, to, "weir_dataset_bread");
+
+	for (uint32_t i = 0; i < dataset->options.batches && !error; i++) {
+		if (dataset->batches[i].state == WEIR_DATASET_BATCH_ASSEMBLED)
+			error = weir_sync(dataset->context); /* it was enqueued */
+		if (!error && dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED)
+			error = retire(dataset, &dataset->batches[i]);
+	}
+	if (error)
+		return error;
+	batch = advance(dataset, &error);
+	if (!batch)
+		return error ? error : give_none(to);
+	error = weir_sync(dataset->context);
+	if (!error)
+		error = weir_dataset_batch_finish(dataset, batch);
+	return error ? error : give(dataset, batch, to);
+}
+
+/* The batch before the last one: what used it has ended once the last one's assembly runs. */
+static int retire_enqueued(struct weir_dataset *dataset)
+{
+	uint32_t batches = dataset->options.batches;
+	struct weir_dataset_loading *last = &dataset->batches[(dataset->head + batches - 1) % batches];
+	struct weir_dataset_loading *before = &dataset->batches[(dataset->head + batches - 2) % batches];
+	int error = 0;
+
+	if (batches < 3 || last->state < WEIR_DATASET_BATCH_ASSEMBLED)
+		error = weir_sync(dataset->context);
+	else if (last->state == WEIR_DATASET_BATCH_ASSEMBLED && before->state >= WEIR_DATASET_BATCH_ASSEMBLED)
+		error = weir_dataset_batch_started(dataset, last);
+	for (uint32_t i = 0; i < batches && !error; i++)
+		if (dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED && (batches < 3 || &dataset->batches[i] != last))
+			error = retire(dataset, &dataset->batches[i]);
+	return error;
+}
+
+int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *to)
+{
+	struct weir_dataset_loading *batch;
+	int error = check_bread(dataset, count, to, "weir_dataset_bread_enqueue");
+
+	if (!error)
+		error = retire_enqueued(dataset);
+	if (error)
+		return error;
+	batch = advance(dataset, &error);
+	if (!batch)
+		return error ? error : give_none(to);
+	return give(dataset, batch, to);
+}
+
+int weir_dataset_release(struct weir_dataset *dataset, const struct weir_dataset_batch *given)
+{
+	int error = weir_dataset_check(dataset, "weir_dataset_release");
+
+	if (error)
+		return error;
+	if (!given || given->slot >= dataset->options.batches)
+		return weir_fail(EINVAL, "weir_dataset_release: it is no batch of this dataset");
+	if (dataset->batches[given->slot].state == WEIR_DATASET_BATCH_RETURNED)
+		dataset->batches[given->slot].state = WEIR_DATASET_BATCH_FREE;
+	return 0; /* one that was enqueued is free once the launches behind it have begun */
+}
+
+/* All ranks' shares behind what each has used, in rank order. */
+static int left_of(struct weir_dataset *dataset, struct weir_dataset_share *left)
+{
+	uint32_t ranks = dataset->communicator->ranks;
+	size_t *counts = malloc(ranks * sizeof(*counts));
+	void *all = NULL;
+	int error = counts ? dataset->communicator->gather(dataset->communicator, &dataset->used, sizeof(dataset->used), &all, counts)
+			   : weir_fail(ENOMEM, "dataset: no memory to say where the epoch is");
+
+	for (uint32_t rank = 0; rank < ranks && !error; rank++) {
+		struct weir_dataset_share share = { 0 };
+
+		error = weir_dataset_share_divide(&dataset->all, rank, ranks, &share);
+		if (!error)
+			error = weir_dataset_share_cut(&share, ((uint64_t *)all)[rank], weir_dataset_share_count(&share), left);
+		weir_dataset_share_clear(&share);
+	}
+	free(all);
+	free(counts);
+	return error;
+}
+
+int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes)
+{
+	struct weir_dataset_share left = { 0 };
+	int error = weir_dataset_check(dataset, "weir_dataset_position"), used;
+
+	if (!error && (!text || !dataset->begun))
+		error = weir_fail(EINVAL, "weir_dataset_position: no epoch has begun, or there is no room for text");
+	if (!error)
+		error = left_of(dataset, &left);
+	if (error)
+		return error;
+	used = snprintf(text, bytes, "weir-dataset-1 id=%016llx seed=%llu epoch=%llu order=%u buffer=%u left=",
+			(unsigned long long)dataset->id, (unsigned long long)dataset->epoch.options.seed,
+			(unsigned long long)dataset->epoch.options.epoch, dataset->epoch.options.order,
+			dataset->epoch.options.buffer_chunks);
+	for (size_t i = 0; i < left.count && used >= 0 && (size_t)used < bytes; i++)
+		used += snprintf(text + used, bytes - (size_t)used, "%s%llu-%llu", i ? "," : "", (unsigned long long)left.segments[i].begin,
+				 (unsigned long long)left.segments[i].end);
+	weir_dataset_share_clear(&left);
+	return used >= 0 && (size_t)used < bytes ? 0 : weir_fail(ENOSPC, "weir_dataset_position: %zu bytes are too few for the text", bytes);
+}
+
+/* "a-b,c-d" */
+static int read_left(const struct weir_dataset *dataset, const char *text, struct weir_dataset_share *left)
+{
+	while (*text) {
+		struct weir_dataset_segment segment;
+		int length = 0, error;
+		unsigned long long begin, end;
+
+		if (sscanf(text, "%llu-%llu%n", &begin, &end, &length) != 2 || begin >= end || end > dataset->directory.count)
+			return weir_fail(EINVAL, "weir_dataset_resume: '%.40s' is no range of positions of this dataset", text);
+		segment = (struct weir_dataset_segment){ begin, end };
+		error = weir_dataset_share_add(left, segment);
+		if (error)
+			return error;
+		text += length;
+		text += *text == ',';
+	}
+	return 0;
+}
+
+int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
+{
+	struct weir_dataset_sequence_options options = { .size = sizeof(options) };
+	unsigned long long id, seed, number;
+	int error = weir_dataset_check(dataset, "weir_dataset_resume"), at = 0;
+
+	if (error)
+		return error;
+	if (!text || sscanf(text, "weir-dataset-1 id=%llx seed=%llu epoch=%llu order=%u buffer=%u left=%n", &id, &seed, &number,
+			    &options.order, &options.buffer_chunks, &at) != 5 || !at || !options.buffer_chunks)
+		return weir_fail(EINVAL, "weir_dataset_resume: '%.60s' is no text of weir_dataset_position()", text ? text : "(null)");
+	if (id != dataset->id)
+		return weir_fail(ESTALE, "weir_dataset_resume: the position is of dataset %016llx, and this is %016llx", id,
+				 (unsigned long long)dataset->id);
+	options.seed = seed;
+	options.epoch = number;
+	error = begin(dataset, &options);
+	if (error)
+		return error;
+	weir_dataset_share_clear(&dataset->all);
+	error = read_left(dataset, text + at, &dataset->all);
+	return error ? error : divide(dataset);
+}
