@@ -78,6 +78,16 @@ struct weir_backend_properties {
 struct weir_backend;
 
 /**
+ * enum weir_join - how a stream of the caller's and that of launches follow each other
+ * @WEIR_JOIN_AFTER: what is launched from now on begins when all that is in the stream now has ended
+ * @WEIR_JOIN_BEFORE: what is put into the stream from now on begins when all launches up to now have ended
+ */
+enum weir_join {
+	WEIR_JOIN_AFTER,
+	WEIR_JOIN_BEFORE,
+};
+
+/**
  * struct weir_move - bytes that go from one place to another; one of the two is WEIR_MEMORY_HOST
  * @to: device address
  * @from: device address
@@ -117,6 +127,7 @@ struct weir_move {
  * @stream_copy: queue copies; @moves is free at once
  * @stream_launch: queue a kernel whose arguments are at @args, where lanes see them, until it has ended
  * @stream_wait: until all that is in the stream has ended
+ * @stream_join: order launches and a stream that the caller has from the device's own run time, without waiting. NULL: there are none
  * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has ended, on any
  *         thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is no such thing
  * @resume: let go on what waits behind a @defer; forgets the gate
@@ -161,6 +172,7 @@ struct weir_backend_ops {
 	int (*stream_launch)(struct weir_backend *backend, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
 			     uint64_t args);
 	int (*stream_wait)(struct weir_backend *backend, void *stream);
+	int (*stream_join)(struct weir_backend *backend, void *stream, enum weir_join join);
 	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of, void **gate);
 	void (*resume)(struct weir_backend *backend, void *gate);
 	int (*peer_flush)(struct weir_backend *backend);

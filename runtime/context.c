@@ -209,6 +209,24 @@ int weir_launch(struct weir_context *context, const char *kernel, uint32_t block
 	return context->backend->ops->launch(context->backend, kernel, blocks, threads, args, args_bytes);
 }
 
+int weir_launch_on(struct weir_context *context, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
+		   const void *args, size_t args_bytes)
+{
+	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_launch_on");
+	const struct weir_backend_ops *ops;
+
+	if (error || !stream)
+		return error ? error : weir_launch(context, kernel, blocks, threads, args, args_bytes);
+	ops = context->backend->ops;
+	if (!ops->stream_join)
+		return weir_fail(ENOTSUP, "kernel \"%s\": %s has no streams but that of weir_launch(); give NULL for it",
+				 kernel ? kernel : "", ops->name);
+	error = ops->stream_join(context->backend, stream, WEIR_JOIN_AFTER);
+	if (!error)
+		error = weir_launch(context, kernel, blocks, threads, args, args_bytes);
+	return error ? error : ops->stream_join(context->backend, stream, WEIR_JOIN_BEFORE);
+}
+
 int weir_kernel_info(struct weir_context *context, const char *name, struct weir_kernel_info *info)
 {
 	struct weir_kernel_info filled = { .size = sizeof(filled) };

@@ -533,6 +533,23 @@ static void test_host_memory(void **state)
 	refused(weir_free(context, address), -EINVAL, "free", "allocation");
 }
 
+/* The stream of launches itself has no handle: NULL. */
+static void test_launches_on_streams(void **state)
+{
+	struct test_count_args args = { .adds = 0 };
+	struct weir_context *context;
+	int own;
+
+	(void)state;
+	must(weir_context_open("cpu", NULL, &context));
+	refused(weir_launch_on(context, &own, "test_count", 1, 1, &args, sizeof(args)), -ENOTSUP, "test_count", "give NULL");
+	refused(weir_launch_on(context, NULL, "no_such_kernel", 1, 1, &args, sizeof(args)), -ENOENT, "no_such_kernel", "");
+	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
+	args.adds = 1;
+	must(weir_launch_on(context, NULL, "test_count", 1, 1, &args, sizeof(args)));
+	must(weir_context_close(context));
+}
+
 static void test_kernel_info(void **state)
 {
 	struct weir_kernel_info info = { .size = sizeof(info) }, unset = { .size = 0 };
@@ -987,6 +1004,7 @@ int main(void)
 		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_stripes_apart),
 		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
+		cmocka_unit_test(test_launches_on_streams),
 		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),
 		cmocka_unit_test(test_a_long_wait_sleeps),
 	};

@@ -521,6 +521,7 @@ static void *pointer; /* that calls set */
 	X(weir_share_destroy, cache, weir_share_destroy(h->cache))                                                             \
 	X(weir_share_stats, cache, weir_share_stats(h->cache, &out.share))                                                     \
 	X(weir_launch, context, weir_launch(h->context, "lifetime_put", 1, 1, bytes_of_host, sizeof(struct lifetime_put_args))) \
+	X(weir_launch_on, context, weir_launch_on(h->context, NULL, "lifetime_put", 1, 1, bytes_of_host, sizeof(struct lifetime_put_args))) \
 	X(weir_sync, context, weir_sync(h->context))                                                                           \
 	X(weir_kernel_info, context, weir_kernel_info(h->context, "lifetime_put", &out.kernel))                                \
 	X(weir_chain_create, context, weir_chain_create(h->context, WEIR_OPTIONS(chain, .lanes = 1), &word))                   \

@@ -23,7 +23,7 @@
 	PORT_OPERATIONS_OF(X, 64, dev) PORT_OPERATIONS_OF(X, 64, sys)
 
 #define PORT_NUMBER(what, bits, order, scope) PORT_##what##_##bits##_##order##_##scope,
-enum { PORT_OPERATIONS(PORT_NUMBER) PORT_DATA_ADD_32, PORT_DATA_ADD_64, PORT_OPERATION_COUNT };
+enum { PORT_OPERATIONS(PORT_NUMBER) PORT_DATA_ADD_32, PORT_DATA_ADD_64, PORT_DATA_CAS_32, PORT_DATA_CAS_64, PORT_OPERATION_COUNT };
 
 /* What they are, whatever the bits. */
 enum { PORT_KIND_add, PORT_KIND_or, PORT_KIND_and, PORT_KIND_exchange, PORT_KIND_cas };

@@ -44,6 +44,10 @@ WEIR_FN u64 rmw(u32 operation, weir_addr word, u64 expected, u64 value)
 		PORT_OPERATIONS(RMW_CASE)
 	case PORT_DATA_ADD_32:
 		return weir_data_add_u32(word, (u32)value);
+	case PORT_DATA_CAS_32:
+		return weir_data_cas_u32(word, (u32)expected, (u32)value);
+	case PORT_DATA_CAS_64:
+		return weir_data_cas_u64(word, expected, value);
 	default:
 		return weir_data_add_u64(word, value);
 	}

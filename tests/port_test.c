@@ -35,6 +35,8 @@ static const struct operation {
 	PORT_OPERATIONS(OPERATION_ROW)
 	{ "data_add_u32", PORT_KIND_add, PORT_DATA_ADD_32, 32 },
 	{ "data_add_u64", PORT_KIND_add, PORT_DATA_ADD_64, 64 },
+	{ "data_cas_u32", PORT_KIND_cas, PORT_DATA_CAS_32, 32 },
+	{ "data_cas_u64", PORT_KIND_cas, PORT_DATA_CAS_64, 64 },
 };
 
 enum { OPERATION_COUNT = sizeof(OPERATIONS) / sizeof(OPERATIONS[0]) };

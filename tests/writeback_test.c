@@ -108,6 +108,63 @@ static void test_additions_from_all_lanes(void **state)
 		}
 }
 
+/* What the four elements must be, and what came out of the exchanges. */
+static void check_changes(struct rig *rig, const struct test_change_args *args, uint32_t bytes, uint64_t sum)
+{
+	uint64_t least = UINT64_MAX, most = 0, all = 0, last = 0, expected[3];
+	unsigned shift = bytes == 8 ? 32 : 0;
+
+	for (uint64_t i = 0; i < LANES * args->rounds; i++) {
+		uint64_t number = test_change_number(i % LANES, i / LANES, LANES);
+
+		least = number < least ? number : least;
+		most = number > most ? number : most;
+		all += number;
+	}
+	must(weir_cache_flush(rig->cache, 0));
+	must(weir_storage_read(rig->storages[0], 0, rig->model, 4096)); /* block by block what has no other model */
+	expected[0] = least << shift;
+	expected[1] = most << shift;
+	expected[2] = LANES * args->rounds;
+	for (unsigned i = 0; i < 3; i++)
+		assert_memory_equal(rig->model + i * bytes, &expected[i], bytes);
+	memcpy(&last, rig->model + 3 * bytes, bytes);
+	assert_int_equal(sum + (last >> shift), all);
+}
+
+static void test_changes_from_all_lanes(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (uint32_t bytes = 4; bytes <= 8; bytes += 4) {
+			struct test_change_args args = { .rounds = 6 };
+			struct test_verdict verdict;
+			struct test_pair pair = { .third = args.rounds - 1 };
+			struct rig rig;
+
+			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = bytes == 4 ? 4 : 64 });
+			memset(rig.model, 0, rig.bytes);
+			memset(rig.model, 0xff, bytes);
+			each_unit(&rig, fill_unit);
+			must(weir_writer_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = bytes, .count = 64),
+					      &args.writer));
+			must(weir_writer_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = sizeof(pair),
+										       .first_byte = 4096), &args.pairs));
+			args.verdict = rig.verdict;
+			must(weir_launch(rig.context, "test_change", BLOCKS, THREADS, &args, sizeof(args)));
+			verdict = judge(&rig);
+			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES * args.rounds);
+			check_changes(&rig, &args, bytes, weir_load_u64_relaxed_sys(&verdict.sum));
+			for (uint64_t lane = 0; lane < LANES; lane++) {
+				pair.first = test_change_number(lane, args.rounds - 1, LANES);
+				pair.second = ~pair.first;
+				memcpy(rig.model + 4096 + lane * sizeof(pair), &pair, sizeof(pair));
+			}
+			check_storages(&rig);
+			close_rig(&rig);
+		}
+}
+
 static void write_spans(struct rig *rig, struct test_span_args *args, uint32_t lanes)
 {
 	uint32_t bytes = args->writer.array.element_bytes;
@@ -779,6 +836,7 @@ int main(void)
 		cmocka_unit_test(test_every_element_cache_and_width),
 		cmocka_unit_test(test_a_clean_close_writes_everything),
 		cmocka_unit_test(test_additions_from_all_lanes),
+		cmocka_unit_test(test_changes_from_all_lanes),
 		cmocka_unit_test(test_spans_of_any_alignment),
 		cmocka_unit_test(test_whole_lines_are_not_read),
 		cmocka_unit_test(test_eviction_across_storages),

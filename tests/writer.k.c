@@ -71,6 +71,67 @@ WEIR_KERNEL(test_add, struct test_add_args)
 	}
 }
 
+WEIR_ARRAY_STRUCT(test_pair, struct test_pair)
+WEIR_WRITER_STRUCT(test_pair, struct test_pair)
+
+/* One more than what is there, by compare-and-swap; the lanes that lose try again, in loops that they leave together. */
+WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index)
+{
+	u32 narrow = writer->array.element_bytes == 4, done = 0;
+	u64 wave = weir_active(), seen = 0;
+
+	while (weir_ballot(wave, !done)) {
+		u64 expected = done ? ~(u64)0 : seen, value = done ? ~(u64)0 : seen + 1, found;
+
+		weir_converge();
+		found = narrow ? weir_writer_cas_u32(writer, index, (u32)expected, (u32)value) :
+				 weir_writer_cas_u64(writer, index, expected, value);
+		done |= found == expected;
+		seen = found;
+	}
+}
+
+WEIR_FN void change_u32(WEIR_GLOBAL struct test_change_args *args, u64 number)
+{
+	(void)weir_writer_min_u32(&args->writer, 0, (u32)number);
+	(void)weir_writer_max_u32(&args->writer, 1, (u32)number);
+	count_by_cas(&args->writer, 2);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, weir_writer_exchange_u32(&args->writer, 3, (u32)number));
+	expect(args->verdict, 0, weir_writer_cas_u32(&args->writer, 0, 1, 2) != 1, 1); /* nobody stores 1: it stays */
+}
+
+WEIR_FN void change_u64(WEIR_GLOBAL struct test_change_args *args, u64 number)
+{
+	u64 wide = number << 32;
+
+	(void)weir_writer_min_u64(&args->writer, 0, wide);
+	(void)weir_writer_max_u64(&args->writer, 1, wide);
+	count_by_cas(&args->writer, 2);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, weir_writer_exchange_u64(&args->writer, 3, wide) >> 32);
+	expect(args->verdict, 0, weir_writer_cas_u64(&args->writer, 0, 1, 2) != 1, 1);
+}
+
+WEIR_KERNEL(test_change, struct test_change_args)
+{
+	for (u32 round = 0; round < args->rounds; round++) {
+		u64 number = test_change_number(weir_thread(), round, weir_threads());
+		struct test_pair pair;
+
+		if (args->writer.array.element_bytes == 4)
+			change_u32(args, number);
+		else
+			change_u64(args, number);
+		pair.first = number;
+		pair.second = ~number;
+		pair.third = round;
+		weir_writer_put_test_pair(&args->pairs, weir_thread(), pair);
+		pair = weir_array_get_test_pair(&args->pairs.array, weir_thread());
+		expect(args->verdict, weir_thread(), pair.first + pair.second, ~(u64)0);
+		expect(args->verdict, weir_thread(), pair.third, round);
+		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+	}
+}
+
 WEIR_KERNEL(test_span, struct test_span_args)
 {
 	u32 bytes = args->writer.array.element_bytes;

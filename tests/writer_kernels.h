@@ -57,6 +57,33 @@ struct test_add_args {
 	weir_addr verdict;
 };
 
+/** struct test_pair - an element of an array of structures */
+struct test_pair {
+	u64 first;
+	u64 second;
+	u64 third;
+};
+
+/**
+ * struct test_change_args - all lanes change the same four elements, @rounds times; 2 and 3 begin as 0
+ *
+ * Element 0 becomes the least of all numbers, 1 the greatest. 2 is a counter by compare-and-swap. Into 3 the lanes exchange
+ * numbers; all that come out and the one that stays are all that went in.
+ */
+struct test_change_args {
+	struct weir_writer writer;
+	struct weir_writer pairs;
+	u32 rounds;
+	u32 reserved;
+	weir_addr verdict;
+};
+
+/** test_change_number() - what lane @thread offers in round @round: not 0, and each another one */
+WEIR_FN u64 test_change_number(u64 thread, u64 round, u64 threads)
+{
+	return (thread * 7919 + round * threads * 7919) % 1000003 + 5;
+}
+
 /**
  * struct test_span_args - each lane writes spans of its part, and reads them back
  * @each: elements of a part

@@ -359,6 +359,7 @@ static const struct weir_backend_ops cuda_ops = {
 	.stream_copy = cuda_stream_copy,
 	.stream_launch = cuda_stream_launch,
 	.stream_wait = cuda_stream_wait,
+	.stream_join = cuda_stream_join,
 	.defer = cuda_defer,
 	.resume = cuda_resume,
 	.peer_flush = cuda_peer_flush,

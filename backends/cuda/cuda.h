@@ -120,6 +120,7 @@ int cuda_stream_copy(struct weir_backend *base, void *stream, const struct weir_
 int cuda_stream_launch(struct weir_backend *base, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
 		       uint64_t args);
 int cuda_stream_wait(struct weir_backend *base, void *stream);
+int cuda_stream_join(struct weir_backend *base, void *stream, enum weir_join join);
 int cuda_examine(struct weir_backend *base, uint64_t address, uint64_t bytes, void **host);
 int cuda_defer(struct weir_backend *base, void *stream, void (*call)(void *of), void *of, void **gate);
 void cuda_resume(struct weir_backend *base, void *gate);

@@ -90,6 +90,22 @@ int cuda_stream_wait(struct weir_backend *base, void *stream)
 	return code ? cuda_fail(backend, code, "copies failed on %s", backend->name) : 0;
 }
 
+int cuda_stream_join(struct weir_backend *base, void *stream, enum weir_join join)
+{
+	struct cuda_backend *backend = cuda_of(base);
+	cudaStream_t first = join == WEIR_JOIN_AFTER ? stream : backend->launches;
+	int error = cuda_enter(backend);
+	cudaError_t code;
+
+	if (error)
+		return error;
+	/* A wait is for what the event stands for when it is queued: the event is free at once. */
+	code = cudaEventRecord(backend->ended, first);
+	if (!code)
+		code = cudaStreamWaitEvent(join == WEIR_JOIN_AFTER ? backend->launches : stream, backend->ended, 0);
+	return code ? cuda_fail(backend, code, "cannot launch in the order of stream %p on %s", stream, backend->name) : 0;
+}
+
 /* One byte's owner: the range is looked at by its ends, since nobody puts two allocations of a kind side by side by chance. */
 static int owner(struct cuda_backend *backend, uint64_t address, struct cudaPointerAttributes *attributes)
 {

@@ -376,6 +376,7 @@ static const struct weir_backend_ops hip_ops = {
 	.stream_copy = hip_stream_copy,
 	.stream_launch = hip_stream_launch,
 	.stream_wait = hip_stream_wait,
+	.stream_join = hip_stream_join,
 	.defer = hip_defer,
 	.resume = hip_resume,
 	.map_registers = hip_map_registers,

@@ -145,6 +145,7 @@ int hip_stream_copy(struct weir_backend *base, void *stream, const struct weir_m
 int hip_stream_launch(struct weir_backend *base, void *stream, const char *name, uint32_t blocks, uint32_t threads,
 		      uint64_t args);
 int hip_stream_wait(struct weir_backend *base, void *stream);
+int hip_stream_join(struct weir_backend *base, void *stream, enum weir_join join);
 /* controllers.c; hip_unregister() is of registers, too */
 int hip_map_registers(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);
 int hip_register_host(struct weir_backend *base, void *host, size_t bytes, uint64_t *device);

@@ -77,6 +77,22 @@ int hip_stream_wait(struct weir_backend *base, void *stream)
 	return code ? hip_fail(code, "copies failed on %s", backend->name) : 0;
 }
 
+int hip_stream_join(struct weir_backend *base, void *stream, enum weir_join join)
+{
+	struct hip_backend *backend = hip_of(base);
+	hipStream_t first = join == WEIR_JOIN_AFTER ? stream : backend->launches;
+	int error = hip_enter(backend);
+	hipError_t code;
+
+	if (error)
+		return error;
+	/* A wait is for what the event stands for when it is queued: the event is free at once. */
+	code = hipEventRecord(backend->ended, first);
+	if (!code)
+		code = hipStreamWaitEvent(join == WEIR_JOIN_AFTER ? backend->launches : stream, backend->ended, 0);
+	return code ? hip_fail(code, "cannot launch in the order of stream %p on %s", stream, backend->name) : 0;
+}
+
 void hip_gates_end(struct hip_backend *backend)
 {
 	if (!backend->gates)

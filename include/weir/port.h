@@ -13,7 +13,7 @@
  *                 weir_converge
  *   shared words  weir_{load,store,add,and,or,exchange,cas}_{u32,u64}_{order}_{scope}
  *   polling       weir_poll_u64_dev
- *   data          weir_data_{load,store}_u{8,16,32,64,128}, weir_data_add_u{32,64},
+ *   data          weir_data_{load,store}_u{8,16,32,64,128}, weir_data_{add,cas}_u{32,64},
  *                 weir_order_loads, weir_after
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *                 weir_fence_with_controller

@@ -30,20 +30,12 @@
 #include <stdint.h>
 
 #include <weir/devices.h>
+#include <weir/options.h>
 #include <weir/policies.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/**
- * WEIR_OPTIONS() - an option structure in place
- * @kind: context, storage, cache, array, chain or register
- *
- * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache)
- */
-#define WEIR_OPTIONS(kind, ...) \
-	(&(struct weir_##kind##_options){ .size = sizeof(struct weir_##kind##_options), __VA_ARGS__ })
 
 struct weir_context;
 struct weir_storage;
@@ -641,6 +633,25 @@ WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_a
  */
 WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 			 const void *args, size_t args_bytes);
+
+/**
+ * weir_launch_on() - weir_launch() in the order of a stream of the caller's
+ * @context: where
+ * @stream: of the device's own run time, and of the context's device; NULL: that of weir_launch()
+ * @kernel: name given to WEIR_KERNEL()
+ * @blocks: blocks of the grid
+ * @threads: lanes per block
+ * @args: the kernel's argument structure; copied
+ * @args_bytes: its size
+ *
+ * The kernel begins when all that was put into @stream before has ended, and what is put into it afterwards begins when the kernel
+ * has ended. The host does not wait. Launches of a context run one after the other still, whatever their streams; weir_sync()
+ * and everything that "waits for the kernels launched so far" waits for this one, too. The stream may be destroyed at any time.
+ *
+ * Return: as weir_launch(); -ENOTSUP where the device has no streams but that of weir_launch(), as the cpu.
+ */
+WEIR_API int weir_launch_on(struct weir_context *context, void *stream, const char *kernel, uint32_t blocks,
+			    uint32_t threads, const void *args, size_t args_bytes);
 
 /**
  * struct weir_kernel_info - what a lane of a kernel takes

@@ -2,7 +2,7 @@
 /*
  * writer.h: an array that lanes write to.
  *
- * Owns: elements and spans into lines of the cache, and flushing them. What is written is
+ * Owns: elements, atomic changes of them, and spans into lines of the cache, and flushing them. What is written is
  * in the cache at once, for every lane that reads the same storage through it, and on
  * storage when its line is evicted or flushed (docs/cache.md). A struct weir_writer holds a
  * struct weir_array; reading goes by that: weir_array_get_u64(&writer->array, i).
@@ -18,19 +18,28 @@
 #include <weir/array.h>
 #include <weir/core/flush.h>
 
-/* One element at storage byte @byte: stored, or added to. Return: of an addition, what it was. */
+/* @bytes bytes at storage byte @byte, which lie in one line: stored, or changed; of lanes without (@has) nothing. Return: of a change, what they were. */
+WEIR_FN WEIR_ALWAYS u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has, u32 kind, u32 bytes,
+					  struct weir_u128 value)
+{
+	WEIR_GLOBAL struct weir_array *array = &writer->array;
+	struct weir_access access;
+
+	access.offset = weir_array_offset(array, byte);
+	access.length = has ? bytes : 0;
+	access.buffer = 0;
+	access.value = value;
+	return weir_array_reach(weir_active(), array, has ? byte : array->first_byte, kind, access).word[0];
+}
+
+/* Element @index: stored, or changed. Return: of a change, what it was. */
 WEIR_FN WEIR_ALWAYS u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
 					    struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
-	u64 wave = weir_active(), byte = array->first_byte + index * bytes;
-	struct weir_access access;
 
-	access.offset = weir_array_offset(array, byte);
-	access.length = weir_array_has_of(array, index, bytes) ? bytes : 0;
-	access.buffer = 0;
-	access.value = value;
-	return weir_array_reach(wave, array, access.length ? byte : array->first_byte, kind, access).word[0];
+	return weir_writer_bytes(writer, array->first_byte + index * bytes, weir_array_has_of(array, index, bytes), kind, bytes,
+				 value);
 }
 
 WEIR_FN WEIR_ALWAYS u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
@@ -92,6 +101,111 @@ WEIR_FN u64 weir_writer_add_u64(WEIR_GLOBAL struct weir_writer *writer, u64 inde
 {
 	return weir_writer_bits(writer, index, WEIR_ACCESS_ADD, 8, value);
 }
+
+/**
+ * weir_writer_min_u32() - the smaller of element @index and @value, unsigned
+ *
+ * Of an array of 4-byte elements. Atomic among lanes; relaxed. Return: what it was before; 0 after an error.
+ */
+WEIR_FN u32 weir_writer_min_u32(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 value)
+{
+	return (u32)weir_writer_bits(writer, index, WEIR_ACCESS_MIN, 4, value);
+}
+
+/** weir_writer_min_u64() - the same for 8-byte elements */
+WEIR_FN u64 weir_writer_min_u64(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 value)
+{
+	return weir_writer_bits(writer, index, WEIR_ACCESS_MIN, 8, value);
+}
+
+/**
+ * weir_writer_max_u32() - the larger of the two
+ *
+ * Of an array of 4-byte elements. Atomic among lanes; relaxed. Return: what it was before; 0 after an error.
+ */
+WEIR_FN u32 weir_writer_max_u32(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 value)
+{
+	return (u32)weir_writer_bits(writer, index, WEIR_ACCESS_MAX, 4, value);
+}
+
+/** weir_writer_max_u64() - the same for 8-byte elements */
+WEIR_FN u64 weir_writer_max_u64(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 value)
+{
+	return weir_writer_bits(writer, index, WEIR_ACCESS_MAX, 8, value);
+}
+
+/**
+ * weir_writer_exchange_u32() - @value in place of element @index
+ *
+ * Of an array of 4-byte elements. Atomic among lanes; relaxed. Return: what it was before; 0 after an error.
+ */
+WEIR_FN u32 weir_writer_exchange_u32(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 value)
+{
+	return (u32)weir_writer_bits(writer, index, WEIR_ACCESS_EXCHANGE, 4, value);
+}
+
+/** weir_writer_exchange_u64() - the same for 8-byte elements */
+WEIR_FN u64 weir_writer_exchange_u64(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 value)
+{
+	return weir_writer_bits(writer, index, WEIR_ACCESS_EXCHANGE, 8, value);
+}
+
+/* Compare-and-swap of an element of @bytes bytes. */
+WEIR_FN u64 weir_writer_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 bytes, u64 expected, u64 value)
+{
+	struct weir_u128 both;
+
+	both.low = value;
+	both.high = expected;
+	return weir_writer_element(writer, index, WEIR_ACCESS_CAS, bytes, both);
+}
+
+/**
+ * weir_writer_cas_u32() - @value in place of element @index, if that is @expected
+ *
+ * Of an array of 4-byte elements. Atomic among lanes; relaxed: lanes that hand each other data by it need a word of their
+ * own in device memory (<weir/port.h>) for that. Where the element is another one it stays as it is, and yet its line counts as written.
+ *
+ * Return: what it was before, which is @expected if it was replaced; 0 after an error.
+ */
+WEIR_FN u32 weir_writer_cas_u32(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 expected, u32 value)
+{
+	return (u32)weir_writer_cas(writer, index, 4, expected, value);
+}
+
+/** weir_writer_cas_u64() - the same for 8-byte elements */
+WEIR_FN u64 weir_writer_cas_u64(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 expected, u64 value)
+{
+	return weir_writer_cas(writer, index, 8, expected, value);
+}
+
+/**
+ * WEIR_WRITER_STRUCT() - define weir_writer_put_NAME() for arrays of a structure
+ * @name: suffix of the function
+ * @type: the structure; its size and alignment must be multiples of 8, its size the array's element_bytes
+ *
+ * weir_writer_put_NAME(writer, index, value). As of WEIR_ARRAY_STRUCT(), each word of 8 bytes is written as a whole, but a lane that
+ * reads the element meanwhile may see some words of the old one and some of the new.
+ */
+#define WEIR_WRITER_STRUCT(name, type)                                                                          \
+	WEIR_FN void weir_writer_put_##name(WEIR_GLOBAL struct weir_writer *writer, u64 index, type value)       \
+	{                                                                                                       \
+		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;                      \
+		union {                                                                                         \
+			u64 words[sizeof(type) / 8];                                                            \
+			type value;                                                                             \
+		} element;                                                                                      \
+		u64 byte = writer->array.first_byte + index * sizeof(type);                                     \
+		u32 has = weir_array_has_of(&writer->array, index, sizeof(type));                               \
+		struct weir_u128 word;                                                                          \
+														\
+		element.value = value;                                                                          \
+		word.high = 0;                                                                                  \
+		for (u32 i = 0; i < sizeof(type) / 8; i++) {                                                    \
+			word.low = element.words[i];                                                            \
+			(void)weir_writer_bytes(writer, byte + i * 8, has, WEIR_ACCESS_STORE, 8, word);         \
+		}                                                                                               \
+	}
 
 /**
  * weir_writer_write() - write @count elements from @index on

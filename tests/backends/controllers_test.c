@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controllers_test.c: what a backend does for controllers on PCI Express, in front of a driver that refuses what a real one
- * would (pretended.h). Given: the backend's module. A file whose name has "registers" in it stands for a BAR.
+ * controllers_test.c: what a backend does for controllers on PCI Express, and with streams of the caller's, in front of a driver that
+ * refuses what a real one would (pretended.h). Given: the backend's module. A file whose name has "registers" in it stands for a BAR.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -134,6 +134,27 @@ static void test_export(void **state)
 	ops->release(backend, allocation, 4 * PAGE, WEIR_MEMORY_DEVICE);
 }
 
+/* Launches follow what is in the stream, and what comes into the stream follows them; never the other way. */
+static void test_joined_streams(void **state)
+{
+	void (*order)(const void **first, const void **behind) = NULL;
+	const void *first[2], *behind[2];
+	void *stream;
+
+	(void)state;
+	*(void **)&order = dlsym(RTLD_DEFAULT, "pretended_order");
+	assert_non_null(order);
+	assert_int_equal(ops->stream_open(backend, &stream), 0);
+	assert_int_equal(ops->stream_join(backend, stream, WEIR_JOIN_AFTER), 0);
+	order(&first[0], &behind[0]);
+	assert_ptr_equal(first[0], stream);
+	assert_int_equal(ops->stream_join(backend, stream, WEIR_JOIN_BEFORE), 0);
+	order(&first[1], &behind[1]);
+	assert_ptr_equal(behind[1], stream);
+	assert_ptr_equal(behind[0], first[1]); /* the stream of launches */
+	ops->stream_close(backend, stream);
+}
+
 /* Each is had, or there is a reason. */
 static void test_abilities(void **state)
 {
@@ -156,6 +177,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test_setup_teardown(test_host_pages, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_export, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_abilities, open_backend, close_backend),
+		cmocka_unit_test_setup_teardown(test_joined_streams, open_backend, close_backend),
 	};
 	void *module = count == 2 ? dlopen(arguments[1], RTLD_NOW) : NULL;
 	const struct weir_backend_ops *const *found = module ? dlsym(module, "weir_backend_module") : NULL;

@@ -148,6 +148,31 @@ bool pretended_owned(const void *owned)
 	return owned != NULL;
 }
 
+/* One order at a time: events are recorded and waited for by one thread. */
+static struct {
+	const void *event;
+	const void *first;
+	const void *behind;
+} order;
+
+void pretended_recorded(const void *event, const void *stream)
+{
+	order.event = event;
+	order.first = stream;
+}
+
+bool pretended_awaits(const void *stream, const void *event)
+{
+	order.behind = stream;
+	return event == order.event && stream != order.first;
+}
+
+void pretended_order(const void **first, const void **behind)
+{
+	*first = order.first;
+	*behind = order.behind;
+}
+
 void *pretended_allocate(size_t bytes)
 {
 	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;

@@ -35,6 +35,12 @@ void pretended_complain(const char *what, const void *address) __attribute__((no
 void *pretended_own(void);
 /** pretended_owned() - false for NULL; dies if it is of another device than the current one */
 bool pretended_owned(const void *owned);
+/** pretended_recorded() - an event was recorded in a stream */
+void pretended_recorded(const void *event, const void *stream);
+/** pretended_awaits() - a stream waits for an event; false for one that was not recorded, or by the same stream */
+bool pretended_awaits(const void *stream, const void *event);
+/** pretended_order() - the latest such wait: @behind waits for what was in @first; for tests */
+__attribute__((visibility("default"))) void pretended_order(const void **first, const void **behind);
 
 /** pretended_allocate() - memory of the current device, full of rubbish as that of a real one may be; or NULL */
 void *pretended_allocate(size_t bytes);

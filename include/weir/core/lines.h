@@ -18,6 +18,7 @@
 #ifndef WEIR_CORE_LINES_H
 #define WEIR_CORE_LINES_H
 
+#include <weir/core/access.h>
 #include <weir/core/copy.h>
 #include <weir/core/share.h>
 #include <weir/core/tier.h>
@@ -35,29 +36,6 @@ enum {
 	WEIR_LOST_TURNS = 64,
 	/* What a claim is told beside who may write back: all of the line will be overwritten. */
 	WEIR_CLAIM_WHOLE = 4,
-};
-
-/* What lanes do with a line; a constant wherever it is passed on, so that readers hold no code that writes. */
-enum {
-	WEIR_ACCESS_LOAD,  /* words of 8 bytes, by value */
-	WEIR_ACCESS_STORE, /* an element of 1, 2, 4, 8 or 16 bytes */
-	WEIR_ACCESS_ADD,   /* to an element of 4 or 8 bytes; its old value is the first word */
-	WEIR_ACCESS_READ,  /* bytes to a buffer */
-	WEIR_ACCESS_WRITE, /* bytes from a buffer */
-};
-
-/**
- * struct weir_access - what one lane does with one line
- * @offset: first byte in the line; of WEIR_ACCESS_LOAD a multiple of 8, of elements one of their size
- * @length: bytes; of WEIR_ACCESS_LOAD words, 1 to WEIR_RUN. 0: nothing to do but to help the others
- * @buffer: WEIR_ACCESS_READ, _WRITE: this lane's
- * @value: WEIR_ACCESS_STORE, _ADD: in the low bits
- */
-struct weir_access {
-	u32 offset;
-	u32 length;
-	weir_addr buffer;
-	struct weir_u128 value;
 };
 
 /* The ways of a set that have some property, as bits. */
@@ -618,28 +596,6 @@ WEIR_RARE weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 in
 	return unsafe;
 }
 
-/* Store, or add. */
-WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_store(u32 kind, struct weir_fetch fetch, weir_addr data,
-						       struct weir_access access)
-{
-	if (kind == WEIR_ACCESS_ADD) {
-		fetch.words.word[0] = access.length == 4 ? weir_data_add_u32(data, (u32)access.value.low) :
-							   weir_data_add_u64(data, access.value.low);
-		return fetch;
-	}
-	if (access.length == 1)
-		weir_data_store_u8(data, (u8)access.value.low);
-	else if (access.length == 2)
-		weir_data_store_u16(data, (u16)access.value.low);
-	else if (access.length == 4)
-		weir_data_store_u32(data, (u32)access.value.low);
-	else if (access.length == 8)
-		weir_data_store_u64(data, access.value.low);
-	else
-		weir_data_store_u128(data, access.value);
-	return fetch;
-}
-
 /*
  * Those of @wave that found their line write to it. Lanes with the same line share a pin and a
  * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
@@ -672,7 +628,7 @@ WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fet
 			weir_fence_to_lanes();
 		weir_wave_move(wave, data, access.buffer, part ? access.length : 0);
 	} else if (part) {
-		fetch = weir_fetch_store(kind, fetch, data, access);
+		fetch.words.word[0] = weir_access_element(kind, data, access);
 	}
 	weir_wave_sync(wave); /* every lane's part before the mark (W0) */
 	if (head && pinned)

@@ -561,7 +561,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
 			weir_wave_sync(wave); /* every lane's part before T3 */
 		} else if (joins) {
-			fetch = weir_fetch_store(kind, fetch, to, access);
+			fetch.words.word[0] = weir_access_element(kind, to, access);
 		}
 		fetch.words.status = fetch.done ? fetch.words.status : status;
 		fetch.done |= status != WEIR_E_LOCKED;

@@ -268,6 +268,18 @@ WEIR_CPU_DATA u64 weir_data_add_u64(weir_addr address, u64 value)
 	return __atomic_fetch_add((u64 *)WEIR_POINTER(address), value, __ATOMIC_RELAXED);
 }
 
+WEIR_CPU_DATA u32 weir_data_cas_u32(weir_addr address, u32 expected, u32 value)
+{
+	__atomic_compare_exchange_n((u32 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return expected;
+}
+
+WEIR_CPU_DATA u64 weir_data_cas_u64(weir_addr address, u64 expected, u64 value)
+{
+	__atomic_compare_exchange_n((u64 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return expected;
+}
+
 WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
 {
 	weir_data_store_u64(address, data.low);

@@ -252,6 +252,16 @@ WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
 	return weir_add_u64_relaxed_dev((weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
+WEIR_FN u32 weir_data_cas_u32(weir_addr address, u32 expected, u32 value)
+{
+	return weir_cas_u32_relaxed_dev((weir_shared_u32 *)WEIR_POINTER(address), expected, value);
+}
+
+WEIR_FN u64 weir_data_cas_u64(weir_addr address, u64 expected, u64 value)
+{
+	return weir_cas_u64_relaxed_dev((weir_shared_u64 *)WEIR_POINTER(address), expected, value);
+}
+
 /*
  * An acquire fence waits for earlier loads and drops L1, nothing else; before
  * compute capability 9.0 there is only the full one, which also waits for stores.

@@ -139,6 +139,16 @@ WEIR_FN u64 weir_data_add_u64(weir_addr address, u64 value)
 	return weir_add_u64_relaxed_dev((__global weir_shared_u64 *)WEIR_POINTER(address), value);
 }
 
+WEIR_FN u32 weir_data_cas_u32(weir_addr address, u32 expected, u32 value)
+{
+	return weir_cas_u32_relaxed_dev((__global weir_shared_u32 *)WEIR_POINTER(address), expected, value);
+}
+
+WEIR_FN u64 weir_data_cas_u64(weir_addr address, u64 expected, u64 value)
+{
+	return weir_cas_u64_relaxed_dev((__global weir_shared_u64 *)WEIR_POINTER(address), expected, value);
+}
+
 WEIR_FN u64 weir_poll_u64_dev(__global weir_shared_u64 *p, u64 mask)
 {
 	u64 value = weir_load_u64_relaxed_dev(p);

@@ -227,6 +227,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	cudaError_t code = check_owned(event);
 
+	if (!code)
+		code = check_owned(stream);
+	pretended_recorded(event, stream);
+	return code;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	cudaError_t code = flags == 0 && pretended_awaits(stream, event) ? check_owned(event) : cudaErrorInvalidValue;
+
 	return code ? code : check_owned(stream);
 }
 

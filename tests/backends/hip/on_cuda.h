@@ -216,6 +216,11 @@ static inline hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
 	return cudaEventRecord(event, stream);
 }
 
+static inline hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags)
+{
+	return cudaStreamWaitEvent(stream, event, flags);
+}
+
 static inline hipError_t hipEventSynchronize(hipEvent_t event)
 {
 	return cudaEventSynchronize(event);

@@ -210,6 +210,14 @@ hipError_t hipEventDestroy(hipEvent_t event)
 
 hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream)
 {
+	pretended_recorded(event, stream);
+	return pretended_owned(event) && pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
+}
+
+hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags)
+{
+	if (flags || !pretended_awaits(stream, event))
+		return hipErrorInvalidValue;
 	return pretended_owned(event) && pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
 }
 
