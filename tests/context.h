@@ -4,7 +4,9 @@
  *
  * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
- * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI).
+ * WEIR_TEST_SECOND names a second one, for tests of two on one controller; without it that is the cpu.
+ * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI);
+ * without it that is lanes, but for those of the cpu.
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes (the key doorbell of a URI).
  * WEIR_TEST_CONTROLLER=1 has each virtual controller be one that storages may share (the key controller of a URI).
@@ -129,7 +131,7 @@ static inline bool test_pull(void)
 {
 	const char *mover = getenv("WEIR_TEST_MOVER");
 
-	return !test_on_cpu() || (mover && !strcmp(mover, "pull"));
+	return mover ? !strcmp(mover, "pull") : !test_on_cpu();
 }
 
 /** test_trace_reads() - @reads, or WEIR_TEST_READS of them */

@@ -48,7 +48,6 @@ static void must(int error)
 struct user {
 	struct weir_context *context;
 	struct weir_storage *storage;
-	bool pull;
 };
 
 static int open_storage(struct user *user, const char *uri, unsigned queues, bool tested)
@@ -62,19 +61,24 @@ static int open_storage(struct user *user, const char *uri, unsigned queues, boo
 	const char *shadow = getenv("WEIR_TEST_SHADOW");
 	char text[256];
 
-	user->pull = tested && test_pull();
 	if (tested)
 		return test_storage_open(user->context, uri, &options, &user->storage);
-	snprintf(text, sizeof(text), "%s%s%s", uri, shadow ? "&shadow=" : "", shadow ? shadow : "");
+	snprintf(text, sizeof(text), "%s%s%s", test_storage_given(uri), shadow ? "&shadow=" : "",
+		 shadow ? shadow : "");
 	return weir_storage_open(user->context, text, &options, &user->storage);
 }
 
-/* The first is of the tested device, the others of the cpu. */
+/* The first is of the tested device, the second of the one that WEIR_TEST_SECOND names, the others of the cpu. */
 static void open_user(struct user *user, unsigned number, const char *uri, unsigned queues)
 {
-	must(weir_context_open(number ? "cpu" : test_context_name(), WEIR_OPTIONS(context, .workers = 2),
-			       &user->context));
-	must(open_storage(user, uri, queues, !number));
+	const char *second = getenv("WEIR_TEST_SECOND");
+	bool tested = number == 0 || (number == 1 && second);
+
+	must(weir_context_open(number == 0 ? test_context_name()
+			       : tested	   ? second
+					   : "cpu",
+			       WEIR_OPTIONS(context, .workers = 2), &user->context));
+	must(open_storage(user, uri, queues, tested));
 }
 
 static void close_user(struct user *user)
@@ -142,6 +146,14 @@ struct load {
 	uint64_t good, bad;
 };
 
+static bool is_pull(struct user *user)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+
+	must(weir_storage_info(user->storage, &info));
+	return !strncmp(info.path, "pull", 4);
+}
+
 static void start_load(struct load *load, struct user *user, unsigned number)
 {
 	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
@@ -151,7 +163,7 @@ static void start_load(struct load *load, struct user *user, unsigned number)
 					 .span = 4096,
 					 .outstanding = OUTSTANDING,
 					 .rounds = ROUNDS,
-					 .path = user->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT };
+					 .path = is_pull(user) ? WEIR_PATH_PULL : WEIR_PATH_DIRECT };
 
 	load->user = user;
 	must(weir_storage_disk(user->storage, &args.disk[0]));
@@ -201,6 +213,30 @@ static void check_both(struct user *users)
 		assert_int_equal(loads[i].good, good_requests());
 		assert_int_equal(stats_of(&users[i]).rogue, 0);
 	}
+}
+
+/* A third beside them, which is the cpu's where the two others are devices. */
+static void test_three_contexts(void **state)
+{
+	struct user users[USERS + 1];
+	struct load loads[USERS + 1];
+
+	(void)state;
+	for (unsigned i = 0; i <= USERS; i++)
+		open_user(&users[i], i, MADE "three", 2);
+	check_both(users);
+	for (unsigned i = 0; i <= USERS; i++)
+		start_load(&loads[i], &users[i], i);
+	for (unsigned i = 0; i <= USERS; i++) {
+		end_load(&loads[i]);
+		assert_int_equal(loads[i].bad, 0);
+		assert_int_equal(loads[i].good, good_requests());
+	}
+	close_user(&users[1]);
+	check_usable(&users[0], 0);
+	close_user(&users[0]);
+	check_usable(&users[2], 2);
+	close_user(&users[2]);
 }
 
 static void test_two_contexts(void **state)
@@ -254,7 +290,7 @@ static void test_queue_pairs_used_up(void **state)
 	check_both(users);
 	third.context = users[1].context;
 	must_say(open_storage(&third, MADE "few", 1, false), -EBUSY,
-		 "virtual controller \"few\" has 8 I/O queue pairs, and other storages of this process have "
+		 "has 8 I/O queue pairs, and other storages of this process have "
 		 "them all; close one of those, or open "
 		 "them with fewer (queues=N)");
 	must(weir_storage_close(users[0].storage));
@@ -289,6 +325,8 @@ static void test_other_keys_are_refused(void **state)
 	struct user user, other;
 
 	(void)state;
+	if (test_given())
+		return;
 	open_user(&user, 1, MADE "keys", QUEUES);
 	other.context = user.context;
 	must_say(open_storage(&other, "virt:2M?block=512&queue_pairs=8&controller=keys", 1, false), -EBUSY,
@@ -314,7 +352,7 @@ static void test_reset(void **state)
 	struct user users[USERS];
 
 	(void)state;
-	if (!test_on_cpu())
+	if (!test_on_cpu() || test_given())
 		return;
 	for (unsigned victim = 0; victim < USERS; victim++) {
 		open_users(users, MADE "reset&fault=stuck:op=read:lba=7:count=1");
@@ -340,7 +378,7 @@ static void test_many_resets(void **state)
 	char text[BLOCK] = "";
 
 	(void)state;
-	if (!test_on_cpu())
+	if (!test_on_cpu() || test_given())
 		return;
 	open_users(users, MADE "resets&fault=stuck:op=read:lba=7:count=7");
 	for (unsigned i = 0; i < 7 && read_block(&users[0], VICTIM) != WEIR_OK; i++)
@@ -365,7 +403,7 @@ static void test_reset_under_load(void **state)
 	uint64_t lost;
 
 	(void)state;
-	if (!test_on_cpu())
+	if (!test_on_cpu() || test_given())
 		return;
 	open_users(users, MADE "load&fault=stuck:op=read:lba=7:count=1");
 	start_load(&load, &users[1], 1);
@@ -389,7 +427,7 @@ static void test_new_queue(void **state)
 	struct user users[USERS];
 
 	(void)state;
-	if (!test_on_cpu())
+	if (!test_on_cpu() || test_given())
 		return;
 	open_users(users, MADE "queue&fault=drop:op=read:lba=7:count=1");
 	assert_int_equal(read_block(&users[1], VICTIM), WEIR_OK);
@@ -430,14 +468,14 @@ static void fails(const char *uri, uint32_t status)
 static void test_fatal(void **state)
 {
 	(void)state;
-	if (!getenv("WEIR_TEST_SHADOW"))
+	if (!getenv("WEIR_TEST_SHADOW") && !test_given())
 		fails(MADE "fatal&fault=fatal:op=read:lba=7:count=1", WEIR_E_DEVICE_DEAD);
 }
 
 static void test_gone(void **state)
 {
 	(void)state;
-	if (!getenv("WEIR_TEST_SHADOW"))
+	if (!getenv("WEIR_TEST_SHADOW") && !test_given())
 		fails(MADE "gone&fault=gone:op=read:lba=7:count=1", WEIR_E_DEVICE_GONE);
 }
 
@@ -448,6 +486,8 @@ static void test_close_flushes(void **state)
 	char text[BLOCK] = "durable";
 
 	(void)state;
+	if (test_given())
+		return;
 	open_users(users, MADE "flush&fault=status:op=flush:code=2:dnr=1:count=1");
 	assert_int_equal(request(&users[0], NVME_OPCODE_WRITE, 1, text), WEIR_OK);
 	assert_int_equal(weir_storage_close(users[0].storage), -EIO);
@@ -538,6 +578,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_contexts),
+		cmocka_unit_test(test_three_contexts),
 		cmocka_unit_test(test_closed_in_any_order),
 		cmocka_unit_test(test_queue_pairs_used_up),
 		cmocka_unit_test(test_two_in_a_context),

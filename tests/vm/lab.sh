@@ -62,7 +62,7 @@ make_initramfs() {
   cp /bin/busybox "$root/bin/"
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
-  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/queue_test samples/bfs/weir-bfs \
+  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/{queue,shared}_test samples/bfs/weir-bfs \
     runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,try/weir-try}; do
     add_program "$build/$program" "$root"
   done
@@ -98,13 +98,15 @@ add_library() {
   ldd "$1" | grep -oE '/[^ )]+' | grep -v '/ld-linux' | while read -r library; do cp -nL "$library" "$2/weir/lib/"; done
 }
 
-# The first of the GPUs' backends that were built: its own module and stand-in driver, and programs of that build in the place of the others
+# The first of the GPUs' backends that were built, or BACKEND: its own module and stand-in driver, and programs of that build in the place
+# of the others: gpu_stand_in [BACKEND]
 gpu_stand_in() {
   local gpu=$folder/gpu root=$work/more backend
-  backend=$(cd "$gpu/backends" && ls -- */weir_pretended_*.so | head -n 1)
+  backend=$(cd "$gpu/backends" && ls -- ${1-*}/weir_pretended_*.so | head -n 1)
   backend=${backend%%/*}
   mkdir -p "$root/weir/lib"
   add_program "$gpu/tests/queue_test" "$root"
+  add_program "$gpu/tests/shared_test" "$root"
   add_program "$gpu/runtime/tools/weir-perf/weir-perf" "$root"
   add_library "$gpu/runtime/weir-backend-$backend.so" "$root"
   add_library "$gpu/backends/$backend/weir_pretended_$backend.so" "$root"
