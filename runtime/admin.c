@@ -210,6 +210,9 @@ static int check_capabilities(uint64_t cap)
 
 	if (cap == UINT64_MAX)
 		return weir_fail(EIO, "controller does not answer: its registers read as all ones");
+	if (!cap)
+		return weir_fail(EIO, "controller's registers read as zeros: is it a virtual function that is offline (nvme virt-mgmt), or switched "
+				 "off?");
 	if (!(cap & 0xffff))
 		return weir_fail(EIO, "controller says that its queues have one entry (CAP.MQES 0); two are the fewest there can be");
 	if ((cap >> 48) & 0xf)

@@ -324,6 +324,7 @@ static void test_capabilities(void **state)
 	} rows[] = {
 		{ CAP_TIMEOUT_500_MS, EIO, "its queues have one entry (CAP.MQES 0)" },
 		{ UINT64_MAX, EIO, "all ones" },
+		{ 0, EIO, "registers read as zeros" },
 		{ (uint64_t)1 << 48 | 63, ENOTSUP, "CAP.MPSMIN 1" },
 		{ (uint64_t)8 << 48 | 63, ENOTSUP, "CAP.MPSMIN 8" },
 		{ (uint64_t)1 << 52 | 63, 0, "" }, /* MPSMAX */

@@ -47,7 +47,8 @@ ssize_t preadv64v2(int fd, const struct iovec *vector, int count, off64_t offset
 	vector_call next;
 
 	next_of("preadv64v2", &next);
-	return count == 1 && lies("reads", vector->iov_len) ? (ssize_t)vector->iov_len : next(fd, vector, count, offset, flags);
+	return count == 1 && lies("reads", vector->iov_len) ? (ssize_t)vector->iov_len
+							    : next(fd, vector, count, offset, flags);
 }
 
 ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off64_t offset, int flags)
@@ -55,5 +56,6 @@ ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off64_t offse
 	vector_call next;
 
 	next_of("pwritev64v2", &next);
-	return count == 1 && lies("writes", vector->iov_len) ? (ssize_t)vector->iov_len : next(fd, vector, count, offset, flags);
+	return count == 1 && lies("writes", vector->iov_len) ? (ssize_t)vector->iov_len
+							     : next(fd, vector, count, offset, flags);
 }

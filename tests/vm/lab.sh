@@ -108,6 +108,7 @@ gpu_stand_in() {
   add_program "$gpu/tests/queue_test" "$root"
   add_program "$gpu/tests/shared_test" "$root"
   add_program "$gpu/runtime/tools/weir-perf/weir-perf" "$root"
+  add_program "$gpu/runtime/tools/weir-try/weir-try" "$root"
   add_library "$gpu/runtime/weir-backend-$backend.so" "$root"
   add_library "$gpu/backends/$backend/weir_pretended_$backend.so" "$root"
 }

@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_SECONDS = 600 }; /* a last resort: storages have limits of their own, and drivers of GPUs may have to compile */
+enum {
+	LIMIT_SECONDS = 600
+}; /* a last resort: storages have limits of their own, and drivers of GPUs may have to compile */
 
 json_t *try_verdict(const char *verdict, const char *why, ...)
 {
@@ -90,9 +92,11 @@ static json_t *judge(json_t *object, int status)
 	if (!object)
 		object = try_verdict("failed", "it did not end within %d s", LIMIT_SECONDS);
 	else if (WIFSIGNALED(status))
-		json_object_update_new(object, try_verdict("failed", "it was ended by a signal: %s", strsignal(WTERMSIG(status))));
+		json_object_update_new(object, try_verdict("failed", "it was ended by a signal: %s",
+							   strsignal(WTERMSIG(status))));
 	else
-		json_object_update_new(object, try_verdict("failed", "it ended with status %d and no result", WEXITSTATUS(status)));
+		json_object_update_new(object, try_verdict("failed", "it ended with status %d and no result",
+							   WEXITSTATUS(status)));
 	return object;
 }
 

@@ -23,7 +23,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void add_missing(struct try_results *results, const char *what, const char *why, const char *remedy)
 {
-	json_array_append_new(results->missing, json_pack("{s:s, s:s, s:s}", "what", what, "why", why, "remedy", remedy));
+	json_array_append_new(results->missing,
+			      json_pack("{s:s, s:s, s:s}", "what", what, "why", why, "remedy", remedy));
 }
 
 /* GPUs that no backend can use, and that there is none that one can. */
@@ -33,7 +34,8 @@ static void miss_gpus(struct try_results *results)
 	const json_t *gpu;
 	size_t index;
 
-	json_array_foreach(json_object_get(results->machine, "gpus"), index, gpu) {
+	json_array_foreach(json_object_get(results->machine, "gpus"), index, gpu)
+	{
 		const char *address = text_of(gpu, "pci_address");
 
 		if (!*address)
@@ -44,7 +46,9 @@ static void miss_gpus(struct try_results *results)
 			add_missing(results, address, text_of(gpu, "why"), "weir-info tells more");
 	}
 	if (!usable)
-		add_missing(results, "a GPU", "there is none that a backend of this build can use: only lanes of the host were tested",
+		add_missing(results, "a GPU",
+			    "there is none that a backend of this build can use: only lanes of the host were "
+			    "tested",
 			    "install its driver, and build weir with its backend (meson option backends)");
 }
 
@@ -68,7 +72,8 @@ static void miss_ssds(struct try_results *results)
 	size_t index;
 
 	if (!json_array_size(json_object_get(results->machine, "ssds")))
-		add_missing(results, "an NVMe SSD", "no NVMe controller can be seen: only a file was tested", "");
+		add_missing(results, "an NVMe SSD", "no NVMe controller can be seen: only a file was tested",
+			    "");
 	json_array_foreach(json_object_get(results->machine, "pairs"), index, pair)
 		miss_direct(results, pair);
 }

@@ -36,13 +36,15 @@ static bool wanted(const struct try_options *options, const char *name, const ch
 }
 
 /* Names of lanes to test: of weir-check's list, those that a backend can use. */
-static unsigned choose_lanes(const struct try_options *options, const struct try_results *results, const char **names)
+static unsigned choose_lanes(const struct try_options *options, const struct try_results *results,
+			     const char **names)
 {
 	const json_t *row;
 	unsigned count = 0;
 	size_t index;
 
-	json_array_foreach(json_object_get(results->machine, "gpus"), index, row) {
+	json_array_foreach(json_object_get(results->machine, "gpus"), index, row)
+	{
 		const char *name = json_string_value(json_object_get(row, "name"));
 		const char *device = json_string_value(json_object_get(row, "device"));
 
@@ -60,7 +62,8 @@ static json_t *clean(const void *arguments)
 	struct weir_context *context;
 	struct weir_storage *opened;
 
-	if (weir_context_open("cpu", NULL, &context) != 0 || weir_storage_open(context, storage->uri, NULL, &opened) != 0)
+	if (weir_context_open("cpu", NULL, &context) != 0 ||
+	    weir_storage_open(context, storage->uri, NULL, &opened) != 0)
 		return try_verdict("failed", "%s", weir_last_error());
 	for (uint64_t done = 0; done < storage->bytes; done += sizeof(zeros))
 		if (weir_storage_write(opened, storage->offset + done, zeros, sizeof(zeros)) != 0)
@@ -72,16 +75,18 @@ static json_t *clean(const void *arguments)
 
 static void add_storage(struct try_results *results, const struct try_storage *storage)
 {
-	json_array_append_new(results->storages, json_pack("{s:s, s:s, s:I, s:I}", "name", storage->name, "uri", storage->uri, "offset",
-							   (json_int_t)storage->offset, "bytes", (json_int_t)storage->bytes));
+	json_array_append_new(results->storages,
+			      json_pack("{s:s, s:s, s:I, s:I}", "name", storage->name, "uri", storage->uri,
+					"offset", (json_int_t)storage->offset, "bytes",
+					(json_int_t)storage->bytes));
 }
 
 static void add_clean(struct try_results *results, const struct try_storage *storage)
 {
 	json_t *found = try_child(clean, storage);
 
-	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", "cpu", "storage", storage->name, "keys", "", "test",
-						"zeros in the end"));
+	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", "cpu", "storage",
+						storage->name, "keys", "", "test", "zeros in the end"));
 	json_array_append_new(results->tests, found);
 }
 
@@ -93,7 +98,8 @@ static int run(const struct try_options *options, struct storages *storages, str
 	try_machine(results);
 	count = choose_lanes(options, results, lanes);
 	if (!count && options->gpu_count) {
-		fprintf(stderr, "weir-try: no backend can use %s; weir-info lists what there is\n", options->gpus[0]);
+		fprintf(stderr, "weir-try: no backend can use %s; weir-info lists what there is\n",
+			options->gpus[0]);
 		return TRY_REFUSED;
 	}
 	for (unsigned s = 0; s < storages->count; s++) {
@@ -117,7 +123,10 @@ int main(int argc, char **argv)
 		status = open_storages(&options, &storages);
 	if (!storages.count || status)
 		return status;
-	results = (struct try_results){ .storages = json_array(), .tests = json_array(), .figures = json_array(), .missing = json_array() };
+	results = (struct try_results){ .storages = json_array(),
+					.tests = json_array(),
+					.figures = json_array(),
+					.missing = json_array() };
 	status = run(&options, &storages, &results);
 	json_decref(results.machine);
 	json_decref(results.storages);

@@ -25,7 +25,8 @@ void try_mask(char *text)
 		if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme", addresses.name[i]))
 			continue;
 		tree_list(path, &names);
-		if (!names.count || !tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/serial", addresses.name[i], names.name[0]))
+		if (!names.count || !tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/serial",
+					       addresses.name[i], names.name[0]))
 			continue;
 		tree_read(serial, sizeof(serial), path);
 		for (size_t end = strlen(serial); end && serial[end - 1] == ' '; end--)

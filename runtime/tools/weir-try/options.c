@@ -15,33 +15,40 @@ enum { LEAST_FILE = 4 << 20 };
 static const char usage_text[] =
 	"usage: weir-try [--gpu NAME]... [--destroy-data-on ADDRESS[/NSID]]... [options]\n"
 	"\n"
-	"Does weir work on this machine? One command, one report to attach to a bug report: what there is (weir-check), what\n"
-	"each path needs and lacks, and for the host's lanes and each GPU: lanes write, and read back into poisoned buffers; queue\n"
-	"pairs and caches under load, every block compared; reads per second beside a plain kernel, fio and pread.\n"
+	"Does weir work on this machine? One command, and one report to attach to a bug report: what\n"
+	"there is (weir-check), and what each path needs and lacks; for the host's lanes and each\n"
+	"GPU, lanes write, and read back into poisoned buffers; queue pairs and caches under load,\n"
+	"every block compared; reads per second beside a plain kernel, fio and pread.\n"
 	"\n"
-	"Storages are a temporary file, which has no name and goes with the program, and the disks that are named. Nothing else is\n"
-	"written to, and no driver is bound or unbound. What this machine lacks is said, and is no error.\n"
+	"Storages are a temporary file, which has no name and goes with the program, and the disks\n"
+	"that are named. Nothing else is written to, and no driver is bound or unbound. What this\n"
+	"machine lacks is listed, and is no error.\n"
 	"\n"
 	"  --destroy-data-on ADDRESS[/NSID]\n"
-	"                     also test the NVMe SSD at this PCI address, such as 0000:65:00.0, and destroy what is on it: through VFIO\n"
-	"                     if vfio-pci has it (weir-bind bind ADDRESS), else through the kernel's driver. Refused, before anything\n"
-	"                     is written, if it is mounted, swapped on, a part of md, dm or ZFS, has partitions, or does not begin\n"
-	"                     and end with 1 MiB of zeros (as blkdiscard -z or nvme format leave it). What lies behind the first MiB\n"
-	"                     is written, --size of it, with zeros in the end\n"
-	"  --gpu NAME         these lanes alone: gpu:0, or cpu, the lanes on the host\n"
-	"  --dir DIR          where the temporary file goes (default TMPDIR, or /var/tmp)\n"
-	"  --size SIZE        of the temporary file, and of what is written to a disk (default 64M, 4M at least)\n"
-	"  --file-keys KEYS   further keys of its URI, such as direct=off, with & between them\n"
-	"  --runtime SECONDS  of a measured run (default 1)\n"
-	"  --report NAME      write the report to NAME.txt and NAME.json, too\n"
-	"  --json             print the report as one JSON object (docs/hardware.md has its keys)\n"
-	"  --root DIR         what there is on a machine in a folder (weir-check --help); only files are tested\n"
-	"  --version          print the version\n"
+	"                    also test the NVMe SSD at this PCI address, such as 0000:65:00.0, and\n"
+	"                    destroy what is on it: through VFIO if vfio-pci has it (weir-bind bind\n"
+	"                    ADDRESS), else through the kernel's driver. Refused, before anything is\n"
+	"                    written, if it is mounted, swapped on, a part of md, dm or ZFS, has\n"
+	"                    partitions, or does not begin and end with 1 MiB of zeros (as blkdiscard\n"
+	"                    -z or nvme format leave it). What lies behind the first MiB is written,\n"
+	"                    --size of it, with zeros in the end\n"
+	"  --gpu NAME        these lanes alone: gpu:0, or cpu, the lanes on the host\n"
+	"  --dir DIR         where the temporary file goes (default TMPDIR, or /var/tmp)\n"
+	"  --size SIZE       of the temporary file, and of what is written to a disk (default 64M, 4M\n"
+	"                    at least)\n"
+	"  --file-keys KEYS  further keys of its URI, such as direct=off, with & between them\n"
+	"  --runtime SECONDS of a measured run (default 1)\n"
+	"  --report NAME     write the report to NAME.txt and NAME.json, too\n"
+	"  --json            print the report as one JSON object (docs/hardware.md has its keys)\n"
+	"  --root DIR        what there is on a machine in a folder (weir-check --help); only files are\n"
+	"                    tested\n"
+	"  --version         print the version\n"
 	"\n"
-	"Serial numbers are masked. Names, models, addresses and mount points are not: read the report before you hand it on.\n"
+	"Serial numbers are masked. Names, models, addresses and mount points are not: read the\n"
+	"report before you hand it on.\n"
 	"\n"
-	"Ends with 0 if all that could be tested is good; with 1 if a test failed; with 2 for bad usage, and for a disk that is\n"
-	"refused.\n";
+	"Ends with 0 if all that could be tested is good; with 1 if a test failed; with 2 for bad\n"
+	"usage, and for a disk that is refused.\n";
 
 static int usage(const char *what, const char *which)
 {
@@ -68,7 +75,9 @@ static int add_disk(struct try_options *options, const char *text)
 		return usage("too many times --destroy-data-on", "");
 	snprintf(address, sizeof(address), "%.*s", slash ? (int)(slash - text) : 63, text);
 	if (!tree_address(address, disk->address) || (slash && (!nsid || *end || nsid >= UINT32_MAX)))
-		return usage("--destroy-data-on takes a PCI address such as 0000:65:00.0, or 0000:65:00.0/2 for namespace 2, not ", text);
+		return usage("--destroy-data-on takes a PCI address such as 0000:65:00.0, or 0000:65:00.0/2 "
+			     "for namespace 2, not ",
+			     text);
 	disk->nsid = (uint32_t)nsid;
 	options->disk_count++;
 	return -1;
@@ -101,7 +110,9 @@ static int take(struct try_options *options, int key)
 	case 'd': return add_disk(options, optarg);
 	case 's': return take_size(options, optarg);
 	case 't': return take_runtime(options, optarg);
-	case 'k': options->file_keys = optarg; return *optarg ? -1 : usage("--file-keys takes keys such as direct=off", "");
+	case 'k':
+		options->file_keys = optarg;
+		return *optarg ? -1 : usage("--file-keys takes keys such as direct=off", "");
 	case 'f': options->folder = optarg; return -1;
 	case 'p': options->report = optarg; return *optarg ? -1 : usage("--report takes a name", "");
 	case 'j': options->json = true; return -1;
@@ -112,17 +123,24 @@ static int take(struct try_options *options, int key)
 
 int try_options_read(struct try_options *options, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{ "gpu", required_argument, NULL, 'g' }, { "destroy-data-on", required_argument, NULL, 'd' },
-		{ "dir", required_argument, NULL, 'f' }, { "size", required_argument, NULL, 's' }, { "file-keys", required_argument, NULL, 'k' },
-		{ "runtime", required_argument, NULL, 't' }, { "report", required_argument, NULL, 'p' },
-		{ "json", no_argument, NULL, 'j' }, { "root", required_argument, NULL, 'r' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' }, { NULL, 0, NULL, 0 }
-	};
+	static const struct option table[] = { { "gpu", required_argument, NULL, 'g' },
+					       { "destroy-data-on", required_argument, NULL, 'd' },
+					       { "dir", required_argument, NULL, 'f' },
+					       { "size", required_argument, NULL, 's' },
+					       { "file-keys", required_argument, NULL, 'k' },
+					       { "runtime", required_argument, NULL, 't' },
+					       { "report", required_argument, NULL, 'p' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "root", required_argument, NULL, 'r' },
+					       { "help", no_argument, NULL, 'h' },
+					       { "version", no_argument, NULL, 'v' },
+					       { NULL, 0, NULL, 0 } };
 	const char *folder = getenv("TMPDIR");
 	int key, status;
 
-	*options = (struct try_options){ .folder = folder && *folder ? folder : "/var/tmp", .file_bytes = 64 << 20, .runtime = 1 };
+	*options = (struct try_options){ .folder = folder && *folder ? folder : "/var/tmp",
+					 .file_bytes = 64 << 20,
+					 .runtime = 1 };
 	while ((key = getopt_long(argc, argv, "h", table, NULL)) != -1) {
 		status = take(options, key);
 		if (status >= 0)

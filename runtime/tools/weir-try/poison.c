@@ -35,13 +35,15 @@ static json_t *prepare(struct fixture *fixture, const struct try_storage *storag
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	args->seed = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec; /* older runs' blocks are wrong ones */
+	args->seed = (uint64_t)now.tv_sec * 1000000000 +
+		     (uint64_t)now.tv_nsec; /* older runs' blocks are wrong ones */
 	args->blocks = 4096 / block;
 	args->stride_bytes = 4096;
 	args->lanes = LANES;
 	args->first_lba = storage->offset / block;
 	args->requests = storage->bytes / 4096 < REQUESTS ? storage->bytes / 4096 : REQUESTS;
-	if (weir_storage_disk(fixture->storage, &args->disk) != 0 || weir_alloc(fixture->context, LANES * 4096, &args->buffers) != 0 ||
+	if (weir_storage_disk(fixture->storage, &args->disk) != 0 ||
+	    weir_alloc(fixture->context, LANES * 4096, &args->buffers) != 0 ||
 	    weir_alloc(fixture->context, LANES * sizeof(struct weir_event), &args->events) != 0 ||
 	    weir_alloc(fixture->context, sizeof(struct try_poison_results), &args->results) != 0)
 		return fail("no memory for the self-test");
@@ -56,11 +58,13 @@ static int launch(struct fixture *fixture, const char *kernel)
 	memset(&fixture->found, 0, sizeof(fixture->found));
 	code = weir_copy_in(fixture->context, args->results, &fixture->found, sizeof(fixture->found));
 	if (!code)
-		code = weir_launch(fixture->context, kernel, LANES / BLOCK_LANES, BLOCK_LANES, args, sizeof(*args));
+		code = weir_launch(fixture->context, kernel, LANES / BLOCK_LANES, BLOCK_LANES, args,
+				   sizeof(*args));
 	if (!code)
 		code = weir_sync(fixture->context);
 	if (!code)
-		code = weir_copy_out(fixture->context, &fixture->found, args->results, sizeof(fixture->found));
+		code = weir_copy_out(fixture->context, &fixture->found, args->results,
+				     sizeof(fixture->found));
 	return code;
 }
 
@@ -78,15 +82,21 @@ static json_t *judge(const struct fixture *fixture, const char *what)
 
 	weir_status_text((uint32_t)word(&found->status), text);
 	if (word(&found->stuck))
-		return try_verdict("failed", "%s: %" PRIu64 " requests got no answer", what, word(&found->stuck));
+		return try_verdict("failed", "%s: %" PRIu64 " requests got no answer", what,
+				   word(&found->stuck));
 	if (word(&found->errors))
-		return try_verdict("failed", "%s: %" PRIu64 " of %" PRIu64 " requests failed, one of them with: %s", what, word(&found->errors),
-				   fixture->args.requests, text);
+		return try_verdict("failed",
+				   "%s: %" PRIu64 " of %" PRIu64 " requests failed, one of them with: %s",
+				   what, word(&found->errors), fixture->args.requests, text);
 	if (word(&found->bad))
-		return try_verdict("failed", "%s: %" PRIu64 " words are wrong, %" PRIu64 " of them as they were before the read, one at byte %"
-				   PRIu64 " of the range", what, word(&found->bad), word(&found->stale), word(&found->where));
+		return try_verdict("failed",
+				   "%s: %" PRIu64 " words are wrong, %" PRIu64
+				   " of them as they were before the read, one at byte %" PRIu64
+				   " of the range",
+				   what, word(&found->bad), word(&found->stale), word(&found->where));
 	if (word(&found->done) != fixture->args.requests)
-		return try_verdict("failed", "%s: %" PRIu64 " of %" PRIu64 " requests ended", what, word(&found->done), fixture->args.requests);
+		return try_verdict("failed", "%s: %" PRIu64 " of %" PRIu64 " requests ended", what,
+				   word(&found->done), fixture->args.requests);
 	return NULL;
 }
 
@@ -115,7 +125,10 @@ static json_t *test(struct fixture *fixture, const struct try_storage *storage)
 static json_t *good(struct fixture *fixture)
 {
 	uint64_t requests = fixture->args.requests;
-	json_t *object = try_verdict("good", "%" PRIu64 " requests of 4 KiB written, read twice into poisoned buffers, all words right", requests);
+	json_t *object = try_verdict(
+		"good",
+		"%" PRIu64 " requests of 4 KiB written, read twice into poisoned buffers, all words right",
+		requests);
 
 	return object;
 }
@@ -130,7 +143,8 @@ json_t *try_poison(const void *arguments)
 	try_uri(uri, pair->storage, pair->variant);
 	if (weir_context_open(pair->lanes, NULL, &fixture.context) != 0)
 		return fail("no context");
-	if (weir_storage_open(fixture.context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH), &fixture.storage) != 0)
+	if (weir_storage_open(fixture.context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH),
+			      &fixture.storage) != 0)
 		return try_verdict(pair->variant[0] ? "not possible" : "failed", "%s", weir_last_error());
 	if (weir_storage_info(fixture.storage, &fixture.info) != 0)
 		return fail("no storage");

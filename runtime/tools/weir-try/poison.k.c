@@ -47,7 +47,10 @@ WEIR_FN u32 try_count(WEIR_GLOBAL struct try_poison_args *args, weir_status stat
 	WEIR_GLOBAL struct try_poison_results *results = weir_at(args->results, struct try_poison_results, 0);
 
 	/* relaxed: the host reads them when the launch is over */
-	(void)weir_add_u64_relaxed_dev(status == WEIR_OK ? &results->done : status == WEIR_E_TIMEOUT ? &results->stuck : &results->errors, 1);
+	(void)weir_add_u64_relaxed_dev(status == WEIR_OK	  ? &results->done
+				       : status == WEIR_E_TIMEOUT ? &results->stuck
+								  : &results->errors,
+				       1);
 	if (status != WEIR_OK)
 		weir_store_u64_relaxed_dev(&results->status, status);
 	return status != WEIR_E_TIMEOUT;
@@ -63,7 +66,8 @@ WEIR_KERNEL(try_poison_write, struct try_poison_args)
 		return;
 	for (u64 i = weir_thread(); i < args->requests; i += args->lanes) {
 		try_fill(buffer, words, args->seed, i * words);
-		if (!try_count(args, weir_write(&args->disk, args->first_lba + i * args->blocks, args->blocks, buffer, event, 0)))
+		if (!try_count(args, weir_write(&args->disk, args->first_lba + i * args->blocks, args->blocks,
+						buffer, event, 0)))
 			break;
 	}
 }
@@ -80,7 +84,8 @@ WEIR_KERNEL(try_poison_read, struct try_poison_args)
 		weir_status status;
 
 		try_fill(buffer, words, args->poison, i * words);
-		status = weir_read(&args->disk, args->first_lba + i * args->blocks, args->blocks, buffer, event, 0);
+		status = weir_read(&args->disk, args->first_lba + i * args->blocks, args->blocks, buffer,
+				   event, 0);
 		if (!try_count(args, status))
 			break;
 		if (status == WEIR_OK)

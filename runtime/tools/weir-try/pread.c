@@ -51,8 +51,11 @@ double try_pread(const struct try_storage *storage, bool direct, double seconds)
 	unsigned started = 0;
 
 	for (; fd >= 0 && started < THREADS; started++) {
-		readers[started] = (struct reader){ .fd = fd, .offset = storage->offset, .pieces = storage->bytes / PIECE,
-						    .seed = started + 1, .end_ns = begin + (uint64_t)(seconds * 1e9) };
+		readers[started] = (struct reader){ .fd = fd,
+						    .offset = storage->offset,
+						    .pieces = storage->bytes / PIECE,
+						    .seed = started + 1,
+						    .end_ns = begin + (uint64_t)(seconds * 1e9) };
 		if (pthread_create(&readers[started].thread, NULL, read_on, &readers[started]) != 0)
 			break;
 	}

@@ -27,7 +27,8 @@ static void count(const json_t *list, struct counts *counts)
 	const json_t *test;
 	size_t index;
 
-	json_array_foreach(list, index, test) {
+	json_array_foreach(list, index, test)
+	{
 		const char *verdict = text_of(test, "verdict");
 
 		if (!strcmp(verdict, "good"))
@@ -45,14 +46,16 @@ static void print_tests(FILE *out, const json_t *tests)
 	const json_t *test;
 	size_t index;
 
-	json_array_foreach(tests, index, test) {
+	json_array_foreach(tests, index, test)
+	{
 		const char *keys = text_of(test, "keys");
 
 		snprintf(now, sizeof(now), "%s with %s", text_of(test, "lanes"), text_of(test, "storage"));
 		if (strcmp(now, before))
 			fprintf(out, "\n%s\n", now);
 		strcpy(before, now);
-		fprintf(out, "  %-12s %s%s%s\n", text_of(test, "verdict"), text_of(test, "test"), *keys ? ", " : "", keys);
+		fprintf(out, "  %-12s %s%s%s\n", text_of(test, "verdict"), text_of(test, "test"),
+			*keys ? ", " : "", keys);
 		if (*text_of(test, "path"))
 			fprintf(out, "               by %s\n", text_of(test, "path"));
 		fprintf(out, "               %s\n", text_of(test, "why"));
@@ -71,18 +74,23 @@ static void print_rate(FILE *out, const json_t *measured, const char *key, const
 
 static void print_figures(FILE *out, const json_t *figures)
 {
-	static const char *const rows[][2] = { { "iops", "weir" }, { "plain_iops", "a plain kernel, no storage" }, { "fio_iops", "fio" },
-					       { "fio_fixed_iops", "fio, registered buffers" }, { "pread_iops", "pread by 32 threads" } };
+	static const char *const rows[][2] = { { "iops", "weir" },
+					       { "plain_iops", "a plain kernel, no storage" },
+					       { "fio_iops", "fio" },
+					       { "fio_fixed_iops", "fio, registered buffers" },
+					       { "pread_iops", "pread by 32 threads" } };
 	const json_t *figure;
 	size_t index;
 
 	if (json_array_size(figures))
 		fprintf(out, "\nfigures: random reads of 4 KiB per second, median of the runs\n");
-	json_array_foreach(figures, index, figure) {
+	json_array_foreach(figures, index, figure)
+	{
 		const json_t *measured = json_object_get(figure, "measured");
 
-		fprintf(out, "\n%s with %s%s%s%s%s\n", text_of(figure, "lanes"), text_of(figure, "storage"), *text_of(figure, "keys") ? ", " : "",
-			text_of(figure, "keys"), *text_of(figure, "why") ? ": " : "", text_of(figure, "why"));
+		fprintf(out, "\n%s with %s%s%s%s%s\n", text_of(figure, "lanes"), text_of(figure, "storage"),
+			*text_of(figure, "keys") ? ", " : "", text_of(figure, "keys"),
+			*text_of(figure, "why") ? ": " : "", text_of(figure, "why"));
 		if (measured)
 			fprintf(out, "  by %s\n", text_of(measured, "path"));
 		for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -97,7 +105,8 @@ static void print_missing(FILE *out, const json_t *missing)
 
 	if (json_array_size(missing))
 		fprintf(out, "\nmissing on this machine\n");
-	json_array_foreach(missing, index, row) {
+	json_array_foreach(missing, index, row)
+	{
 		fprintf(out, "  %s: %s\n", text_of(row, "what"), text_of(row, "why"));
 		if (*text_of(row, "remedy"))
 			fprintf(out, "    > %s\n", text_of(row, "remedy"));
@@ -110,7 +119,8 @@ static void print_text(FILE *out, const struct try_results *results, struct coun
 	print_tests(out, results->tests);
 	print_figures(out, results->figures);
 	print_missing(out, results->missing);
-	fprintf(out, "\n%u good, %u failed, %u not possible here\n", counts.good, counts.failed, counts.impossible);
+	fprintf(out, "\n%u good, %u failed, %u not possible here\n", counts.good, counts.failed,
+		counts.impossible);
 }
 
 static char *make_text(const struct try_results *results, struct counts counts)
@@ -129,9 +139,10 @@ static char *make_text(const struct try_results *results, struct counts counts)
 
 static char *make_json(const struct try_results *results, struct counts counts)
 {
-	json_t *root = json_pack("{s:s, s:I, s:O, s:O, s:O, s:O, s:O, s:i, s:i, s:i}", "version", weir_version(), "time",
-				 (json_int_t)time(NULL), "machine", results->machine, "storages", results->storages, "tests",
-				 results->tests, "figures", results->figures, "missing", results->missing, "good", (int)counts.good,
+	json_t *root = json_pack("{s:s, s:I, s:O, s:O, s:O, s:O, s:O, s:i, s:i, s:i}", "version",
+				 weir_version(), "time", (json_int_t)time(NULL), "machine", results->machine,
+				 "storages", results->storages, "tests", results->tests, "figures",
+				 results->figures, "missing", results->missing, "good", (int)counts.good,
 				 "failed", (int)counts.failed, "not_possible", (int)counts.impossible);
 	char *text = json_dumps(root, JSON_INDENT(1));
 
@@ -174,7 +185,8 @@ int try_report(const struct try_options *options, struct try_results *results)
 		fputs(options->json ? json : text, stdout);
 		putchar('\n');
 		if (options->report)
-			status |= write_file(options->report, ".txt", text) | write_file(options->report, ".json", json);
+			status |= write_file(options->report, ".txt", text) |
+				  write_file(options->report, ".json", json);
 	}
 	free(text);
 	free(json);

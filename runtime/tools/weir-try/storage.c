@@ -17,8 +17,14 @@ enum { EDGE = 1 << 20, LEAST_DISK = 2 * EDGE + (4 << 20) };
 
 /* Keys of URIs: each is a path, or a way to ring doorbells, that not every device or file has. */
 static const char *const file_variants[] = { "", "mover=pull", "doorbell=host", "engine=threads", NULL };
-static const char *const nvme_variants[] = { "", "doorbell=lanes", "doorbell=host", "shadow=off", "mover=direct", "gpu_memory=data",
-					     "gpu_memory=queues", NULL };
+static const char *const nvme_variants[] = { "",
+					     "doorbell=lanes",
+					     "doorbell=host",
+					     "shadow=off",
+					     "mover=direct",
+					     "gpu_memory=data",
+					     "gpu_memory=queues",
+					     NULL };
 
 void try_uri(char uri[TRY_PATH], const struct try_storage *storage, const char *variant)
 {
@@ -42,10 +48,13 @@ static int open_nameless(const char *folder)
 
 int try_file_open(const struct try_options *options, struct try_storage *storage)
 {
-	int fd = open_nameless(options->folder), error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)options->file_bytes);
+	int fd = open_nameless(options->folder),
+	    error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)options->file_bytes);
 
 	if (error) {
-		fprintf(stderr, "weir-try: no temporary file of %llu bytes in %s: %s; name another folder with --dir, or a smaller --size\n",
+		fprintf(stderr,
+			"weir-try: no temporary file of %llu bytes in %s: %s; name another folder with "
+			"--dir, or a smaller --size\n",
 			(unsigned long long)options->file_bytes, options->folder, strerror(error));
 		return -1;
 	}
@@ -53,8 +62,8 @@ int try_file_open(const struct try_options *options, struct try_storage *storage
 	snprintf(storage->name, sizeof(storage->name), "a file in %.100s", options->folder);
 	/* The descriptor stays open to the end of the program, whose children name it so. */
 	snprintf(storage->path, sizeof(storage->path), "/proc/%d/fd/%d", (int)getpid(), fd);
-	put_text(storage->uri, sizeof(storage->uri), "file:%s%s%s", storage->path, options->file_keys ? "?" : "",
-		 options->file_keys ? options->file_keys : "");
+	put_text(storage->uri, sizeof(storage->uri), "file:%s%s%s", storage->path,
+		 options->file_keys ? "?" : "", options->file_keys ? options->file_keys : "");
 	storage->keys = options->file_keys;
 	return 0;
 }
@@ -76,7 +85,9 @@ static int check_kernel(const struct try_disk *disk, const struct tree_names *bl
 			return refuse(disk, text);
 		}
 		if (strchr(blocks->name[i] + strlen("nvme"), 'p')) {
-			snprintf(text, sizeof(text), "it holds the partition %s; if nobody needs what is there, wipefs -a or blkdiscard first",
+			snprintf(text, sizeof(text),
+				 "it holds the partition %s; if nobody needs what is there, wipefs -a or "
+				 "blkdiscard first",
 				 blocks->name[i]);
 			return refuse(disk, text);
 		}
@@ -85,7 +96,8 @@ static int check_kernel(const struct try_disk *disk, const struct tree_names *bl
 }
 
 /* Which of the controller's block devices. Return: 0, and its name. */
-static int choose_block(const struct try_disk *disk, const struct tree_names *blocks, char name[TREE_NAME_BYTES])
+static int choose_block(const struct try_disk *disk, const struct tree_names *blocks,
+			char name[TREE_NAME_BYTES])
 {
 	char suffix[32];
 
@@ -95,10 +107,13 @@ static int choose_block(const struct try_disk *disk, const struct tree_names *bl
 
 		if (!disk->nsid || (last && !strcmp(last, suffix))) {
 			snprintf(name, TREE_NAME_BYTES, "%.63s", blocks->name[i]);
-			return !disk->nsid && blocks->count > 1 ? refuse(disk, "it has several namespaces; name one: ADDRESS/NSID") : 0;
+			return !disk->nsid && blocks->count > 1
+				       ? refuse(disk, "it has several namespaces; name one: ADDRESS/NSID")
+				       : 0;
 		}
 	}
-	return refuse(disk, blocks->count ? "there is no such namespace" : "the kernel's driver shows no namespace of it");
+	return refuse(disk, blocks->count ? "there is no such namespace"
+					  : "the kernel's driver shows no namespace of it");
 }
 
 static int place(const struct try_disk *disk, struct try_storage *storage)
@@ -118,12 +133,15 @@ static int place(const struct try_disk *disk, struct try_storage *storage)
 		return refuse(disk, "with --root the machine is one in a folder, which has no disks");
 	if (!strcmp(function.driver, "vfio-pci")) {
 		storage->variants = nvme_variants;
-		snprintf(storage->uri, sizeof(storage->uri), disk->nsid ? "nvme:%s?nsid=%u" : "nvme:%s", disk->address, disk->nsid);
+		snprintf(storage->uri, sizeof(storage->uri), disk->nsid ? "nvme:%s?nsid=%u" : "nvme:%s",
+			 disk->address, disk->nsid);
 		storage->keys = disk->nsid != 0;
 		return 0;
 	}
 	if (strcmp(function.driver, "nvme"))
-		return refuse(disk, "neither the kernel's driver nor vfio-pci has it; as root: weir-bind bind ADDRESS");
+		return refuse(
+			disk,
+			"neither the kernel's driver nor vfio-pci has it; as root: weir-bind bind ADDRESS");
 	status = choose_block(disk, &blocks, name);
 	storage->variants = file_variants;
 	snprintf(storage->path, sizeof(storage->path), "/dev/%s", name);
@@ -155,16 +173,19 @@ static json_t *look_inside(const void *arguments)
 	    weir_storage_info(opened, &info) != 0)
 		return try_verdict("failed", "it cannot be opened for reading: %s", weir_last_error());
 	if (info.bytes < LEAST_DISK)
-		return try_verdict("failed", "it has %llu bytes, and 6 MiB are the fewest", (unsigned long long)info.bytes);
+		return try_verdict("failed", "it has %llu bytes, and 6 MiB are the fewest",
+				   (unsigned long long)info.bytes);
 	if (weir_storage_read(opened, 0, edge, EDGE) != 0)
 		return try_verdict("failed", "its first MiB cannot be read: %s", weir_last_error());
 	clean = blank(edge, EDGE);
-	if (weir_storage_read(opened, (info.bytes - EDGE) / info.block_bytes * info.block_bytes, edge, EDGE) != 0)
+	if (weir_storage_read(opened, (info.bytes - EDGE) / info.block_bytes * info.block_bytes, edge,
+			      EDGE) != 0)
 		return try_verdict("failed", "its last MiB cannot be read: %s", weir_last_error());
-	object = clean && blank(edge, EDGE) ?
-			 try_verdict("good", "blank") :
-			 try_verdict("failed", "it holds data: its first and last MiB are not zeros; if nobody needs what is there, "
-				     "blkdiscard -z or nvme format first");
+	object = clean && blank(edge, EDGE)
+			 ? try_verdict("good", "blank")
+			 : try_verdict("failed", "it holds data: its first and last MiB are not zeros; if "
+						 "nobody needs what is there, "
+						 "blkdiscard -z or nvme format first");
 	json_object_set_new(object, "bytes", json_integer((json_int_t)info.bytes));
 	weir_context_close(context);
 	return object;
@@ -185,7 +206,8 @@ int try_disk_open(const struct try_options *options, const struct try_disk *disk
 	if (strcmp(json_string_value(json_object_get(found, "verdict")), "good"))
 		status = refuse(disk, json_string_value(json_object_get(found, "why")));
 	bytes = (uint64_t)json_integer_value(json_object_get(found, "bytes"));
-	storage->bytes = bytes < options->file_bytes + 2 * EDGE ? (bytes - 2 * EDGE) >> 20 << 20 : options->file_bytes;
+	storage->bytes =
+		bytes < options->file_bytes + 2 * EDGE ? (bytes - 2 * EDGE) >> 20 << 20 : options->file_bytes;
 	json_decref(found);
 	return status;
 }

@@ -31,7 +31,8 @@ static const struct suite suites[] = {
 	{ "cache: reads", "queues=2 depth=64 iodepth=128 cached=1M rw=randread verify" },
 	{ "cache: hot places", "queues=2 depth=64 iodepth=128 cached=1M zipf=0.99 rw=randread verify" },
 	{ "cache: writes read back", "queues=2 depth=64 iodepth=128 cached=1M rw=randwrite verify" },
-	{ "cache: a tier of host memory", "queues=2 depth=64 iodepth=128 cached=1M tier=2M rw=randread verify" },
+	{ "cache: a tier of host memory",
+	  "queues=2 depth=64 iodepth=128 cached=1M tier=2M rw=randread verify" },
 };
 
 enum { SUITES = sizeof(suites) / sizeof(suites[0]) };
@@ -60,13 +61,25 @@ static int set_options(struct perf_options *options, const char *text, char *err
 }
 
 /* The load, to its end. Return: 0; -1 after a sentence in @error. */
-static int run(const struct try_pair *pair, const char *text, double seconds, uint32_t runs, struct perf_outcome *outcome, char *error)
+static int run(const struct try_pair *pair, const char *text, double seconds, uint32_t runs,
+	       struct perf_outcome *outcome, char *error)
 {
 	static char uri[TRY_PATH]; /* the outcome refers to it */
 	const struct try_storage *storage = pair->storage;
-	struct perf_options options = { .uri_count = 1, .backend = pair->lanes, .bs = 4096, .mix = 50, .offset = storage->offset,
-					.size = storage->bytes < TEST_BYTES || runs > 1 ? storage->bytes : TEST_BYTES, .window = 1,
-					.runtime = seconds, .runs = runs, .workers = 1, .wave = 1, .seed = 1, .hit = PERF_HIT_NONE,
+	struct perf_options options = { .uri_count = 1,
+					.backend = pair->lanes,
+					.bs = 4096,
+					.mix = 50,
+					.offset = storage->offset,
+					.size = storage->bytes < TEST_BYTES || runs > 1 ? storage->bytes
+											: TEST_BYTES,
+					.window = 1,
+					.runtime = seconds,
+					.runs = runs,
+					.workers = 1,
+					.wave = 1,
+					.seed = 1,
+					.hit = PERF_HIT_NONE,
 					.plain_bytes = (uint64_t)1 << 30 };
 
 	try_uri(uri, storage, pair->variant);
@@ -82,16 +95,19 @@ static json_t *judge(const struct perf_outcome *outcome)
 
 	weir_status_text(outcome->status, text);
 	if (outcome->errors)
-		return try_verdict("failed", "%llu of %llu requests failed, one of them with: %s", (unsigned long long)outcome->errors,
-				   (unsigned long long)outcome->requests, text);
+		return try_verdict("failed", "%llu of %llu requests failed, one of them with: %s",
+				   (unsigned long long)outcome->errors, (unsigned long long)outcome->requests,
+				   text);
 	if (outcome->bad)
-		return try_verdict("failed", "%llu of %llu blocks that were read do not hold what was written, for one near byte %llu",
+		return try_verdict("failed",
+				   "%llu of %llu blocks that were read do not hold what was written, for one "
+				   "near byte %llu",
 				   (unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
 				   (unsigned long long)outcome->bad_byte);
 	if (!outcome->checked)
 		return try_verdict("failed", "no block was read and compared");
-	return try_verdict("good", "%llu requests, %llu blocks compared", (unsigned long long)outcome->requests,
-			   (unsigned long long)outcome->checked);
+	return try_verdict("good", "%llu requests, %llu blocks compared",
+			   (unsigned long long)outcome->requests, (unsigned long long)outcome->checked);
 }
 
 static json_t *run_suite(const void *arguments)
@@ -122,14 +138,18 @@ json_t *try_figures(const void *arguments)
 	bool others = storage->path[0] && !pair->variant[0], fio = others && has_fio(); /* once is enough */
 	json_t *object, *measured;
 
-	if (run(pair, fio ? "queues=4 depth=256 iodepth=256 peer=fio" : "queues=4 depth=256 iodepth=256", pair->options->runtime, 3, &outcome,
-		error))
+	if (run(pair, fio ? "queues=4 depth=256 iodepth=256 peer=fio" : "queues=4 depth=256 iodepth=256",
+		pair->options->runtime, 3, &outcome, error))
 		return try_verdict("failed", "%s", error);
-	object = try_verdict("good", "%s", fio || pair->variant[0] ? "" : others ? "fio is not installed" : "other programs do not reach it");
+	object = try_verdict("good", "%s",
+			     fio || pair->variant[0] ? ""
+			     : others		     ? "fio is not installed"
+						     : "other programs do not reach it");
 	measured = perf_json(&outcome);
 	if (others)
 		json_object_set_new(measured, "pread_iops",
-				    json_real(try_pread(storage, !strstr(outcome.path, "page cache"), pair->options->runtime)));
+				    json_real(try_pread(storage, !strstr(outcome.path, "page cache"),
+							pair->options->runtime)));
 	json_object_set_new(object, "measured", measured);
 	return object;
 }
@@ -138,12 +158,13 @@ json_t *try_figures(const void *arguments)
 static void show(const struct try_pair *pair, const char *name)
 {
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "weir-try: %s with %s: %s%s%s\n", pair->lanes, pair->storage->name, name, *pair->variant ? ", " : "",
-			pair->variant);
+		fprintf(stderr, "weir-try: %s with %s: %s%s%s\n", pair->lanes, pair->storage->name, name,
+			*pair->variant ? ", " : "", pair->variant);
 }
 
 /* A test in a process of its own; what it found goes into the report's array @to. Return: it is good. */
-static bool test(json_t *to, const struct try_pair *pair, const char *name, try_step step, const void *arguments)
+static bool test(json_t *to, const struct try_pair *pair, const char *name, try_step step,
+		 const void *arguments)
 {
 	json_t *found;
 	bool good;
@@ -151,14 +172,15 @@ static bool test(json_t *to, const struct try_pair *pair, const char *name, try_
 	show(pair, name);
 	found = try_child(step, arguments);
 	good = !strcmp(json_string_value(json_object_get(found, "verdict")), "good");
-	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", pair->lanes, "storage", pair->storage->name, "keys",
-						pair->variant, "test", name));
+	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", pair->lanes, "storage",
+						pair->storage->name, "keys", pair->variant, "test", name));
 	json_array_append_new(to, found);
 	return good;
 }
 
 /* With doorbells rung by whoever rings as a rule, and by a host thread where that was good, too. */
-static void measure(const struct try_pair *pair, struct try_results *results, const char *const *variants, unsigned count)
+static void measure(const struct try_pair *pair, struct try_results *results, const char *const *variants,
+		    unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct try_pair one = *pair;
@@ -181,7 +203,8 @@ void try_pair_run(const struct try_options *options, const char *lanes, const st
 	for (unsigned i = 1; storage->variants[i]; i++) {
 		struct try_pair other = { options, lanes, storage, storage->variants[i] };
 
-		if (test(results->tests, &other, "poison", try_poison, &other) && !strcmp(other.variant, "doorbell=host"))
+		if (test(results->tests, &other, "poison", try_poison, &other) &&
+		    !strcmp(other.variant, "doorbell=host"))
 			measured[count++] = other.variant;
 	}
 	for (unsigned i = 0; i < SUITES; i++)

@@ -106,7 +106,8 @@ void try_uri(char uri[TRY_PATH], const struct try_storage *storage, const char *
 int try_file_open(const struct try_options *options, struct try_storage *storage);
 
 /** try_disk_open() - the disk, if nothing is on it. Return: 0, or TRY_REFUSED after a sentence on stderr. */
-int try_disk_open(const struct try_options *options, const struct try_disk *disk, struct try_storage *storage);
+int try_disk_open(const struct try_options *options, const struct try_disk *disk,
+		  struct try_storage *storage);
 
 /** try_machine() - what there is, as weir-check says, and what is missing, into @results */
 void try_machine(struct try_results *results);
