@@ -145,7 +145,7 @@ static inline void slow_close(struct weir_medium *medium)
 }
 
 static const struct weir_medium_ops slow_ops = {
-	sizeof(slow_ops), slow_submit, slow_poll, slow_changed, slow_close, NULL,
+	.size = sizeof(slow_ops), .submit = slow_submit, .poll = slow_poll, .memory_changed = slow_changed, .close = slow_close,
 };
 
 static inline void slow_open(struct slow *slow, uint64_t bytes, uint32_t block_bytes)

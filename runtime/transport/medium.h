@@ -63,6 +63,8 @@ struct weir_medium;
  * @expect: a request of this kind from this byte on, a block at least, will be
  *          submitted soon, or will not: a hint for what is fetched ahead; any
  *          thread. NULL: it would not help, and nothing is read ahead
+ * @descriptor: a file descriptor that polls as readable once something submitted by @thread may have ended; -1: there is
+ *              none for now. NULL: never
  */
 struct weir_medium_ops {
 	size_t size;
@@ -72,6 +74,7 @@ struct weir_medium_ops {
 			       const struct weir_dma_view *view);
 	void (*close)(struct weir_medium *medium);
 	void (*expect)(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes);
+	int (*descriptor)(const struct weir_medium *medium, unsigned thread);
 };
 
 /**

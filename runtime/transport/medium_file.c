@@ -163,6 +163,15 @@ static unsigned file_poll(struct weir_medium *medium, unsigned number)
 	return ended;
 }
 
+/* Where all goes over one ring; completion polling has nothing to wait for. */
+static int file_descriptor(const struct weir_medium *medium, unsigned number)
+{
+	const struct file_medium *file = (const struct file_medium *)medium;
+	const struct file_ring *ring = &file->threads[number].data;
+
+	return ring->made && !ring->polled && !ring->queue ? ring->uring.ring_fd : -1;
+}
+
 static void path_note(struct file_medium *file, const struct file_buffers *buffers)
 {
 	enum file_path path = PATH_FIXED;
@@ -208,6 +217,7 @@ static const struct weir_medium_ops file_ops = {
 	.poll = file_poll,
 	.memory_changed = file_memory_changed,
 	.close = file_close,
+	.descriptor = file_descriptor,
 };
 
 /* ---- opening ---- */

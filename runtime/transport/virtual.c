@@ -69,6 +69,8 @@ static int read_options(const struct weir_virtual_options *from, struct weir_vir
 		to->max_transfer_bytes = DEFAULT_TRANSFER_BYTES;
 	if (!to->fetch_batch)
 		to->fetch_batch = VIRTUAL_FETCH_BATCH;
+	if (!to->front)
+		to->front = &virtual_rings;
 	if (!to->clock_ns)
 		to->clock_ns = virtual_monotonic_ns;
 	return check_options(to);
@@ -131,6 +133,7 @@ static int create_threads(struct weir_virtual *controller)
 		int error;
 
 		thread->controller = controller;
+		thread->front = controller->options.front;
 		thread->index = i;
 		error = virtual_requests_create(thread);
 		if (error)

@@ -16,6 +16,7 @@
 #include "virtual_fault.h"
 
 struct weir_virtual;
+struct virtual_front;
 
 /**
  * struct weir_virtual_options - what controller to be
@@ -42,6 +43,8 @@ struct weir_virtual;
  * @faults: what goes wrong, copied; NULL = nothing
  * @fault_count: rows of @faults
  * @shadow_doorbells: offer Doorbell Buffer Config; max_queue_pairs is at most 511 then
+ * @front: where commands come from, other than rings: no registers, queues or admin commands are served here then
+ *         (virtual_front.h); NULL = rings
  */
 struct weir_virtual_options {
 	size_t size;
@@ -60,6 +63,7 @@ struct weir_virtual_options {
 	unsigned fault_count;
 	uint32_t *doorbells;
 	bool shadow_doorbells;
+	const struct virtual_front *front;
 };
 
 /** struct weir_virtual_stats - what it has done; relaxed counters, summed over threads */

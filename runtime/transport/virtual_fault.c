@@ -80,10 +80,10 @@ static bool blocks_match(const struct weir_virtual_fault *fault, const struct nv
 	}
 }
 
-static bool matches(const struct weir_virtual_fault *fault, const struct virtual_sq *sq,
+static bool matches(const struct weir_virtual_fault *fault, const struct virtual_queue *queue,
 		    const struct nvme_sqe *sqe)
 {
-	return opcode_matches(fault, (u8)sqe->cdw0) && (!fault->queue || fault->queue == sq->id) &&
+	return opcode_matches(fault, (u8)sqe->cdw0) && (!fault->queue || fault->queue == queue->id) &&
 	       (!fault->blocks || blocks_match(fault, sqe));
 }
 
@@ -144,7 +144,7 @@ static void stall(struct virtual_request *request, u32 us)
 {
 	struct virtual_thread *thread = request->thread;
 
-	request->sq->resume_ns = virtual_clock_ns(thread->controller) + (u64)us * 1000;
+	request->queue->resume_ns = virtual_clock_ns(thread->controller) + (u64)us * 1000;
 	thread->ready = 0;
 }
 
@@ -185,7 +185,7 @@ u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *
 	for (u32 i = 0; i < controller->options.fault_count; i++) {
 		struct virtual_fault_row *row = &controller->faults[i];
 
-		if (!matches(&row->given, request->sq, sqe) || !strikes(row))
+		if (!matches(&row->given, request->queue, sqe) || !strikes(row))
 			continue;
 		request->faults |= bit_of(row->given.kind);
 		request->fault_rows[row->given.kind] = (u8)i;
@@ -193,9 +193,9 @@ u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *
 	return request->faults ? strike(request) : NVME_STATUS_SUCCESS;
 }
 
-bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_sq *sq)
+bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_queue *queue)
 {
-	if (sq->resume_ns && virtual_clock_ns(thread->controller) >= sq->resume_ns)
-		sq->resume_ns = 0;
-	return sq->resume_ns || thread->discard;
+	if (queue->resume_ns && virtual_clock_ns(thread->controller) >= queue->resume_ns)
+		queue->resume_ns = 0;
+	return queue->resume_ns || thread->discard;
 }

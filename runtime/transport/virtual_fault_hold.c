@@ -5,7 +5,7 @@
  *
  * Owns: the lines they stand in. One that is held keeps its request and its
  * identifier, and no private buffer, so that nobody waits for it in vain. A
- * dropped one also gives back the completion entry it was promised.
+ * dropped one also gives back what was promised to its completion.
  */
 #include "virtual_parts.h"
 
@@ -44,7 +44,7 @@ static void drop(struct virtual_request *request, struct virtual_line *line)
 {
 	insert_behind(line, line->last, request);
 	request->thread->dropped++;
-	request->sq->cq->free++; /* what it was promised */
+	request->thread->front->withhold(request);
 }
 
 static void hang(struct virtual_request *request)
@@ -102,6 +102,13 @@ static void join_group(struct virtual_request *request, const struct virtual_fau
 		release_group(thread, index);
 }
 
+static void finish(struct virtual_request *request, u32 status)
+{
+	virtual_request_count(request, status);
+	request->thread->front->complete_wrong(request, status);
+	virtual_request_free(request);
+}
+
 /* Each fault is taken once, so that this may be called again when one is over. */
 void virtual_fault_due(struct virtual_request *request, u32 status)
 {
@@ -122,7 +129,7 @@ void virtual_fault_due(struct virtual_request *request, u32 status)
 		 (row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_BURST)) != NULL)
 		join_group(request, row);
 	else
-		virtual_fault_finish(request, status);
+		finish(request, status);
 }
 
 static unsigned release_late(struct virtual_thread *thread)
@@ -165,14 +172,14 @@ unsigned virtual_fault_step(struct virtual_thread *thread, u32 fetched)
 	return done + release_groups(thread, fetched);
 }
 
-static u32 abort_line(struct virtual_line *line, const struct virtual_sq *sq, u32 cid, u32 status)
+static u32 abort_line(struct virtual_line *line, const struct virtual_queue *queue, u32 cid, u32 status)
 {
 	struct virtual_request *request = line->first, *next;
 	u32 count = 0;
 
 	for (; request; request = next) {
 		next = request->next;
-		if (!virtual_request_meant(request, sq, cid))
+		if (!virtual_request_meant(request, queue, cid))
 			continue;
 		take_out(line, request);
 		virtual_request_finish(request, status);
@@ -182,14 +189,14 @@ static u32 abort_line(struct virtual_line *line, const struct virtual_sq *sq, u3
 }
 
 /* Dropped commands end with their queue, and without a word: a device that lost one cannot abort it. */
-static u32 forget_dropped(struct virtual_thread *thread, const struct virtual_sq *sq)
+static u32 forget_dropped(struct virtual_thread *thread, const struct virtual_queue *queue)
 {
 	struct virtual_request *request = thread->faults->dropped.first, *next;
 	u32 count = 0;
 
 	for (; request; request = next) {
 		next = request->next;
-		if (request->sq != sq)
+		if (request->queue != queue)
 			continue;
 		take_out(&thread->faults->dropped, request);
 		thread->dropped--;
@@ -199,17 +206,17 @@ static u32 forget_dropped(struct virtual_thread *thread, const struct virtual_sq
 	return count;
 }
 
-u32 virtual_fault_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid, u32 status)
+u32 virtual_fault_abort(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid, u32 status)
 {
 	struct virtual_faults *faults = thread->faults;
 	u32 count = 0;
 
 	for (u32 i = 0; i < thread->controller->options.fault_count; i++)
-		count += abort_line(&faults->groups[i], sq, cid, status);
+		count += abort_line(&faults->groups[i], queue, cid, status);
 	faults->grouped -= count;
-	count += abort_line(&faults->late, sq, cid, status);
+	count += abort_line(&faults->late, queue, cid, status);
 	if (cid == ~0u)
-		count += forget_dropped(thread, sq);
+		count += forget_dropped(thread, queue);
 	return count;
 }
 

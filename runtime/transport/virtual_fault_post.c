@@ -25,7 +25,7 @@ static void post_extra(struct virtual_request *request, enum weir_virtual_fault_
 		       const struct nvme_cqe *entry, u32 wrong)
 {
 	struct virtual_thread *thread = request->thread;
-	struct virtual_cq *cq = request->sq->cq;
+	struct virtual_cq *cq = virtual_sq_of(request->queue)->cq;
 
 	if (!virtual_fault_of(request, kind))
 		return;
@@ -43,8 +43,8 @@ static void post_extra(struct virtual_request *request, enum weir_virtual_fault_
 static void post_stray(struct virtual_request *request)
 {
 	const struct virtual_fault_row *row = virtual_fault_of(request, WEIR_VIRTUAL_FAULT_STRAY);
-	const struct virtual_sq *sq = request->sq;
-	struct nvme_cqe entry = { 0, 0, sq->head | sq->id << 16, 0 };
+	const struct virtual_sq *sq = virtual_sq_of(request->queue);
+	struct nvme_cqe entry = { 0, 0, sq->head | sq->queue.id << 16, 0 };
 
 	if (!row)
 		return;
@@ -54,22 +54,24 @@ static void post_stray(struct virtual_request *request)
 
 static void post(struct virtual_request *request, u32 status)
 {
-	struct virtual_sq *sq = request->sq;
-	struct nvme_cqe entry = { 0, 0, sq->head | sq->id << 16, request->cid | status << 17 };
+	struct virtual_sq *sq = virtual_sq_of(request->queue);
+	struct nvme_cqe entry = { 0, 0, sq->head | sq->queue.id << 16, request->cid | status << 17 };
 	u32 wrong = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_PHASE) != NULL;
 
 	post_stray(request);
 	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_MISROUTE))
-		entry.dw2 = sq->head | other_queue(sq->id) << 16;
+		entry.dw2 = sq->head | other_queue(sq->queue.id) << 16;
 	virtual_count_command(request->thread, status);
 	virtual_put(sq->cq, &entry, sq->cq->phase ^ wrong);
 	post_extra(request, WEIR_VIRTUAL_FAULT_DUPLICATE, &entry, wrong);
 }
 
-void virtual_fault_finish(struct virtual_request *request, u32 status)
+void virtual_post_wrong(struct virtual_request *request, u32 status)
 {
-	virtual_request_count(request, status);
-	if (!request->sq->cq->lost)
+	struct virtual_sq *sq = virtual_sq_of(request->queue);
+
+	if (!sq->cq->lost)
 		post(request, status);
-	virtual_request_forget(request);
+	if (request->owns_cid)
+		virtual_sq_unclaim(sq, request->cid);
 }

@@ -62,8 +62,7 @@ static u32 find_data(struct virtual_request *request, const struct nvme_sqe *sqe
 
 	if (bytes > options->max_transfer_bytes)
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
-	status = virtual_prp_walk(request->thread, sqe, bytes, request->segments,
-				  &request->segment_count);
+	status = request->thread->front->segments(request->thread, request, sqe, bytes, request->segments, &request->segment_count);
 	request->io.iov = request->segments;
 	request->io.iov_count = request->segment_count;
 	return status;
@@ -187,12 +186,15 @@ void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *
 				    lba * medium->block_bytes);
 }
 
-void virtual_io_begin(struct virtual_thread *thread, struct virtual_sq *sq,
-		      const struct nvme_sqe *sqe)
+void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe, bool owns_cid,
+		      void *command)
 {
-	struct virtual_request *request = virtual_request_take(thread, sq, sqe->cdw0 >> 16);
+	struct virtual_request *request = virtual_request_take(thread, queue);
 	u32 status;
 
+	request->command = command;
+	request->cid = (u16)(sqe->cdw0 >> 16);
+	request->owns_cid = owns_cid;
 	request->opcode = (u8)sqe->cdw0;
 	if (virtual_timed(thread->controller))
 		virtual_time_add(thread, request);

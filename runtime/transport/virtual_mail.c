@@ -52,9 +52,9 @@ static bool drop(struct virtual_thread *thread, struct virtual_sq *sq)
 	for (u32 i = 0; i < thread->queue_count; i++)
 		if (thread->queues[i] == sq)
 			thread->queues[i] = thread->queues[--thread->queue_count];
-	virtual_requests_abort(thread, sq, ~0u, NVME_STATUS_ABORTED_SQ_DELETED);
+	virtual_requests_abort(thread, &sq->queue, ~0u, NVME_STATUS_ABORTED_SQ_DELETED);
 	/* Relaxed: that the host asked for a reset meanwhile is all it says; what is left ends with that letter. */
-	return !sq->inflight || !(load_relaxed_u32(&thread->controller->registers[NVME_REGISTER_CC / 4]) & NVME_CC_ENABLE);
+	return !sq->queue.inflight || !(load_relaxed_u32(&thread->controller->registers[NVME_REGISTER_CC / 4]) & NVME_CC_ENABLE);
 }
 
 static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)
@@ -62,7 +62,7 @@ static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)
 	struct virtual_mail *mail = &thread->mail;
 
 	mail->result =
-		virtual_requests_abort(thread, sq, mail->cid, NVME_STATUS_ABORT_REQUESTED);
+		virtual_requests_abort(thread, &sq->queue, mail->cid, NVME_STATUS_ABORT_REQUESTED);
 	return true;
 }
 

@@ -51,6 +51,9 @@ void virtual_view_refresh(struct virtual_thread *thread);
 /** virtual_queue_check() - after a change of the DMA map: is the ring still in it? */
 void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq);
 
+/** virtual_rings - the front of rings in memory */
+extern const struct virtual_front virtual_rings;
+
 /* virtual_shadow.c: shadow doorbells */
 
 /**
@@ -83,8 +86,7 @@ u32 virtual_serve(struct virtual_thread *thread);
 
 int virtual_requests_create(struct virtual_thread *thread);
 void virtual_requests_destroy(struct virtual_thread *thread);
-struct virtual_request *virtual_request_take(struct virtual_thread *thread, struct virtual_sq *sq,
-					     u32 cid);
+struct virtual_request *virtual_request_take(struct virtual_thread *thread, struct virtual_queue *queue);
 /** virtual_request_end() - it ended with @status; post it now or when it is due */
 void virtual_request_end(struct virtual_request *request, u32 status);
 /** virtual_request_due() - its time has come: post and free, unless a fault has other plans */
@@ -93,10 +95,12 @@ void virtual_request_due(struct virtual_request *request, u32 status);
 void virtual_request_finish(struct virtual_request *request, u32 status);
 /** virtual_request_count() - count the bytes it moved; before its completion is seen */
 void virtual_request_count(const struct virtual_request *request, u32 status);
+/** virtual_request_free() - back to the pool, after its completion */
+void virtual_request_free(struct virtual_request *request);
 /** virtual_request_forget() - free it, posting nothing */
 void virtual_request_forget(struct virtual_request *request);
-/** virtual_request_meant() - is it @sq's, and does it own @cid (~0: any)? */
-bool virtual_request_meant(const struct virtual_request *request, const struct virtual_sq *sq,
+/** virtual_request_meant() - is it @queue's, and does it own @cid (~0: any)? */
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue,
 			   u32 cid);
 /** virtual_request_submit() - to the medium; false if it takes no more now */
 bool virtual_request_submit(struct virtual_request *request, void (*done)(struct weir_io *io));
@@ -107,8 +111,8 @@ void virtual_request_unbounce(struct virtual_request *request);
 /** virtual_stall() - try again after the medium was polled */
 void virtual_stall(struct virtual_request *request);
 unsigned virtual_stalled_step(struct virtual_thread *thread);
-/** virtual_requests_abort() - end with @status what waits and satisfies sq and cid (~0: any) */
-u32 virtual_requests_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+/** virtual_requests_abort() - end with @status what waits and satisfies queue and cid (~0: any) */
+u32 virtual_requests_abort(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
 			   u32 status);
 /** virtual_requests_discard() - a reset: free what waits; the rest posts nothing */
 void virtual_requests_discard(struct virtual_thread *thread);
@@ -117,9 +121,13 @@ void virtual_requests_discard(struct virtual_thread *thread);
 
 /** virtual_io_expect() - tell the medium which bytes a command will ask for */
 void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *sqe);
-/** virtual_io_begin() - check a fetched command and set it going */
-void virtual_io_begin(struct virtual_thread *thread, struct virtual_sq *sq,
-		      const struct nvme_sqe *sqe);
+/**
+ * virtual_io_begin() - check a command and set it going
+ * @owns_cid: its identifier is in use by no other
+ * @command: the front's own
+ */
+void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe, bool owns_cid,
+		      void *command);
 /** virtual_io_start() - hand it to the medium; false if that must wait */
 bool virtual_io_start(struct virtual_request *request);
 
@@ -168,8 +176,8 @@ int virtual_faults_create(struct weir_virtual *controller);
 void virtual_faults_destroy(struct weir_virtual *controller);
 /** virtual_fault_begin() - ask the table about a fetched command; a status to end it with, or 0 */
 u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *sqe);
-/** virtual_fault_pauses() - is nothing to be fetched from @sq now? */
-bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_sq *sq);
+/** virtual_fault_pauses() - is nothing of @queue to begin now? */
+bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_queue *queue);
 /** virtual_fault_of() - the row that strikes it with @kind, or NULL; stays so */
 struct virtual_fault_row *virtual_fault_of(const struct virtual_request *request,
 					   enum weir_virtual_fault_kind kind);
@@ -188,14 +196,14 @@ void virtual_fault_due(struct virtual_request *request, u32 status);
 /** virtual_fault_step() - let go what is due; @fetched: commands fetched in this poll */
 unsigned virtual_fault_step(struct virtual_thread *thread, u32 fetched);
 /** virtual_fault_abort() - virtual_requests_abort() of what is held back */
-u32 virtual_fault_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+u32 virtual_fault_abort(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
 			u32 status);
 void virtual_fault_discard(struct virtual_thread *thread);
 
-/* virtual_fault_post.c: completions that are wrong; owner */
+/* virtual_fault_post.c: completion entries that are wrong; owner */
 
-/** virtual_fault_finish() - virtual_request_finish(), with the faults still to happen */
-void virtual_fault_finish(struct virtual_request *request, u32 status);
+/** virtual_post_wrong() - the rings' complete_wrong() */
+void virtual_post_wrong(struct virtual_request *request, u32 status);
 
 /* virtual_fault_fail.c: the controller fails */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * virtual_queue.c: rings and doorbells.
+ * virtual_queue.c: the front of rings and doorbells in memory.
  *
  * Owns: which entry is next on either ring, and the belief in doorbell values.
  * A doorbell is the host's memory: any value may stand in it at any time.
@@ -21,7 +21,7 @@ void virtual_sq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 		.cq = &controller->cqs[cq],
 		.cids = controller->cids + (size_t)id * VIRTUAL_CID_WORDS,
 		.size = size,
-		.id = id,
+		.queue.id = id,
 	};
 	virtual_bell_open(controller, 2 * id, &sq->bell, &sq->doorbell_seen, VIRTUAL_BELL_ASLEEP);
 }
@@ -94,7 +94,7 @@ void virtual_view_refresh(struct virtual_thread *thread)
 
 static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * sq->id, sq->bell));
+	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * sq->queue.id, sq->bell));
 
 	if (value == sq->doorbell_seen)
 		return;
@@ -102,7 +102,7 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	 * D1: pairs with the lane's store of the SQ tail in core/sq.h: the
 	 * entries before it, and the memory they name, are as the lane left them.
 	 */
-	value = virtual_bell_take(thread, 2 * sq->id, &sq->bell);
+	value = virtual_bell_take(thread, 2 * sq->queue.id, &sq->bell);
 	sq->doorbell_seen = value;
 	if (value >= sq->size) {
 		bad_doorbell(thread);
@@ -123,7 +123,7 @@ void virtual_queue_look(struct virtual_thread *thread, struct virtual_sq *sq)
 static void sq_sleep(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	if (sq->head == sq->tail && sq->bell == VIRTUAL_BELL_AWAKE &&
-	    !virtual_bell_sleep(thread, 2 * sq->id, &sq->bell, &sq->doorbell_seen, sq->tail))
+	    !virtual_bell_sleep(thread, 2 * sq->queue.id, &sq->bell, &sq->doorbell_seen, sq->tail))
 		sq_look(thread, sq);
 }
 
@@ -225,7 +225,7 @@ void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid,
 		  u32 result)
 {
 	struct virtual_cq *cq = sq->cq;
-	struct nvme_cqe entry = { result, 0, sq->head | sq->id << 16, cid | status << 17 };
+	struct nvme_cqe entry = { result, 0, sq->head | sq->queue.id << 16, cid | status << 17 };
 
 	if (thread->discard || cq->lost)
 		return;
@@ -250,3 +250,36 @@ void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq)
 	if (sq->lost || cq->lost)
 		fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_RING_LOST);
 }
+
+static u32 rings_segments(struct virtual_thread *thread, const struct virtual_request *request, const struct nvme_sqe *sqe,
+			  u64 bytes, struct iovec *segments, u32 *count)
+{
+	(void)request;
+	return virtual_prp_walk(thread, sqe, bytes, segments, count);
+}
+
+static void rings_release(struct virtual_request *request)
+{
+	if (request->owns_cid)
+		virtual_sq_unclaim(virtual_sq_of(request->queue), request->cid);
+}
+
+static void rings_complete(struct virtual_request *request, u32 status)
+{
+	virtual_post(request->thread, virtual_sq_of(request->queue), request->cid, status, 0);
+	rings_release(request);
+}
+
+/* It gives back the completion entry that it was promised. */
+static void rings_withhold(struct virtual_request *request)
+{
+	virtual_sq_of(request->queue)->cq->free++;
+}
+
+const struct virtual_front virtual_rings = {
+	.segments = rings_segments,
+	.complete = rings_complete,
+	.complete_wrong = virtual_post_wrong,
+	.release = rings_release,
+	.withhold = rings_withhold,
+};

@@ -72,18 +72,15 @@ void virtual_requests_destroy(struct virtual_thread *thread)
 	free(thread->requests);
 }
 
-struct virtual_request *virtual_request_take(struct virtual_thread *thread, struct virtual_sq *sq,
-					     u32 cid)
+struct virtual_request *virtual_request_take(struct virtual_thread *thread, struct virtual_queue *queue)
 {
 	struct virtual_request *request = thread->free;
 
 	thread->free = request->next;
-	request->sq = sq;
-	request->cid = (u16)cid;
-	request->owns_cid = virtual_sq_claim(sq, cid);
+	request->queue = queue;
 	request->ended = false;
 	request->status = NVME_STATUS_SUCCESS;
-	sq->inflight++;
+	queue->inflight++;
 	thread->inflight++;
 	return request;
 }
@@ -97,17 +94,21 @@ void virtual_request_unbounce(struct virtual_request *request)
 	request->bounce = NULL;
 }
 
-void virtual_request_forget(struct virtual_request *request)
+void virtual_request_free(struct virtual_request *request)
 {
 	struct virtual_thread *thread = request->thread;
 
-	if (request->owns_cid)
-		virtual_sq_unclaim(request->sq, request->cid);
 	virtual_request_unbounce(request);
-	request->sq->inflight--;
+	request->queue->inflight--;
 	thread->inflight--;
 	request->next = thread->free;
 	thread->free = request;
+}
+
+void virtual_request_forget(struct virtual_request *request)
+{
+	request->thread->front->release(request);
+	virtual_request_free(request);
 }
 
 void virtual_request_count(const struct virtual_request *request, u32 status)
@@ -127,8 +128,8 @@ void virtual_request_finish(struct virtual_request *request, u32 status)
 	if (request->timed)
 		virtual_time_remove(request->thread, request);
 	virtual_request_count(request, status);
-	virtual_post(request->thread, request->sq, request->cid, status, 0);
-	virtual_request_forget(request);
+	request->thread->front->complete(request, status);
+	virtual_request_free(request);
 }
 
 void virtual_request_due(struct virtual_request *request, u32 status)
@@ -209,13 +210,13 @@ unsigned virtual_stalled_step(struct virtual_thread *thread)
 	return started;
 }
 
-bool virtual_request_meant(const struct virtual_request *request, const struct virtual_sq *sq,
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue,
 			   u32 cid)
 {
-	return request->sq == sq && (cid == ~0u || (request->cid == cid && request->owns_cid));
+	return request->queue == queue && (cid == ~0u || (request->cid == cid && request->owns_cid));
 }
 
-static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
 			 u32 status)
 {
 	struct virtual_request *line = thread->stalled;
@@ -226,7 +227,7 @@ static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_sq 
 		struct virtual_request *request = line;
 
 		line = request->stalled_next;
-		if (virtual_request_meant(request, sq, cid)) {
+		if (virtual_request_meant(request, queue, cid)) {
 			virtual_request_finish(request, status);
 			count++;
 		} else {
@@ -236,7 +237,7 @@ static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_sq 
 	return count;
 }
 
-static u32 abort_ended(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+static u32 abort_ended(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
 		       u32 status)
 {
 	struct virtual_request *request = thread->first, *next;
@@ -244,7 +245,7 @@ static u32 abort_ended(struct virtual_thread *thread, const struct virtual_sq *s
 
 	for (; request; request = next) {
 		next = request->next;
-		if (!request->ended || !virtual_request_meant(request, sq, cid))
+		if (!request->ended || !virtual_request_meant(request, queue, cid))
 			continue;
 		virtual_request_finish(request, status);
 		count++;
@@ -252,13 +253,13 @@ static u32 abort_ended(struct virtual_thread *thread, const struct virtual_sq *s
 	return count;
 }
 
-u32 virtual_requests_abort(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid,
+u32 virtual_requests_abort(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
 			   u32 status)
 {
-	u32 count = abort_stalled(thread, sq, cid, status) + abort_ended(thread, sq, cid, status);
+	u32 count = abort_stalled(thread, queue, cid, status) + abort_ended(thread, queue, cid, status);
 
 	if (thread->faults)
-		count += virtual_fault_abort(thread, sq, cid, status);
+		count += virtual_fault_abort(thread, queue, cid, status);
 	return count;
 }
 

@@ -24,6 +24,14 @@ static bool may_begin(const struct virtual_thread *thread)
 	return thread->free && !thread->stalled;
 }
 
+static void begin(struct virtual_thread *thread, const struct virtual_copy *copy)
+{
+	bool owns_cid = virtual_sq_claim(copy->sq, copy->sqe.cdw0 >> 16);
+
+	virtual_sq_take(copy->sq);
+	virtual_io_begin(thread, &copy->sq->queue, &copy->sqe, owns_cid, NULL);
+}
+
 /* What cannot begin now is forgotten, and copied anew in a later poll: no queue lost its place. */
 static u32 begin_all(struct virtual_thread *thread)
 {
@@ -35,8 +43,7 @@ static u32 begin_all(struct virtual_thread *thread)
 
 		if (!may_begin(thread) || !copy->sq->cq->free)
 			break;
-		virtual_sq_take(copy->sq);
-		virtual_io_begin(thread, copy->sq, &copy->sqe);
+		begin(thread, copy);
 	}
 	ahead->count = 0;
 	return begun;
@@ -57,7 +64,7 @@ static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32
 {
 	u32 begun = 0, copied = 0;
 
-	if (thread->faults && virtual_fault_pauses(thread, sq))
+	if (thread->faults && virtual_fault_pauses(thread, &sq->queue))
 		return 0;
 	thread->ready = virtual_sq_ready(thread, sq);
 	if (thread->ready > most)

@@ -66,7 +66,7 @@ void virtual_shadow_begin(struct virtual_thread *thread)
 		struct virtual_sq *sq = thread->queues[i];
 		struct virtual_cq *cq = sq->cq;
 
-		move(thread, 2 * sq->id, &sq->bell, &sq->doorbell_seen, sq->tail);
+		move(thread, 2 * sq->queue.id, &sq->bell, &sq->doorbell_seen, sq->tail);
 		move(thread, 2 * cq->id + 1, &cq->bell, &cq->doorbell_seen, cq->head);
 		virtual_queue_check(thread, sq);
 	}
@@ -83,7 +83,7 @@ void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	struct virtual_admin *admin = &thread->controller->admin;
 
-	if (!sq->id) /* thread 0's, as all of admin */
+	if (!sq->queue.id) /* thread 0's, as all of admin */
 		admin->shadow_there &= pages_mapped(thread, &admin->shadow);
 	if (sq->bell == VIRTUAL_BELL_REGISTER || pages_mapped(thread, &thread->shadow))
 		return;

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "virtual.h"
+#include "virtual_front.h"
 #include "virtual_word.h"
 #include <weir/nvme.h>
 
@@ -78,6 +78,7 @@ struct virtual_cq {
 
 /**
  * struct virtual_sq - a submission queue; its owner's
+ * @queue: what the core knows of it; first, so that it leads back
  * @entries: the ring, in host memory, found in the DMA map
  * @cq: where its completions go
  * @cids: one bit per command identifier in flight
@@ -85,13 +86,11 @@ struct virtual_cq {
  * @head: next entry to fetch
  * @tail: end of what the host posted
  * @doorbell_seen: doorbell word last looked at, good or bad
- * @inflight: commands fetched and not completed
- * @id: queue identifier
  * @lost: the ring left the DMA map; nothing is fetched any more
  * @bell: enum virtual_bell
- * @resume_ns: nothing is fetched before this time (a fault), or 0
  */
 struct virtual_sq {
+	struct virtual_queue queue;
 	const unsigned char *entries;
 	struct virtual_cq *cq;
 	u64 *cids;
@@ -99,25 +98,21 @@ struct virtual_sq {
 	u32 head;
 	u32 tail;
 	u32 doorbell_seen;
-	u32 inflight;
-	u32 id;
 	bool lost;
 	u8 bell;
-	u64 resume_ns;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
-struct virtual_thread;
-
 /**
- * struct virtual_request - a fetched I/O command until its completion is posted
+ * struct virtual_request - an I/O command from its beginning until its completion is with the front
  * @io: what the medium is asked; first, so that it leads back to the request
  * @next: in the free list, in the order of fetching while timed, or in a line
  *        of those a fault holds back
  * @previous: likewise
  * @stalled_next: behind it in the line for the medium
  * @thread: whose it is
- * @sq: where it came from
- * @segments: its data in host memory
+ * @queue: where it came from
+ * @command: the front's own
+ * @segments: where its data lies
  * @segment_count: how many
  * @bounce: private buffer (Compare, Dataset Management), or NULL
  * @bounce_segment: @bounce as the medium takes it
@@ -128,7 +123,7 @@ struct virtual_thread;
  * @range: next range (Dataset Management)
  * @ranges: ranges in all
  * @faults: a bit for each kind of fault that is still to happen to it
- * @owns_cid: its bit in @sq->cids is its own
+ * @owns_cid: no other in flight has its identifier
  * @timed: stands in the order of fetching
  * @ended: only its due time is awaited
  * @submitting: inside the medium's submit()
@@ -140,7 +135,8 @@ struct virtual_request {
 	struct virtual_request *previous;
 	struct virtual_request *stalled_next;
 	struct virtual_thread *thread;
-	struct virtual_sq *sq;
+	struct virtual_queue *queue;
+	void *command;
 	struct iovec *segments;
 	unsigned char *bounce;
 	struct iovec bounce_segment;
@@ -264,6 +260,7 @@ struct virtual_counters {
 /**
  * struct virtual_thread - what one polling thread works with
  * @controller: whose it is
+ * @front: the controller's
  * @index: its number
  * @view: memory it may touch
  * @shadow: of the doorbells, as of the last letter about it
@@ -296,6 +293,7 @@ struct virtual_counters {
  */
 struct virtual_thread {
 	struct weir_virtual *controller;
+	const struct virtual_front *front;
 	u32 index;
 	struct weir_dma_view view;
 	struct virtual_shadow shadow;
@@ -472,6 +470,12 @@ static inline void virtual_copy_in(void *to, const void *from, size_t bytes)
 	__asm__ volatile("" ::: "memory"); /* keeps the compiler from reading @from twice */
 }
 
+/* The ring that @queue is, of those that are rings. */
+static inline struct virtual_sq *virtual_sq_of(struct virtual_queue *queue)
+{
+	return (struct virtual_sq *)queue;
+}
+
 /* A status that a retry of the same command would meet again. */
 static inline u32 virtual_refuse(u32 status)
 {
@@ -491,7 +495,7 @@ static inline bool virtual_sq_idle(const struct virtual_thread *thread, const st
 
 	/* Relaxed: whoever goes on looks again (D1, D2). One that is awake has yet to say that it sleeps. */
 	return sq->head == sq->tail && sq->bell != VIRTUAL_BELL_AWAKE &&
-	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->id]) == sq->doorbell_seen &&
+	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->queue.id]) == sq->doorbell_seen &&
 	       load_relaxed_u32(virtual_bell_word(thread, 2 * cq->id + 1, cq->bell)) == cq->doorbell_seen;
 }
 

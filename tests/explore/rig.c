@@ -84,7 +84,7 @@ static bool was_stopped(const struct weir_io *io)
 {
 	const struct virtual_request *request = (const struct virtual_request *)io;
 
-	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH && request->sq->id > first_dying();
+	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH && request->queue->id > first_dying();
 }
 
 static bool never_ends(const struct weir_io *io)
