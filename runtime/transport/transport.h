@@ -18,7 +18,10 @@
 #include "../uri.h"
 
 struct weir_transport;
+struct weir_medium;
+struct weir_virtual;
 struct weir_window;
+struct virtual_front;
 
 /** struct weir_transport_stats - bytes the controller moved, as far as it can tell */
 struct weir_transport_stats {
@@ -37,6 +40,9 @@ struct weir_transport_stats {
  *             its own: weir_virtual_doorbell_bytes(queues), zeroed
  * @queues: I/O queue pairs wanted
  * @depth: entries of each
+ * @front: of virt: and file:, who brings commands instead of rings (virtual_front.h); the caller polls
+ *         weir_transport_core() with @front_threads threads then. NULL: rings
+ * @front_threads: see @front
  */
 struct weir_transport_request {
 	struct weir_uri *uri;
@@ -47,6 +53,8 @@ struct weir_transport_request {
 	void *doorbells;
 	unsigned queues;
 	unsigned depth;
+	const struct virtual_front *front;
+	unsigned front_threads;
 };
 
 /** struct weir_rings - where lanes have the rings of a queue pair */
@@ -178,5 +186,8 @@ extern const struct weir_transport_ops weir_transport_nvme;
 
 /** weir_transport_open() - by the scheme of request->uri */
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
+
+/** weir_transport_core() - the controller core of a transport that was opened for a front; @medium: out, its medium */
+struct weir_virtual *weir_transport_core(struct weir_transport *transport, const struct weir_medium **medium);
 
 #endif

@@ -109,6 +109,8 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	keys->trace = weir_uri_take_text(uri, "trace");
+	if (request->front)
+		keys->threads = request->front_threads;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
 		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes", uri->text,
 				 (unsigned long long)keys->block_bytes);
@@ -132,6 +134,7 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		.fault_count = keys->fault_count,
 		.doorbells = request->doorbells,
 		.shadow_doorbells = keys->shadow,
+		.front = request->front,
 	};
 	int error = keys->trace ? weir_medium_trace_open(keys->trace, medium, &options.medium) : 0;
 
@@ -141,6 +144,8 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 		options.medium->ops->close(options.medium);
 		return error;
 	}
+	if (request->front)
+		return 0; /* which polls it */
 	error = weir_virtual_start(soft->controller);
 	if (error)
 		weir_virtual_destroy(soft->controller);
@@ -354,6 +359,12 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 static struct weir_virtual *controller_of(struct weir_transport *transport)
 {
 	return ((struct soft *)transport)->controller;
+}
+
+struct weir_virtual *weir_transport_core(struct weir_transport *transport, const struct weir_medium **medium)
+{
+	*medium = ((struct soft *)transport)->medium;
+	return controller_of(transport);
 }
 
 static uint64_t soft_read64(struct weir_transport *transport, uint32_t offset)

@@ -75,6 +75,16 @@ u64 weir_virtual_wait_ns(struct weir_virtual *controller, unsigned index)
 	return wait;
 }
 
+const struct weir_medium *weir_virtual_medium(const struct weir_virtual *controller)
+{
+	return controller->options.medium;
+}
+
+u32 weir_virtual_transfer_bytes(const struct weir_virtual *controller)
+{
+	return controller->options.max_transfer_bytes;
+}
+
 bool weir_virtual_failed(struct weir_virtual *controller, bool *gone)
 {
 	*gone = load_acquire_u32(&controller->gone); /* R2: pairs with virtual_fault_follow() */

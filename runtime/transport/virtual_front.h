@@ -83,6 +83,10 @@ u32 weir_virtual_abort(struct weir_virtual *controller, unsigned thread, struct 
  * Return: 0 if it has to be polled at once; UINT64_MAX if nothing is due.
  */
 u64 weir_virtual_wait_ns(struct weir_virtual *controller, unsigned thread);
+/** weir_virtual_medium() - what stands behind it */
+const struct weir_medium *weir_virtual_medium(const struct weir_virtual *controller);
+/** weir_virtual_transfer_bytes() - most data of a command */
+u32 weir_virtual_transfer_bytes(const struct weir_virtual *controller);
 /** weir_virtual_failed() - a fault made it fail as a whole; @gone: it answers no more at all */
 bool weir_virtual_failed(struct weir_virtual *controller, bool *gone);
 

@@ -5,11 +5,9 @@
  * Owns: their content. The error log has no entries; reading it lets the next
  * error event through.
  */
-#include <endian.h>
 #include <string.h>
 
-#include <nvme/types.h>
-
+#include "identify_pages.h"
 #include "virtual_parts.h"
 
 #define LOG_RETAIN_EVENT 0x8000u /* cdw10: do not clear the event */
@@ -22,31 +20,12 @@ enum {
 	LOG_BYTES = 512, /* of the longest page */
 };
 
-static void fill_units(u8 *field, u64 bytes)
-{
-	u64 units = htole64((bytes + 511999) / 512000); /* thousands of 512 bytes, rounded up */
-
-	memcpy(field, &units, sizeof(units));
-}
-
 static void fill_health(struct weir_virtual *controller, u8 *page)
 {
-	struct nvme_smart_log health = { .avail_spare = 100, .spare_thresh = 10 };
 	struct weir_virtual_stats stats;
-	u16 kelvin = htole16(300);
 
 	weir_virtual_stats(controller, &stats);
-	memcpy(health.temperature, &kelvin, sizeof(kelvin));
-	fill_units(health.data_units_read, stats.bytes_read);
-	fill_units(health.data_units_written, stats.bytes_written);
-	memcpy(page, &health, sizeof(health));
-}
-
-static void fill_firmware(u8 *page)
-{
-	struct nvme_firmware_slot slot = { .afi = 1, .frs = { "1       " } };
-
-	memcpy(page, &slot, sizeof(slot));
+	weir_page_health(&stats, page);
 }
 
 static u32 fill_page(struct weir_virtual *controller, u32 log, u8 *page)
@@ -58,7 +37,7 @@ static u32 fill_page(struct weir_virtual *controller, u32 log, u8 *page)
 		fill_health(controller, page);
 		return NVME_STATUS_SUCCESS;
 	case LOG_FIRMWARE:
-		fill_firmware(page);
+		weir_page_firmware(page);
 		return NVME_STATUS_SUCCESS;
 	default:
 		return virtual_refuse(STATUS_INVALID_LOG_PAGE);

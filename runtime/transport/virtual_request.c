@@ -128,6 +128,10 @@ void virtual_request_finish(struct virtual_request *request, u32 status)
 	if (request->timed)
 		virtual_time_remove(request->thread, request);
 	virtual_request_count(request, status);
+	if (request->thread->discard) {
+		virtual_request_forget(request);
+		return;
+	}
 	request->thread->front->complete(request, status);
 	virtual_request_free(request);
 }

@@ -23,7 +23,7 @@ enum {
 	VIRTUAL_REQUESTS_MIN = 64,    /* per thread */
 	VIRTUAL_REQUESTS_MAX = 4096,  /* per thread */
 	VIRTUAL_BOUNCES = 4,          /* Compare and Dataset Management at a time, per thread */
-	VIRTUAL_AER_LIMIT = 4,        /* Asynchronous Event Requests held */
+	VIRTUAL_AER_LIMIT = 4,        /* Asynchronous Event Requests held; WEIR_PAGE_AERS */
 	VIRTUAL_VERSION = 0x00010400, /* of the NVMe Base specification */
 	VIRTUAL_REGISTER_BYTES = 0x38,
 	VIRTUAL_RETRY_DELAY_1 = 1,    /* Command Retry Delay Times, in 100 ms */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * admin.c: the admin queue of a controller that hosts reach over a network.
+ *
+ * Owns: what such a controller says of itself, its features, and the commands that are its own. What all of our controllers
+ * say is in transport/identify_pages.h.
+ */
+#include <endian.h>
+#include <string.h>
+
+#include "parts.h"
+
+enum {
+	CNS_NAMESPACE_DESCRIPTORS = 0x03,
+	CNS_COMMAND_SET_CONTROLLER = 0x06,
+	LOG_ERROR = 0x01,
+	LOG_HEALTH = 0x02,
+	LOG_FIRMWARE = 0x03,
+	LOG_BYTES = 512,
+	FEATURE_ASYNC_EVENTS = 0x0b,
+	FEATURES = 16,
+	NOT_ABORTED = 1,
+};
+
+static const u8 zeros[NVME_IDENTIFY_BYTES];
+
+static void end(struct command *command, u32 status, u64 result)
+{
+	target_send_response(command, status, result, false);
+}
+
+static void refuse(struct command *command, u32 status)
+{
+	end(command, target_refuse(status), 0);
+}
+
+/* Send @bytes of @page, as far as the host has room, and zeros into what room is left. */
+static void reply(struct command *command, const void *page, u32 bytes)
+{
+	u32 kept = bytes < command->data_bytes ? bytes : command->data_bytes;
+
+	if (!command->data_bytes) {
+		refuse(command, NVME_STATUS_SGL_INVALID_LENGTH);
+		return;
+	}
+	memcpy(command->data, page, kept);
+	memset(command->data + kept, 0, command->data_bytes - kept);
+	target_send_response(command, NVME_STATUS_SUCCESS, 0, true);
+}
+
+/* ---- Identify ---- */
+
+static void identify_controller(struct command *command)
+{
+	const struct target_controller *controller = command->connection->controller;
+	const struct target_subsystem *subsystem = controller->subsystem;
+	u8 page[NVME_IDENTIFY_BYTES] = { 0 };
+
+	weir_page_controller(subsystem ? subsystem->transfer_bytes : TARGET_TRANSFER_BYTES, page);
+	weir_page_fabrics(&(struct weir_page_fabrics){
+				  .nqn = subsystem ? subsystem->nqn : NVME_DISCOVERY_NQN,
+				  .serial = subsystem ? subsystem->serial : "discovery",
+				  .cntlid = controller->cntlid,
+				  .namespaces = subsystem ? (u32)subsystem->namespace_count : 0,
+				  .queue_entries = TARGET_QUEUE_ENTRIES,
+				  .capsule_bytes = NVME_CAPSULE_COMMAND_BYTES + TARGET_IN_CAPSULE_BYTES,
+			  },
+			  page);
+	reply(command, page, sizeof(page));
+}
+
+static void identify_namespace(struct command *command, const struct target_namespace *space)
+{
+	u8 page[NVME_IDENTIFY_BYTES] = { 0 };
+
+	weir_page_namespace(space->medium, space->uuid, true, page);
+	reply(command, page, sizeof(page));
+}
+
+static void identify_active(struct command *command)
+{
+	const struct target_subsystem *subsystem = command->connection->controller->subsystem;
+	u32 list[NVME_IDENTIFY_BYTES / 4] = { 0 }, count = 0;
+
+	if (command->sqe.nsid >= 0xfffffffe) {
+		refuse(command, NVME_STATUS_INVALID_NAMESPACE);
+		return;
+	}
+	for (u32 nsid = command->sqe.nsid + 1; nsid <= subsystem->namespace_count; nsid++)
+		list[count++] = htole32(nsid);
+	reply(command, list, sizeof(list));
+}
+
+static void identify_descriptors(struct command *command, const struct target_namespace *space)
+{
+	u8 list[NVME_IDENTIFY_BYTES] = { 0 };
+
+	weir_page_descriptors(space->uuid, list);
+	reply(command, list, sizeof(list));
+}
+
+static void identify_space(struct command *command, u8 cns)
+{
+	const struct target_namespace *space = target_namespace_of(command->connection->controller->subsystem, command->sqe.nsid);
+
+	if (!space)
+		refuse(command, NVME_STATUS_INVALID_NAMESPACE);
+	else if (cns == NVME_CNS_NAMESPACE)
+		identify_namespace(command, space);
+	else
+		identify_descriptors(command, space);
+}
+
+static void identify(struct command *command)
+{
+	bool discovery = !command->connection->controller->subsystem;
+	u8 cns = command->sqe.cdw10 & 0xff;
+
+	if (cns == NVME_CNS_CONTROLLER)
+		identify_controller(command);
+	else if (discovery)
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+	else if (cns == NVME_CNS_NAMESPACE || cns == CNS_NAMESPACE_DESCRIPTORS)
+		identify_space(command, cns);
+	else if (cns == NVME_CNS_ACTIVE_NAMESPACES)
+		identify_active(command);
+	else if (cns == CNS_COMMAND_SET_CONTROLLER && !(command->sqe.cdw11 >> 24))
+		reply(command, zeros, sizeof(zeros)); /* no limits of Verify, Write Zeroes and so on */
+	else
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+}
+
+/* ---- log pages ---- */
+
+static void add_stats(const struct target_subsystem *subsystem, struct weir_virtual_stats *sum)
+{
+	for (size_t i = 0; i < subsystem->namespace_count; i++) {
+		struct weir_virtual_stats stats;
+
+		weir_virtual_stats(subsystem->namespaces[i].core, &stats);
+		sum->bytes_read += stats.bytes_read;
+		sum->bytes_written += stats.bytes_written;
+	}
+}
+
+static bool fill_log(const struct target_subsystem *subsystem, u8 log, u8 *page)
+{
+	struct weir_virtual_stats stats = { 0 };
+
+	switch (log) {
+	case LOG_ERROR:
+		return true;
+	case LOG_HEALTH:
+		add_stats(subsystem, &stats);
+		weir_page_health(&stats, page);
+		return true;
+	case LOG_FIRMWARE:
+		weir_page_firmware(page);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void get_log(struct command *command)
+{
+	const struct target_subsystem *subsystem = command->connection->controller->subsystem;
+	const struct nvme_sqe *sqe = &command->sqe;
+	u64 bytes = (((u64)(sqe->cdw11 & 0xffff) << 16 | sqe->cdw10 >> 16) + 1) * 4;
+	u64 offset = (u64)sqe->cdw13 << 32 | sqe->cdw12;
+	u8 log = sqe->cdw10 & 0xff, page[LOG_BYTES] = { 0 };
+
+	if (bytes != command->data_bytes || offset % 4) {
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+	} else if (!subsystem && log == NVME_LOG_DISCOVERY) {
+		target_discovery_log(command->connection, offset, command->data, command->data_bytes);
+		target_send_response(command, NVME_STATUS_SUCCESS, 0, true);
+	} else if (!subsystem || !fill_log(subsystem, log, page)) {
+		refuse(command, NVME_STATUS(1, 0x09)); /* Invalid Log Page */
+	} else {
+		reply(command, page + (offset < LOG_BYTES ? offset : 0), offset < LOG_BYTES ? LOG_BYTES - (u32)offset : 0);
+	}
+}
+
+/* ---- features ---- */
+
+static bool known(u8 feature)
+{
+	return feature && feature < FEATURES && feature != 0x03 && feature != 0x0c && feature != 0x0d && feature != 0x0e;
+}
+
+static void set_queues(struct command *command)
+{
+	struct target_controller *controller = command->connection->controller;
+	u32 value = command->sqe.cdw11, wanted = value & 0xffff;
+
+	if (wanted == 0xffff || value >> 16 == 0xffff) {
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+		return;
+	}
+	wanted = wanted < value >> 16 ? value >> 16 : wanted;
+	controller->queues = wanted + 1 < command->connection->server->target->queues ? wanted + 1 :
+											command->connection->server->target->queues;
+	end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+}
+
+static void set_kato(struct command *command)
+{
+	struct target_controller *controller = command->connection->controller;
+
+	if (command->sqe.cdw11 > TARGET_KATO_MS_MAX) {
+		refuse(command, NVME_STATUS_KEEP_ALIVE_INVALID);
+		return;
+	}
+	controller->kato_ms = command->sqe.cdw11;
+	end(command, NVME_STATUS_SUCCESS, 0);
+}
+
+static void set_features(struct command *command)
+{
+	struct target_controller *controller = command->connection->controller;
+	u8 feature = command->sqe.cdw10 & 0xff;
+
+	if (!known(feature) || (!controller->subsystem && feature != NVME_FEATURE_KEEP_ALIVE_TIMER && feature != FEATURE_ASYNC_EVENTS))
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+	else if (command->sqe.cdw10 >> 31)
+		refuse(command, NVME_STATUS_FEATURE_NOT_SAVEABLE);
+	else if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
+		set_queues(command);
+	else if (feature == NVME_FEATURE_KEEP_ALIVE_TIMER)
+		set_kato(command);
+	else if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE && !(command->sqe.cdw11 & 1))
+		refuse(command, NVME_STATUS(1, 0x0e)); /* Feature Not Changeable: other hosts have it on */
+	else {
+		controller->features[feature] = command->sqe.cdw11;
+		end(command, NVME_STATUS_SUCCESS, 0);
+	}
+}
+
+static void get_features(struct command *command)
+{
+	const struct target_controller *controller = command->connection->controller;
+	u8 feature = command->sqe.cdw10 & 0xff;
+
+	if (!known(feature))
+		refuse(command, NVME_STATUS_INVALID_FIELD);
+	else if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
+		end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+	else if (feature == NVME_FEATURE_KEEP_ALIVE_TIMER)
+		end(command, NVME_STATUS_SUCCESS, controller->kato_ms);
+	else if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE)
+		end(command, NVME_STATUS_SUCCESS, 1);
+	else
+		end(command, NVME_STATUS_SUCCESS, controller->features[feature]);
+}
+
+/* ---- the rest ---- */
+
+/* Kept until the controller ends, or an Abort: nothing here causes an event yet. */
+static void keep_event_request(struct command *command)
+{
+	const struct connection *connection = command->connection;
+	u32 kept = 0;
+
+	for (u32 i = 0; i < connection->entries; i++)
+		kept += connection->commands[i].state == COMMAND_KEPT;
+	if (kept >= WEIR_PAGE_AERS)
+		end(command, NVME_STATUS_ASYNC_EVENT_LIMIT, 0);
+	else
+		target_command_set(command, COMMAND_KEPT);
+}
+
+/* Event requests can be ended; a storage's requests end by themselves, and an Abort need not find its command. */
+static void abort_command(struct command *command)
+{
+	struct connection *connection = command->connection;
+	u16 queue = command->sqe.cdw10 & 0xffff, cid = (u16)(command->sqe.cdw10 >> 16);
+
+	for (u32 i = 0; !queue && i < connection->entries; i++) {
+		struct command *at = &connection->commands[i];
+
+		if (at->state != COMMAND_KEPT || at->cid != cid)
+			continue;
+		end(at, NVME_STATUS_ABORT_REQUESTED, 0);
+		end(command, NVME_STATUS_SUCCESS, 0);
+		return;
+	}
+	end(command, NVME_STATUS_SUCCESS, NOT_ABORTED);
+}
+
+void target_admin_run(struct command *command)
+{
+	switch (target_opcode(command)) {
+	case NVME_ADMIN_IDENTIFY:
+		identify(command);
+		return;
+	case NVME_ADMIN_GET_LOG_PAGE:
+		get_log(command);
+		return;
+	case NVME_ADMIN_SET_FEATURES:
+		set_features(command);
+		return;
+	case NVME_ADMIN_GET_FEATURES:
+		get_features(command);
+		return;
+	case NVME_ADMIN_ASYNC_EVENT:
+		keep_event_request(command);
+		return;
+	case NVME_ADMIN_ABORT:
+		abort_command(command);
+		return;
+	case NVME_ADMIN_KEEP_ALIVE:
+		end(command, NVME_STATUS_SUCCESS, 0); /* it was heard */
+		return;
+	default:
+		refuse(command, NVME_STATUS_INVALID_OPCODE);
+	}
+}

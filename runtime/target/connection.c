@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connection.c: a connection from accept to end.
+ *
+ * Owns: its states and deadlines. One whose socket is closed stays until the core has ended its commands, whose buffers a
+ * storage may still be writing to.
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parts.h"
+
+struct connection *target_connection_create(struct target_server *server, int socket)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	int one = 1;
+
+	if (!connection)
+		return NULL;
+	connection->server = server;
+	connection->socket = socket;
+	connection->flow_control = true;
+	connection->to_us.most_data = TARGET_TRANSFER_BYTES;
+	connection->left = sizeof(struct nvme_tcp_common);
+	connection->into = connection->header.bytes;
+	connection->deadline_ms = target_now_ms() + TARGET_HELLO_MS;
+	connection->buffer = malloc(TARGET_RECEIVE_BYTES);
+	if (!connection->buffer || !target_commands_create(connection, 1)) {
+		free(connection->buffer);
+		free(connection);
+		return NULL;
+	}
+	setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	atomic_fetch_add_explicit(&server->open, 1, memory_order_relaxed); /* relaxed: statistics */
+	atomic_fetch_add_explicit(&server->accepted, 1, memory_order_relaxed);
+	return connection;
+}
+
+void target_connection_end(struct connection *connection)
+{
+	if (connection->state == CONNECTION_DEAD)
+		return;
+	target_controller_leave(connection); /* before the descriptor may be another's */
+	close(connection->socket);
+	connection->socket = -1;
+	connection->state = CONNECTION_DEAD;
+	connection->server->dead++;
+	atomic_fetch_sub_explicit(&connection->server->open, 1, memory_order_relaxed);
+	target_commands_cancel(connection);
+}
+
+bool target_connection_collect(struct connection *connection)
+{
+	if (connection->state != CONNECTION_DEAD || connection->queue.inflight)
+		return false;
+	connection->server->dead--;
+	target_controller_drop(connection);
+	target_commands_destroy(connection);
+	free(connection->buffer);
+	free(connection);
+	return true;
+}
+
+/* What was answered still goes out, then why, and then it ends. */
+static void close_soon(struct connection *connection)
+{
+	connection->state = CONNECTION_CLOSING;
+	connection->deadline_ms = connection->server->now_ms + TARGET_LINGER_MS;
+	target_send_soon(connection);
+}
+
+void target_connection_refuse(struct connection *connection, const struct weir_tcp_error *error)
+{
+	u8 term[sizeof(struct nvme_tcp_term_req) + NVME_TCP_LONGEST_HEADER];
+	size_t header = connection->phase == RECEIVE_COMMON ? sizeof(struct nvme_tcp_common) : connection->layout.header_bytes;
+	size_t bytes = weir_tcp_build_term(term, true, error, connection->header.bytes, header);
+
+	atomic_fetch_add_explicit(&connection->server->bad_pdus, 1, memory_order_relaxed); /* relaxed: statistics */
+	target_send_note(connection, term, (u32)bytes);
+	close_soon(connection);
+}
+
+void target_connection_close(struct connection *connection)
+{
+	close_soon(connection);
+}
+
+/* Nothing that it sends is of interest any more; it is read so that our last words are not lost to a reset. */
+static void discard(struct connection *connection)
+{
+	ssize_t got = recv(connection->socket, connection->buffer, TARGET_RECEIVE_BYTES, MSG_DONTWAIT);
+
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+		target_connection_end(connection);
+}
+
+void target_connection_ready(struct connection *connection)
+{
+	switch (connection->state) {
+	case CONNECTION_DEAD:
+		return;
+	case CONNECTION_CLOSING:
+	case CONNECTION_LINGERING:
+		discard(connection);
+		break;
+	default:
+		if (!atomic_load_explicit(&connection->server->target->stopping, memory_order_relaxed))
+			(void)target_receive(connection);
+	}
+	if (connection->wants_write && connection->state != CONNECTION_DEAD)
+		target_send_soon(connection);
+}
+
+static bool is_idle(const struct connection *connection)
+{
+	return !connection->running && !connection->out.first && connection->note_bytes == connection->note_sent;
+}
+
+void target_connection_check(struct connection *connection)
+{
+	const struct target_server *server = connection->server;
+	unsigned stopping = atomic_load_explicit(&server->target->stopping, memory_order_relaxed);
+
+	if (connection->state == CONNECTION_DEAD)
+		return;
+	if (stopping > 1 || (stopping && is_idle(connection)) ||
+	    (connection->deadline_ms && server->now_ms >= connection->deadline_ms) ||
+	    (connection->controller && !connection->qid && target_controller_expired(connection->controller, server->now_ms)))
+		target_connection_end(connection);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * controller.c: associations of hosts: which connections make one controller.
+ *
+ * Owns: their list and numbers, under target.lock. An association ends with its admin connection, or when its host has been
+ * silent for too long; the other connections are then shut down, and end on their own threads.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "parts.h"
+
+enum { GRACE_MS = 1000 };
+
+static struct target_controller *find(const struct weir_target *target, u16 cntlid)
+{
+	struct target_controller *at = target->controllers;
+
+	while (at && at->cntlid != cntlid)
+		at = at->next;
+	return at;
+}
+
+/* Numbers are not reused soon; 0 and those from FFF0h on are no controller's. */
+static u16 next_cntlid(struct weir_target *target)
+{
+	u16 id = target->last_cntlid;
+
+	do {
+		id = id >= 0xffef ? 1 : (u16)(id + 1);
+	} while (find(target, id));
+	target->last_cntlid = id;
+	return id;
+}
+
+static void join(struct target_controller *controller, struct connection *connection)
+{
+	connection->controller = controller;
+	connection->sibling = controller->first;
+	controller->first = connection;
+	controller->references++;
+}
+
+static unsigned count(const struct weir_target *target)
+{
+	unsigned count = 0;
+
+	for (const struct target_controller *at = target->controllers; at; at = at->next)
+		count++;
+	return count;
+}
+
+static bool enlist(struct weir_target *target, struct target_controller *controller, struct connection *connection)
+{
+	bool room;
+
+	pthread_mutex_lock(&target->lock);
+	room = count(target) < TARGET_CONTROLLERS_MAX;
+	if (room) {
+		controller->cntlid = next_cntlid(target);
+		controller->next = target->controllers;
+		target->controllers = controller;
+		join(controller, connection);
+	}
+	pthread_mutex_unlock(&target->lock);
+	return room;
+}
+
+struct target_controller *target_controller_create(struct connection *connection, const struct target_subsystem *subsystem,
+						   const struct nvme_fabrics_connect_data *data, u32 kato_ms)
+{
+	struct target_controller *controller = calloc(1, sizeof(*controller));
+
+	if (!controller)
+		return NULL;
+	controller->subsystem = subsystem;
+	controller->kato_ms = kato_ms;
+	controller->queues = connection->server->target->queues;
+	memcpy(controller->hostid, data->hostid, sizeof(controller->hostid));
+	memcpy(controller->hostnqn, data->hostnqn, strnlen(data->hostnqn, NVME_NQN_LONGEST));
+	atomic_init(&controller->alive_ms, target_now_ms());
+	if (enlist(connection->server->target, controller, connection))
+		return controller;
+	free(controller);
+	return NULL;
+}
+
+static bool has_queue(const struct target_controller *controller, u16 qid)
+{
+	for (const struct connection *at = controller->first; at; at = at->sibling)
+		if (at->qid == qid)
+			return true;
+	return false;
+}
+
+/* An NVMe status; of invalid parameters @offset says which. */
+static u32 check_join(const struct target_controller *controller, const struct target_subsystem *subsystem,
+		      const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset)
+{
+	*offset = NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, cntlid);
+	if (!controller || controller->subsystem != subsystem || strcmp(controller->hostnqn, data->hostnqn) != 0)
+		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
+	*offset = NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, hostid);
+	if (memcmp(controller->hostid, data->hostid, sizeof(controller->hostid)) != 0)
+		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
+	*offset = offsetof(struct nvme_fabrics_connect, qid);
+	if (!subsystem || qid > controller->queues)
+		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
+	if (has_queue(controller, qid))
+		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);
+	/* Relaxed: the host has its answer to the Property Set that made it ready. */
+	if (!atomic_load_explicit(&controller->ready, memory_order_relaxed))
+		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);
+	return NVME_STATUS_SUCCESS;
+}
+
+u32 target_controller_join(struct connection *connection, const struct target_subsystem *subsystem,
+			   const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset)
+{
+	struct weir_target *target = connection->server->target;
+	struct target_controller *controller;
+	u32 status;
+
+	pthread_mutex_lock(&target->lock);
+	controller = find(target, data->cntlid);
+	status = check_join(controller, subsystem, data, qid, offset);
+	if (!status) {
+		connection->qid = qid;
+		connection->queue.id = qid;
+		join(controller, connection);
+	}
+	pthread_mutex_unlock(&target->lock);
+	return status;
+}
+
+static void unlink_controller(struct weir_target *target, struct target_controller *controller)
+{
+	struct target_controller **link = &target->controllers;
+
+	while (*link && *link != controller)
+		link = &(*link)->next;
+	if (*link)
+		*link = controller->next;
+}
+
+static void unlink_connection(struct target_controller *controller, const struct connection *connection)
+{
+	struct connection **link = &controller->first;
+
+	while (*link != connection)
+		link = &(*link)->sibling;
+	*link = connection->sibling;
+}
+
+void target_controller_leave(struct connection *connection)
+{
+	struct target_controller *controller = connection->controller;
+	struct weir_target *target = connection->server->target;
+
+	if (!controller)
+		return;
+	pthread_mutex_lock(&target->lock);
+	unlink_connection(controller, connection);
+	if (!connection->qid) {
+		unlink_controller(target, controller); /* nobody joins any more */
+		for (struct connection *at = controller->first; at; at = at->sibling)
+			shutdown(at->socket, SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&target->lock);
+}
+
+void target_controller_drop(struct connection *connection)
+{
+	struct target_controller *controller = connection->controller;
+	struct weir_target *target = connection->server->target;
+	bool last;
+
+	if (!controller)
+		return;
+	connection->controller = NULL;
+	pthread_mutex_lock(&target->lock);
+	last = --controller->references == 0;
+	pthread_mutex_unlock(&target->lock);
+	if (last)
+		free(controller);
+}
+
+bool target_controller_expired(const struct target_controller *controller, u64 now_ms)
+{
+	/* Relaxed: a time, and nothing goes with it. */
+	u64 alive = atomic_load_explicit(&controller->alive_ms, memory_order_relaxed);
+
+	return controller->kato_ms && now_ms > alive && now_ms - alive > controller->kato_ms + GRACE_MS;
+}
+
+u32 target_controller_csts(const struct target_controller *controller)
+{
+	const struct target_subsystem *subsystem = controller->subsystem;
+	u32 csts = controller->csts;
+	bool gone;
+
+	for (size_t i = 0; subsystem && i < subsystem->namespace_count; i++)
+		if (weir_virtual_failed(subsystem->namespaces[i].core, &gone))
+			csts |= NVME_CSTS_FATAL;
+	return csts;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parts.h: what the parts of the target offer one another; private to this folder.
+ *
+ * Who may touch what: a connection, its commands and its buffers belong to one server thread. Association lists and
+ * controller numbers are under target.lock. Words that several threads read are atomic: each says so.
+ */
+#ifndef WEIR_TARGET_PARTS_H
+#define WEIR_TARGET_PARTS_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include <weir/nvme.h>
+#include <weir/nvme_fabrics.h>
+
+#include "../transport/fabrics/tcp_pdu.h"
+#include "../transport/identify_pages.h"
+#include "../transport/transport.h"
+#include "../transport/virtual_front.h"
+#include "target.h"
+
+enum {
+	TARGET_QUEUE_ENTRIES = 128,      /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
+	TARGET_IN_CAPSULE_BYTES = 8192,  /* data in a command capsule at most */
+	TARGET_TRANSFER_BYTES = 1 << 20, /* data of a command at most, whatever its storage takes */
+	TARGET_RECEIVE_BYTES = 16384,    /* a connection's receive buffer */
+	TARGET_CONTROLLERS_MAX = 4096,   /* associations */
+	TARGET_HELLO_MS = 10000,
+	TARGET_LINGER_MS = 1000,         /* for the other end to read why it is cut off */
+	TARGET_KATO_MS_MAX = 3600 * 1000,
+	TARGET_DEPTH = 1024,             /* requests of a server thread that a storage is given at once */
+};
+
+/**
+ * struct target_namespace - a storage
+ * @nsid: its number
+ * @uri: for people
+ * @transport: what was opened
+ * @core: its controller core
+ * @medium: of that
+ * @uuid: the same whenever the same is served
+ */
+struct target_namespace {
+	u32 nsid;
+	char *uri;
+	struct weir_transport *transport;
+	struct weir_virtual *core;
+	const struct weir_medium *medium;
+	u8 uuid[WEIR_PAGE_UUID_BYTES];
+};
+
+struct target_subsystem {
+	char *nqn;
+	char serial[21];
+	struct target_namespace *namespaces;
+	size_t namespace_count;
+	char **hosts;
+	size_t host_count;
+	u32 transfer_bytes; /* least of its storages' */
+};
+
+struct connection;
+
+/**
+ * struct target_controller - an association: what a host connected to; of its admin connection's thread but for
+ * @next: under target.lock
+ * @first: its connections, under target.lock
+ * @references: connections that know it, ended ones too, under target.lock
+ * @alive_ms: when its host was last heard; atomic
+ * @ready: CSTS.RDY; atomic
+ * @subsystem: NULL: the discovery subsystem
+ */
+struct target_controller {
+	struct target_controller *next;
+	struct connection *first;
+	unsigned references;
+	atomic_ullong alive_ms;
+	atomic_uint ready;
+	const struct target_subsystem *subsystem;
+	u16 cntlid;
+	u8 hostid[16];
+	char hostnqn[NVME_NQN_LONGEST + 1];
+	u32 cc;
+	u32 csts;
+	u32 kato_ms;
+	u32 queues; /* granted */
+	u32 features[16];
+};
+
+enum command_state {
+	COMMAND_FREE,
+	COMMAND_RECEIVING, /* its capsule */
+	COMMAND_GRANTING,  /* its R2T is to be sent */
+	COMMAND_GRANTED,   /* its data is to be received */
+	COMMAND_WAITING,   /* for the core */
+	COMMAND_RUNNING,   /* in the core */
+	COMMAND_KEPT,      /* Asynchronous Event Request */
+	COMMAND_SENDING,
+};
+
+/**
+ * struct command - a slot of a queue; its index is the transfer tag
+ * @next: behind it in the connection's list of what is to be sent, or the server's of what waits
+ * @connection: whose it is
+ * @space: namespace, or NULL
+ * @sqe: as the host sent it
+ * @data: buffer, kept from command to command
+ * @data_room: its size
+ * @data_bytes: bytes that the command's SGL describes
+ * @received: of these, here
+ * @sent: bytes of its PDUs
+ * @from_host: its data comes from the host
+ * @bad_digest: that data is not what was sent
+ * @twice: a fault: it is answered twice
+ * @head: R2T or C2HData header
+ * @head_bytes: how long, padding included; 0: none
+ * @tail: data digest and response capsule
+ * @tail_bytes: how long
+ */
+struct command {
+	struct command *next;
+	struct connection *connection;
+	struct target_namespace *space;
+	struct nvme_sqe sqe;
+	u8 *data;
+	u32 data_room;
+	u32 data_bytes;
+	u32 received;
+	u32 sent;
+	u32 sends_data;
+	u32 status;
+	u64 result;
+	enum command_state state;
+	u16 cid;
+	bool from_host;
+	bool bad_digest;
+	bool twice;
+	u8 head_bytes;
+	u8 tail_bytes;
+	union nvme_tcp_header head;
+	u8 tail[NVME_TCP_DIGEST_BYTES + 2 * (sizeof(struct nvme_tcp_resp) + NVME_TCP_DIGEST_BYTES)];
+};
+
+enum connection_state {
+	CONNECTION_NEW,       /* ICReq is awaited */
+	CONNECTION_OPEN,      /* Connect is awaited */
+	CONNECTION_CONNECTED,
+	CONNECTION_CLOSING,   /* what is to be sent is, and then it ends */
+	CONNECTION_LINGERING, /* all is sent; the other end is to close */
+	CONNECTION_DEAD,      /* its socket is closed; it ends when the core has ended its commands */
+};
+
+enum receive_phase {
+	RECEIVE_COMMON,
+	RECEIVE_HEADER,
+	RECEIVE_PAD,
+	RECEIVE_DATA,
+	RECEIVE_DIGEST,
+};
+
+struct command_list {
+	struct command *first;
+	struct command *last;
+};
+
+/**
+ * struct connection - a socket and its queue
+ * @next: in its server's list
+ * @sibling: in its controller's, under target.lock
+ * @socket: -1: closed
+ * @queue: what the core knows; its thread's
+ * @to_us: rules of what we receive
+ * @to_host: rules of what we send
+ * @phase: what of a PDU is awaited
+ * @left: bytes of that
+ * @into: where they go; NULL: they are left out
+ * @layout: of the PDU
+ * @header: its header
+ * @digest: its data's digest
+ * @subject: command whose data that is
+ * @buffer: received and not looked at: from @begin to @end
+ * @out: commands with something to send
+ * @note: ICResp or TermReq, sent behind them
+ * @deadline_ms: it is closed then, unless it has come further; 0: none
+ * @next_unsent: behind it in its server's list of those with something to send
+ * @in_unsent: it is in that list
+ * @running: commands whose end has not been sent
+ * @free: unused slots
+ * @data_begin: where the PDU's data began to go
+ */
+struct connection {
+	struct connection *next;
+	struct connection *sibling;
+	struct target_server *server;
+	struct target_controller *controller;
+	int socket;
+	enum connection_state state;
+	bool wants_write;
+	bool flow_control;
+	u16 qid;
+	u32 entries;
+	u32 sq_head;
+	u32 running;
+	struct virtual_queue queue;
+	struct command *commands;
+	struct command *free;
+	struct weir_tcp_rules to_us;
+	struct weir_tcp_rules to_host;
+	enum receive_phase phase;
+	u32 left;
+	u8 *into;
+	struct weir_tcp_layout layout;
+	union nvme_tcp_header header;
+	u32 digest;
+	struct command *subject;
+	u8 *data_begin;
+	u32 begin;
+	u32 end;
+	u8 *buffer;
+	struct command_list out;
+	u8 note[256];
+	u32 note_bytes;
+	u32 note_sent;
+	u64 deadline_ms;
+	struct connection *next_unsent;
+	bool in_unsent;
+};
+
+/**
+ * struct target_server - a server thread
+ * @wake: an eventfd
+ * @connections: its own
+ * @arrived: to become its own; under target.lock
+ * @unsent: those with something to send
+ * @dead: how many of its own are
+ * @waiting: commands that the core does not take now
+ * @now_ms: the clock, read once per iteration
+ * @next_check_ms: when deadlines are looked at next
+ * @accept_again_ms: nobody is accepted before; 0: all are
+ */
+struct target_server {
+	struct weir_target *target;
+	unsigned index;
+	int epoll;
+	int wake;
+	bool started;
+	pthread_t handle;
+	struct connection *connections;
+	struct connection *arrived;
+	struct connection *unsent;
+	unsigned dead;
+	struct command_list waiting;
+	u64 now_ms;
+	u64 next_check_ms;
+	u64 accept_again_ms;
+	atomic_ullong open, accepted, refused, bad_pdus, commands;
+} __attribute__((aligned(64)));
+
+struct target_listener {
+	int socket;
+	char address[80];
+};
+
+struct weir_target {
+	struct weir_dma_map *dma; /* empty */
+	struct target_subsystem *subsystems;
+	size_t subsystem_count;
+	struct target_listener *listeners;
+	size_t listener_count;
+	struct target_server *servers;
+	unsigned threads;
+	unsigned queues;
+	atomic_uint stopping; /* 1: drain, 2: at once */
+	atomic_uint next_server;
+	pthread_mutex_t lock;
+	struct target_controller *controllers;
+	u16 last_cntlid;
+};
+
+/* subsystem.c: what is served; read only once the target was created */
+
+int target_subsystem_open(struct weir_target *target, const struct weir_target_subsystem_options *options,
+			  struct target_subsystem *subsystem);
+void target_subsystem_close(struct target_subsystem *subsystem);
+/** target_nqn_check() - -EINVAL with a sentence for a name that is none */
+int target_nqn_check(const char *nqn);
+const struct target_subsystem *target_subsystem_find(const struct weir_target *target, const char *nqn);
+bool target_host_allowed(const struct target_subsystem *subsystem, const char *hostnqn);
+/** target_namespace_of() - NULL: there is none of that number */
+struct target_namespace *target_namespace_of(const struct target_subsystem *subsystem, u32 nsid);
+
+/* listen.c: sockets */
+
+int target_listen(const char *text, struct target_listener *listener);
+
+/* server.c: threads and their loop */
+
+int target_server_create(struct weir_target *target, unsigned index, struct target_server *server);
+void target_server_destroy(struct target_server *server);
+unsigned target_server_step(struct target_server *server, int ms);
+void target_server_wake(struct target_server *server);
+/** target_server_watch() - ask for a socket's events */
+void target_server_watch(struct connection *connection, bool write);
+
+/* connection.c: a socket from accept to end */
+
+struct connection *target_connection_create(struct target_server *server, int socket);
+/** target_connection_ready() - its socket can be read */
+void target_connection_ready(struct connection *connection);
+/** target_connection_end() - close its socket; what it still has in the core is left to end */
+void target_connection_end(struct connection *connection);
+/** target_connection_refuse() - end it with a TermReq about the PDU being received */
+void target_connection_refuse(struct connection *connection, const struct weir_tcp_error *error);
+/** target_connection_close() - end it once all that is to be sent is */
+void target_connection_close(struct connection *connection);
+/** target_connection_check() - end it if it is overdue, or the target stops */
+void target_connection_check(struct connection *connection);
+/** target_connection_collect() - free it if it is dead and nothing of it is in the core; true then */
+bool target_connection_collect(struct connection *connection);
+
+/* receive.c: PDUs from the host */
+
+/** target_receive() - read and deal with what is there, up to some amount; false: the connection has ended */
+bool target_receive(struct connection *connection);
+
+/* send.c: PDUs to the host */
+
+/** target_send_soon() - have its server flush it in this iteration */
+void target_send_soon(struct connection *connection);
+/** target_send_response() - put @command's end into the list; @sends_data: command->data_bytes go with it */
+void target_send_response(struct command *command, u32 status, u64 result, bool sends_data);
+/** target_send_grant() - ask for its data, all of it */
+void target_send_grant(struct command *command);
+/** target_send_note() - bytes of a PDU that is no command's */
+void target_send_note(struct connection *connection, const void *bytes, u32 count);
+/** target_send_flush() - as much as the socket takes; false: the connection has ended */
+bool target_send_flush(struct connection *connection);
+
+/* command.c: commands of a queue, and their way to the core */
+
+/** target_commands_create() - the slots of a queue; false: no memory */
+bool target_commands_create(struct connection *connection, u32 entries);
+/** target_commands_grow() - more slots; @command, the only one in use, moves: where to; NULL: no memory */
+struct command *target_commands_grow(struct connection *connection, u32 entries, struct command *command);
+/** target_commands_cancel() - its connection is dead: none waits any more, and the core ends what it can */
+void target_commands_cancel(struct connection *connection);
+void target_commands_destroy(struct connection *connection);
+void target_command_free(struct command *command);
+/** target_command_room() - make its buffer @bytes large; false: no memory */
+bool target_command_room(struct command *command, u32 bytes);
+/**
+ * target_command_start() - a capsule's header is here: decide about its data
+ * @in_capsule: bytes of data that follow it; only of a command that is COMMAND_RECEIVING afterwards they are kept
+ */
+void target_command_start(struct command *command, u32 in_capsule);
+/** target_command_run() - all its data is here */
+void target_command_run(struct command *command);
+/** target_command_begin() - offer it to the core again; false: it still waits */
+bool target_command_begin(struct command *command);
+/** target_front - completions of the core */
+extern const struct virtual_front target_front;
+
+/* fabrics.c: Connect, properties, Disconnect */
+
+void target_fabrics_run(struct command *command);
+
+/* controller.c: associations */
+
+struct target_controller *target_controller_create(struct connection *connection, const struct target_subsystem *subsystem,
+						   const struct nvme_fabrics_connect_data *data, u32 kato_ms);
+/** target_controller_join() - an I/O queue's connection; an NVMe status */
+u32 target_controller_join(struct connection *connection, const struct target_subsystem *subsystem,
+			   const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset);
+/** target_controller_leave() - a connection ends; with the admin queue's all others do */
+void target_controller_leave(struct connection *connection);
+/** target_controller_drop() - an ended connection is freed, and perhaps the controller with the last one */
+void target_controller_drop(struct connection *connection);
+/** target_controller_expired() - the host has been silent for longer than the Keep Alive Timeout */
+bool target_controller_expired(const struct target_controller *controller, u64 now_ms);
+/** target_controller_status() - CSTS */
+u32 target_controller_csts(const struct target_controller *controller);
+
+/* admin.c: the admin queue */
+
+void target_admin_run(struct command *command);
+
+/* discovery.c: the discovery log */
+
+/** target_discovery_log() - @bytes from @offset on, zeros behind its end */
+void target_discovery_log(const struct connection *connection, u64 offset, u8 *to, u32 bytes);
+
+u64 target_now_ms(void);
+
+static inline u32 target_refuse(u32 status)
+{
+	return status | NVME_STATUS_DNR;
+}
+
+static inline u8 target_opcode(const struct command *command)
+{
+	return (u8)command->sqe.cdw0;
+}
+
+static inline bool target_is_running(enum command_state state)
+{
+	return state == COMMAND_WAITING || state == COMMAND_RUNNING || state == COMMAND_SENDING;
+}
+
+static inline void target_command_set(struct command *command, enum command_state state)
+{
+	command->connection->running += target_is_running(state);
+	command->connection->running -= target_is_running(command->state);
+	command->state = state;
+}
+
+static inline void target_list_add(struct command_list *list, struct command *command)
+{
+	command->next = NULL;
+	if (list->first)
+		list->last->next = command;
+	else
+		list->first = command;
+	list->last = command;
+}
+
+static inline struct command *target_list_take(struct command_list *list)
+{
+	struct command *first = list->first;
+
+	if (first)
+		list->first = first->next;
+	return first;
+}
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * subsystem.c: what is served, and to whom.
+ *
+ * Owns: names, identifiers and storages of subsystems. Identifiers come of the names alone, so that a target that is
+ * started again serves the same namespaces to a host that has kept its disks.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "../error.h"
+#include "parts.h"
+
+int target_nqn_check(const char *nqn)
+{
+	size_t length = strlen(nqn);
+
+	if (!length || length > NVME_NQN_LONGEST)
+		return weir_fail(EINVAL, "\"%s\": an NQN has 1 to %d characters", nqn, NVME_NQN_LONGEST);
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)nqn[i] <= ' ' || nqn[i] == 127)
+			return weir_fail(EINVAL, "the NQN \"%.*s\" goes on with a character that is none of an NQN", (int)i, nqn);
+	if (strncmp(nqn, "nqn.", 4) != 0)
+		return weir_fail(EINVAL, "\"%s\" is no NQN; write one such as nqn.2026-11.org.example:disk1", nqn);
+	if (!strcmp(nqn, NVME_DISCOVERY_NQN))
+		return weir_fail(EINVAL, "%s is the discovery subsystem, which is served anyway; choose another NQN", nqn);
+	return 0;
+}
+
+static void fill_uuid(const char *nqn, u32 nsid, u8 *uuid)
+{
+	char text[NVME_NQN_BYTES + 16];
+	int length = snprintf(text, sizeof(text), "%s %u", nqn, nsid);
+	XXH128_canonical_t hash;
+
+	XXH128_canonicalFromHash(&hash, XXH3_128bits(text, (size_t)length));
+	memcpy(uuid, hash.digest, WEIR_PAGE_UUID_BYTES);
+	uuid[6] = (uuid[6] & 0x0f) | 0x80; /* version 8: of our own making */
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static int open_transport(struct weir_target *target, const struct weir_target_namespace_options *options, struct weir_uri *uri,
+			  struct weir_transport **out)
+{
+	struct weir_transport_request request = {
+		.uri = uri, .dma = target->dma, .read_only = options->read_only, .queues = target->threads,
+		.depth = TARGET_DEPTH, .front = &target_front, .front_threads = target->threads,
+	};
+
+	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
+		return weir_fail(ENOTSUP, "storage \"%s\": a target serves virt: and file:, not %s: yet; /dev/nvme0n1 is a file:",
+				 uri->text, uri->scheme);
+	return weir_transport_open(&request, out);
+}
+
+static int space_open(struct weir_target *target, const char *nqn, const struct weir_target_namespace_options *options,
+		      struct target_namespace *space)
+{
+	struct weir_uri uri;
+	int error = weir_uri_parse(options->uri, &uri);
+
+	if (error)
+		return error;
+	error = open_transport(target, options, &uri, &space->transport);
+	weir_uri_release(&uri);
+	if (error)
+		return error;
+	if (space->transport->resident.on)
+		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out", options->uri);
+	space->core = weir_transport_core(space->transport, &space->medium);
+	fill_uuid(nqn, space->nsid, space->uuid);
+	space->uri = strdup(options->uri);
+	return space->uri ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", options->uri);
+}
+
+static int copy_hosts(const struct weir_target_subsystem_options *options, struct target_subsystem *subsystem)
+{
+	subsystem->hosts = calloc(options->host_count + 1, sizeof(*subsystem->hosts));
+	for (size_t i = 0; subsystem->hosts && i < options->host_count; i++) {
+		int error = target_nqn_check(options->hosts[i]);
+
+		if (error)
+			return error;
+		subsystem->hosts[i] = strdup(options->hosts[i]);
+		if (!subsystem->hosts[i])
+			break;
+		subsystem->host_count++;
+	}
+	return subsystem->host_count == options->host_count && subsystem->hosts ?
+		       0 :
+		       weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
+}
+
+static void fill_serial(struct target_subsystem *subsystem)
+{
+	snprintf(subsystem->serial, sizeof(subsystem->serial), "%016llx",
+		 (unsigned long long)XXH3_64bits(subsystem->nqn, strlen(subsystem->nqn)));
+}
+
+static int spaces_open(struct weir_target *target, const struct weir_target_subsystem_options *options,
+		       struct target_subsystem *subsystem)
+{
+	subsystem->namespaces = calloc(options->namespace_count, sizeof(*subsystem->namespaces));
+	if (!subsystem->namespaces)
+		return weir_fail(ENOMEM, "no memory for %zu namespaces", options->namespace_count);
+	subsystem->transfer_bytes = TARGET_TRANSFER_BYTES;
+	for (size_t i = 0; i < options->namespace_count; i++) {
+		struct target_namespace *space = &subsystem->namespaces[i];
+		u32 transfer_bytes;
+		int error;
+
+		subsystem->namespace_count = i + 1;
+		space->nsid = (u32)i + 1;
+		error = space_open(target, subsystem->nqn, &options->namespaces[i], space);
+		if (error)
+			return error;
+		transfer_bytes = weir_virtual_transfer_bytes(space->core);
+		if (transfer_bytes < subsystem->transfer_bytes)
+			subsystem->transfer_bytes = transfer_bytes;
+	}
+	return 0;
+}
+
+int target_subsystem_open(struct weir_target *target, const struct weir_target_subsystem_options *options,
+			  struct target_subsystem *subsystem)
+{
+	int error = target_nqn_check(options->nqn);
+
+	if (error)
+		return error;
+	if (target_subsystem_find(target, options->nqn))
+		return weir_fail(EEXIST, "subsystem %s is named twice; several storages of one are its namespaces", options->nqn);
+	if (!options->namespace_count || options->namespace_count > WEIR_TARGET_NAMESPACES_MAX)
+		return weir_fail(EINVAL, "subsystem %s has %zu namespaces; give 1 to %d", options->nqn, options->namespace_count,
+				 WEIR_TARGET_NAMESPACES_MAX);
+	subsystem->nqn = strdup(options->nqn);
+	if (!subsystem->nqn)
+		return weir_fail(ENOMEM, "no memory for a subsystem");
+	fill_serial(subsystem);
+	error = copy_hosts(options, subsystem);
+	return error ? error : spaces_open(target, options, subsystem);
+}
+
+void target_subsystem_close(struct target_subsystem *subsystem)
+{
+	for (size_t i = 0; i < subsystem->namespace_count; i++) {
+		struct target_namespace *space = &subsystem->namespaces[i];
+
+		if (space->transport)
+			space->transport->ops->close(space->transport);
+		free(space->uri);
+	}
+	for (size_t i = 0; i < subsystem->host_count; i++)
+		free(subsystem->hosts[i]);
+	free(subsystem->hosts);
+	free(subsystem->namespaces);
+	free(subsystem->nqn);
+}
+
+const struct target_subsystem *target_subsystem_find(const struct weir_target *target, const char *nqn)
+{
+	for (size_t i = 0; i < target->subsystem_count; i++)
+		if (target->subsystems[i].nqn && !strcmp(target->subsystems[i].nqn, nqn))
+			return &target->subsystems[i];
+	return NULL;
+}
+
+bool target_host_allowed(const struct target_subsystem *subsystem, const char *hostnqn)
+{
+	for (size_t i = 0; i < subsystem->host_count; i++)
+		if (!strcmp(subsystem->hosts[i], hostnqn))
+			return true;
+	return !subsystem->host_count;
+}
+
+struct target_namespace *target_namespace_of(const struct target_subsystem *subsystem, u32 nsid)
+{
+	return nsid && nsid <= subsystem->namespace_count ? &subsystem->namespaces[nsid - 1] : NULL;
+}

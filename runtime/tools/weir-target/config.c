@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "error.h"
+
+/* A copy that lives as long as @config; NULL with a sentence. */
+static const char *keep(struct config *config, const char *text, size_t length)
+{
+	char *copy = config->string_count < sizeof(config->strings) / sizeof(*config->strings) ? strndup(text, length) : NULL;
+
+	if (!copy) {
+		weir_fail(ENOMEM, "no memory for what is to be served");
+		return NULL;
+	}
+	config->strings[config->string_count++] = copy;
+	return copy;
+}
+
+int config_listen(struct config *config, const char *text)
+{
+	size_t at = config->options.listen_count;
+
+	if (at == CONFIG_LISTS)
+		return weir_fail(EINVAL, "%s: at most %d addresses to listen at", text, CONFIG_LISTS);
+	config->listen[at] = keep(config, text, strlen(text));
+	if (!config->listen[at])
+		return -ENOMEM;
+	config->options.listen_count++;
+	return 0;
+}
+
+static struct config_subsystem *add_subsystem(struct config *config, const char *nqn, size_t length)
+{
+	struct config_subsystem *subsystem = &config->subsystems[config->options.subsystem_count];
+
+	if (config->options.subsystem_count == CONFIG_LISTS) {
+		weir_fail(EINVAL, "%.*s: at most %d subsystems", (int)length, nqn, CONFIG_LISTS);
+		return NULL;
+	}
+	subsystem->options.nqn = keep(config, nqn, length);
+	if (!subsystem->options.nqn)
+		return NULL;
+	config->options.subsystem_count++;
+	return subsystem;
+}
+
+static int add_namespace(struct config *config, struct config_subsystem *subsystem, const char *uri, size_t length, bool read_only)
+{
+	size_t at = subsystem->options.namespace_count;
+
+	if (at == WEIR_TARGET_NAMESPACES_MAX)
+		return weir_fail(EINVAL, "subsystem %s: at most %d namespaces", subsystem->options.nqn, WEIR_TARGET_NAMESPACES_MAX);
+	subsystem->namespaces[at].uri = keep(config, uri, length);
+	subsystem->namespaces[at].read_only = read_only;
+	subsystem->options.namespace_count++;
+	return subsystem->namespaces[at].uri ? 0 : -ENOMEM;
+}
+
+int config_subsystem(struct config *config, const char *text)
+{
+	const char *equals = strchr(text, '='), *at, *comma;
+	struct config_subsystem *subsystem;
+	int error = 0;
+
+	if (!equals)
+		return weir_fail(EINVAL, "--subsystem %s: write NQN=STORAGE, such as nqn.2026-11.org.example:disk1=file:/data/a.img", text);
+	subsystem = add_subsystem(config, text, (size_t)(equals - text));
+	if (!subsystem)
+		return -EINVAL;
+	for (at = equals + 1; !error && at; at = comma ? comma + 1 : NULL) {
+		comma = strchr(at, ',');
+		error = add_namespace(config, subsystem, at, comma ? (size_t)(comma - at) : strlen(at), false);
+	}
+	return error;
+}
+
+static int add_host(struct config *config, struct config_subsystem *subsystem, const char *nqn)
+{
+	if (subsystem->options.host_count == CONFIG_LISTS)
+		return weir_fail(EINVAL, "subsystem %s: at most %d hosts", subsystem->options.nqn, CONFIG_LISTS);
+	subsystem->hosts[subsystem->options.host_count] = keep(config, nqn, strlen(nqn));
+	if (!subsystem->hosts[subsystem->options.host_count])
+		return -ENOMEM;
+	subsystem->options.host_count++;
+	return 0;
+}
+
+int config_host(struct config *config, const char *nqn)
+{
+	if (!config->options.subsystem_count)
+		return weir_fail(EINVAL, "--host %s: name the subsystem first, which it may connect to", nqn);
+	return add_host(config, &config->subsystems[config->options.subsystem_count - 1], nqn);
+}
+
+/* ---- JSON ---- */
+
+static int bad(const char *path, const char *what)
+{
+	return weir_fail(EINVAL, "%s: %s; docs/network.md shows the file", path, what);
+}
+
+static int read_namespace(struct config *config, struct config_subsystem *subsystem, const char *path, json_t *item)
+{
+	const char *uri = json_string_value(item);
+	int read_only = 0;
+
+	if (json_is_object(item) && json_unpack(item, "{s:s, s?b!}", "storage", &uri, "read_only", &read_only) != 0)
+		return bad(path, "a namespace has the keys \"storage\" and perhaps \"read_only\"");
+	if (!uri)
+		return bad(path, "a namespace is a storage, as text, or an object");
+	return add_namespace(config, subsystem, uri, strlen(uri), read_only);
+}
+
+static int read_subsystem(struct config *config, const char *path, json_t *item)
+{
+	json_t *namespaces = NULL, *hosts = NULL, *entry;
+	struct config_subsystem *subsystem;
+	const char *nqn;
+	size_t i;
+	int error = 0;
+
+	if (json_unpack(item, "{s:s, s:o, s?o!}", "nqn", &nqn, "namespaces", &namespaces, "hosts", &hosts) != 0 ||
+	    !json_is_array(namespaces) || (hosts && !json_is_array(hosts)))
+		return bad(path, "a subsystem has the keys \"nqn\" (text), \"namespaces\" (a list) and perhaps \"hosts\" (a list)");
+	subsystem = add_subsystem(config, nqn, strlen(nqn));
+	if (!subsystem)
+		return -EINVAL;
+	json_array_foreach(namespaces, i, entry)
+		if (!error)
+			error = read_namespace(config, subsystem, path, entry);
+	json_array_foreach(hosts, i, entry)
+		if (!error)
+			error = json_is_string(entry) ? add_host(config, subsystem, json_string_value(entry)) :
+							bad(path, "a host is an NQN, as text");
+	return error;
+}
+
+static int read_all(struct config *config, const char *path, json_t *root)
+{
+	json_t *listen = NULL, *subsystems = NULL, *entry;
+	int threads = 0, queues = 0, error = 0;
+	size_t i;
+
+	if (json_unpack(root, "{s?o, s:o, s?i, s?i!}", "listen", &listen, "subsystems", &subsystems, "threads", &threads, "queues",
+			&queues) != 0 ||
+	    !json_is_array(subsystems) || (listen && !json_is_array(listen)) || threads < 0 || queues < 0)
+		return bad(path, "it has the keys \"listen\" and \"subsystems\" (lists), and perhaps \"threads\" and \"queues\" (numbers)");
+	config->options.threads = (unsigned)threads;
+	config->options.queues = (unsigned)queues;
+	json_array_foreach(listen, i, entry)
+		if (!error)
+			error = json_is_string(entry) ? config_listen(config, json_string_value(entry)) :
+							bad(path, "an address to listen at is text");
+	json_array_foreach(subsystems, i, entry)
+		if (!error)
+			error = read_subsystem(config, path, entry);
+	return error;
+}
+
+int config_file(struct config *config, const char *path)
+{
+	json_error_t reason;
+	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &reason);
+	int error;
+
+	if (!root)
+		return weir_fail(EINVAL, "%s, line %d: %s", path, reason.line, reason.text);
+	error = read_all(config, path, root);
+	json_decref(root);
+	return error;
+}
+
+const struct weir_target_options *config_finish(struct config *config)
+{
+	struct weir_target_options *options = &config->options;
+
+	for (size_t i = 0; i < options->subsystem_count; i++) {
+		struct config_subsystem *subsystem = &config->subsystems[i];
+
+		subsystem->options.namespaces = subsystem->namespaces;
+		subsystem->options.hosts = subsystem->hosts;
+		config->list[i] = subsystem->options;
+	}
+	options->size = sizeof(*options);
+	options->listen = config->listen;
+	options->subsystems = config->list;
+	return options;
+}
+
+void config_release(struct config *config)
+{
+	while (config->string_count)
+		free(config->strings[--config->string_count]);
+}
