@@ -115,7 +115,6 @@ struct virtual_sq {
  * @segments: where its data lies
  * @segment_count: how many
  * @bounce: private buffer (Compare, Dataset Management), or NULL
- * @bounce_segment: @bounce as the medium takes it
  * @due_ns: not completed before this time
  * @opcode: what the host asked
  * @cid: command identifier
@@ -127,6 +126,7 @@ struct virtual_sq {
  * @timed: stands in the order of fetching
  * @ended: only its due time is awaited
  * @submitting: inside the medium's submit()
+ * @bounce_segment: @bounce as the medium takes it; behind what each command touches, which shares cache lines
  * @fault_rows: row of the fault table, by kind; last, as it is seldom looked at
  */
 struct virtual_request {
@@ -139,7 +139,6 @@ struct virtual_request {
 	void *command;
 	struct iovec *segments;
 	unsigned char *bounce;
-	struct iovec bounce_segment;
 	u64 due_ns;
 	u32 segment_count;
 	u32 status;
@@ -152,6 +151,7 @@ struct virtual_request {
 	bool timed;
 	bool ended;
 	bool submitting;
+	struct iovec bounce_segment;
 	u8 fault_rows[WEIR_VIRTUAL_FAULT_KINDS];
 };
 
