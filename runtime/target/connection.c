@@ -27,9 +27,7 @@ struct connection *target_connection_create(struct target_server *server, int so
 	connection->left = sizeof(struct nvme_tcp_common);
 	connection->into = connection->header.bytes;
 	connection->deadline_ms = target_now_ms() + TARGET_HELLO_MS;
-	connection->buffer = malloc(TARGET_RECEIVE_BYTES);
-	if (!connection->buffer || !target_commands_create(connection, 1)) {
-		free(connection->buffer);
+	if (!target_commands_create(connection, 1)) {
 		free(connection);
 		return NULL;
 	}
@@ -60,7 +58,6 @@ bool target_connection_collect(struct connection *connection)
 	connection->server->dead--;
 	target_controller_drop(connection);
 	target_commands_destroy(connection);
-	free(connection->buffer);
 	free(connection);
 	return true;
 }
@@ -92,7 +89,7 @@ void target_connection_close(struct connection *connection)
 /* Nothing that it sends is of interest any more; it is read so that our last words are not lost to a reset. */
 static void discard(struct connection *connection)
 {
-	ssize_t got = recv(connection->socket, connection->buffer, TARGET_RECEIVE_BYTES, MSG_DONTWAIT);
+	ssize_t got = recv(connection->socket, connection->server->buffer, TARGET_RECEIVE_BYTES, MSG_DONTWAIT);
 
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		target_connection_end(connection);

@@ -26,7 +26,7 @@ enum {
 	TARGET_QUEUE_ENTRIES = 128,      /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
 	TARGET_IN_CAPSULE_BYTES = 8192,  /* data in a command capsule at most */
 	TARGET_TRANSFER_BYTES = 1 << 20, /* data of a command at most, whatever its storage takes */
-	TARGET_RECEIVE_BYTES = 16384,    /* a connection's receive buffer */
+	TARGET_RECEIVE_BYTES = 1 << 17,  /* a server thread's receive buffer */
 	TARGET_CONTROLLERS_MAX = 4096,   /* associations */
 	TARGET_HELLO_MS = 10000,
 	TARGET_LINGER_MS = 1000,         /* for the other end to read why it is cut off */
@@ -181,7 +181,8 @@ struct command_list {
  * @header: its header
  * @digest: its data's digest
  * @subject: command whose data that is
- * @buffer: received and not looked at: from @begin to @end
+ * @begin: what is in the server's buffer and was not looked at, while it is being received: from here
+ * @end: to here
  * @out: commands with something to send
  * @note: ICResp or TermReq, sent behind them
  * @deadline_ms: it is closed then, unless it has come further; 0: none
@@ -219,7 +220,6 @@ struct connection {
 	u8 *data_begin;
 	u32 begin;
 	u32 end;
-	u8 *buffer;
 	struct command_list out;
 	u8 note[256];
 	u32 note_bytes;
@@ -237,6 +237,7 @@ struct connection {
  * @unsent: those with something to send
  * @dead: how many of its own are
  * @waiting: commands that the core does not take now
+ * @buffer: what was received; it goes where it belongs at once, so that one does for all connections
  * @now_ms: the clock, read once per iteration
  * @next_check_ms: when deadlines are looked at next
  * @accept_again_ms: nobody is accepted before; 0: all are
@@ -253,6 +254,7 @@ struct target_server {
 	struct connection *unsent;
 	unsigned dead;
 	struct command_list waiting;
+	u8 *buffer;
 	u64 now_ms;
 	u64 next_check_ms;
 	u64 accept_again_ms;

@@ -194,7 +194,7 @@ static bool parse(struct connection *connection)
 		if (connection->left && !there)
 			return true;
 		if (bytes && connection->into)
-			memcpy(connection->into, connection->buffer + connection->begin, bytes);
+			memcpy(connection->into, connection->server->buffer + connection->begin, bytes);
 		connection->begin += bytes;
 		advance(connection, bytes);
 		if (!connection->left && !phase_done(connection))
@@ -206,7 +206,8 @@ static bool parse(struct connection *connection)
 /* Data that is awaited goes where it belongs, what is behind it into the buffer. */
 static ssize_t receive_some(struct connection *connection, u32 *direct)
 {
-	struct iovec parts[2] = { { connection->into, connection->left }, { connection->buffer, TARGET_RECEIVE_BYTES } };
+	struct iovec parts[2] = { { connection->into, connection->left },
+				  { connection->server->buffer, TARGET_RECEIVE_BYTES } };
 	bool has_data = connection->phase == RECEIVE_DATA && connection->into && connection->left;
 	struct msghdr message = { .msg_iov = parts + !has_data, .msg_iovlen = has_data ? 2 : 1 };
 

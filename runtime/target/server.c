@@ -71,6 +71,9 @@ int target_server_create(struct weir_target *target, unsigned index, struct targ
 	server->index = index;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
 	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->buffer = malloc(TARGET_RECEIVE_BYTES);
+	if (!server->buffer)
+		return weir_fail(ENOMEM, "no memory for a server thread");
 	if (server->epoll < 0 || server->wake < 0)
 		return weir_fail(errno, "a server thread cannot be set up: %s", strerror(errno));
 	error = watch(server, server->wake, MARK_WAKE);
@@ -94,6 +97,7 @@ void target_server_destroy(struct target_server *server)
 		target_connection_end(connection);
 		target_connection_collect(connection);
 	}
+	free(server->buffer);
 	if (server->epoll >= 0)
 		close(server->epoll);
 	if (server->wake >= 0)

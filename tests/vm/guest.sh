@@ -116,3 +116,11 @@ ended() {
 result() {
   echo "result: {\"fault\": \"$1\", \"detected_ms\": $2, \"reported\": \"$3\", \"recovered\": \"$4\", \"lost\": \"$5\"}"
 }
+
+# What the host's half has put there with kernel_modules, but for what is loaded already.
+load_more() {
+  local module
+  while read -r module; do
+    [ -d "/sys/module/$(basename $module .ko | tr - _)" ] || insmod "/data/$module" || give_up "$module"
+  done </data/order
+}

@@ -63,7 +63,7 @@ make_initramfs() {
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
   for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/{queue,shared}_test samples/bfs/weir-bfs \
-    runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,try/weir-try}; do
+    runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,target/weir-target,try/weir-try}; do
     add_program "$build/$program" "$root"
   done
   add_program "$(PATH=$PATH:/usr/sbin:/sbin command -v nvme)" "$root"
@@ -124,6 +124,19 @@ build_modules() {
   cp -r "$1" "$work/source"
   make -C "$folder/$kernel/headers" M="$work/source" modules >"$work/make" 2>&1 || { cat "$work/make"; fail "$1 does not build"; }
   data "$work"/source/*.ko
+}
+
+# Modules of this test's kernel, with all they need, for the guest's load_more: kernel_modules NAME...
+kernel_modules() {
+  local name file
+  mkdir -p "$work/more/data"
+  for name in "$@"; do
+    modprobe -d "$folder/$kernel" -S "$(cat "$folder/$kernel/version")" --show-depends "$name"
+  done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
+    cp "$file" "$work/more/data/"
+    basename "$file"
+  done >"$work/more/data/order"
+  [ -s "$work/more/data/order" ] || fail "this kernel has no modules $*"
 }
 
 # The kernel that this test is for, or Debian's if that one lacks module NAME: kernel_with NAME

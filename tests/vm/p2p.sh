@@ -64,19 +64,6 @@ p2p_files() {
     KBUILD_EXTRA_SYMBOLS="$folder/$kernel/built/kmod-p2p/Module.symvers"
 }
 
-# Modules of this test's kernel, with all they need, for the guest's load_more: kernel_modules NAME...
-kernel_modules() {
-  local name file
-  mkdir -p "$work/more/data"
-  for name in "$@"; do
-    modprobe -d "$folder/$kernel" -S "$(cat "$folder/$kernel/version")" --show-depends "$name"
-  done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
-    cp "$file" "$work/more/data/"
-    basename "$file"
-  done >"$work/more/data/order"
-  [ -s "$work/more/data/order" ] || fail "this kernel has no modules $*"
-}
-
 # Bytes [FIRST, FIRST + BYTES) of one file are those of another: same A B FIRST BYTES
 same() {
   cmp -s -i "$3" -n "$4" "$work/$1" "$work/$2"

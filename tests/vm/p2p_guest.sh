@@ -39,14 +39,6 @@ has_p2pdma() {
   [ -e /sys/bus/pci/devices/$gpu/p2pmem ]
 }
 
-# What the host's half has put there with kernel_modules, but for what is loaded already.
-load_more() {
-  local module
-  while read -r module; do
-    [ -d "/sys/module/$(basename $module .ko | tr - _)" ] || insmod "/data/$module" || give_up "$module"
-  done </data/order
-}
-
 # COMMAND has to succeed, and its output to hold TEXT: says TEXT COMMAND...
 says() {
   local text=$1

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What the guests' halves of the tests of storages over a network share: Linux's own host. Sourced by them as /tests/fabrics.sh.
+
+nqn=nqn.2026-11.org.example:disk1
+hostnqn=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555
+
+# weir-target with these arguments, until end_target; $server is its process.
+begin_target() {
+  : >/tmp/target
+  /weir/weir-target "$@" >/tmp/target 2>&1 &
+  server=$!
+  until grep -q '^weir-target: serving' /tmp/target; do
+    kill -0 $server 2>/dev/null || { cat /tmp/target; give_up "weir-target did not start"; }
+    sleep 0.1
+  done
+}
+
+end_target() {
+  kill -TERM $server
+  wait $server || give_up "weir-target ended with $?"
+  grep '^weir-target: ended' /tmp/target || { cat /tmp/target; give_up "weir-target did not say that it ended"; }
+}
+
+# Linux connects to subsystem $nqn: connect [OPTION...]
+connect() {
+  /weir/nvme connect --transport=tcp --traddr=127.0.0.1 --trsvcid=4420 --nqn=$nqn --hostnqn=$hostnqn \
+    --hostid=11111111-2222-3333-4444-555555555555 --nr-io-queues=2 --keep-alive-tmo=60 --reconnect-delay=1 --ctrl-loss-tmo=120 "$@" \
+    >/tmp/connect 2>&1 || { cat /tmp/connect; cat /tmp/target; give_up "nvme connect"; }
+}
+
+disconnect() {
+  /weir/nvme disconnect --nqn=$nqn
+}
+
+# The controller of $nqn: nvme1.
+fabrics_controller() {
+  local folder
+  for folder in /sys/class/nvme/nvme*; do
+    if [ "$(cat "$folder/subsysnqn" 2>/dev/null)" = $nqn ]; then
+      basename "$folder"
+      return
+    fi
+  done
+  return 1
+}
+
+is_live() {
+  [ "$(cat "/sys/class/nvme/$(fabrics_controller)/state" 2>/dev/null)" = live ]
+}
+
+# The block device of namespace NUMBER of $nqn.
+fabrics_disk() {
+  local i folder
+  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for folder in /sys/class/nvme-subsystem/*; do
+      [ "$(cat "$folder/subsysnqn" 2>/dev/null)" = $nqn ] || continue
+      for node in "$folder"/nvme*n$1 "$folder"/nvme*/nvme*n$1; do
+        case $(basename "$node") in *c*) continue ;; esac
+        if [ -b "/dev/$(basename "$node")" ]; then
+          echo "/dev/$(basename "$node")"
+          return
+        fi
+      done
+    done
+    sleep 0.5
+  done
+  give_up "namespace $1 of $nqn has no block device" >&2
+}
