@@ -5,18 +5,21 @@
  * Owns: the rules of Base 2.0 section 4.1.1. Every list page is copied once and
  * only the copy is looked at; every byte named lies in the DMA map.
  */
+#include "prp.h"
 #include "virtual_parts.h"
 
 /**
  * struct walk - a walk under way
- * @thread: whose view of the DMA map counts
+ * @view: memory that counts
+ * @list: copy of the list page
  * @region: where the latest segment lies
  * @segments: what was found
  * @count: how many
  * @left: bytes still to be found
  */
 struct walk {
-	struct virtual_thread *thread;
+	struct weir_dma_view *view;
+	u64 *list;
 	const struct weir_dma_region *region;
 	struct iovec *segments;
 	u32 count;
@@ -43,7 +46,7 @@ static u32 take_page(struct walk *walk, u64 address)
 	u64 room = NVME_PAGE_BYTES - address % NVME_PAGE_BYTES;
 	u64 bytes = walk->left < room ? walk->left : room;
 	const struct weir_dma_region *region =
-		weir_dma_view_find(&walk->thread->view, address, bytes);
+		weir_dma_view_find(walk->view, address, bytes);
 
 	if (!region)
 		return virtual_refuse(NVME_STATUS_DATA_TRANSFER_ERROR);
@@ -66,9 +69,9 @@ static u32 copy_list(struct walk *walk, u64 address, u64 entries)
 {
 	u64 bytes = entries * NVME_PRP_BYTES;
 
-	if (!weir_dma_view_find(&walk->thread->view, address, bytes))
+	if (!weir_dma_view_find(walk->view, address, bytes))
 		return virtual_refuse(NVME_STATUS_DATA_TRANSFER_ERROR);
-	virtual_copy_in(walk->thread->list, (const void *)(uintptr_t)address, bytes);
+	virtual_copy_in(walk->list, (const void *)(uintptr_t)address, bytes);
 	return NVME_STATUS_SUCCESS;
 }
 
@@ -81,7 +84,7 @@ static u32 take_list(struct walk *walk, u64 *address)
 	u64 pages = (walk->left + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES;
 	u64 room = (NVME_PAGE_BYTES - *address % NVME_PAGE_BYTES) / NVME_PRP_BYTES;
 	u64 here = pages <= room ? pages : room - 1;
-	const u64 *list = walk->thread->list;
+	const u64 *list = walk->list;
 	u32 status = copy_list(walk, *address, pages <= room ? pages : room);
 
 	for (u64 i = 0; i < here && !status; i++)
@@ -105,10 +108,9 @@ static u32 take_lists(struct walk *walk, u64 address)
 	return status;
 }
 
-u32 virtual_prp_walk(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes,
-		     struct iovec *segments, u32 *count)
+u32 weir_prp_walk(struct weir_dma_view *view, u64 *list, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments, u32 *count)
 {
-	struct walk walk = { .thread = thread, .segments = segments, .left = bytes };
+	struct walk walk = { .view = view, .list = list, .segments = segments, .left = bytes };
 	u32 status;
 
 	if (sqe->prp1 % 4)
@@ -120,6 +122,12 @@ u32 virtual_prp_walk(struct virtual_thread *thread, const struct nvme_sqe *sqe, 
 		status = take_lists(&walk, sqe->prp2);
 	*count = walk.count;
 	return status;
+}
+
+u32 virtual_prp_walk(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes,
+		     struct iovec *segments, u32 *count)
+{
+	return weir_prp_walk(&thread->view, thread->list, sqe, bytes, segments, count);
 }
 
 void virtual_gather(void *to, const struct iovec *segments, u32 count)
