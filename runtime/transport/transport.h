@@ -183,6 +183,7 @@ struct weir_transport {
 extern const struct weir_transport_ops weir_transport_virt;
 extern const struct weir_transport_ops weir_transport_file;
 extern const struct weir_transport_ops weir_transport_nvme;
+extern const struct weir_transport_ops weir_transport_nvmf;
 
 /** weir_transport_open() - by the scheme of request->uri */
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);

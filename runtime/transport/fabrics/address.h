@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* address.h: hosts and the subsystem that the body of an nvmf: URI names. */
+#ifndef WEIR_FABRICS_ADDRESS_H
+#define WEIR_FABRICS_ADDRESS_H
+
+#include <stddef.h>
+
+enum { WEIR_ADDRESS_BYTES = 256, WEIR_ADDRESS_PORT_BYTES = 8, WEIR_ADDRESS_MOST = 8 };
+
+/** struct weir_address - @host: a name or an address, without brackets; @port: digits */
+struct weir_address {
+	char host[WEIR_ADDRESS_BYTES];
+	char port[WEIR_ADDRESS_PORT_BYTES];
+};
+
+/** struct weir_address_list - in the order given */
+struct weir_address_list {
+	unsigned count;
+	struct weir_address address[WEIR_ADDRESS_MOST];
+};
+
+/**
+ * weir_address_parse() - read "tcp://HOST[:PORT][,HOST[:PORT]...]/NQN"
+ * @uri: the whole, for sentences
+ * @body: what follows "nvmf:"
+ * @list: out; a host without a port gets 4420, or 8009 where no NQN follows
+ * @nqn: out; "" where none follows
+ * @nqn_bytes: room for it
+ *
+ * An IPv6 address stands in brackets. Return: 0, or -EINVAL or -ENOTSUP with a sentence.
+ */
+int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn, size_t nqn_bytes);
+
+/** weir_address_text() - "HOST:PORT", brackets around an IPv6 address; returns @text */
+const char *weir_address_text(const struct weir_address *address, char text[WEIR_ADDRESS_BYTES + 16]);
+
+#endif

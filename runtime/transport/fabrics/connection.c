@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connection.c: a queue's TCP connection.
+ *
+ * Owns: sockets, and the agreement of ICReq and ICResp. NVMe/TCP Transport 1.0, section 3.2.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../error.h"
+#include "nvmf.h"
+
+enum { STEP_MS = 20, PDA_UNIT = 4 };
+
+int nvmf_connection_create(struct nvmf_queue *queue, u32 entries)
+{
+	struct nvmf_connection *connection = &queue->connection;
+	u32 most = 1;
+
+	while (most < (entries + NVMF_INTERNAL) * (NVMF_MOST_R2T + 1))
+		most *= 2;
+	connection->socket = -1;
+	connection->line_size = most;
+	connection->line = calloc(most, sizeof(*connection->line));
+	connection->batch = calloc(1, sizeof(*connection->batch));
+	connection->reader.buffer = malloc(NVMF_BUFFER_BYTES);
+	if (connection->line && connection->batch && connection->reader.buffer)
+		return 0;
+	nvmf_connection_destroy(queue);
+	return weir_fail(ENOMEM, "storage \"%s\": no memory for queue %u", queue->nvmf->uri, queue->id);
+}
+
+void nvmf_connection_destroy(struct nvmf_queue *queue)
+{
+	struct nvmf_connection *connection = &queue->connection;
+
+	free(connection->reader.buffer);
+	free(connection->batch);
+	free(connection->line);
+	connection->reader.buffer = NULL;
+	connection->batch = NULL;
+	connection->line = NULL;
+}
+
+void nvmf_connection_close(struct nvmf_queue *queue)
+{
+	struct nvmf_connection *connection = &queue->connection;
+	struct nvmf_reader *reader = &connection->reader;
+
+	if (connection->socket >= 0) {
+		(void)close(connection->socket);
+		count_u64(&queue->nvmf->counters.connections, (u64)-1);
+	}
+	connection->socket = -1;
+	connection->readable = connection->writable = false;
+	connection->line_head = connection->line_tail = 0;
+	if (connection->batch)
+		connection->batch->at = connection->batch->count = connection->batch->pdus = 0;
+	*reader = (struct nvmf_reader){ .buffer = reader->buffer };
+	for (u32 i = 0; i < NVMF_INTERNAL; i++)
+		queue->internal[i].state = NVMF_FREE;
+}
+
+/* Wait until @file is ready, for as long as @end_ns and nobody else allow. */
+static int wait_ready(const struct nvmf *nvmf, int file, short events, uint64_t end_ns)
+{
+	struct pollfd poll_file = { .fd = file, .events = events };
+
+	while (poll(&poll_file, 1, STEP_MS) == 0 || !poll_file.revents) {
+		if (nvmf_stopping(nvmf))
+			return -ECANCELED;
+		if (nvmf_now_ns() > end_ns)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uint64_t end_ns, int *out)
+{
+	int file = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol), error, one = 1;
+	socklen_t length = sizeof(error);
+
+	if (file < 0)
+		return -errno;
+	(void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	error = connect(file, info->ai_addr, info->ai_addrlen) == 0 ? 0 : -errno;
+	if (error == -EINPROGRESS) {
+		error = wait_ready(nvmf, file, POLLOUT, end_ns);
+		if (!error && getsockopt(file, SOL_SOCKET, SO_ERROR, &one, &length) == 0)
+			error = -one;
+	}
+	if (error)
+		(void)close(file);
+	*out = error ? -1 : file;
+	return error;
+}
+
+static int connect_any(const struct nvmf *nvmf, const struct weir_address *address, uint64_t end_ns, int *out)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
+	char text[WEIR_ADDRESS_BYTES + 16];
+	int error = getaddrinfo(address->host, address->port, &hints, &list);
+
+	weir_address_text(address, text);
+	if (error)
+		return weir_fail(EHOSTUNREACH, "storage \"%s\": host %s is not known: %s", nvmf->uri, address->host, gai_strerror(error));
+	error = -EHOSTUNREACH;
+	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next)
+		error = connect_one(nvmf, info, end_ns, out);
+	freeaddrinfo(list);
+	if (!error)
+		return 0;
+	return weir_fail(-error, "storage \"%s\": cannot connect to %s: %s; is a target listening there, and does a firewall let it through?",
+			 nvmf->uri, text, strerror(-error));
+}
+
+static int exchange(const struct nvmf *nvmf, int file, void *bytes, size_t count, bool out, uint64_t end_ns)
+{
+	size_t done = 0;
+
+	while (done < count) {
+		ssize_t part = out ? send(file, (char *)bytes + done, count - done, MSG_NOSIGNAL) :
+				     recv(file, (char *)bytes + done, count - done, 0);
+		int error;
+
+		if (part == 0)
+			return -ECONNRESET;
+		if (part > 0) {
+			done += (size_t)part;
+			continue;
+		}
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		error = wait_ready(nvmf, file, out ? POLLOUT : POLLIN, end_ns);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int check_icresp(struct nvmf_queue *queue, const union nvme_tcp_header *header, const char *where)
+{
+	const struct nvmf *nvmf = queue->nvmf;
+	struct nvmf_connection *connection = &queue->connection;
+	const struct weir_tcp_rules none = { .most_data = NVMF_ADMIN_CAPSULE_DATA };
+	struct weir_tcp_layout layout;
+	struct weir_tcp_error error;
+	const struct nvme_tcp_icresp *icresp = &header->icresp;
+
+	if (!weir_tcp_check(&header->common, true, &none, &layout, &error) || !weir_tcp_check_header(header, &layout, &error) ||
+	    layout.type != NVME_TCP_ICRESP)
+		return weir_fail(EPROTO, "storage \"%s\": %s does not speak NVMe/TCP: its first PDU is none that accepts a connection",
+				 nvmf->uri, where);
+	if ((nvmf->keys.header_digest && !(icresp->dgst & NVME_TCP_HDGST_ENABLE)) ||
+	    (nvmf->keys.data_digest && !(icresp->dgst & NVME_TCP_DDGST_ENABLE)))
+		return weir_fail(ENOTSUP, "storage \"%s\": %s refuses the digests asked for; allow them there, or leave digest= out",
+				 nvmf->uri, where);
+	connection->in = (struct weir_tcp_rules){ .header_digest = (icresp->dgst & NVME_TCP_HDGST_ENABLE) && nvmf->keys.header_digest,
+						  .data_digest = (icresp->dgst & NVME_TCP_DDGST_ENABLE) && nvmf->keys.data_digest,
+						  .most_data = UINT32_MAX };
+	connection->out = connection->in;
+	connection->out.alignment = (icresp->cpda + 1u) * PDA_UNIT;
+	connection->out.most_data = icresp->maxh2cdata & ~3u;
+	return 0;
+}
+
+static int agree(struct nvmf_queue *queue, int file, const struct weir_address *address, uint64_t end_ns)
+{
+	const struct nvmf *nvmf = queue->nvmf;
+	union nvme_tcp_header header = { .icreq = { .maxr2t = NVMF_MOST_R2T - 1 } };
+	const struct weir_tcp_rules none = { .most_data = 0 };
+	char text[WEIR_ADDRESS_BYTES + 16];
+	size_t bytes;
+	int error;
+
+	header.icreq.dgst = (u8)((nvmf->keys.header_digest ? NVME_TCP_HDGST_ENABLE : 0) | (nvmf->keys.data_digest ? NVME_TCP_DDGST_ENABLE : 0));
+	bytes = weir_tcp_build(&header, NVME_TCP_ICREQ, 0, &none);
+	error = exchange(nvmf, file, &header, bytes, true, end_ns);
+	memset(&header, 0, sizeof(header));
+	if (!error)
+		error = exchange(nvmf, file, &header, sizeof(struct nvme_tcp_icresp), false, end_ns);
+	weir_address_text(address, text);
+	if (error)
+		return weir_fail(-error, "storage \"%s\": %s accepts connections and does not answer as NVMe/TCP: %s", nvmf->uri, text,
+				 strerror(-error));
+	return check_icresp(queue, &header, text);
+}
+
+int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address)
+{
+	struct nvmf *nvmf = queue->nvmf;
+	struct nvmf_connection *connection = &queue->connection;
+	uint64_t end_ns = nvmf_now_ns() + nvmf->keys.connect_ms * 1000000;
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = queue };
+	int file = -1, error = connect_any(nvmf, address, end_ns, &file);
+
+	if (error)
+		return error;
+	nvmf_connection_close(queue);
+	error = agree(queue, file, address, end_ns);
+	if (!error && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, file, &event) != 0)
+		error = weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri, strerror(errno));
+	if (error) {
+		(void)close(file);
+		return error;
+	}
+	connection->socket = file;
+	connection->readable = connection->writable = true;
+	connection->capsule_data = queue->id ? nvmf->controller.capsule_data : NVMF_ADMIN_CAPSULE_DATA;
+	count_u64(&nvmf->counters.connections, 1);
+	return 0;
+}

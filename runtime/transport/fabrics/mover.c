@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mover.c: the thread between rings and sockets.
+ *
+ * Owns: the controller's phase and CSTS as the runtime sees them; when the thread polls, yields and sleeps; Keep Alive; how long a
+ * lost controller is looked for. One thread serves all connections of a storage.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../doorbells.h"
+#include "../../error.h"
+#include "nvmf.h"
+
+enum {
+	EVENTS = 64,
+	YIELDS = 16,              /* idle rounds with commands under way, before the thread sleeps */
+	BUSY_NAP_NS = 50000,      /* then; a doorbell wakes nobody */
+	FIRST_PAUSE_MS = 100,     /* between two tries to connect */
+	MOST_PAUSE_MS = 2000,
+	MS = 1000000,
+};
+
+uint64_t nvmf_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool nvmf_stopping(const struct nvmf *nvmf)
+{
+	/* relaxed: whoever sees it late gives up late */
+	return load_relaxed_u32(&nvmf->registers.stop) || load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done;
+}
+
+void nvmf_mover_wake(struct nvmf *nvmf)
+{
+	uint64_t one = 1;
+
+	(void)!write(nvmf->event, &one, sizeof(one));
+}
+
+static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint64_t ns)
+{
+	const struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	int count = epoll_pwait2(nvmf->epoll, events, EVENTS, &timeout, NULL);
+
+	if (count < 0 && errno == ENOSYS) /* before Linux 5.11 */
+		count = epoll_wait(nvmf->epoll, events, EVENTS, (int)((ns + MS - 1) / MS));
+	return count;
+}
+
+void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns)
+{
+	struct epoll_event events[EVENTS];
+	int count = wait_events(nvmf, events, ns);
+	uint64_t ignored;
+
+	for (int i = 0; i < count; i++) {
+		struct nvmf_queue *queue = events[i].data.ptr;
+
+		if (!queue) {
+			(void)!read(nvmf->event, &ignored, sizeof(ignored));
+			continue;
+		}
+		if (events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			queue->connection.readable = true;
+		if (events[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+			queue->connection.writable = true;
+	}
+}
+
+/* R2: pairs with the acquire load in transport_nvmf.c: what led to the new state is over. */
+static void publish(struct nvmf *nvmf, u32 csts)
+{
+	store_release_u32(&nvmf->registers.csts, csts);
+}
+
+static void say(const struct nvmf *nvmf, const char *what)
+{
+	fprintf(stderr, "weir: storage \"%s\": %s\n", nvmf->uri, what);
+}
+
+/* Rings and requests are lanes' again, or their memory is somebody else's. */
+static void forget(struct nvmf_queue *queue)
+{
+	for (u32 i = 0; i < queue->size && queue->requests; i++)
+		queue->requests[i] = (struct nvmf_request){ .state = NVMF_FREE };
+	queue->inflight = 0;
+	queue->has_sq = queue->has_cq = false;
+}
+
+static void reset(struct nvmf *nvmf, u32 falls)
+{
+	nvmf_dissociate(nvmf);
+	for (u32 i = 0; i < nvmf->queue_count; i++) {
+		forget(&nvmf->queues[i]);
+		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: R2 orders it */
+		store_relaxed_u32(&nvmf->doorbells[2 * i + 1], 0);
+	}
+	nvmf->enabled = nvmf->lost = false;
+	nvmf->lost_ns = nvmf->silent_ns = 0;
+	nvmf->resent_open = 0;
+	nvmf->falls_done = falls;
+	publish(nvmf, 0);
+}
+
+static bool rings_usable(struct nvmf *nvmf, u32 entries)
+{
+	return entries >= 2 && entries <= NVMF_ADMIN_RING &&
+	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.asq), entries * sizeof(struct nvme_sqe)) &&
+	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.acq), entries * sizeof(struct nvme_cqe));
+}
+
+static void enable(struct nvmf *nvmf, u32 cc)
+{
+	struct nvmf_queue *admin = &nvmf->queues[0];
+	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) + 1; /* relaxed, as the others: ordered by the load of CC (R1) */
+	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
+
+	if (!error)
+		error = nvmf_enable(nvmf, cc);
+	(void)weir_dma_view_refresh(nvmf->dma, &nvmf->view);
+	if (!error && !rings_usable(nvmf, entries))
+		error = weir_fail(EINVAL, "storage \"%s\": the admin queue's rings cannot be used", nvmf->uri);
+	if (error && load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done)
+		return; /* reset meanwhile: that is no failure */
+	nvmf->enabled = true;
+	if (error) {
+		fprintf(stderr, "weir: %s\n", weir_last_error());
+		publish(nvmf, NVME_CSTS_FATAL);
+		return;
+	}
+	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq), entries);
+	admin->has_sq = true;
+	store_release_u32(&nvmf->registers.connected, 1);
+	publish(nvmf, NVME_CSTS_READY);
+}
+
+static void shut_down(struct nvmf *nvmf, u32 cc, u32 csts)
+{
+	if (nvmf_shutdown(nvmf, cc) == 0)
+		publish(nvmf, (csts & ~NVME_CSTS_SHUTDOWN_MASK) | NVME_CSTS_SHUTDOWN_DONE);
+	else
+		publish(nvmf, csts | NVME_CSTS_FATAL);
+}
+
+/* See whether the host asks for something by its registers. */
+static bool control(struct nvmf *nvmf)
+{
+	/* R1: pairs with write_cc() in transport_nvmf.c: the registers written before */
+	u32 cc = load_acquire_u32(&nvmf->registers.cc);
+	u32 falls = load_acquire_u32(&nvmf->registers.falls);
+	u32 csts = load_relaxed_u32(&nvmf->registers.csts); /* relaxed: its own */
+
+	if (csts == UINT32_MAX)
+		return false;
+	if (falls != nvmf->falls_done)
+		reset(nvmf, falls);
+	else if (!nvmf->enabled && (cc & NVME_CC_ENABLE))
+		enable(nvmf, cc);
+	else if (nvmf->enabled && (cc & NVME_CC_SHUTDOWN_MASK) && !(csts & (NVME_CSTS_SHUTDOWN_MASK | NVME_CSTS_FATAL)))
+		shut_down(nvmf, cc, csts);
+	else
+		return false;
+	return true;
+}
+
+/* The association is over: hold what lanes wait for, and connect again. */
+static void lose(struct nvmf *nvmf)
+{
+	uint64_t now = nvmf_now_ns();
+
+	nvmf->lost = false;
+	nvmf_dissociate(nvmf);
+	if (nvmf->lost_ns) /* while it was being connected again */
+		return;
+	store_release_u32(&nvmf->registers.connected, 0);
+	nvmf->lost_ns = now;
+	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
+	nvmf->again_ns = nvmf->silent ? now + nvmf->keys.keep_alive_ms * MS : now;
+	nvmf->silent = false;
+	fprintf(stderr, "weir: storage \"%s\": connection lost: %s; trying to connect again for %llu s\n", nvmf->uri, nvmf->reason,
+		(unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
+}
+
+static void give_up(struct nvmf *nvmf)
+{
+	fprintf(stderr, "weir: storage \"%s\": not connected again within %llu s, and given up: %s\n", nvmf->uri,
+		(unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
+	publish(nvmf, UINT32_MAX);
+}
+
+static void connect_again(struct nvmf *nvmf)
+{
+	int error = nvmf_associate_again(nvmf);
+	uint64_t now = nvmf_now_ns();
+
+	nvmf->lost = error ? false : nvmf->lost;
+	if (!error) {
+		nvmf->lost_ns = 0;
+		count_u64(&nvmf->counters.reconnects, 1);
+		store_release_u32(&nvmf->registers.connected, 1);
+		say(nvmf, "connected again");
+		return;
+	}
+	if (nvmf_stopping(nvmf))
+		return;
+	if (now - nvmf->lost_ns >= nvmf->keys.ctrl_loss_ms * MS)
+		give_up(nvmf);
+	nvmf->again_ns = now + nvmf->pause_ns;
+	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2 : MOST_PAUSE_MS * (uint64_t)MS;
+}
+
+static void keep_alive(struct nvmf *nvmf, uint64_t now)
+{
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_KEEP_ALIVE };
+	uint64_t limit = nvmf->keys.keep_alive_ms * MS;
+
+	if (!limit || !nvmf->associated || nvmf->lost)
+		return;
+	if (nvmf->silent_ns && now - nvmf->silent_ns > limit) {
+		nvmf->silent = true;
+		nvmf_lose(nvmf, "no answer to Keep Alive for %llu ms", (unsigned long long)nvmf->keys.keep_alive_ms);
+		return;
+	}
+	if (now < nvmf->alive_ns || nvmf->silent_ns || !nvmf_line_room(&nvmf->queues[0].connection))
+		return;
+	nvmf->silent_ns = now;
+	nvmf->alive_ns = now + limit / 2;
+	nvmf_command_start(&nvmf->queues[0], NVMF_KEEP_ALIVE, &sqe, NULL, 0, NVMF_NO_DATA);
+}
+
+/* What time brings. True: the controller is to be worked with. */
+static bool care(struct nvmf *nvmf)
+{
+	uint64_t now = nvmf_now_ns();
+
+	if (!nvmf->enabled || load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX) /* relaxed: its own */
+		return false;
+	keep_alive(nvmf, now);
+	if (nvmf->lost)
+		lose(nvmf);
+	if (nvmf->lost_ns && now >= nvmf->again_ns)
+		connect_again(nvmf);
+	return nvmf->associated;
+}
+
+static u32 under_way(const struct nvmf *nvmf)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < nvmf->queue_count; i++)
+		count += nvmf->queues[i].inflight;
+	return count;
+}
+
+static bool move(struct nvmf *nvmf)
+{
+	bool any = false;
+
+	for (u32 i = 0; i < nvmf->queue_count && !nvmf->lost; i++) {
+		struct nvmf_queue *queue = &nvmf->queues[i];
+
+		if (queue->connection.socket < 0)
+			continue;
+		any = nvmf_ring_fetch(queue) || any;
+		any = nvmf_send(queue) || any;
+		any = nvmf_receive(queue) || any;
+	}
+	return any;
+}
+
+/* How long the thread may sleep in epoll now. */
+static uint64_t rest_ns(const struct nvmf *nvmf, unsigned *idle, uint64_t *since_ns)
+{
+	uint64_t now;
+
+	if (under_way(nvmf) && nvmf->associated) {
+		if ((*idle)++ < YIELDS) {
+			sched_yield();
+			return 0;
+		}
+		return BUSY_NAP_NS;
+	}
+	now = nvmf_now_ns();
+	*since_ns = *since_ns ? *since_ns : now;
+	return weir_doorbells_pause_ns(now - *since_ns);
+}
+
+static void *run(void *argument)
+{
+	struct nvmf *nvmf = argument;
+	uint64_t since_ns = 0;
+	unsigned idle = 0;
+
+	prctl(PR_SET_TIMERSLACK, 1000); /* else a sleep of a microsecond lasts fifty */
+	while (!load_relaxed_u32(&nvmf->registers.stop)) { /* relaxed: joining orders the rest */
+		bool any = control(nvmf);
+
+		any = (care(nvmf) && move(nvmf)) || any;
+		if (any)
+			idle = 0, since_ns = 0;
+		nvmf_mover_look(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
+	}
+	return NULL;
+}
+
+int nvmf_mover_start(struct nvmf *nvmf)
+{
+	int error = pthread_create(&nvmf->thread, NULL, run, nvmf);
+
+	if (error)
+		return weir_fail(error, "storage \"%s\": cannot start its mover thread: %s", nvmf->uri, strerror(error));
+	pthread_setname_np(nvmf->thread, "weir-nvmf");
+	nvmf->started = true;
+	return 0;
+}
+
+int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms)
+{
+	struct timespec until;
+
+	if (!nvmf->started || nvmf->joined)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	store_relaxed_u32(&nvmf->registers.stop, 1); /* joining orders the rest */
+	nvmf_mover_wake(nvmf);
+	nvmf->joined = pthread_timedjoin_np(nvmf->thread, NULL, &until) == 0;
+	return nvmf->joined ? 0 : -ETIMEDOUT;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nvmf.h: what an nvmf: storage is made of; private to runtime/transport/fabrics.
+ *
+ * Who may touch what: the mover thread owns queues, connections and requests once it runs; the thread that opens the storage does
+ * before. Registers are words of struct nvmf_registers; a write to CC wakes the mover, which alone changes CSTS.
+ */
+#ifndef WEIR_FABRICS_NVMF_H
+#define WEIR_FABRICS_NVMF_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "../transport.h"
+#include "../virtual_word.h"
+#include "address.h"
+#include "identity.h"
+#include "tcp_pdu.h"
+
+enum {
+	NVMF_MOST_QUEUES = 1024,
+	NVMF_ADMIN_ENTRIES = 32,       /* of Connect to queue 0 */
+	NVMF_ADMIN_RING = 64,          /* most entries of the ring that the runtime gives it */
+	NVMF_ADMIN_CAPSULE_DATA = 8192, /* NVMe/TCP 1.0, section 3.4.5: in-capsule data of the admin queue and of fabrics commands */
+	NVMF_MOST_R2T = 4,             /* outstanding, of a command */
+	NVMF_BATCH = 32,               /* PDUs of one sendmsg() */
+	NVMF_BATCH_IOVS = 800,
+	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
+	NVMF_INTERNAL = 2,             /* commands of the host's own, per queue */
+	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
+	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
+	NVMF_REASON_BYTES = 400,
+};
+
+enum nvmf_way { NVMF_NO_DATA, NVMF_TO_HOST, NVMF_TO_CONTROLLER };
+
+enum nvmf_state {
+	NVMF_FREE,
+	NVMF_HELD, /* taken from its ring, with no connection to send it by */
+	NVMF_SENT, /* in line to be sent, or with the controller */
+};
+
+struct nvmf_queue;
+
+/**
+ * struct nvmf_request - a command from its ring to its completion
+ * @sqe: as lanes wrote it
+ * @segments: its data in host memory; @segment_count of them, @bytes in all
+ * @received: C2HData bytes; of a request in line, from the start
+ * @granted: bytes that R2Ts have asked for
+ * @cid: as lanes, and the wire, have it
+ * @way: enum nvmf_way
+ * @state: enum nvmf_state
+ * @sending: PDUs of it in line or in a batch
+ * @answered: @cqe came; it ends when nothing of it is being sent
+ * @corrupt: a data digest was wrong
+ * @waited: its sender waits for it: nothing is posted
+ * @resent: sent again, and not answered
+ * @cqe: response
+ */
+struct nvmf_request {
+	struct nvme_sqe sqe;
+	struct iovec *segments;
+	struct iovec own;
+	u32 segment_count;
+	u32 bytes;
+	u32 received;
+	u32 granted;
+	u16 cid;
+	u16 sending;
+	u8 way;
+	u8 state;
+	bool answered;
+	bool corrupt;
+	bool waited;
+	bool resent;
+	struct nvme_cqe cqe;
+};
+
+/** struct nvmf_pdu - in line to be sent: a command, or @bytes of its data from @offset on for @ttag */
+struct nvmf_pdu {
+	struct nvmf_request *request;
+	u32 offset;
+	u32 bytes;
+	u16 ttag;
+	u8 type;
+};
+
+/**
+ * struct nvmf_batch - PDUs that are being sent
+ * @iovs: from @at to @count is left
+ * @headers, @digests, @requests: of @pdus PDUs
+ */
+struct nvmf_batch {
+	struct iovec iovs[NVMF_BATCH_IOVS];
+	u32 at;
+	u32 count;
+	u32 pdus;
+	union nvme_tcp_header headers[NVMF_BATCH];
+	u32 digests[NVMF_BATCH];
+	struct nvmf_request *requests[NVMF_BATCH];
+};
+
+enum nvmf_stage { NVMF_STAGE_COMMON, NVMF_STAGE_HEADER, NVMF_STAGE_PAD, NVMF_STAGE_DATA, NVMF_STAGE_DIGEST };
+
+/**
+ * struct nvmf_reader - a PDU that is being received
+ * @buffer: NVMF_BUFFER_BYTES, of which [@begin, @end) was received and not taken yet
+ * @stage: what comes next
+ * @header: @have bytes of it
+ * @request: of C2HData
+ * @at: offset in the request's data
+ * @left: bytes until the stage ends
+ * @crc: of the data so far
+ * @digest: received, as far as @left says
+ */
+struct nvmf_reader {
+	u8 *buffer;
+	u32 begin;
+	u32 end;
+	enum nvmf_stage stage;
+	union nvme_tcp_header header;
+	u32 have;
+	struct weir_tcp_layout layout;
+	struct nvmf_request *request;
+	u32 at;
+	u32 left;
+	u32 crc;
+	u8 digest[NVME_TCP_DIGEST_BYTES];
+};
+
+/**
+ * struct nvmf_connection - a TCP connection of a queue
+ * @socket: -1: none
+ * @in, @out: what was agreed for PDUs to the host, to the controller
+ * @line: ring of @line_size PDUs to be sent
+ * @readable, @writable: as far as is known
+ * @capsule_data: most bytes of in-capsule data
+ */
+struct nvmf_connection {
+	int socket;
+	struct weir_tcp_rules in;
+	struct weir_tcp_rules out;
+	struct nvmf_pdu *line;
+	u32 line_size;
+	u32 line_head;
+	u32 line_tail;
+	struct nvmf_batch *batch;
+	struct nvmf_reader reader;
+	bool readable;
+	bool writable;
+	u32 capsule_data;
+};
+
+/**
+ * struct nvmf_queue - a queue pair: rings of lanes at one end, a connection at the other
+ * @sq, @cq: rings in host memory
+ * @sq_bytes, @cq_bytes: of them
+ * @size: entries of each
+ * @head, @tail: of the submission ring: next to take, end of what was announced
+ * @cq_tail, @cq_head, @cq_free, @phase: of the completion ring; an entry is promised to each command that is taken
+ * @requests: @size of them, by CID modulo that
+ * @segments: theirs
+ * @internal: the host's own
+ * @inflight: requests that are not free, internal ones not counted
+ * @most: how many there may be
+ * @has_cq, @has_sq: created
+ * @lost: a ring left the DMA map
+ */
+struct nvmf_queue {
+	struct nvmf *nvmf;
+	u32 id;
+	const unsigned char *sq;
+	struct nvme_cqe *cq;
+	u32 size;
+	u32 head;
+	u32 tail;
+	u32 cq_tail;
+	u32 cq_head;
+	u32 cq_free;
+	u32 phase;
+	struct nvmf_request *requests;
+	struct iovec *segments;
+	struct nvmf_request internal[NVMF_INTERNAL];
+	u32 inflight;
+	u32 most;
+	bool has_cq;
+	bool has_sq;
+	bool lost;
+	struct nvmf_connection connection;
+};
+
+/** struct nvmf_registers - what other threads read and write; the mover alone writes @csts */
+struct nvmf_registers {
+	struct shared_u32 cc;
+	struct shared_u32 falls; /* how often CC.EN went from 1 to 0 */
+	struct shared_u32 csts;
+	struct shared_u32 aqa;
+	struct shared_u64 asq;
+	struct shared_u64 acq;
+	struct shared_u32 connected; /* an association stands: whoever waits for it polls this */
+	struct shared_u32 stop;
+};
+
+/** struct nvmf_counters - for weir_stats() and weir-stat; written by the mover, in this order published (publish.h) */
+struct nvmf_counters {
+	struct shared_u64 connections; /* open now */
+	struct shared_u64 reconnects;
+	struct shared_u64 bytes_in;    /* payload */
+	struct shared_u64 bytes_out;
+	struct shared_u64 resent;      /* commands sent again after a reconnect */
+	struct shared_u64 digest_errors;
+};
+
+/** struct nvmf_keys - from the URI */
+struct nvmf_keys {
+	struct weir_address_list hosts;
+	char nqn[NVME_NQN_BYTES];
+	struct weir_host_identity host;
+	bool header_digest;
+	bool data_digest;
+	uint64_t ctrl_loss_ms;
+	uint64_t keep_alive_ms;
+	uint64_t connect_ms;
+	uint64_t mdts;
+};
+
+/** struct nvmf_controller - what the controller says of itself and its namespace */
+struct nvmf_controller {
+	u64 cap;
+	u32 vs;
+	u16 cntlid;
+	u32 maxcmd;
+	u32 capsule_data; /* of I/O queues */
+	u16 kas;
+	u32 nsid;
+	u64 blocks;
+	u32 block_log2;
+};
+
+struct nvmf {
+	struct weir_transport base;
+	struct nvmf_keys keys;
+	char *uri;
+	char path[160];
+	char reason[NVMF_REASON_BYTES]; /* why the connection was lost */
+	struct weir_dma_map *dma;
+	struct weir_dma_view view;
+	u64 *list;
+	struct shared_u32 *doorbells;
+	struct nvmf_queue *queues; /* queue_count of them, the admin queue first */
+	u32 queue_count;
+	struct nvmf_registers registers;
+	struct nvmf_counters counters;
+	struct nvmf_controller controller;
+	unsigned host; /* of keys.hosts: which one the association is with */
+	bool associated;
+	bool enabled; /* remote CC.EN is 1 */
+	bool lost;
+	bool wrote; /* something was written since the last Flush */
+	bool unflushed; /* a Flush at the end failed */
+	u32 queues_asked; /* dword 11 of Set Features (Number of Queues) */
+	u32 resent_open; /* commands sent again and not answered: nothing new is taken before them */
+	bool silent; /* the controller went silent, and may not know that it is lost */
+	bool retry_delays; /* the host said that it knows them */
+	u32 falls_done;
+	u64 lost_ns; /* when; 0: it is not lost */
+	u64 again_ns; /* when to connect next */
+	u64 pause_ns;
+	u64 alive_ns; /* when the next Keep Alive is due */
+	u64 silent_ns; /* since when one is unanswered; 0: none is */
+	int epoll;
+	int event; /* wakes the mover */
+	pthread_t thread;
+	bool started;
+	bool joined;
+};
+
+/** nvmf_now_ns() - CLOCK_MONOTONIC */
+uint64_t nvmf_now_ns(void);
+
+/** nvmf_stopping() - whoever waits in the mover is to give up: the storage is closed, or reset */
+bool nvmf_stopping(const struct nvmf *nvmf);
+
+/** nvmf_lose() - the association is over, for @format's reason; the first one counts */
+void nvmf_lose(struct nvmf *nvmf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* connection.c: sockets and their agreement */
+
+/** nvmf_connection_open() - TCP, ICReq, ICResp, within keys.connect_ms; 0 or a negative errno with a sentence */
+int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address);
+void nvmf_connection_close(struct nvmf_queue *queue);
+/** nvmf_connection_create() - memory for a queue of @entries; 0 or -ENOMEM with a sentence */
+int nvmf_connection_create(struct nvmf_queue *queue, u32 entries);
+void nvmf_connection_destroy(struct nvmf_queue *queue);
+
+/* send.c */
+
+/** nvmf_slice() - iovecs for [@offset, @offset + @bytes) of @segments, @room at most; @bytes: out: what they cover */
+u32 nvmf_slice(const struct iovec *segments, u32 count, u32 offset, u32 *bytes, struct iovec *to, u32 room);
+/** nvmf_line_room() - PDUs that can be put in line */
+u32 nvmf_line_room(const struct nvmf_connection *connection);
+/** nvmf_line_put() - put a PDU in line; there is room */
+void nvmf_line_put(struct nvmf_connection *connection, const struct nvmf_pdu *pdu);
+/** nvmf_send() - send what is in line, as far as the socket takes it; whether anything was sent */
+bool nvmf_send(struct nvmf_queue *queue);
+
+/* receive.c */
+
+/** nvmf_receive() - take what has come; whether anything had */
+bool nvmf_receive(struct nvmf_queue *queue);
+/** nvmf_take() - feed @bytes as if they had been received; for tests and fuzzers. False: the connection is lost */
+bool nvmf_take(struct nvmf_queue *queue);
+
+/* request.c */
+
+/** nvmf_request_of() - the request with @cid that the controller has; NULL: none */
+struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid);
+/** nvmf_request_send() - put a request in line, as a capsule; from its beginning */
+void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request);
+/** nvmf_request_end() - a response came: end it now, or when nothing of it is being sent */
+void nvmf_request_end(struct nvmf_queue *queue, struct nvmf_request *request, const struct nvme_cqe *cqe);
+/** nvmf_request_sent() - one of its PDUs left */
+void nvmf_request_sent(struct nvmf_queue *queue, struct nvmf_request *request);
+/**
+ * nvmf_command() - send a command of the host's own and wait for its end
+ * @queue: connected
+ * @sqe: without CID and data pointer
+ * @data: @bytes that go @way
+ * @cqe: out
+ * @ms: what it may take
+ *
+ * Return: 0: @cqe is its response; else a negative errno with a sentence that begins with @what.
+ */
+int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way, const char *what,
+		 struct nvme_cqe *cqe, uint64_t ms);
+/** nvmf_command_start() - the same, not waited for; @which of queue->internal must be free */
+void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way);
+
+/* ring.c: lanes' end of a queue pair */
+
+/** nvmf_ring_open() - begin with empty rings */
+void nvmf_ring_open(struct nvmf_queue *queue, u64 sq, u64 cq, u32 size);
+/** nvmf_ring_fetch() - take commands that were announced; how many */
+unsigned nvmf_ring_fetch(struct nvmf_queue *queue);
+/** nvmf_ring_post() - post the completion of a command that was taken */
+void nvmf_ring_post(struct nvmf_queue *queue, u16 cid, u32 status, u32 dw0, u32 dw1);
+/** nvmf_ring_take() - a free request for @sqe, or NULL: its CID is in use, and that was posted */
+struct nvmf_request *nvmf_ring_take(struct nvmf_queue *queue, const struct nvme_sqe *sqe);
+/** nvmf_ring_data() - find the data of a request; an NVMe status */
+u32 nvmf_ring_data(struct nvmf_queue *queue, struct nvmf_request *request, u32 bytes, enum nvmf_way way);
+/** nvmf_ring_check() - after a change of the DMA map */
+void nvmf_ring_check(struct nvmf *nvmf);
+
+/* bridge.c: admin commands of the ring */
+
+/** nvmf_bridge_begin() - carry out @sqe, or send it */
+void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe);
+/** nvmf_bridge_end() - note what the controller says in answer, before its completion is posted */
+void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request);
+/** nvmf_note_controller() - take what is needed from Identify Controller's 4096 bytes, and hide what weir does not carry over a network */
+void nvmf_note_controller(struct nvmf *nvmf, u8 *identify);
+
+/* association.c */
+
+/** nvmf_associate() - connect the admin queue with one host after the other; 0 or a negative errno with a sentence */
+int nvmf_associate(struct nvmf *nvmf);
+/** nvmf_enable() - CC.EN = 1 and wait for CSTS.RDY */
+int nvmf_enable(struct nvmf *nvmf, uint32_t cc);
+/** nvmf_shutdown() - normal shutdown; 0: it is complete */
+int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc);
+/** nvmf_connect_queue() - an I/O queue of the association; *@status: what the controller says, where it does */
+int nvmf_connect_queue(struct nvmf_queue *queue, u32 *status);
+/** nvmf_dissociate() - close all connections; requests of lanes are held */
+void nvmf_dissociate(struct nvmf *nvmf);
+/** nvmf_associate_again() - all of it, after a loss; then held requests are sent again */
+int nvmf_associate_again(struct nvmf *nvmf);
+/** nvmf_property_get() - a property; 0 or a negative errno with a sentence */
+int nvmf_property_get(struct nvmf *nvmf, u32 offset, bool wide, u64 *value);
+
+/* mover.c */
+
+int nvmf_mover_start(struct nvmf *nvmf);
+/** nvmf_mover_stop() - the thread has ended within @ms; 0 or -ETIMEDOUT */
+int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms);
+void nvmf_mover_wake(struct nvmf *nvmf);
+/** nvmf_mover_look() - ask epoll what the sockets have, for at most @ns */
+void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* request.c: the life of a command between its ring, or the host, and its response. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "../../error.h"
+#include "nvmf.h"
+
+enum { STEP_NS = 5000000 };
+
+static bool is_internal(const struct nvmf_queue *queue, const struct nvmf_request *request)
+{
+	return request >= queue->internal && request < queue->internal + NVMF_INTERNAL;
+}
+
+struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid)
+{
+	struct nvmf_request *request = NULL;
+
+	if (queue->requests && queue->size)
+		request = &queue->requests[cid % queue->size];
+	if (request && request->state == NVMF_SENT && request->cid == cid && !request->answered)
+		return request;
+	for (u32 i = 0; i < NVMF_INTERNAL; i++) {
+		request = &queue->internal[i];
+		if (request->state == NVMF_SENT && request->cid == cid && !request->answered)
+			return request;
+	}
+	return NULL;
+}
+
+/* Fabrics commands, the admin queue's, and short writes have their data in the capsule. */
+static u32 capsule_data(const struct nvmf_queue *queue, const struct nvmf_request *request)
+{
+	return request->way == NVMF_TO_CONTROLLER && request->bytes <= queue->connection.capsule_data ? request->bytes : 0;
+}
+
+void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	u32 inside = capsule_data(queue, request);
+
+	request->state = NVMF_SENT;
+	request->received = 0;
+	request->granted = inside;
+	request->sending = 0;
+	request->answered = request->corrupt = false;
+	nvmf_line_put(&queue->connection, &(struct nvmf_pdu){ .request = request, .bytes = inside, .type = NVME_TCP_CAPSULE_CMD });
+}
+
+/* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success. */
+static u32 status_of(const struct nvmf_request *request)
+{
+	u32 status = request->cqe.dw3 >> 17;
+
+	if (status)
+		return status;
+	if (request->corrupt)
+		return NVME_STATUS_TRANSIENT_TRANSPORT;
+	if (request->way == NVMF_TO_HOST && request->received < request->bytes)
+		return NVME_STATUS_DATA_TRANSFER_ERROR;
+	return NVME_STATUS_SUCCESS;
+}
+
+static void note_written(struct nvmf_queue *queue, const struct nvmf_request *request)
+{
+	u8 opcode = (u8)request->sqe.cdw0;
+
+	if (!queue->id)
+		return;
+	if (request->way == NVMF_TO_CONTROLLER)
+		count_u64(&queue->nvmf->counters.bytes_out, request->bytes);
+	if (opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM)
+		queue->nvmf->wrote = true;
+}
+
+static void finish(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	u32 status = status_of(request);
+
+	request->cqe.dw3 = (request->cqe.dw3 & 0xffff) | status << 17;
+	if (is_internal(queue, request)) {
+		request->state = request->waited ? NVMF_SENT : NVMF_FREE;
+		if (!request->waited) /* Keep Alive: any answer will do */
+			queue->nvmf->silent_ns = 0;
+		return;
+	}
+	if (!queue->id && !status)
+		nvmf_bridge_end(queue, request);
+	else if (!status)
+		note_written(queue, request);
+	if (request->resent)
+		queue->nvmf->resent_open--;
+	request->resent = false;
+	request->state = NVMF_FREE;
+	queue->inflight--;
+	nvmf_ring_post(queue, request->cid, request->cqe.dw3 >> 17, request->cqe.dw0, request->cqe.dw1);
+}
+
+void nvmf_request_end(struct nvmf_queue *queue, struct nvmf_request *request, const struct nvme_cqe *cqe)
+{
+	request->cqe = *cqe;
+	request->answered = true;
+	if (!request->sending)
+		finish(queue, request);
+}
+
+void nvmf_request_sent(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	request->sending--;
+	if (!request->sending && request->answered)
+		finish(queue, request);
+}
+
+void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way)
+{
+	struct nvmf_request *request = &queue->internal[which];
+
+	*request = (struct nvmf_request){ .sqe = *sqe, .own = { data, bytes }, .segment_count = bytes != 0, .bytes = bytes,
+					  .cid = (u16)(NVMF_INTERNAL_CID + which), .way = way };
+	request->segments = &request->own;
+	nvmf_request_send(queue, request);
+}
+
+/* Of one connection alone, until @request has ended. */
+static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request, const char *what, uint64_t ms)
+{
+	struct nvmf *nvmf = queue->nvmf;
+	uint64_t end_ns = nvmf_now_ns() + ms * 1000000;
+
+	while (!request->answered || request->sending) {
+		bool moved = nvmf_send(queue);
+
+		moved = nvmf_receive(queue) || moved;
+		if (nvmf->lost)
+			return weir_fail(EIO, "%s: %s", what, nvmf->reason);
+		if (nvmf_stopping(nvmf))
+			return weir_fail(ECANCELED, "%s: given up, since the storage is reset or closed", what);
+		if (moved)
+			continue;
+		if (nvmf_now_ns() > end_ns)
+			return weir_fail(ETIMEDOUT, "%s: no answer within %llu ms", what, (unsigned long long)ms);
+		nvmf_mover_look(nvmf, STEP_NS);
+	}
+	return 0;
+}
+
+int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way, const char *what,
+		 struct nvme_cqe *cqe, uint64_t ms)
+{
+	struct nvmf_request *request = &queue->internal[0];
+	int error;
+
+	nvmf_command_start(queue, 0, sqe, data, bytes, way);
+	request->waited = true;
+	error = wait_for(queue, request, what, ms);
+	request->state = NVMF_FREE;
+	if (!error)
+		*cqe = request->cqe;
+	else if (!queue->nvmf->lost) /* a late answer would be one to no command */
+		nvmf_lose(queue->nvmf, "%s", weir_last_error());
+	return error;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * transport_nvmf.c: nvmf: is a controller on a network, reached through NVMe/TCP.
+ *
+ * Owns: the URI's keys, and registers as the runtime reads and writes them. To the runtime it is a controller like any other, with
+ * queues in memory; mover.c carries them over.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../error.h"
+#include "crc32c.h"
+#include "nvmf.h"
+
+enum {
+	HALT_MS = 3000,
+	CLOSE_MS = 60000,
+	LEAST_TRANSFER = 8192, /* MDTS of a page would be 0, which means no limit */
+	MOST_TRANSFER = 2 << 20,
+	DEFAULT_TRANSFER = 1 << 20,
+	DEFAULT_CTRL_LOSS_S = 60,
+	DEFAULT_KEEP_ALIVE_MS = 5000,
+	DEFAULT_CONNECT_MS = 3000,
+	LEAST_CAP_TO = 40, /* in 500 ms: a start of ours connects, too */
+	WAIT_NS = 5000000,
+};
+
+#define NVMF_KEYS "nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, timeout_ms, retries"
+
+static struct nvmf *nvmf_of(struct weir_transport *transport)
+{
+	return (struct nvmf *)transport;
+}
+
+static int take_digests(struct weir_uri *uri, struct nvmf_keys *keys)
+{
+	const char *text = weir_uri_take_text(uri, "digest");
+	bool header, data;
+
+	if (!text || !strcmp(text, "none"))
+		return 0;
+	header = !strcmp(text, "header") || !strcmp(text, "header,data") || !strcmp(text, "data,header");
+	data = !strcmp(text, "data") || !strcmp(text, "header,data") || !strcmp(text, "data,header");
+	if (!header && !data)
+		return weir_fail(EINVAL, "storage \"%s\": digest=%s is not accepted: digest is none, header, data, or header,data", uri->text,
+				 text);
+	keys->header_digest = header;
+	keys->data_digest = data;
+	return 0;
+}
+
+static int take_host(struct weir_uri *uri, struct nvmf_keys *keys)
+{
+	const char *nqn = weir_uri_take_text(uri, "hostnqn"), *id = weir_uri_take_text(uri, "hostid");
+	int error = nqn && id ? 0 : weir_host_identity(&keys->host);
+
+	if (error)
+		return error;
+	if (nqn && (strncmp(nqn, "nqn.", 4) != 0 || strlen(nqn) > NVME_NQN_LONGEST))
+		return weir_fail(EINVAL, "storage \"%s\": hostnqn=%s is no NQN: at most %d characters, of which the first are \"nqn.\"",
+				 uri->text, nqn, NVME_NQN_LONGEST);
+	if (nqn) {
+		memset(keys->host.nqn, 0, sizeof(keys->host.nqn));
+		memcpy(keys->host.nqn, nqn, strlen(nqn));
+	}
+	if (id && weir_host_id_parse(id, keys->host.id) != 0)
+		return weir_fail(EINVAL, "storage \"%s\": hostid=%s is no UUID, which has 32 hexadecimal digits", uri->text, id);
+	return 0;
+}
+
+static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct nvmf_keys *keys)
+{
+	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	uint64_t nsid = 0, queues = 0, ro = 0, loss = DEFAULT_CTRL_LOSS_S;
+	unsigned mover = WEIR_MOVER_AUTO;
+	int error;
+
+	*keys = (struct nvmf_keys){ .keep_alive_ms = DEFAULT_KEEP_ALIVE_MS, .connect_ms = DEFAULT_CONNECT_MS, .mdts = DEFAULT_TRANSFER };
+	if ((error = weir_address_parse(uri->text, uri->body, &keys->hosts, keys->nqn, sizeof(keys->nqn))) != 0 ||
+	    (error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "queues", 1, NVMF_MOST_QUEUES, &queues)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "ctrl_loss_s", 0, 86400, &loss)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "keep_alive_ms", 0, 3600000, &keys->keep_alive_ms)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "connect_ms", 1, 600000, &keys->connect_ms)) != 0 ||
+	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, MOST_TRANSFER, &keys->mdts)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 || (error = take_digests(uri, keys)) != 0 ||
+	    (error = take_host(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
+		return error;
+	if (keys->mdts & (keys->mdts - 1))
+		return weir_fail(EINVAL, "storage \"%s\": mdts=%llu is not a power of two", uri->text, (unsigned long long)keys->mdts);
+	if (!keys->nqn[0])
+		return weir_fail(EINVAL, "storage \"%s\": which subsystem? weir-fabrics discover lists those of a host", uri->text);
+	keys->ctrl_loss_ms = loss * 1000;
+	base->nsid = (uint32_t)nsid;
+	base->most_queues = (uint32_t)queues;
+	base->read_only = ro != 0;
+	base->mover = (enum weir_mover)mover;
+	base->doorbell_bytes = sizeof(uint32_t);
+	return 0;
+}
+
+static void describe(struct nvmf *nvmf)
+{
+	const struct nvmf_keys *keys = &nvmf->keys;
+	char text[WEIR_ADDRESS_BYTES + 16];
+	bool any = keys->header_digest || keys->data_digest;
+
+	snprintf(nvmf->path, sizeof(nvmf->path), "NVMe/TCP to %.80s%s%s%s%s", weir_address_text(&keys->hosts.address[nvmf->host], text),
+		 keys->header_digest ? ", header digests" : "", keys->data_digest ? ", data digests" : "", any ? " by " : "",
+		 any ? weir_crc32c_how() : "");
+}
+
+static void destroy(struct nvmf *nvmf)
+{
+	for (u32 i = 0; nvmf->queues && i < nvmf->queue_count; i++) {
+		nvmf_connection_close(&nvmf->queues[i]);
+		nvmf_connection_destroy(&nvmf->queues[i]);
+		free(nvmf->queues[i].requests);
+		free(nvmf->queues[i].segments);
+	}
+	if (nvmf->epoll >= 0)
+		(void)close(nvmf->epoll);
+	if (nvmf->event >= 0)
+		(void)close(nvmf->event);
+	weir_dma_view_release(&nvmf->view);
+	free(nvmf->queues);
+	free(nvmf->list);
+	free(nvmf->uri);
+	free(nvmf);
+}
+
+static int create_queues(struct nvmf *nvmf, unsigned queues)
+{
+	size_t segments = (size_t)(nvmf->keys.mdts / NVME_PAGE_BYTES) + 1;
+	struct nvmf_queue *admin;
+
+	nvmf->queue_count = queues + 1;
+	nvmf->queues = calloc(nvmf->queue_count, sizeof(*nvmf->queues));
+	nvmf->list = aligned_alloc(NVME_PAGE_BYTES, NVME_PAGE_BYTES);
+	if (!nvmf->queues || !nvmf->list)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", nvmf->uri, queues);
+	for (u32 i = 0; i < nvmf->queue_count; i++) {
+		nvmf->queues[i].nvmf = nvmf;
+		nvmf->queues[i].id = i;
+		nvmf->queues[i].connection.socket = -1;
+	}
+	admin = &nvmf->queues[0];
+	admin->requests = calloc(NVMF_ADMIN_RING, sizeof(*admin->requests));
+	admin->segments = calloc(NVMF_ADMIN_RING * segments, sizeof(*admin->segments));
+	if (!admin->requests || !admin->segments)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for its admin queue", nvmf->uri);
+	return nvmf_connection_create(admin, NVMF_ADMIN_RING);
+}
+
+static int create_events(struct nvmf *nvmf)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+
+	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
+	nvmf->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (nvmf->epoll >= 0 && nvmf->event >= 0 && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
+		return 0;
+	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri, strerror(errno));
+}
+
+static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *request)
+{
+	int error;
+
+	nvmf->uri = strdup(request->uri->text);
+	if (!nvmf->uri)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+	if ((error = take_keys(request->uri, &nvmf->base, &nvmf->keys)) != 0 ||
+	    (error = create_queues(nvmf, nvmf->base.most_queues && nvmf->base.most_queues < request->queues ? nvmf->base.most_queues :
+													       request->queues)) != 0 ||
+	    (error = create_events(nvmf)) != 0 || (error = nvmf_associate(nvmf)) != 0)
+		return error;
+	describe(nvmf);
+	return nvmf_mover_start(nvmf);
+}
+
+static int nvmf_open(struct weir_transport_request *request, struct weir_transport **out)
+{
+	struct nvmf *nvmf = calloc(1, sizeof(*nvmf));
+	int error;
+
+	if (!nvmf)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+	nvmf->base.ops = &weir_transport_nvmf;
+	nvmf->dma = request->dma;
+	nvmf->doorbells = request->doorbells;
+	nvmf->epoll = nvmf->event = -1;
+	error = bring_up(nvmf, request);
+	if (error) {
+		destroy(nvmf);
+		return error;
+	}
+	*out = &nvmf->base;
+	return 0;
+}
+
+static uint64_t read_cap(const struct nvmf *nvmf)
+{
+	u64 cap = nvmf->controller.cap, to = cap >> 24 & 0xff;
+
+	return to < LEAST_CAP_TO ? (cap & ~(0xffull << 24)) | (u64)LEAST_CAP_TO << 24 : cap;
+}
+
+static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	switch (offset) {
+	case NVME_REGISTER_CSTS:
+		return load_acquire_u32(&nvmf->registers.csts); /* R2: pairs with publish() in mover.c */
+	case NVME_REGISTER_CC:
+		return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
+	case NVME_REGISTER_VS:
+		return nvmf->controller.vs;
+	default:
+		return 0;
+	}
+}
+
+static uint64_t nvmf_read64(struct weir_transport *transport, uint32_t offset)
+{
+	return offset == NVME_REGISTER_CAP ? read_cap(nvmf_of(transport)) : nvmf_read32(transport, offset);
+}
+
+/* R1: pairs with the load of CC in mover.c: the registers written before. */
+static void write_cc(struct nvmf *nvmf, uint32_t value)
+{
+	u32 before = exchange_u32(&nvmf->registers.cc, value);
+
+	if ((before & NVME_CC_ENABLE) && !(value & NVME_CC_ENABLE))
+		fetch_add_u32(&nvmf->registers.falls, 1);
+	nvmf_mover_wake(nvmf);
+}
+
+static void nvmf_write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	if (offset == NVME_REGISTER_CC)
+		write_cc(nvmf, value);
+	else if (offset == NVME_REGISTER_AQA)
+		store_relaxed_u32(&nvmf->registers.aqa, value); /* relaxed: R1 orders it */
+}
+
+static void nvmf_write64(struct weir_transport *transport, uint32_t offset, uint64_t value)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	if (offset == NVME_REGISTER_ASQ)
+		store_relaxed_u64(&nvmf->registers.asq, value); /* relaxed: R1 orders it */
+	else if (offset == NVME_REGISTER_ACQ)
+		store_relaxed_u64(&nvmf->registers.acq, value);
+}
+
+static uint64_t nvmf_doorbell(struct weir_transport *transport, unsigned index)
+{
+	return (uint64_t)(uintptr_t)(nvmf_of(transport)->doorbells + index);
+}
+
+/* Wait until a lost controller is connected again, or given up. */
+static int nvmf_restart(struct weir_transport *transport)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	/* acquire: pairs with the stores in mover.c */
+	while (!load_acquire_u32(&nvmf->registers.connected)) {
+		if (load_acquire_u32(&nvmf->registers.csts) == UINT32_MAX)
+			return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more", nvmf->uri);
+		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
+	}
+	return 0;
+}
+
+static void nvmf_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	stats->bytes_read = load_relaxed_u64(&nvmf->counters.bytes_in); /* relaxed: a snapshot of counters */
+	stats->bytes_written = load_relaxed_u64(&nvmf->counters.bytes_out);
+}
+
+/* Without the mover nothing comes from the network any more. */
+static int nvmf_halt(struct weir_transport *transport)
+{
+	if (nvmf_mover_stop(nvmf_of(transport), HALT_MS) == 0)
+		return 0;
+	return weir_fail(ETIMEDOUT, "the mover thread did not end within %d ms", HALT_MS);
+}
+
+static const char *nvmf_path(struct weir_transport *transport)
+{
+	return nvmf_of(transport)->path;
+}
+
+static void nvmf_close(struct weir_transport *transport)
+{
+	(void)nvmf_mover_stop(nvmf_of(transport), CLOSE_MS);
+	destroy(nvmf_of(transport));
+}
+
+const struct weir_transport_ops weir_transport_nvmf = {
+	.size = sizeof(struct weir_transport_ops),
+	.scheme = "nvmf",
+	.open = nvmf_open,
+	.read64 = nvmf_read64,
+	.read32 = nvmf_read32,
+	.write64 = nvmf_write64,
+	.write32 = nvmf_write32,
+	.doorbell = nvmf_doorbell,
+	.restart = nvmf_restart,
+	.stats = nvmf_stats,
+	.halt = nvmf_halt,
+	.path = nvmf_path,
+	.close = nvmf_close,
+};
