@@ -137,6 +137,7 @@ struct nvmf_reader {
  * @in, @out: what was agreed for PDUs to the host, to the controller
  * @line: ring of @line_size PDUs to be sent
  * @readable, @writable: as far as is known
+ * @ending: the controller has closed its end, or the connection broke: what came before is still to be read
  * @capsule_data: most bytes of in-capsule data
  */
 struct nvmf_connection {
@@ -151,6 +152,7 @@ struct nvmf_connection {
 	struct nvmf_reader reader;
 	bool readable;
 	bool writable;
+	bool ending;
 	u32 capsule_data;
 };
 

@@ -317,7 +317,8 @@ static bool receive_once(struct nvmf_queue *queue)
 	got = recvmsg(connection->socket, &message, MSG_DONTWAIT);
 	if (got > 0) {
 		account(&connection->reader, iovs, direct, (u32)got);
-		connection->readable = (u32)got == asked; /* less: epoll tells when more comes */
+		/* Fewer: epoll tells when more comes; but an end that it told of already it does not tell of again. */
+		connection->readable = (u32)got == asked || connection->ending;
 		return nvmf_take(queue);
 	}
 	if (got < 0 && errno == EINTR)
