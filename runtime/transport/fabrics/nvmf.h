@@ -280,6 +280,13 @@ struct nvmf {
 	bool joined;
 };
 
+/* nvmf.c */
+
+/** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a sentence */
+int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out);
+/** nvmf_free() - close its connections and forget it; the mover has ended */
+void nvmf_free(struct nvmf *nvmf);
+
 /** nvmf_now_ns() - CLOCK_MONOTONIC */
 uint64_t nvmf_now_ns(void);
 
