@@ -132,7 +132,8 @@ static void end_data(struct nvmf_queue *queue)
 	struct nvmf_request *request = reader->request;
 
 	request->received += reader->header.data.datal;
-	count_u64(&queue->nvmf->counters.bytes_in, reader->header.data.datal);
+	if (queue->id)
+		count_u64(&queue->nvmf->counters.bytes_in, reader->header.data.datal);
 	reader->request = NULL;
 	reader->stage = NVMF_STAGE_COMMON;
 	reader->have = 0;
