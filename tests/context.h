@@ -14,6 +14,7 @@
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
+ * WEIR_TEST_NETWORK=weir-target has each storage served by that program, and reached through loopback.
  * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
 #ifndef WEIR_TESTS_CONTEXT_H
@@ -28,6 +29,8 @@
 #include <string.h>
 
 #include <weir/weir.h>
+
+#include "network.h"
 
 /** test_context_name() - for weir_context_open() */
 static inline const char *test_context_name(void)
@@ -166,12 +169,12 @@ static inline int test_storage_open(struct weir_context *context, const char *ur
 				    const struct weir_storage_options *options, struct weir_storage **out)
 {
 	const char *shadow = getenv("WEIR_TEST_SHADOW"), *doorbell = getenv("WEIR_TEST_DOORBELL");
-	char text[512];
+	char text[512], network[256];
 
 	static unsigned number;
 	int length;
 
-	uri = test_storage_given(uri);
+	uri = test_network_uri(test_storage_given(uri), network, sizeof(network));
 	length = snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
 			  shadow ? "&shadow=" : "", shadow ? shadow : "", doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
 	if (getenv("WEIR_TEST_CONTROLLER") && !strncmp(uri, "virt:", 5) && !strstr(uri, "controller="))

@@ -310,7 +310,7 @@ class Connection:
             return self.response(cid, 0, 1)
         offset = struct.unpack_from("<I", sqe, 44)[0]
         if kind == 4:
-            value = {0: 127 | 1 << 16 | 10 << 24 | 1 << 37, 8: 0x10400, 0x14: peer.cc,
+            value = {0: 1023 | 1 << 16 | 10 << 24 | 1 << 37, 8: 0x10400, 0x14: peer.cc,
                      0x1C: (peer.cc & 1) | (8 if peer.cc & 0xC000 else 0)}.get(offset, 0)
             return self.response(cid, 0, value & 0xFFFFFFFF, value >> 32)
         if kind == 0 and offset == 0x14:

@@ -63,7 +63,7 @@ make_initramfs() {
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
   for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/{queue,shared}_test samples/bfs/weir-bfs \
-    runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,target/weir-target,try/weir-try}; do
+    runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,fabrics/weir-fabrics,target/weir-target,try/weir-try}; do
     add_program "$build/$program" "$root"
   done
   add_program "$(PATH=$PATH:/usr/sbin:/sbin command -v nvme)" "$root"

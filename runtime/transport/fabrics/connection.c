@@ -60,7 +60,7 @@ void nvmf_connection_close(struct nvmf_queue *queue)
 		count_u64(&queue->nvmf->counters.connections, (u64)-1);
 	}
 	connection->socket = -1;
-	connection->readable = connection->writable = false;
+	connection->readable = connection->writable = connection->ending = false;
 	connection->line_head = connection->line_tail = 0;
 	if (connection->batch)
 		connection->batch->at = connection->batch->count = connection->batch->pdus = 0;

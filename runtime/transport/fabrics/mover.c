@@ -73,6 +73,8 @@ void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns)
 			(void)!read(nvmf->event, &ignored, sizeof(ignored));
 			continue;
 		}
+		if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+			queue->connection.ending = true;
 		if (events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 			queue->connection.readable = true;
 		if (events[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR))

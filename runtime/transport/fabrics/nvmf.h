@@ -137,6 +137,7 @@ struct nvmf_reader {
  * @in, @out: what was agreed for PDUs to the host, to the controller
  * @line: ring of @line_size PDUs to be sent
  * @readable, @writable: as far as is known
+ * @ending: the controller has closed its end, or the connection broke: what came before is still to be read
  * @capsule_data: most bytes of in-capsule data
  */
 struct nvmf_connection {
@@ -151,6 +152,7 @@ struct nvmf_connection {
 	struct nvmf_reader reader;
 	bool readable;
 	bool writable;
+	bool ending;
 	u32 capsule_data;
 };
 
@@ -277,6 +279,13 @@ struct nvmf {
 	bool started;
 	bool joined;
 };
+
+/* nvmf.c */
+
+/** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a sentence */
+int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out);
+/** nvmf_free() - close its connections and forget it; the mover has ended */
+void nvmf_free(struct nvmf *nvmf);
 
 /** nvmf_now_ns() - CLOCK_MONOTONIC */
 uint64_t nvmf_now_ns(void);

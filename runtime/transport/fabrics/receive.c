@@ -132,7 +132,8 @@ static void end_data(struct nvmf_queue *queue)
 	struct nvmf_request *request = reader->request;
 
 	request->received += reader->header.data.datal;
-	count_u64(&queue->nvmf->counters.bytes_in, reader->header.data.datal);
+	if (queue->id)
+		count_u64(&queue->nvmf->counters.bytes_in, reader->header.data.datal);
 	reader->request = NULL;
 	reader->stage = NVMF_STAGE_COMMON;
 	reader->have = 0;
@@ -317,7 +318,8 @@ static bool receive_once(struct nvmf_queue *queue)
 	got = recvmsg(connection->socket, &message, MSG_DONTWAIT);
 	if (got > 0) {
 		account(&connection->reader, iovs, direct, (u32)got);
-		connection->readable = (u32)got == asked; /* less: epoll tells when more comes */
+		/* Fewer: epoll tells when more comes; but an end that it told of already it does not tell of again. */
+		connection->readable = (u32)got == asked || connection->ending;
 		return nvmf_take(queue);
 	}
 	if (got < 0 && errno == EINTR)

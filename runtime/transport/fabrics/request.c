@@ -33,7 +33,10 @@ struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid)
 /* Fabrics commands, the admin queue's, and short writes have their data in the capsule. */
 static u32 capsule_data(const struct nvmf_queue *queue, const struct nvmf_request *request)
 {
-	return request->way == NVMF_TO_CONTROLLER && request->bytes <= queue->connection.capsule_data ? request->bytes : 0;
+	bool fabrics = (request->sqe.cdw0 & 0xff) == NVME_OPCODE_FABRICS;
+	u32 most = fabrics ? NVMF_ADMIN_CAPSULE_DATA : queue->connection.capsule_data;
+
+	return request->way == NVMF_TO_CONTROLLER && request->bytes <= most ? request->bytes : 0;
 }
 
 void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)

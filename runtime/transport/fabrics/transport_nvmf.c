@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../../error.h"
 #include "crc32c.h"
@@ -117,70 +114,14 @@ static void describe(struct nvmf *nvmf)
 		 any ? weir_crc32c_how() : "");
 }
 
-static void destroy(struct nvmf *nvmf)
-{
-	for (u32 i = 0; nvmf->queues && i < nvmf->queue_count; i++) {
-		nvmf_connection_close(&nvmf->queues[i]);
-		nvmf_connection_destroy(&nvmf->queues[i]);
-		free(nvmf->queues[i].requests);
-		free(nvmf->queues[i].segments);
-	}
-	if (nvmf->epoll >= 0)
-		(void)close(nvmf->epoll);
-	if (nvmf->event >= 0)
-		(void)close(nvmf->event);
-	weir_dma_view_release(&nvmf->view);
-	free(nvmf->queues);
-	free(nvmf->list);
-	free(nvmf->uri);
-	free(nvmf);
-}
-
-static int create_queues(struct nvmf *nvmf, unsigned queues)
-{
-	size_t segments = (size_t)(nvmf->keys.mdts / NVME_PAGE_BYTES) + 1;
-	struct nvmf_queue *admin;
-
-	nvmf->queue_count = queues + 1;
-	nvmf->queues = calloc(nvmf->queue_count, sizeof(*nvmf->queues));
-	nvmf->list = aligned_alloc(NVME_PAGE_BYTES, NVME_PAGE_BYTES);
-	if (!nvmf->queues || !nvmf->list)
-		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", nvmf->uri, queues);
-	for (u32 i = 0; i < nvmf->queue_count; i++) {
-		nvmf->queues[i].nvmf = nvmf;
-		nvmf->queues[i].id = i;
-		nvmf->queues[i].connection.socket = -1;
-	}
-	admin = &nvmf->queues[0];
-	admin->requests = calloc(NVMF_ADMIN_RING, sizeof(*admin->requests));
-	admin->segments = calloc(NVMF_ADMIN_RING * segments, sizeof(*admin->segments));
-	if (!admin->requests || !admin->segments)
-		return weir_fail(ENOMEM, "storage \"%s\": no memory for its admin queue", nvmf->uri);
-	return nvmf_connection_create(admin, NVMF_ADMIN_RING);
-}
-
-static int create_events(struct nvmf *nvmf)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
-
-	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
-	nvmf->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (nvmf->epoll >= 0 && nvmf->event >= 0 && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
-		return 0;
-	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri, strerror(errno));
-}
-
 static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *request)
 {
 	int error;
 
-	nvmf->uri = strdup(request->uri->text);
-	if (!nvmf->uri)
-		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
-	if ((error = take_keys(request->uri, &nvmf->base, &nvmf->keys)) != 0 ||
-	    (error = create_queues(nvmf, nvmf->base.most_queues && nvmf->base.most_queues < request->queues ? nvmf->base.most_queues :
-													       request->queues)) != 0 ||
-	    (error = create_events(nvmf)) != 0 || (error = nvmf_associate(nvmf)) != 0)
+	nvmf->dma = request->dma;
+	nvmf->doorbells = request->doorbells;
+	error = nvmf_associate(nvmf);
+	if (error)
 		return error;
 	describe(nvmf);
 	return nvmf_mover_start(nvmf);
@@ -188,18 +129,20 @@ static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *requ
 
 static int nvmf_open(struct weir_transport_request *request, struct weir_transport **out)
 {
-	struct nvmf *nvmf = calloc(1, sizeof(*nvmf));
-	int error;
+	struct weir_transport base = { .ops = &weir_transport_nvmf };
+	struct nvmf_keys keys;
+	struct nvmf *nvmf;
+	int error = take_keys(request->uri, &base, &keys);
+	unsigned queues = base.most_queues && base.most_queues < request->queues ? base.most_queues : request->queues;
 
-	if (!nvmf)
-		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
-	nvmf->base.ops = &weir_transport_nvmf;
-	nvmf->dma = request->dma;
-	nvmf->doorbells = request->doorbells;
-	nvmf->epoll = nvmf->event = -1;
+	if (!error)
+		error = nvmf_new(request->uri->text, &keys, queues, &nvmf);
+	if (error)
+		return error;
+	nvmf->base = base;
 	error = bring_up(nvmf, request);
 	if (error) {
-		destroy(nvmf);
+		nvmf_free(nvmf);
 		return error;
 	}
 	*out = &nvmf->base;
@@ -307,7 +250,7 @@ static const char *nvmf_path(struct weir_transport *transport)
 static void nvmf_close(struct weir_transport *transport)
 {
 	(void)nvmf_mover_stop(nvmf_of(transport), CLOSE_MS);
-	destroy(nvmf_of(transport));
+	nvmf_free(nvmf_of(transport));
 }
 
 const struct weir_transport_ops weir_transport_nvmf = {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nvmf.c: memory and files of an nvmf: storage, or of whoever asks a host without one. */
+#include "nvmf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../../error.h"
+
+void nvmf_free(struct nvmf *nvmf)
+{
+	for (u32 i = 0; nvmf->queues && i < nvmf->queue_count; i++) {
+		nvmf_connection_close(&nvmf->queues[i]);
+		nvmf_connection_destroy(&nvmf->queues[i]);
+		free(nvmf->queues[i].requests);
+		free(nvmf->queues[i].segments);
+	}
+	if (nvmf->epoll >= 0)
+		(void)close(nvmf->epoll);
+	if (nvmf->event >= 0)
+		(void)close(nvmf->event);
+	weir_dma_view_release(&nvmf->view);
+	free(nvmf->queues);
+	free(nvmf->list);
+	free(nvmf->uri);
+	free(nvmf);
+}
+
+static int create_queues(struct nvmf *nvmf, unsigned queues)
+{
+	size_t segments = (size_t)(nvmf->keys.mdts / NVME_PAGE_BYTES) + 1;
+	struct nvmf_queue *admin;
+
+	nvmf->queue_count = queues + 1;
+	nvmf->queues = calloc(nvmf->queue_count, sizeof(*nvmf->queues));
+	nvmf->list = aligned_alloc(NVME_PAGE_BYTES, NVME_PAGE_BYTES);
+	if (!nvmf->queues || !nvmf->list)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", nvmf->uri, queues);
+	for (u32 i = 0; i < nvmf->queue_count; i++) {
+		nvmf->queues[i].nvmf = nvmf;
+		nvmf->queues[i].id = i;
+		nvmf->queues[i].connection.socket = -1;
+	}
+	admin = &nvmf->queues[0];
+	admin->requests = calloc(NVMF_ADMIN_RING, sizeof(*admin->requests));
+	admin->segments = calloc(NVMF_ADMIN_RING * segments, sizeof(*admin->segments));
+	if (!admin->requests || !admin->segments)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for its admin queue", nvmf->uri);
+	return nvmf_connection_create(admin, NVMF_ADMIN_RING);
+}
+
+static int create_events(struct nvmf *nvmf)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+
+	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
+	nvmf->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (nvmf->epoll >= 0 && nvmf->event >= 0 && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
+		return 0;
+	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri, strerror(errno));
+}
+
+int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out)
+{
+	struct nvmf *nvmf = calloc(1, sizeof(*nvmf));
+	int error;
+
+	if (!nvmf)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	nvmf->keys = *keys;
+	nvmf->epoll = nvmf->event = -1;
+	nvmf->uri = strdup(uri);
+	error = nvmf->uri ? create_queues(nvmf, queues) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	if (!error)
+		error = create_events(nvmf);
+	if (error) {
+		nvmf_free(nvmf);
+		return error;
+	}
+	*out = nvmf;
+	return 0;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Both ends are weir's, on loopback: what a host writes it reads again, a graph on a target is searched as if it were here, a target
+# that is killed and started again costs no data, and what cannot be reached says why.
+# usage: fabrics_loop_test.sh WEIR-TARGET WEIR-PERF WEIR-GRAPH WEIR-BFS WEIR-FABRICS WEIR-STAT
+set -u
+target=$1 perf=$2 graph=$3 bfs=$4 fabrics=$5 stat=$6
+dir=$(mktemp -d)
+export WEIR_BACKEND=cpu XDG_CONFIG_HOME=$dir XDG_RUNTIME_DIR=$dir
+chmod 700 "$dir"
+nqn=nqn.2026-11.org.example:disk
+servers=()
+trap 'for pid in "${servers[@]}"; do kill -KILL "$pid" 2>/dev/null; done; rm -rf "$dir"' EXIT
+count=0
+
+report() { # GOOD NAME [WHAT]
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
+}
+
+# Begin a target at $port (0: any, which is then in $port): serve ARGUMENTS...
+serve() {
+  : >"$dir/target"
+  "$target" --listen "tcp://127.0.0.1:$port" "$@" >"$dir/target" 2>&1 &
+  server=$!
+  servers+=("$server")
+  until grep -q '^weir-target: serving' "$dir/target"; do
+    kill -0 "$server" 2>/dev/null || { sed 's/^/# /' "$dir/target"; return 1; }
+    sleep 0.05
+  done
+  port=$(sed -n 's/.* nvmf:tcp:\/\/127.0.0.1:\([0-9]*\)\/.*/\1/p' "$dir/target" | head -n 1)
+}
+
+verified() { # verified NAME URI ARGUMENTS...: what is written is read again
+  local name=$1 uri=$2 output; shift 2
+  output=$(timeout 300 "$perf" "$uri" --runs=1 --runtime=0.2 --verify --size=8M "$@" 2>&1)
+  grep -q '^verified *0 of [1-9]' <<<"$output" && grep -q '^errors *0 of [1-9]' <<<"$output"
+  report $? "$name" "$output"
+}
+
+"$graph" generate kron --scale 13 --seed 7 --quiet -o "$dir/g.bel" || exit 1
+truncate -s 64M "$dir/disk"
+port=0
+serve --subsystem "$nqn=file:$dir/disk,virt:16M?block=4096" --subsystem "$nqn.graph=file:$dir/g.bel.col,file:$dir/g.bel.dst" || exit 1
+uri=nvmf:tcp://127.0.0.1:$port/$nqn
+
+verified 'mixed load on a file' "$uri" --rw=randrw
+verified 'digests' "$uri?digest=header,data" --rw=randrw --bs=64K
+verified 'lanes move the data' "$uri?mover=pull" --rw=randwrite --queues=1
+verified 'the second namespace' "$uri?nsid=2&mover=pull&digest=data" --rw=randrw --bs=8K
+verified 'long transfers' "$uri" --rw=write --bs=128K --iodepth=4
+verified 'through a cache' "$uri" --rw=randread --cached=1M
+
+output=$(timeout 300 "$bfs" --offsets "$uri.graph?nsid=1" --edges "$uri.graph?nsid=2" --reference "$dir/g.bel" --verify --json 2>&1)
+grep -q '"verified": true' <<<"$output"
+report $? 'a search of a graph over the network' "$output"
+
+output=$(timeout 60 "$fabrics" discover "127.0.0.1:$port" 2>&1)
+grep -qF "nvmf:tcp://127.0.0.1:$port/$nqn" <<<"$output" && grep -qF "$nqn.graph" <<<"$output"
+report $? 'the target is discovered' "$output"
+output=$(timeout 60 "$fabrics" test "$uri" 2>&1)
+report $? 'a connection is tested' "$output"
+output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
+[ $? = 1 ] && grep -q 'has no subsystem' <<<"$output"
+report $? 'a subsystem that is not there' "$output"
+
+# Killed with commands under way, and started again a moment later.
+(timeout 300 "$perf" "$uri" --runs=1 --runtime=3 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &
+load=$!
+for i in $(seq 100); do
+  "$stat" list 2>/dev/null | grep -q weir-perf && break
+  sleep 0.05
+done
+sleep 0.5
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+serve --subsystem "$nqn=file:$dir/disk,virt:16M?block=4096" || exit 1
+wait "$load"
+grep -q 'connected again' "$dir/load" && grep -q '^verified *0 of [1-9]' "$dir/load" && grep -q '^errors *0 of' "$dir/load" &&
+  grep -q '^ended 0' "$dir/load"
+report $? 'a target is killed and started again' "$(cat "$dir/load")"
+
+# Told to end: it drains, and says so.
+kill -TERM "$server"
+wait "$server"
+rc=$?
+[ "$rc" = 0 ] && grep -q '^weir-target: ended' "$dir/target"
+report $? 'the target ends when it is told to' "status $rc: $(cat "$dir/target")"
+output=$(timeout 60 "$perf" "$uri" --runs=1 --runtime=0.1 2>&1)
+[ $? != 0 ] && grep -q 'cannot connect to 127.0.0.1' <<<"$output"
+report $? 'nobody listens there any more' "$output"
+echo "1..$count"
