@@ -168,10 +168,9 @@ static inline const char *test_storage_given(const char *uri)
 static inline int test_storage_open(struct weir_context *context, const char *uri,
 				    const struct weir_storage_options *options, struct weir_storage **out)
 {
+	static unsigned number;
 	const char *shadow = getenv("WEIR_TEST_SHADOW"), *doorbell = getenv("WEIR_TEST_DOORBELL");
 	char text[512], network[256];
-
-	static unsigned number;
 	int length;
 
 	uri = test_network_uri(test_storage_given(uri), network, sizeof(network));

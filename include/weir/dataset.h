@@ -331,7 +331,7 @@ struct weir_dataset_batch {
  * Returns when the rows are there. The batches after it are being read from then on (weir_dataset_mount_options.batches).
  * Calls with the same @count are fast; another one drops what is ahead.
  *
- * Return: 0; -EIO with a sentence that names the sample, the storage and the block; -EINVAL.
+ * Return: 0; -EIO with a sentence that names the sample, the storage and the block: the next call reads the same batch again; -EINVAL.
  */
 WEIR_API int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *batch);
 

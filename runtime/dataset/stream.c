@@ -13,7 +13,7 @@
 #include "mounted.h"
 #include "options.h"
 
-enum { DEFAULT_BUFFER = 32, TEXT_BYTES = 96 };
+enum { DEFAULT_BUFFER = 32, SENTENCE_BYTES = 1024 };
 
 static struct weir_dataset_loading *batch_at(struct weir_dataset *dataset, uint32_t ahead)
 {
@@ -60,7 +60,7 @@ static int settle_chunks(struct weir_dataset *dataset)
 		if (!error)
 			error = weir_sync(dataset->context);
 		if (!error)
-			error = weir_dataset_batch_finish(dataset, batch);
+			(void)weir_dataset_batch_finish(dataset, batch); /* a chunk that failed is not there: who needs it reads it */
 		batch->state = WEIR_DATASET_BATCH_FREE;
 	}
 	return error;
@@ -77,8 +77,11 @@ int weir_dataset_drain(struct weir_dataset *dataset)
 	worse = weir_sync(dataset->context);
 	error = error ? error : worse;
 	for (uint32_t i = 0; i < dataset->options.batches; i++) {
+		bool dropped = (i + dataset->options.batches - dataset->head) % dataset->options.batches < dataset->posted;
+
 		worse = retire(dataset, &dataset->batches[i]);
-		error = error ? error : worse;
+		if (!error && !dropped) /* what is dropped is read again before anybody sees it */
+			error = worse;
 	}
 	dataset->head = dataset->posted = 0;
 	dataset->planned = dataset->used;
@@ -155,7 +158,7 @@ static int check_bread(struct weir_dataset *dataset, uint32_t count, const struc
 		error = weir_fail(EINVAL, "%s: it needs a count of rows and a batch to fill in", call);
 	if (!error && !dataset->begun)
 		error = weir_fail(EINVAL, "%s: no epoch has begun; call weir_dataset_sequence() or weir_dataset_resume() before", call);
-	for (uint32_t i = 0; i < dataset->storage_count && !error; i++)
+	for (uint32_t i = 0; !error && i < dataset->storage_count; i++)
 		error = weir_storage_info(dataset->storages[i].storage, &info); /* it may be closed */
 	if (!error && dataset->batch_rows != count) {
 		error = weir_dataset_drain(dataset);
@@ -223,12 +226,23 @@ static int give_none(struct weir_dataset_batch *to)
 	return weir_result_give(to, &none, sizeof(none), "weir_dataset_bread");
 }
 
+/* @batch failed: the next call reads it again. */
+static int step_back(struct weir_dataset *dataset, struct weir_dataset_loading *batch, int error)
+{
+	char sentence[SENTENCE_BYTES];
+
+	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
+	dataset->used = batch->first;
+	(void)weir_dataset_drain(dataset); /* its own failure is no news */
+	return weir_fail(-error, "%s", sentence);
+}
+
 int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *to)
 {
 	struct weir_dataset_loading *batch;
 	int error = check_bread(dataset, count, to, "weir_dataset_bread");
 
-	for (uint32_t i = 0; i < dataset->options.batches && !error; i++) {
+	for (uint32_t i = 0; !error && i < dataset->options.batches; i++) {
 		if (dataset->batches[i].state == WEIR_DATASET_BATCH_ASSEMBLED)
 			error = weir_sync(dataset->context); /* it was enqueued */
 		if (!error && dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED)
@@ -242,7 +256,7 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 	error = weir_sync(dataset->context);
 	if (!error)
 		error = weir_dataset_batch_finish(dataset, batch);
-	return error ? error : give(dataset, batch, to);
+	return error ? step_back(dataset, batch, error) : give(dataset, batch, to);
 }
 
 /* The batch before the last one: what used it has ended once the last one's assembly runs. */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tool.h: the commands of weir-dataset, and what their options say. */
+#ifndef WEIR_TOOLS_DATASET_H
+#define WEIR_TOOLS_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/dataset.h>
+
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_MOST_STORAGES = 256 };
+
+/** struct tool - the command line, and what is open */
+struct tool {
+	const char *context_name, *format, *manifest, *as, *plot, *peers;
+	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, chunk_bytes, cache_bytes, row_bytes;
+	uint32_t batch, order, buffer_chunks, threads, depth, lookup, batches;
+	bool checks, all_orders, no_drop;
+	char **operands;
+	int operand_count;
+	struct weir_context *context;
+	struct weir_storage *storages[TOOL_MOST_STORAGES];
+	char *manifests[TOOL_MOST_STORAGES];
+	unsigned storage_count;
+	struct weir_dataset *dataset;
+	struct weir_dataset_communicator *communicator;
+};
+
+int tool_make(struct tool *tool);
+int tool_index(struct tool *tool);
+int tool_upload(struct tool *tool);
+int tool_info(struct tool *tool);
+int tool_verify(struct tool *tool);
+int tool_order(struct tool *tool);
+int tool_bench(struct tool *tool);
+
+/** tool_open() - the context, and operands from number @first on as storages; false after a sentence */
+bool tool_open(struct tool *tool, int first, bool write);
+/** tool_mount() - tool_open() of all operands, and the dataset */
+bool tool_mount(struct tool *tool);
+/** tool_close() - all that is open */
+void tool_close(struct tool *tool);
+/** tool_failed() - print the library's sentence; returns TOOL_FAILED */
+int tool_failed(void);
+/** tool_fail() - print a sentence; returns TOOL_FAILED */
+int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** tool_progress() - a weir_dataset_progress: shown on a terminal; not 0 once the user has asked to stop */
+int tool_progress(void *user, uint64_t done, uint64_t total);
+double tool_seconds(void);
+
+/** struct peer_result - samples and bytes per second of one way to read */
+struct peer_result {
+	double samples, bytes, cores;
+};
+
+/** peer_files() - open, pread, close of every file below @folder in random order, by @threads; lookups: open and close alone */
+int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups, struct peer_result *result);
+/** peer_packed() - random reads of the mounted samples from the packed file @path, O_DIRECT, io_uring at @depth */
+int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds, struct peer_result *result);
+/** peer_limit() - chunks of the file in order, likewise: what the storage can do */
+int peer_limit(const char *path, uint64_t chunk, uint32_t depth, double seconds, struct peer_result *result);
+/** peer_drop_caches() - the page cache forgets; false where that is not allowed */
+bool peer_drop_caches(void);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can go wrong with a dataset, and the sentence for each. */
+#include "dataset_rig.h"
+
+#include <xxhash.h>
+
+#include "manifest.h"
+
+enum { RECORD = 1000, RECORDS = 400 };
+
+static char folder[] = "/tmp/weir-dataset-fail-XXXXXX", path[64], manifest_path[64];
+static struct weir_context *context;
+static struct weir_storage *storage;
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/records", folder);
+	snprintf(manifest_path, sizeof(manifest_path), "%s/records.weir", folder);
+	return weir_context_open("cpu", NULL, &context);
+}
+
+static int tear_down(void **state)
+{
+	char command[300];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return weir_context_close(context) | (system(command) != 0);
+}
+
+static void open_records(const char *keys)
+{
+	char uri[300];
+
+	snprintf(uri, sizeof(uri), "file:%s%s", path, keys);
+	must(weir_storage_open(context, uri, NULL, &storage));
+}
+
+/* Records and their manifest as they should be, and the storage open. */
+static void fresh(void)
+{
+	rig_records(path, RECORDS, RECORD);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+}
+
+static int mount(struct weir_dataset **dataset)
+{
+	static const char *const manifests[] = { manifest_path };
+
+	return weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10), dataset);
+}
+
+static void change(const char *of, off_t offset, const void *to, size_t bytes)
+{
+	int file = open(of, O_RDWR);
+
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, to, bytes, offset), bytes);
+	close(file);
+}
+
+static void flip(const char *of, off_t offset)
+{
+	int file = open(of, O_RDWR);
+	unsigned char byte;
+
+	assert_int_equal(pread(file, &byte, 1, offset), 1);
+	byte ^= 0x10;
+	assert_int_equal(pwrite(file, &byte, 1, offset), 1);
+	close(file);
+}
+
+static void test_manifest_damaged(void **state)
+{
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	flip(manifest_path, 40); /* of the header */
+	refused(mount(&dataset), -EBADMSG, "records.weir", "checksum of its header");
+	flip(manifest_path, 40);
+	flip(manifest_path, WEIR_DATASET_HEADER_BYTES + 100);
+	refused(mount(&dataset), -EBADMSG, "records.weir", "checksum of its entries");
+	flip(manifest_path, WEIR_DATASET_HEADER_BYTES + 100);
+	must(mount(&dataset));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+static void test_other_version(void **state)
+{
+	uint32_t version = 77;
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	change(manifest_path, offsetof(struct weir_dataset_header, version), &version, sizeof(version));
+	refused(mount(&dataset), -EPROTO, "version 77", "anew");
+	must(weir_storage_close(storage));
+}
+
+static void test_no_manifest(void **state)
+{
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	unlink(manifest_path);
+	refused(mount(&dataset), -ENOENT, "records.weir", "No such file");
+	refused(weir_dataset_mount(context, &storage, 1, NULL, &dataset), -ENODATA, "no manifest", "weir-dataset index");
+	must(weir_storage_close(storage));
+}
+
+static void test_data_changed(void **state)
+{
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	must(weir_storage_close(storage));
+	flip(path, 10);
+	open_records("");
+	refused(mount(&dataset), -ESTALE, "data of storage 0 changed", "anew");
+	must(weir_storage_close(storage));
+	assert_int_equal(truncate(path, RECORDS * RECORD - 1), 0);
+	open_records("");
+	refused(mount(&dataset), -ESTALE, "399999 bytes", "had 400000");
+	must(weir_storage_close(storage));
+}
+
+/* A block that cannot be read, in an epoch: the sample, the storage and the reason; then the job can go on. */
+static void bad_block(uint32_t order, uint32_t cache_bytes)
+{
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+	int error = 0;
+
+	fresh();
+	must(weir_storage_close(storage));
+	open_records("?fault=status:code=0x281:op=read:lba=50-50");
+	must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+								   .cache_bytes = cache_bytes), &dataset));
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order)));
+	do
+		error = weir_dataset_bread(dataset, 50, &batch);
+	while (!error && batch.count);
+	refused(error, -EIO, "of storage 0", "record-");
+	assert_int_equal(weir_dataset_bread(dataset, 50, &batch), -EIO); /* the same batch, and no other instead */
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order, .epoch = 1)));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+static void test_bad_block(void **state)
+{
+	(void)state;
+	bad_block(WEIR_DATASET_FULL, 256 << 10);
+	bad_block(WEIR_DATASET_CHUNK, 256 << 10);
+	bad_block(WEIR_DATASET_SHUFFLED_CHUNK, 4 << 20);
+}
+
+/** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole */
+struct stop {
+	uint64_t at, last;
+	bool listed;
+};
+
+static int stop_at(void *user, uint64_t done, uint64_t total)
+{
+	struct stop *stop = user;
+
+	stop->listed |= done < stop->last || done == total;
+	stop->last = done;
+	return stop->listed && done < total && done > stop->at;
+}
+
+/* An upload that is stopped is not mounted; the next one goes on, and says so by what it reads. */
+static void test_interrupted_upload(void **state)
+{
+	enum { MANY = 150, LARGE = 1 << 20 };
+	struct weir_storage *target;
+	struct weir_dataset *dataset;
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	struct stop stop = { .at = 100 << 20 };
+	uint8_t seen[MANY] = { 0 };
+	char keys[] = "virt:256M";
+
+	(void)state;
+	rig_records(path, MANY, LARGE);
+	must(weir_storage_open(context, keys, NULL, &target));
+	refused(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M", .progress = stop_at, .user = &stop)),
+		-ECANCELED, "stopped", "of 157286400");
+	refused(weir_dataset_mount(context, &target, 1, NULL, &dataset), -ENODATA, "interrupted after", "of 150 samples");
+	must(weir_stats(target, &before));
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
+	must(weir_stats(target, &after));
+	assert_true(after.bytes_written - before.bytes_written < (uint64_t)MANY * LARGE / 2); /* the rest only */
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
+	must(weir_stats(target, &before));
+	assert_int_equal(after.bytes_written, before.bytes_written); /* all is there */
+	must(weir_dataset_mount(context, &target, 1, NULL, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	assert_int_equal(rig_read_epoch(dataset, 16, seen, 10, UINT64_MAX), MANY);
+	rig_all_once(seen, MANY);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(target));
+}
+
+static void test_no_room(void **state)
+{
+	struct weir_storage *target;
+
+	(void)state;
+	rig_records(path, RECORDS, RECORD);
+	must(weir_storage_open(context, "virt:64K", NULL, &target));
+	refused(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")), -ENOSPC, "storage 0", "larger");
+	must(weir_storage_close(target));
+}
+
+/* Two datasets of one storage at the same time: reading disturbs nobody. */
+static void test_two_jobs(void **state)
+{
+	struct weir_dataset *one, *two;
+	uint8_t seen[RECORDS] = { 0 }, also[RECORDS] = { 0 };
+
+	(void)state;
+	fresh();
+	must(mount(&one));
+	must(mount(&two));
+	must(weir_dataset_sequence(one, NULL));
+	must(weir_dataset_sequence(two, WEIR_OPTIONS(dataset_sequence, .seed = 4)));
+	for (unsigned i = 0; i < RECORDS / 40; i++) {
+		rig_read_epoch(one, 40, seen, 5, 40);
+		rig_read_epoch(two, 40, also, 5, 40);
+	}
+	rig_all_once(seen, RECORDS);
+	rig_all_once(also, RECORDS);
+	must(weir_dataset_unmount(one));
+	must(weir_dataset_unmount(two));
+	must(weir_storage_close(storage));
+}
+
+static void test_wrong_calls(void **state)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+	char text[400];
+
+	(void)state;
+	fresh();
+	refused(weir_dataset_bread(NULL, 1, &batch), -EINVAL, "weir_dataset_bread", "no mounted dataset");
+	must(mount(&dataset));
+	refused(weir_dataset_bread(dataset, 1, &batch), -EINVAL, "no epoch has begun", "weir_dataset_sequence");
+	refused(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = 9)), -EINVAL, "no order 9", "enum");
+	refused(weir_dataset_resume(dataset, "nonsense"), -EINVAL, "nonsense", "weir_dataset_position");
+	refused(weir_dataset_resume(dataset, "weir-dataset-1 id=0000000000000001 seed=1 epoch=0 order=0 buffer=2 left=0-4"), -ESTALE,
+		"0000000000000001", "is");
+	must(weir_dataset_sequence(dataset, NULL));
+	must(weir_dataset_position(dataset, text, sizeof(text)));
+	strcat(text, ",0-500");
+	refused(weir_dataset_resume(dataset, text), -EINVAL, "0-500", "no range");
+	must(weir_storage_close(storage));
+	refused(weir_dataset_bread(dataset, 1, &batch), -EINVAL, "", "");
+	(void)weir_dataset_unmount(dataset);
+}
+
+/* An archive that ends in the middle of a file; a header that is none. */
+static void test_cut_archive(void **state)
+{
+	char command[400];
+
+	(void)state;
+	snprintf(command, sizeof(command), "cd %s && head -c 5000 /dev/zero | tee a b >c && tar -cf records a b c && truncate -s 7000 records", folder);
+	assert_int_equal(system(command), 0);
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -ENODATA, "cut short", "'b'");
+	must(weir_storage_close(storage));
+	snprintf(command, sizeof(command), "cd %s && tar -cf records a b c", folder);
+	assert_int_equal(system(command), 0);
+	flip(path, 512 + 5120 + 10);
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -EINVAL, "checksum of the header", "5632");
+	must(weir_storage_close(storage));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_manifest_damaged), cmocka_unit_test(test_other_version), cmocka_unit_test(test_no_manifest),
+		cmocka_unit_test(test_data_changed),	 cmocka_unit_test(test_bad_block),     cmocka_unit_test(test_interrupted_upload),
+		cmocka_unit_test(test_no_room),		 cmocka_unit_test(test_two_jobs),      cmocka_unit_test(test_wrong_calls),
+		cmocka_unit_test(test_cut_archive),
+	};
+
+	return cmocka_run_group_tests_name("dataset_fail", tests, set_up, tear_down);
+}

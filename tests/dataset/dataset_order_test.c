@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Orders, shares of ranks and the directory, without a storage. */
+#include "dataset_rig.h"
+
+#include "directory.h"
+#include "manifest.h"
+#include "order.h"
+
+enum { SAMPLES = 10007, CHUNK_SAMPLES = 97 };
+
+static uint32_t chunk_first[SAMPLES / CHUNK_SAMPLES + 2];
+static uint64_t chunks;
+
+static int set_up(void **state)
+{
+	(void)state;
+	for (uint32_t at = 0; at < SAMPLES; at += CHUNK_SAMPLES + chunks % 7)
+		chunk_first[chunks++] = at;
+	chunk_first[chunks] = SAMPLES;
+	return 0;
+}
+
+static void test_permutation(void **state)
+{
+	static const uint64_t counts[] = { 1, 2, 3, 5, 17, 256, 1000, 65537 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		uint8_t *seen = calloc(counts[i], 1);
+		struct weir_dataset_permute permute;
+		uint64_t fixed = 0;
+
+		weir_dataset_permute_open(&permute, counts[i], 1, 2, 3);
+		for (uint64_t place = 0; place < counts[i]; place++) {
+			uint64_t number = weir_dataset_permute_at(&permute, place);
+
+			assert_true(number < counts[i]);
+			seen[number]++;
+			fixed += number == place;
+			assert_int_equal(weir_dataset_permute_place(&permute, number), place);
+		}
+		rig_all_once(seen, counts[i]);
+		assert_true(counts[i] < 16 || fixed < 12); /* one is the mean, whatever the count */
+		free(seen);
+	}
+}
+
+static void open_epoch(struct weir_dataset_epoch *epoch, uint64_t seed, uint64_t number, uint32_t order)
+{
+	must(weir_dataset_epoch_open(epoch, WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = number, .order = order, .buffer_chunks = 8),
+				     chunk_first, chunks));
+}
+
+static void test_orders(void **state)
+{
+	(void)state;
+	for (uint32_t order = 0; order <= WEIR_DATASET_FULL; order++) {
+		struct weir_dataset_epoch epoch, same, next;
+		uint8_t *seen = calloc(SAMPLES, 1);
+		uint32_t differ = 0, kept = 0;
+
+		open_epoch(&epoch, 5, 0, order);
+		open_epoch(&same, 5, 0, order);
+		open_epoch(&next, 5, 1, order);
+		for (uint64_t i = 0; i < SAMPLES; i++) {
+			uint64_t number = weir_dataset_epoch_at(&epoch, i);
+
+			seen[number]++;
+			differ += weir_dataset_epoch_at(&next, i) != number;
+			if (i)
+				kept += number == weir_dataset_epoch_at(&epoch, i - 1) + 1;
+		}
+		for (uint64_t i = SAMPLES; i-- > 0;) { /* any position, in any order of asking */
+			uint64_t backward = weir_dataset_epoch_at(&same, i);
+
+			if (i % 61 == 0)
+				assert_int_equal(weir_dataset_epoch_at(&epoch, i), backward);
+		}
+		rig_all_once(seen, SAMPLES);
+		assert_true(differ > SAMPLES * 9 / 10);
+		/* one in eight goes on in its chunk in the paper's order, and hardly any elsewhere */
+		assert_true(order == WEIR_DATASET_CHUNK ? kept > SAMPLES / 16 : kept < SAMPLES / 100);
+		weir_dataset_epoch_close(&epoch);
+		weir_dataset_epoch_close(&same);
+		weir_dataset_epoch_close(&next);
+		free(seen);
+	}
+}
+
+/* Ranks take their samples a batch at a time; at random moments the job stops and goes on with another number of ranks. */
+static void run_job(uint64_t seed)
+{
+	struct weir_dataset_share all = { 0 };
+	struct weir_dataset_epoch epoch;
+	uint8_t *seen = calloc(SAMPLES, 1);
+	uint64_t random = seed;
+
+	open_epoch(&epoch, seed, 3, WEIR_DATASET_SHUFFLED_CHUNK);
+	must(weir_dataset_share_add(&all, (struct weir_dataset_segment){ 0, SAMPLES }));
+	while (weir_dataset_share_count(&all)) {
+		uint32_t ranks = 1 + (uint32_t)weir_dataset_below(&random, 64);
+		uint64_t left = weir_dataset_share_count(&all), most = 0, least = UINT64_MAX;
+		struct weir_dataset_share rest = { 0 };
+
+		for (uint32_t rank = 0; rank < ranks; rank++) {
+			struct weir_dataset_share mine = { 0 };
+			uint64_t count, used;
+
+			must(weir_dataset_share_divide(&all, rank, ranks, &mine));
+			count = weir_dataset_share_count(&mine);
+			most = count > most ? count : most;
+			least = count < least ? count : least;
+			used = left < 500 ? count : weir_dataset_below(&random, count + 1);
+			for (uint64_t i = 0; i < used; i++)
+				seen[weir_dataset_epoch_at(&epoch, weir_dataset_share_at(&mine, i))]++;
+			must(weir_dataset_share_cut(&mine, used, count, &rest));
+			weir_dataset_share_clear(&mine);
+		}
+		assert_true(most - least <= 1);
+		weir_dataset_share_clear(&all);
+		all = rest;
+	}
+	rig_all_once(seen, SAMPLES);
+	weir_dataset_epoch_close(&epoch);
+	free(seen);
+}
+
+static void test_ranks(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 10; seed++)
+		run_job(seed);
+	for (uint32_t ranks = 1; ranks <= 64; ranks++) { /* each number once, without a stop */
+		struct weir_dataset_share all = { 0 }, mine = { 0 };
+
+		must(weir_dataset_share_add(&all, (struct weir_dataset_segment){ 0, SAMPLES }));
+		for (uint32_t rank = 0; rank < ranks; rank++)
+			must(weir_dataset_share_divide(&all, rank, ranks, &mine));
+		assert_int_equal(mine.count, 1); /* they touch, and miss none */
+		assert_int_equal(weir_dataset_share_count(&mine), SAMPLES);
+		weir_dataset_share_clear(&all);
+		weir_dataset_share_clear(&mine);
+	}
+}
+
+/* A directory whose keys have so few bits that many collide: each name finds its own sample. */
+static void find_names(unsigned key_bits, const struct weir_dataset_lookup_kind *lookup)
+{
+	struct weir_dataset_list list = { 0 };
+	struct weir_dataset_manifest manifest;
+	struct weir_dataset_directory directory = { .count = 2000, .part_count = 1, .lookup = lookup };
+	const char *names[1] = { "none of them" };
+	uint64_t number;
+	char name[32];
+
+	for (uint32_t i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		must(weir_dataset_list_add(&list, name, i * 100, 100, i));
+	}
+	must(weir_dataset_manifest_build(&manifest, &list, list.items, list.count, 1 << 20, key_bits));
+	assert_true((manifest.header.sections[WEIR_DATASET_COLLISIONS].bytes > 0) == (key_bits < 48));
+	directory.entries = manifest.sections[WEIR_DATASET_ENTRIES];
+	directory.collisions = manifest.sections[WEIR_DATASET_COLLISIONS];
+	directory.collision_count = manifest.header.sections[WEIR_DATASET_COLLISIONS].bytes / sizeof(*directory.collisions);
+	directory.parts = calloc(1, sizeof(*directory.parts));
+	directory.parts[0].count = 2000;
+	manifest.sections[WEIR_DATASET_ENTRIES] = manifest.sections[WEIR_DATASET_COLLISIONS] = NULL;
+	for (uint32_t i = 0; i < 2000 && key_bits == 48; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		assert_int_equal(weir_dataset_directory_find(&directory, name), i);
+	}
+	for (uint32_t i = 0; i < 2000 && key_bits < 48; i++) /* those of one key: by their whole hash */
+		if (directory.collision_count == 2000) {
+			snprintf(name, sizeof(name), "name %u", i);
+			assert_int_equal(weir_dataset_directory_find(&directory, name), i);
+		}
+	weir_dataset_directory_find_many(&directory, names, 1, &number);
+	assert_int_equal(number, UINT64_MAX);
+	weir_dataset_directory_free(&directory);
+	weir_dataset_manifest_free(&manifest);
+	weir_dataset_list_clear(&list);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	find_names(48, &weir_dataset_lookup_buckets);
+	find_names(48, &weir_dataset_lookup_avl);
+	find_names(6, &weir_dataset_lookup_buckets); /* all of them collide */
+}
+
+/* A table of buckets takes a quarter of a byte per sample where keys are in order. */
+static void test_directory_bytes(void **state)
+{
+	enum { COUNT = 100000 };
+	struct weir_dataset_entry *entries = malloc(COUNT * sizeof(*entries));
+	struct weir_dataset_lookup_index *index;
+
+	(void)state;
+	for (uint64_t i = 0; i < COUNT; i++)
+		entries[i] = weir_dataset_entry(0, i * ((UINT64_C(1) << 48) / COUNT), i, 1);
+	index = weir_dataset_lookup_buckets.build(entries, COUNT, true);
+	assert_non_null(index);
+	assert_true(weir_dataset_lookup_buckets.bytes(index) <= COUNT * 16 / 20);
+	for (uint64_t i = 0; i < COUNT; i += 101)
+		assert_int_equal(weir_dataset_lookup_buckets.find(index, entries, weir_dataset_entry_key(entries[i])), i);
+	weir_dataset_lookup_buckets.free(index);
+	free(entries);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_permutation), cmocka_unit_test(test_orders),	    cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_directory_bytes),
+	};
+
+	return cmocka_run_group_tests_name("dataset_order", tests, set_up, NULL);
+}

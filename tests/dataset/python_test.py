@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python package, over archives that the formats' own tools made. TAP; what is not installed is skipped by name."""
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy
+
+import weir
+
+FOLDER = tempfile.mkdtemp(prefix="weir-python-test-")
+random.seed(3)
+
+
+def path(name: str) -> str:
+    return os.path.join(FOLDER, name)
+
+
+def same(data: weir.Dataset, want: dict[str, bytes], labels: dict[str, int] | None = None) -> None:
+    """Every sample of @want by its name, and every row of every order."""
+    assert len(data) == len(want), f"{len(data)} samples instead of {len(want)}"
+    for name, content in want.items():
+        got, label = data[name]
+        assert got == content, f"{name}: {len(got)} bytes {got[:20]!r} instead of {len(content)} bytes {content[:20]!r}"
+        if labels is not None:
+            assert label == labels[name], f"{name}: label {label} instead of {labels[name]}"
+    names = [data.name(i) for i in range(len(data))]
+    for order in weir.ORDERS:
+        seen = []
+        for batch in data.epoch(seed=1, batch=7, order=order):
+            for row, number in enumerate(batch.samples):
+                assert batch[row] == want[names[number]], f"{order}: {names[number]}"
+                seen.append(int(number))
+        assert sorted(seen) == list(range(len(data))), f"{order}: not each sample once"
+
+
+def some_files(count: int = 60, most: int = 3000) -> dict[str, bytes]:
+    return {f"class{i % 3}/file{i:04}.bin": random.randbytes(random.randrange(1, most)) for i in range(count)}
+
+
+def write_folder(name: str, files: dict[str, bytes]) -> str:
+    for file, content in files.items():
+        os.makedirs(os.path.dirname(path(name) + "/" + file), exist_ok=True)
+        with open(path(name) + "/" + file, "wb") as out:
+            out.write(content)
+    return path(name)
+
+
+def indexed(name: str, want: dict[str, bytes], labels: dict[str, int] | None = None, **options: object) -> None:
+    weir.index(f"file:{path(name)}", **options)
+    with weir.Dataset(f"file:{path(name)}", cache_bytes=1 << 20, chunk_bytes=1 << 16) as data:
+        same(data, want, labels)
+
+
+def test_gnu_tar() -> None:
+    files = some_files()
+    files["long" * 60 + "/" + "name" * 50 + ".bin"] = b"a name of more than 256 characters"
+    files["x" * 99 + "/y" * 20 + ".bin"] = b"a name that ustar divides"
+    folder = write_folder("tarred", files)
+    for kind in "gnu", "pax", "ustar", "oldgnu":
+        have = dict(files) if kind != "ustar" else {n: d for n, d in files.items() if len(n) < 200}
+        subprocess.run(["tar", "-C", folder, f"--format={kind}", "-cf", path(f"{kind}.tar"), *have], check=True)
+        indexed(f"{kind}.tar", have)
+
+
+def test_folder_upload() -> None:
+    files = some_files()
+    folder = write_folder("folder", files)
+    labels = {name: int(name[5]) for name in files}
+    uris = []
+    for i in range(2):
+        with open(path(f"store{i}"), "wb") as out:
+            out.truncate(4 << 20)
+        uris.append(f"file:{path(f'store{i}')}")
+    weir.upload(uris, folder)
+    with weir.Dataset(uris) as data:
+        same(data, files, labels)
+
+
+def test_webdataset() -> None:
+    import webdataset
+
+    want, labels = {}, {}
+    with webdataset.TarWriter(path("shard.tar")) as sink:
+        for i in range(50):
+            content = random.randbytes(100 + i)
+            sink.write({"__key__": f"s{i:03}", "bin": content, "cls": i % 5})
+            want[f"s{i:03}.bin"], labels[f"s{i:03}.bin"] = content, i % 5
+    indexed("shard.tar", want, labels)
+
+
+def test_tfrecord() -> None:
+    import tfrecord
+
+    writer = tfrecord.TFRecordWriter(path("data.tfrecord"))
+    for i in range(40):
+        writer.write({"image": (random.randbytes(50 + 13 * i), "byte"), "label": (i, "int")})
+    writer.close()
+    want = {f"record-{i}": bytes(record) for i, record in
+            enumerate(tfrecord.reader.tfrecord_iterator(path("data.tfrecord")))}
+    indexed("data.tfrecord", want, checks=True)
+    with open(path("data.tfrecord"), "r+b") as file:
+        file.seek(40)
+        file.write(b"\xff\xfe")
+    try:
+        weir.index(f"file:{path('data.tfrecord')}", checks=True)
+        raise AssertionError("damaged data was indexed")
+    except weir.WeirError as error:
+        assert "record 0" in str(error) and "checksum" in str(error), error
+
+
+def test_mds() -> None:
+    from streaming import MDSWriter
+
+    with MDSWriter(out=path("mds"), columns={"x": "bytes", "y": "int"}) as out:
+        contents = [random.randbytes(30 + i) for i in range(50)]
+        for i, content in enumerate(contents):
+            out.write({"x": content, "y": i})
+    # a column of variable length has its length first
+    want = {f"record-{i}": struct.pack("<I", len(content)) + content + struct.pack("<q", i) for i, content in enumerate(contents)}
+    indexed("mds/shard.00000.mds", want)
+
+
+def test_cifar() -> None:
+    for kind, header in ("cifar10", 1), ("cifar100", 2):
+        records = [bytes([i % 10] * header) + random.randbytes(3072) for i in range(30)]
+        with open(path(kind), "wb") as out:
+            out.write(b"".join(records))
+        indexed(kind, {f"record-{i}": r[header:] for i, r in enumerate(records)},
+                {f"record-{i}": i % 10 for i in range(30)}, format=kind)
+
+
+def test_ranks_and_resume() -> None:
+    with open(path("records"), "wb") as out:
+        out.write(random.randbytes(64 * 1000))
+    weir.index(f"file:{path('records')}", format="fixed:64")
+    seen: list[int] = []
+    with weir.Dataset(f"file:{path('records')}") as data:
+        for rank in range(3):
+            for batch in data.epoch(seed=9, batch=50, rank=rank, ranks=3):
+                seen += batch.samples.tolist()
+        assert sorted(seen) == list(range(1000))
+        seen = []
+        for batch in data.epoch(seed=9, batch=30):
+            seen += batch.samples.tolist()
+            if len(seen) >= 300:
+                break
+        position = data.position()
+        for batch in data.resume(position, batch=17):
+            seen += batch.samples.tolist()
+        assert sorted(seen) == list(range(1000))
+        try:
+            data["none"]
+            raise AssertionError("a name that is not there was found")
+        except KeyError:
+            pass
+
+
+def test_dlpack() -> None:
+    with weir.Dataset(f"file:{path('records')}") as data:
+        batch = next(data.epoch(batch=8))
+        array = numpy.from_dlpack(batch)
+        assert array.ctypes.data == batch.rows.ctypes.data, "a copy was made"
+
+
+def test_errors() -> None:
+    for call, word in ((lambda: weir.Dataset("file:/nowhere/at/all"), "/nowhere"),
+                       (lambda: weir.Dataset("virt:1M"), "no manifest"),
+                       (lambda: weir.index(f"file:{path('records')}", path("x")), "name its format")):
+        try:
+            call()
+            raise AssertionError("nothing was raised")
+        except weir.WeirError as error:
+            assert word in str(error), error
+
+
+def test_torch() -> None:
+    from torch.utils.data import DataLoader
+
+    from weir.torch import Batches
+
+    with weir.Dataset(f"file:{path('records')}") as data:
+        for workers in 0, 2:
+            seen: list[int] = []
+            lengths = 0
+            loader = DataLoader(Batches(data, batch=50, seed=1), batch_size=None, num_workers=workers,
+                                multiprocessing_context="spawn" if workers else None)
+            for rows, length, _ in loader:
+                lengths += int(length.sum())
+                seen.append(len(rows))
+            assert lengths == 64 * 1000 and sum(seen) == 1000, (lengths, sum(seen))
+        loader = DataLoader(data, batch_size=100, collate_fn=list)
+        assert sum(len(items) for items in loader) == 1000
+
+
+if __name__ == "__main__":
+    tests = [(n, f) for n, f in list(globals().items()) if n.startswith("test_")]
+    print(f"1..{len(tests)}", flush=True)
+    bad = 0
+    for number, (name, test) in enumerate(tests, 1):
+        try:
+            test()
+            print(f"ok {number} - {name}", flush=True)
+        except ModuleNotFoundError as error:
+            print(f"ok {number} - {name} # SKIP {error}", flush=True)
+        except Exception as error:  # noqa: BLE001
+            import traceback
+
+            bad = 1
+            print(f"not ok {number} - {name}", flush=True)
+            print("\n".join("# " + line for line in traceback.format_exc().splitlines()), flush=True)
+    import shutil
+
+    shutil.rmtree(FOLDER)
+    sys.exit(bad)
