@@ -63,6 +63,14 @@ int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks
 	return code ? code : weir_sync(context);
 }
 
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes)
+{
+	uint32_t block = lanes < SAMPLE_BLOCK_LANES ? (uint32_t)lanes : (uint32_t)SAMPLE_BLOCK_LANES;
+	int code = weir_launch(context, kernel, (uint32_t)(lanes / block), block, args, bytes);
+
+	return code ? code : weir_sync(context);
+}
+
 double sample_now(void)
 {
 	struct timespec now;

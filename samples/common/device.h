@@ -104,6 +104,9 @@ int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *block
 /** sample_run() - launch blocks of SAMPLE_BLOCK_LANES and wait for them */
 int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args, size_t bytes);
 
+/** sample_run_lanes() - the same for @lanes, 1 at least: a block of them, or as many whole ones as they make */
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes);
+
 /** sample_now() - seconds on a clock that does not go back */
 double sample_now(void);
 
