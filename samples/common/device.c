@@ -101,17 +101,6 @@ uint64_t sample_scramble(uint64_t value)
 	return value ^ (value >> 32);
 }
 
-int sample_write_file(const char *path, const void *data, uint64_t bytes, char *error)
-{
-	FILE *file = fopen(path, "we");
-	bool whole = file && fwrite(data, 1, bytes, file) == bytes;
-	int code = whole ? 0 : errno;
-
-	if (file && fclose(file) && !code)
-		code = errno;
-	return code ? sample_fail(error, -code, "cannot write %s: %s; choose another --output", path, strerror(code)) : 0;
-}
-
 double sample_megabytes(uint64_t bytes)
 {
 	return (double)bytes / (1 << 20);

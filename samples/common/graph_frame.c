@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "edges.h"
+#include "graph_layout.h"
 
 int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address)
 {
@@ -196,7 +197,9 @@ int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int
 	if (wrong)
 		return sample_usage(&sample->program, wrong);
 	frame->sample = sample;
-	code = run_all(frame, error);
+	code = graph_layout_take(&frame->setup.bel_path, error);
+	if (!code)
+		code = run_all(frame, error);
 	if (!code)
 		(frame->json ? print_json : print_text)(frame);
 	if (sample->close)

@@ -7,6 +7,7 @@
 #define SAMPLE_GRAPH_FRAME_H
 
 #include "graph_host.h"
+#include "values.h"
 #include "reference.h"
 
 struct graph_frame;

@@ -247,7 +247,7 @@ static int output(struct graph_frame *unused, char *error)
 
 	(void)unused;
 	if (!code)
-		code = sample_write_file(frame.output, distance, bytes, error);
+		code = sample_write_values(frame.output, distance, args.graph.vertices, SAMPLE_VALUE_U64, error);
 	free(distance);
 	return code;
 }
@@ -286,7 +286,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-sssp",
-		     .about = "usage: weir-sssp GRAPH.bel [options]\n"
+		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 			      "       weir-sssp --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
 			      "Shortest paths from one vertex, near vertices first, over a frontier. Offsets, edges and\n"
