@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/graph_layout.h"
+#include "../common/values.h"
 #include "reference.h"
 #include "search.h"
 
@@ -46,7 +48,7 @@ static const struct sample_option options[] = {
 
 static const struct sample_program program = {
 	.name = "weir-bfs",
-	.about = "usage: weir-bfs GRAPH.bel [options]\n"
+	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 		 "       weir-bfs --offsets URI --edges URI[,URI...] [options]\n"
 		 "\n"
 		 "Breadth-first search with every offset and every edge read from storage by\n"
@@ -147,12 +149,11 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 
 static int output(const struct command *command, struct bfs_search *search, const struct graph_info *graph, char *error)
 {
-	uint64_t bytes = graph->vertices * sizeof(uint32_t);
-	uint32_t *depths = malloc(bytes + 1);
+	uint32_t *depths = malloc((graph->vertices + 1) * sizeof(*depths));
 	int code = depths ? bfs_depths(search, depths, error) : sample_fail(error, -ENOMEM, "no memory for depths");
 
 	if (!code)
-		code = sample_write_file(command->output, depths, bytes, error);
+		code = sample_write_values(command->output, depths, graph->vertices, SAMPLE_VALUE_U32, error);
 	free(depths);
 	return code;
 }
@@ -266,8 +267,10 @@ static int run(struct command *command)
 	char error[SAMPLE_ERROR_BYTES] = "";
 	struct bfs_search *bfs = NULL;
 	struct report report = { .command = command };
-	int code = bfs_open(&command->setup, &bfs, &report.graph, &report.state_bytes, error);
+	int code = graph_layout_take(&command->setup.bel_path, error);
 
+	if (!code)
+		code = bfs_open(&command->setup, &bfs, &report.graph, &report.state_bytes, error);
 	if (!code)
 		code = search(command, bfs, report.graph.vertices, &report.result, error);
 	if (!code)

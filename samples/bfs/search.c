@@ -77,11 +77,11 @@ static int run_levels(struct bfs_search *search, struct bfs_result *result, char
 {
 	struct bfs_args *args = &search->args;
 	struct graph_counters counters;
-	uint64_t reached = 0;
+	uint64_t reached = 1; /* the source */
 
 	do {
-		int code = frontier_run(search->graph, &search->kernels, search->blocks, args, sizeof(*args),
-					&args->frontier, &counters, error);
+		int code = frontier_run(search->graph, &search->kernels, (uint64_t)search->blocks * SAMPLE_BLOCK_LANES, reached, args,
+					sizeof(*args), &args->frontier, &counters, error);
 
 		if (code)
 			return code;

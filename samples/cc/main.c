@@ -129,7 +129,7 @@ static int output(struct graph_frame *unused, char *error)
 	int code = sample_pass(error, read_labels());
 
 	(void)unused;
-	return code ? code : sample_write_file(frame.output, labels, args.graph.vertices * 4, error);
+	return code ? code : sample_write_values(frame.output, labels, args.graph.vertices, SAMPLE_VALUE_U32, error);
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -189,7 +189,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-cc",
-		     .about = "usage: weir-cc GRAPH.bel [options]\n"
+		     .about = "usage: weir-cc GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 			      "       weir-cc --offsets URI --edges URI[,URI...] [options]\n"
 			      "\n"
 			      "Connected components (weakly, if edges have directions): in one pass over all edges,\n"

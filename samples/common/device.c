@@ -63,6 +63,14 @@ int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks
 	return code ? code : weir_sync(context);
 }
 
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes)
+{
+	uint32_t block = lanes < SAMPLE_BLOCK_LANES ? (uint32_t)lanes : (uint32_t)SAMPLE_BLOCK_LANES;
+	int code = weir_launch(context, kernel, (uint32_t)(lanes / block), block, args, bytes);
+
+	return code ? code : weir_sync(context);
+}
+
 double sample_now(void)
 {
 	struct timespec now;
@@ -91,17 +99,6 @@ uint64_t sample_scramble(uint64_t value)
 	value ^= value >> 29;
 	value *= 0x94d049bb133111ebu;
 	return value ^ (value >> 32);
-}
-
-int sample_write_file(const char *path, const void *data, uint64_t bytes, char *error)
-{
-	FILE *file = fopen(path, "we");
-	bool whole = file && fwrite(data, 1, bytes, file) == bytes;
-	int code = whole ? 0 : errno;
-
-	if (file && fclose(file) && !code)
-		code = errno;
-	return code ? sample_fail(error, -code, "cannot write %s: %s; choose another --output", path, strerror(code)) : 0;
 }
 
 double sample_megabytes(uint64_t bytes)

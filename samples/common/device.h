@@ -104,6 +104,9 @@ int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *block
 /** sample_run() - launch blocks of SAMPLE_BLOCK_LANES and wait for them */
 int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args, size_t bytes);
 
+/** sample_run_lanes() - the same for @lanes, 1 at least: a block of them, or as many whole ones as they make */
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes);
+
 /** sample_now() - seconds on a clock that does not go back */
 double sample_now(void);
 
@@ -112,14 +115,6 @@ double sample_median(double *values, unsigned count);
 
 /** sample_scramble() - a cheap, even spread over 64 bits */
 uint64_t sample_scramble(uint64_t value);
-
-/** SAMPLE_OUTPUT_OPTION() - a row of a table of options: where results go; @what each of them is */
-#define SAMPLE_OUTPUT_OPTION(path, what)                                                                           \
-	{ .name = "output", .value = "FILE", .kind = SAMPLE_TEXT, .to = &(path),                                  \
-	  .help = "write " what " of every vertex to FILE, little-endian, in the vertices' order" }
-
-/** sample_write_file() - @bytes at @data become file @path; 0 or a negative errno with a sentence */
-int sample_write_file(const char *path, const void *data, uint64_t bytes, char *error);
 
 double sample_megabytes(uint64_t bytes);
 uint64_t sample_peak_rss_bytes(void);

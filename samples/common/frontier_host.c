@@ -24,7 +24,16 @@ int frontier_blocks(struct graph_host *graph, uint32_t *blocks)
 	struct weir_context_info info = { .size = sizeof(info) };
 	int code = weir_context_info(graph->context, &info);
 
+	graph->wave_lanes = info.wave_lanes;
 	return code ? code : sample_blocks(graph->context, (graph->data.vertices + 63) / 64 * info.wave_lanes, blocks);
+}
+
+/* A lane for each vertex of a level, in whole waves, and no more than @most: others would only look for words that have none. */
+static uint64_t enough_lanes(const struct graph_host *graph, uint64_t most, uint64_t vertices)
+{
+	uint64_t wave = graph->wave_lanes, enough = (vertices + wave - 1) / wave * wave;
+
+	return enough < most ? enough : most;
 }
 
 bool frontier_tries(struct graph_host *graph)
@@ -67,16 +76,16 @@ struct walk {
 	struct graph_host *graph;
 	const void *args;
 	size_t bytes;
-	uint32_t blocks;
 	struct frontier *frontier;
 	struct graph_counters *counters;
 	char *error;
 };
 
-static int walk_once(const struct walk *walk, const char *kernel)
+static int walk_once(const struct walk *walk, const char *kernel, uint64_t lanes)
 {
-	int code = sample_run(walk->graph->context, kernel, walk->blocks, walk->args, walk->bytes);
+	int code = sample_run_lanes(walk->graph->context, kernel, lanes, walk->args, walk->bytes);
 
+	walk->graph->lanes_launched += lanes;
 	return code ? sample_pass(walk->error, code) : read_counters(walk->graph, walk->frontier, walk->counters, walk->error);
 }
 
@@ -88,28 +97,28 @@ static int clear_counter(const struct walk *walk, size_t offset)
 }
 
 /* @tries first, unless it is NULL, and @kernel if that leaves anything. */
-static int walk_both(const struct walk *walk, const char *tries, const char *kernel)
+static int walk_both(const struct walk *walk, const char *tries, const char *kernel, uint64_t lanes)
 {
-	int code = tries ? walk_once(walk, tries) : 0;
+	int code = tries ? walk_once(walk, tries, lanes) : 0;
 
 	if (code || (tries && !weir_load_u64_relaxed_sys(&walk->counters->missed)))
 		return code;
 	if (tries)
 		code = clear_counter(walk, offsetof(struct graph_counters, missed));
-	return code ? code : walk_once(walk, kernel);
+	return code ? code : walk_once(walk, kernel, lanes);
 }
 
-int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint32_t blocks, const void *args,
-		 size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error)
+int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint64_t lanes, uint64_t vertices,
+		 const void *args, size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error)
 {
-	struct walk walk = { graph, args, bytes, blocks, frontier, counters, error };
-	int code = walk_both(&walk, kernels->try_level, kernels->level);
+	struct walk walk = { graph, args, bytes, frontier, counters, error };
+	int code = walk_both(&walk, kernels->try_level, kernels->level, enough_lanes(graph, lanes, vertices));
 
 	if (code)
 		return code;
 	frontier->piece_count = weir_load_u64_relaxed_sys(&counters->pieces);
 	if (!frontier->piece_count)
 		return 0;
-	code = walk_both(&walk, kernels->try_hubs, kernels->hubs);
+	code = walk_both(&walk, kernels->try_hubs, kernels->hubs, lanes);
 	return code ? code : clear_counter(&walk, offsetof(struct graph_counters, pieces));
 }

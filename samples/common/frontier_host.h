@@ -39,12 +39,14 @@ void frontier_swap(struct frontier *frontier);
 
 /**
  * frontier_run() - one level: ordinary vertices first, then the pieces of the others
+ * @lanes: whole waves, and no more than frontier_blocks() says
+ * @vertices: in the level; fewer lanes are launched where they are few
  * @frontier: in @args
  * @counters: receives those of all levels since graph_clear_counters()
  *
  * Return: 0 or a negative errno with a sentence in @error.
  */
-int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint32_t blocks, const void *args,
-		 size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error);
+int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint64_t lanes, uint64_t vertices,
+		 const void *args, size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error);
 
 #endif

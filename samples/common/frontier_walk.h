@@ -160,10 +160,10 @@ WEIR_FN u64 frontier_stretch(void)
 }
 
 /*
- * Each lane comes with a vertex's edges: lane i with those of @first + i. The wave goes over all of
- * them together, a stretch for each lane at a time, lanes side by side taking stretches side by side.
+ * Each lane comes with the edges of a vertex, any one. The wave goes over all of them together, a stretch for each lane at a
+ * time, lanes side by side taking stretches side by side.
  */
-WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u64 first, struct frontier_edges mine,
+WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, struct frontier_edges mine,
 					     u32 tries)
 {
 	u64 wave = graph_wave(), stretch = frontier_stretch();
@@ -175,71 +175,87 @@ WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u6
 	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
 		u32 owner = frontier_lane_above(wave, sum, which);
 		u64 begin = weir_shuffle_u64(wave, origin, owner) + which * stretch;
-		u64 end = weir_shuffle_u64(wave, mine.end, owner);
+		u64 end = weir_shuffle_u64(wave, mine.end, owner), whose = weir_shuffle_u64(wave, vertex, owner);
 
 		if (which < all)
-			steps = frontier_follow(args, steps, first + owner, begin,
-						end - begin > stretch ? begin + stretch : end, tries);
+			steps = frontier_follow(args, steps, whose, begin, end - begin > stretch ? begin + stretch : end, tries);
 		weir_converge();
 	}
 	return steps;
 }
 
+/* Which bit of @word is set and has @before set bits below it; it has more than that. */
+WEIR_FN u32 frontier_bit(u64 word, u32 before)
+{
+	u32 at = 0;
+
+	for (u32 half = 32; half; half /= 2) {
+		u32 low = weir_popcount(word >> at & (((u64)1 << half) - 1));
+
+		at += before < low ? 0 : half;
+		before -= before < low ? 0 : low;
+	}
+	return at;
+}
+
 /*
- * The vertices of word @index, as many at a time as the wave has lanes, from the next one in the frontier on. Lane
- * @owner leaves those in the word that were tried in vain; of hubs, whose edges are in the list, none.
+ * The vertices of the wave's words, of which each lane brings one, as many at a time as the wave has lanes: however few there are
+ * in each word, each lane has a vertex. Those that were tried in vain stay in their words; of hubs, whose edges are in the list, none.
  */
 WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 index, u64 bits,
-					   u32 owner, u32 tries)
+					   u32 tries)
 {
-	u64 wave = graph_wave(), left = 0, late, rest;
-	u32 lane = weir_lane();
+	u64 wave = graph_wave(), late;
+	u32 lanes = weir_lanes(), count = weir_popcount(bits), sum = frontier_sum_to_here(wave, count);
+	u32 all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
 
-	while (bits) {
-		u32 at = weir_lowest_bit(bits);
-		u64 first = index * 64 + at;
+	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
+		u32 owner = frontier_lane_above(wave, sum, which);
+		u64 word = weir_shuffle_u64(wave, bits, owner), at = weir_shuffle_u64(wave, index, owner);
+		u32 bit = frontier_bit(word, which - (u32)weir_shuffle_u64(wave, sum - count, owner));
 		struct frontier_edges mine;
 		struct frontier_steps steps;
 
 		mine.begin = mine.end = 0;
 		mine.lookups = mine.late = 0;
-		if (bits >> at >> lane & 1)
-			mine = frontier_edges_of(args, first + lane, tries);
-		steps = frontier_share(args, first, mine, tries);
+		if (which < all)
+			mine = frontier_edges_of(args, at * 64 + bit, tries);
+		steps = frontier_share(args, at * 64 + bit, mine, tries);
 		late = tries ? weir_ballot(wave, steps.missed) : 0;
-		rest = tries ? weir_ballot(wave, mine.late || (late && mine.begin != mine.end)) : 0;
 		steps.lookups += mine.lookups;
 		tally = frontier_count(tally, steps, late);
-		tally.missed += rest != 0;
-		left |= rest << at;
-		bits &= ~(wave << at);
+		if (mine.late || (late && mine.begin != mine.end)) {
+			(void)frontier_add(args->frontier.current, at * 64 + bit);
+			tally.missed++;
+		}
 	}
-	if (lane == owner) /* relaxed: read by a later launch, as it was written by an earlier one */
-		weir_store_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, index), left);
 	return tally;
 }
 
 /*
- * Every wave takes words of the current bitmap. Those of a wave lie far apart: where many vertices
- * with many edges lie side by side, they are many waves'.
+ * Every lane looks through words of the current bitmap for one that has vertices, and clears it; what a wave's lanes have found they
+ * do together. A lane's words lie far apart: where many vertices with many edges lie side by side, they are many waves'.
  */
 WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 {
-	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes();
-	u64 words = (args->graph.vertices + 63) / 64;
+	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes(), words = (args->graph.vertices + 63) / 64;
+	u64 next = weir_wave() + weir_lane() * waves;
 	struct graph_tally tally = graph_no_tally();
 
-	for (u64 first = weir_wave(); first < words; first += weir_threads()) {
-		u64 mine = first + weir_lane() * waves, bits = 0;
+	for (;;) {
+		u64 mine = 0, bits = 0;
 
-		if (mine < words) /* relaxed: written by an earlier launch */
+		for (; bits == 0 && next < words; next += weir_threads()) {
+			mine = next; /* relaxed, here and below: written by an earlier launch, and read by a later one */
 			bits = weir_load_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, mine));
-		for (u64 lanes = weir_ballot(wave, bits != 0); lanes; lanes &= lanes - 1) {
-			u32 lane = weir_lowest_bit(lanes);
-
-			tally = frontier_expand(args, tally, first + lane * waves, weir_shuffle_u64(wave, bits, lane), lane,
-						tries);
 		}
+		weir_converge();
+		if (weir_ballot(wave, bits != 0) == 0)
+			break;
+		if (bits)
+			weir_store_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, mine), 0);
+		weir_wave_sync(wave); /* before a lane puts back a vertex of another one's word */
+		tally = frontier_expand(args, tally, mine, bits, tries);
 	}
 	graph_add_tally(&args->graph, tally);
 }

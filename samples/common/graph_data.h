@@ -134,11 +134,16 @@ WEIR_FN u64 graph_wave_sum(u64 wave, u64 value)
 WEIR_FN void graph_add_tally(WEIR_GLOBAL struct graph_data *graph, struct graph_tally tally)
 {
 	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
-	u64 wave = graph_wave(), found = graph_wave_sum(wave, tally.found);
-	u64 edges = graph_wave_sum(wave, tally.edges), lookups = graph_wave_sum(wave, tally.lookups);
-	u64 missed = graph_wave_sum(wave, tally.missed);
+	u64 wave = graph_wave(), found, edges, lookups, missed;
 
-	if ((lookups | missed) == 0 || weir_lane() != 0)
+	/* Most waves of a small frontier find nothing: one collective instead of four sums, each of several. */
+	if (weir_ballot(wave, (tally.lookups | tally.missed) != 0) == 0)
+		return;
+	found = graph_wave_sum(wave, tally.found);
+	edges = graph_wave_sum(wave, tally.edges);
+	lookups = graph_wave_sum(wave, tally.lookups);
+	missed = graph_wave_sum(wave, tally.missed);
+	if (weir_lane() != 0)
 		return;
 	/* relaxed: sums, read by the host after the launch */
 	(void)weir_add_u64_relaxed_dev(&counters->found, found);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "edges.h"
+#include "graph_layout.h"
 
 int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address)
 {
@@ -20,8 +21,8 @@ int graph_kernel(struct graph_frame *frame, const char *name)
 int graph_walk(struct graph_frame *frame, const char *name, bool plain, char *error)
 {
 	struct graph_counters counters;
-	int code = sample_run(frame->graph->context, name, plain ? frame->blocks : frame->stored_blocks,
-			      frame->sample->args, frame->sample->args_bytes);
+	uint64_t lanes = plain ? (uint64_t)frame->blocks * SAMPLE_BLOCK_LANES : frame->stored_lanes;
+	int code = sample_run_lanes(frame->graph->context, name, lanes, frame->sample->args, frame->sample->args_bytes);
 
 	return code ? sample_pass(error, code) : graph_read_counters(frame->graph, &counters, error);
 }
@@ -35,15 +36,23 @@ int graph_find_chunks(struct graph_frame *frame, const char *name, char *error)
 	return code ? sample_pass(error, code) : graph_walk(frame, name, false, error);
 }
 
-/* Lanes for all edges, or all vertices, if they are more. */
-static int choose_blocks(struct graph_frame *frame)
+/*
+ * Lanes for all edges, or all vertices, if they are more. One that reads through the cache has a line of each array, and lines
+ * fall into sets at random: a set gets twice its share now and then, so half of the cache is left free.
+ */
+static int choose_lanes(struct graph_frame *frame)
 {
-	uint64_t chunks = edges_chunk_from(frame->info.edges), vertices = frame->info.vertices;
-	uint64_t wanted = chunks > vertices ? chunks : vertices;
-	uint64_t lines = frame->info.cache_lines / (frame->setup.weighted ? 3 : 2);
-	int code = sample_blocks(frame->graph->context, wanted, &frame->blocks);
+	uint64_t chunks = edges_chunk_from(frame->info.edges), vertices = frame->info.vertices, most;
+	uint64_t lanes = frame->info.cache_lines / (frame->setup.weighted ? 3 : 2) / 2;
+	struct weir_context_info info = { .size = sizeof(info) };
+	int code = sample_blocks(frame->graph->context, chunks > vertices ? chunks : vertices, &frame->blocks);
 
-	return code ? code : sample_blocks(frame->graph->context, lines < wanted ? lines : wanted, &frame->stored_blocks);
+	if (!code)
+		code = weir_context_info(frame->graph->context, &info);
+	most = (uint64_t)frame->blocks * SAMPLE_BLOCK_LANES;
+	lanes = (lanes < most ? lanes : most) / info.wave_lanes * info.wave_lanes;
+	frame->stored_lanes = lanes ? lanes : info.wave_lanes;
+	return code;
 }
 
 static int open_graph(struct graph_frame *frame, char *error)
@@ -55,7 +64,7 @@ static int open_graph(struct graph_frame *frame, char *error)
 	frame->setup.plain = frame->plain;
 	code = graph_open(&frame->setup, &frame->graph, &frame->info, error);
 	if (!code)
-		code = sample_pass(error, choose_blocks(frame));
+		code = sample_pass(error, choose_lanes(frame));
 	if (!code)
 		code = graph_clear_counters(frame->graph, error);
 	if (code)
@@ -188,7 +197,9 @@ int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int
 	if (wrong)
 		return sample_usage(&sample->program, wrong);
 	frame->sample = sample;
-	code = run_all(frame, error);
+	code = graph_layout_take(&frame->setup.bel_path, error);
+	if (!code)
+		code = run_all(frame, error);
 	if (!code)
 		(frame->json ? print_json : print_text)(frame);
 	if (sample->close)

@@ -7,6 +7,7 @@
 #define SAMPLE_GRAPH_FRAME_H
 
 #include "graph_host.h"
+#include "values.h"
 #include "reference.h"
 
 struct graph_frame;
@@ -44,8 +45,8 @@ struct graph_sample {
  * @setup, @plain, @verify, @json, @repeat, @output: the command line
  * @graph, @info: what is open
  * @blocks: to launch kernels over all edges or vertices with
- * @stored_blocks: the same where the graph is read through the cache: no more lanes than it
- *                 has lines, or they would take each other's before they are done with them
+ * @stored_lanes: to launch them with where the graph is read through the cache: no more than have lines of it for
+ *                themselves, or they would take each other's before they are done with them
  * @state_bytes: device memory of the computation, for @prepare to fill in
  * @prepare_seconds: what @prepare took
  * @seconds: of the first run; @again: median of the later ones; @plain_seconds: in plain memory
@@ -62,7 +63,7 @@ struct graph_frame {
 	struct graph_host *graph;
 	struct graph_info info;
 	uint32_t blocks;
-	uint32_t stored_blocks;
+	uint64_t stored_lanes;
 	uint64_t state_bytes;
 	double prepare_seconds;
 	double seconds;

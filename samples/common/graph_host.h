@@ -110,6 +110,8 @@ struct graph_host {
 	unsigned edge_count;
 	struct weir_storage *weights;
 	struct weir_cache *cache;
+	uint32_t wave_lanes;     /* of the device; set by frontier_blocks() */
+	uint64_t lanes_launched; /* by frontier_run(), all together */
 };
 
 /**

@@ -13,6 +13,7 @@ static struct graph_frame frame;
 static struct pagerank_args args;
 static uint32_t most_iterations = 20;
 static double tolerance = 1e-4;
+static bool dangling_lost, trusted;
 static uint32_t iterations; /* of the latest run */
 static double change;	    /* in the last of them */
 
@@ -27,6 +28,25 @@ static double change;	    /* in the last of them */
 #define TRUNCATION (32 * UNIT)
 #define RELATIVE 1e-10
 
+/* Ranks are pulled along edges that lead away: of a directed graph that would be another graph's PageRank. */
+static int check_both_ways(char *error)
+{
+	struct pagerank_sums sums;
+	int code;
+
+	memset(&sums, 0, sizeof(sums));
+	code = sample_pass(error, weir_copy_in(frame.graph->context, args.sums, &sums, sizeof(sums)));
+	if (!code)
+		code = graph_walk(&frame, "pagerank_both_ways", false, error);
+	if (!code)
+		code = sample_pass(error, weir_copy_out(frame.graph->context, &sums, args.sums, sizeof(sums)));
+	if (!code && weir_load_u64_relaxed_sys(&sums.apart))
+		code = sample_fail(error, -EINVAL,
+				   "the graph is directed: some edge is not stored both ways, and ranks are pulled along edges that lead away; "
+				   "weir-graph convert --symmetrize makes an undirected one");
+	return code;
+}
+
 static int prepare(struct graph_frame *unused, char *error)
 {
 	uint64_t bytes = args.graph.vertices * 8 + 8;
@@ -40,7 +60,10 @@ static int prepare(struct graph_frame *unused, char *error)
 	if ((code = graph_alloc(&frame, bytes, &args.rank)) == 0 && (code = graph_alloc(&frame, bytes, &args.share)) == 0 &&
 	    (code = graph_alloc(&frame, bytes, &args.sum)) == 0 && (code = graph_alloc(&frame, bytes, &args.degree)) == 0)
 		code = graph_alloc(&frame, sizeof(struct pagerank_sums), &args.sums);
-	return code ? sample_pass(error, code) : graph_walk(&frame, "pagerank_degrees", false, error);
+	code = sample_pass(error, code);
+	if (!code)
+		code = graph_walk(&frame, "pagerank_degrees", false, error);
+	return code || trusted ? code : check_both_ways(error);
 }
 
 static int iterate(bool plain, char *error)
@@ -57,7 +80,7 @@ static int iterate(bool plain, char *error)
 		code = weir_copy_out(context, &sums, args.sums, sizeof(sums));
 	if (code)
 		return sample_pass(error, code);
-	args.everyone = weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
+	args.everyone = dangling_lost ? 0 : weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
 	code = graph_walk(&frame, plain ? "pagerank_plain_gather" : "pagerank_gather", plain, error);
 	if (!code)
 		code = sample_pass(error, graph_kernel(&frame, "pagerank_update"));
@@ -93,7 +116,7 @@ static void reference_iteration(const struct reference_graph *graph, double *ran
 		dangling += degree ? 0 : rank[v];
 	}
 	for (uint64_t v = 0; v < graph->vertices; v++) {
-		double sum = dangling / count;
+		double sum = dangling_lost ? 0 : dangling / count;
 
 		for (uint64_t e = graph->offsets[v]; e < graph->offsets[v + 1]; e++)
 			sum += share[graph->neighbours[e]];
@@ -136,6 +159,23 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	return code;
 }
 
+static int output(struct graph_frame *unused, char *error)
+{
+	uint64_t count = args.graph.vertices, *rank = malloc(count * 8 + 8);
+	double *share = malloc(count * 8 + 8);
+	int code = rank && share ? sample_pass(error, weir_copy_out(frame.graph->context, rank, args.rank, count * 8)) :
+				   sample_fail(error, -ENOMEM, "no memory for %llu ranks", (unsigned long long)count);
+
+	(void)unused;
+	for (uint64_t v = 0; v < count && !code; v++)
+		share[v] = (double)rank[v] * UNIT;
+	if (!code)
+		code = sample_write_values(frame.output, share, count, SAMPLE_VALUE_F64, error);
+	free(share);
+	free(rank);
+	return code;
+}
+
 static void print(const struct graph_frame *unused)
 {
 	(void)unused;
@@ -155,6 +195,12 @@ static const struct sample_option options[] = {
 	  .help = "at most (default 20)" },
 	{ .name = "tolerance", .value = "T", .kind = SAMPLE_REAL, .to = &tolerance,
 	  .help = "stop when an iteration changes less than this share of all rank\n(default 1e-4; 0: never)" },
+	{ .name = "lose-dangling", .kind = SAMPLE_FLAG, .to = &dangling_lost,
+	  .help = "what vertices without edges have is lost, as in the GAP benchmark suite\n"
+		  "(pr_spmv), instead of shared out among all" },
+	{ .name = "undirected", .kind = SAMPLE_FLAG, .to = &trusted,
+	  .help = "do not read the graph once before to see that each edge is stored both ways" },
+	SAMPLE_OUTPUT_OPTION(frame.output, "the rank (f64)"),
 	GRAPH_FRAME_OPTIONS(frame, "compare each rank with as many iterations in double precision on the\n"
 				   "host; 2^-57 for each edge of the vertex, and 1e-10 of it, are allowed"),
 	{ .name = NULL },
@@ -162,11 +208,12 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-pagerank",
-		     .about = "usage: weir-pagerank GRAPH.bel [options]\n"
+		     .about = "usage: weir-pagerank GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 			      "       weir-pagerank --offsets URI --edges URI[,URI...] [options]\n"
 			      "\n"
 			      "PageRank of an undirected graph (every edge stored both ways), damping 0.85: vertices\n"
-			      "pull shares of rank from their neighbours. Neighbours are read from storage by the\n"
+			      "pull shares of rank from their neighbours. What vertices without edges have is shared out\n"
+			      "among all, see --lose-dangling. Other graphs are refused. Neighbours are read from storage by the\n"
 			      "device's lanes, through a cache; ranks are in device memory, in fixed point.\n",
 		     .options = options,
 		     .operand = "one graph",
@@ -176,6 +223,7 @@ static const struct graph_sample sample = {
 	.prepare = prepare,
 	.run = run,
 	.verify = verify,
+	.output = output,
 	.print = print,
 	.json = json,
 };

@@ -117,6 +117,19 @@ static int verify(struct graph_frame *unused, const struct reference_graph *refe
 	return code;
 }
 
+static int output(struct graph_frame *unused, char *error)
+{
+	float *y = malloc(args.graph.vertices * 4 + 4);
+	int code = y ? sample_pass(error, weir_copy_out(frame.graph->context, y, args.y, args.graph.vertices * 4)) :
+		       sample_fail(error, -ENOMEM, "no memory for a vector of %llu", (unsigned long long)args.graph.vertices);
+
+	(void)unused;
+	if (!code)
+		code = sample_write_values(frame.output, y, args.graph.vertices, SAMPLE_VALUE_F32, error);
+	free(y);
+	return code;
+}
+
 static void print(const struct graph_frame *unused)
 {
 	(void)unused;
@@ -144,12 +157,13 @@ static const struct sample_option options[] = {
 	GRAPH_FRAME_OPTIONS(frame, "compare each row with double precision on the host; what n roundings to\n"
 				   "f32 can do is allowed"),
 	GRAPH_WEIGHTS_OPTION(frame.setup),
+	SAMPLE_OUTPUT_OPTION(frame.output, "the row (f32)"),
 	{ .name = NULL },
 };
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-spmv",
-		     .about = "usage: weir-spmv GRAPH.bel [options]\n"
+		     .about = "usage: weir-spmv GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 			      "       weir-spmv --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
 			      "A sparse matrix, the weighted graph, times a dense vector, in f32. Row bounds, columns\n"
@@ -162,6 +176,7 @@ static const struct graph_sample sample = {
 	.prepare = prepare,
 	.run = run,
 	.verify = verify,
+	.output = output,
 	.print = print,
 	.json = json,
 	.close = free_x,

@@ -8,12 +8,13 @@
 #include "../common/graph_frame.h"
 #include "sssp.h"
 
-enum { SOURCE_TRIES = 64 };
+enum { SOURCE_TRIES = 64, WORDS_PER_LANE = 8 };
 
 static struct graph_frame frame = { .setup.weighted = true };
 static struct sssp_args args;
 static uint64_t source, seed = 1, delta = 64;
 static bool source_given;
+static uint32_t bitmap_blocks; /* of kernels whose lanes take words of a bitmap */
 static uint64_t levels, phases, edges; /* of the latest run */
 
 /* A vertex that has edges, from a seeded sequence. */
@@ -52,9 +53,11 @@ static int prepare(struct graph_frame *unused, char *error)
 	if (!code)
 		code = sample_pass(error, graph_alloc(&frame, (count + 63) / 64 * 8 + 8, &args.far));
 	if (!code)
-		code = sample_pass(error, graph_alloc(&frame, 8, &args.nearest));
+		code = sample_pass(error, graph_alloc(&frame, sizeof(struct sssp_next), &args.next));
 	if (!code)
 		code = sample_pass(error, frontier_blocks(frame.graph, &frame.blocks));
+	if (!code) /* most words have nothing: a lane for each would cost more than what there is to do */
+		code = sample_pass(error, sample_blocks(frame.graph->context, count / 64 / WORDS_PER_LANE, &bitmap_blocks));
 	if (!code && !source_given)
 		code = choose_source(error);
 	if (!code && source >= count)
@@ -81,7 +84,7 @@ static int start(char *error)
 }
 
 /* Levels until nothing near is left. */
-static int run_near(const struct frontier_kernels *kernels, uint32_t blocks, char *error)
+static int run_near(const struct frontier_kernels *kernels, uint64_t lanes, uint64_t vertices, char *error)
 {
 	struct graph_counters counters;
 	uint64_t found, before;
@@ -91,11 +94,12 @@ static int run_near(const struct frontier_kernels *kernels, uint32_t blocks, cha
 	do {
 		before = found;
 		if (!code)
-			code = frontier_run(frame.graph, kernels, blocks, &args, sizeof(args), &args.frontier, &counters,
-					    error);
+			code = frontier_run(frame.graph, kernels, lanes, vertices, &args, sizeof(args), &args.frontier,
+					    &counters, error);
 		if (code)
 			return code;
 		found = weir_load_u64_relaxed_sys(&counters.found);
+		vertices = found - before; /* those kept for later are among them: no fewer */
 		edges = weir_load_u64_relaxed_sys(&counters.edges);
 		frontier_swap(&args.frontier);
 		levels++;
@@ -104,38 +108,51 @@ static int run_near(const struct frontier_kernels *kernels, uint32_t blocks, cha
 	return 0;
 }
 
-/* The next threshold, and what is nearer; @more: whether there is anything. */
-static int advance(bool *more, char *error)
+static int run_bitmap(const char *kernel)
 {
-	uint64_t nearest = SSSP_UNREACHED;
-	int code = weir_copy_in(frame.graph->context, args.nearest, &nearest, sizeof(nearest));
+	return sample_run(frame.graph->context, kernel, bitmap_blocks, &args, sizeof(args));
+}
 
+/* The next threshold, and what is nearer; @vertices: how many, 0: none is left. */
+static int advance(uint64_t *vertices, char *error)
+{
+	struct sssp_next next = { 0 };
+	struct weir_context *context = frame.graph->context;
+	uint64_t nearest;
+	int code;
+
+	weir_store_u64_relaxed_sys(&next.nearest, SSSP_UNREACHED);
+	code = weir_copy_in(context, args.next, &next, sizeof(next));
 	args.passed = args.threshold;
 	if (!code)
-		code = graph_kernel(&frame, "sssp_nearest");
+		code = run_bitmap("sssp_nearest");
 	if (!code)
-		code = weir_copy_out(frame.graph->context, &nearest, args.nearest, sizeof(nearest));
-	*more = !code && nearest != SSSP_UNREACHED;
-	if (!*more)
+		code = weir_copy_out(context, &next, args.next, sizeof(next));
+	nearest = weir_load_u64_relaxed_sys(&next.nearest);
+	*vertices = 0;
+	if (code || nearest == SSSP_UNREACHED)
 		return sample_pass(error, code);
 	args.threshold = nearest + delta > nearest ? nearest + delta : SSSP_UNREACHED;
-	return sample_pass(error, graph_kernel(&frame, "sssp_split"));
+	code = run_bitmap("sssp_split");
+	if (!code)
+		code = weir_copy_out(context, &next, args.next, sizeof(next));
+	*vertices = weir_load_u64_relaxed_sys(&next.vertices);
+	return sample_pass(error, code);
 }
 
 static int run(struct graph_frame *unused, bool plain, char *error)
 {
 	struct frontier_kernels kernels = { .level = plain ? "sssp_plain_level" : "sssp_level",
 					    .hubs = plain ? "sssp_plain_hubs" : "sssp_hubs" };
-	uint32_t few = frame.stored_blocks / 2 + 1; /* lanes that have lines of the cache to themselves */
-	uint32_t blocks = !plain && few < frame.blocks ? few : frame.blocks;
-	bool more = true;
+	uint64_t all = (uint64_t)frame.blocks * SAMPLE_BLOCK_LANES, lanes = !plain && frame.stored_lanes < all ? frame.stored_lanes : all;
+	uint64_t vertices = 1; /* the source */
 	int code = start(error);
 
 	(void)unused;
-	while (!code && more) {
-		code = run_near(&kernels, blocks, error);
+	while (!code && vertices) {
+		code = run_near(&kernels, lanes, vertices, error);
 		if (!code)
-			code = advance(&more, error);
+			code = advance(&vertices, error);
 	}
 	return code;
 }
@@ -230,7 +247,7 @@ static int output(struct graph_frame *unused, char *error)
 
 	(void)unused;
 	if (!code)
-		code = sample_write_file(frame.output, distance, bytes, error);
+		code = sample_write_values(frame.output, distance, args.graph.vertices, SAMPLE_VALUE_U64, error);
 	free(distance);
 	return code;
 }
@@ -251,6 +268,7 @@ static void json(const struct graph_frame *unused, json_t *root)
 	sample_set_count(root, "levels", levels);
 	sample_set_count(root, "phases", phases);
 	sample_set_count(root, "edges_traversed", edges);
+	sample_set_count(root, "lanes_launched", frame.graph->lanes_launched);
 }
 
 static const struct sample_option options[] = {
@@ -268,7 +286,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-sssp",
-		     .about = "usage: weir-sssp GRAPH.bel [options]\n"
+		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
 			      "       weir-sssp --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
 			      "Shortest paths from one vertex, near vertices first, over a frontier. Offsets, edges and\n"

@@ -44,13 +44,13 @@ WEIR_KERNEL(sssp_nearest, struct sssp_args)
 			weir_store_u64_relaxed_dev(word, keep);
 	}
 	if (nearest != SSSP_UNREACHED)
-		(void)sssp_lower(weir_at(args->nearest, weir_shared_u64, 0), nearest);
+		(void)sssp_lower(&weir_at(args->next, struct sssp_next, 0)->nearest, nearest);
 }
 
 /* What is nearer than the new threshold goes into the frontier. */
 WEIR_KERNEL(sssp_split, struct sssp_args)
 {
-	u64 words = (args->graph.vertices + 63) / 64;
+	u64 words = (args->graph.vertices + 63) / 64, vertices = 0;
 
 	for (u64 i = weir_thread(); i < words; i += weir_threads()) {
 		WEIR_GLOBAL weir_shared_u64 *word = weir_at(args->far, weir_shared_u64, i);
@@ -66,5 +66,8 @@ WEIR_KERNEL(sssp_split, struct sssp_args)
 			continue;
 		weir_store_u64_relaxed_dev(word, old & ~near);
 		weir_store_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, i), near);
+		vertices += weir_popcount(near);
 	}
+	if (vertices) /* relaxed: read by the host after the launch */
+		(void)weir_add_u64_relaxed_dev(&weir_at(args->next, struct sssp_next, 0)->vertices, vertices);
 }

@@ -10,6 +10,7 @@
 #define WEIR_PORT_CPU_H
 
 #define WEIR_FN static inline WEIR_UNUSED
+#define WEIR_METHOD inline
 #define WEIR_RARE static __attribute__((noinline, unused))
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))

@@ -31,6 +31,7 @@
 #ifndef WEIR_FN
 #define WEIR_FN static __device__ __forceinline__ WEIR_UNUSED
 #define WEIR_RARE static __device__ __noinline__ WEIR_UNUSED
+#define WEIR_METHOD __device__ __forceinline__
 #endif
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))

@@ -50,6 +50,7 @@
 /* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
 #ifndef WEIR_FN
 #define WEIR_FN static WEIR_HIP_DEVICE inline WEIR_UNUSED
+#define WEIR_METHOD WEIR_HIP_DEVICE inline
 #endif
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) \
