@@ -12,7 +12,8 @@
  * of them, whatever the depth of the queues, before it waits for the first.
  *
  * Every function here may be called by any subset of a wave's lanes, with different
- * arguments in each. Lanes that want the same line are not coalesced: each has its own copy.
+ * arguments in each. Lanes that want the same line are not coalesced: each has its own
+ * command (<weir/transfer.h> shares them).
  */
 #ifndef WEIR_ASYNC_H
 #define WEIR_ASYNC_H

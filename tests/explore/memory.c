@@ -571,16 +571,20 @@ void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struc
 	}
 }
 
+/* All parts of an access are taken before the first of them is stored: a full buffer lets an older store arrive, perhaps at the next part. */
 void memory_settle(void)
 {
-	while (overlay_count) {
-		struct overlay over = overlays[--overlay_count];
-		u64 value = read_raw(over.address, over.bytes);
+	u64 values[sizeof(overlays) / sizeof(overlays[0])];
+	u32 count = overlay_count;
 
-		write_raw(over.address, over.bytes, over.saved);
-		if (over.store)
-			memory_store(over.lane, over.address, over.bytes, value, EXPLORE_RELAXED);
+	overlay_count = 0;
+	for (u32 i = 0; i < count; i++) {
+		values[i] = read_raw(overlays[i].address, overlays[i].bytes);
+		write_raw(overlays[i].address, overlays[i].bytes, overlays[i].saved);
 	}
+	for (u32 i = 0; i < count; i++)
+		if (overlays[i].store)
+			memory_store(overlays[i].lane, overlays[i].address, overlays[i].bytes, values[i], EXPLORE_RELAXED);
 }
 
 void memory_device_write(void *to, const void *from, size_t bytes)

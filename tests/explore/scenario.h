@@ -55,7 +55,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 108 };
+enum { SCENARIO_COUNT = 110 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

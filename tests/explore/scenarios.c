@@ -238,6 +238,8 @@ const struct scenario scenarios[] = {
 	{ .name = "any", .kernel = "any", .requests = 3 },
 	{ .name = "figure-1", .kernel = "any", .requests = 3, .depth = 2 },
 	{ .name = "ahead", .kernel = "ahead", .requests = 3 },
+	{ .name = "joined", .kernel = "joined", .requests = 3 },
+	{ .name = "pulled-joined", .kernel = "joined", .requests = 3, .pull = true },
 	{ .name = "copies", .kernel = "copies", .requests = 3 },
 	{ .name = "pulled-copies", .kernel = "copies", .requests = 3, .pull = true },
 	{ .name = "hold", .kernel = "hold", .requests = 4, .shares = true, .written = true },

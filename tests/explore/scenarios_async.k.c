@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels for wait.h, async.h and share.h. In a file of their own: few changes of the core concern them. */
 #include <weir/share.h>
+#include <weir/transfer.h>
 
 #include "scenarios_parts.h"
 
@@ -95,6 +96,30 @@ WEIR_KERNEL(copies, struct scenario_args)
 	explore_expect("status of all", weir_async_wait_all(array, event_of(args, 0), args->requests, 0), WEIR_OK);
 	for (u32 r = 0; r < args->requests; r++)
 		check_block(buffer_of(args, r), some_lba(args, r) % 8, 0);
+}
+
+/* Lines that all lanes ask for, each before the first has come; then one of this lane's own is written, and read back. */
+WEIR_KERNEL(joined, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	WEIR_GLOBAL struct weir_transfer *transfers = weir_at(buffer_of(args, args->requests - 1), struct weir_transfer, 0);
+	u64 own = 8 + weir_thread();
+	u32 reads = args->requests - 1;
+
+	for (u32 r = 0; r < reads; r++)
+		explore_expect("status of a transfer", weir_transfer_read(array, (args->salt + r) % 4, buffer_of(args, r), transfers + r),
+			       WEIR_OK);
+	explore_expect("status of transfers", weir_transfer_wait(array, transfers, reads, 0), WEIR_OK);
+	for (u32 r = 0; r < reads; r++)
+		check_block(buffer_of(args, r), (args->salt + r) % 4, 0);
+	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
+		weir_data_store_u64(buffer_of(args, 0) + word * 8, scenario_word(own, 1, word));
+	explore_expect("status of a write", weir_transfer_write(writer, own, buffer_of(args, 0), transfers), WEIR_OK);
+	explore_expect("status of its wait", weir_transfer_wait(&writer->array, transfers, 1, 0), WEIR_OK);
+	explore_expect("element written", weir_array_get_u64(array, own * SCENARIO_BLOCK_WORDS + 5), scenario_word(own, 1, 5));
+	explore_progress();
+	see_them_come(weir_at(args->disk, struct weir_disk, 0));
 }
 
 enum { SHARE_BLOCKS = 3, SHARE_FULL = 7 }; /* fewer than a bucket of the table has entries, and more */

@@ -38,6 +38,9 @@ enum {
 	WEIR_CLAIM_WHOLE = 4,
 };
 
+/* More turns than any wait has: its deadline ends it. */
+#define WEIR_LINES_FOREVER ((u32)~0u)
+
 /* The ways of a set that have some property, as bits. */
 WEIR_FN u32 weir_look_dirty(struct weir_look look)
 {
@@ -667,13 +670,14 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
 }
 
 /**
- * weir_lines_access() - do something with a line, bringing it in if it is not there
+ * weir_lines_access_within() - do something with a line, bringing it in if it is not there
  * @wave: lanes calling together
  * @lines: the cache
  * @extent: where the line comes from
  * @line: line of @extent, below extent->lines
  * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
  * @access: what exactly
+ * @turns: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's timeout
  *
  * Different arguments in each lane, but for the first and @kind. The flat wait loop of
  * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
@@ -682,9 +686,9 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * written back and has to; WEIR_E_TIMEOUT after the storage's timeout; WEIR_E_SHARED: the line is
  * in a buffer of the cache's Share Table (weir_lines_reach() goes there).
  */
-WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-							WEIR_GLOBAL struct weir_extent *extent, u64 line,
-							u32 kind, struct weir_access access)
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+							       WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							       u32 kind, struct weir_access access, u32 turns)
 {
 	u64 key = extent->key_base + line;
 	u64 index = weir_lines_index(lines, key);
@@ -744,6 +748,8 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
 		else if (!fetch.done && weir_expired(deadline, turn))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
+		else if (!fetch.done && turn + 1 >= turns)
+			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
 		needy = weir_ballot(wave, !fetch.done || fetch.writing);
 		if (needy) {
 			WEIR_GLOBAL struct weir_disk *helped = disk;
@@ -756,6 +762,14 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL st
 		}
 	}
 	return fetch.words;
+}
+
+/** weir_lines_access() - weir_lines_access_within() any number of turns */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+							WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							u32 kind, struct weir_access access)
+{
+	return weir_lines_access_within(wave, lines, extent, line, kind, access, WEIR_LINES_FOREVER);
 }
 
 /**
