@@ -202,7 +202,6 @@ iommu=intel-iommu,intremap=on,aw-bits=48
 plain_doorbells= # not empty: SSDs offer no shadow doorbells
 fio= # not empty: the guest has it
 append=
-accel=tcg,thread=multi
 
 # qemu with the array devices, once, to its end. Return: its status; 125 if it was ended because the console stayed empty.
 start() {
@@ -213,7 +212,7 @@ start() {
   : >"$work/log"
   timeout "$((guest_seconds + 5))" "$here/monitor" "$sockets/control" "$sockets/qmp" >"$work/asked" 2>&1 &
   [ -z "$plain_doorbells" ] || timeout "$guest_seconds" "$here/plain_doorbells" "$sockets/control" >"$work/plain" 2>&1 &
-  timeout "$guest_seconds" qemu-system-x86_64 -accel "$accel" -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
+  timeout "$guest_seconds" qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1G -nodefaults \
     -no-user-config -display none -no-reboot -serial "file:$work/log" -device isa-debug-exit,iobase=0xf4,iosize=4 \
     -chardev "socket,id=control,path=$sockets/control,server=on,wait=off" -serial chardev:control \
     -qmp "unix:$sockets/qmp,server=on,wait=off" \
