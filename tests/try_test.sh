@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-try with the host's lanes and a file, over machines that are folders, and with bad input. No figure is judged.
-# usage: try_test.sh WEIR-TRY [LYING]     LYING: the library of lying.c, to preload
+# usage: try_test.sh WEIR-TRY [LYING]                the library of lying.c, to preload
+#        try_test.sh WEIR-TRY BACKEND LIBRARY        lanes of a device that is none alone: its library, to preload
 set -u
 try=$1 lying=${2-}
 work=$(mktemp -d)
@@ -30,6 +31,16 @@ json() {
   python3 -c "import json, sys; r = json.load(open(sys.argv[1])); sys.exit(0 if ($2) else 1)" "$work/report.json"
   report $? "$1" "$(cat "$work/report.json" 2>&1)"
 }
+
+if [ $# = 3 ]; then
+  LD_PRELOAD=$(realpath "$3") "$try" --gpu "$2:0" --dir "$work/empty" --size 4M --runtime 0.02 --json >"$work/report.json" 2>"$work/err"
+  report $? "lanes of $2 and a file are good" "$(cat "$work/err")"
+  json 'all of it was tested with these lanes' "len(r['tests']) == 14 and {t['lanes'] for t in r['tests']} == {'gpu:0'}"
+  json 'lanes move the data' "all(t['path'].startswith('pull') for t in r['tests'] if t['test'] == 'poison')"
+  json 'a plain kernel is measured beside them' "r['figures'][0]['measured']['plain_iops'] > 0"
+  echo "1..$count"
+  exit
+fi
 
 ends 0 'help' '--destroy-data-on ADDRESS' --help
 ends 0 'version' 'weir-try ' --version

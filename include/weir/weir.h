@@ -273,9 +273,10 @@ struct weir_storage_options {
  *                     &share=off|on: a block device may be open for writing elsewhere, where that says share=on, too
  *                     (docs/guide/writing.md)
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
- *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd; of
- *                     lanes on the cpu only. ?driver=kernel &in_use=refuse|allow: one that keeps the kernel's
- *                     driver; device memory has to be a window of weir_p2p (docs/kernel.md)
+ *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd. Where the
+ *                     controller has another namespace than 1, what is written to is named by nsid.
+ *                     ?driver=kernel &in_use=refuse|allow: one that keeps the kernel's driver; device
+ *                     memory has to be a window of weir_p2p (docs/kernel.md)
  *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
  *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
  *                     but two, at most 16 and one for each queue

@@ -165,6 +165,7 @@ static void set_counters(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "direct", outcome->stats.direct);
 	set_count(object, "pull", outcome->stats.pull);
 	set_count(object, "rings", outcome->stats.rings);
+	set_real(object, "cpu_s", outcome->cpu_seconds);
 	set_count(object, "bytes_read", outcome->stats.bytes_read);
 	set_count(object, "bytes_written", outcome->stats.bytes_written);
 }

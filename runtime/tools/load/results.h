@@ -58,6 +58,7 @@ struct perf_kernel {
  * @write_latency: writes per bucket
  * @stats: of all storages, over weir's runs
  * @cache: of the cache, over weir's runs
+ * @cpu_seconds: processor time of the process, over weir's runs
  * @lines: lines a cached read takes
  * @hit_misses: misses while only hits were expected
  * @checksum: of a hit loop
@@ -82,6 +83,7 @@ struct perf_outcome {
 	uint64_t read_latency[PERF_BUCKETS], write_latency[PERF_BUCKETS];
 	struct weir_stats stats;
 	struct weir_cache_stats cache;
+	double cpu_seconds;
 	uint64_t lines, hit_misses, checksum;
 	struct perf_kernel kernels[PERF_KERNELS];
 	unsigned kernel_count;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "fio.h"
 
@@ -178,17 +179,27 @@ static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, str
 	return 0;
 }
 
+/* Processor time of all threads of this process, lanes of the host and threads that serve storages among them. */
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* weir's own run, with the counters before and after. */
 static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
 {
 	struct turn turn = bench->cache ? cached_turn(bench) : raw_turn(bench);
+	double rate, begin = cpu_seconds();
 	struct perf_results found;
-	double rate;
 
 	if (add_stats(bench, &outcome->stats, -1, error) || add_cache(bench, &outcome->cache, -1, error) ||
 	    take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error) ||
 	    add_stats(bench, &outcome->stats, 1, error) || add_cache(bench, &outcome->cache, 1, error))
 		return -1;
+	outcome->cpu_seconds += cpu_seconds() - begin;
 	add_results(outcome, &found);
 	perf_series_add(&outcome->weir, rate);
 	return read_back(bench, outcome, turn, error);
