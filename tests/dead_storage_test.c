@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -279,6 +280,30 @@ static void test_what_is_lost(void **state)
 		}
 }
 
+/* Commands in every queue pair that no lane waits for end, too, once the controller is dead. */
+static void test_commands_without_a_waiter(void **state)
+{
+	(void)state;
+	if (!test_on_cpu()) /* where the host does not access queues, lanes alone end them */
+		return;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct test_prefetch_args args = { .each = LINES / 2 * WORDS };
+		struct bed bed;
+
+		open_bed(&bed, 1, ends[i]);
+		args.array = bed.writer.array;
+		args.started = alloc(&bed, 8);
+		must(weir_launch(bed.context, "test_prefetch", 2, 1, &args, sizeof(args))); /* two waves, two queue pairs */
+		must(weir_sync(bed.context));
+		die(&bed);
+		for (unsigned ms = 0; ms < DEADLINE_US / 1000 && commands_of(bed.dying) != LINES + 1; ms++)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		assert_int_equal(commands_of(bed.dying), LINES + 1);
+		must(weir_cache_destroy(bed.cache));
+		close_storages(&bed);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_no_line_makes_room_for_a_dead_storage),
 		cmocka_unit_test(test_lines_that_stay),
 		cmocka_unit_test(test_what_is_lost),
+		cmocka_unit_test(test_commands_without_a_waiter),
 	};
 
 	if (!test_begins())

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory_test.c: memory that a command of an open storage has is not freed, and copies stay inside of
- * allocations. The
- * queue words of such storages are written by the test.
+ * memory_test.c: memory that a command of an open storage has is not freed, copies stay inside of allocations, and what
+ * was closed gives its memory back.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * graph_calls_test.c: weir-graph's files where the system does less than it was asked for, or fails.
+ *
+ * The calls of the library to the system pass through the test.
+ */
+#include "graph_rig.h"
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+enum { SCALE = 8, DEGREE = 8 };
+
+/*
+ * What stands in the way: @most bytes a call, @interrupts before they succeed, the @sync_fails-th
+ * fsync(), a rename to @refused.
+ */
+static struct {
+	size_t most;
+	atomic_uint interrupts, syncs, sync_fails;
+	const char *refused;
+} calls;
+
+static bool interrupted(void)
+{
+	unsigned left = atomic_load(&calls.interrupts);
+
+	while (left && !atomic_compare_exchange_weak(&calls.interrupts, &left, left - 1))
+		;
+	if (left)
+		errno = EINTR;
+	return left != 0;
+}
+
+static size_t allowed(size_t bytes)
+{
+	return calls.most && bytes > calls.most ? calls.most : bytes;
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	return interrupted() ? -1 : syscall(SYS_pread64, fd, to, allowed(bytes), offset);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
+{
+	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, from, allowed(bytes), offset);
+}
+
+int fsync(int fd)
+{
+	if (atomic_fetch_add(&calls.syncs, 1) + 1 != atomic_load(&calls.sync_fails))
+		return (int)syscall(SYS_fsync, fd);
+	errno = EIO;
+	return -1;
+}
+
+int rename(const char *from, const char *to)
+{
+	if (!calls.refused || !strstr(to, calls.refused))
+		return (int)syscall(SYS_renameat, -100 /* AT_FDCWD */, from, -100, to);
+	errno = EXDEV;
+	return -1;
+}
+
+static int make_set(const char *name)
+{
+	const struct graph_generate_options options = { .size = sizeof(options),
+							.kind = GRAPH_KRONECKER,
+							.scale = SCALE,
+							.degree = DEGREE,
+							.seed = 3,
+							.threads = 1,
+							.weighted = true };
+
+	return graph_generate(&options, in_directory(name), error, sizeof(error));
+}
+
+static void same_sets(const char *one, const char *other)
+{
+	static const char *const ends[] = { "col", "dst", "val" };
+	char names[2][64];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(names[0], sizeof(names[0]), "%s.%s", one, ends[i]);
+		snprintf(names[1], sizeof(names[1]), "%s.%s", other, ends[i]);
+		assert_same_file(names[0], names[1]);
+	}
+}
+
+static int begin(void **state)
+{
+	calls.most = 0;
+	calls.interrupts = calls.syncs = calls.sync_fails = 0;
+	calls.refused = NULL;
+	return make_directory(state);
+}
+
+/* Files come out the same, and are read the same, however few bytes a call moves. */
+static void short_calls_are_continued(void **state)
+{
+	static const size_t most[] = { 1000, 4096, 7 };
+	struct graph_bel bel;
+	uint64_t *offsets[2], *neighbours[2];
+
+	(void)state;
+	assert_int_equal(make_set("whole.bel"), 0);
+	assert_int_equal(graph_bel_open(in_directory("whole.bel"), &bel, error, sizeof(error)), 0);
+	assert_int_equal(graph_bel_load(&bel, &offsets[0], &neighbours[0], error, sizeof(error)), 0);
+	for (size_t i = 0; i < 3; i++) {
+		calls.most = most[i];
+		calls.interrupts = 20;
+		assert_int_equal(make_set("parts.bel"), 0);
+		assert_int_equal(graph_bel_load(&bel, &offsets[1], &neighbours[1], error, sizeof(error)), 0);
+		calls.most = 0;
+		assert_int_equal(calls.interrupts, 0);
+		same_sets("parts.bel", "whole.bel");
+		assert_memory_equal(offsets[0], offsets[1], (bel.vertices + 1) * 8);
+		assert_memory_equal(neighbours[0], neighbours[1], bel.edges * 8);
+		free(offsets[1]);
+		free(neighbours[1]);
+	}
+	free(offsets[0]);
+	free(neighbours[0]);
+}
+
+/* What fails when a file is made durable, any of the set, is told, and no file of the set is there. */
+static void failed_syncs_keep_nothing(void **state)
+{
+	unsigned syncs;
+
+	(void)state;
+	assert_int_equal(make_set("whole.bel"), 0);
+	syncs = atomic_load(&calls.syncs);
+	assert_true(syncs >= 3);
+	for (unsigned i = 1; i <= syncs; i++) {
+		calls.syncs = 0;
+		calls.sync_fails = i;
+		assert_int_equal(make_set("half.bel"), -EIO);
+		assert_sentence("cannot finish writing");
+		assert_false(exists("half.bel.col") || exists("half.bel.dst") || exists("half.bel.val"));
+	}
+}
+
+/* One of the set cannot get its name: those that have theirs lose it. */
+static void half_a_set_is_not_kept(void **state)
+{
+	static const char *const refused[] = { ".col", ".dst", ".val" };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		calls.refused = refused[i];
+		assert_int_equal(make_set("half.bel"), -EXDEV);
+		assert_sentence("nothing was kept");
+		assert_false(exists("half.bel.col") || exists("half.bel.dst") || exists("half.bel.val"));
+	}
+}
+
+/* A neighbour may be the last vertex, and no other one behind it. */
+static void a_neighbour_behind_the_last_vertex(void **state)
+{
+	static const uint64_t col[] = { 4, 8, 0, 2, 2, 3 };
+	uint64_t words[5] = { 3, 8, 1, 2, 0 }, *offsets, *neighbours;
+	struct graph_bel bel;
+
+	(void)state;
+	write_words("t.bel.col", col, 6);
+	write_words("t.bel.dst", words, 5);
+	assert_int_equal(graph_bel_open(in_directory("t.bel"), &bel, error, sizeof(error)), 0);
+	words[3] = bel.vertices - 1;
+	write_words("t.bel.dst", words, 5);
+	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, error, sizeof(error)), 0);
+	free(offsets);
+	free(neighbours);
+	words[3] = bel.vertices;
+	write_words("t.bel.dst", words, 5);
+	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, error, sizeof(error)), -ERANGE);
+	assert_sentence("leads to vertex 3, but there are only 3 vertices");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, remove_directory)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(short_calls_are_continued),
+		CASE(failed_syncs_keep_nothing),
+		CASE(half_a_set_is_not_kept),
+		CASE(a_neighbour_behind_the_last_vertex),
+	};
+
+	return cmocka_run_group_tests_name("graph calls", tests, NULL, NULL);
+}
