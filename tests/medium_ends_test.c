@@ -8,10 +8,12 @@
  */
 #include "medium_file_rig.h"
 
+#include <dlfcn.h>
+#include <liburing.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { SEED = 11, BYTES = 65536, SEGMENTS = 7, ALL = 1 << 20 };
+enum { SEED = 11, BYTES = 65536, SEGMENTS = 7, ALL = 1 << 20, SLOTS = 1024 /* of medium_file_buffers.c */ };
 
 /* What stands in the way: @most bytes a call, errors[0..] in turn before each call that moves something. */
 static struct {
@@ -34,6 +36,17 @@ static bool interrupted(void)
 static size_t allowed(size_t bytes)
 {
 	return calls.most && bytes > calls.most ? calls.most : bytes;
+}
+
+/* A file that takes the place of whatever is opened next. */
+static const char *replacement;
+
+int open(const char *path, int flags, ...)
+{
+	if (replacement)
+		assert_int_equal(rename(replacement, path), 0);
+	replacement = NULL;
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
 }
 
 ssize_t read(int fd, void *to, size_t bytes)
@@ -74,6 +87,21 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 {
 	(void)flags;
 	return interrupted() ? -1 : each(fd, iov, count, offset, true);
+}
+
+/* A signal may come while a ring hands its requests over. */
+static unsigned ring_signals;
+
+int io_uring_submit_and_get_events(struct io_uring *ring)
+{
+	static int (*next)(struct io_uring *);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_get_events");
+	if (!ring_signals)
+		return next(ring);
+	ring_signals--;
+	return -EINTR;
 }
 
 static void let_through(void)
@@ -310,6 +338,78 @@ static void test_parts_of_pages(void **state)
 	medium->ops->close(medium);
 }
 
+/*
+ * A path may change hands while it is opened: then another file is open than the one that stat()
+ * described.
+ */
+static void test_a_file_that_is_replaced(void **state)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	char name[RIG_NAME_BYTES], other[RIG_NAME_BYTES];
+	struct weir_medium *medium;
+
+	(void)state;
+	let_through();
+	rig_file(name, "/tmp", BYTES, SEED);
+	rig_file(other, "/tmp", BYTES * 2, SEED);
+	replacement = other;
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), -EAGAIN);
+	assert_says("was replaced while it was being opened");
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+	assert_int_equal(medium->bytes, BYTES * 2);
+	medium->ops->close(medium);
+	unlink(name);
+}
+
+/* A ring goes on after signals. */
+static void test_an_interrupted_ring(void **state)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	static unsigned char memory[BYTES];
+	char name[RIG_NAME_BYTES];
+	struct weir_medium *medium;
+
+	(void)state;
+	let_through();
+	rig_file(name, "/tmp", BYTES, SEED);
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		memset(memory, 0, sizeof(memory));
+		ring_signals = strstr(weir_medium_path(medium), "io_uring,") ? i : 0;
+		assert_int_equal(rig_io(medium, WEIR_IO_READ, 0, memory, BYTES), NVME_STATUS_SUCCESS);
+		assert_true(rig_matches(memory, 0, BYTES, SEED));
+		assert_int_equal(ring_signals, 0);
+	}
+	medium->ops->close(medium);
+	unlink(name);
+}
+
+/* Memory that is registered again and again, in other places, always gets one of the kernel's slots. */
+static void test_slots_are_used_again(void **state)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	unsigned char *memory = rig_memory(2 * BYTES);
+	char name[RIG_NAME_BYTES];
+	struct weir_medium *medium;
+
+	(void)state;
+	let_through();
+	rig_file(name, "/tmp", BYTES, SEED);
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+	rig_register(medium, 0, memory, BYTES, 1);
+	if (!strstr(weir_medium_path(medium), "fixed buffers")) {
+		medium->ops->close(medium);
+		unlink(name);
+		skip();
+	}
+	for (unsigned i = 2; i < SLOTS + 10; i++)
+		rig_register(medium, 0, memory + i % 2 * BYTES, BYTES, i);
+	assert_non_null(strstr(weir_medium_path(medium), "fixed buffers"));
+	medium->ops->close(medium);
+	unlink(name);
+	munmap(memory, 2 * BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +418,9 @@ int main(void)
 		cmocka_unit_test(test_a_file_that_is_loaded_in_parts),
 		cmocka_unit_test(test_what_leaves_a_medium),
 		cmocka_unit_test(test_parts_of_pages),
+		cmocka_unit_test(test_a_file_that_is_replaced),
+		cmocka_unit_test(test_an_interrupted_ring),
+		cmocka_unit_test(test_slots_are_used_again),
 	};
 
 	return cmocka_run_group_tests_name("medium_ends", tests, NULL, NULL);

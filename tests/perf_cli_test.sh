@@ -214,7 +214,7 @@ for cached in "" --cached=64K; do
     # shellcheck disable=SC2086
     WEIR_BACKEND=cpu "$tool" "file:disk?direct=off&iops=300" --rw=write --verify --iodepth=1 --runtime=1 --runs=1 --json $cached >.out 2>.err &
     while kill -0 $! 2>/dev/null; do
-        printf 'not what was written there' | dd of=disk bs=1 seek=500 conv=notrunc status=none
+        head -c 24 /dev/zero | dd of=disk bs=1 seek=504 conv=notrunc status=none # whole words
         sleep 0.02
     done
     wait $! && wrong "wrong data, and the exit status was 0"

@@ -204,7 +204,7 @@ static void parses_sizes_strictly(void **state)
 		     { "18446744073709551615", UINT64_MAX } };
 	static const char *const bad[] = { "",	 "K",	"1k",  "1KB",	   "1KiB",
 					   "-1", " 1",	"1 K", "16777216T", "18446744073709551616",
-					   "1P", "1.5G" };
+					   "1P", "1.5G", "99999999999999999999" };
 	uint64_t bytes;
 
 	(void)state;
