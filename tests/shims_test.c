@@ -96,6 +96,43 @@ static void test_phoenix_writes(void **state)
 		assert_int_equal(errno, code);                   \
 	} while (0)
 
+/* The calls published since: six arguments, batches of device and plain memory, begun and waited for. */
+static void test_phoenix_newer(void **state)
+{
+	static char plain[BLOCK];
+	phxfs_io_req_t requests[4];
+	phxfs_batch_t *batch;
+	void *target;
+
+	(void)state;
+	assert_int_equal(phxfs_find_dev(0), 0);
+	assert_int_equal(phxfs_find_dev(99), -1);
+	assert_true(phxfs_get_page_size() > 0 && *phxfs_io_engine_name());
+	assert_int_equal(phxfs_open(0), 0);
+	assert_int_equal(phxfs_regmem(0, memory, FILE_BYTES, &target), 0);
+	memset(memory, 0, FILE_BYTES);
+	assert_int_equal(phxfs_read(file, 0, memory, 100, 5000, 3), 5000);
+	assert_memory_equal(memory + 100, want + 3, 5000);
+	requests[0] = (phxfs_io_req_t){ file, 0, memory, BLOCK, BLOCK, 2 * BLOCK, 0 };
+	requests[1] = (phxfs_io_req_t){ file, -1, plain, 0, BLOCK, 3 * BLOCK, 0 };
+	requests[2] = (phxfs_io_req_t){ file, 0, memory, 4 * BLOCK, BLOCK, BLOCK, 0 };
+	assert_int_equal(phxfs_read_batch(requests, 3), 0);
+	assert_memory_equal(memory + BLOCK, want + 2 * BLOCK, BLOCK);
+	assert_memory_equal(plain, want + 3 * BLOCK, BLOCK);
+	assert_memory_equal(memory + 4 * BLOCK, want + BLOCK, BLOCK);
+	requests[1].f_offset = FILE_BYTES - 10; /* less than was asked for */
+	requests[3] = (phxfs_io_req_t){ file, 7, memory, 0, BLOCK, 0, 0 }; /* a device that is not open */
+	batch = phxfs_batch_submit_read(requests, 4);
+	assert_non_null(batch);
+	assert_int_equal(phxfs_batch_wait(batch), 2);
+	assert_true(requests[0].result == BLOCK && requests[1].result == 10 && requests[3].result == -ENODEV);
+	assert_int_equal(phxfs_batch_wait(phxfs_batch_submit_read(NULL, 0)), 0);
+	assert_int_equal(phxfs_batch_wait(NULL), -EINVAL);
+	assert_int_equal(phxfs_read_batch(NULL, 1), -EINVAL);
+	assert_int_equal(phxfs_deregmem(0, memory, FILE_BYTES), 0);
+	assert_int_equal(phxfs_close(0), 0);
+}
+
 static void test_phoenix_refuses(void **state)
 {
 	phxfs_fileid_t fid = { .fd = file, .deviceID = 0 }, other = { .fd = file, .deviceID = 3 };
@@ -466,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_phoenix),
 		cmocka_unit_test(test_phoenix_writes),
+		cmocka_unit_test(test_phoenix_newer),
 		cmocka_unit_test(test_phoenix_refuses),
 		cmocka_unit_test(test_cufile),
 		cmocka_unit_test(test_cufile_batch),
