@@ -3,11 +3,14 @@
  * Memory of AMD's GPUs, pinned through the peerdirect interface of amdgpu-dkms. Compiled in the tests, against declarations of
  * ours; never run. Its callback is known not to be called: a pin ends with the range, at the latest with its file.
  */
+#include <linux/device.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pid.h>
+#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/types.h>
 
 #include <amd_rdma.h>
 
