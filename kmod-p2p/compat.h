@@ -12,6 +12,11 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {
 	vma->vm_flags |= flags;
 }
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags &= ~flags;
+}
 #endif
 
 #ifdef WEIR_HAS_NAMESPACE_WORD

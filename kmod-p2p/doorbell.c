@@ -124,6 +124,7 @@ static int map_locked(struct weir_file *file, struct weir_pair *pair, struct vm_
 		return error;
 	vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_clear(vma, VM_MAYEXEC); /* nor by mprotect() */
 	error = io_remap_pfn_range(vma, vma->vm_start, PHYS_PFN(pci_resource_start(pair->ssd, 0) + first_page(pair)),
 				   vma->vm_end - vma->vm_start, vma->vm_page_prot);
 	if (error)

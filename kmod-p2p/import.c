@@ -15,7 +15,7 @@ WEIR_IMPORT_NS_DMA_BUF;
 
 #define IMPORTS_MAX 65536
 
-static DEFINE_MUTEX(imports_lock); /* outside of weir_import.lock */
+static DEFINE_MUTEX(imports_lock); /* of the list alone: nobody waits under it */
 static LIST_HEAD(imports);
 
 /* Called by the exporter, which holds the dma-buf's lock. */
@@ -104,52 +104,80 @@ static phys_addr_t seen_at(struct weir_import *import, dma_addr_t address)
 	return domain ? iommu_iova_to_phys(domain, address) : dma_to_phys(&import->ssd->dev, address);
 }
 
-static void add_extent(struct weir_import *import, phys_addr_t address, u64 bytes)
-{
-	struct weir_p2p_extent *next = &import->extents[import->count];
+/**
+ * struct extents - what find_extents() puts together
+ * @to: where extents go; NULL: they are only counted
+ * @count: of them
+ * @last: the last one so far
+ */
+struct extents {
+	struct weir_extent *to;
+	u32 count;
+	struct weir_extent last;
+};
 
-	if (import->count && next[-1].address + next[-1].bytes == address) {
-		next[-1].bytes += bytes;
-		return;
-	}
-	next->address = address;
-	next->bytes = bytes;
-	import->count++;
+static void add_extent(struct extents *extents, phys_addr_t address, u64 bytes)
+{
+	struct weir_extent *last = &extents->last;
+
+	if (extents->count && last->address + last->bytes == address)
+		last->bytes += bytes;
+	else
+		*last = (struct weir_extent){ address, bytes, extents->count++ ? last->skip + last->bytes : 0 };
+	if (extents->to)
+		extents->to[extents->count - 1] = *last;
 }
 
 /* Page by page, since an IOMMU makes contiguous what is not. */
-static void add_segment(struct weir_import *import, dma_addr_t address, u64 bytes)
+static void add_segment(struct weir_import *import, struct extents *extents, dma_addr_t address, u64 bytes)
 {
 	u64 done, step;
 
 	for (done = 0; done < bytes; done += step) {
 		step = min_t(u64, bytes - done, PAGE_SIZE - offset_in_page(address + done));
-		add_extent(import, seen_at(import, address + done), step);
+		add_extent(extents, seen_at(import, address + done), step);
 	}
-	import->segments++;
 }
 
-/* Where the imported part lies. */
-static int find_extents(struct weir_import *import)
+/* Once over the imported part. Return: 0; -EIO: there is less of it. */
+static int walk_extents(struct weir_import *import, struct extents *extents)
 {
-	u64 at = 0, end = import->offset + import->bytes, pages = PHYS_PFN(import->bytes) + 1;
+	u64 at = 0, end = import->offset + import->bytes;
 	struct scatterlist *sg;
 	unsigned int i;
 
-	import->extents = kvcalloc(pages + import->table->nents, sizeof(*import->extents), GFP_KERNEL_ACCOUNT);
-	if (!import->extents)
-		return -ENOMEM;
+	import->segments = 0;
 	for_each_sgtable_dma_sg(import->table, sg, i) {
 		u64 first = max(at, import->offset), last = min_t(u64, at + sg_dma_len(sg), end);
 
-		if (first < last)
-			add_segment(import, sg_dma_address(sg) + (first - at), last - first);
+		if (first < last) {
+			add_segment(import, extents, sg_dma_address(sg) + (first - at), last - first);
+			import->segments++;
+		}
 		at += sg_dma_len(sg);
+		cond_resched();
 	}
 	return at < end ? -EIO : 0;
 }
 
-static bool in_function(struct pci_dev *pdev, const struct weir_p2p_extent *extent)
+/* Where the imported part lies: counted first, so that no more is allocated than that takes. */
+static int find_extents(struct weir_import *import)
+{
+	struct extents extents = {};
+	int error = walk_extents(import, &extents);
+
+	if (error)
+		return error;
+	import->extents = kvcalloc(extents.count, sizeof(*import->extents), GFP_KERNEL_ACCOUNT);
+	if (!import->extents)
+		return -ENOMEM;
+	extents = (struct extents){ .to = import->extents };
+	error = walk_extents(import, &extents);
+	import->count = extents.count;
+	return error;
+}
+
+static bool in_function(struct pci_dev *pdev, const struct weir_extent *extent)
 {
 	int bar;
 
@@ -163,7 +191,7 @@ static bool in_function(struct pci_dev *pdev, const struct weir_p2p_extent *exte
 	return false;
 }
 
-static bool in_some_bar(const struct weir_p2p_extent *extent)
+static bool in_some_bar(const struct weir_extent *extent)
 {
 	struct pci_dev *pdev = NULL;
 
@@ -181,7 +209,7 @@ static int look_where(struct weir_file *file, struct weir_import *import, u32 fl
 	u32 i;
 
 	if (error)
-		return weir_refuse(file, error, "the dma-buf's exporter mapped less than its size");
+		return error == -EIO ? weir_refuse(file, error, "the dma-buf's exporter mapped less than its size") : error;
 	import->in_vram = true;
 	for (i = 0; i < import->count; i++)
 		import->in_vram &= in_some_bar(&import->extents[i]);
@@ -266,15 +294,25 @@ static int set_signal(struct weir_file *file, struct weir_import *import, int fd
 	return 0;
 }
 
-/* Nobody else begins to use it; who does ends before. Whoever unbinds the SSD waits until it is detached. */
-static void import_end(struct weir_import *import)
+/*
+ * Nobody else begins to use it; who does comes to an end soon, and is waited for, with no lock of ours held but the
+ * import's own. It is in the list until then, so that whoever unbinds the SSD waits, too.
+ */
+static void detach_when_idle(struct weir_import *import)
 {
-	mutex_lock(&imports_lock);
-	list_del_init(&import->all);
+	WRITE_ONCE(import->leaving, true); /* relaxed: who does not see it yet moves some MiB more */
 	down_write(&import->lock);
 	import_detach(import);
 	up_write(&import->lock);
+	mutex_lock(&imports_lock);
+	import->detached = true;
+	list_del_init(&import->all);
 	mutex_unlock(&imports_lock);
+}
+
+static void import_end(struct weir_import *import)
+{
+	detach_when_idle(import);
 	kref_put(&import->refs, import_free);
 }
 
@@ -370,6 +408,21 @@ void weir_imports_end(struct weir_file *file)
 		import_end(take_out(file, handle));
 }
 
+/* One of an SSD's that is not detached, with a reference. */
+static struct weir_import *any_attached(const struct pci_dev *ssd)
+{
+	struct weir_import *import, *found = NULL;
+
+	mutex_lock(&imports_lock);
+	list_for_each_entry(import, &imports, all)
+		if (import->ssd == ssd && !import->detached)
+			found = import;
+	if (found)
+		kref_get(&found->refs);
+	mutex_unlock(&imports_lock);
+	return found;
+}
+
 /**
  * weir_imports_leave() - an SSD is about to lose its driver, and its DMA with it
  * @ssd: which; locked
@@ -378,15 +431,10 @@ void weir_imports_leave(struct pci_dev *ssd)
 {
 	struct weir_import *import;
 
-	mutex_lock(&imports_lock);
-	list_for_each_entry(import, &imports, all) {
-		if (import->ssd != ssd)
-			continue;
-		down_write(&import->lock);
-		import_detach(import);
-		up_write(&import->lock);
+	while ((import = any_attached(ssd))) {
+		detach_when_idle(import);
+		kref_put(&import->refs, import_free);
 	}
-	mutex_unlock(&imports_lock);
 }
 
 /**

@@ -24,14 +24,29 @@ struct io_target {
 	struct weir_window *window;
 };
 
+/* By the extent that holds it: the last that does not begin behind it. */
 static phys_addr_t import_address(const struct weir_import *import, u64 offset, u64 *contiguous)
 {
-	const struct weir_p2p_extent *extent = import->extents;
+	const struct weir_extent *extent = import->extents;
+	u32 low = 0, high = import->count - 1;
 
-	for (; offset >= extent->bytes; extent++)
-		offset -= extent->bytes;
-	*contiguous = extent->bytes - offset;
-	return extent->address + offset;
+	while (low < high) {
+		u32 middle = high - (high - low) / 2;
+
+		if (import->extents[middle].skip <= offset)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	extent = &import->extents[low];
+	*contiguous = extent->bytes - (offset - extent->skip);
+	return extent->address + (offset - extent->skip);
+}
+
+/* Whether somebody waits for it to end: a transfer does not go on then. Relaxed: who does not see it does a step more. */
+static bool is_leaving(const struct io_target *target)
+{
+	return target->range ? READ_ONCE(target->range->dead) : READ_ONCE(target->import->leaving);
 }
 
 static struct page *target_page(const struct io_target *target, u64 offset, u64 *contiguous)
@@ -64,6 +79,7 @@ static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *v
 	ssize_t done;
 
 	init_sync_kiocb(&kiocb, file);
+	kiocb.ki_flags |= IOCB_DIRECT; /* as it was when it was checked, whatever fcntl() has done since */
 	kiocb.ki_pos = at;
 	iov_iter_bvec(&iterator, write ? WRITE : READ, vectors, count, bytes);
 	if (!write)
@@ -74,7 +90,7 @@ static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *v
 	return done;
 }
 
-/* Step by step, until an error, the file's end or a signal to end the process. */
+/* Step by step, until an error, the file's end, a signal to end the process, or the end of the buffer. */
 static ssize_t transfer_all(const struct io_target *target, struct file *file, struct weir_p2p_io *arg, struct bio_vec *vectors)
 {
 	unsigned int count;
@@ -88,7 +104,7 @@ static ssize_t transfer_all(const struct io_target *target, struct file *file, s
 		if (moved <= 0)
 			break;
 		arg->done += moved;
-		if (moved < bytes)
+		if (moved < bytes || is_leaving(target))
 			break;
 	}
 	return arg->done ? 0 : moved;
@@ -124,7 +140,7 @@ static int check_part(struct weir_file *owner, const struct weir_p2p_io *arg, u6
 
 static int with_file(struct weir_file *owner, const struct io_target *target, struct weir_p2p_io *arg)
 {
-	struct bio_vec *vectors = kcalloc(VECTORS, sizeof(*vectors), GFP_KERNEL);
+	struct bio_vec *vectors = kcalloc(VECTORS, sizeof(*vectors), GFP_KERNEL_ACCOUNT);
 	struct file *file = fget(arg->fd);
 	int error = -EBADF;
 

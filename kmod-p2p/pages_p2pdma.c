@@ -22,14 +22,22 @@ static void *take_pages(struct weir_window *window)
 	return NULL;
 }
 
-/* From Linux 6.15 on they begin without a reference. */
+/* From Linux 6.15 on they begin without a reference, and are to be given back so. */
 static void give_references(struct weir_window *window)
 {
 	unsigned long i;
 
-	for (i = 0; i < PHYS_PFN(window->bytes); i++)
-		if (!page_ref_count(nth_page(window->first, i)))
-			set_page_count(nth_page(window->first, i), 1);
+	window->given = !page_ref_count(window->first);
+	for (i = 0; window->given && i < PHYS_PFN(window->bytes); i++)
+		set_page_count(nth_page(window->first, i), 1);
+}
+
+static void take_references(struct weir_window *window)
+{
+	unsigned long i;
+
+	for (i = 0; window->given && i < PHYS_PFN(window->bytes); i++)
+		set_page_count(nth_page(window->first, i), 0);
 }
 
 int weir_pages_make(struct weir_file *file, struct weir_window *window)
@@ -55,5 +63,6 @@ int weir_pages_make(struct weir_file *file, struct weir_window *window)
 
 void weir_pages_drop(struct weir_window *window)
 {
+	take_references(window);
 	pci_free_p2pmem(window->pdev, window->pages, window->bytes);
 }

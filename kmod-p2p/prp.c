@@ -17,22 +17,29 @@ struct prp_list {
 	dma_addr_t address;
 };
 
-/* Where the function sees a byte of the import, and how many are contiguous from there. */
-static dma_addr_t address_of(const struct weir_import *import, u64 offset, u64 *contiguous)
-{
+/**
+ * struct place - a segment of an import, from which one goes on to the next
+ * @sg: which, if there is one
+ * @left: segments from it on
+ * @skip: bytes of the dma-buf that lie before it
+ */
+struct place {
 	struct scatterlist *sg;
-	u64 at = import->offset + offset;
-	unsigned int i;
+	unsigned int left;
+	u64 skip;
+};
 
-	for_each_sgtable_dma_sg(import->table, sg, i) {
-		if (at < sg_dma_len(sg)) {
-			*contiguous = sg_dma_len(sg) - at;
-			return sg_dma_address(sg) + at;
-		}
-		at -= sg_dma_len(sg);
+/* Where the function sees a byte of the import, and how many are contiguous from there; @place: not behind it. */
+static dma_addr_t address_of(const struct weir_import *import, struct place *place, u64 offset, u64 *contiguous)
+{
+	u64 at = import->offset + offset;
+
+	for (; place->left && at - place->skip >= sg_dma_len(place->sg); place->left--) {
+		place->skip += sg_dma_len(place->sg);
+		place->sg = sg_next(place->sg);
 	}
-	*contiguous = 0;
-	return 0;
+	*contiguous = place->left ? sg_dma_len(place->sg) - (at - place->skip) : 0;
+	return place->left ? sg_dma_address(place->sg) + (at - place->skip) : 0;
 }
 
 static struct prp_list *list_make(struct weir_import *import)
@@ -89,11 +96,12 @@ static int list_keep(struct weir_import *import, struct prp_list *list)
  */
 static int walk(struct weir_import *import, const struct weir_p2p_prp *arg, u64 *prp1, __le64 *entries)
 {
+	struct place place = { import->table->sgl, import->table->nents, 0 };
 	u64 done = 0, contiguous, address, step;
 	int count = 0;
 
 	for (; done < arg->bytes; count++) {
-		address = address_of(import, arg->offset + done, &contiguous);
+		address = address_of(import, &place, arg->offset + done, &contiguous);
 		if (!contiguous || (count && address % PRP_PAGE))
 			return -EIO;
 		if (!count)

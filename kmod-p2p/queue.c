@@ -4,7 +4,8 @@
  * own NVMe driver (NVME_IOCTL_ADMIN_CMD); this file knows of them, so that no range is anybody else's while a controller may
  * still write there: a file that ends with queue pairs left has their controllers reset first.
  *
- * Locks, outermost first: device_lock() of the GPU, that of the SSD, pairs_lock. Neither a mapping's lock nor a reset is
+ * Locks, outermost first: device_lock() of the GPU, that of the SSD, pairs_lock. Rings in an SSD's own memory (CMB) are
+ * refused, so that no lock of an SSD is taken while that of another one, or its own, is held. Neither a mapping's lock nor a reset is
  * waited for under the last one.
  */
 #include <linux/capability.h>
@@ -400,6 +401,9 @@ int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg)
 		return weir_refuse(file, -EPERM, "a queue pair reaches all memory and every block: it needs CAP_SYS_RAWIO");
 	if (arg->flags || arg->qid < 1 || arg->qid > QID_MAX)
 		return weir_refuse(file, -EINVAL, "flags 0x%x, queue %u: unknown, or not from 1 to %u", arg->flags, arg->qid, QID_MAX);
+	if (file->window->pdev->class == PCI_CLASS_STORAGE_EXPRESS)
+		return weir_refuse(file, -EOPNOTSUPP, "%s is an SSD: rings lie in a GPU's memory, not in a controller's",
+				   pci_name(file->window->pdev));
 	ssd = weir_find_ssd(file, &arg->ssd);
 	if (IS_ERR(ssd))
 		return PTR_ERR(ssd);

@@ -1,63 +1,86 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ranges of windows: taken by one file, mapped, given back. A range that is given back loses its mappings at once; what
+ * Ranges of windows: taken by one file, given back; map.c maps them. A range that is given back loses its mappings at once; what
  * it took is free again when nobody holds a reference to its pages (I/O in flight) any more.
  */
 #include <linux/capability.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "p2p.h"
 
+/* How often the reaper looks: at first, and at most after it has found nothing for long. */
 #define REAP_INTERVAL (HZ / 100 + 1)
-/* A fault maps the whole block of so many bytes around it: I/O on a buffer then does not fault for each page. */
-#define FAULT_AROUND (256UL << 10)
+#define REAP_LONGEST HZ
+
+/* How long a vendor's driver is kept waiting in its callback. */
+static unsigned int revoke_s = 30;
+module_param(revoke_s, uint, 0644);
+MODULE_PARM_DESC(revoke_s, "seconds that memory which a vendor's driver takes back waits for its users, before the process is killed (30)");
 
 static void range_free(struct kref *refs)
 {
 	struct weir_range *range = container_of(refs, struct weir_range, refs);
 
+	put_pid(range->owner);
 	kvfree(range->pieces);
 	kfree(range);
 }
 
-static void range_put(struct weir_range *range)
+/* weir_p2p_pin.state, besides bit 0: range_ended() or weir_p2p_revoked() is through, and leaves the range to the other one. */
+#define PIN_LEFT 1
+
+void weir_range_put(struct weir_range *range)
 {
 	kref_put(&range->refs, range_free);
+}
+
+/* The piece that holds a byte of the range: the last that does not begin behind it. */
+static const struct weir_piece *piece_at(const struct weir_range *range, u64 offset)
+{
+	u32 low = 0, high = range->count - 1;
+
+	while (low < high) {
+		u32 middle = high - (high - low) / 2;
+
+		if (range->pieces[middle].skip <= offset)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return &range->pieces[low];
 }
 
 /* The page at a byte of the range. */
 struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *contiguous)
 {
-	const struct weir_piece *piece = &range->pieces[range->count - 1];
+	const struct weir_piece *piece = piece_at(range, offset);
 	u64 place;
 
-	while (piece->skip > offset)
-		piece--;
 	place = piece->node.start + (offset - piece->skip);
 	*contiguous = piece->node.last + 1 - place;
 	return nth_page(range->window->first, PHYS_PFN(place));
 }
 
-/* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. */
-static bool piece_quiet(const struct weir_window *window, const struct weir_piece *piece)
+/* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. Goes on after @done pages. */
+static bool piece_quiet(const struct weir_window *window, const struct weir_piece *piece, unsigned long *done)
 {
-	unsigned long i;
+	unsigned long first = PHYS_PFN(piece->node.start), count = PHYS_PFN(piece->node.last) + 1 - first;
 
-	for (i = PHYS_PFN(piece->node.start); i <= PHYS_PFN(piece->node.last); i++)
-		if (page_ref_count(nth_page(window->first, i)) != 1)
+	for (; *done < count; ++*done)
+		if (page_ref_count(nth_page(window->first, first + *done)) != 1)
 			return false;
 	return true;
 }
 
-static bool range_quiet(const struct weir_range *range)
+/* Of a dead range. A page that nobody has can be nobody's again, so the next call begins with the one that somebody had. */
+static bool range_quiet(struct weir_range *range)
 {
-	u32 i;
-
 	/* Acquire: pairs with weir_range_idle(): what that call did to the pages came before. */
 	if (atomic_read_acquire(&range->busy))
 		return false;
-	for (i = 0; i < range->count; i++)
-		if (!piece_quiet(range->window, &range->pieces[i]))
+	for (; range->quiet < range->count; range->quiet++, range->quiet_pages = 0)
+		if (!piece_quiet(range->window, &range->pieces[range->quiet], &range->quiet_pages))
 			return false;
 	return true;
 }
@@ -74,7 +97,7 @@ static void range_untake(struct weir_range *range)
 
 /*
  * Its pieces are free again, or never were taken. No lock is held: the vendor's driver may call weir_p2p_revoked() from
- * its unpinning. If that came before, it waits for ended, and puts the range itself.
+ * its unpinning. If that came before, it waits for ended, and who of both comes last puts the range.
  */
 static void range_ended(struct weir_range *range)
 {
@@ -83,10 +106,10 @@ static void range_ended(struct weir_range *range)
 
 	/* Release: pairs with the acquire of who waits: all this thread did to the range came before. */
 	smp_store_release(&range->ended, true);
-	if (mine)
-		range_put(range);
-	atomic_dec(&window->live);
 	wake_up_all(&window->reaped);
+	if (mine || test_and_set_bit(PIN_LEFT, &range->pin.state))
+		weir_range_put(range);
+	weir_window_live_put(window);
 }
 
 /* No more mappings of it: later accesses get SIGBUS. Under the window's lock. */
@@ -94,10 +117,12 @@ static void range_kill(struct weir_range *range)
 {
 	if (range->dead)
 		return;
-	range->dead = true;
+	WRITE_ONCE(range->dead, true); /* read without the lock by is_leaving() */
 	if (!range->handle)
 		return;
 	xa_erase(&range->window->ranges, range->handle);
+	atomic_dec(&range->file->ranges);
+	range->window->reap_after = REAP_INTERVAL;
 	list_add_tail(&range->link, &range->window->dying);
 	unmap_mapping_range(range->file->mapping, (loff_t)range->handle << WEIR_RANGE_SHIFT, range->bytes, 1);
 }
@@ -115,8 +140,8 @@ static void reap(struct weir_window *window)
 		range_untake(range);
 		list_add_tail(&range->link, &ended);
 	}
-	if (!list_empty(&window->dying))
-		schedule_delayed_work(&window->reaper, REAP_INTERVAL);
+	if (!list_empty(&window->dying) && queue_delayed_work(weir_work, &window->reaper, window->reap_after))
+		window->reap_after = min(2 * window->reap_after, (unsigned long)REAP_LONGEST);
 	up_write(&window->lock);
 	list_for_each_entry_safe(range, next, &ended, link) {
 		list_del_init(&range->link);
@@ -153,17 +178,6 @@ void weir_ranges_end(struct weir_window *window, struct weir_file *file)
 	reap(window);
 }
 
-/**
- * weir_ranges_wait() - wait until all I/O on a window has ended
- * @window: which; weir_ranges_end() was called for all of it
- */
-void weir_ranges_wait(struct weir_window *window)
-{
-	while (!wait_event_timeout(window->reaped, !atomic_read(&window->live), 10 * HZ))
-		dev_warn(&window->pdev->dev, "weir_p2p: I/O on %d ranges of BAR %d has not ended\n",
-			 atomic_read(&window->live), window->bar);
-}
-
 static struct weir_range *range_alloc(struct weir_file *file, u64 bytes)
 {
 	struct weir_range *range = kzalloc(sizeof(*range), GFP_KERNEL_ACCOUNT);
@@ -174,38 +188,69 @@ static struct weir_range *range_alloc(struct weir_file *file, u64 bytes)
 	range->window = file->window;
 	range->file = file;
 	range->bytes = bytes;
+	range->owner = get_task_pid(current, PIDTYPE_TGID);
 	atomic_set(&range->busy, 0);
 	INIT_LIST_HEAD(&range->link);
 	return range;
 }
 
-/* Where in the window memory of the GPU lies. */
+/* All extents are whole pages of the window, and as many bytes as the range has. */
+static int check_extents(struct weir_range *range, const struct weir_p2p_extent *extents, u32 count)
+{
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		if (!extents[i].bytes || !IS_ALIGNED(extents[i].address | extents[i].bytes, PAGE_SIZE) ||
+		    !weir_window_has(range->window, extents[i].address, extents[i].bytes))
+			return weir_refuse(range->file, -ERANGE, "memory at 0x%llx is not in the window",
+					   (u64)extents[i].address);
+		bytes += extents[i].bytes;
+	}
+	return bytes == range->bytes ? 0 : weir_refuse(range->file, -EIO, "%llu bytes were pinned, not %llu", bytes,
+						       range->bytes);
+}
+
+static bool goes_on(const struct weir_p2p_extent *extents, u32 i)
+{
+	return i && extents[i - 1].address + extents[i - 1].bytes == extents[i].address;
+}
+
+static u32 pieces_of(const struct weir_p2p_extent *extents, u32 count)
+{
+	u32 pieces = 0, i;
+
+	for (i = 0; i < count; i++)
+		pieces += !goes_on(extents, i);
+	return pieces;
+}
+
+/* Where in the window memory of the GPU lies. Extents that follow one another are one piece. */
 static int set_pieces(struct weir_range *range, const struct weir_p2p_extent *extents, u32 count)
 {
 	phys_addr_t first = page_to_phys(range->window->first);
+	int error = check_extents(range, extents, count);
+	struct weir_piece *piece;
 	u64 skip = 0;
 	u32 i;
 
-	range->pieces = kvcalloc(count, sizeof(*range->pieces), GFP_KERNEL_ACCOUNT);
+	if (error)
+		return error;
+	range->count = pieces_of(extents, count);
+	range->pieces = kvcalloc(range->count, sizeof(*range->pieces), GFP_KERNEL_ACCOUNT);
 	if (!range->pieces)
 		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		u64 start = extents[i].address - first;
-
-		if (extents[i].address < first || start >= range->window->bytes ||
-		    extents[i].bytes > range->window->bytes - start || !extents[i].bytes ||
-		    !IS_ALIGNED(start | extents[i].bytes, PAGE_SIZE))
-			return weir_refuse(range->file, -ERANGE, "memory at 0x%llx is not in the window",
-					   (u64)extents[i].address);
-		range->pieces[i].node.start = start;
-		range->pieces[i].node.last = start + extents[i].bytes - 1;
-		range->pieces[i].range = range;
-		range->pieces[i].skip = skip;
+	for (piece = range->pieces - 1, i = 0; i < count; i++) {
+		if (!goes_on(extents, i)) {
+			piece++;
+			piece->node.start = extents[i].address - first;
+			piece->range = range;
+			piece->skip = skip;
+		}
+		piece->node.last = extents[i].address - first + extents[i].bytes - 1;
 		skip += extents[i].bytes;
 	}
-	range->count = count;
-	return skip == range->bytes ? 0 : weir_refuse(range->file, -EIO, "%llu bytes were pinned, not %llu", skip,
-						      range->bytes);
+	return 0;
 }
 
 static int by_offset(struct weir_range *range, u64 offset)
@@ -332,30 +377,47 @@ static int check_register(struct weir_file *file, const struct weir_p2p_register
 	if (!arg->bytes || !IS_ALIGNED(arg->offset | arg->bytes, PAGE_SIZE))
 		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiple of %lu, or nothing", arg->bytes,
 				   arg->offset, PAGE_SIZE);
-	if (arg->bytes > 1ULL << WEIR_RANGE_SHIFT || arg->offset + arg->bytes < arg->offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are too many", arg->bytes, arg->offset);
+	if (arg->bytes > min(1ULL << WEIR_RANGE_SHIFT, file->window->bytes) || arg->offset + arg->bytes < arg->offset)
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are too many: the window has %llu", arg->bytes, arg->offset,
+				   file->window->bytes);
 	return 0;
 }
 
-int weir_register(struct weir_file *file, struct weir_p2p_register *arg)
+static int register_new(struct weir_file *file, struct weir_p2p_register *arg)
 {
 	struct weir_range *range;
-	int error = check_register(file, arg);
+	int error;
 
-	if (error)
-		return error;
+	if (!atomic_inc_not_zero(&file->window->live))
+		return weir_refuse(file, -ENODEV, "%s is gone", pci_name(file->window->pdev));
 	range = range_alloc(file, arg->bytes);
-	if (!range)
+	if (!range) {
+		weir_window_live_put(file->window);
 		return -ENOMEM;
-	atomic_inc(&file->window->live);
+	}
 	error = register_range(range, arg);
 	if (error)
 		range_ended(range);
 	return error;
 }
 
+int weir_register(struct weir_file *file, struct weir_p2p_register *arg)
+{
+	int error = check_register(file, arg);
+
+	if (error)
+		return error;
+	if (atomic_inc_return(&file->ranges) > WEIR_RANGES_PER_FILE)
+		error = weir_refuse(file, -ENOSPC, "this file has %u ranges already", WEIR_RANGES_PER_FILE);
+	else
+		error = register_new(file, arg);
+	if (error)
+		atomic_dec(&file->ranges);
+	return error;
+}
+
 /* Of this file, alive; under the window's lock. */
-static struct weir_range *find_range(struct weir_file *file, u32 handle)
+struct weir_range *weir_range_find(struct weir_file *file, u32 handle)
 {
 	struct weir_range *range = xa_load(&file->window->ranges, handle);
 
@@ -378,7 +440,7 @@ static struct weir_range *kill_found(struct weir_file *file, u32 handle)
 	struct weir_range *range;
 
 	down_write(&file->window->lock);
-	range = find_range(file, handle);
+	range = weir_range_find(file, handle);
 	if (!range)
 		range = find_dying(file, handle);
 	if (range) {
@@ -406,8 +468,16 @@ int weir_deregister(struct weir_file *file, u32 handle)
 	 * pages, the call is begun again after it.
 	 */
 	error = wait_event_interruptible(file->window->reaped, smp_load_acquire(&range->ended));
-	range_put(range);
+	weir_range_put(range);
 	return error;
+}
+
+/* Its user does not let go. What gets the memory next is not to be written to for longer than it takes to end a process. */
+static void end_owner(struct weir_range *range)
+{
+	pr_err("weir_p2p: process %d keeps pages of memory that the GPU's driver has taken back for %u s: it is killed\n",
+	       pid_nr(range->owner), READ_ONCE(revoke_s));
+	kill_pid(range->owner, SIGKILL, 1);
 }
 
 /**
@@ -434,8 +504,10 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 	weir_range_idle(range);
 	reap(window);
 	/* Acquire: pairs with range_ended(). */
-	wait_event(window->reaped, smp_load_acquire(&range->ended));
-	range_put(range);
+	if (!wait_event_timeout(window->reaped, smp_load_acquire(&range->ended), READ_ONCE(revoke_s) * HZ))
+		end_owner(range);
+	if (test_and_set_bit(PIN_LEFT, &pin->state))
+		weir_range_put(range);
 	weir_window_put(window);
 	return true;
 }
@@ -452,7 +524,7 @@ struct weir_range *weir_range_busy(struct weir_file *file, u32 handle)
 	struct weir_range *range;
 
 	down_read(&file->window->lock);
-	range = find_range(file, handle);
+	range = weir_range_find(file, handle);
 	if (range)
 		atomic_inc(&range->busy);
 	up_read(&file->window->lock);
@@ -463,110 +535,4 @@ void weir_range_idle(struct weir_range *range)
 {
 	/* Release: pairs with range_quiet(). */
 	atomic_dec_return_release(&range->busy);
-}
-
-static void on_open(struct vm_area_struct *vma)
-{
-	struct weir_range *range = vma->vm_private_data;
-
-	kref_get(&range->refs);
-}
-
-static void on_close(struct vm_area_struct *vma)
-{
-	range_put(vma->vm_private_data);
-}
-
-/* Where in its range a place in a mapping is. */
-static u64 offset_of(pgoff_t pgoff)
-{
-	return ((u64)pgoff << PAGE_SHIFT) & ((1ULL << WEIR_RANGE_SHIFT) - 1);
-}
-
-static int map_page(struct weir_range *range, struct vm_area_struct *vma, unsigned long address)
-{
-	u64 contiguous;
-	u64 offset = offset_of(vma->vm_pgoff) + (address - vma->vm_start);
-
-	return vm_insert_page(vma, address, weir_range_page(range, offset, &contiguous));
-}
-
-static vm_fault_t map_around(struct weir_range *range, struct vm_fault *vmf)
-{
-	struct vm_area_struct *vma = vmf->vma;
-	unsigned long wanted = vmf->address & PAGE_MASK;
-	unsigned long block = wanted & ~(FAULT_AROUND - 1);
-	unsigned long address = max(block, vma->vm_start);
-	unsigned long end = min(block + FAULT_AROUND, vma->vm_end);
-	int error = map_page(range, vma, wanted);
-
-	/* Another thread may have mapped it meanwhile. */
-	if (error && error != -EBUSY)
-		return vmf_error(error);
-	/* These are for later; what cannot be mapped now will fault. */
-	for (; address < end; address += PAGE_SIZE)
-		if (address != wanted)
-			map_page(range, vma, address);
-	return VM_FAULT_NOPAGE;
-}
-
-static vm_fault_t on_fault(struct vm_fault *vmf)
-{
-	struct weir_range *range = vmf->vma->vm_private_data;
-	struct weir_window *window = range->window;
-	vm_fault_t result = VM_FAULT_SIGBUS;
-
-	down_read(&window->lock);
-	if (!range->dead)
-		result = map_around(range, vmf);
-	up_read(&window->lock);
-	return result;
-}
-
-static const struct vm_operations_struct range_vm_ops = {
-	.open = on_open,
-	.close = on_close,
-	.fault = on_fault,
-};
-
-static int check_map(struct weir_file *file, struct weir_range *range, struct vm_area_struct *vma)
-{
-	u64 offset = offset_of(vma->vm_pgoff);
-	u64 bytes = vma->vm_end - vma->vm_start;
-
-	if (!range)
-		return weir_refuse(file, -ENOENT, "nothing is registered under this offset by this file");
-	if (offset >= range->bytes || bytes > range->bytes - offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in range %u, which has %llu", bytes, offset,
-				   range->handle, range->bytes);
-	if (!(vma->vm_flags & VM_SHARED))
-		return weir_refuse(file, -EINVAL, "a private mapping would be a copy in host memory: use MAP_SHARED");
-	if (vma->vm_flags & VM_EXEC)
-		return weir_refuse(file, -EACCES, "nothing is executed from there");
-	return 0;
-}
-
-/**
- * weir_map() - map a range, or a part of it
- * @file: whose
- * @vma: the mapping
- * Return: 0, or an errno.
- */
-int weir_map(struct weir_file *file, struct vm_area_struct *vma)
-{
-	struct weir_range *range;
-	int error;
-
-	down_read(&file->window->lock);
-	range = find_range(file, vma->vm_pgoff >> (WEIR_RANGE_SHIFT - PAGE_SHIFT));
-	error = check_map(file, range, vma);
-	if (!error) {
-		kref_get(&range->refs);
-		vma->vm_private_data = range;
-		vma->vm_ops = &range_vm_ops;
-		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
-		vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
-	}
-	up_read(&file->window->lock);
-	return error;
 }

@@ -78,6 +78,16 @@ u64 weir_shim_align(u16 vendor)
 	return align;
 }
 
+/* Vendors' drivers give numbers that are the kernel's own (ENOTSUPP, ERESTARTSYS), or not errnos at all. */
+static int errno_of(int error)
+{
+	if (error == -ENOTSUPP)
+		return -EOPNOTSUPP;
+	if (error <= -ERESTARTSYS && error >= -ERESTART_RESTARTBLOCK)
+		return -EINTR;
+	return error < 0 && error >= -EHWPOISON ? error : -EIO;
+}
+
 /**
  * weir_shim_pin() - pin memory of the window's GPU
  * @file: who asks
@@ -102,7 +112,7 @@ int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 addres
 	error = shim->pin(window->pdev, address, bytes, pin);
 	if (error) {
 		module_put(shim->owner);
-		return weir_refuse(file, error, "%s's driver does not pin %llu bytes at 0x%llx", shim->name, bytes, address);
+		return weir_refuse(file, errno_of(error), "%s's driver does not pin %llu bytes at 0x%llx", shim->name, bytes, address);
 	}
 	pin->shim = shim;
 	return 0;
@@ -140,7 +150,7 @@ int weir_flush(struct weir_file *file, struct weir_p2p_flush *arg)
 		return weir_refuse(file, -EOPNOTSUPP, "no shim for PCI vendor 0x%04x is loaded", gpu->vendor);
 	error = shim->flush ? shim->flush(gpu) : -EOPNOTSUPP;
 	if (error)
-		weir_refuse(file, error, shim->flush ? "%s's driver does not flush" : "%s's shim has no flush", shim->name);
+		error = weir_refuse(file, errno_of(error), shim->flush ? "%s's driver does not flush" : "%s's shim has no flush", shim->name);
 	module_put(shim->owner);
 	return error;
 }

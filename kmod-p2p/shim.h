@@ -28,7 +28,7 @@ struct weir_p2p_extent {
  * @extents: out of pin(): the shim's; where it lies, in order
  * @count: out of pin(): their number
  * @private: the shim's
- * @state: bit 0: the vendor's driver has taken it back
+ * @state: the core's; bit 0: the vendor's driver has taken it back, or it is given back
  */
 struct weir_p2p_pin {
 	const struct weir_p2p_shim *shim;
@@ -76,8 +76,10 @@ void weir_p2p_remove_shim(const struct weir_p2p_shim *shim);
  * weir_p2p_revoked() - the vendor's driver takes memory back
  * @pin: which
  *
- * Called by the shim from the vendor's callback; sleeps. When it returns nobody maps the memory and no I/O on it is
- * in flight.
+ * Called by the shim from the vendor's callback; sleeps, at most for the module's parameter revoke_s, and as long as
+ * resetting a controller takes. When it returns nobody maps the memory and no I/O on it is in flight, unless the process
+ * that registered it has kept pages (RDMA registration, fixed buffers) for revoke_s: it is killed, and has them until it
+ * has ended.
  * Return: true: the core has forgotten @pin, and the shim is to free what it has of it; false: unpin() was called, or is
  * about to be, and frees it.
  */

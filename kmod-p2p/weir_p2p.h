@@ -80,9 +80,11 @@ struct weir_p2p_info {
  * @offset: where in the BAR to begin, in multiples of 2 MiB; ignored by WEIR_P2P_UNCLAIM
  * @bytes: length, in multiples of 2 MiB; 0: to the end of the BAR; out: bytes claimed
  *
- * Needs CAP_SYS_ADMIN. WEIR_P2P_UNCLAIM ends all registrations as an unplugged device does: their users get SIGBUS.
- * Errors: EPERM; ENODEV: no such function; ENXIO: it has no such memory BAR, or its bus addresses are not what the CPU
- * uses; EEXIST: claimed already; EINVAL: misaligned, empty or beyond the BAR; ENOENT: (unclaim) not claimed.
+ * Needs CAP_SYS_ADMIN. WEIR_P2P_UNCLAIM ends all registrations as an unplugged device does: their users get SIGBUS; it returns when
+ * nobody has a reference to a page of the window any more. Errors: EPERM; ENODEV: no such function; ENXIO: it has no such memory BAR, or its
+ * bus addresses are not what the CPU uses; EEXIST: claimed already; EBUSY: given back, but somebody still has pages of it; EINVAL:
+ * misaligned, empty or beyond the BAR; ENOENT: (unclaim) not claimed; EINTR: (unclaim) a signal came while somebody had pages: the window is
+ * given back, and its pages go when they are let go.
  */
 struct weir_p2p_claim {
 	__u32 size;
@@ -108,7 +110,7 @@ struct weir_p2p_claim {
  * By offset nobody but the caller knows what the range is used for: only where the GPU has no driver, or with
  * CAP_SYS_RAWIO. Errors: EINVAL: misaligned, empty, unknown flags; ERANGE: beyond the window; EEXIST: overlaps
  * what this file has registered; EBUSY: overlaps somebody else's; EPERM; EOPNOTSUPP: no shim; ENODEV: the function
- * is gone; ENOSPC: too many.
+ * is gone; ENOSPC: too many, 65,536 of a file or 1,048,576 of a window; and those of the vendor's driver.
  */
 struct weir_p2p_register {
 	__u32 size;
@@ -263,7 +265,7 @@ struct weir_p2p_prp {
  * @file_offset: where in the file, in multiples of its block size
  * @buffer_offset: where in the buffer, in multiples of 512
  * @bytes: length, in multiples of the file's block size
- * @done: out: bytes done, fewer at the end of the file
+ * @done: out: bytes done, fewer at the end of the file, after a signal, and if the buffer comes to its end meanwhile
  *
  * For kernels and file systems that refuse a user pointer to such pages. Buffers that are not in a claimed window have
  * no pages and are refused. Errors: ENOENT; EBADF; EINVAL: misaligned, or the file is not O_DIRECT; ERANGE: beyond
@@ -320,7 +322,7 @@ struct weir_p2p_ring {
  * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other queues.
  * Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no driver; EREMOTEIO: an
  * IOMMU translates, or it cannot reach the GPU; EOPNOTSUPP: it cannot be reset; ERANGE: no doorbells for that number;
- * EEXIST: this file has it; EBUSY: somebody else does.
+ * EEXIST: this file has it; EBUSY: somebody else does; EOPNOTSUPP: the window is over an SSD's memory.
  */
 struct weir_p2p_queue {
 	__u32 size;

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Windows: claimed BARs, their nodes, and their end when the function loses its driver or goes. */
+/*
+ * Windows: claimed BARs, their nodes, and their end when the function loses its driver or goes. A window ends in two
+ * steps: it loses its node and all mappings at once, and its pages when nobody has a reference to one any more, which may
+ * be much later.
+ */
 #include <linux/slab.h>
 
 #include "p2p.h"
 
+/* How long the driver core is kept waiting, with the function's lock held, and in a removal that of all PCI. */
+static unsigned int leave_s = 10;
+module_param(leave_s, uint, 0644);
+MODULE_PARM_DESC(leave_s, "seconds that the unbinding or removal of a GPU waits for users of its pages (10)");
+
+struct workqueue_struct *weir_work; /* reapers, and drops of pages */
 static DEFINE_MUTEX(weir_windows_lock);
 static LIST_HEAD(weir_windows);
+static LIST_HEAD(weir_lingering); /* ended, but for pages that somebody still has */
 static u32 windows_count; /* written under the lock; read without, as a figure */
 
 u32 weir_windows_count(void)
@@ -88,11 +99,11 @@ int weir_check_bar(struct weir_file *file, struct pci_dev *pdev, int bar)
 	return 0;
 }
 
-static struct weir_window *find_window(struct pci_dev *pdev, int bar)
+static struct weir_window *find_in(struct list_head *windows, const struct pci_dev *pdev, int bar)
 {
 	struct weir_window *window;
 
-	list_for_each_entry(window, &weir_windows, link)
+	list_for_each_entry(window, windows, link)
 		if (window->pdev == pdev && (bar < 0 || window->bar == bar))
 			return window;
 	return NULL;
@@ -117,6 +128,31 @@ static int check_part(struct weir_file *file, struct pci_dev *pdev, struct weir_
 	return 0;
 }
 
+/* Nobody has a page of it: no range is left, and no node. */
+static void window_drop(struct work_struct *work)
+{
+	struct weir_window *window = container_of(work, struct weir_window, drop);
+
+	cancel_delayed_work_sync(&window->reaper);
+	weir_pages_drop(window);
+	mutex_lock(&weir_windows_lock);
+	list_del(&window->link);
+	mutex_unlock(&weir_windows_lock);
+	dev_info(&window->pdev->dev, "weir_p2p: BAR %d given back\n", window->bar);
+	complete_all(&window->dropped);
+	weir_window_put(window);
+}
+
+/**
+ * weir_window_live_put() - one fewer that keeps a window's pages
+ * @window: which; not the caller's any more, unless it has a reference
+ */
+void weir_window_live_put(struct weir_window *window)
+{
+	if (atomic_dec_and_test(&window->live))
+		queue_work(weir_work, &window->drop);
+}
+
 static struct weir_window *window_alloc(struct pci_dev *pdev, const struct weir_p2p_claim *claim)
 {
 	struct weir_window *window = kzalloc(sizeof(*window), GFP_KERNEL);
@@ -134,7 +170,9 @@ static struct weir_window *window_alloc(struct pci_dev *pdev, const struct weir_
 	INIT_LIST_HEAD(&window->dying);
 	INIT_DELAYED_WORK(&window->reaper, weir_reap);
 	init_waitqueue_head(&window->reaped);
-	atomic_set(&window->live, 0);
+	atomic_set(&window->live, 1);
+	INIT_WORK(&window->drop, window_drop);
+	init_completion(&window->dropped);
 	return window;
 }
 
@@ -163,8 +201,10 @@ static int window_make(struct weir_file *file, struct pci_dev *pdev, const struc
 	error = make_node(window);
 	if (error)
 		goto no_node;
+	mutex_lock(&weir_windows_lock);
 	list_add_tail(&window->link, &weir_windows);
 	WRITE_ONCE(windows_count, windows_count + 1);
+	mutex_unlock(&weir_windows_lock);
 	dev_info(&pdev->dev, "weir_p2p: %llu bytes of BAR %d claimed\n", window->bytes, window->bar);
 	return 0;
 
@@ -175,20 +215,32 @@ no_pages:
 	return error;
 }
 
-/* Under the lock of the function and that of windows: nobody has the pages when it returns. */
+/* Its first step, under the function's lock; @window is among the lingering already. */
 static void window_end(struct weir_window *window)
 {
-	list_del(&window->link);
-	WRITE_ONCE(windows_count, windows_count - 1);
 	misc_deregister(&window->misc);
 	weir_ranges_end(window, NULL);
-	weir_ranges_wait(window);
-	cancel_delayed_work_sync(&window->reaper);
-	weir_pages_drop(window);
-	dev_info(&window->pdev->dev, "weir_p2p: BAR %d given back\n", window->bar);
-	weir_window_put(window);
+	weir_window_live_put(window);
 }
 
+/* Whether the BAR has a window, or still pages of one. */
+static int check_unclaimed(struct weir_file *file, struct pci_dev *pdev, int bar)
+{
+	bool claimed, lingering;
+
+	mutex_lock(&weir_windows_lock);
+	claimed = find_in(&weir_windows, pdev, bar);
+	lingering = find_in(&weir_lingering, pdev, bar);
+	mutex_unlock(&weir_windows_lock);
+	if (claimed)
+		return weir_refuse(file, -EEXIST, "BAR %d of %s is claimed already", bar, pci_name(pdev));
+	if (lingering)
+		return weir_refuse(file, -EBUSY, "BAR %d of %s was given back, but somebody still has pages of it: an RDMA registration, a fixed buffer, a pipe",
+				   bar, pci_name(pdev));
+	return 0;
+}
+
+/* Under the function's lock. */
 static int claim_locked(struct weir_file *file, struct pci_dev *pdev, struct weir_p2p_claim *claim)
 {
 	int error = weir_check_bar(file, pdev, claim->gpu.bar);
@@ -199,8 +251,9 @@ static int claim_locked(struct weir_file *file, struct pci_dev *pdev, struct wei
 		return error;
 	if (!device_is_registered(&pdev->dev))
 		return weir_refuse(file, -ENODEV, "%s is being taken away", pci_name(pdev));
-	if (find_window(pdev, claim->gpu.bar))
-		return weir_refuse(file, -EEXIST, "BAR %u of %s is claimed already", claim->gpu.bar, pci_name(pdev));
+	error = check_unclaimed(file, pdev, claim->gpu.bar);
+	if (error)
+		return error;
 	return window_make(file, pdev, claim);
 }
 
@@ -215,9 +268,7 @@ int weir_claim(struct weir_file *file, struct weir_p2p_claim *claim)
 	if (IS_ERR(pdev))
 		return PTR_ERR(pdev);
 	device_lock(&pdev->dev);
-	mutex_lock(&weir_windows_lock);
 	error = claim_locked(file, pdev, claim);
-	mutex_unlock(&weir_windows_lock);
 	device_unlock(&pdev->dev);
 	pci_dev_put(pdev);
 	return error;
@@ -235,7 +286,22 @@ static void mark_leaving(struct pci_dev *pdev, int bar)
 	mutex_unlock(&weir_windows_lock);
 }
 
-/* End a function's window of that BAR, all of them if negative. Return: how many there were. */
+/* One more to be ended, which is among the lingering from then on. */
+static struct weir_window *next_to_end(struct pci_dev *pdev, int bar)
+{
+	struct weir_window *window;
+
+	mutex_lock(&weir_windows_lock);
+	window = find_in(&weir_windows, pdev, bar);
+	if (window) {
+		list_move_tail(&window->link, &weir_lingering);
+		WRITE_ONCE(windows_count, windows_count - 1);
+	}
+	mutex_unlock(&weir_windows_lock);
+	return window;
+}
+
+/* End a function's window of that BAR, all of them if negative; under its lock. Return: how many; their pages linger. */
 static int end_windows(struct pci_dev *pdev, int bar)
 {
 	struct weir_window *window;
@@ -243,19 +309,86 @@ static int end_windows(struct pci_dev *pdev, int bar)
 
 	mark_leaving(pdev, bar);
 	weir_pairs_leave_gpu(pdev, bar);
-	mutex_lock(&weir_windows_lock);
-	while ((window = find_window(pdev, bar))) {
+	for (; (window = next_to_end(pdev, bar)); count++)
 		window_end(window);
-		count++;
-	}
-	mutex_unlock(&weir_windows_lock);
 	return count;
+}
+
+/* One of a function's whose pages somebody has, with a reference; bar: negative: of any BAR. */
+static struct weir_window *any_lingering(const struct pci_dev *pdev, int bar)
+{
+	struct weir_window *window;
+
+	mutex_lock(&weir_windows_lock);
+	window = find_in(&weir_lingering, pdev, bar);
+	if (window)
+		weir_window_get(window);
+	mutex_unlock(&weir_windows_lock);
+	return window;
+}
+
+/* Until nobody has pages of the function's ended windows. Return: 0; -EINTR: a signal came; no other lock of ours is held. */
+static int wait_lingering(struct pci_dev *pdev, int bar)
+{
+	struct weir_window *window;
+	long left = 1;
+
+	while (left >= 0 && (window = any_lingering(pdev, bar))) {
+		left = wait_for_completion_interruptible_timeout(&window->dropped, 10 * HZ);
+		if (!left)
+			dev_warn(&pdev->dev, "weir_p2p: pages of BAR %d are still somebody's: %d ranges\n", window->bar,
+				 atomic_read(&window->live));
+		weir_window_put(window);
+	}
+	return left < 0 ? -EINTR : 0;
+}
+
+/*
+ * The same, for the driver core, which has the function's lock, and in a removal that of all PCI: not for longer than
+ * leave_s. Pages that are somebody's then stay so, and their DMA goes where the BAR was: before another driver comes
+ * wait_for_driver() waits for them.
+ */
+static void wait_leave_s(struct pci_dev *pdev)
+{
+	unsigned long end = jiffies + READ_ONCE(leave_s) * HZ;
+	struct weir_window *window;
+	long left = 1;
+
+	while (left > 0 && (window = any_lingering(pdev, -1))) {
+		left = max_t(long, end - jiffies, 1);
+		left = wait_for_completion_timeout(&window->dropped, left);
+		if (!left)
+			dev_err(&pdev->dev, "weir_p2p: BAR %d goes while somebody has pages of it (an RDMA registration, a fixed buffer, a pipe): DMA of theirs still goes there\n",
+				window->bar);
+		weir_window_put(window);
+	}
+}
+
+/* Its memory is to be another driver's: only the function's own lock is held, and no signal ends it. */
+static void wait_for_driver(struct pci_dev *pdev)
+{
+	struct weir_window *window;
+
+	while ((window = any_lingering(pdev, -1))) {
+		if (!wait_for_completion_timeout(&window->dropped, 10 * HZ))
+			dev_warn(&pdev->dev, "weir_p2p: no driver before nobody has pages of BAR %d\n", window->bar);
+		weir_window_put(window);
+	}
+}
+
+static bool lingers(const struct pci_dev *pdev, int bar)
+{
+	struct weir_window *window = any_lingering(pdev, bar);
+
+	if (window)
+		weir_window_put(window);
+	return window;
 }
 
 int weir_unclaim(struct weir_file *file, struct weir_p2p_claim *claim)
 {
 	struct pci_dev *pdev;
-	int count;
+	int count, error = 0;
 
 	if (!capable(CAP_SYS_ADMIN))
 		return weir_refuse(file, -EPERM, "giving back a BAR needs CAP_SYS_ADMIN");
@@ -267,10 +400,13 @@ int weir_unclaim(struct weir_file *file, struct weir_p2p_claim *claim)
 	device_lock(&pdev->dev);
 	count = end_windows(pdev, claim->gpu.bar);
 	device_unlock(&pdev->dev);
-	if (!count)
-		weir_refuse(file, -ENOENT, "BAR %u of %s is not claimed", claim->gpu.bar, pci_name(pdev));
+	if (!count && !lingers(pdev, claim->gpu.bar))
+		error = weir_refuse(file, -ENOENT, "BAR %u of %s is not claimed", claim->gpu.bar, pci_name(pdev));
+	else if (wait_lingering(pdev, claim->gpu.bar))
+		error = weir_refuse(file, -EINTR, "BAR %u of %s is given back, but somebody still has pages of it", claim->gpu.bar,
+				    pci_name(pdev));
 	pci_dev_put(pdev);
-	return count ? 0 : -ENOENT;
+	return error;
 }
 
 /**
@@ -311,8 +447,7 @@ struct weir_window *weir_window_hold(phys_addr_t address, u64 bytes)
 
 void weir_window_release(struct weir_window *window)
 {
-	atomic_dec(&window->live);
-	wake_up_all(&window->reaped);
+	weir_window_live_put(window);
 	weir_window_put(window);
 }
 
@@ -327,6 +462,10 @@ static int on_bus(struct notifier_block *block, unsigned long event, void *data)
 		weir_imports_leave(to_pci_dev(data));
 		weir_pairs_leave(to_pci_dev(data));
 		end_windows(to_pci_dev(data), -1);
+		if (event == BUS_NOTIFY_BIND_DRIVER)
+			wait_for_driver(to_pci_dev(data));
+		else
+			wait_leave_s(to_pci_dev(data));
 	}
 	if (event == BUS_NOTIFY_UNBOUND_DRIVER || event == BUS_NOTIFY_REMOVED_DEVICE)
 		weir_pairs_gone(to_pci_dev(data));
@@ -337,16 +476,25 @@ static struct notifier_block bus_notifier = { .notifier_call = on_bus };
 
 int weir_windows_begin(void)
 {
-	return bus_register_notifier(&pci_bus_type, &bus_notifier);
+	int error;
+
+	weir_work = alloc_workqueue("weir_p2p", 0, 0);
+	if (!weir_work)
+		return -ENOMEM;
+	error = bus_register_notifier(&pci_bus_type, &bus_notifier);
+	if (error)
+		destroy_workqueue(weir_work);
+	return error;
 }
 
-static struct pci_dev *any_claimed(void)
+/* The function of some window of that list, with a reference. */
+static struct pci_dev *any_of(struct list_head *windows)
 {
 	struct weir_window *window;
 	struct pci_dev *pdev = NULL;
 
 	mutex_lock(&weir_windows_lock);
-	window = list_first_entry_or_null(&weir_windows, struct weir_window, link);
+	window = list_first_entry_or_null(windows, struct weir_window, link);
 	if (window)
 		pdev = pci_dev_get(window->pdev);
 	mutex_unlock(&weir_windows_lock);
@@ -357,11 +505,16 @@ void weir_windows_end(void)
 {
 	struct pci_dev *pdev;
 
-	while ((pdev = any_claimed())) {
+	while ((pdev = any_of(&weir_windows))) {
 		device_lock(&pdev->dev);
 		end_windows(pdev, -1);
 		device_unlock(&pdev->dev);
 		pci_dev_put(pdev);
 	}
+	while ((pdev = any_of(&weir_lingering))) {
+		wait_for_driver(pdev);
+		pci_dev_put(pdev);
+	}
 	bus_unregister_notifier(&pci_bus_type, &bus_notifier);
+	destroy_workqueue(weir_work); /* window_drop() is through then */
 }

@@ -138,4 +138,37 @@ check "no address" 2 'which controllers' bind
 check "a bad address" 2 'no PCI address' bind 5:0
 check "no command" 2 'there is no command' frobnicate
 check "help" 0 'weir-bind bind|unbind|restore' --help
+
+# GPUs: a display with registers, its memory, a smaller BAR and an I/O port; an accelerator whose memory is too small for a window.
+function_ 0000:41:00.0 0x030200 41 gpudriver
+printf '%s\n' '0x00000000e0000000 0x00000000e0ffffff 0x0000000000040200' '0x0000380000000000 0x00003803ffffffff 0x000000000014220c' \
+  '0x0000000000000000 0x0000000000000000 0x0000000000000000' '0x0000380400000000 0x0000380401ffffff 0x000000000014220c' \
+  '0x0000000000000000 0x0000000000000000 0x0000000000000000' '0x0000000000003000 0x000000000000307f 0x0000000000040101' \
+  >"$functions/0000:41:00.0/resource"
+function_ 0000:42:00.0 0x120000 42 ''
+echo '0x00000000f0000000 0x00000000f00fffff 0x0000000000040200' >"$functions/0000:42:00.0/resource"
+check "GPUs" 0 'BAR 1, 16777216 KiB: not claimed' gpu list
+check "an accelerator" 0 '0000:42:00.0  [1234:abcd]  driver none' gpu list
+check "the largest BAR" 0 'would claim BAR 1 of 0000:41:00.0, 16384 MiB, as /dev/weir_p2p/0000:41:00.0-1, for group weir' \
+  gpu claim --dry-run --group weir 41:00.0
+check "another BAR" 0 'would claim BAR 3 of 0000:41:00.0, 32 MiB' gpu claim --dry-run --bar 3 41:00.0
+check "no such BAR" 1 'it has no memory in that BAR' gpu claim --dry-run --bar 5 41:00.0
+check "too small a BAR" 1 'is no multiple of 2 MiB' gpu claim --dry-run 42:00.0
+check "no such GPU" 1 'there is no such PCI device' gpu claim --dry-run f3:00.0
+check "no module" 1 'the kernel module is not loaded: modprobe weir_p2p' gpu claim 41:00.0
+check "no window" 1 'it has no window' gpu unclaim --dry-run 41:00.0
+mkdir -p "$root/dev/weir_p2p"; : >"$root/dev/weir_p2p/0000:41:00.0-1"; chmod 0600 "$root/dev/weir_p2p/0000:41:00.0-1"
+check "a window" 0 'BAR 1, 16384 MiB: claimed, /dev/weir_p2p/0000:41:00.0-1, for root alone' gpu list 41:00.0
+check "a window to give back" 0 'would give back BAR 1 of 0000:41:00.0' gpu unclaim --dry-run 41:00.0
+output=$("$bind" --root "$root" --json gpu list)
+python3 - "$output" <<'EOF'
+import json, sys
+rows = {row["address"]: row for row in json.loads(sys.argv[1])["gpus"]}
+assert list(rows) == ["0000:41:00.0", "0000:42:00.0"], list(rows)
+assert [(bar["bar"], bar["window"]) for bar in rows["0000:41:00.0"]["bars"]] == [(0, False), (1, True), (3, False)]
+EOF
+report $? "GPUs as JSON" "$output"
+check "gpu alone" 2 'say gpu list, gpu claim or gpu unclaim' gpu
+check "a bad BAR" 2 'no BAR from 0 to 5' gpu claim --bar 7 41:00.0
+check "a BAR of an SSD" 2 'bar and --group are for gpu' bind --bar 1 05:00.0
 echo "1..$count"

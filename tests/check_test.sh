@@ -260,8 +260,12 @@ expect "or a processor that is" 0 'pair("0000:41:00.0")["way"]["host_bridges"][0
 expect "the module is not there, and would not be used" 0 'path("module", "0000:41:00.0")["answer"] == "no"
   and says(path("module", "0000:41:00.0")).startswith("no: the kernel module weir_p2p is not loaded; ")'
 mkdir -p "$root/sys/module/weir_p2p"; echo 0.1.0 >"$root/sys/module/weir_p2p/version"; sed -i '/P2PDMA/d' "$root/boot/config-$kernel"
-expect "the module is there" 0 'm["module"] == "yes" and m["module_version"] == "0.1.0" and "uses no kernel module" in says(path("module", "0000:41:00.0"))
+expect "the module is there" 0 'm["module"] == "yes" and m["module_version"] == "0.1.0" and "no window of weir_p2p is laid over its memory; as root: weir-bind gpu claim" in says(path("module", "0000:41:00.0"))
+  and "no module that pins the GPU" in says(path("module", "0000:41:00.0"))
   and "unknown: without CONFIG_PCI_P2PDMA some drivers" in says(path("module", "0000:41:00.0"))'
+mkdir -p "$root/dev/weir_p2p" "$root/sys/module/weir_p2p/holders/weir_p2p_some"; : >"$root/dev/weir_p2p/0000:41:00.0-2"
+expect "a window of it, and who pins" 0 'path("module", "0000:41:00.0")["answer"] != "yes" and "window" not in says(path("module", "0000:41:00.0"))
+  and "pins" not in says(path("module", "0000:41:00.0"))'
 sed -i 's/"peer_dma": true/"peer_dma": false/' "$root/weir-info.json"
 expect "a driver that lets nobody in" 0 'pair("0000:41:00.0")["way"]["peers"]["answer"] == "no" and "lets no other device into" in says(path("module", "0000:41:00.0"))
   and path("direct", "0000:41:00.0")["answer"] == "yes"'

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The libraries that look like others: programs written for those, as they would be, and what they refuse. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -94,6 +95,43 @@ static void test_phoenix_writes(void **state)
 		assert_int_equal(call, -1);                      \
 		assert_int_equal(errno, code);                   \
 	} while (0)
+
+/* The calls published since: six arguments, batches of device and plain memory, begun and waited for. */
+static void test_phoenix_newer(void **state)
+{
+	static char plain[BLOCK];
+	phxfs_io_req_t requests[4];
+	phxfs_batch_t *batch;
+	void *target;
+
+	(void)state;
+	assert_int_equal(phxfs_find_dev(0), 0);
+	assert_int_equal(phxfs_find_dev(99), -1);
+	assert_true(phxfs_get_page_size() > 0 && *phxfs_io_engine_name());
+	assert_int_equal(phxfs_open(0), 0);
+	assert_int_equal(phxfs_regmem(0, memory, FILE_BYTES, &target), 0);
+	memset(memory, 0, FILE_BYTES);
+	assert_int_equal(phxfs_read(file, 0, memory, 100, 5000, 3), 5000);
+	assert_memory_equal(memory + 100, want + 3, 5000);
+	requests[0] = (phxfs_io_req_t){ file, 0, memory, BLOCK, BLOCK, 2 * BLOCK, 0 };
+	requests[1] = (phxfs_io_req_t){ file, -1, plain, 0, BLOCK, 3 * BLOCK, 0 };
+	requests[2] = (phxfs_io_req_t){ file, 0, memory, 4 * BLOCK, BLOCK, BLOCK, 0 };
+	assert_int_equal(phxfs_read_batch(requests, 3), 0);
+	assert_memory_equal(memory + BLOCK, want + 2 * BLOCK, BLOCK);
+	assert_memory_equal(plain, want + 3 * BLOCK, BLOCK);
+	assert_memory_equal(memory + 4 * BLOCK, want + BLOCK, BLOCK);
+	requests[1].f_offset = FILE_BYTES - 10; /* less than was asked for */
+	requests[3] = (phxfs_io_req_t){ file, 7, memory, 0, BLOCK, 0, 0 }; /* a device that is not open */
+	batch = phxfs_batch_submit_read(requests, 4);
+	assert_non_null(batch);
+	assert_int_equal(phxfs_batch_wait(batch), 2);
+	assert_true(requests[0].result == BLOCK && requests[1].result == 10 && requests[3].result == -ENODEV);
+	assert_int_equal(phxfs_batch_wait(phxfs_batch_submit_read(NULL, 0)), 0);
+	assert_int_equal(phxfs_batch_wait(NULL), -EINVAL);
+	assert_int_equal(phxfs_read_batch(NULL, 1), -EINVAL);
+	assert_int_equal(phxfs_deregmem(0, memory, FILE_BYTES), 0);
+	assert_int_equal(phxfs_close(0), 0);
+}
 
 static void test_phoenix_refuses(void **state)
 {
@@ -301,16 +339,181 @@ static void test_cufile_refuses(void **state)
 	close(ends[1]);
 }
 
+/* As KvikIO does when it is loaded: from dlsym() on, its calls in its order; cuFile closes and opens again. */
+static void test_cufile_kvikio(void **state)
+{
+	static const char *const names[] = {
+		"cuFileHandleRegister", "cuFileHandleDeregister", "cuFileRead", "cuFileWrite", "cuFileBufRegister",
+		"cuFileBufDeregister", "cuFileDriverOpen", "cuFileDriverClose", "cuFileDriverGetProperties",
+		"cuFileDriverSetPollMode", "cuFileDriverSetMaxCacheSize", "cuFileDriverSetMaxPinnedMemSize", "cuFileBatchIOSetUp",
+		"cuFileBatchIOSubmit", "cuFileBatchIOGetStatus", "cuFileBatchIOCancel", "cuFileBatchIODestroy", "cuFileReadAsync",
+		"cuFileWriteAsync", "cuFileStreamRegister", "cuFileStreamDeregister", "cuFileGetVersion",
+	};
+	CUfileDrvProps_t props;
+	CUfileHandle_t handle;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_non_null(dlsym(RTLD_DEFAULT, names[i]));
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+		memset(&props, 0xff, sizeof(props));
+		assert_int_equal(cuFileDriverGetProperties(&props).err, CU_FILE_SUCCESS);
+		assert_true(props.nvfs.major_version == 0 && props.nvfs.max_direct_io_size == (round ? 8192 : 16384));
+		assert_true(props.fflags & 1U << CU_FILE_BATCH_IO_SUPPORTED);
+		assert_int_equal(cuFileDriverSetPollMode(true, 8).err, CU_FILE_SUCCESS);
+		assert_int_equal(cuFileDriverSetMaxCacheSize(65536).err, CU_FILE_SUCCESS);
+		assert_int_equal(cuFileDriverSetMaxPinnedMemSize(SIZE_MAX).err, CU_FILE_SUCCESS);
+		assert_int_equal(cuFileDriverSetMaxDirectIOSize(8192).err, CU_FILE_SUCCESS); /* DeepSpeed */
+		assert_int_equal(cuFileDriverGetProperties(&props).err, CU_FILE_SUCCESS);
+		assert_true(props.max_device_cache_size == 65536 && props.nvfs.poll_thresh_size == 8);
+		assert_true(props.nvfs.dcontrolflags & 1U << CU_FILE_USE_POLL_MODE);
+		handle = register_file(file);
+		memset(memory, 0, BLOCK);
+		assert_int_equal(cuFileRead(handle, memory, BLOCK, 0, 0), BLOCK);
+		assert_memory_equal(memory, want, BLOCK);
+		cuFileHandleDeregister(handle);
+		assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+		assert_int_equal(cuFileUseCount(), 0);
+	}
+}
+
+/* As fio's libcufile engine does: the file and the buffer per thread, requests, and everything back in the other order. */
+static void test_cufile_fio(void **state)
+{
+	CUfileHandle_t handle;
+
+	(void)state;
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES, 0).err, CU_FILE_SUCCESS);
+	handle = register_file(file);
+	for (off_t at = 0; at < FILE_BYTES; at += BLOCK)
+		assert_int_equal(cuFileRead(handle, memory, BLOCK, at, at), BLOCK);
+	assert_memory_equal(memory, want, FILE_BYTES);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileBufDeregister(memory).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
+/* Without cuFileDriverOpen(), then closed, and on with the same handle. */
+static void test_cufile_again(void **state)
+{
+	CUfileHandle_t handle = register_file(file);
+	CUfileBatchHandle_t batch;
+	size_t size = BLOCK;
+	off_t zero = 0;
+	ssize_t done = -77;
+
+	(void)state;
+	assert_int_equal(cuFileUseCount(), 1);
+	for (int round = 0; round < 3; round++) {
+		memset(memory, 0, BLOCK);
+		assert_int_equal(cuFileRead(handle, memory, BLOCK, BLOCK, 0), BLOCK);
+		assert_memory_equal(memory, want + BLOCK, BLOCK);
+		assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+		assert_int_equal(cuFileDriverClose().err, CU_FILE_DRIVER_NOT_INITIALIZED);
+	}
+	assert_int_equal(cuFileReadAsync(handle, memory, &size, &zero, &zero, &done, NULL).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+	assert_int_equal(done, BLOCK);
+	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, CU_FILE_SUCCESS);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
+static void test_cufile_parameters(void **state)
+{
+	size_t sizes[2] = { 4, 64 }, counts[2] = { 8, 2 }, value = 0, least = 0, most = 0, got[2][2];
+	char text[64];
+	bool yes = false;
+
+	(void)state;
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value).err, CU_FILE_SUCCESS);
+	assert_int_equal(value, 64);
+	assert_int_equal(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &least, &most).err, CU_FILE_SUCCESS);
+	assert_true(least == 1 && most >= 64);
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, most + 1).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterBool(CUFILE_PARAM_USE_PCIP2PDMA, true).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterBool(CUFILE_PARAM_USE_PCIP2PDMA, &yes).err, CU_FILE_SUCCESS);
+	assert_true(yes);
+	assert_int_equal(cuFileGetParameterBool((CUFileBoolConfigParameter_t)99, &yes).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, "/var/log").err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)).err, CU_FILE_SUCCESS);
+	assert_string_equal(text, "/var/log");
+	assert_int_equal(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, 8).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterPosixPoolSlabArray(got[0], got[1], 3).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileGetParameterPosixPoolSlabArray(got[0], got[1], 2).err, CU_FILE_SUCCESS);
+	assert_memory_equal(got[0], sizes, sizeof(sizes));
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 1).err, CU_FILE_DRIVER_ALREADY_OPEN);
+	assert_int_equal(cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2).err, CU_FILE_DRIVER_ALREADY_OPEN);
+	assert_int_equal(cuFileDriverSetMaxDirectIOSize(6).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT); /* no multiple of 4 KiB */
+	assert_int_equal(cuFileDriverGetProperties(NULL).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileGetBARSizeInKB(0, &value).err, CU_FILE_PLATFORM_NOT_SUPPORTED); /* the cpu is no PCI function */
+	assert_int_equal(cuFileGetBARSizeInKB(1, &value).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
+static void test_cufile_statistics(void **state)
+{
+	CUfileStatsLevel3_t three;
+	CUfileStatsLevel2_t two;
+	CUfileStatsLevel1_t one;
+	CUfileHandle_t handle;
+	int level = -1;
+
+	(void)state;
+	assert_int_equal(cuFileStatsStart().err, CU_FILE_DRIVER_NOT_INITIALIZED);
+	assert_int_equal(cuFileSetStatsLevel(4).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetStatsL1(&one).err, CU_FILE_INVALID_VALUE); /* the level is 0 */
+	assert_int_equal(cuFileSetStatsLevel(2).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetStatsLevel(&level).err, CU_FILE_SUCCESS);
+	assert_int_equal(level, 2);
+	handle = register_file(file); /* before it is counted */
+	assert_int_equal(cuFileStatsStart().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileRead(handle, memory, BLOCK, 0, 0), BLOCK);
+	assert_int_equal(cuFileRead(handle, memory, 1024, 0, 0), 1024);
+	assert_int_equal(cuFileRead(handle, NULL, 1, 0, 0), -CU_FILE_INVALID_VALUE);
+	cuFileHandleDeregister(handle);
+	assert_int_equal(cuFileStatsStop().err, CU_FILE_SUCCESS);
+	cuFileHandleDeregister(handle); /* no longer counted */
+	assert_int_equal(cuFileGetStatsL1(&one).err, CU_FILE_SUCCESS);
+	assert_true(one.read_ops.ok == 2 && one.read_ops.err == 1 && one.read_bytes == BLOCK + 1024 && one.write_ops.ok == 0);
+	assert_true(one.hdl_register_ops.ok == 0 && one.hdl_deregister_ops.ok == 1 && one.hdl_deregister_ops.err == 0);
+	assert_int_equal(cuFileGetStatsL2(&two).err, CU_FILE_SUCCESS);
+	assert_true(two.read_size_kb_hist[0] == 1 && two.read_size_kb_hist[3] == 1);
+	assert_int_equal(cuFileGetStatsL3(&three).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetStatsLevel(3).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetStatsL3(&three).err, CU_FILE_SUCCESS);
+	assert_true(three.num_gpus == 1 && three.per_gpu_stats[0].n_total_reads == 2);
+	assert_int_equal(cuFileStatsReset().err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetStatsL1(&one).err, CU_FILE_SUCCESS);
+	assert_int_equal(one.read_ops.ok, 0);
+	assert_int_equal(cuFileSetStatsLevel(0).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_phoenix),
 		cmocka_unit_test(test_phoenix_writes),
+		cmocka_unit_test(test_phoenix_newer),
 		cmocka_unit_test(test_phoenix_refuses),
 		cmocka_unit_test(test_cufile),
 		cmocka_unit_test(test_cufile_batch),
 		cmocka_unit_test(test_cufile_threads),
 		cmocka_unit_test(test_cufile_refuses),
+		cmocka_unit_test(test_cufile_kvikio),
+		cmocka_unit_test(test_cufile_fio),
+		cmocka_unit_test(test_cufile_again),
+		cmocka_unit_test(test_cufile_parameters),
+		cmocka_unit_test(test_cufile_statistics),
 	};
 
 	setenv("WEIR_BACKEND", "cpu", 1); /* the memory is this program's own */

@@ -9,12 +9,11 @@
 
 #include "cufile_shim.h"
 
-enum { VERSION = 1000 * 1 + 10 * 10 };
+enum { VERSION = 1000 * 1 + 10 * 15 };
 
 struct shim cufile_shim = SHIM_INITIALIZER;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the handles and the implied opening */
-static struct cufile_handle *handles;
-static bool opened; /* by the first call that needs it */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the handles */
+static struct cufile_handle *handles; /* these outlive the driver's closing, as the files do */
 
 CUfileError_t cufile_code(CUfileOpError code)
 {
@@ -64,7 +63,7 @@ CUfileError_t cuFileDriverClose(void)
 
 long cuFileUseCount(void)
 {
-	return (long)cufile_shim.users;
+	return (long)shim_users(&cufile_shim);
 }
 
 CUfileError_t cuFileGetVersion(int *version)
@@ -75,18 +74,10 @@ CUfileError_t cuFileGetVersion(int *version)
 	return cufile_code(CU_FILE_SUCCESS);
 }
 
-/* Programs may leave cuFileDriverOpen() out. */
+/* Programs may leave cuFileDriverOpen() out, and go on after cuFileDriverClose(). */
 int cufile_begin(void)
 {
-	int error = 0;
-
-	pthread_mutex_lock(&mutex);
-	if (!opened && cufile_shim.users == 0) {
-		error = shim_open(&cufile_shim, "auto");
-		opened = !error;
-	}
-	pthread_mutex_unlock(&mutex);
-	return error;
+	return shim_begin(&cufile_shim, "auto");
 }
 
 static struct cufile_handle **find(const void *handle)
@@ -138,23 +129,28 @@ static CUfileOpError add_handle(int file, CUfileHandle_t *fh)
 	return CU_FILE_SUCCESS;
 }
 
-CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
+static CUfileOpError register_handle(CUfileHandle_t *fh, const CUfileDescr_t *descr)
 {
 	CUfileOpError code;
-	int error;
 
 	if (!fh || !descr)
-		return cufile_code(CU_FILE_INVALID_VALUE);
+		return CU_FILE_INVALID_VALUE;
 	if (descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD)
-		return cufile_code(CU_FILE_IO_NOT_SUPPORTED);
+		return CU_FILE_IO_NOT_SUPPORTED;
 	code = look_at(descr->handle.fd);
-	error = code ? 0 : cufile_begin();
-	if (code || error)
-		return code ? cufile_code(code) : of_errno(error);
+	if (!code)
+		code = cufile_of_errno(cufile_begin());
+	if (code)
+		return code;
 	pthread_mutex_lock(&mutex);
 	code = add_handle(descr->handle.fd, fh);
 	pthread_mutex_unlock(&mutex);
-	return cufile_code(code);
+	return code;
+}
+
+CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr)
+{
+	return cufile_count(CUFILE_CALL_HANDLE_REGISTER, register_handle(fh, descr));
 }
 
 void cuFileHandleDeregister(CUfileHandle_t fh)
@@ -167,6 +163,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	if (handle)
 		*link = handle->next;
 	pthread_mutex_unlock(&mutex);
+	(void)cufile_count(CUFILE_CALL_HANDLE_DEREGISTER, handle ? CU_FILE_SUCCESS : CU_FILE_HANDLE_NOT_REGISTERED);
 	free(handle);
 }
 
@@ -177,18 +174,19 @@ CUfileError_t cuFileBufRegister(const void *base, size_t length, int flags)
 
 	(void)flags; /* of RDMA */
 	if (!base || !length)
-		return cufile_code(CU_FILE_INVALID_VALUE);
+		return cufile_count(CUFILE_CALL_BUF_REGISTER, CU_FILE_INVALID_VALUE);
 	error = cufile_begin();
-	return of_errno(error ? error : shim_register(&cufile_shim, base, length, &host));
+	return cufile_count(CUFILE_CALL_BUF_REGISTER,
+			    cufile_of_errno(error ? error : shim_register(&cufile_shim, base, length, &host)));
 }
 
 CUfileError_t cuFileBufDeregister(const void *base)
 {
-	return of_errno(shim_deregister(&cufile_shim, base));
+	return cufile_count(CUFILE_CALL_BUF_DEREGISTER, cufile_of_errno(shim_deregister(&cufile_shim, base)));
 }
 
-static ssize_t transfer(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size, off_t file_offset,
-			off_t base_offset)
+static ssize_t move(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size, off_t file_offset,
+		    off_t base_offset)
 {
 	int file = cufile_file(fh);
 	ssize_t got;
@@ -197,11 +195,25 @@ static ssize_t transfer(CUfileHandle_t fh, enum weir_file_operation operation, c
 		return -CU_FILE_HANDLE_NOT_REGISTERED;
 	if (!base || file_offset < 0 || base_offset < 0)
 		return -CU_FILE_INVALID_VALUE;
+	if (cufile_begin())
+		return -CU_FILE_DRIVER_NOT_INITIALIZED;
 	got = shim_transfer(&cufile_shim, file, operation, base, base_offset, size, file_offset);
 	if (got >= 0)
 		return got;
 	/* Wrong memory is cuFile's own code, everything else the system's. */
 	return errno == EFAULT ? -CU_FILE_CUDA_POINTER_RANGE_ERROR : -1;
+}
+
+static ssize_t transfer(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size, off_t file_offset,
+			off_t base_offset)
+{
+	uint64_t begin = cufile_now_us();
+	ssize_t got = move(fh, operation, base, size, file_offset, base_offset);
+	int error = errno;
+
+	cufile_count_transfer(operation == WEIR_FILE_WRITE, got, cufile_now_us() - begin);
+	errno = error;
+	return got;
 }
 
 ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t file_offset, off_t base_offset)
@@ -231,6 +243,8 @@ static CUfileError_t enqueue(CUfileHandle_t fh, enum weir_file_operation operati
 	if (!base || !late.size || !late.file_offset || !late.base_offset || !late.done || *late.file_offset < 0 ||
 	    *late.base_offset < 0)
 		return cufile_code(CU_FILE_INVALID_VALUE);
+	if (cufile_begin())
+		return cufile_code(CU_FILE_DRIVER_NOT_INITIALIZED);
 	return of_errno(shim_enqueue(&cufile_shim, file, operation, base, *late.base_offset, *late.size, *late.file_offset, late.done,
 				     stream));
 }
@@ -268,7 +282,10 @@ const char *weir_cufile_error_text(int code)
 	} texts[] = {
 		{ CU_FILE_SUCCESS, "success" },
 		{ CU_FILE_DRIVER_NOT_INITIALIZED, "the driver is not open" },
+		{ CU_FILE_DRIVER_UNSUPPORTED_LIMIT, "a limit that cannot be" },
 		{ CU_FILE_DRIVER_CLOSING, "the driver is closing" },
+		{ CU_FILE_PLATFORM_NOT_SUPPORTED, "the device has no such thing" },
+		{ CU_FILE_DRIVER_ALREADY_OPEN, "the driver is open already" },
 		{ CU_FILE_IO_NOT_SUPPORTED, "this kind of file is not supported" },
 		{ CU_FILE_CUDA_DRIVER_ERROR, "the GPU's driver failed" },
 		{ CU_FILE_CUDA_POINTER_INVALID, "the pointer is not to memory of the device" },

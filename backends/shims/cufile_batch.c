@@ -28,22 +28,27 @@ struct batch {
 	struct group *groups;
 };
 
-CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *out, unsigned most)
+static CUfileOpError set_up(CUfileBatchHandle_t *out, unsigned most)
 {
 	struct batch *batch;
 	int error;
 
 	if (!out || !most || most > MOST_REQUESTS)
-		return cufile_code(CU_FILE_INVALID_VALUE);
+		return CU_FILE_INVALID_VALUE;
 	error = cufile_begin();
 	if (error)
-		return cufile_code(cufile_of_errno(error));
+		return cufile_of_errno(error);
 	batch = calloc(1, sizeof(*batch));
 	if (!batch)
-		return cufile_code(CU_FILE_INTERNAL_ERROR);
+		return CU_FILE_INTERNAL_ERROR;
 	batch->most = most;
 	*out = batch;
-	return cufile_code(CU_FILE_SUCCESS);
+	return CU_FILE_SUCCESS;
+}
+
+CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *out, unsigned most)
+{
+	return cufile_count(CUFILE_CALL_BATCH_SETUP, set_up(out, most));
 }
 
 static void free_group(struct group *group)
@@ -88,31 +93,37 @@ static CUfileOpError take_request(struct group *group, unsigned index, const CUf
 				       &group->requests[index].buffer));
 }
 
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CUfileIOParams_t *params, unsigned flags)
+static CUfileOpError submit(struct batch *batch, unsigned count, const CUfileIOParams_t *params, unsigned flags)
 {
-	struct batch *batch = handle;
 	CUfileOpError code = CU_FILE_SUCCESS;
 	struct group *group;
 
 	if (!batch || !count || !params || flags)
-		return cufile_code(CU_FILE_INVALID_VALUE);
+		return CU_FILE_INVALID_VALUE;
 	if (count > batch->most - batch->under_way)
-		return cufile_code(CU_FILE_BATCH_FULL);
+		return CU_FILE_BATCH_FULL;
+	if (cufile_begin())
+		return CU_FILE_DRIVER_NOT_INITIALIZED;
 	group = make_group(count);
 	if (!group)
-		return cufile_code(CU_FILE_INTERNAL_ERROR);
+		return CU_FILE_INTERNAL_ERROR;
 	for (unsigned i = 0; i < count && !code; i++)
 		code = take_request(group, i, &params[i]);
 	if (!code && weir_file_submit(cufile_shim.context, group->io, count, &group->batch))
 		code = CU_FILE_BATCH_SUBMIT_FAILED;
 	if (code) {
 		free_group(group);
-		return cufile_code(code);
+		return code;
 	}
 	group->next = batch->groups;
 	batch->groups = group;
 	batch->under_way += count;
-	return cufile_code(CU_FILE_SUCCESS);
+	return CU_FILE_SUCCESS;
+}
+
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CUfileIOParams_t *params, unsigned flags)
+{
+	return cufile_count(CUFILE_CALL_BATCH_SUBMIT, submit(handle, count, params, flags));
 }
 
 static void tell(const struct group *group, unsigned index, int64_t result, CUfileIOEvents_t *event)
@@ -133,6 +144,7 @@ static unsigned tell_group(struct group *group, CUfileIOEvents_t *events, unsign
 		if (result == -EINPROGRESS || group->requests[i].told)
 			continue;
 		group->requests[i].told = true;
+		cufile_count_completion(group->io[i].operation == WEIR_FILE_WRITE, result);
 		tell(group, i, result, &events[count++]);
 	}
 	group->told += count;
@@ -210,7 +222,7 @@ CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t handle)
 		batch->groups = next;
 	}
 	batch->under_way = 0;
-	return cufile_code(CU_FILE_SUCCESS);
+	return cufile_count(CUFILE_CALL_BATCH_CANCEL, CU_FILE_SUCCESS);
 }
 
 void cuFileBatchIODestroy(CUfileBatchHandle_t handle)
@@ -218,5 +230,6 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t handle)
 	if (!handle)
 		return;
 	(void)cuFileBatchIOCancel(handle);
+	(void)cufile_count(CUFILE_CALL_BATCH_DESTROY, CU_FILE_SUCCESS);
 	free(handle);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "phoenix.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "shim.h"
+#include "phoenix_shim.h"
 
-enum { MOST_DEVICES = 16 };
-
-static struct shim shims[MOST_DEVICES] = {
+static struct shim shims[PHOENIX_DEVICES] = {
 	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
 	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
 	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
@@ -24,9 +21,9 @@ static int fail(const char *call, int error)
 }
 
 /* NULL, and errno: no such device, or not open. */
-static struct shim *device(int number)
+struct shim *phoenix_device(int number)
 {
-	if (number >= 0 && number < MOST_DEVICES && shims[number].users)
+	if (number >= 0 && number < PHOENIX_DEVICES && shim_users(&shims[number]))
 		return &shims[number];
 	errno = ENODEV;
 	return NULL;
@@ -37,7 +34,7 @@ int phxfs_open(int device_id)
 	char name[16];
 	int error;
 
-	if (device_id < 0 || device_id >= MOST_DEVICES) {
+	if (device_id < 0 || device_id >= PHOENIX_DEVICES) {
 		errno = ENODEV;
 		return -1;
 	}
@@ -48,14 +45,14 @@ int phxfs_open(int device_id)
 
 int phxfs_close(int device_id)
 {
-	struct shim *shim = device(device_id);
+	struct shim *shim = phoenix_device(device_id);
 
 	return shim ? shim_close(shim) : -1;
 }
 
 int phxfs_regmem(int device_id, const void *addr, size_t len, void **target_addr)
 {
-	struct shim *shim = device(device_id);
+	struct shim *shim = phoenix_device(device_id);
 	void *host = NULL;
 	int error;
 
@@ -76,7 +73,7 @@ int phxfs_regmem(int device_id, const void *addr, size_t len, void **target_addr
 
 int phxfs_deregmem(int device_id, const void *addr, size_t len)
 {
-	struct shim *shim = device(device_id);
+	struct shim *shim = phoenix_device(device_id);
 	int error = shim ? shim_deregister(shim, addr) : -ENODEV;
 
 	(void)len;
@@ -84,10 +81,30 @@ int phxfs_deregmem(int device_id, const void *addr, size_t len)
 	return error ? -1 : 0;
 }
 
+/* Devices are numbered as the vendor's run time numbers them. */
+int phxfs_find_dev(int device_id)
+{
+	if (device_id >= 0 && device_id < PHOENIX_DEVICES)
+		return device_id;
+	errno = ENODEV;
+	return -1;
+}
+
+/* Registered memory has any length and alignment: no page is larger than the host's. */
+uint64_t phxfs_get_page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+const char *phxfs_io_engine_name(void)
+{
+	return "weir";
+}
+
 static ssize_t transfer(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, off_t buf_offset, ssize_t nbyte,
 			off_t f_offset)
 {
-	struct shim *shim = device(fid.deviceID);
+	struct shim *shim = phoenix_device(fid.deviceID);
 
 	if (shim && (nbyte < 0 || buf_offset < 0 || f_offset < 0)) {
 		errno = EINVAL;
@@ -95,6 +112,9 @@ static ssize_t transfer(phxfs_fileid_t fid, enum weir_file_operation operation, 
 	}
 	return shim ? shim_transfer(shim, fid.fd, operation, buf, buf_offset, (size_t)nbyte, f_offset) : -1;
 }
+
+#undef phxfs_read
+#undef phxfs_write
 
 ssize_t phxfs_read(phxfs_fileid_t fid, void *buf, off_t buf_offset, ssize_t nbyte, off_t f_offset)
 {
@@ -106,10 +126,20 @@ ssize_t phxfs_write(phxfs_fileid_t fid, void *buf, off_t buf_offset, ssize_t nby
 	return transfer(fid, WEIR_FILE_WRITE, buf, buf_offset, nbyte, f_offset);
 }
 
+ssize_t weir_phxfs_read(int fd, int device_id, void *buf, off_t buf_offset, ssize_t nbyte, off_t f_offset)
+{
+	return transfer((phxfs_fileid_t){ fd, device_id }, WEIR_FILE_READ, buf, buf_offset, nbyte, f_offset);
+}
+
+ssize_t weir_phxfs_write(int fd, int device_id, void *buf, off_t buf_offset, ssize_t nbyte, off_t f_offset)
+{
+	return transfer((phxfs_fileid_t){ fd, device_id }, WEIR_FILE_WRITE, buf, buf_offset, nbyte, f_offset);
+}
+
 static int enqueue(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, size_t nbytes, off_t offset,
 		   ssize_t *bytes_done, void *stream)
 {
-	struct shim *shim = device(fid.deviceID);
+	struct shim *shim = phoenix_device(fid.deviceID);
 	int error;
 
 	if (!shim)

@@ -20,15 +20,52 @@ static int open_context(struct shim *shim, const char *name)
 	return error;
 }
 
-int shim_open(struct shim *shim, const char *name)
+/* Mutex held. */
+static int one_more(struct shim *shim, const char *name)
 {
-	int error = 0;
+	int error = shim->users ? 0 : open_context(shim, name);
 
-	pthread_mutex_lock(&shim->mutex);
-	if (shim->users == 0)
-		error = open_context(shim, name);
 	if (!error)
 		shim->users++;
+	return error;
+}
+
+int shim_open(struct shim *shim, const char *name)
+{
+	int error;
+
+	pthread_mutex_lock(&shim->mutex);
+	error = one_more(shim, name);
+	pthread_mutex_unlock(&shim->mutex);
+	return error;
+}
+
+int shim_begin(struct shim *shim, const char *name)
+{
+	int error;
+
+	pthread_mutex_lock(&shim->mutex);
+	error = shim->users ? 0 : one_more(shim, name);
+	pthread_mutex_unlock(&shim->mutex);
+	return error;
+}
+
+unsigned shim_users(struct shim *shim)
+{
+	unsigned users;
+
+	pthread_mutex_lock(&shim->mutex);
+	users = shim->users;
+	pthread_mutex_unlock(&shim->mutex);
+	return users;
+}
+
+int shim_info(struct shim *shim, struct weir_context_info *info)
+{
+	int error;
+
+	pthread_mutex_lock(&shim->mutex);
+	error = shim->context ? weir_context_info(shim->context, info) : -ENODEV;
 	pthread_mutex_unlock(&shim->mutex);
 	return error;
 }

@@ -48,6 +48,12 @@ struct shim {
 
 /** shim_open() - one user more; the first opens the device that WEIR_BACKEND names, or @name */
 int shim_open(struct shim *shim, const char *name);
+/** shim_begin() - shim_open() if there is no user */
+int shim_begin(struct shim *shim, const char *name);
+/** shim_users() - how many there are */
+unsigned shim_users(struct shim *shim);
+/** shim_info() - of the open context; -ENODEV: there is none */
+int shim_info(struct shim *shim, struct weir_context_info *info);
 /** shim_close() - one less; the last closes. -EINVAL: there was none */
 int shim_close(struct shim *shim);
 

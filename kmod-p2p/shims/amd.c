@@ -3,11 +3,14 @@
  * Memory of AMD's GPUs, pinned through the peerdirect interface of amdgpu-dkms. Compiled in the tests, against declarations of
  * ours; never run. Its callback is known not to be called: a pin ends with the range, at the latest with its file.
  */
+#include <linux/device.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pid.h>
+#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/types.h>
 
 #include <amd_rdma.h>
 
@@ -58,7 +61,7 @@ static int set_extents(struct pci_dev *gpu, struct pinned *pinned)
 	struct scatterlist *sg;
 	unsigned int i;
 
-	pinned->extents = kvcalloc(table->nents, sizeof(*pinned->extents), GFP_KERNEL);
+	pinned->extents = kvcalloc(table->nents, sizeof(*pinned->extents), GFP_KERNEL_ACCOUNT);
 	if (!pinned->extents)
 		return -ENOMEM;
 	for_each_sgtable_dma_sg(table, sg, i) {
@@ -70,7 +73,7 @@ static int set_extents(struct pci_dev *gpu, struct pinned *pinned)
 
 static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin *pin)
 {
-	struct pinned *pinned = kzalloc(sizeof(*pinned), GFP_KERNEL);
+	struct pinned *pinned = kzalloc(sizeof(*pinned), GFP_KERNEL_ACCOUNT);
 	int error;
 
 	if (!pinned)
@@ -84,7 +87,7 @@ static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin 
 	if (error)
 		goto no_extents;
 	pin->extents = pinned->extents;
-	pin->count = pinned->info->pages->nents;
+	pin->count = pinned->info->pages->nents; /* the core makes one of those that follow one another */
 	pin->private = pinned;
 	return 0;
 
@@ -99,7 +102,10 @@ static void unpin(struct weir_p2p_pin *pin)
 {
 	struct pinned *pinned = pin->private;
 
-	rdma->put_pages(&pinned->info);
+	int error = rdma->put_pages(&pinned->info);
+
+	if (error)
+		pr_err("weir_p2p: AMD's driver does not take a pin back (%d)\n", error);
 	pinned_free(pinned);
 }
 

@@ -15,6 +15,7 @@ struct nvidia_p2p_page_table;
  * Return: 0; -EOPNOTSUPP: this driver has no such pins.
  */
 int weir_nvidia_persistent_pin(u64 address, u64 bytes, struct nvidia_p2p_page_table **table);
-void weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table);
+/** weir_nvidia_persistent_unpin() - return: 0, or the driver's errno: it is still pinned */
+int weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table);
 
 #endif

@@ -8,6 +8,7 @@ int weir_nvidia_persistent_pin(u64 address, u64 bytes, struct nvidia_p2p_page_ta
 	return -EOPNOTSUPP;
 }
 
-void weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table)
+int weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table)
 {
+	return -EOPNOTSUPP;
 }

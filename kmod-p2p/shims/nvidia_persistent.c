@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/types.h> /* the next one uses its types, and includes nothing */
+
 #include <nv-p2p.h>
 
 #include "nvidia.h"
@@ -8,7 +10,7 @@ int weir_nvidia_persistent_pin(u64 address, u64 bytes, struct nvidia_p2p_page_ta
 	return nvidia_p2p_get_pages_persistent(address, bytes, table, 0);
 }
 
-void weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table)
+int weir_nvidia_persistent_unpin(u64 address, struct nvidia_p2p_page_table *table)
 {
-	nvidia_p2p_put_pages_persistent(address, table, 0);
+	return nvidia_p2p_put_pages_persistent(address, table, 0);
 }

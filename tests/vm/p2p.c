@@ -17,8 +17,10 @@
  *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
  *   vm_p2p queue NODE DISK SSD STEP                queue pairs with rings in the window: p2p_queue.c
  *   vm_p2p ext4 NODE FOLDER                        files of a file system: p2p_ext4.c
+ *   vm_p2p hold NODE FILE GPU SSD STEP             pages and imports, kept for long: p2p_hold.c
  *   vm_p2p flush NODE                              by the vendor's shim
  *   vm_p2p measure NODE                            what a range costs: p2p_measure.c
+ *   vm_p2p sizes NODE MOST                        ranges up to that, in instructions
  *   vm_p2p count NODE                              the same in instructions, with marks for count.c
  */
 #include "p2p.h"
@@ -215,8 +217,8 @@ static const struct {
 	{ "uring", 4, do_uring }, { "write", 4, do_write }, { "idle", 4, do_idle }, { "poke", 4, do_poke },
 	{ "whole", 1, do_whole }, { "bad", 5, do_bad }, { "life", 3, do_life },
 	{ "import", 4, do_import }, { "fuzz", 6, do_fuzz },
-	{ "measure", 1, do_measure }, { "count", 1, do_count }, { "queue", 4, do_queue }, { "flush", 1, do_flush },
-	{ "ext4", 2, do_ext4 },
+	{ "measure", 1, do_measure }, { "count", 1, do_count }, { "sizes", 2, do_sizes }, { "queue", 4, do_queue }, { "flush", 1, do_flush },
+	{ "ext4", 2, do_ext4 }, { "hold", 5, do_hold },
 };
 
 int main(int argc, char **argv)

@@ -9,10 +9,12 @@ int do_bad(char **argv);
 int do_life(char **argv);
 int do_measure(char **argv);
 int do_count(char **argv);
+int do_sizes(char **argv);
 int do_fuzz(char **argv);
 int do_import(char **argv);
 int do_queue(char **argv);
 int do_ext4(char **argv);
 int do_flush(char **argv);
+int do_hold(char **argv);
 
 #endif

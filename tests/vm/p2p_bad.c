@@ -69,6 +69,7 @@ static void maps(int node)
 	expect(node, map(node, &range, 8 * PAGE, PAGE, PROT_READ, MAP_SHARED), ERANGE, "to map behind its end");
 	expect(node, map(node, &range, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE), EINVAL, "a private mapping");
 	expect(node, map(node, &range, 0, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED), EACCES, "to execute");
+	expect(-1, mprotect(range.memory, PAGE, PROT_READ | PROT_EXEC), EACCES, "to execute what is mapped already");
 	expect(node, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, 0) == MAP_FAILED ? -1 : 0, ENOENT, "to map offset 0");
 	expect(node, mremap(range.memory, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED ? -1 : 0, EFAULT,
 		"to make the mapping longer");

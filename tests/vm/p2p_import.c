@@ -9,6 +9,7 @@
  *     prp       PRP entries, told on standard output: "prp FIRST SECOND ENTRIES" for each of a few transfers
  *     unbound   the SSD's driver goes, by a COMMAND: one more argument
  *     io        file I/O on a range of the window, 1 MiB to 2 MiB of the file to the same place
+ *     errno     the fake shim fails with an errno that programs do not know
  *     address   the file's first MiB to 64 MiB of what the fake shim calls addresses, then COMMAND revokes it
  */
 #include "p2p.h"
@@ -283,12 +284,20 @@ static void step_address(struct desk *desk)
 	drop(&other);
 }
 
+static void step_errno(struct desk *desk)
+{
+	struct range range;
+
+	expect(desk->node, try_register(desk->node, 1ULL << 32, MIB, WEIR_P2P_BY_ADDRESS, &range), EOPNOTSUPP, "memory whose driver does not pin it");
+	expect(desk->node, try_register(desk->node, 1ULL << 32, 1ULL << 39, WEIR_P2P_BY_ADDRESS, &range), ERANGE, "more than the window has");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct desk *desk);
 } steps[] = {
 	{ "move", step_move }, { "refuse", step_refuse }, { "moved", step_moved }, { "prp", step_prp },
-	{ "unbound", step_unbound }, { "io", step_io }, { "address", step_address },
+	{ "unbound", step_unbound }, { "io", step_io }, { "address", step_address }, { "errno", step_errno },
 };
 
 int do_import(char **argv)

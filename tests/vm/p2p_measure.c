@@ -5,6 +5,7 @@
  * A range: registered, mapped, and taken back; and the same with each page of it in the page table, as after the first I/O.
  * A buffer: mapped with its pages, which is the least that pinning does; and made a fixed buffer of io_uring, which pins it,
  * and undone, which waits for the kernel's other work. vm_p2p count NODE: the first two, with marks for count.c.
+ * vm_p2p sizes NODE MOST: ranges from 64 KiB to MOST bytes, by offset and by address, with marks for count.c.
  */
 #include "mark.h"
 #include "p2p.h"
@@ -16,6 +17,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "fakegpu/fake_gpu.h"
 
 enum { ROUNDS = 15, KIB = 1024 };
 
@@ -125,6 +128,43 @@ int do_count(char **argv)
 		for (int i = 0; i < ROUNDS; i++)
 			count(node, bytes);
 		mark(19);
+	}
+	return 0;
+}
+
+/* Registered, mapped, with all its pages in the page table, unmapped, given back: a mark behind each. */
+static void count_large(int node, uint64_t first, uint64_t bytes, uint32_t flags)
+{
+	struct range range;
+
+	mark(21);
+	check(!try_register(node, first, bytes, flags, &range), "cannot register");
+	mark(22);
+	range.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)range.mmap_offset);
+	check(range.memory != MAP_FAILED, "cannot map");
+	check(!madvise(range.memory, bytes, MADV_POPULATE_READ), "cannot have the pages mapped"); /* none is read: that is the BAR's affair */
+	mark(23);
+	munmap(range.memory, bytes);
+	mark(24);
+	check(!try_deregister(node, range.handle), "cannot deregister");
+	mark(25);
+}
+
+int do_sizes(char **argv)
+{
+	static const uint64_t sizes[] = { 64 * KIB, KIB * KIB, 1ULL << 30, 8ULL << 30 };
+	int node = open_node(argv[0]);
+	uint64_t most = number(argv[1]);
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes) && sizes[i] <= most; i++) {
+		for (int round = 0; round < (sizes[i] > KIB * KIB ? 1 : ROUNDS); round++) {
+			count_large(node, 0, sizes[i], 0);
+			mark(26);
+			count_large(node, FAKE_GPU_FIRST, sizes[i], WEIR_P2P_BY_ADDRESS);
+			mark(27);
+		}
+		printf("size %llu\n", (unsigned long long)sizes[i]);
+		mark(28);
 	}
 	return 0;
 }

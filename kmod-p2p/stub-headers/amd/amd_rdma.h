@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Of the interface of amdgpu-dkms (peerdirect): no more than shims/amd.c uses, so that it compiles where the driver's own
- * header is not. Never for a module that is to be loaded.
+ * Of the interface of amdgpu-dkms (peerdirect, version 2.0): with the published names, types and layouts, so that shims/amd.c
+ * compiles where the driver's own header is not. As that one it includes nothing. Never for a module that is to be loaded.
  */
 #ifndef WEIR_STUB_AMD_RDMA_H
 #define WEIR_STUB_AMD_RDMA_H
-
-#include <linux/device.h>
-#include <linux/pid.h>
-#include <linux/scatterlist.h>
-#include <linux/types.h>
 
 struct amd_p2p_info {
 	uint64_t va;

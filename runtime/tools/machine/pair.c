@@ -4,11 +4,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
-/* What the runtime of this version does; a line changes when it learns more. */
-static const struct {
-	bool uses_module;
-} runtime = { false };
+enum { BARS = 6 };
 
 const char *const path_names[PATHS] = { "direct", "module", "pull", "proxy" };
 
@@ -155,6 +153,41 @@ static void judge_direct(struct pair *pair)
 	judge_lanes(pair->lanes, direct); /* rings and data pass host memory: the two need not reach each other */
 }
 
+/* Windows of the module's over the GPU's BARs: is there one, and may this process open it? */
+static void judge_window(const char *address, struct verdict *module)
+{
+	char path[PATH_MAX];
+	bool found = false;
+
+	for (int bar = 0; bar < BARS; bar++) {
+		if (!tree_path(path, "/dev/weir_p2p/%s-%d", address, bar) || access(path, F_OK))
+			continue;
+		if (!access(path, R_OK | W_OK))
+			return;
+		found = true;
+	}
+	if (found)
+		verdict_add(module, NO, "join the node's group, or have root run weir-bind gpu claim --group",
+			    "the window over its memory is not for this user");
+	else
+		verdict_add(module, NO, "as root: weir-bind gpu claim", "no window of weir_p2p is laid over its memory");
+}
+
+/* Who tells the module where memory of the GPU is: another module, which uses it. */
+static void judge_shim(struct verdict *module)
+{
+	struct tree_names users = { .count = 0 };
+	char path[PATH_MAX];
+
+	if (tree_path(path, "/sys/module/weir_p2p/holders"))
+		tree_list(path, &users);
+	for (unsigned i = 0; i < users.count; i++)
+		if (!strncmp(users.name[i], "weir_p2p_", strlen("weir_p2p_")))
+			return;
+	verdict_add(module, NO, "build and load the one for the GPU's driver (docs/kernel.md)",
+		    "no module that pins the GPU's memory for weir_p2p is loaded");
+}
+
 static void judge_module(const struct machine *machine, struct pair *pair)
 {
 	struct verdict *module = &pair->paths[PATH_MODULE];
@@ -164,11 +197,15 @@ static void judge_module(const struct machine *machine, struct pair *pair)
 		return;
 	}
 	if (machine->module == NO)
-		verdict_add(module, NO, "", "the kernel module weir_p2p is not loaded");
+		verdict_add(module, NO, "install it (docs/kernel.md); as root: modprobe weir_p2p", "the kernel module weir_p2p is not loaded");
 	else if (machine->module == UNKNOWN)
 		verdict_add(module, UNKNOWN, "lsmod tells", "whether the kernel module weir_p2p is loaded is not known");
-	if (!runtime.uses_module)
-		verdict_add(module, NO, "see pull", "this version of weir uses no kernel module");
+	if (machine->module == YES) {
+		judge_window(pair->lanes->function.address, module);
+		judge_shim(module);
+	}
+	verdict_join(module, &pair->ssd->file); /* the kernel's driver reads into the GPU's memory */
+	put_text(module->use, CHECK_TEXT, "%s", pair->ssd->file.use);
 	if (machine->config[CONFIG_PCI_P2PDMA] == 'n')
 		verdict_add(module, UNKNOWN, "use a kernel with CONFIG_PCI_P2PDMA",
 			    "without CONFIG_PCI_P2PDMA some drivers hand out host memory in the place of a GPU's");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir-bind: give NVMe controllers to programs (vfio-pci), and give them back. */
+/* weir-bind: give NVMe controllers to programs (vfio-pci), lay windows over GPUs (weir_p2p), and give both back. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,28 +10,36 @@
 
 #include <jansson.h>
 
+#include "gpu.h"
 #include "tree.h"
 
 static const char usage_text[] =
 	"usage: weir-bind show [--json] [ADDRESS...]\n"
 	"       weir-bind bind|unbind|restore [--dry-run] ADDRESS...\n"
+	"       weir-bind gpu list [--json] [ADDRESS...]\n"
+	"       weir-bind gpu claim|unclaim [--dry-run] [--bar N] [--group NAME] ADDRESS...\n"
 	"\n"
 	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be bound\n"
 	"bind     take each from its driver and give it to vfio-pci, for storages nvme:ADDRESS\n"
 	"unbind   take each from its driver, and give it to none\n"
 	"restore  give each back to the driver that it had before\n"
+	"gpu      windows of the kernel module weir_p2p over GPUs' memory, which SSDs then read into:\n"
+	"         list GPUs with their BARs; claim the largest one, whatever driver the GPU has; give it back\n"
 	"\n"
 	"A controller is refused if anything on it is mounted, swapped on, part of md or dm, or in use by\n"
 	"ZFS or another program. With several, all are looked at before the first is touched.\n"
 	"\n"
 	"  --dry-run   say what would be written, and write nothing\n"
 	"  --json      print one JSON object\n"
+	"  --bar N     that BAR of a GPU\n"
+	"  --group NAME  who may open the GPU's node, besides root\n"
 	"  --root DIR  take /sys, /proc, /dev and /run from there, and believe what was written\n";
 
 enum command { SHOW, BIND, UNBIND, RESTORE, COMMANDS };
 
 static const char *const command_names[COMMANDS] = { "show", "bind", "unbind", "restore" };
 static bool dry_run, json;
+static struct gpu_options gpu_options = { .bar = -1 };
 
 static int complain(const char *address, const char *what)
 {
@@ -273,21 +281,53 @@ static int usage(const char *what, const char *which)
 	return 2;
 }
 
+static int take_addresses(int argc, char **argv, struct tree_names *addresses)
+{
+	addresses->count = 0;
+	for (int i = 0; i < argc; i++) {
+		if (addresses->count == TREE_MOST)
+			return usage("too many addresses, from here on: ", argv[i]);
+		if (!tree_address(argv[i], addresses->name[addresses->count++]))
+			return usage("no PCI address such as 0000:65:00.0: ", argv[i]);
+	}
+	return 0;
+}
+
+/* gpu COMMAND [ADDRESS...] */
+static int run_gpu(int argc, char **argv)
+{
+	struct tree_names addresses;
+	bool list = argc && !strcmp(argv[0], "list");
+
+	if (!argc || (!list && strcmp(argv[0], "claim") && strcmp(argv[0], "unclaim")))
+		return usage("say gpu list, gpu claim or gpu unclaim", "");
+	if (take_addresses(argc - 1, argv + 1, &addresses))
+		return 2;
+	if (!list && (json || !addresses.count))
+		return usage(json ? "--json is for gpu list alone" : "which GPUs? weir-bind gpu list shows them; name addresses to ",
+			     json ? "" : argv[0]);
+	if (list && (dry_run || gpu_options.group))
+		return usage("gpu list changes nothing", "");
+	gpu_options.dry_run = dry_run;
+	gpu_options.json = json;
+	return gpu_run(argv[0], &addresses, &gpu_options);
+}
+
 static int run(int argc, char **argv)
 {
-	struct tree_names addresses = { .count = 0 };
+	struct tree_names addresses;
 	enum command command = SHOW;
 
+	if (!strcmp(argv[0], "gpu"))
+		return run_gpu(argc - 1, argv + 1);
 	while (command < COMMANDS && strcmp(argv[0], command_names[command]))
 		command++;
 	if (command == COMMANDS)
 		return usage("there is no command ", argv[0]);
-	for (int i = 1; i < argc; i++) {
-		if (addresses.count == TREE_MOST)
-			return usage("too many addresses, from here on: ", argv[i]);
-		if (!tree_address(argv[i], addresses.name[addresses.count++]))
-			return usage("no PCI address such as 0000:65:00.0: ", argv[i]);
-	}
+	if (gpu_options.group || gpu_options.bar >= 0)
+		return usage("--bar and --group are for gpu claim and unclaim", "");
+	if (take_addresses(argc - 1, argv + 1, &addresses))
+		return 2;
 	if (command == SHOW)
 		return dry_run ? usage("--dry-run is not for show", "") : show(&addresses);
 	if (json || !addresses.count)
@@ -299,6 +339,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { "dry-run", no_argument, NULL, 'n' },
 						 { "json", no_argument, NULL, 'j' }, { "root", required_argument, NULL, 'r' },
+						 { "bar", required_argument, NULL, 'b' }, { "group", required_argument, NULL, 'g' },
 						 { NULL, 0, NULL, 0 } };
 	int found;
 
@@ -313,8 +354,14 @@ int main(int argc, char **argv)
 		json |= found == 'j';
 		if (found == 'r')
 			tree_root = optarg;
+		if (found == 'g')
+			gpu_options.group = optarg;
+		if (found == 'b' && (optarg[0] < '0' || optarg[0] > '5' || optarg[1]))
+			return usage("no BAR from 0 to 5: ", optarg);
+		if (found == 'b')
+			gpu_options.bar = optarg[0] - '0';
 	}
 	if (optind == argc)
-		return usage("say show, bind, unbind or restore", "");
+		return usage("say show, bind, unbind, restore or gpu", "");
 	return run(argc - optind, argv + optind);
 }

@@ -30,6 +30,10 @@ MODULE_PARM_DESC(lie, "chunks are said to be where their neighbours are");
 module_param(pins, uint, 0444);
 MODULE_PARM_DESC(pins, "how many there are");
 
+static int error;
+module_param(error, int, 0644);
+MODULE_PARM_DESC(error, "what pinning fails with, positive; 0: it does not");
+
 static unsigned int flushes;
 module_param(flushes, uint, 0444);
 MODULE_PARM_DESC(flushes, "how often it was asked to flush");
@@ -47,9 +51,11 @@ static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin 
 	u64 count = bytes / CHUNK, i, all_bytes = pci_resource_len(gpu, BAR);
 	struct pinned *pinned;
 
+	if (error)
+		return -error;
 	if (address < FIRST || address - FIRST >= all_bytes || bytes > all_bytes - (address - FIRST))
 		return -EFAULT;
-	pinned = kzalloc(struct_size(pinned, extents, count), GFP_KERNEL);
+	pinned = kvzalloc(struct_size(pinned, extents, count), GFP_KERNEL);
 	if (!pinned)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
@@ -75,7 +81,7 @@ static void forget(struct pinned *pinned)
 	list_del(&pinned->link);
 	pins--;
 	mutex_unlock(&lock);
-	kfree(pinned);
+	kvfree(pinned);
 	wake_up_all(&revoked);
 }
 
