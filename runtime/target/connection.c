@@ -112,9 +112,10 @@ void target_connection_ready(struct connection *connection)
 		target_send_soon(connection);
 }
 
-static bool is_idle(const struct connection *connection)
+static bool is_idle(struct connection *connection)
 {
-	return !connection->running && !connection->out.first && connection->note_bytes == connection->note_sent;
+	return !connection->running && !connection->out.first && connection->note_bytes == connection->note_sent &&
+	       target_controller_can_end(connection);
 }
 
 void target_connection_check(struct connection *connection)

@@ -169,6 +169,19 @@ void target_controller_leave(struct connection *connection)
 	pthread_mutex_unlock(&target->lock);
 }
 
+bool target_controller_can_end(struct connection *connection)
+{
+	struct weir_target *target = connection->server->target;
+	bool alone;
+
+	if (!connection->controller || connection->qid)
+		return true;
+	pthread_mutex_lock(&target->lock);
+	alone = connection->controller->first == connection && !connection->sibling;
+	pthread_mutex_unlock(&target->lock);
+	return alone;
+}
+
 void target_controller_drop(struct connection *connection)
 {
 	struct target_controller *controller = connection->controller;

@@ -378,6 +378,8 @@ u32 target_controller_join(struct connection *connection, const struct target_su
 			   const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset);
 /** target_controller_leave() - a connection ends; with the admin queue's all others do */
 void target_controller_leave(struct connection *connection);
+/** target_controller_can_end() - unless it is the admin queue's, and the controller has others, which would end with it */
+bool target_controller_can_end(struct connection *connection);
 /** target_controller_drop() - an ended connection is freed, and perhaps the controller with the last one */
 void target_controller_drop(struct connection *connection);
 /** target_controller_expired() - the host has been silent for longer than the Keep Alive Timeout */
