@@ -155,6 +155,23 @@ static void a_dropped_command_keeps_nothing(void **state)
 	end_one(target);
 }
 
+/* One that the storage keeps for good does not keep the target from ending. */
+static void a_stuck_command_lets_the_target_end(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=stuck:count=1");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	weir_target_stop(target, 100);
+	weir_target_destroy(target);
+	close(queues[0].socket);
+	close(admins[0].socket);
+}
+
 /* A controller that has failed says so in CSTS. */
 static void a_failed_storage_is_in_csts(void **state)
 {
@@ -199,6 +216,7 @@ int main(void)
 		cmocka_unit_test(faults_befall_commands_of_the_network),
 		cmocka_unit_test(a_command_may_be_answered_twice),
 		cmocka_unit_test(a_dropped_command_keeps_nothing),
+		cmocka_unit_test(a_stuck_command_lets_the_target_end),
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
 	};

@@ -192,16 +192,17 @@ static bool known(u8 feature)
 static void set_queues(struct command *command)
 {
 	struct target_controller *controller = command->connection->controller;
-	u32 value = command->sqe.cdw11, wanted = value & 0xffff;
+	u32 value = command->sqe.cdw11, wanted = value & 0xffff, granted, most = command->connection->server->target->queues;
 
 	if (wanted == 0xffff || value >> 16 == 0xffff) {
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 		return;
 	}
-	wanted = wanted < value >> 16 ? value >> 16 : wanted;
-	controller->queues = wanted + 1 < command->connection->server->target->queues ? wanted + 1 :
-											command->connection->server->target->queues;
-	end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+	wanted = (wanted < value >> 16 ? value >> 16 : wanted) + 1;
+	granted = wanted < most ? wanted : most;
+	/* Relaxed: a host connects queues after it has the answer. */
+	atomic_store_explicit(&controller->queues, granted, memory_order_relaxed);
+	end(command, NVME_STATUS_SUCCESS, (granted - 1) | (granted - 1) << 16);
 }
 
 static void set_kato(struct command *command)
@@ -240,12 +241,13 @@ static void set_features(struct command *command)
 static void get_features(struct command *command)
 {
 	const struct target_controller *controller = command->connection->controller;
+	u32 queues = atomic_load_explicit(&controller->queues, memory_order_relaxed); /* its own thread's */
 	u8 feature = command->sqe.cdw10 & 0xff;
 
 	if (!known(feature))
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 	else if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
-		end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+		end(command, NVME_STATUS_SUCCESS, (queues - 1) | (queues - 1) << 16);
 	else if (feature == NVME_FEATURE_KEEP_ALIVE_TIMER)
 		end(command, NVME_STATUS_SUCCESS, controller->kato_ms);
 	else if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE)

@@ -75,7 +75,7 @@ struct target_controller *target_controller_create(struct connection *connection
 		return NULL;
 	controller->subsystem = subsystem;
 	controller->kato_ms = kato_ms;
-	controller->queues = connection->server->target->queues;
+	atomic_init(&controller->queues, connection->server->target->queues);
 	memcpy(controller->hostid, data->hostid, sizeof(controller->hostid));
 	memcpy(controller->hostnqn, data->hostnqn, strnlen(data->hostnqn, NVME_NQN_LONGEST));
 	atomic_init(&controller->alive_ms, target_now_ms());
@@ -104,7 +104,7 @@ static u32 check_join(const struct target_controller *controller, const struct t
 	if (memcmp(controller->hostid, data->hostid, sizeof(controller->hostid)) != 0)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
 	*offset = offsetof(struct nvme_fabrics_connect, qid);
-	if (!subsystem || qid > controller->queues)
+	if (!subsystem || qid > atomic_load_explicit(&controller->queues, memory_order_relaxed)) /* relaxed: as ready, below */
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
 	if (has_queue(controller, qid))
 		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);

@@ -71,6 +71,7 @@ struct connection;
  * @references: connections that know it, ended ones too, under target.lock
  * @alive_ms: when its host was last heard; atomic
  * @ready: CSTS.RDY; atomic
+ * @queues: I/O queues granted; atomic
  * @subsystem: NULL: the discovery subsystem
  */
 struct target_controller {
@@ -86,7 +87,7 @@ struct target_controller {
 	u32 cc;
 	u32 csts;
 	u32 kato_ms;
-	u32 queues; /* granted */
+	atomic_uint queues;
 	u32 features[16];
 };
 
@@ -301,6 +302,9 @@ int target_listen(const char *text, struct target_listener *listener);
 /* server.c: threads and their loop */
 
 int target_server_create(struct weir_target *target, unsigned index, struct target_server *server);
+/** target_server_end() - end its connections; no thread steps it any more */
+void target_server_end(struct target_server *server);
+/** target_server_destroy() - after that, and after the storages were closed */
 void target_server_destroy(struct target_server *server);
 unsigned target_server_step(struct target_server *server, int ms);
 void target_server_wake(struct target_server *server);

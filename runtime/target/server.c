@@ -82,21 +82,29 @@ int target_server_create(struct weir_target *target, unsigned index, struct targ
 	return error ? error : watch_storages(server);
 }
 
-void target_server_destroy(struct target_server *server)
+void target_server_end(struct target_server *server)
 {
-	struct connection *connection = server->connections, *next;
+	for (struct connection *at = server->connections; at; at = at->next)
+		target_connection_end(at);
+	for (struct connection *at = server->arrived; at; at = at->next)
+		target_connection_end(at);
+}
+
+static void free_all(struct connection *connection)
+{
+	struct connection *next;
 
 	for (; connection; connection = next) {
 		next = connection->next;
-		target_connection_end(connection);
 		connection->queue.inflight = 0; /* the storages are closed */
 		target_connection_collect(connection);
 	}
-	for (connection = server->arrived; connection; connection = next) {
-		next = connection->next;
-		target_connection_end(connection);
-		target_connection_collect(connection);
-	}
+}
+
+void target_server_destroy(struct target_server *server)
+{
+	free_all(server->connections);
+	free_all(server->arrived);
 	free(server->buffer);
 	if (server->epoll >= 0)
 		close(server->epoll);
@@ -337,12 +345,22 @@ unsigned target_server_step(struct target_server *server, int ms)
 	return done;
 }
 
+/* With nobody left; in the end those do not count whose storage has lost a command for good. */
+static bool is_over(const struct target_server *server)
+{
+	/* Relaxed: whoever sets it wakes this thread. */
+	unsigned stopping = atomic_load_explicit(&server->target->stopping, memory_order_relaxed);
+
+	if (!stopping)
+		return false;
+	return !server->connections || (stopping > 1 && !atomic_load_explicit(&server->open, memory_order_relaxed));
+}
+
 static void *run(void *argument)
 {
 	struct target_server *server = argument;
 
-	/* Relaxed: whoever sets it wakes this thread. */
-	while (!atomic_load_explicit(&server->target->stopping, memory_order_relaxed) || server->connections)
+	while (!is_over(server))
 		target_server_step(server, -1);
 	return NULL;
 }

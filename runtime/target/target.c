@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "../error.h"
@@ -88,6 +89,9 @@ int weir_target_create(const struct weir_target_options *options, struct weir_ta
 	target->threads = options->threads ? options->threads : 1;
 	target->queues = options->queues ? options->queues : 64;
 	pthread_mutex_init(&target->lock, NULL);
+	/* Not the same for two targets of one subsystem, which a host takes for one. */
+	if (getrandom(&target->last_cntlid, sizeof(target->last_cntlid), GRND_NONBLOCK) != sizeof(target->last_cntlid))
+		target->last_cntlid = 0;
 	error = create(target, options);
 	if (error) {
 		weir_target_destroy(target);
@@ -102,12 +106,14 @@ void weir_target_destroy(struct weir_target *target)
 	if (!target)
 		return;
 	for (unsigned i = 0; target->servers && i < target->threads; i++)
-		target_server_destroy(&target->servers[i]);
+		target_server_end(&target->servers[i]);
 	for (size_t i = 0; i < target->listener_count; i++)
 		if (target->listeners[i].socket >= 0)
 			close(target->listeners[i].socket);
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		target_subsystem_close(&target->subsystems[i]);
+		target_subsystem_close(&target->subsystems[i]); /* what it was still doing with their buffers has ended */
+	for (unsigned i = 0; target->servers && i < target->threads; i++)
+		target_server_destroy(&target->servers[i]);
 	if (target->dma)
 		weir_dma_map_destroy(target->dma);
 	pthread_mutex_destroy(&target->lock);
