@@ -251,10 +251,10 @@ void target_command_run(struct command *command)
 
 /* ---- the front ---- */
 
-static u32 front_segments(struct virtual_thread *thread, const struct virtual_request *request, const struct nvme_sqe *sqe,
-			  u64 bytes, struct iovec *segments, u32 *count)
+static u32 front_segments(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments,
+			  u32 *count, void *of)
 {
-	struct command *command = weir_virtual_command(request);
+	struct command *command = of;
 
 	(void)thread;
 	*count = 0;

@@ -35,7 +35,8 @@ struct virtual_queue {
 /**
  * struct virtual_front - a front's functions; called on the thread that owns the queue
  * @segments: find the memory of @bytes of the command's data (options.max_transfer_bytes at most) and put it into
- *            @segments, which has room for a page each and one more; how many into @count; an NVMe status
+ *            @segments, which has room for a page each and one more; how many into @count; @command is the
+ *            front's own; an NVMe status
  * @complete: say that a command has ended with @status, and free its identifier; the request is gone afterwards
  * @complete_wrong: the same of a command that faults befall: virtual_fault_take() says which of DUPLICATE, STRAY, PHASE
  *                  and MISROUTE happen to its completion
@@ -43,8 +44,8 @@ struct virtual_queue {
  * @withhold: it will not be completed, so what was promised to its completion is free; it goes on until @release
  */
 struct virtual_front {
-	u32 (*segments)(struct virtual_thread *thread, const struct virtual_request *request, const struct nvme_sqe *sqe,
-			u64 bytes, struct iovec *segments, u32 *count);
+	u32 (*segments)(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments,
+			u32 *count, void *command);
 	void (*complete)(struct virtual_request *request, u32 status);
 	void (*complete_wrong)(struct virtual_request *request, u32 status);
 	void (*release)(struct virtual_request *request);
