@@ -7,6 +7,7 @@
 #ifndef WEIR_TESTS_TARGET_HOST_H
 #define WEIR_TESTS_TARGET_HOST_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 
 enum { HOST_DATA_BYTES = 1 << 20, HOST_PATIENCE_S = 20 };
 
-/** struct host - @socket; @rules: agreed; @header, @data, @data_bytes: of the PDU received last */
+/** struct host - @socket; @rules: agreed; @flow_control: Connect left it on; @header, @data, @data_bytes: of the PDU received last */
 struct host {
 	int socket;
 	struct weir_tcp_rules rules;
@@ -32,6 +33,7 @@ struct host {
 	struct weir_tcp_layout layout;
 	u32 data_bytes;
 	u16 next_cid;
+	bool flow_control;
 	u8 data[HOST_DATA_BYTES];
 };
 
@@ -58,6 +60,8 @@ static inline bool host_bytes(struct host *host, void *to, size_t bytes)
 	while (bytes) {
 		ssize_t got = recv(host->socket, to, bytes, 0);
 
+		if (got < 0 && errno == EAGAIN)
+			abort(); /* nothing for HOST_PATIENCE_S */
 		if (got <= 0)
 			return false;
 		to = (u8 *)to + got;
@@ -189,6 +193,7 @@ static inline u32 host_connect(struct host *host, u16 qid, u16 sqsize, u16 cntli
 	struct nvme_fabrics_connect_data data = { .cntlid = cntlid, .hostid = { 1, 2, 3 } };
 	struct nvme_sqe sqe;
 
+	host->flow_control = !(cattr & NVME_CATTR_SQ_FLOW_DISABLE);
 	snprintf(data.subnqn, sizeof(data.subnqn), "%s", nqn);
 	snprintf(data.hostnqn, sizeof(data.hostnqn), "%s", name);
 	memcpy(&sqe, &connect, sizeof(sqe));
@@ -258,6 +263,8 @@ static inline u32 host_take(struct host *host, struct nvme_sqe sqe, u32 bytes)
 	if (host->header.common.type == NVME_TCP_CAPSULE_RESP)
 		return host_status(host, NULL);
 	if (host->header.common.type != NVME_TCP_C2H_DATA || host->data_bytes != bytes)
+		abort();
+	if ((host->header.common.flags & NVME_TCP_SUCCESS) && host->flow_control)
 		abort();
 	if (host->header.common.flags & NVME_TCP_SUCCESS)
 		return 0;

@@ -292,6 +292,20 @@ static void data_that_was_not_granted_ends_it(void **state)
 	close_all();
 }
 
+/* A slot that is free still knows its last command. */
+static void data_for_a_command_that_has_ended_ends_it(void **state)
+{
+	struct nvme_sqe sqe;
+
+	(void)state;
+	open_both(0, 0);
+	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
+	assert_int_equal(host_take(&queue, sqe, 512), 0);
+	host_h2c(&queue, (u16)(sqe.cdw0 >> 16), 0, 0, pattern, 512, true, false);
+	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
+	close_all();
+}
+
 static void pdus_out_of_turn_end_it(void **state)
 {
 	struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_FABRICS };
@@ -403,6 +417,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_the_admin_queue_ends_all),
 		cmocka_unit_test(a_wrong_data_digest_is_a_status),
 		cmocka_unit_test(data_that_was_not_granted_ends_it),
+		cmocka_unit_test(data_for_a_command_that_has_ended_ends_it),
 		cmocka_unit_test(pdus_out_of_turn_end_it),
 		cmocka_unit_test(each_byte_of_a_header_wrong),
 		cmocka_unit_test(too_many_commands_end_it),
