@@ -47,7 +47,8 @@ refuses 'nothing to serve' 2 'usage:'
 refuses 'no NQN' 1 'is no NQN' "${any[@]}" --subsystem disk1=virt:1M
 refuses 'no storage' 2 'write NQN=STORAGE' --subsystem "$nqn"
 refuses 'no such file' 1 "$work/none" "${any[@]}" --subsystem "$nqn=file:$work/none"
-refuses 'a storage that it does not serve' 1 'serves virt: and file:' "${any[@]}" --subsystem "$nqn=nvme:0000:01:00.0"
+refuses 'an SSD that there is not' 1 'there is no PCI device' "${any[@]}" --subsystem "$nqn=nvme:ffff:1f:1f.7"
+refuses 'a storage of no scheme' 1 'no transport for "disk:"' "${any[@]}" --subsystem "$nqn=disk:1"
 refuses 'a subsystem twice' 1 'is named twice' "${any[@]}" --subsystem "$nqn=virt:1M" --subsystem "$nqn=virt:1M"
 refuses 'the discovery subsystem' 1 'served anyway' "${any[@]}" --subsystem nqn.2014-08.org.nvmexpress.discovery=virt:1M
 refuses 'no address' 1 'cannot listen at "rdma://x"' --listen rdma://x --subsystem "$nqn=virt:1M"

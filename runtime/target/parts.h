@@ -38,7 +38,7 @@ enum {
  * struct target_namespace - a storage
  * @nsid: its number
  * @uri: for people
- * @transport: what was opened
+ * @transport: what was opened; NULL: @core is our own
  * @core: its controller core
  * @medium: of that
  * @uuid: the same whenever the same is served

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "opened.h"
 #include "parts.h"
 
 int target_nqn_check(const char *nqn)
@@ -50,10 +51,42 @@ static int open_transport(struct weir_target *target, const struct weir_target_n
 		.depth = TARGET_DEPTH, .front = &target_front, .front_threads = target->threads,
 	};
 
-	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
-		return weir_fail(ENOTSUP, "storage \"%s\": a target serves virt: and file:, not %s: yet; /dev/nvme0n1 is a file:",
-				 uri->text, uri->scheme);
 	return weir_transport_open(&request, out);
+}
+
+/* A storage whose commands go elsewhere: a core of our own in front of it. */
+static int open_other(struct weir_target *target, const struct weir_target_namespace_options *options, struct target_namespace *space)
+{
+	struct weir_virtual_options core = {
+		.size = sizeof(core), .dma = target->dma, .threads = target->threads, .max_queue_pairs = target->threads,
+		.max_queue_entries = TARGET_DEPTH, .front = &target_front,
+	};
+	int error = weir_medium_opened(options->uri, options->read_only, target->threads, &core.medium);
+
+	if (error)
+		return error;
+	space->medium = core.medium;
+	error = weir_virtual_create(&core, &space->core);
+	if (error)
+		core.medium->ops->close(core.medium);
+	return error;
+}
+
+/* virt: and file: are cores themselves. */
+static int open_core(struct weir_target *target, const struct weir_target_namespace_options *options, struct weir_uri *uri,
+		     struct target_namespace *space)
+{
+	int error;
+
+	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
+		return open_other(target, options, space);
+	error = open_transport(target, options, uri, &space->transport);
+	if (error)
+		return error;
+	if (space->transport->resident.on)
+		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out", options->uri);
+	space->core = weir_transport_core(space->transport, &space->medium);
+	return 0;
 }
 
 static int space_open(struct weir_target *target, const char *nqn, const struct weir_target_namespace_options *options,
@@ -64,13 +97,10 @@ static int space_open(struct weir_target *target, const char *nqn, const struct 
 
 	if (error)
 		return error;
-	error = open_transport(target, options, &uri, &space->transport);
+	error = open_core(target, options, &uri, space);
 	weir_uri_release(&uri);
 	if (error)
 		return error;
-	if (space->transport->resident.on)
-		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out", options->uri);
-	space->core = weir_transport_core(space->transport, &space->medium);
 	fill_uuid(nqn, space->nsid, space->uuid);
 	space->uri = strdup(options->uri);
 	return space->uri ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", options->uri);
@@ -151,6 +181,8 @@ void target_subsystem_close(struct target_subsystem *subsystem)
 
 		if (space->transport)
 			space->transport->ops->close(space->transport);
+		else if (space->core)
+			weir_virtual_destroy(space->core);
 		free(space->uri);
 	}
 	for (size_t i = 0; i < subsystem->host_count; i++)
