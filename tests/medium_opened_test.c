@@ -36,9 +36,15 @@ static void close_medium(void)
 }
 
 /* Its status, once the descriptor has said that it ended. */
-static uint16_t carry_out(enum weir_io_kind kind, unsigned thread, uint64_t offset, struct iovec *iov, unsigned count)
+static uint16_t carry_out(enum weir_io_kind kind, unsigned thread, uint64_t offset, struct iovec *iov,
+			  unsigned count)
 {
-	struct weir_io io = { .kind = kind, .thread = thread, .offset_bytes = offset, .iov = iov, .iov_count = count, .done = done };
+	struct weir_io io = { .kind = kind,
+			      .thread = thread,
+			      .offset_bytes = offset,
+			      .iov = iov,
+			      .iov_count = count,
+			      .done = done };
 	struct pollfd until = { .fd = medium->ops->descriptor(medium, thread), .events = POLLIN };
 
 	for (unsigned i = 0; i < count; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* target_thread_test.c: several server threads, many connections, faults and timing of a storage, stopping in between. */
+/*
+ * target_thread_test.c: several server threads, many connections, faults and timing of a storage, stopping
+ * in between.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +28,12 @@ struct worker {
 static struct weir_target *serve(const char *uri, unsigned threads)
 {
 	const struct weir_target_namespace_options space = { .uri = uri };
-	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM, .namespaces = &space, .namespace_count = 1 };
-	struct weir_target_options options = { .size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = threads };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1 };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = threads
+	};
 	struct weir_target *target;
 
 	assert_int_equal(weir_target_create(&options, &target), 0);
@@ -52,8 +59,10 @@ static void *work(void *argument)
 		u64 lba = worker->index * 8;
 
 		memset(bytes, (int)(worker->index * ROUNDS + i), sizeof(bytes));
-		worker->wrong += host_give(queue, host_io(queue, NVME_OPCODE_WRITE, 1, lba, 8), bytes, sizeof(bytes), i % 2) != 0;
-		worker->wrong += host_take(queue, host_io(queue, NVME_OPCODE_READ, 1, lba, 8), sizeof(bytes)) != 0;
+		worker->wrong += host_give(queue, host_io(queue, NVME_OPCODE_WRITE, 1, lba, 8), bytes,
+					   sizeof(bytes), i % 2) != 0;
+		worker->wrong +=
+			host_take(queue, host_io(queue, NVME_OPCODE_READ, 1, lba, 8), sizeof(bytes)) != 0;
 		worker->wrong += memcmp(queue->data, bytes, sizeof(bytes)) != 0;
 	}
 	close(queue->socket);
@@ -123,7 +132,8 @@ static void faults_befall_commands_of_the_network(void **state)
 	struct weir_target *target = serve_one("virt:1M?fault=status:code=0x281&lat_us=100");
 
 	(void)state;
-	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512) & NVME_STATUS_CODE_MASK,
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512) &
+				 NVME_STATUS_CODE_MASK,
 			 NVME_STATUS_UNRECOVERED_READ);
 	end_one(target);
 }

@@ -2,7 +2,8 @@
 /*
  * opened.c: a medium on top of a storage that the runtime opened: nvme:, nvmf:, and whatever comes.
  *
- * Owns: one thread that carries out one request after the other, through lanes of the cpu, and tells the server thread that
+ * Owns: one thread that carries out one request after the other, through lanes of the cpu, and tells
+ * the server thread that
  * asked. Slower than a storage that has a medium of its own, by far: one request is under way at a time.
  */
 #include <errno.h>
@@ -91,8 +92,11 @@ static int move(struct opened *opened, const struct weir_io *io)
 	int error = 0;
 
 	for (unsigned i = 0; i < io->iov_count && !error; offset += io->iov[i++].iov_len)
-		error = io->kind == WEIR_IO_READ ? weir_storage_read(opened->storage, offset, io->iov[i].iov_base, io->iov[i].iov_len) :
-						   weir_storage_write(opened->storage, offset, io->iov[i].iov_base, io->iov[i].iov_len);
+		error = io->kind == WEIR_IO_READ
+				? weir_storage_read(opened->storage, offset, io->iov[i].iov_base,
+						    io->iov[i].iov_len)
+				: weir_storage_write(opened->storage, offset, io->iov[i].iov_base,
+						     io->iov[i].iov_len);
 	return error;
 }
 
@@ -217,13 +221,16 @@ static int open_storage(struct opened *opened, const char *uri, bool read_only)
 	int error = weir_context_open("cpu", NULL, &opened->context);
 
 	if (!error)
-		error = weir_storage_open(opened->context, uri, WEIR_OPTIONS(storage, .read_only = read_only), &opened->storage);
+		error = weir_storage_open(opened->context, uri, WEIR_OPTIONS(storage, .read_only = read_only),
+					  &opened->storage);
 	if (!error)
 		error = weir_storage_info(opened->storage, &info);
 	if (error)
 		return error;
 	snprintf(opened->path, sizeof(opened->path), "%s, one request at a time", info.path);
-	opened->medium = (struct weir_medium){ .ops = &opened_ops, .block_bytes = (uint32_t)info.block_bytes, .path = opened->path,
+	opened->medium = (struct weir_medium){ .ops = &opened_ops,
+					       .block_bytes = (uint32_t)info.block_bytes,
+					       .path = opened->path,
 					       .bytes = info.bytes / info.block_bytes * info.block_bytes,
 					       .read_only = read_only || info.read_only };
 	opened->medium.end_bytes = opened->medium.bytes;
@@ -244,7 +251,8 @@ static int make_threads(struct opened *opened, unsigned threads)
 		return weir_fail(ENOMEM, "no memory for a storage of %u threads", threads);
 	for (unsigned i = 0; i < threads; i++)
 		if (opened->events[i] < 0)
-			return weir_fail(EMFILE, "a storage of %u threads needs as many descriptors", threads);
+			return weir_fail(EMFILE, "a storage of %u threads needs as many descriptors",
+					 threads);
 	error = pthread_create(&opened->worker, NULL, run, opened);
 	opened->started = !error;
 	return error ? weir_fail(error, "a thread for a storage cannot be started: %s", strerror(error)) : 0;
