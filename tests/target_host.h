@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * target_host.h: a host of NVMe/TCP for tests of the target: one PDU at a time, each field as the test wants it.
+ * target_host.h: a host of NVMe/TCP for tests of the target: one PDU at a time, each field as the test
+ * wants it.
  *
- * Owns: one socket, blocking, and what its ICResp agreed to. What comes is checked as strictly as the target checks.
+ * Owns: one socket, blocking, and what its ICResp agreed to. What comes is checked as strictly as the
+ * target checks.
  */
 #ifndef WEIR_TESTS_TARGET_HOST_H
 #define WEIR_TESTS_TARGET_HOST_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +22,15 @@
 #include "transport/fabrics/tcp_pdu.h"
 
 #define HOST_SUBSYSTEM "nqn.2026-11.org.example:disk1"
-#define HOST_OTHER "nqn.2026-11.org.example:disk2"
-#define HOST_NAME "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
+#define HOST_OTHER     "nqn.2026-11.org.example:disk2"
+#define HOST_NAME      "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 
 enum { HOST_DATA_BYTES = 1 << 20, HOST_PATIENCE_S = 20 };
 
-/** struct host - @socket; @rules: agreed; @header, @data, @data_bytes: of the PDU received last */
+/**
+ * struct host - @socket; @rules: agreed; @flow_control: Connect left it on; @header, @data, @data_bytes: of
+ * the PDU received last
+ */
 struct host {
 	int socket;
 	struct weir_tcp_rules rules;
@@ -32,20 +38,31 @@ struct host {
 	struct weir_tcp_layout layout;
 	u32 data_bytes;
 	u16 next_cid;
+	bool flow_control;
 	u8 data[HOST_DATA_BYTES];
 };
 
 static inline struct weir_target *host_target(unsigned threads, const char *listen)
 {
-	static const struct weir_target_namespace_options first[] = { { .uri = "virt:4M?block=512" }, { .uri = "virt:1M?block=4096" } };
-	static const struct weir_target_namespace_options second[] = { { .uri = "virt:1M", .read_only = true } };
+	static const struct weir_target_namespace_options first[] = { { .uri = "virt:4M?block=512" },
+								      { .uri = "virt:1M?block=4096" } };
+	static const struct weir_target_namespace_options second[] = { { .uri = "virt:1M",
+									 .read_only = true } };
 	static const char *const hosts[] = { "nqn.2026-11.org.example:only-this" };
 	const struct weir_target_subsystem_options subsystems[] = {
 		{ .nqn = HOST_SUBSYSTEM, .namespaces = first, .namespace_count = 2 },
-		{ .nqn = HOST_OTHER, .namespaces = second, .namespace_count = 1, .hosts = hosts, .host_count = 1 },
+		{ .nqn = HOST_OTHER,
+		  .namespaces = second,
+		  .namespace_count = 1,
+		  .hosts = hosts,
+		  .host_count = 1 },
 	};
-	struct weir_target_options options = { .size = sizeof(options), .listen = &listen, .listen_count = listen != NULL,
-					       .subsystems = subsystems, .subsystem_count = 2, .threads = threads };
+	struct weir_target_options options = { .size = sizeof(options),
+					       .listen = &listen,
+					       .listen_count = listen != NULL,
+					       .subsystems = subsystems,
+					       .subsystem_count = 2,
+					       .threads = threads };
 	struct weir_target *target;
 
 	if (weir_target_create(&options, &target) != 0)
@@ -58,6 +75,8 @@ static inline bool host_bytes(struct host *host, void *to, size_t bytes)
 	while (bytes) {
 		ssize_t got = recv(host->socket, to, bytes, 0);
 
+		if (got < 0 && errno == EAGAIN)
+			abort(); /* nothing for HOST_PATIENCE_S */
 		if (got <= 0)
 			return false;
 		to = (u8 *)to + got;
@@ -82,11 +101,13 @@ static inline bool host_receive(struct host *host)
 		return false;
 	if (!weir_tcp_check(&host->header.common, true, &host->rules, &host->layout, &error))
 		abort();
-	if (!host_bytes(host, host->header.bytes + 8, host->layout.header_bytes - 8 + (host->layout.header_digest ? 4 : 0)) ||
+	if (!host_bytes(host, host->header.bytes + 8,
+			host->layout.header_bytes - 8 + (host->layout.header_digest ? 4 : 0)) ||
 	    !weir_tcp_check_header(&host->header, &host->layout, &error))
 		abort();
 	host->data_bytes = host->layout.data_bytes;
-	if (!host_bytes(host, skip, host->layout.pad_bytes) || !host_bytes(host, host->data, host->data_bytes))
+	if (!host_bytes(host, skip, host->layout.pad_bytes) ||
+	    !host_bytes(host, host->data, host->data_bytes))
 		abort();
 	if (host->layout.data_digest &&
 	    (!host_bytes(host, &digest, 4) || digest != weir_crc32c(0, host->data, host->data_bytes)))
@@ -139,11 +160,15 @@ static inline void host_capsule(struct host *host, const struct nvme_sqe *sqe, c
 	}
 }
 
-static inline void host_h2c(struct host *host, u16 cid, u16 ttag, u32 offset, const void *data, u32 bytes, bool last, bool wrong)
+static inline void host_h2c(struct host *host, u16 cid, u16 ttag, u32 offset, const void *data, u32 bytes,
+			    bool last, bool wrong)
 {
 	struct weir_tcp_rules rules = host->rules;
-	union nvme_tcp_header header = { .data = { .common.flags = last ? NVME_TCP_LAST_PDU : 0, .cccid = cid, .ttag = ttag,
-						   .datao = offset, .datal = bytes } };
+	union nvme_tcp_header header = { .data = { .common.flags = last ? NVME_TCP_LAST_PDU : 0,
+						   .cccid = cid,
+						   .ttag = ttag,
+						   .datao = offset,
+						   .datal = bytes } };
 	u32 digest = weir_crc32c(0, data, bytes) ^ wrong;
 	size_t head;
 
@@ -181,14 +206,20 @@ static inline u32 host_response(struct host *host, u64 *result)
 	return host_status(host, result);
 }
 
-static inline u32 host_connect(struct host *host, u16 qid, u16 sqsize, u16 cntlid, u8 cattr, const char *nqn, const char *name,
-			       u64 *result)
+static inline u32 host_connect(struct host *host, u16 qid, u16 sqsize, u16 cntlid, u8 cattr, const char *nqn,
+			       const char *name, u64 *result)
 {
-	struct nvme_fabrics_connect connect = { .opcode = NVME_OPCODE_FABRICS, .cid = host->next_cid++, .fctype = NVME_FCTYPE_CONNECT,
-						.qid = qid, .sqsize = sqsize, .cattr = cattr, .kato = qid ? 0 : 60000 };
+	struct nvme_fabrics_connect connect = { .opcode = NVME_OPCODE_FABRICS,
+						.cid = host->next_cid++,
+						.fctype = NVME_FCTYPE_CONNECT,
+						.qid = qid,
+						.sqsize = sqsize,
+						.cattr = cattr,
+						.kato = qid ? 0 : 60000 };
 	struct nvme_fabrics_connect_data data = { .cntlid = cntlid, .hostid = { 1, 2, 3 } };
 	struct nvme_sqe sqe;
 
+	host->flow_control = !(cattr & NVME_CATTR_SQ_FLOW_DISABLE);
 	snprintf(data.subnqn, sizeof(data.subnqn), "%s", nqn);
 	snprintf(data.hostnqn, sizeof(data.hostnqn), "%s", name);
 	memcpy(&sqe, &connect, sizeof(sqe));
@@ -199,9 +230,14 @@ static inline u32 host_connect(struct host *host, u16 qid, u16 sqsize, u16 cntli
 
 static inline u32 host_property(struct host *host, bool set, u32 offset, u8 attrib, u64 value, u64 *result)
 {
-	struct nvme_fabrics_property property = { .opcode = NVME_OPCODE_FABRICS, .psdt = 0x40, .cid = host->next_cid++, .attrib = attrib,
-						  .fctype = set ? NVME_FCTYPE_PROPERTY_SET : NVME_FCTYPE_PROPERTY_GET,
-						  .offset = offset, .value = value };
+	struct nvme_fabrics_property property = { .opcode = NVME_OPCODE_FABRICS,
+						  .psdt = 0x40,
+						  .cid = host->next_cid++,
+						  .attrib = attrib,
+						  .fctype = set ? NVME_FCTYPE_PROPERTY_SET
+								: NVME_FCTYPE_PROPERTY_GET,
+						  .offset = offset,
+						  .value = value };
 	struct nvme_sqe sqe;
 
 	memcpy(&sqe, &property, sizeof(sqe));
@@ -217,13 +253,15 @@ static inline u16 host_admin(struct host *host, struct weir_target *target, u8 d
 	host_adopt(host, target);
 	host_hello(host, digests, 0);
 	if (host_connect(host, 0, 31, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, &cntlid) != 0 ||
-	    host_property(host, true, NVME_PROPERTY_CC, 0, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL) != 0)
+	    host_property(host, true, NVME_PROPERTY_CC, 0,
+			  NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL) != 0)
 		abort();
 	return (u16)cntlid;
 }
 
 /** host_queue() - I/O queue @qid of controller @cntlid */
-static inline void host_queue(struct host *host, struct weir_target *target, u16 cntlid, u16 qid, u8 digests, u8 cattr)
+static inline void host_queue(struct host *host, struct weir_target *target, u16 cntlid, u16 qid, u8 digests,
+			      u8 cattr)
 {
 	host_adopt(host, target);
 	host_hello(host, digests, 0);
@@ -259,6 +297,8 @@ static inline u32 host_take(struct host *host, struct nvme_sqe sqe, u32 bytes)
 		return host_status(host, NULL);
 	if (host->header.common.type != NVME_TCP_C2H_DATA || host->data_bytes != bytes)
 		abort();
+	if ((host->header.common.flags & NVME_TCP_SUCCESS) && host->flow_control)
+		abort();
 	if (host->header.common.flags & NVME_TCP_SUCCESS)
 		return 0;
 	if (!host_bytes(host, &host->header, 24 + (host->rules.header_digest ? 4 : 0)))
@@ -268,7 +308,8 @@ static inline u32 host_take(struct host *host, struct nvme_sqe sqe, u32 bytes)
 }
 
 /** host_give() - a command with data, in its capsule or in answer to R2T in two parts; its status */
-static inline u32 host_give(struct host *host, struct nvme_sqe sqe, const void *data, u32 bytes, bool in_capsule)
+static inline u32 host_give(struct host *host, struct nvme_sqe sqe, const void *data, u32 bytes,
+			    bool in_capsule)
 {
 	struct nvme_tcp_r2t r2t;
 	u32 half = bytes / 2;
@@ -293,7 +334,8 @@ static inline bool host_ended(struct host *host, u16 fes)
 	bool said = false;
 
 	while (host_receive(host))
-		said = said || (host->header.common.type == NVME_TCP_C2H_TERM_REQ && host->header.term_req.fes == fes);
+		said = said || (host->header.common.type == NVME_TCP_C2H_TERM_REQ &&
+				host->header.term_req.fes == fes);
 	return said;
 }
 

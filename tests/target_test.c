@@ -48,8 +48,10 @@ static void open_both(u8 digests, u8 cattr)
 static void writes_come_back(u8 digests, u8 cattr)
 {
 	open_both(digests, cattr);
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 8, 8), pattern, 4096, true), 0);
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 16, 200), pattern, 102400, false), 0);
+	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 8, 8), pattern, 4096, true),
+			 0);
+	assert_int_equal(
+		host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 16, 200), pattern, 102400, false), 0);
 	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 8, 8), 4096), 0);
 	assert_memory_equal(queue.data, pattern, 4096);
 	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 16, 200), 102400), 0);
@@ -80,16 +82,22 @@ static void reads_without_flow_control(void **state)
 
 static void flush_zeroes_compare_and_deallocate(void **state)
 {
-	struct { u32 attributes, blocks; u64 lba; } range = { 0, 8, 0 };
+	struct {
+		u32 attributes, blocks;
+		u64 lba;
+	} range = { 0, 8, 0 };
 	u8 page[4096] = { 0 };
 	struct nvme_sqe sqe;
 
 	(void)state;
 	open_both(0, 0);
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 8), pattern, 4096, true), 0);
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_COMPARE, 1, 0, 8), pattern, 4096, true), 0);
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_COMPARE, 1, 0, 8), pattern + 1, 4096, false),
-			 NVME_STATUS_COMPARE_FAILURE | DNR);
+	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 8), pattern, 4096, true),
+			 0);
+	assert_int_equal(
+		host_give(&queue, host_io(&queue, NVME_OPCODE_COMPARE, 1, 0, 8), pattern, 4096, true), 0);
+	assert_int_equal(
+		host_give(&queue, host_io(&queue, NVME_OPCODE_COMPARE, 1, 0, 8), pattern + 1, 4096, false),
+		NVME_STATUS_COMPARE_FAILURE | DNR);
 	sqe = host_io(&queue, NVME_OPCODE_WRITE_ZEROES, 1, 1, 1);
 	host_capsule(&queue, &sqe, NULL, 0);
 	assert_int_equal(host_response(&queue, NULL), 0);
@@ -113,12 +121,18 @@ static void wrong_commands_get_a_status(void **state)
 
 	(void)state;
 	open_both(0, 0);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 8192, 1), 512), NVME_STATUS_LBA_OUT_OF_RANGE | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 3, 0, 1), 512), NVME_STATUS_INVALID_NAMESPACE | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 2), 512), NVME_STATUS_SGL_INVALID_LENGTH | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 1024), NVME_STATUS_SGL_INVALID_LENGTH | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 512), 262144), NVME_STATUS_INVALID_FIELD | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, 0xc2, 1, 0, 1), 512), NVME_STATUS_INVALID_OPCODE | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 8192, 1), 512),
+			 NVME_STATUS_LBA_OUT_OF_RANGE | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 3, 0, 1), 512),
+			 NVME_STATUS_INVALID_NAMESPACE | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 2), 512),
+			 NVME_STATUS_SGL_INVALID_LENGTH | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 1024),
+			 NVME_STATUS_SGL_INVALID_LENGTH | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 512), 262144),
+			 NVME_STATUS_INVALID_FIELD | DNR);
+	assert_int_equal(host_take(&queue, host_io(&queue, 0xc2, 1, 0, 1), 512),
+			 NVME_STATUS_INVALID_OPCODE | DNR);
 	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
 	host_sgl(&sqe, NVME_SGL_KEYED, 512);
 	host_capsule(&queue, &sqe, NULL, 0);
@@ -127,7 +141,8 @@ static void wrong_commands_get_a_status(void **state)
 	host_sgl(&sqe, NVME_SGL_DATA_BLOCK_OFFSET, 8192);
 	host_capsule(&queue, &sqe, pattern, 512);
 	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_SGL_INVALID_OFFSET | DNR);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512), 0); /* and it goes on */
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512),
+			 0); /* and it goes on */
 	close_all();
 }
 
@@ -155,7 +170,8 @@ static void identifies_itself(void **state)
 	assert_int_equal(admin.data[0], 0); /* 256 blocks of 4096 */
 	assert_int_equal(admin.data[1], 1);
 	assert_int_equal(admin.data[130], 12);
-	assert_int_equal(host_take(&admin, host_command(&admin, NVME_ADMIN_IDENTIFY, 9), 4096), NVME_STATUS_INVALID_NAMESPACE | DNR);
+	assert_int_equal(host_take(&admin, host_command(&admin, NVME_ADMIN_IDENTIFY, 9), 4096),
+			 NVME_STATUS_INVALID_NAMESPACE | DNR);
 	close(admin.socket);
 }
 
@@ -167,13 +183,16 @@ static void connects_are_checked(void **state)
 	(void)state;
 	host_adopt(&other, target);
 	host_hello(&other, 0, 0);
-	assert_int_equal(host_connect(&other, 0, 31, NVME_CNTLID_DYNAMIC, 0, "nqn.2026-11.org.example:none", HOST_NAME, &result),
+	assert_int_equal(host_connect(&other, 0, 31, NVME_CNTLID_DYNAMIC, 0, "nqn.2026-11.org.example:none",
+				      HOST_NAME, &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
-	assert_int_equal(result, NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, subnqn));
+	assert_int_equal(result,
+			 NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, subnqn));
 	assert_int_equal(host_connect(&other, 0, 31, NVME_CNTLID_DYNAMIC, 0, HOST_OTHER, HOST_NAME, &result),
 			 NVME_STATUS_CONNECT_INVALID_HOST | DNR);
-	assert_int_equal(host_connect(&other, 0, 0, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
-			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
+	assert_int_equal(
+		host_connect(&other, 0, 0, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
+		NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
 	assert_int_equal(host_connect(&other, 0, 31, 5, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
 	assert_int_equal(host_connect(&other, 1, 31, 0xff00, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
@@ -182,7 +201,8 @@ static void connects_are_checked(void **state)
 	host_queue(&queue, target, cntlid, 1, 0, 0);
 	assert_int_equal(host_connect(&other, 1, 31, cntlid, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
 			 NVME_STATUS_COMMAND_SEQUENCE | DNR); /* the queue exists */
-	assert_int_equal(host_connect(&other, 2, 31, cntlid, 0, HOST_SUBSYSTEM, "nqn.2026-11.org.example:thief", &result),
+	assert_int_equal(host_connect(&other, 2, 31, cntlid, 0, HOST_SUBSYSTEM,
+				      "nqn.2026-11.org.example:thief", &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
 	assert_int_equal(host_connect(&other, 2, 31, cntlid, 0, HOST_SUBSYSTEM, HOST_NAME, &result), 0);
 	close(other.socket);
@@ -194,8 +214,10 @@ static void commands_wait_for_connect(void **state)
 	(void)state;
 	host_adopt(&other, target);
 	host_hello(&other, 0, 0);
-	assert_int_equal(host_take(&other, host_io(&other, NVME_OPCODE_READ, 1, 0, 1), 512), NVME_STATUS_COMMAND_SEQUENCE | DNR);
-	assert_int_equal(host_property(&other, false, NVME_PROPERTY_CAP, 1, 0, NULL), NVME_STATUS_COMMAND_SEQUENCE | DNR);
+	assert_int_equal(host_take(&other, host_io(&other, NVME_OPCODE_READ, 1, 0, 1), 512),
+			 NVME_STATUS_COMMAND_SEQUENCE | DNR);
+	assert_int_equal(host_property(&other, false, NVME_PROPERTY_CAP, 1, 0, NULL),
+			 NVME_STATUS_COMMAND_SEQUENCE | DNR);
 	close(other.socket);
 }
 
@@ -207,13 +229,15 @@ static void discovery_lists_what_a_host_may_use(void **state)
 	(void)state;
 	host_adopt(&other, target);
 	host_hello(&other, 0, 0);
-	assert_int_equal(host_connect(&other, 0, 31, NVME_CNTLID_DYNAMIC, 0, NVME_DISCOVERY_NQN, HOST_NAME, NULL), 0);
+	assert_int_equal(
+		host_connect(&other, 0, 31, NVME_CNTLID_DYNAMIC, 0, NVME_DISCOVERY_NQN, HOST_NAME, NULL), 0);
 	sqe = host_command(&other, NVME_ADMIN_GET_LOG_PAGE, 0);
 	sqe.cdw10 = NVME_LOG_DISCOVERY | (1024 / 4 - 1) << 16;
 	assert_int_equal(host_take(&other, sqe, 1024), 0);
 	memcpy(&records, other.data + 8, sizeof(records));
 	assert_int_equal(records, 0); /* it listens nowhere */
-	assert_int_equal(host_take(&other, host_command(&other, NVME_ADMIN_IDENTIFY, 1), 4096), NVME_STATUS_INVALID_FIELD | DNR);
+	assert_int_equal(host_take(&other, host_command(&other, NVME_ADMIN_IDENTIFY, 1), 4096),
+			 NVME_STATUS_INVALID_FIELD | DNR);
 	close(other.socket);
 }
 
@@ -292,6 +316,20 @@ static void data_that_was_not_granted_ends_it(void **state)
 	close_all();
 }
 
+/* A slot that is free still knows its last command. */
+static void data_for_a_command_that_has_ended_ends_it(void **state)
+{
+	struct nvme_sqe sqe;
+
+	(void)state;
+	open_both(0, 0);
+	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
+	assert_int_equal(host_take(&queue, sqe, 512), 0);
+	host_h2c(&queue, (u16)(sqe.cdw0 >> 16), 0, 0, pattern, 512, true, false);
+	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
+	close_all();
+}
+
 static void pdus_out_of_turn_end_it(void **state)
 {
 	struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_FABRICS };
@@ -340,7 +378,8 @@ static void each_byte_of_a_header_wrong(void **state)
 			;
 		close(other.socket);
 	}
-	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 8), pattern, 4096, true), 0);
+	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 8), pattern, 4096, true),
+			 0);
 	weir_target_stats(target, &stats);
 	refused = stats.bad_pdus;
 	assert_true(refused >= 16); /* at least the common headers */
@@ -382,7 +421,8 @@ static void a_dead_host_delays_nobody(void **state)
 	other = admin; /* keeps the association of the one that reads nothing */
 	host_queue(&admin, target, host_admin(&admin, target, 0), 1, 0, 0);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(host_take(&admin, host_io(&admin, NVME_OPCODE_READ, 1, i, 8), 4096), NVME_STATUS_SUCCESS);
+		assert_int_equal(host_take(&admin, host_io(&admin, NVME_OPCODE_READ, 1, i, 8), 4096),
+				 NVME_STATUS_SUCCESS);
 	close(dead.socket);
 	close(other.socket);
 	close_all();
@@ -403,6 +443,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_the_admin_queue_ends_all),
 		cmocka_unit_test(a_wrong_data_digest_is_a_status),
 		cmocka_unit_test(data_that_was_not_granted_ends_it),
+		cmocka_unit_test(data_for_a_command_that_has_ended_ends_it),
 		cmocka_unit_test(pdus_out_of_turn_end_it),
 		cmocka_unit_test(each_byte_of_a_header_wrong),
 		cmocka_unit_test(too_many_commands_end_it),

@@ -2,7 +2,8 @@
 /*
  * admin.c: the admin queue of a controller that hosts reach over a network.
  *
- * Owns: what such a controller says of itself, its features, and the commands that are its own. What all of our controllers
+ * Owns: what such a controller says of itself, its features, and the commands that are its own. What
+ * all of our controllers
  * say is in transport/identify_pages.h.
  */
 #include <endian.h>
@@ -57,15 +58,16 @@ static void identify_controller(struct command *command)
 	u8 page[NVME_IDENTIFY_BYTES] = { 0 };
 
 	weir_page_controller(subsystem ? subsystem->transfer_bytes : TARGET_TRANSFER_BYTES, page);
-	weir_page_fabrics(&(struct weir_page_fabrics){
-				  .nqn = subsystem ? subsystem->nqn : NVME_DISCOVERY_NQN,
-				  .serial = subsystem ? subsystem->serial : "discovery",
-				  .cntlid = controller->cntlid,
-				  .namespaces = subsystem ? (u32)subsystem->namespace_count : 0,
-				  .queue_entries = TARGET_QUEUE_ENTRIES,
-				  .capsule_bytes = NVME_CAPSULE_COMMAND_BYTES + TARGET_IN_CAPSULE_BYTES,
-			  },
-			  page);
+	weir_page_fabrics(
+		&(struct weir_page_fabrics){
+			.nqn = subsystem ? subsystem->nqn : NVME_DISCOVERY_NQN,
+			.serial = subsystem ? subsystem->serial : "discovery",
+			.cntlid = controller->cntlid,
+			.namespaces = subsystem ? (u32)subsystem->namespace_count : 0,
+			.queue_entries = TARGET_QUEUE_ENTRIES,
+			.capsule_bytes = NVME_CAPSULE_COMMAND_BYTES + TARGET_IN_CAPSULE_BYTES,
+		},
+		page);
 	reply(command, page, sizeof(page));
 }
 
@@ -101,7 +103,8 @@ static void identify_descriptors(struct command *command, const struct target_na
 
 static void identify_space(struct command *command, u8 cns)
 {
-	const struct target_namespace *space = target_namespace_of(command->connection->controller->subsystem, command->sqe.nsid);
+	const struct target_namespace *space =
+		target_namespace_of(command->connection->controller->subsystem, command->sqe.nsid);
 
 	if (!space)
 		refuse(command, NVME_STATUS_INVALID_NAMESPACE);
@@ -148,17 +151,13 @@ static bool fill_log(const struct target_subsystem *subsystem, u8 log, u8 *page)
 	struct weir_virtual_stats stats = { 0 };
 
 	switch (log) {
-	case LOG_ERROR:
-		return true;
+	case LOG_ERROR: return true;
 	case LOG_HEALTH:
 		add_stats(subsystem, &stats);
 		weir_page_health(&stats, page);
 		return true;
-	case LOG_FIRMWARE:
-		weir_page_firmware(page);
-		return true;
-	default:
-		return false;
+	case LOG_FIRMWARE: weir_page_firmware(page); return true;
+	default: return false;
 	}
 }
 
@@ -178,7 +177,8 @@ static void get_log(struct command *command)
 	} else if (!subsystem || !fill_log(subsystem, log, page)) {
 		refuse(command, NVME_STATUS(1, 0x09)); /* Invalid Log Page */
 	} else {
-		reply(command, page + (offset < LOG_BYTES ? offset : 0), offset < LOG_BYTES ? LOG_BYTES - (u32)offset : 0);
+		reply(command, page + (offset < LOG_BYTES ? offset : 0),
+		      offset < LOG_BYTES ? LOG_BYTES - (u32)offset : 0);
 	}
 }
 
@@ -186,22 +186,25 @@ static void get_log(struct command *command)
 
 static bool known(u8 feature)
 {
-	return feature && feature < FEATURES && feature != 0x03 && feature != 0x0c && feature != 0x0d && feature != 0x0e;
+	return feature && feature < FEATURES && feature != 0x03 && feature != 0x0c && feature != 0x0d &&
+	       feature != 0x0e;
 }
 
 static void set_queues(struct command *command)
 {
 	struct target_controller *controller = command->connection->controller;
-	u32 value = command->sqe.cdw11, wanted = value & 0xffff;
+	u32 value = command->sqe.cdw11, wanted = value & 0xffff, granted,
+	    most = command->connection->server->target->queues;
 
 	if (wanted == 0xffff || value >> 16 == 0xffff) {
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 		return;
 	}
-	wanted = wanted < value >> 16 ? value >> 16 : wanted;
-	controller->queues = wanted + 1 < command->connection->server->target->queues ? wanted + 1 :
-											command->connection->server->target->queues;
-	end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+	wanted = (wanted < value >> 16 ? value >> 16 : wanted) + 1;
+	granted = wanted < most ? wanted : most;
+	/* Relaxed: a host connects queues after it has the answer. */
+	atomic_store_explicit(&controller->queues, granted, memory_order_relaxed);
+	end(command, NVME_STATUS_SUCCESS, (granted - 1) | (granted - 1) << 16);
 }
 
 static void set_kato(struct command *command)
@@ -221,7 +224,8 @@ static void set_features(struct command *command)
 	struct target_controller *controller = command->connection->controller;
 	u8 feature = command->sqe.cdw10 & 0xff;
 
-	if (!known(feature) || (!controller->subsystem && feature != NVME_FEATURE_KEEP_ALIVE_TIMER && feature != FEATURE_ASYNC_EVENTS))
+	if (!known(feature) || (!controller->subsystem && feature != NVME_FEATURE_KEEP_ALIVE_TIMER &&
+				feature != FEATURE_ASYNC_EVENTS))
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 	else if (command->sqe.cdw10 >> 31)
 		refuse(command, NVME_STATUS_FEATURE_NOT_SAVEABLE);
@@ -240,12 +244,13 @@ static void set_features(struct command *command)
 static void get_features(struct command *command)
 {
 	const struct target_controller *controller = command->connection->controller;
+	u32 queues = atomic_load_explicit(&controller->queues, memory_order_relaxed); /* its own thread's */
 	u8 feature = command->sqe.cdw10 & 0xff;
 
 	if (!known(feature))
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 	else if (feature == NVME_FEATURE_NUMBER_OF_QUEUES)
-		end(command, NVME_STATUS_SUCCESS, (controller->queues - 1) | (controller->queues - 1) << 16);
+		end(command, NVME_STATUS_SUCCESS, (queues - 1) | (queues - 1) << 16);
 	else if (feature == NVME_FEATURE_KEEP_ALIVE_TIMER)
 		end(command, NVME_STATUS_SUCCESS, controller->kato_ms);
 	else if (feature == NVME_FEATURE_VOLATILE_WRITE_CACHE)
@@ -270,7 +275,10 @@ static void keep_event_request(struct command *command)
 		target_command_set(command, COMMAND_KEPT);
 }
 
-/* Event requests can be ended; a storage's requests end by themselves, and an Abort need not find its command. */
+/*
+ * Event requests can be ended; a storage's requests end by themselves, and an Abort need not find its
+ * command.
+ */
 static void abort_command(struct command *command)
 {
 	struct connection *connection = command->connection;
@@ -291,28 +299,15 @@ static void abort_command(struct command *command)
 void target_admin_run(struct command *command)
 {
 	switch (target_opcode(command)) {
-	case NVME_ADMIN_IDENTIFY:
-		identify(command);
-		return;
-	case NVME_ADMIN_GET_LOG_PAGE:
-		get_log(command);
-		return;
-	case NVME_ADMIN_SET_FEATURES:
-		set_features(command);
-		return;
-	case NVME_ADMIN_GET_FEATURES:
-		get_features(command);
-		return;
-	case NVME_ADMIN_ASYNC_EVENT:
-		keep_event_request(command);
-		return;
-	case NVME_ADMIN_ABORT:
-		abort_command(command);
-		return;
+	case NVME_ADMIN_IDENTIFY: identify(command); return;
+	case NVME_ADMIN_GET_LOG_PAGE: get_log(command); return;
+	case NVME_ADMIN_SET_FEATURES: set_features(command); return;
+	case NVME_ADMIN_GET_FEATURES: get_features(command); return;
+	case NVME_ADMIN_ASYNC_EVENT: keep_event_request(command); return;
+	case NVME_ADMIN_ABORT: abort_command(command); return;
 	case NVME_ADMIN_KEEP_ALIVE:
 		end(command, NVME_STATUS_SUCCESS, 0); /* it was heard */
 		return;
-	default:
-		refuse(command, NVME_STATUS_INVALID_OPCODE);
+	default: refuse(command, NVME_STATUS_INVALID_OPCODE);
 	}
 }

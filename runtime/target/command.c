@@ -2,7 +2,8 @@
 /*
  * command.c: a command from its capsule to its end.
  *
- * Owns: the slots of a queue, the checks of an SGL, and the border to the controller core. A slot keeps its buffer, so that a
+ * Owns: the slots of a queue, the checks of an SGL, and the border to the controller core. A slot keeps
+ * its buffer, so that a
  * host that is slow, or dead, occupies what is its own queue's.
  */
 #include <stdlib.h>
@@ -82,8 +83,8 @@ void target_commands_cancel(struct connection *connection)
 		return;
 	leave_waiting(connection);
 	for (size_t i = 0; i < controller->subsystem->namespace_count; i++)
-		weir_virtual_abort(controller->subsystem->namespaces[i].core, connection->server->index, &connection->queue, ~0u,
-				   NVME_STATUS_ABORT_REQUESTED);
+		weir_virtual_abort(controller->subsystem->namespaces[i].core, connection->server->index,
+				   &connection->queue, ~0u, NVME_STATUS_ABORT_REQUESTED);
 }
 
 void target_command_free(struct command *command)
@@ -120,7 +121,8 @@ static u32 most_bytes(const struct connection *connection)
 {
 	const struct target_controller *controller = connection->controller;
 
-	return connection->qid && controller->subsystem ? controller->subsystem->transfer_bytes : TARGET_TRANSFER_BYTES;
+	return connection->qid && controller->subsystem ? controller->subsystem->transfer_bytes
+							: TARGET_TRANSFER_BYTES;
 }
 
 static u32 check_sgl(struct command *command, u32 in_capsule)
@@ -136,7 +138,8 @@ static u32 check_sgl(struct command *command, u32 in_capsule)
 	if (sgl.type == NVME_SGL_DATA_BLOCK_OFFSET) {
 		if (!command->from_host)
 			return target_refuse(NVME_STATUS_SGL_INVALID_TYPE);
-		return sgl.address || sgl.bytes > in_capsule ? target_refuse(NVME_STATUS_SGL_INVALID_OFFSET) : 0;
+		return sgl.address || sgl.bytes > in_capsule ? target_refuse(NVME_STATUS_SGL_INVALID_OFFSET)
+							     : 0;
 	}
 	if (sgl.type != NVME_SGL_TRANSPORT_DATA_BLOCK)
 		return target_refuse(NVME_STATUS_SGL_INVALID_TYPE);
@@ -212,7 +215,8 @@ static struct target_namespace *space_of(const struct command *command)
 	const struct target_subsystem *subsystem = command->connection->controller->subsystem;
 	u32 nsid = command->sqe.nsid;
 
-	if (nsid == NVME_NSID_BROADCAST && target_opcode(command) == NVME_OPCODE_FLUSH && subsystem->namespace_count == 1)
+	if (nsid == NVME_NSID_BROADCAST && target_opcode(command) == NVME_OPCODE_FLUSH &&
+	    subsystem->namespace_count == 1)
 		nsid = 1;
 	return target_namespace_of(subsystem, nsid);
 }
@@ -251,10 +255,10 @@ void target_command_run(struct command *command)
 
 /* ---- the front ---- */
 
-static u32 front_segments(struct virtual_thread *thread, const struct virtual_request *request, const struct nvme_sqe *sqe,
-			  u64 bytes, struct iovec *segments, u32 *count)
+static u32 front_segments(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes,
+			  struct iovec *segments, u32 *count, void *of)
 {
-	struct command *command = weir_virtual_command(request);
+	struct command *command = of;
 
 	(void)thread;
 	*count = 0;
@@ -282,7 +286,10 @@ static void front_complete(struct virtual_request *request, u32 status)
 		target_send_response(command, status, 0, !command->from_host && command->data_bytes);
 }
 
-/* One that is answered twice is; responses have neither phases nor queues, so that no other fault befalls them. */
+/*
+ * One that is answered twice is; responses have neither phases nor queues, so that no other fault befalls
+ * them.
+ */
 static void front_complete_wrong(struct virtual_request *request, u32 status)
 {
 	struct command *command = weir_virtual_command(request);

@@ -2,7 +2,8 @@
 /*
  * connection.c: a connection from accept to end.
  *
- * Owns: its states and deadlines. One whose socket is closed stays until the core has ended its commands, whose buffers a
+ * Owns: its states and deadlines. One whose socket is closed stays until the core has ended its
+ * commands, whose buffers a
  * storage may still be writing to.
  */
 #include <errno.h>
@@ -73,10 +74,12 @@ static void close_soon(struct connection *connection)
 void target_connection_refuse(struct connection *connection, const struct weir_tcp_error *error)
 {
 	u8 term[sizeof(struct nvme_tcp_term_req) + NVME_TCP_LONGEST_HEADER];
-	size_t header = connection->phase == RECEIVE_COMMON ? sizeof(struct nvme_tcp_common) : connection->layout.header_bytes;
+	size_t header = connection->phase == RECEIVE_COMMON ? sizeof(struct nvme_tcp_common)
+							    : connection->layout.header_bytes;
 	size_t bytes = weir_tcp_build_term(term, true, error, connection->header.bytes, header);
 
-	atomic_fetch_add_explicit(&connection->server->bad_pdus, 1, memory_order_relaxed); /* relaxed: statistics */
+	atomic_fetch_add_explicit(&connection->server->bad_pdus, 1,
+				  memory_order_relaxed); /* relaxed: statistics */
 	target_send_note(connection, term, (u32)bytes);
 	close_soon(connection);
 }
@@ -86,10 +89,13 @@ void target_connection_close(struct connection *connection)
 	close_soon(connection);
 }
 
-/* Nothing that it sends is of interest any more; it is read so that our last words are not lost to a reset. */
+/*
+ * Nothing that it sends is of interest any more; it is read so that our last words are not lost to a reset.
+ */
 static void discard(struct connection *connection)
 {
-	ssize_t got = recv(connection->socket, connection->server->buffer, TARGET_RECEIVE_BYTES, MSG_DONTWAIT);
+	ssize_t got =
+		recv(connection->socket, connection->server->buffer, TARGET_RECEIVE_BYTES, MSG_DONTWAIT);
 
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		target_connection_end(connection);
@@ -98,12 +104,9 @@ static void discard(struct connection *connection)
 void target_connection_ready(struct connection *connection)
 {
 	switch (connection->state) {
-	case CONNECTION_DEAD:
-		return;
+	case CONNECTION_DEAD: return;
 	case CONNECTION_CLOSING:
-	case CONNECTION_LINGERING:
-		discard(connection);
-		break;
+	case CONNECTION_LINGERING: discard(connection); break;
 	default:
 		if (!atomic_load_explicit(&connection->server->target->stopping, memory_order_relaxed))
 			(void)target_receive(connection);
@@ -112,9 +115,10 @@ void target_connection_ready(struct connection *connection)
 		target_send_soon(connection);
 }
 
-static bool is_idle(const struct connection *connection)
+static bool is_idle(struct connection *connection)
 {
-	return !connection->running && !connection->out.first && connection->note_bytes == connection->note_sent;
+	return !connection->running && !connection->out.first &&
+	       connection->note_bytes == connection->note_sent && target_controller_can_end(connection);
 }
 
 void target_connection_check(struct connection *connection)
@@ -126,6 +130,7 @@ void target_connection_check(struct connection *connection)
 		return;
 	if (stopping > 1 || (stopping && is_idle(connection)) ||
 	    (connection->deadline_ms && server->now_ms >= connection->deadline_ms) ||
-	    (connection->controller && !connection->qid && target_controller_expired(connection->controller, server->now_ms)))
+	    (connection->controller && !connection->qid &&
+	     target_controller_expired(connection->controller, server->now_ms)))
 		target_connection_end(connection);
 }

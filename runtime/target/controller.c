@@ -2,7 +2,8 @@
 /*
  * controller.c: associations of hosts: which connections make one controller.
  *
- * Owns: their list and numbers, under target.lock. An association ends with its admin connection, or when its host has been
+ * Owns: their list and numbers, under target.lock. An association ends with its admin connection, or
+ * when its host has been
  * silent for too long; the other connections are then shut down, and end on their own threads.
  */
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static unsigned count(const struct weir_target *target)
 	return count;
 }
 
-static bool enlist(struct weir_target *target, struct target_controller *controller, struct connection *connection)
+static bool enlist(struct weir_target *target, struct target_controller *controller,
+		   struct connection *connection)
 {
 	bool room;
 
@@ -66,7 +68,8 @@ static bool enlist(struct weir_target *target, struct target_controller *control
 	return room;
 }
 
-struct target_controller *target_controller_create(struct connection *connection, const struct target_subsystem *subsystem,
+struct target_controller *target_controller_create(struct connection *connection,
+						   const struct target_subsystem *subsystem,
 						   const struct nvme_fabrics_connect_data *data, u32 kato_ms)
 {
 	struct target_controller *controller = calloc(1, sizeof(*controller));
@@ -75,7 +78,7 @@ struct target_controller *target_controller_create(struct connection *connection
 		return NULL;
 	controller->subsystem = subsystem;
 	controller->kato_ms = kato_ms;
-	controller->queues = connection->server->target->queues;
+	atomic_init(&controller->queues, connection->server->target->queues);
 	memcpy(controller->hostid, data->hostid, sizeof(controller->hostid));
 	memcpy(controller->hostnqn, data->hostnqn, strnlen(data->hostnqn, NVME_NQN_LONGEST));
 	atomic_init(&controller->alive_ms, target_now_ms());
@@ -98,13 +101,15 @@ static u32 check_join(const struct target_controller *controller, const struct t
 		      const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset)
 {
 	*offset = NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, cntlid);
-	if (!controller || controller->subsystem != subsystem || strcmp(controller->hostnqn, data->hostnqn) != 0)
+	if (!controller || controller->subsystem != subsystem ||
+	    strcmp(controller->hostnqn, data->hostnqn) != 0)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
 	*offset = NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, hostid);
 	if (memcmp(controller->hostid, data->hostid, sizeof(controller->hostid)) != 0)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
 	*offset = offsetof(struct nvme_fabrics_connect, qid);
-	if (!subsystem || qid > controller->queues)
+	if (!subsystem || qid > atomic_load_explicit(&controller->queues,
+						     memory_order_relaxed)) /* relaxed: as ready, below */
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
 	if (has_queue(controller, qid))
 		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);
@@ -167,6 +172,19 @@ void target_controller_leave(struct connection *connection)
 			shutdown(at->socket, SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&target->lock);
+}
+
+bool target_controller_can_end(struct connection *connection)
+{
+	struct weir_target *target = connection->server->target;
+	bool alone;
+
+	if (!connection->controller || connection->qid)
+		return true;
+	pthread_mutex_lock(&target->lock);
+	alone = connection->controller->first == connection && !connection->sibling;
+	pthread_mutex_unlock(&target->lock);
+	return alone;
 }
 
 void target_controller_drop(struct connection *connection)

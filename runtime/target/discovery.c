@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * discovery.c: the discovery log: which subsystems a host may connect to, and where. Base 2.0, section 5.16.1.23.
+ * discovery.c: the discovery log: which subsystems a host may connect to, and where. Base 2.0, section
+ * 5.16.1.23.
  */
 #include <netdb.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ static void local_address(const struct connection *connection, char *host, size_
 	socklen_t length = sizeof(local);
 
 	if (getsockname(connection->socket, (struct sockaddr *)&local, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&local, length, host, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) != 0)
+	    getnameinfo((struct sockaddr *)&local, length, host, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) !=
+		    0)
 		snprintf(host, bytes, "127.0.0.1");
 }
 
@@ -59,8 +61,12 @@ static void put_entry(const struct connection *connection, const struct target_s
 {
 	const struct weir_target *target = connection->server->target;
 	struct nvme_discovery_entry entry = {
-		.trtype = NVME_TRTYPE_TCP, .subtype = NVME_SUBTYPE_NVM, .treq = NVME_TREQ_SECURE_NOT_REQUIRED, .portid = port,
-		.cntlid = NVME_CNTLID_DYNAMIC, .asqsz = NVME_ASQSZ_LEAST,
+		.trtype = NVME_TRTYPE_TCP,
+		.subtype = NVME_SUBTYPE_NVM,
+		.treq = NVME_TREQ_SECURE_NOT_REQUIRED,
+		.portid = port,
+		.cntlid = NVME_CNTLID_DYNAMIC,
+		.asqsz = NVME_ASQSZ_LEAST,
 	};
 
 	memcpy(entry.subnqn, subsystem->nqn, strlen(subsystem->nqn));

@@ -26,7 +26,8 @@ static void end(struct command *command, u32 status, u64 result)
 
 static void refuse_connect(struct command *command, u32 status, u32 result)
 {
-	atomic_fetch_add_explicit(&command->connection->server->refused, 1, memory_order_relaxed); /* relaxed: statistics */
+	atomic_fetch_add_explicit(&command->connection->server->refused, 1,
+				  memory_order_relaxed); /* relaxed: statistics */
 	end(command, status, result);
 }
 
@@ -38,7 +39,8 @@ static bool is_text(const char *field)
 }
 
 /* The field of the command, or of its data, that is not acceptable; an NVMe status. */
-static u32 check_connect(const struct nvme_fabrics_connect *connect, const struct nvme_fabrics_connect_data *data, u32 *offset)
+static u32 check_connect(const struct nvme_fabrics_connect *connect,
+			 const struct nvme_fabrics_connect_data *data, u32 *offset)
 {
 	u32 most = connect->qid ? TARGET_QUEUE_ENTRIES : 4 * TARGET_QUEUE_ENTRIES;
 
@@ -69,8 +71,9 @@ static u32 find_subsystem(const struct connection *connection, const struct nvme
 	*subsystem = target_subsystem_find(connection->server->target, data->subnqn);
 	if (!*subsystem)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
-	return target_host_allowed(*subsystem, data->hostnqn) ? NVME_STATUS_SUCCESS :
-								target_refuse(NVME_STATUS_CONNECT_INVALID_HOST);
+	return target_host_allowed(*subsystem, data->hostnqn)
+		       ? NVME_STATUS_SUCCESS
+		       : target_refuse(NVME_STATUS_CONNECT_INVALID_HOST);
 }
 
 static u32 join(struct connection *connection, const struct nvme_fabrics_connect *connect,
@@ -86,9 +89,9 @@ static u32 join(struct connection *connection, const struct nvme_fabrics_connect
 	*offset = NVME_CONNECT_IATTR_DATA | offsetof(struct nvme_fabrics_connect_data, cntlid);
 	if (data->cntlid != NVME_CNTLID_DYNAMIC)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
-	return target_controller_create(connection, subsystem, data, connect->kato) ?
-		       NVME_STATUS_SUCCESS :
-		       target_refuse(NVME_STATUS_CONNECT_CONTROLLER_BUSY);
+	return target_controller_create(connection, subsystem, data, connect->kato)
+		       ? NVME_STATUS_SUCCESS
+		       : target_refuse(NVME_STATUS_CONNECT_CONTROLLER_BUSY);
 }
 
 static void run_connect(struct command *command)
@@ -101,8 +104,10 @@ static void run_connect(struct command *command)
 
 	memcpy(&request, &command->sqe, sizeof(request));
 	if (connection->controller || command->data_bytes < sizeof(data)) {
-		refuse_connect(command, target_refuse(connection->controller ? NVME_STATUS_COMMAND_SEQUENCE :
-									       NVME_STATUS_SGL_INVALID_LENGTH), 0);
+		refuse_connect(command,
+			       target_refuse(connection->controller ? NVME_STATUS_COMMAND_SEQUENCE
+								    : NVME_STATUS_SGL_INVALID_LENGTH),
+			       0);
 		return;
 	}
 	memcpy(&data, command->data, sizeof(data));
@@ -112,7 +117,10 @@ static void run_connect(struct command *command)
 	if (!status)
 		status = grown ? join(connection, &request, &data, &offset) : NVME_STATUS_INTERNAL_ERROR;
 	if (status) {
-		refuse_connect(command, status, (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_CONNECT_INVALID_PARAMETERS ? offset : 0);
+		refuse_connect(command, status,
+			       (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_CONNECT_INVALID_PARAMETERS
+				       ? offset
+				       : 0);
 		return;
 	}
 	connection->state = CONNECTION_CONNECTED;
@@ -150,13 +158,16 @@ static void set_cc(struct target_controller *controller, u32 cc)
 {
 	bool enable = cc & NVME_CC_ENABLE, good;
 
-	good = !(cc & CC_CHOICES_MASK) && (!controller->subsystem || (cc & CC_ENTRY_SIZES_MASK) == (NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16));
+	good = !(cc & CC_CHOICES_MASK) &&
+	       (!controller->subsystem ||
+		(cc & CC_ENTRY_SIZES_MASK) == (NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16));
 	controller->cc = cc;
 	controller->csts = enable ? (good ? NVME_CSTS_READY : NVME_CSTS_FATAL) : 0;
 	if (cc & NVME_CC_SHUTDOWN_MASK)
 		controller->csts |= CSTS_SHUTDOWN_DONE;
 	/* Relaxed: a host that has its answer to Property Set sees the value it set. */
-	atomic_store_explicit(&controller->ready, enable && good && !(cc & NVME_CC_SHUTDOWN_MASK), memory_order_relaxed);
+	atomic_store_explicit(&controller->ready, enable && good && !(cc & NVME_CC_SHUTDOWN_MASK),
+			      memory_order_relaxed);
 }
 
 static void property_set(struct command *command)

@@ -21,7 +21,9 @@ static int split(const char *text, char *host, size_t host_bytes, char *port, si
 	const char *at = text + strlen(prefix), *end, *colon;
 
 	if (strncmp(text, prefix, strlen(prefix)) != 0)
-		return weir_fail(EINVAL, "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420", text);
+		return weir_fail(EINVAL,
+				 "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420",
+				 text);
 	if (*at == '[') {
 		end = strchr(++at, ']');
 		colon = end ? end + 1 : NULL;
@@ -30,8 +32,11 @@ static int split(const char *text, char *host, size_t host_bytes, char *port, si
 	}
 	if (!end)
 		end = colon = at + strlen(at);
-	if ((size_t)(end - at) >= host_bytes || end == at || (*colon && (*colon != ':' || strlen(colon + 1) >= port_bytes)))
-		return weir_fail(EINVAL, "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420", text);
+	if ((size_t)(end - at) >= host_bytes || end == at ||
+	    (*colon && (*colon != ':' || strlen(colon + 1) >= port_bytes)))
+		return weir_fail(EINVAL,
+				 "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420",
+				 text);
 	memcpy(host, at, (size_t)(end - at));
 	host[end - at] = 0;
 	snprintf(port, port_bytes, "%s", *colon && colon[1] ? colon + 1 : "4420");
@@ -48,8 +53,8 @@ static int describe(struct target_listener *listener)
 	    getnameinfo((struct sockaddr *)&bound, length, host, sizeof(host), port, sizeof(port),
 			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return weir_fail(EIO, "the address of a listening socket cannot be read");
-	snprintf(listener->address, sizeof(listener->address), bound.ss_family == AF_INET6 ? "tcp://[%s]:%s" : "tcp://%s:%s", host,
-		 port);
+	snprintf(listener->address, sizeof(listener->address),
+		 bound.ss_family == AF_INET6 ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
 	return 0;
 }
 
@@ -61,17 +66,19 @@ static int open_socket(const char *text, const struct addrinfo *info, struct tar
 	if (listener->socket < 0)
 		return weir_fail(errno, "cannot listen at %s: %s", text, strerror(errno));
 	setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(listener->socket, info->ai_addr, info->ai_addrlen) != 0 || listen(listener->socket, BACKLOG) != 0)
+	if (bind(listener->socket, info->ai_addr, info->ai_addrlen) != 0 ||
+	    listen(listener->socket, BACKLOG) != 0)
 		return weir_fail(errno, "cannot listen at %s: %s%s", text, strerror(errno),
-				 errno == EADDRINUSE ? "; another program serves there" :
-				 errno == EACCES     ? "; ports below 1024 are root's" :
-						       "");
+				 errno == EADDRINUSE ? "; another program serves there"
+				 : errno == EACCES   ? "; ports below 1024 are root's"
+						     : "");
 	return describe(listener);
 }
 
 int target_listen(const char *text, struct target_listener *listener)
 {
-	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *found;
+	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
+			*found;
 	char host[256], port[8];
 	int error = split(text, host, sizeof(host), port, sizeof(port)), failed;
 

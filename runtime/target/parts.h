@@ -2,7 +2,8 @@
 /*
  * parts.h: what the parts of the target offer one another; private to this folder.
  *
- * Who may touch what: a connection, its commands and its buffers belong to one server thread. Association lists and
+ * Who may touch what: a connection, its commands and its buffers belong to one server thread.
+ * Association lists and
  * controller numbers are under target.lock. Words that several threads read are atomic: each says so.
  */
 #ifndef WEIR_TARGET_PARTS_H
@@ -23,22 +24,22 @@
 #include "target.h"
 
 enum {
-	TARGET_QUEUE_ENTRIES = 128,      /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
-	TARGET_IN_CAPSULE_BYTES = 8192,  /* data in a command capsule at most */
+	TARGET_QUEUE_ENTRIES = 128,	 /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
+	TARGET_IN_CAPSULE_BYTES = 8192,	 /* data in a command capsule at most */
 	TARGET_TRANSFER_BYTES = 1 << 20, /* data of a command at most, whatever its storage takes */
-	TARGET_RECEIVE_BYTES = 1 << 17,  /* a server thread's receive buffer */
-	TARGET_CONTROLLERS_MAX = 4096,   /* associations */
+	TARGET_RECEIVE_BYTES = 1 << 17,	 /* a server thread's receive buffer */
+	TARGET_CONTROLLERS_MAX = 4096,	 /* associations */
 	TARGET_HELLO_MS = 10000,
-	TARGET_LINGER_MS = 1000,         /* for the other end to read why it is cut off */
+	TARGET_LINGER_MS = 1000, /* for the other end to read why it is cut off */
 	TARGET_KATO_MS_MAX = 3600 * 1000,
-	TARGET_DEPTH = 1024,             /* requests of a server thread that a storage is given at once */
+	TARGET_DEPTH = 1024, /* requests of a server thread that a storage is given at once */
 };
 
 /**
  * struct target_namespace - a storage
  * @nsid: its number
  * @uri: for people
- * @transport: what was opened
+ * @transport: what was opened; NULL: @core is our own
  * @core: its controller core
  * @medium: of that
  * @uuid: the same whenever the same is served
@@ -65,12 +66,14 @@ struct target_subsystem {
 struct connection;
 
 /**
- * struct target_controller - an association: what a host connected to; of its admin connection's thread but for
+ * struct target_controller - an association: what a host connected to; of its admin connection's thread
+ * but for
  * @next: under target.lock
  * @first: its connections, under target.lock
  * @references: connections that know it, ended ones too, under target.lock
  * @alive_ms: when its host was last heard; atomic
  * @ready: CSTS.RDY; atomic
+ * @queues: I/O queues granted; atomic
  * @subsystem: NULL: the discovery subsystem
  */
 struct target_controller {
@@ -86,7 +89,7 @@ struct target_controller {
 	u32 cc;
 	u32 csts;
 	u32 kato_ms;
-	u32 queues; /* granted */
+	atomic_uint queues;
 	u32 features[16];
 };
 
@@ -97,7 +100,7 @@ enum command_state {
 	COMMAND_GRANTED,   /* its data is to be received */
 	COMMAND_WAITING,   /* for the core */
 	COMMAND_RUNNING,   /* in the core */
-	COMMAND_KEPT,      /* Asynchronous Event Request */
+	COMMAND_KEPT,	   /* Asynchronous Event Request */
 	COMMAND_SENDING,
 };
 
@@ -145,8 +148,8 @@ struct command {
 };
 
 enum connection_state {
-	CONNECTION_NEW,       /* ICReq is awaited */
-	CONNECTION_OPEN,      /* Connect is awaited */
+	CONNECTION_NEW,	 /* ICReq is awaited */
+	CONNECTION_OPEN, /* Connect is awaited */
 	CONNECTION_CONNECTED,
 	CONNECTION_CLOSING,   /* what is to be sent is, and then it ends */
 	CONNECTION_LINGERING, /* all is sent; the other end is to close */
@@ -301,6 +304,9 @@ int target_listen(const char *text, struct target_listener *listener);
 /* server.c: threads and their loop */
 
 int target_server_create(struct weir_target *target, unsigned index, struct target_server *server);
+/** target_server_end() - end its connections; no thread steps it any more */
+void target_server_end(struct target_server *server);
+/** target_server_destroy() - after that, and after the storages were closed */
 void target_server_destroy(struct target_server *server);
 unsigned target_server_step(struct target_server *server, int ms);
 void target_server_wake(struct target_server *server);
@@ -355,7 +361,8 @@ void target_command_free(struct command *command);
 bool target_command_room(struct command *command, u32 bytes);
 /**
  * target_command_start() - a capsule's header is here: decide about its data
- * @in_capsule: bytes of data that follow it; only of a command that is COMMAND_RECEIVING afterwards they are kept
+ * @in_capsule: bytes of data that follow it; only of a command that is COMMAND_RECEIVING afterwards
+ *   they are kept
  */
 void target_command_start(struct command *command, u32 in_capsule);
 /** target_command_run() - all its data is here */
@@ -371,13 +378,19 @@ void target_fabrics_run(struct command *command);
 
 /* controller.c: associations */
 
-struct target_controller *target_controller_create(struct connection *connection, const struct target_subsystem *subsystem,
+struct target_controller *target_controller_create(struct connection *connection,
+						   const struct target_subsystem *subsystem,
 						   const struct nvme_fabrics_connect_data *data, u32 kato_ms);
 /** target_controller_join() - an I/O queue's connection; an NVMe status */
 u32 target_controller_join(struct connection *connection, const struct target_subsystem *subsystem,
 			   const struct nvme_fabrics_connect_data *data, u16 qid, u32 *offset);
 /** target_controller_leave() - a connection ends; with the admin queue's all others do */
 void target_controller_leave(struct connection *connection);
+/**
+ * target_controller_can_end() - unless it is the admin queue's, and the controller has others, which would
+ * end with it
+ */
+bool target_controller_can_end(struct connection *connection);
 /** target_controller_drop() - an ended connection is freed, and perhaps the controller with the last one */
 void target_controller_drop(struct connection *connection);
 /** target_controller_expired() - the host has been silent for longer than the Keep Alive Timeout */

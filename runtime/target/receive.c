@@ -2,7 +2,8 @@
 /*
  * receive.c: PDUs from the host.
  *
- * Owns: where the bytes of a connection go, and what may come when. Data goes straight to its command's buffer. Whatever a
+ * Owns: where the bytes of a connection go, and what may come when. Data goes straight to its command's
+ * buffer. Whatever a
  * length, an offset or a tag says, it is compared with what was granted before a byte is stored.
  */
 #include <errno.h>
@@ -40,14 +41,18 @@ static void expect_pdu(struct connection *connection)
 static bool icreq(struct connection *connection)
 {
 	const struct nvme_tcp_icreq *request = &connection->header.icreq;
-	union nvme_tcp_header answer = { .icresp = { .dgst = request->dgst, .maxh2cdata = TARGET_TRANSFER_BYTES } };
+	union nvme_tcp_header answer = { .icresp = { .dgst = request->dgst,
+						     .maxh2cdata = TARGET_TRANSFER_BYTES } };
 	size_t bytes;
 
-	bytes = weir_tcp_build(&answer, NVME_TCP_ICRESP, 0, &connection->to_host); /* before digests are in force */
+	bytes = weir_tcp_build(&answer, NVME_TCP_ICRESP, 0,
+			       &connection->to_host); /* before digests are in force */
 	target_send_note(connection, &answer, (u32)bytes);
 	connection->to_host.alignment = ((u32)request->hpda + 1) * 4;
-	connection->to_host.header_digest = connection->to_us.header_digest = request->dgst & NVME_TCP_HDGST_ENABLE;
-	connection->to_host.data_digest = connection->to_us.data_digest = request->dgst & NVME_TCP_DDGST_ENABLE;
+	connection->to_host.header_digest = connection->to_us.header_digest =
+		request->dgst & NVME_TCP_HDGST_ENABLE;
+	connection->to_host.data_digest = connection->to_us.data_digest =
+		request->dgst & NVME_TCP_DDGST_ENABLE;
 	connection->state = CONNECTION_OPEN;
 	return true;
 }
@@ -71,7 +76,8 @@ static bool capsule(struct connection *connection)
 static bool data(struct connection *connection)
 {
 	const struct nvme_tcp_data *header = &connection->header.data;
-	struct command *command = header->ttag < connection->entries ? &connection->commands[header->ttag] : NULL;
+	struct command *command =
+		header->ttag < connection->entries ? &connection->commands[header->ttag] : NULL;
 
 	if (!command || command->state != COMMAND_GRANTED)
 		return refuse(connection, NVME_TCP_FES_INVALID_HEADER, offsetof(struct nvme_tcp_data, ttag));
@@ -79,8 +85,10 @@ static bool data(struct connection *connection)
 		return refuse(connection, NVME_TCP_FES_INVALID_HEADER, offsetof(struct nvme_tcp_data, cccid));
 	if (header->datao != command->received || header->datal > command->data_bytes - command->received)
 		return refuse(connection, NVME_TCP_FES_OUT_OF_RANGE, offsetof(struct nvme_tcp_data, datao));
-	if (!(header->common.flags & NVME_TCP_LAST_PDU) != (header->datal < command->data_bytes - command->received))
-		return refuse(connection, NVME_TCP_FES_INVALID_HEADER, offsetof(struct nvme_tcp_common, flags));
+	if (!(header->common.flags & NVME_TCP_LAST_PDU) !=
+	    (header->datal < command->data_bytes - command->received))
+		return refuse(connection, NVME_TCP_FES_INVALID_HEADER,
+			      offsetof(struct nvme_tcp_common, flags));
 	connection->subject = command;
 	connection->data_begin = command->data + command->received;
 	return true;
@@ -96,15 +104,10 @@ static bool header_done(struct connection *connection)
 		return false;
 	}
 	switch (connection->layout.type) {
-	case NVME_TCP_ICREQ:
-		return icreq(connection);
-	case NVME_TCP_CAPSULE_CMD:
-		return capsule(connection);
-	case NVME_TCP_H2C_DATA:
-		return data(connection);
-	default: /* H2CTermReq: it gives up */
-		target_connection_end(connection);
-		return false;
+	case NVME_TCP_ICREQ: return icreq(connection);
+	case NVME_TCP_CAPSULE_CMD: return capsule(connection);
+	case NVME_TCP_H2C_DATA: return data(connection);
+	default: /* H2CTermReq: it gives up */ target_connection_end(connection); return false;
 	}
 }
 
@@ -153,8 +156,7 @@ static bool common_done(struct connection *connection)
 static bool phase_done(struct connection *connection)
 {
 	switch (connection->phase) {
-	case RECEIVE_COMMON:
-		return common_done(connection);
+	case RECEIVE_COMMON: return common_done(connection);
 	case RECEIVE_HEADER:
 		if (!header_done(connection))
 			return false;
@@ -189,7 +191,8 @@ static void advance(struct connection *connection, u32 bytes)
 static bool parse(struct connection *connection)
 {
 	while (connection->state <= CONNECTION_CONNECTED) {
-		u32 there = connection->end - connection->begin, bytes = connection->left < there ? connection->left : there;
+		u32 there = connection->end - connection->begin,
+		    bytes = connection->left < there ? connection->left : there;
 
 		if (connection->left && !there)
 			return true;
@@ -220,9 +223,14 @@ static void heard(struct connection *connection)
 {
 	struct target_controller *controller = connection->controller;
 
-	/* Relaxed: a time, and nothing goes with it. Compared first, so that queues do not fight for the line. */
-	if (controller && atomic_load_explicit(&controller->alive_ms, memory_order_relaxed) != connection->server->now_ms)
-		atomic_store_explicit(&controller->alive_ms, connection->server->now_ms, memory_order_relaxed);
+	/*
+	 * Relaxed: a time, and nothing goes with it. Compared first, so that queues do not fight for the
+	 * line.
+	 */
+	if (controller &&
+	    atomic_load_explicit(&controller->alive_ms, memory_order_relaxed) != connection->server->now_ms)
+		atomic_store_explicit(&controller->alive_ms, connection->server->now_ms,
+				      memory_order_relaxed);
 }
 
 bool target_receive(struct connection *connection)

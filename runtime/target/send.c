@@ -2,7 +2,8 @@
 /*
  * send.c: PDUs to the host.
  *
- * Owns: what is to be sent on a connection, in order, and how far that is. Many answers go with one system call; a host that
+ * Owns: what is to be sent on a connection, in order, and how far that is. Many answers go with one
+ * system call; a host that
  * reads none keeps the slots of its own queue, and no more.
  */
 #include <errno.h>
@@ -34,9 +35,11 @@ static void enqueue(struct command *command)
 
 void target_send_grant(struct command *command)
 {
-	command->head.r2t = (struct nvme_tcp_r2t){ .cccid = command->cid, .ttag = (u16)(command - command->connection->commands),
+	command->head.r2t = (struct nvme_tcp_r2t){ .cccid = command->cid,
+						   .ttag = (u16)(command - command->connection->commands),
 						   .r2tl = command->data_bytes };
-	command->head_bytes = (u8)weir_tcp_build(&command->head, NVME_TCP_R2T, 0, &command->connection->to_host);
+	command->head_bytes =
+		(u8)weir_tcp_build(&command->head, NVME_TCP_R2T, 0, &command->connection->to_host);
 	command->sends_data = command->tail_bytes = 0;
 	target_command_set(command, COMMAND_GRANTING);
 	enqueue(command);
@@ -47,7 +50,8 @@ static void add_response(struct command *command)
 	const struct connection *connection = command->connection;
 	union nvme_tcp_header response = { .bytes = { 0 } };
 	u32 head = connection->flow_control ? connection->sq_head : 0xffff;
-	struct nvme_cqe cqe = { (u32)command->result, (u32)(command->result >> 32), head, command->cid | command->status << 17 };
+	struct nvme_cqe cqe = { (u32)command->result, (u32)(command->result >> 32), head,
+				command->cid | command->status << 17 };
 	size_t bytes;
 
 	memcpy(response.resp.cqe, &cqe, sizeof(cqe));
@@ -56,16 +60,21 @@ static void add_response(struct command *command)
 	command->tail_bytes = (u8)(command->tail_bytes + bytes);
 }
 
-/* Without flow control the data says that the command has ended well, and no response follows. NVMe/TCP 1.0, section 3.3.2.1 */
+/*
+ * Without flow control the data says that the command has ended well, and no response follows. NVMe/TCP
+ * 1.0, section 3.3.2.1
+ */
 static bool add_data(struct command *command)
 {
 	const struct connection *connection = command->connection;
 	bool success = !connection->flow_control && !command->result && !command->twice;
 
-	command->head.data = (struct nvme_tcp_data){ .common.flags = NVME_TCP_LAST_PDU | (success ? NVME_TCP_SUCCESS : 0),
-						     .cccid = command->cid, .datal = command->sends_data };
-	command->head_bytes =
-		(u8)weir_tcp_build(&command->head, NVME_TCP_C2H_DATA, command->sends_data, &connection->to_host);
+	command->head.data =
+		(struct nvme_tcp_data){ .common.flags = NVME_TCP_LAST_PDU | (success ? NVME_TCP_SUCCESS : 0),
+					.cccid = command->cid,
+					.datal = command->sends_data };
+	command->head_bytes = (u8)weir_tcp_build(&command->head, NVME_TCP_C2H_DATA, command->sends_data,
+						 &connection->to_host);
 	if (connection->to_host.data_digest) {
 		u32 digest = weir_crc32c(0, command->data, command->sends_data);
 
@@ -91,7 +100,8 @@ void target_send_response(struct command *command, u32 status, u64 result, bool 
 		add_response(command);
 	if (command->twice)
 		add_response(command);
-	atomic_fetch_add_explicit(&connection->server->commands, 1, memory_order_relaxed); /* relaxed: statistics */
+	atomic_fetch_add_explicit(&connection->server->commands, 1,
+				  memory_order_relaxed); /* relaxed: statistics */
 	enqueue(command);
 }
 

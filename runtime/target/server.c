@@ -2,7 +2,8 @@
 /*
  * server.c: a server thread: it waits for its sockets and storages, and for nothing else.
  *
- * Owns: the order of an iteration. No connection is waited for: one that sends half a PDU, or reads no answer, keeps its own
+ * Owns: the order of an iteration. No connection is waited for: one that sends half a PDU, or reads no
+ * answer, keeps its own
  * buffers and delays nobody. A thread with nothing to do sleeps.
  */
 #include <errno.h>
@@ -19,10 +20,10 @@
 
 enum {
 	EVENTS = 64,
-	CHECK_MS = 500,         /* between two looks at deadlines */
-	DRAIN_MS = 5,           /* the same while it drains */
-	ACCEPTS = 16,           /* at a time */
-	ACCEPT_PAUSE_MS = 100,  /* after the process ran out of descriptors */
+	CHECK_MS = 500,		/* between two looks at deadlines */
+	DRAIN_MS = 5,		/* the same while it drains */
+	ACCEPTS = 16,		/* at a time */
+	ACCEPT_PAUSE_MS = 100,	/* after the process ran out of descriptors */
 	WAITING_NS = 50 * 1000, /* between two tries of what the core does not take */
 	BUSY_NS = 100 * 1000 * 1000,
 };
@@ -53,8 +54,10 @@ static int watch_storages(struct target_server *server)
 
 	for (size_t i = 0; i < target->subsystem_count; i++)
 		for (size_t j = 0; j < target->subsystems[i].namespace_count; j++) {
-			const struct weir_medium *medium = weir_virtual_medium(target->subsystems[i].namespaces[j].core);
-			int fd = medium->ops->descriptor ? medium->ops->descriptor(medium, server->index) : -1;
+			const struct weir_medium *medium =
+				weir_virtual_medium(target->subsystems[i].namespaces[j].core);
+			int fd =
+				medium->ops->descriptor ? medium->ops->descriptor(medium, server->index) : -1;
 			int error = fd < 0 ? 0 : watch(server, fd, MARK_STORAGE);
 
 			if (error)
@@ -82,21 +85,29 @@ int target_server_create(struct weir_target *target, unsigned index, struct targ
 	return error ? error : watch_storages(server);
 }
 
-void target_server_destroy(struct target_server *server)
+void target_server_end(struct target_server *server)
 {
-	struct connection *connection = server->connections, *next;
+	for (struct connection *at = server->connections; at; at = at->next)
+		target_connection_end(at);
+	for (struct connection *at = server->arrived; at; at = at->next)
+		target_connection_end(at);
+}
+
+static void free_all(struct connection *connection)
+{
+	struct connection *next;
 
 	for (; connection; connection = next) {
 		next = connection->next;
-		target_connection_end(connection);
 		connection->queue.inflight = 0; /* the storages are closed */
 		target_connection_collect(connection);
 	}
-	for (connection = server->arrived; connection; connection = next) {
-		next = connection->next;
-		target_connection_end(connection);
-		target_connection_collect(connection);
-	}
+}
+
+void target_server_destroy(struct target_server *server)
+{
+	free_all(server->connections);
+	free_all(server->arrived);
 	free(server->buffer);
 	if (server->epoll >= 0)
 		close(server->epoll);
@@ -150,7 +161,8 @@ static void take_arrived(struct target_server *server)
 
 int weir_target_adopt(struct weir_target *target, int socket)
 {
-	unsigned turn = atomic_fetch_add_explicit(&target->next_server, 1, memory_order_relaxed); /* relaxed: any order will do */
+	unsigned turn = atomic_fetch_add_explicit(&target->next_server, 1,
+						  memory_order_relaxed); /* relaxed: any order will do */
 	struct target_server *server = &target->servers[turn % target->threads];
 	struct connection *connection = target_connection_create(server, socket);
 
@@ -187,7 +199,8 @@ static void resume_accept(struct target_server *server)
 static void accept_some(struct target_server *server, size_t index)
 {
 	for (unsigned i = 0; i < ACCEPTS; i++) {
-		int fd = accept4(server->target->listeners[index].socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(server->target->listeners[index].socket, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
 			weir_target_adopt(server->target, fd);
@@ -337,12 +350,23 @@ unsigned target_server_step(struct target_server *server, int ms)
 	return done;
 }
 
+/* With nobody left; in the end those do not count whose storage has lost a command for good. */
+static bool is_over(const struct target_server *server)
+{
+	/* Relaxed: whoever sets it wakes this thread. */
+	unsigned stopping = atomic_load_explicit(&server->target->stopping, memory_order_relaxed);
+
+	if (!stopping)
+		return false;
+	return !server->connections ||
+	       (stopping > 1 && !atomic_load_explicit(&server->open, memory_order_relaxed));
+}
+
 static void *run(void *argument)
 {
 	struct target_server *server = argument;
 
-	/* Relaxed: whoever sets it wakes this thread. */
-	while (!atomic_load_explicit(&server->target->stopping, memory_order_relaxed) || server->connections)
+	while (!is_over(server))
 		target_server_step(server, -1);
 	return NULL;
 }
@@ -383,7 +407,8 @@ void weir_target_stop(struct weir_target *target, unsigned ms)
 	until.tv_nsec %= 1000000000;
 	announce(target, 1);
 	for (unsigned i = 0; i < target->threads; i++)
-		if (target->servers[i].started && pthread_timedjoin_np(target->servers[i].handle, NULL, &until) == 0)
+		if (target->servers[i].started &&
+		    pthread_timedjoin_np(target->servers[i].handle, NULL, &until) == 0)
 			target->servers[i].started = false;
 	announce(target, 2);
 	for (unsigned i = 0; i < target->threads; i++)

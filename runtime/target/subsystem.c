@@ -2,7 +2,8 @@
 /*
  * subsystem.c: what is served, and to whom.
  *
- * Owns: names, identifiers and storages of subsystems. Identifiers come of the names alone, so that a target that is
+ * Owns: names, identifiers and storages of subsystems. Identifiers come of the names alone, so that a
+ * target that is
  * started again serves the same namespaces to a host that has kept its disks.
  */
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "opened.h"
 #include "parts.h"
 
 int target_nqn_check(const char *nqn)
@@ -22,11 +24,16 @@ int target_nqn_check(const char *nqn)
 		return weir_fail(EINVAL, "\"%s\": an NQN has 1 to %d characters", nqn, NVME_NQN_LONGEST);
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)nqn[i] <= ' ' || nqn[i] == 127)
-			return weir_fail(EINVAL, "the NQN \"%.*s\" goes on with a character that is none of an NQN", (int)i, nqn);
+			return weir_fail(EINVAL,
+					 "the NQN \"%.*s\" goes on with a character that is none of an NQN",
+					 (int)i, nqn);
 	if (strncmp(nqn, "nqn.", 4) != 0)
-		return weir_fail(EINVAL, "\"%s\" is no NQN; write one such as nqn.2026-11.org.example:disk1", nqn);
+		return weir_fail(EINVAL, "\"%s\" is no NQN; write one such as nqn.2026-11.org.example:disk1",
+				 nqn);
 	if (!strcmp(nqn, NVME_DISCOVERY_NQN))
-		return weir_fail(EINVAL, "%s is the discovery subsystem, which is served anyway; choose another NQN", nqn);
+		return weir_fail(EINVAL,
+				 "%s is the discovery subsystem, which is served anyway; choose another NQN",
+				 nqn);
 	return 0;
 }
 
@@ -42,35 +49,75 @@ static void fill_uuid(const char *nqn, u32 nsid, u8 *uuid)
 	uuid[8] = (uuid[8] & 0x3f) | 0x80;
 }
 
-static int open_transport(struct weir_target *target, const struct weir_target_namespace_options *options, struct weir_uri *uri,
-			  struct weir_transport **out)
+static int open_transport(struct weir_target *target, const struct weir_target_namespace_options *options,
+			  struct weir_uri *uri, struct weir_transport **out)
 {
 	struct weir_transport_request request = {
-		.uri = uri, .dma = target->dma, .read_only = options->read_only, .queues = target->threads,
-		.depth = TARGET_DEPTH, .front = &target_front, .front_threads = target->threads,
+		.uri = uri,
+		.dma = target->dma,
+		.read_only = options->read_only,
+		.queues = target->threads,
+		.depth = TARGET_DEPTH,
+		.front = &target_front,
+		.front_threads = target->threads,
 	};
 
-	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
-		return weir_fail(ENOTSUP, "storage \"%s\": a target serves virt: and file:, not %s: yet; /dev/nvme0n1 is a file:",
-				 uri->text, uri->scheme);
 	return weir_transport_open(&request, out);
 }
 
-static int space_open(struct weir_target *target, const char *nqn, const struct weir_target_namespace_options *options,
+/* A storage whose commands go elsewhere: a core of our own in front of it. */
+static int open_other(struct weir_target *target, const struct weir_target_namespace_options *options,
 		      struct target_namespace *space)
+{
+	struct weir_virtual_options core = {
+		.size = sizeof(core),
+		.dma = target->dma,
+		.threads = target->threads,
+		.max_queue_pairs = target->threads,
+		.max_queue_entries = TARGET_DEPTH,
+		.front = &target_front,
+	};
+	int error = weir_medium_opened(options->uri, options->read_only, target->threads, &core.medium);
+
+	if (error)
+		return error;
+	space->medium = core.medium;
+	error = weir_virtual_create(&core, &space->core);
+	if (error)
+		core.medium->ops->close(core.medium);
+	return error;
+}
+
+/* virt: and file: are cores themselves. */
+static int open_core(struct weir_target *target, const struct weir_target_namespace_options *options,
+		     struct weir_uri *uri, struct target_namespace *space)
+{
+	int error;
+
+	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
+		return open_other(target, options, space);
+	error = open_transport(target, options, uri, &space->transport);
+	if (error)
+		return error;
+	if (space->transport->resident.on)
+		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out",
+				 options->uri);
+	space->core = weir_transport_core(space->transport, &space->medium);
+	return 0;
+}
+
+static int space_open(struct weir_target *target, const char *nqn,
+		      const struct weir_target_namespace_options *options, struct target_namespace *space)
 {
 	struct weir_uri uri;
 	int error = weir_uri_parse(options->uri, &uri);
 
 	if (error)
 		return error;
-	error = open_transport(target, options, &uri, &space->transport);
+	error = open_core(target, options, &uri, space);
 	weir_uri_release(&uri);
 	if (error)
 		return error;
-	if (space->transport->resident.on)
-		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out", options->uri);
-	space->core = weir_transport_core(space->transport, &space->medium);
 	fill_uuid(nqn, space->nsid, space->uuid);
 	space->uri = strdup(options->uri);
 	return space->uri ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", options->uri);
@@ -89,9 +136,9 @@ static int copy_hosts(const struct weir_target_subsystem_options *options, struc
 			break;
 		subsystem->host_count++;
 	}
-	return subsystem->host_count == options->host_count && subsystem->hosts ?
-		       0 :
-		       weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
+	return subsystem->host_count == options->host_count && subsystem->hosts
+		       ? 0
+		       : weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
 }
 
 static void fill_serial(struct target_subsystem *subsystem)
@@ -132,10 +179,12 @@ int target_subsystem_open(struct weir_target *target, const struct weir_target_s
 	if (error)
 		return error;
 	if (target_subsystem_find(target, options->nqn))
-		return weir_fail(EEXIST, "subsystem %s is named twice; several storages of one are its namespaces", options->nqn);
+		return weir_fail(EEXIST,
+				 "subsystem %s is named twice; several storages of one are its namespaces",
+				 options->nqn);
 	if (!options->namespace_count || options->namespace_count > WEIR_TARGET_NAMESPACES_MAX)
-		return weir_fail(EINVAL, "subsystem %s has %zu namespaces; give 1 to %d", options->nqn, options->namespace_count,
-				 WEIR_TARGET_NAMESPACES_MAX);
+		return weir_fail(EINVAL, "subsystem %s has %zu namespaces; give 1 to %d", options->nqn,
+				 options->namespace_count, WEIR_TARGET_NAMESPACES_MAX);
 	subsystem->nqn = strdup(options->nqn);
 	if (!subsystem->nqn)
 		return weir_fail(ENOMEM, "no memory for a subsystem");
@@ -151,6 +200,8 @@ void target_subsystem_close(struct target_subsystem *subsystem)
 
 		if (space->transport)
 			space->transport->ops->close(space->transport);
+		else if (space->core)
+			weir_virtual_destroy(space->core);
 		free(space->uri);
 	}
 	for (size_t i = 0; i < subsystem->host_count; i++)

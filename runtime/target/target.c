@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "../error.h"
@@ -79,7 +80,8 @@ int weir_target_create(const struct weir_target_options *options, struct weir_ta
 	int error;
 
 	if (options->threads > WEIR_TARGET_THREADS_MAX)
-		return weir_fail(EINVAL, "%u server threads: give 1 to %d", options->threads, WEIR_TARGET_THREADS_MAX);
+		return weir_fail(EINVAL, "%u server threads: give 1 to %d", options->threads,
+				 WEIR_TARGET_THREADS_MAX);
 	if (!options->subsystem_count)
 		return weir_fail(EINVAL, "a target without subsystems serves nothing; give one");
 	target = calloc(1, sizeof(*target));
@@ -88,6 +90,10 @@ int weir_target_create(const struct weir_target_options *options, struct weir_ta
 	target->threads = options->threads ? options->threads : 1;
 	target->queues = options->queues ? options->queues : 64;
 	pthread_mutex_init(&target->lock, NULL);
+	/* Not the same for two targets of one subsystem, which a host takes for one. */
+	if (getrandom(&target->last_cntlid, sizeof(target->last_cntlid), GRND_NONBLOCK) !=
+	    sizeof(target->last_cntlid))
+		target->last_cntlid = 0;
 	error = create(target, options);
 	if (error) {
 		weir_target_destroy(target);
@@ -102,12 +108,15 @@ void weir_target_destroy(struct weir_target *target)
 	if (!target)
 		return;
 	for (unsigned i = 0; target->servers && i < target->threads; i++)
-		target_server_destroy(&target->servers[i]);
+		target_server_end(&target->servers[i]);
 	for (size_t i = 0; i < target->listener_count; i++)
 		if (target->listeners[i].socket >= 0)
 			close(target->listeners[i].socket);
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		target_subsystem_close(&target->subsystems[i]);
+		target_subsystem_close(
+			&target->subsystems[i]); /* what it was still doing with their buffers has ended */
+	for (unsigned i = 0; target->servers && i < target->threads; i++)
+		target_server_destroy(&target->servers[i]);
 	if (target->dma)
 		weir_dma_map_destroy(target->dma);
 	pthread_mutex_destroy(&target->lock);
@@ -131,9 +140,10 @@ void weir_target_describe(const struct weir_target *target, size_t index, char *
 		const struct target_namespace *space = &subsystem->namespaces[i];
 		char size[WEIR_SIZE_TEXT_BYTES];
 
-		at += (size_t)snprintf(text + at, bytes - at, "%s namespace %u is %s (%s%s, %s)", i ? "," : "", space->nsid, space->uri,
-				       weir_size_text(space->medium->bytes, size), space->medium->read_only ? ", read only" : "",
-				       weir_medium_path(space->medium));
+		at += (size_t)snprintf(
+			text + at, bytes - at, "%s namespace %u is %s (%s%s, %s)", i ? "," : "", space->nsid,
+			space->uri, weir_size_text(space->medium->bytes, size),
+			space->medium->read_only ? ", read only" : "", weir_medium_path(space->medium));
 	}
 }
 

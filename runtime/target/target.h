@@ -69,24 +69,30 @@ struct weir_target_options {
 struct weir_target_stats {
 	uint64_t connections; /* open now */
 	uint64_t accepted;
-	uint64_t refused;     /* Connect commands */
-	uint64_t bad_pdus;    /* each has ended its connection */
-	uint64_t commands;    /* completions sent */
+	uint64_t refused;  /* Connect commands */
+	uint64_t bad_pdus; /* each has ended its connection */
+	uint64_t commands; /* completions sent */
 };
 
-/** weir_target_create() - open the storages and the listening sockets; 0 or a negative errno with a sentence */
+/**
+ * weir_target_create() - open the storages and the listening sockets; 0 or a negative errno with a sentence
+ */
 int weir_target_create(const struct weir_target_options *options, struct weir_target **out);
 /** weir_target_start() - start the server threads */
 int weir_target_start(struct weir_target *target);
 /**
- * weir_target_stop() - take no more commands, answer those that were taken, close all connections, join the threads
+ * weir_target_stop() - take no more commands, answer those that were taken, close all connections, join
+ * the threads
  * @ms: connections that have not ended by then are closed as they are
  */
 void weir_target_stop(struct weir_target *target, unsigned ms);
 /** weir_target_destroy() - close the storages; after weir_target_stop() */
 void weir_target_destroy(struct weir_target *target);
 
-/** weir_target_address() - "tcp://127.0.0.1:4420" of listening socket @index, its port resolved; lives as long as @target */
+/**
+ * weir_target_address() - "tcp://127.0.0.1:4420" of listening socket @index, its port resolved; lives as
+ * long as @target
+ */
 const char *weir_target_address(const struct weir_target *target, size_t index);
 /** weir_target_describe() - for people: one line about subsystem @index; at most @bytes of @text */
 void weir_target_describe(const struct weir_target *target, size_t index, char *text, size_t bytes);
@@ -94,12 +100,16 @@ void weir_target_describe(const struct weir_target *target, size_t index, char *
 void weir_target_stats(struct weir_target *target, struct weir_target_stats *stats);
 
 /**
- * weir_target_adopt() - a connection that was accepted elsewhere, such as one half of socketpair(); its owner from here on
+ * weir_target_adopt() - a connection that was accepted elsewhere, such as one half of socketpair(); its
+ * owner from here on
  *
  * Before weir_target_start(), or from the one thread that calls weir_target_step().
  */
 int weir_target_adopt(struct weir_target *target, int socket);
-/** weir_target_step() - one iteration of server thread 0, where it was not started; waits for @ms at most; what happened */
+/**
+ * weir_target_step() - one iteration of server thread 0, where it was not started; waits for @ms at most;
+ * what happened
+ */
 unsigned weir_target_step(struct weir_target *target, int ms);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * identify_pages.h: what our controllers say of themselves, whichever front serves them.
  *
- * Owns: the contents of Identify and log pages. Pages are bytes here: libnvme's structures and ours are not included together.
+ * Owns: the contents of Identify and log pages. Pages are bytes here: libnvme's structures and ours are
+ * not included together.
  */
 #ifndef WEIR_IDENTIFY_PAGES_H
 #define WEIR_IDENTIFY_PAGES_H
@@ -10,7 +11,7 @@
 #include "virtual.h"
 
 enum {
-	WEIR_PAGE_AERS = 4,          /* Asynchronous Event Requests kept at a time */
+	WEIR_PAGE_AERS = 4,	     /* Asynchronous Event Requests kept at a time */
 	WEIR_PAGE_VERSION = 0x10400, /* of the NVMe Base specification */
 	WEIR_PAGE_UUID_BYTES = 16,
 	WEIR_PAGE_HEALTH_BYTES = 512,
@@ -41,9 +42,14 @@ struct weir_page_fabrics {
 
 /** weir_page_fabrics() - the same of a controller reached over a network, after weir_page_controller() */
 void weir_page_fabrics(const struct weir_page_fabrics *fabrics, void *page);
-/** weir_page_namespace() - Identify Namespace of a medium; @uuid is its NGUID; @shared: several controllers have it */
+/**
+ * weir_page_namespace() - Identify Namespace of a medium; @uuid is its NGUID; @shared: several controllers
+ * have it
+ */
 void weir_page_namespace(const struct weir_medium *medium, const uint8_t *uuid, bool shared, void *page);
-/** weir_page_descriptors() - Namespace Identification Descriptors: a UUID; @page: NVME_IDENTIFY_BYTES zeros */
+/**
+ * weir_page_descriptors() - Namespace Identification Descriptors: a UUID; @page: NVME_IDENTIFY_BYTES zeros
+ */
 void weir_page_descriptors(const uint8_t *uuid, uint8_t *page);
 /** weir_page_health() - SMART / Health Information; @page: WEIR_PAGE_HEALTH_BYTES */
 void weir_page_health(const struct weir_virtual_stats *stats, uint8_t *page);

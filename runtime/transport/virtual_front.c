@@ -19,8 +19,8 @@ bool weir_virtual_may_begin(struct weir_virtual *controller, unsigned index, str
 	return !controller->spacing_ns || virtual_time_quota(thread);
 }
 
-void weir_virtual_begin(struct weir_virtual *controller, unsigned index, struct virtual_queue *queue, const struct nvme_sqe *sqe,
-			void *command)
+void weir_virtual_begin(struct weir_virtual *controller, unsigned index, struct virtual_queue *queue,
+			const struct nvme_sqe *sqe, void *command)
 {
 	virtual_io_begin(&controller->threads[index], queue, sqe, true, command);
 }
@@ -40,7 +40,8 @@ bool weir_virtual_fault(struct virtual_request *request, enum weir_virtual_fault
 	return virtual_fault_take(request, kind) != NULL;
 }
 
-u32 weir_virtual_abort(struct weir_virtual *controller, unsigned index, struct virtual_queue *queue, u32 cid, u32 status)
+u32 weir_virtual_abort(struct weir_virtual *controller, unsigned index, struct virtual_queue *queue, u32 cid,
+		       u32 status)
 {
 	return virtual_requests_abort(&controller->threads[index], queue, cid, status);
 }
@@ -87,6 +88,6 @@ u32 weir_virtual_transfer_bytes(const struct weir_virtual *controller)
 
 bool weir_virtual_failed(struct weir_virtual *controller, bool *gone)
 {
-	*gone = load_acquire_u32(&controller->gone); /* R2: pairs with virtual_fault_follow() */
+	*gone = load_acquire_u32(&controller->gone);   /* R2: pairs with virtual_fault_follow() */
 	return load_acquire_u32(&controller->failing); /* F1: pairs with virtual_fault_fail() */
 }

@@ -62,7 +62,8 @@ static u32 find_data(struct virtual_request *request, const struct nvme_sqe *sqe
 
 	if (bytes > options->max_transfer_bytes)
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
-	status = request->thread->front->segments(request->thread, request, sqe, bytes, request->segments, &request->segment_count);
+	status = request->thread->front->segments(request->thread, sqe, bytes, request->segments, &request->segment_count,
+						  request->command);
 	request->io.iov = request->segments;
 	request->io.iov_count = request->segment_count;
 	return status;

@@ -221,16 +221,22 @@ void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase)
 	put(cq, *from, phase);
 }
 
-void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
-		  u32 result)
+static inline void post(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid, u32 status, u32 result)
 {
 	struct virtual_cq *cq = sq->cq;
 	struct nvme_cqe entry = { result, 0, sq->head | sq->queue.id << 16, cid | status << 17 };
 
-	if (thread->discard || cq->lost)
+	if (cq->lost)
 		return;
 	virtual_count_command(thread, status);
 	put(cq, entry, cq->phase);
+}
+
+void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
+		  u32 result)
+{
+	if (!thread->discard)
+		post(thread, sq, cid, status, result);
 }
 
 static bool mapped(struct virtual_thread *thread, const void *entries, u64 bytes)
@@ -251,10 +257,10 @@ void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq)
 		fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_RING_LOST);
 }
 
-static u32 rings_segments(struct virtual_thread *thread, const struct virtual_request *request, const struct nvme_sqe *sqe,
-			  u64 bytes, struct iovec *segments, u32 *count)
+static u32 rings_segments(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments,
+			  u32 *count, void *command)
 {
-	(void)request;
+	(void)command;
 	return virtual_prp_walk(thread, sqe, bytes, segments, count);
 }
 
@@ -266,7 +272,7 @@ static void rings_release(struct virtual_request *request)
 
 static void rings_complete(struct virtual_request *request, u32 status)
 {
-	virtual_post(request->thread, virtual_sq_of(request->queue), request->cid, status, 0);
+	post(request->thread, virtual_sq_of(request->queue), request->cid, status, 0);
 	rings_release(request);
 }
 

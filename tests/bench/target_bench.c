@@ -2,8 +2,10 @@
 /*
  * target_bench.c: weir-target beside a plain socket program that sends the same bytes.
  *
- * One client, of one thread, keeps commands in flight on some connections; the server is a process of its own: the target over
- * memory, or a loop that answers each request with as many bytes and looks at nothing. Both in turns, medians of the runs. CPU
+ * One client, of one thread, keeps commands in flight on some connections; the server is a process of
+ * its own: the target over
+ * memory, or a loop that answers each request with as many bytes and looks at nothing. Both in turns,
+ * medians of the runs. CPU
  * seconds are the server's, per million commands.
  */
 #include <arpa/inet.h>
@@ -22,7 +24,14 @@
 
 #include "../target_host.h"
 
-enum { CONNECTIONS_MAX = 64, RUNS_MAX = 31, MEDIUM_BYTES = 64 << 20, RECEIVE_BYTES = 1 << 18, PARTS = 60, RESPONSE_BYTES = 24 };
+enum {
+	CONNECTIONS_MAX = 64,
+	RUNS_MAX = 31,
+	MEDIUM_BYTES = 64 << 20,
+	RECEIVE_BYTES = 1 << 18,
+	PARTS = 60,
+	RESPONSE_BYTES = 24
+};
 
 /** struct setting - what to measure */
 struct setting {
@@ -122,7 +131,8 @@ static void plain_answer(struct plain *plain, const struct setting *s, int fd, u
 		for (; count && used + 3 <= PARTS; count--) {
 			if (!s->write) {
 				parts[used++] = (struct iovec){ plain->header, sizeof(plain->header) };
-				parts[used++] = (struct iovec){ somewhere(plain, s->block_bytes), s->block_bytes };
+				parts[used++] =
+					(struct iovec){ somewhere(plain, s->block_bytes), s->block_bytes };
 			}
 			parts[used++] = (struct iovec){ plain->header, RESPONSE_BYTES };
 		}
@@ -171,10 +181,16 @@ static void target_serve(const struct setting *s, int port)
 {
 	char uri[64], listen[64];
 	const struct weir_target_namespace_options space = { .uri = uri };
-	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM, .namespaces = &space, .namespace_count = 1 };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1 };
 	const char *address = listen;
-	struct weir_target_options options = { .size = sizeof(options), .listen = &address, .listen_count = 1,
-					       .subsystems = &subsystem, .subsystem_count = 1, .threads = 1 };
+	struct weir_target_options options = { .size = sizeof(options),
+					       .listen = &address,
+					       .listen_count = 1,
+					       .subsystems = &subsystem,
+					       .subsystem_count = 1,
+					       .threads = 1 };
 	struct weir_target *target;
 
 	snprintf(uri, sizeof(uri), "virt:64M?block=512&mdts=1M");
@@ -189,7 +205,9 @@ static void target_serve(const struct setting *s, int port)
 
 static int open_socket(int port)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((u16)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((u16)port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int one = 1;
 
 	for (unsigned i = 0; i < 500; i++) {
@@ -213,11 +231,15 @@ static void open_queue(struct host *host, int port, u16 qid, u16 *cntlid)
 	host->rules.most_data = HOST_DATA_BYTES;
 	host->socket = open_socket(port);
 	host_hello(host, 0, 0);
-	must(host_connect(host, qid, 127, qid ? *cntlid : NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, &result) == 0, "Connect");
+	must(host_connect(host, qid, 127, qid ? *cntlid : NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME,
+			  &result) == 0,
+	     "Connect");
 	if (qid)
 		return;
 	*cntlid = (u16)result;
-	must(host_property(host, true, NVME_PROPERTY_CC, 0, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL) == 0, "CC");
+	must(host_property(host, true, NVME_PROPERTY_CC, 0,
+			   NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL) == 0,
+	     "CC");
 }
 
 /* Memory that was never written reads as one page of zeros, which stays in the nearest cache. */
@@ -227,7 +249,8 @@ static void fill(struct host *host)
 
 	memset(bytes, 0x5a, sizeof(bytes));
 	for (u32 at = 0; at < MEDIUM_BYTES; at += sizeof(bytes))
-		must(host_give(host, host_io(host, NVME_OPCODE_WRITE, 1, at / 512, sizeof(bytes) / 512), bytes, sizeof(bytes), false) == 0,
+		must(host_give(host, host_io(host, NVME_OPCODE_WRITE, 1, at / 512, sizeof(bytes) / 512),
+			       bytes, sizeof(bytes), false) == 0,
 		     "fill");
 }
 
@@ -247,14 +270,19 @@ static void ask(const struct setting *s, struct lane *lane, u32 count, u64 *rand
 
 	for (u32 i = 0; i < count; i++) {
 		union nvme_tcp_header *header = (void *)(requests + (size_t)i * bytes);
-		struct nvme_sqe sqe = { .cdw0 = (s->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ) | (u32)(lane->cid++ % 128) << 16, .nsid = 1 };
+		struct nvme_sqe sqe = { .cdw0 = (s->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ) |
+						(u32)(lane->cid++ % 128) << 16,
+					.nsid = 1 };
 
 		*random = *random * 6364136223846793005u + 1442695040888963407u;
 		sqe.cdw10 = (u32)((*random >> 33) % (MEDIUM_BYTES / s->block_bytes)) * blocks;
 		sqe.cdw12 = blocks - 1;
-		host_sgl(&sqe, s->write ? NVME_SGL_DATA_BLOCK_OFFSET : NVME_SGL_TRANSPORT_DATA_BLOCK, s->block_bytes);
+		host_sgl(&sqe, s->write ? NVME_SGL_DATA_BLOCK_OFFSET : NVME_SGL_TRANSPORT_DATA_BLOCK,
+			 s->block_bytes);
 		memcpy(header->cmd.sqe, &sqe, sizeof(sqe));
-		header->common = (struct nvme_tcp_common){ .type = NVME_TCP_CAPSULE_CMD, .hlen = 72, .pdo = s->write ? 72 : 0, .plen = bytes };
+		header->common = (struct nvme_tcp_common){
+			.type = NVME_TCP_CAPSULE_CMD, .hlen = 72, .pdo = s->write ? 72 : 0, .plen = bytes
+		};
 	}
 	while (at < total) {
 		ssize_t sent = send(lane->fd, requests + at, total - at, MSG_NOSIGNAL);
@@ -382,10 +410,12 @@ static void measure(const struct setting *s)
 			rates[plain][i] = figure.per_second;
 			cpu[plain][i] = figure.server_seconds_per_million;
 		}
-	printf("{\"op\":\"%s\",\"block\":%u,\"connections\":%u,\"depth\":%u,\"runs\":%u,\"target_per_s\":%.0f,\"plain_per_s\":%.0f,"
+	printf("{\"op\":\"%s\",\"block\":%u,\"connections\":%u,\"depth\":%u,\"runs\":%u,\"target_per_s\":%."
+	       "0f,\"plain_per_s\":%.0f,"
 	       "\"share\":%.3f,\"target_cpu_s_per_million\":%.2f,\"plain_cpu_s_per_million\":%.2f}\n",
-	       s->write ? "write" : "read", s->block_bytes, s->connections, s->depth, s->runs, median(rates[0], s->runs),
-	       median(rates[1], s->runs), median(rates[0], s->runs) / median(rates[1], s->runs), median(cpu[0], s->runs),
+	       s->write ? "write" : "read", s->block_bytes, s->connections, s->depth, s->runs,
+	       median(rates[0], s->runs), median(rates[1], s->runs),
+	       median(rates[0], s->runs) / median(rates[1], s->runs), median(cpu[0], s->runs),
 	       median(cpu[1], s->runs));
 	fflush(stdout);
 }
@@ -397,7 +427,8 @@ int main(int count, char **arguments)
 	for (int i = 1; i < count; i++) {
 		const char *at = arguments[i];
 
-		if (sscanf(at, "--block=%u", &s.block_bytes) == 1 || sscanf(at, "--connections=%u", &s.connections) == 1 ||
+		if (sscanf(at, "--block=%u", &s.block_bytes) == 1 ||
+		    sscanf(at, "--connections=%u", &s.connections) == 1 ||
 		    sscanf(at, "--depth=%u", &s.depth) == 1 || sscanf(at, "--runs=%u", &s.runs) == 1 ||
 		    sscanf(at, "--seconds=%lf", &s.seconds) == 1)
 			continue;
@@ -405,12 +436,18 @@ int main(int count, char **arguments)
 			s.write = true;
 			continue;
 		}
-		fprintf(stderr, "target-bench: unknown option %s; known are --block= --connections= --depth= --runs= --seconds= --write\n", at);
+		fprintf(stderr,
+			"target-bench: unknown option %s; known are --block= --connections= --depth= --runs= "
+			"--seconds= --write\n",
+			at);
 		return 2;
 	}
-	if (!s.connections || s.connections > CONNECTIONS_MAX || !s.depth || s.depth > 127 || !s.runs || s.runs > RUNS_MAX ||
-	    s.block_bytes % 512 || !s.block_bytes || s.block_bytes > (s.write ? 8192 : 1 << 20)) {
-		fprintf(stderr, "target-bench: 1 to %d connections, depth 1 to 127, 1 to %d runs, blocks of 512 bytes to 1 MiB (writes: 8 KiB)\n",
+	if (!s.connections || s.connections > CONNECTIONS_MAX || !s.depth || s.depth > 127 || !s.runs ||
+	    s.runs > RUNS_MAX || s.block_bytes % 512 || !s.block_bytes ||
+	    s.block_bytes > (s.write ? 8192 : 1 << 20)) {
+		fprintf(stderr,
+			"target-bench: 1 to %d connections, depth 1 to 127, 1 to %d runs, blocks of 512 "
+			"bytes to 1 MiB (writes: 8 KiB)\n",
 			CONNECTIONS_MAX, RUNS_MAX);
 		return 2;
 	}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * target_fuzz.c: a target whose host sends anything: raw bytes, or PDUs that are well-formed but for what they ask. The first
- * byte of the input says how far the connection has come before: nothing, ICReq, an admin queue, an I/O queue. Once the host
+ * target_fuzz.c: a target whose host sends anything: raw bytes, or PDUs that are well-formed but for
+ * what they ask. The first
+ * byte of the input says how far the connection has come before: nothing, ICReq, an admin queue, an I/O
+ * queue. Once the host
  * has gone the target has no connection left, and serves the next one.
  */
 #include <errno.h>
@@ -28,8 +30,12 @@ static void make_target(void)
 {
 	const struct weir_target_namespace_options spaces[] = { { .uri = "virt:256K?block=512&mdts=16K" },
 								{ .uri = "virt:64K", .read_only = true } };
-	const struct weir_target_subsystem_options subsystem = { .nqn = NQN, .namespaces = spaces, .namespace_count = 2 };
-	struct weir_target_options options = { .size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1 };
+	const struct weir_target_subsystem_options subsystem = { .nqn = NQN,
+								 .namespaces = spaces,
+								 .namespace_count = 2 };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
+	};
 
 	fuzz_must(weir_target_create(&options, &target) == 0);
 }
@@ -86,8 +92,11 @@ static void hello(int socket)
 /* Its CNTLID. */
 static uint16_t connect_queue(int socket, uint16_t qid, uint16_t cntlid)
 {
-	struct nvme_fabrics_connect connect = { .opcode = NVME_OPCODE_FABRICS, .psdt = 0x40, .fctype = NVME_FCTYPE_CONNECT,
-						.sgl1 = { .bytes = 1024, .type = NVME_SGL_DATA_BLOCK_OFFSET }, .qid = qid,
+	struct nvme_fabrics_connect connect = { .opcode = NVME_OPCODE_FABRICS,
+						.psdt = 0x40,
+						.fctype = NVME_FCTYPE_CONNECT,
+						.sgl1 = { .bytes = 1024, .type = NVME_SGL_DATA_BLOCK_OFFSET },
+						.qid = qid,
 						.sqsize = 15 };
 	struct nvme_fabrics_connect_data data = { .cntlid = cntlid, .subnqn = NQN, .hostnqn = "nqn.fuzz" };
 	union nvme_tcp_header header = { .bytes = { 0 } };
@@ -105,9 +114,12 @@ static uint16_t connect_queue(int socket, uint16_t qid, uint16_t cntlid)
 
 static void enable(int socket)
 {
-	struct nvme_fabrics_property set = { .opcode = NVME_OPCODE_FABRICS, .psdt = 0x40, .fctype = NVME_FCTYPE_PROPERTY_SET,
+	struct nvme_fabrics_property set = { .opcode = NVME_OPCODE_FABRICS,
+					     .psdt = 0x40,
+					     .fctype = NVME_FCTYPE_PROPERTY_SET,
 					     .offset = NVME_PROPERTY_CC,
-					     .value = NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16 };
+					     .value =
+						     NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16 };
 	union nvme_tcp_header header = { .bytes = { 0 } };
 
 	memcpy(header.cmd.sqe, &set, sizeof(set));
@@ -140,8 +152,7 @@ static void put_record(int socket, uint8_t kind, struct fuzz *fuzz)
 		header.data.datal = bytes;
 		put_pdu(socket, &header, NVME_TCP_H2C_DATA, bytes);
 		break;
-	default:
-		settle(socket);
+	default: settle(socket);
 	}
 }
 

@@ -12,7 +12,9 @@
 /* A copy that lives as long as @config; NULL with a sentence. */
 static const char *keep(struct config *config, const char *text, size_t length)
 {
-	char *copy = config->string_count < sizeof(config->strings) / sizeof(*config->strings) ? strndup(text, length) : NULL;
+	char *copy = config->string_count < sizeof(config->strings) / sizeof(*config->strings)
+			     ? strndup(text, length)
+			     : NULL;
 
 	if (!copy) {
 		weir_fail(ENOMEM, "no memory for what is to be served");
@@ -50,12 +52,14 @@ static struct config_subsystem *add_subsystem(struct config *config, const char 
 	return subsystem;
 }
 
-static int add_namespace(struct config *config, struct config_subsystem *subsystem, const char *uri, size_t length, bool read_only)
+static int add_namespace(struct config *config, struct config_subsystem *subsystem, const char *uri,
+			 size_t length, bool read_only)
 {
 	size_t at = subsystem->options.namespace_count;
 
 	if (at == WEIR_TARGET_NAMESPACES_MAX)
-		return weir_fail(EINVAL, "subsystem %s: at most %d namespaces", subsystem->options.nqn, WEIR_TARGET_NAMESPACES_MAX);
+		return weir_fail(EINVAL, "subsystem %s: at most %d namespaces", subsystem->options.nqn,
+				 WEIR_TARGET_NAMESPACES_MAX);
 	subsystem->namespaces[at].uri = keep(config, uri, length);
 	subsystem->namespaces[at].read_only = read_only;
 	subsystem->options.namespace_count++;
@@ -69,13 +73,17 @@ int config_subsystem(struct config *config, const char *text)
 	int error = 0;
 
 	if (!equals)
-		return weir_fail(EINVAL, "--subsystem %s: write NQN=STORAGE, such as nqn.2026-11.org.example:disk1=file:/data/a.img", text);
+		return weir_fail(EINVAL,
+				 "--subsystem %s: write NQN=STORAGE, such as "
+				 "nqn.2026-11.org.example:disk1=file:/data/a.img",
+				 text);
 	subsystem = add_subsystem(config, text, (size_t)(equals - text));
 	if (!subsystem)
 		return -EINVAL;
 	for (at = equals + 1; !error && at; at = comma ? comma + 1 : NULL) {
 		comma = strchr(at, ',');
-		error = add_namespace(config, subsystem, at, comma ? (size_t)(comma - at) : strlen(at), false);
+		error = add_namespace(config, subsystem, at, comma ? (size_t)(comma - at) : strlen(at),
+				      false);
 	}
 	return error;
 }
@@ -83,7 +91,8 @@ int config_subsystem(struct config *config, const char *text)
 static int add_host(struct config *config, struct config_subsystem *subsystem, const char *nqn)
 {
 	if (subsystem->options.host_count == CONFIG_LISTS)
-		return weir_fail(EINVAL, "subsystem %s: at most %d hosts", subsystem->options.nqn, CONFIG_LISTS);
+		return weir_fail(EINVAL, "subsystem %s: at most %d hosts", subsystem->options.nqn,
+				 CONFIG_LISTS);
 	subsystem->hosts[subsystem->options.host_count] = keep(config, nqn, strlen(nqn));
 	if (!subsystem->hosts[subsystem->options.host_count])
 		return -ENOMEM;
@@ -105,12 +114,14 @@ static int bad(const char *path, const char *what)
 	return weir_fail(EINVAL, "%s: %s; docs/network.md shows the file", path, what);
 }
 
-static int read_namespace(struct config *config, struct config_subsystem *subsystem, const char *path, json_t *item)
+static int read_namespace(struct config *config, struct config_subsystem *subsystem, const char *path,
+			  json_t *item)
 {
 	const char *uri = json_string_value(item);
 	int read_only = 0;
 
-	if (json_is_object(item) && json_unpack(item, "{s:s, s?b!}", "storage", &uri, "read_only", &read_only) != 0)
+	if (json_is_object(item) &&
+	    json_unpack(item, "{s:s, s?b!}", "storage", &uri, "read_only", &read_only) != 0)
 		return bad(path, "a namespace has the keys \"storage\" and perhaps \"read_only\"");
 	if (!uri)
 		return bad(path, "a namespace is a storage, as text, or an object");
@@ -125,19 +136,19 @@ static int read_subsystem(struct config *config, const char *path, json_t *item)
 	size_t i;
 	int error = 0;
 
-	if (json_unpack(item, "{s:s, s:o, s?o!}", "nqn", &nqn, "namespaces", &namespaces, "hosts", &hosts) != 0 ||
+	if (json_unpack(item, "{s:s, s:o, s?o!}", "nqn", &nqn, "namespaces", &namespaces, "hosts", &hosts) !=
+		    0 ||
 	    !json_is_array(namespaces) || (hosts && !json_is_array(hosts)))
-		return bad(path, "a subsystem has the keys \"nqn\" (text), \"namespaces\" (a list) and perhaps \"hosts\" (a list)");
+		return bad(path, "a subsystem has the keys \"nqn\" (text), \"namespaces\" (a list) and "
+				 "perhaps \"hosts\" (a list)");
 	subsystem = add_subsystem(config, nqn, strlen(nqn));
 	if (!subsystem)
 		return -EINVAL;
-	json_array_foreach(namespaces, i, entry)
-		if (!error)
-			error = read_namespace(config, subsystem, path, entry);
-	json_array_foreach(hosts, i, entry)
-		if (!error)
-			error = json_is_string(entry) ? add_host(config, subsystem, json_string_value(entry)) :
-							bad(path, "a host is an NQN, as text");
+	json_array_foreach(namespaces, i, entry) if (!error) error =
+		read_namespace(config, subsystem, path, entry);
+	json_array_foreach(hosts, i, entry) if (!error) error =
+		json_is_string(entry) ? add_host(config, subsystem, json_string_value(entry))
+				      : bad(path, "a host is an NQN, as text");
 	return error;
 }
 
@@ -147,19 +158,17 @@ static int read_all(struct config *config, const char *path, json_t *root)
 	int threads = 0, queues = 0, error = 0;
 	size_t i;
 
-	if (json_unpack(root, "{s?o, s:o, s?i, s?i!}", "listen", &listen, "subsystems", &subsystems, "threads", &threads, "queues",
-			&queues) != 0 ||
+	if (json_unpack(root, "{s?o, s:o, s?i, s?i!}", "listen", &listen, "subsystems", &subsystems,
+			"threads", &threads, "queues", &queues) != 0 ||
 	    !json_is_array(subsystems) || (listen && !json_is_array(listen)) || threads < 0 || queues < 0)
-		return bad(path, "it has the keys \"listen\" and \"subsystems\" (lists), and perhaps \"threads\" and \"queues\" (numbers)");
+		return bad(path, "it has the keys \"listen\" and \"subsystems\" (lists), and perhaps "
+				 "\"threads\" and \"queues\" (numbers)");
 	config->options.threads = (unsigned)threads;
 	config->options.queues = (unsigned)queues;
-	json_array_foreach(listen, i, entry)
-		if (!error)
-			error = json_is_string(entry) ? config_listen(config, json_string_value(entry)) :
-							bad(path, "an address to listen at is text");
-	json_array_foreach(subsystems, i, entry)
-		if (!error)
-			error = read_subsystem(config, path, entry);
+	json_array_foreach(listen, i, entry) if (!error) error =
+		json_is_string(entry) ? config_listen(config, json_string_value(entry))
+				      : bad(path, "an address to listen at is text");
+	json_array_foreach(subsystems, i, entry) if (!error) error = read_subsystem(config, path, entry);
 	return error;
 }
 

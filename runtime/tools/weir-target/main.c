@@ -27,7 +27,8 @@ static const char usage_text[] =
 	"\n"
 	"  --listen ADDRESS   tcp://127.0.0.1:4420 (the default), tcp://[::1]:4420, tcp://0.0.0.0:4420;\n"
 	"                     port 0: any that is free. May be given several times\n"
-	"  --subsystem ...    a subsystem and its namespaces: file:PATH, a block device too, or virt:SIZE, with\n"
+	"  --subsystem ...    a subsystem and its namespaces: file:PATH, a block device too, or virt:SIZE, "
+	"with\n"
 	"                     their keys. May be given several times\n"
 	"  --host NQN         only hosts so named may connect to the subsystem before it; without: any\n"
 	"  --threads N        server threads (1)\n"
@@ -38,10 +39,10 @@ static const char usage_text[] =
 	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
 
 static const struct option long_options[] = {
-	{ "listen", required_argument, NULL, 'l' },  { "subsystem", required_argument, NULL, 's' },
-	{ "host", required_argument, NULL, 'h' },    { "threads", required_argument, NULL, 't' },
-	{ "config", required_argument, NULL, 'c' },  { "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, '?' },          { NULL, 0, NULL, 0 },
+	{ "listen", required_argument, NULL, 'l' }, { "subsystem", required_argument, NULL, 's' },
+	{ "host", required_argument, NULL, 'h' },   { "threads", required_argument, NULL, 't' },
+	{ "config", required_argument, NULL, 'c' }, { "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, '?' },	    { NULL, 0, NULL, 0 },
 };
 
 static int set_threads(struct config *config, const char *text)
@@ -124,8 +125,9 @@ static int serve(const struct weir_target_options *options, const sigset_t *sign
 		sigwait(signals, &number);
 		weir_target_stop(target, DRAIN_MS);
 		weir_target_stats(target, &stats);
-		printf("weir-target: ended by %s after %llu connections and %llu commands\n", strsignal(number),
-		       (unsigned long long)stats.accepted, (unsigned long long)stats.commands);
+		printf("weir-target: ended by %s after %llu connections and %llu commands\n",
+		       strsignal(number), (unsigned long long)stats.accepted,
+		       (unsigned long long)stats.commands);
 	}
 	weir_target_destroy(target);
 	return error;

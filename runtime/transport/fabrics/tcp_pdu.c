@@ -197,6 +197,7 @@ size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data
 {
 	const struct type *of = &types[type];
 	uint32_t head = of->header_bytes, begin;
+	uint8_t *bytes = (uint8_t *)header; /* some compilers take header->bytes for as long as the member written last */
 	uint32_t digest;
 
 	header->common.type = type;
@@ -214,10 +215,10 @@ size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data
 		header->common.plen += NVME_TCP_DIGEST_BYTES;
 	}
 	if (header->common.flags & NVME_TCP_HDGSTF) {
-		digest = weir_crc32c(0, header->bytes, of->header_bytes);
-		memcpy(header->bytes + of->header_bytes, &digest, sizeof(digest));
+		digest = weir_crc32c(0, bytes, of->header_bytes);
+		memcpy(bytes + of->header_bytes, &digest, sizeof(digest));
 	}
-	memset(header->bytes + head, 0, begin - head);
+	memset(bytes + head, 0, begin - head);
 	return begin;
 }
 

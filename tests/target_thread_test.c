@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * target_thread_test.c: several server threads, many connections, faults and timing of a storage, stopping
+ * in between.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "target_host.h"
+
+enum { HOSTS = 6, ROUNDS = 50, CONNECTS = 300 };
+
+static struct host admins[HOSTS], queues[HOSTS];
+
+/** struct worker - a host thread with blocks of its own */
+struct worker {
+	struct weir_target *target;
+	unsigned index;
+	unsigned wrong;
+	pthread_t handle;
+};
+
+static struct weir_target *serve(const char *uri, unsigned threads)
+{
+	const struct weir_target_namespace_options space = { .uri = uri };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1 };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = threads
+	};
+	struct weir_target *target;
+
+	assert_int_equal(weir_target_create(&options, &target), 0);
+	assert_int_equal(weir_target_start(target), 0);
+	return target;
+}
+
+static void end(struct weir_target *target)
+{
+	weir_target_stop(target, 10000);
+	weir_target_destroy(target);
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct host *queue = &queues[worker->index];
+	u8 bytes[4096];
+	u16 cntlid = host_admin(&admins[worker->index], worker->target, 0);
+
+	host_queue(queue, worker->target, cntlid, 1, worker->index % 2 ? NVME_TCP_DDGST_ENABLE : 0, 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		u64 lba = worker->index * 8;
+
+		memset(bytes, (int)(worker->index * ROUNDS + i), sizeof(bytes));
+		worker->wrong += host_give(queue, host_io(queue, NVME_OPCODE_WRITE, 1, lba, 8), bytes,
+					   sizeof(bytes), i % 2) != 0;
+		worker->wrong +=
+			host_take(queue, host_io(queue, NVME_OPCODE_READ, 1, lba, 8), sizeof(bytes)) != 0;
+		worker->wrong += memcmp(queue->data, bytes, sizeof(bytes)) != 0;
+	}
+	close(queue->socket);
+	close(admins[worker->index].socket);
+	return NULL;
+}
+
+/* Each host reads its own bytes, whichever threads serve its connections. */
+static void hosts_read_what_they_wrote(void **state)
+{
+	struct weir_target *target = serve("virt:1M?block=512", 3);
+	struct worker workers[HOSTS];
+
+	(void)state;
+	for (unsigned i = 0; i < HOSTS; i++) {
+		workers[i] = (struct worker){ .target = target, .index = i };
+		assert_int_equal(pthread_create(&workers[i].handle, NULL, work, &workers[i]), 0);
+	}
+	for (unsigned i = 0; i < HOSTS; i++) {
+		pthread_join(workers[i].handle, NULL);
+		assert_int_equal(workers[i].wrong, 0);
+	}
+	end(target);
+}
+
+/* Associations come and go, some in the middle of a PDU; none is left. */
+static void connections_come_and_go(void **state)
+{
+	struct weir_target *target = serve("virt:1M", 2);
+	struct weir_target_stats stats;
+
+	(void)state;
+	for (unsigned i = 0; i < CONNECTS; i++) {
+		u16 cntlid = host_admin(&admins[0], target, 0);
+
+		host_queue(&queues[0], target, cntlid, 1, 0, 0);
+		if (i % 3 == 0)
+			host_send(&queues[0], "\x04\x00\x48\x00", i % 4);
+		close(i % 2 ? queues[0].socket : admins[0].socket);
+		close(i % 2 ? admins[0].socket : queues[0].socket);
+	}
+	do /* until the last have ended */
+		weir_target_stats(target, &stats);
+	while (stats.connections);
+	assert_int_equal(stats.accepted, 2 * CONNECTS);
+	end(target);
+}
+
+static struct weir_target *serve_one(const char *uri)
+{
+	struct weir_target *target = serve(uri, 1);
+
+	host_queue(&queues[0], target, host_admin(&admins[0], target, 0), 1, 0, 0);
+	return target;
+}
+
+static void end_one(struct weir_target *target)
+{
+	close(queues[0].socket);
+	close(admins[0].socket);
+	end(target);
+}
+
+/* The fault table of the storage befalls commands that came over the network. */
+static void faults_befall_commands_of_the_network(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=status:code=0x281&lat_us=100");
+
+	(void)state;
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512) &
+				 NVME_STATUS_CODE_MASK,
+			 NVME_STATUS_UNRECOVERED_READ);
+	end_one(target);
+}
+
+static void a_command_may_be_answered_twice(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=duplicate:count=1");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_command(&queues[0], NVME_OPCODE_FLUSH, 1);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	assert_int_equal(host_response(&queues[0], NULL), 0);
+	assert_int_equal(host_response(&queues[0], NULL), 0);
+	end_one(target);
+}
+
+/* One that is never answered ends with its connection, and not before the target could end. */
+static void a_dropped_command_keeps_nothing(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=drop:count=1");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	end_one(target);
+}
+
+/* One that the storage keeps for good does not keep the target from ending. */
+static void a_stuck_command_lets_the_target_end(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=stuck:count=1");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	weir_target_stop(target, 100);
+	weir_target_destroy(target);
+	close(queues[0].socket);
+	close(admins[0].socket);
+}
+
+/* A controller that has failed says so in CSTS. */
+static void a_failed_storage_is_in_csts(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=fatal");
+	struct nvme_sqe sqe;
+	u64 csts = 0;
+
+	(void)state;
+	sqe = host_command(&queues[0], NVME_OPCODE_FLUSH, 1);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	while (!(csts & NVME_CSTS_FATAL))
+		assert_int_equal(host_property(&admins[0], false, NVME_PROPERTY_CSTS, 0, 0, &csts), 0);
+	end_one(target);
+}
+
+/* What was begun is answered although the target is stopped meanwhile. */
+static void stopping_answers_what_was_begun(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?lat_us=200000");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_command(&queues[0], NVME_OPCODE_FLUSH, 1);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	sqe = host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_KEYED, 512);
+	host_capsule(&queues[0], &sqe, NULL, 0); /* refused at once: the flush before it was begun */
+	assert_int_equal(host_response(&queues[0], NULL), NVME_STATUS_SGL_INVALID_TYPE | NVME_STATUS_DNR);
+	weir_target_stop(target, 20000);
+	assert_int_equal(host_response(&queues[0], NULL), 0);
+	assert_false(host_receive(&queues[0]));
+	close(queues[0].socket);
+	close(admins[0].socket);
+	weir_target_destroy(target);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hosts_read_what_they_wrote),
+		cmocka_unit_test(connections_come_and_go),
+		cmocka_unit_test(faults_befall_commands_of_the_network),
+		cmocka_unit_test(a_command_may_be_answered_twice),
+		cmocka_unit_test(a_dropped_command_keeps_nothing),
+		cmocka_unit_test(a_stuck_command_lets_the_target_end),
+		cmocka_unit_test(a_failed_storage_is_in_csts),
+		cmocka_unit_test(stopping_answers_what_was_begun),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
