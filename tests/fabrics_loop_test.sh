@@ -75,7 +75,13 @@ sleep 0.5
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 serve --subsystem "$nqn=file:$dir/disk,virt:16M?block=4096" || exit 1
+told=1
+while kill -0 "$load" 2>/dev/null; do
+  "$stat" dump 2>/dev/null | grep -q '"reconnects": [1-9]' && told=0 && break
+  sleep 0.05
+done
 wait "$load"
+report $told 'weir-stat tells of the reconnect'
 grep -q 'connected again' "$dir/load" && grep -q '^verified *0 of [1-9]' "$dir/load" && grep -q '^errors *0 of' "$dir/load" &&
   grep -q '^ended 0' "$dir/load"
 report $? 'a target is killed and started again' "$(cat "$dir/load")"

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "../../publish.h"
 #include "../transport.h"
 #include "../virtual_word.h"
 #include "address.h"
@@ -215,6 +216,8 @@ struct nvmf_counters {
 	struct shared_u64 resent;      /* commands sent again after a reconnect */
 	struct shared_u64 digest_errors;
 };
+
+WEIR_ASSERT_SIZE(struct nvmf_counters, WEIR_NETWORK_COUNTERS * sizeof(u64));
 
 /** struct nvmf_keys - from the URI */
 struct nvmf_keys {

@@ -140,6 +140,7 @@ static int nvmf_open(struct weir_transport_request *request, struct weir_transpo
 	if (error)
 		return error;
 	nvmf->base = base;
+	nvmf->base.network = (uintptr_t)&nvmf->counters;
 	error = bring_up(nvmf, request);
 	if (error) {
 		nvmf_free(nvmf);
