@@ -78,6 +78,8 @@ static inline void peer_end(struct peer *peer)
 	peer->log[length] = '\0';
 	fclose(peer->out);
 	waitpid(peer->pid, NULL, 0);
+	if (strstr(peer->log, "\nbroke"))
+		fprintf(stderr, "%s", peer->log);
 }
 
 /** peer_printed() - lines of an ended one's log that begin with @words */
