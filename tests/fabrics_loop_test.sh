@@ -64,6 +64,9 @@ output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
 [ $? = 1 ] && grep -q 'has no subsystem' <<<"$output"
 report $? 'a subsystem that is not there' "$output"
 
+output=$(timeout 60 "$check" --storage "nvmf:tcp://127.0.0.1:$port" 2>&1)
+[ $? = 3 ] && grep -qF "the host offers $nqn, $nqn.graph" <<<"$output"
+report $? 'a storage without a subsystem lists what there is' "$output"
 output=$(timeout 60 "$check" --storage "$uri" 2>&1) && grep -q 'yes .*67108864 bytes' <<<"$output"
 report $? 'weir-check reaches it' "$output"
 output=$(timeout 60 "$check" --storage "$uri?nsid=7" --json 2>&1)

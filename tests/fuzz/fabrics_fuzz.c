@@ -18,7 +18,10 @@ static struct nvme_sqe sq[ENTRIES];
 
 static struct nvmf *make(uint8_t choice)
 {
-	struct nvmf_keys keys = { .hosts = { .count = 1 }, .mdts = WRITE_BYTES, .header_digest = choice & 1, .data_digest = choice & 2 };
+	struct nvmf_keys keys = { .hosts = { .count = 1 },
+				  .mdts = WRITE_BYTES,
+				  .header_digest = choice & 1,
+				  .data_digest = choice & 2 };
 	struct nvmf_queue *queue;
 	struct nvmf *nvmf;
 
@@ -27,7 +30,8 @@ static struct nvmf *make(uint8_t choice)
 	fuzz_must(nvmf_connection_create(queue, ENTRIES) == 0);
 	queue->requests = calloc(ENTRIES, sizeof(*queue->requests));
 	nvmf_ring_open(queue, (u64)(uintptr_t)sq, (u64)(uintptr_t)cq, ENTRIES);
-	queue->connection.in = (struct weir_tcp_rules){ .header_digest = keys.header_digest, .data_digest = keys.data_digest,
+	queue->connection.in = (struct weir_tcp_rules){ .header_digest = keys.header_digest,
+							.data_digest = keys.data_digest,
 							.most_data = UINT32_MAX };
 	queue->connection.out = queue->connection.in;
 	return nvmf;
@@ -41,8 +45,11 @@ static void begin(struct nvmf_queue *queue, struct iovec *segments)
 		bool read = i < READS;
 
 		segments[i] = (struct iovec){ memory[i] + GUARD, read ? READ_BYTES : WRITE_BYTES };
-		queue->requests[i] = (struct nvmf_request){ .segments = &segments[i], .segment_count = 1, .bytes = (u32)segments[i].iov_len,
-							    .cid = (u16)i, .way = read ? NVMF_TO_HOST : NVMF_TO_CONTROLLER,
+		queue->requests[i] = (struct nvmf_request){ .segments = &segments[i],
+							    .segment_count = 1,
+							    .bytes = (u32)segments[i].iov_len,
+							    .cid = (u16)i,
+							    .way = read ? NVMF_TO_HOST : NVMF_TO_CONTROLLER,
 							    .state = NVMF_SENT };
 		queue->inflight++;
 		queue->cq_free--;

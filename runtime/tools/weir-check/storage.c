@@ -17,7 +17,9 @@ static int try_storage(struct weir_context *context, const char *uri, struct wei
 {
 	struct weir_storage *storage;
 	void *block;
-	int error = weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .read_only = true), &storage);
+	int error = weir_storage_open(
+		context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .read_only = true),
+		&storage);
 
 	if (error)
 		return error;
@@ -34,9 +36,10 @@ static json_t *storage_json(const char *uri, const struct weir_storage_info *inf
 {
 	if (error)
 		return json_pack("{s:s, s:s, s:s}", "uri", uri, "answer", "no", "why", weir_last_error());
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:b}", "uri", uri, "answer", "yes", "path", info->path, "bytes",
-			 (json_int_t)info->bytes, "block_bytes", (int)info->block_bytes, "max_transfer_bytes", (int)info->max_transfer_bytes,
-			 "read_only", (int)info->read_only);
+	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:b}", "uri", uri, "answer", "yes", "path",
+			 info->path, "bytes", (json_int_t)info->bytes, "block_bytes", (int)info->block_bytes,
+			 "max_transfer_bytes", (int)info->max_transfer_bytes, "read_only",
+			 (int)info->read_only);
 }
 
 static void storage_text(const char *uri, const struct weir_storage_info *info, int error)
@@ -44,8 +47,9 @@ static void storage_text(const char *uri, const struct weir_storage_info *info, 
 	if (error)
 		printf("storage  no   %s\n", weir_last_error());
 	else
-		printf("storage  yes  %s: %s, %llu bytes in blocks of %u%s\n", uri, info->path, (unsigned long long)info->bytes,
-		       info->block_bytes, info->read_only ? ", opened for reading" : "");
+		printf("storage  yes  %s: %s, %llu bytes in blocks of %u%s\n", uri, info->path,
+		       (unsigned long long)info->bytes, info->block_bytes,
+		       info->read_only ? ", opened for reading" : "");
 }
 
 int storages_report(const char *const *uris, unsigned count, bool json)
