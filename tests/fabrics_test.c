@@ -321,7 +321,6 @@ static void addresses_are_read_strictly(void **state)
 		"nvmf:tcp://h,/nqn.a",
 		"nvmf:tcp://h/disk",
 		"nvmf:tcp://1,2,3,4,5,6,7,8,9/nqn.a",
-		"nvmf:tcp://127.0.0.1:1",
 		"nvmf:rdma://h/nqn.a",
 		"nvmf:fc://h/nqn.a",
 	};
