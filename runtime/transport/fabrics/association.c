@@ -272,7 +272,7 @@ static int wait_csts(struct nvmf *nvmf, u32 mask, u32 value, uint64_t ms, const 
 			return weir_fail(ETIMEDOUT,
 					 "storage \"%s\": the controller did not finish %s within %llu ms",
 					 nvmf->uri, what, (unsigned long long)ms);
-		nvmf_mover_look(nvmf, LOOK_NS);
+		nvmf_mover_poll(nvmf, LOOK_NS);
 	}
 }
 

@@ -162,8 +162,8 @@ static int check_icresp(struct nvmf_queue *queue, const union nvme_tcp_header *h
 	if (!weir_tcp_check(&header->common, true, &none, &layout, &error) ||
 	    !weir_tcp_check_header(header, &layout, &error) || layout.type != NVME_TCP_ICRESP)
 		return weir_fail(EPROTO,
-				 "storage \"%s\": %s does not speak NVMe/TCP: its first PDU is none that "
-				 "accepts a connection",
+				 "storage \"%s\": %s is no NVMe/TCP controller: its first PDU does not "
+				 "accept the connection",
 				 nvmf->uri, where);
 	if ((nvmf->keys.header_digest && !(icresp->dgst & NVME_TCP_HDGST_ENABLE)) ||
 	    (nvmf->keys.data_digest && !(icresp->dgst & NVME_TCP_DDGST_ENABLE)))

@@ -62,7 +62,7 @@ static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint
 	return count;
 }
 
-void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns)
+void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns)
 {
 	struct epoll_event events[EVENTS];
 	int count = wait_events(nvmf, events, ns);
@@ -323,7 +323,7 @@ static void *run(void *argument)
 		any = (care(nvmf) && move(nvmf)) || any;
 		if (any)
 			idle = 0, since_ns = 0;
-		nvmf_mover_look(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
+		nvmf_mover_poll(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
 	}
 	return NULL;
 }

@@ -400,7 +400,7 @@ int nvmf_mover_start(struct nvmf *nvmf);
 /** nvmf_mover_stop() - the thread has ended within @ms; 0 or -ETIMEDOUT */
 int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms);
 void nvmf_mover_wake(struct nvmf *nvmf);
-/** nvmf_mover_look() - ask epoll what the sockets have, for at most @ns */
-void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns);
+/** nvmf_mover_poll() - ask epoll what the sockets have, for at most @ns */
+void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns);
 
 #endif
