@@ -67,6 +67,8 @@ static void put_storage(FILE *out, const struct weir_storage *storage)
 	fprintf(out, "late %#llx %#llx %#llx %llu\n", wide(places.seen), wide(places.looked), wide(places.copies),
 		wide(places.first_ticket));
 	fprintf(out, "recovered %#llx\n", wide((uintptr_t)&storage->recovered));
+	if (storage->transport->network)
+		fprintf(out, "network %#llx\n", wide(storage->transport->network));
 	fprintf(out, "facts %u %d %d %llu %llu\n", 1u << storage->disk.block_log2, storage->pull, storage->service != NULL,
 		wide(storage->disk.timeout_ns / 1000000), wide(storage->answer_ns / 1000000));
 }

@@ -17,6 +17,8 @@
  *   late SEEN LOOKED COPIES TICKET      struct weir_late_seen[COUNT][DEPTH]; when they were looked at, in ns of CLOCK_MONOTONIC;
  *                                       struct weir_queue[COUNT] as copied then, or 0; the first ticket
  *   recovered ADDRESS                   u64[4]: late, aborted, queues, resets
+ *   network ADDRESS                     u64[WEIR_NETWORK_COUNTERS], of a storage on a network alone: connections open now, reconnects,
+ *                                       bytes received, bytes sent, commands sent again, data digests that were wrong
  *   facts BLOCK PULL SERVICE WAIT ANSWER    bytes, 0|1, 0|1, ms, ms
  *   cache LINES LINE BYTES    struct weir_lines, bytes of a line, of all
  */
@@ -27,9 +29,9 @@
 #include <stdint.h>
 
 /** WEIR_PUBLISH_LAYOUT - changes whenever a line above, or struct weir_late_seen, changes its meaning */
-#define WEIR_PUBLISH_LAYOUT 1
+#define WEIR_PUBLISH_LAYOUT 2
 
-enum { WEIR_PUBLISH_FOLDERS = 4, WEIR_PUBLISH_PATH = 192 };
+enum { WEIR_NETWORK_COUNTERS = 6, WEIR_PUBLISH_FOLDERS = 4, WEIR_PUBLISH_PATH = 192 };
 
 /**
  * struct weir_late_seen - a slot as the watchdog last looked at it

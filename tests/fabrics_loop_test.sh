@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Both ends are weir's, on loopback: what a host writes it reads again, a graph on a target is searched as if it were here, a target
 # that is killed and started again costs no data, and what cannot be reached says why.
-# usage: fabrics_loop_test.sh WEIR-TARGET WEIR-PERF WEIR-GRAPH WEIR-BFS WEIR-FABRICS WEIR-STAT
+# usage: fabrics_loop_test.sh WEIR-TARGET WEIR-PERF WEIR-GRAPH WEIR-BFS WEIR-FABRICS WEIR-STAT WEIR-CHECK
 set -u
-target=$1 perf=$2 graph=$3 bfs=$4 fabrics=$5 stat=$6
+target=$1 perf=$2 graph=$3 bfs=$4 fabrics=$5 stat=$6 check=$7
 dir=$(mktemp -d)
 export WEIR_BACKEND=cpu XDG_CONFIG_HOME=$dir XDG_RUNTIME_DIR=$dir
 chmod 700 "$dir"
@@ -64,8 +64,17 @@ output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
 [ $? = 1 ] && grep -q 'has no subsystem' <<<"$output"
 report $? 'a subsystem that is not there' "$output"
 
+output=$(timeout 60 "$check" --storage "nvmf:tcp://127.0.0.1:$port" 2>&1)
+[ $? = 3 ] && grep -qF "the host offers $nqn, $nqn.graph" <<<"$output"
+report $? 'a storage without a subsystem lists what there is' "$output"
+output=$(timeout 60 "$check" --storage "$uri" 2>&1) && grep -q 'yes .*67108864 bytes' <<<"$output"
+report $? 'weir-check reaches it' "$output"
+output=$(timeout 60 "$check" --storage "$uri?nsid=7" --json 2>&1)
+[ $? = 3 ] && grep -q '"answer": "no"' <<<"$output" && grep -q 'no active namespace 7' <<<"$output"
+report $? 'weir-check says what is not there' "$output"
+
 # Killed with commands under way, and started again a moment later.
-(timeout 300 "$perf" "$uri" --runs=1 --runtime=3 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &
+(timeout 300 "$perf" "$uri" --runs=1 --runtime=6 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &
 load=$!
 for i in $(seq 100); do
   "$stat" list 2>/dev/null | grep -q weir-perf && break
@@ -75,7 +84,14 @@ sleep 0.5
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 serve --subsystem "$nqn=file:$dir/disk,virt:16M?block=4096" || exit 1
+told=1
+while kill -0 "$load" 2>/dev/null; do
+  "$stat" dump >"$dir/stat" 2>&1
+  grep -q '"reconnects": [1-9]' "$dir/stat" && told=0 && break
+  sleep 0.05
+done
 wait "$load"
+report $told 'weir-stat tells of the reconnect' "$(cat "$dir/stat")"
 grep -q 'connected again' "$dir/load" && grep -q '^verified *0 of [1-9]' "$dir/load" && grep -q '^errors *0 of' "$dir/load" &&
   grep -q '^ended 0' "$dir/load"
 report $? 'a target is killed and started again' "$(cat "$dir/load")"

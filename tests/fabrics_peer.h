@@ -32,7 +32,8 @@ static inline void peer_words(char *text, char *words[PEER_WORDS])
 	unsigned count = 2;
 	char *save;
 
-	for (char *word = strtok_r(text, " ", &save); word && count < PEER_WORDS - 1; word = strtok_r(NULL, " ", &save))
+	for (char *word = strtok_r(text, " ", &save); word && count < PEER_WORDS - 1;
+	     word = strtok_r(NULL, " ", &save))
 		words[count++] = word;
 	words[count] = NULL;
 }
@@ -78,6 +79,8 @@ static inline void peer_end(struct peer *peer)
 	peer->log[length] = '\0';
 	fclose(peer->out);
 	waitpid(peer->pid, NULL, 0);
+	if (strstr(peer->log, "\nbroke"))
+		fprintf(stderr, "%s", peer->log);
 }
 
 /** peer_printed() - lines of an ended one's log that begin with @words */
@@ -85,7 +88,8 @@ static inline unsigned peer_printed(const struct peer *peer, const char *words)
 {
 	unsigned count = 0;
 
-	for (const char *line = peer->log; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	for (const char *line = peer->log; line && *line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		count += strncmp(line, words, strlen(words)) == 0;
 	return count;
 }
@@ -93,7 +97,8 @@ static inline unsigned peer_printed(const struct peer *peer, const char *words)
 /** peer_uri() - how to reach it, with @keys behind the '?'; returns @uri */
 static inline const char *peer_uri(const struct peer *peer, const char *keys, char uri[PEER_URI_BYTES])
 {
-	snprintf(uri, PEER_URI_BYTES, "nvmf:tcp://127.0.0.1:%u/nqn.2026-11.test:peer%s%s", peer->port, *keys ? "?" : "", keys);
+	snprintf(uri, PEER_URI_BYTES, "nvmf:tcp://127.0.0.1:%u/nqn.2026-11.test:peer%s%s", peer->port,
+		 *keys ? "?" : "", keys);
 	return uri;
 }
 

@@ -118,7 +118,7 @@ class Connection:
         pdo = begin if data else 0
         flags |= (1 if self.hdgst else 0) | (2 if data and self.ddgst else 0)
         plen = begin + len(data) + (4 if data and self.ddgst else 0)
-        common = struct.pack("<BBBBI", wrong.get("type", kind), wrong.get("flags", flags), wrong.get("hlen", hlen),
+        common = struct.pack("<BBBBI", wrong.get("type", kind), wrong.get("bits", flags), wrong.get("hlen", hlen),
                              wrong.get("pdo", pdo), wrong.get("plen", plen))
         out = common + head
         if self.hdgst:
@@ -232,8 +232,8 @@ class Connection:
         if kind == "stranger":
             return good + self.response(cid ^ 0x4000)
         if kind in ("type", "hlen", "plen", "pdo", "flags"):
-            bad = {"type": 8, "hlen": 25, "plen": 20, "pdo": 22, "flags": 0x80}[kind]
-            return self.pdu(7, 4, head, data, **{kind: bad})
+            field, bad = {"type": ("type", 8), "hlen": ("hlen", 25), "plen": ("plen", 20), "pdo": ("pdo", 22), "flags": ("bits", 0x80)}[kind]
+            return self.pdu(7, 4, head, data, **{field: bad})
         if kind == "datal":
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, n - 1, 0), data)
         if kind == "datao":
@@ -393,6 +393,8 @@ def serve(peer, sock, number):
         connection.run()
     except (Gone, OSError):
         pass
+    except Exception as error:  # the peer's own mistake, which a test looks for
+        peer.say("broke", repr(error))
     peer.say("end", number, connection.qid)
     sock.close()
 

@@ -23,10 +23,10 @@
 
 enum { BLOCK = 512, BYTES = 256 << 10, QUEUES = 2, DEPTH = 16, TRANSFER = 16384, SOME_CONNECTS = 30 };
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static struct weir_context *context;
@@ -50,8 +50,9 @@ static int open_storage(const char *keys, struct weir_storage **out)
 {
 	char uri[PEER_URI_BYTES];
 
-	return weir_storage_open(context, peer_uri(&peer, keys, uri), WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .max_transfer_bytes = TRANSFER),
-				 out);
+	return weir_storage_open(
+		context, peer_uri(&peer, keys, uri),
+		WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .max_transfer_bytes = TRANSFER), out);
 }
 
 static void fill(unsigned char *to, size_t bytes, uint32_t seed)
@@ -167,10 +168,12 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 		assert_true(pristine(found, BYTES, BYTES));
 		must(weir_storage_close(storage));
 		peer_end(&peer);
+		assert_int_equal(peer_printed(&peer, "broke"), 0);
 		if (!peer_printed(&peer, "fault"))
 			fail_msg("%s: did not happen", troubles[i].peer);
 		if (troubles[i].connects && peer_printed(&peer, "connect 0") != troubles[i].connects)
-			fail_msg("%s: %u associations, not %u", troubles[i].peer, peer_printed(&peer, "connect 0"), troubles[i].connects);
+			fail_msg("%s: %u associations, not %u", troubles[i].peer,
+				 peer_printed(&peer, "connect 0"), troubles[i].connects);
 	}
 }
 
@@ -277,10 +280,10 @@ static void whatever_cannot_be_opened_says_why(void **state)
 		{ "--digests 0", "digest=header", "refuses the digests asked for" },
 		{ "--digests 1", "digest=header,data", "refuses the digests asked for" },
 		{ "", "digest=md5", "digest=md5 is not accepted" },
-		{ "ic=type", "", "does not speak NVMe/TCP" },
-		{ "ic=pfv", "", "does not speak NVMe/TCP" },
-		{ "ic=dgst", "", "does not speak NVMe/TCP" },
-		{ "ic=maxh2c", "", "does not speak NVMe/TCP" },
+		{ "ic=type", "", "is no NVMe/TCP controller" },
+		{ "ic=pfv", "", "is no NVMe/TCP controller" },
+		{ "ic=dgst", "", "is no NVMe/TCP controller" },
+		{ "ic=maxh2c", "", "is no NVMe/TCP controller" },
 		{ "ic=short", "", "does not answer as NVMe/TCP" },
 		{ "deaf", "connect_ms=100", "does not answer as NVMe/TCP" },
 		{ "refuse=0x4181:queue=0", "", "no controller left" },
@@ -307,9 +310,19 @@ static void whatever_cannot_be_opened_says_why(void **state)
 static void addresses_are_read_strictly(void **state)
 {
 	static const char *const bad[] = {
-		"nvmf:127.0.0.1/nqn.a", "nvmf:tcp://", "nvmf:tcp:///nqn.a", "nvmf:tcp://h:0/nqn.a", "nvmf:tcp://h:65536/nqn.a",
-		"nvmf:tcp://h:x/nqn.a", "nvmf:tcp://[::1/nqn.a", "nvmf:tcp://[::1]x/nqn.a", "nvmf:tcp://h,/nqn.a", "nvmf:tcp://h/disk",
-		"nvmf:tcp://1,2,3,4,5,6,7,8,9/nqn.a", "nvmf:tcp://127.0.0.1:1", "nvmf:rdma://h/nqn.a", "nvmf:fc://h/nqn.a",
+		"nvmf:127.0.0.1/nqn.a",
+		"nvmf:tcp://",
+		"nvmf:tcp:///nqn.a",
+		"nvmf:tcp://h:0/nqn.a",
+		"nvmf:tcp://h:65536/nqn.a",
+		"nvmf:tcp://h:x/nqn.a",
+		"nvmf:tcp://[::1/nqn.a",
+		"nvmf:tcp://[::1]x/nqn.a",
+		"nvmf:tcp://h,/nqn.a",
+		"nvmf:tcp://h/disk",
+		"nvmf:tcp://1,2,3,4,5,6,7,8,9/nqn.a",
+		"nvmf:rdma://h/nqn.a",
+		"nvmf:fc://h/nqn.a",
 	};
 
 	(void)state;
@@ -343,7 +356,8 @@ static void the_next_host_is_tried(void **state)
 	(void)state;
 	assert_true(peer_start(&peer, ""));
 	snprintf(uri, sizeof(uri), "nvmf:tcp://127.0.0.1:1,127.0.0.1:%u/nqn.2026-11.test:peer", peer.port);
-	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH), &storage));
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH),
+			       &storage));
 	check_round(storage, 0, 65536, 5);
 	must(weir_storage_close(storage));
 	peer_end(&peer);

@@ -15,7 +15,9 @@
 enum { MOST_DATA = 1 << 16 };
 
 static const struct weir_tcp_rules plain = { .most_data = MOST_DATA };
-static const struct weir_tcp_rules digests = { .header_digest = true, .data_digest = true, .most_data = MOST_DATA };
+static const struct weir_tcp_rules digests = { .header_digest = true,
+					       .data_digest = true,
+					       .most_data = MOST_DATA };
 
 /* Both ends of RFC 3720, appendix B.4, and in two parts. */
 static void checksums_are_crc32c(void **state)
@@ -41,7 +43,8 @@ static bool to_host(uint8_t type)
 }
 
 /* A header of @type that is right, with @data_bytes. */
-static size_t make(uint8_t type, uint32_t data_bytes, const struct weir_tcp_rules *rules, union nvme_tcp_header *header)
+static size_t make(uint8_t type, uint32_t data_bytes, const struct weir_tcp_rules *rules,
+		   union nvme_tcp_header *header)
 {
 	memset(header, 0, sizeof(*header));
 	if (type == NVME_TCP_ICRESP)
@@ -53,8 +56,8 @@ static size_t make(uint8_t type, uint32_t data_bytes, const struct weir_tcp_rule
 	return weir_tcp_build(header, type, data_bytes, rules);
 }
 
-static bool check(const union nvme_tcp_header *header, const struct weir_tcp_rules *rules, struct weir_tcp_layout *layout,
-		  struct weir_tcp_error *error)
+static bool check(const union nvme_tcp_header *header, const struct weir_tcp_rules *rules,
+		  struct weir_tcp_layout *layout, struct weir_tcp_error *error)
 {
 	return weir_tcp_check(&header->common, to_host(header->common.type), rules, layout, error) &&
 	       weir_tcp_check_header(header, layout, error);
@@ -79,7 +82,8 @@ static void accept_built(uint8_t type, uint32_t data_bytes, const struct weir_tc
 
 static void each_type_is_built_as_it_is_checked(void **state)
 {
-	static const uint8_t bare[] = { NVME_TCP_ICREQ, NVME_TCP_ICRESP, NVME_TCP_CAPSULE_CMD, NVME_TCP_CAPSULE_RESP, NVME_TCP_R2T };
+	static const uint8_t bare[] = { NVME_TCP_ICREQ, NVME_TCP_ICRESP, NVME_TCP_CAPSULE_CMD,
+					NVME_TCP_CAPSULE_RESP, NVME_TCP_R2T };
 	static const uint8_t loaded[] = { NVME_TCP_CAPSULE_CMD, NVME_TCP_H2C_DATA, NVME_TCP_C2H_DATA };
 	const struct weir_tcp_rules *const rules[] = { &plain, &digests };
 

@@ -168,6 +168,7 @@ enum weir_gpu_memory {
  * @window: rings, data and admin commands' data have to lie there; NULL: anywhere in the request's dma map
  * @bus_offset: from an address of lanes to the controller's, modulo 2^64
  * @most_entries: of each queue, where @ops->admin is set
+ * @network: address of WEIR_NETWORK_COUNTERS words of 64 bits that count what a network costs (publish.h); 0: it has none
  * @most_queues: I/O queue pairs it has doorbells for, or was limited to; 0: as many as the controller grants
  * @last_queue: highest number that a queue pair of the storage may get, with doorbells side by side; 0: they have the first numbers,
  *              or, where @ops->adopt is set, doorbells anywhere
@@ -187,6 +188,7 @@ struct weir_transport {
 	uint32_t nsid;
 	const struct weir_window *window;
 	uint64_t bus_offset;
+	uint64_t network;
 	uint32_t most_entries;
 	uint32_t most_queues;
 	uint32_t last_queue;

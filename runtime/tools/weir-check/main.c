@@ -7,10 +7,12 @@
 #include <weir/weir.h>
 
 #include "gpus.h"
+#include "storage.h"
 #include "survey.h"
 
 static const char usage_text[] =
 	"usage: weir-check [--gpu NAME]... [--ssd ADDRESS]... [--json]\n"
+	"       weir-check --storage URI... [--json]\n"
 	"\n"
 	"What stands between GPUs and NVMe SSDs: kernel, IOMMU, drivers, BARs, bridges, permissions; and for each pair\n"
 	"whether there is each of these paths, why not, and what to do:\n"
@@ -25,6 +27,8 @@ static const char usage_text[] =
 	"\n"
 	"  --gpu NAME     this one alone: gpu:0, a backend's device, a PCI address, or cpu, the lanes on the host\n"
 	"  --ssd ADDRESS  this NVMe controller alone\n"
+	"  --storage URI  instead: open this storage for reading, read its first block, and say what it is, or why not; of\n"
+	"                 nvmf: that says whether the host is reached (weir-fabrics discover lists what it offers)\n"
 	"  --json         print one JSON object (docs/hardware.md has its keys)\n"
 	"  --root DIR     a machine in a folder: take /sys, /proc, /dev and /boot from there, and what backends say from\n"
 	"                 DIR/weir-info.json (made by weir-info --json)\n"
@@ -53,7 +57,7 @@ static int add_name(struct survey_names *names, const char *option, const char *
 }
 
 /* Return: -1 to go on; else the exit status. */
-static int take_option(int key, struct survey *survey)
+static int take_option(int key, struct survey *survey, struct survey_names *storages)
 {
 	int error = 0;
 
@@ -70,6 +74,8 @@ static int take_option(int key, struct survey *survey)
 	survey->json = survey->json || key == 'j';
 	if (key == 'r')
 		tree_root = optarg;
+	if (key == 'S' && storages->count < CHECK_DEVICES)
+		storages->item[storages->count++] = optarg;
 	if (key == 'g' || key == 's')
 		error = add_name(key == 'g' ? &survey->gpus : &survey->ssds, key == 'g' ? "--gpu" : "--ssd", optarg);
 	return error ? error : -1;
@@ -79,18 +85,22 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "gpu", required_argument, NULL, 'g' }, { "ssd", required_argument, NULL, 's' }, { "json", no_argument, NULL, 'j' },
+		{ "storage", required_argument, NULL, 'S' },
 		{ "root", required_argument, NULL, 'r' }, { "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 }
 	};
+	struct survey_names storages = { .count = 0 };
 	struct survey survey = { .json = false };
 	int key, status;
 
 	while ((key = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		status = take_option(key, &survey);
+		status = take_option(key, &survey, &storages);
 		if (status >= 0)
 			return status;
 	}
 	if (optind < argc)
 		return usage("what is this for: ", argv[optind]);
+	if (storages.count)
+		return storages_report(storages.item, storages.count, survey.json);
 	return survey_print(&survey);
 }

@@ -16,7 +16,15 @@
 #include "transport/fabrics/crc32c.h"
 #include "transport/fabrics/discover.h"
 
-enum { EXIT_BAD = 1, EXIT_USAGE = 2, CONNECT_MS = 3000, PATH_BYTES = 512, BODY_BYTES = 512, TEST_QUEUES = 1, TEST_DEPTH = 16 };
+enum {
+	EXIT_BAD = 1,
+	EXIT_USAGE = 2,
+	CONNECT_MS = 3000,
+	PATH_BYTES = 512,
+	BODY_BYTES = 512,
+	TEST_QUEUES = 1,
+	TEST_DEPTH = 16
+};
 
 static const char usage_text[] =
 	"usage: weir-fabrics discover HOST[:PORT] [--json]\n"
@@ -55,7 +63,10 @@ struct entry {
 
 static const char *transport_text(uint8_t type)
 {
-	return type == NVME_TRTYPE_TCP ? "tcp" : type == NVME_TRTYPE_RDMA ? "rdma" : type == NVME_TRTYPE_FC ? "fc" : "unknown";
+	return type == NVME_TRTYPE_TCP	  ? "tcp"
+	       : type == NVME_TRTYPE_RDMA ? "rdma"
+	       : type == NVME_TRTYPE_FC	  ? "fc"
+					  : "unknown";
 }
 
 static void read_entry(const struct nvme_discovery_entry *from, struct entry *to)
@@ -71,7 +82,9 @@ static void read_entry(const struct nvme_discovery_entry *from, struct entry *to
 
 static const char *kind_text(uint8_t subtype)
 {
-	return subtype == NVME_SUBTYPE_NVM ? "storage" : subtype == NVME_SUBTYPE_REFERRAL ? "referral" : "discovery";
+	return subtype == NVME_SUBTYPE_NVM	  ? "storage"
+	       : subtype == NVME_SUBTYPE_REFERRAL ? "referral"
+						  : "discovery";
 }
 
 static void print_text(const struct weir_discovered *log)
@@ -81,7 +94,10 @@ static void print_text(const struct weir_discovered *log)
 
 		read_entry(&log->entries[i], &entry);
 		printf("%-9s  %s%s\n", kind_text(log->entries[i].subtype), entry.uri,
-		       log->entries[i].tsas[0] == NVME_SECTYPE_TLS13 && log->entries[i].trtype == NVME_TRTYPE_TCP ? "  (TLS)" : "");
+		       log->entries[i].tsas[0] == NVME_SECTYPE_TLS13 &&
+				       log->entries[i].trtype == NVME_TRTYPE_TCP
+			       ? "  (TLS)"
+			       : "");
 	}
 }
 
@@ -93,9 +109,11 @@ static int print_json(const struct weir_discovered *log)
 		struct entry entry;
 
 		read_entry(&log->entries[i], &entry);
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "kind", kind_text(log->entries[i].subtype), "uri",
-						      entry.uri, "transport", entry.transport, "host", entry.host, "port", entry.port, "nqn",
-						      entry.nqn, "asqsz", log->entries[i].asqsz));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "kind",
+						      kind_text(log->entries[i].subtype), "uri", entry.uri,
+						      "transport", entry.transport, "host", entry.host,
+						      "port", entry.port, "nqn", entry.nqn, "asqsz",
+						      log->entries[i].asqsz));
 	}
 	list = json_pack("{s:I, s:o}", "generation", (json_int_t)log->generation, "entries", list);
 	json_dumpf(list, stdout, JSON_INDENT(2));
@@ -111,7 +129,8 @@ static int discover(const char *where, bool json)
 	struct weir_discovered log;
 	char body[BODY_BYTES], nqn[NVME_NQN_BYTES];
 
-	snprintf(body, sizeof(body), "%s%s", strstr(where, "://") ? "" : "tcp://", strncmp(where, "nvmf:", 5) ? where : where + 5);
+	snprintf(body, sizeof(body), "%s%s", strstr(where, "://") ? "" : "tcp://",
+		 strncmp(where, "nvmf:", 5) ? where : where + 5);
 	if (weir_address_parse(where, body, &list, nqn, sizeof(nqn)) != 0 || weir_host_identity(&host) != 0)
 		return bad();
 	if (weir_fabrics_discover(where, &list.address[0], &host, CONNECT_MS, &log) != 0)
@@ -137,8 +156,10 @@ static int report(struct weir_storage *storage, const char *uri)
 	free(block);
 	if (error)
 		return error;
-	printf("%s\n  reached: %s\n  %llu bytes in blocks of %u%s; transfers of up to %u bytes\n  its first block was read\n", uri, info.path,
-	       (unsigned long long)info.bytes, info.block_bytes, info.read_only ? ", read only" : "", info.max_transfer_bytes);
+	printf("%s\n  reached: %s\n  %llu bytes in blocks of %u%s; transfers of up to %u bytes\n  its first "
+	       "block was read\n",
+	       uri, info.path, (unsigned long long)info.bytes, info.block_bytes,
+	       info.read_only ? ", read only" : "", info.max_transfer_bytes);
 	return 0;
 }
 
@@ -152,7 +173,10 @@ static int test(const char *uri)
 		return usage("test takes a storage on a network: nvmf:tcp://HOST/NQN");
 	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context) != 0)
 		return bad();
-	error = weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = TEST_QUEUES, .depth = TEST_DEPTH, .read_only = true), &storage);
+	error = weir_storage_open(
+		context, uri,
+		WEIR_OPTIONS(storage, .queues = TEST_QUEUES, .depth = TEST_DEPTH, .read_only = true),
+		&storage);
 	if (!error) {
 		error = report(storage, uri);
 		if (error)
@@ -173,15 +197,18 @@ static int show(void)
 
 	if (weir_host_identity(&host) != 0)
 		return bad();
-	printf("host NQN         %s\nhost identifier  %s\nkept in          %s\ndigests by       %s\n", host.nqn,
-	       weir_host_id_text(host.id, id), place ? path : "nothing: this user has no home folder", weir_crc32c_how());
+	printf("host NQN         %s\nhost identifier  %s\nkept in          %s\ndigests by       %s\n",
+	       host.nqn, weir_host_id_text(host.id, id),
+	       place ? path : "nothing: this user has no home folder", weir_crc32c_how());
 	return 0;
 }
 
 int main(int count, char **words)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' }, { "version", no_argument, NULL, 'v' },
-						 { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 } };
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "version", no_argument, NULL, 'v' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
 	bool json = false;
 	int option;
 

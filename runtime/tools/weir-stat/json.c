@@ -112,6 +112,18 @@ static json_t *queues_json(const struct note_storage *storage, const struct look
 	return list;
 }
 
+/* What a network costs a storage; null for one without. */
+static json_t *network_json(const struct look_storage *look)
+{
+	static const char *const names[WEIR_NETWORK_COUNTERS] = { "connections", "reconnects", "bytes_received", "bytes_sent", "resent",
+								  "digest_errors" };
+	json_t *object = look->network_read ? json_object() : json_null();
+
+	for (size_t i = 0; look->network_read && i < WEIR_NETWORK_COUNTERS; i++)
+		json_object_set_new(object, names[i], number(look->network[i]));
+	return object;
+}
+
 json_t *json_storage(const struct note_storage *storage, const struct look_storage *look)
 {
 	static const char *const words[] = { "live", "copied by the watchdog", "not readable from outside" };
@@ -124,6 +136,7 @@ json_t *json_storage(const struct note_storage *storage, const struct look_stora
 
 	for (size_t i = 0; i < sizeof(recovered) / sizeof(recovered[0]); i++)
 		json_object_set_new(object, recovered[i], known(look->recovered_read, look->recovered[i]));
+	json_object_set_new(object, "network", network_json(look));
 	json_object_set_new(object, "queues", queues_json(storage, look));
 	return object;
 }

@@ -271,6 +271,7 @@ static int look_at_notes(const struct note *note, const struct note_storage *sto
 	look->recovered_read = !error;
 	if (error)
 		return is_memory_error(error) ? 0 : error;
+	look->network_read = storage->network && peek(note, storage->network, look->network, sizeof(look->network)) == 0;
 	if (!storage->looked || peek(note, storage->looked, &looked, sizeof(looked)) != 0)
 		return 0;
 	now = now_ns();

@@ -91,6 +91,8 @@ struct look_storage {
 	uint64_t looked_ns;
 	bool recovered_read;
 	uint64_t recovered[4];
+	bool network_read;
+	uint64_t network[WEIR_NETWORK_COUNTERS];
 };
 
 /** struct look_cache - a cache's counters, if @read */

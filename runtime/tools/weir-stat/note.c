@@ -82,6 +82,8 @@ static bool take_of_storage(struct note *note, const char *word, const char *res
 		return take_facts(storage, rest);
 	if (!strcmp(word, "recovered"))
 		return sscanf(rest, "%" SCNx64, &storage->recovered) == 1;
+	if (!strcmp(word, "network"))
+		return sscanf(rest, "%" SCNx64, &storage->network) == 1;
 	return !strcmp(word, "late") && sscanf(rest, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNu64, &storage->seen, &storage->looked,
 					       &storage->copies, &storage->first_ticket) == 4;
 }

@@ -33,6 +33,7 @@ struct note_storage {
 	uint64_t copies;
 	uint64_t first_ticket;
 	uint64_t recovered;
+	uint64_t network;
 	uint32_t block_bytes;
 	bool pull;
 	bool service;

@@ -15,8 +15,10 @@ enum { MOST_PORT = 65535, MOST_DIGITS = 5 };
 
 static int refuse(const char *uri, const char *what)
 {
-	return weir_fail(EINVAL, "storage \"%s\": %s; write nvmf:tcp://HOST:PORT/NQN, such as "
-			 "nvmf:tcp://10.0.0.2:4420/nqn.2026-11.org.example:disk", uri, what);
+	return weir_fail(EINVAL,
+			 "storage \"%s\": %s; write nvmf:tcp://HOST:PORT/NQN, such as "
+			 "nvmf:tcp://10.0.0.2:4420/nqn.2026-11.org.example:disk",
+			 uri, what);
 }
 
 static bool good_port(const char *text, size_t length)
@@ -37,7 +39,8 @@ static int take_host(const char *uri, const char *from, const char *end, struct 
 		host = from + 1;
 		host_end = memchr(host, ']', (size_t)(end - host));
 		if (!host_end || (host_end + 1 < end && host_end[1] != ':'))
-			return refuse(uri, "an IPv6 address stands in brackets, with nothing but a port behind");
+			return refuse(uri,
+				      "an IPv6 address stands in brackets, with nothing but a port behind");
 		port = host_end + 1 < end ? host_end + 2 : NULL;
 	} else {
 		host_end = memchr(host, ':', (size_t)(end - host));
@@ -54,7 +57,8 @@ static int take_host(const char *uri, const char *from, const char *end, struct 
 	return 0;
 }
 
-static int take_hosts(const char *uri, const char *from, const char *end, int port, struct weir_address_list *list)
+static int take_hosts(const char *uri, const char *from, const char *end, int port,
+		      struct weir_address_list *list)
 {
 	list->count = 0;
 	while (from <= end) {
@@ -64,7 +68,8 @@ static int take_hosts(const char *uri, const char *from, const char *end, int po
 		int error;
 
 		if (list->count == WEIR_ADDRESS_MOST)
-			return weir_fail(EINVAL, "storage \"%s\": more than %d hosts", uri, WEIR_ADDRESS_MOST);
+			return weir_fail(EINVAL, "storage \"%s\": more than %d hosts", uri,
+					 WEIR_ADDRESS_MOST);
 		snprintf(address->port, sizeof(address->port), "%d", port);
 		if ((error = take_host(uri, from, next, address)) != 0)
 			return error;
@@ -79,28 +84,34 @@ static int take_nqn(const char *uri, const char *from, char *nqn, size_t bytes)
 	size_t length = strlen(from);
 
 	if (length > NVME_NQN_LONGEST || length >= bytes)
-		return weir_fail(EINVAL, "storage \"%s\": an NQN has at most %d characters", uri, NVME_NQN_LONGEST);
+		return weir_fail(EINVAL, "storage \"%s\": an NQN has at most %d characters", uri,
+				 NVME_NQN_LONGEST);
 	if (length && strncmp(from, "nqn.", 4) != 0)
-		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no NQN: it begins with \"nqn.\"", uri, from);
+		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no NQN: it begins with \"nqn.\"", uri,
+				 from);
 	memcpy(nqn, from, length + 1);
 	return 0;
 }
 
-int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn, size_t nqn_bytes)
+int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn,
+		       size_t nqn_bytes)
 {
 	static const char tcp[] = "tcp://", rdma[] = "rdma://";
 	const char *hosts, *slash;
 	int error;
 
 	if (!strncmp(body, rdma, sizeof(rdma) - 1))
-		return weir_fail(ENOTSUP, "storage \"%s\": this build has no RDMA transport; write nvmf:tcp://HOST/NQN", uri);
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": this build has no RDMA transport; write nvmf:tcp://HOST/NQN", uri);
 	if (strncmp(body, tcp, sizeof(tcp) - 1) != 0)
 		return refuse(uri, "no transport is named");
 	hosts = body + sizeof(tcp) - 1;
 	slash = strchr(hosts, '/');
 	if ((error = take_nqn(uri, slash ? slash + 1 : "", nqn, nqn_bytes)) != 0)
 		return error;
-	return take_hosts(uri, hosts, slash ? slash : hosts + strlen(hosts), nqn[0] ? NVME_TCP_PORT : NVME_TCP_DISCOVERY_PORT, list);
+	return take_hosts(uri, hosts, slash ? slash : hosts + strlen(hosts),
+			  nqn[0] ? NVME_TCP_PORT : NVME_TCP_DISCOVERY_PORT, list);
 }
 
 const char *weir_address_text(const struct weir_address *address, char text[WEIR_ADDRESS_BYTES + 16])

@@ -29,7 +29,8 @@ struct weir_address_list {
  *
  * An IPv6 address stands in brackets. Return: 0, or -EINVAL or -ENOTSUP with a sentence.
  */
-int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn, size_t nqn_bytes);
+int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn,
+		       size_t nqn_bytes);
 
 /** weir_address_text() - "HOST:PORT", brackets around an IPv6 address; returns @text */
 const char *weir_address_text(const struct weir_address *address, char text[WEIR_ADDRESS_BYTES + 16]);

@@ -57,13 +57,17 @@ static int refuse_parameters(const struct nvmf *nvmf, const struct nvme_cqe *cqe
 	bool data = cqe->dw0 & NVME_CONNECT_IATTR_DATA;
 
 	if (data && offset == offsetof(struct nvme_fabrics_connect_data, subnqn))
-		return weir_fail(ENOENT, "storage \"%s\": %s has no subsystem %s; weir-fabrics discover %s lists those that it has", nvmf->uri,
-				 where, nvmf->keys.nqn, where);
+		return weir_fail(ENOENT,
+				 "storage \"%s\": %s has no subsystem %s; weir-fabrics discover %s lists "
+				 "those that it has",
+				 nvmf->uri, where, nvmf->keys.nqn, where);
 	if (data && offset == offsetof(struct nvme_fabrics_connect_data, hostnqn))
-		return weir_fail(EACCES, "storage \"%s\": %s does not accept host %s; allow it at the target", nvmf->uri, where,
-				 nvmf->keys.host.nqn);
-	return weir_fail(EINVAL, "storage \"%s\": %s refuses Connect: its %s has a value at byte %u that it does not accept", nvmf->uri,
-			 where, data ? "data" : "command", offset);
+		return weir_fail(EACCES, "storage \"%s\": %s does not accept host %s; allow it at the target",
+				 nvmf->uri, where, nvmf->keys.host.nqn);
+	return weir_fail(
+		EINVAL,
+		"storage \"%s\": %s refuses Connect: its %s has a value at byte %u that it does not accept",
+		nvmf->uri, where, data ? "data" : "command", offset);
 }
 
 static int refuse_connect(const struct nvmf_queue *queue, const struct nvme_cqe *cqe)
@@ -73,34 +77,43 @@ static int refuse_connect(const struct nvmf_queue *queue, const struct nvme_cqe 
 
 	host_text(nvmf, where);
 	switch (status_of(cqe)) {
-	case NVME_STATUS_CONNECT_INVALID_PARAMETERS:
-		return refuse_parameters(nvmf, cqe, where);
+	case NVME_STATUS_CONNECT_INVALID_PARAMETERS: return refuse_parameters(nvmf, cqe, where);
 	case NVME_STATUS_CONNECT_INVALID_HOST:
-		return weir_fail(EACCES, "storage \"%s\": %s does not accept host %s for subsystem %s; allow it at the target", nvmf->uri,
-				 where, nvmf->keys.host.nqn, nvmf->keys.nqn);
+		return weir_fail(
+			EACCES,
+			"storage \"%s\": %s does not accept host %s for subsystem %s; allow it at the target",
+			nvmf->uri, where, nvmf->keys.host.nqn, nvmf->keys.nqn);
 	case NVME_STATUS_CONNECT_CONTROLLER_BUSY:
-		return weir_fail(EBUSY, "storage \"%s\": %s has no controller left for another host", nvmf->uri, where);
+		return weir_fail(EBUSY, "storage \"%s\": %s has no controller left for another host",
+				 nvmf->uri, where);
 	case NVME_STATUS_AUTHENTICATION_REQUIRED:
-		return weir_fail(EACCES, "storage \"%s\": %s asks for authentication, which this build does not have", nvmf->uri, where);
+		return weir_fail(EACCES,
+				 "storage \"%s\": %s asks for authentication, which this build does not have",
+				 nvmf->uri, where);
 	default:
-		return weir_fail(EIO, "storage \"%s\": %s refuses Connect to queue %u with status %#x", nvmf->uri, where, queue->id,
-				 status_of(cqe));
+		return weir_fail(EIO, "storage \"%s\": %s refuses Connect to queue %u with status %#x",
+				 nvmf->uri, where, queue->id, status_of(cqe));
 	}
 }
 
 static int connect_command(struct nvmf_queue *queue, u32 entries, struct nvme_cqe *cqe)
 {
 	struct nvmf *nvmf = queue->nvmf;
-	struct nvme_fabrics_connect command = { .opcode = NVME_OPCODE_FABRICS, .fctype = NVME_FCTYPE_CONNECT, .qid = (u16)queue->id,
-						.sqsize = (u16)(entries - 1), .kato = queue->id ? 0 : (u32)nvmf->keys.keep_alive_ms };
-	struct nvme_fabrics_connect_data data = { .cntlid = queue->id ? nvmf->controller.cntlid : NVME_CNTLID_DYNAMIC };
+	struct nvme_fabrics_connect command = { .opcode = NVME_OPCODE_FABRICS,
+						.fctype = NVME_FCTYPE_CONNECT,
+						.qid = (u16)queue->id,
+						.sqsize = (u16)(entries - 1),
+						.kato = queue->id ? 0 : (u32)nvmf->keys.keep_alive_ms };
+	struct nvme_fabrics_connect_data data = { .cntlid = queue->id ? nvmf->controller.cntlid
+								      : NVME_CNTLID_DYNAMIC };
 	struct nvme_sqe sqe;
 
 	memcpy(data.hostid, nvmf->keys.host.id, sizeof(data.hostid));
 	memcpy(data.subnqn, nvmf->keys.nqn, sizeof(data.subnqn));
 	memcpy(data.hostnqn, nvmf->keys.host.nqn, sizeof(data.hostnqn));
 	memcpy(&sqe, &command, sizeof(sqe));
-	return nvmf_command(queue, &sqe, &data, sizeof(data), NVMF_TO_CONTROLLER, "Connect", cqe, nvmf->keys.connect_ms);
+	return nvmf_command(queue, &sqe, &data, sizeof(data), NVMF_TO_CONTROLLER, "Connect", cqe,
+			    nvmf->keys.connect_ms);
 }
 
 static int connect_queue(struct nvmf_queue *queue, u32 entries, struct nvme_cqe *cqe)
@@ -113,7 +126,10 @@ static int connect_queue(struct nvmf_queue *queue, u32 entries, struct nvme_cqe 
 	if (!error && status_of(cqe))
 		error = refuse_connect(queue, cqe);
 	if (!error && !queue->id && NVME_CONNECT_AUTHREQ(cqe->dw0))
-		error = weir_fail(EACCES, "storage \"%s\": the controller asks for authentication, which this build does not have", nvmf->uri);
+		error = weir_fail(EACCES,
+				  "storage \"%s\": the controller asks for authentication, which this build "
+				  "does not have",
+				  nvmf->uri);
 	if (error)
 		nvmf_connection_close(queue);
 	return error;
@@ -152,22 +168,28 @@ int nvmf_connect_queue(struct nvmf_queue *queue, u32 *status)
 
 static struct nvme_sqe property(u8 fctype, u32 offset, bool wide, u64 value)
 {
-	struct nvme_fabrics_property command = { .opcode = NVME_OPCODE_FABRICS, .fctype = fctype, .offset = offset,
-						 .attrib = wide ? NVME_PROPERTY_8_BYTES : NVME_PROPERTY_4_BYTES, .value = value };
+	struct nvme_fabrics_property command = { .opcode = NVME_OPCODE_FABRICS,
+						 .fctype = fctype,
+						 .offset = offset,
+						 .attrib =
+							 wide ? NVME_PROPERTY_8_BYTES : NVME_PROPERTY_4_BYTES,
+						 .value = value };
 	struct nvme_sqe sqe;
 
 	memcpy(&sqe, &command, sizeof(sqe));
 	return sqe;
 }
 
-static int property_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, const char *what, u32 offset, u64 *value)
+static int property_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, const char *what, u32 offset,
+			    u64 *value)
 {
 	struct nvme_cqe cqe;
 	int error = nvmf_command(&nvmf->queues[0], sqe, NULL, 0, NVMF_NO_DATA, what, &cqe, COMMAND_MS);
 
 	if (!error && status_of(&cqe))
-		error = weir_fail(EIO, "storage \"%s\": the controller refuses %s of property %#x with status %#x", nvmf->uri, what, offset,
-				  status_of(&cqe));
+		error = weir_fail(EIO,
+				  "storage \"%s\": the controller refuses %s of property %#x with status %#x",
+				  nvmf->uri, what, offset, status_of(&cqe));
 	if (!error)
 		*value = cqe.dw0 | (u64)cqe.dw1 << 32;
 	return error;
@@ -242,12 +264,15 @@ static int wait_csts(struct nvmf *nvmf, u32 mask, u32 value, uint64_t ms, const 
 		if ((csts & mask) == value)
 			return 0;
 		if (csts & NVME_CSTS_FATAL)
-			return weir_fail(EIO, "storage \"%s\": the controller reports a fatal status (CSTS %#llx) while %s", nvmf->uri,
-					 (unsigned long long)csts, what);
+			return weir_fail(
+				EIO,
+				"storage \"%s\": the controller reports a fatal status (CSTS %#llx) while %s",
+				nvmf->uri, (unsigned long long)csts, what);
 		if (nvmf_now_ns() > end_ns)
-			return weir_fail(ETIMEDOUT, "storage \"%s\": the controller did not finish %s within %llu ms", nvmf->uri, what,
-					 (unsigned long long)ms);
-		nvmf_mover_look(nvmf, LOOK_NS);
+			return weir_fail(ETIMEDOUT,
+					 "storage \"%s\": the controller did not finish %s within %llu ms",
+					 nvmf->uri, what, (unsigned long long)ms);
+		nvmf_mover_poll(nvmf, LOOK_NS);
 	}
 }
 
@@ -264,7 +289,8 @@ int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc)
 	int error = nvmf->associated ? property_set(nvmf, NVME_PROPERTY_CC, cc) : -EIO;
 
 	if (!error)
-		error = wait_csts(nvmf, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, SHUTDOWN_MS, "its shutdown");
+		error = wait_csts(nvmf, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, SHUTDOWN_MS,
+				  "its shutdown");
 	if (!error && nvmf->unflushed)
 		error = -EIO;
 	return error;
@@ -313,11 +339,12 @@ static void send_again(struct nvmf_queue *queue)
 static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *data, const char *what)
 {
 	struct nvme_cqe cqe;
-	int error = nvmf_command(&nvmf->queues[0], sqe, data, data ? NVME_IDENTIFY_BYTES : 0, data ? NVMF_TO_HOST : NVMF_NO_DATA, what, &cqe,
-				 COMMAND_MS);
+	int error = nvmf_command(&nvmf->queues[0], sqe, data, data ? NVME_IDENTIFY_BYTES : 0,
+				 data ? NVMF_TO_HOST : NVMF_NO_DATA, what, &cqe, COMMAND_MS);
 
 	if (!error && status_of(&cqe))
-		error = weir_fail(EIO, "storage \"%s\": the controller refuses %s with status %#x", nvmf->uri, what, status_of(&cqe));
+		error = weir_fail(EIO, "storage \"%s\": the controller refuses %s with status %#x", nvmf->uri,
+				  what, status_of(&cqe));
 	return error;
 }
 
@@ -325,7 +352,9 @@ static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *da
 static int check_namespace(struct nvmf *nvmf, u8 *data)
 {
 	struct nvmf_controller before = nvmf->controller;
-	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_IDENTIFY, .nsid = before.nsid, .cdw10 = NVME_CNS_NAMESPACE };
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_IDENTIFY,
+				      .nsid = before.nsid,
+				      .cdw10 = NVME_CNS_NAMESPACE };
 	struct iovec segment = { data, NVME_IDENTIFY_BYTES };
 	struct nvmf_request answer = { .sqe = sqe, .segments = &segment, .segment_count = 1 };
 	int error = before.nsid ? admin_command(nvmf, &sqe, data, "Identify Namespace") : 0;
@@ -335,9 +364,10 @@ static int check_namespace(struct nvmf *nvmf, u8 *data)
 	nvmf_bridge_end(&nvmf->queues[0], &answer);
 	if (nvmf->controller.blocks >= before.blocks && nvmf->controller.block_log2 == before.block_log2)
 		return 0;
-	error = weir_fail(ENOSPC, "storage \"%s\": namespace %u had %llu blocks of %u bytes and has %llu of %u now", nvmf->uri, before.nsid,
-			  (unsigned long long)before.blocks, 1u << before.block_log2, (unsigned long long)nvmf->controller.blocks,
-			  1u << nvmf->controller.block_log2);
+	error = weir_fail(ENOSPC,
+			  "storage \"%s\": namespace %u had %llu blocks of %u bytes and has %llu of %u now",
+			  nvmf->uri, before.nsid, (unsigned long long)before.blocks, 1u << before.block_log2,
+			  (unsigned long long)nvmf->controller.blocks, 1u << nvmf->controller.block_log2);
 	nvmf->controller.blocks = before.blocks;
 	nvmf->controller.block_log2 = before.block_log2;
 	return error;
@@ -347,7 +377,8 @@ static int check_namespace(struct nvmf *nvmf, u8 *data)
 static int identify_again(struct nvmf *nvmf)
 {
 	const struct nvme_sqe identify = { .cdw0 = NVME_ADMIN_IDENTIFY, .cdw10 = NVME_CNS_CONTROLLER };
-	const struct nvme_sqe features = { .cdw0 = NVME_ADMIN_SET_FEATURES, .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
+	const struct nvme_sqe features = { .cdw0 = NVME_ADMIN_SET_FEATURES,
+					   .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
 					   .cdw11 = nvmf->queues_asked };
 	u8 data[NVME_IDENTIFY_BYTES];
 	int error = admin_command(nvmf, &identify, data, "Identify Controller");
@@ -356,7 +387,9 @@ static int identify_again(struct nvmf *nvmf)
 		return error;
 	nvmf_note_controller(nvmf, data);
 	error = check_namespace(nvmf, data);
-	return error || !nvmf->queues_asked ? error : admin_command(nvmf, &features, NULL, "Set Features (Number of Queues)");
+	return error || !nvmf->queues_asked
+		       ? error
+		       : admin_command(nvmf, &features, NULL, "Set Features (Number of Queues)");
 }
 
 static int connect_queues_again(struct nvmf *nvmf)
@@ -375,7 +408,9 @@ int nvmf_associate_again(struct nvmf *nvmf)
 	int error = nvmf_associate(nvmf);
 
 	if (!error)
-		error = nvmf_enable(nvmf, load_relaxed_u32(&nvmf->registers.cc)); /* relaxed: the mover has acted on it before */
+		error = nvmf_enable(
+			nvmf, load_relaxed_u32(
+				      &nvmf->registers.cc)); /* relaxed: the mover has acted on it before */
 	if (!error)
 		error = identify_again(nvmf);
 	if (!error)

@@ -64,7 +64,8 @@ static bool allocate(struct nvmf_queue *queue, u32 size)
 	queue->requests = calloc(size, sizeof(*queue->requests));
 	queue->segments = calloc(size * segments, sizeof(*queue->segments));
 	queue->inflight = 0;
-	return queue->requests && queue->segments && (queue->connection.line || nvmf_connection_create(queue, size) == 0);
+	return queue->requests && queue->segments &&
+	       (queue->connection.line || nvmf_connection_create(queue, size) == 0);
 }
 
 static u32 connect_queue(struct nvmf_queue *queue)
@@ -92,7 +93,8 @@ static u32 create_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	if (!allocate(queue, size))
 		return NVME_STATUS_INTERNAL_ERROR;
-	store_relaxed_u32(&nvmf->doorbells[2 * queue->id], 0); /* relaxed: lanes ring after the completion of this command */
+	store_relaxed_u32(&nvmf->doorbells[2 * queue->id],
+			  0); /* relaxed: lanes ring after the completion of this command */
 	store_relaxed_u32(&nvmf->doorbells[2 * queue->id + 1], 0);
 	nvmf_ring_open(queue, sqe->prp1, (u64)(uintptr_t)queue->cq, size);
 	status = connect_queue(queue);
@@ -109,7 +111,8 @@ static void flush(struct nvmf_queue *queue)
 
 	if (!nvmf->wrote || queue->inflight || queue->connection.socket < 0)
 		return;
-	if (nvmf_command(queue, &sqe, NULL, 0, NVMF_NO_DATA, "Flush before the end", &cqe, FLUSH_MS) != 0 || cqe.dw3 >> 17)
+	if (nvmf_command(queue, &sqe, NULL, 0, NVMF_NO_DATA, "Flush before the end", &cqe, FLUSH_MS) != 0 ||
+	    cqe.dw3 >> 17)
 		nvmf->unflushed = true;
 	nvmf->wrote = false;
 }
@@ -145,18 +148,17 @@ static u32 find_data(struct nvmf_queue *admin, struct nvmf_request *request)
 	const struct nvme_sqe *sqe = &request->sqe;
 
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_ADMIN_IDENTIFY:
-		return nvmf_ring_data(admin, request, NVME_IDENTIFY_BYTES, NVMF_TO_HOST);
+	case NVME_ADMIN_IDENTIFY: return nvmf_ring_data(admin, request, NVME_IDENTIFY_BYTES, NVMF_TO_HOST);
 	case NVME_ADMIN_GET_LOG_PAGE:
 		return nvmf_ring_data(admin, request, ((sqe->cdw10 >> 16) + 1) * 4, NVMF_TO_HOST);
 	case NVME_ADMIN_SET_FEATURES:
-		return nvmf_ring_data(admin, request, (sqe->cdw10 & 0xff) == NVME_FEATURE_HOST_BEHAVIOR ? HOST_BEHAVIOR_BYTES : 0,
+		return nvmf_ring_data(admin, request,
+				      (sqe->cdw10 & 0xff) == NVME_FEATURE_HOST_BEHAVIOR ? HOST_BEHAVIOR_BYTES
+											: 0,
 				      NVMF_TO_CONTROLLER);
 	case NVME_ADMIN_GET_FEATURES:
-	case NVME_ADMIN_ABORT:
-		return NVME_STATUS_SUCCESS;
-	default:
-		return refuse(NVME_STATUS_INVALID_OPCODE);
+	case NVME_ADMIN_ABORT: return NVME_STATUS_SUCCESS;
+	default: return refuse(NVME_STATUS_INVALID_OPCODE);
 	}
 }
 
@@ -182,21 +184,11 @@ void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 	u32 status;
 
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_ADMIN_CREATE_CQ:
-		status = create_cq(nvmf, sqe);
-		break;
-	case NVME_ADMIN_CREATE_SQ:
-		status = create_sq(nvmf, sqe);
-		break;
-	case NVME_ADMIN_DELETE_SQ:
-		status = delete_sq(nvmf, sqe);
-		break;
-	case NVME_ADMIN_DELETE_CQ:
-		status = delete_cq(nvmf, sqe);
-		break;
-	default:
-		forward(admin, sqe);
-		return;
+	case NVME_ADMIN_CREATE_CQ: status = create_cq(nvmf, sqe); break;
+	case NVME_ADMIN_CREATE_SQ: status = create_sq(nvmf, sqe); break;
+	case NVME_ADMIN_DELETE_SQ: status = delete_sq(nvmf, sqe); break;
+	case NVME_ADMIN_DELETE_CQ: status = delete_cq(nvmf, sqe); break;
+	default: forward(admin, sqe); return;
 	}
 	nvmf_ring_post(admin, (u16)(sqe->cdw0 >> 16), status, 0, 0);
 }
@@ -226,8 +218,11 @@ void nvmf_note_controller(struct nvmf *nvmf, u8 *identify)
 	controller->maxcmd = word(identify, NVME_ID_CTRL_MAXCMD, 2);
 	controller->kas = (u16)word(identify, NVME_ID_CTRL_KAS, 2);
 	controller->capsule_data = 0;
-	if (!icdoff && capsule > NVME_CAPSULE_COMMAND_BYTES && (word(identify, NVME_ID_CTRL_SGLS, 4) & NVME_SGLS_OFFSET))
-		controller->capsule_data = capsule < MOST_CAPSULE_DATA ? (u32)capsule - NVME_CAPSULE_COMMAND_BYTES : MOST_CAPSULE_DATA;
+	if (!icdoff && capsule > NVME_CAPSULE_COMMAND_BYTES &&
+	    (word(identify, NVME_ID_CTRL_SGLS, 4) & NVME_SGLS_OFFSET))
+		controller->capsule_data = capsule < MOST_CAPSULE_DATA
+						   ? (u32)capsule - NVME_CAPSULE_COMMAND_BYTES
+						   : MOST_CAPSULE_DATA;
 	identify[OACS_BYTE] &= (u8)~OACS_DOORBELLS;
 	identify[MDTS_BYTE] = transfer_limit(nvmf, identify[MDTS_BYTE]);
 }
@@ -253,8 +248,10 @@ void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request)
 		nvmf_note_controller(nvmf, data);
 	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_NAMESPACE)
 		note_namespace(nvmf, sqe->nsid, data);
-	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES && (sqe->cdw10 & 0xff) == NVME_FEATURE_NUMBER_OF_QUEUES)
+	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES &&
+	    (sqe->cdw10 & 0xff) == NVME_FEATURE_NUMBER_OF_QUEUES)
 		nvmf->queues_asked = sqe->cdw11;
-	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES && (sqe->cdw10 & 0xff) == NVME_FEATURE_HOST_BEHAVIOR)
+	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES &&
+	    (sqe->cdw10 & 0xff) == NVME_FEATURE_HOST_BEHAVIOR)
 		nvmf->retry_delays = true;
 }

@@ -85,7 +85,8 @@ static int wait_ready(const struct nvmf *nvmf, int file, short events, uint64_t 
 
 static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uint64_t end_ns, int *out)
 {
-	int file = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol), error, one = 1;
+	int file = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol),
+	    error, one = 1;
 	socklen_t length = sizeof(error);
 
 	if (file < 0)
@@ -111,14 +112,17 @@ static int connect_any(const struct nvmf *nvmf, const struct weir_address *addre
 
 	weir_address_text(address, text);
 	if (error)
-		return weir_fail(EHOSTUNREACH, "storage \"%s\": host %s is not known: %s", nvmf->uri, address->host, gai_strerror(error));
+		return weir_fail(EHOSTUNREACH, "storage \"%s\": host %s is not known: %s", nvmf->uri,
+				 address->host, gai_strerror(error));
 	error = -EHOSTUNREACH;
 	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next)
 		error = connect_one(nvmf, info, end_ns, out);
 	freeaddrinfo(list);
 	if (!error)
 		return 0;
-	return weir_fail(-error, "storage \"%s\": cannot connect to %s: %s; is a target listening there, and does a firewall let it through?",
+	return weir_fail(-error,
+			 "storage \"%s\": cannot connect to %s: %s; is a target listening there, and does a "
+			 "firewall let it through?",
 			 nvmf->uri, text, strerror(-error));
 }
 
@@ -127,8 +131,8 @@ static int exchange(const struct nvmf *nvmf, int file, void *bytes, size_t count
 	size_t done = 0;
 
 	while (done < count) {
-		ssize_t part = out ? send(file, (char *)bytes + done, count - done, MSG_NOSIGNAL) :
-				     recv(file, (char *)bytes + done, count - done, 0);
+		ssize_t part = out ? send(file, (char *)bytes + done, count - done, MSG_NOSIGNAL)
+				   : recv(file, (char *)bytes + done, count - done, 0);
 		int error;
 
 		if (part == 0)
@@ -155,17 +159,23 @@ static int check_icresp(struct nvmf_queue *queue, const union nvme_tcp_header *h
 	struct weir_tcp_error error;
 	const struct nvme_tcp_icresp *icresp = &header->icresp;
 
-	if (!weir_tcp_check(&header->common, true, &none, &layout, &error) || !weir_tcp_check_header(header, &layout, &error) ||
-	    layout.type != NVME_TCP_ICRESP)
-		return weir_fail(EPROTO, "storage \"%s\": %s does not speak NVMe/TCP: its first PDU is none that accepts a connection",
+	if (!weir_tcp_check(&header->common, true, &none, &layout, &error) ||
+	    !weir_tcp_check_header(header, &layout, &error) || layout.type != NVME_TCP_ICRESP)
+		return weir_fail(EPROTO,
+				 "storage \"%s\": %s is no NVMe/TCP controller: its first PDU does not "
+				 "accept the connection",
 				 nvmf->uri, where);
 	if ((nvmf->keys.header_digest && !(icresp->dgst & NVME_TCP_HDGST_ENABLE)) ||
 	    (nvmf->keys.data_digest && !(icresp->dgst & NVME_TCP_DDGST_ENABLE)))
-		return weir_fail(ENOTSUP, "storage \"%s\": %s refuses the digests asked for; allow them there, or leave digest= out",
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": %s refuses the digests asked for; allow them there, or "
+				 "leave digest= out",
 				 nvmf->uri, where);
-	connection->in = (struct weir_tcp_rules){ .header_digest = (icresp->dgst & NVME_TCP_HDGST_ENABLE) && nvmf->keys.header_digest,
-						  .data_digest = (icresp->dgst & NVME_TCP_DDGST_ENABLE) && nvmf->keys.data_digest,
-						  .most_data = UINT32_MAX };
+	connection->in = (struct weir_tcp_rules){
+		.header_digest = (icresp->dgst & NVME_TCP_HDGST_ENABLE) && nvmf->keys.header_digest,
+		.data_digest = (icresp->dgst & NVME_TCP_DDGST_ENABLE) && nvmf->keys.data_digest,
+		.most_data = UINT32_MAX
+	};
 	connection->out = connection->in;
 	connection->out.alignment = (icresp->cpda + 1u) * PDA_UNIT;
 	connection->out.most_data = icresp->maxh2cdata & ~3u;
@@ -181,7 +191,8 @@ static int agree(struct nvmf_queue *queue, int file, const struct weir_address *
 	size_t bytes;
 	int error;
 
-	header.icreq.dgst = (u8)((nvmf->keys.header_digest ? NVME_TCP_HDGST_ENABLE : 0) | (nvmf->keys.data_digest ? NVME_TCP_DDGST_ENABLE : 0));
+	header.icreq.dgst = (u8)((nvmf->keys.header_digest ? NVME_TCP_HDGST_ENABLE : 0) |
+				 (nvmf->keys.data_digest ? NVME_TCP_DDGST_ENABLE : 0));
 	bytes = weir_tcp_build(&header, NVME_TCP_ICREQ, 0, &none);
 	error = exchange(nvmf, file, &header, bytes, true, end_ns);
 	memset(&header, 0, sizeof(header));
@@ -189,8 +200,9 @@ static int agree(struct nvmf_queue *queue, int file, const struct weir_address *
 		error = exchange(nvmf, file, &header, sizeof(struct nvme_tcp_icresp), false, end_ns);
 	weir_address_text(address, text);
 	if (error)
-		return weir_fail(-error, "storage \"%s\": %s accepts connections and does not answer as NVMe/TCP: %s", nvmf->uri, text,
-				 strerror(-error));
+		return weir_fail(-error,
+				 "storage \"%s\": %s accepts connections and does not answer as NVMe/TCP: %s",
+				 nvmf->uri, text, strerror(-error));
 	return check_icresp(queue, &header, text);
 }
 
@@ -207,7 +219,8 @@ int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *ad
 	nvmf_connection_close(queue);
 	error = agree(queue, file, address, end_ns);
 	if (!error && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, file, &event) != 0)
-		error = weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri, strerror(errno));
+		error = weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri,
+				  strerror(errno));
 	if (error) {
 		(void)close(file);
 		return error;

@@ -8,7 +8,12 @@
 #include "../../error.h"
 #include "nvmf.h"
 
-enum { MOST_ENTRIES = 1024, MOST_READS = 4, COMMAND_MS = 5000, ENTRY_BYTES = sizeof(struct nvme_discovery_entry) };
+enum {
+	MOST_ENTRIES = 1024,
+	MOST_READS = 4,
+	COMMAND_MS = 5000,
+	ENTRY_BYTES = sizeof(struct nvme_discovery_entry)
+};
 
 const char *weir_fabrics_text(const char *from, unsigned bytes, char *to)
 {
@@ -26,13 +31,19 @@ const char *weir_fabrics_text(const char *from, unsigned bytes, char *to)
 static int read_log(struct nvmf *nvmf, uint64_t offset, void *to, uint32_t bytes)
 {
 	uint32_t dwords = bytes / 4 - 1;
-	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_GET_LOG_PAGE, .cdw10 = NVME_LOG_DISCOVERY | dwords << 16, .cdw11 = dwords >> 16,
-				      .cdw12 = (uint32_t)offset, .cdw13 = (uint32_t)(offset >> 32) };
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_GET_LOG_PAGE,
+				      .cdw10 = NVME_LOG_DISCOVERY | dwords << 16,
+				      .cdw11 = dwords >> 16,
+				      .cdw12 = (uint32_t)offset,
+				      .cdw13 = (uint32_t)(offset >> 32) };
 	struct nvme_cqe cqe;
-	int error = nvmf_command(&nvmf->queues[0], &sqe, to, bytes, NVMF_TO_HOST, "Get Log Page (Discovery)", &cqe, COMMAND_MS);
+	int error = nvmf_command(&nvmf->queues[0], &sqe, to, bytes, NVMF_TO_HOST, "Get Log Page (Discovery)",
+				 &cqe, COMMAND_MS);
 
 	if (!error && cqe.dw3 >> 17)
-		error = weir_fail(EIO, "\"%s\": the controller refuses Get Log Page (Discovery) with status %#x", nvmf->uri, cqe.dw3 >> 17);
+		error = weir_fail(EIO,
+				  "\"%s\": the controller refuses Get Log Page (Discovery) with status %#x",
+				  nvmf->uri, cqe.dw3 >> 17);
 	return error;
 }
 
@@ -45,8 +56,10 @@ static int read_once(struct nvmf *nvmf, struct weir_discovered *out)
 	if (error)
 		return error;
 	if (log.numrec > MOST_ENTRIES)
-		return weir_fail(EPROTO, "\"%s\": the discovery log says that it has %llu entries; %d are read at most", nvmf->uri,
-				 (unsigned long long)log.numrec, MOST_ENTRIES);
+		return weir_fail(
+			EPROTO,
+			"\"%s\": the discovery log says that it has %llu entries; %d are read at most",
+			nvmf->uri, (unsigned long long)log.numrec, MOST_ENTRIES);
 	free(out->entries);
 	out->count = (uint32_t)log.numrec;
 	out->generation = log.genctr;
@@ -54,7 +67,8 @@ static int read_once(struct nvmf *nvmf, struct weir_discovered *out)
 	if (!out->entries)
 		return weir_fail(ENOMEM, "\"%s\": no memory for %u entries", nvmf->uri, out->count);
 	for (uint32_t i = 0; i < out->count && !error; i++)
-		error = read_log(nvmf, sizeof(log) + (uint64_t)i * ENTRY_BYTES, &out->entries[i], ENTRY_BYTES);
+		error = read_log(nvmf, sizeof(log) + (uint64_t)i * ENTRY_BYTES, &out->entries[i],
+				 ENTRY_BYTES);
 	if (!error)
 		error = read_log(nvmf, 0, &later, sizeof(later));
 	return error ? error : later.genctr != log.genctr;
@@ -69,13 +83,20 @@ static int read_all(struct nvmf *nvmf, struct weir_discovered *out)
 	result = 1;
 	for (unsigned i = 0; i < MOST_READS && result > 0; i++)
 		result = read_once(nvmf, out);
-	return result > 0 ? weir_fail(EAGAIN, "\"%s\": the discovery log changed each time that it was read", nvmf->uri) : result;
+	return result > 0 ? weir_fail(EAGAIN, "\"%s\": the discovery log changed each time that it was read",
+				      nvmf->uri)
+			  : result;
 }
 
-int weir_fabrics_discover(const char *what, const struct weir_address *address, const struct weir_host_identity *host, uint64_t connect_ms,
+int weir_fabrics_discover(const char *what, const struct weir_address *address,
+			  const struct weir_host_identity *host, uint64_t connect_ms,
 			  struct weir_discovered *out)
 {
-	struct nvmf_keys keys = { .hosts = { .count = 1 }, .nqn = NVME_DISCOVERY_NQN, .host = *host, .connect_ms = connect_ms, .mdts = NVME_PAGE_BYTES };
+	struct nvmf_keys keys = { .hosts = { .count = 1 },
+				  .nqn = NVME_DISCOVERY_NQN,
+				  .host = *host,
+				  .connect_ms = connect_ms,
+				  .mdts = NVME_PAGE_BYTES };
 	struct nvmf *nvmf;
 	int error;
 

@@ -26,7 +26,8 @@ struct weir_discovered {
  *
  * Return: 0, or a negative errno with a sentence.
  */
-int weir_fabrics_discover(const char *what, const struct weir_address *address, const struct weir_host_identity *host, uint64_t connect_ms,
+int weir_fabrics_discover(const char *what, const struct weir_address *address,
+			  const struct weir_host_identity *host, uint64_t connect_ms,
 			  struct weir_discovered *out);
 
 /** weir_fabrics_text() - a field padded with zeros or blanks, as printable text; returns @to, of @bytes + 1 */

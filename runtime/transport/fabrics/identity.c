@@ -38,8 +38,8 @@ const char *weir_host_id_text(const uint8_t id[16], char text[WEIR_HOST_ID_TEXT]
 	size_t used = 0;
 
 	for (unsigned i = 0; i < 16; i++)
-		used += (size_t)snprintf(text + used, WEIR_HOST_ID_TEXT - used, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-					 id[i]);
+		used += (size_t)snprintf(text + used, WEIR_HOST_ID_TEXT - used, "%s%02x",
+					 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 	return text;
 }
 
@@ -74,8 +74,11 @@ static int parse(const char *path, const char *text, struct weir_host_identity *
 
 	if (sscanf(text, "hostnqn %223s hostid %40s", nqn, id) != 2 || strncmp(nqn, "nqn.", 4) != 0 ||
 	    weir_host_id_parse(id, out->id) != 0)
-		return weir_fail(EINVAL, "file %s does not name this host: its two lines are \"hostnqn NQN\" and \"hostid UUID\"; correct it, "
-				 "or remove it, and a new one is made", path);
+		return weir_fail(EINVAL,
+				 "file %s does not name this host: its two lines are \"hostnqn NQN\" and "
+				 "\"hostid UUID\"; correct it, "
+				 "or remove it, and a new one is made",
+				 path);
 	memcpy(out->nqn, nqn, sizeof(out->nqn));
 	return 0;
 }
@@ -91,7 +94,9 @@ static int load(const char *path, struct weir_host_identity *out)
 	if (file >= 0)
 		(void)close(file);
 	if (length < 0)
-		return error == ENOENT || error == ENOTDIR ? 1 : weir_fail(error, "cannot read %s: %s", path, strerror(error));
+		return error == ENOENT || error == ENOTDIR
+			       ? 1
+			       : weir_fail(error, "cannot read %s: %s", path, strerror(error));
 	text[length] = '\0';
 	return parse(path, text, out);
 }
@@ -109,7 +114,8 @@ static void make_folders(char *path)
 static void save(const char *path, const struct weir_host_identity *identity)
 {
 	char begun[PATH_BYTES + 32], text[TEXT_BYTES], id[WEIR_HOST_ID_TEXT];
-	int length = snprintf(text, sizeof(text), "hostnqn %s\nhostid %s\n", identity->nqn, weir_host_id_text(identity->id, id));
+	int length = snprintf(text, sizeof(text), "hostnqn %s\nhostid %s\n", identity->nqn,
+			      weir_host_id_text(identity->id, id));
 	int file;
 	bool good;
 

@@ -22,9 +22,9 @@
 
 enum {
 	EVENTS = 64,
-	YIELDS = 16,              /* idle rounds with commands under way, before the thread sleeps */
-	BUSY_NAP_NS = 50000,      /* then; a doorbell wakes nobody */
-	FIRST_PAUSE_MS = 100,     /* between two tries to connect */
+	YIELDS = 16,	      /* idle rounds with commands under way, before the thread sleeps */
+	BUSY_NAP_NS = 50000,  /* then; a doorbell wakes nobody */
+	FIRST_PAUSE_MS = 100, /* between two tries to connect */
 	MOST_PAUSE_MS = 2000,
 	MS = 1000000,
 };
@@ -40,7 +40,8 @@ uint64_t nvmf_now_ns(void)
 bool nvmf_stopping(const struct nvmf *nvmf)
 {
 	/* relaxed: whoever sees it late gives up late */
-	return load_relaxed_u32(&nvmf->registers.stop) || load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done;
+	return load_relaxed_u32(&nvmf->registers.stop) ||
+	       load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done;
 }
 
 void nvmf_mover_wake(struct nvmf *nvmf)
@@ -52,7 +53,8 @@ void nvmf_mover_wake(struct nvmf *nvmf)
 
 static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint64_t ns)
 {
-	const struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	const struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u),
+					  .tv_nsec = (long)(ns % 1000000000u) };
 	int count = epoll_pwait2(nvmf->epoll, events, EVENTS, &timeout, NULL);
 
 	if (count < 0 && errno == ENOSYS) /* before Linux 5.11 */
@@ -60,7 +62,7 @@ static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint
 	return count;
 }
 
-void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns)
+void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns)
 {
 	struct epoll_event events[EVENTS];
 	int count = wait_events(nvmf, events, ns);
@@ -120,21 +122,25 @@ static void reset(struct nvmf *nvmf, u32 falls)
 static bool rings_usable(struct nvmf *nvmf, u32 entries)
 {
 	return entries >= 2 && entries <= NVMF_ADMIN_RING &&
-	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.asq), entries * sizeof(struct nvme_sqe)) &&
-	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.acq), entries * sizeof(struct nvme_cqe));
+	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.asq),
+				  entries * sizeof(struct nvme_sqe)) &&
+	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.acq),
+				  entries * sizeof(struct nvme_cqe));
 }
 
 static void enable(struct nvmf *nvmf, u32 cc)
 {
 	struct nvmf_queue *admin = &nvmf->queues[0];
-	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) + 1; /* relaxed, as the others: ordered by the load of CC (R1) */
+	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) +
+		      1; /* relaxed, as the others: ordered by the load of CC (R1) */
 	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
 
 	if (!error)
 		error = nvmf_enable(nvmf, cc);
 	(void)weir_dma_view_refresh(nvmf->dma, &nvmf->view);
 	if (!error && !rings_usable(nvmf, entries))
-		error = weir_fail(EINVAL, "storage \"%s\": the admin queue's rings cannot be used", nvmf->uri);
+		error = weir_fail(EINVAL, "storage \"%s\": the admin queue's rings cannot be used",
+				  nvmf->uri);
 	if (error && load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done)
 		return; /* reset meanwhile: that is no failure */
 	nvmf->enabled = true;
@@ -143,7 +149,8 @@ static void enable(struct nvmf *nvmf, u32 cc)
 		publish(nvmf, NVME_CSTS_FATAL);
 		return;
 	}
-	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq), entries);
+	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq),
+		       entries);
 	admin->has_sq = true;
 	store_release_u32(&nvmf->registers.connected, 1);
 	publish(nvmf, NVME_CSTS_READY);
@@ -171,7 +178,8 @@ static bool control(struct nvmf *nvmf)
 		reset(nvmf, falls);
 	else if (!nvmf->enabled && (cc & NVME_CC_ENABLE))
 		enable(nvmf, cc);
-	else if (nvmf->enabled && (cc & NVME_CC_SHUTDOWN_MASK) && !(csts & (NVME_CSTS_SHUTDOWN_MASK | NVME_CSTS_FATAL)))
+	else if (nvmf->enabled && (cc & NVME_CC_SHUTDOWN_MASK) &&
+		 !(csts & (NVME_CSTS_SHUTDOWN_MASK | NVME_CSTS_FATAL)))
 		shut_down(nvmf, cc, csts);
 	else
 		return false;
@@ -192,14 +200,14 @@ static void lose(struct nvmf *nvmf)
 	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
 	nvmf->again_ns = nvmf->silent ? now + nvmf->keys.keep_alive_ms * MS : now;
 	nvmf->silent = false;
-	fprintf(stderr, "weir: storage \"%s\": connection lost: %s; trying to connect again for %llu s\n", nvmf->uri, nvmf->reason,
-		(unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
+	fprintf(stderr, "weir: storage \"%s\": connection lost: %s; trying to connect again for %llu s\n",
+		nvmf->uri, nvmf->reason, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
 }
 
 static void give_up(struct nvmf *nvmf)
 {
-	fprintf(stderr, "weir: storage \"%s\": not connected again within %llu s, and given up: %s\n", nvmf->uri,
-		(unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
+	fprintf(stderr, "weir: storage \"%s\": not connected again within %llu s, and given up: %s\n",
+		nvmf->uri, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
 	publish(nvmf, UINT32_MAX);
 }
 
@@ -221,7 +229,8 @@ static void connect_again(struct nvmf *nvmf)
 	if (now - nvmf->lost_ns >= nvmf->keys.ctrl_loss_ms * MS)
 		give_up(nvmf);
 	nvmf->again_ns = now + nvmf->pause_ns;
-	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2 : MOST_PAUSE_MS * (uint64_t)MS;
+	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2
+									   : MOST_PAUSE_MS * (uint64_t)MS;
 }
 
 static void keep_alive(struct nvmf *nvmf, uint64_t now)
@@ -233,7 +242,8 @@ static void keep_alive(struct nvmf *nvmf, uint64_t now)
 		return;
 	if (nvmf->silent_ns && now - nvmf->silent_ns > limit) {
 		nvmf->silent = true;
-		nvmf_lose(nvmf, "no answer to Keep Alive for %llu ms", (unsigned long long)nvmf->keys.keep_alive_ms);
+		nvmf_lose(nvmf, "no answer to Keep Alive for %llu ms",
+			  (unsigned long long)nvmf->keys.keep_alive_ms);
 		return;
 	}
 	if (now < nvmf->alive_ns || nvmf->silent_ns || !nvmf_line_room(&nvmf->queues[0].connection))
@@ -306,14 +316,14 @@ static void *run(void *argument)
 	uint64_t since_ns = 0;
 	unsigned idle = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1000); /* else a sleep of a microsecond lasts fifty */
+	prctl(PR_SET_TIMERSLACK, 1000);			   /* else a sleep of a microsecond lasts fifty */
 	while (!load_relaxed_u32(&nvmf->registers.stop)) { /* relaxed: joining orders the rest */
 		bool any = control(nvmf);
 
 		any = (care(nvmf) && move(nvmf)) || any;
 		if (any)
 			idle = 0, since_ns = 0;
-		nvmf_mover_look(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
+		nvmf_mover_poll(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
 	}
 	return NULL;
 }
@@ -323,7 +333,8 @@ int nvmf_mover_start(struct nvmf *nvmf)
 	int error = pthread_create(&nvmf->thread, NULL, run, nvmf);
 
 	if (error)
-		return weir_fail(error, "storage \"%s\": cannot start its mover thread: %s", nvmf->uri, strerror(error));
+		return weir_fail(error, "storage \"%s\": cannot start its mover thread: %s", nvmf->uri,
+				 strerror(error));
 	pthread_setname_np(nvmf->thread, "weir-nvmf");
 	nvmf->started = true;
 	return 0;

@@ -59,9 +59,11 @@ static int create_events(struct nvmf *nvmf)
 
 	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
 	nvmf->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (nvmf->epoll >= 0 && nvmf->event >= 0 && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
+	if (nvmf->epoll >= 0 && nvmf->event >= 0 &&
+	    epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
 		return 0;
-	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri, strerror(errno));
+	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri,
+			 strerror(errno));
 }
 
 int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "../../publish.h"
 #include "../transport.h"
 #include "../virtual_word.h"
 #include "address.h"
@@ -21,16 +22,17 @@
 
 enum {
 	NVMF_MOST_QUEUES = 1024,
-	NVMF_ADMIN_ENTRIES = 32,       /* of Connect to queue 0 */
-	NVMF_ADMIN_RING = 64,          /* most entries of the ring that the runtime gives it */
-	NVMF_ADMIN_CAPSULE_DATA = 8192, /* NVMe/TCP 1.0, section 3.4.5: in-capsule data of the admin queue and of fabrics commands */
-	NVMF_MOST_R2T = 4,             /* outstanding, of a command */
-	NVMF_BATCH = 32,               /* PDUs of one sendmsg() */
+	NVMF_ADMIN_ENTRIES = 32, /* of Connect to queue 0 */
+	NVMF_ADMIN_RING = 64,	 /* most entries of the ring that the runtime gives it */
+	NVMF_ADMIN_CAPSULE_DATA =
+		8192, /* NVMe/TCP 1.0, section 3.4.5: in-capsule data of the admin queue and of fabrics commands */
+	NVMF_MOST_R2T = 4, /* outstanding, of a command */
+	NVMF_BATCH = 32,   /* PDUs of one sendmsg() */
 	NVMF_BATCH_IOVS = 800,
 	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
-	NVMF_INTERNAL = 2,             /* commands of the host's own, per queue */
+	NVMF_INTERNAL = 2,	       /* commands of the host's own, per queue */
 	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
-	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
+	NVMF_KEEP_ALIVE = 1,	       /* the request for Keep Alive; 0: whoever waits */
 	NVMF_REASON_BYTES = 400,
 };
 
@@ -210,11 +212,13 @@ struct nvmf_registers {
 struct nvmf_counters {
 	struct shared_u64 connections; /* open now */
 	struct shared_u64 reconnects;
-	struct shared_u64 bytes_in;    /* payload */
+	struct shared_u64 bytes_in; /* payload */
 	struct shared_u64 bytes_out;
-	struct shared_u64 resent;      /* commands sent again after a reconnect */
+	struct shared_u64 resent; /* commands sent again after a reconnect */
 	struct shared_u64 digest_errors;
 };
+
+WEIR_ASSERT_SIZE(struct nvmf_counters, WEIR_NETWORK_COUNTERS * sizeof(u64));
 
 /** struct nvmf_keys - from the URI */
 struct nvmf_keys {
@@ -261,17 +265,17 @@ struct nvmf {
 	bool associated;
 	bool enabled; /* remote CC.EN is 1 */
 	bool lost;
-	bool wrote; /* something was written since the last Flush */
-	bool unflushed; /* a Flush at the end failed */
-	u32 queues_asked; /* dword 11 of Set Features (Number of Queues) */
-	u32 resent_open; /* commands sent again and not answered: nothing new is taken before them */
-	bool silent; /* the controller went silent, and may not know that it is lost */
+	bool wrote;	   /* something was written since the last Flush */
+	bool unflushed;	   /* a Flush at the end failed */
+	u32 queues_asked;  /* dword 11 of Set Features (Number of Queues) */
+	u32 resent_open;   /* commands sent again and not answered: nothing new is taken before them */
+	bool silent;	   /* the controller went silent, and may not know that it is lost */
 	bool retry_delays; /* the host said that it knows them */
 	u32 falls_done;
-	u64 lost_ns; /* when; 0: it is not lost */
+	u64 lost_ns;  /* when; 0: it is not lost */
 	u64 again_ns; /* when to connect next */
 	u64 pause_ns;
-	u64 alive_ns; /* when the next Keep Alive is due */
+	u64 alive_ns;  /* when the next Keep Alive is due */
 	u64 silent_ns; /* since when one is unanswered; 0: none is */
 	int epoll;
 	int event; /* wakes the mover */
@@ -343,10 +347,11 @@ void nvmf_request_sent(struct nvmf_queue *queue, struct nvmf_request *request);
  *
  * Return: 0: @cqe is its response; else a negative errno with a sentence that begins with @what.
  */
-int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way, const char *what,
-		 struct nvme_cqe *cqe, uint64_t ms);
+int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes,
+		 enum nvmf_way way, const char *what, struct nvme_cqe *cqe, uint64_t ms);
 /** nvmf_command_start() - the same, not waited for; @which of queue->internal must be free */
-void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way);
+void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data,
+			u32 bytes, enum nvmf_way way);
 
 /* ring.c: lanes' end of a queue pair */
 
@@ -395,7 +400,7 @@ int nvmf_mover_start(struct nvmf *nvmf);
 /** nvmf_mover_stop() - the thread has ended within @ms; 0 or -ETIMEDOUT */
 int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms);
 void nvmf_mover_wake(struct nvmf *nvmf);
-/** nvmf_mover_look() - ask epoll what the sockets have, for at most @ns */
-void nvmf_mover_look(struct nvmf *nvmf, uint64_t ns);
+/** nvmf_mover_poll() - ask epoll what the sockets have, for at most @ns */
+void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns);
 
 #endif

@@ -20,12 +20,13 @@ static bool refuse(struct nvmf_queue *queue, const struct weir_tcp_error *error,
 	const struct nvmf_reader *reader = &queue->connection.reader;
 	u8 pdu[sizeof(struct nvme_tcp_term_req) + NVME_TCP_LONGEST_HEADER];
 	size_t bytes = weir_tcp_build_term(pdu, false, error, reader->header.bytes,
-					   reader->have < NVME_TCP_LONGEST_HEADER ? reader->have : NVME_TCP_LONGEST_HEADER);
+					   reader->have < NVME_TCP_LONGEST_HEADER ? reader->have
+										  : NVME_TCP_LONGEST_HEADER);
 
 	if (queue->connection.socket >= 0 && queue->connection.batch->at == queue->connection.batch->count)
 		(void)!send(queue->connection.socket, pdu, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-	nvmf_lose(queue->nvmf, "the controller sent a wrong PDU to queue %u: %s (type %#x, FES %u, FEI %u)", queue->id, what,
-		  reader->header.common.type, error->fes, error->fei);
+	nvmf_lose(queue->nvmf, "the controller sent a wrong PDU to queue %u: %s (type %#x, FES %u, FEI %u)",
+		  queue->id, what, reader->header.common.type, error->fes, error->fei);
 	return false;
 }
 
@@ -69,15 +70,20 @@ static bool take_r2t(struct nvmf_queue *queue, const struct nvme_tcp_r2t *r2t)
 	struct nvmf_request *request = nvmf_request_of(queue, r2t->cccid);
 
 	if (!request || request->way != NVMF_TO_CONTROLLER)
-		return refuse_field(queue, offsetof(struct nvme_tcp_r2t, cccid), "R2T for no command that sends data");
+		return refuse_field(queue, offsetof(struct nvme_tcp_r2t, cccid),
+				    "R2T for no command that sends data");
 	if (r2t->r2to != request->granted || r2t->r2tl > request->bytes - request->granted)
 		return refuse_range(queue, "R2T for data that the command does not have, or has sent");
 	if (request->sending > 2 * NVMF_MOST_R2T || /* one that was sent may still be counted */
 	    !nvmf_line_room(&queue->connection))
-		return refuse(queue, &(struct weir_tcp_error){ NVME_TCP_FES_LIMIT, 0 }, "more R2Ts at a time than were agreed");
+		return refuse(queue, &(struct weir_tcp_error){ NVME_TCP_FES_LIMIT, 0 },
+			      "more R2Ts at a time than were agreed");
 	request->granted += r2t->r2tl;
-	nvmf_line_put(&queue->connection, &(struct nvmf_pdu){ .request = request, .offset = r2t->r2to, .bytes = r2t->r2tl,
-							      .ttag = r2t->ttag, .type = NVME_TCP_H2C_DATA });
+	nvmf_line_put(&queue->connection, &(struct nvmf_pdu){ .request = request,
+							      .offset = r2t->r2to,
+							      .bytes = r2t->r2tl,
+							      .ttag = r2t->ttag,
+							      .type = NVME_TCP_H2C_DATA });
 	return true;
 }
 
@@ -87,7 +93,8 @@ static bool begin_data(struct nvmf_queue *queue, const struct nvme_tcp_data *dat
 	struct nvmf_request *request = nvmf_request_of(queue, data->cccid);
 
 	if (!request || request->way != NVMF_TO_HOST)
-		return refuse_field(queue, offsetof(struct nvme_tcp_data, cccid), "data for no command that wants any");
+		return refuse_field(queue, offsetof(struct nvme_tcp_data, cccid),
+				    "data for no command that wants any");
 	if (data->datao != request->received || data->datal > request->bytes - request->received)
 		return refuse_range(queue, "data beside what the command asked for, or out of order");
 	if ((data->common.flags & NVME_TCP_SUCCESS) && data->datal != request->bytes - request->received)
@@ -106,22 +113,23 @@ static bool take_header(struct nvmf_queue *queue)
 	struct weir_tcp_error error;
 
 	if (!weir_tcp_check_header(&reader->header, &reader->layout, &error))
-		return refuse(queue, &error, error.fes == NVME_TCP_FES_HEADER_DIGEST ? "its header digest is wrong" : "its header is wrong");
+		return refuse(queue, &error,
+			      error.fes == NVME_TCP_FES_HEADER_DIGEST ? "its header digest is wrong"
+								      : "its header is wrong");
 	reader->stage = NVMF_STAGE_COMMON;
 	reader->have = 0;
 	switch (reader->layout.type) {
-	case NVME_TCP_CAPSULE_RESP:
-		return take_response(queue, &reader->header.resp);
-	case NVME_TCP_R2T:
-		return take_r2t(queue, &reader->header.r2t);
-	case NVME_TCP_C2H_DATA:
-		return begin_data(queue, &reader->header.data);
+	case NVME_TCP_CAPSULE_RESP: return take_response(queue, &reader->header.resp);
+	case NVME_TCP_R2T: return take_r2t(queue, &reader->header.r2t);
+	case NVME_TCP_C2H_DATA: return begin_data(queue, &reader->header.data);
 	case NVME_TCP_C2H_TERM_REQ:
-		nvmf_lose(queue->nvmf, "the controller ended queue %u's connection: it met a wrong PDU (FES %u, FEI %u)", queue->id,
-			  reader->header.term_req.fes, reader->header.term_req.fei_low);
+		nvmf_lose(queue->nvmf,
+			  "the controller ended queue %u's connection: it met a wrong PDU (FES %u, FEI %u)",
+			  queue->id, reader->header.term_req.fes, reader->header.term_req.fei_low);
 		return false;
 	default:
-		return refuse(queue, &(struct weir_tcp_error){ NVME_TCP_FES_SEQUENCE, 0 }, "one that does not belong here");
+		return refuse(queue, &(struct weir_tcp_error){ NVME_TCP_FES_SEQUENCE, 0 },
+			      "one that does not belong here");
 	}
 }
 
@@ -158,7 +166,8 @@ static bool copy_data(struct nvmf_reader *reader)
 
 	while (reader->left && reader->begin < reader->end) {
 		u32 there = reader->end - reader->begin, bytes = there < reader->left ? there : reader->left;
-		u32 count = nvmf_slice(request->segments, request->segment_count, reader->at, &bytes, iovs, MOST_IOVS);
+		u32 count = nvmf_slice(request->segments, request->segment_count, reader->at, &bytes, iovs,
+				       MOST_IOVS);
 
 		for (u32 i = 0; i < count; i++) {
 			memcpy(iovs[i].iov_base, reader->buffer + reader->begin, iovs[i].iov_len);
@@ -186,7 +195,8 @@ static void check_digest(struct nvmf_queue *queue)
 	memcpy(&digest, reader->digest, sizeof(digest));
 	if (digest == reader->crc)
 		return;
-	reader->request->corrupt = true; /* the command ends with an error that passes; the connection is good */
+	reader->request->corrupt =
+		true; /* the command ends with an error that passes; the connection is good */
 	count_u64(&queue->nvmf->counters.digest_errors, 1);
 }
 
@@ -274,9 +284,11 @@ static u32 prepare(struct nvmf_reader *reader, struct iovec iovs[MOST_IOVS + 1],
 	u32 count = 0;
 
 	*direct = 0;
-	if (reader->stage == NVMF_STAGE_DATA && reader->left >= LEAST_DIRECT && reader->begin == reader->end) {
+	if (reader->stage == NVMF_STAGE_DATA && reader->left >= LEAST_DIRECT &&
+	    reader->begin == reader->end) {
 		*direct = reader->left;
-		count = nvmf_slice(request->segments, request->segment_count, reader->at, direct, iovs, MOST_IOVS);
+		count = nvmf_slice(request->segments, request->segment_count, reader->at, direct, iovs,
+				   MOST_IOVS);
 	}
 	if (*direct < reader->left && *direct) /* not all segments fit: nothing behind them may come first */
 		return count;

@@ -48,7 +48,9 @@ void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
 	request->granted = inside;
 	request->sending = 0;
 	request->answered = request->corrupt = false;
-	nvmf_line_put(&queue->connection, &(struct nvmf_pdu){ .request = request, .bytes = inside, .type = NVME_TCP_CAPSULE_CMD });
+	nvmf_line_put(
+		&queue->connection,
+		&(struct nvmf_pdu){ .request = request, .bytes = inside, .type = NVME_TCP_CAPSULE_CMD });
 }
 
 /* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success. */
@@ -115,18 +117,24 @@ void nvmf_request_sent(struct nvmf_queue *queue, struct nvmf_request *request)
 		finish(queue, request);
 }
 
-void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way)
+void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct nvme_sqe *sqe, void *data,
+			u32 bytes, enum nvmf_way way)
 {
 	struct nvmf_request *request = &queue->internal[which];
 
-	*request = (struct nvmf_request){ .sqe = *sqe, .own = { data, bytes }, .segment_count = bytes != 0, .bytes = bytes,
-					  .cid = (u16)(NVMF_INTERNAL_CID + which), .way = way };
+	*request = (struct nvmf_request){ .sqe = *sqe,
+					  .own = { data, bytes },
+					  .segment_count = bytes != 0,
+					  .bytes = bytes,
+					  .cid = (u16)(NVMF_INTERNAL_CID + which),
+					  .way = way };
 	request->segments = &request->own;
 	nvmf_request_send(queue, request);
 }
 
 /* Of one connection alone, until @request has ended. */
-static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request, const char *what, uint64_t ms)
+static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request, const char *what,
+		    uint64_t ms)
 {
 	struct nvmf *nvmf = queue->nvmf;
 	uint64_t end_ns = nvmf_now_ns() + ms * 1000000;
@@ -138,18 +146,20 @@ static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request
 		if (nvmf->lost)
 			return weir_fail(EIO, "%s: %s", what, nvmf->reason);
 		if (nvmf_stopping(nvmf))
-			return weir_fail(ECANCELED, "%s: given up, since the storage is reset or closed", what);
+			return weir_fail(ECANCELED, "%s: given up, since the storage is reset or closed",
+					 what);
 		if (moved)
 			continue;
 		if (nvmf_now_ns() > end_ns)
-			return weir_fail(ETIMEDOUT, "%s: no answer within %llu ms", what, (unsigned long long)ms);
-		nvmf_mover_look(nvmf, STEP_NS);
+			return weir_fail(ETIMEDOUT, "%s: no answer within %llu ms", what,
+					 (unsigned long long)ms);
+		nvmf_mover_poll(nvmf, STEP_NS);
 	}
 	return 0;
 }
 
-int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes, enum nvmf_way way, const char *what,
-		 struct nvme_cqe *cqe, uint64_t ms)
+int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *data, u32 bytes,
+		 enum nvmf_way way, const char *what, struct nvme_cqe *cqe, uint64_t ms)
 {
 	struct nvmf_request *request = &queue->internal[0];
 	int error;

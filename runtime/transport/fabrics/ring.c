@@ -97,7 +97,9 @@ struct nvmf_request *nvmf_ring_take(struct nvmf_queue *queue, const struct nvme_
 		nvmf_ring_post(queue, cid, NVME_STATUS_CID_CONFLICT, 0, 0);
 		return NULL;
 	}
-	*request = (struct nvmf_request){ .sqe = *sqe, .segments = queue->segments + (size_t)index * segments, .cid = cid };
+	*request = (struct nvmf_request){ .sqe = *sqe,
+					  .segments = queue->segments + (size_t)index * segments,
+					  .cid = cid };
 	return request;
 }
 
@@ -109,7 +111,8 @@ u32 nvmf_ring_data(struct nvmf_queue *queue, struct nvmf_request *request, u32 b
 		return NVME_STATUS_SUCCESS;
 	if (bytes > queue->nvmf->keys.mdts)
 		return NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
-	return weir_prp_walk(&queue->nvmf->view, queue->nvmf->list, &request->sqe, bytes, request->segments, &request->segment_count);
+	return weir_prp_walk(&queue->nvmf->view, queue->nvmf->list, &request->sqe, bytes, request->segments,
+			     &request->segment_count);
 }
 
 /* What an I/O command carries, by its opcode. Return: an NVMe status. */
@@ -121,21 +124,24 @@ static u32 find_data(struct nvmf_queue *queue, struct nvmf_request *request)
 	if (sqe->cdw0 & 0xff00u) /* fused, or not by PRPs */
 		return NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_OPCODE_FLUSH:
-		return nvmf_ring_data(queue, request, 0, NVMF_NO_DATA);
+	case NVME_OPCODE_FLUSH: return nvmf_ring_data(queue, request, 0, NVMF_NO_DATA);
 	case NVME_OPCODE_WRITE_ZEROES:
-		return sqe->nsid == queue->nvmf->controller.nsid ? 0 : NVME_STATUS_INVALID_NAMESPACE | NVME_STATUS_DNR;
+		return sqe->nsid == queue->nvmf->controller.nsid
+			       ? 0
+			       : NVME_STATUS_INVALID_NAMESPACE | NVME_STATUS_DNR;
 	case NVME_OPCODE_DSM:
-		return nvmf_ring_data(queue, request, ((sqe->cdw10 & (MOST_RANGES - 1)) + 1) * RANGE_BYTES, NVMF_TO_CONTROLLER);
+		return nvmf_ring_data(queue, request, ((sqe->cdw10 & (MOST_RANGES - 1)) + 1) * RANGE_BYTES,
+				      NVMF_TO_CONTROLLER);
 	case NVME_OPCODE_READ:
 	case NVME_OPCODE_WRITE:
 	case NVME_OPCODE_COMPARE:
-		if (sqe->nsid != queue->nvmf->controller.nsid) /* only of that one it is known how long blocks are */
+		if (sqe->nsid !=
+		    queue->nvmf->controller.nsid) /* only of that one it is known how long blocks are */
 			return NVME_STATUS_INVALID_NAMESPACE | NVME_STATUS_DNR;
 		return nvmf_ring_data(queue, request, ((sqe->cdw12 & 0xffff) + 1) << log2,
-				      (sqe->cdw0 & 0xff) == NVME_OPCODE_READ ? NVMF_TO_HOST : NVMF_TO_CONTROLLER);
-	default:
-		return NVME_STATUS_INVALID_OPCODE | NVME_STATUS_DNR;
+				      (sqe->cdw0 & 0xff) == NVME_OPCODE_READ ? NVMF_TO_HOST
+									     : NVMF_TO_CONTROLLER);
+	default: return NVME_STATUS_INVALID_OPCODE | NVME_STATUS_DNR;
 	}
 }
 
@@ -163,8 +169,9 @@ static bool ready(struct nvmf_queue *queue)
 		look_cq(queue);
 	if (queue->id && queue->nvmf->resent_open)
 		return false;
-	return queue->head != queue->tail && queue->cq_free && queue->inflight < queue->most && !queue->lost &&
-	       queue->connection.socket >= 0 && nvmf_line_room(&queue->connection) > NVMF_INTERNAL;
+	return queue->head != queue->tail && queue->cq_free && queue->inflight < queue->most &&
+	       !queue->lost && queue->connection.socket >= 0 &&
+	       nvmf_line_room(&queue->connection) > NVMF_INTERNAL;
 }
 
 unsigned nvmf_ring_fetch(struct nvmf_queue *queue)

@@ -48,7 +48,8 @@ static void make_capsule(const struct nvmf_pdu *pdu, struct nvme_tcp_cmd *cmd)
 	const struct nvmf_request *request = pdu->request;
 	struct nvme_sqe sqe = request->sqe;
 	struct nvme_sgl sgl = { .bytes = request->bytes,
-				.type = pdu->bytes ? NVME_SGL_DATA_BLOCK_OFFSET : NVME_SGL_TRANSPORT_DATA_BLOCK };
+				.type = pdu->bytes ? NVME_SGL_DATA_BLOCK_OFFSET
+						   : NVME_SGL_TRANSPORT_DATA_BLOCK };
 
 	sqe.cdw0 = (sqe.cdw0 & 0x03ffu) | NVME_PSDT_SGL | (u32)request->cid << 16;
 	sqe.mptr = 0;
@@ -112,7 +113,8 @@ static bool fill(struct nvmf_connection *connection)
 	struct nvmf_batch *batch = connection->batch;
 
 	batch->at = batch->count = batch->pdus = 0;
-	while (connection->line_head != connection->line_tail && batch->pdus < NVMF_BATCH && add_pdu(connection))
+	while (connection->line_head != connection->line_tail && batch->pdus < NVMF_BATCH &&
+	       add_pdu(connection))
 		;
 	return batch->count > 0;
 }
@@ -151,7 +153,8 @@ bool nvmf_send(struct nvmf_queue *queue)
 	bool any = false;
 
 	while (connection->writable && (batch->at < batch->count || fill(connection))) {
-		struct msghdr message = { .msg_iov = batch->iovs + batch->at, .msg_iovlen = batch->count - batch->at };
+		struct msghdr message = { .msg_iov = batch->iovs + batch->at,
+					  .msg_iovlen = batch->count - batch->at };
 		ssize_t sent = sendmsg(connection->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (sent < 0 && errno == EINTR)

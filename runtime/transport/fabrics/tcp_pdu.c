@@ -24,7 +24,8 @@ static const struct type types[] = {
 	[NVME_TCP_CAPSULE_CMD] = { sizeof(struct nvme_tcp_cmd), FROM_HOST, true, true, 0 },
 	[NVME_TCP_CAPSULE_RESP] = { sizeof(struct nvme_tcp_resp), FROM_CONTROLLER, false, true, 0 },
 	[NVME_TCP_H2C_DATA] = { sizeof(struct nvme_tcp_data), FROM_HOST, true, true, NVME_TCP_LAST_PDU },
-	[NVME_TCP_C2H_DATA] = { sizeof(struct nvme_tcp_data), FROM_CONTROLLER, true, true, NVME_TCP_LAST_PDU | NVME_TCP_SUCCESS },
+	[NVME_TCP_C2H_DATA] = { sizeof(struct nvme_tcp_data), FROM_CONTROLLER, true, true,
+				NVME_TCP_LAST_PDU | NVME_TCP_SUCCESS },
 	[NVME_TCP_R2T] = { sizeof(struct nvme_tcp_r2t), FROM_CONTROLLER, false, true, 0 },
 };
 
@@ -62,7 +63,8 @@ static uint32_t alignment_of(const struct weir_tcp_rules *rules)
 }
 
 /* The digest flags are as agreed: of data, only where there is some. */
-static bool check_flags(const struct nvme_tcp_common *common, const struct type *type, const struct weir_tcp_rules *rules)
+static bool check_flags(const struct nvme_tcp_common *common, const struct type *type,
+			const struct weir_tcp_rules *rules)
 {
 	uint8_t allowed = type->flags;
 
@@ -76,8 +78,8 @@ static bool check_flags(const struct nvme_tcp_common *common, const struct type 
 }
 
 /* Data, from PDO to its digest or PLEN. A TermReq's follows its header, whatever PDO says. */
-static bool check_data(const struct nvme_tcp_common *common, const struct weir_tcp_rules *rules, struct weir_tcp_layout *layout,
-		       struct weir_tcp_error *error)
+static bool check_data(const struct nvme_tcp_common *common, const struct weir_tcp_rules *rules,
+		       struct weir_tcp_layout *layout, struct weir_tcp_error *error)
 {
 	uint32_t head = layout->header_bytes + (layout->header_digest ? NVME_TCP_DIGEST_BYTES : 0);
 	uint32_t begin = is_term(common->type) ? head : common->pdo;
@@ -110,7 +112,8 @@ bool weir_tcp_check(const struct nvme_tcp_common *common, bool to_host, const st
 		return refuse_field(error, offsetof(struct nvme_tcp_common, flags));
 	if (common->hlen != type->header_bytes)
 		return refuse_field(error, offsetof(struct nvme_tcp_common, hlen));
-	*layout = (struct weir_tcp_layout){ .type = common->type, .header_bytes = common->hlen,
+	*layout = (struct weir_tcp_layout){ .type = common->type,
+					    .header_bytes = common->hlen,
 					    .header_digest = common->flags & NVME_TCP_HDGSTF };
 	head = layout->header_bytes + (layout->header_digest ? NVME_TCP_DIGEST_BYTES : 0);
 	if (common->plen == head) /* no data; of data PDUs, DATAL has to say so as well */
@@ -154,7 +157,8 @@ static bool check_icresp(const struct nvme_tcp_icresp *icresp, struct weir_tcp_e
 	return true;
 }
 
-static bool check_data_header(const struct nvme_tcp_data *data, const struct weir_tcp_layout *layout, struct weir_tcp_error *error)
+static bool check_data_header(const struct nvme_tcp_data *data, const struct weir_tcp_layout *layout,
+			      struct weir_tcp_error *error)
 {
 	if (data->datal != layout->data_bytes || !data->datal)
 		return refuse_field(error, offsetof(struct nvme_tcp_data, datal));
@@ -174,26 +178,23 @@ static bool check_r2t(const struct nvme_tcp_r2t *r2t, struct weir_tcp_error *err
 	return true;
 }
 
-bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct weir_tcp_layout *layout, struct weir_tcp_error *error)
+bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct weir_tcp_layout *layout,
+			   struct weir_tcp_error *error)
 {
 	if (!check_digest(header, layout))
 		return refuse(error, NVME_TCP_FES_HEADER_DIGEST, 0);
 	switch (layout->type) {
-	case NVME_TCP_ICREQ:
-		return check_icreq(&header->icreq, error);
-	case NVME_TCP_ICRESP:
-		return check_icresp(&header->icresp, error);
+	case NVME_TCP_ICREQ: return check_icreq(&header->icreq, error);
+	case NVME_TCP_ICRESP: return check_icresp(&header->icresp, error);
 	case NVME_TCP_H2C_DATA:
-	case NVME_TCP_C2H_DATA:
-		return check_data_header(&header->data, layout, error);
-	case NVME_TCP_R2T:
-		return check_r2t(&header->r2t, error);
-	default:
-		return true;
+	case NVME_TCP_C2H_DATA: return check_data_header(&header->data, layout, error);
+	case NVME_TCP_R2T: return check_r2t(&header->r2t, error);
+	default: return true;
 	}
 }
 
-size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data_bytes, const struct weir_tcp_rules *rules)
+size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data_bytes,
+		      const struct weir_tcp_rules *rules)
 {
 	const struct type *of = &types[type];
 	uint32_t head = of->header_bytes, begin;
@@ -207,7 +208,8 @@ size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data
 		header->common.flags |= NVME_TCP_HDGSTF;
 		head += NVME_TCP_DIGEST_BYTES;
 	}
-	begin = data_bytes ? (head + alignment_of(rules) - 1) / alignment_of(rules) * alignment_of(rules) : head;
+	begin = data_bytes ? (head + alignment_of(rules) - 1) / alignment_of(rules) * alignment_of(rules)
+			   : head;
 	header->common.pdo = data_bytes ? (uint8_t)begin : 0;
 	header->common.plen = begin + data_bytes;
 	if (of->digests && data_bytes && rules->data_digest) {
@@ -222,11 +224,15 @@ size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data
 	return begin;
 }
 
-size_t weir_tcp_build_term(void *to, bool to_host, const struct weir_tcp_error *error, const void *bad, size_t bad_bytes)
+size_t weir_tcp_build_term(void *to, bool to_host, const struct weir_tcp_error *error, const void *bad,
+			   size_t bad_bytes)
 {
 	struct nvme_tcp_term_req term = {
-		.common = { .type = to_host ? NVME_TCP_C2H_TERM_REQ : NVME_TCP_H2C_TERM_REQ, .hlen = sizeof(term) },
-		.fes = error->fes, .fei_low = (u16)error->fei, .fei_high = (u16)(error->fei >> 16),
+		.common = { .type = to_host ? NVME_TCP_C2H_TERM_REQ : NVME_TCP_H2C_TERM_REQ,
+			    .hlen = sizeof(term) },
+		.fes = error->fes,
+		.fei_low = (u16)error->fei,
+		.fei_high = (u16)(error->fei >> 16),
 	};
 	size_t kept = bad_bytes < NVME_TCP_LONGEST_HEADER ? bad_bytes : NVME_TCP_LONGEST_HEADER;
 

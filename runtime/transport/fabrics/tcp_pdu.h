@@ -15,7 +15,12 @@
 #include <weir/nvme.h>
 #include <weir/nvme_fabrics.h>
 
-enum { NVME_TCP_PORT = 4420, NVME_TCP_DISCOVERY_PORT = 8009, NVME_TCP_DIGEST_BYTES = 4, NVME_TCP_LONGEST_HEADER = 128 };
+enum {
+	NVME_TCP_PORT = 4420,
+	NVME_TCP_DISCOVERY_PORT = 8009,
+	NVME_TCP_DIGEST_BYTES = 4,
+	NVME_TCP_LONGEST_HEADER = 128
+};
 
 /* PDU types */
 enum {
@@ -214,7 +219,8 @@ bool weir_tcp_check(const struct nvme_tcp_common *common, bool to_host, const st
  * Verifies the digest; that a data PDU's DATAL is what it carries; PFV, HPDA or CPDA, DGST and MAXH2CDATA of ICReq and ICResp;
  * that an R2T asks for bytes; that SUCCESS comes with LAST_PDU. What it means in a queue is the caller's to check.
  */
-bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct weir_tcp_layout *layout, struct weir_tcp_error *error);
+bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct weir_tcp_layout *layout,
+			   struct weir_tcp_error *error);
 
 /**
  * weir_tcp_build() - complete a header whose own fields are filled in
@@ -227,10 +233,12 @@ bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct wei
  *
  * Return: bytes of @header to send before the data. Behind the data its digest follows where rules->data_digest.
  */
-size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data_bytes, const struct weir_tcp_rules *rules);
+size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data_bytes,
+		      const struct weir_tcp_rules *rules);
 
 /** weir_tcp_build_term() - a TermReq about @bad, which is @bad_bytes of a header; bytes to send; @to must have room for 152 */
-size_t weir_tcp_build_term(void *to, bool to_host, const struct weir_tcp_error *error, const void *bad, size_t bad_bytes);
+size_t weir_tcp_build_term(void *to, bool to_host, const struct weir_tcp_error *error, const void *bad,
+			   size_t bad_bytes);
 
 /** weir_tcp_header_bytes() - of the type's header; 0: there is no such type */
 uint32_t weir_tcp_header_bytes(uint8_t type);

@@ -13,6 +13,7 @@
 
 #include "../../error.h"
 #include "crc32c.h"
+#include "discover.h"
 #include "nvmf.h"
 
 enum {
@@ -26,9 +27,12 @@ enum {
 	DEFAULT_CONNECT_MS = 3000,
 	LEAST_CAP_TO = 40, /* in 500 ms: a start of ours connects, too */
 	WAIT_NS = 5000000,
+	LIST_BYTES = 600,
 };
 
-#define NVMF_KEYS "nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, timeout_ms, retries"
+#define NVMF_KEYS                                                                                            \
+	"nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, "   \
+	"timeout_ms, retries"
 
 static struct nvmf *nvmf_of(struct weir_transport *transport)
 {
@@ -45,8 +49,10 @@ static int take_digests(struct weir_uri *uri, struct nvmf_keys *keys)
 	header = !strcmp(text, "header") || !strcmp(text, "header,data") || !strcmp(text, "data,header");
 	data = !strcmp(text, "data") || !strcmp(text, "header,data") || !strcmp(text, "data,header");
 	if (!header && !data)
-		return weir_fail(EINVAL, "storage \"%s\": digest=%s is not accepted: digest is none, header, data, or header,data", uri->text,
-				 text);
+		return weir_fail(EINVAL,
+				 "storage \"%s\": digest=%s is not accepted: digest is none, header, data, "
+				 "or header,data",
+				 uri->text, text);
 	keys->header_digest = header;
 	keys->data_digest = data;
 	return 0;
@@ -60,15 +66,39 @@ static int take_host(struct weir_uri *uri, struct nvmf_keys *keys)
 	if (error)
 		return error;
 	if (nqn && (strncmp(nqn, "nqn.", 4) != 0 || strlen(nqn) > NVME_NQN_LONGEST))
-		return weir_fail(EINVAL, "storage \"%s\": hostnqn=%s is no NQN: at most %d characters, of which the first are \"nqn.\"",
+		return weir_fail(EINVAL,
+				 "storage \"%s\": hostnqn=%s is no NQN: at most %d characters, of which the "
+				 "first are \"nqn.\"",
 				 uri->text, nqn, NVME_NQN_LONGEST);
 	if (nqn) {
 		memset(keys->host.nqn, 0, sizeof(keys->host.nqn));
 		memcpy(keys->host.nqn, nqn, strlen(nqn));
 	}
 	if (id && weir_host_id_parse(id, keys->host.id) != 0)
-		return weir_fail(EINVAL, "storage \"%s\": hostid=%s is no UUID, which has 32 hexadecimal digits", uri->text, id);
+		return weir_fail(EINVAL,
+				 "storage \"%s\": hostid=%s is no UUID, which has 32 hexadecimal digits",
+				 uri->text, id);
 	return 0;
+}
+
+/* A URI without a subsystem is refused with those that the host offers. */
+static int list_subsystems(const char *uri, const struct nvmf_keys *keys)
+{
+	struct weir_discovered log;
+	char list[LIST_BYTES] = "", nqn[NVME_NQN_BYTES + 1];
+	int error = weir_fabrics_discover(uri, &keys->hosts.address[0], &keys->host, keys->connect_ms, &log);
+	size_t used = 0;
+
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < log.count && used < sizeof(list); i++)
+		if (log.entries[i].subtype == NVME_SUBTYPE_NVM)
+			used += (size_t)snprintf(
+				list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+				weir_fabrics_text(log.entries[i].subnqn, NVME_NQN_BYTES, nqn));
+	free(log.entries);
+	return weir_fail(EINVAL, "storage \"%s\": it names no subsystem; the host offers %s", uri,
+			 used ? list : "none to this host");
 }
 
 static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct nvmf_keys *keys)
@@ -78,8 +108,11 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	unsigned mover = WEIR_MOVER_AUTO;
 	int error;
 
-	*keys = (struct nvmf_keys){ .keep_alive_ms = DEFAULT_KEEP_ALIVE_MS, .connect_ms = DEFAULT_CONNECT_MS, .mdts = DEFAULT_TRANSFER };
-	if ((error = weir_address_parse(uri->text, uri->body, &keys->hosts, keys->nqn, sizeof(keys->nqn))) != 0 ||
+	*keys = (struct nvmf_keys){ .keep_alive_ms = DEFAULT_KEEP_ALIVE_MS,
+				    .connect_ms = DEFAULT_CONNECT_MS,
+				    .mdts = DEFAULT_TRANSFER };
+	if ((error = weir_address_parse(uri->text, uri->body, &keys->hosts, keys->nqn, sizeof(keys->nqn))) !=
+		    0 ||
 	    (error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queues", 1, NVMF_MOST_QUEUES, &queues)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ctrl_loss_s", 0, 86400, &loss)) != 0 ||
@@ -87,13 +120,15 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	    (error = weir_uri_take_u64(uri, "connect_ms", 1, 600000, &keys->connect_ms)) != 0 ||
 	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, MOST_TRANSFER, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 || (error = take_digests(uri, keys)) != 0 ||
-	    (error = take_host(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
+	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
+	    (error = take_digests(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
+	    (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
 		return error;
 	if (keys->mdts & (keys->mdts - 1))
-		return weir_fail(EINVAL, "storage \"%s\": mdts=%llu is not a power of two", uri->text, (unsigned long long)keys->mdts);
+		return weir_fail(EINVAL, "storage \"%s\": mdts=%llu is not a power of two", uri->text,
+				 (unsigned long long)keys->mdts);
 	if (!keys->nqn[0])
-		return weir_fail(EINVAL, "storage \"%s\": which subsystem? weir-fabrics discover lists those of a host", uri->text);
+		return list_subsystems(uri->text, keys);
 	keys->ctrl_loss_ms = loss * 1000;
 	base->nsid = (uint32_t)nsid;
 	base->most_queues = (uint32_t)queues;
@@ -109,9 +144,10 @@ static void describe(struct nvmf *nvmf)
 	char text[WEIR_ADDRESS_BYTES + 16];
 	bool any = keys->header_digest || keys->data_digest;
 
-	snprintf(nvmf->path, sizeof(nvmf->path), "NVMe/TCP to %.80s%s%s%s%s", weir_address_text(&keys->hosts.address[nvmf->host], text),
-		 keys->header_digest ? ", header digests" : "", keys->data_digest ? ", data digests" : "", any ? " by " : "",
-		 any ? weir_crc32c_how() : "");
+	snprintf(nvmf->path, sizeof(nvmf->path), "NVMe/TCP to %.80s%s%s%s%s",
+		 weir_address_text(&keys->hosts.address[nvmf->host], text),
+		 keys->header_digest ? ", header digests" : "", keys->data_digest ? ", data digests" : "",
+		 any ? " by " : "", any ? weir_crc32c_how() : "");
 }
 
 static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *request)
@@ -133,13 +169,15 @@ static int nvmf_open(struct weir_transport_request *request, struct weir_transpo
 	struct nvmf_keys keys;
 	struct nvmf *nvmf;
 	int error = take_keys(request->uri, &base, &keys);
-	unsigned queues = base.most_queues && base.most_queues < request->queues ? base.most_queues : request->queues;
+	unsigned queues =
+		base.most_queues && base.most_queues < request->queues ? base.most_queues : request->queues;
 
 	if (!error)
 		error = nvmf_new(request->uri->text, &keys, queues, &nvmf);
 	if (error)
 		return error;
 	nvmf->base = base;
+	nvmf->base.network = (uintptr_t)&nvmf->counters;
 	error = bring_up(nvmf, request);
 	if (error) {
 		nvmf_free(nvmf);
@@ -163,12 +201,9 @@ static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
 	switch (offset) {
 	case NVME_REGISTER_CSTS:
 		return load_acquire_u32(&nvmf->registers.csts); /* R2: pairs with publish() in mover.c */
-	case NVME_REGISTER_CC:
-		return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
-	case NVME_REGISTER_VS:
-		return nvmf->controller.vs;
-	default:
-		return 0;
+	case NVME_REGISTER_CC: return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
+	case NVME_REGISTER_VS: return nvmf->controller.vs;
+	default: return 0;
 	}
 }
 
@@ -220,7 +255,8 @@ static int nvmf_restart(struct weir_transport *transport)
 	/* acquire: pairs with the stores in mover.c */
 	while (!load_acquire_u32(&nvmf->registers.connected)) {
 		if (load_acquire_u32(&nvmf->registers.csts) == UINT32_MAX)
-			return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more", nvmf->uri);
+			return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more",
+					 nvmf->uri);
 		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
 	}
 	return 0;
