@@ -50,6 +50,8 @@ static int open_groups(struct weir_dataset_epoch *epoch)
 	uint64_t position = 0, buffer = epoch->options.buffer_chunks;
 
 	epoch->groups = (epoch->chunks + buffer - 1) / buffer;
+	if (epoch->groups) /* no short group at the end, of few classes */
+		buffer = epoch->options.buffer_chunks = (uint32_t)((epoch->chunks + epoch->groups - 1) / epoch->groups);
 	epoch->group_first = malloc((epoch->groups + 1) * sizeof(*epoch->group_first));
 	epoch->cursors = malloc(2 * buffer * sizeof(*epoch->cursors));
 	if (!epoch->group_first || !epoch->cursors)
