@@ -30,7 +30,7 @@ struct weir_dataset;
 /** WEIR_DATASET_NO_LABEL - the label of a sample without one */
 #define WEIR_DATASET_NO_LABEL UINT32_MAX
 
-/** Longest sample: the directory has 23 bits for a length. */
+/** WEIR_DATASET_MAX_SAMPLE_BYTES - of the longest sample: the directory has 23 bits for a length */
 #define WEIR_DATASET_MAX_SAMPLE_BYTES ((1u << 23) - 1)
 
 /**
@@ -103,7 +103,7 @@ WEIR_API int weir_dataset_index(struct weir_storage *storage, const char *manife
  * no neighbours in the source. One of a block or more begins at a block. An upload that was interrupted is resumed by the next call with
  * the same source; until it is complete, no mount takes the storages.
  *
- * Return: 0; -ENOSPC; -EEXIST never; -ECANCELED when @options.progress asked for it; what the system says.
+ * Return: 0; -ENOSPC; -ECANCELED when @options.progress asked for it; what the system says.
  */
 WEIR_API int weir_dataset_upload(struct weir_storage *const *storages, unsigned storage_count, const char *source,
 				 const struct weir_dataset_index_options *options);
@@ -214,6 +214,7 @@ struct weir_dataset_sample {
 /**
  * weir_dataset_find() - the number of a sample by its name
  * @name: as in the archive or below the folder; record N of a file of records is `record-N`
+ * @dataset: the dataset
  * @sample: its number, 0 to samples - 1
  *
  * By a hash of 48 bits; names that the dataset has not are taken for one that it has with a chance of samples / 2^48.
