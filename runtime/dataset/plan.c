@@ -10,6 +10,8 @@
 #include "error.h"
 #include "mounted.h"
 
+enum { FEW = 4 };
+
 static uint64_t block_bytes(const struct weir_dataset *dataset, uint32_t storage)
 {
 	return UINT64_C(1) << dataset->storages[storage].block_log2;
@@ -66,14 +68,19 @@ static uint32_t load_chunk(struct weir_dataset *dataset, struct weir_dataset_loa
 	return slot;
 }
 
-/* Chunks that are longer than a slot have one sample, which goes another way. */
+/*
+ * Chunks that are longer than a slot have one sample, which goes another way. So do the few samples of a chunk whose mean is a quarter of a
+ * chunk or more, unless all chunks stay: a read of each is long enough, and needs no copy.
+ */
 static bool cacheable(const struct weir_dataset *dataset, uint64_t chunk)
 {
-	uint64_t begin, end;
+	uint64_t begin, end, samples = dataset->directory.chunk_first[chunk + 1] - dataset->directory.chunk_first[chunk];
 	uint32_t storage;
+	bool few;
 
 	weir_dataset_chunk_range(dataset, chunk, &storage, &begin, &end);
-	return end - begin <= dataset->options.chunk_bytes && end > begin;
+	few = dataset->cache.count < dataset->directory.chunks && end - begin >= samples * (dataset->options.chunk_bytes / FEW);
+	return end - begin <= dataset->options.chunk_bytes && end > begin && !few;
 }
 
 static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint64_t number,
