@@ -2,8 +2,8 @@
 /*
  * permute.h: a keyed permutation of 0 .. count - 1, and random numbers from the same key.
  *
- * Owns: the arithmetic behind the orders. Any rank computes any place of it, without memory or messages: a Feistel network over the
- * next even number of bits, walked until the result is below count.
+ * Owns: the arithmetic behind the orders. Any rank computes any place of it, without memory or messages: a
+ * Feistel network over the next even number of bits, walked until the result is below count.
  */
 #ifndef WEIR_DATASET_PERMUTE_H
 #define WEIR_DATASET_PERMUTE_H
@@ -40,8 +40,8 @@ static inline uint64_t weir_dataset_below(uint64_t *state, uint64_t bound)
 }
 
 /** weir_dataset_permute_open() - permutation of @count numbers that belongs to @seed, @epoch and @purpose */
-void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed, uint64_t epoch,
-			       uint64_t purpose);
+void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed,
+			       uint64_t epoch, uint64_t purpose);
 
 /** weir_dataset_permute_at() - number at @place, which is below count */
 uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t place);

@@ -54,7 +54,8 @@ static void read_orders(struct weir_dataset *dataset, uint64_t samples, uint32_t
 
 	for (uint32_t order = WEIR_DATASET_SHUFFLED_CHUNK; order <= WEIR_DATASET_FULL; order++) {
 		memset(seen, 0, samples);
-		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = 7, .epoch = order, .order = order)));
+		must(weir_dataset_sequence(
+			dataset, WEIR_OPTIONS(dataset_sequence, .seed = 7, .epoch = order, .order = order)));
 		assert_int_equal(rig_read_epoch(dataset, rows, seen, every, UINT64_MAX), samples);
 		rig_all_once(seen, samples);
 	}
@@ -62,7 +63,8 @@ static void read_orders(struct weir_dataset *dataset, uint64_t samples, uint32_t
 }
 
 /* Records of odd lengths too, so that rows are put together from words that are not aligned. */
-static void records_of(size_t bytes, uint64_t count, const char *format, const char *keys, uint32_t cache_bytes, uint32_t device)
+static void records_of(size_t bytes, uint64_t count, const char *format, const char *keys,
+		       uint32_t cache_bytes, uint32_t device)
 {
 	const char *path = in_folder("records"), *manifest = in_folder("records.weir");
 	struct weir_storage *storage;
@@ -72,8 +74,11 @@ static void records_of(size_t bytes, uint64_t count, const char *format, const c
 	rig_records(path, count, bytes);
 	storage = open_file(path, keys);
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = format)));
-	must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .cache_bytes = cache_bytes,
-								   .chunk_bytes = 64 << 10, .device = device), &dataset));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+					     .cache_bytes = cache_bytes, .chunk_bytes = 64 << 10,
+					     .device = device),
+				&dataset));
 	must(weir_dataset_info(dataset, &info));
 	assert_int_equal(info.samples, count);
 	assert_int_equal(info.longest_bytes, bytes);
@@ -113,7 +118,9 @@ static void test_upload(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		must(weir_storage_open(context, "virt:4M", NULL, &storages[i]));
 	must(weir_dataset_upload(storages, 3, source, NULL));
-	must(weir_dataset_mount(context, storages, 3, WEIR_OPTIONS(dataset_mount, .cache_bytes = 1 << 20, .chunk_bytes = 64 << 10), &dataset));
+	must(weir_dataset_mount(context, storages, 3,
+				WEIR_OPTIONS(dataset_mount, .cache_bytes = 1 << 20, .chunk_bytes = 64 << 10),
+				&dataset));
 	must(weir_dataset_info(dataset, &info));
 	assert_int_equal(info.samples, 1000);
 	assert_int_equal(info.labels, 10);
@@ -136,8 +143,10 @@ static void test_upload(void **state)
 	{
 		struct weir_storage *swapped[] = { storages[1], storages[0], storages[2] };
 
-		refused(weir_dataset_mount(context, swapped, 3, NULL, &dataset), -EINVAL, "part 1 of 3", "in the order of the upload");
-		refused(weir_dataset_mount(context, storages, 2, NULL, &dataset), -EINVAL, "part 0 of 3", "name all storages");
+		refused(weir_dataset_mount(context, swapped, 3, NULL, &dataset), -EINVAL, "part 1 of 3",
+			"in the order of the upload");
+		refused(weir_dataset_mount(context, storages, 2, NULL, &dataset), -EINVAL, "part 0 of 3",
+			"name all storages");
 	}
 	for (unsigned i = 0; i < 3; i++)
 		must(weir_storage_close(storages[i]));
@@ -158,7 +167,8 @@ static void test_widths(void **state)
 	context = before;
 }
 
-/* Kernels that are launched behind an enqueued batch find its rows, while the host has gone on to the next one. */
+/* Kernels that are launched behind an enqueued batch find its rows, while the host has gone on to the next
+ * one. */
 static void test_enqueue(void **state)
 {
 	enum { COUNT = 2000, BYTES = 120, ROWS = 32 };
@@ -182,8 +192,11 @@ static void test_enqueue(void **state)
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:120")));
 	must(weir_alloc(context, sizeof(struct test_dataset_sum), &sums));
 	for (uint32_t batches = 2; batches <= 5; batches++) {
-		must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .cache_bytes = 256 << 10,
-									   .chunk_bytes = 64 << 10, .device = 1, .batches = batches), &dataset));
+		must(weir_dataset_mount(context, &storage, 1,
+					WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+						     .cache_bytes = 256 << 10, .chunk_bytes = 64 << 10,
+						     .device = 1, .batches = batches),
+					&dataset));
 		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = batches)));
 		for (samples = 0;; samples += batch.count) {
 			struct test_dataset_sum_args args = { .sum = sums };
@@ -207,7 +220,8 @@ static void test_enqueue(void **state)
 	must(weir_storage_close(storage));
 }
 
-/* The paper's seven calls, and the V bit: a sample whose chunk is in the cache is read without its storage. */
+/* The paper's seven calls, and the V bit: a sample whose chunk is in the cache is read without its storage.
+ */
 static void test_dlfs(void **state)
 {
 	struct weir_storage *storage;
@@ -250,7 +264,8 @@ static void test_dlfs(void **state)
 	must(weir_storage_close(storage));
 }
 
-/* With a cache smaller than the dataset, what the next epoch uses first is still there: chunks are read less than once per epoch. */
+/* With a cache smaller than the dataset, what the next epoch uses first is still there: chunks are read less
+ * than once per epoch. */
 static void test_eviction(void **state)
 {
 	enum { COUNT = 4000, BYTES = 512, EPOCHS = 6 };
@@ -264,13 +279,16 @@ static void test_eviction(void **state)
 	rig_records(path, COUNT, BYTES);
 	storage = open_file(path, "");
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:512")));
-	must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .cache_bytes = 16 * (64 << 10),
-								   .chunk_bytes = 64 << 10), &dataset));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+					     .cache_bytes = 16 * (64 << 10), .chunk_bytes = 64 << 10),
+				&dataset));
 	must(weir_dataset_info(dataset, &info));
 	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
 		uint8_t seen[COUNT] = { 0 };
 
-		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .epoch = epoch, .buffer_chunks = 4)));
+		must(weir_dataset_sequence(
+			dataset, WEIR_OPTIONS(dataset_sequence, .epoch = epoch, .buffer_chunks = 4)));
 		rig_read_epoch(dataset, 64, seen, 50, UINT64_MAX);
 		rig_all_once(seen, COUNT);
 	}
@@ -298,9 +316,13 @@ static void test_resume(void **state)
 	storage = open_file(path, "");
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:200")));
 	for (unsigned i = 0; i < 6; i++) {
-		must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .chunk_bytes = 64 << 10), &dataset));
+		must(weir_dataset_mount(
+			context, &storage, 1,
+			WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .chunk_bytes = 64 << 10),
+			&dataset));
 		if (i == 0)
-			must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = 8, .buffer_chunks = 3)));
+			must(weir_dataset_sequence(
+				dataset, WEIR_OPTIONS(dataset_sequence, .seed = 8, .buffer_chunks = 3)));
 		else
 			must(weir_dataset_resume(dataset, text));
 		rig_read_epoch(dataset, 50 + 7 * i, seen, 11, i < 5 ? 300 : UINT64_MAX);
@@ -314,14 +336,10 @@ static void test_resume(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records),
-		cmocka_unit_test(test_slow_storage),
-		cmocka_unit_test(test_upload),
-		cmocka_unit_test(test_widths),
-		cmocka_unit_test(test_enqueue),
-		cmocka_unit_test(test_dlfs),
-		cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_records),	 cmocka_unit_test(test_slow_storage),
+		cmocka_unit_test(test_upload),	 cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_enqueue),	 cmocka_unit_test(test_dlfs),
+		cmocka_unit_test(test_eviction), cmocka_unit_test(test_resume),
 	};
 
 	return cmocka_run_group_tests_name("dataset", tests, set_up, tear_down);
