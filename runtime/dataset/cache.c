@@ -133,12 +133,12 @@ uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk)
 
 	if (!epoch->group_first)
 		return 0;
-	group = weir_dataset_permute_place(&epoch->permute, chunk) / epoch->options.buffer_chunks;
+	group = weir_dataset_permute_index(&epoch->permute, chunk) / epoch->options.buffer_chunks;
 	if (ahead(dataset, group))
 		return epoch->options.epoch * epoch->groups + group;
 	next.epoch++;
 	weir_dataset_epoch_permute(&later, &next);
-	group = weir_dataset_permute_place(&later.permute, chunk) / epoch->options.buffer_chunks;
+	group = weir_dataset_permute_index(&later.permute, chunk) / epoch->options.buffer_chunks;
 	return next.epoch * epoch->groups + group;
 }
 

@@ -251,7 +251,7 @@ int weir_dataset_manifest_build(struct weir_dataset_manifest *manifest, const st
 	return 0;
 }
 
-uint64_t weir_dataset_manifest_place(struct weir_dataset_manifest *manifest, uint64_t offset)
+uint64_t weir_dataset_manifest_layout(struct weir_dataset_manifest *manifest, uint64_t offset)
 {
 	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS; i++) {
 		struct weir_dataset_section *section = &manifest->header.sections[i];
@@ -301,7 +301,7 @@ int weir_dataset_manifest_save(struct weir_dataset_manifest *manifest, const cha
 	file = mkstemp(aside);
 	if (file < 0)
 		return weir_fail(errno, "dataset: cannot write the manifest '%s': %s", path, strerror(errno));
-	weir_dataset_manifest_place(manifest, WEIR_DATASET_HEADER_BYTES);
+	weir_dataset_manifest_layout(manifest, WEIR_DATASET_HEADER_BYTES);
 	weir_dataset_header_seal(&manifest->header);
 	error = write_all(manifest, file);
 	if (fchmod(file, 0644) != 0 && !error)

@@ -101,9 +101,9 @@ void weir_dataset_header_seal(struct weir_dataset_header *header);
  * with a sentence */
 int weir_dataset_header_check(const struct weir_dataset_header *header, const char *name);
 
-/** weir_dataset_manifest_place() - sections at @offset and behind, aligned to 4 KiB; sets offsets and
+/** weir_dataset_manifest_layout() - sections at @offset and behind, aligned to 4 KiB; sets offsets and
  * checksums. Return: their end */
-uint64_t weir_dataset_manifest_place(struct weir_dataset_manifest *manifest, uint64_t offset);
+uint64_t weir_dataset_manifest_layout(struct weir_dataset_manifest *manifest, uint64_t offset);
 
 /** weir_dataset_manifest_save() - to a file, aside, then renamed */
 int weir_dataset_manifest_save(struct weir_dataset_manifest *manifest, const char *path);

@@ -30,11 +30,11 @@ static uint64_t chunk_samples(const struct weir_dataset_epoch *epoch, uint64_t c
 
 uint64_t weir_dataset_epoch_chunk(const struct weir_dataset_epoch *epoch, uint64_t group, uint64_t index)
 {
-	uint64_t place = group * epoch->options.buffer_chunks + index;
+	uint64_t at = group * epoch->options.buffer_chunks + index;
 
-	if (index >= epoch->options.buffer_chunks || place >= epoch->chunks)
+	if (index >= epoch->options.buffer_chunks || at >= epoch->chunks)
 		return UINT64_MAX;
-	return weir_dataset_permute_at(&epoch->permute, place);
+	return weir_dataset_permute_at(&epoch->permute, at);
 }
 
 void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch,

@@ -48,15 +48,15 @@ static uint64_t backward(const struct weir_dataset_permute *permute, uint64_t va
 	return left << permute->half_bits | right;
 }
 
-uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t place)
+uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t index)
 {
 	do
-		place = forward(permute, place);
-	while (place >= permute->count);
-	return place;
+		index = forward(permute, index);
+	while (index >= permute->count);
+	return index;
 }
 
-uint64_t weir_dataset_permute_place(const struct weir_dataset_permute *permute, uint64_t number)
+uint64_t weir_dataset_permute_index(const struct weir_dataset_permute *permute, uint64_t number)
 {
 	do
 		number = backward(permute, number);

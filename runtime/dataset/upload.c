@@ -49,7 +49,7 @@ static int by_storage_and_key(const void *a, const void *b, void *storages)
 
 /* Where each sample goes: those of a block or more begin at a block, so that they can be read straight to
  * where they are used. */
-static uint64_t place(struct upload *upload)
+static uint64_t lay_out(struct upload *upload)
 {
 	uint64_t at = WEIR_DATASET_HEADER_BYTES;
 
@@ -244,7 +244,7 @@ static int check_room(const struct upload *upload, uint64_t end, const char *wha
 
 static int prepare(struct upload *upload, uint32_t storage, uint32_t storages)
 {
-	uint64_t data_end = place(upload), end;
+	uint64_t data_end = lay_out(upload), end;
 	int error = weir_dataset_manifest_build(&upload->manifest, upload->list, upload->placed,
 						upload->count, upload->info.bytes, WEIR_DATASET_KEY_BITS);
 
@@ -254,7 +254,7 @@ static int prepare(struct upload *upload, uint32_t storage, uint32_t storages)
 	upload->manifest.header.storages = storages;
 	upload->manifest.header.flags |= WEIR_DATASET_PLACED;
 	upload->manifest.header.data_bytes = data_end;
-	end = weir_dataset_manifest_place(&upload->manifest, data_end);
+	end = weir_dataset_manifest_layout(&upload->manifest, data_end);
 	return check_room(upload, end, "manifest");
 }
 

@@ -37,7 +37,7 @@ static void test_permutation(void **state)
 			assert_true(number < counts[i]);
 			seen[number]++;
 			fixed += number == place;
-			assert_int_equal(weir_dataset_permute_place(&permute, number), place);
+			assert_int_equal(weir_dataset_permute_index(&permute, number), place);
 		}
 		rig_all_once(seen, counts[i]);
 		assert_true(counts[i] < 16 || fixed < 12); /* one is the mean, whatever the count */
