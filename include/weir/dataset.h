@@ -2,15 +2,17 @@
 /*
  * dataset.h: training samples by mini-batch from storages, in a random order that is known in advance.
  *
- * A dataset lies in one or several storages, either where it is (a tar, TFRecord or MDS file, a file of records: weir_dataset_index())
- * or uploaded from a folder or one of these files (weir_dataset_upload()). A manifest has its sample directory: 16 bytes per sample.
- * Mounting reads the manifest; weir_dataset_sequence() sets the order of an epoch; weir_dataset_bread() returns the next mini-batch:
- * rows in memory of the device or the host, which lanes assembled. While a program uses a batch, the next ones are read.
- * (Zhu et al., "Efficient User-Level Storage Disaggregation for Deep Learning": DLFS; <weir/dlfs.h> has its seven names.)
+ * A dataset lies in one or several storages, either where it is (a tar, TFRecord or MDS file, a file of
+ * records: weir_dataset_index()) or uploaded from a folder or one of these files (weir_dataset_upload()). A
+ * manifest has its sample directory: 16 bytes per sample. Mounting reads the manifest;
+ * weir_dataset_sequence() sets the order of an epoch; weir_dataset_bread() returns the next mini-batch: rows
+ * in memory of the device or the host, which lanes assembled. While a program uses a batch, the next ones are
+ * read. (Zhu et al., "Efficient User-Level Storage Disaggregation for Deep Learning": DLFS; <weir/dlfs.h> has
+ * its seven names.)
  *
- * Host only; the rules of <weir/weir.h> hold: 0 or a negative errno and a sentence in weir_last_error(); a dataset belongs to one
- * thread at a time, as its context does. Calls that say "collective" are made by all ranks of a communicator; they return an error on
- * every rank if one rank fails.
+ * Host only; the rules of <weir/weir.h> hold: 0 or a negative errno and a sentence in weir_last_error(); a
+ * dataset belongs to one thread at a time, as its context does. Calls that say "collective" are made by all
+ * ranks of a communicator; they return an error on every rank if one rank fails.
  */
 #ifndef WEIR_DATASET_H
 #define WEIR_DATASET_H
@@ -30,7 +32,7 @@ struct weir_dataset;
 /** WEIR_DATASET_NO_LABEL - the label of a sample without one */
 #define WEIR_DATASET_NO_LABEL UINT32_MAX
 
-/** Longest sample: the directory has 23 bits for a length. */
+/** WEIR_DATASET_MAX_SAMPLE_BYTES - of the longest sample: the directory has 23 bits for a length */
 #define WEIR_DATASET_MAX_SAMPLE_BYTES ((1u << 23) - 1)
 
 /**
@@ -38,8 +40,8 @@ struct weir_dataset;
  * @size: sizeof the structure
  * @rank: of this process
  * @ranks: processes
- * @gather: every rank gives @bytes at @mine and receives all ranks' bytes, in rank order, in @all (of malloc()), with each rank's
- *          length in @counts[ranks]; 0 or a negative errno
+ * @gather: every rank gives @bytes at @mine and receives all ranks' bytes, in rank order, in @all (of
+ * malloc()), with each rank's length in @counts[ranks]; 0 or a negative errno
  * @close: frees it
  * @state: the implementation's
  */
@@ -47,28 +49,31 @@ struct weir_dataset_communicator {
 	size_t size;
 	uint32_t rank;
 	uint32_t ranks;
-	int (*gather)(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes, void **all, size_t *counts);
+	int (*gather)(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
+		      void **all, size_t *counts);
 	void (*close)(struct weir_dataset_communicator *communicator);
 	void *state;
 };
 
 /**
  * weir_dataset_communicator_open() - the communicator of this job
- * @name: `single`, `mpi` (MPI_COMM_WORLD; initialises MPI if nobody has), or `auto`: mpi under mpirun, else single
+ * @name: `single`, `mpi` (MPI_COMM_WORLD; initialises MPI if nobody has), or `auto`: mpi under mpirun, else
+ * single
  * @out: the communicator; its close() frees it
  *
  * Return: 0; -ENOTSUP: this build has no MPI; -EINVAL; -EIO.
  */
 WEIR_API int weir_dataset_communicator_open(const char *name, struct weir_dataset_communicator **out);
 
-/** typedef weir_dataset_progress - called now and then with what is done; not 0: stop, and leave a state that can be resumed */
+/** typedef weir_dataset_progress - called now and then with what is done; not 0: stop, and leave a state that
+ * can be resumed */
 typedef int (*weir_dataset_progress)(void *user, uint64_t done, uint64_t total);
 
 /**
  * struct weir_dataset_index_options - how to index data where it lies, or to upload it
  * @size: sizeof the structure
- * @format: `auto`, `tar`, `tfrecord`, `mds`, `cifar10`, `cifar100`, `fixed:BYTES` or `fixed:BYTES:HEADER` (records of BYTES behind a
- *          header), and for weir_dataset_upload() also `folder`; NULL: auto
+ * @format: `auto`, `tar`, `tfrecord`, `mds`, `cifar10`, `cifar100`, `fixed:BYTES` or `fixed:BYTES:HEADER`
+ * (records of BYTES behind a header), and for weir_dataset_upload() also `folder`; NULL: auto
  * @checks: not 0: also check what the format has checksums for (TFRecord: the data)
  * @progress: NULL, or called now and then
  * @user: for @progress
@@ -84,10 +89,12 @@ struct weir_dataset_index_options {
 /**
  * weir_dataset_index() - index the data that lies in a storage, and leave it there
  * @storage: a storage that is a tar file, TFRecord file, ... from its first byte on
- * @manifest: file that receives the sample directory; written aside and renamed, so that it is whole or not there
+ * @manifest: file that receives the sample directory; written aside and renamed, so that it is whole or not
+ * there
  * @options: NULL for the defaults
  *
- * Return: 0; -EINVAL for what is not of the format, with the byte where it is not; -ECANCELED; what the system says.
+ * Return: 0; -EINVAL for what is not of the format, with the byte where it is not; -ECANCELED; what the
+ * system says.
  */
 WEIR_API int weir_dataset_index(struct weir_storage *storage, const char *manifest,
 				const struct weir_dataset_index_options *options);
@@ -99,14 +106,15 @@ WEIR_API int weir_dataset_index(struct weir_storage *storage, const char *manife
  * @source: a folder (classes are its subfolders), or a file of any other format
  * @options: NULL for the defaults
  *
- * Samples go to a storage by the hash of their name, and lie there in the order of that hash; so neighbours on the storage are
- * no neighbours in the source. One of a block or more begins at a block. An upload that was interrupted is resumed by the next call with
- * the same source; until it is complete, no mount takes the storages.
+ * Samples go to a storage by the hash of their name, and lie there in the order of that hash; so neighbours
+ * on the storage are no neighbours in the source. One of a block or more begins at a block. An upload that
+ * was interrupted is resumed by the next call with the same source; until it is complete, no mount takes the
+ * storages.
  *
- * Return: 0; -ENOSPC; -EEXIST never; -ECANCELED when @options.progress asked for it; what the system says.
+ * Return: 0; -ENOSPC; -ECANCELED when @options.progress asked for it; what the system says.
  */
-WEIR_API int weir_dataset_upload(struct weir_storage *const *storages, unsigned storage_count, const char *source,
-				 const struct weir_dataset_index_options *options);
+WEIR_API int weir_dataset_upload(struct weir_storage *const *storages, unsigned storage_count,
+				 const char *source, const struct weir_dataset_index_options *options);
 
 /** enum weir_dataset_lookup - which index finds samples by name */
 enum weir_dataset_lookup {
@@ -118,12 +126,15 @@ enum weir_dataset_lookup {
  * struct weir_dataset_mount_options - how to mount
  * @size: sizeof the structure
  * @communicator: NULL: this process alone
- * @manifests: for each storage the file that weir_dataset_index() wrote, or NULL: the manifest is in the storage; NULL: all are
+ * @manifests: for each storage the file that weir_dataset_index() wrote, or NULL: the manifest is in the
+ * storage; NULL: all are
  * @chunk_bytes: bytes read at a time where samples are small, a power of two from 64 KiB to 4 MiB; 0: 256 KiB
  * @cache_bytes: memory of the sample cache, at least 4 chunks; 0: 64 MiB
- * @row_bytes: bytes of a row of a batch; 0: the longest sample. Longer samples are cut, their lengths are not. Rounded up to 16
+ * @row_bytes: bytes of a row of a batch; 0: the longest sample. Longer samples are cut, their lengths are
+ * not. Rounded up to 16
  * @batches: batches in memory at once: the one in use and those ahead, 1 to 16; 0: 3
- * @device: not 0: rows in memory of the device, which the host may not see; 0: in memory that host and device see
+ * @device: not 0: rows in memory of the device, which the host may not see; 0: in memory that host and device
+ * see
  * @lookup: enum weir_dataset_lookup
  * @no_labels: not 0: leave the labels out; else they take 4 bytes per sample if there are any
  */
@@ -148,14 +159,16 @@ struct weir_dataset_mount_options {
  * @options: NULL for the defaults
  * @out: the dataset
  *
- * Each rank reads the manifests of its share of the storages; then all ranks have all entries. The storages stay open until
- * weir_dataset_unmount().
+ * Each rank reads the manifests of its share of the storages; then all ranks have all entries. The storages
+ * stay open until weir_dataset_unmount().
  *
- * Return: 0; -ENODATA: no manifest there, or an upload that is not complete; -EBADMSG: a manifest whose checksum is wrong; -EPROTO:
- * one of another version; -ESTALE: the data changed since it was indexed; -ENOMEM; the same on every rank.
+ * Return: 0; -ENODATA: no manifest there, or an upload that is not complete; -EBADMSG: a manifest whose
+ * checksum is wrong; -EPROTO: one of another version; -ESTALE: the data changed since it was indexed;
+ * -ENOMEM; the same on every rank.
  */
-WEIR_API int weir_dataset_mount(struct weir_context *context, struct weir_storage *const *storages, unsigned storage_count,
-				const struct weir_dataset_mount_options *options, struct weir_dataset **out);
+WEIR_API int weir_dataset_mount(struct weir_context *context, struct weir_storage *const *storages,
+				unsigned storage_count, const struct weir_dataset_mount_options *options,
+				struct weir_dataset **out);
 
 /** weir_dataset_unmount() - wait for what is under way, then free it; NULL is fine */
 WEIR_API int weir_dataset_unmount(struct weir_dataset *dataset);
@@ -214,19 +227,24 @@ struct weir_dataset_sample {
 /**
  * weir_dataset_find() - the number of a sample by its name
  * @name: as in the archive or below the folder; record N of a file of records is `record-N`
+ * @dataset: the dataset
  * @sample: its number, 0 to samples - 1
  *
- * By a hash of 48 bits; names that the dataset has not are taken for one that it has with a chance of samples / 2^48.
+ * By a hash of 48 bits; names that the dataset has not are taken for one that it has with a chance of samples
+ * / 2^48.
  *
  * Return: 0; -ENOENT, without a sentence.
  */
 WEIR_API int weir_dataset_find(struct weir_dataset *dataset, const char *name, uint64_t *sample);
 
-/** weir_dataset_find_many() - weir_dataset_find() of @count names, UINT64_MAX where there is none; several lookups overlap */
-WEIR_API int weir_dataset_find_many(struct weir_dataset *dataset, const char *const *names, size_t count, uint64_t *samples);
+/** weir_dataset_find_many() - weir_dataset_find() of @count names, UINT64_MAX where there is none; several
+ * lookups overlap */
+WEIR_API int weir_dataset_find_many(struct weir_dataset *dataset, const char *const *names, size_t count,
+				    uint64_t *samples);
 
 /** weir_dataset_sample() - where sample number @sample is; -ERANGE */
-WEIR_API int weir_dataset_sample(struct weir_dataset *dataset, uint64_t number, struct weir_dataset_sample *sample);
+WEIR_API int weir_dataset_sample(struct weir_dataset *dataset, uint64_t number,
+				 struct weir_dataset_sample *sample);
 
 /**
  * weir_dataset_name() - the name of sample number @sample, read from its manifest
@@ -243,20 +261,27 @@ WEIR_API int weir_dataset_name(struct weir_dataset *dataset, uint64_t number, ch
  * @to: receives it
  * @bytes: at most
  *
- * From the sample cache where it is there (the V bit), else from its storage. Slow beside weir_dataset_bread(): one request at a time.
+ * From the sample cache where it is there (the V bit), else from its storage. Slow beside
+ * weir_dataset_bread(): one request at a time.
  *
  * Return: bytes read, 0 at the end; a negative errno.
  */
-WEIR_API ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to, size_t bytes);
+WEIR_API ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
+				   size_t bytes);
 
-/** weir_dataset_find_file() - number of a file that holds many samples, by its name; -ENOENT; weir_dataset_read_file() reads of it */
-WEIR_API int weir_dataset_find_file(struct weir_dataset *dataset, const char *name, uint32_t *file, uint64_t *bytes);
-WEIR_API ssize_t weir_dataset_read_file(struct weir_dataset *dataset, uint32_t file, uint64_t offset, void *to, size_t bytes);
+/** weir_dataset_find_file() - number of a file that holds many samples, by its name; -ENOENT;
+ * weir_dataset_read_file() reads of it */
+WEIR_API int weir_dataset_find_file(struct weir_dataset *dataset, const char *name, uint32_t *file,
+				    uint64_t *bytes);
+WEIR_API ssize_t weir_dataset_read_file(struct weir_dataset *dataset, uint32_t file, uint64_t offset,
+					void *to, size_t bytes);
 
 /**
  * enum weir_dataset_order - the order of an epoch
- * @WEIR_DATASET_SHUFFLED_CHUNK: random chunks into a buffer, and a uniform shuffle of the samples in the buffer
- * @WEIR_DATASET_CHUNK: the paper's: the next sample of a random chunk of the buffer; inside a chunk the order stays
+ * @WEIR_DATASET_SHUFFLED_CHUNK: random chunks into a buffer, and a uniform shuffle of the samples in the
+ * buffer
+ * @WEIR_DATASET_CHUNK: the paper's: the next sample of a random chunk of the buffer; inside a chunk the order
+ * stays
  * @WEIR_DATASET_FULL: a uniform permutation of all samples
  */
 enum weir_dataset_order {
@@ -274,7 +299,8 @@ WEIR_API const char *weir_dataset_order_name(enum weir_dataset_order order);
  * @seed: of the job
  * @epoch: number of the epoch
  * @order: enum weir_dataset_order
- * @buffer_chunks: chunks that are shuffled together; 0: 32, or half of the cache if that is less. Ranks must agree
+ * @buffer_chunks: chunks that are shuffled together; 0: 32, or half of the cache if that is less. Ranks must
+ * agree
  */
 struct weir_dataset_sequence_options {
 	size_t size;
@@ -288,12 +314,14 @@ struct weir_dataset_sequence_options {
  * weir_dataset_sequence() - begin an epoch
  * @options: the same on every rank
  *
- * The order depends on these and the manifest alone: no messages. Each rank gets an equal, contiguous share of it, so that
- * each sample comes exactly once; shares differ by one sample at most. Batches that are ahead are dropped.
+ * The order depends on these and the manifest alone: no messages. Each rank gets an equal, contiguous share
+ * of it, so that each sample comes exactly once; shares differ by one sample at most. Batches that are ahead
+ * are dropped.
  *
  * Return: 0; -EINVAL.
  */
-WEIR_API int weir_dataset_sequence(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *options);
+WEIR_API int weir_dataset_sequence(struct weir_dataset *dataset,
+				   const struct weir_dataset_sequence_options *options);
 
 /**
  * struct weir_dataset_batch - a mini-batch
@@ -326,23 +354,28 @@ struct weir_dataset_batch {
 /**
  * weir_dataset_bread() - the next mini-batch of this rank
  * @count: rows wanted; the last batch of an epoch has what is left
- * @batch: filled in; its memory is the program's until weir_dataset_release(), or else until the next weir_dataset_bread()
+ * @batch: filled in; its memory is the program's until weir_dataset_release(), or else until the next
+ * weir_dataset_bread()
  *
- * Returns when the rows are there. The batches after it are being read from then on (weir_dataset_mount_options.batches).
- * Calls with the same @count are fast; another one drops what is ahead.
+ * Returns when the rows are there. The batches after it are being read from then on
+ * (weir_dataset_mount_options.batches). Calls with the same @count are fast; another one drops what is ahead.
  *
- * Return: 0; -EIO with a sentence that names the sample, the storage and the block: the next call reads the same batch again; -EINVAL.
+ * Return: 0; -EIO with a sentence that names the sample, the storage and the block: the next call reads the
+ * same batch again; -EINVAL.
  */
-WEIR_API int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *batch);
+WEIR_API int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count,
+				struct weir_dataset_batch *batch);
 
 /**
- * weir_dataset_bread_enqueue() - the same in the order of weir_launch(): kernels that are launched from now on find the rows
+ * weir_dataset_bread_enqueue() - the same in the order of weir_launch(): kernels that are launched from now
+ * on find the rows
  *
- * Returns before the rows are there. While a kernel uses batch n, the reads of batch n+1 are under way: they were submitted before it.
- * What failed is returned by the next call on the dataset. @batch is the program's until weir_dataset_release() or the next call,
- * and kernels launched until then may use it.
+ * Returns before the rows are there. While a kernel uses batch n, the reads of batch n+1 are under way: they
+ * were submitted before it. What failed is returned by the next call on the dataset. @batch is the program's
+ * until weir_dataset_release() or the next call, and kernels launched until then may use it.
  */
-WEIR_API int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *batch);
+WEIR_API int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count,
+					struct weir_dataset_batch *batch);
 
 /** weir_dataset_release() - the program has done with a batch */
 WEIR_API int weir_dataset_release(struct weir_dataset *dataset, const struct weir_dataset_batch *batch);
@@ -401,7 +434,8 @@ WEIR_API int weir_dataset_stats(struct weir_dataset *dataset, struct weir_datase
  * struct weir_dataset_quality - how random an order is
  * @size: sizeof the structure
  * @coverage: different labels in a batch, mean, as a share of what a uniform permutation has
- * @displacement: mean distance between a sample's number and its position, as a share of the uniform mean, samples / 3
+ * @displacement: mean distance between a sample's number and its position, as a share of the uniform mean,
+ * samples / 3
  * @autocorrelation: of the sample numbers of neighbours in the order, -1 to 1; 0 is random
  * @neighbours: share of neighbours in the order that are neighbours on the storage, too
  */
@@ -420,8 +454,9 @@ struct weir_dataset_quality {
  * @quality: filled in
  * @order: NULL, or receives u64[samples], the sample numbers in order
  */
-WEIR_API int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *sequence,
-				  uint32_t batch, struct weir_dataset_quality *quality, uint64_t *order);
+WEIR_API int weir_dataset_quality(struct weir_dataset *dataset,
+				  const struct weir_dataset_sequence_options *sequence, uint32_t batch,
+				  struct weir_dataset_quality *quality, uint64_t *order);
 
 #ifdef __cplusplus
 }

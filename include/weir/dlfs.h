@@ -2,8 +2,8 @@
 /*
  * dlfs.h: the seven calls of the paper (Zhu et al., section III-A) in its words, over <weir/dataset.h>.
  *
- * Owns: nothing but the names. Unlike the paper's, calls take the dataset that they are about. Descriptors are sample numbers, or,
- * of a file that holds many samples, the file's number behind the last sample's.
+ * Owns: nothing but the names. Unlike the paper's, calls take the dataset that they are about. Descriptors
+ * are sample numbers, or, of a file that holds many samples, the file's number behind the last sample's.
  */
 #ifndef WEIR_DLFS_H
 #define WEIR_DLFS_H
@@ -12,8 +12,10 @@
 
 #include <weir/dataset.h>
 
-/** dlfs_mount() - collective: upload @folder to the storages unless it is there already, and mount them; options may be NULL */
-static inline int dlfs_mount(struct weir_context *context, struct weir_storage *const *storages, unsigned storage_count, const char *folder,
+/** dlfs_mount() - collective: upload @folder to the storages unless it is there already, and mount them;
+ * options may be NULL */
+static inline int dlfs_mount(struct weir_context *context, struct weir_storage *const *storages,
+			     unsigned storage_count, const char *folder,
 			     const struct weir_dataset_mount_options *options, struct weir_dataset **out)
 {
 	int error = folder ? weir_dataset_upload(storages, storage_count, folder, NULL) : 0;
@@ -38,7 +40,8 @@ static inline int64_t dlfs_open(struct weir_dataset *dataset, const char *name)
 }
 
 /** dlfs_read() - up to @bytes from @offset on; Return: bytes, 0 at the end, or a negative errno */
-static inline ssize_t dlfs_read(struct weir_dataset *dataset, int64_t descriptor, void *to, size_t bytes, uint64_t offset)
+static inline ssize_t dlfs_read(struct weir_dataset *dataset, int64_t descriptor, void *to, size_t bytes,
+				uint64_t offset)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	int error = descriptor < 0 ? -EBADF : weir_dataset_info(dataset, &info);
@@ -47,7 +50,8 @@ static inline ssize_t dlfs_read(struct weir_dataset *dataset, int64_t descriptor
 		return error;
 	if ((uint64_t)descriptor < info.samples)
 		return weir_dataset_read(dataset, (uint64_t)descriptor, offset, to, bytes);
-	return weir_dataset_read_file(dataset, (uint32_t)((uint64_t)descriptor - info.samples), offset, to, bytes);
+	return weir_dataset_read_file(dataset, (uint32_t)((uint64_t)descriptor - info.samples), offset, to,
+				      bytes);
 }
 
 /** dlfs_close() - nothing is held by a descriptor */
@@ -60,7 +64,8 @@ static inline int dlfs_close(struct weir_dataset *dataset, int64_t descriptor)
 /** dlfs_sequence() - the order of epoch @epoch from @seed, in the paper's way: random chunks */
 static inline int dlfs_sequence(struct weir_dataset *dataset, uint64_t seed, uint64_t epoch)
 {
-	return weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = epoch, .order = WEIR_DATASET_CHUNK));
+	return weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = epoch,
+							   .order = WEIR_DATASET_CHUNK));
 }
 
 /** dlfs_bread() - the next mini-batch of @count samples */

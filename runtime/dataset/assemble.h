@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * assemble.h: how lanes copy samples into the rows of a batch. Portable; owns no memory, gives no order by itself.
+ * assemble.h: how lanes copy samples into the rows of a batch. Portable; owns no memory, gives no order by
+ * itself.
  */
 #ifndef WEIR_DATASET_ASSEMBLE_H
 #define WEIR_DATASET_ASSEMBLE_H
@@ -14,15 +15,17 @@ WEIR_FN void weir_dataset_shift_words(weir_addr to, weir_addr from, u32 words, u
 	weir_addr base = from & ~(u64)7;
 
 	for (u32 i = rank; i < words; i += width) {
-		u64 low = weir_data_load_u64(base + (u64)i * 8), high = weir_data_load_u64(base + (u64)i * 8 + 8);
+		u64 low = weir_data_load_u64(base + (u64)i * 8),
+		    high = weir_data_load_u64(base + (u64)i * 8 + 8);
 
 		weir_data_store_u64(to + (u64)i * 8, low >> shift | high << (64 - shift));
 	}
 }
 
 /*
- * Every lane's bytes to a place that is a multiple of 8, by all lanes together. The source may begin anywhere; up to 7 bytes
- * behind its end are read. weir_wave_move() would take single bytes where the two differ modulo 4.
+ * Every lane's bytes to a place that is a multiple of 8, by all lanes together. The source may begin
+ * anywhere; up to 7 bytes behind its end are read. weir_wave_move() would take single bytes where the two
+ * differ modulo 4.
  */
 WEIR_FN void weir_dataset_copy(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 {
@@ -31,7 +34,8 @@ WEIR_FN void weir_dataset_copy(u64 lanes, weir_addr to, weir_addr from, u32 byte
 	weir_wave_move(lanes, to, from, off ? 0 : bytes);
 	for (u64 jobs = weir_ballot(lanes, off && bytes != 0); jobs; jobs &= jobs - 1) {
 		u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
-		weir_addr target = weir_shuffle_u64(lanes, to, lane), source = weir_shuffle_u64(lanes, from, lane);
+		weir_addr target = weir_shuffle_u64(lanes, to, lane),
+			  source = weir_shuffle_u64(lanes, from, lane);
 
 		weir_dataset_shift_words(target, source, end / 8, rank, width);
 		for (u32 at = end / 8 * 8 + rank; at < end; at += width)

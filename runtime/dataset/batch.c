@@ -40,8 +40,10 @@ int weir_dataset_staging_open(struct weir_dataset *dataset, struct weir_dataset_
 {
 	void *host = NULL;
 
-	return allocate(dataset, dataset->batch_rows * weir_dataset_staging_stride(dataset) + WEIR_DATASET_SOURCE_SLACK, &batch->staging,
-			&host);
+	return allocate(dataset,
+			dataset->batch_rows * weir_dataset_staging_stride(dataset) +
+				WEIR_DATASET_SOURCE_SLACK,
+			&batch->staging, &host);
 }
 
 /* Requests that @rows samples may need: of their own blocks, or of a chunk each, and as many chunks ahead. */
@@ -82,7 +84,8 @@ static int open_batch(struct weir_dataset *dataset, struct weir_dataset_loading 
 {
 	struct control at = layout(rows, dataset->request_room);
 	void *host = NULL;
-	int error = allocate(dataset, (uint64_t)rows * dataset->info.row_bytes + WEIR_DATASET_SOURCE_SLACK, &batch->rows, &batch->host_rows);
+	int error = allocate(dataset, (uint64_t)rows * dataset->info.row_bytes + WEIR_DATASET_SOURCE_SLACK,
+			     &batch->rows, &batch->host_rows);
 
 	if (!error)
 		error = weir_alloc_host(dataset->context, at.bytes, &batch->control, &host);
@@ -134,11 +137,13 @@ void weir_dataset_batches_close(struct weir_dataset *dataset)
 }
 
 /* As few blocks of lanes as have one each for @count things, up to a limit. */
-static int launch(struct weir_dataset *dataset, const char *kernel, uint32_t count, const void *args, size_t bytes)
+static int launch(struct weir_dataset *dataset, const char *kernel, uint32_t count, const void *args,
+		  size_t bytes)
 {
 	uint32_t lanes = count < MOST_LANES ? count : MOST_LANES;
 
-	return weir_launch(dataset->context, kernel, (lanes + WAVES_LANES - 1) / WAVES_LANES, WAVES_LANES, args, bytes);
+	return weir_launch(dataset->context, kernel, (lanes + WAVES_LANES - 1) / WAVES_LANES, WAVES_LANES,
+			   args, bytes);
 }
 
 int weir_dataset_batch_post(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count)
@@ -198,5 +203,6 @@ int weir_dataset_batch_finish(struct weir_dataset *dataset, struct weir_dataset_
 	batch->state = WEIR_DATASET_BATCH_RETURNED;
 	if (!failure)
 		return 0;
-	return weir_dataset_sample_failed(dataset, batch->samples[(uint32_t)failure - 1], (uint32_t)(failure >> 32));
+	return weir_dataset_sample_failed(dataset, batch->samples[(uint32_t)failure - 1],
+					  (uint32_t)(failure >> 32));
 }

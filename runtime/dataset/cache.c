@@ -2,8 +2,8 @@
 /*
  * cache.c: the sample cache: chunks in memory, of which the one that is needed last makes room.
  *
- * The future is known: of each chunk the epoch says when it is used, and if that is past, the next epoch does. The V bits of a chunk's
- * entries are set while it is here (DLFS, section III-C).
+ * The future is known: of each chunk the epoch says when it is used, and if that is past, the next epoch
+ * does. The V bits of a chunk's entries are set while it is here (DLFS, section III-C).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,10 +43,14 @@ int weir_dataset_cache_open(struct weir_dataset *dataset)
 	cache->slots = calloc(count, sizeof(*cache->slots));
 	cache->slot_of = calloc(dataset->directory.chunks + 1, sizeof(*cache->slot_of));
 	if (!cache->slots || !cache->slot_of)
-		return weir_fail(ENOMEM, "dataset: no memory for the lists of a cache of %llu chunks", (unsigned long long)count);
-	error = allocate(dataset, count * dataset->options.chunk_bytes + WEIR_DATASET_SOURCE_SLACK, &cache->memory, &cache->host);
+		return weir_fail(ENOMEM, "dataset: no memory for the lists of a cache of %llu chunks",
+				 (unsigned long long)count);
+	error = allocate(dataset, count * dataset->options.chunk_bytes + WEIR_DATASET_SOURCE_SLACK,
+			 &cache->memory, &cache->host);
 	if (!error)
-		error = weir_alloc(dataset->context, count * cache->events_per_slot * sizeof(struct weir_event), &cache->events);
+		error = weir_alloc(dataset->context,
+				   count * cache->events_per_slot * sizeof(struct weir_event),
+				   &cache->events);
 	return error;
 }
 
@@ -67,7 +71,8 @@ uint64_t weir_dataset_cache_address(const struct weir_dataset *dataset, uint32_t
 
 uint64_t weir_dataset_cache_events(const struct weir_dataset *dataset, uint32_t slot)
 {
-	return dataset->cache.events + (uint64_t)slot * dataset->cache.events_per_slot * sizeof(struct weir_event);
+	return dataset->cache.events +
+	       (uint64_t)slot * dataset->cache.events_per_slot * sizeof(struct weir_event);
 }
 
 uint32_t weir_dataset_cache_get(struct weir_dataset *dataset, uint64_t chunk)
@@ -104,11 +109,13 @@ void weir_dataset_cache_ready(struct weir_dataset *dataset, uint32_t slot, bool 
 /* Some of the positions of @group are still to come for this rank. */
 static bool ahead(const struct weir_dataset *dataset, uint64_t group)
 {
-	uint64_t begin = dataset->epoch.group_first[group], end = dataset->epoch.group_first[group + 1], before = 0;
+	uint64_t begin = dataset->epoch.group_first[group], end = dataset->epoch.group_first[group + 1],
+		 before = 0;
 
 	for (size_t i = 0; i < dataset->share.count; i++) {
 		struct weir_dataset_segment segment = dataset->share.segments[i];
-		uint64_t count = segment.end - segment.begin, skip = dataset->planned > before ? dataset->planned - before : 0;
+		uint64_t count = segment.end - segment.begin,
+			 skip = dataset->planned > before ? dataset->planned - before : 0;
 
 		if (skip < count && segment.begin + skip < end && begin < segment.end)
 			return true;
@@ -126,12 +133,12 @@ uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk)
 
 	if (!epoch->group_first)
 		return 0;
-	group = weir_dataset_permute_place(&epoch->permute, chunk) / epoch->options.buffer_chunks;
+	group = weir_dataset_permute_index(&epoch->permute, chunk) / epoch->options.buffer_chunks;
 	if (ahead(dataset, group))
 		return epoch->options.epoch * epoch->groups + group;
 	next.epoch++;
 	weir_dataset_epoch_permute(&later, &next);
-	group = weir_dataset_permute_place(&later.permute, chunk) / epoch->options.buffer_chunks;
+	group = weir_dataset_permute_index(&later.permute, chunk) / epoch->options.buffer_chunks;
 	return next.epoch * epoch->groups + group;
 }
 
@@ -143,7 +150,8 @@ static uint64_t use_of(struct weir_dataset *dataset, struct weir_dataset_slot *s
 	return slot->use;
 }
 
-/* The slot whose chunk is needed last, of those that nobody needs now; one that is ahead of its time takes none that is needed before. */
+/* The slot whose chunk is needed last, of those that nobody needs now; one that is ahead of its time takes
+ * none that is needed before. */
 static uint32_t victim(struct weir_dataset *dataset, uint64_t use)
 {
 	struct weir_dataset_cache *cache = &dataset->cache;
@@ -171,7 +179,8 @@ void weir_dataset_cache_restart(struct weir_dataset *dataset)
 {
 	for (uint32_t i = 0; i < dataset->cache.empty; i++)
 		if (dataset->cache.slots[i].state == WEIR_DATASET_SLOT_READY)
-			dataset->cache.slots[i].use = weir_dataset_cache_use(dataset, dataset->cache.slots[i].chunk);
+			dataset->cache.slots[i].use =
+				weir_dataset_cache_use(dataset, dataset->cache.slots[i].chunk);
 }
 
 uint32_t weir_dataset_cache_reserve(struct weir_dataset *dataset, uint64_t chunk, uint64_t use)

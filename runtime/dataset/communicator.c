@@ -9,7 +9,8 @@
 #include "error.h"
 #include "mounted.h"
 
-static int gather_alone(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes, void **all, size_t *counts)
+static int gather_alone(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
+			void **all, size_t *counts)
 {
 	(void)communicator;
 	*all = malloc(bytes ? bytes : 1);
@@ -27,8 +28,9 @@ static void close_alone(struct weir_dataset_communicator *communicator)
 
 void weir_dataset_communicator_alone(struct weir_dataset_communicator *communicator)
 {
-	*communicator = (struct weir_dataset_communicator){ .size = sizeof(*communicator), .ranks = 1, .gather = gather_alone,
-							    .close = close_alone };
+	*communicator = (struct weir_dataset_communicator){
+		.size = sizeof(*communicator), .ranks = 1, .gather = gather_alone, .close = close_alone
+	};
 }
 
 /* What mpirun of Open MPI, MPICH (Hydra) and Slurm set in the environment. */
@@ -43,11 +45,14 @@ int weir_dataset_communicator_open(const char *name, struct weir_dataset_communi
 	bool automatic, mpi;
 
 	if (!name || !out)
-		return weir_fail(EINVAL, "weir_dataset_communicator_open: it needs a name, `single`, `mpi` or `auto`, and where to put it");
+		return weir_fail(EINVAL, "weir_dataset_communicator_open: it needs a name, `single`, `mpi` "
+					 "or `auto`, and where to put it");
 	automatic = strcmp(name, "auto") == 0;
 	mpi = strcmp(name, "mpi") == 0 || (automatic && under_mpirun());
 	if (!mpi && !automatic && strcmp(name, "single") != 0)
-		return weir_fail(EINVAL, "weir_dataset_communicator_open: there is no '%s'; name single, mpi or auto", name);
+		return weir_fail(EINVAL,
+				 "weir_dataset_communicator_open: there is no '%s'; name single, mpi or auto",
+				 name);
 	communicator = calloc(1, sizeof(*communicator));
 	if (!communicator)
 		return weir_fail(ENOMEM, "dataset: no memory for a communicator");

@@ -43,7 +43,8 @@ static int agree(int mine)
 	return code == MPI_SUCCESS ? worst : -1;
 }
 
-static int gather(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes, void **all, size_t *counts)
+static int gather(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes, void **all,
+		  size_t *counts)
 {
 	unsigned long long count = bytes, *each = malloc(communicator->ranks * sizeof(*each));
 	size_t total = 0, at = 0;
@@ -53,7 +54,8 @@ static int gather(struct weir_dataset_communicator *communicator, const void *mi
 		free(each);
 		return weir_fail(ENOMEM, "dataset: a rank has no memory to gather the directory");
 	}
-	code = MPI_Allgather(&count, 1, MPI_UNSIGNED_LONG_LONG, each, 1, MPI_UNSIGNED_LONG_LONG, MPI_COMM_WORLD);
+	code = MPI_Allgather(&count, 1, MPI_UNSIGNED_LONG_LONG, each, 1, MPI_UNSIGNED_LONG_LONG,
+			     MPI_COMM_WORLD);
 	if (code != MPI_SUCCESS) {
 		free(each);
 		return failed(code, "MPI_Allgather");
@@ -64,7 +66,8 @@ static int gather(struct weir_dataset_communicator *communicator, const void *mi
 	*all = malloc(total ? total : 1);
 	if (agree(!*all)) {
 		free(*all);
-		return weir_fail(ENOMEM, "dataset: a rank has no memory to gather %zu bytes of the directory", total);
+		return weir_fail(ENOMEM, "dataset: a rank has no memory to gather %zu bytes of the directory",
+				 total);
 	}
 	for (uint32_t i = 0; i < communicator->ranks && !error; at += counts[i++]) {
 		if (i == communicator->rank)

@@ -9,5 +9,6 @@
 int weir_dataset_communicator_mpi(struct weir_dataset_communicator *communicator)
 {
 	(void)communicator;
-	return weir_fail(ENOTSUP, "dataset: this build has no MPI; install libopenmpi-dev or libmpich-dev and build anew, or run one process");
+	return weir_fail(ENOTSUP, "dataset: this build has no MPI; install libopenmpi-dev or libmpich-dev "
+				  "and build anew, or run one process");
 }

@@ -26,16 +26,19 @@ uint64_t weir_dataset_directory_offset(const struct weir_dataset_directory *dire
 	return weir_dataset_entry_units(entry) << directory->parts[weir_dataset_entry_storage(entry)].shift;
 }
 
-static bool fits(const struct weir_dataset_directory *directory, uint64_t first, uint64_t last, uint64_t bytes)
+static bool fits(const struct weir_dataset_directory *directory, uint64_t first, uint64_t last,
+		 uint64_t bytes)
 {
 	uint64_t begin = weir_dataset_directory_offset(directory, first) & ~(uint64_t)(READ_ALIGN - 1);
-	uint64_t end = weir_dataset_directory_offset(directory, last) + weir_dataset_entry_length(directory->entries[last]);
+	uint64_t end = weir_dataset_directory_offset(directory, last) +
+		       weir_dataset_entry_length(directory->entries[last]);
 
 	return ((end + READ_ALIGN - 1) & ~(uint64_t)(READ_ALIGN - 1)) - begin <= bytes;
 }
 
 /* Walk over the chunks; with @to set, note where each begins. Return: how many. */
-static uint64_t walk_chunks(const struct weir_dataset_directory *directory, uint32_t chunk_bytes, uint32_t *to)
+static uint64_t walk_chunks(const struct weir_dataset_directory *directory, uint32_t chunk_bytes,
+			    uint32_t *to)
 {
 	uint64_t chunks = 0;
 
@@ -60,7 +63,8 @@ int weir_dataset_directory_chunks(struct weir_dataset_directory *directory, uint
 	directory->chunks = walk_chunks(directory, chunk_bytes, NULL);
 	directory->chunk_first = malloc((directory->chunks + 1) * sizeof(*directory->chunk_first));
 	if (!directory->chunk_first)
-		return weir_fail(ENOMEM, "dataset: no memory for the list of %llu chunks; mount with larger chunks",
+		return weir_fail(ENOMEM,
+				 "dataset: no memory for the list of %llu chunks; mount with larger chunks",
 				 (unsigned long long)directory->chunks);
 	walk_chunks(directory, chunk_bytes, directory->chunk_first);
 	directory->chunk_first[directory->chunks] = (uint32_t)directory->count;
@@ -82,10 +86,12 @@ uint64_t weir_dataset_directory_chunk(const struct weir_dataset_directory *direc
 	return low;
 }
 
-static struct weir_dataset_lookup_index *index_of(struct weir_dataset_directory *directory, struct weir_dataset_part *part)
+static struct weir_dataset_lookup_index *index_of(struct weir_dataset_directory *directory,
+						  struct weir_dataset_part *part)
 {
 	if (!part->index && part->count)
-		part->index = directory->lookup->build(directory->entries + part->first, part->count, part->by_key);
+		part->index =
+			directory->lookup->build(directory->entries + part->first, part->count, part->by_key);
 	return part->index;
 }
 
@@ -95,13 +101,15 @@ static uint64_t find_collision(const struct weir_dataset_directory *directory, s
 	uint64_t found = UINT64_MAX;
 
 	for (size_t i = 0; i < directory->collision_count; i++)
-		if (directory->collisions[i].hash_low == hash.low && directory->collisions[i].hash_high == hash.high)
+		if (directory->collisions[i].hash_low == hash.low &&
+		    directory->collisions[i].hash_high == hash.high)
 			found = directory->collisions[i].number;
 	return found;
 }
 
 /* The storages whose directory may have @key: one if they were placed, else all. */
-static void parts_of(const struct weir_dataset_directory *directory, uint64_t key, uint32_t *first, uint32_t *end)
+static void parts_of(const struct weir_dataset_directory *directory, uint64_t key, uint32_t *first,
+		     uint32_t *end)
 {
 	bool placed = directory->part_count && directory->parts[0].placed;
 
@@ -148,8 +156,8 @@ static void expect_hash(struct weir_dataset_directory *directory, struct weir_da
 	}
 }
 
-void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names, size_t count,
-				      uint64_t *numbers)
+void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
+				      size_t count, uint64_t *numbers)
 {
 	struct weir_dataset_hash hashes[OVERLAP];
 
@@ -167,7 +175,8 @@ void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, 
 
 uint64_t weir_dataset_directory_bytes(const struct weir_dataset_directory *directory)
 {
-	uint64_t bytes = directory->count * sizeof(*directory->entries) + directory->part_count * sizeof(*directory->parts);
+	uint64_t bytes = directory->count * sizeof(*directory->entries) +
+			 directory->part_count * sizeof(*directory->parts);
 
 	bytes += (directory->chunks + 1) * sizeof(*directory->chunk_first);
 	bytes += directory->collision_count * sizeof(*directory->collisions);

@@ -2,8 +2,9 @@
 /*
  * directory.h: the sample directory: where every sample of every storage is.
  *
- * Owns: the entries, storage by storage in the order of their offsets (an entry's index is the sample's number), the chunks that they
- * lie in, and an index per storage that finds an entry by its key (DLFS, section III-B). Does no I/O.
+ * Owns: the entries, storage by storage in the order of their offsets (an entry's index is the sample's
+ * number), the chunks that they lie in, and an index per storage that finds an entry by its key (DLFS,
+ * section III-B). Does no I/O.
  */
 #ifndef WEIR_DATASET_DIRECTORY_H
 #define WEIR_DATASET_DIRECTORY_H
@@ -27,9 +28,9 @@ struct weir_dataset_lookup_index;
 struct weir_dataset_part {
 	uint64_t first; /* number of its first sample */
 	uint64_t count;
-	uint32_t shift; /* of offsets: 0, or WEIR_DATASET_UNIT_LOG2 */
-	bool by_key;    /* its entries are in the order of their keys, too */
-	bool placed;    /* samples were given to storages by key */
+	uint32_t shift;				 /* of offsets: 0, or WEIR_DATASET_UNIT_LOG2 */
+	bool by_key;				 /* its entries are in the order of their keys, too */
+	bool placed;				 /* samples were given to storages by key */
 	struct weir_dataset_lookup_index *index; /* NULL until somebody asks for a name */
 };
 
@@ -57,11 +58,14 @@ struct weir_dataset_directory {
 struct weir_dataset_lookup_kind {
 	const char *name;
 	/* NULL: no memory */
-	struct weir_dataset_lookup_index *(*build)(const struct weir_dataset_entry *entries, uint64_t count, bool by_key);
+	struct weir_dataset_lookup_index *(*build)(const struct weir_dataset_entry *entries, uint64_t count,
+						   bool by_key);
 	/* Index of the entry, or UINT64_MAX. */
-	uint64_t (*find)(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries, uint64_t key);
+	uint64_t (*find)(const struct weir_dataset_lookup_index *index,
+			 const struct weir_dataset_entry *entries, uint64_t key);
 	/* A find() of @key comes soon. */
-	void (*expect)(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries, uint64_t key);
+	void (*expect)(const struct weir_dataset_lookup_index *index,
+		       const struct weir_dataset_entry *entries, uint64_t key);
 	uint64_t (*bytes)(const struct weir_dataset_lookup_index *index);
 	void (*free)(struct weir_dataset_lookup_index *index);
 };
@@ -72,8 +76,8 @@ extern const struct weir_dataset_lookup_kind weir_dataset_lookup_buckets, weir_d
 uint64_t weir_dataset_directory_offset(const struct weir_dataset_directory *directory, uint64_t number);
 
 /**
- * weir_dataset_directory_chunks() - divide the samples into chunks: runs of samples of one storage that fit into @chunk_bytes when
- * read in whole blocks of 4 KiB. A longer sample has a chunk of its own
+ * weir_dataset_directory_chunks() - divide the samples into chunks: runs of samples of one storage that fit
+ * into @chunk_bytes when read in whole blocks of 4 KiB. A longer sample has a chunk of its own
  *
  * Return: 0 or -ENOMEM with a sentence.
  */
@@ -82,12 +86,13 @@ int weir_dataset_directory_chunks(struct weir_dataset_directory *directory, uint
 /** weir_dataset_directory_chunk() - the chunk of sample @number */
 uint64_t weir_dataset_directory_chunk(const struct weir_dataset_directory *directory, uint64_t number);
 
-/** weir_dataset_directory_find() - number of the sample with @name; UINT64_MAX: there is none, or no memory for the index */
+/** weir_dataset_directory_find() - number of the sample with @name; UINT64_MAX: there is none, or no memory
+ * for the index */
 uint64_t weir_dataset_directory_find(struct weir_dataset_directory *directory, const char *name);
 
 /** weir_dataset_directory_find_many() - the same for several names, whose memory accesses overlap */
-void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names, size_t count,
-				      uint64_t *numbers);
+void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
+				      size_t count, uint64_t *numbers);
 
 /** weir_dataset_directory_bytes() - memory it takes */
 uint64_t weir_dataset_directory_bytes(const struct weir_dataset_directory *directory);

@@ -2,8 +2,8 @@
 /*
  * entry.h: the 16 bytes that the directory has of a sample.
  *
- * Owns: their layout (DLFS, section III-B and figure 3b). Storage (NID) 16 bits, key 48; offset 40, length 23, V 1. Of a storage above
- * 1 TiB the offset counts units of 512 bytes.
+ * Owns: their layout (DLFS, section III-B and figure 3b). Storage (NID) 16 bits, key 48; offset 40, length
+ * 23, V 1. Of a storage above 1 TiB the offset counts units of 512 bytes.
  */
 #ifndef WEIR_DATASET_ENTRY_H
 #define WEIR_DATASET_ENTRY_H
@@ -22,15 +22,17 @@ enum {
 
 /** struct weir_dataset_entry - one sample */
 struct weir_dataset_entry {
-	uint64_t id;    /* storage << 48 | key */
+	uint64_t id;	/* storage << 48 | key */
 	uint64_t where; /* offset << 24 | length << 1 | V */
 };
 
 _Static_assert(sizeof(struct weir_dataset_entry) == 16, "16 bytes per sample");
 
-static inline struct weir_dataset_entry weir_dataset_entry(uint32_t storage, uint64_t key, uint64_t units, uint32_t length)
+static inline struct weir_dataset_entry weir_dataset_entry(uint32_t storage, uint64_t key, uint64_t units,
+							   uint32_t length)
 {
-	return (struct weir_dataset_entry){ (uint64_t)storage << WEIR_DATASET_KEY_BITS | (key & WEIR_DATASET_KEY_MASK),
+	return (struct weir_dataset_entry){ (uint64_t)storage << WEIR_DATASET_KEY_BITS |
+						    (key & WEIR_DATASET_KEY_MASK),
 					    units << (WEIR_DATASET_LENGTH_BITS + 1) | (uint64_t)length << 1 };
 }
 

@@ -14,8 +14,8 @@ static int check_number(const struct weir_dataset *dataset, uint64_t number, con
 	int error = weir_dataset_check(dataset, call);
 
 	if (!error && number >= dataset->directory.count)
-		error = weir_fail(ERANGE, "%s: there is no sample %llu; the dataset has %llu", call, (unsigned long long)number,
-				  (unsigned long long)dataset->directory.count);
+		error = weir_fail(ERANGE, "%s: there is no sample %llu; the dataset has %llu", call,
+				  (unsigned long long)number, (unsigned long long)dataset->directory.count);
 	return error;
 }
 
@@ -31,12 +31,14 @@ int weir_dataset_find(struct weir_dataset *dataset, const char *name, uint64_t *
 	return *sample == UINT64_MAX ? -ENOENT : 0;
 }
 
-int weir_dataset_find_many(struct weir_dataset *dataset, const char *const *names, size_t count, uint64_t *samples)
+int weir_dataset_find_many(struct weir_dataset *dataset, const char *const *names, size_t count,
+			   uint64_t *samples)
 {
 	int error = weir_dataset_check(dataset, "weir_dataset_find_many");
 
 	if (!error && (!names || !samples))
-		error = weir_fail(EINVAL, "weir_dataset_find_many: it needs names and where to put the numbers");
+		error = weir_fail(EINVAL,
+				  "weir_dataset_find_many: it needs names and where to put the numbers");
 	if (!error)
 		weir_dataset_directory_find_many(&dataset->directory, names, count, samples);
 	return error;
@@ -63,20 +65,26 @@ static int read_name(struct weir_dataset *dataset, uint32_t index, uint64_t numb
 	const struct weir_dataset_section *sections = storage->header.sections;
 	struct weir_dataset_source source;
 	uint64_t offsets[2];
-	int error = storage->manifest ? weir_dataset_source_file(&source, storage->manifest)
-				      : weir_dataset_source_storage(&source, storage->storage, "the manifest");
+	int error = storage->manifest
+			    ? weir_dataset_source_file(&source, storage->manifest)
+			    : weir_dataset_source_storage(&source, storage->storage, "the manifest");
 
 	if (error)
 		return error;
 	source.random = true;
-	error = weir_dataset_source_read(&source, sections[WEIR_DATASET_NAME_OFFSETS].offset + number * sizeof(uint64_t), offsets,
-					 sizeof(offsets));
+	error = weir_dataset_source_read(
+		&source, sections[WEIR_DATASET_NAME_OFFSETS].offset + number * sizeof(uint64_t), offsets,
+		sizeof(offsets));
 	if (!error && (offsets[0] > offsets[1] || offsets[1] > sections[WEIR_DATASET_NAMES].bytes))
-		error = weir_fail(EBADMSG, "dataset: the names of storage %u are damaged; index or upload it anew", index);
+		error = weir_fail(EBADMSG,
+				  "dataset: the names of storage %u are damaged; index or upload it anew",
+				  index);
 	if (!error) {
-		size_t bytes = offsets[1] - offsets[0] < room - 1 ? (size_t)(offsets[1] - offsets[0]) : room - 1;
+		size_t bytes =
+			offsets[1] - offsets[0] < room - 1 ? (size_t)(offsets[1] - offsets[0]) : room - 1;
 
-		error = weir_dataset_source_read(&source, sections[WEIR_DATASET_NAMES].offset + offsets[0], text, bytes);
+		error = weir_dataset_source_read(&source, sections[WEIR_DATASET_NAMES].offset + offsets[0],
+						 text, bytes);
 		text[error ? 0 : bytes] = '\0';
 	}
 	weir_dataset_source_close(&source);
@@ -97,10 +105,12 @@ int weir_dataset_name(struct weir_dataset *dataset, uint64_t number, char *text,
 }
 
 /* Bytes of a storage at any offset. */
-static ssize_t read_bytes(struct weir_dataset *dataset, uint32_t index, uint64_t offset, void *to, size_t bytes)
+static ssize_t read_bytes(struct weir_dataset *dataset, uint32_t index, uint64_t offset, void *to,
+			  size_t bytes)
 {
 	const struct weir_dataset_storage *storage = &dataset->storages[index];
-	uint64_t block = UINT64_C(1) << storage->block_log2, begin = offset & ~(block - 1), end = (offset + bytes + block - 1) & ~(block - 1);
+	uint64_t block = UINT64_C(1) << storage->block_log2, begin = offset & ~(block - 1),
+		 end = (offset + bytes + block - 1) & ~(block - 1);
 	unsigned char *buffer;
 	int error;
 
@@ -117,16 +127,20 @@ static ssize_t read_bytes(struct weir_dataset *dataset, uint32_t index, uint64_t
 }
 
 /* The V bit is set: its chunk is here. */
-static void copy_cached(const struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to, size_t bytes)
+static void copy_cached(const struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
+			size_t bytes)
 {
 	uint64_t chunk = weir_dataset_directory_chunk(&dataset->directory, number), begin, end;
 	uint32_t storage, slot = dataset->cache.slot_of[chunk] - 1;
 
 	weir_dataset_chunk_range(dataset, chunk, &storage, &begin, &end);
-	memcpy(to, (char *)dataset->cache.host + (uint64_t)slot * dataset->options.chunk_bytes + (offset - begin), bytes);
+	memcpy(to,
+	       (char *)dataset->cache.host + (uint64_t)slot * dataset->options.chunk_bytes + (offset - begin),
+	       bytes);
 }
 
-ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to, size_t bytes)
+ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
+			  size_t bytes)
 {
 	int error = check_number(dataset, number, "weir_dataset_read");
 	struct weir_dataset_entry entry;
@@ -153,25 +167,30 @@ int weir_dataset_find_file(struct weir_dataset *dataset, const char *name, uint3
 	struct weir_dataset_hash hash;
 
 	if (!error && (!name || !file || !bytes))
-		error = weir_fail(EINVAL, "weir_dataset_find_file: it needs a name and where to put the number and the length");
+		error = weir_fail(
+			EINVAL,
+			"weir_dataset_find_file: it needs a name and where to put the number and the length");
 	if (error)
 		return error;
 	hash = weir_dataset_hash(name);
 	for (*file = 0; *file < dataset->file_count; ++*file)
-		if (dataset->files[*file].hash_low == hash.low && dataset->files[*file].hash_high == hash.high) {
+		if (dataset->files[*file].hash_low == hash.low &&
+		    dataset->files[*file].hash_high == hash.high) {
 			*bytes = dataset->files[*file].bytes;
 			return 0;
 		}
 	return -ENOENT;
 }
 
-ssize_t weir_dataset_read_file(struct weir_dataset *dataset, uint32_t file, uint64_t offset, void *to, size_t bytes)
+ssize_t weir_dataset_read_file(struct weir_dataset *dataset, uint32_t file, uint64_t offset, void *to,
+			       size_t bytes)
 {
 	int error = weir_dataset_check(dataset, "weir_dataset_read_file");
 	uint64_t left;
 
 	if (!error && (file >= dataset->file_count || !to))
-		error = weir_fail(ERANGE, "weir_dataset_read_file: there is no file %u, or no memory to read to", file);
+		error = weir_fail(
+			ERANGE, "weir_dataset_read_file: there is no file %u, or no memory to read to", file);
 	if (error)
 		return error;
 	left = offset < dataset->files[file].bytes ? dataset->files[file].bytes - offset : 0;
@@ -188,7 +207,11 @@ int weir_dataset_sample_failed(struct weir_dataset *dataset, uint64_t number, ui
 	if (weir_dataset_name(dataset, number, name, sizeof(name)))
 		snprintf(name, sizeof(name), "?");
 	weir_status_text(status, text);
-	return weir_fail(EIO, "dataset: sample %llu, '%s', of %u bytes at byte %llu of storage %u, or its chunk, could not be read: %s; "
-			 "rank %u", (unsigned long long)number, name, weir_dataset_entry_length(dataset->directory.entries[number]),
+	return weir_fail(EIO,
+			 "dataset: sample %llu, '%s', of %u bytes at byte %llu of storage %u, or its chunk, "
+			 "could not be read: %s; "
+			 "rank %u",
+			 (unsigned long long)number, name,
+			 weir_dataset_entry_length(dataset->directory.entries[number]),
 			 (unsigned long long)offset, index, text, dataset->communicator->rank);
 }

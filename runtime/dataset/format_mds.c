@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * format_mds.c: shards of MosaicML streaming: a count, count + 1 offsets (32 bits each), a description in JSON, the samples.
+ * format_mds.c: shards of MosaicML streaming: a count, count + 1 offsets (32 bits each), a description in
+ * JSON, the samples.
  *
  * A sample is all of its columns as the shard has them.
  */
@@ -26,7 +27,8 @@ static bool matches(const struct weir_dataset_source *source, const unsigned cha
 	       weir_dataset_le32(head + 4) >= first_offset(head);
 }
 
-static int add_sample(struct weir_dataset_source *source, struct weir_dataset_list *list, uint32_t index, uint32_t *begin)
+static int add_sample(struct weir_dataset_source *source, struct weir_dataset_list *list, uint32_t index,
+		      uint32_t *begin)
 {
 	unsigned char next[4];
 	char name[NAME_BYTES];
@@ -36,7 +38,9 @@ static int add_sample(struct weir_dataset_source *source, struct weir_dataset_li
 	if (error)
 		return error;
 	if (end < *begin || end > source->bytes)
-		return weir_fail(EINVAL, "dataset: '%s' is no MDS shard, or cut short: sample %u is from byte %u to %u of %llu",
+		return weir_fail(EINVAL,
+				 "dataset: '%s' is no MDS shard, or cut short: sample %u is from byte %u to "
+				 "%u of %llu",
 				 source->name, index, *begin, end, (unsigned long long)source->bytes);
 	snprintf(name, sizeof(name), "record-%u", index);
 	error = weir_dataset_list_add(list, name, *begin, end - *begin, WEIR_DATASET_NO_LABEL);
@@ -44,7 +48,8 @@ static int add_sample(struct weir_dataset_source *source, struct weir_dataset_li
 	return error;
 }
 
-static int index_mds(struct weir_dataset_source *source, const char *parameters, struct weir_dataset_list *list)
+static int index_mds(struct weir_dataset_source *source, const char *parameters,
+		     struct weir_dataset_list *list)
 {
 	unsigned char head[8];
 	uint32_t begin, count;
@@ -56,7 +61,9 @@ static int index_mds(struct weir_dataset_source *source, const char *parameters,
 	count = weir_dataset_le32(head);
 	begin = weir_dataset_le32(head + 4);
 	if (begin < first_offset(head))
-		return weir_fail(EINVAL, "dataset: '%s' is no MDS shard: its %u samples begin at byte %u, in their own offsets",
+		return weir_fail(EINVAL,
+				 "dataset: '%s' is no MDS shard: its %u samples begin at byte %u, in their "
+				 "own offsets",
 				 source->name, count, begin);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = add_sample(source, list, i, &begin);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * format_tar.c: tar archives (POSIX.1-2017 pax and ustar; GNU long names and base-256 sizes), WebDataset's shards among them.
+ * format_tar.c: tar archives (POSIX.1-2017 pax and ustar; GNU long names and base-256 sizes), WebDataset's
+ * shards among them.
  *
- * Each regular file is a sample. A file `stem.cls` of a WebDataset is no sample but the label of the others with its stem.
+ * Each regular file is a sample. A file `stem.cls` of a WebDataset is no sample but the label of the others
+ * with its stem.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -59,8 +61,10 @@ static bool matches(const struct weir_dataset_source *source, const unsigned cha
 static int text_of(struct archive *archive, uint64_t bytes, char *to, size_t room)
 {
 	if (bytes >= room)
-		return weir_fail(ENAMETOOLONG, "dataset: '%s' has a name of %llu characters at byte %llu; %zu are the most",
-				 archive->source->name, (unsigned long long)bytes, (unsigned long long)archive->at, room - 1);
+		return weir_fail(ENAMETOOLONG,
+				 "dataset: '%s' has a name of %llu characters at byte %llu; %zu are the most",
+				 archive->source->name, (unsigned long long)bytes,
+				 (unsigned long long)archive->at, room - 1);
 	to[bytes] = '\0';
 	return weir_dataset_source_read(archive->source, archive->at, to, (size_t)bytes);
 }
@@ -76,8 +80,11 @@ static int read_pax(struct archive *archive, uint64_t bytes)
 		unsigned long length = strtoul(at, &end, 10);
 		char *value = end ? strchr(end, '=') : NULL;
 
-		if (!length || length > (size_t)(text + bytes - at) || !value || value >= at + length || at[length - 1] != '\n')
-			return weir_fail(EINVAL, "dataset: '%s' has a pax header at byte %llu that is not one; make the archive anew",
+		if (!length || length > (size_t)(text + bytes - at) || !value || value >= at + length ||
+		    at[length - 1] != '\n')
+			return weir_fail(EINVAL,
+					 "dataset: '%s' has a pax header at byte %llu that is not one; make "
+					 "the archive anew",
 					 archive->source->name, (unsigned long long)archive->at);
 		at += length;
 		at[-1] = '\0';
@@ -86,8 +93,11 @@ static int read_pax(struct archive *archive, uint64_t bytes)
 		else if (strncmp(end, " size=", 6) == 0)
 			archive->size = strtoull(value + 1, NULL, 10);
 		else if (strncmp(end, " GNU.sparse.", 12) == 0)
-			return weir_fail(ENOTSUP, "dataset: '%s' has a sparse file at byte %llu; make the archive without --sparse",
-					 archive->source->name, (unsigned long long)(archive->at + (uint64_t)(record - text)));
+			return weir_fail(ENOTSUP,
+					 "dataset: '%s' has a sparse file at byte %llu; make the archive "
+					 "without --sparse",
+					 archive->source->name,
+					 (unsigned long long)(archive->at + (uint64_t)(record - text)));
 	}
 	return error;
 }
@@ -151,8 +161,10 @@ static int add_member(struct archive *archive, const unsigned char *header, uint
 	if (type == 'K' || type == 'g')
 		return 0; /* of a link, or of all members: no names in either */
 	if (type == 'S')
-		return weir_fail(ENOTSUP, "dataset: '%s' has a sparse file at byte %llu; make the archive without --sparse",
-				 archive->source->name, (unsigned long long)archive->at - BLOCK);
+		return weir_fail(
+			ENOTSUP,
+			"dataset: '%s' has a sparse file at byte %llu; make the archive without --sparse",
+			archive->source->name, (unsigned long long)archive->at - BLOCK);
 	header_name(header, name);
 	if (type == '0' || type == '\0' || type == '7')
 		error = add_file(archive, archive->name[0] ? archive->name : name, size);
@@ -164,16 +176,22 @@ static int add_member(struct archive *archive, const unsigned char *header, uint
 static int check_member(const struct archive *archive, const unsigned char *header, uint64_t size)
 {
 	if (!checks_out(header))
-		return weir_fail(EINVAL, "dataset: '%s' is no tar archive, or damaged: the checksum of the header at byte %llu is wrong",
+		return weir_fail(EINVAL,
+				 "dataset: '%s' is no tar archive, or damaged: the checksum of the header at "
+				 "byte %llu is wrong",
 				 archive->source->name, (unsigned long long)archive->at);
 	if (size > archive->source->bytes - archive->at - BLOCK)
-		return weir_fail(ENODATA, "dataset: '%s' is cut short: the file '%.100s' at byte %llu has %llu bytes, and the archive ends "
-				 "before", archive->source->name, (const char *)header, (unsigned long long)archive->at,
+		return weir_fail(ENODATA,
+				 "dataset: '%s' is cut short: the file '%.100s' at byte %llu has %llu bytes, "
+				 "and the archive ends "
+				 "before",
+				 archive->source->name, (const char *)header, (unsigned long long)archive->at,
 				 (unsigned long long)size);
 	return 0;
 }
 
-static int index_tar(struct weir_dataset_source *source, const char *parameters, struct weir_dataset_list *list)
+static int index_tar(struct weir_dataset_source *source, const char *parameters,
+		     struct weir_dataset_list *list)
 {
 	struct archive *archive = calloc(1, sizeof(*archive));
 	unsigned char header[BLOCK];
@@ -182,14 +200,17 @@ static int index_tar(struct weir_dataset_source *source, const char *parameters,
 	(void)parameters;
 	if (error)
 		return error;
-	*archive = (struct archive){ .source = source, .list = list, .size = UINT64_MAX, .stem_label = WEIR_DATASET_NO_LABEL };
+	*archive = (struct archive){
+		.source = source, .list = list, .size = UINT64_MAX, .stem_label = WEIR_DATASET_NO_LABEL
+	};
 	while (!error && source->bytes - archive->at >= BLOCK) {
 		uint64_t size;
 
 		error = weir_dataset_source_read(source, archive->at, header, BLOCK);
 		if (error || !header[0])
 			break; /* a block of zeros is the end */
-		size = archive->size != UINT64_MAX && header[156] != 'x' ? archive->size : number(header + 124, 12);
+		size = archive->size != UINT64_MAX && header[156] != 'x' ? archive->size
+									 : number(header + 124, 12);
 		if (header[156] >= '1' && header[156] <= '6')
 			size = 0; /* links, devices and folders have no data */
 		error = check_member(archive, header, size);

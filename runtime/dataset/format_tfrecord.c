@@ -2,7 +2,8 @@
 /*
  * format_tfrecord.c: TFRecord files: length, its CRC, data, its CRC (CRC-32C, rotated and offset: "masked").
  *
- * The CRC of a length is always checked; that of the data with weir_dataset_index_options.checks, since it reads them all.
+ * The CRC of a length is always checked; that of the data with weir_dataset_index_options.checks, since it
+ * reads them all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,16 +39,21 @@ static int check_data(struct weir_dataset_source *source, uint64_t at, uint64_t 
 {
 	unsigned char *data = malloc(bytes + TAIL_BYTES);
 	int error = data ? weir_dataset_source_read(source, at, data, bytes + TAIL_BYTES)
-			 : weir_fail(ENOMEM, "dataset: no memory to check record %llu of '%s'", (unsigned long long)record, source->name);
+			 : weir_fail(ENOMEM, "dataset: no memory to check record %llu of '%s'",
+				     (unsigned long long)record, source->name);
 
 	if (!error && masked_crc(data, bytes) != weir_dataset_le32(data + bytes))
-		error = weir_fail(EBADMSG, "dataset: record %llu of '%s' is damaged: the checksum of its %llu bytes at byte %llu is wrong",
-				  (unsigned long long)record, source->name, (unsigned long long)bytes, (unsigned long long)at);
+		error = weir_fail(EBADMSG,
+				  "dataset: record %llu of '%s' is damaged: the checksum of its %llu bytes "
+				  "at byte %llu is wrong",
+				  (unsigned long long)record, source->name, (unsigned long long)bytes,
+				  (unsigned long long)at);
 	free(data);
 	return error;
 }
 
-static int add_record(struct weir_dataset_source *source, struct weir_dataset_list *list, uint64_t *at, uint64_t record)
+static int add_record(struct weir_dataset_source *source, struct weir_dataset_list *list, uint64_t *at,
+		      uint64_t record)
 {
 	unsigned char head[HEAD_BYTES];
 	char name[NAME_BYTES];
@@ -57,11 +63,17 @@ static int add_record(struct weir_dataset_source *source, struct weir_dataset_li
 	if (error)
 		return error;
 	if (masked_crc(head, 8) != weir_dataset_le32(head + 8))
-		return weir_fail(EBADMSG, "dataset: '%s' is no TFRecord file, or damaged: the checksum of the length of record %llu at byte "
-				 "%llu is wrong", source->name, (unsigned long long)record, (unsigned long long)*at);
+		return weir_fail(EBADMSG,
+				 "dataset: '%s' is no TFRecord file, or damaged: the checksum of the length "
+				 "of record %llu at byte "
+				 "%llu is wrong",
+				 source->name, (unsigned long long)record, (unsigned long long)*at);
 	if (bytes > source->bytes - *at - HEAD_BYTES || source->bytes - *at - HEAD_BYTES - bytes < TAIL_BYTES)
-		return weir_fail(ENODATA, "dataset: '%s' is cut short: record %llu at byte %llu has %llu bytes, and the file ends before",
-				 source->name, (unsigned long long)record, (unsigned long long)*at, (unsigned long long)bytes);
+		return weir_fail(ENODATA,
+				 "dataset: '%s' is cut short: record %llu at byte %llu has %llu bytes, and "
+				 "the file ends before",
+				 source->name, (unsigned long long)record, (unsigned long long)*at,
+				 (unsigned long long)bytes);
 	snprintf(name, sizeof(name), "record-%llu", (unsigned long long)record);
 	error = weir_dataset_list_add(list, name, *at + HEAD_BYTES, bytes, WEIR_DATASET_NO_LABEL);
 	if (!error && list->options && list->options->checks)
@@ -70,7 +82,8 @@ static int add_record(struct weir_dataset_source *source, struct weir_dataset_li
 	return error;
 }
 
-static int index_tfrecord(struct weir_dataset_source *source, const char *parameters, struct weir_dataset_list *list)
+static int index_tfrecord(struct weir_dataset_source *source, const char *parameters,
+			  struct weir_dataset_list *list)
 {
 	uint64_t at = 0, record = 0;
 	int error = 0;

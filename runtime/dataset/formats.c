@@ -8,8 +8,9 @@
 #include "source.h"
 
 static const struct weir_dataset_format *const formats[] = {
-	&weir_dataset_format_folder, &weir_dataset_format_tar,	    &weir_dataset_format_tfrecord, &weir_dataset_format_mds,
-	&weir_dataset_format_cifar10, &weir_dataset_format_cifar100, &weir_dataset_format_fixed,
+	&weir_dataset_format_folder, &weir_dataset_format_tar,	   &weir_dataset_format_tfrecord,
+	&weir_dataset_format_mds,    &weir_dataset_format_cifar10, &weir_dataset_format_cifar100,
+	&weir_dataset_format_fixed,
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]), HEAD_BYTES = 512 };
@@ -19,7 +20,9 @@ static const struct weir_dataset_format *by_name(const char *name, size_t bytes)
 	for (unsigned i = 0; i < FORMATS; i++)
 		if (strlen(formats[i]->name) == bytes && memcmp(formats[i]->name, name, bytes) == 0)
 			return formats[i];
-	weir_fail(EINVAL, "dataset: there is no format '%s'; the formats are folder, tar, tfrecord, mds, cifar10, cifar100, fixed:BYTES",
+	weir_fail(EINVAL,
+		  "dataset: there is no format '%s'; the formats are folder, tar, tfrecord, mds, cifar10, "
+		  "cifar100, fixed:BYTES",
 		  name);
 	return NULL;
 }
@@ -34,13 +37,17 @@ static const struct weir_dataset_format *by_content(struct weir_dataset_source *
 	for (unsigned i = 0; i < FORMATS; i++)
 		if (formats[i]->matches && formats[i]->matches(source, head, bytes))
 			return formats[i];
-	weir_fail(EINVAL, "dataset: '%s' is neither tar, TFRecord nor MDS; name its format, such as cifar10 or fixed:4096", source->name);
+	weir_fail(EINVAL,
+		  "dataset: '%s' is neither tar, TFRecord nor MDS; name its format, such as cifar10 or "
+		  "fixed:4096",
+		  source->name);
 	return NULL;
 }
 
 int weir_dataset_formats_index(struct weir_dataset_source *source, struct weir_dataset_list *list)
 {
-	const char *name = list->options && list->options->format ? list->options->format : "auto", *colon = strchr(name, ':');
+	const char *name = list->options && list->options->format ? list->options->format : "auto",
+		   *colon = strchr(name, ':');
 	size_t bytes = colon ? (size_t)(colon - name) : strlen(name);
 	const struct weir_dataset_format *format;
 	bool folder = source->folder;
@@ -53,8 +60,8 @@ int weir_dataset_formats_index(struct weir_dataset_source *source, struct weir_d
 	if (!format)
 		return -EINVAL;
 	if ((format == &weir_dataset_format_folder) != folder)
-		return weir_fail(EINVAL, "dataset: '%s' is %s folder, and the format is '%s'; name another", source->name,
-				 folder ? "a" : "no", name);
+		return weir_fail(EINVAL, "dataset: '%s' is %s folder, and the format is '%s'; name another",
+				 source->name, folder ? "a" : "no", name);
 	error = format->index(source, colon ? colon + 1 : "", list);
 	if (!error && !list->count)
 		error = weir_fail(EINVAL, "dataset: '%s' has no samples", source->name);

@@ -31,7 +31,8 @@ static int save(struct weir_dataset_source *source, struct weir_dataset_list *li
 	int error;
 
 	sort(list);
-	error = weir_dataset_manifest_build(&manifest, list, list->items, list->count, source->bytes, WEIR_DATASET_KEY_BITS);
+	error = weir_dataset_manifest_build(&manifest, list, list->items, list->count, source->bytes,
+					    WEIR_DATASET_KEY_BITS);
 	if (error)
 		return error;
 	manifest.header.data_bytes = source->bytes;
@@ -58,7 +59,8 @@ static void name_of(const char *path, char name[256])
 	name[bytes] = '\0';
 }
 
-int weir_dataset_index(struct weir_storage *storage, const char *path, const struct weir_dataset_index_options *given)
+int weir_dataset_index(struct weir_storage *storage, const char *path,
+		       const struct weir_dataset_index_options *given)
 {
 	struct weir_dataset_index_options options;
 	struct weir_dataset_list list = { .options = &options };
@@ -67,7 +69,8 @@ int weir_dataset_index(struct weir_storage *storage, const char *path, const str
 	int error = weir_options_take(&options, sizeof(options), given, "weir_dataset_index");
 
 	if (!error && !path)
-		error = weir_fail(EINVAL, "weir_dataset_index: the manifest has no name; give the path of a file, such as shard.tar.weir");
+		error = weir_fail(EINVAL, "weir_dataset_index: the manifest has no name; give the path of a "
+					  "file, such as shard.tar.weir");
 	if (error)
 		return error;
 	name_of(path, name);

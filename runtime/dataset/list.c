@@ -37,8 +37,9 @@ static int add_name(struct weir_dataset_list *list, const char *name, uint64_t *
 	size_t bytes = strlen(name) + 1;
 
 	if (bytes > NAME_BYTES)
-		return weir_fail(ENAMETOOLONG, "dataset: the name '%.60s...' has %zu characters; %d are the most", name, bytes - 1,
-				 NAME_BYTES - 1);
+		return weir_fail(ENAMETOOLONG,
+				 "dataset: the name '%.60s...' has %zu characters; %d are the most", name,
+				 bytes - 1, NAME_BYTES - 1);
 	if (grow(&list->names, &list->names_room, list->names_bytes + bytes, 1))
 		return no_memory(list);
 	*at = list->names_bytes;
@@ -47,14 +48,15 @@ static int add_name(struct weir_dataset_list *list, const char *name, uint64_t *
 	return 0;
 }
 
-int weir_dataset_list_add(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes, uint32_t label)
+int weir_dataset_list_add(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes,
+			  uint32_t label)
 {
 	struct weir_dataset_item item = { .offset = offset, .bytes = bytes, .label = label };
 	int error;
 
 	if (bytes > WEIR_DATASET_MAX_SAMPLE_BYTES)
-		return weir_fail(EFBIG, "dataset: sample '%s' has %llu bytes; %u are the most: split it", name, (unsigned long long)bytes,
-				 WEIR_DATASET_MAX_SAMPLE_BYTES);
+		return weir_fail(EFBIG, "dataset: sample '%s' has %llu bytes; %u are the most: split it",
+				 name, (unsigned long long)bytes, WEIR_DATASET_MAX_SAMPLE_BYTES);
 	if (list->count >= UINT32_MAX)
 		return weir_fail(EFBIG, "dataset: more than %u samples; make several datasets", UINT32_MAX);
 	error = add_name(list, name, &item.name);
@@ -67,7 +69,8 @@ int weir_dataset_list_add(struct weir_dataset_list *list, const char *name, uint
 	return 0;
 }
 
-int weir_dataset_list_add_file(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes)
+int weir_dataset_list_add_file(struct weir_dataset_list *list, const char *name, uint64_t offset,
+			       uint64_t bytes)
 {
 	struct weir_dataset_item item = { .offset = offset, .bytes = bytes, .label = WEIR_DATASET_NO_LABEL };
 	const char *slash = strrchr(name, '/');
@@ -88,8 +91,10 @@ int weir_dataset_list_progress(struct weir_dataset_list *list, uint64_t done, ui
 	if (!options || !options->progress || (done < list->reported + PROGRESS_EVERY && done != total))
 		return 0;
 	list->reported = done;
-	return options->progress(options->user, done, total) ? weir_fail(ECANCELED, "dataset: stopped at byte %llu of %llu",
-									  (unsigned long long)done, (unsigned long long)total) : 0;
+	return options->progress(options->user, done, total)
+		       ? weir_fail(ECANCELED, "dataset: stopped at byte %llu of %llu",
+				   (unsigned long long)done, (unsigned long long)total)
+		       : 0;
 }
 
 const char *weir_dataset_list_name(const struct weir_dataset_list *list, const struct weir_dataset_item *item)

@@ -2,11 +2,11 @@
 /*
  * load.k.c: the two kernels of a mini-batch.
  *
- * The first one submits reads and returns; they are under way while other kernels run. The second one waits for them and copies each
- * sample into its row: DLFS's copy threads are lanes (section III-C).
+ * The first one submits reads and returns; they are under way while other kernels run. The second one waits
+ * for them and copies each sample into its row: DLFS's copy threads are lanes (section III-C).
  */
 #define WEIR_COPY_BATCH 8
-#include <weir/disk.h>
+#include <weir/wait.h>
 
 #include "assemble.h"
 #include "load.h"
@@ -14,22 +14,14 @@
 WEIR_KERNEL(weir_dataset_post, struct weir_dataset_post_args)
 {
 	for (u64 i = weir_thread(); i < args->count; i += weir_threads()) {
-		WEIR_GLOBAL struct weir_dataset_request *request = weir_at(args->requests, struct weir_dataset_request, i);
+		WEIR_GLOBAL struct weir_dataset_request *request =
+			weir_at(args->requests, struct weir_dataset_request, i);
 
 		/* a read that is refused has its event done, with the reason */
-		(void)weir_read_async(weir_at(args->disks, struct weir_disk, request->disk), request->lba, request->blocks,
-				      request->buffer, weir_at(request->event, struct weir_event, 0));
+		(void)weir_read_async(weir_at(args->disks, struct weir_disk, request->disk), request->lba,
+				      request->blocks, request->buffer,
+				      weir_at(request->event, struct weir_event, 0));
 	}
-}
-
-/* Wait for the reads of a piece. Return: the first bad status. */
-WEIR_FN weir_status wait_for(weir_addr disks, WEIR_GLOBAL struct weir_dataset_piece *piece)
-{
-	weir_status status = WEIR_OK;
-
-	for (u32 i = 0; i < piece->event_count && status == WEIR_OK; i++)
-		status = weir_wait(weir_at(disks, struct weir_disk, piece->disk), weir_at(piece->events, struct weir_event, i), 0);
-	return status;
 }
 
 WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
@@ -37,27 +29,27 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 	u64 lanes = weir_active();
 
 	if (weir_thread() == 0) /* D0: pairs with D1 (batch.c): what was launched before has ended */
-		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started, 1);
+		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started,
+					   1);
 	weir_converge();
 	for (u64 i = weir_thread(); weir_ballot(lanes, i < args->count) != 0; i += weir_threads()) {
-		u32 mine = i < args->count, bytes = 0, fill = 0, fill_at = 0;
-		WEIR_GLOBAL struct weir_dataset_piece *piece = weir_at(args->pieces, struct weir_dataset_piece, mine ? i : 0);
-		weir_status status = WEIR_OK;
+		u32 mine = i <
+			   args->count; /* all lanes go along: the others wait for nothing and copy nothing */
+		WEIR_GLOBAL struct weir_dataset_piece *piece =
+			weir_at(args->pieces, struct weir_dataset_piece, mine ? i : 0);
+		weir_status status = weir_wait_all(weir_at(args->disks, struct weir_disk, piece->disk),
+						   weir_at(piece->events, struct weir_event, 0),
+						   mine ? piece->event_count : 0, 0);
+		u32 good = mine && status == WEIR_OK;
 
-		weir_converge();
-		if (mine) {
-			status = wait_for(args->disks, piece);
-			bytes = status == WEIR_OK ? piece->bytes : 0;
-			fill = piece->fill;
-			fill_at = piece->fill_at;
-		}
-		if (status != WEIR_OK) /* relaxed: the host reads it after the kernel */
-			(void)weir_cas_u64_relaxed_dev(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->failure, 0,
-						       (u64)status << 32 | (piece->row + 1));
+		if (mine && !good) /* relaxed: the host reads it after the kernel */
+			(void)weir_cas_u64_relaxed_dev(
+				&weir_at(args->verdict, struct weir_dataset_verdict, 0)->failure, 0,
+				(u64)status << 32 | (piece->row + 1));
 		weir_converge();
 		weir_order_loads();
 		weir_wave_sync(lanes); /* what each lane acquired (E1) all lanes copy */
-		weir_dataset_copy(lanes, piece->to, piece->from, bytes);
-		weir_dataset_fill(lanes, piece->to + fill_at, fill);
+		weir_dataset_copy(lanes, piece->to, piece->from, good ? piece->bytes : 0);
+		weir_dataset_fill(lanes, piece->to + piece->fill_at, mine ? piece->fill : 0);
 	}
 }

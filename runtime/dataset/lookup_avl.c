@@ -76,7 +76,8 @@ static void free_tree(struct weir_dataset_lookup_index *tree)
 	free(tree);
 }
 
-static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *entries, uint64_t count, bool by_key)
+static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *entries, uint64_t count,
+					       bool by_key)
 {
 	struct weir_dataset_lookup_index *tree = calloc(1, sizeof(*tree));
 
@@ -100,7 +101,8 @@ static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *
 	return tree;
 }
 
-static uint64_t find(const struct weir_dataset_lookup_index *tree, const struct weir_dataset_entry *entries, uint64_t key)
+static uint64_t find(const struct weir_dataset_lookup_index *tree, const struct weir_dataset_entry *entries,
+		     uint64_t key)
 {
 	uint32_t node = tree->root;
 
@@ -109,7 +111,8 @@ static uint64_t find(const struct weir_dataset_lookup_index *tree, const struct 
 	return node == NONE ? UINT64_MAX : node;
 }
 
-static void expect(const struct weir_dataset_lookup_index *tree, const struct weir_dataset_entry *entries, uint64_t key)
+static void expect(const struct weir_dataset_lookup_index *tree, const struct weir_dataset_entry *entries,
+		   uint64_t key)
 {
 	(void)tree; /* each step needs the one before */
 	(void)entries;
@@ -122,5 +125,10 @@ static uint64_t bytes_of(const struct weir_dataset_lookup_index *tree)
 }
 
 const struct weir_dataset_lookup_kind weir_dataset_lookup_avl = {
-	.name = "avl", .build = build, .find = find, .expect = expect, .bytes = bytes_of, .free = free_tree,
+	.name = "avl",
+	.build = build,
+	.find = find,
+	.expect = expect,
+	.bytes = bytes_of,
+	.free = free_tree,
 };

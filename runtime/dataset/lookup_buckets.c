@@ -2,8 +2,8 @@
 /*
  * lookup_buckets.c: entries by their key, through a table of where the keys with the same leading bits are.
  *
- * Keys are hashes, so buckets are about equally long: a lookup is two accesses to memory. A quarter of a byte per sample where entries
- * lie in the order of their keys, 4 bytes more where they do not.
+ * Keys are hashes, so buckets are about equally long: a lookup is two accesses to memory. A quarter of a byte
+ * per sample where entries lie in the order of their keys, 4 bytes more where they do not.
  */
 #include <stdlib.h>
 
@@ -41,13 +41,15 @@ static void fill(struct weir_dataset_lookup_index *index, const struct weir_data
 	if (!index->sorted)
 		return;
 	for (uint64_t i = 0; i < index->count; i++) /* moves each start to its end */
-		index->sorted[index->start[bucket_of(index, weir_dataset_entry_key(entries[i]))]++] = (uint32_t)i;
+		index->sorted[index->start[bucket_of(index, weir_dataset_entry_key(entries[i]))]++] =
+			(uint32_t)i;
 	for (uint64_t i = buckets; i > 0; i--)
 		index->start[i] = index->start[i - 1];
 	index->start[0] = 0;
 }
 
-static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *entries, uint64_t count, bool by_key)
+static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *entries, uint64_t count,
+					       bool by_key)
 {
 	struct weir_dataset_lookup_index *index = calloc(1, sizeof(*index));
 
@@ -67,7 +69,8 @@ static struct weir_dataset_lookup_index *build(const struct weir_dataset_entry *
 	return index;
 }
 
-static uint64_t find(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries, uint64_t key)
+static uint64_t find(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries,
+		     uint64_t key)
 {
 	uint64_t bucket = bucket_of(index, key);
 
@@ -80,7 +83,8 @@ static uint64_t find(const struct weir_dataset_lookup_index *index, const struct
 	return UINT64_MAX;
 }
 
-static void expect(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries, uint64_t key)
+static void expect(const struct weir_dataset_lookup_index *index, const struct weir_dataset_entry *entries,
+		   uint64_t key)
 {
 	uint32_t start = index->start[bucket_of(index, key)];
 
@@ -93,9 +97,15 @@ static void expect(const struct weir_dataset_lookup_index *index, const struct w
 
 static uint64_t bytes_of(const struct weir_dataset_lookup_index *index)
 {
-	return sizeof(*index) + ((UINT64_C(1) << index->bits) + 1 + (index->sorted ? index->count : 0)) * sizeof(uint32_t);
+	return sizeof(*index) +
+	       ((UINT64_C(1) << index->bits) + 1 + (index->sorted ? index->count : 0)) * sizeof(uint32_t);
 }
 
 const struct weir_dataset_lookup_kind weir_dataset_lookup_buckets = {
-	.name = "buckets", .build = build, .find = find, .expect = expect, .bytes = bytes_of, .free = free_index,
+	.name = "buckets",
+	.build = build,
+	.find = find,
+	.expect = expect,
+	.bytes = bytes_of,
+	.free = free_index,
 };

@@ -16,7 +16,8 @@
 
 enum { ALIGN = 4096, PROBES = 16, PROBE_BYTES = 4096 };
 
-static const char *const section_names[] = { "entries", "labels", "name offsets", "names", "files", "collisions" };
+static const char *const section_names[] = { "entries", "labels", "name offsets",
+					     "names",	"files",  "collisions" };
 
 static uint64_t checksum_of(const struct weir_dataset_header *header)
 {
@@ -34,12 +35,20 @@ void weir_dataset_header_seal(struct weir_dataset_header *header)
 int weir_dataset_header_check(const struct weir_dataset_header *header, const char *name)
 {
 	if (header->magic != WEIR_DATASET_MAGIC)
-		return weir_fail(ENODATA, "dataset: '%s' has no manifest; make one with weir-dataset index or weir-dataset upload", name);
+		return weir_fail(ENODATA,
+				 "dataset: '%s' has no manifest; make one with weir-dataset index or "
+				 "weir-dataset upload",
+				 name);
 	if (header->version != WEIR_DATASET_VERSION)
-		return weir_fail(EPROTO, "dataset: the manifest of '%s' is of version %u, and this is weir with version %d; index or upload "
-				 "anew", name, header->version, WEIR_DATASET_VERSION);
+		return weir_fail(EPROTO,
+				 "dataset: the manifest of '%s' is of version %u, and this is weir with "
+				 "version %d; index or upload "
+				 "anew",
+				 name, header->version, WEIR_DATASET_VERSION);
 	if (header->checksum != checksum_of(header))
-		return weir_fail(EBADMSG, "dataset: the manifest of '%s' is damaged: the checksum of its header is wrong; index or upload anew",
+		return weir_fail(EBADMSG,
+				 "dataset: the manifest of '%s' is damaged: the checksum of its header is "
+				 "wrong; index or upload anew",
 				 name);
 	return 0;
 }
@@ -87,7 +96,8 @@ static int by_key(const void *a, const void *b)
 
 static bool collides(const struct keyed *keyed, size_t count, size_t i)
 {
-	return (i > 0 && keyed[i - 1].key == keyed[i].key) || (i + 1 < count && keyed[i + 1].key == keyed[i].key);
+	return (i > 0 && keyed[i - 1].key == keyed[i].key) ||
+	       (i + 1 < count && keyed[i + 1].key == keyed[i].key);
 }
 
 /* Samples whose keys are equal are found by their whole hash: the section has these. */
@@ -109,9 +119,11 @@ static int find_collisions(struct weir_dataset_manifest *manifest, const struct 
 	to = section(manifest, WEIR_DATASET_COLLISIONS, found, sizeof(*to));
 	for (size_t i = 0; i < count && to; i++)
 		if (collides(keyed, count, i)) {
-			struct weir_dataset_hash hash = weir_dataset_hash(weir_dataset_list_name(list, &items[keyed[i].number]));
+			struct weir_dataset_hash hash =
+				weir_dataset_hash(weir_dataset_list_name(list, &items[keyed[i].number]));
 
-			*to++ = (struct weir_dataset_collision){ keyed[i].key, hash.low, hash.high, keyed[i].number };
+			*to++ = (struct weir_dataset_collision){ keyed[i].key, hash.low, hash.high,
+								 keyed[i].number };
 		}
 	free(keyed);
 	return found && !manifest->sections[WEIR_DATASET_COLLISIONS] ? -1 : 0;
@@ -151,20 +163,25 @@ static int fill_names(struct weir_dataset_manifest *manifest, const struct weir_
 	if (bytes && !names)
 		return -1;
 	for (size_t i = 0; i < count; i++)
-		memcpy(names + offsets[i], weir_dataset_list_name(list, &items[i]), offsets[i + 1] - offsets[i]);
+		memcpy(names + offsets[i], weir_dataset_list_name(list, &items[i]),
+		       offsets[i + 1] - offsets[i]);
 	return 0;
 }
 
-static int fill_entries(struct weir_dataset_manifest *manifest, const struct weir_dataset_item *items, size_t count, uint64_t mask)
+static int fill_entries(struct weir_dataset_manifest *manifest, const struct weir_dataset_item *items,
+			size_t count, uint64_t mask)
 {
 	struct weir_dataset_entry *entries = section(manifest, WEIR_DATASET_ENTRIES, count, sizeof(*entries));
-	uint32_t *labels = any_labels(items, count) ? section(manifest, WEIR_DATASET_LABELS, count, sizeof(*labels)) : NULL;
+	uint32_t *labels = any_labels(items, count)
+				   ? section(manifest, WEIR_DATASET_LABELS, count, sizeof(*labels))
+				   : NULL;
 
 	if (count && (!entries || (any_labels(items, count) && !labels)))
 		return -1;
 	for (size_t i = 0; i < count; i++) {
-		entries[i] = weir_dataset_entry(0, items[i].key & mask, items[i].offset >> manifest->header.shift,
-						(uint32_t)items[i].bytes);
+		entries[i] =
+			weir_dataset_entry(0, items[i].key & mask, items[i].offset >> manifest->header.shift,
+					   (uint32_t)items[i].bytes);
 		if (labels)
 			labels[i] = items[i].label;
 	}
@@ -173,12 +190,15 @@ static int fill_entries(struct weir_dataset_manifest *manifest, const struct wei
 
 static int fill_files(struct weir_dataset_manifest *manifest, const struct weir_dataset_list *list)
 {
-	struct weir_dataset_file *files = section(manifest, WEIR_DATASET_FILES, list->file_count, sizeof(*files));
+	struct weir_dataset_file *files =
+		section(manifest, WEIR_DATASET_FILES, list->file_count, sizeof(*files));
 
 	for (size_t i = 0; i < list->file_count && files; i++) {
-		struct weir_dataset_hash hash = weir_dataset_hash(weir_dataset_list_name(list, &list->files[i]));
+		struct weir_dataset_hash hash =
+			weir_dataset_hash(weir_dataset_list_name(list, &list->files[i]));
 
-		files[i] = (struct weir_dataset_file){ hash.low, hash.high, list->files[i].offset, list->files[i].bytes };
+		files[i] = (struct weir_dataset_file){ hash.low, hash.high, list->files[i].offset,
+						       list->files[i].bytes };
 	}
 	return list->file_count && !files ? -1 : 0;
 }
@@ -192,37 +212,46 @@ static int choose_unit(struct weir_dataset_header *header, const struct weir_dat
 	header->shift = storage_bytes > UINT64_C(1) << WEIR_DATASET_OFFSET_BITS ? WEIR_DATASET_UNIT_LOG2 : 0;
 	for (size_t i = 0; header->shift && i < count; i++)
 		if (items[i].offset % unit)
-			return weir_fail(EINVAL, "dataset: sample '%s' begins at byte %llu, no multiple of %llu, in a storage above 1 TiB; split "
-					 "the storage", weir_dataset_list_name(list, &items[i]), (unsigned long long)items[i].offset,
-					 (unsigned long long)unit);
+			return weir_fail(EINVAL,
+					 "dataset: sample '%s' begins at byte %llu, no multiple of %llu, in "
+					 "a storage above 1 TiB; split "
+					 "the storage",
+					 weir_dataset_list_name(list, &items[i]),
+					 (unsigned long long)items[i].offset, (unsigned long long)unit);
 	return 0;
 }
 
 int weir_dataset_manifest_build(struct weir_dataset_manifest *manifest, const struct weir_dataset_list *list,
-				const struct weir_dataset_item *items, size_t count, uint64_t storage_bytes, unsigned key_bits)
+				const struct weir_dataset_item *items, size_t count, uint64_t storage_bytes,
+				unsigned key_bits)
 {
 	uint64_t mask = (UINT64_C(1) << key_bits) - 1;
 	int error;
 
 	memset(manifest, 0, sizeof(*manifest));
-	manifest->header = (struct weir_dataset_header){ .magic = WEIR_DATASET_MAGIC, .version = WEIR_DATASET_VERSION, .storages = 1,
-							 .state = WEIR_DATASET_COMPLETE, .samples = count,
-							 .id = weir_dataset_manifest_id(list),
-							 .flags = sorted_by_key(items, count) ? WEIR_DATASET_BY_KEY : 0 };
+	manifest->header =
+		(struct weir_dataset_header){ .magic = WEIR_DATASET_MAGIC,
+					      .version = WEIR_DATASET_VERSION,
+					      .storages = 1,
+					      .state = WEIR_DATASET_COMPLETE,
+					      .samples = count,
+					      .id = weir_dataset_manifest_id(list),
+					      .flags =
+						      sorted_by_key(items, count) ? WEIR_DATASET_BY_KEY : 0 };
 	error = choose_unit(&manifest->header, list, items, count, storage_bytes);
 	if (error)
 		return error;
 	if (key_bits != WEIR_DATASET_KEY_BITS)
 		manifest->header.flags = 0;
-	if (fill_entries(manifest, items, count, mask) || fill_names(manifest, list, items, count) || fill_files(manifest, list) ||
-	    (count && find_collisions(manifest, list, items, count, mask))) {
+	if (fill_entries(manifest, items, count, mask) || fill_names(manifest, list, items, count) ||
+	    fill_files(manifest, list) || (count && find_collisions(manifest, list, items, count, mask))) {
 		weir_dataset_manifest_free(manifest);
 		return weir_fail(ENOMEM, "dataset: no memory for the directory of %zu samples", count);
 	}
 	return 0;
 }
 
-uint64_t weir_dataset_manifest_place(struct weir_dataset_manifest *manifest, uint64_t offset)
+uint64_t weir_dataset_manifest_layout(struct weir_dataset_manifest *manifest, uint64_t offset)
 {
 	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS; i++) {
 		struct weir_dataset_section *section = &manifest->header.sections[i];
@@ -254,7 +283,8 @@ static int write_all(const struct weir_dataset_manifest *manifest, int file)
 	int error = 0;
 
 	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS && !error; i++)
-		error = write_at(file, manifest->sections[i], manifest->header.sections[i].bytes, manifest->header.sections[i].offset);
+		error = write_at(file, manifest->sections[i], manifest->header.sections[i].bytes,
+				 manifest->header.sections[i].offset);
 	if (!error)
 		error = write_at(file, &manifest->header, sizeof(manifest->header), 0);
 	if (!error && fsync(file) != 0)
@@ -271,7 +301,7 @@ int weir_dataset_manifest_save(struct weir_dataset_manifest *manifest, const cha
 	file = mkstemp(aside);
 	if (file < 0)
 		return weir_fail(errno, "dataset: cannot write the manifest '%s': %s", path, strerror(errno));
-	weir_dataset_manifest_place(manifest, WEIR_DATASET_HEADER_BYTES);
+	weir_dataset_manifest_layout(manifest, WEIR_DATASET_HEADER_BYTES);
 	weir_dataset_header_seal(&manifest->header);
 	error = write_all(manifest, file);
 	if (fchmod(file, 0644) != 0 && !error)
@@ -282,10 +312,12 @@ int weir_dataset_manifest_save(struct weir_dataset_manifest *manifest, const cha
 		error = errno;
 	if (error)
 		unlink(aside);
-	return error ? weir_fail(error, "dataset: cannot write the manifest '%s': %s", path, strerror(error)) : 0;
+	return error ? weir_fail(error, "dataset: cannot write the manifest '%s': %s", path, strerror(error))
+		     : 0;
 }
 
-static int load_section(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source, unsigned kind)
+static int load_section(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source,
+			unsigned kind)
 {
 	const struct weir_dataset_section *section = &manifest->header.sections[kind];
 	int error;
@@ -294,11 +326,13 @@ static int load_section(struct weir_dataset_manifest *manifest, struct weir_data
 		return 0;
 	manifest->sections[kind] = malloc(section->bytes);
 	if (!manifest->sections[kind])
-		return weir_fail(ENOMEM, "dataset: no memory for the %llu bytes of %s of '%s'", (unsigned long long)section->bytes,
-				 section_names[kind], source->name);
+		return weir_fail(ENOMEM, "dataset: no memory for the %llu bytes of %s of '%s'",
+				 (unsigned long long)section->bytes, section_names[kind], source->name);
 	error = weir_dataset_source_read(source, section->offset, manifest->sections[kind], section->bytes);
 	if (!error && XXH3_64bits(manifest->sections[kind], section->bytes) != section->checksum)
-		error = weir_fail(EBADMSG, "dataset: the manifest of '%s' is damaged: the checksum of its %s is wrong; index or upload anew",
+		error = weir_fail(EBADMSG,
+				  "dataset: the manifest of '%s' is damaged: the checksum of its %s is "
+				  "wrong; index or upload anew",
 				  source->name, section_names[kind]);
 	return error;
 }
@@ -308,15 +342,20 @@ static int check_sizes(const struct weir_dataset_header *header, const char *nam
 {
 	const struct weir_dataset_section *sections = header->sections;
 
-	if (header->samples >= UINT32_MAX || sections[WEIR_DATASET_ENTRIES].bytes != header->samples * sizeof(struct weir_dataset_entry) ||
-	    (sections[WEIR_DATASET_LABELS].bytes && sections[WEIR_DATASET_LABELS].bytes != header->samples * sizeof(uint32_t)) ||
+	if (header->samples >= UINT32_MAX ||
+	    sections[WEIR_DATASET_ENTRIES].bytes != header->samples * sizeof(struct weir_dataset_entry) ||
+	    (sections[WEIR_DATASET_LABELS].bytes &&
+	     sections[WEIR_DATASET_LABELS].bytes != header->samples * sizeof(uint32_t)) ||
 	    sections[WEIR_DATASET_NAME_OFFSETS].bytes != (header->samples + 1) * sizeof(uint64_t))
-		return weir_fail(EBADMSG, "dataset: the manifest of '%s' is damaged: its sections do not go with its %llu samples", name,
-				 (unsigned long long)header->samples);
+		return weir_fail(EBADMSG,
+				 "dataset: the manifest of '%s' is damaged: its sections do not go with its "
+				 "%llu samples",
+				 name, (unsigned long long)header->samples);
 	return 0;
 }
 
-int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source, unsigned wanted)
+int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source,
+			       unsigned wanted)
 {
 	struct weir_dataset_header *header = &manifest->header;
 	int error;
@@ -329,8 +368,12 @@ int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct we
 	if (!error)
 		error = weir_dataset_header_check(header, source->name);
 	if (!error && header->state != WEIR_DATASET_COMPLETE)
-		error = weir_fail(ENODATA, "dataset: the upload to '%s' was interrupted after %llu of %llu samples; run the same upload again to "
-				  "go on", source->name, (unsigned long long)header->uploaded, (unsigned long long)header->samples);
+		error = weir_fail(ENODATA,
+				  "dataset: the upload to '%s' was interrupted after %llu of %llu samples; "
+				  "run the same upload again to "
+				  "go on",
+				  source->name, (unsigned long long)header->uploaded,
+				  (unsigned long long)header->samples);
 	if (!error)
 		error = check_sizes(header, source->name);
 	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS && !error; i++)
@@ -341,7 +384,8 @@ int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct we
 	return error;
 }
 
-int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first, uint64_t bytes, uint64_t *hash)
+int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first, uint64_t bytes,
+			     uint64_t *hash)
 {
 	unsigned char probe[PROBE_BYTES];
 	uint64_t words[2] = { bytes, 0 };

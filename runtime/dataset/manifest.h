@@ -2,9 +2,10 @@
 /*
  * manifest.h: the sample directory of one storage as it is kept, in the storage itself or in a file.
  *
- * Owns: the format: a header of 4 KiB, and behind the data, or behind the header in a file, the sections: entries, labels, names, files,
- * collisions. Little-endian. Each section and the header have a checksum (XXH3, 64 bits). The header is written last, so that a manifest
- * is whole, or an upload under way, or not there.
+ * Owns: the format: a header of 4 KiB, and behind the data, or behind the header in a file, the sections:
+ * entries, labels, names, files, collisions. Little-endian. Each section and the header have a checksum
+ * (XXH3, 64 bits). The header is written last, so that a manifest is whole, or an upload under way, or not
+ * there.
  */
 #ifndef WEIR_DATASET_MANIFEST_H
 #define WEIR_DATASET_MANIFEST_H
@@ -87,7 +88,8 @@ struct weir_dataset_manifest {
  * @key_bits: 48, or fewer in tests of collisions
  */
 int weir_dataset_manifest_build(struct weir_dataset_manifest *manifest, const struct weir_dataset_list *list,
-				const struct weir_dataset_item *items, size_t count, uint64_t storage_bytes, unsigned key_bits);
+				const struct weir_dataset_item *items, size_t count, uint64_t storage_bytes,
+				unsigned key_bits);
 
 /** weir_dataset_manifest_id() - hash of all names, lengths and labels of a list */
 uint64_t weir_dataset_manifest_id(const struct weir_dataset_list *list);
@@ -95,20 +97,25 @@ uint64_t weir_dataset_manifest_id(const struct weir_dataset_list *list);
 /** weir_dataset_header_seal() - set its checksum */
 void weir_dataset_header_seal(struct weir_dataset_header *header);
 
-/** weir_dataset_header_check() - @header is whole and of this version. Return: 0; -ENODATA, -EBADMSG, -EPROTO with a sentence */
+/** weir_dataset_header_check() - @header is whole and of this version. Return: 0; -ENODATA, -EBADMSG, -EPROTO
+ * with a sentence */
 int weir_dataset_header_check(const struct weir_dataset_header *header, const char *name);
 
-/** weir_dataset_manifest_place() - sections at @offset and behind, aligned to 4 KiB; sets offsets and checksums. Return: their end */
-uint64_t weir_dataset_manifest_place(struct weir_dataset_manifest *manifest, uint64_t offset);
+/** weir_dataset_manifest_layout() - sections at @offset and behind, aligned to 4 KiB; sets offsets and
+ * checksums. Return: their end */
+uint64_t weir_dataset_manifest_layout(struct weir_dataset_manifest *manifest, uint64_t offset);
 
 /** weir_dataset_manifest_save() - to a file, aside, then renamed */
 int weir_dataset_manifest_save(struct weir_dataset_manifest *manifest, const char *path);
 
 /** weir_dataset_manifest_load() - header and the @wanted sections (bits) of a manifest */
-int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source, unsigned wanted);
+int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source,
+			       unsigned wanted);
 
-/** weir_dataset_fingerprint() - hash of some blocks of the first @bytes of @source. Return: 0 or a negative errno with a sentence */
-int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first, uint64_t bytes, uint64_t *hash);
+/** weir_dataset_fingerprint() - hash of some blocks of the first @bytes of @source. Return: 0 or a negative
+ * errno with a sentence */
+int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first, uint64_t bytes,
+			     uint64_t *hash);
 
 void weir_dataset_manifest_free(struct weir_dataset_manifest *manifest);
 

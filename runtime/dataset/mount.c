@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mount.c: weir_dataset_mount(): the manifests of all storages become one sample directory, on every rank the same.
+ * mount.c: weir_dataset_mount(): the manifests of all storages become one sample directory, on every rank the
+ * same.
  *
- * Storage by storage: the rank that has it sends its directory, or why it has none, to all ranks; so all of them mount or none.
+ * Storage by storage: the rank that has it sends its directory, or why it has none, to all ranks; so all of
+ * them mount or none.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +18,15 @@
 #include "mounted.h"
 #include "options.h"
 
-enum { SENTENCE_BYTES = 512, LEAST_CHUNK = 64 << 10, MOST_CHUNK = 4 << 20, DEFAULT_CHUNK = 256 << 10, DEFAULT_CACHE = 64 << 20,
-       LEAST_CHUNKS = 4, DEFAULT_BATCHES = 3 };
+enum {
+	SENTENCE_BYTES = 512,
+	LEAST_CHUNK = 64 << 10,
+	MOST_CHUNK = 4 << 20,
+	DEFAULT_CHUNK = 256 << 10,
+	DEFAULT_CACHE = 64 << 20,
+	LEAST_CHUNKS = 4,
+	DEFAULT_BATCHES = 3
+};
 
 /** struct parcel - what a rank sends of one storage: this, and then the sections */
 struct parcel {
@@ -26,7 +35,8 @@ struct parcel {
 	struct weir_dataset_header header;
 };
 
-static const unsigned sent_sections[] = { WEIR_DATASET_ENTRIES, WEIR_DATASET_LABELS, WEIR_DATASET_FILES, WEIR_DATASET_COLLISIONS };
+static const unsigned sent_sections[] = { WEIR_DATASET_ENTRIES, WEIR_DATASET_LABELS, WEIR_DATASET_FILES,
+					  WEIR_DATASET_COLLISIONS };
 
 enum { SENT_SECTIONS = sizeof(sent_sections) / sizeof(sent_sections[0]) };
 
@@ -58,22 +68,30 @@ static int check_options(struct weir_dataset_mount_options *options)
 		options->cache_bytes = DEFAULT_CACHE;
 	if (!options->batches)
 		options->batches = DEFAULT_BATCHES;
-	if (!power_of_two(options->chunk_bytes) || options->chunk_bytes < LEAST_CHUNK || options->chunk_bytes > MOST_CHUNK)
-		return weir_fail(EINVAL, "weir_dataset_mount: chunks of %u bytes; they are a power of two from %d to %d", options->chunk_bytes,
-				 LEAST_CHUNK, MOST_CHUNK);
+	if (!power_of_two(options->chunk_bytes) || options->chunk_bytes < LEAST_CHUNK ||
+	    options->chunk_bytes > MOST_CHUNK)
+		return weir_fail(
+			EINVAL,
+			"weir_dataset_mount: chunks of %u bytes; they are a power of two from %d to %d",
+			options->chunk_bytes, LEAST_CHUNK, MOST_CHUNK);
 	if (options->cache_bytes / options->chunk_bytes < LEAST_CHUNKS)
-		return weir_fail(EINVAL, "weir_dataset_mount: a cache of %llu bytes has room for fewer than %d chunks of %u",
-				 (unsigned long long)options->cache_bytes, LEAST_CHUNKS, options->chunk_bytes);
+		return weir_fail(
+			EINVAL,
+			"weir_dataset_mount: a cache of %llu bytes has room for fewer than %d chunks of %u",
+			(unsigned long long)options->cache_bytes, LEAST_CHUNKS, options->chunk_bytes);
 	if (options->batches > WEIR_DATASET_MAX_BATCHES || options->lookup > WEIR_DATASET_AVL)
-		return weir_fail(EINVAL, "weir_dataset_mount: at most %d batches, and lookup is of enum weir_dataset_lookup",
-				 WEIR_DATASET_MAX_BATCHES);
+		return weir_fail(
+			EINVAL,
+			"weir_dataset_mount: at most %d batches, and lookup is of enum weir_dataset_lookup",
+			WEIR_DATASET_MAX_BATCHES);
 	return 0;
 }
 
 static int open_storages(struct weir_dataset *dataset, struct weir_storage *const *storages)
 {
 	struct weir_disk *disks = calloc(dataset->storage_count, sizeof(*disks));
-	int error = disks ? 0 : weir_fail(ENOMEM, "dataset: no memory for %u storages", dataset->storage_count);
+	int error =
+		disks ? 0 : weir_fail(ENOMEM, "dataset: no memory for %u storages", dataset->storage_count);
 
 	for (uint32_t i = 0; i < dataset->storage_count && !error; i++) {
 		struct weir_dataset_storage *to = &dataset->storages[i];
@@ -92,14 +110,17 @@ static int open_storages(struct weir_dataset *dataset, struct weir_storage *cons
 			to->manifest = strdup(dataset->options.manifests[i]);
 	}
 	if (!error)
-		error = weir_alloc(dataset->context, dataset->storage_count * sizeof(*disks), &dataset->disks);
+		error = weir_alloc(dataset->context, dataset->storage_count * sizeof(*disks),
+				   &dataset->disks);
 	if (!error)
-		error = weir_copy_in(dataset->context, dataset->disks, disks, dataset->storage_count * sizeof(*disks));
+		error = weir_copy_in(dataset->context, dataset->disks, disks,
+				     dataset->storage_count * sizeof(*disks));
 	free(disks);
 	return error;
 }
 
-static int open_manifest(const struct weir_dataset_storage *storage, uint32_t index, struct weir_dataset_source *source)
+static int open_manifest(const struct weir_dataset_storage *storage, uint32_t index,
+			 struct weir_dataset_source *source)
 {
 	char name[32];
 
@@ -110,33 +131,42 @@ static int open_manifest(const struct weir_dataset_storage *storage, uint32_t in
 }
 
 /* The data is what was indexed: as long, and some of its blocks the same. */
-static int check_data(const struct weir_dataset_storage *storage, const struct weir_dataset_header *header, uint32_t index)
+static int check_data(const struct weir_dataset_storage *storage, const struct weir_dataset_header *header,
+		      uint32_t index)
 {
 	uint64_t first = storage->manifest ? 0 : WEIR_DATASET_HEADER_BYTES, hash = 0;
 	struct weir_dataset_source source;
 	int error;
 
 	if (storage->manifest ? storage->bytes != header->data_bytes : storage->bytes < header->data_bytes)
-		return weir_fail(ESTALE, "dataset: storage %u has %llu bytes, and had %llu when '%s' was made; index it anew", index,
-				 (unsigned long long)storage->bytes, (unsigned long long)header->data_bytes,
-				 storage->manifest ? storage->manifest : "its manifest");
+		return weir_fail(
+			ESTALE,
+			"dataset: storage %u has %llu bytes, and had %llu when '%s' was made; index it anew",
+			index, (unsigned long long)storage->bytes, (unsigned long long)header->data_bytes,
+			storage->manifest ? storage->manifest : "its manifest");
 	error = weir_dataset_source_storage(&source, storage->storage, "the data");
 	if (error)
 		return error;
 	error = weir_dataset_fingerprint(&source, first, header->data_bytes - first, &hash);
 	weir_dataset_source_close(&source);
 	if (!error && hash != header->fingerprint)
-		error = weir_fail(ESTALE, "dataset: the data of storage %u changed since '%s' was made; index it anew", index,
-				  storage->manifest ? storage->manifest : "its manifest");
+		error = weir_fail(
+			ESTALE, "dataset: the data of storage %u changed since '%s' was made; index it anew",
+			index, storage->manifest ? storage->manifest : "its manifest");
 	return error;
 }
 
-static int check_place(const struct weir_dataset *dataset, const struct weir_dataset_header *header, uint32_t index)
+static int check_place(const struct weir_dataset *dataset, const struct weir_dataset_header *header,
+		       uint32_t index)
 {
-	if (!(header->flags & WEIR_DATASET_PLACED) || (header->storage == index && header->storages == dataset->storage_count))
+	if (!(header->flags & WEIR_DATASET_PLACED) ||
+	    (header->storage == index && header->storages == dataset->storage_count))
 		return 0;
-	return weir_fail(EINVAL, "dataset: storage %u has part %u of %u of its dataset, and is mounted as %u of %u; name all storages in the "
-			 "order of the upload", index, header->storage, header->storages, index, dataset->storage_count);
+	return weir_fail(EINVAL,
+			 "dataset: storage %u has part %u of %u of its dataset, and is mounted as %u of %u; "
+			 "name all storages in the "
+			 "order of the upload",
+			 index, header->storage, header->storages, index, dataset->storage_count);
 }
 
 static int load(struct weir_dataset *dataset, uint32_t index, struct weir_dataset_manifest *manifest)
@@ -202,7 +232,8 @@ static int more(void *array, size_t count, size_t unit)
 	return 0;
 }
 
-static int add_labels(struct weir_dataset_directory *directory, const uint32_t *labels, uint64_t first, uint64_t count)
+static int add_labels(struct weir_dataset_directory *directory, const uint32_t *labels, uint64_t first,
+		      uint64_t count)
 {
 	int error = 0;
 
@@ -240,23 +271,28 @@ static int add_entries(struct weir_dataset *dataset, uint32_t index, const struc
 		to->where &= ~(uint64_t)1;
 	}
 	directory->parts[index] = (struct weir_dataset_part){
-		.first = first, .count = header->samples, .shift = header->shift, .by_key = header->flags & WEIR_DATASET_BY_KEY,
+		.first = first,
+		.count = header->samples,
+		.shift = header->shift,
+		.by_key = header->flags & WEIR_DATASET_BY_KEY,
 		.placed = header->flags & WEIR_DATASET_PLACED,
 	};
 	directory->count += header->samples;
 	return 0;
 }
 
-static int add_rest(struct weir_dataset *dataset, uint32_t index, const struct weir_dataset_header *header, const void *files,
-		    const struct weir_dataset_collision *collisions)
+static int add_rest(struct weir_dataset *dataset, uint32_t index, const struct weir_dataset_header *header,
+		    const void *files, const struct weir_dataset_collision *collisions)
 {
 	struct weir_dataset_directory *directory = &dataset->directory;
-	uint32_t file_count = (uint32_t)(header->sections[WEIR_DATASET_FILES].bytes / sizeof(*dataset->files));
+	uint32_t file_count =
+		(uint32_t)(header->sections[WEIR_DATASET_FILES].bytes / sizeof(*dataset->files));
 	size_t count = header->sections[WEIR_DATASET_COLLISIONS].bytes / sizeof(*collisions);
 	int error = more(&dataset->files, dataset->file_count + file_count, sizeof(*dataset->files));
 
 	if (!error)
-		error = more(&dataset->file_storages, dataset->file_count + file_count, sizeof(*dataset->file_storages));
+		error = more(&dataset->file_storages, dataset->file_count + file_count,
+			     sizeof(*dataset->file_storages));
 	if (!error)
 		error = more(&directory->collisions, directory->collision_count + count, sizeof(*collisions));
 	if (error)
@@ -279,11 +315,14 @@ static int unpack(struct weir_dataset *dataset, uint32_t index, const unsigned c
 	int error;
 
 	if (bytes < sizeof(parcel))
-		return weir_fail(EIO, "dataset: rank %u sent no directory of storage %u; it has no memory left, or is of another version",
+		return weir_fail(EIO,
+				 "dataset: rank %u sent no directory of storage %u; it has no memory left, "
+				 "or is of another version",
 				 index % dataset->communicator->ranks, index);
 	memcpy(&parcel, packed, sizeof(parcel));
 	if (parcel.error && dataset->communicator->ranks > 1)
-		return weir_fail(-parcel.error, "rank %u: %s", index % dataset->communicator->ranks, parcel.sentence);
+		return weir_fail(-parcel.error, "rank %u: %s", index % dataset->communicator->ranks,
+				 parcel.sentence);
 	if (parcel.error)
 		return weir_fail(-parcel.error, "%s", parcel.sentence);
 	for (unsigned i = 0; i < SENT_SECTIONS; i++) {
@@ -293,9 +332,11 @@ static int unpack(struct weir_dataset *dataset, uint32_t index, const unsigned c
 	dataset->storages[index].header = parcel.header;
 	error = add_entries(dataset, index, &parcel.header, (const void *)at[WEIR_DATASET_ENTRIES]);
 	if (!error)
-		error = add_labels(&dataset->directory, (const void *)at[WEIR_DATASET_LABELS], first, parcel.header.samples);
+		error = add_labels(&dataset->directory, (const void *)at[WEIR_DATASET_LABELS], first,
+				   parcel.header.samples);
 	if (!error)
-		error = add_rest(dataset, index, &parcel.header, at[WEIR_DATASET_FILES], (const void *)at[WEIR_DATASET_COLLISIONS]);
+		error = add_rest(dataset, index, &parcel.header, at[WEIR_DATASET_FILES],
+				 (const void *)at[WEIR_DATASET_COLLISIONS]);
 	dataset->id = weir_dataset_mix(dataset->id ^ parcel.header.id);
 	return error;
 }
@@ -324,13 +365,17 @@ static int gather_storage(struct weir_dataset *dataset, uint32_t index, size_t *
 static int agree(struct weir_dataset *dataset, int error)
 {
 	struct weir_dataset_communicator *communicator = dataset->communicator;
-	struct { int32_t error; char sentence[SENTENCE_BYTES]; } mine = { .error = error }, *all = NULL;
+	struct {
+		int32_t error;
+		char sentence[SENTENCE_BYTES];
+	} mine = { .error = error }, *all = NULL;
 	size_t *counts = calloc(communicator->ranks, sizeof(*counts));
 	int gathered;
 
 	if (error)
 		snprintf(mine.sentence, sizeof(mine.sentence), "%.500s", weir_last_error());
-	gathered = counts ? communicator->gather(communicator, &mine, sizeof(mine), (void **)&all, counts) : -ENOMEM;
+	gathered = counts ? communicator->gather(communicator, &mine, sizeof(mine), (void **)&all, counts)
+			  : -ENOMEM;
 	for (uint32_t i = 0; i < communicator->ranks && !gathered && !error; i++)
 		if (all[i].error)
 			error = weir_fail(-all[i].error, "rank %u: %s", i, all[i].sentence);
@@ -342,9 +387,11 @@ static int agree(struct weir_dataset *dataset, int error)
 static int gather_all(struct weir_dataset *dataset)
 {
 	size_t *counts = calloc(dataset->communicator->ranks, sizeof(*counts));
-	int error = agree(dataset, counts ? 0 : weir_fail(ENOMEM, "dataset: no memory to gather the directory"));
+	int error =
+		agree(dataset, counts ? 0 : weir_fail(ENOMEM, "dataset: no memory to gather the directory"));
 
-	for (uint32_t i = 0; i < dataset->storage_count && (dataset->communicator->ranks > 1 || !error) && counts; i++)
+	for (uint32_t i = 0;
+	     i < dataset->storage_count && (dataset->communicator->ranks > 1 || !error) && counts; i++)
 		error = gather_storage(dataset, i, counts, error);
 	free(counts);
 	return error;
@@ -356,20 +403,25 @@ static void describe(struct weir_dataset *dataset)
 	struct weir_dataset_info *info = &dataset->info;
 	uint32_t labels = 0;
 
-	*info = (struct weir_dataset_info){ .size = sizeof(*info), .samples = directory->count, .storages = dataset->storage_count,
-					    .chunk_bytes = dataset->options.chunk_bytes, .shortest_bytes = UINT32_MAX };
+	*info = (struct weir_dataset_info){ .size = sizeof(*info),
+					    .samples = directory->count,
+					    .storages = dataset->storage_count,
+					    .chunk_bytes = dataset->options.chunk_bytes,
+					    .shortest_bytes = UINT32_MAX };
 	for (uint64_t i = 0; i < directory->count; i++) {
 		uint32_t length = weir_dataset_entry_length(directory->entries[i]);
 
 		info->bytes += length;
 		info->longest_bytes = length > info->longest_bytes ? length : info->longest_bytes;
 		info->shortest_bytes = length < info->shortest_bytes ? length : info->shortest_bytes;
-		if (directory->labels && directory->labels[i] != WEIR_DATASET_NO_LABEL && directory->labels[i] >= labels)
+		if (directory->labels && directory->labels[i] != WEIR_DATASET_NO_LABEL &&
+		    directory->labels[i] >= labels)
 			labels = directory->labels[i] + 1;
 	}
 	info->labels = labels;
 	info->row_bytes = dataset->options.row_bytes ? dataset->options.row_bytes : info->longest_bytes;
-	info->row_bytes = (info->row_bytes + WEIR_DATASET_ROW_ALIGN - 1) / WEIR_DATASET_ROW_ALIGN * WEIR_DATASET_ROW_ALIGN;
+	info->row_bytes = (info->row_bytes + WEIR_DATASET_ROW_ALIGN - 1) / WEIR_DATASET_ROW_ALIGN *
+			  WEIR_DATASET_ROW_ALIGN;
 	if (!info->row_bytes)
 		info->row_bytes = WEIR_DATASET_ROW_ALIGN;
 }
@@ -407,8 +459,9 @@ static void release(struct weir_dataset *dataset)
 	free(dataset);
 }
 
-int weir_dataset_mount(struct weir_context *context, struct weir_storage *const *storages, unsigned storage_count,
-		       const struct weir_dataset_mount_options *given, struct weir_dataset **out)
+int weir_dataset_mount(struct weir_context *context, struct weir_storage *const *storages,
+		       unsigned storage_count, const struct weir_dataset_mount_options *given,
+		       struct weir_dataset **out)
 {
 	struct weir_dataset *dataset = calloc(1, sizeof(*dataset));
 	uint64_t begin = now_us();
@@ -418,7 +471,8 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 		return weir_fail(ENOMEM, "dataset: no memory to mount");
 	error = weir_options_take(&dataset->options, sizeof(dataset->options), given, "weir_dataset_mount");
 	if (!error && (!context || !storages || !storage_count || storage_count > UINT16_MAX || !out))
-		error = weir_fail(EINVAL, "weir_dataset_mount: it needs a context, 1 to 65535 storages and where to put the dataset");
+		error = weir_fail(EINVAL, "weir_dataset_mount: it needs a context, 1 to 65535 storages and "
+					  "where to put the dataset");
 	if (!error)
 		error = check_options(&dataset->options);
 	if (error) {
@@ -428,8 +482,11 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 	dataset->context = context;
 	dataset->storage_count = storage_count;
 	weir_dataset_communicator_alone(&dataset->alone);
-	dataset->communicator = dataset->options.communicator ? dataset->options.communicator : &dataset->alone;
-	dataset->directory.lookup = dataset->options.lookup == WEIR_DATASET_AVL ? &weir_dataset_lookup_avl : &weir_dataset_lookup_buckets;
+	dataset->communicator =
+		dataset->options.communicator ? dataset->options.communicator : &dataset->alone;
+	dataset->directory.lookup = dataset->options.lookup == WEIR_DATASET_AVL
+					    ? &weir_dataset_lookup_avl
+					    : &weir_dataset_lookup_buckets;
 	dataset->storages = calloc(storage_count, sizeof(*dataset->storages));
 	dataset->directory.parts = calloc(storage_count, sizeof(*dataset->directory.parts));
 	dataset->directory.part_count = storage_count;
@@ -476,5 +533,6 @@ int weir_dataset_stats(struct weir_dataset *dataset, struct weir_dataset_stats *
 {
 	int error = weir_dataset_check(dataset, "weir_dataset_stats");
 
-	return error ? error : weir_result_give(stats, &dataset->stats, sizeof(dataset->stats), "weir_dataset_stats");
+	return error ? error
+		     : weir_result_give(stats, &dataset->stats, sizeof(dataset->stats), "weir_dataset_stats");
 }

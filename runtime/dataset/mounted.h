@@ -2,8 +2,8 @@
 /*
  * mounted.h: what is behind a mounted dataset, for the files of this folder.
  *
- * Owns: struct weir_dataset. cache.c has the sample cache, plan.c turns samples into reads and pieces, batch.c the memory of
- * mini-batches, stream.c their order, mount.c and files.c the rest.
+ * Owns: struct weir_dataset. cache.c has the sample cache, plan.c turns samples into reads and pieces,
+ * batch.c the memory of mini-batches, stream.c their order, mount.c and files.c the rest.
  */
 #ifndef WEIR_DATASET_MOUNTED_H
 #define WEIR_DATASET_MOUNTED_H
@@ -46,7 +46,7 @@ struct weir_dataset_slot {
 struct weir_dataset_cache {
 	struct weir_dataset_slot *slots;
 	uint32_t count;
-	uint32_t empty; /* slots that were never used begin here */
+	uint32_t empty;	   /* slots that were never used begin here */
 	uint32_t *slot_of; /* [chunks] slot + 1; 0: not there */
 	uint64_t memory;   /* device address of the chunks */
 	void *host;	   /* the same, or NULL */
@@ -54,7 +54,12 @@ struct weir_dataset_cache {
 	uint32_t events_per_slot;
 };
 
-enum weir_dataset_batch_state { WEIR_DATASET_BATCH_FREE, WEIR_DATASET_BATCH_POSTED, WEIR_DATASET_BATCH_ASSEMBLED, WEIR_DATASET_BATCH_RETURNED };
+enum weir_dataset_batch_state {
+	WEIR_DATASET_BATCH_FREE,
+	WEIR_DATASET_BATCH_POSTED,
+	WEIR_DATASET_BATCH_ASSEMBLED,
+	WEIR_DATASET_BATCH_RETURNED
+};
 
 /** struct weir_dataset_loading - a mini-batch in memory, and its reads */
 struct weir_dataset_loading {
@@ -104,15 +109,15 @@ struct weir_dataset {
 	uint64_t used;	  /* of the share, returned */
 	uint64_t planned; /* of the share, in batches */
 	bool begun;
-	bool by_chunk; /* samples come through the cache */
-	uint64_t now;	  /* group that is being planned, counted over the epochs */
+	bool by_chunk;		   /* samples come through the cache */
+	uint64_t now;		   /* group that is being planned, counted over the epochs */
 	uint64_t prefetched_group; /* up to here */
 	uint64_t prefetched_chunks;
 	/* batches */
 	struct weir_dataset_loading batches[WEIR_DATASET_MAX_BATCHES];
 	uint32_t batch_rows; /* that they have memory for; 0: none */
 	uint32_t request_room;
-	uint32_t head; /* batch that is returned next */
+	uint32_t head;	 /* batch that is returned next */
 	uint32_t posted; /* batches from head on that are posted */
 };
 
@@ -124,9 +129,11 @@ int weir_dataset_check(const struct weir_dataset *dataset, const char *call);
 /* cache.c */
 int weir_dataset_cache_open(struct weir_dataset *dataset);
 void weir_dataset_cache_close(struct weir_dataset *dataset);
-/** weir_dataset_cache_get() - slot of @chunk, which is there or on its way, with a pin; UINT32_MAX: it is not */
+/** weir_dataset_cache_get() - slot of @chunk, which is there or on its way, with a pin; UINT32_MAX: it is not
+ */
 uint32_t weir_dataset_cache_get(struct weir_dataset *dataset, uint64_t chunk);
-/** weir_dataset_cache_reserve() - a slot for @chunk, with no pin: the caller reads it; UINT32_MAX: all are in use */
+/** weir_dataset_cache_reserve() - a slot for @chunk, with no pin: the caller reads it; UINT32_MAX: all are in
+ * use */
 uint32_t weir_dataset_cache_reserve(struct weir_dataset *dataset, uint64_t chunk, uint64_t use);
 /** weir_dataset_cache_ready() - the reads of a slot have ended */
 void weir_dataset_cache_ready(struct weir_dataset *dataset, uint32_t slot, bool good);
@@ -141,7 +148,8 @@ uint64_t weir_dataset_cache_events(const struct weir_dataset *dataset, uint32_t 
 /** weir_dataset_plan() - fill @batch's requests and pieces for the next @count samples of the share */
 int weir_dataset_plan(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count);
 /** weir_dataset_chunk_range() - bytes of its storage that @chunk is read from, in whole blocks */
-void weir_dataset_chunk_range(const struct weir_dataset *dataset, uint64_t chunk, uint32_t *storage, uint64_t *begin, uint64_t *end);
+void weir_dataset_chunk_range(const struct weir_dataset *dataset, uint64_t chunk, uint32_t *storage,
+			      uint64_t *begin, uint64_t *end);
 
 /* batch.c */
 int weir_dataset_batches_open(struct weir_dataset *dataset, uint32_t rows);
@@ -149,13 +157,15 @@ void weir_dataset_batches_close(struct weir_dataset *dataset);
 int weir_dataset_staging_open(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
 uint64_t weir_dataset_staging_stride(const struct weir_dataset *dataset);
 
-/** weir_dataset_batch_finish() - the assembly of @batch has ended: its pins go. Return: 0 or -EIO with a sentence */
+/** weir_dataset_batch_finish() - the assembly of @batch has ended: its pins go. Return: 0 or -EIO with a
+ * sentence */
 int weir_dataset_batch_finish(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
 /** weir_dataset_batch_post() - plan the next @count samples into @batch and launch their reads */
 int weir_dataset_batch_post(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count);
 /** weir_dataset_batch_assemble() - launch the assembly of @batch */
 int weir_dataset_batch_assemble(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
-/** weir_dataset_batch_started() - wait until the assembly of @batch runs: what was launched before it has ended */
+/** weir_dataset_batch_started() - wait until the assembly of @batch runs: what was launched before it has
+ * ended */
 int weir_dataset_batch_started(struct weir_dataset *dataset, const struct weir_dataset_loading *batch);
 
 /* stream.c */

@@ -30,19 +30,20 @@ static uint64_t chunk_samples(const struct weir_dataset_epoch *epoch, uint64_t c
 
 uint64_t weir_dataset_epoch_chunk(const struct weir_dataset_epoch *epoch, uint64_t group, uint64_t index)
 {
-	uint64_t place = group * epoch->options.buffer_chunks + index;
+	uint64_t at = group * epoch->options.buffer_chunks + index;
 
-	if (index >= epoch->options.buffer_chunks || place >= epoch->chunks)
+	if (index >= epoch->options.buffer_chunks || at >= epoch->chunks)
 		return UINT64_MAX;
-	return weir_dataset_permute_at(&epoch->permute, place);
+	return weir_dataset_permute_at(&epoch->permute, at);
 }
 
-void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch, const struct weir_dataset_sequence_options *options)
+void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch,
+				const struct weir_dataset_sequence_options *options)
 {
 	bool full = options->order == WEIR_DATASET_FULL;
 
-	weir_dataset_permute_open(&epoch->permute, full ? epoch->samples : epoch->chunks, options->seed, options->epoch,
-				  full ? PURPOSE_SAMPLES : PURPOSE_CHUNKS);
+	weir_dataset_permute_open(&epoch->permute, full ? epoch->samples : epoch->chunks, options->seed,
+				  options->epoch, full ? PURPOSE_SAMPLES : PURPOSE_CHUNKS);
 }
 
 static int open_groups(struct weir_dataset_epoch *epoch)
@@ -50,10 +51,14 @@ static int open_groups(struct weir_dataset_epoch *epoch)
 	uint64_t position = 0, buffer = epoch->options.buffer_chunks;
 
 	epoch->groups = (epoch->chunks + buffer - 1) / buffer;
+	if (epoch->groups) /* no short group at the end, of few classes */
+		buffer = epoch->options.buffer_chunks =
+			(uint32_t)((epoch->chunks + epoch->groups - 1) / epoch->groups);
 	epoch->group_first = malloc((epoch->groups + 1) * sizeof(*epoch->group_first));
 	epoch->cursors = malloc(2 * buffer * sizeof(*epoch->cursors));
 	if (!epoch->group_first || !epoch->cursors)
-		return weir_fail(ENOMEM, "dataset: no memory for an epoch of %llu chunks; mount with larger chunks",
+		return weir_fail(ENOMEM,
+				 "dataset: no memory for an epoch of %llu chunks; mount with larger chunks",
 				 (unsigned long long)epoch->chunks);
 	for (uint64_t group = 0; group < epoch->groups; group++) {
 		uint64_t first = position, chunk;
@@ -65,13 +70,17 @@ static int open_groups(struct weir_dataset_epoch *epoch)
 			epoch->group_room = position - first;
 	}
 	epoch->group_first[epoch->groups] = position;
-	epoch->group_samples = malloc((epoch->group_room ? epoch->group_room : 1) * sizeof(*epoch->group_samples));
-	return epoch->group_samples ? 0 : weir_fail(ENOMEM, "dataset: no memory to shuffle %llu samples; use a smaller buffer",
-						    (unsigned long long)epoch->group_room);
+	epoch->group_samples =
+		malloc((epoch->group_room ? epoch->group_room : 1) * sizeof(*epoch->group_samples));
+	return epoch->group_samples
+		       ? 0
+		       : weir_fail(ENOMEM, "dataset: no memory to shuffle %llu samples; use a smaller buffer",
+				   (unsigned long long)epoch->group_room);
 }
 
-int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch, const struct weir_dataset_sequence_options *options,
-			    const uint32_t *chunk_first, uint64_t chunks)
+int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch,
+			    const struct weir_dataset_sequence_options *options, const uint32_t *chunk_first,
+			    uint64_t chunks)
 {
 	int error = 0;
 
@@ -118,7 +127,8 @@ static void fill_shuffled(struct weir_dataset_epoch *epoch, uint64_t group, uint
 	uint64_t count = 0, chunk;
 
 	for (uint64_t i = 0; (chunk = weir_dataset_epoch_chunk(epoch, group, i)) != UINT64_MAX; i++)
-		for (uint32_t sample = epoch->chunk_first[chunk]; sample < epoch->chunk_first[chunk + 1]; sample++)
+		for (uint32_t sample = epoch->chunk_first[chunk]; sample < epoch->chunk_first[chunk + 1];
+		     sample++)
 			epoch->group_samples[count++] = sample;
 	for (uint64_t left = count; left > 1; left--) {
 		uint64_t other = weir_dataset_below(&random, left);
@@ -156,11 +166,13 @@ uint64_t weir_dataset_epoch_at(struct weir_dataset_epoch *epoch, uint64_t positi
 
 	if (epoch->options.order == WEIR_DATASET_FULL)
 		return weir_dataset_permute_at(&epoch->permute, position);
-	if (group == UINT64_MAX || position < epoch->group_first[group] || position >= epoch->group_first[group + 1]) {
+	if (group == UINT64_MAX || position < epoch->group_first[group] ||
+	    position >= epoch->group_first[group + 1]) {
 		struct weir_dataset_permute key;
 
 		group = weir_dataset_epoch_group(epoch, position);
-		weir_dataset_permute_open(&key, epoch->groups, epoch->options.seed ^ weir_dataset_mix(group + 1),
+		weir_dataset_permute_open(&key, epoch->groups,
+					  epoch->options.seed ^ weir_dataset_mix(group + 1),
 					  epoch->options.epoch, PURPOSE_GROUP);
 		if (epoch->options.order == WEIR_DATASET_CHUNK)
 			fill_chunk(epoch, group, key.keys[0]);

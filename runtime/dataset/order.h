@@ -2,8 +2,8 @@
 /*
  * order.h: which sample comes at which position of an epoch, and which positions are a rank's.
  *
- * Owns: the orders (enum weir_dataset_order), from (seed, epoch) alone, and the division among ranks. Does no I/O.
- * The chunks of a group are shuffled together: the group is the paper's set of chunks in the cache.
+ * Owns: the orders (enum weir_dataset_order), from (seed, epoch) alone, and the division among ranks. Does no
+ * I/O. The chunks of a group are shuffled together: the group is the paper's set of chunks in the cache.
  */
 #ifndef WEIR_DATASET_ORDER_H
 #define WEIR_DATASET_ORDER_H
@@ -36,11 +36,13 @@ struct weir_dataset_epoch {
 };
 
 /** weir_dataset_epoch_open() - begin; @options.buffer_chunks is set. Return: 0 or -ENOMEM with a sentence */
-int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch, const struct weir_dataset_sequence_options *options,
-			    const uint32_t *chunk_first, uint64_t chunks);
+int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch,
+			    const struct weir_dataset_sequence_options *options, const uint32_t *chunk_first,
+			    uint64_t chunks);
 
 /** weir_dataset_epoch_permute() - only the permutation of @epoch's chunks or samples, whose number is set */
-void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch, const struct weir_dataset_sequence_options *options);
+void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch,
+				const struct weir_dataset_sequence_options *options);
 
 /** weir_dataset_epoch_at() - number of the sample at @position; UINT64_MAX: no memory */
 uint64_t weir_dataset_epoch_at(struct weir_dataset_epoch *epoch, uint64_t position);
@@ -69,14 +71,17 @@ struct weir_dataset_share {
 /** weir_dataset_share_count() - positions in it */
 uint64_t weir_dataset_share_count(const struct weir_dataset_share *share);
 
-/** weir_dataset_share_add() - append; joined with the last segment where they touch. Return: 0 or -ENOMEM with a sentence */
+/** weir_dataset_share_add() - append; joined with the last segment where they touch. Return: 0 or -ENOMEM
+ * with a sentence */
 int weir_dataset_share_add(struct weir_dataset_share *share, struct weir_dataset_segment segment);
 
 /** weir_dataset_share_cut() - append to @to the positions number @begin to @end - 1 of @from */
-int weir_dataset_share_cut(const struct weir_dataset_share *from, uint64_t begin, uint64_t end, struct weir_dataset_share *to);
+int weir_dataset_share_cut(const struct weir_dataset_share *from, uint64_t begin, uint64_t end,
+			   struct weir_dataset_share *to);
 
 /** weir_dataset_share_divide() - append to @to the part of @all that rank @rank of @ranks has */
-int weir_dataset_share_divide(const struct weir_dataset_share *all, uint32_t rank, uint32_t ranks, struct weir_dataset_share *to);
+int weir_dataset_share_divide(const struct weir_dataset_share *all, uint32_t rank, uint32_t ranks,
+			      struct weir_dataset_share *to);
 
 /** weir_dataset_share_at() - position number @index; below weir_dataset_share_count() */
 uint64_t weir_dataset_share_at(const struct weir_dataset_share *share, uint64_t index);

@@ -2,8 +2,8 @@
 /* permute.c: the keyed permutation of permute.h. */
 #include "permute.h"
 
-void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed, uint64_t epoch,
-			       uint64_t purpose)
+void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed,
+			       uint64_t epoch, uint64_t purpose)
 {
 	uint64_t state = weir_dataset_mix(weir_dataset_mix(weir_dataset_mix(seed + 1) + epoch) + purpose);
 
@@ -22,7 +22,8 @@ static uint64_t round_of(uint64_t half, uint64_t key, uint64_t mask)
 
 static uint64_t forward(const struct weir_dataset_permute *permute, uint64_t value)
 {
-	uint64_t mask = (UINT64_C(1) << permute->half_bits) - 1, left = value >> permute->half_bits, right = value & mask;
+	uint64_t mask = (UINT64_C(1) << permute->half_bits) - 1, left = value >> permute->half_bits,
+		 right = value & mask;
 
 	for (unsigned i = 0; i < WEIR_DATASET_ROUNDS; i++) {
 		uint64_t next = left ^ round_of(right, permute->keys[i], mask);
@@ -35,7 +36,8 @@ static uint64_t forward(const struct weir_dataset_permute *permute, uint64_t val
 
 static uint64_t backward(const struct weir_dataset_permute *permute, uint64_t value)
 {
-	uint64_t mask = (UINT64_C(1) << permute->half_bits) - 1, left = value >> permute->half_bits, right = value & mask;
+	uint64_t mask = (UINT64_C(1) << permute->half_bits) - 1, left = value >> permute->half_bits,
+		 right = value & mask;
 
 	for (unsigned i = WEIR_DATASET_ROUNDS; i-- > 0;) {
 		uint64_t previous = right ^ round_of(left, permute->keys[i], mask);
@@ -46,15 +48,15 @@ static uint64_t backward(const struct weir_dataset_permute *permute, uint64_t va
 	return left << permute->half_bits | right;
 }
 
-uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t place)
+uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t index)
 {
 	do
-		place = forward(permute, place);
-	while (place >= permute->count);
-	return place;
+		index = forward(permute, index);
+	while (index >= permute->count);
+	return index;
 }
 
-uint64_t weir_dataset_permute_place(const struct weir_dataset_permute *permute, uint64_t number)
+uint64_t weir_dataset_permute_index(const struct weir_dataset_permute *permute, uint64_t number)
 {
 	do
 		number = backward(permute, number);

@@ -2,8 +2,8 @@
 /*
  * permute.h: a keyed permutation of 0 .. count - 1, and random numbers from the same key.
  *
- * Owns: the arithmetic behind the orders. Any rank computes any place of it, without memory or messages: a Feistel network over the
- * next even number of bits, walked until the result is below count.
+ * Owns: the arithmetic behind the orders. Any rank computes any index of it, without memory or messages: a
+ * Feistel network over the next even number of bits, walked until the result is below count.
  */
 #ifndef WEIR_DATASET_PERMUTE_H
 #define WEIR_DATASET_PERMUTE_H
@@ -40,13 +40,13 @@ static inline uint64_t weir_dataset_below(uint64_t *state, uint64_t bound)
 }
 
 /** weir_dataset_permute_open() - permutation of @count numbers that belongs to @seed, @epoch and @purpose */
-void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed, uint64_t epoch,
-			       uint64_t purpose);
+void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed,
+			       uint64_t epoch, uint64_t purpose);
 
-/** weir_dataset_permute_at() - number at @place, which is below count */
-uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t place);
+/** weir_dataset_permute_at() - number at @index, which is below count */
+uint64_t weir_dataset_permute_at(const struct weir_dataset_permute *permute, uint64_t index);
 
-/** weir_dataset_permute_place() - the place of @number: the inverse */
-uint64_t weir_dataset_permute_place(const struct weir_dataset_permute *permute, uint64_t number);
+/** weir_dataset_permute_index() - the index of @number: the inverse */
+uint64_t weir_dataset_permute_index(const struct weir_dataset_permute *permute, uint64_t number);
 
 #endif

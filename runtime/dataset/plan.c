@@ -2,20 +2,24 @@
 /*
  * plan.c: the reads of a mini-batch and the pieces of its rows (DLFS's prep stage).
  *
- * A sample comes one of three ways: from the chunk that it lies in (small samples, and the other samples of the chunk follow soon),
- * straight into its row (it begins at a block, and its row has room for whole blocks), or through the batch's staging.
+ * A sample comes one of three ways: from the chunk that it lies in (small samples, and the other samples of
+ * the chunk follow soon), straight into its row (it begins at a block, and its row has room for whole
+ * blocks), or through the batch's staging.
  */
 #include <string.h>
 
 #include "error.h"
 #include "mounted.h"
 
+enum { FEW = 4 };
+
 static uint64_t block_bytes(const struct weir_dataset *dataset, uint32_t storage)
 {
 	return UINT64_C(1) << dataset->storages[storage].block_log2;
 }
 
-void weir_dataset_chunk_range(const struct weir_dataset *dataset, uint64_t chunk, uint32_t *storage, uint64_t *begin, uint64_t *end)
+void weir_dataset_chunk_range(const struct weir_dataset *dataset, uint64_t chunk, uint32_t *storage,
+			      uint64_t *begin, uint64_t *end)
 {
 	const struct weir_dataset_directory *directory = &dataset->directory;
 	uint64_t first = directory->chunk_first[chunk], last = directory->chunk_first[chunk + 1] - 1, block;
@@ -23,13 +27,15 @@ void weir_dataset_chunk_range(const struct weir_dataset *dataset, uint64_t chunk
 	*storage = weir_dataset_entry_storage(directory->entries[first]);
 	block = block_bytes(dataset, *storage);
 	*begin = weir_dataset_directory_offset(directory, first) & ~(block - 1);
-	*end = weir_dataset_directory_offset(directory, last) + weir_dataset_entry_length(directory->entries[last]);
+	*end = weir_dataset_directory_offset(directory, last) +
+	       weir_dataset_entry_length(directory->entries[last]);
 	*end = (*end + block - 1) & ~(block - 1);
 }
 
-/* Read commands for bytes @begin to @end of a storage, both at blocks, each with one of the events. Return: how many. */
-static uint32_t add_requests(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t storage, uint64_t begin,
-			     uint64_t end, uint64_t buffer, uint64_t events)
+/* Read commands for bytes @begin to @end of a storage, both at blocks, each with one of the events. Return:
+ * how many. */
+static uint32_t add_requests(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
+			     uint32_t storage, uint64_t begin, uint64_t end, uint64_t buffer, uint64_t events)
 {
 	const struct weir_dataset_storage *of = &dataset->storages[storage];
 	uint64_t most = (uint64_t)of->max_blocks << of->block_log2;
@@ -39,8 +45,11 @@ static uint32_t add_requests(struct weir_dataset *dataset, struct weir_dataset_l
 		uint64_t bytes = end - at < most ? end - at : most;
 
 		batch->requests[batch->request_count++] = (struct weir_dataset_request){
-			.lba = at >> of->block_log2, .blocks = (uint32_t)(bytes >> of->block_log2), .buffer = buffer + (at - begin),
-			.event = events + count * sizeof(struct weir_event), .disk = storage,
+			.lba = at >> of->block_log2,
+			.blocks = (uint32_t)(bytes >> of->block_log2),
+			.buffer = buffer + (at - begin),
+			.event = events + count * sizeof(struct weir_event),
+			.disk = storage,
 		};
 	}
 	dataset->stats.reads += count;
@@ -66,18 +75,26 @@ static uint32_t load_chunk(struct weir_dataset *dataset, struct weir_dataset_loa
 	return slot;
 }
 
-/* Chunks that are longer than a slot have one sample, which goes another way. */
+/*
+ * Chunks that are longer than a slot have one sample, which goes another way. So do the few samples of a
+ * chunk whose mean is a quarter of a chunk or more, unless all chunks stay: a read of each is long enough,
+ * and needs no copy.
+ */
 static bool cacheable(const struct weir_dataset *dataset, uint64_t chunk)
 {
-	uint64_t begin, end;
+	uint64_t begin, end,
+		samples = dataset->directory.chunk_first[chunk + 1] - dataset->directory.chunk_first[chunk];
 	uint32_t storage;
+	bool few;
 
 	weir_dataset_chunk_range(dataset, chunk, &storage, &begin, &end);
-	return end - begin <= dataset->options.chunk_bytes && end > begin;
+	few = dataset->cache.count < dataset->directory.chunks &&
+	      end - begin >= samples * (dataset->options.chunk_bytes / FEW);
+	return end - begin <= dataset->options.chunk_bytes && end > begin && !few;
 }
 
-static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint64_t number,
-			     struct weir_dataset_piece *piece)
+static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
+			     uint64_t number, struct weir_dataset_piece *piece)
 {
 	uint64_t chunk = weir_dataset_directory_chunk(&dataset->directory, number), begin, end;
 	uint32_t storage, slot = weir_dataset_cache_get(dataset, chunk);
@@ -91,19 +108,24 @@ static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_l
 	}
 	batch->slots[batch->slot_count++] = slot;
 	weir_dataset_chunk_range(dataset, chunk, &storage, &begin, &end);
-	piece->from = weir_dataset_cache_address(dataset, slot) + (weir_dataset_directory_offset(&dataset->directory, number) - begin);
+	piece->from = weir_dataset_cache_address(dataset, slot) +
+		      (weir_dataset_directory_offset(&dataset->directory, number) - begin);
 	piece->events = weir_dataset_cache_events(dataset, slot);
-	piece->event_count = dataset->cache.slots[slot].state == WEIR_DATASET_SLOT_LOADING ? dataset->cache.slots[slot].event_count : 0;
+	piece->event_count = dataset->cache.slots[slot].state == WEIR_DATASET_SLOT_LOADING
+				     ? dataset->cache.slots[slot].event_count
+				     : 0;
 	return true;
 }
 
 /* The sample's own blocks, into its row or into staging. */
-static int piece_from_blocks(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint64_t number, uint32_t row,
-			     struct weir_dataset_piece *piece)
+static int piece_from_blocks(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
+			     uint64_t number, uint32_t row, struct weir_dataset_piece *piece)
 {
 	uint32_t storage = weir_dataset_entry_storage(dataset->directory.entries[number]);
-	uint64_t block = block_bytes(dataset, storage), offset = weir_dataset_directory_offset(&dataset->directory, number);
-	uint64_t begin = offset & ~(block - 1), end = (offset + piece->bytes + block - 1) & ~(block - 1), buffer = piece->to;
+	uint64_t block = block_bytes(dataset, storage),
+		 offset = weir_dataset_directory_offset(&dataset->directory, number);
+	uint64_t begin = offset & ~(block - 1), end = (offset + piece->bytes + block - 1) & ~(block - 1),
+		 buffer = piece->to;
 
 	piece->events = batch->events + batch->event_count * sizeof(struct weir_event);
 	if (begin != offset || end - begin > dataset->info.row_bytes) {
@@ -135,9 +157,13 @@ static int plan_row(struct weir_dataset *dataset, struct weir_dataset_loading *b
 
 	batch->samples[row] = number;
 	batch->lengths[row] = length;
-	batch->labels[row] = dataset->directory.labels ? dataset->directory.labels[number] : WEIR_DATASET_NO_LABEL;
-	*piece = (struct weir_dataset_piece){ .to = batch->rows + (uint64_t)row * dataset->info.row_bytes, .bytes = bytes, .row = row,
-					      .disk = weir_dataset_entry_storage(dataset->directory.entries[number]) };
+	batch->labels[row] =
+		dataset->directory.labels ? dataset->directory.labels[number] : WEIR_DATASET_NO_LABEL;
+	*piece = (struct weir_dataset_piece){ .to = batch->rows + (uint64_t)row * dataset->info.row_bytes,
+					      .bytes = bytes,
+					      .row = row,
+					      .disk = weir_dataset_entry_storage(
+						      dataset->directory.entries[number]) };
 	if (bytes && (!dataset->by_chunk || !piece_from_chunk(dataset, batch, number, piece)))
 		error = piece_from_blocks(dataset, batch, number, row, piece);
 	piece->fill_at = bytes;
@@ -151,8 +177,8 @@ static int plan_row(struct weir_dataset *dataset, struct weir_dataset_loading *b
 }
 
 /*
- * Chunks of the next group, as many as the part of this group that is planned: so reads go on evenly, and when this group is used up the next
- * one is there. Never at the cost of a chunk that is used before.
+ * Chunks of the next group, as many as the part of this group that is planned: so reads go on evenly, and
+ * when this group is used up the next one is there. Never at the cost of a chunk that is used before.
  */
 static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
 {
@@ -163,7 +189,8 @@ static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *
 		return; /* nothing is behind it */
 	position = weir_dataset_share_at(&dataset->share, dataset->planned);
 	group = weir_dataset_epoch_group(epoch, position);
-	if (group + 1 >= epoch->groups || epoch->group_first[group + 1] - position > dataset->share_count - dataset->planned)
+	if (group + 1 >= epoch->groups ||
+	    epoch->group_first[group + 1] - position > dataset->share_count - dataset->planned)
 		return; /* this rank's share ends in this group */
 	if (dataset->prefetched_group != group + 1) {
 		dataset->prefetched_group = group + 1;
@@ -176,7 +203,8 @@ static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *
 		chunk = weir_dataset_epoch_chunk(epoch, group + 1, dataset->prefetched_chunks);
 		if (chunk == UINT64_MAX)
 			return;
-		if (!dataset->cache.slot_of[chunk] && cacheable(dataset, chunk) && load_chunk(dataset, batch, chunk) == UINT32_MAX)
+		if (!dataset->cache.slot_of[chunk] && cacheable(dataset, chunk) &&
+		    load_chunk(dataset, batch, chunk) == UINT32_MAX)
 			return;
 		dataset->prefetched_chunks++;
 	}
@@ -190,8 +218,10 @@ int weir_dataset_plan(struct weir_dataset *dataset, struct weir_dataset_loading 
 	batch->count = count;
 	batch->first = dataset->planned;
 	if (dataset->epoch.group_first)
-		dataset->now = dataset->epoch.options.epoch * dataset->epoch.groups +
-			       weir_dataset_epoch_group(&dataset->epoch, weir_dataset_share_at(&dataset->share, dataset->planned));
+		dataset->now =
+			dataset->epoch.options.epoch * dataset->epoch.groups +
+			weir_dataset_epoch_group(&dataset->epoch,
+						 weir_dataset_share_at(&dataset->share, dataset->planned));
 	for (uint32_t row = 0; row < count && !error; row++)
 		error = plan_row(dataset, batch, row);
 	dataset->planned += count;

@@ -9,7 +9,8 @@
 #include "options.h"
 
 /* Different labels of the samples @order[0 .. count - 1]. */
-static uint32_t labels_in(const struct weir_dataset *dataset, const uint64_t *order, uint32_t count, unsigned char *seen)
+static uint32_t labels_in(const struct weir_dataset *dataset, const uint64_t *order, uint32_t count,
+			  unsigned char *seen)
 {
 	uint32_t different = 0;
 
@@ -24,7 +25,8 @@ static uint32_t labels_in(const struct weir_dataset *dataset, const uint64_t *or
 }
 
 /* Mean number of different labels in whole batches of @order. */
-static double coverage_of(const struct weir_dataset *dataset, const uint64_t *order, uint32_t batch, unsigned char *seen)
+static double coverage_of(const struct weir_dataset *dataset, const uint64_t *order, uint32_t batch,
+			  unsigned char *seen)
 {
 	uint64_t batches = dataset->directory.count / batch;
 	double sum = 0;
@@ -55,10 +57,12 @@ static void displace(const uint64_t *order, uint64_t count, struct weir_dataset_
 }
 
 /* The order into @order. */
-static int list(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *sequence, uint64_t *order)
+static int list(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *sequence,
+		uint64_t *order)
 {
 	struct weir_dataset_epoch epoch;
-	int error = weir_dataset_epoch_open(&epoch, sequence, dataset->directory.chunk_first, dataset->directory.chunks);
+	int error = weir_dataset_epoch_open(&epoch, sequence, dataset->directory.chunk_first,
+					    dataset->directory.chunks);
 
 	if (error)
 		return error;
@@ -68,8 +72,8 @@ static int list(struct weir_dataset *dataset, const struct weir_dataset_sequence
 	return 0;
 }
 
-static int measure(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *sequence, uint32_t batch,
-		   struct weir_dataset_quality *quality, uint64_t *order)
+static int measure(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *sequence,
+		   uint32_t batch, struct weir_dataset_quality *quality, uint64_t *order)
 {
 	struct weir_dataset_sequence_options uniform = *sequence;
 	unsigned char *seen = malloc(dataset->info.labels + 1);
@@ -91,8 +95,8 @@ static int measure(struct weir_dataset *dataset, const struct weir_dataset_seque
 	return error;
 }
 
-int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given, uint32_t batch,
-			 struct weir_dataset_quality *quality, uint64_t *to)
+int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given,
+			 uint32_t batch, struct weir_dataset_quality *quality, uint64_t *to)
 {
 	struct weir_dataset_quality result = { .size = sizeof(result) };
 	struct weir_dataset_sequence_options sequence;
@@ -101,8 +105,10 @@ int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset
 
 	if (!error)
 		error = weir_options_take(&sequence, sizeof(sequence), given, "weir_dataset_quality");
-	if (!error && (!batch || !quality || !weir_dataset_order_name(sequence.order) || !dataset->directory.count))
-		error = weir_fail(EINVAL, "weir_dataset_quality: it needs samples, rows of a batch, one of the orders, and where to put the result");
+	if (!error &&
+	    (!batch || !quality || !weir_dataset_order_name(sequence.order) || !dataset->directory.count))
+		error = weir_fail(EINVAL, "weir_dataset_quality: it needs samples, rows of a batch, one of "
+					  "the orders, and where to put the result");
 	if (error)
 		return error;
 	if (!sequence.buffer_chunks)
@@ -110,7 +116,8 @@ int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset
 	if (!order)
 		order = malloc(dataset->directory.count * sizeof(*order));
 	if (!order)
-		return weir_fail(ENOMEM, "dataset: no memory to list %llu samples", (unsigned long long)dataset->directory.count);
+		return weir_fail(ENOMEM, "dataset: no memory to list %llu samples",
+				 (unsigned long long)dataset->directory.count);
 	error = measure(dataset, &sequence, batch, &result, order);
 	if (order != to)
 		free(order);

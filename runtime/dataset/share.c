@@ -33,7 +33,8 @@ int weir_dataset_share_add(struct weir_dataset_share *share, struct weir_dataset
 	return 0;
 }
 
-int weir_dataset_share_cut(const struct weir_dataset_share *from, uint64_t begin, uint64_t end, struct weir_dataset_share *to)
+int weir_dataset_share_cut(const struct weir_dataset_share *from, uint64_t begin, uint64_t end,
+			   struct weir_dataset_share *to)
 {
 	uint64_t before = 0;
 	int error = 0;
@@ -43,16 +44,20 @@ int weir_dataset_share_cut(const struct weir_dataset_share *from, uint64_t begin
 		uint64_t count = segment.end - segment.begin;
 
 		if (end > before && begin < before + count) {
-			uint64_t skip = begin > before ? begin - before : 0, keep = end - before < count ? end - before : count;
+			uint64_t skip = begin > before ? begin - before : 0,
+				 keep = end - before < count ? end - before : count;
 
-			error = weir_dataset_share_add(to, (struct weir_dataset_segment){ segment.begin + skip, segment.begin + keep });
+			error = weir_dataset_share_add(
+				to,
+				(struct weir_dataset_segment){ segment.begin + skip, segment.begin + keep });
 		}
 		before += count;
 	}
 	return error;
 }
 
-int weir_dataset_share_divide(const struct weir_dataset_share *all, uint32_t rank, uint32_t ranks, struct weir_dataset_share *to)
+int weir_dataset_share_divide(const struct weir_dataset_share *all, uint32_t rank, uint32_t ranks,
+			      struct weir_dataset_share *to)
 {
 	uint64_t count = weir_dataset_share_count(all), each = count / ranks, more = count % ranks;
 	uint64_t begin = rank * each + (rank < more ? rank : more);

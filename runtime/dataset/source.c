@@ -24,14 +24,17 @@ static int open_window(struct weir_dataset_source *source, const char *name)
 	return weir_fail(ENOMEM, "dataset: no memory to read '%s'", name);
 }
 
-int weir_dataset_source_storage(struct weir_dataset_source *source, struct weir_storage *storage, const char *name)
+int weir_dataset_source_storage(struct weir_dataset_source *source, struct weir_storage *storage,
+				const char *name)
 {
 	struct weir_storage_info info = { .size = sizeof(info) };
 	int error = weir_storage_info(storage, &info);
 
 	if (error)
 		return error;
-	*source = (struct weir_dataset_source){ .storage = storage, .file = -1, .bytes = info.bytes, .block_bytes = info.block_bytes };
+	*source = (struct weir_dataset_source){
+		.storage = storage, .file = -1, .bytes = info.bytes, .block_bytes = info.block_bytes
+	};
 	return open_window(source, name);
 }
 
@@ -68,8 +71,8 @@ static int fetch_file(struct weir_dataset_source *source, uint64_t at, size_t by
 	ssize_t got = pread(source->file, source->buffer, bytes, (off_t)at);
 
 	if (got < 0)
-		return weir_fail(errno, "dataset: cannot read '%s' at byte %llu: %s", source->name, (unsigned long long)at,
-				 strerror(errno));
+		return weir_fail(errno, "dataset: cannot read '%s' at byte %llu: %s", source->name,
+				 (unsigned long long)at, strerror(errno));
 	source->buffer_bytes = (size_t)got;
 	return 0;
 }
@@ -95,8 +98,12 @@ int weir_dataset_source_read(struct weir_dataset_source *source, uint64_t offset
 	unsigned char *out = to;
 
 	if (offset > source->bytes || bytes > source->bytes - offset)
-		return weir_fail(ENODATA, "dataset: '%s' ends at byte %llu, and %zu bytes are to be at byte %llu: it is cut short, or of "
-				 "another format", source->name, (unsigned long long)source->bytes, bytes, (unsigned long long)offset);
+		return weir_fail(ENODATA,
+				 "dataset: '%s' ends at byte %llu, and %zu bytes are to be at byte %llu: it "
+				 "is cut short, or of "
+				 "another format",
+				 source->name, (unsigned long long)source->bytes, bytes,
+				 (unsigned long long)offset);
 	while (bytes) {
 		uint64_t in = offset - source->buffer_at;
 		size_t some;
@@ -106,7 +113,8 @@ int weir_dataset_source_read(struct weir_dataset_source *source, uint64_t offset
 
 			in = offset - source->buffer_at;
 			if (!error && in >= source->buffer_bytes)
-				error = weir_fail(ENODATA, "dataset: '%s' became shorter while it was read", source->name);
+				error = weir_fail(ENODATA, "dataset: '%s' became shorter while it was read",
+						  source->name);
 			if (error)
 				return error;
 		}

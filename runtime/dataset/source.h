@@ -2,8 +2,8 @@
 /*
  * source.h: bytes that an indexer reads, and the list of samples that it makes.
  *
- * Owns: reading a storage or a file at any offset through a buffer; the list; the formats. A format knows nothing of storages,
- * a storage nothing of formats.
+ * Owns: reading a storage or a file at any offset through a buffer; the list; the formats. A format knows
+ * nothing of storages, a storage nothing of formats.
  */
 #ifndef WEIR_DATASET_SOURCE_H
 #define WEIR_DATASET_SOURCE_H
@@ -36,7 +36,8 @@ struct weir_dataset_source {
 };
 
 /** weir_dataset_source_storage() - of an open storage. Return: 0 or a negative errno with a sentence */
-int weir_dataset_source_storage(struct weir_dataset_source *source, struct weir_storage *storage, const char *name);
+int weir_dataset_source_storage(struct weir_dataset_source *source, struct weir_storage *storage,
+				const char *name);
 /** weir_dataset_source_file() - of a file or a folder */
 int weir_dataset_source_file(struct weir_dataset_source *source, const char *path);
 /** weir_dataset_source_read() - exactly @bytes at @offset; -ENODATA with a sentence where it ends before */
@@ -64,13 +65,17 @@ struct weir_dataset_list {
 	uint64_t reported;
 };
 
-/** weir_dataset_list_add() - a sample; refuses one that the directory cannot describe. Return: 0 or a negative errno with a sentence */
-int weir_dataset_list_add(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes, uint32_t label);
+/** weir_dataset_list_add() - a sample; refuses one that the directory cannot describe. Return: 0 or a
+ * negative errno with a sentence */
+int weir_dataset_list_add(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes,
+			  uint32_t label);
 /** weir_dataset_list_add_file() - a file that holds samples */
-int weir_dataset_list_add_file(struct weir_dataset_list *list, const char *name, uint64_t offset, uint64_t bytes);
+int weir_dataset_list_add_file(struct weir_dataset_list *list, const char *name, uint64_t offset,
+			       uint64_t bytes);
 /** weir_dataset_list_progress() - -ECANCELED with a sentence if the program asked to stop */
 int weir_dataset_list_progress(struct weir_dataset_list *list, uint64_t done, uint64_t total);
-const char *weir_dataset_list_name(const struct weir_dataset_list *list, const struct weir_dataset_item *item);
+const char *weir_dataset_list_name(const struct weir_dataset_list *list,
+				   const struct weir_dataset_item *item);
 void weir_dataset_list_clear(struct weir_dataset_list *list);
 
 /**
@@ -82,18 +87,22 @@ void weir_dataset_list_clear(struct weir_dataset_list *list);
 struct weir_dataset_format {
 	const char *name;
 	bool (*matches)(const struct weir_dataset_source *source, const unsigned char *head, size_t bytes);
-	int (*index)(struct weir_dataset_source *source, const char *parameters, struct weir_dataset_list *list);
+	int (*index)(struct weir_dataset_source *source, const char *parameters,
+		     struct weir_dataset_list *list);
 };
 
-extern const struct weir_dataset_format weir_dataset_format_folder, weir_dataset_format_tar, weir_dataset_format_tfrecord,
-	weir_dataset_format_mds, weir_dataset_format_cifar10, weir_dataset_format_cifar100, weir_dataset_format_fixed;
+extern const struct weir_dataset_format weir_dataset_format_folder, weir_dataset_format_tar,
+	weir_dataset_format_tfrecord, weir_dataset_format_mds, weir_dataset_format_cifar10,
+	weir_dataset_format_cifar100, weir_dataset_format_fixed;
 
-/** weir_dataset_formats_index() - append all samples of @source, by the format that the options name or that it looks like */
+/** weir_dataset_formats_index() - append all samples of @source, by the format that the options name or that
+ * it looks like */
 int weir_dataset_formats_index(struct weir_dataset_source *source, struct weir_dataset_list *list);
 
-/** weir_dataset_records_index() - append records of @bytes behind a @header, of which @skip bytes are not the sample's */
-int weir_dataset_records_index(struct weir_dataset_source *source, struct weir_dataset_list *list, uint64_t header, uint64_t bytes,
-			       uint32_t skip, int label_at);
+/** weir_dataset_records_index() - append records of @bytes behind a @header, of which @skip bytes are not the
+ * sample's */
+int weir_dataset_records_index(struct weir_dataset_source *source, struct weir_dataset_list *list,
+			       uint64_t header, uint64_t bytes, uint32_t skip, int label_at);
 
 static inline uint32_t weir_dataset_le32(const unsigned char *at)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stream.c: an epoch as a stream of mini-batches: those ahead are posted, the first of them is assembled and returned.
+ * stream.c: an epoch as a stream of mini-batches: those ahead are posted, the first of them is assembled and
+ * returned.
  *
- * Batches are a ring: the program has at most one, the others are being read. The order of launches is: reads of later batches, the assembly
- * of this one, the program's kernels; so while these run, the reads are under way.
+ * Batches are a ring: the program has at most one, the others are being read. The order of launches is: reads
+ * of later batches, the assembly of this one, the program's kernels; so while these run, the reads are under
+ * way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,8 +50,12 @@ static int settle_chunks(struct weir_dataset *dataset)
 			weir_dataset_chunk_range(dataset, slot->chunk, &storage, &begin, &end);
 			batch->samples[batch->piece_count] = dataset->directory.chunk_first[slot->chunk];
 			batch->pieces[batch->piece_count++] = (struct weir_dataset_piece){
-				.to = batch->rows, .from = batch->rows, .events = weir_dataset_cache_events(dataset, i),
-				.event_count = slot->event_count, .disk = storage, .row = batch->piece_count,
+				.to = batch->rows,
+				.from = batch->rows,
+				.events = weir_dataset_cache_events(dataset, i),
+				.event_count = slot->event_count,
+				.disk = storage,
+				.row = batch->piece_count,
 			};
 			batch->slots[batch->slot_count++] = i;
 			slot->pins++;
@@ -60,7 +66,8 @@ static int settle_chunks(struct weir_dataset *dataset)
 		if (!error)
 			error = weir_sync(dataset->context);
 		if (!error)
-			(void)weir_dataset_batch_finish(dataset, batch); /* a chunk that failed is not there: who needs it reads it */
+			(void)weir_dataset_batch_finish(
+				dataset, batch); /* a chunk that failed is not there: who needs it reads it */
 		batch->state = WEIR_DATASET_BATCH_FREE;
 	}
 	return error;
@@ -77,7 +84,8 @@ int weir_dataset_drain(struct weir_dataset *dataset)
 	worse = weir_sync(dataset->context);
 	error = error ? error : worse;
 	for (uint32_t i = 0; i < dataset->options.batches; i++) {
-		bool dropped = (i + dataset->options.batches - dataset->head) % dataset->options.batches < dataset->posted;
+		bool dropped = (i + dataset->options.batches - dataset->head) % dataset->options.batches <
+			       dataset->posted;
 
 		worse = retire(dataset, &dataset->batches[i]);
 		if (!error && !dropped) /* what is dropped is read again before anybody sees it */
@@ -96,7 +104,8 @@ static int divide(struct weir_dataset *dataset)
 	int error;
 
 	weir_dataset_share_clear(&dataset->share);
-	error = weir_dataset_share_divide(&dataset->all, dataset->communicator->rank, dataset->communicator->ranks, &dataset->share);
+	error = weir_dataset_share_divide(&dataset->all, dataset->communicator->rank,
+					  dataset->communicator->ranks, &dataset->share);
 	dataset->share_count = weir_dataset_share_count(&dataset->share);
 	dataset->used = dataset->planned = 0;
 	dataset->prefetched_group = UINT64_MAX;
@@ -109,7 +118,8 @@ static int divide(struct weir_dataset *dataset)
 /* In the order `full` single samples are read, unless the cache has room for all chunks. */
 static void choose_way(struct weir_dataset *dataset)
 {
-	dataset->by_chunk = dataset->epoch.options.order != WEIR_DATASET_FULL || dataset->cache.count >= dataset->directory.chunks;
+	dataset->by_chunk = dataset->epoch.options.order != WEIR_DATASET_FULL ||
+			    dataset->cache.count >= dataset->directory.chunks;
 }
 
 static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given)
@@ -119,7 +129,10 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 	int error;
 
 	if (!weir_dataset_order_name(options.order))
-		return weir_fail(EINVAL, "weir_dataset_sequence: there is no order %u; the orders are enum weir_dataset_order", options.order);
+		return weir_fail(
+			EINVAL,
+			"weir_dataset_sequence: there is no order %u; the orders are enum weir_dataset_order",
+			options.order);
 	if (!options.buffer_chunks)
 		options.buffer_chunks = half < DEFAULT_BUFFER ? half : DEFAULT_BUFFER;
 	error = weir_dataset_drain(dataset);
@@ -127,7 +140,8 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 		return error;
 	dataset->begun = false;
 	weir_dataset_epoch_close(&dataset->epoch);
-	error = weir_dataset_epoch_open(&dataset->epoch, &options, dataset->directory.chunk_first, dataset->directory.chunks);
+	error = weir_dataset_epoch_open(&dataset->epoch, &options, dataset->directory.chunk_first,
+					dataset->directory.chunks);
 	if (!error)
 		choose_way(dataset);
 	return error;
@@ -145,11 +159,13 @@ int weir_dataset_sequence(struct weir_dataset *dataset, const struct weir_datase
 	if (error)
 		return error;
 	weir_dataset_share_clear(&dataset->all);
-	error = weir_dataset_share_add(&dataset->all, (struct weir_dataset_segment){ 0, dataset->directory.count });
+	error = weir_dataset_share_add(&dataset->all,
+				       (struct weir_dataset_segment){ 0, dataset->directory.count });
 	return error ? error : divide(dataset);
 }
 
-static int check_bread(struct weir_dataset *dataset, uint32_t count, const struct weir_dataset_batch *batch, const char *call)
+static int check_bread(struct weir_dataset *dataset, uint32_t count, const struct weir_dataset_batch *batch,
+		       const char *call)
 {
 	struct weir_storage_info info = { .size = sizeof(info) };
 	int error = weir_dataset_check(dataset, call);
@@ -157,7 +173,10 @@ static int check_bread(struct weir_dataset *dataset, uint32_t count, const struc
 	if (!error && (!batch || !count))
 		error = weir_fail(EINVAL, "%s: it needs a count of rows and a batch to fill in", call);
 	if (!error && !dataset->begun)
-		error = weir_fail(EINVAL, "%s: no epoch has begun; call weir_dataset_sequence() or weir_dataset_resume() before", call);
+		error = weir_fail(EINVAL,
+				  "%s: no epoch has begun; call weir_dataset_sequence() or "
+				  "weir_dataset_resume() before",
+				  call);
 	for (uint32_t i = 0; !error && i < dataset->storage_count; i++)
 		error = weir_storage_info(dataset->storages[i].storage, &info); /* it may be closed */
 	if (!error && dataset->batch_rows != count) {
@@ -173,33 +192,43 @@ static int post_ahead(struct weir_dataset *dataset)
 {
 	int error = 0;
 
-	while (!error && dataset->posted < dataset->options.batches && dataset->planned < dataset->share_count) {
+	while (!error && dataset->posted < dataset->options.batches &&
+	       dataset->planned < dataset->share_count) {
 		struct weir_dataset_loading *batch = batch_at(dataset, dataset->posted);
 		uint64_t left = dataset->share_count - dataset->planned;
 
 		if (batch->state != WEIR_DATASET_BATCH_FREE)
 			break; /* the program's */
-		error = weir_dataset_batch_post(dataset, batch, left < dataset->batch_rows ? (uint32_t)left : dataset->batch_rows);
+		error = weir_dataset_batch_post(
+			dataset, batch, left < dataset->batch_rows ? (uint32_t)left : dataset->batch_rows);
 		dataset->posted += !error;
 	}
 	return error;
 }
 
-static int give(const struct weir_dataset *dataset, const struct weir_dataset_loading *batch, struct weir_dataset_batch *to)
+static int give(const struct weir_dataset *dataset, const struct weir_dataset_loading *batch,
+		struct weir_dataset_batch *to)
 {
 	uint64_t control = batch->control;
 	struct weir_dataset_batch result = {
-		.size = sizeof(result), .count = batch->count, .row_bytes = dataset->info.row_bytes, .rows = batch->rows,
+		.size = sizeof(result),
+		.count = batch->count,
+		.row_bytes = dataset->info.row_bytes,
+		.rows = batch->rows,
 		.lengths = control + (uint64_t)((char *)batch->lengths - (char *)batch->requests),
 		.labels = control + (uint64_t)((char *)batch->labels - (char *)batch->requests),
-		.host_rows = batch->host_rows, .host_lengths = batch->lengths, .host_labels = batch->labels, .samples = batch->samples,
+		.host_rows = batch->host_rows,
+		.host_lengths = batch->lengths,
+		.host_labels = batch->labels,
+		.samples = batch->samples,
 		.slot = (uint32_t)(batch - dataset->batches),
 	};
 
 	return weir_result_give(to, &result, sizeof(result), "weir_dataset_bread");
 }
 
-/* Launch the assembly of the next batch, and of what is ahead the reads. Return: NULL at the end of the epoch, or on @error. */
+/* Launch the assembly of the next batch, and of what is ahead the reads. Return: NULL at the end of the
+ * epoch, or on @error. */
 static struct weir_dataset_loading *advance(struct weir_dataset *dataset, int *error)
 {
 	struct weir_dataset_loading *batch;
@@ -272,7 +301,8 @@ static int retire_enqueued(struct weir_dataset *dataset)
 	else if (last->state == WEIR_DATASET_BATCH_ASSEMBLED && before->state >= WEIR_DATASET_BATCH_ASSEMBLED)
 		error = weir_dataset_batch_started(dataset, last);
 	for (uint32_t i = 0; i < batches && !error; i++)
-		if (dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED && (batches < 3 || &dataset->batches[i] != last))
+		if (dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED &&
+		    (batches < 3 || &dataset->batches[i] != last))
 			error = retire(dataset, &dataset->batches[i]);
 	return error;
 }
@@ -311,7 +341,8 @@ static int left_of(struct weir_dataset *dataset, struct weir_dataset_share *left
 	uint32_t ranks = dataset->communicator->ranks;
 	size_t *counts = malloc(ranks * sizeof(*counts));
 	void *all = NULL;
-	int error = counts ? dataset->communicator->gather(dataset->communicator, &dataset->used, sizeof(dataset->used), &all, counts)
+	int error = counts ? dataset->communicator->gather(dataset->communicator, &dataset->used,
+							   sizeof(dataset->used), &all, counts)
 			   : weir_fail(ENOMEM, "dataset: no memory to say where the epoch is");
 
 	for (uint32_t rank = 0; rank < ranks && !error; rank++) {
@@ -319,7 +350,8 @@ static int left_of(struct weir_dataset *dataset, struct weir_dataset_share *left
 
 		error = weir_dataset_share_divide(&dataset->all, rank, ranks, &share);
 		if (!error)
-			error = weir_dataset_share_cut(&share, ((uint64_t *)all)[rank], weir_dataset_share_count(&share), left);
+			error = weir_dataset_share_cut(&share, ((uint64_t *)all)[rank],
+						       weir_dataset_share_count(&share), left);
 		weir_dataset_share_clear(&share);
 	}
 	free(all);
@@ -333,20 +365,26 @@ int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes
 	int error = weir_dataset_check(dataset, "weir_dataset_position"), used;
 
 	if (!error && (!text || !dataset->begun))
-		error = weir_fail(EINVAL, "weir_dataset_position: no epoch has begun, or there is no room for text");
+		error = weir_fail(EINVAL,
+				  "weir_dataset_position: no epoch has begun, or there is no room for text");
 	if (!error)
 		error = left_of(dataset, &left);
 	if (error)
 		return error;
-	used = snprintf(text, bytes, "weir-dataset-1 id=%016llx seed=%llu epoch=%llu order=%u buffer=%u left=",
+	used = snprintf(text, bytes,
+			"weir-dataset-1 id=%016llx seed=%llu epoch=%llu order=%u buffer=%u left=",
 			(unsigned long long)dataset->id, (unsigned long long)dataset->epoch.options.seed,
 			(unsigned long long)dataset->epoch.options.epoch, dataset->epoch.options.order,
 			dataset->epoch.options.buffer_chunks);
 	for (size_t i = 0; i < left.count && used >= 0 && (size_t)used < bytes; i++)
-		used += snprintf(text + used, bytes - (size_t)used, "%s%llu-%llu", i ? "," : "", (unsigned long long)left.segments[i].begin,
+		used += snprintf(text + used, bytes - (size_t)used, "%s%llu-%llu", i ? "," : "",
+				 (unsigned long long)left.segments[i].begin,
 				 (unsigned long long)left.segments[i].end);
 	weir_dataset_share_clear(&left);
-	return used >= 0 && (size_t)used < bytes ? 0 : weir_fail(ENOSPC, "weir_dataset_position: %zu bytes are too few for the text", bytes);
+	return used >= 0 && (size_t)used < bytes
+		       ? 0
+		       : weir_fail(ENOSPC, "weir_dataset_position: %zu bytes are too few for the text",
+				   bytes);
 }
 
 /* "a-b,c-d" */
@@ -357,8 +395,12 @@ static int read_left(const struct weir_dataset *dataset, const char *text, struc
 		int length = 0, error;
 		unsigned long long begin, end;
 
-		if (sscanf(text, "%llu-%llu%n", &begin, &end, &length) != 2 || begin >= end || end > dataset->directory.count)
-			return weir_fail(EINVAL, "weir_dataset_resume: '%.40s' is no range of positions of this dataset", text);
+		if (sscanf(text, "%llu-%llu%n", &begin, &end, &length) != 2 || begin >= end ||
+		    end > dataset->directory.count)
+			return weir_fail(
+				EINVAL,
+				"weir_dataset_resume: '%.40s' is no range of positions of this dataset",
+				text);
 		segment = (struct weir_dataset_segment){ begin, end };
 		error = weir_dataset_share_add(left, segment);
 		if (error)
@@ -377,12 +419,17 @@ int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
 
 	if (error)
 		return error;
-	if (!text || sscanf(text, "weir-dataset-1 id=%llx seed=%llu epoch=%llu order=%u buffer=%u left=%n", &id, &seed, &number,
-			    &options.order, &options.buffer_chunks, &at) != 5 || !at || !options.buffer_chunks)
-		return weir_fail(EINVAL, "weir_dataset_resume: '%.60s' is no text of weir_dataset_position()", text ? text : "(null)");
+	if (!text ||
+	    sscanf(text, "weir-dataset-1 id=%llx seed=%llu epoch=%llu order=%u buffer=%u left=%n", &id, &seed,
+		   &number, &options.order, &options.buffer_chunks, &at) != 5 ||
+	    !at || !options.buffer_chunks)
+		return weir_fail(EINVAL, "weir_dataset_resume: '%.60s' is no text of weir_dataset_position()",
+				 text ? text : "(null)");
 	if (id != dataset->id)
-		return weir_fail(ESTALE, "weir_dataset_resume: the position is of dataset %016llx, and this is %016llx", id,
-				 (unsigned long long)dataset->id);
+		return weir_fail(
+			ESTALE,
+			"weir_dataset_resume: the position is of dataset %016llx, and this is %016llx", id,
+			(unsigned long long)dataset->id);
 	options.seed = seed;
 	options.epoch = number;
 	error = begin(dataset, &options);

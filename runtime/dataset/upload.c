@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * upload.c: weir_dataset_upload(): samples copied to storages, in the order of their keys, with a manifest on each.
+ * upload.c: weir_dataset_upload(): samples copied to storages, in the order of their keys, with a manifest on
+ * each.
  *
- * The header says how many samples are there, and is written again now and then behind a flush; so an upload that was interrupted goes on
- * where it was, and until it says COMPLETE nobody mounts.
+ * The header says how many samples are there, and is written again now and then behind a flush; so an upload
+ * that was interrupted goes on where it was, and until it says COMPLETE nobody mounts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ struct upload {
 static int by_storage_and_key(const void *a, const void *b, void *storages)
 {
 	const struct weir_dataset_item *left = a, *right = b;
-	uint64_t left_storage = left->key % *(uint32_t *)storages, right_storage = right->key % *(uint32_t *)storages;
+	uint64_t left_storage = left->key % *(uint32_t *)storages,
+		 right_storage = right->key % *(uint32_t *)storages;
 
 	if (left_storage != right_storage)
 		return left_storage < right_storage ? -1 : 1;
@@ -45,17 +47,20 @@ static int by_storage_and_key(const void *a, const void *b, void *storages)
 	return left->name < right->name ? -1 : left->name > right->name;
 }
 
-/* Where each sample goes: those of a block or more begin at a block, so that they can be read straight to where they are used. */
-static uint64_t place(struct upload *upload)
+/* Where each sample goes: those of a block or more begin at a block, so that they can be read straight to
+ * where they are used. */
+static uint64_t lay_out(struct upload *upload)
 {
 	uint64_t at = WEIR_DATASET_HEADER_BYTES;
 
 	for (size_t i = 0; i < upload->count; i++) {
-		uint64_t bytes = upload->items[i].bytes, align = bytes >= upload->info.block_bytes ? upload->info.block_bytes : SMALL_ALIGN;
+		uint64_t bytes = upload->items[i].bytes,
+			 align = bytes >= upload->info.block_bytes ? upload->info.block_bytes : SMALL_ALIGN;
 
 		if (align == SMALL_ALIGN && at % upload->info.block_bytes + bytes > upload->info.block_bytes)
 			align = upload->info.block_bytes; /* it would cross into the next block */
-		if (upload->info.bytes > UINT64_C(1) << WEIR_DATASET_OFFSET_BITS && align < 1 << WEIR_DATASET_UNIT_LOG2)
+		if (upload->info.bytes > UINT64_C(1) << WEIR_DATASET_OFFSET_BITS &&
+		    align < 1 << WEIR_DATASET_UNIT_LOG2)
 			align = 1 << WEIR_DATASET_UNIT_LOG2;
 		at = (at + align - 1) / align * align;
 		upload->placed[i] = upload->items[i];
@@ -98,8 +103,8 @@ static int drain(struct upload *upload, bool all)
 	return error;
 }
 
-static int read_sample(const struct upload *upload, const struct weir_dataset_item *item, struct weir_dataset_source *file,
-		       uint64_t from, void *to, size_t bytes)
+static int read_sample(const struct upload *upload, const struct weir_dataset_item *item,
+		       struct weir_dataset_source *file, uint64_t from, void *to, size_t bytes)
 {
 	if (upload->source->folder)
 		return weir_dataset_source_read(file, from, to, bytes);
@@ -113,12 +118,14 @@ static int append(struct upload *upload, size_t i, struct weir_dataset_source *f
 	uint64_t gap = at - upload->buffer_at - upload->buffer_bytes;
 	int error = 0;
 
-	memset(upload->buffer + upload->buffer_bytes, 0, gap); /* less than a block: drain() leaves that much */
+	memset(upload->buffer + upload->buffer_bytes, 0,
+	       gap); /* less than a block: drain() leaves that much */
 	upload->buffer_bytes += gap;
 	while (left && !error) {
 		size_t room = BUFFER_BYTES - upload->buffer_bytes, some = left < room ? (size_t)left : room;
 
-		error = read_sample(upload, &upload->items[i], file, from, upload->buffer + upload->buffer_bytes, some);
+		error = read_sample(upload, &upload->items[i], file, from,
+				    upload->buffer + upload->buffer_bytes, some);
 		upload->buffer_bytes += some;
 		from += some;
 		left -= some;
@@ -139,8 +146,11 @@ static int append_item(struct upload *upload, size_t i)
 		snprintf(path, sizeof(path), "%s/%s", upload->source->name, name);
 		error = weir_dataset_source_file(&file, path);
 		if (!error && file.bytes != upload->items[i].bytes)
-			error = weir_fail(ESTALE, "dataset: '%s' has %llu bytes, and had %llu when the upload began; run it again", path,
-					  (unsigned long long)file.bytes, (unsigned long long)upload->items[i].bytes);
+			error = weir_fail(ESTALE,
+					  "dataset: '%s' has %llu bytes, and had %llu when the upload began; "
+					  "run it again",
+					  path, (unsigned long long)file.bytes,
+					  (unsigned long long)upload->items[i].bytes);
 	}
 	if (!error)
 		error = append(upload, i, &file);
@@ -169,13 +179,15 @@ static int copy_samples(struct upload *upload, size_t first)
 			if (!error && i + 1 < upload->count) { /* go on inside the block that was filled up */
 				upload->buffer_at = upload->placed[i + 1].offset / ALIGN * ALIGN;
 				upload->buffer_bytes = (size_t)(upload->placed[i + 1].offset % ALIGN);
-				error = weir_storage_read(upload->storage, upload->buffer_at, upload->buffer, ALIGN);
+				error = weir_storage_read(upload->storage, upload->buffer_at, upload->buffer,
+							  ALIGN);
 			}
 		}
 		if (!error)
 			error = weir_dataset_list_progress(upload->list, *upload->done, upload->total);
 		if (error == -ECANCELED && drain(upload, true) == 0)
-			(void)write_header(upload, WEIR_DATASET_UPLOADING, i + 1); /* the cause stays the reason */
+			(void)write_header(upload, WEIR_DATASET_UPLOADING,
+					   i + 1); /* the cause stays the reason */
 	}
 	return error ? error : drain(upload, true);
 }
@@ -189,11 +201,14 @@ static int write_sections(struct upload *upload)
 		uint64_t whole = section->bytes / ALIGN * ALIGN;
 
 		if (whole)
-			error = weir_storage_write(upload->storage, section->offset, upload->manifest.sections[i], whole);
+			error = weir_storage_write(upload->storage, section->offset,
+						   upload->manifest.sections[i], whole);
 		if (!error && section->bytes > whole) {
 			memset(upload->buffer, 0, ALIGN);
-			memcpy(upload->buffer, (char *)upload->manifest.sections[i] + whole, section->bytes - whole);
-			error = weir_storage_write(upload->storage, section->offset + whole, upload->buffer, ALIGN);
+			memcpy(upload->buffer, (char *)upload->manifest.sections[i] + whole,
+			       section->bytes - whole);
+			error = weir_storage_write(upload->storage, section->offset + whole, upload->buffer,
+						   ALIGN);
 		}
 	}
 	return error;
@@ -219,16 +234,19 @@ static int check_room(const struct upload *upload, uint64_t end, const char *wha
 {
 	if (end <= upload->info.bytes)
 		return 0;
-	return weir_fail(ENOSPC, "dataset: storage %u has %llu bytes, and its %zu samples with the %s take %llu; use a larger or one more "
-			 "storage", upload->manifest.header.storage, (unsigned long long)upload->info.bytes, upload->count, what,
-			 (unsigned long long)end);
+	return weir_fail(ENOSPC,
+			 "dataset: storage %u has %llu bytes, and its %zu samples with the %s take %llu; use "
+			 "a larger or one more "
+			 "storage",
+			 upload->manifest.header.storage, (unsigned long long)upload->info.bytes,
+			 upload->count, what, (unsigned long long)end);
 }
 
 static int prepare(struct upload *upload, uint32_t storage, uint32_t storages)
 {
-	uint64_t data_end = place(upload), end;
-	int error = weir_dataset_manifest_build(&upload->manifest, upload->list, upload->placed, upload->count, upload->info.bytes,
-						WEIR_DATASET_KEY_BITS);
+	uint64_t data_end = lay_out(upload), end;
+	int error = weir_dataset_manifest_build(&upload->manifest, upload->list, upload->placed,
+						upload->count, upload->info.bytes, WEIR_DATASET_KEY_BITS);
 
 	if (error)
 		return error;
@@ -236,7 +254,7 @@ static int prepare(struct upload *upload, uint32_t storage, uint32_t storages)
 	upload->manifest.header.storages = storages;
 	upload->manifest.header.flags |= WEIR_DATASET_PLACED;
 	upload->manifest.header.data_bytes = data_end;
-	end = weir_dataset_manifest_place(&upload->manifest, data_end);
+	end = weir_dataset_manifest_layout(&upload->manifest, data_end);
 	return check_room(upload, end, "manifest");
 }
 
@@ -296,8 +314,8 @@ static int upload_storage(struct upload *upload, uint32_t storage, uint32_t stor
 	return error;
 }
 
-static int upload_all(struct weir_storage *const *storages, uint32_t count, struct weir_dataset_source *source,
-		      struct weir_dataset_list *list)
+static int upload_all(struct weir_storage *const *storages, uint32_t count,
+		      struct weir_dataset_source *source, struct weir_dataset_list *list)
 {
 	uint64_t done = 0, total = bytes_of(list->items, list->count);
 	size_t first = 0;
@@ -307,10 +325,15 @@ static int upload_all(struct weir_storage *const *storages, uint32_t count, stru
 	list->file_count = 0; /* they are not there as files */
 	list->reported = 0;
 	for (uint32_t i = 0; i < count && !error; i++) {
-		struct upload upload = { .storage = storages[i], .source = source, .list = list, .items = list->items + first,
-					 .done = &done, .total = total };
+		struct upload upload = { .storage = storages[i],
+					 .source = source,
+					 .list = list,
+					 .items = list->items + first,
+					 .done = &done,
+					 .total = total };
 
-		while (first + upload.count < list->count && list->items[first + upload.count].key % count == i)
+		while (first + upload.count < list->count &&
+		       list->items[first + upload.count].key % count == i)
 			upload.count++;
 		first += upload.count;
 		error = upload_storage(&upload, i, count);
@@ -327,7 +350,9 @@ int weir_dataset_upload(struct weir_storage *const *storages, unsigned storage_c
 	int error = weir_options_take(&options, sizeof(options), given, "weir_dataset_upload");
 
 	if (!error && (!storages || !storage_count || storage_count > UINT16_MAX || !path))
-		error = weir_fail(EINVAL, "weir_dataset_upload: it needs 1 to 65535 storages and a folder or file to upload");
+		error = weir_fail(
+			EINVAL,
+			"weir_dataset_upload: it needs 1 to 65535 storages and a folder or file to upload");
 	if (!error)
 		error = weir_dataset_source_file(&source, path);
 	if (error)

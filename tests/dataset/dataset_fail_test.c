@@ -51,7 +51,9 @@ static int mount(struct weir_dataset **dataset)
 {
 	static const char *const manifests[] = { manifest_path };
 
-	return weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10), dataset);
+	return weir_dataset_mount(
+		context, &storage, 1,
+		WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10), dataset);
 }
 
 static void change(const char *of, off_t offset, const void *to, size_t bytes)
@@ -111,7 +113,8 @@ static void test_no_manifest(void **state)
 	fresh();
 	unlink(manifest_path);
 	refused(mount(&dataset), -ENOENT, "records.weir", "No such file");
-	refused(weir_dataset_mount(context, &storage, 1, NULL, &dataset), -ENODATA, "no manifest", "weir-dataset index");
+	refused(weir_dataset_mount(context, &storage, 1, NULL, &dataset), -ENODATA, "no manifest",
+		"weir-dataset index");
 	must(weir_storage_close(storage));
 }
 
@@ -132,7 +135,8 @@ static void test_data_changed(void **state)
 	must(weir_storage_close(storage));
 }
 
-/* A block that cannot be read, in an epoch: the sample, the storage and the reason; then the job can go on. */
+/* A block that cannot be read, in an epoch: the sample, the storage and the reason; then the job can go on.
+ */
 static void bad_block(uint32_t order, uint32_t cache_bytes)
 {
 	static const char *const manifests[] = { manifest_path };
@@ -143,14 +147,17 @@ static void bad_block(uint32_t order, uint32_t cache_bytes)
 	fresh();
 	must(weir_storage_close(storage));
 	open_records("?fault=status:code=0x281:op=read:lba=50-50");
-	must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
-								   .cache_bytes = cache_bytes), &dataset));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+					     .cache_bytes = cache_bytes),
+				&dataset));
 	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order)));
 	do
 		error = weir_dataset_bread(dataset, 50, &batch);
 	while (!error && batch.count);
 	refused(error, -EIO, "of storage 0", "record-");
-	assert_int_equal(weir_dataset_bread(dataset, 50, &batch), -EIO); /* the same batch, and no other instead */
+	assert_int_equal(weir_dataset_bread(dataset, 50, &batch),
+			 -EIO); /* the same batch, and no other instead */
 	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order, .epoch = 1)));
 	must(weir_dataset_unmount(dataset));
 	must(weir_storage_close(storage));
@@ -164,7 +171,8 @@ static void test_bad_block(void **state)
 	bad_block(WEIR_DATASET_SHUFFLED_CHUNK, 4 << 20);
 }
 
-/** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole */
+/** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole
+ */
 struct stop {
 	uint64_t at, last;
 	bool listed;
@@ -193,13 +201,17 @@ static void test_interrupted_upload(void **state)
 	(void)state;
 	rig_records(path, MANY, LARGE);
 	must(weir_storage_open(context, keys, NULL, &target));
-	refused(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M", .progress = stop_at, .user = &stop)),
+	refused(weir_dataset_upload(&target, 1, path,
+				    WEIR_OPTIONS(dataset_index, .format = "fixed:1M", .progress = stop_at,
+						 .user = &stop)),
 		-ECANCELED, "stopped", "of 157286400");
-	refused(weir_dataset_mount(context, &target, 1, NULL, &dataset), -ENODATA, "interrupted after", "of 150 samples");
+	refused(weir_dataset_mount(context, &target, 1, NULL, &dataset), -ENODATA, "interrupted after",
+		"of 150 samples");
 	must(weir_stats(target, &before));
 	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
 	must(weir_stats(target, &after));
-	assert_true(after.bytes_written - before.bytes_written < (uint64_t)MANY * LARGE / 2); /* the rest only */
+	assert_true(after.bytes_written - before.bytes_written <
+		    (uint64_t)MANY * LARGE / 2); /* the rest only */
 	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
 	must(weir_stats(target, &before));
 	assert_int_equal(after.bytes_written, before.bytes_written); /* all is there */
@@ -218,7 +230,8 @@ static void test_no_room(void **state)
 	(void)state;
 	rig_records(path, RECORDS, RECORD);
 	must(weir_storage_open(context, "virt:64K", NULL, &target));
-	refused(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")), -ENOSPC, "storage 0", "larger");
+	refused(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")),
+		-ENOSPC, "storage 0", "larger");
 	must(weir_storage_close(target));
 }
 
@@ -255,11 +268,15 @@ static void test_wrong_calls(void **state)
 	fresh();
 	refused(weir_dataset_bread(NULL, 1, &batch), -EINVAL, "weir_dataset_bread", "no mounted dataset");
 	must(mount(&dataset));
-	refused(weir_dataset_bread(dataset, 1, &batch), -EINVAL, "no epoch has begun", "weir_dataset_sequence");
-	refused(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = 9)), -EINVAL, "no order 9", "enum");
+	refused(weir_dataset_bread(dataset, 1, &batch), -EINVAL, "no epoch has begun",
+		"weir_dataset_sequence");
+	refused(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = 9)), -EINVAL,
+		"no order 9", "enum");
 	refused(weir_dataset_resume(dataset, "nonsense"), -EINVAL, "nonsense", "weir_dataset_position");
-	refused(weir_dataset_resume(dataset, "weir-dataset-1 id=0000000000000001 seed=1 epoch=0 order=0 buffer=2 left=0-4"), -ESTALE,
-		"0000000000000001", "is");
+	refused(weir_dataset_resume(
+			dataset,
+			"weir-dataset-1 id=0000000000000001 seed=1 epoch=0 order=0 buffer=2 left=0-4"),
+		-ESTALE, "0000000000000001", "is");
 	must(weir_dataset_sequence(dataset, NULL));
 	must(weir_dataset_position(dataset, text, sizeof(text)));
 	strcat(text, ",0-500");
@@ -275,7 +292,10 @@ static void test_cut_archive(void **state)
 	char command[400];
 
 	(void)state;
-	snprintf(command, sizeof(command), "cd %s && head -c 5000 /dev/zero | tee a b >c && tar -cf records a b c && truncate -s 7000 records", folder);
+	snprintf(command, sizeof(command),
+		 "cd %s && head -c 5000 /dev/zero | tee a b >c && tar -cf records a b c && truncate -s 7000 "
+		 "records",
+		 folder);
 	assert_int_equal(system(command), 0);
 	open_records("");
 	refused(weir_dataset_index(storage, manifest_path, NULL), -ENODATA, "cut short", "'b'");
@@ -291,10 +311,11 @@ static void test_cut_archive(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_manifest_damaged), cmocka_unit_test(test_other_version), cmocka_unit_test(test_no_manifest),
-		cmocka_unit_test(test_data_changed),	 cmocka_unit_test(test_bad_block),     cmocka_unit_test(test_interrupted_upload),
-		cmocka_unit_test(test_no_room),		 cmocka_unit_test(test_two_jobs),      cmocka_unit_test(test_wrong_calls),
-		cmocka_unit_test(test_cut_archive),
+		cmocka_unit_test(test_manifest_damaged), cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_no_manifest),	 cmocka_unit_test(test_data_changed),
+		cmocka_unit_test(test_bad_block),	 cmocka_unit_test(test_interrupted_upload),
+		cmocka_unit_test(test_no_room),		 cmocka_unit_test(test_two_jobs),
+		cmocka_unit_test(test_wrong_calls),	 cmocka_unit_test(test_cut_archive),
 	};
 
 	return cmocka_run_group_tests_name("dataset_fail", tests, set_up, tear_down);

@@ -37,7 +37,7 @@ static void test_permutation(void **state)
 			assert_true(number < counts[i]);
 			seen[number]++;
 			fixed += number == place;
-			assert_int_equal(weir_dataset_permute_place(&permute, number), place);
+			assert_int_equal(weir_dataset_permute_index(&permute, number), place);
 		}
 		rig_all_once(seen, counts[i]);
 		assert_true(counts[i] < 16 || fixed < 12); /* one is the mean, whatever the count */
@@ -47,7 +47,9 @@ static void test_permutation(void **state)
 
 static void open_epoch(struct weir_dataset_epoch *epoch, uint64_t seed, uint64_t number, uint32_t order)
 {
-	must(weir_dataset_epoch_open(epoch, WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = number, .order = order, .buffer_chunks = 8),
+	must(weir_dataset_epoch_open(epoch,
+				     WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = number,
+						  .order = order, .buffer_chunks = 8),
 				     chunk_first, chunks));
 }
 
@@ -87,7 +89,8 @@ static void test_orders(void **state)
 	}
 }
 
-/* Ranks take their samples a batch at a time; at random moments the job stops and goes on with another number of ranks. */
+/* Ranks take their samples a batch at a time; at random moments the job stops and goes on with another number
+ * of ranks. */
 static void run_job(uint64_t seed)
 {
 	struct weir_dataset_share all = { 0 };
@@ -161,7 +164,8 @@ static void find_names(unsigned key_bits, const struct weir_dataset_lookup_kind 
 	assert_true((manifest.header.sections[WEIR_DATASET_COLLISIONS].bytes > 0) == (key_bits < 48));
 	directory.entries = manifest.sections[WEIR_DATASET_ENTRIES];
 	directory.collisions = manifest.sections[WEIR_DATASET_COLLISIONS];
-	directory.collision_count = manifest.header.sections[WEIR_DATASET_COLLISIONS].bytes / sizeof(*directory.collisions);
+	directory.collision_count =
+		manifest.header.sections[WEIR_DATASET_COLLISIONS].bytes / sizeof(*directory.collisions);
 	directory.parts = calloc(1, sizeof(*directory.parts));
 	directory.parts[0].count = 2000;
 	manifest.sections[WEIR_DATASET_ENTRIES] = manifest.sections[WEIR_DATASET_COLLISIONS] = NULL;
@@ -203,7 +207,9 @@ static void test_directory_bytes(void **state)
 	assert_non_null(index);
 	assert_true(weir_dataset_lookup_buckets.bytes(index) <= COUNT * 16 / 20);
 	for (uint64_t i = 0; i < COUNT; i += 101)
-		assert_int_equal(weir_dataset_lookup_buckets.find(index, entries, weir_dataset_entry_key(entries[i])), i);
+		assert_int_equal(
+			weir_dataset_lookup_buckets.find(index, entries, weir_dataset_entry_key(entries[i])),
+			i);
 	weir_dataset_lookup_buckets.free(index);
 	free(entries);
 }
@@ -211,8 +217,9 @@ static void test_directory_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_permutation), cmocka_unit_test(test_orders),	    cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_names),	    cmocka_unit_test(test_directory_bytes),
+		cmocka_unit_test(test_permutation),	cmocka_unit_test(test_orders),
+		cmocka_unit_test(test_ranks),		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_directory_bytes),
 	};
 
 	return cmocka_run_group_tests_name("dataset_order", tests, set_up, NULL);

@@ -22,17 +22,18 @@
 
 #include "../context.h"
 
-#define must(call)                                                                                   \
-	do {                                                                                         \
-		if ((call) != 0)                                                                     \
-			fail_msg("%s: %s", #call, weir_last_error());                                \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 /* @result is @error, and the sentence has @first and @second. */
 static inline void refused(int64_t result, int error, const char *first, const char *second)
 {
 	if (result != error)
-		fail_msg("%lld instead of %d (\"%s\", \"%s\"); last: %s", (long long)result, error, first, second, weir_last_error());
+		fail_msg("%lld instead of %d (\"%s\", \"%s\"); last: %s", (long long)result, error, first,
+			 second, weir_last_error());
 	if (!strstr(weir_last_error(), first) || !strstr(weir_last_error(), second))
 		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", weir_last_error(), first, second);
 }
@@ -78,7 +79,8 @@ static inline void rig_records(const char *path, uint64_t count, size_t bytes)
 }
 
 /* A folder of @count files in @classes subfolders, of @least to @most bytes. */
-static inline void rig_folder(const char *path, uint32_t count, uint32_t classes, uint32_t least, uint32_t most)
+static inline void rig_folder(const char *path, uint32_t count, uint32_t classes, uint32_t least,
+			      uint32_t most)
 {
 	unsigned char *data = malloc(most);
 	char name[512];
@@ -103,7 +105,8 @@ static inline void rig_folder(const char *path, uint32_t count, uint32_t classes
 }
 
 /* Row @row of a batch is sample @batch->samples[@row] and zeros. */
-static inline void rig_check_row(struct weir_dataset *dataset, const struct weir_dataset_batch *batch, uint32_t row)
+static inline void rig_check_row(struct weir_dataset *dataset, const struct weir_dataset_batch *batch,
+				 uint32_t row)
 {
 	const unsigned char *at = (const unsigned char *)batch->host_rows + (size_t)row * batch->row_bytes;
 	uint32_t length = batch->host_lengths[row];
@@ -116,13 +119,15 @@ static inline void rig_check_row(struct weir_dataset *dataset, const struct weir
 		unsigned char want = i < length ? rig_byte(seed, i) : 0;
 
 		if (at[i] != want)
-			fail_msg("row %u, sample %llu '%s' of %u bytes: byte %u is %u, not %u", row, (unsigned long long)batch->samples[row],
-				 name, length, i, at[i], want);
+			fail_msg("row %u, sample %llu '%s' of %u bytes: byte %u is %u, not %u", row,
+				 (unsigned long long)batch->samples[row], name, length, i, at[i], want);
 	}
 }
 
-/* What is left of the epoch, by batches of @rows; counts each sample in @seen, checks every @every-th row. Return: samples. */
-static inline uint64_t rig_read_epoch(struct weir_dataset *dataset, uint32_t rows, uint8_t *seen, uint32_t every, uint64_t most)
+/* What is left of the epoch, by batches of @rows; counts each sample in @seen, checks every @every-th row.
+ * Return: samples. */
+static inline uint64_t rig_read_epoch(struct weir_dataset *dataset, uint32_t rows, uint8_t *seen,
+				      uint32_t every, uint64_t most)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
 	uint64_t samples = 0;

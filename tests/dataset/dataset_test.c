@@ -2,7 +2,10 @@
 /* Datasets from source to mini-batch: every byte, each sample once, and every failure with its sentence. */
 #include "dataset_rig.h"
 
+#include <weir/dlfs.h>
+
 #include "manifest.h"
+#include "sum.h"
 
 static char folder[] = "/tmp/weir-dataset-test-XXXXXX";
 static struct weir_context *context;
@@ -51,7 +54,8 @@ static void read_orders(struct weir_dataset *dataset, uint64_t samples, uint32_t
 
 	for (uint32_t order = WEIR_DATASET_SHUFFLED_CHUNK; order <= WEIR_DATASET_FULL; order++) {
 		memset(seen, 0, samples);
-		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = 7, .epoch = order, .order = order)));
+		must(weir_dataset_sequence(
+			dataset, WEIR_OPTIONS(dataset_sequence, .seed = 7, .epoch = order, .order = order)));
 		assert_int_equal(rig_read_epoch(dataset, rows, seen, every, UINT64_MAX), samples);
 		rig_all_once(seen, samples);
 	}
@@ -59,7 +63,8 @@ static void read_orders(struct weir_dataset *dataset, uint64_t samples, uint32_t
 }
 
 /* Records of odd lengths too, so that rows are put together from words that are not aligned. */
-static void records_of(size_t bytes, uint64_t count, const char *format, const char *keys, uint32_t cache_bytes, uint32_t device)
+static void records_of(size_t bytes, uint64_t count, const char *format, const char *keys,
+		       uint32_t cache_bytes, uint32_t device)
 {
 	const char *path = in_folder("records"), *manifest = in_folder("records.weir");
 	struct weir_storage *storage;
@@ -69,8 +74,11 @@ static void records_of(size_t bytes, uint64_t count, const char *format, const c
 	rig_records(path, count, bytes);
 	storage = open_file(path, keys);
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = format)));
-	must(weir_dataset_mount(context, &storage, 1, WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .cache_bytes = cache_bytes,
-								   .chunk_bytes = 64 << 10, .device = device), &dataset));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+					     .cache_bytes = cache_bytes, .chunk_bytes = 64 << 10,
+					     .device = device),
+				&dataset));
 	must(weir_dataset_info(dataset, &info));
 	assert_int_equal(info.samples, count);
 	assert_int_equal(info.longest_bytes, bytes);
@@ -110,7 +118,9 @@ static void test_upload(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		must(weir_storage_open(context, "virt:4M", NULL, &storages[i]));
 	must(weir_dataset_upload(storages, 3, source, NULL));
-	must(weir_dataset_mount(context, storages, 3, WEIR_OPTIONS(dataset_mount, .cache_bytes = 1 << 20, .chunk_bytes = 64 << 10), &dataset));
+	must(weir_dataset_mount(context, storages, 3,
+				WEIR_OPTIONS(dataset_mount, .cache_bytes = 1 << 20, .chunk_bytes = 64 << 10),
+				&dataset));
 	must(weir_dataset_info(dataset, &info));
 	assert_int_equal(info.samples, 1000);
 	assert_int_equal(info.labels, 10);
@@ -133,19 +143,203 @@ static void test_upload(void **state)
 	{
 		struct weir_storage *swapped[] = { storages[1], storages[0], storages[2] };
 
-		refused(weir_dataset_mount(context, swapped, 3, NULL, &dataset), -EINVAL, "part 1 of 3", "in the order of the upload");
-		refused(weir_dataset_mount(context, storages, 2, NULL, &dataset), -EINVAL, "part 0 of 3", "name all storages");
+		refused(weir_dataset_mount(context, swapped, 3, NULL, &dataset), -EINVAL, "part 1 of 3",
+			"in the order of the upload");
+		refused(weir_dataset_mount(context, storages, 2, NULL, &dataset), -EINVAL, "part 0 of 3",
+			"name all storages");
 	}
 	for (unsigned i = 0; i < 3; i++)
 		must(weir_storage_close(storages[i]));
 }
 
+/* Each wave width puts rows together: from aligned words, and from words that are not. */
+static void test_widths(void **state)
+{
+	struct weir_context *before = context;
+
+	(void)state;
+	for (size_t i = 0; i < test_width_count(); i++) {
+		must(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = test_width(i)), &context));
+		records_of(77, 2000, "fixed:77", "", 512 << 10, 0);
+		records_of(512, 700, "fixed:512", "", 512 << 10, 0);
+		must(weir_context_close(context));
+	}
+	context = before;
+}
+
+/* Kernels that are launched behind an enqueued batch find its rows, while the host has gone on to the next
+ * one. */
+static void test_enqueue(void **state)
+{
+	enum { COUNT = 2000, BYTES = 120, ROWS = 32 };
+	const char *path = in_folder("enqueued"), *manifest = in_folder("enqueued.weir");
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	uint64_t sums, want = 0, samples = 0;
+	uint64_t total = 0;
+
+	(void)state;
+	rig_records(path, COUNT, BYTES);
+	for (unsigned i = 0; i < COUNT; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "record-%u", i);
+		for (unsigned at = 0; at < BYTES; at++)
+			want += rig_byte(rig_seed(name), at);
+	}
+	storage = open_file(path, "?lat_us=100");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:120")));
+	must(weir_alloc(context, sizeof(struct test_dataset_sum), &sums));
+	for (uint32_t batches = 2; batches <= 5; batches++) {
+		must(weir_dataset_mount(context, &storage, 1,
+					WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+						     .cache_bytes = 256 << 10, .chunk_bytes = 64 << 10,
+						     .device = 1, .batches = batches),
+					&dataset));
+		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = batches)));
+		for (samples = 0;; samples += batch.count) {
+			struct test_dataset_sum_args args = { .sum = sums };
+
+			must(weir_dataset_bread_enqueue(dataset, ROWS, &batch));
+			if (!batch.count)
+				break;
+			args.rows = batch.rows;
+			args.lengths = batch.lengths;
+			args.count = batch.count;
+			args.row_bytes = batch.row_bytes;
+			must(weir_launch(context, "test_dataset_sum", 1, ROWS, &args, sizeof(args)));
+		}
+		must(weir_sync(context));
+		assert_int_equal(samples, COUNT);
+		must(weir_copy_out(context, &total, sums, sizeof(total)));
+		assert_int_equal(total, want * (batches - 1));
+		must(weir_dataset_unmount(dataset));
+	}
+	must(weir_free(context, sums));
+	must(weir_storage_close(storage));
+}
+
+/* The paper's seven calls, and the V bit: a sample whose chunk is in the cache is read without its storage.
+ */
+static void test_dlfs(void **state)
+{
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	const char *folder_name = in_folder("dlfs"), *name = "class03/sample000003.bin";
+	unsigned char data[4096];
+	uint8_t seen[100] = { 0 };
+	ssize_t bytes;
+	int64_t file;
+
+	(void)state;
+	rig_folder(folder_name, 100, 5, 100, 2000);
+	must(weir_storage_open(context, "virt:4M", NULL, &storage));
+	must(dlfs_mount(context, &storage, 1, folder_name, NULL, &dataset));
+	file = dlfs_open(dataset, name);
+	assert_true(file >= 0);
+	bytes = dlfs_read(dataset, file, data, sizeof(data), 0);
+	assert_int_equal(bytes, 100 + 3 * 7919 % 1901);
+	for (ssize_t i = 0; i < bytes; i++)
+		assert_int_equal(data[i], rig_byte(rig_seed(name), (uint64_t)i));
+	assert_int_equal(dlfs_open(dataset, "none"), -ENOENT);
+	must(dlfs_sequence(dataset, 1, 0));
+	must(dlfs_bread(dataset, 100, &batch));
+	for (uint32_t i = 0; i < batch.count; i++) {
+		seen[batch.samples[i]]++;
+		rig_check_row(dataset, &batch, i);
+	}
+	rig_all_once(seen, 100);
+	must(weir_stats(storage, &before));
+	memset(data, 0, sizeof(data));
+	assert_int_equal(dlfs_read(dataset, file, data, sizeof(data), 0), bytes);
+	for (ssize_t i = 0; i < bytes; i++)
+		assert_int_equal(data[i], rig_byte(rig_seed(name), (uint64_t)i));
+	must(weir_stats(storage, &after));
+	assert_int_equal(after.commands, before.commands); /* the V bit */
+	must(dlfs_close(dataset, file));
+	must(dlfs_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* With a cache smaller than the dataset, what the next epoch uses first is still there: chunks are read less
+ * than once per epoch. */
+static void test_eviction(void **state)
+{
+	enum { COUNT = 4000, BYTES = 512, EPOCHS = 6 };
+	const char *path = in_folder("evicted"), *manifest = in_folder("evicted.weir");
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	struct weir_dataset_info info = { .size = sizeof(info) };
+	struct weir_dataset_stats stats = { .size = sizeof(stats) };
+
+	(void)state;
+	rig_records(path, COUNT, BYTES);
+	storage = open_file(path, "");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:512")));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+					     .cache_bytes = 16 * (64 << 10), .chunk_bytes = 64 << 10),
+				&dataset));
+	must(weir_dataset_info(dataset, &info));
+	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
+		uint8_t seen[COUNT] = { 0 };
+
+		must(weir_dataset_sequence(
+			dataset, WEIR_OPTIONS(dataset_sequence, .epoch = epoch, .buffer_chunks = 4)));
+		rig_read_epoch(dataset, 64, seen, 50, UINT64_MAX);
+		rig_all_once(seen, COUNT);
+	}
+	must(weir_dataset_stats(dataset, &stats));
+	assert_true(info.chunks > 30);
+	/* 16 of about 32 chunks stay; the oldest out first would read nearly all of them again */
+	assert_true(stats.chunk_loads < info.chunks * EPOCHS * 3 / 4);
+	assert_true(stats.chunk_loads >= info.chunks);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* A job that stops anywhere and goes on, several times, reads each sample once. */
+static void test_resume(void **state)
+{
+	enum { COUNT = 3000 };
+	const char *path = in_folder("resumed"), *manifest = in_folder("resumed.weir");
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	uint8_t seen[COUNT] = { 0 };
+	char text[1000];
+
+	(void)state;
+	rig_records(path, COUNT, 200);
+	storage = open_file(path, "");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:200")));
+	for (unsigned i = 0; i < 6; i++) {
+		must(weir_dataset_mount(
+			context, &storage, 1,
+			WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .chunk_bytes = 64 << 10),
+			&dataset));
+		if (i == 0)
+			must(weir_dataset_sequence(
+				dataset, WEIR_OPTIONS(dataset_sequence, .seed = 8, .buffer_chunks = 3)));
+		else
+			must(weir_dataset_resume(dataset, text));
+		rig_read_epoch(dataset, 50 + 7 * i, seen, 11, i < 5 ? 300 : UINT64_MAX);
+		must(weir_dataset_position(dataset, text, sizeof(text)));
+		must(weir_dataset_unmount(dataset));
+	}
+	rig_all_once(seen, COUNT);
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records),
-		cmocka_unit_test(test_slow_storage),
-		cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_records),	 cmocka_unit_test(test_slow_storage),
+		cmocka_unit_test(test_upload),	 cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_enqueue),	 cmocka_unit_test(test_dlfs),
+		cmocka_unit_test(test_eviction), cmocka_unit_test(test_resume),
 	};
 
 	return cmocka_run_group_tests_name("dataset", tests, set_up, tear_down);

@@ -9,7 +9,11 @@ import subprocess
 import sys
 import tempfile
 
-import numpy
+try:
+    import numpy
+except ModuleNotFoundError:
+    print("1..0 # SKIP numpy is not installed")
+    sys.exit(0)
 
 import weir
 
@@ -196,6 +200,15 @@ def test_torch() -> None:
             assert lengths == 64 * 1000 and sum(seen) == 1000, (lengths, sum(seen))
         loader = DataLoader(data, batch_size=100, collate_fn=list)
         assert sum(len(items) for items in loader) == 1000
+
+
+def test_train() -> None:
+    import sklearn  # noqa: F401
+
+    script = os.path.join(os.path.dirname(__file__), "..", "..", "samples", "train", "train.py")
+    out = subprocess.run([sys.executable, script, "--seeds", "1", "--epochs", "8"], check=True, capture_output=True, text=True).stdout
+    accuracies = [float(line.split()[2]) for line in out.splitlines() if line.startswith(("full", "shuffled-chunk", "chunk"))]
+    assert len(accuracies) == 14 and min(accuracies) > 0.6 and accuracies[0] > 0.9, out
 
 
 if __name__ == "__main__":

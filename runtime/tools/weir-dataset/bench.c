@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench.c: samples per second through weir, beside what else could be done with the same storage in the same run. */
+/* bench.c: samples per second through weir, beside what else could be done with the same storage in the same
+ * run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +18,21 @@ static double processor_seconds(void)
 	struct rusage use;
 
 	getrusage(RUSAGE_SELF, &use);
-	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+	       1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 static void print(const char *what, struct peer_result result)
 {
-	printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", what, result.samples, result.bytes / 1e6, result.cores);
+	printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", what, result.samples, result.bytes / 1e6,
+	       result.cores);
 	fflush(stdout);
 }
 
 static int by_samples(const void *a, const void *b)
 {
-	double left = ((const struct peer_result *)a)->samples, right = ((const struct peer_result *)b)->samples;
+	double left = ((const struct peer_result *)a)->samples,
+	       right = ((const struct peer_result *)b)->samples;
 
 	return left < right ? -1 : left > right;
 }
@@ -41,7 +45,10 @@ static int run_weir(struct tool *tool, uint32_t order, uint64_t seed, struct pee
 	uint64_t samples = 0, bytes = 0;
 
 	for (uint64_t epoch = 0; spent < seconds_each; epoch++) {
-		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .seed = seed, .epoch = epoch, .order = order,
+		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
+								  .seed = seed,
+								  .epoch = epoch,
+								  .order = order,
 								  .buffer_chunks = tool->buffer_chunks };
 
 		if (weir_dataset_sequence(tool->dataset, &sequence))
@@ -55,7 +62,8 @@ static int run_weir(struct tool *tool, uint32_t order, uint64_t seed, struct pee
 			spent = tool_seconds() - begin;
 		} while (batch.count && spent < seconds_each);
 	}
-	*result = (struct peer_result){ (double)samples / spent, (double)bytes / spent, (processor_seconds() - cpu) / spent };
+	*result = (struct peer_result){ (double)samples / spent, (double)bytes / spent,
+					(processor_seconds() - cpu) / spent };
 	return TOOL_OK;
 }
 
@@ -81,9 +89,11 @@ static void print_stats(struct tool *tool)
 	struct weir_dataset_stats stats = { .size = sizeof(stats) };
 
 	weir_dataset_stats(tool->dataset, &stats);
-	printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64 " straight to their rows, %" PRIu64 " chunks, %" PRIu64
-	       " made room\n", stats.samples, stats.reads, stats.reads ? (double)stats.read_bytes / (double)stats.reads / 1024 : 0,
-	       stats.direct_samples, stats.chunk_loads, stats.evictions);
+	printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64
+	       " straight to their rows, %" PRIu64 " chunks, %" PRIu64 " made room\n",
+	       stats.samples, stats.reads,
+	       stats.reads ? (double)stats.read_bytes / (double)stats.reads / 1024 : 0, stats.direct_samples,
+	       stats.chunk_loads, stats.evictions);
 }
 
 /* Names of some samples, in random order. */
@@ -122,8 +132,9 @@ static int bench_lookup(struct tool *tool)
 		weir_dataset_find_many(tool->dataset, (const char *const *)names, NAMES, numbers);
 	many = (tool_seconds() - begin) / ROUNDS / NAMES;
 	weir_dataset_info(tool->dataset, &info);
-	printf("%-34s %12.1f ns, %.1f ns of many at once, %.2f bytes per sample\n", tool->lookup == WEIR_DATASET_AVL ? "lookup avl" :
-	       "lookup buckets", one * 1e9, many * 1e9, (double)info.directory_bytes / (double)info.samples);
+	printf("%-34s %12.1f ns, %.1f ns of many at once, %.2f bytes per sample\n",
+	       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9, many * 1e9,
+	       (double)info.directory_bytes / (double)info.samples);
 	for (unsigned i = 0; i < NAMES; i++)
 		free(names[i]);
 	free(names);
@@ -136,10 +147,12 @@ static int bench_peers(struct tool *tool)
 	char name[64], path[4096];
 
 	if (strncmp(tool->operands[0], "file:", 5) == 0) {
-		snprintf(path, sizeof(path), "%.*s", (int)strcspn(tool->operands[0] + 5, "?"), tool->operands[0] + 5);
+		snprintf(path, sizeof(path), "%.*s", (int)strcspn(tool->operands[0] + 5, "?"),
+			 tool->operands[0] + 5);
 		if (peer_limit(path, 256 << 10, tool->depth, seconds_each, &result))
 			return TOOL_FAILED;
-		print("io_uring, 256 KiB in order (limit)", (struct peer_result){ 0, result.bytes, result.cores });
+		print("io_uring, 256 KiB in order (limit)",
+		      (struct peer_result){ 0, result.bytes, result.cores });
 		if (peer_packed(tool, path, tool->depth, seconds_each, &result))
 			return TOOL_FAILED;
 		snprintf(name, sizeof(name), "packed file, io_uring, depth %u", tool->depth);
@@ -156,7 +169,8 @@ static int bench_peers(struct tool *tool)
 	print(name, result);
 	if (peer_files(tool->peers, 1, tool->seed, seconds_each, true, &result))
 		return TOOL_FAILED;
-	printf("%-34s %12.1f ns, names in the kernel's cache\n", "open(2) + close(2)", result.samples > 0 ? 1e9 / result.samples : 0);
+	printf("%-34s %12.1f ns, names in the kernel's cache\n", "open(2) + close(2)",
+	       result.samples > 0 ? 1e9 / result.samples : 0);
 	return TOOL_OK;
 }
 

@@ -9,12 +9,16 @@
 
 int tool_index(struct tool *tool)
 {
-	struct weir_dataset_index_options options = { .size = sizeof(options), .format = tool->format, .checks = tool->checks,
+	struct weir_dataset_index_options options = { .size = sizeof(options),
+						      .format = tool->format,
+						      .checks = tool->checks,
 						      .progress = tool_progress };
 
 	for (int i = 0; i < tool->operand_count; i++)
 		if (strncmp(tool->operands[i], "file:", 5) != 0 && !tool->manifest)
-			return tool_fail("index %s: give --manifest FILE; only file: has a place for it by itself", tool->operands[i]);
+			return tool_fail(
+				"index %s: give --manifest FILE; only file: has a place for it by itself",
+				tool->operands[i]);
 	if (!tool_open(tool, 0, true))
 		return TOOL_FAILED;
 	for (unsigned i = 0; i < tool->storage_count; i++) {
@@ -27,11 +31,15 @@ int tool_index(struct tool *tool)
 
 int tool_upload(struct tool *tool)
 {
-	struct weir_dataset_index_options options = { .size = sizeof(options), .format = tool->format, .progress = tool_progress };
+	struct weir_dataset_index_options options = { .size = sizeof(options),
+						      .format = tool->format,
+						      .progress = tool_progress };
 
 	if (!tool_open(tool, 1, true))
 		return TOOL_FAILED;
-	return weir_dataset_upload(tool->storages, tool->storage_count, tool->operands[0], &options) ? tool_failed() : TOOL_OK;
+	return weir_dataset_upload(tool->storages, tool->storage_count, tool->operands[0], &options)
+		       ? tool_failed()
+		       : TOOL_OK;
 }
 
 int tool_info(struct tool *tool)
@@ -44,13 +52,15 @@ int tool_info(struct tool *tool)
 		return tool_failed();
 	if (tool->communicator->rank)
 		return TOOL_OK;
-	printf("samples         %" PRIu64 "\nbytes           %" PRIu64 "\nlengths         %u to %u\nlabels          %u\nstorages        %u\n",
+	printf("samples         %" PRIu64 "\nbytes           %" PRIu64
+	       "\nlengths         %u to %u\nlabels          %u\nstorages        %u\n",
 	       info.samples, info.bytes, info.shortest_bytes, info.longest_bytes, info.labels, info.storages);
-	printf("chunks          %" PRIu64 " of %u\nrow             %u\ndirectory       %" PRIu64 " bytes, %.2f per sample\n", info.chunks,
-	       info.chunk_bytes, info.row_bytes, info.directory_bytes,
+	printf("chunks          %" PRIu64 " of %u\nrow             %u\ndirectory       %" PRIu64
+	       " bytes, %.2f per sample\n",
+	       info.chunks, info.chunk_bytes, info.row_bytes, info.directory_bytes,
 	       info.samples ? (double)info.directory_bytes / (double)info.samples : 0);
-	printf("cache           %" PRIu64 "\nmount           %.1f ms\nranks           %u\n", info.cache_bytes, (double)info.mount_us / 1e3,
-	       tool->communicator->ranks);
+	printf("cache           %" PRIu64 "\nmount           %.1f ms\nranks           %u\n", info.cache_bytes,
+	       (double)info.mount_us / 1e3, tool->communicator->ranks);
 	return TOOL_OK;
 }
 
@@ -93,20 +103,25 @@ static int sum(struct tool *tool, uint64_t *value)
 int tool_verify(struct tool *tool)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
-	struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .seed = tool->seed, .order = tool->order };
+	struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
+							  .seed = tool->seed,
+							  .order = tool->order };
 	uint64_t samples = 0, bytes = 0;
 
 	if (!tool_mount(tool))
 		return TOOL_FAILED;
 	if (weir_dataset_info(tool->dataset, &info) || weir_dataset_sequence(tool->dataset, &sequence))
 		return tool_failed();
-	if (read_epoch(tool, info.samples / tool->communicator->ranks, &samples, &bytes) || sum(tool, &samples) || sum(tool, &bytes))
+	if (read_epoch(tool, info.samples / tool->communicator->ranks, &samples, &bytes) ||
+	    sum(tool, &samples) || sum(tool, &bytes))
 		return TOOL_FAILED;
 	if (samples != info.samples || bytes != info.bytes)
-		return tool_fail("%" PRIu64 " samples with %" PRIu64 " bytes were read, and there are %" PRIu64 " with %" PRIu64, samples, bytes,
-				 info.samples, info.bytes);
+		return tool_fail("%" PRIu64 " samples with %" PRIu64
+				 " bytes were read, and there are %" PRIu64 " with %" PRIu64,
+				 samples, bytes, info.samples, info.bytes);
 	if (!tool->communicator->rank)
-		printf("%" PRIu64 " samples, %" PRIu64 " bytes, %u ranks: all there\n", samples, bytes, tool->communicator->ranks);
+		printf("%" PRIu64 " samples, %" PRIu64 " bytes, %u ranks: all there\n", samples, bytes,
+		       tool->communicator->ranks);
 	return TOOL_OK;
 }
 
@@ -122,11 +137,14 @@ static int plot(const char *path, uint64_t *const orders[3], uint64_t samples)
 	to = popen("gnuplot", "w");
 	if (!to)
 		return tool_fail("--plot needs gnuplot: apt-get install gnuplot-nox");
-	snprintf(command, sizeof(command), "set terminal svg size 1200,420\nset output '%.400s'\nset multiplot layout 1,3\nunset key\n"
-		 "set xlabel 'position'\nset ylabel 'sample'\n", path);
+	snprintf(command, sizeof(command),
+		 "set terminal svg size 1200,420\nset output '%.400s'\nset multiplot layout 1,3\nunset key\n"
+		 "set xlabel 'position'\nset ylabel 'sample'\n",
+		 path);
 	fputs(command, to);
 	for (unsigned order = 0; order < 3; order++) {
-		fprintf(to, "set title '%s'\nplot '-' with dots lc rgb 'black'\n", weir_dataset_order_name(order));
+		fprintf(to, "set title '%s'\nplot '-' with dots lc rgb 'black'\n",
+			weir_dataset_order_name(order));
 		for (uint64_t i = 0; i < samples; i += step)
 			fprintf(to, "%" PRIu64 " %" PRIu64 "\n", i, orders[order][i]);
 		fputs("e\n", to);
@@ -144,18 +162,23 @@ int tool_order(struct tool *tool)
 		return TOOL_FAILED;
 	if (weir_dataset_info(tool->dataset, &info))
 		return tool_failed();
-	printf("%-16s %10s %14s %17s %12s   batch %u\n", "order", "coverage", "displacement", "autocorrelation", "neighbours", tool->batch);
+	printf("%-16s %10s %14s %17s %12s   batch %u\n", "order", "coverage", "displacement",
+	       "autocorrelation", "neighbours", tool->batch);
 	for (uint32_t order = 0; order < 3 && status == TOOL_OK; order++) {
-		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .seed = tool->seed, .order = order,
+		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
+								  .seed = tool->seed,
+								  .order = order,
 								  .buffer_chunks = tool->buffer_chunks };
 		struct weir_dataset_quality quality = { .size = sizeof(quality) };
 
 		orders[order] = malloc(info.samples * sizeof(uint64_t));
-		if (!orders[order] || weir_dataset_quality(tool->dataset, &sequence, tool->batch, &quality, orders[order]))
+		if (!orders[order] ||
+		    weir_dataset_quality(tool->dataset, &sequence, tool->batch, &quality, orders[order]))
 			status = tool_failed();
 		else
-			printf("%-16s %10.3f %14.3f %17.4f %12.4f\n", weir_dataset_order_name(order), quality.coverage, quality.displacement,
-			       quality.autocorrelation, quality.neighbours);
+			printf("%-16s %10.3f %14.3f %17.4f %12.4f\n", weir_dataset_order_name(order),
+			       quality.coverage, quality.displacement, quality.autocorrelation,
+			       quality.neighbours);
 	}
 	if (status == TOOL_OK && tool->plot)
 		status = plot(tool->plot, orders, info.samples);

@@ -15,15 +15,19 @@
 static const char help[] =
 	"usage: weir-dataset COMMAND ... [options]\n"
 	"\n"
-	"  make PATH           write synthetic samples, sorted by class (--as, --samples, --bytes, --classes)\n"
-	"  index URI           write the manifest of a tar, TFRecord, MDS or record file that lies in a storage\n"
-	"  upload SOURCE URI.. copy a folder or file of samples to storages; goes on where it was interrupted\n"
+	"  make PATH           write synthetic samples, sorted by class (--as, --samples, --bytes, "
+	"--classes)\n"
+	"  index URI           write the manifest of a tar, TFRecord, MDS or record file that lies in a "
+	"storage\n"
+	"  upload SOURCE URI.. copy a folder or file of samples to storages; goes on where it was "
+	"interrupted\n"
 	"  info URI..          what a dataset is\n"
 	"  verify URI..        read every sample\n"
 	"  order URI..         how random each order is (--plot FILE: positions as a picture)\n"
 	"  bench URI..         samples and bytes per second, beside other ways to read (--peers FOLDER)\n"
 	"\n"
-	"  --format NAME       of the source: auto, folder, tar, tfrecord, mds, cifar10, cifar100, fixed:BYTES[:HEADER]\n"
+	"  --format NAME       of the source: auto, folder, tar, tfrecord, mds, cifar10, cifar100, "
+	"fixed:BYTES[:HEADER]\n"
 	"  --manifest FILE     of file:PATH: PATH.weir if not given\n"
 	"  --checks            index: check the data's checksums, too\n"
 	"  --as KIND           make: folder, tar or records\n"
@@ -32,14 +36,16 @@ static const char help[] =
 	"  --classes N         make: 10\n"
 	"  --context NAME      cpu, or another device\n"
 	"  --order NAME        shuffled-chunk, chunk, full (bench: all three if not given)\n"
-	"  --seed N, --epochs N, --batch N, --buffer CHUNKS, --chunk BYTES, --cache BYTES, --row BYTES, --batches N\n"
+	"  --seed N, --epochs N, --batch N, --buffer CHUNKS, --chunk BYTES, --cache BYTES, --row BYTES, "
+	"--batches N\n"
 	"  --lookup NAME       buckets or avl\n"
 	"  --threads N         bench: of the peers (8)\n"
 	"  --depth N           bench: requests in flight of the packed file (64)\n"
 	"  --peers FOLDER      bench: the same samples as files\n"
 	"  --no-drop           bench: leave the page cache as it is\n"
 	"\n"
-	"Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an upload that the next one resumes.\n"
+	"Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an upload that the next "
+	"one resumes.\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
 static volatile sig_atomic_t stopped;
@@ -49,8 +55,9 @@ static const struct {
 	int (*run)(struct tool *tool);
 	int least;
 } commands[] = {
-	{ "make", tool_make, 1 },   { "index", tool_index, 1 }, { "upload", tool_upload, 2 }, { "info", tool_info, 1 },
-	{ "verify", tool_verify, 1 }, { "order", tool_order, 1 }, { "bench", tool_bench, 1 },
+	{ "make", tool_make, 1 },   { "index", tool_index, 1 },	  { "upload", tool_upload, 2 },
+	{ "info", tool_info, 1 },   { "verify", tool_verify, 1 }, { "order", tool_order, 1 },
+	{ "bench", tool_bench, 1 },
 };
 
 static void stop(int number)
@@ -88,7 +95,8 @@ int tool_progress(void *user, uint64_t done, uint64_t total)
 {
 	(void)user;
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%3.0f%%%s", total ? 100.0 * (double)done / (double)total : 100.0, done == total ? "\r    \r" : "");
+		fprintf(stderr, "\r%3.0f%%%s", total ? 100.0 * (double)done / (double)total : 100.0,
+			done == total ? "\r    \r" : "");
 	return stopped;
 }
 
@@ -119,7 +127,8 @@ bool tool_open(struct tool *tool, int first, bool write)
 	if (weir_context_open(tool->context_name, NULL, &tool->context))
 		return tool_failed() == TOOL_OK;
 	for (int i = first; i < tool->operand_count; i++) {
-		if (weir_storage_open(tool->context, tool->operands[i], &options, &tool->storages[tool->storage_count]))
+		if (weir_storage_open(tool->context, tool->operands[i], &options,
+				      &tool->storages[tool->storage_count]))
 			return tool_failed() == TOOL_OK;
 		tool->manifests[tool->storage_count++] = manifest_of(tool, tool->operands[i], !write);
 	}
@@ -129,8 +138,13 @@ bool tool_open(struct tool *tool, int first, bool write)
 bool tool_mount(struct tool *tool)
 {
 	struct weir_dataset_mount_options options = {
-		.size = sizeof(options), .manifests = (const char *const *)tool->manifests, .chunk_bytes = (uint32_t)tool->chunk_bytes,
-		.cache_bytes = tool->cache_bytes, .row_bytes = (uint32_t)tool->row_bytes, .lookup = tool->lookup, .batches = tool->batches,
+		.size = sizeof(options),
+		.manifests = (const char *const *)tool->manifests,
+		.chunk_bytes = (uint32_t)tool->chunk_bytes,
+		.cache_bytes = tool->cache_bytes,
+		.row_bytes = (uint32_t)tool->row_bytes,
+		.lookup = tool->lookup,
+		.batches = tool->batches,
 	};
 
 	if (weir_dataset_communicator_open("auto", &tool->communicator))
@@ -188,16 +202,41 @@ static bool order_named(struct tool *tool, const char *name)
 	return false;
 }
 
-enum { FORMAT = 256, MANIFEST, CHECKS, AS, SAMPLES, BYTES, CLASSES, CONTEXT, ORDER, SEED, EPOCHS, BATCH, BUFFER, CHUNK, CACHE, ROW, LOOKUP,
-       THREADS, DEPTH, PEERS, PLOT, NO_DROP, BATCHES };
+enum {
+	FORMAT = 256,
+	MANIFEST,
+	CHECKS,
+	AS,
+	SAMPLES,
+	BYTES,
+	CLASSES,
+	CONTEXT,
+	ORDER,
+	SEED,
+	EPOCHS,
+	BATCH,
+	BUFFER,
+	CHUNK,
+	CACHE,
+	ROW,
+	LOOKUP,
+	THREADS,
+	DEPTH,
+	PEERS,
+	PLOT,
+	NO_DROP,
+	BATCHES
+};
 
 static const struct option options[] = {
-	{ "format", 1, NULL, FORMAT }, { "manifest", 1, NULL, MANIFEST }, { "checks", 0, NULL, CHECKS }, { "as", 1, NULL, AS },
-	{ "samples", 1, NULL, SAMPLES }, { "bytes", 1, NULL, BYTES }, { "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },
-	{ "order", 1, NULL, ORDER }, { "seed", 1, NULL, SEED }, { "epochs", 1, NULL, EPOCHS }, { "batch", 1, NULL, BATCH },
-	{ "buffer", 1, NULL, BUFFER }, { "chunk", 1, NULL, CHUNK }, { "cache", 1, NULL, CACHE }, { "row", 1, NULL, ROW },
-	{ "lookup", 1, NULL, LOOKUP }, { "threads", 1, NULL, THREADS }, { "depth", 1, NULL, DEPTH }, { "peers", 1, NULL, PEERS },
-	{ "plot", 1, NULL, PLOT }, { "no-drop", 0, NULL, NO_DROP }, { "batches", 1, NULL, BATCHES }, { NULL, 0, NULL, 0 },
+	{ "format", 1, NULL, FORMAT },	 { "manifest", 1, NULL, MANIFEST }, { "checks", 0, NULL, CHECKS },
+	{ "as", 1, NULL, AS },		 { "samples", 1, NULL, SAMPLES },   { "bytes", 1, NULL, BYTES },
+	{ "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },   { "order", 1, NULL, ORDER },
+	{ "seed", 1, NULL, SEED },	 { "epochs", 1, NULL, EPOCHS },	    { "batch", 1, NULL, BATCH },
+	{ "buffer", 1, NULL, BUFFER },	 { "chunk", 1, NULL, CHUNK },	    { "cache", 1, NULL, CACHE },
+	{ "row", 1, NULL, ROW },	 { "lookup", 1, NULL, LOOKUP },	    { "threads", 1, NULL, THREADS },
+	{ "depth", 1, NULL, DEPTH },	 { "peers", 1, NULL, PEERS },	    { "plot", 1, NULL, PLOT },
+	{ "no-drop", 0, NULL, NO_DROP }, { "batches", 1, NULL, BATCHES },   { NULL, 0, NULL, 0 },
 };
 
 static bool take_more(struct tool *tool, int option, const char *text)
@@ -206,7 +245,9 @@ static bool take_more(struct tool *tool, int option, const char *text)
 	case CHUNK: return number(text, &tool->chunk_bytes) && tool->chunk_bytes <= UINT32_MAX;
 	case CACHE: return number(text, &tool->cache_bytes);
 	case ROW: return number(text, &tool->row_bytes) && tool->row_bytes <= UINT32_MAX;
-	case LOOKUP: tool->lookup = strcmp(text, "avl") == 0; return tool->lookup || strcmp(text, "buckets") == 0;
+	case LOOKUP:
+		tool->lookup = strcmp(text, "avl") == 0;
+		return tool->lookup || strcmp(text, "buckets") == 0;
 	case THREADS: return number32(text, &tool->threads) && tool->threads && tool->threads <= 1024;
 	case DEPTH: return number32(text, &tool->depth) && tool->depth && tool->depth <= 4096;
 	case BATCHES: return number32(text, &tool->batches) && tool->batches && tool->batches <= 16;
@@ -225,7 +266,9 @@ static bool take(struct tool *tool, int option, const char *text)
 	case CHECKS: tool->checks = true; return true;
 	case AS: tool->as = text; return true;
 	case SAMPLES: return number(text, &tool->samples) && tool->samples;
-	case BYTES: return range(text, &tool->least_bytes, &tool->most_bytes) && tool->most_bytes <= WEIR_DATASET_MAX_SAMPLE_BYTES;
+	case BYTES:
+		return range(text, &tool->least_bytes, &tool->most_bytes) &&
+		       tool->most_bytes <= WEIR_DATASET_MAX_SAMPLE_BYTES;
 	case CLASSES: return number(text, &tool->classes) && tool->classes;
 	case CONTEXT: tool->context_name = text; return true;
 	case ORDER: return order_named(tool, text);
@@ -245,8 +288,17 @@ static int usage(const char *why, const char *what)
 
 int main(int argc, char **argv)
 {
-	struct tool tool = { .context_name = "cpu", .as = "folder", .samples = 1000, .least_bytes = 4096, .most_bytes = 4096, .classes = 10,
-			     .epochs = 1, .batch = 256, .threads = 8, .depth = 64, .all_orders = true };
+	struct tool tool = { .context_name = "cpu",
+			     .as = "folder",
+			     .samples = 1000,
+			     .least_bytes = 4096,
+			     .most_bytes = 4096,
+			     .classes = 10,
+			     .epochs = 1,
+			     .batch = 256,
+			     .threads = 8,
+			     .depth = 64,
+			     .all_orders = true };
 	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
 	int option, status;
 

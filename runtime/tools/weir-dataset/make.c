@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* make.c: synthetic samples, sorted by class: a folder, a tar file with labels (as WebDataset has them), or a file of records. */
+/* make.c: synthetic samples, sorted by class: a folder, a tar file with labels (as WebDataset has them), or a
+ * file of records. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -96,16 +97,19 @@ int tool_make(struct tool *tool)
 		return free(data), tool_fail("--as %s: there are folder, tar and records", tool->as);
 	if (strcmp(tool->as, "records") == 0 && tool->least_bytes != tool->most_bytes)
 		return free(data), tool_fail("records have one length; give --bytes N, or --as tar");
-	if (folder ? mkdir(tool->operands[0], 0777) != 0 && errno != EEXIST : !(to = fopen(tool->operands[0], "w")))
+	if (folder ? mkdir(tool->operands[0], 0777) != 0 && errno != EEXIST
+		   : !(to = fopen(tool->operands[0], "w")))
 		return free(data), tool_fail("cannot make %s: %s", tool->operands[0], strerror(errno));
 	for (uint64_t i = 0; i < tool->samples && good && data; i++) {
-		uint64_t bytes = tool->least_bytes + next_random(&state) % (tool->most_bytes - tool->least_bytes + 1);
+		uint64_t bytes =
+			tool->least_bytes + next_random(&state) % (tool->most_bytes - tool->least_bytes + 1);
 
 		for (uint64_t word = 0; word * 8 < bytes; word++)
 			data[word] = next_random(&state);
 		good = put(tool, to, i, (unsigned char *)data, bytes);
 		if (tool_progress(NULL, i + 1, tool->samples))
-			return free(data), tool_fail("stopped after %" PRIu64 " samples; make them anew", i + 1);
+			return free(data),
+			       tool_fail("stopped after %" PRIu64 " samples; make them anew", i + 1);
 	}
 	if (strcmp(tool->as, "tar") == 0)
 		fwrite(end, sizeof(end), 1, to);

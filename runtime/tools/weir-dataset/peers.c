@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peers.c: other ways to read the same samples: files of a file system, and a packed file through io_uring. */
+/* peers.c: other ways to read the same samples: files of a file system, and a packed file through io_uring.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -35,7 +36,8 @@ static double processor_seconds(void)
 	struct rusage use;
 
 	getrusage(RUSAGE_SELF, &use);
-	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+	       1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 /** struct files - all names, in random order, and threads that take the next one */
@@ -55,7 +57,9 @@ static void *read_files(void *given)
 	size_t i;
 
 	/* relaxed: counters, read after the threads were joined */
-	while (data && (i = atomic_fetch_add_explicit(&files->next, 1, memory_order_relaxed)) < files->count && tool_seconds() < files->end) {
+	while (data &&
+	       (i = atomic_fetch_add_explicit(&files->next, 1, memory_order_relaxed)) < files->count &&
+	       tool_seconds() < files->end) {
 		int file = open(files->names[i], O_RDONLY);
 		ssize_t got = file >= 0 && !files->lookups ? pread(file, data, MOST_BYTES, 0) : 0;
 
@@ -104,7 +108,8 @@ static void shuffle(struct files *files, uint64_t seed)
 	}
 }
 
-int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups, struct peer_result *result)
+int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
+	       struct peer_result *result)
 {
 	struct files files = { .lookups = lookups };
 	pthread_t *ids = calloc(threads, sizeof(*ids));
@@ -123,7 +128,8 @@ int peer_files(const char *folder, uint32_t threads, uint64_t seed, double secon
 	for (uint32_t i = 0; i < threads; i++)
 		pthread_join(ids[i], NULL);
 	seconds = tool_seconds() - begin;
-	*result = (struct peer_result){ (double)files.samples / seconds, (double)files.bytes / seconds, (processor_seconds() - cpu) / seconds };
+	*result = (struct peer_result){ (double)files.samples / seconds, (double)files.bytes / seconds,
+					(processor_seconds() - cpu) / seconds };
 	for (size_t i = 0; i < files.count; i++)
 		free(files.names[i]);
 	free(files.names);
@@ -169,7 +175,8 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 		uint64_t offset, bytes;
 
 		next_read(reads, &offset, &bytes);
-		io_uring_prep_read(sqe, file, memory + (size_t)i * (reads->chunk + 2 * ALIGN), (unsigned)bytes, offset);
+		io_uring_prep_read(sqe, file, memory + (size_t)i * (reads->chunk + 2 * ALIGN),
+				   (unsigned)bytes, offset);
 		io_uring_sqe_set_data64(sqe, i);
 	}
 	while (tool_seconds() - begin < seconds) {
@@ -177,14 +184,16 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 		unsigned head, seen = 0;
 
 		io_uring_submit_and_wait(&ring, 1);
-		io_uring_for_each_cqe(&ring, head, cqe) {
+		io_uring_for_each_cqe(&ring, head, cqe)
+		{
 			struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
 			uint64_t offset, bytes, slot = cqe->user_data;
 
 			failed += cqe->res < 0;
 			total += cqe->res > 0 ? (uint64_t)cqe->res : 0;
 			next_read(reads, &offset, &bytes);
-			io_uring_prep_read(sqe, file, memory + slot * (reads->chunk + 2 * ALIGN), (unsigned)bytes, offset);
+			io_uring_prep_read(sqe, file, memory + slot * (reads->chunk + 2 * ALIGN),
+					   (unsigned)bytes, offset);
 			io_uring_sqe_set_data64(sqe, slot);
 			seen++;
 		}
@@ -192,14 +201,17 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 		done += seen;
 	}
 	seconds = tool_seconds() - begin;
-	*result = (struct peer_result){ (double)done / seconds, (double)total / seconds, (processor_seconds() - cpu) / seconds };
+	*result = (struct peer_result){ (double)done / seconds, (double)total / seconds,
+					(processor_seconds() - cpu) / seconds };
 	io_uring_queue_exit(&ring); /* cancels what is under way, and waits */
 	close(file);
 	free(memory);
-	return failed ? tool_fail("%llu reads of the packed file failed", (unsigned long long)failed) : TOOL_OK;
+	return failed ? tool_fail("%llu reads of the packed file failed", (unsigned long long)failed)
+		      : TOOL_OK;
 }
 
-int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds, struct peer_result *result)
+int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds,
+		struct peer_result *result)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	struct reads reads = { .tool = tool, .state = tool->seed };

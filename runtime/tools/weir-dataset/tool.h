@@ -53,10 +53,14 @@ struct peer_result {
 	double samples, bytes, cores;
 };
 
-/** peer_files() - open, pread, close of every file below @folder in random order, by @threads; lookups: open and close alone */
-int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups, struct peer_result *result);
-/** peer_packed() - random reads of the mounted samples from the packed file @path, O_DIRECT, io_uring at @depth */
-int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds, struct peer_result *result);
+/** peer_files() - open, pread, close of every file below @folder in random order, by @threads; lookups: open
+ * and close alone */
+int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
+	       struct peer_result *result);
+/** peer_packed() - random reads of the mounted samples from the packed file @path, O_DIRECT, io_uring at
+ * @depth */
+int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds,
+		struct peer_result *result);
 /** peer_limit() - chunks of the file in order, likewise: what the storage can do */
 int peer_limit(const char *path, uint64_t chunk, uint32_t depth, double seconds, struct peer_result *result);
 /** peer_drop_caches() - the page cache forgets; false where that is not allowed */

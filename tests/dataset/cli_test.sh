@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-dataset from make to bench, and an upload that Ctrl-C interrupts.
+set -u
+tool=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+number=0
+failed=0
+verdict() { # RC NAME
+  number=$((number + 1))
+  if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
+}
+echo 1..8
+"$tool" --help | grep -q '^usage: weir-dataset'
+verdict $? "help"
+"$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
+verdict $? "a wrong command is refused by name"
+"$tool" make "$folder/files" --samples 500 --bytes 10-3000 --classes 5 &&
+  truncate -s 4M "$folder/one" "$folder/two" &&
+  "$tool" upload "$folder/files" "file:$folder/one" "file:$folder/two" &&
+  "$tool" verify "file:$folder/one" "file:$folder/two" | grep -q '^500 samples'
+verdict $? "make, upload, verify"
+"$tool" info "file:$folder/one" "file:$folder/two" | grep -q '^labels  *5$'
+verdict $? "info"
+"$tool" make "$folder/t.tar" --as tar --samples 300 && tar -tf "$folder/t.tar" >/dev/null && "$tool" index "file:$folder/t.tar" >/dev/null &&
+  "$tool" verify "file:$folder/t.tar" --order full | grep -q '^300 samples'
+verdict $? "a tar file that tar can read, index, verify"
+"$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
+verdict $? "order"
+"$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
+verdict $? "half of the storages are refused"
+"$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"
+"$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M 2>"$folder/err" &
+upload=$!
+while kill -0 $upload 2>/dev/null && ! head -c 8 "$folder/target" | grep -q WDAT; do :; done
+kill -INT $upload
+wait $upload
+if [ $? = 1 ]; then # it was under way
+  "$tool" verify "file:$folder/target" 2>&1 | grep -q 'was interrupted after'
+fi && "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M && "$tool" verify "file:$folder/target" | grep -q '^400 samples'
+verdict $? "an upload that is interrupted is not mounted, and the next one completes it"
+exit $failed

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Several ranks mount one dataset and read it once together; a rank that cannot mount lets no rank mount.
+set -u
+tool=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+number=0
+failed=0
+verdict() { # RC NAME
+  number=$((number + 1))
+  if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
+}
+ranks() { timeout 120 mpirun --allow-run-as-root --oversubscribe -n "$@" 2>&1; }
+if ! ranks 1 true >/dev/null; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
+echo 1..7
+"$tool" make "$folder/a.tar" --as tar --samples 700 --bytes 100-5000 --seed 1
+"$tool" make "$folder/b.tar" --as tar --samples 300 --bytes 100-5000 --seed 2
+"$tool" index "file:$folder/a.tar" "file:$folder/b.tar" >/dev/null
+for count in 1 2 3 4 8; do
+  out=$(ranks $count "$tool" verify "file:$folder/a.tar" "file:$folder/b.tar" --batch 32)
+  echo "$out" | grep -q "^1000 samples, .* $count ranks: all there"
+  verdict $? "$count ranks read each sample once"
+done
+printf 'x' | dd of="$folder/b.tar.weir" bs=1 seek=4100 conv=notrunc status=none
+out=$(ranks 3 "$tool" verify "file:$folder/a.tar" "file:$folder/b.tar")
+[ "$(echo "$out" | grep -c "rank 1: .*checksum of its entries")" = 3 ]
+verdict $? "a damaged manifest is an error on all three ranks, with its rank"
+rm "$folder/b.tar.weir"
+out=$(ranks 2 "$tool" verify "file:$folder/a.tar" "file:$folder/b.tar")
+[ "$(echo "$out" | grep -c "no manifest")" = 2 ]
+verdict $? "a missing manifest is an error on both ranks"
+exit $failed
