@@ -438,6 +438,30 @@ static void test_new_queue(void **state)
 	close_user(&users[1]);
 }
 
+/* Where the host does not see a device's queues it cannot go on with them: that storage is lost, and the other one goes on. */
+static void test_lost_alone(void **state)
+{
+	struct user users[USERS];
+	uint64_t resets;
+
+	(void)state;
+	if (test_on_cpu() || test_given())
+		return;
+	open_users(users, MADE "alone&fault=stuck:op=read:lba=7:count=1");
+	assert_int_equal(read_block(&users[0], VICTIM), WEIR_E_DEVICE_DEAD);
+	await_resets(&users[1], 1);
+	check_usable(&users[1], 1);
+	(void)weir_storage_close(users[0].storage);
+	resets = stats_of(&users[1]).resets;
+	assert_in_range(resets, 1, 2);
+	check_usable(&users[1], 1);
+	must(open_storage(&users[0], MADE "alone&fault=stuck:op=read:lba=7:count=1", 2, true));
+	check_both(users);
+	assert_int_equal(stats_of(&users[1]).resets, resets);
+	close_user(&users[0]);
+	close_user(&users[1]);
+}
+
 static void await_dead(struct user *user)
 {
 	for (unsigned i = 0; i < 60000 && read_block(user, 0) == WEIR_OK; i++)
@@ -587,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_many_resets),
 		cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_new_queue),
+		cmocka_unit_test(test_lost_alone),
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_close_flushes),

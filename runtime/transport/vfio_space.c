@@ -45,13 +45,13 @@ static int map_fail(const struct weir_vfio_space *space, uint64_t address, uint6
 		storage, bytes, address, strerror(error));
 }
 
-static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
 {
 	struct weir_vfio_space *space = (struct weir_vfio_space *)mapper;
 	int error = 0;
 
 	pthread_mutex_lock(&space->lock);
-	if (space->iommu >= 0 && space->way->map(space, address, bytes) != 0)
+	if (space->iommu >= 0 && space->way->map(space, address, bytes, host) != 0)
 		error = map_fail(space, address, bytes, errno);
 	pthread_mutex_unlock(&space->lock);
 	return error;

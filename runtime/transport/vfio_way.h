@@ -19,13 +19,13 @@
  * @name: for people
  * @open: fill in @device of @vfio, confined to its space, whose files are opened if they are not; 0 or a negative errno with a
  *        sentence
- * @map: [address, address + bytes) at the same addresses; 0, or -1 with errno
+ * @map: what the process has at @host, to be [address, address + bytes) for the devices; 0, or -1 with errno
  * @unmap: the same range; 0, or -1 with errno
  */
 struct weir_vfio_way {
 	const char *name;
 	int (*open)(struct weir_vfio *vfio);
-	int (*map)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes);
+	int (*map)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes, void *host);
 	int (*unmap)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes);
 };
 
