@@ -489,6 +489,48 @@ static void fails(const char *uri, uint32_t status)
 	weir_context_close(users[0].context);
 }
 
+/* Where a machine can: WEIR_TEST_RESET is a command that resets the controller's PCI function. All go on. */
+static void test_reset_from_outside(void **state)
+{
+	const char *command = getenv("WEIR_TEST_RESET");
+	struct user users[USERS];
+
+	(void)state;
+	if (!command)
+		skip();
+	open_users(users, MADE "outside");
+	check_both(users);
+	assert_int_equal(system(command), 0);
+	for (unsigned i = 0; i < USERS; i++)
+		await_resets(&users[i], 1);
+	check_both(users);
+	close_user(&users[0]);
+	check_usable(&users[1], 1);
+	close_user(&users[1]);
+}
+
+/* WEIR_TEST_REMOVE has the system ask for it, and waits until it has it: all are ended, and it is let go of. */
+static void test_removal(void **state)
+{
+	const char *command = getenv("WEIR_TEST_REMOVE");
+	struct user users[USERS];
+
+	(void)state;
+	if (!command)
+		skip();
+	open_users(users, MADE "removal");
+	check_both(users);
+	assert_int_equal(system(command), 0);
+	for (unsigned i = 0; i < USERS; i++) {
+		await_dead(&users[i]);
+		assert_int_equal(read_block(&users[i], 0), WEIR_E_DEVICE_GONE);
+	}
+	for (unsigned i = 0; i < USERS; i++) {
+		(void)weir_storage_close(users[i].storage);
+		weir_context_close(users[i].context);
+	}
+}
+
 static void test_fatal(void **state)
 {
 	(void)state;
@@ -612,6 +654,8 @@ int main(void)
 		cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_new_queue),
 		cmocka_unit_test(test_lost_alone),
+		cmocka_unit_test(test_reset_from_outside),
+		cmocka_unit_test(test_removal),
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_close_flushes),
