@@ -101,7 +101,7 @@ add_library() {
 # The first of the GPUs' backends that were built, or number $gpu_backend of them: its own module and stand-in driver, and programs of
 # that build in the place of the others
 gpu_stand_in() {
-  local gpu=$folder/gpu root=$work/more backend
+  local gpu=$folder/gpus root=$work/more backend
   backend=$(cd "$gpu/backends" && ls -- */weir_pretended_*.so | sed -n "${gpu_backend-1}p")
   [ -n "$backend" ] || fail "no such backend of GPUs was built"
   backend=${backend%%/*}
