@@ -257,6 +257,12 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	return wait_ready(admin, true, "its start");
 }
 
+int weir_admin_identify_at(struct weir_admin *admin, uint64_t bus)
+{
+	return command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY, .prp1 = bus, .cdw10 = NVME_CNS_CONTROLLER },
+		       "Identify Controller", NULL);
+}
+
 static int identify(struct weir_admin *admin, uint32_t cns, uint32_t nsid, const char *what)
 {
 	return command(admin,

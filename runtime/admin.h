@@ -78,6 +78,8 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 int weir_admin_identify(struct weir_admin *admin, uint32_t nsid, bool writes, struct weir_namespace *out);
 /** weir_admin_controller() - the part of it that is the controller's: of @out what is no namespace's */
 int weir_admin_controller(struct weir_admin *admin, struct weir_namespace *out);
+/** weir_admin_identify_at() - Identify Controller, to the page that lanes have at @bus */
+int weir_admin_identify_at(struct weir_admin *admin, uint64_t bus);
 /** weir_admin_retry_delays() - have the controller give them, if @space says that it has any; a reset forgets it */
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space);
 /** weir_admin_queue_count() - ask for @wanted queue pairs; *granted may be fewer */

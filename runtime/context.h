@@ -25,6 +25,7 @@ struct weir_memory_block {
 	size_t bytes;
 	enum weir_memory kind;
 	bool users; /* of weir_alloc() and the like; else the runtime's own */
+	void *exported; /* where a dma-buf of it is mapped for controllers (peer.h), or NULL */
 };
 
 struct weir_context {
@@ -34,6 +35,7 @@ struct weir_context {
 	const struct weir_window *window; /* likewise: by the kernel module; or NULL */
 	struct weir_dma_map *dma;
 	struct weir_memory_block *memory;
+	unsigned peer_storages; /* whose controllers reach memory that the host does not share (peer.h) */
 	uint64_t fault; /* struct weir_fault, device; closed.h has the rest of its page */
 	uint64_t closed_set; /* closed.h; 0: not needed yet */
 	uint32_t next_disk_id;
@@ -93,6 +95,7 @@ struct weir_storage {
 	bool enabled;
 	weir_status dead; /* why the watchdog gave its controller up; WEIR_OK: it has not */
 	bool pull;
+	bool peer; /* its controller reaches memory that the host does not share */
 };
 
 /** weir_storage_bytes() - its size to the byte: less than its blocks hold where the last one is not whole */

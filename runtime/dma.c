@@ -98,7 +98,7 @@ static int grow(struct weir_dma_map *map)
 
 static int map_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
 {
-	return region->peer && !mapper->peers ? 0 : mapper->map(mapper, region->address, region->bytes);
+	return region->peer && !mapper->peers ? 0 : mapper->map(mapper, region->address, region->bytes, region->host);
 }
 
 static void unmap_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
@@ -135,9 +135,9 @@ enum kind {
 	SHARED, /* this process's memory, once for each map that follows */
 };
 
-static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes, enum kind kind)
+static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes, enum kind kind, void *host)
 {
-	struct weir_dma_region region = { address, bytes, 0, kind == PEER, 1 };
+	struct weir_dma_region region = { address, bytes, 0, kind == PEER, 1, host };
 	size_t at = regions_up_to(map->regions, map->count, address);
 	const struct weir_dma_region *before = at ? &map->regions[at - 1] : NULL;
 	const struct weir_dma_region *after = at < map->count ? &map->regions[at] : NULL;
@@ -166,33 +166,37 @@ static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes
 	return 0;
 }
 
-static int add(struct weir_dma_map *map, void *address, size_t bytes, enum kind kind)
+static int add(struct weir_dma_map *map, uint64_t start, size_t bytes, enum kind kind, void *host)
 {
-	uint64_t start = (uint64_t)(uintptr_t)address;
 	int error;
 
 	if (!bytes || start + (bytes - 1) < start)
 		return weir_fail(EINVAL, "DMA region 0x%" PRIx64 "+0x%zx is empty or wraps", start,
 				 bytes);
 	pthread_mutex_lock(&map->lock);
-	error = add_locked(map, start, bytes, kind);
+	error = add_locked(map, start, bytes, kind, host);
 	pthread_mutex_unlock(&map->lock);
 	return error;
 }
 
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes)
 {
-	return add(map, address, bytes, OWN);
+	return add(map, (uintptr_t)address, bytes, OWN, address);
 }
 
 int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes)
 {
-	return add(map, address, bytes, PEER);
+	return add(map, (uintptr_t)address, bytes, PEER, address);
 }
 
-int weir_dma_map_share(struct weir_dma_map *map, void *address, size_t bytes)
+int weir_dma_map_add_device(struct weir_dma_map *map, uint64_t address, size_t bytes, void *host)
 {
-	return add(map, address, bytes, SHARED);
+	return add(map, address, bytes, PEER, host);
+}
+
+int weir_dma_map_share(struct weir_dma_map *map, void *address, size_t bytes, void *host)
+{
+	return add(map, (uintptr_t)address, bytes, SHARED, host);
 }
 
 static int remove_locked(struct weir_dma_map *map, uint64_t address)
@@ -277,9 +281,9 @@ static void view_copy(struct weir_dma_map *map, struct weir_dma_view *view)
 	view->last = 0;
 	if (!regions)
 		return;
-	if (map->count)
-		memcpy(regions, map->regions, map->count * sizeof(*regions));
-	view->count = map->count;
+	for (size_t i = 0; i < map->count; i++)
+		if ((uintptr_t)map->regions[i].host == map->regions[i].address)
+			regions[view->count++] = map->regions[i];
 	view->generation = map->generation;
 }
 

@@ -6,6 +6,7 @@
 #include "cache.h"
 #include "context.h"
 #include "error.h"
+#include "peer.h"
 
 int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address,
 			 void **host)
@@ -30,6 +31,8 @@ int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_m
 		if (error)
 			context->backend->ops->release(context->backend, block->address, block->bytes, kind);
 	}
+	if (!error && context->peer_storages && (error = weir_peer_add(context, block)) != 0)
+		context->backend->ops->release(context->backend, block->address, block->bytes, kind);
 	if (error) {
 		free(block);
 		return error;
@@ -102,6 +105,7 @@ int weir_memory_put(struct weir_context *context, uint64_t address)
 		return error;
 	*link = block->next;
 	weir_files_forget(context, address);
+	weir_peer_remove(context, block);
 	if (block->host)
 		(void)weir_dma_map_remove(context->dma, block->host);
 	context->backend->ops->release(context->backend, block->address, block->bytes, block->kind);

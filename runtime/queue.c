@@ -62,7 +62,7 @@ static int adopt(const struct weir_storage *storage, uint32_t index)
 
 	if (!transport->ops->adopt)
 		return 0;
-	return transport->ops->adopt(transport, &(struct weir_rings){ .sq = sq, .sq_bytes = storage->depth * sizeof(struct nvme_sqe),
+	return transport->ops->adopt(transport, &(struct weir_rings){ .index = index, .sq = sq, .sq_bytes = storage->depth * sizeof(struct nvme_sqe),
 								      .cq = sq + weir_queue_cq_offset(storage->depth),
 								      .cq_bytes = storage->depth * sizeof(struct nvme_cqe) });
 }

@@ -11,6 +11,7 @@
 #include "context.h"
 #include "doorbells.h"
 #include "error.h"
+#include "peer.h"
 #include "publish.h"
 #include "service.h"
 #include "shadow.h"
@@ -120,7 +121,7 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 	}
 	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
 								      .dma = storage->context->dma,
-								      .peer_memory = storage->context->peer_memory,
+								      .peer_memory = storage->context->peer_memory || !storage->context->shared_memory,
 								      .window = storage->context->window,
 								      .doorbells = doorbells,
 								      .read_only = options->read_only,
@@ -151,6 +152,7 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	reaches = properties.shared_memory || storage->transport->resident.on;
 	if (storage->transport->registers && properties.peer_memory && storage->transport->gpu_memory == WEIR_GPU_MEMORY_NONE)
 		reaches = false;
+	reaches = reaches || weir_peer_asked(storage); /* which is seen once the controller is enabled */
 	if (storage->transport->mover == WEIR_MOVER_DIRECT && !reaches)
 		return weir_fail(ENOTSUP, "storage \"%s\": mover=direct, but its controller does not reach the memory of %s%s; "
 				 "leave it out", storage->uri, properties.name,
@@ -231,6 +233,23 @@ static uint64_t retry_terms(const struct weir_storage *storage, const struct wei
 	return terms;
 }
 
+/* Memory of the device for the controller, as the URI asks; where only data was to go there, it goes by way of the host's else. */
+static int use_peer(struct weir_storage *storage)
+{
+	const struct weir_transport *transport = storage->transport;
+	char why[256];
+
+	if (!weir_peer_asked(storage) || weir_peer_use(storage) == 0)
+		return 0;
+	snprintf(why, sizeof(why), "%s", weir_last_error());
+	if (transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES || transport->mover == WEIR_MOVER_DIRECT)
+		return weir_fail(ENOTSUP, "storage \"%s\": its controller is to reach the device's memory, but %s; leave out %s", storage->uri, why,
+				 transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? "gpu_memory=queues" : "mover=direct");
+	fprintf(stderr, "weir: storage \"%s\": lanes move its data by way of the host's memory (pull): %s\n", storage->uri, why);
+	storage->pull = true;
+	return 0;
+}
+
 static int create_queues(struct weir_storage *storage, const struct weir_storage_options *options)
 {
 	uint32_t count = storage->queue_count = options->queues;
@@ -307,6 +326,7 @@ static int tear_down(struct weir_storage *storage)
 	(void)weir_memory_put(storage->context, storage->doorbell_memory);
 	free_queues(storage);
 	(void)weir_memory_put(storage->context, storage->admin_memory);
+	weir_peer_end(storage);
 	free(storage->uri);
 	storage->uri = NULL;
 	return error;
@@ -334,6 +354,8 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 		error = place_doorbells(storage, options->queues);
 	if (!error)
 		error = start_controller(storage, options, given->depth != 0);
+	if (!error)
+		error = use_peer(storage);
 	if (!error)
 		error = create_queues(storage, options);
 	return name_storage(storage, error ? error : weir_watchdog_start(storage, options->first_ticket));

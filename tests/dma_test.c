@@ -156,12 +156,14 @@ static void test_numbers_are_not_reused(void **state)
 struct notes {
 	struct weir_dma_mapper mapper;
 	uint64_t mapped, bytes, refused;
+	void *host;
 };
 
-static int note_map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+static int note_map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
 {
 	struct notes *notes = (struct notes *)mapper;
 
+	notes->host = host;
 	if (address == notes->refused)
 		return -ENOSPC;
 	notes->mapped++;
@@ -261,6 +263,29 @@ static void test_a_mapper_that_refuses(void **state)
 	weir_dma_map_destroy(map);
 }
 
+/* A device's memory that lanes call otherwise: real controllers have it mapped, and those in software never see it. */
+static void test_device_memory(void **state)
+{
+	struct notes notes = { .mapper = { .map = note_map, .unmap = note_unmap, .peers = true } };
+	struct weir_dma_view view = { 0 };
+	struct weir_dma_map *map;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&map), 0);
+	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x1000), 0);
+	assert_int_equal(weir_dma_map_add_device(map, 0x80000000, 0x1000, at(0x5000)), 0);
+	assert_int_equal(weir_dma_map_follow(map, &notes.mapper), 0);
+	assert_int_equal(notes.mapped, 2);
+	assert_ptr_equal(notes.host, at(0x5000));
+	weir_dma_view_refresh(map, &view);
+	assert_non_null(weir_dma_view_find(&view, 0x1000, 0x1000));
+	assert_null(weir_dma_view_find(&view, 0x80000000, 0x1000));
+	assert_null(weir_dma_view_find(&view, 0x5000, 0x1000));
+	weir_dma_map_unfollow(map, &notes.mapper);
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(map);
+}
+
 /* What several maps share is mapped once, until the last of them lets it go. */
 static void test_shares(void **state)
 {
@@ -269,10 +294,10 @@ static void test_shares(void **state)
 
 	(void)state;
 	assert_int_equal(weir_dma_map_create(&map), 0);
-	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000), 0);
-	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000), 0);
-	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x1000), -EEXIST);
-	assert_int_equal(weir_dma_map_share(map, at(0x2000), 0x1000), -EEXIST);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000, at(0x1000)), 0);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x2000, at(0x1000)), 0);
+	assert_int_equal(weir_dma_map_share(map, at(0x1000), 0x1000, at(0x1000)), -EEXIST);
+	assert_int_equal(weir_dma_map_share(map, at(0x2000), 0x1000, at(0x2000)), -EEXIST);
 	assert_int_equal(weir_dma_map_add(map, at(0x1000), 0x2000), -EEXIST);
 	assert_int_equal(weir_dma_map_remove(map, at(0x1000)), 0);
 	weir_dma_view_refresh(map, &view);
@@ -337,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_mappers_follow),
 		cmocka_unit_test(test_a_mapper_that_refuses),
 		cmocka_unit_test(test_peers_memory),
+		cmocka_unit_test(test_device_memory),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_threads),
 	};

@@ -201,7 +201,7 @@ static void test_vfio_files(void **state)
 	       "storage \"nvme:it\": no permission to open /dev/vfio/12; the queues of a controller are all of its data, so an "
 	       "administrator grants them (chown USER /dev/vfio/12), or run as root");
 	expect(weir_pcie_vfio_fail(&out, "12", EBUSY), EBUSY,
-	       "storage \"nvme:it\": /dev/vfio/12 is open already: another program, or another storage of this one, has a device "
+	       "storage \"nvme:it\": /dev/vfio/12 is open already: another program has a device "
 	       "of IOMMU group 12");
 	put("/dev/vfio/noiommu-12", "");
 	expect(weir_pcie_vfio_fail(&out, "12", ENOENT), ENOTSUP,
@@ -209,7 +209,7 @@ static void test_vfio_files(void **state)
 	       "switch the IOMMU on");
 }
 
-#define OPEN_DEVICE "storage \"nvme:it\": /dev/vfio/devices/vfio3 is open already: another program, or another storage of this one, has " \
+#define OPEN_DEVICE "storage \"nvme:it\": /dev/vfio/devices/vfio3 is open already: another program has " \
 		    "a device of IOMMU group 12"
 
 #define SHARED "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 " \
@@ -243,7 +243,7 @@ static void test_device_files(void **state)
 	       "the firmware (or, trusting all programs that use VFIO, load iommufd with allow_unsafe_interrupts=1)");
 	put_function("0000:65:00.2", "0x010802\n", "vfio-pci", "12");
 	expect(weir_pcie_denied_fail(&out), EBUSY,
-	       "storage \"nvme:it\": another program, or another storage of this one, has a device of IOMMU group 12 (0000:65:00.2 "
+	       "storage \"nvme:it\": another program has a device of IOMMU group 12 (0000:65:00.2 "
 	       "beside 0000:65:00.0), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on");
 	put_function("0000:65:00.1", "0x020000\n", "ixgbe", "12");
 	expect(weir_pcie_denied_fail(&out), EBUSY, SHARED);

@@ -438,6 +438,30 @@ static void test_new_queue(void **state)
 	close_user(&users[1]);
 }
 
+/* Where the host does not see a device's queues it cannot go on with them: that storage is lost, and the other one goes on. */
+static void test_lost_alone(void **state)
+{
+	struct user users[USERS];
+	uint64_t resets;
+
+	(void)state;
+	if (test_on_cpu() || test_given())
+		return;
+	open_users(users, MADE "alone&fault=stuck:op=read:lba=7:count=1");
+	assert_int_equal(read_block(&users[0], VICTIM), WEIR_E_DEVICE_DEAD);
+	await_resets(&users[1], 1);
+	check_usable(&users[1], 1);
+	(void)weir_storage_close(users[0].storage);
+	resets = stats_of(&users[1]).resets;
+	assert_in_range(resets, 1, 2);
+	check_usable(&users[1], 1);
+	must(open_storage(&users[0], MADE "alone&fault=stuck:op=read:lba=7:count=1", 2, true));
+	check_both(users);
+	assert_int_equal(stats_of(&users[1]).resets, resets);
+	close_user(&users[0]);
+	close_user(&users[1]);
+}
+
 static void await_dead(struct user *user)
 {
 	for (unsigned i = 0; i < 60000 && read_block(user, 0) == WEIR_OK; i++)
@@ -463,6 +487,48 @@ static void fails(const char *uri, uint32_t status)
 	assert_int_equal(read_block(&third, 0), WEIR_OK);
 	close_user(&third);
 	weir_context_close(users[0].context);
+}
+
+/* Where a machine can: WEIR_TEST_RESET is a command that resets the controller's PCI function. All go on. */
+static void test_reset_from_outside(void **state)
+{
+	const char *command = getenv("WEIR_TEST_RESET");
+	struct user users[USERS];
+
+	(void)state;
+	if (!command)
+		skip();
+	open_users(users, MADE "outside");
+	check_both(users);
+	assert_int_equal(system(command), 0);
+	for (unsigned i = 0; i < USERS; i++)
+		await_resets(&users[i], 1);
+	check_both(users);
+	close_user(&users[0]);
+	check_usable(&users[1], 1);
+	close_user(&users[1]);
+}
+
+/* WEIR_TEST_REMOVE has the system ask for it, and waits until it has it: all are ended, and it is let go of. */
+static void test_removal(void **state)
+{
+	const char *command = getenv("WEIR_TEST_REMOVE");
+	struct user users[USERS];
+
+	(void)state;
+	if (!command)
+		skip();
+	open_users(users, MADE "removal");
+	check_both(users);
+	assert_int_equal(system(command), 0);
+	for (unsigned i = 0; i < USERS; i++) {
+		await_dead(&users[i]);
+		assert_int_equal(read_block(&users[i], 0), WEIR_E_DEVICE_GONE);
+	}
+	for (unsigned i = 0; i < USERS; i++) {
+		(void)weir_storage_close(users[i].storage);
+		weir_context_close(users[i].context);
+	}
 }
 
 static void test_fatal(void **state)
@@ -587,6 +653,9 @@ int main(void)
 		cmocka_unit_test(test_many_resets),
 		cmocka_unit_test(test_reset_under_load),
 		cmocka_unit_test(test_new_queue),
+		cmocka_unit_test(test_lost_alone),
+		cmocka_unit_test(test_reset_from_outside),
+		cmocka_unit_test(test_removal),
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_close_flushes),

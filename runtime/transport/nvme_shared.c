@@ -196,12 +196,12 @@ static int check_join(const struct weir_nvme_shared *controller, const struct we
 	return source->join ? source->join(source->of, &controller->raw) : 0;
 }
 
-static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
 {
 	struct weir_nvme_member *member =
 		(struct weir_nvme_member *)((char *)mapper - offsetof(struct weir_nvme_member, mapper));
 
-	return weir_dma_map_share(member->controller->raw.dma, (void *)(uintptr_t)address, bytes);
+	return weir_dma_map_share(member->controller->raw.dma, (void *)(uintptr_t)address, bytes, host);
 }
 
 static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)

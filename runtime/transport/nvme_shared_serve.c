@@ -358,14 +358,17 @@ int weir_nvme_member_adopt(struct weir_transport *transport, const struct weir_r
 	struct weir_nvme_shared *controller = member->controller;
 	unsigned i = 0;
 
-	(void)rings;
 	pthread_mutex_lock(&controller->lock);
-	while (i < controller->granted && controller->numbers[i].owner)
-		i++;
+	if (rings->index < member->count)
+		i = member->ids[rings->index] - 1;
+	else
+		while (i < controller->granted && controller->numbers[i].owner)
+			i++;
 	if (i < controller->granted) {
 		controller->numbers[i].owner = member;
-		member->ids[member->count++] = i + 1;
 		clear_shadow(controller, i + 1);
+		if (rings->index >= member->count)
+			member->ids[member->count++] = i + 1;
 	}
 	pthread_mutex_unlock(&controller->lock);
 	if (i < controller->granted)

@@ -236,7 +236,7 @@ static int busy(const struct weir_pcie *function, const char *node)
 	list_members(function, members, in_the_way);
 	if (members[0])
 		return weir_pcie_group_fail(function);
-	return weir_fail(EBUSY, "storage \"%s\": /dev/vfio/%s is open already: another program, or another storage of this one, has "
+	return weir_fail(EBUSY, "storage \"%s\": /dev/vfio/%s is open already: another program has "
 			 "a device of IOMMU group %d", function->storage, node, function->group);
 }
 
@@ -332,7 +332,7 @@ int weir_pcie_denied_fail(const struct weir_pcie *function)
 	list_members(function, members, beside);
 	if (!members[0])
 		return weir_pcie_interrupts_fail(function, "iommufd");
-	return weir_fail(EBUSY, "storage \"%s\": another program, or another storage of this one, has a device of IOMMU group "
+	return weir_fail(EBUSY, "storage \"%s\": another program has a device of IOMMU group "
 			 "%d (%s beside %s), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on",
 			 function->storage, function->group, members, function->address);
 }

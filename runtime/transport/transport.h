@@ -57,8 +57,9 @@ struct weir_transport_request {
 	unsigned front_threads;
 };
 
-/** struct weir_rings - where lanes have the rings of a queue pair */
+/** struct weir_rings - where lanes have the rings of queue pair @index */
 struct weir_rings {
+	uint32_t index;
 	uint64_t sq;
 	uint64_t sq_bytes;
 	uint64_t cq;
@@ -88,7 +89,8 @@ struct weir_rings {
  *         where that is not the driver's to say: an NVMe status, or a negative errno with a sentence
  * @reset: have that driver reset it; afterwards it knows no queue of ours, and goes on. 0 or a negative errno with a sentence
  * @check: whether a namespace may be used, by a controller with or without shadow doorbells; 0 or a negative errno with a sentence
- * @adopt: the next queue pair is about to be created, with these rings: give it a number and doorbells; as @check
+ * @adopt: a queue pair is about to be created, with these rings: give it a number and doorbells; as @check. The next one, or one that
+ *         was deleted
  * @queue_id: NVMe's number of queue pair @index, in the order of adopting
  * @was_reset: another storage of this process had it reset, and @reset has not been called since
  * @shadow: the shadow doorbells that the controller has been given, mapped for this storage alone; NULL: none. If this is set the

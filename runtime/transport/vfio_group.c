@@ -102,12 +102,12 @@ static int group_open(struct weir_vfio *vfio)
 	return vfio->device < 0 ? weir_vfio_kernel_says(vfio, "open the device file") : 0;
 }
 
-static int group_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
+static int group_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes, void *host)
 {
 	struct vfio_iommu_type1_dma_map request = {
 		.argsz = sizeof(request),
 		.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
-		.vaddr = address,
+		.vaddr = (uintptr_t)host,
 		.iova = address,
 		.size = bytes,
 	};

@@ -116,13 +116,13 @@ static int iommufd_open(struct weir_vfio *vfio)
 	return error;
 }
 
-static int iommufd_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
+static int iommufd_map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes, void *host)
 {
 	struct iommu_ioas_map request = {
 		.size = sizeof(request),
 		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE | IOMMU_IOAS_MAP_WRITEABLE,
 		.ioas_id = space->ioas,
-		.user_va = address,
+		.user_va = (uintptr_t)host,
 		.length = bytes,
 		.iova = address,
 	};

@@ -45,13 +45,13 @@ static int map_fail(const struct weir_vfio_space *space, uint64_t address, uint6
 		storage, bytes, address, strerror(error));
 }
 
-static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
 {
 	struct weir_vfio_space *space = (struct weir_vfio_space *)mapper;
 	int error = 0;
 
 	pthread_mutex_lock(&space->lock);
-	if (space->iommu >= 0 && space->way->map(space, address, bytes) != 0)
+	if (!space->over && space->way->map(space, address, bytes, host) != 0)
 		error = map_fail(space, address, bytes, errno);
 	pthread_mutex_unlock(&space->lock);
 	return error;
@@ -62,7 +62,7 @@ static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t byt
 	struct weir_vfio_space *space = (struct weir_vfio_space *)mapper;
 
 	pthread_mutex_lock(&space->lock);
-	if (space->iommu >= 0 && space->way->unmap(space, address, bytes) != 0)
+	if (!space->over && space->way->unmap(space, address, bytes) != 0)
 		fprintf(stderr,
 			"weir: storage \"%s\": VFIO cannot unmap %" PRIu64 " bytes at %#" PRIx64 ": %s\n",
 			space->storage, bytes, address, strerror(errno));
@@ -158,9 +158,12 @@ void weir_vfio_space_joined(struct weir_vfio *vfio, bool good)
 
 void weir_vfio_space_part(struct weir_vfio *vfio)
 {
+	struct weir_vfio_space *space = vfio->space;
+
 	pthread_mutex_lock(&list_lock);
-	if (--vfio->space->devices == 0)
-		close_files(vfio->space);
+	pthread_mutex_lock(&space->lock);
+	space->over = --space->devices == 0;
+	pthread_mutex_unlock(&space->lock);
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -176,6 +179,7 @@ void weir_vfio_space_leave(struct weir_vfio *vfio)
 		*link = space->next;
 		weir_dma_map_unfollow(space->map, &space->mapper);
 		weir_dma_map_destroy(space->map);
+		close_files(space);
 		pthread_mutex_destroy(&space->lock);
 		free(space->storage);
 		free(space);

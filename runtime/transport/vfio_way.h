@@ -19,13 +19,13 @@
  * @name: for people
  * @open: fill in @device of @vfio, confined to its space, whose files are opened if they are not; 0 or a negative errno with a
  *        sentence
- * @map: [address, address + bytes) at the same addresses; 0, or -1 with errno
+ * @map: what the process has at @host, to be [address, address + bytes) for the devices; 0, or -1 with errno
  * @unmap: the same range; 0, or -1 with errno
  */
 struct weir_vfio_way {
 	const char *name;
 	int (*open)(struct weir_vfio *vfio);
-	int (*map)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes);
+	int (*map)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes, void *host);
 	int (*unmap)(struct weir_vfio_space *space, uint64_t address, uint64_t bytes);
 };
 
@@ -41,11 +41,13 @@ extern const struct weir_vfio_way weir_vfio_iommufd;
  * @number: of the IOMMU group
  * @users: devices that refer to it
  * @devices: those of them that have not left
- * @iommu: the container, or /dev/iommu; -1: not open, or no longer
+ * @over: all devices have been let go of: nothing is mapped any more. The files stay open until nobody refers to it: Linux takes the group
+ *        back from them as it removes the last device, and closing them meanwhile would race with that
+ * @iommu: the container, or /dev/iommu; -1: not open
  * @group: the group's file, where there is one
  * @ioas: the address space in /dev/iommu
  * @highest: highest address that its IOMMU takes, UINT64_MAX if that is not known
- * @lock: around @iommu, between the end of its devices and the mapper
+ * @lock: around @over, between the end of its devices and the mapper
  */
 struct weir_vfio_space {
 	struct weir_dma_mapper mapper;
@@ -56,6 +58,7 @@ struct weir_vfio_space {
 	int number;
 	unsigned users;
 	unsigned devices;
+	bool over;
 	int iommu;
 	int group;
 	uint32_t ioas;
@@ -109,9 +112,9 @@ int weir_vfio_open_node(const struct weir_vfio *vfio, const char *node, int *out
 int weir_vfio_space_join(struct weir_vfio *vfio, enum weir_vfio_choice choice);
 /** weir_vfio_space_joined() - @vfio's device is open, or could not be opened (@good) */
 void weir_vfio_space_joined(struct weir_vfio *vfio, bool good);
-/** weir_vfio_space_part() - @vfio's device is closed; with the last one of them the space's files are */
+/** weir_vfio_space_part() - @vfio's device is closed; with the last one of them the space is over */
 void weir_vfio_space_part(struct weir_vfio *vfio);
-/** weir_vfio_space_leave() - @vfio refers to it no longer */
+/** weir_vfio_space_leave() - @vfio refers to it no longer; with the last one its files are closed */
 void weir_vfio_space_leave(struct weir_vfio *vfio);
 
 #endif

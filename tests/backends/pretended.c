@@ -2,17 +2,20 @@
 #include "pretended.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <weir/port.h>
 
-enum { MOST_KERNELS = 128, PAGE = 4096, EVERY_DEVICE = -1 };
+enum { MOST_KERNELS = 128, FIRST_EXPORT = 600, MOST_EXPORTS = 200 /* numbers of files */, PAGE = 4096, EVERY_DEVICE = -1 };
 
 /** struct kernel - one of the cpu backend's */
 struct kernel {
@@ -25,6 +28,7 @@ struct area {
 	void *address;
 	size_t bytes;
 	int device; /* EVERY_DEVICE: all see it */
+	size_t offset; /* of device memory in its BAR */
 	struct area *next;
 };
 
@@ -105,7 +109,7 @@ static void add(struct area **list, void *address, size_t bytes, int device)
 
 	if (!area)
 		pretended_complain("no memory", address);
-	*area = (struct area){ address, bytes, device, *list };
+	*area = (struct area){ address, bytes, device, 0, *list };
 	*list = area;
 }
 
@@ -173,16 +177,71 @@ void pretended_order(const void **first, const void **behind)
 	*behind = order.behind;
 }
 
+/* The file that devices' memory is of, such as a BAR; -1: memory of the process's own. Each device has a part of it. */
+static int bar(size_t *part_bytes)
+{
+	static int file = -2;
+	static struct stat found;
+	const char *path = getenv("WEIR_PRETENDED_MEMORY");
+
+	if (file == -2) {
+		file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+		if (path && (file < 0 || fstat(file, &found) != 0))
+			pretended_complain("WEIR_PRETENDED_MEMORY cannot be opened", path);
+	}
+	*part_bytes = (size_t)found.st_size / PRETENDED_DEVICES / PAGE * PAGE;
+	return file;
+}
+
+static const struct area *in_the_way(size_t at, size_t bytes)
+{
+	const struct area *area = device_memory;
+
+	while (area && (area->device != pretended_current || at >= area->offset + area->bytes || area->offset >= at + bytes))
+		area = area->next;
+	return area;
+}
+
+/* The first gap of the current device's part that is large enough; the part's end: there is none. */
+static size_t find_gap(size_t bytes, size_t part_bytes)
+{
+	size_t at = (size_t)pretended_current * part_bytes, end = at + part_bytes;
+	const struct area *area;
+
+	while (at + bytes <= end && (area = in_the_way(at, bytes)))
+		at = area->offset + area->bytes;
+	return at + bytes <= end ? at : end;
+}
+
+/* Memory of the current device, in its BAR if it has one. */
+static void *map_memory(size_t bytes, size_t *offset)
+{
+	size_t part_bytes;
+	int file = bar(&part_bytes);
+
+	*offset = 0;
+	if (file < 0)
+		return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*offset = find_gap(bytes, part_bytes);
+	if (*offset >= ((size_t)pretended_current + 1) * part_bytes)
+		return MAP_FAILED;
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)*offset);
+}
+
 void *pretended_allocate(size_t bytes)
 {
-	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
-	void *memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE, offset;
+	void *memory;
 
-	if (memory == MAP_FAILED)
-		return NULL;
-	memset(memory, 0xa5, rounded);
 	pthread_mutex_lock(&mutex);
+	memory = map_memory(rounded, &offset);
+	if (memory == MAP_FAILED) {
+		pthread_mutex_unlock(&mutex);
+		return NULL;
+	}
+	memset(memory, 0xa5, rounded);
 	add(&device_memory, memory, rounded, pretended_current);
+	device_memory->offset = offset;
 	if (inside[pretended_current] == 0)
 		mprotect(memory, rounded, PROT_NONE);
 	pthread_mutex_unlock(&mutex);
@@ -310,15 +369,49 @@ int pretended_device_of(const void *address)
 	return device;
 }
 
+/* A dma-buf begins where its allocation does, and a file of all of the BAR does not: mmap() sees to that. */
+static size_t exported[MOST_EXPORTS];
+
+void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+	if (file >= FIRST_EXPORT && file < FIRST_EXPORT + MOST_EXPORTS)
+		offset += (off_t)exported[file - FIRST_EXPORT];
+	return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+}
+
+/* The BAR's part that is @area, from byte @within on, or another device's if it is to be wrong; -1: there is no BAR. */
+static int export_bar(const struct area *area, size_t within)
+{
+	size_t part_bytes, begin = area->offset + within;
+	int file = bar(&part_bytes);
+
+	if (file < 0)
+		return -1;
+	if (getenv("WEIR_PRETENDED_WRONG_EXPORT"))
+		begin = (begin + part_bytes) % (PRETENDED_DEVICES * part_bytes);
+	file = fcntl(file, F_DUPFD_CLOEXEC, FIRST_EXPORT);
+	if (file >= FIRST_EXPORT && file < FIRST_EXPORT + MOST_EXPORTS)
+		exported[file - FIRST_EXPORT] = begin;
+	return file;
+}
+
 int pretended_export(uint64_t address, size_t bytes, uint64_t *offset)
 {
 	const struct area *area;
+	size_t within;
 	int file = -1;
 
 	pthread_mutex_lock(&mutex);
 	area = find(device_memory, (const void *)(uintptr_t)address);
-	if (area && area->device == pretended_current && bytes <= area->bytes - (address - (uintptr_t)area->address)) {
-		*offset = address - (uintptr_t)area->address;
+	if (area && (area->device != pretended_current || bytes > area->bytes - (address - (uintptr_t)area->address)))
+		area = NULL;
+	if (area) {
+		within = address - (uintptr_t)area->address;
+		if (offset)
+			*offset = within;
+		file = export_bar(area, offset ? 0 : within);
+	}
+	if (area && file < 0) {
 		file = memfd_create("dma-buf", MFD_CLOEXEC);
 		if (file >= 0 && ftruncate(file, (off_t)area->bytes) != 0)
 			pretended_complain("no memory for a dma-buf", area->address);

@@ -8,6 +8,9 @@
  * arguments, teardown. Memory of the device can be touched by its own copies and kernels only:
  * anyone else who does dies of it.
  *
+ * WEIR_PRETENDED_MEMORY=FILE has the devices' memory be parts of a file that can be mapped, such as a BAR in sysfs, which is what it
+ * exports then; else an export is a file of zeros. WEIR_PRETENDED_WRONG_EXPORT=1: it exports other memory than it is asked for.
+ *
  * It shows itself as two. Whoever mixes them up dies of that: a stream, an event or memory of
  * the one while the other is the thread's current device.
  */
@@ -70,7 +73,10 @@ enum pretended_registered {
 enum pretended_registered pretended_register(void *address, size_t bytes, bool registers, bool everyone);
 /** pretended_unregister() - false: it is not what pretended_register() took. Waits for kernels, as drivers do */
 bool pretended_unregister(void *address);
-/** pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no allocation has */
+/**
+ * pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no allocation has
+ * @offset: where in the file the range begins; NULL: at its beginning
+ */
 int pretended_export(uint64_t address, size_t bytes, uint64_t *offset);
 
 /** pretended_device_of() - whose memory @address is, which need not be its first byte; -1: no device's */

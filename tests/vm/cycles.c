@@ -164,11 +164,12 @@ struct tally {
 	uint64_t bytes;
 };
 
-static int tally_map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+static int tally_map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
 {
 	struct tally *tally = (struct tally *)mapper;
 
 	(void)address;
+	(void)host;
 	tally->maps++;
 	tally->bytes += bytes;
 	return 0;

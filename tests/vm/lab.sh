@@ -98,11 +98,12 @@ add_library() {
   ldd "$1" | grep -oE '/[^ )]+' | grep -v '/ld-linux' | while read -r library; do cp -nL "$library" "$2/weir/lib/"; done
 }
 
-# The first of the GPUs' backends that were built, or BACKEND: its own module and stand-in driver, and programs of that build in the place
-# of the others: gpu_stand_in [BACKEND]
+# The first of the GPUs' backends that were built, or number $gpu_backend of them: its own module and stand-in driver, and programs of
+# that build in the place of the others
 gpu_stand_in() {
-  local gpu=$folder/gpu root=$work/more backend
-  backend=$(cd "$gpu/backends" && ls -- ${1-*}/weir_pretended_*.so | head -n 1)
+  local gpu=$folder/gpus root=$work/more backend
+  backend=$(cd "$gpu/backends" && ls -- */weir_pretended_*.so | sed -n "${gpu_backend-1}p")
+  [ -n "$backend" ] || fail "no such backend of GPUs was built"
   backend=${backend%%/*}
   mkdir -p "$root/weir/lib"
   add_program "$gpu/tests/queue_test" "$root"
