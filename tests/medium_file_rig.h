@@ -167,7 +167,7 @@ RIG_UNUSED static uint16_t rig_io(struct weir_medium *medium, enum weir_io_kind 
 RIG_UNUSED static void rig_register(struct weir_medium *medium, unsigned thread, void *memory,
 				    uint64_t bytes, uint64_t id)
 {
-	struct weir_dma_region region = { (uintptr_t)memory, bytes, id, false, 1 };
+	struct weir_dma_region region = { .address = (uintptr_t)memory, .bytes = bytes, .id = id, .shares = 1, .host = memory };
 	struct weir_dma_view view = { .generation = id, .regions = &region, .count = bytes ? 1 : 0 };
 
 	medium->ops->memory_changed(medium, thread, &view);
