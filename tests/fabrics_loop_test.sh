@@ -44,12 +44,12 @@ port=0
 serve --subsystem "$nqn=file:$dir/disk,virt:16M?block=4096" --subsystem "$nqn.graph=file:$dir/g.bel.col,file:$dir/g.bel.dst" || exit 1
 uri=nvmf:tcp://127.0.0.1:$port/$nqn
 
-verified 'mixed load on a file' "$uri" --rw=randrw
-verified 'digests' "$uri?digest=header,data" --rw=randrw --bs=64K
-verified 'lanes move the data' "$uri?mover=pull" --rw=randwrite --queues=1
+verified 'mixed load on a file' "$uri?nsid=1" --rw=randrw
+verified 'digests' "$uri?nsid=1&digest=header,data" --rw=randrw --bs=64K
+verified 'lanes move the data' "$uri?nsid=1&mover=pull" --rw=randwrite --queues=1
 verified 'the second namespace' "$uri?nsid=2&mover=pull&digest=data" --rw=randrw --bs=8K
-verified 'long transfers' "$uri" --rw=write --bs=128K --iodepth=4
-verified 'through a cache' "$uri" --rw=randread --cached=1M
+verified 'long transfers' "$uri?nsid=1" --rw=write --bs=128K --iodepth=4
+verified 'through a cache' "$uri?nsid=1" --rw=randread --cached=1M
 
 output=$(timeout 300 "$bfs" --offsets "$uri.graph?nsid=1" --edges "$uri.graph?nsid=2" --reference "$dir/g.bel" --verify --json 2>&1)
 grep -q '"verified": true' <<<"$output"
@@ -74,7 +74,7 @@ output=$(timeout 60 "$check" --storage "$uri?nsid=7" --json 2>&1)
 report $? 'weir-check says what is not there' "$output"
 
 # Killed with commands under way, and started again a moment later.
-(timeout 300 "$perf" "$uri" --runs=1 --runtime=6 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &
+(timeout 300 "$perf" "$uri?nsid=1" --runs=1 --runtime=6 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &
 load=$!
 for i in $(seq 100); do
   "$stat" list 2>/dev/null | grep -q weir-perf && break
