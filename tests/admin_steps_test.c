@@ -147,7 +147,7 @@ static int identify(uint32_t nsid, struct weir_namespace *space)
 {
 	memset(space, 0, sizeof(*space));
 	controller.answers = 3;
-	return weir_admin_identify(&admin, nsid, space);
+	return weir_admin_identify(&admin, nsid, false, space);
 }
 
 /*
@@ -227,7 +227,7 @@ static void test_time_is_kept(void **state)
 		assert_int_equal(bring_up(NVME_CSTS_READY), 0);
 		admin.command_ms = times[i];
 		waited = now_ns;
-		assert_int_equal(weir_admin_identify(&admin, 0, &space), -ETIMEDOUT);
+		assert_int_equal(weir_admin_identify(&admin, 0, false, &space), -ETIMEDOUT);
 		waited = (now_ns - waited) / 1000000;
 		assert_in_range(waited, times[i], times[i] + 3);
 	}
