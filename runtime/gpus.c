@@ -194,6 +194,7 @@ static void read_tree(struct weir_gpus *gpus, struct tree *tree)
 
 int weir_gpus_read(struct weir_gpus *gpus)
 {
+	const char *file = getenv("HWLOC_XMLFILE");
 	struct tree *tree = calloc(1, sizeof(*tree));
 	int error = 0;
 
@@ -202,7 +203,9 @@ int weir_gpus_read(struct weir_gpus *gpus)
 		free(tree);
 		return weir_fail(ENOMEM, "no memory for the machine's topology");
 	}
-	if (hwloc_topology_set_io_types_filter(tree->topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
+	/* Named outright: of the variable alone some builds of hwloc take this machine instead, if the file is none. */
+	if ((file && *file && hwloc_topology_set_xml(tree->topology, file) != 0) ||
+	    hwloc_topology_set_io_types_filter(tree->topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
 	    hwloc_topology_load(tree->topology) != 0)
 		error = weir_fail(errno ? errno : EIO, "hwloc cannot read the machine's topology: %s; is HWLOC_XMLFILE set?",
 				  strerror(errno));

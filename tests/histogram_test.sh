@@ -27,16 +27,17 @@ check() { # check NAME STATUS WORDS COMMAND...: exit status, and output with WOR
   report "$name" $? "status $rc, expected $status and /$words/"$'\n'"$output"
 }
 
-# shown FILE: the README has it, but for its licence line, as one block
+# shown PAGE FILE: the page has it, but for its licence line, as one block
 cat >"$work/shown" <<'END'
 import sys
 page, text = (open(name).read() for name in sys.argv[1:])
 licence, rest = text.split("\n", 1)
-sys.exit(0 if "SPDX" in licence and f"```c\n{rest}```\n" in page else f"README.md does not show {sys.argv[2]} as it is")
+sys.exit(0 if "SPDX" in licence and f"```c\n{rest}```\n" in page else f"{sys.argv[1]} does not show {sys.argv[2]} as it is")
 END
 
-for file in histogram.k.c histogram.h histogram.c; do
-  check "the README shows $file" 0 '' python3 "$work/shown" "$source/README.md" "$source/samples/histogram/$file"
+check "the README shows histogram.k.c" 0 '' python3 "$work/shown" "$source/README.md" "$source/samples/histogram/histogram.k.c"
+for file in histogram.h histogram.c; do
+  check "the guide shows $file" 0 '' python3 "$work/shown" "$source/docs/guide/first-program.md" "$source/samples/histogram/$file"
 done
 
 # The commands of the README's page behind the installation, word by word, in a copy of the folder.

@@ -189,10 +189,10 @@ WEIR_FN u32 frontier_bit(u64 word, u32 before)
 {
 	u32 at = 0;
 
-	for (u32 half = 32; half; half /= 2) {
-		u32 low = weir_popcount(word >> at & (((u64)1 << half) - 1));
+	for (u32 bits = 32; bits; bits /= 2) {
+		u32 low = weir_popcount(word >> at & (((u64)1 << bits) - 1));
 
-		at += before < low ? 0 : half;
+		at += before < low ? 0 : bits;
 		before -= before < low ? 0 : low;
 	}
 	return at;

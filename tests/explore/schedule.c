@@ -17,7 +17,8 @@
 #include "hooks.h"
 #include "report.h"
 
-enum { STACK_BYTES = 1 << 20, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
+/* Without optimisation a kernel's frame takes more than a megabyte. */
+enum { STACK_BYTES = 4 << 20, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
 
 struct run run;
 static struct explore_identity identities[MOST_LANES];
