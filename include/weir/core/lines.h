@@ -748,7 +748,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GL
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
 		else if (!fetch.done && weir_expired(deadline, turn))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
-		else if (!fetch.done && turn + 1 >= turns)
+		else if (turns != WEIR_LINES_FOREVER && !fetch.done && turn + 1 >= turns) /* a constant: no code where there is no limit */
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
 		needy = weir_ballot(wave, !fetch.done || fetch.writing);
 		if (needy) {
