@@ -47,15 +47,21 @@ static int share_shadow(struct weir_storage *storage)
 		     : 0;
 }
 
-/* Take them from the device, or free them. */
-void weir_shadow_end(struct weir_storage *storage)
+void weir_shadow_release(struct weir_storage *storage)
 {
 	struct weir_backend *backend = storage->context->backend;
 
 	if (storage->shadow_registered)
 		backend->ops->unregister_host(backend, storage->shadow_host, WEIR_ADMIN_SHADOW_BYTES);
-	else if (storage->transport && !storage->transport->ops->shadow)
-		(void)weir_memory_put(storage->context, storage->shadow_memory);
+	storage->shadow_registered = false;
+	if (storage->transport && storage->transport->ops->shadow)
+		storage->shadow_memory = 0;
+}
+
+void weir_shadow_free(struct weir_storage *storage)
+{
+	(void)weir_memory_put(storage->context, storage->shadow_memory);
+	storage->shadow_memory = 0;
 }
 
 /* Shadow doorbells, where the controller offers them; lanes that share its device have no use for them. */

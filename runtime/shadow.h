@@ -13,7 +13,9 @@ struct weir_storage;
  * declined; 0 or a negative errno with a sentence
  */
 int weir_shadow_use(struct weir_storage *storage, unsigned queues);
-/** weir_shadow_end() - no lane writes them any more, nor does the controller read them */
-void weir_shadow_end(struct weir_storage *storage);
+/** weir_shadow_release() - no lane writes them any more: the device forgets pages that are the controller's */
+void weir_shadow_release(struct weir_storage *storage);
+/** weir_shadow_free() - the transport is closed, so no controller reads them any more: free the storage's own pages */
+void weir_shadow_free(struct weir_storage *storage);
 
 #endif

@@ -320,9 +320,11 @@ static int tear_down(struct weir_storage *storage)
 	weir_doorbells_end(storage);
 	if (storage->transport && storage->transport->resident.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);
-	weir_shadow_end(storage);
+	weir_shadow_release(storage);
+	/* A controller that failed polls its doorbells and their shadows until it is closed. */
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
+	weir_shadow_free(storage);
 	(void)weir_memory_put(storage->context, storage->doorbell_memory);
 	free_queues(storage);
 	(void)weir_memory_put(storage->context, storage->admin_memory);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { MOST_KEPT = 1 << 14 };
 
@@ -217,10 +218,16 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int file, off
 	return memory;
 }
 
+/* Threads of the library get the time to touch what is no longer there. */
 int munmap(void *address, size_t bytes)
 {
+	int error;
+
 	give_back(address);
-	return NEXT(munmap)(address, bytes);
+	error = NEXT(munmap)(address, bytes);
+	if (on && of_library(CALLER))
+		usleep(100);
+	return error;
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)

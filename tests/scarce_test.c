@@ -25,7 +25,8 @@
 #include "kernels.h"
 #include "scarce.h"
 
-enum { MOST_CALLS = 2000, CLOSED = 256 };
+/* SEEN_US: a watchdog looks at its controller in that time, if the machine has nothing else to do. */
+enum { MOST_CALLS = 2000, CLOSED = 256, SEEN_US = 30000 };
 
 static char path[] = "weir-scarce-XXXXXX";
 static int file = -1;
@@ -71,6 +72,8 @@ static int use_storage(struct weir_context *context, const char *uri)
 		error = TOOK(weir_storage_flush(storage));
 	if (!error)
 		error = TOOK(weir_stats(storage, &stats));
+	if (storage && error)
+		usleep(SEEN_US);
 	weir_storage_close(storage);
 	return error;
 }
