@@ -2,6 +2,9 @@
 /*
  * pretended.c: a CUDA device that is none (../pretended.h): the run time's calls that the backend makes.
  *
+ * A program of one's own with <<<>>> (docs/guide/from-cuda.md) registers its kernels as nvcc has it do; each runs as the kernel that was
+ * registered with the cpu backend under its mangled name.
+ *
  * With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for; with WEIR_PRETENDED_OLD its driver
  * is one that loads no kernel when told so.
  */
@@ -192,6 +195,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	return flags == cudaStreamNonBlocking && *stream ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+	*stream = pretended_own();
+	return *stream ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	free(stream);
@@ -364,10 +373,91 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 	return function ? cudaSuccess : cudaErrorInvalidDeviceFunction;
 }
 
+/* Kernels of the program: the address of the host's function that stands for each, and what it stands for. */
+static struct {
+	const void *function;
+	struct kernel kernel;
+} own_kernels[16];
+static unsigned own_kernel_count;
+
+void **__cudaRegisterFatBinary(void *image);
+void **__cudaRegisterFatBinary(void *image)
+{
+	static void *handle;
+
+	handle = image;
+	return &handle;
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+	(void)handle;
+}
+
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaUnregisterFatBinary(void **handle)
+{
+	(void)handle;
+}
+
+void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name, int limit, void *thread,
+			    void *block, void *block_dim, void *grid_dim, int *warp);
+void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name, int limit, void *thread,
+			    void *block, void *block_dim, void *grid_dim, int *warp)
+{
+	(void)handle, (void)device_function, (void)limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)warp;
+	if (own_kernel_count == sizeof(own_kernels) / sizeof(own_kernels[0]))
+		pretended_complain("too many kernels of the program's own", function);
+	own_kernels[own_kernel_count].function = function;
+	own_kernels[own_kernel_count++].kernel.name = name;
+}
+
+/* What stands between <<< and >>>, for the launch that follows in this thread. */
+static __thread struct {
+	dim3 grid, block;
+	size_t shared_bytes;
+	cudaStream_t stream;
+} configuration;
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream)
+{
+	configuration.grid = grid;
+	configuration.block = block;
+	configuration.shared_bytes = shared_bytes;
+	configuration.stream = stream;
+	return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+{
+	*grid = configuration.grid;
+	*block = configuration.block;
+	*shared_bytes = configuration.shared_bytes;
+	*(cudaStream_t *)stream = configuration.stream;
+	return cudaSuccess;
+}
+
+/* A kernel of the program's, loaded on its first launch as CUDA does; or what a library gave. */
+static const struct kernel *kernel_of(const void *function)
+{
+	for (unsigned i = 0; i < own_kernel_count; i++)
+		if (own_kernels[i].function == function) {
+			own_kernels[i].kernel.entry = pretended_kernel(own_kernels[i].kernel.name);
+			if (!own_kernels[i].kernel.entry)
+				pretended_complain(own_kernels[i].kernel.name, function);
+			own_kernels[i].kernel.loaded[pretended_current] = true;
+			return &own_kernels[i].kernel;
+		}
+	return function;
+}
+
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_bytes,
 			     cudaStream_t stream)
 {
-	const struct kernel *kernel = function;
+	const struct kernel *kernel = kernel_of(function);
 
 	if (!kernel || shared_bytes || check_owned(stream))
 		return cudaErrorInvalidDeviceFunction;
@@ -376,6 +466,26 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	if (!kernel->loaded[pretended_current]) /* a real one would load it now, and wait for those that run */
 		pretended_complain("launched before it was loaded", kernel->name);
 	return pretended_run(kernel->entry, grid.x, block.x, *(void **)parameters[0]) ? cudaErrorInvalidDeviceFunction : cudaSuccess;
+}
+
+/* CUDA 13's <<<>>> goes by way of these. */
+char __cudaInitModule(void **handle);
+char __cudaInitModule(void **handle)
+{
+	return handle != NULL;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function)
+{
+	*kernel = (cudaKernel_t)function;
+	return cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters, size_t shared_bytes, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters, size_t shared_bytes, cudaStream_t stream)
+{
+	return cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream);
 }
 
 cudaError_t cudaGetLastError(void)
