@@ -178,8 +178,10 @@ int weir_context_info(struct weir_context *context, struct weir_context_info *in
 
 int weir_no_kernel(const char *backend, const char *kernel)
 {
-	return weir_fail(ENOENT, "no kernel \"%s\" for the %s backend; is its file linked into this program?", kernel,
-			 backend);
+	return weir_fail(ENOENT,
+			 "no kernel \"%s\" for the %s backend in this program: compile its file for that and link it "
+			 "(docs/devices.md), or open another device, such as \"cpu\"",
+			 kernel, backend);
 }
 
 int weir_launch_check(const struct weir_launch_check *launch)

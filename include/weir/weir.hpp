@@ -10,6 +10,7 @@
 #define WEIR_WEIR_HPP
 
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -247,6 +248,10 @@ public:
 	storage(const context &of, const char *uri, const struct weir_storage_options *options = nullptr)
 	{
 		check(weir_storage_open(of.get(), uri, options, out()));
+	}
+	storage(const context &of, const std::string &uri, const struct weir_storage_options *options = nullptr)
+	    : storage(of, uri.c_str(), options)
+	{
 	}
 };
 

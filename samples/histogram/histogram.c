@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* histogram.c: the host. Count the low bytes of the u32 values of a file: histogram [FILE] */
+/* histogram.c: the host. Count the low bytes of the u32 values of a file: histogram [FILE [DEVICE]] */
 #include <stdio.h>
 #include <string.h>
 #include <weir/weir.h>
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	struct weir_context *context = NULL;
 	uint64_t bins[256], total = 0;
 	char uri[4096];
-	int error = weir_context_open("auto", NULL, &context);
+	int error = weir_context_open(argc > 2 ? argv[2] : "auto", NULL, &context);
 
 	snprintf(uri, sizeof(uri), "file:%s", path);
 	if (!error)

@@ -85,4 +85,19 @@ else
   count=$((count + 1))
   echo "ok $count - from-cuda.cu: it runs with the stand-in device # SKIP this build has none"
 fi
+
+# The first program on a GPU, by its page's commands: where its kernel was not compiled for the device, one sentence says so.
+first() { # first OBJECTS...: built with them, on the stand-in device
+  cc -O2 histogram.c histogram.k.c "$@" -o histogram $(pkg-config --cflags --libs) &&
+    WEIR_BACKEND= WEIR_BACKENDS=$build/runtime LD_LIBRARY_PATH=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")/lib64 \
+      LD_PRELOAD=$device ./histogram values.bin cuda
+}
+if [ -n "$device" ] && [ -f from-cuda.o ]; then
+  cp "$source"/samples/histogram/histogram* .
+  output=$(first 2>&1); [ $? = 1 ] && grep -q 'no kernel "histogram" for the cuda backend in this program: compile its file' <<<"$output"
+  report "the first program without its kernel for the device: one sentence" $? "$output"
+  output=$("$source/backends/cuda/compile" --flag=-arch=sm_90 $(pkg-config --cflags) histogram.k.c histogram.cuda.o 2>&1 &&
+    first histogram.cuda.o 2>&1); [ $? = 0 ] && grep -q '65536 values, .*: as the host counts' <<<"$output"
+  report "the first program with it, by the stand-in device" $? "$output"
+fi
 printf '1..%d\n' "$count"
