@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/core/flush.h>
+#include <weir/core/cache/flush.h>
 
 #include "cache.h"
 #include "error.h"

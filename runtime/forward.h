@@ -12,7 +12,7 @@
 #ifndef WEIR_RUNTIME_FORWARD_H
 #define WEIR_RUNTIME_FORWARD_H
 
-#include <weir/core/reach.h>
+#include <weir/core/queue/reach.h>
 
 /**
  * struct weir_forward - a doorbell
@@ -40,7 +40,7 @@ enum weir_forwarded {
 WEIR_FN u32 weir_forward_shadow(const struct weir_forward *forward, u32 before, u32 value)
 {
 	weir_store_u32_release_sys(weir_at(forward->shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
-	weir_fence_with_controller(); /* B0: pairs with B1, as in core/reach.h */
+	weir_fence_with_controller(); /* B0: pairs with B1, as in core/queue/reach.h */
 	/* relaxed: B0 has the order */
 	return weir_event_passed(weir_load_u32_relaxed_sys(weir_at(forward->shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
 				 value);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/core/cq.h>
-#include <weir/core/sq.h>
+#include <weir/core/queue/cq.h>
+#include <weir/core/queue/sq.h>
 
 #include "doorbells.h"
 #include "error.h"

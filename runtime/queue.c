@@ -2,7 +2,7 @@
 /* Queue pairs: their memory, their structure, the controller's side. */
 #include <string.h>
 
-#include <weir/core/sq.h>
+#include <weir/core/queue/sq.h>
 
 #include "context.h"
 #include "doorbells.h"

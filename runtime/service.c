@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/core/cq.h>
+#include <weir/core/queue/cq.h>
 
 #include "context.h"
 #include "error.h"

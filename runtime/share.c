@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/core/share.h>
+#include <weir/core/share/share.h>
 
 #include "cache.h"
 #include "error.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <weir/core/cq.h>
+#include <weir/core/queue/cq.h>
 
 #include "doorbells.h"
 #include "error.h"
@@ -62,7 +62,7 @@ static int mark(struct weir_watchdog *watchdog, uint64_t queue, uint32_t status)
 
 	if (!watchdog->shared)
 		return backend->ops->copy_in(backend, address, &status, sizeof(status));
-	/* Q0: pairs with Q1 in core/cq.h: the controller's last access to memory came before */
+	/* Q0: pairs with Q1 in core/queue/cq.h: the controller's last access to memory came before */
 	weir_store_u32_release_sys(weir_at(address, weir_shared_u32, 0), status);
 	return 0;
 }

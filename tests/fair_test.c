@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/sq.h>
+#include <weir/core/queue/sq.h>
 
 enum { LANES = 300, MOST_DEPTH = 8, COMMANDS = 60000, ALONE = 1 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/flush.h>
+#include <weir/core/cache/flush.h>
 
 enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, COLUMNS = 16, FAULT = WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x280 };
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/tier.h>
+#include <weir/core/cache/tier.h>
 
 enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, CELLS = 12 };
 

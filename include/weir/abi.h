@@ -138,7 +138,7 @@ struct weir_queue {
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
-	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none (core/sq.h) */
+	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none (core/queue/sq.h) */
 	weir_shared_u64 first;
 	/** overtaken: tickets that went to younger ones since, and tries of theirs that were refused */
 	weir_shared_u64 overtaken;
@@ -167,7 +167,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
 
 /*
  * In weir_queue.dead. UNSAFE: the controller could not be kept from memory, so the buffers of its commands stay its own.
- * Without it nobody writes to them any more, and whoever helps ends the commands (core/cq.h); ENDED: that was done.
+ * Without it nobody writes to them any more, and whoever helps ends the commands (core/queue/cq.h); ENDED: that was done.
  */
 #define WEIR_QUEUE_UNSAFE ((u32)1 << 31)
 #define WEIR_QUEUE_ENDED ((u32)1 << 30)
@@ -190,7 +190,7 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
  * @fault: struct weir_fault of the context
  * @retry: how often a command is submitted again that the controller says is worth it, in 6:0; the
- *         controller's Command Retry Delay Times 1 to 3, in 100 ms, in 31:16, 47:32 and 63:48 (core/retry.h)
+ *         controller's Command Retry Delay Times 1 to 3, in 100 ms, in 31:16, 47:32 and 63:48 (core/queue/retry.h)
  */
 struct weir_disk {
 	u32 abi_version;
@@ -512,7 +512,7 @@ WEIR_ASSERT_SIZE(struct weir_lock, 8);
 enum { WEIR_CHAIN_HOLDS = 8, WEIR_CHAIN_LINKS = 8 };
 
 /**
- * struct weir_chain_lane - which locks one lane holds and wants (core/chain.h)
+ * struct weir_chain_lane - which locks one lane holds and wants (core/debug/chain.h)
  * @want: the struct weir_lock it waits for, or 0
  * @turn: waits it has ended
  * @wave: its weir_wave()

@@ -13,10 +13,10 @@
 #ifndef WEIR_DISK_H
 #define WEIR_DISK_H
 
-#include <weir/core/cq.h>
-#include <weir/core/fault.h>
-#include <weir/core/retry.h>
-#include <weir/core/sq.h>
+#include <weir/core/queue/cq.h>
+#include <weir/core/queue/fault.h>
+#include <weir/core/queue/retry.h>
+#include <weir/core/queue/sq.h>
 
 /* Turns between two looks at the clock. */
 enum { WEIR_CLOCK_TURNS = 16 };
@@ -415,7 +415,7 @@ WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struc
  * Acquire: what the request wrote is visible afterwards.
  *
  * A request that failed and is worth another try is submitted again, as often as the storage's retries say, each
- * time after the delay that the controller asks for (weir_status_again(), core/retry.h); a read or a flush also if it was
+ * time after the delay that the controller asks for (weir_status_again(), core/queue/retry.h); a read or a flush also if it was
  * ended without an answer (weir_status_retryable()).
  *
  * Return: the request's status, of the last try; WEIR_E_TIMEOUT if it has not ended in time, in

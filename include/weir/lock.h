@@ -5,12 +5,12 @@
  * Owns: struct weir_lock. A lock is tried, never waited for here: the loop around
  * the try is the caller's, with a wave-uniform exit and weir_converge() in its body
  * (docs/locks.md shows one). Built with WEIR_LOCK_CHAIN, lanes note what they hold
- * and want, and a cycle ends the loop (core/chain.h).
+ * and want, and a cycle ends the loop (core/debug/chain.h).
  */
 #ifndef WEIR_LOCK_H
 #define WEIR_LOCK_H
 
-#include <weir/core/chain.h>
+#include <weir/core/debug/chain.h>
 
 /**
  * weir_lock_try() - take a lock if it is free

@@ -57,7 +57,7 @@ WEIR_ASSERT_OFFSET(struct nvme_sqe, cdw10, 40);
  * @dw3: command identifier (15:0), phase tag (16), status field (31:17)
  *
  * dw3 is written last by a controller and read first by a lane; the rest may
- * only be read after the phase was seen (see core/cq.h).
+ * only be read after the phase was seen (see core/queue/cq.h).
  */
 struct nvme_cqe {
 	u32 dw0;

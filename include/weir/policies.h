@@ -2,7 +2,7 @@
 /*
  * policies.h: the replacement policies of a cache, by number.
  *
- * Owns: their numbers, for host and lanes. What each does: core/policies.h and
+ * Owns: their numbers, for host and lanes. What each does: core/cache/policies.h and
  * docs/cache-policies.md.
  */
 #ifndef WEIR_POLICIES_H

@@ -58,7 +58,7 @@ typedef struct weir_shared_u64 {
 extern "C"
 #endif
 void weir_user_policy_built(void);
-/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's (core/policy.h). */
+/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's (core/cache/policy.h). */
 #define WEIR_KERNEL_BUILT() weir_user_policy_built()
 #else
 /* No such policy in this kernel. */

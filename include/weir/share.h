@@ -28,7 +28,7 @@
 #endif
 
 #include <weir/async.h>
-#include <weir/core/share_policy.h>
+#include <weir/core/share/share_policy.h>
 
 /* What weir_share_acquire() got. */
 enum {

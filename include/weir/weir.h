@@ -407,7 +407,7 @@ WEIR_API int weir_policy_of_name(const char *name, enum weir_policy *policy);
 /**
  * weir_user_policy_built() - this program has kernels with a policy of the user's
  *
- * WEIR_KERNEL() calls it before main() where WEIR_USER_POLICY is defined (core/policy.h).
+ * WEIR_KERNEL() calls it before main() where WEIR_USER_POLICY is defined (core/cache/policy.h).
  */
 WEIR_API void weir_user_policy_built(void);
 

@@ -16,7 +16,7 @@
 #define WEIR_WRITER_H
 
 #include <weir/array.h>
-#include <weir/core/flush.h>
+#include <weir/core/cache/flush.h>
 
 /* @bytes bytes at storage byte @byte, which lie in one line: stored, or changed; of lanes without (@has) nothing. Return: of a change, what they were. */
 WEIR_FN WEIR_ALWAYS u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has, u32 kind, u32 bytes,

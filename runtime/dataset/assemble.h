@@ -6,7 +6,7 @@
 #ifndef WEIR_DATASET_ASSEMBLE_H
 #define WEIR_DATASET_ASSEMBLE_H
 
-#include <weir/core/copy.h>
+#include <weir/core/queue/copy.h>
 
 /* Words of 8 bytes of one job whose source lies @from & 7 bytes off, put together from two words each. */
 WEIR_FN void weir_dataset_shift_words(weir_addr to, weir_addr from, u32 words, u32 rank, u32 width)

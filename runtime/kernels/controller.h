@@ -18,7 +18,7 @@
 #define WEIR_KERNELS_CONTROLLER_H
 
 #include <weir/abi.h>
-#include <weir/core/copy.h>
+#include <weir/core/queue/copy.h>
 
 /* Lanes of the largest blocks its kernels are built for, and the data of a claim if nobody says otherwise. */
 enum { WEIR_CONTROLLER_BLOCK_LANES = 768, WEIR_CONTROLLER_CLAIM_BYTES = 32768 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reaping as a kernel that stays, so that no other lane has to (AGILE, section 3.3). */
-#include <weir/core/cq.h>
+#include <weir/core/queue/cq.h>
 
 #include "service.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines written back, or dropped, because the host asks for it. */
-#include <weir/core/flush.h>
+#include <weir/core/cache/flush.h>
 
 #include "sweep.h"
 

@@ -53,7 +53,7 @@ static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 	if (value == cq->doorbell_seen)
 		return;
 	/*
-	 * D2: pairs with the lane's store of the CQ head in core/cq.h: it has
+	 * D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has
 	 * read the entries that we may overwrite from here on.
 	 */
 	value = virtual_bell_take(thread, 2 * cq->id + 1, &cq->bell);
@@ -99,7 +99,7 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	if (value == sq->doorbell_seen)
 		return;
 	/*
-	 * D1: pairs with the lane's store of the SQ tail in core/sq.h: the
+	 * D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the
 	 * entries before it, and the memory they name, are as the lane left them.
 	 */
 	value = virtual_bell_take(thread, 2 * sq->queue.id, &sq->bell);
@@ -206,7 +206,7 @@ static inline void put(struct virtual_cq *cq, struct nvme_cqe from, u32 phase)
 	entry->dw1 = from.dw1;
 	entry->dw2 = from.dw2;
 	/*
-	 * C1: pairs with the acquire load of dw3 in core/cq.h: the rest of the
+	 * C1: pairs with the acquire load of dw3 in core/queue/cq.h: the rest of the
 	 * entry and the command's data come before the phase.
 	 */
 	__atomic_store_n(&entry->dw3, from.dw3 | phase << 16, __ATOMIC_RELEASE);

@@ -38,7 +38,7 @@ bool virtual_bell_sleep(struct virtual_thread *thread, u32 index, u8 *bell, u32 
 {
 	/* Acquire: of a register that was rung meanwhile the shadow is seen below. */
 	exchange_u32(&thread->controller->doorbells[index], VIRTUAL_BELL_QUIET);
-	/* B1: pairs with B0 in core/reach.h: the host sees where we sleep, or we see that it has moved on */
+	/* B1: pairs with B0 in core/queue/reach.h: the host sees where we sleep, or we see that it has moved on */
 	store_ordered_u32(&thread->shadow.events[index], position);
 	if (load_ordered_u32(&thread->shadow.words[index]) != *seen)
 		return false;

@@ -12,7 +12,7 @@
 #ifndef KEEP_H
 #define KEEP_H
 
-#include <weir/core/policies.h>
+#include <weir/core/cache/policies.h>
 
 /** struct keep_range - keys to keep, from @first on up to @end; weir_array.extent tells an array's */
 struct keep_range {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/core/policy.h>
+#include <weir/core/cache/policy.h>
 
 #include "../../runtime/forward.h"
 #include "../../runtime/dma.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include <weir/core/sq.h>
+#include <weir/core/queue/sq.h>
 
 #include "explore.h"
 #include "rig.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels for caches with a tier behind them (core/tier.h). In a file of their own: lanes have code for it here only. */
+/* Kernels for caches with a tier behind them (core/cache/tier.h). In a file of their own: lanes have code for it here only. */
 #define WEIR_TIER
 #include <weir/async.h>
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/core/event.h>
-#include <weir/core/share.h>
+#include <weir/core/queue/event.h>
+#include <weir/core/share/share.h>
 
 #include "explore.h"
 #include "rig.h"

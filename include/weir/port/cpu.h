@@ -189,8 +189,8 @@ WEIR_CPU_ACCESSORS(64, sys)
 
 /*
  * Cached data may be overwritten while it is read; the reader finds out from the
- * line's word and throws the value away (core/line.h), and be written while it is
- * written back, which happens again then (core/writeback.h). Under ThreadSanitizer
+ * line's word and throws the value away (core/cache/line.h), and be written while it is
+ * written back, which happens again then (core/cache/writeback.h). Under ThreadSanitizer
  * these intended races are kept out of its sight, and only they.
  */
 #ifdef __SANITIZE_THREAD__

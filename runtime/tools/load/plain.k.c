@@ -5,7 +5,7 @@
  * be as large as those of a controller on the device.
  */
 #define WEIR_BLOCK_LANES 768
-#include <weir/core/copy.h>
+#include <weir/core/queue/copy.h>
 
 #include "places.h"
 

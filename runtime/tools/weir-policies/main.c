@@ -52,7 +52,7 @@ struct cell {
 	bool has_measured, has_simulated;
 };
 
-/** struct reference - what no policy of core/policies.h is */
+/** struct reference - what no policy of core/cache/policies.h is */
 struct reference {
 	const char *name;
 	unsigned policy;

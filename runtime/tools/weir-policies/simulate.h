@@ -2,7 +2,7 @@
 /*
  * simulate.h: what a cache does with a trace, on paper.
  *
- * Owns: a second, plain version of each policy of core/policies.h, on lists and time stamps,
+ * Owns: a second, plain version of each policy of core/cache/policies.h, on lists and time stamps,
  * for one reader after the other; and two to compare with: exact LRU, and the best there is.
  * Knows the enum of the policies and nothing else of weir.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/choice.h: what a policy is told of a miss, and what it answers.
+ * core/cache/choice.h: what a policy is told of a miss, and what it answers.
  *
  * Owns: the set as one lane saw it, as masks of ways; and an order of the ways in eight
  * bits. All of it by value: a policy is a function of these.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/share.h: the Share Table: which lines are in users' buffers just now (AGILE, section 3.4.1).
+ * core/share/share.h: the Share Table: which lines are in users' buffers just now (AGILE, section 3.4.1).
  *
  * Owns: the words of its entries. A line is in the cache or in the table, never in both, so
  * there is one copy that counts, and a hit in the cache need not look here. What makes a line
@@ -18,7 +18,7 @@
 #ifndef WEIR_CORE_SHARE_H
 #define WEIR_CORE_SHARE_H
 
-#include <weir/core/line.h>
+#include <weir/core/cache/line.h>
 
 /** enum weir_share_state - MOESI over pointers (Sweazey and Smith, 1986, as AGILE reads it) */
 enum weir_share_state {

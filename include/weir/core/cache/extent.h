@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/extent.h: from a line's key to the block of the storage that it is of.
+ * core/cache/extent.h: from a line's key to the block of the storage that it is of.
  *
  * Owns: stripes, and the table of all extents of a cache. Whoever asks for a line knows its
  * extent; whoever must write one back that another array left there finds it by its key.
@@ -8,7 +8,7 @@
 #ifndef WEIR_CORE_EXTENT_H
 #define WEIR_CORE_EXTENT_H
 
-#include <weir/core/line.h>
+#include <weir/core/cache/line.h>
 #include <weir/disk.h>
 
 /** weir_extent_disk() - member storage that holds line @line of @extent */

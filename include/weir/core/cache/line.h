@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/line.h: the words of cache lines, and hits.
+ * core/cache/line.h: the words of cache lines, and hits.
  *
  * Owns: where a key's line may be, and reading one that is there. A hit probes the set's
  * four words (one memory sector), loads the data and loads the word again: the same
@@ -10,7 +10,7 @@
 #ifndef WEIR_CORE_LINE_H
 #define WEIR_CORE_LINE_H
 
-#include <weir/core/policy.h>
+#include <weir/core/cache/policy.h>
 
 /* u64 words one read returns at most. */
 enum { WEIR_RUN = 8 };

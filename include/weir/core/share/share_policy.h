@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/share_policy.h: which requests share buffers, and who propagates a changed one.
+ * core/share/share_policy.h: which requests share buffers, and who propagates a changed one.
  *
  * Owns: the default answers. -Duser_share_policy=FILE.h builds another header in their place,
  * which defines the same three functions (AGILE, section 3.4.1).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/sketch.h: how often lines were asked for lately, of a set, in nine words.
+ * core/cache/sketch.h: how often lines were asked for lately, of a set, in nine words.
  *
  * Owns: weir_set_policy.own where the policy is WEIR_POLICY_FREQUENCY. A count-min sketch
  * (Cormode and Muthukrishnan, 2005) of two rows of 32 counters of four bits, each add

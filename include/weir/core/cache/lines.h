@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/lines.h: misses. Lines come and go without held locks.
+ * core/cache/lines.h: misses. Lines come and go without held locks.
  *
  * Owns: claims, and the flat wait loop of every access that is not a hit. A miss takes
  * the set's try-lock, re-probes, claims a victim (BUSY, new key, next version, one pin for
@@ -18,11 +18,11 @@
 #ifndef WEIR_CORE_LINES_H
 #define WEIR_CORE_LINES_H
 
-#include <weir/core/access.h>
-#include <weir/core/copy.h>
-#include <weir/core/share.h>
-#include <weir/core/tier.h>
-#include <weir/core/writeback.h>
+#include <weir/core/cache/access.h>
+#include <weir/core/queue/copy.h>
+#include <weir/core/share/share.h>
+#include <weir/core/cache/tier.h>
+#include <weir/core/cache/writeback.h>
 
 enum {
 	/*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/access.h: what a lane does with a line that is there.
+ * core/cache/access.h: what a lane does with a line that is there.
  *
  * Owns: kinds of accesses, and what they do to one element. Never looks at a line's word: whoever calls has the line
- * pinned, and marks it afterwards (core/lines.h).
+ * pinned, and marks it afterwards (core/cache/lines.h).
  */
 #ifndef WEIR_CORE_ACCESS_H
 #define WEIR_CORE_ACCESS_H

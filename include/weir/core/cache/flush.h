@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/flush.h: writing lines back because somebody asks for it, and dropping them.
+ * core/cache/flush.h: writing lines back because somebody asks for it, and dropping them.
  *
  * Owns: the walk over the lines of a range of keys, and what a flush of one line is: when it
  * has ended, storage holds whatever was written to the line before it began, or an error was
@@ -12,7 +12,7 @@
 #ifndef WEIR_CORE_FLUSH_H
 #define WEIR_CORE_FLUSH_H
 
-#include <weir/core/lines.h>
+#include <weir/core/cache/lines.h>
 
 /* Places of a range that a lane looks at before the wave meets again. */
 enum { WEIR_SWEEP_LOOKS = 64 };
@@ -277,7 +277,7 @@ WEIR_FN struct weir_sweeper weir_sweep_give_up(struct weir_sweeper lane, WEIR_GL
 	return lane;
 }
 
-/* A command is on the lane's line, and ends although its storage is dead: whoever helps ends it (core/cq.h). */
+/* A command is on the lane's line, and ends although its storage is dead: whoever helps ends it (core/queue/cq.h). */
 WEIR_FN u32 weir_sweep_ends(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk,
 			    u64 index)
 {

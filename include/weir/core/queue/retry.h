@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/retry.h: commands that are submitted again because the controller says so.
+ * core/queue/retry.h: commands that are submitted again because the controller says so.
  *
  * Owns: how often, and from when on. Whoever waits for a command decides when it sees how it
  * ended, from its own wait, which goes on as before: nobody sleeps, every turn helps
  * others, and nothing but what the command itself had is kept meanwhile. The reaper of the completion
- * decides nothing: of a command that failed it notes what it was (core/cq.h). One that succeeds costs nothing.
+ * decides nothing: of a command that failed it notes what it was (core/queue/cq.h). One that succeeds costs nothing.
  *
  * Base 2.0, sections 3.3.3.2.1 (CRD, DNR) and 5.17.2.1 (CRDT1 to CRDT3).
  */

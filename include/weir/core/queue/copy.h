@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/copy.h: a wave moves its lanes' blocks together.
+ * core/queue/copy.h: a wave moves its lanes' blocks together.
  *
  * Owns: the order in which a wave walks over jobs of different lanes, so that its
  * accesses are wide and adjacent and several blocks are in flight at once. Touches

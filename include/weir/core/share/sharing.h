@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/sharing.h: lines on their way between the cache, the Share Table and storage.
+ * core/share/sharing.h: lines on their way between the cache, the Share Table and storage.
  *
  * Owns: registering a buffer, propagating a changed one, and accesses to a line that is in
  * a buffer. Each try is one turn: the set's lock is taken, the line changes sides, and the
@@ -14,8 +14,8 @@
 #ifndef WEIR_CORE_SHARING_H
 #define WEIR_CORE_SHARING_H
 
-#include <weir/core/lines.h>
-#include <weir/core/retry.h>
+#include <weir/core/cache/lines.h>
+#include <weir/core/queue/retry.h>
 
 /* The bytes of line @line that its storage has. */
 WEIR_FN u32 weir_extent_bytes(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)

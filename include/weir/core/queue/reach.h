@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/reach.h: order that reaches a queue pair's controller, and no further.
+ * core/queue/reach.h: order that reaches a queue pair's controller, and no further.
  *
  * A controller on the device itself is reached at device scope; any other at system
  * scope, which costs about a microsecond each time on a GPU. Owns: that choice.

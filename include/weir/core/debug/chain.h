@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/chain.h: who waits for whom, while debugging locks (AGILE, section 3.5).
+ * core/debug/chain.h: who waits for whom, while debugging locks (AGILE, section 3.5).
  *
  * Owns: the records of struct weir_chain. A lock's word names its holder, a lane's
  * record the lock it waits for; following the two in turn from a lane that cannot
  * get on, back to that lane, is a cycle. Without WEIR_LOCK_CHAIN every hook below is
  * a constant or nothing, and the table is not looked at.
  *
- * A lock that is only tried (the completion ring's in core/cq.h, a set's in
- * core/lines.h) needs no record: whoever fails goes on without it, so no chain leads
+ * A lock that is only tried (the completion ring's in core/queue/cq.h, a set's in
+ * core/cache/lines.h) needs no record: whoever fails goes on without it, so no chain leads
  * through a wait for it, and weir frees both before any code of the user's runs. A
  * policy compiled in does run under the set's lock: if it also wants a lock of the
  * user's, whose holder may be missing in that set, the two can wait for each other

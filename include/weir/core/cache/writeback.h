@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/writeback.h: dirty lines: how they become so, and clean again.
+ * core/cache/writeback.h: dirty lines: how they become so, and clean again.
  *
  * Owns: the transitions among the states of a readable line, and the commands of lines.
  * A writer pins the line, stores its data, and marks the line; a write-back is begun by
- * one exchange and ended by its completion (core/event.h), whoever reaps it. Nobody
+ * one exchange and ended by its completion (core/queue/event.h), whoever reaps it. Nobody
  * holds anything meanwhile: the line can be read and written to while it is being written
  * back, and is dirty again if it was. docs/cache.md has the table.
  *
@@ -14,9 +14,9 @@
 #ifndef WEIR_CORE_WRITEBACK_H
 #define WEIR_CORE_WRITEBACK_H
 
-#include <weir/core/extent.h>
-#include <weir/core/fault.h>
-#include <weir/core/tier.h>
+#include <weir/core/cache/extent.h>
+#include <weir/core/queue/fault.h>
+#include <weir/core/cache/tier.h>
 
 /* How often a change of a word that others change, too, is tried in one turn. */
 enum { WEIR_LINE_TRIES = 4 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/policy.h: which line of a set goes when another must come.
+ * core/cache/policy.h: which line of a set goes when another must come.
  *
  * Owns: which policy a cache has, the used bit of a line's word, and the policy's words of a
  * set. Policies run on the miss path under the set's lock. A hit sets the bit if it is clear,
@@ -9,7 +9,7 @@
  *
  * A policy of one's own is a header, given to the build by -Duser_policy=HEADER, or to the
  * compiler of a program's kernels by -DWEIR_USER_POLICY='"HEADER"', and chosen as
- * WEIR_POLICY_USER. It sees <weir/core/choice.h> and defines
+ * WEIR_POLICY_USER. It sees <weir/core/cache/choice.h> and defines
  *
  *   WEIR_FN struct weir_choice weir_user_choose(WEIR_GLOBAL struct weir_set_policy *policy,
  *                                               struct weir_miss miss);
@@ -25,7 +25,7 @@
 #ifndef WEIR_CORE_POLICY_H
 #define WEIR_CORE_POLICY_H
 
-#include <weir/core/policies.h>
+#include <weir/core/cache/policies.h>
 
 #ifdef WEIR_USER_POLICY
 #include WEIR_USER_POLICY

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/sq.h: putting commands into a submission ring.
+ * core/queue/sq.h: putting commands into a submission ring.
  *
  * Owns: tickets, slots from free to filled, the SQ doorbell. Scheme of DESIGN
  * section 3: reserve for a whole group of lanes with one compare-and-swap, fill,
@@ -18,8 +18,8 @@
 #ifndef WEIR_CORE_SQ_H
 #define WEIR_CORE_SQ_H
 
-#include <weir/core/copy.h>
-#include <weir/core/reach.h>
+#include <weir/core/queue/copy.h>
+#include <weir/core/queue/reach.h>
 
 /* Tries to take tickets before a wave looks after something else. */
 enum { WEIR_RESERVE_TRIES = 4 };
@@ -104,7 +104,7 @@ WEIR_FN u32 weir_sq_free_sequence(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 
 WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 {
-	/* S3: pairs with S2 in core/cq.h: the old continuation was read before this turn */
+	/* S3: pairs with S2 in core/queue/cq.h: the old continuation was read before this turn */
 	return weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence) ==
 	       weir_sq_free_sequence(queue, ticket);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/event.h: telling an issuer how its command ended.
+ * core/queue/event.h: telling an issuer how its command ended.
  *
  * Owns: the encoding of weir_event and the continuation of a completion. Touches
  * neither rings nor slots.
@@ -20,7 +20,7 @@
 /** weir_event_reset() - make @event pending; before the command is submitted */
 WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 {
-	/* relaxed: the slot's release (S1 in core/sq.h) publishes it with the command */
+	/* relaxed: the slot's release (S1 in core/queue/sq.h) publishes it with the command */
 	weir_store_u64_relaxed_dev(&event->word, 0);
 }
 
@@ -131,7 +131,7 @@ WEIR_FN void weir_event_finish(WEIR_GLOBAL struct weir_event *event, u32 path)
  */
 WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_status status)
 {
-	/* L0: pairs with L1 (core/lines.h): data and status before the state */
+	/* L0: pairs with L1 (core/cache/lines.h): data and status before the state */
 	if (status == WEIR_OK) {
 		(void)weir_or_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), (u64)WEIR_LINE_BIT_READY);
 	} else {
@@ -163,7 +163,7 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
 	u64 gone = status == WEIR_OK ? (u64)WEIR_LINE_BIT_WRITING : (u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN);
 
 	/* L0: pairs with L3: the controller has read the line before another command fills it */
-	/* W2: pairs with W3 (core/writeback.h) and W4 (core/flush.h): the outcome before the state */
+	/* W2: pairs with W3 (core/cache/writeback.h) and W4 (core/cache/flush.h): the outcome before the state */
 	(void)weir_and_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), ~gone);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/tier.h: lines in host memory behind those of a cache (docs/cache.md).
+ * core/cache/tier.h: lines in host memory behind those of a cache (docs/cache.md).
  *
  * Owns: the words of the tier's lines, and the copies between them and the cache's. Each set of
  * the cache has its own sets of the tier (where those are fewer, several share one), so what
@@ -22,8 +22,8 @@
 #ifndef WEIR_CORE_TIER_H
 #define WEIR_CORE_TIER_H
 
-#include <weir/core/copy.h>
-#include <weir/core/line.h>
+#include <weir/core/queue/copy.h>
+#include <weir/core/cache/line.h>
 
 WEIR_FN WEIR_GLOBAL struct weir_tier *weir_lines_tier(WEIR_GLOBAL struct weir_lines *lines)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/policies.h: the replacement policies, each a function of a miss.
+ * core/cache/policies.h: the replacement policies, each a function of a miss.
  *
  * Owns: what each makes of its word of state. They run with the set's lock held and must
  * neither wait nor loop beyond the ways. They know of reads only by the marks: that a line
@@ -11,8 +11,8 @@
 #ifndef WEIR_CORE_POLICIES_H
 #define WEIR_CORE_POLICIES_H
 
-#include <weir/core/choice.h>
-#include <weir/core/sketch.h>
+#include <weir/core/cache/choice.h>
+#include <weir/core/cache/sketch.h>
 
 /* What a policy answers that passes nobody over and wants to hear of no read. */
 WEIR_FN struct weir_choice weir_choice_of(u32 way, u32 state)
@@ -115,7 +115,7 @@ WEIR_FN struct weir_choice weir_sieve_choose(struct weir_miss miss)
  * Admission by frequency, after W-TinyLFU (Einziger, Friedman and Manes, 2017) with a window
  * of one line per set: a line that comes takes the probation way. Who was there stays if it was
  * asked for more often than the least recently used of the other three, whose way is then the
- * probation way; else it goes. Asked for: missed, or marked at a miss of the set (core/sketch.h).
+ * probation way; else it goes. Asked for: missed, or marked at a miss of the set (core/cache/sketch.h).
  * State: the order as for LRU; above it the probation way.
  */
 WEIR_FN struct weir_choice weir_frequency_choose(WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss)

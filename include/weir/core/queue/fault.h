@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/fault.h: the first device error of a context, for weir_sync() to tell.
+ * core/queue/fault.h: the first device error of a context, for weir_sync() to tell.
  *
  * Owns: writing the context's fault record, once. Reading it is the host's.
  */

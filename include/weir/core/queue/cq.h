@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/cq.h: taking completions out of a completion ring.
+ * core/queue/cq.h: taking completions out of a completion ring.
  *
  * Owns: the CQ head, phases, slots from filled to free, the CQ doorbell. Any wave
  * may reap for everybody; the ring's lock is tried, never waited for, and never
@@ -9,9 +9,9 @@
 #ifndef WEIR_CORE_CQ_H
 #define WEIR_CORE_CQ_H
 
-#include <weir/core/copy.h>
-#include <weir/core/event.h>
-#include <weir/core/reach.h>
+#include <weir/core/queue/copy.h>
+#include <weir/core/queue/event.h>
+#include <weir/core/queue/reach.h>
 
 /* Windows one call may read: bounds the work done under the lock. */
 enum { WEIR_CQ_WINDOWS = 32 };
