@@ -4,7 +4,7 @@
  *
  * Owns: indices to bytes of a storage, and errors to the context's fault record.
  * The model is BaM's storage-backed array (ASPLOS'23, section 3.5), the cache
- * underneath is core/cache/line.h, and core/cache/lines.h for what is not in it. Indices and byte
+ * underneath is core/cache/line.h, and core/cache/access.h for what is not in it. Indices and byte
  * offsets are 64-bit throughout.
  *
  * Every getter may be called by any subset of a wave's lanes. Its width must be the array's
@@ -15,7 +15,7 @@
 #ifndef WEIR_ARRAY_H
 #define WEIR_ARRAY_H
 
-#include <weir/core/share/sharing.h>
+#include <weir/core/share/access.h>
 
 /** weir_array_failed() - true once any lane of the context has met an error */
 WEIR_FN u32 weir_array_failed(WEIR_GLOBAL struct weir_array *array)

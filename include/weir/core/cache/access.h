@@ -1,92 +1,224 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core/cache/access.h: what a lane does with a line that is there.
+ * core/cache/access.h: the flat wait loop of every access that is not a hit.
  *
- * Owns: kinds of accesses, and what they do to one element. Never looks at a line's word: whoever calls has the line
- * pinned, and marks it afterwards (core/cache/lines.h).
+ * Owns: the loop, its deadline and whom a waiting wave helps; and what the wave does with lines that are
+ * there: loads, stores, copies. Never claims a line or submits a command by itself: each turn is a list of
+ * the tries of core/cache/fetch.h, and one lane's word is changed only by core/cache/word.h and
+ * core/cache/writeback.h.
  */
 #ifndef WEIR_CORE_ACCESS_H
 #define WEIR_CORE_ACCESS_H
 
-#include <weir/port.h>
+#include <weir/core/cache/element.h>
+#include <weir/core/cache/fetch.h>
+#include <weir/core/queue/copy.h>
 
-/* What lanes do with a line; a constant wherever it is passed on, so that readers hold no code that writes. */
 enum {
-	WEIR_ACCESS_LOAD,  /* words of 8 bytes, by value */
-	WEIR_ACCESS_STORE, /* an element of 1, 2, 4, 8 or 16 bytes */
-	WEIR_ACCESS_ADD,   /* to an element of 4 or 8 bytes; its old value is the first word, as of the four that follow */
-	WEIR_ACCESS_READ,  /* bytes to a buffer */
-	WEIR_ACCESS_WRITE, /* bytes from a buffer */
-	WEIR_ACCESS_MIN,
-	WEIR_ACCESS_MAX,
-	WEIR_ACCESS_EXCHANGE,
-	WEIR_ACCESS_CAS,
+	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
+	WEIR_WRITING_TURNS = 64,
+	/* Turns between two looks at whether dead storages keep all lines of a set. */
+	WEIR_LOST_TURNS = 64,
 };
 
-/**
- * struct weir_access - what one lane does with one line
- * @offset: first byte in the line; of WEIR_ACCESS_LOAD a multiple of 8, of elements one of their size
- * @length: bytes; of WEIR_ACCESS_LOAD words, 1 to WEIR_RUN. 0: nothing to do but to help the others
- * @buffer: WEIR_ACCESS_READ, _WRITE: this lane's
- * @value: of elements, in the low bits; WEIR_ACCESS_CAS: the new value in @value.low, the expected one in @value.high
- */
-struct weir_access {
-	u32 offset;
-	u32 length;
-	weir_addr buffer;
-	struct weir_u128 value;
-};
-
-/* What an element that is @old becomes. */
-WEIR_FN WEIR_ALWAYS u64 weir_access_changed(u32 kind, u64 old, struct weir_u128 value)
-{
-	if (kind == WEIR_ACCESS_MIN)
-		return old < value.low ? old : value.low;
-	if (kind == WEIR_ACCESS_MAX)
-		return old > value.low ? old : value.low;
-	if (kind == WEIR_ACCESS_CAS)
-		return old == value.high ? value.low : old;
-	return value.low;
-}
+/* More turns than any wait has: its deadline ends it. */
+#define WEIR_LINES_FOREVER ((u32)~0u)
 
 /*
- * An atomic change that no port has a primitive for: tried until no other lane's came between. A lane fails only if
- * another one succeeded, so it waits for nobody. Return: what the element was.
+ * Those of @wave that found their line write to it. Lanes with the same line share a pin and a
+ * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
  */
-WEIR_FN WEIR_ALWAYS u64 weir_access_change(u32 kind, weir_addr data, u32 bytes, struct weir_u128 value)
+WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
+						       WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
+						       struct weir_access access)
 {
-	u64 old = bytes == 4 ? weir_data_load_u32(data) : weir_data_load_u64(data), seen;
+	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, fetch.found.way % WEIR_WAYS);
+	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
+	u64 able = weir_ballot(wave, fetch.there), mates, owners, pinned = 0;
+	u32 fresh = weir_line_state(fetch.found.word) == WEIR_LINE_BUSY, first, head, part;
 
-	do {
-		u64 changed = weir_access_changed(kind, old, value);
-
-		seen = old;
-		if (changed != old || kind == WEIR_ACCESS_EXCHANGE)
-			old = bytes == 4 ? weir_data_cas_u32(data, (u32)seen, (u32)changed) :
-					   weir_data_cas_u64(data, seen, changed);
-	} while (old != seen);
-	return old;
+	if (able == 0) /* the same in all lanes */
+		return fetch;
+	mates = weir_mates_u64(wave, able, WEIR_ADDR(word));
+	owners = weir_ballot(wave, fetch.there && fetch.mine != WEIR_WAYS) & mates;
+	first = fetch.there ? weir_lowest_bit(owners ? owners : mates) : weir_lane();
+	head = fetch.there && weir_lane() == first;
+	if (head)
+		pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
+	weir_converge();
+	/* a mate that saw the line with an earlier occupant looks again */
+	pinned = weir_shuffle_u64(wave, pinned, first);
+	part = fetch.there && weir_line_holds(pinned, key);
+	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
+	if (kind == WEIR_ACCESS_WRITE) {
+		/* L3: the word of a line that is overwritten turns before any byte of it does */
+		if (weir_ballot(wave, fetch.there && fresh))
+			weir_fence_to_lanes();
+		weir_wave_move(wave, data, access.buffer, part ? access.length : 0);
+	} else if (part) {
+		fetch.words.word[0] = weir_access_element(kind, data, access);
+	}
+	weir_wave_sync(wave); /* every lane's part before the mark (W0) */
+	if (head && pinned)
+		weir_line_modified(word, pinned);
+	if (part) {
+		fetch.mine = WEIR_WAYS;
+		fetch.done = 1;
+	}
+	weir_wave_sync(wave); /* a lane's own flush sees the mark that a head made for it */
+	return fetch;
 }
 
-/* Store, or change atomically, the element at @data. Return: of a change, what it was; else 0. */
-WEIR_FN WEIR_ALWAYS u64 weir_access_element(u32 kind, weir_addr data, struct weir_access access)
+/* Those of @wave that found their line have it copied by all; who holds no pin looks again. */
+WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					  u64 index, struct weir_access access)
 {
-	if (kind == WEIR_ACCESS_ADD)
-		return access.length == 4 ? weir_data_add_u32(data, (u32)access.value.low) :
-					    weir_data_add_u64(data, access.value.low);
-	if (kind != WEIR_ACCESS_STORE)
-		return weir_access_change(kind, data, access.length, access.value);
-	if (access.length == 1)
-		weir_data_store_u8(data, (u8)access.value.low);
-	else if (access.length == 2)
-		weir_data_store_u16(data, (u16)access.value.low);
-	else if (access.length == 4)
-		weir_data_store_u32(data, (u32)access.value.low);
-	else if (access.length == 8)
-		weir_data_store_u64(data, access.value.low);
-	else
-		weir_data_store_u128(data, access.value);
-	return 0;
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
+	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
+
+	if (weir_ballot(wave, fetch.there) == 0)
+		return fetch;
+	weir_order_loads();
+	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
+	weir_wave_move(wave, access.buffer, data, fetch.there ? access.length : 0);
+	weir_order_loads(); /* L2: every lane's loads before the second look */
+	weir_wave_sync(wave);
+	if (fetch.there && fetch.mine != WEIR_WAYS) {
+		weir_line_unpin(set, fetch.mine);
+		fetch.mine = WEIR_WAYS;
+		fetch.done = 1;
+	} else if (fetch.there) {
+		fetch.done = weir_line_same(weir_load_u64_relaxed_dev(&set->word[fetch.found.way]), fetch.found.word);
+	}
+	weir_converge();
+	return fetch;
+}
+
+/**
+ * weir_lines_access_within() - do something with a line, bringing it in if it is not there
+ * @wave: lanes calling together
+ * @lines: the cache
+ * @extent: where the line comes from
+ * @line: line of @extent, below extent->lines
+ * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
+ * @access: what exactly
+ * @turns: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's timeout
+ *
+ * Different arguments in each lane, but for the first and @kind. The flat wait loop of
+ * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
+ *
+ * Return: words, and WEIR_OK; the completion's status; that of a line which cannot be
+ * written back and has to; WEIR_E_TIMEOUT after the storage's timeout; WEIR_E_SHARED: the line is
+ * in a buffer of the cache's Share Table (weir_lines_reach() goes there).
+ */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+							       WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							       u32 kind, struct weir_access access, u32 turns)
+{
+	u64 key = extent->key_base + line;
+	u64 index = weir_lines_index(lines, key);
+	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
+	u64 deadline = weir_deadline(disk, 0);
+	struct weir_fetch fetch;
+	u64 needy;
+
+	fetch.words = weir_line_load(0, 0);
+	fetch.found.word = 0;
+	fetch.found.way = 0;
+	fetch.mine = WEIR_WAYS;
+	fetch.unsent = 0;
+	fetch.writing = 0;
+	fetch.there = 0;
+	fetch.absent = 0;
+	fetch.claims = 0;
+	fetch.waited = 0;
+	fetch.done = access.length == 0;
+	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
+		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
+	if (!weir_policy_known(lines->policy))
+		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
+	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; turn++) {
+		u32 may_write = fetch.writing ? 0 : 1 | (u32)(turn % WEIR_WRITING_TURNS == WEIR_WRITING_TURNS - 1) << 1;
+		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
+		struct weir_claim claim;
+
+		weir_converge();
+		fetch.absent = 0;
+		fetch.claims = 0;
+		fetch.there = 0;
+		fetch.failed = 0;
+		if (kind != WEIR_ACCESS_LOAD && !fetch.done && !fetch.unsent)
+			fetch = weir_fetch_find(fetch, lines, index, key, may_write);
+		else if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
+			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
+		else if (!fetch.done && !fetch.unsent)
+			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
+		if (fetch.failed)
+			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
+		if (fetch.claims && weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
+			fetch.claims = 0;
+		if (whole) /* as far as the storage has the line */
+			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
+		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));
+		fetch = weir_fetch_claimed(fetch, lines, index, claim, whole, deadline);
+		if (kind == WEIR_ACCESS_READ)
+			fetch = weir_fetch_read(fetch, wave, lines, index, access);
+		else if (kind != WEIR_ACCESS_LOAD)
+			fetch = weir_fetch_write(kind, fetch, wave, lines, index, key, access);
+		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
+		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
+			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
+		else if (!fetch.done && fetch.absent && turn % WEIR_LOST_TURNS == WEIR_LOST_TURNS - 1 &&
+			 weir_set_lost(lines, index, key) != WEIR_OK)
+			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
+		else if (!fetch.done && weir_expired(deadline, turn))
+			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
+		else if (turns != WEIR_LINES_FOREVER && !fetch.done && turn + 1 >= turns) /* a constant: no code where there is no limit */
+			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
+		needy = weir_ballot(wave, !fetch.done || fetch.writing);
+		if (needy) {
+			WEIR_GLOBAL struct weir_disk *helped = disk;
+
+			/* By turns that fall on every queue: who waits for another line's command helps its storage. */
+			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(turn) & 1))
+				helped = weir_set_disk(lines, index, turn, disk);
+			if (weir_disk_help(wave, needy, helped, turn) == 0)
+				weir_relax(turn);
+		}
+	}
+	return fetch.words;
+}
+
+/** weir_lines_access() - weir_lines_access_within() any number of turns */
+WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+							WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							u32 kind, struct weir_access access)
+{
+	return weir_lines_access_within(wave, lines, extent, line, kind, access, WEIR_LINES_FOREVER);
+}
+
+/**
+ * weir_lines_fetch() - read words of a line, bringing it in if it is not there
+ * @lines: the cache
+ * @extent: where the line comes from
+ * @line: line of @extent, below extent->lines
+ * @offset: byte offset in the line, a multiple of 8
+ * @count: words, 1 to WEIR_RUN
+ *
+ * weir_lines_access() of any subset of a wave.
+ */
+WEIR_FN struct weir_words weir_lines_fetch(WEIR_GLOBAL struct weir_lines *lines,
+					   WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 offset,
+					   u32 count)
+{
+	struct weir_access access;
+
+	access.offset = offset;
+	access.length = count;
+	access.buffer = 0;
+	access.value.low = 0;
+	access.value.high = 0;
+	return weir_lines_access(weir_active(), lines, extent, line, WEIR_ACCESS_LOAD, access);
 }
 
 #endif

@@ -12,7 +12,7 @@
 #ifndef WEIR_CORE_FLUSH_H
 #define WEIR_CORE_FLUSH_H
 
-#include <weir/core/cache/lines.h>
+#include <weir/core/cache/access.h>
 
 /* Places of a range that a lane looks at before the wave meets again. */
 enum { WEIR_SWEEP_LOOKS = 64 };

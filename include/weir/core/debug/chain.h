@@ -8,7 +8,7 @@
  * a constant or nothing, and the table is not looked at.
  *
  * A lock that is only tried (the completion ring's in core/queue/cq.h, a set's in
- * core/cache/lines.h) needs no record: whoever fails goes on without it, so no chain leads
+ * core/cache/reserve.h) needs no record: whoever fails goes on without it, so no chain leads
  * through a wait for it, and weir frees both before any code of the user's runs. A
  * policy compiled in does run under the set's lock: if it also wants a lock of the
  * user's, whose holder may be missing in that set, the two can wait for each other

@@ -131,7 +131,7 @@ WEIR_FN void weir_event_finish(WEIR_GLOBAL struct weir_event *event, u32 path)
  */
 WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_status status)
 {
-	/* L0: pairs with L1 (core/cache/lines.h): data and status before the state */
+	/* L0: pairs with L1 (core/cache/fetch.h): data and status before the state */
 	if (status == WEIR_OK) {
 		(void)weir_or_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), (u64)WEIR_LINE_BIT_READY);
 	} else {
