@@ -13,7 +13,9 @@
 
 #include <cuda.h>
 
-#include "cuda.h"
+#include "../../runtime/error.h"
+#include "../gpu/gpu.h"
+#include "driver.h"
 
 enum { DRIVER_VERSION = 12040 }; /* the first that loads a kernel when told so */
 
@@ -26,21 +28,22 @@ struct library {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around both lists */
 static struct library *libraries;
-static struct cuda_kernel *kernels;
+static struct gpu_kernel *kernels;
 
-static int cannot_load(struct cuda_backend *backend, const struct weir_image *image, cudaError_t code)
+static int cannot_load(struct gpu_backend *backend, const struct weir_image *image, gpuError_t code)
 {
 	if (code == cudaErrorNoKernelImageForDevice || code == cudaErrorUnsupportedPtxVersion)
-		return cuda_fail(backend, code, "kernel \"%s\" was not built for %s; build with a matching -Dnvcc_arch",
-				 image->kernel, backend->name);
-	return cuda_fail(backend, code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
+		return gpu_fail(backend, code,
+				"kernel \"%s\" was not built for %s; build with a matching -Dnvcc_arch",
+				image->kernel, backend->name);
+	return gpu_fail(backend, code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
 }
 
 /* The library of an image, which all kernels of a file share; loaded if it is not yet. */
-static int take_library(struct cuda_backend *backend, const struct weir_image *image, cudaLibrary_t *out)
+static int take_library(struct gpu_backend *backend, const struct weir_image *image, cudaLibrary_t *out)
 {
 	struct library *library = libraries;
-	cudaError_t code;
+	gpuError_t code;
 
 	while (library && library->code != image->code)
 		library = library->next;
@@ -60,21 +63,21 @@ static int take_library(struct cuda_backend *backend, const struct weir_image *i
 	return 0;
 }
 
-static struct cuda_kernel *known(const struct weir_image *image)
+static struct gpu_kernel *known(const struct weir_image *image)
 {
-	struct cuda_kernel *kernel = kernels;
+	struct gpu_kernel *kernel = kernels;
 
 	while (kernel && kernel->image != image)
 		kernel = kernel->next;
 	return kernel;
 }
 
-static int add_kernel(struct cuda_backend *backend, const struct weir_image *image)
+static int add_kernel(struct gpu_backend *backend, const struct weir_image *image)
 {
 	cudaLibrary_t library = NULL;
-	struct cuda_kernel *kernel;
+	struct gpu_kernel *kernel;
 	cudaKernel_t entry;
-	cudaError_t code;
+	gpuError_t code;
 	int error = take_library(backend, image, &library);
 
 	if (error)
@@ -85,7 +88,7 @@ static int add_kernel(struct cuda_backend *backend, const struct weir_image *ima
 	kernel = malloc(sizeof(*kernel));
 	if (!kernel)
 		return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
-	*kernel = (struct cuda_kernel){ image, (const void *)entry, kernels };
+	*kernel = (struct gpu_kernel){ image, (const void *)entry, kernels };
 	kernels = kernel;
 	return 0;
 }
@@ -94,7 +97,7 @@ static int add_kernel(struct cuda_backend *backend, const struct weir_image *ima
  * Put a kernel into the current device's memory. Unless told so, the driver does that at its first
  * launch, which then waits for kernels that run, and one of these may wait for what is launched next.
  */
-static int load_kernel(struct cuda_backend *backend, const struct weir_image *image)
+static int load_kernel(struct gpu_backend *backend, const struct weir_image *image)
 {
 	CUresult (*function_of)(CUfunction *, CUkernel), (*load)(CUfunction);
 	CUfunction function;
@@ -103,15 +106,17 @@ static int load_kernel(struct cuda_backend *backend, const struct weir_image *im
 	*(void **)&function_of = cuda_driver_entry("cuKernelGetFunction", DRIVER_VERSION);
 	*(void **)&load = cuda_driver_entry("cuFuncLoad", DRIVER_VERSION);
 	if (!function_of || !load)
-		return weir_fail(ENOTSUP, "the CUDA driver does not load kernels ahead of their launch; update it to 12.4 or later");
-	code = function_of(&function, (CUkernel)known(image)->entry);
+		return weir_fail(ENOTSUP, "the CUDA driver does not load kernels ahead of their launch; "
+					  "update it to 12.4 or later");
+	code = function_of(&function, (CUkernel)known(image)->function);
 	if (!code)
 		code = load(function);
-	return code ? cannot_load(backend, image, (cudaError_t)code) : 0; /* errors have the same numbers in both */
+	return code ? cannot_load(backend, image, (gpuError_t)code)
+		    : 0; /* errors have the same numbers in both */
 }
 
 /* All when a context opens, and those of a library that was loaded since before the next launch. */
-int cuda_kernels_load(struct cuda_backend *backend)
+int gpu_kernels_load(struct gpu_backend *backend)
 {
 	const struct weir_image *first = weir_image_next("cuda", NULL);
 	int error = 0;
@@ -132,13 +137,41 @@ int cuda_kernels_load(struct cuda_backend *backend)
 	return error;
 }
 
-const struct cuda_kernel *cuda_kernel_find(const char *name)
+const struct gpu_kernel *gpu_kernel_find(const struct gpu_backend *backend, const char *name)
 {
 	const struct weir_image *image = weir_image_find("cuda", name);
-	const struct cuda_kernel *kernel;
+	const struct gpu_kernel *kernel;
 
+	(void)backend;
 	pthread_mutex_lock(&mutex);
 	kernel = image ? known(image) : NULL;
 	pthread_mutex_unlock(&mutex);
 	return kernel;
+}
+
+/* They are the process's. */
+void gpu_kernels_unload(struct gpu_backend *backend)
+{
+	(void)backend;
+}
+
+gpuError_t gpu_kernel_start(const struct gpu_kernel *kernel, uint32_t blocks, uint32_t threads, void *args,
+			    gpuStream_t stream)
+{
+	void *parameters[] = { &args };
+	dim3 grid = { blocks, 1, 1 }, block = { threads, 1, 1 };
+
+	return cudaLaunchKernel(kernel->function, grid, block, parameters, 0, stream);
+}
+
+gpuError_t gpu_kernel_measure(const struct gpu_kernel *kernel, struct weir_kernel_info *info)
+{
+	struct cudaFuncAttributes attributes;
+	cudaError_t code = cudaFuncGetAttributes(&attributes, kernel->function);
+
+	if (!code) {
+		info->registers = (uint32_t)attributes.numRegs;
+		info->local_bytes = (uint32_t)attributes.localSizeBytes;
+	}
+	return code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "hip.h"
+#include "clock.h"
 
-uint32_t hip_clock_khz(const struct hip_backend *backend)
+uint32_t hip_clock_khz(const struct gpu_backend *backend)
 {
 	int khz = 0;
 

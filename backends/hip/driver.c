@@ -3,15 +3,20 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "hip.h"
+#include "../../runtime/error.h"
+#include "../gpu/gpu.h"
 
 #define DRIVER "/dev/kfd"
 
-int hip_no_device(hipError_t code)
+int gpu_no_device(gpuError_t code)
 {
 	if (access(DRIVER, F_OK))
-		return weir_fail(ENODEV, "no HIP device: the amdgpu driver is not loaded here (there is no " DRIVER ")");
+		return weir_fail(ENODEV,
+				 "no HIP device: the amdgpu driver is not loaded here (there is no " DRIVER
+				 ")");
 	if (access(DRIVER, R_OK | W_OK))
-		return weir_fail(ENODEV, "no HIP device: " DRIVER " may not be used by this user; join the group that owns it");
-	return weir_fail(ENODEV, "no HIP device: the run time shows none to this process (%s)", hipGetErrorName(code));
+		return weir_fail(ENODEV, "no HIP device: " DRIVER
+					 " may not be used by this user; join the group that owns it");
+	return weir_fail(ENODEV, "no HIP device: the run time shows none to this process (%s)",
+			 hipGetErrorName(code ? code : hipErrorNoDevice));
 }

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hip.h"
+#include "../../runtime/error.h"
+#include "../gpu/gpu.h"
+#include "clock.h"
 
 /**
  * struct hip_module - a kernel file on the device
@@ -22,40 +24,43 @@ struct hip_module {
 };
 
 /* Tell the code how fast the device's counter runs: what weir_clock_ns() of <weir/port/hip.h> reads. */
-static hipError_t set_clock(struct hip_backend *backend, hipModule_t module)
+static gpuError_t set_clock(struct gpu_backend *backend, hipModule_t module)
 {
 	uint32_t khz = hip_clock_khz(backend);
 	uint64_t ns_per_tick = khz ? (1000000ull << 32) / khz : 0;
 	hipDeviceptr_t place;
 	size_t bytes;
-	hipError_t code;
+	gpuError_t code;
 
 	if (!khz)
 		return hipSuccess;
 	code = hipModuleGetGlobal(&place, &bytes, module, "weir_hip_ns_per_tick");
 	if (!code)
-		code = hipMemcpyAsync(place, &ns_per_tick, sizeof(ns_per_tick), hipMemcpyHostToDevice, backend->copies);
+		code = hipMemcpyAsync(place, &ns_per_tick, sizeof(ns_per_tick), hipMemcpyHostToDevice,
+				      backend->copies);
 	return code ? code : hipStreamSynchronize(backend->copies);
 }
 
-static int cannot_load(const struct hip_backend *backend, const struct weir_image *image, hipError_t code)
+static int cannot_load(const struct gpu_backend *backend, const struct weir_image *image, gpuError_t code)
 {
 	if (code == hipErrorNoBinaryForGpu || code == hipErrorInvalidImage)
-		return hip_fail(code, "kernel \"%s\" was not built for %s; build with a matching -D" HIP_ARCH_OPTION,
-				image->kernel, backend->name);
-	return hip_fail(code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
+		return gpu_fail(
+			backend, code,
+			"kernel \"%s\" was not built for %s; build with a matching -D" HIP_ARCH_OPTION,
+			image->kernel, backend->name);
+	return gpu_fail(backend, code, "cannot load kernel \"%s\" on %s", image->kernel, backend->name);
 }
 
-static int load_module(struct hip_backend *backend, const struct weir_image *image)
+static int load_module(struct gpu_backend *backend, const struct weir_image *image)
 {
 	struct hip_module *module = calloc(1, sizeof(*module));
-	hipError_t code;
+	gpuError_t code;
 
 	if (!module)
 		return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
 	code = hipModuleLoadData(&module->module, image->code);
 	if (!code && (code = set_clock(backend, module->module)) != hipSuccess)
-		hip_let_go(backend, HIP_MODULE, module->module, 0);
+		gpu_let_go(backend, GPU_MODULE, module->module, 0);
 	if (code) {
 		free(module);
 		return cannot_load(backend, image, code);
@@ -67,7 +72,7 @@ static int load_module(struct hip_backend *backend, const struct weir_image *ima
 }
 
 /* The module of an image, which all kernels of a file share; loaded if it is not yet. */
-static int take_module(struct hip_backend *backend, const struct weir_image *image, hipModule_t *out)
+static int take_module(struct gpu_backend *backend, const struct weir_image *image, hipModule_t *out)
 {
 	struct hip_module *module = backend->modules;
 	int error = 0;
@@ -80,11 +85,11 @@ static int take_module(struct hip_backend *backend, const struct weir_image *ima
 	return error;
 }
 
-static int load_kernel(struct hip_backend *backend, const struct weir_image *image)
+static int load_kernel(struct gpu_backend *backend, const struct weir_image *image)
 {
-	struct hip_kernel *kernel;
+	struct gpu_kernel *kernel;
 	hipModule_t module;
-	hipError_t code;
+	gpuError_t code;
 	int error = take_module(backend, image, &module);
 
 	if (error)
@@ -96,15 +101,20 @@ static int load_kernel(struct hip_backend *backend, const struct weir_image *ima
 	code = hipModuleGetFunction(&kernel->function, module, image->kernel);
 	if (code) {
 		free(kernel);
-		return hip_fail(code, "the image of kernel \"%s\" does not hold it; rebuild the program", image->kernel);
+		return gpu_fail(backend, code,
+				"the image of kernel \"%s\" does not hold it; rebuild the program",
+				image->kernel);
 	}
 	kernel->next = backend->kernels;
 	backend->kernels = kernel;
 	return 0;
 }
 
-/* All when a context opens: loading may wait for kernels that run, and one may wait for what is launched next. */
-int hip_kernels_load(struct hip_backend *backend)
+/*
+ * All when a context opens: loading may wait for kernels that run, and one may wait for what is launched
+ * next.
+ */
+int gpu_kernels_load(struct gpu_backend *backend)
 {
 	const struct weir_image *first = weir_image_next("hip", NULL);
 	int error = 0;
@@ -118,19 +128,19 @@ int hip_kernels_load(struct hip_backend *backend)
 	return error;
 }
 
-const struct hip_kernel *hip_kernel_find(const struct hip_backend *backend, const char *name)
+const struct gpu_kernel *gpu_kernel_find(const struct gpu_backend *backend, const char *name)
 {
-	const struct hip_kernel *kernel = backend->kernels;
+	const struct gpu_kernel *kernel = backend->kernels;
 
 	while (kernel && strcmp(kernel->image->kernel, name))
 		kernel = kernel->next;
 	return kernel;
 }
 
-void hip_kernels_unload(struct hip_backend *backend)
+void gpu_kernels_unload(struct gpu_backend *backend)
 {
 	while (backend->kernels) {
-		struct hip_kernel *kernel = backend->kernels;
+		struct gpu_kernel *kernel = backend->kernels;
 
 		backend->kernels = kernel->next;
 		free(kernel);
@@ -139,7 +149,30 @@ void hip_kernels_unload(struct hip_backend *backend)
 		struct hip_module *module = backend->modules;
 
 		backend->modules = module->next;
-		hip_let_go(backend, HIP_MODULE, module->module, 0);
+		gpu_let_go(backend, GPU_MODULE, module->module, 0);
 		free(module);
 	}
+}
+
+gpuError_t gpu_kernel_start(const struct gpu_kernel *kernel, uint32_t blocks, uint32_t threads, void *args,
+			    gpuStream_t stream)
+{
+	void *parameters[] = { &args };
+
+	return hipModuleLaunchKernel(kernel->function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters,
+				     NULL);
+}
+
+gpuError_t gpu_kernel_measure(const struct gpu_kernel *kernel, struct weir_kernel_info *info)
+{
+	int registers = 0, spilled = 0;
+	hipError_t code = hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
+
+	if (!code)
+		code = hipFuncGetAttribute(&spilled, HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel->function);
+	if (!code) {
+		info->registers = (uint32_t)registers;
+		info->local_bytes = (uint32_t)spilled;
+	}
+	return code;
 }

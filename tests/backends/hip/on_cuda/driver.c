@@ -3,15 +3,17 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "../../../../backends/hip/hip.h"
+#include "../../../../runtime/error.h"
+#include "../../../../backends/gpu/gpu.h"
 
 #define DRIVER "/dev/nvidiactl"
 
-int hip_no_device(hipError_t code)
+int gpu_no_device(hipError_t code)
 {
 	if (access(DRIVER, F_OK))
 		return weir_fail(ENODEV, "no HIP device: this build has HIP on CUDA, and the NVIDIA driver is not loaded here "
 				 "(there is no " DRIVER ")");
 	return weir_fail(ENODEV, "no HIP device: this build has HIP on CUDA, which shows none to this process: %s (%s)",
-			 hipGetErrorString(code), hipGetErrorName(code));
+			 hipGetErrorString(code ? code : hipErrorNoDevice),
+			 hipGetErrorName(code ? code : hipErrorNoDevice));
 }

@@ -29,7 +29,8 @@ struct weir_gate *weir_gate_take(struct weir_gates *gates, void (*call)(void *of
 		if (__atomic_load_n(gates->gates[i].word, __ATOMIC_ACQUIRE) == WEIR_GATE_FREE)
 			gate = &gates->gates[i];
 	if (gate)
-		__atomic_store_n(gate->word, WEIR_GATE_SHUT, __ATOMIC_RELAXED); /* the stream is told of it later, by a call */
+		__atomic_store_n(gate->word, WEIR_GATE_SHUT,
+				 __ATOMIC_RELAXED); /* the stream is told of it later, by a call */
 	pthread_mutex_unlock(&gates->mutex);
 	if (gate) {
 		gate->call = call;

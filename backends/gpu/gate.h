@@ -2,9 +2,10 @@
 /*
  * gate.h: places in a device's streams where these wait for the host.
  *
- * Owns: which words are free, and what the host does when a stream has come to one. A backend gives the words, which its
- * streams can look at and write, and puts three things into a stream: a call of weir_gate_reached(), a wait until the word
- * is WEIR_GATE_OPEN, and a write of WEIR_GATE_FREE. So no thread of its run time waits.
+ * Owns: which words are free, and what the host does when a stream has come to one. A backend gives
+ * the words, which its streams can look at and write, and puts three things into a stream: a call of
+ * weir_gate_reached(), a wait until the word is WEIR_GATE_OPEN, and a write of WEIR_GATE_FREE. So no
+ * thread of its run time waits.
  */
 #ifndef WEIR_GATE_H
 #define WEIR_GATE_H
@@ -46,7 +47,10 @@ void weir_gate_reached(void *argument);
 /** weir_gate_open() - let the stream go on: release, what the host did is there before */
 void weir_gate_open(struct weir_gate *gate);
 
-/** weir_gate_wait() - what a stream would do that has the call, but cannot wait; so what is queued next comes behind */
+/**
+ * weir_gate_wait() - what a stream would do that has the call, but cannot wait; so what is queued next
+ * comes behind
+ */
 void weir_gate_wait(struct weir_gate *gate);
 
 #endif

@@ -16,15 +16,18 @@
 
 #include <weir/nvme.h>
 
-#include "../runtime/error.h"
+#include "../../runtime/error.h"
 
-/** weir_pages_check() - 0, or -EINVAL with a sentence: [@host, @host + @bytes) is not whole pages; @device and @what are its words */
+/**
+ * weir_pages_check() - 0, or -EINVAL with a sentence: [@host, @host + @bytes) is not whole pages; @device
+ * and @what are its words
+ */
 static inline int weir_pages_check(const char *device, const char *what, const void *host, size_t bytes)
 {
 	if (host && bytes && !(((uintptr_t)host | bytes) % NVME_PAGE_BYTES))
 		return 0;
-	return weir_fail(EINVAL, "%s cannot map %s at %p: %zu bytes there are not whole pages of %d", device, what, host, bytes,
-			 NVME_PAGE_BYTES);
+	return weir_fail(EINVAL, "%s cannot map %s at %p: %zu bytes there are not whole pages of %d", device,
+			 what, host, bytes, NVME_PAGE_BYTES);
 }
 
 /** weir_pages_has_line() - does a line of the file @path begin with @key, and its rest please @is? */
