@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../runtime/error.h"
-#include "../../runtime/mapped.h"
+#include "../../runtime/backend/error.h"
+#include "../../runtime/backend/mapped.h"
 #include "cpu.h"
 
 #define MEMORY_KEY "memory="

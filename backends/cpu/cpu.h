@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "../../runtime/backend.h"
+#include "../../runtime/backend/backend.h"
 #include "kernels.h"
 #include "wave.h"
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "cpu.h"
 
 /* Kernels a lane runs back to back before waiting lanes get a turn. */

@@ -11,7 +11,7 @@
 
 #include <weir/nvme.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 #include "driver.h"
 #include "../gpu/pages.h"

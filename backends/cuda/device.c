@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 #include "driver.h"
 

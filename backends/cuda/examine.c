@@ -2,7 +2,7 @@
 /* Whose memory an address is. */
 #include <errno.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 
 /*

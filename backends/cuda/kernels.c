@@ -13,7 +13,7 @@
 
 #include <cuda.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 #include "driver.h"
 

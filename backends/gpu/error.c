@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "gpu.h"
 
 enum { TRIED_BYTES = 400 };

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 
 static const struct weir_backend_ops gpu_ops;
 

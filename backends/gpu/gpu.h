@@ -13,7 +13,7 @@
 
 #include "names.h"
 
-#include "../../runtime/backend.h"
+#include "../../runtime/backend/backend.h"
 #include "gate.h"
 
 /**

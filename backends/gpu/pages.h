@@ -16,7 +16,7 @@
 
 #include <weir/nvme.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 
 /**
  * weir_pages_check() - 0, or -EINVAL with a sentence: [@host, @host + @bytes) is not whole pages; @device

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 
 int gpu_stream_open(struct weir_backend *base, void **stream)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 
 enum { MASK_BITS = 32, MOST_MASK_WORDS = 64 };

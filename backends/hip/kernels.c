@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 #include "clock.h"
 

@@ -8,7 +8,7 @@
 
 #include <weir/nvme.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "../gpu/gpu.h"
 
 void gpu_free(enum gpu_held kind, void *what, size_t bytes)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../runtime/error.h"
+#include "../../runtime/backend/error.h"
 #include "cache.h"
 #include "opencl.h"
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "../../runtime/backend.h"
+#include "../../runtime/backend/backend.h"
 #include "judge.h"
 
 enum { OPENCL_NAME_BYTES = 128, OPENCL_OPTIONS_BYTES = 512 };

@@ -286,7 +286,7 @@ struct weir_storage_options {
  *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
  *                     for tests: a table of rows such as late:us=500:every=7 or
  *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
- *                     in runtime/transport/virtual_fault.h
+ *                     in runtime/transport/virtual/fault.h
  *       any of them:  &retries=N instead of what @options says, 0 to 100
  *       The first '?' ends what precedes the keys. In a path and in a value %3F stands for '?', %26 for '&', %2C for ','
  *       (which separates URIs in lists) and %25 for '%'; any other '%' is refused, and every other character

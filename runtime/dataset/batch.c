@@ -7,7 +7,7 @@
 
 #include <weir/port.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
 
 enum { ALIGN = 64, WAVES_LANES = 64, MOST_LANES = 512, PAUSE_NS = 20000, DEADLINE_S = 120 };

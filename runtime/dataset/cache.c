@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
 
 static int allocate(struct weir_dataset *dataset, uint64_t bytes, uint64_t *address, void **host)

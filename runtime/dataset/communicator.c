@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
 
 static int gather_alone(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,

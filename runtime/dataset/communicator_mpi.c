@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 /* MPI counts in int: larger contributions go in parts, rank by rank. */
 enum { PART_BYTES = 1 << 30 };

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 int weir_dataset_communicator_mpi(struct weir_dataset_communicator *communicator)
 {

@@ -8,7 +8,7 @@
 
 #include <xxhash.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 enum { READ_ALIGN = 4096, OVERLAP = 16 };
 

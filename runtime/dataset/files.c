@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
-#include "options.h"
+#include "base/options.h"
 
 static int check_number(const struct weir_dataset *dataset, uint64_t number, const char *call)
 {

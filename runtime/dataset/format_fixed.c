@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 enum { NAME_BYTES = 32 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 static int by_name(const FTSENT **a, const FTSENT **b)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 enum { NAME_BYTES = 32 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 enum { BLOCK = 512, NAME_BYTES = 4096, LABEL_BYTES = 20, STEM_MEMBERS = 64 };

@@ -12,7 +12,7 @@
 
 #include <isa-l/crc.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 enum { HEAD_BYTES = 12, TAIL_BYTES = 4, NAME_BYTES = 32 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 static const struct weir_dataset_format *const formats[] = {

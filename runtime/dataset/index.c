@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "manifest.h"
-#include "options.h"
+#include "base/options.h"
 
 static int by_offset(const void *a, const void *b)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "directory.h"
-#include "error.h"
+#include "backend/error.h"
 #include "source.h"
 
 enum { PROGRESS_EVERY = 1 << 26, NAME_BYTES = 4096 };

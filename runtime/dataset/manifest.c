@@ -12,7 +12,7 @@
 
 #include <xxhash.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 enum { ALIGN = 4096, PROBES = 16, PROBE_BYTES = 4096 };
 

@@ -14,9 +14,9 @@
 
 #include <xxhash.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
-#include "options.h"
+#include "base/options.h"
 
 enum {
 	SENTENCE_BYTES = 512,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 /* What a key is for: each purpose has numbers of its own. */
 enum { PURPOSE_SAMPLES = 1, PURPOSE_CHUNKS = 2, PURPOSE_GROUP = 3 };

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
 
 enum { FEW = 4 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
-#include "options.h"
+#include "base/options.h"
 
 /* Different labels of the samples @order[0 .. count - 1]. */
 static uint32_t labels_in(const struct weir_dataset *dataset, const uint64_t *order, uint32_t count,

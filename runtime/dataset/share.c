@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "order.h"
 
 uint64_t weir_dataset_share_count(const struct weir_dataset_share *share)

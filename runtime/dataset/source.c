@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 enum { WINDOW_BYTES = 1 << 20, RANDOM_BYTES = 8 << 10 };
 

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "mounted.h"
-#include "options.h"
+#include "base/options.h"
 
 enum { DEFAULT_BUFFER = 32, SENTENCE_BYTES = 1024 };
 

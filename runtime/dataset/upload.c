@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "manifest.h"
-#include "options.h"
+#include "base/options.h"
 
 enum { BUFFER_BYTES = 4 << 20, CHECKPOINT_BYTES = 64 << 20, ALIGN = 4096, SMALL_ALIGN = 16 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 enum { TARGETS_BACK = 8 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 
 /* One core is left to the program; WEIR_FILE_THREADS says otherwise. */
 static unsigned choose_limit(void)

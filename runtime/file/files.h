@@ -16,7 +16,7 @@
 
 #include <weir/file.h>
 
-#include "../context.h"
+#include "../device/context.h"
 #include "module.h"
 
 enum {

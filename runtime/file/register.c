@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 enum { MOST_KEPT = 1 << 30 }; /* of an allocation; more would take long to pin for a small part */

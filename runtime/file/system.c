@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 /** struct call - one system call: the piece's bytes, and for O_DIRECT what surrounds them */

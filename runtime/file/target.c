@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 int file_target_look(int file, const char *what, struct file_target *target)

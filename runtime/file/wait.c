@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 /* Requests, checked, and threads for them; @least: so many. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "files.h"
 
 enum { BEHIND_BYTES = 16 << 10 }; /* for the moves of an area, and their arguments */

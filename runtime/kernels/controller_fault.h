@@ -3,7 +3,7 @@
  * controller_fault.h: which commands the fault table strikes.
  *
  * Owns: the table as lanes see it, and its counts. The rows mean what those of
- * runtime/transport/virtual_fault.h mean; commands that one wave fetched together are
+ * runtime/transport/virtual/fault.h mean; commands that one wave fetched together are
  * counted in their order. What strikes a command is noted, and others carry it out.
  */
 #ifndef WEIR_KERNELS_CONTROLLER_FAULT_H
@@ -82,7 +82,7 @@ WEIR_FN WEIR_GLOBAL struct weir_controller_fault *weir_controller_row(WEIR_GLOBA
 	return weir_at(args->faults, struct weir_controller_fault, (rows >> (6 * kind)) & (WEIR_CONTROLLER_ROWS - 1));
 }
 
-/* A shift-and-multiply of the number, as in virtual_fault.c: the same seed draws the same lots. */
+/* A shift-and-multiply of the number, as in virtual/fault.c: the same seed draws the same lots. */
 WEIR_FN u64 weir_controller_draw(u64 seed, u64 number)
 {
 	u64 x = seed * 0xd1342543de82ef95u + (number + 1) * 0x9e3779b97f4a7c15u;

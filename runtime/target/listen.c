@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "parts.h"
 
 enum { BACKLOG = 512 };

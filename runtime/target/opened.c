@@ -17,7 +17,7 @@
 #include <weir/nvme.h>
 #include <weir/weir.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "opened.h"
 
 enum { ZEROS_BYTES = 1 << 20 };

@@ -3,7 +3,7 @@
 #ifndef WEIR_TARGET_OPENED_H
 #define WEIR_TARGET_OPENED_H
 
-#include "../transport/medium.h"
+#include "../transport/medium/medium.h"
 
 /**
  * weir_medium_opened() - open a storage of any scheme, and make a medium of it

@@ -20,7 +20,7 @@
 #include "../transport/fabrics/tcp_pdu.h"
 #include "../transport/identify_pages.h"
 #include "../transport/transport.h"
-#include "../transport/virtual_front.h"
+#include "../transport/virtual/front.h"
 #include "target.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "parts.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "opened.h"
 #include "parts.h"
 

@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 #include "parts.h"
 
 static int open_subsystems(struct weir_target *target, const struct weir_target_options *options)

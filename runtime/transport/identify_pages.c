@@ -6,7 +6,7 @@
 
 #include <nvme/types.h>
 
-#include "virtual_state.h"
+#include "virtual/state.h"
 
 void weir_page_text(char *field, size_t bytes, const char *value)
 {

@@ -8,7 +8,7 @@
 #ifndef WEIR_IDENTIFY_PAGES_H
 #define WEIR_IDENTIFY_PAGES_H
 
-#include "virtual.h"
+#include "virtual/virtual.h"
 
 enum {
 	WEIR_PAGE_AERS = 4,	     /* Asynchronous Event Requests kept at a time */

@@ -7,7 +7,7 @@
 
 #include <weir/nvme.h>
 
-#include "../dma.h"
+#include "../storage/dma.h"
 
 /**
  * weir_prp_walk() - find the host memory of a transfer

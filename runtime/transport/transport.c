@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../error.h"
+#include "../backend/error.h"
 
 static const struct weir_transport_ops *const transports[] = { &weir_transport_virt, &weir_transport_file,
 								&weir_transport_nvme, &weir_transport_nvmf };

@@ -13,9 +13,9 @@
 
 #include <weir/nvme.h>
 
-#include "../dma.h"
-#include "../resident.h"
-#include "../uri.h"
+#include "../storage/dma.h"
+#include "../storage/device_controller.h"
+#include "../base/uri.h"
 
 struct weir_transport;
 struct weir_medium;
@@ -40,7 +40,7 @@ struct weir_transport_stats {
  *             its own: weir_virtual_doorbell_bytes(queues), zeroed
  * @queues: I/O queue pairs wanted
  * @depth: entries of each
- * @front: of virt: and file:, who brings commands instead of rings (virtual_front.h); the caller polls
+ * @front: of virt: and file:, who brings commands instead of rings (virtual/front.h); the caller polls
  *         weir_transport_core() with @front_threads threads then. NULL: rings
  * @front_threads: see @front
  */
@@ -83,7 +83,7 @@ struct weir_rings {
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
- * Of a controller that another driver keeps, or that several storages share (nvme_shared.h), and only there; NULL otherwise. It
+ * Of a controller that another driver keeps, or that several storages share (nvme/shared.h), and only there; NULL otherwise. It
  * has been started, of its registers @read32 gives CSTS, and the other three are not called:
  * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none, and wait @ms for it,
  *         where that is not the driver's to say: an NVMe status, or a negative errno with a sentence

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A module that needs a library which is not there. */
-#include "backend.h"
+#include "backend/backend.h"
 
 extern int weir_absent_function(void);
 extern __attribute__((visibility("default"))) int (*const weir_absent_user)(void);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "stub.h"
 
 #ifndef STUB_VTABLE_BYTES

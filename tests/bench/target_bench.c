@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../target_host.h"
+#include "../target/target_host.h"
 
 enum {
 	CONNECTIONS_MAX = 64,

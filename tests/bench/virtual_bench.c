@@ -19,7 +19,7 @@
 
 #include <weir/weir.h>
 
-#include "error.h"
+#include "backend/error.h"
 #include "virtual_client.h"
 
 enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, SAMPLES = 1 << 14, SAMPLE_COMMANDS = 256, FILL_BYTES = 1 << 20 };

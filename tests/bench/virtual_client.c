@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 enum {
 	ADMIN_ENTRIES = 8,
@@ -41,7 +41,7 @@ static void doorbell(struct client *client, u32 index, u32 value)
 {
 	volatile u32 *doorbells = weir_virtual_doorbells(client->controller);
 
-	/* D1, D2: pair with the loads in virtual_queue.c */
+	/* D1, D2: pair with the loads in virtual/queue.c */
 	__atomic_store_n((u32 *)(uintptr_t)&doorbells[index], value, __ATOMIC_RELEASE);
 }
 

@@ -10,7 +10,7 @@
 
 #include <weir/nvme.h>
 
-#include "transport/virtual.h"
+#include "transport/virtual/virtual.h"
 
 enum { CLIENT_QUEUES_MAX = 1024 };
 

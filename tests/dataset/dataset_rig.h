@@ -20,7 +20,7 @@
 
 #include <weir/dataset.h>
 
-#include "../context.h"
+#include "../rig/context.h"
 
 #define must(call)                                                                                           \
 	do {                                                                                                 \

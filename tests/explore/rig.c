@@ -5,9 +5,9 @@
 
 #include <weir/core/cache/policy.h>
 
-#include "../../runtime/forward.h"
-#include "../../runtime/dma.h"
-#include "../../runtime/transport/virtual_state.h"
+#include "../../runtime/storage/forward.h"
+#include "../../runtime/storage/dma.h"
+#include "../../runtime/transport/virtual/state.h"
 #include "explore.h"
 #include "rig.h"
 #include "scenarios.h"

@@ -10,7 +10,7 @@
 
 #include <weir/abi.h>
 
-#include "../../runtime/transport/virtual_fault.h"
+#include "../../runtime/transport/virtual/fault.h"
 
 enum { RIG_FAULTS = 8 };
 

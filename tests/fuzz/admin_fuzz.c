@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "admin.h"
-#include "error.h"
+#include "storage/admin.h"
+#include "backend/error.h"
 
 #include "fuzz.h"
 

@@ -6,7 +6,7 @@
 
 #include <weir/weir.h>
 
-#include "transport/virtual_fault.h"
+#include "transport/virtual/fault.h"
 
 #include "fuzz.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "uri.h"
+#include "base/uri.h"
 
 #include "fuzz.h"
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "rig.h"
-#include "watchdog.h" /* the runtime's */
+#include "recovery/watchdog.h" /* the runtime's */
 
 enum { ALLOCATIONS = 16, PATH = 300, PAIRS = 16, DEPTH = 8, TRANSFER = 64 << 10 };
 

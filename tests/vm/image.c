@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../kernels.h"
+#include "../rig/kernels.h"
 
 enum { CHUNK_WORDS = 1 << 16 };
 

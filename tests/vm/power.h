@@ -8,7 +8,7 @@
 #ifndef WEIR_TESTS_VM_POWER_H
 #define WEIR_TESTS_VM_POWER_H
 
-#include "../kernels.h"
+#include "../rig/kernels.h"
 
 enum { POWER_BLOCKS = 512, POWER_WRITES = 8, POWER_MOST = 16, POWER_WORDS = 512 / 8 };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "context.h" /* the runtime's */
+#include "device/context.h" /* the runtime's */
 #include "storage.h"
 
 enum { RIG_BLOCKS = 3, RIG_THREADS = 21, RIG_LANES = RIG_BLOCKS * RIG_THREADS };

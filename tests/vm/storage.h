@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_VM_STORAGE_H
 #define WEIR_TESTS_VM_STORAGE_H
 
-#include "../kernels.h"
+#include "../rig/kernels.h"
 
 /* What a buffer holds before something is read into it. */
 #define VM_POISON ((u64)0xdeadbeefcafef00du)

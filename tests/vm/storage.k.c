@@ -2,7 +2,7 @@
 /* Lanes write a range of a storage, or read it into poisoned buffers and look at every word. */
 #include <weir/disk.h>
 
-#include "../verdict.h"
+#include "../rig/verdict.h"
 #include "storage.h"
 
 /* Where the lane's data begins: at a multiple of 4 bytes. */

@@ -12,7 +12,7 @@
 
 #include <weir/weir.h>
 
-#include "transport/pcie.h"
+#include "transport/nvme/pcie.h"
 
 enum { IOMMU_BITS_NEEDED = 48, MEMLOCK_ENOUGH = 64 << 20 };
 

@@ -6,7 +6,7 @@
 
 #include <weir/weir.h>
 
-#include "gpus.h"
+#include "device/gpus.h"
 #include "storage.h"
 #include "survey.h"
 

@@ -11,7 +11,7 @@
 
 #include <weir/weir.h>
 
-#include "bed.h"
+#include "fixture.h"
 #include "simulate.h"
 #include "trace.h"
 

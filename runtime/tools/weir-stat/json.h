@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "look.h"
+#include "snapshot.h"
 
 /** json_text() - a string, null for NULL; what is no UTF-8 comes with '?' in it */
 json_t *json_text(const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * note.h: the file that an open context leaves (runtime/publish.h), read back.
+ * note.h: the file that an open context leaves (runtime/observe/publish.h), read back.
  *
  * Owns: its text, and whether it can be believed. Never what the addresses in it point to.
  */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "publish.h"
+#include "observe/publish.h"
 
 enum { NOTE_MOST_QUEUES = 1 << 16, NOTE_MOST_DEPTH = 1 << 16 };
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "publish.h"
+#include "observe/publish.h"
 
 /* A file of /proc/PID, as text. Return: its length, 0 if it cannot be read. */
 static size_t slurp(int pid, const char *name, char *text, size_t room)

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "error.h"
+#include "backend/error.h"
 
 /* A copy that lives as long as @config; NULL with a sentence. */
 static const char *keep(struct config *config, const char *text, size_t length)

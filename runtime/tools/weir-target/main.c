@@ -14,7 +14,7 @@
 #include <weir/weir.h>
 
 #include "config.h"
-#include "error.h"
+#include "backend/error.h"
 
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, DRAIN_MS = 5000, DESCRIPTION_BYTES = 4096 };
 

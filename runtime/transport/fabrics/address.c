@@ -8,7 +8,7 @@
 
 #include <weir/nvme_fabrics.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "tcp_pdu.h"
 
 enum { MOST_PORT = 65535, MOST_DIGITS = 5 };

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "nvmf.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "nvmf.h"
 
 enum { STEP_MS = 20, PDA_UNIT = 4 };

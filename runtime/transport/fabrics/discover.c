@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "nvmf.h"
 
 enum {

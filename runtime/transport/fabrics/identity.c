@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 
 enum { PATH_BYTES = 512, TEXT_BYTES = 512 };
 

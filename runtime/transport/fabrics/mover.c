@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../doorbells.h"
-#include "../../error.h"
+#include "../../storage/doorbells.h"
+#include "../../backend/error.h"
 #include "nvmf.h"
 
 enum {

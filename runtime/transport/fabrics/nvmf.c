@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 
 void nvmf_free(struct nvmf *nvmf)
 {

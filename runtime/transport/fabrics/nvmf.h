@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "../../publish.h"
+#include "../../observe/publish.h"
 #include "../transport.h"
-#include "../virtual_word.h"
+#include "../virtual/word.h"
 #include "address.h"
 #include "identity.h"
 #include "tcp_pdu.h"

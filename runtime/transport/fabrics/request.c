@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "nvmf.h"
 
 enum { STEP_NS = 5000000 };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../error.h"
+#include "../../backend/error.h"
 #include "crc32c.h"
 #include "discover.h"
 #include "nvmf.h"

@@ -20,7 +20,7 @@
 
 #include <weir/weir.h>
 
-#include "../../context.h"
+#include "../../rig/context.h"
 #include "add.h"
 
 enum { BLOCKS = 9, LANES = 7 };

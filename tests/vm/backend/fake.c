@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 enum { CHUNK = 64 << 10, CHUNKS = 512 };
 

@@ -237,7 +237,7 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 /* The status that commands of a dead queue end with, the same in all lanes; 0: it lives, or its controller may touch memory. */
 WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
-	/* Q1: pairs with Q0 (runtime/watchdog.c): what the controller did with memory came before */
+	/* Q1: pairs with Q0 (runtime/recovery/watchdog.c): what the controller did with memory came before */
 	u32 dead = (u32)weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
 
 	return dead & WEIR_QUEUE_UNSAFE ? (u32)WEIR_OK : dead & WEIR_QUEUE_DEAD_STATUS;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "../../../../runtime/error.h"
+#include "../../../../runtime/backend/error.h"
 #include "../../../../backends/gpu/gpu.h"
 
 #define DRIVER "/dev/nvidiactl"

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "takeover.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/core/queue/cq.h>
+#include <weir/core/queue/sq.h>
+
+#include "../storage/doorbells.h"
+#include "../backend/error.h"
+#include "tracker.h"
+
+enum { ALONE = 1 }; /* the mask of a wave of one lane */
+
+static struct weir_queue *queue_of(const struct weir_storage *storage, uint32_t index)
+{
+	return weir_at(storage->queues, struct weir_queue, index);
+}
+
+static uint64_t deadline_in(unsigned ms)
+{
+	return weir_late_now_ns() + (uint64_t)ms * 1000000;
+}
+
+/* Let others go on. Return: there is time left. */
+static bool patient(uint64_t deadline)
+{
+	sched_yield();
+	return weir_late_now_ns() < deadline;
+}
+
+static bool try_reaper(struct weir_queue *queue)
+{
+	uint64_t reap = weir_load_u64_relaxed_dev(&queue->reap); /* relaxed: a guess, as in weir_cq_try_lock() */
+
+	/* R0: pairs with R1 of the previous reaper */
+	return !(reap & 1) && weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) == reap;
+}
+
+static void release_reaper(struct weir_queue *queue, uint64_t head)
+{
+	weir_store_u64_release_dev(&queue->reap, head << 1); /* R1: pairs with R0 */
+}
+
+/* Nobody raised pending: it is raised to 1, which makes us the combiner. */
+static bool try_combiner(struct weir_queue *queue)
+{
+	/* S6: pairs with S7 of the previous combiner */
+	return weir_cas_u64_acquire_dev(&queue->pending, 0, 1) == 0;
+}
+
+static int fail_busy(const struct weir_storage *storage, uint32_t index, unsigned ms)
+{
+	return weir_fail(ETIMEDOUT, "storage \"%s\": lanes did not let go of queue %u within %u ms", storage->uri, index + 1, ms);
+}
+
+int weir_hold_take(struct weir_storage *storage, uint32_t index, unsigned patience_ms)
+{
+	struct weir_queue *queue = queue_of(storage, index);
+	uint64_t deadline = deadline_in(patience_ms);
+
+	while (!try_reaper(queue))
+		if (!patient(deadline))
+			return fail_busy(storage, index, patience_ms);
+	while (!try_combiner(queue))
+		if (!patient(deadline)) {
+			/* relaxed: ours */
+			release_reaper(queue, weir_load_u64_relaxed_dev(&queue->reap) >> 1);
+			return fail_busy(storage, index, patience_ms);
+		}
+	return 0;
+}
+
+void weir_hold_release(struct weir_storage *storage, uint32_t index)
+{
+	struct weir_queue *queue = queue_of(storage, index);
+
+	while (weir_sq_combine(queue, ALONE, 0, 0) != 0)
+		;
+	release_reaper(queue, weir_load_u64_relaxed_dev(&queue->reap) >> 1); /* relaxed: ours */
+}
+
+/* The slot's sequence if it is filled for @ticket; else 0. */
+static uint32_t filled(struct weir_queue *queue, uint64_t ticket)
+{
+	/* R2: pairs with S1 */
+	uint32_t sequence = weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence);
+
+	return sequence == weir_sq_free_sequence(queue, ticket) + 1 ? sequence : 0;
+}
+
+uint32_t weir_hold_end_commands(struct weir_storage *storage, uint32_t index)
+{
+	struct weir_queue *queue = queue_of(storage, index);
+	uint64_t head = weir_load_u64_relaxed_dev(&queue->reap) >> 1; /* relaxed: ours, as committed */
+	uint64_t committed = weir_load_u64_relaxed_dev(&queue->committed);
+	uint32_t ended = 0, sequence;
+
+	for (uint32_t i = 0; i < queue->depth && weir_cq_window(queue, ALONE, head) != 0; i++)
+		head++;
+	weir_store_u64_relaxed_dev(&queue->reap, head << 1 | 1);
+	for (uint64_t ticket = committed - queue->depth; ticket != committed; ticket++)
+		if ((sequence = filled(queue, ticket)) != 0) {
+			uint32_t dw3 = ((uint32_t)ticket & 0xffff) | NVME_STATUS_ABORTED_BY_HOST << 17;
+
+			weir_cq_count(queue, ALONE, weir_cq_handle(queue, dw3, sequence));
+			ended++;
+		}
+	return ended;
+}
+
+/* A read of block 0 into the admin queue's page of data. */
+static struct weir_request spare_read(const struct weir_storage *storage)
+{
+	return (struct weir_request){ .opcode = NVME_OPCODE_READ,
+				      .blocks = 1,
+				      .target_kind = WEIR_TARGET_NONE,
+				      .buffer = storage->admin_memory + 2 * NVME_PAGE_BYTES };
+}
+
+/*
+ * Fill what slots lanes leave free, but the one that always is. Afterwards no lane can reserve,
+ * and none is between reserving and filling: the ring stands still.
+ */
+static int fill_up(struct weir_storage *storage, uint32_t index, uint64_t deadline)
+{
+	struct weir_queue *queue = queue_of(storage, index);
+	uint64_t committed = weir_load_u64_relaxed_dev(&queue->committed); /* relaxed: ours */
+	uint64_t last = committed + queue->depth - 1, reserved, ticket = committed;
+
+	while (weir_load_u64_relaxed_dev(&queue->tail) != last) { /* relaxed: it only rises, and no further */
+		reserved = weir_sq_try_reserve(queue, ALONE, ALONE, 1);
+		if (reserved)
+			weir_sq_fill(queue, (reserved >> 8) - 1, spare_read(storage));
+		else if (!patient(deadline))
+			return -ETIMEDOUT;
+	}
+	while (ticket != last) /* filled() acquires: the entries are in the ring */
+		if (filled(queue, ticket))
+			ticket++;
+		else if (!patient(deadline))
+			return -ETIMEDOUT;
+	return 0;
+}
+
+/* No entry looks as if it were there: the controller will write the first pass's phase, 1. */
+static void clear_completions(struct weir_queue *queue)
+{
+	for (uint32_t i = 0; i < queue->depth; i++)
+		/* relaxed: lanes only peek, until R1 */
+		weir_store_u32_relaxed_sys((weir_shared_u32 *)&weir_cq_entry(queue, i)->dw3, 0);
+}
+
+/* Both doorbells' shadow and EventIdx words are 0, as those of a new pair have to be. */
+static void clear_shadow(struct weir_queue *queue)
+{
+	weir_addr cq = queue->shadow + (queue->cq_doorbell - queue->sq_doorbell);
+
+	if (!queue->shadow)
+		return;
+	/* relaxed: the doorbell of its creation orders them (A0) */
+	weir_store_u32_relaxed_sys(weir_at(queue->shadow, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(queue->shadow + NVME_PAGE_BYTES, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(cq, weir_shared_u32, 0), 0);
+	weir_store_u32_relaxed_sys(weir_at(cq + NVME_PAGE_BYTES, weir_shared_u32, 0), 0);
+}
+
+static void write_spare_entries(struct weir_storage *storage, struct weir_queue *queue, uint32_t count)
+{
+	struct nvme_sqe *ring = weir_at(queue->sq, struct nvme_sqe, 0);
+	uint64_t data = weir_bus_of(queue, storage->admin_memory + 2 * NVME_PAGE_BYTES).address;
+
+	for (uint32_t i = 0; i < count; i++)
+		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16, .nsid = queue->nsid, .prp1 = data };
+}
+
+/* @count completions in a fresh ring, whatever they say. */
+static int await_completions(struct weir_queue *queue, uint32_t count, uint64_t deadline)
+{
+	for (uint32_t i = 0; i < count; i++)
+		while (!weir_cq_fresh(queue, i, weir_cq_load(queue, i))) /* C1 */
+			if (!patient(deadline))
+				return -ETIMEDOUT;
+	return 0;
+}
+
+/* Lead the controller's head from 0 to @count, by commands of our own in place of those of the lanes. */
+static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t count, uint64_t deadline)
+{
+	size_t bytes = count * sizeof(struct nvme_sqe);
+	void *saved = malloc(bytes + 1);
+	int error;
+
+	if (!saved)
+		return -ENOMEM;
+	memcpy(saved, weir_at(queue->sq, struct nvme_sqe, 0), bytes);
+	write_spare_entries(storage, queue, count);
+	if (count)
+		weir_queue_ring(queue, queue->sq_doorbell, 0, count);
+	error = await_completions(queue, count, deadline);
+	memcpy(weir_at(queue->sq, struct nvme_sqe, 0), saved, bytes);
+	free(saved);
+	if (!error && count)
+		weir_queue_ring(queue, queue->cq_doorbell, 0, count);
+	return error;
+}
+
+/*
+ * The entry of the one free slot was ours, too, and no completion will tell its next filler so:
+ * its sequence word does, unchanged.
+ */
+static void publish_free_slot(struct weir_queue *queue)
+{
+	uint64_t ticket = weir_load_u64_relaxed_dev(&queue->committed) + queue->depth - 1; /* relaxed: ours */
+
+	/* S2: pairs with S3 */
+	weir_store_u32_release_dev(&weir_sq_slot(queue, ticket)->sequence, weir_sq_free_sequence(queue, ticket));
+}
+
+/* Completions are taken from entry @count on, in the first pass of a ring. */
+static void restart_completions(struct weir_queue *queue, uint32_t count)
+{
+	uint64_t passes = (uint64_t)2 * queue->depth;
+	uint64_t head = weir_load_u64_relaxed_dev(&queue->reap) >> 1; /* relaxed: ours */
+
+	head = (head / passes + 1) * passes + count;
+	weir_store_u64_relaxed_dev(&queue->rung, head); /* relaxed: R1 orders both */
+	weir_store_u64_relaxed_dev(&queue->reap, head << 1 | 1);
+}
+
+int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned patience_ms)
+{
+	struct weir_queue *queue = queue_of(storage, index);
+	/* relaxed: ours */
+	uint32_t at = (uint32_t)weir_load_u64_relaxed_dev(&queue->committed) & (queue->depth - 1);
+	uint64_t deadline = deadline_in(patience_ms);
+	int error = fill_up(storage, index, deadline);
+
+	if (error)
+		return fail_busy(storage, index, patience_ms);
+	clear_completions(queue);
+	clear_shadow(queue);
+	weir_doorbells_begin(storage, index);
+	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, queue->sq, queue->cq);
+	if (error)
+		return error;
+	error = lead(storage, queue, at, deadline_in(patience_ms));
+	publish_free_slot(queue);
+	if (error)
+		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms", storage->uri, index + 1,
+				 patience_ms);
+	restart_completions(queue, at);
+	return 0;
+}

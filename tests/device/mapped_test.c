@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* mapped_test.c: device memory that is a file's: parts of any length, taken and given back in any order. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/mapped.h"
+
+enum { PAGES = 24, PARTS = 8, ROUNDS = 4000 };
+
+static uint64_t chance = 7;
+
+static uint64_t draw(uint64_t below)
+{
+	chance = chance * 6364136223846793005u + 1442695040888963407u;
+	return (chance >> 33) % below;
+}
+
+static struct weir_mapped *open_file(char path[40])
+{
+	struct weir_mapped *memory;
+	int file;
+
+	snprintf(path, 40, "/tmp/weir_mapped_XXXXXX");
+	file = mkstemp(path);
+	assert_true(file >= 0 && ftruncate(file, PAGES * WEIR_MAPPED_PAGE + 100) == 0);
+	close(file);
+	assert_int_equal(weir_mapped_open(path, &memory), 0);
+	return memory;
+}
+
+static bool all_are(const unsigned char *bytes, size_t count, unsigned char value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (bytes[i] != value)
+			return false;
+	return true;
+}
+
+static size_t whole_pages(size_t bytes)
+{
+	return (bytes + WEIR_MAPPED_PAGE - 1) / WEIR_MAPPED_PAGE * WEIR_MAPPED_PAGE;
+}
+
+static void has_free(struct weir_mapped *memory, size_t wanted)
+{
+	uint64_t bytes, free_bytes;
+
+	weir_mapped_room(memory, &bytes, &free_bytes);
+	assert_int_equal(bytes, PAGES * WEIR_MAPPED_PAGE);
+	assert_int_equal(free_bytes, wanted);
+}
+
+/*
+ * A part is zeros when it is taken, and keeps what is put there until it is given back: no other one
+ * has a byte of it.
+ */
+static void test_parts_have_their_own_pages(void **state)
+{
+	struct {
+		unsigned char *at;
+		size_t bytes;
+		unsigned char value;
+	} parts[PARTS] = { { NULL, 0, 0 } };
+	char path[40];
+	struct weir_mapped *memory = open_file(path);
+	size_t left = PAGES * WEIR_MAPPED_PAGE;
+	unsigned taken = 0, refused = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned i = (unsigned)draw(PARTS);
+
+		if (parts[i].at) {
+			assert_true(all_are(parts[i].at, parts[i].bytes, parts[i].value));
+			weir_mapped_give(memory, parts[i].at);
+			left += whole_pages(parts[i].bytes);
+			parts[i].at = NULL;
+		} else {
+			void *at;
+			size_t bytes = draw(6 * WEIR_MAPPED_PAGE) + 1;
+			int error = weir_mapped_take(memory, bytes, &at);
+
+			assert_true(error == 0 || error == -ENOMEM);
+			refused += error != 0;
+			if (!error) {
+				assert_true(all_are(at, whole_pages(bytes), 0));
+				parts[i].at = at;
+				parts[i].bytes = bytes;
+				parts[i].value = (unsigned char)(round % 255 + 1);
+				memset(at, parts[i].value, bytes);
+				left -= whole_pages(bytes);
+				taken++;
+			}
+		}
+		has_free(memory, left);
+	}
+	assert_true(taken > ROUNDS / 8 && refused > 0);
+	weir_mapped_close(memory);
+	unlink(path);
+}
+
+/* The first gap that is large enough is used; one that is too small is not. */
+static void test_gaps(void **state)
+{
+	char path[40];
+	struct weir_mapped *memory = open_file(path);
+	void *parts[PAGES / 2], *at;
+
+	(void)state;
+	for (unsigned i = 0; i < PAGES / 2; i++)
+		assert_int_equal(weir_mapped_take(memory, 2 * WEIR_MAPPED_PAGE, &parts[i]), 0);
+	assert_int_equal(weir_mapped_take(memory, 1, &at), -ENOMEM);
+	weir_mapped_give(memory, parts[3]);
+	weir_mapped_give(memory, parts[7]);
+	weir_mapped_give(memory, parts[8]);
+	weir_mapped_give(memory, (char *)parts[0] + 1); /* no part: nothing happens */
+	has_free(memory, 6 * WEIR_MAPPED_PAGE);
+	assert_int_equal(weir_mapped_take(memory, 4 * WEIR_MAPPED_PAGE + 1, &at), -ENOMEM);
+	assert_int_equal(weir_mapped_take(memory, 4 * WEIR_MAPPED_PAGE, &at), 0);
+	assert_ptr_equal(at, parts[7]);
+	assert_int_equal(weir_mapped_take(memory, WEIR_MAPPED_PAGE + 1, &at), 0);
+	assert_ptr_equal(at, parts[3]);
+	has_free(memory, 0);
+	weir_mapped_close(memory);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts_have_their_own_pages),
+		cmocka_unit_test(test_gaps),
+	};
+
+	return cmocka_run_group_tests_name("mapped", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * file_ends_test.c: how file requests end that fail: behind bytes that were read, one after another, or
+ * unwaited for.
+ *
+ * The calls of the library to the system pass through the test: a file gives no more than a few bytes at
+ * once, and fails
+ * from a certain byte on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <weir/file.h>
+
+#include "../rig/context.h"
+
+enum { BYTES = 65536, PAGE = 4096 };
+
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
+	} while (0)
+
+/** struct rig - a context whose files are read by single calls, registered memory, a file and a folder */
+struct rig {
+	struct weir_context *context;
+	struct weir_registration *registration;
+	uint64_t memory;
+	char path[40];
+	int file, folder;
+};
+
+/* What pread() gives: @most bytes at once, nothing from byte @bad on. 0: all. */
+static struct {
+	size_t most;
+	off_t bad;
+} limits;
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	if (limits.bad && offset >= limits.bad) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, to, limits.most && bytes > limits.most ? limits.most : bytes, offset);
+}
+
+static void says(int result, int error, const char *sentence)
+{
+	if (result != error || !strstr(weir_last_error(), sentence))
+		fail_msg("%d and \"%s\" instead of %d and \"%s\"", result, weir_last_error(), error,
+			 sentence);
+}
+
+static void open_rig(struct rig *rig)
+{
+	static unsigned char bytes[BYTES];
+
+	limits.most = 0;
+	limits.bad = 0;
+	snprintf(rig->path, sizeof(rig->path), "/tmp/weir_file_ends_XXXXXX");
+	rig->file = mkstemp(rig->path);
+	for (unsigned i = 0; i < BYTES; i++)
+		bytes[i] = (unsigned char)(i % 251);
+	assert_true(rig->file >= 0 && write(rig->file, bytes, BYTES) == BYTES);
+	rig->folder = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	setenv("WEIR_FILE_NO_URING", "1", 1);
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &rig->context));
+	must(weir_alloc(rig->context, BYTES, &rig->memory));
+	must(weir_register(rig->context, rig->memory, BYTES, NULL, &rig->registration));
+}
+
+static void close_files(struct rig *rig)
+{
+	unsetenv("WEIR_FILE_NO_URING");
+	close(rig->file);
+	close(rig->folder);
+	unlink(rig->path);
+}
+
+static struct weir_file_io read_of(struct rig *rig, int file, uint64_t bytes)
+{
+	return (struct weir_file_io){ .registration = rig->registration, .file = file, .bytes = bytes };
+}
+
+/* A read moves two parts of what it was asked for, then fails: the two parts are the result. */
+static void test_an_error_behind_data(void **state)
+{
+	static unsigned char found[BYTES];
+	struct weir_file_io io;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	io = read_of(&rig, rig.file, BYTES / 2);
+	limits.most = 5000;
+	limits.bad = 10000;
+	must(weir_file_batch(rig.context, &io, 1));
+	assert_int_equal(io.result, 10000);
+	must(weir_copy_out(rig.context, found, rig.memory, BYTES));
+	for (unsigned i = 0; i < 10000; i++)
+		assert_int_equal(found[i], i % 251);
+	limits.bad = 1;
+	io = read_of(&rig, rig.file, 300);
+	io.offset = 1;
+	says(weir_file_batch(rig.context, &io, 1), -EIO, "cannot read 300 bytes at 1");
+	assert_int_equal(io.result, -EIO);
+	must(weir_context_close(rig.context));
+	close_files(&rig);
+}
+
+/* Two enqueued requests fail: weir_sync() says the first one, and the next weir_sync() nothing. */
+static void test_the_first_failure_is_said(void **state)
+{
+	struct weir_file_io first, second;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	first = read_of(&rig, rig.folder, 100);
+	second = read_of(&rig, rig.folder, 200);
+	if (weir_file_enqueue(rig.context, NULL, &first, 1) ==
+	    0) { /* else the backend has no streams that wait */
+		must(weir_file_enqueue(rig.context, NULL, &second, 1));
+		says(weir_sync(rig.context), -EISDIR, "cannot read 100 bytes");
+		must(weir_sync(rig.context));
+		assert_int_equal(second.result, -EISDIR);
+	}
+	must(weir_context_close(rig.context));
+	close_files(&rig);
+}
+
+/* Batches that nobody waits for fail: closing the context says all of them. */
+static void test_batches_without_a_waiter(void **state)
+{
+	struct weir_file_batch *batches[3];
+	struct weir_file_io io[3];
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	for (unsigned i = 0; i < 3; i++) {
+		io[i] = read_of(&rig, i == 1 ? rig.file : rig.folder, 100 + i);
+		must(weir_file_submit(rig.context, &io[i], 1, &batches[i]));
+	}
+	says(weir_context_close(rig.context), -EISDIR, "a batch that nobody waited for: ");
+	assert_non_null(strstr(weir_last_error(), "cannot read 100 bytes"));
+	assert_non_null(strstr(weir_last_error(), "cannot read 102 bytes"));
+	assert_null(strstr(weir_last_error(), "101 bytes"));
+	assert_int_equal(io[1].result, 101);
+	close_files(&rig);
+}
+
+/* An allocation stays as long as any part of it is registered. */
+static void test_registered_parts(void **state)
+{
+	static const struct {
+		uint64_t at, bytes;
+	} parts[] = { { 0, 1 }, { PAGE, PAGE }, { 3 * PAGE - 1, 1 }, { 0, 3 * PAGE } };
+	struct weir_registration *part;
+	uint64_t memory;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	must(weir_alloc(rig.context, 3 * PAGE, &memory));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		must(weir_register(rig.context, memory + parts[i].at, parts[i].bytes, NULL, &part));
+		says(weir_free(rig.context, memory), -EBUSY, "are registered");
+		must(weir_deregister(part));
+	}
+	must(weir_free(rig.context, memory));
+	must(weir_context_close(rig.context));
+	close_files(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_error_behind_data),
+		cmocka_unit_test(test_the_first_failure_is_said),
+		cmocka_unit_test(test_batches_without_a_waiter),
+		cmocka_unit_test(test_registered_parts),
+	};
+
+	if (!test_begins())
+		return 0;
+	return cmocka_run_group_tests_name("file_ends", tests, NULL, NULL);
+}

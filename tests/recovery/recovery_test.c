@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * recovery_test.c: a controller that lives and does not answer. Each fault is one that a certain step of the
+ * watchdog's cures, and none before it. Deadlines of lanes are ten minutes: that they return shows that their
+ * commands were ended. Where the host does not reach queue words, Abort is the only cure.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <weir/disk.h>
+#include <weir/weir.h>
+
+#include "../rig/context.h"
+#include "../rig/kernels.h"
+
+enum { BLOCK = 512, QUEUES = 3, DEPTH = 8, BLOCKS = 2, THREADS = 37, OUTSTANDING = 3, ROUNDS = 4, VICTIM = 7,
+       LIMIT_US = 1000000 };
+
+#define NEVER_US ((uint64_t)600 * 1000000)
+#define BY_HOST (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
+#define BY_ABORT (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORT_REQUESTED)
+
+static void must(int error)
+{
+	if (error)
+		fail_msg("%s", weir_last_error());
+}
+
+/** struct bed - a storage whose controller will not answer a command */
+struct bed {
+	struct weir_context *context;
+	struct weir_storage *storage;
+};
+
+static void open_bed(struct bed *bed, uint32_t width, const char *fault, uint64_t first_ticket)
+{
+	char uri[160];
+
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
+								 .service_waves = test_service()), &bed->context));
+	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
+	must(test_storage_open(bed->context, uri,
+			       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .timeout_us = NEVER_US,
+					    .first_ticket = first_ticket, .command_timeout_us = test_brief_us(LIMIT_US)),
+			       &bed->storage));
+}
+
+static void close_bed(struct bed *bed)
+{
+	weir_storage_close(bed->storage);
+	weir_context_close(bed->context);
+}
+
+static uint64_t alloc(struct weir_context *context, size_t bytes)
+{
+	uint64_t address;
+
+	must(weir_alloc(context, bytes, &address));
+	return address;
+}
+
+/* How a read of one block ends, with the retries that the storage has; by a single lane, so on queue 1. */
+static uint32_t read_block(struct bed *bed, uint64_t lba)
+{
+	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = lba };
+	uint32_t statuses[2];
+
+	must(weir_storage_disk(bed->storage, &args.disk));
+	args.buffer = alloc(bed->context, BLOCK);
+	args.event = alloc(bed->context, sizeof(struct weir_event));
+	args.statuses = alloc(bed->context, sizeof(statuses));
+	must(weir_launch(bed->context, "test_request", 1, 1, &args, sizeof(args)));
+	must(weir_sync(bed->context));
+	must(weir_copy_out(bed->context, statuses, args.statuses, sizeof(statuses)));
+	assert_int_equal(statuses[0], statuses[1]);
+	return statuses[0];
+}
+
+static struct weir_stats stats_of(struct bed *bed)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(bed->storage, &stats));
+	return stats;
+}
+
+/** struct found - by lanes: requests with the right contents, and mistakes */
+struct found {
+	uint64_t good, bad;
+};
+
+/* All queue pairs, many times around their rings. */
+static struct found run_load(struct bed *bed)
+{
+	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
+	struct test_blocks_args args = { .disk_count = 1, .blocks = 1, .span = 4096, .outstanding = OUTSTANDING, .rounds = ROUNDS,
+					 .path = test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT };
+	struct test_verdict verdict;
+
+	must(weir_storage_disk(bed->storage, &args.disk[0]));
+	args.buffers = alloc(bed->context, requests * args.span);
+	args.events = alloc(bed->context, requests * sizeof(struct weir_event));
+	args.verdict = alloc(bed->context, sizeof(verdict));
+	must(weir_launch(bed->context, "test_blocks", BLOCKS, THREADS, &args, sizeof(args)));
+	must(weir_sync(bed->context));
+	must(weir_copy_out(bed->context, &verdict, args.verdict, sizeof(verdict)));
+	return (struct found){ .good = weir_load_u64_relaxed_sys(&verdict.good), .bad = weir_load_u64_relaxed_sys(&verdict.bad) };
+}
+
+static uint64_t good_requests(void)
+{
+	return (uint64_t)BLOCKS * THREADS * OUTSTANDING * ROUNDS;
+}
+
+static void check_usable(struct bed *bed)
+{
+	uint64_t failed = stats_of(bed).failed, rogue = stats_of(bed).rogue;
+	struct found found = run_load(bed);
+
+	assert_int_equal(found.bad, 0);
+	assert_int_equal(found.good, good_requests());
+	assert_int_equal(stats_of(bed).failed, failed);
+	assert_int_equal(stats_of(bed).rogue, rogue);
+}
+
+/** struct cure - a fault, and the step that cures it; @status: what lanes are told where nothing is tried again */
+struct cure {
+	const char *fault;
+	uint32_t status;
+	uint64_t aborted, queues, resets;
+};
+
+static void check_cured(struct bed *bed, const struct cure *cure)
+{
+	uint64_t steps = cure->aborted + cure->queues + cure->resets;
+	struct weir_stats stats = stats_of(bed);
+
+	/* Lanes may know that a command ended before the watchdog has counted how. */
+	for (unsigned i = 0; i < 30000 && stats.aborted + stats.queues_replaced + stats.resets < steps; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		stats = stats_of(bed);
+	}
+	/* On a busy machine another command may have been late, too, and have ended before it was aborted. */
+	assert_true(stats.late >= 1);
+	assert_int_equal(stats.aborted, cure->aborted);
+	assert_int_equal(stats.queues_replaced, cure->queues);
+	assert_int_equal(stats.resets, cure->resets);
+	assert_int_equal(stats.rogue, 0);
+}
+
+/* One lane alone; at a ticket in the middle of a ring, in an odd turn of it, and before and behind where 32 bits end. */
+static void cure_one_with(const struct cure *cure, bool retries)
+{
+	static const uint64_t tickets[] = { 0, 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH };
+	size_t count = test_on_cpu() ? 4 : 1;
+
+	for (size_t i = 0; i < count; i++) {
+		struct bed bed;
+		char fault[160];
+
+		snprintf(fault, sizeof(fault), "%s%s", cure->fault, retries ? "" : "&retries=0");
+		open_bed(&bed, test_width(i), fault, tickets[i]);
+		for (size_t k = 0; k < 3 + 5 * i; k++) /* the first ones are spared by name */
+			assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
+		assert_int_equal(read_block(&bed, VICTIM), retries ? (uint32_t)WEIR_OK : cure->status);
+		check_cured(&bed, cure);
+		assert_int_equal(stats_of(&bed).retried, retries);
+		assert_int_equal(read_block(&bed, VICTIM), WEIR_OK);
+		assert_int_equal(stats_of(&bed).failed, 1);
+		check_usable(&bed);
+		close_bed(&bed);
+	}
+}
+
+/* The read that got no answer is read again, and its lane knows nothing of it; or it is told. */
+static void cure_one(const struct cure *cure)
+{
+	cure_one_with(cure, true);
+	cure_one_with(cure, false);
+}
+
+static void test_abort(void **state)
+{
+	(void)state;
+	cure_one(&(struct cure){ .fault = "late:us=1000000000:op=read:lba=7:count=1", .status = BY_ABORT, .aborted = 1 });
+}
+
+static void test_new_queue(void **state)
+{
+	(void)state;
+	if (test_on_cpu())
+		cure_one(&(struct cure){ .fault = "drop:op=read:lba=7:count=1", .status = BY_HOST, .queues = 1 });
+}
+
+static void test_reset(void **state)
+{
+	(void)state;
+	if (test_on_cpu())
+		cure_one(&(struct cure){ .fault = "stuck:op=read:lba=7:count=1", .status = BY_HOST, .resets = 1 });
+}
+
+/* The controller stops fetching from a queue: what it never saw cannot be aborted. */
+static void test_stalled_queue(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	if (!test_on_cpu())
+		return;
+	open_bed(&bed, 1, "stall:us=1000000000:op=read:lba=7:count=1", 0);
+	assert_int_equal(read_block(&bed, VICTIM), WEIR_OK);
+	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
+	assert_int_equal(stats_of(&bed).retried, 1);
+	check_cured(&bed, &(struct cure){ .queues = 1 });
+	check_usable(&bed);
+	close_bed(&bed);
+}
+
+/*
+ * Under load, on queue 2: at most what it had under way ends with an error, each write told to its lane, each read
+ * read again; everything else of all lanes is as if nothing had happened.
+ */
+static void load(const char *fault, const struct cure *cure, uint64_t most_failed, uint64_t least_hidden)
+{
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct weir_stats stats;
+		struct found found;
+		struct bed bed;
+
+		open_bed(&bed, test_width(w), fault, 0);
+		found = run_load(&bed);
+		stats = stats_of(&bed);
+		check_cured(&bed, cure);
+		if (stats.failed < 1 || stats.failed > most_failed)
+			fail_msg("%llu commands failed, not 1 to %llu", (unsigned long long)stats.failed,
+				 (unsigned long long)most_failed);
+		/* what was read is read again; a write says that it may not have happened */
+		assert_true(found.good >= good_requests() - (stats.failed - stats.retried));
+		assert_true(found.bad <= 2 * (stats.failed - stats.retried));
+		assert_true(stats.retried >= least_hidden);
+		check_usable(&bed);
+		close_bed(&bed);
+	}
+}
+
+static void test_abort_under_load(void **state)
+{
+	(void)state;
+	load("late:us=1000000000:op=read:queue=2:after=30:count=1", &(struct cure){ .aborted = 1 }, 1, 1);
+}
+
+static void test_new_queue_under_load(void **state)
+{
+	(void)state;
+	if (test_on_cpu())
+		load("drop:op=read:queue=2:after=30:count=1", &(struct cure){ .queues = 1 }, DEPTH - 1, 1);
+}
+
+static void test_reset_under_load(void **state)
+{
+	(void)state;
+	if (test_on_cpu())
+		load("stuck:op=read:queue=2:after=30:count=1", &(struct cure){ .resets = 1 }, QUEUES * (DEPTH - 1), 1);
+}
+
+/* Nothing helps: requests end, further ones are refused, closing does not wait for the controller. */
+static void test_lost(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	open_bed(&bed, test_width(0), "hung:op=read:lba=7:count=1", 0);
+	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
+	assert_int_equal(read_block(&bed, VICTIM), WEIR_E_DEVICE_DEAD);
+	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_E_DEVICE_DEAD);
+	check_cured(&bed, &(struct cure){ .aborted = 0 });
+	close_bed(&bed);
+}
+
+/* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for meanwhile. */
+static void test_lanes_are_late(void **state)
+{
+	struct timespec pause = { .tv_sec = (time_t)(test_brief_us(2 * LIMIT_US) / 1000000) };
+	struct weir_event *events;
+	struct weir_disk disk;
+	struct bed bed;
+	uint64_t buffer;
+
+	(void)state;
+	if (!test_on_cpu())
+		return;
+	open_bed(&bed, 1, "late:us=1:count=1", 0);
+	must(weir_storage_disk(bed.storage, &disk));
+	buffer = alloc(bed.context, BLOCK);
+	events = weir_at(alloc(bed.context, DEPTH * sizeof(*events)), struct weir_event, 0);
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < DEPTH - 1; i++) /* the host is a wave of one lane */
+			assert_int_equal(weir_read_async(&disk, i, 1, buffer, &events[i]), WEIR_OK);
+		if (round) /* the second time the controller does not know of entries that were taken: it lacks room */
+			nanosleep(&pause, NULL);
+		for (uint32_t i = 0; i < DEPTH - 1; i++)
+			assert_int_equal(weir_wait(&disk, &events[i], 0), WEIR_OK);
+	}
+	assert_int_equal(stats_of(&bed).late, 0);
+	assert_int_equal(stats_of(&bed).failed, 0);
+	close_bed(&bed);
+}
+
+/* Without a limit nobody is hurried: the lane gives up waiting, and its command ends by itself. */
+static void test_switched_off(void **state)
+{
+	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = LIMIT_US * 2 };
+	uint32_t statuses[2] = { 0, 0 };
+	struct bed bed;
+
+	(void)state;
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
+	must(test_storage_open(bed.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
+			       WEIR_OPTIONS(storage, .command_timeout_us = 1000), &bed.storage));
+	must(weir_storage_disk(bed.storage, &args.disk));
+	args.buffer = alloc(bed.context, BLOCK);
+	args.event = alloc(bed.context, sizeof(struct weir_event));
+	args.statuses = alloc(bed.context, sizeof(statuses));
+	must(weir_launch(bed.context, "test_request", 1, 1, &args, sizeof(args)));
+	must(weir_sync(bed.context));
+	must(weir_copy_out(bed.context, statuses, args.statuses, sizeof(statuses)));
+	assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
+	assert_int_equal(statuses[1], WEIR_OK);
+	assert_int_equal(stats_of(&bed).late, 0);
+	close_bed(&bed);
+}
+
+/* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and whether it was late. */
+static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us, uint64_t *late)
+{
+	struct bed bed;
+	uint32_t status;
+	char uri[160];
+
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
+	snprintf(uri, sizeof(uri), "virt:1M?block=512&retries=0%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
+	must(test_storage_open(bed.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &bed.storage));
+	status = read_block(&bed, VICTIM);
+	*late = stats_of(&bed).late;
+	close_bed(&bed);
+	return status;
+}
+
+/* Neither a quarter of what was asked for nor four times as long: with much room beside both, for a machine with other work. */
+static void test_time_to_answer(void **state)
+{
+	uint64_t late;
+
+	(void)state;
+	assert_int_equal(read_late("&timeout_ms=1000", 0, 3700000, &late), BY_ABORT);
+	assert_int_equal(late, 1);
+	assert_int_equal(read_late("", 1000000, 3700000, &late), BY_ABORT);
+	assert_int_equal(late, 1);
+	assert_int_equal(read_late("&timeout_ms=8000", 0, 3000000, &late), WEIR_OK);
+	assert_int_equal(late, 0);
+	assert_int_equal(read_late("", 8000000, 3000000, &late), WEIR_OK);
+	assert_int_equal(late, 0);
+}
+
+static void test_refused(void **state)
+{
+	struct weir_context *context;
+	struct weir_storage *storage;
+
+	(void)state;
+	must(weir_context_open("cpu", NULL, &context));
+	assert_int_equal(weir_storage_open(context, "virt:1M?timeout_ms=soon", NULL, &storage), -EINVAL);
+	assert_non_null(strstr(weir_last_error(), "timeout_ms=soon"));
+	weir_context_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_new_queue),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_stalled_queue),
+		cmocka_unit_test(test_abort_under_load),
+		cmocka_unit_test(test_new_queue_under_load),
+		cmocka_unit_test(test_reset_under_load),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_lanes_are_late),
+		cmocka_unit_test(test_switched_off),
+		cmocka_unit_test(test_time_to_answer),
+		cmocka_unit_test(test_refused),
+	};
+
+	if (!test_begins())
+		return 0;
+	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every sample comes to what a plain computation comes to, whatever the cache, the lines,
+# the blocks, the wave width and the number of storages; and bad input gets one clear
+# sentence. weir-bfs has a test of its own.
+# usage: samples_test.sh WEIR-GRAPH SAMPLES [FORGE]    SAMPLES: the build's folder of samples; FORGE: forge.c, as a library
+set -u
+# The device to run on: the cpu, whatever else there is, unless told otherwise.
+export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
+graph=$1 samples=$2 forge=${3-}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+program() { printf '%s/%s/weir-%s' "$samples" "$1" "$1"; }
+
+check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JSON has WORDS
+  local name=$1 words=$2 sample=$3; shift 3
+  count=$((count + 1))
+  if output=$(timeout 1200 "$(program "$sample")" "$@" --json 2>&1) && grep -q '"verified": true' <<<"$output" &&
+    grep -qE -- "$words" <<<"$output"; then
+    printf 'ok %d - %s: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s: %s (verified, and /%s/)\n' "$count" "$sample" "$name" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and one sentence with WORDS
+  local name=$1 status=$2 words=$3 sample=$4; shift 4
+  local output rc
+  count=$((count + 1))
+  output=$(timeout 600 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  if [ "$rc" = "$status" ] && grep -qiE -- "$words" <<<"$output" && [ "$(head -1 <<<"$output" | wc -c)" -gt 20 ]; then
+    printf 'ok %d - %s refuses: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s refuses: %s (status %s, expected %s and /%s/)\n' "$count" "$sample" "$name" "$rc" "$status" "$words"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+table() { # one case per line: SAMPLE | NAME | WORDS | ARGUMENTS; @ is the folder
+  local sample name words arguments
+  while IFS='|' read -r sample name words arguments; do
+    [ -n "${sample// /}" ] || continue
+    read -r sample <<<"$sample"; read -r name <<<"$name"; read -r words <<<"$words"
+    read -r -a arguments <<<"${arguments//@/$dir}"
+    case " ${arguments[*]} " in *' --wave '*) [ "$WEIR_BACKEND" = cpu ] || continue ;; esac # only the cpu's waves have a choice
+    "${@}" "$name" "$words" "$sample" "${arguments[@]}"
+  done
+}
+
+found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
+  local name=$1 how=$2 sample=$3 output rc; shift 3
+  count=$((count + 1))
+  output=$(env LD_PRELOAD="$forge" $how timeout 600 "$(program "$sample")" "$@" 2>&1 >/dev/null); rc=$?
+  if [ "$rc" = 1 ] && grep -q 'WRONG' <<<"$output"; then
+    printf 'ok %d - %s finds: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s finds: %s (status %s, expected 1 and WRONG)\n' "$count" "$sample" "$name" "$rc"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+
+for kind in kron urand; do
+  for scale in 10 14; do
+    "$graph" generate $kind --scale $scale --seed 7 --weights --quiet -o "$dir/$kind$scale.bel" || exit 1
+  done
+done
+"$graph" generate kron --scale 8 --seed 3 --quiet -o "$dir/light.bel" || exit 1
+"$graph" stripe "$dir/kron14.bel" --over "$dir"/s0 "$dir"/s1 "$dir"/s2 --unit 65536 --quiet || exit 1
+
+# A directed graph of four vertices with two edges: 0 -> 1 (weight 7), 2 -> 1 (weight 300000).
+words() { local word; for word in "$@"; do printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x' \
+  $((word & 255)) $((word >> 8 & 255)) $((word >> 16 & 255)) $((word >> 24 & 255)) $((word >> 32 & 255)) 0 0 0)"; done; }
+words 5 8 0 1 1 2 2 >"$dir/tiny.bel.col"
+words 2 8 1 1 >"$dir/tiny.bel.dst"
+words 2 4 $((7 + (300000 << 32))) >"$dir/tiny.bel.val"
+
+for sample in spmv pagerank cc sssp; do
+  for kind in kron urand; do
+    table check <<CASES
+      $sample | $kind 10, 8 cache lines | "commands": [1-9] | @/${kind}10.bel --verify --cache-lines 8
+      $sample | $kind 10, 8 lines of 512 bytes | "line_bytes": 512 | @/${kind}10.bel --verify --cache-lines 8 --line 512 --storage block=512
+      $sample | $kind 14, an eighth, and plain memory | "ratio": [0-9] | @/${kind}14.bel --verify --plain
+      $sample | $kind 14, all in cache, twice more | "warm_seconds": [0-9.]*[1-9] | @/${kind}14.bel --verify --cache 64M --repeat 2
+      $sample | $kind 10, wave 32 | "verified" | @/${kind}10.bel --verify --wave 32 --plain --cache 512K
+      $sample | $kind 10, wave 4, depth 2, one queue | "queues": [1-9] | @/${kind}10.bel --verify --wave 4 --depth 2 --queues 1 --cache-lines 64
+CASES
+  done
+  one_way=$([ $sample != pagerank ] || printf -- --undirected)
+  table check <<CASES
+    $sample | two edges one way, large lines | "edges": 2, | @/tiny.bel $one_way --verify --line 65536 --cache 1M
+CASES
+done
+truncate -s 3M "$dir/scratch"
+weights="--weights file:$dir/kron14.bel.val --reference $dir/kron14.bel --verify"
+striped="--offsets file:@/kron14.bel.col --edges file:@/s0,file:@/s1,file:@/s2 --reference @/kron14.bel --verify"
+memory="--offsets virt:1M?load=@/kron14.bel.col --edges virt:8M?load=@/kron14.bel.dst&lat_us=20 --reference @/kron14.bel --verify"
+table check <<CASES
+  pagerank | striped over three | "verified" | $striped
+  pagerank | all 20 iterations | "iterations": 20 | @/kron10.bel --tolerance 0 --verify
+  pagerank | three iterations at most | "iterations": 3 | @/kron10.bel --iterations 3 --verify
+  cc | from memory | "verified" | $memory --cache 512K
+  cc | large component left out | "sampled": true | @/kron14.bel --sample --verify --plain
+  cc | components counted | "components": 2,? | @/tiny.bel --verify
+  sssp | from memory, weights too | "verified" | $memory --weights virt:4M?load=@/kron14.bel.val --cache 2M
+  sssp | Bellman and Ford's way | "phases": 1,? | @/kron14.bel --delta 0 --verify
+  sssp | small steps | "delta": 1,? | @/kron10.bel --delta 1 --verify
+  sssp | from vertex 0 | "source": 0,? | @/tiny.bel --source 0 --verify
+  spmv | striped over three | "verified" | $striped $weights
+  spmv | the vector on storage, too | "x_stored": true | @/kron14.bel --x virt:1M --verify --plain
+  spmv | the vector on storage, small cache | "x_stored": true | @/urand10.bel --x virt:1M --verify --cache-lines 8
+  vecmean | u64 | "elements": 524288 | virt:4M --verify --plain --repeat 2
+  vecmean | f32 | "type": "f32" | virt:4M --type f32 --verify --plain
+  vecmean | f32, 8 lines of 512 bytes | "line_bytes": 512 | virt:1M --type f32 --verify --cache-lines 8 --line 512
+  vecmean | wave 32, lines of 64K | "line_bytes": 65536 | virt:4M?block=512 --verify --wave 32 --line 65536 --cache 2M --plain
+  vecmean | a part of a file | "bytes": 8192 | file:@/kron14.bel.dst --size 8192 --verify
+  vecmean | wave 64, depth 2 | "verified" | virt:256K?lat_us=20 --type f32 --verify --wave 64 --depth 2 --queues 1
+  vectoradd | u64, an eighth | "tiled_bytes_written": 4194304 | virt:12M --verify --plain
+  vectoradd | f32, nothing read that is overwritten | "cached_bytes_read": 8388608 | virt:12M --type f32 --cache 16M --runs 1 --verify
+  vectoradd | 16 cache lines of 512 bytes, tiles of 4K | "line_bytes": 512 | virt:1M?block=512 --cache-lines 16 --line 512 --tile 4K --verify
+  vectoradd | wave 32, lines of 64K | "tile_bytes": 65536 | virt:6M --wave 32 --line 65536 --tile 64K --cache 2M --runs 1 --verify
+  vectoradd | a file, depth 2, one queue | "cached_bytes_written": 1048576 | file:@/scratch --depth 2 --queues 1 --runs 2 --verify
+  ctc | one lane | "best_speedup": [0-9] | virt:1M?lat_us=20 --step 1 --runs 1 --commands 8
+  ctc | 100 lanes in blocks of 32 | "lanes": 100 | virt:8M --lanes 100 --block 32 --step 1 --runs 1 --commands 8
+  ctc | wave 32, small blocks, few slots | "verified" | virt:1M?block=512 --lanes 64 --wave 32 --depth 4 --queues 1 --step 2 --runs 1 --commands 4
+  ctc | a file, with a service | "service": 2 | file:@/kron14.bel.dst --service 2 --lanes 4 --step 2 --runs 1 --commands 4
+CASES
+
+# Damaged and missing things.
+cp "$dir/kron10.bel.col" "$dir/bad.bel.col"; cp "$dir/kron10.bel.dst" "$dir/bad.bel.dst"; cp "$dir/kron10.bel.val" "$dir/bad.bel.val"
+printf '\xff\xff\x00\x00\x00\x00\x00\x00' | dd of="$dir/bad.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
+cp "$dir/kron10.bel.dst" "$dir/worse.bel.dst"; cp "$dir/kron10.bel.col" "$dir/worse.bel.col"; cp "$dir/kron10.bel.val" "$dir/worse.bel.val"
+printf '\xff\xff\xff\x00\x00\x00\x00\x00' | dd of="$dir/worse.bel.col" bs=1 seek=$((16 + 8 * 50)) conv=notrunc status=none
+truncate -s 1000 "$dir/short"
+head -c 65536 /dev/zero | tr '\0' '\377' >"$dir/nan"
+refused() { local name=$1 words=$2 sample=$3 status; shift 3; status=$1; shift; refuse "$name" "$status" "$words" "$sample" "$@"; }
+for sample in spmv pagerank cc; do
+  table refused <<CASES
+    $sample | missing graph | nothing | 1 @/nothing.bel
+    $sample | no graph | GRAPH.bel | 2 --verify
+    $sample | two graphs | one graph | 2 @/kron10.bel @/kron14.bel
+    $sample | unknown option | frobnicate | 2 @/kron10.bel --frobnicate
+    $sample | no cache lines | cache needs | 2 @/kron10.bel --cache-lines 0
+    $sample | unknown backend | nosuch | 1 @/kron10.bel --backend nosuch
+    $sample | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel
+    $sample | the same in plain memory | 65535.*1024 | 1 @/bad.bel --plain
+    $sample | offsets that fall | vertex [45][90] .*damaged | 1 @/worse.bel
+CASES
+done
+# One of the storages behind the cache dies, with commands under way on lines that the others need.
+for sample in spmv pagerank cc sssp; do
+  [ "$WEIR_BACKEND" = cpu ] || continue # elsewhere the watchdog may have to wait for the kernel
+  table refused <<CASES
+    $sample | one storage is pulled out | lane .*no longer answers | 1 @/kron14.bel --storage fault=gone:after=200
+    $sample | one storage fails | lane .*the controller failed | 1 @/kron14.bel --storage fault=fatal:after=200
+CASES
+done
+
+table refused <<CASES
+  spmv | no weights | --weights | 1 @/light.bel
+  spmv | no weights among URIs | --weights | 2 --offsets file:@/light.bel.col --edges file:@/light.bel.dst --cache 1M
+  spmv | no room for the vector | needs 65536 | 1 @/kron14.bel --x virt:4K
+  sssp | no weights | --weights | 1 @/light.bel
+  sssp | source past the end | 9999999.*1024 | 1 @/kron10.bel --source 9999999
+  sssp | a delta that is no number | does not take "few" | 2 @/kron10.bel --delta few
+  sssp | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel --delta 0
+  cc | verification without a reference | --reference | 1 --offsets file:@/kron10.bel.col --edges file:@/kron10.bel.dst --cache 1M --verify
+  pagerank | no iterations | from 1 to | 2 @/kron10.bel --iterations 0
+  vecmean | no storage | give one storage | 2 --verify
+  vecmean | missing file | nothing | 1 file:@/nothing
+  vecmean | a type that is none | u64 or f32 | 2 virt:1M --type f16
+  vecmean | more than there is | has 1048576 | 1 virt:1M --size 2M
+  vecmean | numbers that are none | element 0 is not a finite number | 1 file:@/nan --type f32 --verify
+  vecmean | a value that is missing | missing value | 2 virt:1M --size
+  vectoradd | no storage | give one storage | 2 --verify
+  vectoradd | a storage too small | three vectors | 1 virt:64K
+  vectoradd | a length between blocks | multiple of 65536 | 1 virt:12M --size 100000
+  vectoradd | a tile of three blocks | power of two | 2 virt:12M --tile 12K
+  vectoradd | a storage not to be written | read-only | 1 file:@/scratch?ro=1
+  ctc | no storage | give one storage | 2 --runs 1
+  ctc | missing file | nothing | 1 file:@/nothing
+  ctc | a step of nothing | 0.05 to | 2 virt:1M --step 0
+  ctc | a file shorter than a block | short | 1 file:@/short?block=512
+  ctc | blocks too large | from 1 to 1024 | 2 virt:1M --block 2000
+  ctc | a read that fails | failed: | 1 virt:1M?fault=status:code=0x281:op=read:every=20 --runs 1 --step 2 --commands 4
+CASES
+
+# Results that are wrong. A kernel that does nothing leaves what was there before.
+if [ -n "$forge" ]; then
+  for how in zero first last; do
+    for sample in bfs cc pagerank spmv sssp; do # (of one component all labels are zero)
+      found "$how of the result" "FORGE=$how FORGE_OF=copy" $sample "$dir/kron10.bel" --verify
+    done
+    found "$how of the vector" "FORGE=$how FORGE_OF=read" vectoradd virt:12M --runs 1 --verify
+    found "$how of the vector, f32" "FORGE=$how FORGE_OF=read" vectoradd virt:12M --type f32 --runs 1 --verify
+  done
+  # (of a lane's sum the first word counts for integers only, and the last is a rounding rest)
+  found "zero of the sums" "FORGE=zero FORGE_OF=copy" vecmean virt:1M --verify
+  found "first of the sums" "FORGE=first FORGE_OF=copy" vecmean virt:1M --verify
+  found "zero of the sums, f32" "FORGE=zero FORGE_OF=copy" vecmean virt:1M --type f32 --verify
+  found "other blocks on the host" "FORGE=first FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "zeros on the host" "FORGE=zero FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "no product" "FORGE=idle FORGE_KERNEL=spmv_multiply" spmv "$dir/urand10.bel" --verify
+  found "no product in plain memory" "FORGE=idle FORGE_KERNEL=spmv_plain_multiply" spmv "$dir/urand10.bel" --verify --plain
+  found "no labels in plain memory" "FORGE=idle FORGE_KERNEL=cc_plain_edges" cc "$dir/urand10.bel" --verify --plain
+  found "no sums by hand" "FORGE=idle FORGE_KERNEL=vectoradd_tiled" vectoradd virt:12M --runs 1 --verify
+  found "no sums through the cache" "FORGE=idle FORGE_KERNEL=vectoradd_cached" vectoradd virt:12M --runs 1 --verify
+fi
+
+# Results as files, and graphs as they are. (tests/graph/gapbs_test.sh compares results with another program's.)
+same() { # same NAME COMMAND...: it ends with 0
+  count=$((count + 1))
+  if output=$("${@:2}" 2>&1); then printf 'ok %d - %s\n' "$count" "$1"; else printf 'not ok %d - %s\n' "$count" "$1"; sed 's/^/# /' <<<"$output"; fi
+}
+cat >"$dir/compare" <<'END'
+import struct, sys
+of, kind, text, binary = sys.argv[1:]
+values = [v[0] for v in struct.iter_unpack("<" + kind, open(binary, "rb").read())]
+lines = [line.split() for line in open(text)]
+read = float if kind in "fd" else int
+assert len(values) == len(lines) > 0 and any(values)
+for v, (value, line) in enumerate(zip(values, lines)):
+    got = read(line[1])
+    assert int(line[0]) == v and (struct.pack("<f", got) == struct.pack("<f", value) if kind == "f" else got == value), (v, value, line)
+if of == "pagerank":
+    assert abs(sum(values) - 1) < 1e-6, sum(values)
+END
+"$graph" convert "$dir/kron10.bel" "$dir/kron10.wsg" --quiet 2>/dev/null
+for kind in "bfs I --source 1" "cc I" "sssp Q --source 1" "pagerank d --iterations 5" "spmv f"; do
+  read -r sample kind options <<<"$kind"
+  same "$sample: --output as bytes" "$(program "$sample")" "$dir/kron10.bel" $options --output "$dir/out"
+  same "$sample: a .wsg as it is, --output as text" "$(program "$sample")" "$dir/kron10.wsg" $options --output "$dir/out.txt"
+  same "$sample: both say the same" python3 "$dir/compare" "$sample" "$kind" "$dir/out.txt" "$dir/out"
+done
+same "no set is left behind" sh -c "! ls -d ${TMPDIR:-/tmp}/weir-graph-?????? 2>/dev/null | grep ."
+printf '0 1\n1 2\n2 0\n' >"$dir/ring.el"
+refuse "a directed graph" 1 "directed.*symmetrize" pagerank "$dir/ring.el"
+printf '0 1\n1 0\n5 1\n1 5\n' >"$dir/gaps.el" # 2 to 4 have no edges
+check "rank of vertices without edges is lost" '"iterations": 20' pagerank "$dir/gaps.el" --lose-dangling --tolerance 0 --verify
+check "or shared out" '"iterations": 20' pagerank "$dir/gaps.el" --tolerance 0 --verify
+"$(program pagerank)" "$dir/gaps.el" --lose-dangling --tolerance 0 --output "$dir/lost.txt" >/dev/null 2>&1
+same "what is lost is missing from the sum" python3 -c '
+import sys
+total = sum(float(line.split()[1]) for line in open(sys.argv[1]))
+assert 0.2 < total < 0.9, total' "$dir/lost.txt"
+
+# A cache that has half of its lines free for whoever is not done with them: little is read twice.
+number() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p"; }
+at_most() { # at_most NAME FIGURE TIMES MORE COUNT SAMPLE ARGUMENTS...: FIGURE of a run is COUNT * TIMES / 100 + MORE at most
+  local name=$1 figure=$2 times=$3 more=$4 of=$5 sample=$6 got; shift 6
+  count=$((count + 1))
+  got=$("$(program "$sample")" "$@" --json | number "$figure")
+  if [ -n "$got" ] && [ -n "$of" ] && [ "$got" -le $((of * times / 100 + more)) ]; then
+    printf 'ok %d - %s: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s: %s (%s %s, of %s)\n' "$count" "$sample" "$name" "$got" "$figure" "$of"
+  fi
+}
+[ "$WEIR_BACKEND" != cpu ] || {
+  once=$("$(program spmv)" "$dir/kron14.bel" --cache 64M --json | number commands)
+  at_most "an eighth of the graph is enough" commands 125 0 "$once" spmv "$dir/kron14.bel"
+  # A mesh: 2 x 90 levels and more, of few vertices each. A wave of 8 lanes has no more lanes to it than one of a single lane.
+  python3 -c '
+for v in range(90 * 90):
+    for u in ([v + 1] if v % 90 < 89 else []) + ([v + 90] if v < 90 * 89 else []):
+        print(v, u, 1 + v * 7 % 60, "\n%d %d %d" % (u, v, 1 + v * 7 % 60))' >"$dir/mesh.wel"
+  "$graph" convert "$dir/mesh.wel" "$dir/mesh.bel" --quiet
+  levels=$("$(program sssp)" "$dir/mesh.bel" --cache 4M --json | number levels)
+  lanes=$("$(program sssp)" "$dir/mesh.bel" --cache 4M --json | number lanes_launched)
+  at_most "few vertices, few lanes" lanes_launched 100 "$((3 * 90 * 90))" 0 sssp "$dir/mesh.bel" --cache 4M
+  at_most "as few in waves of 8" lanes_launched 110 "$((16 * levels))" "$lanes" sssp "$dir/mesh.bel" --cache 4M --wave 8
+}
+
+printf '1..%d\n' "$count"

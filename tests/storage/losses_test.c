@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* losses_test.c: what went wrong on the way of a close becomes one sentence, of all, and the first error. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "backend/error.h"
+#include "base/losses.h"
+
+static void test_nothing(void **state)
+{
+	struct weir_losses losses = { .error = 0 };
+
+	(void)state;
+	(void)weir_fail(EIO, "an older sentence");
+	weir_losses_add(&losses, 0);
+	assert_int_equal(weir_losses_end(&losses), 0);
+	assert_string_equal(losses.text, "");
+}
+
+/* What went well in between takes nothing away. */
+static void test_every_sentence_once(void **state)
+{
+	struct weir_losses losses = { .error = 0 };
+
+	(void)state;
+	weir_losses_add(&losses, weir_fail(ENOSPC, "lines of the first are lost"));
+	weir_losses_add(&losses, 0);
+	weir_losses_add(&losses, weir_fail(EIO, "lines of the second are lost"));
+	weir_losses_add(&losses, weir_fail(ETIMEDOUT, "the third does not answer"));
+	weir_losses_add(&losses, 0);
+	(void)weir_fail(EINVAL, "something else");
+	assert_int_equal(weir_losses_end(&losses), -ENOSPC);
+	assert_string_equal(
+		weir_last_error(),
+		"lines of the first are lost. Also: lines of the second are lost. Also: the third does "
+		"not answer");
+}
+
+static void test_the_last_alone(void **state)
+{
+	struct weir_losses losses = { .error = 0 };
+
+	(void)state;
+	weir_losses_add(&losses, 0);
+	weir_losses_add(&losses, weir_fail(EIO, "100%% of it is lost"));
+	assert_int_equal(weir_losses_end(&losses), -EIO);
+	assert_string_equal(weir_last_error(), "100% of it is lost");
+}
+
+/* More than there is room for: the first ones, whole, and nothing behind the text. */
+static void test_too_many(void **state)
+{
+	struct {
+		struct weir_losses losses;
+		char behind[8];
+	} room = { .behind = "behind" };
+	char before[sizeof(room.losses.text)];
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		weir_losses_add(&room.losses, weir_fail(EIO, "number %u of many that are lost", i));
+	snprintf(before, sizeof(before), "%s", room.losses.text);
+	assert_int_equal(weir_losses_end(&room.losses), -EIO);
+	assert_string_equal(weir_last_error(), before);
+	assert_true(strlen(before) < sizeof(before));
+	assert_ptr_equal(strstr(before, "number 0 of many that are lost. Also: number 1 of"), before);
+	assert_non_null(strstr(before, "number 9 of many that are lost. Also: "));
+	assert_string_equal(room.behind, "behind");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_every_sentence_once),
+		cmocka_unit_test(test_the_last_alone),
+		cmocka_unit_test(test_too_many),
+	};
+
+	return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics_test.c: nvmf: storages against a controller that is scripted to misbehave.
+ *
+ * The peer keeps its blocks, so whatever it does, bytes that are read are right or the read fails; what it printed tells that the
+ * fault happened, and how often it was connected to.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "fabrics_peer.h"
+#include "../../rig/leaks.h"
+
+enum { BLOCK = 512, BYTES = 256 << 10, QUEUES = 2, DEPTH = 16, TRANSFER = 16384, SOME_CONNECTS = 30 };
+
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
+	} while (0)
+
+static struct weir_context *context;
+static struct peer peer;
+static unsigned char wrote[BYTES], found[BYTES];
+
+static int open_context(void **state)
+{
+	(void)state;
+	return weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context);
+}
+
+static int close_context(void **state)
+{
+	(void)state;
+	weir_context_close(context);
+	return 0;
+}
+
+static int open_storage(const char *keys, struct weir_storage **out)
+{
+	char uri[PEER_URI_BYTES];
+
+	return weir_storage_open(
+		context, peer_uri(&peer, keys, uri),
+		WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .max_transfer_bytes = TRANSFER), out);
+}
+
+static void fill(unsigned char *to, size_t bytes, uint32_t seed)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		seed = seed * 1664525 + 1013904223;
+		to[i] = (unsigned char)(seed >> 24);
+	}
+}
+
+/* What the peer's blocks hold from the start: each word its own offset. */
+static int pristine(const unsigned char *bytes, uint64_t offset, size_t count)
+{
+	for (size_t i = 0; i < count; i += 8)
+		if (*(const uint64_t *)(const void *)(bytes + i) != offset + i)
+			return 0;
+	return 1;
+}
+
+static void check_round(struct weir_storage *storage, uint64_t offset, size_t bytes, uint32_t seed)
+{
+	fill(wrote, bytes, seed);
+	memset(found, 0xa5, bytes);
+	must(weir_storage_write(storage, offset, wrote, bytes));
+	must(weir_storage_flush(storage));
+	must(weir_storage_read(storage, offset, found, bytes));
+	assert_memory_equal(wrote, found, bytes);
+}
+
+/** struct shape - how a peer behaves within the specification, and what the host asks for */
+struct shape {
+	const char *peer;
+	const char *keys;
+};
+
+static void every_good_peer_keeps_the_data(void **state)
+{
+	static const struct shape shapes[] = {
+		{ "", "" },
+		{ "--success", "" },
+		{ "--shuffle", "" },
+		{ "--digests 0 --inside 0", "" },
+		{ "--c2h 512 --r2t 512 --maxh2c 4096 --inside 0", "digest=header,data" },
+		{ "--c2h 1000 --r2t 3000 --cpda 7 --inside 8192 --success", "digest=data" },
+		{ "--cpda 31 --inside 512 --maxcmd 2", "digest=header" },
+		{ "--block 4096 --blocks 1024 --mdts 1", "mover=pull" },
+		{ "--queues 1 --c2h 4096", "mdts=8K&queues=1&mover=pull&digest=header,data" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct weir_storage *storage;
+
+		assert_true(peer_start(&peer, shapes[i].peer));
+		must(open_storage(shapes[i].keys, &storage));
+		check_round(storage, 0, BYTES, i + 1);
+		check_round(storage, 4096, 4096, i + 100);
+		check_round(storage, 3 * 4096, 20480, i + 200);
+		must(weir_storage_read(storage, BYTES, found, BYTES));
+		assert_true(pristine(found, BYTES, BYTES));
+		must(weir_storage_close(storage));
+		peer_end(&peer);
+		assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+	}
+}
+
+/** struct trouble - a fault that strikes a read or a write, after which all is well; @connects: associations in all */
+struct trouble {
+	const char *peer;
+	const char *keys;
+	unsigned connects;
+};
+
+static void a_fault_costs_a_connection_and_no_data(void **state)
+{
+	static const struct trouble troubles[] = {
+		{ "cut=0", "", 2 },
+		{ "cut=7:skip=3", "", 2 },
+		{ "cut=30:skip=5", "", 2 },
+		{ "cut=1000", "", 2 },
+		{ "cut=4100:count=3", "", 0 },
+		{ "reset:skip=2", "", 2 },
+		{ "term", "", 2 },
+		{ "twice", "", 2 },
+		{ "stranger", "", 2 },
+		{ "type", "", 2 },
+		{ "hlen", "", 2 },
+		{ "plen", "", 2 },
+		{ "pdo", "", 2 },
+		{ "flags", "", 2 },
+		{ "datal", "", 2 },
+		{ "datao", "", 2 },
+		{ "range", "", 2 },
+		{ "early", "", 2 },
+		{ "garbage=1", "", 2 },
+		{ "garbage=2", "", 2 },
+		{ "hdgst", "digest=header", 2 },
+		{ "ddgst", "digest=data", 1 }, /* the command is tried again, on the same connection */
+		{ "status=0x22", "", 1 },
+		{ "r2t-twice --inside 0", "", 2 },
+		{ "r2t-range --inside 0", "", 2 },
+		{ "lost-write:skip=1", "", 2 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++) {
+		struct weir_storage *storage;
+
+		assert_true(peer_start(&peer, troubles[i].peer));
+		must(open_storage(troubles[i].keys, &storage));
+		check_round(storage, 0, 65536, i + 1);
+		must(weir_storage_read(storage, BYTES, found, BYTES));
+		assert_true(pristine(found, BYTES, BYTES));
+		must(weir_storage_close(storage));
+		peer_end(&peer);
+		assert_int_equal(peer_printed(&peer, "broke"), 0);
+		if (!peer_printed(&peer, "fault"))
+			fail_msg("%s: did not happen", troubles[i].peer);
+		if (troubles[i].connects && peer_printed(&peer, "connect 0") != troubles[i].connects)
+			fail_msg("%s: %u associations, not %u", troubles[i].peer,
+				 peer_printed(&peer, "connect 0"), troubles[i].connects);
+	}
+}
+
+/* Success without all bytes is no success, and not worth another try either. */
+static void a_short_answer_is_an_error(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "short:count=100"));
+	must(open_storage("", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+}
+
+/* No answer to one command: it is aborted in vain, its queue pair replaced, and nobody else notices. */
+static void a_silent_command_is_recovered_from(void **state)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "silent"));
+	must(open_storage("timeout_ms=300", &storage));
+	(void)weir_storage_read(storage, 0, found, 65536);
+	must(weir_storage_read(storage, 0, found, 65536));
+	assert_true(pristine(found, 0, 65536));
+	must(weir_stats(storage, &stats));
+	assert_true(stats.queues_replaced + stats.resets > 0);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault silent"), 1);
+}
+
+/* A controller that answers nothing any more, Keep Alive included, is given up, and says so. */
+static void a_mute_controller_is_given_up(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "mute"));
+	must(open_storage("keep_alive_ms=200&connect_ms=200&ctrl_loss_s=1", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 65536), -EIO);
+	assert_non_null(strstr(weir_last_error(), "no longer answers"));
+	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault mute"), 1);
+}
+
+/* The peer is killed with commands under way, and another one takes its port a moment later. */
+static void a_restarted_target_is_found_again(void **state)
+{
+	struct weir_storage *storage;
+	struct peer first;
+
+	(void)state;
+	assert_true(peer_start(&peer, "silent:skip=20:count=1"));
+	must(open_storage("", &storage));
+	first = peer;
+	must(weir_storage_read(storage, 0, found, 4096));
+	peer_end(&first);
+	assert_true(peer_start_at(&peer, first.port, ""));
+	must(weir_storage_read(storage, 0, found, BYTES));
+	assert_true(pristine(found, 0, BYTES));
+	check_round(storage, 8192, 65536, 9);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+}
+
+static void a_smaller_namespace_is_not_gone_on_with(void **state)
+{
+	struct weir_storage *storage;
+	struct peer first;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	must(open_storage("ctrl_loss_s=1", &storage));
+	first = peer;
+	peer_end(&first);
+	assert_true(peer_start_at(&peer, first.port, "--blocks 1024"));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+}
+
+/** struct refusal - a peer, keys, and words of the one sentence that says why nothing came of it */
+struct refusal {
+	const char *peer;
+	const char *keys;
+	const char *words;
+};
+
+static void whatever_cannot_be_opened_says_why(void **state)
+{
+	static const struct refusal refusals[] = {
+		{ "--nqn nqn.2026-11.test:other", "", "has no subsystem nqn.2026-11.test:peer" },
+		{ "--host nqn.2026-11.test:friend", "", "does not accept host" },
+		{ "--namespaces 0", "", "has no active namespace" },
+		{ "", "nsid=2", "has no active namespace 2; it has 1" },
+		{ "--digests 0", "digest=header", "refuses the digests asked for" },
+		{ "--digests 1", "digest=header,data", "refuses the digests asked for" },
+		{ "", "digest=md5", "digest=md5 is not accepted" },
+		{ "ic=type", "", "is no NVMe/TCP controller" },
+		{ "ic=pfv", "", "is no NVMe/TCP controller" },
+		{ "ic=dgst", "", "is no NVMe/TCP controller" },
+		{ "ic=maxh2c", "", "is no NVMe/TCP controller" },
+		{ "ic=short", "", "does not answer as NVMe/TCP" },
+		{ "deaf", "connect_ms=100", "does not answer as NVMe/TCP" },
+		{ "refuse=0x4181:queue=0", "", "no controller left" },
+		{ "refuse=0x4006:queue=2", "", "Create I/O Submission Queue" },
+		{ "", "hostnqn=friend", "is no NQN" },
+		{ "", "hostid=12", "is no UUID" },
+		{ "", "mdts=12K", "not a power of two" },
+		{ "", "speed=9", "speed" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		struct weir_storage *storage = NULL;
+
+		assert_true(peer_start(&peer, refusals[i].peer));
+		assert_true(open_storage(refusals[i].keys, &storage) < 0);
+		if (!strstr(weir_last_error(), refusals[i].words))
+			fail_msg("%s %s: %s", refusals[i].peer, refusals[i].keys, weir_last_error());
+		assert_null(storage);
+		peer_end(&peer);
+	}
+}
+
+static void addresses_are_read_strictly(void **state)
+{
+	static const char *const bad[] = {
+		"nvmf:127.0.0.1/nqn.a",
+		"nvmf:tcp://",
+		"nvmf:tcp:///nqn.a",
+		"nvmf:tcp://h:0/nqn.a",
+		"nvmf:tcp://h:65536/nqn.a",
+		"nvmf:tcp://h:x/nqn.a",
+		"nvmf:tcp://[::1/nqn.a",
+		"nvmf:tcp://[::1]x/nqn.a",
+		"nvmf:tcp://h,/nqn.a",
+		"nvmf:tcp://h/disk",
+		"nvmf:tcp://1,2,3,4,5,6,7,8,9/nqn.a",
+		"nvmf:rdma://h/nqn.a",
+		"nvmf:fc://h/nqn.a",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct weir_storage *storage;
+		int error = weir_storage_open(context, bad[i], NULL, &storage);
+
+		if (error != -EINVAL && error != -ENOTSUP)
+			fail_msg("%s: %d, %s", bad[i], error, weir_last_error());
+		assert_non_null(strstr(weir_last_error(), bad[i]));
+	}
+}
+
+static void nobody_listens(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	peer_end(&peer);
+	assert_true(open_storage("", &storage) < 0);
+	assert_non_null(strstr(weir_last_error(), "cannot connect to 127.0.0.1"));
+}
+
+/* Of two hosts the first does not answer: the second one serves. */
+static void the_next_host_is_tried(void **state)
+{
+	struct weir_storage *storage;
+	char uri[PEER_URI_BYTES];
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	snprintf(uri, sizeof(uri), "nvmf:tcp://127.0.0.1:1,127.0.0.1:%u/nqn.2026-11.test:peer", peer.port);
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH),
+			       &storage));
+	check_round(storage, 0, 65536, 5);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+}
+
+static void connect_once(void)
+{
+	struct weir_storage *storage;
+
+	must(open_storage("", &storage));
+	must(weir_storage_close(storage));
+}
+
+/* WEIR_TEST_CONNECTS=10000 makes a long test of it. */
+static void connects_leave_nothing_behind(void **state)
+{
+	const char *times = getenv("WEIR_TEST_CONNECTS");
+	unsigned count = times ? (unsigned)strtoul(times, NULL, 10) : SOME_CONNECTS;
+	struct test_has before;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	for (unsigned i = 0; i < 3; i++)
+		connect_once();
+	before = test_has();
+	for (unsigned i = 0; i < count; i++)
+		connect_once();
+	test_keeps(before, 1 << 20);
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), count + 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_good_peer_keeps_the_data),
+		cmocka_unit_test(a_fault_costs_a_connection_and_no_data),
+		cmocka_unit_test(a_short_answer_is_an_error),
+		cmocka_unit_test(a_silent_command_is_recovered_from),
+		cmocka_unit_test(a_mute_controller_is_given_up),
+		cmocka_unit_test(a_restarted_target_is_found_again),
+		cmocka_unit_test(a_smaller_namespace_is_not_gone_on_with),
+		cmocka_unit_test(whatever_cannot_be_opened_says_why),
+		cmocka_unit_test(addresses_are_read_strictly),
+		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(the_next_host_is_tried),
+		cmocka_unit_test(connects_leave_nothing_behind),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests(tests, open_context, close_context);
+}

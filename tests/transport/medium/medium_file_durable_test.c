@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * medium_file_durable_test.c: what the kernel is asked for, so that what has to be durable is.
+ *
+ * The calls that lead to the kernel are this program's own: each is noted, then passed on. So a write without its flag is
+ * seen, though no power fails here.
+ */
+#include "../../rig/leaks.h"
+#include "medium_file_rig.h"
+
+#include <dlfcn.h>
+#include <liburing.h>
+#include <sys/uio.h>
+
+enum { SEED = 5, FILE_BYTES = 1 << 20, CALLS = 4096, WRITE_DURABLE = 0x2 /* RWF_DSYNC */ };
+
+enum call { CALL_WRITE, CALL_DURABLE_WRITE, CALL_SYNC, CALL_ALLOCATE };
+
+static enum call calls[CALLS]; /* in the order in which the kernel gets them */
+static unsigned call_count;
+static bool direct_refused; /* reads of files opened with O_DIRECT fail */
+
+static void note(enum call call)
+{
+	if (call_count < CALLS)
+		calls[call_count++] = call;
+}
+
+static void note_entry(const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+	case IORING_OP_WRITE_FIXED:
+		note(sqe->rw_flags & WRITE_DURABLE ? CALL_DURABLE_WRITE : CALL_WRITE);
+		break;
+	case IORING_OP_FSYNC:
+		note(CALL_SYNC);
+		break;
+	case IORING_OP_FALLOCATE:
+		note(CALL_ALLOCATE);
+		break;
+	default:
+		break;
+	}
+}
+
+int io_uring_submit_and_get_events(struct io_uring *ring)
+{
+	static int (*next)(struct io_uring *);
+	const struct io_uring_sq *sq = &ring->sq;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_get_events");
+	for (unsigned i = sq->sqe_head; i != sq->sqe_tail; i++)
+		note_entry(&sq->sqes[i & *sq->kring_mask]);
+	return next(ring);
+}
+
+ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+	static ssize_t (*next)(int, const struct iovec *, int, off_t, int);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pwritev2");
+	note(flags & WRITE_DURABLE ? CALL_DURABLE_WRITE : CALL_WRITE);
+	return next(fd, iov, count, offset, flags);
+}
+
+int fdatasync(int fd)
+{
+	static int (*next)(int);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "fdatasync");
+	note(CALL_SYNC);
+	return next(fd);
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	static ssize_t (*next)(int, void *, size_t, off_t);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pread");
+	if (direct_refused && fcntl(fd, F_GETFL) & O_DIRECT) {
+		errno = EINVAL;
+		return -1;
+	}
+	return next(fd, to, bytes, offset);
+}
+
+/* How many of the calls since @from are @call. */
+static unsigned count_of(enum call call, unsigned from)
+{
+	unsigned count = 0;
+
+	for (unsigned i = from; i < call_count; i++)
+		count += calls[i] == call;
+	return count;
+}
+
+/** struct place - a file of some kind, reached in some way */
+struct place {
+	const char *folder;
+	enum weir_direct direct;
+};
+
+static const struct place places[] = {
+	{ "/tmp", WEIR_DIRECT_OFF }, { "/tmp", WEIR_DIRECT_AUTO }, { "/tmp", WEIR_DIRECT_ON }, { "/dev/shm", WEIR_DIRECT_AUTO },
+	{ "/dev/shm", WEIR_DIRECT_OFF },
+};
+
+enum { PLACES = sizeof(places) / sizeof(places[0]), SEGMENTS = 1100 };
+
+static struct weir_medium *open_place(const struct place *place, char name[RIG_NAME_BYTES])
+{
+	struct weir_medium_file_options options = rig_options(place->direct);
+	struct weir_medium *medium = NULL;
+
+	rig_file(name, place->folder, FILE_BYTES, SEED);
+	if (weir_medium_file_open(name, &options, &medium) && place->direct != WEIR_DIRECT_ON)
+		fail_msg("%s", weir_last_error());
+	if (!medium) {
+		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", place->folder);
+		unlink(name);
+	}
+	return medium;
+}
+
+/* One piece; odd memory, which O_DIRECT does not take; some pieces; more than one system call takes. */
+static unsigned shape(unsigned char *memory, unsigned kind, struct iovec iov[SEGMENTS])
+{
+	static const unsigned counts[] = { 1, 1, 3, SEGMENTS };
+
+	for (unsigned i = 0; i < counts[kind]; i++)
+		iov[i] = (struct iovec){ memory + (size_t)i * 1024 + (kind == 1 ? 4 : 0), kind < 2 ? 4096 : 512 };
+	return counts[kind];
+}
+
+static void write_one(struct weir_medium *medium, unsigned char *memory, unsigned kind, bool durable)
+{
+	static struct iovec iov[SEGMENTS];
+	struct weir_io io = { .kind = WEIR_IO_WRITE, .offset_bytes = 8192, .iov = iov, .force_unit_access = durable };
+	unsigned from = call_count;
+
+	io.iov_count = shape(memory, kind, iov);
+	for (unsigned i = 0; i < io.iov_count; i++)
+		io.bytes += iov[i].iov_len;
+	assert_int_equal(rig_run(medium, &io), 0);
+	assert_true(count_of(durable ? CALL_DURABLE_WRITE : CALL_WRITE, from) >= (kind == 3 ? 2 : 1));
+	assert_int_equal(count_of(durable ? CALL_WRITE : CALL_DURABLE_WRITE, from), 0);
+}
+
+/* Every part of a durable write is durable, and no other write is. */
+static void durable_writes_are_written_durably(void **state)
+{
+	unsigned char *memory = rig_memory(2 << 20);
+
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_place(&places[p], name);
+
+		for (unsigned registered = 0; medium && registered < 2; registered++) {
+			if (registered)
+				rig_register(medium, 0, memory, 2 << 20, 1);
+			for (unsigned kind = 0; kind < 4; kind++) {
+				write_one(medium, memory, kind, true);
+				write_one(medium, memory, kind, false);
+			}
+		}
+		if (medium)
+			medium->ops->close(medium);
+		unlink(name);
+	}
+	munmap(memory, 2 << 20);
+}
+
+/* A flush is one sync, after the writes that had ended. */
+static void a_flush_is_a_sync(void **state)
+{
+	unsigned char *memory = rig_memory(65536);
+
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_place(&places[p], name);
+		unsigned from;
+
+		if (!medium)
+			continue;
+		from = call_count;
+		assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 0, memory, 4096), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 65536, memory, 4096), 0);
+		assert_int_equal(count_of(CALL_SYNC, from), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), 0);
+		assert_int_equal(count_of(CALL_SYNC, from), 1);
+		assert_int_equal(calls[call_count - 1], CALL_SYNC);
+		medium->ops->close(medium);
+		unlink(name);
+	}
+	munmap(memory, 65536);
+}
+
+/* Zeros are durable by a sync behind them, whether the file system makes them or they are written. */
+static void durable_zeros_are_synced(void **state)
+{
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_place(&places[p], name);
+
+		for (unsigned durable = 0; medium && durable < 2; durable++) {
+			struct weir_io io = { .kind = WEIR_IO_ZERO, .offset_bytes = 8192, .bytes = 3 * 65536,
+					      .force_unit_access = durable };
+			unsigned from = call_count;
+
+			assert_int_equal(rig_run(medium, &io), 0);
+			assert_int_equal(count_of(CALL_SYNC, from), durable);
+			if (durable)
+				assert_int_equal(calls[call_count - 1], CALL_SYNC);
+		}
+		if (medium)
+			medium->ops->close(medium);
+		unlink(name);
+	}
+}
+
+/* O_DIRECT opens, and its reads fail: auto does without and keeps nothing of it, on says why not. */
+static void a_refused_way_is_let_go(void **state)
+{
+	struct weir_medium_file_options automatic = rig_options(WEIR_DIRECT_AUTO), on = rig_options(WEIR_DIRECT_ON);
+	char name[RIG_NAME_BYTES];
+	struct test_has before;
+
+	(void)state;
+	rig_file(name, "/tmp", FILE_BYTES, SEED);
+	direct_refused = true;
+	for (unsigned round = 0; round < 12; round++) {
+		struct weir_medium *medium;
+
+		if (round == 4)
+			before = test_has();
+		assert_int_equal(weir_medium_file_open(name, &automatic, &medium), 0);
+		assert_non_null(strstr(medium->path, "page cache (O_DIRECT refused"));
+		medium->ops->close(medium);
+		assert_int_equal(weir_medium_file_open(name, &on, &medium), -EINVAL);
+	}
+	direct_refused = false;
+	test_keeps(before, 1 << 20);
+	unlink(name);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durable_writes_are_written_durably),
+		cmocka_unit_test(a_flush_is_a_sync),
+		cmocka_unit_test(durable_zeros_are_synced),
+		cmocka_unit_test(a_refused_way_is_let_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
