@@ -203,7 +203,7 @@ static bool in_some_bar(const struct weir_extent *extent)
 	return false;
 }
 
-static int look_where(struct weir_file *file, struct weir_import *import, u32 flags)
+static int find_where(struct weir_file *file, struct weir_import *import, u32 flags)
 {
 	int error = find_extents(import);
 	u32 i;
@@ -253,7 +253,7 @@ static int import_make(struct weir_file *file, struct weir_import *import, struc
 				   pci_name(import->ssd));
 	error = import_attach(file, import, buffer);
 	if (!error)
-		error = look_where(file, import, flags);
+		error = find_where(file, import, flags);
 	if (error) {
 		import_detach(import);
 		return error;

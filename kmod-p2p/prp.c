@@ -23,23 +23,23 @@ struct prp_list {
  * @left: segments from it on
  * @skip: bytes of the dma-buf that lie before it
  */
-struct place {
+struct location {
 	struct scatterlist *sg;
 	unsigned int left;
 	u64 skip;
 };
 
-/* Where the function sees a byte of the import, and how many are contiguous from there; @place: not behind it. */
-static dma_addr_t address_of(const struct weir_import *import, struct place *place, u64 offset, u64 *contiguous)
+/* Where the function sees a byte of the import, and how many are contiguous from there; @location: not behind it. */
+static dma_addr_t address_of(const struct weir_import *import, struct location *location, u64 offset, u64 *contiguous)
 {
 	u64 at = import->offset + offset;
 
-	for (; place->left && at - place->skip >= sg_dma_len(place->sg); place->left--) {
-		place->skip += sg_dma_len(place->sg);
-		place->sg = sg_next(place->sg);
+	for (; location->left && at - location->skip >= sg_dma_len(location->sg); location->left--) {
+		location->skip += sg_dma_len(location->sg);
+		location->sg = sg_next(location->sg);
 	}
-	*contiguous = place->left ? sg_dma_len(place->sg) - (at - place->skip) : 0;
-	return place->left ? sg_dma_address(place->sg) + (at - place->skip) : 0;
+	*contiguous = location->left ? sg_dma_len(location->sg) - (at - location->skip) : 0;
+	return location->left ? sg_dma_address(location->sg) + (at - location->skip) : 0;
 }
 
 static struct prp_list *list_make(struct weir_import *import)
@@ -96,12 +96,12 @@ static int list_keep(struct weir_import *import, struct prp_list *list)
  */
 static int walk(struct weir_import *import, const struct weir_p2p_prp *arg, u64 *prp1, __le64 *entries)
 {
-	struct place place = { import->table->sgl, import->table->nents, 0 };
+	struct location location = { import->table->sgl, import->table->nents, 0 };
 	u64 done = 0, contiguous, address, step;
 	int count = 0;
 
 	for (; done < arg->bytes; count++) {
-		address = address_of(import, &place, arg->offset + done, &contiguous);
+		address = address_of(import, &location, arg->offset + done, &contiguous);
 		if (!contiguous || (count && address % PRP_PAGE))
 			return -EIO;
 		if (!count)

@@ -55,11 +55,11 @@ static const struct weir_piece *piece_at(const struct weir_range *range, u64 off
 struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *contiguous)
 {
 	const struct weir_piece *piece = piece_at(range, offset);
-	u64 place;
+	u64 location;
 
-	place = piece->node.start + (offset - piece->skip);
-	*contiguous = piece->node.last + 1 - place;
-	return nth_page(range->window->first, PHYS_PFN(place));
+	location = piece->node.start + (offset - piece->skip);
+	*contiguous = piece->node.last + 1 - location;
+	return nth_page(range->window->first, PHYS_PFN(location));
 }
 
 /* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. Goes on after @done pages. */

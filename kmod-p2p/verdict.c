@@ -36,11 +36,11 @@ static u32 topology_of(struct pci_dev *gpu, struct pci_dev *ssd, struct pci_dev 
 
 static bool redirects(struct pci_dev *bridge)
 {
-	int place = pci_find_ext_capability(bridge, PCI_EXT_CAP_ID_ACS);
+	int location = pci_find_ext_capability(bridge, PCI_EXT_CAP_ID_ACS);
 	u16 control = 0;
 
-	if (place)
-		pci_read_config_word(bridge, place + PCI_ACS_CTRL, &control);
+	if (location)
+		pci_read_config_word(bridge, location + PCI_ACS_CTRL, &control);
 	return control & (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC);
 }
 
@@ -87,7 +87,7 @@ static u32 verdict_of(const struct weir_p2p_verdict *arg)
 static void say(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_dev *ssd)
 {
 	static const char *const verdicts[] = { "cannot", "may", "can" };
-	static const char *const places[] = { "", "one switch", "one root port", "one host bridge", "different host bridges" };
+	static const char *const locations[] = { "", "one switch", "one root port", "one host bridge", "different host bridges" };
 	static const char *const iommus[] = { "no IOMMU", "an IOMMU that passes through", "an IOMMU that translates",
 					      "an IOMMU that blocks it" };
 	static const char *const why[] = { "; ACS sends it up", "; whether the host bridge forwards is not known",
@@ -96,7 +96,7 @@ static void say(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_de
 	int used, i;
 
 	used = scnprintf(arg->text, sizeof(arg->text), "%s %s reach BAR %u of %s: behind %s, %s", pci_name(ssd),
-			 verdicts[arg->verdict], arg->gpu.bar, pci_name(gpu), places[arg->topology], iommus[arg->iommu]);
+			 verdicts[arg->verdict], arg->gpu.bar, pci_name(gpu), locations[arg->topology], iommus[arg->iommu]);
 	for (i = 0; i < ARRAY_SIZE(why); i++)
 		if (arg->reasons & 1U << i)
 			used += scnprintf(arg->text + used, sizeof(arg->text) - used, "%s", why[i]);

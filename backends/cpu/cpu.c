@@ -113,7 +113,7 @@ static int start_workers(struct cpu_backend *backend)
 			return weir_fail(error, "cannot start worker %u: %s", i, strerror(error));
 		worker->started = true;
 	}
-	cpu_place_workers(backend);
+	cpu_pin_workers(backend);
 	return 0;
 }
 
@@ -206,14 +206,14 @@ static void cpu_release(struct weir_backend *backend, uint64_t device, size_t by
 		munmap(WEIR_POINTER(device), bytes);
 }
 
-static int cpu_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
+static int cpu_h2d(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
 {
 	(void)backend;
 	memcpy(WEIR_POINTER(device), host, bytes);
 	return 0;
 }
 
-static int cpu_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+static int cpu_d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	(void)backend;
 	memcpy(host, WEIR_POINTER(device), bytes);
@@ -377,8 +377,8 @@ const struct weir_backend_ops weir_backend_cpu = {
 	.close = cpu_close,
 	.allocate = cpu_allocate,
 	.release = cpu_release,
-	.copy_in = cpu_copy_in,
-	.copy_out = cpu_copy_out,
+	.h2d = cpu_h2d,
+	.d2h = cpu_d2h,
 	.launch = cpu_launch,
 	.kernel_info = cpu_kernel_info,
 	.synchronise = cpu_synchronise,

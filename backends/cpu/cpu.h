@@ -81,8 +81,8 @@ int cpu_worker_prepare(struct cpu_worker *worker);
 void cpu_worker_release(struct cpu_worker *worker);
 /** cpu_worker_run() - carry out the worker's share of @launch */
 void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch);
-/** cpu_place_workers() - bind each worker thread to a core of its own, if there are enough */
-void cpu_place_workers(struct cpu_backend *backend);
+/** cpu_pin_workers() - bind each worker thread to a core of its own, if there are enough */
+void cpu_pin_workers(struct cpu_backend *backend);
 /** cpu_usable_cores() - cores this process may run on */
 u32 cpu_usable_cores(void);
 /** cpu_numa_node() - the node that all those cores belong to; -1 if several or not known */

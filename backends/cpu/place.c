@@ -22,7 +22,7 @@ static void bind_one(hwloc_topology_t topology, struct cpu_worker *worker, hwloc
 	(void)hwloc_set_thread_cpubind(topology, worker->thread, where, HWLOC_CPUBIND_THREAD);
 }
 
-void cpu_place_workers(struct cpu_backend *backend)
+void cpu_pin_workers(struct cpu_backend *backend)
 {
 	u32 count = backend->worker_count;
 	hwloc_topology_t topology;

@@ -4,7 +4,7 @@
  * which the driver takes what fits.
  *
  * The run time has one of each for all devices and contexts. They stay as long as the process:
- * unloading would wait for kernels that stay.
+ * unloading would wait for persistent kernels.
  */
 #include <errno.h>
 #include <pthread.h>

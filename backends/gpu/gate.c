@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <time.h>
 
-enum { LOOK_AGAIN_NS = 20000 };
+enum { POLL_AGAIN_NS = 20000 };
 
 void weir_gates_begin(struct weir_gates *gates, unsigned count)
 {
@@ -60,6 +60,6 @@ void weir_gate_open(struct weir_gate *gate)
 void weir_gate_wait(struct weir_gate *gate)
 {
 	while (__atomic_load_n(gate->word, __ATOMIC_ACQUIRE) == WEIR_GATE_SHUT) /* G0, as in a stream */
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_AGAIN_NS }, NULL);
 	weir_gate_give_back(gate);
 }

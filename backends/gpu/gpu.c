@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vtable of CUDA's backend and of HIP's: devices, launches, kernels that stay. */
+/* The vtable of CUDA's backend and of HIP's: devices, launches, persistent kernels. */
 #include "gpu.h"
 
 #include <errno.h>
@@ -202,7 +202,7 @@ static int gpu_launch(struct weir_backend *base, const char *name, uint32_t bloc
 	return 0;
 }
 
-/** struct gpu_service - a kernel that stays: its own stream, its own arguments */
+/** struct gpu_service - a persistent kernel: its own stream, its own arguments */
 struct gpu_service {
 	gpuStream_t stream;
 	void *args;
@@ -212,17 +212,17 @@ struct gpu_service {
 static void gpu_serve_end(struct weir_backend *base, void *service)
 {
 	struct gpu_backend *backend = gpu_of(base);
-	struct gpu_service *staying = service;
+	struct gpu_service *persistent = service;
 
 	if (gpu_enter(backend))
 		return;
-	if (staying->stream) {
-		(void)gpuStreamSynchronize(staying->stream);
-		(void)gpuStreamDestroy(staying->stream);
+	if (persistent->stream) {
+		(void)gpuStreamSynchronize(persistent->stream);
+		(void)gpuStreamDestroy(persistent->stream);
 	}
-	gpu_let_go(backend, GPU_DEVICE_MEMORY, staying->args, staying->args_bytes);
+	gpu_let_go(backend, GPU_DEVICE_MEMORY, persistent->args, persistent->args_bytes);
 	(void)gpuGetLastError();
-	free(staying);
+	free(persistent);
 	gpu_service_ended();
 }
 
@@ -313,8 +313,8 @@ static const struct weir_backend_ops gpu_ops = {
 	.close = gpu_close,
 	.allocate = gpu_allocate,
 	.release = gpu_release,
-	.copy_in = gpu_copy_in,
-	.copy_out = gpu_copy_out,
+	.h2d = gpu_h2d,
+	.d2h = gpu_d2h,
 	.launch = gpu_launch,
 	.kernel_info = gpu_kernel_info,
 	.synchronise = gpu_synchronise,

@@ -112,10 +112,10 @@ gpuError_t gpu_memory(struct gpu_backend *backend, enum gpu_held kind, size_t by
  * there is none
  */
 void *gpu_take_kept(const struct gpu_backend *backend, enum gpu_held kind, size_t bytes);
-/** gpu_let_go() - free memory or a module, at once or when the last kernel that stays has ended; NULL-safe */
+/** gpu_let_go() - free memory or a module, at once or when the last persistent kernel has ended; NULL-safe */
 void gpu_let_go(struct gpu_backend *backend, enum gpu_held kind, void *what, size_t bytes);
 /**
- * gpu_service_begins() - a kernel that stays is about to start: from here on nothing is freed that waits
+ * gpu_service_begins() - a persistent kernel is about to start: from here on nothing is freed that waits
  * for it
  */
 void gpu_service_begins(void);
@@ -136,7 +136,7 @@ int gpu_device_examine(struct gpu_backend *backend);
 bool gpu_is_lost(const struct gpu_backend *backend);
 /** gpu_copies_stream() - one whose copies do not lie behind a kernel, on the current device */
 gpuError_t gpu_copies_stream(gpuStream_t *stream);
-/** gpu_service_stream() - one for a kernel that stays */
+/** gpu_service_stream() - one for a persistent kernel */
 gpuError_t gpu_service_stream(const struct gpu_backend *backend, gpuStream_t *stream);
 /** gpu_launch_limit() - 0, or -EINVAL: a grid of more than the device takes */
 int gpu_launch_limit(const struct gpu_backend *backend, const char *name, uint32_t blocks, uint32_t threads);
@@ -196,8 +196,8 @@ bool gpu_gate_queue(struct gpu_backend *backend, gpuStream_t stream, uint32_t *w
 int gpu_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host,
 		 uint64_t *device);
 void gpu_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
-int gpu_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
-int gpu_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+int gpu_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
+int gpu_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
 void gpu_properties(struct weir_backend *base, struct weir_backend_properties *out);
 int gpu_pci_address(uint32_t ordinal, char *text, size_t bytes);
 int gpu_stream_open(struct weir_backend *base, void **stream);

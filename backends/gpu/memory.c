@@ -50,7 +50,7 @@ static struct {
 	struct kept *kept;
 } shared = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Under the mutex until it is freed, so that no kernel that stays begins meanwhile. */
+/* Under the mutex until it is freed, so that no persistent kernel begins meanwhile. */
 void gpu_let_go(struct gpu_backend *backend, enum gpu_held kind, void *what, size_t bytes)
 {
 	struct kept *kept;
@@ -192,12 +192,12 @@ static int copy(struct gpu_backend *backend, void *to, const void *from, size_t 
 	return code ? gpu_fail(backend, code, "cannot copy %zu bytes from %p to %p", bytes, from, to) : 0;
 }
 
-int gpu_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes)
+int gpu_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes)
 {
 	return copy(gpu_of(base), pointer(device), host, bytes, true);
 }
 
-int gpu_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes)
+int gpu_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes)
 {
 	return copy(gpu_of(base), host, pointer(device), bytes, false);
 }

@@ -25,7 +25,7 @@ void gpu_properties(struct weir_backend *base, struct weir_backend_properties *o
 	out->workers = backend->units;
 	out->block_lanes = backend->block_lanes;
 	out->shared_memory = false;
-	out->copies_beside = true; /* a stream of their own */
+	out->copies_while_running = true; /* a stream of their own */
 	(void)gpu_pci_address((uint32_t)backend->device, out->pci_address, sizeof(out->pci_address));
 	gpu_peers(backend, out);
 	gpu_abilities(backend, out);

@@ -28,15 +28,15 @@ static gpuError_t set_clock(struct gpu_backend *backend, hipModule_t module)
 {
 	uint32_t khz = hip_clock_khz(backend);
 	uint64_t ns_per_tick = khz ? (1000000ull << 32) / khz : 0;
-	hipDeviceptr_t place;
+	hipDeviceptr_t location;
 	size_t bytes;
 	gpuError_t code;
 
 	if (!khz)
 		return hipSuccess;
-	code = hipModuleGetGlobal(&place, &bytes, module, "weir_hip_ns_per_tick");
+	code = hipModuleGetGlobal(&location, &bytes, module, "weir_hip_ns_per_tick");
 	if (!code)
-		code = hipMemcpyAsync(place, &ns_per_tick, sizeof(ns_per_tick), hipMemcpyHostToDevice,
+		code = hipMemcpyAsync(location, &ns_per_tick, sizeof(ns_per_tick), hipMemcpyHostToDevice,
 				      backend->copies);
 	return code ? code : hipStreamSynchronize(backend->copies);
 }

@@ -71,7 +71,7 @@ int gpu_host_memory(struct gpu_backend *backend, size_t bytes, void **host)
 }
 
 /*
- * A word that stands alone may be what a kernel that stays looks at. Copies pass by the
+ * A word that stands alone may be what a persistent kernel looks at. Copies pass by the
  * device's caches, which then need not show it; this store is made by a lane, at system scope.
  */
 gpuError_t gpu_queue_copy(struct gpu_backend *backend, void *to, const void *from, size_t bytes, bool in)

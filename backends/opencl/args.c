@@ -41,7 +41,7 @@ static int make_room(struct opencl_backend *backend, size_t bytes)
 }
 
 /* A slot's place. When there is no room, launches before have to end. */
-static int take_slot(struct opencl_backend *backend, size_t bytes, size_t *place)
+static int take_slot(struct opencl_backend *backend, size_t bytes, size_t *location)
 {
 	cl_int code = CL_SUCCESS;
 	int error;
@@ -55,7 +55,7 @@ static int take_slot(struct opencl_backend *backend, size_t bytes, size_t *place
 	error = make_room(backend, bytes);
 	if (error)
 		return error;
-	*place = backend->args_used;
+	*location = backend->args_used;
 	backend->args_used += (bytes + ARGS_ALIGN - 1) & ~(size_t)(ARGS_ALIGN - 1);
 	if (backend->args_used > backend->args_bytes)
 		backend->args_used = backend->args_bytes;
@@ -64,16 +64,16 @@ static int take_slot(struct opencl_backend *backend, size_t bytes, size_t *place
 
 int opencl_args_put(struct opencl_backend *backend, const void *args, size_t bytes, void **slot)
 {
-	size_t place = 0;
+	size_t location = 0;
 	cl_int code = CL_SUCCESS;
-	int error = take_slot(backend, bytes, &place);
+	int error = take_slot(backend, bytes, &location);
 
 	if (error)
 		return error;
-	*slot = backend->args + place;
-	memcpy(backend->args_host + place, args, bytes);
+	*slot = backend->args + location;
+	memcpy(backend->args_host + location, args, bytes);
 	/* Ahead of its kernel in the queue; what it copies from stays until the queue is empty. */
 	if (backend->args_host != backend->args)
-		code = clEnqueueSVMMemcpy(backend->queue, CL_FALSE, *slot, backend->args_host + place, bytes, 0, NULL, NULL);
+		code = clEnqueueSVMMemcpy(backend->queue, CL_FALSE, *slot, backend->args_host + location, bytes, 0, NULL, NULL);
 	return code ? opencl_fail(code, "cannot copy arguments to opencl:%u", backend->device->number) : 0;
 }

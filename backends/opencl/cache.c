@@ -47,7 +47,7 @@ static void complain(const char *path)
 }
 
 /* Of the folder, and of an entry of it; false where nobody says where. */
-static bool place(uint64_t key, char *folder, char *path)
+static bool location(uint64_t key, char *folder, char *path)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	bool given = cache && *cache;
@@ -80,7 +80,7 @@ static void *read_entry(FILE *file, uint64_t key, size_t *bytes)
 void *opencl_cache_load(uint64_t key, size_t *bytes)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
-	FILE *file = place(key, folder, path) ? fopen(path, "re") : NULL;
+	FILE *file = location(key, folder, path) ? fopen(path, "re") : NULL;
 	void *program = file ? read_entry(file, key, bytes) : NULL;
 
 	if (file)
@@ -105,7 +105,7 @@ void opencl_cache_store(uint64_t key, const void *program, size_t bytes)
 	bool written;
 	FILE *file;
 
-	if (!place(key, folder, path))
+	if (!location(key, folder, path))
 		return;
 	snprintf(part, sizeof(part), "%s.%ld", path, (long)getpid());
 	file = make_folder(folder) ? fopen(part, "we") : NULL;

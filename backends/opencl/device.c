@@ -287,7 +287,7 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 		out->block_lanes = (uint32_t)number_of(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
 	out->shared_memory = backend->memory == OPENCL_MEMORY_FINE;
 	/* In a queue of their own, but a processor's lanes may have all cores. */
-	out->copies_beside = !(device->record.type & CL_DEVICE_TYPE_CPU);
+	out->copies_while_running = !(device->record.type & CL_DEVICE_TYPE_CPU);
 	out->memory_bytes = number_of(device->id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
 	(void)opencl_pci_address(device->number, out->pci_address, sizeof(out->pci_address));
 	abilities(device->record.type & CL_DEVICE_TYPE_CPU, out);

@@ -202,18 +202,18 @@ static int copy(struct opencl_backend *backend, uint64_t device, void *to, const
 				  backend->device->number) : 0;
 }
 
-int opencl_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes)
+int opencl_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes)
 {
 	return copy(opencl_of(base), device, pointer(device), host, bytes);
 }
 
-int opencl_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes)
+int opencl_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes)
 {
 	return copy(opencl_of(base), device, host, pointer(device), bytes);
 }
 
 /* Buffers that are mapped cannot be told of: only shared virtual memory has addresses by OpenCL's lights. */
-cl_int opencl_memory_tell(struct opencl_backend *backend, cl_kernel kernel)
+cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel)
 {
 	void **wholes = malloc((backend->block_count + 1) * sizeof(*wholes));
 	cl_int code = CL_SUCCESS;

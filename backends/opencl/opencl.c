@@ -122,9 +122,9 @@ static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kern
 	const size_t lanes = blocks * threads, group = opencl_grouped(backend) ? threads : 1;
 	cl_int code = CL_SUCCESS;
 
-	if (kernel->blocks_told != backend->blocks_changed) {
-		code = opencl_memory_tell(backend, kernel->kernel);
-		kernel->blocks_told = backend->blocks_changed;
+	if (kernel->blocks_reported != backend->blocks_changed) {
+		code = opencl_memory_notify(backend, kernel->kernel);
+		kernel->blocks_reported = backend->blocks_changed;
 	}
 	if (!code)
 		code = clSetKernelArgSVMPointer(kernel->kernel, 0, args);
@@ -196,8 +196,8 @@ static const struct weir_backend_ops opencl_ops = {
 	.close = opencl_close,
 	.allocate = opencl_allocate,
 	.release = opencl_release,
-	.copy_in = opencl_copy_in,
-	.copy_out = opencl_copy_out,
+	.h2d = opencl_h2d,
+	.d2h = opencl_d2h,
 	.launch = opencl_launch,
 	.kernel_info = opencl_kernel_info,
 	.synchronise = opencl_synchronise,

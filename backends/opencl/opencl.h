@@ -147,10 +147,10 @@ void *opencl_memory_shared(struct opencl_backend *backend, size_t bytes, cl_uint
 void opencl_memory_unshare(struct opencl_backend *backend, void *memory);
 int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
 void opencl_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
-int opencl_copy_in(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
-int opencl_copy_out(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
-/** opencl_memory_tell() - tell a kernel which allocations it may reach by addresses in others */
-cl_int opencl_memory_tell(struct opencl_backend *backend, cl_kernel kernel);
+int opencl_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
+int opencl_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
+/** opencl_memory_notify() - tell a kernel which allocations it may reach by addresses in others */
+cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel);
 /** opencl_memory_end() - free all there is */
 void opencl_memory_end(struct opencl_backend *backend);
 
@@ -160,14 +160,14 @@ void opencl_memory_end(struct opencl_backend *backend);
  * @image: which
  * @kernel: the implementation's
  * @block_lanes: most that a block may have
- * @blocks_told: opencl_backend.blocks_changed when it was told of allocations last
+ * @blocks_reported: opencl_backend.blocks_changed when it was told of allocations last
  * @next: another
  */
 struct opencl_kernel {
 	const struct weir_image *image;
 	cl_kernel kernel;
 	uint32_t block_lanes;
-	uint64_t blocks_told;
+	uint64_t blocks_reported;
 	struct opencl_kernel *next;
 };
 

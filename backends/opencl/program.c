@@ -22,7 +22,7 @@ struct opencl_program {
 };
 
 /* The log's first error, into @reason; all of it goes to stderr. */
-static void tell_log(const struct opencl_device *device, cl_program program, const char *kernel, char *reason)
+static void report_log(const struct opencl_device *device, cl_program program, const char *kernel, char *reason)
 {
 	size_t bytes = 0;
 	char *log, *line;
@@ -63,7 +63,7 @@ static int build_source(struct opencl_device *device, const char *options, const
 	code = clBuildProgram(*out, 1, &device->id, options, NULL, NULL);
 	if (!code)
 		return 0;
-	tell_log(device, *out, image->kernel, reason);
+	report_log(device, *out, image->kernel, reason);
 	(void)clReleaseProgram(*out);
 	return weir_fail(EIO, "cannot compile kernel \"%s\" for opencl:%u (%s): %s", image->kernel, device->number,
 			 device->name, reason);

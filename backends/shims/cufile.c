@@ -102,7 +102,7 @@ int cufile_file(CUfileHandle_t fh)
 	return file;
 }
 
-static CUfileOpError look_at(int file)
+static CUfileOpError poll_at(int file)
 {
 	struct stat about;
 
@@ -137,7 +137,7 @@ static CUfileOpError register_handle(CUfileHandle_t *fh, const CUfileDescr_t *de
 		return CU_FILE_INVALID_VALUE;
 	if (descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD)
 		return CU_FILE_IO_NOT_SUPPORTED;
-	code = look_at(descr->handle.fd);
+	code = poll_at(descr->handle.fd);
 	if (!code)
 		code = cufile_of_errno(cufile_begin());
 	if (code)

@@ -5,18 +5,18 @@
 
 #include "cufile_shim.h"
 
-enum { MOST_REQUESTS = 1 << 16, LOOK_AGAIN_NS = 20000 };
+enum { MOST_REQUESTS = 1 << 16, POLL_AGAIN_NS = 20000 };
 
 /** struct group - what one call submitted */
 struct group {
 	struct group *next;
 	struct weir_file_batch *batch;
 	unsigned count;
-	unsigned told;
+	unsigned reported;
 	struct request {
 		void *cookie;
 		struct shim_buffer *buffer;
-		bool told;
+		bool reported;
 	} *requests;
 	struct weir_file_io *io;
 };
@@ -126,14 +126,14 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CU
 	return cufile_count(CUFILE_CALL_BATCH_SUBMIT, submit(handle, count, params, flags));
 }
 
-static void tell(const struct group *group, unsigned index, int64_t result, CUfileIOEvents_t *event)
+static void notify(const struct group *group, unsigned index, int64_t result, CUfileIOEvents_t *event)
 {
 	*event = (CUfileIOEvents_t){ .cookie = group->requests[index].cookie,
 				     .status = result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, .ret = (size_t)result };
 }
 
 /* Those that have ended and were not told of, up to @room. */
-static unsigned tell_group(struct group *group, CUfileIOEvents_t *events, unsigned room)
+static unsigned report_group(struct group *group, CUfileIOEvents_t *events, unsigned room)
 {
 	unsigned count = 0;
 
@@ -141,25 +141,25 @@ static unsigned tell_group(struct group *group, CUfileIOEvents_t *events, unsign
 		/* acquire: pairs with E2 in runtime/file/batch.c */
 		int64_t result = __atomic_load_n(&group->io[i].result, __ATOMIC_ACQUIRE);
 
-		if (result == -EINPROGRESS || group->requests[i].told)
+		if (result == -EINPROGRESS || group->requests[i].reported)
 			continue;
-		group->requests[i].told = true;
+		group->requests[i].reported = true;
 		cufile_count_completion(group->io[i].operation == WEIR_FILE_WRITE, result);
-		tell(group, i, result, &events[count++]);
+		notify(group, i, result, &events[count++]);
 	}
-	group->told += count;
+	group->reported += count;
 	return count;
 }
 
-static unsigned tell_all(struct batch *batch, CUfileIOEvents_t *events, unsigned room)
+static unsigned notify_all(struct batch *batch, CUfileIOEvents_t *events, unsigned room)
 {
 	unsigned count = 0;
 
 	for (struct group **link = &batch->groups; *link;) {
 		struct group *group = *link;
 
-		count += tell_group(group, events + count, room - count);
-		if (group->told < group->count) {
+		count += report_group(group, events + count, room - count);
+		if (group->reported < group->count) {
 			link = &group->next;
 			continue;
 		}
@@ -201,8 +201,8 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t handle, unsigned least,
 	if (timeout)
 		deadline = deadline_of(timeout);
 	least = least < batch->under_way ? least : batch->under_way; /* for more one would wait for ever */
-	while ((found += tell_all(batch, events + found, room - found)) < least && !(timeout && past(&deadline)))
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_AGAIN_NS }, NULL);
+	while ((found += notify_all(batch, events + found, room - found)) < least && !(timeout && past(&deadline)))
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_AGAIN_NS }, NULL);
 	*count = found;
 	return cufile_code(CU_FILE_SUCCESS);
 }

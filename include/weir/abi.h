@@ -41,7 +41,7 @@ struct weir_event {
 WEIR_ASSERT_SIZE(struct weir_event, 8);
 
 #define WEIR_EVENT_DONE ((u64)1 << 63)
-#define WEIR_EVENT_TAKEN ((u64)1 << 62)
+#define WEIR_EVENT_CONSUMED ((u64)1 << 62)
 #define WEIR_EVENT_PENDING ((u64)1 << 61)
 /*
  * With WEIR_EVENT_DONE: the request failed, and can be submitted again. 59:56 the kind of its status
@@ -252,9 +252,9 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @state: the policy's word; what it means is the policy's
- * @status: full status of a FAILED line, with WEIR_STATUS_TAKEN once whoever fetched it does not try again what
+ * @status: full status of a FAILED line, with WEIR_STATUS_CONSUMED once whoever fetched it does not try again what
  *          was worth another try; of a readable one how its last write-back ended. An error is
- *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_TAKEN
+ *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_CONSUMED
  * @own: more words of the policy's
  */
 struct weir_set_policy {
@@ -267,8 +267,8 @@ struct weir_set_policy {
 
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
 
-#define WEIR_STATUS_TAKEN ((u32)1 << 31)
-#define WEIR_STATUS_UNSENT WEIR_STATUS_TAKEN /* nothing but that: a write-back was begun, but not submitted */
+#define WEIR_STATUS_CONSUMED ((u32)1 << 31)
+#define WEIR_STATUS_UNSENT WEIR_STATUS_CONSUMED /* nothing but that: a write-back was begun, but not submitted */
 
 /**
  * struct weir_lines - the cache as lanes see it
@@ -514,21 +514,21 @@ enum { WEIR_CHAIN_HOLDS = 8, WEIR_CHAIN_LINKS = 8 };
 /**
  * struct weir_chain_lane - which locks one lane holds and wants (core/debug/chain.h)
  * @want: the struct weir_lock it waits for, or 0
- * @turn: waits it has ended
+ * @generation: waits it has ended
  * @wave: its weir_wave()
  * @want_name: name of @want
  * @held: entries of @hold, its own like all that follow
  * @trying: the lock it failed to take last
  * @seen: the word it saw there while a lane of its own wave held it
- * @tries: how often in a row, up to weir_chain.patience
+ * @tries: how often in a row, up to weir_chain.timeout
  * @streak: how often in a row @seen was the same
  * @takes: locks it ever took
  * @hold: locks it holds; those past the eighth are not listed
- * @hold_name: their names
+ * @holder_name: their names
  */
 struct weir_chain_lane {
 	weir_shared_u64 want;
-	weir_shared_u64 turn;
+	weir_shared_u64 generation;
 	weir_shared_u64 wave;
 	weir_shared_u32 want_name;
 	u32 held;
@@ -539,7 +539,7 @@ struct weir_chain_lane {
 	u32 takes;
 	u32 padding;
 	weir_addr hold[WEIR_CHAIN_HOLDS];
-	u32 hold_name[WEIR_CHAIN_HOLDS];
+	u32 holder_name[WEIR_CHAIN_HOLDS];
 	u64 reserved[4];
 };
 
@@ -564,7 +564,7 @@ enum {
 /**
  * struct weir_chain - the lock chain's table: all lanes' records, and one report
  * @abi_version: WEIR_ABI_VERSION of the host that made it
- * @patience: failed tries in a row, nothing else tried or freed, that make a wait
+ * @retry_limit: failed tries in a row, nothing else tried or freed, that make a wait
  * @lanes: records; lanes past them are not recorded
  * @records: struct weir_chain_lane[lanes]
  * @own_wave: report waits for lanes of the same wave too
@@ -576,7 +576,7 @@ enum {
  */
 struct weir_chain {
 	u32 abi_version;
-	u32 patience;
+	u32 retry_limit;
 	u64 lanes;
 	weir_addr records;
 	u32 own_wave;

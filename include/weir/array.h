@@ -50,7 +50,7 @@ WEIR_FN u32 weir_array_outside(WEIR_GLOBAL struct weir_array *array, u64 byte)
  * weir_lines_reach() of a line that the array has. Whatever made up the number of another one, a damaged structure say,
  * it is not touched: it is another storage's.
  */
-WEIR_FN WEIR_ALWAYS struct weir_words weir_array_reach(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 kind,
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_array_reach(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 kind,
 						       struct weir_access access)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
@@ -98,13 +98,13 @@ WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array,
 
 	if (weir_ballot(wave, !there) == 0)
 		return words;
-	fetched = weir_array_fetch(wave, weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0), weir_forget(byte),
+	fetched = weir_array_fetch(wave, weir_at(weir_opaque(WEIR_ADDR(array)), struct weir_array, 0), weir_opaque(byte),
 				   there ? 0 : count);
 	return there ? words : fetched;
 }
 
 /* Tell the context why there is no element @index of @bytes bytes. Rare, so that loops of loads keep no code for it. */
-WEIR_RARE void weir_array_refuse(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
+WEIR_COLD void weir_array_refuse(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
 {
 	u32 width = bytes != array->element_bytes;
 
@@ -217,7 +217,7 @@ WEIR_FN struct weir_four weir_array_get_four_u64(WEIR_GLOBAL struct weir_array *
 		u32 which = weir_lowest_bit(hits.missing);
 		u64 at = weir_four_pick(index, which);
 
-		hits.four = weir_four_put(hits.four, which, weir_array_get_bits(array, weir_forget(at), 8));
+		hits.four = weir_four_put(hits.four, which, weir_array_get_bits(array, weir_opaque(at), 8));
 	}
 	return hits.four;
 }
@@ -335,7 +335,7 @@ WEIR_FN struct weir_run weir_array_try_run_u64(WEIR_GLOBAL struct weir_array *ar
  * @count elements from @index on, to or from @buffer. Lanes that call together go from line to line
  * together, so that all of them move each one's bytes.
  */
-WEIR_FN WEIR_ALWAYS weir_status weir_array_span(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count,
+WEIR_FN WEIR_FORCE_INLINE weir_status weir_array_span(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count,
 						weir_addr buffer, u32 kind)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
@@ -353,7 +353,7 @@ WEIR_FN WEIR_ALWAYS weir_status weir_array_span(WEIR_GLOBAL struct weir_array *a
 		u32 room = (u32)(((u64)1 << lines->line_log2) - weir_array_offset(array, at));
 		struct weir_access access;
 
-		weir_converge();
+		weir_reconverge();
 		access.offset = weir_array_offset(array, at);
 		access.length = left < room ? (u32)left : room;
 		access.buffer = buffer;
@@ -421,9 +421,9 @@ WEIR_FN struct weir_view weir_view_open(u64 wave, WEIR_GLOBAL struct weir_array 
 	u32 there;
 	u64 byte = array->first_byte + (has ? index : 0) * array->element_bytes;
 	u64 key = array->extent.key_base + (byte >> lines->line_log2);
-	u64 place = weir_lines_index(lines, key);
+	u64 position = weir_lines_index(lines, key);
 	u32 offset = weir_array_offset(array, byte);
-	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, place);
+	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, position);
 	struct weir_view view;
 
 	view.first = index;
@@ -435,15 +435,15 @@ WEIR_FN struct weir_view weir_view_open(u64 wave, WEIR_GLOBAL struct weir_array 
 	view.found = weir_set_find(set, key);
 	there = !has || weir_line_readable(view.found.word);
 	if (weir_ballot(wave, !there)) { /* as in weir_array_words() */
-		(void)weir_array_fetch(wave, weir_at(weir_forget(WEIR_ADDR(array)), struct weir_array, 0),
-				       weir_forget(byte & ~(u64)7), there ? 0 : 1);
+		(void)weir_array_fetch(wave, weir_at(weir_opaque(WEIR_ADDR(array)), struct weir_array, 0),
+				       weir_opaque(byte & ~(u64)7), there ? 0 : 1);
 		view.found = there ? view.found : weir_set_find(set, key);
 	}
 	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
 	if (!has || !weir_line_readable(view.found.word))
 		return view;
 	weir_policy_hit(set, view.found.way, view.found.word);
-	view.data = weir_line_data(lines, place, view.found.way) + offset;
+	view.data = weir_line_data(lines, position, view.found.way) + offset;
 	view.count = (((u64)1 << lines->line_log2) - offset) / array->element_bytes;
 	if (view.count > array->count - index)
 		view.count = array->count - index;
@@ -515,7 +515,7 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
 
 	/* L2, as in weir_line_unchanged_by() */
 	return view.count != 0 &&
-	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(view.found.way, seen)]), view.found.word);
+	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(view.found.way, seen)]), view.found.word);
 }
 
 /**
@@ -557,7 +557,7 @@ WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view_u64 view, u32 lane, u64 
  */
 WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view_u64 view, u64 seen)
 {
-	u64 loaded = weir_ballot(wave, weir_after(1, seen)); /* no lane votes before it has loaded */
+	u64 loaded = weir_ballot(wave, weir_depend(1, seen)); /* no lane votes before it has loaded */
 
 	weir_wave_sync(wave); /* L2: every lane's loads before this lane's second look */
 	return weir_view_valid_by(view.own, loaded);

@@ -22,7 +22,7 @@
 #include <weir/writer.h>
 
 /* Turns without a queue slot, or without a line to claim, after which a prefetch gives up. */
-enum { WEIR_PREFETCH_TURNS = 8 };
+enum { WEIR_PREFETCH_ITERATIONS = 8 };
 
 /** weir_array_line_log2() - line size of the array's cache, as a power of two */
 WEIR_FN u32 weir_array_line_log2(WEIR_GLOBAL struct weir_array *array)
@@ -63,18 +63,18 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
-	struct weir_claim claim = weir_fetch_claim(wave, want, lines, index, key, 1);
-	u32 mine = claim.way != WEIR_WAYS && !claim.up;
+	struct weir_reservation reservation = weir_fetch_reserve(wave, want, lines, index, key, 1);
+	u32 mine = reservation.way != WEIR_WAYS && !reservation.up;
 	u32 sent = weir_disk_try_submit(wave, mine, weir_extent_disk(&array->extent, line),
-					weir_line_request(lines, &array->extent, line, index, claim.way, NVME_OPCODE_READ));
+					weir_line_request(lines, &array->extent, line, index, reservation.way, NVME_OPCODE_READ));
 
 	if (mine)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
-	if (claim.up || (mine && sent))
-		weir_line_unpin(weir_lines_set(lines, index), claim.way); /* nobody waits for it */
+	if (reservation.up || (mine && sent))
+		weir_line_unpin(weir_lines_set(lines, index), reservation.way); /* nobody waits for it */
 	else if (mine)
-		weir_line_retract(lines, index, claim.way);
-	weir_lines_write_back(wave, lines, index, claim.writing);
+		weir_line_cancel(lines, index, reservation.way);
+	weir_lines_write_back(wave, lines, index, reservation.writing);
 	return sent;
 }
 
@@ -96,23 +96,23 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 
 	if (WEIR_ONLY_SERVICE && !(weir_extent_disk(&array->extent, 0)->flags & WEIR_DISK_SERVICE))
 		count = 0;
-	for (u32 turn = 0; weir_ballot(wave, at < count) != 0; turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, at < count) != 0; iteration++) {
 		u64 index = at < count && list ? *weir_at(list, u64, at) : 0;
 		u64 line = at < count ? (list ? weir_array_line(array, index) : first + at) : 0;
 		u32 want, sent;
 
-		weir_converge();
+		weir_reconverge();
 		want = at < count && index < array->count && !weir_array_resident(array, line) &&
 		       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
 		sent = weir_prefetch_try(wave, want, array, line);
 		started += sent;
 		tries = want && !sent ? tries + 1 : 0;
 		at += at < count && tries == 0;
-		if (tries == WEIR_PREFETCH_TURNS)
+		if (tries == WEIR_PREFETCH_ITERATIONS)
 			at = count;
 		needy = weir_ballot(wave, tries != 0 && at < count);
-		if (needy && weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), turn) == 0)
-			weir_relax(0); /* after WEIR_PREFETCH_TURNS the lane goes on */
+		if (needy && weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), iteration) == 0)
+			weir_relax(0); /* after WEIR_PREFETCH_ITERATIONS the lane goes on */
 	}
 	return started;
 }
@@ -124,7 +124,7 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  * @count: elements; those past the end of the array are left out
  *
  * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory are
- * copied up; of the others each gets a command, unless queues or set stay full for WEIR_PREFETCH_TURNS turns: then this lane's call
+ * copied up; of the others each gets a command, unless queues or set stay full for WEIR_PREFETCH_ITERATIONS turns: then this lane's call
  * leaves the rest out. It waits for nothing else, nobody waits for its commands, and their lines
  * are pinned by nobody: in a cache smaller than what is fetched ahead they go unread. A line that
  * cannot be read is told to whoever reads it later.
@@ -208,7 +208,7 @@ WEIR_FN weir_status weir_async_refuse(WEIR_GLOBAL struct weir_array *array, u64 
  *
  * Return: 1 if the line stayed what it was until all of it was copied.
  */
-WEIR_FN u32 weir_line_copy_out(u64 wave, WEIR_GLOBAL struct weir_set *set, struct weir_found found,
+WEIR_FN u32 weir_line_copy_to(u64 wave, WEIR_GLOBAL struct weir_set *set, struct weir_found found,
 			       weir_addr data, weir_addr buffer, u32 bytes)
 {
 	u64 word;
@@ -227,7 +227,7 @@ WEIR_FN u32 weir_line_copy_out(u64 wave, WEIR_GLOBAL struct weir_set *set, struc
 enum {
 	WEIR_COPY_ABSENT = 0, /* not here: storage has it */
 	WEIR_COPY_DONE = 1,
-	WEIR_COPY_AGAIN = 2, /* it went meanwhile, or is on its way into a shared buffer */
+	WEIR_COPY_RETRY = 2, /* it went meanwhile, or is on its way into a shared buffer */
 	WEIR_COPY_FAILED = 3, /* the shared buffer could not be filled, or nobody here can look there */
 };
 
@@ -247,13 +247,13 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 
 	if (weir_ballot(wave, there) == 0)
 		return WEIR_COPY_ABSENT;
-	good = weir_line_copy_out(wave, set, found, weir_line_data(lines, index, found.way % WEIR_WAYS), buffer,
+	good = weir_line_copy_to(wave, set, found, weir_line_data(lines, index, found.way % WEIR_WAYS), buffer,
 				  there ? bytes : 0);
 	if (good && there)
 		weir_policy_hit(set, found.way, found.word);
 	if (!there)
 		return WEIR_COPY_ABSENT;
-	return good ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
+	return good ? WEIR_COPY_DONE : WEIR_COPY_RETRY;
 }
 
 /*
@@ -266,7 +266,7 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 #ifdef WEIR_TIER
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, 0);
-	u64 key = array->extent.key_base + line, place;
+	u64 key = array->extent.key_base + line, position;
 	weir_addr data = buffer;
 	struct weir_found found;
 	u32 there = 0;
@@ -274,22 +274,22 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	found.word = 0;
 	found.way = 0;
 	if (want && lines->tier) {
-		place = weir_tier_place(lines, weir_lines_index(lines, key), key);
-		set = weir_tier_set(weir_lines_tier(lines), place);
+		position = weir_tier_slot(lines, weir_lines_index(lines, key), key);
+		set = weir_tier_set(weir_lines_tier(lines), position);
 		found = weir_set_find(set, key);
 		there = weir_line_readable(found.word);
-		data = weir_tier_data(lines, place + found.way % WEIR_WAYS);
+		data = weir_tier_data(lines, position + found.way % WEIR_WAYS);
 	}
 	bytes = there ? bytes : 0;
-	weir_converge();
+	weir_reconverge();
 	if (weir_ballot(wave, there) == 0)
 		return 0;
-	there &= weir_line_copy_out(wave, set, found, data, buffer, bytes);
+	there &= weir_line_copy_to(wave, set, found, data, buffer, bytes);
 	if (there) {
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
 		weir_event_finish(event, WEIR_PATH_TIER);
 	}
-	weir_converge();
+	weir_reconverge();
 	return there;
 #else
 	(void)wave;
@@ -312,14 +312,14 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	struct weir_share_found found = weir_share_find(share, array->extent.key_base + line);
-	weir_status status = want ? weir_share_look(share, found) : (u32)WEIR_E_SHARED;
+	weir_status status = want ? weir_share_probe(share, found) : (u32)WEIR_E_SHARED;
 	weir_addr from = weir_share_buffer(share, found);
 	u32 there;
 
-	weir_converge();
-	status = weir_share_again(wave, status, found, lines, &array->extent, want ? line : 0, deadline);
+	weir_reconverge();
+	status = weir_share_retry(wave, status, found, lines, &array->extent, want ? line : 0, deadline);
 	there = status == WEIR_OK;
-	weir_converge();
+	weir_reconverge();
 	if (weir_ballot(wave, there)) {
 		weir_order_loads();
 		weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
@@ -333,7 +333,7 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 		return WEIR_COPY_ABSENT;
 	if (status != WEIR_OK && status != WEIR_E_LOCKED)
 		return WEIR_COPY_FAILED;
-	return status == WEIR_OK ? WEIR_COPY_DONE : WEIR_COPY_AGAIN;
+	return status == WEIR_OK ? WEIR_COPY_DONE : WEIR_COPY_RETRY;
 }
 
 /*
@@ -357,10 +357,10 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	}
 	if (want && seen == WEIR_COPY_ABSENT && lines->share &&
 	    !weir_share_try_absent(lines, array->extent.key_base + line))
-		seen = WEIR_COPY_AGAIN;
+		seen = WEIR_COPY_RETRY;
 	if (want && seen == WEIR_COPY_DONE)
 		weir_event_finish(event, path);
-	weir_converge();
+	weir_reconverge();
 	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
 		seen = WEIR_COPY_DONE;
 	return seen;
@@ -370,7 +370,7 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array, u64 line)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(weir_at(array->lines, struct weir_lines, 0));
-	weir_status status = weir_share_look(share, weir_share_find(share, array->extent.key_base + line));
+	weir_status status = weir_share_probe(share, weir_share_find(share, array->extent.key_base + line));
 
 	return status == WEIR_E_SHARED || status == WEIR_E_LOCKED ? (u32)WEIR_OK : status; /* it went meanwhile */
 }
@@ -385,7 +385,7 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 
 	if (seen == WEIR_COPY_DONE)
 		weir_event_finish(event, WEIR_PATH_CACHE);
-	weir_converge();
+	weir_reconverge();
 	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
 		seen = WEIR_COPY_DONE;
 	(void)deadline;
@@ -431,22 +431,22 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 
 	started = status == WEIR_OK;
 	done = !started;
-	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
 		u32 seen;
 
-		weir_converge();
+		weir_reconverge();
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes, deadline);
 		done |= seen == WEIR_COPY_DONE;
-		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, turn));
+		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, iteration));
 		if (!done && seen == WEIR_COPY_FAILED)
 			status = weir_async_share_error(array, line);
-		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, turn))
+		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, iteration))
 			status = WEIR_E_QUEUE_FULL;
 		done |= status != WEIR_OK;
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	if (started) /* it may have come another way */
 		weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
@@ -494,7 +494,7 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	/* who has nothing to write only helps */
 	reached = weir_lines_reach(wave, lines, &array->extent, started ? line : 0, WEIR_ACCESS_WRITE, access).status;
 	status = started ? reached : status;
-	weir_converge();
+	weir_reconverge();
 	if (status == WEIR_OK) {
 		weir_event_finish(event, WEIR_PATH_CACHE);
 		return status;
@@ -538,9 +538,9 @@ WEIR_FN weir_status weir_async_finish(WEIR_GLOBAL struct weir_array *array, u64 
 	weir_status status = weir_async_wait(array, event, timeout_us);
 
 	if (status != WEIR_OK && (weir_event_peek(event) & WEIR_EVENT_LOST))
-		status = weir_request_again(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
+		status = weir_request_retry(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
 					    deadline);
-	weir_converge();
+	weir_reconverge();
 	return status;
 }
 

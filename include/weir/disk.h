@@ -19,7 +19,7 @@
 #include <weir/core/queue/sq.h>
 
 /* Turns between two looks at the clock. */
-enum { WEIR_CLOCK_TURNS = 16 };
+enum { WEIR_CLOCK_ITERATIONS = 16 };
 
 /*
  * A kernel built with WEIR_SERVICE_ONLY has no code to reap: it needs fewer registers, and a
@@ -56,9 +56,9 @@ WEIR_FN u64 weir_deadline(WEIR_GLOBAL struct weir_disk *disk, u64 timeout_us)
 	return weir_clock_ns() + (timeout_us ? timeout_us * 1000 : disk->timeout_ns);
 }
 
-WEIR_FN u32 weir_expired(u64 deadline, u32 turn)
+WEIR_FN u32 weir_expired(u64 deadline, u32 iteration)
 {
-	return turn % WEIR_CLOCK_TURNS == WEIR_CLOCK_TURNS - 1 && weir_clock_ns() > deadline;
+	return iteration % WEIR_CLOCK_ITERATIONS == WEIR_CLOCK_ITERATIONS - 1 && weir_clock_ns() > deadline;
 }
 
 /** weir_disk_check() - what is wrong with a request before it costs a slot; 0 if nothing */
@@ -94,7 +94,7 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 
 		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request, age);
 		left &= ~takers;
-		weir_converge();
+		weir_reconverge();
 	}
 	return submitted;
 }
@@ -128,7 +128,7 @@ WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_
  * @wave: lanes calling together
  * @needy: lanes of it that wait for something
  * @disk: each lane's storage; the needy take turns
- * @turn: counts the calls of one wait
+ * @iteration: counts the calls of one wait
  *
  * Mostly the wave's own queue pair; every fourth turn another one, so that a
  * completion is found even if its submitter left long ago.
@@ -137,9 +137,9 @@ WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_
  *
  * Return: completions handled, the same value in all lanes.
  */
-WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 turn)
+WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 iteration)
 {
-	u32 skip = WEIR_ONLY_SERVICE ? 0 : turn % weir_popcount(needy);
+	u32 skip = WEIR_ONLY_SERVICE ? 0 : iteration % weir_popcount(needy);
 	u64 chosen = needy;
 	WEIR_GLOBAL struct weir_queue *queue;
 
@@ -148,7 +148,7 @@ WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *di
 	disk = weir_at(weir_shuffle_u64(wave, WEIR_ADDR(disk), weir_lowest_bit(chosen)), struct weir_disk, 0);
 	if (WEIR_ONLY_SERVICE || (disk->flags & WEIR_DISK_SERVICE))
 		return 0;
-	queue = weir_disk_queue(disk, weir_wave() + ((turn & 3) == 3 ? turn >> 2 : 0));
+	queue = weir_disk_queue(disk, weir_wave() + ((iteration & 3) == 3 ? iteration >> 2 : 0));
 	return weir_cq_reap(queue, wave);
 }
 
@@ -192,19 +192,19 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 	u32 done = status != WEIR_OK;
 	u64 needy;
 
-	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
-		weir_converge();
+	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
+		weir_reconverge();
 		if (!done && (status = weir_disk_dead(disk)) != WEIR_OK)
 			done = 1;
-		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, turn));
-		if (!done && weir_expired(deadline, turn)) {
+		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, iteration));
+		if (!done && weir_expired(deadline, iteration)) {
 			weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 			status = WEIR_E_QUEUE_FULL;
 			done = 1;
 		}
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return status;
 }
@@ -290,7 +290,7 @@ struct weir_retried {
 };
 
 /* The record that the event's word names. */
-WEIR_FN struct weir_retried weir_retry_look(WEIR_GLOBAL struct weir_event *event, u64 word)
+WEIR_FN struct weir_retried weir_retry_poll(WEIR_GLOBAL struct weir_event *event, u64 word)
 {
 	WEIR_GLOBAL struct weir_retry_record *record = weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
 	struct weir_retried retried;
@@ -356,7 +356,7 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 			weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
 		WEIR_GLOBAL struct weir_queue *queue;
 
-		retried = weir_retry_look(event, word);
+		retried = weir_retry_poll(event, word);
 		queue = weir_at(retried.queue, struct weir_queue, 0);
 		/* relaxed: a flag that only ever rises */
 		if (retried.queue && weir_load_u32_relaxed_sys(&queue->dead) == WEIR_OK)
@@ -371,14 +371,14 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 			sends = weir_cas_u64_acq_rel_dev(&event->word, word, WEIR_EVENT_STARTED) == word;
 		retried.request.status = state & WEIR_RETRY_COUNTS;
 	}
-	weir_converge();
+	weir_reconverge();
 	submitted = weir_queues_try_submit(wave, sends, retried.queue, retried.request, weir_age_none());
 	if (sends && submitted)
 		/* relaxed: the host reads a snapshot */
 		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
 	else if (sends)
 		weir_store_u64_release_dev(&event->word, word); /* E0: the record is there, unless others took its place */
-	weir_converge();
+	weir_reconverge();
 	return retries && state != 0 ? 0 : word;
 }
 
@@ -388,20 +388,20 @@ WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struc
 	u64 wave = weir_active(), word = 0, needy = wave;
 	u32 done = 0;
 
-	for (u32 turn = 0; needy != 0; turn++) {
-		weir_converge();
+	for (u32 iteration = 0; needy != 0; iteration++) {
+		weir_reconverge();
 		if (!done)
 			word = weir_event_peek(event);
 		word = weir_event_retry(wave, event, word, deadline);
 		if (!done && word == 0) {
 			word = weir_disk_over(disk);
-			if (word == WEIR_OK && weir_expired(deadline, turn))
+			if (word == WEIR_OK && weir_expired(deadline, iteration))
 				word = WEIR_E_TIMEOUT;
 		}
 		done = word != 0;
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return word;
 }
@@ -415,7 +415,7 @@ WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struc
  * Acquire: what the request wrote is visible afterwards.
  *
  * A request that failed and is worth another try is submitted again, as often as the storage's retries say, each
- * time after the delay that the controller asks for (weir_status_again(), core/queue/retry.h); a read or a flush also if it was
+ * time after the delay that the controller asks for (weir_status_is_retryable(), core/queue/retry.h); a read or a flush also if it was
  * ended without an answer (weir_status_retryable()).
  *
  * Return: the request's status, of the last try; WEIR_E_TIMEOUT if it has not ended in time, in
@@ -430,7 +430,7 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
 /* weir_retry() of a request with @opcode. */
 WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, weir_status status, u32 state, u64 deadline)
 {
-	if (opcode == NVME_OPCODE_WRITE && !weir_status_again(status))
+	if (opcode == NVME_OPCODE_WRITE && !weir_status_is_retryable(status))
 		return 0;
 	return weir_retry(disk, status, state, deadline);
 }
@@ -441,26 +441,26 @@ WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode,
  *
  * Return: how it ended at last; WEIR_E_TIMEOUT if the last try has not.
  */
-WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
+WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
 					 weir_status status, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);
 	u64 wave = weir_active(), needy;
 	u32 state = weir_request_retries(disk, request.opcode, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
 
-	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
 		weir_status dead = weir_disk_over(disk);
 		u64 word = 0;
 		u32 filled;
 
-		weir_converge();
+		weir_reconverge();
 		if (!done && !begun && !weir_retry_now(state))
 			state = weir_retry(disk, status, state, deadline);
 		if (!done && !begun && weir_retry_now(state)) {
 			(void)weir_event_start(event); /* its last command has ended */
 			begun = 1;
 		}
-		weir_converge();
+		weir_reconverge();
 		filled = weir_disk_try_submit(wave, !done && begun && !sent, disk, request);
 		sent |= filled;
 		if (filled)
@@ -473,16 +473,16 @@ WEIR_FN weir_status weir_request_again(WEIR_GLOBAL struct weir_disk *disk, struc
 			sent = 0;
 			state = weir_request_retries(disk, request.opcode, status, state, deadline);
 			done = state == 0;
-		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, turn))) {
+		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, iteration))) {
 			status = dead != WEIR_OK ? dead : sent ? (u32)WEIR_E_TIMEOUT : status;
 			if (!sent)
 				weir_event_refuse(event, status);
 			done = 1;
 		}
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return status;
 }
@@ -511,8 +511,8 @@ WEIR_FN weir_status weir_block_wait(WEIR_GLOBAL struct weir_disk *disk, u32 opco
 	weir_status status = weir_event_status(word);
 
 	if (word & WEIR_EVENT_LOST)
-		status = weir_request_again(disk, weir_block_request(opcode, lba, blocks, buffer, event), status, deadline);
-	weir_converge();
+		status = weir_request_retry(disk, weir_block_request(opcode, lba, blocks, buffer, event), status, deadline);
+	weir_reconverge();
 	return status;
 }
 

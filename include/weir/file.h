@@ -113,7 +113,7 @@ WEIR_API int weir_registration_info(struct weir_registration *registration, stru
  * @offset: in the file
  * @at: first byte within the registered memory
  *
- * Not ordered with running kernels, as weir_copy_in() is not. weir_file_write() likewise, pwrite(): with O_DIRECT, edges
+ * Not ordered with running kernels, as weir_copy_to_device() is not. weir_file_write() likewise, pwrite(): with O_DIRECT, edges
  * that are not aligned go through the page cache. Of the memory that a read was asked to fill, what lies behind the end of
  * the file may have been written to.
  *

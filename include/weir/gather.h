@@ -92,69 +92,69 @@ WEIR_FN struct weir_cursor weir_cursor_u32(struct weir_cursor cursor, WEIR_GLOBA
 }
 
 /**
- * struct weir_places - which elements: those of a list, or every one so far from the last
+ * struct weir_indices - which elements: those of a list, or every one so far from the last
  * @list: device address of u64[@count], indices; 0: none
  * @first: without a list: the first index
  * @stride: from one to the next
  * @count: how many
  */
-struct weir_places {
+struct weir_indices {
 	weir_addr list;
 	u64 first;
 	u64 stride;
 	u64 count;
 };
 
-WEIR_FN u64 weir_places_at(struct weir_places places, u64 i)
+WEIR_FN u64 weir_indices_at(struct weir_indices indices, u64 i)
 {
-	return places.list ? *weir_at(places.list, u64, i) : places.first + i * places.stride;
+	return indices.list ? *weir_at(indices.list, u64, i) : indices.first + i * indices.stride;
 }
 
 /* Four at a time, so that their looks are under way together. */
-WEIR_FN void weir_gather_places_u64(WEIR_GLOBAL struct weir_array *array, struct weir_places places, weir_addr to)
+WEIR_FN void weir_gather_indices_u64(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices, weir_addr to)
 {
-	for (u64 i = 0; i < places.count; i += 4) {
+	for (u64 i = 0; i < indices.count; i += 4) {
 		struct weir_four at, got;
 
 		for (u32 k = 0; k < 4; k++) /* past the end: the last one once more */
-			at.value[k] = weir_places_at(places, i + k < places.count ? i + k : places.count - 1);
+			at.value[k] = weir_indices_at(indices, i + k < indices.count ? i + k : indices.count - 1);
 		got = weir_array_get_four_u64(array, at);
 		for (u32 k = 0; k < 4; k++)
-			if (i + k < places.count)
+			if (i + k < indices.count)
 				*weir_at(to, u64, i + k) = got.value[k];
 	}
 }
 
-WEIR_FN void weir_gather_places_u32(WEIR_GLOBAL struct weir_array *array, struct weir_places places, weir_addr to)
+WEIR_FN void weir_gather_indices_u32(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices, weir_addr to)
 {
 	struct weir_cursor cursor = weir_cursor_none();
 
-	for (u64 i = 0; i < places.count; i++) {
-		cursor = weir_cursor_u32(cursor, array, weir_places_at(places, i));
+	for (u64 i = 0; i < indices.count; i++) {
+		cursor = weir_cursor_u32(cursor, array, weir_indices_at(indices, i));
 		*weir_at(to, u32, i) = (u32)cursor.value;
 	}
 }
 
-WEIR_FN struct weir_places weir_places_list(weir_addr list, u64 count)
+WEIR_FN struct weir_indices weir_indices_list(weir_addr list, u64 count)
 {
-	struct weir_places places;
+	struct weir_indices indices;
 
-	places.list = list;
-	places.first = 0;
-	places.stride = 0;
-	places.count = count;
-	return places;
+	indices.list = list;
+	indices.first = 0;
+	indices.stride = 0;
+	indices.count = count;
+	return indices;
 }
 
-WEIR_FN struct weir_places weir_places_strided(u64 first, u64 stride, u64 count)
+WEIR_FN struct weir_indices weir_indices_strided(u64 first, u64 stride, u64 count)
 {
-	struct weir_places places;
+	struct weir_indices indices;
 
-	places.list = 0;
-	places.first = first;
-	places.stride = stride;
-	places.count = count;
-	return places;
+	indices.list = 0;
+	indices.first = first;
+	indices.stride = stride;
+	indices.count = count;
+	return indices;
 }
 
 /**
@@ -166,13 +166,13 @@ WEIR_FN struct weir_places weir_places_strided(u64 first, u64 stride, u64 count)
  */
 WEIR_FN void weir_array_gather_u64(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count, weir_addr to)
 {
-	weir_gather_places_u64(array, weir_places_list(list, count), to);
+	weir_gather_indices_u64(array, weir_indices_list(list, count), to);
 }
 
 /** weir_array_gather_u32() - the same for 4-byte elements; @list is of u64, @to of u32 */
 WEIR_FN void weir_array_gather_u32(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count, weir_addr to)
 {
-	weir_gather_places_u32(array, weir_places_list(list, count), to);
+	weir_gather_indices_u32(array, weir_indices_list(list, count), to);
 }
 
 /**
@@ -185,13 +185,13 @@ WEIR_FN void weir_array_gather_u32(WEIR_GLOBAL struct weir_array *array, weir_ad
  */
 WEIR_FN void weir_array_strided_u64(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count, weir_addr to)
 {
-	weir_gather_places_u64(array, weir_places_strided(first, stride, count), to);
+	weir_gather_indices_u64(array, weir_indices_strided(first, stride, count), to);
 }
 
 /** weir_array_strided_u32() - the same for 4-byte elements */
 WEIR_FN void weir_array_strided_u32(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count, weir_addr to)
 {
-	weir_gather_places_u32(array, weir_places_strided(first, stride, count), to);
+	weir_gather_indices_u32(array, weir_indices_strided(first, stride, count), to);
 }
 
 #endif

@@ -3,7 +3,7 @@
  * lock.h: locks for kernels and policies of the user's own.
  *
  * Owns: struct weir_lock. A lock is tried, never waited for here: the loop around
- * the try is the caller's, with a wave-uniform exit and weir_converge() in its body
+ * the try is the caller's, with a wave-uniform exit and weir_reconverge() in its body
  * (docs/locks.md shows one). Built with WEIR_LOCK_CHAIN, lanes note what they hold
  * and want, and a cycle ends the loop (core/debug/chain.h).
  */

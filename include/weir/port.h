@@ -10,17 +10,17 @@
  *
  *   who am I      weir_lane weir_lanes weir_thread weir_threads weir_wave
  *   collectives   weir_active weir_ballot weir_shuffle_u64 weir_match_u64 weir_wave_sync
- *                 weir_converge
+ *                 weir_reconverge
  *   shared words  weir_{load,store,add,and,or,exchange,cas}_{u32,u64}_{order}_{scope}
  *   polling       weir_poll_u64_dev
  *   data          weir_data_{load,store}_u{8,16,32,64,128}, weir_data_{add,cas}_u{32,64},
- *                 weir_order_loads, weir_after
+ *                 weir_order_loads, weir_depend
  *   fences        weir_fence_to_lanes weir_fence_to_controller weir_fence_from_controller
  *                 weir_fence_with_controller
  *   device        weir_mmio_store_u32
  *   time          weir_relax weir_clock_ns
  *   bits          weir_popcount weir_lowest_bit weir_mulhi
- *   compiler      weir_forget
+ *   compiler      weir_opaque
  *
  * Scopes: `dev` reaches every lane of the device, `sys` also the host and other
  * devices. Lane rules: a collective is called by all lanes of its mask at the
@@ -48,9 +48,9 @@ typedef struct weir_shared_u64 {
  * has a WEIR_FN of its own wants all functions emitted, and each once.
  */
 #ifdef WEIR_FN
-#define WEIR_ALWAYS __attribute__((noinline))
+#define WEIR_FORCE_INLINE __attribute__((noinline))
 #else
-#define WEIR_ALWAYS __attribute__((always_inline))
+#define WEIR_FORCE_INLINE __attribute__((always_inline))
 #endif
 
 #if defined(WEIR_USER_POLICY) && !defined(__OPENCL_C_VERSION__)
@@ -66,11 +66,11 @@ void weir_user_policy_built(void);
 #endif
 
 /*
- * How long lanes rest after @turn turns in which nothing came of their wait, for ports that can tell their device: 64 ns at first, twice
+ * How long lanes rest after @iteration turns in which nothing came of their wait, for ports that can tell their device: 64 ns at first, twice
  * as long every 64 turns, so about a 64th of the time waited, half a millisecond at most. It has to grow: where a wave that parted is
  * scheduled group by group, the groups that rest shortly can keep a group that does not rest from running (docs/porting.md).
  */
-#define WEIR_RELAX_NS(turn) (64u << ((turn) / 64 < 13 ? (turn) / 64 : 13))
+#define WEIR_RELAX_NS(iteration) (64u << ((iteration) / 64 < 13 ? (iteration) / 64 : 13))
 
 /*
  * Where lanes run on the host's cores, a waiting lane gives its core away for so many polls, about half a millisecond, and sleeps
@@ -97,8 +97,8 @@ void weir_user_policy_built(void);
  * inlined, so that the usual path neither grows by it nor holds registers for it. It has no
  * collectives: groups of lanes called from two places would meet in it (docs/porting.md).
  */
-#ifndef WEIR_RARE
-#define WEIR_RARE WEIR_FN
+#ifndef WEIR_COLD
+#define WEIR_COLD WEIR_FN
 #endif
 
 /**
@@ -125,14 +125,14 @@ WEIR_FN u32 weir_is_in(u64 mask)
 }
 
 /**
- * weir_mates_u64() - lanes of @some that have this lane's value
+ * weir_match_mask_u64() - lanes of @some that have this lane's value
  * @wave: lanes calling together
  * @some: those of @wave that are meant; in the others the result means nothing
  * @value: this lane's
  *
  * All of @wave call, so that none of them waits elsewhere for lanes that compare among themselves (docs/porting.md).
  */
-WEIR_FN u64 weir_mates_u64(u64 wave, u64 some, u64 value)
+WEIR_FN u64 weir_match_mask_u64(u64 wave, u64 some, u64 value)
 {
 	return weir_match_u64(wave, weir_is_in(some) ? value : 0) & some;
 }
@@ -161,8 +161,8 @@ WEIR_FN u64 weir_broadcast_u64(u64 mask, u64 value)
 	return weir_shuffle_u64(mask, value, weir_lowest_bit(mask));
 }
 
-/** weir_leader() - true in the first lane of @mask */
-WEIR_FN u32 weir_leader(u64 mask)
+/** weir_elected() - true in the first lane of @mask */
+WEIR_FN u32 weir_elected(u64 mask)
 {
 	return weir_lane() == weir_lowest_bit(mask);
 }

@@ -42,7 +42,7 @@ enum {
  * struct weir_shared - a hold on a buffer with a line in it
  * @buffer: device address of the line's bytes
  * @line: line of the array
- * @place: of the entry
+ * @position: of the entry
  * @event: WEIR_SHARED_COPY: struct weir_event of the copy
  * @kind: WEIR_SHARED_...
  * @status: why it is nothing, or WEIR_OK
@@ -50,7 +50,7 @@ enum {
 struct weir_shared {
 	weir_addr buffer;
 	u64 line;
-	u64 place;
+	u64 position;
 	weir_addr event;
 	u32 kind;
 	weir_status status;
@@ -67,7 +67,7 @@ WEIR_FN struct weir_shared weir_shared_none(u64 line, weir_status status)
 
 	shared.buffer = 0;
 	shared.line = line;
-	shared.place = 0;
+	shared.position = 0;
 	shared.event = 0;
 	shared.kind = WEIR_SHARED_NOTHING;
 	shared.status = status;
@@ -81,7 +81,7 @@ WEIR_FN struct weir_shared weir_shared_none(u64 line, weir_status status)
 WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
 						struct weir_share_found found, struct weir_shared shared, u64 deadline)
 {
-	weir_status status = weir_share_look(share, found);
+	weir_status status = weir_share_probe(share, found);
 
 	if (weir_status_retryable(status) &&
 	    !weir_share_has_failed(share, found, weir_share_retries(share, disk, found, status, deadline)))
@@ -98,7 +98,7 @@ WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *s
 	} else if (weir_share_try_join(share, found)) {
 		weir_add_u64_relaxed_dev(&share->joined, 1);
 		shared.kind = WEIR_SHARED_GUEST;
-		shared.place = found.place;
+		shared.position = found.position;
 		shared.buffer = weir_share_buffer(share, found);
 	}
 	return shared;
@@ -111,7 +111,7 @@ WEIR_FN struct weir_shared weir_share_owned(WEIR_GLOBAL struct weir_share *share
 	if (registered.outcome == WEIR_SHARE_DONE) {
 		weir_add_u64_relaxed_dev(&share->registered, 1);
 		shared.kind = WEIR_SHARED_OWNER;
-		shared.place = registered.place;
+		shared.position = registered.position;
 		shared.buffer = buffer;
 	} else if (registered.outcome == WEIR_SHARE_FULL) {
 		weir_add_u64_relaxed_dev(&share->unshared, 1);
@@ -121,7 +121,7 @@ WEIR_FN struct weir_shared weir_share_owned(WEIR_GLOBAL struct weir_share *share
 }
 
 /* The flat loop of weir_share_acquire(): until this lane is an owner, a guest, or to have a copy. */
-WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct weir_array *array, weir_addr buffer,
+WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struct weir_array *array, weir_addr buffer,
 						struct weir_shared shared)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
@@ -131,11 +131,11 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 	u32 admitted = weir_share_policy_admit(shared.line, weir_thread()) != 0;
 	u32 done = shared.status != WEIR_OK || shared.kind == WEIR_SHARED_COPY;
 
-	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, !done) != 0; iteration++) {
 		struct weir_share_found found;
 		struct weir_registered registered;
 
-		weir_converge();
+		weir_reconverge();
 		found = weir_share_find(share, key);
 		if (!done && found.word) {
 			shared = weir_share_try_guest(share, disk, found, shared, deadline);
@@ -143,21 +143,21 @@ WEIR_FN struct weir_shared weir_share_find_hold(u64 wave, WEIR_GLOBAL struct wei
 			weir_add_u64_relaxed_dev(&share->declined, 1);
 			shared.kind = WEIR_SHARED_COPY;
 		}
-		weir_converge();
+		weir_reconverge();
 		registered = weir_share_try_register(wave, !done && !found.word && admitted, lines, &array->extent,
 						     shared.line, buffer);
 		shared = weir_share_owned(share, registered, buffer, shared);
 		done |= shared.kind != WEIR_SHARED_NOTHING || shared.status != WEIR_OK;
 		if (!done) {
-			weir_status over = weir_share_over(disk, deadline, turn);
+			weir_status over = weir_share_over(disk, deadline, iteration);
 
 			shared.status = over == WEIR_E_LOCKED ? (u32)WEIR_OK : over;
 			done = over != WEIR_E_LOCKED;
 		}
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return shared;
 }
@@ -190,9 +190,9 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
 	if (!weir_at(array->lines, struct weir_lines, 0)->share)
 		shared.kind = WEIR_SHARED_COPY;
-	weir_converge();
-	shared = weir_share_find_hold(wave, array, buffer, shared);
-	weir_converge();
+	weir_reconverge();
+	shared = weir_share_find_reference(wave, array, buffer, shared);
+	weir_reconverge();
 	if (shared.kind == WEIR_SHARED_COPY) {
 		shared.buffer = buffer;
 		shared.event = WEIR_ADDR(event);
@@ -210,10 +210,10 @@ WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array 
 	struct weir_share_found found;
 
 	found.word = 0;
-	found.place = shared.place;
+	found.position = shared.position;
 	if (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST)
 		/* L1: pairs with L0 of the entry's command, or with T0 */
-		found.word = weir_poll_u64_dev(weir_share_word(weir_array_share(array), shared.place),
+		found.word = weir_poll_u64_dev(weir_share_word(weir_array_share(array), shared.position),
 					       WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	return found;
 }
@@ -230,7 +230,7 @@ WEIR_FN weir_status weir_shared_status(WEIR_GLOBAL struct weir_array *array, str
 		return WEIR_E_LOCKED;
 	/* relaxed: L1 came before, and this lane's reference keeps it */
 	return weir_line_readable(found.word) ? (u32)WEIR_OK :
-						weir_load_u32_relaxed_dev(&weir_share_slot(weir_array_share(array), shared.place)->status);
+						weir_load_u32_relaxed_dev(&weir_share_slot(weir_array_share(array), shared.position)->status);
 }
 
 /* One look at what this lane waits for, if @want; what failed is submitted again, as often as its storage allows. */
@@ -243,19 +243,19 @@ WEIR_FN weir_status weir_share_try_wait(u64 wave, u32 want, WEIR_GLOBAL struct w
 	u64 word = 0;
 
 	found.word = 0;
-	found.place = 0;
+	found.position = 0;
 	if (want) {
 		word = shared.kind == WEIR_SHARED_COPY ? weir_event_peek(event) : 0;
 		found = weir_shared_entry(array, shared);
 	}
-	weir_converge();
+	weir_reconverge();
 	word = weir_event_retry(wave, event, word, deadline);
 	if (want)
 		status = weir_shared_status(array, shared, found, word);
-	weir_converge();
+	weir_reconverge();
 	if (weir_ballot(wave, found.word != 0) == 0) /* the cache may have no table */
 		return status;
-	return weir_share_again(wave, status, found, weir_at(array->lines, struct weir_lines, 0), &array->extent,
+	return weir_share_retry(wave, status, found, weir_at(array->lines, struct weir_lines, 0), &array->extent,
 				found.word ? shared.line : 0, deadline);
 }
 
@@ -286,16 +286,16 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 	u64 wave = weir_active(), deadline = weir_deadline(disk, timeout_us), needy;
 	weir_status status = WEIR_E_LOCKED, found;
 
-	for (u32 turn = 0; weir_ballot(wave, status == WEIR_E_LOCKED) != 0; turn++) {
-		weir_converge();
+	for (u32 iteration = 0; weir_ballot(wave, status == WEIR_E_LOCKED) != 0; iteration++) {
+		weir_reconverge();
 		found = weir_share_try_wait(wave, status == WEIR_E_LOCKED, array, shared, deadline);
 		status = status == WEIR_E_LOCKED ? found : status;
 		if (status == WEIR_E_LOCKED)
-			status = weir_share_over(disk, deadline, turn);
-		weir_converge();
+			status = weir_share_over(disk, deadline, iteration);
+		weir_reconverge();
 		needy = weir_ballot(wave, status == WEIR_E_LOCKED);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return status;
 }
@@ -324,7 +324,7 @@ WEIR_FN weir_status weir_share_modify(WEIR_GLOBAL struct weir_writer *writer, st
 		return WEIR_E_UNSHARED;
 	if (weir_extent_disk(&array->extent, shared.line)->flags & WEIR_DISK_READ_ONLY)
 		return weir_async_refuse(array, shared.line, WEIR_E_READ_ONLY);
-	(void)weir_share_changed(weir_array_share(array), shared.place);
+	(void)weir_share_changed(weir_array_share(array), shared.position);
 	return WEIR_OK;
 }
 
@@ -350,17 +350,17 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 
 	if (shared.kind == WEIR_SHARED_OWNER) {
 		/* relaxed: a guest that goes meanwhile will be seen next time; none of them can become an owner */
-		u64 word = weir_load_u64_relaxed_dev(weir_share_word(weir_array_share(array), shared.place));
+		u64 word = weir_load_u64_relaxed_dev(weir_share_word(weir_array_share(array), shared.position));
 
 		if ((word & WEIR_SHARE_DIRTY) && weir_share_refs(word) > 1 &&
 		    weir_share_policy_owner_stays(shared.line, weir_thread(), weir_share_refs(word)))
 			status = WEIR_E_SHARED;
 	}
 	leaves = status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST);
-	weir_converge();
-	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0, leaves ? shared.place : 0);
+	weir_reconverge();
+	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0, leaves ? shared.position : 0);
 	status = leaves ? left : status;
-	weir_converge();
+	weir_reconverge();
 	if (status != WEIR_OK && status != WEIR_E_SHARED)
 		(void)weir_async_refuse(array, shared.line, status);
 	return status;

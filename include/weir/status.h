@@ -107,13 +107,13 @@ WEIR_FN u32 weir_status_retry_kind(weir_status status)
 }
 
 /**
- * weir_status_again() - the controller says of a command that ended with @status that it is worth another try
+ * weir_status_is_retryable() - the controller says of a command that ended with @status that it is worth another try
  *
  * DNR is clear, and the code tells of a state that passes: the command was interrupted, the
  * namespace is not ready, or the way to it was disturbed (Base 2.0, section 3.3.3.2.1). Not those whose
  * cause the next try meets again, such as media errors, nor commands that the host itself ended (weir_status_retryable()).
  */
-WEIR_FN u32 weir_status_again(weir_status status)
+WEIR_FN u32 weir_status_is_retryable(weir_status status)
 {
 	u32 kind = weir_status_retry_kind(status);
 
@@ -121,7 +121,7 @@ WEIR_FN u32 weir_status_again(weir_status status)
 }
 
 /**
- * weir_status_retryable() - weir_status_again(), or the command was ended without an answer of the controller's
+ * weir_status_retryable() - weir_status_is_retryable(), or the command was ended without an answer of the controller's
  *
  * It was aborted, its queue pair was deleted, or its controller reset, since no answer came in time. Nobody knows whether it
  * was carried out. So a read or a flush is worth another try, and so is the write-back of a line, which nobody else writes;

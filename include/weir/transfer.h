@@ -17,7 +17,7 @@
 
 enum {
 	/* Tries of one call; a lane that gets nowhere in so many turns leaves the rest to the next call. */
-	WEIR_TRANSFER_TURNS = 8,
+	WEIR_TRANSFER_ITERATIONS = 8,
 	/* Times that a line was brought in and gone again before it was copied; then it goes straight to the buffer. */
 	WEIR_TRANSFER_REFETCHES = 2,
 };
@@ -116,7 +116,7 @@ WEIR_FN void weir_transfer_fetch(u64 wave, u32 absent, WEIR_GLOBAL struct weir_a
 		transfer->state = WEIR_TRANSFER_SENT;
 	if (absent)
 		transfer->commands += sent || transfer->state == WEIR_TRANSFER_SENT;
-	weir_converge();
+	weir_reconverge();
 }
 
 /* Copy what is in the cache, or see to it that it comes. */
@@ -136,7 +136,7 @@ WEIR_FN void weir_transfer_read_step(u64 wave, u32 reads, WEIR_GLOBAL struct wei
 		weir_transfer_end(transfer, WEIR_OK);
 	if (reads && seen == WEIR_COPY_FAILED)
 		weir_transfer_refuse(array, transfer, weir_async_share_error(array, line));
-	weir_converge();
+	weir_reconverge();
 	found = weir_transfer_find(array, line);
 	if (reads && weir_line_state(found.word) == WEIR_LINE_FAILED)
 		transfer->brought = WEIR_TRANSFER_REFETCHES; /* its own command says why */
@@ -155,7 +155,7 @@ WEIR_FN void weir_transfer_write_back(u64 wave, u32 some, WEIR_GLOBAL struct wei
 	u32 begun = some && found.way != WEIR_WAYS && weir_line_state(found.word) == WEIR_LINE_MODIFIED &&
 		    weir_line_evictable(found.word) && weir_line_try_write_back(lines, index, found.way, found.word);
 
-	weir_converge();
+	weir_reconverge();
 	weir_lines_write_back(wave, lines, index, begun ? found.way + 1 : 0);
 }
 
@@ -177,7 +177,7 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 	access.value.low = 0;
 	access.value.high = 0;
 	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access, 1).status;
-	weir_converge();
+	weir_reconverge();
 #ifdef WEIR_SHARE_TABLE
 	/* In a shared buffer: it takes what it takes until that is free. */
 	access.length = status == WEIR_E_SHARED ? access.length : 0;
@@ -186,7 +186,7 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 
 		status = access.length ? shared : status;
 	}
-	weir_converge();
+	weir_reconverge();
 #endif
 	done = writes && status == WEIR_OK;
 	weir_transfer_write_back(wave, done, array, line);
@@ -196,7 +196,7 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 	} else if (writes && status != WEIR_E_LOCKED) {
 		weir_transfer_refuse(array, transfer, status);
 	}
-	weir_converge();
+	weir_reconverge();
 }
 
 /* How the command of this transfer's own ended, if it has. */
@@ -208,11 +208,11 @@ WEIR_FN void weir_transfer_sent_step(u64 wave, u32 sent, WEIR_GLOBAL struct weir
 
 	if (weir_ballot(wave, sent) == 0)
 		return;
-	word = sent ? weir_event_look(disks, &transfer->event) : 0;
+	word = sent ? weir_event_poll(disks, &transfer->event) : 0;
 	word = weir_event_retry(wave, &transfer->event, word, WEIR_FOREVER);
 	if (sent && word)
 		weir_transfer_end(transfer, weir_event_status(word));
-	weir_converge();
+	weir_reconverge();
 }
 
 /* One turn of everything that is left. */
@@ -228,7 +228,7 @@ WEIR_FN void weir_transfer_step(u64 wave, u32 some, WEIR_GLOBAL struct weir_arra
 	if (state && state != WEIR_TRANSFER_SENT && transfer->state == state &&
 	    weir_disk_dead(weir_extent_disk(&array->extent, line)) != WEIR_OK)
 		weir_transfer_refuse(array, transfer, weir_disk_dead(weir_extent_disk(&array->extent, line)));
-	weir_converge();
+	weir_reconverge();
 }
 
 /* Does this transfer still have to try something itself, rather than wait for a command? */
@@ -243,9 +243,9 @@ WEIR_FN weir_status weir_transfer_start(u64 wave, WEIR_GLOBAL struct weir_array 
 {
 	u32 tries = 1;
 
-	for (u32 turn = 0; turn < WEIR_TRANSFER_TURNS && weir_ballot(wave, tries) != 0; turn++) {
-		weir_converge();
-		weir_transfer_step(wave, tries && transfer->state, array, transfer, turn == WEIR_TRANSFER_TURNS - 1);
+	for (u32 iteration = 0; iteration < WEIR_TRANSFER_ITERATIONS && weir_ballot(wave, tries) != 0; iteration++) {
+		weir_reconverge();
+		weir_transfer_step(wave, tries && transfer->state, array, transfer, iteration == WEIR_TRANSFER_ITERATIONS - 1);
 		tries = transfer->state && weir_transfer_tries(array, transfer);
 	}
 	return transfer->state ? (u32)WEIR_OK : transfer->status;
@@ -270,7 +270,7 @@ WEIR_FN weir_status weir_transfer_read(WEIR_GLOBAL struct weir_array *array, u64
 	u64 wave = weir_active();
 
 	weir_transfer_begin(array, line, buffer, transfer, WEIR_TRANSFER_READ);
-	weir_converge();
+	weir_reconverge();
 	return weir_transfer_start(wave, array, transfer);
 }
 
@@ -293,7 +293,7 @@ WEIR_FN weir_status weir_transfer_write(WEIR_GLOBAL struct weir_writer *writer, 
 	u64 wave = weir_active();
 
 	weir_transfer_begin(&writer->array, line, buffer, transfer, WEIR_TRANSFER_WRITE);
-	weir_converge();
+	weir_reconverge();
 	return weir_transfer_start(wave, &writer->array, transfer);
 }
 
@@ -307,13 +307,13 @@ WEIR_FN weir_status weir_transfer_write(WEIR_GLOBAL struct weir_writer *writer, 
 WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfer)
 {
 	u64 wave = weir_active(), needy;
-	u32 turn = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
+	u32 iteration = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
 
 	weir_transfer_step(wave, 1, array, transfer, 1);
 	needy = weir_ballot(wave, transfer->state != WEIR_TRANSFER_DONE);
 	if (needy)
-		(void)weir_disk_help(wave, needy, weir_disks_pick(weir_array_disks(array), turn), turn);
-	weir_converge();
+		(void)weir_disk_help(wave, needy, weir_disks_pick(weir_array_disks(array), iteration), iteration);
+	weir_reconverge();
 	return transfer->state == WEIR_TRANSFER_DONE;
 }
 
@@ -335,20 +335,20 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array, WEI
 	weir_status status = WEIR_OK;
 	u32 at = 0;
 
-	for (u32 turn = 0; (needy = weir_ballot(wave, at < count)) != 0; turn++) {
-		weir_converge();
+	for (u32 iteration = 0; (needy = weir_ballot(wave, at < count)) != 0; iteration++) {
+		weir_reconverge();
 		weir_transfer_step(wave, at < count, array, transfers + (at < count ? at : 0), 1);
 		if (at < count && transfers[at].state == WEIR_TRANSFER_DONE) {
 			status = status == WEIR_OK ? transfers[at].status : status;
 			at++;
-		} else if (at < count && weir_expired(deadline, turn)) {
+		} else if (at < count && weir_expired(deadline, iteration)) {
 			status = status == WEIR_OK ? (u32)WEIR_E_TIMEOUT : status;
 			at = count;
 		}
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, at < count);
-		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, turn), turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, iteration), iteration) == 0)
+			weir_relax(iteration);
 	}
 	return status;
 }
@@ -377,15 +377,15 @@ WEIR_FN weir_status weir_transfer_lines(WEIR_GLOBAL struct weir_array *from, u64
 	for (u64 i = 0; weir_ballot(wave, i < count && status == WEIR_OK) != 0; i++) {
 		u32 goes = i < count && status == WEIR_OK;
 
-		weir_converge();
+		weir_reconverge();
 		if (goes)
 			weir_transfer_begin(from, from_line + i, room, transfer, WEIR_TRANSFER_READ);
-		weir_converge();
+		weir_reconverge();
 		status = weir_transfer_wait(from, transfer, goes, 0) | (goes ? (u32)WEIR_OK : status);
 		goes &= status == WEIR_OK;
 		if (goes)
 			weir_transfer_begin(&to->array, to_line + i, room, transfer, WEIR_TRANSFER_WRITE);
-		weir_converge();
+		weir_reconverge();
 		status = weir_transfer_wait(&to->array, transfer, goes, 0) | (goes ? (u32)WEIR_OK : status);
 	}
 	return status;

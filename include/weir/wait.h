@@ -34,17 +34,17 @@ WEIR_FN struct weir_disks weir_disks_one(WEIR_GLOBAL struct weir_disk *disk)
 	return disks;
 }
 
-/* Whom to help in turn @turn: all of them by and by, out of step with weir_disk_help()'s choice of a queue. */
-WEIR_FN WEIR_GLOBAL struct weir_disk *weir_disks_pick(struct weir_disks disks, u32 turn)
+/* Whom to help in turn @iteration: all of them by and by, out of step with weir_disk_help()'s choice of a queue. */
+WEIR_FN WEIR_GLOBAL struct weir_disk *weir_disks_pick(struct weir_disks disks, u32 iteration)
 {
-	return weir_at(disks.first, struct weir_disk, disks.count == 1 ? 0 : ((turn * 0x9e3779b1u) >> 16) % disks.count);
+	return weir_at(disks.first, struct weir_disk, disks.count == 1 ? 0 : ((iteration * 0x9e3779b1u) >> 16) % disks.count);
 }
 
 /*
  * An event's word; for a storage whose queues are gone what ends its wait; 0 while pending.
  * Of several storages nobody knows which one an event waits for: there the deadline ends it.
  */
-WEIR_FN u64 weir_event_look(struct weir_disks disks, WEIR_GLOBAL struct weir_event *event)
+WEIR_FN u64 weir_event_poll(struct weir_disks disks, WEIR_GLOBAL struct weir_event *event)
 {
 	u64 word = weir_event_peek(event);
 	weir_status dead = WEIR_OK;
@@ -59,14 +59,14 @@ WEIR_FN u64 weir_disks_test(struct weir_disks disks, WEIR_GLOBAL struct weir_eve
 {
 	u64 wave = weir_active();
 	/* calls of a program's loop have no number; the clock tells them apart */
-	u32 turn = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
-	WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, turn);
-	u64 word = weir_event_retry(wave, event, weir_event_look(disks, event), WEIR_FOREVER);
+	u32 iteration = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
+	WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, iteration);
+	u64 word = weir_event_retry(wave, event, weir_event_poll(disks, event), WEIR_FOREVER);
 	u64 needy = weir_ballot(wave, word == 0);
 
-	if (needy && weir_disk_help(wave, needy, disk, turn) != 0)
-		word = weir_event_retry(wave, event, word ? word : weir_event_look(disks, event), WEIR_FOREVER);
-	weir_converge();
+	if (needy && weir_disk_help(wave, needy, disk, iteration) != 0)
+		word = weir_event_retry(wave, event, word ? word : weir_event_poll(disks, event), WEIR_FOREVER);
+	weir_reconverge();
 	return word;
 }
 
@@ -96,29 +96,29 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 	u32 vain = 0; /* turns since any lane saw one done */
 	u64 needy;
 
-	for (u32 turn = 0; weir_ballot(wave, at < count) != 0; turn++) {
-		WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, turn);
+	for (u32 iteration = 0; weir_ballot(wave, at < count) != 0; iteration++) {
+		WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, iteration);
 		u64 word = 0;
 		u32 moved = 0;
 
-		weir_converge();
+		weir_reconverge();
 		if (at < count)
-			word = weir_event_look(disks, events + at);
+			word = weir_event_poll(disks, events + at);
 		word = weir_event_retry(wave, events + at, word, deadline);
 		if (at < count) {
 			if (word) {
 				status = status == WEIR_OK ? weir_event_status(word) : status;
 				at++;
 				moved = 1;
-			} else if (weir_expired(deadline, turn)) {
+			} else if (weir_expired(deadline, iteration)) {
 				status = status == WEIR_OK ? (u32)WEIR_E_TIMEOUT : status;
 				at = count;
 			}
 		}
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, word == 0 && at < count);
 		vain = weir_ballot(wave, moved) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
 			weir_relax(vain);
 	}
 	return status;
@@ -152,7 +152,7 @@ struct weir_any {
 WEIR_FN u32 weir_event_take(WEIR_GLOBAL struct weir_event *event)
 {
 	/* relaxed: what the event's word guards was E1's matter; here only who is first */
-	return (weir_or_u64_relaxed_dev(&event->word, WEIR_EVENT_TAKEN) & WEIR_EVENT_TAKEN) == 0;
+	return (weir_or_u64_relaxed_dev(&event->word, WEIR_EVENT_CONSUMED) & WEIR_EVENT_CONSUMED) == 0;
 }
 
 /* weir_wait_any(), with the storages that may have the requests. */
@@ -167,13 +167,13 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 
 	any.index = count;
 	any.status = WEIR_OK;
-	for (u32 turn = 0; (needy = weir_ballot(wave, !done)) != 0; turn++) {
+	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
 		u32 pending = 0, failed = 0;
 		u64 retry = 0;
 
-		weir_converge();
+		weir_reconverge();
 		for (u32 i = 0; !done && i < count; i++) {
-			u64 word = weir_event_look(disks, events + i);
+			u64 word = weir_event_poll(disks, events + i);
 
 			if (word & WEIR_EVENT_RETRY) { /* one of them in each turn */
 				retry = word;
@@ -181,20 +181,20 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 				word = 0;
 			}
 			pending |= word == 0;
-			if (word && !(word & WEIR_EVENT_TAKEN) && weir_event_take(events + i)) {
+			if (word && !(word & WEIR_EVENT_CONSUMED) && weir_event_take(events + i)) {
 				any.index = i;
 				any.status = weir_event_status(word);
 				done = 1;
 			}
 		}
-		if (!done && pending && weir_expired(deadline, turn))
+		if (!done && pending && weir_expired(deadline, iteration))
 			any.status = WEIR_E_TIMEOUT;
 		(void)weir_event_retry(wave, events + failed, done ? 0 : retry, deadline);
 		done |= !pending || any.status != WEIR_OK; /* nothing pending: all of them were given already */
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, turn), turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, iteration), iteration) == 0)
+			weir_relax(iteration);
 	}
 	return any;
 }

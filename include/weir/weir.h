@@ -217,11 +217,11 @@ WEIR_API int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_
  */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
-/** weir_copy_in() - host to device memory; not ordered with running kernels */
-WEIR_API int weir_copy_in(struct weir_context *context, uint64_t address, const void *from, size_t bytes);
+/** weir_copy_to_device() - host to device memory; not ordered with running kernels */
+WEIR_API int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from, size_t bytes);
 
-/** weir_copy_out() - device to host memory; not ordered with running kernels */
-WEIR_API int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes);
+/** weir_copy_from_device() - device to host memory; not ordered with running kernels */
+WEIR_API int weir_copy_from_device(struct weir_context *context, void *to, uint64_t address, size_t bytes);
 
 /**
  * struct weir_storage_options - how to open a storage
@@ -726,7 +726,7 @@ WEIR_API int weir_stats(struct weir_storage *storage, struct weir_stats *stats);
  * struct weir_chain_options - what the lock chain watches
  * @size: sizeof the structure
  * @lanes: lanes of the largest launch; a record each, 192 bytes
- * @patience: failed tries in a row, nothing else tried or freed between them, that
+ * @retry_limit: failed tries in a row, nothing else tried or freed between them, that
  *            make a wait; 0: 2
  * @own_wave: not 0: also report a lane that waits for a lane of its own wave, which
  *            hangs where waves run in lockstep
@@ -734,7 +734,7 @@ WEIR_API int weir_stats(struct weir_storage *storage, struct weir_stats *stats);
 struct weir_chain_options {
 	size_t size;
 	uint64_t lanes;
-	uint32_t patience;
+	uint32_t retry_limit;
 	uint32_t own_wave;
 };
 

@@ -310,11 +310,11 @@ public:
 	}
 	void copy_to_device(const T *from)
 	{
-		check(weir_copy_in(of_, address_, from, count_ * sizeof(T)));
+		check(weir_copy_to_device(of_, address_, from, count_ * sizeof(T)));
 	}
 	void copy_from_device(T *to) const
 	{
-		check(weir_copy_out(of_, to, address_, count_ * sizeof(T)));
+		check(weir_copy_from_device(of_, to, address_, count_ * sizeof(T)));
 	}
 
 private:

@@ -19,7 +19,7 @@
 #include <weir/core/cache/flush.h>
 
 /* @bytes bytes at storage byte @byte, which lie in one line: stored, or changed; of lanes without (@has) nothing. Return: of a change, what they were. */
-WEIR_FN WEIR_ALWAYS u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has, u32 kind, u32 bytes,
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has, u32 kind, u32 bytes,
 					  struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
@@ -33,7 +33,7 @@ WEIR_FN WEIR_ALWAYS u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer
 }
 
 /* Element @index: stored, or changed. Return: of a change, what it was. */
-WEIR_FN WEIR_ALWAYS u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
 					    struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
@@ -42,7 +42,7 @@ WEIR_FN WEIR_ALWAYS u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writ
 				 value);
 }
 
-WEIR_FN WEIR_ALWAYS u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
 					 u64 value)
 {
 	struct weir_u128 wide;

@@ -50,7 +50,7 @@ struct weir_ability {
  * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not told when it
  *               goes, so that storages ask before they have controllers reach it
  * @window: that is a window of the kernel module weir_p2p, as long as the backend is open; NULL: not so
- * @copies_beside: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
+ * @copies_while_running: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
  *                 false, and memory is not shared, the watchdog does not look at commands (runtime/recovery/watchdog.h)
  * @map_registers, @register_host, @export_memory: what the functions of these names can be expected to do
  */
@@ -62,7 +62,7 @@ struct weir_backend_properties {
 	bool shared_memory;
 	bool peer_memory;
 	const struct weir_window *window;
-	bool copies_beside;
+	bool copies_while_running;
 	uint64_t memory_bytes;
 	uint64_t memory_free_bytes;
 	char pci_address[16];
@@ -115,7 +115,7 @@ struct weir_move {
  * @launch: queue a kernel behind earlier ones; @args is copied
  * @kernel_info: fill in what follows size; -ENOENT with weir_no_kernel()'s sentence
  * @synchronise: wait until every launch has ended
- * @serve: start a kernel that stays, beside all launches; @service stands for it. NULL where
+ * @serve: start a persistent kernel, beside all launches; @service stands for it. NULL where
  *         kernels do not run side by side.
  * @serve_end: wait until it has ended by itself, and forget it
  *
@@ -155,8 +155,8 @@ struct weir_backend_ops {
 	int (*allocate)(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 			uint64_t *device);
 	void (*release)(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind);
-	int (*copy_in)(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes);
-	int (*copy_out)(struct weir_backend *backend, void *host, uint64_t device, size_t bytes);
+	int (*h2d)(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes);
+	int (*d2h)(struct weir_backend *backend, void *host, uint64_t device, size_t bytes);
 	int (*launch)(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
 		      const void *args, size_t args_bytes);
 	int (*kernel_info)(struct weir_backend *backend, const char *kernel, struct weir_kernel_info *info);

@@ -112,7 +112,7 @@ void weir_mapped_close(struct weir_mapped *memory)
 }
 
 /* Into the first gap that is large enough. */
-static bool place(struct weir_mapped *memory, struct part *part)
+static bool location(struct weir_mapped *memory, struct part *part)
 {
 	struct part **link = &memory->parts;
 
@@ -143,7 +143,7 @@ int weir_mapped_take(struct weir_mapped *memory, size_t bytes, void **out)
 		return weir_fail(ENOMEM, "no memory to note an allocation");
 	part->bytes = pages(bytes);
 	pthread_mutex_lock(&memory->lock);
-	placed = place(memory, part);
+	placed = location(memory, part);
 	pthread_mutex_unlock(&memory->lock);
 	if (!placed) {
 		free(part);

@@ -124,11 +124,11 @@ void weir_handle_retire(void *object)
 	pthread_mutex_lock(&mutex);
 	entry = *find(object);
 	if (entry && !entry->closed) {
-		size_t place = closed_count++ % MOST_CLOSED;
+		size_t location = closed_count++ % MOST_CLOSED;
 
 		entry->closed = true;
-		drop(closed[place]);
-		closed[place] = object;
+		drop(closed[location]);
+		closed[location] = object;
 	}
 	pthread_mutex_unlock(&mutex);
 }

@@ -78,7 +78,7 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 	lines.fault = context->fault;
 	lines.policy = options->policy;
 	lines.policy_parameter = options->policy_parameter;
-	return weir_copy_in(context, cache->lines, &lines, sizeof(lines));
+	return weir_copy_to_device(context, cache->lines, &lines, sizeof(lines));
 }
 
 /* @quiet: no command can touch its memory any more; else that stays until the context is closed. */
@@ -183,7 +183,7 @@ int weir_cache_stats(struct weir_cache *cache, struct weir_cache_stats *stats)
 
 	if (error || (error = weir_given(stats, "weir_cache_stats", "stats")) != 0)
 		return error;
-	error = weir_copy_out(cache->context, &lines, cache->lines, sizeof(lines));
+	error = weir_copy_from_device(cache->context, &lines, cache->lines, sizeof(lines));
 	if (!error)
 		error = weir_cache_dirty(cache, &filled.dirty);
 	if (!error)

@@ -48,7 +48,7 @@ static int sweep(struct weir_cache *cache, uint64_t first_key, uint64_t end_key,
 	if (!error)
 		error = launch(cache, &args);
 	if (!error)
-		error = weir_copy_out(cache->context, note, args.note, sizeof(*note));
+		error = weir_copy_from_device(cache->context, note, args.note, sizeof(*note));
 	(void)weir_memory_put(cache->context, args.note);
 	return error;
 }
@@ -218,10 +218,10 @@ int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *d
 }
 
 /* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on beside us. */
-static int look(const struct weir_cache *cache, uint64_t *words, uint64_t at, uint64_t count)
+static int poll(const struct weir_cache *cache, uint64_t *words, uint64_t at, uint64_t count)
 {
 	if (!cache->context->shared_memory)
-		return weir_copy_out(cache->context, words, at, count * sizeof(*words));
+		return weir_copy_from_device(cache->context, words, at, count * sizeof(*words));
 	for (uint64_t i = 0; i < count; i++)
 		words[i] = weir_load_u64_relaxed_sys(weir_at(at, weir_shared_u64, i)); /* relaxed: a snapshot */
 	return 0;
@@ -237,7 +237,7 @@ int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty)
 	while (left && !error) {
 		uint64_t count = left < SCAN_WORDS ? left : SCAN_WORDS;
 
-		error = look(cache, words, at, count);
+		error = poll(cache, words, at, count);
 		for (uint64_t i = 0; i < count && !error; i++)
 			*dirty += weir_line_dirty(words[i]) || (weir_line_readable(words[i]) && weir_line_under_way(words[i]));
 		at += count * sizeof(*words);

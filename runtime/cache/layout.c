@@ -60,12 +60,12 @@ static int grow_extents(struct weir_cache *cache)
 			   weir_fail(ENOMEM, "array: no memory for %u layouts", room);
 
 	if (!error && used)
-		error = weir_copy_out(cache->context, copy, cache->extents, used);
+		error = weir_copy_from_device(cache->context, copy, cache->extents, used);
 	if (!error && used)
-		error = weir_copy_in(cache->context, table, copy, used);
+		error = weir_copy_to_device(cache->context, table, copy, used);
 	/* X0: the table before the length that needs it, which comes with its first new entry */
 	if (!error)
-		error = weir_copy_in(cache->context, cache->lines + offsetof(struct weir_lines, extents), &table,
+		error = weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, extents), &table,
 				     sizeof(table));
 	free(copy);
 	if (error) {
@@ -86,10 +86,10 @@ static int append_extent(struct weir_cache *cache, const struct weir_extent *ext
 	int error = cache->extent_count == cache->extent_room ? grow_extents(cache) : 0;
 
 	if (!error)
-		error = weir_copy_in(cache->context, cache->extents + cache->extent_count * sizeof(*extent), extent,
+		error = weir_copy_to_device(cache->context, cache->extents + cache->extent_count * sizeof(*extent), extent,
 				     sizeof(*extent));
 	if (!error)
-		error = weir_copy_in(cache->context, cache->lines + offsetof(struct weir_lines, extent_count), &count,
+		error = weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, extent_count), &count,
 				     sizeof(count));
 	if (!error)
 		cache->extent_count = count;
@@ -106,7 +106,7 @@ static int fill_layout(struct weir_cache *cache, struct weir_storage *const *sto
 		disks->members[i].disk = storages[i]->disk;
 		disks->members[i].uri = strdup(storages[i]->uri);
 		error = disks->members[i].uri ?
-				weir_copy_in(cache->context, disks->extent.disks + i * sizeof(struct weir_disk),
+				weir_copy_to_device(cache->context, disks->extent.disks + i * sizeof(struct weir_disk),
 					     &storages[i]->disk, sizeof(struct weir_disk)) :
 				weir_fail(ENOMEM, "array: no memory");
 	}

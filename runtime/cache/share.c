@@ -35,7 +35,7 @@ static int allocate(struct weir_cache *cache, uint64_t buckets, struct weir_shar
 /* The cache's lanes see the table at @address from the next launch on; 0: none. */
 static int attach(struct weir_cache *cache, uint64_t address)
 {
-	return weir_copy_in(cache->context, cache->lines + offsetof(struct weir_lines, share), &address, sizeof(address));
+	return weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, share), &address, sizeof(address));
 }
 
 static void release(struct weir_cache *cache, const struct weir_share *share)
@@ -63,7 +63,7 @@ int weir_share_create(struct weir_cache *cache, const struct weir_share_options 
 				 (unsigned long long)MOST_ENTRIES);
 	error = allocate(cache, (entries + WEIR_WAYS - 1) / WEIR_WAYS, &share);
 	if (!error)
-		error = weir_copy_in(cache->context, cache->share, &share, sizeof(share));
+		error = weir_copy_to_device(cache->context, cache->share, &share, sizeof(share));
 	if (!error)
 		error = attach(cache, cache->share);
 	if (error)
@@ -77,7 +77,7 @@ static int count_held(struct weir_cache *cache, const struct weir_share *share, 
 {
 	uint64_t bytes = share->buckets * sizeof(struct weir_set), count = share->buckets * WEIR_WAYS;
 	uint64_t *words = malloc(bytes);
-	int error = words ? weir_copy_out(cache->context, words, share->words, bytes) :
+	int error = words ? weir_copy_from_device(cache->context, words, share->words, bytes) :
 			    weir_fail(ENOMEM, "share table: no memory");
 
 	for (uint64_t i = 0; !error && i < count; i++) {
@@ -99,7 +99,7 @@ static int read_stats(struct weir_cache *cache, struct weir_share *share, struct
 	memset(stats, 0, sizeof(*stats));
 	if (!cache->share)
 		return weir_fail(ENOENT, "share table: the cache has none; weir_share_create() makes one");
-	error = weir_copy_out(cache->context, share, cache->share, sizeof(*share));
+	error = weir_copy_from_device(cache->context, share, cache->share, sizeof(*share));
 	if (error)
 		return error;
 	stats->entries = share->buckets * WEIR_WAYS;

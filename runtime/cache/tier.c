@@ -62,7 +62,7 @@ int weir_tier_create(struct weir_cache *cache, const struct weir_cache_options *
 	cache->bytes += sizeof(tier) + tier.sets * sizeof(struct weir_set);
 	tier.words = cache->tier_words;
 	tier.data = cache->tier_data;
-	return weir_copy_in(context, cache->tier, &tier, sizeof(tier));
+	return weir_copy_to_device(context, cache->tier, &tier, sizeof(tier));
 }
 
 void weir_tier_release(struct weir_cache *cache)
@@ -80,7 +80,7 @@ int weir_tier_stats(struct weir_cache *cache, struct weir_cache_stats *stats)
 	stats->tier_lines = stats->tier_hits = stats->tier_stored = stats->tier_kept = stats->tier_dropped = 0;
 	if (!cache->tier)
 		return 0;
-	error = weir_copy_out(cache->context, &tier, cache->tier, sizeof(tier));
+	error = weir_copy_from_device(cache->context, &tier, cache->tier, sizeof(tier));
 	if (error)
 		return error;
 	stats->tier_lines = tier.sets * WEIR_WAYS;

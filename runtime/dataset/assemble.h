@@ -40,7 +40,7 @@ WEIR_FN void weir_dataset_copy(u64 lanes, weir_addr to, weir_addr from, u32 byte
 		weir_dataset_shift_words(target, source, end / 8, rank, width);
 		for (u32 at = end / 8 * 8 + rank; at < end; at += width)
 			weir_data_store_u8(target + at, weir_data_load_u8(source + at));
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -62,7 +62,7 @@ WEIR_FN void weir_dataset_fill(u64 lanes, weir_addr to, u32 bytes)
 			weir_data_store_u64(target + head + (u64)i * 8, 0);
 		for (u32 at = head + words * 8 + rank; at < end; at += width)
 			weir_data_store_u8(target + at, 0);
-		weir_converge();
+		weir_reconverge();
 	}
 }
 

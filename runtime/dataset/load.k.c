@@ -31,7 +31,7 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 	if (weir_thread() == 0) /* D0: pairs with D1 (batch.c): what was launched before has ended */
 		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started,
 					   1);
-	weir_converge();
+	weir_reconverge();
 	for (u64 i = weir_thread(); weir_ballot(lanes, i < args->count) != 0; i += weir_threads()) {
 		u32 mine = i <
 			   args->count; /* all lanes go along: the others wait for nothing and copy nothing */
@@ -46,7 +46,7 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 			(void)weir_cas_u64_relaxed_dev(
 				&weir_at(args->verdict, struct weir_dataset_verdict, 0)->failure, 0,
 				(u64)status << 32 | (piece->row + 1));
-		weir_converge();
+		weir_reconverge();
 		weir_order_loads();
 		weir_wave_sync(lanes); /* what each lane acquired (E1) all lanes copy */
 		weir_dataset_copy(lanes, piece->to, piece->from, good ? piece->bytes : 0);

@@ -21,7 +21,7 @@ enum {
 	WEIR_DATASET_UPLOADING = 1,
 	WEIR_DATASET_COMPLETE = 2,
 	WEIR_DATASET_BY_KEY = 1, /* flags: entries are in the order of their keys */
-	WEIR_DATASET_PLACED = 2, /* samples went to storages by key */
+	WEIR_DATASET_LOCATED = 2, /* samples went to storages by key */
 };
 
 enum weir_dataset_section_kind {

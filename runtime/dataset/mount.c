@@ -113,7 +113,7 @@ static int open_storages(struct weir_dataset *dataset, struct weir_storage *cons
 		error = weir_alloc(dataset->context, dataset->storage_count * sizeof(*disks),
 				   &dataset->disks);
 	if (!error)
-		error = weir_copy_in(dataset->context, dataset->disks, disks,
+		error = weir_copy_to_device(dataset->context, dataset->disks, disks,
 				     dataset->storage_count * sizeof(*disks));
 	free(disks);
 	return error;
@@ -159,7 +159,7 @@ static int check_data(const struct weir_dataset_storage *storage, const struct w
 static int check_place(const struct weir_dataset *dataset, const struct weir_dataset_header *header,
 		       uint32_t index)
 {
-	if (!(header->flags & WEIR_DATASET_PLACED) ||
+	if (!(header->flags & WEIR_DATASET_LOCATED) ||
 	    (header->storage == index && header->storages == dataset->storage_count))
 		return 0;
 	return weir_fail(EINVAL,
@@ -275,7 +275,7 @@ static int add_entries(struct weir_dataset *dataset, uint32_t index, const struc
 		.count = header->samples,
 		.shift = header->shift,
 		.by_key = header->flags & WEIR_DATASET_BY_KEY,
-		.placed = header->flags & WEIR_DATASET_PLACED,
+		.placed = header->flags & WEIR_DATASET_LOCATED,
 	};
 	directory->count += header->samples;
 	return 0;

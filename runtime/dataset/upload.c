@@ -252,7 +252,7 @@ static int prepare(struct upload *upload, uint32_t storage, uint32_t storages)
 		return error;
 	upload->manifest.header.storage = storage;
 	upload->manifest.header.storages = storages;
-	upload->manifest.header.flags |= WEIR_DATASET_PLACED;
+	upload->manifest.header.flags |= WEIR_DATASET_LOCATED;
 	upload->manifest.header.data_bytes = data_end;
 	end = weir_dataset_manifest_layout(&upload->manifest, data_end);
 	return check_room(upload, end, "manifest");

@@ -256,12 +256,12 @@ static int take_fault(struct weir_context *context)
 	struct weir_backend *backend = context->backend;
 	struct weir_fault fault, none;
 	char text[80];
-	int error = backend->ops->copy_out(backend, &fault, context->fault, sizeof(fault));
+	int error = backend->ops->d2h(backend, &fault, context->fault, sizeof(fault));
 
 	if (error || weir_load_u32_acquire_sys(&fault.claimed) == 0) /* F1: pairs with F0 */
 		return error;
 	memset(&none, 0, sizeof(none));
-	error = backend->ops->copy_in(backend, context->fault, &none, sizeof(none));
+	error = backend->ops->h2d(backend, context->fault, &none, sizeof(none));
 	if (error)
 		return error;
 	weir_status_text(fault.status, text);

@@ -78,7 +78,7 @@ struct weir_storage {
 	uint64_t *slots;
 	uint64_t *staging;
 	uint64_t queue_bytes;
-	struct weir_resident *resident; /* the controller on the device, or NULL */
+	struct weir_device_controller *device_controller; /* the controller on the device, or NULL */
 	struct weir_service *service;   /* who reaps for everybody, or NULL */
 	struct weir_watchdog *watchdog; /* who looks whether the controller lives, or NULL */
 	struct weir_recovered recovered;

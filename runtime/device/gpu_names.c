@@ -180,7 +180,7 @@ int weir_gpu_select(const char *kind, const char *selector, const struct weir_gp
 }
 
 /* "0000:41:00.0 (NAME, vendor 1234)", for each of the machine's. */
-static void say_gpu(struct text *text, const struct weir_gpu_place *gpu)
+static void say_gpu(struct text *text, const struct weir_gpu_location *gpu)
 {
 	char address[WEIR_PCI_TEXT];
 
@@ -240,7 +240,7 @@ static void say_devices(struct text *text, const char *backend, const struct wei
 		say(text, "%s", candidates->why);
 }
 
-static const struct weir_gpu_place *machine_has(const struct weir_gpus *machine, struct weir_pci address)
+static const struct weir_gpu_location *machine_has(const struct weir_gpus *machine, struct weir_pci address)
 {
 	for (uint32_t i = 0; i < machine->count; i++)
 		if (machine->gpus[i].address.packed == address.packed)
@@ -252,7 +252,7 @@ static const struct weir_gpu_place *machine_has(const struct weir_gpus *machine,
 static int absent_address(struct weir_pci address, const struct weir_gpu_candidates *candidates,
 			  const struct weir_gpus *machine)
 {
-	const struct weir_gpu_place *there = machine_has(machine, address);
+	const struct weir_gpu_location *there = machine_has(machine, address);
 	char composed[896], where[WEIR_PCI_TEXT];
 	struct text text = { composed, sizeof(composed) };
 

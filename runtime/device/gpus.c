@@ -33,11 +33,11 @@ static hwloc_obj_t near_memory(hwloc_topology_t topology, hwloc_obj_t object)
 
 static int32_t numa_node_of(hwloc_topology_t topology, hwloc_obj_t object)
 {
-	hwloc_obj_t place = near_memory(topology, object);
+	hwloc_obj_t location = near_memory(topology, object);
 
-	if (!place || !place->nodeset || hwloc_bitmap_weight(place->nodeset) != 1)
+	if (!location || !location->nodeset || hwloc_bitmap_weight(location->nodeset) != 1)
 		return -1;
-	return hwloc_bitmap_first(place->nodeset);
+	return hwloc_bitmap_first(location->nodeset);
 }
 
 static void copy_info(hwloc_obj_t object, const char *key, char *text, size_t bytes)
@@ -57,21 +57,21 @@ static uint32_t place_for(const struct weir_gpus *gpus, struct weir_pci address)
 	return i;
 }
 
-struct weir_gpu_place *weir_gpus_add(struct weir_gpus *gpus, struct weir_pci address)
+struct weir_gpu_location *weir_gpus_add(struct weir_gpus *gpus, struct weir_pci address)
 {
 	uint32_t at = place_for(gpus, address);
-	struct weir_gpu_place *place = &gpus->gpus[at];
+	struct weir_gpu_location *location = &gpus->gpus[at];
 
-	if (at < gpus->count && place->address.packed == address.packed)
-		return place;
+	if (at < gpus->count && location->address.packed == address.packed)
+		return location;
 	if (gpus->count == WEIR_MOST_GPUS)
 		return NULL;
-	memmove(place + 1, place, (gpus->count - at) * sizeof(*place));
+	memmove(location + 1, location, (gpus->count - at) * sizeof(*location));
 	memmove(gpus->distances[at + 1], gpus->distances[at], (gpus->count - at) * sizeof(gpus->distances[0]));
 	memset(gpus->distances[at], WEIR_DISTANCE_UNKNOWN, sizeof(gpus->distances[at]));
 	gpus->count++;
-	*place = (struct weir_gpu_place){ .address = address, .numa_node = -1 };
-	return place;
+	*location = (struct weir_gpu_location){ .address = address, .numa_node = -1 };
+	return location;
 }
 
 static void read_gpus(struct weir_gpus *gpus, struct tree *tree)
@@ -80,7 +80,7 @@ static void read_gpus(struct weir_gpus *gpus, struct tree *tree)
 
 	while ((pci = hwloc_get_next_pcidev(tree->topology, pci)) != NULL) {
 		unsigned base = pci->attr->pcidev.class_id >> 8;
-		struct weir_gpu_place *gpu;
+		struct weir_gpu_location *gpu;
 		uint32_t at;
 
 		if (base != BASE_DISPLAY && base != BASE_ACCELERATOR)
@@ -101,14 +101,14 @@ static void read_gpus(struct weir_gpus *gpus, struct tree *tree)
 
 static void add_disk(struct weir_gpus *gpus, struct tree *tree, hwloc_obj_t pci, const char *name)
 {
-	struct weir_disk_place disk = { .address = address_of(pci), .numa_node = numa_node_of(tree->topology, pci) };
+	struct weir_disk_location disk = { .address = address_of(pci), .numa_node = numa_node_of(tree->topology, pci) };
 	uint32_t at = gpus->disk_count;
 
 	if (gpus->disk_count == WEIR_MOST_DISKS)
 		return;
 	snprintf(disk.name, sizeof(disk.name), "%s", name);
 	for (; at > 0; at--) {
-		const struct weir_disk_place *before = &gpus->disks[at - 1];
+		const struct weir_disk_location *before = &gpus->disks[at - 1];
 
 		if (before->address.packed < disk.address.packed ||
 		    (before->address.packed == disk.address.packed && strcmp(before->name, disk.name) <= 0))
@@ -256,25 +256,25 @@ int weir_gpu_at(const struct weir_gpus *gpus, uint32_t index, struct weir_gpu *o
 {
 	struct weir_gpu gpu = { .size = sizeof(gpu) };
 	const struct weir_gpu_candidates *candidates;
-	const struct weir_gpu_place *place;
+	const struct weir_gpu_location *location;
 	int error = weir_handle_check(gpus, WEIR_HANDLE_GPUS, "weir_gpu_at");
 
 	if (error || (error = weir_given(out, "weir_gpu_at", "gpu")) != 0)
 		return error;
 	if (index >= gpus->count)
 		return -ENOENT;
-	place = gpus->gpus + index;
+	location = gpus->gpus + index;
 	candidates = &gpus->candidates;
-	weir_pci_print(place->address, gpu.pci_address);
-	gpu.vendor_id = place->vendor_id;
-	gpu.device_id = place->device_id;
-	memcpy(gpu.vendor, place->vendor, sizeof(gpu.vendor));
-	memcpy(gpu.model, place->model, sizeof(gpu.model));
-	memcpy(gpu.node, place->node, sizeof(gpu.node));
-	gpu.numa_node = place->numa_node;
-	gpu.number = weir_gpu_number(candidates, place->address);
+	weir_pci_print(location->address, gpu.pci_address);
+	gpu.vendor_id = location->vendor_id;
+	gpu.device_id = location->device_id;
+	memcpy(gpu.vendor, location->vendor, sizeof(gpu.vendor));
+	memcpy(gpu.model, location->model, sizeof(gpu.model));
+	memcpy(gpu.node, location->node, sizeof(gpu.node));
+	gpu.numa_node = location->numa_node;
+	gpu.number = weir_gpu_number(candidates, location->address);
 	for (uint32_t i = candidates->count; i-- > 0;) /* the preferred backend's is the first */
-		if (candidates->list[i].address.packed == place->address.packed)
+		if (candidates->list[i].address.packed == location->address.packed)
 			snprintf(gpu.device, sizeof(gpu.device), "%s:%u", candidates->list[i].backend, candidates->list[i].ordinal);
 	if (gpu.number < 0)
 		snprintf(gpu.why, sizeof(gpu.why), "%s", candidates->why);

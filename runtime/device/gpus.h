@@ -80,8 +80,8 @@ int32_t weir_gpu_number(const struct weir_gpu_candidates *candidates, struct wei
 int weir_gpu_open(const char *kind, const char *selector, const struct weir_context_options *options,
 		  struct weir_backend **out);
 
-/** struct weir_gpu_place - what the system tells of a GPU */
-struct weir_gpu_place {
+/** struct weir_gpu_location - what the system tells of a GPU */
+struct weir_gpu_location {
 	struct weir_pci address;
 	uint32_t vendor_id;
 	uint32_t device_id;
@@ -91,8 +91,8 @@ struct weir_gpu_place {
 	int32_t numa_node;
 };
 
-/** struct weir_disk_place - what it tells of a disk's controller, and of one block device behind it */
-struct weir_disk_place {
+/** struct weir_disk_location - what it tells of a disk's controller, and of one block device behind it */
+struct weir_disk_location {
 	char name[32];
 	struct weir_pci address;
 	int32_t numa_node;
@@ -107,9 +107,9 @@ struct weir_disk_place {
  * @elsewhere: it is another one, out of a file
  */
 struct weir_gpus {
-	struct weir_gpu_place gpus[WEIR_MOST_GPUS];
+	struct weir_gpu_location gpus[WEIR_MOST_GPUS];
 	uint32_t count;
-	struct weir_disk_place disks[WEIR_MOST_DISKS];
+	struct weir_disk_location disks[WEIR_MOST_DISKS];
 	uint32_t disk_count;
 	uint8_t distances[WEIR_MOST_GPUS][WEIR_MOST_DISKS];
 	struct weir_gpu_candidates candidates;
@@ -127,6 +127,6 @@ int weir_gpus_read(struct weir_gpus *gpus);
 void weir_gpus_drivers(struct weir_gpus *gpus);
 
 /** weir_gpus_add() - room for the GPU at @address, or where it is already; NULL if there is none left */
-struct weir_gpu_place *weir_gpus_add(struct weir_gpus *gpus, struct weir_pci address);
+struct weir_gpu_location *weir_gpus_add(struct weir_gpus *gpus, struct weir_pci address);
 
 #endif

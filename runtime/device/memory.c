@@ -168,16 +168,16 @@ static int check_copy(struct weir_context *context, uint64_t address, const void
 	return error ? error : check_range(context, address, bytes, what);
 }
 
-int weir_copy_in(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
+int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
 {
-	int error = check_copy(context, address, from, bytes, "weir_copy_in");
+	int error = check_copy(context, address, from, bytes, "weir_copy_to_device");
 
-	return error ? error : context->backend->ops->copy_in(context->backend, address, from, bytes);
+	return error ? error : context->backend->ops->h2d(context->backend, address, from, bytes);
 }
 
-int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes)
+int weir_copy_from_device(struct weir_context *context, void *to, uint64_t address, size_t bytes)
 {
-	int error = check_copy(context, address, to, bytes, "weir_copy_out");
+	int error = check_copy(context, address, to, bytes, "weir_copy_from_device");
 
-	return error ? error : context->backend->ops->copy_out(context->backend, to, address, bytes);
+	return error ? error : context->backend->ops->d2h(context->backend, to, address, bytes);
 }

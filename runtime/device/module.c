@@ -31,7 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* A folder given by WEIR_BACKENDS, or the one of this library, or "weir" in it. */
 static bool find(const char *name, char *path, size_t bytes)
 {
-	static const char *const places[] = { "weir/", "" };
+	static const char *const locations[] = { "weir/", "" };
 	const char *folder = getenv("WEIR_BACKENDS");
 	Dl_info self;
 	char *slash;
@@ -40,13 +40,13 @@ static bool find(const char *name, char *path, size_t bytes)
 		snprintf(path, bytes, "%s/weir-backend-%s.so", folder, name);
 		return !access(path, R_OK);
 	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!dladdr(places, &self) || !self.dli_fname)
+	for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++) {
+		if (!dladdr(locations, &self) || !self.dli_fname)
 			return false;
 		snprintf(path, bytes, "%s", self.dli_fname);
 		slash = strrchr(path, '/');
 		slash = slash ? slash + 1 : path;
-		snprintf(slash, bytes - (size_t)(slash - path), "%sweir-backend-%s.so", places[i], name);
+		snprintf(slash, bytes - (size_t)(slash - path), "%sweir-backend-%s.so", locations[i], name);
 		if (!access(path, R_OK))
 			return true;
 	}

@@ -9,23 +9,23 @@
 
 enum { START_SECONDS = 10 };
 
-int weir_staying_prepare(struct weir_context *context, struct weir_staying *staying)
+int weir_persistent_prepare(struct weir_context *context, struct weir_persistent *persistent)
 {
-	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_HOST, &staying->started,
-					 &staying->started_word);
+	int error = weir_memory_allocate(context, sizeof(weir_shared_u32), WEIR_MEMORY_HOST, &persistent->started,
+					 &persistent->started_word);
 
-	return error ? error : weir_memory_get(context, sizeof(weir_shared_u32), &staying->stop);
+	return error ? error : weir_memory_get(context, sizeof(weir_shared_u32), &persistent->stop);
 }
 
-int weir_staying_start(struct weir_context *context, struct weir_staying *staying,
-		       const struct weir_staying_launch *launch)
+int weir_persistent_start(struct weir_context *context, struct weir_persistent *persistent,
+		       const struct weir_persistent_launch *launch)
 {
 	struct weir_backend *backend = context->backend;
 	int error = backend->ops->serve(backend, launch->kernel, launch->blocks, launch->threads, launch->args,
-					launch->args_bytes, &staying->service);
+					launch->args_bytes, &persistent->service);
 
 	for (unsigned i = 0; !error && i < START_SECONDS * 1000; i++) {
-		if (weir_load_u32_acquire_sys(staying->started_word))
+		if (weir_load_u32_acquire_sys(persistent->started_word))
 			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -34,15 +34,15 @@ int weir_staying_start(struct weir_context *context, struct weir_staying *stayin
 				 launch->what, launch->kernel, START_SECONDS);
 }
 
-void weir_staying_end(struct weir_context *context, struct weir_staying *staying)
+void weir_persistent_end(struct weir_context *context, struct weir_persistent *persistent)
 {
 	uint32_t stop = 1;
 
-	if (staying->service) {
-		(void)weir_copy_in(context, staying->stop, &stop, sizeof(stop));
-		context->backend->ops->serve_end(context->backend, staying->service);
+	if (persistent->service) {
+		(void)weir_copy_to_device(context, persistent->stop, &stop, sizeof(stop));
+		context->backend->ops->serve_end(context->backend, persistent->service);
 	}
-	(void)weir_memory_put(context, staying->stop);
-	(void)weir_memory_put(context, staying->started);
-	*staying = (struct weir_staying){ .service = NULL };
+	(void)weir_memory_put(context, persistent->stop);
+	(void)weir_memory_put(context, persistent->started);
+	*persistent = (struct weir_persistent){ .service = NULL };
 }

@@ -28,7 +28,7 @@ static int fail(const char *name, int node, int error)
 }
 
 /* What is behind @node, and how large. */
-static int look(int node, const char *name, uint64_t *bytes)
+static int poll(int node, const char *name, uint64_t *bytes)
 {
 	struct weir_p2p_info info = { .size = sizeof(info) };
 
@@ -48,7 +48,7 @@ int weir_window_take(int node, const char *name, struct weir_window *out)
 	struct weir_p2p_register call = { .size = sizeof(call) };
 	uint64_t bytes = 0;
 	void *memory;
-	int error = look(node, name, &bytes);
+	int error = poll(node, name, &bytes);
 
 	if (error)
 		return error;
@@ -71,13 +71,13 @@ void weir_window_leave(struct weir_window *window)
 
 int weir_window_locate(const struct weir_window *window, uint64_t *bus_offset)
 {
-	struct weir_p2p_locate place = { .size = sizeof(place), .handle = window->handle };
+	struct weir_p2p_locate location = { .size = sizeof(location), .handle = window->handle };
 
-	if (ioctl(window->node, WEIR_P2P_LOCATE, &place))
+	if (ioctl(window->node, WEIR_P2P_LOCATE, &location))
 		return fail(window->name, window->node, errno);
-	if (place.bytes < window->bytes)
+	if (location.bytes < window->bytes)
 		return weir_fail(ENOTSUP, "\"%s\": only %llu of its %llu bytes are contiguous for a controller", window->name,
-				 (unsigned long long)place.bytes, (unsigned long long)window->bytes);
-	*bus_offset = place.address - (uint64_t)(uintptr_t)window->host;
+				 (unsigned long long)location.bytes, (unsigned long long)window->bytes);
+	*bus_offset = location.address - (uint64_t)(uintptr_t)window->host;
 	return 0;
 }

@@ -66,7 +66,7 @@ static int find_target(struct weir_file_batch *batch, int file, size_t index, ui
 }
 
 /* Whether the SSD may have the device's memory itself, where there is any question of it. */
-static void look_whether_it_reaches(struct weir_file_batch *batch, const struct weir_file_io *io, struct file_target *target)
+static void check_reachable(struct weir_file_batch *batch, const struct weir_file_io *io, struct file_target *target)
 {
 	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
 		target->reaches = file_module_reaches(batch->files, target, NULL);
@@ -86,7 +86,7 @@ static int take_io(struct weir_file_batch *batch, size_t index)
 	if (!error)
 		error = check_target(&batch->targets[state->target], io, index);
 	if (!error)
-		look_whether_it_reaches(batch, io, &batch->targets[state->target]);
+		check_reachable(batch, io, &batch->targets[state->target]);
 	state->left = state->end = io->bytes;
 	return error;
 }

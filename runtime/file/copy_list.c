@@ -40,19 +40,19 @@ static int move_now(struct file_worker *worker, struct file_area *area, const st
 	struct weir_backend *backend = worker->files->backend;
 	const struct weir_registration *registration = file_piece_io(piece)->registration;
 	char *staged = area->memory + piece->position;
-	uint64_t place = file_piece_place(piece);
+	uint64_t index = file_piece_offset(piece);
 	bool seen = registration->host && !registration->pin; /* the host's own reads of a window take very long */
 
 	worker->stats.copied_bytes += bytes;
 	if (area->operation == WEIR_FILE_READ) {
 		if (!seen)
-			return backend->ops->copy_in(backend, registration->address + place, staged, bytes);
-		memcpy(registration->host + place, staged, bytes);
+			return backend->ops->h2d(backend, registration->address + index, staged, bytes);
+		memcpy(registration->host + index, staged, bytes);
 		return 0;
 	}
 	if (!seen)
-		return backend->ops->copy_out(backend, staged, registration->address + place, bytes);
-	memcpy(staged, registration->host + place, bytes);
+		return backend->ops->d2h(backend, staged, registration->address + index, bytes);
+	memcpy(staged, registration->host + index, bytes);
 	return 0;
 }
 
@@ -60,47 +60,47 @@ static int move_now(struct file_worker *worker, struct file_area *area, const st
 static void add_move(struct file_area *area, const struct file_piece *piece, uint32_t bytes)
 {
 	uint64_t staged = area->address + piece->position;
-	uint64_t place = file_piece_io(piece)->registration->address + file_piece_place(piece);
+	uint64_t index = file_piece_io(piece)->registration->address + file_piece_offset(piece);
 	bool read = area->operation == WEIR_FILE_READ;
-	struct weir_move *last = area->move_count ? &area->moves[area->move_count - 1] : NULL;
-	struct weir_move move = { .to = read ? place : staged, .from = read ? staged : place, .bytes = bytes };
+	struct weir_move *last = area->move_count ? &area->copies[area->move_count - 1] : NULL;
+	struct weir_move move = { .to = read ? index : staged, .from = read ? staged : index, .bytes = bytes };
 
 	if (last && last->to + last->bytes == move.to && last->from + last->bytes == move.from)
 		last->bytes += bytes;
 	else
-		area->moves[area->move_count++] = move;
+		area->copies[area->move_count++] = move;
 }
 
 /* The list of moves and the arguments lie behind the staging, where lanes see them. */
 static int launch(struct file_worker *worker, struct file_area *area)
 {
 	struct weir_backend *backend = worker->files->backend;
-	struct weir_moves_args args = { .moves = area->address + FILES_AREA_BYTES + sizeof(args), .count = (u32)area->move_count };
+	struct weir_copy_list_args args = { .copies = area->address + FILES_AREA_BYTES + sizeof(args), .count = (u32)area->move_count };
 	uint32_t blocks = (uint32_t)(area->move_count + BLOCK_WAVES - 1) / BLOCK_WAVES;
 
 	_Static_assert(sizeof(struct weir_move) == sizeof(struct weir_kernel_move), "the same words");
 	memcpy(area->memory + FILES_AREA_BYTES, &args, sizeof(args));
-	memcpy(area->memory + FILES_AREA_BYTES + sizeof(args), area->moves, area->move_count * sizeof(*area->moves));
-	return backend->ops->stream_launch(backend, area->stream, "weir_moves", blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS,
+	memcpy(area->memory + FILES_AREA_BYTES + sizeof(args), area->copies, area->move_count * sizeof(*area->copies));
+	return backend->ops->stream_launch(backend, area->stream, "weir_copy_list", blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS,
 					   BLOCK_LANES, area->address + FILES_AREA_BYTES);
 }
 
-static int queue_moves(struct file_worker *worker, struct file_area *area)
+static int queue_copies(struct file_worker *worker, struct file_area *area)
 {
 	struct weir_backend *backend = worker->files->backend;
 	uint64_t bytes = 0;
 	bool lanes;
 
 	for (size_t i = 0; i < area->move_count; i++)
-		bytes += area->moves[i].bytes;
+		bytes += area->copies[i].bytes;
 	lanes = backend->ops->stream_launch && area->move_count >= LEAST_BY_LANES && bytes / area->move_count <= MOST_BY_LANES;
 	*(lanes ? &worker->stats.pulled_bytes : &worker->stats.copied_bytes) += bytes;
 	area->busy = true;
 	return lanes ? launch(worker, area) :
-		       backend->ops->stream_copy(backend, area->stream, area->moves, area->move_count);
+		       backend->ops->stream_copy(backend, area->stream, area->copies, area->move_count);
 }
 
-void file_moves_begin(struct file_worker *worker, struct file_area *area)
+void file_copies_begin(struct file_worker *worker, struct file_area *area)
 {
 	int error = 0;
 
@@ -114,12 +114,12 @@ void file_moves_begin(struct file_worker *worker, struct file_area *area)
 			error = move_now(worker, area, piece, bytes);
 	}
 	if (!error && area->move_count)
-		error = queue_moves(worker, area);
+		error = queue_copies(worker, area);
 	if (error)
 		fail_pieces(area, error);
 }
 
-void file_moves_end(struct file_worker *worker, struct file_area *area)
+void file_copies_end(struct file_worker *worker, struct file_area *area)
 {
 	struct weir_backend *backend = worker->files->backend;
 	int error;

@@ -160,7 +160,7 @@ struct file_area {
 	uint32_t used;
 	size_t count;
 	struct file_piece pieces[FILES_MOST_PIECES];
-	struct weir_move moves[FILES_MOST_PIECES];
+	struct weir_move copies[FILES_MOST_PIECES];
 	size_t move_count;
 	int error;
 	char sentence[FILES_SENTENCE];
@@ -176,7 +176,7 @@ struct file_worker {
 	pthread_t thread;
 	bool has_ring;
 	struct io_uring ring;
-	unsigned turn;
+	unsigned iteration;
 	struct file_area areas[FILES_AREAS];
 	struct weir_file_stats stats;
 };
@@ -230,8 +230,8 @@ struct weir_files *weir_files_get(struct weir_context *context);
 int weir_files_close(struct weir_context *context);
 /** weir_files_failure() - of what was enqueued: the first failure since the last call, with its sentence */
 int weir_files_failure(struct weir_context *context);
-/** file_target_look() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */
-int file_target_look(int file, const char *what, struct file_target *target);
+/** file_target_probe() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */
+int file_target_probe(int file, const char *what, struct file_target *target);
 /** file_target_kept() - one that weir_file_attach() was called for; false: it was not */
 bool file_target_kept(struct weir_files *files, int file, struct file_target *target);
 /** file_target_find() - the same, where weir_file_attach() was not called */
@@ -268,10 +268,10 @@ void *file_worker_main(void *worker);
 /** file_system_run() - the system calls of an area's pieces; sets what each @got */
 void file_system_run(struct file_worker *worker, struct file_area *area);
 
-/** file_moves_begin() - staging to its places, or the other way; may leave it to the area's stream */
-void file_moves_begin(struct file_worker *worker, struct file_area *area);
-/** file_moves_end() - wait for that */
-void file_moves_end(struct file_worker *worker, struct file_area *area);
+/** file_copies_begin() - staging to its places, or the other way; may leave it to the area's stream */
+void file_copies_begin(struct file_worker *worker, struct file_area *area);
+/** file_copies_end() - wait for that */
+void file_copies_end(struct file_worker *worker, struct file_area *area);
 
 /** file_piece_io() - the request of a piece */
 static inline struct weir_file_io *file_piece_io(const struct file_piece *piece)
@@ -279,8 +279,8 @@ static inline struct weir_file_io *file_piece_io(const struct file_piece *piece)
 	return &piece->batch->io[piece->io];
 }
 
-/** file_piece_place() - its place within the registered memory */
-static inline uint64_t file_piece_place(const struct file_piece *piece)
+/** file_piece_offset() - its place within the registered memory */
+static inline uint64_t file_piece_offset(const struct file_piece *piece)
 {
 	return file_piece_io(piece)->at + piece->at;
 }

@@ -305,7 +305,7 @@ struct try_file {
 	int theirs;
 	off_t offset;
 	uint64_t address;
-	const char *place;
+	const char *index;
 	char *host;
 };
 
@@ -327,7 +327,7 @@ static int try_put(void *of, const char *from, size_t bytes)
 {
 	struct weir_backend *backend = ((struct try_file *)of)->files->backend;
 
-	return backend->ops->copy_in(backend, ((struct try_file *)of)->address, from, bytes);
+	return backend->ops->h2d(backend, ((struct try_file *)of)->address, from, bytes);
 }
 
 static int try_read(void *of, size_t bytes)
@@ -342,7 +342,7 @@ static int try_get(void *of, char *to, size_t bytes)
 {
 	struct weir_backend *backend = ((struct try_file *)of)->files->backend;
 
-	return backend->ops->copy_out(backend, to, ((struct try_file *)of)->address, bytes);
+	return backend->ops->d2h(backend, to, ((struct try_file *)of)->address, bytes);
 }
 
 /* Memory of the device with pages, for trials. Mutex held. */
@@ -483,7 +483,7 @@ static int try_other(void *of, const char *from, size_t bytes)
 static int try_write(void *of, size_t bytes)
 {
 	struct try_file *try = of;
-	ssize_t did = pwrite(try->theirs, try->place, bytes, try->offset);
+	ssize_t did = pwrite(try->theirs, try->index, bytes, try->offset);
 
 	return did < 0 ? -errno : (size_t)did == bytes ? 0 : -ENODATA;
 }
@@ -517,13 +517,13 @@ bool file_module_took(const struct file_target *target)
 	return target->pair && atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_GOOD;
 }
 
-bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *place, uint64_t address,
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index, uint64_t address,
 		       uint64_t offset, uint64_t bytes)
 {
 	uint64_t head = (FILES_ALIGN - offset % FILES_ALIGN) % FILES_ALIGN;
-	struct try_file try = { .offset = (off_t)(offset + head), .place = place + head, .address = address + head };
+	struct try_file try = { .offset = (off_t)(offset + head), .index = index + head, .address = address + head };
 
-	if (bytes < head + FILES_ALIGN || (uintptr_t)try.place % FILES_ALIGN)
+	if (bytes < head + FILES_ALIGN || (uintptr_t)try.index % FILES_ALIGN)
 		return file_module_took(target);
 	bytes = (bytes - head) / FILES_ALIGN * FILES_ALIGN;
 	pthread_mutex_lock(&files->module.mutex);

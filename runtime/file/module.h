@@ -101,12 +101,12 @@ struct file_pair *file_module_pair(struct weir_files *files, int file);
 bool file_module_reaches(struct weir_files *files, struct file_target *target, char why[MODULE_WHY]);
 /**
  * file_module_takes() - whether a request's writing may go this way, of a file that file_module_reaches() is said of
- * @place: of the registered memory, where the host sees it
+ * @index: of the registered memory, where the host sees it
  * @address: the same for the device
  *
  * If it was not tried, its first blocks are: written this way, they have to be in the file what they are for the device.
  */
-bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *place, uint64_t address,
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index, uint64_t address,
 		       uint64_t offset, uint64_t bytes);
 /** file_module_took() - whether that was tried, and is so */
 bool file_module_took(const struct file_target *target);

@@ -29,7 +29,7 @@ static const struct weir_memory_block *find_block(const struct weir_context *con
 }
 
 /* Whose memory it is, all of it, and where the host sees it. */
-static int look(struct weir_context *context, uint64_t address, uint64_t bytes, void **host)
+static int poll(struct weir_context *context, uint64_t address, uint64_t bytes, void **host)
 {
 	const struct weir_memory_block *block = find_block(context, address);
 	struct weir_backend *backend = context->backend;
@@ -136,7 +136,7 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 		return error;
 	*out = NULL;
 	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_register")) != 0 ||
-	    (error = weir_options_take(&options, sizeof(options), given, "register options")) != 0 || (error = check(address, bytes, &options)) != 0 || (error = look(context, address, bytes, &host)) != 0)
+	    (error = weir_options_take(&options, sizeof(options), given, "register options")) != 0 || (error = check(address, bytes, &options)) != 0 || (error = poll(context, address, bytes, &host)) != 0)
 		return error;
 	files = weir_files_get(context);
 	if (!files)

@@ -49,7 +49,7 @@ static struct call call_of(struct file_worker *worker, struct file_area *area, c
 	if (piece->edge)
 		call.file = edges_of(worker->files, target, io->operation);
 	if (!piece->staged) {
-		call.memory = io->registration->host + file_piece_place(piece);
+		call.memory = io->registration->host + file_piece_offset(piece);
 		return call;
 	}
 	call.memory = area->memory + piece->position - piece->skew;

@@ -10,7 +10,7 @@
 #include "../backend/error.h"
 #include "files.h"
 
-int file_target_look(int file, const char *what, struct file_target *target)
+int file_target_probe(int file, const char *what, struct file_target *target)
 {
 	int flags = fcntl(file, F_GETFL);
 
@@ -45,7 +45,7 @@ bool file_target_kept(struct weir_files *files, int file, struct file_target *ta
 
 int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target)
 {
-	return file_target_kept(files, file, target) ? 0 : file_target_look(file, what, target);
+	return file_target_kept(files, file, target) ? 0 : file_target_probe(file, what, target);
 }
 
 /* Room for descriptor @file. Mutex held. */
@@ -73,7 +73,7 @@ int weir_file_attach(struct weir_context *context, int file)
 
 	if (error)
 		return error;
-	error = files ? file_target_look(file, "cannot attach: ", &target) : -ENOMEM;
+	error = files ? file_target_probe(file, "cannot attach: ", &target) : -ENOMEM;
 
 	if (error)
 		return error;

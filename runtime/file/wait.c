@@ -148,13 +148,13 @@ static bool is_plain(struct weir_registration *registration, struct file_target 
 		     size_t at)
 {
 	int access = target->flags & O_ACCMODE;
-	uintptr_t place = (uintptr_t)registration->host + at;
+	uintptr_t index = (uintptr_t)registration->host + at;
 
 	if (at > registration->bytes || bytes > registration->bytes - at || bytes > FILES_LEAST_SHARE || !bytes || offset < 0)
 		return false;
 	if (operation == WEIR_FILE_READ ? access == O_WRONLY : access == O_RDONLY || (target->flags & O_APPEND))
 		return false;
-	if (target->direct && ((uint64_t)offset | bytes | place) % FILES_ALIGN)
+	if (target->direct && ((uint64_t)offset | bytes | index) % FILES_ALIGN)
 		return false;
 	if (registration->path == WEIR_FILE_MODULE)
 		return target->direct && file_module_reaches(registration->context->files, target, NULL) &&

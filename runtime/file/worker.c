@@ -16,7 +16,7 @@ static void finish(struct file_worker *worker, struct file_area *area)
 {
 	if (!area->count)
 		return;
-	file_moves_end(worker, area);
+	file_copies_end(worker, area);
 	if (area->operation == WEIR_FILE_WRITE && !area->error)
 		file_system_run(worker, area);
 	file_batch_report(worker->files, area);
@@ -26,30 +26,30 @@ static void begin(struct file_worker *worker, struct file_area *area)
 {
 	if (area->operation == WEIR_FILE_READ)
 		file_system_run(worker, area);
-	file_moves_begin(worker, area);
+	file_copies_begin(worker, area);
 	if (!area->busy)
 		finish(worker, area);
 }
 
 /* The next area: end what it did last, and begin with it what there is to do. False: nothing. */
-static bool take_turn(struct file_worker *worker, struct weir_file_batch *own)
+static bool take_iteration(struct file_worker *worker, struct weir_file_batch *own)
 {
-	struct file_area *area = &worker->areas[worker->turn];
+	struct file_area *area = &worker->areas[worker->iteration];
 
 	finish(worker, area);
 	if (!file_batch_take(worker->files, own, area))
 		return false;
-	worker->turn = (worker->turn + 1) % FILES_AREAS;
+	worker->iteration = (worker->iteration + 1) % FILES_AREAS;
 	begin(worker, area);
 	return true;
 }
 
 void file_worker_help(struct file_worker *worker, struct weir_file_batch *own)
 {
-	while (take_turn(worker, own))
+	while (take_iteration(worker, own))
 		;
 	for (unsigned i = 0; i < FILES_AREAS; i++)
-		finish(worker, &worker->areas[(worker->turn + i) % FILES_AREAS]);
+		finish(worker, &worker->areas[(worker->iteration + i) % FILES_AREAS]);
 }
 
 void *file_worker_main(void *argument)

@@ -147,7 +147,7 @@ struct weir_controller_claim {
 	struct weir_controller_command command;
 };
 
-WEIR_FN struct weir_controller_view weir_controller_look(WEIR_GLOBAL struct weir_controller_args *args, weir_addr address)
+WEIR_FN struct weir_controller_view weir_controller_poll(WEIR_GLOBAL struct weir_controller_args *args, weir_addr address)
 {
 	WEIR_GLOBAL struct weir_controller_queue *queue = weir_at(address, struct weir_controller_queue, 0);
 	struct weir_controller_view view;
@@ -237,7 +237,7 @@ WEIR_FN u32 weir_controller_piece(struct weir_controller_view view, u32 ready)
 WEIR_FN u64 weir_controller_head(struct weir_controller_view view, u64 lanes)
 {
 	/* H0: the doorbells are loaded after it: one older than the head would look like a full ring */
-	u64 head = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_acquire_dev(&view.queue->head) : 0);
+	u64 head = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&view.queue->head) : 0);
 
 	weir_wave_sync(lanes);
 	return head;
@@ -287,7 +287,7 @@ WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controlle
 	 * new head is computed from it: doorbells, so that who sees this head sees none that
 	 * is older (H0), and the commands
 	 */
-	if (weir_leader(lanes))
+	if (weir_elected(lanes))
 		won = weir_cas_u64_relaxed_dev(&view.queue->head, head, after) == head;
 	if (!weir_broadcast_u64(lanes, won))
 		claim.count = 0;
@@ -323,7 +323,7 @@ WEIR_FN void weir_controller_move(struct weir_controller_view view, u64 lanes, s
 		from = write ? page : from + part;
 		next += list ? sizeof(u64) : 0;
 		part = NVME_PAGE_BYTES;
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -374,7 +374,7 @@ WEIR_FN u32 weir_controller_dw3(struct weir_controller_command command)
  */
 WEIR_FN u32 weir_controller_serve(WEIR_GLOBAL struct weir_controller_args *args, weir_addr queue, u64 lanes)
 {
-	struct weir_controller_view view = weir_controller_look(args, queue);
+	struct weir_controller_view view = weir_controller_poll(args, queue);
 	u64 head = weir_controller_head(view, lanes);
 	u32 ready = weir_controller_announced(view, lanes, head), position, dw2, dw3;
 	struct weir_controller_claim claim;
@@ -393,7 +393,7 @@ WEIR_FN u32 weir_controller_serve(WEIR_GLOBAL struct weir_controller_args *args,
 	weir_wave_sync(lanes); /* every lane's part of the data before anybody's phase */
 	if (cqe)
 		weir_controller_post(cqe, dw2, dw3);
-	weir_converge();
+	weir_reconverge();
 	return claim.count;
 }
 
@@ -444,20 +444,20 @@ WEIR_FN u32 weir_controller_rest(WEIR_GLOBAL struct weir_controller_args *args, 
 }
 
 /* Tell the host that it runs. */
-WEIR_FN void weir_controller_tell(WEIR_GLOBAL struct weir_controller_args *args)
+WEIR_FN void weir_controller_notify(WEIR_GLOBAL struct weir_controller_args *args)
 {
 	if (weir_thread() == 0)
 		weir_store_u32_release_sys(weir_at(args->started, weir_shared_u32, 0), 1);
-	weir_converge();
+	weir_reconverge();
 }
 
 /* Whether the host wants an end: asked now and then. */
-WEIR_FN u32 weir_controller_stopped(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes, u32 turn)
+WEIR_FN u32 weir_controller_stopped(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes, u32 iteration)
 {
 	u64 stop = 0;
 
-	if (turn % 64 == 0) { /* relaxed: a flag that only rises */
-		if (weir_leader(lanes))
+	if (iteration % 64 == 0) { /* relaxed: a flag that only rises */
+		if (weir_elected(lanes))
 			stop = weir_load_u32_relaxed_sys(weir_at(args->stop, weir_shared_u32, 0));
 		stop = weir_broadcast_u64(lanes, stop);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The controller as kernels that stay: they serve its queues until the host says stop.
+ * The controller as persistent kernels: they serve its queues until the host says stop.
  *
  * A wave of 32 lanes has 4 KiB in flight. That takes 80 registers, and 768 lanes of
  * 80 leave no room for others on a multiprocessor that has 65,536: so many blocks of that
@@ -20,8 +20,8 @@ WEIR_KERNEL(weir_controller, struct weir_controller_args)
 		weir_controller_beat(args, (u32)weir_wave(), (u32)(weir_threads() / weir_lanes()));
 	u32 idle = 0;
 
-	weir_controller_tell(args);
-	for (u32 turn = 0; !weir_controller_stopped(args, lanes, turn); turn++)
+	weir_controller_notify(args);
+	for (u32 iteration = 0; !weir_controller_stopped(args, lanes, iteration); iteration++)
 		idle = weir_controller_rest(args, idle, weir_controller_round(args, lanes, beat));
 }
 
@@ -33,7 +33,7 @@ WEIR_KERNEL(weir_controller_timed, struct weir_controller_args)
 		weir_controller_beat(args, (u32)weir_wave(), (u32)(weir_threads() / weir_lanes()));
 	u32 idle = 0;
 
-	weir_controller_tell(args);
-	for (u32 turn = 0; !weir_controller_stopped(args, lanes, turn); turn++)
+	weir_controller_notify(args);
+	for (u32 iteration = 0; !weir_controller_stopped(args, lanes, iteration); iteration++)
 		idle = weir_controller_rest(args, idle, weir_controller_round_timed(args, lanes, beat));
 }

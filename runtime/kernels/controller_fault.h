@@ -42,7 +42,7 @@ enum {
  * @code: status field of the completion
  * @cid: an identifier, or 65536: one that is not in flight
  * @seen: commands it was for
- * @struck: with @count: of these, struck
+ * @matched: with @count: of these, matched
  */
 struct weir_controller_fault {
 	u32 kind;
@@ -60,18 +60,18 @@ struct weir_controller_fault {
 	u32 code;
 	u32 cid;
 	weir_shared_u64 seen;
-	weir_shared_u64 struck;
+	weir_shared_u64 matched;
 	u64 reserved[4];
 };
 
 WEIR_ASSERT_SIZE(struct weir_controller_fault, 128);
 
 /**
- * struct weir_controller_struck - what happens to one lane's command
+ * struct weir_controller_matched - what happens to one lane's command
  * @rows: for each of @kinds the row, six bits from 6 x kind on
  * @kinds: 1 << kind for each
  */
-struct weir_controller_struck {
+struct weir_controller_matched {
 	u64 rows;
 	u32 kinds;
 };
@@ -123,15 +123,15 @@ WEIR_FN u32 weir_controller_drawn(WEIR_GLOBAL struct weir_controller_fault *faul
 /* How many of @wanted the row's count still allows: taken from it. */
 WEIR_FN u32 weir_controller_granted(WEIR_GLOBAL struct weir_controller_fault *fault, u64 lanes, u32 wanted)
 {
-	u64 done = wanted == 0 || fault->count == 0, struck, got = wanted;
+	u64 done = wanted == 0 || fault->count == 0, matched, got = wanted;
 
 	while (!done) { /* the same in all lanes; fails only if another wave got some */
-		weir_converge();
+		weir_reconverge();
 		/* relaxed: the counts of a row order nothing but themselves */
-		struck = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_relaxed_dev(&fault->struck) : 0);
-		got = fault->count - struck < wanted ? fault->count - struck : wanted;
-		if (weir_leader(lanes))
-			done = weir_cas_u64_relaxed_dev(&fault->struck, struck, struck + got) == struck;
+		matched = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_relaxed_dev(&fault->matched) : 0);
+		got = fault->count - matched < wanted ? fault->count - matched : wanted;
+		if (weir_elected(lanes))
+			done = weir_cas_u64_relaxed_dev(&fault->matched, matched, matched + got) == matched;
 		done = weir_broadcast_u64(lanes, done);
 	}
 	return (u32)got;
@@ -141,11 +141,11 @@ WEIR_FN u32 weir_controller_granted(WEIR_GLOBAL struct weir_controller_fault *fa
 WEIR_FN void weir_controller_spare(WEIR_GLOBAL struct weir_controller_fault *fault)
 {
 	if (fault->count) /* relaxed: as above */
-		(void)weir_add_u64_relaxed_dev(&fault->struck, ~(u64)0);
+		(void)weir_add_u64_relaxed_dev(&fault->matched, ~(u64)0);
 }
 
 /* Whether one row strikes this lane's command, if it has one: @here. */
-WEIR_FN u32 weir_controller_struck_by(WEIR_GLOBAL struct weir_controller_fault *fault, u64 lanes, u32 queue, u32 here,
+WEIR_FN u32 weir_controller_matched_by(WEIR_GLOBAL struct weir_controller_fault *fault, u64 lanes, u32 queue, u32 here,
 				      struct weir_controller_command command)
 {
 	u64 meant = weir_ballot(lanes, here && weir_controller_meant(fault, queue, command)), number = 0, hits;
@@ -153,7 +153,7 @@ WEIR_FN u32 weir_controller_struck_by(WEIR_GLOBAL struct weir_controller_fault *
 
 	if (meant == 0) /* the same in all lanes */
 		return 0;
-	if (weir_leader(lanes)) /* relaxed: as above */
+	if (weir_elected(lanes)) /* relaxed: as above */
 		number = weir_add_u64_relaxed_dev(&fault->seen, weir_popcount(meant));
 	number = weir_broadcast_u64(lanes, number) + weir_rank(meant, lane);
 	hits = weir_ballot(lanes, (meant >> lane & 1) && weir_controller_drawn(fault, number));
@@ -168,26 +168,26 @@ WEIR_FN u32 weir_controller_struck_by(WEIR_GLOBAL struct weir_controller_fault *
  *
  * All lanes together. Of two rows of one kind the later one tells how.
  */
-WEIR_FN struct weir_controller_struck weir_controller_strike(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes,
+WEIR_FN struct weir_controller_matched weir_controller_strike(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes,
 							     u32 queue, u32 here,
 							     struct weir_controller_command command)
 {
-	struct weir_controller_struck struck;
+	struct weir_controller_matched matched;
 
-	struck.rows = 0;
-	struck.kinds = 0;
+	matched.rows = 0;
+	matched.kinds = 0;
 	for (u32 i = 0; i < args->fault_count; i++) {
 		WEIR_GLOBAL struct weir_controller_fault *fault =
 			weir_at(args->faults, struct weir_controller_fault, i);
 
-		if (weir_controller_struck_by(fault, lanes, queue, here, command)) {
-			struck.kinds |= (u32)1 << fault->kind;
-			struck.rows &= ~((u64)(WEIR_CONTROLLER_ROWS - 1) << (6 * fault->kind));
-			struck.rows |= (u64)i << (6 * fault->kind);
+		if (weir_controller_matched_by(fault, lanes, queue, here, command)) {
+			matched.kinds |= (u32)1 << fault->kind;
+			matched.rows &= ~((u64)(WEIR_CONTROLLER_ROWS - 1) << (6 * fault->kind));
+			matched.rows |= (u64)i << (6 * fault->kind);
 		}
-		weir_converge();
+		weir_reconverge();
 	}
-	return struck;
+	return matched;
 }
 
 #endif

@@ -43,7 +43,7 @@ enum {
  * @filled: its number plus one, once the rest is there
  * @dw3: of its completion, without the phase
  * @due_ns: not before
- * @rows, @kinds: as in struct weir_controller_struck; those to come
+ * @rows, @kinds: as in struct weir_controller_matched; those to come
  * @state: WEIR_CONTROLLER_IN_LINE and so on; the lock's
  */
 struct weir_controller_entry {
@@ -86,8 +86,8 @@ struct weir_controller_later {
 
 WEIR_ASSERT_SIZE(struct weir_controller_later, 64);
 
-/** struct weir_controller_desk - what the wave that has a queue's lock works with */
-struct weir_controller_desk {
+/** struct weir_controller_context - what the wave that has a queue's lock works with */
+struct weir_controller_context {
 	struct weir_controller_view view;
 	WEIR_GLOBAL struct weir_controller_later *later;
 	u64 lanes;
@@ -102,7 +102,7 @@ WEIR_FN u32 weir_controller_passed(u64 time, u64 now)
 
 WEIR_FN u64 weir_controller_clock(u64 lanes)
 {
-	return weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_clock_ns() : 0);
+	return weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_clock_ns() : 0);
 }
 
 WEIR_FN WEIR_GLOBAL struct weir_controller_later *weir_controller_later_of(struct weir_controller_view view)
@@ -127,7 +127,7 @@ WEIR_FN u64 weir_controller_cost(WEIR_GLOBAL struct weir_controller_args *args, 
  * that nobody took are lost: a word that lies behind is swapped for the present, once;
  * one that is ahead is only added to. One lane calls.
  */
-WEIR_FN u64 weir_controller_turns(WEIR_GLOBAL struct weir_controller_args *args, u64 now, u32 count)
+WEIR_FN u64 weir_controller_iterations(WEIR_GLOBAL struct weir_controller_args *args, u64 now, u32 count)
 {
 	WEIR_GLOBAL weir_shared_u64 *rate = weir_at(args->rate, weir_shared_u64, 0);
 	u64 clock = now << WEIR_CONTROLLER_TICKS_LOG2, cost = weir_controller_cost(args, count);
@@ -157,7 +157,7 @@ WEIR_FN u32 weir_controller_quota(WEIR_GLOBAL struct weir_controller_args *args,
 	}
 	if (!args->iops)
 		return ~(u32)0;
-	/* relaxed: an estimate; turns are taken by weir_controller_turns() */
+	/* relaxed: an estimate; turns are taken by weir_controller_iterations() */
 	ahead = (i64)(weir_load_u64_relaxed_dev(weir_at(args->rate, weir_shared_u64, 0)) -
 		      (now << WEIR_CONTROLLER_TICKS_LOG2));
 	room = (u64)WEIR_CONTROLLER_AHEAD_NS << WEIR_CONTROLLER_TICKS_LOG2;
@@ -172,40 +172,40 @@ WEIR_FN u32 weir_controller_quota(WEIR_GLOBAL struct weir_controller_args *args,
  * data is moved, so that the lane need not remember it.
  */
 WEIR_FN void weir_controller_note(struct weir_controller_view view, u32 number, u64 due_ns, u32 dw3,
-				  struct weir_controller_struck struck)
+				  struct weir_controller_matched matched)
 {
 	WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(view, number);
 
 	entry->dw3 = dw3;
-	entry->rows = struck.rows;
-	entry->kinds = struck.kinds;
+	entry->rows = matched.rows;
+	entry->kinds = matched.kinds;
 	entry->state = WEIR_CONTROLLER_IN_LINE;
 	weir_store_u64_relaxed_dev(&entry->due_ns, due_ns); /* relaxed: T1 follows */
 }
 
-/* What happens to a struck command at once. Return: its status. */
-WEIR_FN u32 weir_controller_suffer(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				   struct weir_controller_struck struck, u32 status, u64 now)
+/* What happens to a matched command at once. Return: its status. */
+WEIR_FN u32 weir_controller_inject(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
+				   struct weir_controller_matched matched, u32 status, u64 now)
 {
-	if (struck.kinds >> WEIR_CONTROLLER_STALL & 1) /* relaxed: as where it is read */
+	if (matched.kinds >> WEIR_CONTROLLER_STALL & 1) /* relaxed: as where it is read */
 		weir_store_u64_relaxed_dev(&weir_controller_later_of(view)->resume_ns,
-					   now + (u64)weir_controller_row(args, struck.rows, WEIR_CONTROLLER_STALL)->us * 1000);
-	if (struck.kinds >> WEIR_CONTROLLER_STATUS & 1)
-		return weir_controller_row(args, struck.rows, WEIR_CONTROLLER_STATUS)->code;
+					   now + (u64)weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STALL)->us * 1000);
+	if (matched.kinds >> WEIR_CONTROLLER_STATUS & 1)
+		return weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STATUS)->code;
 	return status;
 }
 
 /* When this lane's command of a claim is due: after the latency, and not before its turn. */
 WEIR_FN u64 weir_controller_due(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes, u64 now, u32 count)
 {
-	u64 latency = args->latency_ns, turn = 0;
+	u64 latency = args->latency_ns, iteration = 0;
 
 	if (args->iops) {
-		turn = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_controller_turns(args, now, count) : 0);
-		turn += weir_controller_cost(args, weir_lane());
-		turn = (turn + ((u64)1 << WEIR_CONTROLLER_TICKS_LOG2) - 1) >> WEIR_CONTROLLER_TICKS_LOG2;
+		iteration = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_controller_iterations(args, now, count) : 0);
+		iteration += weir_controller_cost(args, weir_lane());
+		iteration = (iteration + ((u64)1 << WEIR_CONTROLLER_TICKS_LOG2) - 1) >> WEIR_CONTROLLER_TICKS_LOG2;
 	}
-	return now + (latency > turn ? latency : turn);
+	return now + (latency > iteration ? latency : iteration);
 }
 
 /*
@@ -217,18 +217,18 @@ WEIR_FN u32 weir_controller_begin(WEIR_GLOBAL struct weir_controller_args *args,
 {
 	u32 here = weir_lane() < claim.count;
 	u64 now = weir_controller_clock(lanes), due_ns;
-	struct weir_controller_struck struck;
+	struct weir_controller_matched matched;
 
-	struck.rows = 0;
-	struck.kinds = 0;
+	matched.rows = 0;
+	matched.kinds = 0;
 	if (args->fault_count)
-		struck = weir_controller_strike(args, lanes, view.id, here, claim.command);
-	if (struck.kinds)
-		claim.command.status = weir_controller_suffer(args, view, struck, claim.command.status, now);
+		matched = weir_controller_strike(args, lanes, view.id, here, claim.command);
+	if (matched.kinds)
+		claim.command.status = weir_controller_inject(args, view, matched, claim.command.status, now);
 	due_ns = weir_controller_due(args, lanes, now, claim.count);
 	if (here)
-		weir_controller_note(view, claim.first + weir_lane(), due_ns, weir_controller_dw3(claim.command), struck);
-	weir_converge();
+		weir_controller_note(view, claim.first + weir_lane(), due_ns, weir_controller_dw3(claim.command), matched);
+	weir_reconverge();
 	return claim.command.status == NVME_STATUS_SUCCESS ? claim.command.bytes : 0;
 }
 
@@ -244,7 +244,7 @@ WEIR_FN void weir_controller_carry_out(WEIR_GLOBAL struct weir_controller_args *
 	weir_wave_sync(lanes); /* every lane's part of the data before anybody's T1 */
 	if (number - claim.first < claim.count) /* T1: pairs with T2: data, and the rest of the entry */
 		weir_store_u32_release_dev(&entry->filled, number + 1);
-	weir_converge();
+	weir_reconverge();
 }
 
 /*
@@ -271,18 +271,18 @@ WEIR_FN u32 weir_controller_promise(struct weir_controller_view view)
 }
 
 /* Lanes of those that want an entry of their own for a fault of @kind which get one; the others are spared. */
-WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				   WEIR_GLOBAL struct weir_controller_entry *entry, u32 here, u32 kind)
 {
 	u32 wanted = here && (entry->kinds >> kind & 1);
 	u64 granted = 0;
 
-	for (u64 left = weir_ballot(desk.lanes, wanted); left; left &= left - 1) {
-		u64 got = weir_leader(desk.lanes) ? weir_controller_promise(desk.view) : 0;
+	for (u64 left = weir_ballot(context.lanes, wanted); left; left &= left - 1) {
+		u64 got = weir_elected(context.lanes) ? weir_controller_promise(context.view) : 0;
 
-		if (weir_broadcast_u64(desk.lanes, got))
+		if (weir_broadcast_u64(context.lanes, got))
 			granted |= left & (~left + 1);
-		weir_converge();
+		weir_reconverge();
 	}
 	if (wanted && !weir_is_in(granted))
 		weir_controller_spare(weir_controller_row(args, entry->rows, kind));
@@ -328,31 +328,31 @@ WEIR_FN void weir_controller_post_entry(WEIR_GLOBAL struct weir_controller_args 
 }
 
 /* Post the completions of those lanes that have one: the next places of the ring, in the lanes' order. */
-WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				      WEIR_GLOBAL struct weir_controller_entry *entry, u32 here)
 {
-	u64 posting = weir_ballot(desk.lanes, here), strays = 0, twice = 0, below = ((u64)1 << weir_lane()) - 1;
+	u64 posting = weir_ballot(context.lanes, here), strays = 0, twice = 0, below = ((u64)1 << weir_lane()) - 1;
 	u32 position, head;
 
 	if (posting == 0) /* the same in all lanes */
 		return;
 	if (args->fault_count) {
-		strays = weir_controller_extras(args, desk, entry, here, WEIR_CONTROLLER_STRAY);
-		twice = weir_controller_extras(args, desk, entry, here, WEIR_CONTROLLER_DUPLICATE);
+		strays = weir_controller_extras(args, context, entry, here, WEIR_CONTROLLER_STRAY);
+		twice = weir_controller_extras(args, context, entry, here, WEIR_CONTROLLER_DUPLICATE);
 	}
 	/* relaxed: what is below the head was fetched, and it only grows */
 	head = (u32)weir_broadcast_u64(
-		desk.lanes, weir_leader(desk.lanes) ? weir_load_u64_relaxed_dev(&desk.view.queue->head) : 0);
-	position = (u32)weir_broadcast_u64(desk.lanes, weir_leader(desk.lanes) ? desk.later->posted : 0);
-	weir_wave_sync(desk.lanes); /* entries of any lane, T2 and D2, before anything is written in the ring */
+		context.lanes, weir_elected(context.lanes) ? weir_load_u64_relaxed_dev(&context.view.queue->head) : 0);
+	position = (u32)weir_broadcast_u64(context.lanes, weir_elected(context.lanes) ? context.later->posted : 0);
+	weir_wave_sync(context.lanes); /* entries of any lane, T2 and D2, before anything is written in the ring */
 	if (here)
-		weir_controller_post_entry(args, desk.view, entry,
+		weir_controller_post_entry(args, context.view, entry,
 					   position + weir_popcount(posting & below) + weir_popcount(twice & below) +
 						   weir_popcount(strays & (below << 1 | 1)),
 					   head, weir_is_in(strays), weir_is_in(twice));
-	weir_converge();
-	if (weir_leader(desk.lanes))
-		desk.later->posted = position + weir_popcount(posting) + weir_popcount(twice) + weir_popcount(strays);
+	weir_reconverge();
+	if (weir_elected(context.lanes))
+		context.later->posted = position + weir_popcount(posting) + weir_popcount(twice) + weir_popcount(strays);
 }
 
 /* What becomes of an entry that is due: the first of its faults that holds it, or else its end. */
@@ -379,16 +379,16 @@ WEIR_FN u32 weir_controller_fate(WEIR_GLOBAL struct weir_controller_args *args,
 }
 
 /* Count those of @joining, lanes whose entry has just joined the group of row @row. */
-WEIR_FN void weir_controller_join(struct weir_controller_desk desk, u64 joining, u32 row)
+WEIR_FN void weir_controller_join(struct weir_controller_context context, u64 joining, u32 row)
 {
 	while (joining) {
-		u32 first = (u32)weir_shuffle_u64(desk.lanes, row, weir_lowest_bit(joining));
-		u64 same = weir_ballot(desk.lanes, weir_is_in(joining) && row == first);
+		u32 first = (u32)weir_shuffle_u64(context.lanes, row, weir_lowest_bit(joining));
+		u64 same = weir_ballot(context.lanes, weir_is_in(joining) && row == first);
 
-		if (weir_leader(desk.lanes))
-			*weir_at(desk.later->groups, u32, first) += weir_popcount(same);
+		if (weir_elected(context.lanes))
+			*weir_at(context.later->groups, u32, first) += weir_popcount(same);
 		joining &= ~same;
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -396,124 +396,124 @@ WEIR_FN void weir_controller_join(struct weir_controller_desk desk, u64 joining,
  * Deal with the entries of those lanes that have one which is due. Return: how many, of
  * them posted or dropped.
  */
-WEIR_FN u32 weir_controller_settle(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u32 weir_controller_settle(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				   WEIR_GLOBAL struct weir_controller_entry *entry, u32 here)
 {
 	u32 fate = WEIR_CONTROLLER_IN_LINE;
 	u64 held, grouped, dropped;
 
 	if (here)
-		entry->state = fate = weir_controller_fate(args, entry, desk.now);
-	held = weir_ballot(desk.lanes, fate >= WEIR_CONTROLLER_WAITING);
-	grouped = weir_ballot(desk.lanes, fate >= WEIR_CONTROLLER_GROUPED);
-	dropped = weir_ballot(desk.lanes, fate == WEIR_CONTROLLER_DROPPED);
-	if (weir_leader(desk.lanes) && dropped) /* relaxed: a promise less; only room depends on it */
-		(void)weir_add_u64_relaxed_dev(&desk.view.queue->head, ~((u64)weir_popcount(dropped) << 32) + 1);
-	if (weir_leader(desk.lanes) && held) {
+		entry->state = fate = weir_controller_fate(args, entry, context.now);
+	held = weir_ballot(context.lanes, fate >= WEIR_CONTROLLER_WAITING);
+	grouped = weir_ballot(context.lanes, fate >= WEIR_CONTROLLER_GROUPED);
+	dropped = weir_ballot(context.lanes, fate == WEIR_CONTROLLER_DROPPED);
+	if (weir_elected(context.lanes) && dropped) /* relaxed: a promise less; only room depends on it */
+		(void)weir_add_u64_relaxed_dev(&context.view.queue->head, ~((u64)weir_popcount(dropped) << 32) + 1);
+	if (weir_elected(context.lanes) && held) {
 		/* relaxed: the lock's own; others only guess by it */
-		weir_store_u32_relaxed_dev(&desk.later->held, weir_load_u32_relaxed_dev(&desk.later->held) +
+		weir_store_u32_relaxed_dev(&context.later->held, weir_load_u32_relaxed_dev(&context.later->held) +
 								     weir_popcount(held));
-		desk.later->grouped += weir_popcount(grouped);
+		context.later->grouped += weir_popcount(grouped);
 	}
-	weir_controller_join(desk, grouped, fate - WEIR_CONTROLLER_GROUPED);
-	weir_controller_post_all(args, desk, entry, fate == WEIR_CONTROLLER_GONE);
-	return weir_popcount(weir_ballot(desk.lanes, here)) - weir_popcount(held);
+	weir_controller_join(context, grouped, fate - WEIR_CONTROLLER_GROUPED);
+	weir_controller_post_all(args, context, entry, fate == WEIR_CONTROLLER_GONE);
+	return weir_popcount(weir_ballot(context.lanes, here)) - weir_popcount(held);
 }
 
-/* Entries leave those that are held: @count, of them @grouped in groups. The leader's. */
-WEIR_FN void weir_controller_let_go(struct weir_controller_desk desk, u32 count, u32 grouped)
+/* Entries leave those that are held: @count, of them @grouped in groups. The elected lane's. */
+WEIR_FN void weir_controller_let_go(struct weir_controller_context context, u32 count, u32 grouped)
 {
-	if (!weir_leader(desk.lanes))
+	if (!weir_elected(context.lanes))
 		return;
 	/* relaxed: the lock's own; others only guess by it */
-	weir_store_u32_relaxed_dev(&desk.later->held, weir_load_u32_relaxed_dev(&desk.later->held) - count);
-	desk.later->grouped -= grouped;
+	weir_store_u32_relaxed_dev(&context.later->held, weir_load_u32_relaxed_dev(&context.later->held) - count);
+	context.later->grouped -= grouped;
 }
 
 /* The front of the line, as far as it is due. Return: commands ended. */
-WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk)
+WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context)
 {
 	u32 next = (u32)weir_broadcast_u64(
-		desk.lanes, weir_leader(desk.lanes) ? weir_load_u32_relaxed_dev(&desk.later->next) : 0);
+		context.lanes, weir_elected(context.lanes) ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
 	u32 ended = 0, found = weir_lanes();
 
 	for (u32 i = 0; i < WEIR_CONTROLLER_WINDOWS && found == weir_lanes(); i++) {
 		u32 number = next + weir_lane();
-		WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(desk.view, number);
+		WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(context.view, number);
 		/* T2: pairs with T1 */
 		u32 due = weir_load_u32_acquire_dev(&entry->filled) == number + 1 &&
-			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), desk.now);
+			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), context.now);
 
-		found = weir_prefix(desk.lanes, weir_ballot(desk.lanes, due));
-		ended += weir_controller_settle(args, desk, entry, weir_lane() < found);
+		found = weir_prefix(context.lanes, weir_ballot(context.lanes, due));
+		ended += weir_controller_settle(args, context, entry, weir_lane() < found);
 		next += found;
-		weir_wave_sync(desk.lanes); /* what lanes wrote of entries, before others look for those held */
+		weir_wave_sync(context.lanes); /* what lanes wrote of entries, before others look for those held */
 	}
-	if (weir_leader(desk.lanes)) /* relaxed: the lock's own; others only guess by it */
-		weir_store_u32_relaxed_dev(&desk.later->next, next);
+	if (weir_elected(context.lanes)) /* relaxed: the lock's own; others only guess by it */
+		weir_store_u32_relaxed_dev(&context.later->next, next);
 	return ended;
 }
 
 /* Late entries whose new time has come, of @span from @oldest on. Return: commands ended. */
-WEIR_FN u32 weir_controller_late(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u32 weir_controller_late(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				 u32 oldest, u32 span)
 {
 	u32 ended = 0;
 
 	for (u32 i = 0; i < span; i += weir_lanes()) {
 		WEIR_GLOBAL struct weir_controller_entry *entry =
-			weir_controller_entry_of(desk.view, oldest + i + weir_lane());
+			weir_controller_entry_of(context.view, oldest + i + weir_lane());
 		u32 due = i + weir_lane() < span && entry->state == WEIR_CONTROLLER_WAITING &&
-			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), desk.now);
-		u32 found = weir_popcount(weir_ballot(desk.lanes, due));
+			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), context.now);
+		u32 found = weir_popcount(weir_ballot(context.lanes, due));
 
 		if (found) { /* the same in all lanes */
-			weir_controller_let_go(desk, found, 0);
-			ended += weir_controller_settle(args, desk, entry, due);
+			weir_controller_let_go(context, found, 0);
+			ended += weir_controller_settle(args, context, entry, due);
 		}
-		weir_wave_sync(desk.lanes);
+		weir_wave_sync(context.lanes);
 	}
 	return ended;
 }
 
 /* Let go of member @index of the group of @row. Return: commands ended. */
-WEIR_FN u32 weir_controller_pick(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u32 weir_controller_pick(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				 u32 oldest, u32 span, u32 row, u32 index)
 {
 	for (u32 i = 0; i < span; i += weir_lanes()) {
 		WEIR_GLOBAL struct weir_controller_entry *entry =
-			weir_controller_entry_of(desk.view, oldest + i + weir_lane());
+			weir_controller_entry_of(context.view, oldest + i + weir_lane());
 		u32 member = i + weir_lane() < span && entry->state == WEIR_CONTROLLER_GROUPED + row;
-		u64 members = weir_ballot(desk.lanes, member);
+		u64 members = weir_ballot(context.lanes, member);
 		u32 chosen = member && weir_rank(members, weir_lane()) == index;
 
-		if (weir_ballot(desk.lanes, chosen)) {
-			weir_controller_let_go(desk, 1, 1);
-			return weir_controller_settle(args, desk, entry, chosen);
+		if (weir_ballot(context.lanes, chosen)) {
+			weir_controller_let_go(context, 1, 1);
+			return weir_controller_settle(args, context, entry, chosen);
 		}
 		index -= weir_popcount(members);
-		weir_converge();
+		weir_reconverge();
 	}
 	return 0;
 }
 
 /* Let go of the @count oldest of the group of @row, in their order or by lot. Return: commands ended. */
-WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				    u32 oldest, u32 span, u32 row, u32 count)
 {
 	WEIR_GLOBAL struct weir_controller_fault *fault = weir_at(args->faults, struct weir_controller_fault, row);
 	u32 ended = 0;
 
-	if (weir_leader(desk.lanes))
-		*weir_at(desk.later->groups, u32, row) -= count;
+	if (weir_elected(context.lanes))
+		*weir_at(context.later->groups, u32, row) -= count;
 	for (; count; count--) {
 		u64 lot = 0;
 
-		if (fault->kind == WEIR_CONTROLLER_SHUFFLE && weir_leader(desk.lanes))
-			lot = weir_controller_draw(fault->seed, desk.later->draws++) % count;
-		lot = weir_broadcast_u64(desk.lanes, lot);
-		ended += weir_controller_pick(args, desk, oldest, span, row, (u32)lot);
-		weir_wave_sync(desk.lanes);
+		if (fault->kind == WEIR_CONTROLLER_SHUFFLE && weir_elected(context.lanes))
+			lot = weir_controller_draw(fault->seed, context.later->draws++) % count;
+		lot = weir_broadcast_u64(context.lanes, lot);
+		ended += weir_controller_pick(args, context, oldest, span, row, (u32)lot);
+		weir_wave_sync(context.lanes);
 	}
 	return ended;
 }
@@ -522,7 +522,7 @@ WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *arg
  * Groups that have enough members; all of them if no other command can come: @last.
  * Return: commands ended.
  */
-WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk,
+WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
 				   u32 oldest, u32 span, u32 last)
 {
 	u32 ended = 0;
@@ -530,17 +530,17 @@ WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args
 	for (u32 row = 0; row < args->fault_count; row++) {
 		u32 of = weir_at(args->faults, struct weir_controller_fault, row)->of;
 		u32 count = (u32)weir_broadcast_u64(
-			desk.lanes, weir_leader(desk.lanes) ? *weir_at(desk.later->groups, u32, row) : 0);
+			context.lanes, weir_elected(context.lanes) ? *weir_at(context.later->groups, u32, row) : 0);
 
 		for (; count && (last || count >= of); count -= count < of ? count : of)
-			ended += weir_controller_release(args, desk, oldest, span, row, count < of ? count : of);
-		weir_converge();
+			ended += weir_controller_release(args, context, oldest, span, row, count < of ? count : of);
+		weir_reconverge();
 	}
 	return ended;
 }
 
 /* Move the oldest entry past those that have ended. */
-WEIR_FN void weir_controller_forget(struct weir_controller_desk desk, u32 oldest, u32 span)
+WEIR_FN void weir_controller_forget(struct weir_controller_context context, u32 oldest, u32 span)
 {
 	u32 ended = weir_lanes(), i = 0;
 
@@ -548,37 +548,37 @@ WEIR_FN void weir_controller_forget(struct weir_controller_desk desk, u32 oldest
 		u32 state = WEIR_CONTROLLER_IN_LINE;
 
 		if (i + weir_lane() < span)
-			state = weir_controller_entry_of(desk.view, oldest + i + weir_lane())->state;
-		ended = weir_prefix(desk.lanes, weir_ballot(desk.lanes, state == WEIR_CONTROLLER_GONE ||
+			state = weir_controller_entry_of(context.view, oldest + i + weir_lane())->state;
+		ended = weir_prefix(context.lanes, weir_ballot(context.lanes, state == WEIR_CONTROLLER_GONE ||
 										state == WEIR_CONTROLLER_DROPPED));
-		weir_converge();
+		weir_reconverge();
 	}
-	if (weir_leader(desk.lanes)) /* T3: pairs with T4: their entries are done with */
-		weir_store_u32_release_dev(&desk.later->oldest, oldest + i);
+	if (weir_elected(context.lanes)) /* T3: pairs with T4: their entries are done with */
+		weir_store_u32_release_dev(&context.later->oldest, oldest + i);
 }
 
 /*
  * Entries that faults hold back. @idle: there was nothing to fetch. Return: commands
  * ended.
  */
-WEIR_FN u32 weir_controller_held(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_desk desk, u32 idle)
+WEIR_FN u32 weir_controller_held(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context, u32 idle)
 {
 	/* relaxed: the lock's own */
-	u32 leader = weir_leader(desk.lanes), last = 0, ended;
-	u32 oldest = (u32)weir_broadcast_u64(desk.lanes, leader ? weir_load_u32_relaxed_dev(&desk.later->oldest) : 0);
-	u32 next = (u32)weir_broadcast_u64(desk.lanes, leader ? weir_load_u32_relaxed_dev(&desk.later->next) : 0);
+	u32 elected = weir_elected(context.lanes), last = 0, ended;
+	u32 oldest = (u32)weir_broadcast_u64(context.lanes, elected ? weir_load_u32_relaxed_dev(&context.later->oldest) : 0);
+	u32 next = (u32)weir_broadcast_u64(context.lanes, elected ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
 
-	ended = weir_controller_late(args, desk, oldest, next - oldest);
-	if (leader) /* relaxed: a guess does no harm, groups are released a little early */
-		last = idle && (u32)weir_load_u64_relaxed_dev(&desk.view.queue->head) == next &&
-		       weir_load_u32_relaxed_dev(&desk.later->held) == desk.later->grouped;
-	last = (u32)weir_broadcast_u64(desk.lanes, last);
-	ended += weir_controller_groups(args, desk, oldest, next - oldest, last);
-	weir_controller_forget(desk, oldest, next - oldest);
+	ended = weir_controller_late(args, context, oldest, next - oldest);
+	if (elected) /* relaxed: a guess does no harm, groups are released a little early */
+		last = idle && (u32)weir_load_u64_relaxed_dev(&context.view.queue->head) == next &&
+		       weir_load_u32_relaxed_dev(&context.later->held) == context.later->grouped;
+	last = (u32)weir_broadcast_u64(context.lanes, last);
+	ended += weir_controller_groups(args, context, oldest, next - oldest, last);
+	weir_controller_forget(context, oldest, next - oldest);
 	return ended;
 }
 
-/* The leader's look before anybody takes the lock. */
+/* The elected lane's look before anybody takes the lock. */
 WEIR_FN u32 weir_controller_worth_a_try(struct weir_controller_view view)
 {
 	WEIR_GLOBAL struct weir_controller_later *later = weir_controller_later_of(view);
@@ -596,32 +596,32 @@ WEIR_FN u32 weir_controller_worth_a_try(struct weir_controller_view view)
 WEIR_FN u32 weir_controller_finish(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
 				   u64 lanes, u32 idle)
 {
-	struct weir_controller_desk desk;
+	struct weir_controller_context context;
 	u64 locked = 0, held;
 	u32 ended;
 
-	desk.view = view;
-	desk.later = weir_controller_later_of(view);
-	desk.lanes = lanes;
-	if (weir_leader(lanes) && weir_controller_worth_a_try(view))
+	context.view = view;
+	context.later = weir_controller_later_of(view);
+	context.lanes = lanes;
+	if (weir_elected(lanes) && weir_controller_worth_a_try(view))
 		/* L0: pairs with L1 of the one before */
-		locked = weir_cas_u32_acquire_dev(&desk.later->lock, 0, 1) == 0;
+		locked = weir_cas_u32_acquire_dev(&context.later->lock, 0, 1) == 0;
 	if (!weir_broadcast_u64(lanes, locked))
 		return 0;
-	weir_wave_sync(lanes); /* what the leader acquired at L0 is every lane's */
-	desk.now = weir_controller_clock(lanes);
-	ended = weir_controller_line(args, desk);
+	weir_wave_sync(lanes); /* what the elected lane acquired at L0 is every lane's */
+	context.now = weir_controller_clock(lanes);
+	ended = weir_controller_line(args, context);
 	/* relaxed: the lock's own */
-	held = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u32_relaxed_dev(&desk.later->held) : 0);
+	held = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_relaxed_dev(&context.later->held) : 0);
 	if (held)
-		ended += weir_controller_held(args, desk, idle);
+		ended += weir_controller_held(args, context, idle);
 	weir_wave_sync(lanes); /* every lane's part before L1 */
-	if (weir_leader(lanes)) {
+	if (weir_elected(lanes)) {
 		if (!held) /* T3: pairs with T4 */
-			weir_store_u32_release_dev(&desk.later->oldest, weir_load_u32_relaxed_dev(&desk.later->next));
-		weir_store_u32_release_dev(&desk.later->lock, 0); /* L1: pairs with L0 */
+			weir_store_u32_release_dev(&context.later->oldest, weir_load_u32_relaxed_dev(&context.later->next));
+		weir_store_u32_release_dev(&context.later->lock, 0); /* L1: pairs with L0 */
 	}
-	weir_converge();
+	weir_reconverge();
 	return ended;
 }
 
@@ -631,7 +631,7 @@ WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *arg
 {
 	u32 piece = weir_controller_piece(view, ready), room, quota = 0, oldest = 0;
 
-	if (weir_leader(lanes)) {
+	if (weir_elected(lanes)) {
 		/* T4: pairs with T3: entries used again were done with; an old value only makes for less room */
 		oldest = weir_load_u32_acquire_dev(&weir_controller_later_of(view)->oldest);
 		quota = weir_controller_quota(args, view);
@@ -639,7 +639,7 @@ WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *arg
 	room = oldest + weir_controller_mask(view) + 1 - (u32)head;
 	room = (i32)room > 0 ? room : 0;
 	quota = (u32)weir_broadcast_u64(lanes, quota < room ? quota : room);
-	weir_wave_sync(lanes); /* what the leader acquired at T4 is every lane's */
+	weir_wave_sync(lanes); /* what the elected lane acquired at T4 is every lane's */
 	return piece < quota ? piece : quota;
 }
 
@@ -653,7 +653,7 @@ WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *arg
  */
 WEIR_FN u32 weir_controller_serve_timed(WEIR_GLOBAL struct weir_controller_args *args, weir_addr queue, u64 lanes)
 {
-	struct weir_controller_view view = weir_controller_look(args, queue);
+	struct weir_controller_view view = weir_controller_poll(args, queue);
 	u64 head = weir_controller_head(view, lanes);
 	u32 ready = weir_controller_announced(view, lanes, head), fetched = 0, piece = 0;
 
@@ -667,7 +667,7 @@ WEIR_FN u32 weir_controller_serve_timed(WEIR_GLOBAL struct weir_controller_args 
 			weir_controller_carry_out(args, view, lanes, claim);
 	}
 	/* a fresh look, so that nothing of the first one is kept while data is moved */
-	return fetched + weir_controller_finish(args, weir_controller_look(args, queue), lanes, ready == 0);
+	return fetched + weir_controller_finish(args, weir_controller_poll(args, queue), lanes, ready == 0);
 }
 
 /** weir_controller_round_timed() - as weir_controller_round(), with timing and faults */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kernels/copy_list.h: arguments of the kernel that empties staging, or fills it. */
-#ifndef WEIR_KERNEL_MOVES_H
-#define WEIR_KERNEL_MOVES_H
+#ifndef WEIR_KERNEL_COPY_LIST_H
+#define WEIR_KERNEL_COPY_LIST_H
 
 #include <weir/abi.h>
 
@@ -18,11 +18,11 @@ struct weir_kernel_move {
 };
 
 /**
- * struct weir_moves_args - a list of moves, none of which touches another's bytes
- * @moves: struct weir_kernel_move[@count]
+ * struct weir_copy_list_args - a list of moves, none of which touches another's bytes
+ * @copies: struct weir_kernel_move[@count]
  */
-struct weir_moves_args {
-	weir_addr moves;
+struct weir_copy_list_args {
+	weir_addr copies;
 	u32 count;
 	u32 reserved;
 };

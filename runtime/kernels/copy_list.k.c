@@ -5,12 +5,12 @@
 
 #include "copy_list.h"
 
-WEIR_KERNEL(weir_moves, struct weir_moves_args)
+WEIR_KERNEL(weir_copy_list, struct weir_copy_list_args)
 {
 	u64 waves = (weir_threads() + weir_lanes() - 1) / weir_lanes(), lanes = weir_active();
 
 	for (u64 i = weir_wave(); i < args->count; i += waves) {
-		weir_addr move = args->moves + i * sizeof(struct weir_kernel_move);
+		weir_addr move = args->copies + i * sizeof(struct weir_kernel_move);
 		u64 to = weir_data_load_u64(move), from = weir_data_load_u64(move + 8);
 		u32 bytes = (u32)weir_data_load_u64(move + 16);
 

@@ -8,7 +8,7 @@
 #include "../device/context.h"
 #include "../backend/error.h"
 
-enum { DEFAULT_PATIENCE = 2, TEXT_BYTES = 900, NAME_BYTES = 80 };
+enum { DEFAULT_RETRY_LIMIT = 2, TEXT_BYTES = 900, NAME_BYTES = 80 };
 
 /* A holder has 32 bits in a lock's word, and 0 is nobody. */
 static const uint64_t MOST_LANES = UINT32_MAX - 1;
@@ -33,11 +33,11 @@ int weir_chain_create(struct weir_context *context, const struct weir_chain_opti
 		return error;
 	memset(&table, 0, sizeof(table));
 	table.abi_version = WEIR_ABI_VERSION;
-	table.patience = options.patience ? options.patience : DEFAULT_PATIENCE;
+	table.retry_limit = options.retry_limit ? options.retry_limit : DEFAULT_RETRY_LIMIT;
 	table.lanes = options.lanes;
 	table.records = *chain + sizeof(table);
 	table.own_wave = options.own_wave;
-	error = weir_copy_in(context, *chain, &table, sizeof(table));
+	error = weir_copy_to_device(context, *chain, &table, sizeof(table));
 	if (error) {
 		(void)weir_free(context, *chain);
 		*chain = 0;
@@ -88,20 +88,20 @@ static uint64_t lowest_lane(const struct weir_chain *chain)
 
 static void say_cycle(struct words *words, const struct weir_chain *chain)
 {
-	uint64_t told = chain->length < WEIR_CHAIN_LINKS ? chain->length : WEIR_CHAIN_LINKS;
+	uint64_t reported = chain->length < WEIR_CHAIN_LINKS ? chain->length : WEIR_CHAIN_LINKS;
 	uint64_t first = lowest_lane(chain);
 	char holds[NAME_BYTES], wants[NAME_BYTES];
 
 	say(words, "lock cycle");
-	for (uint64_t i = 0; i < told; i++) {
-		const struct weir_chain_link *link = &chain->link[(first + i) % told];
+	for (uint64_t i = 0; i < reported; i++) {
+		const struct weir_chain_link *link = &chain->link[(first + i) % reported];
 
 		say(words, "%s lane %llu (wave %llu) holds %s and wants %s", i ? ";" : ":",
 		    (unsigned long long)link->lane, (unsigned long long)link->wave,
 		    name_of(words, link->holds, holds), name_of(words, link->wants, wants));
 	}
-	if (chain->length > told)
-		say(words, "; and so on through %llu more lanes to the first", (unsigned long long)(chain->length - told));
+	if (chain->length > reported)
+		say(words, "; and so on through %llu more lanes to the first", (unsigned long long)(chain->length - reported));
 }
 
 static void say_wave(struct words *words, const struct weir_chain *chain)
@@ -130,7 +130,7 @@ static int collect(struct weir_context *context, const struct weir_chain *chain,
 	memset(left, 0, sizeof(*left));
 	for (uint64_t i = 0; i < chain->lanes; i++) {
 		uint64_t address = chain->records + i * sizeof(record);
-		int error = weir_copy_out(context, &record, address, sizeof(record));
+		int error = weir_copy_from_device(context, &record, address, sizeof(record));
 
 		if (error)
 			return error;
@@ -139,7 +139,7 @@ static int collect(struct weir_context *context, const struct weir_chain *chain,
 			left->lane = i;
 			left->record = record;
 		}
-		error = weir_copy_in(context, address, &unused, sizeof(unused));
+		error = weir_copy_to_device(context, address, &unused, sizeof(unused));
 		if (error)
 			return error;
 	}
@@ -150,10 +150,10 @@ static int clear(struct weir_context *context, uint64_t address, struct weir_cha
 {
 	weir_store_u32_relaxed_sys(&table.claimed, 0);
 	weir_store_u64_relaxed_sys(&table.past, 0);
-	return weir_copy_in(context, address, &table, sizeof(table));
+	return weir_copy_to_device(context, address, &table, sizeof(table));
 }
 
-static int tell(struct words *words, const struct weir_chain *chain, const struct leftovers *left)
+static int notify(struct words *words, const struct weir_chain *chain, const struct leftovers *left)
 {
 	uint64_t past = weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&chain->past);
 	char name[NAME_BYTES];
@@ -171,7 +171,7 @@ static int tell(struct words *words, const struct weir_chain *chain, const struc
 	if (left->keepers)
 		return weir_fail(EOWNERDEAD, "lane %llu (wave %llu) ended and kept %s%s", (unsigned long long)left->lane,
 				 (unsigned long long)weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&left->record.wave),
-				 name_of(words, left->record.hold_name[0], name),
+				 name_of(words, left->record.holder_name[0], name),
 				 left->keepers > 1 ? "; other lanes kept locks too" : "");
 	if (!left->used)
 		return weir_fail(ENODATA, "lock chain: no lane took or tried a lock with it; was the kernel built with "
@@ -189,7 +189,7 @@ int weir_chain_report(struct weir_context *context, uint64_t address, const char
 	if (!error && name_count)
 		error = weir_given(names, "weir_chain_report", "names");
 	if (!error)
-		error = weir_copy_out(context, &table, address, sizeof(table));
+		error = weir_copy_from_device(context, &table, address, sizeof(table));
 	if (!error && (table.abi_version != WEIR_ABI_VERSION || table.records != address + sizeof(table)))
 		error = weir_fail(EINVAL, "lock chain: what is at %#llx is not from weir_chain_create()",
 				  (unsigned long long)address);
@@ -197,5 +197,5 @@ int weir_chain_report(struct weir_context *context, uint64_t address, const char
 		error = collect(context, &table, &left);
 	if (!error)
 		error = clear(context, address, table);
-	return error ? error : tell(&words, &table, &left);
+	return error ? error : notify(&words, &table, &left);
 }

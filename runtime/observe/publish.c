@@ -57,15 +57,15 @@ static unsigned long long wide(uint64_t value)
 
 static void put_storage(FILE *out, const struct weir_storage *storage)
 {
-	const struct weir_late *late = weir_watchdog_late(storage);
-	struct weir_late_places places = { .seen = 0 };
+	const struct weir_tracker *tracker = weir_watchdog_tracker(storage);
+	struct weir_tracker_slots locations = { .seen = 0 };
 
-	if (late)
-		weir_late_places(late, &places);
+	if (tracker)
+		weir_tracker_slots(tracker, &locations);
 	put_text(out, "storage", storage->uri);
 	fprintf(out, "queues %#llx %u %u\n", wide(storage->queues), storage->queue_count, storage->depth);
-	fprintf(out, "late %#llx %#llx %#llx %llu\n", wide(places.seen), wide(places.looked), wide(places.copies),
-		wide(places.first_ticket));
+	fprintf(out, "late %#llx %#llx %#llx %llu\n", wide(locations.seen), wide(locations.polled), wide(locations.copies),
+		wide(locations.first_ticket));
 	fprintf(out, "recovered %#llx\n", wide((uintptr_t)&storage->recovered));
 	if (storage->transport->network)
 		fprintf(out, "network %#llx\n", wide(storage->transport->network));

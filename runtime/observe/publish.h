@@ -14,7 +14,7 @@
  *   device NAME               shared 0|1 (others can read the words where they are)
  *   storage URI               begins a storage; of it are:
  *   queues ADDRESS COUNT DEPTH          struct weir_queue[COUNT]
- *   late SEEN LOOKED COPIES TICKET      struct weir_late_seen[COUNT][DEPTH]; when they were looked at, in ns of CLOCK_MONOTONIC;
+ *   late SEEN LOOKED COPIES TICKET      struct weir_tracker_seen[COUNT][DEPTH]; when they were looked at, in ns of CLOCK_MONOTONIC;
  *                                       struct weir_queue[COUNT] as copied then, or 0; the first ticket
  *   recovered ADDRESS                   u64[4]: late, aborted, queues, resets
  *   network ADDRESS                     u64[WEIR_NETWORK_COUNTERS], of a storage on a network alone: connections open now, reconnects,
@@ -28,17 +28,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** WEIR_PUBLISH_LAYOUT - changes whenever a line above, or struct weir_late_seen, changes its meaning */
+/** WEIR_PUBLISH_LAYOUT - changes whenever a line above, or struct weir_tracker_seen, changes its meaning */
 #define WEIR_PUBLISH_LAYOUT 2
 
 enum { WEIR_NETWORK_COUNTERS = 6, WEIR_PUBLISH_FOLDERS = 4, WEIR_PUBLISH_PATH = 192 };
 
 /**
- * struct weir_late_seen - a slot as the watchdog last looked at it
+ * struct weir_tracker_seen - a slot as the watchdog last looked at it
  * @since_ns: when the command of @sequence was first the controller's alone, CLOCK_MONOTONIC
  * @sequence: odd: a command; even: none yet
  */
-struct weir_late_seen {
+struct weir_tracker_seen {
 	uint64_t since_ns;
 	uint32_t sequence;
 };

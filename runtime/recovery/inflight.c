@@ -24,25 +24,25 @@ static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct nvme_sqe sqe;
-	bool told = slot->target - memory->address < memory->bytes; /* its event, or its line's word */
+	bool reported = slot->target - memory->address < memory->bytes; /* its event, or its line's word */
 	uint64_t length, lba;
 	int error;
 
-	if (!told && (!slot->buffer || slot->buffer >= memory->address + memory->bytes))
+	if (!reported && (!slot->buffer || slot->buffer >= memory->address + memory->bytes))
 		return 0;
-	error = backend->ops->copy_out(backend, &sqe, storage->rings[queue] + index * sizeof(sqe), sizeof(sqe));
+	error = backend->ops->d2h(backend, &sqe, storage->rings[queue] + index * sizeof(sqe), sizeof(sqe));
 	if (error)
 		return error;
 	length = ((uint64_t)(sqe.cdw12 & 0xffff) + 1) << storage->disk.block_log2;
 	lba = (uint64_t)sqe.cdw11 << 32 | sqe.cdw10;
-	if (!told && slot->buffer + length <= memory->address)
+	if (!reported && slot->buffer + length <= memory->address)
 		return 0;
 	if (memory->quiet)
 		return -EBUSY;
 	return weir_fail(EBUSY, "weir_free: a %s of block %llu (%llu bytes) of \"%s\" is under way with the memory at %#llx "
 				"(queue %u), and no lane has seen it end; wait for its event first",
 			 verb(sqe.cdw0 & 0xff), (unsigned long long)lba, (unsigned long long)length, storage->uri,
-			 (unsigned long long)(told ? slot->target : slot->buffer), queue + 1);
+			 (unsigned long long)(reported ? slot->target : slot->buffer), queue + 1);
 }
 
 /* @copies: room for the slots where the host does not share them. Elsewhere a service may reap beside us. */
@@ -52,7 +52,7 @@ static int check_queue(const struct weir_storage *storage, uint32_t queue, struc
 	struct weir_backend *backend = storage->context->backend;
 	bool shared = storage->context->shared_memory;
 	struct weir_slot *slots = shared ? weir_at(storage->slots[queue], struct weir_slot, 0) : copies;
-	int error = shared ? 0 : backend->ops->copy_out(backend, copies, storage->slots[queue], storage->depth * sizeof(*copies));
+	int error = shared ? 0 : backend->ops->d2h(backend, copies, storage->slots[queue], storage->depth * sizeof(*copies));
 
 	/* Pairs with S1, as R2 does: of a slot that is filled the rest is seen, too. */
 	for (uint32_t i = 0; !error && i < storage->depth; i++)

@@ -11,7 +11,7 @@
 
 enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages have the controller reset */
 
-static void say(const struct weir_recovery *recovery, const struct weir_late_command *command, const char *what)
+static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command, const char *what)
 {
 	fprintf(stderr, "weir: storage \"%s\": no answer to command %#x of queue %u for %llu ms; %s\n",
 		recovery->storage->uri, command->cid, weir_queue_id(recovery->storage, command->queue),
@@ -33,12 +33,12 @@ static void count(weir_shared_u64 *counter)
 	(void)weir_add_u64_relaxed_sys(counter, 1); /* relaxed: read as a snapshot */
 }
 
-static bool ends_in_time(struct weir_recovery *recovery, const struct weir_late_command *command)
+static bool ends_in_time(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
-	uint64_t deadline = weir_late_now_ns() + (uint64_t)recovery->patience_ms * 1000000;
+	uint64_t deadline = weir_tracker_now_ns() + (uint64_t)recovery->timeout_ms * 1000000;
 
-	while (weir_late_pending(recovery->late, command)) {
-		if (weir_late_now_ns() > deadline)
+	while (weir_tracker_pending(recovery->tracker, command)) {
+		if (weir_tracker_now_ns() > deadline)
 			return false;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -46,7 +46,7 @@ static bool ends_in_time(struct weir_recovery *recovery, const struct weir_late_
 }
 
 /* Return: 1 if it has ended, 0 if not, a negative errno if admin commands are not answered either. */
-static int abort_command(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int abort_command(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
 	struct weir_storage *storage = recovery->storage;
 	bool aborted = false;
@@ -55,7 +55,7 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_late_
 	if (error)
 		return error;
 	if (!aborted) /* it may just have been completed, which is why */
-		return !weir_late_pending(recovery->late, command);
+		return !weir_tracker_pending(recovery->tracker, command);
 	if (!ends_in_time(recovery, command))
 		return 0;
 	say(recovery, command, "it was aborted");
@@ -64,7 +64,7 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_late_
 }
 
 /* With both roles: the old pair's commands end, and a new one goes on. Return: as abort_command(). */
-static int replace_held(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int replace_held(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
 	struct weir_storage *storage = recovery->storage;
 	int error;
@@ -74,8 +74,8 @@ static int replace_held(struct weir_recovery *recovery, const struct weir_late_c
 
 	if (error)
 		return error;
-	(void)weir_hold_end_commands(storage, command->queue);
-	error = weir_hold_create(storage, command->queue, recovery->patience_ms);
+	(void)weir_takeover_end_commands(storage, command->queue);
+	error = weir_takeover_create(storage, command->queue, recovery->timeout_ms);
 	if (error)
 		return error;
 	say(recovery, command, "its queue pair was deleted and created again");
@@ -83,15 +83,15 @@ static int replace_held(struct weir_recovery *recovery, const struct weir_late_c
 	return 1;
 }
 
-static int replace_queue(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int replace_queue(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
-	int result = weir_hold_take(recovery->storage, command->queue, recovery->patience_ms);
+	int result = weir_takeover_take(recovery->storage, command->queue, recovery->timeout_ms);
 
 	if (result)
 		return result;
 	result = replace_held(recovery, command);
 	/* If it failed nothing is lost by ringing: the reset takes the roles again, or the storage is marked dead. */
-	weir_hold_release(recovery->storage, command->queue);
+	weir_takeover_release(recovery->storage, command->queue);
 	return result;
 }
 
@@ -103,7 +103,7 @@ static int start_again(struct weir_recovery *recovery)
 
 	if (error)
 		return error;
-	storage->admin.command_ms = recovery->patience_ms;
+	storage->admin.command_ms = recovery->timeout_ms;
 	weir_admin_retry_delays(&storage->admin, &storage->space);
 	error = weir_admin_queue_count(&storage->admin, storage->queue_count, &granted);
 	if (!error && storage->shadow_memory && !storage->transport->ops->shadow)
@@ -135,10 +135,10 @@ static int reset_held(struct weir_recovery *recovery)
 	if (error)
 		return error;
 	for (uint32_t i = 0; i < storage->queue_count; i++)
-		(void)weir_hold_end_commands(storage, i);
+		(void)weir_takeover_end_commands(storage, i);
 	error = start_again(recovery);
 	for (uint32_t i = 0; i < storage->queue_count && !error; i++)
-		error = weir_hold_create(storage, i, recovery->patience_ms);
+		error = weir_takeover_create(storage, i, recovery->timeout_ms);
 	return error;
 }
 
@@ -149,18 +149,18 @@ static int reset(struct weir_recovery *recovery)
 	unsigned tries = MOST_TRIES;
 	int error = 0;
 
-	while (held < storage->queue_count && !(error = weir_hold_take(storage, held, recovery->patience_ms)))
+	while (held < storage->queue_count && !(error = weir_takeover_take(storage, held, recovery->timeout_ms)))
 		held++;
 	if (!error)
 		do
 			error = reset_held(recovery);
 		while (error && was_reset(storage) && --tries);
 	while (held > 0)
-		weir_hold_release(storage, --held);
+		weir_takeover_release(storage, --held);
 	return error;
 }
 
-static int reset_for(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int reset_for(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
 	int error = reset(recovery);
 
@@ -192,7 +192,7 @@ static int stop_for_good(struct weir_recovery *recovery)
 				      "cannot start them again", storage->uri);
 }
 
-static int escalate(struct weir_recovery *recovery, const struct weir_late_command *command)
+static int escalate(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
 	int result = abort_command(recovery, command);
 
@@ -205,14 +205,14 @@ static int escalate(struct weir_recovery *recovery, const struct weir_late_comma
 	return reset_for(recovery, command);
 }
 
-int weir_recover(struct weir_recovery *recovery, const struct weir_late_command *command)
+int weir_recover(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
 	struct weir_admin *admin = &recovery->storage->admin;
 	unsigned command_ms = admin->command_ms;
 	int error;
 
 	count(&recovery->storage->recovered.late);
-	admin->command_ms = recovery->patience_ms;
+	admin->command_ms = recovery->timeout_ms;
 	error = escalate(recovery, command);
 	admin->command_ms = command_ms;
 	if (!error)

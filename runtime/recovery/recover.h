@@ -13,15 +13,15 @@
 /**
  * struct weir_recovery - a controller that is late
  * @storage: whose it is
- * @late: how long it has had its commands
+ * @tracker: how long it has had its commands
  * @shared: the host reaches queue words, and can take a lane's part
- * @patience_ms: what each step may take
+ * @timeout_ms: what each step may take
  */
 struct weir_recovery {
 	struct weir_storage *storage;
-	struct weir_late *late;
+	struct weir_tracker *tracker;
 	bool shared;
-	unsigned patience_ms;
+	unsigned timeout_ms;
 };
 
 /**
@@ -41,7 +41,7 @@ struct weir_recovery {
  *
  * Return: 0 if the storage goes on; a negative errno with a sentence: it is lost.
  */
-int weir_recover(struct weir_recovery *recovery, const struct weir_late_command *command);
+int weir_recover(struct weir_recovery *recovery, const struct weir_tracked_command *command);
 
 /**
  * weir_recover_enable() - the controller lost its enable: CSTS.RDY is 0, or its registers cannot be read, since somebody

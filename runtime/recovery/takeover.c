@@ -22,14 +22,14 @@ static struct weir_queue *queue_of(const struct weir_storage *storage, uint32_t 
 
 static uint64_t deadline_in(unsigned ms)
 {
-	return weir_late_now_ns() + (uint64_t)ms * 1000000;
+	return weir_tracker_now_ns() + (uint64_t)ms * 1000000;
 }
 
 /* Let others go on. Return: there is time left. */
 static bool patient(uint64_t deadline)
 {
 	sched_yield();
-	return weir_late_now_ns() < deadline;
+	return weir_tracker_now_ns() < deadline;
 }
 
 static bool try_reaper(struct weir_queue *queue)
@@ -57,24 +57,24 @@ static int fail_busy(const struct weir_storage *storage, uint32_t index, unsigne
 	return weir_fail(ETIMEDOUT, "storage \"%s\": lanes did not let go of queue %u within %u ms", storage->uri, index + 1, ms);
 }
 
-int weir_hold_take(struct weir_storage *storage, uint32_t index, unsigned patience_ms)
+int weir_takeover_take(struct weir_storage *storage, uint32_t index, unsigned timeout_ms)
 {
 	struct weir_queue *queue = queue_of(storage, index);
-	uint64_t deadline = deadline_in(patience_ms);
+	uint64_t deadline = deadline_in(timeout_ms);
 
 	while (!try_reaper(queue))
 		if (!patient(deadline))
-			return fail_busy(storage, index, patience_ms);
+			return fail_busy(storage, index, timeout_ms);
 	while (!try_combiner(queue))
 		if (!patient(deadline)) {
 			/* relaxed: ours */
 			release_reaper(queue, weir_load_u64_relaxed_dev(&queue->reap) >> 1);
-			return fail_busy(storage, index, patience_ms);
+			return fail_busy(storage, index, timeout_ms);
 		}
 	return 0;
 }
 
-void weir_hold_release(struct weir_storage *storage, uint32_t index)
+void weir_takeover_release(struct weir_storage *storage, uint32_t index)
 {
 	struct weir_queue *queue = queue_of(storage, index);
 
@@ -92,7 +92,7 @@ static uint32_t filled(struct weir_queue *queue, uint64_t ticket)
 	return sequence == weir_sq_free_sequence(queue, ticket) + 1 ? sequence : 0;
 }
 
-uint32_t weir_hold_end_commands(struct weir_storage *storage, uint32_t index)
+uint32_t weir_takeover_end_commands(struct weir_storage *storage, uint32_t index)
 {
 	struct weir_queue *queue = queue_of(storage, index);
 	uint64_t head = weir_load_u64_relaxed_dev(&queue->reap) >> 1; /* relaxed: ours, as committed */
@@ -231,27 +231,27 @@ static void restart_completions(struct weir_queue *queue, uint32_t count)
 	weir_store_u64_relaxed_dev(&queue->reap, head << 1 | 1);
 }
 
-int weir_hold_create(struct weir_storage *storage, uint32_t index, unsigned patience_ms)
+int weir_takeover_create(struct weir_storage *storage, uint32_t index, unsigned timeout_ms)
 {
 	struct weir_queue *queue = queue_of(storage, index);
 	/* relaxed: ours */
 	uint32_t at = (uint32_t)weir_load_u64_relaxed_dev(&queue->committed) & (queue->depth - 1);
-	uint64_t deadline = deadline_in(patience_ms);
+	uint64_t deadline = deadline_in(timeout_ms);
 	int error = fill_up(storage, index, deadline);
 
 	if (error)
-		return fail_busy(storage, index, patience_ms);
+		return fail_busy(storage, index, timeout_ms);
 	clear_completions(queue);
 	clear_shadow(queue);
 	weir_doorbells_begin(storage, index);
 	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, queue->sq, queue->cq);
 	if (error)
 		return error;
-	error = lead(storage, queue, at, deadline_in(patience_ms));
+	error = lead(storage, queue, at, deadline_in(timeout_ms));
 	publish_free_slot(queue);
 	if (error)
 		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms", storage->uri, index + 1,
-				 patience_ms);
+				 timeout_ms);
 	restart_completions(queue, at);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "../observe/publish.h"
 
 /**
- * struct weir_late - what was seen
+ * struct weir_tracker - what was seen
  * @shared: the host reads queue words where they are, else it copies them
  * @queues: all queue pairs, if copied
  * @slots: of one queue pair, if copied
@@ -18,18 +18,18 @@
  * @answered: by slot, of the queue pair being looked at: its completion is in the ring
  * @heads: where lanes stood in each completion ring
  * @first_ticket: of every queue pair
- * @looked_ns: when all was last looked at
+ * @polled_ns: when all was last looked at
  */
-struct weir_late {
+struct weir_tracker {
 	struct weir_storage *storage;
 	bool shared;
 	struct weir_queue *queues;
 	struct weir_slot *slots;
-	struct weir_late_seen *seen;
+	struct weir_tracker_seen *seen;
 	bool *answered;
 	uint64_t *heads;
 	uint64_t first_ticket;
-	uint64_t looked_ns;
+	uint64_t polled_ns;
 };
 
 /** struct view - a queue pair as it is just now */
@@ -41,7 +41,7 @@ struct view {
 	uint64_t rung;
 };
 
-uint64_t weir_late_now_ns(void)
+uint64_t weir_tracker_now_ns(void)
 {
 	struct timespec now;
 
@@ -49,77 +49,77 @@ uint64_t weir_late_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-int weir_late_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_late **out)
+int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_tracker **out)
 {
-	struct weir_late *late = calloc(1, sizeof(*late));
+	struct weir_tracker *tracker = calloc(1, sizeof(*tracker));
 	size_t count = storage->queue_count, depth = storage->depth;
 
-	*out = late;
-	if (!late)
+	*out = tracker;
+	if (!tracker)
 		return -ENOMEM;
-	late->storage = storage;
-	late->shared = shared;
-	late->first_ticket = first_ticket;
-	late->seen = calloc(count * depth, sizeof(*late->seen));
-	late->heads = calloc(count, sizeof(*late->heads));
-	late->answered = calloc(depth, sizeof(*late->answered));
-	late->queues = shared ? NULL : aligned_alloc(128, count * sizeof(*late->queues));
-	late->slots = shared ? NULL : calloc(depth, sizeof(*late->slots));
-	if (late->seen && late->heads && late->answered && (shared || (late->queues && late->slots)))
+	tracker->storage = storage;
+	tracker->shared = shared;
+	tracker->first_ticket = first_ticket;
+	tracker->seen = calloc(count * depth, sizeof(*tracker->seen));
+	tracker->heads = calloc(count, sizeof(*tracker->heads));
+	tracker->answered = calloc(depth, sizeof(*tracker->answered));
+	tracker->queues = shared ? NULL : aligned_alloc(128, count * sizeof(*tracker->queues));
+	tracker->slots = shared ? NULL : calloc(depth, sizeof(*tracker->slots));
+	if (tracker->seen && tracker->heads && tracker->answered && (shared || (tracker->queues && tracker->slots)))
 		return 0;
-	weir_late_close(late);
+	weir_tracker_close(tracker);
 	*out = NULL;
 	return -ENOMEM;
 }
 
-void weir_late_close(struct weir_late *late)
+void weir_tracker_close(struct weir_tracker *tracker)
 {
-	if (!late)
+	if (!tracker)
 		return;
-	free(late->seen);
-	free(late->heads);
-	free(late->answered);
-	free(late->queues);
-	free(late->slots);
-	free(late);
+	free(tracker->seen);
+	free(tracker->heads);
+	free(tracker->answered);
+	free(tracker->queues);
+	free(tracker->slots);
+	free(tracker);
 }
 
 /* Queue words of all pairs, where they have to be fetched. */
-static int refresh(struct weir_late *late)
+static int refresh(struct weir_tracker *tracker)
 {
-	struct weir_storage *storage = late->storage;
+	struct weir_storage *storage = tracker->storage;
 	struct weir_backend *backend = storage->context->backend;
 
-	if (late->shared)
+	if (tracker->shared)
 		return 0;
-	return backend->ops->copy_out(backend, late->queues, storage->queues, storage->queue_count * sizeof(*late->queues));
+	return backend->ops->d2h(backend, tracker->queues, storage->queues, storage->queue_count * sizeof(*tracker->queues));
 }
 
-static struct weir_queue *queue_of(struct weir_late *late, uint32_t index)
+static struct weir_queue *queue_of(struct weir_tracker *tracker, uint32_t index)
 {
-	return late->shared ? weir_at(late->storage->queues, struct weir_queue, index) : &late->queues[index];
+	return tracker->shared ? weir_at(tracker->storage->queues, struct weir_queue, index) : &tracker->queues[index];
 }
 
 /* Relaxed, but for what a slot's sequence guards: all of it is a snapshot, and looked at again. */
-static void look_at(struct weir_late *late, uint32_t index, struct view *view)
+static void poll_at(struct weir_tracker *tracker, uint32_t index, struct view *view)
 {
-	struct weir_queue *queue = queue_of(late, index);
+	struct weir_queue *queue = queue_of(tracker, index);
 
 	view->head = weir_load_u64_relaxed_sys(&queue->reap) >> 1;
 	view->rung = weir_load_u64_relaxed_sys(&queue->rung);
 	view->committed = weir_load_u64_relaxed_sys(&queue->committed);
 	view->completed = weir_load_u64_relaxed_sys(&queue->completed);
-	view->slots = late->shared ? weir_at(queue->slots, struct weir_slot, 0) : late->slots;
+	view->slots = tracker->shared ? weir_at(queue->slots, struct weir_slot, 0) : tracker->slots;
 }
 
-static int fetch_slots(struct weir_late *late, uint32_t index)
+static int fetch_slots(struct weir_tracker *tracker, uint32_t index)
 {
-	struct weir_storage *storage = late->storage;
+	struct weir_storage *storage = tracker->storage;
 	struct weir_backend *backend = storage->context->backend;
 
-	if (late->shared)
+	if (tracker->shared)
 		return 0;
-	return backend->ops->copy_out(backend, late->slots, storage->slots[index], storage->depth * sizeof(*late->slots));
+	return backend->ops->d2h(backend, tracker->slots, storage->slots[index], storage->depth * sizeof(*tracker->slots));
 }
 
 static uint32_t entry_dw3(const struct weir_storage *storage, uint32_t index, uint64_t position)
@@ -138,14 +138,14 @@ static bool fresh(const struct weir_storage *storage, uint64_t position, uint32_
 }
 
 /* Which slots' completions lie in the ring. Return: how many do. */
-static uint32_t find_answers(struct weir_late *late, uint32_t index, uint64_t head)
+static uint32_t find_answers(struct weir_tracker *tracker, uint32_t index, uint64_t head)
 {
-	const struct weir_storage *storage = late->storage;
+	const struct weir_storage *storage = tracker->storage;
 	uint32_t count = 0, dw3;
 
-	memset(late->answered, 0, storage->depth * sizeof(*late->answered));
+	memset(tracker->answered, 0, storage->depth * sizeof(*tracker->answered));
 	while (count < storage->depth && (dw3 = entry_dw3(storage, index, head + count), fresh(storage, head + count, dw3))) {
-		late->answered[dw3 & (storage->depth - 1)] = true;
+		tracker->answered[dw3 & (storage->depth - 1)] = true;
 		count++;
 	}
 	return count;
@@ -154,8 +154,8 @@ static uint32_t find_answers(struct weir_late *late, uint32_t index, uint64_t he
 /* Ticket of a filled slot is below @committed: of 2^31 turns that the sequence tells apart, those around it. */
 static bool announced(const struct weir_storage *storage, uint64_t committed, uint32_t slot, uint32_t sequence)
 {
-	uint64_t turns = (uint64_t)1 << 31, ticket = (uint64_t)(sequence >> 1) * storage->depth + slot;
-	uint64_t behind = (committed - ticket) & (turns * storage->depth - 1);
+	uint64_t iterations = (uint64_t)1 << 31, ticket = (uint64_t)(sequence >> 1) * storage->depth + slot;
+	uint64_t behind = (committed - ticket) & (iterations * storage->depth - 1);
 
 	return behind != 0 && behind <= storage->depth;
 }
@@ -166,80 +166,80 @@ static uint32_t cid_of(const struct weir_storage *storage, uint32_t slot, uint32
 }
 
 /* The slot holds a command that the controller alone keeps from ending. */
-static bool with_controller(struct weir_late *late, const struct view *view, uint32_t slot, uint32_t *sequence)
+static bool with_controller(struct weir_tracker *tracker, const struct view *view, uint32_t slot, uint32_t *sequence)
 {
 	*sequence = weir_load_u32_acquire_dev(&view->slots[slot].sequence); /* pairs with S1, as R2 does */
-	return (*sequence & 1) && announced(late->storage, view->committed, slot, *sequence) && !late->answered[slot];
+	return (*sequence & 1) && announced(tracker->storage, view->committed, slot, *sequence) && !tracker->answered[slot];
 }
 
-static void look_at_slot(struct weir_late *late, const struct view *view, struct weir_late_command *oldest,
-			 struct weir_late_command command, bool lanes_late)
+static void poll_slot(struct weir_tracker *tracker, const struct view *view, struct weir_tracked_command *oldest,
+			 struct weir_tracked_command command, bool slots_tracked)
 {
-	struct weir_late_seen *seen = &late->seen[(size_t)command.queue * late->storage->depth + command.slot];
+	struct weir_tracker_seen *seen = &tracker->seen[(size_t)command.queue * tracker->storage->depth + command.slot];
 	uint64_t now;
 
-	if (!with_controller(late, view, command.slot, &command.sequence)) {
+	if (!with_controller(tracker, view, command.slot, &command.sequence)) {
 		seen->sequence = 0;
 		return;
 	}
-	now = weir_late_now_ns();
-	if (seen->sequence != command.sequence || lanes_late) {
+	now = weir_tracker_now_ns();
+	if (seen->sequence != command.sequence || slots_tracked) {
 		seen->sequence = command.sequence;
 		seen->since_ns = now;
 	}
-	command.cid = cid_of(late->storage, command.slot, command.sequence);
+	command.cid = cid_of(tracker->storage, command.slot, command.sequence);
 	command.age_ns = now - seen->since_ns + 1;
 	if (command.age_ns > oldest->age_ns)
 		*oldest = command;
 }
 
-static int look_at_queue(struct weir_late *late, uint32_t index, struct weir_late_command *oldest)
+static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index, struct weir_tracked_command *oldest)
 {
 	struct view view;
-	bool lanes_late;
+	bool slots_tracked;
 	int error;
 
-	look_at(late, index, &view);
-	if (view.committed - late->first_ticket == view.completed) /* all ended: there are no slots to fetch */
+	poll_at(tracker, index, &view);
+	if (view.committed - tracker->first_ticket == view.completed) /* all ended: there are no slots to fetch */
 		return 0;
-	error = fetch_slots(late, index);
+	error = fetch_slots(tracker, index);
 	if (error)
 		return error;
-	lanes_late = (find_answers(late, index, view.head) || view.rung != view.head) && late->heads[index] == view.head;
-	late->heads[index] = view.head;
-	for (uint32_t slot = 0; slot < late->storage->depth; slot++)
-		look_at_slot(late, &view, oldest, (struct weir_late_command){ .queue = index, .slot = slot }, lanes_late);
+	slots_tracked = (find_answers(tracker, index, view.head) || view.rung != view.head) && tracker->heads[index] == view.head;
+	tracker->heads[index] = view.head;
+	for (uint32_t slot = 0; slot < tracker->storage->depth; slot++)
+		poll_slot(tracker, &view, oldest, (struct weir_tracked_command){ .queue = index, .slot = slot }, slots_tracked);
 	return 0;
 }
 
-int weir_late_look(struct weir_late *late, struct weir_late_command *oldest)
+int weir_tracker_look(struct weir_tracker *tracker, struct weir_tracked_command *oldest)
 {
-	int error = refresh(late);
+	int error = refresh(tracker);
 
-	*oldest = (struct weir_late_command){ .age_ns = 0 };
-	for (uint32_t i = 0; i < late->storage->queue_count && !error; i++)
-		error = look_at_queue(late, i, oldest);
+	*oldest = (struct weir_tracked_command){ .age_ns = 0 };
+	for (uint32_t i = 0; i < tracker->storage->queue_count && !error; i++)
+		error = snapshot_at_queue(tracker, i, oldest);
 	if (!error)
-		late->looked_ns = weir_late_now_ns();
+		tracker->polled_ns = weir_tracker_now_ns();
 	return error;
 }
 
-bool weir_late_pending(struct weir_late *late, const struct weir_late_command *command)
+bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracked_command *command)
 {
 	struct view view;
 	uint32_t sequence;
 
-	if (refresh(late) || fetch_slots(late, command->queue))
+	if (refresh(tracker) || fetch_slots(tracker, command->queue))
 		return true;
-	look_at(late, command->queue, &view);
-	find_answers(late, command->queue, view.head);
-	return with_controller(late, &view, command->slot, &sequence) && sequence == command->sequence;
+	poll_at(tracker, command->queue, &view);
+	find_answers(tracker, command->queue, view.head);
+	return with_controller(tracker, &view, command->slot, &sequence) && sequence == command->sequence;
 }
 
-void weir_late_places(const struct weir_late *late, struct weir_late_places *places)
+void weir_tracker_slots(const struct weir_tracker *tracker, struct weir_tracker_slots *locations)
 {
-	*places = (struct weir_late_places){ .seen = (uintptr_t)late->seen,
-					     .looked = (uintptr_t)&late->looked_ns,
-					     .copies = (uintptr_t)late->queues,
-					     .first_ticket = late->first_ticket };
+	*locations = (struct weir_tracker_slots){ .seen = (uintptr_t)tracker->seen,
+					     .polled = (uintptr_t)&tracker->polled_ns,
+					     .copies = (uintptr_t)tracker->queues,
+					     .first_ticket = tracker->first_ticket };
 }

@@ -5,22 +5,22 @@
  * Owns: when each filled slot of a storage was first seen. Only looks: at tickets, slots and
  * completion rings, from the host, whoever else works with them meanwhile.
  */
-#ifndef WEIR_RUNTIME_LATE_H
-#define WEIR_RUNTIME_LATE_H
+#ifndef WEIR_RUNTIME_TRACKER_H
+#define WEIR_RUNTIME_TRACKER_H
 
 #include "../device/context.h"
 
-struct weir_late;
+struct weir_tracker;
 
 /**
- * struct weir_late_command - a command that a controller has
+ * struct weir_tracked_command - a command that a controller has
  * @queue: index of its queue pair
  * @slot: of the queue pair
  * @sequence: the slot's: another one is another command
  * @cid: its identifier
  * @age_ns: since it was first seen; 0: the queue pair has none
  */
-struct weir_late_command {
+struct weir_tracked_command {
 	uint32_t queue;
 	uint32_t slot;
 	uint32_t sequence;
@@ -28,14 +28,14 @@ struct weir_late_command {
 	uint64_t age_ns;
 };
 
-/** weir_late_open() - for the queue pairs of @storage, which are created, and begin at @first_ticket */
-int weir_late_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_late **out);
-/** weir_late_close() - NULL is fine */
-void weir_late_close(struct weir_late *late);
+/** weir_tracker_open() - for the queue pairs of @storage, which are created, and begin at @first_ticket */
+int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_tracker **out);
+/** weir_tracker_close() - NULL is fine */
+void weir_tracker_close(struct weir_tracker *tracker);
 
 /**
- * weir_late_look() - look at all queue pairs
- * @late: what was seen before
+ * weir_tracker_look() - look at all queue pairs
+ * @tracker: what was seen before
  * @oldest: the command that the controller has had longest
  *
  * A command counts from the first look that finds it announced and not answered; one that was not
@@ -45,29 +45,29 @@ void weir_late_close(struct weir_late *late);
  *
  * Return: 0, or a negative errno: the queue pairs cannot be read.
  */
-int weir_late_look(struct weir_late *late, struct weir_late_command *oldest);
+int weir_tracker_look(struct weir_tracker *tracker, struct weir_tracked_command *oldest);
 
-/** weir_late_pending() - the controller still has @command and has not answered it */
-bool weir_late_pending(struct weir_late *late, const struct weir_late_command *command);
+/** weir_tracker_pending() - the controller still has @command and has not answered it */
+bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracked_command *command);
 
 /**
- * struct weir_late_places - addresses of what others may read meanwhile (publish.h)
- * @seen: struct weir_late_seen[queue_count][depth]
- * @looked: u64: when all of it was last looked at; 0: not yet
+ * struct weir_tracker_slots - addresses of what others may read meanwhile (publish.h)
+ * @seen: struct weir_tracker_seen[queue_count][depth]
+ * @polled: u64: when all of it was last looked at; 0: not yet
  * @copies: struct weir_queue[queue_count] as fetched then; 0: they are read in their place
  * @first_ticket: of every queue pair
  */
-struct weir_late_places {
+struct weir_tracker_slots {
 	uint64_t seen;
-	uint64_t looked;
+	uint64_t polled;
 	uint64_t copies;
 	uint64_t first_ticket;
 };
 
-/** weir_late_places() - where they are, until weir_late_close() */
-void weir_late_places(const struct weir_late *late, struct weir_late_places *places);
+/** weir_tracker_slots() - where they are, until weir_tracker_close() */
+void weir_tracker_slots(const struct weir_tracker *tracker, struct weir_tracker_slots *locations);
 
-/** weir_late_now_ns() - the clock of ages */
-uint64_t weir_late_now_ns(void);
+/** weir_tracker_now_ns() - the clock of ages */
+uint64_t weir_tracker_now_ns(void);
 
 #endif

@@ -16,11 +16,11 @@
 #include "recover.h"
 
 enum {
-	LOOK_EVERY_MS = 25,
-	LOOKS_PER_LIMIT = 8,
-	LATE_EVERY_MS = 250,
-	LATE_COPIED_EVERY_MS = 1000,
-	MOST_PATIENCE_MS = 5000,
+	POLL_EVERY_MS = 25,
+	POLLS_PER_LIMIT = 8,
+	TRACKER_EVERY_MS = 250,
+	TRACKER_COPIED_EVERY_MS = 1000,
+	MOST_TIMEOUT_MS = 5000,
 	MOST_RESTARTS = 5, /* in RESTARTS_WITHIN_S: more often than that nobody's reset is an accident */
 	RESTARTS_WITHIN_S = 300,
 	ALONE = 1, /* the mask of a wave of one lane */
@@ -29,8 +29,8 @@ enum {
 /**
  * struct weir_watchdog - a thread, and how to end it
  * @shared: the host reaches the queue pairs by itself
- * @late: NULL: nobody looks at commands
- * @late_every_ns: between two looks at commands
+ * @tracker: NULL: nobody looks at commands
+ * @tracker_every_ns: between two looks at commands
  * @restarts: how often the controller had lost its enable
  * @restarted_ns: when, the last times
  */
@@ -41,9 +41,9 @@ struct weir_watchdog {
 	pthread_cond_t changed;
 	bool stop;
 	bool shared;
-	struct weir_late *late;
-	uint64_t late_every_ns;
-	uint64_t late_next_ns;
+	struct weir_tracker *tracker;
+	uint64_t tracker_every_ns;
+	uint64_t tracker_next_ns;
 	unsigned restarts;
 	uint64_t restarted_ns[MOST_RESTARTS];
 };
@@ -61,7 +61,7 @@ static int mark(struct weir_watchdog *watchdog, uint64_t queue, uint32_t status)
 	uint64_t address = queue + offsetof(struct weir_queue, dead);
 
 	if (!watchdog->shared)
-		return backend->ops->copy_in(backend, address, &status, sizeof(status));
+		return backend->ops->h2d(backend, address, &status, sizeof(status));
 	/* Q0: pairs with Q1 in core/queue/cq.h: the controller's last access to memory came before */
 	weir_store_u32_release_sys(weir_at(address, weir_shared_u32, 0), status);
 	return 0;
@@ -119,7 +119,7 @@ static bool goes_on(struct weir_watchdog *watchdog)
 	bool stop;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_EVERY_MS * 1000000L;
+	until.tv_nsec += POLL_EVERY_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&watchdog->mutex);
@@ -140,10 +140,10 @@ static uint32_t read_csts(const struct weir_watchdog *watchdog)
 static struct weir_recovery recovery_of(struct weir_watchdog *watchdog)
 {
 	uint64_t answer_ns = watchdog->storage->answer_ns;
-	uint64_t limit_ms = answer_ns ? answer_ns / 1000000 + 1 : MOST_PATIENCE_MS;
+	uint64_t limit_ms = answer_ns ? answer_ns / 1000000 + 1 : MOST_TIMEOUT_MS;
 
-	return (struct weir_recovery){ .storage = watchdog->storage, .late = watchdog->late, .shared = watchdog->shared,
-				       .patience_ms = limit_ms < MOST_PATIENCE_MS ? (unsigned)limit_ms : MOST_PATIENCE_MS };
+	return (struct weir_recovery){ .storage = watchdog->storage, .tracker = watchdog->tracker, .shared = watchdog->shared,
+				       .timeout_ms = limit_ms < MOST_TIMEOUT_MS ? (unsigned)limit_ms : MOST_TIMEOUT_MS };
 }
 
 /* What no recovery helped. */
@@ -158,7 +158,7 @@ static void lose(struct weir_watchdog *watchdog)
 /* Note one more. Return: there were more than can be accidents. */
 static bool too_often(struct weir_watchdog *watchdog)
 {
-	uint64_t now = weir_late_now_ns(), *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
+	uint64_t now = weir_tracker_now_ns(), *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
 
 	if (watchdog->restarts >= MOST_RESTARTS && now - *oldest < (uint64_t)RESTARTS_WITHIN_S * 1000000000) {
 		fprintf(stderr, "weir: storage \"%s\": somebody else resets its controller, or switches it off, again and again: "
@@ -212,13 +212,13 @@ static bool check_commands(struct weir_watchdog *watchdog)
 {
 	struct weir_storage *storage = watchdog->storage;
 	struct weir_recovery recovery = recovery_of(watchdog);
-	uint64_t now = weir_late_now_ns();
-	struct weir_late_command oldest;
+	uint64_t now = weir_tracker_now_ns();
+	struct weir_tracked_command oldest;
 
-	if (!watchdog->late || now < watchdog->late_next_ns)
+	if (!watchdog->tracker || now < watchdog->tracker_next_ns)
 		return true;
-	watchdog->late_next_ns = now + watchdog->late_every_ns;
-	if (weir_late_look(watchdog->late, &oldest) || !storage->answer_ns || oldest.age_ns <= storage->answer_ns)
+	watchdog->tracker_next_ns = now + watchdog->tracker_every_ns;
+	if (weir_tracker_look(watchdog->tracker, &oldest) || !storage->answer_ns || oldest.age_ns <= storage->answer_ns)
 		return true;
 	if (weir_recover(&recovery, &oldest) == 0)
 		return true;
@@ -242,7 +242,7 @@ static void take_registers_back(struct weir_watchdog *watchdog)
 }
 
 /* Sleep; then let the system have the controller, if it wants it: one that has failed, too. */
-static bool next_look(struct weir_watchdog *watchdog)
+static bool next_poll(struct weir_watchdog *watchdog)
 {
 	struct weir_transport *transport = watchdog->storage->transport;
 
@@ -261,7 +261,7 @@ static void *watch(void *argument)
 
 	bool lives = true;
 
-	while (next_look(watchdog)) {
+	while (next_poll(watchdog)) {
 		lives = lives && watchdog->storage->dead == WEIR_OK && check_controller(watchdog) && check_commands(watchdog);
 		if (!lives)
 			end_commands(watchdog);
@@ -273,16 +273,16 @@ static void *watch(void *argument)
  * How often to look at commands: often enough for the limit, and seldom where it means copies. Where these wait for
  * kernels, never: a kernel that waits for the controller would keep this thread from looking at that.
  */
-static int prepare_looks(struct weir_watchdog *watchdog, bool beside, uint64_t first_ticket)
+static int prepare_polls(struct weir_watchdog *watchdog, bool alongside, uint64_t first_ticket)
 {
-	uint64_t most_ns = (watchdog->shared ? LATE_EVERY_MS : LATE_COPIED_EVERY_MS) * (uint64_t)1000000;
-	uint64_t every_ns = watchdog->storage->answer_ns / LOOKS_PER_LIMIT;
+	uint64_t most_ns = (watchdog->shared ? TRACKER_EVERY_MS : TRACKER_COPIED_EVERY_MS) * (uint64_t)1000000;
+	uint64_t every_ns = watchdog->storage->answer_ns / POLLS_PER_LIMIT;
 
-	watchdog->late_every_ns = every_ns && every_ns < most_ns ? every_ns : most_ns;
+	watchdog->tracker_every_ns = every_ns && every_ns < most_ns ? every_ns : most_ns;
 	/* For ages alone no queue pair is copied. */
-	if (!watchdog->shared && (!watchdog->storage->answer_ns || !beside))
+	if (!watchdog->shared && (!watchdog->storage->answer_ns || !alongside))
 		return 0;
-	return weir_late_open(watchdog->storage, watchdog->shared, first_ticket, &watchdog->late);
+	return weir_tracker_open(watchdog->storage, watchdog->shared, first_ticket, &watchdog->tracker);
 }
 
 static int start_thread(struct weir_watchdog *watchdog)
@@ -308,7 +308,7 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	struct weir_watchdog *watchdog;
 	int error;
 
-	if (storage->transport->resident.on)
+	if (storage->transport->device_controller.on)
 		return 0;
 	watchdog = calloc(1, sizeof(*watchdog));
 	if (!watchdog)
@@ -316,11 +316,11 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	backend->ops->properties(backend, &properties);
 	watchdog->storage = storage;
 	watchdog->shared = properties.shared_memory;
-	error = -prepare_looks(watchdog, properties.copies_beside, first_ticket);
+	error = -prepare_polls(watchdog, properties.copies_while_running, first_ticket);
 	if (!error)
 		error = start_thread(watchdog);
 	if (error) {
-		weir_late_close(watchdog->late);
+		weir_tracker_close(watchdog->tracker);
 		free(watchdog);
 		return weir_fail(error, "storage \"%s\": cannot start its watchdog: %s", storage->uri, strerror(error));
 	}
@@ -328,9 +328,9 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	return 0;
 }
 
-const struct weir_late *weir_watchdog_late(const struct weir_storage *storage)
+const struct weir_tracker *weir_watchdog_tracker(const struct weir_storage *storage)
 {
-	return storage->watchdog ? storage->watchdog->late : NULL;
+	return storage->watchdog ? storage->watchdog->tracker : NULL;
 }
 
 void weir_watchdog_stop(struct weir_storage *storage)
@@ -346,7 +346,7 @@ void weir_watchdog_stop(struct weir_storage *storage)
 	pthread_join(watchdog->thread, NULL);
 	pthread_cond_destroy(&watchdog->changed);
 	pthread_mutex_destroy(&watchdog->mutex);
-	weir_late_close(watchdog->late);
+	weir_tracker_close(watchdog->tracker);
 	free(watchdog);
 	storage->watchdog = NULL;
 }

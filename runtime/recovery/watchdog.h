@@ -26,8 +26,8 @@
  */
 int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket);
 
-/** weir_watchdog_late() - what it knows of commands' ages; NULL: nothing */
-const struct weir_late *weir_watchdog_late(const struct weir_storage *storage);
+/** weir_watchdog_tracker() - what it knows of commands' ages; NULL: nothing */
+const struct weir_tracker *weir_watchdog_tracker(const struct weir_storage *storage);
 
 /** weir_watchdog_stop() - the thread has ended when this returns; nothing if there is none */
 void weir_watchdog_stop(struct weir_storage *storage);

@@ -25,7 +25,7 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 	if (!error)
 		error = weir_sync(context);
 	if (!error)
-		error = weir_copy_out(context, &result, args->result, sizeof(result));
+		error = weir_copy_from_device(context, &result, args->result, sizeof(result));
 	weir_memory_leave(context, args->events, LANES * sizeof(struct weir_event) + sizeof(uint32_t));
 	if (error || !result)
 		return error;
@@ -74,12 +74,12 @@ static int transfer(struct weir_storage *storage, uint32_t opcode, uint64_t offs
 		.step = storage->disk.max_blocks,
 		.buffer = buffer,
 	};
-	int error = opcode == NVME_OPCODE_WRITE ? weir_copy_in(context, buffer, data, bytes) : 0;
+	int error = opcode == NVME_OPCODE_WRITE ? weir_copy_to_device(context, buffer, data, bytes) : 0;
 
 	if (!error)
 		error = run(context, &storage->disk, storage->uri, &args);
 	if (!error && opcode == NVME_OPCODE_READ)
-		error = weir_copy_out(context, data, buffer, bytes);
+		error = weir_copy_from_device(context, data, buffer, bytes);
 	return error;
 }
 

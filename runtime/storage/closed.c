@@ -41,7 +41,7 @@ int weir_closed_prepare(struct weir_context *context)
 	weir_store_u32_relaxed_sys(&closed.slots[0].sequence, 1);
 	weir_store_u32_relaxed_sys(&closed.slots[1].sequence, 1);
 	describe(context, &closed.queue);
-	return context->backend->ops->copy_in(context->backend, context->fault + CLOSED_AT, &closed, sizeof(closed));
+	return context->backend->ops->h2d(context->backend, context->fault + CLOSED_AT, &closed, sizeof(closed));
 }
 
 void weir_closed_queues(struct weir_context *context, uint64_t queues, uint32_t count)
@@ -50,7 +50,7 @@ void weir_closed_queues(struct weir_context *context, uint64_t queues, uint32_t 
 
 	describe(context, &queue);
 	for (uint32_t i = 0; queues && i < count; i++)
-		(void)context->backend->ops->copy_in(context->backend, queues + i * sizeof(queue), &queue, sizeof(queue));
+		(void)context->backend->ops->h2d(context->backend, queues + i * sizeof(queue), &queue, sizeof(queue));
 }
 
 void weir_closed_layout(struct weir_cache *cache, struct weir_cache_disks *disks, const struct weir_disk *disk)
@@ -59,7 +59,7 @@ void weir_closed_layout(struct weir_cache *cache, struct weir_cache_disks *disks
 
 	disks->closed = true;
 	for (uint32_t i = 0; i < disks->extent.disk_count; i++)
-		(void)backend->ops->copy_in(backend, disks->extent.disks + i * sizeof(*disk), disk, sizeof(*disk));
+		(void)backend->ops->h2d(backend, disks->extent.disks + i * sizeof(*disk), disk, sizeof(*disk));
 }
 
 /* Memory for the one set of every cache that was destroyed: words, what a policy needs, and data that no lane keeps. */
@@ -72,7 +72,7 @@ static int empty_lines(struct weir_cache *cache)
 {
 	struct weir_backend *backend = cache->context->backend;
 	struct weir_lines lines;
-	int error = backend->ops->copy_out(backend, &lines, cache->lines, sizeof(lines));
+	int error = backend->ops->d2h(backend, &lines, cache->lines, sizeof(lines));
 
 	if (error)
 		return error;
@@ -83,7 +83,7 @@ static int empty_lines(struct weir_cache *cache)
 	lines.data = lines.policies + NVME_PAGE_BYTES;
 	lines.share = 0;
 	lines.tier = 0;
-	return backend->ops->copy_in(backend, cache->lines, &lines, sizeof(lines));
+	return backend->ops->h2d(backend, cache->lines, &lines, sizeof(lines));
 }
 
 bool weir_closed_cache(struct weir_cache *cache)

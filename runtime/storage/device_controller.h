@@ -5,8 +5,8 @@
  * Owns: its kernel's arguments, its medium, the flag that ends it. Doorbells and rings
  * lie in the device's memory; no host thread touches a command.
  */
-#ifndef WEIR_RUNTIME_RESIDENT_H
-#define WEIR_RUNTIME_RESIDENT_H
+#ifndef WEIR_RUNTIME_DEVICE_CONTROLLER_H
+#define WEIR_RUNTIME_DEVICE_CONTROLLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ struct weir_storage;
 struct weir_virtual_fault;
 
 /**
- * struct weir_resident_options - what controller to be
+ * struct weir_device_controller_options - what controller to be
  * @on: be one
  * @waves: of the controller, in small blocks; queue pairs are spread over them. Once it
  *         has begun, those it has
@@ -27,7 +27,7 @@ struct weir_virtual_fault;
  * @iops: most completions per second; 0: no limit
  * @faults: what goes wrong, @fault_count rows, in memory that outlives the storage
  */
-struct weir_resident_options {
+struct weir_device_controller_options {
 	bool on;
 	uint32_t waves;
 	uint32_t groups;
@@ -40,13 +40,13 @@ struct weir_resident_options {
 	uint32_t fault_count;
 };
 
-struct weir_resident;
+struct weir_device_controller;
 
-/** weir_resident_doorbells() - memory for the doorbells of @queues pairs and the admin queue */
-int weir_resident_doorbells(struct weir_storage *storage, uint32_t queues);
-/** weir_resident_start() - begin to serve the storage's queue pairs, which are there already */
-int weir_resident_start(struct weir_storage *storage, uint32_t queues);
-/** weir_resident_stop() - end it and free what it has; NULL-safe; before the queues go */
-void weir_resident_stop(struct weir_storage *storage);
+/** weir_device_controller_doorbells() - memory for the doorbells of @queues pairs and the admin queue */
+int weir_device_controller_doorbells(struct weir_storage *storage, uint32_t queues);
+/** weir_device_controller_start() - begin to serve the storage's queue pairs, which are there already */
+int weir_device_controller_start(struct weir_storage *storage, uint32_t queues);
+/** weir_device_controller_stop() - end it and free what it has; NULL-safe; before the queues go */
+void weir_device_controller_stop(struct weir_storage *storage);
 
 #endif

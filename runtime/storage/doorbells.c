@@ -91,7 +91,7 @@ static void rest(unsigned scans, uint64_t *since_ns)
 		sched_yield();
 		*since_ns = 0;
 	} else {
-		now = weir_late_now_ns();
+		now = weir_tracker_now_ns();
 		*since_ns = *since_ns ? *since_ns : now;
 		nanosleep(&(struct timespec){ .tv_nsec = (long)weir_doorbells_pause_ns(now - *since_ns) }, NULL);
 	}
@@ -166,7 +166,7 @@ static int map(struct weir_storage *storage, struct weir_doorbells *doorbells, u
 }
 
 /* Nobody asked for the thread: once per process it is said why there is one. */
-static void tell(const struct weir_storage *storage, struct weir_doorbells *doorbells)
+static void notify(const struct weir_storage *storage, struct weir_doorbells *doorbells)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
@@ -189,7 +189,7 @@ static int choose(struct weir_storage *storage, struct weir_doorbells *doorbells
 				 storage->uri, doorbells->why);
 	}
 	if (asked == WEIR_DOORBELL_AUTO)
-		tell(storage, doorbells);
+		notify(storage, doorbells);
 	return forward(storage, doorbells, queues);
 }
 
@@ -206,7 +206,7 @@ static bool needs_nothing(const struct weir_storage *storage)
 	return properties.shared_memory && properties.map_registers.has;
 }
 
-int weir_doorbells_place(struct weir_storage *storage, uint32_t queues)
+int weir_doorbells_locate(struct weir_storage *storage, uint32_t queues)
 {
 	struct weir_doorbells *doorbells;
 

@@ -17,12 +17,12 @@ struct weir_storage;
 struct weir_doorbells;
 
 /**
- * weir_doorbells_place() - decide where lanes ring; if the host forwards, its thread begins
+ * weir_doorbells_locate() - decide where lanes ring; if the host forwards, its thread begins
  * @queues: queue pairs asked for
  *
  * Return: 0; -ENOTSUP with a sentence where doorbell=lanes and the lanes cannot; -ENOMEM, -EAGAIN.
  */
-int weir_doorbells_place(struct weir_storage *storage, uint32_t queues);
+int weir_doorbells_locate(struct weir_storage *storage, uint32_t queues);
 
 /** weir_doorbells_add() - pair @index is about to be created for the first time: give its words something to be forwarded to */
 void weir_doorbells_add(struct weir_storage *storage, uint32_t index);

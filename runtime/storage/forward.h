@@ -20,13 +20,13 @@
  * @doorbell: address of the controller's register
  * @shadow: address of the register's shadow, its EventIdx a page on; 0: none. Lanes do not see it: a register that is
  *          rung late would take the shadow back behind theirs
- * @told: what was forwarded last
+ * @reported: what was forwarded last
  */
 struct weir_forward {
 	weir_addr word;
 	weir_addr doorbell;
 	weir_addr shadow;
-	u32 told;
+	u32 reported;
 };
 
 /** enum weir_forwarded - what a step did */
@@ -50,11 +50,11 @@ WEIR_FN u32 weir_forward_shadow(const struct weir_forward *forward, u32 before, 
 WEIR_FN enum weir_forwarded weir_forward_step(struct weir_forward *forward)
 {
 	/* H1: pairs with D0 of the lane that stored it: the ring's entries come before */
-	u32 value = weir_load_u32_acquire_sys(weir_at(forward->word, weir_shared_u32, 0)), before = forward->told;
+	u32 value = weir_load_u32_acquire_sys(weir_at(forward->word, weir_shared_u32, 0)), before = forward->reported;
 
 	if (value == before)
 		return WEIR_FORWARD_NOTHING;
-	forward->told = value;
+	forward->reported = value;
 	if (forward->shadow && !weir_forward_shadow(forward, before, value))
 		return WEIR_FORWARD_SHADOW;
 	weir_fence_to_controller(); /* D0: ring before doorbell */
@@ -66,7 +66,7 @@ WEIR_FN enum weir_forwarded weir_forward_step(struct weir_forward *forward)
 /** weir_forward_begin() - its queue is about to be created, empty: no lane rings meanwhile, nor is there a step */
 WEIR_FN void weir_forward_begin(struct weir_forward *forward)
 {
-	forward->told = 0;
+	forward->reported = 0;
 	/* relaxed: the doorbell of the queue's creation orders them (A0) */
 	weir_store_u32_relaxed_sys(weir_at(forward->word, weir_shared_u32, 0), 0);
 	if (!forward->shadow)

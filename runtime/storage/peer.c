@@ -107,11 +107,11 @@ static int try_page(struct weir_storage *storage, uint64_t page, int poison,
 	int error;
 
 	memset(found, poison, sizeof(found));
-	error = backend->ops->copy_in(backend, page, found, sizeof(found));
+	error = backend->ops->h2d(backend, page, found, sizeof(found));
 	if (!error)
 		error = weir_admin_identify_at(&storage->admin, page);
 	if (!error)
-		error = backend->ops->copy_out(backend, found, page, sizeof(found));
+		error = backend->ops->d2h(backend, found, page, sizeof(found));
 	if (error)
 		return error;
 	for (unsigned i = 0; i < sizeof(found); i++)

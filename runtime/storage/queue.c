@@ -72,7 +72,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 		     uint32_t max_transfer_bytes, struct weir_queue *queue)
 {
 	uint32_t depth = storage->depth;
-	uint32_t bell = storage->transport->doorbell_bytes;
+	uint32_t doorbell = storage->transport->doorbell_bytes;
 	unsigned id = weir_queue_id(storage, index);
 
 	memset(queue, 0, sizeof(*queue));
@@ -84,7 +84,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->retry = storage->disk.retry;
 	queue->sq_doorbell = weir_doorbells_at(storage, index, 0);
 	queue->cq_doorbell = weir_doorbells_at(storage, index, 1);
-	queue->shadow = storage->shadow_memory && !weir_doorbells_forwarded(storage) ? storage->shadow_memory + 2 * id * bell : 0;
+	queue->shadow = storage->shadow_memory && !weir_doorbells_forwarded(storage) ? storage->shadow_memory + 2 * id * doorbell : 0;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);
@@ -93,7 +93,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->path = storage->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
 	queue->staging = storage->pull ? storage->staging[index] : 0;
 	queue->staging_log2 = log2_of(max_transfer_bytes);
-	queue->on_device = storage->transport->resident.on;
+	queue->on_device = storage->transport->device_controller.on;
 	queue->id = id;
 	queue->bus_offset = storage->transport->bus_offset;
 	if (storage->transport->window) {
@@ -110,15 +110,15 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 static int fill_slots(struct weir_storage *storage, uint32_t index, uint64_t first_ticket)
 {
 	struct weir_backend *backend = storage->context->backend;
-	uint32_t turn = (uint32_t)((first_ticket >> log2_of(storage->depth)) << 1);
+	uint32_t iteration = (uint32_t)((first_ticket >> log2_of(storage->depth)) << 1);
 
-	for (uint32_t i = 0; turn && i < storage->depth; i++) {
+	for (uint32_t i = 0; iteration && i < storage->depth; i++) {
 		struct weir_slot slot;
 		int error;
 
 		memset(&slot, 0, sizeof(slot));
-		weir_store_u32_relaxed_sys(&slot.sequence, turn);
-		error = backend->ops->copy_in(backend, storage->slots[index] + i * sizeof(slot), &slot, sizeof(slot));
+		weir_store_u32_relaxed_sys(&slot.sequence, iteration);
+		error = backend->ops->h2d(backend, storage->slots[index] + i * sizeof(slot), &slot, sizeof(slot));
 		if (error)
 			return error;
 	}
@@ -130,8 +130,8 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 {
 	struct weir_context *context = storage->context;
 	struct weir_queue queue;
-	bool resident = storage->transport->resident.on;
-	bool on_device = resident || storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES;
+	bool device_controller = storage->transport->device_controller.on;
+	bool on_device = device_controller || storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES;
 	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
 					 on_device ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->rings[index], NULL);
 
@@ -148,10 +148,10 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		return error;
 	weir_doorbells_add(storage, index);
 	describe(storage, index, first_ticket, max_transfer_bytes, &queue);
-	error = context->backend->ops->copy_in(context->backend,
+	error = context->backend->ops->h2d(context->backend,
 					       storage->queues + index * sizeof(struct weir_queue), &queue,
 					       sizeof(queue));
-	if (error || resident) /* a controller on the device is told of all queues at once */
+	if (error || device_controller) /* a controller on the device is told of all queues at once */
 		return error;
 	if (!error)
 		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth, queue.sq, queue.cq);

@@ -20,7 +20,7 @@ enum { BLOCK_LANES = 128, PULLING_WAVES = 16 };
 
 /** struct weir_service - a kernel or a thread */
 struct weir_service {
-	struct weir_staying staying;
+	struct weir_persistent persistent;
 	pthread_t thread;
 	bool threaded;
 	weir_shared_u32 stop; /* the thread's */
@@ -59,13 +59,13 @@ static int start_kernel(struct weir_service *service, uint32_t waves, uint32_t l
 {
 	struct weir_context *context = service->storage->context;
 	uint32_t per_block = BLOCK_LANES / lanes_per_wave;
-	int error = weir_staying_prepare(context, &service->staying);
-	struct weir_service_args args = { .queues = service->storage->queues, .started = service->staying.started,
-					  .stop = service->staying.stop, .queue_count = service->queue_count };
+	int error = weir_persistent_prepare(context, &service->persistent);
+	struct weir_service_args args = { .queues = service->storage->queues, .started = service->persistent.started,
+					  .stop = service->persistent.stop, .queue_count = service->queue_count };
 
 	return error ? error :
-		       weir_staying_start(context, &service->staying,
-					  &(struct weir_staying_launch){
+		       weir_persistent_start(context, &service->persistent,
+					  &(struct weir_persistent_launch){
 						  .kernel = "weir_service", .threads = BLOCK_LANES,
 						  .blocks = (waves + per_block - 1) / per_block,
 						  .args = &args, .args_bytes = sizeof(args), .what = service->storage->uri });
@@ -123,7 +123,7 @@ void weir_service_stop(struct weir_storage *storage)
 		weir_store_u32_relaxed_sys(&service->stop, 1);
 		pthread_join(service->thread, NULL);
 	} else {
-		weir_staying_end(storage->context, &service->staying);
+		weir_persistent_end(storage->context, &service->persistent);
 	}
 	free(service);
 	storage->service = NULL;

@@ -2,7 +2,7 @@
 /*
  * service.h: reaping for everybody, beside the lanes that submit.
  *
- * A kernel that stays, where the device runs kernels side by side; else a host thread,
+ * A persistent kernel, where the device runs kernels side by side; else a host thread,
  * which needs queues that the host sees.
  */
 #ifndef WEIR_RUNTIME_SERVICE_H

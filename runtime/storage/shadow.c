@@ -84,7 +84,7 @@ int weir_shadow_use(struct weir_storage *storage, unsigned queues)
 				 "queues; ask for "
 				 "fewer (queues=N)",
 				 storage->uri, queues);
-	if (transport->shadow == WEIR_SHADOW_OFF || transport->resident.on ||
+	if (transport->shadow == WEIR_SHADOW_OFF || transport->device_controller.on ||
 	    !storage->space.shadow_doorbells || !shadow_fits(storage, queues))
 		return 0;
 	error = weir_memory_allocate(storage->context, WEIR_ADMIN_SHADOW_BYTES, WEIR_MEMORY_HOST,

@@ -135,10 +135,10 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 /* Where lanes ring: at the transport's controller, for a thread that rings it, or at one on the device. */
 static int place_doorbells(struct weir_storage *storage, uint32_t queues)
 {
-	if (storage->transport->resident.on)
-		return weir_resident_doorbells(storage, queues);
+	if (storage->transport->device_controller.on)
+		return weir_device_controller_doorbells(storage, queues);
 	storage->doorbells = storage->doorbell_memory;
-	return weir_doorbells_place(storage, queues);
+	return weir_doorbells_locate(storage, queues);
 }
 
 /* Who moves the data: the controller, if it reaches the memory of weir_alloc(), else the lanes. */
@@ -149,7 +149,7 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	bool reaches;
 
 	backend->ops->properties(backend, &properties);
-	reaches = properties.shared_memory || storage->transport->resident.on;
+	reaches = properties.shared_memory || storage->transport->device_controller.on;
 	if (storage->transport->registers && properties.peer_memory && storage->transport->gpu_memory == WEIR_GPU_MEMORY_NONE)
 		reaches = false;
 	reaches = reaches || weir_peer_asked(storage); /* which is seen once the controller is enabled */
@@ -266,8 +266,8 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 	error = weir_memory_get(storage->context, count * sizeof(struct weir_queue), &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
-	if (!error && storage->transport->resident.on)
-		error = weir_resident_start(storage, count);
+	if (!error && storage->transport->device_controller.on)
+		error = weir_device_controller_start(storage, count);
 	return error ? error : weir_service_start(storage);
 }
 
@@ -312,13 +312,13 @@ static int tear_down(struct weir_storage *storage)
 
 	weir_watchdog_stop(storage);
 	weir_service_stop(storage);
-	weir_resident_stop(storage);
+	weir_device_controller_stop(storage);
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
 	if (storage->enabled || storage->dead != WEIR_OK)
 		error = shut_down(storage);
 	weir_doorbells_end(storage);
-	if (storage->transport && storage->transport->resident.on)
+	if (storage->transport && storage->transport->device_controller.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);
 	weir_shadow_release(storage);
 	/* A controller that failed polls its doorbells and their shadows until it is closed. */
@@ -462,11 +462,11 @@ int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
 
 static void describe_path(const struct weir_storage *storage, char *path, size_t bytes)
 {
-	if (storage->resident)
+	if (storage->device_controller)
 		snprintf(path, bytes, "direct, controller on the device, %u waves, %s",
-			 storage->transport->resident.waves,
-			 !storage->transport->resident.data	? "no data" :
-			 storage->transport->resident.host_medium ? "host memory" :
+			 storage->transport->device_controller.waves,
+			 !storage->transport->device_controller.data	? "no data" :
+			 storage->transport->device_controller.host_medium ? "host memory" :
 								  "device memory");
 	else
 		snprintf(path, bytes, "%s, %s%s%s%s", storage->pull ? "pull" : "direct",
@@ -500,12 +500,12 @@ static void copy_word(weir_shared_u64 *to, const weir_shared_u64 *from)
 }
 
 /* What weir_stats() counts. Where the host shares the words it reads each by itself: lanes, a service or the watchdog write. */
-static int look(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
+static int poll(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
 {
 	const struct weir_queue *from = weir_at(address, struct weir_queue, 0);
 
 	if (!shared)
-		return backend->ops->copy_out(backend, queue, address, sizeof(*queue));
+		return backend->ops->d2h(backend, queue, address, sizeof(*queue));
 	queue->path = from->path;
 	copy_word(&queue->reap, &from->reap);
 	copy_word(&queue->completed, &from->completed);
@@ -522,11 +522,11 @@ static int look(struct weir_backend *backend, bool shared, uint64_t address, str
  */
 static int snapshot(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
 {
-	int error = look(backend, shared, address, queue);
+	int error = poll(backend, shared, address, queue);
 
 	for (unsigned i = 0; !error && (weir_load_u64_relaxed_sys(&queue->reap) & 1) && i < MOST_SNAPSHOTS; i++) {
 		sched_yield();
-		error = look(backend, shared, address, queue);
+		error = poll(backend, shared, address, queue);
 	}
 	return error;
 }

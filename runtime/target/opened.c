@@ -115,7 +115,7 @@ static uint16_t carry_out(struct opened *opened, const struct weir_io *io)
 	return io->kind == WEIR_IO_READ ? NVME_STATUS_UNRECOVERED_READ : NVME_STATUS_WRITE_FAULT;
 }
 
-static void tell(struct opened *opened, struct weir_io *io)
+static void notify(struct opened *opened, struct weir_io *io)
 {
 	uint64_t one = 1;
 	unsigned thread = io->thread;
@@ -141,7 +141,7 @@ static void *run(void *argument)
 		if (!io)
 			return NULL;
 		io->status = carry_out(opened, io);
-		tell(opened, io);
+		notify(opened, io);
 	}
 }
 
@@ -161,9 +161,9 @@ static unsigned opened_poll(struct weir_medium *medium, unsigned thread)
 	struct opened *opened = (struct opened *)medium;
 	struct weir_io *io, *next;
 	unsigned count = 0;
-	uint64_t told;
+	uint64_t reported;
 
-	if (read(opened->events[thread], &told, sizeof(told)) < 0)
+	if (read(opened->events[thread], &reported, sizeof(reported)) < 0)
 		return 0;
 	pthread_mutex_lock(&opened->lock);
 	io = opened->ended[thread].first;

@@ -243,7 +243,7 @@ struct connection {
  * @buffer: what was received; it goes where it belongs at once, so that one does for all connections
  * @now_ms: the clock, read once per iteration
  * @next_check_ms: when deadlines are looked at next
- * @accept_again_ms: nobody is accepted before; 0: all are
+ * @accept_retry_ms: nobody is accepted before; 0: all are
  */
 struct target_server {
 	struct weir_target *target;
@@ -260,7 +260,7 @@ struct target_server {
 	u8 *buffer;
 	u64 now_ms;
 	u64 next_check_ms;
-	u64 accept_again_ms;
+	u64 accept_retry_ms;
 	atomic_ullong open, accepted, refused, bad_pdus, commands;
 } __attribute__((aligned(64)));
 

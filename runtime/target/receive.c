@@ -13,7 +13,7 @@
 #include "../transport/fabrics/crc32c.h"
 #include "parts.h"
 
-enum { TURN_BYTES = 1 << 18 }; /* before other connections have their turn */
+enum { ITERATION_BYTES = 1 << 18 }; /* before other connections have their turn */
 
 static bool refuse(struct connection *connection, u16 fes, size_t fei)
 {
@@ -235,7 +235,7 @@ static void heard(struct connection *connection)
 
 bool target_receive(struct connection *connection)
 {
-	for (u32 total = 0; total < TURN_BYTES;) {
+	for (u32 total = 0; total < ITERATION_BYTES;) {
 		u32 direct, data;
 		ssize_t got = receive_some(connection, &direct);
 

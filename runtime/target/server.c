@@ -161,9 +161,9 @@ static void take_arrived(struct target_server *server)
 
 int weir_target_adopt(struct weir_target *target, int socket)
 {
-	unsigned turn = atomic_fetch_add_explicit(&target->next_server, 1,
+	unsigned iteration = atomic_fetch_add_explicit(&target->next_server, 1,
 						  memory_order_relaxed); /* relaxed: any order will do */
-	struct target_server *server = &target->servers[turn % target->threads];
+	struct target_server *server = &target->servers[iteration % target->threads];
 	struct connection *connection = target_connection_create(server, socket);
 
 	if (!connection) {
@@ -182,7 +182,7 @@ static void pause_accept(struct target_server *server)
 {
 	struct weir_target *target = server->target;
 
-	server->accept_again_ms = server->now_ms + ACCEPT_PAUSE_MS;
+	server->accept_retry_ms = server->now_ms + ACCEPT_PAUSE_MS;
 	for (size_t i = 0; i < target->listener_count; i++)
 		epoll_ctl(server->epoll, EPOLL_CTL_DEL, target->listeners[i].socket, NULL);
 }
@@ -191,7 +191,7 @@ static void resume_accept(struct target_server *server)
 {
 	struct weir_target *target = server->target;
 
-	server->accept_again_ms = 0;
+	server->accept_retry_ms = 0;
 	for (size_t i = 0; i < target->listener_count; i++)
 		(void)watch(server, target->listeners[i].socket, MARK_LISTENER | (u64)i << MARK_BITS);
 }
@@ -238,7 +238,7 @@ static u64 wait_ns(const struct target_server *server, int ms)
 	/* Relaxed: whoever sets it wakes this thread. */
 	if (atomic_load_explicit(&server->target->stopping, memory_order_relaxed))
 		most = most < DRAIN_MS * 1000000ULL ? most : DRAIN_MS * 1000000ULL;
-	if ((server->connections || server->accept_again_ms) && most > CHECK_MS * 1000000ULL)
+	if ((server->connections || server->accept_retry_ms) && most > CHECK_MS * 1000000ULL)
 		most = CHECK_MS * 1000000ULL;
 	if (server->waiting.first && wait > WAITING_NS)
 		wait = WAITING_NS;
@@ -298,7 +298,7 @@ static void check(struct target_server *server)
 	if (!stopping && server->now_ms < server->next_check_ms)
 		return;
 	server->next_check_ms = server->now_ms + CHECK_MS;
-	if (server->accept_again_ms && server->now_ms >= server->accept_again_ms)
+	if (server->accept_retry_ms && server->now_ms >= server->accept_retry_ms)
 		resume_accept(server);
 	for (struct connection *at = server->connections; at; at = at->next)
 		target_connection_check(at);

@@ -99,7 +99,7 @@ static int open_core(struct weir_target *target, const struct weir_target_namesp
 	error = open_transport(target, options, uri, &space->transport);
 	if (error)
 		return error;
-	if (space->transport->resident.on)
+	if (space->transport->device_controller.on)
 		return weir_fail(ENOTSUP, "storage \"%s\": a target has no device; leave on=device out",
 				 options->uri);
 	space->core = weir_transport_core(space->transport, &space->medium);

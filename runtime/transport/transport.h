@@ -159,7 +159,7 @@ enum weir_gpu_memory {
  * @end_bytes: where it ends if that is within its last block; 0: with its last block
  * @read_only: it cannot write, whatever was asked
  * @mover: asked for
- * @resident: I/O queues are not its own: a controller on the device serves them
+ * @device_controller: I/O queues are not its own: a controller on the device serves them
  * @shadow: asked for
  * @doorbell: asked for
  * @gpu_memory: what it was told to reach of it
@@ -180,7 +180,7 @@ struct weir_transport {
 	uint64_t end_bytes;
 	bool read_only;
 	enum weir_mover mover;
-	struct weir_resident_options resident;
+	struct weir_device_controller_options device_controller;
 	enum weir_shadow shadow;
 	enum weir_doorbell doorbell;
 	enum weir_gpu_memory gpu_memory;

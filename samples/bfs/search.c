@@ -69,7 +69,7 @@ static int start_at(struct bfs_search *search, uint64_t source)
 
 	args->level = 0;
 	if (!code)
-		code = weir_copy_in(context, args->depth + source * 4, &zero, sizeof(zero));
+		code = weir_copy_to_device(context, args->depth + source * 4, &zero, sizeof(zero));
 	return code ? code : frontier_put(search->graph, args->frontier.current, source);
 }
 
@@ -128,7 +128,7 @@ int bfs_run(struct bfs_search *search, uint64_t source, struct bfs_result *resul
 
 int bfs_depths(struct bfs_search *search, uint32_t *depths, char *error)
 {
-	return sample_pass(error, weir_copy_out(search->graph->context, depths, search->args.depth,
+	return sample_pass(error, weir_copy_from_device(search->graph->context, depths, search->args.depth,
 						search->args.graph.vertices * 4));
 }
 

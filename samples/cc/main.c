@@ -32,7 +32,7 @@ static int prepare(struct graph_frame *unused, char *error)
 
 static int read_labels(void)
 {
-	return weir_copy_out(frame.graph->context, labels, args.label, args.graph.vertices * 4);
+	return weir_copy_from_device(frame.graph->context, labels, args.label, args.graph.vertices * 4);
 }
 
 /* The label that most of 1,024 vertices have. */

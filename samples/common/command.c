@@ -109,7 +109,7 @@ static bool take(const struct sample_option *option, char *text)
 }
 
 /* Both ends of what is accepted; numbers without a bound of their own have that of their type. */
-static void tell_bounds(const struct sample_option *option, char *text, size_t bytes)
+static void report_bounds(const struct sample_option *option, char *text, size_t bytes)
 {
 	bool is_real = option->kind == SAMPLE_REAL, is_short = option->kind == SAMPLE_U32 || option->kind == SAMPLE_BYTES_U32;
 
@@ -135,7 +135,7 @@ static int refuse(const struct sample_program *program, const struct sample_opti
 	else if (option->hint)
 		snprintf(bounds, sizeof(bounds), "; %s", option->hint);
 	else
-		tell_bounds(option, bounds, sizeof(bounds));
+		report_bounds(option, bounds, sizeof(bounds));
 	snprintf(sentence, sizeof(sentence), "--%s does not take \"%s\"%s", option->name, text, bounds);
 	return sample_usage(program, sentence);
 }

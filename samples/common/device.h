@@ -31,8 +31,8 @@ struct sample_device {
 	uint32_t depth;
 };
 
-/** SAMPLE_PLACE_OPTIONS() - rows of a table of options: what the sample runs on */
-#define SAMPLE_PLACE_OPTIONS(device)                                                                              \
+/** SAMPLE_LOCATION_OPTIONS() - rows of a table of options: what the sample runs on */
+#define SAMPLE_LOCATION_OPTIONS(device)                                                                              \
 	{ .name = "backend", .value = "NAME", .kind = SAMPLE_TEXT, .to = &(device).backend,                        \
 	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                          \
 	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &(device).workers, .most = 1024,              \
@@ -42,7 +42,7 @@ struct sample_device {
 
 /** SAMPLE_DEVICE_OPTIONS() - those, and its queue pairs */
 #define SAMPLE_DEVICE_OPTIONS(device)                                                                              \
-	SAMPLE_PLACE_OPTIONS(device),                                                                              \
+	SAMPLE_LOCATION_OPTIONS(device),                                                                              \
 	{ .name = "queues", .value = "N", .kind = SAMPLE_U32, .to = &(device).queues, .most = 1024,                \
 	  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },                 \
 	{ .name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth, .most = 4096,                  \

@@ -47,7 +47,7 @@ int frontier_put(struct graph_host *graph, uint64_t bitmap, uint64_t vertex)
 {
 	uint64_t bit = (uint64_t)1 << (vertex % 64);
 
-	return weir_copy_in(graph->context, bitmap + vertex / 64 * 8, &bit, sizeof(bit));
+	return weir_copy_to_device(graph->context, bitmap + vertex / 64 * 8, &bit, sizeof(bit));
 }
 
 void frontier_swap(struct frontier *frontier)
@@ -93,7 +93,7 @@ static int clear_counter(const struct walk *walk, size_t offset)
 {
 	uint64_t none = 0;
 
-	return sample_pass(walk->error, weir_copy_in(walk->graph->context, walk->graph->data.counters + offset, &none, sizeof(none)));
+	return sample_pass(walk->error, weir_copy_to_device(walk->graph->context, walk->graph->data.counters + offset, &none, sizeof(none)));
 }
 
 /* @tries first, unless it is NULL, and @kernel if that leaves anything. */

@@ -74,11 +74,11 @@ WEIR_FN void frontier_cut(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin
 {
 	u64 count = (end - begin + FRONTIER_PIECE - 1) / FRONTIER_PIECE;
 	/* relaxed: an index dispenser; the list is read by a later launch */
-	u64 place = weir_add_u64_relaxed_dev(&graph_counters_of(&args->graph)->pieces, count);
+	u64 position = weir_add_u64_relaxed_dev(&graph_counters_of(&args->graph)->pieces, count);
 
 	/* more pieces than edges allow: bad offsets, reported by the host */
-	for (; begin < end && place < args->frontier.piece_limit; begin += FRONTIER_PIECE, place++) {
-		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, place);
+	for (; begin < end && position < args->frontier.piece_limit; begin += FRONTIER_PIECE, position++) {
+		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, position);
 
 		piece->vertex = vertex;
 		piece->begin = begin;
@@ -179,7 +179,7 @@ WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u6
 
 		if (which < all)
 			steps = frontier_follow(args, steps, whose, begin, end - begin > stretch ? begin + stretch : end, tries);
-		weir_converge();
+		weir_reconverge();
 	}
 	return steps;
 }
@@ -249,7 +249,7 @@ WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 			mine = next; /* relaxed, here and below: written by an earlier launch, and read by a later one */
 			bits = weir_load_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, mine));
 		}
-		weir_converge();
+		weir_reconverge();
 		if (weir_ballot(wave, bits != 0) == 0)
 			break;
 		if (bits)

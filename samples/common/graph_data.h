@@ -107,7 +107,7 @@ WEIR_FN u32 graph_known(WEIR_GLOBAL struct graph_data *graph, u64 vertex, struct
 
 	for (u32 i = 0; i < WEIR_RUN; i++)
 		known |= (u64)(i < run.count && run.value[i] < vertices) << i;
-	known = weir_forget(known); /* bits: not a condition for each of them */
+	known = weir_opaque(known); /* bits: not a condition for each of them */
 	if (known + 1 == (u64)1 << run.count)
 		return (u32)known;
 	for (u32 i = 0; i < WEIR_RUN; i++)

@@ -292,7 +292,7 @@ int graph_clear_counters(struct graph_host *graph, char *error)
 	struct graph_counters none;
 
 	memset(&none, 0, sizeof(none));
-	return sample_pass(error, weir_copy_in(graph->context, graph->data.counters, &none, sizeof(none)));
+	return sample_pass(error, weir_copy_to_device(graph->context, graph->data.counters, &none, sizeof(none)));
 }
 
 static int refuse(const struct graph_data *data, const struct graph_counters *counters, char *error)
@@ -312,7 +312,7 @@ static int refuse(const struct graph_data *data, const struct graph_counters *co
 
 int graph_read_counters(struct graph_host *graph, struct graph_counters *counters, char *error)
 {
-	int code = weir_copy_out(graph->context, counters, graph->data.counters, sizeof(*counters));
+	int code = weir_copy_from_device(graph->context, counters, graph->data.counters, sizeof(*counters));
 
 	if (code)
 		return sample_pass(error, code);

@@ -39,7 +39,7 @@ static int copy_piece(struct weir_context *context, struct piece piece, uint64_t
 	skip = piece.offset % info.block_bytes;
 	bytes = (skip + piece.bytes + info.block_bytes - 1) / info.block_bytes * info.block_bytes;
 	error = weir_storage_read(piece.storage, piece.offset - skip, buffer, bytes);
-	return error ? error : weir_copy_in(context, address, buffer + skip, piece.bytes);
+	return error ? error : weir_copy_to_device(context, address, buffer + skip, piece.bytes);
 }
 
 int sample_load(struct weir_context *context, const struct sample_source *source, uint64_t *address)

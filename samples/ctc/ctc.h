@@ -29,7 +29,7 @@ struct ctc_lane {
  * @events: two struct weir_event per lane
  * @results: struct ctc_lane per lane
  * @failure: u64: weir_status of a read that failed; 0: none did
- * @places: blocks of CTC_BYTES to read from
+ * @indices: blocks of CTC_BYTES to read from
  * @iterations: of the computation for each command
  */
 struct ctc_args {
@@ -40,7 +40,7 @@ struct ctc_args {
 	weir_addr events;
 	weir_addr results;
 	weir_addr failure;
-	u64 places;
+	u64 indices;
 	u64 iterations;
 };
 

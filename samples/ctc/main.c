@@ -75,7 +75,7 @@ static const struct sample_program program = {
 struct point {
 	double ratio; /* as measured */
 	uint64_t iterations;
-	double alone, sync, turns, async; /* seconds */
+	double alone, sync, rounds, async; /* seconds */
 };
 
 static int open_all(struct command *command)
@@ -124,7 +124,7 @@ static void expect(struct command *command, const uint64_t *data)
 {
 	for (uint64_t lane = 0; lane < command->lanes; lane++)
 		for (uint64_t i = 0; i < command->commands; i++) {
-			const uint64_t *block = data + (lane + i * command->lanes) % command->args.places * WORDS;
+			const uint64_t *block = data + (lane + i * command->lanes) % command->args.indices * WORDS;
 
 			for (unsigned s = 0; s < CTC_BYTES / CTC_SECTOR_BYTES; s++)
 				command->expected[lane] += block[s * (CTC_SECTOR_BYTES / 8) + s];
@@ -158,11 +158,11 @@ static int prepare(struct command *command, char *error)
 		return sample_pass(error, code);
 	if (bytes > info.bytes)
 		bytes = info.bytes;
-	command->args.places = bytes / CTC_BYTES;
-	if (!command->args.places)
+	command->args.indices = bytes / CTC_BYTES;
+	if (!command->args.indices)
 		return sample_fail(error, -EINVAL, "%.800s has %llu bytes; it needs one block of %d at least", command->uri,
 				   (unsigned long long)info.bytes, CTC_BYTES);
-	bytes = command->args.places * CTC_BYTES;
+	bytes = command->args.indices * CTC_BYTES;
 	data = malloc(bytes);
 	if (!data || !command->expected || !command->results)
 		code = sample_fail(error, -ENOMEM, "no memory for the %llu bytes that are read: give a smaller --size",
@@ -179,7 +179,7 @@ static int check(struct command *command, char *error)
 {
 	uint64_t failure = 0;
 	char text[80];
-	int code = weir_copy_out(command->context, &failure, command->args.failure, sizeof(failure));
+	int code = weir_copy_from_device(command->context, &failure, command->args.failure, sizeof(failure));
 
 	if (code)
 		return sample_pass(error, code);
@@ -209,7 +209,7 @@ static int run_once(struct command *command, const char *kernel, uint64_t iterat
 	if (!code)
 		code = weir_sync(command->context);
 	if (!code)
-		code = weir_copy_out(command->context, command->results, command->args.results,
+		code = weir_copy_from_device(command->context, command->results, command->args.results,
 				     command->lanes * sizeof(*command->results));
 	if (code)
 		return sample_pass(error, code);
@@ -262,7 +262,7 @@ static int measure_point(struct command *command, struct point *point, char *err
 	for (uint32_t run = 0; run < command->runs && !code; run++)
 		if ((code = measure(command, "ctc_sync", point->iterations, &point->sync, error)) == 0 &&
 		    (code = measure(command, "ctc_alone", point->iterations, &point->alone, error)) == 0 &&
-		    (code = measure(command, "ctc_turns", point->iterations, &point->turns, error)) == 0)
+		    (code = measure(command, "ctc_iterations", point->iterations, &point->rounds, error)) == 0)
 			code = measure(command, "ctc_async", point->iterations, &point->async, error);
 	return code;
 }
@@ -324,7 +324,7 @@ static void print_text(const struct report *report)
 		const struct point *point = &report->point[i];
 
 		printf("%8.2f %9.3f ms %10.3f %10.3f %10.3f %11.2f %7.2f\n", point->ratio, point->alone * 1e3,
-		       point->sync * 1e3, point->turns * 1e3, point->async * 1e3, gain(point),
+		       point->sync * 1e3, point->rounds * 1e3, point->async * 1e3, gain(point),
 		       limit(point->ratio, (double)command->commands));
 	}
 	printf("\nbest      %.2f times as fast at ratio %.2f\n", gain(best), best->ratio);
@@ -339,7 +339,7 @@ static json_t *point_json(const struct report *report, const struct point *point
 	sample_set_count(one, "iterations", point->iterations);
 	sample_set_real(one, "compute_seconds", point->alone);
 	sample_set_real(one, "sync_seconds", point->sync);
-	sample_set_real(one, "turns_seconds", point->turns);
+	sample_set_real(one, "iterations_seconds", point->rounds);
 	sample_set_real(one, "async_seconds", point->async);
 	sample_set_real(one, "speedup", gain(point));
 	sample_set_real(one, "limit", limit(point->ratio, (double)report->command->commands));

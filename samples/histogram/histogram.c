@@ -24,7 +24,7 @@ static int count(struct weir_context *context, const char *uri, uint64_t bins[25
 		error = weir_launch(context, "histogram", 16, 256, &args, sizeof(args));
 	if (!error)
 		error = weir_sync(context); /* the first error of any lane */
-	return error ? error : weir_copy_out(context, bins, args.bins, 256 * sizeof(bins[0]));
+	return error ? error : weir_copy_from_device(context, bins, args.bins, 256 * sizeof(bins[0]));
 }
 
 /* The same with stdio, to compare. Return: whether every bin is equal. */

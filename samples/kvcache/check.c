@@ -28,18 +28,18 @@ int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, c
 					   .block_words = pool->block_bytes / 8, .verdict = pool->verdict };
 	uint64_t found = 0, zero = 0;
 	uint32_t grid;
-	int code = count ? weir_copy_in(pool->context, pool->list_address, pool->list, count * sizeof(*pool->list)) : 0;
+	int code = count ? weir_copy_to_device(pool->context, pool->list_address, pool->list, count * sizeof(*pool->list)) : 0;
 
 	if (!count)
 		return 0;
 	if (!code)
-		code = weir_copy_in(pool->context, pool->verdict, &zero, sizeof(zero));
+		code = weir_copy_to_device(pool->context, pool->verdict, &zero, sizeof(zero));
 	if (!code)
 		code = sample_blocks(pool->context, count * args.block_words, &grid);
 	if (!code)
 		code = sample_run(pool->context, "kvcache_check", grid, &args, sizeof(args));
 	if (!code)
-		code = weir_copy_out(pool->context, &found, pool->verdict, sizeof(found));
+		code = weir_copy_from_device(pool->context, &found, pool->verdict, sizeof(found));
 	*bad += found;
 	return sample_pass(error, code);
 }

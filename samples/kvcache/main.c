@@ -69,7 +69,7 @@ static const struct sample_option options[] = {
 	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
-	SAMPLE_PLACE_OPTIONS(command_line.device),
+	SAMPLE_LOCATION_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
@@ -115,7 +115,7 @@ static int make_file(const struct command *command, char *error)
 }
 
 /* Its length, and whether it has what the device is going to look for. */
-static int look_at_file(struct command *command, char *error)
+static int snapshot_at_file(struct command *command, char *error)
 {
 	off_t bytes = lseek(command->file, 0, SEEK_END);
 	char block[8192], *aligned = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
@@ -144,7 +144,7 @@ static int open_file(struct command *command, char *error)
 	if (command->file < 0)
 		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path, command->direct ? " with O_DIRECT" : "",
 				   strerror(errno));
-	return look_at_file(command, error);
+	return snapshot_at_file(command, error);
 }
 
 static int open_trace(struct command *command, char *error)

@@ -48,7 +48,7 @@ static int load_share(struct hand *hand)
 		if (got != (ssize_t)plain->block_bytes)
 			return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s", (unsigned long long)plain->blocks[i], got,
 					   got < 0 ? strerror(errno) : "the file ended");
-		if (weir_copy_in(hand->context, hand->pool.address + slot * plain->block_bytes, hand->host, plain->block_bytes))
+		if (weir_copy_to_device(hand->context, hand->pool.address + slot * plain->block_bytes, hand->host, plain->block_bytes))
 			return sample_pass(hand->error, -EIO);
 	}
 	return 0;

@@ -35,11 +35,11 @@ static int check_both_ways(char *error)
 	int code;
 
 	memset(&sums, 0, sizeof(sums));
-	code = sample_pass(error, weir_copy_in(frame.graph->context, args.sums, &sums, sizeof(sums)));
+	code = sample_pass(error, weir_copy_to_device(frame.graph->context, args.sums, &sums, sizeof(sums)));
 	if (!code)
 		code = graph_walk(&frame, "pagerank_both_ways", false, error);
 	if (!code)
-		code = sample_pass(error, weir_copy_out(frame.graph->context, &sums, args.sums, sizeof(sums)));
+		code = sample_pass(error, weir_copy_from_device(frame.graph->context, &sums, args.sums, sizeof(sums)));
 	if (!code && weir_load_u64_relaxed_sys(&sums.apart))
 		code = sample_fail(error, -EINVAL,
 				   "the graph is directed: some edge is not stored both ways, and ranks are pulled along edges that lead away; "
@@ -73,11 +73,11 @@ static int iterate(bool plain, char *error)
 	int code;
 
 	memset(&sums, 0, sizeof(sums));
-	code = weir_copy_in(context, args.sums, &sums, sizeof(sums));
+	code = weir_copy_to_device(context, args.sums, &sums, sizeof(sums));
 	if (!code)
 		code = graph_kernel(&frame, "pagerank_share");
 	if (!code)
-		code = weir_copy_out(context, &sums, args.sums, sizeof(sums));
+		code = weir_copy_from_device(context, &sums, args.sums, sizeof(sums));
 	if (code)
 		return sample_pass(error, code);
 	args.everyone = dangling_lost ? 0 : weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
@@ -85,7 +85,7 @@ static int iterate(bool plain, char *error)
 	if (!code)
 		code = sample_pass(error, graph_kernel(&frame, "pagerank_update"));
 	if (!code)
-		code = sample_pass(error, weir_copy_out(context, &sums, args.sums, sizeof(sums)));
+		code = sample_pass(error, weir_copy_from_device(context, &sums, args.sums, sizeof(sums)));
 	change = (double)weir_load_u64_relaxed_sys(&sums.change) * UNIT;
 	return code;
 }
@@ -142,7 +142,7 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 {
 	uint64_t bytes = graph->vertices * 8 + 8, *rank = malloc(bytes);
 	double *reference = malloc(bytes), *share = malloc(bytes);
-	int code = rank && reference && share ? weir_copy_out(frame.graph->context, rank, args.rank, bytes - 8) : -ENOMEM;
+	int code = rank && reference && share ? weir_copy_from_device(frame.graph->context, rank, args.rank, bytes - 8) : -ENOMEM;
 
 	(void)unused;
 	code = sample_pass(error, code);
@@ -163,7 +163,7 @@ static int output(struct graph_frame *unused, char *error)
 {
 	uint64_t count = args.graph.vertices, *rank = malloc(count * 8 + 8);
 	double *share = malloc(count * 8 + 8);
-	int code = rank && share ? sample_pass(error, weir_copy_out(frame.graph->context, rank, args.rank, count * 8)) :
+	int code = rank && share ? sample_pass(error, weir_copy_from_device(frame.graph->context, rank, args.rank, count * 8)) :
 				   sample_fail(error, -ENOMEM, "no memory for %llu ranks", (unsigned long long)count);
 
 	(void)unused;

@@ -27,7 +27,7 @@ WEIR_FN u32 keep_ways(struct weir_miss miss)
 	u32 ways = 0;
 
 	for (u32 way = 0; way < WEIR_WAYS && miss.parameter != 0; way++) {
-		u64 key = weir_look_key(miss.look, way);
+		u64 key = weir_probe_key(miss.probe, way);
 
 		ways |= (u32)(key >= range->first && key < range->end) << way;
 	}

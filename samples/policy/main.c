@@ -16,8 +16,8 @@
 enum { LINE_BYTES = 512, LINE_WORDS = 64, CACHE_LINES = 256, INDEX_LINES = 128, STREAM_LINES = 8192, LANES = 64,
        READS = STREAM_LINES * LINE_WORDS / POLICY_STRIDE };
 
-/** struct desk - what both runs share */
-struct desk {
+/** struct context - what both runs share */
+struct setup {
 	struct weir_context *context;
 	struct weir_storage *index, *stream;
 	uint64_t range, sum;
@@ -36,61 +36,61 @@ static int fill(struct weir_storage *storage, uint64_t lines, uint64_t seed)
 	return error;
 }
 
-static int open_desk(struct desk *desk, const char *device)
+static int open_setup(struct setup *setup, const char *device)
 {
 	char uri[64];
-	int error = weir_context_open(device, NULL, &desk->context);
+	int error = weir_context_open(device, NULL, &setup->context);
 
 	snprintf(uri, sizeof(uri), "virt:%d?block=512", INDEX_LINES * LINE_BYTES);
 	if (!error)
-		error = weir_storage_open(desk->context, uri, NULL, &desk->index);
+		error = weir_storage_open(setup->context, uri, NULL, &setup->index);
 	snprintf(uri, sizeof(uri), "virt:%d?block=512", STREAM_LINES * LINE_BYTES);
 	if (!error)
-		error = weir_storage_open(desk->context, uri, NULL, &desk->stream);
+		error = weir_storage_open(setup->context, uri, NULL, &setup->stream);
 	if (!error)
-		error = weir_alloc(desk->context, sizeof(struct keep_range), &desk->range);
+		error = weir_alloc(setup->context, sizeof(struct keep_range), &setup->range);
 	if (!error)
-		error = weir_alloc(desk->context, sizeof(uint64_t), &desk->sum);
+		error = weir_alloc(setup->context, sizeof(uint64_t), &setup->sum);
 	if (!error)
-		error = fill(desk->index, INDEX_LINES, 1);
-	return error ? error : fill(desk->stream, STREAM_LINES, 2);
+		error = fill(setup->index, INDEX_LINES, 1);
+	return error ? error : fill(setup->stream, STREAM_LINES, 2);
 }
 
 /* Both arrays in @cache, the policy told which keys to keep, and the kernel run. */
-static int look_up(struct desk *desk, struct weir_cache *cache, uint64_t *sum)
+static int find_named(struct setup *setup, struct weir_cache *cache, uint64_t *sum)
 {
-	struct policy_args args = { .rounds = READS / LANES, .sum = desk->sum };
+	struct policy_args args = { .rounds = READS / LANES, .sum = setup->sum };
 	uint64_t zero = 0;
 	struct keep_range range;
-	int error = weir_array_open(cache, &desk->index, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.index);
+	int error = weir_array_open(cache, &setup->index, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.index);
 
 	if (!error)
-		error = weir_array_open(cache, &desk->stream, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.stream);
+		error = weir_array_open(cache, &setup->stream, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.stream);
 	range.first = args.index.extent.key_base;
 	range.end = range.first + args.index.extent.lines;
 	if (!error)
-		error = weir_copy_in(desk->context, desk->range, &range, sizeof(range));
+		error = weir_copy_to_device(setup->context, setup->range, &range, sizeof(range));
 	if (!error)
-		error = weir_copy_in(desk->context, desk->sum, &zero, sizeof(zero));
+		error = weir_copy_to_device(setup->context, setup->sum, &zero, sizeof(zero));
 	if (!error)
-		error = weir_launch(desk->context, "policy_lookups", 1, LANES, &args, sizeof(args));
+		error = weir_launch(setup->context, "policy_lookups", 1, LANES, &args, sizeof(args));
 	if (!error)
-		error = weir_sync(desk->context);
-	return error ? error : weir_copy_out(desk->context, sum, desk->sum, sizeof(*sum));
+		error = weir_sync(setup->context);
+	return error ? error : weir_copy_from_device(setup->context, sum, setup->sum, sizeof(*sum));
 }
 
-static int run(struct desk *desk, enum weir_policy policy, uint64_t *sum)
+static int run(struct setup *setup, enum weir_policy policy, uint64_t *sum)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 	struct weir_cache *cache;
-	int error = weir_cache_create(desk->context,
+	int error = weir_cache_create(setup->context,
 				      WEIR_OPTIONS(cache, .lines = CACHE_LINES, .line_bytes = LINE_BYTES, .policy = policy,
-						   .policy_parameter = policy == WEIR_POLICY_USER ? desk->range : 0),
+						   .policy_parameter = policy == WEIR_POLICY_USER ? setup->range : 0),
 				      &cache);
 
 	if (error)
 		return error;
-	error = look_up(desk, cache, sum);
+	error = find_named(setup, cache, sum);
 	if (!error)
 		error = weir_cache_stats(cache, &stats);
 	if (weir_cache_destroy(cache) != 0 && !error)
@@ -103,19 +103,19 @@ static int run(struct desk *desk, enum weir_policy policy, uint64_t *sum)
 
 int main(int argc, char **argv)
 {
-	struct desk desk = { .context = NULL };
+	struct setup setup = { .context = NULL };
 	uint64_t sums[2] = { 0, 0 };
-	int error = open_desk(&desk, argc > 1 ? argv[1] : "cpu");
+	int error = open_setup(&setup, argc > 1 ? argv[1] : "cpu");
 
 	if (!error)
-		error = run(&desk, WEIR_POLICY_CLOCK, &sums[0]);
+		error = run(&setup, WEIR_POLICY_CLOCK, &sums[0]);
 	if (!error)
-		error = run(&desk, WEIR_POLICY_USER, &sums[1]);
+		error = run(&setup, WEIR_POLICY_USER, &sums[1]);
 	if (error)
 		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
 	else if (sums[0] != sums[1])
 		fprintf(stderr, "weir-policy: the two runs read different data; please report this\n");
-	if (weir_context_close(desk.context) != 0) { /* with its storages */
+	if (weir_context_close(setup.context) != 0) { /* with its storages */
 		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
 		error = -EIO;
 	}

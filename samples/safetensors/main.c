@@ -53,7 +53,7 @@ static const struct sample_option options[] = {
 	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
-	SAMPLE_PLACE_OPTIONS(command_line.device),
+	SAMPLE_LOCATION_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
@@ -171,7 +171,7 @@ static int load_plainly(struct command *command, const struct model_tensor *tens
 		if (got != (ssize_t)count)
 			return sample_fail(error, -EIO, "tensor \"%.200s\": pread gave %zd of %llu bytes", tensor->name, got,
 					   (unsigned long long)count);
-		if (weir_copy_in(command->context, address + at, command->host, count))
+		if (weir_copy_to_device(command->context, address + at, command->host, count))
 			return sample_pass(error, -EIO);
 	}
 	return 0;

@@ -8,12 +8,12 @@
 #define SAFETENSORS_POISON 0xbadf00dbadf00d5u
 
 /**
- * struct safetensors_place - a tensor in device memory
+ * struct safetensors_offset - a tensor in device memory
  * @address: a multiple of 8; the last word is the tensor's as far as it reaches
  * @bytes: its length
  * @sum: of its words, those behind its end taken for 0
  */
-struct safetensors_place {
+struct safetensors_offset {
 	weir_addr address;
 	u64 bytes;
 	weir_shared_u64 sum;
@@ -21,11 +21,11 @@ struct safetensors_place {
 
 /**
  * struct safetensors_args - all tensors, or memory to poison
- * @places: struct safetensors_place[@count]
+ * @indices: struct safetensors_offset[@count]
  * @memory: @words words of 8 bytes to poison
  */
 struct safetensors_args {
-	weir_addr places;
+	weir_addr indices;
 	u64 count;
 	weir_addr memory;
 	u64 words;

@@ -7,13 +7,13 @@
 WEIR_KERNEL(safetensors_sum, struct safetensors_args)
 {
 	for (u64 i = 0; i < args->count; i++) {
-		WEIR_GLOBAL struct safetensors_place *place = weir_at(args->places, struct safetensors_place, i);
-		u64 words = (place->bytes + 7) / 8, sum = 0;
+		WEIR_GLOBAL struct safetensors_offset *index = weir_at(args->indices, struct safetensors_offset, i);
+		u64 words = (index->bytes + 7) / 8, sum = 0;
 
 		for (u64 at = weir_thread(); at < words; at += weir_threads())
-			sum += safetensors_term(*weir_at(place->address, u64, at), at, place->bytes - at * 8);
+			sum += safetensors_term(*weir_at(index->address, u64, at), at, index->bytes - at * 8);
 		if (weir_thread() < words)
-			(void)weir_add_u64_relaxed_dev(&place->sum, sum); /* a sum; read after the kernel */
+			(void)weir_add_u64_relaxed_dev(&index->sum, sum); /* a sum; read after the kernel */
 	}
 }
 

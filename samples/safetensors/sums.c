@@ -57,13 +57,13 @@ int sums_open(struct sums *sums, struct weir_context *context, const struct mode
 	if (!code)
 		code = sample_pass(error, weir_alloc(context, sums->bytes, &sums->memory));
 	if (!code)
-		code = sample_pass(error, weir_alloc(context, (model->count + 1) * sizeof(struct safetensors_place), &sums->places));
+		code = sample_pass(error, weir_alloc(context, (model->count + 1) * sizeof(struct safetensors_offset), &sums->indices));
 	return code;
 }
 
 static int launch(struct sums *sums, const char *kernel, char *error)
 {
-	struct safetensors_args args = { .places = sums->places, .count = sums->model->count, .memory = sums->memory,
+	struct safetensors_args args = { .indices = sums->indices, .count = sums->model->count, .memory = sums->memory,
 					 .words = sums->bytes / 8 };
 	uint32_t blocks;
 	int code = sample_blocks(sums->context, args.words / 64, &blocks);
@@ -76,12 +76,12 @@ int sums_poison(struct sums *sums, char *error)
 	return launch(sums, "safetensors_poison", error);
 }
 
-static int compare(const struct sums *sums, const struct safetensors_place *places, const char *way, char *error)
+static int compare(const struct sums *sums, const struct safetensors_offset *indices, const char *way, char *error)
 {
 	for (size_t i = 0; i < sums->model->count; i++) {
 		u64 sum;
 
-		memcpy(&sum, &places[i].sum, sizeof(sum));
+		memcpy(&sum, &indices[i].sum, sizeof(sum));
 		if (sum != sums->right[i])
 			return sample_fail(error, -EBADMSG, "WRONG DATA: %s, tensor \"%.200s\" is not on the device what it is in the file; please "
 					   "report this", way, sums->model->tensors[i].name);
@@ -91,23 +91,23 @@ static int compare(const struct sums *sums, const struct safetensors_place *plac
 
 int sums_check(struct sums *sums, const char *way, char *error)
 {
-	size_t bytes = sums->model->count * sizeof(struct safetensors_place);
-	struct safetensors_place *places = calloc(sums->model->count + 1, sizeof(*places));
-	int code = places ? 0 : sample_fail(error, -ENOMEM, "no memory for the sums");
+	size_t bytes = sums->model->count * sizeof(struct safetensors_offset);
+	struct safetensors_offset *indices = calloc(sums->model->count + 1, sizeof(*indices));
+	int code = indices ? 0 : sample_fail(error, -ENOMEM, "no memory for the sums");
 
 	for (size_t i = 0; i < sums->model->count && !code; i++) {
-		places[i].address = sums->memory + sums->at[i];
-		places[i].bytes = sums->model->tensors[i].bytes;
+		indices[i].address = sums->memory + sums->at[i];
+		indices[i].bytes = sums->model->tensors[i].bytes;
 	}
 	if (!code)
-		code = sample_pass(error, weir_copy_in(sums->context, sums->places, places, bytes));
+		code = sample_pass(error, weir_copy_to_device(sums->context, sums->indices, indices, bytes));
 	if (!code)
 		code = launch(sums, "safetensors_sum", error);
 	if (!code)
-		code = sample_pass(error, weir_copy_out(sums->context, places, sums->places, bytes));
+		code = sample_pass(error, weir_copy_from_device(sums->context, indices, sums->indices, bytes));
 	if (!code)
-		code = compare(sums, places, way, error);
-	free(places);
+		code = compare(sums, indices, way, error);
+	free(indices);
 	return code;
 }
 

@@ -18,7 +18,7 @@ struct sums {
 	const struct model *model;
 	uint64_t memory;
 	uint64_t bytes;
-	uint64_t places;
+	uint64_t indices;
 	uint64_t *at;
 	uint64_t *right;
 };

@@ -69,7 +69,7 @@ static int prepare(struct graph_frame *unused, char *error)
 	if (!code)
 		code = graph_alloc(&frame, count * 4 + 4, &args.y);
 	if (!code)
-		code = weir_copy_in(frame.graph->context, args.x, x_host, count * 4);
+		code = weir_copy_to_device(frame.graph->context, args.x, x_host, count * 4);
 	code = sample_pass(error, code);
 	return code || !x_uri ? code : store_x(error);
 }
@@ -107,7 +107,7 @@ static int compare(const struct reference_graph *graph, const float *y, char *er
 static int verify(struct graph_frame *unused, const struct reference_graph *reference, char *error)
 {
 	float *y = malloc(reference->vertices * 4 + 4);
-	int code = y ? weir_copy_out(frame.graph->context, y, args.y, reference->vertices * 4) : -ENOMEM;
+	int code = y ? weir_copy_from_device(frame.graph->context, y, args.y, reference->vertices * 4) : -ENOMEM;
 
 	(void)unused;
 	code = sample_pass(error, code);
@@ -120,7 +120,7 @@ static int verify(struct graph_frame *unused, const struct reference_graph *refe
 static int output(struct graph_frame *unused, char *error)
 {
 	float *y = malloc(args.graph.vertices * 4 + 4);
-	int code = y ? sample_pass(error, weir_copy_out(frame.graph->context, y, args.y, args.graph.vertices * 4)) :
+	int code = y ? sample_pass(error, weir_copy_from_device(frame.graph->context, y, args.y, args.graph.vertices * 4)) :
 		       sample_fail(error, -ENOMEM, "no memory for a vector of %llu", (unsigned long long)args.graph.vertices);
 
 	(void)unused;

@@ -73,7 +73,7 @@ static int start(char *error)
 	int code = graph_kernel(&frame, "sssp_clear");
 
 	if (!code)
-		code = weir_copy_in(context, args.distance + source * 8, &zero, sizeof(zero));
+		code = weir_copy_to_device(context, args.distance + source * 8, &zero, sizeof(zero));
 	if (!code)
 		code = frontier_put(frame.graph, args.frontier.current, source);
 	args.passed = 0;
@@ -122,12 +122,12 @@ static int advance(uint64_t *vertices, char *error)
 	int code;
 
 	weir_store_u64_relaxed_sys(&next.nearest, SSSP_UNREACHED);
-	code = weir_copy_in(context, args.next, &next, sizeof(next));
+	code = weir_copy_to_device(context, args.next, &next, sizeof(next));
 	args.passed = args.threshold;
 	if (!code)
 		code = run_bitmap("sssp_nearest");
 	if (!code)
-		code = weir_copy_out(context, &next, args.next, sizeof(next));
+		code = weir_copy_from_device(context, &next, args.next, sizeof(next));
 	nearest = weir_load_u64_relaxed_sys(&next.nearest);
 	*vertices = 0;
 	if (code || nearest == SSSP_UNREACHED)
@@ -135,7 +135,7 @@ static int advance(uint64_t *vertices, char *error)
 	args.threshold = nearest + delta > nearest ? nearest + delta : SSSP_UNREACHED;
 	code = run_bitmap("sssp_split");
 	if (!code)
-		code = weir_copy_out(context, &next, args.next, sizeof(next));
+		code = weir_copy_from_device(context, &next, args.next, sizeof(next));
 	*vertices = weir_load_u64_relaxed_sys(&next.vertices);
 	return sample_pass(error, code);
 }
@@ -223,7 +223,7 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	if (code)
 		code = sample_fail(error, code, "no memory for the reference search");
 	else
-		code = sample_pass(error, weir_copy_out(frame.graph->context, distance, args.distance, bytes - 8));
+		code = sample_pass(error, weir_copy_from_device(frame.graph->context, distance, args.distance, bytes - 8));
 	if (!code)
 		search(graph, expected, heap);
 	for (uint64_t v = 0; v < graph->vertices && !code; v++)
@@ -241,7 +241,7 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 static int output(struct graph_frame *unused, char *error)
 {
 	uint64_t bytes = args.graph.vertices * 8, *distance = malloc(bytes + 8);
-	int code = distance ? sample_pass(error, weir_copy_out(frame.graph->context, distance, args.distance, bytes)) :
+	int code = distance ? sample_pass(error, weir_copy_from_device(frame.graph->context, distance, args.distance, bytes)) :
 			      sample_fail(error, -ENOMEM, "no memory for %llu distances",
 					  (unsigned long long)args.graph.vertices);
 

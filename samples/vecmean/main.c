@@ -181,7 +181,7 @@ static int add_results(struct command *command, struct total *total)
 {
 	uint64_t lanes = (uint64_t)command->blocks * SAMPLE_BLOCK_LANES;
 	struct vecmean_sum *sums = malloc(lanes * sizeof(*sums));
-	int code = sums ? weir_copy_out(command->context, sums, command->args.results, lanes * sizeof(*sums)) : -ENOMEM;
+	int code = sums ? weir_copy_from_device(command->context, sums, command->args.results, lanes * sizeof(*sums)) : -ENOMEM;
 
 	memset(total, 0, sizeof(*total));
 	for (uint64_t i = 0; i < lanes && !code; i++) {

@@ -282,7 +282,7 @@ static int run_tiled(struct command *command, char *error)
 	int code = launch(command, "vectoradd_tiled", command->tiled.waves, &command->tiled, sizeof(command->tiled));
 
 	if (!code)
-		code = weir_copy_out(command->context, &failure, command->tiled.failure, sizeof(failure));
+		code = weir_copy_from_device(command->context, &failure, command->tiled.failure, sizeof(failure));
 	if (code || !failure)
 		return sample_pass(error, code);
 	weir_status_text((uint32_t)failure, text);

@@ -10,49 +10,49 @@
 
 enum { VECTORADD_A = 0, VECTORADD_B = 1, VECTORADD_C = 2 };
 
-WEIR_FN weir_addr vectoradd_buffer(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn, u32 vector)
+WEIR_FN weir_addr vectoradd_buffer(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
 {
-	return args->buffers + (weir_wave() * VECTORADD_BUFFERS + (turn & 1) * 3 + vector) * args->tile_bytes;
+	return args->buffers + (weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector) * args->tile_bytes;
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_event *vectoradd_event(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn, u32 vector)
+WEIR_FN WEIR_GLOBAL struct weir_event *vectoradd_event(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
 {
-	return weir_at(args->events, struct weir_event, weir_wave() * VECTORADD_BUFFERS + (turn & 1) * 3 + vector);
+	return weir_at(args->events, struct weir_event, weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector);
 }
 
 /* A tile's command; one that cannot be submitted is told by its event, as if it had been. */
-WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn, u64 tile, u32 vector)
+WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile, u32 vector)
 {
-	WEIR_GLOBAL struct weir_event *event = vectoradd_event(args, turn, vector);
+	WEIR_GLOBAL struct weir_event *event = vectoradd_event(args, iteration, vector);
 	u64 lba = (vector * args->vector_bytes + tile * args->tile_bytes) >> args->disk.block_log2;
 	weir_status status = weir_block_async(&args->disk, vector == VECTORADD_C ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, lba,
 					      (u32)(args->tile_bytes >> args->disk.block_log2),
-					      vectoradd_buffer(args, turn, vector), event);
+					      vectoradd_buffer(args, iteration, vector), event);
 
 	if (status != WEIR_OK) /* release: pairs with the acquire of those lanes of the wave that wait for it */
 		weir_store_u64_release_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
 /* All lanes wait, so that all of them see what was read. */
-WEIR_FN void vectoradd_finish(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn, u32 vector)
+WEIR_FN void vectoradd_finish(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
 {
-	weir_status status = weir_wait(&args->disk, vectoradd_event(args, turn, vector), 0);
+	weir_status status = weir_wait(&args->disk, vectoradd_event(args, iteration, vector), 0);
 
 	if (status != WEIR_OK) /* relaxed: any one of them will do */
 		weir_store_u64_relaxed_dev(weir_at(args->failure, weir_shared_u64, 0), status);
 }
 
 /* The first lanes of the wave ask for a and b, a lane each if there are two. */
-WEIR_FN void vectoradd_fetch(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn, u64 tile)
+WEIR_FN void vectoradd_fetch(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile)
 {
 	for (u32 vector = weir_lane(); vector <= VECTORADD_B; vector += weir_lanes())
-		vectoradd_start(args, turn, tile, vector);
+		vectoradd_start(args, iteration, tile, vector);
 }
 
-WEIR_FN void vectoradd_tile(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 turn)
+WEIR_FN void vectoradd_tile(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration)
 {
-	weir_addr a = vectoradd_buffer(args, turn, VECTORADD_A), b = vectoradd_buffer(args, turn, VECTORADD_B);
-	weir_addr c = vectoradd_buffer(args, turn, VECTORADD_C);
+	weir_addr a = vectoradd_buffer(args, iteration, VECTORADD_A), b = vectoradd_buffer(args, iteration, VECTORADD_B);
+	weir_addr c = vectoradd_buffer(args, iteration, VECTORADD_C);
 
 	for (u64 i = weir_lane(); i < args->tile_bytes / 16; i += weir_lanes())
 		*weir_at(c, struct weir_u128, i) = vectoradd_add(weir_data_load_u128(a + i * 16), weir_data_load_u128(b + i * 16),
@@ -61,27 +61,27 @@ WEIR_FN void vectoradd_tile(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 t
 
 WEIR_KERNEL(vectoradd_tiled, struct vectoradd_tiled_args)
 {
-	u64 tiles = args->vector_bytes / args->tile_bytes, turn = 0, wave = weir_active();
+	u64 tiles = args->vector_bytes / args->tile_bytes, iteration = 0, wave = weir_active();
 
 	if (weir_wave() >= args->waves || weir_wave() >= tiles)
 		return;
 	vectoradd_fetch(args, 0, weir_wave());
-	for (u64 tile = weir_wave(); tile < tiles; tile += args->waves, turn++) {
+	for (u64 tile = weir_wave(); tile < tiles; tile += args->waves, iteration++) {
 		weir_wave_sync(wave); /* the events are set, before any lane waits for them */
-		vectoradd_finish(args, turn, VECTORADD_A);
-		vectoradd_finish(args, turn, VECTORADD_B);
-		if (turn > 1)
-			vectoradd_finish(args, turn, VECTORADD_C); /* two turns ago */
+		vectoradd_finish(args, iteration, VECTORADD_A);
+		vectoradd_finish(args, iteration, VECTORADD_B);
+		if (iteration > 1)
+			vectoradd_finish(args, iteration, VECTORADD_C); /* two turns ago */
 		weir_wave_sync(wave);
 		if (tile + args->waves < tiles)
-			vectoradd_fetch(args, turn + 1, tile + args->waves);
-		vectoradd_tile(args, turn);
+			vectoradd_fetch(args, iteration + 1, tile + args->waves);
+		vectoradd_tile(args, iteration);
 		weir_wave_sync(wave); /* all lanes' parts of c, before one lane writes it */
 		if (weir_lane() == 0)
-			vectoradd_start(args, turn, tile, VECTORADD_C);
+			vectoradd_start(args, iteration, tile, VECTORADD_C);
 	}
 	weir_wave_sync(wave);
-	for (u64 last = turn > 1 ? turn - 2 : 0; last < turn; last++)
+	for (u64 last = iteration > 1 ? iteration - 2 : 0; last < iteration; last++)
 		vectoradd_finish(args, last, VECTORADD_C);
 }
 

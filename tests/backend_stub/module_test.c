@@ -118,16 +118,16 @@ static void test_memory(void **state)
 	(void)state;
 	must(weir_alloc(context, SOME_BYTES, &address));
 	assert_int_equal(address % 4096, 0);
-	must(weir_copy_out(context, back, address, SOME_BYTES));
+	must(weir_copy_from_device(context, back, address, SOME_BYTES));
 	for (int i = 0; i < SOME_BYTES; i++)
 		assert_int_equal(back[i], 0);
-	must(weir_copy_in(context, address, there, SOME_BYTES));
-	must(weir_copy_out(context, back, address, SOME_BYTES));
+	must(weir_copy_to_device(context, address, there, SOME_BYTES));
+	must(weir_copy_from_device(context, back, address, SOME_BYTES));
 	assert_memory_equal(there, back, SOME_BYTES);
 	must(weir_free(context, address));
 	assert_int_equal(calls->allocate, before.allocate + 1);
-	assert_int_equal(calls->copy_in, before.copy_in + 1);
-	assert_int_equal(calls->copy_out, before.copy_out + 2);
+	assert_int_equal(calls->h2d, before.h2d + 1);
+	assert_int_equal(calls->d2h, before.d2h + 2);
 	assert_int_equal(calls->release, before.release + 1);
 	weir_context_close(context);
 }

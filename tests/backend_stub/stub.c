@@ -77,18 +77,18 @@ static void stub_release(struct weir_backend *backend, uint64_t device, size_t b
 	free((void *)(uintptr_t)device);
 }
 
-static int stub_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
+static int stub_h2d(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
 {
 	(void)backend;
-	weir_stub_calls.copy_in++;
+	weir_stub_calls.h2d++;
 	memcpy((void *)(uintptr_t)device, host, bytes);
 	return 0;
 }
 
-static int stub_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+static int stub_d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	(void)backend;
-	weir_stub_calls.copy_out++;
+	weir_stub_calls.d2h++;
 	memcpy(host, (const void *)(uintptr_t)device, bytes);
 	return 0;
 }
@@ -167,8 +167,8 @@ static const struct weir_backend_ops stub_ops = {
 	.close = stub_close,
 	.allocate = stub_allocate,
 	.release = stub_release,
-	.copy_in = stub_copy_in,
-	.copy_out = stub_copy_out,
+	.h2d = stub_h2d,
+	.d2h = stub_d2h,
 	.launch = stub_launch,
 	.kernel_info = stub_kernel_info,
 	.synchronise = stub_synchronise,

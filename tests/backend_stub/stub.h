@@ -10,8 +10,8 @@ struct stub_calls {
 	unsigned close;
 	unsigned allocate;
 	unsigned release;
-	unsigned copy_in;
-	unsigned copy_out;
+	unsigned h2d;
+	unsigned d2h;
 	unsigned launch;
 	unsigned kernel_info;
 	unsigned synchronise;

@@ -91,7 +91,7 @@ void pretended_set(void *address, int value, size_t bytes);
 
 /** pretended_kernel() - the cpu backend's kernel of that name, or NULL */
 void (*pretended_kernel(const char *name))(void *);
-/** pretended_stays() - is it a kernel that stays? Nothing runs beside another here. */
+/** pretended_stays() - is it a persistent kernel? Nothing runs beside another here. */
 bool pretended_stays(const char *name);
 /** pretended_run() - run @kernel with its arguments at @args, on the current device; 0, or -1 without a cpu backend */
 int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, void *args);

@@ -141,10 +141,10 @@ static void run(struct rig *rig, const char *kernel, struct weir_writer writer, 
 	struct test_verdict verdict, none;
 
 	memset(&none, 0, sizeof(none));
-	must(weir_copy_in(rig->context, rig->verdict, &none, sizeof(none)));
+	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	must(weir_launch(rig->context, kernel, 1, LANES, &args, sizeof(args)));
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.bad), 0);
 	if (!strcmp(kernel, "extent_check"))
 		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), rig->count);
@@ -186,12 +186,12 @@ static void access_blocks(struct rig *rig, uint32_t blocks, bool write, unsigned
 	must(weir_alloc(rig->context, 4096, &args.event));
 	args.statuses = args.event + 2048;
 	args.lba = args.disk.blocks - blocks;
-	must(weir_copy_in(rig->context, args.buffer, bytes, length));
+	must(weir_copy_to_device(rig->context, args.buffer, bytes, length));
 	must(weir_launch(rig->context, "extent_block", 1, 1, &args, sizeof(args)));
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_copy_from_device(rig->context, statuses, args.statuses, sizeof(statuses)));
 	assert_int_equal(statuses[write], 0);
-	must(weir_copy_out(rig->context, bytes, args.buffer, length));
+	must(weir_copy_from_device(rig->context, bytes, args.buffer, length));
 	must(weir_free(rig->context, args.buffer));
 	must(weir_free(rig->context, args.event));
 }
@@ -342,10 +342,10 @@ static uint64_t misuse(struct pair *pair, const struct weir_writer *writer, uint
 	struct extent_misuse_args args = { .writer = *writer, .index = index, .kind = kind, .buffer = pair->buffer };
 	uint64_t got = 0x77;
 
-	must(weir_copy_in(pair->context, pair->buffer + 16, &got, sizeof(got)));
+	must(weir_copy_to_device(pair->context, pair->buffer + 16, &got, sizeof(got)));
 	must(weir_launch(pair->context, "extent_misuse", 1, 1, &args, sizeof(args)));
 	*error = weir_sync(pair->context);
-	must(weir_copy_out(pair->context, &got, pair->buffer + 16, sizeof(got)));
+	must(weir_copy_from_device(pair->context, &got, pair->buffer + 16, sizeof(got)));
 	return got;
 }
 

@@ -99,8 +99,8 @@ static void run(struct rig *rig, uint32_t element, uint32_t kind, uint64_t salt)
 		rig->list[i] = index;
 	}
 	memset(rig->got, 0xff, sizeof(rig->got));
-	must(weir_copy_in(rig->context, rig->args.list, rig->list, sizeof(rig->list)));
-	must(weir_copy_in(rig->context, rig->args.to, rig->got, sizeof(rig->got)));
+	must(weir_copy_to_device(rig->context, rig->args.list, rig->list, sizeof(rig->list)));
+	must(weir_copy_to_device(rig->context, rig->args.to, rig->got, sizeof(rig->got)));
 	must(weir_launch(rig->context, "test_gather", BLOCKS, test_lanes(LANES), &rig->args, sizeof(rig->args)));
 }
 
@@ -108,7 +108,7 @@ static void check(struct rig *rig)
 {
 	uint64_t lanes = BLOCKS * test_lanes(LANES);
 
-	must(weir_copy_out(rig->context, rig->got, rig->args.to, sizeof(rig->got)));
+	must(weir_copy_from_device(rig->context, rig->got, rig->args.to, sizeof(rig->got)));
 	for (uint64_t i = 0; i < lanes * COUNT; i++)
 		if (rig->got[i] != expected(rig, rig->list[i]))
 			fail_msg("kind %u, elements of %u bytes: element %llu is %#llx instead of %#llx", rig->args.kind,
@@ -145,7 +145,7 @@ static void test_an_index_that_is_none(void **state)
 		run(&rig, 8, kind, 3);
 		must(weir_sync(rig.context));
 		rig.list[31] = rig.args.array.count + 5;
-		must(weir_copy_in(rig.context, rig.args.list, rig.list, sizeof(rig.list)));
+		must(weir_copy_to_device(rig.context, rig.args.list, rig.list, sizeof(rig.list)));
 		must(weir_launch(rig.context, "test_gather", BLOCKS, test_lanes(LANES), &rig.args, sizeof(rig.args)));
 		assert_int_equal(weir_sync(rig.context), -EIO);
 		if (!strstr(weir_last_error(), "8195"))

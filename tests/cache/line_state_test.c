@@ -70,9 +70,9 @@ static void lay_out(size_t state, u64 pins)
 }
 
 /* The events, as the core does them. */
-static void event_claim(void)
+static void event_reserve(void)
 {
-	(void)weir_set_try_claim(&cache.lines, 0, OTHER_KEY, 0);
+	(void)weir_set_try_reserve(&cache.lines, 0, OTHER_KEY, 0);
 }
 
 static void finish(u32 kind, weir_status status)
@@ -81,7 +81,7 @@ static void finish(u32 kind, weir_status status)
 
 	weir_line_outcome(kind, status_word, status);
 	weir_fence_to_lanes();
-	weir_continue(kind, WEIR_ADDR(word()), status_word, status, WEIR_PATH_DIRECT);
+	weir_complete(kind, WEIR_ADDR(word()), status_word, status, WEIR_PATH_DIRECT);
 }
 
 static void event_fetched(void)
@@ -96,7 +96,7 @@ static void event_fetch_failed(void)
 
 static void event_fetch_unsent(void)
 {
-	weir_line_retract(&cache.lines, 0, WAY);
+	weir_line_cancel(&cache.lines, 0, WAY);
 }
 
 static void event_put(void)
@@ -142,7 +142,7 @@ static void event_drop(void)
 }
 
 static const struct { const char *name; void (*happen)(void); } events[] = {
-	{ "claim", event_claim }, { "fetched", event_fetched }, { "fetch failed", event_fetch_failed },
+	{ "claim", event_reserve }, { "fetched", event_fetched }, { "fetch failed", event_fetch_failed },
 	{ "fetch unsent", event_fetch_unsent }, { "put", event_put }, { "overwritten", event_overwritten },
 	{ "write-back", event_write_back }, { "written", event_written }, { "write failed", event_write_failed },
 	{ "write unsent", event_write_unsent }, { "drop", event_drop },
@@ -255,7 +255,7 @@ static void test_pins(void **state)
 
 		lay_out(s, 1);
 		before = seen();
-		event_claim();
+		event_reserve();
 		event_drop();
 		assert_true(seen() == before);
 	}
@@ -265,7 +265,7 @@ static void test_pins(void **state)
 }
 
 /* An error is told once; then the line can be written back again, whose outcome takes its place. */
-static void test_errors_are_taken(void **state)
+static void test_errors_are_consumed(void **state)
 {
 	(void)state;
 	lay_out(state_named("stuck"), 0);
@@ -301,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_table),
 		cmocka_unit_test(test_pins),
-		cmocka_unit_test(test_errors_are_taken),
+		cmocka_unit_test(test_errors_are_consumed),
 		cmocka_unit_test(test_a_mark_that_meets_another),
 	};
 

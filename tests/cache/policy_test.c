@@ -40,15 +40,15 @@ static struct trace make_trace(enum trace_kind kind, uint64_t cache_lines, uint6
 	return trace;
 }
 
-static void open_bed(struct bed *bed, uint32_t width, uint64_t span)
+static void open_fixture(struct fixture *fixture, uint32_t width, uint64_t span)
 {
-	struct bed_options options = {
+	struct fixture_options options = {
 		.backend = test_context_name(),
 		.context = WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width, .service_waves = test_service()),
 		.span = span,
 	};
 
-	must(bed_open(bed, &options));
+	must(fixture_open(fixture, &options));
 }
 
 static uint64_t on_paper(unsigned policy, uint64_t sets, unsigned ways, const struct trace *trace)
@@ -85,17 +85,17 @@ static void test_one_lane_agrees_with_the_simulator(void **state)
 	for (size_t s = 0; s < 3; s++)
 		for (unsigned kind = 0; kind < TRACE_COUNT; kind++) {
 			struct trace trace = make_trace((enum trace_kind)kind, sizes[s], test_trace_reads(READS));
-			struct bed bed;
+			struct fixture fixture;
 
-			open_bed(&bed, test_width(0), trace.span);
+			open_fixture(&fixture, test_width(0), trace.span);
 			for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++) {
-				struct bed_cache cache = { sizes[s], (enum weir_policy)policy, 1 };
+				struct fixture_cache cache = { sizes[s], (enum weir_policy)policy, 1 };
 				uint64_t misses;
 
-				must(bed_replay(&bed, &cache, &trace, &misses));
+				must(fixture_replay(&fixture, &cache, &trace, &misses));
 				compare((enum weir_policy)policy, sizes[s], trace_names[kind], &trace, misses);
 			}
-			must(bed_close(&bed));
+			must(fixture_close(&fixture));
 			free(trace.lines);
 		}
 }
@@ -159,14 +159,14 @@ static void test_many_lanes_read_right_data(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct trace trace = make_trace(TRACE_MIXED, 64, LANE_READS);
-		struct bed bed;
+		struct fixture fixture;
 
-		open_bed(&bed, test_width(w), trace.span);
+		open_fixture(&fixture, test_width(w), trace.span);
 		for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++)
 			for (size_t s = 0; s < 3; s++) {
-				struct bed_cache cache = { sizes[s], (enum weir_policy)policy, LANES };
+				struct fixture_cache cache = { sizes[s], (enum weir_policy)policy, LANES };
 				uint64_t misses = 0;
-				int error = bed_replay(&bed, &cache, &trace, &misses);
+				int error = fixture_replay(&fixture, &cache, &trace, &misses);
 
 				if (error)
 					fail_msg("%s, %llu lines, width %u: %s", weir_policy_name(cache.policy),
@@ -174,7 +174,7 @@ static void test_many_lanes_read_right_data(void **state)
 						 error == -EBADMSG ? "wrong data" : weir_last_error());
 				assert_in_range(misses, 1, LANE_READS);
 			}
-		bed_close(&bed);
+		fixture_close(&fixture);
 		free(trace.lines);
 	}
 }
@@ -183,21 +183,21 @@ static void test_resident_lines_miss_once(void **state)
 {
 	uint64_t lines[512];
 	struct trace trace = { lines, 512, 128 };
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
 	for (uint64_t i = 0; i < 512; i++)
 		lines[i] = i * 37 % 128;
-	open_bed(&bed, test_width(0), trace.span);
+	open_fixture(&fixture, test_width(0), trace.span);
 	for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++)
 		for (uint32_t lanes = 1; lanes <= 64; lanes *= 8) {
-			struct bed_cache cache = { 128, (enum weir_policy)policy, lanes };
+			struct fixture_cache cache = { 128, (enum weir_policy)policy, lanes };
 			uint64_t misses;
 
-			must(bed_replay(&bed, &cache, &trace, &misses));
+			must(fixture_replay(&fixture, &cache, &trace, &misses));
 			assert_int_equal(misses, 128);
 		}
-	bed_close(&bed);
+	fixture_close(&fixture);
 }
 
 /** struct stage - one storage, one cache of one set, one lane */
@@ -241,8 +241,8 @@ static uint64_t word_of(struct stage *stage, uint32_t way)
 	struct weir_lines lines;
 	struct weir_set set;
 
-	must(weir_copy_out(stage->context, &lines, stage->args.array.lines, sizeof(lines)));
-	must(weir_copy_out(stage->context, &set, lines.words, sizeof(set)));
+	must(weir_copy_from_device(stage->context, &lines, stage->args.array.lines, sizeof(lines)));
+	must(weir_copy_from_device(stage->context, &set, lines.words, sizeof(set)));
 	return weir_load_u64_relaxed_sys(&set.word[way]);
 }
 
@@ -344,9 +344,9 @@ static void test_a_kernel_without_the_policy(void **state)
 
 	(void)state;
 	open_stage(&stage, WEIR_POLICY_CLOCK, "virt:64K?block=512");
-	must(weir_copy_out(stage.context, &lines, stage.args.array.lines, sizeof(lines)));
+	must(weir_copy_from_device(stage.context, &lines, stage.args.array.lines, sizeof(lines)));
 	lines.policy = WEIR_POLICY_USER;
-	must(weir_copy_in(stage.context, stage.args.array.lines, &lines, sizeof(lines)));
+	must(weir_copy_to_device(stage.context, stage.args.array.lines, &lines, sizeof(lines)));
 	assert_int_equal(read_line(&stage, 0), -EIO);
 	assert_non_null(strstr(weir_last_error(), "WEIR_USER_POLICY"));
 	assert_int_equal(misses_of(&stage), 0);

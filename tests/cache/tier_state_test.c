@@ -36,7 +36,7 @@ static const struct { const char *name; u64 bits; } states[] = {
 
 enum { STATES = sizeof(states) / sizeof(*states) };
 
-static weir_addr place(void)
+static weir_addr slot(void)
 {
 	return WEIR_ADDR(&cache.data[WAY * LINE_BYTES]);
 }
@@ -58,24 +58,24 @@ static void event_reserved(void)
 {
 	weir_addr down = weir_tier_reserve(&cache.lines, 0, (u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY);
 
-	assert_true(down == place() || down == WEIR_TIER_DROPPED);
+	assert_true(down == slot() || down == WEIR_TIER_DROPPED);
 }
 
 static void event_given_back(void)
 {
-	weir_tier_unreserve(&cache.lines, place());
+	weir_tier_unreserve(&cache.lines, slot());
 }
 
-static void event_taken(void)
+static void event_consumed(void)
 {
 	weir_addr up = weir_tier_take(&cache.lines, 0, KEY, 0);
 
-	assert_true(up == place() || up == 0);
+	assert_true(up == slot() || up == 0);
 }
 
 static void event_gone_up(void)
 {
-	weir_tier_taken(&cache.lines, place());
+	weir_tier_consumed(&cache.lines, slot());
 }
 
 static void event_dropped(void)
@@ -84,7 +84,7 @@ static void event_dropped(void)
 }
 
 static const struct { const char *name; void (*run)(void); } events[] = {
-	{ "reserved", event_reserved }, { "given back", event_given_back }, { "taken", event_taken },
+	{ "reserved", event_reserved }, { "given back", event_given_back }, { "taken", event_consumed },
 	{ "gone up", event_gone_up },	{ "dropped", event_dropped },
 };
 
@@ -167,20 +167,20 @@ static void test_the_oldest_goes(void **unused)
 	(void)unused;
 	for (u64 begin = 0; begin <= 4095; begin += 819) {
 		u64 words[WEIR_WAYS];
-		struct weir_look look;
+		struct weir_probe probe;
 
 		for (u32 way = 0; way < WEIR_WAYS; way++)
 			words[way] = begin * WEIR_LINE_VERSION | WEIR_LINE_INVALID;
 		for (u64 step = 0; step < 9000; step++) {
 			u32 way;
 
-			look.low.low = words[0];
-			look.low.high = words[1];
-			look.high.low = words[2];
-			look.high.high = words[3];
-			way = weir_tier_choose(look);
+			probe.low.low = words[0];
+			probe.low.high = words[1];
+			probe.high.low = words[2];
+			probe.high.high = words[3];
+			way = weir_tier_choose(probe);
 			assert_int_equal(way, step % WEIR_WAYS);
-			words[way] = (step + 1) << WEIR_LINE_KEY_SHIFT | weir_tier_stamp(look) | WEIR_LINE_READY;
+			words[way] = (step + 1) << WEIR_LINE_KEY_SHIFT | weir_tier_stamp(probe) | WEIR_LINE_READY;
 			for (u32 i = 0; i < WEIR_WAYS; i++)
 				assert_true(i == way || (words[i] & WEIR_LINE_VERSIONS) != (words[way] & WEIR_LINE_VERSIONS));
 		}
@@ -190,18 +190,18 @@ static void test_the_oldest_goes(void **unused)
 /* A line that is being copied is no place; an empty one is the first. */
 static void test_places(void **unused)
 {
-	struct weir_look look;
+	struct weir_probe probe;
 
 	(void)unused;
-	look.low.low = (u64)1 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY;
-	look.low.high = (u64)2 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY | WEIR_LINE_PIN;
-	look.high.low = look.low.low;
-	look.high.high = look.low.high;
-	assert_int_equal(weir_tier_choose(look), WEIR_WAYS);
-	look.high.low = (u64)3 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
-	assert_int_equal(weir_tier_choose(look), 2);
-	look.high.high = 7 * WEIR_LINE_VERSION;
-	assert_int_equal(weir_tier_choose(look), 3);
+	probe.low.low = (u64)1 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY;
+	probe.low.high = (u64)2 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY | WEIR_LINE_PIN;
+	probe.high.low = probe.low.low;
+	probe.high.high = probe.low.high;
+	assert_int_equal(weir_tier_choose(probe), WEIR_WAYS);
+	probe.high.low = (u64)3 << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
+	assert_int_equal(weir_tier_choose(probe), 2);
+	probe.high.high = 7 * WEIR_LINE_VERSION;
+	assert_int_equal(weir_tier_choose(probe), 3);
 }
 
 /* Every set of a cache has sets of its tier, and all of them are some set's; where they are fewer, several share one. */

@@ -58,7 +58,7 @@ static uint64_t read_lines(struct bench *bench, enum test_tier_kind kind, uint64
 	bench->args.first = first;
 	bench->args.count = count;
 	bench->args.rounds = rounds;
-	must(weir_copy_in(bench->rig.context, bench->args.model, bench->rig.model, bench->rig.bytes));
+	must(weir_copy_to_device(bench->rig.context, bench->args.model, bench->rig.model, bench->rig.bytes));
 	before = commands(&bench->rig);
 	must(weir_launch(bench->rig.context, "tier_read", 1, lanes, &bench->args, sizeof(bench->args)));
 	verdict = judge(&bench->rig);
@@ -110,13 +110,13 @@ static void do_steps(struct bench *bench, const struct test_step *steps, uint64_
 	struct test_verdict verdict;
 
 	must(weir_alloc(rig->context, count * sizeof(*steps), &args.steps));
-	must(weir_alloc(rig->context, sizeof(weir_shared_u64), &args.turn));
-	must(weir_copy_in(rig->context, args.steps, steps, count * sizeof(*steps)));
+	must(weir_alloc(rig->context, sizeof(weir_shared_u64), &args.iteration));
+	must(weir_copy_to_device(rig->context, args.steps, steps, count * sizeof(*steps)));
 	must(weir_launch(rig->context, "test_steps_tier", 1, 1, &args, sizeof(args)));
 	verdict = judge(rig);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), count);
 	must(weir_free(rig->context, args.steps));
-	must(weir_free(rig->context, args.turn));
+	must(weir_free(rig->context, args.iteration));
 }
 
 static void do_step(struct bench *bench, uint32_t kind, uint64_t line, uint64_t value)
@@ -335,11 +335,11 @@ static void mix(struct bench *bench, bool whole, uint64_t seed)
 	for (uint64_t i = 0; i < all; i++)
 		shadow[i] = whole ? seed + i * 1000 : ((uint64_t *)rig->model)[i];
 	must(weir_alloc(rig->context, all * 8, &args.shadow));
-	must(weir_copy_in(rig->context, args.shadow, shadow, all * 8));
+	must(weir_copy_to_device(rig->context, args.shadow, shadow, all * 8));
 	must(weir_launch(rig->context, "tier_mix", 1, (uint32_t)lanes, &args, sizeof(args)));
 	verdict = judge(rig);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), lanes * args.steps);
-	must(weir_copy_out(rig->context, shadow, args.shadow, all * 8));
+	must(weir_copy_from_device(rig->context, shadow, args.shadow, all * 8));
 	for (uint64_t i = 0; i < rig->bytes / 8; i++)
 		((uint64_t *)rig->model)[i] = whole ? test_mix(shadow[i * 8 / LINE_BYTES] + i % (LINE_BYTES / 8)) : shadow[i];
 	must(weir_free(rig->context, args.shadow));
@@ -417,7 +417,7 @@ static void test_unreadable_blocks(void **state)
 		must(weir_launch(bench.rig.context, "tier_read", 1, 1, &bench.args, sizeof(bench.args)));
 		assert_int_equal(weir_sync(bench.rig.context), -EIO);
 		assert_non_null(strstr(weir_last_error(), "block 5 of"));
-		must(weir_copy_in(bench.rig.context, bench.rig.verdict, &(struct test_verdict){ .where = 0 },
+		must(weir_copy_to_device(bench.rig.context, bench.rig.verdict, &(struct test_verdict){ .where = 0 },
 				  sizeof(struct test_verdict)));
 		get(&bench, 4);
 		push_out(&bench, 8 + 8 * i);

@@ -41,11 +41,11 @@ WEIR_KERNEL(test_transfer_read, struct test_transfer_args)
 	for (u32 i = 0; i < args->requests; i++)
 		expect(args->verdict, i, weir_transfer_read(&args->source, transfer_line(args, i), transfer_buffer(args, i),
 							    transfer_of(args, i)), WEIR_OK);
-	for (u32 turn = 0; weir_ballot(wave, left != 0) != 0; turn++) {
-		weir_converge();
+	for (u32 iteration = 0; weir_ballot(wave, left != 0) != 0; iteration++) {
+		weir_reconverge();
 		if (weir_transfer_test(&args->source, transfer_of(args, left ? args->requests - left : 0)))
 			left -= left != 0;
-		weir_relax(turn);
+		weir_relax(iteration);
 	}
 	expect(args->verdict, first, weir_transfer_wait(&args->source, transfer_of(args, 0), args->requests, 0), WEIR_OK);
 	for (u32 i = 0; i < args->requests; i++) {

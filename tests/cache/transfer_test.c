@@ -68,7 +68,7 @@ static uint64_t launch(struct rig *rig, const char *kernel, uint32_t lanes, uint
 	must(weir_alloc(rig->context, (uint64_t)lanes * requests * LINE, &rig->args.buffers));
 	must(weir_launch(rig->context, kernel, 1, lanes, &rig->args, sizeof(rig->args)));
 	(void)weir_sync(rig->context); /* what lanes expect to fail is recorded there, too */
-	must(weir_copy_out(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx", (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
 			 (unsigned long long)verdict.where, (unsigned long long)verdict.found, (unsigned long long)verdict.expected);

@@ -423,7 +423,7 @@ static void test_lanes_flush(void **state)
 			args.verdict = rig.verdict;
 			must(weir_launch(rig.context, "test_flush", 1, 64, &args, sizeof(args)));
 			judge(&rig);
-			must(weir_copy_out(rig.context, statuses, args.statuses, sizeof(statuses)));
+			must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
 			for (uint64_t i = 0; i < 64; i++)
 				assert_int_equal(statuses[i], WEIR_OK);
 			for (uint64_t i = 0; i < 64 * 64; i++) {

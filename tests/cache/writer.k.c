@@ -83,7 +83,7 @@ WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index)
 	while (weir_ballot(wave, !done)) {
 		u64 expected = done ? ~(u64)0 : seen, value = done ? ~(u64)0 : seen + 1, found;
 
-		weir_converge();
+		weir_reconverge();
 		found = narrow ? weir_writer_cas_u32(writer, index, (u32)expected, (u32)value) :
 				 weir_writer_cas_u64(writer, index, expected, value);
 		done |= found == expected;

@@ -176,13 +176,13 @@ static inline struct test_verdict judge(struct rig *rig)
 	struct test_verdict verdict, none;
 
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
 			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
 			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
 	memset(&none, 0, sizeof(none));
-	must(weir_copy_in(rig->context, rig->verdict, &none, sizeof(none)));
+	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	return verdict;
 }
 

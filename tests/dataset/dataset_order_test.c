@@ -31,13 +31,13 @@ static void test_permutation(void **state)
 		uint64_t fixed = 0;
 
 		weir_dataset_permute_open(&permute, counts[i], 1, 2, 3);
-		for (uint64_t place = 0; place < counts[i]; place++) {
-			uint64_t number = weir_dataset_permute_at(&permute, place);
+		for (uint64_t location = 0; location < counts[i]; location++) {
+			uint64_t number = weir_dataset_permute_at(&permute, location);
 
 			assert_true(number < counts[i]);
 			seen[number]++;
-			fixed += number == place;
-			assert_int_equal(weir_dataset_permute_index(&permute, number), place);
+			fixed += number == location;
+			assert_int_equal(weir_dataset_permute_index(&permute, number), location);
 		}
 		rig_all_once(seen, counts[i]);
 		assert_true(counts[i] < 16 || fixed < 12); /* one is the mean, whatever the count */

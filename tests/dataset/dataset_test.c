@@ -212,7 +212,7 @@ static void test_enqueue(void **state)
 		}
 		must(weir_sync(context));
 		assert_int_equal(samples, COUNT);
-		must(weir_copy_out(context, &total, sums, sizeof(total)));
+		must(weir_copy_from_device(context, &total, sums, sizeof(total)));
 		assert_int_equal(total, want * (batches - 1));
 		must(weir_dataset_unmount(dataset));
 	}

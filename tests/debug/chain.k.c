@@ -22,9 +22,9 @@ WEIR_FN void chain_free(WEIR_GLOBAL struct test_chain_args *args, u64 lock)
 WEIR_FN void chain_meet(WEIR_GLOBAL struct test_chain_args *args, u64 all)
 {
 	weir_add_u64_acq_rel_dev(&chain_tally(args)->ready, 1);
-	for (u32 turn = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < all; turn++) {
-		weir_relax(turn);
-		weir_converge();
+	for (u32 generation = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < all; generation++) {
+		weir_relax(generation);
+		weir_reconverge();
 	}
 }
 
@@ -36,7 +36,7 @@ WEIR_FN weir_status chain_want(WEIR_GLOBAL struct test_chain_args *args, u64 loc
 	for (u64 i = 0; i < tries && status == WEIR_E_LOCKED; i++) {
 		status = chain_try(args, lock);
 		weir_relax((u32)i);
-		weir_converge();
+		weir_reconverge();
 	}
 	weir_add_u64_relaxed_dev(status == WEIR_OK	     ? &chain_tally(args)->took :
 				 status == WEIR_E_DEADLOCK ? &chain_tally(args)->deadlocks :
@@ -47,18 +47,18 @@ WEIR_FN weir_status chain_want(WEIR_GLOBAL struct test_chain_args *args, u64 loc
 /* Each of count lanes takes one lock, then all want their neighbour's. */
 WEIR_KERNEL(test_chain_ring, struct test_chain_args)
 {
-	u64 place = weir_thread() / args->stride;
-	u64 next = place < args->count ? (place + 1) % args->count : 0;
+	u64 location = weir_thread() / args->stride;
+	u64 next = location < args->count ? (location + 1) % args->count : 0;
 
-	if (weir_thread() % args->stride != 0 || place >= args->count + args->guests)
+	if (weir_thread() % args->stride != 0 || location >= args->count + args->guests)
 		return;
-	if (place < args->count && chain_try(args, place) != WEIR_OK)
+	if (location < args->count && chain_try(args, location) != WEIR_OK)
 		return;
 	chain_meet(args, args->count + args->guests);
 	if (chain_want(args, next, args->tries) == WEIR_OK)
 		chain_free(args, next);
-	if (place < args->count)
-		chain_free(args, place);
+	if (location < args->count)
+		chain_free(args, location);
 }
 
 /* Both locks are held: count under each, and free them. */
@@ -105,7 +105,7 @@ WEIR_KERNEL(test_chain_order, struct test_chain_args)
 			pause = mixed >> 56;
 		}
 		weir_relax(0);
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -115,41 +115,41 @@ WEIR_KERNEL(test_chain_order, struct test_chain_args)
  */
 WEIR_KERNEL(test_chain_hold, struct test_chain_args)
 {
-	u64 place = weir_thread() / args->stride;
+	u64 location = weir_thread() / args->stride;
 
-	if (weir_thread() % args->stride != 0 || place >= 2 || chain_try(args, place) != WEIR_OK)
+	if (weir_thread() % args->stride != 0 || location >= 2 || chain_try(args, location) != WEIR_OK)
 		return;
 	chain_meet(args, 2);
-	if (place == 1) {
+	if (location == 1) {
 		chain_want(args, 0, args->tries);
 		if (args->mode == TEST_CHAIN_QUIT)
 			weir_lock_quit(args->chain);
 		chain_meet(args, 3);
 		chain_meet(args, 5);
 	} else {
-		for (u32 turn = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3; turn++) {
-			weir_relax(turn);
-			weir_converge();
+		for (u32 generation = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3; generation++) {
+			weir_relax(generation);
+			weir_reconverge();
 		}
 		chain_want(args, 1, args->tries);
 		chain_meet(args, 5);
 	}
-	chain_free(args, place);
+	chain_free(args, location);
 }
 
 /* One lane keeps lock 0 while the next one tries; then it ends, and still has it if count is 0. */
 WEIR_KERNEL(test_chain_keep, struct test_chain_args)
 {
-	u64 place = weir_thread() / args->stride;
+	u64 location = weir_thread() / args->stride;
 
-	if (weir_thread() % args->stride != 0 || place >= 2)
+	if (weir_thread() % args->stride != 0 || location >= 2)
 		return;
-	if (place == 0 && chain_try(args, 0) != WEIR_OK)
+	if (location == 0 && chain_try(args, 0) != WEIR_OK)
 		return;
 	chain_meet(args, 2);
-	if (place == 1)
+	if (location == 1)
 		chain_want(args, 0, args->tries);
 	chain_meet(args, 4);
-	if (place == 0 && args->count)
+	if (location == 0 && args->count)
 		chain_free(args, 0);
 }

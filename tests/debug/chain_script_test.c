@@ -112,7 +112,7 @@ static void clear_stage(int expected)
 /* Steps, each with the letter of its outcome: O has it, L locked, D deadlock. */
 static const struct play {
 	const char *what, *steps, *report;
-	uint32_t patience, own_wave;
+	uint32_t retry_limit, own_wave;
 } PLAYS[] = {
 	{ "two lanes, the second try of the second",
 	  "0+aO 1+bO 0+bL 0+bL 1+aL 1+aD 0+bD",
@@ -165,7 +165,7 @@ static void play(const struct play *play)
 {
 	struct weir_cpu_lane *before = weir_cpu_self;
 
-	set_stage(WEIR_OPTIONS(chain, .lanes = LANES, .patience = play->patience, .own_wave = play->own_wave));
+	set_stage(WEIR_OPTIONS(chain, .lanes = LANES, .retry_limit = play->retry_limit, .own_wave = play->own_wave));
 	for (const char *step = play->steps;; step += 5) {
 		char got = outcome(act(step));
 
@@ -209,7 +209,7 @@ static void act_all(const char *steps)
 		act(steps);
 }
 
-static void look_during(const struct motion *motion, const uint32_t at[MOVES])
+static void poll_during(const struct motion *motion, const uint32_t at[MOVES])
 {
 	struct weir_cpu_lane *before = weir_cpu_self;
 	weir_status status;
@@ -235,7 +235,7 @@ static void test_lanes_that_move_are_no_cycle(void **state)
 		for (uint32_t i = 0; i < STEPS; i++)
 			for (uint32_t j = i; j <= STEPS; j++)
 				for (uint32_t k = j; k <= STEPS; k++)
-					look_during(&MOTIONS[m], (uint32_t[]){ i, j, k });
+					poll_during(&MOTIONS[m], (uint32_t[]){ i, j, k });
 }
 
 int main(void)

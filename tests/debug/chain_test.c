@@ -52,8 +52,8 @@ static void launch(struct bench *bench, const char *kernel, uint32_t blocks, uin
 {
 	must(weir_launch(bench->context, kernel, blocks, threads, &bench->args, sizeof(bench->args)));
 	must(weir_sync(bench->context));
-	must(weir_copy_out(bench->context, &bench->tally, bench->args.tally, sizeof(bench->tally)));
-	must(weir_copy_out(bench->context, bench->counts, bench->args.counts, sizeof(bench->counts)));
+	must(weir_copy_from_device(bench->context, &bench->tally, bench->args.tally, sizeof(bench->tally)));
+	must(weir_copy_from_device(bench->context, bench->counts, bench->args.counts, sizeof(bench->counts)));
 }
 
 static int report(struct bench *bench)
@@ -70,14 +70,14 @@ static void reset_tally(struct bench *bench)
 {
 	memset(&bench->tally, 0, sizeof(bench->tally));
 	memset(bench->counts, 0, sizeof(bench->counts));
-	must(weir_copy_in(bench->context, bench->args.tally, &bench->tally, sizeof(bench->tally)));
-	must(weir_copy_in(bench->context, bench->args.counts, bench->counts, sizeof(bench->counts)));
+	must(weir_copy_to_device(bench->context, bench->args.tally, &bench->tally, sizeof(bench->tally)));
+	must(weir_copy_to_device(bench->context, bench->args.counts, bench->counts, sizeof(bench->counts)));
 }
 
 /* Blocks are multiples of every width, so waves follow from lanes. */
 static void expect_ring(const struct bench *bench, uint32_t width, const char *said)
 {
-	static const char *const told[] = { "\"index\"", "\"bucket\"", "lock 2", "\"log\"", "lock 4",
+	static const char *const reported[] = { "\"index\"", "\"bucket\"", "lock 2", "\"log\"", "lock 4",
 					    "lock 5", "lock 6", "lock 7" };
 	uint64_t count = bench->args.count;
 	char expected[1024] = "lock cycle";
@@ -87,16 +87,16 @@ static void expect_ring(const struct bench *bench, uint32_t width, const char *s
 		length += (size_t)snprintf(expected + length, sizeof(expected) - length,
 					   "%s lane %llu (wave %llu) holds %s and wants %s", i ? ";" : ":",
 					   (unsigned long long)(i * bench->args.stride),
-					   (unsigned long long)(i * bench->args.stride / width), told[i],
-					   told[(i + 1) % count]);
+					   (unsigned long long)(i * bench->args.stride / width), reported[i],
+					   reported[(i + 1) % count]);
 	assert_string_equal(said, expected);
 }
 
-static void run_ring(uint32_t width, uint64_t count, uint64_t stride, uint64_t guests, uint32_t patience)
+static void run_ring(uint32_t width, uint64_t count, uint64_t stride, uint64_t guests, uint32_t retry_limit)
 {
 	struct bench bench;
 
-	open_bench(&bench, width, WEIR_OPTIONS(chain, .lanes = 256, .patience = patience));
+	open_bench(&bench, width, WEIR_OPTIONS(chain, .lanes = 256, .retry_limit = retry_limit));
 	bench.args.count = count;
 	bench.args.stride = stride;
 	bench.args.guests = guests;
@@ -170,12 +170,12 @@ static void test_a_long_cycle_is_told_in_part(void **state)
 	weir_context_close(bench.context);
 }
 
-static void run_order(uint32_t width, uint64_t locks, uint64_t mode, uint32_t patience)
+static void run_order(uint32_t width, uint64_t locks, uint64_t mode, uint32_t retry_limit)
 {
 	struct bench bench;
 	uint64_t sum = 0;
 
-	open_bench(&bench, width, WEIR_OPTIONS(chain, .lanes = 192, .patience = patience));
+	open_bench(&bench, width, WEIR_OPTIONS(chain, .lanes = 192, .retry_limit = retry_limit));
 	bench.args.count = locks;
 	bench.args.mode = mode;
 	bench.args.rounds = 20;
@@ -239,7 +239,7 @@ static void test_waiting_within_a_wave(void **state)
 				struct bench bench;
 				char expected[128];
 
-				open_bench(&bench, WIDTHS[w], WEIR_OPTIONS(chain, .lanes = 128, .patience = 5, .own_wave = own_wave));
+				open_bench(&bench, WIDTHS[w], WEIR_OPTIONS(chain, .lanes = 128, .retry_limit = 5, .own_wave = own_wave));
 				bench.args.stride = stride;
 				bench.args.tries = 100;
 				bench.args.count = 1;

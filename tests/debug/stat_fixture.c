@@ -2,9 +2,9 @@
 /*
  * debug/stat_fixture.c: a process for weir-stat to look at; stat_test.sh starts and ends it.
  *
- * stat_bed load URI...: a context for each, lanes that write and read the first for ever
- * stat_bed read COUNT URI: a lane reads blocks 0, 1, ... COUNT - 1, one at a time, and waits ten minutes for each
- * stat_bed churn URI: a storage that is opened and closed for ever
+ * stat_fixture load URI...: a context for each, lanes that write and read the first for ever
+ * stat_fixture read COUNT URI: a lane reads blocks 0, 1, ... COUNT - 1, one at a time, and waits ten minutes for each
+ * stat_fixture churn URI: a storage that is opened and closed for ever
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void must(int error)
 {
 	if (!error)
 		return;
-	fprintf(stderr, "stat_bed: %s\n", weir_last_error());
+	fprintf(stderr, "stat_fixture: %s\n", weir_last_error());
 	exit(1);
 }
 
@@ -31,7 +31,7 @@ static void open_storage(struct weir_context *context, const char *uri, struct w
 							  .timeout_us = (uint64_t)600 * 1000000), storage));
 }
 
-static void open_bed(const char *uri, struct weir_context **context, struct weir_storage **storage)
+static void open_fixture(const char *uri, struct weir_context **context, struct weir_storage **storage)
 {
 	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2), context));
 	open_storage(*context, uri, storage);
@@ -80,15 +80,15 @@ int main(int argc, char **argv)
 	struct weir_cache *cache;
 
 	if (argc >= 3 && !strcmp(argv[1], "load")) {
-		open_bed(argv[2], &context, &storage);
+		open_fixture(argv[2], &context, &storage);
 		must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = BLOCK), &cache));
 		for (int i = 3; i < argc; i++)
-			open_bed(argv[i], &other, &second);
+			open_fixture(argv[i], &other, &second);
 		ready();
 		run_load(context, storage);
 	}
 	if (argc == 4 && !strcmp(argv[1], "read")) {
-		open_bed(argv[3], &context, &storage);
+		open_fixture(argv[3], &context, &storage);
 		ready();
 		run_reads(context, storage, strtoull(argv[2], NULL, 10));
 		weir_storage_close(storage);
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 3 && !strcmp(argv[1], "churn")) {
-		open_bed(argv[2], &context, &storage);
+		open_fixture(argv[2], &context, &storage);
 		ready();
 		for (;;) {
 			open_storage(context, argv[2], &second);
@@ -105,6 +105,6 @@ int main(int argc, char **argv)
 			nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 		}
 	}
-	fprintf(stderr, "stat_bed: load URI..., read COUNT URI or churn URI\n");
+	fprintf(stderr, "stat_fixture: load URI..., read COUNT URI or churn URI\n");
 	return 2;
 }

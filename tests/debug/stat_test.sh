@@ -73,7 +73,7 @@ seen() { # seen NAME PID WHAT [SECONDS]: a Python expression over p, c, s, q com
   report $? "$1" "$output"
 }
 
-bed_() { # bed_ ARGUMENTS...: starts one; its number in $pid
+fixture_() { # fixture_ ARGUMENTS...: starts one; its number in $pid
   : >"$work/said"
   cat "$work/errors" >>"$work/all" 2>/dev/null
   "$bed" "$@" >"$work/said" 2>"$work/errors" & pid=$!
@@ -98,7 +98,7 @@ text "help" 0 'Exit status: 0 done' --help
 text "version" 0 'weir-stat ' --version
 
 # At work, with two contexts.
-bed_ load 'virt:1M?block=512&shadow=on' 'virt:2M?block=512&fault=late:us=1'
+fixture_ load 'virt:1M?block=512&shadow=on' 'virt:2M?block=512&fault=late:us=1'
 text "listed" 0 "$pid  $(basename "$bed")" list
 text "with its storages" 0 'virt:1M?block=512&shadow=on  virt:2M?block=512&fault=late:us=1' list
 [ "$(stat -c %a "$folder")" = 700 ] && [ "$(stat -c %a "$folder/$pid-1" "$folder/$pid-2" | sort -u)" = 600 ]
@@ -125,11 +125,11 @@ unlisted "and list does not" "$pid"
 [ -z "$(ls -A "$folder")" ]; report $? "but removes them" "$(ls -la "$folder")"
 
 # A controller that drops the 14th command, and a program that waits for ever.
-bed_ read 20 'virt:1M?block=512&timeout_ms=0&fault=drop:after=13:count=1'
+fixture_ read 20 'virt:1M?block=512&timeout_ms=0&fault=drop:after=13:count=1'
 hangs='s["command_timeout_ms"] == 0 and q[0]["tail"] == 14 == q[0]["committed"] and q[0]["head"] == 13 == q[0]["completed"] and q[0]["in_use"] == 1 == q[0]["with_controller"]
   and q[0]["answered"] == 0 == q[0]["unannounced"] and q[1]["oldest"] is None and q[2]["oldest"] is None and q[0]["pending"] == 0 and q[0]["combiner"] == "free"
   and {k: v for k, v in oldest(q[0]).items() if k != "age_ms"} == {"ticket": 13, "slot": 5, "cid": 13, "where": "controller", "opcode": "read", "lba": 13, "blocks": 1}'
-seen "a command without an answer" "$pid" "$hangs and oldest(q[0])['age_ms'] > 0 and s['looked_ms'] is not None"
+seen "a command without an answer" "$pid" "$hangs and oldest(q[0])['age_ms'] > 0 and s['polled_ms'] is not None"
 first=$(timeout 200 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
 sleep 1
 second=$(timeout 200 "$stat" dump "$pid" | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"][0]["contexts"][0]["storages"][0]["queues"][0]["oldest"]["age_ms"])')
@@ -166,18 +166,18 @@ unlisted "is not listed" "$pid"
 gone "$pid"
 
 # A controller that hangs for good, one that stalls; and one that has died.
-bed_ read 5 'virt:1M?block=512&timeout_ms=0&fault=hung:after=3:count=1'
+fixture_ read 5 'virt:1M?block=512&timeout_ms=0&fault=hung:after=3:count=1'
 seen "a hung controller" "$pid" 'oldest(q[0])["lba"] == 3 and oldest(q[0])["slot"] == 3 and oldest(q[0])["age_ms"] > 0 and q[0]["with_controller"] == 1'
 gone "$pid"
-bed_ read 5 'virt:1M?block=512&timeout_ms=0&fault=stall:after=1:us=1000000000:count=1'
+fixture_ read 5 'virt:1M?block=512&timeout_ms=0&fault=stall:after=1:us=1000000000:count=1'
 seen "a stalled queue" "$pid" 'oldest(q[0])["lba"] in (1, 2) and oldest(q[0])["where"] == "controller" and oldest(q[0])["age_ms"] > 0'
 gone "$pid"
-bed_ load 'virt:1M?block=512&timeout_ms=300&fault=hung:after=100:count=1'
+fixture_ load 'virt:1M?block=512&timeout_ms=300&fault=hung:after=100:count=1'
 seen "a dead one" "$pid" 'all(x["dead"] and "the controller failed" in x["dead"] for x in q) and s["late"] >= 1' 60
 gone "$pid"
 
 # Storages come and go while it is looked at.
-bed_ churn 'virt:1M?block=512'
+fixture_ churn 'virt:1M?block=512'
 bad=
 for _ in $(seq 10); do
   timeout 300 "$stat" dump --over 0 "$pid" >"$work/one" 2>"$work/two" && python3 -c '
@@ -189,14 +189,14 @@ assert 1 <= len(s) <= 2 and all(len(x["queues"]) == 3 or x["words"] != "live" fo
 done
 [ -z "$bad" ]; report $? "storages that come and go" "$bad"
 gone "$pid"
-bed_ read 3 'virt:1M?block=512'; wait "$pid"
+fixture_ read 3 'virt:1M?block=512'; wait "$pid"
 [ -z "$(ls -A "$folder" | grep "^$pid-")" ]; report $? "closed: no file is left" "$(ls -la "$folder")"
 
 # A folder that cannot be had, or is not the user's alone, is not used; the program does not mind.
 timeout 300 "$stat" list >/dev/null; rmdir "$folder" 2>/dev/null
-echo "not a folder" >"$folder"; bed_ read 3 'virt:1M?block=512'; wait "$pid"
+echo "not a folder" >"$folder"; fixture_ read 3 'virt:1M?block=512'; wait "$pid"
 report $? "no folder: the program runs" "$(cat "$work/errors")"
-rm -f "$folder"; mkdir -m 755 "$folder"; bed_ load 'virt:1M?block=512'
+rm -f "$folder"; mkdir -m 755 "$folder"; fixture_ load 'virt:1M?block=512'
 [ -z "$(ls -A "$folder")" ]; report $? "a folder that others may look into is not used" "$(ls -la "$folder")"
 seen "but the next one" "$pid" 's["words"] == "live"'
 gone "$pid"; timeout 300 "$stat" list >/dev/null; rm -rf "$folder"
@@ -205,7 +205,7 @@ gone "$pid"; timeout 300 "$stat" list >/dev/null; rm -rf "$folder"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && cp "$stat" "$work/stat" && mkdir -m 777 "$work/nobody" &&
     timeout 100 setpriv --reuid 65534 --clear-groups "$stat" --version >/dev/null 2>&1; then
   nobody() { timeout 300 setpriv --reuid 65534 --clear-groups env XDG_RUNTIME_DIR="$work/nobody" "$@"; }
-  bed_ load 'virt:1M?block=512'
+  fixture_ load 'virt:1M?block=512'
   output=$(nobody "$stat" dump "$pid" 2>&1); rc=$?
   [ $rc = 5 ] && grep -q 'not permitted: process .* is of user root; run weir-stat as that user' <<<"$output"
   report $? "another user's process" "status $rc: $output"

@@ -178,7 +178,7 @@ static const char *finish(struct side *side)
 {
 	struct test_verdict verdict;
 
-	if (weir_sync(side->context) || weir_copy_out(side->context, &verdict, side->args.verdict, sizeof(verdict)))
+	if (weir_sync(side->context) || weir_copy_from_device(side->context, &verdict, side->args.verdict, sizeof(verdict)))
 		return weir_last_error();
 	side->done += LANES;
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
@@ -259,17 +259,17 @@ static void test_in_two_threads(void **state)
 		close_side(&sides[i - 1]);
 }
 
-/* A kernel that stays in one context hinders no other: not its kernels, its memory, its end. */
-static void test_beside_one_that_stays(void **state)
+/* A persistent kernel in one context hinders no other: not its kernels, its memory, its end. */
+static void test_with_a_persistent_one(void **state)
 {
 	struct side sides[SIDES];
-	struct weir_storage *staying;
+	struct weir_storage *persistent;
 	uint64_t address;
 	int error;
 
 	(void)state;
 	open_sides(sides);
-	error = weir_storage_open(sides[0].context, "virt:1M?on=device", WEIR_OPTIONS(storage, .queues = 2), &staying);
+	error = weir_storage_open(sides[0].context, "virt:1M?on=device", WEIR_OPTIONS(storage, .queues = 2), &persistent);
 	if (error == -ENOTSUP) {
 		close_side(&sides[0]);
 		close_side(&sides[1]);
@@ -285,7 +285,7 @@ static void test_beside_one_that_stays(void **state)
 	close_side(&sides[1]);
 	fine(&sides[0], start(&sides[0]));
 	fine(&sides[0], finish(&sides[0]));
-	weir_storage_close(staying);
+	weir_storage_close(persistent);
 	close_side(&sides[0]);
 }
 
@@ -294,7 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),	     cmocka_unit_test(test_each_opens),
 		cmocka_unit_test(test_properties),   cmocka_unit_test(test_in_turns),
-		cmocka_unit_test(test_in_two_threads), cmocka_unit_test(test_beside_one_that_stays),
+		cmocka_unit_test(test_in_two_threads), cmocka_unit_test(test_with_a_persistent_one),
 	};
 
 	if (!test_begins())

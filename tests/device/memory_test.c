@@ -26,14 +26,14 @@ static struct weir_slot slots[STORAGES][QUEUES][DEPTH];
 static struct nvme_sqe rings[STORAGES][QUEUES][DEPTH];
 static uint64_t slot_addresses[STORAGES][QUEUES], ring_addresses[STORAGES][QUEUES];
 
-static int copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+static int d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	(void)backend;
 	memcpy(host, weir_at(device, unsigned char, 0), bytes);
 	return 0;
 }
 
-static const struct weir_backend_ops ops = { .size = sizeof(ops), .copy_out = copy_out };
+static const struct weir_backend_ops ops = { .size = sizeof(ops), .d2h = d2h };
 static struct weir_backend backend = { .ops = &ops };
 
 /* @shared: the host accesses slots in place, else by copies. */
@@ -176,9 +176,9 @@ static void test_copies_stay_inside(void **state)
 	assert_int_equal(weir_context_open("cpu", NULL, &real), 0);
 	assert_int_equal(weir_alloc(real, 4096, &memory), 0);
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
-		assert_int_equal(weir_copy_in(real, memory + copies[i].at, bytes, copies[i].bytes),
+		assert_int_equal(weir_copy_to_device(real, memory + copies[i].at, bytes, copies[i].bytes),
 				 copies[i].error);
-		assert_int_equal(weir_copy_out(real, bytes, memory + copies[i].at, copies[i].bytes),
+		assert_int_equal(weir_copy_from_device(real, bytes, memory + copies[i].at, copies[i].bytes),
 				 copies[i].error);
 	}
 	assert_int_equal(weir_context_close(real), 0);

@@ -75,7 +75,7 @@ ISA(data_cas_u32, 32, old = weir_data_cas_u32(address, 1, value))
 ISA(data_cas_u64, 64, old = weir_data_cas_u64(address, 1, value))
 ISA(poll_u64_dev, 64, old = weir_poll_u64_dev(word, 1))
 ISA(order_loads, 64, weir_order_loads())
-ISA(after, 64, old = weir_after(0, before))
+ISA(after, 64, old = weir_depend(0, before))
 ISA(fence_from_controller, 64, weir_fence_from_controller())
 ISA(fence_with_controller, 64, weir_fence_with_controller())
 ISA(fence_to_lanes, 64, weir_fence_to_lanes(); weir_store_u64_fenced_dev(word, value))
@@ -100,7 +100,7 @@ WEIR_KERNEL(isa_lock_together, struct isa_lock_args)
 			weir_lock_free(lock, 0);
 			done = 1;
 		}
-		weir_converge();
+		weir_reconverge();
 	}
 }
 

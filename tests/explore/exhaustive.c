@@ -58,7 +58,7 @@ void exhaustive_token(char *text, size_t bytes)
 
 bool exhaustive_replay(const char *text)
 {
-	unsigned place, taken;
+	unsigned location, taken;
 	int read = 0;
 
 	if (sscanf(text, "p%u%n", &bound, &read) != 1)
@@ -66,10 +66,10 @@ bool exhaustive_replay(const char *text)
 	memset(path, 0, sizeof(path));
 	length = 0;
 	for (text += read; *text; text += read) {
-		if (sscanf(text, "+%u.%u%n", &place, &taken, &read) != 2 || place >= CHOICES_MOST)
+		if (sscanf(text, "+%u.%u%n", &location, &taken, &read) != 2 || location >= CHOICES_MOST)
 			return false;
-		path[place].taken = (u8)taken;
-		length = place + 1;
+		path[location].taken = (u8)taken;
+		length = location + 1;
 	}
 	fixed = true;
 	return true;
@@ -77,18 +77,18 @@ bool exhaustive_replay(const char *text)
 
 static u32 choose(u32 options)
 {
-	u32 place = at++;
+	u32 location = at++;
 
-	if (place >= CHOICES_MOST) {
+	if (location >= CHOICES_MOST) {
 		fail("a run of more than %d choices", CHOICES_MOST);
 		return 0;
 	}
-	if (place >= length) {
-		path[place].taken = 0;
-		length = place + 1;
+	if (location >= length) {
+		path[location].taken = 0;
+		length = location + 1;
 	}
-	path[place].options = (u8)options;
-	return path[place].taken < options ? path[place].taken : 0;
+	path[location].options = (u8)options;
+	return path[location].taken < options ? path[location].taken : 0;
 }
 
 static bool enabled(u32 agent)

@@ -300,7 +300,7 @@ static int compare_group(const void *a, const void *b)
  * entered at the first of them: the header of a loop, then groups in order, each
  * loop among them placed whole.
  */
-static u32 place(u32 *list, u32 count, u32 position, bool flipped, bool loop, u32 *parts)
+static u32 location(u32 *list, u32 count, u32 position, bool flipped, bool loop, u32 *parts)
 {
 	struct order order = { .stack = calloc(count + 1u, sizeof(u32)),
 			       .part = ++*parts,
@@ -332,7 +332,7 @@ static u32 place(u32 *list, u32 count, u32 position, bool flipped, bool loop, u3
 			continue;
 		}
 		/* groups behind this one keep their order: list[] is sorted already */
-		position = place(list + first, end - first, position, flipped, true, parts);
+		position = location(list + first, end - first, position, flipped, true, parts);
 	}
 	return position;
 }
@@ -345,7 +345,7 @@ static void find_positions(u32 entry, bool flipped)
 	for (u32 i = member_count; i-- > 0;)
 		if (members[i] != entry)
 			list[count++] = members[i];
-	place(list, count, 0, flipped, false, &parts);
+	location(list, count, 0, flipped, false, &parts);
 	free(list);
 }
 

@@ -48,7 +48,7 @@ u64 explore_ballot(u64 mask, u32 predicate) EXPLORE_CONVERGENT;
 u64 explore_shuffle(u64 mask, u64 value, u32 from) EXPLORE_CONVERGENT;
 u64 explore_match(u64 mask, u64 value) EXPLORE_CONVERGENT;
 void explore_wave_sync(u64 mask) EXPLORE_CONVERGENT;
-void explore_converge(void) EXPLORE_CONVERGENT;
+void explore_reconverge(void) EXPLORE_CONVERGENT;
 void explore_relax(u32 ns);
 u64 explore_clock_ns(void);
 /** explore_progress() - a kernel got something done: a spin that never gets here is a hang */

@@ -232,7 +232,7 @@ static void load(const char *path)
 
 typedef void entry_function(void *);
 
-static void *look_up(const char *name)
+static void *find_named(const char *name)
 {
 	char symbol[128];
 
@@ -242,7 +242,7 @@ static void *look_up(const char *name)
 
 static entry_function *find_kernel(const char *name)
 {
-	void *found = look_up(name);
+	void *found = find_named(name);
 	entry_function *entry;
 
 	if (!found) {
@@ -377,7 +377,7 @@ static bool walks(u32 index, u32 scenario)
 {
 	u32 sharing = (options.jobs + options.kernel_count - 1) / options.kernel_count;
 
-	return scenarios[scenario].tiny && look_up(scenarios[scenario].kernel) && (!options.scenario || options.scenario == &scenarios[scenario]) &&
+	return scenarios[scenario].tiny && find_named(scenarios[scenario].kernel) && (!options.scenario || options.scenario == &scenarios[scenario]) &&
 	       scenario % sharing == index / options.kernel_count;
 }
 
@@ -411,7 +411,7 @@ static const struct scenario *pick_scenario(u64 choice)
 
 	if (!count)
 		for (u32 i = 0; i < SCENARIO_COUNT; i++)
-			if (look_up(scenarios[i].kernel) && (!options.scenario || options.scenario == &scenarios[i]))
+			if (find_named(scenarios[i].kernel) && (!options.scenario || options.scenario == &scenarios[i]))
 				there[count++] = &scenarios[i];
 	return count ? there[choice % count] : NULL;
 }

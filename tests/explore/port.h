@@ -42,7 +42,7 @@ WEIR_FN u64 weir_wave(void)
 	return explore_self->wave;
 }
 
-WEIR_FN WEIR_ALWAYS u64 weir_active(void) /* its caller's own, as in port/cpu.h */
+WEIR_FN WEIR_FORCE_INLINE u64 weir_active(void) /* its caller's own, as in port/cpu.h */
 {
 	return explore_active();
 }
@@ -67,15 +67,15 @@ WEIR_FN void weir_wave_sync(u64 mask)
 	explore_wave_sync(mask);
 }
 
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
-	explore_converge();
+	explore_reconverge();
 }
 
 /* Turns count eightfold: what grows with them does so within a run. */
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	explore_relax(WEIR_RELAX_NS(turn * 8));
+	explore_relax(WEIR_RELAX_NS(iteration * 8));
 }
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -93,7 +93,7 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__builtin_ctzll(bits);
 }
 
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	__asm__ volatile("" : "+r"(value));
 	return value;
@@ -223,7 +223,7 @@ WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
 	return value;
 }
 
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	(void)seen;
 	weir_order_loads();

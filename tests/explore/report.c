@@ -31,7 +31,7 @@ static const char *const kinds[] = {
 	[STEP_SHUFFLE] = "shuffle",
 	[STEP_MATCH] = "match",
 	[STEP_WAVE_SYNC] = "wave sync",
-	[STEP_CONVERGE] = "converge",
+	[STEP_RECONVERGE] = "converge",
 	[STEP_RELAX] = "relax",
 	[STEP_CLOCK] = "clock",
 	[STEP_PLAIN_LOAD] = "plain load",
@@ -45,28 +45,28 @@ static const char *const states[] = {
 };
 
 /* Where the kernel's code came from, found by addr2line, each address once. */
-struct place {
+struct location {
 	const void *pc;
 	char text[80];
 };
 
-static struct place *places;
+static struct location *locations;
 static size_t place_count;
 
 static void add_place(const void *pc)
 {
 	for (size_t i = 0; i < place_count; i++)
-		if (places[i].pc == pc)
+		if (locations[i].pc == pc)
 			return;
-	places = realloc(places, (place_count + 1) * sizeof(*places));
-	if (!places)
+	locations = realloc(locations, (place_count + 1) * sizeof(*locations));
+	if (!locations)
 		abort();
-	places[place_count] = (struct place){ .pc = pc };
+	locations[place_count] = (struct location){ .pc = pc };
 	place_count++;
 }
 
 /* Of the inlined functions around an address, the innermost that is not the port. */
-static void read_place(FILE *pipe, struct place *place)
+static void read_place(FILE *pipe, struct location *location)
 {
 	char function[512] = "", line[512];
 
@@ -80,8 +80,8 @@ static void read_place(FILE *pipe, struct place *place)
 		}
 		file = strrchr(line, '/') ? strrchr(line, '/') + 1 : line;
 		file[strcspn(file, " ")] = '\0';
-		if (!place->text[0] && strncmp(file, "port.h", 6) != 0)
-			snprintf(place->text, sizeof(place->text), "%.32s %.40s", file, function);
+		if (!location->text[0] && strncmp(file, "port.h", 6) != 0)
+			snprintf(location->text, sizeof(location->text), "%.32s %.40s", file, function);
 	}
 }
 
@@ -92,12 +92,12 @@ static void find_places(void)
 	size_t bytes = 4096 + place_count * 24, used;
 	FILE *pipe;
 
-	if (!place_count || !dladdr(places[0].pc, &info) || !(command = malloc(bytes)))
+	if (!place_count || !dladdr(locations[0].pc, &info) || !(command = malloc(bytes)))
 		return;
 	used = (size_t)snprintf(command, bytes, "addr2line -a -i -f -e '%s'", info.dli_fname);
 	for (size_t i = 0; i < place_count; i++)
 		used += (size_t)snprintf(command + used, bytes - used, " %#zx",
-					 (size_t)((const char *)places[i].pc - (const char *)info.dli_fbase) -
+					 (size_t)((const char *)locations[i].pc - (const char *)info.dli_fbase) -
 						 1);
 	snprintf(command + used, bytes - used, " 2>/dev/null");
 	fflush(stdout);
@@ -107,7 +107,7 @@ static void find_places(void)
 
 		if (fgets(line, sizeof(line), pipe))
 			for (size_t i = 0; i < place_count; i++)
-				read_place(pipe, &places[i]);
+				read_place(pipe, &locations[i]);
 		pclose(pipe);
 	}
 	free(command);
@@ -116,8 +116,8 @@ static void find_places(void)
 static const char *place_of(const void *pc)
 {
 	for (size_t i = 0; i < place_count; i++)
-		if (places[i].pc == pc)
-			return places[i].text;
+		if (locations[i].pc == pc)
+			return locations[i].text;
 	return "";
 }
 
@@ -234,7 +234,7 @@ void report_failure(const char *token, u32 last)
 	printf("  %u waves of %u lanes, %u queue pairs of depth %u beginning at turn %llu, %u cache sets, "
 	       "step %llu\n",
 	       run.wave_count, run.lane_count / run.wave_count, rig.shape.queues, rig.shape.depth,
-	       (unsigned long long)rig.shape.turn, rig.shape.sets, (unsigned long long)run.steps);
+	       (unsigned long long)rig.shape.iteration, rig.shape.sets, (unsigned long long)run.steps);
 	for (u32 i = 0; i < run.lane_count; i++)
 		for (u64 s = run.lanes[i].logged > LOGGED_STEPS ? run.lanes[i].logged - LOGGED_STEPS : 0;
 		     s < run.lanes[i].logged; s++)

@@ -344,7 +344,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 {
 	const struct rig_shape *shape = &rig.shape;
 	volatile u32 *doorbells = weir_virtual_doorbells(controller);
-	u64 first = shape->turn * shape->depth;
+	u64 first = shape->iteration * shape->depth;
 	struct weir_slot *slots;
 	u32 size;
 
@@ -373,7 +373,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->tail.value_ = queue->committed.value_ = queue->rung.value_ = first;
 	queue->reap.value_ = first << 1;
 	for (u32 i = 0; i < shape->depth; i++)
-		slots[i].sequence.value_ = (u32)(shape->turn << 1);
+		slots[i].sequence.value_ = (u32)(shape->iteration << 1);
 	watch_queue(queue, index);
 	size = (shape->depth - 1) << 16 | queue->id;
 	admin((struct nvme_sqe){
@@ -531,7 +531,7 @@ static void remember_changes(u32 *words, const u32 *before, u32 count)
 static bool declare_dead(void)
 {
 	u32 word = WEIR_E_DEVICE_DEAD | (rig.unsafe ? WEIR_QUEUE_UNSAFE : 0), first = first_dying();
-	u64 announced = rig.queues[first].committed.value_ - rig.shape.turn * rig.shape.depth;
+	u64 announced = rig.queues[first].committed.value_ - rig.shape.iteration * rig.shape.depth;
 
 	if (rig.dead_after && announced >= rig.dead_after)
 		rig.stop_step = rig.dead_step = run.steps;
@@ -572,7 +572,7 @@ bool rig_poll(void)
 static void check_queue(const struct weir_queue *queue, u32 index)
 {
 	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
-	u64 first = rig.shape.turn * queue->depth;
+	u64 first = rig.shape.iteration * queue->depth;
 
 	if (queue->pending.value_ != 0 || queue->committed.value_ != queue->tail.value_)
 		fail("queue %u: %llu of %llu commands were announced, pending is %llu at rest", index,
@@ -683,7 +683,7 @@ static u32 commands_on(const void *word)
 static void check_lossy_queue(const struct weir_queue *queue, u32 index)
 {
 	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
-	u64 first = rig.shape.turn * queue->depth, filled = 0;
+	u64 first = rig.shape.iteration * queue->depth, filled = 0;
 
 	/* of a dead one commands end that were not announced yet */
 	if (queue->pending.value_ != 0 || (!queue->dead.value_ && queue->committed.value_ != queue->tail.value_))

@@ -18,7 +18,7 @@ enum { RIG_FAULTS = 8 };
  * struct rig_shape - what to lay out
  * @queues: queue pairs
  * @depth: entries of each
- * @turn: turn of the slots to begin with; even
+ * @iteration: turn of the slots to begin with; even
  * @sets: sets of the cache
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
@@ -35,7 +35,7 @@ enum { RIG_FAULTS = 8 };
 struct rig_shape {
 	u32 queues;
 	u32 depth;
-	u64 turn;
+	u64 iteration;
 	u32 sets;
 	u64 timeout_ns;
 	bool pull;

@@ -15,7 +15,7 @@
 #define FOREVER_NS ((u64)1 << 60)
 
 enum {
-	LAST_TURN = 0x7ffffffe, /* two turns before sequence words wrap */
+	LAST_ITERATION = 0x7ffffffe, /* two turns before sequence words wrap */
 	HANG_STEPS = 60000,
 	SHORT_NS = 400 * 1000,
 };
@@ -398,7 +398,7 @@ static void pick_shape(const struct scenario *scenario, struct rig_shape *shape,
 	shape->queues = 1 + (u32)random_below(2);
 	shape->sets = 1 + (u32)random_below(2);
 	if (random_below(2))
-		shape->turn = LAST_TURN;
+		shape->iteration = LAST_ITERATION;
 	if (scenario->fair) {
 		shape->queues = *width = 1;
 		*waves = MOST_WAVES;

@@ -22,10 +22,10 @@ WEIR_KERNEL(any, struct scenario_args)
 			check_block(buffer_of(args, r), some_lba(args, r), 0);
 		left = 0;
 	}
-	for (u32 turn = 0; weir_ballot(wave, left != 0); turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, left != 0); iteration++) {
 		struct weir_any any;
 
-		weir_converge();
+		weir_reconverge();
 		any.index = args->requests - left;
 		if (left && kind == 1) {
 			any = weir_wait_any(disk, event_of(args, 0), args->requests, 0);
@@ -36,7 +36,7 @@ WEIR_KERNEL(any, struct scenario_args)
 			check_block(buffer_of(args, any.index), some_lba(args, any.index), 0);
 			left--;
 		}
-		weir_relax(turn);
+		weir_relax(iteration);
 	}
 	if (kind == 1)
 		explore_expect("no event left",
@@ -53,15 +53,15 @@ WEIR_FN u64 under_way(WEIR_GLOBAL struct weir_queue *queue)
 WEIR_FN void see_them_come(WEIR_GLOBAL struct weir_disk *disk)
 {
 	u64 wave = weir_active();
-	u32 left = 1, turn = 0;
+	u32 left = 1, iteration = 0;
 
 	while (weir_ballot(wave, left)) {
-		weir_converge();
+		weir_reconverge();
 		left = 0;
 		for (u32 q = 0; q < disk->queue_count; q++)
 			left |= under_way(weir_at(disk->queues, struct weir_queue, q)) != 0;
-		if (weir_ballot(wave, left) && weir_disk_help(wave, wave, disk, turn++) == 0)
-			weir_relax(turn);
+		if (weir_ballot(wave, left) && weir_disk_help(wave, wave, disk, iteration++) == 0)
+			weir_relax(iteration);
 	}
 }
 
@@ -297,7 +297,7 @@ WEIR_KERNEL(hold_again, struct scenario_args)
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 lba = (weir_thread() / 2 + r + args->salt) % SHARE_BLOCKS, wave;
 		struct weir_shared shared = weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
-		u32 used = 1, turn = 0;
+		u32 used = 1, iteration = 0;
 
 		explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
 		change_shared(args, shared, (r + weir_thread()) % 3 ? r + 1 : 0);
@@ -305,9 +305,9 @@ WEIR_KERNEL(hold_again, struct scenario_args)
 		wave = weir_active();
 		weir_wave_sync(wave); /* none of the wave waits before all have let go */
 		while (weir_ballot(wave, used)) {
-			weir_converge();
+			weir_reconverge();
 			used = used && weir_share_in_use(&writer->array, lba, buffer_of(args, 0));
-			weir_relax(turn++);
+			weir_relax(iteration++);
 		}
 		explore_progress();
 	}

@@ -124,21 +124,21 @@ WEIR_KERNEL(dropped, struct scenario_args)
 
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 lba = (weir_thread() + r + args->salt) % DROPPED_BLOCKS, at = lba * SCENARIO_BLOCK_WORDS + weir_thread(), got;
-		u32 turn = (r + (u32)weir_thread() + args->salt / 8) % 4, since = (u32)*mark_of(args, weir_thread(), lba);
+		u32 iteration = (r + (u32)weir_thread() + args->salt / 8) % 4, since = (u32)*mark_of(args, weir_thread(), lba);
 
 		weir_writer_put_u64(writer, at, scenario_word(lba, r + 1, weir_thread()));
-		if (turn == 0)
+		if (iteration == 0)
 			explore_expect("status of forgetting all",
 				       weir_lines_sweep(weir_active(), lines, sweep_of(&writer->array, WEIR_SWEEP_DROP, SCENARIO_BLOCKS)).status,
 				       WEIR_OK);
-		if (turn == 1)
+		if (iteration == 1)
 			explore_expect("status of forgetting one",
 				       weir_lines_sweep(weir_active(), lines, sweep_of(&writer->array, WEIR_SWEEP_DROP, lba)).status, WEIR_OK);
 		got = weir_array_get_u64(&writer->array, at);
 		explore_expect("block of an own word", got >> 32, lba + 1);
 		explore_expect("an own word of its block", got & 0xffff, weir_thread() + 1);
 		explore_expect("a generation that was written, or forgotten", (got >> 16 & 0xffff) <= r + 1 && (got >> 16 & 0xffff) >= since, 1);
-		if (turn >= 2) { /* what it reads now it will have at least */
+		if (iteration >= 2) { /* what it reads now it will have at least */
 			explore_expect("status of a flush", weir_writer_flush(writer, at, 1, 0), WEIR_OK);
 			got = weir_array_get_u64(&writer->array, at);
 			*mark_of(args, weir_thread(), lba) = got >> 16 & 0xffff;
@@ -189,17 +189,17 @@ WEIR_KERNEL(gone, struct scenario_args)
 }
 
 /* Copies of lines that are in the cache, which end at once, or are read: another lane waits for each, of this wave or another one. */
-WEIR_KERNEL(told, struct scenario_args)
+WEIR_KERNEL(reported, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
-	u64 other = (weir_thread() + 1 + args->salt) % weir_threads(), place = other * args->requests;
+	u64 other = (weir_thread() + 1 + args->salt) % weir_threads(), location = other * args->requests;
 
 	(void)weir_array_get_u64(array, some_lba(args, 0) % 3 * SCENARIO_BLOCK_WORDS);
 	for (u32 r = 0; r < args->requests; r++)
 		explore_expect("status of a copy",
 			       weir_async_read(array, (some_lba(args, 0) + r) % 3, buffer_of(args, r), event_of(args, r)), WEIR_OK);
 	explore_expect("status of another lane's copies",
-		       weir_async_wait_all(array, weir_at(args->events, struct weir_event, place), args->requests, 0), WEIR_OK);
+		       weir_async_wait_all(array, weir_at(args->events, struct weir_event, location), args->requests, 0), WEIR_OK);
 	for (u32 r = 0; r < args->requests; r++)
-		check_block(args->buffers + (place + r) * SCENARIO_BLOCK_BYTES, ((other * 7 + args->salt) % SCENARIO_BLOCKS + r) % 3, 0);
+		check_block(args->buffers + (location + r) * SCENARIO_BLOCK_BYTES, ((other * 7 + args->salt) % SCENARIO_BLOCKS + r) % 3, 0);
 }

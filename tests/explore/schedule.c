@@ -416,9 +416,9 @@ void explore_wave_sync(u64 mask)
 	(void)meet(STEP_WAVE_SYNC, mask, 0, 0, HERE);
 }
 
-void explore_converge(void)
+void explore_reconverge(void)
 {
-	ended(point(STEP_CONVERGE, NULL, 0, 0, HERE), 0);
+	ended(point(STEP_RECONVERGE, NULL, 0, 0, HERE), 0);
 }
 
 void explore_relax(u32 ns)

@@ -13,7 +13,7 @@
  */
 #include "explore.h"
 
-enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_PATIENCE = 16, SHORT_REST = 64, RESTED_LATELY = 512 };
+enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_LIMIT = 16, SHORT_REST = 64, RESTED_LATELY = 512 };
 
 /* A runnable lane, each with the same chance; NULL if everybody waits for somebody. */
 static struct lane *any_lane(void)
@@ -158,7 +158,7 @@ static u32 victim; /* a wave, or run.wave_count for the controller; of lag a lan
 static void starve_begin(void)
 {
 	victim = (u32)random_below(run.wave_count + 1);
-	run.hang_steps *= STARVED_PATIENCE; /* what the victim holds, others have to wait for */
+	run.hang_steps *= STARVED_LIMIT; /* what the victim holds, others have to wait for */
 }
 
 static bool starves(const struct lane *lane)
@@ -203,7 +203,7 @@ static bool lags(const struct lane *lane)
 static void lag_begin(void)
 {
 	victim = (u32)random_below(run.lane_count);
-	run.hang_steps *= STARVED_PATIENCE;
+	run.hang_steps *= STARVED_LIMIT;
 }
 
 static void lag_step(void)
@@ -246,7 +246,7 @@ static struct lane *rested_of(const struct wave *wave)
 
 static void rested_begin(void)
 {
-	run.hang_steps *= STARVED_PATIENCE; /* rests grow for a while before all lanes of a wave rest at once */
+	run.hang_steps *= STARVED_LIMIT; /* rests grow for a while before all lanes of a wave rest at once */
 }
 
 static void rested_step(void)

@@ -76,8 +76,8 @@ int watch_lock_owner(const void *lock)
 const char *watch_name(const void *address)
 {
 	static char names[4][96];
-	static u32 turn;
-	char *name = names[turn++ % 4];
+	static u32 iteration;
+	char *name = names[iteration++ % 4];
 	const unsigned char *byte = address;
 
 	for (u32 i = range_count; i-- > 0;) { /* later, narrower ranges first */
@@ -167,7 +167,7 @@ static bool same_occupant(u64 old, u64 new)
 	return ((old ^ new) & ~(WEIR_LINE_PINS | WEIR_LINE_STATE | WEIR_LINE_USED)) == 0;
 }
 
-static bool legal_claim(u64 old, u64 new)
+static bool legal_reserve(u64 old, u64 new)
 {
 	u64 version = (old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS;
 
@@ -245,7 +245,7 @@ static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 		run.progress_step = run.steps;
 		return;
 	}
-	if (!legal_claim(old, new))
+	if (!legal_reserve(old, new))
 		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word),
 		     (unsigned long long)old, (unsigned long long)new);
 	else if (!guarded(lane, word))
@@ -340,7 +340,7 @@ void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 	case WATCH_SEQUENCE: watch_sequence(lane, address, (u32)old, (u32) new); break;
 	case WATCH_EVENT:
 		/* a request that is not tried again says so, or that its record is another one's */
-		if (old && new && new != (old | WEIR_EVENT_TAKEN) && (new & ~WEIR_EVENT_LOST) != weir_event_plain(old))
+		if (old && new && new != (old | WEIR_EVENT_CONSUMED) && (new & ~WEIR_EVENT_LOST) != weir_event_plain(old))
 			fail("%s is completed twice: %#llx, then %#llx", watch_name(address),
 			     (unsigned long long)old, (unsigned long long)new);
 		break;

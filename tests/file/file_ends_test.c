@@ -109,7 +109,7 @@ static void test_an_error_behind_data(void **state)
 	limits.bad = 10000;
 	must(weir_file_batch(rig.context, &io, 1));
 	assert_int_equal(io.result, 10000);
-	must(weir_copy_out(rig.context, found, rig.memory, BYTES));
+	must(weir_copy_from_device(rig.context, found, rig.memory, BYTES));
 	for (unsigned i = 0; i < 10000; i++)
 		assert_int_equal(found[i], i % 251);
 	limits.bad = 1;

@@ -23,7 +23,7 @@
 #include "../rig/context.h"
 #include "../rig/kernels.h"
 
-enum { FILE_BYTES = (3 << 20) + 777, BUFFER_BYTES = 4 << 20, MOST_BATCH = 700, WAIT_TURNS = 5000 };
+enum { FILE_BYTES = (3 << 20) + 777, BUFFER_BYTES = 4 << 20, MOST_BATCH = 700, WAIT_ITERATIONS = 5000 };
 
 #define must(call)                                                                       \
 	do {                                                                             \
@@ -78,12 +78,12 @@ static int tear_down(void **state)
 }
 
 /* The paths that the buffer can have, each in turn; false behind the last. */
-static bool register_by(unsigned *turn, struct weir_registration **registration)
+static bool register_by(unsigned *iteration, struct weir_registration **registration)
 {
 	static const enum weir_file_path paths[] = { WEIR_FILE_AUTO, WEIR_FILE_DIRECT, WEIR_FILE_PULL, WEIR_FILE_BOUNCE };
 
-	while (*turn < sizeof(paths) / sizeof(paths[0])) {
-		int error = weir_register(context, buffer, BUFFER_BYTES, WEIR_OPTIONS(register, .path = paths[(*turn)++]),
+	while (*iteration < sizeof(paths) / sizeof(paths[0])) {
+		int error = weir_register(context, buffer, BUFFER_BYTES, WEIR_OPTIONS(register, .path = paths[(*iteration)++]),
 					  registration);
 
 		if (!error)
@@ -143,13 +143,13 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
 static void clear(void)
 {
 	memset(got, 0x5a, BUFFER_BYTES);
-	must(weir_copy_in(context, buffer, got, BUFFER_BYTES));
+	must(weir_copy_to_device(context, buffer, got, BUFFER_BYTES));
 }
 
 /* The buffer has @bytes of the file from @offset at @at, and beside the @asked ones what it had. */
 static void check(size_t at, uint64_t offset, size_t bytes, size_t asked, const char *what)
 {
-	must(weir_copy_out(context, got, buffer, BUFFER_BYTES));
+	must(weir_copy_from_device(context, got, buffer, BUFFER_BYTES));
 	for (size_t i = 0; i < BUFFER_BYTES; i++) {
 		char right = i >= at && i < at + bytes ? want[offset + i - at] : 0x5a;
 
@@ -182,7 +182,7 @@ static void test_reads(void **state)
 	struct weir_registration *registration;
 
 	(void)state;
-	for (unsigned turn = 0; register_by(&turn, &registration);) {
+	for (unsigned iteration = 0; register_by(&iteration, &registration);) {
 		for (size_t i = 0; i < 2 * sizeof(spans) / sizeof(spans[0]); i++) {
 			const struct span *span = &spans[i / 2];
 
@@ -209,8 +209,8 @@ static void test_writes(void **state)
 	if (fds[1] < 0)
 		fds[1] = open(own, O_RDWR | O_CLOEXEC);
 	scramble(sent, BUFFER_BYTES, 7);
-	must(weir_copy_in(context, buffer, sent, BUFFER_BYTES));
-	for (unsigned turn = 0; register_by(&turn, &registration);) {
+	must(weir_copy_to_device(context, buffer, sent, BUFFER_BYTES));
+	for (unsigned iteration = 0; register_by(&iteration, &registration);) {
 		for (size_t i = 0; i < 2 * sizeof(spans) / sizeof(spans[0]); i++) {
 			const struct span *span = &spans[i / 2];
 			size_t end = span->offset + span->bytes;
@@ -252,7 +252,7 @@ static void make_batch(struct weir_file_io *io, struct weir_registration *regist
 
 static void check_batch(const struct weir_file_io *io)
 {
-	must(weir_copy_out(context, got, buffer, BUFFER_BYTES));
+	must(weir_copy_from_device(context, got, buffer, BUFFER_BYTES));
 	for (size_t i = 0; i < MOST_BATCH; i++) {
 		int64_t right = io[i].offset >= FILE_BYTES ? 0 :
 				io[i].bytes < FILE_BYTES - io[i].offset ? (int64_t)io[i].bytes : (int64_t)(FILE_BYTES - io[i].offset);
@@ -270,7 +270,7 @@ static void test_batches(void **state)
 	struct weir_registration *registration;
 
 	(void)state;
-	for (unsigned turn = 0; register_by(&turn, &registration);) {
+	for (unsigned iteration = 0; register_by(&iteration, &registration);) {
 		struct weir_file_batch *batch;
 
 		for (unsigned again = 0; again < 5; again++) {
@@ -282,7 +282,7 @@ static void test_batches(void **state)
 		clear();
 		make_batch(io, registration, fds);
 		must(weir_file_submit(context, io, MOST_BATCH, &batch));
-		for (unsigned i = 0; i < WAIT_TURNS && weir_file_ended(batch) < MOST_BATCH; i++)
+		for (unsigned i = 0; i < WAIT_ITERATIONS && weir_file_ended(batch) < MOST_BATCH; i++)
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		assert_int_equal(weir_file_ended(batch), MOST_BATCH); /* without anybody's help */
 		must(weir_file_wait(batch));
@@ -318,7 +318,7 @@ static void test_overlapped(void **state)
 		must(weir_file_submit(context, io[i], EACH, &batches[i]));
 	for (unsigned i = BATCHES; i-- > 0;)
 		must(weir_file_wait(batches[i]));
-	must(weir_copy_out(context, got, buffer, BUFFER_BYTES));
+	must(weir_copy_from_device(context, got, buffer, BUFFER_BYTES));
 	assert_memory_equal(got + BATCHES * EACH * BLOCK / 2, want, BATCHES * EACH * BLOCK / 2);
 	assert_int_equal(pread(out, got, BUFFER_BYTES, 0), BATCHES * EACH * BLOCK / 2);
 	assert_memory_equal(got, want, BATCHES * EACH * BLOCK / 2);
@@ -433,7 +433,7 @@ static void test_longer_than_a_call(void **state)
 	char *memory;
 
 	(void)state;
-	if (!test_on_cpu() || getenv("WEIR_TEST_PATIENCE"))
+	if (!test_on_cpu() || getenv("WEIR_TEST_TIMEOUT_FACTOR"))
 		skip();
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, sparse, 0);
 	assert_ptr_not_equal(memory, MAP_FAILED);
@@ -676,7 +676,7 @@ static void test_short_calls(void **state)
 			atomic_store(&calls.signals, 5);
 			assert_int_equal(weir_file_read(registration, fds[direct], bytes, 777, 64), bytes);
 			calls.most_bytes = 0;
-			must(weir_copy_out(other, got, there, BUFFER_BYTES));
+			must(weir_copy_from_device(other, got, there, BUFFER_BYTES));
 			assert_memory_equal(got + 64, want + 777, bytes);
 			assert_int_equal(atomic_load(&calls.signals), 0);
 		}
@@ -710,7 +710,7 @@ static void test_failed_in_the_middle(void **state)
 	must(weir_file_batch(other, &io, 1));
 	calls.bad_to = 0;
 	assert_int_equal(io.result, BAD);
-	must(weir_copy_out(other, got, there, BUFFER_BYTES));
+	must(weir_copy_from_device(other, got, there, BUFFER_BYTES));
 	assert_memory_equal(got, want, BAD);
 	weir_context_close(other);
 }
@@ -721,10 +721,10 @@ static void test_route(void **state)
 	struct weir_registration_info info = { .size = sizeof(info) };
 	struct weir_file_route route = { .size = sizeof(route) };
 	struct weir_registration *registration;
-	unsigned turn = 0;
+	unsigned iteration = 0;
 
 	(void)state;
-	while (register_by(&turn, &registration)) {
+	while (register_by(&iteration, &registration)) {
 		must(weir_registration_info(registration, &info));
 		must(weir_file_route(registration, file, &route));
 		assert_int_equal(route.path, info.path);
@@ -775,7 +775,7 @@ static void test_without_uring(void **state)
 	make_batch(io, registration, fds);
 	refused(weir_file_batch(context, io, 1), -EINVAL, "request 0", "not registered with this context");
 	must(weir_file_batch(other, io, MOST_BATCH));
-	must(weir_copy_out(other, got, there, BUFFER_BYTES));
+	must(weir_copy_from_device(other, got, there, BUFFER_BYTES));
 	for (size_t i = 1; i < MOST_BATCH - 2; i++)
 		assert_memory_equal(got + io[i].at, want + io[i].offset, io[i].bytes);
 	must(weir_file_stats(other, &stats));

@@ -66,7 +66,7 @@ static int run(struct weir_context *context, const char *kernel, struct weir_cac
 		error = weir_sync(context);
 	if (!error)
 		error = weir_cache_flush(cache, 1);
-	return error ? error : weir_copy_out(context, wrong, args->wrong, sizeof(*wrong));
+	return error ? error : weir_copy_from_device(context, wrong, args->wrong, sizeof(*wrong));
 }
 
 int main(int argc, char **argv)

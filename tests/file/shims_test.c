@@ -212,7 +212,7 @@ static void test_cufile_batch(void **state)
 	CUfileIOEvents_t events[BLOCKS];
 	CUfileBatchHandle_t batch;
 	CUfileHandle_t handle;
-	unsigned seen[BLOCKS] = { 0 }, told = 0;
+	unsigned seen[BLOCKS] = { 0 }, reported = 0;
 
 	(void)state;
 	memset(memory, 0, FILE_BYTES);
@@ -227,7 +227,7 @@ static void test_cufile_batch(void **state)
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params + BLOCKS / 2, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOSubmit(batch, 1, params, 0).err, CU_FILE_BATCH_FULL);
-	while (told < BLOCKS) {
+	while (reported < BLOCKS) {
 		unsigned count = 7;
 
 		assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &count, events, NULL).err, CU_FILE_SUCCESS);
@@ -237,7 +237,7 @@ static void test_cufile_batch(void **state)
 			assert_int_equal(events[i].status, CUFILE_COMPLETE);
 			assert_int_equal(events[i].ret, BLOCK);
 		}
-		told += count;
+		reported += count;
 	}
 	for (size_t i = 0; i < BLOCKS; i++) {
 		assert_int_equal(seen[i], 1);
@@ -245,9 +245,9 @@ static void test_cufile_batch(void **state)
 	}
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS, params, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOCancel(batch).err, CU_FILE_SUCCESS);
-	told = BLOCKS;
-	assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &told, events, &(struct timespec){ .tv_nsec = 1000 }).err, CU_FILE_SUCCESS);
-	assert_int_equal(told, 0);
+	reported = BLOCKS;
+	assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &reported, events, &(struct timespec){ .tv_nsec = 1000 }).err, CU_FILE_SUCCESS);
+	assert_int_equal(reported, 0);
 	cuFileBatchIODestroy(batch);
 	cuFileHandleDeregister(handle);
 	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);

@@ -26,7 +26,7 @@ struct rig {
 	struct weir_event event[FLYING];
 	_Alignas(16) uint8_t buffer[FLYING][BLOCK];
 	bool flying[FLYING];  /* submitted, and not yet told */
-	uint64_t told;        /* requests that were told of their end, since the start */
+	uint64_t reported;        /* requests that were told of their end, since the start */
 	uint32_t cq_position; /* of the controller */
 };
 
@@ -83,20 +83,20 @@ static void post(struct rig *rig, struct fuzz *fuzz)
 		rig->cq_position++;
 }
 
-static void take_told(struct rig *rig)
+static void take_reported(struct rig *rig)
 {
 	for (unsigned i = 0; i < FLYING; i++)
 		if (rig->flying[i] && (rig->event[i].word.value_ & WEIR_EVENT_DONE)) {
 			rig->flying[i] = false;
-			rig->told++;
+			rig->reported++;
 		}
 }
 
 /* Each command that is done told its event, once; whatever else came is counted as rogue, and tells nobody. */
 static void check(struct rig *rig)
 {
-	take_told(rig);
-	fuzz_must(rig->queue.completed.value_ == rig->told);
+	take_reported(rig);
+	fuzz_must(rig->queue.completed.value_ == rig->reported);
 	fuzz_must(!(rig->queue.reap.value_ & 1));
 }
 

@@ -59,7 +59,7 @@ static struct test_verdict judge(struct weir_context *context, uint64_t address,
 	struct test_verdict verdict;
 
 	must(weir_sync(context));
-	must(weir_copy_out(context, &verdict, address, sizeof(verdict)));
+	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("wave width %u: %llu mistakes; first at %llu: %#llx instead of %#llx", width,
 			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
@@ -73,18 +73,18 @@ static bool fits(const struct grid *grid)
 	return grid->threads <= test_device()->block_lanes;
 }
 
-static void check_places(const struct test_place *places, const struct grid *grid, uint32_t width)
+static void check_places(const struct test_location *locations, const struct grid *grid, uint32_t width)
 {
 	uint64_t waves_per_block = (grid->threads + width - 1) / width;
 
 	for (uint64_t i = 0; i < (uint64_t)grid->blocks * grid->threads; i++) {
 		uint64_t in_block = i % grid->threads;
 
-		assert_int_equal(weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&places[i].visits), 1);
-		assert_int_equal(places[i].threads, (uint64_t)grid->blocks * grid->threads);
-		assert_int_equal(places[i].lanes, width);
-		assert_int_equal(places[i].lane, in_block % width);
-		assert_int_equal(places[i].wave, i / grid->threads * waves_per_block + in_block / width);
+		assert_int_equal(weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&locations[i].visits), 1);
+		assert_int_equal(locations[i].threads, (uint64_t)grid->blocks * grid->threads);
+		assert_int_equal(locations[i].lanes, width);
+		assert_int_equal(locations[i].lane, in_block % width);
+		assert_int_equal(locations[i].wave, i / grid->threads * waves_per_block + in_block / width);
 	}
 }
 
@@ -92,16 +92,16 @@ static void run_grid(const struct grid *grid, uint32_t width)
 {
 	struct weir_context *context = open_context(width, grid->workers);
 	uint64_t count = (uint64_t)grid->blocks * grid->threads;
-	struct test_place *places = calloc(count, sizeof(*places));
+	struct test_location *locations = calloc(count, sizeof(*locations));
 	struct test_grid_args args = { .count = count };
 
-	args.places = alloc(context, count * sizeof(*places));
+	args.locations = alloc(context, count * sizeof(*locations));
 	args.verdict = alloc(context, sizeof(struct test_verdict));
 	must(weir_launch(context, "test_grid", grid->blocks, grid->threads, &args, sizeof(args)));
 	(void)judge(context, args.verdict, width);
-	must(weir_copy_out(context, places, args.places, count * sizeof(*places)));
-	check_places(places, grid, width);
-	free(places);
+	must(weir_copy_from_device(context, locations, args.locations, count * sizeof(*locations)));
+	check_places(locations, grid, width);
+	free(locations);
 	weir_context_close(context);
 }
 
@@ -253,7 +253,7 @@ static void nest(int words, const char *strict)
 	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 32), &context) ||
 	    weir_alloc(context, sizeof(verdict), &args.verdict) || weir_alloc(context, 32 * 8, &args.words) ||
 	    weir_launch(context, "port_nested", 1, args.block_threads, &args, sizeof(args)) || weir_sync(context) ||
-	    weir_copy_out(context, &verdict, args.verdict, sizeof(verdict)))
+	    weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)))
 		_exit(2);
 	_exit(weir_load_u64_relaxed_sys(&verdict.good) != 32 || weir_load_u64_relaxed_sys(&verdict.bad));
 }

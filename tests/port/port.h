@@ -148,12 +148,12 @@ enum { PORT_BLOCKS, PORT_WAVES };
  * struct port_seat - the words that one player alone stores to
  * @word: the data or the flag of the shapes
  * @narrow: a flag of 32 bits
- * @turn: iteration it is in; paces the others
+ * @iteration: iteration it is in; paces the others
  */
 struct port_seat {
 	weir_shared_u64 word __attribute__((aligned(128)));
 	weir_shared_u32 narrow __attribute__((aligned(128)));
-	weir_shared_u64 turn __attribute__((aligned(128)));
+	weir_shared_u64 iteration __attribute__((aligned(128)));
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct port_seat, 384);
@@ -180,7 +180,7 @@ enum { PORT_GATHERING = 0, PORT_TOGETHER = 1, PORT_APART = 2 };
  * @block_threads: lanes of a block
  * @iterations: each player's
  * @salt: of the delays
- * @patience_ns: how long players wait for each other before the first iteration
+ * @timeout_ns: how long players wait for each other before the first iteration
  * @pace_ns: how long behind it they keep pace; then each goes on by itself
  * @gate: struct port_gate
  * @seats: struct port_seat[teams][PORT_MOST_PLAYERS]
@@ -197,7 +197,7 @@ struct port_litmus_args {
 	u64 block_threads;
 	u64 iterations;
 	u64 salt;
-	u64 patience_ns;
+	u64 timeout_ns;
 	u64 pace_ns;
 	weir_addr gate;
 	weir_addr seats;
@@ -218,7 +218,7 @@ struct port_gate {
 struct port_lock_args {
 	weir_addr lock;
 	u64 rounds;
-	u64 patience_ns;
+	u64 timeout_ns;
 	weir_addr verdict;
 };
 
@@ -226,10 +226,10 @@ struct port_lock_args {
 #define PORT_FIRST_RING 65000u
 
 /**
- * struct port_mail - between one lane and a host thread, in memory that both see
+ * struct port_message - between one lane and a host thread, in memory that both see
  * @guard_before: beside the doorbell, and never stored to; @guard_after too
  */
-struct port_mail {
+struct port_message {
 	weir_shared_u64 data __attribute__((aligned(128)));
 	u32 guard_before __attribute__((aligned(128)));
 	u32 doorbell;
@@ -240,18 +240,18 @@ struct port_mail {
 };
 
 /**
- * struct port_mail_args - the lane's side
+ * struct port_message_args - the lane's side
  * @publish: PORT_STORE_RELEASE_SYS, PORT_TO_CONTROLLER, PORT_MMIO
  * @observe: PORT_LOAD_ACQUIRE_SYS, PORT_FROM_CONTROLLER
  * @window: letters that may be on their way without an answer
  */
-struct port_mail_args {
+struct port_message_args {
 	u32 publish;
 	u32 observe;
 	u64 letters;
 	u64 window;
-	u64 patience_ns;
-	weir_addr mail;
+	u64 timeout_ns;
+	weir_addr message;
 	weir_addr verdict; /* sum: letters sent */
 };
 

@@ -13,11 +13,11 @@ WEIR_FN void await_company(weir_addr company)
 	WEIR_GLOBAL weir_shared_u64 *waves = weir_at(company, weir_shared_u64, 0);
 	u64 began = weir_clock_ns(), mask = weir_active(), alone = 1;
 
-	if (weir_leader(mask))
+	if (weir_elected(mask))
 		weir_add_u64_relaxed_dev(waves, 1);
 	while (weir_ballot(mask, alone != 0)) {
-		weir_converge();
-		if (weir_leader(mask)) /* no relax: where lanes share a core, it would give it away */
+		weir_reconverge();
+		if (weir_elected(mask)) /* no relax: where lanes share a core, it would give it away */
 			alone = weir_load_u64_relaxed_dev(waves) < 2 && weir_clock_ns() - began < COMPANY_NS;
 		alone = weir_broadcast_u64(mask, alone);
 	}
@@ -60,7 +60,7 @@ WEIR_FN u64 rmw_until_stored(WEIR_GLOBAL struct port_rmw_args *args, u64 mask)
 	u32 done = 0;
 
 	while (weir_ballot(mask, !done)) {
-		weir_converge();
+		weir_reconverge();
 		if (!done) {
 			u64 found = rmw(args->operation, args->words, seen, seen + 1);
 
@@ -137,16 +137,16 @@ WEIR_FN u64 narrow_load(u32 bytes, weir_addr address)
 WEIR_KERNEL(port_narrow, struct port_narrow_args)
 {
 	u64 in_block = weir_threads() / args->blocks, thread = weir_thread();
-	u64 place = thread % in_block * args->blocks + thread / in_block;
-	weir_addr mine = args->data + PORT_GUARD + place * args->bytes;
+	u64 position = thread % in_block * args->blocks + thread / in_block;
+	weir_addr mine = args->data + PORT_GUARD + position * args->bytes;
 
 	await_company(args->company);
 	for (u64 round = 0; round < args->rounds; round++) {
-		u64 value = port_value(place + round + 1);
+		u64 value = port_value(position + round + 1);
 		u64 kept = args->bytes < 8 ? value & (((u64)1 << args->bytes * 8) - 1) : value;
 
 		narrow_store(args->bytes, mine, value);
-		expect(args->verdict, place, narrow_load(args->bytes, mine), kept);
+		expect(args->verdict, position, narrow_load(args->bytes, mine), kept);
 	}
 }
 
@@ -246,7 +246,7 @@ WEIR_FN void check_mask(weir_addr verdict, u64 mask, u64 salt)
 	       test_mix(salt + weir_lowest_bit(mask)));
 	expect(verdict, 17, weir_match_u64(mask, test_mix(lane + salt) % 4 + ((u64)1 << 40)), same);
 	weir_wave_sync(mask);
-	expect(verdict, 18, weir_popcount(weir_ballot(mask, weir_leader(mask))), 1);
+	expect(verdict, 18, weir_popcount(weir_ballot(mask, weir_elected(mask))), 1);
 	expect(verdict, 19, weir_rank(mask, lane) < size, 1);
 }
 
@@ -282,7 +282,7 @@ WEIR_KERNEL(port_groups, struct port_groups_args)
 		if (weir_lane() % 4 == round % 4)
 			weir_relax(0);
 		weir_wave_sync(full);
-		weir_converge();
+		weir_reconverge();
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
@@ -387,7 +387,7 @@ WEIR_KERNEL(port_scalar, struct port_scalar_args)
 	mine->high = weir_mulhi(a, b);
 	mine->ones = weir_popcount(a);
 	mine->lowest = weir_lowest_bit(a);
-	mine->forgotten = weir_forget(a);
+	mine->forgotten = weir_opaque(a);
 	mine->began = before;
 	for (u64 i = 0; i < args->relaxes; i++) {
 		u64 now;

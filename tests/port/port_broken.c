@@ -18,7 +18,7 @@ void port_break_dawdle(void)
 	if (++times % YIELD_EVERY == 0)
 		sched_yield();
 	for (u64 i = 0; i < 200; i++)
-		i = weir_forget(i);
+		i = weir_opaque(i);
 }
 
 __attribute__((constructor)) static void choose(void)

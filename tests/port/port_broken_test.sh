@@ -41,6 +41,6 @@ narrow test_data_accesses data_store_u8* data_store_u8
 ballot test_collectives * collectives
 sync test_collectives *wave_sync collectives:_any_masks
 release port_test_messages *u16 message:_store_release,_load_acquire,_u16
-mmio port_test_mail *mmio* host:_mmio_store
+mmio port_test_message *mmio* host:_mmio_store
 LIST
 printf '1..%d\n' "$count"

@@ -28,11 +28,11 @@ enum {
 };
 
 #define GUARD 0x5a5a5a5au
-#define CPU_PATIENCE_NS 2000000000u
-#define DEVICE_PATIENCE_NS 300000000u
+#define CPU_TIMEOUT_NS 2000000000u
+#define DEVICE_TIMEOUT_NS 300000000u
 #define PACE_NS 200000000u
-#define LOCK_PATIENCE_NS 20000000000u
-#define MAIL_PATIENCE_NS 10000000000u
+#define LOCK_TIMEOUT_NS 20000000000u
+#define MESSAGE_TIMEOUT_NS 10000000000u
 
 /** struct litmus - a row; @counted: nothing is promised */
 struct litmus {
@@ -139,7 +139,7 @@ static void size_stage(struct stage *stage, const struct litmus *litmus, uint32_
 	args->placement = litmus->placement;
 	args->block_threads = litmus->placement == PORT_WAVES ? (uint64_t)width * litmus->players : width;
 	args->iterations = test_on_cpu() ? CPU_ITERATIONS / width : DEVICE_ITERATIONS;
-	args->patience_ns = test_on_cpu() ? CPU_PATIENCE_NS : DEVICE_PATIENCE_NS;
+	args->timeout_ns = test_on_cpu() ? CPU_TIMEOUT_NS : DEVICE_TIMEOUT_NS;
 	args->pace_ns = PACE_NS;
 	stage->blocks = litmus->placement == PORT_WAVES ? 1 : groups * litmus->players;
 	stage->teams = groups * width;
@@ -177,13 +177,13 @@ static bool perform(struct stage *stage, uint64_t salt)
 	struct port_gate gate;
 
 	args->salt = salt << 32;
-	must(weir_copy_in(stage->context, args->gate, stage->zeros, sizeof(gate)));
-	must(weir_copy_in(stage->context, args->seats, stage->zeros, stage->seats_bytes));
-	must(weir_copy_in(stage->context, args->elements, stage->zeros, stage->elements_bytes));
+	must(weir_copy_to_device(stage->context, args->gate, stage->zeros, sizeof(gate)));
+	must(weir_copy_to_device(stage->context, args->seats, stage->zeros, stage->seats_bytes));
+	must(weir_copy_to_device(stage->context, args->elements, stage->zeros, stage->elements_bytes));
 	must(weir_launch(stage->context, "port_litmus", stage->blocks, (uint32_t)args->block_threads, args, sizeof(*args)));
 	must(weir_sync(stage->context));
-	must(weir_copy_out(stage->context, &gate, args->gate, sizeof(gate)));
-	must(weir_copy_out(stage->context, stage->notes, args->notes, stage->notes_bytes));
+	must(weir_copy_from_device(stage->context, &gate, args->gate, sizeof(gate)));
+	must(weir_copy_from_device(stage->context, stage->notes, args->notes, stage->notes_bytes));
 	return weir_load_u64_relaxed_sys(&gate.state) == PORT_TOGETHER;
 }
 
@@ -195,7 +195,7 @@ static const struct port_note *note_of(const struct stage *stage, uint32_t team,
 /* Is what was read of the data as old as what was read of the flag, at least? */
 static bool message_good(const struct stage *stage, const struct port_note *note)
 {
-	if (note->first == 0) /* nothing was published yet, or weir_after() gave the first element */
+	if (note->first == 0) /* nothing was published yet, or weir_depend() gave the first element */
 		return true;
 	if (stage->args.data == PORT_DATA_WORD)
 		return note->second >= note->first;
@@ -300,7 +300,7 @@ static void run_litmus(const struct litmus *litmus, bool apart[2][PORT_MOST_PLAY
 		port_saw(row, "%s do not run side by side here", litmus->placement == PORT_BLOCKS ? "blocks" : "waves of a block");
 		/* Worker threads do. */
 		if (test_on_cpu())
-			port_wrong(row, "%u workers did not meet within %u ms", litmus->players, CPU_PATIENCE_NS / 1000000);
+			port_wrong(row, "%u workers did not meet within %u ms", litmus->players, CPU_TIMEOUT_NS / 1000000);
 		return;
 	}
 	if (tally.unfenced) {
@@ -347,14 +347,14 @@ void port_test_lock(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_context *context = port_context(test_width(w), 2);
-		struct port_lock_args args = { .rounds = LOCK_ROUNDS, .patience_ns = LOCK_PATIENCE_NS };
+		struct port_lock_args args = { .rounds = LOCK_ROUNDS, .timeout_ns = LOCK_TIMEOUT_NS };
 		uint64_t counts[2][16];
 
 		must(weir_alloc(context, 128 + sizeof(counts), &args.lock));
 		must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
 		must(weir_launch(context, "port_lock", LOCK_BLOCKS, LOCK_LANES, &args, sizeof(args)));
 		(void)port_verdict(context, args.verdict, row);
-		must(weir_copy_out(context, counts, args.lock + 128, sizeof(counts)));
+		must(weir_copy_from_device(context, counts, args.lock + 128, sizeof(counts)));
 		for (int i = 0; i < 2; i++)
 			if (counts[i][0] != LOCK_BLOCKS * LOCK_LANES * LOCK_ROUNDS)
 				port_wrong(row, "counted to %llu under the lock, not to %d", (unsigned long long)counts[i][0],
@@ -368,7 +368,7 @@ void port_test_lock(void **state)
 
 /** struct post_office - a host thread that reads a lane's letters and answers */
 struct post_office {
-	struct port_mail *mail;
+	struct port_message *message;
 	struct port_row *row;
 	bool by_doorbell;
 	_Atomic bool closed;
@@ -376,21 +376,21 @@ struct post_office {
 	uint64_t reads;
 };
 
-static uint64_t look_for_letter(struct post_office *office)
+static uint64_t poll_for_message(struct post_office *office)
 {
 	uint32_t doorbell;
 
 	/* As a controller does: acquire, which pairs with the lane's fence or release. */
 	if (!office->by_doorbell)
-		return weir_load_u64_acquire_sys(&office->mail->flag);
-	doorbell = __atomic_load_n(&office->mail->doorbell, __ATOMIC_ACQUIRE);
+		return weir_load_u64_acquire_sys(&office->message->flag);
+	doorbell = __atomic_load_n(&office->message->doorbell, __ATOMIC_ACQUIRE);
 	return doorbell ? (uint64_t)doorbell - PORT_FIRST_RING : 0;
 }
 
-static void read_letter(struct post_office *office, uint64_t number)
+static void read_message(struct post_office *office, uint64_t number)
 {
-	struct port_mail *mail = office->mail;
-	uint64_t data = weir_load_u64_relaxed_sys(&mail->data);
+	struct port_message *message = office->message;
+	uint64_t data = weir_load_u64_relaxed_sys(&message->data);
 
 	if (number < office->last || number > LETTERS)
 		port_wrong(office->row, "the host saw letter %llu after %llu", (unsigned long long)number,
@@ -398,12 +398,12 @@ static void read_letter(struct post_office *office, uint64_t number)
 	if (data < number)
 		port_wrong(office->row, "the host saw letter %llu, but the data of %llu", (unsigned long long)number,
 			   (unsigned long long)data);
-	if (mail->guard_before != GUARD || mail->guard_after[0] != GUARD || mail->guard_after[1] != GUARD)
+	if (message->guard_before != GUARD || message->guard_after[0] != GUARD || message->guard_after[1] != GUARD)
 		port_wrong(office->row, "the doorbell's neighbours were stored to");
 	office->last = number;
 	office->reads++;
-	weir_store_u64_relaxed_sys(&mail->answer_data, number);
-	weir_store_u64_release_sys(&mail->answer, number); /* pairs with await_answer() */
+	weir_store_u64_relaxed_sys(&message->answer_data, number);
+	weir_store_u64_release_sys(&message->answer, number); /* pairs with await_answer() */
 }
 
 static void *office_main(void *argument)
@@ -411,38 +411,38 @@ static void *office_main(void *argument)
 	struct post_office *office = argument;
 
 	while (office->last < LETTERS && !office->closed) {
-		uint64_t number = look_for_letter(office);
+		uint64_t number = poll_for_message(office);
 
 		if (number != office->last)
-			read_letter(office, number);
+			read_message(office, number);
 		else
 			sched_yield();
 	}
 	return NULL;
 }
 
-static void run_mail(const char *name, uint32_t publish, uint32_t observe, uint64_t window)
+static void run_message(const char *name, uint32_t publish, uint32_t observe, uint64_t window)
 {
 	struct port_row *row = port_row("%s, %s", name, window == 1 ? "one by one" : "many at once");
 	struct weir_context *context = port_context(test_width(0), 1);
-	struct port_mail_args args = { .publish = publish, .observe = observe, .letters = LETTERS, .window = window,
-				       .patience_ns = MAIL_PATIENCE_NS };
+	struct port_message_args args = { .publish = publish, .observe = observe, .letters = LETTERS, .window = window,
+				       .timeout_ns = MESSAGE_TIMEOUT_NS };
 	struct post_office office = { .row = row, .by_doorbell = publish == PORT_MMIO };
 	struct test_verdict verdict;
 	pthread_t thread;
-	void *mail;
+	void *message;
 
-	must(weir_alloc_host(context, sizeof(struct port_mail), &args.mail, &mail));
+	must(weir_alloc_host(context, sizeof(struct port_message), &args.message, &message));
 	must(weir_alloc(context, sizeof(verdict), &args.verdict));
-	office.mail = mail;
-	office.mail->guard_before = office.mail->guard_after[0] = office.mail->guard_after[1] = GUARD;
+	office.message = message;
+	office.message->guard_before = office.message->guard_after[0] = office.message->guard_after[1] = GUARD;
 	assert_int_equal(pthread_create(&thread, NULL, office_main, &office), 0);
-	must(weir_launch(context, "port_mail", 1, 1, &args, sizeof(args)));
+	must(weir_launch(context, "port_message", 1, 1, &args, sizeof(args)));
 	must(weir_sync(context));
 	office.closed = true;
 	pthread_join(thread, NULL);
 	(void)port_verdict(context, args.verdict, row);
-	must(weir_copy_out(context, &verdict, args.verdict, sizeof(verdict)));
+	must(weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.sum) != LETTERS || office.last != LETTERS)
 		port_wrong(row, "%llu letters were sent, the host saw up to %llu of %d",
 			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.sum), (unsigned long long)office.last, LETTERS);
@@ -451,7 +451,7 @@ static void run_mail(const char *name, uint32_t publish, uint32_t observe, uint6
 	weir_context_close(context);
 }
 
-void port_test_mail(void **state)
+void port_test_message(void **state)
 {
 	static const struct { const char *name; uint32_t publish, observe; } ways[] = {
 		{ "host: store_release_sys, load_acquire_sys", PORT_STORE_RELEASE_SYS, PORT_LOAD_ACQUIRE_SYS },
@@ -464,8 +464,8 @@ void port_test_mail(void **state)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		if (!port_wanted(ways[i].name))
 			continue;
-		run_mail(ways[i].name, ways[i].publish, ways[i].observe, 1);
-		run_mail(ways[i].name, ways[i].publish, ways[i].observe, 64);
+		run_message(ways[i].name, ways[i].publish, ways[i].observe, 1);
+		run_message(ways[i].name, ways[i].publish, ways[i].observe, 64);
 	}
 	port_end_case(first);
 }

@@ -9,7 +9,7 @@
 #include "port.h"
 #include "../rig/verdict.h"
 
-enum { PACE_TURNS = 1024, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
+enum { PACE_ITERATIONS = 1024, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
 
 #define FLAG_INVALID ((u64)1 << 62)
 #define FLAG_TAKEN ((u64)1 << 61)
@@ -62,15 +62,15 @@ WEIR_FN u32 gather(WEIR_GLOBAL struct port_litmus_args *args)
 	WEIR_GLOBAL struct port_gate *gate = weir_at(args->gate, struct port_gate, 0);
 	u64 began = weir_clock_ns(), state = PORT_GATHERING, mask = whole_wave();
 
-	if (weir_leader(mask))
+	if (weir_elected(mask))
 		weir_add_u64_relaxed_dev(&gate->arrived, weir_lanes());
 	while (weir_ballot(mask, state == PORT_GATHERING)) {
-		weir_converge();
-		if (weir_leader(mask)) {
+		weir_reconverge();
+		if (weir_elected(mask)) {
 			/* relaxed: only the state counts, and that is one word */
 			if (weir_load_u64_relaxed_dev(&gate->arrived) == weir_threads())
 				weir_cas_u64_relaxed_dev(&gate->state, PORT_GATHERING, PORT_TOGETHER);
-			else if (weir_clock_ns() - began > args->patience_ns)
+			else if (weir_clock_ns() - began > args->timeout_ns)
 				weir_cas_u64_relaxed_dev(&gate->state, PORT_GATHERING, PORT_APART);
 			state = weir_load_u64_relaxed_dev(&gate->state);
 		}
@@ -84,16 +84,16 @@ WEIR_FN u32 others_behind(WEIR_GLOBAL struct port_litmus_args *args, struct play
 	u32 behind = 0;
 
 	for (u32 role = 0; role < args->players; role++) /* relaxed: a pace, not an order */
-		behind |= weir_load_u64_relaxed_dev(&seat_of(args, player.team, role)->turn) < i;
+		behind |= weir_load_u64_relaxed_dev(&seat_of(args, player.team, role)->iteration) < i;
 	return behind;
 }
 
 WEIR_FN void delay(u64 random)
 {
-	u64 turns = random >> 8 & (((u64)1 << random % MOST_DELAY_LOG2) - 1);
+	u64 steps = random >> 8 & (((u64)1 << random % MOST_DELAY_LOG2) - 1);
 
-	for (; turns; turns--)
-		turns = weir_forget(turns);
+	for (; steps; steps--)
+		steps = weir_opaque(steps);
 }
 
 /*
@@ -103,14 +103,14 @@ WEIR_FN void delay(u64 random)
 WEIR_FN void keep_pace(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i, u64 until)
 {
 	u64 mask = whole_wave();
-	u32 turns = weir_clock_ns() < until ? PACE_TURNS : 0, behind = 1;
+	u32 steps = weir_clock_ns() < until ? PACE_ITERATIONS : 0, behind = 1;
 
-	weir_store_u64_relaxed_dev(&seat_of(args, player.team, player.role)->turn, i);
-	while (weir_ballot(mask, behind && turns)) {
-		weir_converge();
-		if (behind && turns) {
+	weir_store_u64_relaxed_dev(&seat_of(args, player.team, player.role)->iteration, i);
+	while (weir_ballot(mask, behind && steps)) {
+		weir_reconverge();
+		if (behind && steps) {
 			behind = others_behind(args, player, i);
-			if (behind && --turns % RELAX_EVERY == 0)
+			if (behind && --steps % RELAX_EVERY == 0)
 				weir_relax(0);
 		}
 	}
@@ -248,7 +248,7 @@ WEIR_FN u64 observe_flag(u32 observe, WEIR_GLOBAL struct port_seat *flag)
 		weir_fence_from_controller();
 	if (!(word & 1) || word & FLAG_INVALID)
 		return 0;
-	return observe == PORT_AFTER ? weir_after((u32)(word >> 1), word) : word >> 1;
+	return observe == PORT_AFTER ? weir_depend((u32)(word >> 1), word) : word >> 1;
 }
 
 WEIR_FN void play_message(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i)
@@ -275,11 +275,11 @@ WEIR_FN void play_message_waves(WEIR_GLOBAL struct port_litmus_args *args, struc
 	if (player.role == 0) {
 		write_data(args, player.team, i);
 		weir_wave_sync(mask);
-		if (weir_leader(mask))
+		if (weir_elected(mask))
 			publish_flag(args->publish, flag, i);
 		return;
 	}
-	if (weir_leader(mask))
+	if (weir_elected(mask))
 		seen = observe_flag(args->observe, flag);
 	weir_wave_sync(mask);
 	seen = weir_broadcast_u64(mask, seen);
@@ -443,8 +443,8 @@ WEIR_KERNEL(port_lock, struct port_lock_args)
 {
 	u64 began = weir_clock_ns(), mask = weir_active(), left = args->rounds;
 
-	while (weir_ballot(mask, left && weir_clock_ns() - began < args->patience_ns)) {
-		weir_converge();
+	while (weir_ballot(mask, left && weir_clock_ns() - began < args->timeout_ns)) {
+		weir_reconverge();
 		if (left) {
 			if (count_locked(args))
 				left--;
@@ -455,44 +455,44 @@ WEIR_KERNEL(port_lock, struct port_lock_args)
 }
 
 /* Wait, but not for ever, until the host has answered letter @least. Return: it has. */
-WEIR_FN u32 await_answer(WEIR_GLOBAL struct port_mail_args *args, u64 least)
+WEIR_FN u32 await_answer(WEIR_GLOBAL struct port_message_args *args, u64 least)
 {
-	WEIR_GLOBAL struct port_mail *mail = weir_at(args->mail, struct port_mail, 0);
+	WEIR_GLOBAL struct port_message *message = weir_at(args->message, struct port_message, 0);
 	u64 began = weir_clock_ns(), seen = 0, data;
 
-	while (weir_ballot(1, seen < least && weir_clock_ns() - began < args->patience_ns)) {
-		weir_converge();
+	while (weir_ballot(1, seen < least && weir_clock_ns() - began < args->timeout_ns)) {
+		weir_reconverge();
 		if (args->observe == PORT_LOAD_ACQUIRE_SYS) {
-			seen = weir_load_u64_acquire_sys(&mail->answer); /* pairs with the host's release */
+			seen = weir_load_u64_acquire_sys(&message->answer); /* pairs with the host's release */
 		} else {
-			seen = weir_load_u64_relaxed_sys(&mail->answer);
+			seen = weir_load_u64_relaxed_sys(&message->answer);
 			weir_fence_from_controller();
 		}
 		if (seen < least)
 			weir_relax(0);
 	}
-	data = weir_load_u64_relaxed_sys(&mail->answer_data);
+	data = weir_load_u64_relaxed_sys(&message->answer_data);
 	expect(args->verdict, least, data >= seen ? seen : data, seen);
 	return seen >= least;
 }
 
-WEIR_FN void send_letter(WEIR_GLOBAL struct port_mail_args *args, u64 i)
+WEIR_FN void send_message(WEIR_GLOBAL struct port_message_args *args, u64 i)
 {
-	WEIR_GLOBAL struct port_mail *mail = weir_at(args->mail, struct port_mail, 0);
+	WEIR_GLOBAL struct port_message *message = weir_at(args->message, struct port_message, 0);
 
-	weir_store_u64_relaxed_sys(&mail->data, i);
+	weir_store_u64_relaxed_sys(&message->data, i);
 	if (args->publish == PORT_STORE_RELEASE_SYS) {
-		weir_store_u64_release_sys(&mail->flag, i); /* pairs with the host's acquire */
+		weir_store_u64_release_sys(&message->flag, i); /* pairs with the host's acquire */
 		return;
 	}
 	weir_fence_to_controller();
 	if (args->publish == PORT_MMIO)
-		weir_mmio_store_u32(WEIR_ADDR(&mail->doorbell), (u32)i + PORT_FIRST_RING);
+		weir_mmio_store_u32(WEIR_ADDR(&message->doorbell), (u32)i + PORT_FIRST_RING);
 	else
-		weir_store_u64_relaxed_sys(&mail->flag, i);
+		weir_store_u64_relaxed_sys(&message->flag, i);
 }
 
-WEIR_KERNEL(port_mail, struct port_mail_args)
+WEIR_KERNEL(port_message, struct port_message_args)
 {
 	u64 i = 1;
 
@@ -501,7 +501,7 @@ WEIR_KERNEL(port_mail, struct port_mail_args)
 	for (; i <= args->letters; i++) {
 		if (i > args->window && !await_answer(args, i - args->window))
 			break;
-		send_letter(args, i);
+		send_message(args, i);
 		delay(test_mix(i));
 	}
 	if (i > args->letters)

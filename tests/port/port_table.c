@@ -102,7 +102,7 @@ uint64_t port_verdict(struct weir_context *context, uint64_t address, struct por
 	struct test_verdict verdict;
 
 	must(weir_sync(context));
-	must(weir_copy_out(context, &verdict, address, sizeof(verdict)));
+	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		port_wrong(row, "%llu mistakes; first at %llu: %#llx instead of %#llx",
 			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,

@@ -65,6 +65,6 @@ uint64_t port_verdict(struct weir_context *context, uint64_t address, struct por
 void port_test_lock(void **state);
 void port_test_messages(void **state);
 void port_test_shapes(void **state);
-void port_test_mail(void **state);
+void port_test_message(void **state);
 
 #endif

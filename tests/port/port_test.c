@@ -62,13 +62,13 @@ static void judge_count(struct port_row *row, const struct operation *operation,
 
 	memset(seen, 0, sizeof(seen));
 	for (uint64_t i = 0; i < COUNT; i++) {
-		uint64_t place = (olds[i] - first_of(operation)) & most_of(operation);
+		uint64_t index = (olds[i] - first_of(operation)) & most_of(operation);
 
-		if (place >= COUNT || olds[i] > most_of(operation) || seen[place])
+		if (index >= COUNT || olds[i] > most_of(operation) || seen[index])
 			port_wrong(row, "lane %llu got %#llx, %s", (unsigned long long)(i / RMW_ROUNDS),
-				   (unsigned long long)olds[i], place < COUNT ? "as another lane did" : "which nobody stored");
+				   (unsigned long long)olds[i], index < COUNT ? "as another lane did" : "which nobody stored");
 		else
-			seen[place] = true;
+			seen[index] = true;
 	}
 	if (last != ((first_of(operation) + COUNT) & most_of(operation)))
 		port_wrong(row, "%d changes left %#llx", COUNT, (unsigned long long)last);
@@ -141,11 +141,11 @@ static void run_operation_at(struct weir_context *context, const struct operatio
 	must(weir_alloc(context, sizeof(words), &args.words));
 	must(weir_alloc(context, sizeof(olds), &args.olds));
 	must(weir_alloc(context, sizeof(weir_shared_u64), &args.company));
-	must(weir_copy_in(context, args.words, words, sizeof(words)));
+	must(weir_copy_to_device(context, args.words, words, sizeof(words)));
 	must(weir_launch(context, "port_rmw", BLOCKS, THREADS, &args, sizeof(args)));
 	must(weir_sync(context));
-	must(weir_copy_out(context, words, args.words, sizeof(words)));
-	must(weir_copy_out(context, olds, args.olds, sizeof(olds)));
+	must(weir_copy_from_device(context, words, args.words, sizeof(words)));
+	must(weir_copy_from_device(context, olds, args.olds, sizeof(olds)));
 	row->iterations += LANES * RMW_ROUNDS;
 	if (operation->kind == PORT_KIND_or || operation->kind == PORT_KIND_and)
 		judge_bits(row, operation, olds, words);
@@ -188,11 +188,11 @@ static void judge_narrow(struct port_row *row, const uint8_t *bytes, uint32_t wi
 	for (uint32_t i = 0; i < PORT_GUARD; i++)
 		if (bytes[i] != 0xa5 || bytes[PORT_GUARD + LANES * width + i] != 0xa5)
 			port_wrong(row, "a byte outside, %u from it, was changed", i);
-	for (uint32_t place = 0; place < LANES; place++) {
-		uint64_t value = port_value(place + NARROW_ROUNDS), both[2] = { value, ~value };
+	for (uint32_t index = 0; index < LANES; index++) {
+		uint64_t value = port_value(index + NARROW_ROUNDS), both[2] = { value, ~value };
 
-		if (memcmp(bytes + PORT_GUARD + place * width, both, width))
-			port_wrong(row, "element %u is not what its lane stored last", place);
+		if (memcmp(bytes + PORT_GUARD + index * width, both, width))
+			port_wrong(row, "element %u is not what its lane stored last", index);
 	}
 }
 
@@ -205,10 +205,10 @@ static void run_narrow_at(struct weir_context *context, uint32_t width, struct p
 	must(weir_alloc(context, sizeof(bytes), &args.data));
 	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
 	must(weir_alloc(context, sizeof(weir_shared_u64), &args.company));
-	must(weir_copy_in(context, args.data, bytes, sizeof(bytes)));
+	must(weir_copy_to_device(context, args.data, bytes, sizeof(bytes)));
 	must(weir_launch(context, "port_narrow", BLOCKS, THREADS, &args, sizeof(args)));
 	(void)port_verdict(context, args.verdict, row);
-	must(weir_copy_out(context, bytes, args.data, sizeof(bytes)));
+	must(weir_copy_from_device(context, bytes, args.data, sizeof(bytes)));
 	judge_narrow(row, bytes, width);
 	row->iterations += LANES * NARROW_ROUNDS;
 	must(weir_free(context, args.company));
@@ -377,7 +377,7 @@ static void test_scalars(void **state)
 		must(weir_launch(context, "port_scalar", BLOCKS, THREADS, &args, sizeof(args)));
 		must(weir_sync(context));
 		took = now_ns() - took;
-		must(weir_copy_out(context, results, args.results, sizeof(results)));
+		must(weir_copy_from_device(context, results, args.results, sizeof(results)));
 		for (size_t i = 0; i < LANES; i++) {
 			judge_scalar(&results[i], bits, clock);
 			least = results[i].began < least ? results[i].began : least;
@@ -416,7 +416,7 @@ int main(void)
 		cmocka_unit_test(port_test_lock),
 		cmocka_unit_test(port_test_messages),
 		cmocka_unit_test(port_test_shapes),
-		cmocka_unit_test(port_test_mail),
+		cmocka_unit_test(port_test_message),
 	};
 
 	if (!test_begins())

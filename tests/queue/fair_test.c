@@ -29,7 +29,7 @@ struct rig {
 struct waiter {
 	uint64_t deadline;
 	uint64_t since;
-	uint32_t turn;
+	uint32_t iteration;
 };
 
 static struct rig *open_rig(uint32_t depth)
@@ -98,7 +98,7 @@ static struct waits run(struct rig *rig, uint32_t lanes)
 		begin(&waiting[i], rig, &clock);
 	while (waits.count < COMMANDS) {
 		for (uint32_t i = 0; i < lanes; i++) {
-			if (!try_submit(rig, weir_age(waiting[i].deadline, waiting[i].turn++)))
+			if (!try_submit(rig, weir_age(waiting[i].deadline, waiting[i].iteration++)))
 				continue;
 			taken = waiting[i];
 			served(&waits, &taken, rig);
@@ -146,7 +146,7 @@ static void test_who_is_gone_keeps_nobody(void **state)
 
 	(void)state;
 	fill(rig);
-	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_TURNS)), 0);
+	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_ITERATIONS)), 0);
 	for (uint32_t i = 0; i < WEIR_OVERTAKES; i++) {
 		end_one(rig);
 		assert_int_equal(try_submit(rig, weir_age(200, 0)), 1);
@@ -166,7 +166,7 @@ static void test_who_withdraws_keeps_nobody(void **state)
 
 	(void)state;
 	fill(rig);
-	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_TURNS)), 0);
+	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_ITERATIONS)), 0);
 	for (uint32_t i = 0; i < WEIR_OVERTAKES; i++) {
 		end_one(rig);
 		assert_int_equal(try_submit(rig, weir_age(200, 0)), 1);
@@ -185,7 +185,7 @@ static void test_a_hint_and_no_reservation(void **state)
 
 	(void)state;
 	fill(rig);
-	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_TURNS)), 0);
+	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_ITERATIONS)), 0);
 	weir_store_u64_relaxed_dev(&rig->queue.overtaken, WEIR_OVERTAKES);
 	end_one(rig);
 	assert_int_equal(try_submit(rig, weir_age(50, 0)), 1);
@@ -193,7 +193,7 @@ static void test_a_hint_and_no_reservation(void **state)
 	assert_int_equal(try_submit(rig, weir_age_none()), 1);
 	end_one(rig);
 	assert_int_equal(try_submit(rig, weir_age(101, 0)), 0);
-	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_TURNS + 1)), 1);
+	assert_int_equal(try_submit(rig, weir_age(100, WEIR_FIRST_ITERATIONS + 1)), 1);
 	assert_int_equal(weir_load_u64_relaxed_dev(&rig->queue.first), 0);
 	end_one(rig);
 	assert_int_equal(try_submit(rig, weir_age(101, 0)), 1);

@@ -85,7 +85,7 @@ static void check_verdict(struct weir_context *context, const struct setup *setu
 {
 	struct test_verdict verdict;
 
-	must(weir_copy_out(context, &verdict, address, sizeof(verdict)));
+	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("width %u depth %u queues %u blocks %u offset %u first %#llx: %llu mistakes; at %llu: %#llx "
 			 "instead of %#llx",
@@ -260,7 +260,7 @@ static void request(struct one *one, const struct test_request_args *args, uint3
 {
 	must(weir_launch(one->context, "test_request", 1, 5, args, sizeof(*args)));
 	must(weir_sync(one->context));
-	must(weir_copy_out(one->context, statuses, args->statuses, 2 * sizeof(uint32_t)));
+	must(weir_copy_from_device(one->context, statuses, args->statuses, 2 * sizeof(uint32_t)));
 }
 
 static void close_one(struct one *one)
@@ -339,7 +339,7 @@ static void test_a_refused_request_is_told_by_every_wait(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
-			uint32_t told[REFUSED_LANES * TEST_TOLD];
+			uint32_t reported[REFUSED_LANES * TEST_REPORTED];
 			struct test_request_args args;
 			struct one one;
 
@@ -348,15 +348,15 @@ static void test_a_refused_request_is_told_by_every_wait(void **state)
 			open_one(&one, test_width(w), "virt:1M", BAD[i].read_only);
 			args = bad_request(&one, &BAD[i]);
 			args.event = alloc(one.context, REFUSED_LANES * sizeof(struct weir_event));
-			args.statuses = alloc(one.context, sizeof(told));
+			args.statuses = alloc(one.context, sizeof(reported));
 			args.timeout_us = 1000;
 			must(weir_launch(one.context, "test_refused", 1, REFUSED_LANES, &args, sizeof(args)));
 			must(weir_sync(one.context));
-			must(weir_copy_out(one.context, told, args.statuses, sizeof(told)));
-			for (size_t k = 0; k < REFUSED_LANES * TEST_TOLD; k++)
-				if (told[k] != BAD[i].expected)
+			must(weir_copy_from_device(one.context, reported, args.statuses, sizeof(reported)));
+			for (size_t k = 0; k < REFUSED_LANES * TEST_REPORTED; k++)
+				if (reported[k] != BAD[i].expected)
 					fail_msg("width %u, request %zu, lane %zu, wait %zu: %#x instead of %#x", test_width(w), i,
-						 k / TEST_TOLD, k % TEST_TOLD, told[k], BAD[i].expected);
+						 k / TEST_REPORTED, k % TEST_REPORTED, reported[k], BAD[i].expected);
 			close_one(&one);
 		}
 }

@@ -19,7 +19,7 @@ WEIR_FN weir_status plain_wait(WEIR_GLOBAL struct test_retry_args *args, WEIR_GL
 	if (args->way == TEST_WAY_ANY)
 		return weir_wait_any(&args->disk, event, 1, args->timeout_us).status;
 	while (weir_ballot(weir_active(), word == 0) != 0) {
-		weir_converge();
+		weir_reconverge();
 		word = word ? word : weir_test(&args->disk, event);
 		weir_relax(0);
 	}
@@ -78,7 +78,7 @@ WEIR_FN weir_status cached_request(WEIR_GLOBAL struct test_retry_args *args, wei
 	if (args->way == TEST_WAY_AHEAD) {
 		if (weir_thread() == 0)
 			(void)weir_prefetch(array, 0, 1);
-		weir_converge();
+		weir_reconverge();
 		return load_word(array, result);
 	}
 	return write_through_cache(args, &args->writer);

@@ -59,7 +59,7 @@ static struct outcome request(struct rig *rig, unsigned way, unsigned lanes)
 	must(weir_alloc(rig->context, sizeof(outcome.results), &args.results));
 	must(weir_launch(rig->context, "test_retry", 1, lanes, &args, sizeof(args)));
 	outcome.sync = weir_sync(rig->context);
-	must(weir_copy_out(rig->context, outcome.results, args.results, sizeof(outcome.results)));
+	must(weir_copy_from_device(rig->context, outcome.results, args.results, sizeof(outcome.results)));
 	outcome.stats = stats_now(rig);
 	outcome.stats.commands -= before.commands;
 	outcome.stats.failed -= before.failed;

@@ -34,8 +34,8 @@ enum { BLOCK = 512, WORDS = BLOCK / 8, LINES = 8, LANES = 32, READS = 20, BYTES 
 /* Reads of the first blocks do not end; that of block LAST is the end of the controller. */
 static const char *const ends[] = { "gone", "fatal" };
 
-/** struct bed - two storages behind one cache of LINES lines */
-struct bed {
+/** struct fixture - two storages behind one cache of LINES lines */
+struct fixture {
 	struct weir_context *context;
 	struct weir_storage *living, *dying;
 	struct weir_cache *cache;
@@ -44,85 +44,85 @@ struct bed {
 	uint64_t verdict;
 };
 
-static uint64_t alloc(struct bed *bed, size_t bytes)
+static uint64_t alloc(struct fixture *fixture, size_t bytes)
 {
 	uint64_t address;
 
-	must(weir_alloc(bed->context, bytes, &address));
+	must(weir_alloc(fixture->context, bytes, &address));
 	return address;
 }
 
-static struct weir_storage *open_storage(struct bed *bed, const char *uri)
+static struct weir_storage *open_storage(struct fixture *fixture, const char *uri)
 {
 	struct weir_storage *storage;
 
-	must(test_storage_open(bed->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = DEADLINE_US), &storage));
+	must(test_storage_open(fixture->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = DEADLINE_US), &storage));
 	return storage;
 }
 
-static void open_bed(struct bed *bed, uint32_t width, const char *end)
+static void open_fixture(struct fixture *fixture, uint32_t width, const char *end)
 {
 	uint64_t words[BYTES / 8];
 	char uri[160];
 
-	memset(bed, 0, sizeof(*bed));
+	memset(fixture, 0, sizeof(*fixture));
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width,
-								 .service_waves = test_service()), &bed->context));
+								 .service_waves = test_service()), &fixture->context));
 	/* timeout_ms=0: commands are late for ever, and nobody aborts them */
 	snprintf(uri, sizeof(uri), "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=read:lba=0-99,%s:op=read:lba=%d", end,
 		 LAST);
-	bed->dying = open_storage(bed, uri);
-	bed->living = open_storage(bed, "virt:64K?block=512");
+	fixture->dying = open_storage(fixture, uri);
+	fixture->living = open_storage(fixture, "virt:64K?block=512");
 	for (uint64_t i = 0; i < BYTES / 8; i++)
 		words[i] = test_word(1, i);
-	must(weir_storage_write(bed->living, 0, words, sizeof(words)));
-	must(weir_cache_create(bed->context, WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK), &bed->cache));
-	must(weir_array_open(bed->cache, &bed->living, 1, WEIR_OPTIONS(array, .element_bytes = 8), &bed->array));
-	must(weir_writer_open(bed->cache, &bed->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8), &bed->writer));
-	bed->verdict = alloc(bed, sizeof(struct test_verdict));
+	must(weir_storage_write(fixture->living, 0, words, sizeof(words)));
+	must(weir_cache_create(fixture->context, WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK), &fixture->cache));
+	must(weir_array_open(fixture->cache, &fixture->living, 1, WEIR_OPTIONS(array, .element_bytes = 8), &fixture->array));
+	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8), &fixture->writer));
+	fixture->verdict = alloc(fixture, sizeof(struct test_verdict));
 }
 
-static void close_storages(struct bed *bed)
+static void close_storages(struct fixture *fixture)
 {
-	weir_storage_close(bed->living);
-	weir_storage_close(bed->dying);
-	weir_context_close(bed->context);
+	weir_storage_close(fixture->living);
+	weir_storage_close(fixture->dying);
+	weir_context_close(fixture->context);
 }
 
 /* One lane's raw read; its event afterwards. */
-static uint32_t read_block(struct bed *bed, struct weir_storage *storage, uint64_t lba, struct weir_event *event)
+static uint32_t read_block(struct fixture *fixture, struct weir_storage *storage, uint64_t lba, struct weir_event *event)
 {
 	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = lba };
 	uint32_t statuses[2];
 
 	must(weir_storage_disk(storage, &args.disk));
-	args.buffer = alloc(bed, BLOCK);
-	args.event = alloc(bed, sizeof(struct weir_event));
-	args.statuses = alloc(bed, sizeof(statuses));
-	must(weir_launch(bed->context, "test_request", 1, 1, &args, sizeof(args)));
-	(void)weir_sync(bed->context);
-	must(weir_copy_out(bed->context, statuses, args.statuses, sizeof(statuses)));
-	must(weir_copy_out(bed->context, event, args.event, sizeof(*event)));
+	args.buffer = alloc(fixture, BLOCK);
+	args.event = alloc(fixture, sizeof(struct weir_event));
+	args.statuses = alloc(fixture, sizeof(statuses));
+	must(weir_launch(fixture->context, "test_request", 1, 1, &args, sizeof(args)));
+	(void)weir_sync(fixture->context);
+	must(weir_copy_from_device(fixture->context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_copy_from_device(fixture->context, event, args.event, sizeof(*event)));
 	return statuses[0];
 }
 
 /* @lines of the dying storage, from block 0 on: each has a command under way, and nobody waits for it. */
-static void fetch_ahead(struct bed *bed, uint64_t lines)
+static void fetch_ahead(struct fixture *fixture, uint64_t lines)
 {
-	struct test_prefetch_args args = { .array = bed->writer.array, .each = lines * WORDS };
+	struct test_prefetch_args args = { .array = fixture->writer.array, .each = lines * WORDS };
 	uint64_t started;
 
-	args.started = alloc(bed, sizeof(started));
-	must(weir_launch(bed->context, "test_prefetch", 1, 1, &args, sizeof(args)));
-	must(weir_sync(bed->context));
-	must(weir_copy_out(bed->context, &started, args.started, sizeof(started)));
+	args.started = alloc(fixture, sizeof(started));
+	must(weir_launch(fixture->context, "test_prefetch", 1, 1, &args, sizeof(args)));
+	must(weir_sync(fixture->context));
+	must(weir_copy_from_device(fixture->context, &started, args.started, sizeof(started)));
 	assert_int_equal(started, lines);
 }
 
-static void die(struct bed *bed)
+static void die(struct fixture *fixture)
 {
 	struct weir_event event;
-	uint32_t status = read_block(bed, bed->dying, LAST, &event);
+	uint32_t status = read_block(fixture, fixture->dying, LAST, &event);
 
 	assert_true(status == WEIR_E_DEVICE_DEAD || status == WEIR_E_DEVICE_GONE);
 	/* The lane was told by its event, which is its own again. */
@@ -131,13 +131,13 @@ static void die(struct bed *bed)
 }
 
 /* Lanes read @array, all over it. Return: weir_sync()'s. */
-static int read_elements(struct bed *bed, const struct weir_array *array)
+static int read_elements(struct fixture *fixture, const struct weir_array *array)
 {
 	struct test_array_args args = { .array = { *array }, .seed = { 1 }, .array_count = 1, .kind = TEST_READ_RANDOM,
-					.reads = READS, .verdict = bed->verdict };
+					.reads = READS, .verdict = fixture->verdict };
 
-	must(weir_launch(bed->context, "test_array", 1, LANES, &args, sizeof(args)));
-	return weir_sync(bed->context);
+	must(weir_launch(fixture->context, "test_array", 1, LANES, &args, sizeof(args)));
+	return weir_sync(fixture->context);
 }
 
 static void refused(int error, const char *says)
@@ -147,20 +147,20 @@ static void refused(int error, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", weir_last_error(), says);
 }
 
-static void check_reads(struct bed *bed)
+static void check_reads(struct fixture *fixture)
 {
 	struct test_verdict verdict;
 
-	must(weir_copy_out(bed->context, &verdict, bed->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(fixture->context, &verdict, fixture->verdict, sizeof(verdict)));
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.bad), 0);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES * READS);
 }
 
-static struct weir_cache_stats cache_stats(struct bed *bed)
+static struct weir_cache_stats cache_stats(struct fixture *fixture)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 
-	must(weir_cache_stats(bed->cache, &stats));
+	must(weir_cache_stats(fixture->cache, &stats));
 	return stats;
 }
 
@@ -178,16 +178,16 @@ static void test_the_other_goes_on(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-			struct bed bed;
+			struct fixture fixture;
 
-			open_bed(&bed, test_width(w), ends[i]);
-			fetch_ahead(&bed, LINES);
-			die(&bed);
-			must(read_elements(&bed, &bed.array));
-			check_reads(&bed);
-			assert_int_equal(commands_of(bed.dying), LINES + 1);
-			must(weir_cache_destroy(bed.cache));
-			close_storages(&bed);
+			open_fixture(&fixture, test_width(w), ends[i]);
+			fetch_ahead(&fixture, LINES);
+			die(&fixture);
+			must(read_elements(&fixture, &fixture.array));
+			check_reads(&fixture);
+			assert_int_equal(commands_of(fixture.dying), LINES + 1);
+			must(weir_cache_destroy(fixture.cache));
+			close_storages(&fixture);
 		}
 }
 
@@ -198,21 +198,21 @@ static void test_no_line_makes_room_for_a_dead_storage(void **state)
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_cache_stats before, after;
 		uint64_t commands;
-		struct bed bed;
+		struct fixture fixture;
 
-		open_bed(&bed, test_width(w), ends[0]);
-		die(&bed);
-		must(read_elements(&bed, &bed.array));
-		check_reads(&bed);
-		before = cache_stats(&bed);
-		commands = commands_of(bed.dying);
-		refused(read_elements(&bed, &bed.writer.array), "could not get block");
-		after = cache_stats(&bed);
+		open_fixture(&fixture, test_width(w), ends[0]);
+		die(&fixture);
+		must(read_elements(&fixture, &fixture.array));
+		check_reads(&fixture);
+		before = cache_stats(&fixture);
+		commands = commands_of(fixture.dying);
+		refused(read_elements(&fixture, &fixture.writer.array), "could not get block");
+		after = cache_stats(&fixture);
 		assert_int_equal(after.misses, before.misses);
 		assert_int_equal(after.evictions, before.evictions);
-		assert_int_equal(commands_of(bed.dying), commands);
-		must(weir_cache_destroy(bed.cache));
-		close_storages(&bed);
+		assert_int_equal(commands_of(fixture.dying), commands);
+		must(weir_cache_destroy(fixture.cache));
+		close_storages(&fixture);
 	}
 }
 
@@ -220,11 +220,11 @@ static void test_no_line_makes_room_for_a_dead_storage(void **state)
  * What the watchdog says of a controller that it cannot keep from memory, in whose place the test says it: commands on lines
  * stay, and whoever needs these lines is told at once.
  */
-static void declare_unsafe(struct bed *bed)
+static void declare_unsafe(struct fixture *fixture)
 {
 	struct weir_disk disk;
 
-	must(weir_storage_disk(bed->dying, &disk));
+	must(weir_storage_disk(fixture->dying, &disk));
 	for (uint32_t i = 0; i < disk.queue_count; i++)
 		weir_store_u32_relaxed_sys(&weir_at(disk.queues, struct weir_queue, i)->dead, WEIR_E_DEVICE_DEAD | WEIR_QUEUE_UNSAFE);
 }
@@ -235,28 +235,28 @@ static void test_lines_that_stay(void **state)
 	if (!test_on_cpu()) /* the host reaches no queues */
 		return;
 	for (size_t w = 0; w < test_width_count(); w++) {
-		struct bed bed;
+		struct fixture fixture;
 
-		open_bed(&bed, test_width(w), ends[0]);
-		fetch_ahead(&bed, LINES);
-		declare_unsafe(&bed);
-		refused(read_elements(&bed, &bed.array), "the controller failed");
-		assert_int_equal(commands_of(bed.dying), 0); /* none has ended */
-		must(weir_cache_destroy(bed.cache)); /* and none of the lines, which were being read, is called lost */
-		close_storages(&bed);
+		open_fixture(&fixture, test_width(w), ends[0]);
+		fetch_ahead(&fixture, LINES);
+		declare_unsafe(&fixture);
+		refused(read_elements(&fixture, &fixture.array), "the controller failed");
+		assert_int_equal(commands_of(fixture.dying), 0); /* none has ended */
+		must(weir_cache_destroy(fixture.cache)); /* and none of the lines, which were being read, is called lost */
+		close_storages(&fixture);
 	}
 }
 
 /* Each lane puts elements of the dying storage's last blocks, which reads of the others do not touch. */
-static void dirty_lines(struct bed *bed)
+static void dirty_lines(struct fixture *fixture)
 {
-	struct test_put_args args = { .writer_count = 1, .puts = 4, .verdict = bed->verdict };
+	struct test_put_args args = { .writer_count = 1, .puts = 4, .verdict = fixture->verdict };
 
-	must(weir_writer_open(bed->cache, &bed->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = LATER * BLOCK,
+	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = LATER * BLOCK,
 								       .count = 2 * WORDS), &args.writer[0]));
-	must(weir_launch(bed->context, "test_put", 1, LANES, &args, sizeof(args)));
-	must(weir_sync(bed->context));
-	assert_int_equal(cache_stats(bed).dirty, 2);
+	must(weir_launch(fixture->context, "test_put", 1, LANES, &args, sizeof(args)));
+	must(weir_sync(fixture->context));
+	assert_int_equal(cache_stats(fixture).dirty, 2);
 }
 
 /* Of lines that were being read nothing is lost; of dirty ones it is, and exactly these are counted. */
@@ -265,18 +265,18 @@ static void test_what_is_lost(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (int unsafe = 0; unsafe <= test_on_cpu(); unsafe++) {
-			struct bed bed;
+			struct fixture fixture;
 
-			open_bed(&bed, test_width(w), ends[1]);
-			dirty_lines(&bed);
-			fetch_ahead(&bed, LINES / 4); /* of each set one; more would have dirty ones written back */
+			open_fixture(&fixture, test_width(w), ends[1]);
+			dirty_lines(&fixture);
+			fetch_ahead(&fixture, LINES / 4); /* of each set one; more would have dirty ones written back */
 			if (unsafe)
-				declare_unsafe(&bed);
+				declare_unsafe(&fixture);
 			else
-				die(&bed);
-			refused(weir_cache_destroy(bed.cache), "cache: 2 lines could not be written, from block 11");
+				die(&fixture);
+			refused(weir_cache_destroy(fixture.cache), "cache: 2 lines could not be written, from block 11");
 			assert_non_null(strstr(weir_last_error(), "they are lost"));
-			close_storages(&bed);
+			close_storages(&fixture);
 		}
 }
 
@@ -288,19 +288,19 @@ static void test_commands_without_a_waiter(void **state)
 		return;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		struct test_prefetch_args args = { .each = LINES / 2 * WORDS };
-		struct bed bed;
+		struct fixture fixture;
 
-		open_bed(&bed, 1, ends[i]);
-		args.array = bed.writer.array;
-		args.started = alloc(&bed, 8);
-		must(weir_launch(bed.context, "test_prefetch", 2, 1, &args, sizeof(args))); /* two waves, two queue pairs */
-		must(weir_sync(bed.context));
-		die(&bed);
-		for (unsigned ms = 0; ms < DEADLINE_US / 1000 && commands_of(bed.dying) != LINES + 1; ms++)
+		open_fixture(&fixture, 1, ends[i]);
+		args.array = fixture.writer.array;
+		args.started = alloc(&fixture, 8);
+		must(weir_launch(fixture.context, "test_prefetch", 2, 1, &args, sizeof(args))); /* two waves, two queue pairs */
+		must(weir_sync(fixture.context));
+		die(&fixture);
+		for (unsigned ms = 0; ms < DEADLINE_US / 1000 && commands_of(fixture.dying) != LINES + 1; ms++)
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		assert_int_equal(commands_of(bed.dying), LINES + 1);
-		must(weir_cache_destroy(bed.cache));
-		close_storages(&bed);
+		assert_int_equal(commands_of(fixture.dying), LINES + 1);
+		must(weir_cache_destroy(fixture.cache));
+		close_storages(&fixture);
 	}
 }
 

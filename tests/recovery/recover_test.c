@@ -21,7 +21,7 @@
 #include "recovery/takeover.h"
 #include "recovery/recover.h"
 
-enum { QUEUES = 3, PATIENCE_MS = 40, COMMAND_MS = 700 };
+enum { QUEUES = 3, TIMEOUT_MS = 40, COMMAND_MS = 700 };
 
 /**
  * struct controller - what the stand-ins answer
@@ -68,12 +68,12 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 	return 0;
 }
 
-uint64_t weir_late_now_ns(void)
+uint64_t weir_tracker_now_ns(void)
 {
 	return now_ns;
 }
 
-bool weir_late_pending(struct weir_late *late, const struct weir_late_command *command)
+bool weir_tracker_pending(struct weir_tracker *late, const struct weir_tracked_command *command)
 {
 	(void)late;
 	assert_int_equal(command->slot, 5);
@@ -97,7 +97,7 @@ int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *
 
 int weir_admin_delete_queue(struct weir_admin *admin, unsigned id)
 {
-	assert_int_equal(admin->command_ms, PATIENCE_MS);
+	assert_int_equal(admin->command_ms, TIMEOUT_MS);
 	note_queue("delete", id);
 	return controller.delete_error ? weir_fail(-controller.delete_error, "no deletion") : 0;
 }
@@ -128,7 +128,7 @@ void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespa
 
 int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *granted)
 {
-	assert_int_equal(admin->command_ms, PATIENCE_MS);
+	assert_int_equal(admin->command_ms, TIMEOUT_MS);
 	note_queue("count", wanted);
 	*granted = controller.granted;
 	return 0;
@@ -143,10 +143,10 @@ int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
 	return 0;
 }
 
-int weir_hold_take(struct weir_storage *of, uint32_t index, unsigned patience_ms)
+int weir_takeover_take(struct weir_storage *of, uint32_t index, unsigned timeout_ms)
 {
 	(void)of;
-	assert_int_equal(patience_ms, PATIENCE_MS);
+	assert_int_equal(timeout_ms, TIMEOUT_MS);
 	note_queue("take", index);
 	if (controller.take_error)
 		return weir_fail(-controller.take_error, "lanes did not let go");
@@ -155,30 +155,30 @@ int weir_hold_take(struct weir_storage *of, uint32_t index, unsigned patience_ms
 	return 0;
 }
 
-void weir_hold_release(struct weir_storage *of, uint32_t index)
+void weir_takeover_release(struct weir_storage *of, uint32_t index)
 {
 	(void)of;
 	if (!(held >> index & 1))
-		fail_msg("queue %u is released without weir_hold_take(): %s", index, calls);
+		fail_msg("queue %u is released without weir_takeover_take(): %s", index, calls);
 	held &= ~(1u << index);
 }
 
-uint32_t weir_hold_end_commands(struct weir_storage *of, uint32_t index)
+uint32_t weir_takeover_end_commands(struct weir_storage *of, uint32_t index)
 {
 	(void)of;
 	if (!(held >> index & 1))
-		fail_msg("commands of queue %u end without weir_hold_take(): %s", index, calls);
+		fail_msg("commands of queue %u end without weir_takeover_take(): %s", index, calls);
 	note_queue("end", index);
 	controller.ends_after_ms = 0;
 	return 1;
 }
 
-int weir_hold_create(struct weir_storage *of, uint32_t index, unsigned patience_ms)
+int weir_takeover_create(struct weir_storage *of, uint32_t index, unsigned timeout_ms)
 {
 	(void)of;
-	assert_int_equal(patience_ms, PATIENCE_MS);
+	assert_int_equal(timeout_ms, TIMEOUT_MS);
 	if (!(held >> index & 1))
-		fail_msg("queue %u is created without weir_hold_take(): %s", index, calls);
+		fail_msg("queue %u is created without weir_takeover_take(): %s", index, calls);
 	note_queue("create", index);
 	return ++creations == controller.create_fails_at ? weir_fail(-controller.create_error, "no creation")
 							 : 0;
@@ -216,12 +216,12 @@ static void begin(struct controller as)
 					 .shadow_memory = 4096,
 					 .shadow_host = pages,
 					 .admin = { .memory = pages, .bus = 77, .command_ms = COMMAND_MS } };
-	recovery = (struct weir_recovery){ .storage = &storage, .shared = true, .patience_ms = PATIENCE_MS };
+	recovery = (struct weir_recovery){ .storage = &storage, .shared = true, .timeout_ms = TIMEOUT_MS };
 }
 
 static int recover(void)
 {
-	const struct weir_late_command command = {
+	const struct weir_tracked_command command = {
 		.queue = 1, .slot = 5, .sequence = 9, .cid = 0x1234, .age_ns = 3000000000
 	};
 	int error = weir_recover(&recovery, &command);
@@ -247,10 +247,10 @@ static void counted(uint64_t late, uint64_t aborted, uint64_t queues, uint64_t r
 static void test_an_abort_that_ends_it(void **state)
 {
 	(void)state;
-	begin((struct controller){ .aborted = true, .ends_after_ms = 1 + PATIENCE_MS });
+	begin((struct controller){ .aborted = true, .ends_after_ms = 1 + TIMEOUT_MS });
 	assert_int_equal(recover(), 0);
 	assert_string_equal(calls, "abort101");
-	assert_int_equal(command_ms_seen, PATIENCE_MS);
+	assert_int_equal(command_ms_seen, TIMEOUT_MS);
 	counted(1, 1, 0, 0);
 }
 
@@ -293,7 +293,7 @@ static void test_an_abort_that_is_not_kept(void **state)
 	waited = now_ns / 1000000 - 1;
 	assert_string_equal(calls, A_NEW_QUEUE " create1");
 	counted(1, 0, 1, 0);
-	assert_true(waited >= PATIENCE_MS && waited <= PATIENCE_MS + 2);
+	assert_true(waited >= TIMEOUT_MS && waited <= TIMEOUT_MS + 2);
 }
 
 /* Where a new queue pair fails, a reset follows. */

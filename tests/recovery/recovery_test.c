@@ -32,29 +32,29 @@ static void must(int error)
 		fail_msg("%s", weir_last_error());
 }
 
-/** struct bed - a storage whose controller will not answer a command */
-struct bed {
+/** struct fixture - a storage whose controller will not answer a command */
+struct fixture {
 	struct weir_context *context;
 	struct weir_storage *storage;
 };
 
-static void open_bed(struct bed *bed, uint32_t width, const char *fault, uint64_t first_ticket)
+static void open_fixture(struct fixture *fixture, uint32_t width, const char *fault, uint64_t first_ticket)
 {
 	char uri[160];
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
-								 .service_waves = test_service()), &bed->context));
+								 .service_waves = test_service()), &fixture->context));
 	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
-	must(test_storage_open(bed->context, uri,
+	must(test_storage_open(fixture->context, uri,
 			       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .timeout_us = NEVER_US,
 					    .first_ticket = first_ticket, .command_timeout_us = test_brief_us(LIMIT_US)),
-			       &bed->storage));
+			       &fixture->storage));
 }
 
-static void close_bed(struct bed *bed)
+static void close_fixture(struct fixture *fixture)
 {
-	weir_storage_close(bed->storage);
-	weir_context_close(bed->context);
+	weir_storage_close(fixture->storage);
+	weir_context_close(fixture->context);
 }
 
 static uint64_t alloc(struct weir_context *context, size_t bytes)
@@ -66,27 +66,27 @@ static uint64_t alloc(struct weir_context *context, size_t bytes)
 }
 
 /* How a read of one block ends, with the retries that the storage has; by a single lane, so on queue 1. */
-static uint32_t read_block(struct bed *bed, uint64_t lba)
+static uint32_t read_block(struct fixture *fixture, uint64_t lba)
 {
 	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = lba };
 	uint32_t statuses[2];
 
-	must(weir_storage_disk(bed->storage, &args.disk));
-	args.buffer = alloc(bed->context, BLOCK);
-	args.event = alloc(bed->context, sizeof(struct weir_event));
-	args.statuses = alloc(bed->context, sizeof(statuses));
-	must(weir_launch(bed->context, "test_request", 1, 1, &args, sizeof(args)));
-	must(weir_sync(bed->context));
-	must(weir_copy_out(bed->context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_storage_disk(fixture->storage, &args.disk));
+	args.buffer = alloc(fixture->context, BLOCK);
+	args.event = alloc(fixture->context, sizeof(struct weir_event));
+	args.statuses = alloc(fixture->context, sizeof(statuses));
+	must(weir_launch(fixture->context, "test_request", 1, 1, &args, sizeof(args)));
+	must(weir_sync(fixture->context));
+	must(weir_copy_from_device(fixture->context, statuses, args.statuses, sizeof(statuses)));
 	assert_int_equal(statuses[0], statuses[1]);
 	return statuses[0];
 }
 
-static struct weir_stats stats_of(struct bed *bed)
+static struct weir_stats stats_of(struct fixture *fixture)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };
 
-	must(weir_stats(bed->storage, &stats));
+	must(weir_stats(fixture->storage, &stats));
 	return stats;
 }
 
@@ -96,20 +96,20 @@ struct found {
 };
 
 /* All queue pairs, many times around their rings. */
-static struct found run_load(struct bed *bed)
+static struct found run_load(struct fixture *fixture)
 {
 	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
 	struct test_blocks_args args = { .disk_count = 1, .blocks = 1, .span = 4096, .outstanding = OUTSTANDING, .rounds = ROUNDS,
 					 .path = test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT };
 	struct test_verdict verdict;
 
-	must(weir_storage_disk(bed->storage, &args.disk[0]));
-	args.buffers = alloc(bed->context, requests * args.span);
-	args.events = alloc(bed->context, requests * sizeof(struct weir_event));
-	args.verdict = alloc(bed->context, sizeof(verdict));
-	must(weir_launch(bed->context, "test_blocks", BLOCKS, THREADS, &args, sizeof(args)));
-	must(weir_sync(bed->context));
-	must(weir_copy_out(bed->context, &verdict, args.verdict, sizeof(verdict)));
+	must(weir_storage_disk(fixture->storage, &args.disk[0]));
+	args.buffers = alloc(fixture->context, requests * args.span);
+	args.events = alloc(fixture->context, requests * sizeof(struct weir_event));
+	args.verdict = alloc(fixture->context, sizeof(verdict));
+	must(weir_launch(fixture->context, "test_blocks", BLOCKS, THREADS, &args, sizeof(args)));
+	must(weir_sync(fixture->context));
+	must(weir_copy_from_device(fixture->context, &verdict, args.verdict, sizeof(verdict)));
 	return (struct found){ .good = weir_load_u64_relaxed_sys(&verdict.good), .bad = weir_load_u64_relaxed_sys(&verdict.bad) };
 }
 
@@ -118,15 +118,15 @@ static uint64_t good_requests(void)
 	return (uint64_t)BLOCKS * THREADS * OUTSTANDING * ROUNDS;
 }
 
-static void check_usable(struct bed *bed)
+static void check_usable(struct fixture *fixture)
 {
-	uint64_t failed = stats_of(bed).failed, rogue = stats_of(bed).rogue;
-	struct found found = run_load(bed);
+	uint64_t failed = stats_of(fixture).failed, rogue = stats_of(fixture).rogue;
+	struct found found = run_load(fixture);
 
 	assert_int_equal(found.bad, 0);
 	assert_int_equal(found.good, good_requests());
-	assert_int_equal(stats_of(bed).failed, failed);
-	assert_int_equal(stats_of(bed).rogue, rogue);
+	assert_int_equal(stats_of(fixture).failed, failed);
+	assert_int_equal(stats_of(fixture).rogue, rogue);
 }
 
 /** struct cure - a fault, and the step that cures it; @status: what lanes are told where nothing is tried again */
@@ -136,15 +136,15 @@ struct cure {
 	uint64_t aborted, queues, resets;
 };
 
-static void check_cured(struct bed *bed, const struct cure *cure)
+static void check_cured(struct fixture *fixture, const struct cure *cure)
 {
 	uint64_t steps = cure->aborted + cure->queues + cure->resets;
-	struct weir_stats stats = stats_of(bed);
+	struct weir_stats stats = stats_of(fixture);
 
 	/* Lanes may know that a command ended before the watchdog has counted how. */
 	for (unsigned i = 0; i < 30000 && stats.aborted + stats.queues_replaced + stats.resets < steps; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		stats = stats_of(bed);
+		stats = stats_of(fixture);
 	}
 	/* On a busy machine another command may have been late, too, and have ended before it was aborted. */
 	assert_true(stats.late >= 1);
@@ -161,20 +161,20 @@ static void cure_one_with(const struct cure *cure, bool retries)
 	size_t count = test_on_cpu() ? 4 : 1;
 
 	for (size_t i = 0; i < count; i++) {
-		struct bed bed;
+		struct fixture fixture;
 		char fault[160];
 
 		snprintf(fault, sizeof(fault), "%s%s", cure->fault, retries ? "" : "&retries=0");
-		open_bed(&bed, test_width(i), fault, tickets[i]);
+		open_fixture(&fixture, test_width(i), fault, tickets[i]);
 		for (size_t k = 0; k < 3 + 5 * i; k++) /* the first ones are spared by name */
-			assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
-		assert_int_equal(read_block(&bed, VICTIM), retries ? (uint32_t)WEIR_OK : cure->status);
-		check_cured(&bed, cure);
-		assert_int_equal(stats_of(&bed).retried, retries);
-		assert_int_equal(read_block(&bed, VICTIM), WEIR_OK);
-		assert_int_equal(stats_of(&bed).failed, 1);
-		check_usable(&bed);
-		close_bed(&bed);
+			assert_int_equal(read_block(&fixture, VICTIM + 1), WEIR_OK);
+		assert_int_equal(read_block(&fixture, VICTIM), retries ? (uint32_t)WEIR_OK : cure->status);
+		check_cured(&fixture, cure);
+		assert_int_equal(stats_of(&fixture).retried, retries);
+		assert_int_equal(read_block(&fixture, VICTIM), WEIR_OK);
+		assert_int_equal(stats_of(&fixture).failed, 1);
+		check_usable(&fixture);
+		close_fixture(&fixture);
 	}
 }
 
@@ -208,18 +208,18 @@ static void test_reset(void **state)
 /* The controller stops fetching from a queue: what it never saw cannot be aborted. */
 static void test_stalled_queue(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
 	if (!test_on_cpu())
 		return;
-	open_bed(&bed, 1, "stall:us=1000000000:op=read:lba=7:count=1", 0);
-	assert_int_equal(read_block(&bed, VICTIM), WEIR_OK);
-	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
-	assert_int_equal(stats_of(&bed).retried, 1);
-	check_cured(&bed, &(struct cure){ .queues = 1 });
-	check_usable(&bed);
-	close_bed(&bed);
+	open_fixture(&fixture, 1, "stall:us=1000000000:op=read:lba=7:count=1", 0);
+	assert_int_equal(read_block(&fixture, VICTIM), WEIR_OK);
+	assert_int_equal(read_block(&fixture, VICTIM + 1), WEIR_OK);
+	assert_int_equal(stats_of(&fixture).retried, 1);
+	check_cured(&fixture, &(struct cure){ .queues = 1 });
+	check_usable(&fixture);
+	close_fixture(&fixture);
 }
 
 /*
@@ -231,12 +231,12 @@ static void load(const char *fault, const struct cure *cure, uint64_t most_faile
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_stats stats;
 		struct found found;
-		struct bed bed;
+		struct fixture fixture;
 
-		open_bed(&bed, test_width(w), fault, 0);
-		found = run_load(&bed);
-		stats = stats_of(&bed);
-		check_cured(&bed, cure);
+		open_fixture(&fixture, test_width(w), fault, 0);
+		found = run_load(&fixture);
+		stats = stats_of(&fixture);
+		check_cured(&fixture, cure);
 		if (stats.failed < 1 || stats.failed > most_failed)
 			fail_msg("%llu commands failed, not 1 to %llu", (unsigned long long)stats.failed,
 				 (unsigned long long)most_failed);
@@ -244,8 +244,8 @@ static void load(const char *fault, const struct cure *cure, uint64_t most_faile
 		assert_true(found.good >= good_requests() - (stats.failed - stats.retried));
 		assert_true(found.bad <= 2 * (stats.failed - stats.retried));
 		assert_true(stats.retried >= least_hidden);
-		check_usable(&bed);
-		close_bed(&bed);
+		check_usable(&fixture);
+		close_fixture(&fixture);
 	}
 }
 
@@ -272,15 +272,15 @@ static void test_reset_under_load(void **state)
 /* Nothing helps: requests end, further ones are refused, closing does not wait for the controller. */
 static void test_lost(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	open_bed(&bed, test_width(0), "hung:op=read:lba=7:count=1", 0);
-	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_OK);
-	assert_int_equal(read_block(&bed, VICTIM), WEIR_E_DEVICE_DEAD);
-	assert_int_equal(read_block(&bed, VICTIM + 1), WEIR_E_DEVICE_DEAD);
-	check_cured(&bed, &(struct cure){ .aborted = 0 });
-	close_bed(&bed);
+	open_fixture(&fixture, test_width(0), "hung:op=read:lba=7:count=1", 0);
+	assert_int_equal(read_block(&fixture, VICTIM + 1), WEIR_OK);
+	assert_int_equal(read_block(&fixture, VICTIM), WEIR_E_DEVICE_DEAD);
+	assert_int_equal(read_block(&fixture, VICTIM + 1), WEIR_E_DEVICE_DEAD);
+	check_cured(&fixture, &(struct cure){ .aborted = 0 });
+	close_fixture(&fixture);
 }
 
 /* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for meanwhile. */
@@ -289,16 +289,16 @@ static void test_lanes_are_late(void **state)
 	struct timespec pause = { .tv_sec = (time_t)(test_brief_us(2 * LIMIT_US) / 1000000) };
 	struct weir_event *events;
 	struct weir_disk disk;
-	struct bed bed;
+	struct fixture fixture;
 	uint64_t buffer;
 
 	(void)state;
 	if (!test_on_cpu())
 		return;
-	open_bed(&bed, 1, "late:us=1:count=1", 0);
-	must(weir_storage_disk(bed.storage, &disk));
-	buffer = alloc(bed.context, BLOCK);
-	events = weir_at(alloc(bed.context, DEPTH * sizeof(*events)), struct weir_event, 0);
+	open_fixture(&fixture, 1, "late:us=1:count=1", 0);
+	must(weir_storage_disk(fixture.storage, &disk));
+	buffer = alloc(fixture.context, BLOCK);
+	events = weir_at(alloc(fixture.context, DEPTH * sizeof(*events)), struct weir_event, 0);
 	for (uint32_t round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < DEPTH - 1; i++) /* the host is a wave of one lane */
 			assert_int_equal(weir_read_async(&disk, i, 1, buffer, &events[i]), WEIR_OK);
@@ -307,9 +307,9 @@ static void test_lanes_are_late(void **state)
 		for (uint32_t i = 0; i < DEPTH - 1; i++)
 			assert_int_equal(weir_wait(&disk, &events[i], 0), WEIR_OK);
 	}
-	assert_int_equal(stats_of(&bed).late, 0);
-	assert_int_equal(stats_of(&bed).failed, 0);
-	close_bed(&bed);
+	assert_int_equal(stats_of(&fixture).late, 0);
+	assert_int_equal(stats_of(&fixture).failed, 0);
+	close_fixture(&fixture);
 }
 
 /* Without a limit nobody is hurried: the lane gives up waiting, and its command ends by itself. */
@@ -317,38 +317,38 @@ static void test_switched_off(void **state)
 {
 	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = LIMIT_US * 2 };
 	uint32_t statuses[2] = { 0, 0 };
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
-	must(test_storage_open(bed.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
-			       WEIR_OPTIONS(storage, .command_timeout_us = 1000), &bed.storage));
-	must(weir_storage_disk(bed.storage, &args.disk));
-	args.buffer = alloc(bed.context, BLOCK);
-	args.event = alloc(bed.context, sizeof(struct weir_event));
-	args.statuses = alloc(bed.context, sizeof(statuses));
-	must(weir_launch(bed.context, "test_request", 1, 1, &args, sizeof(args)));
-	must(weir_sync(bed.context));
-	must(weir_copy_out(bed.context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &fixture.context));
+	must(test_storage_open(fixture.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
+			       WEIR_OPTIONS(storage, .command_timeout_us = 1000), &fixture.storage));
+	must(weir_storage_disk(fixture.storage, &args.disk));
+	args.buffer = alloc(fixture.context, BLOCK);
+	args.event = alloc(fixture.context, sizeof(struct weir_event));
+	args.statuses = alloc(fixture.context, sizeof(statuses));
+	must(weir_launch(fixture.context, "test_request", 1, 1, &args, sizeof(args)));
+	must(weir_sync(fixture.context));
+	must(weir_copy_from_device(fixture.context, statuses, args.statuses, sizeof(statuses)));
 	assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
 	assert_int_equal(statuses[1], WEIR_OK);
-	assert_int_equal(stats_of(&bed).late, 0);
-	close_bed(&bed);
+	assert_int_equal(stats_of(&fixture).late, 0);
+	close_fixture(&fixture);
 }
 
 /* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and whether it was late. */
 static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us, uint64_t *late)
 {
-	struct bed bed;
+	struct fixture fixture;
 	uint32_t status;
 	char uri[160];
 
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &bed.context));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &fixture.context));
 	snprintf(uri, sizeof(uri), "virt:1M?block=512&retries=0%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
-	must(test_storage_open(bed.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &bed.storage));
-	status = read_block(&bed, VICTIM);
-	*late = stats_of(&bed).late;
-	close_bed(&bed);
+	must(test_storage_open(fixture.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &fixture.storage));
+	status = read_block(&fixture, VICTIM);
+	*late = stats_of(&fixture).late;
+	close_fixture(&fixture);
 	return status;
 }
 

@@ -36,7 +36,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
  */
 struct rig {
 	struct weir_storage storage;
-	struct weir_late *late;
+	struct weir_tracker *tracker;
 	uint64_t first, posted[QUEUES], rings[QUEUES], slot_addresses[QUEUES];
 };
 
@@ -97,12 +97,12 @@ static void open_rig(struct rig *rig, uint64_t first)
 					      .depth = DEPTH };
 	for (uint32_t i = 0; i < QUEUES; i++)
 		begin_queue(rig, i);
-	assert_int_equal(weir_late_open(&rig->storage, true, first, &rig->late), 0);
+	assert_int_equal(weir_tracker_open(&rig->storage, true, first, &rig->tracker), 0);
 }
 
 static void close_rig(struct rig *rig)
 {
-	weir_late_close(rig->late);
+	weir_tracker_close(rig->tracker);
 }
 
 /* A lane fills the slot of the next ticket. */
@@ -140,17 +140,17 @@ static void reap(uint32_t queue, uint64_t ticket)
 				   weir_load_u64_relaxed_sys(&queues[queue].completed) + 1);
 }
 
-static struct weir_late_command snapshot(struct rig *rig)
+static struct weir_tracked_command snapshot(struct rig *rig)
 {
-	struct weir_late_command oldest;
+	struct weir_tracked_command oldest;
 
-	assert_int_equal(weir_late_look(rig->late, &oldest), 0);
+	assert_int_equal(weir_tracker_look(rig->tracker, &oldest), 0);
 	return oldest;
 }
 
 static void none(struct rig *rig)
 {
-	struct weir_late_command oldest = snapshot(rig);
+	struct weir_tracked_command oldest = snapshot(rig);
 
 	if (oldest.age_ns)
 		fail_msg("slot %u of queue %u is %llu ns old", oldest.slot, oldest.queue,
@@ -160,7 +160,7 @@ static void none(struct rig *rig)
 /* The oldest is @ticket of @queue, for @age_ns. */
 static void oldest_is(struct rig *rig, uint32_t queue, uint64_t ticket, uint64_t age_ns)
 {
-	struct weir_late_command oldest = snapshot(rig);
+	struct weir_tracked_command oldest = snapshot(rig);
 
 	if (oldest.queue != queue || oldest.slot != ticket % DEPTH || oldest.age_ns != age_ns + 1)
 		fail_msg("slot %u of queue %u for %llu ns, and not slot %u of queue %u for %llu", oldest.slot,
@@ -238,7 +238,7 @@ static void test_a_slot_used_again_is_young(void **state)
  */
 static void walk(uint64_t first)
 {
-	struct weir_late_command command;
+	struct weir_tracked_command command;
 	struct rig rig;
 
 	open_rig(&rig, first);
@@ -254,15 +254,15 @@ static void walk(uint64_t first)
 		now_ns += MS;
 		oldest_is(&rig, 0, ticket, MS);
 		command = snapshot(&rig);
-		assert_true(weir_late_pending(rig.late, &command));
+		assert_true(weir_tracker_pending(rig.tracker, &command));
 		command.sequence += 2; /* the next one in this slot */
-		assert_false(weir_late_pending(rig.late, &command));
+		assert_false(weir_tracker_pending(rig.tracker, &command));
 		command.sequence -= 2;
 		answer(&rig, 0, ticket);
 		none(&rig);
-		assert_false(weir_late_pending(rig.late, &command));
+		assert_false(weir_tracker_pending(rig.tracker, &command));
 		reap(0, ticket);
-		assert_false(weir_late_pending(rig.late, &command));
+		assert_false(weir_tracker_pending(rig.tracker, &command));
 		none(&rig);
 	}
 	close_rig(&rig);
@@ -330,11 +330,11 @@ static void test_completions_around_the_end(void **state)
 				answer(&rig, 0, FIRSTS[i] + k);
 			for (unsigned k = 0; k < DEPTH - 1; k++) {
 				uint64_t ticket = FIRSTS[i] + k;
-				struct weir_late_command command = {
+				struct weir_tracked_command command = {
 					.slot = ticket % DEPTH, .sequence = (uint32_t)(ticket / DEPTH * 2 + 1)
 				};
 
-				assert_int_equal(weir_late_pending(rig.late, &command), k >= answered);
+				assert_int_equal(weir_tracker_pending(rig.tracker, &command), k >= answered);
 			}
 			close_rig(&rig);
 		}

@@ -73,7 +73,7 @@ static uint32_t read_block(struct weir_context *context, struct weir_storage *st
 	must(weir_alloc(context, sizeof(statuses), &args.statuses));
 	must(weir_launch(context, "test_request", 1, 1, &args, sizeof(args)));
 	(void)weir_sync(context);
-	must(weir_copy_out(context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_copy_from_device(context, statuses, args.statuses, sizeof(statuses)));
 	return statuses[0];
 }
 

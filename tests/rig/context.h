@@ -10,7 +10,7 @@
  * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
  * WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes (the key doorbell of a URI).
  * WEIR_TEST_CONTROLLER=1 has each virtual controller be one that storages may share (the key controller of a URI).
- * WEIR_TEST_PATIENCE=20 multiplies the time that storages have, for a checker under which all is slow.
+ * WEIR_TEST_TIMEOUT_FACTOR=20 multiplies the time that storages have, for a checker under which all is slow.
  * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
  * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
  * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
@@ -95,10 +95,10 @@ static inline uint32_t test_service(void)
 	return waves ? (uint32_t)strtoul(waves, NULL, 10) : 0;
 }
 
-/** test_brief_us() - @us times WEIR_TEST_PATIENCE: a limit that a test waits for */
+/** test_brief_us() - @us times WEIR_TEST_TIMEOUT_FACTOR: a limit that a test waits for */
 static inline uint64_t test_brief_us(uint64_t us)
 {
-	const char *times = getenv("WEIR_TEST_PATIENCE");
+	const char *times = getenv("WEIR_TEST_TIMEOUT_FACTOR");
 
 	return times ? us * strtoul(times, NULL, 10) : us;
 }
@@ -152,12 +152,12 @@ static inline bool test_given(void)
 /** test_storage_given() - the next of WEIR_TEST_STORAGE's URIs, @uri without them */
 static inline const char *test_storage_given(const char *uri)
 {
-	static unsigned turn;
+	static unsigned iteration;
 	static char text[2][256];
 	const char *given = getenv("WEIR_TEST_STORAGE");
 	int count = given ? sscanf(given, "%255s %255s", text[0], text[1]) : 0;
 
-	return count > 0 ? text[turn++ % (unsigned)count] : uri;
+	return count > 0 ? text[iteration++ % (unsigned)count] : uri;
 }
 
 /**

@@ -43,8 +43,8 @@ WEIR_FN u32 test_block_word(u64 lba, u64 generation, u32 word)
 	return (u32)test_mix((lba << 24) ^ (generation << 12) ^ word);
 }
 
-/** struct test_place - what one lane said about itself */
-struct test_place {
+/** struct test_location - what one lane said about itself */
+struct test_location {
 	weir_shared_u64 visits;
 	u64 threads;
 	u64 wave;
@@ -53,7 +53,7 @@ struct test_place {
 };
 
 struct test_grid_args {
-	weir_addr places; /* struct test_place per thread */
+	weir_addr locations; /* struct test_location per thread */
 	u64 count;
 	weir_addr verdict;
 };
@@ -105,7 +105,7 @@ struct test_request_args {
 };
 
 /* Who is told of a refused request. */
-enum test_told { TEST_TOLD_WAIT, TEST_TOLD_ALL, TEST_TOLD_ANY, TEST_TOLD_TEST, TEST_TOLD_BLOCK, TEST_TOLD };
+enum test_told { TEST_REPORTED_WAIT, TEST_REPORTED_ALL, TEST_REPORTED_ANY, TEST_REPORTED_TEST, TEST_REPORTED_BLOCK, TEST_REPORTED };
 
 /** struct test_service_args - one read, one element; @results: u64[3]: status, first word, element 64 */
 struct test_service_args {

@@ -11,17 +11,17 @@ enum { VIEW_TRIES = 4 };
 WEIR_KERNEL(test_grid, struct test_grid_args)
 {
 	u64 thread = weir_thread();
-	WEIR_GLOBAL struct test_place *place;
+	WEIR_GLOBAL struct test_location *location;
 
 	if (!expect(args->verdict, thread, thread < args->count, 1))
 		return;
-	place = weir_at(args->places, struct test_place, thread);
-	if (weir_add_u64_relaxed_dev(&place->visits, 1) != 0)
+	location = weir_at(args->locations, struct test_location, thread);
+	if (weir_add_u64_relaxed_dev(&location->visits, 1) != 0)
 		return;
-	place->threads = weir_threads();
-	place->wave = weir_wave();
-	place->lane = weir_lane();
-	place->lanes = weir_lanes();
+	location->threads = weir_threads();
+	location->wave = weir_wave();
+	location->lane = weir_lane();
+	location->lanes = weir_lanes();
 }
 
 WEIR_KERNEL(test_count, struct test_count_args)
@@ -139,16 +139,16 @@ WEIR_KERNEL(test_request, struct test_request_args)
 WEIR_KERNEL(test_refused, struct test_request_args)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, weir_thread());
-	WEIR_GLOBAL u32 *told = weir_at(args->statuses, u32, weir_thread() * TEST_TOLD);
+	WEIR_GLOBAL u32 *reported = weir_at(args->statuses, u32, weir_thread() * TEST_REPORTED);
 	WEIR_GLOBAL struct weir_disk *disk = &args->disk;
 
 	if (weir_block_async(disk, args->opcode, args->lba, args->blocks, args->buffer, event) == WEIR_OK)
 		return;
-	told[TEST_TOLD_WAIT] = weir_wait(disk, event, args->timeout_us);
-	told[TEST_TOLD_ALL] = weir_wait_all(disk, event, 1, args->timeout_us);
-	told[TEST_TOLD_ANY] = weir_wait_any(disk, event, 1, args->timeout_us).status;
-	told[TEST_TOLD_TEST] = weir_event_status(weir_test(disk, event));
-	told[TEST_TOLD_BLOCK] = weir_block_wait(disk, args->opcode, args->lba, args->blocks, args->buffer, event, args->timeout_us);
+	reported[TEST_REPORTED_WAIT] = weir_wait(disk, event, args->timeout_us);
+	reported[TEST_REPORTED_ALL] = weir_wait_all(disk, event, 1, args->timeout_us);
+	reported[TEST_REPORTED_ANY] = weir_wait_any(disk, event, 1, args->timeout_us).status;
+	reported[TEST_REPORTED_TEST] = weir_event_status(weir_test(disk, event));
+	reported[TEST_REPORTED_BLOCK] = weir_block_wait(disk, args->opcode, args->lba, args->blocks, args->buffer, event, args->timeout_us);
 }
 
 WEIR_ARRAY_STRUCT(record, struct test_record)

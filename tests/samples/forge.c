@@ -3,7 +3,7 @@
  * forge.c: results that are wrong, whoever made them: to be loaded before a program that verifies its own.
  *
  * FORGE says how: zero, all of a result is zeros; first or last, that word of it is another one; idle, the kernel FORGE_KERNEL
- * does nothing. FORGE_OF says which results: copy, what weir_copy_out() brings; read, what weir_storage_read() does. Small ones
+ * does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings; read, what weir_storage_read() does. Small ones
  * stay: they are counters, by which a program goes on.
  */
 #include <dlfcn.h>
@@ -43,9 +43,9 @@ static void forge(const char *what, void *result, size_t bytes)
 	memcpy(result, &word, sizeof(word));
 }
 
-int weir_copy_out(struct weir_context *context, void *to, uint64_t address, size_t bytes)
+int weir_copy_from_device(struct weir_context *context, void *to, uint64_t address, size_t bytes)
 {
-	int error = NEXT(weir_copy_out)(context, to, address, bytes);
+	int error = NEXT(weir_copy_from_device)(context, to, address, bytes);
 
 	if (!error && !inside)
 		forge("copy", to, bytes);

@@ -28,7 +28,7 @@ WEIR_FN void wait_for_any(WEIR_GLOBAL struct test_waits_args *args, u64 first, u
 	u64 wave = weir_active();
 
 	while (weir_ballot(wave, index < count)) {
-		weir_converge();
+		weir_reconverge();
 		if (index < count) {
 			any = weir_wait_any(&args->disk, weir_at(args->events, struct weir_event, first), count, 0);
 			expect(args->verdict, first, any.status, WEIR_OK);
@@ -44,11 +44,11 @@ WEIR_FN void wait_by_tests(WEIR_GLOBAL struct test_waits_args *args, u64 first, 
 	u64 wave = weir_active();
 	u32 at = 0;
 
-	for (u32 turn = 0; weir_ballot(wave, at < count); turn++) {
-		weir_converge();
+	for (u32 iteration = 0; weir_ballot(wave, at < count); iteration++) {
+		weir_reconverge();
 		if (at < count && weir_test(&args->disk, weir_at(args->events, struct weir_event, first + at)))
 			waits_check(args, first + at++);
-		weir_relax(turn);
+		weir_relax(iteration);
 	}
 }
 

@@ -46,7 +46,7 @@ static void run_kernel(struct rig *rig, const char *kernel, uint32_t statuses[4]
 {
 	must(weir_launch(rig->context, kernel, 1, 5, &rig->args, sizeof(rig->args)));
 	assert_int_equal(weir_sync(rig->context), synced);
-	must(weir_copy_out(rig->context, statuses, rig->args.statuses, 16));
+	must(weir_copy_from_device(rig->context, statuses, rig->args.statuses, 16));
 }
 
 static void close_rig(struct rig *rig)

@@ -91,13 +91,13 @@ static uint64_t judge(struct rig *rig)
 	struct test_verdict verdict, none;
 
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
 			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
 			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
 	memset(&none, 0, sizeof(none));
-	must(weir_copy_in(rig->context, rig->verdict, &none, sizeof(none)));
+	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	return weir_load_u64_relaxed_sys(&verdict.good);
 }
 
@@ -150,10 +150,10 @@ static uint64_t prefetch(struct rig *rig, struct test_prefetch_args *args, uint3
 {
 	uint64_t started, none = 0;
 
-	must(weir_copy_in(rig->context, args->started, &none, sizeof(none)));
+	must(weir_copy_to_device(rig->context, args->started, &none, sizeof(none)));
 	must(weir_launch(rig->context, "test_prefetch", 1, lanes, args, sizeof(*args)));
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, &started, args->started, sizeof(started)));
+	must(weir_copy_from_device(rig->context, &started, args->started, sizeof(started)));
 	return started;
 }
 
@@ -186,7 +186,7 @@ static void test_prefetched_lines_are_hits(void **state)
 			if (kind) {
 				args.list = alloc(&rig, sizeof(indices));
 				args.each = 8;
-				must(weir_copy_in(rig.context, args.list, indices, sizeof(indices)));
+				must(weir_copy_to_device(rig.context, args.list, indices, sizeof(indices)));
 			}
 			/* It gives up where queues stay full, as they do while a service has no core to run on. */
 			for (uint32_t i = 0; i < 5000 && sum < 128 - kind; i++) {
@@ -280,7 +280,7 @@ static void test_bad_copies_are_refused_by_their_block(void **state)
 			assert_int_equal(weir_sync(rig.context), bad[i].says ? -EIO : 0);
 			if (bad[i].says)
 				assert_non_null(strstr(weir_last_error(), bad[i].says));
-			must(weir_copy_out(rig.context, statuses, args.statuses, sizeof(statuses)));
+			must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
 			assert_int_equal(statuses[0], bad[i].status);
 			assert_int_equal(statuses[1], bad[i].status);
 			close_rig(&rig);

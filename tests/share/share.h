@@ -71,7 +71,7 @@ struct test_step {
  * @line_bytes: of a line
  * @buffers: TEST_HOLDS lines
  * @events: TEST_HOLDS + 1, of which the last one is never told
- * @turn: weir_shared_u64, steps that have been done
+ * @iteration: weir_shared_u64, steps that have been done
  * @block_lanes: lanes of a block
  */
 struct test_steps_args {
@@ -82,7 +82,7 @@ struct test_steps_args {
 	weir_addr buffers;
 	weir_addr events;
 	weir_addr verdict;
-	weir_addr turn;
+	weir_addr iteration;
 	u64 block_lanes;
 };
 

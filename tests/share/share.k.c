@@ -11,7 +11,7 @@
 
 enum { MOST_HELD = 5 };
 
-#define TURN_NS ((u64)60000000000u) /* for the other blocks' steps, on a machine that has much else to do */
+#define ITERATION_NS ((u64)60000000000u) /* for the other blocks' steps, on a machine that has much else to do */
 
 /* A word of a held line is as on storage, or as some lane changed it. */
 WEIR_FN void share_check(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared, u64 at)
@@ -47,13 +47,13 @@ WEIR_FN void share_buffers_back(WEIR_GLOBAL struct test_share_args *args, u32 ro
 	u64 wave = weir_active();
 	u32 at = 0;
 
-	for (u32 turn = 0; weir_ballot(wave, at < args->held); turn++) {
-		weir_converge();
+	for (u32 iteration = 0; weir_ballot(wave, at < args->held); iteration++) {
+		weir_reconverge();
 		if (at < args->held &&
 		    !weir_share_in_use(&args->writer.array, share_line(args, round, at),
 				       args->buffers + (weir_thread() * args->held + at) * args->line_bytes))
 			at++;
-		weir_relax(turn);
+		weir_relax(iteration);
 	}
 }
 
@@ -111,14 +111,14 @@ WEIR_FN u64 step_write(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_
 }
 
 /* Wait until step @step is the next one; what others did before is seen then. Return: 0: they do not get there. */
-WEIR_FN u32 step_turn(WEIR_GLOBAL struct test_steps_args *args, u64 step)
+WEIR_FN u32 step_iteration(WEIR_GLOBAL struct test_steps_args *args, u64 step)
 {
 	u64 begin = weir_clock_ns();
 
-	for (u32 turn = 0; weir_load_u64_acquire_dev(weir_at(args->turn, weir_shared_u64, 0)) != step; turn++) {
-		if (weir_clock_ns() - begin > TURN_NS)
+	for (u32 iteration = 0; weir_load_u64_acquire_dev(weir_at(args->iteration, weir_shared_u64, 0)) != step; iteration++) {
+		if (weir_clock_ns() - begin > ITERATION_NS)
 			return 0;
-		weir_relax(turn);
+		weir_relax(iteration);
 	}
 	return 1;
 }
@@ -129,7 +129,7 @@ WEIR_FN weir_status step_poll(WEIR_GLOBAL struct test_steps_args *args, struct w
 	weir_status status = WEIR_E_LOCKED;
 	u64 begin = weir_clock_ns();
 
-	while (status == WEIR_E_LOCKED && weir_clock_ns() - begin < TURN_NS) {
+	while (status == WEIR_E_LOCKED && weir_clock_ns() - begin < ITERATION_NS) {
 		status = weir_share_test(&args->writer.array, hold);
 		if (status == WEIR_E_LOCKED)
 			(void)weir_test(weir_extent_disk(&args->writer.array.extent, 0), weir_at(args->events, struct weir_event, TEST_HOLDS));
@@ -153,7 +153,7 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 		if (step.kind / TEST_STEP_BLOCK != weir_thread() / args->block_lanes)
 			continue;
 		step.kind %= TEST_STEP_BLOCK;
-		if (!step_turn(args, i))
+		if (!step_iteration(args, i))
 			return;
 		if (step.kind == TEST_STEP_SEND)
 			weir_data_store_u64(holds[step.buffer].buffer + step.at * 8, step.value);
@@ -187,6 +187,6 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 			found = weir_share_in_use(array, step.line, buffer);
 		expect(args->verdict, i, found, step.value);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
-		weir_store_u64_release_dev(weir_at(args->turn, weir_shared_u64, 0), i + 1);
+		weir_store_u64_release_dev(weir_at(args->iteration, weir_shared_u64, 0), i + 1);
 	}
 }

@@ -61,12 +61,12 @@ static void test_what_the_policy_says(void **state)
 	must(weir_alloc(context, sizeof(STEPS), &args.steps));
 	must(weir_alloc(context, TEST_HOLDS * LINE, &args.buffers));
 	must(weir_alloc(context, TEST_HOLDS * 8, &args.events));
-	must(weir_alloc(context, sizeof(weir_shared_u64), &args.turn));
+	must(weir_alloc(context, sizeof(weir_shared_u64), &args.iteration));
 	must(weir_alloc(context, sizeof(verdict), &args.verdict));
-	must(weir_copy_in(context, args.steps, STEPS, sizeof(STEPS)));
+	must(weir_copy_to_device(context, args.steps, STEPS, sizeof(STEPS)));
 	must(weir_launch(context, "test_steps", 1, 1, &args, sizeof(args)));
 	must(weir_sync(context));
-	must(weir_copy_out(context, &verdict, args.verdict, sizeof(verdict)));
+	must(weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("step %llu: %#llx instead of %#llx", (unsigned long long)verdict.where,
 			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);

@@ -33,7 +33,7 @@ struct rig {
 	uint32_t doorbells[2];
 	uint64_t data[WEIR_WAYS][WORDS] __attribute__((aligned(64)));
 	uint64_t buffer[WORDS] __attribute__((aligned(64)));
-	uint64_t place;
+	uint64_t position;
 };
 
 static weir_addr address_of(void *pointer)
@@ -89,7 +89,7 @@ static void put_line(struct rig *rig, uint32_t state)
 
 static uint64_t word_of(const struct rig *rig)
 {
-	return rig->entries.word[rig->place % WEIR_WAYS].value_;
+	return rig->entries.word[rig->position % WEIR_WAYS].value_;
 }
 
 /* Acquire: register the buffer, or join the entry. */
@@ -104,7 +104,7 @@ static void acquire(struct rig *rig)
 			weir_share_try_register(1, 1, &rig->lines, &rig->extent, 0, address_of(rig->buffer));
 
 		assert_int_equal(registered.outcome, WEIR_SHARE_DONE);
-		rig->place = registered.place;
+		rig->position = registered.position;
 	}
 }
 
@@ -116,20 +116,20 @@ static void fill(struct rig *rig)
 	assert_int_equal(rig->queue.tail.value_, 1);
 	for (unsigned i = 0; i < WORDS; i++)
 		rig->buffer[i] = 1000 + i;
-	weir_continue(rig->queue_slots[0].target_kind, rig->queue_slots[0].target, rig->queue_slots[0].status, WEIR_OK,
+	weir_complete(rig->queue_slots[0].target_kind, rig->queue_slots[0].target, rig->queue_slots[0].status, WEIR_OK,
 		      WEIR_PATH_DIRECT);
 }
 
 static void modify(struct rig *rig)
 {
 	assert_true(weir_line_readable(word_of(rig)));
-	(void)weir_share_changed(&rig->share, rig->place);
+	(void)weir_share_changed(&rig->share, rig->position);
 	rig->buffer[3] = 33;
 }
 
 static void let_go(struct rig *rig)
 {
-	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->place), WEIR_OK);
+	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->position), WEIR_OK);
 }
 
 /* To a state, the shortest way. */
@@ -246,7 +246,7 @@ static void test_a_last_holder_keeps_a_line_that_has_no_room(void **state)
 	bring_to(rig, "Modified", 1);
 	for (unsigned i = 0; i < WEIR_WAYS; i++) /* pinned by others */
 		rig->words.word[i].value_ = (uint64_t)(KEY + 1 + i) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN | WEIR_LINE_READY;
-	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->place), WEIR_E_TIMEOUT);
+	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->position), WEIR_E_TIMEOUT);
 	expect_state(rig, 0, "Modified", 1);
 	rig->words.word[2].value_ -= WEIR_LINE_PIN;
 	let_go(rig);

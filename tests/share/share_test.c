@@ -89,7 +89,7 @@ static uint64_t judge(struct rig *rig)
 	struct test_verdict verdict;
 
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
 			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
@@ -134,7 +134,7 @@ static uint64_t run_faulty_share(struct rig *rig, uint32_t width, const struct s
 	args.verdict = rig->verdict;
 	must(weir_launch(rig->context, "test_share", 2, THREADS, &args, sizeof(args)));
 	assert_int_equal(judge(rig), lanes * args.rounds * args.held);
-	must(weir_copy_out(rig->context, &copies, args.copies, sizeof(copies)));
+	must(weir_copy_from_device(rig->context, &copies, args.copies, sizeof(copies)));
 	return copies;
 }
 
@@ -278,12 +278,12 @@ static uint64_t do_steps(struct rig *rig, const struct weir_writer *writer, cons
 	args.steps = alloc(rig, count * sizeof(*steps));
 	args.buffers = alloc(rig, TEST_HOLDS * LINE + 8);
 	args.events = alloc(rig, (TEST_HOLDS + 1) * sizeof(struct weir_event));
-	args.turn = alloc(rig, sizeof(weir_shared_u64));
+	args.iteration = alloc(rig, sizeof(weir_shared_u64));
 	args.verdict = rig->verdict;
-	must(weir_copy_in(rig->context, args.steps, steps, count * sizeof(*steps)));
+	must(weir_copy_to_device(rig->context, args.steps, steps, count * sizeof(*steps)));
 	must(weir_launch(rig->context, "test_steps", blocks_of(steps, count), 5, &args, sizeof(args)));
 	*synced = weir_sync(rig->context);
-	must(weir_copy_out(rig->context, &verdict, rig->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), count);
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("step %llu: %#llx instead of %#llx", (unsigned long long)verdict.where,
@@ -493,9 +493,9 @@ static void make_read_only(struct rig *rig, const struct weir_writer *writer)
 {
 	struct weir_disk disk;
 
-	must(weir_copy_out(rig->context, &disk, writer->array.extent.disks, sizeof(disk)));
+	must(weir_copy_from_device(rig->context, &disk, writer->array.extent.disks, sizeof(disk)));
 	disk.flags |= WEIR_DISK_READ_ONLY;
-	must(weir_copy_in(rig->context, writer->array.extent.disks, &disk, sizeof(disk)));
+	must(weir_copy_to_device(rig->context, writer->array.extent.disks, &disk, sizeof(disk)));
 }
 
 static void test_bad_requests_name_the_block(void **state)

@@ -18,7 +18,7 @@ static void run_reads(struct rig *rig, const struct rig_options *options)
 {
 	rig_open(rig, options);
 	rig_fill_medium(rig);
-	rig_run(rig, "test_resident_reads");
+	rig_run(rig, "test_device_controller_reads");
 }
 
 /* How many reads ended with @status; none gave wrong data. */
@@ -27,7 +27,7 @@ static uint32_t ended_with(struct rig *rig, uint32_t status)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < rig_results(rig); i++) {
-		struct resident_result result = rig_result(rig, i);
+		struct device_controller_result result = rig_result(rig, i);
 
 		assert_int_equal(result.wrong, 0);
 		count += result.status == status;
@@ -47,7 +47,7 @@ static void test_nothing_is_done_before_its_latency(void **state)
 		run_reads(&rig, &options);
 		assert_int_equal(ended_with(&rig, WEIR_OK), rig_results(&rig));
 		for (uint32_t r = 0; r < rig_results(&rig); r++) {
-			struct resident_result result = rig_result(&rig, r);
+			struct device_controller_result result = rig_result(&rig, r);
 
 			/* a device's clock may advance by a microsecond at a time */
 			assert_true(passed(result.began_ns, result.ended_ns, 2999000));
@@ -69,7 +69,7 @@ static void test_no_more_than_the_rate(void **state)
 		run_reads(&rig, &options);
 		assert_int_equal(ended_with(&rig, WEIR_OK), rig_results(&rig));
 		for (uint32_t r = 0; r < rig_results(&rig); r++) {
-			struct resident_result result = rig_result(&rig, r);
+			struct device_controller_result result = rig_result(&rig, r);
 
 			first = result.began_ns < first ? result.began_ns : first;
 			last = result.ended_ns > last ? result.ended_ns : last;
@@ -80,10 +80,10 @@ static void test_no_more_than_the_rate(void **state)
 }
 
 /* Turns that nobody took are lost: after a rest, commands do not come faster for it. */
-static void test_turns_are_not_saved(void **state)
+static void test_iterations_are_not_saved(void **state)
 {
 	struct rig_options options = one_wave(test_width(0));
-	uint32_t served[MOST_TURNS];
+	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 	uint64_t word;
 
@@ -91,12 +91,12 @@ static void test_turns_are_not_saved(void **state)
 	options.iops = 1000;
 	rig_open(&rig, &options);
 	announce(&rig, 0, 1, 1);
-	take_turns(&rig, 2, served);
-	must(weir_copy_out(rig.context, &word, rig.args.controller.rate, sizeof(word)));
+	take_iterations(&rig, 2, served);
+	must(weir_copy_from_device(rig.context, &word, rig.args.controller.rate, sizeof(word)));
 	word -= 10ull * 1000000000 << WEIR_CONTROLLER_TICKS_LOG2; /* as if that had been 10 s ago */
 	rig_put(&rig, rig.args.controller.rate, &word, sizeof(word));
 	announce(&rig, 1, 4, 1);
-	take_turns(&rig, 4, served);
+	take_iterations(&rig, 4, served);
 	assert_int_equal(completion(&rig, 1).dw3 >> 16 & 1, 1);
 	assert_int_equal(completion(&rig, 2).dw3 >> 16 & 1, 0);
 	weir_context_close(rig.context);
@@ -180,17 +180,17 @@ static void test_dropped_ones_never_end(void **state)
 static void run_given_back(uint32_t width)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS];
+	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 
 	options.depth_log2 = 3;
 	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_DROP, .count = 3);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 7, 1);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	ring(&rig, rig.queues[0].cq_doorbell, 4);
 	announce(&rig, 7, 6, 1);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	for (uint32_t i = 0; i < 6; i++)
 		completed(&rig, 4 + i, 7 + i, 0, (completion(&rig, 4 + i).dw2 & 7));
 	weir_context_close(rig.context);
@@ -206,7 +206,7 @@ static void test_dropped_ones_give_their_room_back(void **state)
 static void run_late(uint32_t width)
 {
 	struct rig_options options = faulty(width, ROW(.kind = WEIR_CONTROLLER_LATE, .lba = 1, .blocks = 1, .us = 300000));
-	struct resident_result late;
+	struct device_controller_result late;
 	struct rig rig;
 
 	options.rounds = 1;
@@ -233,14 +233,14 @@ static void posted(uint32_t width, uint32_t count, const struct weir_controller_
 		   uint32_t entries)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS];
+	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 
 	options.depth_log2 = 6;
 	memcpy(options.faults, rows, sizeof(options.faults));
 	rig_open(&rig, &options);
 	announce(&rig, 0, count, 1);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	for (uint32_t i = 0; i < entries; i++) {
 		struct nvme_cqe cqe = completion(&rig, i);
 		uint32_t found = cqe.dw2 >> 16 == 1 ? cqe.dw3 & 0xffff : 1000;
@@ -277,14 +277,14 @@ static void test_entries_too_many_and_too_few(void **state)
 static void run_full(uint32_t width)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS];
+	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 
 	options.depth_log2 = 3;
 	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .after = 6);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 7, 1);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	for (uint32_t i = 0; i < 7; i++)
 		assert_int_equal(completion(&rig, i).dw3, (i | 0x10000));
 	assert_int_equal(completion(&rig, 7).dw3, 0);
@@ -300,13 +300,13 @@ static void test_no_extra_entry_without_room(void **state)
 static void run_phase(uint32_t width)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS];
+	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 
 	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_PHASE, .after = 1, .count = 1);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 3, 1);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(completion(&rig, i).dw3 & 0xffff, i);
 		assert_int_equal(completion(&rig, i).dw3 >> 16 & 1, i != 1);
@@ -334,7 +334,7 @@ static void run_groups(uint32_t width)
 static void run_shuffle(uint32_t width)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS], misplaced = 0;
+	uint32_t served[MOST_ITERATIONS], misplaced = 0;
 	uint64_t seen = 0;
 	struct rig rig;
 
@@ -342,8 +342,8 @@ static void run_shuffle(uint32_t width)
 	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_SHUFFLE, .of = 8, .seed = 3);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 24, 1);
-	take_turns(&rig, MOST_TURNS, served);
-	take_turns(&rig, MOST_TURNS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
+	take_iterations(&rig, MOST_ITERATIONS, served);
 	for (uint32_t i = 0; i < 24; i++) {
 		uint32_t cid = completion(&rig, i).dw3 & 0xffff;
 
@@ -373,7 +373,7 @@ static void run_stall(uint32_t width)
 	run_reads(&rig, &options);
 	assert_int_equal(ended_with(&rig, WEIR_OK), rig_results(&rig));
 	for (uint32_t i = 0; i < rig_results(&rig); i++) {
-		struct resident_result result = rig_result(&rig, i);
+		struct device_controller_result result = rig_result(&rig, i);
 
 		first = result.began_ns < first ? result.began_ns : first;
 		last = result.ended_ns > last ? result.ended_ns : last;
@@ -422,7 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_done_before_its_latency),
 		cmocka_unit_test(test_no_more_than_the_rate),
-		cmocka_unit_test(test_turns_are_not_saved),
+		cmocka_unit_test(test_iterations_are_not_saved),
 		cmocka_unit_test(test_statuses),
 		cmocka_unit_test(test_dropped_ones_never_end),
 		cmocka_unit_test(test_dropped_ones_give_their_room_back),
@@ -437,5 +437,5 @@ int main(void)
 
 	if (!test_begins())
 		return 0;
-	return cmocka_run_group_tests_name("resident_fault", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("device_controller_fault", tests, NULL, NULL);
 }

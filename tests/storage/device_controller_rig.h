@@ -3,13 +3,13 @@
  * storage/device_controller_rig.h: queue pairs, their clients' side and their controller's, in memory of
  * a context, and short ways to run kernels of storage/device_controller.k.c on them.
  */
-#ifndef WEIR_TESTS_RESIDENT_RIG_H
-#define WEIR_TESTS_RESIDENT_RIG_H
+#ifndef WEIR_TESTS_DEVICE_CONTROLLER_RIG_H
+#define WEIR_TESTS_DEVICE_CONTROLLER_RIG_H
 
 #include "../rig/context.h"
 #include "device_controller.h"
 
-enum { RIG_QUEUES = 3, RIG_PRP_ENTRIES = 16, RIG_ROWS = 4, PAGE = NVME_PAGE_BYTES, MOST_TURNS = 32 };
+enum { RIG_QUEUES = 3, RIG_PRP_ENTRIES = 16, RIG_ROWS = 4, PAGE = NVME_PAGE_BYTES, MOST_ITERATIONS = 32 };
 
 /**
  * struct rig_options - a run
@@ -37,7 +37,7 @@ struct rig {
 	struct weir_context *context;
 	uint64_t doorbells;
 	struct weir_queue queues[RIG_QUEUES];
-	struct resident_args args;
+	struct device_controller_args args;
 };
 
 static inline void must(int error)
@@ -58,13 +58,13 @@ static inline uint32_t rig_word(struct rig *rig, uint64_t address)
 {
 	uint32_t value;
 
-	must(weir_copy_out(rig->context, &value, address, sizeof(value)));
+	must(weir_copy_from_device(rig->context, &value, address, sizeof(value)));
 	return value;
 }
 
 static inline void rig_put(struct rig *rig, uint64_t address, const void *data, size_t bytes)
 {
-	must(weir_copy_in(rig->context, address, data, bytes));
+	must(weir_copy_to_device(rig->context, address, data, bytes));
 }
 
 static inline uint32_t rig_rows(const struct rig_options *options)
@@ -159,18 +159,18 @@ static inline uint32_t rig_lanes(const struct rig *rig)
 
 static inline void rig_clients(struct rig *rig)
 {
-	struct resident_args *args = &rig->args;
+	struct device_controller_args *args = &rig->args;
 	uint32_t lanes = rig_lanes(rig);
 
 	args->disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
 					 .queues = rig_memory(rig, sizeof(rig->queues)),
 					 .queue_count = rig->options.queues, .block_log2 = 9,
-					 .blocks = rig->options.blocks, .max_blocks = RESIDENT_MOST_BLOCKS,
+					 .blocks = rig->options.blocks, .max_blocks = DEVICE_CONTROLLER_MOST_BLOCKS,
 					 .timeout_ns = test_patient_us(20000000) * 1000 };
 	rig_put(rig, args->disk.queues, rig->queues, sizeof(rig->queues));
 	args->events = rig_memory(rig, lanes * sizeof(struct weir_event));
-	args->buffers = rig_memory(rig, (size_t)lanes * 2 * RESIDENT_MOST_BLOCKS * 512 + 4096);
-	args->results = rig_memory(rig, (size_t)lanes * rig->options.rounds * sizeof(struct resident_result) + 1);
+	args->buffers = rig_memory(rig, (size_t)lanes * 2 * DEVICE_CONTROLLER_MOST_BLOCKS * 512 + 4096);
+	args->results = rig_memory(rig, (size_t)lanes * rig->options.rounds * sizeof(struct device_controller_result) + 1);
 	args->finished = rig_memory(rig, sizeof(uint32_t));
 	args->wrong = rig_memory(rig, sizeof(uint32_t));
 	args->controllers = rig->options.controllers;
@@ -193,14 +193,14 @@ static inline void rig_open(struct rig *rig, const struct rig_options *options)
 	rig_clients(rig);
 }
 
-/* What resident_word() says, in every block of the medium. */
+/* What device_controller_word() says, in every block of the medium. */
 static inline void rig_fill_medium(struct rig *rig)
 {
 	uint64_t words[64];
 
 	for (uint64_t lba = 0; lba < rig->options.blocks; lba++) {
 		for (uint64_t i = 0; i < 64; i++)
-			words[i] = resident_word(lba, i);
+			words[i] = device_controller_word(lba, i);
 		rig_put(rig, rig->args.controller.medium + lba * 512, words, sizeof(words));
 	}
 }
@@ -212,11 +212,11 @@ static inline void rig_run(struct rig *rig, const char *kernel)
 	assert_int_equal(rig_word(rig, rig->args.finished), rig->options.clients * rig->options.width);
 }
 
-static inline struct resident_result rig_result(struct rig *rig, uint32_t index)
+static inline struct device_controller_result rig_result(struct rig *rig, uint32_t index)
 {
-	struct resident_result result;
+	struct device_controller_result result;
 
-	must(weir_copy_out(rig->context, &result, rig->args.results + index * sizeof(result), sizeof(result)));
+	must(weir_copy_from_device(rig->context, &result, rig->args.results + index * sizeof(result), sizeof(result)));
 	return result;
 }
 
@@ -230,7 +230,7 @@ static inline struct weir_queue rig_queue_after(struct rig *rig, uint32_t index)
 {
 	struct weir_queue queue;
 
-	must(weir_copy_out(rig->context, &queue, rig->args.disk.queues + index * sizeof(queue), sizeof(queue)));
+	must(weir_copy_from_device(rig->context, &queue, rig->args.disk.queues + index * sizeof(queue), sizeof(queue)));
 	return queue;
 }
 
@@ -260,16 +260,16 @@ static inline void announce(struct rig *rig, uint32_t first, uint32_t count, uin
 	ring(rig, rig->queues[0].sq_doorbell, first + count);
 }
 
-/* @turns turns of the controller, one wave; what each served. */
-static inline void take_turns(struct rig *rig, uint32_t turns, uint32_t served[MOST_TURNS])
+/* @iterations turns of the controller, one wave; what each served. */
+static inline void take_iterations(struct rig *rig, uint32_t iterations, uint32_t served[MOST_ITERATIONS])
 {
-	struct resident_turns_args args = { .controller = rig->args.controller, .turns = turns,
+	struct device_controller_iterations_args args = { .controller = rig->args.controller, .iterations = iterations,
 					    .timed = rig->args.timed,
-					    .served = rig_memory(rig, MOST_TURNS * sizeof(uint32_t)) };
+					    .served = rig_memory(rig, MOST_ITERATIONS * sizeof(uint32_t)) };
 
-	must(weir_launch(rig->context, "test_resident_turns", 1, rig->options.width, &args, sizeof(args)));
+	must(weir_launch(rig->context, "test_device_controller_iterations", 1, rig->options.width, &args, sizeof(args)));
 	must(weir_sync(rig->context));
-	must(weir_copy_out(rig->context, served, args.served, turns * sizeof(*served)));
+	must(weir_copy_from_device(rig->context, served, args.served, iterations * sizeof(*served)));
 }
 
 static inline struct nvme_cqe completion(struct rig *rig, uint32_t position)
@@ -277,7 +277,7 @@ static inline struct nvme_cqe completion(struct rig *rig, uint32_t position)
 	uint32_t mask = (1u << rig->options.depth_log2) - 1;
 	struct nvme_cqe cqe;
 
-	must(weir_copy_out(rig->context, &cqe, rig->queues[0].cq + (position & mask) * sizeof(cqe), sizeof(cqe)));
+	must(weir_copy_from_device(rig->context, &cqe, rig->queues[0].cq + (position & mask) * sizeof(cqe), sizeof(cqe)));
 	return cqe;
 }
 

@@ -29,9 +29,9 @@ static void run_mix(const struct rig_options *mix, uint32_t width)
 
 	options.width = width;
 	options.rounds = test_rounds(mix->rounds);
-	options.blocks = (uint64_t)(options.controllers + options.clients) * width * RESIDENT_MOST_BLOCKS;
+	options.blocks = (uint64_t)(options.controllers + options.clients) * width * DEVICE_CONTROLLER_MOST_BLOCKS;
 	rig_open(&rig, &options);
-	rig_run(&rig, "test_resident");
+	rig_run(&rig, "test_device_controller");
 	if (rig_word(&rig, rig.args.wrong))
 		fail_msg("mix %d, width %u: %u requests went wrong", (int)(mix - mixes), width,
 			 rig_word(&rig, rig.args.wrong));
@@ -57,7 +57,7 @@ static void test_lanes_serve_lanes(void **state)
 static void run_claims(uint32_t width, uint32_t claim, uint32_t share_log2, uint64_t first)
 {
 	struct rig_options options = one_wave(width);
-	uint32_t served[MOST_TURNS], left = 20, ticket = (uint32_t)first;
+	uint32_t served[MOST_ITERATIONS], left = 20, ticket = (uint32_t)first;
 	struct rig rig;
 
 	options.claim = claim;
@@ -65,15 +65,15 @@ static void run_claims(uint32_t width, uint32_t claim, uint32_t share_log2, uint
 	options.first = first;
 	rig_open(&rig, &options);
 	announce(&rig, ticket, left, 1);
-	take_turns(&rig, MOST_TURNS, served);
-	for (uint32_t turn = 0; turn < MOST_TURNS; turn++) {
+	take_iterations(&rig, MOST_ITERATIONS, served);
+	for (uint32_t iteration = 0; iteration < MOST_ITERATIONS; iteration++) {
 		uint32_t share = (left + (1u << share_log2) - 1) >> share_log2;
 
-		assert_int_equal(served[turn], least(least(share, claim), width));
-		for (uint32_t i = 0; i < served[turn]; i++)
-			completed(&rig, ticket + i, ticket + i, 0, ticket + served[turn]);
-		ticket += served[turn];
-		left -= served[turn];
+		assert_int_equal(served[iteration], least(least(share, claim), width));
+		for (uint32_t i = 0; i < served[iteration]; i++)
+			completed(&rig, ticket + i, ticket + i, 0, ticket + served[iteration]);
+		ticket += served[iteration];
+		left -= served[iteration];
 	}
 	assert_int_equal(left, 0);
 	weir_context_close(rig.context);
@@ -95,18 +95,18 @@ static void test_pieces_have_so_much_data(void **state)
 	(void)state;
 	for (size_t i = 0; i < test_width_count(); i++) {
 		struct rig_options options = one_wave(test_width(i));
-		uint32_t served[MOST_TURNS], two = least(2, test_width(i));
+		uint32_t served[MOST_ITERATIONS], two = least(2, test_width(i));
 		struct rig rig;
 
 		options.claim_bytes = 8192;
 		rig_open(&rig, &options);
 		announce(&rig, 0, 8, 8);
-		take_turns(&rig, 4, served);
-		for (uint32_t turn = 0; turn < 4; turn++)
-			assert_int_equal(served[turn], two);
-		take_turns(&rig, 8, served);
+		take_iterations(&rig, 4, served);
+		for (uint32_t iteration = 0; iteration < 4; iteration++)
+			assert_int_equal(served[iteration], two);
+		take_iterations(&rig, 8, served);
 		announce(&rig, 8, 2, 16);
-		take_turns(&rig, 3, served);
+		take_iterations(&rig, 3, served);
 		assert_int_equal(served[0], 1);
 		assert_int_equal(served[1], 1);
 		assert_int_equal(served[2], 0);
@@ -114,11 +114,11 @@ static void test_pieces_have_so_much_data(void **state)
 	}
 }
 
-static uint32_t sum(const uint32_t *served, uint32_t turns)
+static uint32_t sum(const uint32_t *served, uint32_t iterations)
 {
 	uint32_t total = 0;
 
-	for (uint32_t i = 0; i < turns; i++)
+	for (uint32_t i = 0; i < iterations; i++)
 		total += served[i];
 	return total;
 }
@@ -129,7 +129,7 @@ static void test_no_completion_without_room(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * test_width_count(); i++) {
 		struct rig_options options = one_wave(test_width(i / 2));
-		uint32_t served[MOST_TURNS];
+		uint32_t served[MOST_ITERATIONS];
 		struct rig rig;
 
 		options.depth_log2 = 3;
@@ -137,15 +137,15 @@ static void test_no_completion_without_room(void **state)
 		options.first = (1ull << 32) - 16;
 		rig_open(&rig, &options);
 		announce(&rig, (uint32_t)options.first, 5, 1);
-		take_turns(&rig, 16, served);
+		take_iterations(&rig, 16, served);
 		announce(&rig, (uint32_t)options.first + 5, 7, 1);
-		take_turns(&rig, 16, served);
+		take_iterations(&rig, 16, served);
 		completed(&rig, (uint32_t)options.first + 6, (uint32_t)options.first + 6, 0, (uint32_t)options.first + 7);
 		assert_int_equal(completion(&rig, 7).dw3, 0);
-		take_turns(&rig, 16, served);
+		take_iterations(&rig, 16, served);
 		assert_int_equal(sum(served, 16), 0);
 		ring(&rig, rig.queues[0].cq_doorbell, 3);
-		take_turns(&rig, 16, served);
+		take_iterations(&rig, 16, served);
 		assert_int_equal(sum(served, 16), options.timed ? 6 : 3);
 		completed(&rig, (uint32_t)options.first + 9, (uint32_t)options.first + 9, 0, (uint32_t)options.first + 10);
 		weir_context_close(rig.context);
@@ -186,27 +186,27 @@ static void put_scattered(struct rig *rig, uint32_t ticket, uint32_t opcode, uin
 /* Read @bytes from the medium into scattered pages; write them behind, from the same pages; both as they were. */
 static void run_scattered(struct rig *rig, uint32_t *ticket, uint32_t bytes, uint32_t offset)
 {
-	uint32_t served[MOST_TURNS], words = bytes / 8;
+	uint32_t served[MOST_ITERATIONS], words = bytes / 8;
 
 	put_scattered(rig, *ticket, NVME_OPCODE_READ, 8, bytes, offset);
 	ring(rig, rig->queues[0].sq_doorbell, *ticket + 1);
-	take_turns(rig, 1, served);
+	take_iterations(rig, 1, served);
 	completed(rig, *ticket, *ticket, 0, *ticket + 1);
 	for (uint32_t word = 0; word < words; word += 61) {
 		uint64_t value;
 
-		must(weir_copy_out(rig->context, &value, scattered_word(rig, offset, word), sizeof(value)));
-		assert_int_equal(value, resident_word(8 + word / 64, word % 64));
+		must(weir_copy_from_device(rig->context, &value, scattered_word(rig, offset, word), sizeof(value)));
+		assert_int_equal(value, device_controller_word(8 + word / 64, word % 64));
 	}
 	put_scattered(rig, *ticket + 1, NVME_OPCODE_WRITE, 256, bytes, offset);
 	ring(rig, rig->queues[0].sq_doorbell, *ticket + 2);
-	take_turns(rig, 1, served);
+	take_iterations(rig, 1, served);
 	completed(rig, *ticket + 1, *ticket + 1, 0, *ticket + 2);
 	for (uint32_t word = 0; word < words; word++) {
 		uint64_t value;
 
-		must(weir_copy_out(rig->context, &value, rig->args.controller.medium + 256 * 512 + word * 8, sizeof(value)));
-		assert_int_equal(value, resident_word(8 + word / 64, word % 64));
+		must(weir_copy_from_device(rig->context, &value, rig->args.controller.medium + 256 * 512 + word * 8, sizeof(value)));
+		assert_int_equal(value, device_controller_word(8 + word / 64, word % 64));
 	}
 	*ticket += 2;
 }
@@ -240,7 +240,7 @@ static void test_commands_that_cannot_be(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * test_width_count(); i++) {
 		struct rig_options options = one_wave(test_width(i / 2));
-		uint32_t served[MOST_TURNS];
+		uint32_t served[MOST_ITERATIONS];
 		uint64_t buffer;
 		struct rig rig;
 
@@ -255,7 +255,7 @@ static void test_commands_that_cannot_be(void **state)
 		put_command(&rig, 5, NVME_OPCODE_FLUSH, 99999, 1, 0, 0);
 		put_command(&rig, 6, NVME_OPCODE_READ, 255, 1, buffer, 0);
 		ring(&rig, rig.queues[0].sq_doorbell, 7);
-		take_turns(&rig, 8, served);
+		take_iterations(&rig, 8, served);
 		assert_int_equal(completion(&rig, 0).dw3 >> 17, NVME_STATUS_INVALID_OPCODE | NVME_STATUS_DNR);
 		for (uint32_t t = 1; t < 4; t++)
 			assert_int_equal(completion(&rig, t).dw3 >> 17, NVME_STATUS_LBA_OUT_OF_RANGE | NVME_STATUS_DNR);
@@ -274,7 +274,7 @@ enum { STRIDE = 24576, MOST_WIDTH = 64, COPIES = 12 };
 static void run_copy(struct weir_context *context, uint32_t width, uint64_t mask, const uint32_t *bytes, uint32_t shift)
 {
 	static uint8_t from[MOST_WIDTH * STRIDE], to[MOST_WIDTH * STRIDE];
-	struct resident_copy_args args = { .stride = STRIDE, .mask = mask };
+	struct device_controller_copy_args args = { .stride = STRIDE, .mask = mask };
 	uint64_t source, target;
 
 	for (size_t i = 0; i < sizeof(from); i++)
@@ -282,13 +282,13 @@ static void run_copy(struct weir_context *context, uint32_t width, uint64_t mask
 	must(weir_alloc(context, sizeof(from), &source));
 	must(weir_alloc(context, sizeof(to), &target));
 	must(weir_alloc(context, MOST_WIDTH * sizeof(*bytes), &args.bytes));
-	must(weir_copy_in(context, source, from, sizeof(from)));
-	must(weir_copy_in(context, args.bytes, bytes, width * sizeof(*bytes)));
+	must(weir_copy_to_device(context, source, from, sizeof(from)));
+	must(weir_copy_to_device(context, args.bytes, bytes, width * sizeof(*bytes)));
 	args.from = source + shift;
 	args.to = target + shift;
-	must(weir_launch(context, "test_resident_copy", 1, width, &args, sizeof(args)));
+	must(weir_launch(context, "test_device_controller_copy", 1, width, &args, sizeof(args)));
 	must(weir_sync(context));
-	must(weir_copy_out(context, to, target, sizeof(to)));
+	must(weir_copy_from_device(context, to, target, sizeof(to)));
 	for (uint32_t lane = 0; lane < width; lane++)
 		for (uint32_t at = 0; at < STRIDE; at++) {
 			size_t i = (size_t)lane * STRIDE + at;

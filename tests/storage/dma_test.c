@@ -312,7 +312,7 @@ static void test_shares(void **state)
 
 enum { ROUNDS = 2000 };
 
-static void *look(void *argument)
+static void *poll(void *argument)
 {
 	struct weir_dma_map *map = argument;
 	struct weir_dma_view view = { 0 };
@@ -339,7 +339,7 @@ static void test_threads(void **state)
 	assert_int_equal(weir_dma_map_create(&map), 0);
 	assert_int_equal(weir_dma_map_add(map, at(0x100000), 0x1000), 0);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, look, map), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, poll, map), 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		assert_int_equal(weir_dma_map_add(map, at(0x1000 + i % 7 * 0x1000), 0x1000), 0);
 		assert_int_equal(weir_dma_map_remove(map, at(0x1000 + i % 7 * 0x1000)), 0);

@@ -86,24 +86,24 @@ static void test_a_new_pair_begins_at_nothing(void **state)
 }
 
 /* Of a second and a day without a ring: how often the thread looks, and how long a ring may lie. */
-static uint64_t looks_in(uint64_t ns)
+static uint64_t polls_in(uint64_t ns)
 {
-	uint64_t looks = 0, pause;
+	uint64_t polls = 0, pause;
 
 	for (uint64_t idle = 0; idle < ns; idle += pause) {
 		pause = weir_doorbells_pause_ns(idle);
 		assert_in_range(pause, 1, 1000000);
 		assert_true(pause <= 1000 || pause <= idle / 64);
-		looks++;
+		polls++;
 	}
-	return looks;
+	return polls;
 }
 
 static void test_the_thread_sleeps(void **state)
 {
 	(void)state;
-	assert_true(looks_in(1000000000u) < 2000);
-	assert_true(looks_in(100 * (uint64_t)1000000000u) < 101000);
+	assert_true(polls_in(1000000000u) < 2000);
+	assert_true(polls_in(100 * (uint64_t)1000000000u) < 101000);
 }
 
 /** struct fake - a backend that maps registers, or cannot */
@@ -170,119 +170,119 @@ static uint64_t register_at(struct weir_transport *transport, unsigned index)
 
 static const struct weir_transport_ops transport_ops = { .size = sizeof(transport_ops), .doorbell = register_at };
 
-/** struct bed - a storage with registers, 8 bytes apart, on a device that is not the host */
-struct bed {
+/** struct fixture - a storage with registers, 8 bytes apart, on a device that is not the host */
+struct fixture {
 	struct weir_context context;
 	struct weir_transport transport;
 	struct weir_storage storage;
 };
 
-static void set_up(struct bed *bed, enum weir_doorbell asked, bool refuses)
+static void set_up(struct fixture *fixture, enum weir_doorbell asked, bool refuses)
 {
-	memset(bed, 0, sizeof(*bed));
+	memset(fixture, 0, sizeof(*fixture));
 	memset(registers, 0, sizeof(registers));
 	fake = (struct fake){ .base = { .ops = &fake_ops }, .refuses = refuses };
-	bed->context.backend = &fake.base;
-	assert_int_equal(weir_dma_map_create(&bed->context.dma), 0);
-	bed->transport = (struct weir_transport){ .ops = &transport_ops, .registers = true, .doorbell_bytes = 8, .doorbell = asked };
-	bed->storage = (struct weir_storage){ .context = &bed->context, .transport = &bed->transport, .uri = "nvme:it" };
+	fixture->context.backend = &fake.base;
+	assert_int_equal(weir_dma_map_create(&fixture->context.dma), 0);
+	fixture->transport = (struct weir_transport){ .ops = &transport_ops, .registers = true, .doorbell_bytes = 8, .doorbell = asked };
+	fixture->storage = (struct weir_storage){ .context = &fixture->context, .transport = &fixture->transport, .uri = "nvme:it" };
 }
 
-static void tear_down(struct bed *bed)
+static void tear_down(struct fixture *fixture)
 {
-	weir_doorbells_end(&bed->storage);
-	assert_null(bed->storage.forwarder);
-	assert_null(bed->context.memory);
-	weir_dma_map_destroy(bed->context.dma);
+	weir_doorbells_end(&fixture->storage);
+	assert_null(fixture->storage.forwarder);
+	assert_null(fixture->context.memory);
+	weir_dma_map_destroy(fixture->context.dma);
 }
 
 static void test_lanes_ring_mapped_registers(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	set_up(&bed, WEIR_DOORBELL_AUTO, false);
-	assert_int_equal(weir_doorbells_place(&bed.storage, 300), 0);
-	weir_doorbells_add(&bed.storage, 0);
-	assert_false(weir_doorbells_forwarded(&bed.storage));
+	set_up(&fixture, WEIR_DOORBELL_AUTO, false);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 300), 0);
+	weir_doorbells_add(&fixture.storage, 0);
+	assert_false(weir_doorbells_forwarded(&fixture.storage));
 	assert_ptr_equal(fake.mapped, registers);
 	assert_int_equal(fake.bytes, 2 * NVME_PAGE_BYTES); /* of 301 pairs, whole pages */
-	assert_int_equal(weir_doorbells_at(&bed.storage, 0, 0), 0x700000000000 + 2 * 8);
-	assert_int_equal(weir_doorbells_at(&bed.storage, 1, 1), 0x700000000000 + 5 * 8);
-	assert_string_equal(weir_doorbells_path(&bed.storage), ", doorbells rung by lanes");
-	assert_true(weir_doorbells_mapped(&bed.storage));
-	assert_true(bed.transport.keep_addresses);
-	weir_doorbells_unmap(&bed.storage); /* the system wants the controller */
-	assert_false(weir_doorbells_mapped(&bed.storage));
+	assert_int_equal(weir_doorbells_at(&fixture.storage, 0, 0), 0x700000000000 + 2 * 8);
+	assert_int_equal(weir_doorbells_at(&fixture.storage, 1, 1), 0x700000000000 + 5 * 8);
+	assert_string_equal(weir_doorbells_path(&fixture.storage), ", doorbells rung by lanes");
+	assert_true(weir_doorbells_mapped(&fixture.storage));
+	assert_true(fixture.transport.keep_addresses);
+	weir_doorbells_unmap(&fixture.storage); /* the system wants the controller */
+	assert_false(weir_doorbells_mapped(&fixture.storage));
 	assert_int_equal(fake.unmapped, 1);
-	tear_down(&bed);
+	tear_down(&fixture);
 	assert_int_equal(fake.unmapped, 1);
 }
 
 /* The second pair's CQ doorbell: the word that lanes store arrives in its register, and in no other. */
-static void check_forwarded(struct bed *bed)
+static void check_forwarded(struct fixture *fixture)
 {
-	weir_doorbells_add(&bed->storage, 0);
-	weir_doorbells_add(&bed->storage, 1);
-	assert_true(weir_doorbells_forwarded(&bed->storage));
-	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&bed->storage, 1, 1), weir_shared_u32, 0), 9);
-	weir_doorbells_settle(&bed->storage);
+	weir_doorbells_add(&fixture->storage, 0);
+	weir_doorbells_add(&fixture->storage, 1);
+	assert_true(weir_doorbells_forwarded(&fixture->storage));
+	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&fixture->storage, 1, 1), weir_shared_u32, 0), 9);
+	weir_doorbells_settle(&fixture->storage);
 	for (unsigned i = 0; i < sizeof(registers) / sizeof(*registers); i++)
 		assert_int_equal(__atomic_load_n(&registers[i], __ATOMIC_ACQUIRE), i == 5 * 8 / 4 ? 9 : 0);
-	assert_string_equal(weir_doorbells_path(&bed->storage), ", doorbells rung by a host thread");
+	assert_string_equal(weir_doorbells_path(&fixture->storage), ", doorbells rung by a host thread");
 }
 
 static void test_a_thread_rings_where_mapping_is_refused(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	set_up(&bed, WEIR_DOORBELL_AUTO, true);
-	assert_int_equal(weir_doorbells_place(&bed.storage, 2), 0);
-	check_forwarded(&bed);
-	assert_string_equal(weir_doorbells_why(&bed.storage), "the driver maps no registers");
-	tear_down(&bed);
+	set_up(&fixture, WEIR_DOORBELL_AUTO, true);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
+	check_forwarded(&fixture);
+	assert_string_equal(weir_doorbells_why(&fixture.storage), "the driver maps no registers");
+	tear_down(&fixture);
 	assert_int_equal(fake.unmapped, 0);
 }
 
 static void test_a_thread_rings_if_asked_for(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	set_up(&bed, WEIR_DOORBELL_HOST, false);
-	assert_int_equal(weir_doorbells_place(&bed.storage, 2), 0);
+	set_up(&fixture, WEIR_DOORBELL_HOST, false);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
 	assert_null(fake.mapped);
-	check_forwarded(&bed);
-	assert_string_equal(weir_doorbells_why(&bed.storage), "");
-	tear_down(&bed);
+	check_forwarded(&fixture);
+	assert_string_equal(weir_doorbells_why(&fixture.storage), "");
+	tear_down(&fixture);
 }
 
 static void test_lanes_that_cannot(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	set_up(&bed, WEIR_DOORBELL_LANES, true);
-	assert_int_equal(weir_doorbells_place(&bed.storage, 2), -ENOTSUP);
+	set_up(&fixture, WEIR_DOORBELL_LANES, true);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), -ENOTSUP);
 	assert_string_equal(weir_last_error(), "storage \"nvme:it\": doorbell=lanes, but the driver maps no registers; leave it out, and a "
 					       "host thread rings for the lanes");
-	tear_down(&bed);
+	tear_down(&fixture);
 }
 
 /* What lanes ring behind the end of their controller goes nowhere. */
 static void test_nothing_is_forwarded_after_the_end(void **state)
 {
-	struct bed bed;
+	struct fixture fixture;
 
 	(void)state;
-	set_up(&bed, WEIR_DOORBELL_HOST, false);
-	assert_int_equal(weir_doorbells_place(&bed.storage, 1), 0);
-	weir_doorbells_add(&bed.storage, 0);
-	weir_doorbells_halt(&bed.storage);
-	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&bed.storage, 0, 0), weir_shared_u32, 0), 1);
-	weir_doorbells_settle(&bed.storage);
-	tear_down(&bed); /* the thread has ended, too */
+	set_up(&fixture, WEIR_DOORBELL_HOST, false);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 1), 0);
+	weir_doorbells_add(&fixture.storage, 0);
+	weir_doorbells_halt(&fixture.storage);
+	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&fixture.storage, 0, 0), weir_shared_u32, 0), 1);
+	weir_doorbells_settle(&fixture.storage);
+	tear_down(&fixture); /* the thread has ended, too */
 	assert_int_equal(registers[2 * 8 / 4], 0);
 }
 

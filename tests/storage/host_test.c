@@ -104,16 +104,16 @@ static void test_memory_of_a_file(void **state)
 	must(weir_context_open(name, WEIR_OPTIONS(context, .workers = 1), &files)); /* has the first page itself */
 	refused(weir_context_open(name, NULL, &other), -EBUSY, path, "another context");
 	must(weir_alloc(files, 100, &first));
-	must(weir_copy_out(files, read_back, first, 6));
+	must(weir_copy_from_device(files, read_back, first, 6));
 	assert_memory_equal(read_back, "\0\0\0\0\0\0", 6);
-	must(weir_copy_in(files, first, "memory", 6));
+	must(weir_copy_to_device(files, first, "memory", 6));
 	must(weir_alloc(files, 4096, &second));
 	refused(weir_alloc(files, 1, &third), -ENOMEM, path, "of which 0 are free");
 	must(weir_free(files, first));
 	refused(weir_alloc(files, 8192, &third), -ENOMEM, path, "of which 4096 are free");
 	must(weir_alloc(files, 4096, &third));
 	assert_int_equal(third, first);
-	must(weir_copy_in(files, third, "memory", 6));
+	must(weir_copy_to_device(files, third, "memory", 6));
 	weir_context_close(files);
 	assert_int_equal(pread(file, read_back, 6, 4096), 6);
 	assert_memory_equal(read_back, "memory", 6);
@@ -413,9 +413,9 @@ static void test_memory(void **state)
 	refused(weir_free(context, other), -EINVAL, "0x1000", "allocation");
 	must(weir_alloc(context, 100, &address));
 	refused(weir_free(context, address + 8), -EINVAL, "free", "start");
-	refused(weir_copy_in(context, address + 4092, bytes, 8), -EFAULT, "weir_copy_in", "8 bytes");
-	refused(weir_copy_out(context, bytes, address - 1, 8), -EFAULT, "weir_copy_out", "8 bytes");
-	must(weir_copy_in(context, address + 4088, bytes, 8));
+	refused(weir_copy_to_device(context, address + 4092, bytes, 8), -EFAULT, "weir_copy_to_device", "8 bytes");
+	refused(weir_copy_from_device(context, bytes, address - 1, 8), -EFAULT, "weir_copy_from_device", "8 bytes");
+	must(weir_copy_to_device(context, address + 4088, bytes, 8));
 	must(weir_free(context, address));
 	refused(weir_free(context, address), -EINVAL, "free", "allocation");
 	must(weir_free(context, 0));
@@ -525,9 +525,9 @@ static void test_host_memory(void **state)
 	assert_int_equal(address % 4096, 0);
 	assert_memory_equal(host, zeros, sizeof(zeros));
 	memcpy(host + 4992, "by host", 8);
-	must(weir_copy_out(context, copy, address + 4992, 8));
+	must(weir_copy_from_device(context, copy, address + 4992, 8));
 	assert_memory_equal(copy, "by host", 8);
-	must(weir_copy_in(context, address, "by copy", 8));
+	must(weir_copy_to_device(context, address, "by copy", 8));
 	assert_memory_equal(host, "by copy", 8);
 	must(weir_free(context, address));
 	refused(weir_free(context, address), -EINVAL, "free", "allocation");
@@ -917,7 +917,7 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 		must(weir_sync(device));
 	else
 		refused(weir_sync(device), -EIO, "service_waves", "block 0");
-	must(weir_copy_out(device, results, args.results, 3 * sizeof(*results)));
+	must(weir_copy_from_device(device, results, args.results, 3 * sizeof(*results)));
 	weir_cache_destroy(cache);
 	weir_storage_close(disk);
 	weir_context_close(device);
@@ -969,7 +969,7 @@ static void test_a_long_wait_sleeps(void **state)
 	must(weir_sync(context));
 	spent = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - spent;
 	begun = clock_ns(CLOCK_MONOTONIC) - begun;
-	must(weir_copy_out(context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_copy_from_device(context, statuses, args.statuses, sizeof(statuses)));
 	assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
 	weir_storage_close(silent);
 	must(weir_free(context, args.buffer));

@@ -290,7 +290,7 @@ static void use(struct rig *rig, const struct weir_writer *writer, const struct 
 	args.statuses = words + 1024;
 	must(weir_launch(rig->context, "lifetime_use", 1, 1, &args, sizeof(args)));
 	(void)weir_sync(rig->context);
-	must(weir_copy_out(rig->context, statuses, args.statuses, 4 * sizeof(*statuses)));
+	must(weir_copy_from_device(rig->context, statuses, args.statuses, 4 * sizeof(*statuses)));
 	must(weir_free(rig->context, words));
 }
 
@@ -423,7 +423,7 @@ static void test_batches(void **state)
 	(void)state;
 	open_rig(&rig, NULL);
 	memset(bytes, 7, sizeof(bytes));
-	must(weir_copy_in(rig.context, rig.buffer, bytes, sizeof(bytes)));
+	must(weir_copy_to_device(rig.context, rig.buffer, bytes, sizeof(bytes)));
 	io[0] = (struct weir_file_io){ .registration = rig.registration, .file = rig.files[0], .operation = WEIR_FILE_WRITE,
 				       .bytes = BUFFER_BYTES };
 	must(weir_file_submit(rig.context, io, 1, &batch));
@@ -499,8 +499,8 @@ static void *pointer; /* that calls set */
 	X(weir_alloc, context, weir_alloc(h->context, 1, &word))                                                               \
 	X(weir_alloc_host, context, weir_alloc_host(h->context, 1, &word, &host_view))                                         \
 	X(weir_free, context, weir_free(h->context, memory_of_live))                                                           \
-	X(weir_copy_in, context, weir_copy_in(h->context, memory_of_live, bytes_of_host, 8))                                   \
-	X(weir_copy_out, context, weir_copy_out(h->context, bytes_of_host, memory_of_live, 8))                                 \
+	X(weir_copy_to_device, context, weir_copy_to_device(h->context, memory_of_live, bytes_of_host, 8))                                   \
+	X(weir_copy_from_device, context, weir_copy_from_device(h->context, bytes_of_host, memory_of_live, 8))                                 \
 	X(weir_storage_open, context, weir_storage_open(h->context, "virt:1M", NULL, (struct weir_storage **)&pointer))        \
 	X(weir_storage_close, storage, weir_storage_close(h->storage))                                                         \
 	X(weir_storage_info, storage, weir_storage_info(h->storage, &out.storage))                                             \
@@ -675,8 +675,8 @@ static void test_null_arguments(void **state)
 	NULL_IN(weir_alloc, c, 1, NULL);
 	NULL_IN(weir_alloc_host, c, 1, NULL, &host_view);
 	NULL_IN(weir_alloc_host, c, 1, &word, NULL);
-	NULL_IN(weir_copy_in, c, memory_of_live, NULL, 8);
-	NULL_IN(weir_copy_out, c, NULL, memory_of_live, 8);
+	NULL_IN(weir_copy_to_device, c, memory_of_live, NULL, 8);
+	NULL_IN(weir_copy_from_device, c, NULL, memory_of_live, 8);
 	NULL_IN(weir_storage_open, c, NULL, NULL, (struct weir_storage **)&pointer);
 	NULL_IN(weir_storage_open, c, "virt:1M", NULL, NULL);
 	NULL_IN(weir_storage_info, s, NULL);

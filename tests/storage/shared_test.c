@@ -111,11 +111,11 @@ static uint32_t request(struct user *user, uint32_t opcode, uint64_t lba, char t
 	args.buffer = alloc(user->context, BLOCK);
 	args.event = alloc(user->context, sizeof(struct weir_event));
 	args.statuses = alloc(user->context, sizeof(statuses));
-	must(weir_copy_in(user->context, args.buffer, text, BLOCK));
+	must(weir_copy_to_device(user->context, args.buffer, text, BLOCK));
 	must(weir_launch(user->context, "test_request", 1, 1, &args, sizeof(args)));
 	must(weir_sync(user->context));
-	must(weir_copy_out(user->context, statuses, args.statuses, sizeof(statuses)));
-	must(weir_copy_out(user->context, text, args.buffer, BLOCK));
+	must(weir_copy_from_device(user->context, statuses, args.statuses, sizeof(statuses)));
+	must(weir_copy_from_device(user->context, text, args.buffer, BLOCK));
 	return statuses[0];
 }
 
@@ -178,7 +178,7 @@ static void end_load(struct load *load)
 	struct test_verdict verdict;
 
 	must(weir_sync(load->user->context));
-	must(weir_copy_out(load->user->context, &verdict, load->verdict_at, sizeof(verdict)));
+	must(weir_copy_from_device(load->user->context, &verdict, load->verdict_at, sizeof(verdict)));
 	load->good = weir_load_u64_relaxed_sys(&verdict.good);
 	load->bad = weir_load_u64_relaxed_sys(&verdict.bad);
 }
@@ -574,10 +574,10 @@ static uint64_t cached_word(struct user *user, struct test_get_args *args)
 {
 	struct test_verdict verdict = { .where = 0 };
 
-	must(weir_copy_in(user->context, args->verdict, &verdict, sizeof(verdict)));
+	must(weir_copy_to_device(user->context, args->verdict, &verdict, sizeof(verdict)));
 	must(weir_launch(user->context, "test_get", 1, 1, args, sizeof(*args)));
 	must(weir_sync(user->context));
-	must(weir_copy_out(user->context, &verdict, args->verdict, sizeof(verdict)));
+	must(weir_copy_from_device(user->context, &verdict, args->verdict, sizeof(verdict)));
 	return weir_load_u64_relaxed_sys(&verdict.sum);
 }
 

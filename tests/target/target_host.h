@@ -25,7 +25,7 @@
 #define HOST_OTHER     "nqn.2026-11.org.example:disk2"
 #define HOST_NAME      "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 
-enum { HOST_DATA_BYTES = 1 << 20, HOST_PATIENCE_S = 20 };
+enum { HOST_DATA_BYTES = 1 << 20, HOST_TIMEOUT_S = 20 };
 
 /**
  * struct host - @socket; @rules: agreed; @flow_control: Connect left it on; @header, @data, @data_bytes: of
@@ -76,7 +76,7 @@ static inline bool host_bytes(struct host *host, void *to, size_t bytes)
 		ssize_t got = recv(host->socket, to, bytes, 0);
 
 		if (got < 0 && errno == EAGAIN)
-			abort(); /* nothing for HOST_PATIENCE_S */
+			abort(); /* nothing for HOST_TIMEOUT_S */
 		if (got <= 0)
 			return false;
 		to = (u8 *)to + got;
@@ -117,7 +117,7 @@ static inline bool host_receive(struct host *host)
 
 static inline void host_adopt(struct host *host, struct weir_target *target)
 {
-	struct timeval patience = { .tv_sec = HOST_PATIENCE_S };
+	struct timeval retry_limit = { .tv_sec = HOST_TIMEOUT_S };
 	int pair[2];
 
 	memset(host, 0, offsetof(struct host, data));
@@ -125,7 +125,7 @@ static inline void host_adopt(struct host *host, struct weir_target *target)
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || weir_target_adopt(target, pair[1]) != 0)
 		abort();
 	host->socket = pair[0];
-	setsockopt(host->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(host->socket, SOL_SOCKET, SO_RCVTIMEO, &retry_limit, sizeof(retry_limit));
 }
 
 static inline void host_hello(struct host *host, u8 digests, u8 hpda)

@@ -100,10 +100,10 @@ static void test_scatter(void **state)
 		assert_non_null(seen);
 		perf_zipf_prepare(&zipf, spans[i], 1);
 		for (uint64_t value = 0; value < spans[i]; value++) {
-			uint64_t place = perf_scatter(value, spans[i], zipf.bits);
+			uint64_t location = perf_scatter(value, spans[i], zipf.bits);
 
-			assert_in_range(place, 0, spans[i] - 1);
-			assert_int_equal(seen[place]++, 0);
+			assert_in_range(location, 0, spans[i] - 1);
+			assert_int_equal(seen[location]++, 0);
 		}
 		free(seen);
 	}
@@ -112,16 +112,16 @@ static void test_scatter(void **state)
 /* Lanes that read one after the other leave out nothing and take nothing twice. */
 static void test_sequential(void **state)
 {
-	struct perf_places places = { .spans = 120, .kind = PERF_SEQUENTIAL };
+	struct perf_locations locations = { .spans = 120, .kind = PERF_SEQUENTIAL };
 	unsigned char seen[120] = { 0 };
 
 	(void)state;
 	for (uint64_t lane = 0; lane < 8; lane++)
 		for (uint64_t step = 0; step < 15; step++)
-			seen[perf_place(&places, lane, lane, 8, step)]++;
+			seen[perf_location(&locations, lane, lane, 8, step)]++;
 	for (unsigned i = 0; i < 120; i++)
 		assert_int_equal(seen[i], 1);
-	assert_int_equal(perf_place(&places, 0, 0, 8, 15), 0);
+	assert_int_equal(perf_location(&locations, 0, 0, 8, 15), 0);
 }
 
 static void test_mix(void **state)

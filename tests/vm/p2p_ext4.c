@@ -35,17 +35,17 @@ static int open_at(const char *name, int flags)
 }
 
 /* Return: bytes done, or -1 with errno. */
-static int64_t io(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t place, uint64_t bytes)
+static int64_t io(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location, uint64_t bytes)
 {
 	struct weir_p2p_io call = { .size = sizeof(call), .flags = flags, .handle = range->handle, .fd = file, .file_offset = at,
-		.buffer_offset = place, .bytes = bytes };
+		.buffer_offset = location, .bytes = bytes };
 
 	return ioctl(range->node, WEIR_P2P_IO, &call) ? -1 : (int64_t)call.done;
 }
 
-static void moves(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t place, uint64_t bytes)
+static void moves(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location, uint64_t bytes)
 {
-	int64_t done = io(range, file, flags, at, place, bytes);
+	int64_t done = io(range, file, flags, at, location, bytes);
 
 	check(done == (int64_t)bytes, "%lld of %llu bytes at %llu were moved", (long long)done, (unsigned long long)bytes,
 		(unsigned long long)at);

@@ -35,7 +35,7 @@ static const char *const names[ROWS] = {
 	[_IOC_NR(WEIR_P2P_IO)] = "IO", [_IOC_NR(WEIR_P2P_REASON)] = "REASON", [_IOC_NR(WEIR_P2P_QUEUE_ADD)] = "QUEUE_ADD",
 	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = "QUEUE_REMOVE", [_IOC_NR(WEIR_P2P_LOCATE)] = "LOCATE",
 	[_IOC_NR(WEIR_P2P_FLUSH)] = "FLUSH", [ROW_OTHER] = "other numbers", [ROW_ADDRESS] = "REGISTER, by address",
-	[ROW_MAP] = "mmap()", [ROW_BELLS] = "mmap() of doorbells", [ROW_MOVE] = "mremap()", [ROW_READ] = "pread()",
+	[ROW_MAP] = "mmap()", [ROW_DOORBELLS] = "mmap() of doorbells", [ROW_MOVE] = "mremap()", [ROW_READ] = "pread()",
 	[ROW_TOUCH] = "the CPU's accesses", [ROW_CREATE] = "creating queues", [ROW_DELETE] = "deleting queues",
 	[ROW_COMMAND] = "commands in queues", [ROW_REVOKE] = "revoking all",
 };
@@ -63,7 +63,7 @@ static struct tally {
 	uint64_t failed[ERRNOS];
 } *tallies;
 
-bool fuzz_tell(unsigned row, bool worked)
+bool fuzz_report(unsigned row, bool worked)
 {
 	unsigned error = errno > 0 && errno < ERRNOS ? (unsigned)errno : 0;
 
@@ -222,7 +222,7 @@ static bool ask(struct fuzzer *fuzzer, unsigned nr, unsigned file, uint32_t *wor
 	if (user)
 		check(!seteuid(65534), "seteuid");
 	result = ioctl(fuzzer->files[file], _IOC(_IOC_READ | _IOC_WRITE, WEIR_P2P_MAGIC, nr, nr < NUMBERS ? sizes[nr] : 8), address);
-	fuzz_tell(row, !result);
+	fuzz_report(row, !result);
 	if (user)
 		check(!seteuid(0), "seteuid");
 	return !result && address == words;
@@ -277,10 +277,10 @@ bool fuzz_guarded(void (*run)(void *), void *argument)
 {
 	if (sigsetjmp(out, 1)) {
 		errno = EFAULT;
-		return fuzz_tell(ROW_TOUCH, false);
+		return fuzz_report(ROW_TOUCH, false);
 	}
 	run(argument);
-	return fuzz_tell(ROW_TOUCH, true);
+	return fuzz_report(ROW_TOUCH, true);
 }
 
 static void touch(void *address)
@@ -298,29 +298,29 @@ static void use(struct fuzzer *fuzzer, struct map *map)
 		fuzz_guarded(touch, map->memory);
 	} else if (fuzz_one_in(fuzzer, 16)) {
 		moved = mremap(map->memory, map->bytes, map->bytes + fuzz_any(fuzzer) % 2 * 4096, MREMAP_MAYMOVE);
-		if (fuzz_tell(ROW_MOVE, moved != MAP_FAILED))
+		if (fuzz_report(ROW_MOVE, moved != MAP_FAILED))
 			map->memory = moved;
 	} else if (!fuzzer->child) {
-		fuzz_tell(ROW_READ, pread(fuzzer->disk, map->memory, part < map->bytes ? part : 4096, 0) > 0);
+		fuzz_report(ROW_READ, pread(fuzzer->disk, map->memory, part < map->bytes ? part : 4096, 0) > 0);
 	}
 }
 
 static void map_new(struct fuzzer *fuzzer, struct map *map)
 {
 	const struct thing *thing = &fuzzer->things[fuzz_any(fuzzer) % THINGS];
-	bool bells = fuzz_one_in(fuzzer, 8);
-	uint64_t offset = bells ? 1ULL << 61 | (uint64_t)fuzzer->pair.handle << 40 : (uint64_t)thing->handle << 40;
-	unsigned file = thing->file == CONTROL || fuzz_one_in(fuzzer, 8) ? fuzz_any(fuzzer) % FILES : bells ? fuzzer->pair.file : thing->file;
+	bool doorbells = fuzz_one_in(fuzzer, 8);
+	uint64_t offset = doorbells ? 1ULL << 61 | (uint64_t)fuzzer->pair.handle << 40 : (uint64_t)thing->handle << 40;
+	unsigned file = thing->file == CONTROL || fuzz_one_in(fuzzer, 8) ? fuzz_any(fuzzer) % FILES : doorbells ? fuzzer->pair.file : thing->file;
 	void *memory;
 
-	map->bytes = bells && !fuzz_one_in(fuzzer, 4) ? 4096 : (size_t)(fuzz_any(fuzzer) % 32 + 1) * 4096;
+	map->bytes = doorbells && !fuzz_one_in(fuzzer, 4) ? 4096 : (size_t)(fuzz_any(fuzzer) % 32 + 1) * 4096;
 	if (fuzz_one_in(fuzzer, 8))
 		offset += number_of(fuzzer) & ~4095ULL;
 	memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, fuzz_one_in(fuzzer, 16) ? MAP_PRIVATE : MAP_SHARED, fuzzer->files[file],
 		(off_t)offset);
-	if (!fuzz_tell(bells ? ROW_BELLS : ROW_MAP, memory != MAP_FAILED))
+	if (!fuzz_report(doorbells ? ROW_DOORBELLS : ROW_MAP, memory != MAP_FAILED))
 		return;
-	if (bells) /* it is not for this to ring */
+	if (doorbells) /* it is not for this to ring */
 		munmap(memory, map->bytes);
 	else
 		map->memory = memory;
@@ -367,7 +367,7 @@ static void revoke_all(void)
 {
 	int file = open("/sys/module/fake_shim/parameters/revoke", O_WRONLY | O_CLOEXEC);
 
-	fuzz_tell(ROW_REVOKE, write(file, "1", 1) == 1);
+	fuzz_report(ROW_REVOKE, write(file, "1", 1) == 1);
 	close(file);
 }
 

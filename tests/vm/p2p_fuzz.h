@@ -17,7 +17,7 @@ enum {
 	ROW_OTHER = 32,
 	ROW_ADDRESS,
 	ROW_MAP,
-	ROW_BELLS,
+	ROW_DOORBELLS,
 	ROW_MOVE,
 	ROW_READ,
 	ROW_TOUCH,
@@ -44,7 +44,7 @@ struct map {
 struct queue {
 	struct weir_p2p_queue call;
 	uint8_t *memory;
-	uint8_t *bells;
+	uint8_t *doorbells;
 	uint64_t bus;
 	uint32_t range;
 	bool created;
@@ -77,8 +77,8 @@ uint64_t fuzz_any(struct fuzzer *fuzzer);
 /** fuzz_one_in() - true so often */
 bool fuzz_one_in(struct fuzzer *fuzzer, uint64_t count);
 
-/** fuzz_tell() - count; if it has not @worked, by errno; return: @worked */
-bool fuzz_tell(unsigned row, bool worked);
+/** fuzz_report() - count; if it has not @worked, by errno; return: @worked */
+bool fuzz_report(unsigned row, bool worked);
 
 /** fuzz_guarded() - run what may end with SIGBUS; return: whether it did not */
 bool fuzz_guarded(void (*run)(void *), void *argument);

@@ -58,7 +58,7 @@ static bool admin(struct fuzzer *fuzzer, unsigned row, uint8_t opcode, uint32_t 
 
 	if (status > 0)
 		errno = EREMOTEIO; /* the controller's status */
-	return fuzz_tell(row, !status);
+	return fuzz_report(row, !status);
 }
 
 static void delete(struct fuzzer *fuzzer)
@@ -69,7 +69,7 @@ static void delete(struct fuzzer *fuzzer)
 
 static bool call(struct fuzzer *fuzzer, unsigned long number, void *argument)
 {
-	return fuzz_tell(_IOC_NR(number), !ioctl(fuzzer->files[QUEUES], number, argument));
+	return fuzz_report(_IOC_NR(number), !ioctl(fuzzer->files[QUEUES], number, argument));
 }
 
 static void clear(void *memory)
@@ -81,26 +81,26 @@ static bool take_range(struct fuzzer *fuzzer)
 {
 	struct queue *queue = &fuzzer->queue;
 	struct weir_p2p_register range = { .size = sizeof(range), .offset = PLACE + fuzzer->number * RANGE, .bytes = RANGE };
-	struct weir_p2p_locate place = { .size = sizeof(place) };
+	struct weir_p2p_locate location = { .size = sizeof(location) };
 	void *memory;
 
 	if (!call(fuzzer, WEIR_P2P_REGISTER, &range))
 		return false;
-	queue->range = place.handle = range.handle;
+	queue->range = location.handle = range.handle;
 	memory = mmap(NULL, RANGE, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES], (off_t)range.mmap_offset);
-	if (!fuzz_tell(ROW_MAP, memory != MAP_FAILED))
+	if (!fuzz_report(ROW_MAP, memory != MAP_FAILED))
 		return false;
 	queue->memory = memory;
-	if (!call(fuzzer, WEIR_P2P_LOCATE, &place) || !fuzz_guarded(clear, memory))
+	if (!call(fuzzer, WEIR_P2P_LOCATE, &location) || !fuzz_guarded(clear, memory))
 		return false;
-	queue->bus = place.address;
+	queue->bus = location.address;
 	return true;
 }
 
 static bool add(struct fuzzer *fuzzer)
 {
 	struct queue *queue = &fuzzer->queue;
-	void *bells;
+	void *doorbells;
 
 	queue->call = (struct weir_p2p_queue){ .size = sizeof(queue->call), .ssd = fuzzer->ssd, .qid = qid_of(fuzzer),
 		.sq = { .handle = queue->range, .bytes = DEPTH * 64 },
@@ -108,11 +108,11 @@ static bool add(struct fuzzer *fuzzer)
 	if (!call(fuzzer, WEIR_P2P_QUEUE_ADD, &queue->call))
 		return false;
 	fuzzer->pair = (struct thing){ QUEUES, queue->call.handle };
-	bells = mmap(NULL, queue->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES],
+	doorbells = mmap(NULL, queue->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES],
 		(off_t)queue->call.mmap_offset);
-	if (!fuzz_tell(ROW_BELLS, bells != MAP_FAILED))
+	if (!fuzz_report(ROW_DOORBELLS, doorbells != MAP_FAILED))
 		return false;
-	queue->bells = bells;
+	queue->doorbells = doorbells;
 	return true;
 }
 
@@ -133,7 +133,7 @@ static bool create(struct fuzzer *fuzzer)
 static void ring(const struct queue *queue, unsigned which, unsigned value)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
-	*(volatile uint32_t *)(queue->bells + queue->call.doorbell + which * queue->call.doorbell_stride) = value;
+	*(volatile uint32_t *)(queue->doorbells + queue->call.doorbell + which * queue->call.doorbell_stride) = value;
 }
 
 static void submit(void *argument)
@@ -162,7 +162,7 @@ static void reap(void *argument)
 			nanosleep(&pause, NULL);
 	}
 	errno = queue->created ? EREMOTEIO : ETIMEDOUT;
-	if (!fuzz_tell(ROW_COMMAND, queue->created && !(*word >> 17)))
+	if (!fuzz_report(ROW_COMMAND, queue->created && !(*word >> 17)))
 		return;
 	queue->head = (queue->head + 1) % DEPTH;
 	queue->phase ^= !queue->head;
@@ -173,8 +173,8 @@ void fuzz_queue_forget(struct fuzzer *fuzzer)
 {
 	struct queue *queue = &fuzzer->queue;
 
-	if (queue->bells)
-		munmap(queue->bells, queue->call.mmap_bytes);
+	if (queue->doorbells)
+		munmap(queue->doorbells, queue->call.mmap_bytes);
 	if (queue->memory)
 		munmap(queue->memory, RANGE);
 	memset(queue, 0, sizeof(*queue));

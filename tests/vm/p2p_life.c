@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, PATIENCE_MS = 60000 };
+enum { MIB = 1 << 20, TIMEOUT_MS = 60000 };
 
 /** struct life - what each step has: a node, a file opened with O_DIRECT, the rest of the arguments */
 struct life {
@@ -129,7 +129,7 @@ static struct range take_when_free(int node, unsigned *busy)
 
 	for (*busy = 0; try_register(node, 0, MIB, 0, &range); ++*busy) {
 		check(errno == EBUSY, "cannot register");
-		check(now_ms() - begin < PATIENCE_MS, "the range of a dead process does not come back");
+		check(now_ms() - begin < TIMEOUT_MS, "the range of a dead process does not come back");
 		sleep_ms(1);
 	}
 	range.memory = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)range.mmap_offset);

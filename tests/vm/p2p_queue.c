@@ -49,13 +49,13 @@ enum {
 	COMMAND_READ = 0x02,
 };
 
-/** struct pair - a queue pair; @controller: the driver's device file; @bus: of the range; @bells: where doorbells are mapped */
+/** struct pair - a queue pair; @controller: the driver's device file; @bus: of the range; @doorbells: where doorbells are mapped */
 struct pair {
 	int controller;
 	struct range range;
 	struct weir_p2p_queue call;
 	uint64_t bus;
-	volatile uint8_t *bells;
+	volatile uint8_t *doorbells;
 	unsigned tail, head, phase;
 };
 
@@ -137,30 +137,30 @@ static void create(struct pair *pair)
 	pair->phase = 1;
 }
 
-static volatile uint8_t *map_bells(const struct pair *pair)
+static volatile uint8_t *map_doorbells(const struct pair *pair)
 {
-	void *bells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pair->range.node,
+	void *doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pair->range.node,
 			   (off_t)pair->call.mmap_offset);
 
-	check(bells != MAP_FAILED, "doorbells: %s", why(pair->range.node));
-	return bells;
+	check(doorbells != MAP_FAILED, "doorbells: %s", why(pair->range.node));
+	return doorbells;
 }
 
 static struct pair begin(char **argv, uint64_t first)
 {
 	struct pair pair = { .range = take(open_node(argv[0]), first, RANGE) };
-	struct weir_p2p_locate place = { .size = sizeof(place), .handle = pair.range.handle };
+	struct weir_p2p_locate location = { .size = sizeof(location), .handle = pair.range.handle };
 	char name[16];
 
 	pair.controller = open_controller(argv[1], name);
 	refuse_shadow(pair.controller, name);
 	pair.call = request(&pair.range, argv[2], free_queue(pair.controller, name));
 	check(!ioctl(pair.range.node, WEIR_P2P_QUEUE_ADD, &pair.call), "%s", why(pair.range.node));
-	check(!ioctl(pair.range.node, WEIR_P2P_LOCATE, &place), "%s", why(pair.range.node));
-	check(place.bytes == RANGE && place.address == pair.call.sq_address, "a range by offset is not contiguous");
-	pair.bus = place.address;
+	check(!ioctl(pair.range.node, WEIR_P2P_LOCATE, &location), "%s", why(pair.range.node));
+	check(location.bytes == RANGE && location.address == pair.call.sq_address, "a range by offset is not contiguous");
+	pair.bus = location.address;
 	create(&pair);
-	pair.bells = map_bells(&pair);
+	pair.doorbells = map_doorbells(&pair);
 	return pair;
 }
 
@@ -175,17 +175,17 @@ static void finish(struct pair *pair)
 {
 	check(!admin(pair->controller, ADMIN_DELETE_SQ, pair->call.qid, 0, NULL, NULL), "Delete SQ");
 	check(!admin(pair->controller, ADMIN_DELETE_CQ, pair->call.qid, 0, NULL, NULL), "Delete CQ");
-	munmap((void *)pair->bells, pair->call.mmap_bytes);
+	munmap((void *)pair->doorbells, pair->call.mmap_bytes);
 	remove_pair(pair);
 	drop(&pair->range);
 }
 
 static void ring(struct pair *pair, unsigned which, unsigned value)
 {
-	volatile uint32_t *bell = (volatile uint32_t *)(pair->bells + pair->call.doorbell + which * pair->call.doorbell_stride);
+	volatile uint32_t *register_word = (volatile uint32_t *)(pair->doorbells + pair->call.doorbell + which * pair->call.doorbell_stride);
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
-	*bell = value;
+	*register_word = value;
 }
 
 static void put(volatile uint8_t *entry, unsigned at, uint32_t value)
@@ -255,7 +255,7 @@ static int move(char **argv, uint8_t opcode)
 }
 
 /* In a child: commands in flight, then as its parent wants. */
-static void leave_some(char **argv, bool lie, int told)
+static void leave_some(char **argv, bool lie, int reported)
 {
 	struct pair pair = begin(argv, 0);
 
@@ -264,7 +264,7 @@ static void leave_some(char **argv, bool lie, int told)
 		submit(&pair, COMMAND_READ, i * (TRANSFER / 512), DATA + i * TRANSFER);
 	if (lie)
 		remove_pair(&pair);
-	check(write(told, "", 1) == 1, "pipe");
+	check(write(reported, "", 1) == 1, "pipe");
 	for (;;)
 		pause();
 }
@@ -285,18 +285,18 @@ static uint64_t arrivals(char **argv)
 
 static void killed(char **argv, bool lie)
 {
-	int told[2], status;
+	int reported[2], status;
 	char byte;
 	pid_t child;
 
-	check(!pipe(told), "pipe");
+	check(!pipe(reported), "pipe");
 	fflush(stdout);
 	child = fork();
 	check(child >= 0, "fork");
 	if (!child)
-		leave_some(argv, lie, told[1]);
-	close(told[1]);
-	check(read(told[0], &byte, 1) == 1, "the child ended");
+		leave_some(argv, lie, reported[1]);
+	close(reported[1]);
+	check(read(reported[0], &byte, 1) == 1, "the child ended");
 	kill(child, SIGKILL);
 	check(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "waitpid");
 }
@@ -376,22 +376,22 @@ static void bad_maps(struct pair *pair, char **argv)
 	const int both = PROT_READ | PROT_WRITE;
 	uint64_t bytes = pair->call.mmap_bytes;
 	int node = pair->range.node, other = open_node(argv[0]);
-	void *bells = (void *)pair->bells;
+	void *doorbells = (void *)pair->doorbells;
 
 	refuse_map(pair, node, bytes, both, MAP_SHARED, EBUSY, "mapping doorbells twice");
 	refuse_map(pair, other, bytes, both, MAP_SHARED, ENOENT, "another file's doorbells");
-	check(mremap(bells, bytes, 2 * bytes, MREMAP_MAYMOVE) == MAP_FAILED, "doorbells grew");
-	check(mremap(bells, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)bells + (1 << 30)) == MAP_FAILED,
+	check(mremap(doorbells, bytes, 2 * bytes, MREMAP_MAYMOVE) == MAP_FAILED, "doorbells grew");
+	check(mremap(doorbells, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)doorbells + (1 << 30)) == MAP_FAILED,
 	      "doorbells moved");
-	check(signal_of(read_byte, bells) == SIGSEGV, "a child has doorbells");
-	munmap(bells, bytes);
+	check(signal_of(read_byte, doorbells) == SIGSEGV, "a child has doorbells");
+	munmap(doorbells, bytes);
 	refuse_map(pair, node, 2 * bytes, both, MAP_SHARED, EINVAL, "mapping more than the doorbells");
 	refuse_map(pair, node, bytes, both, MAP_PRIVATE, EINVAL, "a private mapping of doorbells");
 	refuse_map(pair, node, bytes, both | PROT_EXEC, MAP_SHARED, EINVAL, "doorbells to be executed");
 	check(!seteuid(65534), "seteuid");
 	refuse_map(pair, node, bytes, both, MAP_SHARED, EPERM, "doorbells without privileges");
 	check(!seteuid(0), "seteuid");
-	pair->bells = map_bells(pair);
+	pair->doorbells = map_doorbells(pair);
 	close(other);
 }
 
@@ -441,14 +441,14 @@ static void bad_adds(struct pair *pair, char **argv)
 
 static void bad_rest(struct pair *pair)
 {
-	struct weir_p2p_locate place = { .size = sizeof(place), .handle = pair->range.handle, .offset = RANGE };
+	struct weir_p2p_locate location = { .size = sizeof(location), .handle = pair->range.handle, .offset = RANGE };
 	struct weir_p2p_deregister other = { sizeof(other), pair->call.handle + 7 };
 	struct weir_p2p_flush flush = { .size = sizeof(flush), .flags = 2 };
 	int node = pair->range.node, status;
 
 	expect(node, try_deregister(node, pair->range.handle), EBUSY, "giving back a range with queues");
 	expect(node, ioctl(node, WEIR_P2P_QUEUE_REMOVE, &other), ENOENT, "removing a queue that is not there");
-	expect(node, ioctl(node, WEIR_P2P_LOCATE, &place), ERANGE, "a place beyond the range");
+	expect(node, ioctl(node, WEIR_P2P_LOCATE, &location), ERANGE, "a place beyond the range");
 	expect(node, ioctl(node, WEIR_P2P_FLUSH, &flush), EINVAL, "a flush with unknown flags");
 	/* Invalid Queue Identifier: the controller itself has those of the driver. */
 	status = admin(pair->controller, ADMIN_CREATE_CQ, (DEPTH - 1) << 16 | 1, 1, pair->range.memory + 2 * PAGE, NULL);

@@ -75,7 +75,7 @@ static u64 lost(const u64 *image)
 	return count;
 }
 
-static void look(void)
+static void poll(void)
 {
 	u64 most = 0;
 
@@ -129,7 +129,7 @@ static int replay(int file, const struct super *super)
 	off_t at = SECTOR;
 	u64 flushes = 0;
 
-	look();
+	poll();
 	for (u64 i = 0; i < super->entries; i++) {
 		struct entry entry;
 		int status;
@@ -145,10 +145,10 @@ static int replay(int file, const struct super *super)
 			replay_flush();
 			flushes++;
 		}
-		look();
+		poll();
 	}
 	claim(begun); /* the last one's claim is in the guest's log, and nothing behind it here */
-	look();
+	poll();
 	if (writes != claimed * POWER_WRITES)
 		return refuse("the log has other writes than the guest claims");
 	printf("%llu prefixes of %llu writes and %llu flushes: %llu bytes claimed durable lost, at most %llu bytes not claimed "

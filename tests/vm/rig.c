@@ -52,7 +52,7 @@ static weir_status run(struct rig *rig, uint32_t blocks, uint32_t threads)
 
 	rig_must(weir_launch(rig->context, "vm_storage", blocks, threads, &rig->args, sizeof(rig->args)));
 	rig_must(weir_sync(rig->context));
-	rig_must(weir_copy_out(rig->context, statuses, rig->args.statuses, sizeof(statuses)));
+	rig_must(weir_copy_from_device(rig->context, statuses, rig->args.statuses, sizeof(statuses)));
 	for (uint32_t i = 0; i < blocks * threads; i++)
 		if (statuses[i] != WEIR_OK)
 			return statuses[i];
@@ -74,8 +74,8 @@ struct test_verdict rig_verdict(struct rig *rig)
 	static const struct test_verdict nothing;
 	struct test_verdict verdict;
 
-	rig_must(weir_copy_out(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
-	rig_must(weir_copy_in(rig->context, rig->args.verdict, &nothing, sizeof(nothing)));
+	rig_must(weir_copy_from_device(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
+	rig_must(weir_copy_to_device(rig->context, rig->args.verdict, &nothing, sizeof(nothing)));
 	return verdict;
 }
 

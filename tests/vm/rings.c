@@ -25,7 +25,7 @@ static const char *real_name(const char *path)
 }
 
 /* Place of @address in the mapping of FILE that has it; a window of the module has others, of doorbells. */
-static long long place(const char *path, uint64_t address)
+static long long location(const char *path, uint64_t address)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	long long found = -1;
@@ -72,9 +72,9 @@ int main(int argc, char **argv)
 	rig_open(&rig, argv[2], &(struct rig_options){ .queues = 1, .depth = DEPTH });
 	printf("path: %s\n", rig.info.path);
 	status = requests(&rig, argv);
-	printf("sq %lld cq %lld data %lld slots %lld\n", place(real_name(argv[1]), rig.storage->rings[0]),
-	       place(real_name(argv[1]), rig.storage->rings[0] + weir_queue_cq_offset(DEPTH)),
-	       place(real_name(argv[1]), rig.args.buffers), place(real_name(argv[1]), rig.storage->slots[0]));
+	printf("sq %lld cq %lld data %lld slots %lld\n", location(real_name(argv[1]), rig.storage->rings[0]),
+	       location(real_name(argv[1]), rig.storage->rings[0] + weir_queue_cq_offset(DEPTH)),
+	       location(real_name(argv[1]), rig.args.buffers), location(real_name(argv[1]), rig.storage->slots[0]));
 	rig_close(&rig);
 	return status;
 }

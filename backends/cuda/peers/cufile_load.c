@@ -20,7 +20,7 @@ bool cufile_load(struct cufile *cufile, char *why)
 {
 	const struct {
 		const char *name;
-		void *place;
+		void *position;
 	} functions[] = {
 		{ "cuFileDriverOpen", &cufile->driver_open },
 		{ "cuFileDriverClose_v2", &cufile->driver_close },
@@ -37,8 +37,8 @@ bool cufile_load(struct cufile *cufile, char *why)
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		*(void **)functions[i].place = dlsym(library, functions[i].name);
-		if (*(void **)functions[i].place)
+		*(void **)functions[i].position = dlsym(library, functions[i].name);
+		if (*(void **)functions[i].position)
 			continue;
 		snprintf(why, WHY_BYTES, "libcufile.so has no %s; it is too old", functions[i].name);
 		return false;

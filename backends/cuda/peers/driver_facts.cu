@@ -167,7 +167,7 @@ void compare_pages(cudaStream_t stream)
 }
 
 /* Registering may run beside a persistent kernel; unregistering waits for it. */
-void beside_persistent(cudaStream_t stream)
+void while_persistent(cudaStream_t stream)
 {
 	void *words = ordinary_pages(PAGE), *pages = ordinary_pages(16 << 20);
 	auto *asked = static_cast<std::atomic<uint32_t> *>(words);
@@ -272,7 +272,7 @@ int main()
 	must("a stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	printf("%s, compute %d.%d\n", properties.name, properties.major, properties.minor);
 	compare_pages(stream);
-	beside_persistent(stream);
+	while_persistent(stream);
 	export_memory();
 	refused();
 	printf("%d facts differ\n", differs);

@@ -11,7 +11,7 @@
 
 #define WEIR_FN static inline WEIR_UNUSED
 #define WEIR_METHOD inline
-#define WEIR_RARE static __attribute__((noinline, unused))
+#define WEIR_COLD static __attribute__((noinline, unused))
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
 #define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
@@ -76,7 +76,7 @@ WEIR_FN u64 weir_wave(void)
 }
 
 /* Lanes come together where this is called, so its call must be its caller's own, without optimisation, too. */
-WEIR_FN WEIR_ALWAYS u64 weir_active(void)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_active(void)
 {
 	return weir_lanes() == 1 ? 1 : weir_cpu_active();
 }
@@ -102,13 +102,13 @@ WEIR_FN void weir_wave_sync(u64 mask)
 		weir_cpu_wave_sync(mask);
 }
 
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
 }
 
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	weir_cpu_relax(turn);
+	weir_cpu_relax(iteration);
 }
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -126,7 +126,7 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__builtin_ctzll(bits);
 }
 
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	__asm__ volatile("" : "+r"(value));
 	return value;
@@ -302,7 +302,7 @@ WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
 	return weir_load_u64_acquire_dev(p);
 }
 
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	(void)seen;
 	weir_order_loads();

@@ -30,7 +30,7 @@
  */
 #ifndef WEIR_FN
 #define WEIR_FN static __device__ __forceinline__ WEIR_UNUSED
-#define WEIR_RARE static __device__ __noinline__ WEIR_UNUSED
+#define WEIR_COLD static __device__ __noinline__ WEIR_UNUSED
 #define WEIR_METHOD __device__ __forceinline__
 #endif
 #define WEIR_GLOBAL
@@ -94,13 +94,13 @@ WEIR_FN void weir_wave_sync(u64 mask)
 	__syncwarp((u32)mask);
 }
 
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
 }
 
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	__nanosleep(WEIR_RELAX_NS(turn));
+	__nanosleep(WEIR_RELAX_NS(iteration));
 }
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -121,7 +121,7 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__ffsll((long long)bits) - 1;
 }
 
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	__asm__ volatile("" : "+l"(value));
 	return value;
@@ -293,7 +293,7 @@ WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
  * it, and relaxed loads of device scope are served by L2 when they are issued. A fence
  * would wait as long and empty L1 besides. The constant is no line's word.
  */
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	u32 same;
 

@@ -146,14 +146,14 @@ WEIR_FN void weir_wave_sync(u64 mask)
 }
 
 /* Emits nothing; keeps the compiler from moving code of the loop out of it. */
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
 	__builtin_amdgcn_wave_barrier();
 }
 
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	(void)turn;
+	(void)iteration;
 	__builtin_amdgcn_s_sleep(4); /* 256 clocks */
 }
 
@@ -195,7 +195,7 @@ WEIR_FN u32 weir_lowest_bit(u64 bits)
 	return (u32)__builtin_ctzll(bits);
 }
 
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	__asm__ volatile("" : "+v"(value));
 	return value;
@@ -361,7 +361,7 @@ WEIR_FN u64 weir_poll_u64_dev(const weir_shared_u64 *p, u64 mask)
 	return value;
 }
 
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	(void)seen;
 	weir_order_loads();

@@ -118,7 +118,7 @@ WEIR_FN void weir_wave_sync(u64 mask)
 	(void)mask;
 }
 
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
 }
 #endif

@@ -49,19 +49,19 @@ WEIR_FN long weir_opencl_system_call(long number, long first, long second)
 	return result;
 }
 
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	long rest[2] = { 0, (long)WEIR_RELAX_NS(turn) }; /* struct timespec */
+	long rest[2] = { 0, (long)WEIR_RELAX_NS(iteration) }; /* struct timespec */
 
-	if (turn < WEIR_RELAX_AWAKE)
+	if (iteration < WEIR_RELAX_AWAKE)
 		(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_YIELD, 0, 0);
 	else
 		(void)weir_opencl_system_call(WEIR_OPENCL_LINUX_NANOSLEEP, (long)rest, 0);
 }
 #else
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	(void)turn;
+	(void)iteration;
 }
 #endif
 
@@ -84,7 +84,7 @@ WEIR_FN u64 weir_clock_ns(void)
 #endif
 
 /* OpenCL C has no word for it. */
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	return value;
 }
@@ -220,7 +220,7 @@ WEIR_FN void weir_order_loads(void)
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, memory_scope_device);
 }
 
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	(void)seen;
 	weir_order_loads();

@@ -85,16 +85,16 @@ WEIR_FN void weir_wave_sync(u64 mask)
 	__asm__ volatile("bar.warp.sync %0;" :: "r"((u32)mask) : "memory");
 }
 
-WEIR_FN void weir_converge(void)
+WEIR_FN void weir_reconverge(void)
 {
 }
 #elif WEIR_OPENCL_LANES != 1
 #error "weir: waves are 32 lanes wide with PTX, or 1 (WEIR_OPENCL_LANES)"
 #endif
 
-WEIR_FN void weir_relax(u32 turn)
+WEIR_FN void weir_relax(u32 iteration)
 {
-	__asm__ volatile("nanosleep.u32 %0;" :: "r"(WEIR_RELAX_NS(turn)) : "memory");
+	__asm__ volatile("nanosleep.u32 %0;" :: "r"(WEIR_RELAX_NS(iteration)) : "memory");
 }
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -105,7 +105,7 @@ WEIR_FN u64 weir_clock_ns(void)
 	return now;
 }
 
-WEIR_FN u64 weir_forget(u64 value)
+WEIR_FN u64 weir_opaque(u64 value)
 {
 	__asm__ volatile("" : "+l"(value));
 	return value;
@@ -219,7 +219,7 @@ WEIR_FN void weir_order_loads(void)
  * it, and relaxed loads of device scope are served by L2 when they are issued. The constant
  * is no line's word.
  */
-WEIR_FN u32 weir_after(u32 index, u64 seen)
+WEIR_FN u32 weir_depend(u32 index, u64 seen)
 {
 	u32 same;
 

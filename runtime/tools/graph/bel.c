@@ -194,10 +194,10 @@ void graph_bel_layout(const struct graph_bel *bel, const struct graph_bel_files 
 		      struct graph_csr_layout *layout)
 {
 	memset(layout, 0, sizeof(*layout));
-	layout->offsets = (struct graph_csr_place){ &files->col, GRAPH_BEL_HEADER_BYTES };
-	layout->targets = (struct graph_csr_place){ &files->dst, GRAPH_BEL_HEADER_BYTES };
+	layout->offsets = (struct graph_csr_offset){ &files->col, GRAPH_BEL_HEADER_BYTES };
+	layout->targets = (struct graph_csr_offset){ &files->dst, GRAPH_BEL_HEADER_BYTES };
 	if (bel->weighted)
-		layout->weights = (struct graph_csr_place){ &files->val, GRAPH_BEL_HEADER_BYTES };
+		layout->weights = (struct graph_csr_offset){ &files->val, GRAPH_BEL_HEADER_BYTES };
 	layout->target_bytes = 8;
 	layout->vertices = bel->vertices;
 	layout->edges = bel->edges;

@@ -7,8 +7,8 @@
 #include "input.h"
 #include "output.h"
 
-/** struct graph_csr_place - a range of a file, starting at byte @at */
-struct graph_csr_place {
+/** struct graph_csr_offset - a range of a file, starting at byte @at */
+struct graph_csr_offset {
 	const struct graph_input *input;
 	uint64_t at;
 };
@@ -21,9 +21,9 @@ struct graph_csr_place {
  * @interleaved: a u32 weight follows each 4-byte target instead
  */
 struct graph_csr_layout {
-	struct graph_csr_place offsets;
-	struct graph_csr_place targets;
-	struct graph_csr_place weights;
+	struct graph_csr_offset offsets;
+	struct graph_csr_offset targets;
+	struct graph_csr_offset weights;
 	unsigned target_bytes;
 	bool interleaved;
 	uint64_t vertices;

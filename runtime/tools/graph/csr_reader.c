@@ -13,7 +13,7 @@ static unsigned stride_of(const struct graph_csr_layout *layout)
 int graph_csr_reader_open(struct graph_csr_reader *reader, const struct graph_csr_layout *layout,
 			  struct graph_error *error)
 {
-	const struct graph_csr_place *offsets = &layout->offsets, *targets = &layout->targets,
+	const struct graph_csr_offset *offsets = &layout->offsets, *targets = &layout->targets,
 				     *weights = &layout->weights;
 	uint64_t first = 0;
 
@@ -50,19 +50,19 @@ void graph_csr_reader_close(struct graph_csr_reader *reader)
 
 static int fail_offset(const struct graph_csr_reader *reader, uint64_t offset, struct graph_error *error)
 {
-	const struct graph_csr_place *place = &reader->layout.offsets;
-	unsigned long long at = place->at + (reader->lists + 1) * 8;
+	const struct graph_csr_offset *location = &reader->layout.offsets;
+	unsigned long long at = location->at + (reader->lists + 1) * 8;
 
 	if (offset < reader->list_end)
 		return graph_fail(error, -EILSEQ,
 				  "%s: the offset at byte %llu, which ends the list of vertex %llu, is %llu, "
 				  "below the %llu before it: the file is damaged, so make it again",
-				  place->input->path, at, (unsigned long long)reader->lists,
+				  location->input->path, at, (unsigned long long)reader->lists,
 				  (unsigned long long)offset, (unsigned long long)reader->list_end);
 	return graph_fail(error, -EILSEQ,
 			  "%s: the offset at byte %llu, which ends the list of vertex %llu, is %llu, but "
 			  "there are only %llu edges: the file is damaged, so make it again",
-			  place->input->path, at, (unsigned long long)reader->lists,
+			  location->input->path, at, (unsigned long long)reader->lists,
 			  (unsigned long long)offset, (unsigned long long)reader->layout.edges);
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* One look at everything. forward and inverse are sums of edge hashes, equal for a graph and its inverse. */
-struct look {
+struct scan {
 	const struct graph_info_options *options;
 	struct graph_source *source;
 	struct graph_sort *sort;
@@ -22,88 +22,88 @@ struct look {
 	struct graph_edge last;
 };
 
-static void end_list(struct look *look)
+static void end_list(struct scan *scan)
 {
-	struct graph_info *info = look->info;
+	struct graph_info *info = scan->info;
 
-	if (!look->degree)
+	if (!scan->degree)
 		return;
-	if (!look->lists || look->degree < info->degree_min)
-		info->degree_min = look->degree;
-	if (look->degree > info->degree_max)
-		info->degree_max = look->degree;
-	look->lists++;
-	look->degree = 0;
+	if (!scan->lists || scan->degree < info->degree_min)
+		info->degree_min = scan->degree;
+	if (scan->degree > info->degree_max)
+		info->degree_max = scan->degree;
+	scan->lists++;
+	scan->degree = 0;
 }
 
-static void count_edge(struct look *look, const struct graph_edge *edge)
+static void count_edge(struct scan *scan, const struct graph_edge *edge)
 {
-	if (look->degree && edge->source != look->last.source)
-		end_list(look);
-	if (look->degree && edge->target < look->last.target)
-		look->info->sorted = false;
-	look->info->repeated_edges += look->degree && edge->target == look->last.target;
-	look->info->self_loops += edge->source == edge->target;
-	look->degree++;
-	look->edges++;
-	look->last = *edge;
+	if (scan->degree && edge->source != scan->last.source)
+		end_list(scan);
+	if (scan->degree && edge->target < scan->last.target)
+		scan->info->sorted = false;
+	scan->info->repeated_edges += scan->degree && edge->target == scan->last.target;
+	scan->info->self_loops += edge->source == edge->target;
+	scan->degree++;
+	scan->edges++;
+	scan->last = *edge;
 }
 
-static void end_counting(struct look *look)
+static void end_counting(struct scan *scan)
 {
-	end_list(look);
-	if (look->lists < look->info->vertices)
-		look->info->degree_min = 0;
+	end_list(scan);
+	if (scan->lists < scan->info->vertices)
+		scan->info->degree_min = 0;
 }
 
-static void count_grouped(struct look *look, const struct graph_edge *edges, size_t count)
+static void count_grouped(struct scan *scan, const struct graph_edge *edges, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		count_edge(look, &edges[i]);
+		count_edge(scan, &edges[i]);
 }
 
-static void add_forward(struct look *look, const struct graph_edge *edges, size_t count)
+static void add_forward(struct scan *scan, const struct graph_edge *edges, size_t count)
 {
-	graph_symmetry_add(&look->symmetry, edges, count);
+	graph_symmetry_add(&scan->symmetry, edges, count);
 	for (size_t i = 0; i < count; i++)
-		look->forward += graph_symmetry_hash(edges[i].source, edges[i].target, edges[i].weight);
+		scan->forward += graph_symmetry_hash(edges[i].source, edges[i].target, edges[i].weight);
 }
 
-static int look_at_rows(struct look *look, struct graph_error *error)
+static int check_rows(struct scan *scan, struct graph_error *error)
 {
 	struct graph_edge edges[GRAPH_BATCH_EDGES];
 	size_t count = 0;
 
-	graph_progress_begin(look->options->progress, "checking", look->source->edges, "edges");
+	graph_progress_begin(scan->options->progress, "checking", scan->source->edges, "edges");
 	do {
-		int status = graph_source_next(look->source, edges, GRAPH_BATCH_EDGES, &count, error);
+		int status = graph_source_next(scan->source, edges, GRAPH_BATCH_EDGES, &count, error);
 		if (status)
 			return status;
-		count_grouped(look, edges, count);
-		add_forward(look, edges, count);
-		graph_progress_add(look->options->progress, count);
+		count_grouped(scan, edges, count);
+		add_forward(scan, edges, count);
+		graph_progress_add(scan->options->progress, count);
 	} while (count);
-	graph_progress_end(look->options->progress);
+	graph_progress_end(scan->options->progress);
 	return 0;
 }
 
 /* A directed .sg file carries every edge a second time, turned around. */
-static int look_at_inverse(struct look *look, struct graph_error *error)
+static int check_inverse(struct scan *scan, struct graph_error *error)
 {
 	struct graph_edge edges[GRAPH_BATCH_EDGES];
 	size_t count = 0;
-	int status = graph_sg_read_inverse(look->source, error);
+	int status = graph_sg_read_inverse(scan->source, error);
 
 	do {
 		if (!status)
-			status = graph_source_next(look->source, edges, GRAPH_BATCH_EDGES, &count, error);
+			status = graph_source_next(scan->source, edges, GRAPH_BATCH_EDGES, &count, error);
 		if (status)
 			return status;
 		for (size_t i = 0; i < count; i++)
-			look->inverse +=
+			scan->inverse +=
 				graph_symmetry_hash(edges[i].target, edges[i].source, edges[i].weight);
 	} while (count);
-	if (look->inverse == look->forward)
+	if (scan->inverse == scan->forward)
 		return 0;
 	return graph_fail(error, -EBADMSG,
 			  "the inverse graph at the end of the file is not the inverse of the graph "
@@ -111,76 +111,76 @@ static int look_at_inverse(struct look *look, struct graph_error *error)
 }
 
 /* Text needs sorting before its degrees can be counted within bounded memory. */
-static int sort_text(struct look *look, struct graph_error *error)
+static int sort_text(struct scan *scan, struct graph_error *error)
 {
 	struct graph_edge edges[GRAPH_BATCH_EDGES];
 	size_t count = 0;
 
-	graph_progress_begin(look->options->progress, "checking", look->source->bytes, "bytes");
+	graph_progress_begin(scan->options->progress, "checking", scan->source->bytes, "bytes");
 	do {
-		uint64_t before = look->source->bytes_read;
-		int status = graph_source_next(look->source, edges, GRAPH_BATCH_EDGES, &count, error);
+		uint64_t before = scan->source->bytes_read;
+		int status = graph_source_next(scan->source, edges, GRAPH_BATCH_EDGES, &count, error);
 		for (size_t i = 0; i < count && !status; i++)
-			status = graph_sort_push(look->sort, 0, &edges[i], error);
+			status = graph_sort_push(scan->sort, 0, &edges[i], error);
 		if (status)
 			return status;
-		add_forward(look, edges, count);
-		graph_progress_add(look->options->progress, look->source->bytes_read - before);
+		add_forward(scan, edges, count);
+		graph_progress_add(scan->options->progress, scan->source->bytes_read - before);
 	} while (count);
-	graph_progress_end(look->options->progress);
-	return graph_sort_flush(look->sort, 0, error);
+	graph_progress_end(scan->options->progress);
+	return graph_sort_flush(scan->sort, 0, error);
 }
 
-static int count_sorted(struct look *look, struct graph_error *error)
+static int count_sorted(struct scan *scan, struct graph_error *error)
 {
 	struct graph_edge edges[GRAPH_BATCH_EDGES];
 	size_t count = 0;
-	int status = graph_sort_merge(look->sort, look->options->memory_bytes / 2, error);
+	int status = graph_sort_merge(scan->sort, scan->options->memory_bytes / 2, error);
 
 	do {
 		if (!status)
-			status = graph_sort_next(look->sort, edges, GRAPH_BATCH_EDGES, &count, error);
+			status = graph_sort_next(scan->sort, edges, GRAPH_BATCH_EDGES, &count, error);
 		if (status)
 			return status;
-		count_grouped(look, edges, count);
+		count_grouped(scan, edges, count);
 	} while (count);
 	return 0;
 }
 
-static int look_at_text(struct look *look, struct graph_error *error)
+static int read_text(struct scan *scan, struct graph_error *error)
 {
 	const char *directory = getenv("TMPDIR"); /* the file's own directory may be read-only */
 	struct graph_sort_options options = {
 		.directory = directory && *directory ? directory : "/tmp",
-		.memory_bytes = look->options->memory_bytes - look->options->memory_bytes / 16,
+		.memory_bytes = scan->options->memory_bytes - scan->options->memory_bytes / 16,
 		.lanes = 1,
-		.expected_edges = look->source->edges,
+		.expected_edges = scan->source->edges,
 	};
-	int status = graph_sort_create(&options, &look->sort, error);
+	int status = graph_sort_create(&options, &scan->sort, error);
 
 	if (!status)
-		status = sort_text(look, error);
-	return status ? status : count_sorted(look, error);
+		status = sort_text(scan, error);
+	return status ? status : count_sorted(scan, error);
 }
 
-static int look_at_all(struct look *look, struct graph_error *error)
+static int check_all(struct scan *scan, struct graph_error *error)
 {
-	struct graph_info *info = look->info;
-	int status = look->source->grouped ? look_at_rows(look, error) : look_at_text(look, error);
+	struct graph_info *info = scan->info;
+	int status = scan->source->grouped ? check_rows(scan, error) : read_text(scan, error);
 
 	if (status)
 		return status;
-	info->vertices = look->source->vertices;
-	info->edges = look->edges;
+	info->vertices = scan->source->vertices;
+	info->edges = scan->edges;
 	info->counted = true;
-	end_counting(look);
-	bool symmetric = graph_is_symmetric(&look->symmetry);
+	end_counting(scan);
+	bool symmetric = graph_is_symmetric(&scan->symmetry);
 	if (info->direction == GRAPH_UNDIRECTED && !symmetric)
 		return graph_fail(error, -EBADMSG,
 				  "the file says that it is undirected, but not every edge is stored both "
 				  "ways: make it again, or convert it with --symmetrize");
-	if (info->direction == GRAPH_DIRECTED && look->source->grouped)
-		return look_at_inverse(look, error);
+	if (info->direction == GRAPH_DIRECTED && scan->source->grouped)
+		return check_inverse(scan, error);
 	if (info->direction == GRAPH_DIRECTION_UNKNOWN)
 		info->direction = symmetric ? GRAPH_UNDIRECTED : GRAPH_DIRECTED;
 	return 0;
@@ -203,11 +203,11 @@ static void settle_answers(struct graph_info *info, bool grouped, int status)
 static int check(struct graph_source *source, const struct graph_info_options *options,
 		 struct graph_info *info, struct graph_error *error)
 {
-	struct look look = { .options = options, .source = source, .info = info };
+	struct scan scan = { .options = options, .source = source, .info = info };
 
 	info->sorted = source->grouped; /* until an edge says otherwise; text has no lists */
-	int status = look_at_all(&look, error);
-	graph_sort_destroy(look.sort);
+	int status = check_all(&scan, error);
+	graph_sort_destroy(scan.sort);
 	settle_answers(info, source->grouped, status);
 	return status;
 }

@@ -36,10 +36,10 @@ static inline void scatter(const uint64_t *from, uint64_t *to, size_t count, uns
 	}
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t *record = from + i * words;
-		uint64_t *place = to + counts[digit_of(record, words, digit)]++ * words;
-		place[0] = record[0];
+		uint64_t *location = to + counts[digit_of(record, words, digit)]++ * words;
+		location[0] = record[0];
 		if (words == 2)
-			place[1] = record[1];
+			location[1] = record[1];
 	}
 }
 

@@ -96,10 +96,10 @@ static void set_places(const struct perf_bench *bench, struct perf_load *load, u
 {
 	const struct perf_options *options = bench->options;
 
-	load->places.spans = spans;
-	load->places.kind = !perf_is_random(options) ? PERF_SEQUENTIAL : options->zipf > 0 ? PERF_ZIPF : PERF_RANDOM;
+	load->indices.spans = spans;
+	load->indices.kind = !perf_is_random(options) ? PERF_SEQUENTIAL : options->zipf > 0 ? PERF_ZIPF : PERF_RANDOM;
 	if (options->zipf > 0)
-		perf_zipf_prepare(&load->places.zipf, spans, options->zipf);
+		perf_zipf_prepare(&load->indices.zipf, spans, options->zipf);
 	load->results = bench->results;
 	load->lanes = lanes;
 	load->reads_percent = !perf_writes(options)	? 100 :
@@ -153,7 +153,7 @@ static int open_array(struct perf_bench *bench, char *error)
 /* Where loads that only write note what they wrote, to be read back. */
 static int prepare_written(struct perf_bench *bench, char *error)
 {
-	uint64_t raw = bench->raw.load.places.spans * bench->options->uri_count, cached = bench->cached.load.places.spans;
+	uint64_t raw = bench->raw.load.indices.spans * bench->options->uri_count, cached = bench->cached.load.indices.spans;
 	uint64_t words = ((raw > cached ? raw : cached) + 31) / 32, address;
 	struct timespec now;
 
@@ -179,7 +179,7 @@ int perf_bench_renew(struct perf_bench *bench, char *error)
 	for (uint64_t i = 0; i < bench->written_words; i += ZERO_WORDS) {
 		uint64_t words = bench->written_words - i < ZERO_WORDS ? bench->written_words - i : ZERO_WORDS;
 
-		if (weir_copy_in(bench->context, bench->raw.load.written + i * 8, none, words * 8) != 0)
+		if (weir_copy_to_device(bench->context, bench->raw.load.written + i * 8, none, words * 8) != 0)
 			return perf_bench_fail(error);
 	}
 	return 0;
@@ -223,7 +223,7 @@ static enum perf_plain choose_plain(const struct perf_bench *bench)
 static int prepare_plain(struct perf_bench *bench, char *error)
 {
 	const struct perf_options *options = bench->options;
-	struct perf_plain_args *args = &bench->beside;
+	struct perf_plain_args *args = &bench->alongside;
 	uint64_t spans = count_places(bench->range_bytes * options->uri_count, bench->unit_bytes, options->bs), most;
 	uint32_t lanes;
 	void *host;
@@ -305,7 +305,7 @@ int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struc
 	int code;
 
 	memset(found, 0, sizeof(*found));
-	code = weir_copy_in(bench->context, bench->results, found, sizeof(*found));
+	code = weir_copy_to_device(bench->context, bench->results, found, sizeof(*found));
 	begin = weir_clock_ns();
 	if (!code)
 		code = weir_launch(bench->context, launch.kernel, launch.blocks, launch.threads, launch.args,
@@ -314,7 +314,7 @@ int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struc
 		code = weir_sync(bench->context);
 	*seconds = (double)(weir_clock_ns() - begin) / 1e9;
 	if (!code)
-		code = weir_copy_out(bench->context, found, bench->results, sizeof(*found));
+		code = weir_copy_from_device(bench->context, found, bench->results, sizeof(*found));
 	if (code)
 		return perf_bench_fail(error);
 	if (perf_word(&found->stuck))

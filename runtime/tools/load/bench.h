@@ -36,7 +36,7 @@
  * @results: device address of struct perf_results
  * @raw: arguments of the load on raw blocks
  * @cached: arguments of the cached load
- * @beside: arguments of the baseline
+ * @alongside: arguments of the baseline
  */
 struct perf_bench {
 	const struct perf_options *options;
@@ -55,7 +55,7 @@ struct perf_bench {
 	uint64_t results;
 	struct perf_args raw;
 	struct perf_cached_args cached;
-	struct perf_plain_args beside;
+	struct perf_plain_args alongside;
 };
 
 /** perf_bench_open() - 0, or -1 with one sentence in @error; perf_bench_close() it in either case */

@@ -84,7 +84,7 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 	deadline = perf_deadline(&args->load);
 	while (begin < deadline) {
 		u64 step = counts.reads + counts.writes;
-		u64 place = perf_place(&args->load.places, lane, lane, args->load.lanes, step), word = place * args->unit_words;
+		u64 index = perf_location(&args->load.indices, lane, lane, args->load.lanes, step), word = index * args->unit_words;
 		u32 reads = !writes || perf_reads(&args->load, lane, step);
 
 		if (reads && verify)
@@ -96,7 +96,7 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 		if (weir_array_failed(&args->writer.array))
 			break; /* the host says why, and no figure */
 		if (!reads && verify)
-			perf_note_written(&args->load, place, 0);
+			perf_note_written(&args->load, index, 0);
 		if (args->load.flags & PERF_LATENCY) {
 			u64 end = weir_clock_ns();
 
@@ -162,11 +162,11 @@ PERF_CACHED_KERNEL(perf_cached_readback, struct perf_cached_args)
 	if (weir_thread() >= args->load.lanes)
 		return;
 	counts.reads = counts.writes = counts.errors = counts.checked = counts.bad = 0;
-	for (u64 place = weir_thread(); place < args->load.places.spans; place += args->load.lanes) {
-		u64 word = place * args->unit_words, wrong = 0;
+	for (u64 index = weir_thread(); index < args->load.indices.spans; index += args->load.lanes) {
+		u64 word = index * args->unit_words, wrong = 0;
 		weir_status status;
 
-		if (!perf_was_written(&args->load, place))
+		if (!perf_was_written(&args->load, index))
 			continue;
 		status = perf_cached_fetch(args, word, buffer, event);
 		if (status == WEIR_E_TIMEOUT) {

@@ -28,19 +28,19 @@ WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, u32 disk, u32 lane, u64
 {
 	u32 first = 0, count = 1;
 
-	if (args->load.places.kind == PERF_SEQUENTIAL) { /* only there it matters who else there is */
+	if (args->load.indices.kind == PERF_SEQUENTIAL) { /* only there it matters who else there is */
 		first = perf_first_lane(args, disk);
 		count = perf_first_lane(args, disk + 1) - first;
 	}
-	return args->first_lba + (any ? perf_place(&args->load.places, lane, lane - first, count, step) :
-					perf_even_place(&args->load.places, lane, lane - first, count, step)) *
+	return args->first_lba + (any ? perf_location(&args->load.indices, lane, lane - first, count, step) :
+					perf_even_location(&args->load.indices, lane, lane - first, count, step)) *
 					 args->unit_blocks;
 }
 
 /* Which bits of perf_load.written block @lba of storage @disk has. */
-WEIR_FN u64 perf_place_of(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 lba)
+WEIR_FN u64 perf_location_of(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 lba)
 {
-	return disk * args->load.places.spans + (lba - args->first_lba) / args->unit_blocks;
+	return disk * args->load.indices.spans + (lba - args->first_lba) / args->unit_blocks;
 }
 
 /* Relaxed: any one of them will do. */
@@ -149,7 +149,7 @@ WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u
 	counts = perf_count(counts, reads, status != WEIR_OK);
 	if (verify && !reads)
 		perf_note_written(&args->load,
-				  perf_place_of(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1)),
+				  perf_location_of(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1)),
 				  status != WEIR_OK);
 	if (status != WEIR_OK) {
 		perf_note_error(results, status);
@@ -249,7 +249,7 @@ WEIR_KERNEL(perf_readback, struct perf_args)
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr buffer = args->buffers + weir_thread() * args->stride_bytes;
-	u64 spans = args->load.places.spans;
+	u64 spans = args->load.indices.spans;
 	struct perf_counts counts;
 	u32 disk, first;
 

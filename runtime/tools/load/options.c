@@ -88,7 +88,7 @@ enum kind { COUNT, SIZE, REAL, WORD, TEXT, FLAG, SWEEP, FIO_ZIPF, POLICY };
 /**
  * struct rule - one option
  * @sweeps: --sweep takes it
- * @place: offset of its value in struct perf_options
+ * @location: offset of its value in struct perf_options
  * @least: COUNT, REAL: bounds
  * @most: COUNT, REAL: bounds
  * @words: WORD: what it may be
@@ -97,7 +97,7 @@ struct rule {
 	const char *name;
 	enum kind kind;
 	bool sweeps;
-	size_t place;
+	size_t location;
 	double least, most;
 	const char *const *words;
 };
@@ -241,26 +241,26 @@ static int take_sweep(struct perf_options *options, const char *text, char *erro
 
 static int take(struct perf_options *options, const struct rule *rule, const char *value, char *error)
 {
-	void *place = (char *)options + rule->place;
+	void *location = (char *)options + rule->location;
 	uint32_t word;
 
 	switch (rule->kind) {
-	case COUNT: return take_count(rule, value, place, error);
-	case SIZE: return take_size(rule, value, place, error);
-	case REAL: return take_real(rule, value, place, error);
-	case FIO_ZIPF: return take_fio_zipf(rule, value, place, error);
-	case POLICY: return take_policy(rule, value, place, error);
+	case COUNT: return take_count(rule, value, location, error);
+	case SIZE: return take_size(rule, value, location, error);
+	case REAL: return take_real(rule, value, location, error);
+	case FIO_ZIPF: return take_fio_zipf(rule, value, location, error);
+	case POLICY: return take_policy(rule, value, location, error);
 	case SWEEP: return take_sweep(options, value, error);
 	case TEXT:
-		*(const char **)place = value;
+		*(const char **)location = value;
 		return *value ? 0 : refuse(error, "--%s= is empty", rule->name);
 	case FLAG:
-		*(bool *)place = true;
+		*(bool *)location = true;
 		return 0;
 	case WORD:
 		if (rule->words != peers)
-			return take_word(rule, value, place, error);
-		return take_word(rule, value, &word, error) ? -1 : (*(bool *)place = true, 0);
+			return take_word(rule, value, location, error);
+		return take_word(rule, value, &word, error) ? -1 : (*(bool *)location = true, 0);
 	}
 	return -1;
 }
@@ -352,7 +352,7 @@ static int check_hit(const struct perf_options *options, char *error)
 	return 0;
 }
 
-static int check_beside(const struct perf_options *options, char *error)
+static int check_peers(const struct perf_options *options, char *error)
 {
 	if (options->peer && perf_writes(options))
 		return refuse(error, "--peer=fio reads beside weir; it does not go with --rw=%s", perf_rw_names[options->rw]);
@@ -374,5 +374,5 @@ int perf_options_check(const struct perf_options *options, char *error)
 		return refuse(error, "give a storage URI, such as file:/data/disk.img or virt:1G; see weir-perf --help");
 	if (check_load(options, error) || check_cache(options, error) || check_hit(options, error))
 		return -1;
-	return check_beside(options, error);
+	return check_peers(options, error);
 }

@@ -13,7 +13,7 @@ enum {
 	PERF_CLOCK_STEPS = 16, /* requests between two looks at the clock where none is timed */
 };
 
-/* perf_places.kind */
+/* perf_locations.kind */
 enum { PERF_RANDOM, PERF_SEQUENTIAL, PERF_ZIPF };
 
 /* perf_load.flags */
@@ -34,12 +34,12 @@ struct perf_zipf {
 };
 
 /**
- * struct perf_places - where requests go
+ * struct perf_locations - where requests go
  * @spans: places there are
  * @seed: of the random sequence
  * @kind: PERF_RANDOM, PERF_SEQUENTIAL or PERF_ZIPF
  */
-struct perf_places {
+struct perf_locations {
 	u64 spans;
 	u64 seed;
 	u32 kind;
@@ -79,7 +79,7 @@ struct perf_results {
 
 /**
  * struct perf_load - what every timed load has
- * @places: where requests go
+ * @indices: where requests go
  * @results: struct perf_results
  * @written: two bits per place, 32 places per weir_shared_u64: a write to it succeeded, a write to it failed; of several
  *           storages one behind the other. 0: not noted
@@ -89,7 +89,7 @@ struct perf_results {
  * @flags: PERF_LATENCY: time every request
  */
 struct perf_load {
-	struct perf_places places;
+	struct perf_locations indices;
 	weir_addr results;
 	weir_addr written;
 	u64 runtime_ns;

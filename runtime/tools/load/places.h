@@ -13,8 +13,8 @@
  * fixed point do: no tables that grow, no floating point. Ranks are then scattered over the
  * places by a permutation, the same one in every run: hot places are far from each other.
  */
-#ifndef WEIR_PERF_PLACES_H
-#define WEIR_PERF_PLACES_H
+#ifndef WEIR_PERF_LOCATIONS_H
+#define WEIR_PERF_LOCATIONS_H
 
 #include "perf.h"
 
@@ -81,21 +81,21 @@ WEIR_FN u64 perf_scatter(u64 value, u64 spans, u32 bits)
 }
 
 /* Step @step of lane @lane, number @rank of the @count that share a storage; every place as likely as any other. */
-WEIR_FN u64 perf_even_place(WEIR_GLOBAL struct perf_places *places, u64 lane, u64 rank, u64 count, u64 step)
+WEIR_FN u64 perf_even_location(WEIR_GLOBAL struct perf_locations *indices, u64 lane, u64 rank, u64 count, u64 step)
 {
-	if (places->kind == PERF_SEQUENTIAL)
-		return (step * count + rank) % places->spans;
+	if (indices->kind == PERF_SEQUENTIAL)
+		return (step * count + rank) % indices->spans;
 	/* the high half of a 128-bit product: even over any number of places */
-	return weir_mulhi(perf_random(places->seed, lane, step), places->spans);
+	return weir_mulhi(perf_random(indices->seed, lane, step), indices->spans);
 }
 
 /* The same for all kinds of places. */
-WEIR_FN u64 perf_place(WEIR_GLOBAL struct perf_places *places, u64 lane, u64 rank, u64 count, u64 step)
+WEIR_FN u64 perf_location(WEIR_GLOBAL struct perf_locations *indices, u64 lane, u64 rank, u64 count, u64 step)
 {
-	if (places->kind != PERF_ZIPF)
-		return perf_even_place(places, lane, rank, count, step);
-	return perf_scatter(perf_zipf_rank(&places->zipf, places->spans, places->seed, lane, step) - 1, places->spans,
-			    places->zipf.bits);
+	if (indices->kind != PERF_ZIPF)
+		return perf_even_location(indices, lane, rank, count, step);
+	return perf_scatter(perf_zipf_rank(&indices->zipf, indices->spans, indices->seed, lane, step) - 1, indices->spans,
+			    indices->zipf.bits);
 }
 
 /* Step @step of lane @lane is a read. */
@@ -103,7 +103,7 @@ WEIR_FN u32 perf_reads(WEIR_GLOBAL struct perf_load *load, u64 lane, u64 step)
 {
 	if (load->reads_percent == 100 || load->reads_percent == 0)
 		return load->reads_percent != 0;
-	return weir_mulhi(perf_random(load->places.seed + 1, ~lane, step), 100) < load->reads_percent;
+	return weir_mulhi(perf_random(load->indices.seed + 1, ~lane, step), 100) < load->reads_percent;
 }
 
 /* Exact below 8, then four buckets per power of two: 8, 10, 12, 14, 16, 20, ... */
@@ -160,18 +160,18 @@ WEIR_FN struct perf_counts perf_count(struct perf_counts counts, u32 reads, u32 
 	return counts;
 }
 
-/* A write to @place ended. Relaxed: looked at after the launch. */
-WEIR_FN void perf_note_written(WEIR_GLOBAL struct perf_load *load, u64 place, u32 failed)
+/* A write to @index ended. Relaxed: looked at after the launch. */
+WEIR_FN void perf_note_written(WEIR_GLOBAL struct perf_load *load, u64 index, u32 failed)
 {
 	if (load->written)
-		(void)weir_or_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, place / 32),
-					      (u64)(failed ? 2 : 1) << (place % 32 * 2));
+		(void)weir_or_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, index / 32),
+					      (u64)(failed ? 2 : 1) << (index % 32 * 2));
 }
 
-/* What @place holds is known: it was written, and no write to it failed. */
-WEIR_FN u32 perf_was_written(WEIR_GLOBAL struct perf_load *load, u64 place)
+/* What @index holds is known: it was written, and no write to it failed. */
+WEIR_FN u32 perf_was_written(WEIR_GLOBAL struct perf_load *load, u64 index)
 {
-	return (weir_load_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, place / 32)) >> (place % 32 * 2) & 3) == 1;
+	return (weir_load_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, index / 32)) >> (index % 32 * 2) & 3) == 1;
 }
 
 WEIR_FN void perf_time(WEIR_GLOBAL struct perf_results *results, u32 reads, u64 ns)

@@ -91,7 +91,7 @@ static void print_rate(const char *name, const struct perf_series *series, const
 	       perf_most(series) / scale, median * (double)bytes / 1e9);
 }
 
-static void print_beside(const char *name, const struct perf_outcome *outcome, const struct perf_series *series,
+static void print_peers(const char *name, const struct perf_outcome *outcome, const struct perf_series *series,
 			 const char *what)
 {
 	if (!series->count)
@@ -199,7 +199,7 @@ static void print_hit(const struct perf_outcome *outcome)
 	       (unsigned long long)outcome->bs, outcome->lanes, outcome->options.runs);
 	print_rate("weir", &outcome->weir, what, outcome->bs);
 	printf("\n");
-	print_beside("plain", outcome, &outcome->plain, what);
+	print_peers("plain", outcome, &outcome->plain, what);
 	print_kernels(outcome);
 	printf("checksum  %016llx, the same by both; %llu misses\n", (unsigned long long)outcome->checksum,
 	       (unsigned long long)outcome->hit_misses);
@@ -222,10 +222,10 @@ void perf_print_text(const struct perf_outcome *outcome)
 	print_failures(outcome);
 	print_rate(outcome->options.cached ? "cached" : "weir", &outcome->weir, what, outcome->bs);
 	printf("\n");
-	print_beside("raw", outcome, &outcome->raw, what);
-	print_beside("plain", outcome, &outcome->plain, "copies");
-	print_beside("fio", outcome, &outcome->fio, what);
-	print_beside("fio fixed", outcome, &outcome->fio_fixed, what);
+	print_peers("raw", outcome, &outcome->raw, what);
+	print_peers("plain", outcome, &outcome->plain, "copies");
+	print_peers("fio", outcome, &outcome->fio, what);
+	print_peers("fio fixed", outcome, &outcome->fio_fixed, what);
 	print_latency("read", outcome->read_latency);
 	print_latency("write", outcome->write_latency);
 	print_cache(outcome);

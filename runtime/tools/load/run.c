@@ -99,20 +99,20 @@ static void add_results(struct perf_outcome *outcome, const struct perf_results 
  * @flushed: whose dirty lines its time includes, or NULL
  * @readback: kernel that reads back what it wrote, with the same arguments, or NULL
  */
-struct turn {
+struct iteration {
 	struct perf_launch launch;
 	struct perf_load *load;
 	struct weir_cache *flushed;
 	const char *readback;
 };
 
-static struct turn raw_turn(struct perf_bench *bench)
+static struct iteration raw_iteration(struct perf_bench *bench)
 {
-	return (struct turn){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
+	return (struct iteration){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
 			      &bench->raw.load, NULL, perf_reads_back(bench->options) ? "perf_readback" : NULL };
 }
 
-static struct turn cached_turn(struct perf_bench *bench)
+static struct iteration cached_iteration(struct perf_bench *bench)
 {
 	static const char *const kernels[2][2][2] = {
 		{ { "perf_cached", "perf_cached_verify" }, { "perf_cached_write", "perf_cached_write_verify" } },
@@ -120,7 +120,7 @@ static struct turn cached_turn(struct perf_bench *bench)
 	};
 	bool writes = perf_writes(bench->options), tier = bench->options->tier != 0;
 
-	return (struct turn){ { kernels[tier][writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
+	return (struct iteration){ { kernels[tier][writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
 				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL,
 			      !perf_reads_back(bench->options) ? NULL : tier ? "perf_cached_readback_tier" : "perf_cached_readback" };
 }
@@ -131,10 +131,10 @@ static const char *plain_kernel(const struct perf_bench *bench)
 	return bench->options->zipf > 0 ? "perf_plain_zipf" : "perf_plain";
 }
 
-static struct turn plain_turn(struct perf_bench *bench)
+static struct iteration plain_iteration(struct perf_bench *bench)
 {
-	return (struct turn){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads, &bench->beside,
-				sizeof(bench->beside) }, &bench->beside.load, NULL, NULL };
+	return (struct iteration){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads, &bench->alongside,
+				sizeof(bench->alongside) }, &bench->alongside.load, NULL, NULL };
 }
 
 /* Write back what a run left dirty. Return: the seconds it took, or -1. */
@@ -148,16 +148,16 @@ static double flush(struct weir_cache *cache, char *error)
 }
 
 /* One run of @seconds; successful requests per second, all of them on storage at the end, come out in @rate. */
-static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index, double seconds,
+static int take_iteration(struct perf_bench *bench, struct iteration iteration, uint32_t index, double seconds,
 		     struct perf_results *found, double *rate, char *error)
 {
 	double elapsed, flushed;
 
-	turn.load->places.seed = (uint64_t)bench->options->seed + index;
-	turn.load->runtime_ns = (uint64_t)(seconds * 1e9);
-	if ((turn.readback && perf_bench_renew(bench, error)) || perf_bench_launch(bench, turn.launch, found, &elapsed, error))
+	iteration.load->indices.seed = (uint64_t)bench->options->seed + index;
+	iteration.load->runtime_ns = (uint64_t)(seconds * 1e9);
+	if ((iteration.readback && perf_bench_renew(bench, error)) || perf_bench_launch(bench, iteration.launch, found, &elapsed, error))
 		return -1;
-	flushed = flush(turn.flushed, error);
+	flushed = flush(iteration.flushed, error);
 	if (flushed < 0)
 		return -1;
 	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / (elapsed + flushed);
@@ -165,15 +165,15 @@ static int take_turn(struct perf_bench *bench, struct turn turn, uint32_t index,
 }
 
 /* What a run wrote, read back: what is wrong, and how much was looked at. */
-static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct turn turn, char *error)
+static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration, char *error)
 {
 	struct perf_results found;
 	double seconds;
 
-	if (!turn.readback)
+	if (!iteration.readback)
 		return 0;
-	turn.launch.kernel = turn.readback;
-	if (perf_bench_launch(bench, turn.launch, &found, &seconds, error))
+	iteration.launch.kernel = iteration.readback;
+	if (perf_bench_launch(bench, iteration.launch, &found, &seconds, error))
 		return -1;
 	add_verdict(outcome, &found);
 	return 0;
@@ -191,31 +191,31 @@ static double cpu_seconds(void)
 /* weir's own run, with the counters before and after. */
 static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
 {
-	struct turn turn = bench->cache ? cached_turn(bench) : raw_turn(bench);
+	struct iteration iteration = bench->cache ? cached_iteration(bench) : raw_iteration(bench);
 	double rate, begin = cpu_seconds();
 	struct perf_results found;
 
 	if (add_stats(bench, &outcome->stats, -1, error) || add_cache(bench, &outcome->cache, -1, error) ||
-	    take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error) ||
+	    take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate, error) ||
 	    add_stats(bench, &outcome->stats, 1, error) || add_cache(bench, &outcome->cache, 1, error))
 		return -1;
 	outcome->cpu_seconds += cpu_seconds() - begin;
 	add_results(outcome, &found);
 	perf_series_add(&outcome->weir, rate);
-	return read_back(bench, outcome, turn, error);
+	return read_back(bench, outcome, iteration, error);
 }
 
-static int run_beside(struct perf_bench *bench, struct perf_outcome *outcome, struct turn turn,
+static int run_peers(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration,
 		      struct perf_series *series, uint32_t index, char *error)
 {
 	struct perf_results found;
 	double rate;
 
-	if (take_turn(bench, turn, index, bench->options->runtime, &found, &rate, error))
+	if (take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate, error))
 		return -1;
 	add_verdict(outcome, &found);
 	perf_series_add(series, rate);
-	return read_back(bench, outcome, turn, error);
+	return read_back(bench, outcome, iteration, error);
 }
 
 /* The path of file: URI @uri as fio takes it: escapes decoded, and a backslash before what separates files there. */
@@ -266,9 +266,9 @@ static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uin
 {
 	if (run_weir(bench, outcome, index, error))
 		return -1;
-	if (bench->cache && run_beside(bench, outcome, raw_turn(bench), &outcome->raw, index, error))
+	if (bench->cache && run_peers(bench, outcome, raw_iteration(bench), &outcome->raw, index, error))
 		return -1;
-	if (bench->plain != PERF_PLAIN_OFF && run_beside(bench, outcome, plain_turn(bench), &outcome->plain, index, error))
+	if (bench->plain != PERF_PLAIN_OFF && run_peers(bench, outcome, plain_iteration(bench), &outcome->plain, index, error))
 		return -1;
 	return bench->options->peer ? run_peer(bench, outcome, error) : 0;
 }
@@ -279,19 +279,19 @@ static int warm(struct perf_bench *bench, char *error)
 	double seconds = bench->options->runtime < warm_seconds ? bench->options->runtime : warm_seconds, rate;
 	struct perf_results found;
 
-	if (take_turn(bench, raw_turn(bench), 0, seconds, &found, &rate, error))
+	if (take_iteration(bench, raw_iteration(bench), 0, seconds, &found, &rate, error))
 		return -1;
-	if (bench->cache && take_turn(bench, cached_turn(bench), 0, seconds, &found, &rate, error))
+	if (bench->cache && take_iteration(bench, cached_iteration(bench), 0, seconds, &found, &rate, error))
 		return -1;
 	return bench->plain == PERF_PLAIN_OFF ? 0 :
-						take_turn(bench, plain_turn(bench), 0, seconds, &found, &rate, error);
+						take_iteration(bench, plain_iteration(bench), 0, seconds, &found, &rate, error);
 }
 
 static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
 {
-	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_turn(bench).launch.kernel, error))
+	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_iteration(bench).launch.kernel, error))
 		return -1;
-	if (perf_kernel_note(outcome, bench->context, raw_turn(bench).launch.kernel, error))
+	if (perf_kernel_note(outcome, bench->context, raw_iteration(bench).launch.kernel, error))
 		return -1;
 	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, plain_kernel(bench), error);
 }

@@ -162,7 +162,7 @@ static json_t *way_json(const struct pair *pair)
 {
 	if (pair->lanes->host)
 		return json_null();
-	return json_pack("{s:s, s:o, s:o, s:o, s:[o, o], s:o}", "place", place_words[pair->place], "meet", text_json(pair->meet), "acs",
+	return json_pack("{s:s, s:o, s:o, s:o, s:[o, o], s:o}", "place", place_words[pair->location], "meet", text_json(pair->meet), "acs",
 			 answer_json(pair->acs), "bridges", hops_json(pair), "host_bridges", host_bridge_json(&pair->bridges[0]),
 			 host_bridge_json(&pair->bridges[1]), "peers", verdict_json(&pair->peer));
 }

@@ -236,7 +236,7 @@ struct host_bridge {
 void host_bridge_read(const struct machine *machine, const struct route *route, struct host_bridge *out);
 
 /** enum place - where the ways of two functions meet */
-enum place { PLACE_UNKNOWN, PLACE_SWITCH, PLACE_ROOT_PORT, PLACE_HOST_BRIDGE, PLACE_NUMA_NODE, PLACE_ACROSS };
+enum location { LOCATION_UNKNOWN, LOCATION_SWITCH, LOCATION_ROOT_PORT, LOCATION_HOST_BRIDGE, LOCATION_NUMA_NODE, LOCATION_ACROSS };
 
 /** enum path - how data gets from an SSD to lanes */
 enum path { PATH_DIRECT, PATH_MODULE, PATH_PULL, PATH_PROXY, PATHS };
@@ -254,12 +254,12 @@ struct hop {
  * @acs: does any hop redirect?
  * @bridges: host bridges, of the GPU and of the SSD
  * @peer: can the SSD read and write the GPU's memory, as far as the machine goes?
- * From @place to @peer nothing has a meaning where the lanes are the host's.
+ * From @location to @peer nothing has a meaning where the lanes are the host's.
  */
 struct pair {
 	const struct lanes *lanes;
 	const struct ssd *ssd;
-	enum place place;
+	enum location location;
 	char meet[TREE_NAME_BYTES];
 	struct hop hops[2 * CHECK_HOPS];
 	unsigned hop_count;

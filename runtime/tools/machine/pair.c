@@ -20,15 +20,15 @@ static unsigned common_bridges(const struct route *a, const struct route *b)
 }
 
 /* What meets at the host bridge, or nowhere before the processors. */
-static enum place place_above(const struct pair *pair, const struct route *gpu, const struct route *ssd)
+static enum location place_above(const struct pair *pair, const struct route *gpu, const struct route *ssd)
 {
 	int a = pair->lanes->numa_node, b = pair->ssd->numa_node;
 
 	if (!strcmp(gpu->host, ssd->host))
-		return PLACE_HOST_BRIDGE;
+		return LOCATION_HOST_BRIDGE;
 	if (a < 0 || b < 0)
-		return PLACE_UNKNOWN;
-	return a == b ? PLACE_NUMA_NODE : PLACE_ACROSS;
+		return LOCATION_UNKNOWN;
+	return a == b ? LOCATION_NUMA_NODE : LOCATION_ACROSS;
 }
 
 static void add_hops(struct pair *pair, const struct route *route, unsigned from)
@@ -64,12 +64,12 @@ static void read_place(const struct machine *machine, struct pair *pair)
 	common = strcmp(gpu.host, ssd.host) ? 0 : common_bridges(&gpu, &ssd);
 	read_acs(pair, &gpu, &ssd, common);
 	if (!common) {
-		pair->place = place_above(pair, &gpu, &ssd);
+		pair->location = place_above(pair, &gpu, &ssd);
 		put_text(pair->meet, sizeof(pair->meet), "%s", strcmp(gpu.host, ssd.host) ? "" : gpu.host);
 		return;
 	}
 	/* A root port has the function itself below it, or a switch, of which the upstream port is the next bridge. */
-	pair->place = common > 1 ? PLACE_SWITCH : PLACE_ROOT_PORT;
+	pair->location = common > 1 ? LOCATION_SWITCH : LOCATION_ROOT_PORT;
 	put_text(pair->meet, sizeof(pair->meet), "%s", gpu.bridge[common - 1]);
 }
 
@@ -77,7 +77,7 @@ static void read_place(const struct machine *machine, struct pair *pair)
 static void judge_bridges(const struct machine *machine, struct pair *pair)
 {
 	const struct host_bridge *a = &pair->bridges[0], *b = &pair->bridges[1];
-	bool apart = pair->place != PLACE_SWITCH && pair->place != PLACE_ROOT_PORT && pair->place != PLACE_HOST_BRIDGE;
+	bool apart = pair->location != LOCATION_SWITCH && pair->location != LOCATION_ROOT_PORT && pair->location != LOCATION_HOST_BRIDGE;
 	enum answer one = apart ? a->listed_apart : a->listed, other = apart ? b->listed_apart : b->listed;
 
 	if (one == YES && other == YES)
@@ -95,10 +95,10 @@ static void judge_bridges(const struct machine *machine, struct pair *pair)
 
 static void judge_way(const struct machine *machine, struct pair *pair)
 {
-	bool below_bridge = pair->place == PLACE_SWITCH || pair->place == PLACE_ROOT_PORT;
+	bool below_bridge = pair->location == LOCATION_SWITCH || pair->location == LOCATION_ROOT_PORT;
 	bool passed = pair->bridges[0].listed == YES;
 
-	if (pair->place == PLACE_UNKNOWN)
+	if (pair->location == LOCATION_UNKNOWN)
 		verdict_add(&pair->peer, UNKNOWN, "lspci -t shows the bus where this system does", "where their ways meet is not known");
 	else if (below_bridge && !pair->hop_count)
 		verdict_add(&pair->peer, UNKNOWN, "writing and reading back would tell",

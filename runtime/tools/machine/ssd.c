@@ -104,11 +104,11 @@ static void judge_driver(const struct machine *machine, struct ssd *ssd, const c
 
 	if (!weir_pci_parse(ssd->function.address, &address))
 		return;
-	if (strcmp(ssd->function.driver, "vfio-pci") && !ssd->used[0] && weir_pcie_look(tree_root, uri, address, &function) != 0)
+	if (strcmp(ssd->function.driver, "vfio-pci") && !ssd->used[0] && weir_pcie_read(tree_root, uri, address, &function) != 0)
 		add_sentence(&ssd->vfio);
 	if (machine->vfio_pci == NO)
 		verdict_add(&ssd->vfio, NO, "as root: modprobe vfio-pci vfio_iommu_type1", "the kernel has no driver vfio-pci");
-	if (strcmp(ssd->function.driver, "vfio-pci") || weir_pcie_look(tree_root, uri, address, &function) != 0)
+	if (strcmp(ssd->function.driver, "vfio-pci") || weir_pcie_read(tree_root, uri, address, &function) != 0)
 		return;
 	if (machine->vfio_node) {
 		weir_pcie_vfio_fail(&function, "vfio", machine->vfio_node);

@@ -198,7 +198,7 @@ static void print_way(const struct pair *pair)
 {
 	const struct host_bridge *a = &pair->bridges[0], *b = &pair->bridges[1];
 
-	printf("  way      %s%s%s; bridges redirect (ACS): %s", place_sentences[pair->place], pair->meet[0] ? ", " : "", pair->meet,
+	printf("  way      %s%s%s; bridges redirect (ACS): %s", place_sentences[pair->location], pair->meet[0] ? ", " : "", pair->meet,
 	       answer_words[pair->acs]);
 	for (unsigned i = 0; i < pair->hop_count; i++)
 		if (pair->hops[i].redirects == YES)

@@ -236,7 +236,7 @@ static bool block_path(char path[PATH_MAX], const char *block, const char *file)
 /* A file system on it is mounted: by its number, or by its name where a file system has numbers of its own. */
 static bool mounted(const char *block, char why[TREE_WHY_BYTES])
 {
-	char path[PATH_MAX], number[TREE_NAME_BYTES], line[LINE_BYTES], seen[TREE_NAME_BYTES], place[1024], source[1024];
+	char path[PATH_MAX], number[TREE_NAME_BYTES], line[LINE_BYTES], seen[TREE_NAME_BYTES], location[1024], source[1024];
 	bool found = false;
 	FILE *file;
 
@@ -248,14 +248,14 @@ static bool mounted(const char *block, char why[TREE_WHY_BYTES])
 	while (!found && fgets(line, sizeof(line), file)) {
 		const char *rest = strstr(line, " - ");
 
-		if (sscanf(line, "%*s %*s %63s %*s %1023s", seen, place) != 2 || !rest || sscanf(rest, " - %*s %1023s", source) != 1)
+		if (sscanf(line, "%*s %*s %63s %*s %1023s", seen, location) != 2 || !rest || sscanf(rest, " - %*s %1023s", source) != 1)
 			continue;
 		found = !strcmp(seen, number) || (!strncmp(source, "/dev/", 5) && !strcmp(source + 5, block));
 	}
 	fclose(file);
 	if (found)
-		snprintf(why, TREE_WHY_BYTES, !strcmp(place, "/") ? "%s holds the root file system%.0s" : "%s is mounted on %.400s",
-			 block, place);
+		snprintf(why, TREE_WHY_BYTES, !strcmp(location, "/") ? "%s holds the root file system%.0s" : "%s is mounted on %.400s",
+			 block, location);
 	return found;
 }
 

@@ -193,13 +193,13 @@ static int show(void)
 {
 	struct weir_host_identity host;
 	char path[PATH_BYTES], id[WEIR_HOST_ID_TEXT];
-	bool place = weir_host_identity_path(path, sizeof(path)) != 0;
+	bool location = weir_host_identity_path(path, sizeof(path)) != 0;
 
 	if (weir_host_identity(&host) != 0)
 		return bad();
 	printf("host NQN         %s\nhost identifier  %s\nkept in          %s\ndigests by       %s\n",
 	       host.nqn, weir_host_id_text(host.id, id),
-	       place ? path : "nothing: this user has no home folder", weir_crc32c_how());
+	       location ? path : "nothing: this user has no home folder", weir_crc32c_how());
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct row {
 };
 
 /* Open and ask; what goes wrong becomes the row's own error. */
-static void look(struct row *row)
+static void poll(struct row *row)
 {
 	struct weir_context *context;
 	int error = row->device.error;
@@ -59,7 +59,7 @@ static bool next_row(char **names, uint32_t index, struct row *row)
 	} else if (weir_device_at(index, &row->device) != 0) {
 		return false;
 	}
-	look(row);
+	poll(row);
 	return true;
 }
 

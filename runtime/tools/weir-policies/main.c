@@ -37,7 +37,7 @@ static const char usage_text[] =
 
 struct command {
 	struct trace_shape shape;
-	struct bed_cache cache;
+	struct fixture_cache cache;
 	const char *backend;
 	unsigned trace, policy; /* TRACE_COUNT, WEIR_POLICY_COUNT: all of them */
 	uint32_t wave;
@@ -234,20 +234,20 @@ static int simulate_row(struct table *table, unsigned row, unsigned trace)
 	return error == -EINVAL ? 0 : error; /* a policy of the user's */
 }
 
-static int measure_row(struct table *table, struct bed *bed, unsigned row, unsigned trace)
+static int measure_row(struct table *table, struct fixture *fixture, unsigned row, unsigned trace)
 {
-	struct bed_cache cache = table->command->cache;
+	struct fixture_cache cache = table->command->cache;
 	struct cell *cell = &table->cells[row][trace];
 	int error;
 
 	cache.policy = (enum weir_policy)row;
-	error = bed_replay(bed, &cache, &table->traces[trace], &cell->measured);
+	error = fixture_replay(fixture, &cache, &table->traces[trace], &cell->measured);
 	cell->has_measured = !error;
 	/* Most programs have no policy of the user's. */
 	return row == WEIR_POLICY_USER && table->command->policy != row ? 0 : error;
 }
 
-static int fill_table(struct table *table, struct bed *bed)
+static int fill_table(struct table *table, struct fixture *fixture)
 {
 	int error = 0;
 
@@ -260,7 +260,7 @@ static int fill_table(struct table *table, struct bed *bed)
 				continue;
 			error = simulate_row(table, row, t);
 			if (!error && row < WEIR_POLICY_COUNT)
-				error = measure_row(table, bed, row, t);
+				error = measure_row(table, fixture, row, t);
 		}
 	}
 	return error;
@@ -375,24 +375,24 @@ static void print_json(const struct table *table)
 	json_decref(root);
 }
 
-static int run(struct table *table, struct bed *bed)
+static int run(struct table *table, struct fixture *fixture)
 {
 	const struct command *command = table->command;
 	struct weir_context_info info = { .size = sizeof(info) };
-	struct bed_options options = { .backend = command->backend,
+	struct fixture_options options = { .backend = command->backend,
 				       .context = WEIR_OPTIONS(context, .workers = command->cache.lanes == 1 ? 1 : 0,
 							       .wave_lanes = command->wave) };
 	int error = make_traces(table, &options.span);
 
 	if (error)
 		return error;
-	error = bed_open(bed, &options);
+	error = fixture_open(fixture, &options);
 	if (!error)
-		error = weir_context_info(bed->context, &info);
+		error = weir_context_info(fixture->context, &info);
 	if (error)
 		return error;
 	snprintf(table->device, sizeof(table->device), "%.127s", info.name);
-	return fill_table(table, bed);
+	return fill_table(table, fixture);
 }
 
 static int complain(int error)
@@ -409,13 +409,13 @@ int main(int argc, char **argv)
 				   .cache = { .lines = 1024, .lanes = 1 }, .backend = "cpu", .trace = TRACE_COUNT,
 				   .policy = WEIR_POLICY_COUNT };
 	struct table table = { .command = &command };
-	struct bed bed = { .context = NULL };
+	struct fixture fixture = { .context = NULL };
 	int status = read_options(&command, argc, argv), error;
 
 	if (status >= 0)
 		return status;
-	error = run(&table, &bed);
-	status = bed_close(&bed);
+	error = run(&table, &fixture);
+	status = fixture_close(&fixture);
 	error = error ? error : status;
 	if (!error)
 		(command.json ? print_json : print_text)(&table);

@@ -213,7 +213,7 @@ static struct entry *victim(struct cache *cache, struct set *set)
 }
 
 /* The place for a line that comes: its only one, an unused one, or that of who goes. */
-static struct entry *place(struct cache *cache, struct set *set, uint64_t key)
+static struct entry *position(struct cache *cache, struct set *set, uint64_t key)
 {
 	struct entry *unused;
 
@@ -250,7 +250,7 @@ static void bring(struct cache *cache, struct set *set, uint64_t key, uint64_t n
 		ask(cache, set);
 	if (frequency || cache->policy == WEIR_POLICY_LRU)
 		rejuvenate(cache, set);
-	entry = place(cache, set, key);
+	entry = position(cache, set, key);
 	if (frequency)
 		learn(set, key);
 	if (cache->policy == WEIR_POLICY_CLOCK)

@@ -37,7 +37,7 @@ static bool is_stale(const struct found *found)
 	       (found->note.state == NOTE_GOOD && found->note.start != found->process.start);
 }
 
-static void look_at_file(struct search *search, const char *folder, const char *name, const struct stat *of)
+static void snapshot_at_file(struct search *search, const char *folder, const char *name, const struct stat *of)
 {
 	char path[WEIR_PUBLISH_PATH + 32];
 	struct found found = { .ours = of->st_uid == geteuid() }, *grown;
@@ -75,7 +75,7 @@ static bool is_new(struct search *search, const struct stat *folder)
 	return true;
 }
 
-static void look_into(struct search *search, const char *path)
+static void search_folder(struct search *search, const char *path)
 {
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *folder = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -84,24 +84,24 @@ static void look_into(struct search *search, const char *path)
 
 	if (folder && fstat(descriptor, &of) == 0 && is_new(search, &of))
 		while ((entry = readdir(folder)) != NULL)
-			look_at_file(search, path, entry->d_name, &of);
+			snapshot_at_file(search, path, entry->d_name, &of);
 	if (folder)
 		(void)closedir(folder);
 	else if (descriptor >= 0)
 		(void)close(descriptor);
 }
 
-static void look_for_user(struct search *search, unsigned uid, const char *runtime_dir)
+static void find_user(struct search *search, unsigned uid, const char *runtime_dir)
 {
 	char path[WEIR_PUBLISH_PATH];
 
 	for (unsigned i = 0; i < WEIR_PUBLISH_FOLDERS; i++)
 		if (weir_publish_folder(i, uid, runtime_dir, path))
-			look_into(search, path);
+			search_folder(search, path);
 }
 
 /* Root looks at everybody's. */
-static void look_everywhere(struct search *search)
+static void search_all(struct search *search)
 {
 	static const char *const patterns[] = { "/run/user/*/weir", "/dev/shm/weir-*", "/tmp/weir-*" };
 	glob_t paths;
@@ -110,7 +110,7 @@ static void look_everywhere(struct search *search)
 		if (glob(patterns[i], GLOB_NOSORT, NULL, &paths) != 0)
 			continue;
 		for (size_t j = 0; j < paths.gl_pathc; j++)
-			look_into(search, paths.gl_pathv[j]);
+			search_folder(search, paths.gl_pathv[j]);
 		globfree(&paths);
 	}
 }
@@ -129,11 +129,11 @@ struct found *find_notes(int pid, size_t *count)
 	struct search search = { .pid = pid };
 	char runtime_dir[WEIR_PUBLISH_PATH];
 
-	look_for_user(&search, geteuid(), getenv("XDG_RUNTIME_DIR"));
+	find_user(&search, geteuid(), getenv("XDG_RUNTIME_DIR"));
 	if (pid && process_runtime_dir(pid, runtime_dir, sizeof(runtime_dir)))
-		look_for_user(&search, geteuid(), runtime_dir);
+		find_user(&search, geteuid(), runtime_dir);
 	if (geteuid() == 0)
-		look_everywhere(&search);
+		search_all(&search);
 	if (search.count)
 		qsort(search.list, search.count, sizeof(*search.list), compare);
 	*count = search.count;

@@ -33,7 +33,7 @@ static json_t *known(bool is, uint64_t value)
 	return is ? number(value) : json_null();
 }
 
-static json_t *opcode_json(const struct look_command *command)
+static json_t *opcode_json(const struct snapshot_command *command)
 {
 	char text[8];
 
@@ -46,12 +46,12 @@ static json_t *opcode_json(const struct look_command *command)
 								  text);
 }
 
-static json_t *command_json(const struct look_command *command)
+static json_t *command_json(const struct snapshot_command *command)
 {
-	static const char *const places[LOOK_PLACES] = { "unannounced", "controller", "answered" };
+	static const char *const locations[SNAPSHOT_SLOTS] = { "unannounced", "controller", "answered" };
 
 	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "ticket", number(command->ticket), "slot", number(command->slot),
-			 "cid", number(command->cid), "where", places[command->place], "opcode", opcode_json(command), "lba",
+			 "cid", number(command->cid), "where", locations[command->location], "opcode", opcode_json(command), "lba",
 			 known(command->read && command->blocks, command->lba), "blocks",
 			 known(command->read && command->blocks, command->blocks), "age_ms",
 			 known(command->aged, command->age_ns / 1000000));
@@ -67,15 +67,15 @@ static json_t *dead_json(uint64_t status)
 	return json_text(text);
 }
 
-static json_t *moved_json(enum look_moved moved)
+static json_t *moved_json(enum snapshot_moved moved)
 {
-	return moved == LOOK_MOVED_UNKNOWN ? json_null() : json_boolean(moved == LOOK_MOVED);
+	return moved == SNAPSHOT_MOVED_UNKNOWN ? json_null() : json_boolean(moved == SNAPSHOT_MOVED);
 }
 
 /* What the words say. */
-static json_t *words_json(const struct look_queue *queue)
+static json_t *words_json(const struct snapshot_queue *queue)
 {
-	const struct look_plain *words = &queue->words;
+	const struct snapshot_plain *words = &queue->words;
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id", number(queue->id), "dead",
 			 dead_json(words->dead), "tail", number(words->tail), "committed", number(words->committed), "head",
@@ -86,15 +86,15 @@ static json_t *words_json(const struct look_queue *queue)
 }
 
 /* What slots and ring say beside them. */
-static json_t *queue_json(const struct look_queue *queue)
+static json_t *queue_json(const struct snapshot_queue *queue)
 {
 	const uint32_t *count = queue->count;
 	json_t *object = words_json(queue);
 	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "in_use",
-				 known(queue->counted, count[LOOK_UNANNOUNCED] + count[LOOK_CONTROLLER] + count[LOOK_ANSWERED]),
+				 known(queue->counted, count[SNAPSHOT_UNANNOUNCED] + count[SNAPSHOT_CONTROLLER] + count[SNAPSHOT_ANSWERED]),
 				 "reserved", known(queue->counted, queue->reserved), "unannounced",
-				 known(queue->counted, count[LOOK_UNANNOUNCED]), "with_controller",
-				 known(queue->counted, count[LOOK_CONTROLLER]), "answered", known(queue->counted, count[LOOK_ANSWERED]),
+				 known(queue->counted, count[SNAPSHOT_UNANNOUNCED]), "with_controller",
+				 known(queue->counted, count[SNAPSHOT_CONTROLLER]), "answered", known(queue->counted, count[SNAPSHOT_ANSWERED]),
 				 "steady", queue->counted ? json_boolean(queue->steady) : json_null(), "moved", moved_json(queue->moved),
 				 "oldest", queue->any ? command_json(&queue->oldest) : json_null());
 
@@ -103,28 +103,28 @@ static json_t *queue_json(const struct look_queue *queue)
 	return object;
 }
 
-static json_t *queues_json(const struct note_storage *storage, const struct look_storage *look)
+static json_t *queues_json(const struct note_storage *storage, const struct snapshot_storage *snapshot)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; look->words != LOOK_NONE && i < storage->count; i++)
-		json_array_append_new(list, queue_json(&look->queues[i]));
+	for (uint32_t i = 0; snapshot->words != SNAPSHOT_NONE && i < storage->count; i++)
+		json_array_append_new(list, queue_json(&snapshot->queues[i]));
 	return list;
 }
 
 /* What a network costs a storage; null for one without. */
-static json_t *network_json(const struct look_storage *look)
+static json_t *network_json(const struct snapshot_storage *snapshot)
 {
 	static const char *const names[WEIR_NETWORK_COUNTERS] = { "connections", "reconnects", "bytes_received", "bytes_sent", "resent",
 								  "digest_errors" };
-	json_t *object = look->network_read ? json_object() : json_null();
+	json_t *object = snapshot->network_read ? json_object() : json_null();
 
-	for (size_t i = 0; look->network_read && i < WEIR_NETWORK_COUNTERS; i++)
-		json_object_set_new(object, names[i], number(look->network[i]));
+	for (size_t i = 0; snapshot->network_read && i < WEIR_NETWORK_COUNTERS; i++)
+		json_object_set_new(object, names[i], number(snapshot->network[i]));
 	return object;
 }
 
-json_t *json_storage(const struct note_storage *storage, const struct look_storage *look)
+json_t *json_storage(const struct note_storage *storage, const struct snapshot_storage *snapshot)
 {
 	static const char *const words[] = { "live", "copied by the watchdog", "not readable from outside" };
 	static const char *const recovered[] = { "late", "aborted", "queues_replaced", "resets" };
@@ -132,19 +132,19 @@ json_t *json_storage(const struct note_storage *storage, const struct look_stora
 				   number(storage->count), "depth", number(storage->depth), "block_bytes", number(storage->block_bytes),
 				   "path", storage->pull ? "pull" : "direct", "service", (int)storage->service, "timeout_ms",
 				   number(storage->wait_ms), "command_timeout_ms", number(storage->answer_ms), "words",
-				   words[look->words], "looked_ms", known(look->looked, look->looked_ns / 1000000));
+				   words[snapshot->words], "polled_ms", known(snapshot->snapped, snapshot->polled_ns / 1000000));
 
 	for (size_t i = 0; i < sizeof(recovered) / sizeof(recovered[0]); i++)
-		json_object_set_new(object, recovered[i], known(look->recovered_read, look->recovered[i]));
-	json_object_set_new(object, "network", network_json(look));
-	json_object_set_new(object, "queues", queues_json(storage, look));
+		json_object_set_new(object, recovered[i], known(snapshot->recovered_read, snapshot->recovered[i]));
+	json_object_set_new(object, "network", network_json(snapshot));
+	json_object_set_new(object, "queues", queues_json(storage, snapshot));
 	return object;
 }
 
-json_t *json_cache(const struct note_cache *cache, const struct look_cache *look)
+json_t *json_cache(const struct note_cache *cache, const struct snapshot_cache *snapshot)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "line_bytes", number(cache->line_bytes), "bytes", number(cache->bytes),
-			 "misses", known(look->read, look->misses), "evictions", known(look->read, look->evictions), "retracted",
-			 known(look->read, look->retracted), "writebacks", known(look->read, look->writebacks), "write_errors",
-			 known(look->read, look->write_errors));
+			 "misses", known(snapshot->read, snapshot->misses), "evictions", known(snapshot->read, snapshot->evictions), "retracted",
+			 known(snapshot->read, snapshot->retracted), "writebacks", known(snapshot->read, snapshot->writebacks), "write_errors",
+			 known(snapshot->read, snapshot->write_errors));
 }

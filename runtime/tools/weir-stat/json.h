@@ -10,7 +10,7 @@
 /** json_text() - a string, null for NULL; what is no UTF-8 comes with '?' in it */
 json_t *json_text(const char *text);
 /** json_storage(), json_cache() - an object each, a new reference */
-json_t *json_storage(const struct note_storage *storage, const struct look_storage *look);
-json_t *json_cache(const struct note_cache *cache, const struct look_cache *look);
+json_t *json_storage(const struct note_storage *storage, const struct snapshot_storage *snapshot);
+json_t *json_cache(const struct note_cache *cache, const struct snapshot_cache *snapshot);
 
 #endif

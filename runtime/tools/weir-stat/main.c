@@ -31,7 +31,7 @@ enum status {
 	STATUS_VERSION,
 };
 
-enum { DEFAULT_OVER_MS = 100, MOST_OVER_MS = 60000, MOST_TRIES = 20, TRY_AGAIN_MS = 2, SENTENCE = 768 };
+enum { DEFAULT_OVER_MS = 100, MOST_OVER_MS = 60000, MOST_TRIES = 20, RETRY_MS = 2, SENTENCE = 768 };
 
 static const char usage_text[] =
 	"usage: weir-stat list\n"
@@ -149,11 +149,11 @@ static void judge_error(const struct found *found, int error, struct verdict *ve
 
 /** struct picture - a context as it was seen */
 struct picture {
-	struct look_storage *storages;
-	struct look_cache *caches;
+	struct snapshot_storage *storages;
+	struct snapshot_cache *caches;
 };
 
-static int look_at_context(const struct note *note, struct picture *picture)
+static int snapshot_at_context(const struct note *note, struct picture *picture)
 {
 	int error = 0;
 
@@ -162,16 +162,16 @@ static int look_at_context(const struct note *note, struct picture *picture)
 	if (!picture->storages || !picture->caches)
 		return -ENOMEM;
 	for (unsigned i = 0; i < note->storage_count && !error; i++)
-		error = look_at_storage(note, &note->storages[i], &picture->storages[i]);
+		error = snapshot_at_storage(note, &note->storages[i], &picture->storages[i]);
 	for (unsigned i = 0; i < note->cache_count && !error; i++)
-		error = look_at_cache(note, &note->caches[i], &picture->caches[i]);
+		error = snapshot_at_cache(note, &note->caches[i], &picture->caches[i]);
 	return error;
 }
 
 static void picture_release(const struct note *note, struct picture *picture)
 {
 	for (unsigned i = 0; picture->storages && i < note->storage_count; i++)
-		look_release(&picture->storages[i]);
+		snapshot_release(&picture->storages[i]);
 	free(picture->storages);
 	free(picture->caches);
 }
@@ -197,7 +197,7 @@ static json_t *contexts_json(const struct found *list, size_t count, struct pict
 		const struct note *note = &list[i].note;
 
 		for (unsigned j = 0; over_ms && j < note->storage_count; j++)
-			look_again(note, &note->storages[j], &pictures[i].storages[j]);
+			snapshot_again(note, &note->storages[j], &pictures[i].storages[j]);
 		json_array_append_new(contexts, context_json(note, &pictures[i]));
 	}
 	return contexts;
@@ -222,7 +222,7 @@ static size_t choose(struct found *list, size_t count, struct verdict *verdict)
 }
 
 /* Return: contexts, NULL with a verdict; or NULL without one: storages came or went meanwhile. */
-static json_t *look_once(struct found *list, size_t count, unsigned over_ms, bool last, struct verdict *verdict)
+static json_t *show_once(struct found *list, size_t count, unsigned over_ms, bool last, struct verdict *verdict)
 {
 	struct picture *pictures = calloc(count + 1, sizeof(*pictures));
 	size_t good = choose(list, count, verdict);
@@ -230,7 +230,7 @@ static json_t *look_once(struct found *list, size_t count, unsigned over_ms, boo
 	bool changed = false;
 
 	for (size_t i = 0; pictures && i < good && verdict->status == STATUS_GOOD && !changed; i++) {
-		int error = look_at_context(&list[i].note, &pictures[i]);
+		int error = snapshot_at_context(&list[i].note, &pictures[i]);
 
 		changed = !last && note_changed(&list[i].note);
 		if (error && !changed)
@@ -245,7 +245,7 @@ static json_t *look_once(struct found *list, size_t count, unsigned over_ms, boo
 }
 
 /* All that is to be seen of a process. Return: its contexts, or NULL with a verdict. */
-static json_t *look_at_process(int pid, unsigned over_ms, struct verdict *verdict)
+static json_t *snapshot_at_process(int pid, unsigned over_ms, struct verdict *verdict)
 {
 	json_t *contexts = NULL;
 
@@ -255,11 +255,11 @@ static json_t *look_at_process(int pid, unsigned over_ms, struct verdict *verdic
 		size_t count;
 
 		if (i)
-			sleep_ms(TRY_AGAIN_MS);
+			sleep_ms(RETRY_MS);
 		process_read(pid, &process);
 		list = find_notes(pid, &count);
 		if (count)
-			contexts = look_once(list, count, over_ms, i == MOST_TRIES - 1, verdict);
+			contexts = show_once(list, count, over_ms, i == MOST_TRIES - 1, verdict);
 		else
 			judge_without_file(pid, &process, verdict);
 		find_release(list, count);
@@ -295,7 +295,7 @@ static int print(json_t *processes)
 static int dump_one(int pid, unsigned over_ms)
 {
 	struct verdict verdict = { .status = STATUS_GOOD };
-	json_t *contexts = look_at_process(pid, over_ms, &verdict);
+	json_t *contexts = snapshot_at_process(pid, over_ms, &verdict);
 
 	if (contexts)
 		return print(json_pack("[o]", process_json(pid, contexts, &verdict)));
@@ -325,7 +325,7 @@ static int dump_all(unsigned over_ms)
 	for (size_t i = 0; i < count; i++)
 		if (is_first(list, i)) {
 			struct verdict verdict = { .status = STATUS_GOOD };
-			json_t *contexts = look_at_process(list[i].note.pid, over_ms, &verdict);
+			json_t *contexts = snapshot_at_process(list[i].note.pid, over_ms, &verdict);
 
 			json_array_append_new(processes, process_json(list[i].note.pid, contexts, &verdict));
 			status = status ? status : (int)verdict.status;

@@ -84,7 +84,7 @@ static bool take_of_storage(struct note *note, const char *word, const char *res
 		return sscanf(rest, "%" SCNx64, &storage->recovered) == 1;
 	if (!strcmp(word, "network"))
 		return sscanf(rest, "%" SCNx64, &storage->network) == 1;
-	return !strcmp(word, "late") && sscanf(rest, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNu64, &storage->seen, &storage->looked,
+	return !strcmp(word, "late") && sscanf(rest, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNu64, &storage->seen, &storage->snapped,
 					       &storage->copies, &storage->first_ticket) == 4;
 }
 

@@ -29,7 +29,7 @@ struct note_storage {
 	uint32_t count;
 	uint32_t depth;
 	uint64_t seen;
-	uint64_t looked;
+	uint64_t snapped;
 	uint64_t copies;
 	uint64_t first_ticket;
 	uint64_t recovered;

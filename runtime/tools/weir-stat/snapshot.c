@@ -20,7 +20,7 @@ struct bench {
 	struct weir_queue queue;
 	struct weir_slot *slots;
 	struct nvme_cqe *ring;
-	struct weir_late_seen *seen;
+	struct weir_tracker_seen *seen;
 	bool seen_read;
 	bool *answered; /* by slot */
 };
@@ -34,9 +34,9 @@ static uint64_t now_ns(void)
 }
 
 /* Of a copy that is ours alone: relaxed, as nobody else writes it. */
-static struct look_plain plain(struct weir_queue *queue)
+static struct snapshot_plain plain(struct weir_queue *queue)
 {
-	return (struct look_plain){ .tail = weir_load_u64_relaxed_sys(&queue->tail),
+	return (struct snapshot_plain){ .tail = weir_load_u64_relaxed_sys(&queue->tail),
 				    .pending = weir_load_u64_relaxed_sys(&queue->pending),
 				    .committed = weir_load_u64_relaxed_sys(&queue->committed),
 				    .reap = weir_load_u64_relaxed_sys(&queue->reap),
@@ -50,7 +50,7 @@ static struct look_plain plain(struct weir_queue *queue)
 				    .dead = weir_load_u32_relaxed_sys(&queue->dead) & WEIR_QUEUE_DEAD_STATUS };
 }
 
-static bool same(const struct look_plain *a, const struct look_plain *b)
+static bool same(const struct snapshot_plain *a, const struct snapshot_plain *b)
 {
 	return !memcmp(a, b, sizeof(*a));
 }
@@ -72,24 +72,24 @@ static int peek_queue(const struct note *note, const struct note_storage *storag
 }
 
 /* Words, slots and ring, until the words did not change meanwhile. */
-static int peek_whole(struct bench *bench, struct look_queue *look)
+static int peek_whole(struct bench *bench, struct snapshot_queue *snapshot)
 {
 	const struct note *note = bench->note;
 	const struct note_storage *storage = bench->storage;
 	int error = peek_queue(note, storage, storage->queues, bench->index, &bench->queue);
 
-	look->steady = false;
-	for (unsigned i = 0; i < MOST_TRIES && !look->steady && !error; i++) {
-		look->words = plain(&bench->queue);
+	snapshot->steady = false;
+	for (unsigned i = 0; i < MOST_TRIES && !snapshot->steady && !error; i++) {
+		snapshot->words = plain(&bench->queue);
 		error = peek(note, bench->queue.slots, bench->slots, storage->depth * sizeof(*bench->slots));
 		if (!error)
 			error = peek(note, bench->queue.cq, bench->ring, storage->depth * sizeof(*bench->ring));
 		if (!error)
 			error = peek_queue(note, storage, storage->queues, bench->index, &bench->queue);
 		if (!error) {
-			struct look_plain after = plain(&bench->queue);
+			struct snapshot_plain after = plain(&bench->queue);
 
-			look->steady = same(&look->words, &after);
+			snapshot->steady = same(&snapshot->words, &after);
 		}
 	}
 	return error;
@@ -131,7 +131,7 @@ static uint32_t free_sequence(const struct bench *bench, uint64_t ticket)
 }
 
 /* What a command asks for, of the submission ring. */
-static void read_entry(const struct bench *bench, struct look_command *command)
+static void read_entry(const struct bench *bench, struct snapshot_command *command)
 {
 	struct nvme_sqe sqe;
 
@@ -144,100 +144,100 @@ static void read_entry(const struct bench *bench, struct look_command *command)
 	command->blocks = command->opcode == NVME_OPCODE_FLUSH ? 0 : (sqe.cdw12 & 0xffff) + 1;
 }
 
-static void find_age(const struct bench *bench, struct look_command *command)
+static void find_age(const struct bench *bench, struct snapshot_command *command)
 {
-	const struct weir_late_seen *seen = &bench->seen[command->slot];
+	const struct weir_tracker_seen *seen = &bench->seen[command->slot];
 	uint64_t now = now_ns();
 
-	command->aged = command->place == LOOK_CONTROLLER && bench->seen_read && seen->sequence == command->sequence &&
+	command->aged = command->location == SNAPSHOT_CONTROLLER && bench->seen_read && seen->sequence == command->sequence &&
 			seen->since_ns && seen->since_ns <= now;
 	command->age_ns = command->aged ? now - seen->since_ns : 0;
 }
 
-static bool goes_before(const struct look_command *a, const struct look_command *b)
+static bool goes_before(const struct snapshot_command *a, const struct snapshot_command *b)
 {
-	if ((a->place == LOOK_CONTROLLER) != (b->place == LOOK_CONTROLLER))
-		return a->place == LOOK_CONTROLLER;
+	if ((a->location == SNAPSHOT_CONTROLLER) != (b->location == SNAPSHOT_CONTROLLER))
+		return a->location == SNAPSHOT_CONTROLLER;
 	return a->ticket < b->ticket;
 }
 
-static void count_slot(struct bench *bench, struct look_queue *look, uint32_t slot)
+static void count_slot(struct bench *bench, struct snapshot_queue *snapshot, uint32_t slot)
 {
-	struct look_command command = { .ticket = last_ticket(bench, look->words.tail, slot), .slot = slot };
+	struct snapshot_command command = { .ticket = last_ticket(bench, snapshot->words.tail, slot), .slot = slot };
 	uint32_t before = free_sequence(bench, command.ticket);
 
 	command.sequence = weir_load_u32_relaxed_sys(&bench->slots[slot].sequence); /* relaxed: of our copy */
-	look->reserved += command.sequence == before && command.ticket - look->words.committed < bench->storage->depth;
+	snapshot->reserved += command.sequence == before && command.ticket - snapshot->words.committed < bench->storage->depth;
 	if (command.sequence != before + 1)
 		return;
 	command.cid = (uint32_t)command.ticket & 0xffff;
-	command.place = command.ticket - look->words.committed < bench->storage->depth ? LOOK_UNANNOUNCED :
-			bench->answered[slot]						? LOOK_ANSWERED :
-											  LOOK_CONTROLLER;
-	look->count[command.place]++;
-	if (!look->any || goes_before(&command, &look->oldest))
-		look->oldest = command;
-	look->any = true;
+	command.location = command.ticket - snapshot->words.committed < bench->storage->depth ? SNAPSHOT_UNANNOUNCED :
+			bench->answered[slot]						? SNAPSHOT_ANSWERED :
+											  SNAPSHOT_CONTROLLER;
+	snapshot->count[command.location]++;
+	if (!snapshot->any || goes_before(&command, &snapshot->oldest))
+		snapshot->oldest = command;
+	snapshot->any = true;
 }
 
-static int look_live(struct bench *bench, struct look_queue *look)
+static int snapshot_live(struct bench *bench, struct snapshot_queue *snapshot)
 {
-	int error = peek_whole(bench, look);
+	int error = peek_whole(bench, snapshot);
 
 	if (error)
 		return error;
-	look->id = bench->queue.id;
-	look->counted = true;
+	snapshot->id = bench->queue.id;
+	snapshot->counted = true;
 	peek_seen(bench);
-	find_answers(bench, look->words.reap >> 1);
+	find_answers(bench, snapshot->words.reap >> 1);
 	for (uint32_t slot = 0; slot < bench->storage->depth; slot++)
-		count_slot(bench, look, slot);
+		count_slot(bench, snapshot, slot);
 	return 0;
 }
 
 /* A slot of which only the watchdog's note can be read. */
-static void recall_slot(struct bench *bench, struct look_queue *look, uint32_t slot)
+static void recall_slot(struct bench *bench, struct snapshot_queue *snapshot, uint32_t slot)
 {
-	struct look_command command = { .place = LOOK_CONTROLLER, .ticket = last_ticket(bench, look->words.tail, slot), .slot = slot };
+	struct snapshot_command command = { .location = SNAPSHOT_CONTROLLER, .ticket = last_ticket(bench, snapshot->words.tail, slot), .slot = slot };
 
 	command.sequence = bench->seen[slot].sequence;
 	command.cid = (uint32_t)command.ticket & 0xffff;
 	if (command.sequence != free_sequence(bench, command.ticket) + 1)
 		return;
-	if (!look->any || goes_before(&command, &look->oldest))
-		look->oldest = command;
-	look->any = true;
+	if (!snapshot->any || goes_before(&command, &snapshot->oldest))
+		snapshot->oldest = command;
+	snapshot->any = true;
 }
 
-static int look_copy(struct bench *bench, struct look_queue *look)
+static int snapshot_copy(struct bench *bench, struct snapshot_queue *snapshot)
 {
 	int error = peek_queue(bench->note, bench->storage, bench->storage->copies, bench->index, &bench->queue);
 
 	if (error)
 		return error;
-	look->id = bench->queue.id;
-	look->words = plain(&bench->queue);
+	snapshot->id = bench->queue.id;
+	snapshot->words = plain(&bench->queue);
 	peek_seen(bench);
 	/* Once all have ended the watchdog does not look at slots, and its notes of them are old. */
-	if (!bench->seen_read || look->words.committed - bench->storage->first_ticket == look->words.completed)
+	if (!bench->seen_read || snapshot->words.committed - bench->storage->first_ticket == snapshot->words.completed)
 		return 0;
 	for (uint32_t slot = 0; slot < bench->storage->depth; slot++)
-		recall_slot(bench, look, slot);
+		recall_slot(bench, snapshot, slot);
 	return 0;
 }
 
-static int look_at_queue(struct bench *bench, enum look_words words, struct look_queue *look)
+static int snapshot_at_queue(struct bench *bench, enum snapshot_words words, struct snapshot_queue *snapshot)
 {
-	int error = words == LOOK_LIVE ? look_live(bench, look) : look_copy(bench, look);
+	int error = words == SNAPSHOT_LIVE ? snapshot_live(bench, snapshot) : snapshot_copy(bench, snapshot);
 
-	if (!error && look->any) {
-		find_age(bench, &look->oldest);
-		read_entry(bench, &look->oldest);
+	if (!error && snapshot->any) {
+		find_age(bench, &snapshot->oldest);
+		read_entry(bench, &snapshot->oldest);
 	}
 	return error;
 }
 
-static int look_at_queues(const struct note *note, const struct note_storage *storage, struct look_storage *look)
+static int snapshot_at_queues(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
 {
 	struct bench bench = { .note = note, .storage = storage };
 	int error = -ENOMEM;
@@ -246,10 +246,10 @@ static int look_at_queues(const struct note *note, const struct note_storage *st
 	bench.ring = calloc(storage->depth, sizeof(*bench.ring));
 	bench.seen = calloc(storage->depth, sizeof(*bench.seen));
 	bench.answered = calloc(storage->depth, sizeof(*bench.answered));
-	look->queues = calloc(storage->count + 1, sizeof(*look->queues));
-	if (bench.slots && bench.ring && bench.seen && bench.answered && look->queues)
+	snapshot->queues = calloc(storage->count + 1, sizeof(*snapshot->queues));
+	if (bench.slots && bench.ring && bench.seen && bench.answered && snapshot->queues)
 		for (error = 0; bench.index < storage->count && !error; bench.index++)
-			error = look_at_queue(&bench, look->words, &look->queues[bench.index]);
+			error = snapshot_at_queue(&bench, snapshot->words, &snapshot->queues[bench.index]);
 	free(bench.slots);
 	free(bench.ring);
 	free(bench.seen);
@@ -262,71 +262,71 @@ static bool is_memory_error(int error)
 	return error == -EFAULT || error == -EIO; /* a device's memory, or memory that is gone */
 }
 
-/* What lies in the process's own memory, whatever its device is. Return: as look_at_storage() */
-static int look_at_notes(const struct note *note, const struct note_storage *storage, struct look_storage *look)
+/* What lies in the process's own memory, whatever its device is. Return: as snapshot_at_storage() */
+static int snapshot_at_notes(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
 {
-	int error = peek(note, storage->recovered, look->recovered, sizeof(look->recovered));
-	uint64_t looked = 0, now;
+	int error = peek(note, storage->recovered, snapshot->recovered, sizeof(snapshot->recovered));
+	uint64_t snapped = 0, now;
 
-	look->recovered_read = !error;
+	snapshot->recovered_read = !error;
 	if (error)
 		return is_memory_error(error) ? 0 : error;
-	look->network_read = storage->network && peek(note, storage->network, look->network, sizeof(look->network)) == 0;
-	if (!storage->looked || peek(note, storage->looked, &looked, sizeof(looked)) != 0)
+	snapshot->network_read = storage->network && peek(note, storage->network, snapshot->network, sizeof(snapshot->network)) == 0;
+	if (!storage->snapped || peek(note, storage->snapped, &snapped, sizeof(snapped)) != 0)
 		return 0;
 	now = now_ns();
-	look->looked = looked && looked <= now;
-	look->looked_ns = now - looked;
+	snapshot->snapped = snapped && snapped <= now;
+	snapshot->polled_ns = now - snapped;
 	return 0;
 }
 
-int look_at_storage(const struct note *note, const struct note_storage *storage, struct look_storage *look)
+int snapshot_at_storage(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
 {
 	int error;
 
-	memset(look, 0, sizeof(*look));
-	error = look_at_notes(note, storage, look);
-	look->words = note->shared ? LOOK_LIVE : storage->copies && look->looked ? LOOK_COPY : LOOK_NONE;
-	if (!error && look->words != LOOK_NONE)
-		error = look_at_queues(note, storage, look);
+	memset(snapshot, 0, sizeof(*snapshot));
+	error = snapshot_at_notes(note, storage, snapshot);
+	snapshot->words = note->shared ? SNAPSHOT_LIVE : storage->copies && snapshot->snapped ? SNAPSHOT_COPY : SNAPSHOT_NONE;
+	if (!error && snapshot->words != SNAPSHOT_NONE)
+		error = snapshot_at_queues(note, storage, snapshot);
 	if (!is_memory_error(error))
 		return error;
-	look->words = LOOK_NONE;
+	snapshot->words = SNAPSHOT_NONE;
 	return 0;
 }
 
-void look_again(const struct note *note, const struct note_storage *storage, struct look_storage *look)
+void snapshot_again(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
 {
 	struct weir_queue queue;
 
-	for (uint32_t i = 0; look->words == LOOK_LIVE && i < storage->count; i++) {
-		struct look_plain now;
+	for (uint32_t i = 0; snapshot->words == SNAPSHOT_LIVE && i < storage->count; i++) {
+		struct snapshot_plain now;
 
 		if (peek_queue(note, storage, storage->queues, i, &queue) != 0)
 			continue;
 		now = plain(&queue);
-		look->queues[i].moved = same(&look->queues[i].words, &now) ? LOOK_STOOD : LOOK_MOVED;
+		snapshot->queues[i].moved = same(&snapshot->queues[i].words, &now) ? SNAPSHOT_STOOD : SNAPSHOT_MOVED;
 	}
 }
 
-void look_release(struct look_storage *look)
+void snapshot_release(struct snapshot_storage *snapshot)
 {
-	free(look->queues);
+	free(snapshot->queues);
 }
 
-int look_at_cache(const struct note *note, const struct note_cache *cache, struct look_cache *look)
+int snapshot_at_cache(const struct note *note, const struct note_cache *cache, struct snapshot_cache *snapshot)
 {
 	struct weir_lines lines;
 	int error = note->shared ? peek(note, cache->lines, &lines, sizeof(lines)) : -EFAULT;
 
-	*look = (struct look_cache){ .read = !error };
+	*snapshot = (struct snapshot_cache){ .read = !error };
 	if (error)
 		return is_memory_error(error) ? 0 : error;
 	/* relaxed: of our copy */
-	look->misses = weir_load_u64_relaxed_sys(&lines.misses);
-	look->evictions = weir_load_u64_relaxed_sys(&lines.evictions);
-	look->retracted = weir_load_u64_relaxed_sys(&lines.retracted);
-	look->writebacks = weir_load_u64_relaxed_sys(&lines.writebacks);
-	look->write_errors = weir_load_u64_relaxed_sys(&lines.write_errors);
+	snapshot->misses = weir_load_u64_relaxed_sys(&lines.misses);
+	snapshot->evictions = weir_load_u64_relaxed_sys(&lines.evictions);
+	snapshot->retracted = weir_load_u64_relaxed_sys(&lines.retracted);
+	snapshot->writebacks = weir_load_u64_relaxed_sys(&lines.writebacks);
+	snapshot->write_errors = weir_load_u64_relaxed_sys(&lines.write_errors);
 	return 0;
 }

@@ -56,14 +56,14 @@ static int launch(struct fixture *fixture, const char *kernel)
 	int code;
 
 	memset(&fixture->found, 0, sizeof(fixture->found));
-	code = weir_copy_in(fixture->context, args->results, &fixture->found, sizeof(fixture->found));
+	code = weir_copy_to_device(fixture->context, args->results, &fixture->found, sizeof(fixture->found));
 	if (!code)
 		code = weir_launch(fixture->context, kernel, LANES / BLOCK_LANES, BLOCK_LANES, args,
 				   sizeof(*args));
 	if (!code)
 		code = weir_sync(fixture->context);
 	if (!code)
-		code = weir_copy_out(fixture->context, &fixture->found, args->results,
+		code = weir_copy_from_device(fixture->context, &fixture->found, args->results,
 				     sizeof(fixture->found));
 	return code;
 }

@@ -116,7 +116,7 @@ static int choose_block(const struct try_disk *disk, const struct tree_names *bl
 					  : "the kernel's driver shows no namespace of it");
 }
 
-static int place(const struct try_disk *disk, struct try_storage *storage)
+static int location(const struct try_disk *disk, struct try_storage *storage)
 {
 	struct tree_function function;
 	struct tree_names blocks;
@@ -158,7 +158,7 @@ static bool blank(const unsigned char *bytes, size_t count)
 }
 
 /* In a process of its own: "good" if nothing is on the disk, with its size. Opened as the tests will, it is only read. */
-static json_t *look_inside(const void *arguments)
+static json_t *check_contents(const void *arguments)
 {
 	static unsigned char edge[EDGE];
 	const struct try_storage *storage = arguments;
@@ -199,10 +199,10 @@ int try_disk_open(const struct try_options *options, const struct try_disk *disk
 
 	*storage = (struct try_storage){ .offset = EDGE };
 	put_text(storage->name, sizeof(storage->name), "SSD %s", disk->address);
-	status = place(disk, storage);
+	status = location(disk, storage);
 	if (status)
 		return status;
-	found = try_child(look_inside, storage);
+	found = try_child(check_contents, storage);
 	if (strcmp(json_string_value(json_object_get(found, "verdict")), "good"))
 		status = refuse(disk, json_string_value(json_object_get(found, "why")));
 	bytes = (uint64_t)json_integer_value(json_object_get(found, "bytes"));

@@ -20,7 +20,7 @@
 
 enum {
 	COMMAND_MS = 5000,
-	LOOK_NS = 2000000,
+	POLL_EVERY_NS = 2000000,
 	SHUTDOWN_MS = 5000,
 	CAP_TO_SHIFT = 24,
 	CAP_TO_UNIT_MS = 500,
@@ -272,7 +272,7 @@ static int wait_csts(struct nvmf *nvmf, u32 mask, u32 value, uint64_t ms, const 
 			return weir_fail(ETIMEDOUT,
 					 "storage \"%s\": the controller did not finish %s within %llu ms",
 					 nvmf->uri, what, (unsigned long long)ms);
-		nvmf_mover_poll(nvmf, LOOK_NS);
+		nvmf_mover_poll(nvmf, POLL_EVERY_NS);
 	}
 }
 

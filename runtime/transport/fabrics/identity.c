@@ -134,15 +134,15 @@ static void save(const char *path, const struct weir_host_identity *identity)
 int weir_host_identity(struct weir_host_identity *out)
 {
 	char path[PATH_BYTES];
-	bool place = weir_host_identity_path(path, sizeof(path)) != 0;
+	bool location = weir_host_identity_path(path, sizeof(path)) != 0;
 	int result;
 
 	memset(out, 0, sizeof(*out));
-	result = place ? load(path, out) : 1;
+	result = location ? load(path, out) : 1;
 	if (result <= 0)
 		return result;
 	result = make(out);
-	if (!result && place) {
+	if (!result && location) {
 		struct weir_host_identity kept = { .nqn = "" };
 
 		save(path, out);

@@ -44,7 +44,7 @@ static u32 distance(u32 from, u32 to, u32 size)
 }
 
 /* D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has read the entries that may be overwritten from here on. */
-static void look_cq(struct nvmf_queue *queue)
+static void poll_cq(struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id + 1]), moved;
 
@@ -58,7 +58,7 @@ static void look_cq(struct nvmf_queue *queue)
 }
 
 /* D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the entries before it, and their memory, are as the lane left them. */
-static void look_sq(struct nvmf_queue *queue)
+static void poll_sq(struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id]);
 
@@ -164,9 +164,9 @@ static void begin(struct nvmf_queue *queue, const struct nvme_sqe *sqe)
 static bool ready(struct nvmf_queue *queue)
 {
 	if (queue->head == queue->tail)
-		look_sq(queue);
+		poll_sq(queue);
 	if (queue->cq_free <= queue->size / 2)
-		look_cq(queue);
+		poll_cq(queue);
 	if (queue->id && queue->nvmf->resent_open)
 		return false;
 	return queue->head != queue->tail && queue->cq_free && queue->inflight < queue->most &&

@@ -30,7 +30,7 @@ struct ram {
 	unsigned char *bytes;
 };
 
-static void copy_out(const unsigned char *from, const struct iovec *iov, unsigned count)
+static void d2h(const unsigned char *from, const struct iovec *iov, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		memcpy(iov[i].iov_base, from, iov[i].iov_len);
@@ -39,7 +39,7 @@ static void copy_out(const unsigned char *from, const struct iovec *iov, unsigne
 }
 
 /* @left: of the segments, the bytes before the medium's end */
-static void copy_in(unsigned char *to, const struct iovec *iov, unsigned count, uint64_t left)
+static void h2d(unsigned char *to, const struct iovec *iov, unsigned count, uint64_t left)
 {
 	for (unsigned i = 0; i < count && left; i++) {
 		uint64_t bytes = iov[i].iov_len < left ? iov[i].iov_len : left;
@@ -75,10 +75,10 @@ static void ram_do(const struct ram *ram, struct weir_io *io)
 
 	switch (io->kind) {
 	case WEIR_IO_READ:
-		copy_out(at, io->iov, io->iov_count);
+		d2h(at, io->iov, io->iov_count);
 		break;
 	case WEIR_IO_WRITE:
-		copy_in(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io));
+		h2d(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io));
 		break;
 	case WEIR_IO_ZERO:
 	case WEIR_IO_DISCARD:

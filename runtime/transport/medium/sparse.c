@@ -56,7 +56,7 @@ static void compute(unsigned char *to, uint64_t offset, uint64_t bytes)
 }
 
 /* P0: pairs with P1. */
-static void *look(void **entry)
+static void *probe(void **entry)
 {
 	return __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 }
@@ -70,7 +70,7 @@ static void *put(void **entry, void *before, void *with)
 /* The node below @entry; with @make it is made, and NULL means no memory. */
 static struct node *below(void **entry, bool make)
 {
-	struct node *there = look(entry), *made;
+	struct node *there = probe(entry), *made;
 
 	if (there || !make)
 		return there;
@@ -95,7 +95,7 @@ static void **entry_of(const struct sparse *sparse, uint64_t offset, bool make)
 /* A page that can be written, NULL for want of memory. */
 static unsigned char *writable(const struct sparse *sparse, uint64_t offset)
 {
-	void **entry = entry_of(sparse, offset, true), *there = entry ? look(entry) : NULL;
+	void **entry = entry_of(sparse, offset, true), *there = entry ? probe(entry) : NULL;
 	unsigned char *made;
 
 	if (!entry || (there && there != cleared))
@@ -116,7 +116,7 @@ static unsigned char *writable(const struct sparse *sparse, uint64_t offset)
 static bool read_piece(const struct sparse *sparse, const struct piece *piece)
 {
 	void **entry = entry_of(sparse, piece->offset, false);
-	const unsigned char *page = entry ? look(entry) : NULL;
+	const unsigned char *page = entry ? probe(entry) : NULL;
 
 	if (page)
 		memcpy(piece->memory, page + piece->offset % PAGE_BYTES, piece->bytes);
@@ -137,7 +137,7 @@ static bool write_piece(const struct sparse *sparse, const struct piece *piece)
 static bool clear_piece(const struct sparse *sparse, const struct piece *piece)
 {
 	void **entry = piece->bytes == PAGE_BYTES ? entry_of(sparse, piece->offset, true) : NULL;
-	unsigned char *page = entry ? look(entry) : NULL;
+	unsigned char *page = entry ? probe(entry) : NULL;
 
 	if (entry && !page)
 		page = put(entry, NULL, cleared);

@@ -13,7 +13,7 @@
 
 #include "../../backend/error.h"
 
-enum { AWAIT_MS = 60000, LOOK_EVERY_MS = 10, PATH_BYTES = 512 };
+enum { AWAIT_MS = 60000, POLL_EVERY_MS = 10, PATH_BYTES = 512 };
 
 /* The driver's folder of the controller, or a file or folder in it. */
 static void path_of(char path[PATH_BYTES], const struct weir_nvme_driver *driver, const char *name)
@@ -143,8 +143,8 @@ int weir_nvme_driver_await(const struct weir_nvme_driver *driver)
 {
 	enum weir_nvme_driver_state state = weir_nvme_driver_state(driver);
 
-	for (int ms = 0; state == WEIR_NVME_DRIVER_BUSY && ms < AWAIT_MS; ms += LOOK_EVERY_MS) {
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_EVERY_MS * 1000000L }, NULL);
+	for (int ms = 0; state == WEIR_NVME_DRIVER_BUSY && ms < AWAIT_MS; ms += POLL_EVERY_MS) {
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_EVERY_MS * 1000000L }, NULL);
 		state = weir_nvme_driver_state(driver);
 	}
 	if (state == WEIR_NVME_DRIVER_GONE)

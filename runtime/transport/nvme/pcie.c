@@ -150,7 +150,7 @@ int weir_pcie_find(const char *root, const char *storage, struct weir_pci addres
 	return 0;
 }
 
-int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
+int weir_pcie_read(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out)
 {
 	int error = weir_pcie_find(root, storage, address, out);
 
@@ -180,7 +180,7 @@ static bool in_the_way(const struct weir_pcie *function, const char *member, cha
 }
 
 /* Another member that somebody may drive as we do. */
-static bool beside(const struct weir_pcie *function, const char *member, char what[LIST_TEXT])
+static bool alongside(const struct weir_pcie *function, const char *member, char what[LIST_TEXT])
 {
 	char path[WEIR_PCIE_PATH], driver[WEIR_PCIE_DRIVER];
 
@@ -329,7 +329,7 @@ int weir_pcie_denied_fail(const struct weir_pcie *function)
 	list_members(function, members, in_the_way);
 	if (members[0])
 		return weir_pcie_group_fail(function);
-	list_members(function, members, beside);
+	list_members(function, members, alongside);
 	if (!members[0])
 		return weir_pcie_interrupts_fail(function, "iommufd");
 	return weir_fail(EBUSY, "storage \"%s\": another program has a device of IOMMU group "

@@ -32,11 +32,11 @@ struct weir_pcie {
 	int group;
 };
 
-/** weir_pcie_find() - an NVMe controller, whatever driver it has; as weir_pcie_look(), with group left at -1 */
+/** weir_pcie_find() - an NVMe controller, whatever driver it has; as weir_pcie_read(), with group left at -1 */
 int weir_pcie_find(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
 
 /**
- * weir_pcie_look() - an NVMe controller that is bound to vfio-pci and has an IOMMU group
+ * weir_pcie_read() - an NVMe controller that is bound to vfio-pci and has an IOMMU group
  * @root: as in struct weir_pcie, as is @storage; both must stay
  * @address: of the function
  * @out: filled in
@@ -44,7 +44,7 @@ int weir_pcie_find(const char *root, const char *storage, struct weir_pci addres
  * Return: 0; -ENODEV if there is none, or it is something else; -EBUSY if the kernel's or
  * another driver has it, and how to bind it; -ENOTSUP without an IOMMU.
  */
-int weir_pcie_look(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
+int weir_pcie_read(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
 
 /** weir_pcie_group_fail() - -EBUSY with a sentence: @function's group is not viable, because of these members */
 int weir_pcie_group_fail(const struct weir_pcie *function);

@@ -24,21 +24,21 @@
 #include "transport_nvme.h"
 
 /**
- * struct beside_pair - a queue pair of ours
+ * struct kernel_pair - a queue pair of ours
  * @call: what the module was told, and told
- * @bells: where its doorbells are mapped
+ * @doorbells: where its doorbells are mapped
  * @sq: the controller has its submission queue
  * @cq: and its completion queue
  */
-struct beside_pair {
+struct kernel_pair {
 	struct weir_p2p_queue call;
-	char *bells;
+	char *doorbells;
 	bool sq;
 	bool cq;
 };
 
 /**
- * struct beside_controller - an open controller
+ * struct kernel_controller - an open controller
  * @disk: the namespace's block device, claimed; -1: not claimed
  * @pairs: @count of them, base.most_queues at most
  * @first: number of the first queue that is not the driver's
@@ -46,13 +46,13 @@ struct beside_pair {
  * @was_reset: the driver has reset the controller, which knows none of our queues any more
  * @unplugged: doorbells lead nowhere
  */
-struct beside_controller {
+struct kernel_controller {
 	struct weir_transport base;
 	struct weir_nvme_driver driver;
 	struct weir_nvme_keys keys;
 	bool writes;
 	int disk;
-	struct beside_pair *pairs;
+	struct kernel_pair *pairs;
 	unsigned count;
 	unsigned first;
 	unsigned end;
@@ -62,13 +62,13 @@ struct beside_controller {
 	char path[96];
 };
 
-static struct beside_controller *controller_of(struct weir_transport *transport)
+static struct kernel_controller *controller_of(struct weir_transport *transport)
 {
-	return (struct beside_controller *)transport;
+	return (struct kernel_controller *)transport;
 }
 
 /* Our queues are gone with the controller's reset. */
-static void forget_queues(struct beside_controller *controller)
+static void forget_queues(struct kernel_controller *controller)
 {
 	for (unsigned i = 0; i < controller->count; i++)
 		controller->pairs[i].sq = controller->pairs[i].cq = false;
@@ -76,9 +76,9 @@ static void forget_queues(struct beside_controller *controller)
 }
 
 /* CSTS alone, as the driver's state has it. */
-static uint32_t beside_read32(struct weir_transport *transport, uint32_t offset)
+static uint32_t kernel_read32(struct weir_transport *transport, uint32_t offset)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 	enum weir_nvme_driver_state state = weir_nvme_driver_state(&controller->driver);
 
 	if (offset != NVME_REGISTER_CSTS)
@@ -90,7 +90,7 @@ static uint32_t beside_read32(struct weir_transport *transport, uint32_t offset)
 	return state == WEIR_NVME_DRIVER_LIVE && !controller->was_reset ? NVME_CSTS_READY : 0;
 }
 
-static struct beside_pair *pair_of(struct beside_controller *controller, unsigned qid)
+static struct kernel_pair *pair_of(struct kernel_controller *controller, unsigned qid)
 {
 	for (unsigned i = 0; i < controller->count; i++)
 		if (controller->pairs[i].call.qid == qid)
@@ -98,22 +98,22 @@ static struct beside_pair *pair_of(struct beside_controller *controller, unsigne
 	return NULL;
 }
 
-static uint64_t beside_doorbell(struct weir_transport *transport, unsigned index)
+static uint64_t kernel_doorbell(struct weir_transport *transport, unsigned index)
 {
-	const struct beside_pair *pair = pair_of(controller_of(transport), index / 2);
+	const struct kernel_pair *pair = pair_of(controller_of(transport), index / 2);
 
-	return pair ? (uintptr_t)pair->bells + pair->call.doorbell + index % 2 * pair->call.doorbell_stride : 0;
+	return pair ? (uintptr_t)pair->doorbells + pair->call.doorbell + index % 2 * pair->call.doorbell_stride : 0;
 }
 
-static unsigned beside_queue_id(struct weir_transport *transport, uint32_t index)
+static unsigned kernel_queue_id(struct weir_transport *transport, uint32_t index)
 {
 	return controller_of(transport)->pairs[index].call.qid;
 }
 
 /* What the controller has of a pair, by an admin command of ours that it has carried out. */
-static void note_queue(struct beside_controller *controller, const struct nvme_sqe *command)
+static void note_queue(struct kernel_controller *controller, const struct nvme_sqe *command)
 {
-	struct beside_pair *pair = pair_of(controller, command->cdw10 & 0xffff);
+	struct kernel_pair *pair = pair_of(controller, command->cdw10 & 0xffff);
 	uint8_t opcode = (uint8_t)command->cdw0;
 
 	if (!pair)
@@ -133,9 +133,9 @@ static bool is_deleted(const struct nvme_sqe *command, int status)
 	       (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_INVALID_QID;
 }
 
-static int beside_admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result)
+static int kernel_admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 	_Alignas(NVME_PAGE_BYTES) char page[NVME_PAGE_BYTES];
 	bool reads = (uint8_t)command->cdw0 == NVME_ADMIN_IDENTIFY;
 	struct nvme_sqe sent = *command;
@@ -153,15 +153,15 @@ static int beside_admin(struct weir_transport *transport, const struct nvme_sqe 
 	return status;
 }
 
-static int beside_restart(struct weir_transport *transport)
+static int kernel_restart(struct weir_transport *transport)
 {
 	return weir_nvme_driver_await(&controller_of(transport)->driver);
 }
 
 /* Unless it was one that had this reset seen. */
-static int beside_reset(struct weir_transport *transport)
+static int kernel_reset(struct weir_transport *transport)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 	int error = controller->was_reset ? 0 : weir_nvme_driver_reset(&controller->driver);
 
 	if (!error)
@@ -171,31 +171,31 @@ static int beside_reset(struct weir_transport *transport)
 	return error;
 }
 
-static void beside_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
+static void kernel_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
 	(void)transport;
 	*stats = (struct weir_transport_stats){ 0, 0 };
 }
 
 /* The module has taken the doorbells away: what lanes ring goes nowhere. */
-static void beside_give_way(struct weir_transport *transport)
+static void kernel_give_way(struct weir_transport *transport)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 
 	if (controller->unplugged || weir_nvme_driver_state(&controller->driver) != WEIR_NVME_DRIVER_GONE)
 		return;
 	for (unsigned i = 0; i < controller->count; i++)
-		(void)mmap(controller->pairs[i].bells, controller->pairs[i].call.mmap_bytes, PROT_READ | PROT_WRITE,
+		(void)mmap(controller->pairs[i].doorbells, controller->pairs[i].call.mmap_bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	controller->unplugged = true;
 }
 
-static const char *beside_path(struct weir_transport *transport)
+static const char *kernel_path(struct weir_transport *transport)
 {
 	return controller_of(transport)->path;
 }
 
-static int refuse_in_use(struct beside_controller *controller, const char *disk, uint64_t device)
+static int refuse_in_use(struct kernel_controller *controller, const char *disk, uint64_t device)
 {
 	char use[WEIR_BLOCK_USE];
 
@@ -205,7 +205,7 @@ static int refuse_in_use(struct beside_controller *controller, const char *disk,
 }
 
 /* The system does not use it, and will not while we may write there. */
-static int claim(struct beside_controller *controller, uint32_t nsid)
+static int claim(struct kernel_controller *controller, uint32_t nsid)
 {
 	char disk[WEIR_NVME_DRIVER_NAME], path[64];
 	struct stat state;
@@ -223,9 +223,9 @@ static int claim(struct beside_controller *controller, uint32_t nsid)
 			 controller->uri, path, strerror(errno));
 }
 
-static int beside_check(struct weir_transport *transport, uint32_t nsid, bool shadow_doorbells)
+static int kernel_check(struct weir_transport *transport, uint32_t nsid, bool shadow_doorbells)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 
 	if (shadow_doorbells)
 		return weir_fail(ENOTSUP, "storage \"%s\": %s has shadow doorbells, which its driver uses: those of other queues are of no "
@@ -234,7 +234,7 @@ static int beside_check(struct weir_transport *transport, uint32_t nsid, bool sh
 	return claim(controller, nsid);
 }
 
-static struct weir_p2p_ring ring_at(const struct beside_controller *controller, uint64_t address, uint64_t bytes)
+static struct weir_p2p_ring ring_at(const struct kernel_controller *controller, uint64_t address, uint64_t bytes)
 {
 	const struct weir_window *window = controller->base.window;
 
@@ -242,7 +242,7 @@ static struct weir_p2p_ring ring_at(const struct beside_controller *controller, 
 }
 
 /* Tell the module of a pair, with the first number behind our last one's that nobody has. */
-static int add_pair(struct beside_controller *controller, struct beside_pair *pair)
+static int add_pair(struct kernel_controller *controller, struct kernel_pair *pair)
 {
 	int node = controller->base.window->node;
 	unsigned last = controller->count ? controller->pairs[controller->count - 1].call.qid : controller->first - 1;
@@ -258,7 +258,7 @@ static int add_pair(struct beside_controller *controller, struct beside_pair *pa
 			 controller->end - 1, controller->first - 1, controller->count);
 }
 
-static void remove_pair(struct beside_controller *controller, struct beside_pair *pair)
+static void remove_pair(struct kernel_controller *controller, struct kernel_pair *pair)
 {
 	struct weir_p2p_deregister call = { .size = sizeof(call), .handle = pair->call.handle };
 
@@ -267,14 +267,14 @@ static void remove_pair(struct beside_controller *controller, struct beside_pair
 			weir_window_reason(controller->base.window->node));
 }
 
-static int beside_adopt(struct weir_transport *transport, const struct weir_rings *rings)
+static int kernel_adopt(struct weir_transport *transport, const struct weir_rings *rings)
 {
-	struct beside_controller *controller = controller_of(transport);
-	struct beside_pair *pair = &controller->pairs[controller->count];
+	struct kernel_controller *controller = controller_of(transport);
+	struct kernel_pair *pair = &controller->pairs[controller->count];
 	struct weir_pci address = controller->keys.address;
 	int error;
 
-	*pair = (struct beside_pair){ .call = {
+	*pair = (struct kernel_pair){ .call = {
 		.size = sizeof(pair->call),
 		.ssd = { .domain = (uint32_t)(address.packed >> 16), .bus = (uint8_t)(address.packed >> 8),
 			 .device = address.packed >> 3 & 0x1f, .function = address.packed & 7 },
@@ -282,9 +282,9 @@ static int beside_adopt(struct weir_transport *transport, const struct weir_ring
 	error = add_pair(controller, pair);
 	if (error)
 		return error;
-	pair->bells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, transport->window->node,
+	pair->doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, transport->window->node,
 			   (off_t)pair->call.mmap_offset);
-	if (pair->bells == MAP_FAILED) {
+	if (pair->doorbells == MAP_FAILED) {
 		error = weir_fail(errno, "storage \"%s\": %s", controller->uri, weir_window_reason(transport->window->node));
 		remove_pair(controller, pair);
 		return error;
@@ -295,20 +295,20 @@ static int beside_adopt(struct weir_transport *transport, const struct weir_ring
 }
 
 /* Have the controller forget what it still has of a pair. Return: it has. */
-static bool delete_pair(struct beside_controller *controller, struct beside_pair *pair)
+static bool delete_pair(struct kernel_controller *controller, struct kernel_pair *pair)
 {
 	struct nvme_sqe command = { .cdw0 = NVME_ADMIN_DELETE_SQ, .cdw10 = pair->call.qid };
 	uint32_t result;
 
 	if (pair->sq)
-		(void)beside_admin(&controller->base, &command, 0, &result);
+		(void)kernel_admin(&controller->base, &command, 0, &result);
 	command.cdw0 = NVME_ADMIN_DELETE_CQ;
 	if (!pair->sq && pair->cq)
-		(void)beside_admin(&controller->base, &command, 0, &result);
+		(void)kernel_admin(&controller->base, &command, 0, &result);
 	return !pair->sq && !pair->cq;
 }
 
-static bool delete_all(struct beside_controller *controller)
+static bool delete_all(struct kernel_controller *controller)
 {
 	bool all = true;
 
@@ -318,22 +318,22 @@ static bool delete_all(struct beside_controller *controller)
 }
 
 /* The controller has none of our queues, or may do no DMA. Return: that is so. */
-static bool leave_none(struct beside_controller *controller)
+static bool leave_none(struct kernel_controller *controller)
 {
 	if (!controller->count || weir_nvme_driver_state(&controller->driver) == WEIR_NVME_DRIVER_GONE)
 		return true; /* the driver has switched it off */
 	if (!controller->was_reset && weir_nvme_driver_state(&controller->driver) == WEIR_NVME_DRIVER_LIVE && delete_all(controller))
 		return true;
-	return !beside_reset(&controller->base);
+	return !kernel_reset(&controller->base);
 }
 
-static void beside_close(struct weir_transport *transport)
+static void kernel_close(struct weir_transport *transport)
 {
-	struct beside_controller *controller = controller_of(transport);
+	struct kernel_controller *controller = controller_of(transport);
 	bool none = leave_none(controller);
 
 	for (unsigned i = 0; i < controller->count; i++) {
-		munmap(controller->pairs[i].bells, controller->pairs[i].call.mmap_bytes);
+		munmap(controller->pairs[i].doorbells, controller->pairs[i].call.mmap_bytes);
 		if (none)
 			remove_pair(controller, &controller->pairs[i]);
 	}
@@ -349,7 +349,7 @@ static void beside_close(struct weir_transport *transport)
 }
 
 /* What the keys must not say. */
-static int check_keys(struct beside_controller *controller)
+static int check_keys(struct kernel_controller *controller)
 {
 	if (controller->keys.memory_given && controller->base.gpu_memory != WEIR_GPU_MEMORY_QUEUES)
 		return weir_fail(EINVAL, "storage \"%s\": with driver=kernel queues and data are in the device's memory: leave out "
@@ -363,7 +363,7 @@ static int check_keys(struct beside_controller *controller)
 	return 0;
 }
 
-static int find_window(struct beside_controller *controller, const struct weir_transport_request *request)
+static int find_window(struct kernel_controller *controller, const struct weir_transport_request *request)
 {
 	struct weir_transport *base = &controller->base;
 
@@ -378,7 +378,7 @@ static int find_window(struct beside_controller *controller, const struct weir_t
 }
 
 /* How many queue pairs the controller has in all, and the driver's (Get Features, Number of Queues). */
-static int count_queues(struct beside_controller *controller)
+static int count_queues(struct kernel_controller *controller)
 {
 	struct nvme_sqe command = { .cdw0 = NVME_ADMIN_GET_FEATURES, .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES };
 	struct weir_transport *base = &controller->base;
@@ -402,7 +402,7 @@ static int count_queues(struct beside_controller *controller)
 	return controller->pairs ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", controller->uri);
 }
 
-static int reach(struct beside_controller *controller, struct weir_transport_request *request)
+static int reach(struct kernel_controller *controller, struct weir_transport_request *request)
 {
 	int error = check_keys(controller);
 
@@ -424,27 +424,27 @@ static int reach(struct beside_controller *controller, struct weir_transport_req
 	return 0;
 }
 
-static const struct weir_transport_ops beside_ops = {
+static const struct weir_transport_ops kernel_ops = {
 	.size = sizeof(struct weir_transport_ops),
 	.scheme = "nvme",
-	.read32 = beside_read32,
-	.doorbell = beside_doorbell,
-	.restart = beside_restart,
-	.stats = beside_stats,
-	.give_way = beside_give_way,
-	.path = beside_path,
-	.close = beside_close,
-	.admin = beside_admin,
-	.reset = beside_reset,
-	.check = beside_check,
-	.adopt = beside_adopt,
-	.queue_id = beside_queue_id,
+	.read32 = kernel_read32,
+	.doorbell = kernel_doorbell,
+	.restart = kernel_restart,
+	.stats = kernel_stats,
+	.give_way = kernel_give_way,
+	.path = kernel_path,
+	.close = kernel_close,
+	.admin = kernel_admin,
+	.reset = kernel_reset,
+	.check = kernel_check,
+	.adopt = kernel_adopt,
+	.queue_id = kernel_queue_id,
 };
 
-int weir_nvme_beside_open(struct weir_transport_request *request, const struct weir_transport *base,
+int weir_nvme_kernel_open(struct weir_transport_request *request, const struct weir_transport *base,
 			  const struct weir_nvme_keys *keys, struct weir_transport **out)
 {
-	struct beside_controller *controller = calloc(1, sizeof(*controller));
+	struct kernel_controller *controller = calloc(1, sizeof(*controller));
 	int error;
 
 	if (!controller || !(controller->uri = strdup(request->uri->text))) {
@@ -452,12 +452,12 @@ int weir_nvme_beside_open(struct weir_transport_request *request, const struct w
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
 	}
 	controller->base = *base;
-	controller->base.ops = &beside_ops;
+	controller->base.ops = &kernel_ops;
 	controller->keys = *keys;
 	controller->disk = controller->driver.device = controller->driver.state = -1;
 	error = reach(controller, request);
 	if (error) {
-		beside_close(&controller->base);
+		kernel_close(&controller->base);
 		return error;
 	}
 	*out = &controller->base;

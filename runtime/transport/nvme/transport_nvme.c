@@ -117,7 +117,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	static const char *const memories[] = { "none", "data", "queues", NULL }; /* enum weir_gpu_memory */
 	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
-	static const char *const bells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
+	static const char *const doorbells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
 	static const char *const owners[] = { "vfio", "kernel", NULL }; /* enum weir_nvme_owner */
 	static const char *const uses[] = { "refuse", "allow", NULL }; /* enum weir_nvme_in_use */
 	uint64_t nsid = 0, queues = 0, read_only = 0;
@@ -137,7 +137,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	    (error = weir_uri_take_choice(uri, "in_use", uses, &in_use)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", shadows, &shadow)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "doorbell", bells, &doorbell)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "doorbell", doorbells, &doorbell)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "gpu_memory", memories, &memory)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "vfio", ways, &way)) != 0)
 		return error;
@@ -278,7 +278,7 @@ static int share_vfio(struct weir_transport_request *request, const struct weir_
 	int error = check_memory(&vfio);
 
 	if (!error)
-		error = weir_pcie_look("", request->uri->text, keys->address, &vfio.function);
+		error = weir_pcie_read("", request->uri->text, keys->address, &vfio.function);
 	if (error)
 		return error;
 	snprintf(name, sizeof(name), "NVMe controller %s", vfio.function.address);
@@ -294,7 +294,7 @@ static int nvme_open(struct weir_transport_request *request, struct weir_transpo
 
 	if (error)
 		return error;
-	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_beside_open(request, &base, &keys, out) :
+	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_kernel_open(request, &base, &keys, out) :
 						      share_vfio(request, &base, &keys, out);
 }
 

@@ -34,10 +34,10 @@ struct weir_nvme_keys {
 enum { WEIR_NVME_MOST_QUEUES = 1024 };
 
 /**
- * weir_nvme_beside_open() - queue pairs beside those of the kernel's driver, by the kernel module weir_p2p
+ * weir_nvme_kernel_open() - queue pairs beside those of the kernel's driver, by the kernel module weir_p2p
  * @base: what the keys said; its ops are not set
  */
-int weir_nvme_beside_open(struct weir_transport_request *request, const struct weir_transport *base,
+int weir_nvme_kernel_open(struct weir_transport_request *request, const struct weir_transport *base,
 			  const struct weir_nvme_keys *keys, struct weir_transport **out);
 
 #endif

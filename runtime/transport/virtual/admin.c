@@ -174,8 +174,8 @@ static bool pending_answered(const struct weir_virtual *controller)
 {
 	const struct virtual_admin *admin = &controller->admin;
 
-	return admin->pending_all ? virtual_mail_all_answered(controller) :
-				    virtual_mail_answered(&controller->threads[admin->pending_thread]);
+	return admin->pending_all ? virtual_message_all_acknowledged(controller) :
+				    virtual_message_acknowledged(&controller->threads[admin->pending_thread]);
 }
 
 static unsigned finish_pending(struct weir_virtual *controller)

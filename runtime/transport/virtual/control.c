@@ -3,7 +3,7 @@
  * virtual/control.c: enable, reset and shutdown, Base 2.0 sections 3.5 to 3.7.
  *
  * Owns: the controller's phase and CSTS. Runs on thread 0, which asks the other
- * threads by mail and never waits: each step does what can be done now.
+ * threads by message and never waits: each step does what can be done now.
  */
 #include "parts.h"
 
@@ -142,18 +142,18 @@ static void shutdown_begin(struct weir_virtual *controller)
 									 VIRTUAL_SHUT;
 	controller->phase = VIRTUAL_QUIESCING;
 	publish(controller, controller->csts | CSTS_SHUTDOWN_OCCURRING);
-	virtual_mail_send_all(controller, VIRTUAL_MAIL_QUIESCE);
+	virtual_message_send_all(controller, VIRTUAL_MESSAGE_QUIESCE);
 }
 
 static void reset_begin(struct weir_virtual *controller, u32 falls)
 {
 	controller->falls_done = falls;
 	controller->phase = VIRTUAL_RESETTING;
-	virtual_mail_send_all(controller, VIRTUAL_MAIL_RESET);
+	virtual_message_send_all(controller, VIRTUAL_MESSAGE_RESET);
 }
 
 /* Nothing is under way: see whether the host asks for something. */
-static unsigned look(struct weir_virtual *controller)
+static unsigned poll(struct weir_virtual *controller)
 {
 	/* R1: pairs with write_cc() */
 	u32 cc = load_acquire_u32(&controller->registers[NVME_REGISTER_CC / 4]);
@@ -164,7 +164,7 @@ static unsigned look(struct weir_virtual *controller)
 
 	if (reset && load_relaxed_u32(&controller->hung)) /* relaxed: a fault, for good */
 		return 0;
-	if ((reset || shutdown) && !virtual_mail_all_answered(controller))
+	if ((reset || shutdown) && !virtual_message_all_acknowledged(controller))
 		return 0;
 	if (reset)
 		reset_begin(controller, falls);
@@ -181,18 +181,18 @@ unsigned virtual_control_step(struct weir_virtual *controller)
 {
 	switch (controller->phase) {
 	case VIRTUAL_RESETTING:
-		if (!virtual_mail_all_answered(controller))
+		if (!virtual_message_all_acknowledged(controller))
 			return 0;
 		reset_finish(controller);
 		return 1;
 	case VIRTUAL_QUIESCING:
-		if (!virtual_mail_all_answered(controller))
+		if (!virtual_message_all_acknowledged(controller))
 			return 0;
 		flush_begin(controller);
 		return 1;
 	case VIRTUAL_FLUSHING:
 		return flush_step(controller);
 	default:
-		return look(controller);
+		return poll(controller);
 	}
 }

@@ -90,13 +90,13 @@ static bool matches(const struct weir_virtual_fault *fault, const struct virtual
 /* One of at most @count; false when all are used. */
 static bool claim(struct virtual_fault_row *row)
 {
-	u64 struck = load_relaxed_u64(&row->struck);
+	u64 matched = load_relaxed_u64(&row->matched);
 
 	/* Relaxed: the counts of a row order nothing but themselves. */
 	do {
-		if (row->given.count && struck >= row->given.count)
+		if (row->given.count && matched >= row->given.count)
 			return false;
-	} while (!compare_exchange_relaxed_u64(&row->struck, &struck, struck + 1));
+	} while (!compare_exchange_relaxed_u64(&row->matched, &matched, matched + 1));
 	return true;
 }
 
@@ -137,7 +137,7 @@ void virtual_fault_spare(struct virtual_request *request, enum weir_virtual_faul
 	struct virtual_fault_row *row = virtual_fault_of(request, kind);
 
 	request->faults &= ~bit_of(kind);
-	fetch_add_relaxed_u64(&row->struck, ~(u64)0); /* relaxed: as in claim() */
+	fetch_add_relaxed_u64(&row->matched, ~(u64)0); /* relaxed: as in claim() */
 }
 
 static void stall(struct virtual_request *request, u32 us)

@@ -13,7 +13,7 @@
 
 enum { WEIR_VIRTUAL_FAULTS = 64 }; /* most rows of a table */
 
-/** enum weir_virtual_fault_kind - what happens to a command that is struck */
+/** enum weir_virtual_fault_kind - what happens to a command that is matched */
 enum weir_virtual_fault_kind {
 	WEIR_VIRTUAL_FAULT_STATUS,    /* it ends with @code; the medium is not touched */
 	WEIR_VIRTUAL_FAULT_LATE,      /* its completion comes @us after its time */
@@ -50,7 +50,7 @@ enum weir_virtual_fault_opcode {
  * @lba: with @blocks: only commands on one of these blocks
  * @blocks: how many; 0 = any command, also those that name no block
  * @after: the first so many commands are spared
- * @every: of the others each n-th is struck, the n-th first; 0 = 1
+ * @every: of the others each n-th is matched, the n-th first; 0 = 1
  * @chance: and of these so many per mille, by lot; 0 = all
  * @count: at most so many in all, resets or not; 0 = no limit
  * @seed: of the lots and of the order of SHUFFLE
@@ -64,7 +64,7 @@ enum weir_virtual_fault_opcode {
  * @cid: STRAY: the identifier, in flight or not
  *
  * Zeros are the defaults, so a row names only what it needs. A command may be
- * struck by several rows; of two rows of one kind the later one tells how. Lots
+ * matched by several rows; of two rows of one kind the later one tells how. Lots
  * depend on @seed and on the number of the command among those the row is for,
  * so that one thread always draws the same.
  *

@@ -65,7 +65,7 @@ static const struct field {
 enum { FIELDS = sizeof(fields) / sizeof(*fields), FIELD_OP = FIELDS, FIELD_LBA };
 
 /* struct place - a row being read, for messages: its number from 1 on and its text */
-struct place {
+struct location {
 	unsigned number;
 	const char *text;
 };
@@ -193,19 +193,19 @@ static int find_name(const char *const *names, size_t count, const char *name)
 	return -1;
 }
 
-static int read_opcode(const struct place *place, const char *value, struct weir_virtual_fault *row)
+static int read_opcode(const struct location *location, const char *value, struct weir_virtual_fault *row)
 {
 	int opcode = find_name(opcode_names, WEIR_VIRTUAL_FAULT_OPCODES, value);
 	char names[LIST_TEXT_BYTES];
 
 	if (opcode < 0)
-		return weir_fail(EINVAL, "fault row %u, '%s': op=%s is not accepted: op is %s", place->number,
-				 place->text, value, list(opcode_names, WEIR_VIRTUAL_FAULT_OPCODES, names));
+		return weir_fail(EINVAL, "fault row %u, '%s': op=%s is not accepted: op is %s", location->number,
+				 location->text, value, list(opcode_names, WEIR_VIRTUAL_FAULT_OPCODES, names));
 	row->opcode = (enum weir_virtual_fault_opcode)opcode;
 	return 0;
 }
 
-static int read_blocks(const struct place *place, const char *value, struct weir_virtual_fault *row)
+static int read_blocks(const struct location *location, const char *value, struct weir_virtual_fault *row)
 {
 	uint64_t first = 0, last = 0;
 	const char *rest = read_number(value, &first);
@@ -217,13 +217,13 @@ static int read_blocks(const struct place *place, const char *value, struct weir
 		return weir_fail(EINVAL,
 				 "fault row %u, '%s': lba=%s is not accepted: lba is a block, such as 10, or "
 				 "the first and the last of several, such as 10-19",
-				 place->number, place->text, value);
+				 location->number, location->text, value);
 	row->lba = first;
 	row->blocks = last - first + 1;
 	return 0;
 }
 
-static int read_value(const struct place *place, const struct field *field, const char *value,
+static int read_value(const struct location *location, const struct field *field, const char *value,
 		      struct weir_virtual_fault *row)
 {
 	uint64_t number = 0;
@@ -232,7 +232,7 @@ static int read_value(const struct place *place, const struct field *field, cons
 	if (!rest || *rest || number < field->least || number > field->most)
 		return weir_fail(
 			EINVAL, "fault row %u, '%s': %s=%s is not accepted: %s is a number from %llu to %llu",
-			place->number, place->text, field->name, value, field->name,
+			location->number, location->text, field->name, value, field->name,
 			(unsigned long long)field->least, (unsigned long long)field->most);
 	set(row, field, number);
 	if (field->offset == offsetof(struct weir_virtual_fault, cid))
@@ -253,39 +253,39 @@ static size_t find_field(const char *name, enum weir_virtual_fault_kind kind)
 }
 
 /* @pair is key=value; @given has a bit for each field that was there before. */
-static int read_field(const struct place *place, char *pair, struct weir_virtual_fault *row, uint32_t *given)
+static int read_field(const struct location *location, char *pair, struct weir_virtual_fault *row, uint32_t *given)
 {
 	char *equals = strchr(pair, '='), names[LIST_TEXT_BYTES];
 	size_t index;
 
 	if (!equals)
 		return weir_fail(EINVAL, "fault row %u, '%s': '%s' is not of the form key=value",
-				 place->number, place->text, pair);
+				 location->number, location->text, pair);
 	*equals = '\0';
 	index = find_field(pair, row->kind);
 	if (index > FIELD_LBA)
 		return weir_fail(EINVAL, "fault row %u, '%s': %s has no field '%s': it knows %s",
-				 place->number, place->text, kind_names[row->kind], pair,
+				 location->number, location->text, kind_names[row->kind], pair,
 				 list_fields(row->kind, names));
 	if (*given >> index & 1)
-		return weir_fail(EINVAL, "fault row %u, '%s': %s is given twice: give it once", place->number,
-				 place->text, pair);
+		return weir_fail(EINVAL, "fault row %u, '%s': %s is given twice: give it once", location->number,
+				 location->text, pair);
 	*given |= 1u << index;
 	if (index == FIELD_OP)
-		return read_opcode(place, equals + 1, row);
+		return read_opcode(location, equals + 1, row);
 	if (index == FIELD_LBA)
-		return read_blocks(place, equals + 1, row);
-	return read_value(place, &fields[index], equals + 1, row);
+		return read_blocks(location, equals + 1, row);
+	return read_value(location, &fields[index], equals + 1, row);
 }
 
-static int read_kind(const struct place *place, const char *name, struct weir_virtual_fault *row)
+static int read_kind(const struct location *location, const char *name, struct weir_virtual_fault *row)
 {
 	int kind = find_name(kind_names, WEIR_VIRTUAL_FAULT_KINDS, name);
 	char names[LIST_TEXT_BYTES];
 
 	if (kind < 0)
 		return weir_fail(EINVAL, "fault row %u, '%s': '%s' is no kind of fault: write %s",
-				 place->number, place->text, name,
+				 location->number, location->text, name,
 				 list(kind_names, WEIR_VIRTUAL_FAULT_KINDS, names));
 	row->kind = (enum weir_virtual_fault_kind)kind;
 	return 0;
@@ -294,7 +294,7 @@ static int read_kind(const struct place *place, const char *name, struct weir_vi
 static int read_row(const char *text, size_t length, unsigned number, struct weir_virtual_fault *row)
 {
 	char whole[ROW_TEXT_BYTES], cut[ROW_TEXT_BYTES], *rest = cut;
-	const struct place place = { number, whole };
+	const struct location location = { number, whole };
 	uint32_t given = 0;
 	int error;
 
@@ -304,9 +304,9 @@ static int read_row(const char *text, size_t length, unsigned number, struct wei
 				 sizeof(whole) - 1);
 	snprintf(whole, sizeof(whole), "%.*s", (int)length, text);
 	memcpy(cut, whole, sizeof(cut));
-	error = read_kind(&place, strsep(&rest, ":"), row);
+	error = read_kind(&location, strsep(&rest, ":"), row);
 	while (!error && rest)
-		error = read_field(&place, strsep(&rest, ":"), row, &given);
+		error = read_field(&location, strsep(&rest, ":"), row, &given);
 	return error ? error : check_row(row, number);
 }
 

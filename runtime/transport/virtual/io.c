@@ -41,7 +41,7 @@ static bool changes_medium(u8 opcode, const struct nvme_sqe *sqe)
 }
 
 /* Logical blocks to bytes on the medium; neither end may pass the capacity. */
-static u32 place(struct virtual_request *request, const struct nvme_sqe *sqe)
+static u32 location(struct virtual_request *request, const struct nvme_sqe *sqe)
 {
 	const struct weir_medium *medium = request->thread->controller->options.medium;
 	u64 capacity_blocks = medium->bytes / medium->block_bytes;
@@ -78,7 +78,7 @@ static bool durable(const struct virtual_request *request, const struct nvme_sqe
 
 static u32 decide_transfer(struct virtual_request *request, const struct nvme_sqe *sqe)
 {
-	u32 status = place(request, sqe);
+	u32 status = location(request, sqe);
 
 	if (status)
 		return status;
@@ -93,7 +93,7 @@ static u32 decide_zeroes(struct virtual_request *request, const struct nvme_sqe 
 	request->io.kind = WEIR_IO_ZERO;
 	request->io.force_unit_access = durable(request, sqe);
 	request->io.iov_count = 0;
-	return place(request, sqe);
+	return location(request, sqe);
 }
 
 /* Without "deallocate" the ranges are hints that nothing is done about. */

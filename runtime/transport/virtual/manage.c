@@ -88,7 +88,7 @@ u32 virtual_create_sq(struct weir_virtual *controller, const struct nvme_sqe *sq
 	admin->cq_users[cq]++;
 	admin->live++;
 	owner = owner_of(controller, cq);
-	virtual_mail_send(&controller->threads[owner], VIRTUAL_MAIL_ADOPT, id, 0);
+	virtual_message_send(&controller->threads[owner], VIRTUAL_MESSAGE_ADOPT, id, 0);
 	return virtual_admin_pending(controller, sqe, owner);
 }
 
@@ -116,7 +116,7 @@ u32 virtual_delete_sq(struct weir_virtual *controller, const struct nvme_sqe *sq
 	if (!id || id > controller->options.max_queue_pairs || !controller->admin.sq_live[id])
 		return virtual_refuse(NVME_STATUS_INVALID_QID);
 	owner = owner_of_sq(controller, id);
-	virtual_mail_send(&controller->threads[owner], VIRTUAL_MAIL_DROP, id, 0);
+	virtual_message_send(&controller->threads[owner], VIRTUAL_MESSAGE_DROP, id, 0);
 	return virtual_admin_pending(controller, sqe, owner);
 }
 
@@ -133,7 +133,7 @@ u32 virtual_abort(struct weir_virtual *controller, const struct nvme_sqe *sqe, u
 	if (!id || id > controller->options.max_queue_pairs || !controller->admin.sq_live[id])
 		return NVME_STATUS_SUCCESS;
 	owner = owner_of_sq(controller, id);
-	virtual_mail_send(&controller->threads[owner], VIRTUAL_MAIL_ABORT, id, cid);
+	virtual_message_send(&controller->threads[owner], VIRTUAL_MESSAGE_ABORT, id, cid);
 	return virtual_admin_pending(controller, sqe, owner);
 }
 
@@ -156,7 +156,7 @@ u32 virtual_manage_answered(struct weir_virtual *controller, const struct nvme_s
 	*result = 0;
 	if ((u8)sqe->cdw0 == NVME_ADMIN_DELETE_SQ)
 		deleted(controller, sqe->cdw10 & 0xffff);
-	else if ((u8)sqe->cdw0 == NVME_ADMIN_ABORT && !thread->mail.result)
+	else if ((u8)sqe->cdw0 == NVME_ADMIN_ABORT && !thread->message.result)
 		*result = NOT_ABORTED;
 	return NVME_STATUS_SUCCESS;
 }

@@ -7,36 +7,36 @@
  */
 #include "parts.h"
 
-bool virtual_mail_answered(const struct virtual_thread *to)
+bool virtual_message_acknowledged(const struct virtual_thread *to)
 {
-	/* M2: pairs with the store in virtual_mail_step(). @sent is ours. */
-	return load_acquire_u32(&to->mail.answered) == load_relaxed_u32(&to->mail.sent);
+	/* M2: pairs with the store in virtual_message_step(). @sent is ours. */
+	return load_acquire_u32(&to->message.answered) == load_relaxed_u32(&to->message.sent);
 }
 
-bool virtual_mail_all_answered(const struct weir_virtual *controller)
+bool virtual_message_all_acknowledged(const struct weir_virtual *controller)
 {
 	for (u32 i = 0; i < controller->options.threads; i++)
-		if (!virtual_mail_answered(&controller->threads[i]))
+		if (!virtual_message_acknowledged(&controller->threads[i]))
 			return false;
 	return true;
 }
 
-void virtual_mail_send(struct virtual_thread *to, enum virtual_mail_kind kind, u32 qid, u32 cid)
+void virtual_message_send(struct virtual_thread *to, enum virtual_message_kind kind, u32 qid, u32 cid)
 {
-	struct virtual_mail *mail = &to->mail;
+	struct virtual_message *message = &to->message;
 
-	mail->kind = kind;
-	mail->qid = qid;
-	mail->cid = cid;
-	mail->result = 0;
-	/* M1: pairs with the load in virtual_mail_step(): the letter, and the queue it is about. */
-	store_release_u32(&mail->sent, load_relaxed_u32(&mail->sent) + 1);
+	message->kind = kind;
+	message->qid = qid;
+	message->cid = cid;
+	message->result = 0;
+	/* M1: pairs with the load in virtual_message_step(): the letter, and the queue it is about. */
+	store_release_u32(&message->sent, load_relaxed_u32(&message->sent) + 1);
 }
 
-void virtual_mail_send_all(struct weir_virtual *controller, enum virtual_mail_kind kind)
+void virtual_message_send_all(struct weir_virtual *controller, enum virtual_message_kind kind)
 {
 	for (u32 i = 0; i < controller->options.threads; i++)
-		virtual_mail_send(&controller->threads[i], kind, 0, 0);
+		virtual_message_send(&controller->threads[i], kind, 0, 0);
 }
 
 static bool adopt(struct virtual_thread *thread, struct virtual_sq *sq)
@@ -59,10 +59,10 @@ static bool drop(struct virtual_thread *thread, struct virtual_sq *sq)
 
 static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	struct virtual_mail *mail = &thread->mail;
+	struct virtual_message *message = &thread->message;
 
-	mail->result =
-		virtual_requests_abort(thread, &sq->queue, mail->cid, NVME_STATUS_ABORT_REQUESTED);
+	message->result =
+		virtual_requests_abort(thread, &sq->queue, message->cid, NVME_STATUS_ABORT_REQUESTED);
 	return true;
 }
 
@@ -84,37 +84,37 @@ static bool reset(struct virtual_thread *thread)
 /* True once the letter is dealt with; else it is tried again in the next poll. */
 static bool work(struct virtual_thread *thread)
 {
-	struct virtual_sq *sq = &thread->controller->sqs[thread->mail.qid];
+	struct virtual_sq *sq = &thread->controller->sqs[thread->message.qid];
 
-	switch (thread->mail.kind) {
-	case VIRTUAL_MAIL_ADOPT:
+	switch (thread->message.kind) {
+	case VIRTUAL_MESSAGE_ADOPT:
 		return adopt(thread, sq);
-	case VIRTUAL_MAIL_DROP:
+	case VIRTUAL_MESSAGE_DROP:
 		return drop(thread, sq);
-	case VIRTUAL_MAIL_ABORT:
+	case VIRTUAL_MESSAGE_ABORT:
 		return abort_one(thread, sq);
-	case VIRTUAL_MAIL_QUIESCE:
+	case VIRTUAL_MESSAGE_QUIESCE:
 		return quiesce(thread);
-	case VIRTUAL_MAIL_RESET:
+	case VIRTUAL_MESSAGE_RESET:
 		return reset(thread);
-	case VIRTUAL_MAIL_SHADOW:
+	case VIRTUAL_MESSAGE_SHADOW:
 		virtual_shadow_begin(thread);
 		return true;
 	}
 	return true;
 }
 
-unsigned virtual_mail_step(struct virtual_thread *thread)
+unsigned virtual_message_step(struct virtual_thread *thread)
 {
-	struct virtual_mail *mail = &thread->mail;
-	u32 answered = load_relaxed_u32(&mail->answered); /* our own */
+	struct virtual_message *message = &thread->message;
+	u32 answered = load_relaxed_u32(&message->answered); /* our own */
 
-	if (load_relaxed_u32(&mail->sent) == answered)
+	if (load_relaxed_u32(&message->sent) == answered)
 		return 0;
-	(void)load_acquire_u32(&mail->sent); /* M1: pairs with virtual_mail_send() */
+	(void)load_acquire_u32(&message->sent); /* M1: pairs with virtual_message_send() */
 	if (!work(thread))
 		return 0;
-	/* M2: pairs with virtual_mail_answered(): the queue and the result are thread 0's again. */
-	store_release_u32(&mail->answered, answered + 1);
+	/* M2: pairs with virtual_message_acknowledged(): the queue and the result are thread 0's again. */
+	store_release_u32(&message->answered, answered + 1);
 	return 1;
 }

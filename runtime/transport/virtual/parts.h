@@ -44,8 +44,8 @@ void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid,
 void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase);
 /** virtual_count_command() - count a completion */
 void virtual_count_command(struct virtual_thread *thread, u32 status);
-/** virtual_queue_look() - hear what the host said last, of both rings */
-void virtual_queue_look(struct virtual_thread *thread, struct virtual_sq *sq);
+/** virtual_queue_poll() - hear what the host said last, of both rings */
+void virtual_queue_poll(struct virtual_thread *thread, struct virtual_sq *sq);
 /** virtual_view_refresh() - bring the thread's view of the DMA map up to date */
 void virtual_view_refresh(struct virtual_thread *thread);
 /** virtual_queue_check() - after a change of the DMA map: is the ring still in it? */
@@ -57,19 +57,19 @@ extern const struct virtual_front virtual_rings;
 /* virtual/shadow.c: shadow doorbells */
 
 /**
- * virtual_bell_open() - begin with doorbell @index of a new queue; thread 0
- * @bell: out: enum virtual_bell; @with_shadow if there is one
+ * virtual_doorbell_open() - begin with doorbell @index of a new queue; thread 0
+ * @doorbell: out: enum virtual_doorbell; @with_shadow if there is one
  * @seen: out: what is there
  */
-void virtual_bell_open(struct weir_virtual *controller, u32 index, u8 *bell, u32 *seen, enum virtual_bell with_shadow);
-/** virtual_bell_take() - what the host says, after its word was seen to change; wakes it; owner */
-u32 virtual_bell_take(struct virtual_thread *thread, u32 index, u8 *bell);
+void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen, enum virtual_doorbell with_shadow);
+/** virtual_doorbell_take() - what the host says, after its word was seen to change; wakes it; owner */
+u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell);
 /**
- * virtual_bell_sleep() - have the host ring once it moves on from @position; owner
+ * virtual_doorbell_arm() - have the host ring once it moves on from @position; owner
  *
  * Return: true if it sleeps; false if the host has moved on.
  */
-bool virtual_bell_sleep(struct virtual_thread *thread, u32 index, u8 *bell, u32 *seen, u32 position);
+bool virtual_doorbell_arm(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *seen, u32 position);
 /** virtual_shadow_begin() - a letter says that there are shadows; its owner takes its queues' doorbells from there */
 void virtual_shadow_begin(struct virtual_thread *thread);
 /** virtual_shadow_check() - after a change of the DMA map: without its pages a queue is lost; owner */
@@ -191,7 +191,7 @@ u64 virtual_fault_draw(u64 seed, u64 number);
 
 /* virtual/fault_hold.c: commands held back; owner */
 
-/** virtual_fault_due() - virtual_request_due() of a command that was struck */
+/** virtual_fault_due() - virtual_request_due() of a command that was matched */
 void virtual_fault_due(struct virtual_request *request, u32 status);
 /** virtual_fault_step() - let go what is due; @fetched: commands fetched in this poll */
 unsigned virtual_fault_step(struct virtual_thread *thread, u32 fetched);
@@ -218,13 +218,13 @@ void virtual_fault_reset(struct weir_virtual *controller);
 
 /* virtual/message.c: thread 0 to owners */
 
-/** virtual_mail_send() - thread 0, after virtual_mail_answered() */
-void virtual_mail_send(struct virtual_thread *to, enum virtual_mail_kind kind, u32 qid, u32 cid);
-bool virtual_mail_answered(const struct virtual_thread *to);
-bool virtual_mail_all_answered(const struct weir_virtual *controller);
-void virtual_mail_send_all(struct weir_virtual *controller, enum virtual_mail_kind kind);
-/** virtual_mail_step() - read what came and work on it; owner */
-unsigned virtual_mail_step(struct virtual_thread *thread);
+/** virtual_message_send() - thread 0, after virtual_message_acknowledged() */
+void virtual_message_send(struct virtual_thread *to, enum virtual_message_kind kind, u32 qid, u32 cid);
+bool virtual_message_acknowledged(const struct virtual_thread *to);
+bool virtual_message_all_acknowledged(const struct weir_virtual *controller);
+void virtual_message_send_all(struct weir_virtual *controller, enum virtual_message_kind kind);
+/** virtual_message_step() - read what came and work on it; owner */
+unsigned virtual_message_step(struct virtual_thread *thread);
 
 /* virtual/admin.c: admin commands; thread 0 */
 

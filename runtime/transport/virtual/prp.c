@@ -71,7 +71,7 @@ static u32 copy_list(struct walk *walk, u64 address, u64 entries)
 
 	if (!weir_dma_view_find(walk->view, address, bytes))
 		return virtual_refuse(NVME_STATUS_DATA_TRANSFER_ERROR);
-	virtual_copy_in(walk->list, (const void *)(uintptr_t)address, bytes);
+	virtual_copy_from(walk->list, (const void *)(uintptr_t)address, bytes);
 	return NVME_STATUS_SUCCESS;
 }
 
@@ -135,7 +135,7 @@ void virtual_gather(void *to, const struct iovec *segments, u32 count)
 	unsigned char *at = to;
 
 	for (u32 i = 0; i < count; i++) {
-		virtual_copy_in(at, segments[i].iov_base, segments[i].iov_len);
+		virtual_copy_from(at, segments[i].iov_base, segments[i].iov_len);
 		at += segments[i].iov_len;
 	}
 }

@@ -23,7 +23,7 @@ void virtual_sq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 		.size = size,
 		.queue.id = id,
 	};
-	virtual_bell_open(controller, 2 * id, &sq->bell, &sq->doorbell_seen, VIRTUAL_BELL_ASLEEP);
+	virtual_doorbell_open(controller, 2 * id, &sq->doorbell, &sq->doorbell_seen, VIRTUAL_DOORBELL_ARMED);
 }
 
 void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 size)
@@ -37,7 +37,7 @@ void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 		.phase = 1,
 		.id = id,
 	};
-	virtual_bell_open(controller, 2 * id + 1, &cq->bell, &cq->doorbell_seen, VIRTUAL_BELL_AWAKE);
+	virtual_doorbell_open(controller, 2 * id + 1, &cq->doorbell, &cq->doorbell_seen, VIRTUAL_DOORBELL_POLLED);
 }
 
 static void bad_doorbell(struct virtual_thread *thread)
@@ -46,9 +46,9 @@ static void bad_doorbell(struct virtual_thread *thread)
 	fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_DOORBELL_VALUE);
 }
 
-static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
+static void cq_poll(struct virtual_thread *thread, struct virtual_cq *cq)
 {
-	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * cq->id + 1, cq->bell)), moved;
+	u32 value = load_relaxed_u32(virtual_doorbell_word(thread, 2 * cq->id + 1, cq->doorbell)), moved;
 
 	if (value == cq->doorbell_seen)
 		return;
@@ -56,7 +56,7 @@ static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 	 * D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has
 	 * read the entries that we may overwrite from here on.
 	 */
-	value = virtual_bell_take(thread, 2 * cq->id + 1, &cq->bell);
+	value = virtual_doorbell_take(thread, 2 * cq->id + 1, &cq->doorbell);
 	cq->doorbell_seen = value;
 	moved = value < cq->size ? ring_distance(cq->head, value, cq->size) : cq->size;
 	if (moved > ring_distance(cq->head, cq->tail, cq->size)) {
@@ -70,10 +70,10 @@ static void cq_look(struct virtual_thread *thread, struct virtual_cq *cq)
 u32 virtual_cq_room(struct virtual_thread *thread, struct virtual_cq *cq)
 {
 	if (cq->free < cq->size / 2 || cq->free < VIRTUAL_FETCH_BATCH)
-		cq_look(thread, cq);
-	if (!cq->free && cq->bell == VIRTUAL_BELL_AWAKE &&
-	    !virtual_bell_sleep(thread, 2 * cq->id + 1, &cq->bell, &cq->doorbell_seen, cq->head))
-		cq_look(thread, cq);
+		cq_poll(thread, cq);
+	if (!cq->free && cq->doorbell == VIRTUAL_DOORBELL_POLLED &&
+	    !virtual_doorbell_arm(thread, 2 * cq->id + 1, &cq->doorbell, &cq->doorbell_seen, cq->head))
+		cq_poll(thread, cq);
 	return cq->free;
 }
 
@@ -92,9 +92,9 @@ void virtual_view_refresh(struct virtual_thread *thread)
 		virtual_queue_check(thread, thread->queues[i]);
 }
 
-static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
+static void sq_poll(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	u32 value = load_relaxed_u32(virtual_bell_word(thread, 2 * sq->queue.id, sq->bell));
+	u32 value = load_relaxed_u32(virtual_doorbell_word(thread, 2 * sq->queue.id, sq->doorbell));
 
 	if (value == sq->doorbell_seen)
 		return;
@@ -102,7 +102,7 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	 * D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the
 	 * entries before it, and the memory they name, are as the lane left them.
 	 */
-	value = virtual_bell_take(thread, 2 * sq->queue.id, &sq->bell);
+	value = virtual_doorbell_take(thread, 2 * sq->queue.id, &sq->doorbell);
 	sq->doorbell_seen = value;
 	if (value >= sq->size) {
 		bad_doorbell(thread);
@@ -113,29 +113,29 @@ static void sq_look(struct virtual_thread *thread, struct virtual_sq *sq)
 	virtual_view_refresh(thread);
 }
 
-void virtual_queue_look(struct virtual_thread *thread, struct virtual_sq *sq)
+void virtual_queue_poll(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	sq_look(thread, sq);
-	cq_look(thread, sq->cq);
+	sq_poll(thread, sq);
+	cq_poll(thread, sq->cq);
 }
 
 /* Nothing is left to fetch: a host with shadow doorbells is to ring for the next command, unless it is there already. */
 static void sq_sleep(struct virtual_thread *thread, struct virtual_sq *sq)
 {
-	if (sq->head == sq->tail && sq->bell == VIRTUAL_BELL_AWAKE &&
-	    !virtual_bell_sleep(thread, 2 * sq->queue.id, &sq->bell, &sq->doorbell_seen, sq->tail))
-		sq_look(thread, sq);
+	if (sq->head == sq->tail && sq->doorbell == VIRTUAL_DOORBELL_POLLED &&
+	    !virtual_doorbell_arm(thread, 2 * sq->queue.id, &sq->doorbell, &sq->doorbell_seen, sq->tail))
+		sq_poll(thread, sq);
 }
 
 u32 virtual_sq_ready(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	u32 ready, room;
 
-	sq_look(thread, sq);
+	sq_poll(thread, sq);
 	sq_sleep(thread, sq);
 	ready = ring_distance(sq->head, sq->tail, sq->size);
 	if (!ready) {
-		cq_look(thread, sq->cq);
+		cq_poll(thread, sq->cq);
 		return 0;
 	}
 	if (sq->lost || sq->cq->lost)
@@ -160,7 +160,7 @@ void virtual_sq_copy(const struct virtual_sq *sq, u32 ahead, struct nvme_sqe *sq
 
 	if (at >= sq->size)
 		at -= sq->size;
-	virtual_copy_in(sqe, sq->entries + (size_t)at * sizeof(*sqe), sizeof(*sqe));
+	virtual_copy_from(sqe, sq->entries + (size_t)at * sizeof(*sqe), sizeof(*sqe));
 }
 
 void virtual_sq_take(struct virtual_sq *sq)

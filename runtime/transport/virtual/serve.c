@@ -49,18 +49,18 @@ static u32 begin_all(struct virtual_thread *thread)
 	return begun;
 }
 
-static void copy_one(struct virtual_thread *thread, struct virtual_sq *sq, u32 place)
+static void copy_one(struct virtual_thread *thread, struct virtual_sq *sq, u32 location)
 {
 	const struct weir_medium *medium = thread->controller->options.medium;
 	struct virtual_copy *copy = &thread->ahead.copies[thread->ahead.count++];
 
 	copy->sq = sq;
-	virtual_sq_copy(sq, place, &copy->sqe);
+	virtual_sq_copy(sq, location, &copy->sqe);
 	if (medium->ops->expect)
 		virtual_io_expect(medium, &copy->sqe);
 }
 
-static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most, u32 places)
+static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most, u32 locations)
 {
 	u32 begun = 0, copied = 0;
 
@@ -72,7 +72,7 @@ static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32
 	while (thread->ready && may_begin(thread)) {
 		thread->ready--; /* what comes may lower it further */
 		copy_one(thread, sq, copied++);
-		if (thread->ahead.count < places)
+		if (thread->ahead.count < locations)
 			continue;
 		begun += begin_all(thread);
 		copied = 0;
@@ -104,11 +104,11 @@ static void expect_next(const struct virtual_thread *thread, u32 at)
 }
 
 /* One round over the queues; each poll begins with another one. */
-static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 places)
+static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 locations)
 {
-	u32 taken = 0, pushed = 0, at = queue_after(thread, thread->turn);
+	u32 taken = 0, pushed = 0, at = queue_after(thread, thread->iteration);
 
-	thread->turn = at;
+	thread->iteration = at;
 	for (u32 i = 0; i < thread->queue_count && taken < quota; i++, at = queue_after(thread, at)) {
 		struct virtual_sq *sq = thread->queues[at];
 		u32 left = quota - taken;
@@ -116,7 +116,7 @@ static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 
 		if (virtual_sq_idle(thread, sq))
 			continue;
 		expect_next(thread, at);
-		taken += serve_queue(thread, sq, batch < left ? batch : left, places);
+		taken += serve_queue(thread, sq, batch < left ? batch : left, locations);
 		if (taken - pushed >= VIRTUAL_FETCH_BATCH) {
 			push(thread);
 			pushed = taken;
@@ -128,12 +128,12 @@ static u32 serve_round(struct virtual_thread *thread, u32 batch, u32 quota, u32 
 /* Under a rate limit the queues take turns command by command. */
 u32 virtual_serve(struct virtual_thread *thread)
 {
-	u32 quota = virtual_time_quota(thread), places = places_ahead(thread), taken, total = 0;
+	u32 quota = virtual_time_quota(thread), locations = places_ahead(thread), taken, total = 0;
 
 	if (!thread->controller->spacing_ns)
-		return serve_round(thread, thread->controller->options.fetch_batch, quota, places);
+		return serve_round(thread, thread->controller->options.fetch_batch, quota, locations);
 	do {
-		taken = serve_round(thread, 1, quota - total, places);
+		taken = serve_round(thread, 1, quota - total, locations);
 		total += taken;
 	} while (taken && total < quota);
 	return total;

@@ -8,49 +8,49 @@
  */
 #include "parts.h"
 
-void virtual_bell_open(struct weir_virtual *controller, u32 index, u8 *bell, u32 *seen, enum virtual_bell with_shadow)
+void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen, enum virtual_doorbell with_shadow)
 {
 	const struct virtual_admin *admin = &controller->admin;
 
-	*bell = VIRTUAL_BELL_REGISTER;
+	*doorbell = VIRTUAL_DOORBELL_REGISTER;
 	*seen = 0;
 	if (admin->shadow_there && index > 1) {
-		*bell = (u8)with_shadow;
-		*seen = with_shadow == VIRTUAL_BELL_ASLEEP ? VIRTUAL_BELL_QUIET : 0;
+		*doorbell = (u8)with_shadow;
+		*seen = with_shadow == VIRTUAL_DOORBELL_ARMED ? VIRTUAL_DOORBELL_QUIET : 0;
 		store_relaxed_u32(&admin->shadow.events[index], 0);
 	}
 	/* Relaxed, both: the host rings only after it saw the queue's creation complete (C1). */
 	store_relaxed_u32(&controller->doorbells[index], *seen);
 }
 
-u32 virtual_bell_take(struct virtual_thread *thread, u32 index, u8 *bell)
+u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell)
 {
 	/* D1, D2, of a register or a shadow; of a register that wakes: the shadow was written before */
-	u32 value = load_acquire_u32(virtual_bell_word(thread, index, *bell));
+	u32 value = load_acquire_u32(virtual_doorbell_word(thread, index, *doorbell));
 
-	if (*bell != VIRTUAL_BELL_ASLEEP)
+	if (*doorbell != VIRTUAL_DOORBELL_ARMED)
 		return value;
-	*bell = VIRTUAL_BELL_AWAKE;
-	return load_acquire_u32(virtual_bell_word(thread, index, *bell));
+	*doorbell = VIRTUAL_DOORBELL_POLLED;
+	return load_acquire_u32(virtual_doorbell_word(thread, index, *doorbell));
 }
 
-bool virtual_bell_sleep(struct virtual_thread *thread, u32 index, u8 *bell, u32 *seen, u32 position)
+bool virtual_doorbell_arm(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *seen, u32 position)
 {
 	/* Acquire: of a register that was rung meanwhile the shadow is seen below. */
-	exchange_u32(&thread->controller->doorbells[index], VIRTUAL_BELL_QUIET);
+	exchange_u32(&thread->controller->doorbells[index], VIRTUAL_DOORBELL_QUIET);
 	/* B1: pairs with B0 in core/queue/reach.h: the host sees where we sleep, or we see that it has moved on */
 	store_ordered_u32(&thread->shadow.events[index], position);
 	if (load_ordered_u32(&thread->shadow.words[index]) != *seen)
 		return false;
-	*bell = VIRTUAL_BELL_ASLEEP;
-	*seen = VIRTUAL_BELL_QUIET;
+	*doorbell = VIRTUAL_DOORBELL_ARMED;
+	*seen = VIRTUAL_DOORBELL_QUIET;
 	return true;
 }
 
 /* From the register to the shadow, which says the same to begin with. */
-static void move(struct virtual_thread *thread, u32 index, u8 *bell, u32 *seen, u32 position)
+static void move(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *seen, u32 position)
 {
-	*bell = VIRTUAL_BELL_AWAKE;
+	*doorbell = VIRTUAL_DOORBELL_POLLED;
 	*seen = position;
 	store_relaxed_u32(&thread->shadow.events[index], position); /* C1 of the command's completion orders both */
 	store_relaxed_u32(&thread->shadow.words[index], position);
@@ -59,15 +59,15 @@ static void move(struct virtual_thread *thread, u32 index, u8 *bell, u32 *seen, 
 void virtual_shadow_begin(struct virtual_thread *thread)
 {
 	for (u32 i = 0; i < thread->queue_count; i++)
-		virtual_queue_look(thread, thread->queues[i]);
+		virtual_queue_poll(thread, thread->queues[i]);
 	thread->shadow = thread->controller->admin.shadow;
 	virtual_view_refresh(thread);
 	for (u32 i = 0; i < thread->queue_count; i++) {
 		struct virtual_sq *sq = thread->queues[i];
 		struct virtual_cq *cq = sq->cq;
 
-		move(thread, 2 * sq->queue.id, &sq->bell, &sq->doorbell_seen, sq->tail);
-		move(thread, 2 * cq->id + 1, &cq->bell, &cq->doorbell_seen, cq->head);
+		move(thread, 2 * sq->queue.id, &sq->doorbell, &sq->doorbell_seen, sq->tail);
+		move(thread, 2 * cq->id + 1, &cq->doorbell, &cq->doorbell_seen, cq->head);
 		virtual_queue_check(thread, sq);
 	}
 }
@@ -85,10 +85,10 @@ void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq)
 
 	if (!sq->queue.id) /* thread 0's, as all of admin */
 		admin->shadow_there &= pages_mapped(thread, &admin->shadow);
-	if (sq->bell == VIRTUAL_BELL_REGISTER || pages_mapped(thread, &thread->shadow))
+	if (sq->doorbell == VIRTUAL_DOORBELL_REGISTER || pages_mapped(thread, &thread->shadow))
 		return;
 	sq->lost = sq->cq->lost = true;
-	sq->bell = sq->cq->bell = VIRTUAL_BELL_REGISTER; /* nothing of the pages is touched any more */
+	sq->doorbell = sq->cq->doorbell = VIRTUAL_DOORBELL_REGISTER; /* nothing of the pages is touched any more */
 }
 
 /*
@@ -100,11 +100,11 @@ void virtual_shadow_admin(struct weir_virtual *controller)
 	struct virtual_admin *admin = &controller->admin;
 	struct virtual_sq *sq = &controller->sqs[0];
 
-	if (!admin->shadow_there || sq->lost || sq->bell != VIRTUAL_BELL_REGISTER)
+	if (!admin->shadow_there || sq->lost || sq->doorbell != VIRTUAL_DOORBELL_REGISTER)
 		return;
 	/* Relaxed: whoever goes on looks again (D1). */
 	if (load_relaxed_u32(&admin->shadow.words[0]) != admin->shadow_tail)
-		sq->bell = sq->cq->bell = VIRTUAL_BELL_AWAKE;
+		sq->doorbell = sq->cq->doorbell = VIRTUAL_DOORBELL_POLLED;
 }
 
 static bool page_usable(struct weir_virtual *controller, u64 address)
@@ -126,10 +126,10 @@ u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct
 						 .events = (struct shared_u32 *)(uintptr_t)sqe->prp2 };
 	admin->shadow_there = true;
 	admin->shadow_tail = controller->sqs[0].tail;
-	controller->sqs[0].bell = controller->cqs[0].bell = VIRTUAL_BELL_REGISTER;
+	controller->sqs[0].doorbell = controller->cqs[0].doorbell = VIRTUAL_DOORBELL_REGISTER;
 	/* Relaxed, both: C1 of the command's completion orders them. */
 	store_relaxed_u32(&admin->shadow.words[0], admin->shadow_tail);
 	store_relaxed_u32(&admin->shadow.words[1], controller->cqs[0].head);
-	virtual_mail_send_all(controller, VIRTUAL_MAIL_SHADOW);
+	virtual_message_send_all(controller, VIRTUAL_MESSAGE_SHADOW);
 	return virtual_admin_pending_all(controller, sqe);
 }

@@ -4,7 +4,7 @@
  *
  * Who may touch what: thread 0 carries out register changes and admin commands.
  * Each queue has one owner thread, which alone fetches from it and posts to it.
- * Thread 0 tells owners about queues by mail (virtual/message.c); nothing else is
+ * Thread 0 tells owners about queues by message (virtual/message.c); nothing else is
  * shared except words of the types in virtual/word.h.
  */
 #ifndef WEIR_VIRTUAL_STATE_H
@@ -40,13 +40,13 @@ enum {
 };
 
 /* Where the host tells of a ring: virtual/shadow.c. */
-enum virtual_bell {
-	VIRTUAL_BELL_REGISTER, /* in the doorbell register: there is no shadow */
-	VIRTUAL_BELL_ASLEEP,   /* in the shadow, but it is not looked at before the register was rung */
-	VIRTUAL_BELL_AWAKE,    /* in the shadow */
+enum virtual_doorbell {
+	VIRTUAL_DOORBELL_REGISTER, /* in the doorbell register: there is no shadow */
+	VIRTUAL_DOORBELL_ARMED,   /* in the shadow, but it is not looked at before the register was rung */
+	VIRTUAL_DOORBELL_POLLED,    /* in the shadow */
 };
 
-#define VIRTUAL_BELL_QUIET 0xffffffffu /* in a doorbell register that was not rung since it was looked at */
+#define VIRTUAL_DOORBELL_QUIET 0xffffffffu /* in a doorbell register that was not rung since it was looked at */
 
 /**
  * struct virtual_cq - a completion queue; its owner's
@@ -59,7 +59,7 @@ enum virtual_bell {
  * @phase: phase tag of the current pass
  * @id: queue identifier
  * @lost: the ring left the DMA map; nothing is posted any more
- * @bell: enum virtual_bell
+ * @doorbell: enum virtual_doorbell
  *
  * A command is fetched only with an entry promised, so posting never waits.
  */
@@ -73,7 +73,7 @@ struct virtual_cq {
 	u32 phase;
 	u32 id;
 	bool lost;
-	u8 bell;
+	u8 doorbell;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 /**
@@ -87,7 +87,7 @@ struct virtual_cq {
  * @tail: end of what the host posted
  * @doorbell_seen: doorbell word last looked at, good or bad
  * @lost: the ring left the DMA map; nothing is fetched any more
- * @bell: enum virtual_bell
+ * @doorbell: enum virtual_doorbell
  */
 struct virtual_sq {
 	struct virtual_queue queue;
@@ -99,7 +99,7 @@ struct virtual_sq {
 	u32 tail;
 	u32 doorbell_seen;
 	bool lost;
-	u8 bell;
+	u8 doorbell;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 /**
@@ -159,12 +159,12 @@ struct virtual_request {
  * struct virtual_fault_row - a row of the fault table; any thread
  * @given: as in the options
  * @seen: commands it was for
- * @struck: commands it struck
+ * @matched: commands it matched
  */
 struct virtual_fault_row {
 	struct weir_virtual_fault given;
 	struct shared_u64 seen;
-	struct shared_u64 struck;
+	struct shared_u64 matched;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
 /** struct virtual_line - requests that a fault holds back */
@@ -208,17 +208,17 @@ struct virtual_ahead {
 	u32 count;
 };
 
-enum virtual_mail_kind {
-	VIRTUAL_MAIL_ADOPT,   /* serve a new submission queue */
-	VIRTUAL_MAIL_DROP,    /* end its commands and forget it */
-	VIRTUAL_MAIL_ABORT,   /* end one command early */
-	VIRTUAL_MAIL_QUIESCE, /* fetch no more, complete what was fetched */
-	VIRTUAL_MAIL_RESET,   /* forget everything, post nothing */
-	VIRTUAL_MAIL_SHADOW,  /* the host writes shadow doorbells from now on */
+enum virtual_message_kind {
+	VIRTUAL_MESSAGE_ADOPT,   /* serve a new submission queue */
+	VIRTUAL_MESSAGE_DROP,    /* end its commands and forget it */
+	VIRTUAL_MESSAGE_ABORT,   /* end one command early */
+	VIRTUAL_MESSAGE_QUIESCE, /* fetch no more, complete what was fetched */
+	VIRTUAL_MESSAGE_RESET,   /* forget everything, post nothing */
+	VIRTUAL_MESSAGE_SHADOW,  /* the host writes shadow doorbells from now on */
 };
 
 /**
- * struct virtual_mail - thread 0's word to a thread, one at a time
+ * struct virtual_message - thread 0's word to a thread, one at a time
  * @sent: count of letters; the other fields are the reader's after this
  * @answered: equal to @sent once done; the other fields are thread 0's then
  * @kind: what to do
@@ -226,10 +226,10 @@ enum virtual_mail_kind {
  * @cid: command meant
  * @result: what came of it
  */
-struct virtual_mail {
+struct virtual_message {
 	struct shared_u32 sent;
 	struct shared_u32 answered;
-	enum virtual_mail_kind kind;
+	enum virtual_message_kind kind;
 	u32 qid;
 	u32 cid;
 	u32 result;
@@ -266,7 +266,7 @@ struct virtual_counters {
  * @shadow: of the doorbells, as of the last letter about it
  * @queues: submission queues it fetches from
  * @queue_count: how many
- * @turn: which of them is first next time
+ * @iteration: which of them is first next time
  * @requests: all its requests
  * @segments: their segments
  * @free: requests not in use
@@ -288,7 +288,7 @@ struct virtual_counters {
  * @in_medium: requests the medium has
  * @discard: a reset is on, or the controller failed: nothing is posted
  * @now_ns: the clock, read once per poll
- * @mail: from thread 0
+ * @message: from thread 0
  * @counters: what it did
  */
 struct virtual_thread {
@@ -299,7 +299,7 @@ struct virtual_thread {
 	struct virtual_shadow shadow;
 	struct virtual_sq **queues;
 	u32 queue_count;
-	u32 turn;
+	u32 iteration;
 	struct virtual_request *requests;
 	struct iovec *segments;
 	struct virtual_request *free;
@@ -321,7 +321,7 @@ struct virtual_thread {
 	u32 in_medium;
 	bool discard;
 	u64 now_ns;
-	struct virtual_mail mail __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
+	struct virtual_message message __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	struct virtual_counters counters;
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
@@ -464,7 +464,7 @@ struct weir_virtual {
 enum { VIRTUAL_CID_WORDS = 65536 / 64 };
 
 /* Copies from memory the host may be changing; what was copied is never read there again. */
-static inline void virtual_copy_in(void *to, const void *from, size_t bytes)
+static inline void virtual_copy_from(void *to, const void *from, size_t bytes)
 {
 	__builtin_memcpy(to, from, bytes);
 	__asm__ volatile("" ::: "memory"); /* keeps the compiler from reading @from twice */
@@ -483,9 +483,9 @@ static inline u32 virtual_refuse(u32 status)
 }
 
 /* The word to look at for doorbell @index. */
-static inline struct shared_u32 *virtual_bell_word(const struct virtual_thread *thread, u32 index, u32 bell)
+static inline struct shared_u32 *virtual_doorbell_word(const struct virtual_thread *thread, u32 index, u32 doorbell)
 {
-	return (bell == VIRTUAL_BELL_AWAKE ? thread->shadow.words : thread->controller->doorbells) + index;
+	return (doorbell == VIRTUAL_DOORBELL_POLLED ? thread->shadow.words : thread->controller->doorbells) + index;
 }
 
 /* Neither ring has moved since it was looked at, and nothing is left to fetch. */
@@ -494,9 +494,9 @@ static inline bool virtual_sq_idle(const struct virtual_thread *thread, const st
 	const struct virtual_cq *cq = sq->cq;
 
 	/* Relaxed: whoever goes on looks again (D1, D2). One that is awake has yet to say that it sleeps. */
-	return sq->head == sq->tail && sq->bell != VIRTUAL_BELL_AWAKE &&
+	return sq->head == sq->tail && sq->doorbell != VIRTUAL_DOORBELL_POLLED &&
 	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->queue.id]) == sq->doorbell_seen &&
-	       load_relaxed_u32(virtual_bell_word(thread, 2 * cq->id + 1, cq->bell)) == cq->doorbell_seen;
+	       load_relaxed_u32(virtual_doorbell_word(thread, 2 * cq->id + 1, cq->doorbell)) == cq->doorbell_seen;
 }
 
 static inline bool virtual_timed(const struct weir_virtual *controller)

@@ -41,7 +41,7 @@ u32 virtual_time_quota(struct virtual_thread *thread)
 	if (!controller->spacing_ns)
 		return ~0u;
 	thread->now_ns = virtual_clock_ns(thread->controller);
-	/* Relaxed: an estimate; the turns themselves are taken by take_turns(). */
+	/* Relaxed: an estimate; the turns themselves are taken by take_iterations(). */
 	next = load_relaxed_u64(&controller->rate_ns);
 	if (next < thread->now_ns)
 		next = thread->now_ns;
@@ -81,7 +81,7 @@ void virtual_time_remove(struct virtual_thread *thread, struct virtual_request *
 }
 
 /* Take @count turns at the shared rate; the first is returned. */
-static u64 take_turns(struct weir_virtual *controller, u64 now_ns, u32 count)
+static u64 take_iterations(struct weir_virtual *controller, u64 now_ns, u32 count)
 {
 	u64 next = load_relaxed_u64(&controller->rate_ns), start;
 
@@ -106,15 +106,15 @@ static void stamp(struct virtual_thread *thread)
 {
 	struct weir_virtual *controller = thread->controller;
 	u64 earliest = thread->now_ns + (u64)controller->options.latency_us * 1000;
-	u64 turn = 0;
+	u64 iteration = 0;
 
 	if (controller->spacing_ns)
-		turn = take_turns(controller, thread->now_ns, count_unstamped(thread));
+		iteration = take_iterations(controller, thread->now_ns, count_unstamped(thread));
 	while (thread->unstamped) {
 		struct virtual_request *request = thread->unstamped;
 
-		request->due_ns = turn > earliest ? turn : earliest;
-		turn += controller->spacing_ns;
+		request->due_ns = iteration > earliest ? iteration : earliest;
+		iteration += controller->spacing_ns;
 		thread->unstamped = request->next;
 	}
 }

@@ -44,7 +44,7 @@ struct soft {
 	struct soft_made made;
 	struct weir_virtual *controller;
 	struct weir_medium *medium; /* the controller's; for its path */
-	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a resident controller's */
+	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a device controller's */
 };
 
 /* The URI keys virt: and file: share. */
@@ -111,7 +111,7 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 {
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	static const char *const switches[] = { "off", "on", NULL };
-	static const char *const bells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
+	static const char *const ringers[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
 	struct weir_uri *uri = request->uri;
 	int error;
 
@@ -123,7 +123,7 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, 16 << 20, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "shadow", switches, &keys->shadow)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "doorbell", bells, &keys->doorbell)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "doorbell", ringers, &keys->doorbell)) != 0 ||
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	keys->trace = weir_uri_take_text(uri, "trace");
@@ -225,7 +225,7 @@ static bool strikes_all(enum weir_virtual_fault_kind kind)
 }
 
 /* A controller on the device does all but fail as a whole, which the host's alone can. */
-static int check_resident_faults(const struct weir_uri *uri, const struct soft_keys *keys)
+static int check_device_controller_faults(const struct weir_uri *uri, const struct soft_keys *keys)
 {
 	for (unsigned i = 0; i < keys->fault_count; i++)
 		if (strikes_all(keys->faults[i].kind))
@@ -236,65 +236,65 @@ static int check_resident_faults(const struct weir_uri *uri, const struct soft_k
 	return 0;
 }
 
-static int check_resident(const struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
-			  const struct weir_resident_options *resident)
+static int check_device_controller(const struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
+			  const struct weir_device_controller_options *device_controller)
 {
-	if (!resident->on && (!resident->data || resident->host_medium || resident->groups || resident->waves ||
-			      resident->claim))
+	if (!device_controller->on && (!device_controller->data || device_controller->host_medium || device_controller->groups || device_controller->waves ||
+			      device_controller->claim))
 		return weir_fail(EINVAL, "storage \"%s\": waves, groups, claim, data and medium are for on=device",
 				 uri->text);
-	if (resident->waves && resident->groups)
+	if (device_controller->waves && device_controller->groups)
 		return weir_fail(EINVAL,
 				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all over the device "
 				 "or groups for as many multiprocessors",
-				 uri->text, resident->waves, resident->groups);
-	if (resident->on && (load || computed || keys->trace))
+				 uri->text, device_controller->waves, device_controller->groups);
+	if (device_controller->on && (load || computed || keys->trace))
 		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, content or trace yet", uri->text);
-	if (resident->on && keys->shadow)
+	if (device_controller->on && keys->shadow)
 		return weir_fail(EINVAL, "storage \"%s\": the doorbells of a controller on the device are memory already; leave shadow=on "
 				 "out", uri->text);
-	if (resident->on && keys->doorbell == WEIR_DOORBELL_HOST)
+	if (device_controller->on && keys->doorbell == WEIR_DOORBELL_HOST)
 		return weir_fail(EINVAL, "storage \"%s\": lanes ring a controller on the device themselves; leave doorbell=host out",
 				 uri->text);
-	if (resident->on && keys->mover == WEIR_MOVER_PULL)
+	if (device_controller->on && keys->mover == WEIR_MOVER_PULL)
 		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
 				 uri->text);
-	return resident->on ? check_resident_faults(uri, keys) : 0;
+	return device_controller->on ? check_device_controller_faults(uri, keys) : 0;
 }
 
 /* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data. */
-static int take_resident(struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
-			 struct weir_resident_options *resident)
+static int take_device_controller(struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
+			 struct weir_device_controller_options *device_controller)
 {
-	static const char *const places[] = { "host", "device", NULL };
+	static const char *const locations[] = { "host", "device", NULL };
 	static const char *const switches[] = { "off", "on", NULL };
 	unsigned on = 0, data = 1, medium = 1;
 	uint64_t waves = 0, groups = 0, claim = 0;
 	int error;
 
-	if ((error = weir_uri_take_choice(uri, "on", places, &on)) != 0 ||
+	if ((error = weir_uri_take_choice(uri, "on", locations, &on)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "waves", 1, 1 << 16, &waves)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "groups", 1, 1 << 16, &groups)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "claim", 1, 64, &claim)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "data", switches, &data)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "medium", places, &medium)) != 0)
+	    (error = weir_uri_take_choice(uri, "medium", locations, &medium)) != 0)
 		return error;
-	*resident = (struct weir_resident_options){ .on = on, .waves = (uint32_t)waves, .groups = (uint32_t)groups,
+	*device_controller = (struct weir_device_controller_options){ .on = on, .waves = (uint32_t)waves, .groups = (uint32_t)groups,
 						    .claim = (uint32_t)claim, .data = data, .host_medium = !medium };
-	error = check_resident(uri, load, computed, keys, resident);
+	error = check_device_controller(uri, load, computed, keys, device_controller);
 	if (!error && on && !waves && !groups)
-		resident->waves = DEFAULT_WAVES;
+		device_controller->waves = DEFAULT_WAVES;
 	return error;
 }
 
-/* What I/O queues do is the resident controller's; the host's is left with the admin queue. */
-static void hand_over(struct soft_keys *keys, struct weir_resident_options *resident)
+/* What I/O queues do is the device controller's; the host's is left with the admin queue. */
+static void hand_over(struct soft_keys *keys, struct weir_device_controller_options *device_controller)
 {
-	if (!resident->on)
+	if (!device_controller->on)
 		return;
-	resident->latency_us = keys->latency_us;
-	resident->iops = keys->iops;
-	resident->fault_count = keys->fault_count;
+	device_controller->latency_us = keys->latency_us;
+	device_controller->iops = keys->iops;
+	device_controller->fault_count = keys->fault_count;
 	keys->latency_us = keys->iops = 0;
 	keys->fault_count = 0;
 }
@@ -378,9 +378,9 @@ static int share_controller(struct weir_transport_request *request, const char *
 										 .open = open_shared, .join = join_shared }, out);
 }
 
-static int check_controller(const struct weir_uri *uri, const char *name, const struct weir_resident_options *resident)
+static int check_controller(const struct weir_uri *uri, const char *name, const struct weir_device_controller_options *device_controller)
 {
-	if (!name || !resident->on)
+	if (!name || !device_controller->on)
 		return 0;
 	return weir_fail(EINVAL, "storage \"%s\": controller=%s is for storages that share a controller on the host; leave on=device out",
 			 uri->text, name);
@@ -393,7 +393,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	const char *load = weir_uri_take_text(uri, "load"), *name = weir_uri_take_text(uri, "controller");
 	unsigned computed = 0;
 	struct weir_medium *medium;
-	struct weir_resident_options resident;
+	struct weir_device_controller_options device_controller;
 	struct soft_keys keys;
 	uint64_t bytes, pairs = DEFAULT_PAIRS;
 	int error = take_keys(request, &keys);
@@ -401,9 +401,9 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
 	if (error || (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
-	    (error = take_resident(uri, load, computed, &keys, &resident)) != 0 ||
+	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
-	    (error = check_controller(uri, name, &resident)) != 0 ||
+	    (error = check_controller(uri, name, &device_controller)) != 0 ||
 	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) != 0 ||
 	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0)
 		return error;
@@ -412,14 +412,14 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } }, out);
 	if ((error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
-	hand_over(&keys, &resident);
+	hand_over(&keys, &device_controller);
 	error = soft_new(&weir_transport_virt, medium, &keys, request, out);
 	if (!error) {
 		struct soft *soft = (struct soft *)*out;
 
-		memcpy(soft->faults, keys.faults, resident.fault_count * sizeof(*keys.faults));
-		resident.faults = soft->faults;
-		soft->base.resident = resident;
+		memcpy(soft->faults, keys.faults, device_controller.fault_count * sizeof(*keys.faults));
+		device_controller.faults = soft->faults;
+		soft->base.device_controller = device_controller;
 	}
 	return error;
 }

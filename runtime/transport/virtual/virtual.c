@@ -243,7 +243,7 @@ unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned index)
 	unsigned done;
 
 	virtual_view_refresh(thread);
-	done = virtual_mail_step(thread);
+	done = virtual_message_step(thread);
 	if (!index)
 		done += virtual_admin_step(controller) + virtual_control_step(controller);
 	done += virtual_stalled_step(thread);

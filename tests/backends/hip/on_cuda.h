@@ -326,12 +326,12 @@ static inline hipError_t hipModuleUnload(hipModule_t module)
 	return hip_of_driver(cuModuleUnload(module));
 }
 
-static inline hipError_t hipModuleGetGlobal(hipDeviceptr_t *place, size_t *bytes, hipModule_t module, const char *name)
+static inline hipError_t hipModuleGetGlobal(hipDeviceptr_t *location, size_t *bytes, hipModule_t module, const char *name)
 {
 	CUdeviceptr found = 0;
 	CUresult code = cuModuleGetGlobal(&found, bytes, module, name);
 
-	*place = (void *)(uintptr_t)found;
+	*location = (void *)(uintptr_t)found;
 	return hip_of_driver(code);
 }
 

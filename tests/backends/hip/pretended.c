@@ -27,7 +27,7 @@ struct bundle {
 	uint64_t count;
 };
 
-struct place {
+struct location {
 	uint64_t offset;
 	uint64_t bytes;
 	uint64_t name_bytes;
@@ -61,21 +61,21 @@ static bool target(const void *image, uint64_t index, char name[NAME_BYTES])
 {
 	const struct bundle *bundle = image;
 	const char *at = (const char *)(bundle + 1);
-	struct place place;
+	struct location location;
 	size_t length;
 
 	if (memcmp(bundle->magic, "__CLANG_OFFLOAD_BUNDLE__", sizeof(bundle->magic)) || index >= bundle->count)
 		return false;
-	for (uint64_t i = 0;; i++, at += sizeof(place) + place.name_bytes) {
-		memcpy(&place, at, sizeof(place));
+	for (uint64_t i = 0;; i++, at += sizeof(location) + location.name_bytes) {
+		memcpy(&location, at, sizeof(location));
 		if (i == index)
 			break;
 	}
 	length = strlen("hipv4-amdgcn-amd-amdhsa--");
-	if (place.name_bytes <= length || memcmp(at + sizeof(place), "hipv4-amdgcn-amd-amdhsa--", length) ||
-	    memcmp((const char *)image + place.offset, "\177ELF", 4))
+	if (location.name_bytes <= length || memcmp(at + sizeof(location), "hipv4-amdgcn-amd-amdhsa--", length) ||
+	    memcmp((const char *)image + location.offset, "\177ELF", 4))
 		return false;
-	snprintf(name, NAME_BYTES, "%.*s", (int)(place.name_bytes - length), at + sizeof(place) + length);
+	snprintf(name, NAME_BYTES, "%.*s", (int)(location.name_bytes - length), at + sizeof(location) + length);
 	return true;
 }
 
@@ -336,13 +336,13 @@ hipError_t hipModuleLoadData(hipModule_t *out, const void *image)
 }
 
 /* The only variable there is: what the clock of kernels goes by. */
-hipError_t hipModuleGetGlobal(hipDeviceptr_t *place, size_t *bytes, hipModule_t of, const char *name)
+hipError_t hipModuleGetGlobal(hipDeviceptr_t *location, size_t *bytes, hipModule_t of, const char *name)
 {
 	struct module *module = (struct module *)of;
 
 	if (strcmp(name, "weir_hip_ns_per_tick"))
 		return hipErrorNotFound;
-	*place = module->clock;
+	*location = module->clock;
 	*bytes = sizeof(*module->clock);
 	return hipSuccess;
 }

@@ -42,7 +42,7 @@ static int launch_once(void)
 	if (!error)
 		error = weir_sync(context);
 	if (!error)
-		error = weir_copy_out(context, &sum, args.sum, sizeof(sum));
+		error = weir_copy_from_device(context, &sum, args.sum, sizeof(sum));
 	if (!error && sum != lanes * (lanes + 1) / 2)
 		error = -ERANGE;
 	if (error)
@@ -73,16 +73,16 @@ static int launch(char *said, size_t bytes)
 /* The one entry of the cache; its path. */
 static bool entry(char *path, size_t bytes)
 {
-	char place[256];
+	char location[256];
 	struct dirent *row;
 	unsigned entries = 0;
 	DIR *listed;
 
-	snprintf(place, sizeof(place), "%s/weir", folder);
-	listed = opendir(place);
+	snprintf(location, sizeof(location), "%s/weir", folder);
+	listed = opendir(location);
 	while (listed && (row = readdir(listed)) != NULL)
 		if (row->d_name[0] != '.') {
-			snprintf(path, bytes, "%s/%s", place, row->d_name);
+			snprintf(path, bytes, "%s/%s", location, row->d_name);
 			entries++;
 		}
 	if (listed)
@@ -153,7 +153,7 @@ static void many_launches(void)
 		args.sum += sizeof(sums[0]);
 	}
 	assert_int_equal(weir_sync(context), 0);
-	assert_int_equal(weir_copy_out(context, sums, args.sum - sizeof(sums), sizeof(sums)), 0);
+	assert_int_equal(weir_copy_from_device(context, sums, args.sum - sizeof(sums), sizeof(sums)), 0);
 	for (size_t i = 0; i < LAUNCHES; i++)
 		assert_int_equal(sums[i], lanes * (lanes + 1) / 2);
 	weir_context_close(context);

@@ -25,10 +25,10 @@ int main(int argc, char **argv)
 
 	check(weir_context_open(argc > 1 ? argv[1] : "auto", NULL, &context));
 	check(weir_alloc(context, sizeof(sum), &args.sum));
-	check(weir_copy_in(context, args.sum, &sum, sizeof(sum)));
+	check(weir_copy_to_device(context, args.sum, &sum, sizeof(sum)));
 	check(weir_launch(context, "outside_count", BLOCKS, THREADS, &args, sizeof(args)));
 	check(weir_sync(context));
-	check(weir_copy_out(context, &sum, args.sum, sizeof(sum)));
+	check(weir_copy_from_device(context, &sum, args.sum, sizeof(sum)));
 	weir_free(context, args.sum);
 	weir_context_close(context);
 	printf("%llu\n", (unsigned long long)sum);

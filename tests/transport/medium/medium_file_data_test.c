@@ -216,7 +216,7 @@ static void refuses_past_its_depth_and_recovers(void **state)
 
 	(void)state;
 	assert_true(world_open(&world, &way, "/tmp"));
-	for (int turn = 0; turn < 50; turn++) {
+	for (int iteration = 0; iteration < 50; iteration++) {
 		for (unsigned i = 0; i < 17; i++) {
 			iov[i] = (struct iovec){ world.slab + i * 8192, 4096 };
 			ios[i] = (struct weir_io){ .kind = WEIR_IO_READ, .bytes = 4096,

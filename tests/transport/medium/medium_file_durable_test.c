@@ -101,28 +101,28 @@ static unsigned count_of(enum call call, unsigned from)
 }
 
 /** struct place - a file of some kind, reached in some way */
-struct place {
+struct location {
 	const char *folder;
 	enum weir_direct direct;
 };
 
-static const struct place places[] = {
+static const struct location locations[] = {
 	{ "/tmp", WEIR_DIRECT_OFF }, { "/tmp", WEIR_DIRECT_AUTO }, { "/tmp", WEIR_DIRECT_ON }, { "/dev/shm", WEIR_DIRECT_AUTO },
 	{ "/dev/shm", WEIR_DIRECT_OFF },
 };
 
-enum { PLACES = sizeof(places) / sizeof(places[0]), SEGMENTS = 1100 };
+enum { PLACES = sizeof(locations) / sizeof(locations[0]), SEGMENTS = 1100 };
 
-static struct weir_medium *open_place(const struct place *place, char name[RIG_NAME_BYTES])
+static struct weir_medium *open_place(const struct location *location, char name[RIG_NAME_BYTES])
 {
-	struct weir_medium_file_options options = rig_options(place->direct);
+	struct weir_medium_file_options options = rig_options(location->direct);
 	struct weir_medium *medium = NULL;
 
-	rig_file(name, place->folder, FILE_BYTES, SEED);
-	if (weir_medium_file_open(name, &options, &medium) && place->direct != WEIR_DIRECT_ON)
+	rig_file(name, location->folder, FILE_BYTES, SEED);
+	if (weir_medium_file_open(name, &options, &medium) && location->direct != WEIR_DIRECT_ON)
 		fail_msg("%s", weir_last_error());
 	if (!medium) {
-		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", place->folder);
+		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", location->folder);
 		unlink(name);
 	}
 	return medium;
@@ -160,7 +160,7 @@ static void durable_writes_are_written_durably(void **state)
 	(void)state;
 	for (unsigned p = 0; p < PLACES; p++) {
 		char name[RIG_NAME_BYTES];
-		struct weir_medium *medium = open_place(&places[p], name);
+		struct weir_medium *medium = open_place(&locations[p], name);
 
 		for (unsigned registered = 0; medium && registered < 2; registered++) {
 			if (registered)
@@ -185,7 +185,7 @@ static void a_flush_is_a_sync(void **state)
 	(void)state;
 	for (unsigned p = 0; p < PLACES; p++) {
 		char name[RIG_NAME_BYTES];
-		struct weir_medium *medium = open_place(&places[p], name);
+		struct weir_medium *medium = open_place(&locations[p], name);
 		unsigned from;
 
 		if (!medium)
@@ -209,7 +209,7 @@ static void durable_zeros_are_synced(void **state)
 	(void)state;
 	for (unsigned p = 0; p < PLACES; p++) {
 		char name[RIG_NAME_BYTES];
-		struct weir_medium *medium = open_place(&places[p], name);
+		struct weir_medium *medium = open_place(&locations[p], name);
 
 		for (unsigned durable = 0; medium && durable < 2; durable++) {
 			struct weir_io io = { .kind = WEIR_IO_ZERO, .offset_bytes = 8192, .bytes = 3 * 65536,

@@ -100,17 +100,17 @@ static void changes_host_threads_in_mid_flight(void **state)
 		options.direct = WEIR_DIRECT_OFF;
 		assert_int_equal(weir_medium_file_open(name, &options, &relay.medium), 0);
 	}
-	for (int turn = 0; turn < 40; turn++) {
+	for (int iteration = 0; iteration < 40; iteration++) {
 		pthread_t thread;
 		void *refused;
 
 		memset(relay.memory, 0, RELAY * 4096);
-		relay.polled = turn % 2;
+		relay.polled = iteration % 2;
 		assert_int_equal(pthread_create(&thread, NULL, relay_start, &relay), 0);
 		pthread_join(thread, &refused);
 		assert_null(refused);
-		if (turn % 4 == 3) /* memory changes while the old ring is still at work */
-			rig_register(relay.medium, 0, relay.memory, RELAY * 4096, 50 + turn);
+		if (iteration % 4 == 3) /* memory changes while the old ring is still at work */
+			rig_register(relay.medium, 0, relay.memory, RELAY * 4096, 50 + iteration);
 		for (unsigned i = 0; i < RELAY; i++) {
 			assert_int_equal(rig_wait(relay.medium, &relay.ios[i]), 0);
 			assert_true(rig_matches(relay.iov[i].iov_base, relay.ios[i].offset_bytes, 4096,
@@ -158,7 +158,7 @@ static void a_host_thread_that_ends_loses_nothing(void **state)
 	(void)state;
 	rig_file(name, "/tmp", 1 << 20, SEED);
 	assert_int_equal(weir_medium_file_open(name, &options, &left.medium), 0);
-	for (int turn = 0; turn < 20; turn++) {
+	for (int iteration = 0; iteration < 20; iteration++) {
 		pthread_t thread;
 		void *refused;
 

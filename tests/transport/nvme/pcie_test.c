@@ -93,12 +93,12 @@ static int remove_root(void **state)
 	return system(command);
 }
 
-static int look(const char *address, struct weir_pcie *out)
+static int poll(const char *address, struct weir_pcie *out)
 {
 	struct weir_pci parsed;
 
 	assert_true(weir_pci_parse(address, &parsed));
-	return weir_pcie_look(root, "nvme:it", parsed, out);
+	return weir_pcie_read(root, "nvme:it", parsed, out);
 }
 
 static void expect(int error, int expected, const char *sentence)
@@ -113,7 +113,7 @@ static void test_a_controller_that_is_ready(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
-	assert_int_equal(look("65:00.0", &out), 0);
+	assert_int_equal(poll("65:00.0", &out), 0);
 	assert_string_equal(out.address, "0000:65:00.0");
 	assert_string_equal(out.driver, "vfio-pci");
 	assert_int_equal(out.class, 0x010802);
@@ -125,14 +125,14 @@ static void test_nothing_there(void **state)
 	struct weir_pcie out;
 
 	(void)state;
-	expect(look("65:00.0", &out), ENODEV,
+	expect(poll("65:00.0", &out), ENODEV,
 	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: none");
 	put_function("0000:81:00.0", "0x010802\n", NULL, NULL);
 	put_function("0001:01:00.0", "0x010802\n", NULL, NULL);
 	put_function("0000:02:00.0", "0x020000\n", NULL, NULL);
-	expect(look("65:00.0", &out), ENODEV,
+	expect(poll("65:00.0", &out), ENODEV,
 	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
-	expect(look("2:0.0", &out), ENODEV, "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
+	expect(poll("2:0.0", &out), ENODEV, "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
 					    "NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
 }
 
@@ -143,7 +143,7 @@ static void test_another_interface(void **state)
 
 	(void)state;
 	put_function("0000:67:00.0", "0x010801\n", "vfio-pci", "13");
-	assert_int_equal(look("67:00.0", &out), -ENODEV);
+	assert_int_equal(poll("67:00.0", &out), -ENODEV);
 	assert_non_null(strstr(weir_last_error(), "0000:67:00.0 is no NVMe controller (its PCI class is 010801)"));
 }
 
@@ -153,11 +153,11 @@ static void test_another_driver(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
-	expect(look("65:00.0", &out), EBUSY,
+	expect(poll("65:00.0", &out), EBUSY,
 	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; as root: weir-bind bind 0000:65:00.0, which takes "
 	       "it away from the system unless it is in use; or leave it there (driver=kernel, docs/kernel.md)");
 	put_function("0000:66:00.0", "0x010802\n", NULL, "13");
-	expect(look("66:00.0", &out), EBUSY, "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind 0000:66:00.0");
+	expect(poll("66:00.0", &out), EBUSY, "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind 0000:66:00.0");
 }
 
 static void test_no_iommu(void **state)
@@ -166,7 +166,7 @@ static void test_no_iommu(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", NULL);
-	expect(look("65:00.0", &out), ENOTSUP,
+	expect(poll("65:00.0", &out), ENOTSUP,
 	       "storage \"nvme:it\": 0000:65:00.0 is in no IOMMU group, so nothing would confine its DMA; switch the IOMMU on in "
 	       "the firmware and for the kernel (intel_iommu=on where it is not the default)");
 }
@@ -181,7 +181,7 @@ static void test_who_shares_a_group(void **state)
 	put_function("0000:64:00.0", "0x060400\n", "pcieport", "12");
 	put_function("0000:66:00.0", "0x010802\n", "nvme", "12");
 	put_function("0000:67:00.0", "0x010802\n", NULL, "12");
-	assert_int_equal(look("65:00.0", &out), 0);
+	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_pcie_group_fail(&out), EBUSY,
 	       "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 "
 	       "(ixgbe), 0000:66:00.0 (nvme); bind them to vfio-pci too, or move the controller to another slot");
@@ -193,7 +193,7 @@ static void test_vfio_files(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
-	assert_int_equal(look("65:00.0", &out), 0);
+	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_pcie_vfio_fail(&out, "vfio", ENOENT), ENODEV,
 	       "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in a container, pass "
 	       "/dev/vfio in");
@@ -222,7 +222,7 @@ static void test_device_files(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
-	assert_int_equal(look("65:00.0", &out), 0);
+	assert_int_equal(poll("65:00.0", &out), 0);
 	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/uevent", ""); /* as of Linux 6.1, which has no files for them */
 	assert_false(weir_pcie_device_node(&out, node));
 	assert_false(weir_pcie_iommufd_permitted(&out));
@@ -258,7 +258,7 @@ static void test_ways(void **state)
 
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
-	assert_int_equal(look("65:00.0", &out), 0);
+	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENOTSUP,
 	       "storage \"nvme:it\": 0000:65:00.0 has no device file below /dev/vfio/devices: that takes Linux 6.6 or later, built with "
 	       "VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/12 instead");

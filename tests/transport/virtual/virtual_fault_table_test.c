@@ -61,8 +61,8 @@ static void test_filters(void **state)
 	driver_close(&driver);
 }
 
-/* Which of @commands are struck, as a number that tells different sets apart. */
-static u64 lots(const char *text, u32 commands, u32 *count)
+/* Which of @commands are matched, as a number that tells different sets apart. */
+static u64 draws(const char *text, u32 commands, u32 *count)
 {
 	struct driver driver;
 	u64 which = 0;
@@ -84,12 +84,12 @@ static void test_chance(void **state)
 	u64 which;
 
 	(void)state;
-	which = lots("status:code=1:chance=100", 2000, &count);
+	which = draws("status:code=1:chance=100", 2000, &count);
 	assert_in_range(count, 150, 250);
-	assert_true(lots("status:code=1:chance=100", 2000, &count) == which);
-	assert_true(lots("status:code=1:chance=100:seed=5", 2000, &seeded) != which);
+	assert_true(draws("status:code=1:chance=100", 2000, &count) == which);
+	assert_true(draws("status:code=1:chance=100:seed=5", 2000, &seeded) != which);
 	assert_in_range(seeded, 150, 250);
-	lots("status:code=1:chance=1000", 20, &count);
+	draws("status:code=1:chance=1000", 20, &count);
 	assert_int_equal(count, 20);
 }
 

@@ -7,7 +7,7 @@ enum { PAGE = NVME_PAGE_BYTES };
 static u32 *shadow; /* of the doorbells, then their EventIdx; NULL: none */
 
 /* To a doorbell, and to its shadow, as a host that rings too often does. */
-static void tell(struct driver *driver, u32 index, u32 value)
+static void notify(struct driver *driver, u32 index, u32 value)
 {
 	if (shadow)
 		__atomic_store_n(&shadow[index], value, __ATOMIC_RELEASE); /* D1, D2 */
@@ -87,10 +87,10 @@ static void fuzz_one(struct driver *driver, u32 queue, struct nvme_sqe sqe)
 	struct nvme_cqe cqe;
 
 	driver_put(driver, queue, &sqe);
-	tell(driver, 2 * queue, driver->sq[queue].tail);
+	notify(driver, 2 * queue, driver->sq[queue].tail);
 	driver_steps(driver, 2);
 	while (driver_peek(driver, driver->sq[queue].cq, &cqe))
-		tell(driver, 2 * driver->sq[queue].cq + 1, driver->cq[driver->sq[queue].cq].head);
+		notify(driver, 2 * driver->sq[queue].cq + 1, driver->cq[driver->sq[queue].cq].head);
 }
 
 static void test_fuzz_io(void **state)
@@ -115,7 +115,7 @@ static void test_fuzz_io(void **state)
 		for (u32 i = 0; i < 2000; i++, commands++) {
 			fuzz_one(&driver, 1 + i % 2, random_sqe(&driver, &seed));
 			if (i % 64 == 0)
-				tell(&driver, (u32)next_random(&seed) % 6, (u32)next_random(&seed) % 20);
+				notify(&driver, (u32)next_random(&seed) % 6, (u32)next_random(&seed) % 20);
 		}
 		weir_virtual_write32(driver.controller, NVME_REGISTER_CC, 0);
 		driver_wait_csts(&driver, ~0u, 0);

@@ -443,12 +443,12 @@ static void test_medium_refuses(void **state)
 	driver_close(&driver);
 }
 
-static u64 told_blocks; /* a bit for each block that told() was told */
+static u64 reported_blocks; /* a bit for each block that told() was told */
 
-static void told(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes)
+static void reported(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes)
 {
 	assert_true(kind == WEIR_IO_READ && offset_bytes < medium->bytes);
-	told_blocks |= (u64)1 << (offset_bytes / medium->block_bytes);
+	reported_blocks |= (u64)1 << (offset_bytes / medium->block_bytes);
 }
 
 /* It refuses now and then, in the middle of what was copied ahead. */
@@ -468,7 +468,7 @@ static void test_told_ahead(void **state)
 	u64 seen[2] = { 0 }, data;
 
 	(void)state;
-	ops.expect = told;
+	ops.expect = reported;
 	slow_driver_open(&driver, &slow, 32, 32, 0);
 	slow.medium.ops = &ops;
 	slow.on_submit = refuse_some;
@@ -484,7 +484,7 @@ static void test_told_ahead(void **state)
 	driver_ring(&driver, 1);
 	driver_ring(&driver, 2);
 	driver_step(&driver);
-	assert_int_equal(__builtin_popcountll(told_blocks), 16); /* then it refused */
+	assert_int_equal(__builtin_popcountll(reported_blocks), 16); /* then it refused */
 	for (u32 i = 0; i < 62; i++) {
 		driver_reap(&driver, i % 2 + 1, &cqe);
 		assert_int_equal(driver_status(&cqe), 0);
@@ -492,7 +492,7 @@ static void test_told_ahead(void **state)
 		seen[i % 2] |= (u64)1 << driver_cid(&cqe);
 	}
 	assert_true((seen[0] | seen[1]) == ~(u64)0 >> 2);
-	assert_true(told_blocks == ~(u64)0 >> 2);
+	assert_true(reported_blocks == ~(u64)0 >> 2);
 	driver_close(&driver);
 }
 

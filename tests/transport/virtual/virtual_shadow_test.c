@@ -436,7 +436,7 @@ static bool wanted(u32 event, u32 before, u32 now)
 }
 
 /* A thread beside us: none is lost though it sleeps as often as it can, and not each command is rung. */
-static void test_beside_a_thread(void **state)
+static void test_with_a_thread(void **state)
 {
 	struct driver driver;
 	struct pages pages;
@@ -490,7 +490,7 @@ int main(void)
 		cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_pages_leave),
 		cmocka_unit_test(test_one_page_leaves),
-		cmocka_unit_test(test_beside_a_thread),
+		cmocka_unit_test(test_with_a_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

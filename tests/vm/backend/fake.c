@@ -75,7 +75,7 @@ static bool is_seen(struct weir_backend *backend, uint64_t device)
 	return ((struct fake *)backend)->seen && device - FIRST < (uint64_t)CHUNKS * CHUNK;
 }
 
-static int fake_copy_in(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
+static int fake_h2d(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t did = pwrite(((struct fake *)backend)->gpu, (const char *)host + done, bytes - done, (off_t)(device + done));
@@ -102,7 +102,7 @@ static int read_memory(struct weir_backend *backend, void *host, uint64_t device
 	return 0;
 }
 
-static int fake_copy_out(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+static int fake_d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	if (!is_seen(backend, device))
 		return read_memory(backend, host, device, bytes);
@@ -148,7 +148,7 @@ static int fake_allocate(struct weir_backend *backend, size_t bytes, enum weir_m
 		return 0;
 	error = take_chunks((struct fake *)backend, bytes, device);
 	if (!error)
-		error = fake_copy_in(backend, *device, memory, bytes); /* zeros */
+		error = fake_h2d(backend, *device, memory, bytes); /* zeros */
 	munmap(memory, bytes);
 	return error;
 }
@@ -217,8 +217,8 @@ static const struct weir_backend_ops fake_ops = {
 	.close = fake_close,
 	.allocate = fake_allocate,
 	.release = fake_release,
-	.copy_in = fake_copy_in,
-	.copy_out = fake_copy_out,
+	.h2d = fake_h2d,
+	.d2h = fake_d2h,
 	.launch = fake_launch,
 	.kernel_info = fake_kernel_info,
 	.synchronise = fake_synchronise,

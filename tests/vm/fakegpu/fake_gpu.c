@@ -230,14 +230,14 @@ static long on_ioctl(struct file *file, unsigned int call, unsigned long address
 /* Up to the end of a chunk: the next one is elsewhere in the BAR. The caching that a window's pages have wins. */
 static ssize_t copy_chunk(char __user *user, const char __user *from, size_t bytes, loff_t *address)
 {
-	u64 all = pci_resource_len(gpu, BAR), at = *address - FAKE_GPU_FIRST, place = at ^ CHUNK;
+	u64 all = pci_resource_len(gpu, BAR), at = *address - FAKE_GPU_FIRST, location = at ^ CHUNK;
 	unsigned long left;
 	void *memory;
 
 	bytes = min_t(size_t, bytes, CHUNK - at % CHUNK);
 	if (*address < FAKE_GPU_FIRST || at >= all)
 		return -EFAULT;
-	memory = memremap(pci_resource_start(gpu, BAR) + place, bytes, MEMREMAP_WB);
+	memory = memremap(pci_resource_start(gpu, BAR) + location, bytes, MEMREMAP_WB);
 	if (!memory)
 		return -ENOMEM;
 	left = user ? copy_to_user(user, memory, bytes) : copy_from_user(memory, from, bytes);

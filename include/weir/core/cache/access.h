@@ -16,9 +16,9 @@
 
 enum {
 	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
-	WEIR_WRITING_TURNS = 64,
+	WEIR_WRITING_ITERATIONS = 64,
 	/* Turns between two looks at whether dead storages keep all lines of a set. */
-	WEIR_LOST_TURNS = 64,
+	WEIR_LOST_ITERATIONS = 64,
 };
 
 /* More turns than any wait has: its deadline ends it. */
@@ -28,24 +28,24 @@ enum {
  * Those of @wave that found their line write to it. Lanes with the same line share a pin and a
  * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
  */
-WEIR_FN WEIR_ALWAYS struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
+WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
 						       WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
 						       struct weir_access access)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, fetch.found.way % WEIR_WAYS);
 	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
-	u64 able = weir_ballot(wave, fetch.there), mates, owners, pinned = 0;
+	u64 able = weir_ballot(wave, fetch.there), matches, owners, pinned = 0;
 	u32 fresh = weir_line_state(fetch.found.word) == WEIR_LINE_BUSY, first, head, part;
 
 	if (able == 0) /* the same in all lanes */
 		return fetch;
-	mates = weir_mates_u64(wave, able, WEIR_ADDR(word));
-	owners = weir_ballot(wave, fetch.there && fetch.mine != WEIR_WAYS) & mates;
-	first = fetch.there ? weir_lowest_bit(owners ? owners : mates) : weir_lane();
+	matches = weir_match_mask_u64(wave, able, WEIR_ADDR(word));
+	owners = weir_ballot(wave, fetch.there && fetch.mine != WEIR_WAYS) & matches;
+	first = fetch.there ? weir_lowest_bit(owners ? owners : matches) : weir_lane();
 	head = fetch.there && weir_lane() == first;
 	if (head)
 		pinned = owners ? fetch.found.word : weir_line_try_pin(word, fetch.found.word);
-	weir_converge();
+	weir_reconverge();
 	/* a mate that saw the line with an earlier occupant looks again */
 	pinned = weir_shuffle_u64(wave, pinned, first);
 	part = fetch.there && weir_line_holds(pinned, key);
@@ -90,7 +90,7 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
 	} else if (fetch.there) {
 		fetch.done = weir_line_same(weir_load_u64_relaxed_dev(&set->word[fetch.found.way]), fetch.found.word);
 	}
-	weir_converge();
+	weir_reconverge();
 	return fetch;
 }
 
@@ -102,7 +102,7 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * @line: line of @extent, below extent->lines
  * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
  * @access: what exactly
- * @turns: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's timeout
+ * @iterations: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's timeout
  *
  * Different arguments in each lane, but for the first and @kind. The flat wait loop of
  * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
@@ -111,9 +111,9 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * written back and has to; WEIR_E_TIMEOUT after the storage's timeout; WEIR_E_SHARED: the line is
  * in a buffer of the cache's Share Table (weir_lines_reach() goes there).
  */
-WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 							       WEIR_GLOBAL struct weir_extent *extent, u64 line,
-							       u32 kind, struct weir_access access, u32 turns)
+							       u32 kind, struct weir_access access, u32 iterations)
 {
 	u64 key = extent->key_base + line;
 	u64 index = weir_lines_index(lines, key);
@@ -130,21 +130,21 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GL
 	fetch.writing = 0;
 	fetch.there = 0;
 	fetch.absent = 0;
-	fetch.claims = 0;
+	fetch.reserves = 0;
 	fetch.waited = 0;
 	fetch.done = access.length == 0;
 	if (WEIR_ONLY_SERVICE && !(disk->flags & WEIR_DISK_SERVICE))
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
 	if (!weir_policy_known(lines->policy))
 		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
-	for (u32 turn = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; turn++) {
-		u32 may_write = fetch.writing ? 0 : 1 | (u32)(turn % WEIR_WRITING_TURNS == WEIR_WRITING_TURNS - 1) << 1;
+	for (u32 iteration = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; iteration++) {
+		u32 may_write = fetch.writing ? 0 : 1 | (u32)(iteration % WEIR_WRITING_ITERATIONS == WEIR_WRITING_ITERATIONS - 1) << 1;
 		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
-		struct weir_claim claim;
+		struct weir_reservation reservation;
 
-		weir_converge();
+		weir_reconverge();
 		fetch.absent = 0;
-		fetch.claims = 0;
+		fetch.reserves = 0;
 		fetch.there = 0;
 		fetch.failed = 0;
 		if (kind != WEIR_ACCESS_LOAD && !fetch.done && !fetch.unsent)
@@ -155,12 +155,12 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GL
 			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
 		if (fetch.failed)
 			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
-		if (fetch.claims && weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
-			fetch.claims = 0;
+		if (fetch.reserves && weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
+			fetch.reserves = 0;
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
-		claim = weir_fetch_claim(wave, fetch.claims, lines, index, key, may_write | (whole ? (u32)WEIR_CLAIM_WHOLE : 0));
-		fetch = weir_fetch_claimed(fetch, lines, index, claim, whole, deadline);
+		reservation = weir_fetch_reserve(wave, fetch.reserves, lines, index, key, may_write | (whole ? (u32)WEIR_RESERVE_WHOLE : 0));
+		fetch = weir_fetch_reserved(fetch, lines, index, reservation, whole, deadline);
 		if (kind == WEIR_ACCESS_READ)
 			fetch = weir_fetch_read(fetch, wave, lines, index, access);
 		else if (kind != WEIR_ACCESS_LOAD)
@@ -168,29 +168,29 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access_within(u64 wave, WEIR_GL
 		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
 		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
-		else if (!fetch.done && fetch.absent && turn % WEIR_LOST_TURNS == WEIR_LOST_TURNS - 1 &&
+		else if (!fetch.done && fetch.absent && iteration % WEIR_LOST_ITERATIONS == WEIR_LOST_ITERATIONS - 1 &&
 			 weir_set_lost(lines, index, key) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
-		else if (!fetch.done && weir_expired(deadline, turn))
+		else if (!fetch.done && weir_expired(deadline, iteration))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
-		else if (turns != WEIR_LINES_FOREVER && !fetch.done && turn + 1 >= turns) /* a constant: no code where there is no limit */
+		else if (iterations != WEIR_LINES_FOREVER && !fetch.done && iteration + 1 >= iterations) /* a constant: no code where there is no limit */
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
 		needy = weir_ballot(wave, !fetch.done || fetch.writing);
 		if (needy) {
 			WEIR_GLOBAL struct weir_disk *helped = disk;
 
 			/* By turns that fall on every queue: who waits for another line's command helps its storage. */
-			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(turn) & 1))
-				helped = weir_set_disk(lines, index, turn, disk);
-			if (weir_disk_help(wave, needy, helped, turn) == 0)
-				weir_relax(turn);
+			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(iteration) & 1))
+				helped = weir_set_disk(lines, index, iteration, disk);
+			if (weir_disk_help(wave, needy, helped, iteration) == 0)
+				weir_relax(iteration);
 		}
 	}
 	return fetch.words;
 }
 
 /** weir_lines_access() - weir_lines_access_within() any number of turns */
-WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 							WEIR_GLOBAL struct weir_extent *extent, u64 line,
 							u32 kind, struct weir_access access)
 {

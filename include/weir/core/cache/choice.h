@@ -54,29 +54,29 @@ WEIR_FN u32 weir_line_empty(u64 word)
 	return (word & (WEIR_LINE_STATE | WEIR_LINE_PINS)) == WEIR_LINE_INVALID;
 }
 
-/** struct weir_look - the words of a set as one lane saw them */
-struct weir_look {
+/** struct weir_probe - the words of a set as one lane saw them */
+struct weir_probe {
 	struct weir_u128 low;
 	struct weir_u128 high;
 };
 
-/** weir_look_word() - word @way of it; selects, so that lanes with different ways stay together */
-WEIR_FN u64 weir_look_word(struct weir_look look, u32 way)
+/** weir_probe_word() - word @way of it; selects, so that lanes with different ways stay together */
+WEIR_FN u64 weir_probe_word(struct weir_probe probe, u32 way)
 {
-	u64 low = way == 0 ? look.low.low : look.low.high, high = way == 2 ? look.high.low : look.high.high;
+	u64 low = way == 0 ? probe.low.low : probe.low.high, high = way == 2 ? probe.high.low : probe.high.high;
 
 	return way < 2 ? low : high;
 }
 
-/** weir_look_key() - key of the line in way @way, 0 if there is none */
-WEIR_FN u64 weir_look_key(struct weir_look look, u32 way)
+/** weir_probe_key() - key of the line in way @way, 0 if there is none */
+WEIR_FN u64 weir_probe_key(struct weir_probe probe, u32 way)
 {
-	return weir_look_word(look, way) >> WEIR_LINE_KEY_SHIFT;
+	return weir_probe_word(probe, way) >> WEIR_LINE_KEY_SHIFT;
 }
 
 /**
  * struct weir_miss - what a policy is told
- * @look: the set's words
+ * @probe: the set's words
  * @key: the line that comes
  * @round: key / sets: what tells the keys of one set apart
  * @parameter: weir_cache_options.policy_parameter
@@ -86,7 +86,7 @@ WEIR_FN u64 weir_look_key(struct weir_look look, u32 way)
  * @used: mask of ways whose line was read since its mark was taken away; some may be pinned
  */
 struct weir_miss {
-	struct weir_look look;
+	struct weir_probe probe;
 	u64 key;
 	u64 round;
 	u64 parameter;
@@ -112,16 +112,16 @@ struct weir_choice {
 	u32 mark;
 };
 
-/** weir_miss_of() - @look as masks; the other members are 0 */
-WEIR_FN struct weir_miss weir_miss_of(struct weir_look look)
+/** weir_miss_of() - @probe as masks; the other members are 0 */
+WEIR_FN struct weir_miss weir_miss_of(struct weir_probe probe)
 {
 	struct weir_miss miss;
 
-	miss.look = look;
+	miss.probe = probe;
 	miss.key = miss.round = miss.parameter = 0;
 	miss.state = miss.evictable = miss.empty = miss.used = 0;
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		u64 word = weir_look_word(look, way);
+		u64 word = weir_probe_word(probe, way);
 
 		miss.evictable |= weir_line_evictable(word) << way;
 		miss.empty |= weir_line_empty(word) << way;
@@ -201,23 +201,23 @@ WEIR_FN u32 weir_order_way(u32 order, u32 at)
 	return at == WEIR_WAYS ? at : (order >> (2 * at)) & 3;
 }
 
-/** weir_order_places() - mask @ways as positions */
-WEIR_FN u32 weir_order_places(u32 order, u32 ways)
+/** weir_order_positions() - mask @ways as positions */
+WEIR_FN u32 weir_order_positions(u32 order, u32 ways)
 {
-	u32 places = 0;
+	u32 indices = 0;
 
 	for (u32 at = 0; at < WEIR_WAYS; at++)
-		places |= ((ways >> weir_order_way(order, at)) & 1) << at;
-	return places;
+		indices |= ((ways >> weir_order_way(order, at)) & 1) << at;
+	return indices;
 }
 
-/** weir_order_ways() - mask @places as ways */
-WEIR_FN u32 weir_order_ways(u32 order, u32 places)
+/** weir_order_ways() - mask @indices as ways */
+WEIR_FN u32 weir_order_ways(u32 order, u32 indices)
 {
 	u32 ways = 0;
 
 	for (u32 at = 0; at < WEIR_WAYS; at++)
-		ways |= ((places >> at) & 1) << weir_order_way(order, at);
+		ways |= ((indices >> at) & 1) << weir_order_way(order, at);
 	return ways;
 }
 

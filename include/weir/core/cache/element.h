@@ -38,7 +38,7 @@ struct weir_access {
 };
 
 /* What an element that is @old becomes. */
-WEIR_FN WEIR_ALWAYS u64 weir_access_changed(u32 kind, u64 old, struct weir_u128 value)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_access_changed(u32 kind, u64 old, struct weir_u128 value)
 {
 	if (kind == WEIR_ACCESS_MIN)
 		return old < value.low ? old : value.low;
@@ -53,7 +53,7 @@ WEIR_FN WEIR_ALWAYS u64 weir_access_changed(u32 kind, u64 old, struct weir_u128 
  * An atomic change that no port has a primitive for: tried until no other lane's came between. A lane fails only if
  * another one succeeded, so it waits for nobody. Return: what the element was.
  */
-WEIR_FN WEIR_ALWAYS u64 weir_access_change(u32 kind, weir_addr data, u32 bytes, struct weir_u128 value)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_access_change(u32 kind, weir_addr data, u32 bytes, struct weir_u128 value)
 {
 	u64 old = bytes == 4 ? weir_data_load_u32(data) : weir_data_load_u64(data), seen;
 
@@ -69,7 +69,7 @@ WEIR_FN WEIR_ALWAYS u64 weir_access_change(u32 kind, weir_addr data, u32 bytes, 
 }
 
 /* Store, or change atomically, the element at @data. Return: of a change, what it was; else 0. */
-WEIR_FN WEIR_ALWAYS u64 weir_access_element(u32 kind, weir_addr data, struct weir_access access)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_access_element(u32 kind, weir_addr data, struct weir_access access)
 {
 	if (kind == WEIR_ACCESS_ADD)
 		return access.length == 4 ? weir_data_add_u32(data, (u32)access.value.low) :

@@ -20,7 +20,7 @@ enum {
 	 * Turns that a command waits for a queue slot before it is taken back. Slots come free
 	 * whatever lines are claimed, so waiting is safe; only for ever it must not be.
 	 */
-	WEIR_UNSENT_TURNS = 8,
+	WEIR_UNSENT_ITERATIONS = 8,
 };
 
 /**
@@ -33,7 +33,7 @@ enum {
  *           submit, in 31:3 turns that it has waited for a slot
  * @there: the line can be accessed just now
  * @absent: nobody brings the line as far as this lane saw just now
- * @claims: and there might be room for it
+ * @reserves: and there might be room for it
  * @waited: bit 0: a fetch that was under way while this lane waited may report its error to it; with it, as a
  *          whole, how far this lane is with submitting its own again (weir_retry())
  * @done: ended
@@ -47,7 +47,7 @@ struct weir_fetch {
 	u32 writing;
 	u32 there;
 	u32 absent;
-	u32 claims;
+	u32 reserves;
 	u32 waited;
 	u32 done;
 	u64 failed;
@@ -85,8 +85,8 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 					   u64 index, u64 key, u32 offset, u32 count, u32 may_write)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	struct weir_look look = weir_set_look(set);
-	struct weir_found found = weir_look_find(look, key);
+	struct weir_probe probe = weir_set_probe(set);
+	struct weir_found found = weir_probe_find(probe, key);
 	u32 state = weir_line_state(found.word);
 
 	if (weir_line_readable(found.word)) {
@@ -99,7 +99,7 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 		fetch.found.way = found.way;
 	} else {
 		fetch.absent = 1;
-		fetch.claims = weir_look_promises(look, may_write);
+		fetch.reserves = weir_probe_promises(probe, may_write);
 	}
 	return fetch;
 }
@@ -109,7 +109,7 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 					  u64 index, u64 key, u32 may_write)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
-	struct weir_look look = weir_set_look(set);
+	struct weir_probe probe = weir_set_probe(set);
 	u32 owns = fetch.mine != WEIR_WAYS, state;
 
 	if (owns) {
@@ -117,13 +117,13 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 		/* L1: pairs with L0 */
 		fetch.found.word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	} else {
-		fetch.found = weir_look_find(look, key);
+		fetch.found = weir_probe_find(probe, key);
 	}
 	state = weir_line_state(fetch.found.word);
 	fetch.there = weir_line_readable(fetch.found.word);
 	fetch.waited |= state == WEIR_LINE_BUSY;
 	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY && !(state == WEIR_LINE_FAILED && fetch.waited);
-	fetch.claims = fetch.absent && weir_look_promises(look, may_write);
+	fetch.reserves = fetch.absent && weir_probe_promises(probe, may_write);
 	fetch.failed = state == WEIR_LINE_FAILED && !fetch.absent ? fetch.found.word : 0;
 	return fetch;
 }
@@ -132,7 +132,7 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
  * fetch.failed: a fetch that this lane waited for failed. If that is worth another try, whoever issued it decides about
  * that as long as its pin is there; after one who did not stay for the outcome (a prefetch), this lane may claim the line.
  */
-WEIR_FN struct weir_fetch weir_fetch_told(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_fetch weir_fetch_notified(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
 					  WEIR_GLOBAL struct weir_disk *disk, u64 index)
 {
 	weir_status status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.found.way));
@@ -140,12 +140,12 @@ WEIR_FN struct weir_fetch weir_fetch_told(struct weir_fetch fetch, WEIR_GLOBAL s
 
 	weir_order_loads(); /* L4: the status before the second look */
 	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
-	if (weir_status_retryable(status) && !(status & WEIR_STATUS_TAKEN) && (disk->retry & WEIR_RETRIES_MASK)) {
+	if (weir_status_retryable(status) && !(status & WEIR_STATUS_CONSUMED) && (disk->retry & WEIR_RETRIES_MASK)) {
 		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;
-		fetch.claims = fetch.absent;
+		fetch.reserves = fetch.absent;
 		return fetch;
 	}
-	return weir_line_same(word, fetch.failed) ? weir_fetch_fail(fetch, status & ~WEIR_STATUS_TAKEN) : fetch;
+	return weir_line_same(word, fetch.failed) ? weir_fetch_fail(fetch, status & ~WEIR_STATUS_CONSUMED) : fetch;
 }
 
 /* fetch.failed: if it is this lane's own, it is submitted again, now or later, or the lane tells its status. */
@@ -156,14 +156,14 @@ WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL
 	u32 again;
 
 	if (fetch.mine == WEIR_WAYS)
-		return weir_fetch_told(fetch, lines, disk, index);
+		return weir_fetch_notified(fetch, lines, disk, index);
 	again = weir_line_refetch(lines, disk, index, fetch.mine, fetch.waited, deadline);
 	if (again) {
 		fetch.waited = again;
 		fetch.unsent = weir_retry_now(again);
 		return fetch;
 	}
-	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.mine)) & ~WEIR_STATUS_TAKEN;
+	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.mine)) & ~WEIR_STATUS_CONSUMED;
 	weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
 	fetch.mine = WEIR_WAYS;
 	return weir_fetch_fail(fetch, status);
@@ -174,49 +174,49 @@ WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL
  * and the others will find it on its way. (Two caches' keys may fall together; then one
  * of them goes in the next turn.)
  */
-WEIR_FN struct weir_claim weir_fetch_claim(u64 wave, u32 claims, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves, WEIR_GLOBAL struct weir_lines *lines, u64 index,
 					   u64 key, u32 writing)
 {
-	u64 wanting = weir_ballot(wave, claims);
-	struct weir_claim claim = weir_claim_none();
-	u64 mates;
+	u64 wanting = weir_ballot(wave, reserves);
+	struct weir_reservation reservation = weir_reservation_none();
+	u64 matches;
 
 	if (wanting == 0) /* as in most turns of a wait */
-		return claim;
-	mates = weir_mates_u64(wave, wanting, WEIR_ADDR(lines) + key);
-	if (claims && weir_leader(mates))
-		claim = weir_set_try_claim(lines, index, key, writing);
-	weir_converge();
-	weir_tier_move(wave, lines, index, claim.way, claim.down, claim.up);
-	return claim;
+		return reservation;
+	matches = weir_match_mask_u64(wave, wanting, WEIR_ADDR(lines) + key);
+	if (reserves && weir_elected(matches))
+		reservation = weir_set_try_reserve(lines, index, key, writing);
+	weir_reconverge();
+	weir_tier_move(wave, lines, index, reservation.way, reservation.down, reservation.up);
+	return reservation;
 }
 
 /* What the lock's holder got goes into its progress: a line to fetch, or to overwrite (@whole). */
-WEIR_FN struct weir_fetch weir_fetch_claimed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
-					     struct weir_claim claim, u32 whole, u64 deadline)
+WEIR_FN struct weir_fetch weir_fetch_reserved(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					     struct weir_reservation reservation, u32 whole, u64 deadline)
 {
 	u32 again;
 
-	fetch.writing = claim.writing ? claim.writing : fetch.writing;
-	if (claim.stuck == WEIR_E_SHARED || claim.stuck == WEIR_E_SHARE_TABLE || claim.stuck == WEIR_E_TIER)
-		return weir_fetch_fail(fetch, claim.stuck);
-	if (claim.stuck != WEIR_OK) {
-		again = weir_line_rewrite(lines, index, weir_line_key(claim.word), claim.stuck, fetch.waited, deadline);
+	fetch.writing = reservation.writing ? reservation.writing : fetch.writing;
+	if (reservation.unwritable == WEIR_E_SHARED || reservation.unwritable == WEIR_E_SHARE_TABLE || reservation.unwritable == WEIR_E_TIER)
+		return weir_fetch_fail(fetch, reservation.unwritable);
+	if (reservation.unwritable != WEIR_OK) {
+		again = weir_line_rewrite(lines, index, weir_line_key(reservation.word), reservation.unwritable, fetch.waited, deadline);
 		if (again) {
 			fetch.waited = again;
 			return fetch;
 		}
-		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
-		return weir_fetch_fail(fetch, claim.stuck);
+		weir_line_blame(lines, weir_line_key(reservation.word), reservation.unwritable);
+		return weir_fetch_fail(fetch, reservation.unwritable);
 	}
-	if (claim.way == WEIR_WAYS)
+	if (reservation.way == WEIR_WAYS)
 		return fetch;
 	fetch.waited &= WEIR_RETRY_COUNTS; /* whatever it waited for to write again */
-	fetch.mine = claim.way;
-	fetch.unsent = !whole && !claim.up;
+	fetch.mine = reservation.way;
+	fetch.unsent = !whole && !reservation.up;
 	fetch.there = whole;
-	fetch.found.way = claim.way;
-	fetch.found.word = claim.word;
+	fetch.found.way = reservation.way;
+	fetch.found.word = reservation.word;
 	if (fetch.unsent)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
 	return fetch;
@@ -228,14 +228,14 @@ WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL s
 {
 	if (fetch.unsent) {
 		fetch.unsent = submitted ? 0 : fetch.unsent + 1;
-		if (fetch.unsent > WEIR_UNSENT_TURNS) {
-			weir_line_retract(lines, index, fetch.mine);
+		if (fetch.unsent > WEIR_UNSENT_ITERATIONS) {
+			weir_line_cancel(lines, index, fetch.mine);
 			fetch.mine = WEIR_WAYS;
 			fetch.unsent = 0;
 		}
 	} else {
 		fetch.writing = submitted ? 0 : fetch.writing + 8;
-		if (fetch.writing >> 3 > WEIR_UNSENT_TURNS) {
+		if (fetch.writing >> 3 > WEIR_UNSENT_ITERATIONS) {
 			weir_line_take_back(lines, index, (fetch.writing & 7) - 1);
 			fetch.writing = 0;
 		}
@@ -275,7 +275,7 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
 					     u64 index, weir_status status)
 {
 	if (fetch.unsent)
-		weir_line_retract(lines, index, fetch.mine);
+		weir_line_cancel(lines, index, fetch.mine);
 	else if (fetch.mine != WEIR_WAYS)
 		weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
 	if (fetch.writing)
@@ -287,12 +287,12 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
 }
 
 /* The storage of a line of the set that a command is on; @disk if there is none. */
-WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 turn,
+WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 iteration,
 						    WEIR_GLOBAL struct weir_disk *disk)
 {
 	for (u32 i = 0; i < WEIR_WAYS; i++) {
 		/* relaxed: a hint; whatever key it names, its storage can be helped */
-		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, (i + (turn >> 3)) % WEIR_WAYS));
+		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, (i + (iteration >> 3)) % WEIR_WAYS));
 
 		if (weir_line_under_way(word)) {
 			WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, weir_line_key(word));
@@ -307,9 +307,9 @@ WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_line
  * Dead storages keep every line that @key could have: commands on them never end, since a controller may still touch them
  * (WEIR_QUEUE_UNSAFE), or they are dirty and cannot be written. Return: the status of one of them; 0 if any may come free.
  */
-WEIR_RARE weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+WEIR_COLD weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
-	u32 places = weir_policy_places(lines, key);
+	u32 slots = weir_policy_ways(lines, key);
 	weir_status unsafe = WEIR_OK;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
@@ -317,7 +317,7 @@ WEIR_RARE weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 in
 		WEIR_GLOBAL struct weir_extent *extent;
 		weir_status kept = WEIR_OK;
 
-		if (!((places >> way) & 1))
+		if (!((slots >> way) & 1))
 			continue;
 		if (weir_line_under_way(word)) {
 			extent = weir_extent_of(lines, weir_line_key(word));

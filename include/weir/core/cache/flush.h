@@ -15,7 +15,7 @@
 #include <weir/core/cache/access.h>
 
 /* Places of a range that a lane looks at before the wave meets again. */
-enum { WEIR_SWEEP_LOOKS = 64 };
+enum { WEIR_SWEEP_POLLS = 64 };
 
 /* What a sweep does with lines. */
 enum {
@@ -57,7 +57,7 @@ struct weir_swept {
 /**
  * struct weir_sweeper - one lane on its way
  * @result: so far
- * @place: next one to look at
+ * @slot: next one to look at
  * @key: line that it is at; 0: none
  * @deadline: for that line
  * @unsent: turns that the write-back it began has waited for a slot; 0: none
@@ -67,7 +67,7 @@ struct weir_swept {
  */
 struct weir_sweeper {
 	struct weir_swept result;
-	u64 place;
+	u64 slot;
 	u64 key;
 	u64 deadline;
 	u32 unsent;
@@ -77,7 +77,7 @@ struct weir_sweeper {
 };
 
 /* Places of the range: its keys, or if those are more, the lines of the cache. */
-WEIR_FN u64 weir_sweep_places(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+WEIR_FN u64 weir_sweep_slots(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
 {
 	u64 keys = sweep.end_key - sweep.first_key, all = lines->sets * WEIR_WAYS;
 
@@ -95,14 +95,14 @@ WEIR_FN u32 weir_sweep_minds(struct weir_sweep sweep, u64 word)
 					 (weir_line_readable(word) || sweep.kind == WEIR_SWEEP_DRAIN));
 }
 
-/* The key at @place if there is something to do, else 0. */
-WEIR_FN u64 weir_sweep_look(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep, u64 place)
+/* The key at @slot if there is something to do, else 0. */
+WEIR_FN u64 weir_sweep_poll(WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep, u64 slot)
 {
-	u64 key = sweep.first_key + place, word;
+	u64 key = sweep.first_key + slot, word;
 
 	/* relaxed: what this lane wrote it sees; what others write meanwhile is not asked for */
 	if (sweep.end_key - sweep.first_key >= lines->sets * WEIR_WAYS)
-		word = weir_load_u64_relaxed_dev(weir_line_word(lines, place / WEIR_WAYS, place % WEIR_WAYS));
+		word = weir_load_u64_relaxed_dev(weir_line_word(lines, slot / WEIR_WAYS, slot % WEIR_WAYS));
 	else
 		word = weir_set_find(weir_lines_set(lines, weir_lines_index(lines, key)), key).word;
 	return weir_sweep_minds(sweep, word) ? weir_line_key(word) : 0;
@@ -110,13 +110,13 @@ WEIR_FN u64 weir_sweep_look(WEIR_GLOBAL struct weir_lines *lines, struct weir_sw
 
 /* On to the next line with something to do; it gets the storage's time. */
 WEIR_FN struct weir_sweeper weir_sweep_next(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
-					    struct weir_sweep sweep, u64 places)
+					    struct weir_sweep sweep, u64 slots)
 {
 	lane.joined = 0;
 	lane.again = 0;
-	for (u32 i = 0; i < WEIR_SWEEP_LOOKS && lane.key == 0 && lane.place < places; i++) {
-		lane.key = weir_sweep_look(lines, sweep, lane.place);
-		lane.place += sweep.stride;
+	for (u32 i = 0; i < WEIR_SWEEP_POLLS && lane.key == 0 && lane.slot < slots; i++) {
+		lane.key = weir_sweep_poll(lines, sweep, lane.slot);
+		lane.slot += sweep.stride;
 	}
 	if (lane.key != 0) {
 		WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, lane.key);
@@ -153,7 +153,7 @@ WEIR_FN struct weir_sweeper weir_sweep_error(struct weir_sweeper lane, WEIR_GLOB
  * A write-back that this lane waited for, or found, ended with @status: shall the lane begin one again? As
  * weir_retry(); if weir_retry_now(), nothing keeps the line from being written back any more.
  */
-WEIR_RARE u32 weir_sweep_again(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 key, weir_status status,
+WEIR_COLD u32 weir_sweep_retry(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 key, weir_status status,
 			       u32 state, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
@@ -188,7 +188,7 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
 	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
-		lane.again = weir_sweep_again(lines, index, found.way, lane.key, status & ~WEIR_STATUS_TAKEN, lane.again,
+		lane.again = weir_sweep_retry(lines, index, found.way, lane.key, status & ~WEIR_STATUS_CONSUMED, lane.again,
 					      lane.deadline);
 		if (lane.again == 0)
 			return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
@@ -226,7 +226,7 @@ WEIR_FN struct weir_sweeper weir_sweep_drop(struct weir_sweeper lane, WEIR_GLOBA
 }
 
 /* One look at this lane's line. */
-WEIR_FN struct weir_sweeper weir_sweep_turn(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_sweeper weir_sweep_iteration(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
 					    struct weir_sweep sweep, u64 index)
 {
 	struct weir_found found = weir_set_find(weir_lines_set(lines, index), lane.key);
@@ -250,7 +250,7 @@ WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave, 
 	submitted = weir_disk_try_submit(wave, lane.unsent != 0, weir_extent_disk(extent, line), request);
 	if (lane.unsent)
 		lane.unsent = submitted ? 0 : lane.unsent + 1;
-	if (lane.unsent > WEIR_UNSENT_TURNS) {
+	if (lane.unsent > WEIR_UNSENT_ITERATIONS) {
 		weir_line_take_back(lines, index, lane.way);
 		lane.unsent = 0;
 		lane.joined = 0;
@@ -286,7 +286,7 @@ WEIR_FN u32 weir_sweep_ends(struct weir_sweeper lane, WEIR_GLOBAL struct weir_li
 }
 
 /* Has somebody waited in vain for the storage @id already? */
-WEIR_FN u32 weir_sweep_late(struct weir_sweep sweep, u32 id)
+WEIR_FN u32 weir_sweep_expired(struct weir_sweep sweep, u32 id)
 {
 	WEIR_GLOBAL struct weir_sweep_note *note = weir_at(sweep.note, struct weir_sweep_note, 0);
 
@@ -294,7 +294,7 @@ WEIR_FN u32 weir_sweep_late(struct weir_sweep sweep, u32 id)
 	return sweep.note && ((weir_load_u64_relaxed_dev(&note->late) >> (id % 64)) & 1);
 }
 
-WEIR_FN void weir_sweep_was_late(struct weir_sweep sweep, u32 id)
+WEIR_FN void weir_sweep_was_expired(struct weir_sweep sweep, u32 id)
 {
 	if (sweep.note)
 		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late, (u64)1 << (id % 64));
@@ -306,7 +306,7 @@ WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
 
 	lane.result.status = WEIR_OK;
 	lane.result.key = 0;
-	lane.place = sweep.first;
+	lane.slot = sweep.first;
 	lane.key = 0;
 	lane.deadline = 0;
 	lane.unsent = 0;
@@ -349,13 +349,13 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
 			stays = weir_word_try_drop(weir_line_word(lines, index, way), sweep);
 			left = stays ? stays : left;
 		}
-		for (u64 place = first; place < end; place++) {
-			stays = weir_word_try_drop(weir_tier_word(tier, place), sweep);
+		for (u64 slot = first; slot < end; slot++) {
+			stays = weir_word_try_drop(weir_tier_word(tier, slot), sweep);
 			left = stays ? stays : left;
 		}
 		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
 	}
-	weir_converge();
+	weir_reconverge();
 	return left;
 }
 
@@ -369,38 +369,38 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
  */
 WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
 {
-	u64 keys = sweep.end_key - sweep.first_key, places = keys < lines->sets ? keys : lines->sets, needy;
+	u64 keys = sweep.end_key - sweep.first_key, slots = keys < lines->sets ? keys : lines->sets, needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
 	u32 vain = 0; /* turns since any lane went on to another line */
 
-	for (u32 turn = 0; weir_ballot(wave, lane.place < places) != 0; turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, lane.slot < slots) != 0; iteration++) {
 		u64 key = sweep.first_key;
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
 
-		weir_converge();
-		if (lane.place < places)
+		weir_reconverge();
+		if (lane.slot < slots)
 			key = weir_set_try_drop(lines, sweep,
-						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.place) :
-								     lane.place);
-		weir_converge();
-		lane.key = lane.place < places ? key : 0;
+						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.slot) :
+								     lane.slot);
+		weir_reconverge();
+		lane.key = lane.slot < slots ? key : 0;
 		extent = weir_extent_of(lines, key ? key : sweep.first_key);
 		disk = weir_extent_disk(extent, (key ? key : sweep.first_key) - extent->key_base);
 		if (lane.key && !lane.deadline)
 			lane.deadline = weir_deadline(disk, 0);
-		if (lane.key && (weir_sweep_late(sweep, disk->id) || weir_expired(lane.deadline, turn))) {
-			weir_sweep_was_late(sweep, disk->id);
+		if (lane.key && (weir_sweep_expired(sweep, disk->id) || weir_expired(lane.deadline, iteration))) {
+			weir_sweep_was_expired(sweep, disk->id);
 			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
 		}
 		if (!lane.key) {
-			lane.place += sweep.stride;
+			lane.slot += sweep.stride;
 			lane.deadline = 0;
 		}
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, lane.key != 0);
-		vain = weir_ballot(wave, lane.key == 0 && lane.place < places) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+		vain = weir_ballot(wave, lane.key == 0 && lane.slot < slots) ? 0 : vain + 1;
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
 			weir_relax(vain);
 	}
 	return lane.result;
@@ -419,20 +419,20 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
  */
 WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
 {
-	u64 places = weir_sweep_places(lines, sweep), needy;
+	u64 slots = weir_sweep_slots(lines, sweep), needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
 	u32 vain = 0; /* turns since any lane went on to another line */
 
-	for (u32 turn = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.place < places)) != 0; turn++) {
+	for (u32 iteration = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.slot < slots)) != 0; iteration++) {
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
 		weir_status dead;
 		u64 key, line, index;
 		u32 over;
 
-		weir_converge();
+		weir_reconverge();
 		if (lane.key == 0)
-			lane = weir_sweep_next(lane, lines, sweep, places);
+			lane = weir_sweep_next(lane, lines, sweep, slots);
 		/* Lanes without a line look like the first key's, and do nothing with it. */
 		key = lane.key ? lane.key : sweep.first_key;
 		extent = weir_extent_of(lines, key);
@@ -441,22 +441,22 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		disk = weir_extent_disk(extent, line);
 		dead = sweep.kind == WEIR_SWEEP_DROP ? (u32)WEIR_OK : weir_disk_dead(disk);
 		over = lane.key && dead != WEIR_OK && !weir_sweep_ends(lane, lines, disk, index);
-		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_late(sweep, disk->id))
+		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_expired(sweep, disk->id))
 			lane = weir_sweep_give_up(lane, lines, sweep, index, dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
 		else if (lane.key && !lane.unsent && !over)
-			lane = weir_sweep_turn(lane, lines, sweep, index);
+			lane = weir_sweep_iteration(lane, lines, sweep, index);
 		if (weir_ballot(wave, lane.unsent))
 			lane = weir_sweep_send(lane, wave, lines, extent, line, index, sweep.flags);
 		if (over && lane.key == key) {
-			weir_sweep_was_late(sweep, disk->id);
+			weir_sweep_was_expired(sweep, disk->id);
 			lane = weir_sweep_give_up(lane, lines, sweep, index, dead);
-		} else if (lane.key == key && weir_expired(lane.deadline, turn)) {
-			weir_sweep_was_late(sweep, disk->id);
+		} else if (lane.key == key && weir_expired(lane.deadline, iteration)) {
+			weir_sweep_was_expired(sweep, disk->id);
 			lane = weir_sweep_give_up(lane, lines, sweep, index, WEIR_E_TIMEOUT);
 		}
 		needy = weir_ballot(wave, lane.key != 0);
-		vain = weir_ballot(wave, lane.key == 0 && lane.place < places) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
+		vain = weir_ballot(wave, lane.key == 0 && lane.slot < slots) ? 0 : vain + 1;
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
 			weir_relax(vain);
 	}
 	return lane.result;

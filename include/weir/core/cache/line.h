@@ -69,36 +69,36 @@ WEIR_FN struct weir_found weir_found_in(struct weir_found found, u64 word, u32 w
 	return found;
 }
 
-/** weir_set_look() - the words of a set: two accesses of one sector */
-WEIR_FN struct weir_look weir_set_look(WEIR_GLOBAL struct weir_set *set)
+/** weir_set_probe() - the words of a set: two accesses of one sector */
+WEIR_FN struct weir_probe weir_set_probe(WEIR_GLOBAL struct weir_set *set)
 {
-	struct weir_look look;
+	struct weir_probe probe;
 
-	/* L1: pairs with L0; relaxed, and ordered by weir_look_find(), once for all four */
-	look.low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
-	look.high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
-	return look;
+	/* L1: pairs with L0; relaxed, and ordered by weir_probe_find(), once for all four */
+	probe.low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
+	probe.high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
+	return probe;
 }
 
 /* @key among what was seen; what a readable line guards may be loaded afterwards, by way of the result. */
-WEIR_FN struct weir_found weir_look_find(struct weir_look look, u64 key)
+WEIR_FN struct weir_found weir_probe_find(struct weir_probe probe, u64 key)
 {
 	struct weir_found found;
 
 	found.word = 0;
 	found.way = WEIR_WAYS;
-	found = weir_found_in(found, look.low.low, 0, key);
-	found = weir_found_in(found, look.low.high, 1, key);
-	found = weir_found_in(found, look.high.low, 2, key);
-	found = weir_found_in(found, look.high.high, 3, key);
-	found.way = weir_after(found.way, found.word);
+	found = weir_found_in(found, probe.low.low, 0, key);
+	found = weir_found_in(found, probe.low.high, 1, key);
+	found = weir_found_in(found, probe.high.low, 2, key);
+	found = weir_found_in(found, probe.high.high, 3, key);
+	found.way = weir_depend(found.way, found.word);
 	return found;
 }
 
 /** weir_set_find() - look for @key in @set; what a readable line guards may be loaded afterwards, by way of the result */
 WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
 {
-	return weir_look_find(weir_set_look(set), key);
+	return weir_probe_find(weir_set_probe(set), key);
 }
 
 /* What a line's word may do while its occupant stays. */
@@ -129,7 +129,7 @@ WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir
 	for (u32 i = 1; i < WEIR_RUN; i++)
 		mixed ^= words.word[i];
 	/* L2: in the rare case that another word is looked at, the line counts as changed */
-	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_after(found.way, mixed)]), found.word);
+	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(found.way, mixed)]), found.word);
 }
 
 /*
@@ -214,15 +214,15 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 {
 	u64 mask = ((u64)1 << lines->line_log2) - 1, index[4];
 	struct weir_found found[4];
-	struct weir_look look[4];
+	struct weir_probe probe[4];
 	struct weir_hits hits;
 
 	for (u32 k = 0; k < 4; k++) {
 		index[k] = weir_lines_index(lines, key_base + (byte.value[k] >> lines->line_log2));
-		look[k] = weir_set_look(weir_lines_set(lines, index[k]));
+		probe[k] = weir_set_probe(weir_lines_set(lines, index[k]));
 	}
 	for (u32 k = 0; k < 4; k++) {
-		found[k] = weir_look_find(look[k], key_base + (byte.value[k] >> lines->line_log2));
+		found[k] = weir_probe_find(probe[k], key_base + (byte.value[k] >> lines->line_log2));
 		/* Where there is no line, any address will do. */
 		hits.four.value[k] = weir_data_load_u64(
 			weir_line_data(lines, index[k], found[k].way % WEIR_WAYS) + (byte.value[k] & mask));
@@ -232,7 +232,7 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 		WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index[k]);
 		/* L2, as in weir_line_unchanged_by() */
 		u64 word = weir_load_u64_relaxed_dev(
-			&set->word[weir_after(found[k].way % WEIR_WAYS, hits.four.value[k])]);
+			&set->word[weir_depend(found[k].way % WEIR_WAYS, hits.four.value[k])]);
 
 		if (!weir_line_readable(found[k].word) || !weir_line_same(word, found[k].word))
 			hits.missing |= 1u << k;

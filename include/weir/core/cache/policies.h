@@ -53,7 +53,7 @@ WEIR_FN struct weir_choice weir_clock_choose(struct weir_miss miss)
 WEIR_FN struct weir_choice weir_lru_choose(struct weir_miss miss)
 {
 	u32 order = weir_order_renew_all(weir_order_of(miss.state), miss.used);
-	u32 at = weir_ways_lowest(weir_order_places(order, weir_miss_candidates(miss)));
+	u32 at = weir_ways_lowest(weir_order_positions(order, weir_miss_candidates(miss)));
 	struct weir_choice choice =
 		weir_choice_of(weir_order_way(order, at), weir_order_state(weir_order_renew(order, at), 0));
 
@@ -66,7 +66,7 @@ WEIR_FN struct weir_choice weir_lru_choose(struct weir_miss miss)
 WEIR_FN struct weir_choice weir_fifo_choose(struct weir_miss miss)
 {
 	u32 order = weir_order_of(miss.state);
-	u32 at = weir_ways_lowest(weir_order_places(order, weir_miss_candidates(miss)));
+	u32 at = weir_ways_lowest(weir_order_positions(order, weir_miss_candidates(miss)));
 
 	return weir_choice_of(weir_order_way(order, at), weir_order_state(weir_order_renew(order, at), 0));
 }
@@ -96,8 +96,8 @@ WEIR_FN struct weir_choice weir_direct_choose(struct weir_miss miss)
 WEIR_FN struct weir_choice weir_sieve_choose(struct weir_miss miss)
 {
 	u32 order = weir_order_of(miss.state), hand = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS;
-	u32 candidates = weir_order_places(order, weir_miss_candidates(miss));
-	struct weir_hand sweep = weir_hand_from(candidates, weir_order_places(order, miss.used), miss.empty ? 0 : hand);
+	u32 candidates = weir_order_positions(order, weir_miss_candidates(miss));
+	struct weir_hand sweep = weir_hand_from(candidates, weir_order_positions(order, miss.used), miss.empty ? 0 : hand);
 	u32 next = sweep.at < WEIR_WAYS - 1 ? sweep.at : 0;
 	struct weir_choice choice;
 
@@ -122,15 +122,15 @@ WEIR_FN struct weir_choice weir_frequency_choose(WEIR_GLOBAL struct weir_set_pol
 {
 	u32 order = weir_order_renew_all(weir_order_of(miss.state), miss.used);
 	u32 probation = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS, candidates = weir_miss_candidates(miss), at;
-	u32 oldest = weir_order_way(order, weir_ways_lowest(weir_order_places(order, candidates & ~(1u << probation))));
+	u32 oldest = weir_order_way(order, weir_ways_lowest(weir_order_positions(order, candidates & ~(1u << probation))));
 	struct weir_choice choice;
 
 	choice.way = (candidates >> probation) & 1 ? probation : oldest;
 	if (choice.way == probation && !miss.empty && oldest != WEIR_WAYS)
-		choice.way = weir_sketch_ask(policy, weir_look_key(miss.look, probation)) + ((miss.used >> probation) & 1) >
-					     weir_sketch_ask(policy, weir_look_key(miss.look, oldest)) + ((miss.used >> oldest) & 1) ?
+		choice.way = weir_sketch_ask(policy, weir_probe_key(miss.probe, probation)) + ((miss.used >> probation) & 1) >
+					     weir_sketch_ask(policy, weir_probe_key(miss.probe, oldest)) + ((miss.used >> oldest) & 1) ?
 				     oldest : probation;
-	at = weir_ways_lowest(weir_order_places(order, (1u << choice.way) & WEIR_ALL_WAYS));
+	at = weir_ways_lowest(weir_order_positions(order, (1u << choice.way) & WEIR_ALL_WAYS));
 	choice.state = weir_order_state(weir_order_renew(order, at), choice.way % WEIR_WAYS);
 	choice.unmark = miss.used;
 	choice.mark = 0;
@@ -142,7 +142,7 @@ WEIR_FN void weir_frequency_chosen(WEIR_GLOBAL struct weir_set_policy *policy, s
 {
 	for (u32 way = 0; way <= WEIR_WAYS; way++)
 		if (way == WEIR_WAYS || (miss.used >> way) & 1)
-			weir_sketch_add(policy, way == WEIR_WAYS ? miss.key : weir_look_key(miss.look, way));
+			weir_sketch_add(policy, way == WEIR_WAYS ? miss.key : weir_probe_key(miss.probe, way));
 }
 
 #endif

@@ -57,17 +57,17 @@ WEIR_FN u64 weir_lines_round(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 	return quotient + (key - quotient * lines->sets >= lines->sets ? 1 : 0);
 }
 
-/** weir_policy_places() - mask of the ways that @key's line may ever take; a policy of the user's has all */
-WEIR_FN u32 weir_policy_places(WEIR_GLOBAL struct weir_lines *lines, u64 key)
+/** weir_policy_ways() - mask of the ways that @key's line may ever take; a policy of the user's has all */
+WEIR_FN u32 weir_policy_ways(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 {
 	return lines->policy == WEIR_POLICY_DIRECT ? 1u << (weir_lines_round(lines, key) % WEIR_WAYS) : (u32)WEIR_ALL_WAYS;
 }
 
 /** weir_policy_miss() - what there is to tell of a miss of @key, with the set's lock held */
 WEIR_FN struct weir_miss weir_policy_miss(WEIR_GLOBAL struct weir_lines *lines,
-					  WEIR_GLOBAL struct weir_set_policy *policy, struct weir_look look, u64 key)
+					  WEIR_GLOBAL struct weir_set_policy *policy, struct weir_probe probe, u64 key)
 {
-	struct weir_miss miss = weir_miss_of(look);
+	struct weir_miss miss = weir_miss_of(probe);
 
 	miss.key = key;
 	miss.round = weir_lines_round(lines, key);

@@ -30,19 +30,19 @@ WEIR_FN WEIR_GLOBAL struct weir_tier *weir_lines_tier(WEIR_GLOBAL struct weir_li
 	return weir_at(lines->tier, struct weir_tier, 0);
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_set *weir_tier_set(WEIR_GLOBAL struct weir_tier *tier, u64 place)
+WEIR_FN WEIR_GLOBAL struct weir_set *weir_tier_set(WEIR_GLOBAL struct weir_tier *tier, u64 slot)
 {
-	return weir_at(tier->words, struct weir_set, place / WEIR_WAYS);
+	return weir_at(tier->words, struct weir_set, slot / WEIR_WAYS);
 }
 
-WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_tier_word(WEIR_GLOBAL struct weir_tier *tier, u64 place)
+WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_tier_word(WEIR_GLOBAL struct weir_tier *tier, u64 slot)
 {
-	return &weir_tier_set(tier, place)->word[place % WEIR_WAYS];
+	return &weir_tier_set(tier, slot)->word[slot % WEIR_WAYS];
 }
 
-WEIR_FN weir_addr weir_tier_data(WEIR_GLOBAL struct weir_lines *lines, u64 place)
+WEIR_FN weir_addr weir_tier_data(WEIR_GLOBAL struct weir_lines *lines, u64 slot)
 {
-	return weir_lines_tier(lines)->data + (place << lines->line_log2);
+	return weir_lines_tier(lines)->data + (slot << lines->line_log2);
 }
 
 /** weir_tier_first() - first set of the tier for set @index of the cache; for the number of sets: the end of all */
@@ -62,11 +62,11 @@ WEIR_FN u64 weir_tier_count(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 /** struct weir_tier_found - a line of the tier: its word as seen, and its place; word 0: none */
 struct weir_tier_found {
 	u64 word;
-	u64 place;
+	u64 slot;
 };
 
 /* The first place of the set of the tier that line @key of set @index would be in. */
-WEIR_FN u64 weir_tier_place(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
+WEIR_FN u64 weir_tier_slot(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
 	return (weir_tier_first(lines, index) + weir_lines_round(lines, key) % weir_tier_count(lines, index)) * WEIR_WAYS;
 }
@@ -78,12 +78,12 @@ WEIR_FN u64 weir_tier_place(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64
  */
 WEIR_FN struct weir_tier_found weir_tier_find(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
-	u64 place = weir_tier_place(lines, index, key);
-	struct weir_found seen = weir_set_find(weir_tier_set(weir_lines_tier(lines), place), key);
+	u64 slot = weir_tier_slot(lines, index, key);
+	struct weir_found seen = weir_set_find(weir_tier_set(weir_lines_tier(lines), slot), key);
 	struct weir_tier_found found;
 
 	found.word = seen.word;
-	found.place = place + seen.way % WEIR_WAYS;
+	found.slot = slot + seen.way % WEIR_WAYS;
 	return found;
 }
 
@@ -105,7 +105,7 @@ WEIR_FN u32 weir_tier_try_drop(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
 	if (!weir_line_evictable(found.word))
 		return 0;
 	/* Y1: the lane's later release (P1, or S1 of a write-back) publishes it */
-	(void)weir_cas_u64_acq_rel_dev(weir_tier_word(weir_lines_tier(lines), found.place), found.word,
+	(void)weir_cas_u64_acq_rel_dev(weir_tier_word(weir_lines_tier(lines), found.slot), found.word,
 				       found.word & WEIR_LINE_VERSIONS);
 	return 1;
 }
@@ -139,31 +139,31 @@ WEIR_FN weir_status weir_tier_refuses(WEIR_GLOBAL struct weir_lines *lines)
 #define WEIR_TIER_HALF (WEIR_LINE_VERSION << 11)
 
 /* How new the line of way @way is, compared with others of its set: the larger, the newer. */
-WEIR_FN u32 weir_tier_age(struct weir_look look, u32 way)
+WEIR_FN u32 weir_tier_age(struct weir_probe probe, u32 way)
 {
-	u64 apart = (weir_look_word(look, way) & WEIR_LINE_VERSIONS) - (weir_look_word(look, 0) & WEIR_LINE_VERSIONS);
+	u64 apart = (weir_probe_word(probe, way) & WEIR_LINE_VERSIONS) - (weir_probe_word(probe, 0) & WEIR_LINE_VERSIONS);
 
 	return (u32)((apart + WEIR_TIER_HALF) & WEIR_LINE_VERSIONS);
 }
 
 /* The version of the line that comes next, or is used: newer than all of them. */
-WEIR_FN u64 weir_tier_stamp(struct weir_look look)
+WEIR_FN u64 weir_tier_stamp(struct weir_probe probe)
 {
 	u32 newest = 0;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++)
-		newest = weir_tier_age(look, way) > newest ? weir_tier_age(look, way) : newest;
-	return (weir_look_word(look, 0) + newest + WEIR_LINE_VERSION - WEIR_TIER_HALF) & WEIR_LINE_VERSIONS;
+		newest = weir_tier_age(probe, way) > newest ? weir_tier_age(probe, way) : newest;
+	return (weir_probe_word(probe, 0) + newest + WEIR_LINE_VERSION - WEIR_TIER_HALF) & WEIR_LINE_VERSIONS;
 }
 
 /* The way that an arriving line takes: an empty one, else the oldest; WEIR_WAYS: all are being copied. */
-WEIR_FN u32 weir_tier_choose(struct weir_look look)
+WEIR_FN u32 weir_tier_choose(struct weir_probe probe)
 {
 	u32 chosen = WEIR_WAYS, oldest = 0;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		u64 word = weir_look_word(look, way);
-		u32 age = weir_line_empty(word) ? 0 : weir_tier_age(look, way) + 1;
+		u64 word = weir_probe_word(probe, way);
+		u32 age = weir_line_empty(word) ? 0 : weir_tier_age(probe, way) + 1;
 
 		if (weir_line_evictable(word) && (chosen == WEIR_WAYS || age < oldest)) {
 			chosen = way;
@@ -191,24 +191,24 @@ WEIR_FN u32 weir_tier_moving(WEIR_GLOBAL struct weir_lines *lines, u64 index, u6
  */
 WEIR_FN weir_addr weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 old)
 {
-	u64 key = old >> WEIR_LINE_KEY_SHIFT, place, word;
-	struct weir_look look;
+	u64 key = old >> WEIR_LINE_KEY_SHIFT, slot, word;
+	struct weir_probe probe;
 	u32 way;
 
 	if (!lines->tier || !weir_line_readable(old))
 		return 0;
-	place = weir_tier_place(lines, index, key);
-	look = weir_set_look(weir_tier_set(weir_lines_tier(lines), place));
-	if (weir_look_find(look, key).word != 0)
+	slot = weir_tier_slot(lines, index, key);
+	probe = weir_set_probe(weir_tier_set(weir_lines_tier(lines), slot));
+	if (weir_probe_find(probe, key).word != 0)
 		return WEIR_TIER_KEPT;
-	way = weir_tier_choose(look);
+	way = weir_tier_choose(probe);
 	if (way == WEIR_WAYS)
 		return WEIR_TIER_DROPPED;
-	word = weir_look_word(look, way);
-	key = (key << WEIR_LINE_KEY_SHIFT) | weir_tier_stamp(look) | WEIR_LINE_BUSY;
+	word = weir_probe_word(probe, way);
+	key = (key << WEIR_LINE_KEY_SHIFT) | weir_tier_stamp(probe) | WEIR_LINE_BUSY;
 	/* Y2: pairs with Y3: after the reads of whoever copied it up */
-	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), place + way), word, key) == word ?
-		       weir_tier_data(lines, place + way) : WEIR_TIER_DROPPED;
+	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), slot + way), word, key) == word ?
+		       weir_tier_data(lines, slot + way) : WEIR_TIER_DROPPED;
 }
 
 /* The word of the tier's line whose bytes are at @data. */
@@ -255,28 +255,28 @@ WEIR_FN weir_addr weir_tier_leaves(WEIR_GLOBAL struct weir_lines *lines, weir_ad
 WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 whole)
 {
 	WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
-	struct weir_look look;
+	struct weir_probe probe;
 	struct weir_found found;
-	u64 place, pinned;
+	u64 slot, pinned;
 
 	if (!lines->tier)
 		return 0;
-	place = weir_tier_place(lines, index, key);
-	look = weir_set_look(weir_tier_set(tier, place));
-	found = weir_look_find(look, key);
+	slot = weir_tier_slot(lines, index, key);
+	probe = weir_set_probe(weir_tier_set(tier, slot));
+	found = weir_probe_find(probe, key);
 	if (!weir_line_readable(found.word))
 		return 0;
-	place += found.way % WEIR_WAYS;
+	slot += found.way % WEIR_WAYS;
 	pinned = whole ? found.word & WEIR_LINE_VERSIONS :
-			 (found.word & ~(u64)WEIR_LINE_VERSIONS) | weir_tier_stamp(look) | WEIR_LINE_PIN;
+			 (found.word & ~(u64)WEIR_LINE_VERSIONS) | weir_tier_stamp(probe) | WEIR_LINE_PIN;
 	/* Y1: pairs with Y0: the bytes that came down */
-	if (weir_cas_u64_acquire_dev(weir_tier_word(tier, place), found.word, pinned) != found.word || whole)
+	if (weir_cas_u64_acquire_dev(weir_tier_word(tier, slot), found.word, pinned) != found.word || whole)
 		return 0; /* another set's line took its place just now */
-	return weir_tier_data(lines, place);
+	return weir_tier_data(lines, slot);
 }
 
-/** weir_tier_taken() - a line that was taken lives elsewhere from now on, and is not here any more */
-WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
+/** weir_tier_consumed() - a line that was taken lives elsewhere from now on, and is not here any more */
+WEIR_FN void weir_tier_consumed(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
 {
 	weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->hits, 1);
 	weir_tier_empty(lines, up);
@@ -298,7 +298,7 @@ WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir
 		(void)weir_or_u64_acq_rel_dev(weir_tier_word_of(lines, down), WEIR_LINE_BIT_READY);
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->stored, 1);
 	}
-	weir_converge();
+	weir_reconverge();
 }
 
 /* Lines that are wanted come up, and are readable then. */
@@ -317,12 +317,12 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
 			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up), (u64)0 - WEIR_LINE_PIN); /* Y3 */
 			weir_add_u64_relaxed_dev(&tier->hits, 1);
 		} else {
-			weir_tier_taken(lines, up);
+			weir_tier_consumed(lines, up);
 		}
 		/* L0: pairs with L1: the data before the state */
 		(void)weir_or_u64_acq_rel_dev(word, WEIR_LINE_BIT_READY);
 	}
-	weir_converge();
+	weir_reconverge();
 }
 
 /**
@@ -390,7 +390,7 @@ WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	return 0;
 }
 
-WEIR_FN void weir_tier_taken(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
+WEIR_FN void weir_tier_consumed(WEIR_GLOBAL struct weir_lines *lines, weir_addr up)
 {
 	(void)lines;
 	(void)up;

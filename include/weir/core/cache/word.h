@@ -23,7 +23,7 @@ WEIR_FN void weir_line_forget_error(WEIR_GLOBAL struct weir_lines *lines, u64 in
 }
 
 /* Take a claim back: no command was submitted, so nobody else may change the word. */
-WEIR_FN void weir_line_retract(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+WEIR_FN void weir_line_cancel(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = &weir_lines_set(lines, index)->word[way];
 	u64 busy = weir_load_u64_relaxed_dev(word);

@@ -46,7 +46,7 @@ WEIR_FN u32 weir_line_dirty(u64 word)
 /** weir_status_sticky() - @status, a line's status word, keeps the line from being written back */
 WEIR_FN u32 weir_status_sticky(u32 status)
 {
-	return status != 0 && (status & WEIR_STATUS_TAKEN) == 0;
+	return status != 0 && (status & WEIR_STATUS_CONSUMED) == 0;
 }
 
 /**
@@ -159,9 +159,9 @@ WEIR_FN weir_status weir_line_take_error(WEIR_GLOBAL struct weir_lines *lines, u
 	u32 status = weir_load_u32_relaxed_dev(word); /* relaxed: the exchange decides */
 
 	if (weir_status_sticky(status) &&
-	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_TAKEN) == status)
+	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_CONSUMED) == status)
 		weir_add_u64_relaxed_dev(&lines->write_errors, 1);
-	return status & ~WEIR_STATUS_TAKEN;
+	return status & ~WEIR_STATUS_CONSUMED;
 }
 
 /*
@@ -173,7 +173,7 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
 	u32 status = weir_load_u32_relaxed_dev(word); /* relaxed: the exchange decides */
 
 	if (weir_status_sticky(status) && weir_status_retryable(status) &&
-	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_TAKEN) == status)
+	    weir_cas_u32_acq_rel_dev(word, status, status | WEIR_STATUS_CONSUMED) == status)
 		weir_retry_count(disk);
 }
 
@@ -192,7 +192,7 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
  * Return: as weir_retry(): 0: no, and the status is marked; if weir_retry_now(), the line is BUSY again,
  * and the lane must submit its command, or retract it.
  */
-WEIR_RARE u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index,
+WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index,
 				u32 way, u32 state, u64 deadline)
 {
 	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
@@ -201,7 +201,7 @@ WEIR_RARE u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 	state = weir_retry(disk, status, state, deadline);
 	if (state == 0 && weir_status_retryable(status)) {
 		/* relaxed: the pin goes with a release */
-		weir_store_u32_relaxed_dev(word, status | WEIR_STATUS_TAKEN);
+		weir_store_u32_relaxed_dev(word, status | WEIR_STATUS_CONSUMED);
 	} else if (weir_retry_now(state)) {
 		weir_retry_count(disk);
 		/* acquire and release: as a claim, between what the last command did and the next */
@@ -221,7 +221,7 @@ WEIR_RARE u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
  *
  * Return: as weir_retry(); if weir_retry_now(), the line can be written back again, by anybody.
  */
-WEIR_RARE u32 weir_line_rewrite(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, weir_status status,
+WEIR_COLD u32 weir_line_rewrite(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, weir_status status,
 				u32 state, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);

@@ -86,11 +86,11 @@ WEIR_FN void weir_chain_end(WEIR_GLOBAL struct weir_chain_lane *own)
 		return;
 	weir_store_u64_relaxed_dev(&own->want, 0);
 	/* W1: pairs with W2: whoever sees this turn sees no want of an earlier one */
-	weir_store_u64_release_dev(&own->turn, weir_load_u64_relaxed_dev(&own->turn) + 1);
+	weir_store_u64_release_dev(&own->generation, weir_load_u64_relaxed_dev(&own->generation) + 1);
 }
 
 /* One lane of the report; @holds is what the lane before it wants. */
-WEIR_FN void weir_chain_tell(WEIR_GLOBAL struct weir_chain *chain, u64 position, u64 lane, u32 holds, u32 wants)
+WEIR_FN void weir_chain_write(WEIR_GLOBAL struct weir_chain *chain, u64 position, u64 lane, u32 holds, u32 wants)
 {
 	WEIR_GLOBAL struct weir_chain_link *link = &chain->link[position];
 
@@ -104,7 +104,7 @@ WEIR_FN void weir_chain_tell(WEIR_GLOBAL struct weir_chain *chain, u64 position,
 }
 
 /*
- * Follow lanes and locks from @self until they end or come back; @tell: into the
+ * Follow lanes and locks from @self until they end or come back; @notify: into the
  * report. Lanes that move meanwhile can make a cycle appear that never was, so only
  * two walks with the same digest count. A turn has one wait at most, in which the lane
  * neither takes nor frees anything, and W1..W3 let nobody see the want of another turn:
@@ -112,7 +112,7 @@ WEIR_FN void weir_chain_tell(WEIR_GLOBAL struct weir_chain *chain, u64 position,
  * these times include the moment between the walks, and then every lane held what the
  * second walk found it holding. A cycle that passes @self by is left to its own lanes.
  */
-WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *chain, u64 self, u32 tell)
+WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *chain, u64 self, u32 notify)
 {
 	struct weir_chain_walk walk;
 	u64 at = self;
@@ -123,25 +123,25 @@ WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *
 	do {
 		WEIR_GLOBAL struct weir_chain_lane *lane = weir_chain_at(chain, at);
 		u32 holds = name;
-		u64 turn, want, word;
+		u64 generation, want, word;
 
-		turn = weir_load_u64_acquire_dev(&lane->turn); /* W2: pairs with W1 */
+		generation = weir_load_u64_acquire_dev(&lane->generation); /* W2: pairs with W1 */
 		want = weir_load_u64_acquire_dev(&lane->want); /* W3: pairs with W0, and comes before the rest */
-		if (!want || weir_load_u64_relaxed_dev(&lane->turn) != turn)
+		if (!want || weir_load_u64_relaxed_dev(&lane->generation) != generation)
 			break;
 		name = weir_load_u32_relaxed_dev(&lane->want_name);
 		/* W4: pairs with K0: the next lane's record is no older than its lock */
 		word = weir_load_u64_acquire_dev(weir_at(want, weir_shared_u64, 0));
-		walk.digest = (walk.digest ^ at ^ (turn << 32)) * (u64)0x9e3779b97f4a7c15u;
+		walk.digest = (walk.digest ^ at ^ (generation << 32)) * (u64)0x9e3779b97f4a7c15u;
 		walk.digest ^= walk.digest >> 29;
-		if (tell)
-			weir_chain_tell(chain, walk.length, at, holds, name);
+		if (notify)
+			weir_chain_write(chain, walk.length, at, holds, name);
 		walk.length++;
 		at = weir_chain_holder(chain, word);
 	} while (at < chain->lanes && at != self && walk.length <= chain->lanes);
 	if (at != self)
 		walk.length = 0;
-	if (tell)
+	if (notify)
 		chain->link[0].holds = name;
 	return walk;
 }
@@ -163,7 +163,7 @@ WEIR_FN void weir_chain_cycle(WEIR_GLOBAL struct weir_chain *chain, u64 self)
 				   second.length == first.length && second.digest == first.digest ? 2 : 0);
 }
 
-/* Report a lane of the caller's wave that kept the lock through @patience tries. */
+/* Report a lane of the caller's wave that kept the lock through @retry_limit tries. */
 WEIR_FN void weir_chain_mate(WEIR_GLOBAL struct weir_chain *chain, weir_addr lock, u32 name)
 {
 	WEIR_GLOBAL struct weir_chain_lane *own = weir_chain_at(chain, weir_thread());
@@ -175,10 +175,10 @@ WEIR_FN void weir_chain_mate(WEIR_GLOBAL struct weir_chain *chain, weir_addr loc
 		word = 0;
 	own->streak = word && word == own->seen ? own->streak + 1 : 1;
 	own->seen = word;
-	if (!word || own->streak < chain->patience || weir_cas_u32_acquire_dev(&chain->claimed, 0, 1) != 0)
+	if (!word || own->streak < chain->retry_limit || weir_cas_u32_acquire_dev(&chain->claimed, 0, 1) != 0)
 		return;
-	weir_chain_tell(chain, 0, weir_thread(), 0, name);
-	weir_chain_tell(chain, 1, holder, name, 0);
+	weir_chain_write(chain, 0, weir_thread(), 0, name);
+	weir_chain_write(chain, 1, holder, name, 0);
 	chain->kind = WEIR_CHAIN_WAVE;
 	chain->length = 2;
 	weir_store_u32_release_dev(&chain->claimed, 2); /* D1 */
@@ -210,7 +210,7 @@ WEIR_FN void weir_chain_took(weir_addr chain, weir_addr lock, u32 name)
 	own->takes = weir_chain_next(own->takes);
 	if (own->held < WEIR_CHAIN_HOLDS) {
 		own->hold[own->held] = lock;
-		own->hold_name[own->held] = name;
+		own->holder_name[own->held] = name;
 		own->held++;
 	}
 }
@@ -218,7 +218,7 @@ WEIR_FN void weir_chain_took(weir_addr chain, weir_addr lock, u32 name)
 /**
  * weir_chain_failed() - after a try that did not take @lock
  *
- * From the table's patience on the lane counts as waiting, and looks for a cycle each
+ * From the table's timeout on the lane counts as waiting, and looks for a cycle each
  * time: two lanes that close one together may miss each other once, not for ever.
  *
  * Return: what weir_lock_try() returns.
@@ -232,12 +232,12 @@ WEIR_FN weir_status weir_chain_failed(weir_addr address, weir_addr lock, u32 nam
 		return WEIR_E_LOCKED;
 	own = weir_chain_own(address);
 	own->trying = lock;
-	if (own->tries < chain->patience && ++own->tries == chain->patience) {
+	if (own->tries < chain->retry_limit && ++own->tries == chain->retry_limit) {
 		weir_store_u32_relaxed_dev(&own->want_name, name);
 		/* W0: pairs with W3: name and wave, and all this lane took and freed, before the wait */
 		weir_store_u64_release_dev(&own->want, lock);
 	}
-	if (own->tries == chain->patience)
+	if (own->tries == chain->retry_limit)
 		weir_chain_cycle(chain, weir_thread());
 	if (chain->own_wave)
 		weir_chain_mate(chain, lock, name);
@@ -258,7 +258,7 @@ WEIR_FN void weir_chain_freed(weir_addr chain, weir_addr lock)
 		if (own->hold[i] == lock) {
 			own->held--;
 			own->hold[i] = own->hold[own->held];
-			own->hold_name[i] = own->hold_name[own->held];
+			own->holder_name[i] = own->holder_name[own->held];
 			return;
 		}
 }

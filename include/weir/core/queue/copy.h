@@ -28,7 +28,7 @@ WEIR_FN void weir_copy_narrow(u64 lanes, u64 jobs, weir_addr to, weir_addr from,
 
 		for (u32 at = mine; at < end; at += step)
 			*weir_at(target + at, u32, 0) = weir_data_load_u32(source + at);
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -54,7 +54,7 @@ WEIR_FN void weir_copy_batches(u64 lanes, u64 jobs, weir_addr to, weir_addr from
 			for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
 				*weir_at(target + at + i * step, struct weir_u128, 0) = data[i];
 		}
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -75,7 +75,7 @@ WEIR_FN u32 weir_copy_even_rows(u64 lanes, weir_addr to, weir_addr from, u32 eve
 		for (u32 i = 0; i < WEIR_COPY_BATCH; i++)
 			*weir_at(weir_shuffle_u64(lanes, to, done + i) + mine, struct weir_u128, 0) = data[i];
 	}
-	weir_converge();
+	weir_reconverge();
 	return done;
 }
 
@@ -112,7 +112,7 @@ WEIR_FN void weir_copy_rows(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u
 			at = end - at <= step ? 0 : at + step;
 			jobs = at ? jobs : jobs & (jobs - 1);
 		}
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
@@ -214,7 +214,7 @@ WEIR_FN void weir_wave_move(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 		done = unit == 16 ? weir_move_batches(target, source, head, tail, rank, width) : head;
 		weir_move_part(unit, target, source, done, tail, rank, width);
 		weir_move_part(1, target, source, tail, end, rank, width);
-		weir_converge();
+		weir_reconverge();
 	}
 }
 

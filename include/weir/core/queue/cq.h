@@ -57,9 +57,9 @@ WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 d
 	u32 cid = dw3 & 0xffff, mask = queue->depth - 1;
 	/* R2: pairs with S1: the continuation was written before the slot was filled */
 	u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
-	u32 turn = ((sequence >> 1) << queue->depth_log2) & 0xffff;
+	u32 lap = ((sequence >> 1) << queue->depth_log2) & 0xffff;
 
-	return (sequence & 1) && turn == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
+	return (sequence & 1) && lap == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
 }
 
 /* WEIR_PATH_PULL: what was read goes from staging to where its issuers want it. */
@@ -85,14 +85,14 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
  *
  * Return: that word; 0: it cannot.
  */
-WEIR_RARE u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir_status status)
+WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir_status status)
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	WEIR_GLOBAL struct nvme_sqe *sqe = weir_at(queue->sq, struct nvme_sqe, index);
 	WEIR_GLOBAL struct weir_retry_record *record;
 	u32 opcode = sqe->cdw0 & 0xff, kind = weir_status_retry_kind(status);
 
-	if (!queue->records || kind == 0 || (opcode == NVME_OPCODE_WRITE && !weir_status_again(status)))
+	if (!queue->records || kind == 0 || (opcode == NVME_OPCODE_WRITE && !weir_status_is_retryable(status)))
 		return 0;
 	record = weir_at(queue->records, struct weir_retry_record, index);
 	weir_store_u64_relaxed_dev(&record->event, 0);
@@ -127,7 +127,7 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 		/* E0: pairs with E1: the record before the event */
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, retry);
 	else
-		weir_continue(kind, target, status_word, status, queue->path);
+		weir_complete(kind, target, status_word, status, queue->path);
 	/* S2: pairs with S3: the continuation is read before the next turn writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
@@ -149,7 +149,7 @@ WEIR_FN void weir_cq_count(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 
 	u32 failed = weir_popcount(weir_ballot(lanes, outcome & 2));
 	u32 rogue = weir_popcount(weir_ballot(lanes, outcome & 4));
 
-	if (!weir_leader(lanes))
+	if (!weir_elected(lanes))
 		return;
 	/* relaxed: the host reads a snapshot */
 	(void)weir_add_u64_relaxed_dev(&queue->completed, ended);
@@ -167,7 +167,7 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	u32 fresh = rank < queue->depth && weir_cq_fresh(queue, head + rank, dw3);
 	u32 found = weir_prefix(lanes, weir_ballot(lanes, fresh));
 	u32 sequence = 0, outcome = 0, mine;
-	u64 awaited, mates;
+	u64 awaited, matches;
 
 	if (found == 0) /* the same in all lanes */
 		return 0;
@@ -177,13 +177,13 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	}
 	awaited = weir_ballot(lanes, sequence != 0);
 	/* of two entries with one CID the first is meant */
-	mates = weir_mates_u64(lanes, awaited, dw3 & 0xffff);
-	mine = sequence && weir_leader(mates);
+	matches = weir_match_mask_u64(lanes, awaited, dw3 & 0xffff);
+	mine = sequence && weir_elected(matches);
 	if (queue->staging)
 		weir_cq_pull(queue, lanes, mine, dw3);
 	if (mine)
 		outcome = weir_cq_handle(queue, dw3, sequence);
-	weir_converge(); /* else a compiler may send the lanes that handled straight into the ballots */
+	weir_reconverge(); /* else a compiler may send the lanes that handled straight into the ballots */
 	weir_cq_count(queue, lanes, outcome);
 	return found;
 }
@@ -200,7 +200,7 @@ WEIR_FN void weir_cq_ring(WEIR_GLOBAL struct weir_queue *queue, u64 head, u32 id
 }
 
 /* Is there an entry at @head, or a head that the controller was not told? */
-WEIR_FN u32 weir_cq_worth_a_look(WEIR_GLOBAL struct weir_queue *queue, u64 head)
+WEIR_FN u32 weir_cq_worth_a_poll(WEIR_GLOBAL struct weir_queue *queue, u64 head)
 {
 	/* relaxed: a hint; whoever has the lock reads the entries with acquire */
 	u64 rung = weir_load_u64_relaxed_dev(&queue->rung);
@@ -222,12 +222,12 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 	u64 reap = weir_load_u64_relaxed_dev(&queue->reap);
 	u32 far = queue->staging != 0;
 
-	if ((reap & 1) || (!far && !weir_cq_worth_a_look(queue, reap >> 1)))
+	if ((reap & 1) || (!far && !weir_cq_worth_a_poll(queue, reap >> 1)))
 		return 0;
 	/* R0: pairs with R1 of the previous reaper */
 	if (weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
 		return 0;
-	if (far && !weir_cq_worth_a_look(queue, reap >> 1)) {
+	if (far && !weir_cq_worth_a_poll(queue, reap >> 1)) {
 		weir_store_u64_release_dev(&queue->reap, reap); /* R1 */
 		return 0;
 	}
@@ -238,7 +238,7 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
 	/* Q1: pairs with Q0 (runtime/recovery/watchdog.c): what the controller did with memory came before */
-	u32 dead = (u32)weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
+	u32 dead = (u32)weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
 
 	return dead & WEIR_QUEUE_UNSAFE ? (u32)WEIR_OK : dead & WEIR_QUEUE_DEAD_STATUS;
 }
@@ -248,7 +248,7 @@ WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes
  * error, so that nothing that others share with a dead storage stays taken. One that is submitted meanwhile is ended by
  * whoever helps next. Return: how many.
  */
-WEIR_RARE u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status status)
+WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status status)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
 	u64 reap = weir_load_u64_relaxed_dev(&queue->reap);
@@ -287,19 +287,19 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
 	u32 width = weir_popcount(lanes);
 	u32 total = 0, found = 0;
-	u64 reap = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
+	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
 
 	if (!reap) { /* as in most turns of a wait */
 		weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
 
 		if (dead == WEIR_OK)
 			return 0;
-		if (weir_leader(lanes))
+		if (weir_elected(lanes))
 			total = weir_cq_end_all(queue, dead);
-		weir_converge();
+		weir_reconverge();
 		return (u32)weir_broadcast_u64(lanes, total);
 	}
-	weir_wave_sync(lanes); /* what the leader acquired at R0 is every lane's: no entry of an older turn */
+	weir_wave_sync(lanes); /* what the elected lane acquired at R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;
@@ -308,7 +308,7 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		if (found < width)
 			break;
 	}
-	if (weir_leader(lanes)) {
+	if (weir_elected(lanes)) {
 		weir_cq_ring(queue, head + total, total == 0);
 		/* R1: pairs with R0; behind the doorbell, which orders itself before the next one's */
 		weir_store_u64_release_dev(&queue->reap, (head + total) << 1);

@@ -63,13 +63,13 @@ WEIR_FN weir_status weir_event_retry_status(u64 word)
 /* A completed event's word, or what it says with WEIR_EVENT_RETRY. */
 WEIR_FN u64 weir_event_plain(u64 word)
 {
-	return word & WEIR_EVENT_RETRY ? (word & (WEIR_EVENT_DONE | WEIR_EVENT_TAKEN)) | weir_event_retry_status(word) : word;
+	return word & WEIR_EVENT_RETRY ? (word & (WEIR_EVENT_DONE | WEIR_EVENT_CONSUMED)) | weir_event_retry_status(word) : word;
 }
 
 /* weir_event_test(), for those who can submit a request again. */
 WEIR_FN u64 weir_event_peek(WEIR_GLOBAL struct weir_event *event)
 {
-	/* E1: pairs with E0 in weir_continue() */
+	/* E1: pairs with E0 in weir_complete() */
 	u64 word = weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
 
 	return word & WEIR_EVENT_DONE ? word : 0;
@@ -146,7 +146,7 @@ WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_stat
  * @status_word: the slot's status address
  * @status: how it ended, 0 included: until the next one ends, the word tells of this one
  *
- * Before weir_fence_to_lanes(), and that before weir_continue().
+ * Before weir_fence_to_lanes(), and that before weir_complete().
  */
 WEIR_FN void weir_line_outcome(u32 kind, weir_addr status_word, weir_status status)
 {
@@ -168,7 +168,7 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
 }
 
 /**
- * weir_continue() - hand a completion to who asked for it
+ * weir_complete() - hand a completion to who asked for it
  * @kind: WEIR_TARGET_...
  * @target: the slot's target
  * @status_word: the slot's status address
@@ -178,7 +178,7 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
  * Any lane; bounded; behind weir_fence_to_lanes(), which publishes data and outcome; the slot
  * must not be freed before the arguments were read.
  */
-WEIR_FN void weir_continue(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
+WEIR_FN void weir_complete(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
 			   u32 path)
 {
 	u64 word = WEIR_EVENT_DONE | ((u64)path << 32) | status;

@@ -55,7 +55,7 @@ WEIR_FN u32 weir_retry_tick(u64 ns)
  *
  * Return: 0: no, @status is the outcome; else the new state.
  */
-WEIR_RARE u32 weir_retry_by(u64 terms, weir_status status, u32 state, u64 deadline)
+WEIR_COLD u32 weir_retry_by(u64 terms, weir_status status, u32 state, u64 deadline)
 {
 	u64 now = weir_clock_ns(), delay;
 	u32 at = state >> WEIR_RETRY_AT_SHIFT;

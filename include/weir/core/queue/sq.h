@@ -25,7 +25,7 @@
 enum { WEIR_RESERVE_TRIES = 4 };
 
 /* Turns that a submission waits before it makes itself known. */
-enum { WEIR_FIRST_TURNS = 8 };
+enum { WEIR_FIRST_ITERATIONS = 8 };
 
 /* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it counts as gone. */
 enum { WEIR_OVERTAKES = 8, WEIR_FIRST_REFUSES = 16384 };
@@ -33,11 +33,11 @@ enum { WEIR_OVERTAKES = 8, WEIR_FIRST_REFUSES = 16384 };
 /**
  * struct weir_age - of a submission that waits for a slot, the same in all lanes that began to wait together
  * @deadline: of its wait, clock value; 0: it takes no part, and overtakes whom it likes
- * @turn: how often it has tried
+ * @iteration: how often it has tried
  */
 struct weir_age {
 	u64 deadline;
-	u32 turn;
+	u32 iteration;
 };
 
 /** weir_age_none() - of a submission that is given up soon, and begun anew */
@@ -46,17 +46,17 @@ WEIR_FN struct weir_age weir_age_none(void)
 	struct weir_age age;
 
 	age.deadline = 0;
-	age.turn = 0;
+	age.iteration = 0;
 	return age;
 }
 
-/** weir_age() - of a submission with @deadline that has tried @turn times */
-WEIR_FN struct weir_age weir_age(u64 deadline, u32 turn)
+/** weir_age() - of a submission with @deadline that has tried @iteration times */
+WEIR_FN struct weir_age weir_age(u64 deadline, u32 iteration)
 {
 	struct weir_age age;
 
 	age.deadline = deadline;
-	age.turn = turn;
+	age.iteration = iteration;
 	return age;
 }
 
@@ -119,7 +119,7 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 tak
 	u32 width = weir_popcount(takers), takes = weir_is_in(takers), behind = 1, free;
 
 	/* relaxed: the slot behind theirs is not written */
-	if (weir_leader(wave))
+	if (weir_elected(wave))
 		behind = weir_load_u32_relaxed_dev(&weir_sq_slot(queue, tail + width)->sequence) ==
 			 weir_sq_free_sequence(queue, tail + width);
 	free = weir_prefix(takers, weir_ballot(wave, takes && weir_sq_is_free(queue, tail + weir_rank(takers, weir_lane()))));
@@ -128,7 +128,7 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 tak
 }
 
 /* One lane, whose submission is younger than that with deadline @first: may it take tickets? */
-WEIR_RARE u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 first)
+WEIR_COLD u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 first)
 {
 	/* relaxed, like all of this: a hint, and whoever loses a race comes again */
 	u64 tail = weir_load_u64_relaxed_dev(&queue->tail);
@@ -144,13 +144,13 @@ WEIR_RARE u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 fir
 }
 
 /* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some turns itself. */
-WEIR_RARE void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first, u32 served)
+WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first, u32 served)
 {
 	if (served && age.deadline == first)
 		(void)weir_cas_u64_relaxed_dev(&queue->first, first, 0);
 	else if (served && age.deadline > first)
 		(void)weir_add_u64_relaxed_dev(&queue->overtaken, served);
-	else if (!served && (first == 0 || age.deadline < first) && age.turn >= WEIR_FIRST_TURNS &&
+	else if (!served && (first == 0 || age.deadline < first) && age.iteration >= WEIR_FIRST_ITERATIONS &&
 		 weir_cas_u64_relaxed_dev(&queue->first, first, age.deadline) == first)
 		weir_store_u64_relaxed_dev(&queue->overtaken, 0);
 }
@@ -168,7 +168,7 @@ WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline
  * @queue: the queue
  * @wave: lanes calling together
  * @takers: those of them that want a ticket each
- * @may: the leader's is meant: 0: none of them just now
+ * @may: the elected lane's is meant: 0: none of them just now
  *
  * Return: ticket of the first taker plus one in bits 63:8, number of takers
  * served in 7:0; 0 when nothing is free or other waves were faster every time. They are
@@ -177,7 +177,7 @@ WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline
 WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, u32 may)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
-	u64 tail = weir_broadcast_u64(wave, weir_leader(wave) && may ? weir_load_u64_relaxed_dev(&queue->tail) : ~(u64)0);
+	u64 tail = weir_broadcast_u64(wave, weir_elected(wave) && may ? weir_load_u64_relaxed_dev(&queue->tail) : ~(u64)0);
 
 	if (tail == ~(u64)0) /* the same in all lanes */
 		return 0;
@@ -186,14 +186,14 @@ WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, 
 		u64 seen = 0;
 
 		/* relaxed: the slots' own sequence words (S3) carry the order */
-		if (weir_leader(wave))
+		if (weir_elected(wave))
 			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) :
 				      weir_load_u64_relaxed_dev(&queue->tail);
 		seen = weir_broadcast_u64(wave, seen);
 		if (seen == tail)
 			return room ? ((tail + 1) << 8) | room : 0;
 		tail = seen; /* another wave was faster */
-		weir_converge();
+		weir_reconverge();
 	}
 	return 0;
 }
@@ -291,7 +291,7 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 
 		found = weir_prefix(lanes, weir_ballot(lanes, filled));
 		committed += found;
-		weir_converge();
+		weir_reconverge();
 	} while (found == width);
 	return committed;
 }
@@ -304,10 +304,10 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
 	/* S6: pairs with S5: slots filled by whoever raised pending are seen below */
-	u64 seen = weir_broadcast_u64(lanes, weir_leader(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
+	u64 seen = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
 	u64 before = 0, tail = 0, after = first + count, left = 0;
 
-	if (weir_leader(lanes)) {
+	if (weir_elected(lanes)) {
 		/* relaxed: the role passes through pending (S5, S7), which orders it */
 		before = weir_load_u64_relaxed_dev(&queue->committed);
 		/* relaxed: likewise: whoever filled a slot and was counted by another combiner took its ticket before */
@@ -315,11 +315,11 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 	}
 	before = weir_broadcast_u64(lanes, before);
 	tail = weir_broadcast_u64(lanes, tail);
-	weir_wave_sync(lanes); /* what the leader acquired at S6 is every lane's: none misses a filled slot */
+	weir_wave_sync(lanes); /* what the elected lane acquired at S6 is every lane's: none misses a filled slot */
 	if (count == 0 || before != first || tail != after) /* the same in all lanes */
 		after = weir_sq_scan(queue, lanes, before);
-	weir_wave_sync(lanes); /* what each lane acquired at S4 is the leader's now */
-	if (weir_leader(lanes)) {
+	weir_wave_sync(lanes); /* what each lane acquired at S4 is the elected lane's now */
+	if (weir_elected(lanes)) {
 		if (after != before) {
 			weir_store_u64_relaxed_dev(&queue->committed, after);
 			weir_queue_ring(queue, queue->sq_doorbell, before, after);
@@ -344,33 +344,33 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 {
 	u64 before = 0;
 
-	weir_wave_sync(lanes); /* every lane's S1 before the leader's S5 */
+	weir_wave_sync(lanes); /* every lane's S1 before the elected lane's S5 */
 	/* S5: pairs with S6 and S7 */
-	if (weir_leader(lanes))
+	if (weir_elected(lanes))
 		before = weir_add_u64_acq_rel_dev(&queue->pending, 1);
 	if (weir_broadcast_u64(lanes, before) != 0)
 		return;
 	while (weir_sq_combine(queue, lanes, first, count) != 0) {
 		count = 0;
-		weir_converge();
+		weir_reconverge();
 	}
 }
 
-/* weir_sq_try_reserve(), unless an older submission has been overtaken too often. The leader's @age is meant. */
+/* weir_sq_try_reserve(), unless an older submission has been overtaken too often. The elected lane's @age is meant. */
 WEIR_FN u64 weir_sq_try_reserve_by(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_age age)
 {
 	u64 first = 0, reserved;
-	u32 leads = weir_leader(wave) && age.deadline != 0, may = 1;
+	u32 leads = weir_elected(wave) && age.deadline != 0, may = 1;
 
 	if (leads) {
 		first = weir_load_u64_relaxed_dev(&queue->first); /* relaxed: a hint */
 		may = first == 0 || age.deadline <= first || weir_sq_may_overtake(queue, first);
 	}
-	weir_converge();
+	weir_reconverge();
 	reserved = weir_sq_try_reserve(queue, wave, takers, may);
-	if (leads && (first != 0 || (reserved == 0 && age.turn >= WEIR_FIRST_TURNS)))
+	if (leads && (first != 0 || (reserved == 0 && age.iteration >= WEIR_FIRST_ITERATIONS)))
 		weir_sq_note_age(queue, age, first, (u32)reserved & 0xff);
-	weir_converge();
+	weir_reconverge();
 	return reserved;
 }
 
@@ -400,7 +400,7 @@ WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u
 		weir_sq_stage(queue, wave, ticket, served, request);
 	if (served)
 		weir_sq_fill(queue, ticket, request);
-	weir_converge();
+	weir_reconverge();
 	weir_sq_commit(queue, wave, (reserved >> 8) - 1, (u32)reserved & 0xff);
 	return served;
 }

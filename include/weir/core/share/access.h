@@ -22,7 +22,7 @@ enum { WEIR_SHARE_ROUNDS = 256 };
  * What an access finds: WEIR_OK a filled buffer, WEIR_E_SHARED no entry, WEIR_E_LOCKED one that is
  * being filled; else why it could not be.
  */
-WEIR_FN weir_status weir_share_look(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
+WEIR_FN weir_status weir_share_probe(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
 	u32 state = weir_line_state(found.word);
 	weir_status status;
@@ -32,16 +32,16 @@ WEIR_FN weir_status weir_share_look(WEIR_GLOBAL struct weir_share *share, struct
 	if (state != WEIR_LINE_FAILED)
 		return state == WEIR_LINE_BUSY ? (u32)WEIR_E_LOCKED : (u32)WEIR_OK;
 	/* relaxed: T1 came before, and the word is looked at again */
-	status = weir_load_u32_relaxed_dev(&weir_share_slot(share, found.place)->status);
+	status = weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->status);
 	weir_order_loads();
-	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word) ?
+	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word) ?
 		       status : (u32)WEIR_E_LOCKED;
 }
 
 /* L2, as of a line: the buffer was this line's until all of it was loaded. */
 WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
-	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.place)), found.word);
+	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word);
 }
 
 /* As weir_retry(), for the command of a failed entry that ended with @status; 0 counts only if weir_share_unchanged() afterwards. */
@@ -51,7 +51,7 @@ WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL
 	if (weir_line_state(found.word) != WEIR_LINE_FAILED || !weir_status_retryable(status) || weir_disk_dead(disk) != WEIR_OK)
 		return 0;
 	/* relaxed: T1 came before, or whoever turns the word looks once more */
-	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.place)->retry), deadline);
+	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry), deadline);
 }
 
 /* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
@@ -67,8 +67,8 @@ WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct w
  */
 WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 seen, u32 state)
 {
-	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, found.place);
-	WEIR_GLOBAL weir_shared_u32 *retry = &weir_share_slot(share, found.place)->retry;
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, found.position);
+	WEIR_GLOBAL weir_shared_u32 *retry = &weir_share_slot(share, found.position)->retry;
 
 	/* L1: pairs with L0 of the command that failed; T3: for the last holder, who waits for it */
 	if (weir_cas_u64_acq_rel_dev(word, found.word, found.word & ~(u64)WEIR_LINE_BIT_FAILED) != found.word)
@@ -83,7 +83,7 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
 }
 
 /**
- * weir_share_again() - one step of a wait for an entry whose command failed and can be submitted again
+ * weir_share_retry() - one step of a wait for an entry whose command failed and can be submitted again
  * @wave: lanes calling together
  * @status: what this lane's look at its entry gave
  * @found: the entry as seen; word 0: it has none
@@ -97,7 +97,7 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
  *
  * Return: WEIR_E_LOCKED: look again; else @status, which stays.
  */
-WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_share_found found,
+WEIR_FN weir_status weir_share_retry(u64 wave, weir_status status, struct weir_share_found found,
 				     WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line,
 				     u64 deadline)
 {
@@ -111,12 +111,12 @@ WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_s
 		return status;
 	request = weir_line_request(lines, extent, line, 0, 0, NVME_OPCODE_READ);
 	if (failed) {
-		WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, found.place);
+		WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, found.position);
 
 		seen = weir_load_u32_relaxed_dev(&slot->retry); /* relaxed: as in weir_share_retries() */
 		state = weir_share_retries(share, disk, found, status, deadline);
 		request.buffer = weir_share_buffer(share, found);
-		request.target = WEIR_ADDR(weir_share_word(share, found.place));
+		request.target = WEIR_ADDR(weir_share_word(share, found.position));
 		request.status = WEIR_ADDR(&slot->status);
 		over = weir_share_has_failed(share, found, state);
 		if (weir_retry_now(state))
@@ -124,14 +124,14 @@ WEIR_FN weir_status weir_share_again(u64 wave, weir_status status, struct weir_s
 		else if (state != 0 && state != seen) /* relaxed: of two that wait one sets the time */
 			(void)weir_cas_u32_relaxed_dev(&slot->retry, seen, state);
 	}
-	weir_converge();
+	weir_reconverge();
 	if (weir_disk_try_submit(wave, sends, disk, request)) {
 		weir_retry_count(disk);
 	} else if (sends) { /* no slot: as if nothing had been */
-		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.place)->retry, seen); /* relaxed: L0 */
-		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.place), (u64)WEIR_LINE_BIT_FAILED);
+		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry, seen); /* relaxed: L0 */
+		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.position), (u64)WEIR_LINE_BIT_FAILED);
 	}
-	weir_converge();
+	weir_reconverge();
 	return over ? status : (u32)WEIR_E_LOCKED;
 }
 
@@ -152,20 +152,20 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 	struct weir_words words = weir_line_load(0, 0);
 	u32 done = access.length == 0;
 
-	for (u32 turn = 0; weir_ballot(wave, !done) != 0; turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, !done) != 0; iteration++) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
 		weir_addr from;
 		u32 there;
 
-		weir_converge();
+		weir_reconverge();
 		found = weir_share_find(share, extent->key_base + line);
 		from = weir_share_buffer(share, found) + access.offset;
 		if (!done)
-			status = weir_share_look(share, found);
-		status = weir_share_again(wave, status, found, lines, extent, line, deadline);
+			status = weir_share_probe(share, found);
+		status = weir_share_retry(wave, status, found, lines, extent, line, deadline);
 		there = status == WEIR_OK;
-		weir_converge(); /* else a compiler may send those without an entry straight into the collectives */
+		weir_reconverge(); /* else a compiler may send those without an entry straight into the collectives */
 		if (kind == WEIR_ACCESS_READ) {
 			weir_order_loads();
 			weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
@@ -179,13 +179,13 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 		if (there && !weir_share_unchanged(share, found))
 			status = WEIR_E_LOCKED;
 		if (!done && status == WEIR_E_LOCKED)
-			status = weir_share_over(disk, deadline, turn);
+			status = weir_share_over(disk, deadline, iteration);
 		words.status = done ? words.status : status;
 		done |= status != WEIR_E_LOCKED;
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
 	return words;
 }
@@ -203,35 +203,35 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u64 deadline = weir_deadline(disk, 0), place = 0, needy;
+	u64 deadline = weir_deadline(disk, 0), position = 0, needy;
 	struct weir_fetch fetch;
 	u32 held = 0;
 	weir_status left;
 
 	fetch.words = weir_line_load(0, 0);
 	fetch.done = access.length == 0;
-	for (u32 turn = 0; weir_ballot(wave, !fetch.done) != 0; turn++) {
+	for (u32 iteration = 0; weir_ballot(wave, !fetch.done) != 0; iteration++) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
 		weir_addr to;
 		u32 joins;
 
-		weir_converge();
+		weir_reconverge();
 		found = weir_share_find(share, extent->key_base + line);
 		if (!fetch.done)
-			status = weir_share_look(share, found);
-		status = weir_share_again(wave, status, found, lines, extent, line, deadline);
+			status = weir_share_probe(share, found);
+		status = weir_share_retry(wave, status, found, lines, extent, line, deadline);
 		joins = status == WEIR_OK && weir_share_try_join(share, found);
 		if (joins) {
-			(void)weir_share_changed(share, found.place);
-			place = found.place;
+			(void)weir_share_changed(share, found.position);
+			position = found.position;
 			held = 1;
 		} else if (!fetch.done && (status == WEIR_OK || status == WEIR_E_LOCKED)) {
-			status = weir_share_over(disk, deadline, turn);
+			status = weir_share_over(disk, deadline, iteration);
 		}
-		weir_converge();
+		weir_reconverge();
 		to = weir_share_buffer(share, found) + access.offset; /* a holder's: as it was when it joined */
-		weir_converge();
+		weir_reconverge();
 		if (kind == WEIR_ACCESS_WRITE) {
 			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
 			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
@@ -241,12 +241,12 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		}
 		fetch.words.status = fetch.done ? fetch.words.status : status;
 		fetch.done |= status != WEIR_E_LOCKED;
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, !fetch.done);
-		if (needy && weir_disk_help(wave, needy, disk, turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
+			weir_relax(iteration);
 	}
-	left = weir_share_leave(wave, held, lines, extent, line, place);
+	left = weir_share_leave(wave, held, lines, extent, line, position);
 	fetch.words.status = fetch.words.status == WEIR_OK ? left : fetch.words.status;
 	return fetch.words;
 }
@@ -256,7 +256,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 /**
  * weir_lines_reach() - weir_lines_access(), wherever the line is: in the cache, on storage, in a buffer
  */
-WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 						       WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
 						       struct weir_access access)
 {
@@ -270,12 +270,12 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL str
 	for (u32 round = 0; weir_ballot(wave, words.status == WEIR_E_SHARED) != 0; round++) {
 		struct weir_words found;
 
-		weir_converge();
+		weir_reconverge();
 		if (words.status != WEIR_E_SHARED)
 			access.length = 0; /* it only helps the others */
 		found = weir_lines_access(wave, lines, extent, line, kind, access);
 		words = words.status == WEIR_E_SHARED ? found : words;
-		weir_converge();
+		weir_reconverge();
 		if (words.status != WEIR_E_SHARED)
 			access.length = 0;
 		found = reads ? weir_share_read(wave, lines, extent, line, kind, access) :
@@ -283,7 +283,7 @@ WEIR_FN WEIR_ALWAYS struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL str
 		words = words.status == WEIR_E_SHARED ? found : words;
 		if (words.status == WEIR_E_SHARED && round == WEIR_SHARE_ROUNDS)
 			words.status = WEIR_E_TIMEOUT;
-		weir_converge();
+		weir_reconverge();
 	}
 	return words;
 #endif

@@ -48,26 +48,26 @@ WEIR_FN u32 weir_share_state(u64 word)
 /** struct weir_share_found - an entry: its word as seen, and its place; word 0: none */
 struct weir_share_found {
 	u64 word;
-	u64 place;
+	u64 position;
 };
 
-WEIR_FN WEIR_GLOBAL struct weir_set *weir_share_bucket(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN WEIR_GLOBAL struct weir_set *weir_share_bucket(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	return weir_at(share->words, struct weir_set, place / WEIR_WAYS);
+	return weir_at(share->words, struct weir_set, position / WEIR_WAYS);
 }
 
-WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_share_word(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_share_word(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	return &weir_share_bucket(share, place)->word[place % WEIR_WAYS];
+	return &weir_share_bucket(share, position)->word[position % WEIR_WAYS];
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_share_slot *weir_share_slot(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN WEIR_GLOBAL struct weir_share_slot *weir_share_slot(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	return weir_at(share->slots, struct weir_share_slot, place);
+	return weir_at(share->slots, struct weir_share_slot, position);
 }
 
 /* Place of the first way of @key's bucket: keys that follow each other lie apart. */
-WEIR_FN u64 weir_share_place(WEIR_GLOBAL struct weir_share *share, u64 key)
+WEIR_FN u64 weir_share_position(WEIR_GLOBAL struct weir_share *share, u64 key)
 {
 	return weir_mulhi(key * (u64)0x9e3779b97f4a7c15u, share->buckets) * WEIR_WAYS;
 }
@@ -82,16 +82,16 @@ WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *s
 {
 	struct weir_share_found found;
 	struct weir_found seen;
-	u64 place;
+	u64 position;
 
 	found.word = 0;
-	found.place = 0;
+	found.position = 0;
 	if (WEIR_ADDR(share) == 0)
 		return found;
-	place = weir_share_place(share, key);
-	seen = weir_set_find(weir_share_bucket(share, place), key); /* T1: pairs with T0: the slot before the key */
+	position = weir_share_position(share, key);
+	seen = weir_set_find(weir_share_bucket(share, position), key); /* T1: pairs with T0: the slot before the key */
 	found.word = seen.word;
-	found.place = place + seen.way % WEIR_WAYS;
+	found.position = position + seen.way % WEIR_WAYS;
 	return found;
 }
 
@@ -119,7 +119,7 @@ WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64
 WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
 	/* relaxed: T1 came before */
-	return found.word ? weir_load_u64_relaxed_dev(&weir_share_slot(share, found.place)->buffer) : 0;
+	return found.word ? weir_load_u64_relaxed_dev(&weir_share_slot(share, found.position)->buffer) : 0;
 }
 
 /* Two looks at a word saw the same filled entry. */
@@ -138,22 +138,22 @@ WEIR_FN u32 weir_share_same(u64 a, u64 b)
  */
 WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, weir_addr buffer)
 {
-	u64 place = weir_share_place(share, key);
+	u64 position = weir_share_position(share, key);
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place + way);
+		WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, position + way);
 		u64 old = weir_load_u64_relaxed_dev(word); /* relaxed: the exchange decides */
 		u64 next = ((old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS) | WEIR_SHARE_REF | WEIR_LINE_BUSY;
 
 		/* T2: pairs with T3: the last holder's look at the slot before ours is there */
 		if ((old & ~(u64)WEIR_SHARE_VERSIONS) == 0 && weir_cas_u64_acquire_dev(word, old, next) == old) {
-			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, place + way);
+			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, position + way);
 
 			/* relaxed: T0 publishes it */
 			weir_store_u64_relaxed_dev(&slot->buffer, buffer);
 			weir_store_u32_relaxed_dev(&slot->status, WEIR_OK);
 			weir_store_u32_relaxed_dev(&slot->retry, 0);
-			return place + way;
+			return position + way;
 		}
 	}
 	return ~(u64)0;
@@ -162,21 +162,21 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
 /**
  * weir_share_publish() - let a reserved place be found
  * @share: the table
- * @place: from weir_share_reserve()
+ * @position: from weir_share_reserve()
  * @key: whose it is
  * @state: bits to add: 0 while its command is under way; WEIR_LINE_BIT_READY once it is filled,
  *         by this lane or lanes it met in weir_wave_sync(); with WEIR_SHARE_DIRTY if storage has not got it
  */
-WEIR_FN void weir_share_publish(WEIR_GLOBAL struct weir_share *share, u64 place, u64 key, u64 state)
+WEIR_FN void weir_share_publish(WEIR_GLOBAL struct weir_share *share, u64 position, u64 key, u64 state)
 {
 	/* T0: pairs with T1; an addition, since the command may have completed already and set its bit */
-	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, place), (key << WEIR_LINE_KEY_SHIFT) + state);
+	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, position), (key << WEIR_LINE_KEY_SHIFT) + state);
 }
 
 /** weir_share_forget() - give a reserved place back that was never published */
-WEIR_FN void weir_share_forget(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN void weir_share_forget(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place);
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, position);
 
 	/* relaxed: nobody else knows it; T3 */
 	weir_store_u64_release_dev(word, weir_load_u64_relaxed_dev(word) & WEIR_SHARE_VERSIONS);
@@ -192,13 +192,13 @@ WEIR_FN u32 weir_share_try_join(WEIR_GLOBAL struct weir_share *share, struct wei
 	if (weir_share_refs(found.word) == WEIR_SHARE_MOST)
 		return 0;
 	/* T1: pairs with T0, and with T3 of whoever changed the buffer and left */
-	return weir_cas_u64_acquire_dev(weir_share_word(share, found.place), found.word, found.word + WEIR_SHARE_REF) ==
+	return weir_cas_u64_acquire_dev(weir_share_word(share, found.position), found.word, found.word + WEIR_SHARE_REF) ==
 	       found.word;
 }
 
 /* What weir_share_try_leave() did. */
 enum {
-	WEIR_LEAVE_AGAIN,  /* another lane changed the word, or the buffer is being filled: look again */
+	WEIR_LEAVE_RETRY,  /* another lane changed the word, or the buffer is being filled: look again */
 	WEIR_LEAVE_LEFT,   /* others hold it still */
 	WEIR_LEAVE_LAST,   /* nobody does; the entry is gone, and the buffer its owner's */
 	WEIR_LEAVE_CHANGED /* this lane is the last holder, of a changed buffer: it must go to the cache first */
@@ -209,28 +209,28 @@ enum {
  *
  * Never waits: one look, one exchange.
  */
-WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, place);
+	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, position);
 	u64 seen = weir_load_u64_relaxed_dev(word), next; /* relaxed: the exchange decides */
 	u32 last = weir_share_refs(seen) == 1;
 
 	if (last && weir_line_state(seen) == WEIR_LINE_BUSY) /* it must be filled first */
-		return WEIR_LEAVE_AGAIN;
+		return WEIR_LEAVE_RETRY;
 	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
 		return WEIR_LEAVE_CHANGED;
 	next = last ? seen & WEIR_SHARE_VERSIONS : seen - WEIR_SHARE_REF;
 	/* T3: pairs with T1 and T2: what this lane did to the buffer, and read of it, before it lets go */
 	if (weir_cas_u64_acq_rel_dev(word, seen, next) != seen)
-		return WEIR_LEAVE_AGAIN;
+		return WEIR_LEAVE_RETRY;
 	return last ? WEIR_LEAVE_LAST : WEIR_LEAVE_LEFT;
 }
 
 /** weir_share_changed() - a holder is about to change the buffer. Return: the word before. */
-WEIR_FN u64 weir_share_changed(WEIR_GLOBAL struct weir_share *share, u64 place)
+WEIR_FN u64 weir_share_changed(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
 	/* relaxed: the data goes with T3 of this lane's leaving */
-	return weir_or_u64_relaxed_dev(weir_share_word(share, place), WEIR_SHARE_DIRTY);
+	return weir_or_u64_relaxed_dev(weir_share_word(share, position), WEIR_SHARE_DIRTY);
 }
 
 #endif

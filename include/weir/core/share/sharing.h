@@ -70,7 +70,7 @@ WEIR_FN void weir_set_unlock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 
 /* What a lane got done with a set's lock held. */
 enum {
-	WEIR_SHARE_AGAIN, /* nothing: the lock was not free, or the line or its set is busy */
+	WEIR_SHARE_RETRY, /* nothing: the lock was not free, or the line or its set is busy */
 	WEIR_SHARE_DONE,
 	WEIR_SHARE_FULL, /* the bucket has no empty entry */
 };
@@ -81,14 +81,14 @@ enum {
  * @way: where its data still is; WEIR_WAYS: storage has it, or @tier
  * @tier: where in the cache's tier it is, from weir_tier_take()
  * @dirty: WEIR_SHARE_DIRTY if storage does not have that
- * @place: reserved for it
+ * @position: reserved for it
  */
 struct weir_share_take {
 	u32 outcome;
 	u32 way;
 	weir_addr tier;
 	u64 dirty;
-	u64 place;
+	u64 position;
 };
 
 /*
@@ -104,21 +104,21 @@ WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_li
 	struct weir_share_take take;
 	u64 left = (found.word & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID;
 
-	take.outcome = WEIR_SHARE_AGAIN;
+	take.outcome = WEIR_SHARE_RETRY;
 	take.way = weir_line_readable(found.word) ? found.way : (u32)WEIR_WAYS;
 	take.tier = 0;
 	take.dirty = weir_line_dirty(found.word) ? WEIR_SHARE_DIRTY : 0;
-	take.place = ~(u64)0;
+	take.position = ~(u64)0;
 	if (weir_share_find(share, key).word != 0 || (found.word != 0 && !weir_line_evictable(found.word)) ||
 	    weir_tier_moving(lines, index, key))
 		return take;
-	take.place = weir_share_reserve(share, key, buffer);
-	take.outcome = take.place == ~(u64)0 ? WEIR_SHARE_FULL : WEIR_SHARE_DONE;
+	take.position = weir_share_reserve(share, key, buffer);
+	take.outcome = take.position == ~(u64)0 ? WEIR_SHARE_FULL : WEIR_SHARE_DONE;
 	/* W1: pairs with W0: what marked the line is what is copied from it */
 	if (take.outcome == WEIR_SHARE_DONE && found.word != 0 &&
 	    weir_cas_u64_acquire_dev(&set->word[found.way], found.word, left) != found.word) {
-		weir_share_forget(share, take.place); /* pinned, or marked as used */
-		take.outcome = WEIR_SHARE_AGAIN;
+		weir_share_forget(share, take.position); /* pinned, or marked as used */
+		take.outcome = WEIR_SHARE_RETRY;
 	}
 	if (take.outcome == WEIR_SHARE_DONE) /* a copy of what the cache had just goes */
 		take.tier = weir_tier_take(lines, index, key, take.way != WEIR_WAYS);
@@ -138,18 +138,18 @@ WEIR_FN u32 weir_share_try_absent(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 		absent = !weir_share_holds(lines, key) && !weir_line_readable(weir_set_find(weir_lines_set(lines, index), key).word);
 		weir_set_unlock(lines, index);
 	}
-	weir_converge();
+	weir_reconverge();
 	return absent;
 }
 
 /**
  * struct weir_registered - what weir_share_try_register() did
  * @outcome: WEIR_SHARE_...
- * @place: of the entry
+ * @position: of the entry
  */
 struct weir_registered {
 	u32 outcome;
-	u64 place;
+	u64 position;
 };
 
 /**
@@ -176,15 +176,15 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 	struct weir_registered registered;
 	weir_addr from;
 
-	take.outcome = WEIR_SHARE_AGAIN;
+	take.outcome = WEIR_SHARE_RETRY;
 	take.way = WEIR_WAYS;
 	take.tier = 0;
 	take.dirty = 0;
-	take.place = ~(u64)0;
+	take.position = ~(u64)0;
 	if (locked)
 		take = weir_share_take_locked(lines, index, key, buffer);
 	from = take.tier ? take.tier : weir_line_data(lines, index, take.way % WEIR_WAYS);
-	weir_converge();
+	weir_reconverge();
 	moves = take.outcome == WEIR_SHARE_DONE && (take.way != WEIR_WAYS || take.tier);
 	reads = take.outcome == WEIR_SHARE_DONE && !moves;
 	if (weir_ballot(wave, moves)) {
@@ -194,30 +194,30 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 		weir_wave_sync(wave); /* every lane's part before T0 and Y3 */
 	}
 	if (take.tier)
-		weir_tier_taken(lines, take.tier);
+		weir_tier_consumed(lines, take.tier);
 	if (moves)
-		weir_share_publish(share, take.place, key, WEIR_LINE_BIT_READY | take.dirty);
-	weir_converge();
+		weir_share_publish(share, take.position, key, WEIR_LINE_BIT_READY | take.dirty);
+	weir_reconverge();
 	request.buffer = buffer;
-	request.target = reads ? WEIR_ADDR(weir_share_word(share, take.place)) : 0;
-	request.status = reads ? WEIR_ADDR(&weir_share_slot(share, take.place)->status) : 0;
+	request.target = reads ? WEIR_ADDR(weir_share_word(share, take.position)) : 0;
+	request.status = reads ? WEIR_ADDR(&weir_share_slot(share, take.position)->status) : 0;
 	sent = weir_disk_try_submit(wave, reads, weir_extent_disk(extent, line), request);
 	if (reads && sent) {
-		weir_share_publish(share, take.place, key, 0);
+		weir_share_publish(share, take.position, key, 0);
 	} else if (reads) {
-		weir_share_forget(share, take.place);
-		take.outcome = WEIR_SHARE_AGAIN;
+		weir_share_forget(share, take.position);
+		take.outcome = WEIR_SHARE_RETRY;
 	}
 	if (locked)
 		weir_set_unlock(lines, index);
-	weir_converge();
+	weir_reconverge();
 	registered.outcome = take.outcome;
-	registered.place = take.place;
+	registered.position = take.position;
 	return registered;
 }
 
 /* A claim that comes to nothing: nobody else may change the word. */
-WEIR_FN void weir_line_unclaim(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+WEIR_FN void weir_line_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, way);
 
@@ -232,7 +232,7 @@ WEIR_FN void weir_line_unclaim(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
  * @lines: the cache
  * @extent: whose line
  * @line: line of @extent
- * @place: of the entry
+ * @position: of the entry
  *
  * One turn: nothing, or the line is in the cache, dirty, and the entry is gone. Where every line
  * of the set is dirty, it begins the write-back of one; the next turns will find it clean.
@@ -241,62 +241,62 @@ WEIR_FN void weir_line_unclaim(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
  * set's lines cannot be written.
  */
 WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
-					     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 place)
+					     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
-	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, place);
+	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
 	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
 	u32 locked = want && weir_set_try_lock(lines, index), mine;
 	u64 seen = weir_load_u64_acquire_dev(entry); /* T1: pairs with T3: what those that left had changed */
-	struct weir_claim claim = weir_claim_none();
+	struct weir_reservation reservation = weir_reservation_none();
 	weir_status status = WEIR_E_LOCKED;
 
 	if (locked && weir_share_refs(seen) == 1)
-		claim = weir_set_claim_locked(lines, index, weir_lines_policy(lines, index), key, 1 | WEIR_CLAIM_WHOLE);
-	weir_converge();
-	weir_tier_move(wave, lines, index, claim.way, claim.down, claim.up);
-	mine = claim.way != WEIR_WAYS;
+		reservation = weir_set_reserve_locked(lines, index, weir_lines_policy(lines, index), key, 1 | WEIR_RESERVE_WHOLE);
+	weir_reconverge();
+	weir_tier_move(wave, lines, index, reservation.way, reservation.down, reservation.up);
+	mine = reservation.way != WEIR_WAYS;
 	/* T4: as if it were being filled: who joins now waits until it is known whether the buffer stays */
 	if (mine && weir_cas_u64_acquire_dev(entry, seen, seen - 1) != seen) {
-		weir_line_unclaim(lines, index, claim.way);
+		weir_line_unreserve(lines, index, reservation.way);
 		mine = 0;
 	}
-	weir_converge();
+	weir_reconverge();
 	if (weir_ballot(wave, mine)) {
 		weir_fence_to_lanes(); /* L3: the word of the line turns before any byte of it does */
 		weir_wave_sync(wave);
-		weir_wave_move(wave, weir_line_data(lines, index, claim.way % WEIR_WAYS),
-			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, place)->buffer) : 0,
+		weir_wave_move(wave, weir_line_data(lines, index, reservation.way % WEIR_WAYS),
+			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, position)->buffer) : 0,
 			       mine ? weir_extent_bytes(lines, extent, line) : 0);
 		weir_wave_sync(wave); /* every lane's part before the mark (L0) */
 	}
 	/* T3: the buffer was read before it is its owner's again */
 	if (mine && weir_cas_u64_acq_rel_dev(entry, seen - 1, seen & WEIR_SHARE_VERSIONS) == seen - 1) {
-		weir_line_modified(weir_line_word(lines, index, claim.way), claim.word);
+		weir_line_modified(weir_line_word(lines, index, reservation.way), reservation.word);
 		weir_add_u64_relaxed_dev(&share->propagated, 1);
 		status = WEIR_OK;
 	} else if (mine) {
-		weir_line_unclaim(lines, index, claim.way);
+		weir_line_unreserve(lines, index, reservation.way);
 		(void)weir_or_u64_acq_rel_dev(entry, WEIR_LINE_BIT_READY); /* somebody joined: it stays as it was */
-	} else if (claim.stuck != WEIR_OK) {
-		weir_line_blame(lines, weir_line_key(claim.word), claim.stuck);
-		status = claim.stuck;
+	} else if (reservation.unwritable != WEIR_OK) {
+		weir_line_blame(lines, weir_line_key(reservation.word), reservation.unwritable);
+		status = reservation.unwritable;
 	}
 	if (locked)
 		weir_set_unlock(lines, index);
-	weir_converge();
-	weir_lines_write_back(wave, lines, index, claim.writing);
+	weir_reconverge();
+	weir_lines_write_back(wave, lines, index, reservation.writing);
 	return status;
 }
 
 /* Is a wait at its end? WEIR_E_LOCKED: not yet. */
-WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 deadline, u32 turn)
+WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 deadline, u32 iteration)
 {
 	weir_status dead = weir_disk_dead(disk);
 
 	if (dead != WEIR_OK)
 		return dead;
-	return weir_expired(deadline, turn) ? WEIR_E_TIMEOUT : WEIR_E_LOCKED;
+	return weir_expired(deadline, iteration) ? WEIR_E_TIMEOUT : WEIR_E_LOCKED;
 }
 
 /**
@@ -306,36 +306,36 @@ WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 dead
  * @lines: the cache
  * @extent: whose line
  * @line: line of @extent
- * @place: of the entry
+ * @position: of the entry
  *
  * Return: WEIR_OK; else the changed buffer could not be propagated, and this lane holds it still.
  */
 WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
-				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 place)
+				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position)
 {
 	u64 index = weir_lines_index(lines, extent->key_base + line), needy;
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 deadline = weir_deadline(disk, 0);
 	weir_status status = WEIR_OK, moved;
 
-	for (u32 turn = 0; weir_ballot(wave, held) != 0; turn++) {
-		u32 left = WEIR_LEAVE_AGAIN;
+	for (u32 iteration = 0; weir_ballot(wave, held) != 0; iteration++) {
+		u32 left = WEIR_LEAVE_RETRY;
 
-		weir_converge();
+		weir_reconverge();
 		if (held)
-			left = weir_share_try_leave(weir_lines_share(lines), place);
-		weir_converge();
-		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line, place);
+			left = weir_share_try_leave(weir_lines_share(lines), position);
+		weir_reconverge();
+		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line, position);
 		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
 			moved = WEIR_OK;
 		if (held && moved == WEIR_E_LOCKED)
-			moved = weir_share_over(disk, deadline, turn);
+			moved = weir_share_over(disk, deadline, iteration);
 		status = held && moved != WEIR_E_LOCKED ? moved : status;
 		held = held && moved == WEIR_E_LOCKED;
-		weir_converge();
+		weir_reconverge();
 		needy = weir_ballot(wave, held);
-		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, turn, disk), turn) == 0)
-			weir_relax(turn);
+		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, iteration, disk), iteration) == 0)
+			weir_relax(iteration);
 	}
 	return status;
 }

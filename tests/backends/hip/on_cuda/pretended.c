@@ -80,9 +80,9 @@ CUresult cuModuleUnload(CUmodule of)
 }
 
 /* No variable is in what nvcc makes of the kernels. */
-CUresult cuModuleGetGlobal(CUdeviceptr *place, size_t *bytes, CUmodule module, const char *name)
+CUresult cuModuleGetGlobal(CUdeviceptr *location, size_t *bytes, CUmodule module, const char *name)
 {
-	(void)place;
+	(void)location;
 	(void)bytes;
 	(void)module;
 	(void)name;
