@@ -25,7 +25,7 @@ struct weir_gate *weir_gate_take(struct weir_gates *gates, void (*call)(void *of
 
 	pthread_mutex_lock(&gates->mutex);
 	for (unsigned i = 0; i < gates->count && !gate; i++)
-		/* acquire, G1: pairs with the stream's own write of WEIR_GATE_FREE, its last access */
+		/* acquire, gate.G1: pairs with the stream's own write of WEIR_GATE_FREE, its last access */
 		if (__atomic_load_n(gates->gates[i].word, __ATOMIC_ACQUIRE) == WEIR_GATE_FREE)
 			gate = &gates->gates[i];
 	if (gate)
@@ -41,7 +41,7 @@ struct weir_gate *weir_gate_take(struct weir_gates *gates, void (*call)(void *of
 
 void weir_gate_give_back(struct weir_gate *gate)
 {
-	__atomic_store_n(gate->word, WEIR_GATE_FREE, __ATOMIC_RELEASE); /* G1 */
+	__atomic_store_n(gate->word, WEIR_GATE_FREE, __ATOMIC_RELEASE); /* gate.G1 */
 }
 
 void weir_gate_reached(void *argument)
@@ -53,13 +53,13 @@ void weir_gate_reached(void *argument)
 
 void weir_gate_open(struct weir_gate *gate)
 {
-	/* release, G0: pairs with the stream's wait, or weir_gate_wait(): data is in place before */
+	/* release, gate.G0: pairs with the stream's wait, or weir_gate_wait(): data is in place before */
 	__atomic_store_n(gate->word, WEIR_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
 void weir_gate_wait(struct weir_gate *gate)
 {
-	while (__atomic_load_n(gate->word, __ATOMIC_ACQUIRE) == WEIR_GATE_SHUT) /* G0, as in a stream */
+	while (__atomic_load_n(gate->word, __ATOMIC_ACQUIRE) == WEIR_GATE_SHUT) /* gate.G0, as in a stream */
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_AGAIN_NS }, NULL);
 	weir_gate_give_back(gate);
 }

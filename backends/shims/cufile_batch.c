@@ -138,7 +138,7 @@ static unsigned report_group(struct group *group, CUfileIOEvents_t *events, unsi
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < group->count && count < room; i++) {
-		/* acquire: pairs with E2 in runtime/file/batch.c */
+		/* acquire: pairs with batch.E2 in runtime/file/batch.c */
 		int64_t result = __atomic_load_n(&group->io[i].result, __ATOMIC_ACQUIRE);
 
 		if (result == -EINPROGRESS || group->requests[i].reported)

@@ -78,7 +78,7 @@ static void sweep(struct shim *shim)
 	while (*link) {
 		struct shim_async *async = *link;
 
-		/* acquire: pairs with E2 in runtime/file/batch.c */
+		/* acquire: pairs with batch.E2 in runtime/file/batch.c */
 		if (__atomic_load_n(&async->io.result, __ATOMIC_ACQUIRE) == -EINPROGRESS) {
 			link = &async->next;
 			continue;

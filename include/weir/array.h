@@ -439,7 +439,7 @@ WEIR_FN struct weir_view weir_view_open(u64 wave, WEIR_GLOBAL struct weir_array 
 				       weir_opaque(byte & ~(u64)7), there ? 0 : 1);
 		view.found = there ? view.found : weir_set_find(set, key);
 	}
-	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
+	weir_wave_sync(wave); /* what a lane's look guards (line.L1) is all lanes' to load */
 	if (!has || !weir_line_readable(view.found.word))
 		return view;
 	weir_policy_hit(set, view.found.way, view.found.word);
@@ -513,7 +513,7 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_at(view.set, struct weir_set, 0);
 
-	/* L2, as in weir_line_unchanged_by() */
+	/* line.L2, as in weir_line_unchanged_by() */
 	return view.count != 0 &&
 	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(view.found.way, seen)]), view.found.word);
 }
@@ -559,7 +559,7 @@ WEIR_FN u32 weir_view_valid_by_all(u64 wave, struct weir_view_u64 view, u64 seen
 {
 	u64 loaded = weir_ballot(wave, weir_depend(1, seen)); /* no lane votes before it has loaded */
 
-	weir_wave_sync(wave); /* L2: every lane's loads before this lane's second look */
+	weir_wave_sync(wave); /* line.L2: every lane's loads before this lane's second look */
 	return weir_view_valid_by(view.own, loaded);
 }
 

@@ -214,10 +214,10 @@ WEIR_FN u32 weir_line_copy_to(u64 wave, WEIR_GLOBAL struct weir_set *set, struct
 	u64 word;
 
 	weir_order_loads();
-	weir_wave_sync(wave); /* what each lane saw of its line (L1) all lanes have seen */
+	weir_wave_sync(wave); /* what each lane saw of its line (line.L1) all lanes have seen */
 	weir_wave_copy(wave, buffer, data, bytes);
 	weir_order_loads();
-	weir_wave_sync(wave); /* L2: every lane's part before this lane's second look */
+	weir_wave_sync(wave); /* line.L2: every lane's part before this lane's second look */
 	/* relaxed: ordered above */
 	word = bytes ? weir_load_u64_relaxed_dev(&set->word[found.way % WEIR_WAYS]) : ~found.word;
 	return weir_line_same(word, found.word);
@@ -322,7 +322,7 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	weir_reconverge();
 	if (weir_ballot(wave, there)) {
 		weir_order_loads();
-		weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
+		weir_wave_sync(wave); /* what each lane's look guards (share.T1) is all lanes' to load */
 		weir_wave_copy(wave, buffer, from, there ? bytes : 0);
 		weir_order_loads();
 		weir_wave_sync(wave); /* every lane's part before this lane's second look */

@@ -294,8 +294,8 @@ WEIR_FN struct weir_retried weir_retry_poll(WEIR_GLOBAL struct weir_event *event
 {
 	WEIR_GLOBAL struct weir_retry_record *record = weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
 	struct weir_retried retried;
-	u32 same = weir_load_u64_acquire_dev(&record->event) == WEIR_ADDR(event); /* V3: pairs with V2 */
-	u32 cdw12 = weir_load_u32_relaxed_dev(&record->cdw12); /* relaxed, like the others: V3 came before */
+	u32 same = weir_load_u64_acquire_dev(&record->event) == WEIR_ADDR(event); /* disk.V3: pairs with disk.V2 */
+	u32 cdw12 = weir_load_u32_relaxed_dev(&record->cdw12); /* relaxed, like the others: disk.V3 came before */
 
 	retried.request.opcode = weir_load_u32_relaxed_dev(&record->opcode);
 	retried.request.blocks = retried.request.opcode == NVME_OPCODE_FLUSH ? 0 : (cdw12 & 0xffff) + 1;
@@ -307,7 +307,7 @@ WEIR_FN struct weir_retried weir_retry_poll(WEIR_GLOBAL struct weir_event *event
 	retried.request.status = 0;
 	retried.state = weir_load_u32_relaxed_dev(&record->state);
 	retried.queue = weir_load_u64_relaxed_dev(&record->queue);
-	weir_order_loads(); /* V1: pairs with V0 */
+	weir_order_loads(); /* disk.V1: pairs with disk.V0 */
 	if (!same || weir_load_u64_relaxed_dev(&record->event) != WEIR_ADDR(event))
 		retried.queue = 0;
 	return retried;
@@ -318,7 +318,7 @@ WEIR_FN u64 weir_retry_end(WEIR_GLOBAL struct weir_event *event, u64 word, u32 l
 {
 	u64 plain = weir_event_plain(word) | (lost ? WEIR_EVENT_LOST : 0);
 
-	/* relaxed: E1 came before, and no data */
+	/* relaxed: event.E1 came before, and no data */
 	return weir_cas_u64_relaxed_dev(&event->word, word, plain) == word ? plain : 0;
 }
 
@@ -377,7 +377,7 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 		/* relaxed: the host reads a snapshot */
 		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
 	else if (sends)
-		weir_store_u64_release_dev(&event->word, word); /* E0: the record is there, unless others took its place */
+		weir_store_u64_release_dev(&event->word, word); /* event.E0: the record is there, unless others took its place */
 	weir_reconverge();
 	return retries && state != 0 ? 0 : word;
 }

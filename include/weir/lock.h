@@ -28,7 +28,7 @@ WEIR_FN weir_status weir_lock_try(WEIR_GLOBAL struct weir_lock *lock, weir_addr 
 {
 	u64 holder = weir_chain_try(chain, WEIR_ADDR(lock));
 
-	/* K0: pairs with K1 of the previous holder */
+	/* lock.K0: pairs with lock.K1 of the previous holder */
 	if (WEIR_LOCK_CAS(&lock->word, 0, holder) != 0)
 		return weir_chain_failed(chain, WEIR_ADDR(lock), name);
 	weir_chain_took(chain, WEIR_ADDR(lock), name);
@@ -45,7 +45,7 @@ WEIR_FN weir_status weir_lock_try(WEIR_GLOBAL struct weir_lock *lock, weir_addr 
 WEIR_FN void weir_lock_free(WEIR_GLOBAL struct weir_lock *lock, weir_addr chain)
 {
 	weir_chain_freed(chain, WEIR_ADDR(lock));
-	/* K1: pairs with K0 of the next holder */
+	/* lock.K1: pairs with lock.K0 of the next holder */
 	weir_store_u64_release_dev(&lock->word, 0);
 }
 

@@ -212,7 +212,7 @@ WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array 
 	found.word = 0;
 	found.position = shared.position;
 	if (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST)
-		/* L1: pairs with L0 of the entry's command, or with T0 */
+		/* line.L1: pairs with line.L0 of the entry's command, or with share.T0 */
 		found.word = weir_poll_u64_dev(weir_share_word(weir_array_share(array), shared.position),
 					       WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	return found;
@@ -228,7 +228,7 @@ WEIR_FN weir_status weir_shared_status(WEIR_GLOBAL struct weir_array *array, str
 		return event ? weir_event_status(event) : (u32)WEIR_E_LOCKED;
 	if (weir_line_state(found.word) == WEIR_LINE_BUSY)
 		return WEIR_E_LOCKED;
-	/* relaxed: L1 came before, and this lane's reference keeps it */
+	/* relaxed: line.L1 came before, and this lane's reference keeps it */
 	return weir_line_readable(found.word) ? (u32)WEIR_OK :
 						weir_load_u32_relaxed_dev(&weir_share_slot(weir_array_share(array), shared.position)->status);
 }
@@ -381,7 +381,7 @@ WEIR_FN u32 weir_share_in_use(WEIR_GLOBAL struct weir_array *array, u64 line, we
 
 	if (!weir_at(array->lines, struct weir_lines, 0)->share)
 		return 0;
-	/* T1: pairs with T3 */
+	/* share.T1: pairs with share.T3 */
 	found = weir_share_find(share, array->extent.key_base + line);
 	weir_order_loads();
 	return found.word && weir_share_buffer(share, found) == buffer;

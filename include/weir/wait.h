@@ -151,7 +151,7 @@ struct weir_any {
 /* An event that is done is given to one lane. Return: it is this one. */
 WEIR_FN u32 weir_event_take(WEIR_GLOBAL struct weir_event *event)
 {
-	/* relaxed: what the event's word guards was E1's matter; here only who is first */
+	/* relaxed: what the event's word guards was event.E1's matter; here only who is first */
 	return (weir_or_u64_relaxed_dev(&event->word, WEIR_EVENT_CONSUMED) & WEIR_EVENT_CONSUMED) == 0;
 }
 

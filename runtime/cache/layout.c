@@ -63,7 +63,7 @@ static int grow_extents(struct weir_cache *cache)
 		error = weir_copy_from_device(cache->context, copy, cache->extents, used);
 	if (!error && used)
 		error = weir_copy_to_device(cache->context, table, copy, used);
-	/* X0: the table before the length that needs it, which comes with its first new entry */
+	/* release: the table before the length that needs it, which comes with its first new entry */
 	if (!error)
 		error = weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, extents), &table,
 				     sizeof(table));

@@ -181,7 +181,7 @@ int weir_dataset_batch_started(struct weir_dataset *dataset, const struct weir_d
 	struct timespec pause = { .tv_nsec = PAUSE_NS }, now, begin;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	do { /* D1: pairs with D0 (load.k.c) */
+	do { /* dataset.D1: pairs with dataset.D0 (load.k.c) */
 		if (weir_load_u32_acquire_sys(&batch->verdict->started))
 			return 0;
 		nanosleep(&pause, NULL);

@@ -28,7 +28,7 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 {
 	u64 lanes = weir_active();
 
-	if (weir_thread() == 0) /* D0: pairs with D1 (batch.c): what was launched before has ended */
+	if (weir_thread() == 0) /* dataset.D0: pairs with dataset.D1 (batch.c): what was launched before has ended */
 		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started,
 					   1);
 	weir_reconverge();
@@ -48,7 +48,7 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 				(u64)status << 32 | (piece->row + 1));
 		weir_reconverge();
 		weir_order_loads();
-		weir_wave_sync(lanes); /* what each lane acquired (E1) all lanes copy */
+		weir_wave_sync(lanes); /* what each lane acquired (event.E1) all lanes copy */
 		weir_dataset_copy(lanes, piece->to, piece->from, good ? piece->bytes : 0);
 		weir_dataset_fill(lanes, piece->to + piece->fill_at, mine ? piece->fill : 0);
 	}

@@ -258,7 +258,7 @@ static int take_fault(struct weir_context *context)
 	char text[80];
 	int error = backend->ops->d2h(backend, &fault, context->fault, sizeof(fault));
 
-	if (error || weir_load_u32_acquire_sys(&fault.claimed) == 0) /* F1: pairs with F0 */
+	if (error || weir_load_u32_acquire_sys(&fault.claimed) == 0) /* fault.F1: pairs with fault.F0 */
 		return error;
 	memset(&none, 0, sizeof(none));
 	error = backend->ops->h2d(backend, context->fault, &none, sizeof(none));

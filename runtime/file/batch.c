@@ -168,12 +168,12 @@ static void end_batch(struct weir_file_batch *batch)
 	pthread_cond_broadcast(&files->ended);
 }
 
-/* release, E2: pairs with whoever looks at a single result: the data is there, and the request is not touched again */
+/* release, batch.E2: pairs with whoever looks at a single result: the data is there, and the request is not touched again */
 static void give_result(struct weir_file_io *io, int64_t result)
 {
 	if (io->report)
-		__atomic_store_n(io->report, result, __ATOMIC_RELEASE); /* E2 */
-	__atomic_store_n(&io->result, result, __ATOMIC_RELEASE); /* E2 */
+		__atomic_store_n(io->report, result, __ATOMIC_RELEASE); /* batch.E2 */
+	__atomic_store_n(&io->result, result, __ATOMIC_RELEASE); /* batch.E2 */
 }
 
 /* Registrations stay as long as requests are on them. Mutex held. */
@@ -209,7 +209,7 @@ static size_t begin_results(struct weir_file_batch *batch)
 		give_result(&batch->io[i], 0);
 		empty++;
 	}
-	/* release, E0: pairs with E1 in wait.c: results of requests that are counted as ended are seen */
+	/* release, batch.E0: pairs with batch.E1 in wait.c: results of requests that are counted as ended are seen */
 	atomic_store_explicit(&batch->ended, empty, memory_order_release);
 	skip_empty(batch);
 	return empty;
@@ -411,7 +411,7 @@ static void end_pieces(struct file_area *area)
 
 		if (!end_piece(&area->pieces[i], area))
 			continue;
-		/* release, E0: as above */
+		/* release, batch.E0: as above */
 		if (atomic_fetch_add_explicit(&batch->ended, 1, memory_order_release) + 1 == batch->count && !batch->own)
 			end_batch(batch);
 	}

@@ -90,7 +90,7 @@ struct file_state {
  * @next_io, @next_at: what is to be given out next; under the mutex, as all that follows
  * @piece_bytes: longest piece, a power of two
  * @share_bytes: what a thread takes at a time
- * @ended: requests; results are written before (E0)
+ * @ended: requests; results are written before (batch.E0)
  * @failed: index of the first that failed
  * @own: so short that its caller does it alone: no thread sees it, and no mutex is needed
  * @enqueued: nobody waits for it: whoever ends it resumes @gate and frees it

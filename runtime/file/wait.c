@@ -32,7 +32,7 @@ static int prepare(struct weir_context *context, struct weir_file_io *io, size_t
 	return error;
 }
 
-/* acquire, E1: pairs with E0 in batch.c */
+/* acquire, batch.E1: pairs with batch.E0 in batch.c */
 static size_t ended(const struct weir_file_batch *batch)
 {
 	return atomic_load_explicit(&batch->ended, memory_order_acquire);

@@ -236,7 +236,7 @@ WEIR_FN u32 weir_controller_piece(struct weir_controller_view view, u32 ready)
 /* The queue's head, for all lanes, and before what they load next. */
 WEIR_FN u64 weir_controller_head(struct weir_controller_view view, u64 lanes)
 {
-	/* H0: the doorbells are loaded after it: one older than the head would look like a full ring */
+	/* controller.H0: the doorbells are loaded after it: one older than the head would look like a full ring */
 	u64 head = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&view.queue->head) : 0);
 
 	weir_wave_sync(lanes);
@@ -249,7 +249,7 @@ WEIR_FN u32 weir_controller_announced(struct weir_controller_view view, u64 lane
 	WEIR_GLOBAL weir_shared_u32 *doorbells = weir_at(view.doorbells, weir_shared_u32, 0);
 	u32 word = 0, tail, read;
 
-	/* D1: pairs with the combiner's doorbell: commands; D2: with the reaper's: its reads of old entries */
+	/* doorbell.D1: pairs with the combiner's doorbell: commands; doorbell.D2: with the reaper's: its reads of old entries */
 	if (weir_lane() < 2)
 		word = weir_load_u32_acquire_dev(doorbells + weir_lane());
 	tail = (u32)weir_shuffle_u64(lanes, word, 0);
@@ -283,9 +283,9 @@ WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controlle
 								    (u64)lane * claim.command.bytes < view.claim_bytes));
 	after = (head & ~(u64)0xffffffff) | (u32)(claim.first + claim.count);
 	/*
-	 * relaxed: D1 and D2 order what follows. What comes before has been loaded, since the
+	 * relaxed: doorbell.D1 and doorbell.D2 order what follows. What comes before has been loaded, since the
 	 * new head is computed from it: doorbells, so that who sees this head sees none that
-	 * is older (H0), and the commands
+	 * is older (controller.H0), and the commands
 	 */
 	if (weir_elected(lanes))
 		won = weir_cas_u64_relaxed_dev(&view.queue->head, head, after) == head;
@@ -346,7 +346,7 @@ WEIR_FN void weir_controller_post(weir_addr address, u32 dw2, u32 dw3)
 	cqe->dw0 = 0;
 	cqe->dw1 = 0;
 	cqe->dw2 = dw2;
-	/* C1: pairs with the reaper's load: data and the rest of the entry before the phase */
+	/* doorbell.C1: pairs with the reaper's load: data and the rest of the entry before the phase */
 	weir_store_u32_release_dev((WEIR_GLOBAL weir_shared_u32 *)&cqe->dw3, dw3);
 }
 

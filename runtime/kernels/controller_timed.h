@@ -180,7 +180,7 @@ WEIR_FN void weir_controller_note(struct weir_controller_view view, u32 number, 
 	entry->rows = matched.rows;
 	entry->kinds = matched.kinds;
 	entry->state = WEIR_CONTROLLER_IN_LINE;
-	weir_store_u64_relaxed_dev(&entry->due_ns, due_ns); /* relaxed: T1 follows */
+	weir_store_u64_relaxed_dev(&entry->due_ns, due_ns); /* relaxed: controller.T1 follows */
 }
 
 /* What happens to a matched command at once. Return: its status. */
@@ -241,8 +241,8 @@ WEIR_FN void weir_controller_carry_out(WEIR_GLOBAL struct weir_controller_args *
 
 	claim.command.bytes = weir_controller_begin(args, view, lanes, claim);
 	weir_controller_move(view, lanes, claim.command);
-	weir_wave_sync(lanes); /* every lane's part of the data before anybody's T1 */
-	if (number - claim.first < claim.count) /* T1: pairs with T2: data, and the rest of the entry */
+	weir_wave_sync(lanes); /* every lane's part of the data before anybody's controller.T1 */
+	if (number - claim.first < claim.count) /* controller.T1: pairs with controller.T2: data, and the rest of the entry */
 		weir_store_u32_release_dev(&entry->filled, number + 1);
 	weir_reconverge();
 }
@@ -256,9 +256,9 @@ WEIR_FN u32 weir_controller_promise(struct weir_controller_view view)
 	u32 mask = weir_controller_mask(view);
 
 	for (u32 i = 0; i < WEIR_CONTROLLER_TRIES; i++) {
-		u64 head = weir_load_u64_acquire_dev(&view.queue->head); /* H0 */
+		u64 head = weir_load_u64_acquire_dev(&view.queue->head); /* controller.H0 */
 		u32 promised = (u32)head + (u32)(head >> 32);
-		/* D2 */
+		/* doorbell.D2 */
 		u32 read = weir_load_u32_acquire_dev(weir_at(view.doorbells, weir_shared_u32, 1));
 
 		if (((promised - read) & mask) == mask)
@@ -344,7 +344,7 @@ WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *a
 	head = (u32)weir_broadcast_u64(
 		context.lanes, weir_elected(context.lanes) ? weir_load_u64_relaxed_dev(&context.view.queue->head) : 0);
 	position = (u32)weir_broadcast_u64(context.lanes, weir_elected(context.lanes) ? context.later->posted : 0);
-	weir_wave_sync(context.lanes); /* entries of any lane, T2 and D2, before anything is written in the ring */
+	weir_wave_sync(context.lanes); /* entries of any lane, controller.T2 and doorbell.D2, before anything is written in the ring */
 	if (here)
 		weir_controller_post_entry(args, context.view, entry,
 					   position + weir_popcount(posting & below) + weir_popcount(twice & below) +
@@ -440,7 +440,7 @@ WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, 
 	for (u32 i = 0; i < WEIR_CONTROLLER_WINDOWS && found == weir_lanes(); i++) {
 		u32 number = next + weir_lane();
 		WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(context.view, number);
-		/* T2: pairs with T1 */
+		/* controller.T2: pairs with controller.T1 */
 		u32 due = weir_load_u32_acquire_dev(&entry->filled) == number + 1 &&
 			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), context.now);
 
@@ -553,7 +553,7 @@ WEIR_FN void weir_controller_forget(struct weir_controller_context context, u32 
 										state == WEIR_CONTROLLER_DROPPED));
 		weir_reconverge();
 	}
-	if (weir_elected(context.lanes)) /* T3: pairs with T4: their entries are done with */
+	if (weir_elected(context.lanes)) /* controller.T3: pairs with controller.T4: their entries are done with */
 		weir_store_u32_release_dev(&context.later->oldest, oldest + i);
 }
 
@@ -604,22 +604,22 @@ WEIR_FN u32 weir_controller_finish(WEIR_GLOBAL struct weir_controller_args *args
 	context.later = weir_controller_later_of(view);
 	context.lanes = lanes;
 	if (weir_elected(lanes) && weir_controller_worth_a_try(view))
-		/* L0: pairs with L1 of the one before */
+		/* controller.L0: pairs with controller.L1 of the one before */
 		locked = weir_cas_u32_acquire_dev(&context.later->lock, 0, 1) == 0;
 	if (!weir_broadcast_u64(lanes, locked))
 		return 0;
-	weir_wave_sync(lanes); /* what the elected lane acquired at L0 is every lane's */
+	weir_wave_sync(lanes); /* what the elected lane acquired at controller.L0 is every lane's */
 	context.now = weir_controller_clock(lanes);
 	ended = weir_controller_line(args, context);
 	/* relaxed: the lock's own */
 	held = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_relaxed_dev(&context.later->held) : 0);
 	if (held)
 		ended += weir_controller_held(args, context, idle);
-	weir_wave_sync(lanes); /* every lane's part before L1 */
+	weir_wave_sync(lanes); /* every lane's part before controller.L1 */
 	if (weir_elected(lanes)) {
-		if (!held) /* T3: pairs with T4 */
+		if (!held) /* controller.T3: pairs with controller.T4 */
 			weir_store_u32_release_dev(&context.later->oldest, weir_load_u32_relaxed_dev(&context.later->next));
-		weir_store_u32_release_dev(&context.later->lock, 0); /* L1: pairs with L0 */
+		weir_store_u32_release_dev(&context.later->lock, 0); /* controller.L1: pairs with controller.L0 */
 	}
 	weir_reconverge();
 	return ended;
@@ -632,14 +632,14 @@ WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *arg
 	u32 piece = weir_controller_piece(view, ready), room, quota = 0, oldest = 0;
 
 	if (weir_elected(lanes)) {
-		/* T4: pairs with T3: entries used again were done with; an old value only makes for less room */
+		/* controller.T4: pairs with controller.T3: entries used again were done with; an old value only makes for less room */
 		oldest = weir_load_u32_acquire_dev(&weir_controller_later_of(view)->oldest);
 		quota = weir_controller_quota(args, view);
 	}
 	room = oldest + weir_controller_mask(view) + 1 - (u32)head;
 	room = (i32)room > 0 ? room : 0;
 	quota = (u32)weir_broadcast_u64(lanes, quota < room ? quota : room);
-	weir_wave_sync(lanes); /* what the elected lane acquired at T4 is every lane's */
+	weir_wave_sync(lanes); /* what the elected lane acquired at controller.T4 is every lane's */
 	return piece < quota ? piece : quota;
 }
 

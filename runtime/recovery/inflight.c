@@ -54,7 +54,7 @@ static int check_queue(const struct weir_storage *storage, uint32_t queue, struc
 	struct weir_slot *slots = shared ? weir_at(storage->slots[queue], struct weir_slot, 0) : copies;
 	int error = shared ? 0 : backend->ops->d2h(backend, copies, storage->slots[queue], storage->depth * sizeof(*copies));
 
-	/* Pairs with S1, as R2 does: of a slot that is filled the rest is seen, too. */
+	/* Pairs with sq.S1, as cq.R2 does: of a slot that is filled the rest is seen, too. */
 	for (uint32_t i = 0; !error && i < storage->depth; i++)
 		if (weir_load_u32_acquire_dev(&slots[i].sequence) & 1)
 			error = check_slot(storage, queue, i, &slots[i], memory);

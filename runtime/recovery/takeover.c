@@ -36,19 +36,19 @@ static bool try_reaper(struct weir_queue *queue)
 {
 	uint64_t reap = weir_load_u64_relaxed_dev(&queue->reap); /* relaxed: a guess, as in weir_cq_try_lock() */
 
-	/* R0: pairs with R1 of the previous reaper */
+	/* cq.R0: pairs with cq.R1 of the previous reaper */
 	return !(reap & 1) && weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) == reap;
 }
 
 static void release_reaper(struct weir_queue *queue, uint64_t head)
 {
-	weir_store_u64_release_dev(&queue->reap, head << 1); /* R1: pairs with R0 */
+	weir_store_u64_release_dev(&queue->reap, head << 1); /* cq.R1: pairs with cq.R0 */
 }
 
 /* Nobody raised pending: it is raised to 1, which makes us the combiner. */
 static bool try_combiner(struct weir_queue *queue)
 {
-	/* S6: pairs with S7 of the previous combiner */
+	/* sq.S6: pairs with sq.S7 of the previous combiner */
 	return weir_cas_u64_acquire_dev(&queue->pending, 0, 1) == 0;
 }
 
@@ -86,7 +86,7 @@ void weir_takeover_release(struct weir_storage *storage, uint32_t index)
 /* The slot's sequence if it is filled for @ticket; else 0. */
 static uint32_t filled(struct weir_queue *queue, uint64_t ticket)
 {
-	/* R2: pairs with S1 */
+	/* cq.R2: pairs with sq.S1 */
 	uint32_t sequence = weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence);
 
 	return sequence == weir_sq_free_sequence(queue, ticket) + 1 ? sequence : 0;
@@ -150,7 +150,7 @@ static int fill_up(struct weir_storage *storage, uint32_t index, uint64_t deadli
 static void clear_completions(struct weir_queue *queue)
 {
 	for (uint32_t i = 0; i < queue->depth; i++)
-		/* relaxed: lanes only peek, until R1 */
+		/* relaxed: lanes only peek, until cq.R1 */
 		weir_store_u32_relaxed_sys((weir_shared_u32 *)&weir_cq_entry(queue, i)->dw3, 0);
 }
 
@@ -161,7 +161,7 @@ static void clear_shadow(struct weir_queue *queue)
 
 	if (!queue->shadow)
 		return;
-	/* relaxed: the doorbell of its creation orders them (A0) */
+	/* relaxed: the doorbell of its creation orders them (admin.A0) */
 	weir_store_u32_relaxed_sys(weir_at(queue->shadow, weir_shared_u32, 0), 0);
 	weir_store_u32_relaxed_sys(weir_at(queue->shadow + NVME_PAGE_BYTES, weir_shared_u32, 0), 0);
 	weir_store_u32_relaxed_sys(weir_at(cq, weir_shared_u32, 0), 0);
@@ -181,7 +181,7 @@ static void write_spare_entries(struct weir_storage *storage, struct weir_queue 
 static int await_completions(struct weir_queue *queue, uint32_t count, uint64_t deadline)
 {
 	for (uint32_t i = 0; i < count; i++)
-		while (!weir_cq_fresh(queue, i, weir_cq_load(queue, i))) /* C1 */
+		while (!weir_cq_fresh(queue, i, weir_cq_load(queue, i))) /* doorbell.C1 */
 			if (!patient(deadline))
 				return -ETIMEDOUT;
 	return 0;
@@ -216,7 +216,7 @@ static void publish_free_slot(struct weir_queue *queue)
 {
 	uint64_t ticket = weir_load_u64_relaxed_dev(&queue->committed) + queue->depth - 1; /* relaxed: ours */
 
-	/* S2: pairs with S3 */
+	/* sq.S2: pairs with sq.S3 */
 	weir_store_u32_release_dev(&weir_sq_slot(queue, ticket)->sequence, weir_sq_free_sequence(queue, ticket));
 }
 
@@ -227,7 +227,7 @@ static void restart_completions(struct weir_queue *queue, uint32_t count)
 	uint64_t head = weir_load_u64_relaxed_dev(&queue->reap) >> 1; /* relaxed: ours */
 
 	head = (head / passes + 1) * passes + count;
-	weir_store_u64_relaxed_dev(&queue->rung, head); /* relaxed: R1 orders both */
+	weir_store_u64_relaxed_dev(&queue->rung, head); /* relaxed: cq.R1 orders both */
 	weir_store_u64_relaxed_dev(&queue->reap, head << 1 | 1);
 }
 

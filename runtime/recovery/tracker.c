@@ -168,7 +168,7 @@ static uint32_t cid_of(const struct weir_storage *storage, uint32_t slot, uint32
 /* The slot holds a command that the controller alone keeps from ending. */
 static bool with_controller(struct weir_tracker *tracker, const struct view *view, uint32_t slot, uint32_t *sequence)
 {
-	*sequence = weir_load_u32_acquire_dev(&view->slots[slot].sequence); /* pairs with S1, as R2 does */
+	*sequence = weir_load_u32_acquire_dev(&view->slots[slot].sequence); /* pairs with sq.S1, as cq.R2 does */
 	return (*sequence & 1) && announced(tracker->storage, view->committed, slot, *sequence) && !tracker->answered[slot];
 }
 

@@ -62,7 +62,7 @@ static int mark(struct weir_watchdog *watchdog, uint64_t queue, uint32_t status)
 
 	if (!watchdog->shared)
 		return backend->ops->h2d(backend, address, &status, sizeof(status));
-	/* Q0: pairs with Q1 in core/queue/cq.h: the controller's last access to memory came before */
+	/* dead.Q0: pairs with dead.Q1 in core/queue/cq.h: the controller's last access to memory came before */
 	weir_store_u32_release_sys(weir_at(address, weir_shared_u32, 0), status);
 	return 0;
 }

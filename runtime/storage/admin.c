@@ -87,7 +87,7 @@ static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
 	/* The admin queue's is rung each time, whatever EventIdx says: not all controllers keep it. */
 	if (admin->shadow)
 		__atomic_store_n((uint32_t *)(admin->shadow + doorbell * admin->transport->doorbell_bytes), value, __ATOMIC_RELEASE);
-	/* A0: the entry before its doorbell */
+	/* admin.A0: the entry before its doorbell */
 	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
 }
 
@@ -147,7 +147,7 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 	int error;
 
 	admin->silent = true; /* until it says something */
-	/* C1: pairs with the controller's write of dw3 */
+	/* doorbell.C1: pairs with the controller's write of dw3 */
 	while ((((dw3 = __atomic_load_n(&cqe->dw3, __ATOMIC_ACQUIRE)) >> 16) & 1) != admin->phase) {
 		error = check_alive(admin, what);
 		if (error)

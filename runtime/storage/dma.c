@@ -72,9 +72,9 @@ static bool holds(const struct weir_dma_region *region, uint64_t address, uint64
 }
 
 /*
- * G1: pairs with the load in weir_dma_view_refresh(). Relaxed is enough: the
+ * dma.G1: pairs with the load in weir_dma_view_refresh(). Relaxed is enough: the
  * lock carries the regions, and a command that relies on this change reaches
- * its controller through a doorbell (D1), which orders this store before it.
+ * its controller through a doorbell (doorbell.D1), which orders this store before it.
  */
 static void changed(struct weir_dma_map *map)
 {
@@ -289,7 +289,7 @@ static void view_copy(struct weir_dma_map *map, struct weir_dma_view *view)
 
 bool weir_dma_view_refresh(struct weir_dma_map *map, struct weir_dma_view *view)
 {
-	/* G1: pairs with changed() */
+	/* dma.G1: pairs with changed() */
 	if (__atomic_load_n(&map->generation, __ATOMIC_RELAXED) == view->generation)
 		return false;
 	pthread_mutex_lock(&map->lock);

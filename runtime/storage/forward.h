@@ -39,9 +39,9 @@ enum weir_forwarded {
 /* Does the controller want the register rung, after its shadow went from @before to @value? */
 WEIR_FN u32 weir_forward_shadow(const struct weir_forward *forward, u32 before, u32 value)
 {
-	weir_store_u32_release_sys(weir_at(forward->shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
-	weir_fence_with_controller(); /* B0: pairs with B1, as in core/queue/reach.h */
-	/* relaxed: B0 has the order */
+	weir_store_u32_release_sys(weir_at(forward->shadow, weir_shared_u32, 0), value); /* doorbell.D0: ring before shadow */
+	weir_fence_with_controller(); /* doorbell.B0: pairs with doorbell.B1, as in core/queue/reach.h */
+	/* relaxed: doorbell.B0 has the order */
 	return weir_event_passed(weir_load_u32_relaxed_sys(weir_at(forward->shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
 				 value);
 }
@@ -49,7 +49,7 @@ WEIR_FN u32 weir_forward_shadow(const struct weir_forward *forward, u32 before, 
 /** weir_forward_step() - one load, and a store if lanes have rung since the last step */
 WEIR_FN enum weir_forwarded weir_forward_step(struct weir_forward *forward)
 {
-	/* H1: pairs with D0 of the lane that stored it: the ring's entries come before */
+	/* forward.H1: pairs with doorbell.D0 of the lane that stored it: the ring's entries come before */
 	u32 value = weir_load_u32_acquire_sys(weir_at(forward->word, weir_shared_u32, 0)), before = forward->reported;
 
 	if (value == before)
@@ -57,9 +57,9 @@ WEIR_FN enum weir_forwarded weir_forward_step(struct weir_forward *forward)
 	forward->reported = value;
 	if (forward->shadow && !weir_forward_shadow(forward, before, value))
 		return WEIR_FORWARD_SHADOW;
-	weir_fence_to_controller(); /* D0: ring before doorbell */
+	weir_fence_to_controller(); /* doorbell.D0: ring before doorbell */
 	weir_mmio_store_u32(forward->doorbell, value);
-	weir_fence_to_controller(); /* D1: doorbell before the next one's */
+	weir_fence_to_controller(); /* doorbell.D1: doorbell before the next one's */
 	return WEIR_FORWARD_RANG;
 }
 
@@ -67,7 +67,7 @@ WEIR_FN enum weir_forwarded weir_forward_step(struct weir_forward *forward)
 WEIR_FN void weir_forward_begin(struct weir_forward *forward)
 {
 	forward->reported = 0;
-	/* relaxed: the doorbell of the queue's creation orders them (A0) */
+	/* relaxed: the doorbell of the queue's creation orders them (admin.A0) */
 	weir_store_u32_relaxed_sys(weir_at(forward->word, weir_shared_u32, 0), 0);
 	if (!forward->shadow)
 		return;

@@ -41,7 +41,7 @@ static void doorbell(struct client *client, u32 index, u32 value)
 {
 	volatile u32 *doorbells = weir_virtual_doorbells(client->controller);
 
-	/* D1, D2: pair with the loads in virtual/queue.c */
+	/* doorbell.D1, doorbell.D2: pair with the loads in virtual/queue.c */
 	__atomic_store_n((u32 *)(uintptr_t)&doorbells[index], value, __ATOMIC_RELEASE);
 }
 
@@ -63,7 +63,7 @@ static int admin(struct client *client, u32 number, struct nvme_sqe sqe)
 	doorbell(client, 0, (at + 1) % ADMIN_ENTRIES);
 	for (u32 i = 0; i < STEPS; i++) {
 		poll_all(client);
-		dw3 = __atomic_load_n(&cqes[at].dw3, __ATOMIC_ACQUIRE); /* C1 */
+		dw3 = __atomic_load_n(&cqes[at].dw3, __ATOMIC_ACQUIRE); /* doorbell.C1 */
 		if ((dw3 >> 16 & 1) == phase)
 			break;
 	}
@@ -203,7 +203,7 @@ u32 client_reap(struct client *client, u32 index, u64 *failed)
 	u32 taken = 0;
 
 	for (;;) {
-		u32 dw3 = __atomic_load_n(&queue->cqes[queue->head].dw3, __ATOMIC_ACQUIRE); /* C1 */
+		u32 dw3 = __atomic_load_n(&queue->cqes[queue->head].dw3, __ATOMIC_ACQUIRE); /* doorbell.C1 */
 
 		if ((dw3 >> 16 & 1) != queue->phase)
 			break;

@@ -429,13 +429,13 @@ WEIR_FN u32 count_locked(WEIR_GLOBAL struct port_lock_args *args)
 	WEIR_GLOBAL u64 *plain = weir_at(args->lock + 256, u64, 0);
 	u64 before;
 
-	if (weir_cas_u32_acquire_dev(lock, 0, 1) != 0) /* L0: pairs with L1 */
+	if (weir_cas_u32_acquire_dev(lock, 0, 1) != 0) /* litmus.L0: pairs with litmus.L1 */
 		return 0;
 	before = weir_load_u64_relaxed_dev(word); /* relaxed: the lock has the order */
 	expect(args->verdict, weir_thread(), *plain, before);
 	*plain = before + 1;
 	weir_store_u64_relaxed_dev(word, before + 1);
-	weir_store_u32_release_dev(lock, 0); /* L1: pairs with L0 */
+	weir_store_u32_release_dev(lock, 0); /* litmus.L1: pairs with litmus.L0 */
 	return 1;
 }
 

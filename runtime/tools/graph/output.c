@@ -12,7 +12,7 @@
 
 /*
  * The registry of temporary names. A slot is free (0), being filled (1) or live (2). The signal handler reads
- * names of live slots only: O1 publishes the name, O2 sees it.
+ * names of live slots only: output.O1 publishes the name, output.O2 sees it.
  */
 static struct {
 	atomic_int state;
@@ -26,7 +26,7 @@ static int registry_claim(const char *temporary)
 		if (!atomic_compare_exchange_strong(&registry[slot].state, &expected, 1))
 			continue;
 		strcpy(registry[slot].path, temporary);
-		atomic_store_explicit(&registry[slot].state, 2, memory_order_release); /* O1: pairs with O2 */
+		atomic_store_explicit(&registry[slot].state, 2, memory_order_release); /* output.O1: pairs with output.O2 */
 		return slot + 1;
 	}
 	return 0;
@@ -41,7 +41,7 @@ void graph_outputs_unlink(void)
 {
 	for (int slot = 0; slot < GRAPH_OUTPUTS_MAX; slot++)
 		if (atomic_load_explicit(&registry[slot].state, memory_order_acquire) ==
-		    2) /* O2: pairs with O1 */
+		    2) /* output.O2: pairs with output.O1 */
 			unlink(registry[slot].path);
 }
 

@@ -84,7 +84,7 @@ void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns)
 	}
 }
 
-/* R2: pairs with the acquire load in transport_nvmf.c: what led to the new state is over. */
+/* fabrics.R2: pairs with the acquire load in transport_nvmf.c: what led to the new state is over. */
 static void publish(struct nvmf *nvmf, u32 csts)
 {
 	store_release_u32(&nvmf->registers.csts, csts);
@@ -109,7 +109,7 @@ static void reset(struct nvmf *nvmf, u32 falls)
 	nvmf_dissociate(nvmf);
 	for (u32 i = 0; i < nvmf->queue_count; i++) {
 		forget(&nvmf->queues[i]);
-		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: R2 orders it */
+		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: fabrics.R2 orders it */
 		store_relaxed_u32(&nvmf->doorbells[2 * i + 1], 0);
 	}
 	nvmf->enabled = nvmf->lost = false;
@@ -132,7 +132,7 @@ static void enable(struct nvmf *nvmf, u32 cc)
 {
 	struct nvmf_queue *admin = &nvmf->queues[0];
 	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) +
-		      1; /* relaxed, as the others: ordered by the load of CC (R1) */
+		      1; /* relaxed, as the others: ordered by the load of CC (fabrics.R1) */
 	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
 
 	if (!error)
@@ -167,7 +167,7 @@ static void shut_down(struct nvmf *nvmf, u32 cc, u32 csts)
 /* See whether the host asks for something by its registers. */
 static bool control(struct nvmf *nvmf)
 {
-	/* R1: pairs with write_cc() in transport_nvmf.c: the registers written before */
+	/* fabrics.R1: pairs with write_cc() in transport_nvmf.c: the registers written before */
 	u32 cc = load_acquire_u32(&nvmf->registers.cc);
 	u32 falls = load_acquire_u32(&nvmf->registers.falls);
 	u32 csts = load_relaxed_u32(&nvmf->registers.csts); /* relaxed: its own */

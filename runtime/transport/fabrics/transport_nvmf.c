@@ -200,7 +200,7 @@ static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
 
 	switch (offset) {
 	case NVME_REGISTER_CSTS:
-		return load_acquire_u32(&nvmf->registers.csts); /* R2: pairs with publish() in mover.c */
+		return load_acquire_u32(&nvmf->registers.csts); /* fabrics.R2: pairs with publish() in mover.c */
 	case NVME_REGISTER_CC: return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
 	case NVME_REGISTER_VS: return nvmf->controller.vs;
 	default: return 0;
@@ -212,7 +212,7 @@ static uint64_t nvmf_read64(struct weir_transport *transport, uint32_t offset)
 	return offset == NVME_REGISTER_CAP ? read_cap(nvmf_of(transport)) : nvmf_read32(transport, offset);
 }
 
-/* R1: pairs with the load of CC in mover.c: the registers written before. */
+/* fabrics.R1: pairs with the load of CC in mover.c: the registers written before. */
 static void write_cc(struct nvmf *nvmf, uint32_t value)
 {
 	u32 before = exchange_u32(&nvmf->registers.cc, value);
@@ -229,7 +229,7 @@ static void nvmf_write32(struct weir_transport *transport, uint32_t offset, uint
 	if (offset == NVME_REGISTER_CC)
 		write_cc(nvmf, value);
 	else if (offset == NVME_REGISTER_AQA)
-		store_relaxed_u32(&nvmf->registers.aqa, value); /* relaxed: R1 orders it */
+		store_relaxed_u32(&nvmf->registers.aqa, value); /* relaxed: fabrics.R1 orders it */
 }
 
 static void nvmf_write64(struct weir_transport *transport, uint32_t offset, uint64_t value)
@@ -237,7 +237,7 @@ static void nvmf_write64(struct weir_transport *transport, uint32_t offset, uint
 	struct nvmf *nvmf = nvmf_of(transport);
 
 	if (offset == NVME_REGISTER_ASQ)
-		store_relaxed_u64(&nvmf->registers.asq, value); /* relaxed: R1 orders it */
+		store_relaxed_u64(&nvmf->registers.asq, value); /* relaxed: fabrics.R1 orders it */
 	else if (offset == NVME_REGISTER_ACQ)
 		store_relaxed_u64(&nvmf->registers.acq, value);
 }

@@ -72,7 +72,7 @@ static int call(const struct file_pool *pool, const struct io_uring_sqe *sqe)
 	return result < 0 ? -errno : (int)result;
 }
 
-/* E0: pairs with E1 in file_queue_ended(): the result, and the bytes that were moved. */
+/* pool.E0: pairs with pool.E1 in file_queue_ended(): the result, and the bytes that were moved. */
 static void end(struct file_entry *entry)
 {
 	struct file_queue *queue = entry->queue;
@@ -218,5 +218,5 @@ struct file_entry *file_queue_ended(struct file_queue *queue)
 	/* relaxed: an empty list carries nothing */
 	if (!__atomic_load_n(&queue->ended, __ATOMIC_RELAXED))
 		return NULL;
-	return __atomic_exchange_n(&queue->ended, NULL, __ATOMIC_ACQUIRE); /* E1: pairs with E0 */
+	return __atomic_exchange_n(&queue->ended, NULL, __ATOMIC_ACQUIRE); /* pool.E1: pairs with pool.E0 */
 }

@@ -55,13 +55,13 @@ static void compute(unsigned char *to, uint64_t offset, uint64_t bytes)
 	}
 }
 
-/* P0: pairs with P1. */
+/* sparse.P0: pairs with sparse.P1. */
 static void *probe(void **entry)
 {
 	return __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 }
 
-/* P1: pairs with P0: what @with points to is complete. Return: what is there now. */
+/* sparse.P1: pairs with sparse.P0: what @with points to is complete. Return: what is there now. */
 static void *put(void **entry, void *before, void *with)
 {
 	return __atomic_compare_exchange_n(entry, &before, with, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? with : before;

@@ -15,7 +15,7 @@ static struct weir_nvme_member *member_of(struct weir_transport *transport)
 	return (struct weir_nvme_member *)transport;
 }
 
-/* N0: a reset is over; pairs with N1: who sees its generation knows that the queue pairs of earlier ones are gone. */
+/* shared.N0: a reset is over; pairs with shared.N1: who sees its generation knows that the queue pairs of earlier ones are gone. */
 static void set_generation(uint64_t *generation, uint64_t value)
 {
 	__atomic_store_n(generation, value, __ATOMIC_RELEASE);
@@ -23,7 +23,7 @@ static void set_generation(uint64_t *generation, uint64_t value)
 
 static uint64_t generation_of(const uint64_t *generation)
 {
-	return __atomic_load_n(generation, __ATOMIC_ACQUIRE); /* N1: pairs with N0 */
+	return __atomic_load_n(generation, __ATOMIC_ACQUIRE); /* shared.N1: pairs with shared.N0 */
 }
 
 static bool flag(const bool *word)

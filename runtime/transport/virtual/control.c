@@ -16,7 +16,7 @@ enum {
 
 static u32 register_value(const struct weir_virtual *controller, u32 offset)
 {
-	/* Relaxed: ordered by the load of CC (R1). */
+	/* Relaxed: ordered by the load of CC (register.R1). */
 	return load_relaxed_u32(&controller->registers[offset / 4]);
 }
 
@@ -26,7 +26,7 @@ static u64 register_value_64(const struct weir_virtual *controller, u32 offset)
 	       (u64)register_value(controller, offset + 4) << 32;
 }
 
-/* R2: pairs with weir_virtual_read32(): what led to the new state is over. */
+/* register.R2: pairs with weir_virtual_read32(): what led to the new state is over. */
 static void publish(struct weir_virtual *controller, u32 csts)
 {
 	controller->csts = csts;
@@ -88,7 +88,7 @@ static void reset_finish(struct weir_virtual *controller)
 	virtual_admin_reset(controller);
 	virtual_fault_reset(controller);
 	for (u32 i = 0; i < controller->doorbell_count; i++)
-		store_relaxed_u32(&controller->doorbells[i], 0); /* R2 orders it */
+		store_relaxed_u32(&controller->doorbells[i], 0); /* register.R2 orders it */
 	exchange_u32(&controller->events, 0);
 	controller->phase = VIRTUAL_DISABLED;
 	publish(controller, 0);
@@ -155,7 +155,7 @@ static void reset_begin(struct weir_virtual *controller, u32 falls)
 /* Nothing is under way: see whether the host asks for something. */
 static unsigned poll(struct weir_virtual *controller)
 {
-	/* R1: pairs with write_cc() */
+	/* register.R1: pairs with write_cc() */
 	u32 cc = load_acquire_u32(&controller->registers[NVME_REGISTER_CC / 4]);
 	u32 falls = load_acquire_u32(&controller->falls);
 	bool reset = falls != controller->falls_done;

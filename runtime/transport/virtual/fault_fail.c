@@ -12,7 +12,7 @@ void virtual_fault_fail(struct virtual_thread *thread)
 {
 	thread->discard = true;
 	thread->ready = 0;
-	/* F1: pairs with virtual_fault_follow(); it carries nothing but itself */
+	/* silence.F1: pairs with virtual_fault_follow(); it carries nothing but itself */
 	store_release_u32(&thread->controller->failing, 1);
 }
 
@@ -26,7 +26,7 @@ void virtual_fault_off(struct virtual_thread *thread)
 static bool all_silent(const struct weir_virtual *controller)
 {
 	for (u32 i = 0; i < controller->options.threads; i++)
-		/* F2: pairs with fall_silent(): its completions come before CSTS (R2) */
+		/* silence.F2: pairs with fall_silent(): its completions come before CSTS (register.R2) */
 		if (!load_acquire_u32(&controller->threads[i].counters.silent))
 			return false;
 	return true;
@@ -39,13 +39,13 @@ static void fall_silent(struct virtual_thread *thread, bool silent)
 		virtual_requests_discard(thread);
 	else
 		thread->discard = false; /* the reset left nothing in flight */
-	store_release_u32(&thread->counters.silent, silent); /* F2: pairs with all_silent() */
+	store_release_u32(&thread->counters.silent, silent); /* silence.F2: pairs with all_silent() */
 }
 
 unsigned virtual_fault_follow(struct virtual_thread *thread)
 {
 	struct weir_virtual *controller = thread->controller;
-	bool failing = load_acquire_u32(&controller->failing); /* F1, F3 */
+	bool failing = load_acquire_u32(&controller->failing); /* silence.F1, silence.F3 */
 	unsigned done = failing != thread->failed;
 
 	if (done)
@@ -55,7 +55,7 @@ unsigned virtual_fault_follow(struct virtual_thread *thread)
 	controller->failed = true;
 	virtual_control_fail(controller);
 	if (load_relaxed_u32(&controller->pulled))
-		/* R2: pairs with weir_virtual_read32(): all are silent */
+		/* register.R2: pairs with weir_virtual_read32(): all are silent */
 		store_release_u32(&controller->gone, 1);
 	return done + 1;
 }
@@ -63,6 +63,6 @@ unsigned virtual_fault_follow(struct virtual_thread *thread)
 void virtual_fault_reset(struct weir_virtual *controller)
 {
 	controller->failed = false;
-	/* F3: pairs with virtual_fault_follow(): all threads answered the reset's letter */
+	/* silence.F3: pairs with virtual_fault_follow(): all threads answered the reset's letter */
 	store_release_u32(&controller->failing, 0);
 }

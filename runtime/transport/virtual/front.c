@@ -88,6 +88,6 @@ u32 weir_virtual_transfer_bytes(const struct weir_virtual *controller)
 
 bool weir_virtual_failed(struct weir_virtual *controller, bool *gone)
 {
-	*gone = load_acquire_u32(&controller->gone);   /* R2: pairs with virtual_fault_follow() */
-	return load_acquire_u32(&controller->failing); /* F1: pairs with virtual_fault_fail() */
+	*gone = load_acquire_u32(&controller->gone);   /* register.R2: pairs with virtual_fault_follow() */
+	return load_acquire_u32(&controller->failing); /* silence.F1: pairs with virtual_fault_fail() */
 }

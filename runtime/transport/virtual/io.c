@@ -71,7 +71,7 @@ static u32 find_data(struct virtual_request *request, const struct nvme_sqe *sqe
 
 static bool durable(const struct virtual_request *request, const struct nvme_sqe *sqe)
 {
-	/* Relaxed: Set Features governs the commands after its completion (C1, D1). */
+	/* Relaxed: Set Features governs the commands after its completion (doorbell.C1, doorbell.D1). */
 	return (sqe->cdw12 & NVME_RW_FUA) ||
 	       load_relaxed_u32(&request->thread->controller->write_through);
 }

@@ -9,7 +9,7 @@
 
 bool virtual_message_acknowledged(const struct virtual_thread *to)
 {
-	/* M2: pairs with the store in virtual_message_step(). @sent is ours. */
+	/* message.M2: pairs with the store in virtual_message_step(). @sent is ours. */
 	return load_acquire_u32(&to->message.answered) == load_relaxed_u32(&to->message.sent);
 }
 
@@ -29,7 +29,7 @@ void virtual_message_send(struct virtual_thread *to, enum virtual_message_kind k
 	message->qid = qid;
 	message->cid = cid;
 	message->result = 0;
-	/* M1: pairs with the load in virtual_message_step(): the letter, and the queue it is about. */
+	/* message.M1: pairs with the load in virtual_message_step(): the letter, and the queue it is about. */
 	store_release_u32(&message->sent, load_relaxed_u32(&message->sent) + 1);
 }
 
@@ -111,10 +111,10 @@ unsigned virtual_message_step(struct virtual_thread *thread)
 
 	if (load_relaxed_u32(&message->sent) == answered)
 		return 0;
-	(void)load_acquire_u32(&message->sent); /* M1: pairs with virtual_message_send() */
+	(void)load_acquire_u32(&message->sent); /* message.M1: pairs with virtual_message_send() */
 	if (!work(thread))
 		return 0;
-	/* M2: pairs with virtual_message_acknowledged(): the queue and the result are thread 0's again. */
+	/* message.M2: pairs with virtual_message_acknowledged(): the queue and the result are thread 0's again. */
 	store_release_u32(&message->answered, answered + 1);
 	return 1;
 }

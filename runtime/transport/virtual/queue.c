@@ -53,7 +53,7 @@ static void cq_poll(struct virtual_thread *thread, struct virtual_cq *cq)
 	if (value == cq->doorbell_seen)
 		return;
 	/*
-	 * D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has
+	 * doorbell.D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has
 	 * read the entries that we may overwrite from here on.
 	 */
 	value = virtual_doorbell_take(thread, 2 * cq->id + 1, &cq->doorbell);
@@ -99,7 +99,7 @@ static void sq_poll(struct virtual_thread *thread, struct virtual_sq *sq)
 	if (value == sq->doorbell_seen)
 		return;
 	/*
-	 * D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the
+	 * doorbell.D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the
 	 * entries before it, and the memory they name, are as the lane left them.
 	 */
 	value = virtual_doorbell_take(thread, 2 * sq->queue.id, &sq->doorbell);
@@ -109,7 +109,7 @@ static void sq_poll(struct virtual_thread *thread, struct virtual_sq *sq)
 		return;
 	}
 	sq->tail = value;
-	/* What was taken from the DMA map before the doorbell rang is seen as gone (G1). */
+	/* What was taken from the DMA map before the doorbell rang is seen as gone (dma.G1). */
 	virtual_view_refresh(thread);
 }
 
@@ -206,7 +206,7 @@ static inline void put(struct virtual_cq *cq, struct nvme_cqe from, u32 phase)
 	entry->dw1 = from.dw1;
 	entry->dw2 = from.dw2;
 	/*
-	 * C1: pairs with the acquire load of dw3 in core/queue/cq.h: the rest of the
+	 * doorbell.C1: pairs with the acquire load of dw3 in core/queue/cq.h: the rest of the
 	 * entry and the command's data come before the phase.
 	 */
 	__atomic_store_n(&entry->dw3, from.dw3 | phase << 16, __ATOMIC_RELEASE);

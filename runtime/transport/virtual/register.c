@@ -25,7 +25,7 @@ u32 weir_virtual_read32(struct weir_virtual *controller, u32 offset)
 {
 	const struct shared_u32 *doorbell = doorbell_at(controller, offset);
 
-	/* R2: pairs with the stores of CSTS in virtual/control.c, and of the flag in virtual/fault_fail.c */
+	/* register.R2: pairs with the stores of CSTS in virtual/control.c, and of the flag in virtual/fault_fail.c */
 	if (load_acquire_u32(&controller->gone))
 		return UINT32_MAX;
 	if (is_register(offset))
@@ -41,7 +41,7 @@ u64 weir_virtual_read64(struct weir_virtual *controller, u32 offset)
 
 static void write_cc(struct weir_virtual *controller, u32 value)
 {
-	/* R1: pairs with the load of CC in virtual/control.c: the registers written before. */
+	/* register.R1: pairs with the load of CC in virtual/control.c: the registers written before. */
 	u32 before = exchange_u32(&controller->registers[NVME_REGISTER_CC / 4], value);
 
 	if ((before & NVME_CC_ENABLE) && !(value & NVME_CC_ENABLE))
@@ -64,9 +64,9 @@ void weir_virtual_write32(struct weir_virtual *controller, u32 offset, u32 value
 	if (offset == NVME_REGISTER_CC)
 		write_cc(controller, value);
 	else if (writable(offset))
-		store_relaxed_u32(&controller->registers[offset / 4], value); /* R1 orders it */
+		store_relaxed_u32(&controller->registers[offset / 4], value); /* register.R1 orders it */
 	else if (doorbell)
-		store_release_u32(doorbell, value); /* D1, D2: as a lane does */
+		store_release_u32(doorbell, value); /* doorbell.D1, doorbell.D2: as a lane does */
 }
 
 void weir_virtual_write64(struct weir_virtual *controller, u32 offset, u64 value)

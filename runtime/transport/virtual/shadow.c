@@ -19,13 +19,13 @@ void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorb
 		*seen = with_shadow == VIRTUAL_DOORBELL_ARMED ? VIRTUAL_DOORBELL_QUIET : 0;
 		store_relaxed_u32(&admin->shadow.events[index], 0);
 	}
-	/* Relaxed, both: the host rings only after it saw the queue's creation complete (C1). */
+	/* Relaxed, both: the host rings only after it saw the queue's creation complete (doorbell.C1). */
 	store_relaxed_u32(&controller->doorbells[index], *seen);
 }
 
 u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell)
 {
-	/* D1, D2, of a register or a shadow; of a register that wakes: the shadow was written before */
+	/* doorbell.D1, doorbell.D2, of a register or a shadow; of a register that wakes: the shadow was written before */
 	u32 value = load_acquire_u32(virtual_doorbell_word(thread, index, *doorbell));
 
 	if (*doorbell != VIRTUAL_DOORBELL_ARMED)
@@ -38,7 +38,7 @@ bool virtual_doorbell_arm(struct virtual_thread *thread, u32 index, u8 *doorbell
 {
 	/* Acquire: of a register that was rung meanwhile the shadow is seen below. */
 	exchange_u32(&thread->controller->doorbells[index], VIRTUAL_DOORBELL_QUIET);
-	/* B1: pairs with B0 in core/queue/reach.h: the host sees where we sleep, or we see that it has moved on */
+	/* doorbell.B1: pairs with doorbell.B0 in core/queue/reach.h: the host sees where we sleep, or we see that it has moved on */
 	store_ordered_u32(&thread->shadow.events[index], position);
 	if (load_ordered_u32(&thread->shadow.words[index]) != *seen)
 		return false;
@@ -52,7 +52,7 @@ static void move(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *se
 {
 	*doorbell = VIRTUAL_DOORBELL_POLLED;
 	*seen = position;
-	store_relaxed_u32(&thread->shadow.events[index], position); /* C1 of the command's completion orders both */
+	store_relaxed_u32(&thread->shadow.events[index], position); /* doorbell.C1 of the command's completion orders both */
 	store_relaxed_u32(&thread->shadow.words[index], position);
 }
 
@@ -102,7 +102,7 @@ void virtual_shadow_admin(struct weir_virtual *controller)
 
 	if (!admin->shadow_there || sq->lost || sq->doorbell != VIRTUAL_DOORBELL_REGISTER)
 		return;
-	/* Relaxed: whoever goes on looks again (D1). */
+	/* Relaxed: whoever goes on looks again (doorbell.D1). */
 	if (load_relaxed_u32(&admin->shadow.words[0]) != admin->shadow_tail)
 		sq->doorbell = sq->cq->doorbell = VIRTUAL_DOORBELL_POLLED;
 }
@@ -127,7 +127,7 @@ u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct
 	admin->shadow_there = true;
 	admin->shadow_tail = controller->sqs[0].tail;
 	controller->sqs[0].doorbell = controller->cqs[0].doorbell = VIRTUAL_DOORBELL_REGISTER;
-	/* Relaxed, both: C1 of the command's completion orders them. */
+	/* Relaxed, both: doorbell.C1 of the command's completion orders them. */
 	store_relaxed_u32(&admin->shadow.words[0], admin->shadow_tail);
 	store_relaxed_u32(&admin->shadow.words[1], controller->cqs[0].head);
 	virtual_message_send_all(controller, VIRTUAL_MESSAGE_SHADOW);

@@ -493,7 +493,7 @@ static inline bool virtual_sq_idle(const struct virtual_thread *thread, const st
 {
 	const struct virtual_cq *cq = sq->cq;
 
-	/* Relaxed: whoever goes on looks again (D1, D2). One that is awake has yet to say that it sleeps. */
+	/* Relaxed: whoever goes on looks again (doorbell.D1, doorbell.D2). One that is awake has yet to say that it sleeps. */
 	return sq->head == sq->tail && sq->doorbell != VIRTUAL_DOORBELL_POLLED &&
 	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->queue.id]) == sq->doorbell_seen &&
 	       load_relaxed_u32(virtual_doorbell_word(thread, 2 * cq->id + 1, cq->doorbell)) == cq->doorbell_seen;

@@ -198,7 +198,7 @@ static inline void driver_doorbell(struct driver *driver, u32 index, u32 value)
 {
 	volatile u32 *doorbells = weir_virtual_doorbells(driver->controller);
 
-	/* D1, D2: pair with the loads in virtual/queue.c */
+	/* doorbell.D1, doorbell.D2: pair with the loads in virtual/queue.c */
 	__atomic_store_n((u32 *)(uintptr_t)&doorbells[index], value, __ATOMIC_RELEASE);
 }
 
@@ -220,7 +220,7 @@ static inline bool driver_peek(struct driver *driver, u32 cq, struct nvme_cqe *c
 {
 	struct driver_cq *queue = &driver->cq[cq];
 	struct nvme_cqe *entry = &queue->entries[queue->head];
-	u32 dw3 = __atomic_load_n(&entry->dw3, __ATOMIC_ACQUIRE); /* C1 */
+	u32 dw3 = __atomic_load_n(&entry->dw3, __ATOMIC_ACQUIRE); /* doorbell.C1 */
 
 	*cqe = (struct nvme_cqe){ 0 };
 	if ((dw3 >> 16 & 1) != queue->phase)

@@ -10,7 +10,7 @@ static u32 *shadow; /* of the doorbells, then their EventIdx; NULL: none */
 static void notify(struct driver *driver, u32 index, u32 value)
 {
 	if (shadow)
-		__atomic_store_n(&shadow[index], value, __ATOMIC_RELEASE); /* D1, D2 */
+		__atomic_store_n(&shadow[index], value, __ATOMIC_RELEASE); /* doorbell.D1, doorbell.D2 */
 	driver_doorbell(driver, index, value);
 }
 

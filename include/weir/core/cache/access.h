@@ -51,14 +51,14 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct we
 	part = fetch.there && weir_line_holds(pinned, key);
 	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
 	if (kind == WEIR_ACCESS_WRITE) {
-		/* L3: the word of a line that is overwritten turns before any byte of it does */
+		/* line.L3: the word of a line that is overwritten turns before any byte of it does */
 		if (weir_ballot(wave, fetch.there && fresh))
 			weir_fence_to_lanes();
 		weir_wave_move(wave, data, access.buffer, part ? access.length : 0);
 	} else if (part) {
 		fetch.words.word[0] = weir_access_element(kind, data, access);
 	}
-	weir_wave_sync(wave); /* every lane's part before the mark (W0) */
+	weir_wave_sync(wave); /* every lane's part before the mark (writeback.W0) */
 	if (head && pinned)
 		weir_line_modified(word, pinned);
 	if (part) {
@@ -79,9 +79,9 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
 	if (weir_ballot(wave, fetch.there) == 0)
 		return fetch;
 	weir_order_loads();
-	weir_wave_sync(wave); /* what a lane's look guards (L1) is all lanes' to load */
+	weir_wave_sync(wave); /* what a lane's look guards (line.L1) is all lanes' to load */
 	weir_wave_move(wave, access.buffer, data, fetch.there ? access.length : 0);
-	weir_order_loads(); /* L2: every lane's loads before the second look */
+	weir_order_loads(); /* line.L2: every lane's loads before the second look */
 	weir_wave_sync(wave);
 	if (fetch.there && fetch.mine != WEIR_WAYS) {
 		weir_line_unpin(set, fetch.mine);

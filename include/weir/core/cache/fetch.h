@@ -67,7 +67,7 @@ WEIR_FN struct weir_fetch weir_fetch_mine(struct weir_fetch fetch, WEIR_GLOBAL s
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	u64 word;
 
-	/* L1: pairs with L0 */
+	/* line.L1: pairs with line.L0 */
 	word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	if (!weir_line_readable(word)) {
 		fetch.failed = weir_line_state(word) == WEIR_LINE_FAILED ? word : 0;
@@ -114,7 +114,7 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 
 	if (owns) {
 		fetch.found.way = fetch.mine;
-		/* L1: pairs with L0 */
+		/* line.L1: pairs with line.L0 */
 		fetch.found.word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	} else {
 		fetch.found = weir_probe_find(probe, key);
@@ -138,7 +138,7 @@ WEIR_FN struct weir_fetch weir_fetch_notified(struct weir_fetch fetch, WEIR_GLOB
 	weir_status status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.found.way));
 	u64 word;
 
-	weir_order_loads(); /* L4: the status before the second look */
+	weir_order_loads(); /* line.L4: the status before the second look */
 	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
 	if (weir_status_retryable(status) && !(status & WEIR_STATUS_CONSUMED) && (disk->retry & WEIR_RETRIES_MASK)) {
 		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;

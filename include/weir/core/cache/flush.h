@@ -183,7 +183,7 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	}
 	/*
 	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if the
-	 * lane waited for one, that one or a later one. W4: pairs with W2. An error is told once by whoever takes
+	 * lane waited for one, that one or a later one. writeback.W4: pairs with writeback.W2. An error is told once by whoever takes
 	 * it, and by all who waited.
 	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
@@ -340,7 +340,7 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
 	WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 	u64 left = sweep.first_key, stays;
 
-	/* P0: pairs with P1 of the previous holder */
+	/* policy.P0: pairs with policy.P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
 		u64 first = weir_tier_first(lines, index) * WEIR_WAYS, end = first + weir_tier_count(lines, index) * WEIR_WAYS;
 
@@ -353,7 +353,7 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
 			stays = weir_word_try_drop(weir_tier_word(tier, slot), sweep);
 			left = stays ? stays : left;
 		}
-		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
+		weir_store_u32_release_dev(&policy->lock, 0); /* policy.P1 */
 	}
 	weir_reconverge();
 	return left;

@@ -74,7 +74,7 @@ WEIR_FN struct weir_probe weir_set_probe(WEIR_GLOBAL struct weir_set *set)
 {
 	struct weir_probe probe;
 
-	/* L1: pairs with L0; relaxed, and ordered by weir_probe_find(), once for all four */
+	/* line.L1: pairs with line.L0; relaxed, and ordered by weir_probe_find(), once for all four */
 	probe.low = weir_data_load_u128(WEIR_ADDR(&set->word[0]));
 	probe.high = weir_data_load_u128(WEIR_ADDR(&set->word[2]));
 	return probe;
@@ -111,7 +111,7 @@ WEIR_FN u32 weir_line_same(u64 a, u64 b)
 }
 
 /*
- * L2: the data loads stay before this second look; whoever reuses the line stores
+ * line.L2: the data loads stay before this second look; whoever reuses the line stores
  * its word (claim) before its data (completion), so old data cannot pass.
  */
 WEIR_FN u32 weir_line_unchanged(WEIR_GLOBAL struct weir_set *set, struct weir_found found)
@@ -128,7 +128,7 @@ WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir
 
 	for (u32 i = 1; i < WEIR_RUN; i++)
 		mixed ^= words.word[i];
-	/* L2: in the rare case that another word is looked at, the line counts as changed */
+	/* line.L2: in the rare case that another word is looked at, the line counts as changed */
 	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(found.way, mixed)]), found.word);
 }
 
@@ -230,7 +230,7 @@ WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *line
 	hits.missing = 0;
 	for (u32 k = 0; k < 4; k++) {
 		WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index[k]);
-		/* L2, as in weir_line_unchanged_by() */
+		/* line.L2, as in weir_line_unchanged_by() */
 		u64 word = weir_load_u64_relaxed_dev(
 			&set->word[weir_depend(found[k].way % WEIR_WAYS, hits.four.value[k])]);
 

@@ -71,7 +71,7 @@ WEIR_FN u32 weir_set_unwritable(WEIR_GLOBAL struct weir_set_policy *policy, u32 
 {
 	u32 unwritable = 0;
 
-	/* relaxed: a hint; who begins a write-back looks again (W3) */
+	/* relaxed: a hint; who begins a write-back looks again (writeback.W3) */
 	for (u32 way = 0; way < WEIR_WAYS; way++)
 		if ((ways >> way) & 1)
 			unwritable |= weir_status_sticky(weir_load_u32_relaxed_dev(&policy->status[way])) << way;

@@ -89,8 +89,8 @@ WEIR_FN struct weir_reservation weir_set_replace(WEIR_GLOBAL struct weir_lines *
 	reservation.word = (miss.key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
 		     WEIR_LINE_PIN | (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
 	/*
-	 * L3: pairs with L2 of readers: the word turns before any byte of the line does, because the
-	 * command that brings them is released later (S1). Acquire: after the reads of whoever let go.
+	 * line.L3: pairs with line.L2 of readers: the word turns before any byte of the line does, because the
+	 * command that brings them is released later (sq.S1). Acquire: after the reads of whoever let go.
 	 */
 	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, reservation.word) != old) {
 		weir_tier_unreserve(lines, down);
@@ -164,14 +164,14 @@ WEIR_FN struct weir_reservation weir_set_try_reserve(WEIR_GLOBAL struct weir_lin
 	WEIR_GLOBAL struct weir_set_policy *policy = weir_lines_policy(lines, index);
 	struct weir_reservation reservation = weir_reservation_none();
 
-	/* P0: pairs with P1 of the previous holder */
+	/* policy.P0: pairs with policy.P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
 		reservation.unwritable = weir_share_refuses(lines, key); /* it stays in its buffer */
 		if (reservation.unwritable == WEIR_OK)
 			reservation.unwritable = weir_tier_refuses(lines);
 		if (reservation.unwritable == WEIR_OK)
 			reservation = weir_set_reserve_locked(lines, index, policy, key, writing);
-		weir_store_u32_release_dev(&policy->lock, 0); /* P1 */
+		weir_store_u32_release_dev(&policy->lock, 0); /* policy.P1 */
 	}
 	weir_reconverge();
 	return reservation;

@@ -104,7 +104,7 @@ WEIR_FN u32 weir_tier_try_drop(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
 		return 1;
 	if (!weir_line_evictable(found.word))
 		return 0;
-	/* Y1: the lane's later release (P1, or S1 of a write-back) publishes it */
+	/* tier.Y1: the lane's later release (policy.P1, or sq.S1 of a write-back) publishes it */
 	(void)weir_cas_u64_acq_rel_dev(weir_tier_word(weir_lines_tier(lines), found.slot), found.word,
 				       found.word & WEIR_LINE_VERSIONS);
 	return 1;
@@ -206,7 +206,7 @@ WEIR_FN weir_addr weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 in
 		return WEIR_TIER_DROPPED;
 	word = weir_probe_word(probe, way);
 	key = (key << WEIR_LINE_KEY_SHIFT) | weir_tier_stamp(probe) | WEIR_LINE_BUSY;
-	/* Y2: pairs with Y3: after the reads of whoever copied it up */
+	/* tier.Y2: pairs with tier.Y3: after the reads of whoever copied it up */
 	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), slot + way), word, key) == word ?
 		       weir_tier_data(lines, slot + way) : WEIR_TIER_DROPPED;
 }
@@ -222,7 +222,7 @@ WEIR_FN void weir_tier_empty(WEIR_GLOBAL struct weir_lines *lines, weir_addr dat
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_tier_word_of(lines, data);
 
-	/* Y3: pairs with Y2. relaxed: nobody else changes it */
+	/* tier.Y3: pairs with tier.Y2. relaxed: nobody else changes it */
 	weir_store_u64_release_dev(word, weir_load_u64_relaxed_dev(word) & WEIR_LINE_VERSIONS);
 }
 
@@ -269,7 +269,7 @@ WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	slot += found.way % WEIR_WAYS;
 	pinned = whole ? found.word & WEIR_LINE_VERSIONS :
 			 (found.word & ~(u64)WEIR_LINE_VERSIONS) | weir_tier_stamp(probe) | WEIR_LINE_PIN;
-	/* Y1: pairs with Y0: the bytes that came down */
+	/* tier.Y1: pairs with tier.Y0: the bytes that came down */
 	if (weir_cas_u64_acquire_dev(weir_tier_word(tier, slot), found.word, pinned) != found.word || whole)
 		return 0; /* another set's line took its place just now */
 	return weir_tier_data(lines, slot);
@@ -290,11 +290,11 @@ WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir
 {
 	weir_order_loads();
 	weir_wave_sync(wave);  /* what each lane acquired with its claims is all lanes' */
-	weir_fence_to_lanes(); /* L3: the word of the tier's line turned before any byte of it does */
+	weir_fence_to_lanes(); /* line.L3: the word of the tier's line turned before any byte of it does */
 	weir_wave_move(wave, down, data, (u32)(down != 0) << lines->line_log2);
-	weir_wave_sync(wave); /* every lane's part before Y0 */
+	weir_wave_sync(wave); /* every lane's part before tier.Y0 */
 	if (down) {
-		/* Y0: pairs with Y1: the data before the state */
+		/* tier.Y0: pairs with tier.Y1: the data before the state */
 		(void)weir_or_u64_acq_rel_dev(weir_tier_word_of(lines, down), WEIR_LINE_BIT_READY);
 		weir_add_u64_relaxed_dev(&weir_lines_tier(lines)->stored, 1);
 	}
@@ -307,19 +307,19 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
 {
 	weir_order_loads();
 	weir_wave_sync(wave);
-	weir_fence_to_lanes(); /* L3: as a command's data, after the claim */
+	weir_fence_to_lanes(); /* line.L3: as a command's data, after the claim */
 	weir_wave_move(wave, data, up, (u32)(up != 0) << lines->line_log2);
-	weir_wave_sync(wave); /* every lane's part before L0, every lane's loads before Y3 */
+	weir_wave_sync(wave); /* every lane's part before line.L0, every lane's loads before tier.Y3 */
 	if (up) {
 		WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 
 		if (tier->inclusive) {
-			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up), (u64)0 - WEIR_LINE_PIN); /* Y3 */
+			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up), (u64)0 - WEIR_LINE_PIN); /* tier.Y3 */
 			weir_add_u64_relaxed_dev(&tier->hits, 1);
 		} else {
 			weir_tier_consumed(lines, up);
 		}
-		/* L0: pairs with L1: the data before the state */
+		/* line.L0: pairs with line.L1: the data before the state */
 		(void)weir_or_u64_acq_rel_dev(word, WEIR_LINE_BIT_READY);
 	}
 	weir_reconverge();

@@ -60,7 +60,7 @@ WEIR_FN u64 weir_line_try_pin(WEIR_GLOBAL weir_shared_u64 *word, u64 seen)
 
 	if ((seen & WEIR_LINE_PINS) == WEIR_LINE_PINS)
 		return 0;
-	/* L1: pairs with L0: what is stored next lands on what the fill brought */
+	/* line.L1: pairs with line.L0: what is stored next lands on what the fill brought */
 	return weir_cas_u64_acquire_dev(word, seen, pinned) == seen ? pinned : 0;
 }
 
@@ -78,20 +78,20 @@ WEIR_FN void weir_line_modified(WEIR_GLOBAL weir_shared_u64 *word, u64 pinned)
 	u64 dirty = (pinned - WEIR_LINE_PIN) & ~(u64)WEIR_LINE_BIT_CLEAN;
 
 	if (weir_line_state(pinned) == WEIR_LINE_BUSY) {
-		/* L0: pairs with L1: the data before the state; BUSY minus 1 is MODIFIED */
+		/* line.L0: pairs with line.L1: the data before the state; BUSY minus 1 is MODIFIED */
 		(void)weir_add_u64_acq_rel_dev(word, (u64)0 - WEIR_LINE_PIN - WEIR_LINE_BUSY + WEIR_LINE_MODIFIED);
 		return;
 	}
-	/* W0: pairs with W1: the data before the mark */
+	/* writeback.W0: pairs with writeback.W1: the data before the mark */
 	if (weir_cas_u64_acq_rel_dev(word, pinned, dirty) == pinned)
 		return;
-	(void)weir_and_u64_acq_rel_dev(word, ~(u64)WEIR_LINE_BIT_CLEAN); /* W0 */
+	(void)weir_and_u64_acq_rel_dev(word, ~(u64)WEIR_LINE_BIT_CLEAN); /* writeback.W0 */
 	(void)weir_add_u64_acq_rel_dev(word, (u64)0 - WEIR_LINE_PIN);
 }
 
 WEIR_FN void weir_line_not_writing(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
 {
-	/* W2: pairs with W3: the status word before the line can be written back again */
+	/* writeback.W2: pairs with writeback.W3: the status word before the line can be written back again */
 	(void)weir_and_u64_acq_rel_dev(weir_line_word(lines, index, way),
 				       ~(u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN));
 	weir_add_u64_relaxed_dev(&lines->writebacks, ~(u64)0);
@@ -122,11 +122,11 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, way);
 	u64 writing = seen | WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN;
 
-	/* W1: pairs with W0: what marked the line is what the command takes from it */
+	/* writeback.W1: pairs with writeback.W0: what marked the line is what the command takes from it */
 	if (weir_cas_u64_acquire_dev(word, seen, writing) != seen)
 		return 0;
 	weir_add_u64_relaxed_dev(&lines->writebacks, 1);
-	/* W3: pairs with W2, by way of the exchange; relaxed: nobody makes it an error while this lane owns the write-back */
+	/* writeback.W3: pairs with writeback.W2, by way of the exchange; relaxed: nobody makes it an error while this lane owns the write-back */
 	if (weir_status_sticky(weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)))) {
 		weir_line_not_writing(lines, index, way);
 		return 0;
@@ -139,7 +139,7 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 WEIR_FN void weir_line_refuse(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_status status)
 {
 	weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), status);
-	weir_fence_to_lanes(); /* for W2 */
+	weir_fence_to_lanes(); /* for writeback.W2 */
 	weir_line_written(WEIR_ADDR(weir_line_word(lines, index, way)), status);
 }
 
@@ -196,7 +196,7 @@ WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 				u32 way, u32 state, u64 deadline)
 {
 	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
-	weir_status status = weir_load_u32_relaxed_dev(word); /* relaxed: L1 came before */
+	weir_status status = weir_load_u32_relaxed_dev(word); /* relaxed: line.L1 came before */
 
 	state = weir_retry(disk, status, state, deadline);
 	if (state == 0 && weir_status_retryable(status)) {

@@ -85,7 +85,7 @@ WEIR_FN void weir_chain_end(WEIR_GLOBAL struct weir_chain_lane *own)
 	if (weir_load_u64_relaxed_dev(&own->want) == 0) /* relaxed: its own */
 		return;
 	weir_store_u64_relaxed_dev(&own->want, 0);
-	/* W1: pairs with W2: whoever sees this turn sees no want of an earlier one */
+	/* chain.W1: pairs with chain.W2: whoever sees this turn sees no want of an earlier one */
 	weir_store_u64_release_dev(&own->generation, weir_load_u64_relaxed_dev(&own->generation) + 1);
 }
 
@@ -97,7 +97,7 @@ WEIR_FN void weir_chain_write(WEIR_GLOBAL struct weir_chain *chain, u64 position
 	if (position >= WEIR_CHAIN_LINKS)
 		return;
 	link->lane = lane;
-	/* relaxed: ordered by the acquire that led here, W3 or the lock's word */
+	/* relaxed: ordered by the acquire that led here, chain.W3 or the lock's word */
 	link->wave = weir_load_u64_relaxed_dev(&weir_chain_at(chain, lane)->wave);
 	link->holds = holds;
 	link->wants = wants;
@@ -125,12 +125,12 @@ WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *
 		u32 holds = name;
 		u64 generation, want, word;
 
-		generation = weir_load_u64_acquire_dev(&lane->generation); /* W2: pairs with W1 */
-		want = weir_load_u64_acquire_dev(&lane->want); /* W3: pairs with W0, and comes before the rest */
+		generation = weir_load_u64_acquire_dev(&lane->generation); /* chain.W2: pairs with chain.W1 */
+		want = weir_load_u64_acquire_dev(&lane->want); /* chain.W3: pairs with chain.W0, and comes before the rest */
 		if (!want || weir_load_u64_relaxed_dev(&lane->generation) != generation)
 			break;
 		name = weir_load_u32_relaxed_dev(&lane->want_name);
-		/* W4: pairs with K0: the next lane's record is no older than its lock */
+		/* chain.W4: pairs with lock.K0: the next lane's record is no older than its lock */
 		word = weir_load_u64_acquire_dev(weir_at(want, weir_shared_u64, 0));
 		walk.digest = (walk.digest ^ at ^ (generation << 32)) * (u64)0x9e3779b97f4a7c15u;
 		walk.digest ^= walk.digest >> 29;
@@ -152,13 +152,13 @@ WEIR_FN void weir_chain_cycle(WEIR_GLOBAL struct weir_chain *chain, u64 self)
 	struct weir_chain_walk first = weir_chain_follow(chain, self, 0);
 	struct weir_chain_walk second;
 
-	/* D0: pairs with D1 of a lane that took its report back */
+	/* chain.D0: pairs with chain.D1 of a lane that took its report back */
 	if (!first.length || weir_cas_u32_acquire_dev(&chain->claimed, 0, 1) != 0)
 		return;
 	second = weir_chain_follow(chain, self, 1);
 	chain->kind = WEIR_CHAIN_CYCLE;
 	chain->length = second.length;
-	/* D1: pairs with D0; the host reads after the launch */
+	/* chain.D1: pairs with chain.D0; the host reads after the launch */
 	weir_store_u32_release_dev(&chain->claimed,
 				   second.length == first.length && second.digest == first.digest ? 2 : 0);
 }
@@ -167,7 +167,7 @@ WEIR_FN void weir_chain_cycle(WEIR_GLOBAL struct weir_chain *chain, u64 self)
 WEIR_FN void weir_chain_mate(WEIR_GLOBAL struct weir_chain *chain, weir_addr lock, u32 name)
 {
 	WEIR_GLOBAL struct weir_chain_lane *own = weir_chain_at(chain, weir_thread());
-	u64 word = weir_load_u64_acquire_dev(weir_at(lock, weir_shared_u64, 0)); /* W4 */
+	u64 word = weir_load_u64_acquire_dev(weir_at(lock, weir_shared_u64, 0)); /* chain.W4 */
 	u64 holder = weir_chain_holder(chain, word);
 
 	if (holder >= chain->lanes || holder == weir_thread() ||
@@ -181,7 +181,7 @@ WEIR_FN void weir_chain_mate(WEIR_GLOBAL struct weir_chain *chain, weir_addr loc
 	weir_chain_write(chain, 1, holder, name, 0);
 	chain->kind = WEIR_CHAIN_WAVE;
 	chain->length = 2;
-	weir_store_u32_release_dev(&chain->claimed, 2); /* D1 */
+	weir_store_u32_release_dev(&chain->claimed, 2); /* chain.D1 */
 }
 
 /** weir_chain_try() - before a try of @lock; the word that says this lane holds it */
@@ -194,7 +194,7 @@ WEIR_FN u64 weir_chain_try(weir_addr chain, weir_addr lock)
 	own = weir_chain_own(chain);
 	if (own->trying != lock)
 		weir_chain_end(own);
-	weir_store_u64_relaxed_dev(&own->wave, weir_wave()); /* relaxed: W0 or the lock's word publishes it */
+	weir_store_u64_relaxed_dev(&own->wave, weir_wave()); /* relaxed: chain.W0 or the lock's word publishes it */
 	return ((u64)weir_chain_next(own->takes) << 32) | (weir_thread() + 1);
 }
 
@@ -234,7 +234,7 @@ WEIR_FN weir_status weir_chain_failed(weir_addr address, weir_addr lock, u32 nam
 	own->trying = lock;
 	if (own->tries < chain->retry_limit && ++own->tries == chain->retry_limit) {
 		weir_store_u32_relaxed_dev(&own->want_name, name);
-		/* W0: pairs with W3: name and wave, and all this lane took and freed, before the wait */
+		/* chain.W0: pairs with chain.W3: name and wave, and all this lane took and freed, before the wait */
 		weir_store_u64_release_dev(&own->want, lock);
 	}
 	if (own->tries == chain->retry_limit)

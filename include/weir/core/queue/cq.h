@@ -34,14 +34,14 @@ WEIR_FN u32 weir_cq_fresh(WEIR_GLOBAL struct weir_queue *queue, u64 position, u3
 
 WEIR_FN u32 weir_cq_load(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 {
-	/* C1: pairs with the controller's write of dw3: data and dw0..dw2 before the phase */
+	/* doorbell.C1: pairs with the controller's write of dw3: data and dw0..dw2 before the phase */
 	return weir_queue_load_acquire(queue, (WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
 }
 
 /* dw2 of an entry found fresh: the submission queue in its upper half. */
 WEIR_FN u32 weir_cq_submitter(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 {
-	/* relaxed: C1 came before */
+	/* relaxed: doorbell.C1 came before */
 	return weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw2);
 }
 
@@ -55,7 +55,7 @@ WEIR_FN u32 weir_cq_submitter(WEIR_GLOBAL struct weir_queue *queue, u64 position
 WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 dw3)
 {
 	u32 cid = dw3 & 0xffff, mask = queue->depth - 1;
-	/* R2: pairs with S1: the continuation was written before the slot was filled */
+	/* cq.R2: pairs with sq.S1: the continuation was written before the slot was filled */
 	u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
 	u32 lap = ((sequence >> 1) << queue->depth_log2) & 0xffff;
 
@@ -74,9 +74,9 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
 		bytes = (u32)slot->pull_blocks << queue->block_log2;
 		buffer = slot->buffer;
 	}
-	weir_wave_sync(lanes); /* what each lane acquired at C1 and R2 is every lane's */
+	weir_wave_sync(lanes); /* what each lane acquired at doorbell.C1 and cq.R2 is every lane's */
 	weir_wave_copy(lanes, buffer, queue->staging + ((u64)index << queue->staging_log2), bytes);
-	weir_wave_sync(lanes); /* every lane's part before an issuer is told (E0, L0) and S2 */
+	weir_wave_sync(lanes); /* every lane's part before an issuer is told (event.E0, line.L0) and sq.S2 */
 }
 
 /*
@@ -96,15 +96,15 @@ WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir
 		return 0;
 	record = weir_at(queue->records, struct weir_retry_record, index);
 	weir_store_u64_relaxed_dev(&record->event, 0);
-	weir_fence_to_lanes(); /* V0: pairs with V1: who sees any of what follows sees the record go */
-	/* relaxed: V2 publishes them */
+	weir_fence_to_lanes(); /* disk.V0: pairs with disk.V1: who sees any of what follows sees the record go */
+	/* relaxed: disk.V2 publishes them */
 	weir_store_u64_relaxed_dev(&record->queue, WEIR_ADDR(queue));
 	weir_store_u64_relaxed_dev(&record->lba, sqe->cdw10 | (u64)sqe->cdw11 << 32);
 	weir_store_u64_relaxed_dev(&record->buffer, slot->buffer);
 	weir_store_u32_relaxed_dev(&record->cdw12, sqe->cdw12);
 	weir_store_u32_relaxed_dev(&record->opcode, opcode);
 	weir_store_u32_relaxed_dev(&record->state, (u32)slot->status);
-	weir_store_u64_release_dev(&record->event, slot->target); /* V2: pairs with V3 */
+	weir_store_u64_release_dev(&record->event, slot->target); /* disk.V2: pairs with disk.V3 */
 	return WEIR_EVENT_DONE | WEIR_EVENT_RETRY | (u64)kind << WEIR_EVENT_KIND_SHIFT |
 	       (u64)((status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << WEIR_EVENT_CRD_SHIFT | WEIR_ADDR(record) >> 3;
 }
@@ -122,13 +122,13 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 	u64 retry = status != WEIR_OK && kind == WEIR_TARGET_EVENT ? weir_cq_note(queue, index, status) : 0;
 
 	weir_line_outcome(kind, status_word, status);
-	weir_fence_to_lanes(); /* one for E0, L0 or W2, and S2 */
+	weir_fence_to_lanes(); /* one for event.E0, line.L0 or writeback.W2, and sq.S2 */
 	if (retry)
-		/* E0: pairs with E1: the record before the event */
+		/* event.E0: pairs with event.E1: the record before the event */
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, retry);
 	else
 		weir_complete(kind, target, status_word, status, queue->path);
-	/* S2: pairs with S3: the continuation is read before the next turn writes it */
+	/* sq.S2: pairs with sq.S3: the continuation is read before the next turn writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
 }
@@ -224,11 +224,11 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 
 	if ((reap & 1) || (!far && !weir_cq_worth_a_poll(queue, reap >> 1)))
 		return 0;
-	/* R0: pairs with R1 of the previous reaper */
+	/* cq.R0: pairs with cq.R1 of the previous reaper */
 	if (weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
 		return 0;
 	if (far && !weir_cq_worth_a_poll(queue, reap >> 1)) {
-		weir_store_u64_release_dev(&queue->reap, reap); /* R1 */
+		weir_store_u64_release_dev(&queue->reap, reap); /* cq.R1 */
 		return 0;
 	}
 	return reap | 1;
@@ -237,7 +237,7 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 /* The status that commands of a dead queue end with, the same in all lanes; 0: it lives, or its controller may touch memory. */
 WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
-	/* Q1: pairs with Q0 (runtime/recovery/watchdog.c): what the controller did with memory came before */
+	/* dead.Q1: pairs with dead.Q0 (runtime/recovery/watchdog.c): what the controller did with memory came before */
 	u32 dead = (u32)weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
 
 	return dead & WEIR_QUEUE_UNSAFE ? (u32)WEIR_OK : dead & WEIR_QUEUE_DEAD_STATUS;
@@ -254,11 +254,11 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
 	u64 reap = weir_load_u64_relaxed_dev(&queue->reap);
 	u32 total = 0;
 
-	/* R0: pairs with R1 of the previous reaper */
+	/* cq.R0: pairs with cq.R1 of the previous reaper */
 	if ((reap & 1) || weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) != reap)
 		return 0;
 	for (u32 index = 0; index < queue->depth; index++) {
-		/* R2: pairs with S1 */
+		/* cq.R2: pairs with sq.S1 */
 		u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
 
 		if (sequence & 1) {
@@ -269,8 +269,8 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
 	/* relaxed: the host reads a snapshot */
 	(void)weir_add_u64_relaxed_dev(&queue->completed, total);
 	(void)weir_add_u64_relaxed_dev(&queue->failed, total);
-	weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* Q0: for whoever reads it instead */
-	weir_store_u64_release_dev(&queue->reap, reap); /* R1: pairs with R0 */
+	weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* dead.Q0: for whoever reads it instead */
+	weir_store_u64_release_dev(&queue->reap, reap); /* cq.R1: pairs with cq.R0 */
 	return total;
 }
 
@@ -299,18 +299,18 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		weir_reconverge();
 		return (u32)weir_broadcast_u64(lanes, total);
 	}
-	weir_wave_sync(lanes); /* what the elected lane acquired at R0 is every lane's: no entry of an older turn */
+	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;
-		/* every lane's reads and frees before the next window (an entry may come twice) and before R1 */
+		/* every lane's reads and frees before the next window (an entry may come twice) and before cq.R1 */
 		weir_wave_sync(lanes);
 		if (found < width)
 			break;
 	}
 	if (weir_elected(lanes)) {
 		weir_cq_ring(queue, head + total, total == 0);
-		/* R1: pairs with R0; behind the doorbell, which orders itself before the next one's */
+		/* cq.R1: pairs with cq.R0; behind the doorbell, which orders itself before the next one's */
 		weir_store_u64_release_dev(&queue->reap, (head + total) << 1);
 	}
 	return total;

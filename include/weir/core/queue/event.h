@@ -20,7 +20,7 @@
 /** weir_event_reset() - make @event pending; before the command is submitted */
 WEIR_FN void weir_event_reset(WEIR_GLOBAL struct weir_event *event)
 {
-	/* relaxed: the slot's release (S1 in core/queue/sq.h) publishes it with the command */
+	/* relaxed: the slot's release (sq.S1 in core/queue/sq.h) publishes it with the command */
 	weir_store_u64_relaxed_dev(&event->word, 0);
 }
 
@@ -69,7 +69,7 @@ WEIR_FN u64 weir_event_plain(u64 word)
 /* weir_event_test(), for those who can submit a request again. */
 WEIR_FN u64 weir_event_peek(WEIR_GLOBAL struct weir_event *event)
 {
-	/* E1: pairs with E0 in weir_complete() */
+	/* event.E1: pairs with event.E0 in weir_complete() */
 	u64 word = weir_poll_u64_dev(&event->word, WEIR_EVENT_DONE);
 
 	return word & WEIR_EVENT_DONE ? word : 0;
@@ -121,7 +121,7 @@ WEIR_FN void weir_event_refuse(WEIR_GLOBAL struct weir_event *event, weir_status
  */
 WEIR_FN void weir_event_finish(WEIR_GLOBAL struct weir_event *event, u32 path)
 {
-	/* E0: pairs with E1 */
+	/* event.E0: pairs with event.E1 */
 	weir_store_u64_release_dev(&event->word, WEIR_EVENT_DONE | ((u64)path << 32));
 }
 
@@ -131,7 +131,7 @@ WEIR_FN void weir_event_finish(WEIR_GLOBAL struct weir_event *event, u32 path)
  */
 WEIR_FN void weir_line_complete(weir_addr word, weir_addr status_word, weir_status status)
 {
-	/* L0: pairs with L1 (core/cache/fetch.h): data and status before the state */
+	/* line.L0: pairs with line.L1 (core/cache/fetch.h): data and status before the state */
 	if (status == WEIR_OK) {
 		(void)weir_or_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), (u64)WEIR_LINE_BIT_READY);
 	} else {
@@ -162,8 +162,8 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
 {
 	u64 gone = status == WEIR_OK ? (u64)WEIR_LINE_BIT_WRITING : (u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN);
 
-	/* L0: pairs with L3: the controller has read the line before another command fills it */
-	/* W2: pairs with W3 (core/cache/writeback.h) and W4 (core/cache/flush.h): the outcome before the state */
+	/* line.L0: pairs with line.L3: the controller has read the line before another command fills it */
+	/* writeback.W2: pairs with writeback.W3 (core/cache/writeback.h) and writeback.W4 (core/cache/flush.h): the outcome before the state */
 	(void)weir_and_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), ~gone);
 }
 
@@ -184,7 +184,7 @@ WEIR_FN void weir_complete(u32 kind, weir_addr target, weir_addr status_word, we
 	u64 word = WEIR_EVENT_DONE | ((u64)path << 32) | status;
 
 	if (kind == WEIR_TARGET_EVENT)
-		/* E0: pairs with E1: the data before the event */
+		/* event.E0: pairs with event.E1: the data before the event */
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, word);
 	else if (kind == WEIR_TARGET_LINE)
 		weir_line_complete(target, status_word, status);

@@ -25,7 +25,7 @@ WEIR_FN void weir_fault_report(weir_addr address, weir_status status, u32 disk, 
 	fault->source = source;
 	fault->position = position;
 	fault->limit = limit;
-	weir_store_u32_release_sys(&fault->claimed, 2); /* F0: pairs with the host's load after sync */
+	weir_store_u32_release_sys(&fault->claimed, 2); /* fault.F0: pairs with the host's load after sync */
 }
 
 #endif

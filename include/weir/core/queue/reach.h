@@ -31,14 +31,14 @@ WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_a
 	weir_addr shadow = queue->shadow + (doorbell - queue->sq_doorbell);
 	u32 wanted = 1;
 
-	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* D0: ring before shadow */
+	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* doorbell.D0: ring before shadow */
 #ifdef WEIR_NO_FENCE_WITH_CONTROLLER
 	(void)before;
 	weir_fence_to_controller(); /* shadow before doorbell, which is rung each time: that does no harm */
 #else
-	/* B0: pairs with B1, the controller's store of EventIdx and second look; and shadow before doorbell */
+	/* doorbell.B0: pairs with doorbell.B1, the controller's store of EventIdx and second look; and shadow before doorbell */
 	weir_fence_with_controller();
-	/* relaxed: B0 has the order */
+	/* relaxed: doorbell.B0 has the order */
 	wanted = weir_event_passed(weir_load_u32_relaxed_sys(weir_at(shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
 				   value);
 #endif
@@ -46,7 +46,7 @@ WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_a
 		weir_mmio_store_u32(doorbell, value);
 		(void)weir_add_u64_relaxed_dev(&queue->rings, 1); /* relaxed: the host reads a snapshot */
 	}
-	weir_fence_to_controller(); /* D1: shadow and doorbell before the next one's */
+	weir_fence_to_controller(); /* doorbell.D1: shadow and doorbell before the next one's */
 }
 
 /**
@@ -64,7 +64,7 @@ WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doo
 	u32 value = (u32)position & (queue->depth - 1);
 
 	if (queue->on_device) {
-		/* release: D0; the role is handed on with a release, which is D1 */
+		/* release: doorbell.D0; the role is handed on with a release, which is doorbell.D1 */
 		weir_store_u32_release_dev(weir_at(doorbell, weir_shared_u32, 0), value);
 		return;
 	}
@@ -72,9 +72,9 @@ WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doo
 		weir_queue_ring_shadow(queue, doorbell, (u32)before & (queue->depth - 1), value);
 		return;
 	}
-	weir_fence_to_controller(); /* D0: ring before doorbell */
+	weir_fence_to_controller(); /* doorbell.D0: ring before doorbell */
 	weir_mmio_store_u32(doorbell, value);
-	weir_fence_to_controller(); /* D1: doorbell before the next one's */
+	weir_fence_to_controller(); /* doorbell.D1: doorbell before the next one's */
 }
 
 /** weir_queue_load_acquire() - a word that the controller stores with release */

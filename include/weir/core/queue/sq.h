@@ -104,7 +104,7 @@ WEIR_FN u32 weir_sq_free_sequence(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 
 WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 {
-	/* S3: pairs with S2 in core/queue/cq.h: the old continuation was read before this turn */
+	/* sq.S3: pairs with sq.S2 in core/queue/cq.h: the old continuation was read before this turn */
 	return weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence) ==
 	       weir_sq_free_sequence(queue, ticket);
 }
@@ -185,7 +185,7 @@ WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, 
 		u32 room = weir_sq_room(queue, wave, takers, tail);
 		u64 seen = 0;
 
-		/* relaxed: the slots' own sequence words (S3) carry the order */
+		/* relaxed: the slots' own sequence words (sq.S3) carry the order */
 		if (weir_elected(wave))
 			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) :
 				      weir_load_u64_relaxed_dev(&queue->tail);
@@ -238,7 +238,7 @@ WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 t
 
 	weir_wave_sync(wave); /* what each lane wrote to its buffer is every lane's to copy */
 	weir_wave_copy(wave, weir_sq_staging(queue, ticket), request.buffer, bytes);
-	weir_wave_sync(wave); /* every lane's part before anybody's S1 */
+	weir_wave_sync(wave); /* every lane's part before anybody's sq.S1 */
 }
 
 /**
@@ -273,7 +273,7 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	slot->target = request.target;
 	slot->status = request.status;
 	slot->buffer = request.buffer;
-	/* S1: pairs with S4 (the combiner) and R2 (the reaper) */
+	/* sq.S1: pairs with sq.S4 (the combiner) and cq.R2 (the reaper) */
 	weir_store_u32_release_dev(&slot->sequence, weir_sq_free_sequence(queue, ticket) + 1);
 }
 
@@ -285,7 +285,7 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 
 	do {
 		u64 mine = committed + weir_rank(lanes, weir_lane());
-		/* S4: pairs with S1 */
+		/* sq.S4: pairs with sq.S1 */
 		u32 filled = weir_load_u32_acquire_dev(&weir_sq_slot(queue, mine)->sequence) ==
 			     weir_sq_free_sequence(queue, mine) + 1;
 
@@ -303,28 +303,28 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
  */
 WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
-	/* S6: pairs with S5: slots filled by whoever raised pending are seen below */
+	/* sq.S6: pairs with sq.S5: slots filled by whoever raised pending are seen below */
 	u64 seen = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
 	u64 before = 0, tail = 0, after = first + count, left = 0;
 
 	if (weir_elected(lanes)) {
-		/* relaxed: the role passes through pending (S5, S7), which orders it */
+		/* relaxed: the role passes through pending (sq.S5, sq.S7), which orders it */
 		before = weir_load_u64_relaxed_dev(&queue->committed);
 		/* relaxed: likewise: whoever filled a slot and was counted by another combiner took its ticket before */
 		tail = weir_load_u64_relaxed_dev(&queue->tail);
 	}
 	before = weir_broadcast_u64(lanes, before);
 	tail = weir_broadcast_u64(lanes, tail);
-	weir_wave_sync(lanes); /* what the elected lane acquired at S6 is every lane's: none misses a filled slot */
+	weir_wave_sync(lanes); /* what the elected lane acquired at sq.S6 is every lane's: none misses a filled slot */
 	if (count == 0 || before != first || tail != after) /* the same in all lanes */
 		after = weir_sq_scan(queue, lanes, before);
-	weir_wave_sync(lanes); /* what each lane acquired at S4 is the elected lane's now */
+	weir_wave_sync(lanes); /* what each lane acquired at sq.S4 is the elected lane's now */
 	if (weir_elected(lanes)) {
 		if (after != before) {
 			weir_store_u64_relaxed_dev(&queue->committed, after);
 			weir_queue_ring(queue, queue->sq_doorbell, before, after);
 		}
-		/* S7: pairs with the next combiner's S5 */
+		/* sq.S7: pairs with the next combiner's sq.S5 */
 		left = weir_add_u64_acq_rel_dev(&queue->pending, (u64)0 - seen) - seen;
 	}
 	return weir_broadcast_u64(lanes, left);
@@ -344,8 +344,8 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 {
 	u64 before = 0;
 
-	weir_wave_sync(lanes); /* every lane's S1 before the elected lane's S5 */
-	/* S5: pairs with S6 and S7 */
+	weir_wave_sync(lanes); /* every lane's sq.S1 before the elected lane's sq.S5 */
+	/* sq.S5: pairs with sq.S6 and sq.S7 */
 	if (weir_elected(lanes))
 		before = weir_add_u64_acq_rel_dev(&queue->pending, 1);
 	if (weir_broadcast_u64(lanes, before) != 0)

@@ -31,14 +31,14 @@ WEIR_FN weir_status weir_share_probe(WEIR_GLOBAL struct weir_share *share, struc
 		return WEIR_E_SHARED;
 	if (state != WEIR_LINE_FAILED)
 		return state == WEIR_LINE_BUSY ? (u32)WEIR_E_LOCKED : (u32)WEIR_OK;
-	/* relaxed: T1 came before, and the word is looked at again */
+	/* relaxed: share.T1 came before, and the word is looked at again */
 	status = weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->status);
 	weir_order_loads();
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word) ?
 		       status : (u32)WEIR_E_LOCKED;
 }
 
-/* L2, as of a line: the buffer was this line's until all of it was loaded. */
+/* line.L2, as of a line: the buffer was this line's until all of it was loaded. */
 WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word);
@@ -50,14 +50,14 @@ WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL
 {
 	if (weir_line_state(found.word) != WEIR_LINE_FAILED || !weir_status_retryable(status) || weir_disk_dead(disk) != WEIR_OK)
 		return 0;
-	/* relaxed: T1 came before, or whoever turns the word looks once more */
+	/* relaxed: share.T1 came before, or whoever turns the word looks once more */
 	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry), deadline);
 }
 
 /* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
 WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 state)
 {
-	weir_order_loads(); /* L4: how often it was tried before the second look; pairs with L5 */
+	weir_order_loads(); /* line.L4: how often it was tried before the second look; pairs with line.L5 */
 	return state == 0 && weir_share_unchanged(share, found);
 }
 
@@ -70,11 +70,11 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
 	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, found.position);
 	WEIR_GLOBAL weir_shared_u32 *retry = &weir_share_slot(share, found.position)->retry;
 
-	/* L1: pairs with L0 of the command that failed; T3: for the last holder, who waits for it */
+	/* line.L1: pairs with line.L0 of the command that failed; share.T3: for the last holder, who waits for it */
 	if (weir_cas_u64_acq_rel_dev(word, found.word, found.word & ~(u64)WEIR_LINE_BIT_FAILED) != found.word)
 		return 0;
-	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed: L1 */
-		/* L5: that it is being filled comes before; pairs with L4 */
+	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed: line.L1 */
+		/* line.L5: that it is being filled comes before; pairs with line.L4 */
 		weir_store_u32_release_dev(retry, state & WEIR_RETRY_COUNTS);
 		return 1;
 	}
@@ -128,7 +128,7 @@ WEIR_FN weir_status weir_share_retry(u64 wave, weir_status status, struct weir_s
 	if (weir_disk_try_submit(wave, sends, disk, request)) {
 		weir_retry_count(disk);
 	} else if (sends) { /* no slot: as if nothing had been */
-		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry, seen); /* relaxed: L0 */
+		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry, seen); /* relaxed: line.L0 */
 		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.position), (u64)WEIR_LINE_BIT_FAILED);
 	}
 	weir_reconverge();
@@ -168,7 +168,7 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 		weir_reconverge(); /* else a compiler may send those without an entry straight into the collectives */
 		if (kind == WEIR_ACCESS_READ) {
 			weir_order_loads();
-			weir_wave_sync(wave); /* what each lane's look guards (T1) is all lanes' to load */
+			weir_wave_sync(wave); /* what each lane's look guards (share.T1) is all lanes' to load */
 			weir_wave_move(wave, access.buffer, from, there ? access.length : 0);
 			weir_order_loads();
 			weir_wave_sync(wave); /* every lane's loads before the second look */
@@ -235,7 +235,7 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		if (kind == WEIR_ACCESS_WRITE) {
 			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
 			weir_wave_move(wave, to, access.buffer, joins ? access.length : 0);
-			weir_wave_sync(wave); /* every lane's part before T3 */
+			weir_wave_sync(wave); /* every lane's part before share.T3 */
 		} else if (joins) {
 			fetch.words.word[0] = weir_access_element(kind, to, access);
 		}

@@ -89,7 +89,7 @@ WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *s
 	if (WEIR_ADDR(share) == 0)
 		return found;
 	position = weir_share_position(share, key);
-	seen = weir_set_find(weir_share_bucket(share, position), key); /* T1: pairs with T0: the slot before the key */
+	seen = weir_set_find(weir_share_bucket(share, position), key); /* share.T1: pairs with share.T0: the slot before the key */
 	found.word = seen.word;
 	found.position = position + seen.way % WEIR_WAYS;
 	return found;
@@ -118,7 +118,7 @@ WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64
 /* The buffer of an entry, if one was found. */
 WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
-	/* relaxed: T1 came before */
+	/* relaxed: share.T1 came before */
 	return found.word ? weir_load_u64_relaxed_dev(&weir_share_slot(share, found.position)->buffer) : 0;
 }
 
@@ -145,11 +145,11 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
 		u64 old = weir_load_u64_relaxed_dev(word); /* relaxed: the exchange decides */
 		u64 next = ((old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS) | WEIR_SHARE_REF | WEIR_LINE_BUSY;
 
-		/* T2: pairs with T3: the last holder's look at the slot before ours is there */
+		/* share.T2: pairs with share.T3: the last holder's look at the slot before ours is there */
 		if ((old & ~(u64)WEIR_SHARE_VERSIONS) == 0 && weir_cas_u64_acquire_dev(word, old, next) == old) {
 			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, position + way);
 
-			/* relaxed: T0 publishes it */
+			/* relaxed: share.T0 publishes it */
 			weir_store_u64_relaxed_dev(&slot->buffer, buffer);
 			weir_store_u32_relaxed_dev(&slot->status, WEIR_OK);
 			weir_store_u32_relaxed_dev(&slot->retry, 0);
@@ -169,7 +169,7 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
  */
 WEIR_FN void weir_share_publish(WEIR_GLOBAL struct weir_share *share, u64 position, u64 key, u64 state)
 {
-	/* T0: pairs with T1; an addition, since the command may have completed already and set its bit */
+	/* share.T0: pairs with share.T1; an addition, since the command may have completed already and set its bit */
 	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, position), (key << WEIR_LINE_KEY_SHIFT) + state);
 }
 
@@ -178,7 +178,7 @@ WEIR_FN void weir_share_forget(WEIR_GLOBAL struct weir_share *share, u64 positio
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, position);
 
-	/* relaxed: nobody else knows it; T3 */
+	/* relaxed: nobody else knows it; share.T3 */
 	weir_store_u64_release_dev(word, weir_load_u64_relaxed_dev(word) & WEIR_SHARE_VERSIONS);
 }
 
@@ -191,7 +191,7 @@ WEIR_FN u32 weir_share_try_join(WEIR_GLOBAL struct weir_share *share, struct wei
 {
 	if (weir_share_refs(found.word) == WEIR_SHARE_MOST)
 		return 0;
-	/* T1: pairs with T0, and with T3 of whoever changed the buffer and left */
+	/* share.T1: pairs with share.T0, and with share.T3 of whoever changed the buffer and left */
 	return weir_cas_u64_acquire_dev(weir_share_word(share, found.position), found.word, found.word + WEIR_SHARE_REF) ==
 	       found.word;
 }
@@ -220,7 +220,7 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 posit
 	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
 		return WEIR_LEAVE_CHANGED;
 	next = last ? seen & WEIR_SHARE_VERSIONS : seen - WEIR_SHARE_REF;
-	/* T3: pairs with T1 and T2: what this lane did to the buffer, and read of it, before it lets go */
+	/* share.T3: pairs with share.T1 and share.T2: what this lane did to the buffer, and read of it, before it lets go */
 	if (weir_cas_u64_acq_rel_dev(word, seen, next) != seen)
 		return WEIR_LEAVE_RETRY;
 	return last ? WEIR_LEAVE_LAST : WEIR_LEAVE_LEFT;
@@ -229,7 +229,7 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 posit
 /** weir_share_changed() - a holder is about to change the buffer. Return: the word before. */
 WEIR_FN u64 weir_share_changed(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
-	/* relaxed: the data goes with T3 of this lane's leaving */
+	/* relaxed: the data goes with share.T3 of this lane's leaving */
 	return weir_or_u64_relaxed_dev(weir_share_word(share, position), WEIR_SHARE_DIRTY);
 }
 

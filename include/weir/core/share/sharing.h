@@ -59,13 +59,13 @@ WEIR_FN WEIR_GLOBAL struct weir_share *weir_lines_share(WEIR_GLOBAL struct weir_
 /* Is the set's lock this lane's now? Who has it must free it in the same turn. */
 WEIR_FN u32 weir_set_try_lock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 {
-	/* P0: pairs with P1 of the previous holder */
+	/* policy.P0: pairs with policy.P1 of the previous holder */
 	return weir_cas_u32_acquire_dev(&weir_lines_policy(lines, index)->lock, 0, 1) == 0;
 }
 
 WEIR_FN void weir_set_unlock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 {
-	weir_store_u32_release_dev(&weir_lines_policy(lines, index)->lock, 0); /* P1 */
+	weir_store_u32_release_dev(&weir_lines_policy(lines, index)->lock, 0); /* policy.P1 */
 }
 
 /* What a lane got done with a set's lock held. */
@@ -114,7 +114,7 @@ WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_li
 		return take;
 	take.position = weir_share_reserve(share, key, buffer);
 	take.outcome = take.position == ~(u64)0 ? WEIR_SHARE_FULL : WEIR_SHARE_DONE;
-	/* W1: pairs with W0: what marked the line is what is copied from it */
+	/* writeback.W1: pairs with writeback.W0: what marked the line is what is copied from it */
 	if (take.outcome == WEIR_SHARE_DONE && found.word != 0 &&
 	    weir_cas_u64_acquire_dev(&set->word[found.way], found.word, left) != found.word) {
 		weir_share_forget(share, take.position); /* pinned, or marked as used */
@@ -191,7 +191,7 @@ WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_
 		weir_order_loads();
 		weir_wave_sync(wave); /* what each lane acquired with its line is all lanes' */
 		weir_wave_copy(wave, buffer, from, moves ? weir_extent_bytes(lines, extent, line) : 0);
-		weir_wave_sync(wave); /* every lane's part before T0 and Y3 */
+		weir_wave_sync(wave); /* every lane's part before share.T0 and tier.Y3 */
 	}
 	if (take.tier)
 		weir_tier_consumed(lines, take.tier);
@@ -247,7 +247,7 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
 	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
 	u32 locked = want && weir_set_try_lock(lines, index), mine;
-	u64 seen = weir_load_u64_acquire_dev(entry); /* T1: pairs with T3: what those that left had changed */
+	u64 seen = weir_load_u64_acquire_dev(entry); /* share.T1: pairs with share.T3: what those that left had changed */
 	struct weir_reservation reservation = weir_reservation_none();
 	weir_status status = WEIR_E_LOCKED;
 
@@ -256,21 +256,21 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 	weir_reconverge();
 	weir_tier_move(wave, lines, index, reservation.way, reservation.down, reservation.up);
 	mine = reservation.way != WEIR_WAYS;
-	/* T4: as if it were being filled: who joins now waits until it is known whether the buffer stays */
+	/* as if it were being filled: who joins now waits until it is known whether the buffer stays */
 	if (mine && weir_cas_u64_acquire_dev(entry, seen, seen - 1) != seen) {
 		weir_line_unreserve(lines, index, reservation.way);
 		mine = 0;
 	}
 	weir_reconverge();
 	if (weir_ballot(wave, mine)) {
-		weir_fence_to_lanes(); /* L3: the word of the line turns before any byte of it does */
+		weir_fence_to_lanes(); /* line.L3: the word of the line turns before any byte of it does */
 		weir_wave_sync(wave);
 		weir_wave_move(wave, weir_line_data(lines, index, reservation.way % WEIR_WAYS),
 			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, position)->buffer) : 0,
 			       mine ? weir_extent_bytes(lines, extent, line) : 0);
-		weir_wave_sync(wave); /* every lane's part before the mark (L0) */
+		weir_wave_sync(wave); /* every lane's part before the mark (line.L0) */
 	}
-	/* T3: the buffer was read before it is its owner's again */
+	/* share.T3: the buffer was read before it is its owner's again */
 	if (mine && weir_cas_u64_acq_rel_dev(entry, seen - 1, seen & WEIR_SHARE_VERSIONS) == seen - 1) {
 		weir_line_modified(weir_line_word(lines, index, reservation.way), reservation.word);
 		weir_add_u64_relaxed_dev(&share->propagated, 1);
