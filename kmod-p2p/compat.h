@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What kernels from 5.15 on differ in, as found out by compiling probe/NAME.c: WEIR_HAS_NAME. Nowhere else. */
+/* What kernels from 5.15 on differ in, as found out by compiling probe/NAME.c: WEIR_HAS_NAME. Nowhere else.
+ */
 #ifndef WEIR_P2P_COMPAT_H
 #define WEIR_P2P_COMPAT_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Doorbells of queue pairs, mapped: the page of an NVMe function's BAR 0 that has them, which other queues' lie in, too. All
- * of it is there from mmap() on, since a GPU's driver looks at it, not through faults. Once taken away it gives SIGBUS.
+ * Doorbells of queue pairs, mapped: the page of an NVMe function's BAR 0 that has them, which other queues'
+ * lie in, too. All of it is there from mmap() on, since a GPU's driver looks at it, not through faults. Once
+ * taken away it gives SIGBUS.
  */
 #include <linux/capability.h>
 #include <linux/sched/mm.h>
@@ -103,12 +104,16 @@ static int check_map(struct weir_file *file, struct weir_pair *pair, struct vm_a
 	u64 bytes = vma->vm_end - vma->vm_start;
 
 	if (!capable(CAP_SYS_RAWIO))
-		return weir_refuse(file, -EPERM, "a doorbell page rings all queues that have theirs there: it needs CAP_SYS_RAWIO");
-	if (bytes != weir_doorbell_bytes(pair) || vma->vm_pgoff & ((1UL << (WEIR_RANGE_SHIFT - PAGE_SHIFT)) - 1))
-		return weir_refuse(file, -EINVAL, "doorbells of queue %u are mapped as a whole: %llu bytes", pair->qid,
-				   weir_doorbell_bytes(pair));
+		return weir_refuse(
+			file, -EPERM,
+			"a doorbell page rings all queues that have theirs there: it needs CAP_SYS_RAWIO");
+	if (bytes != weir_doorbell_bytes(pair) ||
+	    vma->vm_pgoff & ((1UL << (WEIR_RANGE_SHIFT - PAGE_SHIFT)) - 1))
+		return weir_refuse(file, -EINVAL, "doorbells of queue %u are mapped as a whole: %llu bytes",
+				   pair->qid, weir_doorbell_bytes(pair));
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
-		return weir_refuse(file, -EINVAL, "doorbells are mapped with MAP_SHARED, and without PROT_EXEC");
+		return weir_refuse(file, -EINVAL,
+				   "doorbells are mapped with MAP_SHARED, and without PROT_EXEC");
 	if (pair->zapped)
 		return weir_refuse(file, -ENODEV, "%s is gone", pci_name(pair->ssd));
 	if (pair->mm)
@@ -125,7 +130,8 @@ static int map_locked(struct weir_file *file, struct weir_pair *pair, struct vm_
 	vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
 	vm_flags_clear(vma, VM_MAYEXEC); /* nor by mprotect() */
-	error = io_remap_pfn_range(vma, vma->vm_start, PHYS_PFN(pci_resource_start(pair->ssd, 0) + first_page(pair)),
+	error = io_remap_pfn_range(vma, vma->vm_start,
+				   PHYS_PFN(pci_resource_start(pair->ssd, 0) + first_page(pair)),
 				   vma->vm_end - vma->vm_start, vma->vm_page_prot);
 	if (error)
 		return error;

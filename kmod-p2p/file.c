@@ -101,7 +101,8 @@ static int call_register(struct weir_file *file, union weir_arg *arg)
 
 static int call_deregister(struct weir_file *file, union weir_arg *arg)
 {
-	return file->window ? weir_deregister(file, arg->handle.handle) : weir_unimport(file, arg->handle.handle);
+	return file->window ? weir_deregister(file, arg->handle.handle)
+			    : weir_unimport(file, arg->handle.handle);
 }
 
 static int call_verdict(struct weir_file *file, union weir_arg *arg)
@@ -146,7 +147,7 @@ static int call_flush(struct weir_file *file, union weir_arg *arg)
 
 /* On which nodes a call is there. */
 #define ON_CONTROL 1
-#define ON_WINDOW 2
+#define ON_WINDOW  2
 
 /*
  * The calls, by number. bytes is the structure's size here, least that of the oldest program's.
@@ -161,16 +162,19 @@ static const struct weir_call {
 	[_IOC_NR(WEIR_P2P_CLAIM)] = { sizeof(struct weir_p2p_claim), 32, ON_CONTROL, call_claim },
 	[_IOC_NR(WEIR_P2P_UNCLAIM)] = { sizeof(struct weir_p2p_claim), 32, ON_CONTROL, call_unclaim },
 	[_IOC_NR(WEIR_P2P_REGISTER)] = { sizeof(struct weir_p2p_register), 40, ON_WINDOW, call_register },
-	[_IOC_NR(WEIR_P2P_DEREGISTER)] = { sizeof(struct weir_p2p_deregister), 8, ON_CONTROL | ON_WINDOW, call_deregister },
+	[_IOC_NR(WEIR_P2P_DEREGISTER)] = { sizeof(struct weir_p2p_deregister), 8, ON_CONTROL | ON_WINDOW,
+					   call_deregister },
 	[_IOC_NR(WEIR_P2P_VERDICT)] = { sizeof(struct weir_p2p_verdict), 304, ON_CONTROL, call_verdict },
 	[_IOC_NR(WEIR_P2P_IMPORT)] = { sizeof(struct weir_p2p_import), 56, ON_CONTROL, call_import },
 	[_IOC_NR(WEIR_P2P_PRP)] = { sizeof(struct weir_p2p_prp), 48, ON_CONTROL, call_prp },
 	[_IOC_NR(WEIR_P2P_IO)] = { sizeof(struct weir_p2p_io), 48, ON_CONTROL | ON_WINDOW, call_io },
 	[_IOC_NR(WEIR_P2P_QUEUE_ADD)] = { sizeof(struct weir_p2p_queue), 120, ON_WINDOW, call_queue_add },
-	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = { sizeof(struct weir_p2p_deregister), 8, ON_WINDOW, call_queue_remove },
+	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = { sizeof(struct weir_p2p_deregister), 8, ON_WINDOW,
+					     call_queue_remove },
 	[_IOC_NR(WEIR_P2P_LOCATE)] = { sizeof(struct weir_p2p_locate), 32, ON_WINDOW, call_locate },
 	[_IOC_NR(WEIR_P2P_FLUSH)] = { sizeof(struct weir_p2p_flush), 8, ON_WINDOW, call_flush },
-	[_IOC_NR(WEIR_P2P_REASON)] = { sizeof(struct weir_p2p_reason), 264, ON_CONTROL | ON_WINDOW, call_reason },
+	[_IOC_NR(WEIR_P2P_REASON)] = { sizeof(struct weir_p2p_reason), 264, ON_CONTROL | ON_WINDOW,
+				       call_reason },
 };
 
 static const struct weir_call *find_call(struct weir_file *file, unsigned int number)
@@ -200,8 +204,8 @@ static long weir_ioctl(struct file *filp, unsigned int number, unsigned long add
 	if (get_user(size, (u32 __user *)user))
 		return -EFAULT;
 	if (size < call->least || size > PAGE_SIZE)
-		return weir_refuse(file, -EINVAL, "call %u has a structure of %u bytes; it is of %u", _IOC_NR(number), size,
-				   call->bytes);
+		return weir_refuse(file, -EINVAL, "call %u has a structure of %u bytes; it is of %u",
+				   _IOC_NR(number), size, call->bytes);
 	error = copy_struct_from_user(&arg, call->bytes, user, size);
 	if (error)
 		return error;
@@ -261,7 +265,8 @@ static int close_node(struct inode *inode, struct file *filp)
 
 static int map_node(struct file *filp, struct vm_area_struct *vma)
 {
-	return weir_doorbell_meant(vma) ? weir_doorbell_map(filp->private_data, vma) : weir_map(filp->private_data, vma);
+	return weir_doorbell_meant(vma) ? weir_doorbell_map(filp->private_data, vma)
+					: weir_map(filp->private_data, vma);
 }
 
 const struct file_operations weir_control_fops = {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Imports: dma-bufs attached to an NVMe function, pinned, and known to lie where they should. An exporter may give system
- * memory in place of its own without saying so; where the bytes are is found out from the addresses.
+ * Imports: dma-bufs attached to an NVMe function, pinned, and known to lie where they should. An exporter may
+ * give system memory in place of its own without saying so; where the bytes are is found out from the
+ * addresses.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-direct.h>
@@ -82,12 +83,13 @@ static int import_attach(struct weir_file *file, struct weir_import *import, str
 
 	import->attach = dma_buf_dynamic_attach(buffer, &import->ssd->dev, &attach_ops, import);
 	if (IS_ERR(import->attach))
-		return weir_refuse(file, PTR_ERR(import->attach), "the dma-buf's exporter does not let %s have it",
-				   pci_name(import->ssd));
+		return weir_refuse(file, PTR_ERR(import->attach),
+				   "the dma-buf's exporter does not let %s have it", pci_name(import->ssd));
 	error = pin_and_map(import, buffer);
 	if (error) {
 		dma_buf_detach(buffer, import->attach);
-		return weir_refuse(file, error, "the dma-buf's exporter cannot map it for %s", pci_name(import->ssd));
+		return weir_refuse(file, error, "the dma-buf's exporter cannot map it for %s",
+				   pci_name(import->ssd));
 	}
 	get_dma_buf(buffer);
 	import->buffer = buffer;
@@ -123,7 +125,8 @@ static void add_extent(struct extents *extents, phys_addr_t address, u64 bytes)
 	if (extents->count && last->address + last->bytes == address)
 		last->bytes += bytes;
 	else
-		*last = (struct weir_extent){ address, bytes, extents->count++ ? last->skip + last->bytes : 0 };
+		*last = (struct weir_extent){ address, bytes,
+					      extents->count++ ? last->skip + last->bytes : 0 };
 	if (extents->to)
 		extents->to[extents->count - 1] = *last;
 }
@@ -147,7 +150,8 @@ static int walk_extents(struct weir_import *import, struct extents *extents)
 	unsigned int i;
 
 	import->segments = 0;
-	for_each_sgtable_dma_sg(import->table, sg, i) {
+	for_each_sgtable_dma_sg(import->table, sg, i)
+	{
 		u64 first = max(at, import->offset), last = min_t(u64, at + sg_dma_len(sg), end);
 
 		if (first < last) {
@@ -195,11 +199,11 @@ static bool in_some_bar(const struct weir_extent *extent)
 {
 	struct pci_dev *pdev = NULL;
 
-	for_each_pci_dev(pdev)
-		if (in_function(pdev, extent)) {
-			pci_dev_put(pdev);
-			return true;
-		}
+	for_each_pci_dev(pdev) if (in_function(pdev, extent))
+	{
+		pci_dev_put(pdev);
+		return true;
+	}
 	return false;
 }
 
@@ -209,12 +213,16 @@ static int find_where(struct weir_file *file, struct weir_import *import, u32 fl
 	u32 i;
 
 	if (error)
-		return error == -EIO ? weir_refuse(file, error, "the dma-buf's exporter mapped less than its size") : error;
+		return error == -EIO
+			       ? weir_refuse(file, error, "the dma-buf's exporter mapped less than its size")
+			       : error;
 	import->in_vram = true;
 	for (i = 0; i < import->count; i++)
 		import->in_vram &= in_some_bar(&import->extents[i]);
 	if (!import->in_vram && flags & WEIR_P2P_REQUIRE_VRAM)
-		return weir_refuse(file, -EREMOTEIO, "the dma-buf's exporter gave %s system memory: it holds peer-to-peer DMA to be impossible here",
+		return weir_refuse(file, -EREMOTEIO,
+				   "the dma-buf's exporter gave %s system memory: it holds peer-to-peer DMA "
+				   "to be impossible here",
 				   pci_name(import->ssd));
 	return 0;
 }
@@ -222,13 +230,14 @@ static int find_where(struct weir_file *file, struct weir_import *import, u32 fl
 static int check_part(struct weir_file *file, struct weir_import *import, const struct dma_buf *buffer)
 {
 	if (!IS_ALIGNED(import->offset | import->bytes, PAGE_SIZE))
-		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiples of %lu", import->bytes, import->offset,
-				   PAGE_SIZE);
+		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiples of %lu",
+				   import->bytes, import->offset, PAGE_SIZE);
 	if (!import->bytes && import->offset < buffer->size)
 		import->bytes = buffer->size - import->offset;
 	if (!import->bytes || import->offset >= buffer->size || import->bytes > buffer->size - import->offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in the dma-buf, which has %zu", import->bytes,
-				   import->offset, buffer->size);
+		return weir_refuse(file, -ERANGE,
+				   "%llu bytes from %llu are not in the dma-buf, which has %zu",
+				   import->bytes, import->offset, buffer->size);
 	return 0;
 }
 
@@ -247,9 +256,11 @@ static int import_make(struct weir_file *file, struct weir_import *import, struc
 	if (error)
 		return error;
 	if (!import->ssd->dev.driver)
-		return weir_refuse(file, -ENODEV, "%s has no driver: nothing has set up its DMA", pci_name(import->ssd));
+		return weir_refuse(file, -ENODEV, "%s has no driver: nothing has set up its DMA",
+				   pci_name(import->ssd));
 	if (has_other_domain(import->ssd))
-		return weir_refuse(file, -EBUSY, "%s belongs to VFIO: what is mapped for it here would not be what it sees",
+		return weir_refuse(file, -EBUSY,
+				   "%s belongs to VFIO: what is mapped for it here would not be what it sees",
 				   pci_name(import->ssd));
 	error = import_attach(file, import, buffer);
 	if (!error)
@@ -295,8 +306,8 @@ static int set_signal(struct weir_file *file, struct weir_import *import, int fd
 }
 
 /*
- * Nobody else begins to use it; who does comes to an end soon, and is waited for, with no lock of ours held but the
- * import's own. It is in the list until then, so that whoever unbinds the SSD waits, too.
+ * Nobody else begins to use it; who does comes to an end soon, and is waited for, with no lock of ours held
+ * but the import's own. It is in the list until then, so that whoever unbinds the SSD waits, too.
  */
 static void detach_when_idle(struct weir_import *import)
 {
@@ -321,7 +332,8 @@ static int import_show(struct weir_file *file, struct weir_import *import, struc
 	int error;
 
 	mutex_lock(&file->imports_lock);
-	error = xa_alloc(&file->imports, &import->handle, import, XA_LIMIT(1, IMPORTS_MAX), GFP_KERNEL_ACCOUNT);
+	error = xa_alloc(&file->imports, &import->handle, import, XA_LIMIT(1, IMPORTS_MAX),
+			 GFP_KERNEL_ACCOUNT);
 	if (!error) {
 		arg->handle = import->handle;
 		arg->bytes = import->bytes;
@@ -334,7 +346,8 @@ static int import_show(struct weir_file *file, struct weir_import *import, struc
 	return error;
 }
 
-static int import_for(struct weir_file *file, struct pci_dev *ssd, struct dma_buf *buffer, struct weir_p2p_import *arg)
+static int import_for(struct weir_file *file, struct pci_dev *ssd, struct dma_buf *buffer,
+		      struct weir_p2p_import *arg)
 {
 	struct weir_import *import = import_alloc(ssd, arg);
 	int error;
@@ -404,8 +417,7 @@ void weir_imports_end(struct weir_file *file)
 	struct weir_import *import;
 	unsigned long handle;
 
-	xa_for_each(&file->imports, handle, import)
-		import_end(take_out(file, handle));
+	xa_for_each(&file->imports, handle, import) import_end(take_out(file, handle));
 }
 
 /* One of an SSD's that is not detached, with a reference. */
@@ -414,9 +426,8 @@ static struct weir_import *any_attached(const struct pci_dev *ssd)
 	struct weir_import *import, *found = NULL;
 
 	mutex_lock(&imports_lock);
-	list_for_each_entry(import, &imports, all)
-		if (import->ssd == ssd && !import->detached)
-			found = import;
+	list_for_each_entry(import, &imports, all) if (import->ssd == ssd && !import->detached) found =
+		import;
 	if (found)
 		kref_get(&found->refs);
 	mutex_unlock(&imports_lock);
@@ -457,7 +468,9 @@ struct weir_import *weir_import_enter(struct weir_file *file, u32 handle)
 	down_read(&import->lock);
 	if (!import->buffer || READ_ONCE(import->moved)) {
 		weir_import_leave(import);
-		return ERR_PTR(weir_refuse(file, -ESTALE, "the exporter has moved or revoked import %u, or its SSD is gone", handle));
+		return ERR_PTR(weir_refuse(file, -ESTALE,
+					   "the exporter has moved or revoked import %u, or its SSD is gone",
+					   handle));
 	}
 	return import;
 }

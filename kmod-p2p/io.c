@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* File I/O on ranges and imports by the kernel's own I/O vectors, where a user's pointer to such pages is refused. */
+/* File I/O on ranges and imports by the kernel's own I/O vectors, where a user's pointer to such pages is
+ * refused. */
 #include <linux/bvec.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -9,7 +10,7 @@
 
 #include "p2p.h"
 
-#define VECTORS 64
+#define VECTORS   64
 #define STEP_MOST (8U << 20)
 
 /**
@@ -43,7 +44,8 @@ static phys_addr_t import_address(const struct weir_import *import, u64 offset, 
 	return extent->address + (offset - extent->skip);
 }
 
-/* Whether somebody waits for it to end: a transfer does not go on then. Relaxed: who does not see it does a step more. */
+/* Whether somebody waits for it to end: a transfer does not go on then. Relaxed: who does not see it does a
+ * step more. */
 static bool is_leaving(const struct io_target *target)
 {
 	return target->range ? READ_ONCE(target->range->dead) : READ_ONCE(target->import->leaving);
@@ -57,7 +59,8 @@ static struct page *target_page(const struct io_target *target, u64 offset, u64 
 }
 
 /* Vectors for at most @bytes from @offset. Return: how many bytes they hold. */
-static u64 fill(const struct io_target *target, u64 offset, u64 bytes, struct bio_vec *vectors, unsigned int *count)
+static u64 fill(const struct io_target *target, u64 offset, u64 bytes, struct bio_vec *vectors,
+		unsigned int *count)
 {
 	u64 done = 0, contiguous;
 
@@ -72,7 +75,8 @@ static u64 fill(const struct io_target *target, u64 offset, u64 bytes, struct bi
 	return done;
 }
 
-static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *vectors, unsigned int count, u64 bytes)
+static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *vectors, unsigned int count,
+			u64 bytes)
 {
 	struct iov_iter iterator;
 	struct kiocb kiocb;
@@ -91,7 +95,8 @@ static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *v
 }
 
 /* Step by step, until an error, the file's end, a signal to end the process, or the end of the buffer. */
-static ssize_t transfer_all(const struct io_target *target, struct file *file, struct weir_p2p_io *arg, struct bio_vec *vectors)
+static ssize_t transfer_all(const struct io_target *target, struct file *file, struct weir_p2p_io *arg,
+			    struct bio_vec *vectors)
 {
 	unsigned int count;
 	u64 bytes;
@@ -99,8 +104,10 @@ static ssize_t transfer_all(const struct io_target *target, struct file *file, s
 
 	arg->done = 0;
 	while (arg->done < arg->bytes && !fatal_signal_pending(current)) {
-		bytes = fill(target, arg->buffer_offset + arg->done, min_t(u64, arg->bytes - arg->done, STEP_MOST), vectors, &count);
-		moved = transfer(file, arg->file_offset + arg->done, arg->flags & WEIR_P2P_WRITE, vectors, count, bytes);
+		bytes = fill(target, arg->buffer_offset + arg->done,
+			     min_t(u64, arg->bytes - arg->done, STEP_MOST), vectors, &count);
+		moved = transfer(file, arg->file_offset + arg->done, arg->flags & WEIR_P2P_WRITE, vectors,
+				 count, bytes);
 		if (moved <= 0)
 			break;
 		arg->done += moved;
@@ -115,9 +122,11 @@ static int check_file(struct weir_file *owner, const struct weir_p2p_io *arg, st
 	bool write = arg->flags & WEIR_P2P_WRITE;
 
 	if (!(file->f_flags & O_DIRECT))
-		return weir_refuse(owner, -EINVAL, "file %d was opened without O_DIRECT: a CPU would copy", arg->fd);
+		return weir_refuse(owner, -EINVAL, "file %d was opened without O_DIRECT: a CPU would copy",
+				   arg->fd);
 	if (!(file->f_mode & (write ? FMODE_WRITE : FMODE_READ)))
-		return weir_refuse(owner, -EBADF, "file %d is not open for %s", arg->fd, write ? "writing" : "reading");
+		return weir_refuse(owner, -EBADF, "file %d is not open for %s", arg->fd,
+				   write ? "writing" : "reading");
 	if (!S_ISREG(file_inode(file)->i_mode) && !S_ISBLK(file_inode(file)->i_mode))
 		return weir_refuse(owner, -EINVAL, "%d is neither a file nor a block device", arg->fd);
 	return 0;
@@ -128,13 +137,17 @@ static int check_part(struct weir_file *owner, const struct weir_p2p_io *arg, u6
 	if (arg->flags & ~WEIR_P2P_WRITE)
 		return weir_refuse(owner, -EINVAL, "flags 0x%x are not known", arg->flags);
 	if (!arg->bytes || (arg->bytes | arg->buffer_offset | arg->file_offset) % 512)
-		return weir_refuse(owner, -EINVAL, "%llu bytes at %llu of the file, %llu of the buffer: nothing, or no multiples of 512",
-				   arg->bytes, arg->file_offset, arg->buffer_offset);
+		return weir_refuse(
+			owner, -EINVAL,
+			"%llu bytes at %llu of the file, %llu of the buffer: nothing, or no multiples of 512",
+			arg->bytes, arg->file_offset, arg->buffer_offset);
 	if (arg->buffer_offset >= all || arg->bytes > all - arg->buffer_offset)
-		return weir_refuse(owner, -ERANGE, "%llu bytes from %llu are not in buffer %u, which has %llu", arg->bytes,
+		return weir_refuse(owner, -ERANGE,
+				   "%llu bytes from %llu are not in buffer %u, which has %llu", arg->bytes,
 				   arg->buffer_offset, arg->handle, all);
 	if (arg->file_offset > LLONG_MAX || arg->bytes > LLONG_MAX - arg->file_offset)
-		return weir_refuse(owner, -EINVAL, "%llu bytes at %llu are beyond any file", arg->bytes, arg->file_offset);
+		return weir_refuse(owner, -EINVAL, "%llu bytes at %llu are beyond any file", arg->bytes,
+				   arg->file_offset);
 	return 0;
 }
 
@@ -196,8 +209,10 @@ static int import_io(struct weir_file *file, struct weir_p2p_io *arg)
 	error = check_part(file, arg, target.import->bytes);
 	if (!error) {
 		target.window = hold_extents(target.import);
-		error = target.window ? with_file(file, &target, arg) :
-			weir_refuse(file, -ENOTBLK, "import %u is not in a claimed window: it has no pages", arg->handle);
+		error = target.window ? with_file(file, &target, arg)
+				      : weir_refuse(file, -ENOTBLK,
+						    "import %u is not in a claimed window: it has no pages",
+						    arg->handle);
 	}
 	if (target.window)
 		weir_window_release(target.window);

@@ -2,7 +2,8 @@
 /* Ranges of windows, mapped: page by page, by faults, until the range is dead. */
 #include "p2p.h"
 
-/* A fault maps the whole block of so many bytes around it: I/O on a buffer then does not fault for each page. */
+/* A fault maps the whole block of so many bytes around it: I/O on a buffer then does not fault for each page.
+ */
 #define FAULT_AROUND (256UL << 10)
 /* So many at a time, as one call that takes the page table's lock once. */
 #define FAULT_BATCH 64
@@ -26,8 +27,8 @@ static u64 offset_of(pgoff_t pgoff)
 }
 
 /* The range's pages at an address of a mapping and behind it. */
-static void find_pages(struct weir_range *range, struct vm_area_struct *vma, unsigned long address, struct page **pages,
-		       unsigned long count)
+static void find_pages(struct weir_range *range, struct vm_area_struct *vma, unsigned long address,
+		       struct page **pages, unsigned long count)
 {
 	u64 offset = offset_of(vma->vm_pgoff) + (address - vma->vm_start), contiguous = 0;
 	struct page *page = NULL;
@@ -40,13 +41,15 @@ static void find_pages(struct weir_range *range, struct vm_area_struct *vma, uns
 }
 
 /* Pages that are mapped already stay so: another thread may have done that meanwhile. */
-static int map_pages(struct weir_range *range, struct vm_area_struct *vma, unsigned long address, unsigned long end)
+static int map_pages(struct weir_range *range, struct vm_area_struct *vma, unsigned long address,
+		     unsigned long end)
 {
 	struct page *pages[FAULT_BATCH];
 	int error = 0;
 
 	while (address < end && (!error || error == -EBUSY)) {
-		unsigned long count = min_t(unsigned long, FAULT_BATCH, (end - address) >> PAGE_SHIFT), left = count;
+		unsigned long count = min_t(unsigned long, FAULT_BATCH, (end - address) >> PAGE_SHIFT),
+			      left = count;
 
 		find_pages(range, vma, address, pages, count);
 		error = vm_insert_pages(vma, address, pages, &left);
@@ -97,10 +100,11 @@ static int check_map(struct weir_file *file, struct weir_range *range, struct vm
 	if (!range)
 		return weir_refuse(file, -ENOENT, "nothing is registered under this offset by this file");
 	if (offset >= range->bytes || bytes > range->bytes - offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in range %u, which has %llu", bytes, offset,
-				   range->handle, range->bytes);
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in range %u, which has %llu",
+				   bytes, offset, range->handle, range->bytes);
 	if (!(vma->vm_flags & VM_SHARED))
-		return weir_refuse(file, -EINVAL, "a private mapping would be a copy in host memory: use MAP_SHARED");
+		return weir_refuse(file, -EINVAL,
+				   "a private mapping would be a copy in host memory: use MAP_SHARED");
 	if (vma->vm_flags & VM_EXEC)
 		return weir_refuse(file, -EACCES, "nothing is executed from there");
 	return 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of the module share. Objects, outermost first: a window over a BAR, a file (an open node), its ranges
- * and its imports.
+ * What the parts of the module share. Objects, outermost first: a window over a BAR, a file (an open node),
+ * its ranges and its imports.
  *
  * Locks, outermost first: device_lock() of a claimed function, that of an SSD, mmap_lock, weir_window.lock;
- * weir_windows_lock and those of lists are innermost. No user memory is touched under weir_window.lock, since that may
- * be a mapping of the window itself. Users keep pages as long as they like (RDMA registrations, pipes): who waits for
- * that has none of these locks, but for the notifier, around which the driver core holds a device_lock(), and which
- * waits no longer than leave_s (window.c).
+ * weir_windows_lock and those of lists are innermost. No user memory is touched under weir_window.lock, since
+ * that may be a mapping of the window itself. Users keep pages as long as they like (RDMA registrations,
+ * pipes): who waits for that has none of these locks, but for the notifier, around which the driver core
+ * holds a device_lock(), and which waits no longer than leave_s (window.c).
  */
 #ifndef WEIR_P2P_INTERNAL_H
 #define WEIR_P2P_INTERNAL_H
@@ -30,8 +30,8 @@
 #include "weir_p2p.h"
 
 /* The part of an mmap() offset behind a range's number: ranges are smaller than that. */
-#define WEIR_RANGE_SHIFT 40
-#define WEIR_RANGES_MAX (1U << 20)
+#define WEIR_RANGE_SHIFT  40
+#define WEIR_RANGES_MAX   (1U << 20)
 #define WEIR_WINDOW_ALIGN (2UL << 20)
 /* Of one open node: what it makes the kernel allocate is bounded. */
 #define WEIR_RANGES_PER_FILE 65536
@@ -104,8 +104,8 @@ struct weir_piece {
 
 /**
  * struct weir_range - what one call of WEIR_P2P_REGISTER took
- * @refs: its own, until it has ended and weir_p2p_revoked() is through with it; one per mapping; one per call that
- *	waits for its end
+ * @refs: its own, until it has ended and weir_p2p_revoked() is through with it; one per mapping; one per call
+ *that waits for its end
  * @window: which; outlives its ranges' ends
  * @file: whose
  * @handle: its number; 0: it was never to be found under one
@@ -294,7 +294,8 @@ void weir_judge(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_de
 int weir_distance(struct pci_dev *gpu, struct pci_dev *ssd, int bridges, u32 *why);
 
 /* shim.c */
-int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes, struct weir_p2p_pin *pin);
+int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes,
+		  struct weir_p2p_pin *pin);
 bool weir_shim_any(void);
 u64 weir_shim_align(u16 vendor);
 int weir_flush(struct weir_file *file, struct weir_p2p_flush *arg);

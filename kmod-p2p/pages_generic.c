@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Pages over a BAR where the kernel has no peer-to-peer DMA of its own: generic device pages, which pass for memory. */
+/* Pages over a BAR where the kernel has no peer-to-peer DMA of its own: generic device pages, which pass for
+ * memory. */
 #include <linux/memremap.h>
 #include <linux/slab.h>
 
@@ -21,7 +22,8 @@ int weir_pages_make(struct weir_file *file, struct weir_window *window)
 	memory = memremap_pages(map, dev_to_node(&window->pdev->dev));
 	if (IS_ERR(memory)) {
 		kfree(map);
-		return weir_refuse(file, PTR_ERR(memory), "no pages over BAR %d of %s", window->bar, pci_name(window->pdev));
+		return weir_refuse(file, PTR_ERR(memory), "no pages over BAR %d of %s", window->bar,
+				   pci_name(window->pdev));
 	}
 	window->pages = map;
 	window->first = pfn_to_page(PHYS_PFN(map->range.start));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages over a BAR where the kernel has peer-to-peer DMA: its own pages, which it checks when an SSD is to reach them.
- * They go with the function's driver, so there has to be one; until then they are kept, and taken again.
+ * Pages over a BAR where the kernel has peer-to-peer DMA: its own pages, which it checks when an SSD is to
+ * reach them. They go with the function's driver, so there has to be one; until then they are kept, and taken
+ * again.
  */
 #include <linux/pci-p2pdma.h>
 
@@ -45,17 +46,20 @@ int weir_pages_make(struct weir_file *file, struct weir_window *window)
 	int error;
 
 	if (!window->pdev->dev.driver)
-		return weir_refuse(file, -ENODEV, "%s has no driver, with which its pages would go: bind one, then claim",
+		return weir_refuse(file, -ENODEV,
+				   "%s has no driver, with which its pages would go: bind one, then claim",
 				   pci_name(window->pdev));
 	window->pages = take_pages(window);
 	if (!window->pages) {
 		error = pci_p2pdma_add_resource(window->pdev, window->bar, window->bytes, window->offset);
 		if (error)
-			return weir_refuse(file, error, "no pages over BAR %d of %s", window->bar, pci_name(window->pdev));
+			return weir_refuse(file, error, "no pages over BAR %d of %s", window->bar,
+					   pci_name(window->pdev));
 		window->pages = take_pages(window);
 	}
 	if (!window->pages)
-		return weir_refuse(file, -EBUSY, "somebody else has pages over a BAR of %s", pci_name(window->pdev));
+		return weir_refuse(file, -EBUSY, "somebody else has pages over a BAR of %s",
+				   pci_name(window->pdev));
 	window->first = virt_to_page(window->pages);
 	give_references(window);
 	return 0;

@@ -7,8 +7,8 @@
 
 #include "p2p.h"
 
-#define PRP_PAGE 4096U /* the controller's page size: all support it */
-#define PRP_MOST (2U << 20)
+#define PRP_PAGE  4096U /* the controller's page size: all support it */
+#define PRP_MOST  (2U << 20)
 #define LISTS_MAX 4096
 
 struct prp_list {
@@ -29,8 +29,10 @@ struct location {
 	u64 skip;
 };
 
-/* Where the function sees a byte of the import, and how many are contiguous from there; @location: not behind it. */
-static dma_addr_t address_of(const struct weir_import *import, struct location *location, u64 offset, u64 *contiguous)
+/* Where the function sees a byte of the import, and how many are contiguous from there; @location: not behind
+ * it. */
+static dma_addr_t address_of(const struct weir_import *import, struct location *location, u64 offset,
+			     u64 *contiguous)
 {
 	u64 at = import->offset + offset;
 
@@ -69,8 +71,7 @@ void weir_prp_free(struct weir_import *import)
 {
 	struct prp_list *list, *next;
 
-	list_for_each_entry_safe(list, next, &import->lists, link)
-		list_free(import, list);
+	list_for_each_entry_safe(list, next, &import->lists, link) list_free(import, list);
 	INIT_LIST_HEAD(&import->lists);
 	import->lists_count = 0;
 }
@@ -91,8 +92,8 @@ static int list_keep(struct weir_import *import, struct prp_list *list)
 }
 
 /*
- * All entries behind the first into @entries, if it is not NULL. Each but the first begins a page of the controller's, and
- * each but the last ends with one. Return: their number, or an errno.
+ * All entries behind the first into @entries, if it is not NULL. Each but the first begins a page of the
+ * controller's, and each but the last ends with one. Return: their number, or an errno.
  */
 static int walk(struct weir_import *import, const struct weir_p2p_prp *arg, u64 *prp1, __le64 *entries)
 {
@@ -138,11 +139,12 @@ static int make_entries(struct weir_file *file, struct weir_import *import, stru
 	int count;
 
 	if (arg->offset >= import->bytes || arg->bytes > import->bytes - arg->offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in import %u, which has %llu", arg->bytes,
-				   arg->offset, arg->handle, import->bytes);
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are not in import %u, which has %llu",
+				   arg->bytes, arg->offset, arg->handle, import->bytes);
 	count = walk(import, arg, &arg->prp1, NULL);
 	if (count < 0)
-		return weir_refuse(file, count, "import %u has segments that no PRP entries can tell", arg->handle);
+		return weir_refuse(file, count, "import %u has segments that no PRP entries can tell",
+				   arg->handle);
 	arg->entries = count;
 	if (count > 2)
 		return with_list(file, import, arg);
@@ -157,11 +159,12 @@ int weir_prp(struct weir_file *file, struct weir_p2p_prp *arg)
 	int error;
 
 	if (!capable(CAP_SYS_RAWIO))
-		return weir_refuse(file, -EPERM, "PRP entries are addresses of the controller: CAP_SYS_RAWIO");
+		return weir_refuse(file, -EPERM,
+				   "PRP entries are addresses of the controller: CAP_SYS_RAWIO");
 	/* With an offset in the first page, a list of a page is full at that length. */
 	if (!arg->bytes || arg->bytes > PRP_MOST || (arg->offset | arg->bytes) % 4 || arg->reserved)
-		return weir_refuse(file, -EINVAL, "%llu bytes from %llu: at most %u, in multiples of 4", arg->bytes, arg->offset,
-				   PRP_MOST);
+		return weir_refuse(file, -EINVAL, "%llu bytes from %llu: at most %u, in multiples of 4",
+				   arg->bytes, arg->offset, PRP_MOST);
 	import = weir_import_enter(file, arg->handle);
 	if (IS_ERR(import))
 		return PTR_ERR(import);

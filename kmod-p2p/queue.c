@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs whose rings lie in ranges of a window. Programs create and delete them through the admin queue of the kernel's
- * own NVMe driver (NVME_IOCTL_ADMIN_CMD); this file knows of them, so that no range is anybody else's while a controller may
- * still write there: a file that ends with queue pairs left has their controllers reset first.
+ * Queue pairs whose rings lie in ranges of a window. Programs create and delete them through the admin queue
+ * of the kernel's own NVMe driver (NVME_IOCTL_ADMIN_CMD); this file knows of them, so that no range is
+ * anybody else's while a controller may still write there: a file that ends with queue pairs left has their
+ * controllers reset first.
  *
- * Locks, outermost first: device_lock() of the GPU, that of the SSD, pairs_lock. Rings in an SSD's own memory (CMB) are
- * refused, so that no lock of an SSD is taken while that of another one, or its own, is held. Neither a mapping's lock nor a reset is
- * waited for under the last one.
+ * Locks, outermost first: device_lock() of the GPU, that of the SSD, pairs_lock. Rings in an SSD's own memory
+ * (CMB) are refused, so that no lock of an SSD is taken while that of another one, or its own, is held.
+ * Neither a mapping's lock nor a reset is waited for under the last one.
  */
 #include <linux/capability.h>
 #include <linux/io.h>
@@ -16,9 +17,9 @@
 #include "queue.h"
 
 #define PAIRS_MAX 4096
-#define QID_MAX 65535
-#define CAP_HIGH 4
-#define DSTRD 0xf /* of CAP's higher half */
+#define QID_MAX   65535
+#define CAP_HIGH  4
+#define DSTRD     0xf /* of CAP's higher half */
 
 static DEFINE_MUTEX(pairs_lock);
 static DEFINE_XARRAY_ALLOC1(pairs);
@@ -74,17 +75,21 @@ static void pair_end(struct weir_pair *pair)
 	weir_pair_put(pair);
 }
 
-/* So that no queue of ours is left: by a reset, of which the function's driver is told; else nothing it does reaches memory. */
+/* So that no queue of ours is left: by a reset, of which the function's driver is told; else nothing it does
+ * reaches memory. */
 static void stop_controller(struct pci_dev *ssd)
 {
 	int error = pci_reset_function_locked(ssd);
 
 	if (!error) {
-		dev_info(&ssd->dev, "weir_p2p: reset, since a program left it with queue pairs in a GPU's memory\n");
+		dev_info(&ssd->dev,
+			 "weir_p2p: reset, since a program left it with queue pairs in a GPU's memory\n");
 		return;
 	}
 	pci_clear_master(ssd);
-	dev_err(&ssd->dev, "weir_p2p: a program left it with queue pairs in a GPU's memory, and it cannot be reset (%d): it does no DMA any more\n",
+	dev_err(&ssd->dev,
+		"weir_p2p: a program left it with queue pairs in a GPU's memory, and it cannot be reset "
+		"(%d): it does no DMA any more\n",
 		error);
 }
 
@@ -93,15 +98,13 @@ static void stop_all(struct list_head *batch)
 {
 	struct weir_pair *pair, *other;
 
+	list_for_each_entry(pair, batch, batch) weir_doorbell_zap(pair);
 	list_for_each_entry(pair, batch, batch)
-		weir_doorbell_zap(pair);
-	list_for_each_entry(pair, batch, batch) {
+	{
 		device_lock(&pair->ssd->dev);
 		if (!pair->gone)
 			stop_controller(pair->ssd);
-		list_for_each_entry(other, batch, batch)
-			if (other->ssd == pair->ssd)
-				other->gone = true;
+		list_for_each_entry(other, batch, batch) if (other->ssd == pair->ssd) other->gone = true;
 		device_unlock(&pair->ssd->dev);
 	}
 }
@@ -119,15 +122,16 @@ static void take_batch(weir_pair_is is, const void *of, struct list_head *batch)
 	unsigned long handle;
 
 	mutex_lock(&pairs_lock);
-	xa_for_each(&pairs, handle, pair)
-		if (!pair->ending && is(pair, of)) {
-			pair->ending = true;
-			list_add_tail(&pair->batch, batch);
-		}
+	xa_for_each(&pairs, handle, pair) if (!pair->ending && is(pair, of))
+	{
+		pair->ending = true;
+		list_add_tail(&pair->batch, batch);
+	}
 	mutex_unlock(&pairs_lock);
 }
 
-/* Without pairs_lock, since it is a condition of wait_event(): what is in the array stays until xa_lock is free. */
+/* Without pairs_lock, since it is a condition of wait_event(): what is in the array stays until xa_lock is
+ * free. */
 static bool any_left(weir_pair_is is, const void *of)
 {
 	struct weir_pair *pair;
@@ -135,8 +139,7 @@ static bool any_left(weir_pair_is is, const void *of)
 	bool found = false;
 
 	xa_lock(&pairs);
-	xa_for_each(&pairs, handle, pair)
-		found |= is(pair, of);
+	xa_for_each(&pairs, handle, pair) found |= is(pair, of);
 	xa_unlock(&pairs);
 	return found;
 }
@@ -149,8 +152,7 @@ static void end_all(weir_pair_is is, const void *of)
 
 	take_batch(is, of, &batch);
 	stop_all(&batch);
-	list_for_each_entry_safe(pair, next, &batch, batch)
-		pair_end(pair);
+	list_for_each_entry_safe(pair, next, &batch, batch) pair_end(pair);
 	wait_event(pair_ended, !any_left(is, of));
 }
 
@@ -199,9 +201,7 @@ static struct weir_pair *next_to_zap(const struct pci_dev *ssd)
 	unsigned long handle;
 
 	mutex_lock(&pairs_lock);
-	xa_for_each(&pairs, handle, pair)
-		if (is_of_ssd(pair, ssd) && !READ_ONCE(pair->zapped))
-			found = pair;
+	xa_for_each(&pairs, handle, pair) if (is_of_ssd(pair, ssd) && !READ_ONCE(pair->zapped)) found = pair;
 	if (found)
 		kref_get(&found->refs);
 	mutex_unlock(&pairs_lock);
@@ -232,9 +232,7 @@ void weir_pairs_gone(const struct pci_dev *ssd)
 	unsigned long handle;
 
 	mutex_lock(&pairs_lock);
-	xa_for_each(&pairs, handle, pair)
-		if (is_of_ssd(pair, ssd))
-			pair->gone = true;
+	xa_for_each(&pairs, handle, pair) if (is_of_ssd(pair, ssd)) pair->gone = true;
 	mutex_unlock(&pairs_lock);
 }
 
@@ -248,7 +246,8 @@ bool weir_pairs_any(const struct weir_file *file)
 	return any_left(is_of_file, file);
 }
 
-/* A ring in a range of the file's, which does not end before the pair. Return: its address for the controller, or 0. */
+/* A ring in a range of the file's, which does not end before the pair. Return: its address for the
+ * controller, or 0. */
 static u64 take_ring(struct weir_file *file, const struct weir_p2p_ring *ring, struct weir_range **taken)
 {
 	struct weir_range *range = weir_range_busy(file, ring->handle);
@@ -262,7 +261,9 @@ static u64 take_ring(struct weir_file *file, const struct weir_p2p_ring *ring, s
 	if (ring->offset < range->bytes)
 		address = page_to_phys(weir_range_page(range, ring->offset, &contiguous));
 	if (!address || !ring->bytes || !IS_ALIGNED(ring->offset, PAGE_SIZE) || ring->bytes > contiguous) {
-		weir_refuse(file, -EINVAL, "a ring of %llu bytes from %llu in range %u: it begins with no page, is not all in the range, or not contiguous",
+		weir_refuse(file, -EINVAL,
+			    "a ring of %llu bytes from %llu in range %u: it begins with no page, is not all "
+			    "in the range, or not contiguous",
 			    ring->bytes, ring->offset, ring->handle);
 		return 0;
 	}
@@ -281,13 +282,14 @@ static int find_doorbells(struct weir_file *file, struct weir_pair *pair)
 	high = readl(registers + CAP_HIGH);
 	iounmap(registers);
 	if (high == U32_MAX)
-		return weir_refuse(file, -ENODEV, "%s does not answer: its registers read as all ones", pci_name(pair->ssd));
+		return weir_refuse(file, -ENODEV, "%s does not answer: its registers read as all ones",
+				   pci_name(pair->ssd));
 	pair->stride = 4u << (high & DSTRD);
 	pair->doorbell = WEIR_DOORBELLS + 2ULL * pair->qid * pair->stride;
 	end = pair->doorbell + 2ULL * pair->stride;
 	if (end > bytes)
-		return weir_refuse(file, -ERANGE, "%s has no doorbells for queue %u: BAR 0 has %llu bytes", pci_name(pair->ssd),
-				   pair->qid, bytes);
+		return weir_refuse(file, -ERANGE, "%s has no doorbells for queue %u: BAR 0 has %llu bytes",
+				   pci_name(pair->ssd), pair->qid, bytes);
 	return 0;
 }
 
@@ -296,13 +298,18 @@ static int check_reach(struct weir_file *file, struct pci_dev *ssd)
 	struct weir_p2p_verdict verdict = { .gpu.bar = file->window->bar };
 
 	if (!ssd->dev.driver)
-		return weir_refuse(file, -ENODEV, "%s has no driver, through which its queues are created", pci_name(ssd));
+		return weir_refuse(file, -ENODEV, "%s has no driver, through which its queues are created",
+				   pci_name(ssd));
 	if (!ssd->reset_methods[0])
-		return weir_refuse(file, -EOPNOTSUPP, "%s cannot be reset by itself, as a program that ends without deleting its queues needs it to be",
+		return weir_refuse(file, -EOPNOTSUPP,
+				   "%s cannot be reset by itself, as a program that ends without deleting "
+				   "its queues needs it to be",
 				   pci_name(ssd));
 	weir_judge(&verdict, file->window->pdev, ssd);
 	if (verdict.iommu == WEIR_P2P_IOMMU_TRANSLATES)
-		return weir_refuse(file, -EREMOTEIO, "an IOMMU translates for %s: what maps a ring would end with the command that creates its queue; have it pass through (iommu=pt), or use VFIO",
+		return weir_refuse(file, -EREMOTEIO,
+				   "an IOMMU translates for %s: what maps a ring would end with the command "
+				   "that creates its queue; have it pass through (iommu=pt), or use VFIO",
 				   pci_name(ssd));
 	if (verdict.verdict == WEIR_P2P_NO)
 		return weir_refuse(file, -EREMOTEIO, "%s", verdict.text);
@@ -314,10 +321,15 @@ static int check_qid(struct weir_file *file, const struct weir_pair *new)
 	struct weir_pair *pair;
 	unsigned long handle;
 
-	xa_for_each(&pairs, handle, pair)
-		if (pair->ssd == new->ssd && pair->qid == new->qid)
-			return weir_refuse(file, pair->file == file ? -EEXIST : -EBUSY, "queue %u of %s is %s already",
-					   new->qid, pci_name(new->ssd), pair->file == file ? "this file's" : "somebody else's");
+	xa_for_each(&pairs, handle,
+		    pair) if (pair->ssd == new->ssd &&
+			      pair->qid == new->qid) return weir_refuse(file,
+									pair->file == file ? -EEXIST : -EBUSY,
+									"queue %u of %s is %s already",
+									new->qid, pci_name(new->ssd),
+									pair->file == file
+										? "this file's"
+										: "somebody else's");
 	return 0;
 }
 
@@ -328,8 +340,8 @@ static int pair_show(struct weir_file *file, struct weir_pair *pair)
 	mutex_lock(&pairs_lock);
 	error = READ_ONCE(file->window->leaving) ? -ENODEV : check_qid(file, pair);
 	if (!error)
-		error = xa_alloc_cyclic(&pairs, &pair->handle, pair, XA_LIMIT(1, WEIR_RANGES_MAX - 1), &next_handle,
-					GFP_KERNEL_ACCOUNT);
+		error = xa_alloc_cyclic(&pairs, &pair->handle, pair, XA_LIMIT(1, WEIR_RANGES_MAX - 1),
+					&next_handle, GFP_KERNEL_ACCOUNT);
 	mutex_unlock(&pairs_lock);
 	return min(error, 0);
 }
@@ -398,11 +410,14 @@ int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg)
 	int error;
 
 	if (!capable(CAP_SYS_RAWIO))
-		return weir_refuse(file, -EPERM, "a queue pair reaches all memory and every block: it needs CAP_SYS_RAWIO");
+		return weir_refuse(file, -EPERM,
+				   "a queue pair reaches all memory and every block: it needs CAP_SYS_RAWIO");
 	if (arg->flags || arg->qid < 1 || arg->qid > QID_MAX)
-		return weir_refuse(file, -EINVAL, "flags 0x%x, queue %u: unknown, or not from 1 to %u", arg->flags, arg->qid, QID_MAX);
+		return weir_refuse(file, -EINVAL, "flags 0x%x, queue %u: unknown, or not from 1 to %u",
+				   arg->flags, arg->qid, QID_MAX);
 	if (file->window->pdev->class == PCI_CLASS_STORAGE_EXPRESS)
-		return weir_refuse(file, -EOPNOTSUPP, "%s is an SSD: rings lie in a GPU's memory, not in a controller's",
+		return weir_refuse(file, -EOPNOTSUPP,
+				   "%s is an SSD: rings lie in a GPU's memory, not in a controller's",
 				   pci_name(file->window->pdev));
 	ssd = weir_find_ssd(file, &arg->ssd);
 	if (IS_ERR(ssd))
@@ -443,8 +458,9 @@ int weir_locate(struct weir_file *file, struct weir_p2p_locate *arg)
 	if (!range)
 		return weir_refuse(file, -ENOENT, "this file has no range %u", arg->handle);
 	if (arg->offset >= range->bytes || !IS_ALIGNED(arg->offset, PAGE_SIZE))
-		error = weir_refuse(file, -ERANGE, "byte %llu is not in range %u, which has %llu, or begins no page", arg->offset,
-				    arg->handle, range->bytes);
+		error = weir_refuse(file, -ERANGE,
+				    "byte %llu is not in range %u, which has %llu, or begins no page",
+				    arg->offset, arg->handle, range->bytes);
 	else
 		arg->address = page_to_phys(weir_range_page(range, arg->offset, &arg->bytes));
 	weir_range_idle(range);

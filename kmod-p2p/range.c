@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ranges of windows: taken by one file, given back; map.c maps them. A range that is given back loses its mappings at once; what
- * it took is free again when nobody holds a reference to its pages (I/O in flight) any more.
+ * Ranges of windows: taken by one file, given back; map.c maps them. A range that is given back loses its
+ * mappings at once; what it took is free again when nobody holds a reference to its pages (I/O in flight) any
+ * more.
  */
 #include <linux/capability.h>
 #include <linux/sched/signal.h>
@@ -11,12 +12,13 @@
 
 /* How often the reaper looks: at first, and at most after it has found nothing for long. */
 #define REAP_INTERVAL (HZ / 100 + 1)
-#define REAP_LONGEST HZ
+#define REAP_LONGEST  HZ
 
 /* How long a vendor's driver is kept waiting in its callback. */
 static unsigned int revoke_s = 30;
 module_param(revoke_s, uint, 0644);
-MODULE_PARM_DESC(revoke_s, "seconds that memory which a vendor's driver takes back waits for its users, before the process is killed (30)");
+MODULE_PARM_DESC(revoke_s, "seconds that memory which a vendor's driver takes back waits for its users, "
+			   "before the process is killed (30)");
 
 static void range_free(struct kref *refs)
 {
@@ -27,7 +29,8 @@ static void range_free(struct kref *refs)
 	kfree(range);
 }
 
-/* weir_p2p_pin.state, besides bit 0: range_ended() or weir_p2p_revoked() is through, and leaves the range to the other one. */
+/* weir_p2p_pin.state, besides bit 0: range_ended() or weir_p2p_revoked() is through, and leaves the range to
+ * the other one. */
 #define PIN_LEFT 1
 
 void weir_range_put(struct weir_range *range)
@@ -62,7 +65,8 @@ struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *co
 	return nth_page(range->window->first, PHYS_PFN(location));
 }
 
-/* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. Goes on after @done pages. */
+/* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. Goes on
+ * after @done pages. */
 static bool piece_quiet(const struct weir_window *window, const struct weir_piece *piece, unsigned long *done)
 {
 	unsigned long first = PHYS_PFN(piece->node.start), count = PHYS_PFN(piece->node.last) + 1 - first;
@@ -73,7 +77,8 @@ static bool piece_quiet(const struct weir_window *window, const struct weir_piec
 	return true;
 }
 
-/* Of a dead range. A page that nobody has can be nobody's again, so the next call begins with the one that somebody had. */
+/* Of a dead range. A page that nobody has can be nobody's again, so the next call begins with the one that
+ * somebody had. */
 static bool range_quiet(struct weir_range *range)
 {
 	/* Acquire: pairs with weir_range_idle(): what that call did to the pages came before. */
@@ -96,8 +101,9 @@ static void range_untake(struct weir_range *range)
 }
 
 /*
- * Its pieces are free again, or never were taken. No lock is held: the vendor's driver may call weir_p2p_revoked() from
- * its unpinning. If that came before, it waits for ended, and who of both comes last puts the range.
+ * Its pieces are free again, or never were taken. No lock is held: the vendor's driver may call
+ * weir_p2p_revoked() from its unpinning. If that came before, it waits for ended, and who of both comes last
+ * puts the range.
  */
 static void range_ended(struct weir_range *range)
 {
@@ -134,7 +140,8 @@ static void reap(struct weir_window *window)
 	LIST_HEAD(ended);
 
 	down_write(&window->lock);
-	list_for_each_entry_safe(range, next, &window->dying, link) {
+	list_for_each_entry_safe(range, next, &window->dying, link)
+	{
 		if (!range_quiet(range))
 			continue;
 		range_untake(range);
@@ -143,7 +150,8 @@ static void reap(struct weir_window *window)
 	if (!list_empty(&window->dying) && queue_delayed_work(weir_work, &window->reaper, window->reap_after))
 		window->reap_after = min(2 * window->reap_after, (unsigned long)REAP_LONGEST);
 	up_write(&window->lock);
-	list_for_each_entry_safe(range, next, &ended, link) {
+	list_for_each_entry_safe(range, next, &ended, link)
+	{
 		list_del_init(&range->link);
 		range_ended(range);
 	}
@@ -171,9 +179,7 @@ void weir_ranges_end(struct weir_window *window, struct weir_file *file)
 	down_write(&window->lock);
 	if (!file)
 		window->gone = true;
-	xa_for_each(&window->ranges, handle, range)
-		if (!file || range->file == file)
-			range_kill(range);
+	xa_for_each(&window->ranges, handle, range) if (!file || range->file == file) range_kill(range);
 	up_write(&window->lock);
 	reap(window);
 }
@@ -207,8 +213,9 @@ static int check_extents(struct weir_range *range, const struct weir_p2p_extent 
 					   (u64)extents[i].address);
 		bytes += extents[i].bytes;
 	}
-	return bytes == range->bytes ? 0 : weir_refuse(range->file, -EIO, "%llu bytes were pinned, not %llu", bytes,
-						       range->bytes);
+	return bytes == range->bytes ? 0
+				     : weir_refuse(range->file, -EIO, "%llu bytes were pinned, not %llu",
+						   bytes, range->bytes);
 }
 
 static bool goes_on(const struct weir_p2p_extent *extents, u32 i)
@@ -259,10 +266,13 @@ static int by_offset(struct weir_range *range, u64 offset)
 	struct weir_p2p_extent extent = { page_to_phys(window->first) + offset, range->bytes };
 
 	if (offset >= window->bytes || range->bytes > window->bytes - offset)
-		return weir_refuse(range->file, -ERANGE, "%llu bytes from %llu are not in the window, which has %llu",
-				   range->bytes, offset, window->bytes);
+		return weir_refuse(range->file, -ERANGE,
+				   "%llu bytes from %llu are not in the window, which has %llu", range->bytes,
+				   offset, window->bytes);
 	if (READ_ONCE(window->pdev->dev.driver) && !capable(CAP_SYS_RAWIO))
-		return weir_refuse(range->file, -EPERM, "%s has a driver, which knows what its memory is used for: without CAP_SYS_RAWIO, register by address",
+		return weir_refuse(range->file, -EPERM,
+				   "%s has a driver, which knows what its memory is used for: without "
+				   "CAP_SYS_RAWIO, register by address",
 				   pci_name(window->pdev));
 	return set_pieces(range, &extent, 1);
 }
@@ -286,10 +296,11 @@ static int check_free(struct weir_range *range, u32 i)
 		return 0;
 	other = container_of(node, struct weir_piece, node);
 	if (other->range->file == range->file && !other->range->dead)
-		return weir_refuse(range->file, -EEXIST, "bytes %lu to %lu of the window are registered already, as %u",
+		return weir_refuse(range->file, -EEXIST,
+				   "bytes %lu to %lu of the window are registered already, as %u",
 				   node->start, node->last, other->range->handle);
-	return weir_refuse(range->file, -EBUSY, "some of bytes %lu to %lu of the window are somebody else's", want->start,
-			   want->last);
+	return weir_refuse(range->file, -EBUSY, "some of bytes %lu to %lu of the window are somebody else's",
+			   want->start, want->last);
 }
 
 static int take_all(struct weir_range *range)
@@ -317,7 +328,8 @@ static int range_take(struct weir_range *range)
 	return error;
 }
 
-/* What others left there is not for somebody without privileges. Memory pinned for this process is its own. */
+/* What others left there is not for somebody without privileges. Memory pinned for this process is its own.
+ */
 static bool range_wipe(struct weir_range *range)
 {
 	u64 offset, bytes;
@@ -342,8 +354,8 @@ static int range_show(struct weir_range *range, struct weir_p2p_register *arg)
 
 	down_write(&window->lock);
 	if (!window->gone && !range->dead)
-		error = xa_alloc_cyclic(&window->ranges, &range->handle, range, XA_LIMIT(1, WEIR_RANGES_MAX), &window->next,
-					GFP_KERNEL_ACCOUNT);
+		error = xa_alloc_cyclic(&window->ranges, &range->handle, range, XA_LIMIT(1, WEIR_RANGES_MAX),
+					&window->next, GFP_KERNEL_ACCOUNT);
 	if (error < 0) {
 		range->handle = 0;
 		range_untake(range);
@@ -352,7 +364,8 @@ static int range_show(struct weir_range *range, struct weir_p2p_register *arg)
 	arg->mmap_offset = (u64)range->handle << WEIR_RANGE_SHIFT;
 	up_write(&window->lock);
 	if (error == -EBUSY)
-		return weir_refuse(range->file, -ENOSPC, "there are %u ranges in this window", WEIR_RANGES_MAX);
+		return weir_refuse(range->file, -ENOSPC, "there are %u ranges in this window",
+				   WEIR_RANGES_MAX);
 	if (error == -ENODEV)
 		return weir_refuse(range->file, -ENODEV, "%s is gone", pci_name(window->pdev));
 	return min(error, 0);
@@ -360,7 +373,8 @@ static int range_show(struct weir_range *range, struct weir_p2p_register *arg)
 
 static int register_range(struct weir_range *range, struct weir_p2p_register *arg)
 {
-	int error = arg->flags & WEIR_P2P_BY_ADDRESS ? by_address(range, arg->offset) : by_offset(range, arg->offset);
+	int error = arg->flags & WEIR_P2P_BY_ADDRESS ? by_address(range, arg->offset)
+						     : by_offset(range, arg->offset);
 
 	if (!error)
 		error = range_take(range);
@@ -375,11 +389,12 @@ static int check_register(struct weir_file *file, const struct weir_p2p_register
 	if (arg->flags & ~WEIR_P2P_BY_ADDRESS)
 		return weir_refuse(file, -EINVAL, "flags 0x%x are not known", arg->flags);
 	if (!arg->bytes || !IS_ALIGNED(arg->offset | arg->bytes, PAGE_SIZE))
-		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiple of %lu, or nothing", arg->bytes,
-				   arg->offset, PAGE_SIZE);
-	if (arg->bytes > min(1ULL << WEIR_RANGE_SHIFT, file->window->bytes) || arg->offset + arg->bytes < arg->offset)
-		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are too many: the window has %llu", arg->bytes, arg->offset,
-				   file->window->bytes);
+		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are no multiple of %lu, or nothing",
+				   arg->bytes, arg->offset, PAGE_SIZE);
+	if (arg->bytes > min(1ULL << WEIR_RANGE_SHIFT, file->window->bytes) ||
+	    arg->offset + arg->bytes < arg->offset)
+		return weir_refuse(file, -ERANGE, "%llu bytes from %llu are too many: the window has %llu",
+				   arg->bytes, arg->offset, file->window->bytes);
 	return 0;
 }
 
@@ -429,9 +444,8 @@ static struct weir_range *find_dying(struct weir_file *file, u32 handle)
 {
 	struct weir_range *range;
 
-	list_for_each_entry(range, &file->window->dying, link)
-		if (range->file == file && range->handle == handle)
-			return range;
+	list_for_each_entry(range, &file->window->dying,
+			    link) if (range->file == file && range->handle == handle) return range;
 	return NULL;
 }
 
@@ -457,25 +471,29 @@ int weir_deregister(struct weir_file *file, u32 handle)
 	int error;
 
 	if (weir_pairs_any(file))
-		return weir_refuse(file, -EBUSY, "controllers may write to range %u, since this file has queue pairs: remove them first",
+		return weir_refuse(file, -EBUSY,
+				   "controllers may write to range %u, since this file has queue pairs: "
+				   "remove them first",
 				   handle);
 	range = kill_found(file, handle);
 	if (!range)
 		return weir_refuse(file, -ENOENT, "this file has no range %u", handle);
 	reap(file->window);
 	/*
-	 * Acquire: pairs with range_ended(). If there is work of the task's to be done, such as io_uring's letting go of these very
-	 * pages, the call is begun again after it.
+	 * Acquire: pairs with range_ended(). If there is work of the task's to be done, such as io_uring's
+	 * letting go of these very pages, the call is begun again after it.
 	 */
 	error = wait_event_interruptible(file->window->reaped, smp_load_acquire(&range->ended));
 	weir_range_put(range);
 	return error;
 }
 
-/* Its user does not let go. What gets the memory next is not to be written to for longer than it takes to end a process. */
+/* Its user does not let go. What gets the memory next is not to be written to for longer than it takes to end
+ * a process. */
 static void end_owner(struct weir_range *range)
 {
-	pr_err("weir_p2p: process %d keeps pages of memory that the GPU's driver has taken back for %u s: it is killed\n",
+	pr_err("weir_p2p: process %d keeps pages of memory that the GPU's driver has taken back for %u s: it "
+	       "is killed\n",
 	       pid_nr(range->owner), READ_ONCE(revoke_s));
 	kill_pid(range->owner, SIGKILL, 1);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Vendors' shims: who pins memory of a GPU by its address. What they use is exported to all, since a vendor's driver may cost
- * its shim the symbols that are for the GPL alone.
+ * Vendors' shims: who pins memory of a GPU by its address. What they use is exported to all, since a vendor's
+ * driver may cost its shim the symbols that are for the GPL alone.
  */
 #include <linux/module.h>
 
@@ -97,22 +97,26 @@ static int errno_of(int error)
  * @pin: to be filled in
  * Return: 0, or an errno.
  */
-int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes, struct weir_p2p_pin *pin)
+int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes,
+		  struct weir_p2p_pin *pin)
 {
 	const struct weir_p2p_shim *shim = get_shim(window->pdev->vendor);
 	int error;
 
 	if (!shim)
-		return weir_refuse(file, -EOPNOTSUPP, "no shim for PCI vendor 0x%04x is loaded", window->pdev->vendor);
+		return weir_refuse(file, -EOPNOTSUPP, "no shim for PCI vendor 0x%04x is loaded",
+				   window->pdev->vendor);
 	if (!IS_ALIGNED(address | bytes, shim->align)) {
 		module_put(shim->owner);
-		return weir_refuse(file, -EINVAL, "%llu bytes at 0x%llx: %s memory is pinned in multiples of %llu", bytes,
+		return weir_refuse(file, -EINVAL,
+				   "%llu bytes at 0x%llx: %s memory is pinned in multiples of %llu", bytes,
 				   address, shim->name, shim->align);
 	}
 	error = shim->pin(window->pdev, address, bytes, pin);
 	if (error) {
 		module_put(shim->owner);
-		return weir_refuse(file, errno_of(error), "%s's driver does not pin %llu bytes at 0x%llx", shim->name, bytes, address);
+		return weir_refuse(file, errno_of(error), "%s's driver does not pin %llu bytes at 0x%llx",
+				   shim->name, bytes, address);
 	}
 	pin->shim = shim;
 	return 0;
@@ -150,7 +154,9 @@ int weir_flush(struct weir_file *file, struct weir_p2p_flush *arg)
 		return weir_refuse(file, -EOPNOTSUPP, "no shim for PCI vendor 0x%04x is loaded", gpu->vendor);
 	error = shim->flush ? shim->flush(gpu) : -EOPNOTSUPP;
 	if (error)
-		error = weir_refuse(file, errno_of(error), shim->flush ? "%s's driver does not flush" : "%s's shim has no flush", shim->name);
+		error = weir_refuse(file, errno_of(error),
+				    shim->flush ? "%s's driver does not flush" : "%s's shim has no flush",
+				    shim->name);
 	module_put(shim->owner);
 	return error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a vendor's shim gives to weir_p2p: a small module of its own that pins memory of that vendor's GPUs. It is apart
- * because symbols it needs may cost it, and only it, the kernel's GPL-only symbols.
+ * What a vendor's shim gives to weir_p2p: a small module of its own that pins memory of that vendor's GPUs.
+ * It is apart because symbols it needs may cost it, and only it, the kernel's GPL-only symbols.
  */
 #ifndef WEIR_P2P_SHIM_H
 #define WEIR_P2P_SHIM_H
@@ -44,10 +44,12 @@ struct weir_p2p_pin {
  * @name: of the vendor, for messages
  * @vendor: its PCI vendor number
  * @align: of addresses and lengths it can pin
- * @pin: pin [address, address + bytes) of the calling process's memory on @gpu; may sleep. Return: 0 or an errno
- * @flush: have @gpu see what others wrote to its memory until now; may sleep; NULL: it needs none, or there is no such thing
- * @unpin: undo it, and return when weir_p2p_revoked() neither runs nor will be called; it may be called meanwhile,
- *	but not if weir_p2p_revoked() came first
+ * @pin: pin [address, address + bytes) of the calling process's memory on @gpu; may sleep. Return: 0 or an
+ *errno
+ * @flush: have @gpu see what others wrote to its memory until now; may sleep; NULL: it needs none, or there
+ *is no such thing
+ * @unpin: undo it, and return when weir_p2p_revoked() neither runs nor will be called; it may be called
+ *meanwhile, but not if weir_p2p_revoked() came first
  */
 struct weir_p2p_shim {
 	struct module *owner;
@@ -76,12 +78,11 @@ void weir_p2p_remove_shim(const struct weir_p2p_shim *shim);
  * weir_p2p_revoked() - the vendor's driver takes memory back
  * @pin: which
  *
- * Called by the shim from the vendor's callback; sleeps, at most for the module's parameter revoke_s, and as long as
- * resetting a controller takes. When it returns nobody maps the memory and no I/O on it is in flight, unless the process
- * that registered it has kept pages (RDMA registration, fixed buffers) for revoke_s: it is killed, and has them until it
- * has ended.
- * Return: true: the core has forgotten @pin, and the shim is to free what it has of it; false: unpin() was called, or is
- * about to be, and frees it.
+ * Called by the shim from the vendor's callback; sleeps, at most for the module's parameter revoke_s, and as
+ * long as resetting a controller takes. When it returns nobody maps the memory and no I/O on it is in flight,
+ * unless the process that registered it has kept pages (RDMA registration, fixed buffers) for revoke_s: it is
+ * killed, and has them until it has ended. Return: true: the core has forgotten @pin, and the shim is to free
+ * what it has of it; false: unpin() was called, or is about to be, and frees it.
  */
 bool weir_p2p_revoked(struct weir_p2p_pin *pin);
 

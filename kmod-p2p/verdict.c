@@ -50,7 +50,8 @@ static bool redirected(struct pci_dev *pdev, struct pci_dev *end, int *count)
 	struct pci_dev *bridge;
 	bool found = false;
 
-	for (bridge = pci_upstream_bridge(pdev); bridge && bridge != end; bridge = pci_upstream_bridge(bridge)) {
+	for (bridge = pci_upstream_bridge(pdev); bridge && bridge != end;
+	     bridge = pci_upstream_bridge(bridge)) {
 		found |= redirects(bridge);
 		++*count;
 	}
@@ -87,16 +88,22 @@ static u32 verdict_of(const struct weir_p2p_verdict *arg)
 static void say(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_dev *ssd)
 {
 	static const char *const verdicts[] = { "cannot", "may", "can" };
-	static const char *const locations[] = { "", "one switch", "one root port", "one host bridge", "different host bridges" };
-	static const char *const iommus[] = { "no IOMMU", "an IOMMU that passes through", "an IOMMU that translates",
-					      "an IOMMU that blocks it" };
-	static const char *const why[] = { "; ACS sends it up", "; whether the host bridge forwards is not known",
-					   "; translated requests go through the root", "; bus addresses differ",
-					   "; the SSD has no driver", "; the kernel refuses", "; the kernel has no check" };
+	static const char *const locations[] = { "", "one switch", "one root port", "one host bridge",
+						 "different host bridges" };
+	static const char *const iommus[] = { "no IOMMU", "an IOMMU that passes through",
+					      "an IOMMU that translates", "an IOMMU that blocks it" };
+	static const char *const why[] = { "; ACS sends it up",
+					   "; whether the host bridge forwards is not known",
+					   "; translated requests go through the root",
+					   "; bus addresses differ",
+					   "; the SSD has no driver",
+					   "; the kernel refuses",
+					   "; the kernel has no check" };
 	int used, i;
 
-	used = scnprintf(arg->text, sizeof(arg->text), "%s %s reach BAR %u of %s: behind %s, %s", pci_name(ssd),
-			 verdicts[arg->verdict], arg->gpu.bar, pci_name(gpu), locations[arg->topology], iommus[arg->iommu]);
+	used = scnprintf(arg->text, sizeof(arg->text), "%s %s reach BAR %u of %s: behind %s, %s",
+			 pci_name(ssd), verdicts[arg->verdict], arg->gpu.bar, pci_name(gpu),
+			 locations[arg->topology], iommus[arg->iommu]);
 	for (i = 0; i < ARRAY_SIZE(why); i++)
 		if (arg->reasons & 1U << i)
 			used += scnprintf(arg->text + used, sizeof(arg->text) - used, "%s", why[i]);
@@ -135,7 +142,8 @@ void weir_judge(struct weir_p2p_verdict *arg, struct pci_dev *gpu, struct pci_de
 
 static bool has_memory(struct pci_dev *pdev, u8 bar)
 {
-	return bar <= PCI_STD_RESOURCE_END && pci_resource_flags(pdev, bar) & IORESOURCE_MEM && pci_resource_len(pdev, bar);
+	return bar <= PCI_STD_RESOURCE_END && pci_resource_flags(pdev, bar) & IORESOURCE_MEM &&
+	       pci_resource_len(pdev, bar);
 }
 
 int weir_verdict(struct weir_file *file, struct weir_p2p_verdict *arg)

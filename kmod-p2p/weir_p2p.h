@@ -2,15 +2,15 @@
 /*
  * What user space and the kernel module weir_p2p say to each other.
  *
- * /dev/weir_p2p/control answers about the machine, claims windows, imports dma-bufs and does file I/O on them.
- * /dev/weir_p2p/DDDD:BB:DD.F-N is the window over BAR N of one claimed function (a GPU): a range of it is
- * registered, then mapped; the pointer works with pread() of files opened with O_DIRECT, with io_uring and with
- * RDMA registration, and data moves between the SSD and the GPU's memory with no copy in host memory.
+ * /dev/weir_p2p/control answers about the machine, claims windows, imports dma-bufs and does file I/O on
+ * them. /dev/weir_p2p/DDDD:BB:DD.F-N is the window over BAR N of one claimed function (a GPU): a range of it
+ * is registered, then mapped; the pointer works with pread() of files opened with O_DIRECT, with io_uring and
+ * with RDMA registration, and data moves between the SSD and the GPU's memory with no copy in host memory.
  *
- * Every structure begins with its size: a newer program may give a larger one as long as what this module does not
- * know is 0, and an older one a smaller. Each call returns 0 or -1 with errno; WEIR_P2P_REASON then says what is
- * wrong, where, and what to do. All lengths and offsets are in bytes and multiples of the page size unless said
- * otherwise. Everything a file has registered or imported ends with its last close.
+ * Every structure begins with its size: a newer program may give a larger one as long as what this module
+ * does not know is 0, and an older one a smaller. Each call returns 0 or -1 with errno; WEIR_P2P_REASON then
+ * says what is wrong, where, and what to do. All lengths and offsets are in bytes and multiples of the page
+ * size unless said otherwise. Everything a file has registered or imported ends with its last close.
  */
 #ifndef WEIR_P2P_H
 #define WEIR_P2P_H
@@ -19,8 +19,8 @@
 #include <linux/types.h>
 
 /* Grows when something here changes its meaning; never for additions. */
-#define WEIR_P2P_ABI 1
-#define WEIR_P2P_CONTROL "/dev/weir_p2p/control"
+#define WEIR_P2P_ABI        1
+#define WEIR_P2P_CONTROL    "/dev/weir_p2p/control"
 #define WEIR_P2P_TEXT_BYTES 256
 
 /**
@@ -41,12 +41,13 @@ struct weir_p2p_function {
 
 /* weir_p2p_info.features */
 #define WEIR_P2P_FEATURE_WINDOWS (1ULL << 0) /* pages over BARs */
-#define WEIR_P2P_FEATURE_P2PDMA (1ULL << 1) /* they are the kernel's P2PDMA pages; else generic device pages */
-#define WEIR_P2P_FEATURE_IMPORT (1ULL << 2) /* dma-bufs can be imported */
-#define WEIR_P2P_FEATURE_FILE_IO (1ULL << 3) /* WEIR_P2P_IO */
-#define WEIR_P2P_FEATURE_PRP (1ULL << 4) /* WEIR_P2P_PRP */
-#define WEIR_P2P_FEATURE_QUEUES (1ULL << 16) /* WEIR_P2P_QUEUE_ADD */
-#define WEIR_P2P_FEATURE_ADDRESSES (1ULL << 5) /* a vendor's shim is loaded: WEIR_P2P_BY_ADDRESS works */
+#define WEIR_P2P_FEATURE_P2PDMA                                                                              \
+	(1ULL << 1) /* they are the kernel's P2PDMA pages; else generic device pages */
+#define WEIR_P2P_FEATURE_IMPORT    (1ULL << 2)  /* dma-bufs can be imported */
+#define WEIR_P2P_FEATURE_FILE_IO   (1ULL << 3)  /* WEIR_P2P_IO */
+#define WEIR_P2P_FEATURE_PRP       (1ULL << 4)  /* WEIR_P2P_PRP */
+#define WEIR_P2P_FEATURE_QUEUES    (1ULL << 16) /* WEIR_P2P_QUEUE_ADD */
+#define WEIR_P2P_FEATURE_ADDRESSES (1ULL << 5)  /* a vendor's shim is loaded: WEIR_P2P_BY_ADDRESS works */
 
 /**
  * struct weir_p2p_info - what this module, and this window, can do (WEIR_P2P_INFO, on every node)
@@ -73,18 +74,20 @@ struct weir_p2p_info {
 };
 
 /**
- * struct weir_p2p_claim - lay pages over a BAR, and make its node (WEIR_P2P_CLAIM and WEIR_P2P_UNCLAIM, control node)
+ * struct weir_p2p_claim - lay pages over a BAR, and make its node (WEIR_P2P_CLAIM and WEIR_P2P_UNCLAIM,
+ * control node)
  * @size: bytes of this structure
  * @flags: 0
  * @gpu: function and BAR; whatever driver the function has keeps it
  * @offset: where in the BAR to begin, in multiples of 2 MiB; ignored by WEIR_P2P_UNCLAIM
  * @bytes: length, in multiples of 2 MiB; 0: to the end of the BAR; out: bytes claimed
  *
- * Needs CAP_SYS_ADMIN. WEIR_P2P_UNCLAIM ends all registrations as an unplugged device does: their users get SIGBUS; it returns when
- * nobody has a reference to a page of the window any more. Errors: EPERM; ENODEV: no such function; ENXIO: it has no such memory BAR, or its
- * bus addresses are not what the CPU uses; EEXIST: claimed already; EBUSY: given back, but somebody still has pages of it; EINVAL:
- * misaligned, empty or beyond the BAR; ENOENT: (unclaim) not claimed; EINTR: (unclaim) a signal came while somebody had pages: the window is
- * given back, and its pages go when they are let go.
+ * Needs CAP_SYS_ADMIN. WEIR_P2P_UNCLAIM ends all registrations as an unplugged device does: their users get
+ * SIGBUS; it returns when nobody has a reference to a page of the window any more. Errors: EPERM; ENODEV: no
+ * such function; ENXIO: it has no such memory BAR, or its bus addresses are not what the CPU uses; EEXIST:
+ * claimed already; EBUSY: given back, but somebody still has pages of it; EINVAL: misaligned, empty or beyond
+ * the BAR; ENOENT: (unclaim) not claimed; EINTR: (unclaim) a signal came while somebody had pages: the window
+ * is given back, and its pages go when they are let go.
  */
 struct weir_p2p_claim {
 	__u32 size;
@@ -95,7 +98,8 @@ struct weir_p2p_claim {
 };
 
 /* weir_p2p_register.flags */
-#define WEIR_P2P_BY_ADDRESS (1U << 0) /* offset is an address of the GPU's, which its vendor's shim resolves and pins */
+#define WEIR_P2P_BY_ADDRESS                                                                                  \
+	(1U << 0) /* offset is an address of the GPU's, which its vendor's shim resolves and pins */
 
 /**
  * struct weir_p2p_register - take a range of a window for this file alone (WEIR_P2P_REGISTER, window node)
@@ -105,12 +109,14 @@ struct weir_p2p_claim {
  * @bytes: its length
  * @mmap_offset: out: the offset to give to mmap(), MAP_SHARED, of at most @bytes from there
  * @handle: out: names it, on this file
- * @wiped: out: 1 if the range was set to 0, because the caller lacks CAP_SYS_RAWIO and might read what others left
+ * @wiped: out: 1 if the range was set to 0, because the caller lacks CAP_SYS_RAWIO and might read what others
+ * left
  *
  * By offset nobody but the caller knows what the range is used for: only where the GPU has no driver, or with
- * CAP_SYS_RAWIO. Errors: EINVAL: misaligned, empty, unknown flags; ERANGE: beyond the window; EEXIST: overlaps
- * what this file has registered; EBUSY: overlaps somebody else's; EPERM; EOPNOTSUPP: no shim; ENODEV: the function
- * is gone; ENOSPC: too many, 65,536 of a file or 1,048,576 of a window; and those of the vendor's driver.
+ * CAP_SYS_RAWIO. Errors: EINVAL: misaligned, empty, unknown flags; ERANGE: beyond the window; EEXIST:
+ * overlaps what this file has registered; EBUSY: overlaps somebody else's; EPERM; EOPNOTSUPP: no shim;
+ * ENODEV: the function is gone; ENOSPC: too many, 65,536 of a file or 1,048,576 of a window; and those of the
+ * vendor's driver.
  */
 struct weir_p2p_register {
 	__u32 size;
@@ -127,9 +133,9 @@ struct weir_p2p_register {
  * @size: bytes of this structure
  * @handle: which
  *
- * Takes mappings away (later accesses get SIGBUS), and waits for I/O in flight. Errors: ENOENT: no such handle of
- * this file, or given back already; EINTR: a signal came before the I/O ended: the range is given back when it does,
- * which the same call again waits for.
+ * Takes mappings away (later accesses get SIGBUS), and waits for I/O in flight. Errors: ENOENT: no such
+ * handle of this file, or given back already; EINTR: a signal came before the I/O ended: the range is given
+ * back when it does, which the same call again waits for.
  */
 struct weir_p2p_deregister {
 	__u32 size;
@@ -137,30 +143,30 @@ struct weir_p2p_deregister {
 };
 
 /* weir_p2p_verdict.verdict */
-#define WEIR_P2P_NO 0 /* will not work, or must not */
+#define WEIR_P2P_NO      0 /* will not work, or must not */
 #define WEIR_P2P_UNKNOWN 1 /* may work: try it with known contents first */
-#define WEIR_P2P_YES 2 /* the kernel vouches for it, or all is behind one switch */
+#define WEIR_P2P_YES     2 /* the kernel vouches for it, or all is behind one switch */
 
 /* weir_p2p_verdict.topology */
-#define WEIR_P2P_SAME_SWITCH 1 /* a switch below a root port joins them */
+#define WEIR_P2P_SAME_SWITCH    1 /* a switch below a root port joins them */
 #define WEIR_P2P_SAME_ROOT_PORT 2 /* one root port, without a switch of several ports in between */
-#define WEIR_P2P_HOST_BRIDGE 3 /* through the host bridge (root complex) they share */
-#define WEIR_P2P_FAR 4 /* different host bridges */
+#define WEIR_P2P_HOST_BRIDGE    3 /* through the host bridge (root complex) they share */
+#define WEIR_P2P_FAR            4 /* different host bridges */
 
 /* weir_p2p_verdict.iommu */
-#define WEIR_P2P_IOMMU_NONE 0
-#define WEIR_P2P_IOMMU_IDENTITY 1 /* present, passes addresses through */
+#define WEIR_P2P_IOMMU_NONE       0
+#define WEIR_P2P_IOMMU_IDENTITY   1 /* present, passes addresses through */
 #define WEIR_P2P_IOMMU_TRANSLATES 2
-#define WEIR_P2P_IOMMU_BLOCKED 3
+#define WEIR_P2P_IOMMU_BLOCKED    3
 
 /* weir_p2p_verdict.reasons */
-#define WEIR_P2P_WHY_ACS (1U << 0) /* access control services send peers' requests up to the root */
+#define WEIR_P2P_WHY_ACS         (1U << 0) /* access control services send peers' requests up to the root */
 #define WEIR_P2P_WHY_HOST_BRIDGE (1U << 1) /* whether the host bridge forwards them is not known */
-#define WEIR_P2P_WHY_IOMMU (1U << 2) /* an IOMMU translates what the SSD sends */
-#define WEIR_P2P_WHY_BUS_OFFSET (1U << 3) /* bus addresses of the BAR are not what the CPU uses */
-#define WEIR_P2P_WHY_NO_DRIVER (1U << 4) /* the SSD has no driver: nothing can do its DMA */
-#define WEIR_P2P_WHY_KERNEL (1U << 5) /* the kernel's own check (P2PDMA) refuses */
-#define WEIR_P2P_WHY_NO_P2PDMA (1U << 6) /* this kernel has no check of its own */
+#define WEIR_P2P_WHY_IOMMU       (1U << 2) /* an IOMMU translates what the SSD sends */
+#define WEIR_P2P_WHY_BUS_OFFSET  (1U << 3) /* bus addresses of the BAR are not what the CPU uses */
+#define WEIR_P2P_WHY_NO_DRIVER   (1U << 4) /* the SSD has no driver: nothing can do its DMA */
+#define WEIR_P2P_WHY_KERNEL      (1U << 5) /* the kernel's own check (P2PDMA) refuses */
+#define WEIR_P2P_WHY_NO_P2PDMA   (1U << 6) /* this kernel has no check of its own */
 
 /**
  * struct weir_p2p_verdict - can this SSD reach this BAR? (WEIR_P2P_VERDICT, control node)
@@ -209,9 +215,9 @@ struct weir_p2p_verdict {
  * @segments: out: ranges that are contiguous for the SSD
  * @reserved: 0
  *
- * Errors: EBADF, EINVAL: no dma-buf, misaligned; ERANGE: beyond its end; ENODEV, ENXIO: no such NVMe function;
- * EREMOTEIO: system memory where WEIR_P2P_REQUIRE_VRAM is asked for; EBUSY: the function belongs to VFIO; ENOSPC; and
- * those of the exporter.
+ * Errors: EBADF, EINVAL: no dma-buf, misaligned; ERANGE: beyond its end; ENODEV, ENXIO: no such NVMe
+ * function; EREMOTEIO: system memory where WEIR_P2P_REQUIRE_VRAM is asked for; EBUSY: the function belongs to
+ * VFIO; ENOSPC; and those of the exporter.
  */
 struct weir_p2p_import {
 	__u32 size;
@@ -228,7 +234,8 @@ struct weir_p2p_import {
 };
 
 /**
- * struct weir_p2p_prp - the PRP entries of a transfer, for the controller of an import (WEIR_P2P_PRP, control node)
+ * struct weir_p2p_prp - the PRP entries of a transfer, for the controller of an import (WEIR_P2P_PRP, control
+ * node)
  * @size: bytes of this structure
  * @handle: of an import
  * @offset: where in it the transfer begins, in multiples of 4
@@ -257,7 +264,8 @@ struct weir_p2p_prp {
 #define WEIR_P2P_WRITE (1U << 0) /* from the buffer to the file; else from the file to the buffer */
 
 /**
- * struct weir_p2p_io - file I/O on a registered or imported buffer, done by the kernel (WEIR_P2P_IO, both nodes)
+ * struct weir_p2p_io - file I/O on a registered or imported buffer, done by the kernel (WEIR_P2P_IO, both
+ * nodes)
  * @size: bytes of this structure
  * @flags: WEIR_P2P_WRITE or 0
  * @handle: of the buffer, on this file
@@ -265,11 +273,13 @@ struct weir_p2p_prp {
  * @file_offset: where in the file, in multiples of its block size
  * @buffer_offset: where in the buffer, in multiples of 512
  * @bytes: length, in multiples of the file's block size
- * @done: out: bytes done, fewer at the end of the file, after a signal, and if the buffer comes to its end meanwhile
+ * @done: out: bytes done, fewer at the end of the file, after a signal, and if the buffer comes to its end
+ * meanwhile
  *
- * For kernels and file systems that refuse a user pointer to such pages. Buffers that are not in a claimed window have
- * no pages and are refused. Errors: ENOENT; EBADF; EINVAL: misaligned, or the file is not O_DIRECT; ERANGE: beyond
- * the buffer; ENOTBLK: the buffer has no pages; ESTALE: moved or revoked; and those of reading and writing.
+ * For kernels and file systems that refuse a user pointer to such pages. Buffers that are not in a claimed
+ * window have no pages and are refused. Errors: ENOENT; EBADF; EINVAL: misaligned, or the file is not
+ * O_DIRECT; ERANGE: beyond the buffer; ENOTBLK: the buffer has no pages; ESTALE: moved or revoked; and those
+ * of reading and writing.
  */
 struct weir_p2p_io {
 	__u32 size;
@@ -301,7 +311,8 @@ struct weir_p2p_ring {
  * @size: bytes of this structure
  * @flags: 0
  * @ssd: the NVMe function, which keeps the kernel's driver
- * @qid: number of both queues; which are free, the driver's queue_count and Get Features (Number of Queues) tell
+ * @qid: number of both queues; which are free, the driver's queue_count and Get Features (Number of Queues)
+ * tell
  * @handle: out: names it, on this file
  * @sq: ring of the submission queue
  * @cq: ring of the completion queue
@@ -313,16 +324,18 @@ struct weir_p2p_ring {
  * @doorbell_stride: out: the completion queue's is so many bytes behind it
  * @reserved: 0
  *
- * The program then creates both queues itself, the completion queue first, by NVME_IOCTL_ADMIN_CMD on the controller's
- * device file: physically contiguous, no interrupts, @addr the pointer to the ring's first page, of a page's length. Having
- * deleted both it calls WEIR_P2P_QUEUE_REMOVE. Until then no range of this file is given back (EBUSY). Where a program ends
- * without that, where the GPU's window ends or its driver takes memory back, the controller is reset, which the kernel's
- * driver is told of. Doorbells are mapped once, by whom has CAP_SYS_RAWIO; once the SSD loses its driver they give SIGBUS.
+ * The program then creates both queues itself, the completion queue first, by NVME_IOCTL_ADMIN_CMD on the
+ * controller's device file: physically contiguous, no interrupts, @addr the pointer to the ring's first page,
+ * of a page's length. Having deleted both it calls WEIR_P2P_QUEUE_REMOVE. Until then no range of this file is
+ * given back (EBUSY). Where a program ends without that, where the GPU's window ends or its driver takes
+ * memory back, the controller is reset, which the kernel's driver is told of. Doorbells are mapped once, by
+ * whom has CAP_SYS_RAWIO; once the SSD loses its driver they give SIGBUS.
  *
- * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other queues.
- * Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no driver; EREMOTEIO: an
- * IOMMU translates, or it cannot reach the GPU; EOPNOTSUPP: it cannot be reset; ERANGE: no doorbells for that number;
- * EEXIST: this file has it; EBUSY: somebody else does; EOPNOTSUPP: the window is over an SSD's memory.
+ * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other
+ * queues. Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no
+ * driver; EREMOTEIO: an IOMMU translates, or it cannot reach the GPU; EOPNOTSUPP: it cannot be reset; ERANGE:
+ * no doorbells for that number; EEXIST: this file has it; EBUSY: somebody else does; EOPNOTSUPP: the window
+ * is over an SSD's memory.
  */
 struct weir_p2p_queue {
 	__u32 size;
@@ -342,7 +355,8 @@ struct weir_p2p_queue {
 };
 
 /**
- * struct weir_p2p_locate - where controllers see memory of a range, if no IOMMU translates (WEIR_P2P_LOCATE, window node)
+ * struct weir_p2p_locate - where controllers see memory of a range, if no IOMMU translates (WEIR_P2P_LOCATE,
+ * window node)
  * @size: bytes of this structure
  * @handle: of the range
  * @offset: a page in it
@@ -364,7 +378,8 @@ struct weir_p2p_locate {
  * @size: bytes of this structure
  * @flags: 0
  *
- * By the vendor's shim. Errors: EOPNOTSUPP: none is loaded, or it has no flush; EINVAL; and those of the vendor's driver.
+ * By the vendor's shim. Errors: EOPNOTSUPP: none is loaded, or it has no flush; EINVAL; and those of the
+ * vendor's driver.
  */
 struct weir_p2p_flush {
 	__u32 size;
@@ -383,21 +398,21 @@ struct weir_p2p_reason {
 	char text[WEIR_P2P_TEXT_BYTES];
 };
 
-#define WEIR_P2P_MAGIC 0xEB
-#define WEIR_P2P_INFO _IOWR(WEIR_P2P_MAGIC, 0, struct weir_p2p_info)
-#define WEIR_P2P_CLAIM _IOWR(WEIR_P2P_MAGIC, 1, struct weir_p2p_claim)
-#define WEIR_P2P_UNCLAIM _IOWR(WEIR_P2P_MAGIC, 2, struct weir_p2p_claim)
-#define WEIR_P2P_REGISTER _IOWR(WEIR_P2P_MAGIC, 3, struct weir_p2p_register)
-#define WEIR_P2P_DEREGISTER _IOWR(WEIR_P2P_MAGIC, 4, struct weir_p2p_deregister)
-#define WEIR_P2P_VERDICT _IOWR(WEIR_P2P_MAGIC, 5, struct weir_p2p_verdict)
-#define WEIR_P2P_IMPORT _IOWR(WEIR_P2P_MAGIC, 6, struct weir_p2p_import)
-#define WEIR_P2P_PRP _IOWR(WEIR_P2P_MAGIC, 7, struct weir_p2p_prp)
-#define WEIR_P2P_IO _IOWR(WEIR_P2P_MAGIC, 8, struct weir_p2p_io)
-#define WEIR_P2P_REASON _IOWR(WEIR_P2P_MAGIC, 9, struct weir_p2p_reason)
-#define WEIR_P2P_QUEUE_ADD _IOWR(WEIR_P2P_MAGIC, 16, struct weir_p2p_queue)
+#define WEIR_P2P_MAGIC        0xEB
+#define WEIR_P2P_INFO         _IOWR(WEIR_P2P_MAGIC, 0, struct weir_p2p_info)
+#define WEIR_P2P_CLAIM        _IOWR(WEIR_P2P_MAGIC, 1, struct weir_p2p_claim)
+#define WEIR_P2P_UNCLAIM      _IOWR(WEIR_P2P_MAGIC, 2, struct weir_p2p_claim)
+#define WEIR_P2P_REGISTER     _IOWR(WEIR_P2P_MAGIC, 3, struct weir_p2p_register)
+#define WEIR_P2P_DEREGISTER   _IOWR(WEIR_P2P_MAGIC, 4, struct weir_p2p_deregister)
+#define WEIR_P2P_VERDICT      _IOWR(WEIR_P2P_MAGIC, 5, struct weir_p2p_verdict)
+#define WEIR_P2P_IMPORT       _IOWR(WEIR_P2P_MAGIC, 6, struct weir_p2p_import)
+#define WEIR_P2P_PRP          _IOWR(WEIR_P2P_MAGIC, 7, struct weir_p2p_prp)
+#define WEIR_P2P_IO           _IOWR(WEIR_P2P_MAGIC, 8, struct weir_p2p_io)
+#define WEIR_P2P_REASON       _IOWR(WEIR_P2P_MAGIC, 9, struct weir_p2p_reason)
+#define WEIR_P2P_QUEUE_ADD    _IOWR(WEIR_P2P_MAGIC, 16, struct weir_p2p_queue)
 #define WEIR_P2P_QUEUE_REMOVE _IOWR(WEIR_P2P_MAGIC, 17, struct weir_p2p_deregister)
-#define WEIR_P2P_LOCATE _IOWR(WEIR_P2P_MAGIC, 18, struct weir_p2p_locate)
-#define WEIR_P2P_FLUSH _IOWR(WEIR_P2P_MAGIC, 19, struct weir_p2p_flush)
+#define WEIR_P2P_LOCATE       _IOWR(WEIR_P2P_MAGIC, 18, struct weir_p2p_locate)
+#define WEIR_P2P_FLUSH        _IOWR(WEIR_P2P_MAGIC, 19, struct weir_p2p_flush)
 
 #ifdef __cplusplus
 #define WEIR_P2P_SIZE(type, bytes) static_assert(sizeof(struct type) == (bytes), "ABI")

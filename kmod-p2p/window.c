@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Windows: claimed BARs, their nodes, and their end when the function loses its driver or goes. A window ends in two
- * steps: it loses its node and all mappings at once, and its pages when nobody has a reference to one any more, which may
- * be much later.
+ * Windows: claimed BARs, their nodes, and their end when the function loses its driver or goes. A window ends
+ * in two steps: it loses its node and all mappings at once, and its pages when nobody has a reference to one
+ * any more, which may be much later.
  */
 #include <linux/slab.h>
 
 #include "p2p.h"
 
-/* How long the driver core is kept waiting, with the function's lock held, and in a removal that of all PCI. */
+/* How long the driver core is kept waiting, with the function's lock held, and in a removal that of all PCI.
+ */
 static unsigned int leave_s = 10;
 module_param(leave_s, uint, 0644);
 MODULE_PARM_DESC(leave_s, "seconds that the unbinding or removal of a GPU waits for users of its pages (10)");
@@ -17,7 +18,7 @@ struct workqueue_struct *weir_work; /* reapers, and drops of pages */
 static DEFINE_MUTEX(weir_windows_lock);
 static LIST_HEAD(weir_windows);
 static LIST_HEAD(weir_lingering); /* ended, but for pages that somebody still has */
-static u32 windows_count; /* written under the lock; read without, as a figure */
+static u32 windows_count;         /* written under the lock; read without, as a figure */
 
 u32 weir_windows_count(void)
 {
@@ -54,13 +55,15 @@ struct pci_dev *weir_find(struct weir_file *file, const struct weir_p2p_function
 	struct pci_dev *pdev;
 
 	if (function->device > 31 || function->function > 7 || function->domain > INT_MAX)
-		return ERR_PTR(weir_refuse(file, -EINVAL, "%04x:%02x:%02x.%x is no PCI address", function->domain,
-					   function->bus, function->device, function->function));
+		return ERR_PTR(weir_refuse(file, -EINVAL, "%04x:%02x:%02x.%x is no PCI address",
+					   function->domain, function->bus, function->device,
+					   function->function));
 	pdev = pci_get_domain_bus_and_slot(function->domain, function->bus,
 					   PCI_DEVFN(function->device, function->function));
 	if (!pdev)
-		return ERR_PTR(weir_refuse(file, -ENODEV, "there is no PCI function %04x:%02x:%02x.%x", function->domain,
-					   function->bus, function->device, function->function));
+		return ERR_PTR(weir_refuse(file, -ENODEV, "there is no PCI function %04x:%02x:%02x.%x",
+					   function->domain, function->bus, function->device,
+					   function->function));
 	return pdev;
 }
 
@@ -75,7 +78,8 @@ struct pci_dev *weir_find_ssd(struct weir_file *file, const struct weir_p2p_func
 	struct pci_dev *pdev = weir_find(file, function);
 
 	if (!IS_ERR(pdev) && pdev->class != PCI_CLASS_STORAGE_EXPRESS) {
-		weir_refuse(file, -ENXIO, "%s is no NVMe controller: its class is 0x%06x", pci_name(pdev), pdev->class);
+		weir_refuse(file, -ENXIO, "%s is no NVMe controller: its class is 0x%06x", pci_name(pdev),
+			    pdev->class);
 		pci_dev_put(pdev);
 		return ERR_PTR(-ENXIO);
 	}
@@ -91,11 +95,13 @@ struct pci_dev *weir_find_ssd(struct weir_file *file, const struct weir_p2p_func
  */
 int weir_check_bar(struct weir_file *file, struct pci_dev *pdev, int bar)
 {
-	if (bar > PCI_STD_RESOURCE_END || !(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) || !pci_resource_len(pdev, bar))
+	if (bar > PCI_STD_RESOURCE_END || !(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) ||
+	    !pci_resource_len(pdev, bar))
 		return weir_refuse(file, -ENXIO, "%s has no memory in BAR %d", pci_name(pdev), bar);
 	if (pci_bus_address(pdev, bar) != pci_resource_start(pdev, bar))
-		return weir_refuse(file, -ENXIO, "BAR %d of %s is at 0x%llx on the bus, but at 0x%llx for the CPU", bar,
-				   pci_name(pdev), (u64)pci_bus_address(pdev, bar), (u64)pci_resource_start(pdev, bar));
+		return weir_refuse(
+			file, -ENXIO, "BAR %d of %s is at 0x%llx on the bus, but at 0x%llx for the CPU", bar,
+			pci_name(pdev), (u64)pci_bus_address(pdev, bar), (u64)pci_resource_start(pdev, bar));
 	return 0;
 }
 
@@ -103,9 +109,8 @@ static struct weir_window *find_in(struct list_head *windows, const struct pci_d
 {
 	struct weir_window *window;
 
-	list_for_each_entry(window, windows, link)
-		if (window->pdev == pdev && (bar < 0 || window->bar == bar))
-			return window;
+	list_for_each_entry(window, windows,
+			    link) if (window->pdev == pdev && (bar < 0 || window->bar == bar)) return window;
 	return NULL;
 }
 
@@ -120,11 +125,14 @@ static int check_part(struct weir_file *file, struct pci_dev *pdev, struct weir_
 	if (!claim->bytes && claim->offset < all)
 		claim->bytes = all - claim->offset;
 	if (!claim->bytes || claim->offset >= all || claim->bytes > all - claim->offset)
-		return weir_refuse(file, -EINVAL, "%llu bytes from %llu are not in BAR %u of %s, which has %llu", claim->bytes,
-				   claim->offset, claim->gpu.bar, pci_name(pdev), all);
+		return weir_refuse(file, -EINVAL,
+				   "%llu bytes from %llu are not in BAR %u of %s, which has %llu",
+				   claim->bytes, claim->offset, claim->gpu.bar, pci_name(pdev), all);
 	if (!IS_ALIGNED(first | claim->offset | claim->bytes, WEIR_WINDOW_ALIGN))
-		return weir_refuse(file, -EINVAL, "%llu bytes from %llu in BAR %u of %s, at 0x%llx, are no multiples of %lu",
-				   claim->bytes, claim->offset, claim->gpu.bar, pci_name(pdev), first, WEIR_WINDOW_ALIGN);
+		return weir_refuse(file, -EINVAL,
+				   "%llu bytes from %llu in BAR %u of %s, at 0x%llx, are no multiples of %lu",
+				   claim->bytes, claim->offset, claim->gpu.bar, pci_name(pdev), first,
+				   WEIR_WINDOW_ALIGN);
 	return 0;
 }
 
@@ -235,7 +243,9 @@ static int check_unclaimed(struct weir_file *file, struct pci_dev *pdev, int bar
 	if (claimed)
 		return weir_refuse(file, -EEXIST, "BAR %d of %s is claimed already", bar, pci_name(pdev));
 	if (lingering)
-		return weir_refuse(file, -EBUSY, "BAR %d of %s was given back, but somebody still has pages of it: an RDMA registration, a fixed buffer, a pipe",
+		return weir_refuse(file, -EBUSY,
+				   "BAR %d of %s was given back, but somebody still has pages of it: an RDMA "
+				   "registration, a fixed buffer, a pipe",
 				   bar, pci_name(pdev));
 	return 0;
 }
@@ -280,9 +290,9 @@ static void mark_leaving(struct pci_dev *pdev, int bar)
 	struct weir_window *window;
 
 	mutex_lock(&weir_windows_lock);
-	list_for_each_entry(window, &weir_windows, link)
-		if (window->pdev == pdev && (bar < 0 || window->bar == bar))
-			WRITE_ONCE(window->leaving, true);
+	list_for_each_entry(window, &weir_windows,
+			    link) if (window->pdev == pdev && (bar < 0 || window->bar == bar))
+		WRITE_ONCE(window->leaving, true);
 	mutex_unlock(&weir_windows_lock);
 }
 
@@ -301,7 +311,8 @@ static struct weir_window *next_to_end(struct pci_dev *pdev, int bar)
 	return window;
 }
 
-/* End a function's window of that BAR, all of them if negative; under its lock. Return: how many; their pages linger. */
+/* End a function's window of that BAR, all of them if negative; under its lock. Return: how many; their pages
+ * linger. */
 static int end_windows(struct pci_dev *pdev, int bar)
 {
 	struct weir_window *window;
@@ -327,7 +338,8 @@ static struct weir_window *any_lingering(const struct pci_dev *pdev, int bar)
 	return window;
 }
 
-/* Until nobody has pages of the function's ended windows. Return: 0; -EINTR: a signal came; no other lock of ours is held. */
+/* Until nobody has pages of the function's ended windows. Return: 0; -EINTR: a signal came; no other lock of
+ * ours is held. */
 static int wait_lingering(struct pci_dev *pdev, int bar)
 {
 	struct weir_window *window;
@@ -336,17 +348,17 @@ static int wait_lingering(struct pci_dev *pdev, int bar)
 	while (left >= 0 && (window = any_lingering(pdev, bar))) {
 		left = wait_for_completion_interruptible_timeout(&window->dropped, 10 * HZ);
 		if (!left)
-			dev_warn(&pdev->dev, "weir_p2p: pages of BAR %d are still somebody's: %d ranges\n", window->bar,
-				 atomic_read(&window->live));
+			dev_warn(&pdev->dev, "weir_p2p: pages of BAR %d are still somebody's: %d ranges\n",
+				 window->bar, atomic_read(&window->live));
 		weir_window_put(window);
 	}
 	return left < 0 ? -EINTR : 0;
 }
 
 /*
- * The same, for the driver core, which has the function's lock, and in a removal that of all PCI: not for longer than
- * leave_s. Pages that are somebody's then stay so, and their DMA goes where the BAR was: before another driver comes
- * wait_for_driver() waits for them.
+ * The same, for the driver core, which has the function's lock, and in a removal that of all PCI: not for
+ * longer than leave_s. Pages that are somebody's then stay so, and their DMA goes where the BAR was: before
+ * another driver comes wait_for_driver() waits for them.
  */
 static void wait_leave_s(struct pci_dev *pdev)
 {
@@ -358,7 +370,9 @@ static void wait_leave_s(struct pci_dev *pdev)
 		left = max_t(long, end - jiffies, 1);
 		left = wait_for_completion_timeout(&window->dropped, left);
 		if (!left)
-			dev_err(&pdev->dev, "weir_p2p: BAR %d goes while somebody has pages of it (an RDMA registration, a fixed buffer, a pipe): DMA of theirs still goes there\n",
+			dev_err(&pdev->dev,
+				"weir_p2p: BAR %d goes while somebody has pages of it (an RDMA registration, "
+				"a fixed buffer, a pipe): DMA of theirs still goes there\n",
 				window->bar);
 		weir_window_put(window);
 	}
@@ -371,7 +385,8 @@ static void wait_for_driver(struct pci_dev *pdev)
 
 	while ((window = any_lingering(pdev, -1))) {
 		if (!wait_for_completion_timeout(&window->dropped, 10 * HZ))
-			dev_warn(&pdev->dev, "weir_p2p: no driver before nobody has pages of BAR %d\n", window->bar);
+			dev_warn(&pdev->dev, "weir_p2p: no driver before nobody has pages of BAR %d\n",
+				 window->bar);
 		weir_window_put(window);
 	}
 }
@@ -401,10 +416,12 @@ int weir_unclaim(struct weir_file *file, struct weir_p2p_claim *claim)
 	count = end_windows(pdev, claim->gpu.bar);
 	device_unlock(&pdev->dev);
 	if (!count && !lingers(pdev, claim->gpu.bar))
-		error = weir_refuse(file, -ENOENT, "BAR %u of %s is not claimed", claim->gpu.bar, pci_name(pdev));
-	else if (wait_lingering(pdev, claim->gpu.bar))
-		error = weir_refuse(file, -EINTR, "BAR %u of %s is given back, but somebody still has pages of it", claim->gpu.bar,
+		error = weir_refuse(file, -ENOENT, "BAR %u of %s is not claimed", claim->gpu.bar,
 				    pci_name(pdev));
+	else if (wait_lingering(pdev, claim->gpu.bar))
+		error = weir_refuse(file, -EINTR,
+				    "BAR %u of %s is given back, but somebody still has pages of it",
+				    claim->gpu.bar, pci_name(pdev));
 	pci_dev_put(pdev);
 	return error;
 }
@@ -420,7 +437,8 @@ bool weir_window_has(const struct weir_window *window, phys_addr_t address, u64 
 {
 	phys_addr_t first = page_to_phys(window->first);
 
-	return address >= first && address - first < window->bytes && bytes <= window->bytes - (address - first);
+	return address >= first && address - first < window->bytes &&
+	       bytes <= window->bytes - (address - first);
 }
 
 /**
@@ -434,9 +452,8 @@ struct weir_window *weir_window_hold(phys_addr_t address, u64 bytes)
 	struct weir_window *window, *found = NULL;
 
 	mutex_lock(&weir_windows_lock);
-	list_for_each_entry(window, &weir_windows, link)
-		if (weir_window_has(window, address, bytes))
-			found = window;
+	list_for_each_entry(window, &weir_windows, link) if (weir_window_has(window, address, bytes)) found =
+		window;
 	if (found) {
 		weir_window_get(found);
 		atomic_inc(&found->live);
@@ -451,7 +468,8 @@ void weir_window_release(struct weir_window *window)
 	weir_window_put(window);
 }
 
-/* The function's driver is about to come or to go, or the function to go: under its lock, before its BARs are anybody else's. */
+/* The function's driver is about to come or to go, or the function to go: under its lock, before its BARs are
+ * anybody else's. */
 static int on_bus(struct notifier_block *block, unsigned long event, void *data)
 {
 	switch (event) {

@@ -126,7 +126,8 @@ static int check_options(const struct weir_context_options *options)
 	if (options->workers > 1024)
 		return weir_fail(EINVAL, "workers is %u; it must be from 1 to 1024", options->workers);
 	if (options->stack_bytes && options->stack_bytes < 16384)
-		return weir_fail(EINVAL, "stack_bytes is %u; a lane needs 16384 at least", options->stack_bytes);
+		return weir_fail(EINVAL, "stack_bytes is %u; a lane needs 16384 at least",
+				 options->stack_bytes);
 	return 0;
 }
 
@@ -141,7 +142,9 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	if (error)
 		return error;
 	if (*selector && strncmp(selector, MEMORY_KEY, strlen(MEMORY_KEY)) != 0)
-		return weir_fail(ENODEV, "there is only one cpu, no \"cpu:%s\"; open \"cpu\", or \"cpu:memory=FILE\"", selector);
+		return weir_fail(ENODEV,
+				 "there is only one cpu, no \"cpu:%s\"; open \"cpu\", or \"cpu:memory=FILE\"",
+				 selector);
 	backend = calloc(1, sizeof(*backend));
 	if (!backend)
 		return weir_fail(ENOMEM, "no memory for the cpu backend");
@@ -151,7 +154,8 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	backend->worker_count = options->workers ? options->workers : cpu_usable_cores();
 	backend->numa_node = cpu_numa_node();
 	backend->waves_per_worker = (resident + backend->width - 1) / backend->width;
-	backend->stack_bytes = options->stack_bytes ? (options->stack_bytes + 4095u) & ~4095u : DEFAULT_STACK_BYTES;
+	backend->stack_bytes =
+		options->stack_bytes ? (options->stack_bytes + 4095u) & ~4095u : DEFAULT_STACK_BYTES;
 	pthread_mutex_init(&backend->mutex, NULL);
 	pthread_cond_init(&backend->work, NULL);
 	pthread_cond_init(&backend->idle, NULL);
@@ -262,9 +266,15 @@ static int cpu_launch(struct weir_backend *base, const char *name, uint32_t bloc
 	struct cpu_backend *backend = self_of(base);
 	const struct cpu_kernel *kernel = cpu_kernel_find(name);
 	struct cpu_launch *launch;
-	int error = weir_launch_check(&(struct weir_launch_check){
-		.backend = "cpu", .kernel = name, .known = kernel, .takes_bytes = kernel ? kernel->args_bytes : 0,
-		.given_bytes = bytes, .blocks = blocks, .threads = threads, .most_threads = UINT32_MAX });
+	int error =
+		weir_launch_check(&(struct weir_launch_check){ .backend = "cpu",
+							       .kernel = name,
+							       .known = kernel,
+							       .takes_bytes = kernel ? kernel->args_bytes : 0,
+							       .given_bytes = bytes,
+							       .blocks = blocks,
+							       .threads = threads,
+							       .most_threads = UINT32_MAX });
 
 	if (error)
 		return error;
@@ -282,7 +292,9 @@ static int cpu_defer(struct weir_backend *base, void *stream, void (*call)(void 
 	struct cpu_launch *launch;
 
 	if (stream)
-		return weir_fail(EINVAL, "the cpu has no streams but that of weir_launch(); give NULL for it, not %p", stream);
+		return weir_fail(EINVAL,
+				 "the cpu has no streams but that of weir_launch(); give NULL for it, not %p",
+				 stream);
 	launch = calloc(1, sizeof(*launch));
 	if (!launch)
 		return weir_fail(ENOMEM, "no memory to queue a call of the host's");
@@ -351,7 +363,8 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->peer_dma = true;
 	out->peer_writes = WEIR_PEER_WRITES_ORDERED_ALL;
 	out->map_registers.has = out->register_host.has = true;
-	snprintf(out->export_memory.why, sizeof(out->export_memory.why), "lanes' memory is the process's own, which no dma-buf is made of");
+	snprintf(out->export_memory.why, sizeof(out->export_memory.why),
+		 "lanes' memory is the process's own, which no dma-buf is made of");
 }
 
 /* Lanes are the host's threads: they reach what it does, where it does. */

@@ -70,8 +70,8 @@ struct cpu_backend {
 	struct cpu_worker *workers;
 	struct weir_mapped *memory; /* what WEIR_MEMORY_DEVICE is taken from; NULL: the process's own */
 	pthread_mutex_t mutex;
-	pthread_cond_t work;    /* a launch came, or stop */
-	pthread_cond_t idle;    /* a launch ended */
+	pthread_cond_t work;      /* a launch came, or stop */
+	pthread_cond_t idle;      /* a launch ended */
 	struct cpu_launch *first; /* the running one, then those behind it */
 	u64 serial;               /* of the newest launch */
 	bool stop;

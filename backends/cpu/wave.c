@@ -145,21 +145,27 @@ static bool all_here(const struct cpu_lane *lane)
 
 		if (!((lane->mask >> i) & 1))
 			continue;
-		if (other->state != CPU_LANE_MEETING || other->kind != lane->kind || other->mask != lane->mask)
+		if (other->state != CPU_LANE_MEETING || other->kind != lane->kind ||
+		    other->mask != lane->mask)
 			return false;
 	}
 	return true;
 }
 
-/* The lanes of a collective have all come: none may have left others of its wave waiting for it in another one. */
+/* The lanes of a collective have all come: none may have left others of its wave waiting for it in another
+ * one. */
 static void check_left_behind(const struct cpu_lane *lane)
 {
 	const struct cpu_wave *wave = lane->wave;
 
 	for (u32 i = 0; i < wave->width; i++)
-		if (!((lane->mask >> i) & 1) && wave->lanes[i].state == CPU_LANE_MEETING && (wave->lanes[i].mask & lane->mask))
-			die(wave, "lanes of a wave meet among themselves, while others of it wait for them (WEIR_CPU_STRICT)",
-			    "all of a wave that go on together must call all collectives, those with nothing to say too");
+		if (!((lane->mask >> i) & 1) && wave->lanes[i].state == CPU_LANE_MEETING &&
+		    (wave->lanes[i].mask & lane->mask))
+			die(wave,
+			    "lanes of a wave meet among themselves, while others of it wait for them "
+			    "(WEIR_CPU_STRICT)",
+			    "all of a wave that go on together must call all collectives, those with nothing "
+			    "to say too");
 }
 
 static u64 result_for(const struct cpu_lane *lane)

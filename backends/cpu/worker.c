@@ -120,7 +120,8 @@ void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch)
 			vain = 0;
 			continue;
 		}
-		cpu_rest(vain < worker->polls ? vain : worker->polls); /* everybody polls: let the controller run */
+		cpu_rest(vain < worker->polls ? vain
+					      : worker->polls); /* everybody polls: let the controller run */
 		vain++;
 	}
 	weir_fiber_hook_part(&launch->waves_left);

@@ -26,40 +26,40 @@ typedef cudaStream_t gpuStream_t;
 typedef const void *gpuFunction_t;
 
 #define gpuErrorMemoryAllocation cudaErrorMemoryAllocation
-#define gpuErrorNotSupported	 cudaErrorNotSupported
-#define gpuSuccess		 cudaSuccess
-#define gpuGetErrorName		 cudaGetErrorName
-#define gpuGetErrorString	 cudaGetErrorString
-#define gpuGetLastError		 cudaGetLastError
+#define gpuErrorNotSupported     cudaErrorNotSupported
+#define gpuSuccess               cudaSuccess
+#define gpuGetErrorName          cudaGetErrorName
+#define gpuGetErrorString        cudaGetErrorString
+#define gpuGetLastError          cudaGetLastError
 
 #define gpuGetDeviceCount    cudaGetDeviceCount
-#define gpuSetDevice	     cudaSetDevice
+#define gpuSetDevice         cudaSetDevice
 #define gpuDeviceGetPCIBusId cudaDeviceGetPCIBusId
-#define gpuMemGetInfo	     cudaMemGetInfo
+#define gpuMemGetInfo        cudaMemGetInfo
 
 #define gpuStreamCreateWithFlags cudaStreamCreateWithFlags
-#define gpuStreamDestroy	 cudaStreamDestroy
-#define gpuStreamNonBlocking	 cudaStreamNonBlocking
-#define gpuStreamSynchronize	 cudaStreamSynchronize
-#define gpuStreamWaitEvent	 cudaStreamWaitEvent
+#define gpuStreamDestroy         cudaStreamDestroy
+#define gpuStreamNonBlocking     cudaStreamNonBlocking
+#define gpuStreamSynchronize     cudaStreamSynchronize
+#define gpuStreamWaitEvent       cudaStreamWaitEvent
 
-#define gpuEventBlockingSync	cudaEventBlockingSync
+#define gpuEventBlockingSync    cudaEventBlockingSync
 #define gpuEventCreateWithFlags cudaEventCreateWithFlags
-#define gpuEventDestroy		cudaEventDestroy
-#define gpuEventDisableTiming	cudaEventDisableTiming
-#define gpuEventRecord		cudaEventRecord
-#define gpuEventSynchronize	cudaEventSynchronize
+#define gpuEventDestroy         cudaEventDestroy
+#define gpuEventDisableTiming   cudaEventDisableTiming
+#define gpuEventRecord          cudaEventRecord
+#define gpuEventSynchronize     cudaEventSynchronize
 
 #define gpuHostGetDevicePointer cudaHostGetDevicePointer
-#define gpuHostRegister		cudaHostRegister
+#define gpuHostRegister         cudaHostRegister
 #define gpuHostRegisterIoMemory cudaHostRegisterIoMemory
-#define gpuHostRegisterMapped	cudaHostRegisterMapped
+#define gpuHostRegisterMapped   cudaHostRegisterMapped
 #define gpuHostRegisterPortable cudaHostRegisterPortable
-#define gpuHostUnregister	cudaHostUnregister
+#define gpuHostUnregister       cudaHostUnregister
 
-#define gpuMemcpyAsync	      cudaMemcpyAsync
+#define gpuMemcpyAsync        cudaMemcpyAsync
 #define gpuMemcpyDefault      cudaMemcpyDefault
 #define gpuMemcpyHostToDevice cudaMemcpyHostToDevice
-#define gpuMemsetAsync	      cudaMemsetAsync
+#define gpuMemsetAsync        cudaMemsetAsync
 
 #endif

@@ -14,7 +14,7 @@
 void gpu_free(enum gpu_held kind, void *what, size_t bytes)
 {
 	gpuError_t code = kind == GPU_HOST_MEMORY  ? hipHostFree(what)
-			  : kind == GPU_MODULE	   ? hipModuleUnload(what)
+			  : kind == GPU_MODULE     ? hipModuleUnload(what)
 			  : kind == GPU_REGISTERED ? hipHostUnregister(what)
 						   : hipFree(what);
 

@@ -35,40 +35,40 @@ typedef hipStream_t gpuStream_t;
 typedef hipFunction_t gpuFunction_t;
 
 #define gpuErrorMemoryAllocation hipErrorOutOfMemory
-#define gpuErrorNotSupported	 hipErrorNotSupported
-#define gpuSuccess		 hipSuccess
-#define gpuGetErrorName		 hipGetErrorName
-#define gpuGetErrorString	 hipGetErrorString
-#define gpuGetLastError		 hipGetLastError
+#define gpuErrorNotSupported     hipErrorNotSupported
+#define gpuSuccess               hipSuccess
+#define gpuGetErrorName          hipGetErrorName
+#define gpuGetErrorString        hipGetErrorString
+#define gpuGetLastError          hipGetLastError
 
 #define gpuGetDeviceCount    hipGetDeviceCount
-#define gpuSetDevice	     hipSetDevice
+#define gpuSetDevice         hipSetDevice
 #define gpuDeviceGetPCIBusId hipDeviceGetPCIBusId
-#define gpuMemGetInfo	     hipMemGetInfo
+#define gpuMemGetInfo        hipMemGetInfo
 
 #define gpuStreamCreateWithFlags hipStreamCreateWithFlags
-#define gpuStreamDestroy	 hipStreamDestroy
-#define gpuStreamNonBlocking	 hipStreamNonBlocking
-#define gpuStreamSynchronize	 hipStreamSynchronize
-#define gpuStreamWaitEvent	 hipStreamWaitEvent
+#define gpuStreamDestroy         hipStreamDestroy
+#define gpuStreamNonBlocking     hipStreamNonBlocking
+#define gpuStreamSynchronize     hipStreamSynchronize
+#define gpuStreamWaitEvent       hipStreamWaitEvent
 
-#define gpuEventBlockingSync	hipEventBlockingSync
+#define gpuEventBlockingSync    hipEventBlockingSync
 #define gpuEventCreateWithFlags hipEventCreateWithFlags
-#define gpuEventDestroy		hipEventDestroy
-#define gpuEventDisableTiming	hipEventDisableTiming
-#define gpuEventRecord		hipEventRecord
-#define gpuEventSynchronize	hipEventSynchronize
+#define gpuEventDestroy         hipEventDestroy
+#define gpuEventDisableTiming   hipEventDisableTiming
+#define gpuEventRecord          hipEventRecord
+#define gpuEventSynchronize     hipEventSynchronize
 
 #define gpuHostGetDevicePointer hipHostGetDevicePointer
-#define gpuHostRegister		hipHostRegister
+#define gpuHostRegister         hipHostRegister
 #define gpuHostRegisterIoMemory hipHostRegisterIoMemory
-#define gpuHostRegisterMapped	hipHostRegisterMapped
+#define gpuHostRegisterMapped   hipHostRegisterMapped
 #define gpuHostRegisterPortable hipHostRegisterPortable
-#define gpuHostUnregister	hipHostUnregister
+#define gpuHostUnregister       hipHostUnregister
 
-#define gpuMemcpyAsync	      hipMemcpyAsync
+#define gpuMemcpyAsync        hipMemcpyAsync
 #define gpuMemcpyDefault      hipMemcpyDefault
 #define gpuMemcpyHostToDevice hipMemcpyHostToDevice
-#define gpuMemsetAsync	      hipMemsetAsync
+#define gpuMemsetAsync        hipMemsetAsync
 
 #endif

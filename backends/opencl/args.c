@@ -74,6 +74,7 @@ int opencl_args_put(struct opencl_backend *backend, const void *args, size_t byt
 	memcpy(backend->args_host + location, args, bytes);
 	/* Ahead of its kernel in the queue; what it copies from stays until the queue is empty. */
 	if (backend->args_host != backend->args)
-		code = clEnqueueSVMMemcpy(backend->queue, CL_FALSE, *slot, backend->args_host + location, bytes, 0, NULL, NULL);
+		code = clEnqueueSVMMemcpy(backend->queue, CL_FALSE, *slot, backend->args_host + location,
+					  bytes, 0, NULL, NULL);
 	return code ? opencl_fail(code, "cannot copy arguments to opencl:%u", backend->device->number) : 0;
 }

@@ -42,8 +42,11 @@ static void complain(const char *path)
 	int error = errno;
 
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr, "weir: cannot keep compiled kernels in %s: %s; they are compiled each time (XDG_CACHE_HOME "
-			"names another place)\n", path, strerror(error));
+		fprintf(stderr,
+			"weir: cannot keep compiled kernels in %s: %s; they are compiled each time "
+			"(XDG_CACHE_HOME "
+			"names another place)\n",
+			path, strerror(error));
 }
 
 /* Of the folder, and of an entry of it; false where nobody says where. */
@@ -54,7 +57,8 @@ static bool location(uint64_t key, char *folder, char *path)
 
 	if (!given && !(home && *home))
 		return false;
-	return snprintf(folder, PATH_BYTES, "%s%s/weir", given ? cache : home, given ? "" : "/.cache") < PATH_BYTES &&
+	return snprintf(folder, PATH_BYTES, "%s%s/weir", given ? cache : home, given ? "" : "/.cache") <
+		       PATH_BYTES &&
 	       snprintf(path, PATH_BYTES, "%s/%016" PRIx64 ".cl", folder, key) < PATH_BYTES;
 }
 
@@ -64,8 +68,9 @@ static void *read_entry(FILE *file, uint64_t key, size_t *bytes)
 	struct stat status;
 	void *program;
 
-	if (fread(&header, sizeof(header), 1, file) != 1 || memcmp(header.magic, MAGIC, sizeof(MAGIC)) || header.key != key ||
-	    fstat(fileno(file), &status) || header.bytes == 0 || header.bytes + sizeof(header) != (uint64_t)status.st_size)
+	if (fread(&header, sizeof(header), 1, file) != 1 || memcmp(header.magic, MAGIC, sizeof(MAGIC)) ||
+	    header.key != key || fstat(fileno(file), &status) || header.bytes == 0 ||
+	    header.bytes + sizeof(header) != (uint64_t)status.st_size)
 		return NULL;
 	program = malloc(header.bytes);
 	if (program && fread(program, header.bytes, 1, file) == 1 &&

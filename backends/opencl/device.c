@@ -62,8 +62,14 @@ static bool feature(cl_device_id id, const char *name)
 }
 
 /* NVIDIA's device numbers, and those of its extension cl_nv_device_attribute_query. */
-enum { VENDOR_NVIDIA = 0x10de, COMPUTE_MAJOR_NV = 0x4000, COMPUTE_MINOR_NV = 0x4001, PCI_BUS_NV = 0x4008, PCI_SLOT_NV = 0x4009,
-       PCI_DOMAIN_NV = 0x400a };
+enum {
+	VENDOR_NVIDIA = 0x10de,
+	COMPUTE_MAJOR_NV = 0x4000,
+	COMPUTE_MINOR_NV = 0x4001,
+	PCI_BUS_NV = 0x4008,
+	PCI_SLOT_NV = 0x4009,
+	PCI_DOMAIN_NV = 0x400a
+};
 
 /* cl_khr_pci_bus_info, which older headers do not have. */
 enum { PCI_BUS_INFO_KHR = 0x410f };
@@ -103,7 +109,8 @@ static void examine(cl_device_id id, struct opencl_record *record)
 		.little_endian = number_of(id, CL_DEVICE_ENDIAN_LITTLE, sizeof(cl_bool)) != 0,
 		.address_bits = (cl_uint)number_of(id, CL_DEVICE_ADDRESS_BITS, sizeof(cl_uint)),
 		.svm = number_of(id, CL_DEVICE_SVM_CAPABILITIES, sizeof(cl_device_svm_capabilities)),
-		.atomics = number_of(id, CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES, sizeof(cl_device_atomic_capabilities)),
+		.atomics = number_of(id, CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES,
+				     sizeof(cl_device_atomic_capabilities)),
 		.order_acq_rel = feature(id, "__opencl_c_atomic_order_acq_rel"),
 		.scope_device = feature(id, "__opencl_c_atomic_scope_device"),
 		.scope_all_devices = feature(id, "__opencl_c_atomic_scope_all_devices"),
@@ -124,7 +131,8 @@ static void add_device(cl_platform_id platform, cl_device_id id)
 
 	device->id = id;
 	device->number = device_count++;
-	(void)clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(device->platform) - 1, device->platform, NULL);
+	(void)clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(device->platform) - 1, device->platform,
+				NULL);
 	(void)clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof(version) - 1, version, NULL);
 	text_of(id, CL_DEVICE_NAME, device->name, sizeof(device->name));
 	text_of(id, CL_DRIVER_VERSION, driver, sizeof(driver));
@@ -165,8 +173,10 @@ static int judge(const struct opencl_device *device, enum opencl_memory asked, e
 {
 	const char *lacks = opencl_judge(&device->record, asked, memory);
 
-	return lacks ? weir_fail(ENODEV, "opencl:%u (%.60s, %.60s) cannot be used%s: it has %s", device->number,
-				 device->name, device->platform, asked ? " as WEIR_OPENCL_MEMORY says" : "", lacks) : 0;
+	return lacks ? weir_fail(ENODEV, "opencl:%u (%.60s, %.60s) cannot be used%s: it has %s",
+				 device->number, device->name, device->platform,
+				 asked ? " as WEIR_OPENCL_MEMORY says" : "", lacks)
+		     : 0;
 }
 
 /* Of those that will do, graphics processors first; if none will, the first of all. */
@@ -189,8 +199,9 @@ static int choose_number(const char *selector, struct opencl_device **chosen)
 	unsigned long number = strtoul(selector, &end, 10);
 
 	if (*end || number >= device_count)
-		return weir_fail(ENODEV, "there is no opencl:%s: this process sees %u device%s, opencl:0%s", selector,
-				 device_count, device_count == 1 ? "" : "s", device_count == 1 ? "" : " and on");
+		return weir_fail(ENODEV, "there is no opencl:%s: this process sees %u device%s, opencl:0%s",
+				 selector, device_count, device_count == 1 ? "" : "s",
+				 device_count == 1 ? "" : " and on");
 	*chosen = &devices[number];
 	return 0;
 }
@@ -202,7 +213,8 @@ static int choose_named(const char *selector, struct opencl_device **chosen)
 			*chosen = &devices[i];
 			return 0;
 		}
-	return weir_fail(ENODEV, "no OpenCL device or platform has \"%s\" in its name; weir-info lists them", selector);
+	return weir_fail(ENODEV, "no OpenCL device or platform has \"%s\" in its name; weir-info lists them",
+			 selector);
 }
 
 int opencl_device_choose(const char *selector, struct opencl_device **chosen, enum opencl_memory *memory)
@@ -212,15 +224,21 @@ int opencl_device_choose(const char *selector, struct opencl_device **chosen, en
 	int error = 0;
 
 	if (opencl_device_count() == 0)
-		return weir_fail(ENODEV, "no OpenCL device: the ICD loader finds no platform; install the device's driver, "
-				 "or PoCL for the processor");
+		return weir_fail(
+			ENODEV,
+			"no OpenCL device: the ICD loader finds no platform; install the device's driver, "
+			"or PoCL for the processor");
 	if (!opencl_memory_asked(text, &asked))
-		return weir_fail(EINVAL, "WEIR_OPENCL_MEMORY=%.20s is no way to share memory; \"fine\" and \"coarse\" are, "
-				 "and without it the device's better one is taken", text);
+		return weir_fail(
+			EINVAL,
+			"WEIR_OPENCL_MEMORY=%.20s is no way to share memory; \"fine\" and \"coarse\" are, "
+			"and without it the device's better one is taken",
+			text);
 	if (!*selector)
 		*chosen = choose_first(asked);
 	else
-		error = *selector >= '0' && *selector <= '9' ? choose_number(selector, chosen) : choose_named(selector, chosen);
+		error = *selector >= '0' && *selector <= '9' ? choose_number(selector, chosen)
+							     : choose_named(selector, chosen);
 	return error ? error : judge(*chosen, asked, memory);
 }
 
@@ -238,23 +256,27 @@ int opencl_pci_address(uint32_t ordinal, char *text, size_t bytes)
 	} else if (devices[ordinal].record.nvidia) {
 		at.domain = (cl_uint)number_of(id, PCI_DOMAIN_NV, sizeof(cl_uint));
 		at.bus = (cl_uint)number_of(id, PCI_BUS_NV, sizeof(cl_uint));
-		at.device = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) >> 3; /* with the function below it */
+		at.device = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) >>
+			    3; /* with the function below it */
 		at.function = (cl_uint)number_of(id, PCI_SLOT_NV, sizeof(cl_uint)) & 7;
 	} else {
 		return 0;
 	}
-	snprintf(text, bytes, "%04x:%02x:%02x.%x", at.domain & 0xfffffff, at.bus & 0xff, at.device & 0x1f, at.function & 7);
+	snprintf(text, bytes, "%04x:%02x:%02x.%x", at.domain & 0xfffffff, at.bus & 0xff, at.device & 0x1f,
+		 at.function & 7);
 	return 0;
 }
 
-/* A processor's lanes are the host's: they reach what it does, where it does. OpenCL has no call that any other device could be told by. */
+/* A processor's lanes are the host's: they reach what it does, where it does. OpenCL has no call that any
+ * other device could be told by. */
 static void abilities(bool processor, struct weir_backend_properties *out)
 {
 	out->map_registers.has = out->register_host.has = processor;
 	if (!processor)
 		strcpy(out->map_registers.why, "OpenCL maps no registers of other devices");
 	if (!processor)
-		strcpy(out->register_host.why, "OpenCL takes no host pages at an address that lanes could use");
+		strcpy(out->register_host.why,
+		       "OpenCL takes no host pages at an address that lanes could use");
 	strcpy(out->export_memory.why, "OpenCL exports no dma-bufs of shared virtual memory");
 }
 
@@ -262,7 +284,10 @@ int opencl_map(struct weir_backend *base, void *host, size_t bytes, uint64_t *de
 {
 	(void)bytes;
 	*device = (uint64_t)(uintptr_t)host;
-	return opencl_of(base)->device->record.type & CL_DEVICE_TYPE_CPU ? 0 : weir_fail(ENOTSUP, "OpenCL maps no registers of other devices, nor pages of the host");
+	return opencl_of(base)->device->record.type & CL_DEVICE_TYPE_CPU
+		       ? 0
+		       : weir_fail(ENOTSUP,
+				   "OpenCL maps no registers of other devices, nor pages of the host");
 }
 
 void opencl_unmap(struct weir_backend *base, void *host, size_t bytes)
@@ -278,13 +303,14 @@ void opencl_properties(struct weir_backend *base, struct weir_backend_properties
 	const struct opencl_device *device = backend->device;
 	cl_uint units = (cl_uint)number_of(device->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
 
-	snprintf(out->name, sizeof(out->name), "opencl:%u %.60s, %.30s (%u compute unit%s)", device->number, device->name,
-		 device->platform, units, units == 1 ? "" : "s");
+	snprintf(out->name, sizeof(out->name), "opencl:%u %.60s, %.30s (%u compute unit%s)", device->number,
+		 device->name, device->platform, units, units == 1 ? "" : "s");
 	out->wave_lanes = backend->lanes;
 	out->workers = units;
 	out->block_lanes = UINT32_MAX; /* if a work-group is one lane, whatever a block is */
 	if (opencl_grouped(backend))
-		out->block_lanes = (uint32_t)number_of(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+		out->block_lanes =
+			(uint32_t)number_of(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
 	out->shared_memory = backend->memory == OPENCL_MEMORY_FINE;
 	/* In a queue of their own, but a processor's lanes may have all cores. */
 	out->copies_while_running = !(device->record.type & CL_DEVICE_TYPE_CPU);

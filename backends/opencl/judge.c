@@ -13,7 +13,9 @@ bool opencl_device_is_system(const struct opencl_record *record)
 
 bool opencl_memory_asked(const char *text, enum opencl_memory *asked)
 {
-	*asked = !text || !*text ? OPENCL_MEMORY_NONE : !strcmp(text, "fine") ? OPENCL_MEMORY_FINE : OPENCL_MEMORY_COARSE;
+	*asked = !text || !*text         ? OPENCL_MEMORY_NONE
+		 : !strcmp(text, "fine") ? OPENCL_MEMORY_FINE
+					 : OPENCL_MEMORY_COARSE;
 	return *asked != OPENCL_MEMORY_COARSE || !strcmp(text, "coarse");
 }
 
@@ -42,7 +44,8 @@ static const char *lacks_basics(const struct opencl_record *record)
 static const char *lacks_fine(const struct opencl_record *record)
 {
 	if (!(record->svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER))
-		return "no fine-grained shared virtual memory (CL_DEVICE_SVM_FINE_GRAIN_BUFFER), by which lanes and "
+		return "no fine-grained shared virtual memory (CL_DEVICE_SVM_FINE_GRAIN_BUFFER), by which "
+		       "lanes and "
 		       "host threads would see the same words at the same address";
 	if (!(record->svm & CL_DEVICE_SVM_ATOMICS))
 		return "no atomics that the host sees (CL_DEVICE_SVM_ATOMICS)";
@@ -58,7 +61,8 @@ static const char *lacks_coarse(const struct opencl_record *record)
 	if (!(record->svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
 		return "no shared virtual memory (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)";
 	if (!record->nvidia && !opencl_device_is_system(record))
-		return "no mapped host memory of which weir knows that lanes see it at the host's address, as on processors "
+		return "no mapped host memory of which weir knows that lanes see it at the host's address, "
+		       "as on processors "
 		       "and NVIDIA's devices";
 	return NULL;
 }
@@ -67,7 +71,9 @@ static const char *lacks_coarse(const struct opencl_record *record)
 static const char *lacks_order(const struct opencl_record *record)
 {
 	if (record->nvidia)
-		return record->compute >= LEAST_COMPUTE ? NULL : "no scoped memory order (compute capability 7.0 or later)";
+		return record->compute >= LEAST_COMPUTE
+			       ? NULL
+			       : "no scoped memory order (compute capability 7.0 or later)";
 	if (!record->order_acq_rel || !(record->atomics & CL_DEVICE_ATOMIC_ORDER_ACQ_REL))
 		return "no acquire-release order of atomics (__opencl_c_atomic_order_acq_rel)";
 	if (!record->scope_device || !(record->atomics & CL_DEVICE_ATOMIC_SCOPE_DEVICE))
@@ -77,7 +83,8 @@ static const char *lacks_order(const struct opencl_record *record)
 	if (!record->scope_all_devices && !opencl_device_is_system(record))
 		return "no atomics whose scope reaches the host (__opencl_c_atomic_scope_all_devices)";
 	if (!record->clock)
-		return "no clock that weir knows of; give one by WEIR_OPENCL_OPTIONS=-DWEIR_OPENCL_CLOCK_NS=EXPRESSION";
+		return "no clock that weir knows of; give one by "
+		       "WEIR_OPENCL_OPTIONS=-DWEIR_OPENCL_CLOCK_NS=EXPRESSION";
 	return NULL;
 }
 
@@ -94,7 +101,8 @@ static const char *choose_memory(const struct opencl_record *record, enum opencl
 }
 
 /* In the order in which one would want to know. */
-const char *opencl_judge(const struct opencl_record *record, enum opencl_memory asked, enum opencl_memory *memory)
+const char *opencl_judge(const struct opencl_record *record, enum opencl_memory asked,
+			 enum opencl_memory *memory)
 {
 	const char *lacks = lacks_basics(record);
 

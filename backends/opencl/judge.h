@@ -82,7 +82,8 @@ bool opencl_memory_asked(const char *text, enum opencl_memory *asked);
  *
  * Return: what it lacks, to follow "it has" or the like: "no ...". NULL if it will do.
  */
-const char *opencl_judge(const struct opencl_record *record, enum opencl_memory asked, enum opencl_memory *memory);
+const char *opencl_judge(const struct opencl_record *record, enum opencl_memory asked,
+			 enum opencl_memory *memory);
 
 /**
  * opencl_wave_lanes() - how wide its waves are

@@ -5,10 +5,10 @@
  * Fine (OPENCL_MEMORY_FINE): all of it is fine-grained shared virtual memory, whatever it is for. Lanes and
  * host threads see it at one address, all the time.
  *
- * Coarse (OPENCL_MEMORY_COARSE): what lanes and host threads both see is a buffer in host memory, mapped when it
- * is allocated and unmapped when it is freed; lanes use the mapped address, and no kernel is given the buffer.
- * Everything else is coarse-grained shared virtual memory, which the host reaches by copies in a queue of
- * their own: they go on while kernels run.
+ * Coarse (OPENCL_MEMORY_COARSE): what lanes and host threads both see is a buffer in host memory, mapped when
+ * it is allocated and unmapped when it is freed; lanes use the mapped address, and no kernel is given the
+ * buffer. Everything else is coarse-grained shared virtual memory, which the host reaches by copies in a
+ * queue of their own: they go on while kernels run.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,12 +31,13 @@ static uint64_t page_of(const void *memory)
 
 void *opencl_memory_shared(struct opencl_backend *backend, size_t bytes, cl_uint align)
 {
-	cl_svm_mem_flags fine = backend->memory == OPENCL_MEMORY_FINE ?
-					CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS : 0;
+	cl_svm_mem_flags fine =
+		backend->memory == OPENCL_MEMORY_FINE ? CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS : 0;
 
 	void *memory;
 
-	/* One at a time: of two threads that allocate in one context, NVIDIA's OpenCL 3.0 (driver 580) gives one nothing now and then. */
+	/* One at a time: of two threads that allocate in one context, NVIDIA's OpenCL 3.0 (driver 580) gives
+	 * one nothing now and then. */
 	pthread_mutex_lock(&backend->device->memory_mutex);
 	memory = clSVMAlloc(backend->device->context, CL_MEM_READ_WRITE | fine, bytes, align);
 	pthread_mutex_unlock(&backend->device->memory_mutex);
@@ -55,8 +56,9 @@ static int no_memory(const struct opencl_backend *backend, size_t bytes)
 	cl_ulong most = 0;
 
 	(void)clGetDeviceInfo(backend->device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(most), &most, NULL);
-	return weir_fail(ENOMEM, "cannot allocate %zu bytes on opencl:%u, which gives %llu in one piece at most", bytes,
-			 backend->device->number, (unsigned long long)most);
+	return weir_fail(ENOMEM,
+			 "cannot allocate %zu bytes on opencl:%u, which gives %llu in one piece at most",
+			 bytes, backend->device->number, (unsigned long long)most);
 }
 
 static void free_block(struct opencl_backend *backend, const struct opencl_block *block)
@@ -65,7 +67,8 @@ static void free_block(struct opencl_backend *backend, const struct opencl_block
 		opencl_memory_unshare(backend, block->whole);
 		return;
 	}
-	if (clEnqueueUnmapMemObject(backend->copies, block->buffer, block->whole, 0, NULL, NULL) == CL_SUCCESS)
+	if (clEnqueueUnmapMemObject(backend->copies, block->buffer, block->whole, 0, NULL, NULL) ==
+	    CL_SUCCESS)
 		(void)clFinish(backend->copies);
 	(void)clReleaseMemObject(block->buffer);
 }
@@ -76,15 +79,16 @@ static int map(struct opencl_backend *backend, struct opencl_block *block)
 	size_t whole = block->bytes + NVME_PAGE_BYTES;
 	cl_int code = CL_SUCCESS;
 
-	block->buffer = clCreateBuffer(backend->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, whole, NULL, &code);
+	block->buffer = clCreateBuffer(backend->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+				       whole, NULL, &code);
 	if (!code)
-		block->whole = clEnqueueMapBuffer(backend->copies, block->buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, whole,
-						  0, NULL, NULL, &code);
+		block->whole = clEnqueueMapBuffer(backend->copies, block->buffer, CL_TRUE,
+						  CL_MAP_READ | CL_MAP_WRITE, 0, whole, 0, NULL, NULL, &code);
 	if (code && block->buffer)
 		(void)clReleaseMemObject(block->buffer);
 	if (code)
-		return opencl_fail(code, "cannot allocate %zu bytes of host memory that opencl:%u sees", block->bytes,
-				   backend->device->number);
+		return opencl_fail(code, "cannot allocate %zu bytes of host memory that opencl:%u sees",
+				   block->bytes, backend->device->number);
 	block->address = page_of(block->whole);
 	memset(pointer(block->address), 0, block->bytes);
 	return 0;
@@ -104,13 +108,15 @@ static int share(struct opencl_backend *backend, struct opencl_block *block)
 		memset(pointer(block->address), 0, block->bytes);
 		return 0;
 	}
-	code = clEnqueueSVMMemFill(backend->copies, pointer(block->address), &zero, sizeof(zero), block->bytes, 0, NULL, NULL);
+	code = clEnqueueSVMMemFill(backend->copies, pointer(block->address), &zero, sizeof(zero),
+				   block->bytes, 0, NULL, NULL);
 	if (!code)
 		code = clFinish(backend->copies);
 	if (!code)
 		return 0;
 	opencl_memory_unshare(backend, block->whole);
-	return opencl_fail(code, "cannot clear %zu bytes on opencl:%u", block->bytes, backend->device->number);
+	return opencl_fail(code, "cannot clear %zu bytes on opencl:%u", block->bytes,
+			   backend->device->number);
 }
 
 static int note(struct opencl_backend *backend, const struct opencl_block *block)
@@ -128,7 +134,8 @@ static int note(struct opencl_backend *backend, const struct opencl_block *block
 	return blocks ? 0 : weir_fail(ENOMEM, "no memory to note an allocation");
 }
 
-int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device)
+int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host,
+		    uint64_t *device)
 {
 	struct opencl_backend *backend = opencl_of(base);
 	struct opencl_block block = { .bytes = bytes };
@@ -199,7 +206,8 @@ static int copy(struct opencl_backend *backend, uint64_t device, void *to, const
 	else if (bytes)
 		code = clEnqueueSVMMemcpy(backend->copies, CL_TRUE, to, from, bytes, 0, NULL, NULL);
 	return code ? opencl_fail(code, "cannot copy %zu bytes from %p to %p on opencl:%u", bytes, from, to,
-				  backend->device->number) : 0;
+				  backend->device->number)
+		    : 0;
 }
 
 int opencl_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes)
@@ -225,7 +233,8 @@ cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel)
 		if (!backend->blocks[i].buffer)
 			wholes[count++] = backend->blocks[i].whole;
 	if (count)
-		code = clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, count * sizeof(*wholes), wholes);
+		code = clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, count * sizeof(*wholes),
+					   wholes);
 	free(wholes);
 	return code;
 }

@@ -53,9 +53,11 @@ static int choose_lanes(struct opencl_backend *backend)
 	const char *asked = getenv("WEIR_OPENCL_LANES");
 
 	backend->lanes = opencl_wave_lanes(&backend->device->record, asked);
-	return backend->lanes ? 0 : weir_fail(EINVAL, "WEIR_OPENCL_LANES=%.20s: the waves of opencl:%u (%.60s) are %s", asked,
-					      backend->device->number, backend->device->name,
-					      backend->device->record.nvidia ? "32 lanes wide, or 1" : "1 lane wide");
+	return backend->lanes
+		       ? 0
+		       : weir_fail(EINVAL, "WEIR_OPENCL_LANES=%.20s: the waves of opencl:%u (%.60s) are %s",
+				   asked, backend->device->number, backend->device->name,
+				   backend->device->record.nvidia ? "32 lanes wide, or 1" : "1 lane wide");
 }
 
 static int compose_options(struct opencl_backend *backend)
@@ -69,10 +71,11 @@ static int compose_options(struct opencl_backend *backend)
 		snprintf(port, sizeof(port), " -DWEIR_OPENCL_PTX=1 -DWEIR_OPENCL_LANES=%u", backend->lanes);
 	else if (opencl_device_is_system(record))
 		snprintf(port, sizeof(port), " -DWEIR_OPENCL_DEVICE_IS_SYSTEM=1");
-	length = snprintf(backend->options, sizeof(backend->options), "-cl-std=CL3.0%s%s%s", port, more ? " " : "",
-			  more ? more : "");
-	return length < (int)sizeof(backend->options) ? 0 :
-		       weir_fail(EINVAL, "WEIR_OPENCL_OPTIONS has %zu characters, too many", strlen(more));
+	length = snprintf(backend->options, sizeof(backend->options), "-cl-std=CL3.0%s%s%s", port,
+			  more ? " " : "", more ? more : "");
+	return length < (int)sizeof(backend->options)
+		       ? 0
+		       : weir_fail(EINVAL, "WEIR_OPENCL_OPTIONS has %zu characters, too many", strlen(more));
 }
 
 static int set_up(struct opencl_backend *backend)
@@ -87,11 +90,13 @@ static int set_up(struct opencl_backend *backend)
 	if (!code)
 		backend->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
 	if (!code && backend->memory == OPENCL_MEMORY_COARSE)
-		backend->copies = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
+		backend->copies =
+			clCreateCommandQueueWithProperties(device->context, device->id, NULL, &code);
 	return code ? opencl_fail(code, "cannot set up opencl:%u (%s)", device->number, device->name) : 0;
 }
 
-static int opencl_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+static int opencl_open(const char *selector, const struct weir_context_options *options,
+		       struct weir_backend **out)
 {
 	struct opencl_backend *backend = calloc(1, sizeof(*backend));
 	int error;
@@ -129,7 +134,8 @@ static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kern
 	if (!code)
 		code = clSetKernelArgSVMPointer(kernel->kernel, 0, args);
 	if (!code)
-		code = clEnqueueNDRangeKernel(backend->queue, kernel->kernel, 1, NULL, &lanes, &group, 0, NULL, NULL);
+		code = clEnqueueNDRangeKernel(backend->queue, kernel->kernel, 1, NULL, &lanes, &group, 0,
+					      NULL, NULL);
 	return code ? code : clFlush(backend->queue);
 }
 
@@ -144,17 +150,23 @@ static int opencl_launch(struct weir_backend *base, const char *name, uint32_t b
 	int error = image ? opencl_kernel_get(backend, image, &kernel) : 0;
 
 	if (!error)
-		error = weir_launch_check(&(struct weir_launch_check){
-			.backend = "opencl", .kernel = name, .known = image, .takes_bytes = image ? image->args_bytes : 0,
-			.given_bytes = bytes, .blocks = blocks, .threads = threads,
-			.most_threads = kernel ? kernel->block_lanes : 0 });
+		error = weir_launch_check(
+			&(struct weir_launch_check){ .backend = "opencl",
+						     .kernel = name,
+						     .known = image,
+						     .takes_bytes = image ? image->args_bytes : 0,
+						     .given_bytes = bytes,
+						     .blocks = blocks,
+						     .threads = threads,
+						     .most_threads = kernel ? kernel->block_lanes : 0 });
 	if (!error)
 		error = opencl_args_put(backend, args, bytes, &slot);
 	if (error)
 		return error;
 	code = enqueue(backend, kernel, slot, blocks, threads);
 	if (code)
-		return opencl_fail(code, "cannot launch kernel \"%s\" on opencl:%u", name, backend->device->number);
+		return opencl_fail(code, "cannot launch kernel \"%s\" on opencl:%u", name,
+				   backend->device->number);
 	backend->latest = image->kernel;
 	return 0;
 }
@@ -178,8 +190,9 @@ static int opencl_synchronise(struct weir_backend *base)
 	cl_int code = clFinish(backend->queue);
 
 	backend->args_used = 0;
-	return code ? opencl_fail(code, "a kernel failed on opencl:%u (latest launched: \"%s\")", backend->device->number,
-				  backend->latest ? backend->latest : "none") : 0;
+	return code ? opencl_fail(code, "a kernel failed on opencl:%u (latest launched: \"%s\")",
+				  backend->device->number, backend->latest ? backend->latest : "none")
+		    : 0;
 }
 
 /*

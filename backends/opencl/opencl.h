@@ -145,7 +145,8 @@ void opencl_args_end(struct opencl_backend *backend);
 void *opencl_memory_shared(struct opencl_backend *backend, size_t bytes, cl_uint align);
 /** opencl_memory_unshare() - free it */
 void opencl_memory_unshare(struct opencl_backend *backend, void *memory);
-int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host, uint64_t *device);
+int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory kind, void **host,
+		    uint64_t *device);
 void opencl_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
 int opencl_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int opencl_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
@@ -171,8 +172,10 @@ struct opencl_kernel {
 	struct opencl_kernel *next;
 };
 
-/** opencl_kernel_get() - the kernel of an image; its file is built, or taken from the cache on disk, if need be */
-int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image, struct opencl_kernel **out);
+/** opencl_kernel_get() - the kernel of an image; its file is built, or taken from the cache on disk, if need
+ * be */
+int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image,
+		      struct opencl_kernel **out);
 /** opencl_kernels_end() - forget all of them */
 void opencl_kernels_end(struct opencl_backend *backend);
 

@@ -22,7 +22,8 @@ struct opencl_program {
 };
 
 /* The log's first error, into @reason; all of it goes to stderr. */
-static void report_log(const struct opencl_device *device, cl_program program, const char *kernel, char *reason)
+static void report_log(const struct opencl_device *device, cl_program program, const char *kernel,
+		       char *reason)
 {
 	size_t bytes = 0;
 	char *log, *line;
@@ -35,7 +36,8 @@ static void report_log(const struct opencl_device *device, cl_program program, c
 		return;
 	}
 	if (*log)
-		fprintf(stderr, "weir: what the compiler of opencl:%u says of kernel \"%s\" and its file:\n%s\n",
+		fprintf(stderr,
+			"weir: what the compiler of opencl:%u says of kernel \"%s\" and its file:\n%s\n",
 			device->number, kernel, log);
 	line = strstr(log, "error:");
 	while (line && line > log && line[-1] != '\n')
@@ -59,14 +61,15 @@ static int build_source(struct opencl_device *device, const char *options, const
 
 	*out = clCreateProgramWithSource(device->context, 1, &source, &image->code_bytes, &code);
 	if (!*out)
-		return opencl_fail(code, "opencl:%u does not take the source of kernel \"%s\"", device->number, image->kernel);
+		return opencl_fail(code, "opencl:%u does not take the source of kernel \"%s\"",
+				   device->number, image->kernel);
 	code = clBuildProgram(*out, 1, &device->id, options, NULL, NULL);
 	if (!code)
 		return 0;
 	report_log(device, *out, image->kernel, reason);
 	(void)clReleaseProgram(*out);
-	return weir_fail(EIO, "cannot compile kernel \"%s\" for opencl:%u (%s): %s", image->kernel, device->number,
-			 device->name, reason);
+	return weir_fail(EIO, "cannot compile kernel \"%s\" for opencl:%u (%s): %s", image->kernel,
+			 device->number, device->name, reason);
 }
 
 /* NULL if there is none, or the device does not take it, for whatever reason: there is the source. */
@@ -96,9 +99,11 @@ static void keep(cl_program program, uint64_t key)
 	size_t bytes = 0;
 	unsigned char *binary = NULL;
 
-	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, NULL) == CL_SUCCESS && bytes)
+	if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, NULL) == CL_SUCCESS &&
+	    bytes)
 		binary = malloc(bytes);
-	if (binary && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(binary), &binary, NULL) == CL_SUCCESS)
+	if (binary &&
+	    clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(binary), &binary, NULL) == CL_SUCCESS)
 		opencl_cache_store(key, binary, bytes);
 	free(binary);
 }
@@ -111,7 +116,8 @@ static bool keeps_its_own(const struct opencl_device *device)
 {
 	const char *always = getenv("WEIR_OPENCL_CACHE");
 
-	return !(always && !strcmp(always, "always")) && !strcmp(device->platform, "Portable Computing Language");
+	return !(always && !strcmp(always, "always")) &&
+	       !strcmp(device->platform, "Portable Computing Language");
 }
 
 static int build(struct opencl_device *device, const char *options, const struct weir_image *image,
@@ -145,7 +151,8 @@ static int program_get(struct opencl_device *device, const char *options, const 
 		program = malloc(sizeof(*program));
 		if (!program)
 			return weir_fail(ENOMEM, "no memory to note kernel \"%s\"", image->kernel);
-		*program = (struct opencl_program){ .code = image->code, .key = key, .next = device->programs };
+		*program =
+			(struct opencl_program){ .code = image->code, .key = key, .next = device->programs };
 		error = build(device, options, image, program);
 		if (error) {
 			free(program);
@@ -164,13 +171,14 @@ static cl_int most_lanes(struct opencl_backend *backend, struct opencl_kernel *k
 	cl_int code = CL_SUCCESS;
 
 	if (opencl_grouped(backend))
-		code = clGetKernelWorkGroupInfo(kernel->kernel, backend->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof(most),
-						&most, NULL);
+		code = clGetKernelWorkGroupInfo(kernel->kernel, backend->device->id,
+						CL_KERNEL_WORK_GROUP_SIZE, sizeof(most), &most, NULL);
 	kernel->block_lanes = (uint32_t)most;
 	return code;
 }
 
-int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image, struct opencl_kernel **out)
+int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *image,
+		      struct opencl_kernel **out)
 {
 	struct opencl_device *device = backend->device;
 	cl_program program = NULL;
@@ -197,8 +205,8 @@ int opencl_kernel_get(struct opencl_backend *backend, const struct weir_image *i
 	}
 	if (code) {
 		free(*out);
-		return opencl_fail(code, "cannot make kernel \"%s\" of its program on opencl:%u", image->kernel,
-				   device->number);
+		return opencl_fail(code, "cannot make kernel \"%s\" of its program on opencl:%u",
+				   image->kernel, device->number);
 	}
 	backend->kernels = *out;
 	return 0;

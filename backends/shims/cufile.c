@@ -50,7 +50,8 @@ CUfileError_t cuFileDriverOpen(void)
 
 CUfileError_t cuFileDriverClose_v2(void)
 {
-	return shim_close(&cufile_shim) ? cufile_code(CU_FILE_DRIVER_NOT_INITIALIZED) : cufile_code(CU_FILE_SUCCESS);
+	return shim_close(&cufile_shim) ? cufile_code(CU_FILE_DRIVER_NOT_INITIALIZED)
+					: cufile_code(CU_FILE_SUCCESS);
 }
 
 #undef cuFileDriverClose
@@ -163,7 +164,8 @@ void cuFileHandleDeregister(CUfileHandle_t fh)
 	if (handle)
 		*link = handle->next;
 	pthread_mutex_unlock(&mutex);
-	(void)cufile_count(CUFILE_CALL_HANDLE_DEREGISTER, handle ? CU_FILE_SUCCESS : CU_FILE_HANDLE_NOT_REGISTERED);
+	(void)cufile_count(CUFILE_CALL_HANDLE_DEREGISTER,
+			   handle ? CU_FILE_SUCCESS : CU_FILE_HANDLE_NOT_REGISTERED);
 	free(handle);
 }
 
@@ -176,8 +178,9 @@ CUfileError_t cuFileBufRegister(const void *base, size_t length, int flags)
 	if (!base || !length)
 		return cufile_count(CUFILE_CALL_BUF_REGISTER, CU_FILE_INVALID_VALUE);
 	error = cufile_begin();
-	return cufile_count(CUFILE_CALL_BUF_REGISTER,
-			    cufile_of_errno(error ? error : shim_register(&cufile_shim, base, length, &host)));
+	return cufile_count(
+		CUFILE_CALL_BUF_REGISTER,
+		cufile_of_errno(error ? error : shim_register(&cufile_shim, base, length, &host)));
 }
 
 CUfileError_t cuFileBufDeregister(const void *base)
@@ -185,8 +188,8 @@ CUfileError_t cuFileBufDeregister(const void *base)
 	return cufile_count(CUFILE_CALL_BUF_DEREGISTER, cufile_of_errno(shim_deregister(&cufile_shim, base)));
 }
 
-static ssize_t move(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size, off_t file_offset,
-		    off_t base_offset)
+static ssize_t move(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size,
+		    off_t file_offset, off_t base_offset)
 {
 	int file = cufile_file(fh);
 	ssize_t got;
@@ -204,8 +207,8 @@ static ssize_t move(CUfileHandle_t fh, enum weir_file_operation operation, const
 	return errno == EFAULT ? -CU_FILE_CUDA_POINTER_RANGE_ERROR : -1;
 }
 
-static ssize_t transfer(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size, off_t file_offset,
-			off_t base_offset)
+static ssize_t transfer(CUfileHandle_t fh, enum weir_file_operation operation, const void *base, size_t size,
+			off_t file_offset, off_t base_offset)
 {
 	uint64_t begin = cufile_now_us();
 	ssize_t got = move(fh, operation, base, size, file_offset, base_offset);
@@ -234,31 +237,34 @@ struct late {
 	ssize_t *done;
 };
 
-static CUfileError_t enqueue(CUfileHandle_t fh, enum weir_file_operation operation, void *base, struct late late, void *stream)
+static CUfileError_t enqueue(CUfileHandle_t fh, enum weir_file_operation operation, void *base,
+			     struct late late, void *stream)
 {
 	int file = cufile_file(fh);
 
 	if (file < 0)
 		return cufile_code(CU_FILE_HANDLE_NOT_REGISTERED);
-	if (!base || !late.size || !late.file_offset || !late.base_offset || !late.done || *late.file_offset < 0 ||
-	    *late.base_offset < 0)
+	if (!base || !late.size || !late.file_offset || !late.base_offset || !late.done ||
+	    *late.file_offset < 0 || *late.base_offset < 0)
 		return cufile_code(CU_FILE_INVALID_VALUE);
 	if (cufile_begin())
 		return cufile_code(CU_FILE_DRIVER_NOT_INITIALIZED);
-	return of_errno(shim_enqueue(&cufile_shim, file, operation, base, *late.base_offset, *late.size, *late.file_offset, late.done,
-				     stream));
+	return of_errno(shim_enqueue(&cufile_shim, file, operation, base, *late.base_offset, *late.size,
+				     *late.file_offset, late.done, stream));
 }
 
-CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset, off_t *base_offset,
-			      ssize_t *bytes_read, void *stream)
+CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+			      off_t *base_offset, ssize_t *bytes_read, void *stream)
 {
-	return enqueue(fh, WEIR_FILE_READ, base, (struct late){ size, file_offset, base_offset, bytes_read }, stream);
+	return enqueue(fh, WEIR_FILE_READ, base, (struct late){ size, file_offset, base_offset, bytes_read },
+		       stream);
 }
 
-CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset, off_t *base_offset,
-			       ssize_t *bytes_written, void *stream)
+CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+			       off_t *base_offset, ssize_t *bytes_written, void *stream)
 {
-	return enqueue(fh, WEIR_FILE_WRITE, base, (struct late){ size, file_offset, base_offset, bytes_written }, stream);
+	return enqueue(fh, WEIR_FILE_WRITE, base,
+		       (struct late){ size, file_offset, base_offset, bytes_written }, stream);
 }
 
 /* Streams need no preparation here. */

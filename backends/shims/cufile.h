@@ -2,10 +2,11 @@
 /*
  * cufile.h: the calls of NVIDIA's cuFile, all 43 of CUDA 13.0, on weir, declared after its API reference.
  *
- * For programs that are tried without the library: compiled with either header, they run with libcufile.so.0 of this build
- * (LD_LIBRARY_PATH). What differs: there is one device per process, cuda:0 unless WEIR_BACKEND names another; sizes and
- * offsets of the asynchronous calls are looked at when the call is made; no RDMA, no user-space file systems. Limits and
- * parameters are checked and kept, and change nothing. No kernel module is needed, and the O_DIRECT that cuFile asks for is not.
+ * For programs that are tried without the library: compiled with either header, they run with libcufile.so.0
+ * of this build (LD_LIBRARY_PATH). What differs: there is one device per process, cuda:0 unless WEIR_BACKEND
+ * names another; sizes and offsets of the asynchronous calls are looked at when the call is made; no RDMA, no
+ * user-space file systems. Limits and parameters are checked and kept, and change nothing. No kernel module
+ * is needed, and the O_DIRECT that cuFile asks for is not.
  */
 #ifndef WEIR_SHIM_CUFILE_H
 #define WEIR_SHIM_CUFILE_H
@@ -22,7 +23,8 @@ extern "C" {
 
 #define CUFILEOP_BASE_ERR 5000
 
-/** enum CUfileOpError - codes; those that this library gives, and the rest by name through cufileop_status_error() */
+/** enum CUfileOpError - codes; those that this library gives, and the rest by name through
+ * cufileop_status_error() */
 typedef enum CUfileOpError {
 	CU_FILE_SUCCESS = 0,
 	CU_FILE_DRIVER_NOT_INITIALIZED = 5001,
@@ -58,7 +60,11 @@ typedef struct CUfileError {
 typedef void *CUfileHandle_t;
 typedef void *CUfileBatchHandle_t;
 
-enum CUfileFileHandleType { CU_FILE_HANDLE_TYPE_OPAQUE_FD = 1, CU_FILE_HANDLE_TYPE_OPAQUE_WIN32, CU_FILE_HANDLE_TYPE_USERSPACE_FS };
+enum CUfileFileHandleType {
+	CU_FILE_HANDLE_TYPE_OPAQUE_FD = 1,
+	CU_FILE_HANDLE_TYPE_OPAQUE_WIN32,
+	CU_FILE_HANDLE_TYPE_USERSPACE_FS
+};
 
 /** struct CUfileDescr_t - a file to register; only CU_FILE_HANDLE_TYPE_OPAQUE_FD */
 typedef struct CUfileDescr_t {
@@ -113,7 +119,8 @@ enum CUfileFeatureFlags {
 	CU_FILE_PARALLEL_IO_SUPPORTED = 3,
 };
 
-/** struct CUfileDrvProps - sizes in KiB; flags are bits by the numbers above; versions are 0: there is no nvidia-fs */
+/** struct CUfileDrvProps - sizes in KiB; flags are bits by the numbers above; versions are 0: there is no
+ * nvidia-fs */
 typedef struct CUfileDrvProps {
 	struct {
 		unsigned major_version;
@@ -182,9 +189,12 @@ typedef struct CUfileStatsLevel1 {
 	uint64_t read_lat_avg_us, write_lat_avg_us;
 	uint64_t read_ops_per_sec, write_ops_per_sec;
 	uint64_t read_lat_sum_us, write_lat_sum_us;
-	CUfileOpCounter_t batch_submit_ops, batch_complete_ops, batch_setup_ops, batch_cancel_ops, batch_destroy_ops;
-	CUfileOpCounter_t batch_enqueued_ops, batch_posix_enqueued_ops, batch_processed_ops, batch_posix_processed_ops;
-	CUfileOpCounter_t batch_nvfs_submit_ops, batch_p2p_submit_ops, batch_aio_submit_ops, batch_iouring_submit_ops;
+	CUfileOpCounter_t batch_submit_ops, batch_complete_ops, batch_setup_ops, batch_cancel_ops,
+		batch_destroy_ops;
+	CUfileOpCounter_t batch_enqueued_ops, batch_posix_enqueued_ops, batch_processed_ops,
+		batch_posix_processed_ops;
+	CUfileOpCounter_t batch_nvfs_submit_ops, batch_p2p_submit_ops, batch_aio_submit_ops,
+		batch_iouring_submit_ops;
 	CUfileOpCounter_t batch_mixed_io_submit_ops, batch_total_submit_ops;
 	uint64_t batch_read_bytes, batch_write_bytes, batch_read_bw_bytes, batch_write_bw_bytes;
 	uint64_t batch_submit_lat_avg_us, batch_completion_lat_avg_us;
@@ -193,7 +203,8 @@ typedef struct CUfileStatsLevel1 {
 	uint64_t last_batch_read_bytes, last_batch_write_bytes;
 } CUfileStatsLevel1_t;
 
-/** struct CUfileStatsLevel2 - and transfers by size: entry i is of 2^i KiB and more, the first of less than 2 KiB */
+/** struct CUfileStatsLevel2 - and transfers by size: entry i is of 2^i KiB and more, the first of less than 2
+ * KiB */
 typedef struct CUfileStatsLevel2 {
 	CUfileStatsLevel1_t basic;
 	uint64_t read_size_kb_hist[32];
@@ -206,7 +217,8 @@ typedef struct CUfilePerGpuStats {
 	uint64_t n_total_reads, n_p2p_reads, n_nvfs_reads, n_posix_reads, n_unaligned_reads, n_dr_reads;
 	uint64_t n_sparse_regions, n_inline_regions, n_reads_err;
 	uint64_t writes_bytes, write_bw_bytes_per_sec, write_utilization, write_duration_us;
-	uint64_t n_total_writes, n_p2p_writes, n_nvfs_writes, n_posix_writes, n_unaligned_writes, n_dr_writes, n_writes_err;
+	uint64_t n_total_writes, n_p2p_writes, n_nvfs_writes, n_posix_writes, n_unaligned_writes, n_dr_writes,
+		n_writes_err;
 	uint64_t n_mmap, n_mmap_ok, n_mmap_err, n_mmap_free, reg_bytes;
 } CUfilePerGpuStats_t;
 
@@ -223,7 +235,8 @@ CUfileError_t cuFileDriverClose_v2(void);
 long cuFileUseCount(void);
 CUfileError_t cuFileGetVersion(int *version);
 
-/* These open the driver. CU_FILE_DRIVER_UNSUPPORTED_LIMIT: no multiple of 4 KiB, or out of range; sizes are in KiB. */
+/* These open the driver. CU_FILE_DRIVER_UNSUPPORTED_LIMIT: no multiple of 4 KiB, or out of range; sizes are
+ * in KiB. */
 CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props);
 CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
 CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
@@ -239,8 +252,10 @@ CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char
 CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value);
 CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value);
 CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char *desc_str);
-CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value, size_t *max_value);
-CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values, const size_t *count_values, int len);
+CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value,
+					    size_t *max_value);
+CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values, const size_t *count_values,
+						   int len);
 CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values, int len);
 
 /* From cuFileStatsStart() on, if the level is not 0; what asynchronous calls do in streams is not counted. */
@@ -258,21 +273,23 @@ void cuFileHandleDeregister(CUfileHandle_t fh);
 CUfileError_t cuFileBufRegister(const void *base, size_t length, int flags);
 CUfileError_t cuFileBufDeregister(const void *base);
 
-/* Bytes; -1 and errno for what the system says, or the negative of a CUfileOpError. Memory need not be registered. */
+/* Bytes; -1 and errno for what the system says, or the negative of a CUfileOpError. Memory need not be
+ * registered. */
 ssize_t cuFileRead(CUfileHandle_t fh, void *base, size_t size, off_t file_offset, off_t base_offset);
 ssize_t cuFileWrite(CUfileHandle_t fh, const void *base, size_t size, off_t file_offset, off_t base_offset);
 
-CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset, off_t *base_offset,
-			      ssize_t *bytes_read, void *stream);
-CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset, off_t *base_offset,
-			       ssize_t *bytes_written, void *stream);
+CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+			      off_t *base_offset, ssize_t *bytes_read, void *stream);
+CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *base, size_t *size, off_t *file_offset,
+			       off_t *base_offset, ssize_t *bytes_written, void *stream);
 CUfileError_t cuFileStreamRegister(void *stream, unsigned flags);
 CUfileError_t cuFileStreamDeregister(void *stream);
 
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch, unsigned most);
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned count, CUfileIOParams_t *params, unsigned flags);
-CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned least, unsigned *count, CUfileIOEvents_t *events,
-				     struct timespec *timeout);
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned count, CUfileIOParams_t *params,
+				  unsigned flags);
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned least, unsigned *count,
+				     CUfileIOEvents_t *events, struct timespec *timeout);
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch);
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch);
 
@@ -284,9 +301,9 @@ static inline const char *cufileop_status_error(CUfileOpError status)
 	return weir_cufile_error_text((int)status);
 }
 
-#define CUFILE_ERRSTR(error) cufileop_status_error((CUfileOpError)abs((int)(error)))
-#define IS_CUFILE_ERR(error) (abs((int)(error)) > CUFILEOP_BASE_ERR)
-#define IS_CUDA_ERR(status) ((status).err == CU_FILE_CUDA_DRIVER_ERROR)
+#define CUFILE_ERRSTR(error)     cufileop_status_error((CUfileOpError)abs((int)(error)))
+#define IS_CUFILE_ERR(error)     (abs((int)(error)) > CUFILEOP_BASE_ERR)
+#define IS_CUDA_ERR(status)      ((status).err == CU_FILE_CUDA_DRIVER_ERROR)
 #define CU_FILE_CUDA_ERR(status) ((status).cu_err)
 
 #ifdef __cplusplus

@@ -17,7 +17,7 @@ struct group {
 		void *cookie;
 		struct shim_buffer *buffer;
 		bool reported;
-	} *requests;
+	} * requests;
 	struct weir_file_io *io;
 };
 
@@ -85,15 +85,19 @@ static CUfileOpError take_request(struct group *group, unsigned index, const CUf
 	if (params->mode != CUFILE_BATCH || params->opcode > CUFILE_WRITE || !params->u.batch.devPtr_base ||
 	    params->u.batch.file_offset < 0 || params->u.batch.devPtr_offset < 0)
 		return CU_FILE_INVALID_VALUE;
-	*io = (struct weir_file_io){ .file = file, .bytes = params->u.batch.size, .offset = (uint64_t)params->u.batch.file_offset,
-				     .operation = params->opcode == CUFILE_READ ? WEIR_FILE_READ : WEIR_FILE_WRITE,
+	*io = (struct weir_file_io){ .file = file,
+				     .bytes = params->u.batch.size,
+				     .offset = (uint64_t)params->u.batch.file_offset,
+				     .operation =
+					     params->opcode == CUFILE_READ ? WEIR_FILE_READ : WEIR_FILE_WRITE,
 				     .result = -EINPROGRESS };
 	group->requests[index].cookie = params->cookie;
-	return cufile_of_errno(shim_io(&cufile_shim, params->u.batch.devPtr_base, params->u.batch.devPtr_offset, io,
-				       &group->requests[index].buffer));
+	return cufile_of_errno(shim_io(&cufile_shim, params->u.batch.devPtr_base,
+				       params->u.batch.devPtr_offset, io, &group->requests[index].buffer));
 }
 
-static CUfileOpError submit(struct batch *batch, unsigned count, const CUfileIOParams_t *params, unsigned flags)
+static CUfileOpError submit(struct batch *batch, unsigned count, const CUfileIOParams_t *params,
+			    unsigned flags)
 {
 	CUfileOpError code = CU_FILE_SUCCESS;
 	struct group *group;
@@ -121,7 +125,8 @@ static CUfileOpError submit(struct batch *batch, unsigned count, const CUfileIOP
 	return CU_FILE_SUCCESS;
 }
 
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CUfileIOParams_t *params, unsigned flags)
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CUfileIOParams_t *params,
+				  unsigned flags)
 {
 	return cufile_count(CUFILE_CALL_BATCH_SUBMIT, submit(handle, count, params, flags));
 }
@@ -129,7 +134,8 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t handle, unsigned count, CU
 static void notify(const struct group *group, unsigned index, int64_t result, CUfileIOEvents_t *event)
 {
 	*event = (CUfileIOEvents_t){ .cookie = group->requests[index].cookie,
-				     .status = result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, .ret = (size_t)result };
+				     .status = result < 0 ? CUFILE_FAILED : CUFILE_COMPLETE,
+				     .ret = (size_t)result };
 }
 
 /* Those that have ended and were not told of, up to @room. */
@@ -176,7 +182,8 @@ static bool past(const struct timespec *deadline)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > deadline->tv_sec || (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
+	return now.tv_sec > deadline->tv_sec ||
+	       (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec);
 }
 
 static struct timespec deadline_of(const struct timespec *timeout)
@@ -189,8 +196,8 @@ static struct timespec deadline_of(const struct timespec *timeout)
 	return deadline;
 }
 
-CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t handle, unsigned least, unsigned *count, CUfileIOEvents_t *events,
-				     struct timespec *timeout)
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t handle, unsigned least, unsigned *count,
+				     CUfileIOEvents_t *events, struct timespec *timeout)
 {
 	struct batch *batch = handle;
 	struct timespec deadline = { 0 };
@@ -201,7 +208,8 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t handle, unsigned least,
 	if (timeout)
 		deadline = deadline_of(timeout);
 	least = least < batch->under_way ? least : batch->under_way; /* for more one would wait for ever */
-	while ((found += notify_all(batch, events + found, room - found)) < least && !(timeout && past(&deadline)))
+	while ((found += notify_all(batch, events + found, room - found)) < least &&
+	       !(timeout && past(&deadline)))
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_AGAIN_NS }, NULL);
 	*count = found;
 	return cufile_code(CU_FILE_SUCCESS);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuFile's properties, limits and parameters. weir has none of the buffers and threads that they are about: each is checked as cuFile
- * documents it, kept, and given back. None changes what weir does, but the level of statistics (cufile_stats.c).
+ * cuFile's properties, limits and parameters. weir has none of the buffers and threads that they are about:
+ * each is checked as cuFile documents it, kept, and given back. None changes what weir does, but the level of
+ * statistics (cufile_stats.c).
  */
 #include <limits.h>
 #include <stdint.h>
@@ -10,8 +11,17 @@
 
 #include "cufile_shim.h"
 
-enum { SIZES = CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS + 1, BOOLS = CUFILE_PARAM_STREAM_MEMOPS_BYPASS + 1 };
-enum { STRINGS = CUFILE_PARAM_LOG_DIR + 1, SLABS_MOST = 16, TEXT_BYTES = 4096, PAGE_KB = 4, REQUESTS_MOST = 1 << 16 };
+enum {
+	SIZES = CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS + 1,
+	BOOLS = CUFILE_PARAM_STREAM_MEMOPS_BYPASS + 1
+};
+enum {
+	STRINGS = CUFILE_PARAM_LOG_DIR + 1,
+	SLABS_MOST = 16,
+	TEXT_BYTES = 4096,
+	PAGE_KB = 4,
+	REQUESTS_MOST = 1 << 16
+};
 
 /** struct size_parameter - a number; pages: of KB, in multiples of 4 KiB */
 struct size_parameter {
@@ -115,14 +125,21 @@ CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props)
 	*props = (CUfileDrvProps_t){
 		.nvfs = { .poll_thresh_size = sizes[CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB].value,
 			  .max_direct_io_size = sizes[CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB].value,
-			  .dcontrolflags = (unsigned)bools[CUFILE_PARAM_PROPERTIES_USE_POLL_MODE] << CU_FILE_USE_POLL_MODE |
-					   (unsigned)bools[CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE] << CU_FILE_ALLOW_COMPAT_MODE },
-		.fflags = 1U << CU_FILE_BATCH_IO_SUPPORTED | 1U << CU_FILE_STREAMS_SUPPORTED | 1U << CU_FILE_PARALLEL_IO_SUPPORTED,
-		.max_device_cache_size = as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB].value),
-		.per_buffer_cache_size = as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB].value),
-		.max_device_pinned_mem_size = as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB].value),
+			  .dcontrolflags = (unsigned)bools[CUFILE_PARAM_PROPERTIES_USE_POLL_MODE]
+						   << CU_FILE_USE_POLL_MODE |
+					   (unsigned)bools[CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE]
+						   << CU_FILE_ALLOW_COMPAT_MODE },
+		.fflags = 1U << CU_FILE_BATCH_IO_SUPPORTED | 1U << CU_FILE_STREAMS_SUPPORTED |
+			  1U << CU_FILE_PARALLEL_IO_SUPPORTED,
+		.max_device_cache_size =
+			as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB].value),
+		.per_buffer_cache_size =
+			as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_PER_BUFFER_CACHE_SIZE_KB].value),
+		.max_device_pinned_mem_size =
+			as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB].value),
 		.max_batch_io_size = as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE].value),
-		.max_batch_io_timeout_msecs = as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS].value),
+		.max_batch_io_timeout_msecs =
+			as_unsigned(sizes[CUFILE_PARAM_PROPERTIES_BATCH_IO_TIMEOUT_MS].value),
 	};
 	pthread_mutex_unlock(&mutex);
 	return cufile_code(CU_FILE_SUCCESS);
@@ -206,7 +223,8 @@ CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char
 	return cufile_code(code);
 }
 
-CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value, size_t *max_value)
+CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value,
+					    size_t *max_value)
 {
 	if (!min_value || !max_value || (int)param < 0 || (int)param >= SIZES)
 		return cufile_code(CU_FILE_INVALID_VALUE);
@@ -215,7 +233,8 @@ CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, 
 	return cufile_code(CU_FILE_SUCCESS);
 }
 
-CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values, const size_t *count_values, int len)
+CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values, const size_t *count_values,
+						   int len)
 {
 	if (!size_values || !count_values || len <= 0 || len > SLABS_MOST)
 		return cufile_code(CU_FILE_INVALID_VALUE);

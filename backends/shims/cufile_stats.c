@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuFile's statistics: of the calls that return when the transfer has ended, and of batches. Which path served a request is not told apart
- * here: weir_file_stats() has that.
+ * cuFile's statistics: of the calls that return when the transfer has ended, and of batches. Which path
+ * served a request is not told apart here: weir_file_stats() has that.
  */
 #include <string.h>
 #include <time.h>
@@ -66,7 +66,7 @@ static unsigned size_class(uint64_t bytes)
 	unsigned class = 0;
 
 	for (uint64_t kib = bytes / 1024; kib > 1 && class < SIZES - 1; kib /= 2)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -97,7 +97,8 @@ void cufile_count_completion(bool write, int64_t result)
 	if (counting) {
 		count_locked(CUFILE_CALL_BATCH_COMPLETE, result >= 0);
 		if (result >= 0)
-			*(write ? &counts.basic.batch_write_bytes : &counts.basic.batch_read_bytes) += (uint64_t)result;
+			*(write ? &counts.basic.batch_write_bytes : &counts.basic.batch_read_bytes) +=
+				(uint64_t)result;
 	}
 	pthread_mutex_unlock(&mutex);
 }

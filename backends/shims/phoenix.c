@@ -7,15 +7,17 @@
 #include "phoenix_shim.h"
 
 static struct shim shims[PHOENIX_DEVICES] = {
-	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
-	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
+	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
+	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
+	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
 	SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER, SHIM_INITIALIZER,
 };
 
 /* Errors of programs that are tried unchanged: said where somebody looks. */
 static int fail(const char *call, int error)
 {
-	fprintf(stderr, "libphoenix of weir: %s: %s\n", call, *weir_last_error() ? weir_last_error() : strerror(-error));
+	fprintf(stderr, "libphoenix of weir: %s: %s\n", call,
+		*weir_last_error() ? weir_last_error() : strerror(-error));
 	errno = -error;
 	return -1;
 }
@@ -101,8 +103,8 @@ const char *phxfs_io_engine_name(void)
 	return "weir";
 }
 
-static ssize_t transfer(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, off_t buf_offset, ssize_t nbyte,
-			off_t f_offset)
+static ssize_t transfer(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, off_t buf_offset,
+			ssize_t nbyte, off_t f_offset)
 {
 	struct shim *shim = phoenix_device(fid.deviceID);
 
@@ -136,8 +138,8 @@ ssize_t weir_phxfs_write(int fd, int device_id, void *buf, off_t buf_offset, ssi
 	return transfer((phxfs_fileid_t){ fd, device_id }, WEIR_FILE_WRITE, buf, buf_offset, nbyte, f_offset);
 }
 
-static int enqueue(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, size_t nbytes, off_t offset,
-		   ssize_t *bytes_done, void *stream)
+static int enqueue(phxfs_fileid_t fid, enum weir_file_operation operation, void *buf, size_t nbytes,
+		   off_t offset, ssize_t *bytes_done, void *stream)
 {
 	struct shim *shim = phoenix_device(fid.deviceID);
 	int error;
@@ -149,15 +151,18 @@ static int enqueue(phxfs_fileid_t fid, enum weir_file_operation operation, void 
 		return -1;
 	}
 	error = shim_enqueue(shim, fid.fd, operation, buf, 0, nbytes, offset, bytes_done, stream);
-	return error ? fail(operation == WEIR_FILE_READ ? "phxfs_read_async" : "phxfs_write_async", error) : 0;
+	return error ? fail(operation == WEIR_FILE_READ ? "phxfs_read_async" : "phxfs_write_async", error)
+		     : 0;
 }
 
-int phxfs_read_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done, void *stream)
+int phxfs_read_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done,
+		     void *stream)
 {
 	return enqueue(fid, WEIR_FILE_READ, buf, nbytes, offset, bytes_done, stream);
 }
 
-int phxfs_write_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done, void *stream)
+int phxfs_write_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done,
+		      void *stream)
 {
 	return enqueue(fid, WEIR_FILE_WRITE, buf, nbytes, offset, bytes_done, stream);
 }

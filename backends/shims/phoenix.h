@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * phoenix.h: the calls of Phoenix's user library (SC'25, listings 1 to 3, and its documentation), on weir; and those
- * published since: reads and writes by descriptor and device, and batches. Programs are compiled with this header: both forms of
- * phxfs_read() have one name there, so that one compiled with the original header finds the older one.
+ * phoenix.h: the calls of Phoenix's user library (SC'25, listings 1 to 3, and its documentation), on weir;
+ * and those published since: reads and writes by descriptor and device, and batches. Programs are compiled
+ * with this header: both forms of phxfs_read() have one name there, so that one compiled with the original
+ * header finds the older one.
  *
- * Programs written for it are compiled and linked with this one unchanged: -lphoenix, from where libphoenix.so of this
- * build is. No kernel module is needed; with none *target_addr is a pointer for the host only where the host sees the
- * memory, and else the device's address again, which phxfs_read() takes and pread() does not.
+ * Programs written for it are compiled and linked with this one unchanged: -lphoenix, from where
+ * libphoenix.so of this build is. No kernel module is needed; with none *target_addr is a pointer for the
+ * host only where the host sees the memory, and else the device's address again, which phxfs_read() takes and
+ * pread() does not.
  *
  * Results: 0 or bytes; -1 and errno. A device is number device_id by PCI address, or what WEIR_BACKEND names.
  */
@@ -43,8 +45,10 @@ ssize_t phxfs_write(phxfs_fileid_t fid, void *buf, off_t buf_offset, ssize_t nby
 ssize_t weir_phxfs_read(int fd, int device_id, void *buf, off_t buf_offset, ssize_t nbyte, off_t f_offset);
 ssize_t weir_phxfs_write(int fd, int device_id, void *buf, off_t buf_offset, ssize_t nbyte, off_t f_offset);
 #define PHXFS_OF_COUNT(a, b, c, d, e, f, name, ...) name
-#define phxfs_read(...) PHXFS_OF_COUNT(__VA_ARGS__, weir_phxfs_read, phxfs_read, none, none, none, none)(__VA_ARGS__)
-#define phxfs_write(...) PHXFS_OF_COUNT(__VA_ARGS__, weir_phxfs_write, phxfs_write, none, none, none, none)(__VA_ARGS__)
+#define phxfs_read(...)                                                                                      \
+	PHXFS_OF_COUNT(__VA_ARGS__, weir_phxfs_read, phxfs_read, none, none, none, none)(__VA_ARGS__)
+#define phxfs_write(...)                                                                                     \
+	PHXFS_OF_COUNT(__VA_ARGS__, weir_phxfs_write, phxfs_write, none, none, none, none)(__VA_ARGS__)
 
 /** phxfs_find_dev() - the number to open; -1 and errno: none */
 int phxfs_find_dev(int device_id);
@@ -68,20 +72,25 @@ typedef struct phxfs_io_req {
 	ssize_t result;
 } phxfs_io_req_t;
 
-/** phxfs_read_batch() - all, then how many did not move all their bytes; negative: an errno, nothing was done. phxfs_write_batch() likewise */
+/** phxfs_read_batch() - all, then how many did not move all their bytes; negative: an errno, nothing was
+ * done. phxfs_write_batch() likewise */
 int phxfs_read_batch(phxfs_io_req_t *reqs, int n);
 int phxfs_write_batch(phxfs_io_req_t *reqs, int n);
 
-/** phxfs_batch_submit_read() - the same, begun; @reqs stays until phxfs_batch_wait(), which has to be called. NULL and errno: nothing was done */
+/** phxfs_batch_submit_read() - the same, begun; @reqs stays until phxfs_batch_wait(), which has to be called.
+ * NULL and errno: nothing was done */
 typedef struct phxfs_batch phxfs_batch_t;
 phxfs_batch_t *phxfs_batch_submit_read(phxfs_io_req_t *reqs, int n);
 phxfs_batch_t *phxfs_batch_submit_write(phxfs_io_req_t *reqs, int n);
 /** phxfs_batch_wait() - as phxfs_read_batch(); plain memory is read and written here; -EINVAL: NULL */
 int phxfs_batch_wait(phxfs_batch_t *batch);
 
-/** phxfs_read_async() - the same in the order of a stream, which waits for it; no callback blocks. phxfs_write_async() likewise */
-int phxfs_read_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done, void *stream);
-int phxfs_write_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done, void *stream);
+/** phxfs_read_async() - the same in the order of a stream, which waits for it; no callback blocks.
+ * phxfs_write_async() likewise */
+int phxfs_read_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done,
+		     void *stream);
+int phxfs_write_async(phxfs_fileid_t fid, void *buf, size_t nbytes, off_t offset, ssize_t *bytes_done,
+		      void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Phoenix's batches: requests of several devices, and of plain memory, submitted together and waited for together. */
+/* Phoenix's batches: requests of several devices, and of plain memory, submitted together and waited for
+ * together. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,8 +59,11 @@ static void take_request(struct phxfs_batch *batch, struct shim *shim, int index
 	struct weir_file_io *io = &batch->io[batch->ready];
 	int error = -EINVAL;
 
-	*io = (struct weir_file_io){ .file = request->fd, .operation = batch->operation, .bytes = request->nbytes,
-				     .offset = (uint64_t)request->f_offset, .result = -EINPROGRESS };
+	*io = (struct weir_file_io){ .file = request->fd,
+				     .operation = batch->operation,
+				     .bytes = request->nbytes,
+				     .offset = (uint64_t)request->f_offset,
+				     .result = -EINPROGRESS };
 	if (request->buf && request->f_offset >= 0 && request->buf_offset >= 0)
 		error = shim_io(shim, request->buf, request->buf_offset, io, &batch->buffers[batch->ready]);
 	if (error)
@@ -81,7 +85,8 @@ static void submit_device(struct phxfs_batch *batch, int device)
 		}
 	if (batch->ready == first)
 		return;
-	error = weir_file_submit(shim->context, batch->io + first, (unsigned)(batch->ready - first), &batch->devices[device]);
+	error = weir_file_submit(shim->context, batch->io + first, (unsigned)(batch->ready - first),
+				 &batch->devices[device]);
 	if (!error)
 		return;
 	for (int i = first; i < batch->ready; i++) {
@@ -117,8 +122,9 @@ static void move_plain(struct phxfs_batch *batch, phxfs_io_req_t *request)
 	while (done < request->nbytes) {
 		off_t at = request->f_offset + (off_t)done;
 
-		moved = batch->operation == WEIR_FILE_READ ? pread(request->fd, memory + done, request->nbytes - done, at) :
-							     pwrite(request->fd, memory + done, request->nbytes - done, at);
+		moved = batch->operation == WEIR_FILE_READ
+				? pread(request->fd, memory + done, request->nbytes - done, at)
+				: pwrite(request->fd, memory + done, request->nbytes - done, at);
 		if (moved < 0 && errno == EINTR)
 			continue;
 		if (moved <= 0)

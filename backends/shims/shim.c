@@ -135,7 +135,8 @@ static int make_buffer(struct shim *shim, uint64_t address, uint64_t bytes, stru
 	if (!buffer)
 		return -ENOMEM;
 	*buffer = (struct shim_buffer){ .address = address, .bytes = bytes };
-	error = shim->context ? weir_register(shim->context, address, bytes, NULL, &buffer->registration) : -ENODEV;
+	error = shim->context ? weir_register(shim->context, address, bytes, NULL, &buffer->registration)
+			      : -ENODEV;
 	if (!error)
 		error = weir_registration_info(buffer->registration, &info);
 	if (error) {
@@ -197,7 +198,8 @@ static bool holds(uint64_t begin, uint64_t length, uint64_t address, uint64_t by
 	return begin && address >= begin && address - begin <= length && bytes <= length - (address - begin);
 }
 
-int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *io, struct shim_buffer **temporary)
+int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *io,
+	    struct shim_buffer **temporary)
 {
 	uint64_t address = (uint64_t)(uintptr_t)base + (uint64_t)at, host = 0;
 	struct shim_buffer *buffer;
@@ -207,7 +209,8 @@ int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *
 	pthread_mutex_lock(&shim->mutex);
 	for (buffer = shim->buffers; buffer; buffer = buffer->next) {
 		host = (uint64_t)(uintptr_t)buffer->host;
-		if (holds(buffer->address, buffer->bytes, address, io->bytes) || holds(host, buffer->bytes, address, io->bytes))
+		if (holds(buffer->address, buffer->bytes, address, io->bytes) ||
+		    holds(host, buffer->bytes, address, io->bytes))
 			break;
 	}
 	if (!buffer && io->bytes) {
@@ -217,7 +220,8 @@ int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *
 	}
 	if (buffer) {
 		io->registration = buffer->registration;
-		io->at = holds(buffer->address, buffer->bytes, address, io->bytes) ? address - buffer->address : address - host;
+		io->at = holds(buffer->address, buffer->bytes, address, io->bytes) ? address - buffer->address
+										   : address - host;
 	} else if (!error) {
 		error = -EFAULT; /* no bytes of nobody's memory */
 	}
@@ -235,10 +239,12 @@ void shim_io_ends(struct shim *shim, struct shim_buffer *buffer)
 	free(buffer);
 }
 
-ssize_t shim_transfer(struct shim *shim, int file, enum weir_file_operation operation, const void *address, off_t at,
-		      size_t bytes, off_t offset)
+ssize_t shim_transfer(struct shim *shim, int file, enum weir_file_operation operation, const void *address,
+		      off_t at, size_t bytes, off_t offset)
 {
-	struct weir_file_io io = { .file = file, .operation = operation, .offset = (uint64_t)offset, .bytes = bytes };
+	struct weir_file_io io = {
+		.file = file, .operation = operation, .offset = (uint64_t)offset, .bytes = bytes
+	};
 	struct shim_buffer *buffer;
 	int error;
 
@@ -252,8 +258,8 @@ ssize_t shim_transfer(struct shim *shim, int file, enum weir_file_operation oper
 	return error ? -1 : (ssize_t)io.result;
 }
 
-int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation, const void *address, off_t at, size_t bytes,
-		 off_t offset, ssize_t *done, void *stream)
+int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation, const void *address,
+		 off_t at, size_t bytes, off_t offset, ssize_t *done, void *stream)
 {
 	struct shim_async *async = calloc(1, sizeof(*async));
 	int error;
@@ -261,8 +267,12 @@ int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation
 	_Static_assert(sizeof(ssize_t) == sizeof(int64_t), "results are written where the caller wants them");
 	if (!async)
 		return -ENOMEM;
-	async->io = (struct weir_file_io){ .file = file, .operation = operation, .offset = (uint64_t)offset, .bytes = bytes,
-					   .result = -EINPROGRESS, .report = (int64_t *)(void *)done };
+	async->io = (struct weir_file_io){ .file = file,
+					   .operation = operation,
+					   .offset = (uint64_t)offset,
+					   .bytes = bytes,
+					   .result = -EINPROGRESS,
+					   .report = (int64_t *)(void *)done };
 	error = shim_io(shim, address, at, &async->io, &async->buffer);
 	if (error) {
 		free(async);
@@ -270,7 +280,8 @@ int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation
 	}
 	pthread_mutex_lock(&shim->mutex);
 	sweep(shim);
-	error = weir_file_enqueue(shim->context, stream || !shim->has_streams ? stream : default_stream, &async->io, 1);
+	error = weir_file_enqueue(shim->context, stream || !shim->has_streams ? stream : default_stream,
+				  &async->io, 1);
 	if (!error) {
 		async->next = shim->asyncs;
 		shim->asyncs = async;

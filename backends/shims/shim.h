@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shim.h: what the libraries that look like other ones have in common: a context, opened when it is first needed, and
- * the memory that was registered, by its address.
+ * shim.h: what the libraries that look like other ones have in common: a context, opened when it is first
+ * needed, and the memory that was registered, by its address.
  */
 #ifndef WEIR_SHIM_H
 #define WEIR_SHIM_H
@@ -44,7 +44,10 @@ struct shim {
 	struct shim_async *asyncs;
 };
 
-#define SHIM_INITIALIZER { .mutex = PTHREAD_MUTEX_INITIALIZER }
+#define SHIM_INITIALIZER                                                                                     \
+	{                                                                                                    \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                                                           \
+	}
 
 /** shim_open() - one user more; the first opens the device that WEIR_BACKEND names, or @name */
 int shim_open(struct shim *shim, const char *name);
@@ -57,7 +60,8 @@ int shim_info(struct shim *shim, struct weir_context_info *info);
 /** shim_close() - one less; the last closes. -EINVAL: there was none */
 int shim_close(struct shim *shim);
 
-/** shim_register() - -EEXIST: memory that begins there is registered already; @host is set where the host sees it, else NULL */
+/** shim_register() - -EEXIST: memory that begins there is registered already; @host is set where the host
+ * sees it, else NULL */
 int shim_register(struct shim *shim, const void *address, size_t bytes, void **host);
 /** shim_deregister() - -ENOENT: no memory that begins there is registered */
 int shim_deregister(struct shim *shim, const void *address);
@@ -69,15 +73,16 @@ int shim_deregister(struct shim *shim, const void *address);
  * @io: @bytes is set; receives registration and @at
  * @buffer: receives NULL, or what shim_io_ends() has to be given
  */
-int shim_io(struct shim *shim, const void *address, off_t at, struct weir_file_io *io, struct shim_buffer **buffer);
+int shim_io(struct shim *shim, const void *address, off_t at, struct weir_file_io *io,
+	    struct shim_buffer **buffer);
 /** shim_io_ends() - forget what was for one time; NULL is fine */
 void shim_io_ends(struct shim *shim, struct shim_buffer *buffer);
 
 /** shim_transfer() - one request, now; as pread(): -1 and errno if it failed */
-ssize_t shim_transfer(struct shim *shim, int file, enum weir_file_operation operation, const void *address, off_t at,
-		      size_t bytes, off_t offset);
+ssize_t shim_transfer(struct shim *shim, int file, enum weir_file_operation operation, const void *address,
+		      off_t at, size_t bytes, off_t offset);
 /** shim_enqueue() - one request in the order of a stream; @done receives bytes or a negative errno */
-int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation, const void *address, off_t at, size_t bytes,
-		 off_t offset, ssize_t *done, void *stream);
+int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation, const void *address,
+		 off_t at, size_t bytes, off_t offset, ssize_t *done, void *stream);
 
 #endif

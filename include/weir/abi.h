@@ -40,24 +40,25 @@ struct weir_event {
 
 WEIR_ASSERT_SIZE(struct weir_event, 8);
 
-#define WEIR_EVENT_DONE ((u64)1 << 63)
+#define WEIR_EVENT_DONE     ((u64)1 << 63)
 #define WEIR_EVENT_CONSUMED ((u64)1 << 62)
-#define WEIR_EVENT_PENDING ((u64)1 << 61)
+#define WEIR_EVENT_PENDING  ((u64)1 << 61)
 /*
  * With WEIR_EVENT_DONE: the request failed, and can be submitted again. 59:56 the kind of its status
  * (weir_status_retry_kind()), 55:54 its CRD, 53:0 address of its struct weir_retry_record / 8.
  */
 #define WEIR_EVENT_RETRY ((u64)1 << 60)
-#define WEIR_EVENT_LOST ((u64)1 << 59) /* without WEIR_EVENT_RETRY: it could have been, but the record was needed again */
+#define WEIR_EVENT_LOST                                                                                      \
+	((u64)1 << 59) /* without WEIR_EVENT_RETRY: it could have been, but the record was needed again */
 #define WEIR_EVENT_KIND_SHIFT 56
-#define WEIR_EVENT_CRD_SHIFT 54
-#define WEIR_EVENT_RECORD (((u64)1 << 54) - 1)
+#define WEIR_EVENT_CRD_SHIFT  54
+#define WEIR_EVENT_RECORD     (((u64)1 << 54) - 1)
 
 /* What a completion continues with: the kind of weir_slot.target. */
 enum {
 	WEIR_TARGET_NONE = 0,
-	WEIR_TARGET_EVENT = 1, /* a struct weir_event */
-	WEIR_TARGET_LINE = 2,  /* a cache line's word, and its status word: the line was fetched */
+	WEIR_TARGET_EVENT = 1,   /* a struct weir_event */
+	WEIR_TARGET_LINE = 2,    /* a cache line's word, and its status word: the line was fetched */
 	WEIR_TARGET_WRITTEN = 3, /* the same: the line was written back */
 };
 
@@ -67,7 +68,8 @@ enum {
  * @target_kind: WEIR_TARGET_...
  * @pull_blocks: WEIR_PATH_PULL: what the reaping wave copies from the slot's staging to @buffer
  * @target: address of the target
- * @status: WEIR_TARGET_LINE, _WRITTEN: where the full status goes on failure; WEIR_TARGET_EVENT: as of weir_retry()
+ * @status: WEIR_TARGET_LINE, _WRITTEN: where the full status goes on failure; WEIR_TARGET_EVENT: as of
+ * weir_retry()
  * @buffer: WEIR_PATH_PULL: where the issuer wants its data
  */
 struct weir_slot {
@@ -82,7 +84,8 @@ struct weir_slot {
 WEIR_ASSERT_SIZE(struct weir_slot, 32);
 
 /**
- * struct weir_retry_record - the last request of a slot that failed and can be submitted again, for whoever waits for its event
+ * struct weir_retry_record - the last request of a slot that failed and can be submitted again, for whoever
+ * waits for its event
  * @event: address of the request's event; 0 while the record is written
  * @queue: the slot's struct weir_queue
  * @lba: first block
@@ -118,8 +121,9 @@ struct weir_queue {
 	weir_addr prp_lists;   /* u64[depth][prp_entries] */
 	weir_addr sq_doorbell; /* u32 */
 	weir_addr cq_doorbell; /* u32 */
-	weir_addr staging;     /* WEIR_PATH_PULL: depth times 2^staging_log2 bytes the controller reaches; else 0 */
-	u32 depth;             /* power of two, 2 at least; depth - 1 commands fly */
+	weir_addr
+		staging; /* WEIR_PATH_PULL: depth times 2^staging_log2 bytes the controller reaches; else 0 */
+	u32 depth;       /* power of two, 2 at least; depth - 1 commands fly */
 	u32 depth_log2;
 	u32 prp_entries; /* power of two; a list never crosses a page */
 	u32 nsid;
@@ -130,15 +134,17 @@ struct weir_queue {
 	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
 	/** dead: 0, or the weir_status that every request gets from now on, with WEIR_QUEUE_... */
 	weir_shared_u32 dead;
-	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx word a page on; 0: none */
+	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx
+	 * word a page on; 0: none */
 	weir_addr shadow;
-	weir_addr window;	/* WEIR_DISK_WINDOW: data lies in [window, window + window_bytes) */
+	weir_addr window; /* WEIR_DISK_WINDOW: data lies in [window, window + window_bytes) */
 	u64 window_bytes;
 	u64 bus_offset; /* from an address of lanes to the controller's, modulo 2^64 */
 
 	/** tail: next ticket to hand out; moved by compare-and-swap */
 	weir_shared_u64 tail __attribute__((aligned(128)));
-	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none (core/queue/sq.h) */
+	/** first: deadline of the submission that others have overtaken and shall not for ever; 0: none
+	 * (core/queue/sq.h) */
 	weir_shared_u64 first;
 	/** overtaken: tickets that went to younger ones since, and tries of theirs that were refused */
 	weir_shared_u64 overtaken;
@@ -155,9 +161,10 @@ struct weir_queue {
 	weir_shared_u64 failed;    /* of these, with an error status */
 	weir_shared_u64 rogue;     /* completions for a command that was not in flight */
 	weir_shared_u64 retried;   /* commands submitted once more: their issuers', who are rare */
-	weir_shared_u64 rings;     /* doorbells rung although there are shadow words: combiner's and reaper's */
-	weir_addr records;	   /* struct weir_retry_record[depth], by slot; 0: none. Never changes, like the next one */
-	u64 retry;		   /* as struct weir_disk.retry */
+	weir_shared_u64 rings; /* doorbells rung although there are shadow words: combiner's and reaper's */
+	weir_addr records; /* struct weir_retry_record[depth], by slot; 0: none. Never changes, like the next
+			      one */
+	u64 retry;         /* as struct weir_disk.retry */
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct weir_queue, 512);
@@ -166,16 +173,18 @@ WEIR_ASSERT_OFFSET(struct weir_queue, pending, 256);
 WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
 
 /*
- * In weir_queue.dead. UNSAFE: the controller could not be kept from memory, so the buffers of its commands stay its own.
- * Without it nobody writes to them any more, and whoever helps ends the commands (core/queue/cq.h); ENDED: that was done.
+ * In weir_queue.dead. UNSAFE: the controller could not be kept from memory, so the buffers of its commands
+ * stay its own. Without it nobody writes to them any more, and whoever helps ends the commands
+ * (core/queue/cq.h); ENDED: that was done.
  */
-#define WEIR_QUEUE_UNSAFE ((u32)1 << 31)
-#define WEIR_QUEUE_ENDED ((u32)1 << 30)
+#define WEIR_QUEUE_UNSAFE      ((u32)1 << 31)
+#define WEIR_QUEUE_ENDED       ((u32)1 << 30)
 #define WEIR_QUEUE_DEAD_STATUS (~(WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED))
 
 #define WEIR_DISK_READ_ONLY 1u
-#define WEIR_DISK_SERVICE 2u /* a service reaps; lanes need not */
-#define WEIR_DISK_WINDOW 4u  /* nothing confines its controller but the check that data is in struct weir_queue.window */
+#define WEIR_DISK_SERVICE   2u /* a service reaps; lanes need not */
+#define WEIR_DISK_WINDOW                                                                                     \
+	4u /* nothing confines its controller but the check that data is in struct weir_queue.window */
 
 /**
  * struct weir_disk - one storage as lanes see it
@@ -190,7 +199,8 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
  * @timeout_ns: how long a lane waits when it gives no deadline of its own
  * @fault: struct weir_fault of the context
  * @retry: how often a command is submitted again that the controller says is worth it, in 6:0; the
- *         controller's Command Retry Delay Times 1 to 3, in 100 ms, in 31:16, 47:32 and 63:48 (core/queue/retry.h)
+ *         controller's Command Retry Delay Times 1 to 3, in 100 ms, in 31:16, 47:32 and 63:48
+ * (core/queue/retry.h)
  */
 struct weir_disk {
 	u32 abi_version;
@@ -211,14 +221,14 @@ WEIR_ASSERT_SIZE(struct weir_disk, 64);
 enum { WEIR_RETRIES_MOST = 100, WEIR_RETRIES_MASK = 0x7f, WEIR_RETRIES_DEFAULT = 4 };
 
 /* A line's word: state 2:0, used 3, pins 11:4, version 23:12, key 63:24. */
-#define WEIR_LINE_PIN ((u64)1 << 4)
-#define WEIR_LINE_PINS ((u64)0xff << 4)
-#define WEIR_LINE_VERSION ((u64)1 << 12)
-#define WEIR_LINE_VERSIONS ((u64)0xfff << 12)
+#define WEIR_LINE_PIN       ((u64)1 << 4)
+#define WEIR_LINE_PINS      ((u64)0xff << 4)
+#define WEIR_LINE_VERSION   ((u64)1 << 12)
+#define WEIR_LINE_VERSIONS  ((u64)0xfff << 12)
 #define WEIR_LINE_KEY_SHIFT 24
-#define WEIR_LINE_STATE ((u64)0x7)
-#define WEIR_LINE_USED ((u64)1 << 3) /* read since the policy last asked; only a hint */
-#define WEIR_KEY_BITS 40
+#define WEIR_LINE_STATE     ((u64)0x7)
+#define WEIR_LINE_USED      ((u64)1 << 3) /* read since the policy last asked; only a hint */
+#define WEIR_KEY_BITS       40
 
 /*
  * States. Bit 0: the line can be read. Of such a line bit 1 says that it is clean, or was
@@ -227,12 +237,12 @@ enum { WEIR_RETRIES_MOST = 100, WEIR_RETRIES_MASK = 0x7f, WEIR_RETRIES_DEFAULT =
  */
 enum {
 	WEIR_LINE_INVALID = 0,
-	WEIR_LINE_MODIFIED = 1, /* storage does not have it yet */
-	WEIR_LINE_BUSY = 2,     /* being filled */
-	WEIR_LINE_READY = 3,    /* as on storage */
+	WEIR_LINE_MODIFIED = 1,  /* storage does not have it yet */
+	WEIR_LINE_BUSY = 2,      /* being filled */
+	WEIR_LINE_READY = 3,     /* as on storage */
 	WEIR_LINE_REWRITTEN = 5, /* written to again while it is being written back */
-	WEIR_LINE_FAILED = 6,   /* could not be fetched */
-	WEIR_LINE_WRITING = 7,  /* being written back */
+	WEIR_LINE_FAILED = 6,    /* could not be fetched */
+	WEIR_LINE_WRITING = 7,   /* being written back */
 	WEIR_LINE_BIT_READY = 1,
 	WEIR_LINE_BIT_CLEAN = 2,
 	WEIR_LINE_BIT_FAILED = 4,
@@ -252,9 +262,9 @@ WEIR_ASSERT_SIZE(struct weir_set, 32);
  * struct weir_set_policy - what only the miss path touches
  * @lock: 1 while a lane picks a victim; only ever tried
  * @state: the policy's word; what it means is the policy's
- * @status: full status of a FAILED line, with WEIR_STATUS_CONSUMED once whoever fetched it does not try again what
- *          was worth another try; of a readable one how its last write-back ended. An error is
- *          sticky, that is the line is not written back again, until it was taken, which adds WEIR_STATUS_CONSUMED
+ * @status: full status of a FAILED line, with WEIR_STATUS_CONSUMED once whoever fetched it does not try again
+ * what was worth another try; of a readable one how its last write-back ended. An error is sticky, that is
+ * the line is not written back again, until it was taken, which adds WEIR_STATUS_CONSUMED
  * @own: more words of the policy's
  */
 struct weir_set_policy {
@@ -268,7 +278,8 @@ struct weir_set_policy {
 WEIR_ASSERT_SIZE(struct weir_set_policy, 64);
 
 #define WEIR_STATUS_CONSUMED ((u32)1 << 31)
-#define WEIR_STATUS_UNSENT WEIR_STATUS_CONSUMED /* nothing but that: a write-back was begun, but not submitted */
+#define WEIR_STATUS_UNSENT                                                                                   \
+	WEIR_STATUS_CONSUMED /* nothing but that: a write-back was begun, but not submitted */
 
 /**
  * struct weir_lines - the cache as lanes see it
@@ -351,10 +362,10 @@ WEIR_ASSERT_SIZE(struct weir_tier, 128);
  * An entry of a Share Table, word: 2:0 as of a line that is BUSY, READY or FAILED; changed 3; references
  * 15:4, version 23:16, key 63:24. Of an empty one only the version is kept.
  */
-#define WEIR_SHARE_DIRTY ((u64)1 << 3)
-#define WEIR_SHARE_REF ((u64)1 << 4)
-#define WEIR_SHARE_REFS ((u64)0xfff << 4)
-#define WEIR_SHARE_VERSION ((u64)1 << 16)
+#define WEIR_SHARE_DIRTY    ((u64)1 << 3)
+#define WEIR_SHARE_REF      ((u64)1 << 4)
+#define WEIR_SHARE_REFS     ((u64)0xfff << 4)
+#define WEIR_SHARE_VERSION  ((u64)1 << 16)
 #define WEIR_SHARE_VERSIONS ((u64)0xff << 16)
 
 enum { WEIR_SHARE_MOST = 0xfff }; /* references of an entry */

@@ -8,9 +8,9 @@
  * offsets are 64-bit throughout.
  *
  * Every getter may be called by any subset of a wave's lanes. Its width must be the array's
- * element_bytes; an index past the end and another width are refused, here as in writer.h and gather.h. One that fails
- * returns zeros and records the first fault of the context, which weir_sync()
- * turns into a sentence; weir_array_failed() asks on the device.
+ * element_bytes; an index past the end and another width are refused, here as in writer.h and gather.h. One
+ * that fails returns zeros and records the first fault of the context, which weir_sync() turns into a
+ * sentence; weir_array_failed() asks on the device.
  */
 #ifndef WEIR_ARRAY_H
 #define WEIR_ARRAY_H
@@ -36,8 +36,8 @@ WEIR_FN void weir_array_fault(WEIR_GLOBAL struct weir_array *array, u64 byte, we
 	u64 line = byte >> lines->line_log2;
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
 
-	weir_fault_report(array->fault, status, disk->id, WEIR_FAULT_LBA, weir_extent_lba(lines, &array->extent, line),
-			  disk->blocks);
+	weir_fault_report(array->fault, status, disk->id, WEIR_FAULT_LBA,
+			  weir_extent_lba(lines, &array->extent, line), disk->blocks);
 }
 
 /* Does the array's extent have no line for storage byte @byte? */
@@ -47,11 +47,11 @@ WEIR_FN u32 weir_array_outside(WEIR_GLOBAL struct weir_array *array, u64 byte)
 }
 
 /*
- * weir_lines_reach() of a line that the array has. Whatever made up the number of another one, a damaged structure say,
- * it is not touched: it is another storage's.
+ * weir_lines_reach() of a line that the array has. Whatever made up the number of another one, a damaged
+ * structure say, it is not touched: it is another storage's.
  */
-WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_array_reach(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 kind,
-						       struct weir_access access)
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_array_reach(u64 wave, WEIR_GLOBAL struct weir_array *array,
+							     u64 byte, u32 kind, struct weir_access access)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 line = byte >> lines->line_log2;
@@ -69,8 +69,10 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_array_reach(u64 wave, WEIR_GLOB
 	return words;
 }
 
-/* The words at storage byte @byte of a line that is not there; of lanes with @count 0 none, they only help. */
-WEIR_FN struct weir_words weir_array_fetch(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte, u32 count)
+/* The words at storage byte @byte of a line that is not there; of lanes with @count 0 none, they only help.
+ */
+WEIR_FN struct weir_words weir_array_fetch(u64 wave, WEIR_GLOBAL struct weir_array *array, u64 byte,
+					   u32 count)
 {
 	struct weir_access access;
 
@@ -92,18 +94,21 @@ WEIR_FN struct weir_words weir_array_words(WEIR_GLOBAL struct weir_array *array,
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active();
-	struct weir_words words = weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
-						      weir_array_offset(array, byte), count), fetched;
+	struct weir_words words = weir_lines_try_read(lines,
+						      array->extent.key_base + (byte >> lines->line_log2),
+						      weir_array_offset(array, byte), count),
+			  fetched;
 	u32 there = words.status == WEIR_OK;
 
 	if (weir_ballot(wave, !there) == 0)
 		return words;
-	fetched = weir_array_fetch(wave, weir_at(weir_opaque(WEIR_ADDR(array)), struct weir_array, 0), weir_opaque(byte),
-				   there ? 0 : count);
+	fetched = weir_array_fetch(wave, weir_at(weir_opaque(WEIR_ADDR(array)), struct weir_array, 0),
+				   weir_opaque(byte), there ? 0 : count);
 	return there ? words : fetched;
 }
 
-/* Tell the context why there is no element @index of @bytes bytes. Rare, so that loops of loads keep no code for it. */
+/* Tell the context why there is no element @index of @bytes bytes. Rare, so that loops of loads keep no code
+ * for it. */
 WEIR_COLD void weir_array_refuse(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
 {
 	u32 width = bytes != array->element_bytes;
@@ -114,8 +119,8 @@ WEIR_COLD void weir_array_refuse(WEIR_GLOBAL struct weir_array *array, u64 index
 }
 
 /*
- * Is there an element @index, and have elements @bytes bytes? If not, a fault is recorded. An accessor of another width would
- * end in lines of another storage, index or no index.
+ * Is there an element @index, and have elements @bytes bytes? If not, a fault is recorded. An accessor of
+ * another width would end in lines of another storage, index or no index.
  */
 WEIR_FN u32 weir_array_has_of(WEIR_GLOBAL struct weir_array *array, u64 index, u32 bytes)
 {
@@ -152,7 +157,8 @@ WEIR_FN u64 weir_array_get_bits(WEIR_GLOBAL struct weir_array *array, u64 index,
 /**
  * weir_array_get_u8() - element @index of an array of 1-byte elements
  *
- * Return: the element; 0 after an error (see the top of this file), such as an array of elements of another size.
+ * Return: the element; 0 after an error (see the top of this file), such as an array of elements of another
+ * size.
  */
 WEIR_FN u8 weir_array_get_u8(WEIR_GLOBAL struct weir_array *array, u64 index)
 {
@@ -180,7 +186,8 @@ WEIR_FN u64 weir_array_get_u64(WEIR_GLOBAL struct weir_array *array, u64 index)
 /* Selects, so that the elements stay in registers. */
 WEIR_FN u64 weir_four_pick(struct weir_four four, u32 which)
 {
-	u64 low = which == 0 ? four.value[0] : four.value[1], high = which == 2 ? four.value[2] : four.value[3];
+	u64 low = which == 0 ? four.value[0] : four.value[1],
+	    high = which == 2 ? four.value[2] : four.value[3];
 
 	return which < 2 ? low : high;
 }
@@ -245,20 +252,20 @@ WEIR_FN struct weir_u128 weir_array_get_u128(WEIR_GLOBAL struct weir_array *arra
  * The words of one element are each good, but an element that spans two lines may
  * be read across a concurrent write.
  */
-#define WEIR_ARRAY_STRUCT(name, type)                                                              \
-	WEIR_FN type weir_array_get_##name(WEIR_GLOBAL struct weir_array *array, u64 index)        \
-	{                                                                                          \
-		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;         \
-		union {                                                                            \
-			u64 words[sizeof(type) / 8];                                               \
-			type value;                                                                \
-		} element;                                                                         \
-		u64 byte = array->first_byte + index * sizeof(type);                               \
-		u32 there = weir_array_has_of(array, index, sizeof(type));                         \
-												   \
-		for (u32 i = 0; i < sizeof(type) / 8; i++)                                         \
-			element.words[i] = there ? weir_array_words(array, byte + i * 8, 1).word[0] : 0; \
-		return element.value;                                                              \
+#define WEIR_ARRAY_STRUCT(name, type)                                                                        \
+	WEIR_FN type weir_array_get_##name(WEIR_GLOBAL struct weir_array *array, u64 index)                  \
+	{                                                                                                    \
+		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;                   \
+		union {                                                                                      \
+			u64 words[sizeof(type) / 8];                                                         \
+			type value;                                                                          \
+		} element;                                                                                   \
+		u64 byte = array->first_byte + index * sizeof(type);                                         \
+		u32 there = weir_array_has_of(array, index, sizeof(type));                                   \
+                                                                                                             \
+		for (u32 i = 0; i < sizeof(type) / 8; i++)                                                   \
+			element.words[i] = there ? weir_array_words(array, byte + i * 8, 1).word[0] : 0;     \
+		return element.value;                                                                        \
 	}
 
 /**
@@ -271,7 +278,8 @@ struct weir_run {
 	u32 count;
 };
 
-/* How many 8-byte elements from @index on one look can give, of those below @end; 0, with a fault recorded, if they are not all there. */
+/* How many 8-byte elements from @index on one look can give, of those below @end; 0, with a fault recorded,
+ * if they are not all there. */
 WEIR_FN u32 weir_array_run_length(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
 {
 	u64 line_bytes = (u64)1 << weir_at(array->lines, struct weir_lines, 0)->line_log2;
@@ -309,7 +317,9 @@ WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array,
 {
 	u32 count = weir_array_run_length(array, index, end);
 
-	return weir_run_of(count ? weir_array_words(array, array->first_byte + index * 8, count) : weir_line_load(0, 0), count);
+	return weir_run_of(count ? weir_array_words(array, array->first_byte + index * 8, count)
+				 : weir_line_load(0, 0),
+			   count);
 }
 
 /**
@@ -318,8 +328,9 @@ WEIR_FN struct weir_run weir_array_run_u64(WEIR_GLOBAL struct weir_array *array,
  * @index: first element
  * @end: first element not wanted
  *
- * Any lane by itself, and nothing waits. It holds no code for misses: a loop over what is there, followed by another
- * one that asks weir_array_run_u64() for the rest, has the registers that a miss takes for itself (docs/guide/runs.md).
+ * Any lane by itself, and nothing waits. It holds no code for misses: a loop over what is there, followed by
+ * another one that asks weir_array_run_u64() for the rest, has the registers that a miss takes for itself
+ * (docs/guide/runs.md).
  */
 WEIR_FN struct weir_run weir_array_try_run_u64(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end)
 {
@@ -327,16 +338,19 @@ WEIR_FN struct weir_run weir_array_try_run_u64(WEIR_GLOBAL struct weir_array *ar
 	u64 byte = array->first_byte + index * 8;
 	u32 count = weir_array_run_length(array, index, end);
 
-	return weir_run_of(count ? weir_lines_try_read(lines, array->extent.key_base + (byte >> lines->line_log2),
-						       weir_array_offset(array, byte), count) : weir_line_load(0, 0), count);
+	return weir_run_of(count ? weir_lines_try_read(lines,
+						       array->extent.key_base + (byte >> lines->line_log2),
+						       weir_array_offset(array, byte), count)
+				 : weir_line_load(0, 0),
+			   count);
 }
 
 /*
  * @count elements from @index on, to or from @buffer. Lanes that call together go from line to line
  * together, so that all of them move each one's bytes.
  */
-WEIR_FN WEIR_FORCE_INLINE weir_status weir_array_span(WEIR_GLOBAL struct weir_array *array, u64 index, u64 count,
-						weir_addr buffer, u32 kind)
+WEIR_FN WEIR_FORCE_INLINE weir_status weir_array_span(WEIR_GLOBAL struct weir_array *array, u64 index,
+						      u64 count, weir_addr buffer, u32 kind)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active(), byte = array->first_byte + index * array->element_bytes;
@@ -464,7 +478,8 @@ WEIR_FN struct weir_view weir_array_view(WEIR_GLOBAL struct weir_array *array, u
 	return weir_view_open(weir_active(), array, index, weir_array_has(array, index));
 }
 
-/* May elements of @bytes bytes be loaded through @view? If not, a fault is recorded, and nothing is loaded. */
+/* May elements of @bytes bytes be loaded through @view? If not, a fault is recorded, and nothing is loaded.
+ */
 WEIR_FN u32 weir_view_has_of(struct weir_view view, u32 bytes)
 {
 	if (view.element_bytes == bytes)
@@ -515,7 +530,8 @@ WEIR_FN u32 weir_view_valid_by(struct weir_view view, u64 seen)
 
 	/* line.L2, as in weir_line_unchanged_by() */
 	return view.count != 0 &&
-	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(view.found.way, seen)]), view.found.word);
+	       weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(view.found.way, seen)]),
+			      view.found.word);
 }
 
 /**
@@ -541,8 +557,9 @@ WEIR_FN struct weir_view_u64 weir_array_view_by(u64 wave, WEIR_GLOBAL struct wei
  * @lane: whose, one of @wave and the same in all lanes; its view must have more than @i elements
  * @i: which, of each lane another one
  *
- * For rows scattered over an array: each lane opens a view at one of them by weir_array_view_by(), and then the wave loads
- * row after row, its lanes side by side. Good only if weir_view_valid_by_all() of @lane says so afterwards.
+ * For rows scattered over an array: each lane opens a view at one of them by weir_array_view_by(), and then
+ * the wave loads row after row, its lanes side by side. Good only if weir_view_valid_by_all() of @lane says
+ * so afterwards.
  */
 WEIR_FN u64 weir_view_u64_of(u64 wave, struct weir_view_u64 view, u32 lane, u64 i)
 {

@@ -65,8 +65,9 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
 	struct weir_reservation reservation = weir_fetch_reserve(wave, want, lines, index, key, 1);
 	u32 mine = reservation.way != WEIR_WAYS && !reservation.up;
-	u32 sent = weir_disk_try_submit(wave, mine, weir_extent_disk(&array->extent, line),
-					weir_line_request(lines, &array->extent, line, index, reservation.way, NVME_OPCODE_READ));
+	u32 sent = weir_disk_try_submit(
+		wave, mine, weir_extent_disk(&array->extent, line),
+		weir_line_request(lines, &array->extent, line, index, reservation.way, NVME_OPCODE_READ));
 
 	if (mine)
 		weir_add_u64_relaxed_dev(&lines->misses, 1);
@@ -111,7 +112,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 		if (tries == WEIR_PREFETCH_ITERATIONS)
 			at = count;
 		needy = weir_ballot(wave, tries != 0 && at < count);
-		if (needy && weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), iteration) == 0)
+		if (needy &&
+		    weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), iteration) == 0)
 			weir_relax(0); /* after WEIR_PREFETCH_ITERATIONS the lane goes on */
 	}
 	return started;
@@ -123,11 +125,11 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  * @index: first element
  * @count: elements; those past the end of the array are left out
  *
- * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory are
- * copied up; of the others each gets a command, unless queues or set stay full for WEIR_PREFETCH_ITERATIONS turns: then this lane's call
- * leaves the rest out. It waits for nothing else, nobody waits for its commands, and their lines
- * are pinned by nobody: in a cache smaller than what is fetched ahead they go unread. A line that
- * cannot be read is told to whoever reads it later.
+ * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory
+ * are copied up; of the others each gets a command, unless queues or set stay full for
+ * WEIR_PREFETCH_ITERATIONS turns: then this lane's call leaves the rest out. It waits for nothing else,
+ * nobody waits for its commands, and their lines are pinned by nobody: in a cache smaller than what is
+ * fetched ahead they go unread. A line that cannot be read is told to whoever reads it later.
  *
  * Return: commands that this lane started.
  */
@@ -137,7 +139,9 @@ WEIR_FN u64 weir_prefetch(WEIR_GLOBAL struct weir_array *array, u64 index, u64 c
 	u64 first = weir_array_line(array, index), last;
 
 	count = count < room ? count : room;
-	last = count ? (array->first_byte + (index + count) * array->element_bytes - 1) >> weir_array_line_log2(array) : first;
+	last = count ? (array->first_byte + (index + count) * array->element_bytes - 1) >>
+			       weir_array_line_log2(array)
+		     : first;
 	return weir_prefetch_lines(array, 0, first, count ? last - first + 1 : 0);
 }
 
@@ -158,8 +162,8 @@ WEIR_FN u64 weir_prefetch_list(WEIR_GLOBAL struct weir_array *array, weir_addr i
 WEIR_FN struct weir_request weir_async_request(WEIR_GLOBAL struct weir_array *array, u32 opcode, u64 line,
 					       weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
-	struct weir_request request =
-		weir_line_request(weir_at(array->lines, struct weir_lines, 0), &array->extent, line, 0, 0, NVME_OPCODE_READ);
+	struct weir_request request = weir_line_request(weir_at(array->lines, struct weir_lines, 0),
+							&array->extent, line, 0, 0, NVME_OPCODE_READ);
 
 	request.opcode = opcode;
 	request.target_kind = WEIR_TARGET_EVENT;
@@ -170,16 +174,18 @@ WEIR_FN struct weir_request weir_async_request(WEIR_GLOBAL struct weir_array *ar
 }
 
 /* What is wrong with a request of line @line before anything is done for it; 0 if nothing. */
-WEIR_FN weir_status weir_async_check(WEIR_GLOBAL struct weir_array *array, u64 line, struct weir_request request)
+WEIR_FN weir_status weir_async_check(WEIR_GLOBAL struct weir_array *array, u64 line,
+				     struct weir_request request)
 {
 	if (line >= array->extent.lines)
 		return WEIR_E_RANGE;
 	return weir_disk_check(weir_extent_disk(&array->extent, line), request);
 }
 
-/* Start the event of a copy; of one that cannot be made it is done. Return: WEIR_OK, or why there is no copy. */
-WEIR_FN weir_status weir_async_start(WEIR_GLOBAL struct weir_array *array, u64 line, struct weir_request request,
-				     WEIR_GLOBAL struct weir_event *event)
+/* Start the event of a copy; of one that cannot be made it is done. Return: WEIR_OK, or why there is no copy.
+ */
+WEIR_FN weir_status weir_async_start(WEIR_GLOBAL struct weir_array *array, u64 line,
+				     struct weir_request request, WEIR_GLOBAL struct weir_event *event)
 {
 	weir_status status = weir_event_start(event);
 
@@ -209,7 +215,7 @@ WEIR_FN weir_status weir_async_refuse(WEIR_GLOBAL struct weir_array *array, u64 
  * Return: 1 if the line stayed what it was until all of it was copied.
  */
 WEIR_FN u32 weir_line_copy_to(u64 wave, WEIR_GLOBAL struct weir_set *set, struct weir_found found,
-			       weir_addr data, weir_addr buffer, u32 bytes)
+			      weir_addr data, weir_addr buffer, u32 bytes)
 {
 	u64 word;
 
@@ -227,7 +233,7 @@ WEIR_FN u32 weir_line_copy_to(u64 wave, WEIR_GLOBAL struct weir_set *set, struct
 enum {
 	WEIR_COPY_ABSENT = 0, /* not here: storage has it */
 	WEIR_COPY_DONE = 1,
-	WEIR_COPY_RETRY = 2, /* it went meanwhile, or is on its way into a shared buffer */
+	WEIR_COPY_RETRY = 2,  /* it went meanwhile, or is on its way into a shared buffer */
 	WEIR_COPY_FAILED = 3, /* the shared buffer could not be filled, or nobody here can look there */
 };
 
@@ -247,8 +253,8 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 
 	if (weir_ballot(wave, there) == 0)
 		return WEIR_COPY_ABSENT;
-	good = weir_line_copy_to(wave, set, found, weir_line_data(lines, index, found.way % WEIR_WAYS), buffer,
-				  there ? bytes : 0);
+	good = weir_line_copy_to(wave, set, found, weir_line_data(lines, index, found.way % WEIR_WAYS),
+				 buffer, there ? bytes : 0);
 	if (good && there)
 		weir_policy_hit(set, found.way, found.word);
 	if (!there)
@@ -257,8 +263,8 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 }
 
 /*
- * The same, as far as the cache's tier has it now. After weir_async_try_cache() found it absent: what is in the tier then
- * is as new as storage was at that moment, or newer. Return: whether it was.
+ * The same, as far as the cache's tier has it now. After weir_async_try_cache() found it absent: what is in
+ * the tier then is as new as storage was at that moment, or newer. Return: whether it was.
  */
 WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
 				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
@@ -342,7 +348,8 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
  * a line that was seen in neither counts as absent only if it is with the set's lock held, too.
  */
 WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes, u64 deadline)
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes,
+				u64 deadline)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u32 seen = WEIR_COPY_ABSENT, path = WEIR_PATH_SHARE;
@@ -350,7 +357,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	if (weir_ballot(wave, lines->share != 0))
 		seen = weir_async_try_share(wave, want && lines->share, array, line, buffer, bytes, deadline);
 	if (weir_ballot(wave, want && seen == WEIR_COPY_ABSENT)) {
-		u32 cached = weir_async_try_cache(wave, want && seen == WEIR_COPY_ABSENT, array, line, buffer, bytes);
+		u32 cached = weir_async_try_cache(wave, want && seen == WEIR_COPY_ABSENT, array, line, buffer,
+						  bytes);
 
 		path = seen == WEIR_COPY_ABSENT ? (u32)WEIR_PATH_CACHE : path;
 		seen = seen == WEIR_COPY_ABSENT ? cached : seen;
@@ -372,14 +380,16 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(weir_at(array->lines, struct weir_lines, 0));
 	weir_status status = weir_share_probe(share, weir_share_find(share, array->extent.key_base + line));
 
-	return status == WEIR_E_SHARED || status == WEIR_E_LOCKED ? (u32)WEIR_OK : status; /* it went meanwhile */
+	return status == WEIR_E_SHARED || status == WEIR_E_LOCKED ? (u32)WEIR_OK
+								  : status; /* it went meanwhile */
 }
 
 #else
 
 /* As weir_async_try_cache(), and the event. */
 WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes, u64 deadline)
+				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes,
+				u64 deadline)
 {
 	u32 seen = weir_async_try_cache(wave, want, array, line, buffer, bytes);
 
@@ -411,13 +421,13 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * @event: told when the copy is there; must stay until then, as the buffer must
  *
  * A line that the cache or its tier has, clean or dirty, or that is in a shared buffer, is copied at once,
- * and the event is done on return. It stays where it is. Any other is read from its storage straight into the buffer, without a line of the
- * cache: it is up to date there, for a dirty line stays in the cache until its write-back has
- * completed. The copy is as new as anything written before this call began, and does not change
- * with what is written after the event. Of the last line of a storage only what there is.
+ * and the event is done on return. It stays where it is. Any other is read from its storage straight into the
+ * buffer, without a line of the cache: it is up to date there, for a dirty line stays in the cache until its
+ * write-back has completed. The copy is as new as anything written before this call began, and does not
+ * change with what is written after the event. Of the last line of a storage only what there is.
  *
- * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, weir_sync() names the block, and
- * a wait for the event returns that status at once.
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, weir_sync() names
+ * the block, and a wait for the event returns that status at once.
  */
 WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				    WEIR_GLOBAL struct weir_event *event)
@@ -437,10 +447,12 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		weir_reconverge();
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes, deadline);
 		done |= seen == WEIR_COPY_DONE;
-		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request, weir_age(deadline, iteration));
+		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request,
+						weir_age(deadline, iteration));
 		if (!done && seen == WEIR_COPY_FAILED)
 			status = weir_async_share_error(array, line);
-		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK && weir_expired(deadline, iteration))
+		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK &&
+		    weir_expired(deadline, iteration))
 			status = WEIR_E_QUEUE_FULL;
 		done |= status != WEIR_OK;
 		weir_reconverge();
@@ -492,7 +504,8 @@ WEIR_FN weir_status weir_async_write(WEIR_GLOBAL struct weir_writer *writer, u64
 	access.value.low = 0;
 	access.value.high = 0;
 	/* who has nothing to write only helps */
-	reached = weir_lines_reach(wave, lines, &array->extent, started ? line : 0, WEIR_ACCESS_WRITE, access).status;
+	reached = weir_lines_reach(wave, lines, &array->extent, started ? line : 0, WEIR_ACCESS_WRITE, access)
+			  .status;
 	status = started ? reached : status;
 	weir_reconverge();
 	if (status == WEIR_OK) {
@@ -511,15 +524,15 @@ WEIR_FN u64 weir_async_test(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL st
 }
 
 /** weir_async_wait() - weir_wait() for a copy of an array's line */
-WEIR_FN weir_status weir_async_wait(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_event *event,
-				    u64 timeout_us)
+WEIR_FN weir_status weir_async_wait(WEIR_GLOBAL struct weir_array *array,
+				    WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
 {
 	return weir_disks_wait_all(weir_array_disks(array), event, 1, timeout_us);
 }
 
 /**
- * weir_async_finish() - weir_async_wait() for whoever started the copy with weir_async_read(): one that the controller
- * says is worth another try is started again
+ * weir_async_finish() - weir_async_wait() for whoever started the copy with weir_async_read(): one that the
+ * controller says is worth another try is started again
  * @array: as for weir_async_read(), like all that follow
  * @line: of the copy
  * @buffer: of the copy
@@ -538,15 +551,16 @@ WEIR_FN weir_status weir_async_finish(WEIR_GLOBAL struct weir_array *array, u64 
 	weir_status status = weir_async_wait(array, event, timeout_us);
 
 	if (status != WEIR_OK && (weir_event_peek(event) & WEIR_EVENT_LOST))
-		status = weir_request_retry(disk, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event), status,
-					    deadline);
+		status = weir_request_retry(disk,
+					    weir_async_request(array, NVME_OPCODE_READ, line, buffer, event),
+					    status, deadline);
 	weir_reconverge();
 	return status;
 }
 
 /** weir_async_wait_all() - weir_wait_all() for copies of an array's lines */
-WEIR_FN weir_status weir_async_wait_all(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_event *events,
-					u32 count, u64 timeout_us)
+WEIR_FN weir_status weir_async_wait_all(WEIR_GLOBAL struct weir_array *array,
+					WEIR_GLOBAL struct weir_event *events, u32 count, u64 timeout_us)
 {
 	return weir_disks_wait_all(weir_array_disks(array), events, count, timeout_us);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * devices.h: what a context can be opened on: devices of backends, the machine's GPUs, and the disks near them.
+ * devices.h: what a context can be opened on: devices of backends, the machine's GPUs, and the disks near
+ * them.
  *
  * Part of weir.h, whose rules hold here: 0 or a negative errno, and a sentence in weir_last_error().
  */
@@ -52,7 +53,8 @@ WEIR_API int weir_device_at(uint32_t index, struct weir_device *device);
  */
 WEIR_API int weir_gpus_open(struct weir_gpus **out);
 
-/** weir_gpus_close() - forget a snapshot; NULL is fine. Return: 0; -EINVAL for one that is closed, or none. */
+/** weir_gpus_close() - forget a snapshot; NULL is fine. Return: 0; -EINVAL for one that is closed, or none.
+ */
 WEIR_API int weir_gpus_close(struct weir_gpus *gpus);
 
 /**
@@ -62,7 +64,8 @@ WEIR_API int weir_gpus_close(struct weir_gpus *gpus);
  * @vendor_id: of PCI; 0: not known. @device_id too
  * @vendor: name of the vendor, @model of the device, "" where the system has no name for them
  * @numa_node: node of the host that is nearest; -1: not known
- * @node: device file of the system's graphics driver, such as "/dev/dri/renderD128"; "": none, or this build cannot tell
+ * @node: device file of the system's graphics driver, such as "/dev/dri/renderD128"; "": none, or this build
+ * cannot tell
  * @device: for weir_context_open(); "" if no backend can use it
  * @number: of "gpu:N"; -1 if no backend can use it
  * @why: if so, the reason
@@ -132,7 +135,8 @@ struct weir_gpu_disk {
  *
  * Return: 0; -ENOENT behind the last one or for a GPU that is not there, as weir_gpu_at(); -EINVAL.
  */
-WEIR_API int weir_gpu_disk_at(const struct weir_gpus *gpus, uint32_t gpu, uint32_t index, struct weir_gpu_disk *disk);
+WEIR_API int weir_gpu_disk_at(const struct weir_gpus *gpus, uint32_t gpu, uint32_t index,
+			      struct weir_gpu_disk *disk);
 
 #ifdef __cplusplus
 }

@@ -36,7 +36,8 @@ enum { WEIR_CLOCK_ITERATIONS = 16 };
 
 WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_disk *disk, u64 choice)
 {
-	return weir_at(disk->queues, struct weir_queue, (u32)choice % disk->queue_count); /* 64 bits: a call */
+	return weir_at(disk->queues, struct weir_queue,
+		       (u32)choice % disk->queue_count); /* 64 bits: a call */
 }
 
 /* WEIR_DISK_WINDOW: all of the data is where the controller is to reach. */
@@ -80,10 +81,11 @@ WEIR_FN weir_status weir_disk_check(WEIR_GLOBAL struct weir_disk *disk, struct w
 }
 
 /*
- * Submit for those lanes of @wave that want it, each to its queue pair @mine. One after the other: all lanes of the wave go
- * along for each, so that none waits for others that have parted from it (docs/porting.md).
+ * Submit for those lanes of @wave that want it, each to its queue pair @mine. One after the other: all lanes
+ * of the wave go along for each, so that none waits for others that have parted from it (docs/porting.md).
  */
-WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct weir_request request, struct weir_age age)
+WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct weir_request request,
+				   struct weir_age age)
 {
 	u64 left = weir_ballot(wave, want);
 	u32 submitted = 0;
@@ -92,7 +94,8 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
 		u64 takers = weir_ballot(wave, want && mine == address);
 
-		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request, age);
+		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request,
+						age);
 		left &= ~takers;
 		weir_reconverge();
 	}
@@ -113,14 +116,16 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
 				 struct weir_request request)
 {
-	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, weir_age_none());
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request,
+				      weir_age_none());
 }
 
 /* The same in a wait for a slot: who has waited long goes before others in the end. */
-WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
-				    struct weir_age age)
+WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
+				    struct weir_request request, struct weir_age age)
 {
-	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request, age);
+	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request,
+				      age);
 }
 
 /**
@@ -162,20 +167,23 @@ WEIR_FN weir_status weir_disk_dead(WEIR_GLOBAL struct weir_disk *disk)
 /**
  * weir_disk_over() - weir_disk_dead(), once waiting for a command is no use any more
  *
- * Until then whoever helps ends the commands of a dead storage, and who waits for one learns so by its event, which nobody
- * writes to afterwards.
+ * Until then whoever helps ends the commands of a dead storage, and who waits for one learns so by its event,
+ * which nobody writes to afterwards.
  */
 WEIR_FN weir_status weir_disk_over(WEIR_GLOBAL struct weir_disk *disk)
 {
-	u32 dead = weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
+	u32 dead =
+		weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
 
 	return dead & (WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED) ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
 }
 
-/** weir_disk_unsafe() - weir_disk_dead() of a storage whose commands never end (WEIR_QUEUE_UNSAFE), 0 of any other */
+/** weir_disk_unsafe() - weir_disk_dead() of a storage whose commands never end (WEIR_QUEUE_UNSAFE), 0 of any
+ * other */
 WEIR_FN weir_status weir_disk_unsafe(WEIR_GLOBAL struct weir_disk *disk)
 {
-	u32 dead = weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
+	u32 dead =
+		weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
 
 	return dead & WEIR_QUEUE_UNSAFE ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
 }
@@ -239,8 +247,9 @@ WEIR_FN struct weir_request weir_block_request(u32 opcode, u64 lba, u32 blocks, 
  * of a write must not change until the event is done.
  *
  * Return: WEIR_OK, or why nothing was submitted: WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
- * WEIR_E_READ_ONLY, WEIR_E_WINDOW, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of which
- * weir_sync() tells the block. But for WEIR_E_EVENT the event is done, with that status: a wait for it returns at once.
+ * WEIR_E_READ_ONLY, WEIR_E_WINDOW, WEIR_E_QUEUE_FULL; in lanes built with WEIR_DEBUG also WEIR_E_EVENT, of
+ * which weir_sync() tells the block. But for WEIR_E_EVENT the event is done, with that status: a wait for it
+ * returns at once.
  */
 WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, u64 lba, u32 blocks,
 				     weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
@@ -259,8 +268,8 @@ WEIR_FN weir_status weir_block_async(WEIR_GLOBAL struct weir_disk *disk, u32 opc
 }
 
 /** weir_read_async() - start reading @blocks blocks at @lba into @buffer; see weir_block_async() */
-WEIR_FN weir_status weir_read_async(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks,
-				    weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
+WEIR_FN weir_status weir_read_async(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 blocks, weir_addr buffer,
+				    WEIR_GLOBAL struct weir_event *event)
 {
 	return weir_block_async(disk, NVME_OPCODE_READ, lba, blocks, buffer, event);
 }
@@ -282,7 +291,8 @@ WEIR_FN weir_status weir_flush_async(WEIR_GLOBAL struct weir_disk *disk, WEIR_GL
 	return weir_block_async(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event);
 }
 
-/** struct weir_retried - a request that failed, as its record has it; queue 0: the record is another one's by now */
+/** struct weir_retried - a request that failed, as its record has it; queue 0: the record is another one's by
+ * now */
 struct weir_retried {
 	weir_addr queue;
 	struct weir_request request;
@@ -292,10 +302,13 @@ struct weir_retried {
 /* The record that the event's word names. */
 WEIR_FN struct weir_retried weir_retry_poll(WEIR_GLOBAL struct weir_event *event, u64 word)
 {
-	WEIR_GLOBAL struct weir_retry_record *record = weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
+	WEIR_GLOBAL struct weir_retry_record *record =
+		weir_at((word & WEIR_EVENT_RECORD) << 3, struct weir_retry_record, 0);
 	struct weir_retried retried;
-	u32 same = weir_load_u64_acquire_dev(&record->event) == WEIR_ADDR(event); /* disk.V3: pairs with disk.V2 */
-	u32 cdw12 = weir_load_u32_relaxed_dev(&record->cdw12); /* relaxed, like the others: disk.V3 came before */
+	u32 same = weir_load_u64_acquire_dev(&record->event) ==
+		   WEIR_ADDR(event); /* disk.V3: pairs with disk.V2 */
+	u32 cdw12 =
+		weir_load_u32_relaxed_dev(&record->cdw12); /* relaxed, like the others: disk.V3 came before */
 
 	retried.request.opcode = weir_load_u32_relaxed_dev(&record->opcode);
 	retried.request.blocks = retried.request.opcode == NVME_OPCODE_FLUSH ? 0 : (cdw12 & 0xffff) + 1;
@@ -313,7 +326,8 @@ WEIR_FN struct weir_retried weir_retry_poll(WEIR_GLOBAL struct weir_event *event
 	return retried;
 }
 
-/* It is not tried again: the event's word says so from now on. Return: that word; 0: another lane was faster. */
+/* It is not tried again: the event's word says so from now on. Return: that word; 0: another lane was faster.
+ */
 WEIR_FN u64 weir_retry_end(WEIR_GLOBAL struct weir_event *event, u64 word, u32 lost)
 {
 	u64 plain = weir_event_plain(word) | (lost ? WEIR_EVENT_LOST : 0);
@@ -329,8 +343,9 @@ WEIR_FN u64 weir_retry_end(WEIR_GLOBAL struct weir_event *event, u64 word, u32 l
  * @word: from weir_event_peek(), or 0; only one with WEIR_EVENT_RETRY changes
  * @deadline: of the wait
  *
- * One pass, no waiting. The request goes to its queue pair as soon as the controller may be asked again and there is a slot;
- * until then its event stays as it is. So nothing is held from one turn to the next, and any lane that waits may do it.
+ * One pass, no waiting. The request goes to its queue pair as soon as the controller may be asked again and
+ * there is a slot; until then its event stays as it is. So nothing is held from one turn to the next, and any
+ * lane that waits may do it.
  *
  * Return: the event's word; 0: it is to be waited for.
  */
@@ -360,7 +375,8 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 		queue = weir_at(retried.queue, struct weir_queue, 0);
 		/* relaxed: a flag that only ever rises */
 		if (retried.queue && weir_load_u32_relaxed_sys(&queue->dead) == WEIR_OK)
-			state = weir_retry_by(queue->retry, weir_event_retry_status(word), retried.state, deadline);
+			state = weir_retry_by(queue->retry, weir_event_retry_status(word), retried.state,
+					      deadline);
 		sends = weir_retry_now(state);
 		if (state == 0)
 			word = weir_retry_end(event, word, retried.queue == 0);
@@ -377,13 +393,16 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 		/* relaxed: the host reads a snapshot */
 		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
 	else if (sends)
-		weir_store_u64_release_dev(&event->word, word); /* event.E0: the record is there, unless others took its place */
+		weir_store_u64_release_dev(
+			&event->word, word); /* event.E0: the record is there, unless others took its place */
 	weir_reconverge();
 	return retries && state != 0 ? 0 : word;
 }
 
-/* weir_wait(), until clock value @deadline. Return: the event's word, or one without WEIR_EVENT_DONE that has only a status. */
-WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event, u64 deadline)
+/* weir_wait(), until clock value @deadline. Return: the event's word, or one without WEIR_EVENT_DONE that has
+ * only a status. */
+WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
+			   u64 deadline)
 {
 	u64 wave = weir_active(), word = 0, needy = wave;
 	u32 done = 0;
@@ -414,9 +433,9 @@ WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struc
  *
  * Acquire: what the request wrote is visible afterwards.
  *
- * A request that failed and is worth another try is submitted again, as often as the storage's retries say, each
- * time after the delay that the controller asks for (weir_status_is_retryable(), core/queue/retry.h); a read or a flush also if it was
- * ended without an answer (weir_status_retryable()).
+ * A request that failed and is worth another try is submitted again, as often as the storage's retries say,
+ * each time after the delay that the controller asks for (weir_status_is_retryable(), core/queue/retry.h); a
+ * read or a flush also if it was ended without an answer (weir_status_retryable()).
  *
  * Return: the request's status, of the last try; WEIR_E_TIMEOUT if it has not ended in time, in
  * which case event and buffer remain the controller's.
@@ -428,7 +447,8 @@ WEIR_FN weir_status weir_wait(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL st
 }
 
 /* weir_retry() of a request with @opcode. */
-WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, weir_status status, u32 state, u64 deadline)
+WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode, weir_status status,
+				 u32 state, u64 deadline)
 {
 	if (opcode == NVME_OPCODE_WRITE && !weir_status_is_retryable(status))
 		return 0;
@@ -436,17 +456,18 @@ WEIR_FN u32 weir_request_retries(WEIR_GLOBAL struct weir_disk *disk, u32 opcode,
 }
 
 /*
- * A request ended with @status, which is worth another try: submit it again, as often as the storage allows, in
- * the time that is left.
+ * A request ended with @status, which is worth another try: submit it again, as often as the storage allows,
+ * in the time that is left.
  *
  * Return: how it ended at last; WEIR_E_TIMEOUT if the last try has not.
  */
 WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request,
-					 weir_status status, u64 deadline)
+				       weir_status status, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);
 	u64 wave = weir_active(), needy;
-	u32 state = weir_request_retries(disk, request.opcode, status, 0, deadline), done = state == 0, begun = 0, sent = 0;
+	u32 state = weir_request_retries(disk, request.opcode, status, 0, deadline), done = state == 0,
+	    begun = 0, sent = 0;
 
 	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
 		weir_status dead = weir_disk_over(disk);
@@ -488,7 +509,8 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
 }
 
 /**
- * weir_block_wait() - weir_wait() for whoever started the request, who can start it again whatever became of its record
+ * weir_block_wait() - weir_wait() for whoever started the request, who can start it again whatever became of
+ * its record
  * @disk: as for weir_block_async(), like all that follow
  * @opcode: of the request
  * @lba: of the request
@@ -497,9 +519,9 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
  * @event: of the request; nobody else may wait for it
  * @timeout_us: of all tries together; 0 for the storage's timeout, WEIR_FOREVER for none
  *
- * weir_wait() finds in a record what the request was, and there is one for each entry of a queue pair. Where as many other
- * requests failed since, this lane still knows; how often it was tried it does not, so it begins to count anew, once. Of a write
- * the data must not change until this returns.
+ * weir_wait() finds in a record what the request was, and there is one for each entry of a queue pair. Where
+ * as many other requests failed since, this lane still knows; how often it was tried it does not, so it
+ * begins to count anew, once. Of a write the data must not change until this returns.
  *
  * Return: as weir_wait(), of the last try.
  */
@@ -511,7 +533,8 @@ WEIR_FN weir_status weir_block_wait(WEIR_GLOBAL struct weir_disk *disk, u32 opco
 	weir_status status = weir_event_status(word);
 
 	if (word & WEIR_EVENT_LOST)
-		status = weir_request_retry(disk, weir_block_request(opcode, lba, blocks, buffer, event), status, deadline);
+		status = weir_request_retry(disk, weir_block_request(opcode, lba, blocks, buffer, event),
+					    status, deadline);
 	weir_reconverge();
 	return status;
 }
@@ -522,7 +545,9 @@ WEIR_FN weir_status weir_read(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 b
 {
 	weir_status status = weir_read_async(disk, lba, blocks, buffer, event);
 
-	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_READ, lba, blocks, buffer, event, timeout_us) : status;
+	return status == WEIR_OK
+		       ? weir_block_wait(disk, NVME_OPCODE_READ, lba, blocks, buffer, event, timeout_us)
+		       : status;
 }
 
 /** weir_write() - weir_write_async() and weir_block_wait() */
@@ -531,15 +556,19 @@ WEIR_FN weir_status weir_write(WEIR_GLOBAL struct weir_disk *disk, u64 lba, u32 
 {
 	weir_status status = weir_write_async(disk, lba, blocks, buffer, event);
 
-	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_WRITE, lba, blocks, buffer, event, timeout_us) : status;
+	return status == WEIR_OK
+		       ? weir_block_wait(disk, NVME_OPCODE_WRITE, lba, blocks, buffer, event, timeout_us)
+		       : status;
 }
 
 /** weir_flush() - weir_flush_async() and weir_block_wait() */
-WEIR_FN weir_status weir_flush(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event, u64 timeout_us)
+WEIR_FN weir_status weir_flush(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
+			       u64 timeout_us)
 {
 	weir_status status = weir_flush_async(disk, event);
 
-	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event, timeout_us) : status;
+	return status == WEIR_OK ? weir_block_wait(disk, NVME_OPCODE_FLUSH, 0, 0, 0, event, timeout_us)
+				 : status;
 }
 
 #endif

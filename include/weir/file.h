@@ -2,13 +2,14 @@
 /*
  * file.h: ordinary files into and out of memory of the device, by offset and length.
  *
- * A piece of memory is registered once. Where the host can see it (memory of the cpu, pinned memory, a window of the
- * kernel module) the registration has a pointer for it that pread(), io_uring and ibv_reg_mr() take, and the calls
- * below do just that; where it cannot, they go through staging in pinned memory, several parts at a time. Which it is,
- * and why, the registration says. Needs no privilege, no kernel module and nothing of the file system.
+ * A piece of memory is registered once. Where the host can see it (memory of the cpu, pinned memory, a window
+ * of the kernel module) the registration has a pointer for it that pread(), io_uring and ibv_reg_mr() take,
+ * and the calls below do just that; where it cannot, they go through staging in pinned memory, several parts
+ * at a time. Which it is, and why, the registration says. Needs no privilege, no kernel module and nothing of
+ * the file system.
  *
- * Host only; the rules of <weir/weir.h> hold, but that several threads may read, write and wait with one context at the
- * same time; registering, and all else, is for one of them at a time.
+ * Host only; the rules of <weir/weir.h> hold, but that several threads may read, write and wait with one
+ * context at the same time; registering, and all else, is for one of them at a time.
  */
 #ifndef WEIR_FILE_H
 #define WEIR_FILE_H
@@ -29,9 +30,9 @@ struct weir_file_batch;
 /**
  * enum weir_file_path - how bytes get from a file to registered memory, and back
  * @WEIR_FILE_AUTO: in options: the first of these that can be had
- * @WEIR_FILE_MODULE: the SSD reads and writes the device's memory itself, through a window that the kernel module made,
- *                    as far as the file is open with O_DIRECT, blocks and places are aligned, and its SSD turned out to reach
- *                    that memory (weir_file_route()); else as one of the last two
+ * @WEIR_FILE_MODULE: the SSD reads and writes the device's memory itself, through a window that the kernel
+ * module made, as far as the file is open with O_DIRECT, blocks and places are aligned, and its SSD turned
+ * out to reach that memory (weir_file_route()); else as one of the last two
  * @WEIR_FILE_DIRECT: the host sees the memory: the file is read into its place
  * @WEIR_FILE_PULL: through pinned staging, from which lanes fetch small blocks and copy engines large ones,
  *                  while the next ones are read
@@ -61,17 +62,17 @@ struct weir_register_options {
 /**
  * weir_register() - make memory of a context's device known to the calls below
  * @context: the context
- * @address: weir_alloc()'s, weir_alloc_host()'s or some place in between; or memory that the program got from the
- *           device's own run time, or, on the cpu, any memory of the process
+ * @address: weir_alloc()'s, weir_alloc_host()'s or some place in between; or memory that the program got from
+ * the device's own run time, or, on the cpu, any memory of the process
  * @bytes: its length, of any size
  * @options: NULL for the defaults
  * @out: the registration
  *
- * The memory stays the caller's, who frees it after weir_deregister(); weir_free() refuses to before. Registrations may overlap.
- * weir_context_close() deregisters what is left.
+ * The memory stays the caller's, who frees it after weir_deregister(); weir_free() refuses to before.
+ * Registrations may overlap. weir_context_close() deregisters what is left.
  *
- * Return: 0; -EINVAL; -EFAULT: it is no such memory, or ends before @bytes; -ENOTSUP: @options asks for a path that
- * there is not here, and the sentence says why; -ENOMEM.
+ * Return: 0; -EINVAL; -EFAULT: it is no such memory, or ends before @bytes; -ENOTSUP: @options asks for a
+ * path that there is not here, and the sentence says why; -ENOMEM.
  */
 WEIR_API int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes,
 			   const struct weir_register_options *options, struct weir_registration **out);
@@ -79,7 +80,8 @@ WEIR_API int weir_register(struct weir_context *context, uint64_t address, uint6
 /**
  * weir_deregister() - forget a registration; NULL is fine
  *
- * Return: 0; -EBUSY: requests on it have not ended, and it stays; -EINVAL: it is not registered, or is no more.
+ * Return: 0; -EBUSY: requests on it have not ended, and it stays; -EINVAL: it is not registered, or is no
+ * more.
  */
 WEIR_API int weir_deregister(struct weir_registration *registration);
 
@@ -88,8 +90,8 @@ WEIR_API int weir_deregister(struct weir_registration *registration);
  * @size: sizeof the structure
  * @address: where it begins, for lanes
  * @bytes: its length
- * @host: the same bytes for the host, for pread(), io_uring, ibv_reg_mr(); NULL where the host does not see them,
- *	or would have to flush what came there
+ * @host: the same bytes for the host, for pread(), io_uring, ibv_reg_mr(); NULL where the host does not see
+ *them, or would have to flush what came there
  * @path: enum weir_file_path
  * @reason: why this path, one clause
  */
@@ -103,7 +105,8 @@ struct weir_registration_info {
 };
 
 /** weir_registration_info() - describe a registration */
-WEIR_API int weir_registration_info(struct weir_registration *registration, struct weir_registration_info *info);
+WEIR_API int weir_registration_info(struct weir_registration *registration,
+				    struct weir_registration_info *info);
 
 /**
  * weir_file_read() - pread() into registered memory
@@ -113,23 +116,25 @@ WEIR_API int weir_registration_info(struct weir_registration *registration, stru
  * @offset: in the file
  * @at: first byte within the registered memory
  *
- * Not ordered with running kernels, as weir_copy_to_device() is not. weir_file_write() likewise, pwrite(): with O_DIRECT, edges
- * that are not aligned go through the page cache. Of the memory that a read was asked to fill, what lies behind the end of
- * the file may have been written to.
+ * Not ordered with running kernels, as weir_copy_to_device() is not. weir_file_write() likewise, pwrite():
+ * with O_DIRECT, edges that are not aligned go through the page cache. Of the memory that a read was asked to
+ * fill, what lies behind the end of the file may have been written to.
  *
- * Return: bytes read, fewer than asked for only at the end of the file or before a failure; -EINVAL, -EBADF, -EFAULT
- * (not inside the registered memory), or what the system says, with a sentence.
+ * Return: bytes read, fewer than asked for only at the end of the file or before a failure; -EINVAL, -EBADF,
+ * -EFAULT (not inside the registered memory), or what the system says, with a sentence.
  */
-WEIR_API ssize_t weir_file_read(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at);
-WEIR_API ssize_t weir_file_write(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at);
+WEIR_API ssize_t weir_file_read(struct weir_registration *registration, int file, size_t bytes, off_t offset,
+				size_t at);
+WEIR_API ssize_t weir_file_write(struct weir_registration *registration, int file, size_t bytes, off_t offset,
+				 size_t at);
 
 /**
  * weir_file_attach() - a descriptor stays what it is, until weir_file_detach()
  * @context: the context
  * @file: the descriptor; the program does not close it before, nor change its flags
  *
- * For others each call asks the system anew what they are, which takes two or three system calls. With this one an aligned read
- * of one piece is a single system call.
+ * For others each call asks the system anew what they are, which takes two or three system calls. With this
+ * one an aligned read of one piece is a single system call.
  *
  * Return: 0; what is no descriptor, or has no offsets: as weir_file_read(); -EEXIST: it is attached; -ENOMEM.
  */
@@ -155,11 +160,12 @@ struct weir_file_route {
  * @registration: the memory
  * @file: an open file
  *
- * Where that is WEIR_FILE_MODULE, it has been tried: a buffer of the device's was filled by the device, a block of a file of
- * this file system read into it by the SSD, read back by the device, and it was what the host reads there. The first request
- * tries it, if this call has not; a file system whose SSD fails is not tried again by this context, and the process's
- * standard error has been told. Writes go the same way once one was tried: what the first of them wrote of up to 64 KiB was then in
- * the file; until that is known, as where the file may not be read, or has had these very bytes, they go by staging.
+ * Where that is WEIR_FILE_MODULE, it has been tried: a buffer of the device's was filled by the device, a
+ * block of a file of this file system read into it by the SSD, read back by the device, and it was what the
+ * host reads there. The first request tries it, if this call has not; a file system whose SSD fails is not
+ * tried again by this context, and the process's standard error has been told. Writes go the same way once
+ * one was tried: what the first of them wrote of up to 64 KiB was then in the file; until that is known, as
+ * where the file may not be read, or has had these very bytes, they go by staging.
  */
 WEIR_API int weir_file_route(struct weir_registration *registration, int file, struct weir_file_route *route);
 
@@ -212,7 +218,8 @@ WEIR_API int weir_file_batch(struct weir_context *context, struct weir_file_io *
 WEIR_API int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count,
 			      struct weir_file_batch **out);
 
-/** weir_file_ended() - how many of a batch's requests have ended; their results are there. SIZE_MAX, with a sentence: it is no batch */
+/** weir_file_ended() - how many of a batch's requests have ended; their results are there. SIZE_MAX, with a
+ * sentence: it is no batch */
 WEIR_API size_t weir_file_ended(const struct weir_file_batch *batch);
 
 /**
@@ -231,13 +238,14 @@ WEIR_API int weir_file_wait(struct weir_file_batch *batch);
  * @io: the requests; they, their files and their memory stay until the stream has passed them
  * @count: how many
  *
- * They begin when all that is in the stream has ended, and what is put into it afterwards begins when they have ended.
- * Returns at once; no thread of the run time waits meanwhile. What failed is in the results; weir_sync() also returns
- * the first failure, whatever the stream.
+ * They begin when all that is in the stream has ended, and what is put into it afterwards begins when they
+ * have ended. Returns at once; no thread of the run time waits meanwhile. What failed is in the results;
+ * weir_sync() also returns the first failure, whatever the stream.
  *
  * Return: 0; -ENOTSUP where the backend cannot have a stream wait for the host; else as weir_file_submit().
  */
-WEIR_API int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_file_io *io, size_t count);
+WEIR_API int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_file_io *io,
+			       size_t count);
 
 /**
  * struct weir_file_stats - what a context's file requests did
@@ -250,7 +258,8 @@ WEIR_API int weir_file_enqueue(struct weir_context *context, void *stream, struc
  * @edges: unaligned ends of requests with O_DIRECT that went through the page cache
  * @threads: host threads that move data, the caller among them
  * @uring: not 0: by io_uring; 0: by pread() and pwrite(), since io_uring is not to be had here
- * @module_bytes: of @direct_bytes, those that SSDs moved from or to the device's own memory, by the kernel module
+ * @module_bytes: of @direct_bytes, those that SSDs moved from or to the device's own memory, by the kernel
+ * module
  */
 struct weir_file_stats {
 	size_t size;

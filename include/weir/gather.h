@@ -50,15 +50,16 @@ WEIR_FN u64 weir_cursor_load(struct weir_view view, u64 index, u32 element_bytes
 	return element_bytes == 8 ? weir_view_u64(view, i) : weir_view_u32(view, i);
 }
 
-WEIR_FN struct weir_cursor weir_cursor_get(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array, u64 index,
-					   u32 element_bytes)
+WEIR_FN struct weir_cursor weir_cursor_get(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array,
+					   u64 index, u32 element_bytes)
 {
 	cursor.value = 0;
 	if (index - cursor.view.first >= cursor.view.count) {
 		if (!weir_array_has_of(array, index, element_bytes))
 			return cursor;
 		/* From the line's first element on, so that steps back stay in it, too. */
-		u64 before = weir_array_offset(array, array->first_byte + index * element_bytes) / element_bytes;
+		u64 before =
+			weir_array_offset(array, array->first_byte + index * element_bytes) / element_bytes;
 
 		cursor.view = weir_array_view(array, index - (before < index ? before : index));
 	}
@@ -68,7 +69,8 @@ WEIR_FN struct weir_cursor weir_cursor_get(struct weir_cursor cursor, WEIR_GLOBA
 			return cursor;
 	}
 	cursor.view.count = 0; /* another line by now: as if nothing had been read before */
-	cursor.value = weir_array_get_bits(array, index, element_bytes) & (~(u64)0 >> (64 - element_bytes * 8));
+	cursor.value =
+		weir_array_get_bits(array, index, element_bytes) & (~(u64)0 >> (64 - element_bytes * 8));
 	return cursor;
 }
 
@@ -80,13 +82,15 @@ WEIR_FN struct weir_cursor weir_cursor_get(struct weir_cursor cursor, WEIR_GLOBA
  *
  * Return: the cursor, now there; the element is its @value, 0 after an error.
  */
-WEIR_FN struct weir_cursor weir_cursor_u64(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array, u64 index)
+WEIR_FN struct weir_cursor weir_cursor_u64(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array,
+					   u64 index)
 {
 	return weir_cursor_get(cursor, array, index, 8);
 }
 
 /** weir_cursor_u32() - the same for 4-byte elements, in the low half of @value */
-WEIR_FN struct weir_cursor weir_cursor_u32(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array, u64 index)
+WEIR_FN struct weir_cursor weir_cursor_u32(struct weir_cursor cursor, WEIR_GLOBAL struct weir_array *array,
+					   u64 index)
 {
 	return weir_cursor_get(cursor, array, index, 4);
 }
@@ -111,13 +115,15 @@ WEIR_FN u64 weir_indices_at(struct weir_indices indices, u64 i)
 }
 
 /* Four at a time, so that their looks are under way together. */
-WEIR_FN void weir_gather_indices_u64(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices, weir_addr to)
+WEIR_FN void weir_gather_indices_u64(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices,
+				     weir_addr to)
 {
 	for (u64 i = 0; i < indices.count; i += 4) {
 		struct weir_four at, got;
 
 		for (u32 k = 0; k < 4; k++) /* past the end: the last one once more */
-			at.value[k] = weir_indices_at(indices, i + k < indices.count ? i + k : indices.count - 1);
+			at.value[k] =
+				weir_indices_at(indices, i + k < indices.count ? i + k : indices.count - 1);
 		got = weir_array_get_four_u64(array, at);
 		for (u32 k = 0; k < 4; k++)
 			if (i + k < indices.count)
@@ -125,7 +131,8 @@ WEIR_FN void weir_gather_indices_u64(WEIR_GLOBAL struct weir_array *array, struc
 	}
 }
 
-WEIR_FN void weir_gather_indices_u32(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices, weir_addr to)
+WEIR_FN void weir_gather_indices_u32(WEIR_GLOBAL struct weir_array *array, struct weir_indices indices,
+				     weir_addr to)
 {
 	struct weir_cursor cursor = weir_cursor_none();
 
@@ -164,13 +171,15 @@ WEIR_FN struct weir_indices weir_indices_strided(u64 first, u64 stride, u64 coun
  * @count: how many
  * @to: device address of u64[@count]; gets 0 where an index is none
  */
-WEIR_FN void weir_array_gather_u64(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count, weir_addr to)
+WEIR_FN void weir_array_gather_u64(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count,
+				   weir_addr to)
 {
 	weir_gather_indices_u64(array, weir_indices_list(list, count), to);
 }
 
 /** weir_array_gather_u32() - the same for 4-byte elements; @list is of u64, @to of u32 */
-WEIR_FN void weir_array_gather_u32(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count, weir_addr to)
+WEIR_FN void weir_array_gather_u32(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 count,
+				   weir_addr to)
 {
 	weir_gather_indices_u32(array, weir_indices_list(list, count), to);
 }
@@ -183,13 +192,15 @@ WEIR_FN void weir_array_gather_u32(WEIR_GLOBAL struct weir_array *array, weir_ad
  * @count: how many
  * @to: device address of u64[@count]
  */
-WEIR_FN void weir_array_strided_u64(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count, weir_addr to)
+WEIR_FN void weir_array_strided_u64(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count,
+				    weir_addr to)
 {
 	weir_gather_indices_u64(array, weir_indices_strided(first, stride, count), to);
 }
 
 /** weir_array_strided_u32() - the same for 4-byte elements */
-WEIR_FN void weir_array_strided_u32(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count, weir_addr to)
+WEIR_FN void weir_array_strided_u32(WEIR_GLOBAL struct weir_array *array, u64 first, u64 stride, u64 count,
+				    weir_addr to)
 {
 	weir_gather_indices_u32(array, weir_indices_strided(first, stride, count), to);
 }

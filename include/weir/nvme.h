@@ -108,8 +108,8 @@ enum {
 	NVME_OPCODE_FROM_CONTROLLER = 2,
 };
 
-#define NVME_RW_FUA (1u << 30)    /* cdw12: Force Unit Access */
-#define NVME_DSM_DEALLOCATE 0x4u  /* cdw11: attribute deallocate */
+#define NVME_RW_FUA         (1u << 30)  /* cdw12: Force Unit Access */
+#define NVME_DSM_DEALLOCATE 0x4u        /* cdw11: attribute deallocate */
 #define NVME_NSID_BROADCAST 0xffffffffu /* broadcast namespace identifier */
 
 /* Features, Base 2.0 figure 316. */
@@ -140,12 +140,12 @@ enum {
 	NVME_REGISTER_DOORBELLS = 0x1000,
 };
 
-#define NVME_CC_ENABLE 0x1u
-#define NVME_CC_IOSQES_64 (6u << 16)
-#define NVME_CC_IOCQES_16 (4u << 20)
-#define NVME_CC_SHUTDOWN_MASK (3u << 14)
-#define NVME_CSTS_READY 0x1u
-#define NVME_CSTS_FATAL 0x2u
+#define NVME_CC_ENABLE          0x1u
+#define NVME_CC_IOSQES_64       (6u << 16)
+#define NVME_CC_IOCQES_16       (4u << 20)
+#define NVME_CC_SHUTDOWN_MASK   (3u << 14)
+#define NVME_CSTS_READY         0x1u
+#define NVME_CSTS_FATAL         0x2u
 #define NVME_CSTS_SHUTDOWN_MASK (3u << 2)
 #define NVME_CSTS_SHUTDOWN_DONE (2u << 2)
 
@@ -154,12 +154,12 @@ enum {
  * 10:8, CRD (which of the Command Retry Delay Times; 0: none) in 12:11, DNR ("do
  * not retry") in 14. Base 2.0 section 3.3.3.2.1.
  */
-#define NVME_STATUS(sct, sc) ((u32)(((sct) << 8) | (sc)))
-#define NVME_STATUS_DNR 0x4000u
+#define NVME_STATUS(sct, sc)  ((u32)(((sct) << 8) | (sc)))
+#define NVME_STATUS_DNR       0x4000u
 #define NVME_STATUS_CODE_MASK 0x7ffu
 #define NVME_STATUS_CRD_SHIFT 11
-#define NVME_STATUS_CRD_MASK 0x3u
-#define NVME_CRDT_NS 100000000u /* Command Retry Delay Times are multiples of 100 ms */
+#define NVME_STATUS_CRD_MASK  0x3u
+#define NVME_CRDT_NS          100000000u /* Command Retry Delay Times are multiples of 100 ms */
 
 enum {
 	/* generic, SCT 0 */

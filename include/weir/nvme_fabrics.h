@@ -2,9 +2,9 @@
 /*
  * nvme_fabrics.h: what the NVMe specification fixes about controllers reached over a network.
  *
- * Owns: fabrics commands, their data and responses, SGL descriptors, the discovery log page and status codes of NVM
- * Express Base 2.0, sections 3.1, 4.1.2, 5.16.1.23 and 6, in their names. What a transport puts around them is the
- * transport's. Words are little-endian, as in nvme.h.
+ * Owns: fabrics commands, their data and responses, SGL descriptors, the discovery log page and status codes
+ * of NVM Express Base 2.0, sections 3.1, 4.1.2, 5.16.1.23 and 6, in their names. What a transport puts around
+ * them is the transport's. Words are little-endian, as in nvme.h.
  */
 #ifndef WEIR_NVME_FABRICS_H
 #define WEIR_NVME_FABRICS_H
@@ -20,14 +20,14 @@ enum {
 	NVME_LOG_DISCOVERY = 0x70,
 	NVME_CAPSULE_COMMAND_BYTES = 64,
 	NVME_CAPSULE_RESPONSE_BYTES = 16,
-	NVME_NQN_BYTES = 256,      /* of a field, terminator and padding included */
-	NVME_NQN_LONGEST = 223,    /* characters */
+	NVME_NQN_BYTES = 256,   /* of a field, terminator and padding included */
+	NVME_NQN_LONGEST = 223, /* characters */
 	NVME_CNTLID_DYNAMIC = 0xffff,
 };
 
-#define NVME_DISCOVERY_NQN "nqn.2014-08.org.nvmexpress.discovery"
+#define NVME_DISCOVERY_NQN   "nqn.2014-08.org.nvmexpress.discovery"
 #define NVME_NQN_UUID_PREFIX "nqn.2014-08.org.nvmexpress:uuid:"
-#define NVME_PSDT_SGL 0x4000u /* cdw0: data is described by SGL1, metadata by a contiguous buffer */
+#define NVME_PSDT_SGL        0x4000u /* cdw0: data is described by SGL1, metadata by a contiguous buffer */
 
 /* Fabrics command types, Base 2.0 figure 379. */
 enum {
@@ -53,7 +53,7 @@ enum {
 
 /* SGL descriptor type (7:4) and subtype (3:0), Base 2.0 section 4.1.2. */
 enum {
-	NVME_SGL_DATA_BLOCK_OFFSET = 0x01,    /* in the capsule, @address bytes behind ICDOFF */
+	NVME_SGL_DATA_BLOCK_OFFSET = 0x01, /* in the capsule, @address bytes behind ICDOFF */
 	NVME_SGL_KEYED = 0x40,
 	NVME_SGL_KEYED_INVALIDATE = 0x4f,
 	NVME_SGL_TRANSPORT_DATA_BLOCK = 0x5a, /* NVMe/TCP: data PDUs carry it */
@@ -78,7 +78,8 @@ struct nvme_sgl_keyed {
 WEIR_ASSERT_SIZE(struct nvme_sgl, 16);
 WEIR_ASSERT_SIZE(struct nvme_sgl_keyed, 16);
 
-/** struct nvme_fabrics_connect - Connect command, Base 2.0 figure 380; @sqsize is zero based; @kato is in ms */
+/** struct nvme_fabrics_connect - Connect command, Base 2.0 figure 380; @sqsize is zero based; @kato is in ms
+ */
 struct nvme_fabrics_connect {
 	u8 opcode;
 	u8 psdt;
@@ -116,11 +117,12 @@ WEIR_ASSERT_SIZE(struct nvme_fabrics_connect_data, 1024);
 WEIR_ASSERT_OFFSET(struct nvme_fabrics_connect_data, subnqn, 256);
 WEIR_ASSERT_OFFSET(struct nvme_fabrics_connect_data, hostnqn, 512);
 
-/* Connect's response: dword 0. CNTLID and AUTHREQ after success, IPO and IATTR after Connect Invalid Parameters. */
-#define NVME_CONNECT_CNTLID(dw0) ((dw0) & 0xffffu)
+/* Connect's response: dword 0. CNTLID and AUTHREQ after success, IPO and IATTR after Connect Invalid
+ * Parameters. */
+#define NVME_CONNECT_CNTLID(dw0)  ((dw0)&0xffffu)
 #define NVME_CONNECT_AUTHREQ(dw0) ((dw0) >> 16)
-#define NVME_CONNECT_IPO(dw0) ((dw0) & 0xffffu)
-#define NVME_CONNECT_IATTR_DATA (1u << 16) /* the offset is one into the data */
+#define NVME_CONNECT_IPO(dw0)     ((dw0)&0xffffu)
+#define NVME_CONNECT_IATTR_DATA   (1u << 16) /* the offset is one into the data */
 
 /** struct nvme_fabrics_property - Property Get and Property Set, Base 2.0 figures 386 and 388 */
 struct nvme_fabrics_property {
@@ -243,7 +245,7 @@ enum {
 	NVME_ID_CTRL_CMIC = 76,
 	NVME_ID_CTRL_CNTLID = 78,
 	NVME_ID_CTRL_CNTRLTYPE = 111,
-	NVME_ID_CTRL_KAS = 320,     /* Keep Alive granularity, in 100 ms; 0: no Keep Alive */
+	NVME_ID_CTRL_KAS = 320, /* Keep Alive granularity, in 100 ms; 0: no Keep Alive */
 	NVME_ID_CTRL_ANATT = 342,
 	NVME_ID_CTRL_ANACAP = 343,
 	NVME_ID_CTRL_ANAGRPMAX = 344,
@@ -256,7 +258,7 @@ enum {
 	NVME_ID_CTRL_ICDOFF = 1800, /* in-capsule data behind the command, in 16 bytes */
 	NVME_ID_CTRL_FCATT = 1802,
 	NVME_ID_CTRL_MSDBD = 1803,
-	NVME_ID_CTRL_OFCS = 1804,   /* bit 0: Disconnect */
+	NVME_ID_CTRL_OFCS = 1804, /* bit 0: Disconnect */
 	NVME_CNTRLTYPE_IO = 1,
 	NVME_CNTRLTYPE_DISCOVERY = 2,
 	NVME_SGLS_SUPPORTED = 1 << 0,

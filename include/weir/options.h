@@ -2,8 +2,8 @@
 /*
  * options.h: option structures in place, the same lines in C11 and in C++ from C++11 on.
  *
- * Owns: WEIR_OPTIONS(). C++ has no address of a temporary, and designators only from C++20 on and in order; there
- * a function without a name assigns the members one after the other.
+ * Owns: WEIR_OPTIONS(). C++ has no address of a temporary, and designators only from C++20 on and in order;
+ * there a function without a name assigns the members one after the other.
  */
 #ifndef WEIR_OPTIONS_H
 #define WEIR_OPTIONS_H
@@ -14,9 +14,10 @@
  * WEIR_OPTIONS() - an option structure in place
  * @kind: context, storage, cache, share, array, chain or register
  *
- * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache). In C++ at most 16 members at once.
+ * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache). In C++ at most 16 members at
+ * once.
  */
-#define WEIR_OPTIONS(kind, ...) \
+#define WEIR_OPTIONS(kind, ...)                                                                              \
 	(&(struct weir_##kind##_options){ .size = sizeof(struct weir_##kind##_options), __VA_ARGS__ })
 
 #else
@@ -30,22 +31,35 @@ template <typename options> struct weir_options_in_place {
 	}
 };
 
-/* Each of up to 16 arguments as an assignment to a member, "options_ .bytes = 64"; those beyond the last are empty. */
-#define WEIR_OPTIONS_ASSIGN_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ...) \
-	(void)(options_ a); (void)(options_ b); (void)(options_ c); (void)(options_ d); \
-	(void)(options_ e); (void)(options_ f); (void)(options_ g); (void)(options_ h); \
-	(void)(options_ i); (void)(options_ j); (void)(options_ k); (void)(options_ l); \
-	(void)(options_ m); (void)(options_ n); (void)(options_ o); (void)(options_ p);
+/* Each of up to 16 arguments as an assignment to a member, "options_ .bytes = 64"; those beyond the last are
+ * empty. */
+#define WEIR_OPTIONS_ASSIGN_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ...)                            \
+	(void)(options_ a);                                                                                  \
+	(void)(options_ b);                                                                                  \
+	(void)(options_ c);                                                                                  \
+	(void)(options_ d);                                                                                  \
+	(void)(options_ e);                                                                                  \
+	(void)(options_ f);                                                                                  \
+	(void)(options_ g);                                                                                  \
+	(void)(options_ h);                                                                                  \
+	(void)(options_ i);                                                                                  \
+	(void)(options_ j);                                                                                  \
+	(void)(options_ k);                                                                                  \
+	(void)(options_ l);                                                                                  \
+	(void)(options_ m);                                                                                  \
+	(void)(options_ n);                                                                                  \
+	(void)(options_ o);                                                                                  \
+	(void)(options_ p);
 
 /* As in C: WEIR_OPTIONS(cache, .bytes = 64 << 20), for the call's duration. */
 #define WEIR_OPTIONS(...) WEIR_OPTIONS_(__VA_ARGS__, , , , , , , , , , , , , , , , , )
-#define WEIR_OPTIONS_(kind, ...)                                                                        \
-	([&]() -> weir_options_in_place<struct weir_##kind##_options> {                                  \
-		weir_options_in_place<struct weir_##kind##_options> made_ = {};                          \
-		struct weir_##kind##_options &options_ = made_.value;                                    \
-		options_.size = sizeof(options_);                                                        \
-		WEIR_OPTIONS_ASSIGN_(__VA_ARGS__, )                                                      \
-		return made_;                                                                            \
+#define WEIR_OPTIONS_(kind, ...)                                                                             \
+	([&]() -> weir_options_in_place<struct weir_##kind##_options> {                                      \
+		weir_options_in_place<struct weir_##kind##_options> made_ = {};                              \
+		struct weir_##kind##_options &options_ = made_.value;                                        \
+		options_.size = sizeof(options_);                                                            \
+		WEIR_OPTIONS_ASSIGN_(__VA_ARGS__, )                                                          \
+		return made_;                                                                                \
 	}())
 
 #endif

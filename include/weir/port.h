@@ -57,8 +57,10 @@ typedef struct weir_shared_u64 {
 #ifdef __cplusplus
 extern "C"
 #endif
-void weir_user_policy_built(void);
-/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's (core/cache/policy.h). */
+	void
+	weir_user_policy_built(void);
+/* What a port's WEIR_KERNEL() does on the host before main(): tell of a policy of the user's
+ * (core/cache/policy.h). */
 #define WEIR_KERNEL_BUILT() weir_user_policy_built()
 #else
 /* No such policy in this kernel. */
@@ -66,15 +68,16 @@ void weir_user_policy_built(void);
 #endif
 
 /*
- * How long lanes rest after @iteration turns in which nothing came of their wait, for ports that can tell their device: 64 ns at first, twice
- * as long every 64 turns, so about a 64th of the time waited, half a millisecond at most. It has to grow: where a wave that parted is
- * scheduled group by group, the groups that rest shortly can keep a group that does not rest from running (docs/porting.md).
+ * How long lanes rest after @iteration turns in which nothing came of their wait, for ports that can tell
+ * their device: 64 ns at first, twice as long every 64 turns, so about a 64th of the time waited, half a
+ * millisecond at most. It has to grow: where a wave that parted is scheduled group by group, the groups that
+ * rest shortly can keep a group that does not rest from running (docs/porting.md).
  */
 #define WEIR_RELAX_NS(iteration) (64u << ((iteration) / 64 < 13 ? (iteration) / 64 : 13))
 
 /*
- * Where lanes run on the host's cores, a waiting lane gives its core away for so many polls, about half a millisecond, and sleeps
- * from then on: who waits for long takes no time from those it waits for, nor power.
+ * Where lanes run on the host's cores, a waiting lane gives its core away for so many polls, about half a
+ * millisecond, and sleeps from then on: who waits for long takes no time from those it waits for, nor power.
  */
 #define WEIR_RELAX_AWAKE 640
 
@@ -107,8 +110,7 @@ void weir_user_policy_built(void);
  * @type: type of the elements
  * @index: element to point at
  */
-#define weir_at(address, type, index) \
-	((WEIR_GLOBAL type *)WEIR_POINTER(address) + (index))
+#define weir_at(address, type, index) ((WEIR_GLOBAL type *)WEIR_POINTER(address) + (index))
 
 /**
  * weir_rank() - how many lanes of @mask stand before lane @lane
@@ -130,7 +132,8 @@ WEIR_FN u32 weir_is_in(u64 mask)
  * @some: those of @wave that are meant; in the others the result means nothing
  * @value: this lane's
  *
- * All of @wave call, so that none of them waits elsewhere for lanes that compare among themselves (docs/porting.md).
+ * All of @wave call, so that none of them waits elsewhere for lanes that compare among themselves
+ * (docs/porting.md).
  */
 WEIR_FN u64 weir_match_mask_u64(u64 wave, u64 some, u64 value)
 {

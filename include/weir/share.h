@@ -5,10 +5,10 @@
  * Owns: acquiring, changing and releasing a shared buffer. A cache has a Share Table if the
  * host made one for it (weir_share_create()). All kernels that use such a cache are built for it:
  * by including this header first, or with -DWEIR_SHARE_TABLE (-Dshare_table=true for all of a
- * build); others are refused their misses, with WEIR_E_SHARE_TABLE. Then, while a line is in a buffer, it is not in the
- * cache, and every access of this cache's arrays finds the buffer instead: elements and spans
- * that are read or written (array.h, writer.h), copies (async.h) and requests here. Prefetches and
- * views leave such lines out. disk.h knows nothing of it, as of the cache.
+ * build); others are refused their misses, with WEIR_E_SHARE_TABLE. Then, while a line is in a buffer, it is
+ * not in the cache, and every access of this cache's arrays finds the buffer instead: elements and spans that
+ * are read or written (array.h, writer.h), copies (async.h) and requests here. Prefetches and views leave
+ * such lines out. disk.h knows nothing of it, as of the cache.
  *
  * The lane whose buffer it is, its owner, gets the buffer back when the last holder has let
  * go; weir_share_in_use() tells. Until then nobody may use the memory for anything else.
@@ -35,7 +35,8 @@ enum {
 	WEIR_SHARED_NOTHING = 0, /* an error */
 	WEIR_SHARED_OWNER = 1,   /* this lane's buffer, which others may be given */
 	WEIR_SHARED_GUEST = 2,   /* another's buffer */
-	WEIR_SHARED_COPY = 3,    /* this lane's buffer, which nobody else sees: no room in the table, or its policy */
+	WEIR_SHARED_COPY =
+		3, /* this lane's buffer, which nobody else sees: no room in the table, or its policy */
 };
 
 /**
@@ -78,14 +79,16 @@ WEIR_FN struct weir_shared weir_shared_none(u64 line, weir_status status)
  * One turn with an entry that is there: join it, if the policy lets this lane.
  * Return: @shared, with its kind set as soon as it is known.
  */
-WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
-						struct weir_share_found found, struct weir_shared shared, u64 deadline)
+WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share,
+						WEIR_GLOBAL struct weir_disk *disk,
+						struct weir_share_found found, struct weir_shared shared,
+						u64 deadline)
 {
 	weir_status status = weir_share_probe(share, found);
 
 	if (weir_status_retryable(status) &&
 	    !weir_share_has_failed(share, found, weir_share_retries(share, disk, found, status, deadline)))
-		status = WEIR_E_LOCKED; /* it is tried again, by whoever waits for it */
+		status = WEIR_E_LOCKED;                     /* it is tried again, by whoever waits for it */
 	if (status != WEIR_OK && status != WEIR_E_LOCKED) { /* it could not be filled, or it went just now */
 		shared.status = status == WEIR_E_SHARED ? (u32)WEIR_OK : status;
 	} else if (!weir_share_policy_join(shared.line, weir_thread(), weir_share_state(found.word),
@@ -105,8 +108,9 @@ WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *s
 }
 
 /* What registering this lane's buffer led to. */
-WEIR_FN struct weir_shared weir_share_owned(WEIR_GLOBAL struct weir_share *share, struct weir_registered registered,
-					    weir_addr buffer, struct weir_shared shared)
+WEIR_FN struct weir_shared weir_share_owned(WEIR_GLOBAL struct weir_share *share,
+					    struct weir_registered registered, weir_addr buffer,
+					    struct weir_shared shared)
 {
 	if (registered.outcome == WEIR_SHARE_DONE) {
 		weir_add_u64_relaxed_dev(&share->registered, 1);
@@ -121,8 +125,8 @@ WEIR_FN struct weir_shared weir_share_owned(WEIR_GLOBAL struct weir_share *share
 }
 
 /* The flat loop of weir_share_acquire(): until this lane is an owner, a guest, or to have a copy. */
-WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struct weir_array *array, weir_addr buffer,
-						struct weir_shared shared)
+WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struct weir_array *array,
+						     weir_addr buffer, struct weir_shared shared)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_share *share = weir_array_share(array);
@@ -144,8 +148,8 @@ WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struc
 			shared.kind = WEIR_SHARED_COPY;
 		}
 		weir_reconverge();
-		registered = weir_share_try_register(wave, !done && !found.word && admitted, lines, &array->extent,
-						     shared.line, buffer);
+		registered = weir_share_try_register(wave, !done && !found.word && admitted, lines,
+						     &array->extent, shared.line, buffer);
 		shared = weir_share_owned(share, registered, buffer, shared);
 		done |= shared.kind != WEIR_SHARED_NOTHING || shared.status != WEIR_OK;
 		if (!done) {
@@ -179,12 +183,13 @@ WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struc
  * Return: the hold; kind WEIR_SHARED_NOTHING and a status if there is none, in which case
  * weir_sync() names the block. Whatever it got, the lane waits and releases in any order it likes.
  */
-WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
-					      WEIR_GLOBAL struct weir_event *event)
+WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *array, u64 line,
+					      weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
 	u64 wave = weir_active();
 	struct weir_shared shared = weir_shared_none(
-		line, weir_async_check(array, line, weir_async_request(array, NVME_OPCODE_READ, line, buffer, event)));
+		line, weir_async_check(array, line,
+				       weir_async_request(array, NVME_OPCODE_READ, line, buffer, event)));
 
 	if (shared.status == WEIR_OK)
 		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
@@ -205,7 +210,8 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 }
 
 /* The entry of a hold; word 0: it has none. */
-WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared)
+WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array *array,
+						  struct weir_shared shared)
 {
 	struct weir_share_found found;
 
@@ -229,13 +235,16 @@ WEIR_FN weir_status weir_shared_status(WEIR_GLOBAL struct weir_array *array, str
 	if (weir_line_state(found.word) == WEIR_LINE_BUSY)
 		return WEIR_E_LOCKED;
 	/* relaxed: line.L1 came before, and this lane's reference keeps it */
-	return weir_line_readable(found.word) ? (u32)WEIR_OK :
-						weir_load_u32_relaxed_dev(&weir_share_slot(weir_array_share(array), shared.position)->status);
+	return weir_line_readable(found.word)
+		       ? (u32)WEIR_OK
+		       : weir_load_u32_relaxed_dev(
+				 &weir_share_slot(weir_array_share(array), shared.position)->status);
 }
 
-/* One look at what this lane waits for, if @want; what failed is submitted again, as often as its storage allows. */
-WEIR_FN weir_status weir_share_try_wait(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, struct weir_shared shared,
-					u64 deadline)
+/* One look at what this lane waits for, if @want; what failed is submitted again, as often as its storage
+ * allows. */
+WEIR_FN weir_status weir_share_try_wait(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array,
+					struct weir_shared shared, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(shared.event, struct weir_event, 0);
 	struct weir_share_found found;
@@ -255,15 +264,15 @@ WEIR_FN weir_status weir_share_try_wait(u64 wave, u32 want, WEIR_GLOBAL struct w
 	weir_reconverge();
 	if (weir_ballot(wave, found.word != 0) == 0) /* the cache may have no table */
 		return status;
-	return weir_share_retry(wave, status, found, weir_at(array->lines, struct weir_lines, 0), &array->extent,
-				found.word ? shared.line : 0, deadline);
+	return weir_share_retry(wave, status, found, weir_at(array->lines, struct weir_lines, 0),
+				&array->extent, found.word ? shared.line : 0, deadline);
 }
 
 /**
  * weir_share_test() - is the buffer filled? Waits for nothing, helps nobody
  *
- * What failed and can be tried again is submitted again, as by weir_share_wait(). Acquire, as weir_share_wait().
- * Return: WEIR_E_LOCKED not yet; WEIR_OK; why it could not be filled.
+ * What failed and can be tried again is submitted again, as by weir_share_wait(). Acquire, as
+ * weir_share_wait(). Return: WEIR_E_LOCKED not yet; WEIR_OK; why it could not be filled.
  */
 WEIR_FN weir_status weir_share_test(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared)
 {
@@ -276,11 +285,13 @@ WEIR_FN weir_status weir_share_test(WEIR_GLOBAL struct weir_array *array, struct
  * @shared: from weir_share_acquire()
  * @timeout_us: 0 for the storage's timeout, WEIR_FOREVER for none
  *
- * A command that failed and is worth another try is submitted again, as by weir_wait(): by any lane that waits for the buffer.
+ * A command that failed and is worth another try is submitted again, as by weir_wait(): by any lane that
+ * waits for the buffer.
  *
  * Return: WEIR_OK: the line's bytes may be read; else why not. It is held either way.
  */
-WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared, u64 timeout_us)
+WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared,
+				    u64 timeout_us)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, shared.kind ? shared.line : 0);
 	u64 wave = weir_active(), deadline = weir_deadline(disk, timeout_us), needy;
@@ -315,7 +326,9 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 WEIR_FN weir_status weir_share_modify(WEIR_GLOBAL struct weir_writer *writer, struct weir_shared shared)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
-	u64 event = shared.kind == WEIR_SHARED_COPY ? weir_event_test(weir_at(shared.event, struct weir_event, 0)) : 0;
+	u64 event = shared.kind == WEIR_SHARED_COPY
+			    ? weir_event_test(weir_at(shared.event, struct weir_event, 0))
+			    : 0;
 	weir_status status = weir_shared_status(array, shared, weir_shared_entry(array, shared), event);
 
 	if (status != WEIR_OK)
@@ -349,8 +362,10 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 	u32 leaves;
 
 	if (shared.kind == WEIR_SHARED_OWNER) {
-		/* relaxed: a guest that goes meanwhile will be seen next time; none of them can become an owner */
-		u64 word = weir_load_u64_relaxed_dev(weir_share_word(weir_array_share(array), shared.position));
+		/* relaxed: a guest that goes meanwhile will be seen next time; none of them can become an
+		 * owner */
+		u64 word =
+			weir_load_u64_relaxed_dev(weir_share_word(weir_array_share(array), shared.position));
 
 		if ((word & WEIR_SHARE_DIRTY) && weir_share_refs(word) > 1 &&
 		    weir_share_policy_owner_stays(shared.line, weir_thread(), weir_share_refs(word)))
@@ -358,7 +373,8 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 	}
 	leaves = status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST);
 	weir_reconverge();
-	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0, leaves ? shared.position : 0);
+	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0,
+				leaves ? shared.position : 0);
 	status = leaves ? left : status;
 	weir_reconverge();
 	if (status != WEIR_OK && status != WEIR_E_SHARED)

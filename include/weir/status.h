@@ -37,15 +37,21 @@ enum {
 	WEIR_E_TIMEOUT = WEIR_GROUP_REQUEST | 6,   /* deadline passed; it may still complete */
 	WEIR_E_LOCKED = WEIR_GROUP_REQUEST | 7,    /* another lane holds the lock; try again */
 	WEIR_E_DEADLOCK = WEIR_GROUP_REQUEST | 8,  /* locked, and the lock chain reported a cycle */
-	WEIR_E_SERVICE = WEIR_GROUP_REQUEST | 9,   /* a kernel that leaves reaping to a service, and none there */
-	WEIR_E_POLICY = WEIR_GROUP_REQUEST | 10,   /* a kernel built without the policy that its cache has */
-	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 11,    /* the event's last request has not ended */
-	WEIR_E_SHARED = WEIR_GROUP_REQUEST | 12,   /* the line is in a buffer that lanes share, or is held by others */
+	WEIR_E_SERVICE =
+		WEIR_GROUP_REQUEST | 9, /* a kernel that leaves reaping to a service, and none there */
+	WEIR_E_POLICY = WEIR_GROUP_REQUEST | 10, /* a kernel built without the policy that its cache has */
+	WEIR_E_EVENT = WEIR_GROUP_REQUEST | 11,  /* the event's last request has not ended */
+	WEIR_E_SHARED =
+		WEIR_GROUP_REQUEST | 12, /* the line is in a buffer that lanes share, or is held by others */
 	WEIR_E_UNSHARED = WEIR_GROUP_REQUEST | 13, /* a copy of one's own: nobody would see it change */
-	WEIR_E_SHARE_TABLE = WEIR_GROUP_REQUEST | 14, /* the cache has a Share Table, the kernel no code for one */
-	WEIR_E_TIER = WEIR_GROUP_REQUEST | 15,        /* the cache has a tier in host memory, the kernel no code for one */
-	WEIR_E_WINDOW = WEIR_GROUP_REQUEST | 16,      /* a buffer outside of the memory that the controller is to reach */
-	WEIR_E_WIDTH = WEIR_GROUP_REQUEST | 17,       /* an accessor of another width than the array's elements have */
+	WEIR_E_SHARE_TABLE =
+		WEIR_GROUP_REQUEST | 14, /* the cache has a Share Table, the kernel no code for one */
+	WEIR_E_TIER =
+		WEIR_GROUP_REQUEST | 15, /* the cache has a tier in host memory, the kernel no code for one */
+	WEIR_E_WINDOW =
+		WEIR_GROUP_REQUEST | 16, /* a buffer outside of the memory that the controller is to reach */
+	WEIR_E_WIDTH =
+		WEIR_GROUP_REQUEST | 17, /* an accessor of another width than the array's elements have */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */
@@ -71,7 +77,8 @@ WEIR_FN u32 weir_status_nvme(weir_status status)
 	return (status & WEIR_STATUS_NVME) ? (status & NVME_STATUS_CODE_MASK) : 0;
 }
 
-/* Kinds of statuses that weir_status_retry_kind() tells apart: of these the first ones are the controller's wish. */
+/* Kinds of statuses that weir_status_retry_kind() tells apart: of these the first ones are the controller's
+ * wish. */
 enum { WEIR_RETRY_KIND_WISHES = 8, WEIR_RETRY_KINDS = 11 };
 
 /* The NVMe status code of a kind, 1 to WEIR_RETRY_KINDS; 0: there is none. */
@@ -107,11 +114,13 @@ WEIR_FN u32 weir_status_retry_kind(weir_status status)
 }
 
 /**
- * weir_status_is_retryable() - the controller says of a command that ended with @status that it is worth another try
+ * weir_status_is_retryable() - the controller says of a command that ended with @status that it is worth
+ * another try
  *
  * DNR is clear, and the code tells of a state that passes: the command was interrupted, the
  * namespace is not ready, or the way to it was disturbed (Base 2.0, section 3.3.3.2.1). Not those whose
- * cause the next try meets again, such as media errors, nor commands that the host itself ended (weir_status_retryable()).
+ * cause the next try meets again, such as media errors, nor commands that the host itself ended
+ * (weir_status_retryable()).
  */
 WEIR_FN u32 weir_status_is_retryable(weir_status status)
 {
@@ -121,11 +130,13 @@ WEIR_FN u32 weir_status_is_retryable(weir_status status)
 }
 
 /**
- * weir_status_retryable() - weir_status_is_retryable(), or the command was ended without an answer of the controller's
+ * weir_status_retryable() - weir_status_is_retryable(), or the command was ended without an answer of the
+ * controller's
  *
- * It was aborted, its queue pair was deleted, or its controller reset, since no answer came in time. Nobody knows whether it
- * was carried out. So a read or a flush is worth another try, and so is the write-back of a line, which nobody else writes;
- * not any other write: what it wrote may have been seen and overwritten since.
+ * It was aborted, its queue pair was deleted, or its controller reset, since no answer came in time. Nobody
+ * knows whether it was carried out. So a read or a flush is worth another try, and so is the write-back of a
+ * line, which nobody else writes; not any other write: what it wrote may have been seen and overwritten
+ * since.
  */
 WEIR_FN u32 weir_status_retryable(weir_status status)
 {

@@ -2,13 +2,15 @@
 /*
  * transfer.h: lines to and from buffers, and from storage to storage, without waiting for anything.
  *
- * Owns: transfers that share commands. The model is AGILE's async_issue() (section 3.1): lanes that ask for a line which is
- * already on its way share that command. The line goes through the cache, and whoever asked copies it from there when they look:
- * weir_async_read() (<weir/async.h>) is faster where nobody else wants the line, for it takes no line and copies nothing.
+ * Owns: transfers that share commands. The model is AGILE's async_issue() (section 3.1): lanes that ask for a
+ * line which is already on its way share that command. The line goes through the cache, and whoever asked
+ * copies it from there when they look: weir_async_read() (<weir/async.h>) is faster where nobody else wants
+ * the line, for it takes no line and copies nothing.
  *
- * A transfer is a structure in device memory that one lane has to itself. Starting one makes a few tries and returns; what is left is
- * done by weir_transfer_test() and weir_transfer_wait(), and by nobody else. Between calls a lane holds no lock, no queue slot,
- * no pin. Every function may be called by any subset of a wave's lanes, with different arguments in each.
+ * A transfer is a structure in device memory that one lane has to itself. Starting one makes a few tries and
+ * returns; what is left is done by weir_transfer_test() and weir_transfer_wait(), and by nobody else. Between
+ * calls a lane holds no lock, no queue slot, no pin. Every function may be called by any subset of a wave's
+ * lanes, with different arguments in each.
  */
 #ifndef WEIR_TRANSFER_H
 #define WEIR_TRANSFER_H
@@ -18,7 +20,8 @@
 enum {
 	/* Tries of one call; a lane that gets nowhere in so many turns leaves the rest to the next call. */
 	WEIR_TRANSFER_ITERATIONS = 8,
-	/* Times that a line was brought in and gone again before it was copied; then it goes straight to the buffer. */
+	/* Times that a line was brought in and gone again before it was copied; then it goes straight to the
+	   buffer. */
 	WEIR_TRANSFER_REFETCHES = 2,
 };
 
@@ -59,8 +62,8 @@ WEIR_FN void weir_transfer_end(WEIR_GLOBAL struct weir_transfer *transfer, weir_
 }
 
 /* The same of one whose event has no command: it is done, too. */
-WEIR_FN void weir_transfer_refuse(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfer,
-				  weir_status status)
+WEIR_FN void weir_transfer_refuse(WEIR_GLOBAL struct weir_array *array,
+				  WEIR_GLOBAL struct weir_transfer *transfer, weir_status status)
 {
 	weir_event_refuse(&transfer->event, status);
 	weir_transfer_end(transfer, weir_async_refuse(array, transfer->line, status));
@@ -84,7 +87,8 @@ WEIR_FN void weir_transfer_begin(WEIR_GLOBAL struct weir_array *array, u64 line,
 		weir_transfer_end(transfer, weir_async_refuse(array, line, status));
 }
 
-/* Line @line of @array where its set has it: its word says whether it is there, on its way, or could not be fetched. */
+/* Line @line of @array where its set has it: its word says whether it is there, on its way, or could not be
+ * fetched. */
 WEIR_FN struct weir_found weir_transfer_find(WEIR_GLOBAL struct weir_array *array, u64 line)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
@@ -94,9 +98,9 @@ WEIR_FN struct weir_found weir_transfer_find(WEIR_GLOBAL struct weir_array *arra
 }
 
 /*
- * One step of those that read: @seen is where the line was just now. A line that nobody brings gets a command, the first lane's of those
- * that want it. A line that could not be fetched, that has no room, or that is gone again and again, is read straight into
- * the buffer, which tells its error, too.
+ * One step of those that read: @seen is where the line was just now. A line that nobody brings gets a
+ * command, the first lane's of those that want it. A line that could not be fetched, that has no room, or
+ * that is gone again and again, is read straight into the buffer, which tells its error, too.
  */
 WEIR_FN void weir_transfer_fetch(u64 wave, u32 absent, WEIR_GLOBAL struct weir_array *array,
 				 WEIR_GLOBAL struct weir_transfer *transfer, u64 line, u32 last)
@@ -111,7 +115,8 @@ WEIR_FN void weir_transfer_fetch(u64 wave, u32 absent, WEIR_GLOBAL struct weir_a
 	if (bring && (sent || found.way != WEIR_WAYS))
 		transfer->brought++; /* by this lane's command, or another's */
 	direct = absent && !sent && (!bring || (last && found.way == WEIR_WAYS));
-	request = weir_async_request(array, NVME_OPCODE_READ, line, absent ? transfer->buffer : 0, &transfer->event);
+	request = weir_async_request(array, NVME_OPCODE_READ, line, absent ? transfer->buffer : 0,
+				     &transfer->event);
 	if (weir_disk_try_submit(wave, direct, disk, request))
 		transfer->state = WEIR_TRANSFER_SENT;
 	if (absent)
@@ -130,8 +135,8 @@ WEIR_FN void weir_transfer_read_step(u64 wave, u32 reads, WEIR_GLOBAL struct wei
 
 	if (weir_ballot(wave, reads) == 0)
 		return;
-	seen = weir_async_try_copy(wave, reads, array, line, &transfer->event, reads ? transfer->buffer : 0, reads ? bytes : 0,
-				   weir_deadline(disk, 0));
+	seen = weir_async_try_copy(wave, reads, array, line, &transfer->event, reads ? transfer->buffer : 0,
+				   reads ? bytes : 0, weir_deadline(disk, 0));
 	if (reads && seen == WEIR_COPY_DONE)
 		weir_transfer_end(transfer, WEIR_OK);
 	if (reads && seen == WEIR_COPY_FAILED)
@@ -140,10 +145,11 @@ WEIR_FN void weir_transfer_read_step(u64 wave, u32 reads, WEIR_GLOBAL struct wei
 	found = weir_transfer_find(array, line);
 	if (reads && weir_line_state(found.word) == WEIR_LINE_FAILED)
 		transfer->brought = WEIR_TRANSFER_REFETCHES; /* its own command says why */
-	weir_transfer_fetch(wave,
-			    reads && seen == WEIR_COPY_ABSENT &&
-				    (found.way == WEIR_WAYS || weir_line_state(found.word) == WEIR_LINE_FAILED),
-			    array, transfer, line, last);
+	weir_transfer_fetch(
+		wave,
+		reads && seen == WEIR_COPY_ABSENT &&
+			(found.way == WEIR_WAYS || weir_line_state(found.word) == WEIR_LINE_FAILED),
+		array, transfer, line, last);
 }
 
 /* The line's write-back, if it is dirty and nobody is at it: it waits for no flush. */
@@ -153,7 +159,8 @@ WEIR_FN void weir_transfer_write_back(u64 wave, u32 some, WEIR_GLOBAL struct wei
 	u64 index = weir_lines_index(lines, array->extent.key_base + line);
 	struct weir_found found = weir_transfer_find(array, line);
 	u32 begun = some && found.way != WEIR_WAYS && weir_line_state(found.word) == WEIR_LINE_MODIFIED &&
-		    weir_line_evictable(found.word) && weir_line_try_write_back(lines, index, found.way, found.word);
+		    weir_line_evictable(found.word) &&
+		    weir_line_try_write_back(lines, index, found.way, found.word);
 
 	weir_reconverge();
 	weir_lines_write_back(wave, lines, index, begun ? found.way + 1 : 0);
@@ -176,13 +183,15 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 	access.buffer = writes ? transfer->buffer : 0;
 	access.value.low = 0;
 	access.value.high = 0;
-	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access, 1).status;
+	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access, 1)
+			 .status;
 	weir_reconverge();
 #ifdef WEIR_SHARE_TABLE
 	/* In a shared buffer: it takes what it takes until that is free. */
 	access.length = status == WEIR_E_SHARED ? access.length : 0;
 	if (weir_ballot(wave, access.length != 0)) {
-		weir_status shared = weir_lines_reach(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
+		weir_status shared =
+			weir_lines_reach(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
 
 		status = access.length ? shared : status;
 	}
@@ -232,37 +241,43 @@ WEIR_FN void weir_transfer_step(u64 wave, u32 some, WEIR_GLOBAL struct weir_arra
 }
 
 /* Does this transfer still have to try something itself, rather than wait for a command? */
-WEIR_FN u32 weir_transfer_tries(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfer)
+WEIR_FN u32 weir_transfer_tries(WEIR_GLOBAL struct weir_array *array,
+				WEIR_GLOBAL struct weir_transfer *transfer)
 {
 	return transfer->state == WEIR_TRANSFER_WRITE ||
 	       (transfer->state == WEIR_TRANSFER_READ && !weir_array_resident(array, transfer->line));
 }
 
 /* The first tries. */
-WEIR_FN weir_status weir_transfer_start(u64 wave, WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfer)
+WEIR_FN weir_status weir_transfer_start(u64 wave, WEIR_GLOBAL struct weir_array *array,
+					WEIR_GLOBAL struct weir_transfer *transfer)
 {
 	u32 tries = 1;
 
-	for (u32 iteration = 0; iteration < WEIR_TRANSFER_ITERATIONS && weir_ballot(wave, tries) != 0; iteration++) {
+	for (u32 iteration = 0; iteration < WEIR_TRANSFER_ITERATIONS && weir_ballot(wave, tries) != 0;
+	     iteration++) {
 		weir_reconverge();
-		weir_transfer_step(wave, tries && transfer->state, array, transfer, iteration == WEIR_TRANSFER_ITERATIONS - 1);
+		weir_transfer_step(wave, tries && transfer->state, array, transfer,
+				   iteration == WEIR_TRANSFER_ITERATIONS - 1);
 		tries = transfer->state && weir_transfer_tries(array, transfer);
 	}
 	return transfer->state ? (u32)WEIR_OK : transfer->status;
 }
 
 /**
- * weir_transfer_read() - start copying a line of an array into a buffer, by a command that everybody shares who wants the line
+ * weir_transfer_read() - start copying a line of an array into a buffer, by a command that everybody shares
+ * who wants the line
  * @array: the array
  * @line: its line (weir_array_line())
  * @buffer: device address of a line's bytes in memory from weir_alloc(), 4-byte aligned; 16 is faster
  * @transfer: this lane's, in device memory; it and the buffer stay until it is done
  *
- * The line comes into the cache if it is not there. Of all lanes of the device that ask before it has come one submits a command. The
- * copy is made by this lane's later calls, and is as new as anything written before this call, or newer. Where the cache has no
- * room for the line, it is read straight into the buffer.
+ * The line comes into the cache if it is not there. Of all lanes of the device that ask before it has come
+ * one submits a command. The copy is made by this lane's later calls, and is as new as anything written
+ * before this call, or newer. Where the cache has no room for the line, it is read straight into the buffer.
  *
- * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT: nothing was started, and weir_sync() names the block; so does a wait.
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT: nothing was started, and weir_sync() names the block; so
+ * does a wait.
  */
 WEIR_FN weir_status weir_transfer_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				       WEIR_GLOBAL struct weir_transfer *transfer)
@@ -281,9 +296,10 @@ WEIR_FN weir_status weir_transfer_read(WEIR_GLOBAL struct weir_array *array, u64
  * @buffer: device address of a line's bytes
  * @transfer: as for weir_transfer_read()
  *
- * Where the cache has room, or has the line, the buffer is copied there and the line's command to storage is begun, both before the
- * return. Where it has none this lane's later calls try again; none of them waits for room. When the transfer is done, all lanes
- * read what was in the buffer, which may be changed; it is durable after weir_writer_flush().
+ * Where the cache has room, or has the line, the buffer is copied there and the line's command to storage is
+ * begun, both before the return. Where it has none this lane's later calls try again; none of them waits for
+ * room. When the transfer is done, all lanes read what was in the buffer, which may be changed; it is durable
+ * after weir_writer_flush().
  *
  * Return: as weir_transfer_read(); WEIR_E_READ_ONLY.
  */
@@ -304,7 +320,8 @@ WEIR_FN weir_status weir_transfer_write(WEIR_GLOBAL struct weir_writer *writer, 
  *
  * Return: 1 once it is done; transfer->status then says how it ended.
  */
-WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfer)
+WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array,
+			       WEIR_GLOBAL struct weir_transfer *transfer)
 {
 	u64 wave = weir_active(), needy;
 	u32 iteration = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
@@ -312,7 +329,8 @@ WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL
 	weir_transfer_step(wave, 1, array, transfer, 1);
 	needy = weir_ballot(wave, transfer->state != WEIR_TRANSFER_DONE);
 	if (needy)
-		(void)weir_disk_help(wave, needy, weir_disks_pick(weir_array_disks(array), iteration), iteration);
+		(void)weir_disk_help(wave, needy, weir_disks_pick(weir_array_disks(array), iteration),
+				     iteration);
 	weir_reconverge();
 	return transfer->state == WEIR_TRANSFER_DONE;
 }
@@ -324,14 +342,15 @@ WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL
  * @count: of these; may differ from lane to lane, 0 is done at once
  * @timeout_us: 0 for the storage's timeout, WEIR_FOREVER for none
  *
- * Return: WEIR_OK, or the first status in their order that is not; WEIR_E_TIMEOUT if one has not ended in time: a buffer may be the
- * controller's still, if the transfer's state is WEIR_TRANSFER_SENT.
+ * Return: WEIR_OK, or the first status in their order that is not; WEIR_E_TIMEOUT if one has not ended in
+ * time: a buffer may be the controller's still, if the transfer's state is WEIR_TRANSFER_SENT.
  */
-WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array, WEIR_GLOBAL struct weir_transfer *transfers,
-				       u32 count, u64 timeout_us)
+WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
+				       WEIR_GLOBAL struct weir_transfer *transfers, u32 count, u64 timeout_us)
 {
 	struct weir_disks disks = weir_array_disks(array);
-	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us), wave = weir_active(), needy;
+	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us),
+	    wave = weir_active(), needy;
 	weir_status status = WEIR_OK;
 	u32 at = 0;
 
@@ -363,12 +382,14 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array, WEI
  * @room: device address of this lane's buffer of one line, from weir_alloc()
  * @transfer: this lane's
  *
- * Each line is read by a shared command and written as a whole; write-backs go on while the next line is read.
+ * Each line is read by a shared command and written as a whole; write-backs go on while the next line is
+ * read.
  *
  * Return: WEIR_OK, or the first error, after which the rest was not copied.
  */
-WEIR_FN weir_status weir_transfer_lines(WEIR_GLOBAL struct weir_array *from, u64 from_line, WEIR_GLOBAL struct weir_writer *to,
-					u64 to_line, u64 count, weir_addr room, WEIR_GLOBAL struct weir_transfer *transfer)
+WEIR_FN weir_status weir_transfer_lines(WEIR_GLOBAL struct weir_array *from, u64 from_line,
+					WEIR_GLOBAL struct weir_writer *to, u64 to_line, u64 count,
+					weir_addr room, WEIR_GLOBAL struct weir_transfer *transfer)
 {
 	u64 wave = weir_active();
 	weir_status status = WEIR_OK;
@@ -397,8 +418,8 @@ WEIR_FN weir_status weir_transfer_lines(WEIR_GLOBAL struct weir_array *from, u64
  * @from: device address
  * @bytes: any number; 0: this lane copies nothing, but helps
  *
- * All lanes that call together copy all of their blocks together, 16 bytes per access where alignments allow. Afterwards all of
- * them see what any of them copied.
+ * All lanes that call together copy all of their blocks together, 16 bytes per access where alignments allow.
+ * Afterwards all of them see what any of them copied.
  */
 WEIR_FN void weir_transfer_buffers(weir_addr to, weir_addr from, u32 bytes)
 {

@@ -36,17 +36,18 @@ struct weir_u128 {
 
 /* One name out of two, after both were expanded. */
 #define WEIR_CONCAT_(a, b) a##b
-#define WEIR_CONCAT(a, b) WEIR_CONCAT_(a, b)
+#define WEIR_CONCAT(a, b)  WEIR_CONCAT_(a, b)
 
 /*
  * The one static assertion all five languages accept: a negative array size. Its
  * name counts, because two headers may assert on the same line.
  */
-#define WEIR_ASSERT_SIZE(type, bytes) \
+#define WEIR_ASSERT_SIZE(type, bytes)                                                                        \
 	typedef char WEIR_CONCAT(weir_size_of_, __COUNTER__)[sizeof(type) == (bytes) ? 1 : -1] WEIR_UNUSED
-#define WEIR_ASSERT_OFFSET(type, member, bytes)                                           \
-	typedef char WEIR_CONCAT(weir_offset_of_, __COUNTER__)                            \
-		[__builtin_offsetof(type, member) == (bytes) ? 1 : -1] WEIR_UNUSED
+#define WEIR_ASSERT_OFFSET(type, member, bytes)                                                              \
+	typedef char WEIR_CONCAT(                                                                            \
+		weir_offset_of_,                                                                             \
+		__COUNTER__)[__builtin_offsetof(type, member) == (bytes) ? 1 : -1] WEIR_UNUSED
 #define WEIR_UNUSED __attribute__((unused))
 
 #endif

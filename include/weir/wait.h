@@ -34,10 +34,12 @@ WEIR_FN struct weir_disks weir_disks_one(WEIR_GLOBAL struct weir_disk *disk)
 	return disks;
 }
 
-/* Whom to help in turn @iteration: all of them by and by, out of step with weir_disk_help()'s choice of a queue. */
+/* Whom to help in turn @iteration: all of them by and by, out of step with weir_disk_help()'s choice of a
+ * queue. */
 WEIR_FN WEIR_GLOBAL struct weir_disk *weir_disks_pick(struct weir_disks disks, u32 iteration)
 {
-	return weir_at(disks.first, struct weir_disk, disks.count == 1 ? 0 : ((iteration * 0x9e3779b1u) >> 16) % disks.count);
+	return weir_at(disks.first, struct weir_disk,
+		       disks.count == 1 ? 0 : ((iteration * 0x9e3779b1u) >> 16) % disks.count);
 }
 
 /*
@@ -65,7 +67,8 @@ WEIR_FN u64 weir_disks_test(struct weir_disks disks, WEIR_GLOBAL struct weir_eve
 	u64 needy = weir_ballot(wave, word == 0);
 
 	if (needy && weir_disk_help(wave, needy, disk, iteration) != 0)
-		word = weir_event_retry(wave, event, word ? word : weir_event_poll(disks, event), WEIR_FOREVER);
+		word = weir_event_retry(wave, event, word ? word : weir_event_poll(disks, event),
+					WEIR_FOREVER);
 	weir_reconverge();
 	return word;
 }
@@ -86,13 +89,13 @@ WEIR_FN u64 weir_test(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct wei
 }
 
 /* weir_wait_all(), with the storages that may have the requests. */
-WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL struct weir_event *events, u32 count,
-					u64 timeout_us)
+WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL struct weir_event *events,
+					u32 count, u64 timeout_us)
 {
 	u64 wave = weir_active();
 	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us);
 	weir_status status = WEIR_OK;
-	u32 at = 0; /* events below it are done */
+	u32 at = 0;   /* events below it are done */
 	u32 vain = 0; /* turns since any lane saw one done */
 	u64 needy;
 
@@ -190,7 +193,8 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		if (!done && pending && weir_expired(deadline, iteration))
 			any.status = WEIR_E_TIMEOUT;
 		(void)weir_event_retry(wave, events + failed, done ? 0 : retry, deadline);
-		done |= !pending || any.status != WEIR_OK; /* nothing pending: all of them were given already */
+		done |= !pending ||
+			any.status != WEIR_OK; /* nothing pending: all of them were given already */
 		weir_reconverge();
 		needy = weir_ballot(wave, !done);
 		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, iteration), iteration) == 0)
@@ -213,8 +217,8 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
  * Return: the event's index and its request's status; index @count: with WEIR_OK all of them were
  * given before, with WEIR_E_TIMEOUT the others have not ended in time and remain the controller's.
  */
-WEIR_FN struct weir_any weir_wait_any(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *events,
-				      u32 count, u64 timeout_us)
+WEIR_FN struct weir_any weir_wait_any(WEIR_GLOBAL struct weir_disk *disk,
+				      WEIR_GLOBAL struct weir_event *events, u32 count, u64 timeout_us)
 {
 	return weir_disks_wait_any(weir_disks_one(disk), events, count, timeout_us);
 }

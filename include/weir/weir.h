@@ -96,29 +96,32 @@ struct weir_context_options {
  *        `cpu`            or another backend of this build, its first device
  *        `BACKEND:N`      its device N, as it counts them
  *        `BACKEND:PCI`    its device at a PCI address, such as 0000:41:00.0 or, in domain 0, 41:00.0
- *        `cpu:memory=FILE` the cpu, with device memory that is all of FILE, mapped: for bring-up, the BAR of a GPU
+ *        `cpu:memory=FILE` the cpu, with device memory that is all of FILE, mapped: for bring-up, the BAR of
+ * a GPU
  *                         (/sys/bus/pci/devices/ADDRESS/resource2_wc), a window of weir_p2p over it
  *                         (/dev/weir_p2p/ADDRESS-2, docs/kernel.md) or any other file
- *        `gpu`, `gpu:N`   number N, 0 if not given, by PCI address, of the GPUs that any backend of this build can use
- *        `gpu:PCI`        the GPU at that address, by whichever backend has it
+ *        `gpu`, `gpu:N`   number N, 0 if not given, by PCI address, of the GPUs that any backend of this
+ * build can use `gpu:PCI`        the GPU at that address, by whichever backend has it
  * @options: NULL for the defaults
  * @out: the context
  *
- * Return: 0; -ENODEV for an unknown name, or a device that is not there or that no backend can use; -EINVAL for
- * options out of range or a malformed address.
+ * Return: 0; -ENODEV for an unknown name, or a device that is not there or that no backend can use; -EINVAL
+ * for options out of range or a malformed address.
  */
 WEIR_API int weir_context_open(const char *name, const struct weir_context_options *options,
 			       struct weir_context **out);
 
 /**
- * weir_context_close() - wait for every launch, close all that was opened with the context, then free it; NULL is fine
+ * weir_context_close() - wait for every launch, close all that was opened with the context, then free it;
+ * NULL is fine
  *
- * Caches are destroyed first, as by weir_cache_destroy(), then storages are closed, as by weir_storage_close(), and the memory of
- * weir_alloc() is freed. Requests for files end first.
+ * Caches are destroyed first, as by weir_cache_destroy(), then storages are closed, as by
+ * weir_storage_close(), and the memory of weir_alloc() is freed. Requests for files end first.
  *
- * Return: 0; -EINVAL for a handle that is not an open context; else the first of these errors, with the sentences of all: a fault
- * that no weir_sync() has returned, a request for files that nobody has waited for and that failed, and what closing caches and
- * storages returned: -EIO names what is lost. The context is closed in any case.
+ * Return: 0; -EINVAL for a handle that is not an open context; else the first of these errors, with the
+ * sentences of all: a fault that no weir_sync() has returned, a request for files that nobody has waited for
+ * and that failed, and what closing caches and storages returned: -EIO names what is lost. The context is
+ * closed in any case.
  */
 WEIR_API int weir_context_close(struct weir_context *context);
 
@@ -153,8 +156,8 @@ enum weir_peer_writes {
  * @dma_buf: its memory can be handed to other drivers as a dma-buf
  * @peer_dma: other PCI devices can read and write its memory directly
  * @peer_writes: enum weir_peer_writes
- * @map_registers: its lanes can store to registers of other PCI devices, such as doorbells; as far as its backend can tell
- *                 without trying
+ * @map_registers: its lanes can store to registers of other PCI devices, such as doorbells; as far as its
+ * backend can tell without trying
  * @register_host: its lanes can use pages of the host that others allocated
  * @export_memory: its memory can be had as a dma-buf, of any part
  * @map_registers_why: if not, the reason; "" if so. @register_host_why, @export_memory_why too
@@ -211,14 +214,15 @@ WEIR_API int weir_alloc_host(struct weir_context *context, size_t bytes, uint64_
 /**
  * weir_free() - free memory from any of the calls above; 0 is fine
  *
- * Return: 0; -EINVAL: no allocation begins there, or it is freed already; -EBUSY, and it is not freed: a command of an open
- * storage still has it, one that has not ended, or that no lane has waited for; it is registered (weir_deregister()); or it
- * is memory of a storage, a cache or the context.
+ * Return: 0; -EINVAL: no allocation begins there, or it is freed already; -EBUSY, and it is not freed: a
+ * command of an open storage still has it, one that has not ended, or that no lane has waited for; it is
+ * registered (weir_deregister()); or it is memory of a storage, a cache or the context.
  */
 WEIR_API int weir_free(struct weir_context *context, uint64_t address);
 
 /** weir_copy_to_device() - host to device memory; not ordered with running kernels */
-WEIR_API int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from, size_t bytes);
+WEIR_API int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from,
+				 size_t bytes);
 
 /** weir_copy_from_device() - device to host memory; not ordered with running kernels */
 WEIR_API int weir_copy_from_device(struct weir_context *context, void *to, uint64_t address, size_t bytes);
@@ -231,14 +235,14 @@ WEIR_API int weir_copy_from_device(struct weir_context *context, void *to, uint6
  * @max_transfer_bytes: most a single command moves, a power of two from 4096 on;
  *                      0: 64 KiB. A queue pair costs depth x (160 + transfer / 512) bytes.
  * @read_only: refuse writes
- * @timeout_us: what a lane waits for a command by default; 0: 30 s, or if that is more twice command_timeout_us and 15 s: long
- *              enough that a command which got no answer is ended and tried again
+ * @timeout_us: what a lane waits for a command by default; 0: 30 s, or if that is more twice
+ * command_timeout_us and 15 s: long enough that a command which got no answer is ended and tried again
  * @first_ticket: tests only: ticket the queues start with, a multiple of 2 x depth
  * @command_timeout_us: what the controller may take for a command; 0: 30 s. After that the command is
  *                      aborted, else its queue pair created anew, else the controller reset
  *                      (docs/hardware.md). The key timeout_ms of a URI goes before it
- * @retries: plus 1: how often a command is submitted again that the controller says is worth another try, up to
- *           100: so 1 means never; 0: 4. docs/guide/blocks.md says which, and where
+ * @retries: plus 1: how often a command is submitted again that the controller says is worth another try, up
+ * to 100: so 1 means never; 0: 4. docs/guide/blocks.md says which, and where
  */
 struct weir_storage_options {
 	size_t size;
@@ -268,28 +272,22 @@ struct weir_storage_options {
  *                     wave takes at once (as many as have 32 KiB if not given)
  *       `file:PATH`   a file or block device through io_uring; ?block=512|4096
  *                     &direct=auto|on|off &poll=0|1 &ro=0|1
- *                     &engine=auto|io_uring|threads: who reads and writes it. auto: where io_uring is forbidden or missing,
- *                     up to 32 threads by system calls, which is said once on stderr
- *                     &share=off|on: a block device may be open for writing elsewhere, where that says share=on, too
- *                     (docs/guide/writing.md)
+ *                     &engine=auto|io_uring|threads: who reads and writes it. auto: where io_uring is
+ * forbidden or missing, up to 32 threads by system calls, which is said once on stderr &share=off|on: a block
+ * device may be open for writing elsewhere, where that says share=on, too (docs/guide/writing.md)
  *       `nvme:ADDRESS` an NVMe controller bound to vfio-pci (docs/hardware.md), such as nvme:0000:65:00.0;
- *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd. Where the
- *                     controller has another namespace than 1, what is written to is named by nsid.
- *                     ?driver=kernel &in_use=refuse|allow: one that keeps the kernel's driver; device
- *                     memory has to be a window of weir_p2p (docs/kernel.md)
- *       all of them   &timeout_ms=N what the controller may take for a command; 0: any time
- *       virt:, file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core
- *                     but two, at most 16 and one for each queue
- *                     &shadow=off|on: the controller offers shadow doorbells (docs/hardware.md)
- *                     &trace=FILE: each request of the controller to what is behind it, noted when it
- *                     begins and when it ends, in that order; not with on=device
- *                     &fault=KIND:KEY=VALUE...,... what the controller does wrong,
- *                     for tests: a table of rows such as late:us=500:every=7 or
- *                     status:code=0x281:op=read:lba=10-19:count=1; kinds and keys
- *                     in runtime/transport/virtual/fault.h
- *       any of them:  &retries=N instead of what @options says, 0 to 100
- *       The first '?' ends what precedes the keys. In a path and in a value %3F stands for '?', %26 for '&', %2C for ','
- *       (which separates URIs in lists) and %25 for '%'; any other '%' is refused, and every other character
+ *                     ?nsid=N &queues=N &ro=0|1 &mover=... &shadow=auto|on|off &vfio=auto|group|iommufd.
+ * Where the controller has another namespace than 1, what is written to is named by nsid. ?driver=kernel
+ * &in_use=refuse|allow: one that keeps the kernel's driver; device memory has to be a window of weir_p2p
+ * (docs/kernel.md) all of them   &timeout_ms=N what the controller may take for a command; 0: any time virt:,
+ * file:  &threads=N|auto &lat_us=N &iops=N &mdts=BYTES; auto: one for each core but two, at most 16 and one
+ * for each queue &shadow=off|on: the controller offers shadow doorbells (docs/hardware.md) &trace=FILE: each
+ * request of the controller to what is behind it, noted when it begins and when it ends, in that order; not
+ * with on=device &fault=KIND:KEY=VALUE...,... what the controller does wrong, for tests: a table of rows such
+ * as late:us=500:every=7 or status:code=0x281:op=read:lba=10-19:count=1; kinds and keys in
+ * runtime/transport/virtual/fault.h any of them:  &retries=N instead of what @options says, 0 to 100 The
+ * first '?' ends what precedes the keys. In a path and in a value %3F stands for '?', %26 for '&', %2C for
+ * ',' (which separates URIs in lists) and %25 for '%'; any other '%' is refused, and every other character
  *       stands for itself. virt: holds 127T at most.
  * @options: NULL for the defaults
  * @out: the storage
@@ -302,13 +300,15 @@ WEIR_API int weir_storage_open(struct weir_context *context, const char *uri,
 /**
  * weir_storage_close() - write back its dirty lines, flush, delete the queues, free; NULL is fine
  *
- * Waits for the kernels launched so far. Caches that have lines of it write back the dirty ones, and forget all of them. Of a
- * stripe that is all of its lines: the stripe's arrays are void, its other storages stay open. Arrays, writers and
- * disks of it in kernel arguments are void; lanes that use one get WEIR_E_CLOSED. Lines that lanes hold in buffers of a
- * Share Table are not written; weir_share_destroy() or weir_cache_destroy() says so.
+ * Waits for the kernels launched so far. Caches that have lines of it write back the dirty ones, and forget
+ * all of them. Of a stripe that is all of its lines: the stripe's arrays are void, its other storages stay
+ * open. Arrays, writers and disks of it in kernel arguments are void; lanes that use one get WEIR_E_CLOSED.
+ * Lines that lanes hold in buffers of a Share Table are not written; weir_share_destroy() or
+ * weir_cache_destroy() says so.
  *
- * Return: 0; -EINVAL for a handle that is not an open storage; -EIO with a sentence that counts and names the blocks that could
- * not be written and are lost, or says that the controller failed before it made durable what was written. It is closed in any case.
+ * Return: 0; -EINVAL for a handle that is not an open storage; -EIO with a sentence that counts and names the
+ * blocks that could not be written and are lost, or says that the controller failed before it made durable
+ * what was written. It is closed in any case.
  */
 WEIR_API int weir_storage_close(struct weir_storage *storage);
 
@@ -316,7 +316,8 @@ WEIR_API int weir_storage_close(struct weir_storage *storage);
  * struct weir_storage_info - what a storage is
  * @size: sizeof the structure
  * @bytes: size, to the byte. Where it is no multiple of @block_bytes, the last block is read with zeros
- *         behind the end, and of what is written to it only that before the end is kept: a file keeps its size
+ *         behind the end, and of what is written to it only that before the end is kept: a file keeps its
+ * size
  * @block_bytes: 512 or 4096
  * @max_transfer_bytes: most a single command moves
  * @queues: queue pairs in use
@@ -357,7 +358,8 @@ WEIR_API int weir_storage_disk(struct weir_storage *storage, struct weir_disk *d
  * For set-up and tests; no kernel may be running. weir_storage_read() likewise; it may ask for all of the
  * last block, of which zeros come from behind the end, where a write is refused.
  */
-WEIR_API int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes);
+WEIR_API int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data,
+				size_t bytes);
 WEIR_API int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data, size_t bytes);
 
 /** weir_storage_flush() - make every write completed so far durable; no kernel may be running */
@@ -373,12 +375,13 @@ WEIR_API int weir_storage_flush(struct weir_storage *storage);
  * @policy: which line of a full set makes room; docs/cache-policies.md compares them
  * @policy_parameter: what a policy of the user's makes of it; others take 0 only
  * @tier_bytes: host memory for a second tier of lines behind the first (docs/cache.md), a multiple of
- *              @line_bytes, rounded down to whole sets of 4 lines; best a multiple of the first one's lines. 0: none.
- *              Its bookkeeping, 8 bytes per line, is device memory, beside @bytes
+ *              @line_bytes, rounded down to whole sets of 4 lines; best a multiple of the first one's lines.
+ * 0: none. Its bookkeeping, 8 bytes per line, is device memory, beside @bytes
  * @tier_inclusive: 0: a line is in one tier or the other; 1: a line that goes up leaves a copy, so that
  *                  it need not be copied when it comes down again
- * @invalidate_on_flush: 1: weir_cache_flush() and weir_array_flush() also drop the lines that they cover, so that what other devices
- *                       have written to their storages meanwhile is read from there; caches are not coherent with each other
+ * @invalidate_on_flush: 1: weir_cache_flush() and weir_array_flush() also drop the lines that they cover, so
+ * that what other devices have written to their storages meanwhile is read from there; caches are not
+ * coherent with each other
  */
 struct weir_cache_options {
 	size_t size;
@@ -423,11 +426,12 @@ WEIR_API int weir_cache_create(struct weir_context *context, const struct weir_c
 /**
  * weir_cache_destroy() - write back what is dirty, then free a cache; its arrays are void; NULL is fine
  *
- * Waits for the kernels launched so far. Closing its storages makes what was written durable. Lines of storages that are
- * closed were written back when those were. Lanes that use an array or a writer of it get WEIR_E_CLOSED.
+ * Waits for the kernels launched so far. Closing its storages makes what was written durable. Lines of
+ * storages that are closed were written back when those were. Lanes that use an array or a writer of it get
+ * WEIR_E_CLOSED.
  *
- * Return: 0; -EINVAL for a handle that is not an open cache; -EIO with a sentence that counts and names the blocks that could not be written
- * and are lost, or for a device that failed. The cache is gone in any case.
+ * Return: 0; -EINVAL for a handle that is not an open cache; -EIO with a sentence that counts and names the
+ * blocks that could not be written and are lost, or for a device that failed. The cache is gone in any case.
  */
 WEIR_API int weir_cache_destroy(struct weir_cache *cache);
 
@@ -506,10 +510,12 @@ struct weir_share_options {
 WEIR_API int weir_share_create(struct weir_cache *cache, const struct weir_share_options *options);
 
 /**
- * weir_share_destroy() - free a cache's Share Table; weir_cache_destroy() does so, too; without one it does nothing
+ * weir_share_destroy() - free a cache's Share Table; weir_cache_destroy() does so, too; without one it does
+ * nothing
  *
- * Return: 0; -EINVAL for a handle that is not an open cache; -EBUSY: lanes hold lines still: their buffers are as they are, but what was changed in
- * them did not reach the cache. The sentence names one of them. The table is gone in any case.
+ * Return: 0; -EINVAL for a handle that is not an open cache; -EBUSY: lanes hold lines still: their buffers
+ * are as they are, but what was changed in them did not reach the cache. The sentence names one of them. The
+ * table is gone in any case.
  */
 WEIR_API int weir_share_destroy(struct weir_cache *cache);
 
@@ -566,7 +572,8 @@ struct weir_array_options {
  * @array: struct weir_array of <weir/abi.h>, to put into kernel arguments
  *
  * Return: 0; -ERANGE if the elements do not fit the storage; -EBUSY if one of the storages
- * is written to through this cache with another layout; -EINVAL, also for a cache or a storage that is not open.
+ * is written to through this cache with another layout; -EINVAL, also for a cache or a storage that is not
+ * open.
  */
 WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages,
 			     unsigned storage_count, const struct weir_array_options *options,
@@ -599,10 +606,11 @@ WEIR_API int weir_writer_open(struct weir_cache *cache, struct weir_storage *con
  *
  * Like weir_cache_flush(). Whole lines: what lies beside the range may be written, too.
  *
- * Return: as weir_cache_flush(); -EINVAL for an array of another cache, or of a storage that is closed; -ERANGE.
+ * Return: as weir_cache_flush(); -EINVAL for an array of another cache, or of a storage that is closed;
+ * -ERANGE.
  */
-WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
-			      int durable);
+WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first,
+			      uint64_t count, int durable);
 
 /**
  * weir_array_invalidate() - forget the lines of a range, so that they are read from storage again
@@ -614,8 +622,8 @@ WEIR_API int weir_array_flush(struct weir_cache *cache, const struct weir_array 
  * Drops what is dirty, too, unwritten, along with whatever else is in the same lines: flush
  * before if it is to stay. For storage that something else has written to.
  *
- * Return: 0; -EBUSY if a command on a line does not end; -EINVAL for an array of another cache, or of a storage that is
- * closed; -ERANGE.
+ * Return: 0; -EBUSY if a command on a line does not end; -EINVAL for an array of another cache, or of a
+ * storage that is closed; -ERANGE.
  */
 WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first,
 				   uint64_t count);
@@ -629,8 +637,8 @@ WEIR_API int weir_array_invalidate(struct weir_cache *cache, const struct weir_a
  * @args: the kernel's argument structure; copied
  * @args_bytes: its size, which must be what the kernel was built with
  *
- * Launches of a context run one after the other. Returns at once. Arrays, writers and disks in @args whose storage or cache is
- * closed give lanes WEIR_E_CLOSED; memory that was freed is not checked.
+ * Launches of a context run one after the other. Returns at once. Arrays, writers and disks in @args whose
+ * storage or cache is closed give lanes WEIR_E_CLOSED; memory that was freed is not checked.
  */
 WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 			 const void *args, size_t args_bytes);
@@ -645,9 +653,10 @@ WEIR_API int weir_launch(struct weir_context *context, const char *kernel, uint3
  * @args: the kernel's argument structure; copied
  * @args_bytes: its size
  *
- * The kernel begins when all that was put into @stream before has ended, and what is put into it afterwards begins when the kernel
- * has ended. The host does not wait. Launches of a context run one after the other still, whatever their streams; weir_sync()
- * and everything that "waits for the kernels launched so far" waits for this one, too. The stream may be destroyed at any time.
+ * The kernel begins when all that was put into @stream before has ended, and what is put into it afterwards
+ * begins when the kernel has ended. The host does not wait. Launches of a context run one after the other
+ * still, whatever their streams; weir_sync() and everything that "waits for the kernels launched so far"
+ * waits for this one, too. The stream may be destroyed at any time.
  *
  * Return: as weir_launch(); -ENOTSUP where the device has no streams but that of weir_launch(), as the cpu.
  */
@@ -700,7 +709,8 @@ WEIR_API int weir_sync(struct weir_context *context);
  * @queues_replaced: by a new queue pair, which ended all commands of the old one
  * @resets: by a reset of the controller, which ended all commands
  * @retried: of @commands: submitted again because the controller said so
- * @rings: doorbells of I/O queues that were rung in spite of shadow doorbells (docs/hardware.md); 0 without them
+ * @rings: doorbells of I/O queues that were rung in spite of shadow doorbells (docs/hardware.md); 0 without
+ * them
  */
 struct weir_stats {
 	size_t size;

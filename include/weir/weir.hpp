@@ -2,9 +2,10 @@
 /*
  * weir.hpp: weir for people who write C++: objects that close themselves, arrays with operator[].
  *
- * Owns: nothing that weir.h, array.h and writer.h have not: every function here is one or two calls of theirs. Optional; C++11, host and
- * device. Host calls throw weir::error with the sentence of weir_last_error(). Kernel arguments are plain structures
- * still: weir::array<T> and weir::writer<T> are copied into them like struct weir_array.
+ * Owns: nothing that weir.h, array.h and writer.h have not: every function here is one or two calls of
+ * theirs. Optional; C++11, host and device. Host calls throw weir::error with the sentence of
+ * weir_last_error(). Kernel arguments are plain structures still: weir::array<T> and weir::writer<T> are
+ * copied into them like struct weir_array.
  */
 #ifndef WEIR_WEIR_HPP
 #define WEIR_WEIR_HPP
@@ -21,8 +22,9 @@ namespace weir
 {
 
 /** class error - what went wrong, as a sentence, and its negative errno */
-class error : public std::runtime_error {
-public:
+class error : public std::runtime_error
+{
+      public:
 	explicit error(int code) : std::runtime_error(weir_last_error()), code_(code)
 	{
 	}
@@ -31,7 +33,7 @@ public:
 		return code_;
 	}
 
-private:
+      private:
 	int code_;
 };
 
@@ -52,11 +54,12 @@ template <typename T> struct can_be_element {
  * struct array - elements on storage, read by lanes: the model is BaM's array<T>
  * @raw: what it is for the rest of weir, views, runs and prefetches included
  *
- * array[i] reads through the cache, as weir_array_get_u32() and its like do; any lanes may, and errors are recorded as theirs. T may
- * be float or double, or a structure of whole words of 8 bytes.
+ * array[i] reads through the cache, as weir_array_get_u32() and its like do; any lanes may, and errors are
+ * recorded as theirs. T may be float or double, or a structure of whole words of 8 bytes.
  */
 template <typename T> struct array {
-	static_assert(can_be_element<T>::value, "elements have 1, 2, 4 or 8 bytes or a multiple of 8, and no constructors");
+	static_assert(can_be_element<T>::value,
+		      "elements have 1, 2, 4 or 8 bytes or a multiple of 8, and no constructors");
 	struct weir_array raw;
 
 	WEIR_METHOD u64 size() const
@@ -74,7 +77,8 @@ template <typename T> struct array {
 		for (u32 i = 0; i < (sizeof(T) + 7) / 8; i++) { /* of less than a word, the bytes in it */
 			u64 at = byte + i * 8;
 
-			words[i] = there ? weir_array_words(from, at & ~(u64)7, 1).word[0] >> ((at & 7) * 8) : 0;
+			words[i] =
+				there ? weir_array_words(from, at & ~(u64)7, 1).word[0] >> ((at & 7) * 8) : 0;
 		}
 		__builtin_memcpy(&value, words, sizeof(T));
 		return value;
@@ -85,10 +89,12 @@ template <typename T> struct array {
  * struct writer - elements on storage, read and written by lanes
  * @raw: what it is for the rest of weir
  *
- * writer[i] = value, T value = writer[i], and atomic changes of elements of 4 and 8 bytes, which return the old value.
+ * writer[i] = value, T value = writer[i], and atomic changes of elements of 4 and 8 bytes, which return the
+ * old value.
  */
 template <typename T> struct writer {
-	static_assert(can_be_element<T>::value, "elements have 1, 2, 4 or 8 bytes or a multiple of 8, and no constructors");
+	static_assert(can_be_element<T>::value,
+		      "elements have 1, 2, 4 or 8 bytes or a multiple of 8, and no constructors");
 	struct weir_writer raw;
 
 	/** struct element - what writer[i] stands for */
@@ -142,7 +148,8 @@ template <typename T> struct writer {
 		word.high = 0;
 		for (u32 i = 0; i < (sizeof(T) + 7) / 8; i++) {
 			word.low = words[i];
-			(void)weir_writer_bytes(&raw, byte + i * 8, has, WEIR_ACCESS_STORE, sizeof(T) < 8 ? sizeof(T) : 8, word);
+			(void)weir_writer_bytes(&raw, byte + i * 8, has, WEIR_ACCESS_STORE,
+						sizeof(T) < 8 ? sizeof(T) : 8, word);
 		}
 	}
 
@@ -167,7 +174,7 @@ template <typename T> struct writer {
 		return change<WEIR_ACCESS_CAS>(index, value, expected);
 	}
 
-private:
+      private:
 	template <u32 kind> WEIR_METHOD T change(u64 index, T value, T expected)
 	{
 		static_assert((sizeof(T) == 4 || sizeof(T) == 8) && std::is_unsigned<T>::value,
@@ -181,8 +188,9 @@ private:
 };
 
 /* An object that weir.h opens: closed with its owner, moved but never copied. */
-template <typename object, int (*close)(object *)> class handle {
-public:
+template <typename object, int (*close)(object *)> class handle
+{
+      public:
 	handle() : object_(nullptr)
 	{
 	}
@@ -216,23 +224,26 @@ public:
 		check(close(closing));
 	}
 
-private:
+      private:
 	object *object_;
 };
 
 /** class context - a device; closes what was opened with it */
-class context : public handle<struct weir_context, weir_context_close> {
-public:
+class context : public handle<struct weir_context, weir_context_close>
+{
+      public:
 	explicit context(const char *name = "auto", const struct weir_context_options *options = nullptr)
 	{
 		check(weir_context_open(name, options, out()));
 	}
-	template <typename arguments> void launch(const char *kernel, uint32_t blocks, uint32_t threads, const arguments &args)
+	template <typename arguments>
+	void launch(const char *kernel, uint32_t blocks, uint32_t threads, const arguments &args)
 	{
 		launch_on(nullptr, kernel, blocks, threads, args);
 	}
 	template <typename arguments>
-	void launch_on(void *stream, const char *kernel, uint32_t blocks, uint32_t threads, const arguments &args)
+	void launch_on(void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
+		       const arguments &args)
 	{
 		check(weir_launch_on(get(), stream, kernel, blocks, threads, &args, sizeof(args)));
 	}
@@ -243,21 +254,24 @@ public:
 };
 
 /** class storage - what a URI opens */
-class storage : public handle<struct weir_storage, weir_storage_close> {
-public:
+class storage : public handle<struct weir_storage, weir_storage_close>
+{
+      public:
 	storage(const context &of, const char *uri, const struct weir_storage_options *options = nullptr)
 	{
 		check(weir_storage_open(of.get(), uri, options, out()));
 	}
-	storage(const context &of, const std::string &uri, const struct weir_storage_options *options = nullptr)
+	storage(const context &of, const std::string &uri,
+		const struct weir_storage_options *options = nullptr)
 	    : storage(of, uri.c_str(), options)
 	{
 	}
 };
 
 /** class cache - between arrays and storages; writes back what is dirty when it goes */
-class cache : public handle<struct weir_cache, weir_cache_destroy> {
-public:
+class cache : public handle<struct weir_cache, weir_cache_destroy>
+{
+      public:
 	cache(const context &of, uint64_t bytes)
 	{
 		check(weir_cache_create(of.get(), WEIR_OPTIONS(cache, .bytes = bytes), out()));
@@ -267,22 +281,28 @@ public:
 		check(weir_cache_create(of.get(), options, out()));
 	}
 	/* The elements of a storage from byte @first_byte on; @count 0: as many as fit. */
-	template <typename T> weir::array<T> array(const storage &of, uint64_t first_byte = 0, uint64_t count = 0) const
+	template <typename T>
+	weir::array<T> array(const storage &of, uint64_t first_byte = 0, uint64_t count = 0) const
 	{
 		struct weir_storage *storages[1] = { of.get() };
 		weir::array<T> made;
 
 		check(weir_array_open(get(), storages, 1,
-				      WEIR_OPTIONS(array, .element_bytes = sizeof(T), .first_byte = first_byte, .count = count), &made.raw));
+				      WEIR_OPTIONS(array, .element_bytes = sizeof(T),
+						   .first_byte = first_byte, .count = count),
+				      &made.raw));
 		return made;
 	}
-	template <typename T> weir::writer<T> writer(const storage &of, uint64_t first_byte = 0, uint64_t count = 0) const
+	template <typename T>
+	weir::writer<T> writer(const storage &of, uint64_t first_byte = 0, uint64_t count = 0) const
 	{
 		struct weir_storage *storages[1] = { of.get() };
 		weir::writer<T> made;
 
 		check(weir_writer_open(get(), storages, 1,
-				       WEIR_OPTIONS(array, .element_bytes = sizeof(T), .first_byte = first_byte, .count = count), &made.raw));
+				       WEIR_OPTIONS(array, .element_bytes = sizeof(T),
+						    .first_byte = first_byte, .count = count),
+				       &made.raw));
 		return made;
 	}
 	void flush(bool durable = false)
@@ -292,8 +312,9 @@ public:
 };
 
 /** class memory - zeroed device memory for @count of T; goes with its owner */
-template <typename T> class memory {
-public:
+template <typename T> class memory
+{
+      public:
 	memory(const context &of, uint64_t count) : of_(of.get()), address_(0), count_(count)
 	{
 		check(weir_alloc(of_, count * sizeof(T), &address_));
@@ -317,12 +338,12 @@ public:
 		check(weir_copy_from_device(of_, to, address_, count_ * sizeof(T)));
 	}
 
-private:
+      private:
 	struct weir_context *of_;
 	uint64_t address_;
 	uint64_t count_;
 };
 
-}
+} // namespace weir
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * writer.h: an array that lanes write to.
  *
- * Owns: elements, atomic changes of them, and spans into lines of the cache, and flushing them. What is written is
- * in the cache at once, for every lane that reads the same storage through it, and on
- * storage when its line is evicted or flushed (docs/cache.md). A struct weir_writer holds a
- * struct weir_array; reading goes by that: weir_array_get_u64(&writer->array, i).
+ * Owns: elements, atomic changes of them, and spans into lines of the cache, and flushing them. What is
+ * written is in the cache at once, for every lane that reads the same storage through it, and on storage when
+ * its line is evicted or flushed (docs/cache.md). A struct weir_writer holds a struct weir_array; reading
+ * goes by that: weir_array_get_u64(&writer->array, i).
  *
  * Every function may be called by any subset of a wave's lanes, with different arguments
  * in each. Errors are recorded in the context like those of reads. Elements are written
@@ -18,9 +18,10 @@
 #include <weir/array.h>
 #include <weir/core/cache/flush.h>
 
-/* @bytes bytes at storage byte @byte, which lie in one line: stored, or changed; of lanes without (@has) nothing. Return: of a change, what they were. */
-WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has, u32 kind, u32 bytes,
-					  struct weir_u128 value)
+/* @bytes bytes at storage byte @byte, which lie in one line: stored, or changed; of lanes without (@has)
+ * nothing. Return: of a change, what they were. */
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *writer, u64 byte, u32 has,
+						u32 kind, u32 bytes, struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
 	struct weir_access access;
@@ -33,17 +34,17 @@ WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bytes(WEIR_GLOBAL struct weir_writer *
 }
 
 /* Element @index: stored, or changed. Return: of a change, what it was. */
-WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
-					    struct weir_u128 value)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_element(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind,
+						  u32 bytes, struct weir_u128 value)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
 
-	return weir_writer_bytes(writer, array->first_byte + index * bytes, weir_array_has_of(array, index, bytes), kind, bytes,
-				 value);
+	return weir_writer_bytes(writer, array->first_byte + index * bytes,
+				 weir_array_has_of(array, index, bytes), kind, bytes, value);
 }
 
-WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind, u32 bytes,
-					 u64 value)
+WEIR_FN WEIR_FORCE_INLINE u64 weir_writer_bits(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 kind,
+					       u32 bytes, u64 value)
 {
 	struct weir_u128 wide;
 
@@ -151,7 +152,8 @@ WEIR_FN u64 weir_writer_exchange_u64(WEIR_GLOBAL struct weir_writer *writer, u64
 }
 
 /* Compare-and-swap of an element of @bytes bytes. */
-WEIR_FN u64 weir_writer_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 bytes, u64 expected, u64 value)
+WEIR_FN u64 weir_writer_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 bytes, u64 expected,
+			    u64 value)
 {
 	struct weir_u128 both;
 
@@ -163,8 +165,9 @@ WEIR_FN u64 weir_writer_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index, u
 /**
  * weir_writer_cas_u32() - @value in place of element @index, if that is @expected
  *
- * Of an array of 4-byte elements. Atomic among lanes; relaxed: lanes that hand each other data by it need a word of their
- * own in device memory (<weir/port.h>) for that. Where the element is another one it stays as it is, and yet its line counts as written.
+ * Of an array of 4-byte elements. Atomic among lanes; relaxed: lanes that hand each other data by it need a
+ * word of their own in device memory (<weir/port.h>) for that. Where the element is another one it stays as
+ * it is, and yet its line counts as written.
  *
  * Return: what it was before, which is @expected if it was replaced; 0 after an error.
  */
@@ -184,27 +187,27 @@ WEIR_FN u64 weir_writer_cas_u64(WEIR_GLOBAL struct weir_writer *writer, u64 inde
  * @name: suffix of the function
  * @type: the structure; its size and alignment must be multiples of 8, its size the array's element_bytes
  *
- * weir_writer_put_NAME(writer, index, value). As of WEIR_ARRAY_STRUCT(), each word of 8 bytes is written as a whole, but a lane that
- * reads the element meanwhile may see some words of the old one and some of the new.
+ * weir_writer_put_NAME(writer, index, value). As of WEIR_ARRAY_STRUCT(), each word of 8 bytes is written as a
+ * whole, but a lane that reads the element meanwhile may see some words of the old one and some of the new.
  */
-#define WEIR_WRITER_STRUCT(name, type)                                                                          \
-	WEIR_FN void weir_writer_put_##name(WEIR_GLOBAL struct weir_writer *writer, u64 index, type value)       \
-	{                                                                                                       \
-		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;                      \
-		union {                                                                                         \
-			u64 words[sizeof(type) / 8];                                                            \
-			type value;                                                                             \
-		} element;                                                                                      \
-		u64 byte = writer->array.first_byte + index * sizeof(type);                                     \
-		u32 has = weir_array_has_of(&writer->array, index, sizeof(type));                               \
-		struct weir_u128 word;                                                                          \
-														\
-		element.value = value;                                                                          \
-		word.high = 0;                                                                                  \
-		for (u32 i = 0; i < sizeof(type) / 8; i++) {                                                    \
-			word.low = element.words[i];                                                            \
-			(void)weir_writer_bytes(writer, byte + i * 8, has, WEIR_ACCESS_STORE, 8, word);         \
-		}                                                                                               \
+#define WEIR_WRITER_STRUCT(name, type)                                                                       \
+	WEIR_FN void weir_writer_put_##name(WEIR_GLOBAL struct weir_writer *writer, u64 index, type value)   \
+	{                                                                                                    \
+		typedef char weir_whole_words[sizeof(type) % 8 == 0 ? 1 : -1] WEIR_UNUSED;                   \
+		union {                                                                                      \
+			u64 words[sizeof(type) / 8];                                                         \
+			type value;                                                                          \
+		} element;                                                                                   \
+		u64 byte = writer->array.first_byte + index * sizeof(type);                                  \
+		u32 has = weir_array_has_of(&writer->array, index, sizeof(type));                            \
+		struct weir_u128 word;                                                                       \
+                                                                                                             \
+		element.value = value;                                                                       \
+		word.high = 0;                                                                               \
+		for (u32 i = 0; i < sizeof(type) / 8; i++) {                                                 \
+			word.low = element.words[i];                                                         \
+			(void)weir_writer_bytes(writer, byte + i * 8, has, WEIR_ACCESS_STORE, 8, word);      \
+		}                                                                                            \
 	}
 
 /**
@@ -219,7 +222,8 @@ WEIR_FN u64 weir_writer_cas_u64(WEIR_GLOBAL struct weir_writer *writer, u64 inde
  *
  * Return: WEIR_OK, or the first error, after which the rest was not written.
  */
-WEIR_FN weir_status weir_writer_write(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 count, weir_addr from)
+WEIR_FN weir_status weir_writer_write(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 count,
+				      weir_addr from)
 {
 	return weir_array_span(&writer->array, index, count, from, WEIR_ACCESS_WRITE);
 }
@@ -238,7 +242,8 @@ WEIR_FN weir_status weir_writer_write(WEIR_GLOBAL struct weir_writer *writer, u6
  * wrote, is on storage. Else the first error, which is recorded in the context, too; the
  * line stays dirty, and the next flush tries again.
  */
-WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 count, weir_addr durable)
+WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u64 index, u64 count,
+				      weir_addr durable)
 {
 	WEIR_GLOBAL struct weir_array *array = &writer->array;
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
@@ -248,8 +253,9 @@ WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u6
 	struct weir_sweep sweep;
 
 	sweep.first_key = array->extent.key_base + (some ? begin >> lines->line_log2 : 0);
-	sweep.end_key = some ? array->extent.key_base + 1 + ((begin + count * array->element_bytes - 1) >> lines->line_log2) :
-			       sweep.first_key;
+	sweep.end_key = some ? array->extent.key_base + 1 +
+					((begin + count * array->element_bytes - 1) >> lines->line_log2)
+			     : sweep.first_key;
 	sweep.first = 0;
 	sweep.stride = 1;
 	sweep.kind = WEIR_SWEEP_FLUSH;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Whether the kernel has its own peer-to-peer DMA; without CONFIG_PCI_P2PDMA the header has stand-ins that fail. */
+/* Whether the kernel has its own peer-to-peer DMA; without CONFIG_PCI_P2PDMA the header has stand-ins that
+ * fail. */
 #include <linux/pci-p2pdma.h>
 
 #if !IS_ENABLED(CONFIG_PCI_P2PDMA)

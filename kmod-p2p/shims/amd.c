@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of AMD's GPUs, pinned through the peerdirect interface of amdgpu-dkms. Compiled in the tests, against declarations of
- * ours; never run. Its callback is known not to be called: a pin ends with the range, at the latest with its file.
+ * Memory of AMD's GPUs, pinned through the peerdirect interface of amdgpu-dkms. Compiled in the tests,
+ * against declarations of ours; never run. Its callback is known not to be called: a pin ends with the range,
+ * at the latest with its file.
  */
 #include <linux/device.h>
 #include <linux/iommu.h>
@@ -47,7 +48,8 @@ static void on_free(void *data)
 		pinned_free(pinned);
 }
 
-/* What the driver gives are addresses for the GPU itself; where that has an IOMMU's, it knows what is behind. */
+/* What the driver gives are addresses for the GPU itself; where that has an IOMMU's, it knows what is behind.
+ */
 static phys_addr_t behind(struct pci_dev *gpu, dma_addr_t address)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&gpu->dev);
@@ -64,7 +66,8 @@ static int set_extents(struct pci_dev *gpu, struct pinned *pinned)
 	pinned->extents = kvcalloc(table->nents, sizeof(*pinned->extents), GFP_KERNEL_ACCOUNT);
 	if (!pinned->extents)
 		return -ENOMEM;
-	for_each_sgtable_dma_sg(table, sg, i) {
+	for_each_sgtable_dma_sg(table, sg, i)
+	{
 		pinned->extents[i].address = behind(gpu, sg_dma_address(sg));
 		pinned->extents[i].bytes = sg_dma_len(sg);
 	}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of NVIDIA's GPUs, pinned through nvidia_p2p_*. Compiled in the tests, against declarations of ours; never run.
- * Pins are persistent where the driver has those. Otherwise it takes memory back when its process frees it, by a callback in
- * which nothing but the page table is freed, and which nothing that put_pages() may wait for is held across. A pin that the
- * driver neither takes nor calls back for is given up after a while, with what belongs to it.
+ * Memory of NVIDIA's GPUs, pinned through nvidia_p2p_*. Compiled in the tests, against declarations of ours;
+ * never run. Pins are persistent where the driver has those. Otherwise it takes memory back when its process
+ * frees it, by a callback in which nothing but the page table is freed, and which nothing that put_pages()
+ * may wait for is held across. A pin that the driver neither takes nor calls back for is given up after a
+ * while, with what belongs to it.
  */
 #include <linux/completion.h>
 #include <linux/module.h>
@@ -46,8 +47,9 @@ static void pinned_free(struct pinned *pinned)
 }
 
 /*
- * The driver takes the memory back. Once unpin() has given up the core's pin is gone; the module stays then, for this.
- * A pin that was not handed to the core yet is taken back by weir_p2p_revoked() all the same, since the core has its state.
+ * The driver takes the memory back. Once unpin() has given up the core's pin is gone; the module stays then,
+ * for this. A pin that was not handed to the core yet is taken back by weir_p2p_revoked() all the same, since
+ * the core has its state.
  */
 static void on_free(void *data)
 {
@@ -70,13 +72,14 @@ static int get_table(struct pinned *pinned, u64 bytes)
 }
 
 /*
- * The driver refuses to have it back, and does not call: its memory and ours stay, and so does the module, in case it does call.
- * Return: whether it may be freed.
+ * The driver refuses to have it back, and does not call: its memory and ours stay, and so does the module, in
+ * case it does call. Return: whether it may be freed.
  */
 static bool give_up(struct pinned *pinned, int error)
 {
-	pr_err("weir_p2p: NVIDIA's driver does not take a pin back (%d): it is left, with the memory at 0x%llx\n", error,
-	       pinned->address);
+	pr_err("weir_p2p: NVIDIA's driver does not take a pin back (%d): it is left, with the memory at "
+	       "0x%llx\n",
+	       error, pinned->address);
 	__module_get(THIS_MODULE);
 	atomic_set_release(&pinned->over, 1); /* pairs with on_free() */
 	return false;
@@ -105,7 +108,8 @@ static bool put_table(struct pinned *pinned)
 static int check_table(const struct nvidia_p2p_page_table *table, u64 count)
 {
 	if (!NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table)) {
-		pr_err("weir_p2p: NVIDIA's driver has page tables of version 0x%x, this is compiled for 0x%x: compile it for that driver\n",
+		pr_err("weir_p2p: NVIDIA's driver has page tables of version 0x%x, this is compiled for "
+		       "0x%x: compile it for that driver\n",
 		       table->version, NVIDIA_P2P_PAGE_TABLE_VERSION);
 		return -EPROTO;
 	}

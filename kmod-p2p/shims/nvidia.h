@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Pins that outlive the process's own release of the memory: nvidia_persistent.c, where the driver's header has them. */
+/* Pins that outlive the process's own release of the memory: nvidia_persistent.c, where the driver's header
+ * has them. */
 #ifndef WEIR_P2P_NVIDIA_H
 #define WEIR_P2P_NVIDIA_H
 

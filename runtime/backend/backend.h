@@ -44,14 +44,15 @@ struct weir_ability {
 /**
  * struct weir_backend_properties - what the device is; as in struct weir_context_info
  *
- * A backend leaves at 0 what it does not know; @numa_node comes as -1, and as that is asked of the system by the address.
- * Of its own:
+ * A backend leaves at 0 what it does not know; @numa_node comes as -1, and as that is asked of the system by
+ * the address. Of its own:
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
- * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not told when it
- *               goes, so that storages ask before they have controllers reach it
+ * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not
+ * told when it goes, so that storages ask before they have controllers reach it
  * @window: that is a window of the kernel module weir_p2p, as long as the backend is open; NULL: not so
- * @copies_while_running: copies run while kernels do: one that waits for the controller for ever holds none up. Where this is
- *                 false, and memory is not shared, the watchdog does not look at commands (runtime/recovery/watchdog.h)
+ * @copies_while_running: copies run while kernels do: one that waits for the controller for ever holds none
+ * up. Where this is false, and memory is not shared, the watchdog does not look at commands
+ * (runtime/recovery/watchdog.h)
  * @map_registers, @register_host, @export_memory: what the functions of these names can be expected to do
  */
 struct weir_backend_properties {
@@ -120,28 +121,33 @@ struct weir_move {
  * @serve_end: wait until it has ended by itself, and forget it
  *
  * For files (runtime/file/), and called by any thread:
- * @examine: [@address, @address + @bytes) was not allocated by weir: 0 if it is the device's all the same, and @host is as
- *           from @allocate; else -EFAULT with a sentence. NULL: only what weir allocated is
- * @stream_open: a stream of copies, beside launches and other streams. NULL, and all of stream_*, where there is none
+ * @examine: [@address, @address + @bytes) was not allocated by weir: 0 if it is the device's all the same,
+ * and @host is as from @allocate; else -EFAULT with a sentence. NULL: only what weir allocated is
+ * @stream_open: a stream of copies, beside launches and other streams. NULL, and all of stream_*, where there
+ * is none
  * @stream_close: wait for it, and forget it
  * @stream_copy: queue copies; @moves is free at once
  * @stream_launch: queue a kernel whose arguments are at @args, where lanes see them, until it has ended
  * @stream_wait: until all that is in the stream has ended
- * @stream_join: order launches and a stream that the caller has from the device's own run time, without waiting. NULL: there are none
- * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has ended, on any
- *         thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is no such thing
+ * @stream_join: order launches and a stream that the caller has from the device's own run time, without
+ * waiting. NULL: there are none
+ * @defer: queue a call of the host's in @stream (NULL: that of launches): @call(@of) when all before has
+ * ended, on any thread, and it is short; what is queued behind waits until @resume of @gate. NULL: there is
+ * no such thing
  * @resume: let go on what waits behind a @defer; forgets the gate
- * @map_registers: [@host, @host + @bytes) is the host's mapping of another PCI device's registers, whole pages: let lanes store
- *                 to them, at *@device. They never load from there. Until @unmap_registers; the host keeps its mapping so long.
- *                 -ENOTSUP with a sentence, without a context, where the device or its driver cannot. NULL: it cannot
+ * @map_registers: [@host, @host + @bytes) is the host's mapping of another PCI device's registers, whole
+ * pages: let lanes store to them, at *@device. They never load from there. Until @unmap_registers; the host
+ * keeps its mapping so long. -ENOTSUP with a sentence, without a context, where the device or its driver
+ * cannot. NULL: it cannot
  * @unmap_registers: of the same pages; waits for the kernels that may store to them
- * @register_host: let lanes reach [@host, @host + @bytes), whole pages of ordinary memory of the process, at *@device;
- *                 controllers may be mapped to them, too. NULL: it cannot
+ * @register_host: let lanes reach [@host, @host + @bytes), whole pages of ordinary memory of the process, at
+ * *@device; controllers may be mapped to them, too. NULL: it cannot
  * @unregister_host: the same pages; waits for the kernels that may use them
- * @export_memory: a dma-buf of the device's memory that has [@device, @device + @bytes), which begin *@offset bytes into it;
+ * @export_memory: a dma-buf of the device's memory that has [@device, @device + @bytes), which begin *@offset
+ * bytes into it;
  *                 *@file is the caller's to close, and keeps the memory. NULL: it cannot
- * @peer_flush: lanes that look from now on see all that other PCI devices had written to the device's memory and told the
- *              host of. NULL: the host cannot see to that
+ * @peer_flush: lanes that look from now on see all that other PCI devices had written to the device's memory
+ * and told the host of. NULL: the host cannot see to that
  */
 struct weir_backend_ops {
 	size_t size;
@@ -168,19 +174,22 @@ struct weir_backend_ops {
 	int (*examine)(struct weir_backend *backend, uint64_t address, uint64_t bytes, void **host);
 	int (*stream_open)(struct weir_backend *backend, void **stream);
 	void (*stream_close)(struct weir_backend *backend, void *stream);
-	int (*stream_copy)(struct weir_backend *backend, void *stream, const struct weir_move *moves, size_t count);
-	int (*stream_launch)(struct weir_backend *backend, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
-			     uint64_t args);
+	int (*stream_copy)(struct weir_backend *backend, void *stream, const struct weir_move *moves,
+			   size_t count);
+	int (*stream_launch)(struct weir_backend *backend, void *stream, const char *kernel, uint32_t blocks,
+			     uint32_t threads, uint64_t args);
 	int (*stream_wait)(struct weir_backend *backend, void *stream);
 	int (*stream_join)(struct weir_backend *backend, void *stream, enum weir_join join);
-	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of, void **gate);
+	int (*defer)(struct weir_backend *backend, void *stream, void (*call)(void *of), void *of,
+		     void **gate);
 	void (*resume)(struct weir_backend *backend, void *gate);
 	int (*peer_flush)(struct weir_backend *backend);
 	int (*map_registers)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
 	void (*unmap_registers)(struct weir_backend *backend, void *host, size_t bytes);
 	int (*register_host)(struct weir_backend *backend, void *host, size_t bytes, uint64_t *device);
 	void (*unregister_host)(struct weir_backend *backend, void *host, size_t bytes);
-	int (*export_memory)(struct weir_backend *backend, uint64_t device, size_t bytes, int *file, uint64_t *offset);
+	int (*export_memory)(struct weir_backend *backend, uint64_t device, size_t bytes, int *file,
+			     uint64_t *offset);
 };
 
 /** struct weir_backend - what every backend's object begins with */

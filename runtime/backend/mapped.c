@@ -3,8 +3,8 @@
  * mapped.c: device memory that is not the process's own but a file's: cpu:memory=PATH.
  *
  * Owns: the mapping of that file, and which parts of it are allocated. The file is what another device's
- * memory looks like to programs, such as /sys/bus/pci/devices/ADDRESS/resource2_wc for a BAR, or a window over
- * one of the kernel module weir_p2p.
+ * memory looks like to programs, such as /sys/bus/pci/devices/ADDRESS/resource2_wc for a BAR, or a window
+ * over one of the kernel module weir_p2p.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,19 +55,25 @@ static int map_file(struct weir_mapped *memory)
 
 	memory->file = open(memory->path, O_RDWR | O_CLOEXEC);
 	if (memory->file < 0)
-		return weir_fail(errno, "\"cpu:memory=%s\": cannot open it: %s", memory->path, strerror(errno));
+		return weir_fail(errno, "\"cpu:memory=%s\": cannot open it: %s", memory->path,
+				 strerror(errno));
 	if (fstat(memory->file, &state) == 0 && S_ISCHR(state.st_mode))
 		return map_window(memory);
 	if (fstat(memory->file, &state) != 0 || state.st_size < (off_t)WEIR_MAPPED_PAGE)
-		return weir_fail(EINVAL, "\"cpu:memory=%s\": it has less than a page; give a file of the size that the device's "
-				 "memory is to have, such as resource2_wc of a PCI function", memory->path);
+		return weir_fail(EINVAL,
+				 "\"cpu:memory=%s\": it has less than a page; give a file of the size that "
+				 "the device's "
+				 "memory is to have, such as resource2_wc of a PCI function",
+				 memory->path);
 	if (flock(memory->file, LOCK_EX | LOCK_NB) != 0)
-		return weir_fail(EBUSY, "\"cpu:memory=%s\": another context, of this or another program, has it", memory->path);
+		return weir_fail(EBUSY,
+				 "\"cpu:memory=%s\": another context, of this or another program, has it",
+				 memory->path);
 	memory->bytes = memory->free_bytes = (size_t)state.st_size & ~(WEIR_MAPPED_PAGE - 1);
 	memory->mapped = mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->file, 0);
 	if (memory->mapped == MAP_FAILED)
-		return weir_fail(errno, "\"cpu:memory=%s\": cannot map %zu bytes of it: %s", memory->path, memory->bytes,
-				 strerror(errno));
+		return weir_fail(errno, "\"cpu:memory=%s\": cannot map %zu bytes of it: %s", memory->path,
+				 memory->bytes, strerror(errno));
 	return 0;
 }
 
@@ -147,8 +153,9 @@ int weir_mapped_take(struct weir_mapped *memory, size_t bytes, void **out)
 	pthread_mutex_unlock(&memory->lock);
 	if (!placed) {
 		free(part);
-		return weir_fail(ENOMEM, "cannot allocate %zu bytes: \"cpu:memory=%s\" has %zu, of which %zu are free", bytes,
-				 memory->path, memory->bytes, memory->free_bytes);
+		return weir_fail(
+			ENOMEM, "cannot allocate %zu bytes: \"cpu:memory=%s\" has %zu, of which %zu are free",
+			bytes, memory->path, memory->bytes, memory->free_bytes);
 	}
 	*out = memory->mapped + part->at;
 	memset(*out, 0, part->bytes);

@@ -14,7 +14,8 @@
 
 struct weir_mapped;
 
-/** weir_mapped_open() - map all of the file, or of the module's window, @path; a negative errno with a sentence */
+/** weir_mapped_open() - map all of the file, or of the module's window, @path; a negative errno with a
+ * sentence */
 int weir_mapped_open(const char *path, struct weir_mapped **out);
 /** weir_mapped_close() - unmap it; NULL is fine */
 void weir_mapped_close(struct weir_mapped *memory);

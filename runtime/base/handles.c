@@ -81,13 +81,14 @@ static int refuse(const struct entry *entry, enum weir_handle_kind kind, const c
 	const char *space = entry && *entry->name ? " " : "";
 
 	if (!entry)
-		return weir_fail(EINVAL, "%s: there is no such %s; it was closed, or never opened: give one from %s", call, kinds[kind].name,
-				 kinds[kind].maker);
+		return weir_fail(EINVAL,
+				 "%s: there is no such %s; it was closed, or never opened: give one from %s",
+				 call, kinds[kind].name, kinds[kind].maker);
 	if (entry->kind != kind)
-		return weir_fail(EINVAL, "%s: needs a %s and was given a %s%s%s", call, kinds[kind].name, kinds[entry->kind].name, space,
-				 entry->name);
-	return weir_fail(EINVAL, "%s: the %s%s%s is closed already; give one from %s that is open", call, kinds[kind].name, space,
-			 entry->name, kinds[kind].maker);
+		return weir_fail(EINVAL, "%s: needs a %s and was given a %s%s%s", call, kinds[kind].name,
+				 kinds[entry->kind].name, space, entry->name);
+	return weir_fail(EINVAL, "%s: the %s%s%s is closed already; give one from %s that is open", call,
+			 kinds[kind].name, space, entry->name, kinds[kind].maker);
 }
 
 int weir_handle_check(const void *handle, enum weir_handle_kind kind, const char *call)
@@ -96,7 +97,8 @@ int weir_handle_check(const void *handle, enum weir_handle_kind kind, const char
 	int error = 0;
 
 	if (!handle)
-		return weir_fail(EINVAL, "%s: NULL is no %s; give one from %s", call, kinds[kind].name, kinds[kind].maker);
+		return weir_fail(EINVAL, "%s: NULL is no %s; give one from %s", call, kinds[kind].name,
+				 kinds[kind].maker);
 	pthread_mutex_lock(&mutex);
 	entry = *find(handle);
 	if (!entry || entry->kind != kind || entry->closed)

@@ -2,9 +2,9 @@
 /*
  * handles.h: which handles of the public calls are open.
  *
- * Owns: the set of open objects, and those closed lately. Public calls ask it first, so that NULL, a handle that was closed, and a
- * handle of another kind are refused with a sentence. Any thread may call. The memory of a closed object stays for a while: as long
- * as it does, no new object gets its address.
+ * Owns: the set of open objects, and those closed lately. Public calls ask it first, so that NULL, a handle
+ * that was closed, and a handle of another kind are refused with a sentence. Any thread may call. The memory
+ * of a closed object stays for a while: as long as it does, no new object gets its address.
  */
 #ifndef WEIR_RUNTIME_HANDLES_H
 #define WEIR_RUNTIME_HANDLES_H

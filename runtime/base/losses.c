@@ -15,7 +15,8 @@ void weir_losses_add(struct weir_losses *losses, int error)
 	if (!error)
 		return;
 	losses->error = losses->error ? losses->error : error;
-	snprintf(losses->text + used, sizeof(losses->text) - used, "%s%s", used ? ". Also: " : "", weir_last_error());
+	snprintf(losses->text + used, sizeof(losses->text) - used, "%s%s", used ? ". Also: " : "",
+		 weir_last_error());
 }
 
 int weir_losses_end(const struct weir_losses *losses)

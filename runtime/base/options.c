@@ -18,7 +18,8 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 		return weir_fail(EINVAL, "%s: size is %zu; make them with WEIR_OPTIONS()", what, size);
 	for (size_t i = bytes; i < size; i++)
 		if (((const char *)from)[i])
-			return weir_fail(EINVAL, "%s: set an option this version does not know (byte %zu)", what, i);
+			return weir_fail(EINVAL, "%s: set an option this version does not know (byte %zu)",
+					 what, i);
 	memcpy(to, from, size < bytes ? size : bytes);
 	return 0;
 }

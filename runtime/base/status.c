@@ -78,8 +78,8 @@ void weir_status_text(uint32_t status, char text[80])
 	if (!text)
 		return;
 	if (status & WEIR_STATUS_NVME)
-		snprintf(text, 80, "%s (NVMe status %x:%02x)", find(nvme, sizeof(nvme) / sizeof(nvme[0]), code),
-			 code >> 8, code & 0xff);
+		snprintf(text, 80, "%s (NVMe status %x:%02x)",
+			 find(nvme, sizeof(nvme) / sizeof(nvme[0]), code), code >> 8, code & 0xff);
 	else
 		snprintf(text, 80, "%s", find(own, sizeof(own) / sizeof(own[0]), status));
 }

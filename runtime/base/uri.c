@@ -14,7 +14,7 @@
 #include "handles.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
-#define DIGITS "0123456789"
+#define DIGITS  "0123456789"
 
 enum { CHOICES_TEXT_BYTES = 256 };
 
@@ -38,7 +38,8 @@ static char letter_of(const char *escape)
 	return '\0';
 }
 
-/* Decode the escapes of @text in place. Only those above: a name with any other '%' must not become another name. */
+/* Decode the escapes of @text in place. Only those above: a name with any other '%' must not become another
+ * name. */
 static int decode(const struct weir_uri *uri, char *text)
 {
 	char *to = text;
@@ -48,7 +49,8 @@ static int decode(const struct weir_uri *uri, char *text)
 
 		if (!letter)
 			return weir_fail(EINVAL,
-					 "storage '%s': '%.3s' is no escape: write %%25 for '%%', %%3F for '?', %%26 for "
+					 "storage '%s': '%.3s' is no escape: write %%25 for '%%', %%3F for "
+					 "'?', %%26 for "
 					 "'&', %%2C for ',', and every other character as it is",
 					 uri->text, from);
 		from += *from == '%' ? 3 : 1;
@@ -90,10 +92,11 @@ static int check_parameter(const struct weir_uri *uri, const char *key, const ch
 				 key, key);
 	for (size_t i = 0; i < uri->count; i++)
 		if (!strcmp(uri->parameters[i].key, key))
-			return weir_fail(EINVAL,
-					 "storage '%s': key '%s' is given twice, as '%s' and as '%s': give it "
-					 "once",
-					 uri->text, key, uri->parameters[i].value, value);
+			return weir_fail(
+				EINVAL,
+				"storage '%s': key '%s' is given twice, as '%s' and as '%s': give it "
+				"once",
+				uri->text, key, uri->parameters[i].value, value);
 	return 0;
 }
 
@@ -128,7 +131,8 @@ static int split_parameters(struct weir_uri *uri)
 
 	if (at)
 		*at++ = '\0';
-	if (!*uri->body && !(at && !strcmp(uri->scheme, "virt"))) /* virt:?load=FILE is as large as the file */
+	if (!*uri->body &&
+	    !(at && !strcmp(uri->scheme, "virt"))) /* virt:?load=FILE is as large as the file */
 		return weir_fail(EINVAL,
 				 "storage '%s' names nothing after '%s:': write it as scheme:body, such as "
 				 "file:/data/graph.bin or virt:4G",
@@ -225,8 +229,7 @@ const char *weir_size_text(uint64_t bytes, char text[WEIR_SIZE_TEXT_BYTES])
 	return text;
 }
 
-int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most,
-		      uint64_t *value)
+int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
 	const char *given = weir_uri_take_text(uri, key);
 	const char *rest;
@@ -236,16 +239,14 @@ int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uin
 		return 0;
 	rest = read_number(given, &number);
 	if (!rest || *rest || number < least || number > most)
-		return weir_fail(EINVAL,
-				 "storage '%s': %s=%s is not accepted: %s is a whole number from %llu to %llu",
-				 uri->text, key, given, key, (unsigned long long)least,
-				 (unsigned long long)most);
+		return weir_fail(
+			EINVAL, "storage '%s': %s=%s is not accepted: %s is a whole number from %llu to %llu",
+			uri->text, key, given, key, (unsigned long long)least, (unsigned long long)most);
 	*value = number;
 	return 0;
 }
 
-int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most,
-			uint64_t *value)
+int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
 	const char *given = weir_uri_take_text(uri, key);
 	char least_text[WEIR_SIZE_TEXT_BYTES];
@@ -280,8 +281,7 @@ static void list_choices(const char *const *choices, char text[CHOICES_TEXT_BYTE
 	}
 }
 
-int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *const *choices,
-			 unsigned *value)
+int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *const *choices, unsigned *value)
 {
 	const char *given = weir_uri_take_text(uri, key);
 	char accepted[CHOICES_TEXT_BYTES];
@@ -295,8 +295,8 @@ int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *cons
 		}
 	}
 	list_choices(choices, accepted);
-	return weir_fail(EINVAL, "storage '%s': %s=%s is not accepted: %s is %s", uri->text, key, given,
-			 key, accepted);
+	return weir_fail(EINVAL, "storage '%s': %s=%s is not accepted: %s is %s", uri->text, key, given, key,
+			 accepted);
 }
 
 int weir_uri_finish(const struct weir_uri *uri, const char *known_keys)
@@ -317,10 +317,11 @@ static int parse_bytes(const char *text, uint64_t *bytes)
 	uint64_t value;
 
 	if (!read_bytes(text, &value))
-		return weir_fail(EINVAL,
-				 "'%s' is not a size: write a whole number of bytes below 2^64, with K, M, G or "
-				 "T for powers of 1024, such as 64M",
-				 text);
+		return weir_fail(
+			EINVAL,
+			"'%s' is not a size: write a whole number of bytes below 2^64, with K, M, G or "
+			"T for powers of 1024, such as 64M",
+			text);
 	*bytes = value;
 	return 0;
 }

@@ -14,9 +14,9 @@ enum { WEIR_URI_PARAMETERS = 16, WEIR_SIZE_TEXT_BYTES = 32 };
 /**
  * struct weir_uri - a parsed URI; strings belong to it
  *
- * The first '?' ends the body, and '&' each value. After that the escapes %25 for '%', %3F for '?', %26 for '&' and
- * %2C for ',' are decoded in both. Any other '%' is refused, so that no name turns into another one silently; every
- * other character stands for itself.
+ * The first '?' ends the body, and '&' each value. After that the escapes %25 for '%', %3F for '?', %26 for
+ * '&' and %2C for ',' are decoded in both. Any other '%' is refused, so that no name turns into another one
+ * silently; every other character stands for itself.
  */
 struct weir_uri {
 	char *text;   /* the whole, as given, for messages */
@@ -40,8 +40,7 @@ void weir_uri_release(struct weir_uri *uri);
  * is absent, -EINVAL with a sentence (key, value, what is accepted) otherwise.
  * Each marks its key used.
  */
-int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most,
-		      uint64_t *value);
+int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most, uint64_t *value);
 int weir_uri_take_bytes(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most,
 			uint64_t *value); /* K, M, G, T suffixes, powers of 1024 */
 int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *const *choices,

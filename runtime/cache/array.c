@@ -17,9 +17,11 @@ static int check_element(const struct weir_array_options *options)
 	uint32_t alignment = bytes == 16 ? 16 : bytes < 8 ? bytes : 8;
 
 	if (bytes != 1 && bytes != 2 && bytes != 4 && (bytes == 0 || bytes % 8))
-		return weir_fail(EINVAL, "array: element_bytes is %u; it must be 1, 2, 4 or a multiple of 8", bytes);
+		return weir_fail(EINVAL, "array: element_bytes is %u; it must be 1, 2, 4 or a multiple of 8",
+				 bytes);
 	if (options->first_byte % alignment)
-		return weir_fail(EINVAL, "array: first_byte %llu is not a multiple of %u, which its elements need",
+		return weir_fail(EINVAL,
+				 "array: first_byte %llu is not a multiple of %u, which its elements need",
 				 (unsigned long long)options->first_byte, alignment);
 	return 0;
 }
@@ -30,17 +32,24 @@ static int check_storage(const struct weir_cache *cache, const struct weir_stora
 	uint64_t line_bytes = (uint64_t)1 << cache->line_log2;
 
 	if (storage->context != cache->context)
-		return weir_fail(EINVAL, "array: storage \"%s\" belongs to another context than the cache", storage->uri);
+		return weir_fail(EINVAL, "array: storage \"%s\" belongs to another context than the cache",
+				 storage->uri);
 	if (storage->disk.block_log2 > cache->line_log2)
-		return weir_fail(EINVAL, "array: storage \"%s\" has blocks of %u bytes, more than the cache's lines of %llu",
-				 storage->uri, 1u << storage->disk.block_log2, (unsigned long long)line_bytes);
+		return weir_fail(
+			EINVAL,
+			"array: storage \"%s\" has blocks of %u bytes, more than the cache's lines of %llu",
+			storage->uri, 1u << storage->disk.block_log2, (unsigned long long)line_bytes);
 	if ((uint64_t)storage->disk.max_blocks << storage->disk.block_log2 < line_bytes)
-		return weir_fail(EINVAL, "array: storage \"%s\" moves at most %u bytes at once, less than a line of %llu",
-				 storage->uri, storage->disk.max_blocks << storage->disk.block_log2,
-				 (unsigned long long)line_bytes);
+		return weir_fail(
+			EINVAL,
+			"array: storage \"%s\" moves at most %u bytes at once, less than a line of %llu",
+			storage->uri, storage->disk.max_blocks << storage->disk.block_log2,
+			(unsigned long long)line_bytes);
 	if (storage->disk.block_log2 != first->disk.block_log2)
-		return weir_fail(EINVAL, "array: storages \"%s\" and \"%s\" have different block sizes and cannot be striped",
-				 first->uri, storage->uri);
+		return weir_fail(
+			EINVAL,
+			"array: storages \"%s\" and \"%s\" have different block sizes and cannot be striped",
+			first->uri, storage->uri);
 	return 0;
 }
 
@@ -66,12 +75,16 @@ static uint64_t stripe_capacity(struct weir_storage *const *storages, unsigned c
 /* How many elements there are, or a sentence if they do not fit. */
 static int count_elements(const struct weir_array_options *options, uint64_t capacity, uint64_t *count)
 {
-	uint64_t room = options->first_byte > capacity ? 0 : (capacity - options->first_byte) / options->element_bytes;
+	uint64_t room = options->first_byte > capacity
+				? 0
+				: (capacity - options->first_byte) / options->element_bytes;
 
 	if (options->count > room || options->first_byte > capacity)
-		return weir_fail(ERANGE, "array: %llu elements of %u bytes from byte %llu on do not fit %llu bytes of storage",
-				 (unsigned long long)options->count, options->element_bytes,
-				 (unsigned long long)options->first_byte, (unsigned long long)capacity);
+		return weir_fail(
+			ERANGE,
+			"array: %llu elements of %u bytes from byte %llu on do not fit %llu bytes of storage",
+			(unsigned long long)options->count, options->element_bytes,
+			(unsigned long long)options->first_byte, (unsigned long long)capacity);
 	*count = options->count ? options->count : room;
 	return 0;
 }
@@ -81,8 +94,11 @@ static int check_distinct(struct weir_storage *const *storages, unsigned last)
 {
 	for (unsigned i = 0; i < last; i++)
 		if (storages[i] == storages[last])
-			return weir_fail(EINVAL, "array: storage \"%s\" is number %u and number %u of one stripe, which would put different "
-					 "elements into the same blocks; name each storage once", storages[i]->uri, i, last);
+			return weir_fail(EINVAL,
+					 "array: storage \"%s\" is number %u and number %u of one stripe, "
+					 "which would put different "
+					 "elements into the same blocks; name each storage once",
+					 storages[i]->uri, i, last);
 	return 0;
 }
 
@@ -95,8 +111,10 @@ static int check_array(struct weir_cache *cache, struct weir_storage *const *sto
 	if (!error && (count == 0 || count > MOST_STORAGES))
 		return weir_fail(EINVAL, "array over %u storages; 1 to %d work", count, MOST_STORAGES);
 	if (options->stripe_bytes < line_bytes || (options->stripe_bytes & (options->stripe_bytes - 1)))
-		return weir_fail(EINVAL, "array: stripe_bytes is %llu; it must be a power of two, a line (%llu) at least",
-				 (unsigned long long)options->stripe_bytes, (unsigned long long)line_bytes);
+		return weir_fail(
+			EINVAL,
+			"array: stripe_bytes is %llu; it must be a power of two, a line (%llu) at least",
+			(unsigned long long)options->stripe_bytes, (unsigned long long)line_bytes);
 	for (unsigned i = 0; i < count && !error; i++) {
 		error = check_storage(cache, storages[i], storages[0]);
 		error = error ? error : check_distinct(storages, i);
@@ -105,8 +123,8 @@ static int check_array(struct weir_cache *cache, struct weir_storage *const *sto
 }
 
 /* The handles, and the caller's structure, which comes out zeroed; it has @bytes. */
-static int check_handles(const struct weir_cache *cache, struct weir_storage *const *storages, unsigned count, void *out, size_t bytes,
-			 const char *call)
+static int check_handles(const struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
+			 void *out, size_t bytes, const char *call)
 {
 	int error = weir_given(out, call, "the array");
 
@@ -162,11 +180,14 @@ int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storag
 int weir_writer_open(struct weir_cache *cache, struct weir_storage *const *storages, unsigned storage_count,
 		     const struct weir_array_options *options, struct weir_writer *writer)
 {
-	int error = check_handles(cache, storages, storage_count, writer, sizeof(*writer), "weir_writer_open");
+	int error =
+		check_handles(cache, storages, storage_count, writer, sizeof(*writer), "weir_writer_open");
 
 	for (unsigned i = 0; i < storage_count && i < MOST_STORAGES && !error; i++)
 		if (storages[i]->disk.flags & WEIR_DISK_READ_ONLY)
-			return weir_fail(EROFS, "writer: storage \"%s\" is read-only; open it for writing, or read it by weir_array_open()",
+			return weir_fail(EROFS,
+					 "writer: storage \"%s\" is read-only; open it for writing, or read "
+					 "it by weir_array_open()",
 					 storages[i]->uri);
 	return error ? error : open_array(cache, storages, storage_count, options, true, &writer->array);
 }

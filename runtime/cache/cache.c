@@ -24,9 +24,10 @@ static uint64_t set_bytes(uint64_t line_bytes)
 /* Sets that fit the options; 0 with a sentence if not one does. */
 static uint64_t count_sets(const struct weir_cache_options *options, uint64_t line_bytes)
 {
-	uint64_t sets = options->lines ? (options->lines + WEIR_WAYS - 1) / WEIR_WAYS :
-					 (options->bytes - (options->bytes > sizeof(struct weir_lines) ?
-								    sizeof(struct weir_lines) : options->bytes)) /
+	uint64_t sets = options->lines ? (options->lines + WEIR_WAYS - 1) / WEIR_WAYS
+				       : (options->bytes - (options->bytes > sizeof(struct weir_lines)
+								    ? sizeof(struct weir_lines)
+								    : options->bytes)) /
 						 set_bytes(line_bytes);
 
 	if (options->lines && options->bytes)
@@ -59,7 +60,8 @@ static int allocate(struct weir_cache *cache, const struct weir_cache_options *o
 	if (!error)
 		error = weir_memory_get(context, cache->sets * sizeof(struct weir_set), &cache->words);
 	if (!error)
-		error = weir_memory_get(context, cache->sets * sizeof(struct weir_set_policy), &cache->policies);
+		error = weir_memory_get(context, cache->sets * sizeof(struct weir_set_policy),
+					&cache->policies);
 	if (!error)
 		error = weir_memory_get(context, (cache->sets * WEIR_WAYS) << cache->line_log2, &cache->data);
 	if (!error)
@@ -113,7 +115,8 @@ int weir_cache_create(struct weir_context *context, const struct weir_cache_opti
 		return error;
 	line_bytes = options.line_bytes ? options.line_bytes : DEFAULT_LINE_BYTES;
 	if (options.invalidate_on_flush > 1)
-		return weir_fail(EINVAL, "cache: invalidate_on_flush is %u; it must be 0 or 1", options.invalidate_on_flush);
+		return weir_fail(EINVAL, "cache: invalidate_on_flush is %u; it must be 0 or 1",
+				 options.invalidate_on_flush);
 	if ((error = check_line_bytes(line_bytes)) != 0 || (error = weir_policy_check(&options)) != 0)
 		return error;
 	cache = calloc(1, sizeof(*cache));

@@ -38,11 +38,11 @@ struct weir_cache {
 	uint64_t words;
 	uint64_t policies;
 	uint64_t data;
-	uint64_t share;   /* device: struct weir_share, or 0 */
-	uint64_t tier;    /* device: struct weir_tier, or 0 */
+	uint64_t share; /* device: struct weir_share, or 0 */
+	uint64_t tier;  /* device: struct weir_tier, or 0 */
 	uint64_t tier_words;
-	uint64_t tier_data; /* host */
-	uint64_t extents; /* device: struct weir_extent[extent_room], the table in use */
+	uint64_t tier_data;       /* host */
+	uint64_t extents;         /* device: struct weir_extent[extent_room], the table in use */
 	uint64_t old_extents[64]; /* those before it: lanes may be looking at them */
 	unsigned old_extent_count;
 	uint32_t extent_count;
@@ -51,7 +51,7 @@ struct weir_cache {
 	uint32_t line_log2;
 	uint64_t bytes;
 	uint64_t next_key;
-	bool written; /* some array of it has a writer */
+	bool written;     /* some array of it has a writer */
 	bool invalidates; /* a flush drops the lines that it covers */
 	struct weir_cache_disks *disks;
 };
@@ -76,9 +76,11 @@ struct weir_layout_request {
  *
  * Return: 0; -EBUSY if another layout has one of them, and either is written; -ERANGE, -ENOMEM.
  */
-int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request, struct weir_cache_disks **out);
+int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request,
+		      struct weir_cache_disks **out);
 
-/** weir_cache_layouts_free() - all tables of a cache, and the lanes' copies; @lanes: but for those that arrays may still look at */
+/** weir_cache_layouts_free() - all tables of a cache, and the lanes' copies; @lanes: but for those that
+ * arrays may still look at */
 void weir_cache_layouts_free(struct weir_cache *cache, bool lanes);
 
 /**
@@ -91,7 +93,8 @@ void weir_cache_layouts_free(struct weir_cache *cache, bool lanes);
 int weir_cache_drain(struct weir_cache *cache, bool *quiet);
 
 /**
- * weir_cache_settle() - write the dirty lines of @disks back, wait for whatever is under way, then forget all of them
+ * weir_cache_settle() - write the dirty lines of @disks back, wait for whatever is under way, then forget all
+ * of them
  *
  * Return: 0; -EIO with a sentence that counts and names what could not be written.
  */

@@ -38,7 +38,9 @@ static int launch(struct weir_cache *cache, const struct weir_sweep_args *args)
 static int sweep(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, uint32_t kind,
 		 struct weir_sweep_note *note)
 {
-	struct weir_sweep_args args = { .lines = cache->lines, .first_key = first_key, .end_key = end_key, .kind = kind };
+	struct weir_sweep_args args = {
+		.lines = cache->lines, .first_key = first_key, .end_key = end_key, .kind = kind
+	};
 	int error;
 
 	memset(note, 0, sizeof(*note));
@@ -81,16 +83,19 @@ static int complain(const struct weir_cache *cache, const struct weir_sweep_note
 		if (last && last->disk == line->disk && last->status == line->status)
 			length = snprintf(entry, sizeof(entry), ", %llu", (unsigned long long)line->lba);
 		else
-			length = snprintf(entry, sizeof(entry), "%sblock %llu of \"%s\" (%s)", named ? ", " : "",
-					  (unsigned long long)line->lba, uri_of(cache, line->disk), text);
+			length = snprintf(entry, sizeof(entry), "%sblock %llu of \"%s\" (%s)",
+					  named ? ", " : "", (unsigned long long)line->lba,
+					  uri_of(cache, line->disk), text);
 		if (used + (size_t)length >= sizeof(list))
 			break;
 		memcpy(list + used, entry, (size_t)length + 1);
 		used += (size_t)length;
 	}
 	if (failed > named)
-		snprintf(list + used, sizeof(list) - used, ", and %llu more", (unsigned long long)(failed - named));
-	return weir_fail(EIO, "cache: %llu lines could not be written, from %s; %s", (unsigned long long)failed, list, what);
+		snprintf(list + used, sizeof(list) - used, ", and %llu more",
+			 (unsigned long long)(failed - named));
+	return weir_fail(EIO, "cache: %llu lines could not be written, from %s; %s",
+			 (unsigned long long)failed, list, what);
 }
 
 /* NVMe Flush of the storages of @disks that answered. */
@@ -100,7 +105,8 @@ static int make_durable(struct weir_cache *cache, const struct weir_cache_disks 
 
 	for (uint32_t i = 0; i < disks->extent.disk_count && !error; i++)
 		if (!((late >> (disks->members[i].disk.id % 64)) & 1))
-			error = weir_disk_flush(cache->context, &disks->members[i].disk, disks->members[i].uri);
+			error = weir_disk_flush(cache->context, &disks->members[i].disk,
+						disks->members[i].uri);
 	return error;
 }
 
@@ -113,18 +119,22 @@ static int invalidate(struct weir_cache *cache, uint64_t first_key, uint64_t end
 
 	if (error || !kept)
 		return error;
-	return weir_fail(EBUSY, "cache: %llu lines are still being read or written, and stay: their storage does not answer",
-			 (unsigned long long)kept);
+	return weir_fail(
+		EBUSY,
+		"cache: %llu lines are still being read or written, and stay: their storage does not answer",
+		(unsigned long long)kept);
 }
 
-/* @only: of this layout, or NULL for all. Lines that were not written are told rather than that a storage took no Flush. */
+/* @only: of this layout, or NULL for all. Lines that were not written are told rather than that a storage
+ * took no Flush. */
 static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, int durable,
 		 const struct weir_cache_disks *only)
 {
 	struct weir_sweep_note note;
 	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note), unflushed = 0;
 
-	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error && !unflushed; disks = disks->next)
+	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error && !unflushed;
+	     disks = disks->next)
 		if (disks->written && !disks->closed && (!only || disks == only))
 			unflushed = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
 	if (!error)
@@ -148,8 +158,8 @@ struct range {
 };
 
 /* Elements [@first, @first + @count) of @array as keys; a sentence if there are none such in @cache. */
-static int range_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
-		    const char *what, struct range *range)
+static int range_of(const struct weir_cache *cache, const struct weir_array *array, uint64_t first,
+		    uint64_t count, const char *what, struct range *range)
 {
 	uint64_t begin;
 	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, what);
@@ -163,18 +173,22 @@ static int range_of(const struct weir_cache *cache, const struct weir_array *arr
 	if (!range->disks || array->lines != cache->lines)
 		return weir_fail(EINVAL, "%s: the array is not one of this cache", what);
 	if (range->disks->closed)
-		return weir_fail(EINVAL, "%s: storage \"%s\" of the array, or another of its stripe, is closed", what,
+		return weir_fail(EINVAL,
+				 "%s: storage \"%s\" of the array, or another of its stripe, is closed", what,
 				 range->disks->members[0].uri);
 	if (first > array->count || count > array->count - first)
-		return weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what, (unsigned long long)first,
-				 (unsigned long long)(first + count), (unsigned long long)array->count);
+		return weir_fail(ERANGE, "%s: elements %llu to %llu of an array of %llu", what,
+				 (unsigned long long)first, (unsigned long long)(first + count),
+				 (unsigned long long)array->count);
 	range->first_key = array->extent.key_base + (begin >> cache->line_log2);
 	range->end_key = count ? array->extent.key_base + 1 +
-					 ((begin + count * array->element_bytes - 1) >> cache->line_log2) : 0;
+					 ((begin + count * array->element_bytes - 1) >> cache->line_log2)
+			       : 0;
 	return 0;
 }
 
-int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count, int durable)
+int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count,
+		     int durable)
 {
 	struct range range;
 	int error = range_of(cache, array, first, count, "weir_array_flush", &range);
@@ -182,7 +196,8 @@ int weir_array_flush(struct weir_cache *cache, const struct weir_array *array, u
 	return error ? error : flush(cache, range.first_key, range.end_key, durable, range.disks);
 }
 
-int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first, uint64_t count)
+int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *array, uint64_t first,
+			  uint64_t count)
 {
 	struct weir_sweep_note note;
 	struct range range;
@@ -191,7 +206,9 @@ int weir_array_invalidate(struct weir_cache *cache, const struct weir_array *arr
 	if (!error)
 		error = sweep(cache, range.first_key, range.end_key, WEIR_SWEEP_DROP, &note);
 	if (!error && weir_load_u64_relaxed_sys(&note.failed))
-		return weir_fail(EBUSY, "weir_array_invalidate: %llu lines are still being read or written: their storage does not answer",
+		return weir_fail(EBUSY,
+				 "weir_array_invalidate: %llu lines are still being read or written: their "
+				 "storage does not answer",
 				 (unsigned long long)weir_load_u64_relaxed_sys(&note.failed));
 	return error;
 }
@@ -217,13 +234,15 @@ int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *d
 	return error ? error : complain(cache, &note, "they are lost, since the storage is closed");
 }
 
-/* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on beside us. */
+/* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on
+ * beside us. */
 static int poll(const struct weir_cache *cache, uint64_t *words, uint64_t at, uint64_t count)
 {
 	if (!cache->context->shared_memory)
 		return weir_copy_from_device(cache->context, words, at, count * sizeof(*words));
 	for (uint64_t i = 0; i < count; i++)
-		words[i] = weir_load_u64_relaxed_sys(weir_at(at, weir_shared_u64, i)); /* relaxed: a snapshot */
+		words[i] =
+			weir_load_u64_relaxed_sys(weir_at(at, weir_shared_u64, i)); /* relaxed: a snapshot */
 	return 0;
 }
 
@@ -239,7 +258,8 @@ int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty)
 
 		error = poll(cache, words, at, count);
 		for (uint64_t i = 0; i < count && !error; i++)
-			*dirty += weir_line_dirty(words[i]) || (weir_line_readable(words[i]) && weir_line_under_way(words[i]));
+			*dirty += weir_line_dirty(words[i]) ||
+				  (weir_line_readable(words[i]) && weir_line_under_way(words[i]));
 		at += count * sizeof(*words);
 		left -= count;
 	}

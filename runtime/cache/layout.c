@@ -18,7 +18,9 @@ enum { FIRST_ROOM = 64 };
 static int take_keys(struct weir_cache *cache, uint64_t lines, uint64_t *base)
 {
 	if (lines > ((uint64_t)1 << WEIR_KEY_BITS) - cache->next_key)
-		return weir_fail(ERANGE, "array: %llu lines of %u bytes exceed what one cache can name (2^%d); use longer lines",
+		return weir_fail(ERANGE,
+				 "array: %llu lines of %u bytes exceed what one cache can name (2^%d); use "
+				 "longer lines",
 				 (unsigned long long)lines, 1u << cache->line_log2, WEIR_KEY_BITS);
 	*base = cache->next_key;
 	cache->next_key += lines;
@@ -56,8 +58,8 @@ static int grow_extents(struct weir_cache *cache)
 	size_t used = cache->extent_count * sizeof(struct weir_extent);
 	struct weir_extent *copy = malloc(room * sizeof(*copy));
 	uint64_t table = 0;
-	int error = copy ? weir_memory_get(cache->context, room * sizeof(*copy), &table) :
-			   weir_fail(ENOMEM, "array: no memory for %u layouts", room);
+	int error = copy ? weir_memory_get(cache->context, room * sizeof(*copy), &table)
+			 : weir_fail(ENOMEM, "array: no memory for %u layouts", room);
 
 	if (!error && used)
 		error = weir_copy_from_device(cache->context, copy, cache->extents, used);
@@ -65,8 +67,9 @@ static int grow_extents(struct weir_cache *cache)
 		error = weir_copy_to_device(cache->context, table, copy, used);
 	/* release: the table before the length that needs it, which comes with its first new entry */
 	if (!error)
-		error = weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, extents), &table,
-				     sizeof(table));
+		error = weir_copy_to_device(cache->context,
+					    cache->lines + offsetof(struct weir_lines, extents), &table,
+					    sizeof(table));
 	free(copy);
 	if (error) {
 		(void)weir_memory_put(cache->context, table);
@@ -86,18 +89,21 @@ static int append_extent(struct weir_cache *cache, const struct weir_extent *ext
 	int error = cache->extent_count == cache->extent_room ? grow_extents(cache) : 0;
 
 	if (!error)
-		error = weir_copy_to_device(cache->context, cache->extents + cache->extent_count * sizeof(*extent), extent,
-				     sizeof(*extent));
+		error = weir_copy_to_device(cache->context,
+					    cache->extents + cache->extent_count * sizeof(*extent), extent,
+					    sizeof(*extent));
 	if (!error)
-		error = weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, extent_count), &count,
-				     sizeof(count));
+		error = weir_copy_to_device(cache->context,
+					    cache->lines + offsetof(struct weir_lines, extent_count), &count,
+					    sizeof(count));
 	if (!error)
 		cache->extent_count = count;
 	return error;
 }
 
 /* The storages' device structures in a table lanes can index; and the host's copy. */
-static int fill_layout(struct weir_cache *cache, struct weir_storage *const *storages, struct weir_cache_disks *disks)
+static int fill_layout(struct weir_cache *cache, struct weir_storage *const *storages,
+		       struct weir_cache_disks *disks)
 {
 	uint32_t count = disks->extent.disk_count;
 	int error = weir_memory_get(cache->context, count * sizeof(struct weir_disk), &disks->extent.disks);
@@ -105,17 +111,20 @@ static int fill_layout(struct weir_cache *cache, struct weir_storage *const *sto
 	for (uint32_t i = 0; i < count && !error; i++) {
 		disks->members[i].disk = storages[i]->disk;
 		disks->members[i].uri = strdup(storages[i]->uri);
-		error = disks->members[i].uri ?
-				weir_copy_to_device(cache->context, disks->extent.disks + i * sizeof(struct weir_disk),
-					     &storages[i]->disk, sizeof(struct weir_disk)) :
-				weir_fail(ENOMEM, "array: no memory");
+		error = disks->members[i].uri
+				? weir_copy_to_device(cache->context,
+						      disks->extent.disks + i * sizeof(struct weir_disk),
+						      &storages[i]->disk, sizeof(struct weir_disk))
+				: weir_fail(ENOMEM, "array: no memory");
 	}
 	return error;
 }
 
-static int make_layout(struct weir_cache *cache, const struct weir_layout_request *request, struct weir_cache_disks **out)
+static int make_layout(struct weir_cache *cache, const struct weir_layout_request *request,
+		       struct weir_cache_disks **out)
 {
-	struct weir_cache_disks *disks = calloc(1, sizeof(*disks) + request->count * sizeof(disks->members[0]));
+	struct weir_cache_disks *disks =
+		calloc(1, sizeof(*disks) + request->count * sizeof(disks->members[0]));
 	int error;
 
 	if (!disks)
@@ -138,8 +147,8 @@ static int make_layout(struct weir_cache *cache, const struct weir_layout_reques
 	return 0;
 }
 
-static bool same_layout(const struct weir_cache_disks *disks, struct weir_storage *const *storages, unsigned count,
-			uint32_t unit_log2)
+static bool same_layout(const struct weir_cache_disks *disks, struct weir_storage *const *storages,
+			unsigned count, uint32_t unit_log2)
 {
 	bool same = disks->extent.disk_count == count && (count == 1 || disks->extent.unit_log2 == unit_log2);
 
@@ -166,15 +175,20 @@ static int check_apart(const struct weir_cache *cache, const struct weir_cache_d
 		const char *uri = apart ? common_member(disks, other) : NULL;
 
 		if (uri)
-			return weir_fail(EBUSY, "storage \"%s\" is in this cache with two layouts (alone, or striped differently) and "
-					 "written to: one would not see what is written through the other; use one layout, "
-					 "or another cache after a flush", uri);
+			return weir_fail(EBUSY,
+					 "storage \"%s\" is in this cache with two layouts (alone, or "
+					 "striped differently) and "
+					 "written to: one would not see what is written through the other; "
+					 "use one layout, "
+					 "or another cache after a flush",
+					 uri);
 	}
 	return 0;
 }
 
-static struct weir_cache_disks *find_layout(const struct weir_cache *cache, struct weir_storage *const *storages,
-					    unsigned count, uint32_t unit_log2)
+static struct weir_cache_disks *find_layout(const struct weir_cache *cache,
+					    struct weir_storage *const *storages, unsigned count,
+					    uint32_t unit_log2)
 {
 	struct weir_cache_disks *disks = cache->disks;
 
@@ -204,9 +218,11 @@ int weir_cache_leave_storage(struct weir_cache *cache, const struct weir_storage
 	return weir_losses_end(&losses);
 }
 
-int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request, struct weir_cache_disks **out)
+int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request,
+		      struct weir_cache_disks **out)
 {
-	struct weir_cache_disks *disks = find_layout(cache, request->storages, request->count, request->unit_log2);
+	struct weir_cache_disks *disks =
+		find_layout(cache, request->storages, request->count, request->unit_log2);
 	bool before = disks && disks->written, made = !disks;
 	int error = made ? make_layout(cache, request, &disks) : 0;
 

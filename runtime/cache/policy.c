@@ -9,9 +9,8 @@
 #include "../backend/error.h"
 
 static const char *const names[WEIR_POLICY_COUNT] = {
-	[WEIR_POLICY_CLOCK] = "clock",	   [WEIR_POLICY_LRU] = "lru",
-	[WEIR_POLICY_FIFO] = "fifo",	   [WEIR_POLICY_RANDOM] = "random",
-	[WEIR_POLICY_DIRECT] = "direct",   [WEIR_POLICY_SIEVE] = "sieve",
+	[WEIR_POLICY_CLOCK] = "clock",         [WEIR_POLICY_LRU] = "lru",       [WEIR_POLICY_FIFO] = "fifo",
+	[WEIR_POLICY_RANDOM] = "random",       [WEIR_POLICY_DIRECT] = "direct", [WEIR_POLICY_SIEVE] = "sieve",
 	[WEIR_POLICY_FREQUENCY] = "frequency", [WEIR_POLICY_USER] = "user",
 };
 
@@ -52,11 +51,15 @@ int weir_policy_check(const struct weir_cache_options *options)
 		return weir_fail(EINVAL, "cache: there is no policy number %u; take one of enum weir_policy",
 				 (unsigned)options->policy);
 	if (options->policy == WEIR_POLICY_USER && !user_policy)
-		return weir_fail(EINVAL, "cache: policy \"user\": no kernel of this program was built with one; give its header to "
-					 "the build, -Duser_policy=HEADER, or to the compiler of the program's kernels, "
-					 "-DWEIR_USER_POLICY='\"HEADER\"'");
+		return weir_fail(
+			EINVAL,
+			"cache: policy \"user\": no kernel of this program was built with one; give its "
+			"header to "
+			"the build, -Duser_policy=HEADER, or to the compiler of the program's kernels, "
+			"-DWEIR_USER_POLICY='\"HEADER\"'");
 	if (options->policy != WEIR_POLICY_USER && options->policy_parameter)
-		return weir_fail(EINVAL, "cache: policy_parameter is for a policy of the user's; \"%s\" takes none",
+		return weir_fail(EINVAL,
+				 "cache: policy_parameter is for a policy of the user's; \"%s\" takes none",
 				 weir_policy_name(options->policy));
 	return 0;
 }

@@ -35,7 +35,8 @@ static int allocate(struct weir_cache *cache, uint64_t buckets, struct weir_shar
 /* The cache's lanes see the table at @address from the next launch on; 0: none. */
 static int attach(struct weir_cache *cache, uint64_t address)
 {
-	return weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, share), &address, sizeof(address));
+	return weir_copy_to_device(cache->context, cache->lines + offsetof(struct weir_lines, share),
+				   &address, sizeof(address));
 }
 
 static void release(struct weir_cache *cache, const struct weir_share *share)
@@ -53,14 +54,15 @@ int weir_share_create(struct weir_cache *cache, const struct weir_share_options 
 	uint64_t entries;
 	int error = weir_handle_check(cache, WEIR_HANDLE_CACHE, "weir_share_create");
 
-	if (error || (error = weir_options_take(&options, sizeof(options), given, "share table options")) != 0)
+	if (error ||
+	    (error = weir_options_take(&options, sizeof(options), given, "share table options")) != 0)
 		return error;
 	entries = options.entries ? options.entries : DEFAULT_ENTRIES;
 	if (cache->share)
 		return weir_fail(EEXIST, "share table: the cache has one already; destroy it first");
 	if (entries > MOST_ENTRIES)
-		return weir_fail(EINVAL, "share table of %llu entries: at most %llu", (unsigned long long)entries,
-				 (unsigned long long)MOST_ENTRIES);
+		return weir_fail(EINVAL, "share table of %llu entries: at most %llu",
+				 (unsigned long long)entries, (unsigned long long)MOST_ENTRIES);
 	error = allocate(cache, (entries + WEIR_WAYS - 1) / WEIR_WAYS, &share);
 	if (!error)
 		error = weir_copy_to_device(cache->context, cache->share, &share, sizeof(share));
@@ -72,13 +74,13 @@ int weir_share_create(struct weir_cache *cache, const struct weir_share_options 
 }
 
 /* Entries that lanes hold still, of them changed ones; and the key of one of these, else of one of those. */
-static int count_held(struct weir_cache *cache, const struct weir_share *share, struct weir_share_stats *stats,
-		      uint64_t *key)
+static int count_held(struct weir_cache *cache, const struct weir_share *share,
+		      struct weir_share_stats *stats, uint64_t *key)
 {
 	uint64_t bytes = share->buckets * sizeof(struct weir_set), count = share->buckets * WEIR_WAYS;
 	uint64_t *words = malloc(bytes);
-	int error = words ? weir_copy_from_device(cache->context, words, share->words, bytes) :
-			    weir_fail(ENOMEM, "share table: no memory");
+	int error = words ? weir_copy_from_device(cache->context, words, share->words, bytes)
+			  : weir_fail(ENOMEM, "share table: no memory");
 
 	for (uint64_t i = 0; !error && i < count; i++) {
 		bool changed = weir_share_refs(words[i]) && (words[i] & WEIR_SHARE_DIRTY);
@@ -92,7 +94,8 @@ static int count_held(struct weir_cache *cache, const struct weir_share *share, 
 	return error;
 }
 
-static int read_stats(struct weir_cache *cache, struct weir_share *share, struct weir_share_stats *stats, uint64_t *key)
+static int read_stats(struct weir_cache *cache, struct weir_share *share, struct weir_share_stats *stats,
+		      uint64_t *key)
 {
 	int error;
 
@@ -151,8 +154,11 @@ int weir_share_destroy(struct weir_cache *cache)
 		return error;
 	disks = layout_of(cache, key);
 	if (stats.held)
-		error = weir_fail(EBUSY, "share table: lanes never released %llu lines, %llu of them changed; one is line %llu of \"%s\": "
-					 "its buffer was not written to the cache. Call weir_share_release() for each weir_share_acquire()",
+		error = weir_fail(EBUSY,
+				  "share table: lanes never released %llu lines, %llu of them changed; one "
+				  "is line %llu of \"%s\": "
+				  "its buffer was not written to the cache. Call weir_share_release() for "
+				  "each weir_share_acquire()",
 				  (unsigned long long)stats.held, (unsigned long long)stats.changed,
 				  (unsigned long long)(disks ? key - disks->extent.key_base : key),
 				  disks ? disks->members[0].uri : "?");

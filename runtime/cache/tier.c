@@ -17,24 +17,33 @@ static int check(const struct weir_cache *cache, const struct weir_cache_options
 	uint64_t sets = options->tier_bytes / set_bytes;
 
 	if (options->tier_inclusive > 1)
-		return weir_fail(EINVAL, "cache: tier_inclusive is %u; it must be 0 or 1", options->tier_inclusive);
+		return weir_fail(EINVAL, "cache: tier_inclusive is %u; it must be 0 or 1",
+				 options->tier_inclusive);
 	if (options->tier_inclusive && !options->tier_bytes)
 		return weir_fail(EINVAL, "cache: tier_inclusive without a tier; give tier_bytes, too");
 	if (options->tier_bytes % line_bytes)
-		return weir_fail(EINVAL, "cache: tier_bytes is %llu; it must be a multiple of the lines of %llu bytes",
-				 (unsigned long long)options->tier_bytes, (unsigned long long)line_bytes);
+		return weir_fail(
+			EINVAL, "cache: tier_bytes is %llu; it must be a multiple of the lines of %llu bytes",
+			(unsigned long long)options->tier_bytes, (unsigned long long)line_bytes);
 	if (options->tier_bytes && !sets)
-		return weir_fail(EINVAL, "cache: a tier of %llu bytes: one set of %d lines of %llu bytes needs %llu",
-				 (unsigned long long)options->tier_bytes, WEIR_WAYS, (unsigned long long)line_bytes,
-				 (unsigned long long)set_bytes);
+		return weir_fail(EINVAL,
+				 "cache: a tier of %llu bytes: one set of %d lines of %llu bytes needs %llu",
+				 (unsigned long long)options->tier_bytes, WEIR_WAYS,
+				 (unsigned long long)line_bytes, (unsigned long long)set_bytes);
 	if (options->tier_inclusive && sets < cache->sets)
-		return weir_fail(EINVAL, "cache: an inclusive tier of %llu lines has copies of less than the %llu lines before it; "
-				 "give it %llu bytes at least, or make it exclusive", (unsigned long long)(sets * WEIR_WAYS),
-				 (unsigned long long)(cache->sets * WEIR_WAYS), (unsigned long long)(cache->sets * set_bytes));
+		return weir_fail(EINVAL,
+				 "cache: an inclusive tier of %llu lines has copies of less than the %llu "
+				 "lines before it; "
+				 "give it %llu bytes at least, or make it exclusive",
+				 (unsigned long long)(sets * WEIR_WAYS),
+				 (unsigned long long)(cache->sets * WEIR_WAYS),
+				 (unsigned long long)(cache->sets * set_bytes));
 	if (sets && (sets > MOST_SETS || cache->sets > MOST_SETS))
-		return weir_fail(EINVAL, "cache: a tier of %llu lines behind %llu: at most %llu each; use longer lines",
-				 (unsigned long long)(sets * WEIR_WAYS), (unsigned long long)(cache->sets * WEIR_WAYS),
-				 (unsigned long long)(MOST_SETS * WEIR_WAYS));
+		return weir_fail(
+			EINVAL,
+			"cache: a tier of %llu lines behind %llu: at most %llu each; use longer lines",
+			(unsigned long long)(sets * WEIR_WAYS), (unsigned long long)(cache->sets * WEIR_WAYS),
+			(unsigned long long)(MOST_SETS * WEIR_WAYS));
 	return 0;
 }
 
@@ -50,10 +59,12 @@ int weir_tier_create(struct weir_cache *cache, const struct weir_cache_options *
 	tier.abi_version = WEIR_ABI_VERSION;
 	tier.inclusive = options->tier_inclusive;
 	tier.sets = options->tier_bytes / WEIR_WAYS >> cache->line_log2;
-	if (weir_memory_allocate(context, (tier.sets * WEIR_WAYS) << cache->line_log2, WEIR_MEMORY_HOST, &cache->tier_data,
-				 NULL) != 0)
-		return weir_fail(ENOMEM, "cache: no %llu bytes of host memory for its tier (%s); make tier_bytes smaller",
-				 (unsigned long long)((tier.sets * WEIR_WAYS) << cache->line_log2), weir_last_error());
+	if (weir_memory_allocate(context, (tier.sets * WEIR_WAYS) << cache->line_log2, WEIR_MEMORY_HOST,
+				 &cache->tier_data, NULL) != 0)
+		return weir_fail(
+			ENOMEM,
+			"cache: no %llu bytes of host memory for its tier (%s); make tier_bytes smaller",
+			(unsigned long long)((tier.sets * WEIR_WAYS) << cache->line_log2), weir_last_error());
 	error = weir_memory_get(context, sizeof(tier), &cache->tier);
 	if (!error)
 		error = weir_memory_get(context, tier.sets * sizeof(struct weir_set), &cache->tier_words);
@@ -77,7 +88,8 @@ int weir_tier_stats(struct weir_cache *cache, struct weir_cache_stats *stats)
 	struct weir_tier tier;
 	int error;
 
-	stats->tier_lines = stats->tier_hits = stats->tier_stored = stats->tier_kept = stats->tier_dropped = 0;
+	stats->tier_lines = stats->tier_hits = stats->tier_stored = stats->tier_kept = stats->tier_dropped =
+		0;
 	if (!cache->tier)
 		return 0;
 	error = weir_copy_from_device(cache->context, &tier, cache->tier, sizeof(tier));

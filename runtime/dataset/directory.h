@@ -28,9 +28,9 @@ struct weir_dataset_lookup_index;
 struct weir_dataset_part {
 	uint64_t first; /* number of its first sample */
 	uint64_t count;
-	uint32_t shift;				 /* of offsets: 0, or WEIR_DATASET_UNIT_LOG2 */
-	bool by_key;				 /* its entries are in the order of their keys, too */
-	bool placed;				 /* samples were given to storages by key */
+	uint32_t shift;                          /* of offsets: 0, or WEIR_DATASET_UNIT_LOG2 */
+	bool by_key;                             /* its entries are in the order of their keys, too */
+	bool placed;                             /* samples were given to storages by key */
 	struct weir_dataset_lookup_index *index; /* NULL until somebody asks for a name */
 };
 

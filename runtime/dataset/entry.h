@@ -22,7 +22,7 @@ enum {
 
 /** struct weir_dataset_entry - one sample */
 struct weir_dataset_entry {
-	uint64_t id;	/* storage << 48 | key */
+	uint64_t id;    /* storage << 48 | key */
 	uint64_t where; /* offset << 24 | length << 1 | V */
 };
 

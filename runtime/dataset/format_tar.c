@@ -22,7 +22,7 @@ struct archive {
 	struct weir_dataset_list *list;
 	uint64_t at;
 	char name[NAME_BYTES]; /* from a long name or a pax header; "": of the header */
-	uint64_t size;	       /* from a pax header; UINT64_MAX: of the header */
+	uint64_t size;         /* from a pax header; UINT64_MAX: of the header */
 	size_t stem_first;     /* first item with the stem of the last one */
 	char stem[NAME_BYTES];
 	uint32_t stem_label;

@@ -8,7 +8,7 @@
 #include "source.h"
 
 static const struct weir_dataset_format *const formats[] = {
-	&weir_dataset_format_folder, &weir_dataset_format_tar,	   &weir_dataset_format_tfrecord,
+	&weir_dataset_format_folder, &weir_dataset_format_tar,     &weir_dataset_format_tfrecord,
 	&weir_dataset_format_mds,    &weir_dataset_format_cifar10, &weir_dataset_format_cifar100,
 	&weir_dataset_format_fixed,
 };

@@ -28,7 +28,8 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 {
 	u64 lanes = weir_active();
 
-	if (weir_thread() == 0) /* dataset.D0: pairs with dataset.D1 (batch.c): what was launched before has ended */
+	if (weir_thread() ==
+	    0) /* dataset.D0: pairs with dataset.D1 (batch.c): what was launched before has ended */
 		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started,
 					   1);
 	weir_reconverge();

@@ -17,7 +17,7 @@
 enum { ALIGN = 4096, PROBES = 16, PROBE_BYTES = 4096 };
 
 static const char *const section_names[] = { "entries", "labels", "name offsets",
-					     "names",	"files",  "collisions" };
+					     "names",   "files",  "collisions" };
 
 static uint64_t checksum_of(const struct weir_dataset_header *header)
 {

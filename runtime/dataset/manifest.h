@@ -20,7 +20,7 @@ enum {
 	WEIR_DATASET_HEADER_BYTES = 4096,
 	WEIR_DATASET_UPLOADING = 1,
 	WEIR_DATASET_COMPLETE = 2,
-	WEIR_DATASET_BY_KEY = 1, /* flags: entries are in the order of their keys */
+	WEIR_DATASET_BY_KEY = 1,  /* flags: entries are in the order of their keys */
 	WEIR_DATASET_LOCATED = 2, /* samples went to storages by key */
 };
 

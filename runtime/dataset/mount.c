@@ -114,7 +114,7 @@ static int open_storages(struct weir_dataset *dataset, struct weir_storage *cons
 				   &dataset->disks);
 	if (!error)
 		error = weir_copy_to_device(dataset->context, dataset->disks, disks,
-				     dataset->storage_count * sizeof(*disks));
+					    dataset->storage_count * sizeof(*disks));
 	free(disks);
 	return error;
 }

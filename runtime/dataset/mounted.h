@@ -46,10 +46,10 @@ struct weir_dataset_slot {
 struct weir_dataset_cache {
 	struct weir_dataset_slot *slots;
 	uint32_t count;
-	uint32_t empty;	   /* slots that were never used begin here */
+	uint32_t empty;    /* slots that were never used begin here */
 	uint32_t *slot_of; /* [chunks] slot + 1; 0: not there */
 	uint64_t memory;   /* device address of the chunks */
-	void *host;	   /* the same, or NULL */
+	void *host;        /* the same, or NULL */
 	uint64_t events;   /* device address of struct weir_event[count][events_per_slot] */
 	uint32_t events_per_slot;
 };
@@ -103,21 +103,21 @@ struct weir_dataset {
 	struct weir_dataset_cache cache;
 	/* the epoch */
 	struct weir_dataset_epoch epoch;
-	struct weir_dataset_share all;	 /* what was divided among the ranks */
+	struct weir_dataset_share all;   /* what was divided among the ranks */
 	struct weir_dataset_share share; /* this rank's */
 	uint64_t share_count;
-	uint64_t used;	  /* of the share, returned */
+	uint64_t used;    /* of the share, returned */
 	uint64_t planned; /* of the share, in batches */
 	bool begun;
-	bool by_chunk;		   /* samples come through the cache */
-	uint64_t now;		   /* group that is being planned, counted over the epochs */
+	bool by_chunk;             /* samples come through the cache */
+	uint64_t now;              /* group that is being planned, counted over the epochs */
 	uint64_t prefetched_group; /* up to here */
 	uint64_t prefetched_chunks;
 	/* batches */
 	struct weir_dataset_loading batches[WEIR_DATASET_MAX_BATCHES];
 	uint32_t batch_rows; /* that they have memory for; 0: none */
 	uint32_t request_room;
-	uint32_t head;	 /* batch that is returned next */
+	uint32_t head;   /* batch that is returned next */
 	uint32_t posted; /* batches from head on that are posted */
 };
 

@@ -56,16 +56,18 @@ static int open_any(const struct weir_context_options *options, struct weir_back
 }
 
 /* What a name that is no backend's may still be. */
-static int open_other(const char *name, size_t length, const struct weir_context_options *options, struct weir_backend **out)
+static int open_other(const char *name, size_t length, const struct weir_context_options *options,
+		      struct weir_backend **out)
 {
 	bool gpu = length == 3 && !strncmp(name, "gpu", length);
 
-	return gpu ? weir_gpu_open("gpu", name[length] ? name + length + 1 : "", options, out) : no_backend(name, length);
+	return gpu ? weir_gpu_open("gpu", name[length] ? name + length + 1 : "", options, out)
+		   : no_backend(name, length);
 }
 
 /* A PCI address is looked up here; what a backend is asked for is a number of its own. */
-static int open_one(const struct weir_backend_ops *ops, const char *selector, const struct weir_context_options *options,
-		    struct weir_backend **out)
+static int open_one(const struct weir_backend_ops *ops, const char *selector,
+		    const struct weir_context_options *options, struct weir_backend **out)
 {
 	if (ops->devices && weir_pci_meant(selector))
 		return weir_gpu_open(ops->name, selector, options, out);
@@ -73,7 +75,8 @@ static int open_one(const struct weir_backend_ops *ops, const char *selector, co
 }
 
 /* A name must match exactly. */
-static int open_backend(const char *name, const struct weir_context_options *options, struct weir_backend **out)
+static int open_backend(const char *name, const struct weir_context_options *options,
+			struct weir_backend **out)
 {
 	const char *colon = strchr(name, ':');
 	size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -116,8 +119,8 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 		return weir_fail(ENOMEM, "no memory for a context");
 	context->service_waves = options.service_waves;
 	if (options.service_waves > MOST_SERVICE_WAVES && options.service_waves != WEIR_SERVICE_WHERE_PULLED)
-		error = weir_fail(EINVAL, "context \"%s\": service_waves is %u; it must be from 0 to %d", name, options.service_waves,
-				  MOST_SERVICE_WAVES);
+		error = weir_fail(EINVAL, "context \"%s\": service_waves is %u; it must be from 0 to %d",
+				  name, options.service_waves, MOST_SERVICE_WAVES);
 	if (!error)
 		error = open_backend(name, &options, &context->backend);
 	if (!error)
@@ -145,7 +148,8 @@ static void take_ability(const struct weir_ability *ability, uint32_t *has, char
 {
 	*has = ability->has;
 	if (!ability->has)
-		snprintf(why, WEIR_WHY_BYTES, "%s", ability->why[0] ? ability->why : "its backend does not know how");
+		snprintf(why, WEIR_WHY_BYTES, "%s",
+			 ability->why[0] ? ability->why : "its backend does not know how");
 }
 
 int weir_context_info(struct weir_context *context, struct weir_context_info *info)
@@ -178,10 +182,11 @@ int weir_context_info(struct weir_context *context, struct weir_context_info *in
 
 int weir_no_kernel(const char *backend, const char *kernel)
 {
-	return weir_fail(ENOENT,
-			 "no kernel \"%s\" for the %s backend in this program: compile its file for that and link it "
-			 "(docs/devices.md), or open another device, such as \"cpu\"",
-			 kernel, backend);
+	return weir_fail(
+		ENOENT,
+		"no kernel \"%s\" for the %s backend in this program: compile its file for that and link it "
+		"(docs/devices.md), or open another device, such as \"cpu\"",
+		kernel, backend);
 }
 
 int weir_launch_check(const struct weir_launch_check *launch)
@@ -189,14 +194,17 @@ int weir_launch_check(const struct weir_launch_check *launch)
 	if (!launch->known)
 		return weir_no_kernel(launch->backend, launch->kernel);
 	if (launch->takes_bytes != launch->given_bytes)
-		return weir_fail(EINVAL, "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
+		return weir_fail(EINVAL,
+				 "kernel \"%s\" takes %zu bytes of arguments, not %zu; rebuild both sides",
 				 launch->kernel, launch->takes_bytes, launch->given_bytes);
 	if (launch->blocks == 0 || launch->threads == 0)
-		return weir_fail(EINVAL, "kernel \"%s\" launched with %u blocks of %u lanes; both must be 1 at least",
+		return weir_fail(EINVAL,
+				 "kernel \"%s\" launched with %u blocks of %u lanes; both must be 1 at least",
 				 launch->kernel, launch->blocks, launch->threads);
 	if (launch->threads > launch->most_threads)
-		return weir_fail(EINVAL, "kernel \"%s\" launched with %u lanes per block; it was built for %u at most",
-				 launch->kernel, launch->threads, launch->most_threads);
+		return weir_fail(
+			EINVAL, "kernel \"%s\" launched with %u lanes per block; it was built for %u at most",
+			launch->kernel, launch->threads, launch->most_threads);
 	return 0;
 }
 
@@ -211,8 +219,8 @@ int weir_launch(struct weir_context *context, const char *kernel, uint32_t block
 	return context->backend->ops->launch(context->backend, kernel, blocks, threads, args, args_bytes);
 }
 
-int weir_launch_on(struct weir_context *context, void *stream, const char *kernel, uint32_t blocks, uint32_t threads,
-		   const void *args, size_t args_bytes)
+int weir_launch_on(struct weir_context *context, void *stream, const char *kernel, uint32_t blocks,
+		   uint32_t threads, const void *args, size_t args_bytes)
 {
 	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_launch_on");
 	const struct weir_backend_ops *ops;
@@ -221,8 +229,10 @@ int weir_launch_on(struct weir_context *context, void *stream, const char *kerne
 		return error ? error : weir_launch(context, kernel, blocks, threads, args, args_bytes);
 	ops = context->backend->ops;
 	if (!ops->stream_join)
-		return weir_fail(ENOTSUP, "kernel \"%s\": %s has no streams but that of weir_launch(); give NULL for it",
-				 kernel ? kernel : "", ops->name);
+		return weir_fail(
+			ENOTSUP,
+			"kernel \"%s\": %s has no streams but that of weir_launch(); give NULL for it",
+			kernel ? kernel : "", ops->name);
 	error = ops->stream_join(context->backend, stream, WEIR_JOIN_AFTER);
 	if (!error)
 		error = weir_launch(context, kernel, blocks, threads, args, args_bytes);
@@ -270,17 +280,21 @@ static int take_fault(struct weir_context *context)
 				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
 				 (unsigned long long)fault.limit, text);
 	if (fault.source == WEIR_FAULT_WIDTH)
-		return weir_fail(EIO, "lane %llu used an accessor of %llu bytes on an array whose elements have %llu: %s; use the one of that "
-				 "size, or open the array with .element_bytes = %llu", (unsigned long long)fault.thread,
-				 (unsigned long long)fault.position, (unsigned long long)fault.limit, text,
-				 (unsigned long long)fault.position);
+		return weir_fail(EIO,
+				 "lane %llu used an accessor of %llu bytes on an array whose elements have "
+				 "%llu: %s; use the one of that "
+				 "size, or open the array with .element_bytes = %llu",
+				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
+				 (unsigned long long)fault.limit, text, (unsigned long long)fault.position);
 	if (fault.source == WEIR_FAULT_WRITE)
-		return weir_fail(EIO, "lane %llu needed block %llu of storage \"%s\" (%llu blocks) written back, which failed: %s",
-				 (unsigned long long)fault.thread, (unsigned long long)fault.position, uri_of(context, fault.disk),
-				 (unsigned long long)fault.limit, text);
+		return weir_fail(EIO,
+				 "lane %llu needed block %llu of storage \"%s\" (%llu blocks) written back, "
+				 "which failed: %s",
+				 (unsigned long long)fault.thread, (unsigned long long)fault.position,
+				 uri_of(context, fault.disk), (unsigned long long)fault.limit, text);
 	return weir_fail(EIO, "lane %llu could not get block %llu of storage \"%s\" (%llu blocks): %s",
-			 (unsigned long long)fault.thread, (unsigned long long)fault.position, uri_of(context, fault.disk),
-			 (unsigned long long)fault.limit, text);
+			 (unsigned long long)fault.thread, (unsigned long long)fault.position,
+			 uri_of(context, fault.disk), (unsigned long long)fault.limit, text);
 }
 
 int weir_sync(struct weir_context *context)

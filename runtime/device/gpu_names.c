@@ -52,7 +52,8 @@ static void ask_address(const struct weir_backend_ops *backend, uint32_t ordinal
 }
 
 /* Return: how many of the backend's devices are on the PCI bus. */
-static uint32_t add_devices(const struct weir_backend_ops *backend, uint32_t devices, struct weir_gpu_candidates *out)
+static uint32_t add_devices(const struct weir_backend_ops *backend, uint32_t devices,
+			    struct weir_gpu_candidates *out)
 {
 	uint32_t before = out->count;
 
@@ -135,10 +136,16 @@ int32_t weir_gpu_number(const struct weir_gpu_candidates *candidates, struct wei
 static int malformed(const char *kind, const char *selector)
 {
 	if (!strcmp(kind, "gpu"))
-		return weir_fail(EINVAL, "\"gpu:%s\" names no GPU: write gpu:N with a number, or gpu:DOMAIN:BUS:DEVICE.FUNCTION, such "
-				 "as gpu:0000:41:00.0 or gpu:41:00.0", selector);
-	return weir_fail(EINVAL, "\"%s:%s\" has no PCI address: write %s:DOMAIN:BUS:DEVICE.FUNCTION, such as %s:0000:41:00.0, or "
-			 "%s:41:00.0 in domain 0", kind, selector, kind, kind, kind);
+		return weir_fail(EINVAL,
+				 "\"gpu:%s\" names no GPU: write gpu:N with a number, or "
+				 "gpu:DOMAIN:BUS:DEVICE.FUNCTION, such "
+				 "as gpu:0000:41:00.0 or gpu:41:00.0",
+				 selector);
+	return weir_fail(EINVAL,
+			 "\"%s:%s\" has no PCI address: write %s:DOMAIN:BUS:DEVICE.FUNCTION, such as "
+			 "%s:0000:41:00.0, or "
+			 "%s:41:00.0 in domain 0",
+			 kind, selector, kind, kind, kind);
 }
 
 /* @selector as a number; -EINVAL if it is none. */
@@ -172,8 +179,8 @@ int weir_gpu_select(const char *kind, const char *selector, const struct weir_gp
 
 		if (!any && strcmp(candidate->backend, kind))
 			continue;
-		if (by_address ? candidate->address.packed == address.packed :
-				 (unsigned long)weir_gpu_number(candidates, candidate->address) == number)
+		if (by_address ? candidate->address.packed == address.packed
+			       : (unsigned long)weir_gpu_number(candidates, candidate->address) == number)
 			return 0;
 	}
 	return -ENODEV;
@@ -218,7 +225,8 @@ static void say_numbers(struct text *text, const struct weir_gpu_candidates *can
 
 	for (uint32_t number = 0; number < count; number++)
 		for (uint32_t i = 0; i < candidates->count; i++)
-			if (is_first(candidates, i) && weir_gpu_number(candidates, candidates->list[i].address) == (int32_t)number) {
+			if (is_first(candidates, i) &&
+			    weir_gpu_number(candidates, candidates->list[i].address) == (int32_t)number) {
 				say(text, "%sgpu:%u is ", number ? ", " : "", number);
 				say_candidate(text, &candidates->list[i]);
 			}
@@ -291,8 +299,8 @@ int weir_gpu_absent(const char *kind, const char *selector, const struct weir_gp
 	return weir_fail(ENODEV, "%s", composed);
 }
 
-static int open_candidate(const struct weir_gpu_candidate *candidate, const struct weir_context_options *options,
-			  struct weir_backend **out)
+static int open_candidate(const struct weir_gpu_candidate *candidate,
+			  const struct weir_context_options *options, struct weir_backend **out)
 {
 	const struct weir_backend_ops *ops;
 	const char *name;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GPUs and disks of the machine and how far they are from each other, from hwloc's tree of the PCI bus. */
+/* The GPUs and disks of the machine and how far they are from each other, from hwloc's tree of the PCI bus.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #include "../backend/error.h"
 #include "gpus.h"
 
-/* Base classes of PCI: displays, which all GPUs of old are, and processing accelerators, which some newer ones are. */
+/* Base classes of PCI: displays, which all GPUs of old are, and processing accelerators, which some newer
+ * ones are. */
 enum { CLASS_STORAGE_NVME = 0x0108, BASE_DISPLAY = 0x03, BASE_ACCELERATOR = 0x12 };
 
 /** struct tree - hwloc's objects of a snapshot's entries, while it is made */
@@ -23,7 +25,8 @@ struct tree {
 
 static struct weir_pci address_of(hwloc_obj_t pci)
 {
-	return weir_pci_make(pci->attr->pcidev.domain, pci->attr->pcidev.bus, pci->attr->pcidev.dev, pci->attr->pcidev.func);
+	return weir_pci_make(pci->attr->pcidev.domain, pci->attr->pcidev.bus, pci->attr->pcidev.dev,
+			     pci->attr->pcidev.func);
 }
 
 static hwloc_obj_t near_memory(hwloc_topology_t topology, hwloc_obj_t object)
@@ -67,7 +70,8 @@ struct weir_gpu_location *weir_gpus_add(struct weir_gpus *gpus, struct weir_pci 
 	if (gpus->count == WEIR_MOST_GPUS)
 		return NULL;
 	memmove(location + 1, location, (gpus->count - at) * sizeof(*location));
-	memmove(gpus->distances[at + 1], gpus->distances[at], (gpus->count - at) * sizeof(gpus->distances[0]));
+	memmove(gpus->distances[at + 1], gpus->distances[at],
+		(gpus->count - at) * sizeof(gpus->distances[0]));
 	memset(gpus->distances[at], WEIR_DISTANCE_UNKNOWN, sizeof(gpus->distances[at]));
 	gpus->count++;
 	*location = (struct weir_gpu_location){ .address = address, .numa_node = -1 };
@@ -101,7 +105,8 @@ static void read_gpus(struct weir_gpus *gpus, struct tree *tree)
 
 static void add_disk(struct weir_gpus *gpus, struct tree *tree, hwloc_obj_t pci, const char *name)
 {
-	struct weir_disk_location disk = { .address = address_of(pci), .numa_node = numa_node_of(tree->topology, pci) };
+	struct weir_disk_location disk = { .address = address_of(pci),
+					   .numa_node = numa_node_of(tree->topology, pci) };
 	uint32_t at = gpus->disk_count;
 
 	if (gpus->disk_count == WEIR_MOST_DISKS)
@@ -149,7 +154,8 @@ static void read_disks(struct weir_gpus *gpus, struct tree *tree)
 
 static bool is_pci_bridge(hwloc_obj_t object)
 {
-	return object && object->type == HWLOC_OBJ_BRIDGE && object->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI;
+	return object && object->type == HWLOC_OBJ_BRIDGE &&
+	       object->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI;
 }
 
 static hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b)
@@ -162,8 +168,8 @@ static hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b)
 }
 
 /*
- * A bridge below a host bridge is a root port; a bridge below that one is a switch's. What meets at the host bridge
- * has root ports of its own.
+ * A bridge below a host bridge is a root port; a bridge below that one is a switch's. What meets at the host
+ * bridge has root ports of its own.
  */
 static enum weir_distance distance(hwloc_topology_t topology, hwloc_obj_t gpu, hwloc_obj_t disk)
 {
@@ -185,7 +191,8 @@ static void read_tree(struct weir_gpus *gpus, struct tree *tree)
 	read_disks(gpus, tree);
 	for (uint32_t g = 0; g < gpus->count; g++)
 		for (uint32_t d = 0; d < gpus->disk_count; d++)
-			gpus->distances[g][d] = (uint8_t)distance(tree->topology, tree->gpus[g], tree->disks[d]);
+			gpus->distances[g][d] =
+				(uint8_t)distance(tree->topology, tree->gpus[g], tree->disks[d]);
 	/* A machine out of a file has no drivers here, and no backends. */
 	gpus->elsewhere = !hwloc_topology_is_thissystem(tree->topology);
 	if (!gpus->elsewhere)
@@ -203,11 +210,13 @@ int weir_gpus_read(struct weir_gpus *gpus)
 		free(tree);
 		return weir_fail(ENOMEM, "no memory for the machine's topology");
 	}
-	/* Named outright: of the variable alone some builds of hwloc take this machine instead, if the file is none. */
+	/* Named outright: of the variable alone some builds of hwloc take this machine instead, if the file
+	 * is none. */
 	if ((file && *file && hwloc_topology_set_xml(tree->topology, file) != 0) ||
 	    hwloc_topology_set_io_types_filter(tree->topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
 	    hwloc_topology_load(tree->topology) != 0)
-		error = weir_fail(errno ? errno : EIO, "hwloc cannot read the machine's topology: %s; is HWLOC_XMLFILE set?",
+		error = weir_fail(errno ? errno : EIO,
+				  "hwloc cannot read the machine's topology: %s; is HWLOC_XMLFILE set?",
 				  strerror(errno));
 	else
 		read_tree(gpus, tree);
@@ -233,7 +242,8 @@ int weir_gpus_open(struct weir_gpus **out)
 		return error;
 	}
 	if (gpus->elsewhere)
-		snprintf(gpus->candidates.why, sizeof(gpus->candidates.why), "the machine is one out of a file (HWLOC_XMLFILE)");
+		snprintf(gpus->candidates.why, sizeof(gpus->candidates.why),
+			 "the machine is one out of a file (HWLOC_XMLFILE)");
 	else
 		weir_gpu_candidates(weir_backend_at, &gpus->candidates);
 	/* What a backend has is there, even if the system does not show it. */
@@ -275,7 +285,8 @@ int weir_gpu_at(const struct weir_gpus *gpus, uint32_t index, struct weir_gpu *o
 	gpu.number = weir_gpu_number(candidates, location->address);
 	for (uint32_t i = candidates->count; i-- > 0;) /* the preferred backend's is the first */
 		if (candidates->list[i].address.packed == location->address.packed)
-			snprintf(gpu.device, sizeof(gpu.device), "%s:%u", candidates->list[i].backend, candidates->list[i].ordinal);
+			snprintf(gpu.device, sizeof(gpu.device), "%s:%u", candidates->list[i].backend,
+				 candidates->list[i].ordinal);
 	if (gpu.number < 0)
 		snprintf(gpu.why, sizeof(gpu.why), "%s", candidates->why);
 	return weir_result_give(out, &gpu, sizeof(gpu), "weir_gpu_at");

@@ -29,9 +29,11 @@ struct weir_pci weir_pci_make(uint32_t domain, uint32_t bus, uint32_t device, ui
 bool weir_pci_parse(const char *text, struct weir_pci *out);
 /** weir_pci_print() - as lspci and sysfs write it */
 void weir_pci_print(struct weir_pci address, char text[WEIR_PCI_TEXT]);
-/** weir_pci_meant() - @text is a PCI address or was meant to be one: hexadecimal digits with ':' or '.' between them */
+/** weir_pci_meant() - @text is a PCI address or was meant to be one: hexadecimal digits with ':' or '.'
+ * between them */
 bool weir_pci_meant(const char *text);
-/** weir_pci_numa_node() - of the function at @text, as the system has it; -1 if it has none or there is no such function */
+/** weir_pci_numa_node() - of the function at @text, as the system has it; -1 if it has none or there is no
+ * such function */
 int32_t weir_pci_numa_node(const char *text);
 
 /** struct weir_gpu_candidate - a device of a backend that is a PCI device */

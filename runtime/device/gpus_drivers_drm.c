@@ -10,7 +10,8 @@
 static void add(struct weir_gpus *gpus, const drmDevice *device)
 {
 	const drmPciBusInfo *bus = device->businfo.pci;
-	struct weir_gpu_location *gpu = weir_gpus_add(gpus, weir_pci_make(bus->domain, bus->bus, bus->dev, bus->func));
+	struct weir_gpu_location *gpu =
+		weir_gpus_add(gpus, weir_pci_make(bus->domain, bus->bus, bus->dev, bus->func));
 	int kind = device->available_nodes & 1 << DRM_NODE_RENDER ? DRM_NODE_RENDER : DRM_NODE_PRIMARY;
 
 	if (!gpu)

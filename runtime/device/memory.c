@@ -23,11 +23,12 @@ int weir_memory_allocate(struct weir_context *context, size_t bytes, enum weir_m
 	}
 	block->kind = kind;
 	block->bytes = (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
-	error = context->backend->ops->allocate(context->backend, block->bytes, kind, &block->host, &block->address);
+	error = context->backend->ops->allocate(context->backend, block->bytes, kind, &block->host,
+						&block->address);
 	if (!error && block->host) {
-		error = kind == WEIR_MEMORY_DEVICE && context->peer_memory ?
-				weir_dma_map_add_peer(context->dma, block->host, block->bytes) :
-				weir_dma_map_add(context->dma, block->host, block->bytes);
+		error = kind == WEIR_MEMORY_DEVICE && context->peer_memory
+				? weir_dma_map_add_peer(context->dma, block->host, block->bytes)
+				: weir_dma_map_add(context->dma, block->host, block->bytes);
 		if (error)
 			context->backend->ops->release(context->backend, block->address, block->bytes, kind);
 	}
@@ -51,7 +52,8 @@ int weir_memory_get(struct weir_context *context, size_t bytes, uint64_t *addres
 }
 
 /* An allocation that weir_free() takes. */
-static int allocate_for_user(struct weir_context *context, size_t bytes, enum weir_memory kind, uint64_t *address, void **host)
+static int allocate_for_user(struct weir_context *context, size_t bytes, enum weir_memory kind,
+			     uint64_t *address, void **host)
 {
 	int error = weir_memory_allocate(context, bytes, kind, address, host);
 
@@ -98,7 +100,8 @@ int weir_memory_put(struct weir_context *context, uint64_t address)
 	if (!address)
 		return 0;
 	if (!block)
-		return weir_fail(EINVAL, "cannot free %#llx: it is not the start of an allocation of this context",
+		return weir_fail(EINVAL,
+				 "cannot free %#llx: it is not the start of an allocation of this context",
 				 (unsigned long long)address);
 	error = weir_inflight_check(context, address, block->bytes);
 	if (error)
@@ -120,7 +123,8 @@ static const char *owner_of(const struct weir_context *context, uint64_t address
 		if (address == storage->queues)
 			return storage->uri;
 	for (const struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
-		if (address == cache->lines || address == cache->words || address == cache->data || address == cache->share)
+		if (address == cache->lines || address == cache->words || address == cache->data ||
+		    address == cache->share)
 			return "a cache";
 	return "the runtime";
 }
@@ -134,7 +138,8 @@ int weir_free(struct weir_context *context, uint64_t address)
 		return error;
 	block = *find_block(context, address);
 	if (block && !block->users)
-		return weir_fail(EBUSY, "cannot free %#llx: it belongs to \"%s\", and goes when that is closed",
+		return weir_fail(EBUSY,
+				 "cannot free %#llx: it belongs to \"%s\", and goes when that is closed",
 				 (unsigned long long)address, owner_of(context, address));
 	if (block && (error = weir_files_registered(context, address, block->bytes)) != 0)
 		return error;
@@ -154,12 +159,13 @@ static int check_range(struct weir_context *context, uint64_t address, size_t by
 		if (address >= block->address && address - block->address <= block->bytes &&
 		    bytes <= block->bytes - (address - block->address))
 			return 0;
-	return weir_fail(EFAULT, "%s: %zu bytes at %#llx are not inside an allocation of this context", what, bytes,
-			 (unsigned long long)address);
+	return weir_fail(EFAULT, "%s: %zu bytes at %#llx are not inside an allocation of this context", what,
+			 bytes, (unsigned long long)address);
 }
 
 /* The same, after the handle and the host's end. */
-static int check_copy(struct weir_context *context, uint64_t address, const void *host, size_t bytes, const char *what)
+static int check_copy(struct weir_context *context, uint64_t address, const void *host, size_t bytes,
+		      const char *what)
 {
 	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, what);
 

@@ -60,7 +60,9 @@ static void load(struct module *module)
 	void *handle;
 
 	if (!find(module->name, path, sizeof(path))) {
-		snprintf(module->reason, REASON_BYTES, "weir-backend-%s.so is not beside libweir; install it, or name its folder in WEIR_BACKENDS",
+		snprintf(module->reason, REASON_BYTES,
+			 "weir-backend-%s.so is not beside libweir; install it, or name its folder in "
+			 "WEIR_BACKENDS",
 			 module->name);
 		return;
 	}
@@ -73,7 +75,8 @@ static void load(struct module *module)
 	if (ops && (*ops)->size == sizeof(**ops))
 		module->ops = *ops;
 	else
-		snprintf(module->reason, REASON_BYTES, "%.180s is of another version of weir; install this one's", path);
+		snprintf(module->reason, REASON_BYTES,
+			 "%.180s is of another version of weir; install this one's", path);
 }
 
 static void add(const char *name, size_t length)
@@ -122,6 +125,7 @@ const char *weir_backend_at(size_t index, const struct weir_backend_ops **ops)
 		return NULL;
 	*ops = modules[index - built_in].ops;
 	if (!*ops)
-		(void)weir_fail(ENODEV, "backend \"%s\": %s", modules[index - built_in].name, modules[index - built_in].reason);
+		(void)weir_fail(ENODEV, "backend \"%s\": %s", modules[index - built_in].name,
+				modules[index - built_in].reason);
 	return modules[index - built_in].name;
 }

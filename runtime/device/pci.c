@@ -48,7 +48,8 @@ bool weir_pci_parse(const char *text, struct weir_pci *out)
 void weir_pci_print(struct weir_pci address, char text[WEIR_PCI_TEXT])
 {
 	snprintf(text, WEIR_PCI_TEXT, "%04x:%02x:%02x.%x", (unsigned)(address.packed >> 16) & 0xfffffffu,
-		 (unsigned)(address.packed >> 8) & 0xff, (unsigned)(address.packed >> 3) & 0x1f, (unsigned)address.packed & 7);
+		 (unsigned)(address.packed >> 8) & 0xff, (unsigned)(address.packed >> 3) & 0x1f,
+		 (unsigned)address.packed & 7);
 }
 
 bool weir_pci_meant(const char *text)

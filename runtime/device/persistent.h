@@ -39,7 +39,7 @@ struct weir_persistent_launch {
 int weir_persistent_prepare(struct weir_context *context, struct weir_persistent *persistent);
 /** weir_persistent_start() - launch it and wait until it runs: a device that is full does not begin it */
 int weir_persistent_start(struct weir_context *context, struct weir_persistent *persistent,
-		       const struct weir_persistent_launch *launch);
+			  const struct weir_persistent_launch *launch);
 /** weir_persistent_end() - end it if it runs, and free its words; fine after a prepare that failed */
 void weir_persistent_end(struct weir_context *context, struct weir_persistent *persistent);
 

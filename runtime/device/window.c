@@ -33,12 +33,20 @@ static int poll(int node, const char *name, uint64_t *bytes)
 	struct weir_p2p_info info = { .size = sizeof(info) };
 
 	if (ioctl(node, WEIR_P2P_INFO, &info))
-		return weir_fail(EINVAL, "\"%s\" is no window of the kernel module weir_p2p, such as /dev/weir_p2p/0000:65:00.0-2", name);
+		return weir_fail(EINVAL,
+				 "\"%s\" is no window of the kernel module weir_p2p, such as "
+				 "/dev/weir_p2p/0000:65:00.0-2",
+				 name);
 	if (info.abi != WEIR_P2P_ABI)
-		return weir_fail(ENOTSUP, "\"%s\" is of ABI %u, and this library of %u; load the module of this version", name, info.abi,
-				 WEIR_P2P_ABI);
+		return weir_fail(
+			ENOTSUP,
+			"\"%s\" is of ABI %u, and this library of %u; load the module of this version", name,
+			info.abi, WEIR_P2P_ABI);
 	if (!info.bytes)
-		return weir_fail(EINVAL, "\"%s\" is the module's control node; give a window, such as /dev/weir_p2p/0000:65:00.0-2", name);
+		return weir_fail(EINVAL,
+				 "\"%s\" is the module's control node; give a window, such as "
+				 "/dev/weir_p2p/0000:65:00.0-2",
+				 name);
 	*bytes = info.bytes;
 	return 0;
 }
@@ -58,7 +66,9 @@ int weir_window_take(int node, const char *name, struct weir_window *out)
 	memory = mmap(NULL, call.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)call.mmap_offset);
 	if (memory == MAP_FAILED)
 		return fail(name, node, errno);
-	*out = (struct weir_window){ .node = node, .handle = call.handle, .host = memory, .bytes = call.bytes, .name = name };
+	*out = (struct weir_window){
+		.node = node, .handle = call.handle, .host = memory, .bytes = call.bytes, .name = name
+	};
 	return 0;
 }
 
@@ -76,8 +86,9 @@ int weir_window_locate(const struct weir_window *window, uint64_t *bus_offset)
 	if (ioctl(window->node, WEIR_P2P_LOCATE, &location))
 		return fail(window->name, window->node, errno);
 	if (location.bytes < window->bytes)
-		return weir_fail(ENOTSUP, "\"%s\": only %llu of its %llu bytes are contiguous for a controller", window->name,
-				 (unsigned long long)location.bytes, (unsigned long long)window->bytes);
+		return weir_fail(
+			ENOTSUP, "\"%s\": only %llu of its %llu bytes are contiguous for a controller",
+			window->name, (unsigned long long)location.bytes, (unsigned long long)window->bytes);
 	*bus_offset = location.address - (uint64_t)(uintptr_t)window->host;
 	return 0;
 }

@@ -27,7 +27,8 @@ struct weir_window {
 	const char *name;
 };
 
-/** weir_window_take() - register and map all of the window of the open @node; a negative errno with a sentence */
+/** weir_window_take() - register and map all of the window of the open @node; a negative errno with a
+ * sentence */
 int weir_window_take(int node, const char *name, struct weir_window *out);
 /** weir_window_leave() - unmap it; closing the node gives it back. Nothing if it was not taken */
 void weir_window_leave(struct weir_window *window);
@@ -38,7 +39,8 @@ void weir_window_leave(struct weir_window *window);
  * Needs CAP_SYS_RAWIO. Return: 0 or a negative errno with a sentence.
  */
 int weir_window_locate(const struct weir_window *window, uint64_t *bus_offset);
-/** weir_window_reason() - why the last call on @node failed, which left errno; valid until the thread's next call of this */
+/** weir_window_reason() - why the last call on @node failed, which left errno; valid until the thread's next
+ * call of this */
 const char *weir_window_reason(int node);
 
 #endif

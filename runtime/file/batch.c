@@ -2,8 +2,8 @@
 /*
  * batch.c: requests: checked, cut into pieces, put together again when these have ended.
  *
- * A request that ends short, or fails, ended where the first of its pieces did; what later pieces brought is not
- * counted, as pread() would not have brought it.
+ * A request that ends short, or fails, ended where the first of its pieces did; what later pieces brought is
+ * not counted, as pread() would not have brought it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,17 +23,28 @@ static int check_place(const struct weir_files *files, const struct weir_file_io
 	const struct weir_registration *registration = io->registration;
 
 	if (io->operation > WEIR_FILE_WRITE)
-		return weir_fail(EINVAL, "request %zu: %u is neither WEIR_FILE_READ nor WEIR_FILE_WRITE", index, io->operation);
+		return weir_fail(EINVAL, "request %zu: %u is neither WEIR_FILE_READ nor WEIR_FILE_WRITE",
+				 index, io->operation);
 	if (registration && weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "request") != 0)
-		return weir_fail(EINVAL, "request %zu: its registration was closed, or is none; weir_register() its memory", index);
+		return weir_fail(
+			EINVAL,
+			"request %zu: its registration was closed, or is none; weir_register() its memory",
+			index);
 	if (!registration || registration->context != files->context)
-		return weir_fail(EINVAL, "request %zu: its memory is not registered with this context; weir_register() it", index);
+		return weir_fail(
+			EINVAL,
+			"request %zu: its memory is not registered with this context; weir_register() it",
+			index);
 	if (io->at > registration->bytes || io->bytes > registration->bytes - io->at)
-		return weir_fail(EFAULT, "request %zu: %" PRIu64 " bytes at %" PRIu64 " are not inside the registered memory, which has %"
-				 PRIu64, index, io->bytes, io->at, registration->bytes);
+		return weir_fail(EFAULT,
+				 "request %zu: %" PRIu64 " bytes at %" PRIu64
+				 " are not inside the registered memory, which has %" PRIu64,
+				 index, io->bytes, io->at, registration->bytes);
 	if (io->offset > INT64_MAX || io->bytes > INT64_MAX - io->offset)
-		return weir_fail(EINVAL, "request %zu: %" PRIu64 " bytes at %" PRIu64 " of a file reach past the largest offset", index,
-				 io->bytes, io->offset);
+		return weir_fail(EINVAL,
+				 "request %zu: %" PRIu64 " bytes at %" PRIu64
+				 " of a file reach past the largest offset",
+				 index, io->bytes, io->offset);
 	return 0;
 }
 
@@ -45,12 +56,15 @@ static int check_target(const struct file_target *target, const struct weir_file
 		return weir_fail(EBADF, "request %zu: file descriptor %d is not open for %s", index, io->file,
 				 io->operation == WEIR_FILE_READ ? "reading" : "writing");
 	if (io->operation == WEIR_FILE_WRITE && (target->flags & O_APPEND))
-		return weir_fail(EBADF, "request %zu: file descriptor %d is open with O_APPEND, so that no write goes to its offset",
+		return weir_fail(EBADF,
+				 "request %zu: file descriptor %d is open with O_APPEND, so that no write "
+				 "goes to its offset",
 				 index, io->file);
 	return 0;
 }
 
-/* Files come in a row or in turns: looks at the last few. Those asked for twice are there twice, which does no harm. */
+/* Files come in a row or in turns: looks at the last few. Those asked for twice are there twice, which does
+ * no harm. */
 static int find_target(struct weir_file_batch *batch, int file, size_t index, uint32_t *found)
 {
 	char what[40];
@@ -66,13 +80,15 @@ static int find_target(struct weir_file_batch *batch, int file, size_t index, ui
 }
 
 /* Whether the SSD may have the device's memory itself, where there is any question of it. */
-static void check_reachable(struct weir_file_batch *batch, const struct weir_file_io *io, struct file_target *target)
+static void check_reachable(struct weir_file_batch *batch, const struct weir_file_io *io,
+			    struct file_target *target)
 {
 	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
 		target->reaches = file_module_reaches(batch->files, target, NULL);
-	if (target->reaches && io->registration->path == WEIR_FILE_MODULE && io->operation == WEIR_FILE_WRITE && !target->takes)
-		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at, io->registration->address + io->at,
-						  io->offset, io->bytes);
+	if (target->reaches && io->registration->path == WEIR_FILE_MODULE &&
+	    io->operation == WEIR_FILE_WRITE && !target->takes)
+		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at,
+						  io->registration->address + io->at, io->offset, io->bytes);
 }
 
 static int take_io(struct weir_file_batch *batch, size_t index)
@@ -116,14 +132,16 @@ void file_batch_drop(struct weir_file_batch *batch)
 		free(batch);
 }
 
-int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, struct weir_file_batch **out)
+int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count,
+		    struct weir_file_batch **out)
 {
 	struct weir_file_batch *batch = calloc(1, sizeof(*batch));
 	uint64_t bytes = 0;
 	int error = 0;
 
 	if (batch) {
-		*batch = (struct weir_file_batch){ .files = files, .io = io, .count = count, .failed = count };
+		*batch =
+			(struct weir_file_batch){ .files = files, .io = io, .count = count, .failed = count };
 		batch->states = calloc(count ? count : 1, sizeof(*batch->states));
 		batch->targets = calloc(count ? count : 1, sizeof(*batch->targets));
 	}
@@ -168,12 +186,13 @@ static void end_batch(struct weir_file_batch *batch)
 	pthread_cond_broadcast(&files->ended);
 }
 
-/* release, batch.E2: pairs with whoever looks at a single result: the data is there, and the request is not touched again */
+/* release, batch.E2: pairs with whoever looks at a single result: the data is there, and the request is not
+ * touched again */
 static void give_result(struct weir_file_io *io, int64_t result)
 {
 	if (io->report)
 		__atomic_store_n(io->report, result, __ATOMIC_RELEASE); /* batch.E2 */
-	__atomic_store_n(&io->result, result, __ATOMIC_RELEASE); /* batch.E2 */
+	__atomic_store_n(&io->result, result, __ATOMIC_RELEASE);        /* batch.E2 */
 }
 
 /* Registrations stay as long as requests are on them. Mutex held. */
@@ -196,7 +215,8 @@ void file_batch_defer(struct weir_file_batch *batch, int more)
 	pthread_mutex_unlock(&files->mutex);
 }
 
-/* No result but those of requests without bytes, which have no piece that could end them. Return: how many. */
+/* No result but those of requests without bytes, which have no piece that could end them. Return: how many.
+ */
 static size_t begin_results(struct weir_file_batch *batch)
 {
 	size_t empty = 0;
@@ -209,7 +229,8 @@ static size_t begin_results(struct weir_file_batch *batch)
 		give_result(&batch->io[i], 0);
 		empty++;
 	}
-	/* release, batch.E0: pairs with batch.E1 in wait.c: results of requests that are counted as ended are seen */
+	/* release, batch.E0: pairs with batch.E1 in wait.c: results of requests that are counted as ended are
+	 * seen */
 	atomic_store_explicit(&batch->ended, empty, memory_order_release);
 	skip_empty(batch);
 	return empty;
@@ -263,9 +284,11 @@ static struct file_piece next_piece(const struct weir_file_batch *batch)
 	const struct file_target *target = &batch->targets[batch->states[batch->next_io].target];
 	struct file_piece piece = { .io = batch->next_io, .at = batch->next_at };
 	uint64_t offset = io->offset + piece.at, left = io->bytes - piece.at;
-	uint64_t most = batch->piece_bytes - offset % batch->piece_bytes; /* so that what follows is aligned */
+	uint64_t most =
+		batch->piece_bytes - offset % batch->piece_bytes; /* so that what follows is aligned */
 	bool reaches = io->operation == WEIR_FILE_READ ? target->reaches : target->takes;
-	bool placed = io->registration->path == WEIR_FILE_DIRECT || (io->registration->path == WEIR_FILE_MODULE && reaches);
+	bool placed = io->registration->path == WEIR_FILE_DIRECT ||
+		      (io->registration->path == WEIR_FILE_MODULE && reaches);
 	bool edge = false;
 
 	left = left < most ? left : most;
@@ -284,9 +307,10 @@ static bool place_piece(struct file_area *area, const struct weir_file_batch *ba
 {
 	const struct weir_file_io *io = &batch->io[piece->io];
 	bool direct = batch->targets[batch->states[piece->io].target].direct && !piece->edge;
-	uint32_t skew = direct ? (uint32_t)((io->offset + piece->at) % FILES_ALIGN) :
-				 (uint32_t)((io->registration->address + io->at + piece->at) % 64);
-	uint32_t begin = direct ? (area->used + FILES_ALIGN - 1) / FILES_ALIGN * FILES_ALIGN : (area->used + 63) / 64 * 64;
+	uint32_t skew = direct ? (uint32_t)((io->offset + piece->at) % FILES_ALIGN)
+			       : (uint32_t)((io->registration->address + io->at + piece->at) % 64);
+	uint32_t begin = direct ? (area->used + FILES_ALIGN - 1) / FILES_ALIGN * FILES_ALIGN
+				: (area->used + 63) / 64 * 64;
 	uint32_t room = skew + piece->bytes;
 
 	if (direct)
@@ -319,8 +343,8 @@ static void take_pieces(struct weir_file_batch *batch, struct file_area *area)
 	uint64_t bytes = 0;
 
 	area->operation = batch->io[batch->next_io].operation;
-	while (batch->next_io < batch->count && area->count < FILES_MOST_PIECES && bytes < batch->share_bytes &&
-	       batch->io[batch->next_io].operation == area->operation) {
+	while (batch->next_io < batch->count && area->count < FILES_MOST_PIECES &&
+	       bytes < batch->share_bytes && batch->io[batch->next_io].operation == area->operation) {
 		struct file_piece piece = next_piece(batch);
 
 		if (!fit_piece(area, batch, &piece))
@@ -366,7 +390,8 @@ bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, stru
 }
 
 /* The sentence of the earliest request that failed is the batch's. Mutex held. */
-static void note_failure(struct weir_file_batch *batch, const struct file_piece *piece, const struct file_area *area)
+static void note_failure(struct weir_file_batch *batch, const struct file_piece *piece,
+			 const struct file_area *area)
 {
 	const struct weir_file_io *io = &batch->io[piece->io];
 
@@ -377,9 +402,10 @@ static void note_failure(struct weir_file_batch *batch, const struct file_piece 
 	if (area->error)
 		memcpy(batch->sentence, area->sentence, sizeof(batch->sentence));
 	else
-		snprintf(batch->sentence, sizeof(batch->sentence), "request %zu: cannot %s %" PRIu64 " bytes at %" PRIu64
-			 " of file descriptor %d: %s", piece->io, io->operation == WEIR_FILE_READ ? "read" : "write", io->bytes,
-			 io->offset, io->file, strerror((int)-piece->got));
+		snprintf(batch->sentence, sizeof(batch->sentence),
+			 "request %zu: cannot %s %" PRIu64 " bytes at %" PRIu64 " of file descriptor %d: %s",
+			 piece->io, io->operation == WEIR_FILE_READ ? "read" : "write", io->bytes, io->offset,
+			 io->file, strerror((int)-piece->got));
 }
 
 /* Return: the request has ended. Mutex held. */
@@ -412,7 +438,8 @@ static void end_pieces(struct file_area *area)
 		if (!end_piece(&area->pieces[i], area))
 			continue;
 		/* release, batch.E0: as above */
-		if (atomic_fetch_add_explicit(&batch->ended, 1, memory_order_release) + 1 == batch->count && !batch->own)
+		if (atomic_fetch_add_explicit(&batch->ended, 1, memory_order_release) + 1 == batch->count &&
+		    !batch->own)
 			end_batch(batch);
 	}
 }

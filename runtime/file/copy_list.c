@@ -2,8 +2,8 @@
 /*
  * file/copy_list.c: between staging and registered memory.
  *
- * Where the backend has streams, an area's moves go into its own: many small ones as one kernel, whose list of moves lies
- * behind the staging, few or large ones as copies. Else each is copied now.
+ * Where the backend has streams, an area's moves go into its own: many small ones as one kernel, whose list
+ * of moves lies behind the staging, few or large ones as copies. Else each is copied now.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,13 +35,15 @@ static uint32_t bytes_of(const struct file_area *area, const struct file_piece *
 	return piece->got > 0 ? (uint32_t)piece->got : 0;
 }
 
-static int move_now(struct file_worker *worker, struct file_area *area, const struct file_piece *piece, uint32_t bytes)
+static int move_now(struct file_worker *worker, struct file_area *area, const struct file_piece *piece,
+		    uint32_t bytes)
 {
 	struct weir_backend *backend = worker->files->backend;
 	const struct weir_registration *registration = file_piece_io(piece)->registration;
 	char *staged = area->memory + piece->position;
 	uint64_t index = file_piece_offset(piece);
-	bool seen = registration->host && !registration->pin; /* the host's own reads of a window take very long */
+	bool seen = registration->host &&
+		    !registration->pin; /* the host's own reads of a window take very long */
 
 	worker->stats.copied_bytes += bytes;
 	if (area->operation == WEIR_FILE_READ) {
@@ -63,7 +65,9 @@ static void add_move(struct file_area *area, const struct file_piece *piece, uin
 	uint64_t index = file_piece_io(piece)->registration->address + file_piece_offset(piece);
 	bool read = area->operation == WEIR_FILE_READ;
 	struct weir_move *last = area->move_count ? &area->copies[area->move_count - 1] : NULL;
-	struct weir_move move = { .to = read ? index : staged, .from = read ? staged : index, .bytes = bytes };
+	struct weir_move move = { .to = read ? index : staged,
+				  .from = read ? staged : index,
+				  .bytes = bytes };
 
 	if (last && last->to + last->bytes == move.to && last->from + last->bytes == move.from)
 		last->bytes += bytes;
@@ -75,14 +79,17 @@ static void add_move(struct file_area *area, const struct file_piece *piece, uin
 static int launch(struct file_worker *worker, struct file_area *area)
 {
 	struct weir_backend *backend = worker->files->backend;
-	struct weir_copy_list_args args = { .copies = area->address + FILES_AREA_BYTES + sizeof(args), .count = (u32)area->move_count };
+	struct weir_copy_list_args args = { .copies = area->address + FILES_AREA_BYTES + sizeof(args),
+					    .count = (u32)area->move_count };
 	uint32_t blocks = (uint32_t)(area->move_count + BLOCK_WAVES - 1) / BLOCK_WAVES;
 
 	_Static_assert(sizeof(struct weir_move) == sizeof(struct weir_kernel_move), "the same words");
 	memcpy(area->memory + FILES_AREA_BYTES, &args, sizeof(args));
-	memcpy(area->memory + FILES_AREA_BYTES + sizeof(args), area->copies, area->move_count * sizeof(*area->copies));
-	return backend->ops->stream_launch(backend, area->stream, "weir_copy_list", blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS,
-					   BLOCK_LANES, area->address + FILES_AREA_BYTES);
+	memcpy(area->memory + FILES_AREA_BYTES + sizeof(args), area->copies,
+	       area->move_count * sizeof(*area->copies));
+	return backend->ops->stream_launch(backend, area->stream, "weir_copy_list",
+					   blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK_LANES,
+					   area->address + FILES_AREA_BYTES);
 }
 
 static int queue_copies(struct file_worker *worker, struct file_area *area)
@@ -93,11 +100,12 @@ static int queue_copies(struct file_worker *worker, struct file_area *area)
 
 	for (size_t i = 0; i < area->move_count; i++)
 		bytes += area->copies[i].bytes;
-	lanes = backend->ops->stream_launch && area->move_count >= LEAST_BY_LANES && bytes / area->move_count <= MOST_BY_LANES;
+	lanes = backend->ops->stream_launch && area->move_count >= LEAST_BY_LANES &&
+		bytes / area->move_count <= MOST_BY_LANES;
 	*(lanes ? &worker->stats.pulled_bytes : &worker->stats.copied_bytes) += bytes;
 	area->busy = true;
-	return lanes ? launch(worker, area) :
-		       backend->ops->stream_copy(backend, area->stream, area->copies, area->move_count);
+	return lanes ? launch(worker, area)
+		     : backend->ops->stream_copy(backend, area->stream, area->copies, area->move_count);
 }
 
 void file_copies_begin(struct file_worker *worker, struct file_area *area)

@@ -58,7 +58,8 @@ static int add_thread(struct weir_files *files)
 	error = pthread_create(&worker->thread, NULL, file_worker_main, worker);
 	if (error) {
 		file_worker_end(worker);
-		return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count, strerror(error));
+		return weir_fail(error, "cannot start thread %u for files: %s", files->thread_count,
+				 strerror(error));
 	}
 	files->workers[files->thread_count++] = worker;
 	return 0;
@@ -100,7 +101,8 @@ struct file_worker *weir_files_caller(struct weir_files *files)
 
 	pthread_mutex_lock(&files->mutex);
 	if (!files->idle && files->caller_count == FILES_MOST_CALLERS)
-		weir_fail(EAGAIN, "%d threads read and write files with this context already", FILES_MOST_CALLERS);
+		weir_fail(EAGAIN, "%d threads read and write files with this context already",
+			  FILES_MOST_CALLERS);
 	else if (!files->idle)
 		(void)add_caller(files);
 	caller = files->idle;
@@ -134,8 +136,11 @@ int weir_files_registered(struct weir_context *context, uint64_t address, uint64
 
 	while (one && (one->address - address >= bytes && address - one->address >= one->bytes))
 		one = one->next;
-	return one ? weir_fail(EBUSY, "cannot free %#" PRIx64 ": %" PRIu64 " bytes at %#" PRIx64 " are registered; weir_deregister() them first",
-			       address, one->bytes, one->address) : 0;
+	return one ? weir_fail(EBUSY,
+			       "cannot free %#" PRIx64 ": %" PRIu64 " bytes at %#" PRIx64
+			       " are registered; weir_deregister() them first",
+			       address, one->bytes, one->address)
+		   : 0;
 }
 
 int weir_files_failure(struct weir_context *context)
@@ -171,7 +176,10 @@ static void forget_batches(struct weir_files *files, struct weir_losses *losses)
 		struct weir_file_batch *batch = files->submitted;
 
 		files->submitted = batch->next_submitted;
-		weir_losses_add(losses, batch->error ? weir_fail(-batch->error, "a batch that nobody waited for: %s", batch->sentence) : 0);
+		weir_losses_add(losses,
+				batch->error ? weir_fail(-batch->error, "a batch that nobody waited for: %s",
+							 batch->sentence)
+					     : 0);
 		file_batch_drop(batch);
 	}
 }

@@ -2,9 +2,10 @@
 /*
  * files.h: files into and out of registered memory, for the files of this folder.
  *
- * Owns: batches of requests, and the threads that carry them out. A batch is cut into pieces. A thread takes as many
- * pieces as one of its areas of staging has room for, has the system read them all, hands the lot to the device, and
- * takes the next area meanwhile; writes go the other way. Pieces whose place the host sees need no staging.
+ * Owns: batches of requests, and the threads that carry them out. A batch is cut into pieces. A thread takes
+ * as many pieces as one of its areas of staging has room for, has the system read them all, hands the lot to
+ * the device, and takes the next area meanwhile; writes go the other way. Pieces whose place the host sees
+ * need no staging.
  */
 #ifndef WEIR_RUNTIME_FILES_H
 #define WEIR_RUNTIME_FILES_H
@@ -20,14 +21,14 @@
 #include "module.h"
 
 enum {
-	FILES_AREA_BYTES = 1 << 20,  /* staging that is handed to the device at a time */
-	FILES_AREAS = 4,             /* of a thread */
-	FILES_MOST_PIECES = 512,     /* of an area */
+	FILES_AREA_BYTES = 1 << 20, /* staging that is handed to the device at a time */
+	FILES_AREAS = 4,            /* of a thread */
+	FILES_MOST_PIECES = 512,    /* of an area */
 	FILES_MOST_THREADS = 16,
 	FILES_MOST_CALLERS = 64,
 	FILES_LEAST_PIECE = 64 << 10,
 	FILES_LEAST_SHARE = 128 << 10, /* less is not worth another thread */
-	FILES_ALIGN = 4096,          /* what O_DIRECT gets: no device wants more of what Linux 6 mounts */
+	FILES_ALIGN = 4096,            /* what O_DIRECT gets: no device wants more of what Linux 6 mounts */
 	FILES_SENTENCE = 512,
 };
 
@@ -230,14 +231,16 @@ struct weir_files *weir_files_get(struct weir_context *context);
 int weir_files_close(struct weir_context *context);
 /** weir_files_failure() - of what was enqueued: the first failure since the last call, with its sentence */
 int weir_files_failure(struct weir_context *context);
-/** file_target_probe() - what a descriptor is, asked of the system; a negative errno with a sentence that begins with @what */
+/** file_target_probe() - what a descriptor is, asked of the system; a negative errno with a sentence that
+ * begins with @what */
 int file_target_probe(int file, const char *what, struct file_target *target);
 /** file_target_kept() - one that weir_file_attach() was called for; false: it was not */
 bool file_target_kept(struct weir_files *files, int file, struct file_target *target);
 /** file_target_find() - the same, where weir_file_attach() was not called */
 int file_target_find(struct weir_files *files, int file, const char *what, struct file_target *target);
 
-/** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there are not @least */
+/** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there
+ * are not @least */
 int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least);
 /** weir_files_caller() - what a caller works with; NULL if there can be no more, with a sentence */
 struct file_worker *weir_files_caller(struct weir_files *files);
@@ -245,12 +248,14 @@ struct file_worker *weir_files_caller(struct weir_files *files);
 void weir_files_caller_ends(struct file_worker *caller);
 
 /** file_batch_make() - check requests, and note them; a negative errno with a sentence if one cannot be */
-int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, struct weir_file_batch **out);
+int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count,
+		    struct weir_file_batch **out);
 /** file_batch_defer() - it is (1), or is not after all (-1), in a stream, from where it will begin */
 void file_batch_defer(struct weir_file_batch *batch, int more);
 /** file_batch_begin() - give it to the threads */
 void file_batch_begin(struct weir_file_batch *batch);
-/** file_batch_take() - pieces of @own, or of any if NULL, for an area, which is empty; false if there is nothing to do */
+/** file_batch_take() - pieces of @own, or of any if NULL, for an area, which is empty; false if there is
+ * nothing to do */
 bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area);
 /** file_batch_report() - an area's pieces have ended */
 void file_batch_report(struct weir_files *files, struct file_area *area);
@@ -260,7 +265,8 @@ void file_batch_drop(struct weir_file_batch *batch);
 /** file_worker_make() - ring and staging */
 int file_worker_make(struct weir_files *files, struct file_worker **out);
 void file_worker_end(struct file_worker *worker);
-/** file_worker_help() - work, on @own alone if not NULL, until nothing is left to be taken, and all that was has ended */
+/** file_worker_help() - work, on @own alone if not NULL, until nothing is left to be taken, and all that was
+ * has ended */
 void file_worker_help(struct file_worker *worker, struct weir_file_batch *own);
 /** file_worker_main() - of a thread */
 void *file_worker_main(void *worker);

@@ -42,9 +42,11 @@ static int open_window(const char *name, uint64_t *align, char why[MODULE_WHY])
 	if (ioctl(node, WEIR_P2P_INFO, &info))
 		snprintf(why, MODULE_WHY, "%s says nothing of itself: %s", name, strerror(errno));
 	else if (info.abi != WEIR_P2P_ABI)
-		snprintf(why, MODULE_WHY, "%s is of ABI %u, and this library of %u", name, info.abi, WEIR_P2P_ABI);
+		snprintf(why, MODULE_WHY, "%s is of ABI %u, and this library of %u", name, info.abi,
+			 WEIR_P2P_ABI);
 	else if (!(info.features & WEIR_P2P_FEATURE_ADDRESSES))
-		snprintf(why, MODULE_WHY, "no vendor's shim is loaded beside weir_p2p, which finds memory by its address");
+		snprintf(why, MODULE_WHY,
+			 "no vendor's shim is loaded beside weir_p2p, which finds memory by its address");
 	else {
 		*align = info.address_align > info.page_bytes ? info.address_align : info.page_bytes;
 		return node;
@@ -54,14 +56,16 @@ static int open_window(const char *name, uint64_t *align, char why[MODULE_WHY])
 }
 
 /* An SSD's writes are there when the host has seen their completion, or when it has flushed them then. */
-static bool can_arrive(struct file_module *module, const struct weir_backend *backend, enum weir_peer_writes peer_writes,
-		       char why[MODULE_WHY])
+static bool can_arrive(struct file_module *module, const struct weir_backend *backend,
+		       enum weir_peer_writes peer_writes, char why[MODULE_WHY])
 {
 	module->flushes = peer_writes == WEIR_PEER_WRITES_FLUSHED;
 	if (peer_writes == WEIR_PEER_WRITES_ORDERED || peer_writes == WEIR_PEER_WRITES_ORDERED_ALL ||
 	    (module->flushes && backend->ops->peer_flush))
 		return true;
-	snprintf(why, MODULE_WHY, "the host %s flush what other devices write to this one's memory, which the %s backend does not do",
+	snprintf(why, MODULE_WHY,
+		 "the host %s flush what other devices write to this one's memory, which the %s backend does "
+		 "not do",
 		 module->flushes ? "has to" : "may have to", backend->ops->name);
 	return false;
 }
@@ -81,14 +85,16 @@ static int open_node(struct weir_files *files, char why[MODULE_WHY])
 	if (module->node >= 0)
 		return 0;
 	if (getenv("WEIR_FILE_NO_MODULE") || access(NODES, F_OK)) {
-		snprintf(why, MODULE_WHY, getenv("WEIR_FILE_NO_MODULE") ? "WEIR_FILE_NO_MODULE is set" :
-									 "the kernel module weir_p2p is not loaded");
+		snprintf(why, MODULE_WHY,
+			 getenv("WEIR_FILE_NO_MODULE") ? "WEIR_FILE_NO_MODULE is set"
+						       : "the kernel module weir_p2p is not loaded");
 		return -ENOENT;
 	}
 	files->backend->ops->properties(files->backend, &properties);
 	if (!can_arrive(module, files->backend, properties.peer_writes, why))
 		return -ENOTSUP;
-	snprintf(why, MODULE_WHY, "weir_p2p has no window over a BAR of %s, which an administrator has to claim",
+	snprintf(why, MODULE_WHY,
+		 "weir_p2p has no window over a BAR of %s, which an administrator has to claim",
 		 *properties.pci_address ? properties.pci_address : "what is no PCI device");
 	for (int bar = 0; bar < BARS && *properties.pci_address && module->node < 0; bar++) {
 		snprintf(name, sizeof(name), NODES "/%s-%d", properties.pci_address, bar);
@@ -99,8 +105,8 @@ static int open_node(struct weir_files *files, char why[MODULE_WHY])
 
 static void say_refused(int node, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
 {
-	snprintf(why, MODULE_WHY, "weir_p2p gives no pages for %" PRIu64 " bytes at %#" PRIx64 ": %.100s", bytes, address,
-		 weir_window_reason(node));
+	snprintf(why, MODULE_WHY, "weir_p2p gives no pages for %" PRIu64 " bytes at %#" PRIx64 ": %.100s",
+		 bytes, address, weir_window_reason(node));
 }
 
 static void give_back(int node, uint32_t handle)
@@ -114,7 +120,9 @@ static void give_back(int node, uint32_t handle)
 /* Mapped, once the module has it. */
 static int map_range(int node, struct file_pin *pin, char why[MODULE_WHY])
 {
-	struct weir_p2p_register call = { .size = sizeof(call), .flags = WEIR_P2P_BY_ADDRESS, .offset = pin->address,
+	struct weir_p2p_register call = { .size = sizeof(call),
+					  .flags = WEIR_P2P_BY_ADDRESS,
+					  .offset = pin->address,
 					  .bytes = pin->bytes };
 	void *memory;
 
@@ -144,7 +152,8 @@ static struct file_pin *find_pin(const struct file_module *module, uint64_t addr
 	return pin;
 }
 
-static struct file_pin *make_pin(struct file_module *module, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
+static struct file_pin *make_pin(struct file_module *module, uint64_t address, uint64_t bytes,
+				 char why[MODULE_WHY])
 {
 	struct file_pin *pin = calloc(1, sizeof(*pin));
 	uint64_t skew = address % module->align;
@@ -165,7 +174,8 @@ static struct file_pin *make_pin(struct file_module *module, uint64_t address, u
 }
 
 /* Mutex held. */
-static struct file_pin *take_pin(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
+static struct file_pin *take_pin(struct weir_files *files, uint64_t address, uint64_t bytes,
+				 char why[MODULE_WHY])
 {
 	struct file_module *module = &files->module;
 	struct file_pin *pin = find_pin(module, address, bytes);
@@ -177,7 +187,8 @@ static struct file_pin *take_pin(struct weir_files *files, uint64_t address, uin
 	return pin;
 }
 
-struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
+struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uint64_t bytes,
+				 char why[MODULE_WHY])
 {
 	struct file_pin *pin;
 
@@ -187,7 +198,8 @@ struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uin
 	return pin;
 }
 
-struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY])
+struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes,
+				  char why[MODULE_WHY])
 {
 	struct file_pin *pin;
 
@@ -249,7 +261,8 @@ void file_module_end(struct weir_files *files)
 		drop_pin(module, module->pins);
 	}
 	if (module->scratch)
-		backend->ops->release(backend, module->scratch, TRIAL_BYTES + SCRATCH_ALIGN, WEIR_MEMORY_DEVICE);
+		backend->ops->release(backend, module->scratch, TRIAL_BYTES + SCRATCH_ALIGN,
+				      WEIR_MEMORY_DEVICE);
 	while (module->pairs) {
 		struct file_pair *next = module->pairs->next;
 
@@ -352,19 +365,21 @@ static bool make_scratch(struct weir_files *files, char why[MODULE_WHY])
 	struct weir_backend *backend = files->backend;
 	void *host;
 
-	if (!module->scratch && backend->ops->allocate(backend, TRIAL_BYTES + SCRATCH_ALIGN, WEIR_MEMORY_DEVICE, &host, &module->scratch)) {
+	if (!module->scratch && backend->ops->allocate(backend, TRIAL_BYTES + SCRATCH_ALIGN,
+						       WEIR_MEMORY_DEVICE, &host, &module->scratch)) {
 		module->scratch = 0;
 		snprintf(why, MODULE_WHY, "there is no memory of the device to try it with");
 		return false;
 	}
 	if (!module->scratch_pin)
-		module->scratch_pin = take_pin(files, (module->scratch + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN, TRIAL_BYTES,
-					       why);
+		module->scratch_pin =
+			take_pin(files, (module->scratch + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN,
+				 TRIAL_BYTES, why);
 	return module->scratch_pin != NULL;
 }
 
-/* Where a file has data: holes are filled by the host. Block devices have none, and say that they do not know. Return: how
- * much, up to TRIAL_BYTES; 0: none. */
+/* Where a file has data: holes are filled by the host. Block devices have none, and say that they do not
+ * know. Return: how much, up to TRIAL_BYTES; 0: none. */
 static size_t find_data(struct try_file *try)
 {
 	off_t from = lseek(try->file, 0, SEEK_DATA), to = from < 0 ? -1 : lseek(try->file, from, SEEK_HOLE);
@@ -385,12 +400,15 @@ static int try_open_file(struct weir_files *files, int file, struct file_pair *p
 {
 	struct file_module *module = &files->module;
 	struct try_file try = { .files = files, .file = file };
-	struct file_trial trial = { .known = try_known, .put = try_put, .move = try_read, .get = try_get, .of = &try };
+	struct file_trial trial = {
+		.known = try_known, .put = try_put, .move = try_read, .get = try_get, .of = &try
+	};
 	int error;
 
 	trial.bytes = find_data(&try);
 	if (!trial.bytes) {
-		snprintf(pair->why, MODULE_WHY, "not tried: the file has no block of data that could be read");
+		snprintf(pair->why, MODULE_WHY,
+			 "not tried: the file has no block of data that could be read");
 		return PAIR_UNKNOWN;
 	}
 	if (!make_scratch(files, pair->why))
@@ -412,9 +430,11 @@ static int open_own(int file)
 
 static void say_bad(const struct file_pair *pair, const char *why)
 {
-	fprintf(stderr, "weir: files on block device %u:%u do not go straight %s the device's memory: %s. They go by staging; "
-		"docs/kernel.md says what may be in the way\n", major(pair->device), minor(pair->device), why == pair->why ? "into" : "from",
-		why);
+	fprintf(stderr,
+		"weir: files on block device %u:%u do not go straight %s the device's memory: %s. They go by "
+		"staging; "
+		"docs/kernel.md says what may be in the way\n",
+		major(pair->device), minor(pair->device), why == pair->why ? "into" : "from", why);
 }
 
 /* Mutex held. */
@@ -423,7 +443,8 @@ static void try_pair(struct weir_files *files, int file, struct file_pair *pair)
 	int own = open_own(file), state;
 
 	if (own < 0) {
-		snprintf(pair->why, MODULE_WHY, "not tried: the file cannot be opened for reading (%s)", strerror(errno));
+		snprintf(pair->why, MODULE_WHY, "not tried: the file cannot be opened for reading (%s)",
+			 strerror(errno));
 		return;
 	}
 	state = try_open_file(files, own, pair);
@@ -444,14 +465,16 @@ bool file_module_reaches(struct weir_files *files, struct file_target *target, c
 		pair = target->pair = file_module_pair(files, target->file);
 	/* acquire: pairs with the release in try_pair() */
 	if (pair && !why && atomic_load_explicit(&pair->state, memory_order_acquire) != PAIR_UNKNOWN)
-		return atomic_load_explicit(&pair->state, memory_order_relaxed) == PAIR_GOOD; /* relaxed: it does not change any more */
+		return atomic_load_explicit(&pair->state, memory_order_relaxed) ==
+		       PAIR_GOOD; /* relaxed: it does not change any more */
 	if (!pair)
 		return false;
 	pthread_mutex_lock(&module->mutex);
 	/* relaxed: under the mutex */
 	if (atomic_load_explicit(&pair->state, memory_order_relaxed) == PAIR_UNKNOWN)
 		try_pair(files, target->file, pair);
-	reaches = atomic_load_explicit(&pair->state, memory_order_relaxed) == PAIR_GOOD; /* relaxed: as above */
+	reaches =
+		atomic_load_explicit(&pair->state, memory_order_relaxed) == PAIR_GOOD; /* relaxed: as above */
 	if (why)
 		memcpy(why, pair->why, MODULE_WHY);
 	pthread_mutex_unlock(&module->mutex);
@@ -466,7 +489,8 @@ static bool is_complement(const char *one, const char *other, size_t bytes)
 	return true;
 }
 
-/* What the file has is what will be overwritten: it has to be something else, all of it or a part; @from is the complement. */
+/* What the file has is what will be overwritten: it has to be something else, all of it or a part; @from is
+ * the complement. */
 static int try_other(void *of, const char *from, size_t bytes)
 {
 	struct try_file *try = of;
@@ -489,9 +513,15 @@ static int try_write(void *of, size_t bytes)
 }
 
 /* Mutex held. */
-static void try_written(struct weir_files *files, const struct file_target *target, struct try_file *try, size_t bytes)
+static void try_written(struct weir_files *files, const struct file_target *target, struct try_file *try,
+			size_t bytes)
 {
-	struct file_trial trial = { .writes = true, .known = try_get, .put = try_other, .move = try_write, .get = try_known, .of = try,
+	struct file_trial trial = { .writes = true,
+				    .known = try_get,
+				    .put = try_other,
+				    .move = try_write,
+				    .get = try_known,
+				    .of = try,
 				    .bytes = bytes };
 	struct file_pair *pair = target->pair;
 	char why[MODULE_WHY];
@@ -514,21 +544,25 @@ static void try_written(struct weir_files *files, const struct file_target *targ
 bool file_module_took(const struct file_target *target)
 {
 	/* relaxed: as above */
-	return target->pair && atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_GOOD;
+	return target->pair &&
+	       atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_GOOD;
 }
 
-bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index, uint64_t address,
-		       uint64_t offset, uint64_t bytes)
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index,
+		       uint64_t address, uint64_t offset, uint64_t bytes)
 {
 	uint64_t head = (FILES_ALIGN - offset % FILES_ALIGN) % FILES_ALIGN;
-	struct try_file try = { .offset = (off_t)(offset + head), .index = index + head, .address = address + head };
+	struct try_file try = { .offset = (off_t)(offset + head),
+				.index = index + head,
+				.address = address + head };
 
 	if (bytes < head + FILES_ALIGN || (uintptr_t)try.index % FILES_ALIGN)
 		return file_module_took(target);
 	bytes = (bytes - head) / FILES_ALIGN * FILES_ALIGN;
 	pthread_mutex_lock(&files->module.mutex);
 	/* relaxed: under the mutex */
-	if (target->pair && atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_UNKNOWN)
+	if (target->pair &&
+	    atomic_load_explicit(&target->pair->written, memory_order_relaxed) == PAIR_UNKNOWN)
 		try_written(files, target, &try, bytes < TRIAL_BYTES ? bytes : TRIAL_BYTES);
 	pthread_mutex_unlock(&files->module.mutex);
 	return file_module_took(target);

@@ -2,9 +2,10 @@
 /*
  * module.h: the device's memory through the kernel module weir_p2p, for the files of this folder.
  *
- * Owns: the window's node, the ranges that are registered there, and what is known of each file system: whether what its
- * SSD sends arrives. That is tried before the first request goes this way, with a block of a file and a buffer that the
- * device fills and reads back by itself (trial.c); where it does not arrive, requests go by staging, and are told so.
+ * Owns: the window's node, the ranges that are registered there, and what is known of each file system:
+ * whether what its SSD sends arrives. That is tried before the first request goes this way, with a block of a
+ * file and a buffer that the device fills and reads back by itself (trial.c); where it does not arrive,
+ * requests go by staging, and are told so.
  */
 #ifndef WEIR_RUNTIME_FILE_MODULE_H
 #define WEIR_RUNTIME_FILE_MODULE_H
@@ -80,34 +81,42 @@ void file_module_begin(struct file_module *module);
 /** file_module_end() - no registration is left */
 void file_module_end(struct weir_files *files);
 
-/** file_module_pin() - pages for [@address, @address + @bytes); NULL: none to be had, and @why says why not, one clause */
-struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY]);
+/** file_module_pin() - pages for [@address, @address + @bytes); NULL: none to be had, and @why says why not,
+ * one clause */
+struct file_pin *file_module_pin(struct weir_files *files, uint64_t address, uint64_t bytes,
+				 char why[MODULE_WHY]);
 /**
- * file_module_keep() - the same for all of an allocation, until that is freed: other parts of it then have pages already
+ * file_module_keep() - the same for all of an allocation, until that is freed: other parts of it then have
+ * pages already
  * @address: the allocation's
  */
-struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes, char why[MODULE_WHY]);
+struct file_pin *file_module_keep(struct weir_files *files, uint64_t address, uint64_t bytes,
+				  char why[MODULE_WHY]);
 /** file_module_forget() - an allocation is about to be freed */
 void file_module_forget(struct weir_files *files, uint64_t address);
 /** file_module_unpin() - one use less; NULL is fine */
 void file_module_unpin(struct weir_files *files, struct file_pin *pin);
 
-/** file_module_arrived() - what SSDs had written to pins when it was called is there for lanes; else a negative errno, with a sentence */
+/** file_module_arrived() - what SSDs had written to pins when it was called is there for lanes; else a
+ * negative errno, with a sentence */
 int file_module_arrived(struct weir_files *files);
 
 /** file_module_pair() - of a file; NULL: there is no memory to note it, or no such file */
 struct file_pair *file_module_pair(struct weir_files *files, int file);
-/** file_module_reaches() - whether requests of a file may go this way: tried, if it was not; @why, if not NULL: how so */
+/** file_module_reaches() - whether requests of a file may go this way: tried, if it was not; @why, if not
+ * NULL: how so */
 bool file_module_reaches(struct weir_files *files, struct file_target *target, char why[MODULE_WHY]);
 /**
- * file_module_takes() - whether a request's writing may go this way, of a file that file_module_reaches() is said of
+ * file_module_takes() - whether a request's writing may go this way, of a file that file_module_reaches() is
+ * said of
  * @index: of the registered memory, where the host sees it
  * @address: the same for the device
  *
- * If it was not tried, its first blocks are: written this way, they have to be in the file what they are for the device.
+ * If it was not tried, its first blocks are: written this way, they have to be in the file what they are for
+ * the device.
  */
-bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index, uint64_t address,
-		       uint64_t offset, uint64_t bytes);
+bool file_module_takes(struct weir_files *files, const struct file_target *target, const char *index,
+		       uint64_t address, uint64_t offset, uint64_t bytes);
 /** file_module_took() - whether that was tried, and is so */
 bool file_module_took(const struct file_target *target);
 
@@ -134,7 +143,8 @@ struct file_trial {
 /**
  * file_trial_run() - poison, move, read back, compare
  *
- * Return: 0: all arrived; -EIO: not so; -EAGAIN: what is to arrive changed each time meanwhile; or what a call returned.
+ * Return: 0: all arrived; -EIO: not so; -EAGAIN: what is to arrive changed each time meanwhile; or what a
+ * call returned.
  * @why says which, with the numbers.
  */
 int file_trial_run(const struct file_trial *trial, char why[MODULE_WHY]);

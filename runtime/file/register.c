@@ -36,7 +36,9 @@ static int poll(struct weir_context *context, uint64_t address, uint64_t bytes, 
 
 	*host = NULL;
 	if (block && bytes > block->bytes - (address - block->address))
-		return weir_fail(EFAULT, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": the allocation has %" PRIu64 " from there on",
+		return weir_fail(EFAULT,
+				 "cannot register %" PRIu64 " bytes at %#" PRIx64
+				 ": the allocation has %" PRIu64 " from there on",
 				 bytes, address, (uint64_t)block->bytes - (address - block->address));
 	if (block) {
 		*host = block->host ? (char *)block->host + (address - block->address) : NULL;
@@ -44,7 +46,9 @@ static int poll(struct weir_context *context, uint64_t address, uint64_t bytes, 
 	}
 	if (backend->ops->examine)
 		return backend->ops->examine(backend, address, bytes, host);
-	return weir_fail(EFAULT, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": they are not inside an allocation of this "
+	return weir_fail(EFAULT,
+			 "cannot register %" PRIu64 " bytes at %#" PRIx64
+			 ": they are not inside an allocation of this "
 			 "context, and the %s backend does not know of others; use weir_alloc()",
 			 bytes, address, backend->ops->name);
 }
@@ -61,32 +65,42 @@ static int choose(struct weir_registration *registration, enum weir_file_path as
 	const struct weir_backend_ops *ops = registration->context->backend->ops;
 	bool seen = registration->host && !registration->pin;
 
-	registration->staging = ops->stream_open && asked != WEIR_FILE_BOUNCE && !seen ? WEIR_FILE_PULL : WEIR_FILE_BOUNCE;
+	registration->staging =
+		ops->stream_open && asked != WEIR_FILE_BOUNCE && !seen ? WEIR_FILE_PULL : WEIR_FILE_BOUNCE;
 	if (asked == WEIR_FILE_MODULE && !registration->pin)
-		return weir_fail(ENOTSUP, "path \"module\" is not to be had: %s; leave the path at WEIR_FILE_AUTO",
+		return weir_fail(ENOTSUP,
+				 "path \"module\" is not to be had: %s; leave the path at WEIR_FILE_AUTO",
 				 no_module(registration, why));
 	if (asked == WEIR_FILE_DIRECT && !seen)
-		return weir_fail(ENOTSUP, "path \"direct\" is not to be had: the host does not see this memory by itself; use "
-				 "weir_alloc_host() or leave the path at WEIR_FILE_AUTO");
+		return weir_fail(
+			ENOTSUP,
+			"path \"direct\" is not to be had: the host does not see this memory by itself; use "
+			"weir_alloc_host() or leave the path at WEIR_FILE_AUTO");
 	if (asked == WEIR_FILE_PULL && !ops->stream_open)
-		return weir_fail(ENOTSUP, "path \"pull\" is not to be had: the %s backend has no streams of copies; take \"%s\"",
+		return weir_fail(ENOTSUP,
+				 "path \"pull\" is not to be had: the %s backend has no streams of copies; "
+				 "take \"%s\"",
 				 ops->name, path_names[seen ? WEIR_FILE_DIRECT : WEIR_FILE_BOUNCE]);
 	if (asked == WEIR_FILE_PULL)
 		registration->staging = WEIR_FILE_PULL;
-	registration->path = asked != WEIR_FILE_AUTO ? asked : registration->pin ? WEIR_FILE_MODULE :
-			     seen ? WEIR_FILE_DIRECT : registration->staging;
+	registration->path = asked != WEIR_FILE_AUTO ? asked
+			     : registration->pin     ? WEIR_FILE_MODULE
+			     : seen                  ? WEIR_FILE_DIRECT
+						     : registration->staging;
 	return 0;
 }
 
 static void explain(struct weir_registration *registration, enum weir_file_path asked, const char *why)
 {
-	const char *how = registration->path == WEIR_FILE_PULL ? "lanes and copy engines fetch from pinned staging" :
-								  "the host copies from staging and waits";
+	const char *how = registration->path == WEIR_FILE_PULL
+				  ? "lanes and copy engines fetch from pinned staging"
+				  : "the host copies from staging and waits";
 
 	if (registration->path == WEIR_FILE_DIRECT)
 		snprintf(registration->reason, sizeof(registration->reason), "the host sees this memory");
 	else if (registration->path == WEIR_FILE_MODULE)
-		snprintf(registration->reason, sizeof(registration->reason), "the kernel module weir_p2p gives it pages, which SSDs read into");
+		snprintf(registration->reason, sizeof(registration->reason),
+			 "the kernel module weir_p2p gives it pages, which SSDs read into");
 	else if (asked != WEIR_FILE_AUTO)
 		snprintf(registration->reason, sizeof(registration->reason), "asked for: %s", how);
 	else
@@ -99,16 +113,19 @@ static int check(uint64_t address, uint64_t bytes, const struct weir_register_op
 	if (bytes == 0)
 		return weir_fail(EINVAL, "cannot register 0 bytes at %#" PRIx64, address);
 	if (bytes > UINT64_MAX - address || bytes > INT64_MAX)
-		return weir_fail(EINVAL, "cannot register %" PRIu64 " bytes at %#" PRIx64 ": they reach past the last address", bytes,
-				 address);
+		return weir_fail(EINVAL,
+				 "cannot register %" PRIu64 " bytes at %#" PRIx64
+				 ": they reach past the last address",
+				 bytes, address);
 	if (!weir_file_path_name(options->path))
-		return weir_fail(EINVAL, "%d is no path; take one of enum weir_file_path", (int)options->path);
+		return weir_fail(EINVAL, "%d is no path; take one of enum weir_file_path",
+				 (int)options->path);
 	return 0;
 }
 
 /*
- * Pages of the kernel module, if there are any to be had; else @why says why not. An allocation of weir's gets them as a whole, and
- * keeps them until it is freed: registering parts of it then costs next to nothing.
+ * Pages of the kernel module, if there are any to be had; else @why says why not. An allocation of weir's
+ * gets them as a whole, and keeps them until it is freed: registering parts of it then costs next to nothing.
  */
 static void take_pages(struct weir_files *files, struct weir_registration *registration, char why[MODULE_WHY])
 {
@@ -119,7 +136,8 @@ static void take_pages(struct weir_files *files, struct weir_registration *regis
 	if (!registration->pin)
 		registration->pin = file_module_pin(files, registration->address, registration->bytes, why);
 	if (registration->pin)
-		registration->host = registration->pin->host + (registration->address - registration->pin->address);
+		registration->host =
+			registration->pin->host + (registration->address - registration->pin->address);
 }
 
 int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes,
@@ -136,7 +154,9 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 		return error;
 	*out = NULL;
 	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_register")) != 0 ||
-	    (error = weir_options_take(&options, sizeof(options), given, "register options")) != 0 || (error = check(address, bytes, &options)) != 0 || (error = poll(context, address, bytes, &host)) != 0)
+	    (error = weir_options_take(&options, sizeof(options), given, "register options")) != 0 ||
+	    (error = check(address, bytes, &options)) != 0 ||
+	    (error = poll(context, address, bytes, &host)) != 0)
 		return error;
 	files = weir_files_get(context);
 	if (!files)
@@ -144,7 +164,9 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return weir_fail(ENOMEM, "no memory to note a registration");
-	*made = (struct weir_registration){ .context = context, .address = address, .bytes = bytes, .host = host };
+	*made = (struct weir_registration){
+		.context = context, .address = address, .bytes = bytes, .host = host
+	};
 	if (!host && (options.path == WEIR_FILE_AUTO || options.path == WEIR_FILE_MODULE))
 		take_pages(files, made, why);
 	error = choose(made, options.path, why);
@@ -164,7 +186,9 @@ int weir_register(struct weir_context *context, uint64_t address, uint64_t bytes
 
 int weir_deregister(struct weir_registration *registration)
 {
-	int error = registration ? weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "weir_deregister") : 0;
+	int error = registration
+			    ? weir_handle_check(registration, WEIR_HANDLE_REGISTRATION, "weir_deregister")
+			    : 0;
 	struct weir_registration **link;
 	struct weir_files *files;
 	size_t under_way;
@@ -178,8 +202,11 @@ int weir_deregister(struct weir_registration *registration)
 	under_way = registration->under_way;
 	pthread_mutex_unlock(&files->mutex);
 	if (under_way)
-		return weir_fail(EBUSY, "cannot deregister %" PRIu64 " bytes at %#" PRIx64 ": %zu requests on it have not ended; "
-				 "weir_file_wait() for them", registration->bytes, registration->address, under_way);
+		return weir_fail(EBUSY,
+				 "cannot deregister %" PRIu64 " bytes at %#" PRIx64
+				 ": %zu requests on it have not ended; "
+				 "weir_file_wait() for them",
+				 registration->bytes, registration->address, under_way);
 	*link = registration->next;
 	file_module_unpin(files, registration->pin);
 	weir_handle_retire(registration);

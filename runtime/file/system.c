@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * system.c: the system calls of an area's pieces: one io_uring_enter() for all of them where io_uring is to be had, else
- * a pread() or pwrite() for each.
+ * system.c: the system calls of an area's pieces: one io_uring_enter() for all of them where io_uring is to
+ * be had, else a pread() or pwrite() for each.
  *
  * Either may do less than was asked for. What is left is done one by one: that is the end of a file, or rare.
  */
@@ -43,8 +43,11 @@ static struct call call_of(struct file_worker *worker, struct file_area *area, c
 {
 	const struct weir_file_io *io = file_piece_io(piece);
 	struct file_target *target = &piece->batch->targets[piece->batch->states[piece->io].target];
-	struct call call = { .file = io->file, .write = io->operation == WEIR_FILE_WRITE, .direct = target->direct && !piece->edge,
-			     .offset = io->offset + piece->at, .bytes = piece->bytes };
+	struct call call = { .file = io->file,
+			     .write = io->operation == WEIR_FILE_WRITE,
+			     .direct = target->direct && !piece->edge,
+			     .offset = io->offset + piece->at,
+			     .bytes = piece->bytes };
 
 	if (piece->edge)
 		call.file = edges_of(worker->files, target, io->operation);
@@ -62,11 +65,14 @@ static struct call call_of(struct file_worker *worker, struct file_area *area, c
 
 static ssize_t call_now(const struct call *call, size_t done)
 {
-	return call->write ? pwrite(call->file, call->memory + done, call->bytes - done, (off_t)(call->offset + done)) :
-			     pread(call->file, call->memory + done, call->bytes - done, (off_t)(call->offset + done));
+	return call->write ? pwrite(call->file, call->memory + done, call->bytes - done,
+				    (off_t)(call->offset + done))
+			   : pread(call->file, call->memory + done, call->bytes - done,
+				   (off_t)(call->offset + done));
 }
 
-/* What a first try left over, which @did bytes or failed with it. Return: all bytes done, or a negative errno. */
+/* What a first try left over, which @did bytes or failed with it. Return: all bytes done, or a negative
+ * errno. */
 static int64_t call_rest(const struct call *call, int64_t did)
 {
 	bool again = did == -EAGAIN || did == -EINTR;
@@ -92,18 +98,23 @@ static int64_t call_rest(const struct call *call, int64_t did)
 }
 
 /* Of what the call did, the piece's. */
-static void take_result(struct file_worker *worker, struct file_area *area, struct file_piece *piece, int64_t did)
+static void take_result(struct file_worker *worker, struct file_area *area, struct file_piece *piece,
+			int64_t did)
 {
 	struct call call = call_of(worker, area, piece);
 	int64_t all = call_rest(&call, did), mine = all - (int64_t)piece->skew;
 
-	piece->got = all < 0 ? all : mine < 0 ? 0 : mine < (int64_t)piece->bytes ? mine : (int64_t)piece->bytes;
+	piece->got = all < 0                        ? all
+		     : mine < 0                     ? 0
+		     : mine < (int64_t)piece->bytes ? mine
+						    : (int64_t)piece->bytes;
 	if (piece->got <= 0)
 		return;
 	*(call.write ? &worker->stats.written_bytes : &worker->stats.read_bytes) += (uint64_t)piece->got;
 	worker->stats.edges += piece->edge;
 	worker->stats.direct_bytes += piece->staged ? 0 : (uint64_t)piece->got;
-	worker->stats.module_bytes += !piece->staged && file_piece_io(piece)->registration->pin ? (uint64_t)piece->got : 0;
+	worker->stats.module_bytes +=
+		!piece->staged && file_piece_io(piece)->registration->pin ? (uint64_t)piece->got : 0;
 }
 
 static void run_calls(struct file_worker *worker, struct file_area *area)
@@ -138,7 +149,8 @@ static void collect(struct file_worker *worker, struct file_area *area, unsigned
 		int error = io_uring_submit_and_wait(&worker->ring, 1);
 		unsigned head, seen = 0;
 
-		io_uring_for_each_cqe(&worker->ring, head, cqe) {
+		io_uring_for_each_cqe(&worker->ring, head, cqe)
+		{
 			area->pieces[io_uring_cqe_get_data64(cqe)].got = cqe->res;
 			seen++;
 		}

@@ -17,9 +17,13 @@ int file_target_probe(int file, const char *what, struct file_target *target)
 	if (flags < 0)
 		return weir_fail(errno, "%s%d is no open file descriptor (%s)", what, file, strerror(errno));
 	if (lseek(file, 0, SEEK_CUR) < 0)
-		return weir_fail(errno, "%sfile descriptor %d has no offsets (%s): it is a pipe, a socket or a terminal; only "
-				 "files and block devices can be read into registered memory", what, file, strerror(errno));
-	*target = (struct file_target){ .file = file, .flags = flags, .direct = flags & O_DIRECT, .edges = -1 };
+		return weir_fail(errno,
+				 "%sfile descriptor %d has no offsets (%s): it is a pipe, a socket or a "
+				 "terminal; only "
+				 "files and block devices can be read into registered memory",
+				 what, file, strerror(errno));
+	*target =
+		(struct file_target){ .file = file, .flags = flags, .direct = flags & O_DIRECT, .edges = -1 };
 	return 0;
 }
 
@@ -80,8 +84,11 @@ int weir_file_attach(struct weir_context *context, int file)
 	target.kept = true;
 	target.pair = file_module_pair(files, file);
 	pthread_mutex_lock(&files->mutex);
-	error = find_kept(files, file) ? weir_fail(EEXIST, "file descriptor %d is attached already; weir_file_detach() it first", file) :
-					 make_room(files, file);
+	error = find_kept(files, file)
+			? weir_fail(EEXIST,
+				    "file descriptor %d is attached already; weir_file_detach() it first",
+				    file)
+			: make_room(files, file);
 	if (!error)
 		files->kept[file] = target;
 	pthread_mutex_unlock(&files->mutex);
@@ -122,7 +129,8 @@ int weir_file_route(struct weir_registration *registration, int file, struct wei
 	if (registration->path == WEIR_FILE_MODULE && !target.direct) {
 		filled.path = registration->staging;
 		snprintf(filled.reason, sizeof(filled.reason), "the file is not open with O_DIRECT");
-	} else if (registration->path == WEIR_FILE_MODULE && !file_module_reaches(files, &target, filled.reason)) {
+	} else if (registration->path == WEIR_FILE_MODULE &&
+		   !file_module_reaches(files, &target, filled.reason)) {
 		filled.path = registration->staging;
 	}
 	return weir_result_give(route, &filled, sizeof(filled), "weir_file_route");

@@ -2,7 +2,8 @@
 /*
  * trial.c: whether what is read into a buffer is what the device finds there.
  *
- * The buffer is first filled with the complement of what is to arrive, so that each byte that does not is seen.
+ * The buffer is first filled with the complement of what is to arrive, so that each byte that does not is
+ * seen.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,13 +48,18 @@ static int compare(const struct file_trial *trial, const struct buffers *buffers
 	if (!wrong)
 		return 0;
 	if (trial->writes)
-		snprintf(why, MODULE_WHY, "of a block of %zu bytes that the SSD was told to write from the device's memory, the file has %zu "
-			 "wrong, the first at %zu: 0x%02x, not 0x%02x", trial->bytes, wrong, first, buffers->found[first] & 255,
-			 buffers->want[first] & 255);
+		snprintf(why, MODULE_WHY,
+			 "of a block of %zu bytes that the SSD was told to write from the device's memory, "
+			 "the file has %zu "
+			 "wrong, the first at %zu: 0x%02x, not 0x%02x",
+			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255);
 	else
-		snprintf(why, MODULE_WHY, "of a block of %zu bytes that the SSD was told to read into the device's memory, the device finds %zu "
-			 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before", trial->bytes, wrong, first,
-			 buffers->found[first] & 255, buffers->want[first] & 255, poison);
+		snprintf(why, MODULE_WHY,
+			 "of a block of %zu bytes that the SSD was told to read into the device's memory, "
+			 "the device finds %zu "
+			 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before",
+			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255,
+			 poison);
 	return -EIO;
 }
 
@@ -62,23 +68,34 @@ static int try_once(const struct file_trial *trial, const struct buffers *buffer
 	int error = trial->known(trial->of, buffers->want, trial->bytes);
 
 	if (error)
-		return failed(error, trial->writes ? "reading the device's memory" : "reading the block into host memory", why);
+		return failed(error,
+			      trial->writes ? "reading the device's memory"
+					    : "reading the block into host memory",
+			      why);
 	memcpy(buffers->found, buffers->want, trial->bytes);
 	complement(buffers->found, trial->bytes);
 	error = trial->put(trial->of, buffers->found, trial->bytes);
 	if (error)
-		return failed(error, trial->writes ? "having another block in the file" : "filling the device's memory", why);
+		return failed(error,
+			      trial->writes ? "having another block in the file"
+					    : "filling the device's memory",
+			      why);
 	error = trial->move(trial->of, trial->bytes);
 	if (error)
-		return failed(error, trial->writes ? "writing a block from the device's memory" : "reading a block into the device's memory",
+		return failed(error,
+			      trial->writes ? "writing a block from the device's memory"
+					    : "reading a block into the device's memory",
 			      why);
 	error = trial->get(trial->of, buffers->found, trial->bytes);
 	if (error)
-		return failed(error, trial->writes ? "reading the file back" : "reading the device's memory back", why);
+		return failed(error,
+			      trial->writes ? "reading the file back" : "reading the device's memory back",
+			      why);
 	error = compare(trial, buffers, why);
 	if (!error)
 		return 0;
-	if (trial->known(trial->of, buffers->again, trial->bytes) || !memcmp(buffers->want, buffers->again, trial->bytes))
+	if (trial->known(trial->of, buffers->again, trial->bytes) ||
+	    !memcmp(buffers->want, buffers->again, trial->bytes))
 		return error;
 	snprintf(why, MODULE_WHY, "somebody writes to the block that it was tried with");
 	return -EAGAIN;
@@ -96,8 +113,8 @@ int file_trial_run(const struct file_trial *trial, char why[MODULE_WHY])
 	for (unsigned i = 0; i < TRIES && error == -EAGAIN; i++)
 		error = try_once(trial, &buffers, why);
 	if (!error)
-		snprintf(why, MODULE_WHY, "tried: %zu bytes that the SSD %s the device's memory arrived", trial->bytes,
-			 trial->writes ? "wrote from" : "read into");
+		snprintf(why, MODULE_WHY, "tried: %zu bytes that the SSD %s the device's memory arrived",
+			 trial->bytes, trial->writes ? "wrote from" : "read into");
 	free(memory);
 	return error;
 }

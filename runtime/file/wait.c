@@ -112,7 +112,8 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 	return end(batch);
 }
 
-int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count, struct weir_file_batch **out)
+int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size_t count,
+		     struct weir_file_batch **out)
 {
 	struct weir_file_batch *batch;
 	int error = weir_given(out, "weir_file_submit", "out");
@@ -144,15 +145,17 @@ size_t weir_file_ended(const struct weir_file_batch *batch)
 }
 
 /* Whether a request is one system call, with its bytes going straight to their place or from it. */
-static bool is_plain(struct weir_registration *registration, struct file_target *target, uint32_t operation, size_t bytes, off_t offset,
-		     size_t at)
+static bool is_plain(struct weir_registration *registration, struct file_target *target, uint32_t operation,
+		     size_t bytes, off_t offset, size_t at)
 {
 	int access = target->flags & O_ACCMODE;
 	uintptr_t index = (uintptr_t)registration->host + at;
 
-	if (at > registration->bytes || bytes > registration->bytes - at || bytes > FILES_LEAST_SHARE || !bytes || offset < 0)
+	if (at > registration->bytes || bytes > registration->bytes - at || bytes > FILES_LEAST_SHARE ||
+	    !bytes || offset < 0)
 		return false;
-	if (operation == WEIR_FILE_READ ? access == O_WRONLY : access == O_RDONLY || (target->flags & O_APPEND))
+	if (operation == WEIR_FILE_READ ? access == O_WRONLY
+					: access == O_RDONLY || (target->flags & O_APPEND))
 		return false;
 	if (target->direct && ((uint64_t)offset | bytes | index) % FILES_ALIGN)
 		return false;
@@ -167,13 +170,15 @@ static void count_plain(struct weir_registration *registration, uint32_t operati
 {
 	struct weir_files *files = registration->context->files;
 
-	atomic_fetch_add_explicit(operation == WEIR_FILE_READ ? &files->plain_read : &files->plain_written, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(operation == WEIR_FILE_READ ? &files->plain_read : &files->plain_written,
+				  bytes, memory_order_relaxed);
 	if (registration->pin)
 		atomic_fetch_add_explicit(&files->plain_module, bytes, memory_order_relaxed);
 }
 
 /* The shortest way. False: the request is not that plain, or did not do all: then it is done the long way. */
-static bool plainly(struct weir_registration *registration, uint32_t operation, int file, size_t bytes, off_t offset, size_t at)
+static bool plainly(struct weir_registration *registration, uint32_t operation, int file, size_t bytes,
+		    off_t offset, size_t at)
 {
 	struct file_target target;
 	ssize_t did;
@@ -181,21 +186,26 @@ static bool plainly(struct weir_registration *registration, uint32_t operation, 
 	if (!file_target_kept(registration->context->files, file, &target) ||
 	    !is_plain(registration, &target, operation, bytes, offset, at))
 		return false;
-	did = operation == WEIR_FILE_READ ? pread(file, registration->host + at, bytes, offset) :
-					    pwrite(file, registration->host + at, bytes, offset);
+	did = operation == WEIR_FILE_READ ? pread(file, registration->host + at, bytes, offset)
+					  : pwrite(file, registration->host + at, bytes, offset);
 	if (did != (ssize_t)bytes)
 		return false;
-	if (operation == WEIR_FILE_READ && registration->pin && file_module_arrived(registration->context->files))
+	if (operation == WEIR_FILE_READ && registration->pin &&
+	    file_module_arrived(registration->context->files))
 		return false;
 	count_plain(registration, operation, bytes);
 	return true;
 }
 
-static ssize_t transfer(struct weir_registration *registration, uint32_t operation, int file, size_t bytes, off_t offset,
-			size_t at)
+static ssize_t transfer(struct weir_registration *registration, uint32_t operation, int file, size_t bytes,
+			off_t offset, size_t at)
 {
-	struct weir_file_io io = { .registration = registration, .file = file, .operation = operation, .at = at,
-				   .offset = (uint64_t)offset, .bytes = bytes };
+	struct weir_file_io io = { .registration = registration,
+				   .file = file,
+				   .operation = operation,
+				   .at = at,
+				   .offset = (uint64_t)offset,
+				   .bytes = bytes };
 	int error = weir_handle_check(registration, WEIR_HANDLE_REGISTRATION,
 				      operation == WEIR_FILE_READ ? "weir_file_read" : "weir_file_write");
 
@@ -209,12 +219,14 @@ static ssize_t transfer(struct weir_registration *registration, uint32_t operati
 	return error ? error : (ssize_t)io.result;
 }
 
-ssize_t weir_file_read(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at)
+ssize_t weir_file_read(struct weir_registration *registration, int file, size_t bytes, off_t offset,
+		       size_t at)
 {
 	return transfer(registration, WEIR_FILE_READ, file, bytes, offset, at);
 }
 
-ssize_t weir_file_write(struct weir_registration *registration, int file, size_t bytes, off_t offset, size_t at)
+ssize_t weir_file_write(struct weir_registration *registration, int file, size_t bytes, off_t offset,
+			size_t at)
 {
 	return transfer(registration, WEIR_FILE_WRITE, file, bytes, offset, at);
 }
@@ -242,7 +254,9 @@ int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_fi
 		return error;
 	ops = context->backend->ops;
 	if (!ops->defer)
-		return weir_fail(ENOTSUP, "the %s backend cannot have a stream wait for the host: weir_sync(), then weir_file_batch()",
+		return weir_fail(ENOTSUP,
+				 "the %s backend cannot have a stream wait for the host: weir_sync(), then "
+				 "weir_file_batch()",
 				 ops->name);
 	error = prepare(context, io, count, 1, &batch);
 	if (error)

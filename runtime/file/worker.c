@@ -9,7 +9,8 @@
 
 enum { BEHIND_BYTES = 16 << 10 }; /* for the moves of an area, and their arguments */
 
-_Static_assert(BEHIND_BYTES >= FILES_MOST_PIECES * sizeof(struct weir_move) + 64, "a list of moves fits behind the staging");
+_Static_assert(BEHIND_BYTES >= FILES_MOST_PIECES * sizeof(struct weir_move) + 64,
+	       "a list of moves fits behind the staging");
 
 /* What the area has begun ends: data is in its place, or in the file. */
 static void finish(struct file_worker *worker, struct file_area *area)
@@ -86,7 +87,8 @@ static int make_area(struct file_worker *worker, struct file_area *area)
 {
 	struct weir_backend *backend = worker->files->backend;
 	void *host = NULL;
-	int error = backend->ops->allocate(backend, FILES_AREA_BYTES + BEHIND_BYTES, WEIR_MEMORY_HOST, &host, &area->address);
+	int error = backend->ops->allocate(backend, FILES_AREA_BYTES + BEHIND_BYTES, WEIR_MEMORY_HOST, &host,
+					   &area->address);
 
 	area->memory = host;
 	if (!error && backend->ops->stream_open)
@@ -104,7 +106,8 @@ void file_worker_end(struct file_worker *worker)
 		if (area->stream)
 			backend->ops->stream_close(backend, area->stream);
 		if (area->memory)
-			backend->ops->release(backend, area->address, FILES_AREA_BYTES + BEHIND_BYTES, WEIR_MEMORY_HOST);
+			backend->ops->release(backend, area->address, FILES_AREA_BYTES + BEHIND_BYTES,
+					      WEIR_MEMORY_HOST);
 	}
 	if (worker->has_ring)
 		io_uring_queue_exit(&worker->ring);

@@ -147,7 +147,8 @@ struct weir_controller_claim {
 	struct weir_controller_command command;
 };
 
-WEIR_FN struct weir_controller_view weir_controller_poll(WEIR_GLOBAL struct weir_controller_args *args, weir_addr address)
+WEIR_FN struct weir_controller_view weir_controller_poll(WEIR_GLOBAL struct weir_controller_args *args,
+							 weir_addr address)
 {
 	WEIR_GLOBAL struct weir_controller_queue *queue = weir_at(address, struct weir_controller_queue, 0);
 	struct weir_controller_view view;
@@ -189,7 +190,8 @@ WEIR_FN u32 weir_controller_check(struct weir_controller_view view, u32 opcode, 
  * The command at @address. By data loads, since it may be another's by now: what was
  * read is believed only if the queue's head has not moved.
  */
-WEIR_FN struct weir_controller_command weir_controller_fetch(struct weir_controller_view view, weir_addr address)
+WEIR_FN struct weir_controller_command weir_controller_fetch(struct weir_controller_view view,
+							     weir_addr address)
 {
 	struct weir_u128 middle = weir_data_load_u128(address + 32); /* prp2; cdw10 and cdw11 */
 	struct weir_controller_command command;
@@ -236,8 +238,10 @@ WEIR_FN u32 weir_controller_piece(struct weir_controller_view view, u32 ready)
 /* The queue's head, for all lanes, and before what they load next. */
 WEIR_FN u64 weir_controller_head(struct weir_controller_view view, u64 lanes)
 {
-	/* controller.H0: the doorbells are loaded after it: one older than the head would look like a full ring */
-	u64 head = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&view.queue->head) : 0);
+	/* controller.H0: the doorbells are loaded after it: one older than the head would look like a full
+	 * ring */
+	u64 head = weir_broadcast_u64(lanes,
+				      weir_elected(lanes) ? weir_load_u64_acquire_dev(&view.queue->head) : 0);
 
 	weir_wave_sync(lanes);
 	return head;
@@ -249,11 +253,13 @@ WEIR_FN u32 weir_controller_announced(struct weir_controller_view view, u64 lane
 	WEIR_GLOBAL weir_shared_u32 *doorbells = weir_at(view.doorbells, weir_shared_u32, 0);
 	u32 word = 0, tail, read;
 
-	/* doorbell.D1: pairs with the combiner's doorbell: commands; doorbell.D2: with the reaper's: its reads of old entries */
+	/* doorbell.D1: pairs with the combiner's doorbell: commands; doorbell.D2: with the reaper's: its
+	 * reads of old entries */
 	if (weir_lane() < 2)
 		word = weir_load_u32_acquire_dev(doorbells + weir_lane());
 	tail = (u32)weir_shuffle_u64(lanes, word, 0);
-	read = weir_lanes() > 1 ? (u32)weir_shuffle_u64(lanes, word, 1) : weir_load_u32_acquire_dev(doorbells + 1);
+	read = weir_lanes() > 1 ? (u32)weir_shuffle_u64(lanes, word, 1)
+				: weir_load_u32_acquire_dev(doorbells + 1);
 	weir_wave_sync(lanes); /* what two lanes acquired is every lane's */
 	return weir_controller_ready(view, head, tail, read);
 }
@@ -269,8 +275,8 @@ WEIR_FN u32 weir_controller_announced(struct weir_controller_view view, u64 lane
  * wave moved it first. So all commands below the head were fetched by whoever has them,
  * and it may be told to the host as the submission queue's head.
  */
-WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controller_view view, u64 lanes, u64 head,
-							   u32 piece)
+WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controller_view view, u64 lanes,
+							   u64 head, u32 piece)
 {
 	u32 lane = weir_lane(), mask = weir_controller_mask(view);
 	u32 index = ((u32)head + (lane < piece ? lane : 0)) & mask;
@@ -279,13 +285,13 @@ WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controlle
 
 	claim.command = weir_controller_fetch(view, view.sq + (u64)index * sizeof(struct nvme_sqe));
 	claim.first = (u32)head;
-	claim.count = weir_prefix(lanes, weir_ballot(lanes, lane < piece &&
-								    (u64)lane * claim.command.bytes < view.claim_bytes));
+	claim.count = weir_prefix(lanes, weir_ballot(lanes, lane < piece && (u64)lane * claim.command.bytes <
+										    view.claim_bytes));
 	after = (head & ~(u64)0xffffffff) | (u32)(claim.first + claim.count);
 	/*
-	 * relaxed: doorbell.D1 and doorbell.D2 order what follows. What comes before has been loaded, since the
-	 * new head is computed from it: doorbells, so that who sees this head sees none that
-	 * is older (controller.H0), and the commands
+	 * relaxed: doorbell.D1 and doorbell.D2 order what follows. What comes before has been loaded, since
+	 * the new head is computed from it: doorbells, so that who sees this head sees none that is older
+	 * (controller.H0), and the commands
 	 */
 	if (weir_elected(lanes))
 		won = weir_cas_u64_relaxed_dev(&view.queue->head, head, after) == head;
@@ -303,7 +309,8 @@ WEIR_FN struct weir_controller_claim weir_controller_claim(struct weir_controlle
  * of two pages that lie one behind the other is one piece. Base 2.0, section 4.1.1.
  * Gives no order.
  */
-WEIR_FN void weir_controller_move(struct weir_controller_view view, u64 lanes, struct weir_controller_command command)
+WEIR_FN void weir_controller_move(struct weir_controller_view view, u64 lanes,
+				  struct weir_controller_command command)
 {
 	u32 left = command.bytes, part = NVME_PAGE_BYTES - (u32)(command.prp1 & (NVME_PAGE_BYTES - 1));
 	u32 write = (command.cdw0 & 0xff) == NVME_OPCODE_WRITE, list = left > part + NVME_PAGE_BYTES;
@@ -410,7 +417,8 @@ struct weir_controller_beat {
 };
 
 /** weir_controller_beat() - the queues of wave @wave, one of @waves that are the controller */
-WEIR_FN struct weir_controller_beat weir_controller_beat(WEIR_GLOBAL struct weir_controller_args *args, u32 wave, u32 waves)
+WEIR_FN struct weir_controller_beat weir_controller_beat(WEIR_GLOBAL struct weir_controller_args *args,
+							 u32 wave, u32 waves)
 {
 	u32 first = wave % args->queue_count;
 	struct weir_controller_beat beat;

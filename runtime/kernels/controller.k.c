@@ -7,7 +7,7 @@
  * size fill so many multiprocessors.
  */
 #define WEIR_BLOCK_LANES 768
-#define WEIR_COPY_BATCH 8
+#define WEIR_COPY_BATCH  8
 
 #include "controller_timed.h"
 

@@ -23,7 +23,7 @@ enum {
 	WEIR_CONTROLLER_STRAY = 7,
 	WEIR_CONTROLLER_PHASE = 8,
 	WEIR_CONTROLLER_MISROUTE = 9,
-	WEIR_CONTROLLER_ROWS = 64, /* most of a table: six bits */
+	WEIR_CONTROLLER_ROWS = 64,   /* most of a table: six bits */
 	WEIR_CONTROLLER_ANY = 0x100, /* not an opcode */
 };
 
@@ -76,10 +76,11 @@ struct weir_controller_matched {
 	u32 kinds;
 };
 
-WEIR_FN WEIR_GLOBAL struct weir_controller_fault *weir_controller_row(WEIR_GLOBAL struct weir_controller_args *args,
-								      u64 rows, u32 kind)
+WEIR_FN WEIR_GLOBAL struct weir_controller_fault *weir_controller_row(
+	WEIR_GLOBAL struct weir_controller_args *args, u64 rows, u32 kind)
 {
-	return weir_at(args->faults, struct weir_controller_fault, (rows >> (6 * kind)) & (WEIR_CONTROLLER_ROWS - 1));
+	return weir_at(args->faults, struct weir_controller_fault,
+		       (rows >> (6 * kind)) & (WEIR_CONTROLLER_ROWS - 1));
 }
 
 /* A shift-and-multiply of the number, as in virtual/fault.c: the same seed draws the same lots. */
@@ -128,7 +129,8 @@ WEIR_FN u32 weir_controller_granted(WEIR_GLOBAL struct weir_controller_fault *fa
 	while (!done) { /* the same in all lanes; fails only if another wave got some */
 		weir_reconverge();
 		/* relaxed: the counts of a row order nothing but themselves */
-		matched = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_relaxed_dev(&fault->matched) : 0);
+		matched = weir_broadcast_u64(
+			lanes, weir_elected(lanes) ? weir_load_u64_relaxed_dev(&fault->matched) : 0);
 		got = fault->count - matched < wanted ? fault->count - matched : wanted;
 		if (weir_elected(lanes))
 			done = weir_cas_u64_relaxed_dev(&fault->matched, matched, matched + got) == matched;
@@ -145,10 +147,11 @@ WEIR_FN void weir_controller_spare(WEIR_GLOBAL struct weir_controller_fault *fau
 }
 
 /* Whether one row strikes this lane's command, if it has one: @here. */
-WEIR_FN u32 weir_controller_matched_by(WEIR_GLOBAL struct weir_controller_fault *fault, u64 lanes, u32 queue, u32 here,
-				      struct weir_controller_command command)
+WEIR_FN u32 weir_controller_matched_by(WEIR_GLOBAL struct weir_controller_fault *fault, u64 lanes, u32 queue,
+				       u32 here, struct weir_controller_command command)
 {
-	u64 meant = weir_ballot(lanes, here && weir_controller_meant(fault, queue, command)), number = 0, hits;
+	u64 meant = weir_ballot(lanes, here && weir_controller_meant(fault, queue, command)), number = 0,
+	    hits;
 	u32 lane = weir_lane(), granted;
 
 	if (meant == 0) /* the same in all lanes */
@@ -168,9 +171,9 @@ WEIR_FN u32 weir_controller_matched_by(WEIR_GLOBAL struct weir_controller_fault 
  *
  * All lanes together. Of two rows of one kind the later one tells how.
  */
-WEIR_FN struct weir_controller_matched weir_controller_strike(WEIR_GLOBAL struct weir_controller_args *args, u64 lanes,
-							     u32 queue, u32 here,
-							     struct weir_controller_command command)
+WEIR_FN struct weir_controller_matched weir_controller_strike(WEIR_GLOBAL struct weir_controller_args *args,
+							      u64 lanes, u32 queue, u32 here,
+							      struct weir_controller_command command)
 {
 	struct weir_controller_matched matched;
 

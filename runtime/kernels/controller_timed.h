@@ -23,10 +23,10 @@
 #include "controller_fault.h"
 
 enum {
-	WEIR_CONTROLLER_WINDOWS = 32,	    /* of the line, posted in one go: bounds the work under the lock */
-	WEIR_CONTROLLER_TRIES = 16,	    /* to promise one more entry */
+	WEIR_CONTROLLER_WINDOWS = 32,      /* of the line, posted in one go: bounds the work under the lock */
+	WEIR_CONTROLLER_TRIES = 16,        /* to promise one more entry */
 	WEIR_CONTROLLER_AHEAD_NS = 200000, /* turns taken in advance; as the host's controller */
-	WEIR_CONTROLLER_TICKS_LOG2 = 6,	    /* of a nanosecond, in which turns are counted */
+	WEIR_CONTROLLER_TICKS_LOG2 = 6,    /* of a nanosecond, in which turns are counted */
 };
 
 /* What an entry is, or what becomes of it. */
@@ -110,7 +110,8 @@ WEIR_FN WEIR_GLOBAL struct weir_controller_later *weir_controller_later_of(struc
 	return weir_at(view.queue->later, struct weir_controller_later, 0);
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_controller_entry *weir_controller_entry_of(struct weir_controller_view view, u32 number)
+WEIR_FN WEIR_GLOBAL struct weir_controller_entry *weir_controller_entry_of(struct weir_controller_view view,
+									   u32 number)
 {
 	return weir_at(weir_controller_later_of(view)->entries, struct weir_controller_entry,
 		       number & weir_controller_mask(view));
@@ -131,7 +132,8 @@ WEIR_FN u64 weir_controller_iterations(WEIR_GLOBAL struct weir_controller_args *
 {
 	WEIR_GLOBAL weir_shared_u64 *rate = weir_at(args->rate, weir_shared_u64, 0);
 	u64 clock = now << WEIR_CONTROLLER_TICKS_LOG2, cost = weir_controller_cost(args, count);
-	u64 word = weir_load_u64_relaxed_dev(rate); /* relaxed, all three: the word carries nothing but itself */
+	u64 word =
+		weir_load_u64_relaxed_dev(rate); /* relaxed, all three: the word carries nothing but itself */
 
 	while ((i64)(word - clock) <= 0) {
 		u64 seen = weir_cas_u64_relaxed_dev(rate, word, clock + cost);
@@ -143,8 +145,10 @@ WEIR_FN u64 weir_controller_iterations(WEIR_GLOBAL struct weir_controller_args *
 	return weir_add_u64_relaxed_dev(rate, cost) - clock;
 }
 
-/* Commands that a wave may fetch just now: none of a stalled queue, and few turns in advance. One lane calls. */
-WEIR_FN u32 weir_controller_quota(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view)
+/* Commands that a wave may fetch just now: none of a stalled queue, and few turns in advance. One lane calls.
+ */
+WEIR_FN u32 weir_controller_quota(WEIR_GLOBAL struct weir_controller_args *args,
+				  struct weir_controller_view view)
 {
 	u64 now = weir_clock_ns(), resume, room;
 	i64 ahead;
@@ -184,12 +188,14 @@ WEIR_FN void weir_controller_note(struct weir_controller_view view, u32 number, 
 }
 
 /* What happens to a matched command at once. Return: its status. */
-WEIR_FN u32 weir_controller_inject(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				   struct weir_controller_matched matched, u32 status, u64 now)
+WEIR_FN u32 weir_controller_inject(WEIR_GLOBAL struct weir_controller_args *args,
+				   struct weir_controller_view view, struct weir_controller_matched matched,
+				   u32 status, u64 now)
 {
 	if (matched.kinds >> WEIR_CONTROLLER_STALL & 1) /* relaxed: as where it is read */
-		weir_store_u64_relaxed_dev(&weir_controller_later_of(view)->resume_ns,
-					   now + (u64)weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STALL)->us * 1000);
+		weir_store_u64_relaxed_dev(
+			&weir_controller_later_of(view)->resume_ns,
+			now + (u64)weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STALL)->us * 1000);
 	if (matched.kinds >> WEIR_CONTROLLER_STATUS & 1)
 		return weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STATUS)->code;
 	return status;
@@ -201,9 +207,11 @@ WEIR_FN u64 weir_controller_due(WEIR_GLOBAL struct weir_controller_args *args, u
 	u64 latency = args->latency_ns, iteration = 0;
 
 	if (args->iops) {
-		iteration = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_controller_iterations(args, now, count) : 0);
+		iteration = weir_broadcast_u64(
+			lanes, weir_elected(lanes) ? weir_controller_iterations(args, now, count) : 0);
 		iteration += weir_controller_cost(args, weir_lane());
-		iteration = (iteration + ((u64)1 << WEIR_CONTROLLER_TICKS_LOG2) - 1) >> WEIR_CONTROLLER_TICKS_LOG2;
+		iteration = (iteration + ((u64)1 << WEIR_CONTROLLER_TICKS_LOG2) - 1) >>
+			    WEIR_CONTROLLER_TICKS_LOG2;
 	}
 	return now + (latency > iteration ? latency : iteration);
 }
@@ -212,8 +220,9 @@ WEIR_FN u64 weir_controller_due(WEIR_GLOBAL struct weir_controller_args *args, u
  * What the faults do to a claim's command at once, and its place in the line; @count
  * commands. Return: its length, if it is carried out.
  */
-WEIR_FN u32 weir_controller_begin(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				  u64 lanes, struct weir_controller_claim claim)
+WEIR_FN u32 weir_controller_begin(WEIR_GLOBAL struct weir_controller_args *args,
+				  struct weir_controller_view view, u64 lanes,
+				  struct weir_controller_claim claim)
 {
 	u32 here = weir_lane() < claim.count;
 	u64 now = weir_controller_clock(lanes), due_ns;
@@ -227,14 +236,16 @@ WEIR_FN u32 weir_controller_begin(WEIR_GLOBAL struct weir_controller_args *args,
 		claim.command.status = weir_controller_inject(args, view, matched, claim.command.status, now);
 	due_ns = weir_controller_due(args, lanes, now, claim.count);
 	if (here)
-		weir_controller_note(view, claim.first + weir_lane(), due_ns, weir_controller_dw3(claim.command), matched);
+		weir_controller_note(view, claim.first + weir_lane(), due_ns,
+				     weir_controller_dw3(claim.command), matched);
 	weir_reconverge();
 	return claim.command.status == NVME_STATUS_SUCCESS ? claim.command.bytes : 0;
 }
 
 /* Carry out a claim, and put its completions off until they are due. */
-WEIR_FN void weir_controller_carry_out(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				       u64 lanes, struct weir_controller_claim claim)
+WEIR_FN void weir_controller_carry_out(WEIR_GLOBAL struct weir_controller_args *args,
+				       struct weir_controller_view view, u64 lanes,
+				       struct weir_controller_claim claim)
 {
 	u32 number = claim.first + weir_lane();
 	WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(view, number);
@@ -242,7 +253,8 @@ WEIR_FN void weir_controller_carry_out(WEIR_GLOBAL struct weir_controller_args *
 	claim.command.bytes = weir_controller_begin(args, view, lanes, claim);
 	weir_controller_move(view, lanes, claim.command);
 	weir_wave_sync(lanes); /* every lane's part of the data before anybody's controller.T1 */
-	if (number - claim.first < claim.count) /* controller.T1: pairs with controller.T2: data, and the rest of the entry */
+	if (number - claim.first <
+	    claim.count) /* controller.T1: pairs with controller.T2: data, and the rest of the entry */
 		weir_store_u32_release_dev(&entry->filled, number + 1);
 	weir_reconverge();
 }
@@ -270,8 +282,10 @@ WEIR_FN u32 weir_controller_promise(struct weir_controller_view view)
 	return 0;
 }
 
-/* Lanes of those that want an entry of their own for a fault of @kind which get one; the others are spared. */
-WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
+/* Lanes of those that want an entry of their own for a fault of @kind which get one; the others are spared.
+ */
+WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args,
+				   struct weir_controller_context context,
 				   WEIR_GLOBAL struct weir_controller_entry *entry, u32 here, u32 kind)
 {
 	u32 wanted = here && (entry->kinds >> kind & 1);
@@ -289,7 +303,8 @@ WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args
 	return granted;
 }
 
-/* Identifier of an entry made up beside that of @cid: as given, or one half way round, which is not in flight. */
+/* Identifier of an entry made up beside that of @cid: as given, or one half way round, which is not in
+ * flight. */
 WEIR_FN u32 weir_controller_stray(WEIR_GLOBAL struct weir_controller_fault *fault, u32 cid)
 {
 	return fault->cid < 0x10000 ? fault->cid : (cid & 0xffff) ^ 0x8000;
@@ -304,20 +319,23 @@ WEIR_FN u32 weir_controller_other(u32 id)
 /* An entry of the ring, its phase as it should be if @dw3 has none. */
 WEIR_FN void weir_controller_post_at(struct weir_controller_view view, u32 position, u32 dw2, u32 dw3)
 {
-	weir_controller_post(weir_controller_cqe(view, position), dw2, weir_controller_phased(view, position, dw3));
+	weir_controller_post(weir_controller_cqe(view, position), dw2,
+			     weir_controller_phased(view, position, dw3));
 }
 
 /* One lane's completion at @position, and those that faults put before and behind it. */
-WEIR_FN void weir_controller_post_entry(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-					WEIR_GLOBAL struct weir_controller_entry *entry, u32 position, u32 head,
-					u32 stray, u32 twice)
+WEIR_FN void weir_controller_post_entry(WEIR_GLOBAL struct weir_controller_args *args,
+					struct weir_controller_view view,
+					WEIR_GLOBAL struct weir_controller_entry *entry, u32 position,
+					u32 head, u32 stray, u32 twice)
 {
 	u32 dw2 = weir_controller_dw2(view, head), dw3 = entry->dw3;
 
 	if (stray)
-		weir_controller_post_at(view, position - 1, dw2,
-					weir_controller_stray(
-						weir_controller_row(args, entry->rows, WEIR_CONTROLLER_STRAY), dw3));
+		weir_controller_post_at(
+			view, position - 1, dw2,
+			weir_controller_stray(weir_controller_row(args, entry->rows, WEIR_CONTROLLER_STRAY),
+					      dw3));
 	if (entry->kinds >> WEIR_CONTROLLER_PHASE & 1)
 		dw3 ^= (u32)1 << 16;
 	if (entry->kinds >> WEIR_CONTROLLER_MISROUTE & 1)
@@ -328,10 +346,12 @@ WEIR_FN void weir_controller_post_entry(WEIR_GLOBAL struct weir_controller_args 
 }
 
 /* Post the completions of those lanes that have one: the next places of the ring, in the lanes' order. */
-WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
+WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *args,
+				      struct weir_controller_context context,
 				      WEIR_GLOBAL struct weir_controller_entry *entry, u32 here)
 {
-	u64 posting = weir_ballot(context.lanes, here), strays = 0, twice = 0, below = ((u64)1 << weir_lane()) - 1;
+	u64 posting = weir_ballot(context.lanes, here), strays = 0, twice = 0,
+	    below = ((u64)1 << weir_lane()) - 1;
 	u32 position, head;
 
 	if (posting == 0) /* the same in all lanes */
@@ -342,17 +362,22 @@ WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *a
 	}
 	/* relaxed: what is below the head was fetched, and it only grows */
 	head = (u32)weir_broadcast_u64(
-		context.lanes, weir_elected(context.lanes) ? weir_load_u64_relaxed_dev(&context.view.queue->head) : 0);
-	position = (u32)weir_broadcast_u64(context.lanes, weir_elected(context.lanes) ? context.later->posted : 0);
-	weir_wave_sync(context.lanes); /* entries of any lane, controller.T2 and doorbell.D2, before anything is written in the ring */
+		context.lanes,
+		weir_elected(context.lanes) ? weir_load_u64_relaxed_dev(&context.view.queue->head) : 0);
+	position = (u32)weir_broadcast_u64(context.lanes,
+					   weir_elected(context.lanes) ? context.later->posted : 0);
+	weir_wave_sync(context.lanes); /* entries of any lane, controller.T2 and doorbell.D2, before anything
+					  is written in the ring */
 	if (here)
 		weir_controller_post_entry(args, context.view, entry,
-					   position + weir_popcount(posting & below) + weir_popcount(twice & below) +
+					   position + weir_popcount(posting & below) +
+						   weir_popcount(twice & below) +
 						   weir_popcount(strays & (below << 1 | 1)),
 					   head, weir_is_in(strays), weir_is_in(twice));
 	weir_reconverge();
 	if (weir_elected(context.lanes))
-		context.later->posted = position + weir_popcount(posting) + weir_popcount(twice) + weir_popcount(strays);
+		context.later->posted =
+			position + weir_popcount(posting) + weir_popcount(twice) + weir_popcount(strays);
 }
 
 /* What becomes of an entry that is due: the first of its faults that holds it, or else its end. */
@@ -396,7 +421,8 @@ WEIR_FN void weir_controller_join(struct weir_controller_context context, u64 jo
  * Deal with the entries of those lanes that have one which is due. Return: how many, of
  * them posted or dropped.
  */
-WEIR_FN u32 weir_controller_settle(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
+WEIR_FN u32 weir_controller_settle(WEIR_GLOBAL struct weir_controller_args *args,
+				   struct weir_controller_context context,
 				   WEIR_GLOBAL struct weir_controller_entry *entry, u32 here)
 {
 	u32 fate = WEIR_CONTROLLER_IN_LINE;
@@ -408,11 +434,13 @@ WEIR_FN u32 weir_controller_settle(WEIR_GLOBAL struct weir_controller_args *args
 	grouped = weir_ballot(context.lanes, fate >= WEIR_CONTROLLER_GROUPED);
 	dropped = weir_ballot(context.lanes, fate == WEIR_CONTROLLER_DROPPED);
 	if (weir_elected(context.lanes) && dropped) /* relaxed: a promise less; only room depends on it */
-		(void)weir_add_u64_relaxed_dev(&context.view.queue->head, ~((u64)weir_popcount(dropped) << 32) + 1);
+		(void)weir_add_u64_relaxed_dev(&context.view.queue->head,
+					       ~((u64)weir_popcount(dropped) << 32) + 1);
 	if (weir_elected(context.lanes) && held) {
 		/* relaxed: the lock's own; others only guess by it */
-		weir_store_u32_relaxed_dev(&context.later->held, weir_load_u32_relaxed_dev(&context.later->held) +
-								     weir_popcount(held));
+		weir_store_u32_relaxed_dev(&context.later->held,
+					   weir_load_u32_relaxed_dev(&context.later->held) +
+						   weir_popcount(held));
 		context.later->grouped += weir_popcount(grouped);
 	}
 	weir_controller_join(context, grouped, fate - WEIR_CONTROLLER_GROUPED);
@@ -426,20 +454,24 @@ WEIR_FN void weir_controller_let_go(struct weir_controller_context context, u32 
 	if (!weir_elected(context.lanes))
 		return;
 	/* relaxed: the lock's own; others only guess by it */
-	weir_store_u32_relaxed_dev(&context.later->held, weir_load_u32_relaxed_dev(&context.later->held) - count);
+	weir_store_u32_relaxed_dev(&context.later->held,
+				   weir_load_u32_relaxed_dev(&context.later->held) - count);
 	context.later->grouped -= grouped;
 }
 
 /* The front of the line, as far as it is due. Return: commands ended. */
-WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context)
+WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args,
+				 struct weir_controller_context context)
 {
 	u32 next = (u32)weir_broadcast_u64(
-		context.lanes, weir_elected(context.lanes) ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
+		context.lanes,
+		weir_elected(context.lanes) ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
 	u32 ended = 0, found = weir_lanes();
 
 	for (u32 i = 0; i < WEIR_CONTROLLER_WINDOWS && found == weir_lanes(); i++) {
 		u32 number = next + weir_lane();
-		WEIR_GLOBAL struct weir_controller_entry *entry = weir_controller_entry_of(context.view, number);
+		WEIR_GLOBAL struct weir_controller_entry *entry =
+			weir_controller_entry_of(context.view, number);
 		/* controller.T2: pairs with controller.T1 */
 		u32 due = weir_load_u32_acquire_dev(&entry->filled) == number + 1 &&
 			  weir_controller_passed(weir_load_u64_relaxed_dev(&entry->due_ns), context.now);
@@ -447,7 +479,8 @@ WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, 
 		found = weir_prefix(context.lanes, weir_ballot(context.lanes, due));
 		ended += weir_controller_settle(args, context, entry, weir_lane() < found);
 		next += found;
-		weir_wave_sync(context.lanes); /* what lanes wrote of entries, before others look for those held */
+		weir_wave_sync(
+			context.lanes); /* what lanes wrote of entries, before others look for those held */
 	}
 	if (weir_elected(context.lanes)) /* relaxed: the lock's own; others only guess by it */
 		weir_store_u32_relaxed_dev(&context.later->next, next);
@@ -455,8 +488,8 @@ WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args, 
 }
 
 /* Late entries whose new time has come, of @span from @oldest on. Return: commands ended. */
-WEIR_FN u32 weir_controller_late(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
-				 u32 oldest, u32 span)
+WEIR_FN u32 weir_controller_late(WEIR_GLOBAL struct weir_controller_args *args,
+				 struct weir_controller_context context, u32 oldest, u32 span)
 {
 	u32 ended = 0;
 
@@ -477,8 +510,9 @@ WEIR_FN u32 weir_controller_late(WEIR_GLOBAL struct weir_controller_args *args, 
 }
 
 /* Let go of member @index of the group of @row. Return: commands ended. */
-WEIR_FN u32 weir_controller_pick(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
-				 u32 oldest, u32 span, u32 row, u32 index)
+WEIR_FN u32 weir_controller_pick(WEIR_GLOBAL struct weir_controller_args *args,
+				 struct weir_controller_context context, u32 oldest, u32 span, u32 row,
+				 u32 index)
 {
 	for (u32 i = 0; i < span; i += weir_lanes()) {
 		WEIR_GLOBAL struct weir_controller_entry *entry =
@@ -498,10 +532,12 @@ WEIR_FN u32 weir_controller_pick(WEIR_GLOBAL struct weir_controller_args *args, 
 }
 
 /* Let go of the @count oldest of the group of @row, in their order or by lot. Return: commands ended. */
-WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
-				    u32 oldest, u32 span, u32 row, u32 count)
+WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *args,
+				    struct weir_controller_context context, u32 oldest, u32 span, u32 row,
+				    u32 count)
 {
-	WEIR_GLOBAL struct weir_controller_fault *fault = weir_at(args->faults, struct weir_controller_fault, row);
+	WEIR_GLOBAL struct weir_controller_fault *fault =
+		weir_at(args->faults, struct weir_controller_fault, row);
 	u32 ended = 0;
 
 	if (weir_elected(context.lanes))
@@ -522,18 +558,20 @@ WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *arg
  * Groups that have enough members; all of them if no other command can come: @last.
  * Return: commands ended.
  */
-WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context,
-				   u32 oldest, u32 span, u32 last)
+WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args,
+				   struct weir_controller_context context, u32 oldest, u32 span, u32 last)
 {
 	u32 ended = 0;
 
 	for (u32 row = 0; row < args->fault_count; row++) {
 		u32 of = weir_at(args->faults, struct weir_controller_fault, row)->of;
 		u32 count = (u32)weir_broadcast_u64(
-			context.lanes, weir_elected(context.lanes) ? *weir_at(context.later->groups, u32, row) : 0);
+			context.lanes,
+			weir_elected(context.lanes) ? *weir_at(context.later->groups, u32, row) : 0);
 
 		for (; count && (last || count >= of); count -= count < of ? count : of)
-			ended += weir_controller_release(args, context, oldest, span, row, count < of ? count : of);
+			ended += weir_controller_release(args, context, oldest, span, row,
+							 count < of ? count : of);
 		weir_reconverge();
 	}
 	return ended;
@@ -549,11 +587,13 @@ WEIR_FN void weir_controller_forget(struct weir_controller_context context, u32 
 
 		if (i + weir_lane() < span)
 			state = weir_controller_entry_of(context.view, oldest + i + weir_lane())->state;
-		ended = weir_prefix(context.lanes, weir_ballot(context.lanes, state == WEIR_CONTROLLER_GONE ||
-										state == WEIR_CONTROLLER_DROPPED));
+		ended = weir_prefix(context.lanes,
+				    weir_ballot(context.lanes, state == WEIR_CONTROLLER_GONE ||
+								       state == WEIR_CONTROLLER_DROPPED));
 		weir_reconverge();
 	}
-	if (weir_elected(context.lanes)) /* controller.T3: pairs with controller.T4: their entries are done with */
+	if (weir_elected(
+		    context.lanes)) /* controller.T3: pairs with controller.T4: their entries are done with */
 		weir_store_u32_release_dev(&context.later->oldest, oldest + i);
 }
 
@@ -561,12 +601,15 @@ WEIR_FN void weir_controller_forget(struct weir_controller_context context, u32 
  * Entries that faults hold back. @idle: there was nothing to fetch. Return: commands
  * ended.
  */
-WEIR_FN u32 weir_controller_held(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_context context, u32 idle)
+WEIR_FN u32 weir_controller_held(WEIR_GLOBAL struct weir_controller_args *args,
+				 struct weir_controller_context context, u32 idle)
 {
 	/* relaxed: the lock's own */
 	u32 elected = weir_elected(context.lanes), last = 0, ended;
-	u32 oldest = (u32)weir_broadcast_u64(context.lanes, elected ? weir_load_u32_relaxed_dev(&context.later->oldest) : 0);
-	u32 next = (u32)weir_broadcast_u64(context.lanes, elected ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
+	u32 oldest = (u32)weir_broadcast_u64(context.lanes,
+					     elected ? weir_load_u32_relaxed_dev(&context.later->oldest) : 0);
+	u32 next = (u32)weir_broadcast_u64(context.lanes,
+					   elected ? weir_load_u32_relaxed_dev(&context.later->next) : 0);
 
 	ended = weir_controller_late(args, context, oldest, next - oldest);
 	if (elected) /* relaxed: a guess does no harm, groups are released a little early */
@@ -593,8 +636,8 @@ WEIR_FN u32 weir_controller_worth_a_try(struct weir_controller_view view)
 }
 
 /* Post what is due in a queue, if nobody else does. Never waits. Return: commands ended. */
-WEIR_FN u32 weir_controller_finish(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				   u64 lanes, u32 idle)
+WEIR_FN u32 weir_controller_finish(WEIR_GLOBAL struct weir_controller_args *args,
+				   struct weir_controller_view view, u64 lanes, u32 idle)
 {
 	struct weir_controller_context context;
 	u64 locked = 0, held;
@@ -612,27 +655,31 @@ WEIR_FN u32 weir_controller_finish(WEIR_GLOBAL struct weir_controller_args *args
 	context.now = weir_controller_clock(lanes);
 	ended = weir_controller_line(args, context);
 	/* relaxed: the lock's own */
-	held = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_relaxed_dev(&context.later->held) : 0);
+	held = weir_broadcast_u64(lanes,
+				  weir_elected(lanes) ? weir_load_u32_relaxed_dev(&context.later->held) : 0);
 	if (held)
 		ended += weir_controller_held(args, context, idle);
 	weir_wave_sync(lanes); /* every lane's part before controller.L1 */
 	if (weir_elected(lanes)) {
 		if (!held) /* controller.T3: pairs with controller.T4 */
-			weir_store_u32_release_dev(&context.later->oldest, weir_load_u32_relaxed_dev(&context.later->next));
-		weir_store_u32_release_dev(&context.later->lock, 0); /* controller.L1: pairs with controller.L0 */
+			weir_store_u32_release_dev(&context.later->oldest,
+						   weir_load_u32_relaxed_dev(&context.later->next));
+		weir_store_u32_release_dev(&context.later->lock,
+					   0); /* controller.L1: pairs with controller.L0 */
 	}
 	weir_reconverge();
 	return ended;
 }
 
 /* How many of @ready to take: those that have an entry free, and as time and faults allow. */
-WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *args, struct weir_controller_view view,
-				    u64 lanes, u64 head, u32 ready)
+WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *args,
+				    struct weir_controller_view view, u64 lanes, u64 head, u32 ready)
 {
 	u32 piece = weir_controller_piece(view, ready), room, quota = 0, oldest = 0;
 
 	if (weir_elected(lanes)) {
-		/* controller.T4: pairs with controller.T3: entries used again were done with; an old value only makes for less room */
+		/* controller.T4: pairs with controller.T3: entries used again were done with; an old value
+		 * only makes for less room */
 		oldest = weir_load_u32_acquire_dev(&weir_controller_later_of(view)->oldest);
 		quota = weir_controller_quota(args, view);
 	}
@@ -651,7 +698,8 @@ WEIR_FN u32 weir_controller_allowed(WEIR_GLOBAL struct weir_controller_args *arg
  *
  * Return: commands fetched and commands ended, together.
  */
-WEIR_FN u32 weir_controller_serve_timed(WEIR_GLOBAL struct weir_controller_args *args, weir_addr queue, u64 lanes)
+WEIR_FN u32 weir_controller_serve_timed(WEIR_GLOBAL struct weir_controller_args *args, weir_addr queue,
+					u64 lanes)
 {
 	struct weir_controller_view view = weir_controller_poll(args, queue);
 	u64 head = weir_controller_head(view, lanes);

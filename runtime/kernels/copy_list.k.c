@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks between staging in host memory and where they belong: a wave each, since a copy engine takes long to begin. */
+/* Blocks between staging in host memory and where they belong: a wave each, since a copy engine takes long to
+ * begin. */
 #define WEIR_COPY_BATCH 8 /* host memory is far: more loads under way at a time */
 #include <weir/core/queue/copy.h>
 

@@ -19,9 +19,10 @@ WEIR_KERNEL(weir_service, struct weir_service_args)
 		for (u32 q = (u32)weir_wave(); q < args->queue_count; q += waves)
 			reaped += weir_cq_reap(weir_at(args->queues, struct weir_queue, q), lanes);
 		if (iteration % STOP_ITERATIONS == 0) /* relaxed: a flag that only rises */
-			stop = weir_broadcast_u64(
-				lanes, weir_elected(lanes) ?
-					       weir_load_u32_relaxed_sys(weir_at(args->stop, weir_shared_u32, 0)) : 0);
+			stop = weir_broadcast_u64(lanes, weir_elected(lanes)
+								 ? weir_load_u32_relaxed_sys(weir_at(
+									   args->stop, weir_shared_u32, 0))
+								 : 0);
 		if (reaped == 0)
 			weir_relax(0);
 	}

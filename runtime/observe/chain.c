@@ -26,7 +26,8 @@ int weir_chain_create(struct weir_context *context, const struct weir_chain_opti
 	if (error)
 		return error;
 	if (options.lanes == 0 || options.lanes > MOST_LANES)
-		return weir_fail(EINVAL, "lock chain of %llu lanes: give the lanes of the largest launch, 1 to %llu",
+		return weir_fail(EINVAL,
+				 "lock chain of %llu lanes: give the lanes of the largest launch, 1 to %llu",
 				 (unsigned long long)options.lanes, (unsigned long long)MOST_LANES);
 	error = weir_alloc(context, sizeof(table) + options.lanes * sizeof(struct weir_chain_lane), chain);
 	if (error)
@@ -101,14 +102,16 @@ static void say_cycle(struct words *words, const struct weir_chain *chain)
 		    name_of(words, link->holds, holds), name_of(words, link->wants, wants));
 	}
 	if (chain->length > reported)
-		say(words, "; and so on through %llu more lanes to the first", (unsigned long long)(chain->length - reported));
+		say(words, "; and so on through %llu more lanes to the first",
+		    (unsigned long long)(chain->length - reported));
 }
 
 static void say_wave(struct words *words, const struct weir_chain *chain)
 {
 	char wants[NAME_BYTES];
 
-	say(words, "lock wait within a wave: lane %llu (wave %llu) wants %s, which lane %llu of the same wave keeps",
+	say(words,
+	    "lock wait within a wave: lane %llu (wave %llu) wants %s, which lane %llu of the same wave keeps",
 	    (unsigned long long)chain->link[0].lane, (unsigned long long)chain->link[0].wave,
 	    name_of(words, chain->link[0].wants, wants), (unsigned long long)chain->link[1].lane);
 }
@@ -166,20 +169,27 @@ static int notify(struct words *words, const struct weir_chain *chain, const str
 		return weir_fail(EDEADLK, "%s", words->text);
 	}
 	if (past)
-		return weir_fail(ERANGE, "lock chain: lane %llu had no record among %llu; create it for all lanes of the launch",
+		return weir_fail(ERANGE,
+				 "lock chain: lane %llu had no record among %llu; create it for all lanes of "
+				 "the launch",
 				 (unsigned long long)past - 1, (unsigned long long)chain->lanes);
 	if (left->keepers)
-		return weir_fail(EOWNERDEAD, "lane %llu (wave %llu) ended and kept %s%s", (unsigned long long)left->lane,
-				 (unsigned long long)weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&left->record.wave),
+		return weir_fail(EOWNERDEAD, "lane %llu (wave %llu) ended and kept %s%s",
+				 (unsigned long long)left->lane,
+				 (unsigned long long)weir_load_u64_relaxed_sys(
+					 (weir_shared_u64 *)(uintptr_t)&left->record.wave),
 				 name_of(words, left->record.holder_name[0], name),
 				 left->keepers > 1 ? "; other lanes kept locks too" : "");
 	if (!left->used)
-		return weir_fail(ENODATA, "lock chain: no lane took or tried a lock with it; was the kernel built with "
-					  "-DWEIR_LOCK_CHAIN?");
+		return weir_fail(
+			ENODATA,
+			"lock chain: no lane took or tried a lock with it; was the kernel built with "
+			"-DWEIR_LOCK_CHAIN?");
 	return 0;
 }
 
-int weir_chain_report(struct weir_context *context, uint64_t address, const char *const *names, size_t name_count)
+int weir_chain_report(struct weir_context *context, uint64_t address, const char *const *names,
+		      size_t name_count)
 {
 	struct words words = { .names = names, .name_count = name_count };
 	struct weir_chain table;

@@ -37,8 +37,8 @@ static bool is_private(const char *path)
 	struct stat found;
 
 	(void)mkdir(path, 0700);
-	return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() && !(found.st_mode & 077) &&
-	       access(path, W_OK | X_OK) == 0;
+	return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+	       !(found.st_mode & 077) && access(path, W_OK | X_OK) == 0;
 }
 
 /* What follows the word, with nothing in it that would end the line. */
@@ -64,13 +64,14 @@ static void put_storage(FILE *out, const struct weir_storage *storage)
 		weir_tracker_slots(tracker, &locations);
 	put_text(out, "storage", storage->uri);
 	fprintf(out, "queues %#llx %u %u\n", wide(storage->queues), storage->queue_count, storage->depth);
-	fprintf(out, "late %#llx %#llx %#llx %llu\n", wide(locations.seen), wide(locations.polled), wide(locations.copies),
-		wide(locations.first_ticket));
+	fprintf(out, "late %#llx %#llx %#llx %llu\n", wide(locations.seen), wide(locations.polled),
+		wide(locations.copies), wide(locations.first_ticket));
 	fprintf(out, "recovered %#llx\n", wide((uintptr_t)&storage->recovered));
 	if (storage->transport->network)
 		fprintf(out, "network %#llx\n", wide(storage->transport->network));
-	fprintf(out, "facts %u %d %d %llu %llu\n", 1u << storage->disk.block_log2, storage->pull, storage->service != NULL,
-		wide(storage->disk.timeout_ns / 1000000), wide(storage->answer_ns / 1000000));
+	fprintf(out, "facts %u %d %d %llu %llu\n", 1u << storage->disk.block_log2, storage->pull,
+		storage->service != NULL, wide(storage->disk.timeout_ns / 1000000),
+		wide(storage->answer_ns / 1000000));
 }
 
 static void put_context(FILE *out, const struct weir_context *context)
@@ -85,7 +86,8 @@ static void put_context(FILE *out, const struct weir_context *context)
 	for (const struct weir_storage *storage = context->open; storage; storage = storage->next)
 		put_storage(out, storage);
 	for (const struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
-		fprintf(out, "cache %#llx %u %llu\n", wide(cache->lines), 1u << cache->line_log2, wide(cache->bytes));
+		fprintf(out, "cache %#llx %u %llu\n", wide(cache->lines), 1u << cache->line_log2,
+			wide(cache->bytes));
 	fprintf(out, "end\n");
 }
 
@@ -115,7 +117,8 @@ static void place_file(struct weir_context *context, const char *text, size_t le
 	char folder[WEIR_PUBLISH_PATH], path[WEIR_PUBLISH_PATH + 24];
 
 	for (unsigned i = 0; i < WEIR_PUBLISH_FOLDERS && !context->published; i++) {
-		if (!weir_publish_folder(i, geteuid(), getenv("XDG_RUNTIME_DIR"), folder) || !is_private(folder))
+		if (!weir_publish_folder(i, geteuid(), getenv("XDG_RUNTIME_DIR"), folder) ||
+		    !is_private(folder))
 			continue;
 		snprintf(path, sizeof(path), "%s/%d-%u", folder, (int)getpid(), context->number);
 		if (write_file(path, text, length))

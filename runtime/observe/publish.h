@@ -6,21 +6,20 @@
  * counts, never contents: those are read from the process as they are then, whatever its threads do.
  * Known to the tool, too, which includes this file and nothing else of the runtime.
  *
- * A file is text. Its first line is "weir-context LAYOUT", the second "abi WEIR_ABI_VERSION"; then come lines of a
- * word and what belongs to it, and "end". Names and URIs are written with '%' and two digits for control characters and '%'.
+ * A file is text. Its first line is "weir-context LAYOUT", the second "abi WEIR_ABI_VERSION"; then come lines
+ * of a word and what belongs to it, and "end". Names and URIs are written with '%' and two digits for control
+ * characters and '%'.
  *
- *   pid PID                   start TIME (field 22 of /proc/PID/stat: another process of that number has another)
- *   number N                  of the context in its process
- *   device NAME               shared 0|1 (others can read the words where they are)
- *   storage URI               begins a storage; of it are:
- *   queues ADDRESS COUNT DEPTH          struct weir_queue[COUNT]
- *   late SEEN LOOKED COPIES TICKET      struct weir_tracker_seen[COUNT][DEPTH]; when they were looked at, in ns of CLOCK_MONOTONIC;
- *                                       struct weir_queue[COUNT] as copied then, or 0; the first ticket
- *   recovered ADDRESS                   u64[4]: late, aborted, queues, resets
- *   network ADDRESS                     u64[WEIR_NETWORK_COUNTERS], of a storage on a network alone: connections open now, reconnects,
- *                                       bytes received, bytes sent, commands sent again, data digests that were wrong
- *   facts BLOCK PULL SERVICE WAIT ANSWER    bytes, 0|1, 0|1, ms, ms
- *   cache LINES LINE BYTES    struct weir_lines, bytes of a line, of all
+ *   pid PID                   start TIME (field 22 of /proc/PID/stat: another process of that number has
+ * another) number N                  of the context in its process device NAME               shared 0|1
+ * (others can read the words where they are) storage URI               begins a storage; of it are: queues
+ * ADDRESS COUNT DEPTH          struct weir_queue[COUNT] late SEEN LOOKED COPIES TICKET      struct
+ * weir_tracker_seen[COUNT][DEPTH]; when they were looked at, in ns of CLOCK_MONOTONIC; struct
+ * weir_queue[COUNT] as copied then, or 0; the first ticket recovered ADDRESS                   u64[4]: late,
+ * aborted, queues, resets network ADDRESS                     u64[WEIR_NETWORK_COUNTERS], of a storage on a
+ * network alone: connections open now, reconnects, bytes received, bytes sent, commands sent again, data
+ * digests that were wrong facts BLOCK PULL SERVICE WAIT ANSWER    bytes, 0|1, 0|1, ms, ms cache LINES LINE
+ * BYTES    struct weir_lines, bytes of a line, of all
  */
 #ifndef WEIR_RUNTIME_PUBLISH_H
 #define WEIR_RUNTIME_PUBLISH_H
@@ -58,11 +57,13 @@ void weir_publish_end(struct weir_context *context);
 
 /**
  * weir_publish_folder() - where files of user @uid may be
- * @index: 0: $XDG_RUNTIME_DIR/weir as @runtime_dir has it (NULL: there is none); then /run/user, /dev/shm, /tmp
+ * @index: 0: $XDG_RUNTIME_DIR/weir as @runtime_dir has it (NULL: there is none); then /run/user, /dev/shm,
+ * /tmp
  *
  * Return: length of @path, 0 if there is no such place.
  */
-size_t weir_publish_folder(unsigned index, unsigned uid, const char *runtime_dir, char path[WEIR_PUBLISH_PATH]);
+size_t weir_publish_folder(unsigned index, unsigned uid, const char *runtime_dir,
+			   char path[WEIR_PUBLISH_PATH]);
 
 /** weir_publish_start() - field 22 of the contents of a /proc/PID/stat; 0: it is none */
 uint64_t weir_publish_start(const char *stat);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the runtime and the tool that looks from outside both have to know: folders, and a process's start time. */
+/* What the runtime and the tool that looks from outside both have to know: folders, and a process's start
+ * time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "publish.h"
 
-size_t weir_publish_folder(unsigned index, unsigned uid, const char *runtime_dir, char path[WEIR_PUBLISH_PATH])
+size_t weir_publish_folder(unsigned index, unsigned uid, const char *runtime_dir,
+			   char path[WEIR_PUBLISH_PATH])
 {
 	int length = -1;
 
@@ -15,7 +17,8 @@ size_t weir_publish_folder(unsigned index, unsigned uid, const char *runtime_dir
 	if (index == 1)
 		length = snprintf(path, WEIR_PUBLISH_PATH, "/run/user/%u/weir", uid);
 	if (index == 2 || index == 3)
-		length = snprintf(path, WEIR_PUBLISH_PATH, "%s/weir-%u", index == 2 ? "/dev/shm" : "/tmp", uid);
+		length = snprintf(path, WEIR_PUBLISH_PATH, "%s/weir-%u", index == 2 ? "/dev/shm" : "/tmp",
+				  uid);
 	return length > 0 && length < WEIR_PUBLISH_PATH ? (size_t)length : 0;
 }
 

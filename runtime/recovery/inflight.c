@@ -19,8 +19,8 @@ static const char *verb(uint32_t opcode)
 }
 
 /* Slot @index of queue pair @queue is filled: does its command touch [address, address + bytes)? */
-static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32_t index, const struct weir_slot *slot,
-		      const struct memory *memory)
+static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32_t index,
+		      const struct weir_slot *slot, const struct memory *memory)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct nvme_sqe sqe;
@@ -39,10 +39,12 @@ static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32
 		return 0;
 	if (memory->quiet)
 		return -EBUSY;
-	return weir_fail(EBUSY, "weir_free: a %s of block %llu (%llu bytes) of \"%s\" is under way with the memory at %#llx "
-				"(queue %u), and no lane has seen it end; wait for its event first",
-			 verb(sqe.cdw0 & 0xff), (unsigned long long)lba, (unsigned long long)length, storage->uri,
-			 (unsigned long long)(reported ? slot->target : slot->buffer), queue + 1);
+	return weir_fail(
+		EBUSY,
+		"weir_free: a %s of block %llu (%llu bytes) of \"%s\" is under way with the memory at %#llx "
+		"(queue %u), and no lane has seen it end; wait for its event first",
+		verb(sqe.cdw0 & 0xff), (unsigned long long)lba, (unsigned long long)length, storage->uri,
+		(unsigned long long)(reported ? slot->target : slot->buffer), queue + 1);
 }
 
 /* @copies: room for the slots where the host does not share them. Elsewhere a service may reap beside us. */
@@ -52,7 +54,9 @@ static int check_queue(const struct weir_storage *storage, uint32_t queue, struc
 	struct weir_backend *backend = storage->context->backend;
 	bool shared = storage->context->shared_memory;
 	struct weir_slot *slots = shared ? weir_at(storage->slots[queue], struct weir_slot, 0) : copies;
-	int error = shared ? 0 : backend->ops->d2h(backend, copies, storage->slots[queue], storage->depth * sizeof(*copies));
+	int error = shared ? 0
+			   : backend->ops->d2h(backend, copies, storage->slots[queue],
+					       storage->depth * sizeof(*copies));
 
 	/* Pairs with sq.S1, as cq.R2 does: of a slot that is filled the rest is seen, too. */
 	for (uint32_t i = 0; !error && i < storage->depth; i++)

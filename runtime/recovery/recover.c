@@ -11,20 +11,26 @@
 
 enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages have the controller reset */
 
-static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command, const char *what)
+static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command,
+		const char *what)
 {
 	fprintf(stderr, "weir: storage \"%s\": no answer to command %#x of queue %u for %llu ms; %s\n",
 		recovery->storage->uri, command->cid, weir_queue_id(recovery->storage, command->queue),
 		(unsigned long long)(command->age_ns / 1000000), what);
 }
 
-static void say_enable(const struct weir_recovery *recovery, uint32_t csts, bool by_another_storage, const char *what)
+static void say_enable(const struct weir_recovery *recovery, uint32_t csts, bool by_another_storage,
+		       const char *what)
 {
 	if (by_another_storage)
-		fprintf(stderr, "weir: storage \"%s\": another storage of this process had its controller reset; %s\n",
+		fprintf(stderr,
+			"weir: storage \"%s\": another storage of this process had its controller reset; "
+			"%s\n",
 			recovery->storage->uri, what);
 	else
-		fprintf(stderr, "weir: storage \"%s\": somebody else has reset its controller, or switched it off (CSTS %#x); %s\n",
+		fprintf(stderr,
+			"weir: storage \"%s\": somebody else has reset its controller, or switched it off "
+			"(CSTS %#x); %s\n",
 			recovery->storage->uri, csts, what);
 }
 
@@ -50,7 +56,8 @@ static int abort_command(struct weir_recovery *recovery, const struct weir_track
 {
 	struct weir_storage *storage = recovery->storage;
 	bool aborted = false;
-	int error = weir_admin_abort(&storage->admin, weir_queue_id(storage, command->queue), command->cid, &aborted);
+	int error = weir_admin_abort(&storage->admin, weir_queue_id(storage, command->queue), command->cid,
+				     &aborted);
 
 	if (error)
 		return error;
@@ -90,7 +97,8 @@ static int replace_queue(struct weir_recovery *recovery, const struct weir_track
 	if (result)
 		return result;
 	result = replace_held(recovery, command);
-	/* If it failed nothing is lost by ringing: the reset takes the roles again, or the storage is marked dead. */
+	/* If it failed nothing is lost by ringing: the reset takes the roles again, or the storage is marked
+	 * dead. */
 	weir_takeover_release(recovery->storage, command->queue);
 	return result;
 }
@@ -99,7 +107,8 @@ static int start_again(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
 	unsigned granted = 0;
-	int error = weir_admin_enable(&storage->admin, storage->transport, storage->admin.memory, storage->admin.bus);
+	int error = weir_admin_enable(&storage->admin, storage->transport, storage->admin.memory,
+				      storage->admin.bus);
 
 	if (error)
 		return error;
@@ -109,12 +118,15 @@ static int start_again(struct weir_recovery *recovery)
 	if (!error && storage->shadow_memory && !storage->transport->ops->shadow)
 		error = weir_admin_shadow(&storage->admin, storage->shadow_host, storage->shadow_memory);
 	if (!error && granted < storage->queue_count)
-		error = weir_fail(EIO, "storage \"%s\": the controller granted %u queues after its reset; %u are needed", storage->uri,
-				  granted, storage->queue_count);
+		error = weir_fail(
+			EIO,
+			"storage \"%s\": the controller granted %u queues after its reset; %u are needed",
+			storage->uri, granted, storage->queue_count);
 	return error;
 }
 
-/* Another storage of this process had the controller reset, which ends what was created since the last one. */
+/* Another storage of this process had the controller reset, which ends what was created since the last one.
+ */
 static bool was_reset(const struct weir_storage *storage)
 {
 	struct weir_transport *transport = storage->transport;
@@ -149,7 +161,8 @@ static int reset(struct weir_recovery *recovery)
 	unsigned tries = MOST_TRIES;
 	int error = 0;
 
-	while (held < storage->queue_count && !(error = weir_takeover_take(storage, held, recovery->timeout_ms)))
+	while (held < storage->queue_count &&
+	       !(error = weir_takeover_take(storage, held, recovery->timeout_ms)))
 		held++;
 	if (!error)
 		do
@@ -187,9 +200,12 @@ static int stop_for_good(struct weir_recovery *recovery)
 	struct weir_storage *storage = recovery->storage;
 	int error = weir_admin_stop(&storage->admin);
 
-	return error ? error :
-		       weir_fail(EIO, "storage \"%s\": the controller was stopped; the host does not reach this device's queues, so it "
-				      "cannot start them again", storage->uri);
+	return error ? error
+		     : weir_fail(EIO,
+				 "storage \"%s\": the controller was stopped; the host does not reach this "
+				 "device's queues, so it "
+				 "cannot start them again",
+				 storage->uri);
 }
 
 static int escalate(struct weir_recovery *recovery, const struct weir_tracked_command *command)
@@ -229,7 +245,8 @@ int weir_recover_enable(struct weir_recovery *recovery, uint32_t csts)
 	int error = recovery->shared ? reset(recovery) : stop_for_good(recovery);
 
 	admin->command_ms = command_ms;
-	say_enable(recovery, csts, by_another_storage, error ? weir_last_error() : "it was started again, and what it had ends with an error");
+	say_enable(recovery, csts, by_another_storage,
+		   error ? weir_last_error() : "it was started again, and what it had ends with an error");
 	if (error)
 		return give_up(recovery, error);
 	count(&recovery->storage->recovered.resets);

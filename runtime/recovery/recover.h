@@ -44,11 +44,11 @@ struct weir_recovery {
 int weir_recover(struct weir_recovery *recovery, const struct weir_tracked_command *command);
 
 /**
- * weir_recover_enable() - the controller lost its enable: CSTS.RDY is 0, or its registers cannot be read, since somebody
- * else resets it, or has switched it off
+ * weir_recover_enable() - the controller lost its enable: CSTS.RDY is 0, or its registers cannot be read,
+ * since somebody else resets it, or has switched it off
  *
- * By the reset above: it knows no queue any more, and will not answer what it had. The transport is told first.
- * Needs neither @recovery->late nor a command.
+ * By the reset above: it knows no queue any more, and will not answer what it had. The transport is told
+ * first. Needs neither @recovery->late nor a command.
  *
  * Return: as weir_recover().
  */

@@ -34,7 +34,8 @@ static bool patient(uint64_t deadline)
 
 static bool try_reaper(struct weir_queue *queue)
 {
-	uint64_t reap = weir_load_u64_relaxed_dev(&queue->reap); /* relaxed: a guess, as in weir_cq_try_lock() */
+	uint64_t reap =
+		weir_load_u64_relaxed_dev(&queue->reap); /* relaxed: a guess, as in weir_cq_try_lock() */
 
 	/* cq.R0: pairs with cq.R1 of the previous reaper */
 	return !(reap & 1) && weir_cas_u64_acquire_dev(&queue->reap, reap, reap | 1) == reap;
@@ -54,7 +55,8 @@ static bool try_combiner(struct weir_queue *queue)
 
 static int fail_busy(const struct weir_storage *storage, uint32_t index, unsigned ms)
 {
-	return weir_fail(ETIMEDOUT, "storage \"%s\": lanes did not let go of queue %u within %u ms", storage->uri, index + 1, ms);
+	return weir_fail(ETIMEDOUT, "storage \"%s\": lanes did not let go of queue %u within %u ms",
+			 storage->uri, index + 1, ms);
 }
 
 int weir_takeover_take(struct weir_storage *storage, uint32_t index, unsigned timeout_ms)
@@ -174,7 +176,9 @@ static void write_spare_entries(struct weir_storage *storage, struct weir_queue 
 	uint64_t data = weir_bus_of(queue, storage->admin_memory + 2 * NVME_PAGE_BYTES).address;
 
 	for (uint32_t i = 0; i < count; i++)
-		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16, .nsid = queue->nsid, .prp1 = data };
+		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16,
+					     .nsid = queue->nsid,
+					     .prp1 = data };
 }
 
 /* @count completions in a fresh ring, whatever they say. */
@@ -217,7 +221,8 @@ static void publish_free_slot(struct weir_queue *queue)
 	uint64_t ticket = weir_load_u64_relaxed_dev(&queue->committed) + queue->depth - 1; /* relaxed: ours */
 
 	/* sq.S2: pairs with sq.S3 */
-	weir_store_u32_release_dev(&weir_sq_slot(queue, ticket)->sequence, weir_sq_free_sequence(queue, ticket));
+	weir_store_u32_release_dev(&weir_sq_slot(queue, ticket)->sequence,
+				   weir_sq_free_sequence(queue, ticket));
 }
 
 /* Completions are taken from entry @count on, in the first pass of a ring. */
@@ -250,8 +255,8 @@ int weir_takeover_create(struct weir_storage *storage, uint32_t index, unsigned 
 	error = lead(storage, queue, at, deadline_in(timeout_ms));
 	publish_free_slot(queue);
 	if (error)
-		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms", storage->uri, index + 1,
-				 timeout_ms);
+		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms",
+				 storage->uri, index + 1, timeout_ms);
 	restart_completions(queue, at);
 	return 0;
 }

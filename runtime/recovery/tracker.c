@@ -49,7 +49,8 @@ uint64_t weir_tracker_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_tracker **out)
+int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket,
+		      struct weir_tracker **out)
 {
 	struct weir_tracker *tracker = calloc(1, sizeof(*tracker));
 	size_t count = storage->queue_count, depth = storage->depth;
@@ -65,7 +66,8 @@ int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_
 	tracker->answered = calloc(depth, sizeof(*tracker->answered));
 	tracker->queues = shared ? NULL : aligned_alloc(128, count * sizeof(*tracker->queues));
 	tracker->slots = shared ? NULL : calloc(depth, sizeof(*tracker->slots));
-	if (tracker->seen && tracker->heads && tracker->answered && (shared || (tracker->queues && tracker->slots)))
+	if (tracker->seen && tracker->heads && tracker->answered &&
+	    (shared || (tracker->queues && tracker->slots)))
 		return 0;
 	weir_tracker_close(tracker);
 	*out = NULL;
@@ -92,12 +94,14 @@ static int refresh(struct weir_tracker *tracker)
 
 	if (tracker->shared)
 		return 0;
-	return backend->ops->d2h(backend, tracker->queues, storage->queues, storage->queue_count * sizeof(*tracker->queues));
+	return backend->ops->d2h(backend, tracker->queues, storage->queues,
+				 storage->queue_count * sizeof(*tracker->queues));
 }
 
 static struct weir_queue *queue_of(struct weir_tracker *tracker, uint32_t index)
 {
-	return tracker->shared ? weir_at(tracker->storage->queues, struct weir_queue, index) : &tracker->queues[index];
+	return tracker->shared ? weir_at(tracker->storage->queues, struct weir_queue, index)
+			       : &tracker->queues[index];
 }
 
 /* Relaxed, but for what a slot's sequence guards: all of it is a snapshot, and looked at again. */
@@ -119,7 +123,8 @@ static int fetch_slots(struct weir_tracker *tracker, uint32_t index)
 
 	if (tracker->shared)
 		return 0;
-	return backend->ops->d2h(backend, tracker->slots, storage->slots[index], storage->depth * sizeof(*tracker->slots));
+	return backend->ops->d2h(backend, tracker->slots, storage->slots[index],
+				 storage->depth * sizeof(*tracker->slots));
 }
 
 static uint32_t entry_dw3(const struct weir_storage *storage, uint32_t index, uint64_t position)
@@ -144,15 +149,18 @@ static uint32_t find_answers(struct weir_tracker *tracker, uint32_t index, uint6
 	uint32_t count = 0, dw3;
 
 	memset(tracker->answered, 0, storage->depth * sizeof(*tracker->answered));
-	while (count < storage->depth && (dw3 = entry_dw3(storage, index, head + count), fresh(storage, head + count, dw3))) {
+	while (count < storage->depth &&
+	       (dw3 = entry_dw3(storage, index, head + count), fresh(storage, head + count, dw3))) {
 		tracker->answered[dw3 & (storage->depth - 1)] = true;
 		count++;
 	}
 	return count;
 }
 
-/* Ticket of a filled slot is below @committed: of 2^31 turns that the sequence tells apart, those around it. */
-static bool announced(const struct weir_storage *storage, uint64_t committed, uint32_t slot, uint32_t sequence)
+/* Ticket of a filled slot is below @committed: of 2^31 turns that the sequence tells apart, those around it.
+ */
+static bool announced(const struct weir_storage *storage, uint64_t committed, uint32_t slot,
+		      uint32_t sequence)
 {
 	uint64_t iterations = (uint64_t)1 << 31, ticket = (uint64_t)(sequence >> 1) * storage->depth + slot;
 	uint64_t behind = (committed - ticket) & (iterations * storage->depth - 1);
@@ -166,16 +174,21 @@ static uint32_t cid_of(const struct weir_storage *storage, uint32_t slot, uint32
 }
 
 /* The slot holds a command that the controller alone keeps from ending. */
-static bool with_controller(struct weir_tracker *tracker, const struct view *view, uint32_t slot, uint32_t *sequence)
+static bool with_controller(struct weir_tracker *tracker, const struct view *view, uint32_t slot,
+			    uint32_t *sequence)
 {
-	*sequence = weir_load_u32_acquire_dev(&view->slots[slot].sequence); /* pairs with sq.S1, as cq.R2 does */
-	return (*sequence & 1) && announced(tracker->storage, view->committed, slot, *sequence) && !tracker->answered[slot];
+	*sequence =
+		weir_load_u32_acquire_dev(&view->slots[slot].sequence); /* pairs with sq.S1, as cq.R2 does */
+	return (*sequence & 1) && announced(tracker->storage, view->committed, slot, *sequence) &&
+	       !tracker->answered[slot];
 }
 
-static void poll_slot(struct weir_tracker *tracker, const struct view *view, struct weir_tracked_command *oldest,
-			 struct weir_tracked_command command, bool slots_tracked)
+static void poll_slot(struct weir_tracker *tracker, const struct view *view,
+		      struct weir_tracked_command *oldest, struct weir_tracked_command command,
+		      bool slots_tracked)
 {
-	struct weir_tracker_seen *seen = &tracker->seen[(size_t)command.queue * tracker->storage->depth + command.slot];
+	struct weir_tracker_seen *seen =
+		&tracker->seen[(size_t)command.queue * tracker->storage->depth + command.slot];
 	uint64_t now;
 
 	if (!with_controller(tracker, view, command.slot, &command.sequence)) {
@@ -193,22 +206,26 @@ static void poll_slot(struct weir_tracker *tracker, const struct view *view, str
 		*oldest = command;
 }
 
-static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index, struct weir_tracked_command *oldest)
+static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index,
+			     struct weir_tracked_command *oldest)
 {
 	struct view view;
 	bool slots_tracked;
 	int error;
 
 	poll_at(tracker, index, &view);
-	if (view.committed - tracker->first_ticket == view.completed) /* all ended: there are no slots to fetch */
+	if (view.committed - tracker->first_ticket ==
+	    view.completed) /* all ended: there are no slots to fetch */
 		return 0;
 	error = fetch_slots(tracker, index);
 	if (error)
 		return error;
-	slots_tracked = (find_answers(tracker, index, view.head) || view.rung != view.head) && tracker->heads[index] == view.head;
+	slots_tracked = (find_answers(tracker, index, view.head) || view.rung != view.head) &&
+			tracker->heads[index] == view.head;
 	tracker->heads[index] = view.head;
 	for (uint32_t slot = 0; slot < tracker->storage->depth; slot++)
-		poll_slot(tracker, &view, oldest, (struct weir_tracked_command){ .queue = index, .slot = slot }, slots_tracked);
+		poll_slot(tracker, &view, oldest,
+			  (struct weir_tracked_command){ .queue = index, .slot = slot }, slots_tracked);
 	return 0;
 }
 
@@ -239,7 +256,7 @@ bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracke
 void weir_tracker_slots(const struct weir_tracker *tracker, struct weir_tracker_slots *locations)
 {
 	*locations = (struct weir_tracker_slots){ .seen = (uintptr_t)tracker->seen,
-					     .polled = (uintptr_t)&tracker->polled_ns,
-					     .copies = (uintptr_t)tracker->queues,
-					     .first_ticket = tracker->first_ticket };
+						  .polled = (uintptr_t)&tracker->polled_ns,
+						  .copies = (uintptr_t)tracker->queues,
+						  .first_ticket = tracker->first_ticket };
 }

@@ -29,7 +29,8 @@ struct weir_tracked_command {
 };
 
 /** weir_tracker_open() - for the queue pairs of @storage, which are created, and begin at @first_ticket */
-int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket, struct weir_tracker **out);
+int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket,
+		      struct weir_tracker **out);
 /** weir_tracker_close() - NULL is fine */
 void weir_tracker_close(struct weir_tracker *tracker);
 

@@ -62,14 +62,15 @@ static int mark(struct weir_watchdog *watchdog, uint64_t queue, uint32_t status)
 
 	if (!watchdog->shared)
 		return backend->ops->h2d(backend, address, &status, sizeof(status));
-	/* dead.Q0: pairs with dead.Q1 in core/queue/cq.h: the controller's last access to memory came before */
+	/* dead.Q0: pairs with dead.Q1 in core/queue/cq.h: the controller's last access to memory came before
+	 */
 	weir_store_u32_release_sys(weir_at(address, weir_shared_u32, 0), status);
 	return 0;
 }
 
 /*
- * Whoever shares a cache with the storage goes on, in lines that its commands had: so it must not reach memory any more. Nothing
- * more is asked of it, not even when it is closed. Return: it does not.
+ * Whoever shares a cache with the storage goes on, in lines that its commands had: so it must not reach
+ * memory any more. Nothing more is asked of it, not even when it is closed. Return: it does not.
  */
 static bool keep_from_memory(struct weir_storage *storage, weir_status status)
 {
@@ -83,8 +84,9 @@ static bool keep_from_memory(struct weir_storage *storage, weir_status status)
 }
 
 /*
- * End the commands of a dead storage, again and again, for some may be submitted just now. Lanes do that, too, and alone where
- * the host does not reach them; but lanes come upon such a command only while they wait for what it keeps from them.
+ * End the commands of a dead storage, again and again, for some may be submitted just now. Lanes do that,
+ * too, and alone where the host does not reach them; but lanes come upon such a command only while they wait
+ * for what it keeps from them.
  */
 static void end_commands(const struct weir_watchdog *watchdog)
 {
@@ -107,8 +109,11 @@ static void condemn(struct weir_watchdog *watchdog, uint32_t csts, weir_status s
 	for (uint32_t i = 0; i < storage->queue_count; i++)
 		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), word) ? -EIO : error;
 	weir_status_text(status, text);
-	fprintf(stderr, "weir: storage \"%s\": %s (CSTS %#x); what was under way ends with that error%s. Close it, and open it "
-			"again once it answers\n", storage->uri, text, csts,
+	fprintf(stderr,
+		"weir: storage \"%s\": %s (CSTS %#x); what was under way ends with that error%s. Close it, "
+		"and open it "
+		"again once it answers\n",
+		storage->uri, text, csts,
 		error ? ", or at its deadline, since its queues could not be marked" : "");
 }
 
@@ -142,8 +147,11 @@ static struct weir_recovery recovery_of(struct weir_watchdog *watchdog)
 	uint64_t answer_ns = watchdog->storage->answer_ns;
 	uint64_t limit_ms = answer_ns ? answer_ns / 1000000 + 1 : MOST_TIMEOUT_MS;
 
-	return (struct weir_recovery){ .storage = watchdog->storage, .tracker = watchdog->tracker, .shared = watchdog->shared,
-				       .timeout_ms = limit_ms < MOST_TIMEOUT_MS ? (unsigned)limit_ms : MOST_TIMEOUT_MS };
+	return (struct weir_recovery){ .storage = watchdog->storage,
+				       .tracker = watchdog->tracker,
+				       .shared = watchdog->shared,
+				       .timeout_ms = limit_ms < MOST_TIMEOUT_MS ? (unsigned)limit_ms
+										: MOST_TIMEOUT_MS };
 }
 
 /* What no recovery helped. */
@@ -158,11 +166,14 @@ static void lose(struct weir_watchdog *watchdog)
 /* Note one more. Return: there were more than can be accidents. */
 static bool too_often(struct weir_watchdog *watchdog)
 {
-	uint64_t now = weir_tracker_now_ns(), *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
+	uint64_t now = weir_tracker_now_ns(),
+		 *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
 
 	if (watchdog->restarts >= MOST_RESTARTS && now - *oldest < (uint64_t)RESTARTS_WITHIN_S * 1000000000) {
-		fprintf(stderr, "weir: storage \"%s\": somebody else resets its controller, or switches it off, again and again: "
-				"more than %d times within %d s; it is not started again\n",
+		fprintf(stderr,
+			"weir: storage \"%s\": somebody else resets its controller, or switches it off, "
+			"again and again: "
+			"more than %d times within %d s; it is not started again\n",
 			watchdog->storage->uri, MOST_RESTARTS, RESTARTS_WITHIN_S);
 		return true;
 	}
@@ -184,12 +195,14 @@ static bool enable(struct weir_watchdog *watchdog, uint32_t csts)
 	return false;
 }
 
-/* All ones are also what a function reads as while it is being reset: the transport waits until that is over. */
+/* All ones are also what a function reads as while it is being reset: the transport waits until that is over.
+ */
 static bool is_there_after_all(struct weir_watchdog *watchdog)
 {
 	struct weir_transport *transport = watchdog->storage->transport;
 
-	return transport->ops->restart && transport->ops->restart(transport) == 0 && read_csts(watchdog) != UINT32_MAX;
+	return transport->ops->restart && transport->ops->restart(transport) == 0 &&
+	       read_csts(watchdog) != UINT32_MAX;
 }
 
 /* Return: the storage lives. */
@@ -218,7 +231,8 @@ static bool check_commands(struct weir_watchdog *watchdog)
 	if (!watchdog->tracker || now < watchdog->tracker_next_ns)
 		return true;
 	watchdog->tracker_next_ns = now + watchdog->tracker_every_ns;
-	if (weir_tracker_look(watchdog->tracker, &oldest) || !storage->answer_ns || oldest.age_ns <= storage->answer_ns)
+	if (weir_tracker_look(watchdog->tracker, &oldest) || !storage->answer_ns ||
+	    oldest.age_ns <= storage->answer_ns)
 		return true;
 	if (weir_recover(&recovery, &oldest) == 0)
 		return true;
@@ -227,8 +241,8 @@ static bool check_commands(struct weir_watchdog *watchdog)
 }
 
 /*
- * A device's lanes would still store to the registers, whoever has the controller next: what is under way is ended, and the
- * device's mapping with it. This waits for kernels; requests that have ended do not keep them.
+ * A device's lanes would still store to the registers, whoever has the controller next: what is under way is
+ * ended, and the device's mapping with it. This waits for kernels; requests that have ended do not keep them.
  */
 static void take_registers_back(struct weir_watchdog *watchdog)
 {
@@ -262,7 +276,8 @@ static void *watch(void *argument)
 	bool lives = true;
 
 	while (next_poll(watchdog)) {
-		lives = lives && watchdog->storage->dead == WEIR_OK && check_controller(watchdog) && check_commands(watchdog);
+		lives = lives && watchdog->storage->dead == WEIR_OK && check_controller(watchdog) &&
+			check_commands(watchdog);
 		if (!lives)
 			end_commands(watchdog);
 	}
@@ -270,12 +285,14 @@ static void *watch(void *argument)
 }
 
 /*
- * How often to look at commands: often enough for the limit, and seldom where it means copies. Where these wait for
- * kernels, never: a kernel that waits for the controller would keep this thread from looking at that.
+ * How often to look at commands: often enough for the limit, and seldom where it means copies. Where these
+ * wait for kernels, never: a kernel that waits for the controller would keep this thread from looking at
+ * that.
  */
 static int prepare_polls(struct weir_watchdog *watchdog, bool alongside, uint64_t first_ticket)
 {
-	uint64_t most_ns = (watchdog->shared ? TRACKER_EVERY_MS : TRACKER_COPIED_EVERY_MS) * (uint64_t)1000000;
+	uint64_t most_ns =
+		(watchdog->shared ? TRACKER_EVERY_MS : TRACKER_COPIED_EVERY_MS) * (uint64_t)1000000;
 	uint64_t every_ns = watchdog->storage->answer_ns / POLLS_PER_LIMIT;
 
 	watchdog->tracker_every_ns = every_ns && every_ns < most_ns ? every_ns : most_ns;
@@ -322,7 +339,8 @@ int weir_watchdog_start(struct weir_storage *storage, uint64_t first_ticket)
 	if (error) {
 		weir_tracker_close(watchdog->tracker);
 		free(watchdog);
-		return weir_fail(error, "storage \"%s\": cannot start its watchdog: %s", storage->uri, strerror(error));
+		return weir_fail(error, "storage \"%s\": cannot start its watchdog: %s", storage->uri,
+				 strerror(error));
 	}
 	storage->watchdog = watchdog;
 	return 0;

@@ -63,13 +63,17 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, un
 	uint64_t begin = now_ms();
 	uint32_t csts;
 
-	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value || csts == UINT32_MAX) {
+	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value ||
+	       csts == UINT32_MAX) {
 		if (csts == UINT32_MAX)
-			return weir_fail(EIO, "controller is gone (its registers read as all ones) while %s", what);
+			return weir_fail(EIO, "controller is gone (its registers read as all ones) while %s",
+					 what);
 		if (csts & NVME_CSTS_FATAL)
-			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts, what);
+			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts,
+					 what);
 		if (now_ms() - begin > ms)
-			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)", what, ms, csts);
+			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)",
+					 what, ms, csts);
 		rest(begin);
 	}
 	return 0;
@@ -86,7 +90,8 @@ static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
 
 	/* The admin queue's is rung each time, whatever EventIdx says: not all controllers keep it. */
 	if (admin->shadow)
-		__atomic_store_n((uint32_t *)(admin->shadow + doorbell * admin->transport->doorbell_bytes), value, __ATOMIC_RELEASE);
+		__atomic_store_n((uint32_t *)(admin->shadow + doorbell * admin->transport->doorbell_bytes),
+				 value, __ATOMIC_RELEASE);
 	/* admin.A0: the entry before its doorbell */
 	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
 }
@@ -117,7 +122,8 @@ static int check_alive(const struct weir_admin *admin, const char *what)
 static int check_status(uint32_t status, const char *what)
 {
 	if (status & NVME_STATUS_CODE_MASK)
-		return weir_fail(EIO, "controller refused admin command %s with status %#x", what, status & NVME_STATUS_CODE_MASK);
+		return weir_fail(EIO, "controller refused admin command %s with status %#x", what,
+				 status & NVME_STATUS_CODE_MASK);
 	return 0;
 }
 
@@ -182,7 +188,9 @@ static int command(struct weir_admin *admin, struct nvme_sqe sqe, const char *wh
 	int error = check_alive(admin, what), status;
 
 	if (admin->silent)
-		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
+		return weir_fail(
+			EIO, "admin command %s is not sent: the controller left the one before unanswered",
+			what);
 	if (error)
 		return error;
 	if (is_kept(admin))
@@ -199,7 +207,9 @@ int weir_admin_pass(struct weir_admin *admin, const struct nvme_sqe *sqe, uint32
 	snprintf(what, sizeof(what), "%#04x", (unsigned)(sqe->cdw0 & 0xff));
 	error = check_alive(admin, what);
 	if (admin->silent)
-		return weir_fail(EIO, "admin command %s is not sent: the controller left the one before unanswered", what);
+		return weir_fail(
+			EIO, "admin command %s is not sent: the controller left the one before unanswered",
+			what);
 	return error ? error : pass(admin, *sqe, what, result);
 }
 
@@ -211,15 +221,19 @@ static int check_capabilities(uint64_t cap)
 	if (cap == UINT64_MAX)
 		return weir_fail(EIO, "controller does not answer: its registers read as all ones");
 	if (!cap)
-		return weir_fail(EIO, "controller's registers read as zeros: is it a virtual function that is offline (nvme virt-mgmt), or switched "
-				 "off?");
+		return weir_fail(EIO, "controller's registers read as zeros: is it a virtual function that "
+				      "is offline (nvme virt-mgmt), or switched "
+				      "off?");
 	if (!(cap & 0xffff))
-		return weir_fail(EIO, "controller says that its queues have one entry (CAP.MQES 0); two are the fewest there can be");
+		return weir_fail(EIO, "controller says that its queues have one entry (CAP.MQES 0); two are "
+				      "the fewest there can be");
 	if ((cap >> 48) & 0xf)
 		return weir_fail(ENOTSUP, "controller wants memory pages above 4 KiB (CAP.MPSMIN %u)",
 				 (unsigned)(cap >> 48) & 0xf);
 	if (sets && !(sets & CAP_CSS_NVM))
-		return weir_fail(ENOTSUP, "controller has no NVM command set (CAP.CSS %#x): it stores no blocks", sets);
+		return weir_fail(ENOTSUP,
+				 "controller has no NVM command set (CAP.CSS %#x): it stores no blocks",
+				 sets);
 	return 0;
 }
 
@@ -230,7 +244,11 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	int error;
 
 	*admin = (struct weir_admin){
-		.transport = transport, .memory = memory, .bus = bus, .phase = 1, .command_ms = COMMAND_TIMEOUT_MS,
+		.transport = transport,
+		.memory = memory,
+		.bus = bus,
+		.phase = 1,
+		.command_ms = COMMAND_TIMEOUT_MS,
 		.shutdown_ms = admin->shutdown_ms ? admin->shutdown_ms : LEAST_SHUTDOWN_MS,
 	};
 	admin->timeout_ms = ((unsigned)(cap >> 24) & 0xff) * 500;
@@ -259,18 +277,19 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 
 int weir_admin_identify_at(struct weir_admin *admin, uint64_t bus)
 {
-	return command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY, .prp1 = bus, .cdw10 = NVME_CNS_CONTROLLER },
-		       "Identify Controller", NULL);
+	return command(
+		admin,
+		(struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY, .prp1 = bus, .cdw10 = NVME_CNS_CONTROLLER },
+		"Identify Controller", NULL);
 }
 
 static int identify(struct weir_admin *admin, uint32_t cns, uint32_t nsid, const char *what)
 {
-	return command(admin,
-		       (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY,
-					  .nsid = nsid,
-					  .prp1 = data_bus(admin),
-					  .cdw10 = cns },
-		       what, NULL);
+	return command(
+		admin,
+		(struct nvme_sqe){
+			.cdw0 = NVME_ADMIN_IDENTIFY, .nsid = nsid, .prp1 = data_bus(admin), .cdw10 = cns },
+		what, NULL);
 }
 
 /* Identify strings are padded with spaces and not terminated. */
@@ -284,9 +303,9 @@ static void copy_text(char *to, const char *from, size_t bytes)
 }
 
 /*
- * A controller that has retry delays gives them only to a host that says it knows (Advanced Command Retry Enable,
- * Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost. Where another driver keeps the
- * controller, what hosts know is that driver's to say.
+ * A controller that has retry delays gives them only to a host that says it knows (Advanced Command Retry
+ * Enable, Base 2.0, section 5.27.1.18). One that refuses that gives none, so nothing is lost. Where another
+ * driver keeps the controller, what hosts know is that driver's to say.
  */
 void weir_admin_retry_delays(struct weir_admin *admin, const struct weir_namespace *space)
 {
@@ -338,10 +357,12 @@ static void list_namespaces(const uint32_t *list, char text[NSIDS_TEXT])
 
 	text[0] = '\0';
 	for (size_t i = 0; i < NVME_PAGE_BYTES / sizeof(*list) && list[i] && used + 16 < NSIDS_TEXT; i++)
-		used += (size_t)snprintf(text + used, NSIDS_TEXT - used, "%s%u", i ? ", " : "", le32toh(list[i]));
+		used += (size_t)snprintf(text + used, NSIDS_TEXT - used, "%s%u", i ? ", " : "",
+					 le32toh(list[i]));
 }
 
-/* Which of the controller's active namespaces is meant by none: of several, or of one that is not the first, none that is written to. */
+/* Which of the controller's active namespaces is meant by none: of several, or of one that is not the first,
+ * none that is written to. */
 static int choose_default(const struct weir_admin *admin, bool writes, struct weir_namespace *out)
 {
 	const uint32_t *list = data_page(admin);
@@ -351,7 +372,9 @@ static int choose_default(const struct weir_admin *admin, bool writes, struct we
 	if (!writes || (out->nsid == 1 && !list[1]))
 		return 0;
 	list_namespaces(list, there);
-	return weir_fail(EINVAL, "controller \"%s\" has namespace%s %s: name one to write to (nsid=N), or open it for reading alone (ro=1)",
+	return weir_fail(EINVAL,
+			 "controller \"%s\" has namespace%s %s: name one to write to (nsid=N), or open it "
+			 "for reading alone (ro=1)",
 			 out->model, list[1] ? "s" : "", there);
 }
 
@@ -376,21 +399,24 @@ static int choose_namespace(struct weir_admin *admin, uint32_t nsid, bool writes
 		return 0;
 	}
 	list_namespaces(list, there);
-	return weir_fail(ENODEV, "controller \"%s\" has no active namespace %u; it has %s", out->model, nsid, there);
+	return weir_fail(ENODEV, "controller \"%s\" has no active namespace %u; it has %s", out->model, nsid,
+			 there);
 }
 
-/* The Command Set Identifier in a list of descriptors (Base 2.0, figure 277); 0, the NVM command set, if there is none. */
+/* The Command Set Identifier in a list of descriptors (Base 2.0, figure 277); 0, the NVM command set, if
+ * there is none. */
 static unsigned command_set(const uint8_t *list)
 {
-	for (unsigned at = 0; at + DESCRIPTOR_HEADER < NVME_PAGE_BYTES && list[at + 1]; at += DESCRIPTOR_HEADER + list[at + 1])
+	for (unsigned at = 0; at + DESCRIPTOR_HEADER < NVME_PAGE_BYTES && list[at + 1];
+	     at += DESCRIPTOR_HEADER + list[at + 1])
 		if (list[at] == DESCRIPTOR_COMMAND_SET)
 			return list[at + DESCRIPTOR_HEADER];
 	return 0;
 }
 
 /*
- * A namespace that is written in zones, or that has keys and no blocks, is none that lanes write anywhere. A controller that does
- * not know the question has no such namespace.
+ * A namespace that is written in zones, or that has keys and no blocks, is none that lanes write anywhere. A
+ * controller that does not know the question has no such namespace.
  */
 static int check_command_set(struct weir_admin *admin, const struct weir_namespace *space)
 {
@@ -398,15 +424,22 @@ static int check_command_set(struct weir_admin *admin, const struct weir_namespa
 
 	if (!admin->command_sets)
 		return 0;
-	if (identify(admin, NVME_CNS_DESCRIPTORS, space->nsid, "Identify Namespace Identification Descriptor list"))
+	if (identify(admin, NVME_CNS_DESCRIPTORS, space->nsid,
+		     "Identify Namespace Identification Descriptor list"))
 		return admin->silent ? -EIO : 0;
 	set = command_set(data_page(admin));
 	if (set == NVME_CSI_ZNS)
-		return weir_fail(ENOTSUP, "namespace %u of controller \"%s\" is zoned: its blocks are written in order alone, which weir does "
-				 "not do; name another namespace (nsid=N)", space->nsid, space->model);
+		return weir_fail(ENOTSUP,
+				 "namespace %u of controller \"%s\" is zoned: its blocks are written in "
+				 "order alone, which weir does "
+				 "not do; name another namespace (nsid=N)",
+				 space->nsid, space->model);
 	if (set != NVME_CSI_NVM)
-		return weir_fail(ENOTSUP, "namespace %u of controller \"%s\" has command set %u, and weir knows that of blocks alone (0); name "
-				 "another namespace (nsid=N)", space->nsid, space->model, set);
+		return weir_fail(ENOTSUP,
+				 "namespace %u of controller \"%s\" has command set %u, and weir knows that "
+				 "of blocks alone (0); name "
+				 "another namespace (nsid=N)",
+				 space->nsid, space->model, set);
 	return 0;
 }
 
@@ -430,11 +463,14 @@ static int read_namespace(struct weir_admin *admin, struct weir_namespace *out)
 				 "format it without",
 				 out->nsid, le16toh(format->ms));
 	if (format->ds != 9 && format->ds != 12)
-		return weir_fail(ENOTSUP, "namespace %u has blocks of 2^%u bytes; weir works with 512 and 4096",
+		return weir_fail(ENOTSUP,
+				 "namespace %u has blocks of 2^%u bytes; weir works with 512 and 4096",
 				 out->nsid, format->ds);
 	if (id->nsze == 0 || le64toh(id->nsze) > UINT64_MAX >> format->ds)
-		return weir_fail(EIO, "namespace %u says it has %llu blocks of %u bytes, which cannot be; is it formatted?",
-				 out->nsid, (unsigned long long)le64toh(id->nsze), 1u << format->ds);
+		return weir_fail(
+			EIO,
+			"namespace %u says it has %llu blocks of %u bytes, which cannot be; is it formatted?",
+			out->nsid, (unsigned long long)le64toh(id->nsze), 1u << format->ds);
 	out->blocks = le64toh(id->nsze);
 	out->block_log2 = format->ds;
 	out->write_protected = id->nsattr & NSATTR_WRITE_PROTECTED;
@@ -482,7 +518,9 @@ int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
 
 	memset(pages, 0, WEIR_ADMIN_SHADOW_BYTES);
 	error = command(admin,
-			(struct nvme_sqe){ .cdw0 = NVME_ADMIN_DOORBELL_BUFFER_CONFIG, .prp1 = bus, .prp2 = bus + NVME_PAGE_BYTES },
+			(struct nvme_sqe){ .cdw0 = NVME_ADMIN_DOORBELL_BUFFER_CONFIG,
+					   .prp1 = bus,
+					   .prp2 = bus + NVME_PAGE_BYTES },
 			"Doorbell Buffer Config", NULL);
 	if (!error)
 		admin->shadow = pages;
@@ -492,18 +530,18 @@ int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
 int weir_admin_create_queue(struct weir_admin *admin, unsigned id, unsigned depth, uint64_t sq, uint64_t cq)
 {
 	uint32_t size = ((depth - 1) << 16) | id;
-	int error = command(admin,
-			    (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq, .cdw10 = size, .cdw11 = 1 },
-			    "Create I/O Completion Queue", NULL);
+	int error = command(
+		admin,
+		(struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq, .cdw10 = size, .cdw11 = 1 },
+		"Create I/O Completion Queue", NULL);
 
 	if (error)
 		return error;
-	return command(admin,
-		       (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
-					  .prp1 = sq,
-					  .cdw10 = size,
-					  .cdw11 = (id << 16) | 1 },
-		       "Create I/O Submission Queue", NULL);
+	return command(
+		admin,
+		(struct nvme_sqe){
+			.cdw0 = NVME_ADMIN_CREATE_SQ, .prp1 = sq, .cdw10 = size, .cdw11 = (id << 16) | 1 },
+		"Create I/O Submission Queue", NULL);
 }
 
 int weir_admin_delete_queue(struct weir_admin *admin, unsigned id)
@@ -520,7 +558,8 @@ int weir_admin_delete_queue(struct weir_admin *admin, unsigned id)
 int weir_admin_abort(struct weir_admin *admin, unsigned id, unsigned cid, bool *aborted)
 {
 	uint32_t result = 1;
-	int error = command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_ABORT, .cdw10 = cid << 16 | id }, "Abort", &result);
+	int error = command(admin, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_ABORT, .cdw10 = cid << 16 | id },
+			    "Abort", &result);
 
 	*aborted = !error && !(result & 1); /* Base 2.0, section 5.1 */
 	return error;
@@ -545,7 +584,8 @@ static int shut_down(struct weir_admin *admin)
 	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC);
 
 	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
-	return wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms, "its shutdown");
+	return wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms,
+			 "its shutdown");
 }
 
 int weir_admin_disable(struct weir_admin *admin)
@@ -554,8 +594,10 @@ int weir_admin_disable(struct weir_admin *admin)
 
 	if (is_kept(admin))
 		return admin->transport->ops->finish ? admin->transport->ops->finish(admin->transport) : 0;
-	weir_losses_add(&losses, weir_admin_answers(admin) ? shut_down(admin) :
-							     weir_fail(EIO, "controller no longer answers and was not shut down"));
+	weir_losses_add(&losses,
+			weir_admin_answers(admin)
+				? shut_down(admin)
+				: weir_fail(EIO, "controller no longer answers and was not shut down"));
 	(void)weir_admin_stop(admin);
 	return weir_losses_end(&losses);
 }

@@ -15,7 +15,8 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 {
 	uint32_t result = 0;
 	char text[80];
-	int error = weir_memory_get(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
+	int error =
+		weir_memory_get(context, LANES * sizeof(struct weir_event) + sizeof(uint32_t), &args->events);
 
 	if (error)
 		return error;
@@ -40,20 +41,27 @@ static int run(struct weir_context *context, const struct weir_disk *disk, const
 static int check_range(struct weir_storage *storage, uint32_t opcode, uint64_t offset, size_t bytes)
 {
 	uint64_t blocks = storage->disk.blocks << storage->disk.block_log2, end = weir_storage_bytes(storage);
-	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1, room = opcode == NVME_OPCODE_READ ? blocks : end;
+	uint64_t mask = ((uint64_t)1 << storage->disk.block_log2) - 1,
+		 room = opcode == NVME_OPCODE_READ ? blocks : end;
 
 	if (offset > room || bytes > room - offset)
-		return weir_fail(ERANGE, "storage \"%s\": %zu bytes at %llu reach past its %llu bytes; %llu bytes fit there",
-				 storage->uri, bytes, (unsigned long long)offset, (unsigned long long)end,
-				 (unsigned long long)(offset < end ? end - offset : 0));
+		return weir_fail(
+			ERANGE,
+			"storage \"%s\": %zu bytes at %llu reach past its %llu bytes; %llu bytes fit there",
+			storage->uri, bytes, (unsigned long long)offset, (unsigned long long)end,
+			(unsigned long long)(offset < end ? end - offset : 0));
 	if ((offset & mask) || ((bytes & mask) && offset + bytes != end))
-		return weir_fail(EINVAL, "storage \"%s\": offset %llu and length %zu must be multiples of %llu, or end with the "
-				 "storage, at byte %llu", storage->uri, (unsigned long long)offset, bytes,
+		return weir_fail(EINVAL,
+				 "storage \"%s\": offset %llu and length %zu must be multiples of %llu, or "
+				 "end with the "
+				 "storage, at byte %llu",
+				 storage->uri, (unsigned long long)offset, bytes,
 				 (unsigned long long)mask + 1, (unsigned long long)end);
 	return 0;
 }
 
-static int check(struct weir_storage *storage, uint32_t opcode, uint64_t offset, const void *data, size_t bytes)
+static int check(struct weir_storage *storage, uint32_t opcode, uint64_t offset, const void *data,
+		 size_t bytes)
 {
 	const char *call = opcode == NVME_OPCODE_WRITE ? "weir_storage_write" : "weir_storage_read";
 	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, call);

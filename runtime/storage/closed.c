@@ -41,7 +41,8 @@ int weir_closed_prepare(struct weir_context *context)
 	weir_store_u32_relaxed_sys(&closed.slots[0].sequence, 1);
 	weir_store_u32_relaxed_sys(&closed.slots[1].sequence, 1);
 	describe(context, &closed.queue);
-	return context->backend->ops->h2d(context->backend, context->fault + CLOSED_AT, &closed, sizeof(closed));
+	return context->backend->ops->h2d(context->backend, context->fault + CLOSED_AT, &closed,
+					  sizeof(closed));
 }
 
 void weir_closed_queues(struct weir_context *context, uint64_t queues, uint32_t count)
@@ -50,22 +51,28 @@ void weir_closed_queues(struct weir_context *context, uint64_t queues, uint32_t 
 
 	describe(context, &queue);
 	for (uint32_t i = 0; queues && i < count; i++)
-		(void)context->backend->ops->h2d(context->backend, queues + i * sizeof(queue), &queue, sizeof(queue));
+		(void)context->backend->ops->h2d(context->backend, queues + i * sizeof(queue), &queue,
+						 sizeof(queue));
 }
 
-void weir_closed_layout(struct weir_cache *cache, struct weir_cache_disks *disks, const struct weir_disk *disk)
+void weir_closed_layout(struct weir_cache *cache, struct weir_cache_disks *disks,
+			const struct weir_disk *disk)
 {
 	struct weir_backend *backend = cache->context->backend;
 
 	disks->closed = true;
 	for (uint32_t i = 0; i < disks->extent.disk_count; i++)
-		(void)backend->ops->h2d(backend, disks->extent.disks + i * sizeof(*disk), disk, sizeof(*disk));
+		(void)backend->ops->h2d(backend, disks->extent.disks + i * sizeof(*disk), disk,
+					sizeof(*disk));
 }
 
-/* Memory for the one set of every cache that was destroyed: words, what a policy needs, and data that no lane keeps. */
+/* Memory for the one set of every cache that was destroyed: words, what a policy needs, and data that no lane
+ * keeps. */
 static bool take_set(struct weir_context *context)
 {
-	return context->closed_set || weir_memory_get(context, 2 * NVME_PAGE_BYTES + WEIR_WAYS * MOST_LINE_BYTES, &context->closed_set) == 0;
+	return context->closed_set ||
+	       weir_memory_get(context, 2 * NVME_PAGE_BYTES + WEIR_WAYS * MOST_LINE_BYTES,
+			       &context->closed_set) == 0;
 }
 
 static int empty_lines(struct weir_cache *cache)

@@ -13,8 +13,9 @@
 
 enum { BLOCK_LANES = 128, MOST_REST = 1023 };
 
-#define SAME_KIND(name) \
-	_Static_assert((int)WEIR_CONTROLLER_##name == (int)WEIR_VIRTUAL_FAULT_##name, "one number for " #name)
+#define SAME_KIND(name)                                                                                      \
+	_Static_assert((int)WEIR_CONTROLLER_##name == (int)WEIR_VIRTUAL_FAULT_##name, "one number "          \
+										      "for " #name)
 SAME_KIND(STATUS);
 SAME_KIND(LATE);
 SAME_KIND(SHUFFLE);
@@ -48,31 +49,42 @@ int weir_device_controller_doorbells(struct weir_storage *storage, uint32_t queu
 	const struct weir_backend_ops *ops = storage->context->backend->ops;
 
 	if (!ops->serve)
-		return weir_fail(ENOTSUP,
-				 "storage \"%s\": on=device needs a device that runs kernels side by side, which %s "
-				 "does not; leave it out",
-				 storage->uri, ops->name);
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": on=device needs a device that runs kernels side by side, which %s "
+			"does not; leave it out",
+			storage->uri, ops->name);
 	return weir_memory_get(storage->context, (queues + 1) * 2 * sizeof(uint32_t), &storage->doorbells);
 }
 
 /* The queue pairs as the controller sees them. */
-static int describe_queues(struct weir_storage *storage, uint32_t count, struct weir_device_controller *device_controller)
+static int describe_queues(struct weir_storage *storage, uint32_t count,
+			   struct weir_device_controller *device_controller)
 {
 	struct weir_context *context = storage->context;
 	size_t bytes = count * sizeof(struct weir_controller_queue);
 	struct weir_controller_queue *queues = aligned_alloc(sizeof(*queues), bytes);
-	int error = queues ? weir_memory_get(context, bytes, &device_controller->queues) :
-			     weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
+	int error =
+		queues ? weir_memory_get(context, bytes, &device_controller->queues)
+		       : weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 
 	for (uint32_t i = 0; !error && i < count; i++) {
 		struct weir_queue queue;
 
-		error = weir_copy_from_device(context, &queue, storage->queues + i * sizeof(queue), sizeof(queue));
+		error = weir_copy_from_device(context, &queue, storage->queues + i * sizeof(queue),
+					      sizeof(queue));
 		queues[i] = (struct weir_controller_queue){
-			.sq = queue.sq, .cq = queue.cq, .doorbells = queue.sq_doorbell, .depth_log2 = queue.depth_log2,
-			.id = queue.id, .later = device_controller->later ? device_controller->later + i * sizeof(struct weir_controller_later) : 0,
+			.sq = queue.sq,
+			.cq = queue.cq,
+			.doorbells = queue.sq_doorbell,
+			.depth_log2 = queue.depth_log2,
+			.id = queue.id,
+			.later = device_controller->later
+					 ? device_controller->later + i * sizeof(struct weir_controller_later)
+					 : 0,
 		};
-		weir_store_u64_relaxed_sys(&queues[i].head, (uint32_t)(weir_load_u64_relaxed_sys(&queue.reap) >> 1));
+		weir_store_u64_relaxed_sys(&queues[i].head,
+					   (uint32_t)(weir_load_u64_relaxed_sys(&queue.reap) >> 1));
 	}
 	if (!error)
 		error = weir_copy_to_device(context, device_controller->queues, queues, bytes);
@@ -84,11 +96,14 @@ static int describe_queues(struct weir_storage *storage, uint32_t count, struct 
  * Where completions wait. Tickets begin at a multiple of twice the depth, so entries that
  * are zero are filled for none of their first turn.
  */
-static int describe_later(struct weir_storage *storage, uint32_t count, uint32_t rows, struct weir_device_controller *device_controller)
+static int describe_later(struct weir_storage *storage, uint32_t count, uint32_t rows,
+			  struct weir_device_controller *device_controller)
 {
 	struct weir_context *context = storage->context;
-	uint64_t entries = storage->depth * sizeof(struct weir_controller_entry), groups = rows * sizeof(uint32_t);
-	int error = weir_memory_get(context, count * sizeof(struct weir_controller_later), &device_controller->later);
+	uint64_t entries = storage->depth * sizeof(struct weir_controller_entry),
+		 groups = rows * sizeof(uint32_t);
+	int error = weir_memory_get(context, count * sizeof(struct weir_controller_later),
+				    &device_controller->later);
 
 	if (!error)
 		error = weir_memory_get(context, count * entries, &device_controller->entries);
@@ -99,12 +114,14 @@ static int describe_later(struct weir_storage *storage, uint32_t count, uint32_t
 						       .groups = device_controller->groups + i * groups };
 		struct weir_queue queue;
 
-		error = weir_copy_from_device(context, &queue, storage->queues + i * sizeof(queue), sizeof(queue));
+		error = weir_copy_from_device(context, &queue, storage->queues + i * sizeof(queue),
+					      sizeof(queue));
 		later.posted = (uint32_t)(weir_load_u64_relaxed_sys(&queue.reap) >> 1);
 		weir_store_u32_relaxed_sys(&later.oldest, later.posted);
 		weir_store_u32_relaxed_sys(&later.next, later.posted);
 		if (!error)
-			error = weir_copy_to_device(context, device_controller->later + i * sizeof(later), &later, sizeof(later));
+			error = weir_copy_to_device(context, device_controller->later + i * sizeof(later),
+						    &later, sizeof(later));
 	}
 	return error;
 }
@@ -122,10 +139,20 @@ static uint32_t opcode_of(enum weir_virtual_fault_opcode opcode)
 static struct weir_controller_fault row_of(const struct weir_virtual_fault *fault)
 {
 	return (struct weir_controller_fault){
-		.kind = fault->kind, .opcode = opcode_of(fault->opcode), .queue = fault->queue,
-		.chance = fault->chance, .lba = fault->lba, .blocks = fault->blocks, .after = fault->after,
-		.every = fault->every ? fault->every : 1, .count = fault->count, .seed = fault->seed, .us = fault->us,
-		.of = fault->of ? fault->of : 1, .code = fault->code | fault->crd << NVME_STATUS_CRD_SHIFT | (fault->dnr ? NVME_STATUS_DNR : 0),
+		.kind = fault->kind,
+		.opcode = opcode_of(fault->opcode),
+		.queue = fault->queue,
+		.chance = fault->chance,
+		.lba = fault->lba,
+		.blocks = fault->blocks,
+		.after = fault->after,
+		.every = fault->every ? fault->every : 1,
+		.count = fault->count,
+		.seed = fault->seed,
+		.us = fault->us,
+		.of = fault->of ? fault->of : 1,
+		.code = fault->code | fault->crd << NVME_STATUS_CRD_SHIFT |
+			(fault->dnr ? NVME_STATUS_DNR : 0),
 		.cid = fault->cid_given ? fault->cid : 0x10000,
 	};
 }
@@ -139,12 +166,14 @@ static int describe_faults(struct weir_storage *storage, const struct weir_devic
 	for (uint32_t i = 0; !error && i < options->fault_count; i++) {
 		struct weir_controller_fault row = row_of(&options->faults[i]);
 
-		error = weir_copy_to_device(storage->context, device_controller->faults + i * sizeof(row), &row, sizeof(row));
+		error = weir_copy_to_device(storage->context, device_controller->faults + i * sizeof(row),
+					    &row, sizeof(row));
 	}
 	return error;
 }
 
-static int allocate_timed(struct weir_storage *storage, struct weir_device_controller *device_controller, uint32_t count)
+static int allocate_timed(struct weir_storage *storage, struct weir_device_controller *device_controller,
+			  uint32_t count)
 {
 	const struct weir_device_controller_options *options = &storage->transport->device_controller;
 	int error = weir_memory_get(storage->context, sizeof(weir_shared_u64), &device_controller->rate);
@@ -156,7 +185,8 @@ static int allocate_timed(struct weir_storage *storage, struct weir_device_contr
 	return error;
 }
 
-static int allocate(struct weir_storage *storage, struct weir_device_controller *device_controller, uint32_t count)
+static int allocate(struct weir_storage *storage, struct weir_device_controller *device_controller,
+		    uint32_t count)
 {
 	struct weir_context *context = storage->context;
 	const struct weir_device_controller_options *options = &storage->transport->device_controller;
@@ -182,8 +212,8 @@ static int shape(struct weir_storage *storage, uint32_t *blocks, uint32_t *lanes
 
 	backend->ops->properties(backend, &properties);
 	if (options->groups > properties.workers)
-		return weir_fail(EINVAL, "storage \"%s\": groups=%u, but %s runs %u at the same time", storage->uri,
-				 options->groups, properties.name, properties.workers);
+		return weir_fail(EINVAL, "storage \"%s\": groups=%u, but %s runs %u at the same time",
+				 storage->uri, options->groups, properties.name, properties.workers);
 	waves = (options->groups ? WEIR_CONTROLLER_BLOCK_LANES : BLOCK_LANES) / properties.wave_lanes;
 	*blocks = options->groups ? options->groups : (options->waves + waves - 1) / waves;
 	*lanes = waves * properties.wave_lanes;
@@ -192,7 +222,8 @@ static int shape(struct weir_storage *storage, uint32_t *blocks, uint32_t *lanes
 }
 
 /* How waves share the queues: the more there are for each, the less one takes, and the longer it rests. */
-static void share(const struct weir_device_controller_options *options, uint32_t queues, struct weir_controller_args *args)
+static void share(const struct weir_device_controller_options *options, uint32_t queues,
+		  struct weir_controller_args *args)
 {
 	uint32_t ratio = options->waves / queues;
 
@@ -219,18 +250,30 @@ int weir_device_controller_start(struct weir_storage *storage, uint32_t queues)
 	if (error)
 		return error;
 	args = (struct weir_controller_args){
-		.queues = device_controller->queues, .medium = device_controller->medium, .rate = device_controller->rate,
-		.faults = device_controller->faults, .started = device_controller->persistent.started, .stop = device_controller->persistent.stop,
-		.blocks = storage->space.blocks, .latency_ns = options->latency_us * 1000, .iops = options->iops,
-		.queue_count = queues, .block_log2 = storage->space.block_log2, .no_data = !options->data,
+		.queues = device_controller->queues,
+		.medium = device_controller->medium,
+		.rate = device_controller->rate,
+		.faults = device_controller->faults,
+		.started = device_controller->persistent.started,
+		.stop = device_controller->persistent.stop,
+		.blocks = storage->space.blocks,
+		.latency_ns = options->latency_us * 1000,
+		.iops = options->iops,
+		.queue_count = queues,
+		.block_log2 = storage->space.block_log2,
+		.no_data = !options->data,
 		.fault_count = options->fault_count,
 	};
 	share(options, queues, &args);
-	return weir_persistent_start(storage->context, &device_controller->persistent,
-				  &(struct weir_persistent_launch){
-					  .kernel = timed(options) ? "weir_controller_timed" : "weir_controller",
-					  .blocks = blocks, .threads = lanes, .args = &args, .args_bytes = sizeof(args),
-					  .what = storage->uri });
+	return weir_persistent_start(
+		storage->context, &device_controller->persistent,
+		&(struct weir_persistent_launch){ .kernel = timed(options) ? "weir_controller_timed"
+									   : "weir_controller",
+						  .blocks = blocks,
+						  .threads = lanes,
+						  .args = &args,
+						  .args_bytes = sizeof(args),
+						  .what = storage->uri });
 }
 
 void weir_device_controller_stop(struct weir_storage *storage)

@@ -67,8 +67,7 @@ static bool holds(const struct weir_dma_region *region, uint64_t address, uint64
 {
 	uint64_t offset = address - region->address;
 
-	return address >= region->address && offset < region->bytes &&
-	       bytes <= region->bytes - offset;
+	return address >= region->address && offset < region->bytes && bytes <= region->bytes - offset;
 }
 
 /*
@@ -98,7 +97,9 @@ static int grow(struct weir_dma_map *map)
 
 static int map_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
 {
-	return region->peer && !mapper->peers ? 0 : mapper->map(mapper, region->address, region->bytes, region->host);
+	return region->peer && !mapper->peers
+		       ? 0
+		       : mapper->map(mapper, region->address, region->bytes, region->host);
 }
 
 static void unmap_by(struct weir_dma_mapper *mapper, const struct weir_dma_region *region)
@@ -108,7 +109,8 @@ static void unmap_by(struct weir_dma_mapper *mapper, const struct weir_dma_regio
 }
 
 /* By all mappers before @end, which is NULL for all. */
-static void unmap(struct weir_dma_map *map, const struct weir_dma_mapper *end, const struct weir_dma_region *region)
+static void unmap(struct weir_dma_map *map, const struct weir_dma_mapper *end,
+		  const struct weir_dma_region *region)
 {
 	for (struct weir_dma_mapper *mapper = map->mappers; mapper != end; mapper = mapper->next)
 		unmap_by(mapper, region);
@@ -149,16 +151,14 @@ static int add_locked(struct weir_dma_map *map, uint64_t address, uint64_t bytes
 	}
 	if ((before && address - before->address < before->bytes) ||
 	    (after && after->address - address < bytes))
-		return weir_fail(EEXIST,
-				 "DMA region 0x%" PRIx64 "+0x%" PRIx64 " overlaps one already added",
+		return weir_fail(EEXIST, "DMA region 0x%" PRIx64 "+0x%" PRIx64 " overlaps one already added",
 				 address, bytes);
 	error = grow(map);
 	if (!error)
 		error = map_region(map, &region);
 	if (error)
 		return error;
-	memmove(&map->regions[at + 1], &map->regions[at],
-		(map->count - at) * sizeof(*map->regions));
+	memmove(&map->regions[at + 1], &map->regions[at], (map->count - at) * sizeof(*map->regions));
 	region.id = map->next_id++;
 	map->regions[at] = region;
 	map->count++;
@@ -171,8 +171,7 @@ static int add(struct weir_dma_map *map, uint64_t start, size_t bytes, enum kind
 	int error;
 
 	if (!bytes || start + (bytes - 1) < start)
-		return weir_fail(EINVAL, "DMA region 0x%" PRIx64 "+0x%zx is empty or wraps", start,
-				 bytes);
+		return weir_fail(EINVAL, "DMA region 0x%" PRIx64 "+0x%zx is empty or wraps", start, bytes);
 	pthread_mutex_lock(&map->lock);
 	error = add_locked(map, start, bytes, kind, host);
 	pthread_mutex_unlock(&map->lock);
@@ -208,8 +207,7 @@ static int remove_locked(struct weir_dma_map *map, uint64_t address)
 	if (--map->regions[at - 1].shares)
 		return 0;
 	unmap(map, NULL, &map->regions[at - 1]);
-	memmove(&map->regions[at - 1], &map->regions[at],
-		(map->count - at) * sizeof(*map->regions));
+	memmove(&map->regions[at - 1], &map->regions[at], (map->count - at) * sizeof(*map->regions));
 	map->count--;
 	changed(map);
 	return 0;
@@ -304,8 +302,7 @@ void weir_dma_view_release(struct weir_dma_view *view)
 	memset(view, 0, sizeof(*view));
 }
 
-const struct weir_dma_region *weir_dma_view_find(struct weir_dma_view *view, uint64_t address,
-						 uint64_t bytes)
+const struct weir_dma_region *weir_dma_view_find(struct weir_dma_view *view, uint64_t address, uint64_t bytes)
 {
 	size_t at;
 

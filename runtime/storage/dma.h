@@ -19,7 +19,8 @@ struct weir_dma_map;
  * struct weir_dma_region - @bytes of memory from @address on
  * @peer: another device's, mapped
  * @shares: how often it was added
- * @host: where the process has it mapped; as @address, but for memory of a device whose lanes call it by another address
+ * @host: where the process has it mapped; as @address, but for memory of a device whose lanes call it by
+ * another address
  */
 struct weir_dma_region {
 	uint64_t address;
@@ -48,16 +49,19 @@ void weir_dma_map_destroy(struct weir_dma_map *map);
 
 /** weir_dma_map_add() - allow DMA to a region; -EEXIST if it overlaps another */
 int weir_dma_map_add(struct weir_dma_map *map, void *address, size_t bytes);
-/** weir_dma_map_add_peer() - the same for a device's memory, such as a mapped BAR: mappers that take none leave it out */
+/** weir_dma_map_add_peer() - the same for a device's memory, such as a mapped BAR: mappers that take none
+ * leave it out */
 int weir_dma_map_add_peer(struct weir_dma_map *map, void *address, size_t bytes);
 /**
- * weir_dma_map_add_device() - weir_dma_map_add_peer() of memory that lanes have at @address, and the process at @host
+ * weir_dma_map_add_device() - weir_dma_map_add_peer() of memory that lanes have at @address, and the process
+ * at @host
  *
  * A controller in software does not follow addresses of such memory: it would use them as the process's.
  */
 int weir_dma_map_add_device(struct weir_dma_map *map, uint64_t address, size_t bytes, void *host);
 /**
- * weir_dma_map_share() - add what others may have added already, all of it and no more: it is removed as often
+ * weir_dma_map_share() - add what others may have added already, all of it and no more: it is removed as
+ * often
  *
  * For a map that follows several others. Return: as weir_dma_map_add(), for one that is not the same.
  */
@@ -67,7 +71,8 @@ int weir_dma_map_remove(struct weir_dma_map *map, void *address);
 
 /**
  * struct weir_dma_mapper - an IOMMU that follows the map: what a real controller may touch
- * @map: let the controller reach [address, address + bytes), which the process has at @host; a negative errno with a sentence refuses it
+ * @map: let the controller reach [address, address + bytes), which the process has at @host; a negative errno
+ * with a sentence refuses it
  * @unmap: no longer; what it still does there fails from now on
  * @peers: it takes what weir_dma_map_add_peer() added, too
  * @next: the map's

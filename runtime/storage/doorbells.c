@@ -93,7 +93,8 @@ static void rest(unsigned scans, uint64_t *since_ns)
 	} else {
 		now = weir_tracker_now_ns();
 		*since_ns = *since_ns ? *since_ns : now;
-		nanosleep(&(struct timespec){ .tv_nsec = (long)weir_doorbells_pause_ns(now - *since_ns) }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)weir_doorbells_pause_ns(now - *since_ns) },
+			  NULL);
 	}
 }
 
@@ -103,7 +104,7 @@ static void *run(void *argument)
 	uint64_t since_ns = 0;
 	unsigned scans = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1000); /* else a sleep of a microsecond lasts fifty */
+	prctl(PR_SET_TIMERSLACK, 1000);                        /* else a sleep of a microsecond lasts fifty */
 	while (!weir_load_u32_relaxed_sys(&doorbells->stop)) { /* joining orders the rest */
 		if (scan(doorbells)) {
 			scans = 0;
@@ -119,18 +120,20 @@ static void *run(void *argument)
 /* Words for @queues pairs, and a thread that forwards them. */
 static int forward(struct weir_storage *storage, struct weir_doorbells *doorbells, uint32_t queues)
 {
-	int error = weir_memory_allocate(storage->context, 2 * sizeof(uint32_t) * (size_t)queues, WEIR_MEMORY_HOST, &doorbells->words,
-					 NULL);
+	int error = weir_memory_allocate(storage->context, 2 * sizeof(uint32_t) * (size_t)queues,
+					 WEIR_MEMORY_HOST, &doorbells->words, NULL);
 
 	if (error)
 		return error;
 	doorbells->pairs = calloc(2 * (size_t)queues, sizeof(*doorbells->pairs));
 	if (!doorbells->pairs)
-		return weir_fail(ENOMEM, "storage \"%s\": no memory for the doorbells of %u queues", storage->uri, queues);
+		return weir_fail(ENOMEM, "storage \"%s\": no memory for the doorbells of %u queues",
+				 storage->uri, queues);
 	error = pthread_create(&doorbells->thread, NULL, run, doorbells);
 	if (error)
-		return weir_fail(error, "storage \"%s\": cannot start the thread that rings its doorbells: %s", storage->uri,
-				 strerror(error));
+		return weir_fail(error,
+				 "storage \"%s\": cannot start the thread that rings its doorbells: %s",
+				 storage->uri, strerror(error));
 	pthread_setname_np(doorbells->thread, "weir-doorbells");
 	doorbells->started = true;
 	return 0;
@@ -141,7 +144,8 @@ static size_t whole_pages(size_t bytes)
 	return (bytes + NVME_PAGE_BYTES - 1) & ~(size_t)(NVME_PAGE_BYTES - 1);
 }
 
-/* The host's mapping of the registers, for lanes that do not run on the host. The doorbells begin at a page of their own. */
+/* The host's mapping of the registers, for lanes that do not run on the host. The doorbells begin at a page
+ * of their own. */
 static int map(struct weir_storage *storage, struct weir_doorbells *doorbells, uint32_t queues)
 {
 	struct weir_transport *transport = storage->transport;
@@ -151,7 +155,8 @@ static int map(struct weir_storage *storage, struct weir_doorbells *doorbells, u
 	void *registers;
 	int error;
 
-	if (transport->ops->adopt && !transport->last_queue) /* another driver's: where its doorbells are is known pair by pair */
+	if (transport->ops->adopt &&
+	    !transport->last_queue) /* another driver's: where its doorbells are is known pair by pair */
 		return weir_fail(ENOTSUP, "the doorbells are another driver's, pair by pair");
 	if (!backend->ops->map_registers)
 		return weir_fail(ENOTSUP, "backend \"%s\" cannot map device registers", backend->ops->name);
@@ -172,8 +177,10 @@ static void notify(const struct weir_storage *storage, struct weir_doorbells *do
 
 	snprintf(doorbells->why, sizeof(doorbells->why), "%s", weir_last_error());
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr, "weir: storage \"%s\": a host thread rings its doorbells: %s (doorbell=host asks for that)\n", storage->uri,
-			doorbells->why);
+		fprintf(stderr,
+			"weir: storage \"%s\": a host thread rings its doorbells: %s (doorbell=host asks for "
+			"that)\n",
+			storage->uri, doorbells->why);
 }
 
 /* What lanes of a device other than the host can do; @doorbells->why becomes why not. */
@@ -185,7 +192,9 @@ static int choose(struct weir_storage *storage, struct weir_doorbells *doorbells
 		return 0;
 	if (asked == WEIR_DOORBELL_LANES) {
 		snprintf(doorbells->why, sizeof(doorbells->why), "%s", weir_last_error());
-		return weir_fail(ENOTSUP, "storage \"%s\": doorbell=lanes, but %s; leave it out, and a host thread rings for the lanes",
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": doorbell=lanes, but %s; leave it out, and a host thread "
+				 "rings for the lanes",
 				 storage->uri, doorbells->why);
 	}
 	if (asked == WEIR_DOORBELL_AUTO)
@@ -193,7 +202,8 @@ static int choose(struct weir_storage *storage, struct weir_doorbells *doorbells
 	return forward(storage, doorbells, queues);
 }
 
-/* Lanes of the host ring where the transport says, and of any device at memory of the transport's, unless otherwise asked for. */
+/* Lanes of the host ring where the transport says, and of any device at memory of the transport's, unless
+ * otherwise asked for. */
 static bool needs_nothing(const struct weir_storage *storage)
 {
 	const struct weir_transport *transport = storage->transport;
@@ -227,8 +237,8 @@ static uint64_t doorbell(const struct weir_storage *storage, unsigned index)
 {
 	struct weir_transport *transport = storage->transport;
 
-	return transport->registers ? transport->ops->doorbell(transport, index) :
-				      storage->doorbells + index * transport->doorbell_bytes;
+	return transport->registers ? transport->ops->doorbell(transport, index)
+				    : storage->doorbells + index * transport->doorbell_bytes;
 }
 
 uint64_t weir_doorbells_at(const struct weir_storage *storage, uint32_t index, unsigned which)
@@ -255,7 +265,10 @@ void weir_doorbells_add(struct weir_storage *storage, uint32_t index)
 		doorbells->pairs[2 * index + which] = (struct weir_forward){
 			.word = weir_doorbells_at(storage, index, which),
 			.doorbell = doorbell(storage, (unsigned)(2 * id + which)),
-			.shadow = storage->shadow_memory ? storage->shadow_memory + (2 * id + which) * storage->transport->doorbell_bytes : 0,
+			.shadow = storage->shadow_memory
+					  ? storage->shadow_memory +
+						    (2 * id + which) * storage->transport->doorbell_bytes
+					  : 0,
 		};
 	doorbells->count = 2 * index + 2;
 	pthread_mutex_unlock(&doorbells->mutex);
@@ -339,7 +352,8 @@ const char *weir_doorbells_path(const struct weir_storage *storage)
 {
 	if (!storage->forwarder)
 		return "";
-	return storage->forwarder->registers ? ", doorbells rung by lanes" : ", doorbells rung by a host thread";
+	return storage->forwarder->registers ? ", doorbells rung by lanes"
+					     : ", doorbells rung by a host thread";
 }
 
 const char *weir_doorbells_why(const struct weir_storage *storage)

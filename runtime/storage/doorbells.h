@@ -2,8 +2,8 @@
 /*
  * doorbells.h: where lanes ring, and who rings for them.
  *
- * Owns: the choice between registers that lanes store to (the host's mapping, or the backend's of that) and words that
- * a thread of the host forwards (forward.h); the words and the thread.
+ * Owns: the choice between registers that lanes store to (the host's mapping, or the backend's of that) and
+ * words that a thread of the host forwards (forward.h); the words and the thread.
  */
 #ifndef WEIR_RUNTIME_DOORBELLS_H
 #define WEIR_RUNTIME_DOORBELLS_H
@@ -24,13 +24,15 @@ struct weir_doorbells;
  */
 int weir_doorbells_locate(struct weir_storage *storage, uint32_t queues);
 
-/** weir_doorbells_add() - pair @index is about to be created for the first time: give its words something to be forwarded to */
+/** weir_doorbells_add() - pair @index is about to be created for the first time: give its words something to
+ * be forwarded to */
 void weir_doorbells_add(struct weir_storage *storage, uint32_t index);
 
 /** weir_doorbells_at() - where lanes ring the SQ (@which 0) or CQ (1) doorbell of pair @index */
 uint64_t weir_doorbells_at(const struct weir_storage *storage, uint32_t index, unsigned which);
 
-/** weir_doorbells_begin() - pair @index is created anew: the host has both of its roles, and has settled before it was deleted */
+/** weir_doorbells_begin() - pair @index is created anew: the host has both of its roles, and has settled
+ * before it was deleted */
 void weir_doorbells_begin(struct weir_storage *storage, uint32_t index);
 
 /** weir_doorbells_settle() - whatever lanes have rung so far is forwarded */
@@ -45,7 +47,8 @@ void weir_doorbells_halt(struct weir_storage *storage);
 /** weir_doorbells_mapped() - lanes ring registers that their device has mapped */
 bool weir_doorbells_mapped(const struct weir_storage *storage);
 
-/** weir_doorbells_unmap() - the device maps them no longer, which waits for the kernels that run; lanes must not ring any more */
+/** weir_doorbells_unmap() - the device maps them no longer, which waits for the kernels that run; lanes must
+ * not ring any more */
 void weir_doorbells_unmap(struct weir_storage *storage);
 
 /** weir_doorbells_rings() - registers rung for lanes although they have shadows */
@@ -54,7 +57,8 @@ uint64_t weir_doorbells_rings(const struct weir_storage *storage);
 /** weir_doorbells_end() - lanes ring no more: end the thread, and take the registers back from the device */
 void weir_doorbells_end(struct weir_storage *storage);
 
-/** weir_doorbells_pause_ns() - how long the thread sleeps after @idle_ns without a ring: never long beside that, 1 ms at most */
+/** weir_doorbells_pause_ns() - how long the thread sleeps after @idle_ns without a ring: never long beside
+ * that, 1 ms at most */
 uint64_t weir_doorbells_pause_ns(uint64_t idle_ns);
 
 /** weir_doorbells_path() - who rings, for people: "" where lanes do by the host's mapping */

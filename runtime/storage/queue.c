@@ -21,7 +21,8 @@ static uint32_t prp_entries(uint32_t max_transfer_bytes)
 
 static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
 {
-	return pages((uint64_t)depth * sizeof(struct nvme_sqe)) + pages((uint64_t)depth * sizeof(struct nvme_cqe)) +
+	return pages((uint64_t)depth * sizeof(struct nvme_sqe)) +
+	       pages((uint64_t)depth * sizeof(struct nvme_cqe)) +
 	       pages((uint64_t)depth * prp_entries(max_transfer_bytes) * NVME_PRP_BYTES);
 }
 
@@ -38,8 +39,8 @@ uint64_t weir_queue_cq_offset(uint32_t depth)
 
 uint64_t weir_queue_memory_bytes(uint32_t depth, uint32_t max_transfer_bytes, bool pull)
 {
-	return ring_bytes(depth, max_transfer_bytes) + pages(slots_bytes(depth)) +
-	       sizeof(struct weir_queue) + (pull ? (uint64_t)depth * max_transfer_bytes : 0);
+	return ring_bytes(depth, max_transfer_bytes) + pages(slots_bytes(depth)) + sizeof(struct weir_queue) +
+	       (pull ? (uint64_t)depth * max_transfer_bytes : 0);
 }
 
 static uint32_t log2_of(uint64_t power)
@@ -62,9 +63,12 @@ static int adopt(const struct weir_storage *storage, uint32_t index)
 
 	if (!transport->ops->adopt)
 		return 0;
-	return transport->ops->adopt(transport, &(struct weir_rings){ .index = index, .sq = sq, .sq_bytes = storage->depth * sizeof(struct nvme_sqe),
-								      .cq = sq + weir_queue_cq_offset(storage->depth),
-								      .cq_bytes = storage->depth * sizeof(struct nvme_cqe) });
+	return transport->ops->adopt(
+		transport, &(struct weir_rings){ .index = index,
+						 .sq = sq,
+						 .sq_bytes = storage->depth * sizeof(struct nvme_sqe),
+						 .cq = sq + weir_queue_cq_offset(storage->depth),
+						 .cq_bytes = storage->depth * sizeof(struct nvme_cqe) });
 }
 
 /* What lanes see of the pair: addresses and counters that start at @first_ticket. */
@@ -84,7 +88,9 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->retry = storage->disk.retry;
 	queue->sq_doorbell = weir_doorbells_at(storage, index, 0);
 	queue->cq_doorbell = weir_doorbells_at(storage, index, 1);
-	queue->shadow = storage->shadow_memory && !weir_doorbells_forwarded(storage) ? storage->shadow_memory + 2 * id * doorbell : 0;
+	queue->shadow = storage->shadow_memory && !weir_doorbells_forwarded(storage)
+				? storage->shadow_memory + 2 * id * doorbell
+				: 0;
 	queue->depth = depth;
 	queue->depth_log2 = log2_of(depth);
 	queue->prp_entries = prp_entries(max_transfer_bytes);
@@ -118,7 +124,8 @@ static int fill_slots(struct weir_storage *storage, uint32_t index, uint64_t fir
 
 		memset(&slot, 0, sizeof(slot));
 		weir_store_u32_relaxed_sys(&slot.sequence, iteration);
-		error = backend->ops->h2d(backend, storage->slots[index] + i * sizeof(slot), &slot, sizeof(slot));
+		error = backend->ops->h2d(backend, storage->slots[index] + i * sizeof(slot), &slot,
+					  sizeof(slot));
 		if (error)
 			return error;
 	}
@@ -133,11 +140,12 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 	bool device_controller = storage->transport->device_controller.on;
 	bool on_device = device_controller || storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES;
 	int error = weir_memory_allocate(context, ring_bytes(storage->depth, max_transfer_bytes),
-					 on_device ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->rings[index], NULL);
+					 on_device ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST,
+					 &storage->rings[index], NULL);
 
 	if (!error && storage->pull)
-		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes, WEIR_MEMORY_HOST,
-					     &storage->staging[index], NULL);
+		error = weir_memory_allocate(context, (size_t)storage->depth * max_transfer_bytes,
+					     WEIR_MEMORY_HOST, &storage->staging[index], NULL);
 	if (!error)
 		error = weir_memory_get(context, slots_bytes(storage->depth), &storage->slots[index]);
 	if (!error)
@@ -148,13 +156,13 @@ int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t fir
 		return error;
 	weir_doorbells_add(storage, index);
 	describe(storage, index, first_ticket, max_transfer_bytes, &queue);
-	error = context->backend->ops->h2d(context->backend,
-					       storage->queues + index * sizeof(struct weir_queue), &queue,
-					       sizeof(queue));
+	error = context->backend->ops->h2d(
+		context->backend, storage->queues + index * sizeof(struct weir_queue), &queue, sizeof(queue));
 	if (error || device_controller) /* a controller on the device is told of all queues at once */
 		return error;
 	if (!error)
-		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth, queue.sq, queue.cq);
+		error = weir_admin_create_queue(&storage->admin, queue.id, storage->depth, queue.sq,
+						queue.cq);
 	if (!error)
 		storage->created++;
 	return error;

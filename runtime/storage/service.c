@@ -60,15 +60,20 @@ static int start_kernel(struct weir_service *service, uint32_t waves, uint32_t l
 	struct weir_context *context = service->storage->context;
 	uint32_t per_block = BLOCK_LANES / lanes_per_wave;
 	int error = weir_persistent_prepare(context, &service->persistent);
-	struct weir_service_args args = { .queues = service->storage->queues, .started = service->persistent.started,
-					  .stop = service->persistent.stop, .queue_count = service->queue_count };
+	struct weir_service_args args = { .queues = service->storage->queues,
+					  .started = service->persistent.started,
+					  .stop = service->persistent.stop,
+					  .queue_count = service->queue_count };
 
-	return error ? error :
-		       weir_persistent_start(context, &service->persistent,
-					  &(struct weir_persistent_launch){
-						  .kernel = "weir_service", .threads = BLOCK_LANES,
-						  .blocks = (waves + per_block - 1) / per_block,
-						  .args = &args, .args_bytes = sizeof(args), .what = service->storage->uri });
+	return error ? error
+		     : weir_persistent_start(context, &service->persistent,
+					     &(struct weir_persistent_launch){
+						     .kernel = "weir_service",
+						     .threads = BLOCK_LANES,
+						     .blocks = (waves + per_block - 1) / per_block,
+						     .args = &args,
+						     .args_bytes = sizeof(args),
+						     .what = service->storage->uri });
 }
 
 /* Only wanted if it can be had: whoever waits helps. Said once, for it may cost speed. */
@@ -77,8 +82,9 @@ static int do_without(struct weir_storage *storage)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr, "weir: storage \"%s\" has no service: %s; lanes that wait reap by themselves\n", storage->uri,
-			weir_last_error());
+		fprintf(stderr,
+			"weir: storage \"%s\" has no service: %s; lanes that wait reap by themselves\n",
+			storage->uri, weir_last_error());
 	weir_service_stop(storage);
 	return 0;
 }
@@ -109,8 +115,11 @@ int weir_service_start(struct weir_storage *storage)
 	}
 	if (properties.shared_memory)
 		return start_thread(service);
-	return weir_fail(ENOTSUP, "service_waves=%u: %s neither runs kernels side by side nor shows the host its queues; "
-			 "leave it 0", waves, properties.name);
+	return weir_fail(
+		ENOTSUP,
+		"service_waves=%u: %s neither runs kernels side by side nor shows the host its queues; "
+		"leave it 0",
+		waves, properties.name);
 }
 
 void weir_service_stop(struct weir_storage *storage)

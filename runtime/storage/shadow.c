@@ -13,7 +13,8 @@ static bool shadow_fits(const struct weir_storage *storage, unsigned queues)
 	return ((uint64_t)queues + 1) * 2 * storage->transport->doorbell_bytes <= NVME_PAGE_BYTES;
 }
 
-/* Those that all storages of a shared controller have: lanes, or the thread that rings for them, write them in any case. */
+/* Those that all storages of a shared controller have: lanes, or the thread that rings for them, write them
+ * in any case. */
 static int share_shadow(struct weir_storage *storage)
 {
 	struct weir_backend *backend = storage->context->backend;

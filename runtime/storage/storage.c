@@ -30,7 +30,8 @@ enum {
 };
 
 static const uint64_t DEFAULT_TIMEOUT_NS = 30000000000u;
-static const uint64_t RECOVERY_NS = 15000000000u; /* abort, new queue pair, reset: the watchdog waits 5 s for each at most */
+static const uint64_t RECOVERY_NS =
+	15000000000u; /* abort, new queue pair, reset: the watchdog waits 5 s for each at most */
 static const uint64_t DEFAULT_ANSWER_NS = 30000000000u;
 static const uint64_t MOST_ANSWER_MS = 86400000; /* a day */
 
@@ -44,32 +45,37 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static int complete_options(struct weir_context *context, const char *uri, struct weir_storage_options *options)
+static int complete_options(struct weir_context *context, const char *uri,
+			    struct weir_storage_options *options)
 {
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
 
 	context->backend->ops->properties(context->backend, &properties);
 	if (!options->queues)
-		options->queues = properties.workers > LEAST_DEFAULT_QUEUES ? properties.workers : LEAST_DEFAULT_QUEUES;
+		options->queues =
+			properties.workers > LEAST_DEFAULT_QUEUES ? properties.workers : LEAST_DEFAULT_QUEUES;
 	if (!options->depth)
 		options->depth = DEFAULT_DEPTH;
 	if (!options->max_transfer_bytes)
 		options->max_transfer_bytes = DEFAULT_TRANSFER;
 	if (options->queues > MOST_QUEUES)
-		return weir_fail(EINVAL, "storage \"%s\": queues is %u; it must be from 1 to %d", uri, options->queues, MOST_QUEUES);
+		return weir_fail(EINVAL, "storage \"%s\": queues is %u; it must be from 1 to %d", uri,
+				 options->queues, MOST_QUEUES);
 	if (!power_of_two(options->depth, 2, MOST_DEPTH))
 		return weir_fail(EINVAL, "storage \"%s\": depth %u is not a power of two from 2 to %d", uri,
 				 options->depth, MOST_DEPTH);
 	if (!power_of_two(options->max_transfer_bytes, NVME_PAGE_BYTES, MOST_TRANSFER))
-		return weir_fail(EINVAL, "storage \"%s\": max_transfer_bytes %u is not a power of two from 4096 to %d",
-				 uri, options->max_transfer_bytes, MOST_TRANSFER);
+		return weir_fail(
+			EINVAL, "storage \"%s\": max_transfer_bytes %u is not a power of two from 4096 to %d",
+			uri, options->max_transfer_bytes, MOST_TRANSFER);
 	if (!options->retries)
 		options->retries = WEIR_RETRIES_DEFAULT + 1;
 	if (options->retries > WEIR_RETRIES_MOST + 1)
-		return weir_fail(EINVAL, "storage \"%s\": retries is %u; it must be from 0 to %d", uri, options->retries - 1,
-				 WEIR_RETRIES_MOST);
+		return weir_fail(EINVAL, "storage \"%s\": retries is %u; it must be from 0 to %d", uri,
+				 options->retries - 1, WEIR_RETRIES_MOST);
 	if (options->first_ticket % (2 * (uint64_t)options->depth))
-		return weir_fail(EINVAL, "storage \"%s\": first_ticket must be a multiple of twice the depth", uri);
+		return weir_fail(EINVAL, "storage \"%s\": first_ticket must be a multiple of twice the depth",
+				 uri);
 	return 0;
 }
 
@@ -81,14 +87,15 @@ static int allocate_doorbells(struct weir_storage *storage, uint32_t queues, voi
 }
 
 /* The key timeout_ms, of every transport, or the option; 0 as a key: never. */
-static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri, const struct weir_storage_options *options)
+static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri,
+			    const struct weir_storage_options *options)
 {
 	uint64_t ms = UINT64_MAX;
 	int error = weir_uri_take_u64(uri, "timeout_ms", 0, MOST_ANSWER_MS, &ms);
 
-	storage->answer_ns = ms != UINT64_MAX		? ms * 1000000 :
-			     options->command_timeout_us ? options->command_timeout_us * 1000 :
-							   DEFAULT_ANSWER_NS;
+	storage->answer_ns = ms != UINT64_MAX              ? ms * 1000000
+			     : options->command_timeout_us ? options->command_timeout_us * 1000
+							   : DEFAULT_ANSWER_NS;
 	return error;
 }
 
@@ -119,15 +126,17 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 		weir_uri_release(&uri);
 		return error;
 	}
-	error = weir_transport_open(&(struct weir_transport_request){ .uri = &uri,
-								      .dma = storage->context->dma,
-								      .peer_memory = storage->context->peer_memory || !storage->context->shared_memory,
-								      .window = storage->context->window,
-								      .doorbells = doorbells,
-								      .read_only = options->read_only,
-								      .queues = options->queues,
-								      .depth = options->depth },
-				    &storage->transport);
+	error = weir_transport_open(
+		&(struct weir_transport_request){ .uri = &uri,
+						  .dma = storage->context->dma,
+						  .peer_memory = storage->context->peer_memory ||
+								 !storage->context->shared_memory,
+						  .window = storage->context->window,
+						  .doorbells = doorbells,
+						  .read_only = options->read_only,
+						  .queues = options->queues,
+						  .depth = options->depth },
+		&storage->transport);
 	weir_uri_release(&uri);
 	return error;
 }
@@ -150,35 +159,43 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 
 	backend->ops->properties(backend, &properties);
 	reaches = properties.shared_memory || storage->transport->device_controller.on;
-	if (storage->transport->registers && properties.peer_memory && storage->transport->gpu_memory == WEIR_GPU_MEMORY_NONE)
+	if (storage->transport->registers && properties.peer_memory &&
+	    storage->transport->gpu_memory == WEIR_GPU_MEMORY_NONE)
 		reaches = false;
 	reaches = reaches || weir_peer_asked(storage); /* which is seen once the controller is enabled */
 	if (storage->transport->mover == WEIR_MOVER_DIRECT && !reaches)
-		return weir_fail(ENOTSUP, "storage \"%s\": mover=direct, but its controller does not reach the memory of %s%s; "
-				 "leave it out", storage->uri, properties.name,
-				 properties.peer_memory ? ", or is not told to (gpu_memory=data)" : "");
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": mover=direct, but its controller does not reach the memory of %s%s; "
+			"leave it out",
+			storage->uri, properties.name,
+			properties.peer_memory ? ", or is not told to (gpu_memory=data)" : "");
 	storage->pull = !reaches || storage->transport->mover == WEIR_MOVER_PULL;
 	if (storage->pull && !queues_given)
 		options->queues = smaller(options->queues, MOST_DEFAULT_PULL_QUEUES);
 	return 0;
 }
 
-static int start_controller(struct weir_storage *storage, struct weir_storage_options *options, bool depth_given)
+static int start_controller(struct weir_storage *storage, struct weir_storage_options *options,
+			    bool depth_given)
 {
 	const struct weir_transport *transport = storage->transport;
 	void *host;
 	unsigned granted = 0;
 	int error = weir_memory_allocate(storage->context, WEIR_ADMIN_MEMORY_BYTES,
-					 transport->window ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST, &storage->admin_memory, &host);
+					 transport->window ? WEIR_MEMORY_DEVICE : WEIR_MEMORY_HOST,
+					 &storage->admin_memory, &host);
 
 	if (!error)
 		error = weir_admin_enable(&storage->admin, storage->transport, host, storage->admin_memory);
 	if (error)
 		return error;
 	storage->enabled = true;
-	error = weir_admin_identify(&storage->admin, transport->nsid, !options->read_only && !transport->read_only, &storage->space);
+	error = weir_admin_identify(&storage->admin, transport->nsid,
+				    !options->read_only && !transport->read_only, &storage->space);
 	if (!error && transport->ops->check)
-		error = transport->ops->check(storage->transport, storage->space.nsid, storage->space.shadow_doorbells);
+		error = transport->ops->check(storage->transport, storage->space.nsid,
+					      storage->space.shadow_doorbells);
 	if (!error)
 		error = weir_admin_queue_count(&storage->admin, options->queues, &granted);
 	if (error)
@@ -192,8 +209,10 @@ static int start_controller(struct weir_storage *storage, struct weir_storage_op
 	return weir_shadow_use(storage, options->queues);
 }
 
-/* What a lane waits for by default: long enough that a command which gets no answer is ended, and its next try is answered. */
-static uint64_t lane_timeout_ns(const struct weir_storage *storage, const struct weir_storage_options *options)
+/* What a lane waits for by default: long enough that a command which gets no answer is ended, and its next
+ * try is answered. */
+static uint64_t lane_timeout_ns(const struct weir_storage *storage,
+				const struct weir_storage_options *options)
 {
 	uint64_t two_tries_ns = 2 * storage->answer_ns + RECOVERY_NS;
 
@@ -214,9 +233,9 @@ static void describe(struct weir_storage *storage, const struct weir_storage_opt
 	disk->block_log2 = storage->space.block_log2;
 	disk->blocks = storage->space.blocks;
 	disk->max_blocks = transfer >> storage->space.block_log2;
-	disk->flags = options->read_only || storage->transport->read_only || storage->space.write_protected ?
-			      WEIR_DISK_READ_ONLY :
-			      0;
+	disk->flags = options->read_only || storage->transport->read_only || storage->space.write_protected
+			      ? WEIR_DISK_READ_ONLY
+			      : 0;
 	disk->flags |= storage->service ? WEIR_DISK_SERVICE : 0;
 	disk->flags |= storage->transport->window ? WEIR_DISK_WINDOW : 0;
 	disk->fault = storage->context->fault;
@@ -233,7 +252,8 @@ static uint64_t retry_terms(const struct weir_storage *storage, const struct wei
 	return terms;
 }
 
-/* Memory of the device for the controller, as the URI asks; where only data was to go there, it goes by way of the host's else. */
+/* Memory of the device for the controller, as the URI asks; where only data was to go there, it goes by way
+ * of the host's else. */
 static int use_peer(struct weir_storage *storage)
 {
 	const struct weir_transport *transport = storage->transport;
@@ -243,9 +263,14 @@ static int use_peer(struct weir_storage *storage)
 		return 0;
 	snprintf(why, sizeof(why), "%s", weir_last_error());
 	if (transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES || transport->mover == WEIR_MOVER_DIRECT)
-		return weir_fail(ENOTSUP, "storage \"%s\": its controller is to reach the device's memory, but %s; leave out %s", storage->uri, why,
-				 transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? "gpu_memory=queues" : "mover=direct");
-	fprintf(stderr, "weir: storage \"%s\": lanes move its data by way of the host's memory (pull): %s\n", storage->uri, why);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": its controller is to reach the device's memory, but %s; "
+				 "leave out %s",
+				 storage->uri, why,
+				 transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? "gpu_memory=queues"
+										 : "mover=direct");
+	fprintf(stderr, "weir: storage \"%s\": lanes move its data by way of the host's memory (pull): %s\n",
+		storage->uri, why);
 	storage->pull = true;
 	return 0;
 }
@@ -257,7 +282,8 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 
 	storage->depth = options->depth;
 	storage->disk.retry = retry_terms(storage, options);
-	storage->queue_bytes = weir_queue_memory_bytes(options->depth, options->max_transfer_bytes, storage->pull);
+	storage->queue_bytes =
+		weir_queue_memory_bytes(options->depth, options->max_transfer_bytes, storage->pull);
 	storage->rings = calloc(3 * (size_t)count, sizeof(*storage->rings));
 	if (!storage->rings)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
@@ -284,12 +310,14 @@ static bool may_have_written(struct weir_storage *storage)
 	struct weir_transport_stats moved = { 0, 0 };
 
 	storage->transport->ops->stats(storage->transport, &moved);
-	return moved.bytes_written || (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
+	return moved.bytes_written ||
+	       (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
 }
 
 static int lose_volatile(const struct weir_storage *storage, const char *why)
 {
-	return weir_fail(EIO, "storage \"%s\": %s; what was written since its last flush may be lost", storage->uri, why);
+	return weir_fail(EIO, "storage \"%s\": %s; what was written since its last flush may be lost",
+			 storage->uri, why);
 }
 
 /* The controller makes durable what was written, unless it was given up. */
@@ -305,7 +333,8 @@ static int shut_down(struct weir_storage *storage)
 	return weir_admin_disable(&storage->admin) && written ? lose_volatile(storage, weir_last_error()) : 0;
 }
 
-/* Undo whatever of the opening has happened, last first; but the words of queues and the structure itself stay. */
+/* Undo whatever of the opening has happened, last first; but the words of queues and the structure itself
+ * stay. */
 static int tear_down(struct weir_storage *storage)
 {
 	int error = 0;
@@ -388,7 +417,8 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	storage->context = context;
 	storage->uri = strdup(uri);
-	error = storage->uri ? bring_up(storage, &options, &asked) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
+	error = storage->uri ? bring_up(storage, &options, &asked)
+			     : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	if (!error)
 		error = weir_handle_add(storage, WEIR_HANDLE_STORAGE, uri);
 	if (error) {
@@ -420,8 +450,8 @@ static int flush_shared(struct weir_storage *storage)
 {
 	struct weir_transport *transport = storage->transport;
 
-	if (!transport->ops->leave || !transport->ops->leave(transport) || storage->disk.flags & WEIR_DISK_READ_ONLY ||
-	    storage->dead != WEIR_OK)
+	if (!transport->ops->leave || !transport->ops->leave(transport) ||
+	    storage->disk.flags & WEIR_DISK_READ_ONLY || storage->dead != WEIR_OK)
 		return 0;
 	return weir_disk_flush(storage->context, &storage->disk, storage->uri);
 }
@@ -465,14 +495,16 @@ static void describe_path(const struct weir_storage *storage, char *path, size_t
 	if (storage->device_controller)
 		snprintf(path, bytes, "direct, controller on the device, %u waves, %s",
 			 storage->transport->device_controller.waves,
-			 !storage->transport->device_controller.data	? "no data" :
-			 storage->transport->device_controller.host_medium ? "host memory" :
-								  "device memory");
+			 !storage->transport->device_controller.data         ? "no data"
+			 : storage->transport->device_controller.host_medium ? "host memory"
+									     : "device memory");
 	else
 		snprintf(path, bytes, "%s, %s%s%s%s", storage->pull ? "pull" : "direct",
-			 storage->transport->ops->path(storage->transport), storage->shadow_memory ? ", shadow doorbells" : "",
-			 weir_doorbells_path(storage),
-			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? ", queues in device memory" : "");
+			 storage->transport->ops->path(storage->transport),
+			 storage->shadow_memory ? ", shadow doorbells" : "", weir_doorbells_path(storage),
+			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES
+				 ? ", queues in device memory"
+				 : "");
 }
 
 int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
@@ -499,7 +531,8 @@ static void copy_word(weir_shared_u64 *to, const weir_shared_u64 *from)
 	weir_store_u64_relaxed_sys(to, weir_load_u64_relaxed_sys((weir_shared_u64 *)from));
 }
 
-/* What weir_stats() counts. Where the host shares the words it reads each by itself: lanes, a service or the watchdog write. */
+/* What weir_stats() counts. Where the host shares the words it reads each by itself: lanes, a service or the
+ * watchdog write. */
 static int poll(struct weir_backend *backend, bool shared, uint64_t address, struct weir_queue *queue)
 {
 	const struct weir_queue *from = weir_at(address, struct weir_queue, 0);
@@ -524,7 +557,8 @@ static int snapshot(struct weir_backend *backend, bool shared, uint64_t address,
 {
 	int error = poll(backend, shared, address, queue);
 
-	for (unsigned i = 0; !error && (weir_load_u64_relaxed_sys(&queue->reap) & 1) && i < MOST_SNAPSHOTS; i++) {
+	for (unsigned i = 0; !error && (weir_load_u64_relaxed_sys(&queue->reap) & 1) && i < MOST_SNAPSHOTS;
+	     i++) {
 		sched_yield();
 		error = poll(backend, shared, address, queue);
 	}
@@ -538,7 +572,8 @@ static int count(struct weir_storage *storage, struct weir_stats *sum)
 
 	for (uint32_t i = 0; i < storage->disk.queue_count; i++) {
 		struct weir_queue queue;
-		int error = snapshot(context->backend, context->shared_memory, storage->queues + i * sizeof(queue), &queue);
+		int error = snapshot(context->backend, context->shared_memory,
+				     storage->queues + i * sizeof(queue), &queue);
 
 		if (error)
 			return error;
@@ -561,7 +596,8 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	struct weir_stats sum = { .commands = 0 };
 	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_stats");
 
-	if (error || (error = weir_given(stats, "weir_stats", "stats")) != 0 || (error = count(storage, &sum)) != 0)
+	if (error || (error = weir_given(stats, "weir_stats", "stats")) != 0 ||
+	    (error = count(storage, &sum)) != 0)
 		return error;
 	/* relaxed: a snapshot */
 	sum.rings += weir_doorbells_rings(storage);

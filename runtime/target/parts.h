@@ -24,11 +24,11 @@
 #include "target.h"
 
 enum {
-	TARGET_QUEUE_ENTRIES = 128,	 /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
-	TARGET_IN_CAPSULE_BYTES = 8192,	 /* data in a command capsule at most */
+	TARGET_QUEUE_ENTRIES = 128,      /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
+	TARGET_IN_CAPSULE_BYTES = 8192,  /* data in a command capsule at most */
 	TARGET_TRANSFER_BYTES = 1 << 20, /* data of a command at most, whatever its storage takes */
-	TARGET_RECEIVE_BYTES = 1 << 17,	 /* a server thread's receive buffer */
-	TARGET_CONTROLLERS_MAX = 4096,	 /* associations */
+	TARGET_RECEIVE_BYTES = 1 << 17,  /* a server thread's receive buffer */
+	TARGET_CONTROLLERS_MAX = 4096,   /* associations */
 	TARGET_HELLO_MS = 10000,
 	TARGET_LINGER_MS = 1000, /* for the other end to read why it is cut off */
 	TARGET_KATO_MS_MAX = 3600 * 1000,
@@ -100,7 +100,7 @@ enum command_state {
 	COMMAND_GRANTED,   /* its data is to be received */
 	COMMAND_WAITING,   /* for the core */
 	COMMAND_RUNNING,   /* in the core */
-	COMMAND_KEPT,	   /* Asynchronous Event Request */
+	COMMAND_KEPT,      /* Asynchronous Event Request */
 	COMMAND_SENDING,
 };
 
@@ -148,7 +148,7 @@ struct command {
 };
 
 enum connection_state {
-	CONNECTION_NEW,	 /* ICReq is awaited */
+	CONNECTION_NEW,  /* ICReq is awaited */
 	CONNECTION_OPEN, /* Connect is awaited */
 	CONNECTION_CONNECTED,
 	CONNECTION_CLOSING,   /* what is to be sent is, and then it ends */

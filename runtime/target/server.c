@@ -20,10 +20,10 @@
 
 enum {
 	EVENTS = 64,
-	CHECK_MS = 500,		/* between two looks at deadlines */
-	DRAIN_MS = 5,		/* the same while it drains */
-	ACCEPTS = 16,		/* at a time */
-	ACCEPT_PAUSE_MS = 100,	/* after the process ran out of descriptors */
+	CHECK_MS = 500,         /* between two looks at deadlines */
+	DRAIN_MS = 5,           /* the same while it drains */
+	ACCEPTS = 16,           /* at a time */
+	ACCEPT_PAUSE_MS = 100,  /* after the process ran out of descriptors */
 	WAITING_NS = 50 * 1000, /* between two tries of what the core does not take */
 	BUSY_NS = 100 * 1000 * 1000,
 };
@@ -162,7 +162,7 @@ static void take_arrived(struct target_server *server)
 int weir_target_adopt(struct weir_target *target, int socket)
 {
 	unsigned iteration = atomic_fetch_add_explicit(&target->next_server, 1,
-						  memory_order_relaxed); /* relaxed: any order will do */
+						       memory_order_relaxed); /* relaxed: any order will do */
 	struct target_server *server = &target->servers[iteration % target->threads];
 	struct connection *connection = target_connection_create(server, socket);
 

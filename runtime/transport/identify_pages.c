@@ -35,14 +35,14 @@ void weir_page_controller(u32 max_transfer_bytes, void *page)
 	id->acl = 3;
 	id->aerl = WEIR_PAGE_AERS - 1;
 	id->frmw = 0x3; /* one firmware slot, read only */
-	id->lpa = 0x4;	/* Get Log Page with offset and long lengths */
+	id->lpa = 0x4;  /* Get Log Page with offset and long lengths */
 	id->wctemp = htole16(343);
 	id->cctemp = htole16(353);
 	id->sqes = 0x66;
 	id->cqes = 0x44;
 	id->nn = htole32(1);
 	id->oncs = htole16(0x1 | 0x4 | 0x8); /* Compare, Dataset Management, Write Zeroes */
-	id->vwc = 0x7;			     /* volatile write cache; Flush takes broadcast */
+	id->vwc = 0x7;                       /* volatile write cache; Flush takes broadcast */
 }
 
 enum {

@@ -11,7 +11,7 @@
 #include "virtual/virtual.h"
 
 enum {
-	WEIR_PAGE_AERS = 4,	     /* Asynchronous Event Requests kept at a time */
+	WEIR_PAGE_AERS = 4,          /* Asynchronous Event Requests kept at a time */
 	WEIR_PAGE_VERSION = 0x10400, /* of the NVMe Base specification */
 	WEIR_PAGE_UUID_BYTES = 16,
 	WEIR_PAGE_HEALTH_BYTES = 512,

@@ -20,7 +20,7 @@
  *
  * Base 2.0 section 4.1.1. Return: an NVMe status.
  */
-u32 weir_prp_walk(struct weir_dma_view *view, u64 *list, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments,
-		  u32 *count);
+u32 weir_prp_walk(struct weir_dma_view *view, u64 *list, const struct nvme_sqe *sqe, u64 bytes,
+		  struct iovec *segments, u32 *count);
 
 #endif

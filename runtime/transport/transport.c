@@ -7,7 +7,7 @@
 #include "../backend/error.h"
 
 static const struct weir_transport_ops *const transports[] = { &weir_transport_virt, &weir_transport_file,
-								&weir_transport_nvme, &weir_transport_nvmf };
+							       &weir_transport_nvme, &weir_transport_nvmf };
 
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out)
 {
@@ -16,7 +16,9 @@ int weir_transport_open(struct weir_transport_request *request, struct weir_tran
 	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
 		if (!strcmp(uri->scheme, transports[i]->scheme))
 			return transports[i]->open(request, out);
-	return weir_fail(EINVAL, "storage \"%s\": no transport for \"%s:\"; known are virt:SIZE, file:PATH, nvme:ADDRESS and "
-			 "nvmf:tcp://HOST/NQN",
-			 uri->text, uri->scheme);
+	return weir_fail(
+		EINVAL,
+		"storage \"%s\": no transport for \"%s:\"; known are virt:SIZE, file:PATH, nvme:ADDRESS and "
+		"nvmf:tcp://HOST/NQN",
+		uri->text, uri->scheme);
 }

@@ -73,30 +73,37 @@ struct weir_rings {
  * @open: reach a controller; 0 or a negative errno with a sentence
  * @read64, @read32, @write64, @write32: registers, by offset
  * @doorbell: host address of doorbell register @index (2q SQ tail, 2q + 1 CQ head)
- * @restart: the controller may have been reset behind our back, with all of its PCI function: wait until that is over, and let it
- *           do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing to do
- * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it back;
- *            its registers read as all ones from then on. NULL: nobody would
+ * @restart: the controller may have been reset behind our back, with all of its PCI function: wait until that
+ * is over, and let it do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing
+ * to do
+ * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it
+ * back; its registers read as all ones from then on. NULL: nobody would
  * @wanted: asked before @give_way by the same thread: the system wants it back. NULL: never
- * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it does not touch any
- *        more; or a negative errno with a sentence. NULL: there is no way to
+ * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it
+ * does not touch any more; or a negative errno with a sentence. NULL: there is no way to
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
- * Of a controller that another driver keeps, or that several storages share (nvme/shared.h), and only there; NULL otherwise. It
- * has been started, of its registers @read32 gives CSTS, and the other three are not called:
- * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none, and wait @ms for it,
- *         where that is not the driver's to say: an NVMe status, or a negative errno with a sentence
- * @reset: have that driver reset it; afterwards it knows no queue of ours, and goes on. 0 or a negative errno with a sentence
- * @check: whether a namespace may be used, by a controller with or without shadow doorbells; 0 or a negative errno with a sentence
- * @adopt: a queue pair is about to be created, with these rings: give it a number and doorbells; as @check. The next one, or one that
- *         was deleted
+ * Of a controller that another driver keeps, or that several storages share (nvme/shared.h), and only there;
+ * NULL otherwise. It has been started, of its registers @read32 gives CSTS, and the other three are not
+ * called:
+ * @admin: have that driver send an admin command, whose data is at prp1, as lanes have it, a page or none,
+ * and wait @ms for it, where that is not the driver's to say: an NVMe status, or a negative errno with a
+ * sentence
+ * @reset: have that driver reset it; afterwards it knows no queue of ours, and goes on. 0 or a negative errno
+ * with a sentence
+ * @check: whether a namespace may be used, by a controller with or without shadow doorbells; 0 or a negative
+ * errno with a sentence
+ * @adopt: a queue pair is about to be created, with these rings: give it a number and doorbells; as @check.
+ * The next one, or one that was deleted
  * @queue_id: NVMe's number of queue pair @index, in the order of adopting
  * @was_reset: another storage of this process had it reset, and @reset has not been called since
- * @shadow: the shadow doorbells that the controller has been given, mapped for this storage alone; NULL: none. If this is set the
- *          storage gives it none
- * @leave: the storage is about to be closed. Return: others have the controller, so that closing this one makes nothing durable
- * @finish: the storage has deleted its queues: shut the controller down if it was the last; 0 or a negative errno with a sentence
+ * @shadow: the shadow doorbells that the controller has been given, mapped for this storage alone; NULL:
+ * none. If this is set the storage gives it none
+ * @leave: the storage is about to be closed. Return: others have the controller, so that closing this one
+ * makes nothing durable
+ * @finish: the storage has deleted its queues: shut the controller down if it was the last; 0 or a negative
+ * errno with a sentence
  */
 struct weir_transport_ops {
 	size_t size;
@@ -114,7 +121,8 @@ struct weir_transport_ops {
 	int (*halt)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
-	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result);
+	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms,
+		     uint32_t *result);
 	int (*reset)(struct weir_transport *transport);
 	int (*check)(struct weir_transport *transport, uint32_t nsid, bool shadow_doorbells);
 	int (*adopt)(struct weir_transport *transport, const struct weir_rings *rings);
@@ -139,7 +147,8 @@ enum weir_shadow {
 	WEIR_SHADOW_ON,
 };
 
-/** enum weir_doorbell - who rings doorbells that are registers, or all doorbells: what can be, the lanes, a thread for them */
+/** enum weir_doorbell - who rings doorbells that are registers, or all doorbells: what can be, the lanes, a
+ * thread for them */
 enum weir_doorbell {
 	WEIR_DOORBELL_AUTO,
 	WEIR_DOORBELL_LANES,
@@ -166,14 +175,16 @@ enum weir_gpu_memory {
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
- * @keep_addresses: a device had the registers mapped: where they were in the process nothing else is put when it is closed
+ * @keep_addresses: a device had the registers mapped: where they were in the process nothing else is put when
+ * it is closed
  * @window: rings, data and admin commands' data have to lie there; NULL: anywhere in the request's dma map
  * @bus_offset: from an address of lanes to the controller's, modulo 2^64
  * @most_entries: of each queue, where @ops->admin is set
- * @network: address of WEIR_NETWORK_COUNTERS words of 64 bits that count what a network costs (publish.h); 0: it has none
+ * @network: address of WEIR_NETWORK_COUNTERS words of 64 bits that count what a network costs (publish.h); 0:
+ * it has none
  * @most_queues: I/O queue pairs it has doorbells for, or was limited to; 0: as many as the controller grants
- * @last_queue: highest number that a queue pair of the storage may get, with doorbells side by side; 0: they have the first numbers,
- *              or, where @ops->adopt is set, doorbells anywhere
+ * @last_queue: highest number that a queue pair of the storage may get, with doorbells side by side; 0: they
+ * have the first numbers, or, where @ops->adopt is set, doorbells anywhere
  */
 struct weir_transport {
 	const struct weir_transport_ops *ops;
@@ -204,7 +215,8 @@ extern const struct weir_transport_ops weir_transport_nvmf;
 /** weir_transport_open() - by the scheme of request->uri */
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 
-/** weir_transport_core() - the controller core of a transport that was opened for a front; @medium: out, its medium */
+/** weir_transport_core() - the controller core of a transport that was opened for a front; @medium: out, its
+ * medium */
 struct weir_virtual *weir_transport_core(struct weir_transport *transport, const struct weir_medium **medium);
 
 #endif

@@ -26,18 +26,32 @@ static struct command command_line = { .seed = 1 };
 
 static const struct sample_option options[] = {
 	SAMPLE_CACHE_OPTIONS(command_line.setup.cache, "an eighth of the graph"),
-	{ .name = "plain", .kind = SAMPLE_FLAG, .to = &command_line.setup.plain,
+	{ .name = "plain",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.setup.plain,
 	  .help = "copy the graph into device memory first, and search it there with the\n"
 		  "same kernel, without cache and storage: the limit" },
-	{ .name = "repeat", .value = "N", .kind = SAMPLE_U32, .to = &command_line.repeat, .most = SAMPLE_MOST_REPEATS,
+	{ .name = "repeat",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.repeat,
+	  .most = SAMPLE_MOST_REPEATS,
 	  .help = "search N times more with what the first time left in the cache; their\n"
 		  "median is reported beside the first time (default 0)" },
-	{ .name = "source", .value = "V", .kind = SAMPLE_U64, .to = &command_line.source,
+	{ .name = "source",
+	  .value = "V",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.source,
 	  .given = &command_line.source_given,
 	  .help = "first vertex (default: one with neighbours, chosen by --seed)" },
-	{ .name = "seed", .value = "N", .kind = SAMPLE_U64, .to = &command_line.seed,
+	{ .name = "seed",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.seed,
 	  .help = "for the choice of the source (default 1)" },
-	{ .name = "verify", .kind = SAMPLE_FLAG, .to = &command_line.verify,
+	{ .name = "verify",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.verify,
 	  .help = "compare every depth with an in-memory search" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_OUTPUT_OPTION(command_line.output, "the depth (u32; 2^32 - 1: not reached)"),
@@ -48,7 +62,8 @@ static const struct sample_option options[] = {
 
 static const struct sample_program program = {
 	.name = "weir-bfs",
-	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
+	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted "
+		 "first\n"
 		 "       weir-bfs --offsets URI --edges URI[,URI...] [options]\n"
 		 "\n"
 		 "Breadth-first search with every offset and every edge read from storage by\n"
@@ -69,22 +84,25 @@ static int parse(int argc, char **argv, struct command *command)
 		return status;
 	if (wrong)
 		return sample_usage(&program, wrong);
-	if (command->setup.plain && (cache->bytes || cache->lines || cache->line_bytes || cache->policy || cache->tier))
-		return sample_usage(&program, "--plain searches without a cache: leave --cache, --cache-lines, --line, --policy and --tier out");
+	if (command->setup.plain &&
+	    (cache->bytes || cache->lines || cache->line_bytes || cache->policy || cache->tier))
+		return sample_usage(&program, "--plain searches without a cache: leave --cache, "
+					      "--cache-lines, --line, --policy and --tier out");
 	command->setup.stored = !command->setup.plain;
 	return -1;
 }
 
 /* Search from the given vertex, or from the first of a seeded sequence that has neighbours. */
-static int search(struct command *command, struct bfs_search *search, uint64_t vertices, struct bfs_result *result,
-		  char *error)
+static int search(struct command *command, struct bfs_search *search, uint64_t vertices,
+		  struct bfs_result *result, char *error)
 {
 	int code = 0;
 
 	if (command->source_given || vertices == 0)
 		return bfs_run(search, command->source, result, error);
 	for (unsigned i = 0; i < SOURCE_TRIES && !code; i++) {
-		code = bfs_run(search, sample_scramble(command->seed * SOURCE_TRIES + i) % vertices, result, error);
+		code = bfs_run(search, sample_scramble(command->seed * SOURCE_TRIES + i) % vertices, result,
+			       error);
 		if (!code && result->edges)
 			break;
 	}
@@ -135,22 +153,26 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 		if (depths[v] == expected[v])
 			continue;
 		code = sample_fail(error, -EBADMSG,
-				   "WRONG RESULT: vertex %llu has depth %d, the in-memory search says %d; please report this",
+				   "WRONG RESULT: vertex %llu has depth %d, the in-memory search says %d; "
+				   "please report this",
 				   (unsigned long long)v, (int)depths[v], (int)expected[v]);
 	}
 	if (!code && result->edges != edges)
 		code = sample_fail(error, -EBADMSG,
-				   "WRONG RESULT: %llu edges were looked at, the vertices reached have %llu; please report this",
+				   "WRONG RESULT: %llu edges were looked at, the vertices reached have %llu; "
+				   "please report this",
 				   (unsigned long long)result->edges, (unsigned long long)edges);
 	free(expected);
 	free(depths);
 	return code;
 }
 
-static int output(const struct command *command, struct bfs_search *search, const struct graph_info *graph, char *error)
+static int output(const struct command *command, struct bfs_search *search, const struct graph_info *graph,
+		  char *error)
 {
 	uint32_t *depths = malloc((graph->vertices + 1) * sizeof(*depths));
-	int code = depths ? bfs_depths(search, depths, error) : sample_fail(error, -ENOMEM, "no memory for depths");
+	int code = depths ? bfs_depths(search, depths, error)
+			  : sample_fail(error, -ENOMEM, "no memory for depths");
 
 	if (!code)
 		code = sample_write_values(command->output, depths, graph->vertices, SAMPLE_VALUE_U32, error);
@@ -178,8 +200,9 @@ static void print_warm(const struct report *report)
 	const struct warm *warm = &report->warm;
 	double edges = (double)warm->result.edges;
 
-	printf("again     %u times: median %.3f s, %.2f million edges/s (%.2f to %.2f)", report->command->repeat,
-	       warm->seconds, edges / warm->seconds / 1e6, edges / warm->most / 1e6, edges / warm->least / 1e6);
+	printf("again     %u times: median %.3f s, %.2f million edges/s (%.2f to %.2f)",
+	       report->command->repeat, warm->seconds, edges / warm->seconds / 1e6, edges / warm->most / 1e6,
+	       edges / warm->least / 1e6);
 	if (!report->graph.plain_bytes)
 		printf(", %.2f%% hits", 100 * hit_rate(&warm->result));
 	putchar('\n');
@@ -204,11 +227,13 @@ static void print_text(const struct report *report)
 	printf("lookups   %llu of up to %d edges each", (unsigned long long)result->lookups, 8);
 	if (!graph->plain_bytes)
 		printf(", %.2f%% hits", 100 * hit_rate(result));
-	printf("\nmemory    peak %.1f MiB resident; %s %.1f, search state %.1f, queues %.1f\n", sample_megabytes(report->rss),
-	       graph->plain_bytes ? "graph" : "cache", sample_megabytes(graph->plain_bytes + graph->cache_bytes),
+	printf("\nmemory    peak %.1f MiB resident; %s %.1f, search state %.1f, queues %.1f\n",
+	       sample_megabytes(report->rss), graph->plain_bytes ? "graph" : "cache",
+	       sample_megabytes(graph->plain_bytes + graph->cache_bytes),
 	       sample_megabytes(report->state_bytes), sample_megabytes(graph->queue_bytes));
-	printf("result    %s\n", report->command->verify ? "verified: every depth equals the in-memory search" :
-					     "not verified (--verify compares with an in-memory search)");
+	printf("result    %s\n", report->command->verify
+					 ? "verified: every depth equals the in-memory search"
+					 : "not verified (--verify compares with an in-memory search)");
 }
 
 static void add_warm(json_t *root, const struct report *report)

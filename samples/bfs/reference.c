@@ -9,7 +9,8 @@
 #include "../common/reference.h"
 
 /* Return: how many edges it looked at. */
-static uint64_t search(const struct reference_graph *graph, uint64_t source, uint32_t *depths, uint64_t *queue)
+static uint64_t search(const struct reference_graph *graph, uint64_t source, uint32_t *depths,
+		       uint64_t *queue)
 {
 	uint64_t head = 0, tail = 0, edges = 0;
 
@@ -45,7 +46,8 @@ int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, uint
 		if (*depths && queue && source < graph.vertices)
 			*edges = search(&graph, source, *depths, queue);
 		else
-			code = sample_fail(error, -ENOMEM, "no memory for the reference search of %llu vertices",
+			code = sample_fail(error, -ENOMEM,
+					   "no memory for the reference search of %llu vertices",
 					   (unsigned long long)graph.vertices);
 	}
 	free(queue);

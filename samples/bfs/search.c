@@ -41,8 +41,8 @@ static struct frontier_kernels kernels_of(struct bfs_search *search, bool plain)
 	return kernels;
 }
 
-int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_info *info, uint64_t *state_bytes,
-	     char *error)
+int bfs_open(struct graph_setup *setup, struct bfs_search **out, struct graph_info *info,
+	     uint64_t *state_bytes, char *error)
 {
 	struct bfs_search *search = calloc(1, sizeof(*search));
 	int code = search ? graph_open(setup, &search->graph, info, error)
@@ -80,7 +80,8 @@ static int run_levels(struct bfs_search *search, struct bfs_result *result, char
 	uint64_t reached = 1; /* the source */
 
 	do {
-		int code = frontier_run(search->graph, &search->kernels, (uint64_t)search->blocks * SAMPLE_BLOCK_LANES, reached, args,
+		int code = frontier_run(search->graph, &search->kernels,
+					(uint64_t)search->blocks * SAMPLE_BLOCK_LANES, reached, args,
 					sizeof(*args), &args->frontier, &counters, error);
 
 		if (code)
@@ -104,8 +105,10 @@ int bfs_run(struct bfs_search *search, uint64_t source, struct bfs_result *resul
 
 	*result = (struct bfs_result){ .source = source, .reached = 1 };
 	if (source >= search->args.graph.vertices)
-		return sample_fail(error, -EINVAL, "source vertex %llu does not exist: the graph has %llu, counted from 0",
-				   (unsigned long long)source, (unsigned long long)search->args.graph.vertices);
+		return sample_fail(error, -EINVAL,
+				   "source vertex %llu does not exist: the graph has %llu, counted from 0",
+				   (unsigned long long)source,
+				   (unsigned long long)search->args.graph.vertices);
 	code = sample_pass(error, graph_read_totals(search->graph, &before));
 	if (!code)
 		code = graph_clear_counters(search->graph, error);
@@ -129,7 +132,7 @@ int bfs_run(struct bfs_search *search, uint64_t source, struct bfs_result *resul
 int bfs_depths(struct bfs_search *search, uint32_t *depths, char *error)
 {
 	return sample_pass(error, weir_copy_from_device(search->graph->context, depths, search->args.depth,
-						search->args.graph.vertices * 4));
+							search->args.graph.vertices * 4));
 }
 
 int bfs_close(struct bfs_search *search, int code, char *error)

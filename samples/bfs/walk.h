@@ -29,7 +29,8 @@ WEIR_FN u32 bfs_reach(WEIR_GLOBAL struct bfs_args *args, u64 vertex)
 	return frontier_add(args->frontier.next, vertex);
 }
 
-/* A few neighbours of @vertex. All are looked at before any is reached, so that the looks are under way together. */
+/* A few neighbours of @vertex. All are looked at before any is reached, so that the looks are under way
+ * together. */
 WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct bfs_args *args, u64 vertex, u64 begin, struct weir_run run)
 {
 	u32 known = graph_known(&args->graph, vertex, run), seen[WEIR_RUN], found = 0;
@@ -38,7 +39,9 @@ WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct bfs_args *args, u64 vertex, u64 be
 	(void)begin;
 	/* relaxed: levels are separate launches, nothing else hangs on a depth */
 	for (u32 i = 0; i < WEIR_RUN; i++)
-		seen[i] = known >> i & 1 ? weir_load_u32_relaxed_dev(weir_at(depth, weir_shared_u32, run.value[i])) : 0;
+		seen[i] = known >> i & 1
+				  ? weir_load_u32_relaxed_dev(weir_at(depth, weir_shared_u32, run.value[i]))
+				  : 0;
 	for (u32 i = 0; i < WEIR_RUN; i++)
 		if (seen[i] == BFS_UNREACHED)
 			found += bfs_reach(args, run.value[i]);

@@ -21,7 +21,8 @@ static int prepare(struct graph_frame *unused, char *error)
 
 	(void)unused;
 	if (count > UINT32_MAX)
-		return sample_fail(error, -E2BIG, "the graph has %llu vertices; labels are made for 2^32 - 1 at most",
+		return sample_fail(error, -E2BIG,
+				   "the graph has %llu vertices; labels are made for 2^32 - 1 at most",
 				   (unsigned long long)count);
 	labels = malloc(count * 4 + 4);
 	if (!labels)
@@ -99,7 +100,8 @@ static void unite_all(const struct reference_graph *graph, uint32_t *parent)
 		parent[v] = (uint32_t)v;
 	for (uint64_t v = 0; v < graph->vertices; v++)
 		for (uint64_t e = graph->offsets[v]; e < graph->offsets[v + 1]; e++) {
-			uint32_t a = find(parent, (uint32_t)v), b = find(parent, (uint32_t)graph->neighbours[e]);
+			uint32_t a = find(parent, (uint32_t)v),
+				 b = find(parent, (uint32_t)graph->neighbours[e]);
 
 			parent[a > b ? a : b] = a > b ? b : a;
 		}
@@ -116,9 +118,11 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	for (uint64_t v = 0; v < graph->vertices && !code; v++)
 		if (labels[v] != find(parent, (uint32_t)v))
 			code = sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: vertex %llu has label %u, union-find says %u; please report this%s",
+					   "WRONG RESULT: vertex %llu has label %u, union-find says %u; "
+					   "please report this%s",
 					   (unsigned long long)v, labels[v], find(parent, (uint32_t)v),
-					   sampled ? ", unless the graph's edges are stored one way only, which --sample cannot have"
+					   sampled ? ", unless the graph's edges are stored one way only, "
+						     "which --sample cannot have"
 						   : "");
 	free(parent);
 	return code;
@@ -129,7 +133,8 @@ static int output(struct graph_frame *unused, char *error)
 	int code = sample_pass(error, read_labels());
 
 	(void)unused;
-	return code ? code : sample_write_values(frame.output, labels, args.graph.vertices, SAMPLE_VALUE_U32, error);
+	return code ? code
+		    : sample_write_values(frame.output, labels, args.graph.vertices, SAMPLE_VALUE_U32, error);
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -179,7 +184,9 @@ static void free_labels(void)
 }
 
 static const struct sample_option options[] = {
-	{ .name = "sample", .kind = SAMPLE_FLAG, .to = &sampled,
+	{ .name = "sample",
+	  .kind = SAMPLE_FLAG,
+	  .to = &sampled,
 	  .help = "link two neighbours of each vertex first, then leave the lists of the largest\n"
 		  "component out (Afforest); every edge must be stored both ways" },
 	GRAPH_FRAME_OPTIONS(frame, "compare every label with union-find on the host"),
@@ -189,10 +196,12 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-cc",
-		     .about = "usage: weir-cc GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
+		     .about = "usage: weir-cc GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are "
+			      "converted first\n"
 			      "       weir-cc --offsets URI --edges URI[,URI...] [options]\n"
 			      "\n"
-			      "Connected components (weakly, if edges have directions): in one pass over all edges,\n"
+			      "Connected components (weakly, if edges have directions): in one pass over all "
+			      "edges,\n"
 			      "which are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",

@@ -16,7 +16,7 @@
 #include "cc.h"
 
 #define EDGES_ARGS struct cc_args
-#define EDGES_SUM u32
+#define EDGES_SUM  u32
 
 WEIR_FN WEIR_GLOBAL weir_shared_u32 *cc_label(WEIR_GLOBAL struct cc_args *args, u32 vertex)
 {
@@ -31,13 +31,15 @@ WEIR_FN u32 cc_try_link(WEIR_GLOBAL struct cc_args *args, u32 a, u32 b)
 	if (a == b)
 		return 1;
 	seen = weir_load_u32_relaxed_dev(cc_label(args, high));
-	return seen == low || (seen == high && weir_cas_u32_relaxed_dev(cc_label(args, high), high, low) == high);
+	return seen == low ||
+	       (seen == high && weir_cas_u32_relaxed_dev(cc_label(args, high), high, low) == high);
 }
 
 /* Each turn follows a label, or another lane has changed one: it cannot go on for ever. */
 WEIR_FN void cc_link(WEIR_GLOBAL struct cc_args *args, u32 from, u32 to)
 {
-	u32 a = weir_load_u32_relaxed_dev(cc_label(args, from)), b = weir_load_u32_relaxed_dev(cc_label(args, to));
+	u32 a = weir_load_u32_relaxed_dev(cc_label(args, from)),
+	    b = weir_load_u32_relaxed_dev(cc_label(args, to));
 
 	while (!cc_try_link(args, a, b)) {
 		a = weir_load_u32_relaxed_dev(cc_label(args, a));
@@ -86,7 +88,8 @@ WEIR_FN void cc_link_first(WEIR_GLOBAL struct cc_args *args)
 
 		if (begin < end)
 			(void)edges_take(args, 0, v, begin,
-					 graph_neighbours(graph, begin, end - begin > CC_SAMPLE ? begin + CC_SAMPLE : end));
+					 graph_neighbours(graph, begin,
+							  end - begin > CC_SAMPLE ? begin + CC_SAMPLE : end));
 	}
 }
 

@@ -60,7 +60,8 @@ static bool parse_bytes(const struct sample_option *option, const char *text, ui
 static bool take_u32(const struct sample_option *option, const char *text)
 {
 	uint64_t wide;
-	bool good = option->kind == SAMPLE_U32 ? parse_number(option, text, &wide) : parse_bytes(option, text, &wide);
+	bool good = option->kind == SAMPLE_U32 ? parse_number(option, text, &wide)
+					       : parse_bytes(option, text, &wide);
 
 	if (!good || wide > UINT32_MAX)
 		return false;
@@ -111,7 +112,8 @@ static bool take(const struct sample_option *option, char *text)
 /* Both ends of what is accepted; numbers without a bound of their own have that of their type. */
 static void report_bounds(const struct sample_option *option, char *text, size_t bytes)
 {
-	bool is_real = option->kind == SAMPLE_REAL, is_short = option->kind == SAMPLE_U32 || option->kind == SAMPLE_BYTES_U32;
+	bool is_real = option->kind == SAMPLE_REAL,
+	     is_short = option->kind == SAMPLE_U32 || option->kind == SAMPLE_BYTES_U32;
 
 	if (option->kind == SAMPLE_FLAG || option->kind == SAMPLE_TEXT || option->kind == SAMPLE_LIST)
 		return;
@@ -121,9 +123,13 @@ static void report_bounds(const struct sample_option *option, char *text, size_t
 		snprintf(text, bytes, "; it is a number from %.10g to %.10g", option->least, option->most);
 	else
 		snprintf(text, bytes, "; it is a whole number%s from %.0f to %llu",
-			 option->kind == SAMPLE_U32 || option->kind == SAMPLE_U64 ? "" : " of bytes, or one with K, M, G or T,",
+			 option->kind == SAMPLE_U32 || option->kind == SAMPLE_U64
+				 ? ""
+				 : " of bytes, or one with K, M, G or T,",
 			 option->least,
-			 option->most > 0 ? (unsigned long long)option->most : is_short ? UINT32_MAX : UINT64_MAX);
+			 option->most > 0 ? (unsigned long long)option->most
+			 : is_short       ? UINT32_MAX
+					  : UINT64_MAX);
 }
 
 static int refuse(const struct sample_program *program, const struct sample_option *option, const char *text)
@@ -145,9 +151,11 @@ static void fill(const struct sample_program *program, struct option *rows)
 	unsigned count = 0;
 
 	for (; program->options[count].name && count < MOST_OPTIONS; count++)
-		rows[count] = (struct option){ program->options[count].name,
-					       program->options[count].kind == SAMPLE_FLAG ? no_argument : required_argument,
-					       NULL, FIRST_KEY + (int)count };
+		rows[count] =
+			(struct option){ program->options[count].name,
+					 program->options[count].kind == SAMPLE_FLAG ? no_argument
+										     : required_argument,
+					 NULL, FIRST_KEY + (int)count };
 	rows[count++] = (struct option){ "help", no_argument, NULL, HELP_KEY };
 	rows[count] = (struct option){ NULL, 0, NULL, 0 };
 }
@@ -183,7 +191,8 @@ int sample_parse(const struct sample_program *program, int argc, char **argv)
 			return 0;
 		}
 		if (key < FIRST_KEY) {
-			snprintf(sentence, sizeof(sentence), "unknown option or missing value: %s", argv[optind - 1]);
+			snprintf(sentence, sizeof(sentence), "unknown option or missing value: %s",
+				 argv[optind - 1]);
 			return sample_usage(program, sentence);
 		}
 		if (!take(&program->options[key - FIRST_KEY], optarg))

@@ -38,7 +38,8 @@ int sample_open(const struct sample_device *device, struct weir_context **contex
 	const char *backend = device->backend ? device->backend : getenv("WEIR_BACKEND");
 
 	return weir_context_open(backend && *backend ? backend : "auto",
-				 WEIR_OPTIONS(context, .workers = device->workers, .wave_lanes = device->wave_lanes,
+				 WEIR_OPTIONS(context, .workers = device->workers,
+					      .wave_lanes = device->wave_lanes,
 					      .resident_lanes = device->resident_lanes,
 					      .service_waves = WEIR_SERVICE_WHERE_PULLED),
 				 context);
@@ -56,14 +57,16 @@ int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *block
 	return code;
 }
 
-int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args, size_t bytes)
+int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args,
+	       size_t bytes)
 {
 	int code = weir_launch(context, kernel, blocks, SAMPLE_BLOCK_LANES, args, bytes);
 
 	return code ? code : weir_sync(context);
 }
 
-int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes)
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args,
+		     size_t bytes)
 {
 	uint32_t block = lanes < SAMPLE_BLOCK_LANES ? (uint32_t)lanes : (uint32_t)SAMPLE_BLOCK_LANES;
 	int code = weir_launch(context, kernel, (uint32_t)(lanes / block), block, args, bytes);

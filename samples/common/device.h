@@ -32,21 +32,36 @@ struct sample_device {
 };
 
 /** SAMPLE_LOCATION_OPTIONS() - rows of a table of options: what the sample runs on */
-#define SAMPLE_LOCATION_OPTIONS(device)                                                                              \
-	{ .name = "backend", .value = "NAME", .kind = SAMPLE_TEXT, .to = &(device).backend,                        \
-	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                          \
-	{ .name = "workers", .value = "N", .kind = SAMPLE_U32, .to = &(device).workers, .most = 1024,              \
-	  .help = "cpu: worker threads (default: one per core)" },                                                 \
-	{ .name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes, .most = 64,                \
-	  .help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)" }
+#define SAMPLE_LOCATION_OPTIONS(device)                                                                      \
+	{ .name = "backend",                                                                                 \
+	  .value = "NAME",                                                                                   \
+	  .kind = SAMPLE_TEXT,                                                                               \
+	  .to = &(device).backend,                                                                           \
+	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                    \
+		{ .name = "workers",                                                                         \
+		  .value = "N",                                                                              \
+		  .kind = SAMPLE_U32,                                                                        \
+		  .to = &(device).workers,                                                                   \
+		  .most = 1024,                                                                              \
+		  .help = "cpu: worker threads (default: one per core)" },                                   \
+	{                                                                                                    \
+		.name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes, .most = 64,    \
+		.help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)"                                    \
+	}
 
 /** SAMPLE_DEVICE_OPTIONS() - those, and its queue pairs */
-#define SAMPLE_DEVICE_OPTIONS(device)                                                                              \
-	SAMPLE_LOCATION_OPTIONS(device),                                                                              \
-	{ .name = "queues", .value = "N", .kind = SAMPLE_U32, .to = &(device).queues, .most = 1024,                \
-	  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },                 \
-	{ .name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth, .most = 4096,                  \
-	  .help = "entries of a queue pair (default 256)" }
+#define SAMPLE_DEVICE_OPTIONS(device)                                                                        \
+	SAMPLE_LOCATION_OPTIONS(device),                                                                     \
+		{ .name = "queues",                                                                          \
+		  .value = "N",                                                                              \
+		  .kind = SAMPLE_U32,                                                                        \
+		  .to = &(device).queues,                                                                    \
+		  .most = 1024,                                                                              \
+		  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },   \
+	{                                                                                                    \
+		.name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth, .most = 4096,      \
+		.help = "entries of a queue pair (default 256)"                                              \
+	}
 
 /**
  * struct sample_cache - a cache's size, and which line makes room
@@ -66,18 +81,38 @@ struct sample_cache {
 #define SAMPLE_CACHE_HINT "the cache needs at least one set of 4 lines"
 
 /** SAMPLE_CACHE_OPTIONS() - rows of a table of options; @default_text: what it is otherwise */
-#define SAMPLE_CACHE_OPTIONS(cache, default_text)                                                                  \
-	{ .name = "cache", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &(cache).bytes, .least = 1,               \
-	  .hint = SAMPLE_CACHE_HINT, .help = "cache size, such as 64M (default: " default_text ")" },              \
-	{ .name = "cache-lines", .value = "N", .kind = SAMPLE_U64, .to = &(cache).lines, .least = 1,               \
-	  .hint = SAMPLE_CACHE_HINT, .help = "instead: number of cache lines" },                                   \
-	{ .name = "line", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &(cache).line_bytes, .most = 65536,    \
-	  .help = "line size (default 4096)" },                                                                    \
-	{ .name = "tier", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &(cache).tier, .least = 1,                 \
-	  .help = "host memory behind the cache, for lines that made room (built by -Dtier=true)" },              \
-	{ .name = "policy", .value = "NAME", .kind = SAMPLE_POLICY, .to = &(cache).policy,                         \
-	  .help = "which cache line makes room: clock (default), lru, fifo, random, direct, sieve,\n"              \
-		  "frequency, user (built in by -Duser_policy)" }
+#define SAMPLE_CACHE_OPTIONS(cache, default_text)                                                            \
+	{ .name = "cache",                                                                                   \
+	  .value = "BYTES",                                                                                  \
+	  .kind = SAMPLE_BYTES,                                                                              \
+	  .to = &(cache).bytes,                                                                              \
+	  .least = 1,                                                                                        \
+	  .hint = SAMPLE_CACHE_HINT,                                                                         \
+	  .help = "cache size, such as 64M (default: " default_text ")" },                                   \
+		{ .name = "cache-lines",                                                                     \
+		  .value = "N",                                                                              \
+		  .kind = SAMPLE_U64,                                                                        \
+		  .to = &(cache).lines,                                                                      \
+		  .least = 1,                                                                                \
+		  .hint = SAMPLE_CACHE_HINT,                                                                 \
+		  .help = "instead: number of cache lines" },                                                \
+		{ .name = "line",                                                                            \
+		  .value = "BYTES",                                                                          \
+		  .kind = SAMPLE_BYTES_U32,                                                                  \
+		  .to = &(cache).line_bytes,                                                                 \
+		  .most = 65536,                                                                             \
+		  .help = "line size (default 4096)" },                                                      \
+		{ .name = "tier",                                                                            \
+		  .value = "BYTES",                                                                          \
+		  .kind = SAMPLE_BYTES,                                                                      \
+		  .to = &(cache).tier,                                                                       \
+		  .least = 1,                                                                                \
+		  .help = "host memory behind the cache, for lines that made room (built by -Dtier=true)" }, \
+	{                                                                                                    \
+		.name = "policy", .value = "NAME", .kind = SAMPLE_POLICY, .to = &(cache).policy,             \
+		.help = "which cache line makes room: clock (default), lru, fifo, random, direct, sieve,\n"  \
+			"frequency, user (built in by -Duser_policy)"                                        \
+	}
 
 /** sample_fail() - leave a sentence; returns @code */
 int sample_fail(char *error, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -98,14 +133,18 @@ int sample_pass(char *error, int code);
 /** sample_open() - open the device; 0 or a negative errno with weir_last_error() */
 int sample_open(const struct sample_device *device, struct weir_context **context);
 
-/** sample_blocks() - blocks of SAMPLE_BLOCK_LANES for @wanted lanes, as many at most as keep the device busy */
+/** sample_blocks() - blocks of SAMPLE_BLOCK_LANES for @wanted lanes, as many at most as keep the device busy
+ */
 int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *blocks);
 
 /** sample_run() - launch blocks of SAMPLE_BLOCK_LANES and wait for them */
-int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args, size_t bytes);
+int sample_run(struct weir_context *context, const char *kernel, uint32_t blocks, const void *args,
+	       size_t bytes);
 
-/** sample_run_lanes() - the same for @lanes, 1 at least: a block of them, or as many whole ones as they make */
-int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args, size_t bytes);
+/** sample_run_lanes() - the same for @lanes, 1 at least: a block of them, or as many whole ones as they make
+ */
+int sample_run_lanes(struct weir_context *context, const char *kernel, uint64_t lanes, const void *args,
+		     size_t bytes);
 
 /** sample_now() - seconds on a clock that does not go back */
 double sample_now(void);

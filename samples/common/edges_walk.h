@@ -67,7 +67,8 @@ WEIR_FN void edges_walk_chunk(WEIR_GLOBAL EDGES_ARGS *args, u64 at, u64 end, u64
 		if (graph_failed(&args->graph))
 			break;
 		if (at < stop && edges_wants(args, vertex))
-			edges_end(args, vertex, edges_sum_of(args, vertex, at, stop), first >= begin && last <= end);
+			edges_end(args, vertex, edges_sum_of(args, vertex, at, stop),
+				  first >= begin && last <= end);
 		at = stop > at ? stop : at;
 		first = last;
 	}

@@ -26,8 +26,8 @@ int frontier_alloc(struct graph_host *graph, struct frontier *frontier, uint64_t
 int frontier_blocks(struct graph_host *graph, uint32_t *blocks);
 
 /**
- * frontier_tries() - whether trying is worth while: a wave of one lane, which spills no registers around misses, would read half
- * of a list twice where it misses
+ * frontier_tries() - whether trying is worth while: a wave of one lane, which spills no registers around
+ * misses, would read half of a list twice where it misses
  */
 bool frontier_tries(struct graph_host *graph);
 
@@ -46,7 +46,8 @@ void frontier_swap(struct frontier *frontier);
  *
  * Return: 0 or a negative errno with a sentence in @error.
  */
-int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint64_t lanes, uint64_t vertices,
-		 const void *args, size_t bytes, struct frontier *frontier, struct graph_counters *counters, char *error);
+int frontier_run(struct graph_host *graph, const struct frontier_kernels *kernels, uint64_t lanes,
+		 uint64_t vertices, const void *args, size_t bytes, struct frontier *frontier,
+		 struct graph_counters *counters, char *error);
 
 #endif

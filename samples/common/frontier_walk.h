@@ -6,9 +6,10 @@
  *   FRONTIER_ARGS       its arguments: a structure with members graph and frontier
  *   frontier_visit()    what to do with a few edges of a vertex, after graph_known(); returns
  *                       how many vertices it found
- * Its kernels are frontier_walk_level() and frontier_walk_hubs(), and perhaps both of them once more, run before, to try
- * (@tries, a constant): they do what is in the cache and leave the rest in the frontier. They hold no code for
- * misses, so that the registers which a miss takes are theirs, and nothing is spilled around hits.
+ * Its kernels are frontier_walk_level() and frontier_walk_hubs(), and perhaps both of them once more, run
+ * before, to try
+ * (@tries, a constant): they do what is in the cache and leave the rest in the frontier. They hold no code
+ * for misses, so that the registers which a miss takes are theirs, and nothing is spilled around hits.
  */
 #ifndef SAMPLE_FRONTIER_WALK_H
 #define SAMPLE_FRONTIER_WALK_H
@@ -24,7 +25,8 @@ WEIR_FN u32 frontier_add(weir_addr bitmap, u64 vertex)
 	return (weir_or_u64_relaxed_dev(weir_at(bitmap, weir_shared_u64, vertex / 64), bit) & bit) == 0;
 }
 
-/** struct frontier_steps - what a lane did with some edges, as in struct graph_tally; @missed: some were tried in vain */
+/** struct frontier_steps - what a lane did with some edges, as in struct graph_tally; @missed: some were
+ * tried in vain */
 struct frontier_steps {
 	u32 found;
 	u32 edges;
@@ -41,12 +43,12 @@ WEIR_FN struct frontier_steps frontier_no_steps(void)
 }
 
 /* Follow edges [begin, end) of @vertex; those tried as far as they are in the cache. */
-WEIR_FN struct frontier_steps frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, struct frontier_steps steps, u64 vertex,
-					      u64 begin, u64 end, u32 tries)
+WEIR_FN struct frontier_steps frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, struct frontier_steps steps,
+					      u64 vertex, u64 begin, u64 end, u32 tries)
 {
 	while (begin < end) {
-		struct weir_run run = tries ? graph_try_neighbours(&args->graph, begin, end) :
-					      graph_neighbours(&args->graph, begin, end);
+		struct weir_run run = tries ? graph_try_neighbours(&args->graph, begin, end)
+					    : graph_neighbours(&args->graph, begin, end);
 
 		if (tries && run.count == 0) {
 			steps.missed = 1;
@@ -60,7 +62,8 @@ WEIR_FN struct frontier_steps frontier_follow(WEIR_GLOBAL FRONTIER_ARGS *args, s
 	return steps;
 }
 
-/* Steps of a wave. Those that missed (@late: of any lane) are all done again later, which finds nothing twice. */
+/* Steps of a wave. Those that missed (@late: of any lane) are all done again later, which finds nothing
+ * twice. */
 WEIR_FN struct graph_tally frontier_count(struct graph_tally tally, struct frontier_steps steps, u64 late)
 {
 	tally.found += steps.found;
@@ -78,7 +81,8 @@ WEIR_FN void frontier_cut(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin
 
 	/* more pieces than edges allow: bad offsets, reported by the host */
 	for (; begin < end && position < args->frontier.piece_limit; begin += FRONTIER_PIECE, position++) {
-		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, position);
+		WEIR_GLOBAL struct frontier_piece *piece =
+			weir_at(args->frontier.pieces, struct frontier_piece, position);
 
 		piece->vertex = vertex;
 		piece->begin = begin;
@@ -86,7 +90,8 @@ WEIR_FN void frontier_cut(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, u64 begin
 	}
 }
 
-/** struct frontier_edges - a vertex's, none if @begin is @end, and the @lookups to find out; @late: tried in vain */
+/** struct frontier_edges - a vertex's, none if @begin is @end, and the @lookups to find out; @late: tried in
+ * vain */
 struct frontier_edges {
 	u64 begin;
 	u64 end;
@@ -142,7 +147,8 @@ WEIR_FN u32 frontier_sum_to_here(u64 wave, u32 value)
 	return value;
 }
 
-/* The first lane whose @sum, which never falls from lane to lane, is above @wanted; the last lane if there is none. */
+/* The first lane whose @sum, which never falls from lane to lane, is above @wanted; the last lane if there is
+ * none. */
 WEIR_FN u32 frontier_lane_above(u64 wave, u32 sum, u32 wanted)
 {
 	u32 lane = 0;
@@ -160,11 +166,11 @@ WEIR_FN u64 frontier_stretch(void)
 }
 
 /*
- * Each lane comes with the edges of a vertex, any one. The wave goes over all of them together, a stretch for each lane at a
- * time, lanes side by side taking stretches side by side.
+ * Each lane comes with the edges of a vertex, any one. The wave goes over all of them together, a stretch for
+ * each lane at a time, lanes side by side taking stretches side by side.
  */
-WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex, struct frontier_edges mine,
-					     u32 tries)
+WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u64 vertex,
+					     struct frontier_edges mine, u32 tries)
 {
 	u64 wave = graph_wave(), stretch = frontier_stretch();
 	u32 lanes = weir_lanes(), count = (u32)((mine.end - mine.begin + stretch - 1) / stretch);
@@ -172,13 +178,16 @@ WEIR_FN struct frontier_steps frontier_share(WEIR_GLOBAL FRONTIER_ARGS *args, u6
 	u64 origin = mine.begin - (sum - count) * stretch; /* where the wave's first stretch would begin */
 	struct frontier_steps steps = frontier_no_steps();
 
-	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
+	for (u32 which = weir_lane(); which - weir_lane() < all;
+	     which += lanes) { /* the same turns in all lanes */
 		u32 owner = frontier_lane_above(wave, sum, which);
 		u64 begin = weir_shuffle_u64(wave, origin, owner) + which * stretch;
-		u64 end = weir_shuffle_u64(wave, mine.end, owner), whose = weir_shuffle_u64(wave, vertex, owner);
+		u64 end = weir_shuffle_u64(wave, mine.end, owner),
+		    whose = weir_shuffle_u64(wave, vertex, owner);
 
 		if (which < all)
-			steps = frontier_follow(args, steps, whose, begin, end - begin > stretch ? begin + stretch : end, tries);
+			steps = frontier_follow(args, steps, whose, begin,
+						end - begin > stretch ? begin + stretch : end, tries);
 		weir_reconverge();
 	}
 	return steps;
@@ -199,17 +208,19 @@ WEIR_FN u32 frontier_bit(u64 word, u32 before)
 }
 
 /*
- * The vertices of the wave's words, of which each lane brings one, as many at a time as the wave has lanes: however few there are
- * in each word, each lane has a vertex. Those that were tried in vain stay in their words; of hubs, whose edges are in the list, none.
+ * The vertices of the wave's words, of which each lane brings one, as many at a time as the wave has lanes:
+ * however few there are in each word, each lane has a vertex. Those that were tried in vain stay in their
+ * words; of hubs, whose edges are in the list, none.
  */
-WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally, u64 index, u64 bits,
-					   u32 tries)
+WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, struct graph_tally tally,
+					   u64 index, u64 bits, u32 tries)
 {
 	u64 wave = graph_wave(), late;
 	u32 lanes = weir_lanes(), count = weir_popcount(bits), sum = frontier_sum_to_here(wave, count);
 	u32 all = (u32)weir_shuffle_u64(wave, sum, lanes - 1);
 
-	for (u32 which = weir_lane(); which - weir_lane() < all; which += lanes) { /* the same turns in all lanes */
+	for (u32 which = weir_lane(); which - weir_lane() < all;
+	     which += lanes) { /* the same turns in all lanes */
 		u32 owner = frontier_lane_above(wave, sum, which);
 		u64 word = weir_shuffle_u64(wave, bits, owner), at = weir_shuffle_u64(wave, index, owner);
 		u32 bit = frontier_bit(word, which - (u32)weir_shuffle_u64(wave, sum - count, owner));
@@ -233,12 +244,14 @@ WEIR_FN struct graph_tally frontier_expand(WEIR_GLOBAL FRONTIER_ARGS *args, stru
 }
 
 /*
- * Every lane looks through words of the current bitmap for one that has vertices, and clears it; what a wave's lanes have found they
- * do together. A lane's words lie far apart: where many vertices with many edges lie side by side, they are many waves'.
+ * Every lane looks through words of the current bitmap for one that has vertices, and clears it; what a
+ * wave's lanes have found they do together. A lane's words lie far apart: where many vertices with many edges
+ * lie side by side, they are many waves'.
  */
 WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 {
-	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes(), words = (args->graph.vertices + 63) / 64;
+	u64 wave = graph_wave(), waves = weir_threads() / weir_lanes(),
+	    words = (args->graph.vertices + 63) / 64;
 	u64 next = weir_wave() + weir_lane() * waves;
 	struct graph_tally tally = graph_no_tally();
 
@@ -246,8 +259,10 @@ WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 		u64 mine = 0, bits = 0;
 
 		for (; bits == 0 && next < words; next += weir_threads()) {
-			mine = next; /* relaxed, here and below: written by an earlier launch, and read by a later one */
-			bits = weir_load_u64_relaxed_dev(weir_at(args->frontier.current, weir_shared_u64, mine));
+			mine = next; /* relaxed, here and below: written by an earlier launch, and read by a
+					later one */
+			bits = weir_load_u64_relaxed_dev(
+				weir_at(args->frontier.current, weir_shared_u64, mine));
 		}
 		weir_reconverge();
 		if (weir_ballot(wave, bits != 0) == 0)
@@ -260,19 +275,22 @@ WEIR_FN void frontier_walk_level(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 	graph_add_tally(&args->graph, tally);
 }
 
-/* Every wave takes pieces of hubs, its lanes stretches of a piece; one that was tried with success has no edges left. */
+/* Every wave takes pieces of hubs, its lanes stretches of a piece; one that was tried with success has no
+ * edges left. */
 WEIR_FN void frontier_walk_hubs(WEIR_GLOBAL FRONTIER_ARGS *args, u32 tries)
 {
 	u64 waves = weir_threads() / weir_lanes(), stretch = frontier_stretch(), late;
 	struct graph_tally tally = graph_no_tally();
 
 	for (u64 p = weir_wave(); p < args->frontier.piece_count; p += waves) {
-		WEIR_GLOBAL struct frontier_piece *piece = weir_at(args->frontier.pieces, struct frontier_piece, p);
+		WEIR_GLOBAL struct frontier_piece *piece =
+			weir_at(args->frontier.pieces, struct frontier_piece, p);
 		struct frontier_steps steps = frontier_no_steps();
 		u64 end = piece->end;
 
 		for (u64 at = piece->begin + weir_lane() * stretch; at < end; at += weir_lanes() * stretch)
-			steps = frontier_follow(args, steps, piece->vertex, at, end - at > stretch ? at + stretch : end, tries);
+			steps = frontier_follow(args, steps, piece->vertex, at,
+						end - at > stretch ? at + stretch : end, tries);
 		late = tries ? weir_ballot(graph_wave(), steps.missed) : 0;
 		tally = frontier_count(tally, steps, late);
 		tally.missed += late != 0;

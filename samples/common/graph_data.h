@@ -97,9 +97,11 @@ WEIR_FN void graph_report_bad(WEIR_GLOBAL struct graph_data *graph, u32 kind, u6
 }
 
 /**
- * graph_known() - which neighbours of @run, read from the list of @vertex, exist, as bits; one that does not is reported
+ * graph_known() - which neighbours of @run, read from the list of @vertex, exist, as bits; one that does not
+ * is reported
  *
- * All at once, so that what is done with each needs no branch of its own, and loads for all of them are under way together.
+ * All at once, so that what is done with each needs no branch of its own, and loads for all of them are under
+ * way together.
  */
 WEIR_FN u32 graph_known(WEIR_GLOBAL struct graph_data *graph, u64 vertex, struct weir_run run)
 {
@@ -136,7 +138,8 @@ WEIR_FN void graph_add_tally(WEIR_GLOBAL struct graph_data *graph, struct graph_
 	WEIR_GLOBAL struct graph_counters *counters = graph_counters_of(graph);
 	u64 wave = graph_wave(), found, edges, lookups, missed;
 
-	/* Most waves of a small frontier find nothing: one collective instead of four sums, each of several. */
+	/* Most waves of a small frontier find nothing: one collective instead of four sums, each of several.
+	 */
 	if (weir_ballot(wave, (tally.lookups | tally.missed) != 0) == 0)
 		return;
 	found = graph_wave_sum(wave, tally.found);

@@ -15,14 +15,16 @@ int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address)
 
 int graph_kernel(struct graph_frame *frame, const char *name)
 {
-	return sample_run(frame->graph->context, name, frame->blocks, frame->sample->args, frame->sample->args_bytes);
+	return sample_run(frame->graph->context, name, frame->blocks, frame->sample->args,
+			  frame->sample->args_bytes);
 }
 
 int graph_walk(struct graph_frame *frame, const char *name, bool plain, char *error)
 {
 	struct graph_counters counters;
 	uint64_t lanes = plain ? (uint64_t)frame->blocks * SAMPLE_BLOCK_LANES : frame->stored_lanes;
-	int code = sample_run_lanes(frame->graph->context, name, lanes, frame->sample->args, frame->sample->args_bytes);
+	int code = sample_run_lanes(frame->graph->context, name, lanes, frame->sample->args,
+				    frame->sample->args_bytes);
 
 	return code ? sample_pass(error, code) : graph_read_counters(frame->graph, &counters, error);
 }
@@ -37,15 +39,17 @@ int graph_find_chunks(struct graph_frame *frame, const char *name, char *error)
 }
 
 /*
- * Lanes for all edges, or all vertices, if they are more. One that reads through the cache has a line of each array, and lines
- * fall into sets at random: a set gets twice its share now and then, so half of the cache is left free.
+ * Lanes for all edges, or all vertices, if they are more. One that reads through the cache has a line of each
+ * array, and lines fall into sets at random: a set gets twice its share now and then, so half of the cache is
+ * left free.
  */
 static int choose_lanes(struct graph_frame *frame)
 {
 	uint64_t chunks = edges_chunk_from(frame->info.edges), vertices = frame->info.vertices, most;
 	uint64_t lanes = frame->info.cache_lines / (frame->setup.weighted ? 3 : 2) / 2;
 	struct weir_context_info info = { .size = sizeof(info) };
-	int code = sample_blocks(frame->graph->context, chunks > vertices ? chunks : vertices, &frame->blocks);
+	int code =
+		sample_blocks(frame->graph->context, chunks > vertices ? chunks : vertices, &frame->blocks);
 
 	if (!code)
 		code = weir_context_info(frame->graph->context, &info);
@@ -143,8 +147,8 @@ static void print_text(const struct graph_frame *frame)
 	double edges = (double)frame->info.edges;
 
 	graph_print(&frame->info);
-	printf("state     %.1f MiB of device memory, prepared in %.3f s\n", sample_megabytes(frame->state_bytes),
-	       frame->prepare_seconds);
+	printf("state     %.1f MiB of device memory, prepared in %.3f s\n",
+	       sample_megabytes(frame->state_bytes), frame->prepare_seconds);
 	frame->sample->print(frame);
 	printf("time      %.3f s, %.2f million edges/s\n", frame->seconds, edges / frame->seconds / 1e6);
 	printf("I/O       %llu commands, %.1f MiB read, %.0f thousand commands/s\n",
@@ -153,12 +157,13 @@ static void print_text(const struct graph_frame *frame)
 	if (frame->repeat)
 		printf("again     %u times: median %.3f s\n", frame->repeat, frame->again);
 	if (frame->plain)
-		printf("plain     %.3f s in plain memory; from storage takes %.2f times as long\n", frame->plain_seconds,
-		       frame->seconds / frame->plain_seconds);
+		printf("plain     %.3f s in plain memory; from storage takes %.2f times as long\n",
+		       frame->plain_seconds, frame->seconds / frame->plain_seconds);
 	if (frame->plain && frame->repeat)
-		printf("          with what was left in the cache %.2f times\n", frame->again / frame->plain_seconds);
-	printf("result    %s\n", frame->verify ? "verified: the host comes to the same" :
-						 "not verified (--verify compares with the host's)");
+		printf("          with what was left in the cache %.2f times\n",
+		       frame->again / frame->plain_seconds);
+	printf("result    %s\n", frame->verify ? "verified: the host comes to the same"
+					       : "not verified (--verify compares with the host's)");
 }
 
 static void print_json(const struct graph_frame *frame)

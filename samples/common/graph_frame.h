@@ -45,8 +45,8 @@ struct graph_sample {
  * @setup, @plain, @verify, @json, @repeat, @output: the command line
  * @graph, @info: what is open
  * @blocks: to launch kernels over all edges or vertices with
- * @stored_lanes: to launch them with where the graph is read through the cache: no more than have lines of it for
- *                themselves, or they would take each other's before they are done with them
+ * @stored_lanes: to launch them with where the graph is read through the cache: no more than have lines of it
+ * for themselves, or they would take each other's before they are done with them
  * @state_bytes: device memory of the computation, for @prepare to fill in
  * @prepare_seconds: what @prepare took
  * @seconds: of the first run; @again: median of the later ones; @plain_seconds: in plain memory
@@ -73,19 +73,26 @@ struct graph_frame {
 };
 
 /** GRAPH_FRAME_OPTIONS() - rows of a table of options; @what: the result, for --help */
-#define GRAPH_FRAME_OPTIONS(frame, what)                                                                           \
-	SAMPLE_CACHE_OPTIONS((frame).setup.cache, "an eighth of the graph"),                                       \
-	{ .name = "plain", .kind = SAMPLE_FLAG, .to = &(frame).plain,                                              \
-	  .help = "afterwards copy the graph into device memory and run the same kernels\n"                        \
-		  "there, without cache and storage: the limit, and the ratio to it" },                            \
-	{ .name = "repeat", .value = "N", .kind = SAMPLE_U32, .to = &(frame).repeat,                               \
-	  .most = SAMPLE_MOST_REPEATS,                                                                             \
-	  .help = "run N times more with what the first time left in the cache; their\n"                           \
-		  "median is reported beside the first time (default 0)" },                                        \
-	{ .name = "verify", .kind = SAMPLE_FLAG, .to = &(frame).verify, .help = what },                            \
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &(frame).json, .help = "print the result as JSON" },          \
-	SAMPLE_DEVICE_OPTIONS((frame).setup.device),                                                               \
-	GRAPH_OPTIONS((frame).setup)
+#define GRAPH_FRAME_OPTIONS(frame, what)                                                                     \
+	SAMPLE_CACHE_OPTIONS((frame).setup.cache, "an eighth of the graph"),                                 \
+		{ .name = "plain",                                                                           \
+		  .kind = SAMPLE_FLAG,                                                                       \
+		  .to = &(frame).plain,                                                                      \
+		  .help = "afterwards copy the graph into device memory and run the same kernels\n"          \
+			  "there, without cache and storage: the limit, and the ratio to it" },              \
+		{ .name = "repeat",                                                                          \
+		  .value = "N",                                                                              \
+		  .kind = SAMPLE_U32,                                                                        \
+		  .to = &(frame).repeat,                                                                     \
+		  .most = SAMPLE_MOST_REPEATS,                                                               \
+		  .help = "run N times more with what the first time left in the cache; their\n"             \
+			  "median is reported beside the first time (default 0)" },                          \
+		{ .name = "verify", .kind = SAMPLE_FLAG, .to = &(frame).verify, .help = what },              \
+		{ .name = "json",                                                                            \
+		  .kind = SAMPLE_FLAG,                                                                       \
+		  .to = &(frame).json,                                                                       \
+		  .help = "print the result as JSON" },                                                      \
+		SAMPLE_DEVICE_OPTIONS((frame).setup.device), GRAPH_OPTIONS((frame).setup)
 
 /** graph_alloc() - zeroed device memory, counted in @frame's state; weir_last_error() */
 int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address);

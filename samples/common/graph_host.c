@@ -48,12 +48,13 @@ static char *file_uri(const char *path, const char *keys)
 }
 
 /* A file of the set, or the URI given. */
-static int open_storage(struct graph_host *graph, const struct graph_setup *setup, const char *uri, const char *path,
-			struct weir_storage **storage)
+static int open_storage(struct graph_host *graph, const struct graph_setup *setup, const char *uri,
+			const char *path, struct weir_storage **storage)
 {
-	struct weir_storage_options options = {
-		.size = sizeof(options), .queues = setup->device.queues, .depth = setup->device.depth, .read_only = 1
-	};
+	struct weir_storage_options options = { .size = sizeof(options),
+						.queues = setup->device.queues,
+						.depth = setup->device.depth,
+						.read_only = 1 };
 	const char *keys = setup->storage_keys ? setup->storage_keys : "";
 	char *own = setup->bel_path ? file_uri(path, keys) : NULL;
 	int code;
@@ -65,7 +66,8 @@ static int open_storage(struct graph_host *graph, const struct graph_setup *setu
 	return code;
 }
 
-static int open_storages(struct graph_host *graph, const struct graph_setup *setup, const struct graph_bel *bel)
+static int open_storages(struct graph_host *graph, const struct graph_setup *setup,
+			 const struct graph_bel *bel)
 {
 	unsigned count = setup->bel_path ? 1 : setup->edge_uris.count;
 	int code = open_storage(graph, setup, setup->offsets_uri, bel->col_path, &graph->offsets);
@@ -110,8 +112,8 @@ static int open_cache(struct graph_host *graph, struct graph_setup *setup, struc
 		setup->cache.bytes = (info->vertices + info->edges) * 8 / CACHE_SHARE + CACHE_EXTRA_BYTES;
 	code = weir_cache_create(graph->context,
 				 WEIR_OPTIONS(cache, .bytes = setup->cache.bytes, .lines = setup->cache.lines,
-					      .line_bytes = setup->cache.line_bytes, .policy = setup->cache.policy,
-					      .tier_bytes = setup->cache.tier),
+					      .line_bytes = setup->cache.line_bytes,
+					      .policy = setup->cache.policy, .tier_bytes = setup->cache.tier),
 				 &graph->cache);
 	if (!code)
 		code = weir_cache_stats(graph->cache, &stats);
@@ -122,7 +124,8 @@ static int open_cache(struct graph_host *graph, struct graph_setup *setup, struc
 	return code;
 }
 
-static int open_arrays(struct graph_host *graph, const struct graph_setup *setup, const struct graph_info *info)
+static int open_arrays(struct graph_host *graph, const struct graph_setup *setup,
+		       const struct graph_info *info)
 {
 	struct weir_array_options options = { .size = sizeof(options),
 					      .element_bytes = 8,
@@ -142,11 +145,14 @@ static int open_arrays(struct graph_host *graph, const struct graph_setup *setup
 	return code;
 }
 
-static int load(struct graph_host *graph, struct weir_storage *const *storages, unsigned count, uint64_t stripe_bytes,
-		uint64_t bytes, uint64_t *address)
+static int load(struct graph_host *graph, struct weir_storage *const *storages, unsigned count,
+		uint64_t stripe_bytes, uint64_t bytes, uint64_t *address)
 {
-	struct sample_source source = { .storages = storages, .storage_count = count, .stripe_bytes = stripe_bytes,
-					.first_byte = HEADER_BYTES, .bytes = bytes };
+	struct sample_source source = { .storages = storages,
+					.storage_count = count,
+					.stripe_bytes = stripe_bytes,
+					.first_byte = HEADER_BYTES,
+					.bytes = bytes };
 
 	return sample_load(graph->context, &source, address);
 }
@@ -208,7 +214,8 @@ static int open_bel(const struct graph_setup *setup, struct graph_bel *bel, char
 		return sample_fail(error, -EINVAL, "%s", sentence);
 	if (setup->weighted && !bel->weighted)
 		return sample_fail(error, -EINVAL,
-				   "%.800s has no weights, which are needed here: make the graph with weir-graph generate "
+				   "%.800s has no weights, which are needed here: make the graph with "
+				   "weir-graph generate "
 				   "--weights, or put the .val file beside it",
 				   setup->bel_path);
 	return 0;
@@ -236,7 +243,8 @@ int graph_open(struct graph_setup *setup, struct graph_host **out, struct graph_
 {
 	struct graph_host *graph = calloc(1, sizeof(*graph));
 	struct graph_bel bel;
-	int code = graph ? open_bel(setup, &bel, error) : sample_fail(error, -ENOMEM, "no memory for a graph");
+	int code =
+		graph ? open_bel(setup, &bel, error) : sample_fail(error, -ENOMEM, "no memory for a graph");
 
 	*out = NULL;
 	memset(info, 0, sizeof(*info));
@@ -292,19 +300,23 @@ int graph_clear_counters(struct graph_host *graph, char *error)
 	struct graph_counters none;
 
 	memset(&none, 0, sizeof(none));
-	return sample_pass(error, weir_copy_to_device(graph->context, graph->data.counters, &none, sizeof(none)));
+	return sample_pass(error,
+			   weir_copy_to_device(graph->context, graph->data.counters, &none, sizeof(none)));
 }
 
 static int refuse(const struct graph_data *data, const struct graph_counters *counters, char *error)
 {
 	if (counters->bad_kind == GRAPH_BAD_NEIGHBOUR)
 		return sample_fail(error, -EINVAL,
-				   "vertex %llu has an edge to vertex %llu, but the graph has only %llu; the .dst file is "
+				   "vertex %llu has an edge to vertex %llu, but the graph has only %llu; the "
+				   ".dst file is "
 				   "damaged or belongs to another graph",
-				   (unsigned long long)counters->bad_vertex, (unsigned long long)counters->bad_value,
+				   (unsigned long long)counters->bad_vertex,
+				   (unsigned long long)counters->bad_value,
 				   (unsigned long long)data->vertices);
 	return sample_fail(error, -EINVAL,
-			   "the neighbours of vertex %llu reach to edge %llu, but there are %llu or they end before they "
+			   "the neighbours of vertex %llu reach to edge %llu, but there are %llu or they end "
+			   "before they "
 			   "begin; the .col file is damaged",
 			   (unsigned long long)counters->bad_vertex, (unsigned long long)counters->bad_value,
 			   (unsigned long long)data->edges);
@@ -324,14 +336,16 @@ const char *graph_reference_path(const struct graph_setup *setup, char *error)
 	const char *path = setup->reference ? setup->reference : setup->bel_path;
 
 	if (!path)
-		sample_fail(error, -EINVAL, "--verify needs --reference GRAPH.bel when the graph is given by URIs");
+		sample_fail(error, -EINVAL,
+			    "--verify needs --reference GRAPH.bel when the graph is given by URIs");
 	return path;
 }
 
 void graph_print(const struct graph_info *info)
 {
-	printf("graph     %llu vertices, %llu edges, %.1f MiB on storage\n", (unsigned long long)info->vertices,
-	       (unsigned long long)info->edges, sample_megabytes(info->graph_bytes));
+	printf("graph     %llu vertices, %llu edges, %.1f MiB on storage\n",
+	       (unsigned long long)info->vertices, (unsigned long long)info->edges,
+	       sample_megabytes(info->graph_bytes));
 	printf("device    %s\n", info->device);
 	printf("storage   %s, %u-byte blocks, %u queue pairs (%.0f KiB)\n", info->path, info->block_bytes,
 	       info->queues, (double)info->queue_bytes / 1024);

@@ -42,22 +42,38 @@ struct graph_setup {
 };
 
 /** GRAPH_OPTIONS() - rows of a table of options, besides those of device and cache */
-#define GRAPH_OPTIONS(setup)                                                                                       \
-	{ .name = "storage", .value = "KEYS", .kind = SAMPLE_TEXT, .to = &(setup).storage_keys,                    \
-	  .help = "URI keys for the graph's files, such as direct=on&block=512" },                                 \
-	{ .name = "offsets", .value = "URI", .kind = SAMPLE_TEXT, .to = &(setup).offsets_uri,                      \
-	  .help = "storage that holds the .col file" },                                                            \
-	{ .name = "edges", .value = "URI[,URI...]", .kind = SAMPLE_LIST, .to = &(setup).edge_uris,                 \
-	  .help = "storages that hold the .dst file; several: striped" },                                          \
-	{ .name = "stripe", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &(setup).stripe_bytes,                   \
-	  .help = "stripe unit (default 64K)" },                                                                   \
-	{ .name = "reference", .value = "GRAPH.bel", .kind = SAMPLE_TEXT, .to = &(setup).reference,                \
-	  .help = "what --verify compares with when URIs are given" }
+#define GRAPH_OPTIONS(setup)                                                                                 \
+	{ .name = "storage",                                                                                 \
+	  .value = "KEYS",                                                                                   \
+	  .kind = SAMPLE_TEXT,                                                                               \
+	  .to = &(setup).storage_keys,                                                                       \
+	  .help = "URI keys for the graph's files, such as direct=on&block=512" },                           \
+		{ .name = "offsets",                                                                         \
+		  .value = "URI",                                                                            \
+		  .kind = SAMPLE_TEXT,                                                                       \
+		  .to = &(setup).offsets_uri,                                                                \
+		  .help = "storage that holds the .col file" },                                              \
+		{ .name = "edges",                                                                           \
+		  .value = "URI[,URI...]",                                                                   \
+		  .kind = SAMPLE_LIST,                                                                       \
+		  .to = &(setup).edge_uris,                                                                  \
+		  .help = "storages that hold the .dst file; several: striped" },                            \
+		{ .name = "stripe",                                                                          \
+		  .value = "BYTES",                                                                          \
+		  .kind = SAMPLE_BYTES,                                                                      \
+		  .to = &(setup).stripe_bytes,                                                               \
+		  .help = "stripe unit (default 64K)" },                                                     \
+	{                                                                                                    \
+		.name = "reference", .value = "GRAPH.bel", .kind = SAMPLE_TEXT, .to = &(setup).reference,    \
+		.help = "what --verify compares with when URIs are given"                                    \
+	}
 
 /** GRAPH_WEIGHTS_OPTION() - one more, for weighted graphs */
-#define GRAPH_WEIGHTS_OPTION(setup)                                                                                \
-	{ .name = "weights", .value = "URI", .kind = SAMPLE_TEXT, .to = &(setup).weights_uri,                      \
-	  .help = "storage that holds the .val file" }
+#define GRAPH_WEIGHTS_OPTION(setup)                                                                          \
+	{                                                                                                    \
+		.name = "weights", .value = "URI", .kind = SAMPLE_TEXT, .to = &(setup).weights_uri,          \
+		.help = "storage that holds the .val file"                                                   \
+	}
 
 /**
  * struct graph_info - what was opened

@@ -48,13 +48,19 @@ int graph_layout_take(const char **path, char *error)
 		return 0;
 	snprintf(folder, sizeof(folder), "%s/weir-graph-XXXXXX", top);
 	if (!mkdtemp(folder))
-		return sample_fail(error, -errno, "cannot make a folder in %.700s for the .bel set of %.700s: %s; set TMPDIR", top, *path,
-				   strerror(errno));
+		return sample_fail(
+			error, -errno,
+			"cannot make a folder in %.700s for the .bel set of %.700s: %s; set TMPDIR", top,
+			*path, strerror(errno));
 	snprintf(set, sizeof(set), "%s/graph.bel", folder);
 	(void)atexit(remove_set);
-	fprintf(stderr, "weir: %s becomes a .bel set in %s until the end; weir-graph convert makes one that stays\n", *path, folder);
+	fprintf(stderr,
+		"weir: %s becomes a .bel set in %s until the end; weir-graph convert makes one that stays\n",
+		*path, folder);
 	graph_progress_init(&progress, NULL, stderr);
-	code = graph_convert(*path, set, &(struct graph_convert_options){ .memory_bytes = MEMORY_BYTES, .progress = &progress }, &why);
+	code = graph_convert(
+		*path, set,
+		&(struct graph_convert_options){ .memory_bytes = MEMORY_BYTES, .progress = &progress }, &why);
 	graph_progress_close(&progress);
 	*path = set;
 	return code ? sample_fail(error, -EINVAL, "%s", why.text) : 0;

@@ -28,7 +28,8 @@ WEIR_FN struct weir_run graph_try_neighbours(WEIR_GLOBAL struct graph_data *grap
 }
 
 /* Lines that do not stay for a view: one after the other, which always gets there. */
-WEIR_FN struct weir_run graph_weights_slowly(WEIR_GLOBAL struct graph_data *graph, u64 index, struct weir_run run)
+WEIR_FN struct weir_run graph_weights_slowly(WEIR_GLOBAL struct graph_data *graph, u64 index,
+					     struct weir_run run)
 {
 	for (u32 i = 0; i < WEIR_RUN; i++)
 		run.value[i] = i < run.count ? weir_array_get_u32(&graph->weights, index + i) : 0;

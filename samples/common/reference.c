@@ -19,8 +19,9 @@ static int load_weights(const char *path, uint64_t count, uint32_t *weights, cha
 		return sample_fail(error, -errno, "cannot open %.800s: %s", path, strerror(errno));
 	read = fseek(file, GRAPH_BEL_HEADER_BYTES, SEEK_SET) == 0 && fread(weights, 4, count, file) == count;
 	fclose(file);
-	return read ? 0 : sample_fail(error, -EIO, "%.800s ends before its %llu weights do", path,
-				      (unsigned long long)count);
+	return read ? 0
+		    : sample_fail(error, -EIO, "%.800s ends before its %llu weights do", path,
+				  (unsigned long long)count);
 }
 
 int reference_load(const char *bel_path, bool weighted, struct reference_graph *graph, char *error)
@@ -42,7 +43,8 @@ int reference_load(const char *bel_path, bool weighted, struct reference_graph *
 		return sample_fail(error, -EINVAL, "%.800s has no weights to verify with", bel_path);
 	graph->weights = malloc(bel.edges * 4 + 4);
 	return graph->weights ? load_weights(bel.val_path, bel.edges, graph->weights, error)
-			      : sample_fail(error, -ENOMEM, "no memory for %llu weights", (unsigned long long)bel.edges);
+			      : sample_fail(error, -ENOMEM, "no memory for %llu weights",
+					    (unsigned long long)bel.edges);
 }
 
 void reference_free(struct reference_graph *graph)

@@ -21,15 +21,24 @@ static bool write_line(FILE *file, const void *values, uint64_t index, enum samp
 	int length = -1;
 
 	switch (kind) {
-	case SAMPLE_VALUE_U32: length = fprintf(file, "%" PRIu64 " %" PRIu32 "\n", index, ((const uint32_t *)values)[index]); break;
-	case SAMPLE_VALUE_U64: length = fprintf(file, "%" PRIu64 " %" PRIu64 "\n", index, ((const uint64_t *)values)[index]); break;
-	case SAMPLE_VALUE_F32: length = fprintf(file, "%" PRIu64 " %.9g\n", index, (double)((const float *)values)[index]); break;
-	case SAMPLE_VALUE_F64: length = fprintf(file, "%" PRIu64 " %.17g\n", index, ((const double *)values)[index]); break;
+	case SAMPLE_VALUE_U32:
+		length = fprintf(file, "%" PRIu64 " %" PRIu32 "\n", index, ((const uint32_t *)values)[index]);
+		break;
+	case SAMPLE_VALUE_U64:
+		length = fprintf(file, "%" PRIu64 " %" PRIu64 "\n", index, ((const uint64_t *)values)[index]);
+		break;
+	case SAMPLE_VALUE_F32:
+		length = fprintf(file, "%" PRIu64 " %.9g\n", index, (double)((const float *)values)[index]);
+		break;
+	case SAMPLE_VALUE_F64:
+		length = fprintf(file, "%" PRIu64 " %.17g\n", index, ((const double *)values)[index]);
+		break;
 	}
 	return length > 0;
 }
 
-int sample_write_values(const char *path, const void *values, uint64_t count, enum sample_value kind, char *error)
+int sample_write_values(const char *path, const void *values, uint64_t count, enum sample_value kind,
+			char *error)
 {
 	uint64_t bytes = kind == SAMPLE_VALUE_U64 || kind == SAMPLE_VALUE_F64 ? 8 : 4;
 	FILE *file = fopen(path, "we");
@@ -43,5 +52,7 @@ int sample_write_values(const char *path, const void *values, uint64_t count, en
 	code = whole ? 0 : errno;
 	if (file && fclose(file) && !code)
 		code = errno;
-	return code ? sample_fail(error, -code, "cannot write %s: %s; choose another --output", path, strerror(code)) : 0;
+	return code ? sample_fail(error, -code, "cannot write %s: %s; choose another --output", path,
+				  strerror(code))
+		    : 0;
 }

@@ -14,19 +14,23 @@ enum sample_value {
 };
 
 /** SAMPLE_OUTPUT_OPTION() - a row of a table of options: where results go; @what each of them is */
-#define SAMPLE_OUTPUT_OPTION(path, what)                                                                          \
-	{ .name = "output", .value = "FILE", .kind = SAMPLE_TEXT, .to = &(path),                                  \
-	  .help = "write " what " of every vertex to FILE, little-endian, in the vertices' order;\n"               \
-		  "to a FILE.txt as text, a line for each: its number and the value" }
+#define SAMPLE_OUTPUT_OPTION(path, what)                                                                     \
+	{                                                                                                    \
+		.name = "output", .value = "FILE", .kind = SAMPLE_TEXT, .to = &(path),                       \
+		.help = "write " what " of every vertex to FILE, little-endian, in the vertices' order;\n"   \
+			"to a FILE.txt as text, a line for each: its number and the value"                   \
+	}
 
 /**
  * sample_write_values() - results become a file
- * @path: one that ends with .txt is text: lines of an index and a value, with as many digits as tell floats apart; else the bytes
+ * @path: one that ends with .txt is text: lines of an index and a value, with as many digits as tell floats
+ * apart; else the bytes
  * @values: @count of them
  * @kind: what they are
  *
  * Return: 0 or a negative errno with a sentence in @error.
  */
-int sample_write_values(const char *path, const void *values, uint64_t count, enum sample_value kind, char *error);
+int sample_write_values(const char *path, const void *values, uint64_t count, enum sample_value kind,
+			char *error);
 
 #endif

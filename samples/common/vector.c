@@ -42,7 +42,8 @@ static int whole_blocks(struct weir_storage *storage, uint64_t at, uint64_t byte
 }
 
 int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
-		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of, char *error)
+		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of,
+		char *error)
 {
 	uint64_t *words = allocate(error);
 	int code = words ? 0 : -ENOMEM;
@@ -62,8 +63,8 @@ int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
 }
 
 int sample_read(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
-		int (*take)(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error), void *to,
-		char *error)
+		int (*take)(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error),
+		void *to, char *error)
 {
 	uint64_t *words = allocate(error);
 	int code = words ? 0 : -ENOMEM;

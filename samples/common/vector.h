@@ -21,7 +21,8 @@ float sample_fraction(uint64_t random);
  * Return: 0 or a negative errno with a sentence.
  */
 int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
-		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of, char *error);
+		void (*make)(uint64_t *words, uint64_t first, uint64_t count, void *of), void *of,
+		char *error);
 
 /**
  * sample_read() - read a range of a storage
@@ -30,7 +31,7 @@ int sample_fill(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
  * Return: 0, what @take returned, or a negative errno with a sentence.
  */
 int sample_read(struct weir_storage *storage, uint64_t begin, uint64_t bytes,
-		int (*take)(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error), void *to,
-		char *error);
+		int (*take)(const uint64_t *words, uint64_t first, uint64_t count, void *to, char *error),
+		void *to, char *error);
 
 #endif

@@ -26,7 +26,8 @@ WEIR_FN void ctc_start(WEIR_GLOBAL struct ctc_args *args, u64 command, u64 slot)
 	WEIR_GLOBAL struct weir_event *event = ctc_event(args, command);
 	u32 blocks = CTC_BYTES >> args->disk.block_log2;
 	u64 index = (weir_thread() + command * args->lanes) % args->indices;
-	weir_status status = weir_read_async(&args->disk, index * blocks, blocks, ctc_buffer(args, slot), event);
+	weir_status status =
+		weir_read_async(&args->disk, index * blocks, blocks, ctc_buffer(args, slot), event);
 
 	if (status != WEIR_OK) /* relaxed: this lane alone looks at it */
 		weir_store_u64_relaxed_dev(&event->word, WEIR_EVENT_DONE | status);

@@ -31,25 +31,64 @@ struct command {
 	struct ctc_lane *results;
 };
 
-static struct command command_line = { .commands = 64, .step = .2, .most = 2, .runs = 5, .size = 64 << 20,
-				       .device = { .workers = 1 } };
+static struct command command_line = {
+	.commands = 64, .step = .2, .most = 2, .runs = 5, .size = 64 << 20, .device = { .workers = 1 }
+};
 
 static const struct sample_option options[] = {
-	{ .name = "lanes", .value = "N", .kind = SAMPLE_U64, .to = &command_line.lanes, .least = 1, .most = 1 << 20,
+	{ .name = "lanes",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.lanes,
+	  .least = 1,
+	  .most = 1 << 20,
 	  .help = "lanes (default 1024; one per worker where each lane is a wave of its own)" },
-	{ .name = "block", .value = "N", .kind = SAMPLE_U32, .to = &command_line.block, .least = 1,
-	  .most = CTC_BLOCK_LANES, .help = "lanes per block (default 1024)" },
-	{ .name = "commands", .value = "N", .kind = SAMPLE_U64, .to = &command_line.commands, .least = 2,
-	  .most = 1 << 16, .help = "reads of 4 KiB per lane (default 64)" },
-	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.size, .least = CTC_BYTES,
-	  .most = 1 << 30, .help = "range of the storage that is read (default 64M, or all of it)" },
-	{ .name = "step", .value = "R", .kind = SAMPLE_REAL, .to = &command_line.step, .least = .05, .most = 2,
+	{ .name = "block",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.block,
+	  .least = 1,
+	  .most = CTC_BLOCK_LANES,
+	  .help = "lanes per block (default 1024)" },
+	{ .name = "commands",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.commands,
+	  .least = 2,
+	  .most = 1 << 16,
+	  .help = "reads of 4 KiB per lane (default 64)" },
+	{ .name = "size",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.size,
+	  .least = CTC_BYTES,
+	  .most = 1 << 30,
+	  .help = "range of the storage that is read (default 64M, or all of it)" },
+	{ .name = "step",
+	  .value = "R",
+	  .kind = SAMPLE_REAL,
+	  .to = &command_line.step,
+	  .least = .05,
+	  .most = 2,
 	  .help = "from one ratio to the next (default 0.2)" },
-	{ .name = "most", .value = "R", .kind = SAMPLE_REAL, .to = &command_line.most, .least = 0.05, .most = 3,
+	{ .name = "most",
+	  .value = "R",
+	  .kind = SAMPLE_REAL,
+	  .to = &command_line.most,
+	  .least = 0.05,
+	  .most = 3,
 	  .help = "last ratio (default 2)" },
-	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
+	{ .name = "runs",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.runs,
+	  .least = 1,
+	  .most = MOST_RUNS,
 	  .help = "runs of everything, in turns; the quickest counts (default 5)" },
-	{ .name = "service", .value = "WAVES", .kind = SAMPLE_U32, .to = &command_line.service,
+	{ .name = "service",
+	  .value = "WAVES",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.service,
 	  .given = &command_line.service_given,
 	  .help = "a service of so many waves reaps completions; 0: whoever waits does\n"
 		  "(default: a service only where lanes must pull their data)" },
@@ -94,11 +133,13 @@ static int open_all(struct command *command)
 	if (!command->lanes)
 		command->lanes = info.wave_lanes > 1 ? CTC_BLOCK_LANES : info.workers;
 	if (!command->block)
-		command->block = command->lanes < CTC_BLOCK_LANES ? (uint32_t)command->lanes : CTC_BLOCK_LANES;
+		command->block =
+			command->lanes < CTC_BLOCK_LANES ? (uint32_t)command->lanes : CTC_BLOCK_LANES;
 	if (code)
 		return code;
 	return weir_storage_open(command->context, command->uri,
-				 WEIR_OPTIONS(storage, .queues = command->device.queues, .depth = command->device.depth,
+				 WEIR_OPTIONS(storage, .queues = command->device.queues,
+					      .depth = command->device.depth,
 					      .read_only = strncmp(command->uri, "virt:", 5) != 0),
 				 &command->storage);
 }
@@ -110,8 +151,11 @@ static int allocate(struct command *command)
 
 	args->lanes = command->lanes;
 	args->commands = command->commands;
-	if (code || (code = weir_alloc(command->context, args->lanes * args->commands * CTC_BYTES, &args->buffers)) != 0 ||
-	    (code = weir_alloc(command->context, args->lanes * 2 * sizeof(struct weir_event), &args->events)) != 0 ||
+	if (code ||
+	    (code = weir_alloc(command->context, args->lanes * args->commands * CTC_BYTES, &args->buffers)) !=
+		    0 ||
+	    (code = weir_alloc(command->context, args->lanes * 2 * sizeof(struct weir_event),
+			       &args->events)) != 0 ||
 	    (code = weir_alloc(command->context, args->lanes * sizeof(struct ctc_lane), &args->results)) != 0)
 		return code;
 	command->expected = calloc(args->lanes, sizeof(*command->expected));
@@ -124,7 +168,8 @@ static void expect(struct command *command, const uint64_t *data)
 {
 	for (uint64_t lane = 0; lane < command->lanes; lane++)
 		for (uint64_t i = 0; i < command->commands; i++) {
-			const uint64_t *block = data + (lane + i * command->lanes) % command->args.indices * WORDS;
+			const uint64_t *block =
+				data + (lane + i * command->lanes) % command->args.indices * WORDS;
 
 			for (unsigned s = 0; s < CTC_BYTES / CTC_SECTOR_BYTES; s++)
 				command->expected[lane] += block[s * (CTC_SECTOR_BYTES / 8) + s];
@@ -160,12 +205,13 @@ static int prepare(struct command *command, char *error)
 		bytes = info.bytes;
 	command->args.indices = bytes / CTC_BYTES;
 	if (!command->args.indices)
-		return sample_fail(error, -EINVAL, "%.800s has %llu bytes; it needs one block of %d at least", command->uri,
-				   (unsigned long long)info.bytes, CTC_BYTES);
+		return sample_fail(error, -EINVAL, "%.800s has %llu bytes; it needs one block of %d at least",
+				   command->uri, (unsigned long long)info.bytes, CTC_BYTES);
 	bytes = command->args.indices * CTC_BYTES;
 	data = malloc(bytes);
 	if (!data || !command->expected || !command->results)
-		code = sample_fail(error, -ENOMEM, "no memory for the %llu bytes that are read: give a smaller --size",
+		code = sample_fail(error, -ENOMEM,
+				   "no memory for the %llu bytes that are read: give a smaller --size",
 				   (unsigned long long)bytes);
 	else
 		code = sample_pass(error, read_range(command, bytes, data));
@@ -190,27 +236,31 @@ static int check(struct command *command, char *error)
 	for (uint64_t i = 0; i < command->lanes; i++)
 		if (command->results[i].check != command->expected[i])
 			return sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: the blocks of lane %llu sum up to %llx, the same blocks read by the "
+					   "WRONG RESULT: the blocks of lane %llu sum up to %llx, the same "
+					   "blocks read by the "
 					   "host to %llx; please report this",
-					   (unsigned long long)i, (unsigned long long)command->results[i].check,
+					   (unsigned long long)i,
+					   (unsigned long long)command->results[i].check,
 					   (unsigned long long)command->expected[i]);
 	return 0;
 }
 
 /* Run a kernel; from the first lane's beginning to the last one's end. */
-static int run_once(struct command *command, const char *kernel, uint64_t iterations, double *seconds, char *error)
+static int run_once(struct command *command, const char *kernel, uint64_t iterations, double *seconds,
+		    char *error)
 {
 	uint32_t blocks = (uint32_t)((command->lanes + command->block - 1) / command->block);
 	uint64_t begin = UINT64_MAX, end = 0;
 	int code;
 
 	command->args.iterations = iterations;
-	code = weir_launch(command->context, kernel, blocks, command->block, &command->args, sizeof(command->args));
+	code = weir_launch(command->context, kernel, blocks, command->block, &command->args,
+			   sizeof(command->args));
 	if (!code)
 		code = weir_sync(command->context);
 	if (!code)
 		code = weir_copy_from_device(command->context, command->results, command->args.results,
-				     command->lanes * sizeof(*command->results));
+					     command->lanes * sizeof(*command->results));
 	if (code)
 		return sample_pass(error, code);
 	for (uint64_t i = 0; i < command->lanes; i++) {
@@ -222,7 +272,8 @@ static int run_once(struct command *command, const char *kernel, uint64_t iterat
 }
 
 /* Once more; @least keeps the quickest. */
-static int measure(struct command *command, const char *kernel, uint64_t iterations, double *least, char *error)
+static int measure(struct command *command, const char *kernel, uint64_t iterations, double *least,
+		   char *error)
 {
 	double seconds = 0;
 	int code = run_once(command, kernel, iterations, &seconds, error);
@@ -262,7 +313,8 @@ static int measure_point(struct command *command, struct point *point, char *err
 	for (uint32_t run = 0; run < command->runs && !code; run++)
 		if ((code = measure(command, "ctc_sync", point->iterations, &point->sync, error)) == 0 &&
 		    (code = measure(command, "ctc_alone", point->iterations, &point->alone, error)) == 0 &&
-		    (code = measure(command, "ctc_iterations", point->iterations, &point->rounds, error)) == 0)
+		    (code = measure(command, "ctc_iterations", point->iterations, &point->rounds, error)) ==
+			    0)
 			code = measure(command, "ctc_async", point->iterations, &point->async, error);
 	return code;
 }
@@ -296,7 +348,8 @@ static int sweep(struct command *command, struct report *report, char *error)
 	double none = 0, iteration = 0;
 	int code = calibrate(command, &report->reads, &none, &iteration, error);
 
-	for (double ratio = 0; ratio <= command->most + 1e-9 && report->count < MOST_RATIOS && !code; ratio += command->step) {
+	for (double ratio = 0; ratio <= command->most + 1e-9 && report->count < MOST_RATIOS && !code;
+	     ratio += command->step) {
 		struct point *point = &report->point[report->count];
 
 		point->iterations = (uint64_t)(ratio * report->reads / iteration + .5);
@@ -315,11 +368,12 @@ static void print_text(const struct report *report)
 	const struct point *best = &report->point[report->best];
 
 	printf("device    %s\nstorage   %s\n", report->device, report->path);
-	printf("load      %llu lanes in blocks of %u, %llu reads of 4 KiB each: %.2f us each without computation\n\n",
+	printf("load      %llu lanes in blocks of %u, %llu reads of 4 KiB each: %.2f us each without "
+	       "computation\n\n",
 	       (unsigned long long)command->lanes, command->block, (unsigned long long)command->commands,
 	       report->reads / (double)command->commands * 1e6);
-	printf("%8s %12s %10s %10s %10s %11s %7s\n", "ratio", "computation", "sync ms", "turns ms", "async ms",
-	       "sync/async", "limit");
+	printf("%8s %12s %10s %10s %10s %11s %7s\n", "ratio", "computation", "sync ms", "turns ms",
+	       "async ms", "sync/async", "limit");
 	for (unsigned i = 0; i < report->count; i++) {
 		const struct point *point = &report->point[i];
 

@@ -17,7 +17,8 @@ static int count(struct weir_context *context, const char *uri, uint64_t bins[25
 	if (!error)
 		error = weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache);
 	if (!error)
-		error = weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 4), &args.values);
+		error = weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 4),
+					&args.values);
 	if (!error)
 		error = weir_alloc(context, 256 * sizeof(bins[0]), &args.bins);
 	if (!error)
@@ -58,7 +59,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < 256; i++)
 		total += bins[i];
-	printf("%llu values, %llu of them in bin 0: %s\n", (unsigned long long)total, (unsigned long long)bins[0],
-	       same(path, bins) ? "as the host counts" : "WRONG");
+	printf("%llu values, %llu of them in bin 0: %s\n", (unsigned long long)total,
+	       (unsigned long long)bins[0], same(path, bins) ? "as the host counts" : "WRONG");
 	return !same(path, bins);
 }

@@ -6,7 +6,8 @@
 
 #include "kvcache.h"
 
-int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, size_t blocks, uint64_t block_bytes, char *error)
+int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, size_t blocks,
+		      uint64_t block_bytes, char *error)
 {
 	int code;
 
@@ -24,11 +25,16 @@ int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, s
 
 int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, char *error)
 {
-	struct kvcache_check_args args = { .pool = pool->address, .blocks = pool->list_address, .count = count,
-					   .block_words = pool->block_bytes / 8, .verdict = pool->verdict };
+	struct kvcache_check_args args = { .pool = pool->address,
+					   .blocks = pool->list_address,
+					   .count = count,
+					   .block_words = pool->block_bytes / 8,
+					   .verdict = pool->verdict };
 	uint64_t found = 0, zero = 0;
 	uint32_t grid;
-	int code = count ? weir_copy_to_device(pool->context, pool->list_address, pool->list, count * sizeof(*pool->list)) : 0;
+	int code = count ? weir_copy_to_device(pool->context, pool->list_address, pool->list,
+					       count * sizeof(*pool->list))
+			 : 0;
 
 	if (!count)
 		return 0;

@@ -24,9 +24,11 @@ struct kvcache_pool {
 };
 
 /** kvcache_pool_open() - room for @blocks; 0 or a negative errno with a sentence */
-int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, size_t blocks, uint64_t block_bytes, char *error);
+int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, size_t blocks,
+		      uint64_t block_bytes, char *error);
 
-/** kvcache_pool_check() - lanes compare the first @count blocks with @list's and poison them; @bad grows by the wrong words */
+/** kvcache_pool_check() - lanes compare the first @count blocks with @list's and poison them; @bad grows by
+ * the wrong words */
 int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, char *error);
 
 /** kvcache_pool_close() - the device memory goes with the context */

@@ -14,7 +14,13 @@
 #include "plain.h"
 #include "trace.h"
 
-enum { MOST_RUNS = 99, LEAST_BLOCK = 512, MOST_BLOCK = 16 << 20, PIECE_BYTES = 1 << 20, MOST_THREADS = PLAIN_MOST_THREADS };
+enum {
+	MOST_RUNS = 99,
+	LEAST_BLOCK = 512,
+	MOST_BLOCK = 16 << 20,
+	PIECE_BYTES = 1 << 20,
+	MOST_THREADS = PLAIN_MOST_THREADS
+};
 
 /** struct command - what the command line says, and what is open */
 struct command {
@@ -44,29 +50,80 @@ struct command {
 	struct weir_registration_info how;
 };
 
-static struct command command_line = { .block_bytes = 16 << 10, .batch = 1024, .seed = 1, .runs = 3, .threads = 16, .by = "auto",
-				       .file = -1, .info = { .size = sizeof(struct weir_context_info) },
+static struct command command_line = { .block_bytes = 16 << 10,
+				       .batch = 1024,
+				       .seed = 1,
+				       .runs = 3,
+				       .threads = 16,
+				       .by = "auto",
+				       .file = -1,
+				       .info = { .size = sizeof(struct weir_context_info) },
 				       .how = { .size = sizeof(struct weir_registration_info) } };
 
 static const struct sample_option options[] = {
-	{ .name = "make", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.make_bytes, .least = LEAST_BLOCK,
+	{ .name = "make",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.make_bytes,
+	  .least = LEAST_BLOCK,
 	  .help = "write FILE first, this long, with what the device can check" },
-	{ .name = "block", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.block_bytes, .least = LEAST_BLOCK,
-	  .most = MOST_BLOCK, .help = "length of a block, a multiple of 512 (default 16K)" },
-	{ .name = "batch", .value = "N", .kind = SAMPLE_U64, .to = &command_line.batch, .least = 1, .most = 1 << 20,
+	{ .name = "block",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.block_bytes,
+	  .least = LEAST_BLOCK,
+	  .most = MOST_BLOCK,
+	  .help = "length of a block, a multiple of 512 (default 16K)" },
+	{ .name = "batch",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.batch,
+	  .least = 1,
+	  .most = 1 << 20,
 	  .help = "blocks at a time (default 1024)" },
-	{ .name = "loads", .value = "N", .kind = SAMPLE_U64, .to = &command_line.loads, .least = 1, .most = 1 << 28,
+	{ .name = "loads",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.loads,
+	  .least = 1,
+	  .most = 1 << 28,
 	  .help = "blocks of the trace (default: 32 batches)" },
-	{ .name = "seed", .value = "N", .kind = SAMPLE_U64, .to = &command_line.seed, .help = "of the trace (default 1)" },
-	{ .name = "trace", .value = "FILE", .kind = SAMPLE_TEXT, .to = &command_line.trace_path,
+	{ .name = "seed",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.seed,
+	  .help = "of the trace (default 1)" },
+	{ .name = "trace",
+	  .value = "FILE",
+	  .kind = SAMPLE_TEXT,
+	  .to = &command_line.trace_path,
 	  .help = "instead: a line per request, of block numbers and ranges such as 7 9 100-131" },
-	{ .name = "direct", .kind = SAMPLE_FLAG, .to = &command_line.direct, .help = "open FILE with O_DIRECT" },
-	{ .name = "path", .value = "NAME", .kind = SAMPLE_TEXT, .to = &command_line.by,
+	{ .name = "direct",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.direct,
+	  .help = "open FILE with O_DIRECT" },
+	{ .name = "path",
+	  .value = "NAME",
+	  .kind = SAMPLE_TEXT,
+	  .to = &command_line.by,
 	  .help = "auto (default), module, direct, pull or bounce" },
-	{ .name = "threads", .value = "N", .kind = SAMPLE_U32, .to = &command_line.threads, .least = 1, .most = MOST_THREADS,
+	{ .name = "threads",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.threads,
+	  .least = 1,
+	  .most = MOST_THREADS,
 	  .help = "host threads of the plain version (default 16)" },
-	{ .name = "no-plain", .kind = SAMPLE_FLAG, .to = &command_line.no_plain, .help = "leave the plain version out" },
-	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
+	{ .name = "no-plain",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.no_plain,
+	  .help = "leave the plain version out" },
+	{ .name = "runs",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.runs,
+	  .least = 1,
+	  .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_LOCATION_OPTIONS(command_line.device),
@@ -77,8 +134,10 @@ static const struct sample_program program = {
 	.name = "weir-kvcache",
 	.about = "usage: weir-kvcache FILE [options]\n"
 		 "\n"
-		 "Loads blocks of FILE, pages of a KV cache, into device memory as a trace says, a batch at a\n"
-		 "time: by weir_file_batch(), and by plain threads that read a block and copy it. Lanes look at\n"
+		 "Loads blocks of FILE, pages of a KV cache, into device memory as a trace says, a batch at "
+		 "a\n"
+		 "time: by weir_file_batch(), and by plain threads that read a block and copy it. Lanes look "
+		 "at\n"
 		 "every byte of every batch, outside the time that counts. Make the file with --make 4G.\n",
 	.options = options,
 	.operand = "one file",
@@ -101,7 +160,8 @@ static int make_file(const struct command *command, char *error)
 	if (file < 0)
 		return sample_fail(error, -errno, "cannot write %s: %s", command->path, strerror(errno));
 	for (uint64_t at = 0; at < command->make_bytes && put >= 0; at += (uint64_t)put) {
-		uint64_t bytes = command->make_bytes - at < PIECE_BYTES ? command->make_bytes - at : PIECE_BYTES;
+		uint64_t bytes =
+			command->make_bytes - at < PIECE_BYTES ? command->make_bytes - at : PIECE_BYTES;
 
 		for (uint64_t i = 0; i < (bytes + 7) / 8; i++)
 			piece[i] = kvcache_word(at / 8 + i);
@@ -123,14 +183,18 @@ static int snapshot_at_file(struct command *command, char *error)
 
 	command->file_blocks = bytes > 0 ? (uint64_t)bytes / command->block_bytes : 0;
 	if (!command->file_blocks)
-		return sample_fail(error, -EINVAL, "%s has %lld bytes, less than one block of %llu; --make 1G writes one", command->path,
-				   (long long)bytes, (unsigned long long)command->block_bytes);
+		return sample_fail(error, -EINVAL,
+				   "%s has %lld bytes, less than one block of %llu; --make 1G writes one",
+				   command->path, (long long)bytes, (unsigned long long)command->block_bytes);
 	if (pread(command->file, aligned, 4096, 0) < LEAST_BLOCK)
 		return sample_fail(error, -EIO, "cannot read %s: %s", command->path, strerror(errno));
 	memcpy(&word, aligned + LEAST_BLOCK - 8, sizeof(word));
 	if (word != kvcache_word(LEAST_BLOCK / 8 - 1))
-		return sample_fail(error, -EINVAL, "%s was not written by weir-kvcache: the device could not tell right from wrong; name "
-				   "another file and --make 1G", command->path);
+		return sample_fail(error, -EINVAL,
+				   "%s was not written by weir-kvcache: the device could not tell right from "
+				   "wrong; name "
+				   "another file and --make 1G",
+				   command->path);
 	return 0;
 }
 
@@ -142,8 +206,8 @@ static int open_file(struct command *command, char *error)
 		return code;
 	command->file = open(command->path, O_RDONLY | O_CLOEXEC | (command->direct ? O_DIRECT : 0));
 	if (command->file < 0)
-		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path, command->direct ? " with O_DIRECT" : "",
-				   strerror(errno));
+		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path,
+				   command->direct ? " with O_DIRECT" : "", strerror(errno));
 	return snapshot_at_file(command, error);
 }
 
@@ -169,28 +233,35 @@ static int open_device(struct command *command, char *error)
 	int code = sample_pass(error, sample_open(&command->device, &command->context));
 
 	if (!code)
-		code = kvcache_pool_open(&command->pool, command->context, command->batch, command->block_bytes, error);
+		code = kvcache_pool_open(&command->pool, command->context, command->batch,
+					 command->block_bytes, error);
 	if (code)
 		return code;
 	code = weir_context_info(command->context, &command->info);
 	if (!code)
-		code = weir_register(command->context, command->pool.address, command->batch * command->block_bytes,
-				     WEIR_OPTIONS(register, .path = (enum weir_file_path)path_named(command->by)),
-				     &command->registration);
+		code = weir_register(
+			command->context, command->pool.address, command->batch * command->block_bytes,
+			WEIR_OPTIONS(register, .path = (enum weir_file_path)path_named(command->by)),
+			&command->registration);
 	if (!code)
 		code = weir_registration_info(command->registration, &command->how);
 	command->io = calloc(command->batch, sizeof(*command->io));
-	return code || command->io ? sample_pass(error, code) : sample_fail(error, -ENOMEM, "no memory for requests");
+	return code || command->io ? sample_pass(error, code)
+				   : sample_fail(error, -ENOMEM, "no memory for requests");
 }
 
-static int load_batch(struct command *command, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad, char *error)
+static int load_batch(struct command *command, const uint64_t *blocks, size_t count, double *seconds,
+		      uint64_t *bad, char *error)
 {
 	double begin = sample_now();
 	int code;
 
 	for (size_t i = 0; i < count; i++)
-		command->io[i] = (struct weir_file_io){ .registration = command->registration, .file = command->file,
-			.at = i * command->block_bytes, .offset = blocks[i] * command->block_bytes, .bytes = command->block_bytes };
+		command->io[i] = (struct weir_file_io){ .registration = command->registration,
+							.file = command->file,
+							.at = i * command->block_bytes,
+							.offset = blocks[i] * command->block_bytes,
+							.bytes = command->block_bytes };
 	code = weir_file_batch(command->context, command->io, count);
 	*seconds = sample_now() - begin;
 	memcpy(command->pool.list, blocks, count * sizeof(*blocks));
@@ -205,11 +276,12 @@ static int run_trace(struct command *command, bool plain, double *seconds, uint6
 	*seconds = 0;
 	for (size_t at = 0; at < command->trace.count && !code; at += command->batch) {
 		const uint64_t *blocks = command->trace.blocks + at;
-		size_t left = command->trace.count - at, count = left < command->batch ? left : command->batch;
+		size_t left = command->trace.count - at,
+		       count = left < command->batch ? left : command->batch;
 		double once = 0;
 
-		code = plain ? plain_load(command->plain, blocks, count, &once, bad, error) :
-			       load_batch(command, blocks, count, &once, bad, error);
+		code = plain ? plain_load(command->plain, blocks, count, &once, bad, error)
+			     : load_batch(command, blocks, count, &once, bad, error);
 		*seconds += once;
 	}
 	return code;
@@ -218,7 +290,8 @@ static int run_trace(struct command *command, bool plain, double *seconds, uint6
 static int run(struct command *command, struct report *report, char *error)
 {
 	double weir[MOST_RUNS], plain[MOST_RUNS] = { 0 }, warm;
-	int code = run_trace(command, false, &warm, &report->bad, error); /* kernels, threads and the page cache are there then */
+	int code = run_trace(command, false, &warm, &report->bad,
+			     error); /* kernels, threads and the page cache are there then */
 
 	for (uint32_t i = 0; i < command->runs && !code; i++) {
 		code = run_trace(command, false, &weir[i], &report->bad, error);
@@ -232,8 +305,10 @@ static int run(struct command *command, struct report *report, char *error)
 	report->stats.size = sizeof(report->stats);
 	code = sample_pass(error, weir_file_stats(command->context, &report->stats));
 	if (!code && report->bad)
-		code = sample_fail(error, -EBADMSG, "WRONG DATA: %llu words on the device are not what the file has; please report this",
-				   (unsigned long long)report->bad);
+		code = sample_fail(
+			error, -EBADMSG,
+			"WRONG DATA: %llu words on the device are not what the file has; please report this",
+			(unsigned long long)report->bad);
 	return code;
 }
 
@@ -244,23 +319,25 @@ static double rate(const struct command *command, double seconds)
 
 static void print_way(const struct command *command, const char *name, double seconds)
 {
-	printf("%-9s %.4f s, %.1f thousand blocks/s, %.2f GB/s\n", name, seconds, rate(command, seconds) / 1e3,
-	       rate(command, seconds) * (double)command->block_bytes / 1e9);
+	printf("%-9s %.4f s, %.1f thousand blocks/s, %.2f GB/s\n", name, seconds,
+	       rate(command, seconds) / 1e3, rate(command, seconds) * (double)command->block_bytes / 1e9);
 }
 
 static void print_text(const struct command *command, const struct report *report)
 {
 	printf("trace     %zu blocks of %llu bytes in %zu requests, %llu at a time\n", command->trace.count,
-	       (unsigned long long)command->block_bytes, command->trace.requests, (unsigned long long)command->batch);
+	       (unsigned long long)command->block_bytes, command->trace.requests,
+	       (unsigned long long)command->batch);
 	printf("device    %s\nfile      %s%s, %llu blocks\n", command->info.name, command->path,
 	       command->direct ? " (O_DIRECT)" : "", (unsigned long long)command->file_blocks);
-	printf("path      %s: %s; %u threads, %s\n", weir_file_path_name((enum weir_file_path)command->how.path), command->how.reason,
+	printf("path      %s: %s; %u threads, %s\n",
+	       weir_file_path_name((enum weir_file_path)command->how.path), command->how.reason,
 	       report->stats.threads, report->stats.uring ? "io_uring" : "no io_uring here");
 	print_way(command, "weir", report->weir);
 	if (command->plain) {
 		print_way(command, "plain", report->plain);
-		printf("ratio     weir is %.2f times as fast as %u threads that read and copy\n", report->plain / report->weir,
-		       command->threads);
+		printf("ratio     weir is %.2f times as fast as %u threads that read and copy\n",
+		       report->plain / report->weir, command->threads);
 	}
 	printf("result    verified: every byte of every batch, on the device\n");
 }
@@ -318,8 +395,8 @@ static int go(struct command *command, char *error)
 	if (!code)
 		code = open_device(command, error);
 	if (!code && !command->no_plain)
-		code = plain_open(&command->device, command->threads, command->file, command->block_bytes, command->batch,
-				  &command->plain, error);
+		code = plain_open(&command->device, command->threads, command->file, command->block_bytes,
+				  command->batch, &command->plain, error);
 	if (!code)
 		code = run(command, &report, error);
 	if (!code)

@@ -46,9 +46,11 @@ static int load_share(struct hand *hand)
 		ssize_t got = pread(plain->file, hand->host, plain->block_bytes, offset);
 
 		if (got != (ssize_t)plain->block_bytes)
-			return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s", (unsigned long long)plain->blocks[i], got,
+			return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s",
+					   (unsigned long long)plain->blocks[i], got,
 					   got < 0 ? strerror(errno) : "the file ended");
-		if (weir_copy_to_device(hand->context, hand->pool.address + slot * plain->block_bytes, hand->host, plain->block_bytes))
+		if (weir_copy_to_device(hand->context, hand->pool.address + slot * plain->block_bytes,
+					hand->host, plain->block_bytes))
 			return sample_pass(hand->error, -EIO);
 	}
 	return 0;
@@ -79,14 +81,16 @@ static int open_hand(struct hand *hand, const struct sample_device *device, size
 	own.resident_lanes = HAND_LANES;
 	code = sample_pass(hand->error, sample_open(&own, &hand->context));
 	if (!code)
-		code = kvcache_pool_open(&hand->pool, hand->context, blocks, hand->plain->block_bytes, hand->error);
+		code = kvcache_pool_open(&hand->pool, hand->context, blocks, hand->plain->block_bytes,
+					 hand->error);
 	if (!code)
-		code = sample_pass(hand->error, weir_alloc_host(hand->context, hand->plain->block_bytes, &hand->pinned, &hand->host));
+		code = sample_pass(hand->error, weir_alloc_host(hand->context, hand->plain->block_bytes,
+								&hand->pinned, &hand->host));
 	return code;
 }
 
-int plain_open(const struct sample_device *device, uint32_t threads, int file, uint64_t block_bytes, size_t batch,
-	       struct plain **out, char *error)
+int plain_open(const struct sample_device *device, uint32_t threads, int file, uint64_t block_bytes,
+	       size_t batch, struct plain **out, char *error)
 {
 	struct plain *plain = calloc(1, sizeof(*plain) + threads * sizeof(plain->hands[0]));
 	int code = plain ? 0 : sample_fail(error, -ENOMEM, "no memory for %u threads", threads);
@@ -107,7 +111,8 @@ int plain_open(const struct sample_device *device, uint32_t threads, int file, u
 	for (uint32_t i = 0; i < threads && !code; i++) {
 		code = -pthread_create(&plain->hands[i].thread, NULL, hand_main, &plain->hands[i]);
 		if (code) { /* those that are there wait for this one for ever */
-			sample_fail(error, code, "cannot start thread %u of %u: %s", i, threads, strerror(-code));
+			sample_fail(error, code, "cannot start thread %u of %u: %s", i, threads,
+				    strerror(-code));
 			return code;
 		}
 		plain->hands[i].started = true;
@@ -135,7 +140,8 @@ static int check_share(struct plain *plain, uint32_t index, uint64_t *bad, char 
 	return kvcache_pool_check(&hand->pool, count, bad, error);
 }
 
-int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad, char *error)
+int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad,
+	       char *error)
 {
 	double begin = sample_now();
 	int code = 0;

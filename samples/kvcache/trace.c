@@ -34,16 +34,19 @@ static int no_memory(char *error)
 /* Page @page of conversation @who: the first ones are everybody's. */
 static uint64_t page_of(uint64_t seed, uint64_t who, uint64_t page, uint64_t blocks)
 {
-	return sample_scramble(seed ^ sample_scramble(page < SHARED_BLOCKS ? page : (who << 20) + page)) % blocks;
+	return sample_scramble(seed ^ sample_scramble(page < SHARED_BLOCKS ? page : (who << 20) + page)) %
+	       blocks;
 }
 
-int kvcache_trace_make(struct kvcache_trace *trace, uint64_t seed, uint64_t blocks, uint64_t count, char *error)
+int kvcache_trace_make(struct kvcache_trace *trace, uint64_t seed, uint64_t blocks, uint64_t count,
+		       char *error)
 {
 	uint64_t people = blocks / 256 + 1;
 
 	*trace = (struct kvcache_trace){ .blocks = NULL };
 	while (trace->count < count) {
-		uint64_t dice = sample_scramble(seed + 77 * ++trace->requests), most = LEAST_BLOCKS << (dice >> 8) % 7;
+		uint64_t dice = sample_scramble(seed + 77 * ++trace->requests),
+			 most = LEAST_BLOCKS << (dice >> 8) % 7;
 		uint64_t who = sample_scramble(dice) % (dice & 1 ? people : people / OFTEN + 1);
 
 		for (uint64_t page = 0; page < most && page < MOST_BLOCKS && trace->count < count; page++)
@@ -68,7 +71,8 @@ static bool take_range(char **text, uint64_t *first, uint64_t *last)
 	return !errno && *last >= *first && (!*end || strchr(" \t\r\n", *end));
 }
 
-static int take_line(struct kvcache_trace *trace, char *line, size_t number, const char *path, uint64_t blocks, char *error)
+static int take_line(struct kvcache_trace *trace, char *line, size_t number, const char *path,
+		     uint64_t blocks, char *error)
 {
 	uint64_t first, last;
 
@@ -76,11 +80,15 @@ static int take_line(struct kvcache_trace *trace, char *line, size_t number, con
 		char *begin = at;
 
 		if (!take_range(&at, &first, &last))
-			return sample_fail(error, -EINVAL, "%s, line %zu: \"%.20s\" is neither a block's number nor a range such as 100-131",
+			return sample_fail(error, -EINVAL,
+					   "%s, line %zu: \"%.20s\" is neither a block's number nor a range "
+					   "such as 100-131",
 					   path, number, begin);
 		if (last >= blocks)
-			return sample_fail(error, -ERANGE, "%s, line %zu: there is no block %llu: the file has %llu, from 0 on", path, number,
-					   (unsigned long long)last, (unsigned long long)blocks);
+			return sample_fail(
+				error, -ERANGE,
+				"%s, line %zu: there is no block %llu: the file has %llu, from 0 on", path,
+				number, (unsigned long long)last, (unsigned long long)blocks);
 		for (uint64_t block = first; block <= last; block++)
 			if (!add(trace, block))
 				return no_memory(error);

@@ -24,14 +24,17 @@ struct kvcache_trace {
  * @blocks: the file has
  * @count: wanted, about
  *
- * Requests of 16 to 1,024 blocks, each of a conversation: its pages are spread over the file, and the pages that begin many
- * conversations (a system's prompt) are the same. Half of the requests are for one conversation in eight.
+ * Requests of 16 to 1,024 blocks, each of a conversation: its pages are spread over the file, and the pages
+ * that begin many conversations (a system's prompt) are the same. Half of the requests are for one
+ * conversation in eight.
  */
-int kvcache_trace_make(struct kvcache_trace *trace, uint64_t seed, uint64_t blocks, uint64_t count, char *error);
+int kvcache_trace_make(struct kvcache_trace *trace, uint64_t seed, uint64_t blocks, uint64_t count,
+		       char *error);
 
 /**
  * kvcache_trace_read() - a trace from a file
- * @path: text; a line per request, of block numbers and ranges such as 7 9 100-131; lines that begin with # are left out
+ * @path: text; a line per request, of block numbers and ranges such as 7 9 100-131; lines that begin with #
+ * are left out
  * @blocks: the file has
  */
 int kvcache_trace_read(struct kvcache_trace *trace, const char *path, uint64_t blocks, char *error);

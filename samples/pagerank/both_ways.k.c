@@ -5,7 +5,7 @@
 #include "pagerank.h"
 
 #define EDGES_ARGS struct pagerank_args
-#define EDGES_SUM u64
+#define EDGES_SUM  u64
 
 WEIR_FN u64 edges_zero(void)
 {
@@ -28,14 +28,16 @@ WEIR_FN u64 both_ways_number(u64 from, u64 to)
 	return (mixed ^ (mixed >> 29)) * 0x9e3779b97f4a7c15u;
 }
 
-WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin, struct weir_run run)
+WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin,
+		       struct weir_run run)
 {
 	u32 known = graph_known(&args->graph, vertex, run);
 
 	(void)begin;
 	for (u32 i = 0; i < WEIR_RUN; i++)
 		if (known >> i & 1)
-			sum += both_ways_number(vertex, run.value[i]) - both_ways_number(run.value[i], vertex);
+			sum += both_ways_number(vertex, run.value[i]) -
+			       both_ways_number(run.value[i], vertex);
 	return sum;
 }
 

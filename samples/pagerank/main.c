@@ -15,7 +15,7 @@ static uint32_t most_iterations = 20;
 static double tolerance = 1e-4;
 static bool dangling_lost, trusted;
 static uint32_t iterations; /* of the latest run */
-static double change;	    /* in the last of them */
+static double change;       /* in the last of them */
 
 #define DAMPING 0.85
 
@@ -24,9 +24,9 @@ static double change;	    /* in the last of them */
  * degree + 3, and what earlier ones took from the neighbours comes damped; 4 / (1 - DAMPING)
  * is below 32. The reference's own rounding is the relative part.
  */
-#define UNIT 0x1p-62
+#define UNIT       0x1p-62
 #define TRUNCATION (32 * UNIT)
-#define RELATIVE 1e-10
+#define RELATIVE   1e-10
 
 /* Ranks are pulled along edges that lead away: of a directed graph that would be another graph's PageRank. */
 static int check_both_ways(char *error)
@@ -39,10 +39,12 @@ static int check_both_ways(char *error)
 	if (!code)
 		code = graph_walk(&frame, "pagerank_both_ways", false, error);
 	if (!code)
-		code = sample_pass(error, weir_copy_from_device(frame.graph->context, &sums, args.sums, sizeof(sums)));
+		code = sample_pass(
+			error, weir_copy_from_device(frame.graph->context, &sums, args.sums, sizeof(sums)));
 	if (!code && weir_load_u64_relaxed_sys(&sums.apart))
 		code = sample_fail(error, -EINVAL,
-				   "the graph is directed: some edge is not stored both ways, and ranks are pulled along edges that lead away; "
+				   "the graph is directed: some edge is not stored both ways, and ranks are "
+				   "pulled along edges that lead away; "
 				   "weir-graph convert --symmetrize makes an undirected one");
 	return code;
 }
@@ -57,8 +59,10 @@ static int prepare(struct graph_frame *unused, char *error)
 		return code;
 	args.damping = (uint64_t)(DAMPING * 0x1p64);
 	args.base = args.graph.vertices ? (uint64_t)((1 - DAMPING) * 0x1p62) / args.graph.vertices : 0;
-	if ((code = graph_alloc(&frame, bytes, &args.rank)) == 0 && (code = graph_alloc(&frame, bytes, &args.share)) == 0 &&
-	    (code = graph_alloc(&frame, bytes, &args.sum)) == 0 && (code = graph_alloc(&frame, bytes, &args.degree)) == 0)
+	if ((code = graph_alloc(&frame, bytes, &args.rank)) == 0 &&
+	    (code = graph_alloc(&frame, bytes, &args.share)) == 0 &&
+	    (code = graph_alloc(&frame, bytes, &args.sum)) == 0 &&
+	    (code = graph_alloc(&frame, bytes, &args.degree)) == 0)
 		code = graph_alloc(&frame, sizeof(struct pagerank_sums), &args.sums);
 	code = sample_pass(error, code);
 	if (!code)
@@ -124,7 +128,8 @@ static void reference_iteration(const struct reference_graph *graph, double *ran
 	}
 }
 
-static int compare(const struct reference_graph *graph, const uint64_t *rank, const double *reference, char *error)
+static int compare(const struct reference_graph *graph, const uint64_t *rank, const double *reference,
+		   char *error)
 {
 	for (uint64_t v = 0; v < graph->vertices; v++) {
 		double degree = (double)(graph->offsets[v + 1] - graph->offsets[v]);
@@ -132,7 +137,8 @@ static int compare(const struct reference_graph *graph, const uint64_t *rank, co
 
 		if (!(fabs((double)rank[v] * UNIT - reference[v]) <= allowed))
 			return sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: vertex %llu has rank %.15g, in double precision %.15g; please report this",
+					   "WRONG RESULT: vertex %llu has rank %.15g, in double precision "
+					   "%.15g; please report this",
 					   (unsigned long long)v, (double)rank[v] * UNIT, reference[v]);
 	}
 	return 0;
@@ -142,7 +148,9 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 {
 	uint64_t bytes = graph->vertices * 8 + 8, *rank = malloc(bytes);
 	double *reference = malloc(bytes), *share = malloc(bytes);
-	int code = rank && reference && share ? weir_copy_from_device(frame.graph->context, rank, args.rank, bytes - 8) : -ENOMEM;
+	int code = rank && reference && share
+			   ? weir_copy_from_device(frame.graph->context, rank, args.rank, bytes - 8)
+			   : -ENOMEM;
 
 	(void)unused;
 	code = sample_pass(error, code);
@@ -163,8 +171,11 @@ static int output(struct graph_frame *unused, char *error)
 {
 	uint64_t count = args.graph.vertices, *rank = malloc(count * 8 + 8);
 	double *share = malloc(count * 8 + 8);
-	int code = rank && share ? sample_pass(error, weir_copy_from_device(frame.graph->context, rank, args.rank, count * 8)) :
-				   sample_fail(error, -ENOMEM, "no memory for %llu ranks", (unsigned long long)count);
+	int code =
+		rank && share
+			? sample_pass(error,
+				      weir_copy_from_device(frame.graph->context, rank, args.rank, count * 8))
+			: sample_fail(error, -ENOMEM, "no memory for %llu ranks", (unsigned long long)count);
 
 	(void)unused;
 	for (uint64_t v = 0; v < count && !code; v++)
@@ -191,14 +202,27 @@ static void json(const struct graph_frame *unused, json_t *root)
 }
 
 static const struct sample_option options[] = {
-	{ .name = "iterations", .value = "N", .kind = SAMPLE_U32, .to = &most_iterations, .least = 1, .most = 100000,
+	{ .name = "iterations",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &most_iterations,
+	  .least = 1,
+	  .most = 100000,
 	  .help = "at most (default 20)" },
-	{ .name = "tolerance", .value = "T", .kind = SAMPLE_REAL, .to = &tolerance,
-	  .help = "stop when an iteration changes less than this share of all rank\n(default 1e-4; 0: never)" },
-	{ .name = "lose-dangling", .kind = SAMPLE_FLAG, .to = &dangling_lost,
+	{ .name = "tolerance",
+	  .value = "T",
+	  .kind = SAMPLE_REAL,
+	  .to = &tolerance,
+	  .help = "stop when an iteration changes less than this share of all rank\n(default 1e-4; 0: "
+		  "never)" },
+	{ .name = "lose-dangling",
+	  .kind = SAMPLE_FLAG,
+	  .to = &dangling_lost,
 	  .help = "what vertices without edges have is lost, as in the GAP benchmark suite\n"
 		  "(pr_spmv), instead of shared out among all" },
-	{ .name = "undirected", .kind = SAMPLE_FLAG, .to = &trusted,
+	{ .name = "undirected",
+	  .kind = SAMPLE_FLAG,
+	  .to = &trusted,
 	  .help = "do not read the graph once before to see that each edge is stored both ways" },
 	SAMPLE_OUTPUT_OPTION(frame.output, "the rank (f64)"),
 	GRAPH_FRAME_OPTIONS(frame, "compare each rank with as many iterations in double precision on the\n"
@@ -208,13 +232,18 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-pagerank",
-		     .about = "usage: weir-pagerank GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
-			      "       weir-pagerank --offsets URI --edges URI[,URI...] [options]\n"
-			      "\n"
-			      "PageRank of an undirected graph (every edge stored both ways), damping 0.85: vertices\n"
-			      "pull shares of rank from their neighbours. What vertices without edges have is shared out\n"
-			      "among all, see --lose-dangling. Other graphs are refused. Neighbours are read from storage by the\n"
-			      "device's lanes, through a cache; ranks are in device memory, in fixed point.\n",
+		     .about =
+			     "usage: weir-pagerank GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, "
+			     ".mtx are converted first\n"
+			     "       weir-pagerank --offsets URI --edges URI[,URI...] [options]\n"
+			     "\n"
+			     "PageRank of an undirected graph (every edge stored both ways), damping 0.85: "
+			     "vertices\n"
+			     "pull shares of rank from their neighbours. What vertices without edges have is "
+			     "shared out\n"
+			     "among all, see --lose-dangling. Other graphs are refused. Neighbours are read "
+			     "from storage by the\n"
+			     "device's lanes, through a cache; ranks are in device memory, in fixed point.\n",
 		     .options = options,
 		     .operand = "one graph",
 		     .to = &frame.setup.bel_path },

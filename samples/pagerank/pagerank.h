@@ -15,8 +15,8 @@
  * struct pagerank_sums - over all vertices, one iteration
  * @dangling: rank of vertices without edges
  * @change: by how much ranks changed, all together
- * @apart: edges one way minus those the other way, each scrambled: 0 of a graph that has each edge both ways, and of
- *         another one in 1 of 2^64 cases
+ * @apart: edges one way minus those the other way, each scrambled: 0 of a graph that has each edge both ways,
+ * and of another one in 1 of 2^64 cases
  */
 struct pagerank_sums {
 	weir_shared_u64 dangling;

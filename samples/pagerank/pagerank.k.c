@@ -36,7 +36,8 @@ WEIR_KERNEL(pagerank_share, struct pagerank_args)
 		dangling += degree ? 0 : rank;
 	}
 	if (dangling) /* relaxed: a sum, read after the launch */
-		(void)weir_add_u64_relaxed_dev(&weir_at(args->sums, struct pagerank_sums, 0)->dangling, dangling);
+		(void)weir_add_u64_relaxed_dev(&weir_at(args->sums, struct pagerank_sums, 0)->dangling,
+					       dangling);
 }
 
 WEIR_KERNEL(pagerank_gather, struct pagerank_args)
@@ -50,7 +51,8 @@ WEIR_KERNEL(pagerank_update, struct pagerank_args)
 
 	for (u64 v = weir_thread(); v < args->graph.vertices; v += weir_threads()) {
 		u64 old = *weir_at(args->rank, u64, v);
-		u64 rank = args->base + weir_mulhi(*weir_at(args->sum, u64, v) + args->everyone, args->damping);
+		u64 rank =
+			args->base + weir_mulhi(*weir_at(args->sum, u64, v) + args->everyone, args->damping);
 
 		*weir_at(args->rank, u64, v) = rank;
 		change += rank > old ? rank - old : old - rank;

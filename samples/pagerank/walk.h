@@ -7,7 +7,7 @@
 #include "pagerank.h"
 
 #define EDGES_ARGS struct pagerank_args
-#define EDGES_SUM u64
+#define EDGES_SUM  u64
 
 WEIR_FN u64 edges_zero(void)
 {
@@ -21,7 +21,8 @@ WEIR_FN u32 edges_wants(WEIR_GLOBAL struct pagerank_args *args, u64 vertex)
 	return 1;
 }
 
-WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin, struct weir_run run)
+WEIR_FN u64 edges_take(WEIR_GLOBAL struct pagerank_args *args, u64 sum, u64 vertex, u64 begin,
+		       struct weir_run run)
 {
 	u32 known = graph_known(&args->graph, vertex, run);
 	(void)begin;

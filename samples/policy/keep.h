@@ -43,7 +43,8 @@ WEIR_FN struct weir_choice weir_user_choose(WEIR_GLOBAL struct weir_set_policy *
 	return weir_clock_choose(miss);
 }
 
-WEIR_FN void weir_user_chosen(WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss, struct weir_choice choice)
+WEIR_FN void weir_user_chosen(WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
+			      struct weir_choice choice)
 {
 	(void)policy;
 	(void)miss;

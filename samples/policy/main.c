@@ -13,8 +13,15 @@
 #include "keep.h"
 #include "policy.h"
 
-enum { LINE_BYTES = 512, LINE_WORDS = 64, CACHE_LINES = 256, INDEX_LINES = 128, STREAM_LINES = 8192, LANES = 64,
-       READS = STREAM_LINES * LINE_WORDS / POLICY_STRIDE };
+enum {
+	LINE_BYTES = 512,
+	LINE_WORDS = 64,
+	CACHE_LINES = 256,
+	INDEX_LINES = 128,
+	STREAM_LINES = 8192,
+	LANES = 64,
+	READS = STREAM_LINES * LINE_WORDS / POLICY_STRIDE
+};
 
 /** struct context - what both runs share */
 struct setup {
@@ -62,10 +69,12 @@ static int find_named(struct setup *setup, struct weir_cache *cache, uint64_t *s
 	struct policy_args args = { .rounds = READS / LANES, .sum = setup->sum };
 	uint64_t zero = 0;
 	struct keep_range range;
-	int error = weir_array_open(cache, &setup->index, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.index);
+	int error = weir_array_open(cache, &setup->index, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				    &args.index);
 
 	if (!error)
-		error = weir_array_open(cache, &setup->stream, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.stream);
+		error = weir_array_open(cache, &setup->stream, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+					&args.stream);
 	range.first = args.index.extent.key_base;
 	range.end = range.first + args.index.extent.lines;
 	if (!error)
@@ -83,10 +92,11 @@ static int run(struct setup *setup, enum weir_policy policy, uint64_t *sum)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 	struct weir_cache *cache;
-	int error = weir_cache_create(setup->context,
-				      WEIR_OPTIONS(cache, .lines = CACHE_LINES, .line_bytes = LINE_BYTES, .policy = policy,
-						   .policy_parameter = policy == WEIR_POLICY_USER ? setup->range : 0),
-				      &cache);
+	int error = weir_cache_create(
+		setup->context,
+		WEIR_OPTIONS(cache, .lines = CACHE_LINES, .line_bytes = LINE_BYTES, .policy = policy,
+			     .policy_parameter = policy == WEIR_POLICY_USER ? setup->range : 0),
+		&cache);
 
 	if (error)
 		return error;

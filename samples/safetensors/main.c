@@ -38,19 +38,45 @@ struct command {
 	struct weir_registration_info how;
 };
 
-static struct command command_line = { .seed = 1, .runs = 3, .by = "auto", .file = -1, .header = -1,
+static struct command command_line = { .seed = 1,
+				       .runs = 3,
+				       .by = "auto",
+				       .file = -1,
+				       .header = -1,
 				       .info = { .size = sizeof(struct weir_context_info) },
 				       .how = { .size = sizeof(struct weir_registration_info) } };
 
 static const struct sample_option options[] = {
-	{ .name = "make", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.make_bytes, .least = LEAST_BYTES,
+	{ .name = "make",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.make_bytes,
+	  .least = LEAST_BYTES,
 	  .help = "write FILE first: layers as a language model has them, of about this length" },
-	{ .name = "seed", .value = "N", .kind = SAMPLE_U64, .to = &command_line.seed, .help = "of its numbers (default 1)" },
-	{ .name = "direct", .kind = SAMPLE_FLAG, .to = &command_line.direct, .help = "open FILE with O_DIRECT" },
-	{ .name = "path", .value = "NAME", .kind = SAMPLE_TEXT, .to = &command_line.by,
+	{ .name = "seed",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.seed,
+	  .help = "of its numbers (default 1)" },
+	{ .name = "direct",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.direct,
+	  .help = "open FILE with O_DIRECT" },
+	{ .name = "path",
+	  .value = "NAME",
+	  .kind = SAMPLE_TEXT,
+	  .to = &command_line.by,
 	  .help = "auto (default), module, direct, pull or bounce" },
-	{ .name = "list", .kind = SAMPLE_FLAG, .to = &command_line.list, .help = "print the tensors, and load nothing" },
-	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
+	{ .name = "list",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.list,
+	  .help = "print the tensors, and load nothing" },
+	{ .name = "runs",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.runs,
+	  .least = 1,
+	  .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_LOCATION_OPTIONS(command_line.device),
@@ -61,8 +87,10 @@ static const struct sample_program program = {
 	.name = "weir-safetensors",
 	.about = "usage: weir-safetensors FILE [options]\n"
 		 "\n"
-		 "Loads all tensors of a safetensors file into device memory, each from a multiple of 256 bytes on:\n"
-		 "by weir_file_batch(), and by one thread that reads 16 MiB at a time into pinned memory and copies.\n"
+		 "Loads all tensors of a safetensors file into device memory, each from a multiple of 256 "
+		 "bytes on:\n"
+		 "by weir_file_batch(), and by one thread that reads 16 MiB at a time into pinned memory and "
+		 "copies.\n"
 		 "Lanes add up every tensor after each load, outside the time that counts.\n",
 	.options = options,
 	.operand = "one file",
@@ -74,8 +102,8 @@ static int open_file(struct command *command, char *error)
 	command->header = open(command->path, O_RDONLY | O_CLOEXEC);
 	command->file = open(command->path, O_RDONLY | O_CLOEXEC | (command->direct ? O_DIRECT : 0));
 	if (command->header < 0 || command->file < 0)
-		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path, command->direct ? " with O_DIRECT" : "",
-				   strerror(errno));
+		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path,
+				   command->direct ? " with O_DIRECT" : "", strerror(errno));
 	return 0;
 }
 
@@ -101,9 +129,11 @@ static int read_header(struct command *command, char *error)
 		return refuse(command, code, what, error);
 	header = malloc(length);
 	if (!header)
-		return sample_fail(error, -ENOMEM, "no memory for a header of %llu bytes", (unsigned long long)length);
+		return sample_fail(error, -ENOMEM, "no memory for a header of %llu bytes",
+				   (unsigned long long)length);
 	if (pread(command->header, header, length, MODEL_LENGTH_BYTES) != (ssize_t)length)
-		code = sample_fail(error, -EIO, "cannot read the header of %s: %s", command->path, strerror(errno));
+		code = sample_fail(error, -EIO, "cannot read the header of %s: %s", command->path,
+				   strerror(errno));
 	else if ((code = model_parse(header, length, (uint64_t)bytes, &command->model, what)) != 0)
 		refuse(command, code, what, error);
 	free(header);
@@ -121,9 +151,12 @@ static int path_named(const char *name)
 static void make_requests(struct command *command)
 {
 	for (size_t i = 0; i < command->model.count; i++)
-		command->io[i] = (struct weir_file_io){ .registration = command->registration, .file = command->file,
-			.at = command->sums.at[i], .offset = command->model.data + command->model.tensors[i].begin,
-			.bytes = command->model.tensors[i].bytes };
+		command->io[i] = (struct weir_file_io){ .registration = command->registration,
+							.file = command->file,
+							.at = command->sums.at[i],
+							.offset = command->model.data +
+								  command->model.tensors[i].begin,
+							.bytes = command->model.tensors[i].bytes };
 }
 
 static int open_device(struct command *command, char *error)
@@ -138,13 +171,15 @@ static int open_device(struct command *command, char *error)
 	if (!code)
 		code = weir_alloc_host(command->context, PLAIN_BYTES, &command->pinned, &command->host);
 	if (!code)
-		code = weir_register(command->context, command->sums.memory, command->sums.bytes,
-				     WEIR_OPTIONS(register, .path = (enum weir_file_path)path_named(command->by)),
-				     &command->registration);
+		code = weir_register(
+			command->context, command->sums.memory, command->sums.bytes,
+			WEIR_OPTIONS(register, .path = (enum weir_file_path)path_named(command->by)),
+			&command->registration);
 	if (!code)
 		code = weir_registration_info(command->registration, &command->how);
 	command->io = calloc(command->model.count + 1, sizeof(*command->io));
-	return code || command->io ? sample_pass(error, code) : sample_fail(error, -ENOMEM, "no memory for requests");
+	return code || command->io ? sample_pass(error, code)
+				   : sample_fail(error, -ENOMEM, "no memory for requests");
 }
 
 static int load(struct command *command, char *error)
@@ -155,22 +190,26 @@ static int load(struct command *command, char *error)
 	code = sample_pass(error, weir_file_batch(command->context, command->io, command->model.count));
 	for (size_t i = 0; i < command->model.count && !code; i++)
 		if (command->io[i].result != (int64_t)command->io[i].bytes)
-			code = sample_fail(error, -EIO, "tensor \"%.200s\": %lld of %llu bytes came: the file became shorter",
-					   command->model.tensors[i].name, (long long)command->io[i].result,
-					   (unsigned long long)command->io[i].bytes);
+			code = sample_fail(
+				error, -EIO,
+				"tensor \"%.200s\": %lld of %llu bytes came: the file became shorter",
+				command->model.tensors[i].name, (long long)command->io[i].result,
+				(unsigned long long)command->io[i].bytes);
 	return code;
 }
 
 /* A tensor by hand. */
-static int load_plainly(struct command *command, const struct model_tensor *tensor, uint64_t address, char *error)
+static int load_plainly(struct command *command, const struct model_tensor *tensor, uint64_t address,
+			char *error)
 {
 	for (uint64_t at = 0; at < tensor->bytes; at += PLAIN_BYTES) {
 		uint64_t count = tensor->bytes - at < PLAIN_BYTES ? tensor->bytes - at : PLAIN_BYTES;
-		ssize_t got = pread(command->header, command->host, count, (off_t)(command->model.data + tensor->begin + at));
+		ssize_t got = pread(command->header, command->host, count,
+				    (off_t)(command->model.data + tensor->begin + at));
 
 		if (got != (ssize_t)count)
-			return sample_fail(error, -EIO, "tensor \"%.200s\": pread gave %zd of %llu bytes", tensor->name, got,
-					   (unsigned long long)count);
+			return sample_fail(error, -EIO, "tensor \"%.200s\": pread gave %zd of %llu bytes",
+					   tensor->name, got, (unsigned long long)count);
 		if (weir_copy_to_device(command->context, address + at, command->host, count))
 			return sample_pass(error, -EIO);
 	}
@@ -182,11 +221,13 @@ static int load_all_plainly(struct command *command, char *error)
 	int code = 0;
 
 	for (size_t i = 0; i < command->model.count && !code; i++)
-		code = load_plainly(command, &command->model.tensors[i], command->sums.memory + command->sums.at[i], error);
+		code = load_plainly(command, &command->model.tensors[i],
+				    command->sums.memory + command->sums.at[i], error);
 	return code;
 }
 
-static int run_once(struct command *command, const char *way, int (*run)(struct command *, char *), double *seconds, char *error)
+static int run_once(struct command *command, const char *way, int (*run)(struct command *, char *),
+		    double *seconds, char *error)
 {
 	int code = sums_poison(&command->sums, error);
 	double begin = sample_now();
@@ -218,11 +259,13 @@ static void print_text(const struct command *command, double weir, double plain)
 {
 	double bytes = (double)command->model.data_bytes;
 
-	printf("model     %s%s: %zu tensors, %.1f MiB\n", command->path, command->direct ? " (O_DIRECT)" : "", command->model.count,
-	       sample_megabytes(command->model.data_bytes));
+	printf("model     %s%s: %zu tensors, %.1f MiB\n", command->path, command->direct ? " (O_DIRECT)" : "",
+	       command->model.count, sample_megabytes(command->model.data_bytes));
 	printf("device    %s\n", command->info.name);
-	printf("path      %s: %s\n", weir_file_path_name((enum weir_file_path)command->how.path), command->how.reason);
-	printf("weir      %.4f s, %.2f GB/s\nplain     %.4f s, %.2f GB/s\n", weir, bytes / weir / 1e9, plain, bytes / plain / 1e9);
+	printf("path      %s: %s\n", weir_file_path_name((enum weir_file_path)command->how.path),
+	       command->how.reason);
+	printf("weir      %.4f s, %.2f GB/s\nplain     %.4f s, %.2f GB/s\n", weir, bytes / weir / 1e9, plain,
+	       bytes / plain / 1e9);
 	printf("ratio     weir is %.2f times as fast as one thread that reads and copies%s\n", plain / weir,
 	       command->direct ? " through the page cache" : "");
 	printf("result    verified: every byte of every tensor, on the device, after every load\n");
@@ -251,13 +294,15 @@ static void list(const struct model *model)
 {
 	for (size_t i = 0; i < model->count; i++)
 		printf("%s %s %llu bytes at %llu\n", model->tensors[i].name, model->tensors[i].dtype,
-		       (unsigned long long)model->tensors[i].bytes, (unsigned long long)model->tensors[i].begin);
+		       (unsigned long long)model->tensors[i].bytes,
+		       (unsigned long long)model->tensors[i].begin);
 }
 
 static int go(struct command *command, char *error)
 {
 	double weir = 0, plain = 0;
-	int code = command->make_bytes ? make_model(command->path, command->make_bytes, command->seed, error) : 0;
+	int code = command->make_bytes ? make_model(command->path, command->make_bytes, command->seed, error)
+				       : 0;
 
 	if (!code)
 		code = open_file(command, error);

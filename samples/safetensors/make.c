@@ -18,17 +18,25 @@ struct part {
 };
 
 static const struct part parts[] = {
-	{ "input_layernorm.weight", 0, 1 },   { "self_attn.q_proj.weight", 4, 4 }, { "self_attn.k_proj.weight", 1, 4 },
-	{ "self_attn.v_proj.weight", 1, 4 },  { "self_attn.o_proj.weight", 4, 4 }, { "mlp.gate_proj.weight", 14, 4 },
-	{ "mlp.up_proj.weight", 14, 4 },      { "mlp.down_proj.weight", 4, 14 },   { "post_attention_layernorm.weight", 0, 1 },
+	{ "input_layernorm.weight", 0, 1 },
+	{ "self_attn.q_proj.weight", 4, 4 },
+	{ "self_attn.k_proj.weight", 1, 4 },
+	{ "self_attn.v_proj.weight", 1, 4 },
+	{ "self_attn.o_proj.weight", 4, 4 },
+	{ "mlp.gate_proj.weight", 14, 4 },
+	{ "mlp.up_proj.weight", 14, 4 },
+	{ "mlp.down_proj.weight", 4, 14 },
+	{ "post_attention_layernorm.weight", 0, 1 },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]), LAYER_SQUARES = 16 + 4 + 4 + 16 + 56 + 56 + 56 };
 
 /* One tensor's entry; BF16, so two bytes each. Return: its bytes. */
-static uint64_t add_entry(json_t *root, unsigned layer, const struct part *part, uint64_t width, uint64_t begin)
+static uint64_t add_entry(json_t *root, unsigned layer, const struct part *part, uint64_t width,
+			  uint64_t begin)
 {
-	uint64_t rows = part->rows * width, columns = part->columns * width, bytes = 2 * (rows ? rows : 1) * columns;
+	uint64_t rows = part->rows * width, columns = part->columns * width,
+		 bytes = 2 * (rows ? rows : 1) * columns;
 	char name[128];
 	json_t *entry = json_object(), *shape = json_array(), *offsets = json_array();
 
@@ -90,10 +98,11 @@ int make_model(const char *path, uint64_t bytes, uint64_t seed, char *error)
 
 	for (unsigned i = 0; header && i < LENGTH_BYTES; i++)
 		length[i] = (unsigned char)((uint64_t)strlen(header) >> 8 * i);
-	good = good && fwrite(length, 1, sizeof(length), file) == sizeof(length) && fputs(header, file) >= 0 &&
-	       write_data(file, data, seed);
+	good = good && fwrite(length, 1, sizeof(length), file) == sizeof(length) &&
+	       fputs(header, file) >= 0 && write_data(file, data, seed);
 	if (file && fclose(file) != 0)
 		good = false;
 	free(header);
-	return good ? 0 : sample_fail(error, errno ? -errno : -EIO, "cannot write %s: %s", path, strerror(errno));
+	return good ? 0
+		    : sample_fail(error, errno ? -errno : -EIO, "cannot write %s: %s", path, strerror(errno));
 }

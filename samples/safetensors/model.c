@@ -19,9 +19,10 @@ struct dtype {
 };
 
 static const struct dtype dtypes[] = {
-	{ "BOOL", 8 },    { "U8", 8 },   { "I8", 8 },   { "F8_E5M2", 8 }, { "F8_E4M3", 8 }, { "F8_E8M0", 8 }, { "I16", 16 },
-	{ "U16", 16 },    { "F16", 16 }, { "BF16", 16 }, { "I32", 32 },   { "U32", 32 },    { "F32", 32 },    { "F64", 64 },
-	{ "I64", 64 },    { "U64", 64 }, { "C64", 64 },  { "F4", 4 },     { "F6_E2M3", 6 }, { "F6_E3M2", 6 },
+	{ "BOOL", 8 },    { "U8", 8 },   { "I8", 8 },   { "F8_E5M2", 8 }, { "F8_E4M3", 8 },
+	{ "F8_E8M0", 8 }, { "I16", 16 }, { "U16", 16 }, { "F16", 16 },    { "BF16", 16 },
+	{ "I32", 32 },    { "U32", 32 }, { "F32", 32 }, { "F64", 64 },    { "I64", 64 },
+	{ "U64", 64 },    { "C64", 64 }, { "F4", 4 },   { "F6_E2M3", 6 }, { "F6_E3M2", 6 },
 };
 
 static const struct dtype *find_dtype(const char *name)
@@ -50,7 +51,8 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *error, const char 
 }
 
 /* The same, of a tensor. Its name may be as long as it likes. */
-__attribute__((format(printf, 3, 4))) static int refuse_tensor(char *error, const char *name, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse_tensor(char *error, const char *name,
+							       const char *format, ...)
 {
 	char what[MODEL_ERROR_BYTES - 2 * SHOWN_NAME];
 	va_list arguments;
@@ -66,18 +68,28 @@ int model_length(const unsigned char *first, uint64_t file_bytes, uint64_t *byte
 	uint64_t length = 0;
 
 	if (file_bytes < MODEL_LENGTH_BYTES)
-		return refuse(error, "the file has %llu bytes; a safetensors file begins with 8 that tell the length of its header",
+		return refuse(error,
+			      "the file has %llu bytes; a safetensors file begins with 8 that tell the "
+			      "length of its header",
 			      (unsigned long long)file_bytes);
 	for (unsigned i = MODEL_LENGTH_BYTES; i-- > 0;)
 		length = length << 8 | first[i];
 	if (length > MODEL_MOST_HEADER)
-		return refuse(error, "its first 8 bytes say that the header has %llu bytes, and at most %d can be: this is no safetensors "
-			      "file", (unsigned long long)length, MODEL_MOST_HEADER);
+		return refuse(error,
+			      "its first 8 bytes say that the header has %llu bytes, and at most %d can be: "
+			      "this is no safetensors "
+			      "file",
+			      (unsigned long long)length, MODEL_MOST_HEADER);
 	if (length > file_bytes - MODEL_LENGTH_BYTES)
-		return refuse(error, "the header has %llu bytes by its own account, but only %llu follow: the file is cut short, or no "
-			      "safetensors file", (unsigned long long)length, (unsigned long long)(file_bytes - MODEL_LENGTH_BYTES));
+		return refuse(error,
+			      "the header has %llu bytes by its own account, but only %llu follow: the file "
+			      "is cut short, or no "
+			      "safetensors file",
+			      (unsigned long long)length,
+			      (unsigned long long)(file_bytes - MODEL_LENGTH_BYTES));
 	if (length < 2)
-		return refuse(error, "the header has %llu bytes; the shortest is {}", (unsigned long long)length);
+		return refuse(error, "the header has %llu bytes; the shortest is {}",
+			      (unsigned long long)length);
 	*bytes = length;
 	return 0;
 }
@@ -100,14 +112,16 @@ static int take_dtype(const json_t *entry, struct model_tensor *tensor, unsigned
 		return refuse_tensor(error, tensor->name, "it has no dtype, which is a text such as \"F16\"");
 	dtype = find_dtype(json_string_value(value));
 	if (!dtype)
-		return refuse_tensor(error, tensor->name, "its dtype \"%.40s\" is not known", json_string_value(value));
+		return refuse_tensor(error, tensor->name, "its dtype \"%.40s\" is not known",
+				     json_string_value(value));
 	tensor->dtype = dtype->name;
 	*bits = dtype->bits;
 	return 0;
 }
 
 /* Bytes that a shape comes to. */
-static int take_shape(const json_t *entry, const struct model_tensor *tensor, unsigned bits, uint64_t *bytes, char *error)
+static int take_shape(const json_t *entry, const struct model_tensor *tensor, unsigned bits, uint64_t *bytes,
+		      char *error)
 {
 	const json_t *shape = json_object_get(entry, "shape");
 	uint64_t count, all = bits;
@@ -115,16 +129,19 @@ static int take_shape(const json_t *entry, const struct model_tensor *tensor, un
 	if (!json_is_array(shape))
 		return refuse_tensor(error, tensor->name, "it has no shape, which is a list of counts");
 	if (json_array_size(shape) > MODEL_MOST_DIMENSIONS)
-		return refuse_tensor(error, tensor->name, "its shape has %zu dimensions; %d are the most", json_array_size(shape),
-				     MODEL_MOST_DIMENSIONS);
+		return refuse_tensor(error, tensor->name, "its shape has %zu dimensions; %d are the most",
+				     json_array_size(shape), MODEL_MOST_DIMENSIONS);
 	for (size_t i = 0; i < json_array_size(shape); i++) {
 		if (!take_count(json_array_get(shape, i), &count))
-			return refuse_tensor(error, tensor->name, "dimension %zu of its shape is no count", i);
+			return refuse_tensor(error, tensor->name, "dimension %zu of its shape is no count",
+					     i);
 		if (__builtin_mul_overflow(all, count, &all))
 			return refuse_tensor(error, tensor->name, "its shape comes to more than 2^64 bits");
 	}
 	if (all % 8)
-		return refuse_tensor(error, tensor->name, "its shape comes to %llu bits, which are no whole bytes", (unsigned long long)all);
+		return refuse_tensor(error, tensor->name,
+				     "its shape comes to %llu bits, which are no whole bytes",
+				     (unsigned long long)all);
 	*bytes = all / 8;
 	return 0;
 }
@@ -135,14 +152,19 @@ static int take_offsets(const json_t *entry, struct model_tensor *tensor, uint64
 	uint64_t end;
 
 	if (!json_is_array(offsets) || json_array_size(offsets) != 2 ||
-	    !take_count(json_array_get(offsets, 0), &tensor->begin) || !take_count(json_array_get(offsets, 1), &end))
-		return refuse_tensor(error, tensor->name, "it has no data_offsets, which are two counts: where it begins and ends");
+	    !take_count(json_array_get(offsets, 0), &tensor->begin) ||
+	    !take_count(json_array_get(offsets, 1), &end))
+		return refuse_tensor(
+			error, tensor->name,
+			"it has no data_offsets, which are two counts: where it begins and ends");
 	if (end < tensor->begin)
-		return refuse_tensor(error, tensor->name, "it ends at %llu, before it begins at %llu", (unsigned long long)end,
-				     (unsigned long long)tensor->begin);
+		return refuse_tensor(error, tensor->name, "it ends at %llu, before it begins at %llu",
+				     (unsigned long long)end, (unsigned long long)tensor->begin);
 	if (end > data_bytes)
-		return refuse_tensor(error, tensor->name, "it ends at byte %llu of the data, and the file has %llu of them: it is cut short",
-				     (unsigned long long)end, (unsigned long long)data_bytes);
+		return refuse_tensor(
+			error, tensor->name,
+			"it ends at byte %llu of the data, and the file has %llu of them: it is cut short",
+			(unsigned long long)end, (unsigned long long)data_bytes);
 	tensor->bytes = end - tensor->begin;
 	return 0;
 }
@@ -155,7 +177,8 @@ static int take_tensor(const char *name, const json_t *entry, struct model *mode
 	int code;
 
 	if (!json_is_object(entry))
-		return refuse_tensor(error, name, "what is said of it is no object with dtype, shape and data_offsets");
+		return refuse_tensor(error, name,
+				     "what is said of it is no object with dtype, shape and data_offsets");
 	tensor->name = strdup(name);
 	if (!tensor->name)
 		return refuse(error, "no memory for the names of tensors"), -ENOMEM;
@@ -166,7 +189,8 @@ static int take_tensor(const char *name, const json_t *entry, struct model *mode
 	if (!code)
 		code = take_offsets(entry, tensor, model->data_bytes, error);
 	if (!code && bytes != tensor->bytes)
-		code = refuse_tensor(error, name, "its dtype and shape come to %llu bytes, its data_offsets to %llu",
+		code = refuse_tensor(error, name,
+				     "its dtype and shape come to %llu bytes, its data_offsets to %llu",
 				     (unsigned long long)bytes, (unsigned long long)tensor->bytes);
 	return code;
 }
@@ -178,9 +202,10 @@ static int check_metadata(const json_t *metadata, char *error)
 
 	if (!json_is_object(metadata))
 		return refuse(error, "\"__metadata__\" is no object");
-	json_object_foreach((json_t *)(uintptr_t)metadata, key, value)
-		if (!json_is_string(value))
-			return refuse(error, "\"__metadata__\": the value of \"%.80s\" is no text", key);
+	json_object_foreach((json_t *)(uintptr_t)metadata, key, value) if (
+		!json_is_string(value)) return refuse(error,
+						      "\"__metadata__\": the value of \"%.80s\" is no text",
+						      key);
 	return 0;
 }
 
@@ -202,15 +227,20 @@ static int check_cover(const struct model *model, char *error)
 		const struct model_tensor *tensor = &model->tensors[i];
 
 		if (tensor->begin < end)
-			return refuse_tensor(error, tensor->name, "it begins at %llu, within \"%.80s\", which ends at %llu",
-					     (unsigned long long)tensor->begin, model->tensors[i - 1].name, (unsigned long long)end);
+			return refuse_tensor(error, tensor->name,
+					     "it begins at %llu, within \"%.80s\", which ends at %llu",
+					     (unsigned long long)tensor->begin, model->tensors[i - 1].name,
+					     (unsigned long long)end);
 		if (tensor->begin > end)
-			return refuse_tensor(error, tensor->name, "it begins at %llu, and nobody has the %llu bytes before",
-					     (unsigned long long)tensor->begin, (unsigned long long)(tensor->begin - end));
+			return refuse_tensor(error, tensor->name,
+					     "it begins at %llu, and nobody has the %llu bytes before",
+					     (unsigned long long)tensor->begin,
+					     (unsigned long long)(tensor->begin - end));
 		end = tensor->begin + tensor->bytes;
 	}
 	if (end != model->data_bytes)
-		return refuse(error, "the tensors end at byte %llu of the data, and the file has %llu of them",
+		return refuse(error,
+			      "the tensors end at byte %llu of the data, and the file has %llu of them",
 			      (unsigned long long)end, (unsigned long long)model->data_bytes);
 	return 0;
 }
@@ -224,8 +254,10 @@ static int take_entries(json_t *root, struct model *model, char *error)
 	model->tensors = calloc(json_object_size(root) + 1, sizeof(*model->tensors));
 	if (!model->tensors)
 		return refuse(error, "no memory for %zu tensors", json_object_size(root)), -ENOMEM;
-	json_object_foreach(root, name, entry) {
-		code = strcmp(name, "__metadata__") ? take_tensor(name, entry, model, error) : check_metadata(entry, error);
+	json_object_foreach(root, name, entry)
+	{
+		code = strcmp(name, "__metadata__") ? take_tensor(name, entry, model, error)
+						    : check_metadata(entry, error);
 		if (code)
 			return code;
 	}
@@ -239,7 +271,8 @@ int model_parse(const char *header, uint64_t bytes, uint64_t file_bytes, struct 
 	json_t *root;
 	int code;
 
-	*model = (struct model){ .data = MODEL_LENGTH_BYTES + bytes, .data_bytes = file_bytes - MODEL_LENGTH_BYTES - bytes };
+	*model = (struct model){ .data = MODEL_LENGTH_BYTES + bytes,
+				 .data_bytes = file_bytes - MODEL_LENGTH_BYTES - bytes };
 	if (bytes == 0 || header[0] != '{')
 		return refuse(error, "the header does not begin with {");
 	root = json_loadb(header, bytes, JSON_REJECT_DUPLICATES, &what);

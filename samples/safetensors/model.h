@@ -2,9 +2,9 @@
 /*
  * model.h: the header of a safetensors file, read strictly.
  *
- * A file is 8 bytes N, little-endian, N bytes of JSON, then the data. The JSON is an object: of each tensor its dtype,
- * shape, and where in the data it begins and ends; and perhaps "__metadata__", strings by name. The tensors cover the data
- * without a gap and without an overlap.
+ * A file is 8 bytes N, little-endian, N bytes of JSON, then the data. The JSON is an object: of each tensor
+ * its dtype, shape, and where in the data it begins and ends; and perhaps "__metadata__", strings by name.
+ * The tensors cover the data without a gap and without an overlap.
  */
 #ifndef SAFETENSORS_MODEL_H
 #define SAFETENSORS_MODEL_H
@@ -12,7 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODEL_MOST_HEADER = 100000000, MODEL_MOST_DIMENSIONS = 16, MODEL_LENGTH_BYTES = 8, MODEL_ERROR_BYTES = 1024 };
+enum {
+	MODEL_MOST_HEADER = 100000000,
+	MODEL_MOST_DIMENSIONS = 16,
+	MODEL_LENGTH_BYTES = 8,
+	MODEL_ERROR_BYTES = 1024
+};
 
 /**
  * struct model_tensor - one tensor

@@ -7,7 +7,8 @@
 WEIR_KERNEL(safetensors_sum, struct safetensors_args)
 {
 	for (u64 i = 0; i < args->count; i++) {
-		WEIR_GLOBAL struct safetensors_offset *index = weir_at(args->indices, struct safetensors_offset, i);
+		WEIR_GLOBAL struct safetensors_offset *index =
+			weir_at(args->indices, struct safetensors_offset, i);
 		u64 words = (index->bytes + 7) / 8, sum = 0;
 
 		for (u64 at = weir_thread(); at < words; at += weir_threads())

@@ -21,8 +21,9 @@ static int sum_file(int file, uint64_t offset, uint64_t bytes, uint64_t *sum, ch
 		ssize_t got = pread(file, words, count, (off_t)(offset + at));
 
 		if (got != (ssize_t)count)
-			return sample_fail(error, -EIO, "cannot read %llu bytes at %llu: %s", (unsigned long long)count,
-					   (unsigned long long)(offset + at), got < 0 ? strerror(errno) : "the file became shorter");
+			return sample_fail(error, -EIO, "cannot read %llu bytes at %llu: %s",
+					   (unsigned long long)count, (unsigned long long)(offset + at),
+					   got < 0 ? strerror(errno) : "the file became shorter");
 		for (uint64_t i = 0; i * 8 < count; i++)
 			*sum += safetensors_term(words[i], at / 8 + i, count - i * 8);
 	}
@@ -38,13 +39,15 @@ static int lay_out(struct sums *sums, int file, char *error)
 
 		sums->at[i] = sums->bytes;
 		sums->bytes += (tensor->bytes + APART - 1) / APART * APART;
-		code = sum_file(file, sums->model->data + tensor->begin, tensor->bytes, &sums->right[i], error);
+		code = sum_file(file, sums->model->data + tensor->begin, tensor->bytes, &sums->right[i],
+				error);
 	}
 	sums->bytes += sums->bytes ? 0 : APART;
 	return code;
 }
 
-int sums_open(struct sums *sums, struct weir_context *context, const struct model *model, int file, char *error)
+int sums_open(struct sums *sums, struct weir_context *context, const struct model *model, int file,
+	      char *error)
 {
 	int code;
 
@@ -57,18 +60,23 @@ int sums_open(struct sums *sums, struct weir_context *context, const struct mode
 	if (!code)
 		code = sample_pass(error, weir_alloc(context, sums->bytes, &sums->memory));
 	if (!code)
-		code = sample_pass(error, weir_alloc(context, (model->count + 1) * sizeof(struct safetensors_offset), &sums->indices));
+		code = sample_pass(error,
+				   weir_alloc(context, (model->count + 1) * sizeof(struct safetensors_offset),
+					      &sums->indices));
 	return code;
 }
 
 static int launch(struct sums *sums, const char *kernel, char *error)
 {
-	struct safetensors_args args = { .indices = sums->indices, .count = sums->model->count, .memory = sums->memory,
+	struct safetensors_args args = { .indices = sums->indices,
+					 .count = sums->model->count,
+					 .memory = sums->memory,
 					 .words = sums->bytes / 8 };
 	uint32_t blocks;
 	int code = sample_blocks(sums->context, args.words / 64, &blocks);
 
-	return sample_pass(error, code ? code : sample_run(sums->context, kernel, blocks, &args, sizeof(args)));
+	return sample_pass(error,
+			   code ? code : sample_run(sums->context, kernel, blocks, &args, sizeof(args)));
 }
 
 int sums_poison(struct sums *sums, char *error)
@@ -76,15 +84,19 @@ int sums_poison(struct sums *sums, char *error)
 	return launch(sums, "safetensors_poison", error);
 }
 
-static int compare(const struct sums *sums, const struct safetensors_offset *indices, const char *way, char *error)
+static int compare(const struct sums *sums, const struct safetensors_offset *indices, const char *way,
+		   char *error)
 {
 	for (size_t i = 0; i < sums->model->count; i++) {
 		u64 sum;
 
 		memcpy(&sum, &indices[i].sum, sizeof(sum));
 		if (sum != sums->right[i])
-			return sample_fail(error, -EBADMSG, "WRONG DATA: %s, tensor \"%.200s\" is not on the device what it is in the file; please "
-					   "report this", way, sums->model->tensors[i].name);
+			return sample_fail(error, -EBADMSG,
+					   "WRONG DATA: %s, tensor \"%.200s\" is not on the device what it "
+					   "is in the file; please "
+					   "report this",
+					   way, sums->model->tensors[i].name);
 	}
 	return 0;
 }
@@ -104,7 +116,8 @@ int sums_check(struct sums *sums, const char *way, char *error)
 	if (!code)
 		code = launch(sums, "safetensors_sum", error);
 	if (!code)
-		code = sample_pass(error, weir_copy_from_device(sums->context, indices, sums->indices, bytes));
+		code = sample_pass(error,
+				   weir_copy_from_device(sums->context, indices, sums->indices, bytes));
 	if (!code)
 		code = compare(sums, indices, way, error);
 	free(indices);

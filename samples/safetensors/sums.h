@@ -23,8 +23,10 @@ struct sums {
 	uint64_t *right;
 };
 
-/** sums_open() - memory for the tensors of a model, and their sums out of @file; 0 or a negative errno with a sentence */
-int sums_open(struct sums *sums, struct weir_context *context, const struct model *model, int file, char *error);
+/** sums_open() - memory for the tensors of a model, and their sums out of @file; 0 or a negative errno with a
+ * sentence */
+int sums_open(struct sums *sums, struct weir_context *context, const struct model *model, int file,
+	      char *error);
 
 /** sums_poison() - lanes fill the memory with what no tensor is */
 int sums_poison(struct sums *sums, char *error);

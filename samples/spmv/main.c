@@ -33,10 +33,10 @@ static int store_x(char *error)
 	struct weir_context *context = frame.graph->context;
 	struct weir_storage_info info = { .size = sizeof(info) };
 	uint64_t count = args.graph.vertices, bytes;
-	int code = weir_storage_open(context, x_uri,
-				     WEIR_OPTIONS(storage, .queues = frame.setup.device.queues,
-						  .depth = frame.setup.device.depth),
-				     &frame.graph->extra);
+	int code = weir_storage_open(
+		context, x_uri,
+		WEIR_OPTIONS(storage, .queues = frame.setup.device.queues, .depth = frame.setup.device.depth),
+		&frame.graph->extra);
 
 	if (!code)
 		code = weir_storage_info(frame.graph->extra, &info);
@@ -48,9 +48,10 @@ static int store_x(char *error)
 				   (unsigned long long)info.bytes, (unsigned long long)bytes);
 	code = sample_fill(frame.graph->extra, 0, bytes, make_x, NULL, error);
 	return code ? code
-		    : sample_pass(error, weir_array_open(frame.graph->cache, &frame.graph->extra, 1,
-							 WEIR_OPTIONS(array, .element_bytes = 4, .count = count),
-							 &args.stored_x));
+		    : sample_pass(error,
+				  weir_array_open(frame.graph->cache, &frame.graph->extra, 1,
+						  WEIR_OPTIONS(array, .element_bytes = 4, .count = count),
+						  &args.stored_x));
 }
 
 static int prepare(struct graph_frame *unused, char *error)
@@ -61,7 +62,8 @@ static int prepare(struct graph_frame *unused, char *error)
 	(void)unused;
 	x_host = malloc((count + 1) / 2 * 8 + 8);
 	if (!code && !x_host)
-		code = sample_fail(error, -ENOMEM, "no memory for a vector of %llu", (unsigned long long)count);
+		code = sample_fail(error, -ENOMEM, "no memory for a vector of %llu",
+				   (unsigned long long)count);
 	if (code)
 		return code;
 	make_x((uint64_t *)(void *)x_host, 0, (count + 1) / 2, NULL);
@@ -81,14 +83,20 @@ static int run(struct graph_frame *unused, bool plain, char *error)
 	(void)unused;
 	if (code)
 		return code;
-	return graph_walk(&frame, plain ? "spmv_plain_multiply" : x_uri ? "spmv_stored_x" : "spmv_multiply", plain, error);
+	return graph_walk(&frame,
+			  plain   ? "spmv_plain_multiply"
+			  : x_uri ? "spmv_stored_x"
+				  : "spmv_multiply",
+			  plain, error);
 }
 
-/* Row by row: n products and sums of f32 in any order are off by n + 2 roundings of the magnitudes at most. */
+/* Row by row: n products and sums of f32 in any order are off by n + 2 roundings of the magnitudes at most.
+ */
 static int compare(const struct reference_graph *graph, const float *y, char *error)
 {
 	for (uint64_t row = 0; row < graph->vertices; row++) {
-		double sum = 0, magnitude = 0, roundings = (double)(graph->offsets[row + 1] - graph->offsets[row]) + 2;
+		double sum = 0, magnitude = 0,
+		       roundings = (double)(graph->offsets[row + 1] - graph->offsets[row]) + 2;
 
 		for (uint64_t e = graph->offsets[row]; e < graph->offsets[row + 1]; e++) {
 			double product = (double)graph->weights[e] * (double)x_host[graph->neighbours[e]];
@@ -96,9 +104,11 @@ static int compare(const struct reference_graph *graph, const float *y, char *er
 			sum += product;
 			magnitude += fabs(product);
 		}
-		if (!(fabs((double)y[row] - sum) <= roundings * F32_ROUNDING / (1 - roundings * F32_ROUNDING) * magnitude))
+		if (!(fabs((double)y[row] - sum) <=
+		      roundings * F32_ROUNDING / (1 - roundings * F32_ROUNDING) * magnitude))
 			return sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: row %llu comes to %.9g, in double precision to %.17g; please report this",
+					   "WRONG RESULT: row %llu comes to %.9g, in double precision to "
+					   "%.17g; please report this",
 					   (unsigned long long)row, (double)y[row], sum);
 	}
 	return 0;
@@ -107,7 +117,8 @@ static int compare(const struct reference_graph *graph, const float *y, char *er
 static int verify(struct graph_frame *unused, const struct reference_graph *reference, char *error)
 {
 	float *y = malloc(reference->vertices * 4 + 4);
-	int code = y ? weir_copy_from_device(frame.graph->context, y, args.y, reference->vertices * 4) : -ENOMEM;
+	int code =
+		y ? weir_copy_from_device(frame.graph->context, y, args.y, reference->vertices * 4) : -ENOMEM;
 
 	(void)unused;
 	code = sample_pass(error, code);
@@ -120,8 +131,10 @@ static int verify(struct graph_frame *unused, const struct reference_graph *refe
 static int output(struct graph_frame *unused, char *error)
 {
 	float *y = malloc(args.graph.vertices * 4 + 4);
-	int code = y ? sample_pass(error, weir_copy_from_device(frame.graph->context, y, args.y, args.graph.vertices * 4)) :
-		       sample_fail(error, -ENOMEM, "no memory for a vector of %llu", (unsigned long long)args.graph.vertices);
+	int code = y ? sample_pass(error, weir_copy_from_device(frame.graph->context, y, args.y,
+								args.graph.vertices * 4))
+		     : sample_fail(error, -ENOMEM, "no memory for a vector of %llu",
+				   (unsigned long long)args.graph.vertices);
 
 	(void)unused;
 	if (!code)
@@ -150,10 +163,17 @@ static void free_x(void)
 }
 
 static const struct sample_option options[] = {
-	{ .name = "x", .value = "URI", .kind = SAMPLE_TEXT, .to = &x_uri,
+	{ .name = "x",
+	  .value = "URI",
+	  .kind = SAMPLE_TEXT,
+	  .to = &x_uri,
 	  .help = "put the vector on this storage, too, which overwrites its first bytes\n"
 		  "(default: it is in device memory)" },
-	{ .name = "seed", .value = "N", .kind = SAMPLE_U64, .to = &seed, .help = "of the vector (default 1)" },
+	{ .name = "seed",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &seed,
+	  .help = "of the vector (default 1)" },
 	GRAPH_FRAME_OPTIONS(frame, "compare each row with double precision on the host; what n roundings to\n"
 				   "f32 can do is allowed"),
 	GRAPH_WEIGHTS_OPTION(frame.setup),
@@ -163,10 +183,12 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-spmv",
-		     .about = "usage: weir-spmv GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
+		     .about = "usage: weir-spmv GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx "
+			      "are converted first\n"
 			      "       weir-spmv --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
-			      "A sparse matrix, the weighted graph, times a dense vector, in f32. Row bounds, columns\n"
+			      "A sparse matrix, the weighted graph, times a dense vector, in f32. Row "
+			      "bounds, columns\n"
 			      "and elements are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",

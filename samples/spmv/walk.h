@@ -12,7 +12,7 @@
 #include "spmv.h"
 
 #define EDGES_ARGS struct spmv_args
-#define EDGES_SUM float
+#define EDGES_SUM  float
 
 WEIR_FN float spmv_x(WEIR_GLOBAL struct spmv_args *args, u64 column);
 
@@ -34,7 +34,8 @@ WEIR_FN u32 edges_wants(WEIR_GLOBAL struct spmv_args *args, u64 row)
 	return 1;
 }
 
-WEIR_FN float edges_take(WEIR_GLOBAL struct spmv_args *args, float sum, u64 row, u64 begin, struct weir_run run)
+WEIR_FN float edges_take(WEIR_GLOBAL struct spmv_args *args, float sum, u64 row, u64 begin,
+			 struct weir_run run)
 {
 	u32 known = graph_known(&args->graph, row, run);
 	struct weir_run weights = graph_weights(&args->graph, begin, run.count);

@@ -14,7 +14,7 @@ static struct graph_frame frame = { .setup.weighted = true };
 static struct sssp_args args;
 static uint64_t source, seed = 1, delta = 64;
 static bool source_given;
-static uint32_t bitmap_blocks; /* of kernels whose lanes take words of a bitmap */
+static uint32_t bitmap_blocks;         /* of kernels whose lanes take words of a bitmap */
 static uint64_t levels, phases, edges; /* of the latest run */
 
 /* A vertex that has edges, from a seeded sequence. */
@@ -30,9 +30,10 @@ static int choose_source(char *error)
 		source = sample_scramble(seed * SOURCE_TRIES + i) % count;
 		at = GRAPH_BEL_HEADER_BYTES + source * 8;
 		if (!code)
-			code = weir_storage_read(frame.graph->offsets, at / info.block_bytes * info.block_bytes, words,
-						 at % info.block_bytes + 16 > info.block_bytes ? 2 * info.block_bytes
-											       : info.block_bytes);
+			code = weir_storage_read(
+				frame.graph->offsets, at / info.block_bytes * info.block_bytes, words,
+				at % info.block_bytes + 16 > info.block_bytes ? 2 * info.block_bytes
+									      : info.block_bytes);
 		if (code)
 			return sample_pass(error, code);
 		bounds[0] = words[at % info.block_bytes / 8];
@@ -57,11 +58,13 @@ static int prepare(struct graph_frame *unused, char *error)
 	if (!code)
 		code = sample_pass(error, frontier_blocks(frame.graph, &frame.blocks));
 	if (!code) /* most words have nothing: a lane for each would cost more than what there is to do */
-		code = sample_pass(error, sample_blocks(frame.graph->context, count / 64 / WORDS_PER_LANE, &bitmap_blocks));
+		code = sample_pass(error, sample_blocks(frame.graph->context, count / 64 / WORDS_PER_LANE,
+							&bitmap_blocks));
 	if (!code && !source_given)
 		code = choose_source(error);
 	if (!code && source >= count)
-		code = sample_fail(error, -EINVAL, "source vertex %llu does not exist: the graph has %llu, counted from 0",
+		code = sample_fail(error, -EINVAL,
+				   "source vertex %llu does not exist: the graph has %llu, counted from 0",
 				   (unsigned long long)source, (unsigned long long)count);
 	return code;
 }
@@ -94,8 +97,8 @@ static int run_near(const struct frontier_kernels *kernels, uint64_t lanes, uint
 	do {
 		before = found;
 		if (!code)
-			code = frontier_run(frame.graph, kernels, lanes, vertices, &args, sizeof(args), &args.frontier,
-					    &counters, error);
+			code = frontier_run(frame.graph, kernels, lanes, vertices, &args, sizeof(args),
+					    &args.frontier, &counters, error);
 		if (code)
 			return code;
 		found = weir_load_u64_relaxed_sys(&counters.found);
@@ -144,7 +147,8 @@ static int run(struct graph_frame *unused, bool plain, char *error)
 {
 	struct frontier_kernels kernels = { .level = plain ? "sssp_plain_level" : "sssp_level",
 					    .hubs = plain ? "sssp_plain_hubs" : "sssp_hubs" };
-	uint64_t all = (uint64_t)frame.blocks * SAMPLE_BLOCK_LANES, lanes = !plain && frame.stored_lanes < all ? frame.stored_lanes : all;
+	uint64_t all = (uint64_t)frame.blocks * SAMPLE_BLOCK_LANES,
+		 lanes = !plain && frame.stored_lanes < all ? frame.stored_lanes : all;
 	uint64_t vertices = 1; /* the source */
 	int code = start(error);
 
@@ -223,15 +227,18 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 	if (code)
 		code = sample_fail(error, code, "no memory for the reference search");
 	else
-		code = sample_pass(error, weir_copy_from_device(frame.graph->context, distance, args.distance, bytes - 8));
+		code = sample_pass(error, weir_copy_from_device(frame.graph->context, distance, args.distance,
+								bytes - 8));
 	if (!code)
 		search(graph, expected, heap);
 	for (uint64_t v = 0; v < graph->vertices && !code; v++)
 		if (distance[v] != expected[v])
 			code = sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: vertex %llu has distance %llu, Dijkstra's search says %llu; please report "
+					   "WRONG RESULT: vertex %llu has distance %llu, Dijkstra's search "
+					   "says %llu; please report "
 					   "this",
-					   (unsigned long long)v, (unsigned long long)distance[v], (unsigned long long)expected[v]);
+					   (unsigned long long)v, (unsigned long long)distance[v],
+					   (unsigned long long)expected[v]);
 	free(heap);
 	free(expected);
 	free(distance);
@@ -241,13 +248,15 @@ static int verify(struct graph_frame *unused, const struct reference_graph *grap
 static int output(struct graph_frame *unused, char *error)
 {
 	uint64_t bytes = args.graph.vertices * 8, *distance = malloc(bytes + 8);
-	int code = distance ? sample_pass(error, weir_copy_from_device(frame.graph->context, distance, args.distance, bytes)) :
-			      sample_fail(error, -ENOMEM, "no memory for %llu distances",
+	int code = distance ? sample_pass(error, weir_copy_from_device(frame.graph->context, distance,
+								       args.distance, bytes))
+			    : sample_fail(error, -ENOMEM, "no memory for %llu distances",
 					  (unsigned long long)args.graph.vertices);
 
 	(void)unused;
 	if (!code)
-		code = sample_write_values(frame.output, distance, args.graph.vertices, SAMPLE_VALUE_U64, error);
+		code = sample_write_values(frame.output, distance, args.graph.vertices, SAMPLE_VALUE_U64,
+					   error);
 	free(distance);
 	return code;
 }
@@ -272,10 +281,21 @@ static void json(const struct graph_frame *unused, json_t *root)
 }
 
 static const struct sample_option options[] = {
-	{ .name = "source", .value = "V", .kind = SAMPLE_U64, .to = &source, .given = &source_given,
+	{ .name = "source",
+	  .value = "V",
+	  .kind = SAMPLE_U64,
+	  .to = &source,
+	  .given = &source_given,
 	  .help = "first vertex (default: one with neighbours, chosen by --seed)" },
-	{ .name = "seed", .value = "N", .kind = SAMPLE_U64, .to = &seed, .help = "for the choice of the source (default 1)" },
-	{ .name = "delta", .value = "D", .kind = SAMPLE_U64, .to = &delta,
+	{ .name = "seed",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &seed,
+	  .help = "for the choice of the source (default 1)" },
+	{ .name = "delta",
+	  .value = "D",
+	  .kind = SAMPLE_U64,
+	  .to = &delta,
 	  .help = "vertices less than D beyond the nearest go first (default 64; 0: all\n"
 		  "that came nearer, which is Bellman and Ford's way)" },
 	GRAPH_FRAME_OPTIONS(frame, "compare every distance with Dijkstra's search on the host"),
@@ -286,10 +306,12 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-sssp",
-		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted first\n"
+		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx "
+			      "are converted first\n"
 			      "       weir-sssp --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
-			      "Shortest paths from one vertex, near vertices first, over a frontier. Offsets, edges and\n"
+			      "Shortest paths from one vertex, near vertices first, over a frontier. "
+			      "Offsets, edges and\n"
 			      "weights are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",

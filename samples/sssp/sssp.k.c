@@ -33,7 +33,8 @@ WEIR_KERNEL(sssp_nearest, struct sssp_args)
 		u64 old = weir_load_u64_relaxed_dev(word), keep = 0;
 
 		for (u64 bits = old; bits; bits &= bits - 1) {
-			u64 distance = weir_load_u64_relaxed_dev(sssp_distance(args, i * 64 + weir_lowest_bit(bits)));
+			u64 distance = weir_load_u64_relaxed_dev(
+				sssp_distance(args, i * 64 + weir_lowest_bit(bits)));
 
 			if (distance < args->passed)
 				continue;
@@ -59,7 +60,8 @@ WEIR_KERNEL(sssp_split, struct sssp_args)
 		for (u64 bits = old; bits; bits &= bits - 1) {
 			u64 bit = bits & (~bits + 1);
 
-			if (weir_load_u64_relaxed_dev(sssp_distance(args, i * 64 + weir_lowest_bit(bits))) < args->threshold)
+			if (weir_load_u64_relaxed_dev(sssp_distance(args, i * 64 + weir_lowest_bit(bits))) <
+			    args->threshold)
 				near |= bit;
 		}
 		if (near == 0)

@@ -48,7 +48,8 @@ WEIR_FN u32 frontier_visit(WEIR_GLOBAL struct sssp_args *args, u64 vertex, u64 b
 
 		if (!(known >> i & 1) || !sssp_lower(sssp_distance(args, run.value[i]), distance))
 			continue;
-		found += frontier_add(distance < args->threshold ? args->frontier.next : args->far, run.value[i]);
+		found += frontier_add(distance < args->threshold ? args->frontier.next : args->far,
+				      run.value[i]);
 	}
 	return found;
 }

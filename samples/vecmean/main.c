@@ -37,18 +37,33 @@ struct command {
 static struct command command_line = { .type = "u64" };
 
 static const struct sample_option options[] = {
-	{ .name = "type", .value = "u64|f32", .kind = SAMPLE_TEXT, .to = &command_line.type,
+	{ .name = "type",
+	  .value = "u64|f32",
+	  .kind = SAMPLE_TEXT,
+	  .to = &command_line.type,
 	  .help = "what the elements are (default u64)" },
-	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.bytes, .least = ACCESS_BYTES,
+	{ .name = "size",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.bytes,
+	  .least = ACCESS_BYTES,
 	  .help = "length of the vector, a multiple of 16 (default: the whole storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of the vector"),
-	{ .name = "plain", .kind = SAMPLE_FLAG, .to = &command_line.plain,
+	{ .name = "plain",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.plain,
 	  .help = "also copy the vector into device memory and sum it up there with a plain\n"
 		  "kernel: the limit, and the ratio to it" },
-	{ .name = "repeat", .value = "N", .kind = SAMPLE_U32, .to = &command_line.repeat, .most = SAMPLE_MOST_REPEATS,
+	{ .name = "repeat",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.repeat,
+	  .most = SAMPLE_MOST_REPEATS,
 	  .help = "N passes more, with what the first left in the cache; their median is\n"
 		  "reported beside the first (default 0)" },
-	{ .name = "verify", .kind = SAMPLE_FLAG, .to = &command_line.verify,
+	{ .name = "verify",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.verify,
 	  .help = "compare with a sum that the host makes: u64 exactly, f32 up to 2^-22 of\n"
 		  "the sum of magnitudes" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
@@ -109,9 +124,11 @@ static int open_storage(struct command *command, char *error)
 		command->bytes = info.bytes;
 	if (command->bytes > info.bytes || command->bytes % ACCESS_BYTES)
 		return sample_fail(error, -EINVAL,
-				   "a vector of %llu bytes cannot be: %.700s has %llu, and lanes load 16 bytes at a time; --size=%llu takes "
+				   "a vector of %llu bytes cannot be: %.700s has %llu, and lanes load 16 "
+				   "bytes at a time; --size=%llu takes "
 				   "what there is of whole ones",
-				   (unsigned long long)command->bytes, command->uri, (unsigned long long)info.bytes,
+				   (unsigned long long)command->bytes, command->uri,
+				   (unsigned long long)info.bytes,
 				   (unsigned long long)(info.bytes - info.bytes % ACCESS_BYTES));
 	return 0;
 }
@@ -126,8 +143,9 @@ static int open_arrays(struct command *command, struct report *report)
 	if (!command->cache.bytes && !command->cache.lines)
 		command->cache.bytes = command->bytes / 8 + (64 << 10);
 	code = weir_cache_create(command->context,
-				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
-					      .policy = command->cache.policy, .line_bytes = command->cache.line_bytes,
+				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes,
+					      .lines = command->cache.lines, .policy = command->cache.policy,
+					      .line_bytes = command->cache.line_bytes,
 					      .tier_bytes = command->cache.tier),
 				 &command->lines);
 	report->cache.size = sizeof(report->cache);
@@ -135,7 +153,8 @@ static int open_arrays(struct command *command, struct report *report)
 		code = weir_cache_stats(command->lines, &report->cache);
 	if (!code)
 		code = weir_array_open(command->lines, &command->storage, 1,
-				       WEIR_OPTIONS(array, .element_bytes = 16, .count = command->bytes / 16), &args->wide);
+				       WEIR_OPTIONS(array, .element_bytes = 16, .count = command->bytes / 16),
+				       &args->wide);
 	if (!code)
 		code = weir_context_info(command->context, &info);
 	if (code)
@@ -172,7 +191,8 @@ static int prepare(struct command *command, struct report *report, char *error)
 	int code = open_storage(command, error);
 
 	if (!code && sample_is_blank(command->uri))
-		code = sample_fill(command->storage, 0, command->bytes, command->is_float ? make_f32 : make_u64, NULL, error);
+		code = sample_fill(command->storage, 0, command->bytes,
+				   command->is_float ? make_f32 : make_u64, NULL, error);
 	return code ? code : sample_pass(error, open_arrays(command, report));
 }
 
@@ -181,7 +201,9 @@ static int add_results(struct command *command, struct total *total)
 {
 	uint64_t lanes = (uint64_t)command->blocks * SAMPLE_BLOCK_LANES;
 	struct vecmean_sum *sums = malloc(lanes * sizeof(*sums));
-	int code = sums ? weir_copy_from_device(command->context, sums, command->args.results, lanes * sizeof(*sums)) : -ENOMEM;
+	int code = sums ? weir_copy_from_device(command->context, sums, command->args.results,
+						lanes * sizeof(*sums))
+			: -ENOMEM;
 
 	memset(total, 0, sizeof(*total));
 	for (uint64_t i = 0; i < lanes && !code; i++) {
@@ -209,11 +231,13 @@ static int pass(struct command *command, const char *name, struct total *total, 
 
 static int differ(const char *what, const struct total *total, const struct total *other, char *error)
 {
-	return sample_fail(error, -EBADMSG, "WRONG RESULT: the sum is %.17g, but %s says %.17g; please report this", total->sum,
-			   what, other->sum);
+	return sample_fail(error, -EBADMSG,
+			   "WRONG RESULT: the sum is %.17g, but %s says %.17g; please report this",
+			   total->sum, what, other->sum);
 }
 
-static bool agree(const struct command *command, const struct total *total, const struct total *other, double magnitude)
+static bool agree(const struct command *command, const struct total *total, const struct total *other,
+		  double magnitude)
 {
 	if (!command->is_float)
 		return total->exact == other->exact;
@@ -250,18 +274,23 @@ static int take_f32(const uint64_t *words, uint64_t first, uint64_t count, void 
 static int verify(struct command *command, const struct total *total, char *error)
 {
 	struct total reference = { 0 };
-	int code = sample_read(command->storage, 0, command->bytes, command->is_float ? take_f32 : take, &reference, error);
+	int code = sample_read(command->storage, 0, command->bytes, command->is_float ? take_f32 : take,
+			       &reference, error);
 
 	if (!command->is_float)
 		reference.sum = (double)reference.exact;
 	if (code)
 		return code;
-	return agree(command, total, &reference, reference.magnitude) ? 0 : differ("the host", total, &reference, error);
+	return agree(command, total, &reference, reference.magnitude)
+		       ? 0
+		       : differ("the host", total, &reference, error);
 }
 
 static int run_plain(struct command *command, struct report *report, char *error)
 {
-	struct sample_source source = { .storages = &command->storage, .storage_count = 1, .bytes = command->bytes };
+	struct sample_source source = { .storages = &command->storage,
+					.storage_count = 1,
+					.bytes = command->bytes };
 	double begin = sample_now();
 	struct total total;
 	int code = sample_pass(error, sample_load(command->context, &source, &command->args.plain));
@@ -306,8 +335,8 @@ static void print_text(const struct command *command, const struct report *repor
 {
 	double bytes = (double)command->bytes;
 
-	printf("vector    %llu elements of %s, %.1f MiB on storage\n", (unsigned long long)report->count, command->type,
-	       sample_megabytes(command->bytes));
+	printf("vector    %llu elements of %s, %.1f MiB on storage\n", (unsigned long long)report->count,
+	       command->type, sample_megabytes(command->bytes));
 	printf("device    %s\nstorage   %s\n", report->device, report->path);
 	printf("cache     %.1f MiB: %llu lines of %llu bytes\n", sample_megabytes(report->cache.bytes),
 	       (unsigned long long)report->cache.lines, (unsigned long long)report->cache.line_bytes);
@@ -318,10 +347,12 @@ static void print_text(const struct command *command, const struct report *repor
 		printf("again     %u times: median %.4f s, %.2f GB/s\n", command->repeat, report->again,
 		       bytes / report->again / 1e9);
 	if (command->plain)
-		printf("plain     %.4f s, %.2f GB/s, loaded in %.3f s; from storage takes %.2f times as long\n", report->plain,
-		       bytes / report->plain / 1e9, report->load, report->seconds / report->plain);
-	printf("result    %s\n", command->verify ? "verified: the host's sum is the same" :
-						   "not verified (--verify compares with the host's sum)");
+		printf("plain     %.4f s, %.2f GB/s, loaded in %.3f s; from storage takes %.2f times as "
+		       "long\n",
+		       report->plain, bytes / report->plain / 1e9, report->load,
+		       report->seconds / report->plain);
+	printf("result    %s\n", command->verify ? "verified: the host's sum is the same"
+						 : "not verified (--verify compares with the host's sum)");
 }
 
 static void print_json(const struct command *command, const struct report *report)

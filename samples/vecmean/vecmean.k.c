@@ -85,8 +85,8 @@ WEIR_FN struct vecmean_seen vecmean_add_view(struct vecmean_seen seen, struct we
 }
 
 /* A line that did not stay for a view: element by element, which always gets there. */
-WEIR_FN struct vecmean_sum vecmean_add_slowly(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum, u64 first,
-					      u64 end, u32 is_float)
+WEIR_FN struct vecmean_sum vecmean_add_slowly(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum,
+					      u64 first, u64 end, u32 is_float)
 {
 	for (u64 i = first + weir_lane(); i < end; i += weir_lanes())
 		sum = vecmean_add(sum, weir_array_get_u128(&args->wide, i), is_float);
@@ -94,8 +94,8 @@ WEIR_FN struct vecmean_sum vecmean_add_slowly(WEIR_GLOBAL struct vecmean_args *a
 }
 
 /* Elements [first, end), one line. */
-WEIR_FN struct vecmean_sum vecmean_line(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum, u64 first,
-					u64 end, u32 is_float)
+WEIR_FN struct vecmean_sum vecmean_line(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum,
+					u64 first, u64 end, u32 is_float)
 {
 	struct weir_view view = weir_array_view(&args->wide, first);
 	struct vecmean_seen seen;
@@ -108,8 +108,8 @@ WEIR_FN struct vecmean_sum vecmean_line(WEIR_GLOBAL struct vecmean_args *args, s
 	return vecmean_add_slowly(args, sum, first, end, is_float);
 }
 
-WEIR_FN struct vecmean_sum vecmean_plain_line(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum, u64 first,
-					      u64 end, u32 is_float)
+WEIR_FN struct vecmean_sum vecmean_plain_line(WEIR_GLOBAL struct vecmean_args *args, struct vecmean_sum sum,
+					      u64 first, u64 end, u32 is_float)
 {
 	u64 step = weir_lanes();
 

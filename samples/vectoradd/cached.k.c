@@ -14,13 +14,15 @@ struct vectoradd_seen {
 	u64 b;
 };
 
-/* Both lines at the same time, where the wave has two lanes. All of its lanes ask, since all of them help while they wait. */
+/* Both lines at the same time, where the wave has two lanes. All of its lanes ask, since all of them help
+ * while they wait. */
 WEIR_FN void vectoradd_bring(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first)
 {
 	(void)weir_array_get_u128(weir_lane() & 1 ? &args->b : &args->a, first);
 }
 
-/* What the wave adds next is on its way while it writes: both lines by one submission, where the wave has two lanes. */
+/* What the wave adds next is on its way while it writes: both lines by one submission, where the wave has two
+ * lanes. */
 WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 next, u64 count)
 {
 	(void)weir_prefetch(weir_lane() & 1 ? &args->b : &args->a, next, weir_lane() < 2 ? count : 0);
@@ -28,8 +30,8 @@ WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64
 		(void)weir_prefetch(&args->b, next, count);
 }
 
-WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cached_args *args, struct weir_view a,
-					      struct weir_view b, u64 count, weir_addr to)
+WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cached_args *args,
+					      struct weir_view a, struct weir_view b, u64 count, weir_addr to)
 {
 	struct vectoradd_seen seen;
 
@@ -45,15 +47,18 @@ WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cache
 }
 
 /* Lines that did not stay for a view: element by element, which always gets there. */
-WEIR_FN void vectoradd_slowly(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 count, weir_addr to)
+WEIR_FN void vectoradd_slowly(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 count,
+			      weir_addr to)
 {
 	for (u64 i = weir_lane(); i < count; i += weir_lanes())
-		*weir_at(to, struct weir_u128, i) = vectoradd_add(weir_array_get_u128(&args->a, first + i),
-								  weir_array_get_u128(&args->b, first + i), args->is_float);
+		*weir_at(to, struct weir_u128, i) =
+			vectoradd_add(weir_array_get_u128(&args->a, first + i),
+				      weir_array_get_u128(&args->b, first + i), args->is_float);
 }
 
 /* Elements [first, first + count), one line, into the wave's buffer. */
-WEIR_FN void vectoradd_line(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 count, weir_addr to)
+WEIR_FN void vectoradd_line(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 count,
+			    weir_addr to)
 {
 	struct vectoradd_seen seen;
 	struct weir_view a, b;
@@ -62,7 +67,8 @@ WEIR_FN void vectoradd_line(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 
 	a = weir_array_view(&args->a, first);
 	b = weir_array_view(&args->b, first);
 	seen = vectoradd_views(args, a, b, a.count < count || b.count < count ? 0 : count, to);
-	if (a.count < count || b.count < count || !weir_view_valid_by(a, seen.a) || !weir_view_valid_by(b, seen.b))
+	if (a.count < count || b.count < count || !weir_view_valid_by(a, seen.a) ||
+	    !weir_view_valid_by(b, seen.b))
 		vectoradd_slowly(args, first, count, to);
 }
 

@@ -8,7 +8,14 @@
 #include "../common/vector.h"
 #include "vectoradd.h"
 
-enum { MOST_RUNS = 99, LEAST_BYTES = 65536, LEAST_TILE = 4096, TILED_WAVES = 16, CACHED_WAVES = 32, WAVE_LINES = 8 };
+enum {
+	MOST_RUNS = 99,
+	LEAST_BYTES = 65536,
+	LEAST_TILE = 4096,
+	TILED_WAVES = 16,
+	CACHED_WAVES = 32,
+	WAVE_LINES = 8
+};
 
 /** struct command - what the command line says, and what is open */
 struct command {
@@ -33,24 +40,52 @@ struct command {
 	struct vectoradd_plain_args flat;
 };
 
-static struct command command_line = { .type = "u64", .runs = 3,
+static struct command command_line = { .type = "u64",
+				       .runs = 3,
 				       .info = { .size = sizeof(struct weir_context_info) } };
 
 static const struct sample_option options[] = {
-	{ .name = "type", .value = "u64|f32", .kind = SAMPLE_TEXT, .to = &command_line.type,
+	{ .name = "type",
+	  .value = "u64|f32",
+	  .kind = SAMPLE_TEXT,
+	  .to = &command_line.type,
 	  .help = "what the elements are (default u64)" },
-	{ .name = "size", .value = "BYTES", .kind = SAMPLE_BYTES, .to = &command_line.bytes, .least = LEAST_BYTES,
+	{ .name = "size",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES,
+	  .to = &command_line.bytes,
+	  .least = LEAST_BYTES,
 	  .help = "length of each vector (default: a third of the storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of all three"),
-	{ .name = "tile", .value = "BYTES", .kind = SAMPLE_BYTES_U32, .to = &command_line.tile_bytes, .least = LEAST_TILE,
-	  .most = LEAST_BYTES, .help = "by hand: a power of two (default: as long as a line, so that both ways take as many commands)" },
-	{ .name = "waves", .value = "N", .kind = SAMPLE_U64, .to = &command_line.waves, .least = 1, .most = 1 << 20,
+	{ .name = "tile",
+	  .value = "BYTES",
+	  .kind = SAMPLE_BYTES_U32,
+	  .to = &command_line.tile_bytes,
+	  .least = LEAST_TILE,
+	  .most = LEAST_BYTES,
+	  .help = "by hand: a power of two (default: as long as a line, so that both ways take as many "
+		  "commands)" },
+	{ .name = "waves",
+	  .value = "N",
+	  .kind = SAMPLE_U64,
+	  .to = &command_line.waves,
+	  .least = 1,
+	  .most = 1 << 20,
 	  .help = "waves (default: 16 per worker of the device by hand, 32 through the cache)" },
-	{ .name = "runs", .value = "N", .kind = SAMPLE_U32, .to = &command_line.runs, .least = 1, .most = MOST_RUNS,
+	{ .name = "runs",
+	  .value = "N",
+	  .kind = SAMPLE_U32,
+	  .to = &command_line.runs,
+	  .least = 1,
+	  .most = MOST_RUNS,
 	  .help = "runs of each way, in turns; the medians count (default 3)" },
-	{ .name = "plain", .kind = SAMPLE_FLAG, .to = &command_line.plain,
+	{ .name = "plain",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.plain,
 	  .help = "also add the vectors in plain device memory: what it takes without storage" },
-	{ .name = "verify", .kind = SAMPLE_FLAG, .to = &command_line.verify,
+	{ .name = "verify",
+	  .kind = SAMPLE_FLAG,
+	  .to = &command_line.verify,
 	  .help = "after every run read c back from storage and compare with the host's sums" },
 	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_DEVICE_OPTIONS(command_line.device),
@@ -61,9 +96,11 @@ static const struct sample_program program = {
 	.name = "weir-vectoradd",
 	.about = "usage: weir-vectoradd URI [options]\n"
 		 "\n"
-		 "c = a + b, all three on one storage, which is OVERWRITTEN. Once through a cache smaller than\n"
+		 "c = a + b, all three on one storage, which is OVERWRITTEN. Once through a cache smaller "
+		 "than\n"
 		 "the vectors, reading by views and writing whole lines; once by hand, with tiles that are\n"
-		 "read, added and written at the same time. The time of each ends when storage has all of c.\n",
+		 "read, added and written at the same time. The time of each ends when storage has all of "
+		 "c.\n",
 	.options = options,
 	.operand = "one storage",
 	.to = &command_line.uri,
@@ -73,15 +110,17 @@ static const struct sample_program program = {
 struct report {
 	char path[128];
 	struct weir_cache_stats cache;
-	double cached, tiled, plain; /* seconds */
+	double cached, tiled, plain;           /* seconds */
 	struct weir_stats cached_io, tiled_io; /* of the latest run */
 };
 
 static int refuse_size(const struct command *command, uint64_t there, char *error)
 {
 	return sample_fail(error, -EINVAL,
-			   "three vectors of %llu bytes cannot be: %.700s has %llu, and a vector's length is a multiple of %d",
-			   (unsigned long long)command->bytes, command->uri, (unsigned long long)there, LEAST_BYTES);
+			   "three vectors of %llu bytes cannot be: %.700s has %llu, and a vector's length is "
+			   "a multiple of %d",
+			   (unsigned long long)command->bytes, command->uri, (unsigned long long)there,
+			   LEAST_BYTES);
 }
 
 static int open_storage(struct command *command, struct report *report, char *error)
@@ -106,29 +145,34 @@ static int open_storage(struct command *command, struct report *report, char *er
 	if (!command->bytes || command->bytes > info.bytes / 3 || command->bytes % LEAST_BYTES)
 		return refuse_size(command, info.bytes, error);
 	if (command->tile_bytes > info.max_transfer_bytes)
-		return sample_fail(error, -EINVAL, "a tile of %u bytes is no single command: %.700s takes %u at most",
+		return sample_fail(error, -EINVAL,
+				   "a tile of %u bytes is no single command: %.700s takes %u at most",
 				   command->tile_bytes, command->uri, info.max_transfer_bytes);
 	return 0;
 }
 
 static int open_arrays(struct command *command, struct report *report)
 {
-	struct weir_array_options options = { .size = sizeof(options), .element_bytes = 16, .count = command->bytes / 16 };
+	struct weir_array_options options = { .size = sizeof(options),
+					      .element_bytes = 16,
+					      .count = command->bytes / 16 };
 	struct vectoradd_cached_args *args = &command->cached;
 	int code;
 
 	if (!command->cache.bytes && !command->cache.lines)
 		command->cache.bytes = command->bytes * 3 / 8 + (64 << 10);
-	code = weir_cache_create(command->context,
-				 WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
-					      .line_bytes = command->cache.line_bytes, .policy = command->cache.policy,
-					      .tier_bytes = command->cache.tier),
-				 &command->lines);
+	code = weir_cache_create(
+		command->context,
+		WEIR_OPTIONS(cache, .bytes = command->cache.bytes, .lines = command->cache.lines,
+			     .line_bytes = command->cache.line_bytes, .policy = command->cache.policy,
+			     .tier_bytes = command->cache.tier),
+		&command->lines);
 	report->cache.size = sizeof(report->cache);
 	if (!code)
 		code = weir_cache_stats(command->lines, &report->cache);
 	if (!command->tile_bytes)
-		command->tile_bytes = report->cache.line_bytes > LEAST_TILE ? report->cache.line_bytes : LEAST_TILE;
+		command->tile_bytes =
+			report->cache.line_bytes > LEAST_TILE ? report->cache.line_bytes : LEAST_TILE;
 	if (!code)
 		code = weir_array_open(command->lines, &command->storage, 1, &options, &args->a);
 	options.first_byte = command->bytes;
@@ -161,8 +205,9 @@ static int allocate(struct command *command, const struct report *report)
 	cached->waves = choose_waves(command, CACHED_WAVES, report->cache.lines / WAVE_LINES);
 	tiled->is_float = cached->is_float = command->flat.is_float = command->is_float;
 	command->flat.count = command->bytes / 16;
-	if (code || (code = weir_alloc(command->context, tiled->waves * VECTORADD_BUFFERS * tiled->tile_bytes,
-				       &tiled->buffers)) != 0 ||
+	if (code ||
+	    (code = weir_alloc(command->context, tiled->waves * VECTORADD_BUFFERS * tiled->tile_bytes,
+			       &tiled->buffers)) != 0 ||
 	    (code = weir_alloc(command->context, tiled->waves * VECTORADD_BUFFERS * sizeof(struct weir_event),
 			       &tiled->events)) != 0 ||
 	    (code = weir_alloc(command->context, sizeof(uint64_t), &tiled->failure)) != 0)
@@ -173,7 +218,8 @@ static int allocate(struct command *command, const struct report *report)
 /* The word at @word of a and b together: two elements, or four. */
 static uint64_t input(bool is_float, uint64_t word)
 {
-	float pair[2] = { sample_fraction(sample_scramble(2 * word)), sample_fraction(sample_scramble(2 * word + 1)) };
+	float pair[2] = { sample_fraction(sample_scramble(2 * word)),
+			  sample_fraction(sample_scramble(2 * word + 1)) };
 	uint64_t bits;
 
 	if (!is_float)
@@ -245,9 +291,10 @@ static int compare(const uint64_t *words, uint64_t first, uint64_t count, void *
 
 		if (words[i] != sum)
 			return sample_fail(error, -EBADMSG,
-					   "WRONG RESULT: %s, the 8 bytes of c at %llu are %016llx, a + b is %016llx; please report this",
-					   check->way, (unsigned long long)((first + i) * 8), (unsigned long long)words[i],
-					   (unsigned long long)sum);
+					   "WRONG RESULT: %s, the 8 bytes of c at %llu are %016llx, a + b is "
+					   "%016llx; please report this",
+					   check->way, (unsigned long long)((first + i) * 8),
+					   (unsigned long long)words[i], (unsigned long long)sum);
 	}
 	return 0;
 }
@@ -263,14 +310,16 @@ static int launch(struct command *command, const char *kernel, uint64_t waves, c
 {
 	uint64_t lanes = waves * command->info.wave_lanes;
 	uint32_t block = lanes < SAMPLE_BLOCK_LANES ? (uint32_t)lanes : SAMPLE_BLOCK_LANES;
-	int code = weir_launch(command->context, kernel, (uint32_t)((lanes + block - 1) / block), block, args, bytes);
+	int code = weir_launch(command->context, kernel, (uint32_t)((lanes + block - 1) / block), block, args,
+			       bytes);
 
 	return code ? code : weir_sync(command->context);
 }
 
 static int run_cached(struct command *command, char *error)
 {
-	int code = launch(command, "vectoradd_cached", command->cached.waves, &command->cached, sizeof(command->cached));
+	int code = launch(command, "vectoradd_cached", command->cached.waves, &command->cached,
+			  sizeof(command->cached));
 
 	return sample_pass(error, code ? code : weir_cache_flush(command->lines, 0));
 }
@@ -279,19 +328,22 @@ static int run_tiled(struct command *command, char *error)
 {
 	uint64_t failure = 0;
 	char text[80];
-	int code = launch(command, "vectoradd_tiled", command->tiled.waves, &command->tiled, sizeof(command->tiled));
+	int code = launch(command, "vectoradd_tiled", command->tiled.waves, &command->tiled,
+			  sizeof(command->tiled));
 
 	if (!code)
-		code = weir_copy_from_device(command->context, &failure, command->tiled.failure, sizeof(failure));
+		code = weir_copy_from_device(command->context, &failure, command->tiled.failure,
+					     sizeof(failure));
 	if (code || !failure)
 		return sample_pass(error, code);
 	weir_status_text((uint32_t)failure, text);
-	return sample_fail(error, -EIO, "a tile of %.800s was not read or not written: %s", command->uri, text);
+	return sample_fail(error, -EIO, "a tile of %.800s was not read or not written: %s", command->uri,
+			   text);
 }
 
 /* One run, from launch to all of c on storage; then whether it is right. */
-static int run_once(struct command *command, const char *way, int (*run)(struct command *, char *), double *seconds,
-		    struct weir_stats *io, char *error)
+static int run_once(struct command *command, const char *way, int (*run)(struct command *, char *),
+		    double *seconds, struct weir_stats *io, char *error)
 {
 	struct weir_stats before = { .size = sizeof(before) };
 	double begin;
@@ -338,7 +390,8 @@ static int run(struct command *command, struct report *report, char *error)
 	for (uint32_t i = 0; i < command->runs && !code; i++) {
 		code = run_once(command, "by hand", run_tiled, &tiled[i], &report->tiled_io, error);
 		if (!code)
-			code = run_once(command, "through the cache", run_cached, &cached[i], &report->cached_io, error);
+			code = run_once(command, "through the cache", run_cached, &cached[i],
+					&report->cached_io, error);
 	}
 	if (code)
 		return code;
@@ -349,7 +402,8 @@ static int run(struct command *command, struct report *report, char *error)
 	return code ? code : sample_pass(error, weir_cache_stats(command->lines, &report->cache));
 }
 
-static void print_way(const struct command *command, const char *name, double seconds, const struct weir_stats *io)
+static void print_way(const struct command *command, const char *name, double seconds,
+		      const struct weir_stats *io)
 {
 	printf("%-9s %.4f s, %.2f GB/s; %.1f MiB read and %.1f MiB written\n", name, seconds,
 	       3 * (double)command->bytes / seconds / 1e9, sample_megabytes(io->bytes_read),
@@ -362,21 +416,24 @@ static void print_text(const struct command *command, const struct report *repor
 	       (unsigned long long)(command->bytes / (command->is_float ? 4 : 8)), command->type,
 	       sample_megabytes(command->bytes));
 	printf("device    %s\nstorage   %s\n", command->info.name, report->path);
-	printf("cache     %.1f MiB: %llu lines of %llu bytes; %llu waves\n", sample_megabytes(report->cache.bytes),
-	       (unsigned long long)report->cache.lines, (unsigned long long)report->cache.line_bytes,
-	       (unsigned long long)command->cached.waves);
-	printf("tiles     %u bytes; %llu waves\n", command->tile_bytes, (unsigned long long)command->tiled.waves);
+	printf("cache     %.1f MiB: %llu lines of %llu bytes; %llu waves\n",
+	       sample_megabytes(report->cache.bytes), (unsigned long long)report->cache.lines,
+	       (unsigned long long)report->cache.line_bytes, (unsigned long long)command->cached.waves);
+	printf("tiles     %u bytes; %llu waves\n", command->tile_bytes,
+	       (unsigned long long)command->tiled.waves);
 	print_way(command, "cached", report->cached, &report->cached_io);
-	printf("lines     %llu fetched in all runs, where %llu would do; %llu made room\n", (unsigned long long)report->cache.misses,
+	printf("lines     %llu fetched in all runs, where %llu would do; %llu made room\n",
+	       (unsigned long long)report->cache.misses,
 	       (unsigned long long)(command->runs * 2 * command->bytes / report->cache.line_bytes),
 	       (unsigned long long)report->cache.evictions);
 	print_way(command, "by hand", report->tiled, &report->tiled_io);
-	printf("ratio     through the cache takes %.2f times as long as by hand\n", report->cached / report->tiled);
+	printf("ratio     through the cache takes %.2f times as long as by hand\n",
+	       report->cached / report->tiled);
 	if (command->plain)
-		printf("plain     %.4f s in device memory; through the cache takes %.2f times as long\n", report->plain,
-		       report->cached / report->plain);
-	printf("result    %s\n", command->verify ? "verified: storage has the sums, after every run" :
-						   "not verified (--verify reads c back from storage)");
+		printf("plain     %.4f s in device memory; through the cache takes %.2f times as long\n",
+		       report->plain, report->cached / report->plain);
+	printf("result    %s\n", command->verify ? "verified: storage has the sums, after every run"
+						 : "not verified (--verify reads c back from storage)");
 }
 
 static void set_way(json_t *root, const char *name, double seconds, const struct weir_stats *io)

@@ -12,24 +12,30 @@ enum { VECTORADD_A = 0, VECTORADD_B = 1, VECTORADD_C = 2 };
 
 WEIR_FN weir_addr vectoradd_buffer(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
 {
-	return args->buffers + (weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector) * args->tile_bytes;
+	return args->buffers +
+	       (weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector) * args->tile_bytes;
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_event *vectoradd_event(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
+WEIR_FN WEIR_GLOBAL struct weir_event *vectoradd_event(WEIR_GLOBAL struct vectoradd_tiled_args *args,
+						       u64 iteration, u32 vector)
 {
-	return weir_at(args->events, struct weir_event, weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector);
+	return weir_at(args->events, struct weir_event,
+		       weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector);
 }
 
 /* A tile's command; one that cannot be submitted is told by its event, as if it had been. */
-WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile, u32 vector)
+WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile,
+			     u32 vector)
 {
 	WEIR_GLOBAL struct weir_event *event = vectoradd_event(args, iteration, vector);
 	u64 lba = (vector * args->vector_bytes + tile * args->tile_bytes) >> args->disk.block_log2;
-	weir_status status = weir_block_async(&args->disk, vector == VECTORADD_C ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, lba,
-					      (u32)(args->tile_bytes >> args->disk.block_log2),
-					      vectoradd_buffer(args, iteration, vector), event);
+	weir_status status =
+		weir_block_async(&args->disk, vector == VECTORADD_C ? NVME_OPCODE_WRITE : NVME_OPCODE_READ,
+				 lba, (u32)(args->tile_bytes >> args->disk.block_log2),
+				 vectoradd_buffer(args, iteration, vector), event);
 
-	if (status != WEIR_OK) /* release: pairs with the acquire of those lanes of the wave that wait for it */
+	if (status !=
+	    WEIR_OK) /* release: pairs with the acquire of those lanes of the wave that wait for it */
 		weir_store_u64_release_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
@@ -51,12 +57,13 @@ WEIR_FN void vectoradd_fetch(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 
 
 WEIR_FN void vectoradd_tile(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration)
 {
-	weir_addr a = vectoradd_buffer(args, iteration, VECTORADD_A), b = vectoradd_buffer(args, iteration, VECTORADD_B);
+	weir_addr a = vectoradd_buffer(args, iteration, VECTORADD_A),
+		  b = vectoradd_buffer(args, iteration, VECTORADD_B);
 	weir_addr c = vectoradd_buffer(args, iteration, VECTORADD_C);
 
 	for (u64 i = weir_lane(); i < args->tile_bytes / 16; i += weir_lanes())
-		*weir_at(c, struct weir_u128, i) = vectoradd_add(weir_data_load_u128(a + i * 16), weir_data_load_u128(b + i * 16),
-								  args->is_float);
+		*weir_at(c, struct weir_u128, i) = vectoradd_add(
+			weir_data_load_u128(a + i * 16), weir_data_load_u128(b + i * 16), args->is_float);
 }
 
 WEIR_KERNEL(vectoradd_tiled, struct vectoradd_tiled_args)
@@ -88,6 +95,7 @@ WEIR_KERNEL(vectoradd_tiled, struct vectoradd_tiled_args)
 WEIR_KERNEL(vectoradd_plain, struct vectoradd_plain_args)
 {
 	for (u64 i = weir_thread(); i < args->count; i += weir_threads())
-		*weir_at(args->c, struct weir_u128, i) = vectoradd_add(*weir_at(args->a, struct weir_u128, i),
-								       *weir_at(args->b, struct weir_u128, i), args->is_float);
+		*weir_at(args->c, struct weir_u128, i) =
+			vectoradd_add(*weir_at(args->a, struct weir_u128, i),
+				      *weir_at(args->b, struct weir_u128, i), args->is_float);
 }

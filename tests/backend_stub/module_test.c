@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A backend that is a module: found in WEIR_BACKENDS, and asked for what the runtime needs, as often as it should be. */
+/* A backend that is a module: found in WEIR_BACKENDS, and asked for what the runtime needs, as often as it
+ * should be. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -19,10 +20,10 @@
 
 enum { SOME_BYTES = 100 };
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static struct weir_image known = { "stub", "stub_kernel", "code", 4, 8, 32, NULL };
@@ -102,7 +103,8 @@ static void test_auto_is_another(void **state)
 	must(weir_context_info(context, &info));
 	weir_context_close(context);
 	if (!strncmp(info.name, "cpu", 3)) {
-		assert_int_equal(weir_context_open("auto", WEIR_OPTIONS(context, .wave_lanes = 3), &none), -EINVAL);
+		assert_int_equal(weir_context_open("auto", WEIR_OPTIONS(context, .wave_lanes = 3), &none),
+				 -EINVAL);
 		assert_non_null(strstr(weir_last_error(), "wave_lanes is 3"));
 	}
 	assert_int_equal(calls->open, before.open);
@@ -177,9 +179,9 @@ static void test_service_that_cannot_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listed),	 cmocka_unit_test(test_opened_by_name), cmocka_unit_test(test_auto_is_another),
-		cmocka_unit_test(test_memory),	 cmocka_unit_test(test_launches),
-		cmocka_unit_test(test_service_that_cannot_start),
+		cmocka_unit_test(test_listed),          cmocka_unit_test(test_opened_by_name),
+		cmocka_unit_test(test_auto_is_another), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_launches),        cmocka_unit_test(test_service_that_cannot_start),
 	};
 
 	return cmocka_run_group_tests_name("module", tests, set_up, NULL);

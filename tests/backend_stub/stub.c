@@ -34,7 +34,8 @@ static int stub_devices(uint32_t *count)
 	return 0;
 }
 
-static int stub_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+static int stub_open(const char *selector, const struct weir_context_options *options,
+		     struct weir_backend **out)
 {
 	(void)options;
 	weir_stub_calls.open++;
@@ -54,7 +55,8 @@ static void stub_close(struct weir_backend *backend)
 }
 
 /* The device's own memory is kept from the host, as on a card. */
-static int stub_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host, uint64_t *device)
+static int stub_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
+			 uint64_t *device)
 {
 	void *memory = aligned_alloc(PAGE_BYTES, bytes);
 
@@ -101,10 +103,15 @@ static int stub_launch(struct weir_backend *backend, const char *kernel, uint32_
 	(void)backend;
 	(void)args;
 	weir_stub_calls.launch++;
-	return weir_launch_check(&(struct weir_launch_check){
-		.backend = "stub", .kernel = kernel, .known = image, .takes_bytes = image ? image->args_bytes : 0,
-		.given_bytes = bytes, .blocks = blocks, .threads = threads,
-		.most_threads = image ? image->block_lanes : 0 });
+	return weir_launch_check(
+		&(struct weir_launch_check){ .backend = "stub",
+					     .kernel = kernel,
+					     .known = image,
+					     .takes_bytes = image ? image->args_bytes : 0,
+					     .given_bytes = bytes,
+					     .blocks = blocks,
+					     .threads = threads,
+					     .most_threads = image ? image->block_lanes : 0 });
 }
 
 static int stub_kernel_info(struct weir_backend *backend, const char *kernel, struct weir_kernel_info *info)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controllers_test.c: what a backend does for controllers on PCI Express, and with streams of the caller's, in front of a driver that
- * refuses what a real one would (pretended.h). Given: the backend's module. A file whose name has "registers" in it stands for a BAR.
+ * controllers_test.c: what a backend does for controllers on PCI Express, and with streams of the caller's,
+ * in front of a driver that refuses what a real one would (pretended.h). Given: the backend's module. A file
+ * whose name has "registers" in it stands for a BAR.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +60,8 @@ static void test_registers(void **state)
 	(void)state;
 	assert_int_equal(ops->map_registers(backend, registers, 2 * PAGE, &device), 0);
 	assert_int_not_equal(device, 0);
-	assert_int_equal(ops->map_registers(backend, registers + PAGE, PAGE, &device), -ENOTSUP); /* they are already */
+	assert_int_equal(ops->map_registers(backend, registers + PAGE, PAGE, &device),
+			 -ENOTSUP); /* they are already */
 	ops->unmap_registers(backend, registers, 2 * PAGE);
 	assert_int_equal(ops->map_registers(backend, registers + PAGE, PAGE, &device), 0);
 	ops->unmap_registers(backend, registers + PAGE, PAGE);
@@ -69,7 +71,8 @@ static void test_registers(void **state)
 /* What a driver refuses comes as a sentence, and leaves nothing behind: the stand-in counts at its end. */
 static void test_no_registers(void **state)
 {
-	char *registers = map_registers_of("registers", 2 * PAGE), *ordinary = map_registers_of("pages", PAGE);
+	char *registers = map_registers_of("registers", 2 * PAGE),
+	     *ordinary = map_registers_of("pages", PAGE);
 	uint64_t device;
 
 	(void)state;
@@ -110,7 +113,8 @@ static void check_export(uint64_t allocation, uint64_t from, size_t bytes)
 
 	assert_int_equal(ops->export_memory(backend, allocation + from, bytes, &file, &offset), 0);
 	assert_true(file >= 0);
-	assert_true(offset == from || offset == from % PAGE); /* of the allocation's beginning, or of the page's */
+	assert_true(offset == from ||
+		    offset == from % PAGE); /* of the allocation's beginning, or of the page's */
 	close(file);
 }
 
@@ -159,7 +163,8 @@ static void test_joined_streams(void **state)
 static void test_abilities(void **state)
 {
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
-	const struct weir_ability *all[] = { &properties.map_registers, &properties.register_host, &properties.export_memory };
+	const struct weir_ability *all[] = { &properties.map_registers, &properties.register_host,
+					     &properties.export_memory };
 
 	(void)state;
 	ops->properties(backend, &properties);

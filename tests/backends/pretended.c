@@ -15,7 +15,13 @@
 
 #include <weir/port.h>
 
-enum { MOST_KERNELS = 128, FIRST_EXPORT = 600, MOST_EXPORTS = 200 /* numbers of files */, PAGE = 4096, EVERY_DEVICE = -1 };
+enum {
+	MOST_KERNELS = 128,
+	FIRST_EXPORT = 600,
+	MOST_EXPORTS = 200 /* numbers of files */,
+	PAGE = 4096,
+	EVERY_DEVICE = -1
+};
 
 /** struct kernel - one of the cpu backend's */
 struct kernel {
@@ -27,7 +33,7 @@ struct kernel {
 struct area {
 	void *address;
 	size_t bytes;
-	int device; /* EVERY_DEVICE: all see it */
+	int device;    /* EVERY_DEVICE: all see it */
 	size_t offset; /* of device memory in its BAR */
 	struct area *next;
 };
@@ -40,7 +46,7 @@ struct owned {
 static struct kernel kernels[MOST_KERNELS];
 static unsigned kernel_count;
 static struct area *device_memory, *pinned;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;   /* around the lists of memory, and who is inside */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* around the lists of memory, and who is inside */
 static pthread_mutex_t running = PTHREAD_MUTEX_INITIALIZER; /* one kernel at a time; copies go on beside it */
 static unsigned inside[PRETENDED_DEVICES];
 __thread int pretended_current;
@@ -177,7 +183,8 @@ void pretended_order(const void **first, const void **behind)
 	*behind = order.behind;
 }
 
-/* The file that devices' memory is of, such as a BAR; -1: memory of the process's own. Each device has a part of it. */
+/* The file that devices' memory is of, such as a BAR; -1: memory of the process's own. Each device has a part
+ * of it. */
 static int bar(size_t *part_bytes)
 {
 	static int file = -2;
@@ -197,7 +204,8 @@ static const struct area *in_the_way(size_t at, size_t bytes)
 {
 	const struct area *area = device_memory;
 
-	while (area && (area->device != pretended_current || at >= area->offset + area->bytes || area->offset >= at + bytes))
+	while (area && (area->device != pretended_current || at >= area->offset + area->bytes ||
+			area->offset >= at + bytes))
 		area = area->next;
 	return area;
 }
@@ -296,7 +304,8 @@ static bool mapped_of(const void *address, const char *const *names)
 	while (maps && fgets(line, sizeof(line), maps)) {
 		unsigned long first, end;
 
-		if (sscanf(line, "%lx-%lx", &first, &end) != 2 || (uintptr_t)address < first || (uintptr_t)address >= end)
+		if (sscanf(line, "%lx-%lx", &first, &end) != 2 || (uintptr_t)address < first ||
+		    (uintptr_t)address >= end)
 			continue;
 		for (; *names && !is; names++)
 			is = strstr(line, *names) != NULL;
@@ -309,7 +318,8 @@ static bool mapped_of(const void *address, const char *const *names)
 
 static bool overlaps(const struct area *area, const char *address, size_t bytes)
 {
-	while (area && (address >= (const char *)area->address + area->bytes || address + bytes <= (const char *)area->address))
+	while (area && (address >= (const char *)area->address + area->bytes ||
+			address + bytes <= (const char *)area->address))
 		area = area->next;
 	return area != NULL;
 }
@@ -379,7 +389,8 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int file, off
 	return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
 }
 
-/* The BAR's part that is @area, from byte @within on, or another device's if it is to be wrong; -1: there is no BAR. */
+/* The BAR's part that is @area, from byte @within on, or another device's if it is to be wrong; -1: there is
+ * no BAR. */
 static int export_bar(const struct area *area, size_t within)
 {
 	size_t part_bytes, begin = area->offset + within;
@@ -403,7 +414,8 @@ int pretended_export(uint64_t address, size_t bytes, uint64_t *offset)
 
 	pthread_mutex_lock(&mutex);
 	area = find(device_memory, (const void *)(uintptr_t)address);
-	if (area && (area->device != pretended_current || bytes > area->bytes - (address - (uintptr_t)area->address)))
+	if (area &&
+	    (area->device != pretended_current || bytes > area->bytes - (address - (uintptr_t)area->address)))
 		area = NULL;
 	if (area) {
 		within = address - (uintptr_t)area->address;
@@ -456,7 +468,9 @@ int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, voi
 	before = **self; /* one for all threads of the host */
 	enter();
 	for (u64 i = 0; i < lanes; i++) {
-		**self = (struct weir_cpu_lane){ .lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i };
+		**self = (struct weir_cpu_lane){
+			.lane = 0, .lanes = 1, .thread = i, .threads = lanes, .wave = i
+		};
 		kernel(args);
 	}
 	leave();

@@ -8,8 +8,9 @@
  * arguments, teardown. Memory of the device can be touched by its own copies and kernels only:
  * anyone else who does dies of it.
  *
- * WEIR_PRETENDED_MEMORY=FILE has the devices' memory be parts of a file that can be mapped, such as a BAR in sysfs, which is what it
- * exports then; else an export is a file of zeros. WEIR_PRETENDED_WRONG_EXPORT=1: it exports other memory than it is asked for.
+ * WEIR_PRETENDED_MEMORY=FILE has the devices' memory be parts of a file that can be mapped, such as a BAR in
+ * sysfs, which is what it exports then; else an export is a file of zeros. WEIR_PRETENDED_WRONG_EXPORT=1: it
+ * exports other memory than it is asked for.
  *
  * It shows itself as two. Whoever mixes them up dies of that: a stream, an event or memory of
  * the one while the other is the thread's current device.
@@ -22,7 +23,10 @@
 #include <stdint.h>
 
 enum {
-	PRETENDED_DEVICES = 2, PRETENDED_UNITS = 3, PRETENDED_BLOCK_LANES = 1024, PRETENDED_REGISTERS = 40,
+	PRETENDED_DEVICES = 2,
+	PRETENDED_UNITS = 3,
+	PRETENDED_BLOCK_LANES = 1024,
+	PRETENDED_REGISTERS = 40,
 	PRETENDED_LOCAL_BYTES = 16,
 };
 
@@ -40,18 +44,21 @@ void *pretended_own(void);
 bool pretended_owned(const void *owned);
 /** pretended_recorded() - an event was recorded in a stream */
 void pretended_recorded(const void *event, const void *stream);
-/** pretended_awaits() - a stream waits for an event; false for one that was not recorded, or by the same stream */
+/** pretended_awaits() - a stream waits for an event; false for one that was not recorded, or by the same
+ * stream */
 bool pretended_awaits(const void *stream, const void *event);
 /** pretended_order() - the latest such wait: @behind waits for what was in @first; for tests */
 __attribute__((visibility("default"))) void pretended_order(const void **first, const void **behind);
 
-/** pretended_allocate() - memory of the current device, full of rubbish as that of a real one may be; or NULL */
+/** pretended_allocate() - memory of the current device, full of rubbish as that of a real one may be; or NULL
+ */
 void *pretended_allocate(size_t bytes);
 /** pretended_release() - the same; NULL-safe */
 void pretended_release(void *address);
 /** pretended_unused() - bytes of the current device's memory that are free */
 size_t pretended_unused(void);
-/** pretended_pin() - host memory that the device sees from now on: for @everyone, or for the current device alone */
+/** pretended_pin() - host memory that the device sees from now on: for @everyone, or for the current device
+ * alone */
 void pretended_pin(void *address, size_t bytes, bool everyone);
 /** pretended_unpin() - no longer; returns the size it had */
 size_t pretended_unpin(void *address);
@@ -68,13 +75,16 @@ enum pretended_registered {
 /**
  * pretended_register() - as drivers take pages of the process: device registers, or ordinary memory
  *
- * Registers are what is mapped of VFIO, of a PCI function in sysfs, or of a file whose name has "registers" in it.
+ * Registers are what is mapped of VFIO, of a PCI function in sysfs, or of a file whose name has "registers"
+ * in it.
  */
 enum pretended_registered pretended_register(void *address, size_t bytes, bool registers, bool everyone);
-/** pretended_unregister() - false: it is not what pretended_register() took. Waits for kernels, as drivers do */
+/** pretended_unregister() - false: it is not what pretended_register() took. Waits for kernels, as drivers do
+ */
 bool pretended_unregister(void *address);
 /**
- * pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no allocation has
+ * pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no
+ * allocation has
  * @offset: where in the file the range begins; NULL: at its beginning
  */
 int pretended_export(uint64_t address, size_t bytes, uint64_t *offset);
@@ -93,7 +103,8 @@ void pretended_set(void *address, int value, size_t bytes);
 void (*pretended_kernel(const char *name))(void *);
 /** pretended_stays() - is it a persistent kernel? Nothing runs beside another here. */
 bool pretended_stays(const char *name);
-/** pretended_run() - run @kernel with its arguments at @args, on the current device; 0, or -1 without a cpu backend */
+/** pretended_run() - run @kernel with its arguments at @args, on the current device; 0, or -1 without a cpu
+ * backend */
 int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, void *args);
 
 #endif

@@ -22,7 +22,14 @@
 #include "backend/error.h"
 #include "virtual_client.h"
 
-enum { LIST = 16, RUNS_MAX = 99, THREADS_MAX = 64, SAMPLES = 1 << 14, SAMPLE_COMMANDS = 256, FILL_BYTES = 1 << 20 };
+enum {
+	LIST = 16,
+	RUNS_MAX = 99,
+	THREADS_MAX = 64,
+	SAMPLES = 1 << 14,
+	SAMPLE_COMMANDS = 256,
+	FILL_BYTES = 1 << 20
+};
 
 /** struct list - values of one dimension */
 struct list {
@@ -103,8 +110,9 @@ static u32 fill_all(struct worker *worker)
 	u32 filled = 0;
 
 	for (u32 i = worker->index; i < client->queue_count; i += client->threads)
-		filled += client_fill(client, i, worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ,
-				      &worker->random);
+		filled +=
+			client_fill(client, i, worker->setting->write ? NVME_OPCODE_WRITE : NVME_OPCODE_READ,
+				    &worker->random);
 	return filled;
 }
 
@@ -188,8 +196,12 @@ static int ram_open(const struct setting *setting, u32 block_bytes, struct weir_
 	int error = weir_medium_ram_open(setting->bytes, block_bytes, NULL, out);
 
 	for (u64 at = 0; !error && bytes && at < setting->bytes; at += FILL_BYTES) {
-		struct weir_io io = { .kind = WEIR_IO_WRITE, .offset_bytes = at, .bytes = FILL_BYTES, .iov = &iov,
-				      .iov_count = 1, .done = io_done };
+		struct weir_io io = { .kind = WEIR_IO_WRITE,
+				      .offset_bytes = at,
+				      .bytes = FILL_BYTES,
+				      .iov = &iov,
+				      .iov_count = 1,
+				      .done = io_done };
 
 		fill(bytes, at);
 		(*out)->ops->submit(*out, &io);
@@ -205,8 +217,8 @@ static int file_move(const struct setting *setting, int file, bool made)
 
 	for (u64 at = 0; !wrong && at < setting->bytes; at += FILL_BYTES) {
 		fill(bytes, at);
-		wrong = (made ? pwrite(file, bytes, FILL_BYTES, (off_t)at) :
-				pread(file, bytes, FILL_BYTES, (off_t)at)) != FILL_BYTES;
+		wrong = (made ? pwrite(file, bytes, FILL_BYTES, (off_t)at)
+			      : pread(file, bytes, FILL_BYTES, (off_t)at)) != FILL_BYTES;
 	}
 	free(bytes);
 	return wrong ? weir_fail(EIO, "cannot fill or read %s: %s", setting->medium, strerror(errno)) : 0;
@@ -223,7 +235,8 @@ static int file_make(const struct setting *setting)
 	if (file < 0)
 		return weir_fail(errno, "cannot open %s: %s", setting->medium, strerror(errno));
 	if (!made && lseek(file, 0, SEEK_END) != (off_t)setting->bytes)
-		error = weir_fail(EEXIST, "%s exists and has not the size asked for: remove it, or give its --size",
+		error = weir_fail(EEXIST,
+				  "%s exists and has not the size asked for: remove it, or give its --size",
 				  setting->medium);
 	else
 		error = file_move(setting, file, made);
@@ -234,7 +247,10 @@ static int file_make(const struct setting *setting)
 static int medium_open(const struct setting *setting, u32 block_bytes, u32 threads, struct weir_medium **out)
 {
 	struct weir_medium_file_options options = {
-		.block_bytes = block_bytes, .direct = setting->direct, .threads = threads, .depth = 1024,
+		.block_bytes = block_bytes,
+		.direct = setting->direct,
+		.threads = threads,
+		.depth = 1024,
 	};
 
 	if (!strcmp(setting->medium, "ram"))
@@ -285,14 +301,15 @@ static void report(const struct setting *setting, const struct client *client, d
 
 	median(ns, runs);
 	if (setting->json)
-		printf("{\"medium\":\"%s\",\"path\":\"%s\",\"block\":%u,\"depth\":%u,\"queues\":%u,\"threads\":%u,"
+		printf("{\"medium\":\"%s\",\"path\":\"%s\",\"block\":%u,\"depth\":%u,\"queues\":%u,"
+		       "\"threads\":%u,"
 		       "\"ns\":%.1f,\"ns_min\":%.1f,\"ns_max\":%.1f,\"million_per_s\":%.3f}\n",
 		       setting->medium, weir_medium_path(client->medium), client->block_bytes, client->depth,
 		       client->queue_count, client->threads, ns[runs / 2], ns[0], ns[runs - 1], middle);
 	else
 		printf("%5u B  depth %4u  queues %3u  threads %2u: %7.1f ns (%.1f to %.1f), %.2f M/s\n",
-		       client->block_bytes, client->depth, client->queue_count, client->threads, ns[runs / 2], ns[0],
-		       ns[runs - 1], middle);
+		       client->block_bytes, client->depth, client->queue_count, client->threads, ns[runs / 2],
+		       ns[0], ns[runs - 1], middle);
 	fflush(stdout);
 }
 
@@ -323,12 +340,15 @@ static int measure(const struct setting *setting, struct client *client)
 
 static int point(const struct setting *setting, u32 block_bytes, u32 depth, u32 queues, u32 threads)
 {
-	struct client client = { .queue_count = queues, .threads = threads < queues ? threads : queues,
-				 .depth = depth, .block_bytes = block_bytes };
+	struct client client = { .queue_count = queues,
+				 .threads = threads < queues ? threads : queues,
+				 .depth = depth,
+				 .block_bytes = block_bytes };
 	int error = medium_open(setting, block_bytes, client.threads, &client.medium);
 
 	if (!error)
-		error = client_open(&client, (struct weir_virtual_options){ .latency_us = (u32)setting->latency_us });
+		error = client_open(&client,
+				    (struct weir_virtual_options){ .latency_us = (u32)setting->latency_us });
 	if (error)
 		return error;
 	error = measure(setting, &client);
@@ -365,17 +385,18 @@ static int take_list(const char *name, const char *text, u64 least, u64 most, st
 			return 0;
 		text = end + 1;
 	}
-	return weir_fail(EINVAL, "--%s=%s: give at most %d numbers from %llu to %llu, with ',' between them", name, text,
-			 LIST, (unsigned long long)least, (unsigned long long)most);
+	return weir_fail(EINVAL, "--%s=%s: give at most %d numbers from %llu to %llu, with ',' between them",
+			 name, text, LIST, (unsigned long long)least, (unsigned long long)most);
 }
 
 static const char *value_of(const char *argument, const char *name)
 {
 	size_t length = strlen(name);
 
-	return !strncmp(argument, "--", 2) && !strncmp(argument + 2, name, length) && argument[2 + length] == '=' ?
-		       argument + 3 + length :
-		       NULL;
+	return !strncmp(argument, "--", 2) && !strncmp(argument + 2, name, length) &&
+			       argument[2 + length] == '='
+		       ? argument + 3 + length
+		       : NULL;
 }
 
 static int take_text(struct setting *s, const char *argument)
@@ -391,9 +412,9 @@ static int take_text(struct setting *s, const char *argument)
 	if ((text = value_of(argument, "medium")) != NULL)
 		s->medium = text;
 	else if ((text = value_of(argument, "size")) != NULL)
-		return weir_parse_bytes(text, &s->bytes) || !s->bytes || s->bytes % FILL_BYTES ?
-			       weir_fail(EINVAL, "--size=%s: give a multiple of 1M", text) :
-			       0;
+		return weir_parse_bytes(text, &s->bytes) || !s->bytes || s->bytes % FILL_BYTES
+			       ? weir_fail(EINVAL, "--size=%s: give a multiple of 1M", text)
+			       : 0;
 	else if ((text = value_of(argument, "seconds")) != NULL)
 		s->seconds = atof(text);
 	else if (!strcmp(argument, "--write"))
@@ -403,9 +424,12 @@ static int take_text(struct setting *s, const char *argument)
 	else if (!strcmp(argument, "--json"))
 		s->json = true;
 	else
-		return weir_fail(EINVAL, "unknown option %s; known are --medium=ram|FILE --size=BYTES --direct=auto|on|off "
-				 "--block= --depth= --queues= --threads= --runs= --seconds= --lat_us= --write --idle --json",
-				 argument);
+		return weir_fail(
+			EINVAL,
+			"unknown option %s; known are --medium=ram|FILE --size=BYTES --direct=auto|on|off "
+			"--block= --depth= --queues= --threads= --runs= --seconds= --lat_us= --write --idle "
+			"--json",
+			argument);
 	return 0;
 }
 
@@ -417,9 +441,12 @@ static int take(struct setting *s, const char *argument)
 		struct list *list;
 		u64 *one;
 	} numbers[] = {
-		{ "block", 512, 4096, &s->blocks, NULL },      { "depth", 2, 4096, &s->depths, NULL },
-		{ "queues", 1, CLIENT_QUEUES_MAX, &s->queues, NULL }, { "threads", 1, THREADS_MAX, &s->threads, NULL },
-		{ "runs", 1, RUNS_MAX, NULL, &s->runs },       { "lat_us", 0, 10000000, NULL, &s->latency_us },
+		{ "block", 512, 4096, &s->blocks, NULL },
+		{ "depth", 2, 4096, &s->depths, NULL },
+		{ "queues", 1, CLIENT_QUEUES_MAX, &s->queues, NULL },
+		{ "threads", 1, THREADS_MAX, &s->threads, NULL },
+		{ "runs", 1, RUNS_MAX, NULL, &s->runs },
+		{ "lat_us", 0, 10000000, NULL, &s->latency_us },
 	};
 
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -452,8 +479,14 @@ static int check(const struct setting *s)
 int main(int argc, char **argv)
 {
 	struct setting setting = {
-		.medium = "ram", .bytes = (u64)2 << 30, .blocks = { { 512, 4096 }, 2 }, .depths = { { 128, 1024 }, 2 },
-		.queues = { { 1, 16, 128 }, 3 }, .threads = { { 1 }, 1 }, .runs = 5, .seconds = 0.5,
+		.medium = "ram",
+		.bytes = (u64)2 << 30,
+		.blocks = { { 512, 4096 }, 2 },
+		.depths = { { 128, 1024 }, 2 },
+		.queues = { { 1, 16, 128 }, 3 },
+		.threads = { { 1 }, 1 },
+		.runs = 5,
+		.seconds = 0.5,
 	};
 	int error = 0;
 

@@ -69,7 +69,8 @@ static int admin(struct client *client, u32 number, struct nvme_sqe sqe)
 	}
 	doorbell(client, 1, (at + 1) % ADMIN_ENTRIES);
 	if ((dw3 >> 16 & 1) != phase || dw3 >> 17)
-		return weir_fail(EIO, "admin command %u (opcode %u) was not carried out", number, sqe.cdw0 & 0xff);
+		return weir_fail(EIO, "admin command %u (opcode %u) was not carried out", number,
+				 sqe.cdw0 & 0xff);
 	return 0;
 }
 
@@ -80,7 +81,8 @@ static int enable(struct client *client)
 	weir_virtual_write32(controller, NVME_REGISTER_AQA, (ADMIN_ENTRIES - 1) | (ADMIN_ENTRIES - 1) << 16);
 	weir_virtual_write64(controller, NVME_REGISTER_ASQ, (u64)(uintptr_t)client->memory);
 	weir_virtual_write64(controller, NVME_REGISTER_ACQ, (u64)(uintptr_t)client->memory + PAGE);
-	weir_virtual_write32(controller, NVME_REGISTER_CC, NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
+	weir_virtual_write32(controller, NVME_REGISTER_CC,
+			     NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16);
 	for (u32 i = 0; i < STEPS; i++) {
 		poll_all(client);
 		if (weir_virtual_read32(controller, NVME_REGISTER_CSTS) & NVME_CSTS_READY)
@@ -98,13 +100,17 @@ static int add_queues(struct client *client)
 		const struct client_queue *queue = &client->queues[i];
 
 		error = admin(client, number++,
-			      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = (u64)(uintptr_t)queue->cqes,
-						 .cdw10 = (i + 1) | size, .cdw11 = 1 });
+			      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ,
+						 .prp1 = (u64)(uintptr_t)queue->cqes,
+						 .cdw10 = (i + 1) | size,
+						 .cdw11 = 1 });
 		if (error)
 			break;
 		error = admin(client, number++,
-			      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ, .prp1 = (u64)(uintptr_t)queue->sqes,
-						 .cdw10 = (i + 1) | size, .cdw11 = 1 | (i + 1) << 16 });
+			      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
+						 .prp1 = (u64)(uintptr_t)queue->sqes,
+						 .cdw10 = (i + 1) | size,
+						 .cdw11 = 1 | (i + 1) << 16 });
 	}
 	return error;
 }
@@ -118,7 +124,8 @@ static int take_memory(struct client *client)
 	client->queues = calloc(client->queue_count, sizeof(*client->queues));
 	if (memory == MAP_FAILED || !client->queues)
 		return weir_fail(ENOMEM, "no memory for %u queue pairs", client->queue_count);
-	madvise(memory, client->memory_bytes, MADV_HUGEPAGE); /* a driver's memory is pinned, in large pages */
+	madvise(memory, client->memory_bytes,
+		MADV_HUGEPAGE); /* a driver's memory is pinned, in large pages */
 	memset(memory, 0, client->memory_bytes);
 	client->memory = memory;
 	for (u32 i = 0; i < client->queue_count; i++)
@@ -188,8 +195,12 @@ u32 client_fill(struct client *client, u32 index, u32 opcode, u64 *random)
 		u64 data = (u64)(uintptr_t)queue->data + (u64)queue->tail * client->block_bytes;
 
 		queue->sqes[queue->tail] = (struct nvme_sqe){
-			.cdw0 = opcode | (queue->cid++ & 0xffff) << 16, .nsid = 1, .prp1 = data,
-			.cdw10 = (u32)lba, .cdw11 = (u32)(lba >> 32), .cdw12 = blocks - 1,
+			.cdw0 = opcode | (queue->cid++ & 0xffff) << 16,
+			.nsid = 1,
+			.prp1 = data,
+			.cdw10 = (u32)lba,
+			.cdw11 = (u32)(lba >> 32),
+			.cdw12 = blocks - 1,
 		};
 		queue->tail = (queue->tail + 1) & mask;
 	}

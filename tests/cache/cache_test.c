@@ -17,10 +17,10 @@
 #include "../rig/context.h"
 #include "../rig/kernels.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { MOST_DISKS = 4, THREADS = 70, READS = 12, TIMEOUT_US = 30000000 };
@@ -45,7 +45,8 @@ static void fill(struct rig *rig, uint64_t seed)
 
 		for (uint64_t i = 0; i < unit / 8; i++)
 			words[i] = test_word(seed, at / 8 + i);
-		must(weir_storage_write(rig->storages[number % rig->disks], number / rig->disks * unit, words, unit));
+		must(weir_storage_write(rig->storages[number % rig->disks], number / rig->disks * unit, words,
+					unit));
 	}
 	free(words);
 }
@@ -60,11 +61,14 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t lines, uint32_t l
 	rig->bytes = bytes_each * disks;
 	rig->stripe = stripe;
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(), .wave_lanes = width), &rig->context));
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = width),
+			       &rig->context));
 	snprintf(uri, sizeof(uri), "virt:%llu?block=512", (unsigned long long)bytes_each);
 	for (unsigned i = 0; i < disks; i++)
 		must(test_storage_open(rig->context, uri,
-				       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+				       WEIR_OPTIONS(storage, .queues = 2, .depth = 16,
+						    .timeout_us = test_patient_us(TIMEOUT_US)),
 				       &rig->storages[i]));
 	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = line_bytes),
 			       &rig->cache));
@@ -97,8 +101,9 @@ static struct test_verdict judge(struct rig *rig)
 	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; element %llu: %#llx instead of %#llx",
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	memset(&none, 0, sizeof(none));
 	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	return verdict;
@@ -114,7 +119,8 @@ static void read_array(struct rig *rig, struct test_array_args *args)
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 2 * test_lanes(THREADS) * args->reads);
 }
 
-/* Some lanes of a wave read here, others there, through a cache that is much too small: each gets its own words. */
+/* Some lanes of a wave read here, others there, through a cache that is much too small: each gets its own
+ * words. */
 static void test_lanes_that_part(void **state)
 {
 	static const uint32_t blocks[] = { 32, 44, 140 };
@@ -134,7 +140,8 @@ static void test_lanes_that_part(void **state)
 
 				must(weir_launch(rig.context, "test_parted", 4, lanes, &args, sizeof(args)));
 				verdict = judge(&rig);
-				assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 4 * lanes * args.reads);
+				assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good),
+						 4 * lanes * args.reads);
 			}
 			close_rig(&rig);
 		}
@@ -161,7 +168,10 @@ static const uint32_t ELEMENTS[] = { 1, 2, 4, 8, 16, 24 };
 
 static void test_every_element_cache_and_width(void **state)
 {
-	static const struct { uint64_t lines; uint32_t line_bytes; } caches[] = {
+	static const struct {
+		uint64_t lines;
+		uint32_t line_bytes;
+	} caches[] = {
 		{ 4, 512 }, { 8, 512 }, { 12, 4096 }, { 64, 512 }, { 4, 65536 }, { 512, 512 },
 	};
 
@@ -170,7 +180,8 @@ static void test_every_element_cache_and_width(void **state)
 		for (size_t c = 0; c < 6; c++) {
 			struct rig rig;
 
-			open_rig(&rig, test_width(w), caches[c].lines, caches[c].line_bytes, 1, 196608, 65536);
+			open_rig(&rig, test_width(w), caches[c].lines, caches[c].line_bytes, 1, 196608,
+				 65536);
 			for (size_t e = 0; e < 6; e++)
 				sweep(&rig, ELEMENTS[e], e % 2 ? 16 : 0);
 			close_rig(&rig);
@@ -209,8 +220,9 @@ static void test_resident_data_misses_once(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
-		struct test_array_args args = { .seed = { 1, 1 }, .array_count = 1, .reads = 64,
-						.kind = TEST_READ_SEQUENTIAL };
+		struct test_array_args args = {
+			.seed = { 1, 1 }, .array_count = 1, .reads = 64, .kind = TEST_READ_SEQUENTIAL
+		};
 		struct rig rig;
 
 		open_rig(&rig, test_width(w), 128, 512, 1, 65536, 65536);
@@ -282,7 +294,8 @@ static void test_tries(void **state)
 	}
 }
 
-/* Rows that lanes look for and waves read: never wrong, and all of them there once the cache holds everything. */
+/* Rows that lanes look for and waves read: never wrong, and all of them there once the cache holds
+ * everything. */
 static void test_rows_by_waves(void **state)
 {
 	(void)state;
@@ -297,16 +310,22 @@ static void test_rows_by_waves(void **state)
 			args.verdict = rig.verdict;
 			if (lines >= 128) {
 				must(weir_launch(rig.context, "test_array", 2, test_lanes(THREADS),
-						 &(struct test_array_args){ .array = { args.array[0] }, .seed = { 1, 1 }, .array_count = 1,
-							.kind = TEST_READ_SEQUENTIAL, .reads = 8192, .verdict = rig.verdict },
+						 &(struct test_array_args){ .array = { args.array[0] },
+									    .seed = { 1, 1 },
+									    .array_count = 1,
+									    .kind = TEST_READ_SEQUENTIAL,
+									    .reads = 8192,
+									    .verdict = rig.verdict },
 						 sizeof(args)));
 				judge(&rig);
 			}
-			must(weir_launch(rig.context, "test_rows", 2, test_lanes(THREADS), &args, sizeof(args)));
+			must(weir_launch(rig.context, "test_rows", 2, test_lanes(THREADS), &args,
+					 sizeof(args)));
 			verdict = judge(&rig);
 			assert_true(weir_load_u64_relaxed_sys(&verdict.sum) > test_lanes(THREADS) * READS);
 			if (lines >= 128)
-				assert_true(weir_load_u64_relaxed_sys(&verdict.good) == weir_load_u64_relaxed_sys(&verdict.sum));
+				assert_true(weir_load_u64_relaxed_sys(&verdict.good) ==
+					    weir_load_u64_relaxed_sys(&verdict.sum));
 			close_rig(&rig);
 		}
 }
@@ -342,7 +361,9 @@ static void test_a_file_that_shrinks(void **state)
 	assert_true(file >= 0 && ftruncate(file, 131072) == 0);
 	snprintf(uri, sizeof(uri), "file:%s?block=512", path);
 	weir_storage_close(rig.storages[0]);
-	must(test_storage_open(rig.context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &rig.storages[0]));
+	must(test_storage_open(rig.context, uri,
+			       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)),
+			       &rig.storages[0]));
 	rig.bytes = 131072;
 	open_array(&rig, 8, 0, &args.array);
 	args.verdict = rig.verdict;
@@ -368,12 +389,17 @@ static uint64_t element(struct rig *rig, const struct weir_array *array, uint64_
 }
 
 /*
- * Arrays of many TiB, whose words hold their addresses on their own storage: elements on both sides of 4 GiB, 2^32 elements,
- * 2^32 blocks and 2^32 lines, of one storage and of several.
+ * Arrays of many TiB, whose words hold their addresses on their own storage: elements on both sides of 4 GiB,
+ * 2^32 elements, 2^32 blocks and 2^32 lines, of one storage and of several.
  */
 static void test_many_tebibytes(void **state)
 {
-	static const uint64_t bytes[] = { 0, (uint64_t)1 << 32, (uint64_t)1 << 35, (uint64_t)1 << 41, (uint64_t)1 << 44, (uint64_t)100 << 40 };
+	static const uint64_t bytes[] = { 0,
+					  (uint64_t)1 << 32,
+					  (uint64_t)1 << 35,
+					  (uint64_t)1 << 41,
+					  (uint64_t)1 << 44,
+					  (uint64_t)100 << 40 };
 	enum { EACH_TIB = 100, STRIPE = 65536 };
 
 	(void)state;
@@ -382,23 +408,32 @@ static void test_many_tebibytes(void **state)
 		struct weir_array array;
 
 		must(weir_context_open(test_context_name(),
-				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(), .wave_lanes = test_width(0)),
+				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(),
+						    .wave_lanes = test_width(0)),
 				       &rig.context));
 		for (unsigned i = 0; i < disks; i++)
 			must(test_storage_open(rig.context, "virt:100T?content=address&block=512",
-					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16,
+							    .timeout_us = test_patient_us(TIMEOUT_US)),
 					       &rig.storages[i]));
-		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096), &rig.cache));
+		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096),
+				       &rig.cache));
 		must(weir_alloc(rig.context, sizeof(struct test_verdict), &rig.verdict));
-		must(weir_array_open(rig.cache, rig.storages, disks, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE), &array));
+		must(weir_array_open(rig.cache, rig.storages, disks,
+				     WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE),
+				     &array));
 		assert_true(array.count == ((uint64_t)EACH_TIB << 40) / 8 * disks);
 		for (unsigned i = 0; i < 6; i++)
 			for (int step = -1; step <= 1; step++) {
-				uint64_t index = (bytes[i] / 8 + (uint64_t)step * (i % 2 ? 1 : 700)) % array.count, at = index * 8;
-				uint64_t unit = at / STRIPE, expected = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE;
+				uint64_t index = (bytes[i] / 8 + (uint64_t)step * (i % 2 ? 1 : 700)) %
+						 array.count,
+					 at = index * 8;
+				uint64_t unit = at / STRIPE,
+					 expected = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE;
 
 				if (element(&rig, &array, index) != expected)
-					fail_msg("element %llu of %u storages", (unsigned long long)index, disks);
+					fail_msg("element %llu of %u storages", (unsigned long long)index,
+						 disks);
 			}
 		close_rig(&rig);
 	}

@@ -18,7 +18,8 @@ struct extent_elements_args {
 	weir_addr verdict;
 };
 
-/** struct extent_block_args - blocks of a storage, past the cache, by one lane; @statuses: u32[2]: read, write */
+/** struct extent_block_args - blocks of a storage, past the cache, by one lane; @statuses: u32[2]: read,
+ * write */
 struct extent_block_args {
 	struct weir_disk disk;
 	u64 lba;
@@ -65,7 +66,8 @@ struct extent_record {
 	u64 a, b, c;
 };
 
-/** struct extent_misuse_args - element @index by accessor @kind; @buffer: room for what it reads, then what it has got, u64 */
+/** struct extent_misuse_args - element @index by accessor @kind; @buffer: room for what it reads, then what
+ * it has got, u64 */
 struct extent_misuse_args {
 	struct weir_writer writer;
 	u64 index;

@@ -15,7 +15,8 @@ WEIR_KERNEL(extent_put, struct extent_elements_args)
 WEIR_KERNEL(extent_check, struct extent_elements_args)
 {
 	for (u64 i = weir_thread(); i < args->writer.array.count; i += weir_threads()) {
-		expect(args->verdict, i, weir_array_get_u32(&args->writer.array, i), extent_value(args->seed, i));
+		expect(args->verdict, i, weir_array_get_u32(&args->writer.array, i),
+		       extent_value(args->seed, i));
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
@@ -55,7 +56,8 @@ WEIR_FN u64 extent_get_more(WEIR_GLOBAL struct weir_array *array, u64 index, u32
 		four = weir_array_get_four_u64(array, four);
 		return four.value[0] | four.value[1] | four.value[2] | four.value[3];
 	}
-	run = kind == EXTENT_RUN ? weir_array_run_u64(array, index, index + 1) : weir_array_try_run_u64(array, index, index + 1);
+	run = kind == EXTENT_RUN ? weir_array_run_u64(array, index, index + 1)
+				 : weir_array_try_run_u64(array, index, index + 1);
 	return run.count ? run.value[0] : 0;
 }
 
@@ -140,7 +142,8 @@ WEIR_KERNEL(extent_misuse, struct extent_misuse_args)
 	else if (args->kind <= EXTENT_TRY_RUN)
 		got = extent_get_more(array, args->index, args->kind);
 	else if (args->kind <= EXTENT_VIEW_OF)
-		got = args->kind == EXTENT_VIEW_OF ? extent_row(array, args->index) : extent_view(array, args->index, args->kind);
+		got = args->kind == EXTENT_VIEW_OF ? extent_row(array, args->index)
+						   : extent_view(array, args->index, args->kind);
 	else if (args->kind < EXTENT_READS)
 		got = extent_list(array, args->index, args->kind, args->buffer);
 	else

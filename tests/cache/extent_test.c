@@ -19,17 +19,17 @@
 #include "../rig/context.h"
 #include "extent.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
-#define refused(call, error, one, two)                                                   \
-	do {                                                                             \
-		assert_int_equal(call, error);                                           \
-		if (!strstr(weir_last_error(), one) || !strstr(weir_last_error(), two))  \
-			fail_msg("'%s' and '%s' are not in: %s", one, two, weir_last_error()); \
+#define refused(call, error, one, two)                                                                       \
+	do {                                                                                                 \
+		assert_int_equal(call, error);                                                               \
+		if (!strstr(weir_last_error(), one) || !strstr(weir_last_error(), two))                      \
+			fail_msg("'%s' and '%s' are not in: %s", one, two, weir_last_error());               \
 	} while (0)
 
 enum { MOST_BYTES = 32768, LANES = 64, TIMEOUT_US = 30000000 };
@@ -54,11 +54,16 @@ struct way {
 };
 
 static const struct way ways[] = {
-	{ "/tmp", "file:%s?block=512&direct=off", true },   { "/tmp", "file:%s?block=4096&direct=off", true },
-	{ "/tmp", "file:%s?block=512&direct=on", true },    { "/tmp", "file:%s?block=4096&direct=on", true },
-	{ "/tmp", "file:%s?block=512&ro=1", false },	    { "/tmp", "file:%s?block=4096&direct=on&ro=1", false },
-	{ "/dev/shm", "file:%s?block=512", true },	    { "/dev/shm", "file:%s", true },
-	{ "/tmp", "virt:?load=%s&block=512", true },	    { "/tmp", "virt:?load=%s&block=4096", true },
+	{ "/tmp", "file:%s?block=512&direct=off", true },
+	{ "/tmp", "file:%s?block=4096&direct=off", true },
+	{ "/tmp", "file:%s?block=512&direct=on", true },
+	{ "/tmp", "file:%s?block=4096&direct=on", true },
+	{ "/tmp", "file:%s?block=512&ro=1", false },
+	{ "/tmp", "file:%s?block=4096&direct=on&ro=1", false },
+	{ "/dev/shm", "file:%s?block=512", true },
+	{ "/dev/shm", "file:%s", true },
+	{ "/tmp", "virt:?load=%s&block=512", true },
+	{ "/tmp", "virt:?load=%s&block=4096", true },
 };
 
 /* A dataset made with @seed, as far as there are whole elements; what is left is 0x5a. */
@@ -100,7 +105,8 @@ static bool open_rig(struct rig *rig, const struct way *way, uint64_t bytes)
 	snprintf(uri, sizeof(uri), way->format, rig->file);
 	error = test_storage_open(rig->context, uri,
 				  WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .read_only = !way->writable,
-					       .timeout_us = test_patient_us(TIMEOUT_US)), &rig->storage);
+					       .timeout_us = test_patient_us(TIMEOUT_US)),
+				  &rig->storage);
 	if (error && strstr(uri, "direct=on")) {
 		print_message("# SKIPPED, NOT TESTED HERE: O_DIRECT in %s\n", way->folder);
 		weir_context_close(rig->context);
@@ -110,7 +116,8 @@ static bool open_rig(struct rig *rig, const struct way *way, uint64_t bytes)
 	must(error);
 	rig->info.size = sizeof(rig->info);
 	must(weir_storage_info(rig->storage, &rig->info));
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = 4096), &rig->cache));
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = 4096),
+			       &rig->cache));
 	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->verdict));
 	return true;
 }
@@ -157,9 +164,12 @@ static void check_array(struct rig *rig, uint64_t seed)
 
 	memset(&writer, 0, sizeof(writer));
 	snprintf(fits, sizeof(fits), "%llu bytes of storage", (unsigned long long)rig->bytes);
-	refused(weir_array_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 4, .count = rig->count + 1),
-				&writer.array), -ERANGE, "do not fit", fits);
-	must(weir_array_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 4), &writer.array));
+	refused(weir_array_open(rig->cache, &rig->storage, 1,
+				WEIR_OPTIONS(array, .element_bytes = 4, .count = rig->count + 1),
+				&writer.array),
+		-ERANGE, "do not fit", fits);
+	must(weir_array_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 4),
+			     &writer.array));
 	assert_int_equal(writer.array.count, rig->count);
 	run(rig, "extent_check", writer, seed);
 }
@@ -168,7 +178,8 @@ static void write_array(struct rig *rig, uint64_t seed)
 {
 	struct weir_writer writer;
 
-	must(weir_writer_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 4), &writer));
+	must(weir_writer_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 4),
+			      &writer));
 	assert_int_equal(writer.array.count, rig->count);
 	run(rig, "extent_put", writer, seed);
 	must(weir_cache_flush(rig->cache, 1));
@@ -199,7 +210,9 @@ static void access_blocks(struct rig *rig, uint32_t blocks, bool write, unsigned
 static void check_blocks(struct rig *rig, uint32_t blocks, uint64_t seed)
 {
 	uint64_t length = (uint64_t)blocks * rig->info.block_bytes;
-	uint64_t first = (rig->bytes + rig->info.block_bytes - 1) / rig->info.block_bytes * rig->info.block_bytes - length;
+	uint64_t first =
+		(rig->bytes + rig->info.block_bytes - 1) / rig->info.block_bytes * rig->info.block_bytes -
+		length;
 	unsigned char found[MOST_BYTES], expected[MOST_BYTES + 4096];
 
 	memset(expected, 0, sizeof(expected));
@@ -220,7 +233,9 @@ static void check_blocks(struct rig *rig, uint32_t blocks, uint64_t seed)
 static void write_blocks(struct rig *rig, uint32_t blocks, uint64_t seed)
 {
 	uint64_t length = (uint64_t)blocks * rig->info.block_bytes;
-	uint64_t first = (rig->bytes + rig->info.block_bytes - 1) / rig->info.block_bytes * rig->info.block_bytes - length;
+	uint64_t first =
+		(rig->bytes + rig->info.block_bytes - 1) / rig->info.block_bytes * rig->info.block_bytes -
+		length;
 	unsigned char bytes[MOST_BYTES + 4096];
 	char end[64];
 
@@ -260,7 +275,8 @@ static void test_ends_of_files(void **state)
 				check_blocks(&rig, 1, seed);
 				must(weir_cache_destroy(rig.cache));
 				write_blocks(&rig, rig.bytes > 2 * rig.info.block_bytes ? 2 : 1, 7);
-				must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 8), &rig.cache));
+				must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 8),
+						       &rig.cache));
 				check_array(&rig, seed = 8);
 			}
 			close_rig(&rig, strncmp(ways[w].format, "file:", 5) ? 1 : seed);
@@ -286,15 +302,18 @@ static void test_ends_of_memory(void **state)
 	assert_int_equal(truncate(rig.file, 0), 0);
 	snprintf(uri, sizeof(uri), "virt:?load=%s", rig.file);
 	refused(weir_storage_open(rig.context, uri, NULL, &storage), -EINVAL, rig.file, "empty");
-	refused(weir_storage_open(rig.context, "virt:?block=512", NULL, &storage), -EINVAL, "not a size", "virt:64M");
+	refused(weir_storage_open(rig.context, "virt:?block=512", NULL, &storage), -EINVAL, "not a size",
+		"virt:64M");
 	weir_context_close(rig.context);
 	unlink(rig.file);
 }
 
 /* Bytes of the accessor of each kind. */
-static const uint32_t WIDTHS[EXTENT_ACCESSORS] = { 1, 2, 4, 8, 16, 24, 8, 8, 8, 4, 8, 16, 8, 4, 8, 4, 8, 8, 1, 2, 4, 8, 16, 4, 8 };
+static const uint32_t WIDTHS[EXTENT_ACCESSORS] = { 1, 2, 4, 8, 16, 24, 8, 8, 8, 4,  8, 16, 8,
+						   4, 8, 4, 8, 8,  1,  2, 4, 8, 16, 4, 8 };
 
-/** struct pair - two storages behind one cache, the second's keys behind the first's; both full of 0x01 and 0x02 */
+/** struct pair - two storages behind one cache, the second's keys behind the first's; both full of 0x01 and
+ * 0x02 */
 struct pair {
 	struct weir_context *context;
 	struct weir_storage *storages[2];
@@ -307,10 +326,12 @@ static void open_pair(struct pair *pair)
 	static unsigned char bytes[65536];
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &pair->context));
-	must(weir_cache_create(pair->context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096), &pair->cache));
+	must(weir_cache_create(pair->context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096),
+			       &pair->cache));
 	must(weir_alloc(pair->context, 4096, &pair->buffer));
 	for (unsigned i = 0; i < 2; i++) {
-		must(weir_storage_open(pair->context, "virt:64K", WEIR_OPTIONS(storage, .queues = 1, .depth = 16), &pair->storages[i]));
+		must(weir_storage_open(pair->context, "virt:64K",
+				       WEIR_OPTIONS(storage, .queues = 1, .depth = 16), &pair->storages[i]));
 		memset(bytes, (int)i + 1, sizeof(bytes));
 		must(weir_storage_write(pair->storages[i], 0, bytes, sizeof(bytes)));
 	}
@@ -337,9 +358,12 @@ static void close_pair(struct pair *pair)
 }
 
 /* One lane, one access. Return: what it got, 0x77 where it got nowhere. */
-static uint64_t misuse(struct pair *pair, const struct weir_writer *writer, uint64_t index, uint32_t kind, int *error)
+static uint64_t misuse(struct pair *pair, const struct weir_writer *writer, uint64_t index, uint32_t kind,
+		       int *error)
 {
-	struct extent_misuse_args args = { .writer = *writer, .index = index, .kind = kind, .buffer = pair->buffer };
+	struct extent_misuse_args args = {
+		.writer = *writer, .index = index, .kind = kind, .buffer = pair->buffer
+	};
 	uint64_t got = 0x77;
 
 	must(weir_copy_to_device(pair->context, pair->buffer + 16, &got, sizeof(got)));
@@ -349,12 +373,15 @@ static uint64_t misuse(struct pair *pair, const struct weir_writer *writer, uint
 	return got;
 }
 
-static void open_writer(struct pair *pair, unsigned number, uint32_t element_bytes, struct weir_writer *writer)
+static void open_writer(struct pair *pair, unsigned number, uint32_t element_bytes,
+			struct weir_writer *writer)
 {
-	must(weir_writer_open(pair->cache, &pair->storages[number], 1, WEIR_OPTIONS(array, .element_bytes = element_bytes), writer));
+	must(weir_writer_open(pair->cache, &pair->storages[number], 1,
+			      WEIR_OPTIONS(array, .element_bytes = element_bytes), writer));
 }
 
-/* The line of the second storage that a wide access to the first would end in is in the cache, dirty or not. */
+/* The line of the second storage that a wide access to the first would end in is in the cache, dirty or not.
+ */
 static void test_widths(void **state)
 {
 	static const uint32_t elements[] = { 1, 2, 4, 8, 16, 24 };
@@ -374,21 +401,28 @@ static void test_widths(void **state)
 			open_writer(&pair, 0, elements[e], &first);
 			if (WIDTHS[kind] == elements[e]) { /* as it should be: an access that works */
 				if (kind < EXTENT_READS && kind != EXTENT_TRY_RUN && kind != EXTENT_VIEW_OF)
-					assert_int_equal(misuse(&pair, &first, first.array.count - 1, kind, &error) & 0xff, 1);
+					assert_int_equal(
+						misuse(&pair, &first, first.array.count - 1, kind, &error) &
+							0xff,
+						1);
 				continue;
 			}
 			assert_int_equal(misuse(&pair, &first, first.array.count - 1, kind, &error), 0);
-			snprintf(says, sizeof(says), "accessor of %u bytes on an array whose elements have %u:", WIDTHS[kind], elements[e]);
+			snprintf(says, sizeof(says),
+				 "accessor of %u bytes on an array whose elements have %u:", WIDTHS[kind],
+				 elements[e]);
 			refused(error, -EIO, says, "width");
 		}
 	check_pair(&pair);
 	close_pair(&pair);
 }
 
-/* An array whose structure says more than its storage has: lines past its extent, which are another storage's, are not fetched or written. */
+/* An array whose structure says more than its storage has: lines past its extent, which are another
+ * storage's, are not fetched or written. */
 static void test_lines_past_the_extent(void **state)
 {
-	static const uint32_t kinds[] = { EXTENT_GET_U64, EXTENT_RUN, EXTENT_VIEW_U64, EXTENT_CURSOR_U64, EXTENT_GATHER_U64, EXTENT_PUT_U64,
+	static const uint32_t kinds[] = { EXTENT_GET_U64,    EXTENT_RUN,        EXTENT_VIEW_U64,
+					  EXTENT_CURSOR_U64, EXTENT_GATHER_U64, EXTENT_PUT_U64,
 					  EXTENT_ADD_U64 };
 	struct weir_writer first, second;
 	struct pair pair;

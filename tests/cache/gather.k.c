@@ -11,8 +11,8 @@ WEIR_FN void gather_by_cursor(WEIR_GLOBAL struct test_gather_args *args, weir_ad
 	for (u64 i = 0; i < args->count; i++) {
 		u64 index = *weir_at(list, u64, i);
 
-		cursor = args->array.element_bytes == 8 ? weir_cursor_u64(cursor, &args->array, index) :
-							  weir_cursor_u32(cursor, &args->array, index);
+		cursor = args->array.element_bytes == 8 ? weir_cursor_u64(cursor, &args->array, index)
+							: weir_cursor_u32(cursor, &args->array, index);
 		*weir_at(to, u64, i) = cursor.value;
 	}
 }
@@ -27,7 +27,8 @@ WEIR_FN void gather_widen(weir_addr to, u64 count)
 WEIR_KERNEL(test_gather, struct test_gather_args)
 {
 	u32 wide = args->array.element_bytes == 8;
-	weir_addr list = args->list + weir_thread() * args->count * 8, to = args->to + weir_thread() * args->count * 8;
+	weir_addr list = args->list + weir_thread() * args->count * 8,
+		  to = args->to + weir_thread() * args->count * 8;
 	u64 first = *weir_at(list, u64, 0);
 
 	if (args->kind == GATHER_CURSOR)

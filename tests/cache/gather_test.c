@@ -17,10 +17,10 @@
 #include "gather.h"
 #include "../rig/kernels.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { LANES = 70, BLOCKS = 2, COUNT = 23, BYTES = 65536, FIRST_BYTE = 16, TIMEOUT_US = 30000000 };
@@ -37,11 +37,14 @@ struct rig {
 
 static void open_rig(struct rig *rig, uint32_t width, uint64_t lines)
 {
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width), &rig->context));
-	must(test_storage_open(rig->context, "virt:64K?block=512",
-			       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
-			       &rig->storage));
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = 512), &rig->cache));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width),
+			       &rig->context));
+	must(test_storage_open(
+		rig->context, "virt:64K?block=512",
+		WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+		&rig->storage));
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = 512),
+			       &rig->cache));
 	for (uint64_t i = 0; i < BYTES / 8; i++)
 		rig->words[i] = test_word(1, i);
 	must(weir_storage_write(rig->storage, 0, rig->words, BYTES));
@@ -73,12 +76,9 @@ static uint64_t next_index(uint64_t random, uint64_t index, uint64_t count)
 	uint64_t step = random >> 8;
 
 	switch (random % 4) {
-	case 0:
-		return step % count;
-	case 1:
-		return (index + count - step % 5) % count;
-	default:
-		return (index + step % 9) % count;
+	case 0: return step % count;
+	case 1: return (index + count - step % 5) % count;
+	default: return (index + step % 9) % count;
 	}
 }
 
@@ -87,7 +87,8 @@ static void run(struct rig *rig, uint32_t element, uint32_t kind, uint64_t salt)
 	uint64_t lanes = BLOCKS * test_lanes(LANES), index = 0;
 
 	must(weir_array_open(rig->cache, &rig->storage, 1,
-			     WEIR_OPTIONS(array, .element_bytes = element, .first_byte = FIRST_BYTE), &rig->args.array));
+			     WEIR_OPTIONS(array, .element_bytes = element, .first_byte = FIRST_BYTE),
+			     &rig->args.array));
 	rig->args.kind = kind;
 	rig->args.stride = 1 + salt % 100;
 	for (uint64_t i = 0; i < lanes * COUNT; i++) {
@@ -95,13 +96,15 @@ static void run(struct rig *rig, uint32_t element, uint32_t kind, uint64_t salt)
 
 		index = next_index(test_word(salt, i), index, count);
 		if (kind == GATHER_STRIDED)
-			index = i % COUNT ? rig->list[i - 1] + rig->args.stride : index % (count - COUNT * rig->args.stride);
+			index = i % COUNT ? rig->list[i - 1] + rig->args.stride
+					  : index % (count - COUNT * rig->args.stride);
 		rig->list[i] = index;
 	}
 	memset(rig->got, 0xff, sizeof(rig->got));
 	must(weir_copy_to_device(rig->context, rig->args.list, rig->list, sizeof(rig->list)));
 	must(weir_copy_to_device(rig->context, rig->args.to, rig->got, sizeof(rig->got)));
-	must(weir_launch(rig->context, "test_gather", BLOCKS, test_lanes(LANES), &rig->args, sizeof(rig->args)));
+	must(weir_launch(rig->context, "test_gather", BLOCKS, test_lanes(LANES), &rig->args,
+			 sizeof(rig->args)));
 }
 
 static void check(struct rig *rig)
@@ -111,9 +114,10 @@ static void check(struct rig *rig)
 	must(weir_copy_from_device(rig->context, rig->got, rig->args.to, sizeof(rig->got)));
 	for (uint64_t i = 0; i < lanes * COUNT; i++)
 		if (rig->got[i] != expected(rig, rig->list[i]))
-			fail_msg("kind %u, elements of %u bytes: element %llu is %#llx instead of %#llx", rig->args.kind,
-				 rig->args.array.element_bytes, (unsigned long long)rig->list[i],
-				 (unsigned long long)rig->got[i], (unsigned long long)expected(rig, rig->list[i]));
+			fail_msg("kind %u, elements of %u bytes: element %llu is %#llx instead of %#llx",
+				 rig->args.kind, rig->args.array.element_bytes,
+				 (unsigned long long)rig->list[i], (unsigned long long)rig->got[i],
+				 (unsigned long long)expected(rig, rig->list[i]));
 }
 
 /* A cache of one set, whose lines change under every cursor, and one that holds all. */
@@ -146,7 +150,8 @@ static void test_an_index_that_is_none(void **state)
 		must(weir_sync(rig.context));
 		rig.list[31] = rig.args.array.count + 5;
 		must(weir_copy_to_device(rig.context, rig.args.list, rig.list, sizeof(rig.list)));
-		must(weir_launch(rig.context, "test_gather", BLOCKS, test_lanes(LANES), &rig.args, sizeof(rig.args)));
+		must(weir_launch(rig.context, "test_gather", BLOCKS, test_lanes(LANES), &rig.args,
+				 sizeof(rig.args)));
 		assert_int_equal(weir_sync(rig.context), -EIO);
 		if (!strstr(weir_last_error(), "8195"))
 			fail_msg("%s", weir_last_error());

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits_test.c: a refusal that says "from A to B" is right about A and B. Each option is refused once far out of its
- * range; both ends of what that sentence says are accepted then, and what is one beyond them is refused.
+ * limits_test.c: a refusal that says "from A to B" is right about A and B. Each option is refused once far
+ * out of its range; both ends of what that sentence says are accepted then, and what is one beyond them is
+ * refused.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +34,8 @@ static int close_context(void **state)
 	return 0;
 }
 
-/** struct setting - a number that a user gives: @set() uses @value; @powers: only powers of two are accepted */
+/** struct setting - a number that a user gives: @set() uses @value; @powers: only powers of two are accepted
+ */
 struct setting {
 	const char *name;
 	int (*set)(const char *name, uint64_t value);
@@ -55,7 +57,9 @@ static int set_key(const char *key, uint64_t value)
 /* The last word of @name says which option; the storage is small where the value is not. */
 static int set_storage(const char *name, uint64_t value)
 {
-	struct weir_storage_options options = { .size = sizeof(options), .queues = 1, .depth = 2, .max_transfer_bytes = 4096 };
+	struct weir_storage_options options = {
+		.size = sizeof(options), .queues = 1, .depth = 2, .max_transfer_bytes = 4096
+	};
 	struct weir_storage *storage;
 	int error;
 
@@ -92,7 +96,8 @@ static int set_context(const char *name, uint64_t value)
 static int set_line(const char *name, uint64_t value)
 {
 	struct weir_cache *cache;
-	int error = weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = (uint32_t)value), &cache);
+	int error = weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = (uint32_t)value),
+				      &cache);
 
 	(void)name;
 	if (!error)
@@ -127,10 +132,11 @@ static void refuses(const struct setting *setting, uint64_t value)
 	uint64_t least, most;
 
 	if (setting->set(setting->name, value) != -EINVAL)
-		fail_msg("%s: %llu is beyond what it said and not refused: %s", setting->name, (unsigned long long)value,
-			 weir_last_error());
+		fail_msg("%s: %llu is beyond what it said and not refused: %s", setting->name,
+			 (unsigned long long)value, weir_last_error());
 	if (read_range(&least, &most))
-		fail_msg("%s: %llu: no range in: %s", setting->name, (unsigned long long)value, weir_last_error());
+		fail_msg("%s: %llu: no range in: %s", setting->name, (unsigned long long)value,
+			 weir_last_error());
 }
 
 static void check(const struct setting *settings, size_t count)
@@ -211,7 +217,8 @@ static void options_of_contexts_and_caches(void **state)
 
 	(void)state;
 	check(settings, sizeof(settings) / sizeof(settings[0]));
-	assert_int_equal(set_context("workers", 1025), -EINVAL); /* a thousand threads are not started for a test */
+	assert_int_equal(set_context("workers", 1025),
+			 -EINVAL); /* a thousand threads are not started for a test */
 	assert_non_null(strstr(weir_last_error(), "from 1 to 1024"));
 }
 

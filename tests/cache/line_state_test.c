@@ -13,7 +13,14 @@
 
 #include <weir/core/cache/flush.h>
 
-enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, COLUMNS = 16, FAULT = WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x280 };
+enum {
+	KEY = 5,
+	OTHER_KEY = 9,
+	LINE_BYTES = 512,
+	WAY = 2,
+	COLUMNS = 16,
+	FAULT = WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x280
+};
 
 /** struct cache - one set on the host, whose other lines are all pinned */
 struct cache {
@@ -26,9 +33,13 @@ struct cache {
 
 static struct cache cache __attribute__((aligned(128)));
 
-static const struct { const char *name; u64 bits; } states[] = {
-	{ "INVALID", WEIR_LINE_INVALID }, { "BUSY", WEIR_LINE_BUSY },	    { "FAILED", WEIR_LINE_FAILED },
-	{ "READY", WEIR_LINE_READY },	  { "MODIFIED", WEIR_LINE_MODIFIED }, { "WRITING", WEIR_LINE_WRITING },
+static const struct {
+	const char *name;
+	u64 bits;
+} states[] = {
+	{ "INVALID", WEIR_LINE_INVALID },     { "BUSY", WEIR_LINE_BUSY },
+	{ "FAILED", WEIR_LINE_FAILED },       { "READY", WEIR_LINE_READY },
+	{ "MODIFIED", WEIR_LINE_MODIFIED },   { "WRITING", WEIR_LINE_WRITING },
 	{ "REWRITTEN", WEIR_LINE_REWRITTEN }, { "stuck", WEIR_LINE_MODIFIED },
 };
 
@@ -58,8 +69,8 @@ static void lay_out(size_t state, u64 pins)
 					   .data = WEIR_ADDR(cache.data),
 					   .fault = WEIR_ADDR(&cache.fault) };
 	for (u32 way = 0; way < WEIR_WAYS; way++)
-		weir_store_u64_relaxed_dev(&cache.set.word[way], (u64)(100 + way) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN |
-								 WEIR_LINE_READY);
+		weir_store_u64_relaxed_dev(&cache.set.word[way], (u64)(100 + way) << WEIR_LINE_KEY_SHIFT |
+									 WEIR_LINE_PIN | WEIR_LINE_READY);
 	pins += bits == WEIR_LINE_BUSY;
 	weir_store_u64_relaxed_dev(word(), (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) |
 						   7 * WEIR_LINE_VERSION | pins * WEIR_LINE_PIN | bits);
@@ -141,11 +152,21 @@ static void event_drop(void)
 	(void)weir_sweep_drop(lane, &cache.lines, 0, found);
 }
 
-static const struct { const char *name; void (*happen)(void); } events[] = {
-	{ "claim", event_reserve }, { "fetched", event_fetched }, { "fetch failed", event_fetch_failed },
-	{ "fetch unsent", event_fetch_unsent }, { "put", event_put }, { "overwritten", event_overwritten },
-	{ "write-back", event_write_back }, { "written", event_written }, { "write failed", event_write_failed },
-	{ "write unsent", event_write_unsent }, { "drop", event_drop },
+static const struct {
+	const char *name;
+	void (*happen)(void);
+} events[] = {
+	{ "claim", event_reserve },
+	{ "fetched", event_fetched },
+	{ "fetch failed", event_fetch_failed },
+	{ "fetch unsent", event_fetch_unsent },
+	{ "put", event_put },
+	{ "overwritten", event_overwritten },
+	{ "write-back", event_write_back },
+	{ "written", event_written },
+	{ "write failed", event_write_failed },
+	{ "write unsent", event_write_unsent },
+	{ "drop", event_drop },
 };
 
 enum { EVENTS = sizeof(events) / sizeof(*events) };
@@ -184,8 +205,8 @@ static void check(const char *row, const char *event, const char *cell, u64 befo
 	if (weir_line_state(after) != states[state].bits)
 		fail_msg("%s, %s: becomes %u, the table says %s", row, event, weir_line_state(after), cell);
 	if (!strcmp(event, "claim")) /* another block, the next version, a pin */
-		assert_true(after == ((u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | 8 * WEIR_LINE_VERSION | WEIR_LINE_PIN |
-				      WEIR_LINE_USED | WEIR_LINE_BUSY));
+		assert_true(after == ((u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | 8 * WEIR_LINE_VERSION |
+				      WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY));
 	else if (!strcmp(cell, "INVALID"))
 		assert_true(after == 7 * WEIR_LINE_VERSION);
 	else if (!strcmp(event, "overwritten"))
@@ -193,9 +214,12 @@ static void check(const char *row, const char *event, const char *cell, u64 befo
 	else
 		assert_true(((after ^ before) & ~(WEIR_LINE_STATE | WEIR_LINE_USED)) == 0);
 	assert_int_equal(weir_load_u32_relaxed_dev(&cache.policy.status[WAY]),
-			 !strcmp(cell, "FAILED") || !strcmp(cell, "stuck") || !strcmp(event, "write failed") ? (u32)FAULT :
-			 !strcmp(event, "write unsent") ? WEIR_STATUS_UNSENT :
-			 !strcmp(event, "drop") && strcmp(row, "READY") && strcmp(row, "MODIFIED") ? (u32)FAULT : 0);
+			 !strcmp(cell, "FAILED") || !strcmp(cell, "stuck") || !strcmp(event, "write failed")
+				 ? (u32)FAULT
+			 : !strcmp(event, "write unsent") ? WEIR_STATUS_UNSENT
+			 : !strcmp(event, "drop") && strcmp(row, "READY") && strcmp(row, "MODIFIED")
+				 ? (u32)FAULT
+				 : 0);
 }
 
 static void check_cell(char *const *cells, char *const *head, size_t column)
@@ -211,8 +235,8 @@ static void check_cell(char *const *cells, char *const *head, size_t column)
 		if (strcmp(cells[column], "–"))
 			check(cells[0], head[column], cells[column], before);
 		else if (seen() != before)
-			fail_msg("%s, %s: %#llx becomes %#llx, the table says nothing happens", cells[0], head[column],
-				 (unsigned long long)before, (unsigned long long)seen());
+			fail_msg("%s, %s: %#llx becomes %#llx, the table says nothing happens", cells[0],
+				 head[column], (unsigned long long)before, (unsigned long long)seen());
 		return;
 	}
 	if (*cells[column])

@@ -20,10 +20,10 @@
 #include "simulate.h"
 #include "trace.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { READS = 3000, LANES = 140, LANE_READS = 2800, LINE_WORDS = 64, SETTLED_READS = 3 };
@@ -44,7 +44,8 @@ static void open_fixture(struct fixture *fixture, uint32_t width, uint64_t span)
 {
 	struct fixture_options options = {
 		.backend = test_context_name(),
-		.context = WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width, .service_waves = test_service()),
+		.context = WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
+					.service_waves = test_service()),
 		.span = span,
 	};
 
@@ -58,21 +59,23 @@ static uint64_t on_paper(unsigned policy, uint64_t sets, unsigned ways, const st
 	assert_non_null(keys);
 	for (uint64_t i = 0; i < trace->count; i++)
 		keys[i] = trace->lines[i] + 1;
-	assert_int_equal(simulate(policy, sets, ways, (struct simulate_trace){ keys, trace->count }, &misses), 0);
+	assert_int_equal(simulate(policy, sets, ways, (struct simulate_trace){ keys, trace->count }, &misses),
+			 0);
 	free(keys);
 	return misses;
 }
 
 /* The random policy draws other numbers than its simulator: misses within a twentieth of all reads. */
-static void compare(enum weir_policy policy, uint64_t lines, const char *trace_name, const struct trace *trace,
-		    uint64_t measured)
+static void compare(enum weir_policy policy, uint64_t lines, const char *trace_name,
+		    const struct trace *trace, uint64_t measured)
 {
 	uint64_t simulated = on_paper(policy, lines / WEIR_WAYS, WEIR_WAYS, trace);
 	uint64_t apart = measured > simulated ? measured - simulated : simulated - measured;
 
 	if (apart > (simulate_exact(policy) ? 0 : trace->count / 20))
-		fail_msg("%s, %llu lines, %s: %llu misses of %llu, the simulator says %llu", weir_policy_name(policy),
-			 (unsigned long long)lines, trace_name, (unsigned long long)measured, (unsigned long long)trace->count,
+		fail_msg("%s, %llu lines, %s: %llu misses of %llu, the simulator says %llu",
+			 weir_policy_name(policy), (unsigned long long)lines, trace_name,
+			 (unsigned long long)measured, (unsigned long long)trace->count,
 			 (unsigned long long)simulated);
 	assert_true(measured >= on_paper(SIMULATE_BEST, lines / WEIR_WAYS, WEIR_WAYS, trace));
 }
@@ -84,7 +87,8 @@ static void test_one_lane_agrees_with_the_simulator(void **state)
 	(void)state;
 	for (size_t s = 0; s < 3; s++)
 		for (unsigned kind = 0; kind < TRACE_COUNT; kind++) {
-			struct trace trace = make_trace((enum trace_kind)kind, sizes[s], test_trace_reads(READS));
+			struct trace trace =
+				make_trace((enum trace_kind)kind, sizes[s], test_trace_reads(READS));
 			struct fixture fixture;
 
 			open_fixture(&fixture, test_width(0), trace.span);
@@ -93,7 +97,8 @@ static void test_one_lane_agrees_with_the_simulator(void **state)
 				uint64_t misses;
 
 				must(fixture_replay(&fixture, &cache, &trace, &misses));
-				compare((enum weir_policy)policy, sizes[s], trace_names[kind], &trace, misses);
+				compare((enum weir_policy)policy, sizes[s], trace_names[kind], &trace,
+					misses);
 			}
 			must(fixture_close(&fixture));
 			free(trace.lines);
@@ -169,8 +174,9 @@ static void test_many_lanes_read_right_data(void **state)
 				int error = fixture_replay(&fixture, &cache, &trace, &misses);
 
 				if (error)
-					fail_msg("%s, %llu lines, width %u: %s", weir_policy_name(cache.policy),
-						 (unsigned long long)sizes[s], test_width(w),
+					fail_msg("%s, %llu lines, width %u: %s",
+						 weir_policy_name(cache.policy), (unsigned long long)sizes[s],
+						 test_width(w),
 						 error == -EBADMSG ? "wrong data" : weir_last_error());
 				assert_in_range(misses, 1, LANE_READS);
 			}
@@ -213,11 +219,14 @@ static void open_stage(struct stage *stage, enum weir_policy policy, const char 
 	uint64_t verdict;
 
 	memset(stage, 0, sizeof(*stage));
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = test_service()), &stage->context));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = test_service()),
+			       &stage->context));
 	must(test_storage_open(stage->context, uri, NULL, &stage->storage));
-	must(weir_cache_create(stage->context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 512, .policy = policy),
+	must(weir_cache_create(stage->context,
+			       WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 512, .policy = policy),
 			       &stage->cache));
-	must(weir_array_open(stage->cache, &stage->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &stage->args.array));
+	must(weir_array_open(stage->cache, &stage->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &stage->args.array));
 	must(weir_alloc(stage->context, sizeof(struct test_verdict), &verdict));
 	stage->args.verdict = verdict;
 }
@@ -259,7 +268,8 @@ static void test_hits_write_only_what_is_new(void **state)
 {
 	(void)state;
 	for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++) {
-		uint64_t listens = policy == WEIR_POLICY_LRU || policy == WEIR_POLICY_SIEVE || policy == WEIR_POLICY_FREQUENCY;
+		uint64_t listens = policy == WEIR_POLICY_LRU || policy == WEIR_POLICY_SIEVE ||
+				   policy == WEIR_POLICY_FREQUENCY;
 		uint64_t claimed;
 		struct stage stage;
 		uint32_t way = 0;
@@ -287,7 +297,8 @@ static void test_a_failed_line_is_tried_again(void **state)
 	for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++) {
 		struct stage stage;
 
-		open_stage(&stage, (enum weir_policy)policy, "virt:64K?block=512&fault=status:code=0x281:lba=5:count=1");
+		open_stage(&stage, (enum weir_policy)policy,
+			   "virt:64K?block=512&fault=status:code=0x281:lba=5:count=1");
 		for (uint64_t line = 4; line < 8; line++)
 			assert_int_equal(read_line(&stage, line), line == 5 ? -EIO : 0);
 		assert_int_equal(read_line(&stage, 5), 0);
@@ -309,8 +320,9 @@ static void test_names(void **state)
 	}
 	assert_null(weir_policy_name(WEIR_POLICY_COUNT));
 	assert_int_equal(weir_policy_of_name("lifo", &policy), -EINVAL);
-	assert_string_equal(weir_last_error(), "no cache policy is called \"lifo\"; there are clock, lru, fifo, random, direct, "
-					       "sieve, frequency, user");
+	assert_string_equal(weir_last_error(),
+			    "no cache policy is called \"lifo\"; there are clock, lru, fifo, random, direct, "
+			    "sieve, frequency, user");
 }
 
 static void refuse(struct weir_context *context, const struct weir_cache_options *options, const char *says)
@@ -329,7 +341,8 @@ static void test_refusals(void **state)
 
 	(void)state;
 	must(weir_context_open(test_context_name(), NULL, &context));
-	refuse(context, WEIR_OPTIONS(cache, .lines = 4, .policy = (enum weir_policy)99), "no policy number 99");
+	refuse(context, WEIR_OPTIONS(cache, .lines = 4, .policy = (enum weir_policy)99),
+	       "no policy number 99");
 	refuse(context, WEIR_OPTIONS(cache, .lines = 4, .policy = WEIR_POLICY_LRU, .policy_parameter = 1),
 	       "\"lru\" takes none");
 	refuse(context, WEIR_OPTIONS(cache, .lines = 4, .policy = WEIR_POLICY_USER), "-Duser_policy=HEADER");

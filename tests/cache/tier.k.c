@@ -15,7 +15,7 @@ WEIR_FN void tier_check(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_
 
 	for (u64 i = 0; i < words; i++)
 		expect(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8),
-			     *weir_at(args->model, u64, line * words + i));
+		       *weir_at(args->model, u64, line * words + i));
 }
 
 WEIR_FN void tier_async(WEIR_GLOBAL struct test_tier_args *args, u64 line, weir_addr buffer)
@@ -40,9 +40,11 @@ WEIR_KERNEL(tier_read, struct test_tier_args)
 		u64 line = args->first + at % args->count, index = line * words + (at * 7 + 3) % words;
 
 		if (args->kind == TEST_TIER_GET) {
-			expect(args->verdict, index, weir_array_get_u64(&args->array, index), *weir_at(args->model, u64, index));
+			expect(args->verdict, index, weir_array_get_u64(&args->array, index),
+			       *weir_at(args->model, u64, index));
 		} else if (args->kind == TEST_TIER_SPAN) {
-			expect(args->verdict, line, weir_array_read(&args->array, line * words, words, buffer), WEIR_OK);
+			expect(args->verdict, line,
+			       weir_array_read(&args->array, line * words, words, buffer), WEIR_OK);
 			tier_check(args, line, buffer);
 		} else if (args->kind == TEST_TIER_ASYNC) {
 			tier_async(args, line, buffer);
@@ -70,15 +72,17 @@ WEIR_FN void mix_element(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
 	}
 }
 
-WEIR_FN weir_status mix_write(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer, u32 copies)
+WEIR_FN weir_status mix_write(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer,
+			      u32 copies)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 
-	return copies ? weir_async_write(&args->writer, line, buffer, event) :
-			weir_writer_write(&args->writer, line * words, words, buffer);
+	return copies ? weir_async_write(&args->writer, line, buffer, event)
+		      : weir_writer_write(&args->writer, line * words, words, buffer);
 }
 
-WEIR_FN weir_status mix_read(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer, u32 copies)
+WEIR_FN weir_status mix_read(WEIR_GLOBAL struct test_mix_args *args, u64 line, u64 words, weir_addr buffer,
+			     u32 copies)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_status status;
@@ -106,7 +110,8 @@ WEIR_FN void mix_line(WEIR_GLOBAL struct test_mix_args *args, u64 chance)
 	} else {
 		expect(args->verdict, line, mix_read(args, line, words, buffer, copies), WEIR_OK);
 		for (u64 i = 0; i < words; i++)
-			expect(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8), test_mix(*shadow + i));
+			expect(args->verdict, line * words + i, weir_data_load_u64(buffer + i * 8),
+			       test_mix(*shadow + i));
 	}
 }
 
@@ -120,7 +125,8 @@ WEIR_KERNEL(tier_mix, struct test_mix_args)
 		else
 			mix_element(args, chance);
 		if (step % 16 == 15) /* all that any lane has put in the array's beginning */
-			expect(args->verdict, step, weir_writer_flush(&args->writer, 0, weir_threads(), 0), WEIR_OK);
+			expect(args->verdict, step, weir_writer_flush(&args->writer, 0, weir_threads(), 0),
+			       WEIR_OK);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }

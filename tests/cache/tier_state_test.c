@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of docs/cache.md about lines of a tier: what each event that one lane does by itself makes of each state. */
+/* The table of docs/cache.md about lines of a tier: what each event that one lane does by itself makes of
+ * each state. */
 #ifndef WEIR_TIER
 #define WEIR_TIER
 #endif
@@ -27,7 +28,10 @@ struct cache {
 
 static struct cache cache __attribute__((aligned(128)));
 
-static const struct { const char *name; u64 bits; } states[] = {
+static const struct {
+	const char *name;
+	u64 bits;
+} states[] = {
 	{ "INVALID", WEIR_LINE_INVALID },
 	{ "BUSY", WEIR_LINE_BUSY },
 	{ "READY", WEIR_LINE_READY },
@@ -46,17 +50,24 @@ static void lay_out(size_t state)
 	u64 bits = states[state].bits;
 
 	memset(&cache, 0, sizeof(cache));
-	cache.tier = (struct weir_tier){ .sets = 1, .words = WEIR_ADDR(&cache.set), .data = WEIR_ADDR(cache.data) };
-	cache.lines = (struct weir_lines){ .line_log2 = 9, .sets = 1, .set_magic = ~(u64)0, .tier = WEIR_ADDR(&cache.tier) };
+	cache.tier = (struct weir_tier){ .sets = 1,
+					 .words = WEIR_ADDR(&cache.set),
+					 .data = WEIR_ADDR(cache.data) };
+	cache.lines = (struct weir_lines){
+		.line_log2 = 9, .sets = 1, .set_magic = ~(u64)0, .tier = WEIR_ADDR(&cache.tier)
+	};
 	for (u32 way = 0; way < WEIR_WAYS; way++)
-		weir_store_u64_relaxed_dev(&cache.set.word[way], (u64)(100 + way) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY);
+		weir_store_u64_relaxed_dev(&cache.set.word[way],
+					   (u64)(100 + way) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_BUSY);
 	weir_store_u64_relaxed_dev(&cache.set.word[WAY],
-				   (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) | 7 * WEIR_LINE_VERSION | bits);
+				   (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) |
+					   7 * WEIR_LINE_VERSION | bits);
 }
 
 static void event_reserved(void)
 {
-	weir_addr down = weir_tier_reserve(&cache.lines, 0, (u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY);
+	weir_addr down =
+		weir_tier_reserve(&cache.lines, 0, (u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY);
 
 	assert_true(down == slot() || down == WEIR_TIER_DROPPED);
 }
@@ -83,9 +94,12 @@ static void event_dropped(void)
 	(void)weir_tier_try_drop(&cache.lines, 0, KEY);
 }
 
-static const struct { const char *name; void (*run)(void); } events[] = {
+static const struct {
+	const char *name;
+	void (*run)(void);
+} events[] = {
 	{ "reserved", event_reserved }, { "given back", event_given_back }, { "taken", event_consumed },
-	{ "gone up", event_gone_up },	{ "dropped", event_dropped },
+	{ "gone up", event_gone_up },   { "dropped", event_dropped },
 };
 
 enum { EVENTS = sizeof(events) / sizeof(*events) };
@@ -161,7 +175,8 @@ static void test_the_table(void **unused)
 	assert_int_equal(checked, 14);
 }
 
-/* Lines that come are newer than all others of their set, and the oldest one goes, wherever versions begin and wrap. */
+/* Lines that come are newer than all others of their set, and the oldest one goes, wherever versions begin
+ * and wrap. */
 static void test_the_oldest_goes(void **unused)
 {
 	(void)unused;
@@ -180,9 +195,11 @@ static void test_the_oldest_goes(void **unused)
 			probe.high.high = words[3];
 			way = weir_tier_choose(probe);
 			assert_int_equal(way, step % WEIR_WAYS);
-			words[way] = (step + 1) << WEIR_LINE_KEY_SHIFT | weir_tier_stamp(probe) | WEIR_LINE_READY;
+			words[way] =
+				(step + 1) << WEIR_LINE_KEY_SHIFT | weir_tier_stamp(probe) | WEIR_LINE_READY;
 			for (u32 i = 0; i < WEIR_WAYS; i++)
-				assert_true(i == way || (words[i] & WEIR_LINE_VERSIONS) != (words[way] & WEIR_LINE_VERSIONS));
+				assert_true(i == way || (words[i] & WEIR_LINE_VERSIONS) !=
+								(words[way] & WEIR_LINE_VERSIONS));
 		}
 	}
 }
@@ -204,7 +221,8 @@ static void test_places(void **unused)
 	assert_int_equal(weir_tier_choose(probe), 3);
 }
 
-/* Every set of a cache has sets of its tier, and all of them are some set's; where they are fewer, several share one. */
+/* Every set of a cache has sets of its tier, and all of them are some set's; where they are fewer, several
+ * share one. */
 static void test_shares_of_the_tier(void **unused)
 {
 	(void)unused;
@@ -217,7 +235,8 @@ static void test_shares_of_the_tier(void **unused)
 			cache.lines.set_magic = ~(u64)0 / sets;
 			cache.tier.sets = behind;
 			for (u64 index = 0; index < sets; index++) {
-				u64 first = weir_tier_first(&cache.lines, index), count = weir_tier_count(&cache.lines, index);
+				u64 first = weir_tier_first(&cache.lines, index),
+				    count = weir_tier_count(&cache.lines, index);
 
 				assert_true(first == end || (behind < sets && first + 1 == end));
 				assert_true(count >= behind / sets && count <= behind / sets + 1);

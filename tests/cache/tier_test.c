@@ -48,8 +48,8 @@ static uint64_t commands(struct rig *rig)
 }
 
 /* Lines are read by @lanes lanes, and right. Return: commands that took. */
-static uint64_t read_lines(struct bench *bench, enum test_tier_kind kind, uint64_t first, uint64_t count, uint32_t rounds,
-			   uint32_t lanes)
+static uint64_t read_lines(struct bench *bench, enum test_tier_kind kind, uint64_t first, uint64_t count,
+			   uint32_t rounds, uint32_t lanes)
 {
 	struct test_verdict verdict;
 	uint64_t before;
@@ -78,7 +78,9 @@ static struct weir_cache_stats settled(struct rig *rig)
 
 static void test_what_fits_the_tier_is_read_once(void **state)
 {
-	static const struct { uint64_t lines, tier; } caches[] = { { 4, 120 }, { 8, 160 }, { 16, 112 }, { 32, 96 } };
+	static const struct {
+		uint64_t lines, tier;
+	} caches[] = { { 4, 120 }, { 8, 160 }, { 16, 112 }, { 32, 96 } };
 
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
@@ -87,7 +89,8 @@ static void test_what_fits_the_tier_is_read_once(void **state)
 				struct weir_cache_stats stats;
 				struct bench bench;
 
-				open_bench(&bench, (struct shape){ .width = test_width(w), .lines = caches[c].lines,
+				open_bench(&bench, (struct shape){ .width = test_width(w),
+								   .lines = caches[c].lines,
 								   .tier = caches[c].tier });
 				assert_int_equal(read_lines(&bench, kind, 0, 96, 1, THREADS), 96);
 				assert_int_equal(read_lines(&bench, kind, 0, 96, 3, THREADS), 0);
@@ -104,8 +107,12 @@ static void test_what_fits_the_tier_is_read_once(void **state)
 static void do_steps(struct bench *bench, const struct test_step *steps, uint64_t count)
 {
 	struct rig *rig = &bench->rig;
-	struct test_steps_args args = { .writer = bench->writer, .count = count, .line_bytes = rig->shape.line_bytes,
-					.verdict = rig->verdict, .buffers = bench->args.buffers, .events = bench->args.events,
+	struct test_steps_args args = { .writer = bench->writer,
+					.count = count,
+					.line_bytes = rig->shape.line_bytes,
+					.verdict = rig->verdict,
+					.buffers = bench->args.buffers,
+					.events = bench->args.events,
 					.block_lanes = 1 };
 	struct test_verdict verdict;
 
@@ -240,12 +247,16 @@ static void test_overwritten_lines(void **state)
 	for (unsigned inclusive = 0; inclusive < 2; inclusive++) {
 		struct bench bench;
 
-		open_bench(&bench, (struct shape){ .width = test_width(0), .tier = 64, .inclusive = inclusive });
+		open_bench(&bench,
+			   (struct shape){ .width = test_width(0), .tier = 64, .inclusive = inclusive });
 		get(&bench, 0);
 		push_out(&bench, 8);
 		assert_int_equal(path_of(&bench, 0), WEIR_PATH_TIER);
-		do_steps(&bench, (struct test_step[]){ { TEST_STEP_COPY, 0, 30, 0, test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT },
-						       { TEST_STEP_WRITE, 0, 0, 0, WEIR_OK } }, 2);
+		do_steps(&bench,
+			 (struct test_step[]){ { TEST_STEP_COPY, 0, 30, 0,
+						 test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT },
+					       { TEST_STEP_WRITE, 0, 0, 0, WEIR_OK } },
+			 2);
 		memcpy(bench.rig.model, bench.rig.model + 30 * LINE_BYTES, LINE_BYTES);
 		assert_int_equal(path_of(&bench, 0), WEIR_PATH_CACHE);
 		must(weir_cache_flush(bench.rig.cache, 0));
@@ -261,19 +272,22 @@ static void test_invalidated_lines(void **state)
 	(void)state;
 	for (unsigned inclusive = 0; inclusive < 2; inclusive++)
 		for (uint64_t lines = 4; lines <= 32; lines *= 8)
-			for (uint64_t range = 3; range <= 60; range += 57) { /* fewer and more than there are sets */
+			for (uint64_t range = 3; range <= 60;
+			     range += 57) { /* fewer and more than there are sets */
 				struct bench bench;
 
-				open_bench(&bench, (struct shape){ .width = test_width(lines % 3), .lines = lines, .tier = 96,
+				open_bench(&bench, (struct shape){ .width = test_width(lines % 3),
+								   .lines = lines,
+								   .tier = 96,
 								   .inclusive = inclusive });
 				for (unsigned i = 0; i < 2; i++)
 					(void)read_lines(&bench, TEST_TIER_GET, 0, 64, 1, THREADS);
 				for (uint64_t i = 0; i < range * LINE_BYTES; i++)
 					bench.rig.model[LINE_BYTES + i] ^= 0x5a;
-				must(weir_storage_write(bench.rig.storages[0], LINE_BYTES, bench.rig.model + LINE_BYTES,
-							range * LINE_BYTES));
-				must(weir_array_invalidate(bench.rig.cache, &bench.writer.array, LINE_BYTES / 8,
-							   range * LINE_BYTES / 8));
+				must(weir_storage_write(bench.rig.storages[0], LINE_BYTES,
+							bench.rig.model + LINE_BYTES, range * LINE_BYTES));
+				must(weir_array_invalidate(bench.rig.cache, &bench.writer.array,
+							   LINE_BYTES / 8, range * LINE_BYTES / 8));
 				assert_int_equal(read_lines(&bench, TEST_TIER_GET, 0, 64, 1, THREADS), range);
 				close_bench(&bench);
 			}
@@ -307,13 +321,16 @@ static void test_copies_tell_their_path(void **state)
 				 (bench.args.kind = TEST_TIER_ASYNC, &bench.args), sizeof(bench.args)));
 		verdict = judge(&bench.rig);
 		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), 60);
-		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), 56); /* the rest is in the cache, and stays there */
+		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum),
+				 56); /* the rest is in the cache, and stays there */
 		close_bench(&bench);
 	}
 }
 
 /* Tiers from a set to more than there is, behind caches from a set on. */
-static const struct { uint64_t lines, tier; } SIZES[] = {
+static const struct {
+	uint64_t lines, tier;
+} SIZES[] = {
 	{ 4, 4 }, { 4, 12 }, { 4, 64 }, { 8, 4 }, { 12, 40 }, { 16, 8 }, { 16, 64 }, { 32, 200 }, { 64, 12 },
 };
 
@@ -322,15 +339,22 @@ enum { SIZE_COUNT = sizeof(SIZES) / sizeof(*SIZES) };
 static void mix(struct bench *bench, bool whole, uint64_t seed)
 {
 	struct rig *rig = &bench->rig;
-	struct test_mix_args args = { .writer = bench->writer, .steps = 40, .whole = whole, .seed = seed,
-				      .verdict = rig->verdict, .buffers = bench->args.buffers, .events = bench->args.events };
-	uint64_t lanes = test_lanes(whole ? 32 : THREADS), all = whole ? rig->bytes / LINE_BYTES : rig->bytes / 8;
+	struct test_mix_args args = { .writer = bench->writer,
+				      .steps = 40,
+				      .whole = whole,
+				      .seed = seed,
+				      .verdict = rig->verdict,
+				      .buffers = bench->args.buffers,
+				      .events = bench->args.events };
+	uint64_t lanes = test_lanes(whole ? 32 : THREADS),
+		 all = whole ? rig->bytes / LINE_BYTES : rig->bytes / 8;
 	uint64_t *shadow = malloc(all * 8);
 	struct test_verdict verdict;
 
 	args.each = all / lanes;
 	for (uint64_t i = 0; i < rig->bytes / 8 && whole; i++)
-		((uint64_t *)rig->model)[i] = test_mix(seed + i * 8 / LINE_BYTES * 1000 + i % (LINE_BYTES / 8));
+		((uint64_t *)rig->model)[i] =
+			test_mix(seed + i * 8 / LINE_BYTES * 1000 + i % (LINE_BYTES / 8));
 	each_unit(rig, fill_unit);
 	for (uint64_t i = 0; i < all; i++)
 		shadow[i] = whole ? seed + i * 1000 : ((uint64_t *)rig->model)[i];
@@ -341,7 +365,8 @@ static void mix(struct bench *bench, bool whole, uint64_t seed)
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), lanes * args.steps);
 	must(weir_copy_from_device(rig->context, shadow, args.shadow, all * 8));
 	for (uint64_t i = 0; i < rig->bytes / 8; i++)
-		((uint64_t *)rig->model)[i] = whole ? test_mix(shadow[i * 8 / LINE_BYTES] + i % (LINE_BYTES / 8)) : shadow[i];
+		((uint64_t *)rig->model)[i] =
+			whole ? test_mix(shadow[i * 8 / LINE_BYTES] + i % (LINE_BYTES / 8)) : shadow[i];
 	must(weir_free(rig->context, args.shadow));
 	free(shadow);
 }
@@ -358,8 +383,10 @@ static void test_random_reads_and_writes(void **state)
 
 				if (inclusive && SIZES[c].tier < SIZES[c].lines)
 					continue;
-				open_bench(&bench, (struct shape){ .width = test_width(w), .lines = SIZES[c].lines,
-								   .tier = SIZES[c].tier, .inclusive = inclusive });
+				open_bench(&bench, (struct shape){ .width = test_width(w),
+								   .lines = SIZES[c].lines,
+								   .tier = SIZES[c].tier,
+								   .inclusive = inclusive });
 				mix(&bench, whole, w * 100 + c);
 				stats = settled(&bench.rig);
 				assert_true(stats.tier_stored > 0);
@@ -376,8 +403,11 @@ static void test_flushed_and_read_again(void **state)
 		for (size_t c = 0; c < SIZE_COUNT; c++) {
 			struct bench bench;
 
-			open_bench(&bench, (struct shape){ .width = test_width(w), .lines = SIZES[c].lines, .tier = SIZES[c].tier,
-							   .inclusive = c % 2 && SIZES[c].tier >= SIZES[c].lines });
+			open_bench(&bench,
+				   (struct shape){ .width = test_width(w),
+						   .lines = SIZES[c].lines,
+						   .tier = SIZES[c].tier,
+						   .inclusive = c % 2 && SIZES[c].tier >= SIZES[c].lines });
 			mix(&bench, false, c);
 			must(weir_cache_flush(bench.rig.cache, 0));
 			check_storages(&bench.rig);
@@ -393,7 +423,10 @@ static void test_stripes(void **state)
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct bench bench;
 
-		open_bench(&bench, (struct shape){ .width = test_width(w), .lines = 16, .tier = 400, .disks = 3,
+		open_bench(&bench, (struct shape){ .width = test_width(w),
+						   .lines = 16,
+						   .tier = 400,
+						   .disks = 3,
 						   .stripe = 2048 });
 		assert_int_equal(read_lines(&bench, TEST_TIER_GET, 0, 384, 1, THREADS), 384);
 		assert_int_equal(read_lines(&bench, TEST_TIER_SPAN, 0, 384, 1, THREADS), 0);
@@ -408,7 +441,9 @@ static void test_unreadable_blocks(void **state)
 	struct bench bench;
 
 	(void)state;
-	open_bench(&bench, (struct shape){ .width = test_width(0), .tier = 64, .fault = "&fault=status:op=read:lba=5:code=0x281" });
+	open_bench(&bench, (struct shape){ .width = test_width(0),
+					   .tier = 64,
+					   .fault = "&fault=status:op=read:lba=5:code=0x281" });
 	for (unsigned i = 0; i < 3; i++) {
 		do_step(&bench, TEST_STEP_COPY, 5, WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x281);
 		bench.args.kind = TEST_TIER_GET;
@@ -417,8 +452,8 @@ static void test_unreadable_blocks(void **state)
 		must(weir_launch(bench.rig.context, "tier_read", 1, 1, &bench.args, sizeof(bench.args)));
 		assert_int_equal(weir_sync(bench.rig.context), -EIO);
 		assert_non_null(strstr(weir_last_error(), "block 5 of"));
-		must(weir_copy_to_device(bench.rig.context, bench.rig.verdict, &(struct test_verdict){ .where = 0 },
-				  sizeof(struct test_verdict)));
+		must(weir_copy_to_device(bench.rig.context, bench.rig.verdict,
+					 &(struct test_verdict){ .where = 0 }, sizeof(struct test_verdict)));
 		get(&bench, 4);
 		push_out(&bench, 8 + 8 * i);
 	}
@@ -434,8 +469,12 @@ static void test_unwritable_blocks(void **state)
 	for (unsigned inclusive = 0; inclusive < 2; inclusive++) {
 		struct bench bench;
 
-		open_bench(&bench, (struct shape){ .width = test_width(0), .tier = 64, .inclusive = inclusive,
-						   .fault = "&fault=status:op=write:lba=0:code=0x280:after=1:count=1" });
+		open_bench(
+			&bench,
+			(struct shape){ .width = test_width(0),
+					.tier = 64,
+					.inclusive = inclusive,
+					.fault = "&fault=status:op=write:lba=0:code=0x280:after=1:count=1" });
 		get(&bench, 0);
 		push_out(&bench, 8);
 		get(&bench, 0);
@@ -459,19 +498,22 @@ static void test_shared_buffers(void **state)
 		struct bench bench;
 		uint64_t before;
 
-		open_bench(&bench, (struct shape){ .width = test_width(0), .tier = 64, .inclusive = inclusive });
+		open_bench(&bench,
+			   (struct shape){ .width = test_width(0), .tier = 64, .inclusive = inclusive });
 		must(weir_share_create(bench.rig.cache, NULL));
 		for (uint64_t line = 0; line < 10; line++)
 			do_step(&bench, TEST_STEP_GET, line, *word_of(&bench, line));
 		before = commands(&bench.rig);
-		do_steps(&bench, (struct test_step[]){ { TEST_STEP_ACQUIRE, 0, 0, 0, 1 /* its owner */ },
-						       { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
-						       { TEST_STEP_LOAD, 0, 0, 1, *word_of(&bench, 0) },
-						       { TEST_STEP_MODIFY, 0, 0, 0, WEIR_OK },
-						       { TEST_STEP_STORE, 0, 0, 1, 12345 },
-						       { TEST_STEP_GET, 0, 0, 1, 12345 },
-						       { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK },
-						       { TEST_STEP_GET, 0, 0, 1, 12345 } }, 8);
+		do_steps(&bench,
+			 (struct test_step[]){ { TEST_STEP_ACQUIRE, 0, 0, 0, 1 /* its owner */ },
+					       { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
+					       { TEST_STEP_LOAD, 0, 0, 1, *word_of(&bench, 0) },
+					       { TEST_STEP_MODIFY, 0, 0, 0, WEIR_OK },
+					       { TEST_STEP_STORE, 0, 0, 1, 12345 },
+					       { TEST_STEP_GET, 0, 0, 1, 12345 },
+					       { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK },
+					       { TEST_STEP_GET, 0, 0, 1, 12345 } },
+			 8);
 		*word_of(&bench, 0) = 12345;
 		assert_int_equal(commands(&bench.rig), before); /* it came from the tier */
 		must(weir_cache_flush(bench.rig.cache, 0));
@@ -488,28 +530,37 @@ static void test_many_share(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t c = 0; c < SIZE_COUNT; c++) {
-			struct test_share_args args = { .lines = 32, .rounds = 3, .held = 2, .line_bytes = LINE_BYTES, .change = 1 };
+			struct test_share_args args = {
+				.lines = 32, .rounds = 3, .held = 2, .line_bytes = LINE_BYTES, .change = 1
+			};
 			uint64_t lanes = THREADS;
 			struct bench bench;
 			struct test_verdict verdict;
 
-			open_bench(&bench, (struct shape){ .width = test_width(w), .lines = SIZES[c].lines, .tier = SIZES[c].tier,
-							   .inclusive = c % 2 && SIZES[c].tier >= SIZES[c].lines });
+			open_bench(&bench,
+				   (struct shape){ .width = test_width(w),
+						   .lines = SIZES[c].lines,
+						   .tier = SIZES[c].tier,
+						   .inclusive = c % 2 && SIZES[c].tier >= SIZES[c].lines });
 			for (uint64_t i = 0; i < bench.rig.bytes / 8; i++)
 				((uint64_t *)bench.rig.model)[i] = test_word(1, i);
 			each_unit(&bench.rig, fill_unit);
 			must(weir_share_create(bench.rig.cache, NULL));
 			args.writer = bench.writer;
 			must(weir_alloc(bench.rig.context, lanes * args.held * LINE_BYTES, &args.buffers));
-			must(weir_alloc(bench.rig.context, lanes * args.held * sizeof(struct weir_event), &args.events));
+			must(weir_alloc(bench.rig.context, lanes * args.held * sizeof(struct weir_event),
+					&args.events));
 			must(weir_alloc(bench.rig.context, 8, &args.copies));
 			args.verdict = bench.rig.verdict;
-			must(weir_launch(bench.rig.context, "test_share_tier", 1, THREADS, &args, sizeof(args)));
+			must(weir_launch(bench.rig.context, "test_share_tier", 1, THREADS, &args,
+					 sizeof(args)));
 			verdict = judge(&bench.rig);
-			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), lanes * args.rounds * args.held);
+			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good),
+					 lanes * args.rounds * args.held);
 			for (uint64_t thread = 0; thread < lanes; thread++)
 				for (uint32_t i = 0; i < args.rounds * args.held; i++) {
-					uint64_t word = (thread + i) % args.lines * (LINE_BYTES / 8) + thread % (LINE_BYTES / 8);
+					uint64_t word = (thread + i) % args.lines * (LINE_BYTES / 8) +
+							thread % (LINE_BYTES / 8);
 
 					((uint64_t *)bench.rig.model)[word] = test_word(2, word);
 				}
@@ -553,18 +604,29 @@ static void test_bad_sizes(void **state)
 
 	(void)state;
 	open_rig(&rig, (struct shape){ .width = test_width(0) });
-	refused(&rig, (struct weir_cache_options){ .lines = 4, .line_bytes = 4096, .tier_bytes = 16384 + 512 }, -EINVAL,
-		"tier_bytes is 16896; it must be a multiple of the lines of 4096 bytes");
-	refused(&rig, (struct weir_cache_options){ .lines = 4, .line_bytes = 4096, .tier_bytes = 3 * 4096 }, -EINVAL,
-		"a tier of 12288 bytes: one set of 4 lines of 4096 bytes needs 16384");
-	refused(&rig, (struct weir_cache_options){ .lines = 8, .line_bytes = 512, .tier_bytes = 4 * 512, .tier_inclusive = 1 }, -EINVAL,
-		"inclusive tier of 4 lines has copies of less than the 8 lines before it; give it 4096 bytes");
-	refused(&rig, (struct weir_cache_options){ .lines = 8, .tier_inclusive = 1 }, -EINVAL, "tier_inclusive without a tier");
-	refused(&rig, (struct weir_cache_options){ .lines = 8, .tier_bytes = 65536, .tier_inclusive = 2 }, -EINVAL, "tier_inclusive is 2");
-	refused(&rig, (struct weir_cache_options){ .lines = 4, .line_bytes = 65536, .tier_bytes = (uint64_t)1 << 50 }, -EINVAL,
-		"at most 8589934592 each; use longer lines");
-	refused(&rig, (struct weir_cache_options){ .lines = 4, .line_bytes = 65536, .tier_bytes = (uint64_t)1 << 48 }, -ENOMEM,
-		"no 281474976710656 bytes of host memory for its tier (");
+	refused(&rig,
+		(struct weir_cache_options){ .lines = 4, .line_bytes = 4096, .tier_bytes = 16384 + 512 },
+		-EINVAL, "tier_bytes is 16896; it must be a multiple of the lines of 4096 bytes");
+	refused(&rig, (struct weir_cache_options){ .lines = 4, .line_bytes = 4096, .tier_bytes = 3 * 4096 },
+		-EINVAL, "a tier of 12288 bytes: one set of 4 lines of 4096 bytes needs 16384");
+	refused(&rig,
+		(struct weir_cache_options){
+			.lines = 8, .line_bytes = 512, .tier_bytes = 4 * 512, .tier_inclusive = 1 },
+		-EINVAL,
+		"inclusive tier of 4 lines has copies of less than the 8 lines before it; give it 4096 "
+		"bytes");
+	refused(&rig, (struct weir_cache_options){ .lines = 8, .tier_inclusive = 1 }, -EINVAL,
+		"tier_inclusive without a tier");
+	refused(&rig, (struct weir_cache_options){ .lines = 8, .tier_bytes = 65536, .tier_inclusive = 2 },
+		-EINVAL, "tier_inclusive is 2");
+	refused(&rig,
+		(struct weir_cache_options){
+			.lines = 4, .line_bytes = 65536, .tier_bytes = (uint64_t)1 << 50 },
+		-EINVAL, "at most 8589934592 each; use longer lines");
+	refused(&rig,
+		(struct weir_cache_options){
+			.lines = 4, .line_bytes = 65536, .tier_bytes = (uint64_t)1 << 48 },
+		-ENOMEM, "no 281474976710656 bytes of host memory for its tier (");
 	close_rig(&rig);
 }
 

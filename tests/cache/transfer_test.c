@@ -17,10 +17,10 @@
 #include "../rig/context.h"
 #include "transfer.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { LINE = 512, LINES = 512, BYTES = LINE * LINES, MOST_LANES = 64 };
@@ -41,20 +41,29 @@ static void open_rig(struct rig *rig, uint32_t width, uint64_t lines, uint32_t d
 	memset(rig, 0, sizeof(*rig));
 	for (size_t i = 0; i < BYTES / 8; i++)
 		rig->words[i] = test_word(1, i);
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
-								  .service_waves = test_service()), &rig->context));
-	snprintf(uri, sizeof(uri), "virt:%d?block=512&lat_us=200", BYTES); /* late enough for others to ask meanwhile */
-	must(weir_storage_open(rig->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = depth), &rig->source));
+	must(weir_context_open(
+		test_context_name(),
+		WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width, .service_waves = test_service()),
+		&rig->context));
+	snprintf(uri, sizeof(uri), "virt:%d?block=512&lat_us=200",
+		 BYTES); /* late enough for others to ask meanwhile */
+	must(weir_storage_open(rig->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = depth),
+			       &rig->source));
 	must(weir_storage_write(rig->source, 0, rig->words, BYTES));
 	if (*fault) { /* the same words behind a controller that fails */
 		must(weir_storage_close(rig->source));
 		snprintf(uri, sizeof(uri), "virt:%d?block=512&fault=%s", BYTES, fault);
-		must(weir_storage_open(rig->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = depth), &rig->source));
+		must(weir_storage_open(rig->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = depth),
+				       &rig->source));
 	}
-	must(weir_storage_open(rig->context, "virt:256K?block=512", WEIR_OPTIONS(storage, .queues = 2, .depth = depth), &rig->target));
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = LINE), &rig->cache));
-	must(weir_array_open(rig->cache, &rig->source, 1, WEIR_OPTIONS(array, .element_bytes = 8), &rig->args.source));
-	must(weir_writer_open(rig->cache, &rig->target, 1, WEIR_OPTIONS(array, .element_bytes = 8), &rig->args.target));
+	must(weir_storage_open(rig->context, "virt:256K?block=512",
+			       WEIR_OPTIONS(storage, .queues = 2, .depth = depth), &rig->target));
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = LINE),
+			       &rig->cache));
+	must(weir_array_open(rig->cache, &rig->source, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &rig->args.source));
+	must(weir_writer_open(rig->cache, &rig->target, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &rig->args.target));
 	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->args.verdict));
 }
 
@@ -64,14 +73,17 @@ static uint64_t launch(struct rig *rig, const char *kernel, uint32_t lanes, uint
 	struct test_verdict verdict;
 
 	rig->args.requests = requests;
-	must(weir_alloc(rig->context, (uint64_t)lanes * requests * sizeof(struct weir_transfer), &rig->args.transfers));
+	must(weir_alloc(rig->context, (uint64_t)lanes * requests * sizeof(struct weir_transfer),
+			&rig->args.transfers));
 	must(weir_alloc(rig->context, (uint64_t)lanes * requests * LINE, &rig->args.buffers));
 	must(weir_launch(rig->context, kernel, 1, lanes, &rig->args, sizeof(rig->args)));
 	(void)weir_sync(rig->context); /* what lanes expect to fail is recorded there, too */
 	must(weir_copy_from_device(rig->context, &verdict, rig->args.verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
-		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx", (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
-			 (unsigned long long)verdict.where, (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	return weir_load_u64_relaxed_sys(&verdict.good);
 }
 
@@ -96,7 +108,8 @@ static void test_one_line_one_command(void **state)
 		before = commands_of(rig->source);
 		assert_int_equal(launch(rig, "test_transfer_read", MOST_LANES, 1), MOST_LANES);
 		assert_int_equal(commands_of(rig->source) - before, 1);
-		assert_int_equal(launch(rig, "test_transfer_read", MOST_LANES, 1), 2 * MOST_LANES); /* it is there */
+		assert_int_equal(launch(rig, "test_transfer_read", MOST_LANES, 1),
+				 2 * MOST_LANES); /* it is there */
 		assert_int_equal(commands_of(rig->source) - before, 1);
 		must(weir_context_close(rig->context));
 		free(rig);
@@ -106,7 +119,10 @@ static void test_one_line_one_command(void **state)
 /* Many lines at once, of a cache that has a few only, and of queues with few slots: every word. */
 static void test_many_lines(void **state)
 {
-	static const struct { uint64_t lines; uint32_t depth, requests; } shapes[] = { { 4, 2, 3 }, { 8, 64, 7 }, { 256, 8, 5 } };
+	static const struct {
+		uint64_t lines;
+		uint32_t depth, requests;
+	} shapes[] = { { 4, 2, 3 }, { 8, 64, 7 }, { 256, 8, 5 } };
 
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
@@ -116,8 +132,9 @@ static void test_many_lines(void **state)
 
 				open_rig(rig, test_width(w), shapes[i].lines, shapes[i].depth, "");
 				rig->args.same = same;
-				assert_int_equal(launch(rig, "test_transfer_read", MOST_LANES, shapes[i].requests),
-						 MOST_LANES * shapes[i].requests);
+				assert_int_equal(
+					launch(rig, "test_transfer_read", MOST_LANES, shapes[i].requests),
+					MOST_LANES * shapes[i].requests);
 				must(weir_context_close(rig->context));
 				free(rig);
 			}

@@ -36,7 +36,10 @@ static const uint32_t ELEMENTS[] = { 1, 2, 4, 8, 16 };
 
 static void test_every_element_cache_and_width(void **state)
 {
-	static const struct { uint64_t lines; uint32_t line_bytes; } caches[] = {
+	static const struct {
+		uint64_t lines;
+		uint32_t line_bytes;
+	} caches[] = {
 		{ 4, 512 }, { 8, 512 }, { 12, 4096 }, { 64, 512 }, { 4, 16384 }, { 512, 512 },
 	};
 
@@ -45,15 +48,20 @@ static void test_every_element_cache_and_width(void **state)
 		for (size_t c = 0; c < 6; c++) {
 			struct rig rig;
 
-			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = caches[c].lines,
+			open_rig(&rig, (struct shape){ .width = test_width(w),
+						       .lines = caches[c].lines,
 						       .line_bytes = caches[c].line_bytes });
-			for (size_t e = c + w; e <= c + w + 2; e += 2) { /* every pair of size and cache, at some width */
-				struct test_put_args args = { .writer_count = 1, .puts = 12, .seed = e, .salt = c };
+			for (size_t e = c + w; e <= c + w + 2;
+			     e += 2) { /* every pair of size and cache, at some width */
+				struct test_put_args args = {
+					.writer_count = 1, .puts = 12, .seed = e, .salt = c
+				};
 
 				open_writer(&rig, ELEMENTS[e % 5], e % 2 ? 16 : 0, &args.writer[0]);
 				put(&rig, &args);
 			}
-			assert_true(stats_of(&rig).writebacks > 0 || caches[c].lines * caches[c].line_bytes >= rig.bytes);
+			assert_true(stats_of(&rig).writebacks > 0 ||
+				    caches[c].lines * caches[c].line_bytes >= rig.bytes);
 			must(weir_cache_flush(rig.cache, c % 2));
 			assert_int_equal(stats_of(&rig).dirty, 0);
 			check_storages(&rig);
@@ -122,7 +130,8 @@ static void check_changes(struct rig *rig, const struct test_change_args *args, 
 		all += number;
 	}
 	must(weir_cache_flush(rig->cache, 0));
-	must(weir_storage_read(rig->storages[0], 0, rig->model, 4096)); /* block by block what has no other model */
+	must(weir_storage_read(rig->storages[0], 0, rig->model,
+			       4096)); /* block by block what has no other model */
 	expected[0] = least << shift;
 	expected[1] = most << shift;
 	expected[2] = LANES * args->rounds;
@@ -142,14 +151,18 @@ static void test_changes_from_all_lanes(void **state)
 			struct test_pair pair = { .third = args.rounds - 1 };
 			struct rig rig;
 
-			open_rig(&rig, (struct shape){ .width = test_width(w), .lines = bytes == 4 ? 4 : 64 });
+			open_rig(&rig,
+				 (struct shape){ .width = test_width(w), .lines = bytes == 4 ? 4 : 64 });
 			memset(rig.model, 0, rig.bytes);
 			memset(rig.model, 0xff, bytes);
 			each_unit(&rig, fill_unit);
-			must(weir_writer_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = bytes, .count = 64),
+			must(weir_writer_open(rig.cache, rig.storages, 1,
+					      WEIR_OPTIONS(array, .element_bytes = bytes, .count = 64),
 					      &args.writer));
-			must(weir_writer_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = sizeof(pair),
-										       .first_byte = 4096), &args.pairs));
+			must(weir_writer_open(
+				rig.cache, rig.storages, 1,
+				WEIR_OPTIONS(array, .element_bytes = sizeof(pair), .first_byte = 4096),
+				&args.pairs));
 			args.verdict = rig.verdict;
 			must(weir_launch(rig.context, "test_change", BLOCKS, THREADS, &args, sizeof(args)));
 			verdict = judge(&rig);
@@ -179,7 +192,8 @@ static void write_spans(struct rig *rig, struct test_span_args *args, uint32_t l
 	must(weir_free(rig->context, args->buffers));
 	for (uint64_t thread = 0; thread < lanes; thread++)
 		for (uint64_t step = 0; step < args->steps; step++) {
-			struct test_span span = test_span_at(args->each, args->most, thread, step, args->salt);
+			struct test_span span =
+				test_span_at(args->each, args->most, thread, step, args->salt);
 			uint64_t at = span.first * bytes;
 
 			for (uint64_t i = 0; i < span.count * bytes; i++)
@@ -190,15 +204,20 @@ static void write_spans(struct rig *rig, struct test_span_args *args, uint32_t l
 
 static void test_spans_of_any_alignment(void **state)
 {
-	static const struct { uint32_t bytes, skew; } cases[] = { { 1, 0 }, { 1, 5 }, { 2, 4 }, { 8, 0 }, { 16, 8 }, { 24, 3 } };
+	static const struct {
+		uint32_t bytes, skew;
+	} cases[] = { { 1, 0 }, { 1, 5 }, { 2, 4 }, { 8, 0 }, { 16, 8 }, { 24, 3 } };
 
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct rig rig;
 
-		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 8, .disks = 2, .stripe = 4096 });
+		open_rig(&rig,
+			 (struct shape){ .width = test_width(w), .lines = 8, .disks = 2, .stripe = 4096 });
 		for (size_t c = 0; c < 6; c++) {
-			struct test_span_args args = { .skew = cases[c].skew, .steps = 2, .seed = c, .salt = w };
+			struct test_span_args args = {
+				.skew = cases[c].skew, .steps = 2, .seed = c, .salt = w
+			};
 
 			open_writer(&rig, cases[c].bytes, c % 2 ? 48 : 0, &args.writer);
 			args.each = args.writer.array.count / LANES;
@@ -208,7 +227,6 @@ static void test_spans_of_any_alignment(void **state)
 		close_rig(&rig);
 	}
 }
-
 
 static struct weir_stats storage_stats(struct rig *rig, unsigned i)
 {
@@ -227,7 +245,9 @@ static void test_whole_lines_are_not_read(void **state)
 		struct rig rig;
 		uint64_t before;
 
-		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 256, .line_bytes = 1024,
+		open_rig(&rig, (struct shape){ .width = test_width(w),
+					       .lines = 256,
+					       .line_bytes = 1024,
 					       .bytes_each = 100 * 1024 + 512 });
 		before = storage_stats(&rig, 0).bytes_read;
 		open_writer(&rig, 1024, 0, &args.writer);
@@ -254,11 +274,13 @@ static void test_eviction_across_storages(void **state)
 
 			open_rig(&rig, (struct shape){ .width = test_width(w), .disks = 2, .depth = depth });
 			for (unsigned i = 0; i < 2; i++)
-				must(weir_writer_open(rig.cache, &rig.storages[i], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				must(weir_writer_open(rig.cache, &rig.storages[i], 1,
+						      WEIR_OPTIONS(array, .element_bytes = 8),
 						      &args.writer[i]));
 			args.verdict = rig.verdict;
 			must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
-			/* in the model, which is one after the other, the second writer begins where its storage does */
+			/* in the model, which is one after the other, the second writer begins where its
+			 * storage does */
 			args.writer[1].array.first_byte = rig.shape.bytes_each;
 			put_model(&rig, &args);
 			judge(&rig);
@@ -296,15 +318,21 @@ static void test_arrays_of_the_same_storage_agree(void **state)
 	(void)state;
 	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 256, .disks = 2, .stripe = 4096 });
 	put_one_pass(&rig, &args, &writer);
-	must(weir_array_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 16, .stripe_bytes = 4096),
+	must(weir_array_open(rig.cache, rig.storages, 2,
+			     WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 16, .stripe_bytes = 4096),
 			     &array));
 	memcpy(&expected, rig.model + 16 + 8 * 70, 8);
 	assert_true(element(&rig, &array, 70) == expected);
 	/* other stripes would be other lines */
-	assert_int_equal(weir_array_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array), -EBUSY);
+	assert_int_equal(
+		weir_array_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array),
+		-EBUSY);
 	assert_non_null(strstr(weir_last_error(), "two layouts"));
-	assert_int_equal(weir_writer_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EBUSY);
-	must(weir_writer_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096), &writer));
+	assert_int_equal(weir_writer_open(rig.cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8),
+					  &writer),
+			 -EBUSY);
+	must(weir_writer_open(rig.cache, rig.storages, 2,
+			      WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096), &writer));
 	close_rig(&rig);
 }
 
@@ -319,7 +347,8 @@ static void test_flush_and_invalidate_a_range(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
-		for (uint64_t lines = 128; lines <= 512; lines *= 4) { /* ranges longer and shorter than the cache */
+		for (uint64_t lines = 128; lines <= 512;
+		     lines *= 4) { /* ranges longer and shorter than the cache */
 			struct test_put_args args;
 			struct weir_writer writer;
 			struct rig rig;
@@ -329,7 +358,8 @@ static void test_flush_and_invalidate_a_range(void **state)
 			/* bytes 1000 to 9000: lines 1 to 17 */
 			must(weir_array_flush(rig.cache, &writer.array, 125, 1000, w % 2));
 			must(weir_array_invalidate(rig.cache, &writer.array, 0, 64));
-			must(weir_array_invalidate(rig.cache, &writer.array, 18 * 64, writer.array.count - 18 * 64));
+			must(weir_array_invalidate(rig.cache, &writer.array, 18 * 64,
+						   writer.array.count - 18 * 64));
 			assert_int_equal(stats_of(&rig).dirty, 0);
 			if (lines == 512) { /* else some were evicted before */
 				model_forget(&rig, 0, 512);
@@ -368,7 +398,8 @@ static void test_invalidated_lines_are_read_again(void **state)
 	close_rig(&rig);
 }
 
-/* Two contexts with one file, each with a cache of its own: one sees what the other wrote once that flushed and this invalidated. */
+/* Two contexts with one file, each with a cache of its own: one sees what the other wrote once that flushed
+ * and this invalidated. */
 static void test_two_contexts_share_a_file(void **state)
 {
 	enum { BYTES = 65536, ELEMENT = 70 };
@@ -387,9 +418,11 @@ static void test_two_contexts_share_a_file(void **state)
 	open_rig(&first, (struct shape){ .width = test_width(0), .lines = 256, .uri = uri });
 	open_rig(&second, (struct shape){ .width = test_width(0), .lines = 256, .uri = uri });
 	open_writer(&first, 8, 0, &args.writer[0]);
-	must(weir_array_open(second.cache, second.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array));
+	must(weir_array_open(second.cache, second.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &array));
 	memcpy(&before, first.model + ELEMENT * 8, 8);
-	for (args.salt = 0; !memcmp(&before, first.model + ELEMENT * 8, 8); args.salt++) { /* until a lane met that element */
+	for (args.salt = 0; !memcmp(&before, first.model + ELEMENT * 8, 8);
+	     args.salt++) { /* until a lane met that element */
 		put(&first, &args);
 		assert_true(element(&second, &array, ELEMENT) == before);
 	}
@@ -450,7 +483,9 @@ static void test_durable_means_an_nvme_flush(void **state)
 	struct rig rig;
 
 	(void)state;
-	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .fault = "&fault=status:op=flush:code=0x6:count=2" });
+	open_rig(&rig, (struct shape){ .width = test_width(0),
+				       .lines = 512,
+				       .fault = "&fault=status:op=flush:code=0x6:count=2" });
 	put_one_pass(&rig, &args, &writer);
 	must(weir_cache_flush(rig.cache, 0));
 	refused(weir_cache_flush(rig.cache, 1), -EIO, "flush", "internal error");
@@ -479,7 +514,8 @@ static void check_members(const char *folder, const unsigned flushes[MEMBERS], b
 	}
 }
 
-/* A durable flush reaches every storage of a stripe, behind all of its writes; one that is not reaches none; a close does. */
+/* A durable flush reaches every storage of a stripe, behind all of its writes; one that is not reaches none;
+ * a close does. */
 static void test_every_member_becomes_durable(void **state)
 {
 	char folder[] = "/tmp/weir-trace-XXXXXX", trace[64];
@@ -492,7 +528,11 @@ static void test_every_member_becomes_durable(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(trace, sizeof(trace), "%s/trace", folder);
-	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 1024, .disks = MEMBERS, .stripe = 4096, .trace = trace });
+	open_rig(&rig, (struct shape){ .width = test_width(0),
+				       .lines = 1024,
+				       .disks = MEMBERS,
+				       .stripe = 4096,
+				       .trace = trace });
 	put_one_pass(&rig, &args, &writer);
 	check_members(folder, (unsigned[]){ 0, 0, 0 }, false);
 	must(weir_cache_flush(rig.cache, 0));
@@ -536,7 +576,8 @@ static void test_every_member_becomes_durable(void **state)
 	rmdir(folder);
 }
 
-/* Two caches' worth of lines beyond 4 GiB and 2^32 blocks, on one storage and on a stripe: each element is where it belongs. */
+/* Two caches' worth of lines beyond 4 GiB and 2^32 blocks, on one storage and on a stripe: each element is
+ * where it belongs. */
 static void test_many_tebibytes(void **state)
 {
 	enum { STRIPE = 65536, PUTS = 12, LANES_FAR = 32 };
@@ -549,15 +590,19 @@ static void test_many_tebibytes(void **state)
 
 		memset(&rig, 0, sizeof(rig));
 		must(weir_context_open(test_context_name(),
-				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(), .wave_lanes = test_width(0)),
+				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service(),
+						    .wave_lanes = test_width(0)),
 				       &rig.context));
 		for (unsigned i = 0; i < disks; i++)
 			must(test_storage_open(rig.context, "virt:100T?content=address&block=512",
-					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+					       WEIR_OPTIONS(storage, .queues = 2, .depth = 16,
+							    .timeout_us = test_patient_us(TIMEOUT_US)),
 					       &rig.storages[i]));
-		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 128, .line_bytes = 4096), &rig.cache));
+		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 128, .line_bytes = 4096),
+				       &rig.cache));
 		must(weir_alloc(rig.context, sizeof(struct test_verdict), &rig.verdict));
-		must(weir_writer_open(rig.cache, rig.storages, disks, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE),
+		must(weir_writer_open(rig.cache, rig.storages, disks,
+				      WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE),
 				      &args.writer[0]));
 		args.verdict = rig.verdict;
 		must(weir_launch(rig.context, "test_put", 1, LANES_FAR, &args, sizeof(args)));
@@ -567,14 +612,22 @@ static void test_many_tebibytes(void **state)
 		assert_int_equal(stats_of(&rig).dirty, 0);
 		for (uint64_t thread = 0; thread < LANES_FAR; thread++)
 			for (uint64_t step = 0; step < PUTS; step++) {
-				uint64_t index = test_put_index(args.writer[0].array.count, LANES_FAR, thread, step, 0), at = index * 8;
-				uint64_t unit = at / STRIPE, offset = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE, block[64];
+				uint64_t index = test_put_index(args.writer[0].array.count, LANES_FAR, thread,
+								step, 0),
+					 at = index * 8;
+				uint64_t unit = at / STRIPE,
+					 offset = disks == 1 ? at : unit / disks * STRIPE + at % STRIPE,
+					 block[64];
 
-				must(weir_storage_read(rig.storages[disks == 1 ? 0 : unit % disks], offset / 512 * 512, block, sizeof(block)));
+				must(weir_storage_read(rig.storages[disks == 1 ? 0 : unit % disks],
+						       offset / 512 * 512, block, sizeof(block)));
 				if (block[offset % 512 / 8] != test_put_value(args.seed, index, step))
-					fail_msg("element %llu of %u storages", (unsigned long long)index, disks);
-				if (block[(offset % 512 / 8 + 1) % 64] != offset / 512 * 512 + (offset % 512 / 8 + 1) % 64 * 8)
-					fail_msg("the neighbour of element %llu of %u storages", (unsigned long long)index, disks);
+					fail_msg("element %llu of %u storages", (unsigned long long)index,
+						 disks);
+				if (block[(offset % 512 / 8 + 1) % 64] !=
+				    offset / 512 * 512 + (offset % 512 / 8 + 1) % 64 * 8)
+					fail_msg("the neighbour of element %llu of %u storages",
+						 (unsigned long long)index, disks);
 			}
 		must(weir_cache_destroy(rig.cache));
 		for (unsigned i = disks; i > 0; i--)
@@ -591,7 +644,8 @@ static uint64_t commands_of(struct weir_storage *storage)
 	return stats.commands;
 }
 
-/* Nothing is left to write: what a durable flush sends then is one Flush for each member of each layout that is written to. */
+/* Nothing is left to write: what a durable flush sends then is one Flush for each member of each layout that
+ * is written to. */
 static void test_durable_reaches_every_storage(void **state)
 {
 	uint64_t before[3];
@@ -605,7 +659,8 @@ static void test_durable_reaches_every_storage(void **state)
 	rig.bytes = 2 * rig.shape.bytes_each;
 	each_unit(&rig, fill_unit);
 	put_one_pass(&rig, &args, &writer);
-	must(weir_writer_open(rig.cache, &rig.storages[2], 1, WEIR_OPTIONS(array, .element_bytes = 8), &third));
+	must(weir_writer_open(rig.cache, &rig.storages[2], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &third));
 	must(weir_cache_flush(rig.cache, 0));
 	for (unsigned i = 0; i < 3; i++)
 		before[i] = commands_of(rig.storages[i]);
@@ -629,7 +684,10 @@ static void test_durable_tells_every_member(void **state)
 	struct rig rig;
 
 	(void)state;
-	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .disks = 2, .stripe = 4096,
+	open_rig(&rig, (struct shape){ .width = test_width(0),
+				       .lines = 512,
+				       .disks = 2,
+				       .stripe = 4096,
 				       .fault = "&fault=status:op=flush:code=0x6:count=1" });
 	put_one_pass(&rig, &args, &writer);
 	refused(weir_cache_flush(rig.cache, 1), -EIO, "flush", "internal error");
@@ -648,16 +706,19 @@ static void test_the_member_is_named(void **state)
 	(void)state;
 	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512, .disks = 2, .stripe = 4096 });
 	weir_storage_close(rig.storages[1]);
-	must(test_storage_open(rig.context, "virt:64K?block=512&fault=status:op=write:lba=3:code=0x280:after=1:count=1",
+	must(test_storage_open(rig.context,
+			       "virt:64K?block=512&fault=status:op=write:lba=3:code=0x280:after=1:count=1",
 			       WEIR_OPTIONS(storage, .timeout_us = rig.shape.timeout_us), &rig.storages[1]));
 	each_unit(&rig, fill_unit);
 	put_one_pass(&rig, &args, &writer);
-	refused(weir_cache_flush(rig.cache, 0), -EIO, "from block 3 of \"virt:64K?block=512&fault=", "write fault");
+	refused(weir_cache_flush(rig.cache, 0), -EIO,
+		"from block 3 of \"virt:64K?block=512&fault=", "write fault");
 	must(weir_cache_flush(rig.cache, 0));
 	close_rig(&rig);
 }
 
-/* Exactly the lines that have the elements, where an array begins within its storage; what is no range of it is refused. */
+/* Exactly the lines that have the elements, where an array begins within its storage; what is no range of it
+ * is refused. */
 static void test_flush_keeps_to_the_range(void **state)
 {
 	struct weir_storage *storage;
@@ -677,12 +738,15 @@ static void test_flush_keeps_to_the_range(void **state)
 	model_forget(&rig, 1024, 1536);
 	must(weir_array_flush(rig.cache, &args.writer[0].array, 64, 128, 0)); /* lines 3 and 4 */
 	assert_int_equal(stats_of(&rig).dirty, dirty - 3);
-	refused(weir_array_flush(rig.cache, &args.writer[0].array, 2, UINT64_MAX, 0), -ERANGE, "elements 2", "weir_array_flush");
-	refused(weir_array_invalidate(rig.cache, &args.writer[0].array, UINT64_MAX, 2), -ERANGE, "of an array", "weir_array_invalidate");
+	refused(weir_array_flush(rig.cache, &args.writer[0].array, 2, UINT64_MAX, 0), -ERANGE, "elements 2",
+		"weir_array_flush");
+	refused(weir_array_invalidate(rig.cache, &args.writer[0].array, UINT64_MAX, 2), -ERANGE,
+		"of an array", "weir_array_invalidate");
 	must(test_storage_open(rig.context, "virt:64K?block=512", NULL, &storage));
 	must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 512), &other));
 	must(weir_writer_open(other, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer));
-	refused(weir_array_flush(other, &args.writer[0].array, 0, 1, 0), -EINVAL, "weir_array_flush", "not one of this cache");
+	refused(weir_array_flush(other, &args.writer[0].array, 0, 1, 0), -EINVAL, "weir_array_flush",
+		"not one of this cache");
 	must(weir_cache_destroy(other));
 	weir_storage_close(storage);
 	close_rig(&rig);
@@ -715,13 +779,17 @@ static void test_media_error_on_write_back(void **state)
 		struct weir_writer writer;
 		struct rig rig;
 
-		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512,
-					       .fault = "&fault=status:op=write:lba=16:code=0x280:after=1:count=2" });
+		open_rig(&rig, (struct shape){
+				       .width = test_width(w),
+				       .lines = 512,
+				       .fault = "&fault=status:op=write:lba=16:code=0x280:after=1:count=2" });
 		put_one_pass(&rig, &args, &writer);
-		refused(weir_cache_flush(rig.cache, 0), -EIO, "1 lines could not be written, from block 16 of \"virt:", "write fault");
+		refused(weir_cache_flush(rig.cache, 0), -EIO,
+			"1 lines could not be written, from block 16 of \"virt:", "write fault");
 		assert_int_equal(stats_of(&rig).dirty, 1);
 		assert_int_equal(stats_of(&rig).write_errors, 1);
-		refused(weir_array_flush(rig.cache, &writer.array, 16 * 64, 1, 0), -EIO, "block 16", "stay dirty");
+		refused(weir_array_flush(rig.cache, &writer.array, 16 * 64, 1, 0), -EIO, "block 16",
+			"stay dirty");
 		must(weir_cache_flush(rig.cache, 0));
 		assert_int_equal(stats_of(&rig).dirty, 0);
 		assert_int_equal(stats_of(&rig).write_errors, 2);
@@ -737,10 +805,13 @@ static void test_close_names_what_is_lost(void **state)
 		struct weir_writer writer;
 		struct rig rig;
 
-		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512,
-					       .fault = "&fault=status:op=write:lba=20-29:code=0x80:after=1" });
+		open_rig(&rig,
+			 (struct shape){ .width = test_width(w),
+					 .lines = 512,
+					 .fault = "&fault=status:op=write:lba=20-29:code=0x80:after=1" });
 		put_one_pass(&rig, &args, &writer);
-		refused(weir_cache_destroy(rig.cache), -EIO, "10 lines could not be written", "LBA out of range");
+		refused(weir_cache_destroy(rig.cache), -EIO, "10 lines could not be written",
+			"LBA out of range");
 		assert_non_null(strstr(weir_last_error(), "and 2 more; they are lost"));
 		model_forget(&rig, 20 * 512, 30 * 512);
 		check_storages(&rig);
@@ -757,7 +828,8 @@ static void test_a_set_that_cannot_be_written(void **state)
 		struct rig rig;
 		int error;
 
-		open_rig(&rig, (struct shape){ .width = test_width(w), .fault = "&fault=status:op=write:code=0x280:after=1" });
+		open_rig(&rig, (struct shape){ .width = test_width(w),
+					       .fault = "&fault=status:op=write:code=0x280:after=1" });
 		open_writer(&rig, 8, 0, &args.writer[0]);
 		args.verdict = rig.verdict;
 		must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
@@ -780,10 +852,13 @@ static void test_a_controller_that_dies(void **state)
 		struct rig rig;
 
 		clock_gettime(CLOCK_MONOTONIC, &begin);
-		open_rig(&rig, (struct shape){ .width = test_width(w), .lines = 512, .timeout_us = 600000000,
+		open_rig(&rig, (struct shape){ .width = test_width(w),
+					       .lines = 512,
+					       .timeout_us = 600000000,
 					       .fault = "&fault=fatal:op=write:after=5" });
 		put_one_pass(&rig, &args, &writer);
-		refused(weir_cache_flush(rig.cache, 1), -EIO, "lines could not be written, from block", "the controller failed");
+		refused(weir_cache_flush(rig.cache, 1), -EIO, "lines could not be written, from block",
+			"the controller failed");
 		refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "the controller failed");
 		close_storages(&rig);
 		clock_gettime(CLOCK_MONOTONIC, &end);
@@ -800,9 +875,11 @@ static void test_read_only_storage(void **state)
 	(void)state;
 	open_rig(&rig, (struct shape){ .width = test_width(0) });
 	must(test_storage_open(rig.context, "virt:64K", WEIR_OPTIONS(storage, .read_only = 1), &storage));
-	refused(weir_writer_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EROFS, "virt:64K", "read-only");
-	refused(weir_writer_open(rig.cache, (struct weir_storage *[]){ rig.storages[0], storage }, 2, WEIR_OPTIONS(array, .element_bytes = 8),
-				 &writer), -EROFS, "virt:64K", "read-only");
+	refused(weir_writer_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer),
+		-EROFS, "virt:64K", "read-only");
+	refused(weir_writer_open(rig.cache, (struct weir_storage *[]){ rig.storages[0], storage }, 2,
+				 WEIR_OPTIONS(array, .element_bytes = 8), &writer),
+		-EROFS, "virt:64K", "read-only");
 	weir_storage_close(storage);
 	close_rig(&rig);
 }
@@ -818,7 +895,8 @@ static void test_past_the_end(void **state)
 		open_writer(&rig, 8, 0, &args.writer);
 		must(weir_alloc(rig.context, 4096, &args.statuses));
 		args.verdict = rig.verdict;
-		must(weir_launch(rig.context, "test_flush", 1, 64, &args, sizeof(args))); /* the last lane has no block */
+		must(weir_launch(rig.context, "test_flush", 1, 64, &args,
+				 sizeof(args))); /* the last lane has no block */
 		refused(weir_sync(rig.context), -EIO, "array element 4032", "has 4032");
 		for (uint64_t i = 0; i < args.writer.array.count; i++) {
 			uint64_t value = test_put_value(0, i, 0);

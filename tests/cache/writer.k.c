@@ -40,7 +40,8 @@ WEIR_KERNEL(test_put, struct test_put_args)
 {
 	for (u64 step = 0; step < args->puts; step++) {
 		WEIR_GLOBAL struct weir_writer *writer = &args->writer[step % args->writer_count];
-		u64 index = test_put_index(writer->array.count, weir_threads(), weir_thread(), step, args->salt);
+		u64 index =
+			test_put_index(writer->array.count, weir_threads(), weir_thread(), step, args->salt);
 		u64 value = test_put_value(args->seed, index, step);
 
 		if (writer->array.element_bytes == 16)
@@ -74,7 +75,8 @@ WEIR_KERNEL(test_add, struct test_add_args)
 WEIR_ARRAY_STRUCT(test_pair, struct test_pair)
 WEIR_WRITER_STRUCT(test_pair, struct test_pair)
 
-/* One more than what is there, by compare-and-swap; the lanes that lose try again, in loops that they leave together. */
+/* One more than what is there, by compare-and-swap; the lanes that lose try again, in loops that they leave
+ * together. */
 WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index)
 {
 	u32 narrow = writer->array.element_bytes == 4, done = 0;
@@ -84,8 +86,8 @@ WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index)
 		u64 expected = done ? ~(u64)0 : seen, value = done ? ~(u64)0 : seen + 1, found;
 
 		weir_reconverge();
-		found = narrow ? weir_writer_cas_u32(writer, index, (u32)expected, (u32)value) :
-				 weir_writer_cas_u64(writer, index, expected, value);
+		found = narrow ? weir_writer_cas_u32(writer, index, (u32)expected, (u32)value)
+			       : weir_writer_cas_u64(writer, index, expected, value);
 		done |= found == expected;
 		seen = found;
 	}
@@ -96,8 +98,10 @@ WEIR_FN void change_u32(WEIR_GLOBAL struct test_change_args *args, u64 number)
 	(void)weir_writer_min_u32(&args->writer, 0, (u32)number);
 	(void)weir_writer_max_u32(&args->writer, 1, (u32)number);
 	count_by_cas(&args->writer, 2);
-	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, weir_writer_exchange_u32(&args->writer, 3, (u32)number));
-	expect(args->verdict, 0, weir_writer_cas_u32(&args->writer, 0, 1, 2) != 1, 1); /* nobody stores 1: it stays */
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum,
+				 weir_writer_exchange_u32(&args->writer, 3, (u32)number));
+	expect(args->verdict, 0, weir_writer_cas_u32(&args->writer, 0, 1, 2) != 1,
+	       1); /* nobody stores 1: it stays */
 }
 
 WEIR_FN void change_u64(WEIR_GLOBAL struct test_change_args *args, u64 number)
@@ -107,7 +111,8 @@ WEIR_FN void change_u64(WEIR_GLOBAL struct test_change_args *args, u64 number)
 	(void)weir_writer_min_u64(&args->writer, 0, wide);
 	(void)weir_writer_max_u64(&args->writer, 1, wide);
 	count_by_cas(&args->writer, 2);
-	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, weir_writer_exchange_u64(&args->writer, 3, wide) >> 32);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum,
+				 weir_writer_exchange_u64(&args->writer, 3, wide) >> 32);
 	expect(args->verdict, 0, weir_writer_cas_u64(&args->writer, 0, 1, 2) != 1, 1);
 }
 
@@ -144,10 +149,13 @@ WEIR_KERNEL(test_span, struct test_span_args)
 		/* bytes, so that elements of every size are the same here */
 		for (u64 i = 0; i < span.count * bytes; i++)
 			*weir_at(out, u8, i) = (u8)test_put_value(args->seed, span.first * bytes + i, step);
-		expect(args->verdict, step, weir_writer_write(&args->writer, span.first, span.count, out), WEIR_OK);
-		expect(args->verdict, step, weir_array_read(&args->writer.array, span.first, span.count, in), WEIR_OK);
+		expect(args->verdict, step, weir_writer_write(&args->writer, span.first, span.count, out),
+		       WEIR_OK);
+		expect(args->verdict, step, weir_array_read(&args->writer.array, span.first, span.count, in),
+		       WEIR_OK);
 		for (u64 i = 0; i < span.count * bytes; i++)
-			expect(args->verdict, span.first * bytes + i, *weir_at(in, u8, i), *weir_at(out, u8, i));
+			expect(args->verdict, span.first * bytes + i, *weir_at(in, u8, i),
+			       *weir_at(out, u8, i));
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
@@ -161,7 +169,8 @@ WEIR_KERNEL(test_flush, struct test_flush_args)
 
 	for (u64 step = 0; step < args->rounds; step++) {
 		for (u64 i = 0; i < args->each; i += TEST_FLUSH_STRIDE)
-			weir_writer_put_u64(&args->writer, first + i, test_put_value(args->seed, first + i, step));
+			weir_writer_put_u64(&args->writer, first + i,
+					    test_put_value(args->seed, first + i, step));
 		status = weir_writer_flush(&args->writer, first, args->each, event);
 		if (args->blocks && status == WEIR_OK) {
 			weir_addr block = args->blocks + weir_thread() * args->each * 8;
@@ -171,7 +180,7 @@ WEIR_KERNEL(test_flush, struct test_flush_args)
 					   weir_at(event, struct weir_event, 1), 0);
 			for (u64 i = 0; i < args->each; i += TEST_FLUSH_STRIDE)
 				expect(args->verdict, first + i, weir_data_load_u64(block + i * 8),
-					     test_put_value(args->seed, first + i, step));
+				       test_put_value(args->seed, first + i, step));
 		}
 	}
 	*weir_at(args->statuses, u32, weir_thread()) = status;

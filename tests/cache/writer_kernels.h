@@ -67,8 +67,8 @@ struct test_pair {
 /**
  * struct test_change_args - all lanes change the same four elements, @rounds times; 2 and 3 begin as 0
  *
- * Element 0 becomes the least of all numbers, 1 the greatest. 2 is a counter by compare-and-swap. Into 3 the lanes exchange
- * numbers; all that come out and the one that stays are all that went in.
+ * Element 0 becomes the least of all numbers, 1 the greatest. 2 is a counter by compare-and-swap. Into 3 the
+ * lanes exchange numbers; all that come out and the one that stays are all that went in.
  */
 struct test_change_args {
 	struct weir_writer writer;

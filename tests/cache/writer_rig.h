@@ -24,29 +24,29 @@
 #include "../rig/context.h"
 #include "writer_kernels.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { MOST_DISKS = 4, TIMEOUT_US = 30000000 };
 
 /** struct shape - what a rig is made of; zeros are the defaults */
 struct shape {
-	uint32_t width;       /* lanes per wave */
-	uint64_t lines;       /* of the cache; 4 */
-	uint32_t line_bytes;  /* 512 */
-	uint64_t tier;        /* lines in host memory; none */
-	bool inclusive;       /* that tier */
-	unsigned disks;       /* 1 */
-	uint64_t bytes_each;  /* 64 KiB */
-	uint64_t stripe;      /* 64 KiB */
-	uint32_t depth;       /* 16 */
-	uint64_t timeout_us;  /* TIMEOUT_US */
-	const char *fault;    /* what each storage does wrong: "" or "&fault=..." */
-	const char *trace;    /* a path; storage n notes its requests in path.n; NULL: none */
-	const char *uri;      /* of each storage; virt: of @bytes_each, with @fault */
+	uint32_t width;      /* lanes per wave */
+	uint64_t lines;      /* of the cache; 4 */
+	uint32_t line_bytes; /* 512 */
+	uint64_t tier;       /* lines in host memory; none */
+	bool inclusive;      /* that tier */
+	unsigned disks;      /* 1 */
+	uint64_t bytes_each; /* 64 KiB */
+	uint64_t stripe;     /* 64 KiB */
+	uint32_t depth;      /* 16 */
+	uint64_t timeout_us; /* TIMEOUT_US */
+	const char *fault;   /* what each storage does wrong: "" or "&fault=..." */
+	const char *trace;   /* a path; storage n notes its requests in path.n; NULL: none */
+	const char *uri;     /* of each storage; virt: of @bytes_each, with @fault */
 };
 
 /** struct rig - a context, a cache, and a dataset over some storages */
@@ -74,28 +74,31 @@ static inline struct shape completed(struct shape shape)
 
 /* One unit after the other, from storage to storage: @visit is told where in the dataset and on which. */
 static inline void each_unit(struct rig *rig, void (*visit)(struct rig *rig, uint64_t at, uint64_t bytes,
-							     struct weir_storage *storage, uint64_t offset))
+							    struct weir_storage *storage, uint64_t offset))
 {
 	uint64_t unit = rig->shape.disks == 1 ? rig->bytes : rig->shape.stripe;
 
 	for (uint64_t at = 0; at < rig->bytes; at += unit)
-		visit(rig, at, unit, rig->storages[at / unit % rig->shape.disks], at / unit / rig->shape.disks * unit);
+		visit(rig, at, unit, rig->storages[at / unit % rig->shape.disks],
+		      at / unit / rig->shape.disks * unit);
 }
 
-static inline void fill_unit(struct rig *rig, uint64_t at, uint64_t bytes, struct weir_storage *storage, uint64_t offset)
+static inline void fill_unit(struct rig *rig, uint64_t at, uint64_t bytes, struct weir_storage *storage,
+			     uint64_t offset)
 {
 	must(weir_storage_write(storage, offset, rig->model + at, bytes));
 }
 
-static inline void check_unit(struct rig *rig, uint64_t at, uint64_t bytes, struct weir_storage *storage, uint64_t offset)
+static inline void check_unit(struct rig *rig, uint64_t at, uint64_t bytes, struct weir_storage *storage,
+			      uint64_t offset)
 {
 	unsigned char *found = malloc(bytes);
 
 	must(weir_storage_read(storage, offset, found, bytes));
 	for (uint64_t i = 0; i < bytes; i++)
 		if (found[i] != rig->model[at + i])
-			fail_msg("byte %llu of the dataset is %#x on storage, not %#x", (unsigned long long)(at + i),
-				 found[i], rig->model[at + i]);
+			fail_msg("byte %llu of the dataset is %#x on storage, not %#x",
+				 (unsigned long long)(at + i), found[i], rig->model[at + i]);
 	free(found);
 }
 
@@ -116,12 +119,13 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 	for (uint64_t i = 0; i < rig->bytes; i++)
 		rig->model[i] = (unsigned char)test_mix(i);
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(),
-					    .wave_lanes = shape.width),
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = shape.width),
 			       &rig->context));
 	for (unsigned i = 0; i < shape.disks; i++) {
-		int used = shape.uri ? snprintf(uri, sizeof(uri), "%s", shape.uri) :
-				       snprintf(uri, sizeof(uri), "virt:%llu?block=512%s", (unsigned long long)shape.bytes_each, shape.fault);
+		int used = shape.uri ? snprintf(uri, sizeof(uri), "%s", shape.uri)
+				     : snprintf(uri, sizeof(uri), "virt:%llu?block=512%s",
+						(unsigned long long)shape.bytes_each, shape.fault);
 
 		if (shape.trace)
 			snprintf(uri + used, sizeof(uri) - (size_t)used, "&trace=%s.%u", shape.trace, i);
@@ -130,9 +134,10 @@ static inline void open_rig(struct rig *rig, struct shape shape)
 						    .timeout_us = shape.timeout_us),
 				       &rig->storages[i]));
 	}
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = shape.lines, .line_bytes = shape.line_bytes,
-						      .tier_bytes = shape.tier * shape.line_bytes,
-						      .tier_inclusive = shape.inclusive),
+	must(weir_cache_create(rig->context,
+			       WEIR_OPTIONS(cache, .lines = shape.lines, .line_bytes = shape.line_bytes,
+					    .tier_bytes = shape.tier * shape.line_bytes,
+					    .tier_inclusive = shape.inclusive),
 			       &rig->cache));
 	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->verdict));
 	each_unit(rig, fill_unit);
@@ -165,7 +170,8 @@ static inline void open_writer(struct rig *rig, uint32_t element, uint64_t first
 }
 
 /* An element as lanes see it: little-endian bytes of the model. */
-static inline void model_put(struct rig *rig, const struct weir_writer *writer, uint64_t index, const void *value)
+static inline void model_put(struct rig *rig, const struct weir_writer *writer, uint64_t index,
+			     const void *value)
 {
 	memcpy(rig->model + writer->array.first_byte + index * writer->array.element_bytes, value,
 	       writer->array.element_bytes);
@@ -179,8 +185,9 @@ static inline struct test_verdict judge(struct rig *rig)
 	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	memset(&none, 0, sizeof(none));
 	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	return verdict;

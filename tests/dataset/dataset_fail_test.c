@@ -312,10 +312,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_manifest_damaged), cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_no_manifest),	 cmocka_unit_test(test_data_changed),
-		cmocka_unit_test(test_bad_block),	 cmocka_unit_test(test_interrupted_upload),
-		cmocka_unit_test(test_no_room),		 cmocka_unit_test(test_two_jobs),
-		cmocka_unit_test(test_wrong_calls),	 cmocka_unit_test(test_cut_archive),
+		cmocka_unit_test(test_no_manifest),      cmocka_unit_test(test_data_changed),
+		cmocka_unit_test(test_bad_block),        cmocka_unit_test(test_interrupted_upload),
+		cmocka_unit_test(test_no_room),          cmocka_unit_test(test_two_jobs),
+		cmocka_unit_test(test_wrong_calls),      cmocka_unit_test(test_cut_archive),
 	};
 
 	return cmocka_run_group_tests_name("dataset_fail", tests, set_up, tear_down);

@@ -217,8 +217,8 @@ static void test_directory_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_permutation),	cmocka_unit_test(test_orders),
-		cmocka_unit_test(test_ranks),		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_permutation),     cmocka_unit_test(test_orders),
+		cmocka_unit_test(test_ranks),           cmocka_unit_test(test_names),
 		cmocka_unit_test(test_directory_bytes),
 	};
 

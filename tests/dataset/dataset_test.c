@@ -336,9 +336,9 @@ static void test_resume(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records),	 cmocka_unit_test(test_slow_storage),
-		cmocka_unit_test(test_upload),	 cmocka_unit_test(test_widths),
-		cmocka_unit_test(test_enqueue),	 cmocka_unit_test(test_dlfs),
+		cmocka_unit_test(test_records),  cmocka_unit_test(test_slow_storage),
+		cmocka_unit_test(test_upload),   cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_enqueue),  cmocka_unit_test(test_dlfs),
 		cmocka_unit_test(test_eviction), cmocka_unit_test(test_resume),
 	};
 

@@ -38,9 +38,10 @@ WEIR_FN weir_status chain_want(WEIR_GLOBAL struct test_chain_args *args, u64 loc
 		weir_relax((u32)i);
 		weir_reconverge();
 	}
-	weir_add_u64_relaxed_dev(status == WEIR_OK	     ? &chain_tally(args)->took :
-				 status == WEIR_E_DEADLOCK ? &chain_tally(args)->deadlocks :
-							     &chain_tally(args)->gave_up, 1);
+	weir_add_u64_relaxed_dev(status == WEIR_OK           ? &chain_tally(args)->took
+				 : status == WEIR_E_DEADLOCK ? &chain_tally(args)->deadlocks
+							     : &chain_tally(args)->gave_up,
+				 1);
 	return status;
 }
 
@@ -127,7 +128,8 @@ WEIR_KERNEL(test_chain_hold, struct test_chain_args)
 		chain_meet(args, 3);
 		chain_meet(args, 5);
 	} else {
-		for (u32 generation = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3; generation++) {
+		for (u32 generation = 0; weir_load_u64_acquire_dev(&chain_tally(args)->ready) < 3;
+		     generation++) {
 			weir_relax(generation);
 			weir_reconverge();
 		}

@@ -96,8 +96,9 @@ static void set_stage(const struct weir_chain_options *options)
 	stage.locks = (struct weir_lock *)(uintptr_t)locks;
 	stage.loads = 0;
 	for (uint32_t i = 0; i < LANES; i++)
-		stage.lane[i] = (struct weir_cpu_lane){ .lane = i % WAVE, .lanes = WAVE, .thread = i, .threads = LANES,
-							.wave = i / WAVE };
+		stage.lane[i] = (struct weir_cpu_lane){
+			.lane = i % WAVE, .lanes = WAVE, .thread = i, .threads = LANES, .wave = i / WAVE
+		};
 }
 
 static const char *const NAMES[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k" };
@@ -114,43 +115,49 @@ static const struct play {
 	const char *what, *steps, *report;
 	uint32_t retry_limit, own_wave;
 } PLAYS[] = {
-	{ "two lanes, the second try of the second",
-	  "0+aO 1+bO 0+bL 0+bL 1+aL 1+aD 0+bD",
-	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 1 (wave 0) holds \"b\" and wants \"a\"", 0, 0 },
-	{ "patience counts for every lane",
-	  "0+aO 5+bO 0+bL 0+bL 0+bL 0+bL 5+aL 5+aL 5+aL 5+aD 0-aO 5+aO",
-	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 5 (wave 1) holds \"b\" and wants \"a\"", 4, 0 },
-	{ "three lanes, found by the one in the middle",
-	  "0+aO 1+bO 4+cO 0+bL 0+bL 4+aL 4+aL 1+cL 1+cD",
-	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 1 (wave 0) holds \"b\" and wants \"c\"; "
-	  "lane 4 (wave 1) holds \"c\" and wants \"a\"", 0, 0 },
-	{ "a lane by itself", "3+cO 3+cL 3+cD", "lock cycle: lane 3 (wave 0) holds \"c\" and wants \"c\"", 0, 0 },
+	{ "two lanes, the second try of the second", "0+aO 1+bO 0+bL 0+bL 1+aL 1+aD 0+bD",
+	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 1 (wave 0) holds \"b\" and wants "
+	  "\"a\"",
+	  0, 0 },
+	{ "patience counts for every lane", "0+aO 5+bO 0+bL 0+bL 0+bL 0+bL 5+aL 5+aL 5+aL 5+aD 0-aO 5+aO",
+	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 5 (wave 1) holds \"b\" and wants "
+	  "\"a\"",
+	  4, 0 },
+	{ "three lanes, found by the one in the middle", "0+aO 1+bO 4+cO 0+bL 0+bL 4+aL 4+aL 1+cL 1+cD",
+	  "lock cycle: lane 0 (wave 0) holds \"a\" and wants \"b\"; lane 1 (wave 0) holds \"b\" and wants "
+	  "\"c\"; "
+	  "lane 4 (wave 1) holds \"c\" and wants \"a\"",
+	  0, 0 },
+	{ "a lane by itself", "3+cO 3+cL 3+cD", "lock cycle: lane 3 (wave 0) holds \"c\" and wants \"c\"", 0,
+	  0 },
 	{ "one try and another lock is no wait",
 	  "0+aO 1+bO 1+cO 0+bL 0+cL 0+bL 0+cL 1+aL 1+aL 1+aL 1-bO 1-cO 0-aO", NULL, 0, 0 },
-	{ "trying another lock ends a wait",
-	  "0+aO 1+bO 2+cO 0+bL 0+bL 0+cL 1+aL 1+aL 1+aL 2-cO 1-bO 0-aO", NULL, 0, 0 },
-	{ "taking another lock ends a wait",
-	  "0+aO 1+bO 0+bL 0+bL 0+cO 1+aL 1+aL 1+aL 0-aO 0-cO 1-bO", NULL, 0, 0 },
-	{ "freeing another lock ends a wait",
-	  "0+aO 0+cO 1+bO 0+bL 0+bL 0-cO 1+aL 1+aL 1+aL 0-aO 1-bO", NULL, 0, 0 },
-	{ "after a free, patience starts again",
-	  "0+aO 0+cO 1+bO 0+bL 0-cO 0+bL 1+aL 1+aL 1+aL 0-aO 1-bO", NULL, 0, 0 },
+	{ "trying another lock ends a wait", "0+aO 1+bO 2+cO 0+bL 0+bL 0+cL 1+aL 1+aL 1+aL 2-cO 1-bO 0-aO",
+	  NULL, 0, 0 },
+	{ "taking another lock ends a wait", "0+aO 1+bO 0+bL 0+bL 0+cO 1+aL 1+aL 1+aL 0-aO 0-cO 1-bO", NULL,
+	  0, 0 },
+	{ "freeing another lock ends a wait", "0+aO 0+cO 1+bO 0+bL 0+bL 0-cO 1+aL 1+aL 1+aL 0-aO 1-bO", NULL,
+	  0, 0 },
+	{ "after a free, patience starts again", "0+aO 0+cO 1+bO 0+bL 0-cO 0+bL 1+aL 1+aL 1+aL 0-aO 1-bO",
+	  NULL, 0, 0 },
 	{ "quitting ends a wait", "0+aO 1+bO 0+bL 0+bL 0._O 1+aL 1+aL 1+aL 0-aO 1-bO", NULL, 0, 0 },
-	{ "getting the lock ends a wait: patience starts again",
-	  "1+bO 0+bL 0+bL 1-bO 0+bO 0+bL 0-bO", NULL, 0, 0 },
-	{ "a chain that ends", "0+aO 1+bO 4+cO 0+bL 0+bL 1+cL 1+cL 0+bL 4-cO 1+cO 1-bO 0+bO 0-aO 0-bO 1-cO", NULL, 1, 0 },
+	{ "getting the lock ends a wait: patience starts again", "1+bO 0+bL 0+bL 1-bO 0+bO 0+bL 0-bO", NULL,
+	  0, 0 },
+	{ "a chain that ends", "0+aO 1+bO 4+cO 0+bL 0+bL 1+cL 1+cL 0+bL 4-cO 1+cO 1-bO 0+bO 0-aO 0-bO 1-cO",
+	  NULL, 1, 0 },
 	{ "a cycle seen from outside is not the one who looks's",
 	  "0+aO 1+bO 0+bL 4+aL 4+aL 4+aL 0-aO 4+aO 4-aO 1-bO", NULL, 1, 0 },
 	{ "a lock freed and taken again is a new hold",
 	  "0+aO 1+aL 1+aL 0-aO 0+aO 1+aL 1+aL 0-aO 2+aO 1+aL 1+aL 2-aO", NULL, 3, 1 },
 	{ "a lane of another wave may hold on", "0+aO 4+aL 4+aL 4+aL 4+aL 0-aO", NULL, 3, 1 },
-	{ "a lane of the same wave may not",
-	  "0+aO 1+aL 1+aL 1+aD", "lock wait within a wave: lane 1 (wave 0) wants \"a\", which lane 0 of the same wave keeps",
-	  3, 1 },
+	{ "a lane of the same wave may not", "0+aO 1+aL 1+aL 1+aD",
+	  "lock wait within a wave: lane 1 (wave 0) wants \"a\", which lane 0 of the same wave keeps", 3, 1 },
 	{ "unless nobody asked", "0+aO 1+aL 1+aL 1+aL 1+aL 0-aO", NULL, 3, 0 },
 	{ "more locks than a record lists",
 	  "0+aO 0+bO 0+cO 0+dO 0+eO 0+fO 0+gO 0+hO 0+iO 0+jO 1+kO 0+kL 0+kL 1+jL 1+jD",
-	  "lock cycle: lane 0 (wave 0) holds \"j\" and wants \"k\"; lane 1 (wave 0) holds \"k\" and wants \"j\"", 0, 0 },
+	  "lock cycle: lane 0 (wave 0) holds \"j\" and wants \"k\"; lane 1 (wave 0) holds \"k\" and wants "
+	  "\"j\"",
+	  0, 0 },
 	{ "of these, one is kept",
 	  "0+aO 0+bO 0+cO 0+dO 0+eO 0+fO 0+gO 0+hO 0+iO 0+jO 0-jO 0-iO 0-bO 0-cO 0-dO 0-eO 0-fO 0-gO 0-hO",
 	  "lane 0 (wave 0) ended and kept \"a\"", 0, 0 },
@@ -158,19 +165,24 @@ static const struct play {
 
 static char outcome(weir_status status)
 {
-	return status == WEIR_OK ? 'O' : status == WEIR_E_LOCKED ? 'L' : status == WEIR_E_DEADLOCK ? 'D' : '?';
+	return status == WEIR_OK           ? 'O'
+	       : status == WEIR_E_LOCKED   ? 'L'
+	       : status == WEIR_E_DEADLOCK ? 'D'
+					   : '?';
 }
 
 static void play(const struct play *play)
 {
 	struct weir_cpu_lane *before = weir_cpu_self;
 
-	set_stage(WEIR_OPTIONS(chain, .lanes = LANES, .retry_limit = play->retry_limit, .own_wave = play->own_wave));
+	set_stage(WEIR_OPTIONS(chain, .lanes = LANES, .retry_limit = play->retry_limit,
+			       .own_wave = play->own_wave));
 	for (const char *step = play->steps;; step += 5) {
 		char got = outcome(act(step));
 
 		if (got != step[3])
-			fail_msg("%s: at \"%.4s\" (%u): %c", play->what, step, (unsigned)(step - play->steps) / 5, got);
+			fail_msg("%s: at \"%.4s\" (%u): %c", play->what, step,
+				 (unsigned)(step - play->steps) / 5, got);
 		if (!step[4])
 			break;
 	}
@@ -221,7 +233,8 @@ static void poll_during(const struct motion *motion, const uint32_t at[MOVES])
 	status = act("0+b");
 	stage.moves = NULL;
 	if (status == WEIR_E_DEADLOCK)
-		fail_msg("%s, moves at loads %u, %u, %u: a cycle that never was", motion->start, at[0], at[1], at[2]);
+		fail_msg("%s, moves at loads %u, %u, %u: a cycle that never was", motion->start, at[0], at[1],
+			 at[2]);
 	if (status == WEIR_E_LOCKED)
 		assert_in_range(stage.loads, 4, STEPS);
 	weir_cpu_self = before;

@@ -14,10 +14,10 @@
 
 #include "chain.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { LOCKS = 64, PATIENT = 100000000 };
@@ -38,7 +38,8 @@ struct bench {
 static void open_bench(struct bench *bench, uint32_t width, const struct weir_chain_options *options)
 {
 	memset(bench, 0, sizeof(*bench));
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width), &bench->context));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width),
+			       &bench->context));
 	if (options)
 		must(weir_chain_create(bench->context, options, &bench->args.chain));
 	must(weir_alloc(bench->context, LOCKS * sizeof(struct weir_lock), &bench->args.locks));
@@ -77,8 +78,8 @@ static void reset_tally(struct bench *bench)
 /* Blocks are multiples of every width, so waves follow from lanes. */
 static void expect_ring(const struct bench *bench, uint32_t width, const char *said)
 {
-	static const char *const reported[] = { "\"index\"", "\"bucket\"", "lock 2", "\"log\"", "lock 4",
-					    "lock 5", "lock 6", "lock 7" };
+	static const char *const reported[] = { "\"index\"", "\"bucket\"", "lock 2", "\"log\"",
+						"lock 4",    "lock 5",     "lock 6", "lock 7" };
 	uint64_t count = bench->args.count;
 	char expected[1024] = "lock cycle";
 	size_t length = strlen(expected);
@@ -104,7 +105,8 @@ static void run_ring(uint32_t width, uint64_t count, uint64_t stride, uint64_t g
 		launch(&bench, "test_chain_ring", 2, 128);
 		assert_true(counted(&bench.tally.deadlocks) >= 1);
 		assert_int_equal(counted(&bench.tally.gave_up), 0);
-		assert_int_equal(counted(&bench.tally.deadlocks) + counted(&bench.tally.took), count + guests);
+		assert_int_equal(counted(&bench.tally.deadlocks) + counted(&bench.tally.took),
+				 count + guests);
 		assert_int_equal(report(&bench), -EDEADLK);
 		if (count <= WEIR_CHAIN_LINKS)
 			expect_ring(&bench, width, weir_last_error());
@@ -239,15 +241,18 @@ static void test_waiting_within_a_wave(void **state)
 				struct bench bench;
 				char expected[128];
 
-				open_bench(&bench, WIDTHS[w], WEIR_OPTIONS(chain, .lanes = 128, .retry_limit = 5, .own_wave = own_wave));
+				open_bench(&bench, WIDTHS[w],
+					   WEIR_OPTIONS(chain, .lanes = 128, .retry_limit = 5,
+							.own_wave = own_wave));
 				bench.args.stride = stride;
 				bench.args.tries = 100;
 				bench.args.count = 1;
 				launch(&bench, "test_chain_keep", 1, 128);
 				assert_int_equal(counted(&bench.tally.deadlocks), within);
 				assert_int_equal(report(&bench), within ? -EDEADLK : 0);
-				snprintf(expected, sizeof(expected), "lock wait within a wave: lane 1 (wave 0) wants \"index\", "
-								     "which lane 0 of the same wave keeps");
+				snprintf(expected, sizeof(expected),
+					 "lock wait within a wave: lane 1 (wave 0) wants \"index\", "
+					 "which lane 0 of the same wave keeps");
 				if (within)
 					assert_string_equal(weir_last_error(), expected);
 				weir_context_close(bench.context);
@@ -281,7 +286,9 @@ static void test_lanes_past_the_table(void **state)
 	launch(&bench, "test_chain_ring", 1, 2);
 	assert_int_equal(counted(&bench.tally.deadlocks), 0);
 	assert_int_equal(report(&bench), -ERANGE);
-	assert_string_equal(weir_last_error(), "lock chain: lane 1 had no record among 1; create it for all lanes of the launch");
+	assert_string_equal(
+		weir_last_error(),
+		"lock chain: lane 1 had no record among 1; create it for all lanes of the launch");
 	weir_context_close(bench.context);
 }
 
@@ -315,7 +322,8 @@ static void test_bad_tables_are_refused(void **state)
 	(void)state;
 	open_bench(&bench, 1, NULL);
 	assert_int_equal(weir_chain_create(bench.context, NULL, &chain), -EINVAL);
-	assert_int_equal(weir_chain_create(bench.context, WEIR_OPTIONS(chain, .lanes = UINT32_MAX), &chain), -EINVAL);
+	assert_int_equal(weir_chain_create(bench.context, WEIR_OPTIONS(chain, .lanes = UINT32_MAX), &chain),
+			 -EINVAL);
 	assert_int_equal(chain, 0);
 	assert_int_equal(weir_chain_report(bench.context, bench.args.locks, NULL, 0), -EINVAL);
 	assert_int_equal(weir_chain_report(bench.context, 0, NULL, 0), -EFAULT);

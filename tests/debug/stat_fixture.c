@@ -3,8 +3,8 @@
  * debug/stat_fixture.c: a process for weir-stat to look at; stat_test.sh starts and ends it.
  *
  * stat_fixture load URI...: a context for each, lanes that write and read the first for ever
- * stat_fixture read COUNT URI: a lane reads blocks 0, 1, ... COUNT - 1, one at a time, and waits ten minutes for each
- * stat_fixture churn URI: a storage that is opened and closed for ever
+ * stat_fixture read COUNT URI: a lane reads blocks 0, 1, ... COUNT - 1, one at a time, and waits ten minutes
+ * for each stat_fixture churn URI: a storage that is opened and closed for ever
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,10 @@ static void must(int error)
 
 static void open_storage(struct weir_context *context, const char *uri, struct weir_storage **storage)
 {
-	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH,
-							  .timeout_us = (uint64_t)600 * 1000000), storage));
+	must(weir_storage_open(context, uri,
+			       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH,
+					    .timeout_us = (uint64_t)600 * 1000000),
+			       storage));
 }
 
 static void open_fixture(const char *uri, struct weir_context **context, struct weir_storage **storage)
@@ -46,7 +48,11 @@ static void ready(void)
 static void run_load(struct weir_context *context, struct weir_storage *storage)
 {
 	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
-	struct test_blocks_args args = { .disk_count = 1, .blocks = 1, .span = SPAN, .outstanding = OUTSTANDING, .rounds = 50,
+	struct test_blocks_args args = { .disk_count = 1,
+					 .blocks = 1,
+					 .span = SPAN,
+					 .outstanding = OUTSTANDING,
+					 .rounds = 50,
 					 .path = WEIR_PATH_DIRECT };
 
 	must(weir_storage_disk(storage, &args.disk[0]));
@@ -81,7 +87,8 @@ int main(int argc, char **argv)
 
 	if (argc >= 3 && !strcmp(argv[1], "load")) {
 		open_fixture(argv[2], &context, &storage);
-		must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = BLOCK), &cache));
+		must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = BLOCK),
+				       &cache));
 		for (int i = 3; i < argc; i++)
 			open_fixture(argv[i], &other, &second);
 		ready();

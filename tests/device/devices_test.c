@@ -21,10 +21,10 @@
 
 enum { SIDES = 2, LANES = 64, ROUNDS = 6, BLOCK = 512, TIMEOUT_US = 5000000 };
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 /** struct side - one of the two contexts and what it works with */
@@ -45,8 +45,8 @@ static bool device_of_kind(uint32_t index, struct weir_device *device)
 
 	device->size = sizeof(*device);
 	for (uint32_t i = 0; weir_device_at(i, device) == 0; i++)
-		if (!strncmp(device->name, test_context_name(), length) && strcspn(device->name, ":") == length &&
-		    seen++ == index)
+		if (!strncmp(device->name, test_context_name(), length) &&
+		    strcspn(device->name, ":") == length && seen++ == index)
 			return true;
 	return false;
 }
@@ -98,7 +98,10 @@ static bool is_pci_address(const char *text)
 
 static void test_properties(void **state)
 {
-	struct { struct weir_context_info info; char behind[8]; } old = { .behind = "1234567" };
+	struct {
+		struct weir_context_info info;
+		char behind[8];
+	} old = { .behind = "1234567" };
 	struct weir_context_info info = { .size = sizeof(info) };
 	struct weir_context *context;
 	uint64_t address;
@@ -135,8 +138,10 @@ static void open_side(struct side *side)
 	struct test_blocks_args *args = &side->args;
 
 	must(weir_context_open(side->name, WEIR_OPTIONS(context, .workers = 1), &side->context));
-	must(test_storage_open(side->context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
-			       &side->storage));
+	must(test_storage_open(
+		side->context, "virt:1M",
+		WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = test_patient_us(TIMEOUT_US)),
+		&side->storage));
 	must(weir_storage_disk(side->storage, &args->disk[0]));
 	args->disk_count = args->blocks = args->outstanding = args->rounds = 1;
 	args->path = test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
@@ -154,7 +159,8 @@ static void open_sides(struct side sides[SIDES])
 	for (uint32_t i = 0; i < SIDES; i++) {
 		bool there = device_of_kind(i, &device);
 
-		snprintf(sides[i].name, sizeof(sides[i].name), "%s", there ? device.name : test_context_name());
+		snprintf(sides[i].name, sizeof(sides[i].name), "%s",
+			 there ? device.name : test_context_name());
 	}
 	for (uint32_t i = 0; i < SIDES; i++)
 		open_side(&sides[i]);
@@ -170,15 +176,17 @@ static void close_side(struct side *side)
 /* The first sentence that something went wrong, or NULL; for threads, where cmocka cannot fail. */
 static const char *start(struct side *side)
 {
-	return weir_launch(side->context, "test_blocks", 2, LANES / 2, &side->args, sizeof(side->args)) ?
-		       weir_last_error() : NULL;
+	return weir_launch(side->context, "test_blocks", 2, LANES / 2, &side->args, sizeof(side->args))
+		       ? weir_last_error()
+		       : NULL;
 }
 
 static const char *finish(struct side *side)
 {
 	struct test_verdict verdict;
 
-	if (weir_sync(side->context) || weir_copy_from_device(side->context, &verdict, side->args.verdict, sizeof(verdict)))
+	if (weir_sync(side->context) ||
+	    weir_copy_from_device(side->context, &verdict, side->args.verdict, sizeof(verdict)))
 		return weir_last_error();
 	side->done += LANES;
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
@@ -269,7 +277,8 @@ static void test_with_a_persistent_one(void **state)
 
 	(void)state;
 	open_sides(sides);
-	error = weir_storage_open(sides[0].context, "virt:1M?on=device", WEIR_OPTIONS(storage, .queues = 2), &persistent);
+	error = weir_storage_open(sides[0].context, "virt:1M?on=device", WEIR_OPTIONS(storage, .queues = 2),
+				  &persistent);
 	if (error == -ENOTSUP) {
 		close_side(&sides[0]);
 		close_side(&sides[1]);
@@ -292,8 +301,8 @@ static void test_with_a_persistent_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	     cmocka_unit_test(test_each_opens),
-		cmocka_unit_test(test_properties),   cmocka_unit_test(test_in_turns),
+		cmocka_unit_test(test_list),           cmocka_unit_test(test_each_opens),
+		cmocka_unit_test(test_properties),     cmocka_unit_test(test_in_turns),
 		cmocka_unit_test(test_in_two_threads), cmocka_unit_test(test_with_a_persistent_one),
 	};
 

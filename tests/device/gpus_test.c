@@ -15,10 +15,10 @@
 #include "backend/error.h"
 #include "device/gpus.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static void assert_says(const char *words)
@@ -29,13 +29,19 @@ static void assert_says(const char *words)
 
 static void test_addresses(void **state)
 {
-	static const struct { const char *text, *printed; } good[] = {
-		{ "0000:41:00.0", "0000:41:00.0" }, { "41:00.0", "0000:41:00.0" }, { "0000:C1:1f.7", "0000:c1:1f.7" },
-		{ "1:2:3.4", "0001:02:03.4" }, { "10000:e1:00.0", "10000:e1:00.0" }, { "fffffff:ff:1f.7", "fffffff:ff:1f.7" },
+	static const struct {
+		const char *text, *printed;
+	} good[] = {
+		{ "0000:41:00.0", "0000:41:00.0" },   { "41:00.0", "0000:41:00.0" },
+		{ "0000:C1:1f.7", "0000:c1:1f.7" },   { "1:2:3.4", "0001:02:03.4" },
+		{ "10000:e1:00.0", "10000:e1:00.0" }, { "fffffff:ff:1f.7", "fffffff:ff:1f.7" },
 	};
-	static const char *const bad[] = { "", "0", "41:00", "41:00.", "41:00.8", "41:20.0", "141:00.0", "0:41:00.0:1", ":41:00.0",
-					   "41.00.0", "41:00.0 ", "41:00.00", "g1:00.0", "0000:41:00.0x", "10000000:00:00.0", "::.",
-					   "-1:00.0", "0x41:00.0" };
+	static const char *const bad[] = {
+		"",         "0",        "41:00",       "41:00.",        "41:00.8",
+		"41:20.0",  "141:00.0", "0:41:00.0:1", ":41:00.0",      "41.00.0",
+		"41:00.0 ", "41:00.00", "g1:00.0",     "0000:41:00.0x", "10000000:00:00.0",
+		"::.",      "-1:00.0",  "0x41:00.0"
+	};
 	struct weir_pci address, other;
 	char text[WEIR_PCI_TEXT];
 
@@ -95,7 +101,11 @@ static void test_machine(void **state)
 
 static void test_distances(void **state)
 {
-	static const struct { const char *name, *address; int node; enum weir_distance distance; } expected[2][4] = {
+	static const struct {
+		const char *name, *address;
+		int node;
+		enum weir_distance distance;
+	} expected[2][4] = {
 		{ { "sda", "0000:41:00.1", 1, WEIR_DISTANCE_ROOT_PORT },
 		  { "nvme1n1", "0000:42:00.0", 1, WEIR_DISTANCE_NUMA_NODE },
 		  { "nvme0n1", "0000:c4:00.0", 0, WEIR_DISTANCE_ACROSS },
@@ -166,7 +176,8 @@ static struct beads {
 	unsigned long ordinal;
 } beads;
 
-static int beads_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+static int beads_open(const char *selector, const struct weir_context_options *options,
+		      struct weir_backend **out)
 {
 	assert_int_equal(options->size, sizeof(*options));
 	beads.ordinal = strtoul(selector, NULL, 10);
@@ -183,7 +194,8 @@ static void beads_close(struct weir_backend *backend)
 
 static void beads_properties(struct weir_backend *backend, struct weir_backend_properties *out)
 {
-	snprintf(out->pci_address, sizeof(out->pci_address), "%s", beads_at[((struct beads *)backend)->ordinal]);
+	snprintf(out->pci_address, sizeof(out->pci_address), "%s",
+		 beads_at[((struct beads *)backend)->ordinal]);
 }
 
 static int quipu_devices(uint32_t *count)
@@ -192,9 +204,14 @@ static int quipu_devices(uint32_t *count)
 	return weir_fail(ENODEV, "no knots in sight");
 }
 
-static const struct weir_backend_ops abacus = { .name = "abacus", .devices = abacus_devices, .pci_address = abacus_address };
-static const struct weir_backend_ops beads_ops = { .name = "beads", .devices = beads_devices, .open = beads_open,
-						   .close = beads_close, .properties = beads_properties };
+static const struct weir_backend_ops abacus = { .name = "abacus",
+						.devices = abacus_devices,
+						.pci_address = abacus_address };
+static const struct weir_backend_ops beads_ops = { .name = "beads",
+						   .devices = beads_devices,
+						   .open = beads_open,
+						   .close = beads_close,
+						   .properties = beads_properties };
 static const struct weir_backend_ops quipu = { .name = "quipu", .devices = quipu_devices };
 static const struct weir_backend_ops fingers = { .name = "fingers" };
 
@@ -230,14 +247,17 @@ static void test_candidates(void **state)
 	assert_int_equal(candidates->count, 4); /* one of them is no PCI device */
 	assert_int_equal(opened, 3);
 	assert_int_equal(closed, 3);
-	assert_string_equal(candidates->why,
-			    "this build has abacus (for 2 others), beads (for 2 others), quipu (no knots in sight), fingers (not for "
-			    "GPUs), sand (backend \"sand\" ran out)");
+	assert_string_equal(candidates->why, "this build has abacus (for 2 others), beads (for 2 others), "
+					     "quipu (no knots in sight), fingers (not for "
+					     "GPUs), sand (backend \"sand\" ran out)");
 }
 
 static void test_names(void **state)
 {
-	static const struct { const char *kind, *selector, *backend; uint32_t ordinal; } names[] = {
+	static const struct {
+		const char *kind, *selector, *backend;
+		uint32_t ordinal;
+	} names[] = {
 		{ "gpu", "", "abacus", 1 }, /* the lowest address, by the backend that is preferred */
 		{ "gpu", "0", "abacus", 1 },
 		{ "gpu", "1", "abacus", 0 },
@@ -264,20 +284,25 @@ static void test_names(void **state)
 
 static void test_malformed_names(void **state)
 {
-	static const struct { const char *kind, *selector, *words[2]; } names[] = {
+	static const struct {
+		const char *kind, *selector, *words[2];
+	} names[] = {
 		{ "gpu", "41:00", { "\"gpu:41:00\" names no GPU", "gpu:0000:41:00.0" } },
 		{ "gpu", "0000:41:00.9", { "0000:41:00.9", "gpu:N" } },
 		{ "gpu", "first", { "\"gpu:first\"", "with a number" } },
 		{ "gpu", "-1", { "\"gpu:-1\"", "with a number" } },
 		{ "gpu", "0x1", { "\"gpu:0x1\"", "with a number" } },
-		{ "abacus", "41:00", { "\"abacus:41:00\" has no PCI address", "abacus:41:00.0 in domain 0" } },
+		{ "abacus",
+		  "41:00",
+		  { "\"abacus:41:00\" has no PCI address", "abacus:41:00.0 in domain 0" } },
 	};
 	const struct weir_gpu_candidates *candidates = all_candidates();
 	uint32_t index;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		assert_int_equal(weir_gpu_select(names[i].kind, names[i].selector, candidates, &index), -EINVAL);
+		assert_int_equal(weir_gpu_select(names[i].kind, names[i].selector, candidates, &index),
+				 -EINVAL);
 		assert_says(names[i].words[0]);
 		assert_says(names[i].words[1]);
 	}
@@ -294,11 +319,13 @@ static void test_absent(void **state)
 	(void)state;
 	assert_int_equal(weir_gpu_select("gpu", "3", candidates, &index), -ENODEV);
 	assert_int_equal(weir_gpu_absent("gpu", "3", candidates, gpus), -ENODEV);
-	assert_says("there is no gpu:3: backends can use 3, gpu:0 is abacus:1 at 0000:41:00.0, gpu:1 is abacus:0 at 0000:c3:00.0, "
+	assert_says("there is no gpu:3: backends can use 3, gpu:0 is abacus:1 at 0000:41:00.0, gpu:1 is "
+		    "abacus:0 at 0000:c3:00.0, "
 		    "gpu:2 is beads:2 at 10000:01:00.0");
 	assert_int_equal(weir_gpu_select("gpu", "55:00.0", candidates, &index), -ENODEV);
 	assert_int_equal(weir_gpu_absent("gpu", "55:00.0", candidates, gpus), -ENODEV);
-	assert_says("there is no GPU at 0000:55:00.0: this machine has 0000:41:00.0 (vendor abcd), 0000:c3:00.0 (Example Graphics, "
+	assert_says("there is no GPU at 0000:55:00.0: this machine has 0000:41:00.0 (vendor abcd), "
+		    "0000:c3:00.0 (Example Graphics, "
 		    "vendor 1234)");
 	assert_int_equal(weir_gpu_select("beads", "c3:00.0", candidates, &index), -ENODEV);
 	assert_int_equal(weir_gpu_absent("beads", "c3:00.0", candidates, gpus), -ENODEV);
@@ -306,7 +333,8 @@ static void test_absent(void **state)
 	weir_gpu_candidates(none_at, &nobody);
 	assert_int_equal(weir_gpu_select("gpu", "c3:00.0", &nobody, &index), -ENODEV);
 	assert_int_equal(weir_gpu_absent("gpu", "c3:00.0", &nobody, gpus), -ENODEV);
-	assert_says("GPU 0000:c3:00.0 (Example Graphics, vendor 1234) is there, but no backend can use it: this build has "
+	assert_says("GPU 0000:c3:00.0 (Example Graphics, vendor 1234) is there, but no backend can use it: "
+		    "this build has "
 		    "quipu (no knots in sight), fingers (not for GPUs)");
 	assert_int_equal(weir_gpu_absent("gpu", "0", &nobody, gpus), -ENODEV);
 	assert_says("no GPU that a backend can use: this machine has 0000:41:00.0");
@@ -336,13 +364,15 @@ static void test_contexts(void **state)
 		weir_context_close(context);
 		for (uint32_t i = 0; weir_gpu_at(gpus, i, &gpu) == 0; i++) {
 			snprintf(name, sizeof(name), "gpu:%s", gpu.pci_address);
-			assert_int_equal(weir_context_open(name, NULL, &context), gpu.number < 0 ? -ENODEV : 0);
+			assert_int_equal(weir_context_open(name, NULL, &context),
+					 gpu.number < 0 ? -ENODEV : 0);
 			weir_context_close(context);
 		}
 	} else {
 		assert_int_equal(error, -ENODEV);
 		assert_null(context);
-		assert_says(gpus->count ? "no GPU that a backend can use: this machine has" : "no GPU can be seen on this machine");
+		assert_says(gpus->count ? "no GPU that a backend can use: this machine has"
+					: "no GPU can be seen on this machine");
 		assert_says("cpu (not for GPUs)");
 	}
 	weir_gpus_close(gpus);
@@ -355,16 +385,17 @@ static void test_contexts(void **state)
 	assert_says("only one cpu");
 	assert_int_equal(setenv("HWLOC_XMLFILE", WEIR_TEST_MACHINE, 1), 0);
 	assert_int_equal(weir_context_open("gpu:C3:00.0", NULL, &context), -ENODEV);
-	assert_says("GPU 0000:c3:00.0 (Example Graphics, vendor 1234) is there, but no backend can use it: this build has");
+	assert_says("GPU 0000:c3:00.0 (Example Graphics, vendor 1234) is there, but no backend can use it: "
+		    "this build has");
 	assert_int_equal(unsetenv("HWLOC_XMLFILE"), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),	cmocka_unit_test(test_machine),
-		cmocka_unit_test(test_distances),	cmocka_unit_test(test_a_file_that_is_none),
-		cmocka_unit_test(test_candidates),	cmocka_unit_test(test_names),
+		cmocka_unit_test(test_addresses),       cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_distances),       cmocka_unit_test(test_a_file_that_is_none),
+		cmocka_unit_test(test_candidates),      cmocka_unit_test(test_names),
 		cmocka_unit_test(test_malformed_names), cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_contexts),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory_test.c: memory that a command of an open storage has is not freed, copies stay inside of allocations, and what
- * was closed gives its memory back.
+ * memory_test.c: memory that a command of an open storage has is not freed, copies stay inside of
+ * allocations, and what was closed gives its memory back.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -118,7 +118,7 @@ static void test_every_byte_of_the_data_counts(void **state)
 static void test_events_count(void **state)
 {
 	static const struct span events[] = {
-		{ MEMORY, 0, true },	      { MEMORY + 8, 0, true },	{ MEMORY + BYTES - 8, 0, true },
+		{ MEMORY, 0, true },          { MEMORY + 8, 0, true },  { MEMORY + BYTES - 8, 0, true },
 		{ MEMORY + BYTES, 0, false }, { MEMORY - 8, 0, false },
 	};
 
@@ -206,7 +206,9 @@ static void test_all_is_given_back(void **state)
 	(void)state;
 	assert_int_equal(weir_context_open("cpu", NULL, &real), 0);
 	for (unsigned i = 0; i < 6; i++) {
-		struct weir_cache_options options = { .size = sizeof(options), .lines = 64, .line_bytes = 65536 };
+		struct weir_cache_options options = { .size = sizeof(options),
+						      .lines = 64,
+						      .line_bytes = 65536 };
 		struct weir_cache *cache;
 		struct weir_storage *storage;
 

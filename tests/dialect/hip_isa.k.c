@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests/dialect/hip_isa looks at in the code made of it: each primitive between plain accesses that it has
- * to keep in order, and locks in waiting loops.
+ * What tests/dialect/hip_isa looks at in the code made of it: each primitive between plain accesses that it
+ * has to keep in order, and locks in waiting loops.
  *
  * The plain accesses are known by their offsets: a load at 3 and a store at 16 come before, a load at 24
  * comes after, the result goes to 32. The primitive's own has none.
@@ -14,46 +14,47 @@ struct isa_args {
 	u64 value;
 };
 
-#define ISA(name, bits, expression)                                                                  \
-	WEIR_KERNEL(isa_##name, struct isa_args)                                                     \
-	{                                                                                            \
-		weir_addr data = args->data, address = args->word;                                   \
-		u##bits value = (u##bits)args->value;                                                \
-		weir_shared_u##bits *word = weir_at(address, weir_shared_u##bits, 0);                \
-		u64 old = 0, before = *weir_at(data, u8, 3);                                         \
-                                                                                                     \
-		*weir_at(data, u16, 8) = 1;                                                          \
-		(void)word;                                                                          \
-		(void)value;                                                                         \
-		expression;                                                                          \
-		*weir_at(data, u64, 4) = old + before + *weir_at(data, u8, 24);                      \
+#define ISA(name, bits, expression)                                                                          \
+	WEIR_KERNEL(isa_##name, struct isa_args)                                                             \
+	{                                                                                                    \
+		weir_addr data = args->data, address = args->word;                                           \
+		u##bits value = (u##bits)args->value;                                                        \
+		weir_shared_u##bits *word = weir_at(address, weir_shared_u##bits, 0);                        \
+		u64 old = 0, before = *weir_at(data, u8, 3);                                                 \
+                                                                                                             \
+		*weir_at(data, u16, 8) = 1;                                                                  \
+		(void)word;                                                                                  \
+		(void)value;                                                                                 \
+		expression;                                                                                  \
+		*weir_at(data, u64, 4) = old + before + *weir_at(data, u8, 24);                              \
 	}
-#define ISA_LOAD(bits, order, scope) \
+#define ISA_LOAD(bits, order, scope)                                                                         \
 	ISA(load_u##bits##_##order##_##scope, bits, old = weir_load_u##bits##_##order##_##scope(word))
-#define ISA_STORE(bits, order, scope) \
+#define ISA_STORE(bits, order, scope)                                                                        \
 	ISA(store_u##bits##_##order##_##scope, bits, weir_store_u##bits##_##order##_##scope(word, value))
-#define ISA_RMW(name, bits, order, scope) \
-	ISA(name##_u##bits##_##order##_##scope, bits, old = weir_##name##_u##bits##_##order##_##scope(word, value))
-#define ISA_CAS(bits, order, scope) \
+#define ISA_RMW(name, bits, order, scope)                                                                    \
+	ISA(name##_u##bits##_##order##_##scope, bits,                                                        \
+	    old = weir_##name##_u##bits##_##order##_##scope(word, value))
+#define ISA_CAS(bits, order, scope)                                                                          \
 	ISA(cas_u##bits##_##order##_##scope, bits, old = weir_cas_u##bits##_##order##_##scope(word, 1, value))
 
-#define ISA_ACCESSES(bits, scope)           \
-	ISA_LOAD(bits, relaxed, scope)      \
-	ISA_LOAD(bits, acquire, scope)      \
-	ISA_STORE(bits, relaxed, scope)     \
-	ISA_STORE(bits, release, scope)     \
-	ISA_STORE(bits, fenced, scope)      \
-	ISA_RMW(add, bits, relaxed, scope)  \
-	ISA_RMW(add, bits, acq_rel, scope)  \
-	ISA_RMW(or, bits, relaxed, scope)   \
-	ISA_RMW(or, bits, fenced, scope)    \
-	ISA_RMW(or, bits, acq_rel, scope)   \
-	ISA_RMW(and, bits, relaxed, scope)  \
-	ISA_RMW(and, bits, fenced, scope)   \
-	ISA_RMW(and, bits, acq_rel, scope)  \
-	ISA_RMW(exchange, bits, acq_rel, scope) \
-	ISA_CAS(bits, relaxed, scope)       \
-	ISA_CAS(bits, acquire, scope)       \
+#define ISA_ACCESSES(bits, scope)                                                                            \
+	ISA_LOAD(bits, relaxed, scope)                                                                       \
+	ISA_LOAD(bits, acquire, scope)                                                                       \
+	ISA_STORE(bits, relaxed, scope)                                                                      \
+	ISA_STORE(bits, release, scope)                                                                      \
+	ISA_STORE(bits, fenced, scope)                                                                       \
+	ISA_RMW(add, bits, relaxed, scope)                                                                   \
+	ISA_RMW(add, bits, acq_rel, scope)                                                                   \
+	ISA_RMW(or, bits, relaxed, scope)                                                                    \
+	ISA_RMW(or, bits, fenced, scope)                                                                     \
+	ISA_RMW(or, bits, acq_rel, scope)                                                                    \
+	ISA_RMW(and, bits, relaxed, scope)                                                                   \
+	ISA_RMW(and, bits, fenced, scope)                                                                    \
+	ISA_RMW(and, bits, acq_rel, scope)                                                                   \
+	ISA_RMW(exchange, bits, acq_rel, scope)                                                              \
+	ISA_CAS(bits, relaxed, scope)                                                                        \
+	ISA_CAS(bits, acquire, scope)                                                                        \
 	ISA_CAS(bits, acq_rel, scope)
 
 ISA_ACCESSES(32, dev)
@@ -61,8 +62,8 @@ ISA_ACCESSES(32, sys)
 ISA_ACCESSES(64, dev)
 ISA_ACCESSES(64, sys)
 
-#define ISA_DATA(bits)                                                             \
-	ISA(data_load_u##bits, 64, old = weir_data_load_u##bits(address))          \
+#define ISA_DATA(bits)                                                                                       \
+	ISA(data_load_u##bits, 64, old = weir_data_load_u##bits(address))                                    \
 	ISA(data_store_u##bits, 64, weir_data_store_u##bits(address, (u##bits)value))
 
 ISA_DATA(8)

@@ -29,11 +29,11 @@ enum {
 enum { AGENT_CONTROLLER = MOST_LANES, AGENT_MEMORY, AGENTS };
 
 enum lane_state {
-	LANE_READY,	 /* stands before a primitive, or at its kernel's start */
-	LANE_RELAXED,	 /* the same, and polls something */
+	LANE_READY,      /* stands before a primitive, or at its kernel's start */
+	LANE_RELAXED,    /* the same, and polls something */
 	LANE_CONVERGING, /* in weir_active(); runs on with who is there when it is chosen */
-	LANE_MEETING,	 /* in a collective, waiting for the rest of its mask */
-	LANE_AT_BLOCK,	 /* lockstep: before a basic block */
+	LANE_MEETING,    /* in a collective, waiting for the rest of its mask */
+	LANE_AT_BLOCK,   /* lockstep: before a basic block */
 	LANE_DONE,
 };
 
@@ -135,15 +135,15 @@ struct run {
 	u64 seed;
 	u64 random;
 	u64 steps;
-	u64 blocks;	      /* basic blocks since the last step */
-	u64 rings;	      /* writes to doorbells */
-	u64 submitted;	      /* commands of all lanes */
+	u64 blocks;           /* basic blocks since the last step */
+	u64 rings;            /* writes to doorbells */
+	u64 submitted;        /* commands of all lanes */
 	u64 longest_wait;     /* of the oldest for a slot, in commands of others */
 	u64 progress_step;    /* when something last got done */
-	u64 hang_steps;	      /* a hang is this many steps without */
+	u64 hang_steps;       /* a hang is this many steps without */
 	u32 controller_share; /* it is stepped once in so many steps, where chance decides */
 	u32 memory_share;     /* a delayed store arrives once in so many steps */
-	u64 hash;	      /* of who ran when: tells schedules apart */
+	u64 hash;             /* of who ran when: tells schedules apart */
 	u32 lane_count, wave_count, live;
 	struct lane *running;
 	struct weir_fiber main;
@@ -217,7 +217,16 @@ void memory_wake(void);
 void memory_device_write(void *to, const void *from, size_t bytes);
 
 /* watch.c */
-enum watch_kind { WATCH_NONE, WATCH_DATA, WATCH_LOCK, WATCH_SEQUENCE, WATCH_EVENT, WATCH_LINE, WATCH_SHARE, WATCH_TIER };
+enum watch_kind {
+	WATCH_NONE,
+	WATCH_DATA,
+	WATCH_LOCK,
+	WATCH_SEQUENCE,
+	WATCH_EVENT,
+	WATCH_LINE,
+	WATCH_SHARE,
+	WATCH_TIER
+};
 void watch_begin(void);
 /** watch() - words of @bytes each from @address on: kind, and a name for reports */
 void watch(const void *address, size_t bytes, size_t word_bytes, enum watch_kind kind, const char *format,

@@ -19,7 +19,7 @@ struct block {
 	uintptr_t pc;
 	u32 *next; /* successors */
 	u32 next_count;
-	u32 join;	 /* immediate post-dominator, FLOW_EXIT if only the end is one */
+	u32 join;        /* immediate post-dominator, FLOW_EXIT if only the end is one */
 	u32 position[2]; /* [1]: the other side of every branch first */
 	/* scratch of the walks below */
 	u32 number, low, part, group;

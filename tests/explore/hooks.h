@@ -53,7 +53,8 @@ void explore_relax(u32 ns);
 u64 explore_clock_ns(void);
 /** explore_progress() - a kernel got something done: a spin that never gets here is a hang */
 void explore_progress(void);
-/** explore_submits() - a lane is about to submit: once it is known to be the oldest, commands of others are counted up to its own */
+/** explore_submits() - a lane is about to submit: once it is known to be the oldest, commands of others are
+ * counted up to its own */
 void explore_submits(void);
 /** explore_expect() - fail this schedule unless @got == @wanted; @what says what was compared */
 void explore_expect(const char *what, u64 got, u64 wanted);

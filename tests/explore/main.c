@@ -35,9 +35,8 @@ enum {
 };
 
 static const struct strategy *const strategies[STRATEGIES] = {
-	&strategy_lockstep, &strategy_independent, &strategy_random,
-	&strategy_pct,	    &strategy_starve,	   &strategy_lag,
-	&strategy_rested,   &strategy_exhaustive,
+	&strategy_lockstep, &strategy_independent, &strategy_random, &strategy_pct,
+	&strategy_starve,   &strategy_lag,         &strategy_rested, &strategy_exhaustive,
 };
 
 struct tally {
@@ -101,13 +100,14 @@ __attribute__((noreturn, format(printf, 1, 2))) static void usage(const char *fo
 	fprintf(stderr, "weir-explore: ");
 	vfprintf(stderr, format, list);
 	va_end(list);
-	fprintf(stderr, "\nusage: weir-explore --kernels FILE.so [--kernels FILE.so ...]\n"
-			"         [--seconds S | --steps N] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] "
-			"[--strategy NAME]\n"
-			"         [--memory strong|weak] [--bound PREEMPTIONS] [--failures N] [--last STEPS] "
-			"[--quiet]\n"
-			"       weir-explore --kernels FILE.so --schedule TOKEN [--trace]\n"
-			"       weir-explore --list\n");
+	fprintf(stderr,
+		"\nusage: weir-explore --kernels FILE.so [--kernels FILE.so ...]\n"
+		"         [--seconds S | --steps N] [--schedules N] [--seed N] [--jobs N] [--scenario NAME] "
+		"[--strategy NAME]\n"
+		"         [--memory strong|weak] [--bound PREEMPTIONS] [--failures N] [--last STEPS] "
+		"[--quiet]\n"
+		"       weir-explore --kernels FILE.so --schedule TOKEN [--trace]\n"
+		"       weir-explore --list\n");
 	exit(2);
 }
 
@@ -185,15 +185,23 @@ static void take_option(int option, const char *name, const char *value)
 static void read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "kernels", required_argument, NULL, 'k' },  { "scenario", required_argument, NULL, 'c' },
-		{ "strategy", required_argument, NULL, 'y' }, { "memory", required_argument, NULL, 'm' },
-		{ "seconds", required_argument, NULL, 's' },  { "schedules", required_argument, NULL, 'n' },
+		{ "kernels", required_argument, NULL, 'k' },
+		{ "scenario", required_argument, NULL, 'c' },
+		{ "strategy", required_argument, NULL, 'y' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "schedules", required_argument, NULL, 'n' },
 		{ "steps", required_argument, NULL, 'p' },
-		{ "seed", required_argument, NULL, 'e' },     { "jobs", required_argument, NULL, 'j' },
-		{ "bound", required_argument, NULL, 'b' },    { "failures", required_argument, NULL, 'f' },
-		{ "last", required_argument, NULL, 'a' },     { "schedule", required_argument, NULL, 'r' },
-		{ "trace", no_argument, NULL, 't' },	      { "quiet", no_argument, NULL, 'q' },
-		{ "list", no_argument, NULL, 'l' },	      { NULL, 0, NULL, 0 },
+		{ "seed", required_argument, NULL, 'e' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "bound", required_argument, NULL, 'b' },
+		{ "failures", required_argument, NULL, 'f' },
+		{ "last", required_argument, NULL, 'a' },
+		{ "schedule", required_argument, NULL, 'r' },
+		{ "trace", no_argument, NULL, 't' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "list", no_argument, NULL, 'l' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option, index = 0;
 
@@ -319,7 +327,8 @@ static void remember_schedule(u64 hash)
 	}
 }
 
-/* What a job may spend: its share of the steps, the same on every machine and under any load; else the seconds. */
+/* What a job may spend: its share of the steps, the same on every machine and under any load; else the
+ * seconds. */
 static double budget(void)
 {
 	return options.steps ? (double)options.steps / options.jobs : options.seconds;
@@ -336,7 +345,8 @@ static double spent(const struct job *job)
 
 static bool over(const struct job *job)
 {
-	return __atomic_load_n(&shared->failures, __ATOMIC_RELAXED) >= options.failures || spent(job) > budget();
+	return __atomic_load_n(&shared->failures, __ATOMIC_RELAXED) >= options.failures ||
+	       spent(job) > budget();
 }
 
 static void account(struct job *job, u32 strategy, bool right)
@@ -377,7 +387,8 @@ static bool walks(u32 index, u32 scenario)
 {
 	u32 sharing = (options.jobs + options.kernel_count - 1) / options.kernel_count;
 
-	return scenarios[scenario].tiny && find_named(scenarios[scenario].kernel) && (!options.scenario || options.scenario == &scenarios[scenario]) &&
+	return scenarios[scenario].tiny && find_named(scenarios[scenario].kernel) &&
+	       (!options.scenario || options.scenario == &scenarios[scenario]) &&
 	       scenario % sharing == index / options.kernel_count;
 }
 
@@ -391,7 +402,8 @@ static void walk_all(struct job *job, u32 index)
 	for (u32 bound = 0; bound <= options.bound; bound++) {
 		for (u32 i = 0; i < SCENARIO_COUNT && !over(job); i++)
 			if (walks(index, i)) /* each its share of what is left */
-				walk(job, &scenarios[i], bound, spent(job) + (budget() - spent(job)) / left--);
+				walk(job, &scenarios[i], bound,
+				     spent(job) + (budget() - spent(job)) / left--);
 	}
 }
 
@@ -411,7 +423,8 @@ static const struct scenario *pick_scenario(u64 choice)
 
 	if (!count)
 		for (u32 i = 0; i < SCENARIO_COUNT; i++)
-			if (find_named(scenarios[i].kernel) && (!options.scenario || options.scenario == &scenarios[i]))
+			if (find_named(scenarios[i].kernel) &&
+			    (!options.scenario || options.scenario == &scenarios[i]))
 				there[count++] = &scenarios[i];
 	return count ? there[choice % count] : NULL;
 }
@@ -551,10 +564,11 @@ static int summary(double elapsed)
 			printf("%" PRIu64 " tiny cases tried in every schedule of at most %u preemptions\n",
 			       cases, bound);
 	}
-	printf("%" PRIu64 " schedules (%" PRIu64 " distinct), %.0f M steps, %.2f M steps/s per core, %.0f s, seed %" PRIu64
-	       ", %" PRIu64 " failures\n",
-	       all.schedules, shared->distinct, (double)all.steps / 1e6, busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed,
-	       options.seed, shared->failures);
+	printf("%" PRIu64 " schedules (%" PRIu64
+	       " distinct), %.0f M steps, %.2f M steps/s per core, %.0f s, seed %" PRIu64 ", %" PRIu64
+	       " failures\n",
+	       all.schedules, shared->distinct, (double)all.steps / 1e6,
+	       busy > 0 ? (double)all.steps / busy / 1e6 : 0.0, elapsed, options.seed, shared->failures);
 	return shared->failures ? 1 : 0;
 }
 

@@ -9,12 +9,13 @@
  *     order. Read-modify-writes act at once; with release, after the buffer.
  *   - A load may return an older value of its word, not older than what the lane
  *     saw of that word, nor than its horizon.
- *   - A value carries the time up to which who wrote it has published what he saw and did (struct history's view): that of its
- *     arrival with release order, else that of the lane's last fence. A read-modify-write carries on its word's. An acquire
- *     moves the horizon to the view of what it read; weir_order_loads() to those of all that was read before it.
- *   - weir_fence_with_controller() waits for the stores of its lane, and moves the horizon to the moment it is over.
- * Kernels' plain accesses are part of it: memory shows the lane its own view for
- * the one access, and is put back by memory_settle().
+ *   - A value carries the time up to which who wrote it has published what he saw and did (struct history's
+ * view): that of its arrival with release order, else that of the lane's last fence. A read-modify-write
+ * carries on its word's. An acquire moves the horizon to the view of what it read; weir_order_loads() to
+ * those of all that was read before it.
+ *   - weir_fence_with_controller() waits for the stores of its lane, and moves the horizon to the moment it
+ * is over. Kernels' plain accesses are part of it: memory shows the lane its own view for the one access, and
+ * is put back by memory_settle().
  */
 #include <string.h>
 
@@ -24,7 +25,8 @@
 enum { WORDS = ARENA_BYTES / 4, OLD_VALUES = 3, BUFFERED = 64, ARRIVALS = 256 };
 #define NOW 0xffffffffu
 
-/** struct past - a value that a word had, from @start on; an acquire that reads it sees all that is older than @view */
+/** struct past - a value that a word had, from @start on; an acquire that reads it sees all that is older
+ * than @view */
 struct past {
 	u32 start;
 	u32 view;
@@ -37,7 +39,7 @@ struct history {
 	struct past present; /* but for its value, which memory has */
 	u32 count;
 	struct past old[OLD_VALUES]; /* newest first */
-	u32 seen[MOST_LANES]; /* newest time each lane saw */
+	u32 seen[MOST_LANES];        /* newest time each lane saw */
 };
 
 /** struct store - a store on its way; of @wave, ordered for the lanes in @covers */
@@ -452,7 +454,8 @@ static u64 changed(u32 change, u64 old, u64 value, u64 expected)
 	}
 }
 
-/* What a read-modify-write sees is the newest; its orders work as for loads and stores. Return: the view of what it read. */
+/* What a read-modify-write sees is the newest; its orders work as for loads and stores. Return: the view of
+ * what it read. */
 static u32 see_newest(struct lane *lane, const unsigned char *address, u32 bytes, u32 order)
 {
 	u32 view = 0;
@@ -467,7 +470,6 @@ static u32 see_newest(struct lane *lane, const unsigned char *address, u32 bytes
 	see_view(lane, view, order);
 	return view;
 }
-
 
 u64 memory_change(struct lane *lane, void *address, u32 bytes, u32 change, u64 value, u64 expected, u32 order)
 {
@@ -571,7 +573,8 @@ void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struc
 	}
 }
 
-/* All parts of an access are taken before the first of them is stored: a full buffer lets an older store arrive, perhaps at the next part. */
+/* All parts of an access are taken before the first of them is stored: a full buffer lets an older store
+ * arrive, perhaps at the next part. */
 void memory_settle(void)
 {
 	u64 values[sizeof(overlays) / sizeof(overlays[0])];
@@ -584,7 +587,8 @@ void memory_settle(void)
 	}
 	for (u32 i = 0; i < count; i++)
 		if (overlays[i].store)
-			memory_store(overlays[i].lane, overlays[i].address, overlays[i].bytes, values[i], EXPLORE_RELAXED);
+			memory_store(overlays[i].lane, overlays[i].address, overlays[i].bytes, values[i],
+				     EXPLORE_RELAXED);
 }
 
 void memory_device_write(void *to, const void *from, size_t bytes)

@@ -256,17 +256,17 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 }
 
 /*
- * A kernel is a symbol of the kernels' shared object; the explorer finds it by name. With -DEXPLORE_SOME there are only those
- * with -DEXPLORE_WITH_name=,EXPLORE_KERNEL: a macro that puts its second word in front.
+ * A kernel is a symbol of the kernels' shared object; the explorer finds it by name. With -DEXPLORE_SOME
+ * there are only those with -DEXPLORE_WITH_name=,EXPLORE_KERNEL: a macro that puts its second word in front.
  */
 #ifdef EXPLORE_SOME
 #define WEIR_KERNEL(name, args_type) EXPLORE_SECOND(EXPLORE_WITH_##name, EXPLORE_NO_KERNEL, )(name, args_type)
 #else
 #define WEIR_KERNEL(name, args_type) EXPLORE_KERNEL(name, args_type)
 #endif
-#define EXPLORE_SECOND(...) EXPLORE_SECOND_OF(__VA_ARGS__)
+#define EXPLORE_SECOND(...)                   EXPLORE_SECOND_OF(__VA_ARGS__)
 #define EXPLORE_SECOND_OF(first, second, ...) second
-#define EXPLORE_NO_KERNEL(name, args_type) __attribute__((unused)) WEIR_FN void name##_body(args_type *args)
+#define EXPLORE_NO_KERNEL(name, args_type)    __attribute__((unused)) WEIR_FN void name##_body(args_type *args)
 #define EXPLORE_KERNEL(name, args_type)                                                                      \
 	WEIR_FN void name##_body(args_type *args);                                                           \
 	void explore_kernel_##name(void *args);                                                              \

@@ -39,9 +39,9 @@ static const char *const kinds[] = {
 };
 static const char *const orders[] = { "relaxed", "acquire", "release", "acq_rel" };
 static const char *const states[] = {
-	[LANE_READY] = "is before",	[LANE_RELAXED] = "polls, is in",
+	[LANE_READY] = "is before",     [LANE_RELAXED] = "polls, is in",
 	[LANE_CONVERGING] = "waits in", [LANE_MEETING] = "waits for others in",
-	[LANE_AT_BLOCK] = "is behind",	[LANE_DONE] = "is done, after",
+	[LANE_AT_BLOCK] = "is behind",  [LANE_DONE] = "is done, after",
 };
 
 /* Where the kernel's code came from, found by addr2line, each address once. */
@@ -96,9 +96,9 @@ static void find_places(void)
 		return;
 	used = (size_t)snprintf(command, bytes, "addr2line -a -i -f -e '%s'", info.dli_fname);
 	for (size_t i = 0; i < place_count; i++)
-		used += (size_t)snprintf(command + used, bytes - used, " %#zx",
-					 (size_t)((const char *)locations[i].pc - (const char *)info.dli_fbase) -
-						 1);
+		used += (size_t)snprintf(
+			command + used, bytes - used, " %#zx",
+			(size_t)((const char *)locations[i].pc - (const char *)info.dli_fbase) - 1);
 	snprintf(command + used, bytes - used, " 2>/dev/null");
 	fflush(stdout);
 	pipe = popen(command, "r");

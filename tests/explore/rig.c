@@ -38,9 +38,9 @@ static struct explore_medium medium;
 static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
 static struct weir_dma_map *dma;
-static bool faulty; /* the controller has a fault table */
+static bool faulty;                                  /* the controller has a fault table */
 static struct weir_forward forwards[MOST_QUEUES][2]; /* SQ and CQ doorbells, shape.forwarded */
-static bool shadowing; /* and the doorbells have shadows */
+static bool shadowing;                               /* and the doorbells have shadows */
 static unsigned char *admin_sq, *admin_cq;
 static u32 *shadow, *event_index; /* pages of a word for each doorbell */
 static u32 admin_tail, admin_head;
@@ -84,12 +84,14 @@ static bool was_stopped(const struct weir_io *io)
 {
 	const struct virtual_request *request = (const struct virtual_request *)io;
 
-	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH && request->queue->id > first_dying();
+	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH &&
+	       request->queue->id > first_dying();
 }
 
 static bool never_ends(const struct weir_io *io)
 {
-	return !medium.closing && (io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES || was_stopped(io));
+	return !medium.closing &&
+	       (io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES || was_stopped(io));
 }
 
 static unsigned medium_poll(struct weir_medium *base, unsigned thread)
@@ -255,18 +257,9 @@ static void watch_queue(struct weir_queue *queue, u32 index)
 {
 	static const char *const names[MOST_QUEUES][12] = {
 #define NAMES(q)                                                                                             \
-	{ "queue" q,                                                                                         \
-	  "queue" q ".tail",                                                                                 \
-	  "queue" q ".pending",                                                                              \
-	  "queue" q ".reap",                                                                            \
-	  "sq" q "[%u]",                                                                                     \
-	  "cq" q "[%u]",                                                                                     \
-	  "queue" q ".slot[%u]",                                                                             \
-		  "queue" q ".committed",                                                                            \
-	  "queue" q ".rung",                                                                                 \
-	  "queue" q ".completed",                                                                            \
-	  "queue" q ".failed",                                                                               \
-	  "queue" q ".rogue" }
+	{ "queue" q,         "queue" q ".tail",      "queue" q ".pending",  "queue" q ".reap",               \
+	  "sq" q "[%u]",     "cq" q "[%u]",          "queue" q ".slot[%u]", "queue" q ".committed",          \
+	  "queue" q ".rung", "queue" q ".completed", "queue" q ".failed",   "queue" q ".rogue" }
 		NAMES("0"),
 		NAMES("1"),
 		NAMES("2"),
@@ -318,8 +311,10 @@ static void lay_out_words(struct weir_queue *queue, u32 index)
 	weir_addr doorbells[2] = { queue->sq_doorbell, queue->cq_doorbell };
 
 	for (u32 i = 0; i < 2; i++)
-		forwards[index][i] = (struct weir_forward){ .word = (weir_addr)(uintptr_t)&words[i], .doorbell = doorbells[i],
-							    .shadow = queue->shadow ? queue->shadow + 4 * i : 0 };
+		forwards[index][i] =
+			(struct weir_forward){ .word = (weir_addr)(uintptr_t)&words[i],
+					       .doorbell = doorbells[i],
+					       .shadow = queue->shadow ? queue->shadow + 4 * i : 0 };
 	queue->sq_doorbell = forwards[index][0].word;
 	queue->cq_doorbell = forwards[index][1].word;
 	queue->shadow = 0;
@@ -329,7 +324,8 @@ static void lay_out_words(struct weir_queue *queue, u32 index)
 /* The thread's scan of all words, in either direction. Return: one had changed. */
 static bool forward_doorbells(void)
 {
-	u32 count = rig.shape.forwarded ? 2 * rig.shape.queues : 0, first = count ? (u32)random_below(count) : 0;
+	u32 count = rig.shape.forwarded ? 2 * rig.shape.queues : 0,
+	    first = count ? (u32)random_below(count) : 0;
 	bool changed = false;
 
 	for (u32 i = 0; i < count; i++) {
@@ -352,7 +348,8 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->cq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 16, 4096);
 	queue->prp_lists = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 8, 4096);
 	slots = rig_allocate(shape->depth * sizeof(*slots), 64);
-	queue->records = (weir_addr)(uintptr_t)rig_allocate(shape->depth * sizeof(struct weir_retry_record), 64);
+	queue->records =
+		(weir_addr)(uintptr_t)rig_allocate(shape->depth * sizeof(struct weir_retry_record), 64);
 	queue->slots = (weir_addr)(uintptr_t)slots;
 	queue->id = index + 1;
 	queue->sq_doorbell = (weir_addr)(uintptr_t)&doorbells[2 * queue->id];
@@ -397,7 +394,8 @@ static void lay_out_share(struct weir_lines *lines)
 	lines->share = (weir_addr)(uintptr_t)share;
 	watch(share, sizeof(*share), sizeof(*share), WATCH_NONE, "share", sizeof(*share));
 	watch(words, sizeof(*words), 8, WATCH_SHARE, "entry[%u]", 8);
-	watch(slots, WEIR_WAYS * sizeof(*slots), sizeof(*slots), WATCH_DATA, "slot of entry[%u]", sizeof(*slots));
+	watch(slots, WEIR_WAYS * sizeof(*slots), sizeof(*slots), WATCH_DATA, "slot of entry[%u]",
+	      sizeof(*slots));
 }
 
 static void lay_out_tier(struct weir_lines *lines)
@@ -487,7 +485,8 @@ void rig_open(const struct rig_shape *shape)
 {
 	polls = 0;
 	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
-	if (shape->fault_count || faulty || shape->shadow != shadowing) { /* a fault table is a controller's for life */
+	if (shape->fault_count || faulty ||
+	    shape->shadow != shadowing) { /* a fault table is a controller's for life */
 		weir_virtual_destroy(controller);
 		create_controller(shape);
 	}
@@ -550,7 +549,8 @@ bool rig_poll(void)
 {
 	static struct nvme_cqe before[MOST_QUEUES][MOST_DEPTH];
 	u32 count = rig.shape.queues, depth = rig.shape.depth, events[2 * (MOST_QUEUES + 1)];
-	bool something, died = declare_dead(), early = rig.shape.forwarded && random_below(2), rang = early && forward_doorbells();
+	bool something, died = declare_dead(), early = rig.shape.forwarded && random_below(2),
+			rang = early && forward_doorbells();
 
 	for (u32 i = 0; run.weak && i < count; i++)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
@@ -593,7 +593,8 @@ static void check_queue(const struct weir_queue *queue, u32 index)
 /* A line of the storage that died: a command may have come too late for anybody to end it. */
 static bool is_dead(u64 word)
 {
-	return rig.dead_step && rig.shape.partner && word >> WEIR_LINE_KEY_SHIFT >= rig.other->extent.key_base;
+	return rig.dead_step && rig.shape.partner &&
+	       word >> WEIR_LINE_KEY_SHIFT >= rig.other->extent.key_base;
 }
 
 static void check_lines(void)
@@ -620,8 +621,9 @@ static void check_errors(void)
 		again += rig.queues[i].retried.value_;
 	}
 	if (rig.lines->write_errors.value_ + again != failed)
-		fail("%llu write-backs failed, %llu were told of and %llu tried again", (unsigned long long)failed,
-		     (unsigned long long)rig.lines->write_errors.value_, (unsigned long long)again);
+		fail("%llu write-backs failed, %llu were told of and %llu tried again",
+		     (unsigned long long)failed, (unsigned long long)rig.lines->write_errors.value_,
+		     (unsigned long long)again);
 }
 
 static void check_share(void)
@@ -631,7 +633,8 @@ static void check_share(void)
 
 	for (u32 i = 0; set && i < WEIR_WAYS; i++)
 		if (set->word[i].value_ & ~(u64)WEIR_SHARE_VERSIONS)
-			fail("entry %u of the Share Table is held at rest: %#llx", i, (unsigned long long)set->word[i].value_);
+			fail("entry %u of the Share Table is held at rest: %#llx", i,
+			     (unsigned long long)set->word[i].value_);
 }
 
 /* The cache's word for @key, 0 if there is none. */
@@ -645,7 +648,8 @@ static u64 cache_word(u64 key)
 	return 0;
 }
 
-/* What the tier has is what storage has, or is known to be older: its line in the cache has yet to be written back. */
+/* What the tier has is what storage has, or is known to be older: its line in the cache has yet to be written
+ * back. */
 static void check_tier(void)
 {
 	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
@@ -656,9 +660,11 @@ static void check_tier(void)
 		const void *data = (const void *)(uintptr_t)(tier->data + (i << LINE_LOG2));
 
 		if ((word & WEIR_LINE_PINS) || weir_line_under_way(word))
-			fail("the tier's line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
+			fail("the tier's line %u is pinned or busy at rest: %#llx", i,
+			     (unsigned long long)word);
 		else if (key && !rig.shape.inclusive && cache_word(key))
-			fail("block %llu is in the cache, and in the exclusive tier", (unsigned long long)key - 1);
+			fail("block %llu is in the cache, and in the exclusive tier",
+			     (unsigned long long)key - 1);
 		else if (key && memcmp(data, blocks[key - 1], sizeof(blocks[0])) != 0 &&
 			 weir_line_state(cache_word(key)) != WEIR_LINE_MODIFIED)
 			fail("block %llu in the tier is older than on storage", (unsigned long long)key - 1);
@@ -674,21 +680,26 @@ static u32 commands_on(const void *word)
 		const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)rig.queues[q].slots;
 
 		for (u32 i = 0; i < rig.shape.depth; i++)
-			found += (slots[i].sequence.value_ & 1) && slots[i].target == (weir_addr)(uintptr_t)word;
+			found += (slots[i].sequence.value_ & 1) &&
+				 slots[i].target == (weir_addr)(uintptr_t)word;
 	}
 	return found;
 }
 
-/* Of a queue pair some of whose commands may never end: the others have, nobody is told twice, and nothing is held. */
+/* Of a queue pair some of whose commands may never end: the others have, nobody is told twice, and nothing is
+ * held. */
 static void check_lossy_queue(const struct weir_queue *queue, u32 index)
 {
 	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
 	u64 first = rig.shape.iteration * queue->depth, filled = 0;
 
 	/* of a dead one commands end that were not announced yet */
-	if (queue->pending.value_ != 0 || (!queue->dead.value_ && queue->committed.value_ != queue->tail.value_))
-		fail("queue %u: %llu of %llu commands were announced, pending is %llu when all lanes have left", index,
-		     (unsigned long long)(queue->committed.value_ - first), (unsigned long long)(queue->tail.value_ - first),
+	if (queue->pending.value_ != 0 ||
+	    (!queue->dead.value_ && queue->committed.value_ != queue->tail.value_))
+		fail("queue %u: %llu of %llu commands were announced, pending is %llu when all lanes have "
+		     "left",
+		     index, (unsigned long long)(queue->committed.value_ - first),
+		     (unsigned long long)(queue->tail.value_ - first),
 		     (unsigned long long)queue->pending.value_);
 	if (queue->reap.value_ & 1)
 		fail("queue %u: the reap lock is held when all lanes have left", index);
@@ -699,30 +710,35 @@ static void check_lossy_queue(const struct weir_queue *queue, u32 index)
 			continue;
 		filled++;
 		if (slots[i].target_kind == WEIR_TARGET_EVENT && (target->value_ & WEIR_EVENT_DONE))
-			fail("queue %u: the event of slot %u is done, and its command is under way", index, i);
-		else if ((slots[i].target_kind == WEIR_TARGET_LINE || slots[i].target_kind == WEIR_TARGET_WRITTEN) &&
+			fail("queue %u: the event of slot %u is done, and its command is under way", index,
+			     i);
+		else if ((slots[i].target_kind == WEIR_TARGET_LINE ||
+			  slots[i].target_kind == WEIR_TARGET_WRITTEN) &&
 			 !weir_line_under_way(target->value_))
-			fail("queue %u: the command of slot %u is on %s, which nothing is under way on: %#llx", index, i,
-			     watch_name(target), (unsigned long long)target->value_);
+			fail("queue %u: the command of slot %u is on %s, which nothing is under way on: "
+			     "%#llx",
+			     index, i, watch_name(target), (unsigned long long)target->value_);
 	}
 	if (queue->completed.value_ + filled != queue->tail.value_ - first)
-		fail("queue %u: %llu commands went in, %llu completions came out, and %llu are under way", index,
-		     (unsigned long long)(queue->tail.value_ - first), (unsigned long long)queue->completed.value_,
-		     (unsigned long long)filled);
+		fail("queue %u: %llu commands went in, %llu completions came out, and %llu are under way",
+		     index, (unsigned long long)(queue->tail.value_ - first),
+		     (unsigned long long)queue->completed.value_, (unsigned long long)filled);
 }
 
 /* Lines are pinned by nobody, and one that is being read or written has a command. */
 static void check_lossy_lines(void)
 {
 	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
-	const struct weir_set_policy *policies = (const struct weir_set_policy *)(uintptr_t)rig.lines->policies;
+	const struct weir_set_policy *policies =
+		(const struct weir_set_policy *)(uintptr_t)rig.lines->policies;
 
 	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS && !run.failed; i++) {
 		const weir_shared_u64 *word = &sets[i / WEIR_WAYS].word[i % WEIR_WAYS];
 		u32 commands = commands_on(word), under_way = weir_line_under_way(word->value_);
 
 		if (word->value_ & WEIR_LINE_PINS)
-			fail("line %u is pinned when all lanes have left: %#llx", i, (unsigned long long)word->value_);
+			fail("line %u is pinned when all lanes have left: %#llx", i,
+			     (unsigned long long)word->value_);
 		else if (commands != under_way)
 			fail("line %u has %u commands under way, and says %u: %#llx", i, commands, under_way,
 			     (unsigned long long)word->value_);
@@ -767,7 +783,8 @@ void rig_leave_dirty(u32 lines)
 	for (u32 i = 0; i < lines; i++) {
 		u64 *data = (u64 *)(uintptr_t)(rig.lines->data + (i << LINE_LOG2));
 
-		set[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ = (u64)(i + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
+		set[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ =
+			(u64)(i + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
 		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 			data[word] = scenario_word(i, 1, word);
 	}
@@ -783,7 +800,8 @@ static void leave_clean(weir_shared_u64 *word, weir_addr data, u64 lba)
 void rig_leave_clean(void)
 {
 	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
-	struct weir_set *first = (struct weir_set *)(uintptr_t)rig.lines->words, *second = (struct weir_set *)(uintptr_t)tier->words;
+	struct weir_set *first = (struct weir_set *)(uintptr_t)rig.lines->words,
+			*second = (struct weir_set *)(uintptr_t)tier->words;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
 		leave_clean(&first->word[way], rig.lines->data + (way << LINE_LOG2), way);

@@ -61,12 +61,14 @@ struct rig {
 	struct weir_array *other;   /* shape.partner: of the other storage */
 	bool written;               /* the scenario writes through the cache, and flushes at its end */
 	struct weir_fault *fault;
-	u64 bad_lba;   /* its reads end with an unrecovered read error; ~0 for none */
-	u64 lost_lba;  /* its reads never end; ~0 for none */
-	u64 dead_step; /* the host declares the storage dead at this step, the partner if there is one; 0 for never */
-	u64 stop_step; /* from here on the dying storage's controller ends nothing, and touches no memory; 0 for never */
+	u64 bad_lba;    /* its reads end with an unrecovered read error; ~0 for none */
+	u64 lost_lba;   /* its reads never end; ~0 for none */
+	u64 dead_step;  /* the host declares the storage dead at this step, the partner if there is one; 0 for
+			   never */
+	u64 stop_step;  /* from here on the dying storage's controller ends nothing, and touches no memory; 0
+			   for never */
 	u64 dead_after; /* both are the step after so many commands of it were announced; 0: as they are */
-	bool unsafe;   /* it is declared dead as one that may touch memory still (WEIR_QUEUE_UNSAFE) */
+	bool unsafe;    /* it is declared dead as one that may touch memory still (WEIR_QUEUE_UNSAFE) */
 };
 
 extern struct rig rig;
@@ -81,9 +83,11 @@ void *rig_allocate(size_t bytes, size_t align);
 void rig_check(void);
 /** rig_check_lossy() - all lanes are done, and commands may have been lost: what holds even then */
 void rig_check_lossy(void);
-/** rig_leave_dirty() - the first blocks are in the first lines of the cache, in generation 1, and not on storage */
+/** rig_leave_dirty() - the first blocks are in the first lines of the cache, in generation 1, and not on
+ * storage */
 void rig_leave_dirty(u32 lines);
-/** rig_leave_clean() - the first blocks are in the first lines of the cache, the next in those of its tier, as on storage */
+/** rig_leave_clean() - the first blocks are in the first lines of the cache, the next in those of its tier,
+ * as on storage */
 void rig_leave_clean(void);
 /** rig_close() - take the queues away from the controller */
 void rig_close(void);

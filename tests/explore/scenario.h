@@ -29,7 +29,8 @@ struct weir_virtual_fault;
  * @shares: the cache has a Share Table
  * @tier: and lines behind it: 1 exclusive, 2 inclusive
  * @written: lanes write through the cache, and the last one flushes it
- * @fair: more lanes than slots, of one queue pair; the oldest is not overtaken for ever (docs/guide/blocks.md)
+ * @fair: more lanes than slots, of one queue pair; the oldest is not overtaken for ever
+ * (docs/guide/blocks.md)
  * @tiny: small enough to try every schedule; shape fixed
  */
 struct scenario {

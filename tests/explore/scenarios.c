@@ -115,7 +115,7 @@ static void both_levels(void)
 static u32 rude(struct weir_virtual_fault *rows)
 {
 	static const enum weir_virtual_fault_kind kinds[] = {
-		WEIR_VIRTUAL_FAULT_LATE,  WEIR_VIRTUAL_FAULT_SHUFFLE,	WEIR_VIRTUAL_FAULT_BURST,
+		WEIR_VIRTUAL_FAULT_LATE,  WEIR_VIRTUAL_FAULT_SHUFFLE,   WEIR_VIRTUAL_FAULT_BURST,
 		WEIR_VIRTUAL_FAULT_STALL, WEIR_VIRTUAL_FAULT_DUPLICATE, WEIR_VIRTUAL_FAULT_STRAY,
 	};
 	u32 count = 1 + (u32)random_below(3);
@@ -156,7 +156,8 @@ static void some_policy(void)
 	rig.lines->policy = 1 + (u32)random_below(WEIR_POLICY_USER - 1);
 }
 
-/* The array ends in the middle of its last line, and of no storage. (Spans of 16 bytes: memory keeps no past of single bytes.) */
+/* The array ends in the middle of its last line, and of no storage. (Spans of 16 bytes: memory keeps no past
+ * of single bytes.) */
 static void odd_end(void)
 {
 	rig.array->count -= SCENARIO_BLOCK_WORDS / 2 + 4;
@@ -184,7 +185,12 @@ const struct scenario scenarios[] = {
 	{ .name = "dying", .kernel = "burst", .requests = 4, .prepare = dying, .tolerant = true },
 	{ .name = "dying-lines", .kernel = "cached", .requests = 4, .prepare = dying, .tolerant = true },
 	{ .name = "partner", .kernel = "partner", .requests = 5, .prepare = dying, .partner = true },
-	{ .name = "pulled-partner", .kernel = "partner", .requests = 4, .prepare = dying, .partner = true, .pull = true },
+	{ .name = "pulled-partner",
+	  .kernel = "partner",
+	  .requests = 4,
+	  .prepare = dying,
+	  .partner = true,
+	  .pull = true },
 	{ .name = "partner-unsafe",
 	  .kernel = "partner",
 	  .requests = 5,
@@ -198,7 +204,13 @@ const struct scenario scenarios[] = {
 	  .mode = SCENARIO_UNSAFE,
 	  .prepare = dying_unsafe,
 	  .partner = true },
-	{ .name = "tiny-partner", .kernel = "partner", .requests = 2, .prepare = dying_soon, .partner = true, .tiny = true, .waves = 2 },
+	{ .name = "tiny-partner",
+	  .kernel = "partner",
+	  .requests = 2,
+	  .prepare = dying_soon,
+	  .partner = true,
+	  .tiny = true,
+	  .waves = 2 },
 	{ .name = "rude", .kernel = "burst", .requests = 4, .faults = rude },
 	{ .name = "rude-rewrite", .kernel = "rewrite", .requests = 3, .faults = rude },
 	{ .name = "rude-lines", .kernel = "cached", .requests = 4, .faults = rude },
@@ -219,7 +231,11 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-divergent", .kernel = "divergent", .requests = 3, .pull = true },
 	{ .name = "pulled-lines", .kernel = "cached", .requests = 3, .pull = true },
 	{ .name = "pulled-rude", .kernel = "rewrite", .requests = 3, .faults = rude, .pull = true },
-	{ .name = "pulled-failing", .kernel = "failing_lines", .requests = 3, .prepare = bad_block, .pull = true },
+	{ .name = "pulled-failing",
+	  .kernel = "failing_lines",
+	  .requests = 3,
+	  .prepare = bad_block,
+	  .pull = true },
 	{ .name = "on-device", .kernel = "burst", .requests = 4, .on_device = true },
 	{ .name = "on-device-rewrite", .kernel = "rewrite", .requests = 4, .on_device = true },
 	{ .name = "shadow", .kernel = "burst", .requests = 4, .shadow = true },
@@ -228,7 +244,13 @@ const struct scenario scenarios[] = {
 	{ .name = "shadow-lines", .kernel = "cached", .requests = 4, .shadow = true },
 	{ .name = "rude-shadow", .kernel = "rewrite", .requests = 3, .faults = rude, .shadow = true },
 	{ .name = "tiny-shadow", .kernel = "raw", .requests = 2, .tiny = true, .waves = 2, .shadow = true },
-	{ .name = "tiny-shadow-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2, .shadow = true },
+	{ .name = "tiny-shadow-figure-1",
+	  .kernel = "burst",
+	  .requests = 2,
+	  .tiny = true,
+	  .waves = 2,
+	  .depth = 2,
+	  .shadow = true },
 	{ .name = "forwarded", .kernel = "burst", .requests = 4, .forwarded = true },
 	{ .name = "forwarded-rewrite", .kernel = "rewrite", .requests = 4, .forwarded = true },
 	{ .name = "forwarded-figure-1", .kernel = "burst", .requests = 5, .depth = 2, .forwarded = true },
@@ -245,13 +267,42 @@ const struct scenario scenarios[] = {
 	{ .name = "hold", .kernel = "hold", .requests = 4, .shares = true, .written = true },
 	{ .name = "hold-full", .kernel = "hold_full", .requests = 4, .shares = true, .written = true },
 	{ .name = "hold-copied", .kernel = "hold_copied", .requests = 4, .shares = true, .written = true },
-	{ .name = "pulled-hold", .kernel = "hold", .requests = 3, .shares = true, .pull = true, .written = true },
-	{ .name = "rude-hold", .kernel = "hold", .requests = 3, .shares = true, .faults = rude, .written = true },
+	{ .name = "pulled-hold",
+	  .kernel = "hold",
+	  .requests = 3,
+	  .shares = true,
+	  .pull = true,
+	  .written = true },
+	{ .name = "rude-hold",
+	  .kernel = "hold",
+	  .requests = 3,
+	  .shares = true,
+	  .faults = rude,
+	  .written = true },
 	{ .name = "hold-again", .kernel = "hold_again", .requests = 4, .shares = true, .written = true },
-	{ .name = "hold-retried", .kernel = "hold_again", .requests = 3, .shares = true, .faults = passing_reads, .prepare = retrying },
-	{ .name = "hold-failing", .kernel = "hold_failing", .requests = 3, .shares = true, .prepare = bad_block },
-	{ .name = "tiny-hold", .kernel = "hold_two", .requests = 2, .shares = true, .tiny = true, .waves = 2 },
-	{ .name = "tiny-hold-one", .kernel = "hold_one", .requests = 1, .shares = true, .tiny = true, .waves = 2 },
+	{ .name = "hold-retried",
+	  .kernel = "hold_again",
+	  .requests = 3,
+	  .shares = true,
+	  .faults = passing_reads,
+	  .prepare = retrying },
+	{ .name = "hold-failing",
+	  .kernel = "hold_failing",
+	  .requests = 3,
+	  .shares = true,
+	  .prepare = bad_block },
+	{ .name = "tiny-hold",
+	  .kernel = "hold_two",
+	  .requests = 2,
+	  .shares = true,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-hold-one",
+	  .kernel = "hold_one",
+	  .requests = 1,
+	  .shares = true,
+	  .tiny = true,
+	  .waves = 2 },
 	{ .name = "tiny-figure-1", .kernel = "burst", .requests = 2, .tiny = true, .waves = 2, .depth = 2 },
 	{ .name = "tiny-queue", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2 },
 	{ .name = "tiny-wave", .kernel = "raw", .requests = 1, .tiny = true, .waves = 2, .width = 2 },
@@ -275,9 +326,23 @@ const struct scenario scenarios[] = {
 	  .faults = unwritable,
 	  .written = true },
 	{ .name = "reread", .kernel = "raw", .requests = 3, .faults = passing_reads, .prepare = retrying },
-	{ .name = "retried", .kernel = "burst", .requests = 4, .faults = passing_reads, .prepare = retrying, .tolerant = true },
-	{ .name = "refetch", .kernel = "shared", .requests = 4, .faults = passing_reads, .prepare = retrying },
-	{ .name = "rewritten", .kernel = "put", .requests = 4, .faults = passing_writes, .prepare = retrying, .written = true },
+	{ .name = "retried",
+	  .kernel = "burst",
+	  .requests = 4,
+	  .faults = passing_reads,
+	  .prepare = retrying,
+	  .tolerant = true },
+	{ .name = "refetch",
+	  .kernel = "shared",
+	  .requests = 4,
+	  .faults = passing_reads,
+	  .prepare = retrying },
+	{ .name = "rewritten",
+	  .kernel = "put",
+	  .requests = 4,
+	  .faults = passing_writes,
+	  .prepare = retrying,
+	  .written = true },
 	{ .name = "tiny-refetch",
 	  .kernel = "shared",
 	  .requests = 1,
@@ -332,8 +397,20 @@ const struct scenario scenarios[] = {
 	{ .name = "tier-drop-inclusive", .kernel = "tier_drop", .requests = 4, .tier = 2 },
 	{ .name = "rude-tier", .kernel = "tier", .requests = 3, .tier = 2, .faults = rude, .written = true },
 	{ .name = "pulled-tier", .kernel = "tier", .requests = 3, .tier = 1, .pull = true, .written = true },
-	{ .name = "tiny-tier", .kernel = "tier_two", .requests = 1, .tier = 1, .prepare = both_levels, .tiny = true, .waves = 2 },
-	{ .name = "tiny-tier-inclusive", .kernel = "tier_two", .requests = 1, .tier = 2, .prepare = both_levels, .tiny = true, .waves = 2 },
+	{ .name = "tiny-tier",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 1,
+	  .prepare = both_levels,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-tier-inclusive",
+	  .kernel = "tier_two",
+	  .requests = 1,
+	  .tier = 2,
+	  .prepare = both_levels,
+	  .tiny = true,
+	  .waves = 2 },
 	{ .name = "tiny-tier-write",
 	  .kernel = "tier_two",
 	  .requests = 1,
@@ -385,9 +462,12 @@ static u32 power_below(u32 log2_limit)
 
 static void pick_shape(const struct scenario *scenario, struct rig_shape *shape, u32 *waves, u32 *width)
 {
-	*shape = (struct rig_shape){
-		.queues = 1, .depth = scenario->depth ? scenario->depth : scenario->width > 1 ? 8 : 4, .sets = 1, .timeout_ns = FOREVER_NS
-	};
+	*shape = (struct rig_shape){ .queues = 1,
+				     .depth = scenario->depth       ? scenario->depth
+					      : scenario->width > 1 ? 8
+								    : 4,
+				     .sets = 1,
+				     .timeout_ns = FOREVER_NS };
 	*waves = scenario->waves;
 	*width = scenario->width ? scenario->width : 1;
 	if (scenario->tiny)
@@ -438,7 +518,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	args->writer = (weir_addr)(uintptr_t)rig.writer;
 	args->other = (weir_addr)(uintptr_t)rig.other;
 	args->marks = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * SCENARIO_BLOCKS * 8, 64);
-	watch((void *)(uintptr_t)args->marks, (size_t)lanes * SCENARIO_BLOCKS * 8, 8, WATCH_DATA, "mark[%u]", 8);
+	watch((void *)(uintptr_t)args->marks, (size_t)lanes * SCENARIO_BLOCKS * 8, 8, WATCH_DATA, "mark[%u]",
+	      8);
 	rig.written = scenario->written;
 	args->events = (weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * 8, 64);
 	watch((void *)(uintptr_t)args->events, (size_t)lanes * requests * 8, 8, WATCH_EVENT, "event[%u]", 8);
@@ -453,15 +534,17 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 }
 
 /*
- * Once a submission is known to be the oldest, WEIR_OVERTAKES commands go before it, and of each other lane a few that had
- * looked before, or saw old values. So each of N is served after about 10 N commands of others, where lanes get about as many steps each.
+ * Once a submission is known to be the oldest, WEIR_OVERTAKES commands go before it, and of each other lane a
+ * few that had looked before, or saw old values. So each of N is served after about 10 N commands of others,
+ * where lanes get about as many steps each.
  */
 static void check_waits(void)
 {
 	u64 most = WEIR_OVERTAKES + 3 * run.lane_count;
 
 	if (run.strategy->even && run.longest_wait > most)
-		fail("the oldest submission waited while %llu commands of others were submitted, of %u lanes; %llu are allowed",
+		fail("the oldest submission waited while %llu commands of others were submitted, of %u "
+		     "lanes; %llu are allowed",
 		     (unsigned long long)run.longest_wait, run.lane_count, (unsigned long long)most);
 }
 

@@ -14,12 +14,12 @@ enum { SCENARIO_WRITE_FAULT = 0x280, SCENARIO_WRITE_FAULTS = 5 };
 
 /* Modes of the kernel that puts. */
 enum {
-	SCENARIO_FLUSHES = 1,	 /* lanes flush what they put, now and then, and look for it on storage */
-	SCENARIO_DIRTY = 2,	 /* the cache begins with a set of dirty lines, of generation 1 */
-	SCENARIO_READS = 4,	 /* lanes read other lines than those, and put nothing */
+	SCENARIO_FLUSHES = 1,    /* lanes flush what they put, now and then, and look for it on storage */
+	SCENARIO_DIRTY = 2,      /* the cache begins with a set of dirty lines, of generation 1 */
+	SCENARIO_READS = 4,      /* lanes read other lines than those, and put nothing */
 	SCENARIO_UNWRITABLE = 8, /* write-backs may fail; a put that says so has not happened */
-	SCENARIO_DROPS = 16,	 /* of tier_two: a block is written past the cache, and forgotten */
-	SCENARIO_UNSAFE = 32,	 /* of partner: lines of a dead storage may be lost to the other one, too */
+	SCENARIO_DROPS = 16,     /* of tier_two: a block is written past the cache, and forgotten */
+	SCENARIO_UNSAFE = 32,    /* of partner: lines of a dead storage may be lost to the other one, too */
 };
 
 /**
@@ -53,7 +53,8 @@ struct scenario_args {
 	weir_addr marks;
 };
 
-/* Word @word of block @lba in generation @generation. Part of the kernel: a function of its own is another graph. */
+/* Word @word of block @lba in generation @generation. Part of the kernel: a function of its own is another
+ * graph. */
 static inline __attribute__((always_inline)) u64 scenario_word(u64 lba, u64 generation, u64 word)
 {
 	return (lba + 1) << 32 | generation << 16 | (word + 1);

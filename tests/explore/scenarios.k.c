@@ -166,7 +166,8 @@ WEIR_KERNEL(rows, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 
-	/* the whole wave, so that one of its lanes may be far behind in a row that another one looks at again */
+	/* the whole wave, so that one of its lanes may be far behind in a row that another one looks at again
+	 */
 	u64 wave = ((u64)1 << weir_lanes()) - 1;
 
 	for (u32 r = 0; r < args->requests; r++) {
@@ -175,7 +176,8 @@ WEIR_KERNEL(rows, struct scenario_args)
 
 		for (u64 left = weir_ballot(wave, view.own.count >= 4); left; left &= left - 1) {
 			u32 lane = weir_lowest_bit(left);
-			u64 theirs = weir_shuffle_u64(wave, lba, lane), value = weir_view_u64_of(wave, view, lane, i);
+			u64 theirs = weir_shuffle_u64(wave, lba, lane),
+			    value = weir_view_u64_of(wave, view, lane, i);
 
 			wrong |= (u64)(value != scenario_word(theirs, 0, 60 + i)) << lane;
 			seen += value;
@@ -245,15 +247,17 @@ WEIR_FN weir_status put_word(struct scenario_args *args, u64 lba, u64 value)
 	access.buffer = 0;
 	access.value.low = value;
 	access.value.high = 0;
-	return weir_lines_access(weir_active(), weir_at(array->lines, struct weir_lines, 0), &array->extent, lba,
-				 WEIR_ACCESS_STORE, access).status;
+	return weir_lines_access(weir_active(), weir_at(array->lines, struct weir_lines, 0), &array->extent,
+				 lba, WEIR_ACCESS_STORE, access)
+		.status;
 }
 
 /* Put, and see what was put. */
 WEIR_FN void put_and_get(struct scenario_args *args, u32 r)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
-	u64 lba = put_lba(args, r), value = scenario_word(lba, args->mode & SCENARIO_READS ? 0 : r + 1, weir_thread()), got;
+	u64 lba = put_lba(args, r),
+	    value = scenario_word(lba, args->mode & SCENARIO_READS ? 0 : r + 1, weir_thread()), got;
 	weir_status status = put_word(args, lba, value);
 
 	if (status == WEIR_OK && !(args->mode & SCENARIO_READS))
@@ -292,15 +296,18 @@ WEIR_FN void check_blocks(struct scenario_args *args, u64 lba, u64 lba_end, u64 
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
 
 	for (; lba < lba_end; lba++) {
-		explore_expect("status of a raw read", weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
+		explore_expect("status of a raw read",
+			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		for (u64 i = word; i < word_end; i++)
-			explore_expect("word on storage", weir_data_load_u64(buffer_of(args, 0) + i * 8),
-				       scenario_word(lba, i < weir_threads() ? *mark_of(args, i, lba) : 0, i));
+			explore_expect(
+				"word on storage", weir_data_load_u64(buffer_of(args, 0) + i * 8),
+				scenario_word(lba, i < weir_threads() ? *mark_of(args, i, lba) : 0, i));
 		explore_progress();
 	}
 }
 
-/* Each lane has a word of its own in every block. The last lane to come flushes all, and looks at the storage. */
+/* Each lane has a word of its own in every block. The last lane to come flushes all, and looks at the
+ * storage. */
 WEIR_KERNEL(put, struct scenario_args)
 {
 	u32 dirty = args->mode & SCENARIO_DIRTY;
@@ -321,7 +328,8 @@ WEIR_KERNEL(put, struct scenario_args)
 			if (!(args->mode & SCENARIO_FLUSHES) || (r + weir_thread()) & 1)
 				continue;
 		}
-		flush_range(args, lba * SCENARIO_BLOCK_WORDS + word, (end - lba - 1) * SCENARIO_BLOCK_WORDS + 1);
+		flush_range(args, lba * SCENARIO_BLOCK_WORDS + word,
+			    (end - lba - 1) * SCENARIO_BLOCK_WORDS + 1);
 		if (!args->tolerant)
 			check_blocks(args, lba, end, word, word_end);
 	}
@@ -346,21 +354,23 @@ WEIR_FN u64 partner_lba(struct scenario_args *args, u32 r, u32 theirs)
 	return (weir_thread() * 5 + r * 3 + args->salt) % PARTNER_BLOCKS + (theirs ? SCENARIO_BLOCKS / 2 : 0);
 }
 
-/* Of two storages behind one cache one dies: whoever asks for its blocks is told, and the other's are read as ever. */
+/* Of two storages behind one cache one dies: whoever asks for its blocks is told, and the other's are read as
+ * ever. */
 WEIR_KERNEL(partner, struct scenario_args)
 {
 	for (u32 r = 0; r < args->requests; r++) {
 		u32 theirs = partner_asked(r);
 		WEIR_GLOBAL struct weir_array *array = partner_array(args, theirs);
 		u64 lba = partner_lba(args, r, theirs);
-		struct weir_words words =
-			weir_lines_fetch(weir_at(array->lines, struct weir_lines, 0), &array->extent, lba, 0, 1);
+		struct weir_words words = weir_lines_fetch(weir_at(array->lines, struct weir_lines, 0),
+							   &array->extent, lba, 0, 1);
 
 		if (words.status == WEIR_OK)
 			explore_expect("word fetched", words.word[0], scenario_word(lba, 0, 0));
 		else
 			explore_expect("status of a fetch", words.status,
-				       theirs || args->mode & SCENARIO_UNSAFE ? (u32)WEIR_E_DEVICE_DEAD : (u32)WEIR_OK);
+				       theirs || args->mode & SCENARIO_UNSAFE ? (u32)WEIR_E_DEVICE_DEAD
+									      : (u32)WEIR_OK);
 		explore_progress();
 	}
 }
@@ -382,8 +392,9 @@ WEIR_KERNEL(partner_put, struct scenario_args)
 		access.buffer = 0;
 		access.value.low = scenario_word(lba, r + 1, weir_thread());
 		access.value.high = 0;
-		status = weir_lines_access(weir_active(), weir_at(array->lines, struct weir_lines, 0), &array->extent, lba,
-					   WEIR_ACCESS_STORE, access).status;
+		status = weir_lines_access(weir_active(), weir_at(array->lines, struct weir_lines, 0),
+					   &array->extent, lba, WEIR_ACCESS_STORE, access)
+				 .status;
 		if (status != WEIR_OK)
 			explore_expect("status of a put", status, WEIR_E_DEVICE_DEAD);
 		else if (!theirs)
@@ -392,7 +403,8 @@ WEIR_KERNEL(partner_put, struct scenario_args)
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
 		return;
-	explore_expect("status of a flush", weir_writer_flush(writer, 0, PARTNER_BLOCKS * SCENARIO_BLOCK_WORDS, 0), WEIR_OK);
+	explore_expect("status of a flush",
+		       weir_writer_flush(writer, 0, PARTNER_BLOCKS * SCENARIO_BLOCK_WORDS, 0), WEIR_OK);
 	check_blocks(args, 0, PARTNER_BLOCKS, 0, weir_threads());
 }
 
@@ -414,7 +426,8 @@ WEIR_KERNEL(add, struct scenario_args)
 
 		for (u32 r = 0; r < args->requests; r++)
 			sum += (r + args->salt) % PUT_BLOCKS == lba ? weir_threads() : 0;
-		explore_expect("status of a raw read", weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
+		explore_expect("status of a raw read",
+			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		explore_expect("sum on storage", weir_data_load_u64(buffer_of(args, 0)), sum);
 		explore_progress();
 	}
@@ -433,9 +446,13 @@ WEIR_KERNEL(span, struct scenario_args)
 		for (u64 i = 0; i < count; i++)
 			*weir_at(buffer_of(args, 0), u64, i) = scenario_word(lba, r + 1, first + i);
 		explore_expect("status of a write",
-			       weir_writer_write(writer, lba * SCENARIO_BLOCK_WORDS + first, count, buffer_of(args, 0)), WEIR_OK);
+			       weir_writer_write(writer, lba * SCENARIO_BLOCK_WORDS + first, count,
+						 buffer_of(args, 0)),
+			       WEIR_OK);
 		explore_expect("status of a read",
-			       weir_array_read(&writer->array, lba * SCENARIO_BLOCK_WORDS + first, count, buffer_of(args, 1)), WEIR_OK);
+			       weir_array_read(&writer->array, lba * SCENARIO_BLOCK_WORDS + first, count,
+					       buffer_of(args, 1)),
+			       WEIR_OK);
 		value = weir_data_load_u64(buffer_of(args, 1) + (count - 1) * 8);
 		explore_expect("last word of a span", value, scenario_word(lba, r + 1, first + count - 1));
 		explore_progress();

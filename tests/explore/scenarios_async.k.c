@@ -13,11 +13,13 @@ WEIR_KERNEL(any, struct scenario_args)
 	u64 wave = weir_active();
 
 	for (u32 r = 0; r < args->requests; r++)
-		explore_expect("status of a submission",
-			       weir_read_async(disk, some_lba(args, r), 1, buffer_of(args, r), event_of(args, r)),
-			       WEIR_OK);
+		explore_expect(
+			"status of a submission",
+			weir_read_async(disk, some_lba(args, r), 1, buffer_of(args, r), event_of(args, r)),
+			WEIR_OK);
 	if (kind == 0) {
-		explore_expect("status of all", weir_wait_all(disk, event_of(args, 0), args->requests, 0), WEIR_OK);
+		explore_expect("status of all", weir_wait_all(disk, event_of(args, 0), args->requests, 0),
+			       WEIR_OK);
 		for (u32 r = 0; r < args->requests; r++)
 			check_block(buffer_of(args, r), some_lba(args, r), 0);
 		left = 0;
@@ -40,13 +42,15 @@ WEIR_KERNEL(any, struct scenario_args)
 	}
 	if (kind == 1)
 		explore_expect("no event left",
-			       weir_wait_any(disk, event_of(args, 0), args->requests, 0).index, args->requests);
+			       weir_wait_any(disk, event_of(args, 0), args->requests, 0).index,
+			       args->requests);
 }
 
 /* Commands that a queue pair has under way. */
 WEIR_FN u64 under_way(WEIR_GLOBAL struct weir_queue *queue)
 {
-	return (weir_load_u64_relaxed_dev(&queue->tail) << 1) - (weir_load_u64_relaxed_dev(&queue->reap) & ~(u64)1);
+	return (weir_load_u64_relaxed_dev(&queue->tail) << 1) -
+	       (weir_load_u64_relaxed_dev(&queue->reap) & ~(u64)1);
 }
 
 /* Nobody waits for a prefetch: whoever leaves last sees the rest of them come. */
@@ -87,37 +91,45 @@ WEIR_KERNEL(copies, struct scenario_args)
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 
 	for (u32 r = 0; r < args->requests; r++)
-		explore_expect("status of a copy",
-			       weir_async_read(array, some_lba(args, r) % 8, buffer_of(args, r), event_of(args, r)),
-			       WEIR_OK);
+		explore_expect(
+			"status of a copy",
+			weir_async_read(array, some_lba(args, r) % 8, buffer_of(args, r), event_of(args, r)),
+			WEIR_OK);
 	explore_expect("element read",
 		       weir_array_get_u64(array, (some_lba(args, 1) % 8) * SCENARIO_BLOCK_WORDS + 1),
 		       scenario_word(some_lba(args, 1) % 8, 0, 1));
-	explore_expect("status of all", weir_async_wait_all(array, event_of(args, 0), args->requests, 0), WEIR_OK);
+	explore_expect("status of all", weir_async_wait_all(array, event_of(args, 0), args->requests, 0),
+		       WEIR_OK);
 	for (u32 r = 0; r < args->requests; r++)
 		check_block(buffer_of(args, r), some_lba(args, r) % 8, 0);
 }
 
-/* Lines that all lanes ask for, each before the first has come; then one of this lane's own is written, and read back. */
+/* Lines that all lanes ask for, each before the first has come; then one of this lane's own is written, and
+ * read back. */
 WEIR_KERNEL(joined, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	WEIR_GLOBAL struct weir_transfer *transfers = weir_at(buffer_of(args, args->requests - 1), struct weir_transfer, 0);
+	WEIR_GLOBAL struct weir_transfer *transfers =
+		weir_at(buffer_of(args, args->requests - 1), struct weir_transfer, 0);
 	u64 own = 8 + weir_thread();
 	u32 reads = args->requests - 1;
 
 	for (u32 r = 0; r < reads; r++)
-		explore_expect("status of a transfer", weir_transfer_read(array, (args->salt + r) % 4, buffer_of(args, r), transfers + r),
-			       WEIR_OK);
+		explore_expect(
+			"status of a transfer",
+			weir_transfer_read(array, (args->salt + r) % 4, buffer_of(args, r), transfers + r),
+			WEIR_OK);
 	explore_expect("status of transfers", weir_transfer_wait(array, transfers, reads, 0), WEIR_OK);
 	for (u32 r = 0; r < reads; r++)
 		check_block(buffer_of(args, r), (args->salt + r) % 4, 0);
 	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 		weir_data_store_u64(buffer_of(args, 0) + word * 8, scenario_word(own, 1, word));
-	explore_expect("status of a write", weir_transfer_write(writer, own, buffer_of(args, 0), transfers), WEIR_OK);
+	explore_expect("status of a write", weir_transfer_write(writer, own, buffer_of(args, 0), transfers),
+		       WEIR_OK);
 	explore_expect("status of its wait", weir_transfer_wait(&writer->array, transfers, 1, 0), WEIR_OK);
-	explore_expect("element written", weir_array_get_u64(array, own * SCENARIO_BLOCK_WORDS + 5), scenario_word(own, 1, 5));
+	explore_expect("element written", weir_array_get_u64(array, own * SCENARIO_BLOCK_WORDS + 5),
+		       scenario_word(own, 1, 5));
 	explore_progress();
 	see_them_come(weir_at(args->disk, struct weir_disk, 0));
 }
@@ -159,7 +171,8 @@ WEIR_FN void read_own(struct scenario_args *args, u64 lba)
 /* This lane's word of block @lba, by way of the cache, and the block copied. */
 WEIR_FN void put_own(struct scenario_args *args, u64 lba, u32 r)
 {
-	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0), lba * SCENARIO_BLOCK_WORDS + weir_thread(),
+	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0),
+			    lba * SCENARIO_BLOCK_WORDS + weir_thread(),
 			    scenario_word(lba, r + 1, weir_thread()));
 	*mark_of(args, weir_thread(), lba) = r + 1;
 }
@@ -168,7 +181,8 @@ WEIR_FN void copy_own(struct scenario_args *args, u64 lba, u32 r)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 
-	explore_expect("status of a copy", weir_async_read(array, lba, buffer_of(args, r), event_of(args, r)), WEIR_OK);
+	explore_expect("status of a copy", weir_async_read(array, lba, buffer_of(args, r), event_of(args, r)),
+		       WEIR_OK);
 	explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0), WEIR_OK);
 	explore_expect("own word, copied", weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8),
 		       word_marked(args, lba, weir_thread()));
@@ -185,12 +199,14 @@ WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
 		struct weir_shared shared;
 
 		if (way < 2) {
-			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
+			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r),
+						    event_of(args, r));
 			explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
 			change_shared(args, shared, way ? r + 1 : 0);
 			if (way == 1)
 				read_own(args, lba);
-			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+			explore_expect("status of a release", weir_share_release(&writer->array, shared),
+				       WEIR_OK);
 		} else if (way == 2) {
 			put_own(args, lba, r);
 		} else {
@@ -211,7 +227,8 @@ WEIR_KERNEL(hold_full, struct scenario_args)
 	mix_ways(args, SHARE_FULL);
 }
 
-/* One block goes from the cache to buffers and back by some waves, while others write it in the cache and copy it. */
+/* One block goes from the cache to buffers and back by some waves, while others write it in the cache and
+ * copy it. */
 WEIR_KERNEL(hold_copied, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
@@ -221,10 +238,12 @@ WEIR_KERNEL(hold_copied, struct scenario_args)
 			put_own(args, 0, r);
 			copy_own(args, 0, r);
 		} else {
-			struct weir_shared shared = weir_share_acquire(&writer->array, 0, buffer_of(args, r), event_of(args, r));
+			struct weir_shared shared =
+				weir_share_acquire(&writer->array, 0, buffer_of(args, r), event_of(args, r));
 
 			change_shared(args, shared, 0);
-			explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
+			explore_expect("status of a release", weir_share_release(&writer->array, shared),
+				       WEIR_OK);
 		}
 		explore_progress();
 	}
@@ -241,11 +260,13 @@ WEIR_FN void check_elements(struct scenario_args *args, u32 blocks)
 		return;
 	for (u64 lba = 0; lba < blocks; lba++)
 		for (u64 word = 0; word <= weir_threads(); word++)
-			explore_expect("element at the end", weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word),
+			explore_expect("element at the end",
+				       weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word),
 				       word_marked(args, lba, word));
 }
 
-/* Each lane holds both blocks at once, taken in opposite orders, and changes both: every transition there is. */
+/* Each lane holds both blocks at once, taken in opposite orders, and changes both: every transition there is.
+ */
 WEIR_KERNEL(hold_two, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
@@ -265,7 +286,8 @@ WEIR_KERNEL(hold_two, struct scenario_args)
 WEIR_KERNEL(hold_one, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	struct weir_shared shared = weir_share_acquire(&writer->array, 0, buffer_of(args, 0), event_of(args, 0));
+	struct weir_shared shared =
+		weir_share_acquire(&writer->array, 0, buffer_of(args, 0), event_of(args, 0));
 
 	if (weir_thread() != 0)
 		change_shared(args, shared, 1);
@@ -280,7 +302,8 @@ WEIR_KERNEL(hold_failing, struct scenario_args)
 
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 lba = (weir_thread() + r) % 2 ? SCENARIO_BAD_LBA : 1;
-		struct weir_shared shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
+		struct weir_shared shared =
+			weir_share_acquire(&writer->array, lba, buffer_of(args, r), event_of(args, r));
 		weir_status status = weir_share_wait(&writer->array, shared, 0);
 
 		explore_expect("status of a hold", weir_status_nvme(status), lba == 1 ? 0 : 0x281);
@@ -289,14 +312,16 @@ WEIR_KERNEL(hold_failing, struct scenario_args)
 	}
 }
 
-/* A lane's one buffer, for one block after the other: it is registered again as soon as nobody holds it for the last one. */
+/* A lane's one buffer, for one block after the other: it is registered again as soon as nobody holds it for
+ * the last one. */
 WEIR_KERNEL(hold_again, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 lba = (weir_thread() / 2 + r + args->salt) % SHARE_BLOCKS, wave;
-		struct weir_shared shared = weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
+		struct weir_shared shared =
+			weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
 		u32 used = 1, iteration = 0;
 
 		explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);

@@ -68,7 +68,8 @@ WEIR_FN void check_storage(struct scenario_args *args, u32 blocks, u32 words)
 		return;
 	flush_all(args);
 	for (u64 lba = 0; lba < blocks; lba++) {
-		explore_expect("status of a raw read", weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
+		explore_expect("status of a raw read",
+			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		for (u64 word = 0; word < words; word++)
 			explore_expect("word on storage", weir_data_load_u64(buffer_of(args, 0) + word * 8),
 				       word_marked(args, lba, word));

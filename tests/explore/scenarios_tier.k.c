@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels for caches with a tier behind them (core/cache/tier.h). In a file of their own: lanes have code for it here only. */
+/* Kernels for caches with a tier behind them (core/cache/tier.h). In a file of their own: lanes have code for
+ * it here only. */
 #define WEIR_TIER
 #include <weir/async.h>
 
@@ -17,17 +18,20 @@ WEIR_FN void tier_expect(struct scenario_args *args, const char *what, u64 lba, 
 WEIR_FN void tier_get(struct scenario_args *args, u64 lba)
 {
 	tier_expect(args, "element read", lba,
-		    weir_array_get_u64(weir_at(args->array, struct weir_array, 0), lba * SCENARIO_BLOCK_WORDS + weir_thread()));
+		    weir_array_get_u64(weir_at(args->array, struct weir_array, 0),
+				       lba * SCENARIO_BLOCK_WORDS + weir_thread()));
 }
 
 WEIR_FN void tier_put(struct scenario_args *args, u64 lba, u64 generation)
 {
-	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0), lba * SCENARIO_BLOCK_WORDS + weir_thread(),
+	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0),
+			    lba * SCENARIO_BLOCK_WORDS + weir_thread(),
 			    scenario_word(lba, generation, weir_thread()));
 	*mark_of(args, weir_thread(), lba) = generation;
 }
 
-/* Words of blocks that all lanes share out are put, and read, by element and by copy. The last lane looks at storage. */
+/* Words of blocks that all lanes share out are put, and read, by element and by copy. The last lane looks at
+ * storage. */
 WEIR_KERNEL(tier, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
@@ -39,9 +43,13 @@ WEIR_KERNEL(tier, struct scenario_args)
 		if (action == 0)
 			tier_put(args, lba, r + 1);
 		if (action == 1) {
-			explore_expect("status of a copy", weir_async_read(array, lba, buffer_of(args, r), event_of(args, r)), WEIR_OK);
-			explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0), WEIR_OK);
-			tier_expect(args, "word copied", lba, weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8));
+			explore_expect("status of a copy",
+				       weir_async_read(array, lba, buffer_of(args, r), event_of(args, r)),
+				       WEIR_OK);
+			explore_expect("status of its wait", weir_async_wait(array, event_of(args, r), 0),
+				       WEIR_OK);
+			tier_expect(args, "word copied", lba,
+				    weir_data_load_u64(buffer_of(args, r) + weir_thread() * 8));
 		}
 		tier_get(args, lba);
 	}
@@ -59,12 +67,14 @@ WEIR_KERNEL(tier_whole, struct scenario_args)
 			for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 				*weir_at(buffer_of(args, 0), u64, word) = scenario_word(mine, r + 1, word);
 			explore_expect("status of a write",
-				       weir_writer_write(writer, mine * SCENARIO_BLOCK_WORDS, SCENARIO_BLOCK_WORDS, buffer_of(args, 0)),
+				       weir_writer_write(writer, mine * SCENARIO_BLOCK_WORDS,
+							 SCENARIO_BLOCK_WORDS, buffer_of(args, 0)),
 				       WEIR_OK);
 			*mark_of(args, mine, mine) = r + 1;
 		}
 		for (u64 i = 0; i < 3; i++) {
-			u64 lba = i == 2 ? mine : weir_threads() + (mine + r * 2 + i + args->salt) % WEIR_WAYS;
+			u64 lba =
+				i == 2 ? mine : weir_threads() + (mine + r * 2 + i + args->salt) % WEIR_WAYS;
 
 			tier_get(args, lba);
 		}
@@ -83,7 +93,8 @@ WEIR_FN void tier_rewrite(struct scenario_args *args, u64 lba, u64 generation)
 
 	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 		from[word] = scenario_word(lba, generation, word);
-	explore_expect("status of a raw write", weir_write(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
+	explore_expect("status of a raw write",
+		       weir_write(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 	sweep.first_key = array->extent.key_base + lba;
 	sweep.end_key = sweep.first_key + 1;
 	sweep.first = 0;
@@ -91,8 +102,10 @@ WEIR_FN void tier_rewrite(struct scenario_args *args, u64 lba, u64 generation)
 	sweep.kind = WEIR_SWEEP_DROP;
 	sweep.flags = 0;
 	sweep.note = 0;
-	explore_expect("status of a drop",
-		       weir_lines_drop(weir_active(), weir_at(array->lines, struct weir_lines, 0), sweep).status, WEIR_OK);
+	explore_expect(
+		"status of a drop",
+		weir_lines_drop(weir_active(), weir_at(array->lines, struct weir_lines, 0), sweep).status,
+		WEIR_OK);
 	*mark_of(args, weir_thread(), lba) = generation;
 	explore_progress();
 }
@@ -106,7 +119,8 @@ WEIR_KERNEL(tier_drop, struct scenario_args)
 	for (u32 r = 0; r < args->requests; r++) {
 		u64 other = (weir_thread() + 1 + r + args->salt) % (weir_threads() + 4);
 
-		explore_expect("some word of the block", weir_array_get_u64(array, other * SCENARIO_BLOCK_WORDS) >> 32, other + 1);
+		explore_expect("some word of the block",
+			       weir_array_get_u64(array, other * SCENARIO_BLOCK_WORDS) >> 32, other + 1);
 		explore_progress();
 		if ((r + weir_thread()) & 1)
 			tier_rewrite(args, mine, r + 1);
@@ -115,8 +129,9 @@ WEIR_KERNEL(tier_drop, struct scenario_args)
 }
 
 /*
- * Two blocks, two lanes, one set of either level, all in it ready: blocks 0 to 3 in the cache, 4 to 7 behind it. One goes
- * up and another one down; with SCENARIO_FLUSHES one is written to and flushed; with SCENARIO_DROPS forgotten.
+ * Two blocks, two lanes, one set of either level, all in it ready: blocks 0 to 3 in the cache, 4 to 7 behind
+ * it. One goes up and another one down; with SCENARIO_FLUSHES one is written to and flushed; with
+ * SCENARIO_DROPS forgotten.
  */
 WEIR_KERNEL(tier_two, struct scenario_args)
 {
@@ -127,10 +142,12 @@ WEIR_KERNEL(tier_two, struct scenario_args)
 		tier_rewrite(args, lba, 1);
 	} else if (args->mode & SCENARIO_FLUSHES && weir_thread() == 0) {
 		tier_put(args, lba, 1);
-		explore_expect("status of a flush", weir_writer_flush(writer, lba * SCENARIO_BLOCK_WORDS, 1, 0), WEIR_OK);
+		explore_expect("status of a flush",
+			       weir_writer_flush(writer, lba * SCENARIO_BLOCK_WORDS, 1, 0), WEIR_OK);
 	}
 	for (u64 other = lba; other < lba + 2 && args->mode && weir_thread() != 0; other++)
-		explore_expect("some word of the block", weir_array_get_u64(&writer->array, other * SCENARIO_BLOCK_WORDS) >> 32,
+		explore_expect("some word of the block",
+			       weir_array_get_u64(&writer->array, other * SCENARIO_BLOCK_WORDS) >> 32,
 			       other + 1);
 	if (!(args->mode & SCENARIO_DROPS) || weir_thread() == 0)
 		tier_get(args, lba);

@@ -343,9 +343,9 @@ static bool all_here(const struct lane *lane)
 }
 
 /*
- * Lanes that came here together and meet must not leave others of them waiting in another collective: a GPU may never get back to
- * those (docs/porting.md). A kernel that has collectives of its own around the library's calls is not judged: who comes
- * together to a call is up to chance here.
+ * Lanes that came here together and meet must not leave others of them waiting in another collective: a GPU
+ * may never get back to those (docs/porting.md). A kernel that has collectives of its own around the
+ * library's calls is not judged: who comes together to a call is up to chance here.
  */
 static void check_left_behind(const struct lane *lane)
 {
@@ -354,8 +354,10 @@ static void check_left_behind(const struct lane *lane)
 
 		if (!((lane->mask >> i) & 1) && ((lane->together >> i) & 1) && other->state == LANE_MEETING &&
 		    (other->mask & lane->mask))
-			fail("lanes %#llx of wave %u meet among themselves, while lane %u waits for them in a collective over mask %#llx",
-			     (unsigned long long)lane->mask, lane->wave->index, other->index, (unsigned long long)other->mask);
+			fail("lanes %#llx of wave %u meet among themselves, while lane %u waits for them in "
+			     "a collective over mask %#llx",
+			     (unsigned long long)lane->mask, lane->wave->index, other->index,
+			     (unsigned long long)other->mask);
 	}
 }
 

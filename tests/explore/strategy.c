@@ -13,7 +13,14 @@
  */
 #include "explore.h"
 
-enum { PCT_CHANGES_MOST = 6, PCT_LENGTH = 3000, STARVED_SHARE = 48, STARVED_LIMIT = 16, SHORT_REST = 64, RESTED_LATELY = 512 };
+enum {
+	PCT_CHANGES_MOST = 6,
+	PCT_LENGTH = 3000,
+	STARVED_SHARE = 48,
+	STARVED_LIMIT = 16,
+	SHORT_REST = 64,
+	RESTED_LATELY = 512
+};
 
 /* A runnable lane, each with the same chance; NULL if everybody waits for somebody. */
 static struct lane *any_lane(void)
@@ -47,7 +54,9 @@ static void random_step(void)
 		run_lane(any_lane());
 }
 
-const struct strategy strategy_random = { .name = "random", .begin = nothing, .step = random_step, .even = true };
+const struct strategy strategy_random = {
+	.name = "random", .begin = nothing, .step = random_step, .even = true
+};
 
 /* independent: who runs until it polls */
 static u32 current;
@@ -218,9 +227,9 @@ static void lag_step(void)
 const struct strategy strategy_lag = { .name = "lag", .begin = lag_begin, .step = lag_step };
 
 /*
- * rested: of a wave some lane whose rest ended a short while ago, or soon will. So lanes that rest shortly go on at once, and
- * those of their wave that do not rest wait until all of them rest for long: what an H100 was seen to do under a checker
- * (docs/porting.md).
+ * rested: of a wave some lane whose rest ended a short while ago, or soon will. So lanes that rest shortly go
+ * on at once, and those of their wave that do not rest wait until all of them rest for long: what an H100 was
+ * seen to do under a checker (docs/porting.md).
  */
 static bool awake(const struct lane *lane)
 {

@@ -28,7 +28,7 @@ static struct range ranges[RANGES];
 static u32 range_count;
 static u8 kinds[WORDS];
 static const void *guards[WORDS]; /* the lock that guards a line's word or a slot */
-static int owners[WORDS];	  /* lane + 1 that holds a lock */
+static int owners[WORDS];         /* lane + 1 that holds a lock */
 
 void watch_begin(void)
 {
@@ -105,7 +105,7 @@ static void watch_lock(struct lane *lane, const void *lock, u64 old_word, u64 ne
 
 	if (!old && !new)
 		fail("%s changes while nobody holds the lock", watch_name(lock));
-	else if (new && old)
+	else if (new &&old)
 		fail("lock %s is taken by lane %d while lane %d holds it", watch_name(lock), self - 1,
 		     *owner - 1);
 	else if (new)
@@ -186,8 +186,8 @@ static bool legal_completion(u64 old, u64 new)
 /* Whoever issued a fetch that failed holds the line, and tries again. */
 static bool legal_refetch(u64 old, u64 new)
 {
-	return same_occupant(old, new) && pins(old) == 1 && pins(new) == 1 && weir_line_state(old) == WEIR_LINE_FAILED &&
-	       weir_line_state(new) == WEIR_LINE_BUSY;
+	return same_occupant(old, new) && pins(old) == 1 && pins(new) == 1 &&
+	       weir_line_state(old) == WEIR_LINE_FAILED && weir_line_state(new) == WEIR_LINE_BUSY;
 }
 
 static bool legal_pin(u64 old, u64 new)
@@ -240,8 +240,9 @@ static void watch_line(struct lane *lane, const void *word, u64 old, u64 new)
 {
 	if (legal_use(old, new))
 		return;
-	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new) || legal_mark(old, new) ||
-	    legal_writing(old, new) || legal_drop(old, new) || legal_refetch(old, new)) {
+	if (legal_completion(old, new) || legal_pin(old, new) || legal_retraction(old, new) ||
+	    legal_mark(old, new) || legal_writing(old, new) || legal_drop(old, new) ||
+	    legal_refetch(old, new)) {
 		run.progress_step = run.steps;
 		return;
 	}
@@ -263,13 +264,17 @@ static bool legal_entry(u64 old, u64 new)
 	if (refs == 0) /* reserved */
 		return old == empty && new == (version | WEIR_SHARE_REF | WEIR_LINE_BUSY);
 	if (old >> WEIR_LINE_KEY_SHIFT == 0 && key) /* made known, filled or not */
-		return refs == 1 && (added == key || (state == WEIR_LINE_BUSY && (added == (key | 1) || added == (key | 1 | WEIR_SHARE_DIRTY))));
+		return refs == 1 &&
+		       (added == key || (state == WEIR_LINE_BUSY &&
+					 (added == (key | 1) || added == (key | 1 | WEIR_SHARE_DIRTY))));
 	if (state == WEIR_LINE_BUSY && (new == (old | WEIR_LINE_READY) || new == (old | WEIR_LINE_FAILED)))
 		return true;
-	if (state == WEIR_LINE_FAILED && key && new == (old & ~(u64)WEIR_LINE_BIT_FAILED)) /* its command is submitted again */
+	if (state == WEIR_LINE_FAILED && key &&
+	    new == (old & ~(u64)WEIR_LINE_BIT_FAILED)) /* its command is submitted again */
 		return true;
 	if (new == empty) /* given back unknown; or left by the last holder, or propagated by it */
-		return refs == 1 && (state != WEIR_LINE_BUSY || (old & WEIR_SHARE_DIRTY) || old >> WEIR_LINE_KEY_SHIFT == 0);
+		return refs == 1 && (state != WEIR_LINE_BUSY || (old & WEIR_SHARE_DIRTY) ||
+				     old >> WEIR_LINE_KEY_SHIFT == 0);
 	if (new == old - 1) /* being propagated */
 		return refs == 1 && state == WEIR_LINE_READY && (old & WEIR_SHARE_DIRTY);
 	return (old >> WEIR_LINE_KEY_SHIFT) != 0 &&
@@ -280,8 +285,8 @@ static bool legal_entry(u64 old, u64 new)
 static void watch_share(const void *word, u64 old, u64 new)
 {
 	if (!legal_entry(old, new))
-		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
-		     (unsigned long long)new);
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word),
+		     (unsigned long long)old, (unsigned long long)new);
 	run.progress_step = run.steps;
 }
 
@@ -300,8 +305,8 @@ static bool legal_tier_locked(u64 old, u64 new)
 	u64 changed = (old ^ new) & ~(u64)(WEIR_LINE_VERSIONS | WEIR_LINE_PINS);
 
 	if (weir_line_state(new) == WEIR_LINE_BUSY) /* reserved */
-		return weir_line_evictable(old) && pins(new) == 0 && !(new & WEIR_LINE_USED) &&
-		       (new & WEIR_LINE_VERSIONS) != (old & WEIR_LINE_VERSIONS);
+		return weir_line_evictable(old) && pins(new) == 0 && !(new &WEIR_LINE_USED) &&
+		       (new &WEIR_LINE_VERSIONS) != (old & WEIR_LINE_VERSIONS);
 	if (weir_line_state(old) == WEIR_LINE_BUSY) /* and given back */
 		return new == (old & WEIR_LINE_VERSIONS);
 	/* taken */
@@ -322,8 +327,8 @@ static void watch_tier(struct lane *lane, const void *word, u64 old, u64 new)
 	u64 key = (weir_line_state(new) == WEIR_LINE_INVALID ? old : new) >> WEIR_LINE_KEY_SHIFT;
 
 	if (!legal_tier(old, new) && !legal_tier_locked(old, new))
-		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word), (unsigned long long)old,
-		     (unsigned long long)new);
+		fail("%s goes from %#llx to %#llx, which no rule allows", watch_name(word),
+		     (unsigned long long)old, (unsigned long long)new);
 	else if (!legal_tier(old, new) && !key_guarded(lane, key))
 		fail("%s is changed by lane %d, which does not hold the lock of its set", watch_name(word),
 		     lane ? (int)lane->index : -1);
@@ -340,7 +345,8 @@ void watch_write(struct lane *lane, void *address, u32 bytes, u64 old, u64 new)
 	case WATCH_SEQUENCE: watch_sequence(lane, address, (u32)old, (u32) new); break;
 	case WATCH_EVENT:
 		/* a request that is not tried again says so, or that its record is another one's */
-		if (old && new && new != (old | WEIR_EVENT_CONSUMED) && (new & ~WEIR_EVENT_LOST) != weir_event_plain(old))
+		if (old && new &&new != (old | WEIR_EVENT_CONSUMED) &&
+		    (new & ~WEIR_EVENT_LOST) != weir_event_plain(old))
 			fail("%s is completed twice: %#llx, then %#llx", watch_name(address),
 			     (unsigned long long)old, (unsigned long long)new);
 		break;

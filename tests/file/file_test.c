@@ -25,10 +25,10 @@
 
 enum { FILE_BYTES = (3 << 20) + 777, BUFFER_BYTES = 4 << 20, MOST_BATCH = 700, WAIT_ITERATIONS = 5000 };
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static struct weir_context *context;
@@ -40,7 +40,8 @@ static int file;
 static void refused(int64_t result, int error, const char *first, const char *second)
 {
 	if (result != error)
-		fail_msg("%lld instead of %d (\"%s\", \"%s\"); last: %s", (long long)result, error, first, second, weir_last_error());
+		fail_msg("%lld instead of %d (\"%s\", \"%s\"); last: %s", (long long)result, error, first,
+			 second, weir_last_error());
 	if (!strstr(weir_last_error(), first) || !strstr(weir_last_error(), second))
 		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", weir_last_error(), first, second);
 }
@@ -80,11 +81,13 @@ static int tear_down(void **state)
 /* The paths that the buffer can have, each in turn; false behind the last. */
 static bool register_by(unsigned *iteration, struct weir_registration **registration)
 {
-	static const enum weir_file_path paths[] = { WEIR_FILE_AUTO, WEIR_FILE_DIRECT, WEIR_FILE_PULL, WEIR_FILE_BOUNCE };
+	static const enum weir_file_path paths[] = { WEIR_FILE_AUTO, WEIR_FILE_DIRECT, WEIR_FILE_PULL,
+						     WEIR_FILE_BOUNCE };
 
 	while (*iteration < sizeof(paths) / sizeof(paths[0])) {
-		int error = weir_register(context, buffer, BUFFER_BYTES, WEIR_OPTIONS(register, .path = paths[(*iteration)++]),
-					  registration);
+		int error =
+			weir_register(context, buffer, BUFFER_BYTES,
+				      WEIR_OPTIONS(register, .path = paths[(*iteration)++]), registration);
 
 		if (!error)
 			return true;
@@ -101,7 +104,8 @@ static int open_direct(int flags)
 	return fd >= 0 ? fd : open(path, flags | O_CLOEXEC);
 }
 
-/* What stands in the way of the library's pread() and pwrite(): no more bytes than this, signals, a range that cannot be read. */
+/* What stands in the way of the library's pread() and pwrite(): no more bytes than this, signals, a range
+ * that cannot be read. */
 static struct {
 	size_t most_bytes;
 	atomic_uint signals;
@@ -155,8 +159,8 @@ static void check(size_t at, uint64_t offset, size_t bytes, size_t asked, const 
 
 		/* Behind the end of a file O_DIRECT pads with zeros what it was asked for. */
 		if (got[i] != right && !(i >= at + bytes && i < at + asked))
-			fail_msg("%s: byte %zu is %02x, not %02x (%zu bytes of %llu at %zu)", what, i, got[i] & 255, right & 255, bytes,
-				 (unsigned long long)offset, at);
+			fail_msg("%s: byte %zu is %02x, not %02x (%zu bytes of %llu at %zu)", what, i,
+				 got[i] & 255, right & 255, bytes, (unsigned long long)offset, at);
 	}
 }
 
@@ -169,10 +173,20 @@ struct span {
 };
 
 static const struct span spans[] = {
-	{ 0, 4096, 0, 4096 }, { 0, 1, 0, 1 }, { 1, 1, 1, 1 }, { 4096, 65536, 4096, 65536 }, { 513, 10000, 7, 10000 },
-	{ 4095, 4098, 100001, 4098 }, { 4096, 5000, 64, 5000 }, { 100, FILE_BYTES - 100, 33, FILE_BYTES - 100 },
-	{ 0, FILE_BYTES, 512, FILE_BYTES }, { FILE_BYTES - 10, 4096, 8192, 10 }, { FILE_BYTES - 5000, 1 << 20, 4096, 5000 },
-	{ FILE_BYTES, 100, 0, 0 }, { (uint64_t)FILE_BYTES + 100000, 100, 0, 0 }, { 77, 0, 5, 0 },
+	{ 0, 4096, 0, 4096 },
+	{ 0, 1, 0, 1 },
+	{ 1, 1, 1, 1 },
+	{ 4096, 65536, 4096, 65536 },
+	{ 513, 10000, 7, 10000 },
+	{ 4095, 4098, 100001, 4098 },
+	{ 4096, 5000, 64, 5000 },
+	{ 100, FILE_BYTES - 100, 33, FILE_BYTES - 100 },
+	{ 0, FILE_BYTES, 512, FILE_BYTES },
+	{ FILE_BYTES - 10, 4096, 8192, 10 },
+	{ FILE_BYTES - 5000, 1 << 20, 4096, 5000 },
+	{ FILE_BYTES, 100, 0, 0 },
+	{ (uint64_t)FILE_BYTES + 100000, 100, 0, 0 },
+	{ 77, 0, 5, 0 },
 	{ 4096, BUFFER_BYTES - 4096, 4096, FILE_BYTES - 4096 },
 };
 
@@ -187,9 +201,11 @@ static void test_reads(void **state)
 			const struct span *span = &spans[i / 2];
 
 			clear();
-			assert_int_equal(weir_file_read(registration, fds[i % 2], span->bytes, (off_t)span->offset, span->at),
+			assert_int_equal(weir_file_read(registration, fds[i % 2], span->bytes,
+							(off_t)span->offset, span->at),
 					 span->comes);
-			check(span->at, span->offset, span->comes, span->bytes, i % 2 ? "O_DIRECT" : "buffered");
+			check(span->at, span->offset, span->comes, span->bytes,
+			      i % 2 ? "O_DIRECT" : "buffered");
 		}
 		must(weir_deregister(registration));
 	}
@@ -222,7 +238,8 @@ static void test_writes(void **state)
 			assert_int_equal(ftruncate(fds[0], 0), 0);
 			assert_int_equal(pwrite(fds[0], model, FILE_BYTES, 0), FILE_BYTES);
 			memcpy(model + span->offset, sent + span->at, span->bytes);
-			assert_int_equal(weir_file_write(registration, fds[i % 2], span->bytes, (off_t)span->offset, span->at),
+			assert_int_equal(weir_file_write(registration, fds[i % 2], span->bytes,
+							 (off_t)span->offset, span->at),
 					 span->bytes);
 			end = end > FILE_BYTES ? end : FILE_BYTES;
 			assert_int_equal(pread(fds[0], there, BUFFER_BYTES, 0), end);
@@ -237,14 +254,19 @@ static void test_writes(void **state)
 	unlink(own);
 }
 
-/* Blocks of the file in another order, of both descriptors, with some that are none, short or beyond the end. */
+/* Blocks of the file in another order, of both descriptors, with some that are none, short or beyond the end.
+ */
 static void make_batch(struct weir_file_io *io, struct weir_registration *registration, const int *fds)
 {
 	for (size_t i = 0; i < MOST_BATCH; i++) {
 		size_t block = i * 419 % MOST_BATCH;
 
-		io[i] = (struct weir_file_io){ .registration = registration, .file = fds[i % 3 == 0], .operation = WEIR_FILE_READ,
-					       .at = i * 4096 + i % 5, .offset = block * 4096 + i % 7, .bytes = i % 11 ? 4000 : 0 };
+		io[i] = (struct weir_file_io){ .registration = registration,
+					       .file = fds[i % 3 == 0],
+					       .operation = WEIR_FILE_READ,
+					       .at = i * 4096 + i % 5,
+					       .offset = block * 4096 + i % 7,
+					       .bytes = i % 11 ? 4000 : 0 };
 	}
 	io[MOST_BATCH - 1].offset = FILE_BYTES - 5;
 	io[MOST_BATCH - 2].offset = FILE_BYTES + 5;
@@ -254,8 +276,10 @@ static void check_batch(const struct weir_file_io *io)
 {
 	must(weir_copy_from_device(context, got, buffer, BUFFER_BYTES));
 	for (size_t i = 0; i < MOST_BATCH; i++) {
-		int64_t right = io[i].offset >= FILE_BYTES ? 0 :
-				io[i].bytes < FILE_BYTES - io[i].offset ? (int64_t)io[i].bytes : (int64_t)(FILE_BYTES - io[i].offset);
+		int64_t right = io[i].offset >= FILE_BYTES ? 0
+				: io[i].bytes < FILE_BYTES - io[i].offset
+					? (int64_t)io[i].bytes
+					: (int64_t)(FILE_BYTES - io[i].offset);
 
 		assert_int_equal(io[i].result, right);
 		if (right)
@@ -306,13 +330,18 @@ static void test_overlapped(void **state)
 	(void)state;
 	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
 	clear();
-	assert_int_equal(weir_file_read(registration, file, BATCHES * EACH * BLOCK / 2, 0, 0), BATCHES * EACH * BLOCK / 2);
+	assert_int_equal(weir_file_read(registration, file, BATCHES * EACH * BLOCK / 2, 0, 0),
+			 BATCHES * EACH * BLOCK / 2);
 	for (size_t i = 0; i < BATCHES * EACH; i++) {
 		size_t half = i / 2 * BLOCK, second = BATCHES * EACH * BLOCK / 2;
 
-		io[i / EACH][i % EACH] = (struct weir_file_io){ .registration = registration, .bytes = BLOCK, .offset = half,
-			.file = i % 2 ? out : file, .operation = i % 2 ? WEIR_FILE_WRITE : WEIR_FILE_READ,
-			.at = i % 2 ? half : second + half };
+		io[i / EACH][i % EACH] =
+			(struct weir_file_io){ .registration = registration,
+					       .bytes = BLOCK,
+					       .offset = half,
+					       .file = i % 2 ? out : file,
+					       .operation = i % 2 ? WEIR_FILE_WRITE : WEIR_FILE_READ,
+					       .at = i % 2 ? half : second + half };
 	}
 	for (unsigned i = 0; i < BATCHES; i++)
 		must(weir_file_submit(context, io[i], EACH, &batches[i]));
@@ -356,12 +385,19 @@ static void test_enqueued(void **state)
 	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
 	clear();
 	must(weir_launch(context, "test_count", 2, LANES / 2, &args, sizeof(args)));
-	io[0] = (struct weir_file_io){ .registration = words, .file = out, .operation = WEIR_FILE_WRITE, .bytes = sizeof(between) };
-	io[1] = (struct weir_file_io){ .registration = registration, .file = file, .bytes = FILE_BYTES, .at = 12 };
+	io[0] = (struct weir_file_io){
+		.registration = words, .file = out, .operation = WEIR_FILE_WRITE, .bytes = sizeof(between)
+	};
+	io[1] = (struct weir_file_io){
+		.registration = registration, .file = file, .bytes = FILE_BYTES, .at = 12
+	};
 	enqueue_or_skip(io, 2);
 	args.launch = 1;
 	must(weir_launch(context, "test_count", 2, LANES / 2, &args, sizeof(args)));
-	late = (struct weir_file_io){ .registration = words, .file = out, .operation = WEIR_FILE_WRITE, .offset = sizeof(between),
+	late = (struct weir_file_io){ .registration = words,
+				      .file = out,
+				      .operation = WEIR_FILE_WRITE,
+				      .offset = sizeof(between),
 				      .bytes = sizeof(after) };
 	must(weir_file_enqueue(context, NULL, &late, 1));
 	must(weir_sync(context));
@@ -398,7 +434,8 @@ static void test_enqueued_failure(void **state)
 	close(folder);
 }
 
-/* What only the cpu can show: memory of the process, more than 1 GiB of it, and the pointer in other hands. */
+/* What only the cpu can show: memory of the process, more than 1 GiB of it, and the pointer in other hands.
+ */
 static void test_large(void **state)
 {
 	const uint64_t bytes = ((uint64_t)5 << 30) / 2 + 4096, last = bytes - 5000;
@@ -409,7 +446,8 @@ static void test_large(void **state)
 	(void)state;
 	if (!test_on_cpu())
 		skip();
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_ptr_not_equal(memory, MAP_FAILED);
 	must(weir_register(context, (uint64_t)(uintptr_t)memory, bytes, NULL, &registration));
 	must(weir_registration_info(registration, &info));
@@ -484,19 +522,27 @@ static void test_wrong_registrations(void **state)
 	struct weir_registration *registration;
 
 	(void)state;
-	refused(weir_register(context, buffer, 0, NULL, &registration), -EINVAL, "0 bytes", "cannot register");
+	refused(weir_register(context, buffer, 0, NULL, &registration), -EINVAL, "0 bytes",
+		"cannot register");
 	assert_null(registration);
-	refused(weir_register(context, buffer, BUFFER_BYTES + 1, NULL, &registration), -EFAULT, "the allocation has", "4194304");
-	refused(weir_register(context, buffer + 4096, BUFFER_BYTES, NULL, &registration), -EFAULT, "the allocation has", "4190208");
-	refused(weir_register(context, buffer, UINT64_MAX, NULL, &registration), -EINVAL, "past the last address", "cannot");
-	refused(weir_register(context, UINT64_MAX - 100, 4096, NULL, &registration), -EINVAL, "past the last address", "cannot");
+	refused(weir_register(context, buffer, BUFFER_BYTES + 1, NULL, &registration), -EFAULT,
+		"the allocation has", "4194304");
+	refused(weir_register(context, buffer + 4096, BUFFER_BYTES, NULL, &registration), -EFAULT,
+		"the allocation has", "4190208");
+	refused(weir_register(context, buffer, UINT64_MAX, NULL, &registration), -EINVAL,
+		"past the last address", "cannot");
+	refused(weir_register(context, UINT64_MAX - 100, 4096, NULL, &registration), -EINVAL,
+		"past the last address", "cannot");
 	assert_int_equal(weir_register(context, 0, 4096, NULL, &registration), -EFAULT);
-	refused(weir_register(context, buffer, 4096, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &registration), -ENOTSUP,
-		"\"module\"", "not to be had");
-	refused(weir_register(context, buffer, 4096, WEIR_OPTIONS(register, .path = (enum weir_file_path)9), &registration), -EINVAL,
-		"9 is no path", "weir_file_path");
-	refused(weir_register(context, buffer, 4096, &(struct weir_register_options){ .size = 3 }, &registration), -EINVAL,
-		"register options", "size");
+	refused(weir_register(context, buffer, 4096, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE),
+			      &registration),
+		-ENOTSUP, "\"module\"", "not to be had");
+	refused(weir_register(context, buffer, 4096, WEIR_OPTIONS(register, .path = (enum weir_file_path)9),
+			      &registration),
+		-EINVAL, "9 is no path", "weir_file_path");
+	refused(weir_register(context, buffer, 4096, &(struct weir_register_options){ .size = 3 },
+			      &registration),
+		-EINVAL, "register options", "size");
 	must(weir_deregister(NULL));
 }
 
@@ -504,7 +550,8 @@ static void test_wrong_requests(void **state)
 {
 	struct weir_registration *registration;
 	struct weir_file_io io[2];
-	int ends[2], read_only = open(path, O_RDONLY | O_CLOEXEC), append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	int ends[2], read_only = open(path, O_RDONLY | O_CLOEXEC),
+		     append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
@@ -513,15 +560,19 @@ static void test_wrong_requests(void **state)
 	refused(weir_file_read(registration, 9999, 1, 0, 0), -EBADF, "9999", "no open file");
 	refused(weir_file_read(registration, ends[0], 1, 0, 0), -ESPIPE, "pipe", "request 0");
 	refused(weir_file_read(registration, append, 1, 0, 0), -EBADF, "not open for reading", "request 0");
-	refused(weir_file_write(registration, read_only, 1, 0, 0), -EBADF, "not open for writing", "request 0");
+	refused(weir_file_write(registration, read_only, 1, 0, 0), -EBADF, "not open for writing",
+		"request 0");
 	refused(weir_file_write(registration, append, 1, 0, 0), -EBADF, "O_APPEND", "request 0");
 	refused(weir_file_read(registration, file, 8193, 0, 0), -EFAULT, "8193 bytes at 0", "has 8192");
 	refused(weir_file_read(registration, file, 1, 0, 8192), -EFAULT, "1 bytes at 8192", "has 8192");
 	refused(weir_file_read(registration, file, SIZE_MAX, 0, 1), -EFAULT, "not inside", "has 8192");
 	refused(weir_file_read(registration, file, 1, -1, 0), -EINVAL, "offset -1", "negative");
-	refused(weir_file_read(registration, file, 8192, INT64_MAX - 8000, 0), -EINVAL, "largest offset", "request 0");
+	refused(weir_file_read(registration, file, 8192, INT64_MAX - 8000, 0), -EINVAL, "largest offset",
+		"request 0");
 	for (unsigned i = 0; i < 2; i++)
-		io[i] = (struct weir_file_io){ .registration = registration, .file = file, .bytes = 10, .result = 77 };
+		io[i] = (struct weir_file_io){
+			.registration = registration, .file = file, .bytes = 10, .result = 77
+		};
 	io[1].operation = 5;
 	refused(weir_file_batch(context, io, 2), -EINVAL, "request 1: 5", "WEIR_FILE_READ");
 	assert_int_equal(io[0].result, 77); /* none was begun */
@@ -540,18 +591,23 @@ static void test_failures(void **state)
 {
 	struct weir_registration *registration;
 	struct weir_file_io io[8];
-	int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
 	(void)state;
 	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
 	for (unsigned i = 0; i < 8; i++)
-		io[i] = (struct weir_file_io){ .registration = registration, .file = i == 3 || i == 5 ? folder : file, .bytes = 1000 + i,
+		io[i] = (struct weir_file_io){ .registration = registration,
+					       .file = i == 3 || i == 5 ? folder : file,
+					       .bytes = 1000 + i,
 					       .at = i * 4096 };
-	refused(weir_file_batch(context, io, 8), -EISDIR, "request 3: cannot read 1003 bytes at 0", "directory");
+	refused(weir_file_batch(context, io, 8), -EISDIR, "request 3: cannot read 1003 bytes at 0",
+		"directory");
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(io[i].result, i == 3 || i == 5 ? -EISDIR : 1000 + (int)i);
 	if (full >= 0)
-		refused(weir_file_write(registration, full, 4096, 0, 0), -ENOSPC, "cannot write 4096 bytes", "No space");
+		refused(weir_file_write(registration, full, 4096, 0, 0), -ENOSPC, "cannot write 4096 bytes",
+			"No space");
 	must(weir_deregister(registration));
 	close(folder);
 	close(full);
@@ -580,7 +636,8 @@ static void test_busy(void **state)
 static void test_attach(void **state)
 {
 	struct weir_registration *registration;
-	int attached = open(path, O_RDONLY | O_CLOEXEC), write_only = open(path, O_WRONLY | O_CLOEXEC), ends[2];
+	int attached = open(path, O_RDONLY | O_CLOEXEC), write_only = open(path, O_WRONLY | O_CLOEXEC),
+	    ends[2];
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
@@ -596,7 +653,8 @@ static void test_attach(void **state)
 	clear();
 	assert_int_equal(weir_file_read(registration, attached, 100000, 777, 4096), 100000);
 	check(4096, 777, 100000, 100000, "attached");
-	refused(weir_file_read(registration, write_only, 1, 0, 0), -EBADF, "not open for reading", "request 0");
+	refused(weir_file_read(registration, write_only, 1, 0, 0), -EBADF, "not open for reading",
+		"request 0");
 	must(weir_file_detach(context, attached));
 	must(weir_file_detach(context, write_only));
 	close(attached);
@@ -616,14 +674,16 @@ static void test_attached_bounds(void **state)
 
 	(void)state;
 	must(weir_register(context, buffer, 8192, NULL, &registration));
-	must(weir_register(context, buffer, 8192, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE), &bounced));
+	must(weir_register(context, buffer, 8192, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE),
+			   &bounced));
 	must(weir_file_attach(context, attached));
 	must(weir_file_attach(context, append));
 	clear();
 	refused(weir_file_read(registration, attached, 8192, 0, 1), -EFAULT, "8192 bytes at 1", "has 8192");
 	refused(weir_file_read(registration, attached, 1, 0, 8192), -EFAULT, "1 bytes at 8192", "has 8192");
 	refused(weir_file_read(registration, attached, 1, 0, SIZE_MAX), -EFAULT, "not inside", "has 8192");
-	refused(weir_file_write(registration, attached, 16, 0, 0), -EBADF, "not open for writing", "request 0");
+	refused(weir_file_write(registration, attached, 16, 0, 0), -EBADF, "not open for writing",
+		"request 0");
 	refused(weir_file_write(registration, append, 16, 0, 0), -EBADF, "O_APPEND", "request 0");
 	assert_int_equal(lseek(attached, 0, SEEK_END), FILE_BYTES);
 	check(0, 0, 0, 0, "attached, refused");
@@ -803,7 +863,8 @@ int main(void)
 		cmocka_unit_test(test_attached_bounds),
 		cmocka_unit_test(test_short_calls),
 		cmocka_unit_test(test_failed_in_the_middle),
-		cmocka_unit_test(test_route), cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_route),
+		cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_without_uring),
 	};
 

@@ -119,7 +119,8 @@ static void nothing_arrives(void **state)
 
 	(void)state;
 	way->count = 0;
-	tried(way, -EIO, "the device finds 8192 wrong, the first at 0: 0xff, not 0x00; 8192 are what was there before");
+	tried(way, -EIO,
+	      "the device finds 8192 wrong, the first at 0: 0xff, not 0x00; 8192 are what was there before");
 	way = make_way();
 	way->count = 0;
 	memset(way->disk, 0, BYTES);
@@ -145,11 +146,14 @@ static void something_else_arrives(void **state)
 
 	(void)state;
 	way->flip = 8191;
-	tried(way, -EIO, "the device finds 1 wrong, the first at 8191: 0xfd, not 0xf9; 0 are what was there before");
+	tried(way, -EIO,
+	      "the device finds 1 wrong, the first at 8191: 0xfd, not 0xf9; 0 are what was there before");
 	way = make_way();
 	way->flip = 8191;
 	way->writes = true;
-	tried(way, -EIO, "the SSD was told to write from the device's memory, the file has 1 wrong, the first at 8191: 0xfd, not 0xf9");
+	tried(way, -EIO,
+	      "the SSD was told to write from the device's memory, the file has 1 wrong, the first at 8191: "
+	      "0xfd, not 0xf9");
 }
 
 static void steps_fail(void **state)
@@ -194,8 +198,9 @@ static void the_block_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(honest), cmocka_unit_test(nothing_arrives), cmocka_unit_test(a_part_arrives),
-		cmocka_unit_test(something_else_arrives), cmocka_unit_test(steps_fail), cmocka_unit_test(the_block_changes),
+		cmocka_unit_test(honest),         cmocka_unit_test(nothing_arrives),
+		cmocka_unit_test(a_part_arrives), cmocka_unit_test(something_else_arrives),
+		cmocka_unit_test(steps_fail),     cmocka_unit_test(the_block_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocks and words of one file into another, and the pattern that fio calls %o: each word holds its request's offset. */
+/* Blocks and words of one file into another, and the pattern that fio calls %o: each word holds its request's
+ * offset. */
 #include <weir/disk.h>
 #include <weir/writer.h>
 
@@ -61,7 +62,8 @@ WEIR_KERNEL(fio_check_blocks, struct fio_args)
 			wrong += words;
 		else
 			for (u64 i = 0; i < words; i++)
-				wrong += weir_data_load_u64(buffer + i * 8) != offset - offset % args->unit_bytes;
+				wrong += weir_data_load_u64(buffer + i * 8) !=
+					 offset - offset % args->unit_bytes;
 	}
 	note_wrong(args, wrong);
 }

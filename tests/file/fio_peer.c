@@ -4,8 +4,8 @@
  *
  *   fio_peer copy|write|check blocks|array FROM-URI TO-URI UNIT
  *
- * copy: all bytes of FROM into TO. write: fio's pattern %o into TO. check: FROM holds it. Prints the number of wrong words
- * or failed requests; exit status 0 where that is 0, 1 where it is not, 2 after an error.
+ * copy: all bytes of FROM into TO. write: fio's pattern %o into TO. check: FROM holds it. Prints the number
+ * of wrong words or failed requests; exit status 0 where that is 0, 1 where it is not, 2 after an error.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static int fail(void)
 	return 2;
 }
 
-static int open_storages(struct weir_context *context, char **uris, struct weir_storage *storages[2], struct fio_args *args)
+static int open_storages(struct weir_context *context, char **uris, struct weir_storage *storages[2],
+			 struct fio_args *args)
 {
 	struct weir_storage_info info = { .size = sizeof(info) };
 	int error = weir_storage_open(context, uris[0], WEIR_OPTIONS(storage, .read_only = 1), &storages[0]);
@@ -41,10 +42,12 @@ static int open_storages(struct weir_context *context, char **uris, struct weir_
 	return error;
 }
 
-static int open_arrays(struct weir_context *context, struct weir_storage *storages[2], struct weir_cache **cache,
-		       struct fio_args *args)
+static int open_arrays(struct weir_context *context, struct weir_storage *storages[2],
+		       struct weir_cache **cache, struct fio_args *args)
 {
-	const struct weir_array_options options = { .size = sizeof(options), .element_bytes = 8, .count = args->words };
+	const struct weir_array_options options = { .size = sizeof(options),
+						    .element_bytes = 8,
+						    .count = args->words };
 	int error = weir_cache_create(context, WEIR_OPTIONS(cache, .lines = CACHE_LINES), cache);
 
 	if (!error)
@@ -52,7 +55,8 @@ static int open_arrays(struct weir_context *context, struct weir_storage *storag
 	return error ? error : weir_writer_open(*cache, &storages[1], 1, &options, &args->target);
 }
 
-static int run(struct weir_context *context, const char *kernel, struct weir_cache *cache, struct fio_args *args, uint64_t *wrong)
+static int run(struct weir_context *context, const char *kernel, struct weir_cache *cache,
+	       struct fio_args *args, uint64_t *wrong)
 {
 	int error = weir_alloc(context, BLOCKS * THREADS * 4096, &args->buffers);
 
@@ -95,7 +99,8 @@ int main(int argc, char **argv)
 	if (error)
 		error = fail();
 	else
-		printf("%llu wrong of %llu words\n", (unsigned long long)wrong, (unsigned long long)args.words);
+		printf("%llu wrong of %llu words\n", (unsigned long long)wrong,
+		       (unsigned long long)args.words);
 	weir_cache_destroy(cache);
 	weir_storage_close(storages[1]);
 	weir_storage_close(storages[0]);

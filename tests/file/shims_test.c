@@ -89,11 +89,11 @@ static void test_phoenix_writes(void **state)
 	unlink(own);
 }
 
-#define refused(call, code)                                      \
-	do {                                                     \
-		errno = 0;                                       \
-		assert_int_equal(call, -1);                      \
-		assert_int_equal(errno, code);                   \
+#define refused(call, code)                                                                                  \
+	do {                                                                                                 \
+		errno = 0;                                                                                   \
+		assert_int_equal(call, -1);                                                                  \
+		assert_int_equal(errno, code);                                                               \
 	} while (0)
 
 /* The calls published since: six arguments, batches of device and plain memory, begun and waited for. */
@@ -120,7 +120,7 @@ static void test_phoenix_newer(void **state)
 	assert_memory_equal(memory + BLOCK, want + 2 * BLOCK, BLOCK);
 	assert_memory_equal(plain, want + 3 * BLOCK, BLOCK);
 	assert_memory_equal(memory + 4 * BLOCK, want + BLOCK, BLOCK);
-	requests[1].f_offset = FILE_BYTES - 10; /* less than was asked for */
+	requests[1].f_offset = FILE_BYTES - 10;                            /* less than was asked for */
 	requests[3] = (phxfs_io_req_t){ file, 7, memory, 0, BLOCK, 0, 0 }; /* a device that is not open */
 	batch = phxfs_batch_submit_read(requests, 4);
 	assert_non_null(batch);
@@ -189,11 +189,13 @@ static void test_cufile(void **state)
 	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES / 2, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileRead(handle, memory, 10000, 100, 4096), 10000);
 	assert_memory_equal(memory + 4096, want + 100, 10000);
-	assert_int_equal(cuFileRead(handle, memory + FILE_BYTES / 2, 100, FILE_BYTES - 50, 0), 50); /* not registered */
+	assert_int_equal(cuFileRead(handle, memory + FILE_BYTES / 2, 100, FILE_BYTES - 50, 0),
+			 50); /* not registered */
 	assert_memory_equal(memory + FILE_BYTES / 2, want + FILE_BYTES - 50, 50);
 	assert_int_equal(cuFileWrite(out, memory, 10000, 0, 4096), 10000);
 	assert_int_equal(cuFileStreamRegister(NULL, 15).err, CU_FILE_SUCCESS);
-	assert_int_equal(cuFileReadAsync(handle, memory, &size, &offset, &at, &done, NULL).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileReadAsync(handle, memory, &size, &offset, &at, &done, NULL).err,
+			 CU_FILE_SUCCESS);
 	assert_int_equal(cuFileStreamDeregister(NULL).err, CU_FILE_SUCCESS);
 	cuFileHandleDeregister(handle);
 	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
@@ -220,9 +222,14 @@ static void test_cufile_batch(void **state)
 	handle = register_file(file);
 	assert_int_equal(cuFileBufRegister(memory, FILE_BYTES, 0).err, CU_FILE_SUCCESS);
 	for (size_t i = 0; i < BLOCKS; i++)
-		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH, .fh = handle, .opcode = CUFILE_READ, .cookie = &seen[i],
-			.u.batch = { .devPtr_base = memory, .file_offset = (off_t)((BLOCKS - 1 - i) * BLOCK),
-				     .devPtr_offset = (off_t)(i * BLOCK), .size = BLOCK } };
+		params[i] = (CUfileIOParams_t){ .mode = CUFILE_BATCH,
+						.fh = handle,
+						.opcode = CUFILE_READ,
+						.cookie = &seen[i],
+						.u.batch = { .devPtr_base = memory,
+							     .file_offset = (off_t)((BLOCKS - 1 - i) * BLOCK),
+							     .devPtr_offset = (off_t)(i * BLOCK),
+							     .size = BLOCK } };
 	assert_int_equal(cuFileBatchIOSetUp(&batch, BLOCKS).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS / 2, params + BLOCKS / 2, 0).err, CU_FILE_SUCCESS);
@@ -246,7 +253,10 @@ static void test_cufile_batch(void **state)
 	assert_int_equal(cuFileBatchIOSubmit(batch, BLOCKS, params, 0).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOCancel(batch).err, CU_FILE_SUCCESS);
 	reported = BLOCKS;
-	assert_int_equal(cuFileBatchIOGetStatus(batch, 1, &reported, events, &(struct timespec){ .tv_nsec = 1000 }).err, CU_FILE_SUCCESS);
+	assert_int_equal(
+		cuFileBatchIOGetStatus(batch, 1, &reported, events, &(struct timespec){ .tv_nsec = 1000 })
+			.err,
+		CU_FILE_SUCCESS);
 	assert_int_equal(reported, 0);
 	cuFileBatchIODestroy(batch);
 	cuFileHandleDeregister(handle);
@@ -263,7 +273,8 @@ static void *read_some(void *argument)
 	for (size_t i = 0; i < 200; i++) {
 		size_t block = (me * 31 + i) % (FILE_BYTES / BLOCK);
 
-		wrong += cuFileRead(shared_handle, memory, BLOCK, (off_t)(block * BLOCK), (off_t)(me * BLOCK)) != BLOCK;
+		wrong += cuFileRead(shared_handle, memory, BLOCK, (off_t)(block * BLOCK),
+				    (off_t)(me * BLOCK)) != BLOCK;
 		wrong += memcmp(memory + me * BLOCK, want + block * BLOCK, BLOCK) != 0;
 	}
 	return (void *)(uintptr_t)wrong;
@@ -291,7 +302,9 @@ static void test_cufile_threads(void **state)
 static void test_cufile_refuses(void **state)
 {
 	CUfileDescr_t descr = { .type = CU_FILE_HANDLE_TYPE_OPAQUE_FD, .handle.fd = file }, bad = descr;
-	CUfileIOParams_t params = { .mode = CUFILE_BATCH, .opcode = CUFILE_READ, .u.batch = { .devPtr_base = memory, .size = 1 } };
+	CUfileIOParams_t params = { .mode = CUFILE_BATCH,
+				    .opcode = CUFILE_READ,
+				    .u.batch = { .devPtr_base = memory, .size = 1 } };
 	CUfileHandle_t handle = NULL, none = NULL;
 	CUfileBatchHandle_t batch;
 	CUfileIOEvents_t event;
@@ -318,7 +331,8 @@ static void test_cufile_refuses(void **state)
 	assert_int_equal(cuFileRead(&descr, memory, 1, 0, 0), -CU_FILE_HANDLE_NOT_REGISTERED);
 	assert_int_equal(cuFileRead(handle, NULL, 1, 0, 0), -CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileRead(handle, memory, 1, -1, 0), -CU_FILE_INVALID_VALUE);
-	assert_int_equal(cuFileReadAsync(handle, memory, NULL, NULL, NULL, NULL, NULL).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileReadAsync(handle, memory, NULL, NULL, NULL, NULL, NULL).err,
+			 CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileBatchIOSetUp(&batch, 0).err, CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileBatchIOSubmit(batch, 1, &params, 0).err, CU_FILE_HANDLE_NOT_REGISTERED);
@@ -339,15 +353,33 @@ static void test_cufile_refuses(void **state)
 	close(ends[1]);
 }
 
-/* As KvikIO does when it is loaded: from dlsym() on, its calls in its order; cuFile closes and opens again. */
+/* As KvikIO does when it is loaded: from dlsym() on, its calls in its order; cuFile closes and opens again.
+ */
 static void test_cufile_kvikio(void **state)
 {
 	static const char *const names[] = {
-		"cuFileHandleRegister", "cuFileHandleDeregister", "cuFileRead", "cuFileWrite", "cuFileBufRegister",
-		"cuFileBufDeregister", "cuFileDriverOpen", "cuFileDriverClose", "cuFileDriverGetProperties",
-		"cuFileDriverSetPollMode", "cuFileDriverSetMaxCacheSize", "cuFileDriverSetMaxPinnedMemSize", "cuFileBatchIOSetUp",
-		"cuFileBatchIOSubmit", "cuFileBatchIOGetStatus", "cuFileBatchIOCancel", "cuFileBatchIODestroy", "cuFileReadAsync",
-		"cuFileWriteAsync", "cuFileStreamRegister", "cuFileStreamDeregister", "cuFileGetVersion",
+		"cuFileHandleRegister",
+		"cuFileHandleDeregister",
+		"cuFileRead",
+		"cuFileWrite",
+		"cuFileBufRegister",
+		"cuFileBufDeregister",
+		"cuFileDriverOpen",
+		"cuFileDriverClose",
+		"cuFileDriverGetProperties",
+		"cuFileDriverSetPollMode",
+		"cuFileDriverSetMaxCacheSize",
+		"cuFileDriverSetMaxPinnedMemSize",
+		"cuFileBatchIOSetUp",
+		"cuFileBatchIOSubmit",
+		"cuFileBatchIOGetStatus",
+		"cuFileBatchIOCancel",
+		"cuFileBatchIODestroy",
+		"cuFileReadAsync",
+		"cuFileWriteAsync",
+		"cuFileStreamRegister",
+		"cuFileStreamDeregister",
+		"cuFileGetVersion",
 	};
 	CUfileDrvProps_t props;
 	CUfileHandle_t handle;
@@ -359,7 +391,8 @@ static void test_cufile_kvikio(void **state)
 		assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
 		memset(&props, 0xff, sizeof(props));
 		assert_int_equal(cuFileDriverGetProperties(&props).err, CU_FILE_SUCCESS);
-		assert_true(props.nvfs.major_version == 0 && props.nvfs.max_direct_io_size == (round ? 8192 : 16384));
+		assert_true(props.nvfs.major_version == 0 &&
+			    props.nvfs.max_direct_io_size == (round ? 8192 : 16384));
 		assert_true(props.fflags & 1U << CU_FILE_BATCH_IO_SUPPORTED);
 		assert_int_equal(cuFileDriverSetPollMode(true, 8).err, CU_FILE_SUCCESS);
 		assert_int_equal(cuFileDriverSetMaxCacheSize(65536).err, CU_FILE_SUCCESS);
@@ -378,7 +411,8 @@ static void test_cufile_kvikio(void **state)
 	}
 }
 
-/* As fio's libcufile engine does: the file and the buffer per thread, requests, and everything back in the other order. */
+/* As fio's libcufile engine does: the file and the buffer per thread, requests, and everything back in the
+ * other order. */
 static void test_cufile_fio(void **state)
 {
 	CUfileHandle_t handle;
@@ -413,7 +447,8 @@ static void test_cufile_again(void **state)
 		assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
 		assert_int_equal(cuFileDriverClose().err, CU_FILE_DRIVER_NOT_INITIALIZED);
 	}
-	assert_int_equal(cuFileReadAsync(handle, memory, &size, &zero, &zero, &done, NULL).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileReadAsync(handle, memory, &size, &zero, &zero, &done, NULL).err,
+			 CU_FILE_SUCCESS);
 	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
 	assert_int_equal(done, BLOCK);
 	assert_int_equal(cuFileBatchIOSetUp(&batch, 1).err, CU_FILE_SUCCESS);
@@ -429,19 +464,27 @@ static void test_cufile_parameters(void **state)
 	bool yes = false;
 
 	(void)state;
-	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64).err, CU_FILE_SUCCESS);
-	assert_int_equal(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 64).err,
+			 CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &value).err,
+			 CU_FILE_SUCCESS);
 	assert_int_equal(value, 64);
-	assert_int_equal(cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &least, &most).err, CU_FILE_SUCCESS);
+	assert_int_equal(
+		cuFileGetParameterMinMaxValue(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, &least, &most).err,
+		CU_FILE_SUCCESS);
 	assert_true(least == 1 && most >= 64);
-	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, most + 1).err, CU_FILE_INVALID_VALUE);
-	assert_int_equal(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, most + 1).err,
+			 CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileSetParameterSizeT((CUFileSizeTConfigParameter_t)99, 1).err,
+			 CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileSetParameterBool(CUFILE_PARAM_USE_PCIP2PDMA, true).err, CU_FILE_SUCCESS);
 	assert_int_equal(cuFileGetParameterBool(CUFILE_PARAM_USE_PCIP2PDMA, &yes).err, CU_FILE_SUCCESS);
 	assert_true(yes);
-	assert_int_equal(cuFileGetParameterBool((CUFileBoolConfigParameter_t)99, &yes).err, CU_FILE_INVALID_VALUE);
+	assert_int_equal(cuFileGetParameterBool((CUFileBoolConfigParameter_t)99, &yes).err,
+			 CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileSetParameterString(CUFILE_PARAM_LOG_DIR, "/var/log").err, CU_FILE_SUCCESS);
-	assert_int_equal(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)).err, CU_FILE_SUCCESS);
+	assert_int_equal(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, sizeof(text)).err,
+			 CU_FILE_SUCCESS);
 	assert_string_equal(text, "/var/log");
 	assert_int_equal(cuFileGetParameterString(CUFILE_PARAM_LOG_DIR, text, 8).err, CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2).err, CU_FILE_SUCCESS);
@@ -449,11 +492,15 @@ static void test_cufile_parameters(void **state)
 	assert_int_equal(cuFileGetParameterPosixPoolSlabArray(got[0], got[1], 2).err, CU_FILE_SUCCESS);
 	assert_memory_equal(got[0], sizes, sizeof(sizes));
 	assert_int_equal(cuFileDriverOpen().err, CU_FILE_SUCCESS);
-	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 1).err, CU_FILE_DRIVER_ALREADY_OPEN);
-	assert_int_equal(cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2).err, CU_FILE_DRIVER_ALREADY_OPEN);
-	assert_int_equal(cuFileDriverSetMaxDirectIOSize(6).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT); /* no multiple of 4 KiB */
+	assert_int_equal(cuFileSetParameterSizeT(CUFILE_PARAM_PROPERTIES_IO_BATCHSIZE, 1).err,
+			 CU_FILE_DRIVER_ALREADY_OPEN);
+	assert_int_equal(cuFileSetParameterPosixPoolSlabArray(sizes, counts, 2).err,
+			 CU_FILE_DRIVER_ALREADY_OPEN);
+	assert_int_equal(cuFileDriverSetMaxDirectIOSize(6).err,
+			 CU_FILE_DRIVER_UNSUPPORTED_LIMIT); /* no multiple of 4 KiB */
 	assert_int_equal(cuFileDriverGetProperties(NULL).err, CU_FILE_INVALID_VALUE);
-	assert_int_equal(cuFileGetBARSizeInKB(0, &value).err, CU_FILE_PLATFORM_NOT_SUPPORTED); /* the cpu is no PCI function */
+	assert_int_equal(cuFileGetBARSizeInKB(0, &value).err,
+			 CU_FILE_PLATFORM_NOT_SUPPORTED); /* the cpu is no PCI function */
 	assert_int_equal(cuFileGetBARSizeInKB(1, &value).err, CU_FILE_INVALID_VALUE);
 	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
 }
@@ -483,8 +530,10 @@ static void test_cufile_statistics(void **state)
 	assert_int_equal(cuFileStatsStop().err, CU_FILE_SUCCESS);
 	cuFileHandleDeregister(handle); /* no longer counted */
 	assert_int_equal(cuFileGetStatsL1(&one).err, CU_FILE_SUCCESS);
-	assert_true(one.read_ops.ok == 2 && one.read_ops.err == 1 && one.read_bytes == BLOCK + 1024 && one.write_ops.ok == 0);
-	assert_true(one.hdl_register_ops.ok == 0 && one.hdl_deregister_ops.ok == 1 && one.hdl_deregister_ops.err == 0);
+	assert_true(one.read_ops.ok == 2 && one.read_ops.err == 1 && one.read_bytes == BLOCK + 1024 &&
+		    one.write_ops.ok == 0);
+	assert_true(one.hdl_register_ops.ok == 0 && one.hdl_deregister_ops.ok == 1 &&
+		    one.hdl_deregister_ops.err == 0);
 	assert_int_equal(cuFileGetStatsL2(&two).err, CU_FILE_SUCCESS);
 	assert_true(two.read_size_kb_hist[0] == 1 && two.read_size_kb_hist[3] == 1);
 	assert_int_equal(cuFileGetStatsL3(&three).err, CU_FILE_INVALID_VALUE);

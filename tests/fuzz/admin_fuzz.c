@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * admin_fuzz.c: bringing up a controller that answers anything: capabilities, Identify pages, results, statuses and
- * command identifiers all come of the input. Once that has ended the controller is gone: its registers read as ones.
+ * admin_fuzz.c: bringing up a controller that answers anything: capabilities, Identify pages, results,
+ * statuses and command identifiers all come of the input. Once that has ended the controller is gone: its
+ * registers read as ones.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +111,8 @@ static void bring_up(struct weir_admin *admin, struct rig *rig)
 		fuzz_must(space.nsid != 0 && (space.block_log2 == 9 || space.block_log2 == 12));
 		fuzz_must(space.blocks != 0 && space.blocks <= UINT64_MAX >> space.block_log2);
 		fuzz_must(space.max_transfer_bytes >= 4096);
-		fuzz_must(memchr(space.model, 0, sizeof(space.model)) && memchr(space.serial, 0, sizeof(space.serial)));
+		fuzz_must(memchr(space.model, 0, sizeof(space.model)) &&
+			  memchr(space.serial, 0, sizeof(space.serial)));
 		if (weir_admin_queue_count(admin, 8, &granted) == 0) {
 			fuzz_must(granted >= 1 && granted <= 8);
 			(void)weir_admin_create_queue(admin, 1, 16, 8192, 12288);
@@ -124,8 +126,13 @@ static void bring_up(struct weir_admin *admin, struct rig *rig)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	static const struct weir_transport_ops ops = { .size = sizeof(ops), .scheme = "fuzz", .read64 = read64, .read32 = read32,
-						       .write64 = write64, .write32 = write32, .doorbell = doorbell };
+	static const struct weir_transport_ops ops = { .size = sizeof(ops),
+						       .scheme = "fuzz",
+						       .read64 = read64,
+						       .read32 = read32,
+						       .write64 = write64,
+						       .write32 = write32,
+						       .doorbell = doorbell };
 	struct rig rig = { .transport = { .ops = &ops }, .fuzz = { data, bytes }, .phase = 1 };
 	struct weir_admin admin = { .phase = 0 };
 

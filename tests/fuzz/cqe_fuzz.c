@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cqe_fuzz.c: a queue pair whose controller writes any entries into the completion ring. Whatever it writes, no
- * command completes that was not in flight, none completes twice, and nothing outside the buffers is touched.
+ * cqe_fuzz.c: a queue pair whose controller writes any entries into the completion ring. Whatever it writes,
+ * no command completes that was not in flight, none completes twice, and nothing outside the buffers is
+ * touched.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct rig {
 	struct weir_event event[FLYING];
 	_Alignas(16) uint8_t buffer[FLYING][BLOCK];
 	bool flying[FLYING];  /* submitted, and not yet told */
-	uint64_t reported;        /* requests that were told of their end, since the start */
+	uint64_t reported;    /* requests that were told of their end, since the start */
 	uint32_t cq_position; /* of the controller */
 };
 
@@ -48,8 +49,13 @@ static void set_up(struct rig *rig, bool pull)
 	rig->queue.block_log2 = 9;
 	rig->queue.path = pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
 	rig->queue.id = 1;
-	rig->disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION, .queues = WEIR_ADDR(&rig->queue), .queue_count = 1,
-					.block_log2 = 9, .blocks = 1024, .max_blocks = 2, .timeout_ns = 1000,
+	rig->disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
+					.queues = WEIR_ADDR(&rig->queue),
+					.queue_count = 1,
+					.block_log2 = 9,
+					.blocks = 1024,
+					.max_blocks = 2,
+					.timeout_ns = 1000,
 					.fault = WEIR_ADDR(&rig->fault) };
 }
 
@@ -92,7 +98,8 @@ static void take_reported(struct rig *rig)
 		}
 }
 
-/* Each command that is done told its event, once; whatever else came is counted as rogue, and tells nobody. */
+/* Each command that is done told its event, once; whatever else came is counted as rogue, and tells nobody.
+ */
 static void check(struct rig *rig)
 {
 	take_reported(rig);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabrics_fuzz.c: what a controller on a network sends to a host: whatever it is, no byte goes where no command wants one, no
- * command ends twice, and nothing is sent that a command does not have.
+ * fabrics_fuzz.c: what a controller on a network sends to a host: whatever it is, no byte goes where no
+ * command wants one, no command ends twice, and nothing is sent that a command does not have.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fault_fuzz.c: tables of faults in a URI; what is accepted passes the check, too, or is refused by it with a sentence. */
+/* fault_fuzz.c: tables of faults in a URI; what is accepted passes the check, too, or is refused by it with a
+ * sentence. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,12 +30,12 @@ static inline bool fuzz_take(struct fuzz *fuzz, void *to, size_t bytes)
 }
 
 /** fuzz_must() - end the program unless @good, saying what was wrong */
-#define fuzz_must(good)                                                                      \
-	do {                                                                                 \
-		if (!(good)) {                                                               \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #good);    \
-			abort();                                                             \
-		}                                                                            \
+#define fuzz_must(good)                                                                                      \
+	do {                                                                                                 \
+		if (!(good)) {                                                                               \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #good);                   \
+			abort();                                                                             \
+		}                                                                                            \
 	} while (0)
 
 #endif

@@ -53,7 +53,9 @@ static void write_file(const char *name, const uint8_t *data, size_t bytes)
 static void check(const char *name)
 {
 	struct graph_progress progress;
-	struct graph_info_options options = { .check = true, .vertices = 0, .memory_bytes = MEMORY_BYTES, .progress = &progress };
+	struct graph_info_options options = {
+		.check = true, .vertices = 0, .memory_bytes = MEMORY_BYTES, .progress = &progress
+	};
 	struct graph_error error = { .text = "" };
 	struct graph_info info;
 	bool opened = false;

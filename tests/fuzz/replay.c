@@ -36,7 +36,8 @@ int main(int argc, char **argv)
 	}
 	while ((entry = readdir(folder)))
 		if (entry->d_name[0] != '.')
-			printf("%s %u - %s\n", replay(argv[1], entry->d_name) == 0 ? "ok" : "not ok", ++count, entry->d_name);
+			printf("%s %u - %s\n", replay(argv[1], entry->d_name) == 0 ? "ok" : "not ok", ++count,
+			       entry->d_name);
 	closedir(folder);
 	printf("1..%u\n", count);
 	return count == 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* safetensors_fuzz.c: headers of model files; every refusal has a sentence, and tensors that are taken cover the data. */
+/* safetensors_fuzz.c: headers of model files; every refusal has a sentence, and tensors that are taken cover
+ * the data. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

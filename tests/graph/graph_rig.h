@@ -160,7 +160,7 @@ static inline int clean(void **state)
 	} while (0)
 
 static inline void generate(const char *out, enum graph_kind kind, unsigned scale, unsigned threads,
-		     uint64_t memory_bytes, bool weighted)
+			    uint64_t memory_bytes, bool weighted)
 {
 	struct graph_generate_options options = { .size = sizeof(options),
 						  .kind = kind,
@@ -198,7 +198,7 @@ static inline bool has_edge(const uint64_t *offsets, const uint64_t *neighbours,
 
 /* Undirected, without self loops or repetitions, lists ascending. Returns the largest degree. */
 static inline uint64_t assert_gap_graph(const struct graph_bel *bel, const uint64_t *offsets,
-				 const uint64_t *neighbours)
+					const uint64_t *neighbours)
 {
 	uint64_t largest = 0;
 

@@ -281,7 +281,8 @@ static void same_bytes_for_any_threads_and_memory(void **state)
 	assert_int_equal(count_files(), 6);
 }
 
-/* These values change only when the generated graphs do: that breaks every published figure, so think twice. */
+/* These values change only when the generated graphs do: that breaks every published figure, so think twice.
+ */
 static void same_bytes_on_any_machine(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a lane knows about itself, and launches; what it can do is port_test's. And that a kernel is ended, if that is asked for,
- * in which some lanes of a wave leave others waiting for them.
+ * What a lane knows about itself, and launches; what it can do is port_test's. And that a kernel is ended, if
+ * that is asked for, in which some lanes of a wave leave others waiting for them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,16 +23,17 @@
 #include "../rig/leaks.h"
 #include "port.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static const struct grid {
 	uint32_t blocks, threads, workers;
 } GRIDS[] = {
-	{ 1, 1, 2 }, { 1, 3, 1 }, { 3, 1, 2 }, { 5, 37, 2 }, { 2, 65, 1 }, { 7, 64, 2 }, { 3, 130, 2 }, { 1, 1500, 1 },
+	{ 1, 1, 2 },  { 1, 3, 1 },  { 3, 1, 2 },   { 5, 37, 2 },
+	{ 2, 65, 1 }, { 7, 64, 2 }, { 3, 130, 2 }, { 1, 1500, 1 },
 };
 
 enum { GRID_COUNT = sizeof(GRIDS) / sizeof(GRIDS[0]) };
@@ -41,7 +42,8 @@ static struct weir_context *open_context(uint32_t width, uint32_t workers)
 {
 	struct weir_context *context;
 
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = workers, .wave_lanes = width), &context));
+	must(weir_context_open(test_context_name(),
+			       WEIR_OPTIONS(context, .workers = workers, .wave_lanes = width), &context));
 	return context;
 }
 
@@ -62,8 +64,9 @@ static struct test_verdict judge(struct weir_context *context, uint64_t address,
 	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("wave width %u: %llu mistakes; first at %llu: %#llx instead of %#llx", width,
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	return verdict;
 }
 
@@ -80,7 +83,8 @@ static void check_places(const struct test_location *locations, const struct gri
 	for (uint64_t i = 0; i < (uint64_t)grid->blocks * grid->threads; i++) {
 		uint64_t in_block = i % grid->threads;
 
-		assert_int_equal(weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&locations[i].visits), 1);
+		assert_int_equal(
+			weir_load_u64_relaxed_sys((weir_shared_u64 *)(uintptr_t)&locations[i].visits), 1);
 		assert_int_equal(locations[i].threads, (uint64_t)grid->blocks * grid->threads);
 		assert_int_equal(locations[i].lanes, width);
 		assert_int_equal(locations[i].lane, in_block % width);
@@ -170,18 +174,23 @@ static void test_wrong_launches_are_refused(void **state)
 		{ "test_count", 1, 0, 0, -EINVAL, { "test_count", "0 lanes" } },
 	};
 	struct weir_context *context = open_context(4, 2);
-	struct { struct test_count_args args; uint64_t more; } padded;
+	struct {
+		struct test_count_args args;
+		uint64_t more;
+	} padded;
 
 	(void)state;
 	memset(&padded, 0, sizeof(padded));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t bytes = sizeof(struct test_count_args) + (size_t)cases[i].bytes;
 
-		assert_int_equal(weir_launch(context, cases[i].kernel, cases[i].blocks, cases[i].threads, &padded, bytes),
+		assert_int_equal(weir_launch(context, cases[i].kernel, cases[i].blocks, cases[i].threads,
+					     &padded, bytes),
 				 cases[i].error);
 		for (size_t j = 0; j < 2; j++)
 			if (!strstr(weir_last_error(), cases[i].words[j]))
-				fail_msg("case %zu: \"%s\" does not say \"%s\"", i, weir_last_error(), cases[i].words[j]);
+				fail_msg("case %zu: \"%s\" does not say \"%s\"", i, weir_last_error(),
+					 cases[i].words[j]);
 	}
 	must(weir_sync(context));
 	weir_context_close(context);
@@ -210,8 +219,12 @@ static void test_nothing_stays(void **state)
 		must(weir_sync(context));
 		weir_context_close(context);
 		/* The first worker has room for its lanes, and no machine for their stacks. */
-		assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 1 << 18,
-								       .stack_bytes = (uint32_t)1 << 31), &context), -ENOMEM);
+		assert_int_equal(
+			weir_context_open("cpu",
+					  WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 1 << 18,
+						       .stack_bytes = (uint32_t)1 << 31),
+					  &context),
+			-ENOMEM);
 	}
 	test_keeps(before, 1 << 20);
 }
@@ -231,8 +244,10 @@ static void test_stacks_are_large_enough(void **state)
 			uint64_t before = test_map_bytes();
 			struct weir_context *context;
 
-			must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 1, .resident_lanes = LANES,
-								   .stack_bytes = bytes[i]), &context));
+			must(weir_context_open("cpu",
+					       WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 1,
+							    .resident_lanes = LANES, .stack_bytes = bytes[i]),
+					       &context));
 			taken[i] = test_map_bytes() - before;
 			weir_context_close(context);
 		}
@@ -241,7 +256,8 @@ static void test_stacks_are_large_enough(void **state)
 	assert_true(taken[3] + SLACK >= taken[2] + (uint64_t)LANES * PAGE);
 }
 
-/* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the wave wait for them. */
+/* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the
+ * wave wait for them. */
 static void nest(int words, const char *strict)
 {
 	struct port_groups_args args = { .block_threads = 32, .rounds = 1 };
@@ -252,8 +268,8 @@ static void nest(int words, const char *strict)
 	dup2(words, STDERR_FILENO);
 	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .wave_lanes = 32), &context) ||
 	    weir_alloc(context, sizeof(verdict), &args.verdict) || weir_alloc(context, 32 * 8, &args.words) ||
-	    weir_launch(context, "port_nested", 1, args.block_threads, &args, sizeof(args)) || weir_sync(context) ||
-	    weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)))
+	    weir_launch(context, "port_nested", 1, args.block_threads, &args, sizeof(args)) ||
+	    weir_sync(context) || weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)))
 		_exit(2);
 	_exit(weir_load_u64_relaxed_sys(&verdict.good) != 32 || weir_load_u64_relaxed_sys(&verdict.bad));
 }

@@ -12,18 +12,25 @@
 #include "../rig/kernels.h"
 
 /* Every read-modify-write there is: what, its bits, its order, its scope. */
-#define PORT_OPERATIONS_OF(X, bits, scope)                                                          \
-	X(add, bits, relaxed, scope) X(add, bits, acq_rel, scope)                                   \
-	X(or, bits, relaxed, scope) X(or, bits, fenced, scope) X(or, bits, acq_rel, scope)          \
-	X(and, bits, relaxed, scope) X(and, bits, fenced, scope) X(and, bits, acq_rel, scope)       \
-	X(exchange, bits, acq_rel, scope)                                                           \
-	X(cas, bits, relaxed, scope) X(cas, bits, acquire, scope) X(cas, bits, acq_rel, scope)
-#define PORT_OPERATIONS(X)                                                                          \
-	PORT_OPERATIONS_OF(X, 32, dev) PORT_OPERATIONS_OF(X, 32, sys)                               \
-	PORT_OPERATIONS_OF(X, 64, dev) PORT_OPERATIONS_OF(X, 64, sys)
+#define PORT_OPERATIONS_OF(X, bits, scope)                                                                   \
+	X(add, bits, relaxed, scope)                                                                         \
+	X(add, bits, acq_rel, scope) X(or, bits, relaxed, scope) X(or, bits, fenced, scope)                  \
+		X(or, bits, acq_rel, scope) X(and, bits, relaxed, scope) X(and, bits, fenced, scope)         \
+			X(and, bits, acq_rel, scope) X(exchange, bits, acq_rel, scope)                       \
+				X(cas, bits, relaxed, scope) X(cas, bits, acquire, scope)                    \
+					X(cas, bits, acq_rel, scope)
+#define PORT_OPERATIONS(X)                                                                                   \
+	PORT_OPERATIONS_OF(X, 32, dev)                                                                       \
+	PORT_OPERATIONS_OF(X, 32, sys) PORT_OPERATIONS_OF(X, 64, dev) PORT_OPERATIONS_OF(X, 64, sys)
 
 #define PORT_NUMBER(what, bits, order, scope) PORT_##what##_##bits##_##order##_##scope,
-enum { PORT_OPERATIONS(PORT_NUMBER) PORT_DATA_ADD_32, PORT_DATA_ADD_64, PORT_DATA_CAS_32, PORT_DATA_CAS_64, PORT_OPERATION_COUNT };
+enum {
+	PORT_OPERATIONS(PORT_NUMBER) PORT_DATA_ADD_32,
+	PORT_DATA_ADD_64,
+	PORT_DATA_CAS_32,
+	PORT_DATA_CAS_64,
+	PORT_OPERATION_COUNT
+};
 
 /* What they are, whatever the bits. */
 enum { PORT_KIND_add, PORT_KIND_or, PORT_KIND_and, PORT_KIND_exchange, PORT_KIND_cas };
@@ -69,7 +76,8 @@ struct port_whole_args {
 	weir_addr verdict; /* good: looks that saw another value than the one before */
 };
 
-/** struct port_groups_args - collectives in branches; @block_threads: lanes of a block; @words: u64[threads] */
+/** struct port_groups_args - collectives in branches; @block_threads: lanes of a block; @words: u64[threads]
+ */
 struct port_groups_args {
 	weir_addr verdict;
 	u64 block_threads;
@@ -110,9 +118,10 @@ enum {
 	PORT_EXCHANGE,
 	PORT_ADD,
 	PORT_CAS,
-	PORT_TO_CONTROLLER, /* the fence, then a relaxed store of scope sys */
-	PORT_MMIO,          /* the fence, then an MMIO store */
-	PORT_WITH_CONTROLLER, /* a relaxed store of scope sys, then that fence; as a way to observe: a relaxed load of scope sys */
+	PORT_TO_CONTROLLER,   /* the fence, then a relaxed store of scope sys */
+	PORT_MMIO,            /* the fence, then an MMIO store */
+	PORT_WITH_CONTROLLER, /* a relaxed store of scope sys, then that fence; as a way to observe: a relaxed
+				 load of scope sys */
 	PORT_LOAD_ACQUIRE,
 	PORT_LOAD_ACQUIRE_SYS,
 	PORT_LOAD_ACQUIRE_U32,
@@ -126,7 +135,15 @@ enum {
 };
 
 /* What is published: a word that grows, or each time another element of an array. */
-enum { PORT_DATA_WORD, PORT_DATA_PLAIN, PORT_DATA_U8, PORT_DATA_U16, PORT_DATA_U32, PORT_DATA_U64, PORT_DATA_U128 };
+enum {
+	PORT_DATA_WORD,
+	PORT_DATA_PLAIN,
+	PORT_DATA_U8,
+	PORT_DATA_U16,
+	PORT_DATA_U32,
+	PORT_DATA_U64,
+	PORT_DATA_U128
+};
 
 /* The shapes; by each the number of its players. */
 enum {

@@ -23,33 +23,29 @@ WEIR_FN void await_company(weir_addr company)
 	}
 }
 
-#define RMW_CALL_add(bits, order, scope) \
+#define RMW_CALL_add(bits, order, scope)                                                                     \
 	weir_add_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)value)
-#define RMW_CALL_or(bits, order, scope) \
+#define RMW_CALL_or(bits, order, scope)                                                                      \
 	weir_or_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)value)
-#define RMW_CALL_and(bits, order, scope) \
+#define RMW_CALL_and(bits, order, scope)                                                                     \
 	weir_and_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)value)
-#define RMW_CALL_exchange(bits, order, scope) \
+#define RMW_CALL_exchange(bits, order, scope)                                                                \
 	weir_exchange_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)value)
-#define RMW_CALL_cas(bits, order, scope) \
-	weir_cas_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)expected, (u##bits)value)
-#define RMW_CASE(what, bits, order, scope)            \
-	case PORT_##what##_##bits##_##order##_##scope: \
-		return RMW_CALL_##what(bits, order, scope);
+#define RMW_CALL_cas(bits, order, scope)                                                                     \
+	weir_cas_u##bits##_##order##_##scope(weir_at(word, weir_shared_u##bits, 0), (u##bits)expected,       \
+					     (u##bits)value)
+#define RMW_CASE(what, bits, order, scope)                                                                   \
+	case PORT_##what##_##bits##_##order##_##scope: return RMW_CALL_##what(bits, order, scope);
 
 /* One operation; what it returned. */
 WEIR_FN u64 rmw(u32 operation, weir_addr word, u64 expected, u64 value)
 {
 	switch (operation) {
 		PORT_OPERATIONS(RMW_CASE)
-	case PORT_DATA_ADD_32:
-		return weir_data_add_u32(word, (u32)value);
-	case PORT_DATA_CAS_32:
-		return weir_data_cas_u32(word, (u32)expected, (u32)value);
-	case PORT_DATA_CAS_64:
-		return weir_data_cas_u64(word, expected, value);
-	default:
-		return weir_data_add_u64(word, value);
+	case PORT_DATA_ADD_32: return weir_data_add_u32(word, (u32)value);
+	case PORT_DATA_CAS_32: return weir_data_cas_u32(word, (u32)expected, (u32)value);
+	case PORT_DATA_CAS_64: return weir_data_cas_u64(word, expected, value);
+	default: return weir_data_add_u64(word, value);
 	}
 }
 
@@ -207,7 +203,8 @@ WEIR_KERNEL(port_whole, struct port_whole_args)
 		u64 seen;
 
 		if (block % 2 == 0) {
-			whole_store(args->data, args->word, (u32)port_value(weir_thread() * args->rounds + round + 1));
+			whole_store(args->data, args->word,
+				    (u32)port_value(weir_thread() * args->rounds + round + 1));
 			continue;
 		}
 		seen = whole_load(args->data, args->word);
@@ -256,8 +253,8 @@ WEIR_FN u64 full_mask(u64 block_threads)
 	u64 in_block = weir_thread() % block_threads;
 	u64 left = block_threads - (in_block - weir_lane());
 
-	return left >= 64 ? ~(u64)0 >> (64 - weir_lanes()) :
-			    (((u64)1 << (left < weir_lanes() ? left : weir_lanes())) - 1);
+	return left >= 64 ? ~(u64)0 >> (64 - weir_lanes())
+			  : (((u64)1 << (left < weir_lanes() ? left : weir_lanes())) - 1);
 }
 
 WEIR_KERNEL(port_groups, struct port_groups_args)

@@ -23,7 +23,9 @@ void port_break_dawdle(void)
 
 __attribute__((constructor)) static void choose(void)
 {
-	static const char *const names[] = { "nothing", "ballot", "sync", "mmio", "narrow", "release", "cas" };
+	static const char *const names[] = {
+		"nothing", "ballot", "sync", "mmio", "narrow", "release", "cas"
+	};
 	const char *name = getenv("WEIR_PORT_BREAK");
 
 	for (unsigned i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)

@@ -8,13 +8,13 @@
 #ifndef WEIR_TESTS_PORT_BROKEN_H
 #define WEIR_TESTS_PORT_BROKEN_H
 
-#define weir_ballot sound_ballot
-#define weir_wave_sync sound_wave_sync
-#define weir_mmio_store_u32 sound_mmio_store_u32
-#define weir_data_store_u8 sound_data_store_u8
-#define weir_data_store_u16 sound_data_store_u16
+#define weir_ballot                sound_ballot
+#define weir_wave_sync             sound_wave_sync
+#define weir_mmio_store_u32        sound_mmio_store_u32
+#define weir_data_store_u8         sound_data_store_u8
+#define weir_data_store_u16        sound_data_store_u16
 #define weir_store_u64_release_dev sound_store_u64_release_dev
-#define weir_cas_u64_acq_rel_dev sound_cas_u64_acq_rel_dev
+#define weir_cas_u64_acq_rel_dev   sound_cas_u64_acq_rel_dev
 #include <weir/port/cpu.h>
 #undef weir_ballot
 #undef weir_wave_sync

@@ -2,8 +2,8 @@
 /*
  * The litmus tests' host side: who plays what, and which of the outcomes may not be.
  *
- * "Holds" is a promise of docs/porting.md: one forbidden outcome fails it. "Counted" is what the ports leave open,
- * and shows what the device does. A device that does not run the players side by side skips them.
+ * "Holds" is a promise of docs/porting.md: one forbidden outcome fails it. "Counted" is what the ports leave
+ * open, and shows what the device does. A device that does not run the players side by side skips them.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -22,16 +22,23 @@
 #include "port_table.h"
 
 enum {
-	LAUNCHES = 4, CPU_ITERATIONS = 4096, DEVICE_ITERATIONS = 512, MOST_TEAMS_OF_BLOCKS = 8, ATTEMPTS = 3,
+	LAUNCHES = 4,
+	CPU_ITERATIONS = 4096,
+	DEVICE_ITERATIONS = 512,
+	MOST_TEAMS_OF_BLOCKS = 8,
+	ATTEMPTS = 3,
 	WIDTH_STEP = 2, /* of the cpu's, single lanes and waves of 32 */
-	LOCK_BLOCKS = 4, LOCK_LANES = 64, LOCK_ROUNDS = 40, LETTERS = 4000,
+	LOCK_BLOCKS = 4,
+	LOCK_LANES = 64,
+	LOCK_ROUNDS = 40,
+	LETTERS = 4000,
 };
 
-#define GUARD 0x5a5a5a5au
-#define CPU_TIMEOUT_NS 2000000000u
-#define DEVICE_TIMEOUT_NS 300000000u
-#define PACE_NS 200000000u
-#define LOCK_TIMEOUT_NS 20000000000u
+#define GUARD              0x5a5a5a5au
+#define CPU_TIMEOUT_NS     2000000000u
+#define DEVICE_TIMEOUT_NS  300000000u
+#define PACE_NS            200000000u
+#define LOCK_TIMEOUT_NS    20000000000u
 #define MESSAGE_TIMEOUT_NS 10000000000u
 
 /** struct litmus - a row; @counted: nothing is promised */
@@ -61,8 +68,10 @@ struct stage {
 };
 
 static const struct litmus MESSAGES[] = {
-#define MESSAGE(name, publish, observe, data) \
-	{ name, PORT_MESSAGE, 2, PORT_##publish, PORT_##observe, PORT_DATA_##data, PORT_BLOCKS, false }
+#define MESSAGE(name, publish, observe, data)                                                                \
+	{                                                                                                    \
+		name, PORT_MESSAGE, 2, PORT_##publish, PORT_##observe, PORT_DATA_##data, PORT_BLOCKS, false  \
+	}
 	MESSAGE("message: store_release, load_acquire", STORE_RELEASE, LOAD_ACQUIRE, WORD),
 	MESSAGE("message: store_release, load_acquire, plain data", STORE_RELEASE, LOAD_ACQUIRE, PLAIN),
 	MESSAGE("message: store_release, load_acquire, u8", STORE_RELEASE, LOAD_ACQUIRE, U8),
@@ -70,7 +79,8 @@ static const struct litmus MESSAGES[] = {
 	MESSAGE("message: store_release, load_acquire, u128", STORE_RELEASE, LOAD_ACQUIRE, U128),
 	MESSAGE("message: store_release_sys, load_acquire_sys", STORE_RELEASE_SYS, LOAD_ACQUIRE_SYS, U64),
 	MESSAGE("message: store_release u32, load_acquire u32", STORE_RELEASE_U32, LOAD_ACQUIRE_U32, U32),
-	MESSAGE("message: store_release_sys u32, load_acquire_sys u32", STORE_RELEASE_U32_SYS, LOAD_ACQUIRE_U32_SYS, U128),
+	MESSAGE("message: store_release_sys u32, load_acquire_sys u32", STORE_RELEASE_U32_SYS,
+		LOAD_ACQUIRE_U32_SYS, U128),
 	MESSAGE("message: store_release, cas_acquire", STORE_RELEASE, CAS_ACQUIRE, U64),
 	MESSAGE("message: store_release, cas_acquire, plain data", STORE_RELEASE, CAS_ACQUIRE, PLAIN),
 	MESSAGE("message: fence_to_lanes + store_fenced u32", STORE_FENCED_U32, LOAD_ACQUIRE_U32, U16),
@@ -91,8 +101,8 @@ static const struct litmus MESSAGES[] = {
 	MESSAGE("message: store_fenced, after, u128", STORE_FENCED, AFTER, U128),
 	MESSAGE("message: to_controller, from_controller", TO_CONTROLLER, FROM_CONTROLLER, U64),
 	MESSAGE("message: to_controller + mmio, load_acquire", MMIO, LOAD_ACQUIRE_U32, U64),
-	{ "message: waves of one block, store_release", PORT_MESSAGE, 2, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE,
-	  PORT_DATA_U64, PORT_WAVES, false },
+	{ "message: waves of one block, store_release", PORT_MESSAGE, 2, PORT_STORE_RELEASE,
+	  PORT_LOAD_ACQUIRE, PORT_DATA_U64, PORT_WAVES, false },
 	{ "message: a wave's data, wave_sync, store_release", PORT_MESSAGE_WAVES, 2, PORT_STORE_RELEASE,
 	  PORT_LOAD_ACQUIRE, PORT_DATA_U64, PORT_BLOCKS, false },
 	{ "message: a wave's data, wave_sync, store_fenced", PORT_MESSAGE_WAVES, 2, PORT_STORE_FENCED,
@@ -103,24 +113,34 @@ static const struct litmus MESSAGES[] = {
 	  PORT_DATA_U64, PORT_BLOCKS, false },
 	{ "chain of three: store_fenced, load_acquire", PORT_CHAIN, 3, PORT_STORE_FENCED, PORT_LOAD_ACQUIRE,
 	  PORT_DATA_U32, PORT_BLOCKS, false },
-	{ "message: relaxed, relaxed", PORT_MESSAGE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_WORD, PORT_BLOCKS, true },
+	{ "message: relaxed, relaxed", PORT_MESSAGE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_WORD,
+	  PORT_BLOCKS, true },
 #undef MESSAGE
 };
 
 static const struct litmus SHAPES[] = {
-	{ "coherence (CoRR): relaxed word", PORT_COHERENCE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_WORD, PORT_BLOCKS, false },
-	{ "coherence (CoRR): data u64", PORT_COHERENCE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_U64, PORT_BLOCKS, false },
-	{ "load buffering (LB): acquire, release", PORT_LOADS, 2, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE, 0, PORT_BLOCKS, false },
+	{ "coherence (CoRR): relaxed word", PORT_COHERENCE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_WORD,
+	  PORT_BLOCKS, false },
+	{ "coherence (CoRR): data u64", PORT_COHERENCE, 2, PORT_RELAXED, PORT_RELAXED, PORT_DATA_U64,
+	  PORT_BLOCKS, false },
+	{ "load buffering (LB): acquire, release", PORT_LOADS, 2, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE, 0,
+	  PORT_BLOCKS, false },
 	{ "load buffering (LB): relaxed", PORT_LOADS, 2, PORT_RELAXED, PORT_RELAXED, 0, PORT_BLOCKS, true },
 	{ "store buffering (SB): relaxed", PORT_STORES, 2, PORT_RELAXED, PORT_RELAXED, 0, PORT_BLOCKS, true },
-	{ "store buffering (SB): release, acquire", PORT_STORES, 2, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE, 0, PORT_BLOCKS, true },
-	{ "store buffering (SB): fence_to_controller", PORT_STORES, 2, PORT_TO_CONTROLLER, PORT_LOAD_ACQUIRE, 0, PORT_BLOCKS, true },
-	{ "store buffering (SB): exchange_acq_rel", PORT_STORES, 2, PORT_EXCHANGE, PORT_LOAD_ACQUIRE, 0, PORT_BLOCKS, true },
-	{ "store buffering (SB): fence_with_controller", PORT_STORES, 2, PORT_WITH_CONTROLLER, PORT_WITH_CONTROLLER, 0, PORT_BLOCKS, false },
-	{ "store buffering (SB): fence_with_controller, waves", PORT_STORES, 2, PORT_WITH_CONTROLLER, PORT_WITH_CONTROLLER, 0,
-	  PORT_WAVES, false },
-	{ "two writers, two readers (IRIW): acquire", PORT_LOOKERS, 4, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE, 0, PORT_BLOCKS, true },
-	{ "two writers, two readers (IRIW): relaxed", PORT_LOOKERS, 4, PORT_RELAXED, PORT_RELAXED, 0, PORT_BLOCKS, true },
+	{ "store buffering (SB): release, acquire", PORT_STORES, 2, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE, 0,
+	  PORT_BLOCKS, true },
+	{ "store buffering (SB): fence_to_controller", PORT_STORES, 2, PORT_TO_CONTROLLER, PORT_LOAD_ACQUIRE,
+	  0, PORT_BLOCKS, true },
+	{ "store buffering (SB): exchange_acq_rel", PORT_STORES, 2, PORT_EXCHANGE, PORT_LOAD_ACQUIRE, 0,
+	  PORT_BLOCKS, true },
+	{ "store buffering (SB): fence_with_controller", PORT_STORES, 2, PORT_WITH_CONTROLLER,
+	  PORT_WITH_CONTROLLER, 0, PORT_BLOCKS, false },
+	{ "store buffering (SB): fence_with_controller, waves", PORT_STORES, 2, PORT_WITH_CONTROLLER,
+	  PORT_WITH_CONTROLLER, 0, PORT_WAVES, false },
+	{ "two writers, two readers (IRIW): acquire", PORT_LOOKERS, 4, PORT_STORE_RELEASE, PORT_LOAD_ACQUIRE,
+	  0, PORT_BLOCKS, true },
+	{ "two writers, two readers (IRIW): relaxed", PORT_LOOKERS, 4, PORT_RELAXED, PORT_RELAXED, 0,
+	  PORT_BLOCKS, true },
 };
 
 /* Blocks, lanes and iterations for a row on this device. */
@@ -130,7 +150,9 @@ static void size_stage(struct stage *stage, const struct litmus *litmus, uint32_
 	uint32_t side_by_side = test_on_cpu() ? litmus->players : test_device()->workers;
 	uint32_t groups = side_by_side / litmus->players;
 
-	groups = groups < 1 || litmus->placement == PORT_WAVES ? 1 : groups > MOST_TEAMS_OF_BLOCKS ? MOST_TEAMS_OF_BLOCKS : groups;
+	groups = groups < 1 || litmus->placement == PORT_WAVES ? 1
+		 : groups > MOST_TEAMS_OF_BLOCKS               ? MOST_TEAMS_OF_BLOCKS
+							       : groups;
 	args->shape = litmus->shape;
 	args->players = litmus->players;
 	args->publish = litmus->publish;
@@ -145,7 +167,8 @@ static void size_stage(struct stage *stage, const struct litmus *litmus, uint32_
 	stage->teams = groups * width;
 	stage->seats_bytes = (size_t)stage->teams * PORT_MOST_PLAYERS * sizeof(struct port_seat);
 	stage->elements_bytes = (size_t)stage->teams * (args->iterations + 1) * 16;
-	stage->notes_bytes = (size_t)stage->teams * PORT_MOST_PLAYERS * (args->iterations + 1) * sizeof(struct port_note);
+	stage->notes_bytes =
+		(size_t)stage->teams * PORT_MOST_PLAYERS * (args->iterations + 1) * sizeof(struct port_note);
 }
 
 static void open_stage(struct stage *stage, const struct litmus *litmus, uint32_t width)
@@ -180,7 +203,8 @@ static bool perform(struct stage *stage, uint64_t salt)
 	must(weir_copy_to_device(stage->context, args->gate, stage->zeros, sizeof(gate)));
 	must(weir_copy_to_device(stage->context, args->seats, stage->zeros, stage->seats_bytes));
 	must(weir_copy_to_device(stage->context, args->elements, stage->zeros, stage->elements_bytes));
-	must(weir_launch(stage->context, "port_litmus", stage->blocks, (uint32_t)args->block_threads, args, sizeof(*args)));
+	must(weir_launch(stage->context, "port_litmus", stage->blocks, (uint32_t)args->block_threads, args,
+			 sizeof(*args)));
 	must(weir_sync(stage->context));
 	must(weir_copy_from_device(stage->context, &gate, args->gate, sizeof(gate)));
 	must(weir_copy_from_device(stage->context, stage->notes, args->notes, stage->notes_bytes));
@@ -210,12 +234,8 @@ static bool special(const struct stage *stage, uint32_t team, uint64_t i, struct
 
 	switch (stage->args.shape) {
 	case PORT_MESSAGE:
-	case PORT_MESSAGE_WAVES:
-		tally->newest += b->first >= i;
-		return !message_good(stage, b);
-	case PORT_CHAIN:
-		tally->newest += c->first >= i;
-		return !message_good(stage, c);
+	case PORT_MESSAGE_WAVES: tally->newest += b->first >= i; return !message_good(stage, b);
+	case PORT_CHAIN: tally->newest += c->first >= i; return !message_good(stage, c);
 	case PORT_STORES:
 		tally->newest += a->first >= i || b->first >= i;
 		return a->first < i && b->first < i;
@@ -225,24 +245,26 @@ static bool special(const struct stage *stage, uint32_t team, uint64_t i, struct
 	case PORT_LOOKERS:
 		tally->newest += c->first >= i || d->first >= i;
 		return c->first >= i && c->second < i && d->first >= i && d->second < i;
-	default:
-		tally->newest += b->second != b->first || b->first >= i;
-		return b->second < b->first;
+	default: tally->newest += b->second != b->first || b->first >= i; return b->second < b->first;
 	}
 }
 
-static void report(const struct stage *stage, const struct litmus *litmus, uint32_t team, uint64_t i, struct port_row *row)
+static void report(const struct stage *stage, const struct litmus *litmus, uint32_t team, uint64_t i,
+		   struct port_row *row)
 {
 	const struct port_note *n[PORT_MOST_PLAYERS];
 
 	for (uint32_t role = 0; role < PORT_MOST_PLAYERS; role++)
 		n[role] = note_of(stage, team, role, i);
-	port_wrong(row, "team %u, iteration %llu, publish %u, observe %u: players saw %#x %#x, %#x %#x, %#x %#x, %#x %#x", team,
-		   (unsigned long long)i, litmus->publish, litmus->observe, n[0]->first, n[0]->second, n[1]->first, n[1]->second,
-		   n[2]->first, n[2]->second, n[3]->first, n[3]->second);
+	port_wrong(row,
+		   "team %u, iteration %llu, publish %u, observe %u: players saw %#x %#x, %#x %#x, %#x %#x, "
+		   "%#x %#x",
+		   team, (unsigned long long)i, litmus->publish, litmus->observe, n[0]->first, n[0]->second,
+		   n[1]->first, n[1]->second, n[2]->first, n[2]->second, n[3]->first, n[3]->second);
 }
 
-static void judge(const struct stage *stage, const struct litmus *litmus, struct tally *tally, struct port_row *row)
+static void judge(const struct stage *stage, const struct litmus *litmus, struct tally *tally,
+		  struct port_row *row)
 {
 	for (uint32_t team = 0; team < stage->teams; team++)
 		for (uint64_t i = 1; i <= stage->args.iterations; i++) {
@@ -297,10 +319,12 @@ static void run_litmus(const struct litmus *litmus, bool apart[2][PORT_MOST_PLAY
 	row->iterations = tally.iterations;
 	if (*known && row->result == PORT_HOLDS) {
 		row->result = PORT_SKIPPED;
-		port_saw(row, "%s do not run side by side here", litmus->placement == PORT_BLOCKS ? "blocks" : "waves of a block");
+		port_saw(row, "%s do not run side by side here",
+			 litmus->placement == PORT_BLOCKS ? "blocks" : "waves of a block");
 		/* Worker threads do. */
 		if (test_on_cpu())
-			port_wrong(row, "%u workers did not meet within %u ms", litmus->players, CPU_TIMEOUT_NS / 1000000);
+			port_wrong(row, "%u workers did not meet within %u ms", litmus->players,
+				   CPU_TIMEOUT_NS / 1000000);
 		return;
 	}
 	if (tally.unfenced) {
@@ -357,7 +381,8 @@ void port_test_lock(void **state)
 		must(weir_copy_from_device(context, counts, args.lock + 128, sizeof(counts)));
 		for (int i = 0; i < 2; i++)
 			if (counts[i][0] != LOCK_BLOCKS * LOCK_LANES * LOCK_ROUNDS)
-				port_wrong(row, "counted to %llu under the lock, not to %d", (unsigned long long)counts[i][0],
+				port_wrong(row, "counted to %llu under the lock, not to %d",
+					   (unsigned long long)counts[i][0],
 					   LOCK_BLOCKS * LOCK_LANES * LOCK_ROUNDS);
 		row->iterations += LOCK_BLOCKS * LOCK_LANES * LOCK_ROUNDS;
 		weir_context_close(context);
@@ -396,9 +421,10 @@ static void read_message(struct post_office *office, uint64_t number)
 		port_wrong(office->row, "the host saw letter %llu after %llu", (unsigned long long)number,
 			   (unsigned long long)office->last);
 	if (data < number)
-		port_wrong(office->row, "the host saw letter %llu, but the data of %llu", (unsigned long long)number,
-			   (unsigned long long)data);
-	if (message->guard_before != GUARD || message->guard_after[0] != GUARD || message->guard_after[1] != GUARD)
+		port_wrong(office->row, "the host saw letter %llu, but the data of %llu",
+			   (unsigned long long)number, (unsigned long long)data);
+	if (message->guard_before != GUARD || message->guard_after[0] != GUARD ||
+	    message->guard_after[1] != GUARD)
 		port_wrong(office->row, "the doorbell's neighbours were stored to");
 	office->last = number;
 	office->reads++;
@@ -425,8 +451,11 @@ static void run_message(const char *name, uint32_t publish, uint32_t observe, ui
 {
 	struct port_row *row = port_row("%s, %s", name, window == 1 ? "one by one" : "many at once");
 	struct weir_context *context = port_context(test_width(0), 1);
-	struct port_message_args args = { .publish = publish, .observe = observe, .letters = LETTERS, .window = window,
-				       .timeout_ns = MESSAGE_TIMEOUT_NS };
+	struct port_message_args args = { .publish = publish,
+					  .observe = observe,
+					  .letters = LETTERS,
+					  .window = window,
+					  .timeout_ns = MESSAGE_TIMEOUT_NS };
 	struct post_office office = { .row = row, .by_doorbell = publish == PORT_MMIO };
 	struct test_verdict verdict;
 	pthread_t thread;
@@ -435,7 +464,8 @@ static void run_message(const char *name, uint32_t publish, uint32_t observe, ui
 	must(weir_alloc_host(context, sizeof(struct port_message), &args.message, &message));
 	must(weir_alloc(context, sizeof(verdict), &args.verdict));
 	office.message = message;
-	office.message->guard_before = office.message->guard_after[0] = office.message->guard_after[1] = GUARD;
+	office.message->guard_before = office.message->guard_after[0] = office.message->guard_after[1] =
+		GUARD;
 	assert_int_equal(pthread_create(&thread, NULL, office_main, &office), 0);
 	must(weir_launch(context, "port_message", 1, 1, &args, sizeof(args)));
 	must(weir_sync(context));
@@ -445,7 +475,8 @@ static void run_message(const char *name, uint32_t publish, uint32_t observe, ui
 	must(weir_copy_from_device(context, &verdict, args.verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.sum) != LETTERS || office.last != LETTERS)
 		port_wrong(row, "%llu letters were sent, the host saw up to %llu of %d",
-			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.sum), (unsigned long long)office.last, LETTERS);
+			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.sum),
+			   (unsigned long long)office.last, LETTERS);
 	row->iterations = LETTERS;
 	port_saw(row, "the host looked in time for %llu", (unsigned long long)office.reads);
 	weir_context_close(context);
@@ -453,8 +484,12 @@ static void run_message(const char *name, uint32_t publish, uint32_t observe, ui
 
 void port_test_message(void **state)
 {
-	static const struct { const char *name; uint32_t publish, observe; } ways[] = {
-		{ "host: store_release_sys, load_acquire_sys", PORT_STORE_RELEASE_SYS, PORT_LOAD_ACQUIRE_SYS },
+	static const struct {
+		const char *name;
+		uint32_t publish, observe;
+	} ways[] = {
+		{ "host: store_release_sys, load_acquire_sys", PORT_STORE_RELEASE_SYS,
+		  PORT_LOAD_ACQUIRE_SYS },
 		{ "host: to_controller, from_controller", PORT_TO_CONTROLLER, PORT_FROM_CONTROLLER },
 		{ "host: mmio_store, from_controller", PORT_MMIO, PORT_FROM_CONTROLLER },
 	};

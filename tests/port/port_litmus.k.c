@@ -12,7 +12,7 @@
 enum { PACE_ITERATIONS = 1024, RELAX_EVERY = 512, MOST_DELAY_LOG2 = 9 };
 
 #define FLAG_INVALID ((u64)1 << 62)
-#define FLAG_TAKEN ((u64)1 << 61)
+#define FLAG_TAKEN   ((u64)1 << 61)
 
 /** struct player - who this lane is */
 struct player {
@@ -46,7 +46,8 @@ WEIR_FN WEIR_GLOBAL struct port_seat *seat_of(WEIR_GLOBAL struct port_litmus_arg
 	return weir_at(args->seats, struct port_seat, team * PORT_MOST_PLAYERS + role);
 }
 
-WEIR_FN void note(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i, u64 first, u64 second)
+WEIR_FN void note(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i, u64 first,
+		  u64 second)
 {
 	WEIR_GLOBAL struct port_note *at =
 		weir_at(args->notes, struct port_note,
@@ -74,7 +75,8 @@ WEIR_FN u32 gather(WEIR_GLOBAL struct port_litmus_args *args)
 				weir_cas_u64_relaxed_dev(&gate->state, PORT_GATHERING, PORT_APART);
 			state = weir_load_u64_relaxed_dev(&gate->state);
 		}
-		state = weir_broadcast_u64(mask, state); /* no relax: where lanes share a core, it would give it away */
+		state = weir_broadcast_u64(
+			mask, state); /* no relax: where lanes share a core, it would give it away */
 	}
 	return (u32)state;
 }
@@ -97,8 +99,8 @@ WEIR_FN void delay(u64 random)
 }
 
 /*
- * Begin iteration @i at about the same time as the others. They may have been taken off their core, and giving them
- * ours may take long: so not after @until.
+ * Begin iteration @i at about the same time as the others. They may have been taken off their core, and
+ * giving them ours may take long: so not after @until.
  */
 WEIR_FN void keep_pace(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i, u64 until)
 {
@@ -165,7 +167,8 @@ WEIR_FN weir_addr elements_of(WEIR_GLOBAL struct port_litmus_args *args, u64 tea
 WEIR_FN void write_data(WEIR_GLOBAL struct port_litmus_args *args, u64 team, u64 i)
 {
 	if (args->data == PORT_DATA_WORD)
-		weir_store_u64_relaxed_dev(&seat_of(args, team, 0)->word, i); /* relaxed: the flag behind it has the order */
+		weir_store_u64_relaxed_dev(&seat_of(args, team, 0)->word,
+					   i); /* relaxed: the flag behind it has the order */
 	else
 		store_element(args->data, elements_of(args, team), i);
 }
@@ -333,8 +336,8 @@ WEIR_FN u64 load_other(u32 observe, WEIR_GLOBAL struct port_seat *other)
 {
 	if (observe == PORT_WITH_CONTROLLER)
 		return weir_load_u64_relaxed_sys(&other->word); /* relaxed: likewise */
-	return observe == PORT_LOAD_ACQUIRE ? weir_load_u64_acquire_dev(&other->word) :
-					      weir_load_u64_relaxed_dev(&other->word);
+	return observe == PORT_LOAD_ACQUIRE ? weir_load_u64_acquire_dev(&other->word)
+					    : weir_load_u64_relaxed_dev(&other->word);
 }
 
 WEIR_FN void play_stores(WEIR_GLOBAL struct port_litmus_args *args, struct player player, u64 i)
@@ -378,7 +381,8 @@ WEIR_FN void play_coherence(WEIR_GLOBAL struct port_litmus_args *args, struct pl
 
 	if (args->data == PORT_DATA_WORD) {
 		if (player.role == 0) {
-			weir_store_u64_relaxed_dev(&seat->word, i); /* relaxed: one location is in order by itself */
+			weir_store_u64_relaxed_dev(&seat->word,
+						   i); /* relaxed: one location is in order by itself */
 			return;
 		}
 		first = weir_load_u64_relaxed_dev(&seat->word);
@@ -463,7 +467,8 @@ WEIR_FN u32 await_answer(WEIR_GLOBAL struct port_message_args *args, u64 least)
 	while (weir_ballot(1, seen < least && weir_clock_ns() - began < args->timeout_ns)) {
 		weir_reconverge();
 		if (args->observe == PORT_LOAD_ACQUIRE_SYS) {
-			seen = weir_load_u64_acquire_sys(&message->answer); /* pairs with the host's release */
+			seen = weir_load_u64_acquire_sys(
+				&message->answer); /* pairs with the host's release */
 		} else {
 			seen = weir_load_u64_relaxed_sys(&message->answer);
 			weir_fence_from_controller();

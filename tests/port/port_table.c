@@ -78,8 +78,8 @@ void port_table_print(const char *device)
 {
 	static const char *const results[] = { "holds", "counted", "skipped", "FAILED" };
 
-	printf("# port table: %s\n# %-56s %-8s %12s  %s\n", device, "primitive or litmus test", "result", "iterations",
-	       "outcomes");
+	printf("# port table: %s\n# %-56s %-8s %12s  %s\n", device, "primitive or litmus test", "result",
+	       "iterations", "outcomes");
 	for (unsigned i = 0; i < port_table.count; i++) {
 		const struct port_row *row = &port_table.rows[i];
 
@@ -93,7 +93,8 @@ struct weir_context *port_context(uint32_t width, uint32_t workers)
 {
 	struct weir_context *context;
 
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = workers, .wave_lanes = width), &context));
+	must(weir_context_open(test_context_name(),
+			       WEIR_OPTIONS(context, .workers = workers, .wave_lanes = width), &context));
 	return context;
 }
 
@@ -105,7 +106,8 @@ uint64_t port_verdict(struct weir_context *context, uint64_t address, struct por
 	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		port_wrong(row, "%llu mistakes; first at %llu: %#llx instead of %#llx",
-			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			   (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			   (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			   (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			   (unsigned long long)verdict.expected);
 	return weir_load_u64_relaxed_sys(&verdict.good);
 }

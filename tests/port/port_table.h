@@ -12,10 +12,10 @@
 
 #include <weir/weir.h>
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum port_result { PORT_HOLDS, PORT_COUNTED, PORT_SKIPPED, PORT_FAILED };
@@ -58,7 +58,8 @@ void port_table_print(const char *device);
 /** port_context() - open the device; @width and @workers: the cpu's */
 struct weir_context *port_context(uint32_t width, uint32_t workers);
 
-/** port_verdict() - wait; into @row: a struct test_verdict at @address that is not without mistakes. Return: its good */
+/** port_verdict() - wait; into @row: a struct test_verdict at @address that is not without mistakes. Return:
+ * its good */
 uint64_t port_verdict(struct weir_context *context, uint64_t address, struct port_row *row);
 
 /* The cases of port_litmus.c. */

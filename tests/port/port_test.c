@@ -22,18 +22,25 @@
 #include "port_table.h"
 
 enum {
-	BLOCKS = 4, THREADS = 64, LANES = BLOCKS * THREADS, RMW_ROUNDS = 24, NARROW_ROUNDS = 64, WHOLE_ROUNDS = 2000, WHOLE_LAUNCHES = 4,
-	GROUP_ROUNDS = 6, RELAXES = 50,
+	BLOCKS = 4,
+	THREADS = 64,
+	LANES = BLOCKS * THREADS,
+	RMW_ROUNDS = 24,
+	NARROW_ROUNDS = 64,
+	WHOLE_ROUNDS = 2000,
+	WHOLE_LAUNCHES = 4,
+	GROUP_ROUNDS = 6,
+	RELAXES = 50,
 };
 
-#define OPERATION_ROW(what, bits, order, scope) \
-	{ #what "_u" #bits "_" #order "_" #scope, PORT_KIND_##what, PORT_##what##_##bits##_##order##_##scope, bits },
+#define OPERATION_ROW(what, bits, order, scope)                                                              \
+	{ #what "_u" #bits "_" #order "_" #scope, PORT_KIND_##what,                                          \
+	  PORT_##what##_##bits##_##order##_##scope, bits },
 static const struct operation {
 	const char *name;
 	uint32_t kind, number, bits;
 } OPERATIONS[] = {
-	PORT_OPERATIONS(OPERATION_ROW)
-	{ "data_add_u32", PORT_KIND_add, PORT_DATA_ADD_32, 32 },
+	PORT_OPERATIONS(OPERATION_ROW){ "data_add_u32", PORT_KIND_add, PORT_DATA_ADD_32, 32 },
 	{ "data_add_u64", PORT_KIND_add, PORT_DATA_ADD_64, 64 },
 	{ "data_cas_u32", PORT_KIND_cas, PORT_DATA_CAS_32, 32 },
 	{ "data_cas_u64", PORT_KIND_cas, PORT_DATA_CAS_64, 64 },
@@ -55,7 +62,8 @@ static uint64_t first_of(const struct operation *operation)
 }
 
 /* Every number from the first on came back once, and the word has gone past them all. */
-static void judge_count(struct port_row *row, const struct operation *operation, const uint64_t *olds, uint64_t last)
+static void judge_count(struct port_row *row, const struct operation *operation, const uint64_t *olds,
+			uint64_t last)
 {
 	enum { COUNT = LANES * RMW_ROUNDS };
 	static bool seen[COUNT];
@@ -66,7 +74,8 @@ static void judge_count(struct port_row *row, const struct operation *operation,
 
 		if (index >= COUNT || olds[i] > most_of(operation) || seen[index])
 			port_wrong(row, "lane %llu got %#llx, %s", (unsigned long long)(i / RMW_ROUNDS),
-				   (unsigned long long)olds[i], index < COUNT ? "as another lane did" : "which nobody stored");
+				   (unsigned long long)olds[i],
+				   index < COUNT ? "as another lane did" : "which nobody stored");
 		else
 			seen[index] = true;
 	}
@@ -86,26 +95,29 @@ static void judge_exchange(struct port_row *row, const uint64_t *olds, uint64_t 
 
 		if (value > COUNT || seen[value])
 			port_wrong(row, "lane %llu got %#llx, %s", (unsigned long long)(i / RMW_ROUNDS),
-				   (unsigned long long)value, value > COUNT ? "which nobody stored" : "as another lane did");
+				   (unsigned long long)value,
+				   value > COUNT ? "which nobody stored" : "as another lane did");
 		else
 			seen[value] = true;
 	}
 }
 
 /* Of a word's bits each lane changed one: the olds are a chain, each one bit further than the one before. */
-static void judge_bits_of(struct port_row *row, const struct operation *operation, const uint64_t *olds, uint32_t round,
-			  uint32_t word, uint64_t last)
+static void judge_bits_of(struct port_row *row, const struct operation *operation, const uint64_t *olds,
+			  uint32_t round, uint32_t word, uint64_t last)
 {
-	uint64_t words = LANES / operation->bits, at[65] = { 0 }, flip = operation->kind == PORT_KIND_and ? most_of(operation) : 0;
+	uint64_t words = LANES / operation->bits, at[65] = { 0 },
+		 flip = operation->kind == PORT_KIND_and ? most_of(operation) : 0;
 	uint64_t met = 0;
 
 	for (uint64_t bit = 0; bit < operation->bits; bit++) {
 		uint64_t old = olds[(bit * words + word) * RMW_ROUNDS + round] ^ flip;
 		uint32_t before = weir_popcount(old);
 
-		if (before >= operation->bits || met >> before & 1 || old >> bit & 1 || old > most_of(operation)) {
-			port_wrong(row, "bit %llu of word %u: the old value was %#llx", (unsigned long long)bit, word,
-				   (unsigned long long)(old ^ flip));
+		if (before >= operation->bits || met >> before & 1 || old >> bit & 1 ||
+		    old > most_of(operation)) {
+			port_wrong(row, "bit %llu of word %u: the old value was %#llx",
+				   (unsigned long long)bit, word, (unsigned long long)(old ^ flip));
 			return;
 		}
 		met |= (uint64_t)1 << before;
@@ -114,12 +126,14 @@ static void judge_bits_of(struct port_row *row, const struct operation *operatio
 	}
 	for (uint32_t i = 1; i <= operation->bits; i++)
 		if (weir_popcount(at[i]) != i)
-			port_wrong(row, "word %u: old values %#llx do not follow each other", word, (unsigned long long)at[i]);
+			port_wrong(row, "word %u: old values %#llx do not follow each other", word,
+				   (unsigned long long)at[i]);
 	if (last != (most_of(operation) ^ flip))
 		port_wrong(row, "word %u ended as %#llx", word, (unsigned long long)last);
 }
 
-static void judge_bits(struct port_row *row, const struct operation *operation, const uint64_t *olds, const uint64_t *words)
+static void judge_bits(struct port_row *row, const struct operation *operation, const uint64_t *olds,
+		       const uint64_t *words)
 {
 	uint32_t count = LANES / operation->bits;
 
@@ -129,11 +143,14 @@ static void judge_bits(struct port_row *row, const struct operation *operation, 
 				      words[round * count + word] & most_of(operation));
 }
 
-static void run_operation_at(struct weir_context *context, const struct operation *operation, struct port_row *row)
+static void run_operation_at(struct weir_context *context, const struct operation *operation,
+			     struct port_row *row)
 {
 	enum { WORDS = RMW_ROUNDS * LANES / 32 };
 	static uint64_t olds[LANES * RMW_ROUNDS], words[WORDS];
-	struct port_rmw_args args = { .operation = operation->number, .kind = operation->kind, .bits = operation->bits,
+	struct port_rmw_args args = { .operation = operation->number,
+				      .kind = operation->kind,
+				      .bits = operation->bits,
 				      .rounds = RMW_ROUNDS };
 
 	for (size_t i = 0; i < WORDS; i++)
@@ -254,20 +271,29 @@ static void run_whole(const char *name, uint32_t data)
 
 	for (int times = 0; times < WHOLE_LAUNCHES; times++)
 		changes += run_whole_once(context, data, row);
-	port_saw(row, "none torn; %llu looks saw another value than the look before", (unsigned long long)changes);
+	port_saw(row, "none torn; %llu looks saw another value than the look before",
+		 (unsigned long long)changes);
 	weir_context_close(context);
 }
 
 static void test_data_accesses(void **state)
 {
-	static const struct { const char *name; uint32_t bytes; } narrows[] = {
-		{ "data_store_u8, data_load_u8", 1 }, { "data_store_u16, data_load_u16", 2 },
-		{ "data_store_u32, data_load_u32", 4 }, { "data_store_u64, data_load_u64", 8 },
+	static const struct {
+		const char *name;
+		uint32_t bytes;
+	} narrows[] = {
+		{ "data_store_u8, data_load_u8", 1 },      { "data_store_u16, data_load_u16", 2 },
+		{ "data_store_u32, data_load_u32", 4 },    { "data_store_u64, data_load_u64", 8 },
 		{ "data_store_u128, data_load_u128", 16 },
 	};
-	static const struct { const char *name; uint32_t data; } wholes[] = {
-		{ "u64 words, relaxed: seen whole", PORT_DATA_WORD }, { "data u16: seen whole", PORT_DATA_U16 },
-		{ "data u32: seen whole", PORT_DATA_U32 }, { "data u64: seen whole", PORT_DATA_U64 },
+	static const struct {
+		const char *name;
+		uint32_t data;
+	} wholes[] = {
+		{ "u64 words, relaxed: seen whole", PORT_DATA_WORD },
+		{ "data u16: seen whole", PORT_DATA_U16 },
+		{ "data u32: seen whole", PORT_DATA_U32 },
+		{ "data u64: seen whole", PORT_DATA_U64 },
 		{ "data u128: each half seen whole", PORT_DATA_U128 },
 	};
 	unsigned first = port_table.count;
@@ -285,7 +311,8 @@ static void test_data_accesses(void **state)
 static const struct grid {
 	uint32_t blocks, threads, workers;
 } GRIDS[] = {
-	{ 1, 1, 2 }, { 1, 3, 1 }, { 3, 1, 2 }, { 5, 37, 2 }, { 2, 65, 1 }, { 7, 64, 2 }, { 3, 130, 2 }, { 1, 1500, 1 },
+	{ 1, 1, 2 },  { 1, 3, 1 },  { 3, 1, 2 },   { 5, 37, 2 },
+	{ 2, 65, 1 }, { 7, 64, 2 }, { 3, 130, 2 }, { 1, 1500, 1 },
 };
 
 /** struct collectives - a kernel that passes them; @good: what each lane adds if it comes to the end */
@@ -294,7 +321,8 @@ struct collectives {
 	uint64_t rounds, good;
 };
 
-static void run_groups(const struct collectives *kind, const struct grid *grid, uint32_t width, struct port_row *row)
+static void run_groups(const struct collectives *kind, const struct grid *grid, uint32_t width,
+		       struct port_row *row)
 {
 	struct weir_context *context = port_context(width, grid->workers);
 	struct port_groups_args args = { .block_threads = grid->threads, .rounds = kind->rounds };
@@ -305,8 +333,8 @@ static void run_groups(const struct collectives *kind, const struct grid *grid, 
 	must(weir_launch(context, kind->kernel, grid->blocks, grid->threads, &args, sizeof(args)));
 	found = port_verdict(context, args.verdict, row);
 	if (found != lanes * kind->good)
-		port_wrong(row, "width %u: %llu of %llu lanes came to the end", width, (unsigned long long)(found / kind->good),
-			   (unsigned long long)lanes);
+		port_wrong(row, "width %u: %llu of %llu lanes came to the end", width,
+			   (unsigned long long)(found / kind->good), (unsigned long long)lanes);
 	row->iterations += lanes * kind->rounds;
 	weir_context_close(context);
 }
@@ -319,7 +347,8 @@ static void run_collectives(const struct collectives *kind)
 		for (size_t g = 0; g < sizeof(GRIDS) / sizeof(GRIDS[0]); g++)
 			if (GRIDS[g].threads <= test_device()->block_lanes)
 				run_groups(kind, &GRIDS[g], test_width(w), row);
-	port_saw(row, "%zu wave width%s, blocks of 1 to 1500 lanes", test_width_count(), test_width_count() > 1 ? "s" : "");
+	port_saw(row, "%zu wave width%s, blocks of 1 to 1500 lanes", test_width_count(),
+		 test_width_count() > 1 ? "s" : "");
 }
 
 static void test_collectives(void **state)
@@ -345,13 +374,15 @@ static void judge_scalar(const struct port_scalar *found, struct port_row *bits,
 
 	if (found->high != high)
 		port_wrong(bits, "mulhi(%#llx, %#llx) is %#llx, not %#llx", (unsigned long long)found->a,
-			   (unsigned long long)found->b, (unsigned long long)found->high, (unsigned long long)high);
+			   (unsigned long long)found->b, (unsigned long long)found->high,
+			   (unsigned long long)high);
 	if (found->ones != (uint32_t)__builtin_popcountll(found->a))
 		port_wrong(bits, "popcount(%#llx) is %u", (unsigned long long)found->a, found->ones);
 	if (found->lowest != (uint32_t)__builtin_ctzll(found->a))
 		port_wrong(bits, "lowest_bit(%#llx) is %u", (unsigned long long)found->a, found->lowest);
 	if (found->forgotten != found->a)
-		port_wrong(bits, "forget(%#llx) is %#llx", (unsigned long long)found->a, (unsigned long long)found->forgotten);
+		port_wrong(bits, "forget(%#llx) is %#llx", (unsigned long long)found->a,
+			   (unsigned long long)found->forgotten);
 	if (found->back)
 		port_wrong(clock, "it went back %llu times in %d", (unsigned long long)found->back, RELAXES);
 }
@@ -365,7 +396,8 @@ static void test_scalars(void **state)
 {
 	static struct port_scalar results[LANES];
 	unsigned first = port_table.count;
-	struct port_row *bits = port_row("mulhi, popcount, lowest_bit, forget"), *clock = port_row("clock_ns forward, relax returns");
+	struct port_row *bits = port_row("mulhi, popcount, lowest_bit, forget"),
+			*clock = port_row("clock_ns forward, relax returns");
 
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
@@ -385,14 +417,16 @@ static void test_scalars(void **state)
 		}
 		if (least >= most)
 			port_wrong(clock, "it stood still over %d pauses of %d lanes", RELAXES, LANES);
-		/* Timeouts need no better rate than this; the launch's own time may be longer, and clocks tick coarsely. */
+		/* Timeouts need no better rate than this; the launch's own time may be longer, and clocks
+		 * tick coarsely. */
 		if ((most - least) / 4 > took + 2000000)
-			port_wrong(clock, "lanes counted %llu us, the host %llu us", (unsigned long long)(most - least) / 1000,
+			port_wrong(clock, "lanes counted %llu us, the host %llu us",
+				   (unsigned long long)(most - least) / 1000,
 				   (unsigned long long)took / 1000);
 		bits->iterations += LANES;
 		clock->iterations += LANES * RELAXES;
-		port_saw(clock, "%llu us of lanes within %llu us of the host's", (unsigned long long)(most - least) / 1000,
-			 (unsigned long long)took / 1000);
+		port_saw(clock, "%llu us of lanes within %llu us of the host's",
+			 (unsigned long long)(most - least) / 1000, (unsigned long long)took / 1000);
 		weir_context_close(context);
 	}
 	port_saw(bits, "as the host computes them");
@@ -409,14 +443,10 @@ static int print_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_data_accesses),
-		cmocka_unit_test(test_collectives),
-		cmocka_unit_test(test_scalars),
-		cmocka_unit_test(port_test_lock),
-		cmocka_unit_test(port_test_messages),
-		cmocka_unit_test(port_test_shapes),
-		cmocka_unit_test(port_test_message),
+		cmocka_unit_test(test_atomics),     cmocka_unit_test(test_data_accesses),
+		cmocka_unit_test(test_collectives), cmocka_unit_test(test_scalars),
+		cmocka_unit_test(port_test_lock),   cmocka_unit_test(port_test_messages),
+		cmocka_unit_test(port_test_shapes), cmocka_unit_test(port_test_message),
 	};
 
 	if (!test_begins())

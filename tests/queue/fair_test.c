@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fair_test.c: how often a submission is overtaken that waits for a slot. Steps of many lanes that this thread takes, one
- * after the other, in the order that is worst for the oldest; nothing is timed, and a wait is counted in commands of others.
+ * fair_test.c: how often a submission is overtaken that waits for a slot. Steps of many lanes that this
+ * thread takes, one after the other, in the order that is worst for the oldest; nothing is timed, and a wait
+ * is counted in commands of others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,8 @@ struct rig {
 	uint64_t ended;
 };
 
-/** struct waiter - a lane that submits again as soon as it was served; @since: commands when it began to wait */
+/** struct waiter - a lane that submits again as soon as it was served; @since: commands when it began to wait
+ */
 struct waiter {
 	uint64_t deadline;
 	uint64_t since;
@@ -126,8 +128,10 @@ static void test_the_longest_wait_is_bounded(void **state)
 			struct waits waits = run(rig, lanes);
 
 			if (waits.longest > (uint64_t)(WEIR_OVERTAKES + 2) * lanes)
-				fail_msg("depth %u, %u lanes: one waited for %llu commands of others, the mean is %llu", depth, lanes,
-					 (unsigned long long)waits.longest, (unsigned long long)(waits.sum / waits.count));
+				fail_msg("depth %u, %u lanes: one waited for %llu commands of others, the "
+					 "mean is %llu",
+					 depth, lanes, (unsigned long long)waits.longest,
+					 (unsigned long long)(waits.sum / waits.count));
 			free(rig);
 		}
 }

@@ -18,15 +18,16 @@
 #include "../rig/kernels.h"
 #include "../rig/request_trace.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { TIMEOUT_US = 30000000 };
 
-/** struct setup - one run of the kernel test_blocks; @blocks of @block_bytes until it is known what the storage has */
+/** struct setup - one run of the kernel test_blocks; @blocks of @block_bytes until it is known what the
+ * storage has */
 struct setup {
 	uint32_t width, depth, queues, block_bytes;
 	uint32_t grid_blocks, threads;
@@ -47,15 +48,18 @@ static struct weir_storage *open_virt(struct weir_context *context, const struct
 	struct weir_storage *storage;
 	char uri[64];
 
-	snprintf(uri, sizeof(uri), "virt:%s&block=%u", setup->first_lba ? "300T?content=address" : "64M?content=zeros", setup->block_bytes);
+	snprintf(uri, sizeof(uri), "virt:%s&block=%u",
+		 setup->first_lba ? "300T?content=address" : "64M?content=zeros", setup->block_bytes);
 	must(test_storage_open(context, uri,
 			       WEIR_OPTIONS(storage, .queues = setup->queues, .depth = setup->depth,
-					    .timeout_us = test_patient_us(TIMEOUT_US), .first_ticket = setup->first_ticket),
+					    .timeout_us = test_patient_us(TIMEOUT_US),
+					    .first_ticket = setup->first_ticket),
 			       &storage));
 	return storage;
 }
 
-/* As many bytes in each request if they are whole blocks of @disk's, else as many blocks; no more than a request may have. */
+/* As many bytes in each request if they are whole blocks of @disk's, else as many blocks; no more than a
+ * request may have. */
 static void fit(struct setup *setup, const struct weir_disk *disk)
 {
 	uint32_t block_bytes = (uint32_t)1 << disk->block_log2;
@@ -76,7 +80,8 @@ static void open_disks(struct weir_context *context, struct setup *setup, struct
 	}
 	for (uint32_t i = 1; i < setup->disks; i++)
 		if (args->disk[i].block_log2 != args->disk[0].block_log2)
-			fail_msg("WEIR_TEST_STORAGE: one has blocks of %u bytes, another of %u; give two of one kind",
+			fail_msg("WEIR_TEST_STORAGE: one has blocks of %u bytes, another of %u; give two of "
+				 "one kind",
 				 1u << args->disk[0].block_log2, 1u << args->disk[i].block_log2);
 	fit(setup, &args->disk[0]);
 }
@@ -87,12 +92,14 @@ static void check_verdict(struct weir_context *context, const struct setup *setu
 
 	must(weir_copy_from_device(context, &verdict, address, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
-		fail_msg("width %u depth %u queues %u blocks %u offset %u first %#llx: %llu mistakes; at %llu: %#llx "
+		fail_msg("width %u depth %u queues %u blocks %u offset %u first %#llx: %llu mistakes; at "
+			 "%llu: %#llx "
 			 "instead of %#llx",
 			 setup->width, setup->depth, setup->queues, setup->blocks, setup->offset,
 			 (unsigned long long)setup->first_ticket,
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good),
 			 (uint64_t)setup->grid_blocks * setup->threads * setup->outstanding * setup->rounds);
 }
@@ -106,7 +113,8 @@ static void check_stats(struct weir_storage *storage, const struct setup *setup,
 	uint64_t bytes = lanes * setup->rounds * setup->outstanding * setup->blocks * setup->block_bytes;
 
 	must(weir_stats(storage, &stats));
-	assert_int_equal(stats.commands, lanes * setup->rounds * (2 * setup->outstanding + (setup->flush ? 1 : 0)));
+	assert_int_equal(stats.commands,
+			 lanes * setup->rounds * (2 * setup->outstanding + (setup->flush ? 1 : 0)));
 	assert_int_equal(stats.failed, 0);
 	assert_int_equal(stats.rogue, 0);
 	assert_int_equal(test_pull() ? stats.pull : stats.direct, stats.commands);
@@ -127,7 +135,9 @@ static void run_blocks(struct setup setup)
 	setup.disks = setup.disks ? setup.disks : 1;
 	memset(&args, 0, sizeof(args));
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(), .wave_lanes = setup.width), &context));
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = setup.width),
+			       &context));
 	open_disks(context, &setup, storages, &args);
 	args.disk_count = setup.disks;
 	args.first_lba = setup.first_lba;
@@ -161,9 +171,15 @@ static void test_every_width_depth_and_queue_count(void **state)
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t d = 0; d < DEPTH_COUNT; d++)
 			for (uint32_t queues = 1; queues <= 3; queues += 2)
-				run_blocks((struct setup){ .width = test_width(w), .depth = DEPTHS[d], .queues = queues,
-							   .block_bytes = 512, .grid_blocks = 2, .threads = 37,
-							   .outstanding = d % 2 ? 3 : 8, .rounds = 1, .blocks = 1,
+				run_blocks((struct setup){ .width = test_width(w),
+							   .depth = DEPTHS[d],
+							   .queues = queues,
+							   .block_bytes = 512,
+							   .grid_blocks = 2,
+							   .threads = 37,
+							   .outstanding = d % 2 ? 3 : 8,
+							   .rounds = 1,
+							   .blocks = 1,
 							   .flush = queues == 3 });
 }
 
@@ -171,8 +187,14 @@ static void test_rings_wrap_many_times(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
-		run_blocks((struct setup){ .width = test_width(w), .depth = w % 2 ? 4 : 2, .queues = 1, .block_bytes = 512,
-					   .grid_blocks = 1, .threads = 40, .outstanding = 4, .rounds = 6,
+		run_blocks((struct setup){ .width = test_width(w),
+					   .depth = w % 2 ? 4 : 2,
+					   .queues = 1,
+					   .block_bytes = 512,
+					   .grid_blocks = 1,
+					   .threads = 40,
+					   .outstanding = 4,
+					   .rounds = 6,
 					   .blocks = 1 });
 }
 
@@ -186,9 +208,14 @@ static void test_transfers_of_every_shape(void **state)
 		for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
 			for (size_t j = 0; j < 4; j++)
 				if (bytes[i] % block == 0)
-					run_blocks((struct setup){ .width = 4, .depth = 8, .queues = 2,
-								   .block_bytes = block, .grid_blocks = 1,
-								   .threads = 6, .outstanding = 2, .rounds = 2,
+					run_blocks((struct setup){ .width = 4,
+								   .depth = 8,
+								   .queues = 2,
+								   .block_bytes = block,
+								   .grid_blocks = 1,
+								   .threads = 6,
+								   .outstanding = 2,
+								   .rounds = 2,
 								   .blocks = bytes[i] / block,
 								   .offset = offsets[j] });
 }
@@ -203,9 +230,15 @@ static void test_tickets_and_sequences_wrap(void **state)
 			uint64_t starts[] = { ((uint64_t)1 << 32) - 2 * depth, (depth << 31) - 2 * depth };
 
 			for (size_t i = 0; i < 2; i++)
-				run_blocks((struct setup){ .width = test_width(w), .depth = (uint32_t)depth, .queues = 1,
-							   .block_bytes = 512, .grid_blocks = 1, .threads = 33,
-							   .outstanding = 4, .rounds = 2, .blocks = 1,
+				run_blocks((struct setup){ .width = test_width(w),
+							   .depth = (uint32_t)depth,
+							   .queues = 1,
+							   .block_bytes = 512,
+							   .grid_blocks = 1,
+							   .threads = 33,
+							   .outstanding = 4,
+							   .rounds = 2,
+							   .blocks = 1,
 							   .first_ticket = starts[i] });
 		}
 }
@@ -213,15 +246,23 @@ static void test_tickets_and_sequences_wrap(void **state)
 /* Requests on both sides of 4 GiB, of 2^32 blocks, and of both in one. */
 static void test_many_tebibytes(void **state)
 {
-	static const uint64_t middles[] = { (uint64_t)1 << 23, (uint64_t)1 << 32, ((uint64_t)1 << 32) + ((uint64_t)1 << 23), (uint64_t)1 << 36 };
+	static const uint64_t middles[] = { (uint64_t)1 << 23, (uint64_t)1 << 32,
+					    ((uint64_t)1 << 32) + ((uint64_t)1 << 23), (uint64_t)1 << 36 };
 
 	(void)state;
 	if (test_given()) /* which is as large as it is */
 		skip();
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t i = 0; i < 4; i++)
-			run_blocks((struct setup){ .width = test_width(w), .depth = 8, .queues = 2, .block_bytes = i % 2 ? 512 : 4096,
-						   .grid_blocks = 2, .threads = 32, .outstanding = 4, .rounds = 2, .blocks = 3,
+			run_blocks((struct setup){ .width = test_width(w),
+						   .depth = 8,
+						   .queues = 2,
+						   .block_bytes = i % 2 ? 512 : 4096,
+						   .grid_blocks = 2,
+						   .threads = 32,
+						   .outstanding = 4,
+						   .rounds = 2,
+						   .blocks = 3,
 						   .first_lba = middles[i] - 32 * 4 * 3 - 1 });
 }
 
@@ -229,9 +270,17 @@ static void test_two_storages_from_one_wave(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
-		run_blocks((struct setup){ .width = test_width(w), .depth = 4, .queues = 2, .block_bytes = 512,
-					   .grid_blocks = 2, .threads = 33, .outstanding = 6, .rounds = 2, .blocks = 2,
-					   .flush = 1, .disks = 2 });
+		run_blocks((struct setup){ .width = test_width(w),
+					   .depth = 4,
+					   .queues = 2,
+					   .block_bytes = 512,
+					   .grid_blocks = 2,
+					   .threads = 33,
+					   .outstanding = 6,
+					   .rounds = 2,
+					   .blocks = 2,
+					   .flush = 1,
+					   .disks = 2 });
 }
 
 /** struct one - a storage and room for one request */
@@ -245,10 +294,13 @@ static void open_one(struct one *one, uint32_t width, const char *uri, uint32_t 
 {
 	memset(one, 0, sizeof(*one));
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(), .wave_lanes = width), &one->context));
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = width),
+			       &one->context));
 	must(test_storage_open(one->context, uri,
 			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .max_transfer_bytes = 65536,
-					    .read_only = read_only, .timeout_us = test_patient_us(TIMEOUT_US)),
+					    .read_only = read_only,
+					    .timeout_us = test_patient_us(TIMEOUT_US)),
 			       &one->storage));
 	must(weir_storage_disk(one->storage, &one->args.disk));
 	one->args.buffer = alloc(one->context, 65536 + 4096);
@@ -269,7 +321,10 @@ static void close_one(struct one *one)
 	weir_context_close(one->context);
 }
 
-enum { END = 1, MOST = 1 << 24 }; /* the storage's first block that is not there; what it takes in a request */
+enum {
+	END = 1,
+	MOST = 1 << 24
+}; /* the storage's first block that is not there; what it takes in a request */
 
 /* @lba: added to @from, 0 or END; @buffer: added to the good one */
 static const struct bad_request {
@@ -301,8 +356,9 @@ static struct test_request_args bad_request(const struct one *one, const struct 
 	struct test_request_args args = one->args;
 
 	args.opcode = bad->opcode;
-	args.blocks = bad->blocks == MOST || bad->blocks == MOST + 1 ? one->args.disk.max_blocks + (bad->blocks - MOST) :
-								       bad->blocks;
+	args.blocks = bad->blocks == MOST || bad->blocks == MOST + 1
+			      ? one->args.disk.max_blocks + (bad->blocks - MOST)
+			      : bad->blocks;
 	args.lba = bad->lba + (bad->from == END ? one->args.disk.blocks : 0);
 	args.buffer += bad->buffer;
 	return args;
@@ -322,8 +378,8 @@ static void test_bad_requests_cost_no_command(void **state)
 			args = bad_request(&one, &BAD[i]);
 			request(&one, &args, statuses);
 			if (statuses[0] != BAD[i].expected)
-				fail_msg("width %u, request %zu: %#x instead of %#x", test_width(w), i, statuses[0],
-					 BAD[i].expected);
+				fail_msg("width %u, request %zu: %#x instead of %#x", test_width(w), i,
+					 statuses[0], BAD[i].expected);
 			must(weir_stats(one.storage, &stats));
 			assert_int_equal(stats.commands, BAD[i].expected == WEIR_OK);
 			assert_int_equal(stats.failed, 0);
@@ -355,8 +411,10 @@ static void test_a_refused_request_is_told_by_every_wait(void **state)
 			must(weir_copy_from_device(one.context, reported, args.statuses, sizeof(reported)));
 			for (size_t k = 0; k < REFUSED_LANES * TEST_REPORTED; k++)
 				if (reported[k] != BAD[i].expected)
-					fail_msg("width %u, request %zu, lane %zu, wait %zu: %#x instead of %#x", test_width(w), i,
-						 k / TEST_REPORTED, k % TEST_REPORTED, reported[k], BAD[i].expected);
+					fail_msg("width %u, request %zu, lane %zu, wait %zu: %#x instead of "
+						 "%#x",
+						 test_width(w), i, k / TEST_REPORTED, k % TEST_REPORTED,
+						 reported[k], BAD[i].expected);
 			close_one(&one);
 		}
 }
@@ -366,7 +424,8 @@ static void test_foreign_memory_is_a_transfer_error(void **state)
 	static _Alignas(4096) unsigned char foreign[4096];
 
 	(void)state;
-	if (test_pull() || test_given()) /* no controller meets the buffer, or only an IOMMU knows whose memory it is */
+	if (test_pull() ||
+	    test_given()) /* no controller meets the buffer, or only an IOMMU knows whose memory it is */
 		skip();
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_stats stats = { .size = sizeof(stats) };
@@ -400,9 +459,15 @@ static void test_data_outside_of_the_window_is_refused(void **state)
 		int64_t at;
 		uint32_t blocks, expected;
 	} requests[] = {
-		{ 0, 1, WEIR_OK },	   { WINDOW - 512, 1, WEIR_OK },	 { 0, WINDOW / 512, WEIR_OK },
-		{ -4, 1, WEIR_E_WINDOW },  { WINDOW - 508, 1, WEIR_E_WINDOW },	 { 4, WINDOW / 512, WEIR_E_WINDOW },
-		{ WINDOW, 1, WEIR_E_WINDOW }, { -(1LL << 40), 1, WEIR_E_WINDOW }, { 1LL << 40, 1, WEIR_E_WINDOW },
+		{ 0, 1, WEIR_OK },
+		{ WINDOW - 512, 1, WEIR_OK },
+		{ 0, WINDOW / 512, WEIR_OK },
+		{ -4, 1, WEIR_E_WINDOW },
+		{ WINDOW - 508, 1, WEIR_E_WINDOW },
+		{ 4, WINDOW / 512, WEIR_E_WINDOW },
+		{ WINDOW, 1, WEIR_E_WINDOW },
+		{ -(1LL << 40), 1, WEIR_E_WINDOW },
+		{ 1LL << 40, 1, WEIR_E_WINDOW },
 	};
 	struct weir_stats stats = { .size = sizeof(stats) };
 	uint32_t statuses[2];
@@ -454,10 +519,12 @@ static void test_a_late_command_can_be_waited_for_again(void **state)
 	}
 }
 
-/* The host's writes are durable after its flush, not before, and those after the last one are when the storage is closed. */
+/* The host's writes are durable after its flush, not before, and those after the last one are when the
+ * storage is closed. */
 static void test_durability(void **state)
 {
-	static const char *const uris[] = { "virt:1M?trace=%s", "virt:1M?threads=2&lat_us=100&trace=%s", "file:%s.data?trace=%s" };
+	static const char *const uris[] = { "virt:1M?trace=%s", "virt:1M?threads=2&lat_us=100&trace=%s",
+					    "file:%s.data?trace=%s" };
 	static unsigned char bytes[65536];
 	char path[] = "/tmp/weir-trace-XXXXXX", data[64], uri[128];
 	int file = mkstemp(path);
@@ -476,8 +543,12 @@ static void test_durability(void **state)
 		struct weir_storage *storage;
 
 		snprintf(uri, sizeof(uri), uris[i], path, path);
-		must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service()), &context));
-		must(test_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &storage));
+		must(weir_context_open(test_context_name(),
+				       WEIR_OPTIONS(context, .workers = 2, .service_waves = test_service()),
+				       &context));
+		must(test_storage_open(context, uri,
+				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)),
+				       &storage));
 		for (unsigned round = 1; round <= 3; round++) {
 			must(weir_storage_write(storage, round * 131072, bytes, sizeof(bytes)));
 			assert_true(trace_volatile(path) > 0);

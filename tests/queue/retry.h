@@ -18,10 +18,10 @@ enum test_way {
 	TEST_WAY_AHEAD, /* weir_prefetch() by the first lane, then a word by all */
 	TEST_WAY_EVICT, /* one element in each of six lines */
 	TEST_WAY_PUT,   /* one element in the first line, then weir_writer_flush() */
-	TEST_WAY_WAIT, /* weir_read_async() and weir_wait() */
-	TEST_WAY_ALL,  /* ... weir_wait_all() */
-	TEST_WAY_ANY,  /* ... weir_wait_any() */
-	TEST_WAY_TEST, /* ... weir_test() until it is done */
+	TEST_WAY_WAIT,  /* weir_read_async() and weir_wait() */
+	TEST_WAY_ALL,   /* ... weir_wait_all() */
+	TEST_WAY_ANY,   /* ... weir_wait_any() */
+	TEST_WAY_TEST,  /* ... weir_test() until it is done */
 	TEST_WAYS,
 };
 

@@ -50,7 +50,8 @@ WEIR_FN weir_status load_word(WEIR_GLOBAL struct weir_array *array, weir_addr re
 	return words.status;
 }
 
-WEIR_FN weir_status write_through_cache(WEIR_GLOBAL struct test_retry_args *args, WEIR_GLOBAL struct weir_writer *writer)
+WEIR_FN weir_status write_through_cache(WEIR_GLOBAL struct test_retry_args *args,
+					WEIR_GLOBAL struct weir_writer *writer)
 {
 	if (args->way == TEST_WAY_EVICT) {
 		for (u64 line = 0; line < EVICTED_LINES; line++)
@@ -90,9 +91,11 @@ WEIR_KERNEL(test_retry, struct test_retry_args)
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	weir_addr result = args->results + weir_thread() * 16;
 	u32 raw = args->way <= TEST_WAY_FLUSH || args->way >= TEST_WAY_WAIT;
-	weir_status status = raw ? raw_request(args, buffer, event) : cached_request(args, buffer, event, result + 8);
+	weir_status status =
+		raw ? raw_request(args, buffer, event) : cached_request(args, buffer, event, result + 8);
 
 	*weir_at(result, u64, 0) = status;
-	if (args->way == TEST_WAY_READ || args->way == TEST_WAY_BYTES || args->way == TEST_WAY_COPY || args->way >= TEST_WAY_WAIT)
+	if (args->way == TEST_WAY_READ || args->way == TEST_WAY_BYTES || args->way == TEST_WAY_COPY ||
+	    args->way >= TEST_WAY_WAIT)
 		*weir_at(result, u64, 1) = weir_data_load_u64(buffer);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that the controller refuses for now: how often they are submitted again, and what is told at last. */
+/* Commands that the controller refuses for now: how often they are submitted again, and what is told at last.
+ */
 #include <time.h>
 
 #include <weir/status.h>
@@ -16,8 +17,8 @@ struct outcome {
 	int sync;
 };
 
-static const char *const operation[TEST_WAYS] = { "read", "write", "flush", "read", "read", "read", "read", "write", "write",
-						  "read", "read", "read", "read" };
+static const char *const operation[TEST_WAYS] = { "read",  "write", "flush", "read", "read", "read", "read",
+						  "write", "write", "read",  "read", "read", "read" };
 
 static void refused(int result, int error, const char *word, const char *other)
 {
@@ -35,7 +36,8 @@ static struct weir_stats stats_now(struct rig *rig)
 }
 
 /* A rig whose storage's commands of @way fail as @fault says; writes only after the rig's own. */
-static void open_refusing(struct rig *rig, uint32_t width, unsigned way, const char *fault, uint64_t timeout_us)
+static void open_refusing(struct rig *rig, uint32_t width, unsigned way, const char *fault,
+			  uint64_t timeout_us)
 {
 	char text[128];
 
@@ -86,7 +88,8 @@ static void check_words(struct rig *rig, const struct outcome *outcome, unsigned
 {
 	for (unsigned lane = 0; lane < lanes; lane++) {
 		assert_int_equal(outcome->results[lane][0], WEIR_OK);
-		if (way == TEST_WAY_READ || (way >= TEST_WAY_LOAD && way <= TEST_WAY_AHEAD) || way >= TEST_WAY_WAIT)
+		if (way == TEST_WAY_READ || (way >= TEST_WAY_LOAD && way <= TEST_WAY_AHEAD) ||
+		    way >= TEST_WAY_WAIT)
 			assert_int_equal(outcome->results[lane][1], first_word(rig));
 	}
 }
@@ -107,7 +110,8 @@ static void test_as_often_as_allowed(void **state)
 				assert_int_equal(outcome.sync, 0);
 				check_words(&rig, &outcome, way, 1);
 				assert_int_equal(outcome.stats.failed, times);
-				/* A prefetch is not tried again, but its line is fetched anew; an eviction takes another line. */
+				/* A prefetch is not tried again, but its line is fetched anew; an eviction
+				 * takes another line. */
 				if (way != TEST_WAY_AHEAD && way != TEST_WAY_EVICT)
 					assert_int_equal(outcome.stats.retried, times);
 				must(weir_cache_flush(rig.cache, 0));
@@ -151,7 +155,8 @@ static void test_no_more_often(void **state)
 				continue;
 			open_refusing(&rig, test_width(w), way, "code=0x22:count=4", 0);
 			outcome = request(&rig, way, 1);
-			assert_int_equal(weir_status_nvme((uint32_t)outcome.results[0][0]), NVME_STATUS_TRANSIENT_TRANSPORT);
+			assert_int_equal(weir_status_nvme((uint32_t)outcome.results[0][0]),
+					 NVME_STATUS_TRANSIENT_TRANSPORT);
 			assert_int_equal(outcome.stats.failed, RETRIES + 1);
 			assert_int_equal(outcome.stats.retried, RETRIES);
 			close_refusing(&rig); /* the fifth try of the line is right */
@@ -173,7 +178,8 @@ static void test_a_full_set(void **state)
 			outcome = request(&rig, TEST_WAY_EVICT, 1);
 			assert_int_equal(outcome.sync, more < RETRIES ? 0 : -EIO);
 			assert_int_equal(outcome.stats.failed, 4 + more);
-			assert_true(outcome.stats.retried >= RETRIES); /* the next line's eviction has as many */
+			assert_true(outcome.stats.retried >=
+				    RETRIES); /* the next line's eviction has as many */
 			must(weir_cache_flush(rig.cache, 0));
 			close_refusing(&rig);
 		}
@@ -196,10 +202,11 @@ static void test_everybody_is_told(void **state)
 			open_refusing(&rig, test_width(w), way, "code=0x303", 0);
 			outcome = request(&rig, way, LANES);
 			for (unsigned lane = 0; lane < LANES; lane++)
-				assert_int_equal(weir_status_nvme((uint32_t)outcome.results[lane][0]), NVME_STATUS_PATH_TRANSITION);
+				assert_int_equal(weir_status_nvme((uint32_t)outcome.results[lane][0]),
+						 NVME_STATUS_PATH_TRANSITION);
 			if (outcome.stats.failed > most_failures(way))
-				fail_msg("way %u: %llu commands failed, for %u lanes with %u retries each", way,
-					 (unsigned long long)outcome.stats.failed, LANES, RETRIES);
+				fail_msg("way %u: %llu commands failed, for %u lanes with %u retries each",
+					 way, (unsigned long long)outcome.stats.failed, LANES, RETRIES);
 			close_refusing(&rig);
 		}
 }
@@ -207,7 +214,8 @@ static void test_everybody_is_told(void **state)
 /* Do not retry; and what another try would not change. */
 static void test_not_at_all(void **state)
 {
-	static const char *const faults[] = { "code=0x82:dnr=1:count=1", "code=0x281:count=1", "code=0x7:dnr=1:count=1", "code=0x301:count=1" };
+	static const char *const faults[] = { "code=0x82:dnr=1:count=1", "code=0x281:count=1",
+					      "code=0x7:dnr=1:count=1", "code=0x301:count=1" };
 
 	(void)state;
 	for (size_t f = 0; f < 4; f++)
@@ -222,12 +230,14 @@ static void test_not_at_all(void **state)
 			assert_int_not_equal(outcome.results[0][0], WEIR_OK);
 			assert_int_equal(outcome.stats.failed, 1);
 			assert_int_equal(outcome.stats.retried, 0);
-			assert_int_equal(outcome.stats.commands, way == TEST_WAY_PUT ? 2 : 1); /* its line was read first */
+			assert_int_equal(outcome.stats.commands,
+					 way == TEST_WAY_PUT ? 2 : 1); /* its line was read first */
 			close_refusing(&rig);
 		}
 }
 
-/* Aborted, by whomever, or with its queue pair: nobody knows whether it was carried out. Only a write tells. */
+/* Aborted, by whomever, or with its queue pair: nobody knows whether it was carried out. Only a write tells.
+ */
 static void test_what_may_be_done_twice(void **state)
 {
 	static const char *const faults[] = { "code=0x7:count=1", "code=0x8:count=1", "code=0x371:count=1" };
@@ -261,8 +271,8 @@ static uint64_t elapsed_ms(const struct timespec *begin)
 /* The second of the delays is 300 ms; a wait that would end before it tells what there is. */
 static void test_after_the_delay_asked_for(void **state)
 {
-	static const unsigned ways[] = { TEST_WAY_READ, TEST_WAY_LOAD, TEST_WAY_BYTES, TEST_WAY_PUT, TEST_WAY_COPY,
-					 TEST_WAY_WAIT, TEST_WAY_ALL, TEST_WAY_ANY };
+	static const unsigned ways[] = { TEST_WAY_READ, TEST_WAY_LOAD, TEST_WAY_BYTES, TEST_WAY_PUT,
+					 TEST_WAY_COPY, TEST_WAY_WAIT, TEST_WAY_ALL,   TEST_WAY_ANY };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -270,14 +280,16 @@ static void test_after_the_delay_asked_for(void **state)
 		struct outcome outcome;
 		struct rig rig;
 
-		open_refusing(&rig, test_width(i % test_width_count()), ways[i], "code=0x82:crd=2:count=1", 0);
+		open_refusing(&rig, test_width(i % test_width_count()), ways[i], "code=0x82:crd=2:count=1",
+			      0);
 		clock_gettime(CLOCK_MONOTONIC, &begin);
 		outcome = request(&rig, ways[i], 1);
 		assert_true(elapsed_ms(&begin) >= 300);
 		check_words(&rig, &outcome, ways[i], 1);
 		assert_int_equal(outcome.stats.retried, 1);
 		close_refusing(&rig);
-		open_refusing(&rig, test_width(i % test_width_count()), ways[i], "code=0x82:crd=2:count=1", 250000);
+		open_refusing(&rig, test_width(i % test_width_count()), ways[i], "code=0x82:crd=2:count=1",
+			      250000);
 		outcome = request(&rig, ways[i], 1);
 		assert_int_equal(weir_status_nvme((uint32_t)outcome.results[0][0]), NOT_READY);
 		assert_int_equal(outcome.stats.retried, 0);
@@ -293,23 +305,29 @@ static void test_the_hosts_own(void **state)
 
 	(void)state;
 	must(weir_context_open(test_context_name(), NULL, &context));
-	must(test_storage_open(context, "virt:1M?fault=status:code=0x82:count=4,status:code=0x21:op=flush:after=1:count=5", NULL,
-			       &storage));
+	must(test_storage_open(
+		context, "virt:1M?fault=status:code=0x82:count=4,status:code=0x21:op=flush:after=1:count=5",
+		NULL, &storage));
 	must(weir_storage_write(storage, 0, block, sizeof(block)));
 	must(weir_storage_flush(storage));
 	refused(weir_storage_flush(storage), -EIO, "flush", "command interrupted");
 	weir_storage_close(storage);
 	must(test_storage_open(context, "virt:1M?retries=0&fault=status:code=0x82:count=1", NULL, &storage));
-	refused(weir_storage_write(storage, 0, block, sizeof(block)), -EIO, "blocks 0 to 1", "namespace not ready");
+	refused(weir_storage_write(storage, 0, block, sizeof(block)), -EIO, "blocks 0 to 1",
+		"namespace not ready");
 	must(weir_storage_write(storage, 0, block, sizeof(block)));
 	weir_storage_close(storage);
-	must(test_storage_open(context, "virt:1M?fault=status:code=0x82:count=1", WEIR_OPTIONS(storage, .retries = 1), &storage));
-	refused(weir_storage_write(storage, 0, block, sizeof(block)), -EIO, "blocks 0 to 1", "namespace not ready");
+	must(test_storage_open(context, "virt:1M?fault=status:code=0x82:count=1",
+			       WEIR_OPTIONS(storage, .retries = 1), &storage));
+	refused(weir_storage_write(storage, 0, block, sizeof(block)), -EIO, "blocks 0 to 1",
+		"namespace not ready");
 	weir_storage_close(storage);
-	refused(weir_storage_open(context, "virt:1M?retries=101", NULL, &storage), -EINVAL, "retries=101", "100");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .retries = 102), &storage), -EINVAL, "retries is 101",
-		"from 0 to 100");
-	refused(weir_storage_open(context, "virt:1M?fault=status:code=0x82:crd=4", NULL, &storage), -EINVAL, "crd=4", "3");
+	refused(weir_storage_open(context, "virt:1M?retries=101", NULL, &storage), -EINVAL, "retries=101",
+		"100");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .retries = 102), &storage),
+		-EINVAL, "retries is 101", "from 0 to 100");
+	refused(weir_storage_open(context, "virt:1M?fault=status:code=0x82:crd=4", NULL, &storage), -EINVAL,
+		"crd=4", "3");
 	weir_context_close(context);
 }
 

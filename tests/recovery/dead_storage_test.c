@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dead_storage_test.c: of two storages behind one cache one dies, with commands under way on every line of the cache.
- * Deadlines are a minute: that lanes read the other storage, or are told of the dead one by its own status, shows
- * that they did not wait for them.
+ * dead_storage_test.c: of two storages behind one cache one dies, with commands under way on every line of
+ * the cache. Deadlines are a minute: that lanes read the other storage, or are told of the dead one by its
+ * own status, shows that they did not wait for them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,14 +22,23 @@
 #include "../rig/context.h"
 #include "../cache/writer_kernels.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
-enum { BLOCK = 512, WORDS = BLOCK / 8, LINES = 8, LANES = 32, READS = 20, BYTES = 65536, LAST = 100, LATER = 110,
-       DEADLINE_US = 60000000 };
+enum {
+	BLOCK = 512,
+	WORDS = BLOCK / 8,
+	LINES = 8,
+	LANES = 32,
+	READS = 20,
+	BYTES = 65536,
+	LAST = 100,
+	LATER = 110,
+	DEADLINE_US = 60000000
+};
 
 /* Reads of the first blocks do not end; that of block LAST is the end of the controller. */
 static const char *const ends[] = { "gone", "fatal" };
@@ -56,7 +65,9 @@ static struct weir_storage *open_storage(struct fixture *fixture, const char *ur
 {
 	struct weir_storage *storage;
 
-	must(test_storage_open(fixture->context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = DEADLINE_US), &storage));
+	must(test_storage_open(fixture->context, uri,
+			       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = DEADLINE_US),
+			       &storage));
 	return storage;
 }
 
@@ -66,19 +77,26 @@ static void open_fixture(struct fixture *fixture, uint32_t width, const char *en
 	char uri[160];
 
 	memset(fixture, 0, sizeof(*fixture));
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width,
-								 .service_waves = test_service()), &fixture->context));
+	must(weir_context_open(test_context_name(),
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width,
+					    .service_waves = test_service()),
+			       &fixture->context));
 	/* timeout_ms=0: commands are late for ever, and nobody aborts them */
-	snprintf(uri, sizeof(uri), "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=read:lba=0-99,%s:op=read:lba=%d", end,
-		 LAST);
+	snprintf(
+		uri, sizeof(uri),
+		"virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=read:lba=0-99,%s:op=read:lba=%d",
+		end, LAST);
 	fixture->dying = open_storage(fixture, uri);
 	fixture->living = open_storage(fixture, "virt:64K?block=512");
 	for (uint64_t i = 0; i < BYTES / 8; i++)
 		words[i] = test_word(1, i);
 	must(weir_storage_write(fixture->living, 0, words, sizeof(words)));
-	must(weir_cache_create(fixture->context, WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK), &fixture->cache));
-	must(weir_array_open(fixture->cache, &fixture->living, 1, WEIR_OPTIONS(array, .element_bytes = 8), &fixture->array));
-	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8), &fixture->writer));
+	must(weir_cache_create(fixture->context, WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK),
+			       &fixture->cache));
+	must(weir_array_open(fixture->cache, &fixture->living, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &fixture->array));
+	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &fixture->writer));
 	fixture->verdict = alloc(fixture, sizeof(struct test_verdict));
 }
 
@@ -90,7 +108,8 @@ static void close_storages(struct fixture *fixture)
 }
 
 /* One lane's raw read; its event afterwards. */
-static uint32_t read_block(struct fixture *fixture, struct weir_storage *storage, uint64_t lba, struct weir_event *event)
+static uint32_t read_block(struct fixture *fixture, struct weir_storage *storage, uint64_t lba,
+			   struct weir_event *event)
 {
 	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = lba };
 	uint32_t statuses[2];
@@ -133,8 +152,12 @@ static void die(struct fixture *fixture)
 /* Lanes read @array, all over it. Return: weir_sync()'s. */
 static int read_elements(struct fixture *fixture, const struct weir_array *array)
 {
-	struct test_array_args args = { .array = { *array }, .seed = { 1 }, .array_count = 1, .kind = TEST_READ_RANDOM,
-					.reads = READS, .verdict = fixture->verdict };
+	struct test_array_args args = { .array = { *array },
+					.seed = { 1 },
+					.array_count = 1,
+					.kind = TEST_READ_RANDOM,
+					.reads = READS,
+					.verdict = fixture->verdict };
 
 	must(weir_launch(fixture->context, "test_array", 1, LANES, &args, sizeof(args)));
 	return weir_sync(fixture->context);
@@ -172,7 +195,8 @@ static uint64_t commands_of(struct weir_storage *storage)
 	return stats.commands;
 }
 
-/* The dead storage had every line of the cache; the other one is read as ever. Every command ended, and none of those read was lost. */
+/* The dead storage had every line of the cache; the other one is read as ever. Every command ended, and none
+ * of those read was lost. */
 static void test_the_other_goes_on(void **state)
 {
 	(void)state;
@@ -217,8 +241,8 @@ static void test_no_line_makes_room_for_a_dead_storage(void **state)
 }
 
 /*
- * What the watchdog says of a controller that it cannot keep from memory, in whose place the test says it: commands on lines
- * stay, and whoever needs these lines is told at once.
+ * What the watchdog says of a controller that it cannot keep from memory, in whose place the test says it:
+ * commands on lines stay, and whoever needs these lines is told at once.
  */
 static void declare_unsafe(struct fixture *fixture)
 {
@@ -226,7 +250,8 @@ static void declare_unsafe(struct fixture *fixture)
 
 	must(weir_storage_disk(fixture->dying, &disk));
 	for (uint32_t i = 0; i < disk.queue_count; i++)
-		weir_store_u32_relaxed_sys(&weir_at(disk.queues, struct weir_queue, i)->dead, WEIR_E_DEVICE_DEAD | WEIR_QUEUE_UNSAFE);
+		weir_store_u32_relaxed_sys(&weir_at(disk.queues, struct weir_queue, i)->dead,
+					   WEIR_E_DEVICE_DEAD | WEIR_QUEUE_UNSAFE);
 }
 
 static void test_lines_that_stay(void **state)
@@ -242,7 +267,8 @@ static void test_lines_that_stay(void **state)
 		declare_unsafe(&fixture);
 		refused(read_elements(&fixture, &fixture.array), "the controller failed");
 		assert_int_equal(commands_of(fixture.dying), 0); /* none has ended */
-		must(weir_cache_destroy(fixture.cache)); /* and none of the lines, which were being read, is called lost */
+		must(weir_cache_destroy(
+			fixture.cache)); /* and none of the lines, which were being read, is called lost */
 		close_storages(&fixture);
 	}
 }
@@ -252,8 +278,10 @@ static void dirty_lines(struct fixture *fixture)
 {
 	struct test_put_args args = { .writer_count = 1, .puts = 4, .verdict = fixture->verdict };
 
-	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = LATER * BLOCK,
-								       .count = 2 * WORDS), &args.writer[0]));
+	must(weir_writer_open(
+		fixture->cache, &fixture->dying, 1,
+		WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = LATER * BLOCK, .count = 2 * WORDS),
+		&args.writer[0]));
 	must(weir_launch(fixture->context, "test_put", 1, LANES, &args, sizeof(args)));
 	must(weir_sync(fixture->context));
 	assert_int_equal(cache_stats(fixture).dirty, 2);
@@ -269,12 +297,14 @@ static void test_what_is_lost(void **state)
 
 			open_fixture(&fixture, test_width(w), ends[1]);
 			dirty_lines(&fixture);
-			fetch_ahead(&fixture, LINES / 4); /* of each set one; more would have dirty ones written back */
+			fetch_ahead(&fixture,
+				    LINES / 4); /* of each set one; more would have dirty ones written back */
 			if (unsafe)
 				declare_unsafe(&fixture);
 			else
 				die(&fixture);
-			refused(weir_cache_destroy(fixture.cache), "cache: 2 lines could not be written, from block 11");
+			refused(weir_cache_destroy(fixture.cache),
+				"cache: 2 lines could not be written, from block 11");
 			assert_non_null(strstr(weir_last_error(), "they are lost"));
 			close_storages(&fixture);
 		}
@@ -293,10 +323,12 @@ static void test_commands_without_a_waiter(void **state)
 		open_fixture(&fixture, 1, ends[i]);
 		args.array = fixture.writer.array;
 		args.started = alloc(&fixture, 8);
-		must(weir_launch(fixture.context, "test_prefetch", 2, 1, &args, sizeof(args))); /* two waves, two queue pairs */
+		must(weir_launch(fixture.context, "test_prefetch", 2, 1, &args,
+				 sizeof(args))); /* two waves, two queue pairs */
 		must(weir_sync(fixture.context));
 		die(&fixture);
-		for (unsigned ms = 0; ms < DEADLINE_US / 1000 && commands_of(fixture.dying) != LINES + 1; ms++)
+		for (unsigned ms = 0; ms < DEADLINE_US / 1000 && commands_of(fixture.dying) != LINES + 1;
+		     ms++)
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		assert_int_equal(commands_of(fixture.dying), LINES + 1);
 		must(weir_cache_destroy(fixture.cache));

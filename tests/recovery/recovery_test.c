@@ -19,11 +19,20 @@
 #include "../rig/context.h"
 #include "../rig/kernels.h"
 
-enum { BLOCK = 512, QUEUES = 3, DEPTH = 8, BLOCKS = 2, THREADS = 37, OUTSTANDING = 3, ROUNDS = 4, VICTIM = 7,
-       LIMIT_US = 1000000 };
+enum {
+	BLOCK = 512,
+	QUEUES = 3,
+	DEPTH = 8,
+	BLOCKS = 2,
+	THREADS = 37,
+	OUTSTANDING = 3,
+	ROUNDS = 4,
+	VICTIM = 7,
+	LIMIT_US = 1000000
+};
 
 #define NEVER_US ((uint64_t)600 * 1000000)
-#define BY_HOST (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
+#define BY_HOST  (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
 #define BY_ABORT (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORT_REQUESTED)
 
 static void must(int error)
@@ -42,12 +51,15 @@ static void open_fixture(struct fixture *fixture, uint32_t width, const char *fa
 {
 	char uri[160];
 
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
-								 .service_waves = test_service()), &fixture->context));
+	must(weir_context_open(
+		test_context_name(),
+		WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width, .service_waves = test_service()),
+		&fixture->context));
 	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
 	must(test_storage_open(fixture->context, uri,
 			       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .timeout_us = NEVER_US,
-					    .first_ticket = first_ticket, .command_timeout_us = test_brief_us(LIMIT_US)),
+					    .first_ticket = first_ticket,
+					    .command_timeout_us = test_brief_us(LIMIT_US)),
 			       &fixture->storage));
 }
 
@@ -99,7 +111,11 @@ struct found {
 static struct found run_load(struct fixture *fixture)
 {
 	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
-	struct test_blocks_args args = { .disk_count = 1, .blocks = 1, .span = 4096, .outstanding = OUTSTANDING, .rounds = ROUNDS,
+	struct test_blocks_args args = { .disk_count = 1,
+					 .blocks = 1,
+					 .span = 4096,
+					 .outstanding = OUTSTANDING,
+					 .rounds = ROUNDS,
 					 .path = test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT };
 	struct test_verdict verdict;
 
@@ -110,7 +126,8 @@ static struct found run_load(struct fixture *fixture)
 	must(weir_launch(fixture->context, "test_blocks", BLOCKS, THREADS, &args, sizeof(args)));
 	must(weir_sync(fixture->context));
 	must(weir_copy_from_device(fixture->context, &verdict, args.verdict, sizeof(verdict)));
-	return (struct found){ .good = weir_load_u64_relaxed_sys(&verdict.good), .bad = weir_load_u64_relaxed_sys(&verdict.bad) };
+	return (struct found){ .good = weir_load_u64_relaxed_sys(&verdict.good),
+			       .bad = weir_load_u64_relaxed_sys(&verdict.bad) };
 }
 
 static uint64_t good_requests(void)
@@ -129,7 +146,8 @@ static void check_usable(struct fixture *fixture)
 	assert_int_equal(stats_of(fixture).rogue, rogue);
 }
 
-/** struct cure - a fault, and the step that cures it; @status: what lanes are told where nothing is tried again */
+/** struct cure - a fault, and the step that cures it; @status: what lanes are told where nothing is tried
+ * again */
 struct cure {
 	const char *fault;
 	uint32_t status;
@@ -154,10 +172,12 @@ static void check_cured(struct fixture *fixture, const struct cure *cure)
 	assert_int_equal(stats.rogue, 0);
 }
 
-/* One lane alone; at a ticket in the middle of a ring, in an odd turn of it, and before and behind where 32 bits end. */
+/* One lane alone; at a ticket in the middle of a ring, in an odd turn of it, and before and behind where 32
+ * bits end. */
 static void cure_one_with(const struct cure *cure, bool retries)
 {
-	static const uint64_t tickets[] = { 0, 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH };
+	static const uint64_t tickets[] = { 0, 2 * DEPTH, ((uint64_t)1 << 32) - 2 * DEPTH,
+					    ((uint64_t)1 << 32) - 2 * DEPTH };
 	size_t count = test_on_cpu() ? 4 : 1;
 
 	for (size_t i = 0; i < count; i++) {
@@ -188,21 +208,24 @@ static void cure_one(const struct cure *cure)
 static void test_abort(void **state)
 {
 	(void)state;
-	cure_one(&(struct cure){ .fault = "late:us=1000000000:op=read:lba=7:count=1", .status = BY_ABORT, .aborted = 1 });
+	cure_one(&(struct cure){
+		.fault = "late:us=1000000000:op=read:lba=7:count=1", .status = BY_ABORT, .aborted = 1 });
 }
 
 static void test_new_queue(void **state)
 {
 	(void)state;
 	if (test_on_cpu())
-		cure_one(&(struct cure){ .fault = "drop:op=read:lba=7:count=1", .status = BY_HOST, .queues = 1 });
+		cure_one(&(struct cure){
+			.fault = "drop:op=read:lba=7:count=1", .status = BY_HOST, .queues = 1 });
 }
 
 static void test_reset(void **state)
 {
 	(void)state;
 	if (test_on_cpu())
-		cure_one(&(struct cure){ .fault = "stuck:op=read:lba=7:count=1", .status = BY_HOST, .resets = 1 });
+		cure_one(&(struct cure){
+			.fault = "stuck:op=read:lba=7:count=1", .status = BY_HOST, .resets = 1 });
 }
 
 /* The controller stops fetching from a queue: what it never saw cannot be aborted. */
@@ -223,8 +246,8 @@ static void test_stalled_queue(void **state)
 }
 
 /*
- * Under load, on queue 2: at most what it had under way ends with an error, each write told to its lane, each read
- * read again; everything else of all lanes is as if nothing had happened.
+ * Under load, on queue 2: at most what it had under way ends with an error, each write told to its lane, each
+ * read read again; everything else of all lanes is as if nothing had happened.
  */
 static void load(const char *fault, const struct cure *cure, uint64_t most_failed, uint64_t least_hidden)
 {
@@ -266,7 +289,8 @@ static void test_reset_under_load(void **state)
 {
 	(void)state;
 	if (test_on_cpu())
-		load("stuck:op=read:queue=2:after=30:count=1", &(struct cure){ .resets = 1 }, QUEUES * (DEPTH - 1), 1);
+		load("stuck:op=read:queue=2:after=30:count=1", &(struct cure){ .resets = 1 },
+		     QUEUES * (DEPTH - 1), 1);
 }
 
 /* Nothing helps: requests end, further ones are refused, closing does not wait for the controller. */
@@ -283,7 +307,8 @@ static void test_lost(void **state)
 	close_fixture(&fixture);
 }
 
-/* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for meanwhile. */
+/* A completion that nobody takes is no delay of the controller's, nor are those that it has no room for
+ * meanwhile. */
 static void test_lanes_are_late(void **state)
 {
 	struct timespec pause = { .tv_sec = (time_t)(test_brief_us(2 * LIMIT_US) / 1000000) };
@@ -302,7 +327,8 @@ static void test_lanes_are_late(void **state)
 	for (uint32_t round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < DEPTH - 1; i++) /* the host is a wave of one lane */
 			assert_int_equal(weir_read_async(&disk, i, 1, buffer, &events[i]), WEIR_OK);
-		if (round) /* the second time the controller does not know of entries that were taken: it lacks room */
+		if (round) /* the second time the controller does not know of entries that were taken: it
+			      lacks room */
 			nanosleep(&pause, NULL);
 		for (uint32_t i = 0; i < DEPTH - 1; i++)
 			assert_int_equal(weir_wait(&disk, &events[i], 0), WEIR_OK);
@@ -315,13 +341,16 @@ static void test_lanes_are_late(void **state)
 /* Without a limit nobody is hurried: the lane gives up waiting, and its command ends by itself. */
 static void test_switched_off(void **state)
 {
-	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = LIMIT_US * 2 };
+	struct test_request_args args = {
+		.opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = LIMIT_US * 2
+	};
 	uint32_t statuses[2] = { 0, 0 };
 	struct fixture fixture;
 
 	(void)state;
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &fixture.context));
-	must(test_storage_open(fixture.context, "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
+	must(test_storage_open(fixture.context,
+			       "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
 			       WEIR_OPTIONS(storage, .command_timeout_us = 1000), &fixture.storage));
 	must(weir_storage_disk(fixture.storage, &args.disk));
 	args.buffer = alloc(fixture.context, BLOCK);
@@ -336,7 +365,8 @@ static void test_switched_off(void **state)
 	close_fixture(&fixture);
 }
 
-/* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and whether it was late. */
+/* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and
+ * whether it was late. */
 static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us, uint64_t *late)
 {
 	struct fixture fixture;
@@ -344,15 +374,19 @@ static uint32_t read_late(const char *key, uint64_t option_us, uint64_t late_us,
 	char uri[160];
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &fixture.context));
-	snprintf(uri, sizeof(uri), "virt:1M?block=512&retries=0%s&fault=late:us=%llu:lba=7:count=1", key, (unsigned long long)late_us);
-	must(test_storage_open(fixture.context, uri, WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us), &fixture.storage));
+	snprintf(uri, sizeof(uri), "virt:1M?block=512&retries=0%s&fault=late:us=%llu:lba=7:count=1", key,
+		 (unsigned long long)late_us);
+	must(test_storage_open(fixture.context, uri,
+			       WEIR_OPTIONS(storage, .timeout_us = NEVER_US, .command_timeout_us = option_us),
+			       &fixture.storage));
 	status = read_block(&fixture, VICTIM);
 	*late = stats_of(&fixture).late;
 	close_fixture(&fixture);
 	return status;
 }
 
-/* Neither a quarter of what was asked for nor four times as long: with much room beside both, for a machine with other work. */
+/* Neither a quarter of what was asked for nor four times as long: with much room beside both, for a machine
+ * with other work. */
 static void test_time_to_answer(void **state)
 {
 	uint64_t late;

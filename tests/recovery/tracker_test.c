@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recovery/tracker_test.c: the age of each command that a controller has. The test writes the queue words and moves
- * the clock.
+ * recovery/tracker_test.c: the age of each command that a controller has. The test writes the queue words and
+ * moves the clock.
  *
  * Checked: which command is the oldest, across queue pairs, around rings, and where sequence words of 32
  * bits wrap.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watchdog_test.c: a controller that fails, is pulled out, or is switched off by somebody else, with requests under
- * way. Deadlines here are ten minutes: that lanes return at all, and with the controller's own status, shows that they
- * were told.
+ * watchdog_test.c: a controller that fails, is pulled out, or is switched off by somebody else, with requests
+ * under way. Deadlines here are ten minutes: that lanes return at all, and with the controller's own status,
+ * shows that they were told.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 enum { LANES = 64, BLOCK = 512 };
 
 #define NEVER_US ((uint64_t)600 * 1000000)
-#define BY_HOST (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
+#define BY_HOST  (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
 
 static void must(int error)
 {
@@ -35,19 +35,26 @@ static void open_dying(struct weir_context *context, const char *fault, struct w
 	char uri[128];
 
 	snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=%s", fault);
-	must(test_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 3, .depth = 8, .timeout_us = NEVER_US), storage));
+	must(test_storage_open(context, uri,
+			       WEIR_OPTIONS(storage, .queues = 3, .depth = 8, .timeout_us = NEVER_US),
+			       storage));
 }
 
 static void open_context(uint32_t width, struct weir_context **context)
 {
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width,
-								 .service_waves = test_service()), context));
+	must(weir_context_open(
+		test_context_name(),
+		WEIR_OPTIONS(context, .workers = 2, .wave_lanes = width, .service_waves = test_service()),
+		context));
 }
 
-/* Elements through a cache, by more lanes than the queues have slots. @says: of what cannot be read; NULL: all can. */
+/* Elements through a cache, by more lanes than the queues have slots. @says: of what cannot be read; NULL:
+ * all can. */
 static void read_elements(struct weir_context *context, struct weir_storage *storage, const char *says)
 {
-	struct test_array_args args = { .array_count = 1, .kind = TEST_READ_RANDOM, .reads = 1000, .salt = 5 };
+	struct test_array_args args = {
+		.array_count = 1, .kind = TEST_READ_RANDOM, .reads = 1000, .salt = 5
+	};
 	struct weir_cache *cache;
 
 	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = BLOCK), &cache));
@@ -56,7 +63,8 @@ static void read_elements(struct weir_context *context, struct weir_storage *sto
 	must(weir_launch(context, "test_array", 2, LANES, &args, sizeof(args)));
 	if (!says)
 		must(weir_sync(context));
-	else if (weir_sync(context) != -EIO || !strstr(weir_last_error(), "could not get block") || !strstr(weir_last_error(), says))
+	else if (weir_sync(context) != -EIO || !strstr(weir_last_error(), "could not get block") ||
+		 !strstr(weir_last_error(), says))
 		fail_msg("\"%s\" does not say \"%s\"", weir_last_error(), says);
 	(void)weir_cache_destroy(cache);
 }
@@ -165,7 +173,10 @@ static void switch_off(uint32_t width, bool retries)
 
 	open_context(width, &context);
 	must(test_storage_open(context, "virt:64K?block=512", NULL, &other));
-	open_dying(context, retries ? "off:after=40:count=1&timeout_ms=0" : "off:after=40:count=1&timeout_ms=0&retries=0", &storage);
+	open_dying(context,
+		   retries ? "off:after=40:count=1&timeout_ms=0"
+			   : "off:after=40:count=1&timeout_ms=0&retries=0",
+		   &storage);
 	read_elements(context, storage, retries ? NULL : "ended by the host");
 	check_resets(storage, 1);
 	assert_true(stats_of(storage).failed >= 1 && stats_of(storage).failed <= 3 * 7);
@@ -180,9 +191,9 @@ static void switch_off(uint32_t width, bool retries)
 }
 
 /*
- * Somebody else switches it off, between commands of all queue pairs: it is started again. Reads that it had are made
- * again, or end with an error, and that for the lanes who asked; the rest is as if nothing had happened. No time limit has a
- * part in it.
+ * Somebody else switches it off, between commands of all queue pairs: it is started again. Reads that it had
+ * are made again, or end with an error, and that for the lanes who asked; the rest is as if nothing had
+ * happened. No time limit has a part in it.
  */
 static void test_switched_off(void **state)
 {
@@ -193,7 +204,8 @@ static void test_switched_off(void **state)
 	}
 }
 
-/* Nothing else is under way; and it happens again and again: five times it is started, then that is enough. */
+/* Nothing else is under way; and it happens again and again: five times it is started, then that is enough.
+ */
 static void test_switched_off_too_often(void **state)
 {
 	struct weir_storage *storage;
@@ -215,7 +227,8 @@ static void test_switched_off_too_often(void **state)
 	weir_context_close(context);
 }
 
-/* Of lanes elsewhere: where the host does not reach queue words it cannot be started again, but they are told. */
+/* Of lanes elsewhere: where the host does not reach queue words it cannot be started again, but they are
+ * told. */
 static void test_switched_off_elsewhere(void **state)
 {
 	struct weir_storage *storage;

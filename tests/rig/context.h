@@ -5,17 +5,17 @@
  * WEIR_TEST_CONTEXT names it; the cpu without it. Wave widths and workers can be
  * chosen on the cpu only: elsewhere a case runs once, at the device's own width.
  * WEIR_TEST_SECOND names a second one, for tests of two on one controller; without it that is the cpu.
- * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of a URI);
- * without it that is lanes, but for those of the cpu.
- * WEIR_TEST_SHADOW=on has controllers offer shadow doorbells (the key shadow of a URI).
- * WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes (the key doorbell of a URI).
- * WEIR_TEST_CONTROLLER=1 has each virtual controller be one that storages may share (the key controller of a URI).
- * WEIR_TEST_TIMEOUT_FACTOR=20 multiplies the time that storages have, for a checker under which all is slow.
- * WEIR_TEST_LANES=16 lets no more lanes than that read in each block, for the same reason.
- * WEIR_TEST_READS=300 makes traces that one lane replays no longer than that, WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise.
- * WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens these in turn, whatever a case asks for: it loses what it holds.
- * WEIR_TEST_NETWORK=weir-target has each storage served by that program, and reached through loopback.
- * WEIR_TEST_CASES is a pattern (* and ?) of the cases to run, WEIR_TEST_WITHOUT one of those to leave out.
+ * WEIR_TEST_SERVICE=1 opens contexts with a service. WEIR_TEST_MOVER chooses who moves data (the key mover of
+ * a URI); without it that is lanes, but for those of the cpu. WEIR_TEST_SHADOW=on has controllers offer
+ * shadow doorbells (the key shadow of a URI). WEIR_TEST_DOORBELL=host has a thread of the host ring for lanes
+ * (the key doorbell of a URI). WEIR_TEST_CONTROLLER=1 has each virtual controller be one that storages may
+ * share (the key controller of a URI). WEIR_TEST_TIMEOUT_FACTOR=20 multiplies the time that storages have,
+ * for a checker under which all is slow. WEIR_TEST_LANES=16 lets no more lanes than that read in each block,
+ * for the same reason. WEIR_TEST_READS=300 makes traces that one lane replays no longer than that,
+ * WEIR_TEST_ROUNDS=1 lets it go no more rounds, likewise. WEIR_TEST_STORAGE="nvme:65:00.0 nvme:66:00.0" opens
+ * these in turn, whatever a case asks for: it loses what it holds. WEIR_TEST_NETWORK=weir-target has each
+ * storage served by that program, and reached through loopback. WEIR_TEST_CASES is a pattern (* and ?) of the
+ * cases to run, WEIR_TEST_WITHOUT one of those to leave out.
  */
 #ifndef WEIR_TESTS_CONTEXT_H
 #define WEIR_TESTS_CONTEXT_H
@@ -59,7 +59,8 @@ static inline const struct weir_context_info *test_device(void)
 	if (info.size)
 		return &info;
 	info.size = sizeof(info);
-	if (weir_context_open(test_context_name(), NULL, &context) != 0 || weir_context_info(context, &info) != 0) {
+	if (weir_context_open(test_context_name(), NULL, &context) != 0 ||
+	    weir_context_info(context, &info) != 0) {
 		fprintf(stderr, "%s: %s\n", test_context_name(), weir_last_error());
 		abort();
 	}
@@ -81,7 +82,8 @@ static inline uint32_t test_width(size_t index)
 	return test_on_cpu() ? widths[index] : test_device()->wave_lanes;
 }
 
-/** test_blocks_together() - lanes of one block may wait for those of another: blocks do not run one after the other (WEIR_TEST_BLOCKS_APART) */
+/** test_blocks_together() - lanes of one block may wait for those of another: blocks do not run one after the
+ * other (WEIR_TEST_BLOCKS_APART) */
 static inline bool test_blocks_together(void)
 {
 	return test_device()->workers > 1 && !getenv("WEIR_TEST_BLOCKS_APART");
@@ -103,7 +105,8 @@ static inline uint64_t test_brief_us(uint64_t us)
 	return times ? us * strtoul(times, NULL, 10) : us;
 }
 
-/** test_patient_us() - a limit that should not pass, however much else the machine does: test_brief_us() ten times over */
+/** test_patient_us() - a limit that should not pass, however much else the machine does: test_brief_us() ten
+ * times over */
 static inline uint64_t test_patient_us(uint64_t us)
 {
 	return 10 * test_brief_us(us);
@@ -143,7 +146,8 @@ static inline uint32_t test_trace_reads(uint32_t reads)
 	return test_at_most("WEIR_TEST_READS", reads);
 }
 
-/** test_given() - WEIR_TEST_STORAGE names what to open: nothing that a case asks of its storage may be expected */
+/** test_given() - WEIR_TEST_STORAGE names what to open: nothing that a case asks of its storage may be
+ * expected */
 static inline bool test_given(void)
 {
 	return getenv("WEIR_TEST_STORAGE") != NULL;
@@ -161,7 +165,8 @@ static inline const char *test_storage_given(const char *uri)
 }
 
 /**
- * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names, and what WEIR_TEST_SHADOW and WEIR_TEST_DOORBELL say
+ * test_storage_open() - weir_storage_open(), with the mover that WEIR_TEST_MOVER names, and what
+ * WEIR_TEST_SHADOW and WEIR_TEST_DOORBELL say
  *
  * On the cpu controllers reach all memory, so lanes pull only if they are asked to.
  */
@@ -174,8 +179,9 @@ static inline int test_storage_open(struct weir_context *context, const char *ur
 	int length;
 
 	uri = test_network_uri(test_storage_given(uri), network, sizeof(network));
-	length = snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?', test_pull() ? "pull" : "direct",
-			  shadow ? "&shadow=" : "", shadow ? shadow : "", doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
+	length = snprintf(text, sizeof(text), "%s%cmover=%s%s%s%s%s", uri, strchr(uri, '?') ? '&' : '?',
+			  test_pull() ? "pull" : "direct", shadow ? "&shadow=" : "", shadow ? shadow : "",
+			  doorbell ? "&doorbell=" : "", doorbell ? doorbell : "");
 	if (getenv("WEIR_TEST_CONTROLLER") && !strncmp(uri, "virt:", 5) && !strstr(uri, "controller="))
 		snprintf(text + length, sizeof(text) - (size_t)length, "&controller=%u", number++);
 	return weir_storage_open(context, text, options, out);

@@ -105,7 +105,14 @@ struct test_request_args {
 };
 
 /* Who is told of a refused request. */
-enum test_told { TEST_REPORTED_WAIT, TEST_REPORTED_ALL, TEST_REPORTED_ANY, TEST_REPORTED_TEST, TEST_REPORTED_BLOCK, TEST_REPORTED };
+enum test_told {
+	TEST_REPORTED_WAIT,
+	TEST_REPORTED_ALL,
+	TEST_REPORTED_ANY,
+	TEST_REPORTED_TEST,
+	TEST_REPORTED_BLOCK,
+	TEST_REPORTED
+};
 
 /** struct test_service_args - one read, one element; @results: u64[3]: status, first word, element 64 */
 struct test_service_args {

@@ -66,10 +66,13 @@ WEIR_FN void fill_request(WEIR_GLOBAL struct test_blocks_args *args, u32 block_l
 
 	for (u32 i = 0; i < args->blocks * words; i++)
 		*weir_at(request_buffer(args, slot), u32, i) =
-			generation ? test_block_word(request_lba(args, slot) + i / words, generation, i % words) : 0;
+			generation
+				? test_block_word(request_lba(args, slot) + i / words, generation, i % words)
+				: 0;
 }
 
-WEIR_FN void compare_request(WEIR_GLOBAL struct test_blocks_args *args, u32 block_log2, u32 slot, u64 generation)
+WEIR_FN void compare_request(WEIR_GLOBAL struct test_blocks_args *args, u32 block_log2, u32 slot,
+			     u64 generation)
 {
 	u32 words = (u32)1 << (block_log2 - 2);
 
@@ -84,12 +87,13 @@ WEIR_FN void compare_request(WEIR_GLOBAL struct test_blocks_args *args, u32 bloc
 }
 
 /* Start all of a lane's requests, then wait for each, the last one first. */
-WEIR_FN void do_requests(WEIR_GLOBAL struct test_blocks_args *args, WEIR_GLOBAL struct weir_disk *disk, u32 opcode)
+WEIR_FN void do_requests(WEIR_GLOBAL struct test_blocks_args *args, WEIR_GLOBAL struct weir_disk *disk,
+			 u32 opcode)
 {
 	for (u32 i = 0; i < args->outstanding; i++)
 		expect(args->verdict, opcode,
-		       weir_block_async(disk, opcode, request_lba(args, i), args->blocks, request_buffer(args, i),
-					request_event(args, i)),
+		       weir_block_async(disk, opcode, request_lba(args, i), args->blocks,
+					request_buffer(args, i), request_event(args, i)),
 		       WEIR_OK);
 	for (u32 i = args->outstanding; i > 0; i--) {
 		expect(args->verdict, 1000 + opcode, weir_wait(disk, request_event(args, i - 1), 0), WEIR_OK);
@@ -127,7 +131,8 @@ WEIR_KERNEL(test_request, struct test_request_args)
 
 	if (weir_thread() != 0)
 		return;
-	statuses[0] = weir_block_async(&args->disk, args->opcode, args->lba, args->blocks, args->buffer, event);
+	statuses[0] =
+		weir_block_async(&args->disk, args->opcode, args->lba, args->blocks, args->buffer, event);
 	statuses[1] = statuses[0];
 	if (statuses[0] != WEIR_OK)
 		return;
@@ -148,7 +153,8 @@ WEIR_KERNEL(test_refused, struct test_request_args)
 	reported[TEST_REPORTED_ALL] = weir_wait_all(disk, event, 1, args->timeout_us);
 	reported[TEST_REPORTED_ANY] = weir_wait_any(disk, event, 1, args->timeout_us).status;
 	reported[TEST_REPORTED_TEST] = weir_event_status(weir_test(disk, event));
-	reported[TEST_REPORTED_BLOCK] = weir_block_wait(disk, args->opcode, args->lba, args->blocks, args->buffer, event, args->timeout_us);
+	reported[TEST_REPORTED_BLOCK] = weir_block_wait(disk, args->opcode, args->lba, args->blocks,
+							args->buffer, event, args->timeout_us);
 }
 
 WEIR_ARRAY_STRUCT(record, struct test_record)
@@ -203,7 +209,8 @@ WEIR_FN void check_element(WEIR_GLOBAL struct weir_array *array, weir_addr verdi
 	}
 	if (array->element_bytes == 8 && index % 3 == 0)
 		check_four(array, verdict, seed, index);
-	expected = expected_bits(seed, array->first_byte + index * array->element_bytes, array->element_bytes);
+	expected =
+		expected_bits(seed, array->first_byte + index * array->element_bytes, array->element_bytes);
 	if (array->element_bytes == 1)
 		found = weir_array_get_u8(array, index);
 	else if (array->element_bytes == 2)
@@ -222,7 +229,8 @@ WEIR_KERNEL(test_array, struct test_array_args)
 		u32 which = (u32)((i + weir_thread()) % args->array_count);
 		u64 at = args->kind == TEST_READ_RANDOM ? test_mix(step + args->salt) : step;
 
-		check_element(&args->array[which], args->verdict, args->seed[which], at % args->array[which].count);
+		check_element(&args->array[which], args->verdict, args->seed[which],
+			      at % args->array[which].count);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 	}
 }
@@ -239,7 +247,8 @@ WEIR_FN void check_u32(WEIR_GLOBAL struct test_array_args *args, u64 index)
 WEIR_KERNEL(test_parted, struct test_array_args)
 {
 	for (u64 i = 0; i < args->reads; i++) {
-		u64 at = test_mix(i * weir_threads() + weir_thread() + args->salt), index = at % args->array[0].count;
+		u64 at = test_mix(i * weir_threads() + weir_thread() + args->salt),
+		    index = at % args->array[0].count;
 
 		if (at >> 63)
 			check_u32(args, index);
@@ -268,7 +277,8 @@ WEIR_FN u64 sum_view(WEIR_GLOBAL struct weir_array *array, u64 index, u64 end, u
  * Each lane of @wave has a row of TEST_ROW words in view, from @first on, and all of them compare each.
  * Return: those whose rows were there to the end.
  */
-WEIR_FN u64 compare_rows(u64 wave, WEIR_GLOBAL struct test_array_args *args, struct weir_view_u64 view, u64 first)
+WEIR_FN u64 compare_rows(u64 wave, WEIR_GLOBAL struct test_array_args *args, struct weir_view_u64 view,
+			 u64 first)
 {
 	u64 seen = 0, wrong = 0, valid;
 
@@ -295,7 +305,9 @@ WEIR_KERNEL(test_rows, struct test_array_args)
 		if (i % 2 && at >> 63)
 			continue;
 		wave = weir_active();
-		if ((compare_rows(wave, args, weir_array_view_by(wave, &args->array[0], first), first) >> weir_lane()) & 1)
+		if ((compare_rows(wave, args, weir_array_view_by(wave, &args->array[0], first), first) >>
+		     weir_lane()) &
+		    1)
 			weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum, 1);
 	}
@@ -338,7 +350,8 @@ WEIR_KERNEL(test_sum, struct test_sum_args)
 	u32 tries = 0;
 
 	while (at < end && !weir_array_failed(&args->array)) {
-		u64 got = args->by_view ? sum_view(&args->array, at, end, &sum) : sum_run(&args->array, at, end, &sum);
+		u64 got = args->by_view ? sum_view(&args->array, at, end, &sum)
+					: sum_run(&args->array, at, end, &sum);
 
 		if (got == 0 && ++tries >= VIEW_TRIES) {
 			expect(args->verdict, at, args->by_view, 1); /* a run always gets there */

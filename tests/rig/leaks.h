@@ -2,9 +2,9 @@
 /*
  * leaks.h: what a process has, counted before and after something that must leave nothing behind.
  *
- * Owns: the counting: open files, address space, threads, and bytes that malloc() gave the calling thread's arena.
- * Whoever counts does the thing once before, so that what libraries keep for good is there already. A sanitizer keeps what is
- * freed, and finds leaks of its own: there memory is not counted.
+ * Owns: the counting: open files, address space, threads, and bytes that malloc() gave the calling thread's
+ * arena. Whoever counts does the thing once before, so that what libraries keep for good is there already. A
+ * sanitizer keeps what is freed, and finds leaks of its own: there memory is not counted.
  */
 #ifndef WEIR_TESTS_LEAKS_H
 #define WEIR_TESTS_LEAKS_H
@@ -20,7 +20,8 @@
 #else
 #define TEST_FEATURE(name) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || TEST_FEATURE(address_sanitizer) || TEST_FEATURE(thread_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || TEST_FEATURE(address_sanitizer) ||      \
+	TEST_FEATURE(thread_sanitizer)
 enum { TEST_COUNTS_MEMORY = false };
 #else
 enum { TEST_COUNTS_MEMORY = true };
@@ -61,24 +62,27 @@ static inline uint64_t test_map_bytes(void)
 /** test_has() - as of now */
 static inline struct test_has test_has(void)
 {
-	struct test_has has = { test_entries("/proc/self/fd"), test_entries("/proc/self/task"), test_map_bytes(), 0 };
+	struct test_has has = { test_entries("/proc/self/fd"), test_entries("/proc/self/task"),
+				test_map_bytes(), 0 };
 	struct mallinfo2 heap = mallinfo2();
 
 	has.heap_bytes = heap.uordblks + heap.hblkhd;
 	return has;
 }
 
-/** test_keeps() - files and threads are as many as before, and memory is no more than @slack_bytes above that */
-#define test_keeps(before, slack_bytes)                                                                              \
-	do {                                                                                                         \
-		struct test_has now_ = test_has(), before_ = (before);                                               \
-		if (now_.files > before_.files || now_.threads > before_.threads ||                                  \
-		    (TEST_COUNTS_MEMORY && (now_.map_bytes > before_.map_bytes + (slack_bytes) ||                    \
-					    now_.heap_bytes > before_.heap_bytes + (slack_bytes))))                  \
-			fail_msg("left behind: %d files, %d threads, %lld bytes of address space, %lld of the heap", \
-				 (int)(now_.files - before_.files), (int)(now_.threads - before_.threads),           \
-				 (long long)(now_.map_bytes - before_.map_bytes),                                    \
-				 (long long)(now_.heap_bytes - before_.heap_bytes));                                 \
+/** test_keeps() - files and threads are as many as before, and memory is no more than @slack_bytes above that
+ */
+#define test_keeps(before, slack_bytes)                                                                      \
+	do {                                                                                                 \
+		struct test_has now_ = test_has(), before_ = (before);                                       \
+		if (now_.files > before_.files || now_.threads > before_.threads ||                          \
+		    (TEST_COUNTS_MEMORY && (now_.map_bytes > before_.map_bytes + (slack_bytes) ||            \
+					    now_.heap_bytes > before_.heap_bytes + (slack_bytes))))          \
+			fail_msg("left behind: %d files, %d threads, %lld bytes of address space, %lld of "  \
+				 "the heap",                                                                 \
+				 (int)(now_.files - before_.files), (int)(now_.threads - before_.threads),   \
+				 (long long)(now_.map_bytes - before_.map_bytes),                            \
+				 (long long)(now_.heap_bytes - before_.heap_bytes));                         \
 	} while (0)
 
 #endif

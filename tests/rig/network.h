@@ -2,8 +2,8 @@
 /*
  * network.h: the storage that a case asks for, behind a network.
  *
- * WEIR_TEST_NETWORK names weir-target: each storage that is opened gets one of its own on loopback. The latest few are kept; all
- * end with the test program.
+ * WEIR_TEST_NETWORK names weir-target: each storage that is opened gets one of its own on loopback. The
+ * latest few are kept; all end with the test program.
  */
 #ifndef WEIR_TESTS_NETWORK_H
 #define WEIR_TESTS_NETWORK_H

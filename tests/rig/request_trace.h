@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request_trace.h: what a storage's medium was asked for, in its order, as a storage opened with trace=FILE notes it.
+ * request_trace.h: what a storage's medium was asked for, in its order, as a storage opened with trace=FILE
+ * notes it.
  *
- * Owns: reading such a file, and what follows from it: a write is durable if it was forced, or if a flush that began after
- * the write had ended has ended well.
+ * Owns: reading such a file, and what follows from it: a write is durable if it was forced, or if a flush
+ * that began after the write had ended has ended well.
  */
 #ifndef WEIR_TESTS_REQUEST_TRACE_H
 #define WEIR_TESTS_REQUEST_TRACE_H
@@ -39,8 +40,11 @@ static inline void trace_line(struct trace *trace, const char *line, unsigned nu
 	char kind[16], forced[8] = "";
 	unsigned long long offset, bytes;
 
-	if (sscanf(line, "begin %u %15s %llu %llu %7s", &request, kind, &offset, &bytes, forced) >= 4 && request < TRACE_REQUESTS) {
-		trace->requests[request] = (struct trace_request){ kind[0], !strcmp(forced, "fua"), offset, bytes, number, 0, 0 };
+	if (sscanf(line, "begin %u %15s %llu %llu %7s", &request, kind, &offset, &bytes, forced) >= 4 &&
+	    request < TRACE_REQUESTS) {
+		trace->requests[request] = (struct trace_request){
+			kind[0], !strcmp(forced, "fua"), offset, bytes, number, 0, 0
+		};
 		trace->count = request >= trace->count ? request + 1 : trace->count;
 	} else if (sscanf(line, "end %u %x", &request, &status) == 2 && request < TRACE_REQUESTS) {
 		trace->requests[request].ended = number;

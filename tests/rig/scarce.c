@@ -43,8 +43,10 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
 		return 0;
 	library = info->dlpi_addr;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz > library_end)
-			library_end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz > library_end)
+			library_end =
+				info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
 	return 1;
 }
 
@@ -109,7 +111,8 @@ static void keep(const void *what, const void *caller)
 	if (!what || what == MAP_FAILED || !of_library(caller))
 		return;
 	pthread_mutex_lock(&mutex);
-	for (size_t i = (uintptr_t)what / 16 % MOST_KEPT, tries = 0; tries < MOST_KEPT; i = (i + 1) % MOST_KEPT, tries++)
+	for (size_t i = (uintptr_t)what / 16 % MOST_KEPT, tries = 0; tries < MOST_KEPT;
+	     i = (i + 1) % MOST_KEPT, tries++)
 		if (!kept[i].what) {
 			kept[i] = (struct kept){ what, (uintptr_t)caller - library };
 			kept_count++;
@@ -124,7 +127,8 @@ static void give_back(const void *what)
 	if (!what || !library)
 		return;
 	pthread_mutex_lock(&mutex);
-	for (size_t i = 0, at = (uintptr_t)what / 16 % MOST_KEPT; kept_count && i < MOST_KEPT; i++, at = (at + 1) % MOST_KEPT)
+	for (size_t i = 0, at = (uintptr_t)what / 16 % MOST_KEPT; kept_count && i < MOST_KEPT;
+	     i++, at = (at + 1) % MOST_KEPT)
 		if (kept[at].what == what) {
 			kept[at].what = NULL;
 			kept_count--;
@@ -133,8 +137,8 @@ static void give_back(const void *what)
 	pthread_mutex_unlock(&mutex);
 }
 
-#define CALLER __builtin_return_address(0)
-#define NEXT(name) (__extension__(__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+#define CALLER     __builtin_return_address(0)
+#define NEXT(name) (__extension__(__typeof__(&(name))) dlsym(RTLD_NEXT, #name))
 
 void *malloc(size_t bytes)
 {
@@ -230,7 +234,8 @@ int munmap(void *address, size_t bytes)
 	return error;
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+		   void *argument)
 {
 	return refuse(CALLER) ? EAGAIN : NEXT(pthread_create)(thread, attributes, start, argument);
 }

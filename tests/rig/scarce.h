@@ -2,8 +2,8 @@
 /*
  * scarce.h: memory, mappings, threads, rings and files that are not to be had.
  *
- * scarce.c stands before the system's functions. Of those that the library itself calls it counts each, lets the one fail that is
- * asked for, and keeps what was given and not yet taken back.
+ * scarce.c stands before the system's functions. Of those that the library itself calls it counts each, lets
+ * the one fail that is asked for, and keeps what was given and not yet taken back.
  */
 #ifndef WEIR_TESTS_SCARCE_H
 #define WEIR_TESTS_SCARCE_H
@@ -11,13 +11,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** scarce_begin() - from now on call @nth fails, counted from 1; @and_later: all behind it, too; 0: none does */
+/** scarce_begin() - from now on call @nth fails, counted from 1; @and_later: all behind it, too; 0: none does
+ */
 void scarce_begin(size_t nth, bool and_later);
 
 /** scarce_end() - no more calls fail. Return: how many there were */
 size_t scarce_end(void);
 
-/** scarce_kept() - how many things the library has and did not give back; @where: who asked for one, as an offset in the library */
+/** scarce_kept() - how many things the library has and did not give back; @where: who asked for one, as an
+ * offset in the library */
 size_t scarce_kept(size_t *where);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * forge.c: results that are wrong, whoever made them: to be loaded before a program that verifies its own.
  *
- * FORGE says how: zero, all of a result is zeros; first or last, that word of it is another one; idle, the kernel FORGE_KERNEL
- * does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings; read, what weir_storage_read() does. Small ones
- * stay: they are counters, by which a program goes on.
+ * FORGE says how: zero, all of a result is zeros; first or last, that word of it is another one; idle, the
+ * kernel FORGE_KERNEL does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings;
+ * read, what weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 enum { LEAST_BYTES = 256 };
 
-#define NEXT(name) (__extension__(__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+#define NEXT(name) (__extension__(__typeof__(&(name))) dlsym(RTLD_NEXT, #name))
 
 static __thread int inside; /* a read of storage, which copies out itself */
 
@@ -64,8 +64,8 @@ int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data,
 	return error;
 }
 
-int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads, const void *args,
-		size_t args_bytes)
+int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
+		const void *args, size_t args_bytes)
 {
 	if (is("FORGE", "idle") && is("FORGE_KERNEL", kernel))
 		return 0;

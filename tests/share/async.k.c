@@ -30,7 +30,8 @@ WEIR_FN void wait_for_any(WEIR_GLOBAL struct test_waits_args *args, u64 first, u
 	while (weir_ballot(wave, index < count)) {
 		weir_reconverge();
 		if (index < count) {
-			any = weir_wait_any(&args->disk, weir_at(args->events, struct weir_event, first), count, 0);
+			any = weir_wait_any(&args->disk, weir_at(args->events, struct weir_event, first),
+					    count, 0);
 			expect(args->verdict, first, any.status, WEIR_OK);
 			index = any.status == WEIR_OK ? any.index : count;
 			if (index < count)
@@ -46,7 +47,8 @@ WEIR_FN void wait_by_tests(WEIR_GLOBAL struct test_waits_args *args, u64 first, 
 
 	for (u32 iteration = 0; weir_ballot(wave, at < count); iteration++) {
 		weir_reconverge();
-		if (at < count && weir_test(&args->disk, weir_at(args->events, struct weir_event, first + at)))
+		if (at < count &&
+		    weir_test(&args->disk, weir_at(args->events, struct weir_event, first + at)))
 			waits_check(args, first + at++);
 		weir_relax(iteration);
 	}
@@ -58,15 +60,15 @@ WEIR_KERNEL(test_waits, struct test_waits_args)
 
 	for (u32 i = 0; i < args->outstanding; i++)
 		expect(args->verdict, first + i,
-			     weir_read_async(&args->disk, waits_lba(args, first + i), 1,
-					     args->buffers + ((first + i) << args->disk.block_log2),
-					     weir_at(args->events, struct weir_event, first + i)),
-			     WEIR_OK);
+		       weir_read_async(&args->disk, waits_lba(args, first + i), 1,
+				       args->buffers + ((first + i) << args->disk.block_log2),
+				       weir_at(args->events, struct weir_event, first + i)),
+		       WEIR_OK);
 	if (args->kind == TEST_WAIT_ALL) {
 		expect(args->verdict, first,
-			     weir_wait_all(&args->disk, weir_at(args->events, struct weir_event, first),
-					   args->outstanding, 0),
-			     WEIR_OK);
+		       weir_wait_all(&args->disk, weir_at(args->events, struct weir_event, first),
+				     args->outstanding, 0),
+		       WEIR_OK);
 		for (u32 i = 0; i < args->outstanding; i++)
 			waits_check(args, first + i);
 	} else if (args->kind == TEST_WAIT_ANY) {
@@ -106,7 +108,7 @@ WEIR_FN void copies_check(WEIR_GLOBAL struct test_copies_args *args, u64 request
 
 	for (u64 i = 0; i < words; i++)
 		if (!expect(args->verdict, line, *weir_at(args->buffers + request * args->line_bytes, u64, i),
-				  test_word(args->seed, line * args->line_bytes / 8 + i)))
+			    test_word(args->seed, line * args->line_bytes / 8 + i)))
 			return;
 	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
@@ -117,14 +119,14 @@ WEIR_KERNEL(test_copies, struct test_copies_args)
 
 	for (u32 i = 0; i < args->outstanding; i++)
 		expect(args->verdict, first + i,
-			     weir_async_read(&args->array, copies_line(args, first + i),
-					     args->buffers + (first + i) * args->line_bytes,
-					     weir_at(args->events, struct weir_event, first + i)),
-			     WEIR_OK);
+		       weir_async_read(&args->array, copies_line(args, first + i),
+				       args->buffers + (first + i) * args->line_bytes,
+				       weir_at(args->events, struct weir_event, first + i)),
+		       WEIR_OK);
 	expect(args->verdict, first,
-		     weir_async_wait_all(&args->array, weir_at(args->events, struct weir_event, first),
-					 args->outstanding, 0),
-		     WEIR_OK);
+	       weir_async_wait_all(&args->array, weir_at(args->events, struct weir_event, first),
+				   args->outstanding, 0),
+	       WEIR_OK);
 	for (u32 i = 0; i < args->outstanding; i++) {
 		u64 word = weir_event_test(weir_at(args->events, struct weir_event, first + i));
 

@@ -15,10 +15,10 @@
 #include "async.h"
 #include "../rig/context.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 /** struct rig - a storage that takes its time, and room for two reads */
@@ -31,11 +31,14 @@ struct rig {
 static void open_rig(struct rig *rig, uint32_t width)
 {
 	memset(rig, 0, sizeof(*rig));
-	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 1, .service_waves = test_service(), .wave_lanes = width),
-			       &rig->context));
-	must(test_storage_open(rig->context, "virt:64K?block=512&lat_us=100000",
-			       WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .timeout_us = test_patient_us(5000000)), &rig->storage));
+	must(weir_context_open(
+		test_context_name(),
+		WEIR_OPTIONS(context, .workers = 1, .service_waves = test_service(), .wave_lanes = width),
+		&rig->context));
+	must(test_storage_open(
+		rig->context, "virt:64K?block=512&lat_us=100000",
+		WEIR_OPTIONS(storage, .queues = 1, .depth = 4, .timeout_us = test_patient_us(5000000)),
+		&rig->storage));
 	must(weir_storage_disk(rig->storage, &rig->args.disk));
 	must(weir_alloc(rig->context, 8192, &rig->args.buffer));
 	must(weir_alloc(rig->context, 8, &rig->args.event));
@@ -88,7 +91,8 @@ static void test_memory_in_flight_is_not_freed(void **state)
 		run_kernel(&rig, "test_event_reused", statuses, -EIO);
 		if (!test_service()) { /* which would see it end, in time */
 			assert_int_equal(weir_free(rig.context, rig.args.buffer), -EBUSY);
-			assert_non_null(strstr(weir_last_error(), "a read of block 5 (512 bytes) of \"virt:64K"));
+			assert_non_null(
+				strstr(weir_last_error(), "a read of block 5 (512 bytes) of \"virt:64K"));
 			assert_non_null(strstr(weir_last_error(), "wait for its event first"));
 			assert_int_equal(weir_free(rig.context, rig.args.event), -EBUSY);
 		}
@@ -106,10 +110,13 @@ static void test_memory_in_flight_is_not_freed(void **state)
 static void test_statuses_differ(void **state)
 {
 	static const uint32_t statuses[] = {
-		WEIR_OK,	 WEIR_E_INDEX,	  WEIR_E_RANGE,	 WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,   WEIR_E_READ_ONLY,
-		WEIR_E_TIMEOUT,	 WEIR_E_LOCKED,	  WEIR_E_DEADLOCK, WEIR_E_SERVICE, WEIR_E_POLICY,     WEIR_E_EVENT,
-		WEIR_E_SHARED,	 WEIR_E_UNSHARED, WEIR_E_SHARE_TABLE, WEIR_E_TIER, WEIR_E_WINDOW, WEIR_E_WIDTH, WEIR_E_QUEUE_FULL, WEIR_E_QUEUE_DEAD,
-		WEIR_E_DEVICE_DEAD,
+		WEIR_OK,           WEIR_E_INDEX,      WEIR_E_RANGE,
+		WEIR_E_TRANSFER,   WEIR_E_ALIGNMENT,  WEIR_E_READ_ONLY,
+		WEIR_E_TIMEOUT,    WEIR_E_LOCKED,     WEIR_E_DEADLOCK,
+		WEIR_E_SERVICE,    WEIR_E_POLICY,     WEIR_E_EVENT,
+		WEIR_E_SHARED,     WEIR_E_UNSHARED,   WEIR_E_SHARE_TABLE,
+		WEIR_E_TIER,       WEIR_E_WINDOW,     WEIR_E_WIDTH,
+		WEIR_E_QUEUE_FULL, WEIR_E_QUEUE_DEAD, WEIR_E_DEVICE_DEAD,
 	};
 	enum { COUNT = sizeof(statuses) / sizeof(statuses[0]) };
 	char text[COUNT][80];

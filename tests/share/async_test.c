@@ -17,10 +17,10 @@
 #include "async.h"
 #include "../rig/context.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { MOST_DISKS = 2, BLOCK = 512, BLOCKS = 256, TIMEOUT_US = 30000000, THREADS = 37, STRIPE = 4096 };
@@ -47,12 +47,13 @@ static void open_rig(struct rig *rig, uint32_t width, uint32_t depth, unsigned d
 	memset(rig, 0, sizeof(*rig));
 	rig->disks = disks;
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(),
-					    .wave_lanes = width),
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = width),
 			       &rig->context));
 	for (unsigned i = 0; i < disks; i++)
 		must(test_storage_open(rig->context, uri,
-				       WEIR_OPTIONS(storage, .queues = 2, .depth = depth, .timeout_us = test_patient_us(TIMEOUT_US)),
+				       WEIR_OPTIONS(storage, .queues = 2, .depth = depth,
+						    .timeout_us = test_patient_us(TIMEOUT_US)),
 				       &rig->storages[i]));
 	rig->verdict = alloc(rig, sizeof(struct test_verdict));
 }
@@ -76,8 +77,8 @@ static void open_array(struct rig *rig, uint64_t lines, uint32_t line_bytes, uin
 	for (uint64_t at = 0; at < rig->bytes; at += unit) {
 		for (uint64_t i = 0; i < unit / 8; i++)
 			words[i] = test_word(1, at / 8 + i);
-		must(weir_storage_write(rig->storages[at / unit % rig->disks], at / unit / rig->disks * unit, words,
-					unit));
+		must(weir_storage_write(rig->storages[at / unit % rig->disks], at / unit / rig->disks * unit,
+					words, unit));
 	}
 	free(words);
 	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = line_bytes),
@@ -94,8 +95,9 @@ static uint64_t judge(struct rig *rig)
 	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	memset(&none, 0, sizeof(none));
 	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
 	return weir_load_u64_relaxed_sys(&verdict.good);
@@ -160,8 +162,11 @@ static uint64_t prefetch(struct rig *rig, struct test_prefetch_args *args, uint3
 /* Lanes read everything: what was fetched ahead must be right, and is not fetched again. */
 static void read_all(struct rig *rig, const struct weir_array *array)
 {
-	struct test_array_args args = { .array = { *array }, .seed = { 1 }, .array_count = 1,
-					.kind = TEST_READ_SEQUENTIAL, .verdict = rig->verdict };
+	struct test_array_args args = { .array = { *array },
+					.seed = { 1 },
+					.array_count = 1,
+					.kind = TEST_READ_SEQUENTIAL,
+					.verdict = rig->verdict };
 
 	args.reads = array->count / 64 + 1;
 	must(weir_launch(rig->context, "test_array", 1, 64, &args, sizeof(args)));
@@ -188,7 +193,8 @@ static void test_prefetched_lines_are_hits(void **state)
 				args.each = 8;
 				must(weir_copy_to_device(rig.context, args.list, indices, sizeof(indices)));
 			}
-			/* It gives up where queues stay full, as they do while a service has no core to run on. */
+			/* It gives up where queues stay full, as they do while a service has no core to run
+			 * on. */
 			for (uint32_t i = 0; i < 5000 && sum < 128 - kind; i++) {
 				sum += prefetch(&rig, &args, kind ? 16 : 17);
 				if (i > 10)
@@ -257,7 +263,11 @@ static void test_copies_from_storage_and_cache(void **state)
 
 static void test_bad_copies_are_refused_by_their_block(void **state)
 {
-	static const struct { uint64_t line, buffer; uint32_t status; const char *says; } bad[] = {
+	static const struct {
+		uint64_t line, buffer;
+		uint32_t status;
+		const char *says;
+	} bad[] = {
 		{ 16, 0, WEIR_E_RANGE, "block 128 " },
 		{ (uint64_t)1 << 39, 0, WEIR_E_RANGE, "past the end" },
 		{ 3, 2, WEIR_E_ALIGNMENT, "block 24 " },

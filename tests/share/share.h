@@ -55,7 +55,8 @@ enum test_step_kind {
 
 enum { TEST_HOLDS = 4, TEST_STEP_BLOCK = 256 /* times the block, as part of a kind */ };
 
-/** struct test_step - one thing that a block's first lane does, with line @line and buffer @buffer; @kind: also which block's */
+/** struct test_step - one thing that a block's first lane does, with line @line and buffer @buffer; @kind:
+ * also which block's */
 struct test_step {
 	u32 kind;
 	u32 buffer;

@@ -11,12 +11,14 @@
 
 enum { MOST_HELD = 5 };
 
-#define ITERATION_NS ((u64)60000000000u) /* for the other blocks' steps, on a machine that has much else to do */
+#define ITERATION_NS                                                                                         \
+	((u64)60000000000u) /* for the other blocks' steps, on a machine that has much else to do */
 
 /* A word of a held line is as on storage, or as some lane changed it. */
 WEIR_FN void share_check(WEIR_GLOBAL struct test_share_args *args, struct weir_shared shared, u64 at)
 {
-	u64 word = shared.line * (args->line_bytes / 8) + at, found = weir_data_load_u64(shared.buffer + at * 8);
+	u64 word = shared.line * (args->line_bytes / 8) + at,
+	    found = weir_data_load_u64(shared.buffer + at * 8);
 
 	if (!args->change || found != test_word(2, word))
 		expect(args->verdict, word, found, test_word(1, word));
@@ -110,12 +112,14 @@ WEIR_FN u64 step_write(WEIR_GLOBAL struct test_steps_args *args, u64 line, weir_
 	return status == WEIR_OK ? weir_async_wait(&args->writer.array, event, 0) : status;
 }
 
-/* Wait until step @step is the next one; what others did before is seen then. Return: 0: they do not get there. */
+/* Wait until step @step is the next one; what others did before is seen then. Return: 0: they do not get
+ * there. */
 WEIR_FN u32 step_iteration(WEIR_GLOBAL struct test_steps_args *args, u64 step)
 {
 	u64 begin = weir_clock_ns();
 
-	for (u32 iteration = 0; weir_load_u64_acquire_dev(weir_at(args->iteration, weir_shared_u64, 0)) != step; iteration++) {
+	for (u32 iteration = 0;
+	     weir_load_u64_acquire_dev(weir_at(args->iteration, weir_shared_u64, 0)) != step; iteration++) {
 		if (weir_clock_ns() - begin > ITERATION_NS)
 			return 0;
 		weir_relax(iteration);
@@ -132,13 +136,15 @@ WEIR_FN weir_status step_poll(WEIR_GLOBAL struct test_steps_args *args, struct w
 	while (status == WEIR_E_LOCKED && weir_clock_ns() - begin < ITERATION_NS) {
 		status = weir_share_test(&args->writer.array, hold);
 		if (status == WEIR_E_LOCKED)
-			(void)weir_test(weir_extent_disk(&args->writer.array.extent, 0), weir_at(args->events, struct weir_event, TEST_HOLDS));
+			(void)weir_test(weir_extent_disk(&args->writer.array.extent, 0),
+					weir_at(args->events, struct weir_event, TEST_HOLDS));
 		weir_relax(0);
 	}
 	return status;
 }
 
-/* The first lanes of blocks take turns, one thing after the other: each call stands here once, which compilers thank for. */
+/* The first lanes of blocks take turns, one thing after the other: each call stands here once, which
+ * compilers thank for. */
 TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 {
 	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
@@ -174,7 +180,8 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 		else if (step.kind == TEST_STEP_WRITE)
 			found = step_write(args, step.line, buffer, event);
 		else if (step.kind == TEST_STEP_ACQUIRE)
-			found = (holds[step.buffer] = weir_share_acquire(array, step.line, buffer, event)).kind;
+			found = (holds[step.buffer] = weir_share_acquire(array, step.line, buffer, event))
+					.kind;
 		else if (step.kind == TEST_STEP_WAIT)
 			found = weir_share_wait(array, holds[step.buffer], 0);
 		else if (step.kind == TEST_STEP_POLL)

@@ -14,16 +14,16 @@
 #include "../rig/context.h"
 #include "share.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 enum { LINE = 512, OWNER = 1, GUEST = 2, COPY = 3 };
 
 static const struct test_step STEPS[] = {
-	{ TEST_STEP_ACQUIRE, 0, 3, 0, COPY },        /* this line is not admitted */
+	{ TEST_STEP_ACQUIRE, 0, 3, 0, COPY }, /* this line is not admitted */
 	{ TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
 	{ TEST_STEP_MODIFY, 0, 3, 0, WEIR_E_UNSHARED },
 	{ TEST_STEP_ACQUIRE, 0, 5, 0, OWNER },
@@ -31,12 +31,12 @@ static const struct test_step STEPS[] = {
 	{ TEST_STEP_ACQUIRE, 1, 5, 0, GUEST },
 	{ TEST_STEP_MODIFY, 0, 5, 0, WEIR_OK },
 	{ TEST_STEP_STORE, 0, 5, 2, 50 },
-	{ TEST_STEP_ACQUIRE, 2, 5, 0, COPY },        /* a second guest is not */
-	{ TEST_STEP_LOAD, 2, 5, 2, 50 },             /* but sees the line as it is */
+	{ TEST_STEP_ACQUIRE, 2, 5, 0, COPY },          /* a second guest is not */
+	{ TEST_STEP_LOAD, 2, 5, 2, 50 },               /* but sees the line as it is */
 	{ TEST_STEP_RELEASE, 0, 5, 0, WEIR_E_SHARED }, /* an owner stays */
 	{ TEST_STEP_IN_USE, 0, 5, 0, 1 },
 	{ TEST_STEP_RELEASE, 1, 5, 0, WEIR_OK },
-	{ TEST_STEP_RELEASE, 0, 5, 0, WEIR_OK },     /* and propagates itself */
+	{ TEST_STEP_RELEASE, 0, 5, 0, WEIR_OK }, /* and propagates itself */
 	{ TEST_STEP_IN_USE, 0, 5, 0, 0 },
 	{ TEST_STEP_GET, 0, 5, 2, 50 },
 };

@@ -116,8 +116,8 @@ static void fill(struct rig *rig)
 	assert_int_equal(rig->queue.tail.value_, 1);
 	for (unsigned i = 0; i < WORDS; i++)
 		rig->buffer[i] = 1000 + i;
-	weir_complete(rig->queue_slots[0].target_kind, rig->queue_slots[0].target, rig->queue_slots[0].status, WEIR_OK,
-		      WEIR_PATH_DIRECT);
+	weir_complete(rig->queue_slots[0].target_kind, rig->queue_slots[0].target, rig->queue_slots[0].status,
+		      WEIR_OK, WEIR_PATH_DIRECT);
 }
 
 static void modify(struct rig *rig)
@@ -151,8 +151,8 @@ static void expect_state(struct rig *rig, unsigned row, const char *state, unsig
 	uint64_t word = weir_share_find(&rig->share, KEY).word;
 
 	if (strcmp(NAMES[weir_share_state(word)], state) || weir_share_refs(word) != holders)
-		fail_msg("row %u: %s with %u holders instead of %s with %u", row, NAMES[weir_share_state(word)],
-			 weir_share_refs(word), state, holders);
+		fail_msg("row %u: %s with %u holders instead of %s with %u", row,
+			 NAMES[weir_share_state(word)], weir_share_refs(word), state, holders);
 }
 
 /* Where the line is now: in the cache, the table, or neither; never in both. */
@@ -245,7 +245,8 @@ static void test_a_last_holder_keeps_a_line_that_has_no_room(void **state)
 	(void)state;
 	bring_to(rig, "Modified", 1);
 	for (unsigned i = 0; i < WEIR_WAYS; i++) /* pinned by others */
-		rig->words.word[i].value_ = (uint64_t)(KEY + 1 + i) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN | WEIR_LINE_READY;
+		rig->words.word[i].value_ =
+			(uint64_t)(KEY + 1 + i) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN | WEIR_LINE_READY;
 	assert_int_equal(weir_share_leave(1, 1, &rig->lines, &rig->extent, 0, rig->position), WEIR_E_TIMEOUT);
 	expect_state(rig, 0, "Modified", 1);
 	rig->words.word[2].value_ -= WEIR_LINE_PIN;
@@ -266,13 +267,15 @@ static void test_references_and_buckets_are_bounded(void **state)
 	rig->disk.blocks = 64;
 	for (unsigned line = 1; line < WEIR_WAYS; line++) {
 		rig->words.word[0].value_ = (uint64_t)(KEY + line) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
-		registered = weir_share_try_register(1, 1, &rig->lines, &rig->extent, line, address_of(rig->buffer));
+		registered = weir_share_try_register(1, 1, &rig->lines, &rig->extent, line,
+						     address_of(rig->buffer));
 		assert_int_equal(registered.outcome, WEIR_SHARE_DONE);
 	}
 	rig->words.word[0].value_ = (uint64_t)(KEY + 4) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
 	registered = weir_share_try_register(1, 1, &rig->lines, &rig->extent, 4, address_of(rig->buffer));
 	assert_int_equal(registered.outcome, WEIR_SHARE_FULL);
-	assert_int_equal(weir_line_state(rig->words.word[0].value_), WEIR_LINE_READY); /* it stays in the cache */
+	assert_int_equal(weir_line_state(rig->words.word[0].value_),
+			 WEIR_LINE_READY); /* it stays in the cache */
 	free(rig);
 }
 

@@ -16,13 +16,20 @@
 #include "../rig/context.h"
 #include "share.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
-enum { LINES = 32, LINE = 1024, BYTES = LINES * LINE, WORDS = BYTES / 8, TIMEOUT_US = 30000000, THREADS = 37 };
+enum {
+	LINES = 32,
+	LINE = 1024,
+	BYTES = LINES * LINE,
+	WORDS = BYTES / 8,
+	TIMEOUT_US = 30000000,
+	THREADS = 37
+};
 
 /* All kernels of this build have code for a Share Table (-Dshare_table=true). */
 #ifdef WEIR_SHARE_TABLE
@@ -49,26 +56,31 @@ static uint64_t alloc(struct rig *rig, size_t bytes)
 }
 
 /* @faults: what the storage does wrong, as part of its URI. */
-static void open_faulty_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint64_t entries, const char *faults)
+static void open_faulty_rig(struct rig *rig, uint32_t width, uint64_t cache_lines, uint64_t entries,
+			    const char *faults)
 {
 	char uri[128];
 	uint64_t words[WORDS];
 
 	memset(rig, 0, sizeof(*rig));
 	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .service_waves = test_service(),
-					    .wave_lanes = width),
+			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256,
+					    .service_waves = test_service(), .wave_lanes = width),
 			       &rig->context));
 	snprintf(uri, sizeof(uri), "virt:32K?block=512%s", faults);
-	must(test_storage_open(rig->context, uri,
-			       WEIR_OPTIONS(storage, .queues = 2, .depth = 8, .timeout_us = test_patient_us(TIMEOUT_US)), &rig->storage));
+	must(test_storage_open(
+		rig->context, uri,
+		WEIR_OPTIONS(storage, .queues = 2, .depth = 8, .timeout_us = test_patient_us(TIMEOUT_US)),
+		&rig->storage));
 	for (uint64_t i = 0; i < WORDS; i++)
 		words[i] = test_word(1, i);
 	must(weir_storage_write(rig->storage, 0, words, sizeof(words)));
-	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = cache_lines, .line_bytes = LINE), &rig->cache));
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = cache_lines, .line_bytes = LINE),
+			       &rig->cache));
 	if (entries)
 		must(weir_share_create(rig->cache, WEIR_OPTIONS(share, .entries = entries)));
-	must(weir_writer_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &rig->writer));
+	must(weir_writer_open(rig->cache, &rig->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &rig->writer));
 	rig->verdict = alloc(rig, sizeof(struct test_verdict));
 }
 
@@ -92,8 +104,9 @@ static uint64_t judge(struct rig *rig)
 	must(weir_copy_from_device(rig->context, &verdict, rig->verdict, sizeof(verdict)));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		fail_msg("%llu mistakes; at %llu: %#llx instead of %#llx",
-			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad), (unsigned long long)verdict.where,
-			 (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
+			 (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad),
+			 (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+			 (unsigned long long)verdict.expected);
 	return weir_load_u64_relaxed_sys(&verdict.good);
 }
 
@@ -120,10 +133,15 @@ struct shape {
 	uint32_t rounds, held, change, keep;
 };
 
-static uint64_t run_faulty_share(struct rig *rig, uint32_t width, const struct shape *shape, const char *faults)
+static uint64_t run_faulty_share(struct rig *rig, uint32_t width, const struct shape *shape,
+				 const char *faults)
 {
-	struct test_share_args args = { .lines = LINES, .rounds = shape->rounds, .held = shape->held, .line_bytes = LINE,
-					.change = shape->change, .keep = shape->keep };
+	struct test_share_args args = { .lines = LINES,
+					.rounds = shape->rounds,
+					.held = shape->held,
+					.line_bytes = LINE,
+					.change = shape->change,
+					.keep = shape->keep };
 	uint64_t lanes = 2 * THREADS, copies;
 
 	open_faulty_rig(rig, width, shape->cache_lines, shape->entries, faults);
@@ -152,10 +170,13 @@ static void test_pointers_are_shared(void **state)
 			struct weir_share_stats stats;
 			struct rig rig;
 
-			assert_int_equal(run_share(&rig, test_width(w), &(struct shape){ 8, 1024, 3, held, 0, 0 }), 0);
+			assert_int_equal(
+				run_share(&rig, test_width(w), &(struct shape){ 8, 1024, 3, held, 0, 0 }), 0);
 			stats = stats_of(&rig);
 			assert_int_equal(stats.registered + stats.joined, acquired);
-			assert_int_equal(stats.unshared + stats.declined + stats.held + stats.changed + stats.propagated, 0);
+			assert_int_equal(stats.unshared + stats.declined + stats.held + stats.changed +
+						 stats.propagated,
+					 0);
 			/* a buffer is filled once, by one command: the cache had none of the lines */
 			assert_int_equal(commands_of(&rig), stats.registered + 1 /* written at the start */);
 			close_rig(&rig);
@@ -204,7 +225,9 @@ static void check_changes(struct rig *rig, const struct shape *shape)
 
 static void test_changes_are_propagated(void **state)
 {
-	static const struct shape shapes[] = { { 4, 1024, 3, 1, 1, 0 }, { 64, 1024, 2, 3, 1, 0 }, { 8, 1024, 1, 2, 1, 0 } };
+	static const struct shape shapes[] = { { 4, 1024, 3, 1, 1, 0 },
+					       { 64, 1024, 2, 3, 1, 0 },
+					       { 8, 1024, 1, 2, 1, 0 } };
 
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
@@ -219,7 +242,8 @@ static void test_changes_are_propagated(void **state)
 		}
 }
 
-/* A bucket of four, and each lane wants five lines: who finds it full gets a copy, which is counted, and nobody waits. */
+/* A bucket of four, and each lane wants five lines: who finds it full gets a copy, which is counted, and
+ * nobody waits. */
 static void test_a_full_table_gives_copies(void **state)
 {
 	(void)state;
@@ -245,7 +269,8 @@ static void test_without_a_table_it_is_a_copy(void **state)
 	struct rig rig;
 
 	(void)state;
-	assert_int_equal(run_share(&rig, test_width(0), &(struct shape){ 8, 0, 1, 2, 0, 0 }), 2 * THREADS * 2);
+	assert_int_equal(run_share(&rig, test_width(0), &(struct shape){ 8, 0, 1, 2, 0, 0 }),
+			 2 * THREADS * 2);
 	assert_int_equal(weir_share_stats(rig.cache, &stats), -ENOENT);
 	must(weir_share_create(rig.cache, NULL));
 	assert_int_equal(weir_share_create(rig.cache, NULL), -EEXIST);
@@ -269,10 +294,12 @@ static uint32_t blocks_of(const struct test_step *steps, size_t count)
 }
 
 /* Lanes do @steps with @rig's array. Return: the number of those that went wrong. */
-static uint64_t do_steps(struct rig *rig, const struct weir_writer *writer, const struct test_step *steps, size_t count,
-			 int *synced)
+static uint64_t do_steps(struct rig *rig, const struct weir_writer *writer, const struct test_step *steps,
+			 size_t count, int *synced)
 {
-	struct test_steps_args args = { .writer = *writer, .count = count, .line_bytes = LINE, .block_lanes = 5 };
+	struct test_steps_args args = {
+		.writer = *writer, .count = count, .line_bytes = LINE, .block_lanes = 5
+	};
 	struct test_verdict verdict;
 
 	args.steps = alloc(rig, count * sizeof(*steps));
@@ -296,7 +323,8 @@ struct ending {
 	uint64_t line, at, value;
 };
 
-static void check_steps(const struct test_step *steps, size_t count, const struct ending *endings, size_t ending_count)
+static void check_steps(const struct test_step *steps, size_t count, const struct ending *endings,
+			size_t ending_count)
 {
 	for (size_t w = 0; w < test_width_count(); w++) {
 		uint64_t words[WORDS];
@@ -313,41 +341,46 @@ static void check_steps(const struct test_step *steps, size_t count, const struc
 			uint64_t word = endings[i].line * LINE / 8 + endings[i].at;
 
 			if (words[word] != (endings[i].value ? endings[i].value : test_word(1, word)))
-				fail_msg("word %llu of line %llu is %#llx on storage", (unsigned long long)endings[i].at,
-					 (unsigned long long)endings[i].line, (unsigned long long)words[word]);
+				fail_msg("word %llu of line %llu is %#llx on storage",
+					 (unsigned long long)endings[i].at,
+					 (unsigned long long)endings[i].line,
+					 (unsigned long long)words[word]);
 		}
 		close_rig(&rig);
 	}
 }
 
-#define STEPS(...) ((const struct test_step[]){ __VA_ARGS__ }), sizeof((const struct test_step[]){ __VA_ARGS__ }) / sizeof(struct test_step)
-#define ENDINGS(...) ((const struct ending[]){ __VA_ARGS__ }), sizeof((const struct ending[]){ __VA_ARGS__ }) / sizeof(struct ending)
+#define STEPS(...)                                                                                           \
+	((const struct test_step[]){ __VA_ARGS__ }),                                                         \
+		sizeof((const struct test_step[]){ __VA_ARGS__ }) / sizeof(struct test_step)
+#define ENDINGS(...)                                                                                         \
+	((const struct ending[]){ __VA_ARGS__ }),                                                            \
+		sizeof((const struct ending[]){ __VA_ARGS__ }) / sizeof(struct ending)
 
 /* Kind, buffer, line, word, value; see enum test_step_kind. */
-#define HOLD(buffer, line)                                                   \
-	{ TEST_STEP_ACQUIRE, buffer, line, 0, 1 /* WEIR_SHARED_OWNER */ },   \
-	{ TEST_STEP_WAIT, buffer, line, 0, WEIR_OK },                        \
-	{ TEST_STEP_MODIFY, buffer, line, 0, WEIR_OK }
+#define HOLD(buffer, line)                                                                                   \
+	{ TEST_STEP_ACQUIRE, buffer, line, 0, 1 /* WEIR_SHARED_OWNER */ },                                   \
+		{ TEST_STEP_WAIT, buffer, line, 0, WEIR_OK },                                                \
+	{                                                                                                    \
+		TEST_STEP_MODIFY, buffer, line, 0, WEIR_OK                                                   \
+	}
 
 /* Whatever wrote the line last, whatever reads it next sees it. */
 static void test_read_after_write(void **state)
 {
 	(void)state;
-	check_steps(STEPS(HOLD(0, 3),
-			  { TEST_STEP_STORE, 0, 3, 0, 100 },                     /* buffer ... */
-			  { TEST_STEP_GET, 0, 3, 0, 100 },                       /* ... to element */
+	check_steps(STEPS(HOLD(0, 3), { TEST_STEP_STORE, 0, 3, 0, 100 }, /* buffer ... */
+			  { TEST_STEP_GET, 0, 3, 0, 100 },               /* ... to element */
 			  { TEST_STEP_COPY, 2, 3, 0, WEIR_PATH_SHARE },
-			  { TEST_STEP_LOAD, 2, 3, 0, 100 },                      /* ... to copy */
-			  { TEST_STEP_PUT, 0, 3, 1, 101 },                       /* element ... */
-			  { TEST_STEP_LOAD, 0, 3, 1, 101 },                      /* ... to buffer */
-			  { TEST_STEP_ADD, 0, 3, 1, 101 },
-			  { TEST_STEP_GET, 0, 3, 1, 102 },
-			  { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },               /* buffer to cache ... */
+			  { TEST_STEP_LOAD, 2, 3, 0, 100 }, /* ... to copy */
+			  { TEST_STEP_PUT, 0, 3, 1, 101 },  /* element ... */
+			  { TEST_STEP_LOAD, 0, 3, 1, 101 }, /* ... to buffer */
+			  { TEST_STEP_ADD, 0, 3, 1, 101 }, { TEST_STEP_GET, 0, 3, 1, 102 },
+			  { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK }, /* buffer to cache ... */
 			  { TEST_STEP_COPY, 2, 3, 0, WEIR_PATH_CACHE },
-			  { TEST_STEP_LOAD, 2, 3, 1, 102 },                      /* ... to copy */
-			  { TEST_STEP_ACQUIRE, 1, 3, 0, 1 },
-			  { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK },
-			  { TEST_STEP_LOAD, 1, 3, 1, 102 },                      /* ... to buffer */
+			  { TEST_STEP_LOAD, 2, 3, 1, 102 }, /* ... to copy */
+			  { TEST_STEP_ACQUIRE, 1, 3, 0, 1 }, { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK },
+			  { TEST_STEP_LOAD, 1, 3, 1, 102 }, /* ... to buffer */
 			  { TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK }),
 		    ENDINGS({ 3, 0, 100 }, { 3, 1, 102 }, { 3, 2, 0 }));
 }
@@ -356,20 +389,15 @@ static void test_read_after_write(void **state)
 static void test_write_after_read(void **state)
 {
 	(void)state;
-	check_steps(STEPS(HOLD(0, 31),
-			  { TEST_STEP_STORE, 0, 31, 0, 100 },
-			  { TEST_STEP_COPY, 2, 31, 0, WEIR_PATH_SHARE },
-			  { TEST_STEP_STORE, 0, 31, 0, 110 },
-			  { TEST_STEP_LOAD, 2, 31, 0, 100 },                     /* the copy is as it was */
-			  { TEST_STEP_STORE, 2, 31, 1, 111 },
-			  { TEST_STEP_WRITE, 2, 31, 0, WEIR_OK },
-			  { TEST_STEP_STORE, 2, 31, 1, 112 },                    /* its source is ours again */
-			  { TEST_STEP_LOAD, 0, 31, 1, 111 },
-			  { TEST_STEP_GET, 0, 31, 1, 111 },
-			  { TEST_STEP_IN_USE, 0, 31, 0, 1 },
-			  { TEST_STEP_RELEASE, 0, 31, 0, WEIR_OK },
+	check_steps(STEPS(HOLD(0, 31), { TEST_STEP_STORE, 0, 31, 0, 100 },
+			  { TEST_STEP_COPY, 2, 31, 0, WEIR_PATH_SHARE }, { TEST_STEP_STORE, 0, 31, 0, 110 },
+			  { TEST_STEP_LOAD, 2, 31, 0, 100 }, /* the copy is as it was */
+			  { TEST_STEP_STORE, 2, 31, 1, 111 }, { TEST_STEP_WRITE, 2, 31, 0, WEIR_OK },
+			  { TEST_STEP_STORE, 2, 31, 1, 112 }, /* its source is ours again */
+			  { TEST_STEP_LOAD, 0, 31, 1, 111 }, { TEST_STEP_GET, 0, 31, 1, 111 },
+			  { TEST_STEP_IN_USE, 0, 31, 0, 1 }, { TEST_STEP_RELEASE, 0, 31, 0, WEIR_OK },
 			  { TEST_STEP_IN_USE, 0, 31, 0, 0 },
-			  { TEST_STEP_STORE, 0, 31, 1, 113 },                    /* so is the buffer */
+			  { TEST_STEP_STORE, 0, 31, 1, 113 }, /* so is the buffer */
 			  { TEST_STEP_GET, 0, 31, 1, 111 },
 			  { TEST_STEP_COPY, 3, 30, 0, test_pull() ? WEIR_PATH_PULL : WEIR_PATH_DIRECT },
 			  { TEST_STEP_PUT, 0, 30, 5, 114 },
@@ -381,57 +409,56 @@ static void test_write_after_read(void **state)
 static void test_write_after_write(void **state)
 {
 	(void)state;
-	check_steps(STEPS(HOLD(0, 8),
-			  { TEST_STEP_STORE, 0, 8, 2, 120 },
-			  { TEST_STEP_COPY, 2, 8, 0, WEIR_PATH_SHARE },
-			  { TEST_STEP_STORE, 2, 8, 2, 121 },
+	check_steps(STEPS(HOLD(0, 8), { TEST_STEP_STORE, 0, 8, 2, 120 },
+			  { TEST_STEP_COPY, 2, 8, 0, WEIR_PATH_SHARE }, { TEST_STEP_STORE, 2, 8, 2, 121 },
 			  { TEST_STEP_WRITE, 2, 8, 0, WEIR_OK },
-			  { TEST_STEP_LOAD, 0, 8, 2, 121 },                      /* copy over buffer */
-			  { TEST_STEP_PUT, 0, 8, 2, 122 },                       /* element over copy */
-			  { TEST_STEP_STORE, 0, 8, 3, 123 },                     /* buffer over copy */
-			  { TEST_STEP_RELEASE, 0, 8, 0, WEIR_OK },
-			  { TEST_STEP_GET, 0, 8, 2, 122 },
-			  { TEST_STEP_STORE, 2, 8, 2, 124 },
-			  { TEST_STEP_STORE, 2, 8, 3, 125 },
-			  { TEST_STEP_WRITE, 2, 8, 0, WEIR_OK },                 /* copy over cache */
-			  { TEST_STEP_PUT, 0, 8, 3, 126 },                       /* element over copy, in the cache */
-			  { TEST_STEP_WRITE, 2, 9, 0, WEIR_OK },                 /* over storage, which is not read */
+			  { TEST_STEP_LOAD, 0, 8, 2, 121 },  /* copy over buffer */
+			  { TEST_STEP_PUT, 0, 8, 2, 122 },   /* element over copy */
+			  { TEST_STEP_STORE, 0, 8, 3, 123 }, /* buffer over copy */
+			  { TEST_STEP_RELEASE, 0, 8, 0, WEIR_OK }, { TEST_STEP_GET, 0, 8, 2, 122 },
+			  { TEST_STEP_STORE, 2, 8, 2, 124 }, { TEST_STEP_STORE, 2, 8, 3, 125 },
+			  { TEST_STEP_WRITE, 2, 8, 0, WEIR_OK }, /* copy over cache */
+			  { TEST_STEP_PUT, 0, 8, 3, 126 },       /* element over copy, in the cache */
+			  { TEST_STEP_WRITE, 2, 9, 0, WEIR_OK }, /* over storage, which is not read */
 			  { TEST_STEP_GET, 0, 9, 2, 124 }),
 		    ENDINGS({ 8, 2, 124 }, { 8, 3, 126 }, { 9, 2, 124 }, { 9, 3, 125 }));
 }
 
-/* Lines in every state move to a buffer and back: clean, dirty, evicted meanwhile, and while the set is full. */
+/* Lines in every state move to a buffer and back: clean, dirty, evicted meanwhile, and while the set is full.
+ */
 static void test_lines_move_both_ways(void **state)
 {
 	(void)state;
-	check_steps(STEPS({ TEST_STEP_PUT, 0, 4, 4, 140 },                       /* dirty in the cache ... */
-			  { TEST_STEP_ACQUIRE, 1, 4, 0, 1 },
-			  { TEST_STEP_WAIT, 1, 4, 0, WEIR_OK },
-			  { TEST_STEP_LOAD, 1, 4, 4, 140 },                      /* ... in the buffer ... */
+	check_steps(STEPS({ TEST_STEP_PUT, 0, 4, 4, 140 }, /* dirty in the cache ... */
+			  { TEST_STEP_ACQUIRE, 1, 4, 0, 1 }, { TEST_STEP_WAIT, 1, 4, 0, WEIR_OK },
+			  { TEST_STEP_LOAD, 1, 4, 4, 140 }, /* ... in the buffer ... */
 			  { TEST_STEP_PUT, 0, 5, 0, 150 }, { TEST_STEP_PUT, 0, 6, 0, 160 },
-			  { TEST_STEP_PUT, 0, 7, 0, 170 }, { TEST_STEP_PUT, 0, 8, 0, 180 }, /* (all four lines dirty) */
-			  { TEST_STEP_RELEASE, 1, 4, 0, WEIR_OK },               /* ... and back, unchanged there */
-			  { TEST_STEP_GET, 0, 4, 4, 140 },
-			  { TEST_STEP_GET, 0, 5, 0, 150 }, { TEST_STEP_GET, 0, 20, 0, test_word(1, 20 * LINE / 8) },
-			  { TEST_STEP_ACQUIRE, 2, 20, 0, 1 },                    /* clean in the cache: no command */
+			  { TEST_STEP_PUT, 0, 7, 0, 170 },
+			  { TEST_STEP_PUT, 0, 8, 0, 180 },         /* (all four lines dirty) */
+			  { TEST_STEP_RELEASE, 1, 4, 0, WEIR_OK }, /* ... and back, unchanged there */
+			  { TEST_STEP_GET, 0, 4, 4, 140 }, { TEST_STEP_GET, 0, 5, 0, 150 },
+			  { TEST_STEP_GET, 0, 20, 0, test_word(1, 20 * LINE / 8) },
+			  { TEST_STEP_ACQUIRE, 2, 20, 0, 1 }, /* clean in the cache: no command */
 			  { TEST_STEP_WAIT, 2, 20, 0, WEIR_OK },
-			  { TEST_STEP_ACQUIRE, 3, 20, 0, 2 },                    /* a guest of its own */
-			  { TEST_STEP_RELEASE, 2, 20, 0, WEIR_OK },              /* the owner goes first */
-			  { TEST_STEP_IN_USE, 2, 20, 0, 1 },
-			  { TEST_STEP_MODIFY, 3, 20, 0, WEIR_OK },
-			  { TEST_STEP_STORE, 2, 20, 1, 200 },                    /* into the owner's memory */
-			  { TEST_STEP_RELEASE, 3, 20, 0, WEIR_OK },              /* the guest propagates */
-			  { TEST_STEP_IN_USE, 2, 20, 0, 0 },
-			  { TEST_STEP_GET, 0, 20, 1, 200 }),
-		    ENDINGS({ 4, 4, 140 }, { 5, 0, 150 }, { 6, 0, 160 }, { 7, 0, 170 }, { 8, 0, 180 }, { 20, 1, 200 }));
+			  { TEST_STEP_ACQUIRE, 3, 20, 0, 2 },       /* a guest of its own */
+			  { TEST_STEP_RELEASE, 2, 20, 0, WEIR_OK }, /* the owner goes first */
+			  { TEST_STEP_IN_USE, 2, 20, 0, 1 }, { TEST_STEP_MODIFY, 3, 20, 0, WEIR_OK },
+			  { TEST_STEP_STORE, 2, 20, 1, 200 },       /* into the owner's memory */
+			  { TEST_STEP_RELEASE, 3, 20, 0, WEIR_OK }, /* the guest propagates */
+			  { TEST_STEP_IN_USE, 2, 20, 0, 0 }, { TEST_STEP_GET, 0, 20, 1, 200 }),
+		    ENDINGS({ 4, 4, 140 }, { 5, 0, 150 }, { 6, 0, 160 }, { 7, 0, 170 }, { 8, 0, 180 },
+			    { 20, 1, 200 }));
 }
 
 /* Kind, buffer, line, word, value; and which block's lane does it. */
-#define BY(block, kind, buffer, line, at, value) { TEST_STEP_##kind + (block) * TEST_STEP_BLOCK, buffer, line, at, value }
+#define BY(block, kind, buffer, line, at, value)                                                             \
+	{                                                                                                    \
+		TEST_STEP_##kind + (block)*TEST_STEP_BLOCK, buffer, line, at, value                          \
+	}
 
 /*
- * What one lane stores into a buffer that it shares another lane finds there, whoever of them owns it: after a
- * store, after a load and after another store to the same word. The owner goes last.
+ * What one lane stores into a buffer that it shares another lane finds there, whoever of them owns it: after
+ * a store, after a load and after another store to the same word. The owner goes last.
  */
 static void test_a_store_is_seen_by_another_lane(void **state)
 {
@@ -440,19 +467,19 @@ static void test_a_store_is_seen_by_another_lane(void **state)
 		skip();
 	check_steps(STEPS(BY(0, ACQUIRE, 0, 3, 0, 1 /* WEIR_SHARED_OWNER */), BY(0, WAIT, 0, 3, 0, WEIR_OK),
 			  BY(1, ACQUIRE, 1, 3, 0, 2 /* WEIR_SHARED_GUEST */), BY(1, WAIT, 1, 3, 0, WEIR_OK),
-			  BY(1, SEE, 1, 3, 0, test_word(1, 3 * LINE / 8)),
-			  BY(0, MODIFY, 0, 3, 0, WEIR_OK),
-			  BY(0, SEND, 0, 3, 0, 100), BY(1, SEE, 1, 3, 0, 100),                     /* owner to guest */
-			  BY(1, MODIFY, 1, 3, 0, WEIR_OK),
-			  BY(1, SEND, 1, 3, 1, 101), BY(0, SEE, 0, 3, 1, 101),                     /* guest to owner */
-			  BY(1, SEND, 1, 3, 0, 102), BY(0, SEE, 0, 3, 0, 102),                     /* over the owner's */
-			  BY(0, SEND, 0, 3, 1, 103), BY(1, SEE, 1, 3, 1, 103),                     /* over the guest's */
-			  BY(0, PUT, 0, 3, 127, 104), BY(1, SEE, 1, 3, 127, 104),                  /* as an element */
+			  BY(1, SEE, 1, 3, 0, test_word(1, 3 * LINE / 8)), BY(0, MODIFY, 0, 3, 0, WEIR_OK),
+			  BY(0, SEND, 0, 3, 0, 100), BY(1, SEE, 1, 3, 0, 100), /* owner to guest */
+			  BY(1, MODIFY, 1, 3, 0, WEIR_OK), BY(1, SEND, 1, 3, 1, 101),
+			  BY(0, SEE, 0, 3, 1, 101),                               /* guest to owner */
+			  BY(1, SEND, 1, 3, 0, 102), BY(0, SEE, 0, 3, 0, 102),    /* over the owner's */
+			  BY(0, SEND, 0, 3, 1, 103), BY(1, SEE, 1, 3, 1, 103),    /* over the guest's */
+			  BY(0, PUT, 0, 3, 127, 104), BY(1, SEE, 1, 3, 127, 104), /* as an element */
 			  BY(1, SEND, 1, 3, 126, 105), BY(0, GET, 0, 3, 126, 105),
 			  BY(1, RELEASE, 1, 3, 0, WEIR_OK), BY(0, IN_USE, 0, 3, 0, 1),
 			  BY(0, SEND, 0, 3, 2, 106), BY(0, RELEASE, 0, 3, 0, WEIR_OK),
 			  BY(1, GET, 0, 3, 0, 102), BY(1, GET, 0, 3, 1, 103), BY(1, GET, 0, 3, 2, 106)),
-		    ENDINGS({ 3, 0, 102 }, { 3, 1, 103 }, { 3, 2, 106 }, { 3, 126, 105 }, { 3, 127, 104 }, { 3, 3, 0 }));
+		    ENDINGS({ 3, 0, 102 }, { 3, 1, 103 }, { 3, 2, 106 }, { 3, 126, 105 }, { 3, 127, 104 },
+			    { 3, 3, 0 }));
 }
 
 /* The owner goes first: guests share its memory, and the last of them brings all changes to the cache. */
@@ -461,19 +488,20 @@ static void test_stores_are_seen_after_the_owner_left(void **state)
 	(void)state;
 	if (!test_blocks_together())
 		skip();
-	check_steps(STEPS(BY(0, ACQUIRE, 0, 9, 0, 1), BY(0, WAIT, 0, 9, 0, WEIR_OK), BY(0, MODIFY, 0, 9, 0, WEIR_OK),
-			  BY(1, ACQUIRE, 1, 9, 0, 2), BY(1, WAIT, 1, 9, 0, WEIR_OK),
-			  BY(0, SEND, 0, 9, 0, 200), BY(0, RELEASE, 0, 9, 0, WEIR_OK), BY(0, IN_USE, 0, 9, 0, 1),
-			  BY(1, SEE, 1, 9, 0, 200),                                                /* of the owner that left */
-			  BY(1, MODIFY, 1, 9, 0, WEIR_OK), BY(1, SEND, 1, 9, 1, 201),
-			  BY(0, ACQUIRE, 2, 9, 0, 2), BY(0, WAIT, 2, 9, 0, WEIR_OK),                  /* it comes back as a guest */
-			  BY(0, SEE, 2, 9, 1, 201), BY(0, MODIFY, 2, 9, 0, WEIR_OK),
-			  BY(0, SEND, 2, 9, 1, 202), BY(1, SEE, 1, 9, 1, 202),
-			  BY(1, SEND, 1, 9, 2, 203), BY(1, RELEASE, 1, 9, 0, WEIR_OK),
-			  BY(0, SEE, 2, 9, 2, 203), BY(0, IN_USE, 0, 9, 0, 1), BY(0, RELEASE, 2, 9, 0, WEIR_OK),
-			  BY(0, IN_USE, 0, 9, 0, 0),
-			  BY(0, GET, 0, 9, 0, 200), BY(1, GET, 0, 9, 1, 202), BY(1, GET, 0, 9, 2, 203)),
-		    ENDINGS({ 9, 0, 200 }, { 9, 1, 202 }, { 9, 2, 203 }, { 9, 3, 0 }));
+	check_steps(
+		STEPS(BY(0, ACQUIRE, 0, 9, 0, 1), BY(0, WAIT, 0, 9, 0, WEIR_OK),
+		      BY(0, MODIFY, 0, 9, 0, WEIR_OK), BY(1, ACQUIRE, 1, 9, 0, 2),
+		      BY(1, WAIT, 1, 9, 0, WEIR_OK), BY(0, SEND, 0, 9, 0, 200),
+		      BY(0, RELEASE, 0, 9, 0, WEIR_OK), BY(0, IN_USE, 0, 9, 0, 1),
+		      BY(1, SEE, 1, 9, 0, 200), /* of the owner that left */
+		      BY(1, MODIFY, 1, 9, 0, WEIR_OK), BY(1, SEND, 1, 9, 1, 201), BY(0, ACQUIRE, 2, 9, 0, 2),
+		      BY(0, WAIT, 2, 9, 0, WEIR_OK), /* it comes back as a guest */
+		      BY(0, SEE, 2, 9, 1, 201), BY(0, MODIFY, 2, 9, 0, WEIR_OK), BY(0, SEND, 2, 9, 1, 202),
+		      BY(1, SEE, 1, 9, 1, 202), BY(1, SEND, 1, 9, 2, 203), BY(1, RELEASE, 1, 9, 0, WEIR_OK),
+		      BY(0, SEE, 2, 9, 2, 203), BY(0, IN_USE, 0, 9, 0, 1), BY(0, RELEASE, 2, 9, 0, WEIR_OK),
+		      BY(0, IN_USE, 0, 9, 0, 0), BY(0, GET, 0, 9, 0, 200), BY(1, GET, 0, 9, 1, 202),
+		      BY(1, GET, 0, 9, 2, 203)),
+		ENDINGS({ 9, 0, 200 }, { 9, 1, 202 }, { 9, 2, 203 }, { 9, 3, 0 }));
 }
 
 /* One step that cannot be, on a storage that may be read-only; what weir_sync() says of it. */
@@ -482,10 +510,30 @@ static const struct bad {
 	struct test_step steps[4];
 	const char *says;
 } BAD[] = {
-	{ 0, { { TEST_STEP_ACQUIRE, 0, LINES, 0, 0 }, { TEST_STEP_WAIT, 0, 0, 0, WEIR_E_RANGE }, { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK }, { TEST_STEP_GET, 0, 0, 0, 0 } }, "block 64 of" },
-	{ 0, { { TEST_STEP_WRITE, 0, LINES + 5, 0, WEIR_E_RANGE }, { TEST_STEP_GET, 0, 0, 0, 0 }, { TEST_STEP_IN_USE, 0, 0, 0, 0 }, { TEST_STEP_IN_USE, 0, 5, 0, 0 } }, "block 74 of" },
-	{ 1, { { TEST_STEP_WRITE, 0, 6, 0, WEIR_E_READ_ONLY }, { TEST_STEP_GET, 0, 6, 0, 0 }, { TEST_STEP_COPY, 0, 6, 0, WEIR_PATH_CACHE }, { TEST_STEP_LOAD, 0, 0, 0, 0 } }, "block 12 of" },
-	{ 1, { { TEST_STEP_ACQUIRE, 0, 7, 0, 1 }, { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK }, { TEST_STEP_MODIFY, 0, 0, 0, WEIR_E_READ_ONLY }, { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK } }, "block 14 of" },
+	{ 0,
+	  { { TEST_STEP_ACQUIRE, 0, LINES, 0, 0 },
+	    { TEST_STEP_WAIT, 0, 0, 0, WEIR_E_RANGE },
+	    { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK },
+	    { TEST_STEP_GET, 0, 0, 0, 0 } },
+	  "block 64 of" },
+	{ 0,
+	  { { TEST_STEP_WRITE, 0, LINES + 5, 0, WEIR_E_RANGE },
+	    { TEST_STEP_GET, 0, 0, 0, 0 },
+	    { TEST_STEP_IN_USE, 0, 0, 0, 0 },
+	    { TEST_STEP_IN_USE, 0, 5, 0, 0 } },
+	  "block 74 of" },
+	{ 1,
+	  { { TEST_STEP_WRITE, 0, 6, 0, WEIR_E_READ_ONLY },
+	    { TEST_STEP_GET, 0, 6, 0, 0 },
+	    { TEST_STEP_COPY, 0, 6, 0, WEIR_PATH_CACHE },
+	    { TEST_STEP_LOAD, 0, 0, 0, 0 } },
+	  "block 12 of" },
+	{ 1,
+	  { { TEST_STEP_ACQUIRE, 0, 7, 0, 1 },
+	    { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
+	    { TEST_STEP_MODIFY, 0, 0, 0, WEIR_E_READ_ONLY },
+	    { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK } },
+	  "block 14 of" },
 };
 
 /* The lanes' view of the array's one storage is read-only from here on. */
@@ -509,11 +557,14 @@ static void test_bad_requests_name_the_block(void **state)
 		int synced;
 
 		open_rig(&rig, test_width(0), 64, 64);
-		must(test_storage_open(rig.context, "virt:32K?block=512", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)), &storage));
+		must(test_storage_open(rig.context, "virt:32K?block=512",
+				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)),
+				       &storage));
 		must(weir_storage_write(storage, 0, zeros, sizeof(zeros)));
 		/* as if it could be written: only the device stands in the way */
 		memset(&writer, 0, sizeof(writer));
-		must(weir_array_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer.array));
+		must(weir_array_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				     &writer.array));
 		if (BAD[i].read_only)
 			make_read_only(&rig, &writer);
 		do_steps(&rig, &writer, BAD[i].steps, 4, &synced);
@@ -529,20 +580,57 @@ static void test_bad_requests_name_the_block(void **state)
 
 enum { RETRIES = 3 };
 
-/* How the line of a failed command is asked for. What goes before is the hold whose command it is; nobody else waits for that. */
+/* How the line of a failed command is asked for. What goes before is the hold whose command it is; nobody
+ * else waits for that. */
 static const struct {
 	struct test_step steps[6];
 	size_t count;
 	uint64_t entries;
 } WAYS[] = {
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_GET, 0, 3, 5, 0 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_COPY, 1, 3, 0, WEIR_PATH_SHARE }, { TEST_STEP_LOAD, 1, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_PUT, 0, 3, 4, 1 }, { TEST_STEP_GET, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_ACQUIRE, 1, 3, 0, 2 }, { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 1, 3, 5, 0 },
-	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK }, { TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK } }, 6, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_POLL, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 64 },
-	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 3 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK }, { TEST_STEP_SEE, 0, 3, 5, 0 }, { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } }, 4, 0 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_GET, 0, 3, 5, 0 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_COPY, 1, 3, 0, WEIR_PATH_SHARE },
+	    { TEST_STEP_LOAD, 1, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_PUT, 0, 3, 4, 1 },
+	    { TEST_STEP_GET, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_ACQUIRE, 1, 3, 0, 2 },
+	    { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 1, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK } },
+	  6,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_POLL, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 3 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  0 },
 };
 
 static struct weir_stats failures_of(struct rig *rig)
@@ -553,7 +641,8 @@ static struct weir_stats failures_of(struct rig *rig)
 	return stats;
 }
 
-/* A read that the controller refuses for now is tried again by whoever wants what is to be in a shared buffer. */
+/* A read that the controller refuses for now is tried again by whoever wants what is to be in a shared
+ * buffer. */
 static void test_what_fails_is_tried_again(void **state)
 {
 	(void)state;
@@ -568,7 +657,8 @@ static void test_what_fails_is_tried_again(void **state)
 			for (size_t i = 0; i < WAYS[way].count; i++)
 				if (!steps[i].value && steps[i].at == 5)
 					steps[i].value = test_word(1, 3 * LINE / 8 + 5);
-			snprintf(faults, sizeof(faults), "&retries=%d&fault=status:op=read:code=0x82:count=%u", RETRIES, times);
+			snprintf(faults, sizeof(faults),
+				 "&retries=%d&fault=status:op=read:code=0x82:count=%u", RETRIES, times);
 			open_faulty_rig(&rig, test_width(way), 4, WAYS[way].entries, faults);
 			do_steps(&rig, &rig.writer, steps, WAYS[way].count, &synced);
 			if (synced)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * admin_test.c: closing a controller that does not answer. Behind the registers is nobody, or who answers up to a certain
- * admin command; what counts is how many commands were sent, and what was written to CC.
+ * admin_test.c: closing a controller that does not answer. Behind the registers is nobody, or who answers up
+ * to a certain admin command; what counts is how many commands were sent, and what was written to CC.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -117,13 +117,20 @@ static uint64_t doorbell(struct weir_transport *transport, unsigned index)
 }
 
 static const struct weir_transport_ops ops = {
-	.size = sizeof(ops), .read64 = read64, .read32 = read32, .write64 = write64, .write32 = write32, .doorbell = doorbell,
+	.size = sizeof(ops),
+	.read64 = read64,
+	.read32 = read32,
+	.write64 = write64,
+	.write32 = write32,
+	.doorbell = doorbell,
 };
 
 /* A controller that was brought up. */
 static void open_rig(struct rig *rig)
 {
-	*rig = (struct rig){ .transport = { .ops = &ops }, .follows = true, .shuts = true, .cap = 255 | CAP_TIMEOUT_500_MS };
+	*rig = (struct rig){
+		.transport = { .ops = &ops }, .follows = true, .shuts = true, .cap = 255 | CAP_TIMEOUT_500_MS
+	};
 	memset(pages, 0, sizeof(pages));
 	assert_int_equal(weir_admin_enable(&rig->admin, &rig->transport, pages, 4096), 0);
 	rig->admin.command_ms = 20;
@@ -171,7 +178,8 @@ static void test_no_answer(void **state)
 /* What CSTS says is enough. */
 static void test_registers_tell(void **state)
 {
-	static const uint32_t values[] = { 0, NVME_CSTS_FATAL, NVME_CSTS_READY | NVME_CSTS_FATAL, UINT32_MAX };
+	static const uint32_t values[] = { 0, NVME_CSTS_FATAL, NVME_CSTS_READY | NVME_CSTS_FATAL,
+					   UINT32_MAX };
 	static const char *const says[] = { "reset by somebody else", "failed", "failed", "failed" };
 	struct rig rig;
 
@@ -235,7 +243,8 @@ static void test_again(void **state)
 static void test_shadow(void **state)
 {
 	static _Alignas(4096) uint8_t shadow[WEIR_ADMIN_SHADOW_BYTES];
-	const uint32_t *tail = (const uint32_t *)(void *)shadow, *head = (const uint32_t *)(void *)(shadow + 8);
+	const uint32_t *tail = (const uint32_t *)(void *)shadow,
+		       *head = (const uint32_t *)(void *)(shadow + 8);
 	struct rig rig;
 	const struct nvme_sqe *sqe = (const struct nvme_sqe *)(void *)pages;
 	unsigned granted;
@@ -363,8 +372,10 @@ static void test_fatal_while_starting(void **state)
 /* As many pairs as there are of the scarcer kind, and no more than were asked for. */
 static void test_queue_counts(void **state)
 {
-	static const unsigned rows[][4] = { /* wanted; granted of both kinds, zero based; what comes of it */
-		{ 8, 7, 7, 8 }, { 8, 7, 2, 3 }, { 8, 2, 7, 3 }, { 4, 63, 63, 4 }, { 4, 63, 1, 2 }, { 1, 0, 0, 1 },
+	static const unsigned rows[][4] = {
+		/* wanted; granted of both kinds, zero based; what comes of it */
+		{ 8, 7, 7, 8 },   { 8, 7, 2, 3 },  { 8, 2, 7, 3 },
+		{ 4, 63, 63, 4 }, { 4, 63, 1, 2 }, { 1, 0, 0, 1 },
 	};
 	struct rig rig;
 	unsigned granted;
@@ -379,7 +390,8 @@ static void test_queue_counts(void **state)
 	}
 }
 
-/* What the first of two commands says is not lost in what the second one would; statuses of every type are refusals. */
+/* What the first of two commands says is not lost in what the second one would; statuses of every type are
+ * refusals. */
 static void test_refusals(void **state)
 {
 	static const uint32_t statuses[] = { 0x1, 0x100, 0x101, 0x200, 0x4001, 0x4100 };
@@ -392,13 +404,15 @@ static void test_refusals(void **state)
 			rig.answers = 2;
 			rig.statuses[which] = statuses[i];
 			assert_int_equal(weir_admin_create_queue(&rig.admin, 1, 8, 0x10000, 0x20000), -EIO);
-			assert_non_null(strstr(weir_last_error(), which ? "Create I/O Submission" : "Create I/O Completion"));
+			assert_non_null(strstr(weir_last_error(),
+					       which ? "Create I/O Submission" : "Create I/O Completion"));
 			assert_int_equal(rig.answered, 1 + which);
 			open_rig(&rig);
 			rig.answers = 2;
 			rig.statuses[which] = statuses[i];
 			assert_int_equal(weir_admin_delete_queue(&rig.admin, 1), -EIO);
-			assert_non_null(strstr(weir_last_error(), which ? "Delete I/O Completion" : "Delete I/O Submission"));
+			assert_non_null(strstr(weir_last_error(),
+					       which ? "Delete I/O Completion" : "Delete I/O Submission"));
 			assert_int_equal(rig.answered, 1 + which);
 		}
 	}
@@ -438,7 +452,8 @@ static void fill_identify(struct rig *rig, const struct nvme_sqe *sqe, void *pag
 	else if (sqe->cdw10 == NVME_CNS_DESCRIPTORS)
 		memcpy(page, rig->descriptors, sizeof(rig->descriptors));
 	else
-		memcpy(list, rig->namespaces[0] ? rig->namespaces : (const uint32_t[]){ 3, 7, 0 }, sizeof(rig->namespaces));
+		memcpy(list, rig->namespaces[0] ? rig->namespaces : (const uint32_t[]){ 3, 7, 0 },
+		       sizeof(rig->namespaces));
 }
 
 static void fill_rig(struct rig *rig)
@@ -479,11 +494,19 @@ static void test_namespaces(void **state)
 /* What is written to by no number is namespace 1 alone: with it detached, no other one is taken for it. */
 static void test_default_namespace(void **state)
 {
-	static const struct { uint32_t list[3]; bool writes; uint32_t found; const char *says; } rows[] = {
+	static const struct {
+		uint32_t list[3];
+		bool writes;
+		uint32_t found;
+		const char *says;
+	} rows[] = {
 		{ { 1 }, true, 1, "" },
 		{ { 1 }, false, 1, "" },
 		{ { 1, 2 }, false, 1, "" },
-		{ { 1, 2 }, true, 0, "has namespaces 1, 2: name one to write to (nsid=N), or open it for reading alone (ro=1)" },
+		{ { 1, 2 },
+		  true,
+		  0,
+		  "has namespaces 1, 2: name one to write to (nsid=N), or open it for reading alone (ro=1)" },
 		{ { 2 }, true, 0, "has namespace 2: name one to write to (nsid=N)" },
 		{ { 2 }, false, 2, "" },
 		{ { 2, 9 }, true, 0, "has namespaces 2, 9: name one" },
@@ -495,7 +518,8 @@ static void test_default_namespace(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		open_identify(&rig);
 		memcpy(rig.namespaces, rows[i].list, sizeof(rig.namespaces));
-		assert_int_equal(weir_admin_identify(&rig.admin, 0, rows[i].writes, &space), rows[i].found ? 0 : -EINVAL);
+		assert_int_equal(weir_admin_identify(&rig.admin, 0, rows[i].writes, &space),
+				 rows[i].found ? 0 : -EINVAL);
 		if (rows[i].found)
 			assert_int_equal(space.nsid, rows[i].found);
 		else
@@ -506,10 +530,16 @@ static void test_default_namespace(void **state)
 	}
 }
 
-/* A namespace of another command set is refused by its name; a controller that cannot have one is not asked. */
+/* A namespace of another command set is refused by its name; a controller that cannot have one is not asked.
+ */
 static void test_command_sets(void **state)
 {
-	static const struct { uint8_t list[12]; uint32_t status; int error; const char *says; } rows[] = {
+	static const struct {
+		uint8_t list[12];
+		uint32_t status;
+		int error;
+		const char *says;
+	} rows[] = {
 		{ { 4, 1, 0, 0, 0 }, 0, 0, "" },
 		{ { 0 }, 0, 0, "" }, /* no descriptor of it */
 		{ { 4, 1, 0, 0, 2 }, 0, ENOTSUP, "namespace 3 of controller \"\" is zoned" },
@@ -541,8 +571,15 @@ static void test_command_sets(void **state)
 
 static void test_transfer_limits(void **state)
 {
-	static const struct { uint8_t mdts; uint32_t bytes; } rows[] = {
-		{ 0, (uint32_t)1 << 31 }, { 1, 8192 }, { 5, 131072 }, { 19, (uint32_t)1 << 31 }, { 20, (uint32_t)1 << 31 },
+	static const struct {
+		uint8_t mdts;
+		uint32_t bytes;
+	} rows[] = {
+		{ 0, (uint32_t)1 << 31 },
+		{ 1, 8192 },
+		{ 5, 131072 },
+		{ 19, (uint32_t)1 << 31 },
+		{ 20, (uint32_t)1 << 31 },
 		{ 255, (uint32_t)1 << 31 },
 	};
 	struct weir_namespace space;
@@ -592,7 +629,8 @@ static void test_formats(void **state)
 
 static void test_capacities(void **state)
 {
-	static const uint64_t blocks[] = { 1, (uint64_t)1 << 32, ((uint64_t)1 << 52) - 1, (uint64_t)1 << 52, 0, UINT64_MAX };
+	static const uint64_t blocks[] = { 1, (uint64_t)1 << 32, ((uint64_t)1 << 52) - 1, (uint64_t)1 << 52,
+					   0, UINT64_MAX };
 	struct weir_namespace space;
 	struct rig rig;
 

@@ -8,16 +8,17 @@ WEIR_FN void serve_until_finished(WEIR_GLOBAL struct device_controller_args *arg
 {
 	u64 lanes = weir_active();
 	u32 clients = (u32)(weir_threads() - args->controllers * weir_lanes()), finished = 0, idle = 0;
-	struct weir_controller_beat beat = weir_controller_beat(&args->controller, (u32)weir_wave(), args->controllers);
+	struct weir_controller_beat beat =
+		weir_controller_beat(&args->controller, (u32)weir_wave(), args->controllers);
 
 	while (finished != clients) {
-		u32 served = args->timed ?
-				     weir_controller_round_timed(&args->controller, lanes, beat) :
-				     weir_controller_round(&args->controller, lanes, beat);
+		u32 served = args->timed ? weir_controller_round_timed(&args->controller, lanes, beat)
+					 : weir_controller_round(&args->controller, lanes, beat);
 
 		finished = (u32)weir_broadcast_u64(
-			lanes, weir_elected(lanes) ?
-				       weir_load_u32_acquire_dev(weir_at(args->finished, weir_shared_u32, 0)) : 0);
+			lanes, weir_elected(lanes) ? weir_load_u32_acquire_dev(
+							     weir_at(args->finished, weir_shared_u32, 0))
+						   : 0);
 		idle = weir_controller_rest(&args->controller, idle, served);
 	}
 }
@@ -30,7 +31,8 @@ WEIR_FN u64 word_of(u64 lba, u32 round, u64 word)
 /* This lane's buffer; 8 bytes in, mostly: first pages are no whole ones. */
 WEIR_FN weir_addr buffer_of(WEIR_GLOBAL struct device_controller_args *args, u32 blocks)
 {
-	return args->buffers + weir_thread() * 2 * DEVICE_CONTROLLER_MOST_BLOCKS * 512 + (blocks < DEVICE_CONTROLLER_MOST_BLOCKS ? 8 : 0);
+	return args->buffers + weir_thread() * 2 * DEVICE_CONTROLLER_MOST_BLOCKS * 512 +
+	       (blocks < DEVICE_CONTROLLER_MOST_BLOCKS ? 8 : 0);
 }
 
 WEIR_FN WEIR_GLOBAL struct weir_event *event_of(WEIR_GLOBAL struct device_controller_args *args)
@@ -72,12 +74,15 @@ WEIR_KERNEL(test_device_controller, struct device_controller_args)
 		return;
 	}
 	for (u32 round = 0; round < args->rounds; round++)
-		wrong += round_trip(args, lba, 1 + (round * 7 + (u32)weir_thread()) % DEVICE_CONTROLLER_MOST_BLOCKS, round);
+		wrong += round_trip(args, lba,
+				    1 + (round * 7 + (u32)weir_thread()) % DEVICE_CONTROLLER_MOST_BLOCKS,
+				    round);
 	client_ends(args, wrong);
 }
 
 /* One block, whose words the host has put there. */
-WEIR_FN void read_one(WEIR_GLOBAL struct device_controller_args *args, u64 lba, WEIR_GLOBAL struct device_controller_result *result)
+WEIR_FN void read_one(WEIR_GLOBAL struct device_controller_args *args, u64 lba,
+		      WEIR_GLOBAL struct device_controller_result *result)
 {
 	weir_addr buffer = buffer_of(args, 1);
 	weir_status status;
@@ -114,8 +119,10 @@ WEIR_KERNEL(test_device_controller_iterations, struct device_controller_iteratio
 	u64 lanes = weir_active();
 
 	for (u32 iteration = 0; iteration < args->iterations; iteration++) {
-		u32 served = args->timed ? weir_controller_serve_timed(&args->controller, args->controller.queues, lanes) :
-					   weir_controller_serve(&args->controller, args->controller.queues, lanes);
+		u32 served = args->timed ? weir_controller_serve_timed(&args->controller,
+								       args->controller.queues, lanes)
+					 : weir_controller_serve(&args->controller, args->controller.queues,
+								 lanes);
 
 		if (weir_elected(lanes))
 			*weir_at(args->served, u32, iteration) = served;
@@ -129,5 +136,6 @@ WEIR_KERNEL(test_device_controller_copy, struct device_controller_copy_args)
 	u64 at = weir_lane() * args->stride;
 
 	if (args->mask >> weir_lane() & 1)
-		weir_wave_copy(args->mask, args->to + at, args->from + at, *weir_at(args->bytes, u32, weir_lane()));
+		weir_wave_copy(args->mask, args->to + at, args->from + at,
+			       *weir_at(args->bytes, u32, weir_lane()));
 }

@@ -40,8 +40,14 @@ static void test_nothing_is_done_before_its_latency(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < test_width_count(); i++) {
-		struct rig_options options = { .width = test_width(i), .queues = 2, .depth_log2 = 4, .controllers = 2,
-					       .clients = 3, .rounds = 3, .latency_us = 3000, .blocks = 1024 };
+		struct rig_options options = { .width = test_width(i),
+					       .queues = 2,
+					       .depth_log2 = 4,
+					       .controllers = 2,
+					       .clients = 3,
+					       .rounds = 3,
+					       .latency_us = 3000,
+					       .blocks = 1024 };
 		struct rig rig;
 
 		run_reads(&rig, &options);
@@ -56,13 +62,20 @@ static void test_nothing_is_done_before_its_latency(void **state)
 	}
 }
 
-/* The last of n reads at 2,000 per second is done (n - 1) x 0.5 ms after the first began, however many queues. */
+/* The last of n reads at 2,000 per second is done (n - 1) x 0.5 ms after the first began, however many
+ * queues. */
 static void test_no_more_than_the_rate(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < test_width_count(); i++) {
-		struct rig_options options = { .width = test_width(i), .queues = 3, .depth_log2 = 3, .controllers = 3,
-					       .clients = 2, .rounds = 2, .iops = 2000, .blocks = 512 };
+		struct rig_options options = { .width = test_width(i),
+					       .queues = 3,
+					       .depth_log2 = 3,
+					       .controllers = 3,
+					       .clients = 2,
+					       .rounds = 2,
+					       .iops = 2000,
+					       .blocks = 512 };
 		uint64_t first = ~0ull, last = 0;
 		struct rig rig;
 
@@ -104,8 +117,13 @@ static void test_iterations_are_not_saved(void **state)
 
 static struct rig_options faulty(uint32_t width, struct weir_controller_fault row)
 {
-	struct rig_options options = { .width = width, .queues = 1, .depth_log2 = 6, .controllers = 2, .clients = 2,
-				       .rounds = 2, .blocks = 512 };
+	struct rig_options options = { .width = width,
+				       .queues = 1,
+				       .depth_log2 = 6,
+				       .controllers = 2,
+				       .clients = 2,
+				       .rounds = 2,
+				       .blocks = 512 };
 
 	options.faults[0] = row;
 	return options;
@@ -136,15 +154,18 @@ static void run_statuses(uint32_t width)
 		every += number % 3 == 0;
 	run_reads(&rig, &options);
 	assert_in_range(ended_with(&rig, weir_status_from_nvme(NVME_STATUS_UNRECOVERED_READ << 17)), 0, 2);
-	assert_int_equal(ended_with(&rig, weir_status_from_nvme((NVME_STATUS_INTERNAL_ERROR | NVME_STATUS_DNR) << 17)),
-			 every);
+	assert_int_equal(
+		ended_with(&rig, weir_status_from_nvme((NVME_STATUS_INTERNAL_ERROR | NVME_STATUS_DNR) << 17)),
+		every);
 	assert_in_range(ended_with(&rig, WEIR_OK), reads - every - 2, reads - every);
 	weir_context_close(rig.context);
 	options.faults[1].of = 0; /* the range alone */
 	run_reads(&rig, &options);
 	for (uint32_t lba = 0; lba < reads; lba++)
 		assert_int_equal(rig_result(&rig, lba).status,
-				 lba == 1 || lba == 2 ? weir_status_from_nvme(NVME_STATUS_UNRECOVERED_READ << 17) : WEIR_OK);
+				 lba == 1 || lba == 2
+					 ? weir_status_from_nvme(NVME_STATUS_UNRECOVERED_READ << 17)
+					 : WEIR_OK);
 	weir_context_close(rig.context);
 }
 
@@ -205,7 +226,8 @@ static void test_dropped_ones_give_their_room_back(void **state)
 /* The one late read is the last to end, and not before its time. */
 static void run_late(uint32_t width)
 {
-	struct rig_options options = faulty(width, ROW(.kind = WEIR_CONTROLLER_LATE, .lba = 1, .blocks = 1, .us = 300000));
+	struct rig_options options =
+		faulty(width, ROW(.kind = WEIR_CONTROLLER_LATE, .lba = 1, .blocks = 1, .us = 300000));
 	struct device_controller_result late;
 	struct rig rig;
 
@@ -228,9 +250,10 @@ static void test_a_late_one_holds_nobody_up(void **state)
 	for_widths(run_late);
 }
 
-/* What the ring holds after @count reads in a queue of 64 and @rows: identifiers, those of other queues as 1000. */
-static void posted(uint32_t width, uint32_t count, const struct weir_controller_fault *rows, const uint32_t *expected,
-		   uint32_t entries)
+/* What the ring holds after @count reads in a queue of 64 and @rows: identifiers, those of other queues as
+ * 1000. */
+static void posted(uint32_t width, uint32_t count, const struct weir_controller_fault *rows,
+		   const uint32_t *expected, uint32_t entries)
 {
 	struct rig_options options = one_wave(width);
 	uint32_t served[MOST_ITERATIONS];
@@ -246,8 +269,8 @@ static void posted(uint32_t width, uint32_t count, const struct weir_controller_
 		uint32_t found = cqe.dw2 >> 16 == 1 ? cqe.dw3 & 0xffff : 1000;
 
 		if (found != expected[i] || !(cqe.dw3 >> 16 & 1))
-			fail_msg("width %u, entry %u: identifier %u with phase %u, %u expected", width, i, found,
-				 cqe.dw3 >> 16 & 1, expected[i]);
+			fail_msg("width %u, entry %u: identifier %u with phase %u, %u expected", width, i,
+				 found, cqe.dw3 >> 16 & 1, expected[i]);
 	}
 	assert_int_equal(completion(&rig, entries).dw3, 0);
 	weir_context_close(rig.context);
@@ -255,15 +278,19 @@ static void posted(uint32_t width, uint32_t count, const struct weir_controller_
 
 static void run_extras(uint32_t width)
 {
-	posted(width, 5, (struct weir_controller_fault[RIG_ROWS]){
-			ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .every = 2),
-			ROW(.kind = WEIR_CONTROLLER_STRAY, .after = 1, .count = 2, .cid = 77) },
+	posted(width, 5,
+	       (struct weir_controller_fault[RIG_ROWS]){
+		       ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .every = 2),
+		       ROW(.kind = WEIR_CONTROLLER_STRAY, .after = 1, .count = 2, .cid = 77) },
 	       (uint32_t[]){ 0, 77, 1, 1, 77, 2, 3, 3, 4 }, 9);
-	posted(width, 2, (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_STRAY, .count = 1) },
+	posted(width, 2,
+	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_STRAY, .count = 1) },
 	       (uint32_t[]){ 0x8000, 0, 1 }, 3);
-	posted(width, 3, (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_MISROUTE, .after = 2) },
+	posted(width, 3,
+	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_MISROUTE, .after = 2) },
 	       (uint32_t[]){ 0, 1, 1000 }, 3);
-	posted(width, 4, (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_DROP, .every = 2) },
+	posted(width, 4,
+	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_DROP, .every = 2) },
 	       (uint32_t[]){ 0, 2 }, 2);
 }
 
@@ -322,11 +349,15 @@ static void test_a_wrong_phase(void **state)
 
 static void run_groups(uint32_t width)
 {
-	/* 2 and 5 wait for each other; of those that are fetched together, those that do not wait come first */
-	posted(width, 7, (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_BURST, .every = 3, .of = 2) },
+	/* 2 and 5 wait for each other; of those that are fetched together, those that do not wait come first
+	 */
+	posted(width, 7,
+	       (struct weir_controller_fault[RIG_ROWS]){
+		       ROW(.kind = WEIR_CONTROLLER_BURST, .every = 3, .of = 2) },
 	       width == 1 ? (uint32_t[]){ 0, 1, 3, 4, 2, 5, 6 } : (uint32_t[]){ 0, 1, 3, 4, 6, 2, 5 }, 7);
 	/* nobody else comes: what is there is let go */
-	posted(width, 3, (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_BURST, .of = 9) },
+	posted(width, 3,
+	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_BURST, .of = 9) },
 	       (uint32_t[]){ 0, 1, 2 }, 3);
 }
 
@@ -366,7 +397,8 @@ static void test_groups(void **state)
 /* After the first command nothing is fetched for so long; a claim that has it has others, too. */
 static void run_stall(uint32_t width)
 {
-	struct rig_options options = faulty(width, ROW(.kind = WEIR_CONTROLLER_STALL, .count = 1, .us = 100000));
+	struct rig_options options =
+		faulty(width, ROW(.kind = WEIR_CONTROLLER_STALL, .count = 1, .us = 100000));
 	uint64_t first = ~0ull, last = 0;
 	struct rig rig;
 
@@ -391,8 +423,14 @@ static void test_a_stall(void **state)
 /* Everything at once that loses nothing: all reads end well. */
 static void run_rude(uint32_t width)
 {
-	struct rig_options options = { .width = width, .queues = 2, .depth_log2 = 4, .controllers = 3, .clients = 3,
-				       .rounds = 6, .blocks = 3 * 64 * 6, .latency_us = 20 };
+	struct rig_options options = { .width = width,
+				       .queues = 2,
+				       .depth_log2 = 4,
+				       .controllers = 3,
+				       .clients = 3,
+				       .rounds = 6,
+				       .blocks = 3 * 64 * 6,
+				       .latency_us = 20 };
 	struct rig rig;
 	uint64_t rogue = 0;
 

@@ -103,7 +103,8 @@ static inline uint64_t rig_slots(struct rig *rig)
 		struct weir_slot slot;
 
 		memset(&slot, 0, sizeof(slot));
-		weir_store_u32_relaxed_sys(&slot.sequence, (uint32_t)(rig->options.first >> rig->options.depth_log2 << 1));
+		weir_store_u32_relaxed_sys(&slot.sequence,
+					   (uint32_t)(rig->options.first >> rig->options.depth_log2 << 1));
 		rig_put(rig, slots + i * sizeof(slot), &slot, sizeof(slot));
 	}
 	return slots;
@@ -116,19 +117,31 @@ static inline void rig_queue(struct rig *rig, uint32_t index, struct weir_contro
 
 	*queue = (struct weir_queue){
 		.sq = rig_memory(rig, depth * sizeof(struct nvme_sqe)),
-		.cq = rig_memory(rig, depth * sizeof(struct nvme_cqe)), .slots = rig_slots(rig),
+		.cq = rig_memory(rig, depth * sizeof(struct nvme_cqe)),
+		.slots = rig_slots(rig),
 		.prp_lists = rig_memory(rig, depth * RIG_PRP_ENTRIES * sizeof(uint64_t)),
-		.sq_doorbell = rig->doorbells + 8 * id, .cq_doorbell = rig->doorbells + 8 * id + 4,
-		.depth = depth, .depth_log2 = rig->options.depth_log2, .prp_entries = RIG_PRP_ENTRIES, .nsid = 1,
-		.block_log2 = 9, .path = WEIR_PATH_DIRECT, .id = id, .on_device = 1,
+		.sq_doorbell = rig->doorbells + 8 * id,
+		.cq_doorbell = rig->doorbells + 8 * id + 4,
+		.depth = depth,
+		.depth_log2 = rig->options.depth_log2,
+		.prp_entries = RIG_PRP_ENTRIES,
+		.nsid = 1,
+		.block_log2 = 9,
+		.path = WEIR_PATH_DIRECT,
+		.id = id,
+		.on_device = 1,
 	};
 	weir_store_u64_relaxed_sys(&queue->tail, rig->options.first);
 	weir_store_u64_relaxed_sys(&queue->committed, rig->options.first);
 	weir_store_u64_relaxed_sys(&queue->reap, rig->options.first << 1);
 	weir_store_u64_relaxed_sys(&queue->rung, rig->options.first);
 	*other = (struct weir_controller_queue){
-		.sq = queue->sq, .cq = queue->cq, .doorbells = queue->sq_doorbell, .later = rig_later(rig),
-		.depth_log2 = rig->options.depth_log2, .id = id,
+		.sq = queue->sq,
+		.cq = queue->cq,
+		.doorbells = queue->sq_doorbell,
+		.later = rig_later(rig),
+		.depth_log2 = rig->options.depth_log2,
+		.id = id,
 	};
 	weir_store_u64_relaxed_sys(&other->head, (uint32_t)rig->options.first);
 }
@@ -140,11 +153,18 @@ static inline void rig_controller(struct rig *rig, const struct weir_controller_
 
 	rig->args.controller = (struct weir_controller_args){
 		.queues = rig_memory(rig, options->queues * sizeof(*others)),
-		.medium = rig_memory(rig, options->blocks * 512), .rate = rig_memory(rig, sizeof(uint64_t)),
-		.faults = rig_memory(rig, sizeof(options->faults)), .blocks = options->blocks,
-		.latency_ns = options->latency_us * 1000, .iops = options->iops, .queue_count = options->queues,
-		.block_log2 = 9, .claim = options->claim ? options->claim : ~0u, .share_log2 = options->share_log2,
-		.claim_bytes = options->claim_bytes ? options->claim_bytes : ~0ull, .rest = options->rest,
+		.medium = rig_memory(rig, options->blocks * 512),
+		.rate = rig_memory(rig, sizeof(uint64_t)),
+		.faults = rig_memory(rig, sizeof(options->faults)),
+		.blocks = options->blocks,
+		.latency_ns = options->latency_us * 1000,
+		.iops = options->iops,
+		.queue_count = options->queues,
+		.block_log2 = 9,
+		.claim = options->claim ? options->claim : ~0u,
+		.share_log2 = options->share_log2,
+		.claim_bytes = options->claim_bytes ? options->claim_bytes : ~0ull,
+		.rest = options->rest,
 		.fault_count = rows,
 	};
 	rig_put(rig, rig->args.controller.queues, others, options->queues * sizeof(*others));
@@ -164,13 +184,16 @@ static inline void rig_clients(struct rig *rig)
 
 	args->disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
 					 .queues = rig_memory(rig, sizeof(rig->queues)),
-					 .queue_count = rig->options.queues, .block_log2 = 9,
-					 .blocks = rig->options.blocks, .max_blocks = DEVICE_CONTROLLER_MOST_BLOCKS,
+					 .queue_count = rig->options.queues,
+					 .block_log2 = 9,
+					 .blocks = rig->options.blocks,
+					 .max_blocks = DEVICE_CONTROLLER_MOST_BLOCKS,
 					 .timeout_ns = test_patient_us(20000000) * 1000 };
 	rig_put(rig, args->disk.queues, rig->queues, sizeof(rig->queues));
 	args->events = rig_memory(rig, lanes * sizeof(struct weir_event));
 	args->buffers = rig_memory(rig, (size_t)lanes * 2 * DEVICE_CONTROLLER_MOST_BLOCKS * 512 + 4096);
-	args->results = rig_memory(rig, (size_t)lanes * rig->options.rounds * sizeof(struct device_controller_result) + 1);
+	args->results = rig_memory(
+		rig, (size_t)lanes * rig->options.rounds * sizeof(struct device_controller_result) + 1);
 	args->finished = rig_memory(rig, sizeof(uint32_t));
 	args->wrong = rig_memory(rig, sizeof(uint32_t));
 	args->controllers = rig->options.controllers;
@@ -183,9 +206,10 @@ static inline void rig_open(struct rig *rig, const struct rig_options *options)
 	struct weir_controller_queue others[RIG_QUEUES];
 
 	*rig = (struct rig){ .options = *options };
-	must(weir_context_open(test_context_name(),
-			       WEIR_OPTIONS(context, .workers = 2, .wave_lanes = test_on_cpu() ? options->width : 0),
-			       &rig->context));
+	must(weir_context_open(
+		test_context_name(),
+		WEIR_OPTIONS(context, .workers = 2, .wave_lanes = test_on_cpu() ? options->width : 0),
+		&rig->context));
 	rig->doorbells = rig_memory(rig, 8 * (RIG_QUEUES + 1));
 	for (uint32_t i = 0; i < options->queues; i++)
 		rig_queue(rig, i, &others[i]);
@@ -216,7 +240,8 @@ static inline struct device_controller_result rig_result(struct rig *rig, uint32
 {
 	struct device_controller_result result;
 
-	must(weir_copy_from_device(rig->context, &result, rig->args.results + index * sizeof(result), sizeof(result)));
+	must(weir_copy_from_device(rig->context, &result, rig->args.results + index * sizeof(result),
+				   sizeof(result)));
 	return result;
 }
 
@@ -230,17 +255,23 @@ static inline struct weir_queue rig_queue_after(struct rig *rig, uint32_t index)
 {
 	struct weir_queue queue;
 
-	must(weir_copy_from_device(rig->context, &queue, rig->args.disk.queues + index * sizeof(queue), sizeof(queue)));
+	must(weir_copy_from_device(rig->context, &queue, rig->args.disk.queues + index * sizeof(queue),
+				   sizeof(queue)));
 	return queue;
 }
 
 /* One command of a client that is the host: its number is its ticket and its identifier. */
-static inline void put_command(struct rig *rig, uint32_t ticket, uint32_t opcode, uint64_t lba, uint32_t blocks, uint64_t prp1,
-			uint64_t prp2)
+static inline void put_command(struct rig *rig, uint32_t ticket, uint32_t opcode, uint64_t lba,
+			       uint32_t blocks, uint64_t prp1, uint64_t prp2)
 {
 	uint32_t mask = (1u << rig->options.depth_log2) - 1;
-	struct nvme_sqe sqe = { .cdw0 = opcode | ticket << 16, .nsid = 1, .prp1 = prp1, .prp2 = prp2,
-				.cdw10 = (uint32_t)lba, .cdw11 = (uint32_t)(lba >> 32), .cdw12 = blocks - 1 };
+	struct nvme_sqe sqe = { .cdw0 = opcode | ticket << 16,
+				.nsid = 1,
+				.prp1 = prp1,
+				.prp2 = prp2,
+				.cdw10 = (uint32_t)lba,
+				.cdw11 = (uint32_t)(lba >> 32),
+				.cdw12 = blocks - 1 };
 
 	rig_put(rig, rig->queues[0].sq + (ticket & mask) * sizeof(sqe), &sqe, sizeof(sqe));
 }
@@ -256,18 +287,22 @@ static inline void ring(struct rig *rig, uint64_t doorbell, uint32_t ticket)
 static inline void announce(struct rig *rig, uint32_t first, uint32_t count, uint32_t blocks)
 {
 	for (uint32_t i = 0; i < count; i++)
-		put_command(rig, first + i, NVME_OPCODE_READ, 0, blocks, rig->args.buffers, rig->args.buffers + PAGE);
+		put_command(rig, first + i, NVME_OPCODE_READ, 0, blocks, rig->args.buffers,
+			    rig->args.buffers + PAGE);
 	ring(rig, rig->queues[0].sq_doorbell, first + count);
 }
 
 /* @iterations turns of the controller, one wave; what each served. */
 static inline void take_iterations(struct rig *rig, uint32_t iterations, uint32_t served[MOST_ITERATIONS])
 {
-	struct device_controller_iterations_args args = { .controller = rig->args.controller, .iterations = iterations,
-					    .timed = rig->args.timed,
-					    .served = rig_memory(rig, MOST_ITERATIONS * sizeof(uint32_t)) };
+	struct device_controller_iterations_args args = { .controller = rig->args.controller,
+							  .iterations = iterations,
+							  .timed = rig->args.timed,
+							  .served = rig_memory(
+								  rig, MOST_ITERATIONS * sizeof(uint32_t)) };
 
-	must(weir_launch(rig->context, "test_device_controller_iterations", 1, rig->options.width, &args, sizeof(args)));
+	must(weir_launch(rig->context, "test_device_controller_iterations", 1, rig->options.width, &args,
+			 sizeof(args)));
 	must(weir_sync(rig->context));
 	must(weir_copy_from_device(rig->context, served, args.served, iterations * sizeof(*served)));
 }
@@ -277,12 +312,14 @@ static inline struct nvme_cqe completion(struct rig *rig, uint32_t position)
 	uint32_t mask = (1u << rig->options.depth_log2) - 1;
 	struct nvme_cqe cqe;
 
-	must(weir_copy_from_device(rig->context, &cqe, rig->queues[0].cq + (position & mask) * sizeof(cqe), sizeof(cqe)));
+	must(weir_copy_from_device(rig->context, &cqe, rig->queues[0].cq + (position & mask) * sizeof(cqe),
+				   sizeof(cqe)));
 	return cqe;
 }
 
 /* The completion of ticket @ticket is at @position, with @status, fresh, and reports @head. */
-static inline void completed(struct rig *rig, uint32_t position, uint32_t ticket, uint32_t status, uint32_t head)
+static inline void completed(struct rig *rig, uint32_t position, uint32_t ticket, uint32_t status,
+			     uint32_t head)
 {
 	uint32_t mask = (1u << rig->options.depth_log2) - 1;
 	struct nvme_cqe cqe = completion(rig, position);
@@ -295,8 +332,13 @@ static inline void completed(struct rig *rig, uint32_t position, uint32_t ticket
 
 static inline struct rig_options one_wave(uint32_t width)
 {
-	return (struct rig_options){ .width = width, .queues = 1, .depth_log2 = 5, .controllers = 1, .clients = 1,
-				     .rounds = 1, .blocks = 256 };
+	return (struct rig_options){ .width = width,
+				     .queues = 1,
+				     .depth_log2 = 5,
+				     .controllers = 1,
+				     .clients = 1,
+				     .rounds = 1,
+				     .blocks = 256 };
 }
 
 static inline uint32_t least(uint32_t a, uint32_t b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The controller made of lanes: in one kernel with its clients, turn by turn, and as a storage of its own; copying. */
+/* The controller made of lanes: in one kernel with its clients, turn by turn, and as a storage of its own;
+ * copying. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +13,36 @@
 /* Waves and queues in several proportions, rings that wrap, tickets that pass 2^32. */
 static const struct rig_options mixes[] = {
 	{ .queues = 2, .depth_log2 = 3, .controllers = 1, .clients = 3, .rounds = 12 },
-	{ .queues = 1, .depth_log2 = 3, .controllers = 4, .clients = 3, .rounds = 6, .share_log2 = 2, .rest = 3 },
+	{ .queues = 1,
+	  .depth_log2 = 3,
+	  .controllers = 4,
+	  .clients = 3,
+	  .rounds = 6,
+	  .share_log2 = 2,
+	  .rest = 3 },
 	{ .queues = 3, .depth_log2 = 2, .controllers = 2, .clients = 3, .rounds = 6, .claim = 2 },
-	{ .queues = 1, .depth_log2 = 6, .controllers = 3, .clients = 3, .rounds = 24, .claim_bytes = 8192,
-	  .share_log2 = 1, .first = (1ull << 32) - 128 },
-	{ .queues = 2, .depth_log2 = 3, .controllers = 3, .clients = 3, .rounds = 6, .timed = true,
+	{ .queues = 1,
+	  .depth_log2 = 6,
+	  .controllers = 3,
+	  .clients = 3,
+	  .rounds = 24,
+	  .claim_bytes = 8192,
+	  .share_log2 = 1,
+	  .first = (1ull << 32) - 128 },
+	{ .queues = 2,
+	  .depth_log2 = 3,
+	  .controllers = 3,
+	  .clients = 3,
+	  .rounds = 6,
+	  .timed = true,
 	  .first = (1ull << 32) - 16 },
-	{ .queues = 1, .depth_log2 = 5, .controllers = 2, .clients = 2, .rounds = 6, .latency_us = 30, .iops = 2000000,
+	{ .queues = 1,
+	  .depth_log2 = 5,
+	  .controllers = 2,
+	  .clients = 2,
+	  .rounds = 6,
+	  .latency_us = 30,
+	  .iops = 2000000,
 	  .first = (1ull << 32) - 64 },
 };
 
@@ -29,7 +53,8 @@ static void run_mix(const struct rig_options *mix, uint32_t width)
 
 	options.width = width;
 	options.rounds = test_rounds(mix->rounds);
-	options.blocks = (uint64_t)(options.controllers + options.clients) * width * DEVICE_CONTROLLER_MOST_BLOCKS;
+	options.blocks =
+		(uint64_t)(options.controllers + options.clients) * width * DEVICE_CONTROLLER_MOST_BLOCKS;
 	rig_open(&rig, &options);
 	rig_run(&rig, "test_device_controller");
 	if (rig_word(&rig, rig.args.wrong))
@@ -140,14 +165,16 @@ static void test_no_completion_without_room(void **state)
 		take_iterations(&rig, 16, served);
 		announce(&rig, (uint32_t)options.first + 5, 7, 1);
 		take_iterations(&rig, 16, served);
-		completed(&rig, (uint32_t)options.first + 6, (uint32_t)options.first + 6, 0, (uint32_t)options.first + 7);
+		completed(&rig, (uint32_t)options.first + 6, (uint32_t)options.first + 6, 0,
+			  (uint32_t)options.first + 7);
 		assert_int_equal(completion(&rig, 7).dw3, 0);
 		take_iterations(&rig, 16, served);
 		assert_int_equal(sum(served, 16), 0);
 		ring(&rig, rig.queues[0].cq_doorbell, 3);
 		take_iterations(&rig, 16, served);
 		assert_int_equal(sum(served, 16), options.timed ? 6 : 3);
-		completed(&rig, (uint32_t)options.first + 9, (uint32_t)options.first + 9, 0, (uint32_t)options.first + 10);
+		completed(&rig, (uint32_t)options.first + 9, (uint32_t)options.first + 9, 0,
+			  (uint32_t)options.first + 10);
 		weir_context_close(rig.context);
 	}
 }
@@ -183,7 +210,8 @@ static void put_scattered(struct rig *rig, uint32_t ticket, uint32_t opcode, uin
 		    pages > 2 ? list : scattered(rig, 1));
 }
 
-/* Read @bytes from the medium into scattered pages; write them behind, from the same pages; both as they were. */
+/* Read @bytes from the medium into scattered pages; write them behind, from the same pages; both as they
+ * were. */
 static void run_scattered(struct rig *rig, uint32_t *ticket, uint32_t bytes, uint32_t offset)
 {
 	uint32_t served[MOST_ITERATIONS], words = bytes / 8;
@@ -195,7 +223,8 @@ static void run_scattered(struct rig *rig, uint32_t *ticket, uint32_t bytes, uin
 	for (uint32_t word = 0; word < words; word += 61) {
 		uint64_t value;
 
-		must(weir_copy_from_device(rig->context, &value, scattered_word(rig, offset, word), sizeof(value)));
+		must(weir_copy_from_device(rig->context, &value, scattered_word(rig, offset, word),
+					   sizeof(value)));
 		assert_int_equal(value, device_controller_word(8 + word / 64, word % 64));
 	}
 	put_scattered(rig, *ticket + 1, NVME_OPCODE_WRITE, 256, bytes, offset);
@@ -205,7 +234,9 @@ static void run_scattered(struct rig *rig, uint32_t *ticket, uint32_t bytes, uin
 	for (uint32_t word = 0; word < words; word++) {
 		uint64_t value;
 
-		must(weir_copy_from_device(rig->context, &value, rig->args.controller.medium + 256 * 512 + word * 8, sizeof(value)));
+		must(weir_copy_from_device(rig->context, &value,
+					   rig->args.controller.medium + 256 * 512 + word * 8,
+					   sizeof(value)));
 		assert_int_equal(value, device_controller_word(8 + word / 64, word % 64));
 	}
 	*ticket += 2;
@@ -258,8 +289,10 @@ static void test_commands_that_cannot_be(void **state)
 		take_iterations(&rig, 8, served);
 		assert_int_equal(completion(&rig, 0).dw3 >> 17, NVME_STATUS_INVALID_OPCODE | NVME_STATUS_DNR);
 		for (uint32_t t = 1; t < 4; t++)
-			assert_int_equal(completion(&rig, t).dw3 >> 17, NVME_STATUS_LBA_OUT_OF_RANGE | NVME_STATUS_DNR);
-		assert_int_equal(completion(&rig, 4).dw3 >> 17, NVME_STATUS_INVALID_PRP_OFFSET | NVME_STATUS_DNR);
+			assert_int_equal(completion(&rig, t).dw3 >> 17,
+					 NVME_STATUS_LBA_OUT_OF_RANGE | NVME_STATUS_DNR);
+		assert_int_equal(completion(&rig, 4).dw3 >> 17,
+				 NVME_STATUS_INVALID_PRP_OFFSET | NVME_STATUS_DNR);
 		for (uint32_t t = 5; t < 7; t++) {
 			assert_int_equal(completion(&rig, t).dw3 >> 17, 0);
 			assert_int_equal(completion(&rig, t).dw3 & 0xffff, t);
@@ -271,7 +304,8 @@ static void test_commands_that_cannot_be(void **state)
 enum { STRIDE = 24576, MOST_WIDTH = 64, COPIES = 12 };
 
 /* Copy @bytes[i] from @shift bytes into block i of each lane of @mask; nothing else changes. */
-static void run_copy(struct weir_context *context, uint32_t width, uint64_t mask, const uint32_t *bytes, uint32_t shift)
+static void run_copy(struct weir_context *context, uint32_t width, uint64_t mask, const uint32_t *bytes,
+		     uint32_t shift)
 {
 	static uint8_t from[MOST_WIDTH * STRIDE], to[MOST_WIDTH * STRIDE];
 	struct device_controller_copy_args args = { .stride = STRIDE, .mask = mask };
@@ -295,8 +329,8 @@ static void run_copy(struct weir_context *context, uint32_t width, uint64_t mask
 			bool copied = (mask >> lane & 1) && at >= shift && at - shift < bytes[lane];
 
 			if (to[i] != (copied ? from[i] : 0))
-				fail_msg("width %u, mask %#llx, lane %u, byte %u of %u", width, (unsigned long long)mask,
-					 lane, at, bytes[lane]);
+				fail_msg("width %u, mask %#llx, lane %u, byte %u of %u", width,
+					 (unsigned long long)mask, lane, at, bytes[lane]);
 		}
 	must(weir_free(context, source));
 	must(weir_free(context, target));
@@ -315,9 +349,10 @@ static void test_waves_copy(void **state)
 		const uint64_t masks[] = { all, all & 0x5555555555555555, all & ~2ull, 1ull << (width - 1) };
 		struct weir_context *context;
 
-		must(weir_context_open(test_context_name(),
-				       WEIR_OPTIONS(context, .workers = 1, .wave_lanes = test_on_cpu() ? width : 0),
-				       &context));
+		must(weir_context_open(
+			test_context_name(),
+			WEIR_OPTIONS(context, .workers = 1, .wave_lanes = test_on_cpu() ? width : 0),
+			&context));
 		for (size_t i = 0; i < 2 * sizeof(masks) / sizeof(*masks); i++) {
 			for (uint32_t lane = 0; lane < width; lane++)
 				bytes[lane] = lengths[(lane + i) % COPIES];
@@ -335,9 +370,10 @@ static void test_waves_copy_rows(void **state)
 		uint32_t width = test_width(w), bytes[MOST_WIDTH];
 		struct weir_context *context;
 
-		must(weir_context_open(test_context_name(),
-				       WEIR_OPTIONS(context, .workers = 1, .wave_lanes = test_on_cpu() ? width : 0),
-				       &context));
+		must(weir_context_open(
+			test_context_name(),
+			WEIR_OPTIONS(context, .workers = 1, .wave_lanes = test_on_cpu() ? width : 0),
+			&context));
 		for (uint32_t other = 0; other <= width; other++) {
 			for (uint32_t lane = 0; lane < width; lane++)
 				bytes[lane] = lane == other ? other % 3 * 16 : 16 * width;
@@ -363,7 +399,8 @@ static void test_what_cannot_be_is_refused(void **state)
 
 	(void)state;
 	must(weir_context_open(test_context_name(), NULL, &context));
-	refused(context, "virt:1M?on=device&fault=drop,fatal:after=3", -ENOTSUP, "row 2: a controller on the device knows neither fatal nor gone");
+	refused(context, "virt:1M?on=device&fault=drop,fatal:after=3", -ENOTSUP,
+		"row 2: a controller on the device knows neither fatal nor gone");
 	refused(context, "virt:1M?on=device&load=/dev/null", -ENOTSUP, "load");
 	refused(context, "virt:1M?on=device&shadow=on", -EINVAL, "leave shadow=on out");
 	refused(context, "virt:1M?data=off", -EINVAL, "on=device");
@@ -374,7 +411,8 @@ static void test_what_cannot_be_is_refused(void **state)
 	refused(context, "virt:1M?on=device&claim=65", -EINVAL, "claim");
 	refused(context, "virt:1M?on=device&waves=8&groups=2", -EINVAL, "waves=8 and groups=2");
 	if (test_on_cpu())
-		refused(context, "virt:1M?on=device&lat_us=5&iops=1000&fault=drop&groups=2&claim=8", -ENOTSUP, "side by side");
+		refused(context, "virt:1M?on=device&lat_us=5&iops=1000&fault=drop&groups=2&claim=8", -ENOTSUP,
+			"side by side");
 	else
 		refused(context, "virt:1M?on=device&groups=65536", -EINVAL, "at the same time");
 	weir_context_close(context);

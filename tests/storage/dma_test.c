@@ -263,7 +263,8 @@ static void test_a_mapper_that_refuses(void **state)
 	weir_dma_map_destroy(map);
 }
 
-/* A device's memory that lanes call otherwise: real controllers have it mapped, and those in software never see it. */
+/* A device's memory that lanes call otherwise: real controllers have it mapped, and those in software never
+ * see it. */
 static void test_device_memory(void **state)
 {
 	struct notes notes = { .mapper = { .map = note_map, .unmap = note_unmap, .peers = true } };

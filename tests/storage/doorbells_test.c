@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * doorbells_test.c: words that a thread of the host forwards, and registers that a backend maps for its lanes.
+ * doorbells_test.c: words that a thread of the host forwards, and registers that a backend maps for its
+ * lanes.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +24,8 @@ static struct weir_forward begin(bool shadow)
 	memset(pages, 0, sizeof(pages));
 	word = 0;
 	doorbell = 77; /* never rung */
-	return (struct weir_forward){ .word = WEIR_ADDR(&word), .doorbell = WEIR_ADDR(&doorbell),
+	return (struct weir_forward){ .word = WEIR_ADDR(&word),
+				      .doorbell = WEIR_ADDR(&doorbell),
 				      .shadow = shadow ? WEIR_ADDR(&pages[0][5]) : 0 };
 }
 
@@ -134,7 +136,8 @@ static void fake_unmap(struct weir_backend *backend, void *host, size_t bytes)
 	fake.unmapped++;
 }
 
-static int fake_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host, uint64_t *device)
+static int fake_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
+			 uint64_t *device)
 {
 	(void)backend;
 	(void)kind;
@@ -158,8 +161,13 @@ static void fake_properties(struct weir_backend *backend, struct weir_backend_pr
 	out->shared_memory = true; /* which is not enough: its lanes do not run on the host */
 }
 
-static const struct weir_backend_ops fake_ops = { .size = sizeof(fake_ops), .name = "fake", .properties = fake_properties, .allocate = fake_allocate,
-						  .release = fake_release, .map_registers = fake_map, .unmap_registers = fake_unmap };
+static const struct weir_backend_ops fake_ops = { .size = sizeof(fake_ops),
+						  .name = "fake",
+						  .properties = fake_properties,
+						  .allocate = fake_allocate,
+						  .release = fake_release,
+						  .map_registers = fake_map,
+						  .unmap_registers = fake_unmap };
 
 static _Alignas(4096) u32 registers[2 * NVME_PAGE_BYTES / 4];
 
@@ -168,7 +176,8 @@ static uint64_t register_at(struct weir_transport *transport, unsigned index)
 	return WEIR_ADDR(registers) + (uint64_t)index * transport->doorbell_bytes;
 }
 
-static const struct weir_transport_ops transport_ops = { .size = sizeof(transport_ops), .doorbell = register_at };
+static const struct weir_transport_ops transport_ops = { .size = sizeof(transport_ops),
+							 .doorbell = register_at };
 
 /** struct fixture - a storage with registers, 8 bytes apart, on a device that is not the host */
 struct fixture {
@@ -184,8 +193,12 @@ static void set_up(struct fixture *fixture, enum weir_doorbell asked, bool refus
 	fake = (struct fake){ .base = { .ops = &fake_ops }, .refuses = refuses };
 	fixture->context.backend = &fake.base;
 	assert_int_equal(weir_dma_map_create(&fixture->context.dma), 0);
-	fixture->transport = (struct weir_transport){ .ops = &transport_ops, .registers = true, .doorbell_bytes = 8, .doorbell = asked };
-	fixture->storage = (struct weir_storage){ .context = &fixture->context, .transport = &fixture->transport, .uri = "nvme:it" };
+	fixture->transport = (struct weir_transport){
+		.ops = &transport_ops, .registers = true, .doorbell_bytes = 8, .doorbell = asked
+	};
+	fixture->storage = (struct weir_storage){ .context = &fixture->context,
+						  .transport = &fixture->transport,
+						  .uri = "nvme:it" };
 }
 
 static void tear_down(struct fixture *fixture)
@@ -225,7 +238,8 @@ static void check_forwarded(struct fixture *fixture)
 	weir_doorbells_add(&fixture->storage, 0);
 	weir_doorbells_add(&fixture->storage, 1);
 	assert_true(weir_doorbells_forwarded(&fixture->storage));
-	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&fixture->storage, 1, 1), weir_shared_u32, 0), 9);
+	weir_store_u32_release_sys(weir_at(weir_doorbells_at(&fixture->storage, 1, 1), weir_shared_u32, 0),
+				   9);
 	weir_doorbells_settle(&fixture->storage);
 	for (unsigned i = 0; i < sizeof(registers) / sizeof(*registers); i++)
 		assert_int_equal(__atomic_load_n(&registers[i], __ATOMIC_ACQUIRE), i == 5 * 8 / 4 ? 9 : 0);
@@ -265,8 +279,10 @@ static void test_lanes_that_cannot(void **state)
 	(void)state;
 	set_up(&fixture, WEIR_DOORBELL_LANES, true);
 	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), -ENOTSUP);
-	assert_string_equal(weir_last_error(), "storage \"nvme:it\": doorbell=lanes, but the driver maps no registers; leave it out, and a "
-					       "host thread rings for the lanes");
+	assert_string_equal(
+		weir_last_error(),
+		"storage \"nvme:it\": doorbell=lanes, but the driver maps no registers; leave it out, and a "
+		"host thread rings for the lanes");
 	tear_down(&fixture);
 }
 

@@ -25,17 +25,18 @@
 #include "../rig/kernels.h"
 #include "../rig/leaks.h"
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 /* @result is @error, and the sentence has @first and @second. */
 static void refused(int result, int error, const char *first, const char *second)
 {
 	if (result != error)
-		fail_msg("%d instead of %d (\"%s\", \"%s\"); last: %s", result, error, first, second, weir_last_error());
+		fail_msg("%d instead of %d (\"%s\", \"%s\"); last: %s", result, error, first, second,
+			 weir_last_error());
 	if (!strstr(weir_last_error(), first) || !strstr(weir_last_error(), second))
 		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", weir_last_error(), first, second);
 }
@@ -47,7 +48,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	return weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &context) ||
-	       weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &storage);
+	       weir_storage_open(context, "virt:1M",
+				 WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &storage);
 }
 
 static int tear_down(void **state)
@@ -69,12 +71,18 @@ static void test_contexts(void **state)
 	refused(weir_context_open("abacus", NULL, &out), -ENODEV, "abacus", "cpu");
 	refused(weir_context_open("cpu:7", NULL, &out), -ENODEV, "cpu:7", "only one");
 	refused(weir_context_open("cpu:memory=", NULL, &out), -ENOENT, "cpu:memory=", "cannot open");
-	refused(weir_context_open("cpu:memory=/dev/null", NULL, &out), -EINVAL, "/dev/null", "is no window of the kernel module weir_p2p");
-	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 3), &out), -EINVAL, "wave_lanes", "3");
-	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128", "64");
-	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000", "1024");
-	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 64), &out), -EINVAL, "stack_bytes", "64");
-	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .service_waves = 70000), &out), -EINVAL, "service_waves", "70000");
+	refused(weir_context_open("cpu:memory=/dev/null", NULL, &out), -EINVAL, "/dev/null",
+		"is no window of the kernel module weir_p2p");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 3), &out), -EINVAL, "wave_lanes",
+		"3");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .wave_lanes = 128), &out), -EINVAL, "128",
+		"64");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 5000), &out), -EINVAL, "5000",
+		"1024");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 64), &out), -EINVAL,
+		"stack_bytes", "64");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .service_waves = 70000), &out), -EINVAL,
+		"service_waves", "70000");
 	refused(weir_context_open("cpu", &options, &out), -EINVAL, "context options", "3");
 	options.size = 1 << 20;
 	refused(weir_context_open("cpu", &options, &out), -EINVAL, "1048576", "WEIR_OPTIONS");
@@ -90,7 +98,8 @@ static void test_contexts(void **state)
 	weir_context_close(NULL);
 }
 
-/* Device memory that is a file: what is copied in is in the file, what is freed is free, and no more is there than that. */
+/* Device memory that is a file: what is copied in is in the file, what is freed is free, and no more is there
+ * than that. */
 static void test_memory_of_a_file(void **state)
 {
 	char path[] = "/tmp/weir_host_test_XXXXXX", name[64], read_back[6];
@@ -99,9 +108,11 @@ static void test_memory_of_a_file(void **state)
 	struct weir_context *files, *other;
 
 	(void)state;
-	assert_true(file >= 0 && ftruncate(file, 3 * 4096 + 100) == 0 && pwrite(file, "remains", 7, 4096) == 7);
+	assert_true(file >= 0 && ftruncate(file, 3 * 4096 + 100) == 0 &&
+		    pwrite(file, "remains", 7, 4096) == 7);
 	snprintf(name, sizeof(name), "cpu:memory=%s", path);
-	must(weir_context_open(name, WEIR_OPTIONS(context, .workers = 1), &files)); /* has the first page itself */
+	must(weir_context_open(name, WEIR_OPTIONS(context, .workers = 1),
+			       &files)); /* has the first page itself */
 	refused(weir_context_open(name, NULL, &other), -EBUSY, path, "another context");
 	must(weir_alloc(files, 100, &first));
 	must(weir_copy_from_device(files, read_back, first, 6));
@@ -123,7 +134,11 @@ static void test_memory_of_a_file(void **state)
 
 static void test_storage_uris(void **state)
 {
-	static const struct { const char *uri; int error; const char *first, *second; } cases[] = {
+	static const struct {
+		const char *uri;
+		int error;
+		const char *first, *second;
+	} cases[] = {
 		{ "nothing", -EINVAL, "nothing", "scheme" },
 		{ "tape:1M", -EINVAL, "tape", "virt:SIZE" },
 		{ "virt:", -EINVAL, "virt:", "nothing" },
@@ -199,11 +214,15 @@ static void test_path_with_separators(void **state)
 /* Storages that cannot be opened, each for a reason found at another stage, leave nothing behind. */
 static void test_failing_storages_leave_nothing(void **state)
 {
-	static const struct { const char *uri; struct weir_storage_options options; } cases[] = {
+	static const struct {
+		const char *uri;
+		struct weir_storage_options options;
+	} cases[] = {
 		{ "virt:64M?colour=red", { .queues = 1 } },
 		{ "virt:64M?load=/no/such/file", { .queues = 1 } },
 		{ "virt:64M?content=address&trace=/no/such/file", { .queues = 1 } },
-		{ "virt:64M?shadow=on", { .queues = 600 } }, /* more than a page of shadow doorbells has room for */
+		{ "virt:64M?shadow=on",
+		  { .queues = 600 } }, /* more than a page of shadow doorbells has room for */
 		{ "virt:64M?fault=status:code=9999", { .queues = 1 } },
 		{ "file:/no/such/file", { .queues = 1 } },
 	};
@@ -246,8 +265,12 @@ static int mode_of_open_file(const char *path)
 /* What is not to be written is not even open for it, whichever way that was said. */
 static void test_read_only_files(void **state)
 {
-	static const struct { const char *key; uint32_t option, read_only; } cases[] = {
-		{ "", 0, 0 }, { "?ro=0", 0, 0 }, { "?ro=1", 0, 1 }, { "", 1, 1 }, { "?ro=0", 1, 1 }, { "?ro=1", 1, 1 },
+	static const struct {
+		const char *key;
+		uint32_t option, read_only;
+	} cases[] = {
+		{ "", 0, 0 }, { "?ro=0", 0, 0 }, { "?ro=1", 0, 1 },
+		{ "", 1, 1 }, { "?ro=0", 1, 1 }, { "?ro=1", 1, 1 },
 	};
 	char path[] = "/tmp/weir-ro-XXXXXX", uri[64];
 	static char block[4096];
@@ -261,7 +284,8 @@ static void test_read_only_files(void **state)
 		struct weir_storage *out;
 
 		snprintf(uri, sizeof(uri), "file:%s%s", path, cases[i].key);
-		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .read_only = cases[i].option), &out));
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .read_only = cases[i].option),
+				       &out));
 		must(weir_storage_info(out, &info));
 		assert_int_equal(info.read_only, cases[i].read_only);
 		assert_int_equal(mode_of_open_file(path), cases[i].read_only ? O_RDONLY : O_RDWR);
@@ -274,9 +298,13 @@ static void test_read_only_files(void **state)
 /* The largest transfer is what the controller takes, and longer ones are split. */
 static void test_transfer_limits(void **state)
 {
-	static const struct { const char *uri; uint32_t wanted, expected; } cases[] = {
-		{ "virt:1M?mdts=8192", 0, 8192 }, { "virt:1M?mdts=16K", 65536, 16384 }, { "virt:1M?mdts=1M", 0, 65536 },
-		{ "virt:1M?mdts=1M", 1 << 20, 1 << 20 }, { "virt:1M", 1 << 20, 128 << 10 },
+	static const struct {
+		const char *uri;
+		uint32_t wanted, expected;
+	} cases[] = {
+		{ "virt:1M?mdts=8192", 0, 8192 },  { "virt:1M?mdts=16K", 65536, 16384 },
+		{ "virt:1M?mdts=1M", 0, 65536 },   { "virt:1M?mdts=1M", 1 << 20, 1 << 20 },
+		{ "virt:1M", 1 << 20, 128 << 10 },
 	};
 	static unsigned char bytes[256 << 10], found[256 << 10];
 
@@ -290,7 +318,8 @@ static void test_transfer_limits(void **state)
 
 		must(weir_storage_open(context, cases[i].uri,
 				       WEIR_OPTIONS(storage, .max_transfer_bytes = cases[i].wanted,
-						    .timeout_us = test_patient_us(5000000)), &out));
+						    .timeout_us = test_patient_us(5000000)),
+				       &out));
 		must(weir_storage_info(out, &info));
 		assert_int_equal(info.max_transfer_bytes, cases[i].expected);
 		must(weir_storage_write(out, 512, bytes, sizeof(bytes)));
@@ -299,16 +328,23 @@ static void test_transfer_limits(void **state)
 		assert_memory_equal(found, bytes, sizeof(bytes));
 		must(weir_stats(out, &stats));
 		assert_int_equal(stats.failed, 0);
-		assert_int_equal(stats.commands, 2 * ((sizeof(bytes) + cases[i].expected - 1) / cases[i].expected));
+		assert_int_equal(stats.commands,
+				 2 * ((sizeof(bytes) + cases[i].expected - 1) / cases[i].expected));
 		weir_storage_close(out);
 	}
 }
 
-/* What of a medium of many TiB was never written holds its own address, to its end and in every size of request. */
+/* What of a medium of many TiB was never written holds its own address, to its end and in every size of
+ * request. */
 static void test_many_tebibytes(void **state)
 {
-	static const uint64_t at[] = { 0, ((uint64_t)1 << 32) - 512, (uint64_t)1 << 32, ((uint64_t)1 << 41) - 512, (uint64_t)1 << 41,
-				       ((uint64_t)1 << 44) + 4096, ((uint64_t)300 << 40) - 4096 };
+	static const uint64_t at[] = { 0,
+				       ((uint64_t)1 << 32) - 512,
+				       (uint64_t)1 << 32,
+				       ((uint64_t)1 << 41) - 512,
+				       (uint64_t)1 << 41,
+				       ((uint64_t)1 << 44) + 4096,
+				       ((uint64_t)300 << 40) - 4096 };
 	enum { PLACES = sizeof(at) / sizeof(at[0]) };
 	static uint64_t words[512];
 
@@ -319,7 +355,8 @@ static void test_many_tebibytes(void **state)
 		char uri[64];
 
 		snprintf(uri, sizeof(uri), "virt:300T?content=address&block=%u", block);
-		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &out));
+		must(weir_storage_open(context, uri,
+				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &out));
 		must(weir_storage_info(out, &info));
 		assert_true(info.bytes == (uint64_t)300 << 40);
 		for (unsigned i = 0; i < PLACES; i++) {
@@ -337,9 +374,11 @@ static void test_many_tebibytes(void **state)
 			if (i + 1 < PLACES && at[i + 1] / block == at[i] / block)
 				continue; /* the next one went over it */
 			must(weir_storage_read(out, at[i] / block * block, words, block));
-			assert_true(words[0] == 0x0101010101010101u * (i + 1) && words[block / 8 - 1] == words[0]);
+			assert_true(words[0] == 0x0101010101010101u * (i + 1) &&
+				    words[block / 8 - 1] == words[0]);
 		}
-		refused(weir_storage_read(out, (uint64_t)300 << 40, words, block), -ERANGE, "reach past", "329853488332800");
+		refused(weir_storage_read(out, (uint64_t)300 << 40, words, block), -ERANGE, "reach past",
+			"329853488332800");
 		weir_storage_close(out);
 	}
 }
@@ -378,7 +417,8 @@ static void test_storage_threads(void **state)
 	for (unsigned queues = 1; queues <= 32; queues *= 4) {
 		unsigned most = queues < 16 ? queues : 16;
 
-		must(weir_storage_open(context, "virt:1M?threads=auto", WEIR_OPTIONS(storage, .queues = queues), &out));
+		must(weir_storage_open(context, "virt:1M?threads=auto",
+				       WEIR_OPTIONS(storage, .queues = queues), &out));
 		assert_int_equal(controller_threads() - before, wanted < most ? wanted : most);
 		weir_storage_close(out);
 	}
@@ -394,13 +434,18 @@ static void test_storage_options(void **state)
 
 	(void)state;
 	refused(weir_storage_open(context, "virt:1M", &options, &out), -EINVAL, "storage options", "1");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2000), &out), -EINVAL, "2000", "1024");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 1), &out), -EINVAL, "depth 1", "power");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 8192), &out), -EINVAL, "8192", "4096");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .max_transfer_bytes = 6000), &out), -EINVAL,
-		"max_transfer_bytes", "6000");
-	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 4, .first_ticket = 4), &out), -EINVAL,
-		"first_ticket", "twice");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 2000), &out), -EINVAL,
+		"2000", "1024");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 1), &out), -EINVAL,
+		"depth 1", "power");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 8192), &out), -EINVAL,
+		"8192", "4096");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .max_transfer_bytes = 6000),
+				  &out),
+		-EINVAL, "max_transfer_bytes", "6000");
+	refused(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .depth = 4, .first_ticket = 4),
+				  &out),
+		-EINVAL, "first_ticket", "twice");
 }
 
 static void test_memory(void **state)
@@ -413,8 +458,10 @@ static void test_memory(void **state)
 	refused(weir_free(context, other), -EINVAL, "0x1000", "allocation");
 	must(weir_alloc(context, 100, &address));
 	refused(weir_free(context, address + 8), -EINVAL, "free", "start");
-	refused(weir_copy_to_device(context, address + 4092, bytes, 8), -EFAULT, "weir_copy_to_device", "8 bytes");
-	refused(weir_copy_from_device(context, bytes, address - 1, 8), -EFAULT, "weir_copy_from_device", "8 bytes");
+	refused(weir_copy_to_device(context, address + 4092, bytes, 8), -EFAULT, "weir_copy_to_device",
+		"8 bytes");
+	refused(weir_copy_from_device(context, bytes, address - 1, 8), -EFAULT, "weir_copy_from_device",
+		"8 bytes");
 	must(weir_copy_to_device(context, address + 4088, bytes, 8));
 	must(weir_free(context, address));
 	refused(weir_free(context, address), -EINVAL, "free", "allocation");
@@ -467,7 +514,8 @@ static void expect_in_flight(uint64_t address, const char *what)
 	refused(weir_free(context, address), -EBUSY, what, "wait for its event first");
 }
 
-/* Memory of a command under way: from its first to its last byte, of any queue and any storage, and its event. */
+/* Memory of a command under way: from its first to its last byte, of any queue and any storage, and its
+ * event. */
 static void test_memory_in_flight(void **state)
 {
 	struct weir_storage *storages[2];
@@ -479,7 +527,8 @@ static void test_memory_in_flight(void **state)
 		skip();
 	for (unsigned i = 0; i < 2; i++) {
 		must(weir_storage_open(context, i ? "virt:2M?lat_us=400000" : "virt:1M?lat_us=400000",
-				       WEIR_OPTIONS(storage, .queues = 3, .depth = 8, .timeout_us = test_patient_us(60000000)),
+				       WEIR_OPTIONS(storage, .queues = 3, .depth = 8,
+						    .timeout_us = test_patient_us(60000000)),
 				       &storages[i]));
 		must(weir_storage_disk(storages[i], &disk[i]));
 		disk[i].queues += 2 * sizeof(struct weir_queue); /* the third queue alone */
@@ -497,7 +546,9 @@ static void test_memory_in_flight(void **state)
 		for (unsigned again = 0; again < 6; again++)
 			for (unsigned i = 0; i < 6; i++)
 				pages += page[i] == low + pages * 4096;
-		assert_int_equal(weir_read_async(&disk[s], 0, pages * 8, low, weir_at(event, struct weir_event, 0)), WEIR_OK);
+		assert_int_equal(
+			weir_read_async(&disk[s], 0, pages * 8, low, weir_at(event, struct weir_event, 0)),
+			WEIR_OK);
 		for (unsigned i = 0; i < 6; i++)
 			if (page[i] >= low && page[i] < low + pages * 4096)
 				expect_in_flight(page[i], s ? "virt:2M" : "virt:1M");
@@ -542,8 +593,10 @@ static void test_launches_on_streams(void **state)
 
 	(void)state;
 	must(weir_context_open("cpu", NULL, &context));
-	refused(weir_launch_on(context, &own, "test_count", 1, 1, &args, sizeof(args)), -ENOTSUP, "test_count", "give NULL");
-	refused(weir_launch_on(context, NULL, "no_such_kernel", 1, 1, &args, sizeof(args)), -ENOENT, "no_such_kernel", "");
+	refused(weir_launch_on(context, &own, "test_count", 1, 1, &args, sizeof(args)), -ENOTSUP,
+		"test_count", "give NULL");
+	refused(weir_launch_on(context, NULL, "no_such_kernel", 1, 1, &args, sizeof(args)), -ENOENT,
+		"no_such_kernel", "");
 	must(weir_alloc(context, sizeof(struct test_verdict), &args.verdict));
 	args.adds = 1;
 	must(weir_launch_on(context, NULL, "test_count", 1, 1, &args, sizeof(args)));
@@ -575,7 +628,8 @@ static void test_host_io(void **state)
 	refused(weir_storage_write(storage, 1, block, 512), -EINVAL, "offset 1", "512");
 	refused(weir_storage_read(storage, 0, block, 100), -EINVAL, "100", "512");
 	refused(weir_storage_write(storage, 1048064, block, 1024), -ERANGE, "1048064", "1048576");
-	refused(weir_storage_write(storage, UINT64_MAX - 511, block, 1024), -ERANGE, "18446744073709551104", "1048576");
+	refused(weir_storage_write(storage, UINT64_MAX - 511, block, 1024), -ERANGE, "18446744073709551104",
+		"1048576");
 	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .read_only = 1), &fixed));
 	assert_true(weir_storage_write(fixed, 0, block, 512) < 0);
 	assert_non_null(strstr(weir_last_error(), "read-only"));
@@ -595,7 +649,8 @@ static void test_faults(void **state)
 	must(weir_storage_open(context, "virt:1M?fault=status:code=0x281", NULL, &faulty));
 	refused(weir_storage_read(faulty, 0, block, 512), -EIO, "NVMe status 2:81", "unrecovered read");
 	weir_storage_close(faulty);
-	snprintf(uri, sizeof(uri), "file:%s?fault=status:code=0x280:op=write:lba=1:count=1,late:us=200", path);
+	snprintf(uri, sizeof(uri), "file:%s?fault=status:code=0x280:op=write:lba=1:count=1,late:us=200",
+		 path);
 	must(weir_storage_open(context, uri, NULL, &faulty));
 	must(weir_storage_write(faulty, 0, block, 4096));
 	refused(weir_storage_write(faulty, 4096, block, 4096), -EIO, "NVMe status 2:80", "write fault");
@@ -615,9 +670,12 @@ static void test_faults_among_many(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
-		snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=status:code=0x281:op=read:lba=%u:count=1", blocks[i]);
-		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .max_transfer_bytes = 4096), &faulty));
-		refused(weir_storage_read(faulty, 0, bytes, sizeof(bytes)), -EIO, "NVMe status 2:81", "unrecovered read");
+		snprintf(uri, sizeof(uri), "virt:1M?block=512&fault=status:code=0x281:op=read:lba=%u:count=1",
+			 blocks[i]);
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .max_transfer_bytes = 4096),
+				       &faulty));
+		refused(weir_storage_read(faulty, 0, bytes, sizeof(bytes)), -EIO, "NVMe status 2:81",
+			"unrecovered read");
 		must(weir_storage_read(faulty, 0, bytes, sizeof(bytes)));
 		weir_storage_close(faulty);
 	}
@@ -635,7 +693,9 @@ static void test_times(void **state)
 	struct weir_disk disk;
 
 	(void)state;
-	must(weir_storage_open(context, "virt:1M?mdts=8K", WEIR_OPTIONS(storage, .timeout_us = 1234567, .max_transfer_bytes = 65536), &out));
+	must(weir_storage_open(context, "virt:1M?mdts=8K",
+			       WEIR_OPTIONS(storage, .timeout_us = 1234567, .max_transfer_bytes = 65536),
+			       &out));
 	must(weir_storage_disk(out, &disk));
 	assert_int_equal(disk.timeout_ns, 1234567000);
 	must(weir_storage_info(out, &info));
@@ -683,13 +743,15 @@ static void test_counts(void **state)
 static void test_large_storage(void **state)
 {
 	const size_t bytes = (8 << 20) + 4096;
-	const uint64_t size = (uint64_t)3 << 40, ends[] = { 0, (uint64_t)1 << 32, (uint64_t)1 << 41, size - bytes };
+	const uint64_t size = (uint64_t)3 << 40,
+		       ends[] = { 0, (uint64_t)1 << 32, (uint64_t)1 << 41, size - bytes };
 	struct weir_storage_info info = { .size = sizeof(info) };
 	uint64_t *words = malloc(bytes);
 	struct weir_storage *large;
 
 	(void)state;
-	must(weir_storage_open(context, "virt:3T?block=512", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &large));
+	must(weir_storage_open(context, "virt:3T?block=512",
+			       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &large));
 	must(weir_storage_info(large, &info));
 	assert_true(info.bytes == size);
 	for (size_t i = 0; i < 4; i++) {
@@ -721,7 +783,8 @@ static uint64_t open_and_close(const char *uri, bool fails)
 	struct weir_storage *out;
 	uint8_t block[512];
 
-	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &out));
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)),
+			       &out));
 	if (fails)
 		refused(weir_storage_read(out, 0, block, 512), -EIO, uri, "the controller failed");
 	else
@@ -731,8 +794,8 @@ static uint64_t open_and_close(const char *uri, bool fails)
 }
 
 /*
- * A controller that failed neither answers nor makes its storage's end wait for answers: 10 s a command for the admin queue
- * alone. Measured by one that answers, for a machine with other work.
+ * A controller that failed neither answers nor makes its storage's end wait for answers: 10 s a command for
+ * the admin queue alone. Measured by one that answers, for a machine with other work.
  */
 static void test_failed_controller(void **state)
 {
@@ -749,10 +812,14 @@ static void test_caches(void **state)
 
 	(void)state;
 	refused(weir_cache_create(context, NULL, &out), -EINVAL, "zero lines", "4");
-	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .bytes = 65536), &out), -EINVAL, "bytes", "both");
-	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 5000), &out), -EINVAL, "5000", "needs");
-	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 1), &out), -EINVAL, "1 bytes", "needs");
-	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 1000), &out), -EINVAL, "line_bytes", "1000");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .bytes = 65536), &out), -EINVAL,
+		"bytes", "both");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 5000), &out), -EINVAL, "5000",
+		"needs");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 1), &out), -EINVAL, "1 bytes",
+		"needs");
+	refused(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = 1000), &out),
+		-EINVAL, "line_bytes", "1000");
 	assert_null(out);
 }
 
@@ -789,7 +856,8 @@ static int array(struct weir_cache *cache, struct weir_storage **storages, unsig
 
 #define ARRAY(count, ...) array(cache, two, count, (struct weir_array_options){ __VA_ARGS__ })
 
-/* Arrays of the same stripe share their lines; those of another one have their own, whatever they have in common. */
+/* Arrays of the same stripe share their lines; those of another one have their own, whatever they have in
+ * common. */
 static void test_stripes_apart(void **state)
 {
 	struct weir_storage *storages[2][2] = { { storage, NULL }, { storage, NULL } };
@@ -801,13 +869,16 @@ static void test_stripes_apart(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		must(weir_storage_open(context, "virt:1M", NULL, &storages[i][1]));
 	for (unsigned i = 0; i < 4; i++)
-		must(weir_array_open(cache, storages[i == 1], 2,
-				     WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = i == 2 ? 131072 : 65536), &arrays[i]));
+		must(weir_array_open(
+			cache, storages[i == 1], 2,
+			WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = i == 2 ? 131072 : 65536),
+			&arrays[i]));
 	assert_true(arrays[1].extent.key_base != arrays[0].extent.key_base);
 	assert_true(arrays[2].extent.key_base != arrays[0].extent.key_base);
 	assert_true(arrays[3].extent.key_base == arrays[0].extent.key_base);
 	/* one that begins late ends with its storage */
-	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 4096), &arrays[1]));
+	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = 4096),
+			     &arrays[1]));
 	assert_int_equal(arrays[1].count, ((1 << 20) - 4096) / 8);
 	weir_cache_destroy(cache);
 	for (unsigned i = 0; i < 2; i++)
@@ -850,13 +921,14 @@ static void test_arrays(void **state)
 	weir_storage_close(two[0]);
 	weir_context_close(other);
 	two[0] = two[1] = storage; /* twice in one stripe */
-	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe", "name each storage once");
-	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 1",
+	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "number 0 and number 1 of one stripe",
 		"name each storage once");
+	refused(weir_writer_open(cache, two, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL,
+		"number 0 and number 1", "name each storage once");
 	must(weir_storage_open(context, "virt:1M", NULL, &three[1]));
 	three[0] = three[2] = storage;
-	refused(weir_writer_open(cache, three, 3, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL, "number 0 and number 2",
-		"name each storage once");
+	refused(weir_writer_open(cache, three, 3, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EINVAL,
+		"number 0 and number 2", "name each storage once");
 	weir_storage_close(three[1]);
 	weir_cache_destroy(cache);
 }
@@ -865,7 +937,10 @@ static void test_results_need_their_size(void **state)
 {
 	struct weir_stats stats = { .size = 0 };
 	struct weir_context_info info = { .size = 0 };
-	struct { struct weir_stats stats; uint64_t newer[4]; } longer;
+	struct {
+		struct weir_stats stats;
+		uint64_t newer[4];
+	} longer;
 	uint64_t bytes;
 
 	(void)state;
@@ -876,7 +951,8 @@ static void test_results_need_their_size(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(longer.newer[i] == 0);
 	memset(&longer, 0x55, sizeof(longer));
-	longer.stats.size = offsetof(struct weir_stats, rogue); /* and one who knows less gets no more than that */
+	longer.stats.size =
+		offsetof(struct weir_stats, rogue); /* and one who knows less gets no more than that */
 	must(weir_stats(storage, &longer.stats));
 	assert_true(longer.stats.rogue == 0x5555555555555555u && longer.stats.failed == 0);
 	refused(weir_stats(storage, &stats), -EINVAL, "weir_stats", "size is 0");
@@ -887,7 +963,8 @@ static void test_results_need_their_size(void **state)
 	assert_int_equal(bytes, 64 << 20);
 }
 
-/* A kernel without code to reap, in a context with a service and in one without. Return: the device can have the service. */
+/* A kernel without code to reap, in a context with a service and in one without. Return: the device can have
+ * the service. */
 static bool run_service(uint32_t waves, uint64_t results[3])
 {
 	struct test_service_args args = { .event = 0 };
@@ -898,7 +975,8 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 	int error;
 
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = waves), &device));
-	error = weir_storage_open(device, "virt:1M", WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &disk);
+	error = weir_storage_open(device, "virt:1M",
+				  WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &disk);
 	if (waves && error == -ENOTSUP) {
 		refused(error, -ENOTSUP, "service_waves", "side by side");
 		weir_context_close(device);
@@ -906,7 +984,8 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 	}
 	must(error);
 	must(weir_cache_create(device, WEIR_OPTIONS(cache, .bytes = 1 << 20), &cache));
-	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17), &args.array));
+	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17),
+			     &args.array));
 	must(weir_storage_disk(disk, &args.disk));
 	must(weir_storage_write(disk, 0, words, sizeof(words)));
 	must(weir_alloc(device, 4096, &args.buffer));
@@ -942,8 +1021,9 @@ static void test_a_service(void **state)
 }
 
 /*
- * A completion never comes. The lane's worker leaves the core to others until the deadline: on a busy machine it takes less still.
- * What other threads of this process take is small beside it, and measured by the same wait without a lane.
+ * A completion never comes. The lane's worker leaves the core to others until the deadline: on a busy machine
+ * it takes less still. What other threads of this process take is small beside it, and measured by the same
+ * wait without a lane.
  */
 static void test_a_long_wait_sleeps(void **state)
 {
@@ -955,7 +1035,8 @@ static void test_a_long_wait_sleeps(void **state)
 	(void)state;
 	if (!test_on_cpu())
 		skip();
-	must(weir_storage_open(context, "virt:1M?fault=drop", WEIR_OPTIONS(storage, .timeout_us = 10), &silent));
+	must(weir_storage_open(context, "virt:1M?fault=drop", WEIR_OPTIONS(storage, .timeout_us = 10),
+			       &silent));
 	must(weir_storage_disk(silent, &args.disk));
 	must(weir_alloc(context, 4096, &args.buffer));
 	must(weir_alloc(context, 4096, &args.event));
@@ -975,18 +1056,23 @@ static void test_a_long_wait_sleeps(void **state)
 	must(weir_free(context, args.buffer));
 	must(weir_free(context, args.event));
 	if (spent > begun / 2 + 2 * others)
-		fail_msg("a wait of %llu us took %llu us of processor time", (unsigned long long)begun / 1000, (unsigned long long)spent / 1000);
+		fail_msg("a wait of %llu us took %llu us of processor time", (unsigned long long)begun / 1000,
+			 (unsigned long long)spent / 1000);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_contexts),	cmocka_unit_test(test_storage_uris),
+		cmocka_unit_test(test_contexts),
+		cmocka_unit_test(test_storage_uris),
 		cmocka_unit_test(test_path_with_separators),
 		cmocka_unit_test(test_memory_of_a_file),
 		cmocka_unit_test(test_storage_threads),
-		cmocka_unit_test(test_storage_threads), cmocka_unit_test(test_storage_options), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_host_io),		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_storage_threads),
+		cmocka_unit_test(test_storage_options),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_host_io),
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_faults_among_many),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_read_only_by_uri),
@@ -1001,11 +1087,14 @@ int main(void)
 		cmocka_unit_test(test_memory_of_the_machine),
 		cmocka_unit_test(test_memory_in_flight),
 		cmocka_unit_test(test_cache_sizes),
-		cmocka_unit_test(test_caches),		cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_caches),
+		cmocka_unit_test(test_arrays),
 		cmocka_unit_test(test_stripes_apart),
-		cmocka_unit_test(test_host_memory),	cmocka_unit_test(test_kernel_info),
+		cmocka_unit_test(test_host_memory),
+		cmocka_unit_test(test_kernel_info),
 		cmocka_unit_test(test_launches_on_streams),
-		cmocka_unit_test(test_results_need_their_size), cmocka_unit_test(test_a_service),
+		cmocka_unit_test(test_results_need_their_size),
+		cmocka_unit_test(test_a_service),
 		cmocka_unit_test(test_a_long_wait_sleeps),
 	};
 

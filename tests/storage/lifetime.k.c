@@ -12,7 +12,8 @@ WEIR_KERNEL(lifetime_put, struct lifetime_put_args)
 	for (u32 i = 0; i < args->rests && weir_thread() == 0; i++)
 		weir_relax(i);
 	for (u64 i = weir_thread(); i < args->count * args->writer_count; i += weir_threads())
-		weir_writer_put_u64(&args->writer[i / args->count], i % args->count, args->seed + i % args->count);
+		weir_writer_put_u64(&args->writer[i / args->count], i % args->count,
+				    args->seed + i % args->count);
 }
 
 WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
@@ -24,6 +25,7 @@ WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
 		*weir_at(args->statuses, u32, 3) = (u32)weir_array_get_u64(array, 0);
 		*weir_at(args->statuses, u32, 0) = weir_array_read(array, 0, line, args->buffer);
 		*weir_at(args->statuses, u32, 1) = weir_writer_write(&args->writer, 0, line, args->buffer);
-		*weir_at(args->statuses, u32, 2) = weir_read(&args->disk, 0, 1, args->buffer, weir_at(args->event, struct weir_event, 0), 0);
+		*weir_at(args->statuses, u32, 2) = weir_read(&args->disk, 0, 1, args->buffer,
+							     weir_at(args->event, struct weir_event, 0), 0);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles may be closed in any order, twice, or used afterwards: nothing crashes, nothing that was written is lost without a sentence.
+ * Handles may be closed in any order, twice, or used afterwards: nothing crashes, nothing that was written is
+ * lost without a sentence.
  *
  * The table of calls has a row for every function that the library exports (WEIR_TEST_MAP names the list).
  */
@@ -25,17 +26,17 @@
 
 enum { COUNT = 512, SEED = 1000, RESTS = 2000, FILE_BYTES = 65536, BUFFER_BYTES = 8192 };
 
-#define must(call)                                                                       \
-	do {                                                                             \
-		if ((call) != 0)                                                         \
-			fail_msg("%s: %s", #call, weir_last_error());                    \
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
 	} while (0)
 
 static void refused(int64_t result, int64_t error, const char *first, const char *second)
 {
 	if (result != error)
-		fail_msg("%lld instead of %lld (\"%s\", \"%s\"); last: %s", (long long)result, (long long)error, first, second,
-			 weir_last_error());
+		fail_msg("%lld instead of %lld (\"%s\", \"%s\"); last: %s", (long long)result,
+			 (long long)error, first, second, weir_last_error());
 	if (!strstr(weir_last_error(), first) || !strstr(weir_last_error(), second))
 		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", weir_last_error(), first, second);
 }
@@ -69,15 +70,19 @@ static void open_rig(struct rig *rig, const char *const faults[2])
 {
 	memset(rig, 0, sizeof(*rig));
 	make_files(rig);
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1, .resident_lanes = 64), &rig->context));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1, .resident_lanes = 64),
+			       &rig->context));
 	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = 64), &rig->cache));
 	must(weir_share_create(rig->cache, NULL));
 	for (unsigned i = 0; i < 2; i++) {
-		snprintf(rig->uris[i], sizeof(rig->uris[i]), "file:%s?direct=off%s", rig->paths[i], faults ? faults[i] : "");
+		snprintf(rig->uris[i], sizeof(rig->uris[i]), "file:%s?direct=off%s", rig->paths[i],
+			 faults ? faults[i] : "");
 		must(weir_storage_open(rig->context, rig->uris[i],
-				       WEIR_OPTIONS(storage, .queues = 1, .depth = 16, .timeout_us = test_patient_us(10000000)),
+				       WEIR_OPTIONS(storage, .queues = 1, .depth = 16,
+						    .timeout_us = test_patient_us(10000000)),
 				       &rig->storages[i]));
-		must(weir_writer_open(rig->cache, &rig->storages[i], 1, WEIR_OPTIONS(array, .element_bytes = 8), &rig->writers[i]));
+		must(weir_writer_open(rig->cache, &rig->storages[i], 1,
+				      WEIR_OPTIONS(array, .element_bytes = 8), &rig->writers[i]));
 	}
 	must(weir_alloc(rig->context, BUFFER_BYTES, &rig->buffer));
 	must(weir_register(rig->context, rig->buffer, BUFFER_BYTES, NULL, &rig->registration));
@@ -93,8 +98,11 @@ static void remove_files(struct rig *rig)
 
 static void launch_put(struct rig *rig, uint32_t rests)
 {
-	struct lifetime_put_args args = { .writer = { rig->writers[0], rig->writers[1] }, .writer_count = 2, .rests = rests,
-					  .count = COUNT, .seed = SEED };
+	struct lifetime_put_args args = { .writer = { rig->writers[0], rig->writers[1] },
+					  .writer_count = 2,
+					  .rests = rests,
+					  .count = COUNT,
+					  .seed = SEED };
 
 	must(weir_launch(rig->context, "lifetime_put", 2, 16, &args, sizeof(args)));
 }
@@ -118,18 +126,12 @@ enum step { CLOSE_CONTEXT, CLOSE_FIRST, CLOSE_SECOND, CLOSE_CACHE, CLOSE_SHARE, 
 static int take_step(struct rig *rig, enum step step)
 {
 	switch (step) {
-	case CLOSE_CONTEXT:
-		return weir_context_close(rig->context);
-	case CLOSE_FIRST:
-		return weir_storage_close(rig->storages[0]);
-	case CLOSE_SECOND:
-		return weir_storage_close(rig->storages[1]);
-	case CLOSE_CACHE:
-		return weir_cache_destroy(rig->cache);
-	case CLOSE_SHARE:
-		return weir_share_destroy(rig->cache);
-	default:
-		return weir_deregister(rig->registration);
+	case CLOSE_CONTEXT: return weir_context_close(rig->context);
+	case CLOSE_FIRST: return weir_storage_close(rig->storages[0]);
+	case CLOSE_SECOND: return weir_storage_close(rig->storages[1]);
+	case CLOSE_CACHE: return weir_cache_destroy(rig->cache);
+	case CLOSE_SHARE: return weir_share_destroy(rig->cache);
+	default: return weir_deregister(rig->registration);
 	}
 }
 
@@ -153,16 +155,16 @@ static void close_in_order(const enum step *order)
 		int error = take_step(&rig, order[i]);
 
 		if (error != (there ? 0 : -EINVAL))
-			fail_msg("step %u of %d%d%d%d%d%d: %d, %s", i, order[0], order[1], order[2], order[3], order[4], order[5], error,
-				 weir_last_error());
+			fail_msg("step %u of %d%d%d%d%d%d: %d, %s", i, order[0], order[1], order[2], order[3],
+				 order[4], order[5], error, weir_last_error());
 		open = after(open, order[i]);
 	}
 	for (unsigned i = 0; i < STEPS; i++) /* all once more */
 		refused(take_step(&rig, order[i]), -EINVAL, "weir_", "close");
 	for (unsigned i = 0; i < 2; i++)
 		if (on_file(&rig, i) != COUNT)
-			fail_msg("order %d%d%d%d%d%d: file %u has %u of %d elements", order[0], order[1], order[2], order[3], order[4],
-				 order[5], i, on_file(&rig, i), COUNT);
+			fail_msg("order %d%d%d%d%d%d: file %u has %u of %d elements", order[0], order[1],
+				 order[2], order[3], order[4], order[5], i, on_file(&rig, i), COUNT);
 	remove_files(&rig);
 }
 
@@ -186,7 +188,8 @@ static bool next_order(enum step *order)
 
 static void test_every_order(void **state)
 {
-	enum step order[STEPS] = { CLOSE_CONTEXT, CLOSE_FIRST, CLOSE_SECOND, CLOSE_CACHE, CLOSE_SHARE, CLOSE_REGISTRATION };
+	enum step order[STEPS] = { CLOSE_CONTEXT, CLOSE_FIRST, CLOSE_SECOND,
+				   CLOSE_CACHE,   CLOSE_SHARE, CLOSE_REGISTRATION };
 	unsigned stride = test_on_cpu() ? 1 : 37, tried = 0;
 
 	(void)state;
@@ -220,7 +223,8 @@ static void test_running_kernels(void **state)
 static void test_losses(void **state)
 {
 	static const char *const faults[] = { "&fault=status:code=0x280:op=write", "" };
-	static const char *const both[] = { "&fault=status:code=0x280:op=write", "&fault=status:code=0x280:op=write" };
+	static const char *const both[] = { "&fault=status:code=0x280:op=write",
+					    "&fault=status:code=0x280:op=write" };
 	struct rig rig;
 
 	(void)state;
@@ -280,7 +284,8 @@ static void test_unasked_fault(void **state)
 
 /* Lanes with arrays and disks of what is closed. */
 
-static void use(struct rig *rig, const struct weir_writer *writer, const struct weir_disk *disk, uint32_t *statuses)
+static void use(struct rig *rig, const struct weir_writer *writer, const struct weir_disk *disk,
+		uint32_t *statuses)
 {
 	struct lifetime_use_args args = { .writer = *writer, .disk = *disk, .buffer = rig->buffer };
 	uint64_t words;
@@ -315,7 +320,8 @@ static void test_lanes_with_closed_storages(void **state)
 		assert_int_equal(statuses[i], WEIR_OK);
 	assert_int_equal(statuses[3], SEED);
 	refused(weir_array_flush(rig.cache, &rig.writers[0].array, 0, 1, 1), -EINVAL, rig.paths[0], "closed");
-	refused(weir_array_invalidate(rig.cache, &rig.writers[0].array, 0, 1), -EINVAL, rig.paths[0], "closed");
+	refused(weir_array_invalidate(rig.cache, &rig.writers[0].array, 0, 1), -EINVAL, rig.paths[0],
+		"closed");
 	must(weir_cache_flush(rig.cache, 1));
 	must(weir_context_close(rig.context)); /* with nothing of the first to say */
 	assert_int_equal(on_file(&rig, 0), COUNT);
@@ -343,10 +349,14 @@ static void test_lanes_with_closed_caches(void **state)
 	assert_int_equal(statuses[3], 0);
 	for (unsigned i = 0; i < 2; i++)
 		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 8), &caches[i]));
-	must(weir_array_open(caches[0], &rig.storages[0], 1, WEIR_OPTIONS(array, .element_bytes = 8), &array));
-	refused(weir_array_flush(caches[1], &array, 0, 1, 0), -EINVAL, "weir_array_flush", "not one of this cache");
-	refused(weir_array_invalidate(caches[1], &array, 0, 1), -EINVAL, "weir_array_invalidate", "not one of this cache");
-	refused(weir_array_flush(caches[0], &rig.writers[0].array, 0, 1, 0), -EINVAL, "weir_array_flush", "not one of this cache");
+	must(weir_array_open(caches[0], &rig.storages[0], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &array));
+	refused(weir_array_flush(caches[1], &array, 0, 1, 0), -EINVAL, "weir_array_flush",
+		"not one of this cache");
+	refused(weir_array_invalidate(caches[1], &array, 0, 1), -EINVAL, "weir_array_invalidate",
+		"not one of this cache");
+	refused(weir_array_flush(caches[0], &rig.writers[0].array, 0, 1, 0), -EINVAL, "weir_array_flush",
+		"not one of this cache");
 	refused(weir_array_flush(rig.cache, &array, 0, 1, 0), -EINVAL, "weir_array_flush", "closed already");
 	must(weir_context_close(rig.context));
 	remove_files(&rig);
@@ -365,7 +375,9 @@ static void test_stripes(void **state)
 	(void)state;
 	open_rig(&rig, NULL);
 	must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 64), &cache));
-	must(weir_writer_open(cache, rig.storages, 2, WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096), &args.writer[0]));
+	must(weir_writer_open(cache, rig.storages, 2,
+			      WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096),
+			      &args.writer[0]));
 	must(weir_launch(rig.context, "lifetime_put", 1, 16, &args, sizeof(args)));
 	must(weir_storage_close(rig.storages[0]));
 	for (unsigned i = 0; i < 4; i++) { /* units in turns */
@@ -376,7 +388,8 @@ static void test_stripes(void **state)
 	must(weir_storage_disk(rig.storages[1], &disk));
 	use(&rig, &args.writer[0], &disk, statuses);
 	assert_int_equal(statuses[0], WEIR_E_CLOSED);
-	must(weir_writer_open(cache, &rig.storages[1], 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.writer[0]));
+	must(weir_writer_open(cache, &rig.storages[1], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &args.writer[0]));
 	use(&rig, &args.writer[0], &disk, statuses);
 	assert_int_equal(statuses[1], WEIR_OK);
 	must(weir_context_close(rig.context));
@@ -424,7 +437,9 @@ static void test_batches(void **state)
 	open_rig(&rig, NULL);
 	memset(bytes, 7, sizeof(bytes));
 	must(weir_copy_to_device(rig.context, rig.buffer, bytes, sizeof(bytes)));
-	io[0] = (struct weir_file_io){ .registration = rig.registration, .file = rig.files[0], .operation = WEIR_FILE_WRITE,
+	io[0] = (struct weir_file_io){ .registration = rig.registration,
+				       .file = rig.files[0],
+				       .operation = WEIR_FILE_WRITE,
 				       .bytes = BUFFER_BYTES };
 	must(weir_file_submit(rig.context, io, 1, &batch));
 	must(weir_context_close(rig.context)); /* waits for it */
@@ -436,7 +451,10 @@ static void test_batches(void **state)
 	remove_files(&rig);
 
 	open_rig(&rig, NULL);
-	io[1] = (struct weir_file_io){ .registration = rig.registration, .file = rig.files[0], .operation = WEIR_FILE_READ, .bytes = 4096 };
+	io[1] = (struct weir_file_io){ .registration = rig.registration,
+				       .file = rig.files[0],
+				       .operation = WEIR_FILE_READ,
+				       .bytes = 4096 };
 	must(weir_deregister(rig.registration));
 	refused(weir_file_batch(rig.context, &io[1], 1), -EINVAL, "request 0", "registration");
 	refused(weir_file_submit(rig.context, &io[1], 1, &batch), -EINVAL, "request 0", "registration");
@@ -486,62 +504,72 @@ static union {
 
 static void *pointer; /* that calls set */
 
-#define CALL(name, handle, expression)                                                   \
-	static int64_t name##_of(const struct handles *h)                                \
-	{                                                                                \
-		(void)h;                                                                 \
-		return (int64_t)(expression);                                            \
+#define CALL(name, handle, expression)                                                                       \
+	static int64_t name##_of(const struct handles *h)                                                    \
+	{                                                                                                    \
+		(void)h;                                                                                     \
+		return (int64_t)(expression);                                                                \
 	}
 #define ARRAY_OPTIONS WEIR_OPTIONS(array, .element_bytes = 8)
-#define HANDLE_CALLS(X)                                                                                                        \
-	X(weir_context_close, context, weir_context_close(h->context))                                                         \
-	X(weir_context_info, context, weir_context_info(h->context, &out.context))                                             \
-	X(weir_alloc, context, weir_alloc(h->context, 1, &word))                                                               \
-	X(weir_alloc_host, context, weir_alloc_host(h->context, 1, &word, &host_view))                                         \
-	X(weir_free, context, weir_free(h->context, memory_of_live))                                                           \
-	X(weir_copy_to_device, context, weir_copy_to_device(h->context, memory_of_live, bytes_of_host, 8))                                   \
-	X(weir_copy_from_device, context, weir_copy_from_device(h->context, bytes_of_host, memory_of_live, 8))                                 \
-	X(weir_storage_open, context, weir_storage_open(h->context, "virt:1M", NULL, (struct weir_storage **)&pointer))        \
-	X(weir_storage_close, storage, weir_storage_close(h->storage))                                                         \
-	X(weir_storage_info, storage, weir_storage_info(h->storage, &out.storage))                                             \
-	X(weir_storage_disk, storage, weir_storage_disk(h->storage, (struct weir_disk *)bytes_of_host))                        \
-	X(weir_storage_read, storage, weir_storage_read(h->storage, 0, bytes_of_host, 4096))                                   \
-	X(weir_storage_write, storage, weir_storage_write(h->storage, 0, bytes_of_host, 4096))                                 \
-	X(weir_storage_flush, storage, weir_storage_flush(h->storage))                                                         \
-	X(weir_stats, storage, weir_stats(h->storage, &out.stats))                                                             \
-	X(weir_cache_create, context, weir_cache_create(h->context, WEIR_OPTIONS(cache, .lines = 4), (struct weir_cache **)&pointer)) \
-	X(weir_cache_destroy, cache, weir_cache_destroy(h->cache))                                                             \
-	X(weir_cache_stats, cache, weir_cache_stats(h->cache, &out.cache))                                                     \
-	X(weir_cache_flush, cache, weir_cache_flush(h->cache, 1))                                                              \
-	X(weir_array_open, cache, weir_array_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &array_of_live))                  \
-	X(weir_writer_open, cache, weir_writer_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &writer_of_live))               \
-	X(weir_array_flush, cache, weir_array_flush(h->cache, &array_of_live, 0, 1, 0))                                        \
-	X(weir_array_invalidate, cache, weir_array_invalidate(h->cache, &array_of_live, 0, 1))                                 \
-	X(weir_share_create, cache, weir_share_create(h->cache, NULL))                                                         \
-	X(weir_share_destroy, cache, weir_share_destroy(h->cache))                                                             \
-	X(weir_share_stats, cache, weir_share_stats(h->cache, &out.share))                                                     \
-	X(weir_launch, context, weir_launch(h->context, "lifetime_put", 1, 1, bytes_of_host, sizeof(struct lifetime_put_args))) \
-	X(weir_launch_on, context, weir_launch_on(h->context, NULL, "lifetime_put", 1, 1, bytes_of_host, sizeof(struct lifetime_put_args))) \
-	X(weir_sync, context, weir_sync(h->context))                                                                           \
-	X(weir_kernel_info, context, weir_kernel_info(h->context, "lifetime_put", &out.kernel))                                \
-	X(weir_chain_create, context, weir_chain_create(h->context, WEIR_OPTIONS(chain, .lanes = 1), &word))                   \
-	X(weir_chain_report, context, weir_chain_report(h->context, memory_of_live, NULL, 0))                                  \
-	X(weir_register, context, weir_register(h->context, memory_of_live, 8, NULL, (struct weir_registration **)&pointer))   \
-	X(weir_deregister, registration, weir_deregister(h->registration))                                                     \
-	X(weir_registration_info, registration, weir_registration_info(h->registration, &out.registration))                    \
-	X(weir_file_read, registration, weir_file_read(h->registration, 0, 1, 0, 0))                                           \
-	X(weir_file_write, registration, weir_file_write(h->registration, 0, 1, 0, 0))                                         \
-	X(weir_file_route, registration, weir_file_route(h->registration, 0, &out.route))                                      \
-	X(weir_file_attach, context, weir_file_attach(h->context, 0))                                                          \
-	X(weir_file_detach, context, weir_file_detach(h->context, 0))                                                          \
-	X(weir_file_batch, context, weir_file_batch(h->context, &request, 1))                                                  \
-	X(weir_file_submit, context, weir_file_submit(h->context, &request, 1, (struct weir_file_batch **)&pointer))           \
-	X(weir_file_enqueue, context, weir_file_enqueue(h->context, NULL, &request, 1))                                        \
-	X(weir_file_stats, context, weir_file_stats(h->context, &out.files))                                                   \
-	X(weir_file_wait, batch, weir_file_wait(h->batch))                                                                     \
-	X(weir_file_ended, batch, weir_file_ended(h->batch) == SIZE_MAX ? -EINVAL : 0)                                         \
-	X(weir_gpus_close, gpus, weir_gpus_close(h->gpus))                                                                     \
-	X(weir_gpu_at, gpus, weir_gpu_at(h->gpus, 0, &out.gpu))                                                                \
+#define HANDLE_CALLS(X)                                                                                      \
+	X(weir_context_close, context, weir_context_close(h->context))                                       \
+	X(weir_context_info, context, weir_context_info(h->context, &out.context))                           \
+	X(weir_alloc, context, weir_alloc(h->context, 1, &word))                                             \
+	X(weir_alloc_host, context, weir_alloc_host(h->context, 1, &word, &host_view))                       \
+	X(weir_free, context, weir_free(h->context, memory_of_live))                                         \
+	X(weir_copy_to_device, context, weir_copy_to_device(h->context, memory_of_live, bytes_of_host, 8))   \
+	X(weir_copy_from_device, context,                                                                    \
+	  weir_copy_from_device(h->context, bytes_of_host, memory_of_live, 8))                               \
+	X(weir_storage_open, context,                                                                        \
+	  weir_storage_open(h->context, "virt:1M", NULL, (struct weir_storage **)&pointer))                  \
+	X(weir_storage_close, storage, weir_storage_close(h->storage))                                       \
+	X(weir_storage_info, storage, weir_storage_info(h->storage, &out.storage))                           \
+	X(weir_storage_disk, storage, weir_storage_disk(h->storage, (struct weir_disk *)bytes_of_host))      \
+	X(weir_storage_read, storage, weir_storage_read(h->storage, 0, bytes_of_host, 4096))                 \
+	X(weir_storage_write, storage, weir_storage_write(h->storage, 0, bytes_of_host, 4096))               \
+	X(weir_storage_flush, storage, weir_storage_flush(h->storage))                                       \
+	X(weir_stats, storage, weir_stats(h->storage, &out.stats))                                           \
+	X(weir_cache_create, context,                                                                        \
+	  weir_cache_create(h->context, WEIR_OPTIONS(cache, .lines = 4), (struct weir_cache **)&pointer))    \
+	X(weir_cache_destroy, cache, weir_cache_destroy(h->cache))                                           \
+	X(weir_cache_stats, cache, weir_cache_stats(h->cache, &out.cache))                                   \
+	X(weir_cache_flush, cache, weir_cache_flush(h->cache, 1))                                            \
+	X(weir_array_open, cache,                                                                            \
+	  weir_array_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &array_of_live))                        \
+	X(weir_writer_open, cache,                                                                           \
+	  weir_writer_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &writer_of_live))                      \
+	X(weir_array_flush, cache, weir_array_flush(h->cache, &array_of_live, 0, 1, 0))                      \
+	X(weir_array_invalidate, cache, weir_array_invalidate(h->cache, &array_of_live, 0, 1))               \
+	X(weir_share_create, cache, weir_share_create(h->cache, NULL))                                       \
+	X(weir_share_destroy, cache, weir_share_destroy(h->cache))                                           \
+	X(weir_share_stats, cache, weir_share_stats(h->cache, &out.share))                                   \
+	X(weir_launch, context,                                                                              \
+	  weir_launch(h->context, "lifetime_put", 1, 1, bytes_of_host, sizeof(struct lifetime_put_args)))    \
+	X(weir_launch_on, context,                                                                           \
+	  weir_launch_on(h->context, NULL, "lifetime_put", 1, 1, bytes_of_host,                              \
+			 sizeof(struct lifetime_put_args)))                                                  \
+	X(weir_sync, context, weir_sync(h->context))                                                         \
+	X(weir_kernel_info, context, weir_kernel_info(h->context, "lifetime_put", &out.kernel))              \
+	X(weir_chain_create, context, weir_chain_create(h->context, WEIR_OPTIONS(chain, .lanes = 1), &word)) \
+	X(weir_chain_report, context, weir_chain_report(h->context, memory_of_live, NULL, 0))                \
+	X(weir_register, context,                                                                            \
+	  weir_register(h->context, memory_of_live, 8, NULL, (struct weir_registration **)&pointer))         \
+	X(weir_deregister, registration, weir_deregister(h->registration))                                   \
+	X(weir_registration_info, registration, weir_registration_info(h->registration, &out.registration))  \
+	X(weir_file_read, registration, weir_file_read(h->registration, 0, 1, 0, 0))                         \
+	X(weir_file_write, registration, weir_file_write(h->registration, 0, 1, 0, 0))                       \
+	X(weir_file_route, registration, weir_file_route(h->registration, 0, &out.route))                    \
+	X(weir_file_attach, context, weir_file_attach(h->context, 0))                                        \
+	X(weir_file_detach, context, weir_file_detach(h->context, 0))                                        \
+	X(weir_file_batch, context, weir_file_batch(h->context, &request, 1))                                \
+	X(weir_file_submit, context,                                                                         \
+	  weir_file_submit(h->context, &request, 1, (struct weir_file_batch **)&pointer))                    \
+	X(weir_file_enqueue, context, weir_file_enqueue(h->context, NULL, &request, 1))                      \
+	X(weir_file_stats, context, weir_file_stats(h->context, &out.files))                                 \
+	X(weir_file_wait, batch, weir_file_wait(h->batch))                                                   \
+	X(weir_file_ended, batch, weir_file_ended(h->batch) == SIZE_MAX ? -EINVAL : 0)                       \
+	X(weir_gpus_close, gpus, weir_gpus_close(h->gpus))                                                   \
+	X(weir_gpu_at, gpus, weir_gpu_at(h->gpus, 0, &out.gpu))                                              \
 	X(weir_gpu_disk_at, gpus, weir_gpu_disk_at(h->gpus, 0, 0, &out.gpu_disk))
 HANDLE_CALLS(CALL)
 
@@ -559,8 +587,8 @@ enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 static bool takes_null(const char *name)
 {
-	static const char *const closing[] = { "weir_context_close", "weir_storage_close", "weir_cache_destroy", "weir_deregister",
-					       "weir_gpus_close" };
+	static const char *const closing[] = { "weir_context_close", "weir_storage_close",
+					       "weir_cache_destroy", "weir_deregister", "weir_gpus_close" };
 
 	for (size_t i = 0; i < sizeof(closing) / sizeof(closing[0]); i++)
 		if (!strcmp(name, closing[i]))
@@ -638,10 +666,10 @@ static void test_closed_handles(void **state)
 /* In the place of each handle one of another kind; and one that was never any. */
 static void test_wrong_handles(void **state)
 {
-	struct handles wrong = { (void *)live.storage, (void *)live.cache, (void *)live.storage, (void *)live.context,
-				 (void *)live.registration, (void *)live.cache };
-	struct handles strange = { (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host,
-				   (void *)bytes_of_host, (void *)bytes_of_host };
+	struct handles wrong = { (void *)live.storage, (void *)live.cache,        (void *)live.storage,
+				 (void *)live.context, (void *)live.registration, (void *)live.cache };
+	struct handles strange = { (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host,
+				   (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host };
 
 	(void)state;
 	make_dead();
@@ -650,9 +678,12 @@ static void test_wrong_handles(void **state)
 		refused(calls[i].call(&strange), -EINVAL, calls[i].name, "there is no such");
 	}
 	/* Other storages' handles in a list. */
-	refused(weir_array_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &array_of_live), -EINVAL, "weir_array_open", "closed");
-	refused(weir_array_open(live.cache, &none.storage, 1, ARRAY_OPTIONS, &array_of_live), -EINVAL, "weir_array_open", "NULL");
-	refused(weir_writer_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &writer_of_live), -EINVAL, "weir_writer_open", "closed");
+	refused(weir_array_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &array_of_live), -EINVAL,
+		"weir_array_open", "closed");
+	refused(weir_array_open(live.cache, &none.storage, 1, ARRAY_OPTIONS, &array_of_live), -EINVAL,
+		"weir_array_open", "NULL");
+	refused(weir_writer_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &writer_of_live), -EINVAL,
+		"weir_writer_open", "closed");
 }
 
 /* NULL for what a call needs beside its handle. */
@@ -711,8 +742,10 @@ static void test_null_arguments(void **state)
 	refused(weir_file_batch(c, NULL, 1), -EINVAL, "NULL", "io");
 	refused(weir_file_submit(c, NULL, 1, (struct weir_file_batch **)&pointer), -EINVAL, "NULL", "io");
 	/* Options are NULL for the defaults; of those that have none, that is refused as the defaults are. */
-	refused(weir_cache_create(c, NULL, (struct weir_cache **)&pointer), -EINVAL, "cache of zero lines", "");
-	refused(weir_array_open(k, &live.storage, 1, NULL, &array_of_live), -EINVAL, "element_bytes is 0", "");
+	refused(weir_cache_create(c, NULL, (struct weir_cache **)&pointer), -EINVAL, "cache of zero lines",
+		"");
+	refused(weir_array_open(k, &live.storage, 1, NULL, &array_of_live), -EINVAL, "element_bytes is 0",
+		"");
 	refused(weir_chain_create(c, NULL, &word), -EINVAL, "lock chain of 0 lanes", "");
 	weir_status_text(WEIR_OK, NULL);
 	must(weir_array_open(k, &live.storage, 1, ARRAY_OPTIONS, &array_of_live));
@@ -721,9 +754,11 @@ static void test_null_arguments(void **state)
 /* No function of the library is missing in the table above. */
 static void test_the_table_is_whole(void **state)
 {
-	static const char *const without[] = { "weir_version", "weir_last_error", "weir_status_text", "weir_parse_bytes", "weir_device_at",
-					       "weir_gpus_open", "weir_context_open", "weir_policy_name", "weir_policy_of_name",
-					       "weir_user_policy_built", "weir_file_path_name", "weir_image_register" }; /* no handle */
+	static const char *const without[] = {
+		"weir_version",        "weir_last_error",        "weir_status_text",    "weir_parse_bytes",
+		"weir_device_at",      "weir_gpus_open",         "weir_context_open",   "weir_policy_name",
+		"weir_policy_of_name", "weir_user_policy_built", "weir_file_path_name", "weir_image_register"
+	}; /* no handle */
 	FILE *map = fopen(WEIR_TEST_MAP, "r");
 	unsigned names = 0, missing = 0;
 	char text[8192], *end, *name;
@@ -786,5 +821,7 @@ int main(void)
 		cmocka_unit_test(test_addresses_are_not_reused),
 	};
 
-	return test_begins() ? cmocka_run_group_tests_name("lifetime", tests, set_up_handles, tear_down_handles) : 0;
+	return test_begins()
+		       ? cmocka_run_group_tests_name("lifetime", tests, set_up_handles, tear_down_handles)
+		       : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whatever is not to be had while contexts, storages, caches, arrays and files are opened, used and closed: the call
- * that cannot go on says so in one sentence, nothing crashes or hangs, and all that was had is given back.
+ * Whatever is not to be had while contexts, storages, caches, arrays and files are opened, used and closed:
+ * the call that cannot go on says so in one sentence, nothing crashes or hangs, and all that was had is given
+ * back.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,8 @@ static int took(int error, const char *what)
 	if (error > 0)
 		fail_msg("%s returned %d", what, error);
 	if (error < 0 && (strstr(says, "12Q") || strlen(says) < 10 || strchr(says, '\n')))
-		fail_msg("%s failed (%d) without a sentence: \"%s\"", what, error, strstr(says, "12Q") ? "" : says);
+		fail_msg("%s failed (%d) without a sentence: \"%s\"", what, error,
+			 strstr(says, "12Q") ? "" : says);
 	forget_sentence();
 	return error;
 }
@@ -60,7 +62,8 @@ static int use_storage(struct weir_context *context, const char *uri)
 	struct weir_storage *storage = NULL;
 	struct weir_stats stats = { .size = sizeof(stats) };
 	static char block[16384];
-	int error = TOOK(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 8), &storage));
+	int error = TOOK(
+		weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 8), &storage));
 
 	if (error)
 		assert_null(storage);
@@ -87,9 +90,11 @@ static int use_arrays(struct weir_cache *cache, struct weir_storage *const *stor
 	int error = TOOK(weir_share_create(cache, WEIR_OPTIONS(share, .entries = 64)));
 
 	if (!error)
-		error = TOOK(weir_writer_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer));
+		error = TOOK(weir_writer_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 8),
+					      &writer));
 	if (!error)
-		error = TOOK(weir_array_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 4), &array));
+		error = TOOK(
+			weir_array_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 4), &array));
 	if (!error)
 		error = TOOK(weir_array_flush(cache, &array, 0, 100, 1));
 	if (!error)
@@ -113,9 +118,11 @@ static int use_cache(struct weir_context *context, const char *unused)
 
 	(void)unused;
 	for (unsigned i = 0; i < 2 && !error; i++)
-		error = TOOK(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 1, .depth = 8), &storages[i]));
+		error = TOOK(weir_storage_open(context, "virt:1M",
+					       WEIR_OPTIONS(storage, .queues = 1, .depth = 8), &storages[i]));
 	if (!error)
-		error = TOOK(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 16, .tier_bytes = 64 << 10), &cache));
+		error = TOOK(weir_cache_create(
+			context, WEIR_OPTIONS(cache, .lines = 16, .tier_bytes = 64 << 10), &cache));
 	if (!error)
 		error = use_arrays(cache, storages);
 	end = TOOK(weir_cache_destroy(cache));
@@ -151,7 +158,11 @@ static int use_requests(struct weir_context *context, struct weir_registration *
 	if (!error)
 		error = (did = weir_file_read(registration, file, 100000, 5, 3)) < 0 ? TOOK((int)did) : 0;
 	for (unsigned i = 0; i < 4; i++)
-		io[i] = (struct weir_file_io){ .registration = registration, .file = file, .bytes = 4096, .at = i * 4096, .offset = i * 8192,
+		io[i] = (struct weir_file_io){ .registration = registration,
+					       .file = file,
+					       .bytes = 4096,
+					       .at = i * 4096,
+					       .offset = i * 8192,
 					       .operation = i % 2 ? WEIR_FILE_WRITE : WEIR_FILE_READ };
 	if (!error)
 		error = TOOK(weir_file_batch(context, io, 4));
@@ -193,8 +204,10 @@ static uint32_t used_service;
 static int use_context(void)
 {
 	struct weir_context *context = NULL;
-	int error = TOOK(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 64, .service_waves = used_service),
-					   &context));
+	int error = TOOK(weir_context_open(
+		"cpu",
+		WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 64, .service_waves = used_service),
+		&context));
 
 	if (error)
 		assert_null(context);
@@ -217,8 +230,8 @@ static unsigned open_files(void)
 }
 
 /*
- * The library remembers the objects closed last, so that their use is refused. From here on it remembers as many as it ever
- * will, and one more that is closed makes one go.
+ * The library remembers the objects closed last, so that their use is refused. From here on it remembers as
+ * many as it ever will, and one more that is closed makes one go.
  */
 static void keep_closed(void)
 {
@@ -247,10 +260,11 @@ static size_t once(size_t nth, bool and_later, int *error)
 	were = scarce_end();
 	kept = scarce_kept(&where);
 	if (kept != before)
-		fail_msg("call %zu refused%s: %zu things are kept, one asked for at %#zx of the library", nth, and_later ? " and all later" : "",
-			 kept - before, where);
+		fail_msg("call %zu refused%s: %zu things are kept, one asked for at %#zx of the library", nth,
+			 and_later ? " and all later" : "", kept - before, where);
 	if (open_files() != files)
-		fail_msg("call %zu refused%s: %u files stay open", nth, and_later ? " and all later" : "", open_files() - files);
+		fail_msg("call %zu refused%s: %u files stay open", nth, and_later ? " and all later" : "",
+			 open_files() - files);
 	return were;
 }
 

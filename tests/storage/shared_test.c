@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shared_test.c: storages of several contexts on one controller, each with queue pairs of its own. The first context is the
- * device's that is tested, the second one the cpu's; the controller is a virtual one with a name. Deadlines of lanes are ten
- * minutes: that they return shows that their commands were ended.
+ * shared_test.c: storages of several contexts on one controller, each with queue pairs of its own. The first
+ * context is the device's that is tested, the second one the cpu's; the controller is a virtual one with a
+ * name. Deadlines of lanes are ten minutes: that they return shows that their commands were ended.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -35,8 +35,8 @@ enum {
 };
 
 #define NEVER_US ((uint64_t)600 * 1000000)
-#define BY_HOST	 (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
-#define MADE	 "virt:4M?block=512&queue_pairs=8&controller="
+#define BY_HOST  (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
+#define MADE     "virt:4M?block=512&queue_pairs=8&controller="
 
 static void must(int error)
 {
@@ -68,14 +68,15 @@ static int open_storage(struct user *user, const char *uri, unsigned queues, boo
 	return weir_storage_open(user->context, text, &options, &user->storage);
 }
 
-/* The first is of the tested device, the second of the one that WEIR_TEST_SECOND names, the others of the cpu. */
+/* The first is of the tested device, the second of the one that WEIR_TEST_SECOND names, the others of the
+ * cpu. */
 static void open_user(struct user *user, unsigned number, const char *uri, unsigned queues)
 {
 	const char *second = getenv("WEIR_TEST_SECOND");
 	bool tested = number == 0 || (number == 1 && second);
 
 	must(weir_context_open(number == 0 ? test_context_name()
-			       : tested	   ? second
+			       : tested    ? second
 					   : "cpu",
 			       WEIR_OPTIONS(context, .workers = 2), &user->context));
 	must(open_storage(user, uri, queues, tested));
@@ -101,7 +102,8 @@ static uint64_t alloc(struct weir_context *context, size_t bytes)
 	return address;
 }
 
-/* How a request of one block ends; by a single lane, so on the first queue pair. The block is @text, to its end. */
+/* How a request of one block ends; by a single lane, so on the first queue pair. The block is @text, to its
+ * end. */
 static uint32_t request(struct user *user, uint32_t opcode, uint64_t lba, char text[BLOCK])
 {
 	struct test_request_args args = { .opcode = opcode, .blocks = 1, .lba = lba };
@@ -346,7 +348,8 @@ static void await_resets(struct user *user, uint64_t resets)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* A reset that one needs ends what the other has under way, which is tried again: it goes on with queue pairs created anew. */
+/* A reset that one needs ends what the other has under way, which is tried again: it goes on with queue pairs
+ * created anew. */
 static void test_reset(void **state)
 {
 	struct user users[USERS];
@@ -438,7 +441,8 @@ static void test_new_queue(void **state)
 	close_user(&users[1]);
 }
 
-/* Where the host does not see a device's queues it cannot go on with them: that storage is lost, and the other one goes on. */
+/* Where the host does not see a device's queues it cannot go on with them: that storage is lost, and the
+ * other one goes on. */
 static void test_lost_alone(void **state)
 {
 	struct user users[USERS];
@@ -450,7 +454,8 @@ static void test_lost_alone(void **state)
 		return;
 	open_users(users, MADE "alone&fault=stuck:op=read:lba=7:count=1");
 	status = read_block(&users[0], VICTIM);
-	if (status == WEIR_OK && stats_of(&users[0]).resets) { /* memory is shared: it goes on, as in test_reset() */
+	if (status == WEIR_OK &&
+	    stats_of(&users[0]).resets) { /* memory is shared: it goes on, as in test_reset() */
 		close_user(&users[0]);
 		close_user(&users[1]);
 		return;
@@ -516,7 +521,8 @@ static void test_reset_from_outside(void **state)
 	close_user(&users[1]);
 }
 
-/* WEIR_TEST_REMOVE has the system ask for it, and waits until it has it: all are ended, and it is let go of. */
+/* WEIR_TEST_REMOVE has the system ask for it, and waits until it has it: all are ended, and it is let go of.
+ */
 static void test_removal(void **state)
 {
 	const char *command = getenv("WEIR_TEST_REMOVE");
@@ -552,7 +558,8 @@ static void test_gone(void **state)
 		fails(MADE "gone&fault=gone:op=read:lba=7:count=1", WEIR_E_DEVICE_GONE);
 }
 
-/* What was written is made durable by whoever is closed while others stay: its flush, which fails here, is seen to. */
+/* What was written is made durable by whoever is closed while others stay: its flush, which fails here, is
+ * seen to. */
 static void test_close_flushes(void **state)
 {
 	struct user users[USERS];
@@ -627,7 +634,8 @@ static void *open_and_close(void *argument)
 	return NULL;
 }
 
-/* Whoever comes first opens it, whoever goes last closes it, and between these it may be either at any time. */
+/* Whoever comes first opens it, whoever goes last closes it, and between these it may be either at any time.
+ */
 static void test_threads(void **state)
 {
 	struct weir_context *contexts[3];

@@ -15,10 +15,10 @@
 
 extern const char *weir_last_error(void);
 
-#define assert_says(words) \
-	do {                                                                             \
-		if (!strstr(weir_last_error(), words))                                   \
-			fail_msg("'%s' is not in: %s", words, weir_last_error());        \
+#define assert_says(words)                                                                                   \
+	do {                                                                                                 \
+		if (!strstr(weir_last_error(), words))                                                       \
+			fail_msg("'%s' is not in: %s", words, weir_last_error());                            \
 	} while (0)
 
 static void parse(const char *text, struct weir_uri *uri)
@@ -145,8 +145,9 @@ static int take_u64(const char *text, uint64_t least, uint64_t most, uint64_t *v
 
 static void takes_whole_numbers_within_limits(void **state)
 {
-	static const char *const bad[] = { "0",   "65",  "-1", "+1", " 1",  "1 ",
-					   "0x1", "1.0", "1K", "a",  "18446744073709551616" };
+	static const char *const bad[] = {
+		"0", "65", "-1", "+1", " 1", "1 ", "0x1", "1.0", "1K", "a", "18446744073709551616"
+	};
 	uint64_t value = 77;
 
 	(void)state;
@@ -198,13 +199,26 @@ static void parses_sizes_strictly(void **state)
 	static const struct {
 		const char *text;
 		uint64_t bytes;
-	} good[] = { { "0", 0 },		 { "1", 1 },
-		     { "64K", 64 << 10 },	 { "7M", 7 << 20 },
-		     { "4G", 4ull << 30 },	 { "16777215T", 16777215ull << 40 },
+	} good[] = { { "0", 0 },
+		     { "1", 1 },
+		     { "64K", 64 << 10 },
+		     { "7M", 7 << 20 },
+		     { "4G", 4ull << 30 },
+		     { "16777215T", 16777215ull << 40 },
 		     { "18446744073709551615", UINT64_MAX } };
-	static const char *const bad[] = { "",	 "K",	"1k",  "1KB",	   "1KiB",
-					   "-1", " 1",	"1 K", "16777216T", "18446744073709551616",
-					   "1P", "1.5G", "99999999999999999999" };
+	static const char *const bad[] = { "",
+					   "K",
+					   "1k",
+					   "1KB",
+					   "1KiB",
+					   "-1",
+					   " 1",
+					   "1 K",
+					   "16777216T",
+					   "18446744073709551616",
+					   "1P",
+					   "1.5G",
+					   "99999999999999999999" };
 	uint64_t bytes;
 
 	(void)state;

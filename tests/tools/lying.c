@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lying: to preload: of reads or writes of files that weir's threads ask for, some bring or take nothing and say that all went well.
+ * lying: to preload: of reads or writes of files that weir's threads ask for, some bring or take nothing and
+ * say that all went well.
  *
  * WEIR_LYING=reads:100 or writes:50: each call from the 100th or 50th on, of 4 KiB, of a process.
  */

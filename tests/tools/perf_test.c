@@ -157,8 +157,9 @@ static void test_buckets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_zipf_law),   cmocka_unit_test(test_zipf_huge), cmocka_unit_test(test_scatter),
-		cmocka_unit_test(test_sequential), cmocka_unit_test(test_mix),	     cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_zipf_law), cmocka_unit_test(test_zipf_huge),
+		cmocka_unit_test(test_scatter),  cmocka_unit_test(test_sequential),
+		cmocka_unit_test(test_mix),      cmocka_unit_test(test_buckets),
 	};
 
 	return cmocka_run_group_tests_name("perf", tests, NULL, NULL);

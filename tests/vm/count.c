@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plugin of QEMU's software emulation: how many instructions the processors have carried out whenever the guest comes to a mark,
- * a nop that says its number (p2p_file.c). Idle processors carry out none. -plugin count.so,out=FILE; a line of FILE is a mark
- * and a count.
+ * A plugin of QEMU's software emulation: how many instructions the processors have carried out whenever the
+ * guest comes to a mark, a nop that says its number (p2p_file.c). Idle processors carry out none. -plugin
+ * count.so,out=FILE; a line of FILE is a mark and a count.
  *
  * What is declared here of QEMU's interface for plugins, version 1, stands in its documentation.
  */
@@ -19,10 +19,12 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *block);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *block, size_t index);
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *instruction);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *instruction);
-void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*call)(uint64_t id, struct qemu_plugin_tb *block));
+void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
+					   void (*call)(uint64_t id, struct qemu_plugin_tb *block));
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *block, int add, void *to, uint64_t what);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *instruction, void (*call)(unsigned processor, void *of),
-					    int registers, void *of);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *instruction,
+					    void (*call)(unsigned processor, void *of), int registers,
+					    void *of);
 
 EXPORT extern int qemu_plugin_version;
 EXPORT int qemu_plugin_install(uint64_t id, const void *machine, int count, char **arguments);
@@ -50,8 +52,10 @@ static void translated(uint64_t id, struct qemu_plugin_tb *block)
 		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
 		const unsigned char *data = qemu_plugin_insn_data(instruction);
 
-		if (qemu_plugin_insn_size(instruction) == 8 && !memcmp(data, nop, sizeof(nop)) && !memcmp(data + 5, sign, sizeof(sign)))
-			qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, 0, (void *)(uintptr_t)data[4]);
+		if (qemu_plugin_insn_size(instruction) == 8 && !memcmp(data, nop, sizeof(nop)) &&
+		    !memcmp(data + 5, sign, sizeof(sign)))
+			qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, 0,
+							       (void *)(uintptr_t)data[4]);
 	}
 }
 

@@ -3,12 +3,13 @@
  * vm_cycles: in the guest, open and close, map and unmap, again and again; nothing may be left over.
  *
  *   vm_cycles URI SECONDS           so long for each of the two
- *   vm_cycles URI queues COUNT      so many times an I/O queue pair of an open controller is deleted and created again
- *   vm_cycles URI leaking COUNT     the same, and a page is not freed: a control, which has to be found out
+ *   vm_cycles URI queues COUNT      so many times an I/O queue pair of an open controller is deleted and
+ * created again vm_cycles URI leaking COUNT     the same, and a page is not freed: a control, which has to be
+ * found out
  *
- * Counted before and after: open files, pinned and locked memory, mappings that the IOMMU's container has left. Through
- * iommufd nobody tells the latter; what is mapped is pinned, and that is counted. What the runtime maps and unmaps is
- * counted by a mapper of our own beside the controller's.
+ * Counted before and after: open files, pinned and locked memory, mappings that the IOMMU's container has
+ * left. Through iommufd nobody tells the latter; what is mapped is pinned, and that is counted. What the
+ * runtime maps and unmaps is counted by a mapper of our own beside the controller's.
  */
 #include <dirent.h>
 #include <linux/vfio.h>
@@ -25,7 +26,8 @@
 
 enum { ALLOCATIONS = 16, PATH = 300, PAIRS = 16, DEPTH = 8, TRANSFER = 64 << 10 };
 
-/** struct left - what there is; @mappings: that could still be made, 0 without a container; @spaces: of iommufd */
+/** struct left - what there is; @mappings: that could still be made, 0 without a container; @spaces: of
+ * iommufd */
 struct left {
 	unsigned files;
 	unsigned long pinned_kb;
@@ -97,8 +99,8 @@ static struct left count_left(const char *when)
 	}
 	if (file)
 		fclose(file);
-	printf("%s: %u files, %lu KiB pinned, %lu KiB locked, %u mappings to be had\n", when, left.files, left.pinned_kb,
-	       left.locked_kb, left.mappings);
+	printf("%s: %u files, %lu KiB pinned, %lu KiB locked, %u mappings to be had\n", when, left.files,
+	       left.pinned_kb, left.locked_kb, left.mappings);
 	return left;
 }
 
@@ -156,7 +158,8 @@ static int mappings(struct weir_context *context, const char *uri, double second
 	return 1;
 }
 
-/** struct tally - a mapper that maps nothing and counts: @maps since it began to follow, of @bytes that are mapped now */
+/** struct tally - a mapper that maps nothing and counts: @maps since it began to follow, of @bytes that are
+ * mapped now */
 struct tally {
 	struct weir_dma_mapper mapper;
 	uint64_t maps;
@@ -187,7 +190,8 @@ static void tally_unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64
 static int tallies_differ(const struct tally *before, const struct tally *after)
 {
 	printf("mapped: %llu times, unmapped: %llu times; %lld mappings and %lld bytes more than before\n",
-	       (unsigned long long)(after->maps - before->maps), (unsigned long long)(after->unmaps - before->unmaps),
+	       (unsigned long long)(after->maps - before->maps),
+	       (unsigned long long)(after->unmaps - before->unmaps),
 	       (long long)(after->maps - after->unmaps - before->maps + before->unmaps),
 	       (long long)(after->bytes - before->bytes));
 	return after->maps - after->unmaps != before->maps - before->unmaps || after->bytes != before->bytes;
@@ -218,7 +222,8 @@ static void create_pairs(struct weir_storage *storage)
 	}
 }
 
-/* The controller has these pairs and no others: it refuses to create one again, and to delete one that is deleted. */
+/* The controller has these pairs and no others: it refuses to create one again, and to delete one that is
+ * deleted. */
 static int numbers_differ(struct weir_storage *storage, uint64_t bus)
 {
 	uint32_t count = storage->queue_count;
@@ -252,7 +257,8 @@ static int pairs_work(struct rig *rig)
 /* Nobody looks at the storage meanwhile. */
 static int queues(struct rig *rig, unsigned long count, bool leaking)
 {
-	struct tally tally = { .mapper = { .map = tally_map, .unmap = tally_unmap, .peers = true } }, at_first;
+	struct tally tally = { .mapper = { .map = tally_map, .unmap = tally_unmap, .peers = true } },
+		     at_first;
 	struct left before, after;
 	unsigned long done = 0;
 	double begin = now();
@@ -304,7 +310,8 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return usage();
 	rig_must(weir_context_open("cpu", NULL, &context));
-	status = openings(context, argv[1], strtod(argv[2], NULL)) | mappings(context, argv[1], strtod(argv[2], NULL));
+	status = openings(context, argv[1], strtod(argv[2], NULL)) |
+		 mappings(context, argv[1], strtod(argv[2], NULL));
 	weir_context_close(context);
 	return status;
 }

@@ -37,8 +37,9 @@ static int chunk(int file, const char *path, bool fill, u64 word, size_t count)
 		return give_up(path, "read");
 	for (size_t i = 0; i < count; i++)
 		if (found[i] != expected[i]) {
-			fprintf(stderr, "vm_image: %s: word %llu is %#llx, not %#llx\n", path, (unsigned long long)(word + i),
-				(unsigned long long)found[i], (unsigned long long)expected[i]);
+			fprintf(stderr, "vm_image: %s: word %llu is %#llx, not %#llx\n", path,
+				(unsigned long long)(word + i), (unsigned long long)found[i],
+				(unsigned long long)expected[i]);
 			return 1;
 		}
 	return 0;

@@ -5,16 +5,14 @@
  *   vm_p2p claim GPU BAR [OFFSET BYTES]            its window is there then
  *   vm_p2p unclaim GPU BAR
  *   vm_p2p verdict GPU BAR SSD
- *   vm_p2p read NODE FILE OFFSET BYTES             the file's bytes to the same place of the window, by pread()
- *   vm_p2p uring NODE FILE OFFSET BYTES            the same by io_uring, several at a time, half into fixed buffers
- *   vm_p2p write NODE FILE OFFSET BYTES            the other way, by pwrite()
- *   vm_p2p idle NODE FILE OFFSET BYTES             all but the reading: for a control
- *   vm_p2p poke NODE OFFSET BYTES VALUE            each byte by the CPU
- *   vm_p2p whole NODE                              register all of it: nothing is left over from others
- *   vm_p2p bad CONTROL NODE GPU BAR SSD            what has to be refused: p2p_bad.c
- *   vm_p2p life NODE FILE STEP                     who ends first: p2p_life.c
- *   vm_p2p import NODE FILE SSD STEP               dma-bufs and so on: p2p_import.c
- *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
+ *   vm_p2p read NODE FILE OFFSET BYTES             the file's bytes to the same place of the window, by
+ * pread() vm_p2p uring NODE FILE OFFSET BYTES            the same by io_uring, several at a time, half into
+ * fixed buffers vm_p2p write NODE FILE OFFSET BYTES            the other way, by pwrite() vm_p2p idle NODE
+ * FILE OFFSET BYTES             all but the reading: for a control vm_p2p poke NODE OFFSET BYTES VALUE each
+ * byte by the CPU vm_p2p whole NODE                              register all of it: nothing is left over
+ * from others vm_p2p bad CONTROL NODE GPU BAR SSD            what has to be refused: p2p_bad.c vm_p2p life
+ * NODE FILE STEP                     who ends first: p2p_life.c vm_p2p import NODE FILE SSD STEP dma-bufs and
+ * so on: p2p_import.c vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED     calls with whatever comes: p2p_fuzz.c
  *   vm_p2p queue NODE DISK SSD STEP                queue pairs with rings in the window: p2p_queue.c
  *   vm_p2p ext4 NODE FOLDER                        files of a file system: p2p_ext4.c
  *   vm_p2p hold NODE FILE GPU SSD STEP             pages and imports, kept for long: p2p_hold.c
@@ -62,10 +60,10 @@ static int copy(char **argv, bool write)
 		ssize_t moved;
 
 		length = next_length(done, bytes);
-		moved = write ? pwrite(file, range.memory + done, length, (off_t)(first + done)) :
-				pread(file, range.memory + done, length, (off_t)(first + done));
-		check(moved == (ssize_t)length, "%zd of %llu bytes at %llu", moved, (unsigned long long)length,
-			(unsigned long long)(first + done));
+		moved = write ? pwrite(file, range.memory + done, length, (off_t)(first + done))
+			      : pread(file, range.memory + done, length, (off_t)(first + done));
+		check(moved == (ssize_t)length, "%zd of %llu bytes at %llu", moved,
+		      (unsigned long long)length, (unsigned long long)(first + done));
 	}
 	drop(&range);
 	printf("copied %llu bytes\n", (unsigned long long)done);
@@ -102,7 +100,8 @@ static bool fix(struct io_uring *ring, struct range *range)
 	return !error;
 }
 
-static void submit(struct io_uring *ring, int file, struct range *range, uint64_t at, uint64_t first, bool fixed)
+static void submit(struct io_uring *ring, int file, struct range *range, uint64_t at, uint64_t first,
+		   bool fixed)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
@@ -170,7 +169,8 @@ static int do_whole(char **argv)
 
 static int claim_or_not(char **argv, bool claim)
 {
-	struct weir_p2p_claim call = { .size = sizeof(call), .gpu = function_at(argv[0], (unsigned)number(argv[1])) };
+	struct weir_p2p_claim call = { .size = sizeof(call),
+				       .gpu = function_at(argv[0], (unsigned)number(argv[1])) };
 	struct weir_p2p_reason reason = { .size = sizeof(reason) };
 	int control = open_node(WEIR_P2P_CONTROL);
 
@@ -199,12 +199,13 @@ static int do_unclaim(char **argv)
 static int do_verdict(char **argv)
 {
 	static const char *const words[] = { "no", "unknown", "yes" };
-	struct weir_p2p_verdict call = { .size = sizeof(call), .gpu = function_at(argv[0], (unsigned)number(argv[1])),
-		.ssd = function_at(argv[2], 0) };
+	struct weir_p2p_verdict call = { .size = sizeof(call),
+					 .gpu = function_at(argv[0], (unsigned)number(argv[1])),
+					 .ssd = function_at(argv[2], 0) };
 
 	check(!ioctl(open_node(WEIR_P2P_CONTROL), WEIR_P2P_VERDICT, &call), "no verdict");
-	printf("verdict %s topology %u iommu %u reasons %#x distance %d: %s\n", words[call.verdict], call.topology,
-		call.iommu, call.reasons, call.distance, call.text);
+	printf("verdict %s topology %u iommu %u reasons %#x distance %d: %s\n", words[call.verdict],
+	       call.topology, call.iommu, call.reasons, call.distance, call.text);
 	return 0;
 }
 
@@ -213,12 +214,13 @@ static const struct {
 	int arguments;
 	int (*run)(char **argv);
 } steps[] = {
-	{ "claim", 2, do_claim }, { "unclaim", 2, do_unclaim }, { "verdict", 3, do_verdict }, { "read", 4, do_read },
-	{ "uring", 4, do_uring }, { "write", 4, do_write }, { "idle", 4, do_idle }, { "poke", 4, do_poke },
-	{ "whole", 1, do_whole }, { "bad", 5, do_bad }, { "life", 3, do_life },
-	{ "import", 4, do_import }, { "fuzz", 6, do_fuzz },
-	{ "measure", 1, do_measure }, { "count", 1, do_count }, { "sizes", 2, do_sizes }, { "queue", 4, do_queue }, { "flush", 1, do_flush },
-	{ "ext4", 2, do_ext4 }, { "hold", 5, do_hold },
+	{ "claim", 2, do_claim }, { "unclaim", 2, do_unclaim }, { "verdict", 3, do_verdict },
+	{ "read", 4, do_read },   { "uring", 4, do_uring },     { "write", 4, do_write },
+	{ "idle", 4, do_idle },   { "poke", 4, do_poke },       { "whole", 1, do_whole },
+	{ "bad", 5, do_bad },     { "life", 3, do_life },       { "import", 4, do_import },
+	{ "fuzz", 6, do_fuzz },   { "measure", 1, do_measure }, { "count", 1, do_count },
+	{ "sizes", 2, do_sizes }, { "queue", 4, do_queue },     { "flush", 1, do_flush },
+	{ "ext4", 2, do_ext4 },   { "hold", 5, do_hold },
 };
 
 int main(int argc, char **argv)

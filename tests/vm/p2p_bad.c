@@ -15,7 +15,8 @@
 
 enum { PAGE = 4096, USER = 1000 };
 
-static void refuse_register(int node, uint64_t offset, uint64_t bytes, uint32_t flags, int error, const char *what)
+static void refuse_register(int node, uint64_t offset, uint64_t bytes, uint32_t flags, int error,
+			    const char *what)
 {
 	struct range range;
 
@@ -51,28 +52,36 @@ static void twice(int node)
 	expect(node, try_deregister(node, 0), ENOENT, "handle 0");
 	drop(&range);
 	expect(node, try_deregister(node, range.handle), ENOENT, "to give it back again");
-	expect(node, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, (off_t)range.mmap_offset) == MAP_FAILED ? -1 : 0, ENOENT,
-		"to map it after that");
+	expect(node,
+	       mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, (off_t)range.mmap_offset) == MAP_FAILED ? -1 : 0,
+	       ENOENT, "to map it after that");
 }
 
 static int map(int node, const struct range *range, uint64_t at, uint64_t bytes, int protection, int flags)
 {
-	return mmap(NULL, bytes, protection, flags, node, (off_t)(range->mmap_offset + at)) == MAP_FAILED ? -1 : 0;
+	return mmap(NULL, bytes, protection, flags, node, (off_t)(range->mmap_offset + at)) == MAP_FAILED ? -1
+													  : 0;
 }
 
 static void maps(int node)
 {
 	struct range range = take(node, 8 * PAGE, 8 * PAGE);
 
-	expect(node, map(node, &range, 0, 9 * PAGE, PROT_READ, MAP_SHARED), ERANGE, "to map more than it has");
-	expect(node, map(node, &range, 7 * PAGE, 2 * PAGE, PROT_READ, MAP_SHARED), ERANGE, "to map over its end");
-	expect(node, map(node, &range, 8 * PAGE, PAGE, PROT_READ, MAP_SHARED), ERANGE, "to map behind its end");
-	expect(node, map(node, &range, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE), EINVAL, "a private mapping");
+	expect(node, map(node, &range, 0, 9 * PAGE, PROT_READ, MAP_SHARED), ERANGE,
+	       "to map more than it has");
+	expect(node, map(node, &range, 7 * PAGE, 2 * PAGE, PROT_READ, MAP_SHARED), ERANGE,
+	       "to map over its end");
+	expect(node, map(node, &range, 8 * PAGE, PAGE, PROT_READ, MAP_SHARED), ERANGE,
+	       "to map behind its end");
+	expect(node, map(node, &range, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE), EINVAL,
+	       "a private mapping");
 	expect(node, map(node, &range, 0, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED), EACCES, "to execute");
-	expect(-1, mprotect(range.memory, PAGE, PROT_READ | PROT_EXEC), EACCES, "to execute what is mapped already");
-	expect(node, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, 0) == MAP_FAILED ? -1 : 0, ENOENT, "to map offset 0");
+	expect(-1, mprotect(range.memory, PAGE, PROT_READ | PROT_EXEC), EACCES,
+	       "to execute what is mapped already");
+	expect(node, mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, 0) == MAP_FAILED ? -1 : 0, ENOENT,
+	       "to map offset 0");
 	expect(node, mremap(range.memory, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED ? -1 : 0, EFAULT,
-		"to make the mapping longer");
+	       "to make the mapping longer");
 	drop(&range);
 }
 
@@ -84,7 +93,8 @@ static void others(int node, const char *path)
 
 	refuse_register(other, 8 * PAGE, 8 * PAGE, 0, EBUSY, "somebody else's range");
 	refuse_register(other, 0, 9 * PAGE, 0, EBUSY, "a part of somebody else's range");
-	expect(other, map(other, &range, 0, PAGE, PROT_READ, MAP_SHARED), ENOENT, "to map somebody else's range");
+	expect(other, map(other, &range, 0, PAGE, PROT_READ, MAP_SHARED), ENOENT,
+	       "to map somebody else's range");
 	expect(other, try_deregister(other, range.handle), ENOENT, "to give back somebody else's range");
 	memset(range.memory, 0x5a, range.bytes);
 	drop(&range);
@@ -116,7 +126,8 @@ static void user_registers(void *argument)
 	struct range range;
 
 	become_user();
-	check(!try_register(try->node, 8 * PAGE, 8 * PAGE, 0, &range), "a user cannot register what was granted");
+	check(!try_register(try->node, 8 * PAGE, 8 * PAGE, 0, &range),
+	      "a user cannot register what was granted");
 	check(range.wiped == 1, "it was not wiped");
 	range.memory = mmap(NULL, range.bytes, PROT_READ, MAP_SHARED, try->node, (off_t)range.mmap_offset);
 	check(range.memory != MAP_FAILED, "a user cannot map");
@@ -130,7 +141,8 @@ static void user_with_driver(void *argument)
 	struct user_try *try = argument;
 
 	become_user();
-	refuse_register(try->node, 8 * PAGE, 8 * PAGE, 0, EPERM, "a user's range by offset, of a GPU with a driver");
+	refuse_register(try->node, 8 * PAGE, 8 * PAGE, 0, EPERM,
+			"a user's range by offset, of a GPU with a driver");
 }
 
 static bool has_driver(const char *gpu)
@@ -226,7 +238,8 @@ static int verdict(int control, struct weir_p2p_function gpu, struct weir_p2p_fu
 
 static void verdicts(int control, const char *gpu_address, unsigned bar, const char *ssd_address)
 {
-	struct weir_p2p_function gpu = function_at(gpu_address, bar), ssd = function_at(ssd_address, 0), wrong = gpu;
+	struct weir_p2p_function gpu = function_at(gpu_address, bar), ssd = function_at(ssd_address, 0),
+				 wrong = gpu;
 
 	expect(control, verdict(control, ssd, gpu), ENXIO, "a GPU in place of the SSD");
 	wrong.bar = 5;

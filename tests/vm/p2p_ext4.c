@@ -2,8 +2,8 @@
 /*
  * File I/O by the kernel (WEIR_P2P_IO) on files of a file system:
  *
- *   vm_p2p ext4 NODE FOLDER     FOLDER/data to the same place of the window; FOLDER/written and FOLDER/pieces from 8 MiB of it;
- *                               holes, ends of files, files that are truncated meanwhile
+ *   vm_p2p ext4 NODE FOLDER     FOLDER/data to the same place of the window; FOLDER/written and FOLDER/pieces
+ * from 8 MiB of it; holes, ends of files, files that are truncated meanwhile
  */
 #include "p2p.h"
 
@@ -19,7 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, KIB = 1 << 10, BLOCK = 4096, ALL = 4 * MIB, PIECES = 256 * KIB, SECONDS = 4, POISON = 0xa5 };
+enum {
+	MIB = 1 << 20,
+	KIB = 1 << 10,
+	BLOCK = 4096,
+	ALL = 4 * MIB,
+	PIECES = 256 * KIB,
+	SECONDS = 4,
+	POISON = 0xa5
+};
 
 static const char *folder;
 
@@ -35,20 +43,27 @@ static int open_at(const char *name, int flags)
 }
 
 /* Return: bytes done, or -1 with errno. */
-static int64_t io(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location, uint64_t bytes)
+static int64_t io(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location,
+		  uint64_t bytes)
 {
-	struct weir_p2p_io call = { .size = sizeof(call), .flags = flags, .handle = range->handle, .fd = file, .file_offset = at,
-		.buffer_offset = location, .bytes = bytes };
+	struct weir_p2p_io call = { .size = sizeof(call),
+				    .flags = flags,
+				    .handle = range->handle,
+				    .fd = file,
+				    .file_offset = at,
+				    .buffer_offset = location,
+				    .bytes = bytes };
 
 	return ioctl(range->node, WEIR_P2P_IO, &call) ? -1 : (int64_t)call.done;
 }
 
-static void moves(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location, uint64_t bytes)
+static void moves(const struct range *range, int file, uint32_t flags, uint64_t at, uint64_t location,
+		  uint64_t bytes)
 {
 	int64_t done = io(range, file, flags, at, location, bytes);
 
-	check(done == (int64_t)bytes, "%lld of %llu bytes at %llu were moved", (long long)done, (unsigned long long)bytes,
-		(unsigned long long)at);
+	check(done == (int64_t)bytes, "%lld of %llu bytes at %llu were moved", (long long)done,
+	      (unsigned long long)bytes, (unsigned long long)at);
 }
 
 static bool all_are(const uint8_t *bytes, size_t count, uint8_t value)
@@ -62,7 +77,8 @@ static bool all_are(const uint8_t *bytes, size_t count, uint8_t value)
 static void holds(const struct range *range, size_t from, size_t to, uint8_t value, const char *what)
 {
 	for (size_t i = from; i < to; i++)
-		check(range->memory[i] == value, "%s: byte %zu, from %zu to %zu, is %#x, not %#x", what, i, from, to, range->memory[i], value);
+		check(range->memory[i] == value, "%s: byte %zu, from %zu to %zu, is %#x, not %#x", what, i,
+		      from, to, range->memory[i], value);
 }
 
 /* By O_DIRECT from memory of the host's. */
@@ -131,12 +147,14 @@ static void ends(const struct range *range)
 	holds(range, 3 * BLOCK + 512, 3 * BLOCK + 1024, POISON, "before a read of 512 bytes");
 	holds(range, 3 * BLOCK + 1024, 3 * BLOCK + 1536, 0x33, "a read of 512 bytes");
 	holds(range, 3 * BLOCK + 1536, MIB, POISON, "behind a read of 512 bytes");
-	expect(range->node, (int)io(range, file, 0, 100, 0, 512), EINVAL, "a place in a file that is not of 512 bytes");
+	expect(range->node, (int)io(range, file, 0, 100, 0, 512), EINVAL,
+	       "a place in a file that is not of 512 bytes");
 	expect(range->node, (int)io(range, file, 0, 0, 0, 100), EINVAL, "a length that is not of 512 bytes");
 	close(file);
 }
 
-/* Files of which ext4 keeps the contents in its journal go through its cache, O_DIRECT or not: the bytes are right, the CPU copies. */
+/* Files of which ext4 keeps the contents in its journal go through its cache, O_DIRECT or not: the bytes are
+ * right, the CPU copies. */
 static void journaled(const struct range *range)
 {
 	int file = open_at("journaled", O_DIRECT | O_CREAT), flags = FS_JOURNAL_DATA_FL;
@@ -154,7 +172,8 @@ static void truncate_often(int file)
 {
 	for (;;) {
 		fill(file, 0, MIB, 0x55);
-		check(!ftruncate(file, 512 * KIB) && !ftruncate(file, MIB) && !ftruncate(file, 0), "ftruncate");
+		check(!ftruncate(file, 512 * KIB) && !ftruncate(file, MIB) && !ftruncate(file, 0),
+		      "ftruncate");
 	}
 }
 
@@ -163,7 +182,8 @@ static void check_blocks(const struct range *range, int64_t done)
 {
 	for (int64_t i = 0; i + BLOCK <= done; i += BLOCK)
 		check(all_are(range->memory + i, BLOCK, 0x55) || all_are(range->memory + i, BLOCK, 0),
-			"block %lld of %lld holds %#x", (long long)(i / BLOCK), (long long)(done / BLOCK), range->memory[i]);
+		      "block %lld of %lld holds %#x", (long long)(i / BLOCK), (long long)(done / BLOCK),
+		      range->memory[i]);
 }
 
 static void truncated(const struct range *range)
@@ -190,9 +210,12 @@ static void truncated(const struct range *range)
 		check(io(range, file, WEIR_P2P_WRITE, 0, 0, MIB) > 0, "a write to a file that is truncated");
 	}
 	kill(child, SIGKILL);
-	check(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the child ended with %#x", status);
-	check(whole && whole < reads, "%llu of %llu reads found the whole file", (unsigned long long)whole, (unsigned long long)reads);
-	printf("%llu reads beside truncation, %llu of the whole file\n", (unsigned long long)reads, (unsigned long long)whole);
+	check(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	      "the child ended with %#x", status);
+	check(whole && whole < reads, "%llu of %llu reads found the whole file", (unsigned long long)whole,
+	      (unsigned long long)reads);
+	printf("%llu reads beside truncation, %llu of the whole file\n", (unsigned long long)reads,
+	       (unsigned long long)whole);
 	close(file);
 }
 

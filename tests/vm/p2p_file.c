@@ -2,15 +2,14 @@
 /*
  * vm_file: in the guest, a program that has libweir read files into the fake GPU's memory.
  *
- *   vm_file move GPU FILE PATH      FILE's first 8 MiB to the GPU's memory, the first 4 MiB of them back to FILE at 12 MiB:
- *                                   by libweir, and where it gives a pointer by pread(), preadv2() and io_uring on that; the
+ *   vm_file move GPU FILE PATH      FILE's first 8 MiB to the GPU's memory, the first 4 MiB of them back to
+ * FILE at 12 MiB: by libweir, and where it gives a pointer by pread(), preadv2() and io_uring on that; the
  *                                   way has to be PATH
  *   vm_file plain GPU FILE PATH     the same with FILE opened without O_DIRECT
  *   vm_file route GPU FILE PATH     the way has to be PATH
- *   vm_file flushed GPU FILE        each kind of read is seen by the GPU as soon as it has ended, where the host has to flush
- *   vm_file wrong GPU FILE          what has to be refused
- *   vm_file calls GPU FILE          system calls of a read
- *   vm_file cost GPU FILE           reads between marks that count.c sees
+ *   vm_file flushed GPU FILE        each kind of read is seen by the GPU as soon as it has ended, where the
+ * host has to flush vm_file wrong GPU FILE          what has to be refused vm_file calls GPU FILE system
+ * calls of a read vm_file cost GPU FILE           reads between marks that count.c sees
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +29,15 @@
 
 #include "mark.h"
 
-enum { MIB = 1 << 20, BYTES = 8 << 20, PART = 2 << 20, KEPT = 4 << 20, BACK_AT = 12 << 20, ROUNDS = 64, BLOCK = 4096 };
+enum {
+	MIB = 1 << 20,
+	BYTES = 8 << 20,
+	PART = 2 << 20,
+	KEPT = 4 << 20,
+	BACK_AT = 12 << 20,
+	ROUNDS = 64,
+	BLOCK = 4096
+};
 
 static void give_up(const char *format, ...)
 {
@@ -45,10 +52,10 @@ static void give_up(const char *format, ...)
 	_exit(1);
 }
 
-#define check(holds, ...)                   \
-	do {                                \
-		if (!(holds))               \
-			give_up(__VA_ARGS__); \
+#define check(holds, ...)                                                                                    \
+	do {                                                                                                 \
+		if (!(holds))                                                                                \
+			give_up(__VA_ARGS__);                                                                \
 	} while (0)
 
 #define must(call) check((call) >= 0, "%s: %s", #call, weir_last_error())
@@ -76,8 +83,10 @@ static void begin(struct fixture *fixture, const char *gpu, const char *path, in
 	fixture->route.size = sizeof(fixture->route);
 	must(weir_file_route(fixture->memory, fixture->file, &fixture->route));
 	printf("memory from chunk %u\n", (unsigned)((fixture->address - (1ULL << 32)) >> 16));
-	printf("registered: %s: %s\n", weir_file_path_name((enum weir_file_path)fixture->info.path), fixture->info.reason);
-	printf("route: %s: %s\n", weir_file_path_name((enum weir_file_path)fixture->route.path), fixture->route.reason);
+	printf("registered: %s: %s\n", weir_file_path_name((enum weir_file_path)fixture->info.path),
+	       fixture->info.reason);
+	printf("route: %s: %s\n", weir_file_path_name((enum weir_file_path)fixture->route.path),
+	       fixture->route.reason);
 }
 
 static void end(struct fixture *fixture)
@@ -95,7 +104,8 @@ static void by_calls(struct fixture *fixture, size_t first)
 	for (; done < PART; done += length) {
 		length = (size_t)512 << (done / 512 * 2654435761u >> 7) % 12;
 		length = length < PART - done ? length : PART - done;
-		must(weir_file_read(fixture->memory, fixture->file, length, (off_t)(first + done), first + done));
+		must(weir_file_read(fixture->memory, fixture->file, length, (off_t)(first + done),
+				    first + done));
 	}
 }
 
@@ -104,8 +114,12 @@ static void by_batch(struct fixture *fixture, size_t first)
 	static struct weir_file_io io[PART / 16384];
 
 	for (size_t i = 0; i < PART / 16384; i++)
-		io[i] = (struct weir_file_io){ .registration = fixture->memory, .file = fixture->file, .operation = WEIR_FILE_READ,
-					       .at = first + i * 16384, .offset = first + i * 16384, .bytes = 16384 };
+		io[i] = (struct weir_file_io){ .registration = fixture->memory,
+					       .file = fixture->file,
+					       .operation = WEIR_FILE_READ,
+					       .at = first + i * 16384,
+					       .offset = first + i * 16384,
+					       .bytes = 16384 };
 	must(weir_file_batch(fixture->context, io, PART / 16384));
 }
 
@@ -116,7 +130,8 @@ static void by_pointer(struct fixture *fixture, size_t first)
 	struct iovec parts[2] = { { memory + MIB, MIB / 2 }, { memory + MIB + MIB / 2, MIB / 2 } };
 
 	check(pread(fixture->file, memory, MIB, (off_t)first) == MIB, "pread(): %s", strerror(errno));
-	check(preadv2(fixture->file, parts, 2, (off_t)(first + MIB), 0) == MIB, "preadv2(): %s", strerror(errno));
+	check(preadv2(fixture->file, parts, 2, (off_t)(first + MIB), 0) == MIB, "preadv2(): %s",
+	      strerror(errno));
 }
 
 static void by_ring(struct fixture *fixture, size_t first)
@@ -126,7 +141,8 @@ static void by_ring(struct fixture *fixture, size_t first)
 
 	check(!io_uring_queue_init(8, &ring, 0), "no io_uring");
 	for (size_t i = 0; i < 8; i++)
-		io_uring_prep_read(io_uring_get_sqe(&ring), fixture->file, (char *)fixture->info.host + first + i * PART / 8, PART / 8,
+		io_uring_prep_read(io_uring_get_sqe(&ring), fixture->file,
+				   (char *)fixture->info.host + first + i * PART / 8, PART / 8,
 				   first + i * PART / 8);
 	check(io_uring_submit(&ring) == 8, "io_uring");
 	for (size_t i = 0; i < 8; i++) {
@@ -159,7 +175,8 @@ static int move(char **argv, int flags)
 	bool own, module;
 
 	begin(&fixture, argv[0], argv[1], flags);
-	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)fixture.route.path)), "the way is not %s", argv[2]);
+	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)fixture.route.path)),
+	      "the way is not %s", argv[2]);
 	module = fixture.route.path == WEIR_FILE_MODULE;
 	own = fixture.info.host && module;
 	by_calls(&fixture, 0);
@@ -169,8 +186,9 @@ static int move(char **argv, int flags)
 	compare(&fixture, argv[1]);
 	must(weir_file_write(fixture.memory, fixture.file, KEPT, BACK_AT, 0));
 	must(weir_file_stats(fixture.context, &stats));
-	printf("read %llu, written %llu, by the SSD itself %llu, copied %llu\n", (unsigned long long)stats.read_bytes,
-	       (unsigned long long)stats.written_bytes, (unsigned long long)stats.module_bytes, (unsigned long long)stats.copied_bytes);
+	printf("read %llu, written %llu, by the SSD itself %llu, copied %llu\n",
+	       (unsigned long long)stats.read_bytes, (unsigned long long)stats.written_bytes,
+	       (unsigned long long)stats.module_bytes, (unsigned long long)stats.copied_bytes);
 	check(module ? stats.module_bytes > KEPT + PART : !stats.module_bytes, "the counters say otherwise");
 	fsync(fixture.file);
 	end(&fixture);
@@ -205,7 +223,8 @@ static int do_route(char **argv)
 	struct fixture fixture = { 0 };
 
 	begin(&fixture, argv[0], argv[1], O_DIRECT);
-	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)fixture.route.path)), "the way is not %s", argv[2]);
+	check(!strcmp(argv[2], weir_file_path_name((enum weir_file_path)fixture.route.path)),
+	      "the way is not %s", argv[2]);
 	end(&fixture);
 	return 0;
 }
@@ -227,7 +246,8 @@ static int do_flushed(char **argv)
 		is_seen(&fixture, want, MIB, "a large read");
 		by_batch(&fixture, 0);
 		is_seen(&fixture, want, PART, "a batch");
-		must(i % 2 ? weir_file_detach(fixture.context, fixture.file) : weir_file_attach(fixture.context, fixture.file));
+		must(i % 2 ? weir_file_detach(fixture.context, fixture.file)
+			   : weir_file_attach(fixture.context, fixture.file));
 	}
 	printf("each read was seen\n");
 	end(&fixture);
@@ -238,8 +258,8 @@ static int do_flushed(char **argv)
 
 static void refused(int64_t result, int error, const char *words)
 {
-	check(result == error && strstr(weir_last_error(), words), "%lld instead of %d, saying \"%s\"", (long long)result, error,
-	      weir_last_error());
+	check(result == error && strstr(weir_last_error(), words), "%lld instead of %d, saying \"%s\"",
+	      (long long)result, error, weir_last_error());
 	printf("refused: %s\n", weir_last_error());
 }
 
@@ -254,13 +274,16 @@ static void wrong_foreign(struct fixture *fixture)
 	must(weir_registration_info(one, &fixture->info));
 	check(fixture->info.path == WEIR_FILE_MODULE, "the reason is %s", fixture->info.reason);
 	must(weir_registration_info(two, &fixture->info));
-	check(fixture->info.path == WEIR_FILE_BOUNCE && strstr(fixture->info.reason, "registered already"), "the reason is %s", fixture->info.reason);
+	check(fixture->info.path == WEIR_FILE_BOUNCE && strstr(fixture->info.reason, "registered already"),
+	      "the reason is %s", fixture->info.reason);
 	must(weir_deregister(one));
 	must(weir_deregister(two));
-	must(weir_register(fixture->context, foreign + 70000, 1000000, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &two));
+	must(weir_register(fixture->context, foreign + 70000, 1000000,
+			   WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &two));
 	must(weir_deregister(two));
-	refused(weir_register(fixture->context, (1ULL << 32) + (64 << 20), 1 << 20, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &two), -EFAULT,
-		"no memory of the fake GPU");
+	refused(weir_register(fixture->context, (1ULL << 32) + (64 << 20), 1 << 20,
+			      WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &two),
+		-EFAULT, "no memory of the fake GPU");
 }
 
 static int do_wrong(char **argv)
@@ -270,11 +293,14 @@ static int do_wrong(char **argv)
 
 	begin(&fixture, argv[0], argv[1], O_DIRECT);
 	/* Parts of an allocation have pages together, until it is freed. */
-	must(weir_register(fixture.context, fixture.address + 4096, 100, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &one));
-	refused(weir_register(fixture.context, 4096, 4096, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &two), -EFAULT,
-		"no memory of the fake GPU");
+	must(weir_register(fixture.context, fixture.address + 4096, 100,
+			   WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &one));
+	refused(weir_register(fixture.context, 4096, 4096, WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE),
+			      &two),
+		-EFAULT, "no memory of the fake GPU");
 	must(weir_deregister(fixture.memory)); /* the pages stay, for the other */
-	check(pread(fixture.file, (char *)fixture.info.host, BLOCK, 0) == BLOCK, "pages went with another's registration");
+	check(pread(fixture.file, (char *)fixture.info.host, BLOCK, 0) == BLOCK,
+	      "pages went with another's registration");
 	must(weir_deregister(one));
 	must(weir_register(fixture.context, fixture.address + 70000, 100000, NULL, &one));
 	must(weir_register(fixture.context, fixture.address + 70000, BYTES - 70000, NULL, &three));
@@ -332,7 +358,8 @@ static unsigned calls_of(char **argv, bool attach, size_t bytes)
 		own = getpid();
 		kill(own, SIGUSR1);
 		for (int i = 0; i < ROUNDS; i++)
-			must(weir_file_read(fixture.memory, fixture.file, bytes, i * BLOCK, (size_t)i * BLOCK));
+			must(weir_file_read(fixture.memory, fixture.file, bytes, i * BLOCK,
+					    (size_t)i * BLOCK));
 		kill(own, SIGUSR1);
 		_exit(0);
 	}
@@ -366,9 +393,13 @@ static int do_cost(char **argv)
 			mark(1);
 			check(pread(fixture.file, host, sizes[size], at) == (ssize_t)sizes[size], "pread()");
 			mark(2);
-			check(pread(fixture.file, (char *)fixture.info.host, sizes[size], at) == (ssize_t)sizes[size], "pread()");
+			check(pread(fixture.file, (char *)fixture.info.host, sizes[size], at) ==
+				      (ssize_t)sizes[size],
+			      "pread()");
 			mark(3);
-			check(weir_file_read(fixture.memory, fixture.file, sizes[size], at, 0) == (ssize_t)sizes[size], "weir_file_read()");
+			check(weir_file_read(fixture.memory, fixture.file, sizes[size], at, 0) ==
+				      (ssize_t)sizes[size],
+			      "weir_file_read()");
 			mark(4);
 		}
 		mark(5);
@@ -391,8 +422,9 @@ static const struct {
 	int arguments;
 	int (*run)(char **argv);
 } steps[] = {
-	{ "move", 3, do_move }, { "plain", 3, do_plain }, { "route", 3, do_route }, { "flushed", 2, do_flushed },
-	{ "wrong", 2, do_wrong }, { "calls", 2, do_calls }, { "cost", 2, do_cost },
+	{ "move", 3, do_move },       { "plain", 3, do_plain }, { "route", 3, do_route },
+	{ "flushed", 2, do_flushed }, { "wrong", 2, do_wrong }, { "calls", 2, do_calls },
+	{ "cost", 2, do_cost },
 };
 
 int main(int argc, char **argv)

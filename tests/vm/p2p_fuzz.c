@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls with whatever comes, from several processes, on both kinds of node, beside mappings, reads and queue pairs, in processes that
- * fork and are killed: for a kernel that watches itself (KASAN, lockdep) to find something wrong.
+ * Calls with whatever comes, from several processes, on both kinds of node, beside mappings, reads and queue
+ * pairs, in processes that fork and are killed: for a kernel that watches itself (KASAN, lockdep) to find
+ * something wrong.
  *
  *   vm_p2p fuzz NODE FILE GPU SSD SECONDS SEED
  *
- * In the end it tells how often each call worked, and failed with what; one that never works has not been tested.
+ * In the end it tells how often each call worked, and failed with what; one that never works has not been
+ * tested.
  */
 #include "p2p.h"
 
@@ -29,15 +31,31 @@
 enum { NUMBERS = 24, WORDS = 256, ERRNOS = 140 };
 
 static const char *const names[ROWS] = {
-	[_IOC_NR(WEIR_P2P_INFO)] = "INFO", [_IOC_NR(WEIR_P2P_CLAIM)] = "CLAIM", [_IOC_NR(WEIR_P2P_UNCLAIM)] = "UNCLAIM",
-	[_IOC_NR(WEIR_P2P_REGISTER)] = "REGISTER", [_IOC_NR(WEIR_P2P_DEREGISTER)] = "DEREGISTER",
-	[_IOC_NR(WEIR_P2P_VERDICT)] = "VERDICT", [_IOC_NR(WEIR_P2P_IMPORT)] = "IMPORT", [_IOC_NR(WEIR_P2P_PRP)] = "PRP",
-	[_IOC_NR(WEIR_P2P_IO)] = "IO", [_IOC_NR(WEIR_P2P_REASON)] = "REASON", [_IOC_NR(WEIR_P2P_QUEUE_ADD)] = "QUEUE_ADD",
-	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = "QUEUE_REMOVE", [_IOC_NR(WEIR_P2P_LOCATE)] = "LOCATE",
-	[_IOC_NR(WEIR_P2P_FLUSH)] = "FLUSH", [ROW_OTHER] = "other numbers", [ROW_ADDRESS] = "REGISTER, by address",
-	[ROW_MAP] = "mmap()", [ROW_DOORBELLS] = "mmap() of doorbells", [ROW_MOVE] = "mremap()", [ROW_READ] = "pread()",
-	[ROW_TOUCH] = "the CPU's accesses", [ROW_CREATE] = "creating queues", [ROW_DELETE] = "deleting queues",
-	[ROW_COMMAND] = "commands in queues", [ROW_REVOKE] = "revoking all",
+	[_IOC_NR(WEIR_P2P_INFO)] = "INFO",
+	[_IOC_NR(WEIR_P2P_CLAIM)] = "CLAIM",
+	[_IOC_NR(WEIR_P2P_UNCLAIM)] = "UNCLAIM",
+	[_IOC_NR(WEIR_P2P_REGISTER)] = "REGISTER",
+	[_IOC_NR(WEIR_P2P_DEREGISTER)] = "DEREGISTER",
+	[_IOC_NR(WEIR_P2P_VERDICT)] = "VERDICT",
+	[_IOC_NR(WEIR_P2P_IMPORT)] = "IMPORT",
+	[_IOC_NR(WEIR_P2P_PRP)] = "PRP",
+	[_IOC_NR(WEIR_P2P_IO)] = "IO",
+	[_IOC_NR(WEIR_P2P_REASON)] = "REASON",
+	[_IOC_NR(WEIR_P2P_QUEUE_ADD)] = "QUEUE_ADD",
+	[_IOC_NR(WEIR_P2P_QUEUE_REMOVE)] = "QUEUE_REMOVE",
+	[_IOC_NR(WEIR_P2P_LOCATE)] = "LOCATE",
+	[_IOC_NR(WEIR_P2P_FLUSH)] = "FLUSH",
+	[ROW_OTHER] = "other numbers",
+	[ROW_ADDRESS] = "REGISTER, by address",
+	[ROW_MAP] = "mmap()",
+	[ROW_DOORBELLS] = "mmap() of doorbells",
+	[ROW_MOVE] = "mremap()",
+	[ROW_READ] = "pread()",
+	[ROW_TOUCH] = "the CPU's accesses",
+	[ROW_CREATE] = "creating queues",
+	[ROW_DELETE] = "deleting queues",
+	[ROW_COMMAND] = "commands in queues",
+	[ROW_REVOKE] = "revoking all",
 };
 
 static const uint32_t sizes[NUMBERS] = {
@@ -61,7 +79,7 @@ static const uint32_t sizes[NUMBERS] = {
 static struct tally {
 	uint64_t worked;
 	uint64_t failed[ERRNOS];
-} *tallies;
+} * tallies;
 
 bool fuzz_report(unsigned row, bool worked)
 {
@@ -111,7 +129,7 @@ static uint64_t part_of(struct fuzzer *fuzzer)
 static int fd_of(struct fuzzer *fuzzer)
 {
 	struct fake_gpu_export call = { fuzz_any(fuzzer) % 16 * 65536, (fuzz_any(fuzzer) % 16 + 1) * 65536,
-		(uint32_t)(fuzz_any(fuzzer) % 3), -1 };
+					(uint32_t)(fuzz_any(fuzzer) % 3), -1 };
 
 	if (fuzz_one_in(fuzzer, 4))
 		return (int)number_of(fuzzer);
@@ -120,8 +138,9 @@ static int fd_of(struct fuzzer *fuzzer)
 
 static struct weir_p2p_ring ring_of(struct fuzzer *fuzzer, uint32_t handle)
 {
-	return (struct weir_p2p_ring){ .handle = handle, .offset = fuzz_any(fuzzer) % 4 * 4096,
-		.bytes = fuzz_one_in(fuzzer, 4) ? number_of(fuzzer) : 1024 };
+	return (struct weir_p2p_ring){ .handle = handle,
+				       .offset = fuzz_any(fuzzer) % 4 * 4096,
+				       .bytes = fuzz_one_in(fuzzer, 4) ? number_of(fuzzer) : 1024 };
 }
 
 static void sensible_range(struct fuzzer *fuzzer, struct weir_p2p_register *call)
@@ -129,28 +148,39 @@ static void sensible_range(struct fuzzer *fuzzer, struct weir_p2p_register *call
 	bool by_address = fuzz_one_in(fuzzer, 2);
 
 	*call = (struct weir_p2p_register){ .flags = by_address ? WEIR_P2P_BY_ADDRESS : 0,
-		.offset = by_address ? address_of(fuzzer) : number_of(fuzzer),
-		.bytes = by_address && !fuzz_one_in(fuzzer, 8) ? fuzz_any(fuzzer) % 8 * 65536 : number_of(fuzzer) };
+					    .offset = by_address ? address_of(fuzzer) : number_of(fuzzer),
+					    .bytes = by_address && !fuzz_one_in(fuzzer, 8)
+							     ? fuzz_any(fuzzer) % 8 * 65536
+							     : number_of(fuzzer) };
 }
 
 static void sensible_import(struct fuzzer *fuzzer, struct weir_p2p_import *call)
 {
-	*call = (struct weir_p2p_import){ .flags = fuzz_any(fuzzer) % 2, .ssd = fuzzer->ssd, .fd = fd_of(fuzzer), .eventfd = -1,
-		.offset = fuzz_one_in(fuzzer, 2) ? 0 : number_of(fuzzer), .bytes = fuzz_one_in(fuzzer, 2) ? 0 : number_of(fuzzer) };
+	*call = (struct weir_p2p_import){ .flags = fuzz_any(fuzzer) % 2,
+					  .ssd = fuzzer->ssd,
+					  .fd = fd_of(fuzzer),
+					  .eventfd = -1,
+					  .offset = fuzz_one_in(fuzzer, 2) ? 0 : number_of(fuzzer),
+					  .bytes = fuzz_one_in(fuzzer, 2) ? 0 : number_of(fuzzer) };
 }
 
 static void sensible_io(struct fuzzer *fuzzer, uint32_t handle, struct weir_p2p_io *call)
 {
 	*call = (struct weir_p2p_io){ .handle = handle,
-		.fd = fuzz_one_in(fuzzer, 4) ? (int)number_of(fuzzer) : fuzzer->disk,
-		.file_offset = number_of(fuzzer), .buffer_offset = part_of(fuzzer), .bytes = part_of(fuzzer) };
+				      .fd = fuzz_one_in(fuzzer, 4) ? (int)number_of(fuzzer) : fuzzer->disk,
+				      .file_offset = number_of(fuzzer),
+				      .buffer_offset = part_of(fuzzer),
+				      .bytes = part_of(fuzzer) };
 }
 
 static void sensible_queue(struct fuzzer *fuzzer, uint32_t handle, struct weir_p2p_queue *call)
 {
 	*call = (struct weir_p2p_queue){ .ssd = fuzzer->ssd,
-		.qid = fuzz_one_in(fuzzer, 4) ? (uint32_t)number_of(fuzzer) : 1 + (uint32_t)(fuzz_any(fuzzer) % 16),
-		.sq = ring_of(fuzzer, handle), .cq = ring_of(fuzzer, handle) };
+					 .qid = fuzz_one_in(fuzzer, 4)
+							? (uint32_t)number_of(fuzzer)
+							: 1 + (uint32_t)(fuzz_any(fuzzer) % 16),
+					 .sq = ring_of(fuzzer, handle),
+					 .cq = ring_of(fuzzer, handle) };
 }
 
 /* A call as it should be, more or less, on @thing; but for its size. */
@@ -162,25 +192,31 @@ static void sensible(struct fuzzer *fuzzer, unsigned nr, const struct thing *thi
 	case _IOC_NR(WEIR_P2P_REGISTER): sensible_range(fuzzer, call); break;
 	case _IOC_NR(WEIR_P2P_DEREGISTER): ((struct weir_p2p_deregister *)call)->handle = handle; break;
 	case _IOC_NR(WEIR_P2P_QUEUE_REMOVE):
-		((struct weir_p2p_deregister *)call)->handle = fuzz_one_in(fuzzer, 4) ? handle : fuzzer->pair.handle;
+		((struct weir_p2p_deregister *)call)->handle =
+			fuzz_one_in(fuzzer, 4) ? handle : fuzzer->pair.handle;
 		break;
 	case _IOC_NR(WEIR_P2P_IMPORT): sensible_import(fuzzer, call); break;
 	case _IOC_NR(WEIR_P2P_IO): sensible_io(fuzzer, handle, call); break;
 	case _IOC_NR(WEIR_P2P_QUEUE_ADD): sensible_queue(fuzzer, handle, call); break;
 	case _IOC_NR(WEIR_P2P_FLUSH): ((struct weir_p2p_flush *)call)->flags = 0; break;
 	case _IOC_NR(WEIR_P2P_PRP):
-		*(struct weir_p2p_prp *)call = (struct weir_p2p_prp){ .handle = handle, .offset = part_of(fuzzer), .bytes = part_of(fuzzer) };
+		*(struct weir_p2p_prp *)call = (struct weir_p2p_prp){ .handle = handle,
+								      .offset = part_of(fuzzer),
+								      .bytes = part_of(fuzzer) };
 		break;
 	case _IOC_NR(WEIR_P2P_LOCATE):
-		*(struct weir_p2p_locate *)call = (struct weir_p2p_locate){ .handle = handle, .offset = number_of(fuzzer) };
+		*(struct weir_p2p_locate *)call =
+			(struct weir_p2p_locate){ .handle = handle, .offset = number_of(fuzzer) };
 		break;
 	case _IOC_NR(WEIR_P2P_VERDICT):
-		*(struct weir_p2p_verdict *)call = (struct weir_p2p_verdict){ .gpu = fuzzer->gpu, .ssd = fuzzer->ssd };
+		*(struct weir_p2p_verdict *)call =
+			(struct weir_p2p_verdict){ .gpu = fuzzer->gpu, .ssd = fuzzer->ssd };
 		break;
 	case _IOC_NR(WEIR_P2P_CLAIM):
 	case _IOC_NR(WEIR_P2P_UNCLAIM):
-		*(struct weir_p2p_claim *)call = (struct weir_p2p_claim){ .gpu = fuzzer->gpu,
-			.bytes = fuzz_one_in(fuzzer, 2) ? 0 : fuzz_any(fuzzer) % 32 << 21 };
+		*(struct weir_p2p_claim *)call = (struct weir_p2p_claim){
+			.gpu = fuzzer->gpu, .bytes = fuzz_one_in(fuzzer, 2) ? 0 : fuzz_any(fuzzer) % 32 << 21
+		};
 		break;
 	default: break;
 	}
@@ -221,7 +257,9 @@ static bool ask(struct fuzzer *fuzzer, unsigned nr, unsigned file, uint32_t *wor
 		row = ROW_ADDRESS;
 	if (user)
 		check(!seteuid(65534), "seteuid");
-	result = ioctl(fuzzer->files[file], _IOC(_IOC_READ | _IOC_WRITE, WEIR_P2P_MAGIC, nr, nr < NUMBERS ? sizes[nr] : 8), address);
+	result = ioctl(fuzzer->files[file],
+		       _IOC(_IOC_READ | _IOC_WRITE, WEIR_P2P_MAGIC, nr, nr < NUMBERS ? sizes[nr] : 8),
+		       address);
 	fuzz_report(row, !result);
 	if (user)
 		check(!seteuid(0), "seteuid");
@@ -297,11 +335,13 @@ static void use(struct fuzzer *fuzzer, struct map *map)
 	if (fuzz_one_in(fuzzer, 8)) {
 		fuzz_guarded(touch, map->memory);
 	} else if (fuzz_one_in(fuzzer, 16)) {
-		moved = mremap(map->memory, map->bytes, map->bytes + fuzz_any(fuzzer) % 2 * 4096, MREMAP_MAYMOVE);
+		moved = mremap(map->memory, map->bytes, map->bytes + fuzz_any(fuzzer) % 2 * 4096,
+			       MREMAP_MAYMOVE);
 		if (fuzz_report(ROW_MOVE, moved != MAP_FAILED))
 			map->memory = moved;
 	} else if (!fuzzer->child) {
-		fuzz_report(ROW_READ, pread(fuzzer->disk, map->memory, part < map->bytes ? part : 4096, 0) > 0);
+		fuzz_report(ROW_READ,
+			    pread(fuzzer->disk, map->memory, part < map->bytes ? part : 4096, 0) > 0);
 	}
 }
 
@@ -309,15 +349,18 @@ static void map_new(struct fuzzer *fuzzer, struct map *map)
 {
 	const struct thing *thing = &fuzzer->things[fuzz_any(fuzzer) % THINGS];
 	bool doorbells = fuzz_one_in(fuzzer, 8);
-	uint64_t offset = doorbells ? 1ULL << 61 | (uint64_t)fuzzer->pair.handle << 40 : (uint64_t)thing->handle << 40;
-	unsigned file = thing->file == CONTROL || fuzz_one_in(fuzzer, 8) ? fuzz_any(fuzzer) % FILES : doorbells ? fuzzer->pair.file : thing->file;
+	uint64_t offset =
+		doorbells ? 1ULL << 61 | (uint64_t)fuzzer->pair.handle << 40 : (uint64_t)thing->handle << 40;
+	unsigned file = thing->file == CONTROL || fuzz_one_in(fuzzer, 8) ? fuzz_any(fuzzer) % FILES
+			: doorbells                                      ? fuzzer->pair.file
+									 : thing->file;
 	void *memory;
 
 	map->bytes = doorbells && !fuzz_one_in(fuzzer, 4) ? 4096 : (size_t)(fuzz_any(fuzzer) % 32 + 1) * 4096;
 	if (fuzz_one_in(fuzzer, 8))
 		offset += number_of(fuzzer) & ~4095ULL;
-	memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, fuzz_one_in(fuzzer, 16) ? MAP_PRIVATE : MAP_SHARED, fuzzer->files[file],
-		(off_t)offset);
+	memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE,
+		      fuzz_one_in(fuzzer, 16) ? MAP_PRIVATE : MAP_SHARED, fuzzer->files[file], (off_t)offset);
 	if (!fuzz_report(doorbells ? ROW_DOORBELLS : ROW_MAP, memory != MAP_FAILED))
 		return;
 	if (doorbells) /* it is not for this to ring */
@@ -442,8 +485,9 @@ static void run(struct fuzzer *fuzzer, uint64_t seed, time_t end)
 		pid_t *child = &children[i % PROCESSES];
 
 		if (*child)
-			check(!kill(*child, SIGKILL) && waitpid(*child, &status, 0) == *child && WIFSIGNALED(status) &&
-				WTERMSIG(status) == SIGKILL, "a process ended by itself: %#x", status);
+			check(!kill(*child, SIGKILL) && waitpid(*child, &status, 0) == *child &&
+				      WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+			      "a process ended by itself: %#x", status);
 		fuzzer->number = i % PROCESSES;
 		*child = begin(fuzzer, seed + i);
 		usleep(500000 + (useconds_t)(fuzz_any(fuzzer) % 1000000));
@@ -465,7 +509,8 @@ static void report(void)
 		printf("%-22s worked %llu", names[row], (unsigned long long)tallies[row].worked);
 		for (unsigned error = 0; error < ERRNOS; error++)
 			if (tallies[row].failed[error])
-				printf(", %s %llu", error ? strerrorname_np((int)error) : "?", (unsigned long long)tallies[row].failed[error]);
+				printf(", %s %llu", error ? strerrorname_np((int)error) : "?",
+				       (unsigned long long)tallies[row].failed[error]);
 		printf("\n");
 		if (!tallies[row].worked && row != ROW_OTHER)
 			never = names[row];
@@ -476,14 +521,18 @@ static void report(void)
 
 int do_fuzz(char **argv)
 {
-	struct fuzzer fuzzer = { .path = argv[0], .gpu = function_at(argv[2], 2), .ssd = function_at(argv[3], 0), .files = { -1, -1, -1 } };
+	struct fuzzer fuzzer = { .path = argv[0],
+				 .gpu = function_at(argv[2], 2),
+				 .ssd = function_at(argv[3], 0),
+				 .files = { -1, -1, -1 } };
 	time_t end = time(NULL) + (time_t)number(argv[4]);
 
 	fuzzer.disk = open(argv[1], O_RDONLY | O_DIRECT | O_CLOEXEC);
 	fuzzer.fake = open_node("/dev/fake_gpu");
 	fuzzer.controller = fuzz_queue_controller(&fuzzer, argv[1]);
 	check(!prctl(PR_SET_CHILD_SUBREAPER, 1), "subreaper");
-	tallies = mmap(NULL, ROWS * sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	tallies = mmap(NULL, ROWS * sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		       0);
 	check(tallies != MAP_FAILED, "no memory");
 	fflush(stdout);
 	run(&fuzzer, number(argv[5]), end);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p_fuzz.h: the parts of the fuzzer: calls in p2p_fuzz.c, queue pairs that are as they should be in p2p_fuzz_queue.c. */
+/* p2p_fuzz.h: the parts of the fuzzer: calls in p2p_fuzz.c, queue pairs that are as they should be in
+ * p2p_fuzz_queue.c. */
 #ifndef WEIR_TESTS_VM_P2P_FUZZ_H
 #define WEIR_TESTS_VM_P2P_FUZZ_H
 

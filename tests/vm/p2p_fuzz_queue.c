@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fuzzer's queue pairs: created and deleted through the driver's admin queue, and used; they end in order, unannounced, or
- * with their file, while other processes' resets take them away. What is in a ring is never left to chance, and is a read into
- * the queue's own range: the controller reaches all memory. Each process has a place in the window and a number of its own.
+ * The fuzzer's queue pairs: created and deleted through the driver's admin queue, and used; they end in
+ * order, unannounced, or with their file, while other processes' resets take them away. What is in a ring is
+ * never left to chance, and is a read into the queue's own range: the controller reaches all memory. Each
+ * process has a place in the window and a number of its own.
  */
 #include "p2p_fuzz.h"
 
@@ -50,10 +51,15 @@ static unsigned qid_of(const struct fuzzer *fuzzer)
 }
 
 /* Return: whether the controller did it; it may be in a reset. */
-static bool admin(struct fuzzer *fuzzer, unsigned row, uint8_t opcode, uint32_t cdw10, uint32_t cdw11, void *page)
+static bool admin(struct fuzzer *fuzzer, unsigned row, uint8_t opcode, uint32_t cdw10, uint32_t cdw11,
+		  void *page)
 {
-	struct nvme_admin_cmd command = { .opcode = opcode, .cdw10 = cdw10, .cdw11 = cdw11,
-		.addr = (uintptr_t)page, .data_len = page ? PAGE : 0, .timeout_ms = 5000 };
+	struct nvme_admin_cmd command = { .opcode = opcode,
+					  .cdw10 = cdw10,
+					  .cdw11 = cdw11,
+					  .addr = (uintptr_t)page,
+					  .data_len = page ? PAGE : 0,
+					  .timeout_ms = 5000 };
 	int status = ioctl(fuzzer->controller, NVME_IOCTL_ADMIN_CMD, &command);
 
 	if (status > 0)
@@ -61,7 +67,7 @@ static bool admin(struct fuzzer *fuzzer, unsigned row, uint8_t opcode, uint32_t 
 	return fuzz_report(row, !status);
 }
 
-static void delete(struct fuzzer *fuzzer)
+static void delete (struct fuzzer *fuzzer)
 {
 	admin(fuzzer, ROW_DELETE, DELETE_SQ, qid_of(fuzzer), 0, NULL);
 	admin(fuzzer, ROW_DELETE, DELETE_CQ, qid_of(fuzzer), 0, NULL);
@@ -80,14 +86,17 @@ static void clear(void *memory)
 static bool take_range(struct fuzzer *fuzzer)
 {
 	struct queue *queue = &fuzzer->queue;
-	struct weir_p2p_register range = { .size = sizeof(range), .offset = PLACE + fuzzer->number * RANGE, .bytes = RANGE };
+	struct weir_p2p_register range = { .size = sizeof(range),
+					   .offset = PLACE + fuzzer->number * RANGE,
+					   .bytes = RANGE };
 	struct weir_p2p_locate location = { .size = sizeof(location) };
 	void *memory;
 
 	if (!call(fuzzer, WEIR_P2P_REGISTER, &range))
 		return false;
 	queue->range = location.handle = range.handle;
-	memory = mmap(NULL, RANGE, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES], (off_t)range.mmap_offset);
+	memory = mmap(NULL, RANGE, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES],
+		      (off_t)range.mmap_offset);
 	if (!fuzz_report(ROW_MAP, memory != MAP_FAILED))
 		return false;
 	queue->memory = memory;
@@ -102,14 +111,18 @@ static bool add(struct fuzzer *fuzzer)
 	struct queue *queue = &fuzzer->queue;
 	void *doorbells;
 
-	queue->call = (struct weir_p2p_queue){ .size = sizeof(queue->call), .ssd = fuzzer->ssd, .qid = qid_of(fuzzer),
+	queue->call = (struct weir_p2p_queue){
+		.size = sizeof(queue->call),
+		.ssd = fuzzer->ssd,
+		.qid = qid_of(fuzzer),
 		.sq = { .handle = queue->range, .bytes = DEPTH * 64 },
-		.cq = { .handle = queue->range, .offset = CQ, .bytes = DEPTH * 16 } };
+		.cq = { .handle = queue->range, .offset = CQ, .bytes = DEPTH * 16 }
+	};
 	if (!call(fuzzer, WEIR_P2P_QUEUE_ADD, &queue->call))
 		return false;
 	fuzzer->pair = (struct thing){ QUEUES, queue->call.handle };
-	doorbells = mmap(NULL, queue->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fuzzer->files[QUEUES],
-		(off_t)queue->call.mmap_offset);
+	doorbells = mmap(NULL, queue->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 fuzzer->files[QUEUES], (off_t)queue->call.mmap_offset);
 	if (!fuzz_report(ROW_DOORBELLS, doorbells != MAP_FAILED))
 		return false;
 	queue->doorbells = doorbells;
@@ -122,7 +135,7 @@ static bool create(struct fuzzer *fuzzer)
 	struct queue *queue = &fuzzer->queue;
 	uint32_t id = qid_of(fuzzer), size = (DEPTH - 1) << 16 | id;
 
-	delete(fuzzer);
+	delete (fuzzer);
 	queue->created = admin(fuzzer, ROW_CREATE, CREATE_CQ, size, 1, queue->memory + CQ) &&
 			 admin(fuzzer, ROW_CREATE, CREATE_SQ, size, id << 16 | 1, queue->memory);
 	queue->tail = queue->head = 0;
@@ -132,15 +145,18 @@ static bool create(struct fuzzer *fuzzer)
 
 static void ring(const struct queue *queue, unsigned which, unsigned value)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
-	*(volatile uint32_t *)(queue->doorbells + queue->call.doorbell + which * queue->call.doorbell_stride) = value;
+	__atomic_thread_fence(
+		__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
+	*(volatile uint32_t *)(queue->doorbells + queue->call.doorbell +
+			       which * queue->call.doorbell_stride) = value;
 }
 
 static void submit(void *argument)
 {
 	struct queue *queue = argument;
 	uint64_t data = queue->bus + DATA;
-	uint32_t entry[16] = { READ | queue->tail << 16, 1, [6] = (uint32_t)data, [7] = (uint32_t)(data >> 32), [12] = 7 };
+	uint32_t entry[16] = { READ | queue->tail << 16,
+			       1, [6] = (uint32_t)data, [7] = (uint32_t)(data >> 32), [12] = 7 };
 
 	for (unsigned i = 0; i < 16; i++)
 		((volatile uint32_t *)(queue->memory + 64 * queue->tail))[i] = entry[i];
@@ -180,7 +196,8 @@ void fuzz_queue_forget(struct fuzzer *fuzzer)
 	memset(queue, 0, sizeof(*queue));
 }
 
-/* In order; without deleting, as one does who lies; or not at all: the next one needs the file to be closed first. */
+/* In order; without deleting, as one does who lies; or not at all: the next one needs the file to be closed
+ * first. */
 static void finish(struct fuzzer *fuzzer)
 {
 	struct weir_p2p_deregister pair = { sizeof(pair), fuzzer->queue.call.handle };
@@ -193,7 +210,7 @@ static void finish(struct fuzzer *fuzzer)
 		return;
 	}
 	if (!fuzz_one_in(fuzzer, 8))
-		delete(fuzzer);
+		delete (fuzzer);
 	call(fuzzer, WEIR_P2P_QUEUE_REMOVE, &pair);
 	call(fuzzer, WEIR_P2P_DEREGISTER, &range);
 	fuzz_queue_forget(fuzzer);

@@ -7,7 +7,8 @@
  *     address   the same, by an address of the fake GPU's, whose driver may take it back
  *     import    a transfer of 4 MiB from FILE to an import for SSD; says "holding" before it
  *     other     an import for SSD, which is given back at once
- *     direct    transfers beside a thread that takes O_DIRECT from FILE and gives it back: nothing of it gets into the page cache
+ *     direct    transfers beside a thread that takes O_DIRECT from FILE and gives it back: nothing of it gets
+ * into the page cache
  */
 #include "p2p.h"
 
@@ -49,7 +50,8 @@ static void keep_in_pipe(struct range *range)
 	struct iovec all = { NULL, range->bytes };
 	int ends[2];
 
-	range->memory = mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, range->node, (off_t)range->mmap_offset);
+	range->memory = mmap(NULL, range->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, range->node,
+			     (off_t)range->mmap_offset);
 	check(range->memory != MAP_FAILED, "cannot map");
 	check(!pipe(ends) && fcntl(ends[1], F_SETPIPE_SZ, MIB) == MIB, "no pipe of 1 MiB");
 	all.iov_base = range->memory;
@@ -79,7 +81,9 @@ static void step_address(struct holder *holder)
 static struct weir_p2p_import imported(struct holder *holder, int control)
 {
 	struct fake_gpu_export export = { 8 * MIB, 4 * MIB, FAKE_GPU_VRAM, -1 };
-	struct weir_p2p_import call = { .size = sizeof(call), .flags = WEIR_P2P_REQUIRE_VRAM, .ssd = holder->ssd, .eventfd = -1 };
+	struct weir_p2p_import call = {
+		.size = sizeof(call), .flags = WEIR_P2P_REQUIRE_VRAM, .ssd = holder->ssd, .eventfd = -1
+	};
 
 	check(!ioctl(open_node("/dev/fake_gpu"), FAKE_GPU_EXPORT, &export), "the fake GPU exports nothing");
 	call.fd = export.fd;
@@ -91,7 +95,9 @@ static void step_import(struct holder *holder)
 {
 	int control = open_node(WEIR_P2P_CONTROL);
 	struct weir_p2p_import import = imported(holder, control);
-	struct weir_p2p_io call = { .size = sizeof(call), .handle = import.handle, .fd = holder->file, .bytes = 4 * MIB };
+	struct weir_p2p_io call = {
+		.size = sizeof(call), .handle = import.handle, .fd = holder->file, .bytes = 4 * MIB
+	};
 
 	printf("holding\n");
 	fflush(stdout);
@@ -147,11 +153,15 @@ static void step_direct(struct holder *holder)
 	pthread_t thread;
 
 	check(!try_register(holder->node, 0, MIB, 0, &range), "cannot register");
-	check(!posix_fadvise(holder->file, CACHED_FROM, MIB, POSIX_FADV_DONTNEED) && !cached(holder->file), "it is cached already");
+	check(!posix_fadvise(holder->file, CACHED_FROM, MIB, POSIX_FADV_DONTNEED) && !cached(holder->file),
+	      "it is cached already");
 	check(!pthread_create(&thread, NULL, toggle, &toggler), "no thread");
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct weir_p2p_io call = { .size = sizeof(call), .handle = range.handle, .fd = holder->file,
-			.file_offset = CACHED_FROM + i * (uint64_t)PAGE % MIB, .bytes = PAGE };
+		struct weir_p2p_io call = { .size = sizeof(call),
+					    .handle = range.handle,
+					    .fd = holder->file,
+					    .file_offset = CACHED_FROM + i * (uint64_t)PAGE % MIB,
+					    .bytes = PAGE };
 
 		if (!ioctl(holder->node, WEIR_P2P_IO, &call))
 			done++;
@@ -170,13 +180,14 @@ static const struct {
 	const char *name;
 	void (*run)(struct holder *holder);
 } steps[] = {
-	{ "pages", step_pages }, { "address", step_address }, { "import", step_import }, { "other", step_other },
-	{ "direct", step_direct },
+	{ "pages", step_pages }, { "address", step_address }, { "import", step_import },
+	{ "other", step_other }, { "direct", step_direct },
 };
 
 int do_hold(char **argv)
 {
-	struct holder holder = { open_node(argv[0]), open(argv[1], O_RDWR | O_DIRECT | O_CLOEXEC), function_at(argv[3], 0) };
+	struct holder holder = { open_node(argv[0]), open(argv[1], O_RDWR | O_DIRECT | O_CLOEXEC),
+				 function_at(argv[3], 0) };
 
 	check(holder.file >= 0, "cannot open %s", argv[1]);
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(*steps); i++)

@@ -50,8 +50,11 @@ static int export(struct setup *setup, uint64_t offset, uint64_t bytes, uint32_t
 
 static struct weir_p2p_import asked(struct setup *setup, int fd, uint32_t flags)
 {
-	return (struct weir_p2p_import){ .size = sizeof(struct weir_p2p_import), .flags = flags, .ssd = setup->ssd, .fd = fd,
-		.eventfd = -1 };
+	return (struct weir_p2p_import){ .size = sizeof(struct weir_p2p_import),
+					 .flags = flags,
+					 .ssd = setup->ssd,
+					 .fd = fd,
+					 .eventfd = -1 };
 }
 
 static int import(struct setup *setup, struct weir_p2p_import *call)
@@ -82,7 +85,9 @@ static int io(int node, struct weir_p2p_io call)
 static void step_move(struct setup *setup)
 {
 	uint32_t handle = imported(setup, 8 * MIB, 4 * MIB);
-	struct weir_p2p_io call = { .handle = handle, .fd = setup->file, .file_offset = 8 * MIB, .bytes = 4 * MIB };
+	struct weir_p2p_io call = {
+		.handle = handle, .fd = setup->file, .file_offset = 8 * MIB, .bytes = 4 * MIB
+	};
 
 	check(io(setup->control, call) == 4 * MIB, "the kernel does not read into an import");
 	call.flags = WEIR_P2P_WRITE;
@@ -124,28 +129,36 @@ static void refuse_parts(struct setup *setup, int vram)
 	refuse_import(setup, call, EINVAL, "a file in place of an eventfd");
 }
 
-static void refuse_prp(struct setup *setup, uint32_t handle, uint64_t offset, uint64_t bytes, int error, const char *what)
+static void refuse_prp(struct setup *setup, uint32_t handle, uint64_t offset, uint64_t bytes, int error,
+		       const char *what)
 {
-	struct weir_p2p_prp call = { .size = sizeof(call), .handle = handle, .offset = offset, .bytes = bytes };
+	struct weir_p2p_prp call = {
+		.size = sizeof(call), .handle = handle, .offset = offset, .bytes = bytes
+	};
 
 	expect(setup->control, ioctl(setup->control, WEIR_P2P_PRP, &call), error, what);
 }
 
 static void step_refuse(struct setup *setup)
 {
-	int vram = export(setup, 0, MIB, FAKE_GPU_VRAM), system_memory = export(setup, 0, MIB, FAKE_GPU_SYSTEM);
+	int vram = export(setup, 0, MIB, FAKE_GPU_VRAM),
+	    system_memory = export(setup, 0, MIB, FAKE_GPU_SYSTEM);
 	int mixed = export(setup, 0, MIB, FAKE_GPU_MIXED);
 	struct weir_p2p_import call = asked(setup, system_memory, 0);
 	uint32_t handle;
 
 	refuse_import(setup, asked(setup, -1, 0), EBADF, "no file");
 	refuse_import(setup, asked(setup, setup->file, 0), EINVAL, "a file that is no dma-buf");
-	refuse_import(setup, asked(setup, system_memory, WEIR_P2P_REQUIRE_VRAM), EREMOTEIO, "system memory for VRAM");
-	refuse_import(setup, asked(setup, mixed, WEIR_P2P_REQUIRE_VRAM), EREMOTEIO, "memory that is half in VRAM");
+	refuse_import(setup, asked(setup, system_memory, WEIR_P2P_REQUIRE_VRAM), EREMOTEIO,
+		      "system memory for VRAM");
+	refuse_import(setup, asked(setup, mixed, WEIR_P2P_REQUIRE_VRAM), EREMOTEIO,
+		      "memory that is half in VRAM");
 	refuse_parts(setup, vram);
 	check(!import(setup, &call) && !call.in_vram, "system memory where that is said to be fine");
-	expect(setup->control, io(setup->control, (struct weir_p2p_io){ .handle = call.handle, .fd = setup->file, .bytes = PAGE }),
-		ENOTBLK, "I/O on system memory");
+	expect(setup->control,
+	       io(setup->control,
+		  (struct weir_p2p_io){ .handle = call.handle, .fd = setup->file, .bytes = PAGE }),
+	       ENOTBLK, "I/O on system memory");
 	handle = imported(setup, 0, MIB);
 	refuse_prp(setup, handle, 0, 0, EINVAL, "PRP entries of nothing");
 	refuse_prp(setup, handle, 0, 3 * MIB, EINVAL, "PRP entries of too much");
@@ -168,19 +181,25 @@ static void step_moved(struct setup *setup)
 	check(!import(setup, &call), "cannot import");
 	check(read(event, &count, sizeof(count)) < 0, "told of what has not happened");
 	check(!ioctl(setup->gpu, FAKE_GPU_MOVE), "the fake GPU does not move");
-	check(read(event, &count, sizeof(count)) == sizeof(count) && count == 1, "not told that the buffer moves");
-	expect(setup->control, io(setup->control, (struct weir_p2p_io){ .handle = call.handle, .fd = setup->file, .bytes = PAGE }),
-		ESTALE, "I/O on what was moved");
+	check(read(event, &count, sizeof(count)) == sizeof(count) && count == 1,
+	      "not told that the buffer moves");
+	expect(setup->control,
+	       io(setup->control,
+		  (struct weir_p2p_io){ .handle = call.handle, .fd = setup->file, .bytes = PAGE }),
+	       ESTALE, "I/O on what was moved");
 	refuse_prp(setup, call.handle, 0, 512, ESTALE, "PRP entries of what was moved");
 	check(!try_deregister(setup->control, call.handle), "cannot give back what was moved");
 }
 
 static void report_prp(struct setup *setup, uint32_t handle, uint64_t offset, uint64_t bytes)
 {
-	struct weir_p2p_prp call = { .size = sizeof(call), .handle = handle, .offset = offset, .bytes = bytes };
+	struct weir_p2p_prp call = {
+		.size = sizeof(call), .handle = handle, .offset = offset, .bytes = bytes
+	};
 
 	check(!ioctl(setup->control, WEIR_P2P_PRP, &call), "no PRP entries");
-	printf("prp %#llx %#llx %u\n", (unsigned long long)call.prp1, (unsigned long long)call.prp2, call.entries);
+	printf("prp %#llx %#llx %u\n", (unsigned long long)call.prp1, (unsigned long long)call.prp2,
+	       call.entries);
 }
 
 /* The lists are there until the input ends. */
@@ -205,7 +224,8 @@ static void step_unbound(struct setup *setup)
 	check(system(setup->command) == 0, "%s", setup->command);
 	refuse_prp(setup, handle, 0, 512, ESTALE, "PRP entries of an SSD without driver");
 	check(!try_deregister(setup->control, handle), "cannot give it back");
-	refuse_import(setup, asked(setup, export(setup, 0, MIB, FAKE_GPU_VRAM), 0), ENODEV, "an SSD without driver");
+	refuse_import(setup, asked(setup, export(setup, 0, MIB, FAKE_GPU_VRAM), 0), ENODEV,
+		      "an SSD without driver");
 }
 
 static void refuse_io(int node, struct weir_p2p_io call, int error, const char *what)
@@ -216,7 +236,8 @@ static void refuse_io(int node, struct weir_p2p_io call, int error, const char *
 static void bad_io(struct setup *setup, struct weir_p2p_io good)
 {
 	struct weir_p2p_io call = good;
-	int buffered = open(setup->file_path, O_RDONLY | O_CLOEXEC), reader = open(setup->file_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	int buffered = open(setup->file_path, O_RDONLY | O_CLOEXEC),
+	    reader = open(setup->file_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 
 	call.fd = buffered;
 	refuse_io(setup->node, call, EINVAL, "I/O on a file without O_DIRECT");
@@ -252,7 +273,9 @@ static void bad_io(struct setup *setup, struct weir_p2p_io good)
 static void step_io(struct setup *setup)
 {
 	struct range range = take(setup->node, MIB, MIB);
-	struct weir_p2p_io call = { .handle = range.handle, .fd = setup->file, .file_offset = MIB, .bytes = MIB };
+	struct weir_p2p_io call = {
+		.handle = range.handle, .fd = setup->file, .file_offset = MIB, .bytes = MIB
+	};
 
 	check(io(setup->node, call) == MIB, "the kernel does not read into a range");
 	bad_io(setup, call);
@@ -269,18 +292,26 @@ static void step_address(struct setup *setup)
 {
 	struct range range, other;
 
-	expect(setup->node, try_register(setup->node, 4096, 65536, WEIR_P2P_BY_ADDRESS, &range), EINVAL, "an address not of 64 KiB");
-	expect(setup->node, try_register(setup->node, 65536, 65536, WEIR_P2P_BY_ADDRESS, &range), EFAULT, "an address of nobody's");
-	check(!try_register(setup->node, (1ULL << 32) + 4 * MIB, MIB, WEIR_P2P_BY_ADDRESS, &range), "cannot register by address");
-	expect(setup->node, try_register(setup->node, 4 * MIB, 65536, 0, &other), EEXIST, "a part of it by offset");
-	range.memory = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, setup->node, (off_t)range.mmap_offset);
+	expect(setup->node, try_register(setup->node, 4096, 65536, WEIR_P2P_BY_ADDRESS, &range), EINVAL,
+	       "an address not of 64 KiB");
+	expect(setup->node, try_register(setup->node, 65536, 65536, WEIR_P2P_BY_ADDRESS, &range), EFAULT,
+	       "an address of nobody's");
+	check(!try_register(setup->node, (1ULL << 32) + 4 * MIB, MIB, WEIR_P2P_BY_ADDRESS, &range),
+	      "cannot register by address");
+	expect(setup->node, try_register(setup->node, 4 * MIB, 65536, 0, &other), EEXIST,
+	       "a part of it by offset");
+	range.memory =
+		mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, setup->node, (off_t)range.mmap_offset);
 	check(range.memory != MAP_FAILED, "cannot map");
 	check(pread(setup->file, range.memory, MIB, 0) == MIB, "cannot read");
 	check(system("rmmod fake_shim 2>/dev/null") != 0, "the shim went with something pinned");
 	check(system(setup->command) == 0, "%s", setup->command);
-	expect(-1, (int)pread(setup->file, range.memory, 4096, 0), EFAULT, "to read into what was taken back");
-	expect(setup->node, try_deregister(setup->node, range.handle), ENOENT, "to give back what was taken back");
-	check(!try_register(setup->node, 1ULL << 32, MIB, WEIR_P2P_BY_ADDRESS, &other), "cannot register again");
+	expect(-1, (int)pread(setup->file, range.memory, 4096, 0), EFAULT,
+	       "to read into what was taken back");
+	expect(setup->node, try_deregister(setup->node, range.handle), ENOENT,
+	       "to give back what was taken back");
+	check(!try_register(setup->node, 1ULL << 32, MIB, WEIR_P2P_BY_ADDRESS, &other),
+	      "cannot register again");
 	drop(&other);
 }
 
@@ -288,22 +319,30 @@ static void step_errno(struct setup *setup)
 {
 	struct range range;
 
-	expect(setup->node, try_register(setup->node, 1ULL << 32, MIB, WEIR_P2P_BY_ADDRESS, &range), EOPNOTSUPP, "memory whose driver does not pin it");
-	expect(setup->node, try_register(setup->node, 1ULL << 32, 1ULL << 39, WEIR_P2P_BY_ADDRESS, &range), ERANGE, "more than the window has");
+	expect(setup->node, try_register(setup->node, 1ULL << 32, MIB, WEIR_P2P_BY_ADDRESS, &range),
+	       EOPNOTSUPP, "memory whose driver does not pin it");
+	expect(setup->node, try_register(setup->node, 1ULL << 32, 1ULL << 39, WEIR_P2P_BY_ADDRESS, &range),
+	       ERANGE, "more than the window has");
 }
 
 static const struct {
 	const char *name;
 	void (*run)(struct setup *setup);
 } steps[] = {
-	{ "move", step_move }, { "refuse", step_refuse }, { "moved", step_moved }, { "prp", step_prp },
-	{ "unbound", step_unbound }, { "io", step_io }, { "address", step_address }, { "errno", step_errno },
+	{ "move", step_move },       { "refuse", step_refuse },   { "moved", step_moved },
+	{ "prp", step_prp },         { "unbound", step_unbound }, { "io", step_io },
+	{ "address", step_address }, { "errno", step_errno },
 };
 
 int do_import(char **argv)
 {
-	struct setup setup = { open_node(WEIR_P2P_CONTROL), open_node(argv[0]), open_node("/dev/fake_gpu"), -1, argv[1],
-		function_at(argv[2], 0), argv[4] };
+	struct setup setup = { open_node(WEIR_P2P_CONTROL),
+			       open_node(argv[0]),
+			       open_node("/dev/fake_gpu"),
+			       -1,
+			       argv[1],
+			       function_at(argv[2], 0),
+			       argv[4] };
 
 	setup.file = open(argv[1], O_RDWR | O_DIRECT | O_CLOEXEC);
 	check(setup.file >= 0, "cannot open %s", argv[1]);

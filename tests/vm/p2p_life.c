@@ -140,7 +140,8 @@ static struct range take_when_free(int node, unsigned *busy)
 static void check_unchanged(const struct range *range, uint8_t value)
 {
 	for (uint64_t i = 0; i < range->bytes; i++)
-		check(range->memory[i] == value, "byte %llu was written by a dead process's I/O", (unsigned long long)i);
+		check(range->memory[i] == value, "byte %llu was written by a dead process's I/O",
+		      (unsigned long long)i);
 }
 
 static pid_t begin_reading(struct life *life, void (*way)(struct life *, struct range *))
@@ -176,7 +177,8 @@ static void kill_while(struct life *life, void (*way)(struct life *, struct rang
 	check(busy, "the range was free while I/O was in flight: nothing was tested");
 	sleep_ms(1500);
 	check_unchanged(&range, 0x11);
-	check(waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the child ended by itself: nothing was tested");
+	check(waitpid(child, &status, 0) == child && WIFSIGNALED(status),
+	      "the child ended by itself: nothing was tested");
 	drop(&range);
 }
 
@@ -292,13 +294,17 @@ static const struct {
 	const char *name;
 	void (*run)(struct life *life);
 } steps[] = {
-	{ "fork", step_fork }, { "exec", step_exec }, { "killed", step_killed }, { "killed-uring", step_killed_uring },
-	{ "inflight", step_inflight }, { "gone", step_gone }, { "held", step_held }, { "errors", step_errors },
+	{ "fork", step_fork },         { "exec", step_exec },
+	{ "killed", step_killed },     { "killed-uring", step_killed_uring },
+	{ "inflight", step_inflight }, { "gone", step_gone },
+	{ "held", step_held },         { "errors", step_errors },
 };
 
 int do_life(char **argv)
 {
-	struct life life = { .path = argv[0], .file_path = argv[1], .node = open_node(argv[0]), .command = argv[3] };
+	struct life life = {
+		.path = argv[0], .file_path = argv[1], .node = open_node(argv[0]), .command = argv[3]
+	};
 
 	life.file = open(argv[1], O_RDWR | O_DIRECT | O_CLOEXEC);
 	check(life.file >= 0, "cannot open %s", argv[1]);

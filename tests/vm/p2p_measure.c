@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a range costs beside pinning a buffer of host memory of the same size, in the same machine: vm_p2p measure NODE
+ * What a range costs beside pinning a buffer of host memory of the same size, in the same machine: vm_p2p
+ * measure NODE
  *
- * A range: registered, mapped, and taken back; and the same with each page of it in the page table, as after the first I/O.
- * A buffer: mapped with its pages, which is the least that pinning does; and made a fixed buffer of io_uring, which pins it,
- * and undone, which waits for the kernel's other work. vm_p2p count NODE: the first two, with marks for count.c.
- * vm_p2p sizes NODE MOST: ranges from 64 KiB to MOST bytes, by offset and by address, with marks for count.c.
+ * A range: registered, mapped, and taken back; and the same with each page of it in the page table, as after
+ * the first I/O. A buffer: mapped with its pages, which is the least that pinning does; and made a fixed
+ * buffer of io_uring, which pins it, and undone, which waits for the kernel's other work. vm_p2p count NODE:
+ * the first two, with marks for count.c. vm_p2p sizes NODE MOST: ranges from 64 KiB to MOST bytes, by offset
+ * and by address, with marks for count.c.
  */
 #include "mark.h"
 #include "p2p.h"
@@ -44,7 +46,8 @@ static double range_us(int node, uint64_t bytes, bool touch)
 static double buffer_us(struct io_uring *ring, uint64_t bytes)
 {
 	double begin = now_us();
-	struct iovec all = { mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes };
+	struct iovec all = { mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			     bytes };
 	int error;
 
 	check(all.iov_base != MAP_FAILED, "no memory");
@@ -59,7 +62,8 @@ static double buffer_us(struct io_uring *ring, uint64_t bytes)
 static double memory_us(uint64_t bytes)
 {
 	double begin = now_us();
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	check(memory != MAP_FAILED, "no memory");
 	munmap(memory, bytes);
@@ -89,9 +93,10 @@ static void measure(int node, struct io_uring *ring, uint64_t bytes)
 		memory[i] = memory_us(bytes);
 		buffers[i] = buffer_us(ring, bytes);
 	}
-	printf("measured %llu KiB: range %.0f us, with its pages %.0f us, memory %.0f us, fixed buffer %.0f us, memory to the second %.1f\n",
-		(unsigned long long)bytes / KIB, middle(ranges), middle(touched), middle(memory), middle(buffers),
-		middle(memory) / middle(touched));
+	printf("measured %llu KiB: range %.0f us, with its pages %.0f us, memory %.0f us, fixed buffer %.0f "
+	       "us, memory to the second %.1f\n",
+	       (unsigned long long)bytes / KIB, middle(ranges), middle(touched), middle(memory),
+	       middle(buffers), middle(memory) / middle(touched));
 }
 
 /* A range, then memory of its size, with the pages of both in the page table: a mark behind each call. */
@@ -142,7 +147,8 @@ static void count_large(int node, uint64_t first, uint64_t bytes, uint32_t flags
 	mark(22);
 	range.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)range.mmap_offset);
 	check(range.memory != MAP_FAILED, "cannot map");
-	check(!madvise(range.memory, bytes, MADV_POPULATE_READ), "cannot have the pages mapped"); /* none is read: that is the BAR's affair */
+	check(!madvise(range.memory, bytes, MADV_POPULATE_READ),
+	      "cannot have the pages mapped"); /* none is read: that is the BAR's affair */
 	mark(23);
 	munmap(range.memory, bytes);
 	mark(24);

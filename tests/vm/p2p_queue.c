@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p_queue.c: a process plays the GPU: a queue pair of an SSD that keeps the kernel's driver, its rings and data in the fake
- * GPU's memory, its doorbells mapped. Created and deleted through the driver's own admin queue.
+ * p2p_queue.c: a process plays the GPU: a queue pair of an SSD that keeps the kernel's driver, its rings and
+ * data in the fake GPU's memory, its doorbells mapped. Created and deleted through the driver's own admin
+ * queue.
  *
  *   vm_p2p queue NODE DISK SSD read LBA COUNT     COUNT times 8 KiB into the window, from DATA on
  *   vm_p2p queue NODE DISK SSD write LBA COUNT    the other way
- *   vm_p2p queue NODE DISK SSD killed             ends by SIGKILL with commands in flight: nothing arrives later
- *   vm_p2p queue NODE DISK SSD lied               the same, but it has said that they are deleted: a control
- *   vm_p2p queue NODE DISK SSD gone COMMAND       the shell takes SSD or GPU away: doorbells give SIGBUS
- *   vm_p2p queue NODE DISK SSD bad                what has to be refused
+ *   vm_p2p queue NODE DISK SSD killed             ends by SIGKILL with commands in flight: nothing arrives
+ * later vm_p2p queue NODE DISK SSD lied               the same, but it has said that they are deleted: a
+ * control vm_p2p queue NODE DISK SSD gone COMMAND       the shell takes SSD or GPU away: doorbells give
+ * SIGBUS vm_p2p queue NODE DISK SSD bad                what has to be refused
  */
 #include "p2p.h"
 
@@ -49,7 +50,8 @@ enum {
 	COMMAND_READ = 0x02,
 };
 
-/** struct pair - a queue pair; @controller: the driver's device file; @bus: of the range; @doorbells: where doorbells are mapped */
+/** struct pair - a queue pair; @controller: the driver's device file; @bus: of the range; @doorbells: where
+ * doorbells are mapped */
 struct pair {
 	int controller;
 	struct range range;
@@ -62,8 +64,11 @@ struct pair {
 /* Return: NVMe status; gives up where the driver refuses. */
 static int admin(int controller, uint8_t opcode, uint32_t cdw10, uint32_t cdw11, void *page, uint32_t *result)
 {
-	struct nvme_admin_cmd command = { .opcode = opcode, .cdw10 = cdw10, .cdw11 = cdw11,
-		.addr = (uintptr_t)page, .data_len = page ? PAGE : 0 };
+	struct nvme_admin_cmd command = { .opcode = opcode,
+					  .cdw10 = cdw10,
+					  .cdw11 = cdw11,
+					  .addr = (uintptr_t)page,
+					  .data_len = page ? PAGE : 0 };
 	int status = ioctl(controller, NVME_IOCTL_ADMIN_CMD, &command);
 
 	check(status >= 0, "the driver refuses admin command %#x", opcode);
@@ -107,15 +112,20 @@ static uint32_t free_queue(int controller, const char *name)
 	check(file && fscanf(file, "%u", &used) == 1, "no %s", path);
 	fclose(file);
 	check(!admin(controller, ADMIN_GET_FEATURES, FEATURE_QUEUES, 0, NULL, &granted), "Get Features");
-	check(used <= (granted & 0xffff) + 1 && used <= (granted >> 16) + 1, "all %u queues are the driver's", used);
+	check(used <= (granted & 0xffff) + 1 && used <= (granted >> 16) + 1, "all %u queues are the driver's",
+	      used);
 	return used; /* with the admin queue: so many are numbered 0 to used - 1 */
 }
 
 static struct weir_p2p_queue request(const struct range *range, const char *ssd, uint32_t qid)
 {
-	return (struct weir_p2p_queue){ .size = sizeof(struct weir_p2p_queue), .ssd = function_at(ssd, 0), .qid = qid,
+	return (struct weir_p2p_queue){
+		.size = sizeof(struct weir_p2p_queue),
+		.ssd = function_at(ssd, 0),
+		.qid = qid,
 		.sq = { .handle = range->handle, .bytes = DEPTH * 64 },
-		.cq = { .handle = range->handle, .offset = RING_CQ, .bytes = DEPTH * 16 } };
+		.cq = { .handle = range->handle, .offset = RING_CQ, .bytes = DEPTH * 16 }
+	};
 }
 
 static const char *why(int node)
@@ -131,16 +141,19 @@ static void create(struct pair *pair)
 	uint32_t size = (DEPTH - 1) << 16 | pair->call.qid;
 
 	memset(pair->range.memory, 0, 2 * PAGE);
-	check(!admin(pair->controller, ADMIN_CREATE_CQ, size, 1, pair->range.memory + RING_CQ, NULL), "Create CQ");
-	check(!admin(pair->controller, ADMIN_CREATE_SQ, size, pair->call.qid << 16 | 1, pair->range.memory, NULL), "Create SQ");
+	check(!admin(pair->controller, ADMIN_CREATE_CQ, size, 1, pair->range.memory + RING_CQ, NULL),
+	      "Create CQ");
+	check(!admin(pair->controller, ADMIN_CREATE_SQ, size, pair->call.qid << 16 | 1, pair->range.memory,
+		     NULL),
+	      "Create SQ");
 	pair->tail = pair->head = 0;
 	pair->phase = 1;
 }
 
 static volatile uint8_t *map_doorbells(const struct pair *pair)
 {
-	void *doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pair->range.node,
-			   (off_t)pair->call.mmap_offset);
+	void *doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       pair->range.node, (off_t)pair->call.mmap_offset);
 
 	check(doorbells != MAP_FAILED, "doorbells: %s", why(pair->range.node));
 	return doorbells;
@@ -157,7 +170,8 @@ static struct pair begin(char **argv, uint64_t first)
 	pair.call = request(&pair.range, argv[2], free_queue(pair.controller, name));
 	check(!ioctl(pair.range.node, WEIR_P2P_QUEUE_ADD, &pair.call), "%s", why(pair.range.node));
 	check(!ioctl(pair.range.node, WEIR_P2P_LOCATE, &location), "%s", why(pair.range.node));
-	check(location.bytes == RANGE && location.address == pair.call.sq_address, "a range by offset is not contiguous");
+	check(location.bytes == RANGE && location.address == pair.call.sq_address,
+	      "a range by offset is not contiguous");
 	pair.bus = location.address;
 	create(&pair);
 	pair.doorbells = map_doorbells(&pair);
@@ -182,9 +196,11 @@ static void finish(struct pair *pair)
 
 static void ring(struct pair *pair, unsigned which, unsigned value)
 {
-	volatile uint32_t *register_word = (volatile uint32_t *)(pair->doorbells + pair->call.doorbell + which * pair->call.doorbell_stride);
+	volatile uint32_t *register_word = (volatile uint32_t *)(pair->doorbells + pair->call.doorbell +
+								 which * pair->call.doorbell_stride);
 
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
+	__atomic_thread_fence(
+		__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
 	*register_word = value;
 }
 
@@ -307,7 +323,8 @@ static int do_killed(char **argv)
 
 	killed(argv, false);
 	count = arrivals(argv);
-	check(!count, "%llu bytes arrived after the end of who had asked for them", (unsigned long long)count);
+	check(!count, "%llu bytes arrived after the end of who had asked for them",
+	      (unsigned long long)count);
 	printf("nothing arrived\n");
 	return 0;
 }
@@ -358,7 +375,8 @@ static int do_gone(char **argv)
 	return 0;
 }
 
-static void refuse_map(struct pair *pair, int node, uint64_t bytes, int protection, int flags, int error, const char *what)
+static void refuse_map(struct pair *pair, int node, uint64_t bytes, int protection, int flags, int error,
+		       const char *what)
 {
 	void *memory = mmap(NULL, bytes, protection, flags, node, (off_t)pair->call.mmap_offset);
 
@@ -381,7 +399,8 @@ static void bad_maps(struct pair *pair, char **argv)
 	refuse_map(pair, node, bytes, both, MAP_SHARED, EBUSY, "mapping doorbells twice");
 	refuse_map(pair, other, bytes, both, MAP_SHARED, ENOENT, "another file's doorbells");
 	check(mremap(doorbells, bytes, 2 * bytes, MREMAP_MAYMOVE) == MAP_FAILED, "doorbells grew");
-	check(mremap(doorbells, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)doorbells + (1 << 30)) == MAP_FAILED,
+	check(mremap(doorbells, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)doorbells + (1 << 30)) ==
+		      MAP_FAILED,
 	      "doorbells moved");
 	check(signal_of(read_byte, doorbells) == SIGSEGV, "a child has doorbells");
 	munmap(doorbells, bytes);
@@ -441,17 +460,21 @@ static void bad_adds(struct pair *pair, char **argv)
 
 static void bad_rest(struct pair *pair)
 {
-	struct weir_p2p_locate location = { .size = sizeof(location), .handle = pair->range.handle, .offset = RANGE };
+	struct weir_p2p_locate location = { .size = sizeof(location),
+					    .handle = pair->range.handle,
+					    .offset = RANGE };
 	struct weir_p2p_deregister other = { sizeof(other), pair->call.handle + 7 };
 	struct weir_p2p_flush flush = { .size = sizeof(flush), .flags = 2 };
 	int node = pair->range.node, status;
 
 	expect(node, try_deregister(node, pair->range.handle), EBUSY, "giving back a range with queues");
-	expect(node, ioctl(node, WEIR_P2P_QUEUE_REMOVE, &other), ENOENT, "removing a queue that is not there");
+	expect(node, ioctl(node, WEIR_P2P_QUEUE_REMOVE, &other), ENOENT,
+	       "removing a queue that is not there");
 	expect(node, ioctl(node, WEIR_P2P_LOCATE, &location), ERANGE, "a place beyond the range");
 	expect(node, ioctl(node, WEIR_P2P_FLUSH, &flush), EINVAL, "a flush with unknown flags");
 	/* Invalid Queue Identifier: the controller itself has those of the driver. */
-	status = admin(pair->controller, ADMIN_CREATE_CQ, (DEPTH - 1) << 16 | 1, 1, pair->range.memory + 2 * PAGE, NULL);
+	status = admin(pair->controller, ADMIN_CREATE_CQ, (DEPTH - 1) << 16 | 1, 1,
+		       pair->range.memory + 2 * PAGE, NULL);
 	check((status & 0x7ff) == 0x101, "creating the driver's queue 1 again: status %#x", status);
 }
 

@@ -41,7 +41,8 @@ void expect(int node, int result, int error, const char *what)
 	int found = errno;
 
 	check(result == -1, "%s was not refused", what);
-	check(found == error, "%s failed with errno %d, not %d: %s", what, found, error, node < 0 ? "" : reason(node));
+	check(found == error, "%s failed with errno %d, not %d: %s", what, found, error,
+	      node < 0 ? "" : reason(node));
 	printf("%s: refused (%d)%s%s\n", what, error, node < 0 ? "" : ": ", node < 0 ? "" : reason(node));
 }
 
@@ -58,7 +59,8 @@ struct weir_p2p_function function_at(const char *address, unsigned bar)
 {
 	unsigned domain, bus, device, function;
 
-	check(sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function) == 4, "%s is no PCI address", address);
+	check(sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function) == 4, "%s is no PCI address",
+	      address);
 	return (struct weir_p2p_function){ domain, (__u8)bus, (__u8)device, (__u8)function, (__u8)bar };
 }
 
@@ -72,7 +74,9 @@ int open_node(const char *path)
 
 int try_register(int node, uint64_t offset, uint64_t bytes, uint32_t flags, struct range *range)
 {
-	struct weir_p2p_register call = { .size = sizeof(call), .flags = flags, .offset = offset, .bytes = bytes };
+	struct weir_p2p_register call = {
+		.size = sizeof(call), .flags = flags, .offset = offset, .bytes = bytes
+	};
 	int result = ioctl(node, WEIR_P2P_REGISTER, &call);
 
 	*range = (struct range){ node, call.handle, call.wiped, bytes, call.mmap_offset, NULL };
@@ -84,7 +88,7 @@ struct range take(int node, uint64_t offset, uint64_t bytes)
 	struct range range;
 
 	check(!try_register(node, offset, bytes, 0, &range), "cannot register %#llx bytes from %#llx: %s",
-		(unsigned long long)bytes, (unsigned long long)offset, reason(node));
+	      (unsigned long long)bytes, (unsigned long long)offset, reason(node));
 	range.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node, (off_t)range.mmap_offset);
 	check(range.memory != MAP_FAILED, "cannot map: %s", reason(node));
 	return range;

@@ -22,10 +22,10 @@ struct range {
 __attribute__((format(printf, 1, 2), noreturn)) void give_up(const char *format, ...);
 
 /** check() - give up unless @holds */
-#define check(holds, ...)                   \
-	do {                                \
-		if (!(holds))               \
-			give_up(__VA_ARGS__); \
+#define check(holds, ...)                                                                                    \
+	do {                                                                                                 \
+		if (!(holds))                                                                                \
+			give_up(__VA_ARGS__);                                                                \
 	} while (0)
 
 /** expect() - the call has to have failed with @error; what: for the message */
@@ -55,7 +55,8 @@ void drop(struct range *range);
 /** bytes_of() - of the window of a node */
 uint64_t bytes_of(int node);
 
-/** signal_of() - run a function in a child; return: the signal that ends it, 0 if none, -status if it exits with one */
+/** signal_of() - run a function in a child; return: the signal that ends it, 0 if none, -status if it exits
+ * with one */
 int signal_of(void (*run)(void *), void *argument);
 
 /** read_byte(), an argument of signal_of(): of the address */

@@ -2,8 +2,9 @@
 /*
  * power.h: what vm_power writes in the guest, so that vm_replay knows it on the host.
  *
- * In each generation, from 1 on, POWER_WRITES ranges of the first POWER_BLOCKS blocks of 512 bytes are written one
- * after the other; generation 0 is what was there before. A block tells by its contents of which generation it is.
+ * In each generation, from 1 on, POWER_WRITES ranges of the first POWER_BLOCKS blocks of 512 bytes are
+ * written one after the other; generation 0 is what was there before. A block tells by its contents of which
+ * generation it is.
  */
 #ifndef WEIR_TESTS_VM_POWER_H
 #define WEIR_TESTS_VM_POWER_H

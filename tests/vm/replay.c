@@ -2,14 +2,15 @@
 /*
  * vm_replay: on the host, the power fails at every point of what an emulated SSD wrote.
  *
- *   vm_replay LOG SEED CLAIMED     LOG: of qemu's blklogwrites; CLAIMED: generations that the guest called durable
+ *   vm_replay LOG SEED CLAIMED     LOG: of qemu's blklogwrites; CLAIMED: generations that the guest called
+ * durable
  *
- * For each prefix of the log the SSD may hold all of its writes, only those before its last flush, or any of the
- * others with these: three images are made and looked at. In each of them every block must be of a generation
- * that is no older than the newest one that was claimed by then and wrote it, and no newer than any begun. A claim
- * was made, at the latest, when the next generation's first write is in the log. The writes themselves must be
- * those of power.h, in its order. Prints one line; exit status 1 if something claimed is lost, 2 for a log
- * that is none or is not what was written.
+ * For each prefix of the log the SSD may hold all of its writes, only those before its last flush, or any of
+ * the others with these: three images are made and looked at. In each of them every block must be of a
+ * generation that is no older than the newest one that was claimed by then and wrote it, and no newer than
+ * any begun. A claim was made, at the latest, when the next generation's first write is in the log. The
+ * writes themselves must be those of power.h, in its order. Prints one line; exit status 1 if something
+ * claimed is lost, 2 for a log that is none or is not what was written.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -101,7 +102,8 @@ static int replay_write(const struct entry *entry, const u64 *data)
 {
 	u64 generation = writes / POWER_WRITES + 1, index = writes % POWER_WRITES;
 
-	if (entry->sector != power_first(seed, generation, index) || entry->sectors != power_count(seed, generation, index))
+	if (entry->sector != power_first(seed, generation, index) ||
+	    entry->sectors != power_count(seed, generation, index))
 		return refuse("a write is in the log that the guest did not make");
 	writes++;
 	begun = generation;
@@ -135,7 +137,8 @@ static int replay(int file, const struct super *super)
 		int status;
 
 		if (pread(file, &entry, sizeof(entry), at) != sizeof(entry) || entry.sectors > POWER_MOST ||
-		    pread(file, data, entry.sectors * SECTOR, at + SECTOR) != (ssize_t)(entry.sectors * SECTOR))
+		    pread(file, data, entry.sectors * SECTOR, at + SECTOR) !=
+			    (ssize_t)(entry.sectors * SECTOR))
 			return refuse("the log ends early, or has a write that is too long");
 		at += (off_t)((1 + entry.sectors) * SECTOR);
 		status = entry.sectors ? replay_write(&entry, data) : 0;
@@ -151,8 +154,10 @@ static int replay(int file, const struct super *super)
 	poll();
 	if (writes != claimed * POWER_WRITES)
 		return refuse("the log has other writes than the guest claims");
-	printf("%llu prefixes of %llu writes and %llu flushes: %llu bytes claimed durable lost, at most %llu bytes not claimed "
-	       "at risk\n", (unsigned long long)prefixes, (unsigned long long)writes, (unsigned long long)flushes,
+	printf("%llu prefixes of %llu writes and %llu flushes: %llu bytes claimed durable lost, at most %llu "
+	       "bytes not claimed "
+	       "at risk\n",
+	       (unsigned long long)prefixes, (unsigned long long)writes, (unsigned long long)flushes,
 	       (unsigned long long)lost_blocks * SECTOR, (unsigned long long)most_at_risk);
 	return lost_blocks != 0;
 }

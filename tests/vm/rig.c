@@ -20,14 +20,17 @@ void rig_open(struct rig *rig, const char *uri, const struct rig_options *option
 	const char *name = getenv("WEIR_VM_CONTEXT");
 
 	*rig = (struct rig){ .info = { .size = sizeof(rig->info) } };
-	args->span = (options->transfer ? options->transfer : SPAN) + PAGE; /* the page: for buffers that begin within one */
-	rig_must(weir_context_open(name ? name : "cpu", WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 4, .resident_lanes = 64),
+	args->span = (options->transfer ? options->transfer : SPAN) +
+		     PAGE; /* the page: for buffers that begin within one */
+	rig_must(weir_context_open(name ? name : "cpu",
+				   WEIR_OPTIONS(context, .workers = 2, .wave_lanes = 4, .resident_lanes = 64),
 				   &rig->context));
-	rig_must(weir_storage_open(rig->context, uri,
-				   WEIR_OPTIONS(storage, .queues = options->queues, .depth = options->depth,
-						.max_transfer_bytes = options->transfer,
-						.timeout_us = (options->timeout_ms ? options->timeout_ms : 60000) * 1000),
-				   &rig->storage));
+	rig_must(weir_storage_open(
+		rig->context, uri,
+		WEIR_OPTIONS(storage, .queues = options->queues, .depth = options->depth,
+			     .max_transfer_bytes = options->transfer,
+			     .timeout_us = (options->timeout_ms ? options->timeout_ms : 60000) * 1000),
+		&rig->storage));
 	rig_must(weir_storage_disk(rig->storage, &args->disk));
 	rig_must(weir_storage_info(rig->storage, &rig->info));
 	rig_must(weir_alloc(rig->context, RIG_LANES * args->span, &args->buffers));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rig.h: an open storage with what a launch of the kernel vm_storage needs, for the programs that run in the guest. */
+/* rig.h: an open storage with what a launch of the kernel vm_storage needs, for the programs that run in the
+ * guest. */
 #ifndef WEIR_TESTS_VM_RIG_H
 #define WEIR_TESTS_VM_RIG_H
 

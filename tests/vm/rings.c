@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vm_rings: in the guest, requests of one lane by one queue pair, and where in device memory their traces are left, for the
- * host to look there.
+ * vm_rings: in the guest, requests of one lane by one queue pair, and where in device memory their traces are
+ * left, for the host to look there.
  *
- *   vm_rings FILE URI SEED LBA COUNT    read COUNT times 4 KiB, from LBA on; device memory is FILE (cpu:memory=FILE)
+ *   vm_rings FILE URI SEED LBA COUNT    read COUNT times 4 KiB, from LBA on; device memory is FILE
+ * (cpu:memory=FILE)
  *
  * Prints "sq AT cq AT data AT slots AT": places in FILE, -1 for what lies elsewhere.
  */
@@ -33,7 +34,8 @@ static long long location(const char *path, uint64_t address)
 	char line[512];
 
 	while (maps && found < 0 && fgets(line, sizeof(line), maps))
-		if (strstr(line, path) && sscanf(line, "%" SCNx64 "-%" SCNx64, &first, &end) == 2 && address >= first && address < end)
+		if (strstr(line, path) && sscanf(line, "%" SCNx64 "-%" SCNx64, &first, &end) == 2 &&
+		    address >= first && address < end)
 			found = (long long)(address - first);
 	if (maps)
 		fclose(maps);
@@ -74,7 +76,8 @@ int main(int argc, char **argv)
 	status = requests(&rig, argv);
 	printf("sq %lld cq %lld data %lld slots %lld\n", location(real_name(argv[1]), rig.storage->rings[0]),
 	       location(real_name(argv[1]), rig.storage->rings[0] + weir_queue_cq_offset(DEPTH)),
-	       location(real_name(argv[1]), rig.args.buffers), location(real_name(argv[1]), rig.storage->slots[0]));
+	       location(real_name(argv[1]), rig.args.buffers),
+	       location(real_name(argv[1]), rig.storage->slots[0]));
 	rig_close(&rig);
 	return status;
 }

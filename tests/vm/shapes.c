@@ -34,7 +34,8 @@ static void poison(struct rig *rig)
 static uint64_t touched(const struct rig *rig)
 {
 	const uint32_t *words = (const uint32_t *)(uintptr_t)rig->args.buffers;
-	uint64_t first = rig->args.offset / 4, end = first + (rig->args.blocks << rig->args.disk.block_log2) / 4;
+	uint64_t first = rig->args.offset / 4,
+		 end = first + (rig->args.blocks << rig->args.disk.block_log2) / 4;
 	uint64_t count = 0;
 
 	for (uint64_t i = 0; i < rig->args.span / sizeof(*words); i++)
@@ -61,9 +62,10 @@ static int shape(struct rig *rig, uint32_t blocks, uint32_t offset)
 	verdict = rig_verdict(rig);
 	if (!stray && !weir_load_u64_relaxed_sys(&verdict.bad)) /* relaxed: the launch is over */
 		return 0;
-	printf("%u blocks at byte %u of a page: word %llu is %#llx, not %#llx; %llu words beside it touched\n", blocks, offset,
-	       (unsigned long long)verdict.where, (unsigned long long)verdict.found, (unsigned long long)verdict.expected,
-	       (unsigned long long)stray);
+	printf("%u blocks at byte %u of a page: word %llu is %#llx, not %#llx; %llu words beside it "
+	       "touched\n",
+	       blocks, offset, (unsigned long long)verdict.where, (unsigned long long)verdict.found,
+	       (unsigned long long)verdict.expected, (unsigned long long)stray);
 	return 1;
 }
 
@@ -82,7 +84,8 @@ int main(int argc, char **argv)
 
 	if (argc != 4 && !few)
 		return fprintf(stderr, "usage: vm_shapes URI SEED TRANSFER_BYTES [few]\n"), 2;
-	rig_open(&rig, argv[1], &(struct rig_options){ .queues = 1, .transfer = (uint32_t)strtoul(argv[3], NULL, 0) });
+	rig_open(&rig, argv[1],
+		 &(struct rig_options){ .queues = 1, .transfer = (uint32_t)strtoul(argv[3], NULL, 0) });
 	rig.args.seed = strtoull(argv[2], NULL, 0);
 	rig.args.flush = 0;
 	for (uint32_t blocks = 1; blocks <= rig.args.disk.max_blocks; blocks++)

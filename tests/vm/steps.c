@@ -10,10 +10,9 @@
  *   again              wait once more for what was too late; its words are not looked at
  *   ask:COMMAND        the host's monitor does it, now
  *   sh:COMMAND         the guest's shell does it, now
- *   during:MS:STEP     an ask or sh half a second into reads by all lanes, which go on for MS or until one fails
- *   reads:MS           reads by all lanes for so long, or until one fails
- *   alloc:BYTES        of the context, and free it
- *   reopen             close the storage, open it again
+ *   during:MS:STEP     an ask or sh half a second into reads by all lanes, which go on for MS or until one
+ * fails reads:MS           reads by all lanes for so long, or until one fails alloc:BYTES        of the
+ * context, and free it reopen             close the storage, open it again
  *
  * Each prints a line "STEP: status 0x0 in 3 ms"; the exit status is 1 only if a word was wrong or the storage
  * could not be opened. What a step has to say is for the script.
@@ -99,8 +98,8 @@ static void judge(struct rig *rig)
 	if (!weir_load_u64_relaxed_sys(&verdict.bad)) /* relaxed: the launch is over */
 		return;
 	wrong = true;
-	printf("WRONG: word %llu is %#llx, not %#llx\n", (unsigned long long)verdict.where, (unsigned long long)verdict.found,
-	       (unsigned long long)verdict.expected);
+	printf("WRONG: word %llu is %#llx, not %#llx\n", (unsigned long long)verdict.where,
+	       (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
 }
 
 static void report(const char *step, weir_status status, uint64_t ms)
@@ -141,7 +140,8 @@ static void again(struct rig *rig)
 	report("again", status, now_ms() - begin);
 }
 
-/* Reads by all lanes until one fails or the time is over. Of @what (NULL: nothing) another thread takes care. */
+/* Reads by all lanes until one fails or the time is over. Of @what (NULL: nothing) another thread takes care.
+ */
 static void reads(struct rig *rig, const char *step, uint64_t ms, struct command *what)
 {
 	uint64_t begin = now_ms(), launches = 0, since;

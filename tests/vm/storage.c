@@ -6,10 +6,10 @@
  *   vm_storage write URI SEED FIRST BLOCKS           pattern SEED into these blocks, flushed
  *   vm_storage read URI SEED FIRST BLOCKS            compare them with it, word by word
  *   vm_storage unmapped URI                          read into memory the controller may no longer reach
- *   vm_storage foreign URI                           read into memory that is not the device's: refused, and the next is not
- *   vm_storage dead URI [COMMAND]                    take its completion queue away: it has to die, and reads to end;
- *                                                    before it is closed the shell runs COMMAND
- *   vm_storage hold URI                              read for ever, until killed
+ *   vm_storage foreign URI                           read into memory that is not the device's: refused, and
+ * the next is not vm_storage dead URI [COMMAND]                    take its completion queue away: it has to
+ * die, and reads to end; before it is closed the shell runs COMMAND vm_storage hold URI read for ever, until
+ * killed
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 static int info(struct rig *rig)
 {
 	printf("bytes=%llu block=%u transfer=%u queues=%u depth=%u\npath=%s\nmodel=%s serial=%s nsid=%u\n",
-	       (unsigned long long)rig->info.bytes, rig->info.block_bytes, rig->info.max_transfer_bytes, rig->info.queues,
-	       rig->info.depth, rig->info.path, rig->storage->space.model, rig->storage->space.serial,
-	       rig->storage->space.nsid);
+	       (unsigned long long)rig->info.bytes, rig->info.block_bytes, rig->info.max_transfer_bytes,
+	       rig->info.queues, rig->info.depth, rig->info.path, rig->storage->space.model,
+	       rig->storage->space.serial, rig->storage->space.nsid);
 	return 0;
 }
 
@@ -42,15 +42,15 @@ static int transfer(struct rig *rig, bool write, char **numbers)
 		return 1;
 	verdict = rig_verdict(rig);
 	rig_must(weir_stats(rig->storage, &stats));
-	printf("%s: %llu commands, %llu failed, %llu rogue; %llu words good, %llu bad\n", write ? "write" : "read",
-	       (unsigned long long)stats.commands, (unsigned long long)stats.failed, (unsigned long long)stats.rogue,
-	       (unsigned long long)weir_load_u64_relaxed_sys(&verdict.good),
+	printf("%s: %llu commands, %llu failed, %llu rogue; %llu words good, %llu bad\n",
+	       write ? "write" : "read", (unsigned long long)stats.commands, (unsigned long long)stats.failed,
+	       (unsigned long long)stats.rogue, (unsigned long long)weir_load_u64_relaxed_sys(&verdict.good),
 	       (unsigned long long)weir_load_u64_relaxed_sys(&verdict.bad));
 	if (weir_load_u64_relaxed_sys(&verdict.bad))
 		printf("word %llu is %#llx, not %#llx\n", (unsigned long long)verdict.where,
 		       (unsigned long long)verdict.found, (unsigned long long)verdict.expected);
-	return weir_load_u64_relaxed_sys(&verdict.good) != (write ? 0 : words) || weir_load_u64_relaxed_sys(&verdict.bad) ||
-	       stats.failed || stats.rogue;
+	return weir_load_u64_relaxed_sys(&verdict.good) != (write ? 0 : words) ||
+	       weir_load_u64_relaxed_sys(&verdict.bad) || stats.failed || stats.rogue;
 }
 
 /* A read into memory that was taken from the controller: no word of it may arrive. */
@@ -65,7 +65,8 @@ static int unmapped(struct rig *rig)
 	status = rig_run(rig);
 	for (size_t i = 0; i < ((size_t)1 << rig->args.disk.block_log2) / sizeof(*words); i++)
 		arrived += words[i] != VM_POISON;
-	rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->args.buffers, RIG_LANES * rig->args.span));
+	rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->args.buffers,
+				  RIG_LANES * rig->args.span));
 	printf("unmapped: status %#x, %llu words arrived\n", status, (unsigned long long)arrived);
 	return arrived != 0;
 }
@@ -92,7 +93,8 @@ static int foreign(struct rig *rig)
 	return status != WEIR_E_WINDOW || arrived || next != WEIR_OK;
 }
 
-/* Without its rings the controller cannot go on: it reports a fatal status, and the watchdog ends what is under way. */
+/* Without its rings the controller cannot go on: it reports a fatal status, and the watchdog ends what is
+ * under way. */
 static int dead(struct rig *rig, const char *command)
 {
 	struct timespec begin, end;
@@ -111,7 +113,8 @@ static int dead(struct rig *rig, const char *command)
 	if (command && system(command) != 0)
 		printf("(the shell's command failed)\n");
 	for (uint32_t i = 0; i < rig->info.queues; i++) /* so that they can be freed */
-		rig_must(weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i], 4096));
+		rig_must(
+			weir_dma_map_add(rig->context->dma, (void *)(uintptr_t)rig->storage->rings[i], 4096));
 	return status != WEIR_E_DEVICE_DEAD;
 }
 
@@ -132,9 +135,12 @@ int main(int argc, char **argv)
 	int status = 2;
 
 	if (argc < 3)
-		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|foreign|dead|hold URI [SEED FIRST BLOCKS]\n"), 2;
+		return fprintf(stderr, "usage: vm_storage info|write|read|unmapped|foreign|dead|hold URI "
+				       "[SEED FIRST BLOCKS]\n"),
+		       2;
 	if (!strcmp(argv[1], "info"))
-		options = (struct rig_options){ .queues = argc > 3 ? (uint32_t)atoi(argv[3]) : 0, .depth = argc > 4 ? (uint32_t)atoi(argv[4]) : 0 };
+		options = (struct rig_options){ .queues = argc > 3 ? (uint32_t)atoi(argv[3]) : 0,
+						.depth = argc > 4 ? (uint32_t)atoi(argv[4]) : 0 };
 	rig_open(&rig, argv[2], &options);
 	if (!strcmp(argv[1], "info"))
 		status = info(&rig);

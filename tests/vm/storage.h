@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* storage.h: arguments of the virtual machine tests' kernel. What a storage holds is test_word() of its 8-byte words. */
+/* storage.h: arguments of the virtual machine tests' kernel. What a storage holds is test_word() of its
+ * 8-byte words. */
 #ifndef WEIR_TESTS_VM_STORAGE_H
 #define WEIR_TESTS_VM_STORAGE_H
 

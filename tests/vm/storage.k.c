@@ -56,9 +56,11 @@ WEIR_FN void compare(WEIR_GLOBAL struct vm_storage_args *args, u64 first_word, u
 		u64 low = *weir_at(buffer_of(args), u32, 2 * i);
 		u64 high = *weir_at(buffer_of(args), u32, 2 * i + 1);
 
-		good += expect(args->verdict, first_word + i, low | high << 32, test_word(args->seed, first_word + i));
+		good += expect(args->verdict, first_word + i, low | high << 32,
+			       test_word(args->seed, first_word + i));
 	}
-	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, good); /* relaxed: the host reads it after the launch */
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good,
+				 good); /* relaxed: the host reads it after the launch */
 }
 
 WEIR_KERNEL(vm_storage, struct vm_storage_args)

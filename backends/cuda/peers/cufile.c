@@ -62,7 +62,9 @@ static int begin(struct peer_reader *reader)
 		return peer_fail(reader, "no GPU memory: %s", cudaGetErrorString(code));
 	}
 	error = cufile.buffer_register(reader->own, bytes, 0);
-	return error.code ? peer_fail(reader, "cuFileBufRegister: %s (%d)", cufile_error_name(error.code), error.code) : 0;
+	return error.code ? peer_fail(reader, "cuFileBufRegister: %s (%d)", cufile_error_name(error.code),
+				      error.code)
+			  : 0;
 }
 
 static int read_block(struct peer_reader *reader, uint64_t offset)
@@ -73,10 +75,11 @@ static int read_block(struct peer_reader *reader, uint64_t offset)
 	if (got == (ssize_t)reader->load->block_bytes)
 		return 0;
 	if (got >= 0)
-		return peer_fail(reader, "cuFileRead of %llu bytes at %llu gave %zd", (unsigned long long)reader->load->block_bytes,
-				 (unsigned long long)offset, got);
-	return peer_fail(reader, "cuFileRead: %s (%d)", code >= CUFILE_LEAST_ERROR ? cufile_error_name(code) : strerror(code),
-			 code);
+		return peer_fail(reader, "cuFileRead of %llu bytes at %llu gave %zd",
+				 (unsigned long long)reader->load->block_bytes, (unsigned long long)offset,
+				 got);
+	return peer_fail(reader, "cuFileRead: %s (%d)",
+			 code >= CUFILE_LEAST_ERROR ? cufile_error_name(code) : strerror(code), code);
 }
 
 static void end(struct peer_reader *reader)
@@ -99,7 +102,8 @@ static int configure(const struct way *way, const char *folder)
 	file = fopen(path, "we");
 	if (!file)
 		return -1;
-	fprintf(file, "{\n  \"logging\": { \"dir\": \"%s\", \"level\": \"ERROR\" },\n"
+	fprintf(file,
+		"{\n  \"logging\": { \"dir\": \"%s\", \"level\": \"ERROR\" },\n"
 		"  \"properties\": { \"allow_compat_mode\": true, \"force_compat_mode\": %s },\n"
 		"  \"denylist\": { \"filesystems\": [%s] }\n}\n",
 		folder, way->forced ? "true" : "false",
@@ -230,7 +234,8 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (load.no_copy) {
-		fprintf(stderr, "peer-cufile: --no-copy is peer-pread-copy's: cuFile reads into GPU memory\n");
+		fprintf(stderr,
+			"peer-cufile: --no-copy is peer-pread-copy's: cuFile reads into GPU memory\n");
 		return 2;
 	}
 	file = peer_open(&peer, &load);
@@ -243,8 +248,12 @@ int main(int argc, char **argv)
 			status = try_way(&ways[i], &load);
 	if (status != NOT_THIS_WAY)
 		return status;
-	fprintf(stderr, "peer-cufile: cannot be had here: no configuration reads %s. If it was the file that could not be "
-		"registered: cuFile asks udev for its device, so give a container the host's /run/udev and a file on ext4 or "
-		"xfs\n", load.path);
+	fprintf(stderr,
+		"peer-cufile: cannot be had here: no configuration reads %s. If it was the file that could "
+		"not be "
+		"registered: cuFile asks udev for its device, so give a container the host's /run/udev and a "
+		"file on ext4 or "
+		"xfs\n",
+		load.path);
 	return PEER_CANNOT_BE_HAD;
 }

@@ -14,7 +14,8 @@
 
 enum { CUFILE_OPAQUE_DESCRIPTOR = 1, CUFILE_LEAST_ERROR = 5001, CUFILE_DRIVER_ERROR = 5011 };
 
-/** struct cufile_error - what most calls return: cuFile's own code and, with CUFILE_DRIVER_ERROR, the driver's */
+/** struct cufile_error - what most calls return: cuFile's own code and, with CUFILE_DRIVER_ERROR, the
+ * driver's */
 struct cufile_error {
 	int code;
 	int driver_code;
@@ -41,7 +42,8 @@ struct cufile {
 	ssize_t (*read)(void *handle, void *memory, size_t bytes, off_t file_offset, off_t memory_offset);
 };
 
-/** cufile_load() - find the library and its functions; false if there is none, with the sentence at @why (256 bytes) */
+/** cufile_load() - find the library and its functions; false if there is none, with the sentence at @why (256
+ * bytes) */
 bool cufile_load(struct cufile *cufile, char *why);
 
 /** cufile_error_name() - "CU_FILE_HANDLE_NOT_REGISTERED" for 5027, and so on */

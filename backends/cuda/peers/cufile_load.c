@@ -8,7 +8,8 @@ enum { WHY_BYTES = 256 };
 
 static void *open_library(void)
 {
-	static const char *const names[] = { "libcufile.so.0", "libcufile.so", "/usr/local/cuda/lib64/libcufile.so.0" };
+	static const char *const names[] = { "libcufile.so.0", "libcufile.so",
+					     "/usr/local/cuda/lib64/libcufile.so.0" };
 	void *library = NULL;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !library; i++)
@@ -49,21 +50,51 @@ bool cufile_load(struct cufile *cufile, char *why)
 const char *cufile_error_name(int code)
 {
 	static const char *const names[] = {
-		"DRIVER_NOT_INITIALIZED", "DRIVER_INVALID_PROPS", "DRIVER_UNSUPPORTED_LIMIT", "DRIVER_VERSION_MISMATCH",
-		"DRIVER_VERSION_READ_ERROR", "DRIVER_CLOSING", "PLATFORM_NOT_SUPPORTED", "IO_NOT_SUPPORTED",
-		"DEVICE_NOT_SUPPORTED", "NVFS_DRIVER_ERROR", "CUDA_DRIVER_ERROR", "CUDA_POINTER_INVALID",
-		"CUDA_MEMORY_TYPE_INVALID", "CUDA_POINTER_RANGE_ERROR", "CUDA_CONTEXT_MISMATCH", "INVALID_MAPPING_SIZE",
-		"INVALID_MAPPING_RANGE", "INVALID_FILE_TYPE", "INVALID_FILE_OPEN_FLAG", "DIO_NOT_SET", NULL,
-		"INVALID_VALUE", "MEMORY_ALREADY_REGISTERED", "MEMORY_NOT_REGISTERED", "PERMISSION_DENIED",
-		"DRIVER_ALREADY_OPEN", "HANDLE_NOT_REGISTERED", "HANDLE_ALREADY_REGISTERED", "DEVICE_NOT_FOUND",
-		"INTERNAL_ERROR", "GETNEWFD_FAILED", NULL, "NVFS_SETUP_ERROR", "IO_DISABLED", "BATCH_SUBMIT_FAILED",
-		"GPU_MEMORY_PINNING_FAILED", "BATCH_FULL", "ASYNC_NOT_SUPPORTED",
+		"DRIVER_NOT_INITIALIZED",
+		"DRIVER_INVALID_PROPS",
+		"DRIVER_UNSUPPORTED_LIMIT",
+		"DRIVER_VERSION_MISMATCH",
+		"DRIVER_VERSION_READ_ERROR",
+		"DRIVER_CLOSING",
+		"PLATFORM_NOT_SUPPORTED",
+		"IO_NOT_SUPPORTED",
+		"DEVICE_NOT_SUPPORTED",
+		"NVFS_DRIVER_ERROR",
+		"CUDA_DRIVER_ERROR",
+		"CUDA_POINTER_INVALID",
+		"CUDA_MEMORY_TYPE_INVALID",
+		"CUDA_POINTER_RANGE_ERROR",
+		"CUDA_CONTEXT_MISMATCH",
+		"INVALID_MAPPING_SIZE",
+		"INVALID_MAPPING_RANGE",
+		"INVALID_FILE_TYPE",
+		"INVALID_FILE_OPEN_FLAG",
+		"DIO_NOT_SET",
+		NULL,
+		"INVALID_VALUE",
+		"MEMORY_ALREADY_REGISTERED",
+		"MEMORY_NOT_REGISTERED",
+		"PERMISSION_DENIED",
+		"DRIVER_ALREADY_OPEN",
+		"HANDLE_NOT_REGISTERED",
+		"HANDLE_ALREADY_REGISTERED",
+		"DEVICE_NOT_FOUND",
+		"INTERNAL_ERROR",
+		"GETNEWFD_FAILED",
+		NULL,
+		"NVFS_SETUP_ERROR",
+		"IO_DISABLED",
+		"BATCH_SUBMIT_FAILED",
+		"GPU_MEMORY_PINNING_FAILED",
+		"BATCH_FULL",
+		"ASYNC_NOT_SUPPORTED",
 	};
 	static __thread char text[64];
 	int count = (int)(sizeof(names) / sizeof(names[0]));
 	int index = code - CUFILE_LEAST_ERROR;
 	bool known = index >= 0 && index < count && names[index];
 
-	snprintf(text, sizeof(text), "%s%s", known ? "CU_FILE_" : "an unknown error", known ? names[index] : "");
+	snprintf(text, sizeof(text), "%s%s", known ? "CU_FILE_" : "an unknown error",
+		 known ? names[index] : "");
 	return text;
 }

@@ -14,14 +14,29 @@
 
 enum { MOST_BLOCK_BYTES = 64 << 20, LEAST_BLOCK_BYTES = 512 };
 
-enum option_key { OPT_THREADS = 256, OPT_RUNTIME, OPT_RUNS, OPT_BS, OPT_SEED, OPT_DIRECT, OPT_NO_COPY, OPT_JSON, OPT_HELP };
+enum option_key {
+	OPT_THREADS = 256,
+	OPT_RUNTIME,
+	OPT_RUNS,
+	OPT_BS,
+	OPT_SEED,
+	OPT_DIRECT,
+	OPT_NO_COPY,
+	OPT_JSON,
+	OPT_HELP
+};
 
 static const struct option long_options[] = {
-	{ "threads", required_argument, NULL, OPT_THREADS }, { "runtime", required_argument, NULL, OPT_RUNTIME },
-	{ "runs", required_argument, NULL, OPT_RUNS },	     { "bs", required_argument, NULL, OPT_BS },
-	{ "seed", required_argument, NULL, OPT_SEED },	     { "direct", no_argument, NULL, OPT_DIRECT },
-	{ "no-copy", no_argument, NULL, OPT_NO_COPY },	     { "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },	     { NULL, 0, NULL, 0 },
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "runtime", required_argument, NULL, OPT_RUNTIME },
+	{ "runs", required_argument, NULL, OPT_RUNS },
+	{ "bs", required_argument, NULL, OPT_BS },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "direct", no_argument, NULL, OPT_DIRECT },
+	{ "no-copy", no_argument, NULL, OPT_NO_COPY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
 };
 
 static void usage(const struct peer *peer)
@@ -109,8 +124,8 @@ int peer_open(const struct peer *peer, struct peer_load *load)
 	off_t bytes = file < 0 ? -1 : lseek(file, 0, SEEK_END); /* of a block device, too */
 
 	if (bytes < 0) {
-		fprintf(stderr, "%s: cannot open %s%s: %s\n", peer->name, load->path, load->direct ? " with O_DIRECT" : "",
-			strerror(errno));
+		fprintf(stderr, "%s: cannot open %s%s: %s\n", peer->name, load->path,
+			load->direct ? " with O_DIRECT" : "", strerror(errno));
 		if (file >= 0)
 			close(file);
 		return -1;
@@ -118,8 +133,8 @@ int peer_open(const struct peer *peer, struct peer_load *load)
 	load->blocks = (uint64_t)bytes / load->block_bytes;
 	if (load->blocks)
 		return file;
-	fprintf(stderr, "%s: %s has %lld bytes, less than one block of %llu\n", peer->name, load->path, (long long)bytes,
-		(unsigned long long)load->block_bytes);
+	fprintf(stderr, "%s: %s has %lld bytes, less than one block of %llu\n", peer->name, load->path,
+		(long long)bytes, (unsigned long long)load->block_bytes);
 	close(file);
 	return -1;
 }
@@ -161,7 +176,8 @@ static void *read_on(void *argument)
 
 	pthread_barrier_wait(&ready);
 	while (!error && !*reader->stop) {
-		error = reader->peer->read(reader, next_random(&reader->state) % reader->load->blocks * reader->load->block_bytes);
+		error = reader->peer->read(reader, next_random(&reader->state) % reader->load->blocks *
+							   reader->load->block_bytes);
 		reader->reads += !error;
 	}
 	reader->peer->end(reader);
@@ -182,8 +198,13 @@ static double run(const struct peer *peer, const struct peer_load *load, int fil
 	for (; !error && started < load->threads; started++) {
 		struct peer_reader *reader = &readers[started];
 
-		*reader = (struct peer_reader){ .load = load, .file = file, .stop = &stop, .peer = peer,
-						.state = (load->seed * PEER_MOST_RUNS + number + 1) * 0x9e3779b97f4a7c15u + started + 1 };
+		*reader = (struct peer_reader){ .load = load,
+						.file = file,
+						.stop = &stop,
+						.peer = peer,
+						.state = (load->seed * PEER_MOST_RUNS + number + 1) *
+								 0x9e3779b97f4a7c15u +
+							 started + 1 };
 		if (pthread_create(&reader->thread, NULL, read_on, reader) != 0) {
 			fprintf(stderr, "%s: cannot start thread %u\n", peer->name, started);
 			exit(1); /* those that wait at the barrier go with the process */
@@ -229,7 +250,8 @@ static void print_string(const char *text)
 	putchar('"');
 }
 
-static void print(const struct peer *peer, const struct peer_load *load, const double *rates, double median, const char *how)
+static void print(const struct peer *peer, const struct peer_load *load, const double *rates, double median,
+		  const char *how)
 {
 	double least = rates[0], most = rates[load->runs - 1];
 
@@ -238,16 +260,17 @@ static void print(const struct peer *peer, const struct peer_load *load, const d
 		print_string(load->path);
 		printf(", \"how\": ");
 		print_string(how);
-		printf(", \"threads\": %u, \"bs\": %llu, \"direct\": %s, \"runtime_s\": %u, \"runs\": %u, \"iops\": %.1f, "
+		printf(", \"threads\": %u, \"bs\": %llu, \"direct\": %s, \"runtime_s\": %u, \"runs\": %u, "
+		       "\"iops\": %.1f, "
 		       "\"iops_min\": %.1f, \"iops_max\": %.1f, \"bytes_per_s\": %.0f}\n",
-		       load->threads, (unsigned long long)load->block_bytes, load->direct ? "true" : "false", load->seconds,
-		       load->runs, median, least, most, median * (double)load->block_bytes);
+		       load->threads, (unsigned long long)load->block_bytes, load->direct ? "true" : "false",
+		       load->seconds, load->runs, median, least, most, median * (double)load->block_bytes);
 		return;
 	}
 	printf("%s: %s\n", peer->name, how);
-	printf("%u threads, %llu bytes each time, %u runs of %u s: %.1f to %.1f thousand/s, %.0f MB/s\n", load->threads,
-	       (unsigned long long)load->block_bytes, load->runs, load->seconds, least / 1e3, most / 1e3,
-	       median * (double)load->block_bytes / 1e6);
+	printf("%u threads, %llu bytes each time, %u runs of %u s: %.1f to %.1f thousand/s, %.0f MB/s\n",
+	       load->threads, (unsigned long long)load->block_bytes, load->runs, load->seconds, least / 1e3,
+	       most / 1e3, median * (double)load->block_bytes / 1e6);
 	printf("operations/s %.0f\n", median);
 }
 

@@ -77,7 +77,8 @@ struct peer {
 
 /** peer_parse() - take the command line; -1 to go on, else the exit status */
 int peer_parse(const struct peer *peer, int argc, char **argv, struct peer_load *load);
-/** peer_open() - open the file as the load says and learn its size; a descriptor, or -1 with a sentence printed */
+/** peer_open() - open the file as the load says and learn its size; a descriptor, or -1 with a sentence
+ * printed */
 int peer_open(const struct peer *peer, struct peer_load *load);
 /** peer_fail() - note printf-like @format as the reader's error; -1 */
 int peer_fail(struct peer_reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -30,7 +30,8 @@ static int begin_copy(struct peer_reader *reader, struct own *own)
 		code = cudaMalloc(&own->device, bytes);
 	if (!code)
 		code = cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking);
-	return code ? peer_fail(reader, "cannot set up a thread on the GPU: %s", cudaGetErrorString(code)) : 0;
+	return code ? peer_fail(reader, "cannot set up a thread on the GPU: %s", cudaGetErrorString(code))
+		    : 0;
 }
 
 static int begin(struct peer_reader *reader)
@@ -42,7 +43,9 @@ static int begin(struct peer_reader *reader)
 		return peer_fail(reader, "no memory");
 	if (!reader->load->no_copy)
 		return begin_copy(reader, own);
-	return posix_memalign(&own->host, ALIGNMENT, reader->load->block_bytes) ? peer_fail(reader, "no memory") : 0;
+	return posix_memalign(&own->host, ALIGNMENT, reader->load->block_bytes)
+		       ? peer_fail(reader, "no memory")
+		       : 0;
 }
 
 static int read_block(struct peer_reader *reader, uint64_t offset)
@@ -80,7 +83,9 @@ static void end(struct peer_reader *reader)
 	free(own);
 }
 
-static const struct peer pread_copy = { .name = "peer-pread-copy", .begin = begin, .read = read_block, .end = end };
+static const struct peer pread_copy = {
+	.name = "peer-pread-copy", .begin = begin, .read = read_block, .end = end
+};
 
 int main(int argc, char **argv)
 {
@@ -93,8 +98,8 @@ int main(int argc, char **argv)
 	if (file < 0)
 		return 1;
 	status = peer_measure(&pread_copy, &load, file,
-			      load.no_copy ? "pread alone, nothing reaches the GPU" :
-					     "pread, cudaMemcpyAsync and cudaStreamSynchronize per block");
+			      load.no_copy ? "pread alone, nothing reaches the GPU"
+					   : "pread, cudaMemcpyAsync and cudaStreamSynchronize per block");
 	close(file);
 	return status;
 }

@@ -83,7 +83,8 @@ ssize_t cuFileRead(void *handle, void *memory, size_t bytes, off_t file_offset, 
 	void *host = malloc(bytes);
 	ssize_t got = host ? pread(*(int *)handle, host, bytes, file_offset) : -1;
 
-	if (got > 0 && cudaMemcpy((char *)memory + memory_offset, host, (size_t)got, cudaMemcpyHostToDevice) != cudaSuccess) {
+	if (got > 0 && cudaMemcpy((char *)memory + memory_offset, host, (size_t)got,
+				  cudaMemcpyHostToDevice) != cudaSuccess) {
 		errno = EIO;
 		got = -1;
 	}

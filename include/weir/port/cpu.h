@@ -9,12 +9,12 @@
 #ifndef WEIR_PORT_CPU_H
 #define WEIR_PORT_CPU_H
 
-#define WEIR_FN static inline WEIR_UNUSED
+#define WEIR_FN     static inline WEIR_UNUSED
 #define WEIR_METHOD inline
-#define WEIR_COLD static __attribute__((noinline, unused))
+#define WEIR_COLD   static __attribute__((noinline, unused))
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
-#define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
+#define WEIR_ADDR(pointer)    ((weir_addr)(uintptr_t)(pointer))
 
 #ifdef __cplusplus
 #define WEIR_C_LINKAGE extern "C"
@@ -75,7 +75,8 @@ WEIR_FN u64 weir_wave(void)
 	return weir_cpu_self->wave;
 }
 
-/* Lanes come together where this is called, so its call must be its caller's own, without optimisation, too. */
+/* Lanes come together where this is called, so its call must be its caller's own, without optimisation, too.
+ */
 WEIR_FN WEIR_FORCE_INLINE u64 weir_active(void)
 {
 	return weir_lanes() == 1 ? 1 : weir_cpu_active();
@@ -140,46 +141,45 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 }
 
 /* One memory serves every scope here: dev and sys are the same access. */
-#define WEIR_CPU_LOAD(bits, order, scope, memory_order)                                    \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p) \
-	{                                                                                  \
-		return __atomic_load_n(&p->value_, memory_order);                          \
+#define WEIR_CPU_LOAD(bits, order, scope, memory_order)                                                      \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p)                  \
+	{                                                                                                    \
+		return __atomic_load_n(&p->value_, memory_order);                                            \
 	}
-#define WEIR_CPU_STORE(bits, order, scope, memory_order)                                        \
-	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                      \
-		__atomic_store_n(&p->value_, v, memory_order);                                 \
+#define WEIR_CPU_STORE(bits, order, scope, memory_order)                                                     \
+	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v)               \
+	{                                                                                                    \
+		__atomic_store_n(&p->value_, v, memory_order);                                               \
 	}
-#define WEIR_CPU_RMW(name, builtin, bits, order, scope, memory_order)                                \
-	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                           \
-		return builtin(&p->value_, v, memory_order);                                        \
+#define WEIR_CPU_RMW(name, builtin, bits, order, scope, memory_order)                                        \
+	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v)         \
+	{                                                                                                    \
+		return builtin(&p->value_, v, memory_order);                                                 \
 	}
-#define WEIR_CPU_CAS(bits, order, scope, success)                                       \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p,     \
-							      u##bits expected, u##bits v) \
-	{                                                                               \
-		__atomic_compare_exchange_n(&p->value_, &expected, v, 0, success,       \
-					    __ATOMIC_RELAXED);                          \
-		return expected;                                                        \
+#define WEIR_CPU_CAS(bits, order, scope, success)                                                            \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits expected,       \
+							     u##bits v)                                      \
+	{                                                                                                    \
+		__atomic_compare_exchange_n(&p->value_, &expected, v, 0, success, __ATOMIC_RELAXED);         \
+		return expected;                                                                             \
 	}
-#define WEIR_CPU_ACCESSORS(bits, scope)                                              \
-	WEIR_CPU_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED)                        \
-	WEIR_CPU_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE)                        \
-	WEIR_CPU_STORE(bits, relaxed, scope, __ATOMIC_RELAXED)                       \
-	WEIR_CPU_STORE(bits, release, scope, __ATOMIC_RELEASE)                       \
-	WEIR_CPU_STORE(bits, fenced, scope, __ATOMIC_RELEASE)                        \
-	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, relaxed, scope, __ATOMIC_RELAXED) \
-	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
-	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, relaxed, scope, __ATOMIC_RELAXED)  \
-	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, fenced, scope, __ATOMIC_RELEASE)   \
-	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, acq_rel, scope, __ATOMIC_ACQ_REL)  \
-	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, relaxed, scope, __ATOMIC_RELAXED) \
-	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, fenced, scope, __ATOMIC_RELEASE) \
-	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
-	WEIR_CPU_RMW(exchange, __atomic_exchange_n, bits, acq_rel, scope, __ATOMIC_ACQ_REL) \
-	WEIR_CPU_CAS(bits, relaxed, scope, __ATOMIC_RELAXED)                         \
-	WEIR_CPU_CAS(bits, acquire, scope, __ATOMIC_ACQUIRE)                         \
+#define WEIR_CPU_ACCESSORS(bits, scope)                                                                      \
+	WEIR_CPU_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED)                                                \
+	WEIR_CPU_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE)                                                \
+	WEIR_CPU_STORE(bits, relaxed, scope, __ATOMIC_RELAXED)                                               \
+	WEIR_CPU_STORE(bits, release, scope, __ATOMIC_RELEASE)                                               \
+	WEIR_CPU_STORE(bits, fenced, scope, __ATOMIC_RELEASE)                                                \
+	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, relaxed, scope, __ATOMIC_RELAXED)                        \
+	WEIR_CPU_RMW(add, __atomic_fetch_add, bits, acq_rel, scope, __ATOMIC_ACQ_REL)                        \
+	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, relaxed, scope, __ATOMIC_RELAXED)                          \
+	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, fenced, scope, __ATOMIC_RELEASE)                           \
+	WEIR_CPU_RMW(or, __atomic_fetch_or, bits, acq_rel, scope, __ATOMIC_ACQ_REL)                          \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, relaxed, scope, __ATOMIC_RELAXED)                        \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, fenced, scope, __ATOMIC_RELEASE)                         \
+	WEIR_CPU_RMW(and, __atomic_fetch_and, bits, acq_rel, scope, __ATOMIC_ACQ_REL)                        \
+	WEIR_CPU_RMW(exchange, __atomic_exchange_n, bits, acq_rel, scope, __ATOMIC_ACQ_REL)                  \
+	WEIR_CPU_CAS(bits, relaxed, scope, __ATOMIC_RELAXED)                                                 \
+	WEIR_CPU_CAS(bits, acquire, scope, __ATOMIC_ACQUIRE)                                                 \
 	WEIR_CPU_CAS(bits, acq_rel, scope, __ATOMIC_ACQ_REL)
 
 WEIR_CPU_ACCESSORS(32, dev)
@@ -194,19 +194,19 @@ WEIR_CPU_ACCESSORS(64, sys)
  * these intended races are kept out of its sight, and only they.
  */
 #ifdef __SANITIZE_THREAD__
-#define WEIR_CPU_DATA __attribute__((no_sanitize_thread, noinline, unused)) static
-#define WEIR_CPU_DATA_READ(p) (*(const volatile __typeof__(*(p)) *)(p))
+#define WEIR_CPU_DATA             __attribute__((no_sanitize_thread, noinline, unused)) static
+#define WEIR_CPU_DATA_READ(p)     (*(const volatile __typeof__(*(p)) *)(p))
 #define WEIR_CPU_DATA_WRITE(p, v) ((void)(*(volatile __typeof__(*(p)) *)(p) = (v)))
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define WEIR_CPU_DATA __attribute__((no_sanitize("thread"), noinline, unused)) static
-#define WEIR_CPU_DATA_READ(p) (*(const volatile __typeof__(*(p)) *)(p))
+#define WEIR_CPU_DATA             __attribute__((no_sanitize("thread"), noinline, unused)) static
+#define WEIR_CPU_DATA_READ(p)     (*(const volatile __typeof__(*(p)) *)(p))
 #define WEIR_CPU_DATA_WRITE(p, v) ((void)(*(volatile __typeof__(*(p)) *)(p) = (v)))
 #endif
 #endif
 #ifndef WEIR_CPU_DATA
-#define WEIR_CPU_DATA WEIR_FN
-#define WEIR_CPU_DATA_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define WEIR_CPU_DATA             WEIR_FN
+#define WEIR_CPU_DATA_READ(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
 #define WEIR_CPU_DATA_WRITE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #endif
 
@@ -271,13 +271,15 @@ WEIR_CPU_DATA u64 weir_data_add_u64(weir_addr address, u64 value)
 
 WEIR_CPU_DATA u32 weir_data_cas_u32(weir_addr address, u32 expected, u32 value)
 {
-	__atomic_compare_exchange_n((u32 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n((u32 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	return expected;
 }
 
 WEIR_CPU_DATA u64 weir_data_cas_u64(weir_addr address, u64 expected, u64 value)
 {
-	__atomic_compare_exchange_n((u64 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n((u64 *)WEIR_POINTER(address), &expected, value, 0, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	return expected;
 }
 
@@ -359,17 +361,17 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
  * @args_type: structure of plain words and device addresses; the body sees a
  *             pointer to it, called args
  */
-#define WEIR_KERNEL(name, args_type)                                                      \
-	static void name##_body(args_type *args);                                         \
-	static void name##_entry(void *args)                                              \
-	{                                                                                 \
-		name##_body((args_type *)args);                                           \
-	}                                                                                 \
-	__attribute__((constructor)) static void name##_register(void)                    \
-	{                                                                                 \
-		weir_cpu_register_kernel(#name, name##_entry, sizeof(args_type));         \
-		WEIR_KERNEL_BUILT();                                                      \
-	}                                                                                 \
+#define WEIR_KERNEL(name, args_type)                                                                         \
+	static void name##_body(args_type *args);                                                            \
+	static void name##_entry(void *args)                                                                 \
+	{                                                                                                    \
+		name##_body((args_type *)args);                                                              \
+	}                                                                                                    \
+	__attribute__((constructor)) static void name##_register(void)                                       \
+	{                                                                                                    \
+		weir_cpu_register_kernel(#name, name##_entry, sizeof(args_type));                            \
+		WEIR_KERNEL_BUILT();                                                                         \
+	}                                                                                                    \
 	static void name##_body(args_type *args)
 
 #endif

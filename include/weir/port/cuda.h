@@ -15,8 +15,7 @@
 #ifndef WEIR_PORT_CUDA_H
 #define WEIR_PORT_CUDA_H
 
-#if !defined(__CUDACC_VER_MAJOR__) || \
-	__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1208
+#if !defined(__CUDACC_VER_MAJOR__) || __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1208
 #error "weir: the CUDA port needs the acquire fence of nvcc 12.8 or later"
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
@@ -29,13 +28,13 @@
  * function emitted (tests/dialect).
  */
 #ifndef WEIR_FN
-#define WEIR_FN static __device__ __forceinline__ WEIR_UNUSED
-#define WEIR_COLD static __device__ __noinline__ WEIR_UNUSED
+#define WEIR_FN     static __device__ __forceinline__ WEIR_UNUSED
+#define WEIR_COLD   static __device__ __noinline__ WEIR_UNUSED
 #define WEIR_METHOD __device__ __forceinline__
 #endif
 #define WEIR_GLOBAL
 #define WEIR_POINTER(address) ((void *)(uintptr_t)(address))
-#define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
+#define WEIR_ADDR(pointer)    ((weir_addr)(uintptr_t)(pointer))
 
 enum { WEIR_CUDA_LANES = 32 };
 
@@ -139,60 +138,64 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
  */
 #define WEIR_CUDA_32 "r"
 #define WEIR_CUDA_64 "l"
-#define WEIR_CUDA_LOAD(bits, order, scope, ptx)                                                           \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p)               \
-	{                                                                                                 \
-		u##bits v;                                                                                \
-                                                                                                          \
-		__asm__ volatile("ld." #order "." ptx ".global.u" #bits " %0, [%1];"                      \
-				 : "=" WEIR_CUDA_##bits(v) : "l"(&p->value_) : "memory");                 \
-		return v;                                                                                 \
+#define WEIR_CUDA_LOAD(bits, order, scope, ptx)                                                              \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p)                  \
+	{                                                                                                    \
+		u##bits v;                                                                                   \
+                                                                                                             \
+		__asm__ volatile("ld." #order "." ptx ".global.u" #bits " %0, [%1];"                         \
+				 : "=" WEIR_CUDA_##bits(v)                                                   \
+				 : "l"(&p->value_)                                                           \
+				 : "memory");                                                                \
+		return v;                                                                                    \
 	}
-#define WEIR_CUDA_STORE(bits, name, order, scope, ptx)                                                    \
-	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)             \
-	{                                                                                                 \
-		__asm__ volatile("st." order "." ptx ".global.u" #bits " [%0], %1;"                       \
-				 :: "l"(&p->value_), WEIR_CUDA_##bits(v) : "memory");                     \
+#define WEIR_CUDA_STORE(bits, name, order, scope, ptx)                                                       \
+	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)                \
+	{                                                                                                    \
+		__asm__ volatile("st." order "." ptx ".global.u" #bits " [%0], %1;" ::"l"(&p->value_),       \
+				 WEIR_CUDA_##bits(v)                                                         \
+				 : "memory");                                                                \
 	}
-#define WEIR_CUDA_RMW(verb, operation, bits, name, order, scope, ptx)                                     \
-	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)       \
-	{                                                                                                 \
-		u##bits old;                                                                              \
-                                                                                                          \
-		__asm__ volatile("atom." order "." ptx ".global." operation #bits " %0, [%1], %2;"        \
-				 : "=" WEIR_CUDA_##bits(old)                                              \
-				 : "l"(&p->value_), WEIR_CUDA_##bits(v) : "memory");                      \
-		return old;                                                                               \
+#define WEIR_CUDA_RMW(verb, operation, bits, name, order, scope, ptx)                                        \
+	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)          \
+	{                                                                                                    \
+		u##bits old;                                                                                 \
+                                                                                                             \
+		__asm__ volatile("atom." order "." ptx ".global." operation #bits " %0, [%1], %2;"           \
+				 : "=" WEIR_CUDA_##bits(old)                                                 \
+				 : "l"(&p->value_), WEIR_CUDA_##bits(v)                                      \
+				 : "memory");                                                                \
+		return old;                                                                                  \
 	}
-#define WEIR_CUDA_CAS(bits, order, scope, ptx)                                                            \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits expected,    \
-							     u##bits v)                                   \
-	{                                                                                                 \
-		u##bits old;                                                                              \
-                                                                                                          \
-		__asm__ volatile("atom." #order "." ptx ".global.cas.b" #bits " %0, [%1], %2, %3;"        \
-				 : "=" WEIR_CUDA_##bits(old)                                              \
-				 : "l"(&p->value_), WEIR_CUDA_##bits(expected), WEIR_CUDA_##bits(v)       \
-				 : "memory");                                                             \
-		return old;                                                                               \
+#define WEIR_CUDA_CAS(bits, order, scope, ptx)                                                               \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits expected,       \
+							     u##bits v)                                      \
+	{                                                                                                    \
+		u##bits old;                                                                                 \
+                                                                                                             \
+		__asm__ volatile("atom." #order "." ptx ".global.cas.b" #bits " %0, [%1], %2, %3;"           \
+				 : "=" WEIR_CUDA_##bits(old)                                                 \
+				 : "l"(&p->value_), WEIR_CUDA_##bits(expected), WEIR_CUDA_##bits(v)          \
+				 : "memory");                                                                \
+		return old;                                                                                  \
 	}
-#define WEIR_CUDA_ACCESSORS(bits, scope, ptx)                                    \
-	WEIR_CUDA_LOAD(bits, relaxed, scope, ptx)                                \
-	WEIR_CUDA_LOAD(bits, acquire, scope, ptx)                                \
-	WEIR_CUDA_STORE(bits, relaxed, "relaxed", scope, ptx)                    \
-	WEIR_CUDA_STORE(bits, fenced, "relaxed", scope, ptx)                     \
-	WEIR_CUDA_STORE(bits, release, "release", scope, ptx)                    \
-	WEIR_CUDA_RMW(add, "add.u", bits, relaxed, "relaxed", scope, ptx)        \
-	WEIR_CUDA_RMW(add, "add.u", bits, acq_rel, "acq_rel", scope, ptx)        \
-	WEIR_CUDA_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)          \
-	WEIR_CUDA_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)           \
-	WEIR_CUDA_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)          \
-	WEIR_CUDA_RMW(and, "and.b", bits, relaxed, "relaxed", scope, ptx)        \
-	WEIR_CUDA_RMW(and, "and.b", bits, fenced, "relaxed", scope, ptx)         \
-	WEIR_CUDA_RMW(and, "and.b", bits, acq_rel, "acq_rel", scope, ptx)        \
-	WEIR_CUDA_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)  \
-	WEIR_CUDA_CAS(bits, relaxed, scope, ptx)                                 \
-	WEIR_CUDA_CAS(bits, acquire, scope, ptx)                                 \
+#define WEIR_CUDA_ACCESSORS(bits, scope, ptx)                                                                \
+	WEIR_CUDA_LOAD(bits, relaxed, scope, ptx)                                                            \
+	WEIR_CUDA_LOAD(bits, acquire, scope, ptx)                                                            \
+	WEIR_CUDA_STORE(bits, relaxed, "relaxed", scope, ptx)                                                \
+	WEIR_CUDA_STORE(bits, fenced, "relaxed", scope, ptx)                                                 \
+	WEIR_CUDA_STORE(bits, release, "release", scope, ptx)                                                \
+	WEIR_CUDA_RMW(add, "add.u", bits, relaxed, "relaxed", scope, ptx)                                    \
+	WEIR_CUDA_RMW(add, "add.u", bits, acq_rel, "acq_rel", scope, ptx)                                    \
+	WEIR_CUDA_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)                                      \
+	WEIR_CUDA_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)                                       \
+	WEIR_CUDA_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)                                      \
+	WEIR_CUDA_RMW(and, "and.b", bits, relaxed, "relaxed", scope, ptx)                                    \
+	WEIR_CUDA_RMW(and, "and.b", bits, fenced, "relaxed", scope, ptx)                                     \
+	WEIR_CUDA_RMW(and, "and.b", bits, acq_rel, "acq_rel", scope, ptx)                                    \
+	WEIR_CUDA_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)                              \
+	WEIR_CUDA_CAS(bits, relaxed, scope, ptx)                                                             \
+	WEIR_CUDA_CAS(bits, acquire, scope, ptx)                                                             \
 	WEIR_CUDA_CAS(bits, acq_rel, scope, ptx)
 
 WEIR_CUDA_ACCESSORS(32, dev, "gpu")
@@ -201,14 +204,15 @@ WEIR_CUDA_ACCESSORS(64, dev, "gpu")
 WEIR_CUDA_ACCESSORS(64, sys, "sys")
 
 /* Cached data: relaxed at device scope, served by L2, where other SMs' and DMA's writes are. */
-#define WEIR_CUDA_DATA(bits, wide, constraint)                                                \
-	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                             \
-	{                                                                                     \
-		wide data;                                                                    \
-                                                                                              \
-		__asm__ volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];"                 \
-				 : constraint(data) : "l"(address));                          \
-		return (u##bits)data;                                                         \
+#define WEIR_CUDA_DATA(bits, wide, constraint)                                                               \
+	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                                            \
+	{                                                                                                    \
+		wide data;                                                                                   \
+                                                                                                             \
+		__asm__ volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];"                                \
+				 : constraint(data)                                                          \
+				 : "l"(address));                                                            \
+		return (u##bits)data;                                                                        \
 	}
 
 WEIR_CUDA_DATA(8, u16, "=h")
@@ -220,16 +224,19 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;
 
-	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
+	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+			 : "=l"(data.low), "=l"(data.high)
+			 : "l"(address));
 	return data;
 }
 
 /* Likewise stores: they go through to L2. */
-#define WEIR_CUDA_DATA_STORE(bits, wide, constraint)                                          \
-	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                \
-	{                                                                                     \
-		__asm__ volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;"                 \
-				 :: "l"(address), constraint((wide)value) : "memory");        \
+#define WEIR_CUDA_DATA_STORE(bits, wide, constraint)                                                         \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                               \
+	{                                                                                                    \
+		__asm__ volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;" ::"l"(address),                \
+				 constraint((wide)value)                                                     \
+				 : "memory");                                                                \
 	}
 
 WEIR_CUDA_DATA_STORE(8, u16, "h")
@@ -239,8 +246,9 @@ WEIR_CUDA_DATA_STORE(64, u64, "l")
 
 WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
 {
-	__asm__ volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};"
-			 :: "l"(address), "l"(data.low), "l"(data.high) : "memory");
+	__asm__ volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(address), "l"(data.low),
+			 "l"(data.high)
+			 : "memory");
 }
 
 WEIR_FN u32 weir_data_add_u32(weir_addr address, u32 value)
@@ -298,7 +306,8 @@ WEIR_FN u32 weir_depend(u32 index, u64 seen)
 	u32 same;
 
 	__asm__ volatile("{ .reg .pred p; setp.eq.u64 p, %1, 0x96d5f3b1c7a8e245; selp.u32 %0, 0, %2, p; }"
-			 : "=r"(same) : "l"(seen), "r"(index));
+			 : "=r"(same)
+			 : "l"(seen), "r"(index));
 	return same;
 }
 
@@ -342,9 +351,10 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 #ifndef WEIR_RESIDENT_LANES
 #define WEIR_RESIDENT_LANES 1024
 #endif
-#define WEIR_CUDA_BOUNDS \
-	__launch_bounds__(WEIR_BLOCK_LANES, \
-			  WEIR_RESIDENT_LANES > WEIR_BLOCK_LANES ? WEIR_RESIDENT_LANES / WEIR_BLOCK_LANES : 1)
+#define WEIR_CUDA_BOUNDS                                                                                     \
+	__launch_bounds__(WEIR_BLOCK_LANES, WEIR_RESIDENT_LANES > WEIR_BLOCK_LANES                           \
+						    ? WEIR_RESIDENT_LANES / WEIR_BLOCK_LANES                 \
+						    : 1)
 
 /**
  * WEIR_KERNEL() - define a kernel, launched by its name
@@ -356,6 +366,7 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
  * launcher has put a copy: lanes hand addresses inside it to each other, so it
  * may be neither a parameter by value nor anything private to a lane.
  */
-#define WEIR_KERNEL(name, args_type) extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
+#define WEIR_KERNEL(name, args_type)                                                                         \
+	extern "C" __global__ void WEIR_CUDA_BOUNDS name(WEIR_GLOBAL args_type *args)
 
 #endif

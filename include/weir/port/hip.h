@@ -49,13 +49,12 @@
 
 /* A build may name its own WEIR_FN, to have every function emitted (tests/dialect). */
 #ifndef WEIR_FN
-#define WEIR_FN static WEIR_HIP_DEVICE inline WEIR_UNUSED
+#define WEIR_FN     static WEIR_HIP_DEVICE inline WEIR_UNUSED
 #define WEIR_METHOD WEIR_HIP_DEVICE inline
 #endif
 #define WEIR_GLOBAL
-#define WEIR_POINTER(address) \
-	((void *)(__attribute__((address_space(1))) void *)(uintptr_t)(address))
-#define WEIR_ADDR(pointer) ((weir_addr)(uintptr_t)(pointer))
+#define WEIR_POINTER(address) ((void *)(__attribute__((address_space(1))) void *)(uintptr_t)(address))
+#define WEIR_ADDR(pointer)    ((weir_addr)(uintptr_t)(pointer))
 
 /* Bit i for lane i if it is switched on and @predicate holds in it; 33 is "not equal". */
 WEIR_FN u64 weir_hip_ballot(u32 predicate)
@@ -207,12 +206,12 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 }
 
 /* Everything this lane did before, before whatever it stores next, as seen in the scope. */
-#define WEIR_HIP_RELEASE(scope, name)                            \
-	WEIR_FN void weir_hip_release_##scope(void)              \
-	{                                                        \
-		__builtin_amdgcn_fence(__ATOMIC_RELEASE, name);  \
-		if (WEIR_HIP_WAITS)                              \
-			__builtin_amdgcn_s_waitcnt(0);           \
+#define WEIR_HIP_RELEASE(scope, name)                                                                        \
+	WEIR_FN void weir_hip_release_##scope(void)                                                          \
+	{                                                                                                    \
+		__builtin_amdgcn_fence(__ATOMIC_RELEASE, name);                                              \
+		if (WEIR_HIP_WAITS)                                                                          \
+			__builtin_amdgcn_s_waitcnt(0);                                                       \
 	}
 
 WEIR_HIP_RELEASE(dev, "agent")
@@ -229,55 +228,64 @@ WEIR_HIP_RELEASE(sys, "")
 #define WEIR_HIP_ACQUIRED() ((void)0)
 #endif
 
-#define WEIR_HIP_LOAD(bits, order, scope, memory_order, memory_scope, after)                \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p) \
-	{                                                                                   \
-		u##bits value = __hip_atomic_load(&p->value_, memory_order, memory_scope);  \
-                                                                                            \
-		after;                                                                      \
-		return value;                                                               \
+#define WEIR_HIP_LOAD(bits, order, scope, memory_order, memory_scope, after)                                 \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const weir_shared_u##bits *p)                  \
+	{                                                                                                    \
+		u##bits value = __hip_atomic_load(&p->value_, memory_order, memory_scope);                   \
+                                                                                                             \
+		after;                                                                                       \
+		return value;                                                                                \
 	}
-#define WEIR_HIP_STORE(bits, order, scope, before, memory_scope)                               \
-	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                      \
-		before;                                                                        \
-		__hip_atomic_store(&p->value_, v, __ATOMIC_RELAXED, memory_scope);             \
+#define WEIR_HIP_STORE(bits, order, scope, before, memory_scope)                                             \
+	WEIR_FN void weir_store_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v)               \
+	{                                                                                                    \
+		before;                                                                                      \
+		__hip_atomic_store(&p->value_, v, __ATOMIC_RELAXED, memory_scope);                           \
 	}
-#define WEIR_HIP_RMW(name, builtin, bits, order, scope, before, memory_order, memory_scope, after)   \
-	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v) \
-	{                                                                                            \
-		before;                                                                              \
-		v = builtin(&p->value_, v, memory_order, memory_scope);                              \
-		after;                                                                               \
-		return v;                                                                            \
+#define WEIR_HIP_RMW(name, builtin, bits, order, scope, before, memory_order, memory_scope, after)           \
+	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits v)         \
+	{                                                                                                    \
+		before;                                                                                      \
+		v = builtin(&p->value_, v, memory_order, memory_scope);                                      \
+		after;                                                                                       \
+		return v;                                                                                    \
 	}
-#define WEIR_HIP_CAS(bits, order, scope, before, success, memory_scope, after)                  \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p,            \
-							      u##bits expected, u##bits v)       \
-	{                                                                                       \
-		before;                                                                         \
-		(void)__hip_atomic_compare_exchange_strong(&p->value_, &expected, v, success,   \
-							   __ATOMIC_RELAXED, memory_scope);     \
-		after;                                                                          \
-		return expected;                                                                \
+#define WEIR_HIP_CAS(bits, order, scope, before, success, memory_scope, after)                               \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(weir_shared_u##bits *p, u##bits expected,       \
+							     u##bits v)                                      \
+	{                                                                                                    \
+		before;                                                                                      \
+		(void)__hip_atomic_compare_exchange_strong(&p->value_, &expected, v, success,                \
+							   __ATOMIC_RELAXED, memory_scope);                  \
+		after;                                                                                       \
+		return expected;                                                                             \
 	}
-#define WEIR_HIP_ACCESSORS(bits, scope, where, publish, acquired)                                                       \
-	WEIR_HIP_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED, where, (void)0)                                           \
-	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where, acquired)                                          \
-	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                                            \
-	WEIR_HIP_STORE(bits, release, scope, publish, where)                                                            \
-	WEIR_HIP_STORE(bits, fenced, scope, (void)0, where)                                                             \
-	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)      \
-	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)     \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)        \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)         \
-	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)       \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)      \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)       \
-	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)     \
-	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired) \
-	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)                                   \
-	WEIR_HIP_CAS(bits, acquire, scope, (void)0, __ATOMIC_ACQUIRE, where, acquired)                                  \
+#define WEIR_HIP_ACCESSORS(bits, scope, where, publish, acquired)                                            \
+	WEIR_HIP_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED, where, (void)0)                                \
+	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where, acquired)                               \
+	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                                 \
+	WEIR_HIP_STORE(bits, release, scope, publish, where)                                                 \
+	WEIR_HIP_STORE(bits, fenced, scope, (void)0, where)                                                  \
+	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where,    \
+		     (void)0)                                                                                \
+	WEIR_HIP_RMW(add, __hip_atomic_fetch_add, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where,    \
+		     acquired)                                                                               \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where,      \
+		     (void)0)                                                                                \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where,       \
+		     (void)0)                                                                                \
+	WEIR_HIP_RMW(or, __hip_atomic_fetch_or, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where,      \
+		     acquired)                                                                               \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where,    \
+		     (void)0)                                                                                \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, fenced, scope, (void)0, __ATOMIC_RELAXED, where,     \
+		     (void)0)                                                                                \
+	WEIR_HIP_RMW(and, __hip_atomic_fetch_and, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where,    \
+		     acquired)                                                                               \
+	WEIR_HIP_RMW(exchange, __hip_atomic_exchange, bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE,       \
+		     where, acquired)                                                                        \
+	WEIR_HIP_CAS(bits, relaxed, scope, (void)0, __ATOMIC_RELAXED, where, (void)0)                        \
+	WEIR_HIP_CAS(bits, acquire, scope, (void)0, __ATOMIC_ACQUIRE, where, acquired)                       \
 	WEIR_HIP_CAS(bits, acq_rel, scope, publish, __ATOMIC_ACQUIRE, where, acquired)
 
 WEIR_HIP_ACCESSORS(32, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev(), WEIR_HIP_ACQUIRED())
@@ -286,11 +294,11 @@ WEIR_HIP_ACCESSORS(64, dev, __HIP_MEMORY_SCOPE_AGENT, weir_hip_release_dev(), WE
 WEIR_HIP_ACCESSORS(64, sys, __HIP_MEMORY_SCOPE_SYSTEM, weir_hip_release_sys(), WEIR_HIP_ACQUIRED())
 
 /* Cached data: relaxed at device scope, so that a compute unit's own L1 is passed by. */
-#define WEIR_HIP_DATA(bits)                                                              \
-	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                        \
-	{                                                                                \
-		return __hip_atomic_load((const u##bits *)WEIR_POINTER(address),         \
-					 __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);    \
+#define WEIR_HIP_DATA(bits)                                                                                  \
+	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                                            \
+	{                                                                                                    \
+		return __hip_atomic_load((const u##bits *)WEIR_POINTER(address), __ATOMIC_RELAXED,           \
+					 __HIP_MEMORY_SCOPE_AGENT);                                          \
 	}
 
 WEIR_HIP_DATA(8)
@@ -308,11 +316,11 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 }
 
 /* Likewise stores. */
-#define WEIR_HIP_DATA_STORE(bits)                                                          \
-	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)             \
-	{                                                                                  \
-		__hip_atomic_store((u##bits *)WEIR_POINTER(address), value,                \
-				   __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);            \
+#define WEIR_HIP_DATA_STORE(bits)                                                                            \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                               \
+	{                                                                                                    \
+		__hip_atomic_store((u##bits *)WEIR_POINTER(address), value, __ATOMIC_RELAXED,                \
+				   __HIP_MEMORY_SCOPE_AGENT);                                                \
 	}
 
 WEIR_HIP_DATA_STORE(8)
@@ -416,8 +424,8 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
  * launcher has put a copy: lanes hand addresses inside it to each other, so it
  * may be neither a parameter by value nor anything private to a lane.
  */
-#define WEIR_KERNEL(name, args_type)                                                         \
-	extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, WEIR_BLOCK_LANES))) \
-	void name(WEIR_GLOBAL args_type *args)
+#define WEIR_KERNEL(name, args_type)                                                                         \
+	extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, WEIR_BLOCK_LANES))) void name(      \
+		WEIR_GLOBAL args_type *args)
 
 #endif

@@ -68,16 +68,17 @@ extern const char weir_image_begin[] __attribute__((visibility("hidden")));
 extern const char weir_image_end[] __attribute__((visibility("hidden")));
 
 #undef WEIR_KERNEL
-#define WEIR_KERNEL(name, args_type)                                                                       \
-	static inline WEIR_UNUSED void name##_body(args_type *args);                                                \
-	static struct weir_image name##_image = { WEIR_IMAGE_BACKEND, #name, weir_image_begin, 0,          \
-						  sizeof(args_type), WEIR_BLOCK_LANES, 0 };                 \
-	__attribute__((constructor)) static void name##_register(void)                                     \
-	{                                                                                                  \
-		name##_image.code_bytes = (size_t)(weir_image_end - weir_image_begin);                     \
-		weir_image_register(&name##_image);                                                        \
-		WEIR_KERNEL_BUILT();                                                                       \
-	}                                                                                                  \
+#define WEIR_KERNEL(name, args_type)                                                                         \
+	static inline WEIR_UNUSED void name##_body(args_type *args);                                         \
+	static struct weir_image name##_image = {                                                            \
+		WEIR_IMAGE_BACKEND, #name, weir_image_begin, 0, sizeof(args_type), WEIR_BLOCK_LANES, 0       \
+	};                                                                                                   \
+	__attribute__((constructor)) static void name##_register(void)                                       \
+	{                                                                                                    \
+		name##_image.code_bytes = (size_t)(weir_image_end - weir_image_begin);                       \
+		weir_image_register(&name##_image);                                                          \
+		WEIR_KERNEL_BUILT();                                                                         \
+	}                                                                                                    \
 	static inline WEIR_UNUSED void name##_body(args_type *args)
 
 #endif

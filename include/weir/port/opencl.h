@@ -40,9 +40,9 @@
 #define WEIR_FN static inline WEIR_UNUSED
 #endif
 #endif
-#define WEIR_GLOBAL __global
+#define WEIR_GLOBAL           __global
 #define WEIR_POINTER(address) ((__global void *)(size_t)(address))
-#define WEIR_ADDR(pointer) ((weir_addr)(size_t)(pointer))
+#define WEIR_ADDR(pointer)    ((weir_addr)(size_t)(pointer))
 
 /* Addresses are 64-bit words on every backend. */
 typedef char weir_opencl_address_bits[sizeof(size_t) == 8 ? 1 : -1] WEIR_UNUSED;

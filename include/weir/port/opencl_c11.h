@@ -33,10 +33,10 @@
  * one must give its core away, and asks the kernel for that, for sleep and for the time.
  */
 #if defined(__x86_64__) && defined(__linux__)
-#define WEIR_OPENCL_LINUX_YIELD 24
-#define WEIR_OPENCL_LINUX_NANOSLEEP 35
+#define WEIR_OPENCL_LINUX_YIELD         24
+#define WEIR_OPENCL_LINUX_NANOSLEEP     35
 #define WEIR_OPENCL_LINUX_CLOCK_GETTIME 228
-#define WEIR_OPENCL_LINUX_MONOTONIC 1
+#define WEIR_OPENCL_LINUX_MONOTONIC     1
 
 WEIR_FN long weir_opencl_system_call(long number, long first, long second)
 {
@@ -92,63 +92,62 @@ WEIR_FN u64 weir_opaque(u64 value)
 typedef volatile __global atomic_uint *weir_opencl_u32;
 typedef volatile __global atomic_ulong *weir_opencl_u64;
 
-#define WEIR_OPENCL_LOAD(bits, order, scope, memory_scope)                                            \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const __global weir_shared_u##bits *p)  \
-	{                                                                                             \
-		return atomic_load_explicit((weir_opencl_u##bits)&p->value_, memory_order_##order,    \
-					    memory_scope);                                            \
+#define WEIR_OPENCL_LOAD(bits, order, scope, memory_scope)                                                   \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const __global weir_shared_u##bits *p)         \
+	{                                                                                                    \
+		return atomic_load_explicit((weir_opencl_u##bits) & p->value_, memory_order_##order,         \
+					    memory_scope);                                                   \
 	}
-#define WEIR_OPENCL_STORE(bits, order, scope, memory_scope)                                             \
-	WEIR_FN void weir_store_u##bits##_##order##_##scope(__global weir_shared_u##bits *p, u##bits v) \
-	{                                                                                               \
-		atomic_store_explicit((weir_opencl_u##bits)&p->value_, v, memory_order_##order,         \
-				      memory_scope);                                                    \
+#define WEIR_OPENCL_STORE(bits, order, scope, memory_scope)                                                  \
+	WEIR_FN void weir_store_u##bits##_##order##_##scope(__global weir_shared_u##bits *p, u##bits v)      \
+	{                                                                                                    \
+		atomic_store_explicit((weir_opencl_u##bits) & p->value_, v, memory_order_##order,            \
+				      memory_scope);                                                         \
 	}
-#define WEIR_OPENCL_RMW(name, function, bits, order, scope, memory_scope)                    \
-	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(                           \
-		__global weir_shared_u##bits *p, u##bits v)                                  \
-	{                                                                                    \
-		return function((weir_opencl_u##bits)&p->value_, v, memory_order_##order,    \
-				memory_scope);                                               \
+#define WEIR_OPENCL_RMW(name, function, bits, order, scope, memory_scope)                                    \
+	WEIR_FN u##bits weir_##name##_u##bits##_##order##_##scope(__global weir_shared_u##bits *p,           \
+								  u##bits v)                                 \
+	{                                                                                                    \
+		return function((weir_opencl_u##bits) & p->value_, v, memory_order_##order, memory_scope);   \
 	}
-#define WEIR_OPENCL_CAS(bits, order, scope, memory_scope)                                             \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(__global weir_shared_u##bits *p,         \
-							      u##bits expected, u##bits v)             \
-	{                                                                                             \
-		(void)atomic_compare_exchange_strong_explicit((weir_opencl_u##bits)&p->value_,        \
-							      &expected, v, memory_order_##order,     \
-							      memory_order_relaxed, memory_scope);    \
-		return expected;                                                                      \
+#define WEIR_OPENCL_CAS(bits, order, scope, memory_scope)                                                    \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(__global weir_shared_u##bits *p,                \
+							     u##bits expected, u##bits v)                    \
+	{                                                                                                    \
+		(void)atomic_compare_exchange_strong_explicit((weir_opencl_u##bits) & p->value_, &expected,  \
+							      v, memory_order_##order, memory_order_relaxed, \
+							      memory_scope);                                 \
+		return expected;                                                                             \
 	}
 /* Behind weir_fence_to_lanes(). */
-#define WEIR_OPENCL_FENCED(bits, scope, memory_scope)                                                  \
-	WEIR_FN void weir_store_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
-	{                                                                                              \
-		weir_store_u##bits##_relaxed_##scope(p, v);                                            \
-	}                                                                                              \
-	WEIR_FN u##bits weir_or_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)   \
-	{                                                                                              \
-		return weir_or_u##bits##_relaxed_##scope(p, v);                                        \
-	}                                                                                              \
-	WEIR_FN u##bits weir_and_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)  \
-	{                                                                                              \
-		return weir_and_u##bits##_relaxed_##scope(p, v);                                       \
+#define WEIR_OPENCL_FENCED(bits, scope, memory_scope)                                                        \
+	WEIR_FN void weir_store_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)         \
+	{                                                                                                    \
+		weir_store_u##bits##_relaxed_##scope(p, v);                                                  \
+	}                                                                                                    \
+	WEIR_FN u##bits weir_or_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)         \
+	{                                                                                                    \
+		return weir_or_u##bits##_relaxed_##scope(p, v);                                              \
+	}                                                                                                    \
+	WEIR_FN u##bits weir_and_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)        \
+	{                                                                                                    \
+		return weir_and_u##bits##_relaxed_##scope(p, v);                                             \
 	}
-#define WEIR_OPENCL_ACCESSORS(bits, scope, where)                                 \
-	WEIR_OPENCL_LOAD(bits, relaxed, scope, where)                             \
-	WEIR_OPENCL_LOAD(bits, acquire, scope, where)                             \
-	WEIR_OPENCL_STORE(bits, relaxed, scope, where)                            \
-	WEIR_OPENCL_STORE(bits, release, scope, where)                            \
-	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, relaxed, scope, where) \
-	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, relaxed, scope, where)   \
-	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, acq_rel, scope, where)   \
-	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, relaxed, scope, where) \
-	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_RMW(exchange, atomic_exchange_explicit, bits, acq_rel, scope, where) \
-	WEIR_OPENCL_CAS(bits, relaxed, scope, where)                              \
-	WEIR_OPENCL_CAS(bits, acquire, scope, where)                              \
-	WEIR_OPENCL_CAS(bits, acq_rel, scope, where)                              \
+#define WEIR_OPENCL_ACCESSORS(bits, scope, where)                                                            \
+	WEIR_OPENCL_LOAD(bits, relaxed, scope, where)                                                        \
+	WEIR_OPENCL_LOAD(bits, acquire, scope, where)                                                        \
+	WEIR_OPENCL_STORE(bits, relaxed, scope, where)                                                       \
+	WEIR_OPENCL_STORE(bits, release, scope, where)                                                       \
+	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, relaxed, scope, where)                         \
+	WEIR_OPENCL_RMW(add, atomic_fetch_add_explicit, bits, acq_rel, scope, where)                         \
+	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, relaxed, scope, where)                           \
+	WEIR_OPENCL_RMW(or, atomic_fetch_or_explicit, bits, acq_rel, scope, where)                           \
+	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, relaxed, scope, where)                         \
+	WEIR_OPENCL_RMW(and, atomic_fetch_and_explicit, bits, acq_rel, scope, where)                         \
+	WEIR_OPENCL_RMW(exchange, atomic_exchange_explicit, bits, acq_rel, scope, where)                     \
+	WEIR_OPENCL_CAS(bits, relaxed, scope, where)                                                         \
+	WEIR_OPENCL_CAS(bits, acquire, scope, where)                                                         \
+	WEIR_OPENCL_CAS(bits, acq_rel, scope, where)                                                         \
 	WEIR_OPENCL_FENCED(bits, scope, where)
 
 WEIR_OPENCL_ACCESSORS(32, dev, memory_scope_device)
@@ -190,12 +189,14 @@ WEIR_FN u8 weir_data_load_u8(weir_addr address)
 
 WEIR_FN void weir_data_store_u64(weir_addr address, u64 value)
 {
-	atomic_store_explicit((weir_opencl_u64)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
+	atomic_store_explicit((weir_opencl_u64)WEIR_POINTER(address), value, memory_order_relaxed,
+			      memory_scope_device);
 }
 
 WEIR_FN void weir_data_store_u32(weir_addr address, u32 value)
 {
-	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_relaxed, memory_scope_device);
+	atomic_store_explicit((weir_opencl_u32)WEIR_POINTER(address), value, memory_order_relaxed,
+			      memory_scope_device);
 }
 
 /* There are no narrower atomics; a volatile store of a narrow type is one access of its size. */
@@ -242,7 +243,8 @@ WEIR_FN void weir_fence_from_controller(void)
 	atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEIR_OPENCL_SYSTEM);
 }
 
-/* Acquire-release order alone has no such fence: who would need it does without (WEIR_NO_FENCE_WITH_CONTROLLER). */
+/* Acquire-release order alone has no such fence: who would need it does without
+ * (WEIR_NO_FENCE_WITH_CONTROLLER). */
 #if defined(__x86_64__)
 WEIR_FN void weir_fence_with_controller(void)
 {

@@ -43,7 +43,7 @@ WEIR_FN u64 weir_active(void)
 {
 	u32 mask;
 
-	__asm__ volatile("activemask.b32 %0;" : "=r"(mask) :: "memory");
+	__asm__ volatile("activemask.b32 %0;" : "=r"(mask)::"memory");
 	return mask;
 }
 
@@ -52,7 +52,9 @@ WEIR_FN u64 weir_ballot(u64 mask, u32 predicate)
 	u32 ballot;
 
 	__asm__ volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, %2; }"
-			 : "=r"(ballot) : "r"(predicate), "r"((u32)mask) : "memory");
+			 : "=r"(ballot)
+			 : "r"(predicate), "r"((u32)mask)
+			 : "memory");
 	return ballot & (u32)mask;
 }
 
@@ -61,7 +63,9 @@ WEIR_FN u32 weir_opencl_shuffle(u64 mask, u32 value, u32 from)
 	u32 got;
 
 	__asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 31, %3;"
-			 : "=r"(got) : "r"(value), "r"(from), "r"((u32)mask) : "memory");
+			 : "=r"(got)
+			 : "r"(value), "r"(from), "r"((u32)mask)
+			 : "memory");
 	return got;
 }
 
@@ -76,13 +80,16 @@ WEIR_FN u64 weir_match_u64(u64 mask, u64 value)
 {
 	u32 same;
 
-	__asm__ volatile("match.any.sync.b64 %0, %1, %2;" : "=r"(same) : "l"(value), "r"((u32)mask) : "memory");
+	__asm__ volatile("match.any.sync.b64 %0, %1, %2;"
+			 : "=r"(same)
+			 : "l"(value), "r"((u32)mask)
+			 : "memory");
 	return same & (u32)mask;
 }
 
 WEIR_FN void weir_wave_sync(u64 mask)
 {
-	__asm__ volatile("bar.warp.sync %0;" :: "r"((u32)mask) : "memory");
+	__asm__ volatile("bar.warp.sync %0;" ::"r"((u32)mask) : "memory");
 }
 
 WEIR_FN void weir_reconverge(void)
@@ -94,7 +101,7 @@ WEIR_FN void weir_reconverge(void)
 
 WEIR_FN void weir_relax(u32 iteration)
 {
-	__asm__ volatile("nanosleep.u32 %0;" :: "r"(WEIR_RELAX_NS(iteration)) : "memory");
+	__asm__ volatile("nanosleep.u32 %0;" ::"r"(WEIR_RELAX_NS(iteration)) : "memory");
 }
 
 WEIR_FN u64 weir_clock_ns(void)
@@ -113,60 +120,66 @@ WEIR_FN u64 weir_opaque(u64 value)
 
 #define WEIR_OPENCL_32 "r"
 #define WEIR_OPENCL_64 "l"
-#define WEIR_OPENCL_LOAD(bits, order, scope, ptx)                                                                \
-	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const __global weir_shared_u##bits *p)             \
-	{                                                                                                        \
-		u##bits v;                                                                                       \
-                                                                                                                 \
-		__asm__ volatile("ld." #order "." ptx ".global.u" #bits " %0, [%1];"                             \
-				 : "=" WEIR_OPENCL_##bits(v) : "l"(WEIR_ADDR(&p->value_)) : "memory");           \
-		return v;                                                                                        \
+#define WEIR_OPENCL_LOAD(bits, order, scope, ptx)                                                            \
+	WEIR_FN u##bits weir_load_u##bits##_##order##_##scope(const __global weir_shared_u##bits *p)         \
+	{                                                                                                    \
+		u##bits v;                                                                                   \
+                                                                                                             \
+		__asm__ volatile("ld." #order "." ptx ".global.u" #bits " %0, [%1];"                         \
+				 : "=" WEIR_OPENCL_##bits(v)                                                 \
+				 : "l"(WEIR_ADDR(&p->value_))                                                \
+				 : "memory");                                                                \
+		return v;                                                                                    \
 	}
-#define WEIR_OPENCL_STORE(bits, name, order, scope, ptx)                                                         \
-	WEIR_FN void weir_store_u##bits##_##name##_##scope(__global weir_shared_u##bits *p, u##bits v)           \
-	{                                                                                                        \
-		__asm__ volatile("st." order "." ptx ".global.u" #bits " [%0], %1;"                              \
-				 :: "l"(WEIR_ADDR(&p->value_)), WEIR_OPENCL_##bits(v) : "memory");               \
+#define WEIR_OPENCL_STORE(bits, name, order, scope, ptx)                                                     \
+	WEIR_FN void weir_store_u##bits##_##name##_##scope(__global weir_shared_u##bits *p, u##bits v)       \
+	{                                                                                                    \
+		__asm__ volatile("st." order "." ptx ".global.u" #bits                                       \
+				 " [%0], %1;" ::"l"(WEIR_ADDR(&p->value_)),                                  \
+				 WEIR_OPENCL_##bits(v)                                                       \
+				 : "memory");                                                                \
 	}
-#define WEIR_OPENCL_RMW(verb, operation, bits, name, order, scope, ptx)                                          \
-	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(__global weir_shared_u##bits *p, u##bits v)     \
-	{                                                                                                        \
-		u##bits old;                                                                                     \
-                                                                                                                 \
-		__asm__ volatile("atom." order "." ptx ".global." operation #bits " %0, [%1], %2;"               \
-				 : "=" WEIR_OPENCL_##bits(old)                                                   \
-				 : "l"(WEIR_ADDR(&p->value_)), WEIR_OPENCL_##bits(v) : "memory");                \
-		return old;                                                                                      \
+#define WEIR_OPENCL_RMW(verb, operation, bits, name, order, scope, ptx)                                      \
+	WEIR_FN u##bits weir_##verb##_u##bits##_##name##_##scope(__global weir_shared_u##bits *p, u##bits v) \
+	{                                                                                                    \
+		u##bits old;                                                                                 \
+                                                                                                             \
+		__asm__ volatile("atom." order "." ptx ".global." operation #bits " %0, [%1], %2;"           \
+				 : "=" WEIR_OPENCL_##bits(old)                                               \
+				 : "l"(WEIR_ADDR(&p->value_)), WEIR_OPENCL_##bits(v)                         \
+				 : "memory");                                                                \
+		return old;                                                                                  \
 	}
-#define WEIR_OPENCL_CAS(bits, order, scope, ptx)                                                                 \
-	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(__global weir_shared_u##bits *p, u##bits expected,  \
-							     u##bits v)                                          \
-	{                                                                                                        \
-		u##bits old;                                                                                     \
-                                                                                                                 \
-		__asm__ volatile("atom." #order "." ptx ".global.cas.b" #bits " %0, [%1], %2, %3;"               \
-				 : "=" WEIR_OPENCL_##bits(old)                                                   \
-				 : "l"(WEIR_ADDR(&p->value_)), WEIR_OPENCL_##bits(expected),                     \
-				   WEIR_OPENCL_##bits(v) : "memory");                                            \
-		return old;                                                                                      \
+#define WEIR_OPENCL_CAS(bits, order, scope, ptx)                                                             \
+	WEIR_FN u##bits weir_cas_u##bits##_##order##_##scope(__global weir_shared_u##bits *p,                \
+							     u##bits expected, u##bits v)                    \
+	{                                                                                                    \
+		u##bits old;                                                                                 \
+                                                                                                             \
+		__asm__ volatile("atom." #order "." ptx ".global.cas.b" #bits " %0, [%1], %2, %3;"           \
+				 : "=" WEIR_OPENCL_##bits(old)                                               \
+				 : "l"(WEIR_ADDR(&p->value_)), WEIR_OPENCL_##bits(expected),                 \
+				   WEIR_OPENCL_##bits(v)                                                     \
+				 : "memory");                                                                \
+		return old;                                                                                  \
 	}
-#define WEIR_OPENCL_ACCESSORS(bits, scope, ptx)                                    \
-	WEIR_OPENCL_LOAD(bits, relaxed, scope, ptx)                                \
-	WEIR_OPENCL_LOAD(bits, acquire, scope, ptx)                                \
-	WEIR_OPENCL_STORE(bits, relaxed, "relaxed", scope, ptx)                    \
-	WEIR_OPENCL_STORE(bits, fenced, "relaxed", scope, ptx)                     \
-	WEIR_OPENCL_STORE(bits, release, "release", scope, ptx)                    \
-	WEIR_OPENCL_RMW(add, "add.u", bits, relaxed, "relaxed", scope, ptx)        \
-	WEIR_OPENCL_RMW(add, "add.u", bits, acq_rel, "acq_rel", scope, ptx)        \
-	WEIR_OPENCL_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)          \
-	WEIR_OPENCL_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)           \
-	WEIR_OPENCL_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)          \
-	WEIR_OPENCL_RMW(and, "and.b", bits, relaxed, "relaxed", scope, ptx)        \
-	WEIR_OPENCL_RMW(and, "and.b", bits, fenced, "relaxed", scope, ptx)         \
-	WEIR_OPENCL_RMW(and, "and.b", bits, acq_rel, "acq_rel", scope, ptx)        \
-	WEIR_OPENCL_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)  \
-	WEIR_OPENCL_CAS(bits, relaxed, scope, ptx)                                 \
-	WEIR_OPENCL_CAS(bits, acquire, scope, ptx)                                 \
+#define WEIR_OPENCL_ACCESSORS(bits, scope, ptx)                                                              \
+	WEIR_OPENCL_LOAD(bits, relaxed, scope, ptx)                                                          \
+	WEIR_OPENCL_LOAD(bits, acquire, scope, ptx)                                                          \
+	WEIR_OPENCL_STORE(bits, relaxed, "relaxed", scope, ptx)                                              \
+	WEIR_OPENCL_STORE(bits, fenced, "relaxed", scope, ptx)                                               \
+	WEIR_OPENCL_STORE(bits, release, "release", scope, ptx)                                              \
+	WEIR_OPENCL_RMW(add, "add.u", bits, relaxed, "relaxed", scope, ptx)                                  \
+	WEIR_OPENCL_RMW(add, "add.u", bits, acq_rel, "acq_rel", scope, ptx)                                  \
+	WEIR_OPENCL_RMW(or, "or.b", bits, relaxed, "relaxed", scope, ptx)                                    \
+	WEIR_OPENCL_RMW(or, "or.b", bits, fenced, "relaxed", scope, ptx)                                     \
+	WEIR_OPENCL_RMW(or, "or.b", bits, acq_rel, "acq_rel", scope, ptx)                                    \
+	WEIR_OPENCL_RMW(and, "and.b", bits, relaxed, "relaxed", scope, ptx)                                  \
+	WEIR_OPENCL_RMW(and, "and.b", bits, fenced, "relaxed", scope, ptx)                                   \
+	WEIR_OPENCL_RMW(and, "and.b", bits, acq_rel, "acq_rel", scope, ptx)                                  \
+	WEIR_OPENCL_RMW(exchange, "exch.b", bits, acq_rel, "acq_rel", scope, ptx)                            \
+	WEIR_OPENCL_CAS(bits, relaxed, scope, ptx)                                                           \
+	WEIR_OPENCL_CAS(bits, acquire, scope, ptx)                                                           \
 	WEIR_OPENCL_CAS(bits, acq_rel, scope, ptx)
 
 WEIR_OPENCL_ACCESSORS(32, dev, "gpu")
@@ -175,19 +188,21 @@ WEIR_OPENCL_ACCESSORS(64, dev, "gpu")
 WEIR_OPENCL_ACCESSORS(64, sys, "sys")
 
 /* Cached data: relaxed at device scope, served by L2, where other multiprocessors' writes are. */
-#define WEIR_OPENCL_DATA(bits, wide, constraint)                                              \
-	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                             \
-	{                                                                                     \
-		wide data;                                                                    \
-                                                                                              \
-		__asm__ volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];"                 \
-				 : "=" constraint(data) : "l"(address));                      \
-		return (u##bits)data;                                                         \
-	}                                                                                     \
-	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                \
-	{                                                                                     \
-		__asm__ volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;"                 \
-				 :: "l"(address), constraint((wide)value) : "memory");        \
+#define WEIR_OPENCL_DATA(bits, wide, constraint)                                                             \
+	WEIR_FN u##bits weir_data_load_u##bits(weir_addr address)                                            \
+	{                                                                                                    \
+		wide data;                                                                                   \
+                                                                                                             \
+		__asm__ volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];"                                \
+				 : "=" constraint(data)                                                      \
+				 : "l"(address));                                                            \
+		return (u##bits)data;                                                                        \
+	}                                                                                                    \
+	WEIR_FN void weir_data_store_u##bits(weir_addr address, u##bits value)                               \
+	{                                                                                                    \
+		__asm__ volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;" ::"l"(address),                \
+				 constraint((wide)value)                                                     \
+				 : "memory");                                                                \
 	}
 
 WEIR_OPENCL_DATA(8, u16, "h")
@@ -199,14 +214,17 @@ WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;
 
-	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(data.low), "=l"(data.high) : "l"(address));
+	__asm__ volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+			 : "=l"(data.low), "=l"(data.high)
+			 : "l"(address));
 	return data;
 }
 
 WEIR_FN void weir_data_store_u128(weir_addr address, struct weir_u128 data)
 {
-	__asm__ volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};"
-			 :: "l"(address), "l"(data.low), "l"(data.high) : "memory");
+	__asm__ volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(address), "l"(data.low),
+			 "l"(data.high)
+			 : "memory");
 }
 
 WEIR_FN void weir_order_loads(void)
@@ -224,7 +242,8 @@ WEIR_FN u32 weir_depend(u32 index, u64 seen)
 	u32 same;
 
 	__asm__ volatile("{ .reg .pred p; setp.eq.u64 p, %1, 0x96d5f3b1c7a8e245; selp.u32 %0, 0, %2, p; }"
-			 : "=r"(same) : "l"(seen), "r"(index));
+			 : "=r"(same)
+			 : "l"(seen), "r"(index));
 	return same;
 }
 
@@ -251,7 +270,7 @@ WEIR_FN void weir_fence_with_controller(void)
 /* PTX performs as many volatile stores as are written, of the same width, at system scope. */
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {
-	__asm__ volatile("st.volatile.global.u32 [%0], %1;" :: "l"(address), "r"(value) : "memory");
+	__asm__ volatile("st.volatile.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
 #endif

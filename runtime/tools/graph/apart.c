@@ -27,7 +27,8 @@ static bool is_same(const char *a, const char *b)
 {
 	struct stat first, second;
 
-	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
 }
 
 int graph_check_apart(const char *in, const char *out, struct graph_error *error)
@@ -39,7 +40,8 @@ int graph_check_apart(const char *in, const char *out, struct graph_error *error
 		for (unsigned j = 0; j < writes; j++)
 			if (is_same(read[i], written[j]))
 				return graph_fail(error, -EINVAL,
-						  "%s would be written while %s is read, and they are the same file: give the "
+						  "%s would be written while %s is read, and they are the "
+						  "same file: give the "
 						  "output another name",
 						  written[j], read[i]);
 	return 0;

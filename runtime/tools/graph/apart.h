@@ -8,7 +8,8 @@
 /**
  * graph_check_apart() - no file of graph @in is a file of graph @out
  *
- * A .bel name stands for the files of its set. Files are compared, not names: links of both kinds are followed.
+ * A .bel name stands for the files of its set. Files are compared, not names: links of both kinds are
+ * followed.
  *
  * Return: 0; -EINVAL with a sentence.
  */

@@ -71,8 +71,9 @@ static int check_size(const struct graph_input *input, const struct header *head
 }
 
 /*
- * Some converters put the number of edges in the header of the column file. The file's size is then the only truth
- * left about the vertices, and its last word must be the last offset: in a file that was cut short it is not.
+ * Some converters put the number of edges in the header of the column file. The file's size is then the only
+ * truth left about the vertices, and its last word must be the last offset: in a file that was cut short it
+ * is not.
  */
 static int find_edge_count(const struct graph_input *col, const struct header *header, struct graph_bel *bel,
 			   struct graph_error *error)

@@ -220,12 +220,14 @@ static int check_vertices(const struct conversion *job, uint64_t edges, struct g
 {
 	uint64_t vertices = job->source->vertices;
 
-	if (job->options->force || job->options->vertices || job->source->grouped || graph_format_info(job->format)->text)
+	if (job->options->force || job->options->vertices || job->source->grouped ||
+	    graph_format_info(job->format)->text)
 		return 0;
 	if (vertices <= SURE_VERTICES || vertices / MOST_VERTICES_PER_EDGE <= edges)
 		return 0;
 	return graph_fail(error, -EINVAL,
-			  "%s has %llu vertices for %llu edges at most, so that %s would be made of empty rows: number the "
+			  "%s has %llu vertices for %llu edges at most, so that %s would be made of empty "
+			  "rows: number the "
 			  "vertices without gaps, or give --force to have them all",
 			  job->in, (unsigned long long)vertices, (unsigned long long)edges, job->out);
 }
@@ -271,7 +273,8 @@ int graph_convert(const char *in, const char *out, const struct graph_convert_op
 	struct conversion job = { .options = options, .in = in, .out = out };
 	int status = graph_format_of(out, &job.format, error);
 
-	/* A name that cannot be written is found before the work (sets find theirs when their files are created). */
+	/* A name that cannot be written is found before the work (sets find theirs when their files are
+	 * created). */
 	if (!status && job.format != GRAPH_BEL)
 		status = graph_output_check(out, error);
 	if (!status)

@@ -25,9 +25,9 @@ struct graph_convert_options {
 /**
  * graph_convert() - write the graph of file @in to file @out, which must be another one
  *
- * Edges keep their multiplicity unless @symmetrize. Compressed rows are copied in the order they have; text is
- * sorted. When the output must say whether the graph is directed and the input does not, it counts as undirected
- * exactly when each edge is stored both ways.
+ * Edges keep their multiplicity unless @symmetrize. Compressed rows are copied in the order they have; text
+ * is sorted. When the output must say whether the graph is directed and the input does not, it counts as
+ * undirected exactly when each edge is stored both ways.
  */
 int graph_convert(const char *in, const char *out, const struct graph_convert_options *options,
 		  struct graph_error *error);

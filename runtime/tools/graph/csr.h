@@ -36,19 +36,21 @@ struct graph_csr_reader {
 	struct graph_stream offsets;
 	struct graph_stream targets;
 	struct graph_stream weights;
-	uint64_t lists;	   /* neighbour lists begun */
+	uint64_t lists;    /* neighbour lists begun */
 	uint64_t list_end; /* offset at which the current one ends */
-	uint64_t edge;	   /* edges read */
+	uint64_t edge;     /* edges read */
 };
 
-/** graph_csr_reader_open() - the sizes of the files were checked by the caller, their contents are not trusted */
+/** graph_csr_reader_open() - the sizes of the files were checked by the caller, their contents are not
+ * trusted */
 int graph_csr_reader_open(struct graph_csr_reader *reader, const struct graph_csr_layout *layout,
 			  struct graph_error *error);
 
 /**
  * graph_csr_read() - the next edges; *count is 0 at the end
  *
- * Return: 0, -EILSEQ (offsets decrease, or do not end at the edge count), -ERANGE (no such vertex), or an errno.
+ * Return: 0, -EILSEQ (offsets decrease, or do not end at the edge count), -ERANGE (no such vertex), or an
+ * errno.
  */
 int graph_csr_read(struct graph_csr_reader *reader, struct graph_edge *edges, size_t capacity, size_t *count,
 		   struct graph_error *error);

@@ -14,7 +14,7 @@ int graph_csr_reader_open(struct graph_csr_reader *reader, const struct graph_cs
 			  struct graph_error *error)
 {
 	const struct graph_csr_offset *offsets = &layout->offsets, *targets = &layout->targets,
-				     *weights = &layout->weights;
+				      *weights = &layout->weights;
 	uint64_t first = 0;
 
 	memset(reader, 0, sizeof(*reader));

@@ -2,8 +2,9 @@
 /*
  * What all graph formats have in common: a source gives edges, a sink takes them.
  *
- * bel, sg and wsg hold compressed rows: their sources give edges grouped by ascending source vertex, and every
- * sink expects them so. Text formats give edges in any order, so their edges pass through sort.h on the way.
+ * bel, sg and wsg hold compressed rows: their sources give edges grouped by ascending source vertex, and
+ * every sink expects them so. Text formats give edges in any order, so their edges pass through sort.h on the
+ * way.
  */
 #ifndef WEIR_TOOLS_GRAPH_FORMAT_H
 #define WEIR_TOOLS_GRAPH_FORMAT_H
@@ -38,7 +39,8 @@ const struct graph_format_info *graph_format_info(enum graph_format format);
 /** graph_format_of() - the format of @path by its extension; -EINVAL with a sentence for others */
 int graph_format_of(const char *path, enum graph_format *format, struct graph_error *error);
 
-/** graph_bel_prefix() - @path without .col, .dst or .val after .bel; false when it is no .bel name or too long */
+/** graph_bel_prefix() - @path without .col, .dst or .val after .bel; false when it is no .bel name or too
+ * long */
 bool graph_bel_prefix(const char *path, char prefix[GRAPH_PATH_BYTES]);
 
 /** enum graph_direction - directed, or each edge stored both ways */
@@ -113,7 +115,8 @@ struct graph_shape {
 
 struct graph_sink;
 
-/** struct graph_sink_operations - close removes what is unfinished and frees; finish gives the files their names */
+/** struct graph_sink_operations - close removes what is unfinished and frees; finish gives the files their
+ * names */
 struct graph_sink_operations {
 	int (*push)(struct graph_sink *sink, const struct graph_edge *edges, size_t count,
 		    struct graph_error *error);
@@ -162,7 +165,8 @@ int graph_bel_source_open(const char *path, struct graph_progress *notes, struct
 int graph_sg_source_open(const char *path, enum graph_format format, struct graph_source **source,
 			 struct graph_error *error);
 
-/** graph_sg_read_inverse() - from here on a directed .sg or .wsg source gives the edges of its inverse graph */
+/** graph_sg_read_inverse() - from here on a directed .sg or .wsg source gives the edges of its inverse graph
+ */
 int graph_sg_read_inverse(struct graph_source *source, struct graph_error *error);
 
 int graph_el_source_open(const char *path, enum graph_format format, uint64_t vertices,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The GAPBS serialized graph (.sg, .wsg) as source and sink: one byte (directed), i64 edges, i64 vertices,
- * vertices + 1 offsets of 8 bytes, then i32 neighbours (.wsg: pairs of i32 neighbour and i32 weight); a directed
- * graph is followed by its inverse in the same form, without header.
+ * vertices + 1 offsets of 8 bytes, then i32 neighbours (.wsg: pairs of i32 neighbour and i32 weight); a
+ * directed graph is followed by its inverse in the same form, without header.
  */
 #include "csr.h"
 #include "format.h"
@@ -158,7 +158,8 @@ int graph_sg_source_open(const char *path, enum graph_format format, struct grap
 	return status;
 }
 
-/* The inverse graph needs the edges ordered by target: they are sorted on the side while the graph is written. */
+/* The inverse graph needs the edges ordered by target: they are sorted on the side while the graph is
+ * written. */
 struct sg_sink {
 	struct graph_sink base;
 	struct graph_output file;

@@ -3,8 +3,8 @@
  * Graphs on disk: make them, open them, load them.
  *
  * The functions here serve the samples and the tool weir-graph. All of them return 0 or a negative errno, and
- * leave one sentence in error (what failed, where, why, what to do), cut to error_bytes. error may be NULL when
- * error_bytes is 0. They print nothing unless a report stream is given.
+ * leave one sentence in error (what failed, where, why, what to do), cut to error_bytes. error may be NULL
+ * when error_bytes is 0. They print nothing unless a report stream is given.
  */
 #ifndef WEIR_TOOLS_GRAPH_GRAPH_H
 #define WEIR_TOOLS_GRAPH_GRAPH_H
@@ -55,8 +55,8 @@
  * @col_type: type word of .col, as found
  * @dst_type: type word of .dst, as found
  * @val_type: type word of .val, as found; 0 without weights
- * @col_header_is_edge_count: the .col header holds the edge count where the number of offsets belongs, a known
- *	mistake of one published converter; @vertices was then taken from the file's size
+ * @col_header_is_edge_count: the .col header holds the edge count where the number of offsets belongs, a
+ *known mistake of one published converter; @vertices was then taken from the file's size
  */
 struct graph_bel {
 	char col_path[GRAPH_PATH_BYTES];
@@ -80,8 +80,8 @@ struct graph_bel {
  *
  * Reads the headers and the first and last offset, not the payload; no file stays open.
  *
- * Return: 0, or -ENOENT, -EISDIR, -EINVAL (not a .bel name), -EILSEQ (headers and sizes disagree), or the errno
- * of the failed call, negated.
+ * Return: 0, or -ENOENT, -EISDIR, -EINVAL (not a .bel name), -EILSEQ (headers and sizes disagree), or the
+ * errno of the failed call, negated.
  */
 int graph_bel_open(const char *path, struct graph_bel *out, char *error, size_t error_bytes);
 

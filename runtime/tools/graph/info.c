@@ -18,7 +18,7 @@ struct scan {
 	uint64_t inverse;
 	uint64_t edges;
 	uint64_t degree; /* of the list under way */
-	uint64_t lists;	 /* that are not empty, before the one under way */
+	uint64_t lists;  /* that are not empty, before the one under way */
 	struct graph_edge last;
 };
 

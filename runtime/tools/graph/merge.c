@@ -14,8 +14,9 @@ struct cursor {
 };
 
 /*
- * A loser tree (Knuth, volume 3, section 5.4.1): each inner node remembers the loser of its match, so replacing
- * the winner costs one comparison per level. Leaf i of n is node n + i; node 0 holds the overall winner.
+ * A loser tree (Knuth, volume 3, section 5.4.1): each inner node remembers the loser of its match, so
+ * replacing the winner costs one comparison per level. Leaf i of n is node n + i; node 0 holds the overall
+ * winner.
  */
 struct graph_merge {
 	struct cursor *cursors;

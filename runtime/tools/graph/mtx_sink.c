@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing Matrix Market coordinate files: general for a directed graph; symmetric for an undirected one, with the
- * lower triangle only, as that format asks.
+ * Writing Matrix Market coordinate files: general for a directed graph; symmetric for an undirected one, with
+ * the lower triangle only, as that format asks.
  */
 #include "format.h"
 #include "number.h"

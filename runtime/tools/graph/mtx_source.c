@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading Matrix Market coordinate files, with pattern or integer entries, general or symmetric. Entry (i, j) is
- * the edge i - 1 -> j - 1; off the diagonal, a symmetric file means the edge back as well.
+ * Reading Matrix Market coordinate files, with pattern or integer entries, general or symmetric. Entry (i, j)
+ * is the edge i - 1 -> j - 1; off the diagonal, a symmetric file means the edge back as well.
  */
 #include "format.h"
 #include "lines.h"
@@ -93,10 +93,11 @@ static int parse_size(struct mtx_source *source, bool more, struct graph_error *
 	/* The shortest entry is "1 1\n" (with a value "1 1 1\n"), and the last one may lack its end. */
 	uint64_t bound = (base->bytes + 1) / (base->weighted ? 6 : 4);
 	if (source->entries > bound)
-		return graph_lines_fail(&source->lines, error,
-					"%llu entries do not fit into a file of %llu bytes: it is cut short, so make or "
-					"copy it again, or correct the size line",
-					(unsigned long long)source->entries, (unsigned long long)base->bytes);
+		return graph_lines_fail(
+			&source->lines, error,
+			"%llu entries do not fit into a file of %llu bytes: it is cut short, so make or "
+			"copy it again, or correct the size line",
+			(unsigned long long)source->entries, (unsigned long long)base->bytes);
 	base->edges = source->entries * (source->symmetric ? 2 : 1);
 	return 0;
 }

@@ -26,7 +26,8 @@ static int registry_claim(const char *temporary)
 		if (!atomic_compare_exchange_strong(&registry[slot].state, &expected, 1))
 			continue;
 		strcpy(registry[slot].path, temporary);
-		atomic_store_explicit(&registry[slot].state, 2, memory_order_release); /* output.O1: pairs with output.O2 */
+		atomic_store_explicit(&registry[slot].state, 2,
+				      memory_order_release); /* output.O1: pairs with output.O2 */
 		return slot + 1;
 	}
 	return 0;
@@ -102,7 +103,8 @@ int graph_output_create(struct graph_output *output, const char *path, struct gr
 				  "the output path of %zu bytes is too long: at most %d", strlen(path),
 				  GRAPH_PATH_BYTES - 32);
 	strcpy(output->path, path);
-	/* In the registry before it exists: a signal in between unlinks a name that is not there, which is harmless. */
+	/* In the registry before it exists: a signal in between unlinks a name that is not there, which is
+	 * harmless. */
 	output->slot = registry_claim(output->temporary);
 	if (!output->slot)
 		return graph_fail(error, -EMFILE, "cannot create %s: %d files are being written already",

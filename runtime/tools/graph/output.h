@@ -21,7 +21,8 @@ struct graph_output {
 	char temporary[GRAPH_PATH_BYTES];
 };
 
-/** graph_output_check() - a sentence when @path is a directory or another thing that no rename should replace */
+/** graph_output_check() - a sentence when @path is a directory or another thing that no rename should replace
+ */
 int graph_output_check(const char *path, struct graph_error *error);
 
 /** graph_output_create() - start the file that will be called @path */
@@ -40,7 +41,8 @@ void graph_output_discard(struct graph_output *output);
 /** graph_outputs_unlink() - remove all temporary names; async-signal-safe */
 void graph_outputs_unlink(void);
 
-/** graph_scratch_open() - a nameless read-write file in @directory; returns the descriptor or a negative errno */
+/** graph_scratch_open() - a nameless read-write file in @directory; returns the descriptor or a negative
+ * errno */
 int graph_scratch_open(const char *directory, struct graph_error *error);
 
 /** graph_directory_of() - the directory part of @path ("." without one) */

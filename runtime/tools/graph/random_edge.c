@@ -3,11 +3,11 @@
 
 /*
  * The Kronecker generator of the GAP benchmark suite (Beamer, Asanovic, Patterson, arXiv:1508.03619) and of
- * Graph500: at each of `scale` levels the edge falls into one quarter of the adjacency matrix, upper left with
- * probability A = 0.57, upper right with B = 0.19, lower left with C = 0.19, lower right with the rest. The
- * bounds are these sums times 2^32, rounded, and are held against 32 random bits.
+ * Graph500: at each of `scale` levels the edge falls into one quarter of the adjacency matrix, upper left
+ * with probability A = 0.57, upper right with B = 0.19, lower left with C = 0.19, lower right with the rest.
+ * The bounds are these sums times 2^32, rounded, and are held against 32 random bits.
  */
-#define BOUND_A	  UINT32_C(2448131359) /* 0.57 */
+#define BOUND_A   UINT32_C(2448131359) /* 0.57 */
 #define BOUND_AB  UINT32_C(3264175145) /* 0.76 */
 #define BOUND_ABC UINT32_C(4080218931) /* 0.95 */
 

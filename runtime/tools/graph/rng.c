@@ -13,9 +13,9 @@ void graph_permutation_init(struct graph_permutation *permutation, uint64_t seed
 }
 
 /*
- * Each step can be undone on `bits` bits: an odd factor has an inverse modulo 2^bits, and folding the upper half
- * onto the lower half leaves the upper half to undo it with. The fold carries the well mixed upper bits down,
- * the next product carries them up again.
+ * Each step can be undone on `bits` bits: an odd factor has an inverse modulo 2^bits, and folding the upper
+ * half onto the lower half leaves the upper half to undo it with. The fold carries the well mixed upper bits
+ * down, the next product carries them up again.
  */
 uint32_t graph_permute(const struct graph_permutation *permutation, uint32_t id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers that are a function of (key, counter): any thread can make any part of a graph, in any order.
- * Integers only, so that every machine makes the same graph.
+ * Random numbers that are a function of (key, counter): any thread can make any part of a graph, in any
+ * order. Integers only, so that every machine makes the same graph.
  */
 #ifndef WEIR_TOOLS_GRAPH_RNG_H
 #define WEIR_TOOLS_GRAPH_RNG_H
@@ -12,7 +12,7 @@
 static inline uint64_t graph_mix(uint64_t x)
 {
 	/* Two rounds of xor-shift and multiply, with the constants of "Mix13" (Stafford 2011), which
-     * Steele, Lea and Flood (OOPSLA 2014) use as the output function of SplitMix. */
+	 * Steele, Lea and Flood (OOPSLA 2014) use as the output function of SplitMix. */
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
 	return x ^ x >> 31;

@@ -56,7 +56,8 @@ int graph_sort_next(struct graph_sort *sort, struct graph_edge *edges, size_t ca
 /** graph_sort_destroy() - free everything; @sort may be NULL */
 void graph_sort_destroy(struct graph_sort *sort);
 
-/** graph_sort_memory_needed() - the smallest budget (a power of two) that sorts @bytes of records in one merge */
+/** graph_sort_memory_needed() - the smallest budget (a power of two) that sorts @bytes of records in one
+ * merge */
 uint64_t graph_sort_memory_needed(uint64_t bytes, unsigned lanes);
 
 #endif

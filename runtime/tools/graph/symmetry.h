@@ -12,8 +12,8 @@
 /**
  * struct graph_symmetry - sum over all edges of hash(edge) - hash(edge back)
  *
- * The edges and the edges turned around are the same multiset exactly when each edge is stored both ways equally
- * often, and then the sum is 0. Otherwise it is 0 with a chance of 2^-64.
+ * The edges and the edges turned around are the same multiset exactly when each edge is stored both ways
+ * equally often, and then the sum is 0. Otherwise it is 0 with a chance of 2^-64.
  */
 struct graph_symmetry {
 	uint64_t sum;

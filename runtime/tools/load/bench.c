@@ -9,7 +9,14 @@
 #include "check.h"
 #include "zipf.h"
 
-enum { DEFAULT_LANES = 128, HIT_LANES = 2048, LEAST_TRANSFER = 65536, WORD_LANES = 65536, STRIPE = 64 << 10, ZERO_WORDS = 8192 };
+enum {
+	DEFAULT_LANES = 128,
+	HIT_LANES = 2048,
+	LEAST_TRANSFER = 65536,
+	WORD_LANES = 65536,
+	STRIPE = 64 << 10,
+	ZERO_WORDS = 8192
+};
 
 int perf_bench_refuse(char *error, const char *format, ...)
 {
@@ -53,7 +60,8 @@ static int open_storages(struct perf_bench *bench, char *error)
 	for (uint32_t i = 0; i < options->uri_count; i++) {
 		bench->info[i].size = sizeof(bench->info[i]);
 		if (weir_storage_open(bench->context, options->uris[i],
-				      WEIR_OPTIONS(storage, .queues = options->queues, .depth = options->depth,
+				      WEIR_OPTIONS(storage, .queues = options->queues,
+						   .depth = options->depth,
 						   .max_transfer_bytes = (uint32_t)transfer,
 						   .read_only = !needs_writing(options, options->uris[i])),
 				      &bench->storages[i]) != 0 ||
@@ -72,7 +80,9 @@ static void settle(struct perf_bench *bench)
 
 	for (uint32_t i = 1; i < options->uri_count; i++)
 		least = bench->info[i].bytes < least ? bench->info[i].bytes : least;
-	bench->range_bytes = options->size ? options->size : least > options->offset ? least - options->offset : 0;
+	bench->range_bytes = options->size             ? options->size
+			     : least > options->offset ? least - options->offset
+						       : 0;
 	bench->range_bytes -= bench->range_bytes % block;
 	if (options->uri_count > 1 && options->cached)
 		bench->range_bytes -= bench->range_bytes % STRIPE;
@@ -84,9 +94,9 @@ static void settle(struct perf_bench *bench)
 		bench->line_bytes = 4096;
 	if (bench->line_bytes > 65536)
 		bench->line_bytes = 65536;
-	bench->lanes = options->iodepth	? options->iodepth :
-		       options->hit != PERF_HIT_NONE ? HIT_LANES * bench->device.workers :
-						       DEFAULT_LANES;
+	bench->lanes = options->iodepth                ? options->iodepth
+		       : options->hit != PERF_HIT_NONE ? HIT_LANES * bench->device.workers
+						       : DEFAULT_LANES;
 	perf_bench_grid(bench, bench->lanes, &bench->blocks, &bench->threads);
 	if (options->hit != PERF_HIT_NONE)
 		bench->lanes = bench->blocks * bench->threads;
@@ -97,14 +107,14 @@ static void set_places(const struct perf_bench *bench, struct perf_load *load, u
 	const struct perf_options *options = bench->options;
 
 	load->indices.spans = spans;
-	load->indices.kind = !perf_is_random(options) ? PERF_SEQUENTIAL : options->zipf > 0 ? PERF_ZIPF : PERF_RANDOM;
+	load->indices.kind = !perf_is_random(options) ? PERF_SEQUENTIAL
+			     : options->zipf > 0      ? PERF_ZIPF
+						      : PERF_RANDOM;
 	if (options->zipf > 0)
 		perf_zipf_prepare(&load->indices.zipf, spans, options->zipf);
 	load->results = bench->results;
 	load->lanes = lanes;
-	load->reads_percent = !perf_writes(options)	? 100 :
-			      !perf_reads_any(options) ? 0 :
-							 options->mix;
+	load->reads_percent = !perf_writes(options) ? 100 : !perf_reads_any(options) ? 0 : options->mix;
 	load->flags = options->no_latency ? 0 : PERF_LATENCY;
 }
 
@@ -132,20 +142,23 @@ static int prepare_raw(struct perf_bench *bench, char *error)
 	    weir_alloc(bench->context, sizeof(struct weir_event) * slots, &args->events) != 0 ||
 	    weir_alloc(bench->context, sizeof(uint64_t) * slots, &args->begins) != 0)
 		return perf_bench_fail(error);
-	set_places(bench, &args->load, count_places(bench->range_bytes, bench->unit_bytes, options->bs), bench->lanes);
+	set_places(bench, &args->load, count_places(bench->range_bytes, bench->unit_bytes, options->bs),
+		   bench->lanes);
 	return perf_bench_words(bench, args->buffers, args->stride_bytes * slots, error);
 }
 
 static int open_array(struct perf_bench *bench, char *error)
 {
 	const struct perf_options *options = bench->options;
-	struct weir_array_options array = { .size = sizeof(array), .element_bytes = 8, .stripe_bytes = STRIPE,
+	struct weir_array_options array = { .size = sizeof(array),
+					    .element_bytes = 8,
+					    .stripe_bytes = STRIPE,
 					    .first_byte = options->offset * options->uri_count,
 					    .count = bench->range_bytes * options->uri_count / 8 };
-	int code = perf_writes(options) ? weir_writer_open(bench->cache, bench->storages, options->uri_count, &array,
-							   &bench->cached.writer) :
-					  weir_array_open(bench->cache, bench->storages, options->uri_count, &array,
-							  &bench->cached.writer.array);
+	int code = perf_writes(options) ? weir_writer_open(bench->cache, bench->storages, options->uri_count,
+							   &array, &bench->cached.writer)
+					: weir_array_open(bench->cache, bench->storages, options->uri_count,
+							  &array, &bench->cached.writer.array);
 
 	return code ? perf_bench_fail(error) : 0;
 }
@@ -153,15 +166,18 @@ static int open_array(struct perf_bench *bench, char *error)
 /* Where loads that only write note what they wrote, to be read back. */
 static int prepare_written(struct perf_bench *bench, char *error)
 {
-	uint64_t raw = bench->raw.load.indices.spans * bench->options->uri_count, cached = bench->cached.load.indices.spans;
+	uint64_t raw = bench->raw.load.indices.spans * bench->options->uri_count,
+		 cached = bench->cached.load.indices.spans;
 	uint64_t words = ((raw > cached ? raw : cached) + 31) / 32, address;
 	struct timespec now;
 
 	if (!perf_reads_back(bench->options))
 		return 0;
 	if (weir_alloc(bench->context, words * sizeof(uint64_t), &address) != 0)
-		return perf_bench_refuse(error, "no %llu bytes to note for --verify what was written (%s); give a smaller --size",
-					 (unsigned long long)(words * sizeof(uint64_t)), weir_last_error());
+		return perf_bench_refuse(
+			error,
+			"no %llu bytes to note for --verify what was written (%s); give a smaller --size",
+			(unsigned long long)(words * sizeof(uint64_t)), weir_last_error());
 	bench->raw.load.written = bench->cached.load.written = address;
 	bench->written_words = words;
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -177,9 +193,11 @@ int perf_bench_renew(struct perf_bench *bench, char *error)
 		return 0;
 	bench->raw.pattern_seed = bench->cached.pattern_seed = ++bench->pattern_seed;
 	for (uint64_t i = 0; i < bench->written_words; i += ZERO_WORDS) {
-		uint64_t words = bench->written_words - i < ZERO_WORDS ? bench->written_words - i : ZERO_WORDS;
+		uint64_t words =
+			bench->written_words - i < ZERO_WORDS ? bench->written_words - i : ZERO_WORDS;
 
-		if (weir_copy_to_device(bench->context, bench->raw.load.written + i * 8, none, words * 8) != 0)
+		if (weir_copy_to_device(bench->context, bench->raw.load.written + i * 8, none, words * 8) !=
+		    0)
 			return perf_bench_fail(error);
 	}
 	return 0;
@@ -191,11 +209,12 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 	uint64_t bytes = bench->range_bytes * options->uri_count;
 	struct perf_cached_args *args = &bench->cached;
 
-	if (weir_cache_create(bench->context,
-			      WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes,
-					   .policy = (enum weir_policy)options->policy, .tier_bytes = options->tier,
-					   .tier_inclusive = options->tier_inclusive),
-			      &bench->cache) != 0)
+	if (weir_cache_create(
+		    bench->context,
+		    WEIR_OPTIONS(cache, .bytes = options->cached, .line_bytes = (uint32_t)bench->line_bytes,
+				 .policy = (enum weir_policy)options->policy, .tier_bytes = options->tier,
+				 .tier_inclusive = options->tier_inclusive),
+		    &bench->cache) != 0)
 		return perf_bench_fail(error);
 	if (open_array(bench, error))
 		return -1;
@@ -224,7 +243,9 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 {
 	const struct perf_options *options = bench->options;
 	struct perf_plain_args *args = &bench->alongside;
-	uint64_t spans = count_places(bench->range_bytes * options->uri_count, bench->unit_bytes, options->bs), most;
+	uint64_t spans = count_places(bench->range_bytes * options->uri_count, bench->unit_bytes,
+				      options->bs),
+		 most;
 	uint32_t lanes;
 	void *host;
 	int code;
@@ -234,17 +255,19 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 		return 0;
 	if (options->plain_bytes < options->bs)
 		return perf_bench_refuse(error, "--plain-bytes=%llu: not even one request of %llu bytes fits",
-					 (unsigned long long)options->plain_bytes, (unsigned long long)options->bs);
+					 (unsigned long long)options->plain_bytes,
+					 (unsigned long long)options->bs);
 	most = count_places(options->plain_bytes, bench->unit_bytes, options->bs);
 	spans = spans < most ? spans : most;
 	bench->plain_bytes = (spans - 1) * bench->unit_bytes + options->bs;
-	code = bench->plain == PERF_PLAIN_HOST ?
-		       weir_alloc_host(bench->context, bench->plain_bytes, &args->source, &host) :
-		       weir_alloc(bench->context, bench->plain_bytes, &args->source);
+	code = bench->plain == PERF_PLAIN_HOST
+		       ? weir_alloc_host(bench->context, bench->plain_bytes, &args->source, &host)
+		       : weir_alloc(bench->context, bench->plain_bytes, &args->source);
 	if (code)
-		return perf_bench_refuse(error, "no %llu bytes for the plain kernel to copy from (%s); give less by "
-						"--plain-bytes, or --plain=off", (unsigned long long)bench->plain_bytes,
-					 weir_last_error());
+		return perf_bench_refuse(error,
+					 "no %llu bytes for the plain kernel to copy from (%s); give less by "
+					 "--plain-bytes, or --plain=off",
+					 (unsigned long long)bench->plain_bytes, weir_last_error());
 	bench->plain_blocks = options->plain_blocks ? options->plain_blocks : bench->blocks;
 	bench->plain_threads = options->plain_threads ? options->plain_threads : bench->threads;
 	lanes = options->plain_blocks ? bench->plain_blocks * bench->plain_threads : bench->lanes;
@@ -295,11 +318,12 @@ int perf_bench_open(struct perf_bench *bench, const struct perf_options *options
 
 int perf_bench_close(struct perf_bench *bench, char *error)
 {
-	return weir_context_close(bench->context) ? perf_bench_fail(error) : 0; /* with its cache and storages */
+	return weir_context_close(bench->context) ? perf_bench_fail(error)
+						  : 0; /* with its cache and storages */
 }
 
-int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found, double *seconds,
-		      char *error)
+int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found,
+		      double *seconds, char *error)
 {
 	uint64_t begin;
 	int code;
@@ -318,16 +342,22 @@ int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struc
 	if (code)
 		return perf_bench_fail(error);
 	if (perf_word(&found->stuck))
-		return perf_bench_refuse(error, "%llu requests had no answer within the storage's time limit; its controller "
-						"hangs or lost them", (unsigned long long)perf_word(&found->stuck));
+		return perf_bench_refuse(
+			error,
+			"%llu requests had no answer within the storage's time limit; its controller "
+			"hangs or lost them",
+			(unsigned long long)perf_word(&found->stuck));
 	return 0;
 }
 
 int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes, char *error)
 {
-	struct perf_words_args args = { .address = address, .words = bytes / 8, .seed = bench->options->seed };
+	struct perf_words_args args = { .address = address,
+					.words = bytes / 8,
+					.seed = bench->options->seed };
 	uint64_t lanes = args.words < WORD_LANES ? args.words : WORD_LANES;
-	struct perf_launch launch = { "perf_words", (uint32_t)((lanes + PERF_BLOCK_LANES - 1) / PERF_BLOCK_LANES),
+	struct perf_launch launch = { "perf_words",
+				      (uint32_t)((lanes + PERF_BLOCK_LANES - 1) / PERF_BLOCK_LANES),
 				      PERF_BLOCK_LANES, &args, sizeof(args) };
 	struct perf_results found;
 	double seconds;
@@ -347,9 +377,12 @@ int perf_bench_fill(struct perf_bench *bench, char *error)
 		return -1;
 	weir_status_text((uint32_t)perf_word(&found.status), text);
 	if (perf_word(&found.errors))
-		return perf_bench_refuse(error, "cannot fill the storage before it is verified: %llu of %llu writes failed, "
-						"one of them with: %s", (unsigned long long)perf_word(&found.errors),
-					 (unsigned long long)(perf_word(&found.writes) + perf_word(&found.errors)), text);
+		return perf_bench_refuse(
+			error,
+			"cannot fill the storage before it is verified: %llu of %llu writes failed, "
+			"one of them with: %s",
+			(unsigned long long)perf_word(&found.errors),
+			(unsigned long long)(perf_word(&found.writes) + perf_word(&found.errors)), text);
 	bench->pattern = true;
 	return 0;
 }

@@ -31,8 +31,8 @@
  * @plain_bytes: size of what it copies from
  * @pattern: storages hold the pattern
  * @written_words: of perf_load.written; 0: nothing is read back
- * @pattern_seed: of what the last run wrote that is read back: another one in every run of every process, lest what an
- *                older one left be taken for what this one wrote
+ * @pattern_seed: of what the last run wrote that is read back: another one in every run of every process,
+ * lest what an older one left be taken for what this one wrote
  * @results: device address of struct perf_results
  * @raw: arguments of the load on raw blocks
  * @cached: arguments of the cached load
@@ -64,7 +64,8 @@ int perf_bench_open(struct perf_bench *bench, const struct perf_options *options
 /** perf_bench_close() - all that was opened; -1 with one sentence in @error that says what is lost */
 int perf_bench_close(struct perf_bench *bench, char *error);
 
-/** perf_bench_grid() - @lanes as blocks of at most PERF_BLOCK_LANES lanes, whole waves where a block has several */
+/** perf_bench_grid() - @lanes as blocks of at most PERF_BLOCK_LANES lanes, whole waves where a block has
+ * several */
 void perf_bench_grid(const struct perf_bench *bench, uint32_t lanes, uint32_t *blocks, uint32_t *threads);
 
 /** struct perf_launch - a kernel, its grid and its arguments */
@@ -86,8 +87,8 @@ struct perf_launch {
  *
  * Return: 0; -1 too if a request was left without an answer: nothing may run on its buffer.
  */
-int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found, double *seconds,
-		      char *error);
+int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found,
+		      double *seconds, char *error);
 
 /** perf_bench_words() - @bytes at @address filled with random words by lanes */
 int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes, char *error);
@@ -95,7 +96,8 @@ int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes,
 /** perf_bench_fill() - the pattern into the range of every storage, and bench->pattern */
 int perf_bench_fill(struct perf_bench *bench, char *error);
 
-/** perf_bench_renew() - before a run that is read back: nothing is written yet, and the pattern is a new one */
+/** perf_bench_renew() - before a run that is read back: nothing is written yet, and the pattern is a new one
+ */
 int perf_bench_renew(struct perf_bench *bench, char *error);
 
 /** perf_bench_refuse() - -1 and a sentence in @error */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The load through a cache: a read brings in every line of its place and takes words of it; a write covers whole lines. */
+/* The load through a cache: a read brings in every line of its place and takes words of it; a write covers
+ * whole lines. */
 #include <weir/disk.h>
 #include <weir/writer.h>
 
@@ -84,7 +85,8 @@ WEIR_FN void perf_cached_run(WEIR_GLOBAL struct perf_cached_args *args, u32 writ
 	deadline = perf_deadline(&args->load);
 	while (begin < deadline) {
 		u64 step = counts.reads + counts.writes;
-		u64 index = perf_location(&args->load.indices, lane, lane, args->load.lanes, step), word = index * args->unit_words;
+		u64 index = perf_location(&args->load.indices, lane, lane, args->load.lanes, step),
+		    word = index * args->unit_words;
 		u32 reads = !writes || perf_reads(&args->load, lane, step);
 
 		if (reads && verify)
@@ -146,7 +148,8 @@ WEIR_FN weir_status perf_cached_fetch(WEIR_GLOBAL struct perf_cached_args *args,
 	weir_status status = WEIR_OK;
 
 	for (u64 i = 0; i < args->words && status == WEIR_OK; i += args->line_words, line++)
-		status = weir_read(weir_extent_disk(&array->extent, line), weir_extent_lba(lines, &array->extent, line),
+		status = weir_read(weir_extent_disk(&array->extent, line),
+				   weir_extent_lba(lines, &array->extent, line),
 				   weir_extent_blocks(lines, &array->extent, line), buffer + i * 8, event, 0);
 	return status;
 }
@@ -181,7 +184,8 @@ PERF_CACHED_KERNEL(perf_cached_readback, struct perf_cached_args)
 		for (u64 i = 0; i < args->words; i++)
 			wrong += weir_data_load_u64(buffer + i * 8) != perf_array_pattern(args, word + i);
 		if (wrong) /* likewise */
-			weir_store_u64_relaxed_dev(&results->bad_byte, args->writer.array.first_byte + word * 8);
+			weir_store_u64_relaxed_dev(&results->bad_byte,
+						   args->writer.array.first_byte + word * 8);
 		counts.checked++;
 		counts.bad += wrong != 0;
 	}

@@ -12,7 +12,8 @@ static bool no_data(const struct weir_storage_info *info)
 
 bool perf_is_blank(const char *uri)
 {
-	return !strncmp(uri, "virt:", 5) && !strstr(uri, "load=") && !strstr(uri, "data=off") && !strstr(uri, "ro=1");
+	return !strncmp(uri, "virt:", 5) && !strstr(uri, "load=") && !strstr(uri, "data=off") &&
+	       !strstr(uri, "ro=1");
 }
 
 bool perf_on_cpu(const struct perf_bench *bench)
@@ -36,23 +37,27 @@ static int check_storage(const struct perf_bench *bench, uint32_t index, char *e
 	const char *uri = options->uris[index];
 
 	if (info->block_bytes != bench->info[0].block_bytes)
-		return perf_bench_refuse(error, "%s has blocks of %u bytes and %s of %u: one load needs one block size",
-					 options->uris[0], bench->info[0].block_bytes, uri, info->block_bytes);
+		return perf_bench_refuse(
+			error, "%s has blocks of %u bytes and %s of %u: one load needs one block size",
+			options->uris[0], bench->info[0].block_bytes, uri, info->block_bytes);
 	if (options->bs % info->block_bytes || options->bs > info->max_transfer_bytes)
-		return perf_bench_refuse(error, "--bs=%llu: a request is whole blocks of %u bytes, %u bytes at most",
-					 (unsigned long long)options->bs, info->block_bytes, info->max_transfer_bytes);
+		return perf_bench_refuse(
+			error, "--bs=%llu: a request is whole blocks of %u bytes, %u bytes at most",
+			(unsigned long long)options->bs, info->block_bytes, info->max_transfer_bytes);
 	if (options->bs > info->bytes)
 		return perf_bench_refuse(error, "--bs=%llu: the storage has only %llu bytes",
 					 (unsigned long long)options->bs, (unsigned long long)info->bytes);
 	if (options->offset > info->bytes || bench->range_bytes > info->bytes - options->offset)
-		return perf_bench_refuse(error, "--offset=%llu and --size=%llu reach beyond %s, which has %llu bytes",
-					 (unsigned long long)options->offset, (unsigned long long)bench->range_bytes, uri,
-					 (unsigned long long)info->bytes);
+		return perf_bench_refuse(
+			error, "--offset=%llu and --size=%llu reach beyond %s, which has %llu bytes",
+			(unsigned long long)options->offset, (unsigned long long)bench->range_bytes, uri,
+			(unsigned long long)info->bytes);
 	if ((perf_writes(options) || options->verify) && info->read_only)
 		return perf_bench_refuse(error, "%s is read-only: %s has to write to it", uri,
 					 options->verify ? "--verify" : "this load");
 	if (options->verify && no_data(info))
-		return perf_bench_refuse(error, "%s keeps no data, so there is nothing for --verify to check", uri);
+		return perf_bench_refuse(error, "%s keeps no data, so there is nothing for --verify to check",
+					 uri);
 	return 0;
 }
 
@@ -62,16 +67,20 @@ static int check_range(const struct perf_bench *bench, char *error)
 	uint32_t block = bench->info[0].block_bytes;
 
 	if (options->offset % block || bench->unit_bytes % block || bench->unit_bytes / block > UINT32_MAX)
-		return perf_bench_refuse(error, "%s=%llu: not a multiple of the storage's blocks of %u bytes, or too large",
-					 options->offset % block ? "--offset" : "--stride",
-					 (unsigned long long)(options->offset % block ? options->offset : bench->unit_bytes),
-					 block);
+		return perf_bench_refuse(
+			error, "%s=%llu: not a multiple of the storage's blocks of %u bytes, or too large",
+			options->offset % block ? "--offset" : "--stride",
+			(unsigned long long)(options->offset % block ? options->offset : bench->unit_bytes),
+			block);
 	if (bench->range_bytes < options->bs)
-		return perf_bench_refuse(error, "a range of %llu bytes does not hold one request of %llu; see --offset, --size "
-						"and --bs", (unsigned long long)bench->range_bytes,
-					 (unsigned long long)options->bs);
+		return perf_bench_refuse(
+			error,
+			"a range of %llu bytes does not hold one request of %llu; see --offset, --size "
+			"and --bs",
+			(unsigned long long)bench->range_bytes, (unsigned long long)options->bs);
 	if ((uint64_t)bench->lanes * options->window > MOST_SLOTS)
-		return perf_bench_refuse(error, "--iodepth=%u times --window=%u are more than %d requests in flight",
+		return perf_bench_refuse(error,
+					 "--iodepth=%u times --window=%u are more than %d requests in flight",
 					 bench->lanes, options->window, MOST_SLOTS);
 	if (bench->lanes < options->uri_count)
 		return perf_bench_refuse(error, "%u storages need a lane each at least", options->uri_count);
@@ -89,15 +98,20 @@ static int check_cache(const struct perf_bench *bench, char *error)
 		return perf_bench_refuse(error, "--line=%llu: shorter than the storage's blocks of %u bytes",
 					 (unsigned long long)line, bench->info[0].block_bytes);
 	if (options->cached && (options->bs % line || options->offset % line || bench->unit_bytes % line))
-		return perf_bench_refuse(error, "--bs, --offset and --stride must be whole cache lines of %llu bytes; see --line",
-					 (unsigned long long)line);
+		return perf_bench_refuse(
+			error,
+			"--bs, --offset and --stride must be whole cache lines of %llu bytes; see --line",
+			(unsigned long long)line);
 	if (options->uri_count > 1 && options->offset % STRIPE)
-		return perf_bench_refuse(error, "--offset=%llu: cached storages are striped by %d bytes; give a multiple of that",
-					 (unsigned long long)options->offset, STRIPE);
+		return perf_bench_refuse(
+			error,
+			"--offset=%llu: cached storages are striped by %d bytes; give a multiple of that",
+			(unsigned long long)options->offset, STRIPE);
 	if (options->hit != PERF_HIT_NONE && (bench->range_bytes < line || options->offset % line ||
 					      bench->range_bytes < 8 * bench->device.wave_lanes))
-		return perf_bench_refuse(error, "--hit needs a range of whole cache lines of %llu bytes, one at least",
-					 (unsigned long long)line);
+		return perf_bench_refuse(
+			error, "--hit needs a range of whole cache lines of %llu bytes, one at least",
+			(unsigned long long)line);
 	return 0;
 }
 

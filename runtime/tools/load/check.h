@@ -5,7 +5,8 @@
 
 #include "bench.h"
 
-/** perf_check_storages() - 0, or -1 with a sentence; bench->info, range_bytes, unit_bytes, line_bytes are there */
+/** perf_check_storages() - 0, or -1 with a sentence; bench->info, range_bytes, unit_bytes, line_bytes are
+ * there */
 int perf_check_storages(const struct perf_bench *bench, char *error);
 
 /** perf_is_blank() - a storage of this process alone that holds nothing: it may be filled */

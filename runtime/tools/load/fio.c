@@ -14,11 +14,22 @@ static void execute(const struct perf_fio_job *job, int output)
 {
 	char file[PATH_BYTES], bs[TEXT_BYTES], depth[TEXT_BYTES], seconds[TEXT_BYTES], offset[TEXT_BYTES],
 		size[TEXT_BYTES];
-	char *arguments[MOST_ARGUMENTS] = { "fio", "--name=peer", "--ioengine=io_uring", "--time_based",
-					    "--norandommap", "--randrepeat=0", "--invalidate=0",
-					    "--output-format=json", file, bs,
-					    depth, seconds, job->sequential ? "--rw=read" : "--rw=randread",
-					    job->direct ? "--direct=1" : "--direct=0", offset, size };
+	char *arguments[MOST_ARGUMENTS] = { "fio",
+					    "--name=peer",
+					    "--ioengine=io_uring",
+					    "--time_based",
+					    "--norandommap",
+					    "--randrepeat=0",
+					    "--invalidate=0",
+					    "--output-format=json",
+					    file,
+					    bs,
+					    depth,
+					    seconds,
+					    job->sequential ? "--rw=read" : "--rw=randread",
+					    job->direct ? "--direct=1" : "--direct=0",
+					    offset,
+					    size };
 	int count = 16;
 
 	snprintf(file, sizeof(file), "--filename=%s", job->path);
@@ -68,8 +79,10 @@ int perf_fio(const struct perf_fio_job *job, double *iops, char *error)
 		fclose(stream);
 	waitpid(child, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		snprintf(error, ERROR_BYTES, "fio is not installed: apt-get install fio, or leave --peer=fio out");
+		snprintf(error, ERROR_BYTES,
+			 "fio is not installed: apt-get install fio, or leave --peer=fio out");
 	else if (code || status)
-		snprintf(error, ERROR_BYTES, "fio ended with status %d and no figure for %s", WEXITSTATUS(status), job->path);
+		snprintf(error, ERROR_BYTES, "fio ended with status %d and no figure for %s",
+			 WEXITSTATUS(status), job->path);
 	return status ? -EIO : code;
 }

@@ -28,25 +28,32 @@ static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uin
 	uint64_t lines = (bytes + bench->line_bytes - 1) / bench->line_bytes;
 
 	/* consecutive lines fill the sets one after the other: as many lines as data is all it takes */
-	if (weir_cache_create(bench->context, WEIR_OPTIONS(cache, .lines = lines, .line_bytes = (uint32_t)bench->line_bytes,
+	if (weir_cache_create(bench->context,
+			      WEIR_OPTIONS(cache, .lines = lines, .line_bytes = (uint32_t)bench->line_bytes,
 					   .policy = (enum weir_policy)bench->options->policy),
 			      &bench->cache) != 0 ||
 	    weir_array_open(bench->cache, bench->storages, 1,
-			    WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = bench->options->offset, .count = bytes / 8),
+			    WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = bench->options->offset,
+					 .count = bytes / 8),
 			    &args->array) != 0 ||
 	    weir_alloc(bench->context, bytes, &args->plain) != 0)
-		return perf_bench_refuse(error, "%s; --hit holds the range twice, --size makes it smaller", weir_last_error());
+		return perf_bench_refuse(error, "%s; --hit holds the range twice, --size makes it smaller",
+					 weir_last_error());
 	args->wide = args->array; /* the same lines, seen as elements of 16 bytes */
 	args->wide.element_bytes = 16;
 	args->wide.count = args->array.count / 2;
 	return 0;
 }
 
-/* Both memories filled: storage by the pattern if that is allowed, cache by reading, plain memory likewise. */
+/* Both memories filled: storage by the pattern if that is allowed, cache by reading, plain memory likewise.
+ */
 static int fill(struct perf_bench *bench, struct perf_hit_args *args, char *error)
 {
-	struct perf_words_args words = { .address = args->plain, .words = args->words, .seed = bench->options->seed,
-					 .array = args->array, .first_word = bench->options->offset / 8,
+	struct perf_words_args words = { .address = args->plain,
+					 .words = args->words,
+					 .seed = bench->options->seed,
+					 .array = args->array,
+					 .first_word = bench->options->offset / 8,
 					 .pattern = bench->pattern };
 	struct perf_launch launch = { "hit_fill", bench->blocks, bench->threads, &words, sizeof(words) };
 	struct perf_results found;
@@ -120,9 +127,11 @@ static int misses(struct perf_bench *bench, uint64_t *count, char *error)
 	return 0;
 }
 
-static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome, char *error)
+static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome,
+		     char *error)
 {
-	uint64_t readers = outcome->options.hit == PERF_HIT_RANDOM8 ? bench->lanes : bench->lanes / bench->device.wave_lanes;
+	uint64_t readers = outcome->options.hit == PERF_HIT_RANDOM8 ? bench->lanes
+								    : bench->lanes / bench->device.wave_lanes;
 	uint64_t weir, plain;
 	double seconds;
 
@@ -133,13 +142,17 @@ static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struc
 		return -1;
 	perf_series_add(&outcome->plain, (double)readers * (double)args->rounds / seconds);
 	if (weir != plain)
-		return perf_bench_refuse(error, "the sum of what the cache gave is %016llx, of the plain memory %016llx: the "
-						"cache returned wrong data", (unsigned long long)weir, (unsigned long long)plain);
+		return perf_bench_refuse(
+			error,
+			"the sum of what the cache gave is %016llx, of the plain memory %016llx: the "
+			"cache returned wrong data",
+			(unsigned long long)weir, (unsigned long long)plain);
 	outcome->checksum = weir;
 	return 0;
 }
 
-static int measure(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome, char *error)
+static int measure(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome,
+		   char *error)
 {
 	uint64_t before = 0, after = 0;
 
@@ -168,10 +181,11 @@ int perf_hit_run(struct perf_bench *bench, struct perf_outcome *outcome, char *e
 	args.results = bench->results;
 	args.line_bytes = bench->line_bytes;
 	args.seed = bench->options->seed;
-	outcome->bs = outcome->options.hit == PERF_HIT_RANDOM8 ? 8 :
-		      outcome->options.hit == PERF_HIT_WAVE256 ? 8 * bench->device.wave_lanes :
-								 bench->line_bytes;
-	if (write_pattern(bench, error) || open_arrays(bench, &args, bytes, error) || fill(bench, &args, error))
+	outcome->bs = outcome->options.hit == PERF_HIT_RANDOM8   ? 8
+		      : outcome->options.hit == PERF_HIT_WAVE256 ? 8 * bench->device.wave_lanes
+								 : bench->line_bytes;
+	if (write_pattern(bench, error) || open_arrays(bench, &args, bytes, error) ||
+	    fill(bench, &args, error))
 		return -1;
 	outcome->filled = bench->pattern;
 	return measure(bench, &args, outcome, error);

@@ -17,7 +17,8 @@ WEIR_KERNEL(hit_fill, struct perf_words_args)
 	for (u64 i = weir_thread(); i < args->words; i += weir_threads()) {
 		u64 word = weir_array_get_u64(&args->array, i);
 
-		*weir_at(args->address, u64, i) = args->pattern ? perf_pattern(args->seed, 0, args->first_word + i) : word;
+		*weir_at(args->address, u64, i) =
+			args->pattern ? perf_pattern(args->seed, 0, args->first_word + i) : word;
 		sum += word;
 		if (weir_array_failed(&args->array))
 			break; /* the host says why */
@@ -36,7 +37,8 @@ WEIR_KERNEL(hit_random8, struct perf_hit_args)
 	u64 sum = 0;
 
 	for (u64 i = 0; i < args->rounds; i++)
-		sum += weir_array_get_u64(&args->array, weir_mulhi(perf_random(args->seed, weir_thread(), i), args->words));
+		sum += weir_array_get_u64(&args->array,
+					  weir_mulhi(perf_random(args->seed, weir_thread(), i), args->words));
 	hit_report(args, sum);
 }
 
@@ -45,14 +47,16 @@ WEIR_KERNEL(hit_random8_plain, struct perf_hit_args)
 	u64 sum = 0;
 
 	for (u64 i = 0; i < args->rounds; i++)
-		sum += *weir_at(args->plain, u64, weir_mulhi(perf_random(args->seed, weir_thread(), i), args->words));
+		sum += *weir_at(args->plain, u64,
+				weir_mulhi(perf_random(args->seed, weir_thread(), i), args->words));
 	hit_report(args, sum);
 }
 
 /* Where wave read @round begins: as many consecutive words as the wave has lanes, anywhere. */
 WEIR_FN u64 hit_row(WEIR_GLOBAL struct perf_hit_args *args, u64 round)
 {
-	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) * weir_lanes();
+	return weir_mulhi(perf_random(args->seed, weir_wave(), round), args->words / weir_lanes()) *
+	       weir_lanes();
 }
 
 /* @count rows, each lane its word of each; by what always gets there. */
@@ -69,7 +73,8 @@ WEIR_FN u64 hit_rows_words(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u3
 WEIR_FN u64 hit_rows(WEIR_GLOBAL struct perf_hit_args *args, u64 round, u32 count)
 {
 	u64 wave = weir_active(), sum = 0;
-	struct weir_view_u64 view = weir_array_view_by(wave, &args->array, hit_row(args, round + weir_lane()));
+	struct weir_view_u64 view =
+		weir_array_view_by(wave, &args->array, hit_row(args, round + weir_lane()));
 	u32 i = 0;
 
 	if (weir_ballot(wave, view.own.count < weir_lanes()))
@@ -94,7 +99,8 @@ WEIR_KERNEL(hit_wave256, struct perf_hit_args)
 	u64 sum = 0;
 
 	for (u64 i = 0; i < args->rounds; i += weir_lanes())
-		sum += hit_rows(args, i, args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
+		sum += hit_rows(args, i,
+				args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
 	hit_report(args, sum);
 }
 
@@ -126,7 +132,8 @@ WEIR_KERNEL(hit_wave256_plain, struct perf_hit_args)
 	u64 sum = 0;
 
 	for (u64 i = 0; i < args->rounds; i += weir_lanes())
-		sum += hit_plain_rows(args, i, args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
+		sum += hit_plain_rows(
+			args, i, args->rounds - i < weir_lanes() ? (u32)(args->rounds - i) : weir_lanes());
 	hit_report(args, sum);
 }
 
@@ -180,7 +187,9 @@ WEIR_KERNEL(hit_line4k, struct perf_hit_args)
 		struct weir_view view = weir_array_view(&args->wide, word / 2);
 
 		part = hit_line_view(view);
-		sum += view.count * 2 == words && weir_view_valid_by(view, part) ? part : hit_line_words(args, word, words);
+		sum += view.count * 2 == words && weir_view_valid_by(view, part)
+			       ? part
+			       : hit_line_words(args, word, words);
 	}
 	hit_report(args, sum);
 }

@@ -20,7 +20,8 @@ static void set_series(json_t *object, const char *prefix, const struct perf_ser
 	const char *const names[] = { "iops", "iops_min", "iops_max", "iops_spread", "bytes_per_s" };
 	double median = perf_median(series);
 	double values[] = { median, perf_least(series), perf_most(series),
-			    median > 0 ? (perf_most(series) - perf_least(series)) / median : 0, median * (double)bytes };
+			    median > 0 ? (perf_most(series) - perf_least(series)) / median : 0,
+			    median * (double)bytes };
 	json_t *runs = json_array();
 	char key[64];
 
@@ -38,7 +39,8 @@ static void set_series(json_t *object, const char *prefix, const struct perf_ser
 	json_object_set_new(object, key, runs);
 }
 
-static void set_ratio(json_t *object, const char *key, const struct perf_outcome *outcome, const struct perf_series *to)
+static void set_ratio(json_t *object, const char *key, const struct perf_outcome *outcome,
+		      const struct perf_series *to)
 {
 	if (to->count && perf_median(to) > 0)
 		set_real(object, key, perf_median(&outcome->weir) / perf_median(to));
@@ -46,8 +48,12 @@ static void set_ratio(json_t *object, const char *key, const struct perf_outcome
 
 static void set_latency(json_t *object, const char *prefix, const uint64_t *buckets)
 {
-	static const struct { const char *name; double share; } rows[] = {
-		{ "p50_us", .5 }, { "p90_us", .9 }, { "p99_us", .99 }, { "p999_us", .999 }, { "p9999_us", .9999 },
+	static const struct {
+		const char *name;
+		double share;
+	} rows[] = {
+		{ "p50_us", .5 },    { "p90_us", .9 },      { "p99_us", .99 },
+		{ "p999_us", .999 }, { "p9999_us", .9999 },
 	};
 	char key[64];
 
@@ -132,7 +138,8 @@ static void set_cache(json_t *object, const struct perf_outcome *outcome)
 	set_count(object, "cache_bytes", outcome->cache.bytes);
 	set_count(object, "cache_lines", outcome->cache.lines);
 	set_count(object, "line_bytes", outcome->cache.line_bytes);
-	json_object_set_new(object, "policy", json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
+	json_object_set_new(object, "policy",
+			    json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
 	set_count(object, "lines_used", outcome->lines);
 	set_count(object, "misses", outcome->cache.misses);
 	set_count(object, "evictions", outcome->cache.evictions);
@@ -176,7 +183,8 @@ static void set_hit(json_t *object, const struct perf_outcome *outcome)
 
 	snprintf(text, sizeof(text), "%016llx", (unsigned long long)outcome->checksum);
 	json_object_set_new(object, "hit", json_string(perf_hit_names[outcome->options.hit]));
-	json_object_set_new(object, "policy", json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
+	json_object_set_new(object, "policy",
+			    json_string(weir_policy_name((enum weir_policy)outcome->options.policy)));
 	json_object_set_new(object, "checksum", json_string(text));
 	json_object_set_new(object, "pattern", json_boolean(outcome->filled));
 	set_count(object, "misses", outcome->hit_misses);

@@ -32,9 +32,10 @@ WEIR_FN u64 perf_lba(WEIR_GLOBAL struct perf_args *args, u32 disk, u32 lane, u64
 		first = perf_first_lane(args, disk);
 		count = perf_first_lane(args, disk + 1) - first;
 	}
-	return args->first_lba + (any ? perf_location(&args->load.indices, lane, lane - first, count, step) :
-					perf_even_location(&args->load.indices, lane, lane - first, count, step)) *
-					 args->unit_blocks;
+	return args->first_lba +
+	       (any ? perf_location(&args->load.indices, lane, lane - first, count, step)
+		    : perf_even_location(&args->load.indices, lane, lane - first, count, step)) *
+		       args->unit_blocks;
 }
 
 /* Which bits of perf_load.written block @lba of storage @disk has. */
@@ -68,7 +69,8 @@ WEIR_FN u32 perf_check_pattern(WEIR_GLOBAL struct perf_args *args, u64 disk, u64
 		if (weir_data_load_u64(buffer + i * 8) != perf_pattern(args->pattern_seed, disk, first + i))
 			wrong = (first + i) * 8 + 1;
 	if (wrong) /* relaxed: any one of them will do */
-		weir_store_u64_relaxed_dev(&weir_at(args->load.results, struct perf_results, 0)->bad_byte, wrong - 1);
+		weir_store_u64_relaxed_dev(&weir_at(args->load.results, struct perf_results, 0)->bad_byte,
+					   wrong - 1);
 	return wrong != 0;
 }
 
@@ -89,8 +91,9 @@ PERF_LOAD_KERNEL(perf_sync, struct perf_args)
 	deadline = perf_deadline(&args->load);
 	for (; begin < deadline; step++) {
 		u32 reads = perf_reads(&args->load, lane, step);
-		weir_status status = weir_block_async(&args->disk[disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE,
-						      perf_lba(args, disk, lane, step, 0), args->blocks, buffer, event);
+		weir_status status =
+			weir_block_async(&args->disk[disk], reads ? NVME_OPCODE_READ : NVME_OPCODE_WRITE,
+					 perf_lba(args, disk, lane, step, 0), args->blocks, buffer, event);
 
 		if (status == WEIR_OK) {
 			status = weir_wait(&args->disk[disk], event, 0);
@@ -119,8 +122,8 @@ PERF_LOAD_KERNEL(perf_sync, struct perf_args)
  * One turn of a lane with several requests in flight: number @step is submitted. One that
  * could not be is told by its event, as if it had been.
  */
-WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step, u64 slot,
-				u64 begin, u32 verify)
+WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step, u64 slot, u64 begin,
+				u32 verify)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, slot);
 	weir_addr buffer = args->buffers + slot * args->stride_bytes;
@@ -138,8 +141,8 @@ WEIR_FN void perf_window_submit(WEIR_GLOBAL struct perf_args *args, u32 disk, u6
 }
 
 /* The other turn: number @step, the oldest, is waited for. 0 if it did not end. */
-WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step,
-					   u64 slot, struct perf_counts counts, weir_status status, u32 verify)
+WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u32 disk, u64 step, u64 slot,
+					   struct perf_counts counts, weir_status status, u32 verify)
 {
 	WEIR_GLOBAL struct perf_results *results = weir_at(args->load.results, struct perf_results, 0);
 	u32 reads = perf_reads(&args->load, weir_thread(), step);
@@ -148,15 +151,17 @@ WEIR_FN struct perf_counts perf_window_end(WEIR_GLOBAL struct perf_args *args, u
 		perf_time(results, reads, weir_clock_ns() - *weir_at(args->begins, u64, slot));
 	counts = perf_count(counts, reads, status != WEIR_OK);
 	if (verify && !reads)
-		perf_note_written(&args->load,
-				  perf_location_of(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1)),
-				  status != WEIR_OK);
+		perf_note_written(
+			&args->load,
+			perf_location_of(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1)),
+			status != WEIR_OK);
 	if (status != WEIR_OK) {
 		perf_note_error(results, status);
 	} else if (verify && reads) {
 		counts.checked++;
-		counts.bad += perf_check_pattern(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1),
-						 args->buffers + slot * args->stride_bytes);
+		counts.bad +=
+			perf_check_pattern(args, disk, perf_lba(args, disk, (u32)weir_thread(), step, 1),
+					   args->buffers + slot * args->stride_bytes);
 	}
 	return counts;
 }
@@ -184,8 +189,8 @@ WEIR_FN void perf_window_run(WEIR_GLOBAL struct perf_args *args, u32 verify)
 			perf_window_submit(args, disk, submitted++, base + in, now, verify);
 			in = in + 1 == args->window ? 0 : in + 1;
 		} else {
-			weir_status status = weir_wait(&args->disk[disk],
-						       weir_at(args->events, struct weir_event, base + out), 0);
+			weir_status status = weir_wait(
+				&args->disk[disk], weir_at(args->events, struct weir_event, base + out), 0);
 
 			if (status == WEIR_E_TIMEOUT) {
 				perf_add(&results->stuck, submitted - ended);

@@ -33,7 +33,8 @@ const char perf_usage[] =
 	"  --runtime=SECONDS    of one run (default 3)\n"
 	"  --runs=N             runs; the median counts (default 5)\n"
 	"  --seed=N             of the random places (default 1)\n"
-	"  --verify             fill the range first, then check every word that is read; of a load that only writes: read\n"
+	"  --verify             fill the range first, then check every word that is read; of a load that "
+	"only writes: read\n"
 	"                       what it wrote back from storage after each run, and check that\n"
 	"  --no-latency         take no times: the pure rate\n"
 	"\n"
@@ -41,16 +42,19 @@ const char perf_usage[] =
 	"  --backend=NAME       auto, cpu, gpu:N or another (weir-info; default auto, or WEIR_BACKEND)\n"
 	"  --queues=N --depth=N queue pairs of each storage and their depth (default 4, 256)\n"
 	"  --workers=N --wave=N cpu: worker threads and wave width (default 1, 1)\n"
-	"  --service=WAVES      a service of so many waves per storage reaps completions (cpu: one thread); raw\n"
+	"  --service=WAVES      a service of so many waves per storage reaps completions (cpu: one thread); "
+	"raw\n"
 	"                       loads run kernels that leave it all of that. Without: whoever waits helps\n"
 	"\n"
 	"Cache\n"
-	"  --cached=SIZE        the load through a cache of that size, in turns with the raw one; what was written is\n"
+	"  --cached=SIZE        the load through a cache of that size, in turns with the raw one; what was "
+	"written is\n"
 	"                       written back at the end of each run, which counts\n"
 	"  --line=SIZE          length of its lines (default --bs, if that is a power of two up to 64K)\n"
 	"  --tier=SIZE          and host memory of that size behind it, for lines that made room\n"
 	"  --tier-inclusive     what comes from there leaves a copy\n"
-	"  --policy=NAME        which line makes room: clock (default), lru, fifo, random, direct, sieve, frequency,\n"
+	"  --policy=NAME        which line makes room: clock (default), lru, fifo, random, direct, sieve, "
+	"frequency,\n"
 	"                       user (built in by -Duser_policy)\n"
 	"  --hit=KIND           hits of a cache that holds the whole range, and plain memory: random8 (each\n"
 	"                       lane 8 bytes anywhere), wave256 (each wave 8 bytes per lane in a row),\n"
@@ -66,7 +70,8 @@ const char perf_usage[] =
 	"\n"
 	"Results\n"
 	"  --json               one JSON object; with --sweep an array of them\n"
-	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, service, cached,\n"
+	"  --sweep=NAME:A,B,... repeat for each value of bs, iodepth, window, queues, depth, workers, "
+	"service, cached,\n"
 	"                       tier or plain-blocks\n"
 	"  --plot=FILE.svg      draw throughput over the sweep, or the latencies (gnuplot)\n";
 
@@ -161,8 +166,8 @@ static int take_count(const struct rule *rule, const char *text, uint32_t *value
 	unsigned long long number = strtoull(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || (double)number < rule->least || (double)number > rule->most)
-		return refuse(error, "--%s=%s: it takes a whole number from %.0f to %.0f", rule->name, text, rule->least,
-			      rule->most);
+		return refuse(error, "--%s=%s: it takes a whole number from %.0f to %.0f", rule->name, text,
+			      rule->least, rule->most);
 	*value = (uint32_t)number;
 	return 0;
 }
@@ -173,7 +178,8 @@ static int take_real(const struct rule *rule, const char *text, double *value, c
 
 	*value = strtod(text, &end);
 	if (*text < '0' || *text > '9' || *end || !(*value >= rule->least && *value <= rule->most))
-		return refuse(error, "--%s=%s: it takes a number from %g to %g", rule->name, text, rule->least, rule->most);
+		return refuse(error, "--%s=%s: it takes a number from %g to %g", rule->name, text,
+			      rule->least, rule->most);
 	return 0;
 }
 
@@ -198,7 +204,8 @@ static int take_word(const struct rule *rule, const char *text, uint32_t *value,
 		if (*rule->words[i]) {
 			size_t used = strlen(names);
 
-			snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", rule->words[i]);
+			snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+				 rule->words[i]);
 		}
 	}
 	return refuse(error, "--%s=%s: it takes one of %s", rule->name, text, names);
@@ -230,10 +237,14 @@ static int take_sweep(struct perf_options *options, const char *text, char *erro
 	const struct rule *rule = colon ? find_rule(text, (size_t)(colon - text)) : NULL;
 
 	if (!colon || !colon[1])
-		return refuse(error, "--sweep=%s: it takes NAME:VALUE,VALUE,... such as iodepth:1,8,64", text);
+		return refuse(error, "--sweep=%s: it takes NAME:VALUE,VALUE,... such as iodepth:1,8,64",
+			      text);
 	if (!rule || !rule->sweeps)
-		return refuse(error, "--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, service, cached, "
-				     "tier or plain-blocks", text);
+		return refuse(
+			error,
+			"--sweep=%s: it takes bs, iodepth, window, queues, depth, workers, service, cached, "
+			"tier or plain-blocks",
+			text);
 	options->sweep = rule->name;
 	options->sweep_values = colon + 1;
 	return 0;
@@ -254,9 +265,7 @@ static int take(struct perf_options *options, const struct rule *rule, const cha
 	case TEXT:
 		*(const char **)location = value;
 		return *value ? 0 : refuse(error, "--%s= is empty", rule->name);
-	case FLAG:
-		*(bool *)location = true;
-		return 0;
+	case FLAG: *(bool *)location = true; return 0;
 	case WORD:
 		if (rule->words != peers)
 			return take_word(rule, value, location, error);
@@ -278,19 +287,23 @@ int perf_options_read(struct perf_options *options, int argc, char **argv, char 
 	int key, index = 0;
 
 	for (int i = 0; i < RULES; i++)
-		table[i] = (struct option){ rules[i].name, rules[i].kind == FLAG ? no_argument : required_argument, NULL, 'x' };
+		table[i] =
+			(struct option){ rules[i].name,
+					 rules[i].kind == FLAG ? no_argument : required_argument, NULL, 'x' };
 	opterr = 0;
 	while ((key = getopt_long(argc, argv, ":", table, &index)) != -1) {
 		if (key == ':')
 			return refuse(error, "%s needs a value", argv[optind - 1]);
 		if (key == '?')
-			return refuse(error, "%s is no option of weir-perf, or takes no value", argv[optind - 1]);
+			return refuse(error, "%s is no option of weir-perf, or takes no value",
+				      argv[optind - 1]);
 		if (take(options, &rules[index], optarg, error))
 			return -1;
 	}
 	for (; optind < argc; optind++) {
 		if (options->uri_count == PERF_DISKS)
-			return refuse(error, "%d storages at most, %s is one too many", PERF_DISKS, argv[optind]);
+			return refuse(error, "%d storages at most, %s is one too many", PERF_DISKS,
+				      argv[optind]);
 		options->uris[options->uri_count++] = argv[optind];
 	}
 	return 0;
@@ -301,14 +314,22 @@ static int check_load(const struct perf_options *options, char *error)
 	const char *rw = perf_rw_names[options->rw];
 
 	if (options->stride && perf_is_random(options))
-		return refuse(error, "--stride is a step between sequential places: it goes with read, write or rw, not %s", rw);
+		return refuse(error,
+			      "--stride is a step between sequential places: it goes with read, write or rw, "
+			      "not %s",
+			      rw);
 	if (options->zipf > 0 && !perf_is_random(options))
-		return refuse(error, "--zipf is about random places: it goes with randread, randwrite or randrw, not %s", rw);
+		return refuse(
+			error,
+			"--zipf is about random places: it goes with randread, randwrite or randrw, not %s",
+			rw);
 	if (options->stride && options->stride < options->bs)
-		return refuse(error, "--stride=%llu: requests of %llu bytes would overlap; give --bs at least",
+		return refuse(error,
+			      "--stride=%llu: requests of %llu bytes would overlap; give --bs at least",
 			      (unsigned long long)options->stride, (unsigned long long)options->bs);
 	if (options->plain_threads && !options->plain_blocks)
-		return refuse(error, "--plain-threads is about the blocks that --plain-blocks counts; give both");
+		return refuse(error,
+			      "--plain-threads is about the blocks that --plain-blocks counts; give both");
 	if (options->iodepth && options->iodepth < options->uri_count)
 		return refuse(error, "--iodepth=%u: %u storages need a lane each at least", options->iodepth,
 			      options->uri_count);
@@ -322,18 +343,28 @@ static int check_cache(const struct perf_options *options, char *error)
 	if (options->tier_inclusive && !options->tier)
 		return refuse(error, "--tier-inclusive is about a tier: it goes with --tier");
 	if (!options->cached && options->hit == PERF_HIT_NONE && options->policy != WEIR_POLICY_CLOCK)
-		return refuse(error, "--policy is the replacement policy of a cache: it goes with --cached or --hit");
+		return refuse(
+			error,
+			"--policy is the replacement policy of a cache: it goes with --cached or --hit");
 	if (!options->cached && options->hit == PERF_HIT_NONE)
-		return options->line ? refuse(error, "--line is the length of cache lines: it goes with --cached or --hit") : 0;
+		return options->line
+			       ? refuse(error,
+					"--line is the length of cache lines: it goes with --cached or --hit")
+			       : 0;
 	if (options->cached && options->hit != PERF_HIT_NONE)
 		return refuse(error, "--hit makes its own cache, of the range's size; leave --cached out");
 	if (perf_writes(options) && options->hit != PERF_HIT_NONE)
-		return refuse(error, "--hit reads only: --rw=%s has no hits of its own", perf_rw_names[options->rw]);
+		return refuse(error, "--hit reads only: --rw=%s has no hits of its own",
+			      perf_rw_names[options->rw]);
 	if (options->window > 1)
-		return refuse(error, "--window=%u: a lane waits for each read through a cache; --window goes with raw requests",
+		return refuse(error,
+			      "--window=%u: a lane waits for each read through a cache; --window goes with "
+			      "raw requests",
 			      options->window);
-	if (options->line && (options->line < 512 || options->line > 65536 || (options->line & (options->line - 1))))
-		return refuse(error, "--line=%llu: it takes a power of two from 512 to 64K", (unsigned long long)options->line);
+	if (options->line &&
+	    (options->line < 512 || options->line > 65536 || (options->line & (options->line - 1))))
+		return refuse(error, "--line=%llu: it takes a power of two from 512 to 64K",
+			      (unsigned long long)options->line);
 	return 0;
 }
 
@@ -348,30 +379,39 @@ static int check_hit(const struct perf_options *options, char *error)
 	if (options->stride || options->zipf > 0 || options->rw != PERF_RANDREAD)
 		return refuse(error, "--hit has places of its own; leave --rw, --stride and --zipf out");
 	if (options->plot && !options->sweep)
-		return refuse(error, "--plot draws latencies, and --hit takes none; add --sweep, such as --sweep=iodepth:256,1024");
+		return refuse(error, "--plot draws latencies, and --hit takes none; add --sweep, such as "
+				     "--sweep=iodepth:256,1024");
 	return 0;
 }
 
 static int check_peers(const struct perf_options *options, char *error)
 {
 	if (options->peer && perf_writes(options))
-		return refuse(error, "--peer=fio reads beside weir; it does not go with --rw=%s", perf_rw_names[options->rw]);
+		return refuse(error, "--peer=fio reads beside weir; it does not go with --rw=%s",
+			      perf_rw_names[options->rw]);
 	if (options->peer && (options->uri_count != 1 || strncmp(options->uris[0], "file:", 5)))
-		return refuse(error, "--peer=fio reads a file: it needs one file: storage, not %s", options->uris[0]);
+		return refuse(error, "--peer=fio reads a file: it needs one file: storage, not %s",
+			      options->uris[0]);
 	if (options->peer && (options->stride || options->zipf > 0 || options->window > 1))
-		return refuse(error, "--peer=fio is compared at plain places, one request per lane: leave --stride, --zipf and "
+		return refuse(error, "--peer=fio is compared at plain places, one request per lane: leave "
+				     "--stride, --zipf and "
 				     "--window out");
 	if (options->peer && options->iodepth > 32768)
-		return refuse(error, "--peer=fio: io_uring takes 32768 requests in flight at most, not %u", options->iodepth);
+		return refuse(error, "--peer=fio: io_uring takes 32768 requests in flight at most, not %u",
+			      options->iodepth);
 	if (options->plot && !options->sweep && options->no_latency)
-		return refuse(error, "--plot draws latencies, and --no-latency takes none; leave it out or add --sweep");
+		return refuse(
+			error,
+			"--plot draws latencies, and --no-latency takes none; leave it out or add --sweep");
 	return 0;
 }
 
 int perf_options_check(const struct perf_options *options, char *error)
 {
 	if (!options->uri_count)
-		return refuse(error, "give a storage URI, such as file:/data/disk.img or virt:1G; see weir-perf --help");
+		return refuse(
+			error,
+			"give a storage URI, such as file:/data/disk.img or virt:1G; see weir-perf --help");
 	if (check_load(options, error) || check_cache(options, error) || check_hit(options, error))
 		return -1;
 	return check_peers(options, error);

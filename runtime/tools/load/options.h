@@ -14,7 +14,13 @@
 
 #include "perf.h"
 
-enum { PERF_ERROR_BYTES = 512, PERF_MOST_RUNS = 99, PERF_MOST_POINTS = 64, PERF_BLOCK_LANES = 128, PERF_PLAIN_LANES = 768 };
+enum {
+	PERF_ERROR_BYTES = 512,
+	PERF_MOST_RUNS = 99,
+	PERF_MOST_POINTS = 64,
+	PERF_BLOCK_LANES = 128,
+	PERF_PLAIN_LANES = 768
+};
 
 /** enum perf_rw - --rw, in the order of perf_rw_names */
 enum perf_rw { PERF_RANDREAD, PERF_READ, PERF_RANDWRITE, PERF_WRITE, PERF_RANDRW, PERF_RW };

@@ -81,8 +81,8 @@ struct perf_results {
  * struct perf_load - what every timed load has
  * @indices: where requests go
  * @results: struct perf_results
- * @written: two bits per place, 32 places per weir_shared_u64: a write to it succeeded, a write to it failed; of several
- *           storages one behind the other. 0: not noted
+ * @written: two bits per place, 32 places per weir_shared_u64: a write to it succeeded, a write to it failed;
+ * of several storages one behind the other. 0: not noted
  * @runtime_ns: lanes start no more that long after the first one began
  * @lanes: that take part; the last block may have lanes beyond them
  * @reads_percent: share of reads; the rest writes

@@ -80,8 +80,10 @@ WEIR_FN u64 perf_scatter(u64 value, u64 spans, u32 bits)
 	return value;
 }
 
-/* Step @step of lane @lane, number @rank of the @count that share a storage; every place as likely as any other. */
-WEIR_FN u64 perf_even_location(WEIR_GLOBAL struct perf_locations *indices, u64 lane, u64 rank, u64 count, u64 step)
+/* Step @step of lane @lane, number @rank of the @count that share a storage; every place as likely as any
+ * other. */
+WEIR_FN u64 perf_even_location(WEIR_GLOBAL struct perf_locations *indices, u64 lane, u64 rank, u64 count,
+			       u64 step)
 {
 	if (indices->kind == PERF_SEQUENTIAL)
 		return (step * count + rank) % indices->spans;
@@ -94,8 +96,8 @@ WEIR_FN u64 perf_location(WEIR_GLOBAL struct perf_locations *indices, u64 lane, 
 {
 	if (indices->kind != PERF_ZIPF)
 		return perf_even_location(indices, lane, rank, count, step);
-	return perf_scatter(perf_zipf_rank(&indices->zipf, indices->spans, indices->seed, lane, step) - 1, indices->spans,
-			    indices->zipf.bits);
+	return perf_scatter(perf_zipf_rank(&indices->zipf, indices->spans, indices->seed, lane, step) - 1,
+			    indices->spans, indices->zipf.bits);
 }
 
 /* Step @step of lane @lane is a read. */
@@ -171,7 +173,9 @@ WEIR_FN void perf_note_written(WEIR_GLOBAL struct perf_load *load, u64 index, u3
 /* What @index holds is known: it was written, and no write to it failed. */
 WEIR_FN u32 perf_was_written(WEIR_GLOBAL struct perf_load *load, u64 index)
 {
-	return (weir_load_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, index / 32)) >> (index % 32 * 2) & 3) == 1;
+	return (weir_load_u64_relaxed_dev(weir_at(load->written, weir_shared_u64, index / 32)) >>
+			(index % 32 * 2) &
+		3) == 1;
 }
 
 WEIR_FN void perf_time(WEIR_GLOBAL struct perf_results *results, u32 reads, u64 ns)

@@ -13,18 +13,21 @@ WEIR_FN void perf_plain_copies(WEIR_GLOBAL struct perf_plain_args *args, u32 zip
 {
 	WEIR_GLOBAL struct perf_locations *indices = &args->load.indices;
 	u64 wave = weir_active(), lane = weir_thread(), lanes = args->load.lanes, step = 0, done = 0;
-	u64 apart = lanes % args->buffer_count, iteration = lane % args->buffer_count; /* all buffers in turn */
+	u64 apart = lanes % args->buffer_count,
+	    iteration = lane % args->buffer_count; /* all buffers in turn */
 	u32 takes_part = lane < lanes;
 	u64 deadline = weir_broadcast_u64(wave, perf_deadline(&args->load));
 
 	/* the exit is one lane's look at the clock: all of the wave copies or none does */
 	for (; weir_broadcast_u64(wave, weir_clock_ns()) < deadline; step++) {
-		u64 span = zipf ? perf_location(indices, lane, lane, lanes, step) : perf_even_location(indices, lane, lane, lanes, step);
+		u64 span = zipf ? perf_location(indices, lane, lane, lanes, step)
+				: perf_even_location(indices, lane, lane, lanes, step);
 		weir_addr index = args->source + span * args->unit_bytes;
 		weir_addr buffer = args->buffers + iteration * args->stride_bytes;
 		u32 reads = perf_reads(&args->load, lane, step);
 
-		weir_wave_copy(wave, reads ? buffer : index, reads ? index : buffer, takes_part ? args->bytes : 0);
+		weir_wave_copy(wave, reads ? buffer : index, reads ? index : buffer,
+			       takes_part ? args->bytes : 0);
 		done += takes_part;
 		iteration += iteration + apart < args->buffer_count ? apart : apart - args->buffer_count;
 	}

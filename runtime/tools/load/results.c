@@ -69,7 +69,8 @@ double perf_percentile_us(const uint64_t *buckets, double share)
 	return all ? perf_bucket_us(PERF_BUCKETS) : 0;
 }
 
-int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name, char *error)
+int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name,
+		     char *error)
 {
 	struct perf_kernel *kernel = &outcome->kernels[outcome->kernel_count];
 
@@ -87,12 +88,14 @@ static void print_rate(const char *name, const struct perf_series *series, const
 	double median = perf_median(series), scale = median >= 1e9 ? 1e9 : median >= 1e6 ? 1e6 : 1e3;
 
 	printf("%-9s %.2f %s %s/s (%.2f to %.2f), %.3f GB/s", name, median / scale,
-	       scale > 1e8 ? "billion" : scale > 1e5 ? "million" : "thousand", what, perf_least(series) / scale,
-	       perf_most(series) / scale, median * (double)bytes / 1e9);
+	       scale > 1e8   ? "billion"
+	       : scale > 1e5 ? "million"
+			     : "thousand",
+	       what, perf_least(series) / scale, perf_most(series) / scale, median * (double)bytes / 1e9);
 }
 
-static void print_peers(const char *name, const struct perf_outcome *outcome, const struct perf_series *series,
-			 const char *what)
+static void print_peers(const char *name, const struct perf_outcome *outcome,
+			const struct perf_series *series, const char *what)
 {
 	if (!series->count)
 		return;
@@ -104,8 +107,9 @@ static void print_latency(const char *name, const uint64_t *buckets)
 {
 	if (perf_percentile_us(buckets, .5) > 0)
 		printf("%-9s p50 %.1f us, p90 %.1f us, p99 %.1f us, p99.9 %.1f us, p99.99 %.1f us\n", name,
-		       perf_percentile_us(buckets, .5), perf_percentile_us(buckets, .9), perf_percentile_us(buckets, .99),
-		       perf_percentile_us(buckets, .999), perf_percentile_us(buckets, .9999));
+		       perf_percentile_us(buckets, .5), perf_percentile_us(buckets, .9),
+		       perf_percentile_us(buckets, .99), perf_percentile_us(buckets, .999),
+		       perf_percentile_us(buckets, .9999));
 }
 
 static void print_load(const struct perf_outcome *outcome)
@@ -125,16 +129,20 @@ static void print_cache(const struct perf_outcome *outcome)
 {
 	if (!outcome->options.cached)
 		return;
-	printf("cache     %llu lines of %llu bytes, %s; %llu lines used, %llu misses, %llu evictions, %llu writebacks\n",
+	printf("cache     %llu lines of %llu bytes, %s; %llu lines used, %llu misses, %llu evictions, %llu "
+	       "writebacks\n",
 	       (unsigned long long)outcome->cache.lines, (unsigned long long)outcome->cache.line_bytes,
 	       weir_policy_name((enum weir_policy)outcome->options.policy),
 	       (unsigned long long)outcome->lines, (unsigned long long)outcome->cache.misses,
 	       (unsigned long long)outcome->cache.evictions, (unsigned long long)outcome->cache.writebacks);
 	if (outcome->options.tier)
 		printf("tier      %llu lines, %s; %llu hits, %llu stored, %llu kept, %llu dropped\n",
-		       (unsigned long long)outcome->cache.tier_lines, outcome->options.tier_inclusive ? "inclusive" : "exclusive",
-		       (unsigned long long)outcome->cache.tier_hits, (unsigned long long)outcome->cache.tier_stored,
-		       (unsigned long long)outcome->cache.tier_kept, (unsigned long long)outcome->cache.tier_dropped);
+		       (unsigned long long)outcome->cache.tier_lines,
+		       outcome->options.tier_inclusive ? "inclusive" : "exclusive",
+		       (unsigned long long)outcome->cache.tier_hits,
+		       (unsigned long long)outcome->cache.tier_stored,
+		       (unsigned long long)outcome->cache.tier_kept,
+		       (unsigned long long)outcome->cache.tier_dropped);
 }
 
 static void print_kernels(const struct perf_outcome *outcome)
@@ -143,16 +151,17 @@ static void print_kernels(const struct perf_outcome *outcome)
 		return;
 	printf("registers");
 	for (unsigned i = 0; i < outcome->kernel_count; i++)
-		printf("%s %s %u (%u bytes local)", i ? "," : "", outcome->kernels[i].name, outcome->kernels[i].info.registers,
-		       outcome->kernels[i].info.local_bytes);
+		printf("%s %s %u (%u bytes local)", i ? "," : "", outcome->kernels[i].name,
+		       outcome->kernels[i].info.registers, outcome->kernels[i].info.local_bytes);
 	printf("\n");
 }
 
 static void print_verdict(const struct perf_outcome *outcome)
 {
 	if (outcome->verified && outcome->checked)
-		printf("verified  %llu of %llu blocks of %llu bytes wrong\n", (unsigned long long)outcome->bad,
-		       (unsigned long long)outcome->checked, (unsigned long long)outcome->bs);
+		printf("verified  %llu of %llu blocks of %llu bytes wrong\n",
+		       (unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
+		       (unsigned long long)outcome->bs);
 	if (outcome->bad)
 		printf("wrong     for one, near byte %llu\n", (unsigned long long)outcome->bad_byte);
 	if (!outcome->errors)
@@ -179,11 +188,15 @@ bool perf_complain(const struct perf_outcome *outcome)
 
 	if (outcome->errors) {
 		weir_status_text(outcome->status, text);
-		fprintf(stderr, "weir-perf: %llu of %llu requests failed, one of them with: %s; they are in no rate\n",
+		fprintf(stderr,
+			"weir-perf: %llu of %llu requests failed, one of them with: %s; they are in no "
+			"rate\n",
 			(unsigned long long)outcome->errors, (unsigned long long)outcome->requests, text);
 	}
 	if (outcome->bad)
-		fprintf(stderr, "weir-perf: %llu of %llu blocks that were read do not hold what was written, for one near byte %llu\n",
+		fprintf(stderr,
+			"weir-perf: %llu of %llu blocks that were read do not hold what was written, for one "
+			"near byte %llu\n",
 			(unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
 			(unsigned long long)outcome->bad_byte);
 	if (unverified)
@@ -195,8 +208,9 @@ static void print_hit(const struct perf_outcome *outcome)
 {
 	const char *what = outcome->options.hit == PERF_HIT_LINE4K ? "lines" : "reads";
 
-	printf("load      hits, %s, %llu bytes a read, %u lanes, %u runs\n", perf_hit_names[outcome->options.hit],
-	       (unsigned long long)outcome->bs, outcome->lanes, outcome->options.runs);
+	printf("load      hits, %s, %llu bytes a read, %u lanes, %u runs\n",
+	       perf_hit_names[outcome->options.hit], (unsigned long long)outcome->bs, outcome->lanes,
+	       outcome->options.runs);
 	print_rate("weir", &outcome->weir, what, outcome->bs);
 	printf("\n");
 	print_peers("plain", outcome, &outcome->plain, what);
@@ -207,12 +221,12 @@ static void print_hit(const struct perf_outcome *outcome)
 
 void perf_print_text(const struct perf_outcome *outcome)
 {
-	const char *what = !perf_writes(&outcome->options)     ? "reads" :
-			   !perf_reads_any(&outcome->options) ? "writes" :
-								 "requests";
+	const char *what = !perf_writes(&outcome->options)      ? "reads"
+			   : !perf_reads_any(&outcome->options) ? "writes"
+								: "requests";
 
-	printf("storage   %s%s: %s\n", outcome->options.uris[0], outcome->options.uri_count > 1 ? " and others" : "",
-	       outcome->path);
+	printf("storage   %s%s: %s\n", outcome->options.uris[0],
+	       outcome->options.uri_count > 1 ? " and others" : "", outcome->path);
 	printf("device    %s\n", outcome->device);
 	if (outcome->options.hit != PERF_HIT_NONE) {
 		print_hit(outcome);
@@ -233,7 +247,8 @@ void perf_print_text(const struct perf_outcome *outcome)
 	printf("path      %llu commands direct, %llu pull\n", (unsigned long long)outcome->stats.direct,
 	       (unsigned long long)outcome->stats.pull);
 	if (outcome->stats.rings)
-		printf("doorbells %llu rung, for the rest their shadows did\n", (unsigned long long)outcome->stats.rings);
+		printf("doorbells %llu rung, for the rest their shadows did\n",
+		       (unsigned long long)outcome->stats.rings);
 	print_verdict(outcome);
 }
 
@@ -242,8 +257,8 @@ void perf_print_point(const struct perf_outcome *outcome, bool first)
 	double weir = perf_median(&outcome->weir), plain = perf_median(&outcome->plain);
 
 	if (first)
-		printf("%12s %14s %10s %14s %8s %8s %8s %8s\n", outcome->options.sweep, "weir/s", "GB/s", "plain/s", "ratio",
-		       "p50 us", "p99 us", "errors");
+		printf("%12s %14s %10s %14s %8s %8s %8s %8s\n", outcome->options.sweep, "weir/s", "GB/s",
+		       "plain/s", "ratio", "p50 us", "p99 us", "errors");
 	printf("%12s %14.0f %10.3f ", outcome->swept, weir, weir * (double)outcome->bs / 1e9);
 	if (outcome->plain.count)
 		printf("%14.0f %8.3f ", plain, weir / plain);

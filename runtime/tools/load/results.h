@@ -104,13 +104,16 @@ double perf_most(const struct perf_series *series);
 /** perf_bucket_us() - lower end of latency bucket @i */
 double perf_bucket_us(unsigned i);
 
-/** perf_percentile_us() - upper end of the bucket in which @share of all is reached; 0 if nothing was counted */
+/** perf_percentile_us() - upper end of the bucket in which @share of all is reached; 0 if nothing was counted
+ */
 double perf_percentile_us(const uint64_t *buckets, double share);
 
 /** perf_kernel_note() - remember what @name takes; 0 or -1 with a sentence */
-int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name, char *error);
+int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name,
+		     char *error);
 
-/** perf_complain() - a sentence on stderr for each reason why @outcome must not be trusted; true if there is one */
+/** perf_complain() - a sentence on stderr for each reason why @outcome must not be trusted; true if there is
+ * one */
 bool perf_complain(const struct perf_outcome *outcome);
 
 /** perf_print_text() - a few lines for people */

@@ -108,21 +108,30 @@ struct iteration {
 
 static struct iteration raw_iteration(struct perf_bench *bench)
 {
-	return (struct iteration){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw, sizeof(bench->raw) },
-			      &bench->raw.load, NULL, perf_reads_back(bench->options) ? "perf_readback" : NULL };
+	return (struct iteration){ { raw_kernel(bench->options), bench->blocks, bench->threads, &bench->raw,
+				     sizeof(bench->raw) },
+				   &bench->raw.load,
+				   NULL,
+				   perf_reads_back(bench->options) ? "perf_readback" : NULL };
 }
 
 static struct iteration cached_iteration(struct perf_bench *bench)
 {
 	static const char *const kernels[2][2][2] = {
-		{ { "perf_cached", "perf_cached_verify" }, { "perf_cached_write", "perf_cached_write_verify" } },
-		{ { "perf_cached_tier", "perf_cached_verify_tier" }, { "perf_cached_write_tier", "perf_cached_write_verify_tier" } },
+		{ { "perf_cached", "perf_cached_verify" },
+		  { "perf_cached_write", "perf_cached_write_verify" } },
+		{ { "perf_cached_tier", "perf_cached_verify_tier" },
+		  { "perf_cached_write_tier", "perf_cached_write_verify_tier" } },
 	};
 	bool writes = perf_writes(bench->options), tier = bench->options->tier != 0;
 
-	return (struct iteration){ { kernels[tier][writes][bench->options->verify], bench->blocks, bench->threads, &bench->cached,
-				sizeof(bench->cached) }, &bench->cached.load, writes ? bench->cache : NULL,
-			      !perf_reads_back(bench->options) ? NULL : tier ? "perf_cached_readback_tier" : "perf_cached_readback" };
+	return (struct iteration){ { kernels[tier][writes][bench->options->verify], bench->blocks,
+				     bench->threads, &bench->cached, sizeof(bench->cached) },
+				   &bench->cached.load,
+				   writes ? bench->cache : NULL,
+				   !perf_reads_back(bench->options) ? NULL
+				   : tier                           ? "perf_cached_readback_tier"
+								    : "perf_cached_readback" };
 }
 
 /* Zipf places have a kernel of their own. */
@@ -133,8 +142,11 @@ static const char *plain_kernel(const struct perf_bench *bench)
 
 static struct iteration plain_iteration(struct perf_bench *bench)
 {
-	return (struct iteration){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads, &bench->alongside,
-				sizeof(bench->alongside) }, &bench->alongside.load, NULL, NULL };
+	return (struct iteration){ { plain_kernel(bench), bench->plain_blocks, bench->plain_threads,
+				     &bench->alongside, sizeof(bench->alongside) },
+				   &bench->alongside.load,
+				   NULL,
+				   NULL };
 }
 
 /* Write back what a run left dirty. Return: the seconds it took, or -1. */
@@ -147,15 +159,17 @@ static double flush(struct weir_cache *cache, char *error)
 	return weir_cache_flush(cache, 0) ? perf_bench_fail(error) : (double)(weir_clock_ns() - begin) / 1e9;
 }
 
-/* One run of @seconds; successful requests per second, all of them on storage at the end, come out in @rate. */
-static int take_iteration(struct perf_bench *bench, struct iteration iteration, uint32_t index, double seconds,
-		     struct perf_results *found, double *rate, char *error)
+/* One run of @seconds; successful requests per second, all of them on storage at the end, come out in @rate.
+ */
+static int take_iteration(struct perf_bench *bench, struct iteration iteration, uint32_t index,
+			  double seconds, struct perf_results *found, double *rate, char *error)
 {
 	double elapsed, flushed;
 
 	iteration.load->indices.seed = (uint64_t)bench->options->seed + index;
 	iteration.load->runtime_ns = (uint64_t)(seconds * 1e9);
-	if ((iteration.readback && perf_bench_renew(bench, error)) || perf_bench_launch(bench, iteration.launch, found, &elapsed, error))
+	if ((iteration.readback && perf_bench_renew(bench, error)) ||
+	    perf_bench_launch(bench, iteration.launch, found, &elapsed, error))
 		return -1;
 	flushed = flush(iteration.flushed, error);
 	if (flushed < 0)
@@ -165,7 +179,8 @@ static int take_iteration(struct perf_bench *bench, struct iteration iteration, 
 }
 
 /* What a run wrote, read back: what is wrong, and how much was looked at. */
-static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration, char *error)
+static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration,
+		     char *error)
 {
 	struct perf_results found;
 	double seconds;
@@ -179,7 +194,8 @@ static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, str
 	return 0;
 }
 
-/* Processor time of all threads of this process, lanes of the host and threads that serve storages among them. */
+/* Processor time of all threads of this process, lanes of the host and threads that serve storages among
+ * them. */
 static double cpu_seconds(void)
 {
 	struct timespec now;
@@ -206,7 +222,7 @@ static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint
 }
 
 static int run_peers(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration,
-		      struct perf_series *series, uint32_t index, char *error)
+		     struct perf_series *series, uint32_t index, char *error)
 {
 	struct perf_results found;
 	double rate;
@@ -218,10 +234,14 @@ static int run_peers(struct perf_bench *bench, struct perf_outcome *outcome, str
 	return read_back(bench, outcome, iteration, error);
 }
 
-/* The path of file: URI @uri as fio takes it: escapes decoded, and a backslash before what separates files there. */
+/* The path of file: URI @uri as fio takes it: escapes decoded, and a backslash before what separates files
+ * there. */
 static void peer_path(const char *uri, char path[PATH_BYTES])
 {
-	static const struct { char escape[4]; char letter; } escapes[] = { { "%25", '%' }, { "%3F", '?' }, { "%26", '&' }, { "%2C", ',' } };
+	static const struct {
+		char escape[4];
+		char letter;
+	} escapes[] = { { "%25", '%' }, { "%3F", '?' }, { "%26", '&' }, { "%2C", ',' } };
 	size_t used = 0;
 
 	for (uri += strlen("file:"); *uri && *uri != '?' && used + 3 < PATH_BYTES; uri++) {
@@ -244,8 +264,11 @@ static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char
 {
 	const struct perf_options *options = bench->options;
 	char path[PATH_BYTES];
-	struct perf_fio_job job = { .path = path, .block_bytes = options->bs, .depth = bench->lanes,
-				    .offset = options->offset, .size = bench->range_bytes,
+	struct perf_fio_job job = { .path = path,
+				    .block_bytes = options->bs,
+				    .depth = bench->lanes,
+				    .offset = options->offset,
+				    .size = bench->range_bytes,
 				    .seconds = options->runtime < 1 ? 1 : (uint32_t)options->runtime,
 				    .sequential = !perf_is_random(options) };
 	double iops;
@@ -268,7 +291,8 @@ static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uin
 		return -1;
 	if (bench->cache && run_peers(bench, outcome, raw_iteration(bench), &outcome->raw, index, error))
 		return -1;
-	if (bench->plain != PERF_PLAIN_OFF && run_peers(bench, outcome, plain_iteration(bench), &outcome->plain, index, error))
+	if (bench->plain != PERF_PLAIN_OFF &&
+	    run_peers(bench, outcome, plain_iteration(bench), &outcome->plain, index, error))
 		return -1;
 	return bench->options->peer ? run_peer(bench, outcome, error) : 0;
 }
@@ -276,24 +300,29 @@ static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uin
 /* Everything once, for its threads, pages and registered buffers. */
 static int warm(struct perf_bench *bench, char *error)
 {
-	double seconds = bench->options->runtime < warm_seconds ? bench->options->runtime : warm_seconds, rate;
+	double seconds = bench->options->runtime < warm_seconds ? bench->options->runtime : warm_seconds,
+	       rate;
 	struct perf_results found;
 
 	if (take_iteration(bench, raw_iteration(bench), 0, seconds, &found, &rate, error))
 		return -1;
 	if (bench->cache && take_iteration(bench, cached_iteration(bench), 0, seconds, &found, &rate, error))
 		return -1;
-	return bench->plain == PERF_PLAIN_OFF ? 0 :
-						take_iteration(bench, plain_iteration(bench), 0, seconds, &found, &rate, error);
+	return bench->plain == PERF_PLAIN_OFF
+		       ? 0
+		       : take_iteration(bench, plain_iteration(bench), 0, seconds, &found, &rate, error);
 }
 
 static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
 {
-	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_iteration(bench).launch.kernel, error))
+	if (bench->cache &&
+	    perf_kernel_note(outcome, bench->context, cached_iteration(bench).launch.kernel, error))
 		return -1;
 	if (perf_kernel_note(outcome, bench->context, raw_iteration(bench).launch.kernel, error))
 		return -1;
-	return bench->plain == PERF_PLAIN_OFF ? 0 : perf_kernel_note(outcome, bench->context, plain_kernel(bench), error);
+	return bench->plain == PERF_PLAIN_OFF
+		       ? 0
+		       : perf_kernel_note(outcome, bench->context, plain_kernel(bench), error);
 }
 
 /* What can be told only when all has run: the path may have changed with use. */
@@ -311,7 +340,8 @@ static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
 	outcome->plain_threads = bench->plain_threads;
 	outcome->plain_bytes = bench->plain_bytes;
 	if (bench->cache && bench->line_bytes)
-		outcome->lines = (outcome->reads + outcome->writes) * (bench->options->bs / bench->line_bytes);
+		outcome->lines =
+			(outcome->reads + outcome->writes) * (bench->options->bs / bench->line_bytes);
 }
 
 static int run_open(struct perf_bench *bench, struct perf_outcome *outcome, char *error)

@@ -16,8 +16,8 @@ static double weight(double from, double to, double theta)
 			sum += pow(rank, -theta);
 		return sum;
 	}
-	integral = fabs(theta - 1) < 1e-9 ? log(to / from) :
-					    (pow(to, 1 - theta) - pow(from, 1 - theta)) / (1 - theta);
+	integral = fabs(theta - 1) < 1e-9 ? log(to / from)
+					  : (pow(to, 1 - theta) - pow(from, 1 - theta)) / (1 - theta);
 	return integral + (pow(from, -theta) + pow(to, -theta)) / 2 +
 	       theta * (pow(from, -theta - 1) - pow(to, -theta - 1)) / 12;
 }

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/** config_each() - call @take with each line of the file at @path. Return: false: it cannot be read, or not unpacked. */
+/** config_each() - call @take with each line of the file at @path. Return: false: it cannot be read, or not
+ * unpacked. */
 bool config_each(const char *path, void (*take)(const char *line, void *user), void *user);
 
 #endif

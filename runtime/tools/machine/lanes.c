@@ -15,7 +15,8 @@ static void read_bars(struct lanes *lanes)
 	char path[PATH_MAX];
 	FILE *file;
 
-	if (!tree_path(path, "/sys/bus/pci/devices/%s/resource", lanes->function.address) || !(file = fopen(path, "re")))
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/resource", lanes->function.address) ||
+	    !(file = fopen(path, "re")))
 		return;
 	for (unsigned i = 0; i < CHECK_BARS; i++) {
 		uint64_t start, end, flags;
@@ -23,7 +24,8 @@ static void read_bars(struct lanes *lanes)
 		if (fscanf(file, "%" SCNx64 " %" SCNx64 " %" SCNx64, &start, &end, &flags) != 3)
 			break;
 		if ((flags & RESOURCE_MEMORY) && end > start)
-			lanes->bars[lanes->bar_count++] = (struct bar){ .index = i, .bytes = end - start + 1 };
+			lanes->bars[lanes->bar_count++] =
+				(struct bar){ .index = i, .bytes = end - start + 1 };
 	}
 	fclose(file);
 }
@@ -39,7 +41,8 @@ static void read_could(struct lanes *lanes)
 		tree_attribute(text, lanes->function.address, name);
 		sizes = strtoull(text, NULL, 16);
 		for (unsigned bit = 0; bit < 64 - MEBIBYTE_SHIFT; bit++)
-			if ((sizes >> bit & 1) && (UINT64_C(1) << (bit + MEBIBYTE_SHIFT)) > lanes->could_bytes)
+			if ((sizes >> bit & 1) &&
+			    (UINT64_C(1) << (bit + MEBIBYTE_SHIFT)) > lanes->could_bytes)
 				lanes->could_bytes = UINT64_C(1) << (bit + MEBIBYTE_SHIFT);
 	}
 }
@@ -100,7 +103,9 @@ static void add_class(struct lanes_list *list, const char *prefix)
 
 	tree_of_class(prefix, &addresses);
 	for (unsigned i = 0; i < addresses.count; i++) {
-		struct lanes *lanes = tree_function(addresses.name[i], &function) ? lanes_add(list, addresses.name[i]) : NULL;
+		struct lanes *lanes = tree_function(addresses.name[i], &function)
+					      ? lanes_add(list, addresses.name[i])
+					      : NULL;
 
 		if (!lanes)
 			continue;
@@ -126,7 +131,11 @@ void lanes_read(struct lanes_list *list)
 {
 	memset(list, 0, sizeof(*list));
 	list->count = 1;
-	list->item[0] = (struct lanes){ .host = true, .name = "cpu", .device = "cpu", .usable = YES, .host_writes = YES,
+	list->item[0] = (struct lanes){ .host = true,
+					.name = "cpu",
+					.device = "cpu",
+					.usable = YES,
+					.host_writes = YES,
 					.numa_node = -1 };
 	add_class(list, "0x03"); /* displays */
 	add_class(list, "0x12"); /* processing accelerators */

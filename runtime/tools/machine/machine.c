@@ -14,8 +14,8 @@
 enum { CAPABILITY_IPC_LOCK = 14, LINE_BYTES = 4096, PEERS_FROM_FAMILY = 0x17 };
 
 const char *const config_names[CONFIGS] = {
-	"PCI_P2PDMA", "ZONE_DEVICE", "DMA_SHARED_BUFFER", "DMABUF_MOVE_NOTIFY", "IOMMU_API", "IOMMUFD", "VFIO", "VFIO_PCI",
-	"VFIO_IOMMU_TYPE1",
+	"PCI_P2PDMA", "ZONE_DEVICE", "DMA_SHARED_BUFFER", "DMABUF_MOVE_NOTIFY", "IOMMU_API",
+	"IOMMUFD",    "VFIO",        "VFIO_PCI",          "VFIO_IOMMU_TYPE1",
 };
 
 /* "CONFIG_NAME=y", of which those that matter are kept. */
@@ -110,7 +110,8 @@ static void read_iommu_options(struct machine *machine)
 		size_t used = strlen(machine->iommu_options);
 
 		if (strstr(word, "iommu") || strstr(word, "acs"))
-			put_text(machine->iommu_options + used, sizeof(machine->iommu_options) - used, "%s%s", used ? " " : "", word);
+			put_text(machine->iommu_options + used, sizeof(machine->iommu_options) - used, "%s%s",
+				 used ? " " : "", word);
 	}
 }
 
@@ -170,7 +171,8 @@ static void read_cpu(struct machine *machine)
 	read_line("/proc/cpuinfo", "vendor_id", vendor, sizeof(vendor));
 	read_line("/proc/cpuinfo", "cpu family", family, sizeof(family));
 	if (vendor[0] && family[0])
-		machine->peer_cpu = !strncmp(vendor, "AuthenticAMD", 12) && atoi(family) >= PEERS_FROM_FAMILY ? YES : NO;
+		machine->peer_cpu =
+			!strncmp(vendor, "AuthenticAMD", 12) && atoi(family) >= PEERS_FROM_FAMILY ? YES : NO;
 }
 
 static void read_uring(struct machine *machine)

@@ -14,7 +14,14 @@
 
 #include "tree.h"
 
-enum { CHECK_REASONS = 16, CHECK_TEXT = 512, CHECK_BARS = 6, CHECK_HOPS = 16, CHECK_DEVICES = 65, CHECK_NODES = 16 };
+enum {
+	CHECK_REASONS = 16,
+	CHECK_TEXT = 512,
+	CHECK_BARS = 6,
+	CHECK_HOPS = 16,
+	CHECK_DEVICES = 65,
+	CHECK_NODES = 16
+};
 
 /** enum answer - unknown is the first, so that what was never looked at is that */
 enum answer { UNKNOWN, NO, YES };
@@ -51,8 +58,16 @@ void put_text(char *text, size_t bytes, const char *format, ...) __attribute__((
 
 /** enum config - options of the kernel's that matter, in the order of config_names */
 enum config {
-	CONFIG_PCI_P2PDMA, CONFIG_ZONE_DEVICE, CONFIG_DMA_SHARED_BUFFER, CONFIG_DMABUF_MOVE_NOTIFY, CONFIG_IOMMU_API,
-	CONFIG_IOMMUFD, CONFIG_VFIO, CONFIG_VFIO_PCI, CONFIG_VFIO_IOMMU_TYPE1, CONFIGS
+	CONFIG_PCI_P2PDMA,
+	CONFIG_ZONE_DEVICE,
+	CONFIG_DMA_SHARED_BUFFER,
+	CONFIG_DMABUF_MOVE_NOTIFY,
+	CONFIG_IOMMU_API,
+	CONFIG_IOMMUFD,
+	CONFIG_VFIO,
+	CONFIG_VFIO_PCI,
+	CONFIG_VFIO_IOMMU_TYPE1,
+	CONFIGS
 };
 extern const char *const config_names[CONFIGS];
 
@@ -60,7 +75,7 @@ extern const char *const config_names[CONFIGS];
 enum iommu_mode { IOMMU_UNKNOWN, IOMMU_OFF, IOMMU_TRANSLATED, IOMMU_PASSTHROUGH, IOMMU_MIXED };
 
 /** MEMLOCK_UNKNOWN, MEMLOCK_UNLIMITED - values of struct machine.memlock_bytes that are no number of bytes */
-#define MEMLOCK_UNKNOWN UINT64_MAX
+#define MEMLOCK_UNKNOWN   UINT64_MAX
 #define MEMLOCK_UNLIMITED (UINT64_MAX - 1)
 
 /**
@@ -207,7 +222,8 @@ void group_type(char text[TREE_NAME_BYTES], const char *group);
 /** numa_node() - of the function at @address, -1 if it is not known */
 int numa_node(const char *address);
 
-/** struct route - the bridges above a function, from the root port down; @host: its host bridge, "" if not known */
+/** struct route - the bridges above a function, from the root port down; @host: its host bridge, "" if not
+ * known */
 struct route {
 	char host[TREE_NAME_BYTES];
 	char bridge[CHECK_HOPS][TREE_NAME_BYTES];
@@ -236,7 +252,14 @@ struct host_bridge {
 void host_bridge_read(const struct machine *machine, const struct route *route, struct host_bridge *out);
 
 /** enum place - where the ways of two functions meet */
-enum location { LOCATION_UNKNOWN, LOCATION_SWITCH, LOCATION_ROOT_PORT, LOCATION_HOST_BRIDGE, LOCATION_NUMA_NODE, LOCATION_ACROSS };
+enum location {
+	LOCATION_UNKNOWN,
+	LOCATION_SWITCH,
+	LOCATION_ROOT_PORT,
+	LOCATION_HOST_BRIDGE,
+	LOCATION_NUMA_NODE,
+	LOCATION_ACROSS
+};
 
 /** enum path - how data gets from an SSD to lanes */
 enum path { PATH_DIRECT, PATH_MODULE, PATH_PULL, PATH_PROXY, PATHS };
@@ -270,12 +293,14 @@ struct pair {
 };
 
 /** pair_read() - where the two are, and what each path needs and lacks */
-void pair_read(const struct machine *machine, const struct lanes *lanes, const struct ssd *ssd, struct pair *pair);
+void pair_read(const struct machine *machine, const struct lanes *lanes, const struct ssd *ssd,
+	       struct pair *pair);
 
 /** exit status: each pair has a fast path; only slower ones; bad usage; one has none that is known to work */
 enum { STATUS_FAST, STATUS_SLOW, STATUS_USAGE, STATUS_NONE };
 
-/** pair_status() - STATUS_FAST if direct or module is a yes, STATUS_SLOW if pull or proxy is, else STATUS_NONE */
+/** pair_status() - STATUS_FAST if direct or module is a yes, STATUS_SLOW if pull or proxy is, else
+ * STATUS_NONE */
 int pair_status(const struct pair *pair);
 
 #endif

@@ -57,7 +57,8 @@ static void read_place(const struct machine *machine, struct pair *pair)
 	struct route gpu, ssd;
 	unsigned common;
 
-	if (!route_read(pair->lanes->function.address, &gpu) || !route_read(pair->ssd->function.address, &ssd))
+	if (!route_read(pair->lanes->function.address, &gpu) ||
+	    !route_read(pair->ssd->function.address, &ssd))
 		return;
 	host_bridge_read(machine, &gpu, &pair->bridges[0]);
 	host_bridge_read(machine, &ssd, &pair->bridges[1]);
@@ -68,7 +69,8 @@ static void read_place(const struct machine *machine, struct pair *pair)
 		put_text(pair->meet, sizeof(pair->meet), "%s", strcmp(gpu.host, ssd.host) ? "" : gpu.host);
 		return;
 	}
-	/* A root port has the function itself below it, or a switch, of which the upstream port is the next bridge. */
+	/* A root port has the function itself below it, or a switch, of which the upstream port is the next
+	 * bridge. */
 	pair->location = common > 1 ? LOCATION_SWITCH : LOCATION_ROOT_PORT;
 	put_text(pair->meet, sizeof(pair->meet), "%s", gpu.bridge[common - 1]);
 }
@@ -77,20 +79,25 @@ static void read_place(const struct machine *machine, struct pair *pair)
 static void judge_bridges(const struct machine *machine, struct pair *pair)
 {
 	const struct host_bridge *a = &pair->bridges[0], *b = &pair->bridges[1];
-	bool apart = pair->location != LOCATION_SWITCH && pair->location != LOCATION_ROOT_PORT && pair->location != LOCATION_HOST_BRIDGE;
+	bool apart = pair->location != LOCATION_SWITCH && pair->location != LOCATION_ROOT_PORT &&
+		     pair->location != LOCATION_HOST_BRIDGE;
 	enum answer one = apart ? a->listed_apart : a->listed, other = apart ? b->listed_apart : b->listed;
 
 	if (one == YES && other == YES)
 		return;
 	if (a->listed == YES && b->listed == YES && (one == NO || other == NO))
 		verdict_add(&pair->peer, NO, "put both below one host bridge, or below one switch",
-			    "they are below different host bridges, and Linux lets peers talk through %s below one alone",
+			    "they are below different host bridges, and Linux lets peers talk through %s "
+			    "below one alone",
 			    a->id);
 	else
-		verdict_add(&pair->peer, UNKNOWN, "put both below one switch without ACS; writing and reading back would tell",
-			    "what goes between them passes host bridge %s, and whether that lets peers talk is not known: %s",
+		verdict_add(&pair->peer, UNKNOWN,
+			    "put both below one switch without ACS; writing and reading back would tell",
+			    "what goes between them passes host bridge %s, and whether that lets peers talk "
+			    "is not known: %s",
 			    a->id[0] ? a->id : "(not seen)",
-			    a->id[0] && machine->peer_cpu == NO ? "it is not on the list of Linux 6.12" : "the processor could not be told");
+			    a->id[0] && machine->peer_cpu == NO ? "it is not on the list of Linux 6.12"
+								: "the processor could not be told");
 }
 
 static void judge_way(const struct machine *machine, struct pair *pair)
@@ -99,10 +106,12 @@ static void judge_way(const struct machine *machine, struct pair *pair)
 	bool passed = pair->bridges[0].listed == YES;
 
 	if (pair->location == LOCATION_UNKNOWN)
-		verdict_add(&pair->peer, UNKNOWN, "lspci -t shows the bus where this system does", "where their ways meet is not known");
+		verdict_add(&pair->peer, UNKNOWN, "lspci -t shows the bus where this system does",
+			    "where their ways meet is not known");
 	else if (below_bridge && !pair->hop_count)
 		verdict_add(&pair->peer, UNKNOWN, "writing and reading back would tell",
-			    "no bridge is between them, and what their device does with requests from one to the other is not known");
+			    "no bridge is between them, and what their device does with requests from one to "
+			    "the other is not known");
 	else if (below_bridge && pair->acs == UNKNOWN && !passed)
 		verdict_add(&pair->peer, UNKNOWN, "run weir-check as root",
 			    "whether bridges between them redirect requests (ACS) could not be read");
@@ -115,11 +124,14 @@ static void judge_memory(const struct lanes *lanes, struct verdict *verdict)
 	if (lanes->peer_dma == NO)
 		verdict_add(verdict, NO, "", "its driver lets no other device into its memory");
 	else if (lanes->peer_dma == UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "weir-info tells, with a backend for it in the build", "whether its driver lets other devices into "
+		verdict_add(verdict, UNKNOWN, "weir-info tells, with a backend for it in the build",
+			    "whether its driver lets other devices into "
 			    "its memory is not known");
 	if (lanes->visible == NO)
-		verdict_add(verdict, UNKNOWN, "switch \"Resizable BAR\" and \"Above 4G decoding\" on in the firmware's setup",
-			    "its largest BAR has %" PRIu64 " MiB, too few for all of its memory: some buffers can be reached, others not",
+		verdict_add(verdict, UNKNOWN,
+			    "switch \"Resizable BAR\" and \"Above 4G decoding\" on in the firmware's setup",
+			    "its largest BAR has %" PRIu64
+			    " MiB, too few for all of its memory: some buffers can be reached, others not",
 			    lanes_largest(lanes) >> 20);
 	else if (lanes->visible == UNKNOWN)
 		verdict_add(verdict, UNKNOWN, "weir-info tells the size of its memory, lspci -vv its BARs",
@@ -136,10 +148,12 @@ static void judge_peer(const struct machine *machine, struct pair *pair)
 static void judge_lanes(const struct lanes *lanes, struct verdict *verdict)
 {
 	if (lanes->usable == NO)
-		verdict_add(verdict, NO, "build weir with a backend for it, and install its driver; weir-info tells more",
+		verdict_add(verdict, NO,
+			    "build weir with a backend for it, and install its driver; weir-info tells more",
 			    "no backend can use the GPU: %s", lanes->why);
 	else if (lanes->usable == UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "weir-info tells", "whether a backend can use the GPU is not known: %s", lanes->why);
+		verdict_add(verdict, UNKNOWN, "weir-info tells",
+			    "whether a backend can use the GPU is not known: %s", lanes->why);
 }
 
 static void judge_direct(struct pair *pair)
@@ -150,7 +164,8 @@ static void judge_direct(struct pair *pair)
 	put_text(direct->use, sizeof(direct->use), "%s", pair->ssd->vfio.use);
 	if (pair->lanes->host)
 		return;
-	judge_lanes(pair->lanes, direct); /* rings and data pass host memory: the two need not reach each other */
+	judge_lanes(pair->lanes,
+		    direct); /* rings and data pass host memory: the two need not reach each other */
 }
 
 /* Windows of the module's over the GPU's BARs: is there one, and may this process open it? */
@@ -170,7 +185,8 @@ static void judge_window(const char *address, struct verdict *module)
 		verdict_add(module, NO, "join the node's group, or have root run weir-bind gpu claim --group",
 			    "the window over its memory is not for this user");
 	else
-		verdict_add(module, NO, "as root: weir-bind gpu claim", "no window of weir_p2p is laid over its memory");
+		verdict_add(module, NO, "as root: weir-bind gpu claim",
+			    "no window of weir_p2p is laid over its memory");
 }
 
 /* Who tells the module where memory of the GPU is: another module, which uses it. */
@@ -197,9 +213,11 @@ static void judge_module(const struct machine *machine, struct pair *pair)
 		return;
 	}
 	if (machine->module == NO)
-		verdict_add(module, NO, "install it (docs/kernel.md); as root: modprobe weir_p2p", "the kernel module weir_p2p is not loaded");
+		verdict_add(module, NO, "install it (docs/kernel.md); as root: modprobe weir_p2p",
+			    "the kernel module weir_p2p is not loaded");
 	else if (machine->module == UNKNOWN)
-		verdict_add(module, UNKNOWN, "lsmod tells", "whether the kernel module weir_p2p is loaded is not known");
+		verdict_add(module, UNKNOWN, "lsmod tells",
+			    "whether the kernel module weir_p2p is loaded is not known");
 	if (machine->module == YES) {
 		judge_window(pair->lanes->function.address, module);
 		judge_shim(module);
@@ -208,7 +226,8 @@ static void judge_module(const struct machine *machine, struct pair *pair)
 	put_text(module->use, CHECK_TEXT, "%s", pair->ssd->file.use);
 	if (machine->config[CONFIG_PCI_P2PDMA] == 'n')
 		verdict_add(module, UNKNOWN, "use a kernel with CONFIG_PCI_P2PDMA",
-			    "without CONFIG_PCI_P2PDMA some drivers hand out host memory in the place of a GPU's");
+			    "without CONFIG_PCI_P2PDMA some drivers hand out host memory in the place of a "
+			    "GPU's");
 	judge_lanes(pair->lanes, module);
 	verdict_join(module, &pair->peer);
 }
@@ -223,13 +242,16 @@ static void judge_files(struct pair *pair)
 			judge_lanes(pair->lanes, &pair->paths[path]);
 	}
 	if (pair->lanes->host_writes == NO)
-		verdict_add(&pair->paths[PATH_PROXY], NO, "see pull", "host threads do not reach the memory of the GPU");
+		verdict_add(&pair->paths[PATH_PROXY], NO, "see pull",
+			    "host threads do not reach the memory of the GPU");
 	else if (pair->lanes->host_writes == UNKNOWN)
-		verdict_add(&pair->paths[PATH_PROXY], UNKNOWN, "weir-perf virt:1M --backend tells: direct, or pull",
+		verdict_add(&pair->paths[PATH_PROXY], UNKNOWN,
+			    "weir-perf virt:1M --backend tells: direct, or pull",
 			    "whether host threads reach the memory of the GPU is not known");
 }
 
-void pair_read(const struct machine *machine, const struct lanes *lanes, const struct ssd *ssd, struct pair *pair)
+void pair_read(const struct machine *machine, const struct lanes *lanes, const struct ssd *ssd,
+	       struct pair *pair)
 {
 	memset(pair, 0, sizeof(*pair));
 	pair->lanes = lanes;
@@ -250,5 +272,6 @@ int pair_status(const struct pair *pair)
 {
 	if (pair->paths[PATH_DIRECT].answer == YES || pair->paths[PATH_MODULE].answer == YES)
 		return STATUS_FAST;
-	return pair->paths[PATH_PULL].answer == YES || pair->paths[PATH_PROXY].answer == YES ? STATUS_SLOW : STATUS_NONE;
+	return pair->paths[PATH_PULL].answer == YES || pair->paths[PATH_PROXY].answer == YES ? STATUS_SLOW
+											     : STATUS_NONE;
 }

@@ -17,7 +17,8 @@ void text_lanes(const struct lanes *lanes);
 void text_ssd(const struct ssd *ssd);
 void text_pair(const struct pair *pair);
 
-/** json_machine(), json_lanes(), json_ssd(), json_pair() - an object each, a new reference; keys are in docs/hardware.md */
+/** json_machine(), json_lanes(), json_ssd(), json_pair() - an object each, a new reference; keys are in
+ * docs/hardware.md */
 json_t *json_machine(const struct machine *machine);
 json_t *json_lanes(const struct lanes *lanes);
 json_t *json_ssd(const struct ssd *ssd);

@@ -6,8 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_BYTES = 4096, CONFIG_HEADER_BYTES = 64, EXTENDED_FROM = 0x100, CAPABILITY_ACS = 0x0d, ACS_CONTROL = 6 };
-/* PCI Express Base 7.7.11: Request Redirect, Completion Redirect, Egress Control; what Linux looks at, too. */
+enum {
+	CONFIG_BYTES = 4096,
+	CONFIG_HEADER_BYTES = 64,
+	EXTENDED_FROM = 0x100,
+	CAPABILITY_ACS = 0x0d,
+	ACS_CONTROL = 6
+};
+/* PCI Express Base 7.7.11: Request Redirect, Completion Redirect, Egress Control; what Linux looks at, too.
+ */
 enum { ACS_REDIRECTS = 1 << 2 | 1 << 3 | 1 << 5, MOST_CAPABILITIES = (CONFIG_BYTES - EXTENDED_FROM) / 8 };
 
 /* Host bridges that Linux 6.12 lets peers talk through (drivers/pci/p2pdma.c), by vendor and device. */
@@ -15,8 +22,9 @@ static const struct {
 	const char *id;
 	bool apart;
 } listed[] = {
-	{ "8086:3c00", false }, { "8086:3c01", false }, { "8086:2f00", false }, { "8086:2f01", false }, { "8086:2030", true },
-	{ "8086:2031", true }, { "8086:2032", true }, { "8086:2033", true }, { "8086:2020", true }, { "8086:09a2", true },
+	{ "8086:3c00", false }, { "8086:3c01", false }, { "8086:2f00", false }, { "8086:2f01", false },
+	{ "8086:2030", true },  { "8086:2031", true },  { "8086:2032", true },  { "8086:2033", true },
+	{ "8086:2020", true },  { "8086:09a2", true },
 };
 
 void group_type(char text[TREE_NAME_BYTES], const char *group)
@@ -58,7 +66,8 @@ bool route_read(const char *address, struct route *route)
 		if (is_host(name)) { /* a host bridge may lie below a function: the last one counts */
 			put_text(route->host, sizeof(route->host), "%s", name);
 			route->count = 0;
-		} else if (route->host[0] && tree_address(name, function) && strcmp(name, address) && route->count < CHECK_HOPS) {
+		} else if (route->host[0] && tree_address(name, function) && strcmp(name, address) &&
+			   route->count < CHECK_HOPS) {
 			put_text(route->bridge[route->count++], TREE_NAME_BYTES, "%s", name);
 		}
 	}

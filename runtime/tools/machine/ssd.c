@@ -56,15 +56,18 @@ static void read_model(struct ssd *ssd)
 	tree_list(path, &controllers);
 	if (!controllers.count)
 		return;
-	if (tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/model", ssd->function.address, controllers.name[0]))
+	if (tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/model", ssd->function.address,
+		      controllers.name[0]))
 		tree_read(ssd->model, sizeof(ssd->model), path);
-	if (tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/firmware_rev", ssd->function.address, controllers.name[0]))
+	if (tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s/firmware_rev", ssd->function.address,
+		      controllers.name[0]))
 		tree_read(ssd->firmware, sizeof(ssd->firmware), path);
 	for (size_t end = strlen(ssd->model); end && ssd->model[end - 1] == ' '; end--)
 		ssd->model[end - 1] = '\0';
 }
 
-/* Intel's VT-d, section 11.4.2: MGAW and SAGAW of the capability register. Others do not tell, and have 48. */
+/* Intel's VT-d, section 11.4.2: MGAW and SAGAW of the capability register. Others do not tell, and have 48.
+ */
 static unsigned iommu_bits(const char *address)
 {
 	char text[TREE_NAME_BYTES];
@@ -104,18 +107,22 @@ static void judge_driver(const struct machine *machine, struct ssd *ssd, const c
 
 	if (!weir_pci_parse(ssd->function.address, &address))
 		return;
-	if (strcmp(ssd->function.driver, "vfio-pci") && !ssd->used[0] && weir_pcie_read(tree_root, uri, address, &function) != 0)
+	if (strcmp(ssd->function.driver, "vfio-pci") && !ssd->used[0] &&
+	    weir_pcie_read(tree_root, uri, address, &function) != 0)
 		add_sentence(&ssd->vfio);
 	if (machine->vfio_pci == NO)
-		verdict_add(&ssd->vfio, NO, "as root: modprobe vfio-pci vfio_iommu_type1", "the kernel has no driver vfio-pci");
-	if (strcmp(ssd->function.driver, "vfio-pci") || weir_pcie_read(tree_root, uri, address, &function) != 0)
+		verdict_add(&ssd->vfio, NO, "as root: modprobe vfio-pci vfio_iommu_type1",
+			    "the kernel has no driver vfio-pci");
+	if (strcmp(ssd->function.driver, "vfio-pci") ||
+	    weir_pcie_read(tree_root, uri, address, &function) != 0)
 		return;
 	if (machine->vfio_node) {
 		weir_pcie_vfio_fail(&function, "vfio", machine->vfio_node);
 		add_sentence(&ssd->vfio);
 	}
 	put_text(node, sizeof(node), "%d", function.group);
-	if (tree_path(path, "/dev/vfio/%s", node) && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
+	if (tree_path(path, "/dev/vfio/%s", node) &&
+	    faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
 		weir_pcie_vfio_fail(&function, node, errno);
 		add_sentence(&ssd->vfio);
 	}
@@ -124,10 +131,14 @@ static void judge_driver(const struct machine *machine, struct ssd *ssd, const c
 static void judge_memlock(const struct machine *machine, struct verdict *verdict)
 {
 	if (machine->memlock_bytes == MEMLOCK_UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "ulimit -l tells it", "how much memory may be locked could not be read");
+		verdict_add(verdict, UNKNOWN, "ulimit -l tells it",
+			    "how much memory may be locked could not be read");
 	else if (machine->memlock_bytes < MEMLOCK_ENOUGH)
-		verdict_add(verdict, UNKNOWN, "raise the limit of locked memory (ulimit -l, or memlock in /etc/security/limits.conf)",
-			    "all memory of a context is pinned, and %" PRIu64 " KiB may be: little programs fit, others do not",
+		verdict_add(verdict, UNKNOWN,
+			    "raise the limit of locked memory (ulimit -l, or memlock in "
+			    "/etc/security/limits.conf)",
+			    "all memory of a context is pinned, and %" PRIu64
+			    " KiB may be: little programs fit, others do not",
 			    machine->memlock_bytes >> 10);
 }
 
@@ -140,16 +151,21 @@ static void judge_vfio(const struct machine *machine, struct ssd *ssd)
 	verdict_start(&ssd->vfio);
 	put_text(ssd->vfio.use, sizeof(ssd->vfio.use), "%s", uri);
 	if (ssd->used[0])
-		verdict_add(&ssd->vfio, NO, "weir takes a whole controller: free it first, or name another SSD",
+		verdict_add(&ssd->vfio, NO,
+			    "weir takes a whole controller: free it first, or name another SSD",
 			    "it is in use: %s", ssd->used);
 	if (machine->config[CONFIG_VFIO] == 'n')
-		verdict_add(&ssd->vfio, NO, "use a kernel with CONFIG_VFIO and CONFIG_VFIO_PCI", "the kernel is built without VFIO");
+		verdict_add(&ssd->vfio, NO, "use a kernel with CONFIG_VFIO and CONFIG_VFIO_PCI",
+			    "the kernel is built without VFIO");
 	if (tree_shared(&ssd->function, &alone, why, remedy))
-		verdict_add(&ssd->vfio, machine->iommu == IOMMU_UNKNOWN && !ssd->function.group[0] ? UNKNOWN : NO, remedy, "%s", why);
+		verdict_add(&ssd->vfio,
+			    machine->iommu == IOMMU_UNKNOWN && !ssd->function.group[0] ? UNKNOWN : NO, remedy,
+			    "%s", why);
 	judge_driver(machine, ssd, uri);
 	if (ssd->iommu_bits && ssd->iommu_bits < IOMMU_BITS_NEEDED)
 		verdict_add(&ssd->vfio, NO, "use another machine: this is the processor's",
-			    "its IOMMU takes addresses of %u bits, and weir maps memory where the process has it, near 2^47",
+			    "its IOMMU takes addresses of %u bits, and weir maps memory where the process "
+			    "has it, near 2^47",
 			    ssd->iommu_bits);
 	judge_memlock(machine, &ssd->vfio);
 }
@@ -164,9 +180,11 @@ static bool node_lacks(const struct node *node, struct verdict *verdict)
 	if (node->use == TREE_TAKEN)
 		verdict_add(verdict, NO, "name the device that it is part of, or free it", "%s", node->used);
 	else if (!node->there)
-		verdict_add(verdict, UNKNOWN, "in a container, pass the device in", "there is no /dev/%s here", node->name);
+		verdict_add(verdict, UNKNOWN, "in a container, pass the device in",
+			    "there is no /dev/%s here", node->name);
 	else if (!node->readable) {
-		put_text(remedy, sizeof(remedy), "as root: setfacl -m u:USER:rw /dev/%s, or put a file system on it", node->name);
+		put_text(remedy, sizeof(remedy),
+			 "as root: setfacl -m u:USER:rw /dev/%s, or put a file system on it", node->name);
 		verdict_add(verdict, NO, remedy, "no permission to read /dev/%s", node->name);
 	} else {
 		return false;
@@ -207,12 +225,15 @@ static void judge_file(const struct machine *machine, struct ssd *ssd)
 		verdict_add(&ssd->file, NO, remedy, "%s%s: the kernel has no block device of it",
 			    driver[0] ? "its driver is " : "it has no driver", driver);
 	else if (!ssd->node_count)
-		verdict_add(&ssd->file, NO, "nvme list, dmesg", "the kernel's driver has it, and shows no namespace");
+		verdict_add(&ssd->file, NO, "nvme list, dmesg",
+			    "the kernel's driver has it, and shows no namespace");
 	judge_nodes(ssd);
 	if (machine->uring == NO)
-		verdict_add(&ssd->file, NO, "as root: sysctl kernel.io_uring_disabled=0", "io_uring is switched off");
+		verdict_add(&ssd->file, NO, "as root: sysctl kernel.io_uring_disabled=0",
+			    "io_uring is switched off");
 	else if (machine->uring == UNKNOWN)
-		verdict_add(&ssd->file, UNKNOWN, "sysctl kernel.io_uring_disabled; weir-perf file:PATH tries it",
+		verdict_add(&ssd->file, UNKNOWN,
+			    "sysctl kernel.io_uring_disabled; weir-perf file:PATH tries it",
 			    "whether this process may use io_uring is not known");
 }
 

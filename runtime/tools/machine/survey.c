@@ -43,13 +43,15 @@ static bool wanted(const struct survey_names *names, const struct lanes *lanes)
 
 static int usage(const char *which)
 {
-	fprintf(stderr, "weir-check: no PCI address such as 0000:65:00.0: %s; see weir-check --help\n", which);
+	fprintf(stderr, "weir-check: no PCI address such as 0000:65:00.0: %s; see weir-check --help\n",
+		which);
 	return STATUS_USAGE;
 }
 
 static int absent(const char *kind, const char *name)
 {
-	fprintf(stderr, "weir-check: there is no %s %s; weir-check without it lists what there is\n", kind, name);
+	fprintf(stderr, "weir-check: there is no %s %s; weir-check without it lists what there is\n", kind,
+		name);
 	return STATUS_NONE;
 }
 
@@ -119,8 +121,9 @@ static int no_memory(void)
 	return STATUS_NONE;
 }
 
-static int report_pairs(const struct survey *survey, const struct machine *machine, const struct lanes_list *list,
-			const struct ssd *ssds, unsigned count, struct report *report)
+static int report_pairs(const struct survey *survey, const struct machine *machine,
+			const struct lanes_list *list, const struct ssd *ssds, unsigned count,
+			struct report *report)
 {
 	struct pair *pair = malloc(sizeof(*pair));
 
@@ -137,8 +140,9 @@ static int report_pairs(const struct survey *survey, const struct machine *machi
 	return 0;
 }
 
-static int report_all(const struct survey *survey, const struct machine *machine, const struct lanes_list *list,
-		      const struct tree_names *addresses, struct report *report)
+static int report_all(const struct survey *survey, const struct machine *machine,
+		      const struct lanes_list *list, const struct tree_names *addresses,
+		      struct report *report)
 {
 	struct ssd *ssds = calloc(addresses->count + 1, sizeof(*ssds));
 	unsigned count = 0;
@@ -164,7 +168,8 @@ static int report_all(const struct survey *survey, const struct machine *machine
 static void dump(const struct machine *machine, struct report *report)
 {
 	json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i}", "version", weir_version(), "machine",
-				 json_machine(machine), "gpus", report->lanes, "ssds", report->ssds, "pairs", report->pairs, "status", report->status);
+				 json_machine(machine), "gpus", report->lanes, "ssds", report->ssds, "pairs",
+				 report->pairs, "status", report->status);
 
 	json_dumpf(root, stdout, JSON_INDENT(1));
 	printf("\n");

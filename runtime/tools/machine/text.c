@@ -7,13 +7,20 @@
 #include <string.h>
 
 const char *const answer_words[] = { "unknown", "no", "yes" }; /* enum answer */
-const char *const iommu_words[] = { "unknown", "off", "translated", "passthrough", "mixed" }; /* enum iommu_mode */
-const char *const place_words[] = { "unknown", "switch", "root-port", "host-bridge", "numa-node", "across" }; /* enum place */
+const char *const iommu_words[] = { "unknown", "off", "translated", "passthrough",
+				    "mixed" }; /* enum iommu_mode */
+const char *const place_words[] = {
+	"unknown", "switch", "root-port", "host-bridge", "numa-node", "across"
+}; /* enum place */
 
 /* By enum place. */
 static const char *const place_sentences[] = {
-	"where they meet is not known", "below one switch", "below one root port", "through one host bridge",
-	"below different host bridges of one NUMA node", "across NUMA nodes",
+	"where they meet is not known",
+	"below one switch",
+	"below one root port",
+	"through one host bridge",
+	"below different host bridges of one NUMA node",
+	"across NUMA nodes",
 };
 
 const char *lanes_label(const struct lanes *lanes)
@@ -53,8 +60,8 @@ static void print_config(const struct machine *machine)
 
 static void print_vfio(const struct machine *machine)
 {
-	printf("  VFIO     driver vfio-pci %s, vfio_iommu_type1 %s, /dev/vfio/vfio ", answer_words[machine->vfio_pci],
-	       answer_words[machine->vfio_type1]);
+	printf("  VFIO     driver vfio-pci %s, vfio_iommu_type1 %s, /dev/vfio/vfio ",
+	       answer_words[machine->vfio_pci], answer_words[machine->vfio_type1]);
 	if (machine->vfio_node)
 		printf("cannot be opened: %s\n", strerror(machine->vfio_node));
 	else
@@ -78,8 +85,8 @@ void text_machine(const struct machine *machine)
 	else
 		print_bytes(machine->memlock_bytes);
 	printf("%s\n", machine->memlock_bytes < MEMLOCK_UNLIMITED ? " may be locked" : "");
-	printf("  module   weir_p2p loaded: %s%s%s\n", answer_words[machine->module], machine->module_version[0] ? ", version " : "",
-	       machine->module_version);
+	printf("  module   weir_p2p loaded: %s%s%s\n", answer_words[machine->module],
+	       machine->module_version[0] ? ", version " : "", machine->module_version);
 	if (!machine->pci)
 		printf("  PCI      the bus cannot be seen: no /sys/bus/pci/devices\n");
 }
@@ -91,16 +98,19 @@ static void print_group(const struct tree_function *function, const char *type, 
 		printf("NUMA node not known");
 	else
 		printf("NUMA node %d", node);
-	printf(", IOMMU group %s%s%s%s\n", or_words(function->group, "none"), type[0] ? " (" : "", type, type[0] ? ")" : "");
+	printf(", IOMMU group %s%s%s%s\n", or_words(function->group, "none"), type[0] ? " (" : "", type,
+	       type[0] ? ")" : "");
 }
 
 /* What a GPU does for controllers, or why it does not. */
-static void print_ability(const char *name, enum answer answer, const char *yes, const char *no, const char *why)
+static void print_ability(const char *name, enum answer answer, const char *yes, const char *no,
+			  const char *why)
 {
 	if (answer == UNKNOWN)
 		printf("  %-8s not known\n", name);
 	else
-		printf("  %-8s %s%s%s\n", name, answer == YES ? yes : no, answer == NO && why[0] ? ": " : "", answer == NO ? why : "");
+		printf("  %-8s %s%s%s\n", name, answer == YES ? yes : no, answer == NO && why[0] ? ": " : "",
+		       answer == NO ? why : "");
 }
 
 static void print_bars(const struct lanes *lanes)
@@ -135,14 +145,17 @@ void text_lanes(const struct lanes *lanes)
 	if (lanes->usable == YES)
 		printf("  name     %s, which is %s\n", lanes->name, lanes->device);
 	else
-		printf("  name     %s: %s\n", lanes->usable == NO ? "none, no backend can use it" : "not known", lanes->why);
-	printf("  driver   %s%s%s\n", or_words(lanes->function.driver, "none"), lanes->driver_version[0] ? " " : "",
-	       lanes->driver_version);
+		printf("  name     %s: %s\n",
+		       lanes->usable == NO ? "none, no backend can use it" : "not known", lanes->why);
+	printf("  driver   %s%s%s\n", or_words(lanes->function.driver, "none"),
+	       lanes->driver_version[0] ? " " : "", lanes->driver_version);
 	print_bars(lanes);
 	printf("  sharing  dma-buf %s; other devices reach its memory: %s\n", answer_words[lanes->dma_buf],
 	       answer_words[lanes->peer_dma]);
-	print_ability("doorbell", lanes->registers, "its lanes ring them", "a host thread rings them for its lanes", lanes->registers_why);
-	print_ability("export", lanes->export, "its memory as a dma-buf", "no dma-buf of its memory", lanes->export_why);
+	print_ability("doorbell", lanes->registers, "its lanes ring them",
+		      "a host thread rings them for its lanes", lanes->registers_why);
+	print_ability("export", lanes->export, "its memory as a dma-buf", "no dma-buf of its memory",
+		      lanes->export_why);
 	print_group(&lanes->function, lanes->group_type, lanes->numa_node);
 }
 
@@ -150,7 +163,9 @@ static void print_nodes(const struct ssd *ssd)
 {
 	for (unsigned i = 0; i < ssd->node_count; i++) {
 		const struct node *node = &ssd->nodes[i];
-		const char *can = node->readable && node->writable ? "read and write" : node->readable ? "read" : "neither read nor write";
+		const char *can = node->readable && node->writable ? "read and write"
+				  : node->readable                 ? "read"
+								   : "neither read nor write";
 
 		printf("  %-8s %s: ", i ? "" : "disks", node->name);
 		if (node->there)
@@ -165,8 +180,10 @@ static void print_nodes(const struct ssd *ssd)
 
 void text_ssd(const struct ssd *ssd)
 {
-	printf("SSD %s  %s%s[%s]\n", ssd->function.address, ssd->model, ssd->model[0] ? " " : "", ssd->function.id);
-	printf("  driver   %s%s%s\n", or_words(ssd->function.driver, "none"), ssd->firmware[0] ? "; firmware " : "", ssd->firmware);
+	printf("SSD %s  %s%s[%s]\n", ssd->function.address, ssd->model, ssd->model[0] ? " " : "",
+	       ssd->function.id);
+	printf("  driver   %s%s%s\n", or_words(ssd->function.driver, "none"),
+	       ssd->firmware[0] ? "; firmware " : "", ssd->firmware);
 	print_nodes(ssd);
 	print_group(&ssd->function, ssd->group_type, ssd->numa_node);
 	if (ssd->others.count) {
@@ -198,8 +215,8 @@ static void print_way(const struct pair *pair)
 {
 	const struct host_bridge *a = &pair->bridges[0], *b = &pair->bridges[1];
 
-	printf("  way      %s%s%s; bridges redirect (ACS): %s", place_sentences[pair->location], pair->meet[0] ? ", " : "", pair->meet,
-	       answer_words[pair->acs]);
+	printf("  way      %s%s%s; bridges redirect (ACS): %s", place_sentences[pair->location],
+	       pair->meet[0] ? ", " : "", pair->meet, answer_words[pair->acs]);
 	for (unsigned i = 0; i < pair->hop_count; i++)
 		if (pair->hops[i].redirects == YES)
 			printf(" %s", pair->hops[i].address);
@@ -209,8 +226,8 @@ static void print_way(const struct pair *pair)
 	else if (!strcmp(a->address, b->address))
 		printf("%s lets peers talk, says Linux: %s", a->id, answer_words[a->listed]);
 	else
-		printf("%s and %s let peers talk, says Linux: %s, %s", a->id, or_words(b->id, "?"), answer_words[a->listed_apart],
-		       answer_words[b->listed_apart]);
+		printf("%s and %s let peers talk, says Linux: %s, %s", a->id, or_words(b->id, "?"),
+		       answer_words[a->listed_apart], answer_words[b->listed_apart]);
 	printf("\n");
 }
 

@@ -48,5 +48,6 @@ void verdict_add(struct verdict *verdict, enum answer answer, const char *remedy
 void verdict_join(struct verdict *verdict, const struct verdict *other)
 {
 	for (unsigned i = 0; i < other->count; i++)
-		verdict_add(verdict, other->reasons[i].answer, other->reasons[i].remedy, "%s", other->reasons[i].why);
+		verdict_add(verdict, other->reasons[i].answer, other->reasons[i].remedy, "%s",
+			    other->reasons[i].why);
 }

@@ -64,7 +64,8 @@ static bool find_bar(const char *address, int asked, struct bar *bar)
 		if (asked < 0 ? !found || better(&bars[i], found) : bars[i].number == asked)
 			found = &bars[i];
 	if (!found) {
-		snprintf(what, sizeof(what), "it has no memory in %s; weir-bind gpu list %s shows what it has",
+		snprintf(what, sizeof(what),
+			 "it has no memory in %s; weir-bind gpu list %s shows what it has",
 			 asked < 0 ? "any BAR" : "that BAR", address);
 		complain(address, what);
 		return false;
@@ -72,8 +73,10 @@ static bool find_bar(const char *address, int asked, struct bar *bar)
 	*bar = *found;
 	if ((bar->first | bar->bytes) % WINDOW_ALIGN == 0)
 		return true;
-	snprintf(what, sizeof(what), "BAR %d, %" PRIu64 " bytes at %#" PRIx64 ", is no multiple of 2 MiB: no window is laid over it", bar->number,
-		 bar->bytes, bar->first);
+	snprintf(what, sizeof(what),
+		 "BAR %d, %" PRIu64 " bytes at %#" PRIx64
+		 ", is no multiple of 2 MiB: no window is laid over it",
+		 bar->number, bar->bytes, bar->first);
 	complain(address, what);
 	return false;
 }
@@ -89,7 +92,8 @@ static int open_control(void)
 	int control = tree_path(path, "/dev/weir_p2p/control") ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
 	if (control < 0 && (errno == ENOENT || errno == ENXIO))
-		complain(path, "the kernel module is not loaded: modprobe weir_p2p (docs/kernel.md says how it is installed)");
+		complain(path, "the kernel module is not loaded: modprobe weir_p2p (docs/kernel.md says how "
+			       "it is installed)");
 	else if (control < 0)
 		complain(path, errno == EACCES || errno == EPERM ? "only root may open it" : strerror(errno));
 	return control;
@@ -101,7 +105,8 @@ static struct weir_p2p_claim make_claim(const char *address, int bar)
 	unsigned domain = 0, bus = 0, device = 0, function = 0;
 
 	(void)sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function); /* tree_address() made it */
-	claim.gpu = (struct weir_p2p_function){ domain, (uint8_t)bus, (uint8_t)device, (uint8_t)function, (uint8_t)bar };
+	claim.gpu = (struct weir_p2p_function){ domain, (uint8_t)bus, (uint8_t)device, (uint8_t)function,
+						(uint8_t)bar };
 	return claim;
 }
 
@@ -122,12 +127,15 @@ static int grant(const char *address, int bar, const char *name)
 	char path[PATH_MAX], what[TREE_WHY_BYTES];
 
 	if (!group) {
-		snprintf(what, sizeof(what), "claimed, but there is no group %s to open its node: groupadd --system %s", name, name);
+		snprintf(what, sizeof(what),
+			 "claimed, but there is no group %s to open its node: groupadd --system %s", name,
+			 name);
 		return complain(address, what);
 	}
 	if (node_path(path, address, bar) && !chown(path, (uid_t)-1, group->gr_gid) && !chmod(path, 0660))
 		return 0;
-	snprintf(what, sizeof(what), "claimed, but its node cannot be given to group %s: %s", name, strerror(errno));
+	snprintf(what, sizeof(what), "claimed, but its node cannot be given to group %s: %s", name,
+		 strerror(errno));
 	return complain(address, what);
 }
 
@@ -139,15 +147,16 @@ static int claim_one(int control, const char *address, const struct gpu_options 
 	if (!find_bar(address, options->bar, &bar))
 		return 1;
 	if (options->dry_run) {
-		printf("would claim BAR %d of %s, %" PRIu64 " MiB, as /dev/weir_p2p/%s-%d%s%s\n", bar.number, address, bar.bytes >> 20, address,
-		       bar.number, options->group ? ", for group " : "", options->group ? options->group : "");
+		printf("would claim BAR %d of %s, %" PRIu64 " MiB, as /dev/weir_p2p/%s-%d%s%s\n", bar.number,
+		       address, bar.bytes >> 20, address, bar.number, options->group ? ", for group " : "",
+		       options->group ? options->group : "");
 		return 0;
 	}
 	claim = make_claim(address, bar.number);
 	if (ioctl(control, WEIR_P2P_CLAIM, &claim))
 		return say_why(control, address, errno);
-	printf("claimed BAR %d of %s, %" PRIu64 " MiB: /dev/weir_p2p/%s-%d\n", bar.number, address, (uint64_t)claim.bytes >> 20, address,
-	       bar.number);
+	printf("claimed BAR %d of %s, %" PRIu64 " MiB: /dev/weir_p2p/%s-%d\n", bar.number, address,
+	       (uint64_t)claim.bytes >> 20, address, bar.number);
 	return options->group ? grant(address, bar.number, options->group) : 0;
 }
 
@@ -160,7 +169,8 @@ static int unclaim_one(int control, const char *address, const struct gpu_option
 	for (int bar = 0; bar < BARS; bar++) {
 		struct weir_p2p_claim claim = make_claim(address, bar);
 
-		if ((options->bar >= 0 && bar != options->bar) || !node_path(path, address, bar) || access(path, F_OK))
+		if ((options->bar >= 0 && bar != options->bar) || !node_path(path, address, bar) ||
+		    access(path, F_OK))
 			continue;
 		found++;
 		if (options->dry_run)
@@ -183,10 +193,11 @@ static int change(const char *command, const struct tree_names *addresses, const
 		return 1;
 	for (unsigned i = 0; i < addresses->count; i++)
 		if (!tree_function(addresses->name[i], &function))
-			failed = complain(addresses->name[i], "there is no such PCI device; weir-bind gpu list shows GPUs");
+			failed = complain(addresses->name[i],
+					  "there is no such PCI device; weir-bind gpu list shows GPUs");
 		else
-			failed |= claim ? claim_one(control, addresses->name[i], options) :
-					  unclaim_one(control, addresses->name[i], options);
+			failed |= claim ? claim_one(control, addresses->name[i], options)
+					: unclaim_one(control, addresses->name[i], options);
 	if (control >= 0)
 		close(control);
 	return failed;
@@ -203,7 +214,8 @@ static void window_of(const char *address, int bar, char text[TREE_NAME_BYTES])
 	if (!node_path(path, address, bar) || stat(path, &node))
 		return;
 	group = node.st_mode & 0060 ? getgrgid(node.st_gid) : NULL;
-	snprintf(text, TREE_NAME_BYTES, "root%s%.40s", group ? " and group " : " alone", group ? group->gr_name : "");
+	snprintf(text, TREE_NAME_BYTES, "root%s%.40s", group ? " and group " : " alone",
+		 group ? group->gr_name : "");
 }
 
 static void list_bar(const char *address, const struct bar *bar, json_t *list)
@@ -212,11 +224,12 @@ static void list_bar(const char *address, const struct bar *bar, json_t *list)
 
 	window_of(address, bar->number, window);
 	if (list)
-		json_array_append_new(list, json_pack("{s:i, s:I, s:b, s:s}", "bar", bar->number, "bytes", (json_int_t)bar->bytes, "window",
-						      window[0] != '\0', "opened_by", window));
+		json_array_append_new(list, json_pack("{s:i, s:I, s:b, s:s}", "bar", bar->number, "bytes",
+						      (json_int_t)bar->bytes, "window", window[0] != '\0',
+						      "opened_by", window));
 	else if (window[0])
-		printf("    BAR %d, %" PRIu64 " MiB: claimed, /dev/weir_p2p/%s-%d, for %s\n", bar->number, bar->bytes >> 20, address, bar->number,
-		       window);
+		printf("    BAR %d, %" PRIu64 " MiB: claimed, /dev/weir_p2p/%s-%d, for %s\n", bar->number,
+		       bar->bytes >> 20, address, bar->number, window);
 	else
 		printf("    BAR %d, %" PRIu64 " KiB: not claimed\n", bar->number, bar->bytes >> 10);
 }
@@ -228,12 +241,14 @@ static void list_one(const struct tree_function *function, json_t *list)
 	unsigned count = read_bars(function->address, bars);
 
 	if (!list)
-		printf("%s  [%s]  driver %s\n", function->address, function->id, function->driver[0] ? function->driver : "none");
+		printf("%s  [%s]  driver %s\n", function->address, function->id,
+		       function->driver[0] ? function->driver : "none");
 	for (unsigned i = 0; i < count; i++)
 		list_bar(function->address, &bars[i], bars_list);
 	if (list)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:o}", "address", function->address, "id", function->id, "driver",
-						      function->driver, "bars", bars_list));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s, s:o}", "address", function->address, "id",
+						function->id, "driver", function->driver, "bars", bars_list));
 }
 
 /* Displays, and accelerators that drive none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir-bind: give NVMe controllers to programs (vfio-pci), lay windows over GPUs (weir_p2p), and give both back. */
+/* weir-bind: give NVMe controllers to programs (vfio-pci), lay windows over GPUs (weir_p2p), and give both
+ * back. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -19,12 +20,14 @@ static const char usage_text[] =
 	"       weir-bind gpu list [--json] [ADDRESS...]\n"
 	"       weir-bind gpu claim|unclaim [--dry-run] [--bar N] [--group NAME] ADDRESS...\n"
 	"\n"
-	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be bound\n"
+	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be "
+	"bound\n"
 	"bind     take each from its driver and give it to vfio-pci, for storages nvme:ADDRESS\n"
 	"unbind   take each from its driver, and give it to none\n"
 	"restore  give each back to the driver that it had before\n"
 	"gpu      windows of the kernel module weir_p2p over GPUs' memory, which SSDs then read into:\n"
-	"         list GPUs with their BARs; claim the largest one, whatever driver the GPU has; give it back\n"
+	"         list GPUs with their BARs; claim the largest one, whatever driver the GPU has; give it "
+	"back\n"
 	"\n"
 	"A controller is refused if anything on it is mounted, swapped on, part of md or dm, or in use by\n"
 	"ZFS or another program. With several, all are looked at before the first is touched.\n"
@@ -77,7 +80,8 @@ static bool refused(enum command command, const struct tree_function *function, 
 		return true;
 	}
 	if (!tree_path(path, "/sys/bus/pci/drivers/vfio-pci") || access(path, F_OK) != 0) {
-		snprintf(why, TREE_WHY_BYTES, "there is no driver vfio-pci in this kernel: load it (modprobe vfio-pci)");
+		snprintf(why, TREE_WHY_BYTES,
+			 "there is no driver vfio-pci in this kernel: load it (modprobe vfio-pci)");
 		return true;
 	}
 	return false;
@@ -101,7 +105,8 @@ static int put(const char *address, const char *text, const char *path)
 	error = tree_write(path, text);
 	if (!error)
 		return 0;
-	snprintf(what, sizeof(what), "cannot write to %.300s: %s%s", path, strerror(error), needs_root(error));
+	snprintf(what, sizeof(what), "cannot write to %.300s: %s%s", path, strerror(error),
+		 needs_root(error));
 	return complain(address, what);
 }
 
@@ -122,15 +127,17 @@ static int note(const struct tree_function *function)
 		char what[TREE_WHY_BYTES];
 		int error;
 
-		if (!tree_path(folder, i ? "/run/weir/bind" : "/run/weir") || mkdir(folder, 0755) == 0 || errno == EEXIST)
+		if (!tree_path(folder, i ? "/run/weir/bind" : "/run/weir") || mkdir(folder, 0755) == 0 ||
+		    errno == EEXIST)
 			continue;
 		error = errno;
-		snprintf(what, sizeof(what), "cannot make %.300s, where its driver is noted: %s%s", folder, strerror(error),
-			 needs_root(error));
+		snprintf(what, sizeof(what), "cannot make %.300s, where its driver is noted: %s%s", folder,
+			 strerror(error), needs_root(error));
 		return complain(function->address, what);
 	}
 	file = fopen(path, "w");
-	if (!file || fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") < 0 || fclose(file) != 0)
+	if (!file || fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") < 0 ||
+	    fclose(file) != 0)
 		return complain(function->address, "cannot note its driver in /run/weir/bind");
 	return 0;
 }
@@ -152,7 +159,8 @@ static int join_driver(const struct tree_function *function, const char *driver)
 	if (!tree_path(path, "/sys/bus/pci/devices/%s/driver_override", function->address) ||
 	    !tree_path(probe, "/sys/bus/pci/drivers_probe"))
 		return 1;
-	return put(function->address, driver[0] ? driver : "\n", path) || put(function->address, function->address, probe);
+	return put(function->address, driver[0] ? driver : "\n", path) ||
+	       put(function->address, function->address, probe);
 }
 
 /* Did the kernel do as it was told? A tree of files cannot. */
@@ -176,7 +184,8 @@ static int bind_one(const struct tree_function *function)
 		printf("%s is with vfio-pci already\n", function->address);
 		return 0;
 	}
-	return note(function) || leave_driver(function) || join_driver(function, "vfio-pci") || confirm(function, "vfio-pci");
+	return note(function) || leave_driver(function) || join_driver(function, "vfio-pci") ||
+	       confirm(function, "vfio-pci");
 }
 
 static int unbind_one(const struct tree_function *function)
@@ -192,7 +201,8 @@ static int restore_one(const struct tree_function *function)
 		return 1;
 	tree_read(driver, sizeof(driver), path);
 	if (!driver[0])
-		return complain(function->address, "it was not bound or unbound by weir-bind since the machine started: nothing to restore");
+		return complain(function->address, "it was not bound or unbound by weir-bind since the "
+						   "machine started: nothing to restore");
 	if (leave_driver(function) || join_driver(function, ""))
 		return 1;
 	if (confirm(function, strcmp(driver, "none") ? driver : ""))
@@ -205,14 +215,17 @@ static int restore_one(const struct tree_function *function)
 /* All are looked at before the first is touched. */
 static int change(enum command command, const struct tree_names *addresses)
 {
-	int (*const change_one[COMMANDS])(const struct tree_function *) = { NULL, bind_one, unbind_one, restore_one };
+	int (*const change_one[COMMANDS])(const struct tree_function *) = { NULL, bind_one, unbind_one,
+									    restore_one };
 	struct tree_function function;
 	char why[TREE_WHY_BYTES];
 	int failed = 0;
 
 	for (unsigned i = 0; i < addresses->count; i++)
 		if (!tree_function(addresses->name[i], &function))
-			failed = complain(addresses->name[i], "there is no such PCI device; weir-bind show lists NVMe controllers");
+			failed = complain(
+				addresses->name[i],
+				"there is no such PCI device; weir-bind show lists NVMe controllers");
 		else if (command != RESTORE && refused(command, &function, addresses, why))
 			failed = complain(addresses->name[i], why);
 	for (unsigned i = 0; i < addresses->count && !failed; i++)
@@ -237,13 +250,16 @@ static void show_one(const struct tree_function *function, const struct tree_nam
 
 	tree_blocks(function->address, &blocks);
 	if (list) {
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:b, s:s}", "address", function->address, "id", function->id,
-						      "driver", function->driver, "iommu_group", function->group, "blocks",
-						      names_json(&blocks), "can_bind", !no, "why_not", why));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s, s:s, s:o, s:b, s:s}", "address",
+						function->address, "id", function->id, "driver",
+						function->driver, "iommu_group", function->group, "blocks",
+						names_json(&blocks), "can_bind", !no, "why_not", why));
 		return;
 	}
 	printf("%s  [%s]  driver %s, IOMMU group %s", function->address, function->id,
-	       function->driver[0] ? function->driver : "none", function->group[0] ? function->group : "none");
+	       function->driver[0] ? function->driver : "none",
+	       function->group[0] ? function->group : "none");
 	for (unsigned i = 0; i < blocks.count; i++)
 		printf("%s%s", i ? " " : ", disks ", blocks.name[i]);
 	printf("\n    %s%s\n", no ? "cannot be bound: " : "can be bound", why);
@@ -304,7 +320,8 @@ static int run_gpu(int argc, char **argv)
 	if (take_addresses(argc - 1, argv + 1, &addresses))
 		return 2;
 	if (!list && (json || !addresses.count))
-		return usage(json ? "--json is for gpu list alone" : "which GPUs? weir-bind gpu list shows them; name addresses to ",
+		return usage(json ? "--json is for gpu list alone"
+				  : "which GPUs? weir-bind gpu list shows them; name addresses to ",
 			     json ? "" : argv[0]);
 	if (list && (dry_run || gpu_options.group))
 		return usage("gpu list changes nothing", "");
@@ -331,15 +348,20 @@ static int run(int argc, char **argv)
 	if (command == SHOW)
 		return dry_run ? usage("--dry-run is not for show", "") : show(&addresses);
 	if (json || !addresses.count)
-		return usage(json ? "--json is for show alone" : "which controllers? Name their addresses to ", json ? "" : argv[0]);
+		return usage(json ? "--json is for show alone"
+				  : "which controllers? Name their addresses to ",
+			     json ? "" : argv[0]);
 	return change(command, &addresses);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { "dry-run", no_argument, NULL, 'n' },
-						 { "json", no_argument, NULL, 'j' }, { "root", required_argument, NULL, 'r' },
-						 { "bar", required_argument, NULL, 'b' }, { "group", required_argument, NULL, 'g' },
+	static const struct option options[] = { { "help", no_argument, NULL, 'h' },
+						 { "dry-run", no_argument, NULL, 'n' },
+						 { "json", no_argument, NULL, 'j' },
+						 { "root", required_argument, NULL, 'r' },
+						 { "bar", required_argument, NULL, 'b' },
+						 { "group", required_argument, NULL, 'g' },
 						 { NULL, 0, NULL, 0 } };
 	int found;
 

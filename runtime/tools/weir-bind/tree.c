@@ -138,7 +138,8 @@ bool tree_function(const char *address, struct tree_function *function)
 		return false;
 	tree_attribute(vendor, address, "vendor");
 	tree_attribute(device, address, "device");
-	snprintf(function->id, sizeof(function->id), "%.20s:%.20s", vendor[0] ? vendor + 2 : "", device[0] ? device + 2 : "");
+	snprintf(function->id, sizeof(function->id), "%.20s:%.20s", vendor[0] ? vendor + 2 : "",
+		 device[0] ? device + 2 : "");
 	if (tree_path(path, "/sys/bus/pci/devices/%s/driver", address))
 		tree_link(function->driver, path);
 	if (tree_path(path, "/sys/bus/pci/devices/%s/iommu_group", address))
@@ -200,7 +201,8 @@ static void add_namespaces(const char *address, const char *controller, struct t
 
 		block_name(space, entries.name[i]);
 		length = strlen(space);
-		if (strncmp(space, "nvme", 4) || !strchr(space + 4, 'n') || !tree_path(path, "/sys/block/%s", space))
+		if (strncmp(space, "nvme", 4) || !strchr(space + 4, 'n') ||
+		    !tree_path(path, "/sys/block/%s", space))
 			continue;
 		add(blocks, space);
 		tree_list(path, &parts);
@@ -233,10 +235,12 @@ static bool block_path(char path[PATH_MAX], const char *block, const char *file)
 	return tree_path(path, "/sys/block/%s/%s", block, file);
 }
 
-/* A file system on it is mounted: by its number, or by its name where a file system has numbers of its own. */
+/* A file system on it is mounted: by its number, or by its name where a file system has numbers of its own.
+ */
 static bool mounted(const char *block, char why[TREE_WHY_BYTES])
 {
-	char path[PATH_MAX], number[TREE_NAME_BYTES], line[LINE_BYTES], seen[TREE_NAME_BYTES], location[1024], source[1024];
+	char path[PATH_MAX], number[TREE_NAME_BYTES], line[LINE_BYTES], seen[TREE_NAME_BYTES], location[1024],
+		source[1024];
 	bool found = false;
 	FILE *file;
 
@@ -248,13 +252,16 @@ static bool mounted(const char *block, char why[TREE_WHY_BYTES])
 	while (!found && fgets(line, sizeof(line), file)) {
 		const char *rest = strstr(line, " - ");
 
-		if (sscanf(line, "%*s %*s %63s %*s %1023s", seen, location) != 2 || !rest || sscanf(rest, " - %*s %1023s", source) != 1)
+		if (sscanf(line, "%*s %*s %63s %*s %1023s", seen, location) != 2 || !rest ||
+		    sscanf(rest, " - %*s %1023s", source) != 1)
 			continue;
 		found = !strcmp(seen, number) || (!strncmp(source, "/dev/", 5) && !strcmp(source + 5, block));
 	}
 	fclose(file);
 	if (found)
-		snprintf(why, TREE_WHY_BYTES, !strcmp(location, "/") ? "%s holds the root file system%.0s" : "%s is mounted on %.400s",
+		snprintf(why, TREE_WHY_BYTES,
+			 !strcmp(location, "/") ? "%s holds the root file system%.0s"
+						: "%s is mounted on %.400s",
 			 block, location);
 	return found;
 }
@@ -268,7 +275,8 @@ static bool swapped_on(const char *block, char why[TREE_WHY_BYTES])
 	if (!tree_path(path, "/proc/swaps") || !(file = fopen(path, "r")))
 		return false;
 	while (!found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "%1023s", name) == 1 && !strncmp(name, "/dev/", 5) && !strcmp(name + 5, block);
+		found = sscanf(line, "%1023s", name) == 1 && !strncmp(name, "/dev/", 5) &&
+			!strcmp(name + 5, block);
 	fclose(file);
 	if (found)
 		snprintf(why, TREE_WHY_BYTES, "%s is swapped on", block);
@@ -302,7 +310,8 @@ static bool opened(const char *block, char why[TREE_WHY_BYTES])
 		close(fd);
 	if (fd >= 0 || errno != EBUSY)
 		return false;
-	snprintf(why, TREE_WHY_BYTES, "%s is in use, by ZFS or another program that has it for itself", block);
+	snprintf(why, TREE_WHY_BYTES, "%s is in use, by ZFS or another program that has it for itself",
+		 block);
 	return true;
 }
 
@@ -313,7 +322,8 @@ enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES])
 	return swapped_on(block, why) || held(block, why) || opened(block, why) ? TREE_TAKEN : TREE_FREE;
 }
 
-void tree_group(const struct tree_function *function, const struct tree_names *with, struct tree_names *others)
+void tree_group(const struct tree_function *function, const struct tree_names *with,
+		struct tree_names *others)
 {
 	struct tree_names members;
 	char path[PATH_MAX];
@@ -324,32 +334,36 @@ void tree_group(const struct tree_function *function, const struct tree_names *w
 	tree_list(path, &members);
 	for (unsigned i = 0; i < members.count; i++) {
 		struct tree_function member;
-		bool good = !tree_function(members.name[i], &member) || !strncmp(member.class, "0x0604", 6) || !member.driver[0] ||
-			    !strcmp(member.driver, "vfio-pci") || !strcmp(member.address, function->address) ||
-			    tree_has(with, member.address);
+		bool good = !tree_function(members.name[i], &member) || !strncmp(member.class, "0x0604", 6) ||
+			    !member.driver[0] || !strcmp(member.driver, "vfio-pci") ||
+			    !strcmp(member.address, function->address) || tree_has(with, member.address);
 
 		if (!good)
 			add(others, member.address);
 	}
 }
 
-bool tree_shared(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES],
-		 char remedy[TREE_WHY_BYTES])
+bool tree_shared(const struct tree_function *function, const struct tree_names *with,
+		 char why[TREE_WHY_BYTES], char remedy[TREE_WHY_BYTES])
 {
 	struct tree_names others;
 	size_t used;
 
 	if (!function->group[0]) {
 		snprintf(why, TREE_WHY_BYTES, "it is in no IOMMU group");
-		snprintf(remedy, TREE_WHY_BYTES, "turn the IOMMU on in the firmware's setup, and boot with intel_iommu=on where that is "
-						 "not the default");
+		snprintf(remedy, TREE_WHY_BYTES,
+			 "turn the IOMMU on in the firmware's setup, and boot with intel_iommu=on where that "
+			 "is "
+			 "not the default");
 		return true;
 	}
 	tree_group(function, with, &others);
 	if (!others.count)
 		return false;
-	used = (size_t)snprintf(why, TREE_WHY_BYTES,
-				"its IOMMU group %s has devices that other drivers use, which could reach its memory:", function->group);
+	used = (size_t)snprintf(
+		why, TREE_WHY_BYTES,
+		"its IOMMU group %s has devices that other drivers use, which could reach its memory:",
+		function->group);
 	for (unsigned i = 0; i < others.count && used + TREE_NAME_BYTES < TREE_WHY_BYTES / 2; i++)
 		used += (size_t)snprintf(why + used, TREE_WHY_BYTES - used, " %s", others.name[i]);
 	snprintf(remedy, TREE_WHY_BYTES, "bind those, too, or put the controller into another slot");

@@ -2,7 +2,8 @@
 /*
  * tree.h: what the kernel tells of NVMe controllers in /sys and /proc.
  *
- * Owns: reading and writing these files, all below one root folder, so that a test can have a tree of its own.
+ * Owns: reading and writing these files, all below one root folder, so that a test can have a tree of its
+ * own.
  */
 #ifndef WEIR_BIND_TREE_H
 #define WEIR_BIND_TREE_H
@@ -71,14 +72,17 @@ void tree_controllers(struct tree_names *addresses);
 /** tree_blocks() - block devices of a controller, namespaces and their partitions: nvme0n1, nvme0n1p2 */
 void tree_blocks(const char *address, struct tree_names *blocks);
 
-/** enum tree_use - a block device is free, has a file system that is mounted, or is swap, a part of md or dm, or taken */
+/** enum tree_use - a block device is free, has a file system that is mounted, or is swap, a part of md or dm,
+ * or taken */
 enum tree_use { TREE_FREE, TREE_MOUNTED, TREE_TAKEN };
 
 /** tree_used() - what uses block device @block, as part of a sentence */
 enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES]);
 
-/** tree_group() - other functions of the IOMMU group that are neither bridges, nor free, nor vfio-pci's, nor in @with */
-void tree_group(const struct tree_function *function, const struct tree_names *with, struct tree_names *others);
+/** tree_group() - other functions of the IOMMU group that are neither bridges, nor free, nor vfio-pci's, nor
+ * in @with */
+void tree_group(const struct tree_function *function, const struct tree_names *with,
+		struct tree_names *others);
 
 /**
  * tree_shared() - why vfio-pci could not have @function: no IOMMU group, or others that could reach it
@@ -88,8 +92,8 @@ void tree_group(const struct tree_function *function, const struct tree_names *w
  *
  * Return: false: it could.
  */
-bool tree_shared(const struct tree_function *function, const struct tree_names *with, char why[TREE_WHY_BYTES],
-		 char remedy[TREE_WHY_BYTES]);
+bool tree_shared(const struct tree_function *function, const struct tree_names *with,
+		 char why[TREE_WHY_BYTES], char remedy[TREE_WHY_BYTES]);
 
 /** tree_has() - is @name in the list? */
 bool tree_has(const struct tree_names *names, const char *name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Storages named by URI: opened as a program would, for reading, and closed again. Of one on a network that says whether it is reached. */
+/* Storages named by URI: opened as a program would, for reading, and closed again. Of one on a network that
+ * says whether it is reached. */
 #include "storage.h"
 
 #include <jansson.h>

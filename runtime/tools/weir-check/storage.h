@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/** storages_report() - each of @uris opened as a program would, and what came of it, printed; STATUS_FAST or STATUS_NONE */
+/** storages_report() - each of @uris opened as a program would, and what came of it, printed; STATUS_FAST or
+ * STATUS_NONE */
 int storages_report(const char *const *uris, unsigned count, bool json);
 
 #endif

@@ -55,7 +55,7 @@ static const struct {
 	int (*run)(struct tool *tool);
 	int least;
 } commands[] = {
-	{ "make", tool_make, 1 },   { "index", tool_index, 1 },	  { "upload", tool_upload, 2 },
+	{ "make", tool_make, 1 },   { "index", tool_index, 1 },   { "upload", tool_upload, 2 },
 	{ "info", tool_info, 1 },   { "verify", tool_verify, 1 }, { "order", tool_order, 1 },
 	{ "bench", tool_bench, 1 },
 };
@@ -229,13 +229,13 @@ enum {
 };
 
 static const struct option options[] = {
-	{ "format", 1, NULL, FORMAT },	 { "manifest", 1, NULL, MANIFEST }, { "checks", 0, NULL, CHECKS },
-	{ "as", 1, NULL, AS },		 { "samples", 1, NULL, SAMPLES },   { "bytes", 1, NULL, BYTES },
+	{ "format", 1, NULL, FORMAT },   { "manifest", 1, NULL, MANIFEST }, { "checks", 0, NULL, CHECKS },
+	{ "as", 1, NULL, AS },           { "samples", 1, NULL, SAMPLES },   { "bytes", 1, NULL, BYTES },
 	{ "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },   { "order", 1, NULL, ORDER },
-	{ "seed", 1, NULL, SEED },	 { "epochs", 1, NULL, EPOCHS },	    { "batch", 1, NULL, BATCH },
-	{ "buffer", 1, NULL, BUFFER },	 { "chunk", 1, NULL, CHUNK },	    { "cache", 1, NULL, CACHE },
-	{ "row", 1, NULL, ROW },	 { "lookup", 1, NULL, LOOKUP },	    { "threads", 1, NULL, THREADS },
-	{ "depth", 1, NULL, DEPTH },	 { "peers", 1, NULL, PEERS },	    { "plot", 1, NULL, PLOT },
+	{ "seed", 1, NULL, SEED },       { "epochs", 1, NULL, EPOCHS },     { "batch", 1, NULL, BATCH },
+	{ "buffer", 1, NULL, BUFFER },   { "chunk", 1, NULL, CHUNK },       { "cache", 1, NULL, CACHE },
+	{ "row", 1, NULL, ROW },         { "lookup", 1, NULL, LOOKUP },     { "threads", 1, NULL, THREADS },
+	{ "depth", 1, NULL, DEPTH },     { "peers", 1, NULL, PEERS },       { "plot", 1, NULL, PLOT },
 	{ "no-drop", 0, NULL, NO_DROP }, { "batches", 1, NULL, BATCHES },   { NULL, 0, NULL, 0 },
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir-fabrics: storages on a network (docs/network.md): what a host offers, whether it can be reached, who this host is.
+ * weir-fabrics: storages on a network (docs/network.md): what a host offers, whether it can be reached, who
+ * this host is.
  *
  * Owns: its three commands and what they print. Opens nothing for writing.
  */
@@ -63,9 +64,9 @@ struct entry {
 
 static const char *transport_text(uint8_t type)
 {
-	return type == NVME_TRTYPE_TCP	  ? "tcp"
+	return type == NVME_TRTYPE_TCP    ? "tcp"
 	       : type == NVME_TRTYPE_RDMA ? "rdma"
-	       : type == NVME_TRTYPE_FC	  ? "fc"
+	       : type == NVME_TRTYPE_FC   ? "fc"
 					  : "unknown";
 }
 
@@ -82,7 +83,7 @@ static void read_entry(const struct nvme_discovery_entry *from, struct entry *to
 
 static const char *kind_text(uint8_t subtype)
 {
-	return subtype == NVME_SUBTYPE_NVM	  ? "storage"
+	return subtype == NVME_SUBTYPE_NVM        ? "storage"
 	       : subtype == NVME_SUBTYPE_REFERRAL ? "referral"
 						  : "discovery";
 }

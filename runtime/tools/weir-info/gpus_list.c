@@ -9,16 +9,15 @@
 static const struct {
 	const char *word, *words;
 } distances[] = {
-	{ "switch", "same switch" },
-	{ "root-port", "same root port" },
-	{ "numa-node", "same NUMA node" },
-	{ "across", "across NUMA nodes" },
+	{ "switch", "same switch" },         { "root-port", "same root port" },
+	{ "numa-node", "same NUMA node" },   { "across", "across NUMA nodes" },
 	{ "unknown", "distance not known" },
 };
 
 static size_t distance_index(const struct weir_gpu_disk *disk)
 {
-	return disk->distance < sizeof(distances) / sizeof(distances[0]) ? disk->distance : WEIR_DISTANCE_UNKNOWN;
+	return disk->distance < sizeof(distances) / sizeof(distances[0]) ? disk->distance
+									 : WEIR_DISTANCE_UNKNOWN;
 }
 
 static void print_node(int32_t numa_node)
@@ -44,8 +43,9 @@ static void print_disks(const struct weir_gpus *gpus, uint32_t index)
 	struct weir_gpu_disk disk = { .size = sizeof(disk) };
 
 	for (uint32_t i = 0; weir_gpu_disk_at(gpus, index, i, &disk) == 0; i++)
-		printf("  %-8s %-16s PCI %s, %s\n", i ? "" : "disks", *disk.name ? disk.name : "(no block dev.)",
-		       disk.pci_address, distances[distance_index(&disk)].words);
+		printf("  %-8s %-16s PCI %s, %s\n", i ? "" : "disks",
+		       *disk.name ? disk.name : "(no block dev.)", disk.pci_address,
+		       distances[distance_index(&disk)].words);
 }
 
 static void print_gpu(const struct weir_gpus *gpus, uint32_t index, const struct weir_gpu *gpu)
@@ -95,8 +95,9 @@ static json_t *disks_json(const struct weir_gpus *gpus, uint32_t index)
 	json_t *disks = json_array();
 
 	for (uint32_t i = 0; weir_gpu_disk_at(gpus, index, i, &disk) == 0; i++)
-		json_array_append_new(disks, json_pack("{s:s?, s:s, s:o, s:s}", "name", given(disk.name), "pci_address",
-						       disk.pci_address, "numa_node", node_json(disk.numa_node), "distance",
+		json_array_append_new(disks, json_pack("{s:s?, s:s, s:o, s:s}", "name", given(disk.name),
+						       "pci_address", disk.pci_address, "numa_node",
+						       node_json(disk.numa_node), "distance",
 						       distances[distance_index(&disk)].word));
 	return disks;
 }
@@ -107,12 +108,13 @@ static json_t *gpu_json(const struct weir_gpus *gpus, uint32_t index, const stru
 
 	snprintf(vendor, sizeof(vendor), "%04x", gpu->vendor_id & 0xffff);
 	snprintf(device, sizeof(device), "%04x", gpu->device_id & 0xffff);
-	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:o, s:s?, s:s?, s:o, s:s?, s:o}", "pci_address", gpu->pci_address,
-			 "vendor_id", gpu->vendor_id ? vendor : NULL, "device_id", gpu->vendor_id ? device : NULL, "vendor",
-			 given(gpu->vendor), "model", given(gpu->model), "numa_node", node_json(gpu->numa_node), "node",
-			 given(gpu->node), "device", given(gpu->device), "number",
-			 gpu->number < 0 ? json_null() : json_integer(gpu->number), "why", given(gpu->why), "disks",
-			 disks_json(gpus, index));
+	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:o, s:s?, s:s?, s:o, s:s?, s:o}", "pci_address",
+			 gpu->pci_address, "vendor_id", gpu->vendor_id ? vendor : NULL, "device_id",
+			 gpu->vendor_id ? device : NULL, "vendor", given(gpu->vendor), "model",
+			 given(gpu->model), "numa_node", node_json(gpu->numa_node), "node", given(gpu->node),
+			 "device", given(gpu->device), "number",
+			 gpu->number < 0 ? json_null() : json_integer(gpu->number), "why", given(gpu->why),
+			 "disks", disks_json(gpus, index));
 }
 
 json_t *gpus_json(void)

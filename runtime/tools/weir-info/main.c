@@ -114,9 +114,12 @@ static void print_text(const struct row *row)
 	       info->peer_dma ? "reach its memory" : "do not reach its memory");
 	if (info->peer_dma)
 		printf("           %s\n", peer_writes[peer_writes_index(info)].sentence);
-	print_ability("doorbell", info->map_registers, "lanes can ring those of other PCI devices", info->map_registers_why);
-	print_ability("host", info->register_host, "lanes can use pages that others allocated", info->register_host_why);
-	print_ability("export", info->export_memory, "any part of its memory as a dma-buf", info->export_memory_why);
+	print_ability("doorbell", info->map_registers, "lanes can ring those of other PCI devices",
+		      info->map_registers_why);
+	print_ability("host", info->register_host, "lanes can use pages that others allocated",
+		      info->register_host_why);
+	print_ability("export", info->export_memory, "any part of its memory as a dma-buf",
+		      info->export_memory_why);
 }
 
 static json_t *as_json(const struct row *row)
@@ -126,17 +129,19 @@ static json_t *as_json(const struct row *row)
 	if (row->device.error)
 		return json_pack("{s:s, s:b, s:s, s:s}", "device", row->device.name, "usable", 0, "error",
 				 strerror(-row->device.error), "why", row->device.why);
-	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s, s:b, s:s, s:b, s:s, s:b, s:s}", "device",
-			 row->device.name, "usable", 1, "name", info->name, "workers", (json_int_t)info->workers,
-			 "wave_lanes", (json_int_t)info->wave_lanes, "block_lanes", (json_int_t)info->block_lanes,
-			 "memory_bytes", (json_int_t)info->memory_bytes, "memory_free_bytes",
-			 (json_int_t)info->memory_free_bytes, "pci_address",
+	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s, s:b, s:s, s:b, "
+			 "s:s, s:b, s:s}",
+			 "device", row->device.name, "usable", 1, "name", info->name, "workers",
+			 (json_int_t)info->workers, "wave_lanes", (json_int_t)info->wave_lanes, "block_lanes",
+			 (json_int_t)info->block_lanes, "memory_bytes", (json_int_t)info->memory_bytes,
+			 "memory_free_bytes", (json_int_t)info->memory_free_bytes, "pci_address",
 			 *info->pci_address ? info->pci_address : NULL, "numa_node",
 			 info->numa_node < 0 ? json_null() : json_integer(info->numa_node), "dma_buf",
 			 (int)info->dma_buf, "peer_dma", (int)info->peer_dma, "peer_writes",
-			 peer_writes[peer_writes_index(info)].word, "map_registers", (int)info->map_registers, "map_registers_why",
-			 info->map_registers_why, "register_host", (int)info->register_host, "register_host_why",
-			 info->register_host_why, "export_memory", (int)info->export_memory, "export_memory_why",
+			 peer_writes[peer_writes_index(info)].word, "map_registers", (int)info->map_registers,
+			 "map_registers_why", info->map_registers_why, "register_host",
+			 (int)info->register_host, "register_host_why", info->register_host_why,
+			 "export_memory", (int)info->export_memory, "export_memory_why",
 			 info->export_memory_why);
 }
 
@@ -173,9 +178,9 @@ static int list(char **names, bool json)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
-	};
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
 	bool json = false;
 	int key;
 

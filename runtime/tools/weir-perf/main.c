@@ -13,13 +13,15 @@ static int next_point(struct perf_options *options, const char **rest, char *swe
 	size_t length = strcspn(*rest, ",");
 
 	if (length == 0 || length >= PERF_SWEEP_BYTES)
-		return perf_bench_refuse(error, "--sweep=%s:%s: it takes values with commas between them", options->sweep,
-					 options->sweep_values);
+		return perf_bench_refuse(error, "--sweep=%s:%s: it takes values with commas between them",
+					 options->sweep, options->sweep_values);
 	memcpy(swept, *rest, length);
 	swept[length] = '\0';
 	*rest += length;
 	*rest += **rest == ',' && (*rest)[1];
-	return perf_options_set(options, options->sweep, swept, error) || perf_options_check(options, error) ? -1 : 0;
+	return perf_options_set(options, options->sweep, swept, error) || perf_options_check(options, error)
+		       ? -1
+		       : 0;
 }
 
 /* Values of the whole sweep, before the first of them costs time. */
@@ -102,9 +104,17 @@ static int work(const struct perf_options *options, char *error)
 int main(int argc, char **argv)
 {
 	const char *backend = getenv("WEIR_BACKEND");
-	struct perf_options options = { .backend = backend && *backend ? backend : "auto", .bs = 4096, .mix = 50,
-					.window = 1, .runtime = 3, .runs = 5, .workers = 1, .wave = 1, .seed = 1,
-					.hit = PERF_HIT_NONE, .plain_bytes = (uint64_t)4 << 30 };
+	struct perf_options options = { .backend = backend && *backend ? backend : "auto",
+					.bs = 4096,
+					.mix = 50,
+					.window = 1,
+					.runtime = 3,
+					.runs = 5,
+					.workers = 1,
+					.wave = 1,
+					.seed = 1,
+					.hit = PERF_HIT_NONE,
+					.plain_bytes = (uint64_t)4 << 30 };
 	char error[PERF_ERROR_BYTES] = "";
 	int code = perf_options_read(&options, argc, argv, error);
 

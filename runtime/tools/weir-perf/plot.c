@@ -31,9 +31,11 @@ int perf_plot_check(const char *path, char *error)
 	FILE *file;
 
 	if (strpbrk(path, "'\n"))
-		return perf_bench_refuse(error, "--plot: a file name with quotes or line breaks is not for gnuplot");
+		return perf_bench_refuse(error,
+					 "--plot: a file name with quotes or line breaks is not for gnuplot");
 	if (!in_path("gnuplot"))
-		return perf_bench_refuse(error, "--plot needs gnuplot: apt-get install gnuplot-nox, or leave --plot out");
+		return perf_bench_refuse(
+			error, "--plot needs gnuplot: apt-get install gnuplot-nox, or leave --plot out");
 	file = fopen(path, "a");
 	if (!file)
 		return perf_bench_refuse(error, "--plot=%s: %s", path, strerror(errno));
@@ -68,15 +70,17 @@ static void draw_sweep(FILE *input, const struct perf_outcome *outcomes, unsigne
 {
 	bool plain = outcomes[0].plain.count != 0;
 
-	fprintf(input, "set xlabel '%s'\nset ylabel 'GB/s'\nset yrange [0:*]\nset key left top\n", outcomes[0].options.sweep);
+	fprintf(input, "set xlabel '%s'\nset ylabel 'GB/s'\nset yrange [0:*]\nset key left top\n",
+		outcomes[0].options.sweep);
 	fprintf(input, "$data << END\n");
 	for (unsigned i = 0; i < count; i++) {
 		double scale = (double)outcomes[i].bs / 1e9;
 		const struct perf_outcome *o = &outcomes[i];
 
 		fprintf(input, "%s %g %g %g %g %g %g\n", o->swept, perf_median(&o->weir) * scale,
-			perf_least(&o->weir) * scale, perf_most(&o->weir) * scale, perf_median(&o->plain) * scale,
-			perf_least(&o->plain) * scale, perf_most(&o->plain) * scale);
+			perf_least(&o->weir) * scale, perf_most(&o->weir) * scale,
+			perf_median(&o->plain) * scale, perf_least(&o->plain) * scale,
+			perf_most(&o->plain) * scale);
 	}
 	fprintf(input, "END\nplot $data using 0:2:3:4:xtic(1) with yerrorlines title 'weir'%s\n",
 		plain ? ", $data using 0:5:6:7 with yerrorlines title 'plain kernel'" : "");
@@ -100,7 +104,8 @@ static void draw_latency(FILE *input, const struct perf_outcome *outcome)
 	draw_buckets(input, "reads", outcome->read_latency);
 	draw_buckets(input, "writes", outcome->write_latency);
 	fprintf(input, "plot %s%s%s\n", reads ? "$reads using 1:2 with linespoints title 'reads'" : "",
-		reads && writes ? ", " : "", writes ? "$writes using 1:2 with linespoints title 'writes'" : "");
+		reads && writes ? ", " : "",
+		writes ? "$writes using 1:2 with linespoints title 'writes'" : "");
 }
 
 int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error)
@@ -114,13 +119,17 @@ int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error)
 	child = start(&input);
 	if (child < 0 || !input)
 		return perf_bench_refuse(error, "cannot start gnuplot: %s", strerror(errno));
-	fprintf(input, "set terminal svg size 800,500 dynamic\nset output '%s'\nset grid\nset title '%s' noenhanced\n", path,
-		outcomes[0].device);
+	fprintf(input,
+		"set terminal svg size 800,500 dynamic\nset output '%s'\nset grid\nset title '%s' "
+		"noenhanced\n",
+		path, outcomes[0].device);
 	if (outcomes[0].options.sweep)
 		draw_sweep(input, outcomes, count);
 	else
 		draw_latency(input, outcomes);
 	fclose(input);
 	waitpid(child, &status, 0);
-	return status ? perf_bench_refuse(error, "gnuplot failed to draw %s (status %d)", path, WEXITSTATUS(status)) : 0;
+	return status ? perf_bench_refuse(error, "gnuplot failed to draw %s (status %d)", path,
+					  WEXITSTATUS(status))
+		      : 0;
 }

@@ -20,7 +20,8 @@ static int fill(struct fixture *fixture)
 
 		for (uint64_t i = 0; i < count; i++)
 			words[i * REPLAY_LINE_WORDS] = replay_word(first + i);
-		error = weir_storage_write(fixture->storage, first * REPLAY_LINE_BYTES, words, count * REPLAY_LINE_BYTES);
+		error = weir_storage_write(fixture->storage, first * REPLAY_LINE_BYTES, words,
+					   count * REPLAY_LINE_BYTES);
 	}
 	free(words);
 	return error;
@@ -33,7 +34,8 @@ int fixture_open(struct fixture *fixture, const struct fixture_options *options)
 
 	memset(fixture, 0, sizeof(*fixture));
 	fixture->span = options->span;
-	snprintf(uri, sizeof(uri), "virt:%llu?block=512", (unsigned long long)fixture->span * REPLAY_LINE_BYTES);
+	snprintf(uri, sizeof(uri), "virt:%llu?block=512",
+		 (unsigned long long)fixture->span * REPLAY_LINE_BYTES);
 	error = weir_context_open(options->backend, options->context, &fixture->context);
 	if (!error)
 		error = weir_storage_open(fixture->context, uri, NULL, &fixture->storage);
@@ -57,7 +59,8 @@ static int launch(struct fixture *fixture, struct replay_args *args, uint32_t la
 	memset(&verdict, 0, sizeof(verdict));
 	error = weir_copy_to_device(fixture->context, fixture->verdict, &verdict, sizeof(verdict));
 	if (!error)
-		error = weir_launch(fixture->context, "replay", (lanes + threads - 1) / threads, threads, args, sizeof(*args));
+		error = weir_launch(fixture->context, "replay", (lanes + threads - 1) / threads, threads,
+				    args, sizeof(*args));
 	if (!error)
 		error = weir_sync(fixture->context);
 	if (!error)
@@ -65,17 +68,20 @@ static int launch(struct fixture *fixture, struct replay_args *args, uint32_t la
 	return error ? error : weir_load_u64_relaxed_sys(&verdict.wrong) ? -EBADMSG : 0;
 }
 
-static int replay(struct fixture *fixture, struct weir_cache *cache, const struct trace *trace, uint32_t lanes, uint64_t *misses)
+static int replay(struct fixture *fixture, struct weir_cache *cache, const struct trace *trace,
+		  uint32_t lanes, uint64_t *misses)
 {
 	struct replay_args args = { .count = trace->count, .verdict = fixture->verdict };
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
-	int error = weir_array_open(cache, &fixture->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.array);
+	int error = weir_array_open(cache, &fixture->storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				    &args.array);
 
 	if (!error)
 		error = weir_alloc(fixture->context, trace->count * sizeof(uint64_t), &args.lines);
 	if (error)
 		return error;
-	error = weir_copy_to_device(fixture->context, args.lines, trace->lines, trace->count * sizeof(uint64_t));
+	error = weir_copy_to_device(fixture->context, args.lines, trace->lines,
+				    trace->count * sizeof(uint64_t));
 	if (!error)
 		error = launch(fixture, &args, lanes);
 	if (!error)
@@ -85,14 +91,16 @@ static int replay(struct fixture *fixture, struct weir_cache *cache, const struc
 	return error;
 }
 
-int fixture_replay(struct fixture *fixture, const struct fixture_cache *options, const struct trace *trace, uint64_t *misses)
+int fixture_replay(struct fixture *fixture, const struct fixture_cache *options, const struct trace *trace,
+		   uint64_t *misses)
 {
 	struct weir_cache *cache;
 	int closed;
-	int error = weir_cache_create(fixture->context,
-				      WEIR_OPTIONS(cache, .lines = options->lines, .line_bytes = REPLAY_LINE_BYTES,
-						   .policy = options->policy),
-				      &cache);
+	int error =
+		weir_cache_create(fixture->context,
+				  WEIR_OPTIONS(cache, .lines = options->lines,
+					       .line_bytes = REPLAY_LINE_BYTES, .policy = options->policy),
+				  &cache);
 
 	if (error)
 		return error;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tools/weir-policies/fixture.h: a device and a storage whose lines are known, on which traces are replayed. */
+/* tools/weir-policies/fixture.h: a device and a storage whose lines are known, on which traces are replayed.
+ */
 #ifndef WEIR_POLICIES_FIXTURE_H
 #define WEIR_POLICIES_FIXTURE_H
 
@@ -30,12 +31,15 @@ struct fixture_cache {
 	uint32_t lanes;
 };
 
-/** fixture_open() - 0, or a negative errno; weir_last_error() then says why. fixture_close() in either case */
+/** fixture_open() - 0, or a negative errno; weir_last_error() then says why. fixture_close() in either case
+ */
 int fixture_open(struct fixture *fixture, const struct fixture_options *options);
 /** fixture_close() - as weir_context_close() */
 int fixture_close(struct fixture *fixture);
 
-/** fixture_replay() - read @trace through a new cache; @misses receives how many reads missed. -EBADMSG: wrong data */
-int fixture_replay(struct fixture *fixture, const struct fixture_cache *cache, const struct trace *trace, uint64_t *misses);
+/** fixture_replay() - read @trace through a new cache; @misses receives how many reads missed. -EBADMSG:
+ * wrong data */
+int fixture_replay(struct fixture *fixture, const struct fixture_cache *cache, const struct trace *trace,
+		   uint64_t *misses);
 
 #endif

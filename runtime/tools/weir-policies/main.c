@@ -20,8 +20,10 @@ enum { WAYS = 4, MOST_LINES = 1 << 20, MOST_READS = 1 << 28, MOST_LANES = 1 << 2
 static const char usage_text[] =
 	"usage: weir-policies [options]\n"
 	"\n"
-	"Replays traces through a cache under each replacement policy, and tells its hit rate beside that of a\n"
-	"simulator of the same policy, of exact LRU, and of the best there is (Belady). One lane reads, so but\n"
+	"Replays traces through a cache under each replacement policy, and tells its hit rate beside that of "
+	"a\n"
+	"simulator of the same policy, of exact LRU, and of the best there is (Belady). One lane reads, so "
+	"but\n"
 	"for the random policy the two must agree; if they do not, or data is wrong, the status is 1.\n"
 	"\n"
 	"  --policy=NAME    only this policy\n"
@@ -83,7 +85,8 @@ static bool wanted_trace(const struct command *command, unsigned trace)
 
 static const char *row_name(unsigned row)
 {
-	return row < WEIR_POLICY_COUNT ? weir_policy_name((enum weir_policy)row) : references[row - WEIR_POLICY_COUNT].name;
+	return row < WEIR_POLICY_COUNT ? weir_policy_name((enum weir_policy)row)
+				       : references[row - WEIR_POLICY_COUNT].name;
 }
 
 static int usage(const char *sentence)
@@ -135,22 +138,46 @@ static bool take_policy(const char *text, unsigned *policy)
 	return good;
 }
 
-enum { OPT_POLICY = 256, OPT_TRACE, OPT_LINES, OPT_READS, OPT_THETA, OPT_SEED, OPT_LANES, OPT_BACKEND, OPT_WAVE, OPT_JSON,
-       OPT_HELP };
+enum {
+	OPT_POLICY = 256,
+	OPT_TRACE,
+	OPT_LINES,
+	OPT_READS,
+	OPT_THETA,
+	OPT_SEED,
+	OPT_LANES,
+	OPT_BACKEND,
+	OPT_WAVE,
+	OPT_JSON,
+	OPT_HELP
+};
 
 static const struct option long_options[] = {
-	{ "policy", required_argument, NULL, OPT_POLICY }, { "trace", required_argument, NULL, OPT_TRACE },
-	{ "lines", required_argument, NULL, OPT_LINES },   { "reads", required_argument, NULL, OPT_READS },
-	{ "theta", required_argument, NULL, OPT_THETA },   { "seed", required_argument, NULL, OPT_SEED },
-	{ "lanes", required_argument, NULL, OPT_LANES },   { "backend", required_argument, NULL, OPT_BACKEND },
-	{ "wave", required_argument, NULL, OPT_WAVE },	   { "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },	   { NULL, 0, NULL, 0 },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	{ "trace", required_argument, NULL, OPT_TRACE },
+	{ "lines", required_argument, NULL, OPT_LINES },
+	{ "reads", required_argument, NULL, OPT_READS },
+	{ "theta", required_argument, NULL, OPT_THETA },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "lanes", required_argument, NULL, OPT_LANES },
+	{ "backend", required_argument, NULL, OPT_BACKEND },
+	{ "wave", required_argument, NULL, OPT_WAVE },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* What each option takes, for the sentence. */
 static const char *const takes[] = {
-	"", "zipf, scan, loop, mixed or bfs", "a multiple of 4 up to 1048576", "a number up to 268435456",
-	"a number from 0 to 4", "a number", "a number up to 1048576", "a name", "a power of two up to 64",
+	"",
+	"zipf, scan, loop, mixed or bfs",
+	"a multiple of 4 up to 1048576",
+	"a number up to 268435456",
+	"a number from 0 to 4",
+	"a number",
+	"a number up to 1048576",
+	"a name",
+	"a power of two up to 64",
 };
 
 static bool take(struct command *command, int key, const char *text)
@@ -159,7 +186,8 @@ static bool take(struct command *command, int key, const char *text)
 	case OPT_POLICY: return take_policy(text, &command->policy);
 	case OPT_TRACE: return take_trace(text, &command->trace);
 	case OPT_LINES:
-		return take_number(text, WAYS, MOST_LINES, &command->cache.lines) && command->cache.lines % WAYS == 0;
+		return take_number(text, WAYS, MOST_LINES, &command->cache.lines) &&
+		       command->cache.lines % WAYS == 0;
 	case OPT_READS: return take_number(text, 1, MOST_READS, &command->shape.reads);
 	case OPT_THETA: return take_theta(text, &command->shape.theta);
 	case OPT_SEED: return take_number(text, 0, UINT64_MAX, &command->shape.seed);
@@ -216,9 +244,11 @@ static int make_traces(struct table *table, uint64_t *span)
 
 static int simulate_row(struct table *table, unsigned row, unsigned trace)
 {
-	const struct reference *reference = row < WEIR_POLICY_COUNT ? NULL : &references[row - WEIR_POLICY_COUNT];
+	const struct reference *reference =
+		row < WEIR_POLICY_COUNT ? NULL : &references[row - WEIR_POLICY_COUNT];
 	struct trace *lines = &table->traces[trace];
-	uint64_t *keys = malloc((lines->count + 1) * sizeof(*keys)), cache_lines = table->command->cache.lines;
+	uint64_t *keys = malloc((lines->count + 1) * sizeof(*keys)),
+		 cache_lines = table->command->cache.lines;
 	struct cell *cell = &table->cells[row][trace];
 	bool one = reference && reference->one_set;
 	int error;
@@ -228,7 +258,8 @@ static int simulate_row(struct table *table, unsigned row, unsigned trace)
 	for (uint64_t i = 0; i < lines->count; i++)
 		keys[i] = lines->lines[i] + 1; /* the first array of a cache has keys from 1 on */
 	error = simulate(reference ? reference->policy : row, one ? 1 : cache_lines / WAYS,
-			 one ? (unsigned)cache_lines : WAYS, (struct simulate_trace){ keys, lines->count }, &cell->simulated);
+			 one ? (unsigned)cache_lines : WAYS, (struct simulate_trace){ keys, lines->count },
+			 &cell->simulated);
 	cell->has_simulated = !error;
 	free(keys);
 	return error == -EINVAL ? 0 : error; /* a policy of the user's */
@@ -286,7 +317,8 @@ static unsigned disagreements(const struct table *table)
 
 	for (unsigned row = 0; row < WEIR_POLICY_COUNT; row++)
 		for (unsigned t = 0; t < TRACE_COUNT; t++)
-			count += table->command->cache.lanes == 1 && simulate_exact(row) && table->cells[row][t].has_measured &&
+			count += table->command->cache.lanes == 1 && simulate_exact(row) &&
+				 table->cells[row][t].has_measured &&
 				 table->cells[row][t].measured != table->cells[row][t].simulated;
 	return count;
 }
@@ -301,8 +333,9 @@ static void print_value(bool there, uint64_t misses, const struct trace *trace)
 
 static void print_text(const struct table *table)
 {
-	printf("Hits in percent: measured, simulated. %s, %u lane%s; %llu lines of 512 bytes in sets of %d.\n", table->device,
-	       table->command->cache.lanes, table->command->cache.lanes == 1 ? "" : "s",
+	printf("Hits in percent: measured, simulated. %s, %u lane%s; %llu lines of 512 bytes in sets of "
+	       "%d.\n",
+	       table->device, table->command->cache.lanes, table->command->cache.lanes == 1 ? "" : "s",
 	       (unsigned long long)table->command->cache.lines, WAYS);
 	printf("%-20s", "");
 	for (unsigned t = 0; t < TRACE_COUNT; t++)
@@ -316,14 +349,17 @@ static void print_text(const struct table *table)
 		for (unsigned t = 0; t < TRACE_COUNT; t++) {
 			if (!wanted_trace(table->command, t))
 				continue;
-			print_value(table->cells[row][t].has_measured, table->cells[row][t].measured, &table->traces[t]);
-			print_value(table->cells[row][t].has_simulated, table->cells[row][t].simulated, &table->traces[t]);
+			print_value(table->cells[row][t].has_measured, table->cells[row][t].measured,
+				    &table->traces[t]);
+			print_value(table->cells[row][t].has_simulated, table->cells[row][t].simulated,
+				    &table->traces[t]);
 		}
 		printf("\n");
 	}
 	for (unsigned t = 0; t < TRACE_COUNT; t++)
 		if (wanted_trace(table->command, t))
-			printf("%-5s %llu reads: %s\n", trace_names[t], (unsigned long long)table->traces[t].count, trace_texts[t]);
+			printf("%-5s %llu reads: %s\n", trace_names[t],
+			       (unsigned long long)table->traces[t].count, trace_texts[t]);
 }
 
 static json_t *json_cell(const struct cell *cell, const struct trace *trace)
@@ -336,7 +372,8 @@ static json_t *json_cell(const struct cell *cell, const struct trace *trace)
 	}
 	if (cell->has_simulated) {
 		json_object_set_new(object, "simulated_misses", json_integer((json_int_t)cell->simulated));
-		json_object_set_new(object, "simulated_hit_rate", json_real(hit_rate(cell->simulated, trace)));
+		json_object_set_new(object, "simulated_hit_rate",
+				    json_real(hit_rate(cell->simulated, trace)));
 	}
 	return object;
 }
@@ -349,7 +386,8 @@ static json_t *json_row(const struct table *table, unsigned row)
 	json_object_set_new(object, "exact", json_boolean(simulate_exact(row)));
 	for (unsigned t = 0; t < TRACE_COUNT; t++)
 		if (wanted_trace(table->command, t))
-			json_object_set_new(object, trace_names[t], json_cell(&table->cells[row][t], &table->traces[t]));
+			json_object_set_new(object, trace_names[t],
+					    json_cell(&table->cells[row][t], &table->traces[t]));
 	return object;
 }
 
@@ -361,15 +399,18 @@ static void print_json(const struct table *table)
 	for (unsigned t = 0; t < TRACE_COUNT; t++)
 		if (wanted_trace(command, t))
 			json_object_set_new(traces, trace_names[t],
-					    json_pack("{s:I, s:I, s:s}", "reads", (json_int_t)table->traces[t].count, "lines",
-						      (json_int_t)table->traces[t].span, "text", trace_texts[t]));
+					    json_pack("{s:I, s:I, s:s}", "reads",
+						      (json_int_t)table->traces[t].count, "lines",
+						      (json_int_t)table->traces[t].span, "text",
+						      trace_texts[t]));
 	for (unsigned row = 0; row < ROWS; row++)
 		if (!row_empty(table, row))
 			json_array_append_new(rows, json_row(table, row));
-	root = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:i, s:o, s:o}", "device", table->device, "cache_lines",
-			 (json_int_t)command->cache.lines, "ways", WAYS, "line_bytes", 512, "lanes", (int)command->cache.lanes,
-			 "theta", command->shape.theta, "seed", (json_int_t)command->shape.seed, "disagreements",
-			 (int)disagreements(table), "traces", traces, "rows", rows);
+	root = json_pack("{s:s, s:I, s:i, s:i, s:i, s:f, s:I, s:i, s:o, s:o}", "device", table->device,
+			 "cache_lines", (json_int_t)command->cache.lines, "ways", WAYS, "line_bytes", 512,
+			 "lanes", (int)command->cache.lanes, "theta", command->shape.theta, "seed",
+			 (json_int_t)command->shape.seed, "disagreements", (int)disagreements(table),
+			 "traces", traces, "rows", rows);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	printf("\n");
 	json_decref(root);
@@ -380,8 +421,9 @@ static int run(struct table *table, struct fixture *fixture)
 	const struct command *command = table->command;
 	struct weir_context_info info = { .size = sizeof(info) };
 	struct fixture_options options = { .backend = command->backend,
-				       .context = WEIR_OPTIONS(context, .workers = command->cache.lanes == 1 ? 1 : 0,
-							       .wave_lanes = command->wave) };
+					   .context = WEIR_OPTIONS(
+						   context, .workers = command->cache.lanes == 1 ? 1 : 0,
+						   .wave_lanes = command->wave) };
 	int error = make_traces(table, &options.span);
 
 	if (error)
@@ -397,16 +439,19 @@ static int run(struct table *table, struct fixture *fixture)
 
 static int complain(int error)
 {
-	fprintf(stderr, "weir-policies: %s\n", error == -ENOMEM	 ? "out of memory" :
-					       error == -EBADMSG ? "the cache returned wrong data; please report this" :
-								   weir_last_error());
+	fprintf(stderr, "weir-policies: %s\n",
+		error == -ENOMEM    ? "out of memory"
+		: error == -EBADMSG ? "the cache returned wrong data; please report this"
+				    : weir_last_error());
 	return 1;
 }
 
 int main(int argc, char **argv)
 {
 	struct command command = { .shape = { .reads = 100000, .theta = 0.99, .seed = 1 },
-				   .cache = { .lines = 1024, .lanes = 1 }, .backend = "cpu", .trace = TRACE_COUNT,
+				   .cache = { .lines = 1024, .lanes = 1 },
+				   .backend = "cpu",
+				   .trace = TRACE_COUNT,
 				   .policy = WEIR_POLICY_COUNT };
 	struct table table = { .command = &command };
 	struct fixture fixture = { .context = NULL };
@@ -424,7 +469,8 @@ int main(int argc, char **argv)
 	if (error)
 		return complain(error);
 	if (disagreements(&table))
-		fprintf(stderr, "weir-policies: %u results differ from their simulator's, which must not be\n",
+		fprintf(stderr,
+			"weir-policies: %u results differ from their simulator's, which must not be\n",
 			disagreements(&table));
 	return disagreements(&table) != 0;
 }

@@ -17,5 +17,6 @@ WEIR_KERNEL(replay, struct replay_args)
 	}
 	/* relaxed: a sum, read by the host after the launch */
 	if (wrong)
-		(void)weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct replay_verdict, 0)->wrong, wrong);
+		(void)weir_add_u64_relaxed_dev(&weir_at(args->verdict, struct replay_verdict, 0)->wrong,
+					       wrong);
 }

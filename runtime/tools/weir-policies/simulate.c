@@ -177,8 +177,9 @@ static struct entry *frequency_victim(const struct cache *cache, struct set *set
 	struct entry *window = find(cache, set, set->window), *main = oldest(cache, set, set->window);
 
 	return estimate(set, window->key) + was_read(set, window->key) >
-			       estimate(set, main->key) + was_read(set, main->key) ?
-		       main : window;
+			       estimate(set, main->key) + was_read(set, main->key)
+		       ? main
+		       : window;
 }
 
 static struct entry *random_victim(struct cache *cache, struct set *set)
@@ -255,7 +256,9 @@ static void bring(struct cache *cache, struct set *set, uint64_t key, uint64_t n
 		learn(set, key);
 	if (cache->policy == WEIR_POLICY_CLOCK)
 		set->hand = (unsigned)(entry - set->entries + 1) % cache->ways;
-	*entry = (struct entry){ .key = key, .read = cache->policy == WEIR_POLICY_CLOCK, .age = ++cache->clock,
+	*entry = (struct entry){ .key = key,
+				 .read = cache->policy == WEIR_POLICY_CLOCK,
+				 .age = ++cache->clock,
 				 .next_use = next_use };
 }
 
@@ -311,9 +314,13 @@ static int prepare(struct cache *cache, struct simulate_trace trace)
 
 int simulate(unsigned policy, uint64_t sets, unsigned ways, struct simulate_trace trace, uint64_t *misses)
 {
-	struct cache cache = { .policy = policy, .ways = ways, .sets = sets, .random = UINT64_C(88172645463325252) };
-	int error = policy == WEIR_POLICY_USER || policy > SIMULATE_BEST || (ways != SET_WAYS && policy < SIMULATE_LRU) ?
-			    -EINVAL : prepare(&cache, trace);
+	struct cache cache = {
+		.policy = policy, .ways = ways, .sets = sets, .random = UINT64_C(88172645463325252)
+	};
+	int error = policy == WEIR_POLICY_USER || policy > SIMULATE_BEST ||
+				    (ways != SET_WAYS && policy < SIMULATE_LRU)
+			    ? -EINVAL
+			    : prepare(&cache, trace);
 
 	*misses = 0;
 	for (uint64_t i = 0; i < trace.count && !error; i++)

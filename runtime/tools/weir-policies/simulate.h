@@ -16,8 +16,9 @@
 
 /* Beyond enum weir_policy. */
 enum {
-	SIMULATE_LRU = WEIR_POLICY_COUNT,      /* least recently used, exactly */
-	SIMULATE_BEST = WEIR_POLICY_COUNT + 1, /* what is needed last goes (Belady, 1966): no policy does better */
+	SIMULATE_LRU = WEIR_POLICY_COUNT, /* least recently used, exactly */
+	SIMULATE_BEST =
+		WEIR_POLICY_COUNT + 1, /* what is needed last goes (Belady, 1966): no policy does better */
 };
 
 /**
@@ -30,7 +31,8 @@ struct simulate_trace {
 	uint64_t count;
 };
 
-/** simulate_exact() - the simulator of @policy must agree with the cache, read by one lane, to the last miss */
+/** simulate_exact() - the simulator of @policy must agree with the cache, read by one lane, to the last miss
+ */
 bool simulate_exact(unsigned policy);
 
 /**

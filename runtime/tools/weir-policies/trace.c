@@ -88,7 +88,8 @@ static uint64_t loop_lines(const struct trace_shape *shape)
 }
 
 /* A line of the kinds that need no search. */
-static uint64_t line_at(enum trace_kind kind, const struct trace_shape *shape, const struct zipf *zipf, uint64_t step)
+static uint64_t line_at(enum trace_kind kind, const struct trace_shape *shape, const struct zipf *zipf,
+			uint64_t step)
 {
 	uint64_t phase = 2 * shape->cache_lines, round = step / phase;
 
@@ -113,7 +114,9 @@ int trace_make(enum trace_kind kind, const struct trace_shape *shape, struct tra
 		return trace_bfs(shape, trace);
 	error = zipf_open(&zipf, shape);
 	trace->count = shape->reads;
-	trace->span = kind == TRACE_LOOP ? loop_lines(shape) : kind == TRACE_MIXED ? 2 * zipf.span : zipf.span;
+	trace->span = kind == TRACE_LOOP    ? loop_lines(shape)
+		      : kind == TRACE_MIXED ? 2 * zipf.span
+					    : zipf.span;
 	if (!error)
 		trace->lines = malloc(trace->count * sizeof(*trace->lines));
 	for (uint64_t i = 0; trace->lines && i < trace->count; i++)

@@ -17,7 +17,8 @@ extern const char *const trace_names[TRACE_COUNT];
 /** trace_texts - what each is, in a few words */
 extern const char *const trace_texts[TRACE_COUNT];
 
-/** struct trace_shape - how large: @cache_lines, of the cache it is meant for; @reads; @theta of Zipf laws; @seed */
+/** struct trace_shape - how large: @cache_lines, of the cache it is meant for; @reads; @theta of Zipf laws;
+ * @seed */
 struct trace_shape {
 	uint64_t cache_lines;
 	uint64_t reads;
@@ -37,7 +38,8 @@ struct trace {
 	uint64_t span;
 };
 
-/** trace_make() - the caller frees trace->lines; 0 or -ENOMEM. TRACE_BFS is as long as its search, at most @reads */
+/** trace_make() - the caller frees trace->lines; 0 or -ENOMEM. TRACE_BFS is as long as its search, at most
+ * @reads */
 int trace_make(enum trace_kind kind, const struct trace_shape *shape, struct trace *trace);
 
 /** trace_bfs() - TRACE_BFS, in trace_bfs.c */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lines that a breadth-first search reads: offsets first, then neighbours, 8 bytes each, as samples/bfs does. */
+/* The lines that a breadth-first search reads: offsets first, then neighbours, 8 bytes each, as samples/bfs
+ * does. */
 #include "trace.h"
 
 #include <errno.h>

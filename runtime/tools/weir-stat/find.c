@@ -37,7 +37,8 @@ static bool is_stale(const struct found *found)
 	       (found->note.state == NOTE_GOOD && found->note.start != found->process.start);
 }
 
-static void snapshot_at_file(struct search *search, const char *folder, const char *name, const struct stat *of)
+static void snapshot_at_file(struct search *search, const char *folder, const char *name,
+			     const struct stat *of)
 {
 	char path[WEIR_PUBLISH_PATH + 32];
 	struct found found = { .ours = of->st_uid == geteuid() }, *grown;
@@ -66,10 +67,12 @@ static void snapshot_at_file(struct search *search, const char *folder, const ch
 /* Each folder once, by whatever name; nobody but its owner may have written there. */
 static bool is_new(struct search *search, const struct stat *folder)
 {
-	if (folder->st_mode & 022 || (folder->st_uid != geteuid() && geteuid() != 0) || search->folder_count == MOST_FOLDERS)
+	if (folder->st_mode & 022 || (folder->st_uid != geteuid() && geteuid() != 0) ||
+	    search->folder_count == MOST_FOLDERS)
 		return false;
 	for (unsigned i = 0; i < search->folder_count; i++)
-		if (search->folders[i].st_dev == folder->st_dev && search->folders[i].st_ino == folder->st_ino)
+		if (search->folders[i].st_dev == folder->st_dev &&
+		    search->folders[i].st_ino == folder->st_ino)
 			return false;
 	search->folders[search->folder_count++] = *folder;
 	return true;

@@ -40,18 +40,19 @@ static json_t *opcode_json(const struct snapshot_command *command)
 	if (!command->read)
 		return json_null();
 	snprintf(text, sizeof(text), "%#04x", command->opcode);
-	return json_string(command->opcode == NVME_OPCODE_READ	? "read" :
-			   command->opcode == NVME_OPCODE_WRITE ? "write" :
-			   command->opcode == NVME_OPCODE_FLUSH ? "flush" :
-								  text);
+	return json_string(command->opcode == NVME_OPCODE_READ    ? "read"
+			   : command->opcode == NVME_OPCODE_WRITE ? "write"
+			   : command->opcode == NVME_OPCODE_FLUSH ? "flush"
+								  : text);
 }
 
 static json_t *command_json(const struct snapshot_command *command)
 {
 	static const char *const locations[SNAPSHOT_SLOTS] = { "unannounced", "controller", "answered" };
 
-	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "ticket", number(command->ticket), "slot", number(command->slot),
-			 "cid", number(command->cid), "where", locations[command->location], "opcode", opcode_json(command), "lba",
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "ticket", number(command->ticket),
+			 "slot", number(command->slot), "cid", number(command->cid), "where",
+			 locations[command->location], "opcode", opcode_json(command), "lba",
 			 known(command->read && command->blocks, command->lba), "blocks",
 			 known(command->read && command->blocks, command->blocks), "age_ms",
 			 known(command->aged, command->age_ns / 1000000));
@@ -77,11 +78,13 @@ static json_t *words_json(const struct snapshot_queue *queue)
 {
 	const struct snapshot_plain *words = &queue->words;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id", number(queue->id), "dead",
-			 dead_json(words->dead), "tail", number(words->tail), "committed", number(words->committed), "head",
-			 number(words->reap >> 1), "rung", number(words->rung), "pending", number(words->pending), "completed",
-			 number(words->completed), "failed", number(words->failed), "rogue", number(words->rogue), "retried",
-			 number(words->retried), "rings", known(words->shadow != 0, words->rings), "combiner",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "id",
+			 number(queue->id), "dead", dead_json(words->dead), "tail", number(words->tail),
+			 "committed", number(words->committed), "head", number(words->reap >> 1), "rung",
+			 number(words->rung), "pending", number(words->pending), "completed",
+			 number(words->completed), "failed", number(words->failed), "rogue",
+			 number(words->rogue), "retried", number(words->retried), "rings",
+			 known(words->shadow != 0, words->rings), "combiner",
 			 words->pending ? "held" : "free", "reaper", words->reap & 1 ? "held" : "free");
 }
 
@@ -90,13 +93,16 @@ static json_t *queue_json(const struct snapshot_queue *queue)
 {
 	const uint32_t *count = queue->count;
 	json_t *object = words_json(queue);
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "in_use",
-				 known(queue->counted, count[SNAPSHOT_UNANNOUNCED] + count[SNAPSHOT_CONTROLLER] + count[SNAPSHOT_ANSWERED]),
-				 "reserved", known(queue->counted, queue->reserved), "unannounced",
-				 known(queue->counted, count[SNAPSHOT_UNANNOUNCED]), "with_controller",
-				 known(queue->counted, count[SNAPSHOT_CONTROLLER]), "answered", known(queue->counted, count[SNAPSHOT_ANSWERED]),
-				 "steady", queue->counted ? json_boolean(queue->steady) : json_null(), "moved", moved_json(queue->moved),
-				 "oldest", queue->any ? command_json(&queue->oldest) : json_null());
+	json_t *more = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "in_use",
+		known(queue->counted,
+		      count[SNAPSHOT_UNANNOUNCED] + count[SNAPSHOT_CONTROLLER] + count[SNAPSHOT_ANSWERED]),
+		"reserved", known(queue->counted, queue->reserved), "unannounced",
+		known(queue->counted, count[SNAPSHOT_UNANNOUNCED]), "with_controller",
+		known(queue->counted, count[SNAPSHOT_CONTROLLER]), "answered",
+		known(queue->counted, count[SNAPSHOT_ANSWERED]), "steady",
+		queue->counted ? json_boolean(queue->steady) : json_null(), "moved", moved_json(queue->moved),
+		"oldest", queue->any ? command_json(&queue->oldest) : json_null());
 
 	json_object_update(object, more);
 	json_decref(more);
@@ -115,8 +121,9 @@ static json_t *queues_json(const struct note_storage *storage, const struct snap
 /* What a network costs a storage; null for one without. */
 static json_t *network_json(const struct snapshot_storage *snapshot)
 {
-	static const char *const names[WEIR_NETWORK_COUNTERS] = { "connections", "reconnects", "bytes_received", "bytes_sent", "resent",
-								  "digest_errors" };
+	static const char *const names[WEIR_NETWORK_COUNTERS] = { "connections",    "reconnects",
+								  "bytes_received", "bytes_sent",
+								  "resent",         "digest_errors" };
 	json_t *object = snapshot->network_read ? json_object() : json_null();
 
 	for (size_t i = 0; snapshot->network_read && i < WEIR_NETWORK_COUNTERS; i++)
@@ -128,14 +135,17 @@ json_t *json_storage(const struct note_storage *storage, const struct snapshot_s
 {
 	static const char *const words[] = { "live", "copied by the watchdog", "not readable from outside" };
 	static const char *const recovered[] = { "late", "aborted", "queues_replaced", "resets" };
-	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:s, s:o}", "uri", json_text(storage->uri), "queue_count",
-				   number(storage->count), "depth", number(storage->depth), "block_bytes", number(storage->block_bytes),
-				   "path", storage->pull ? "pull" : "direct", "service", (int)storage->service, "timeout_ms",
-				   number(storage->wait_ms), "command_timeout_ms", number(storage->answer_ms), "words",
-				   words[snapshot->words], "polled_ms", known(snapshot->snapped, snapshot->polled_ns / 1000000));
+	json_t *object = json_pack(
+		"{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:s, s:o}", "uri", json_text(storage->uri),
+		"queue_count", number(storage->count), "depth", number(storage->depth), "block_bytes",
+		number(storage->block_bytes), "path", storage->pull ? "pull" : "direct", "service",
+		(int)storage->service, "timeout_ms", number(storage->wait_ms), "command_timeout_ms",
+		number(storage->answer_ms), "words", words[snapshot->words], "polled_ms",
+		known(snapshot->snapped, snapshot->polled_ns / 1000000));
 
 	for (size_t i = 0; i < sizeof(recovered) / sizeof(recovered[0]); i++)
-		json_object_set_new(object, recovered[i], known(snapshot->recovered_read, snapshot->recovered[i]));
+		json_object_set_new(object, recovered[i],
+				    known(snapshot->recovered_read, snapshot->recovered[i]));
 	json_object_set_new(object, "network", network_json(snapshot));
 	json_object_set_new(object, "queues", queues_json(storage, snapshot));
 	return object;
@@ -143,8 +153,10 @@ json_t *json_storage(const struct note_storage *storage, const struct snapshot_s
 
 json_t *json_cache(const struct note_cache *cache, const struct snapshot_cache *snapshot)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "line_bytes", number(cache->line_bytes), "bytes", number(cache->bytes),
-			 "misses", known(snapshot->read, snapshot->misses), "evictions", known(snapshot->read, snapshot->evictions), "retracted",
-			 known(snapshot->read, snapshot->retracted), "writebacks", known(snapshot->read, snapshot->writebacks), "write_errors",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "line_bytes", number(cache->line_bytes),
+			 "bytes", number(cache->bytes), "misses", known(snapshot->read, snapshot->misses),
+			 "evictions", known(snapshot->read, snapshot->evictions), "retracted",
+			 known(snapshot->read, snapshot->retracted), "writebacks",
+			 known(snapshot->read, snapshot->writebacks), "write_errors",
 			 known(snapshot->read, snapshot->write_errors));
 }

@@ -47,7 +47,8 @@ static const char usage_text[] =
 	"  --version   print the version\n"
 	"\n"
 	"Each open context leaves a file in $XDG_RUNTIME_DIR/weir, else /run/user/UID/weir,\n"
-	"/dev/shm/weir-UID or /tmp/weir-UID, a folder that must be the user's alone. A program that can write\n"
+	"/dev/shm/weir-UID or /tmp/weir-UID, a folder that must be the user's alone. A program that can "
+	"write\n"
 	"to none of them runs all the same, and is not seen here. Root sees everybody's.\n"
 	"\n"
 	"Exit status: 0 done; 1 memory of the process could not be read, for a reason not listed\n"
@@ -61,7 +62,8 @@ struct verdict {
 	char sentence[SENTENCE];
 };
 
-__attribute__((format(printf, 3, 4))) static void judge(struct verdict *verdict, enum status status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void judge(struct verdict *verdict, enum status status,
+							const char *format, ...)
 {
 	va_list arguments;
 
@@ -94,11 +96,14 @@ static void judge_without_file(int pid, const struct process *process, struct ve
 	if (!process->there)
 		judge(verdict, STATUS_NO_PROCESS, "there is no process %d", pid);
 	else if (process->uid != geteuid() && geteuid() != 0)
-		judge(verdict, STATUS_NOT_PERMITTED, "not permitted: process %d (%s) is of user %s; run weir-stat as that user, or as root",
+		judge(verdict, STATUS_NOT_PERMITTED,
+		      "not permitted: process %d (%s) is of user %s; run weir-stat as that user, or as root",
 		      pid, process->program, user_name(process->uid));
 	else
-		judge(verdict, STATUS_NO_CONTEXT, "process %d (%s) has no weir context open, or found no folder to tell of it in "
-						  "(weir-stat --help names them)", pid, process->program);
+		judge(verdict, STATUS_NO_CONTEXT,
+		      "process %d (%s) has no weir context open, or found no folder to tell of it in "
+		      "(weir-stat --help names them)",
+		      pid, process->program);
 }
 
 static void judge_file(const struct found *found, struct verdict *verdict)
@@ -106,17 +111,24 @@ static void judge_file(const struct found *found, struct verdict *verdict)
 	const struct note *note = &found->note;
 
 	if (found->stale && !found->process.there)
-		judge(verdict, STATUS_NO_PROCESS, "there is no process %d: it has ended, and left %s, which weir-stat list removes", note->pid,
-		      note->path);
+		judge(verdict, STATUS_NO_PROCESS,
+		      "there is no process %d: it has ended, and left %s, which weir-stat list removes",
+		      note->pid, note->path);
 	else if (note->state == NOTE_DAMAGED)
-		judge(verdict, STATUS_STALE, "%s is damaged; it is no file that weir wrote whole", note->path);
+		judge(verdict, STATUS_STALE, "%s is damaged; it is no file that weir wrote whole",
+		      note->path);
 	else if (found->stale)
-		judge(verdict, STATUS_STALE, "process %d (%s) is not the one that left %s, which has ended; weir-stat list removes the file",
+		judge(verdict, STATUS_STALE,
+		      "process %d (%s) is not the one that left %s, which has ended; weir-stat list removes "
+		      "the file",
 		      note->pid, found->process.program, note->path);
 	else if (note->state == NOTE_VERSION)
-		judge(verdict, STATUS_VERSION, "process %d (%s) runs another version of weir: ABI %u and layout %u, this weir-stat knows ABI %d "
-					       "and layout %d; use the weir-stat of its version", note->pid, found->process.program, note->abi,
-		      note->layout, WEIR_ABI_VERSION, WEIR_PUBLISH_LAYOUT);
+		judge(verdict, STATUS_VERSION,
+		      "process %d (%s) runs another version of weir: ABI %u and layout %u, this weir-stat "
+		      "knows ABI %d "
+		      "and layout %d; use the weir-stat of its version",
+		      note->pid, found->process.program, note->abi, note->layout, WEIR_ABI_VERSION,
+		      WEIR_PUBLISH_LAYOUT);
 }
 
 /* Reading its memory was refused. */
@@ -125,15 +137,23 @@ static void judge_refusal(const struct found *found, struct verdict *verdict)
 	int pid = found->note.pid, scope = process_ptrace_scope();
 
 	if (scope == 3)
-		judge(verdict, STATUS_NOT_PERMITTED, "not permitted to read process %d: /proc/sys/kernel/yama/ptrace_scope is 3, so that nobody "
-						     "may, until the next boot", pid);
+		judge(verdict, STATUS_NOT_PERMITTED,
+		      "not permitted to read process %d: /proc/sys/kernel/yama/ptrace_scope is 3, so that "
+		      "nobody "
+		      "may, until the next boot",
+		      pid);
 	else if (scope > 0 && geteuid() != 0)
-		judge(verdict, STATUS_NOT_PERMITTED, "not permitted to read process %d: /proc/sys/kernel/yama/ptrace_scope is %d; run weir-stat "
-						     "as root (CAP_SYS_PTRACE)%s", pid, scope,
-		      scope == 1 ? ", or as root: sysctl kernel.yama.ptrace_scope=0" : "");
+		judge(verdict, STATUS_NOT_PERMITTED,
+		      "not permitted to read process %d: /proc/sys/kernel/yama/ptrace_scope is %d; run "
+		      "weir-stat "
+		      "as root (CAP_SYS_PTRACE)%s",
+		      pid, scope, scope == 1 ? ", or as root: sysctl kernel.yama.ptrace_scope=0" : "");
 	else
-		judge(verdict, STATUS_NOT_PERMITTED, "not permitted to read process %d: it has rights that this one lacks, is not dumpable (see "
-						     "ptrace(2)), or this container lacks CAP_SYS_PTRACE (no yama ptrace_scope is in the way)%s",
+		judge(verdict, STATUS_NOT_PERMITTED,
+		      "not permitted to read process %d: it has rights that this one lacks, is not dumpable "
+		      "(see "
+		      "ptrace(2)), or this container lacks CAP_SYS_PTRACE (no yama ptrace_scope is in the "
+		      "way)%s",
 		      pid, geteuid() == 0 ? "" : "; run weir-stat as root");
 }
 
@@ -144,7 +164,8 @@ static void judge_error(const struct found *found, int error, struct verdict *ve
 	else if (error == -ESRCH)
 		judge(verdict, STATUS_NO_PROCESS, "process %d ended while it was looked at", found->note.pid);
 	else
-		judge(verdict, STATUS_FAILED, "cannot read the memory of process %d: %s", found->note.pid, strerror(-error));
+		judge(verdict, STATUS_FAILED, "cannot read the memory of process %d: %s", found->note.pid,
+		      strerror(-error));
 }
 
 /** struct picture - a context as it was seen */
@@ -184,11 +205,12 @@ static json_t *context_json(const struct note *note, const struct picture *pictu
 		json_array_append_new(storages, json_storage(&note->storages[i], &picture->storages[i]));
 	for (unsigned i = 0; i < note->cache_count; i++)
 		json_array_append_new(caches, json_cache(&note->caches[i], &picture->caches[i]));
-	return json_pack("{s:I, s:o, s:o, s:o}", "number", (json_int_t)note->number, "device", json_text(note->device), "storages",
-			 storages, "caches", caches);
+	return json_pack("{s:I, s:o, s:o, s:o}", "number", (json_int_t)note->number, "device",
+			 json_text(note->device), "storages", storages, "caches", caches);
 }
 
-static json_t *contexts_json(const struct found *list, size_t count, struct picture *pictures, unsigned over_ms)
+static json_t *contexts_json(const struct found *list, size_t count, struct picture *pictures,
+			     unsigned over_ms)
 {
 	json_t *contexts = json_array();
 
@@ -203,7 +225,8 @@ static json_t *contexts_json(const struct found *list, size_t count, struct pict
 	return contexts;
 }
 
-/* Files that stand for themselves, or the one that tells what is wrong. Return: how many of them, put first. */
+/* Files that stand for themselves, or the one that tells what is wrong. Return: how many of them, put first.
+ */
 static size_t choose(struct found *list, size_t count, struct verdict *verdict)
 {
 	size_t good = 0;
@@ -222,7 +245,8 @@ static size_t choose(struct found *list, size_t count, struct verdict *verdict)
 }
 
 /* Return: contexts, NULL with a verdict; or NULL without one: storages came or went meanwhile. */
-static json_t *show_once(struct found *list, size_t count, unsigned over_ms, bool last, struct verdict *verdict)
+static json_t *show_once(struct found *list, size_t count, unsigned over_ms, bool last,
+			 struct verdict *verdict)
 {
 	struct picture *pictures = calloc(count + 1, sizeof(*pictures));
 	size_t good = choose(list, count, verdict);
@@ -265,7 +289,8 @@ static json_t *snapshot_at_process(int pid, unsigned over_ms, struct verdict *ve
 		find_release(list, count);
 	}
 	if (!contexts && verdict->status == STATUS_GOOD)
-		judge(verdict, STATUS_NO_CONTEXT, "process %d closed its last context while it was looked at", pid);
+		judge(verdict, STATUS_NO_CONTEXT, "process %d closed its last context while it was looked at",
+		      pid);
 	return contexts;
 }
 
@@ -274,8 +299,9 @@ static json_t *process_json(int pid, json_t *contexts, const struct verdict *ver
 	struct process process;
 
 	process_read(pid, &process);
-	return json_pack("{s:i, s:o, s:s, s:o, s:o}", "pid", pid, "program", json_text(process.program), "state",
-			 process_state_word(&process), "contexts", contexts ? contexts : json_array(), "error",
+	return json_pack("{s:i, s:o, s:s, s:o, s:o}", "pid", pid, "program", json_text(process.program),
+			 "state", process_state_word(&process), "contexts",
+			 contexts ? contexts : json_array(), "error",
 			 json_text(verdict->status == STATUS_GOOD ? NULL : verdict->sentence));
 }
 
@@ -305,7 +331,9 @@ static int dump_one(int pid, unsigned over_ms)
 
 static void print_nothing(FILE *out)
 {
-	fprintf(out, "weir-stat: no process of %s has a weir context open and could tell of it (weir-stat --help)\n",
+	fprintf(out,
+		"weir-stat: no process of %s has a weir context open and could tell of it (weir-stat "
+		"--help)\n",
 		geteuid() == 0 ? "any user" : "this user");
 }
 
@@ -361,8 +389,8 @@ static int list_all(void)
 		if (found->stale)
 			continue;
 		if (is_first(list, i))
-			printf("%s%7d  %-15s  %-15s", shown++ ? "\n" : "", found->note.pid, found->process.program,
-			       process_state_word(&found->process));
+			printf("%s%7d  %-15s  %-15s", shown++ ? "\n" : "", found->note.pid,
+			       found->process.program, process_state_word(&found->process));
 		print_note(&found->note);
 	}
 	if (shown)
@@ -427,6 +455,7 @@ int main(int argc, char **argv)
 		return dump(argv + optind + 1, argc - optind - 1, over_ms);
 	if (optind == argc - 1 && !strcmp(argv[optind], "list"))
 		return list_all();
-	return optind < argc ? usage_error("what is this for: ", argv[strcmp(argv[optind], "list") ? optind : optind + 1]) :
-			       usage_error("say list or dump", "");
+	return optind < argc ? usage_error("what is this for: ",
+					   argv[strcmp(argv[optind], "list") ? optind : optind + 1])
+			     : usage_error("say list or dump", "");
 }

@@ -48,21 +48,23 @@ static bool add_cache(struct note *note, const char *rest)
 		return false;
 	note->caches = grown;
 	cache = &grown[note->cache_count++];
-	return sscanf(rest, "%" SCNx64 " %" SCNu32 " %" SCNu64, &cache->lines, &cache->line_bytes, &cache->bytes) == 3;
+	return sscanf(rest, "%" SCNx64 " %" SCNu32 " %" SCNu64, &cache->lines, &cache->line_bytes,
+		      &cache->bytes) == 3;
 }
 
 static bool take_queues(struct note_storage *storage, const char *rest)
 {
-	return sscanf(rest, "%" SCNx64 " %" SCNu32 " %" SCNu32, &storage->queues, &storage->count, &storage->depth) == 3 &&
-	       storage->count <= NOTE_MOST_QUEUES && storage->depth >= 2 && storage->depth <= NOTE_MOST_DEPTH &&
-	       !(storage->depth & (storage->depth - 1));
+	return sscanf(rest, "%" SCNx64 " %" SCNu32 " %" SCNu32, &storage->queues, &storage->count,
+		      &storage->depth) == 3 &&
+	       storage->count <= NOTE_MOST_QUEUES && storage->depth >= 2 &&
+	       storage->depth <= NOTE_MOST_DEPTH && !(storage->depth & (storage->depth - 1));
 }
 
 static bool take_facts(struct note_storage *storage, const char *rest)
 {
 	unsigned pull, service;
-	int found = sscanf(rest, "%" SCNu32 " %u %u %" SCNu64 " %" SCNu64, &storage->block_bytes, &pull, &service, &storage->wait_ms,
-			   &storage->answer_ms);
+	int found = sscanf(rest, "%" SCNu32 " %u %u %" SCNu64 " %" SCNu64, &storage->block_bytes, &pull,
+			   &service, &storage->wait_ms, &storage->answer_ms);
 
 	storage->pull = found == 5 && pull;
 	storage->service = found == 5 && service;
@@ -84,8 +86,9 @@ static bool take_of_storage(struct note *note, const char *word, const char *res
 		return sscanf(rest, "%" SCNx64, &storage->recovered) == 1;
 	if (!strcmp(word, "network"))
 		return sscanf(rest, "%" SCNx64, &storage->network) == 1;
-	return !strcmp(word, "late") && sscanf(rest, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNu64, &storage->seen, &storage->snapped,
-					       &storage->copies, &storage->first_ticket) == 4;
+	return !strcmp(word, "late") &&
+	       sscanf(rest, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNu64, &storage->seen, &storage->snapped,
+		      &storage->copies, &storage->first_ticket) == 4;
 }
 
 static bool take_line(struct note *note, const char *word, const char *rest)
@@ -172,7 +175,8 @@ bool note_changed(const struct note *note)
 {
 	struct stat now;
 
-	return stat(note->path, &now) != 0 || now.st_ino != note->was.st_ino || now.st_mtim.tv_sec != note->was.st_mtim.tv_sec ||
+	return stat(note->path, &now) != 0 || now.st_ino != note->was.st_ino ||
+	       now.st_mtim.tv_sec != note->was.st_mtim.tv_sec ||
 	       now.st_mtim.tv_nsec != note->was.st_mtim.tv_nsec;
 }
 

@@ -71,7 +71,8 @@ struct note {
 	unsigned cache_count;
 };
 
-/** note_read() - the file @path of process @pid; false: there is none that can be read. Else to be released */
+/** note_read() - the file @path of process @pid; false: there is none that can be read. Else to be released
+ */
 bool note_read(const char *path, int pid, struct note *note);
 /** note_changed() - the context has written it anew since, or removed it */
 bool note_changed(const struct note *note);

@@ -51,8 +51,8 @@ const char *process_state_word(const struct process *process)
 	static const struct {
 		char letter;
 		const char *word;
-	} words[] = { { 'R', "running" }, { 'S', "sleeping" }, { 'D', "uninterruptible" }, { 'T', "stopped" }, { 't', "traced" },
-		      { 'I', "idle" } };
+	} words[] = { { 'R', "running" }, { 'S', "sleeping" }, { 'D', "uninterruptible" },
+		      { 'T', "stopped" }, { 't', "traced" },   { 'I', "idle" } };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (words[i].letter == process->state)

@@ -37,17 +37,18 @@ static uint64_t now_ns(void)
 static struct snapshot_plain plain(struct weir_queue *queue)
 {
 	return (struct snapshot_plain){ .tail = weir_load_u64_relaxed_sys(&queue->tail),
-				    .pending = weir_load_u64_relaxed_sys(&queue->pending),
-				    .committed = weir_load_u64_relaxed_sys(&queue->committed),
-				    .reap = weir_load_u64_relaxed_sys(&queue->reap),
-				    .rung = weir_load_u64_relaxed_sys(&queue->rung),
-				    .completed = weir_load_u64_relaxed_sys(&queue->completed),
-				    .failed = weir_load_u64_relaxed_sys(&queue->failed),
-				    .rogue = weir_load_u64_relaxed_sys(&queue->rogue),
-				    .retried = weir_load_u64_relaxed_sys(&queue->retried),
-				    .rings = weir_load_u64_relaxed_sys(&queue->rings),
-				    .shadow = queue->shadow,
-				    .dead = weir_load_u32_relaxed_sys(&queue->dead) & WEIR_QUEUE_DEAD_STATUS };
+					.pending = weir_load_u64_relaxed_sys(&queue->pending),
+					.committed = weir_load_u64_relaxed_sys(&queue->committed),
+					.reap = weir_load_u64_relaxed_sys(&queue->reap),
+					.rung = weir_load_u64_relaxed_sys(&queue->rung),
+					.completed = weir_load_u64_relaxed_sys(&queue->completed),
+					.failed = weir_load_u64_relaxed_sys(&queue->failed),
+					.rogue = weir_load_u64_relaxed_sys(&queue->rogue),
+					.retried = weir_load_u64_relaxed_sys(&queue->retried),
+					.rings = weir_load_u64_relaxed_sys(&queue->rings),
+					.shadow = queue->shadow,
+					.dead = weir_load_u32_relaxed_sys(&queue->dead) &
+						WEIR_QUEUE_DEAD_STATUS };
 }
 
 static bool same(const struct snapshot_plain *a, const struct snapshot_plain *b)
@@ -61,12 +62,13 @@ static int peek(const struct note *note, uint64_t address, void *to, size_t byte
 }
 
 /* Queue pair @index; what is no queue pair of this depth is nothing to go on with. */
-static int peek_queue(const struct note *note, const struct note_storage *storage, uint64_t base, uint32_t index,
-		      struct weir_queue *queue)
+static int peek_queue(const struct note *note, const struct note_storage *storage, uint64_t base,
+		      uint32_t index, struct weir_queue *queue)
 {
 	int error = peek(note, base + index * sizeof(*queue), queue, sizeof(*queue));
 
-	if (!error && (queue->depth != storage->depth || (1u << (queue->depth_log2 & 31)) != queue->depth || queue->id != index + 1))
+	if (!error && (queue->depth != storage->depth || (1u << (queue->depth_log2 & 31)) != queue->depth ||
+		       queue->id != index + 1))
 		error = -EFAULT;
 	return error;
 }
@@ -83,7 +85,8 @@ static int peek_whole(struct bench *bench, struct snapshot_queue *snapshot)
 		snapshot->words = plain(&bench->queue);
 		error = peek(note, bench->queue.slots, bench->slots, storage->depth * sizeof(*bench->slots));
 		if (!error)
-			error = peek(note, bench->queue.cq, bench->ring, storage->depth * sizeof(*bench->ring));
+			error = peek(note, bench->queue.cq, bench->ring,
+				     storage->depth * sizeof(*bench->ring));
 		if (!error)
 			error = peek_queue(note, storage, storage->queues, bench->index, &bench->queue);
 		if (!error) {
@@ -99,7 +102,9 @@ static void peek_seen(struct bench *bench)
 {
 	size_t bytes = bench->storage->depth * sizeof(*bench->seen);
 
-	bench->seen_read = bench->storage->seen && !peek(bench->note, bench->storage->seen + bench->index * bytes, bench->seen, bytes);
+	bench->seen_read =
+		bench->storage->seen &&
+		!peek(bench->note, bench->storage->seen + bench->index * bytes, bench->seen, bytes);
 }
 
 /* Which slots' completions lie in the ring, from where lanes are: those of this turn's phase. */
@@ -111,7 +116,7 @@ static void find_answers(struct bench *bench, uint64_t head)
 	for (uint64_t position = head; position - head < depth; position++) {
 		uint32_t dw3 = bench->ring[position & (depth - 1)].dw3;
 
-		if (((dw3 >> 16) & 1) != ((uint32_t)~(position / depth) & 1))
+		if (((dw3 >> 16) & 1) != ((uint32_t) ~(position / depth) & 1))
 			return;
 		bench->answered[dw3 & (depth - 1)] = true;
 	}
@@ -149,8 +154,8 @@ static void find_age(const struct bench *bench, struct snapshot_command *command
 	const struct weir_tracker_seen *seen = &bench->seen[command->slot];
 	uint64_t now = now_ns();
 
-	command->aged = command->location == SNAPSHOT_CONTROLLER && bench->seen_read && seen->sequence == command->sequence &&
-			seen->since_ns && seen->since_ns <= now;
+	command->aged = command->location == SNAPSHOT_CONTROLLER && bench->seen_read &&
+			seen->sequence == command->sequence && seen->since_ns && seen->since_ns <= now;
 	command->age_ns = command->aged ? now - seen->since_ns : 0;
 }
 
@@ -163,17 +168,20 @@ static bool goes_before(const struct snapshot_command *a, const struct snapshot_
 
 static void count_slot(struct bench *bench, struct snapshot_queue *snapshot, uint32_t slot)
 {
-	struct snapshot_command command = { .ticket = last_ticket(bench, snapshot->words.tail, slot), .slot = slot };
+	struct snapshot_command command = { .ticket = last_ticket(bench, snapshot->words.tail, slot),
+					    .slot = slot };
 	uint32_t before = free_sequence(bench, command.ticket);
 
 	command.sequence = weir_load_u32_relaxed_sys(&bench->slots[slot].sequence); /* relaxed: of our copy */
-	snapshot->reserved += command.sequence == before && command.ticket - snapshot->words.committed < bench->storage->depth;
+	snapshot->reserved += command.sequence == before &&
+			      command.ticket - snapshot->words.committed < bench->storage->depth;
 	if (command.sequence != before + 1)
 		return;
 	command.cid = (uint32_t)command.ticket & 0xffff;
-	command.location = command.ticket - snapshot->words.committed < bench->storage->depth ? SNAPSHOT_UNANNOUNCED :
-			bench->answered[slot]						? SNAPSHOT_ANSWERED :
-											  SNAPSHOT_CONTROLLER;
+	command.location = command.ticket - snapshot->words.committed < bench->storage->depth
+				   ? SNAPSHOT_UNANNOUNCED
+			   : bench->answered[slot] ? SNAPSHOT_ANSWERED
+						   : SNAPSHOT_CONTROLLER;
 	snapshot->count[command.location]++;
 	if (!snapshot->any || goes_before(&command, &snapshot->oldest))
 		snapshot->oldest = command;
@@ -198,7 +206,9 @@ static int snapshot_live(struct bench *bench, struct snapshot_queue *snapshot)
 /* A slot of which only the watchdog's note can be read. */
 static void recall_slot(struct bench *bench, struct snapshot_queue *snapshot, uint32_t slot)
 {
-	struct snapshot_command command = { .location = SNAPSHOT_CONTROLLER, .ticket = last_ticket(bench, snapshot->words.tail, slot), .slot = slot };
+	struct snapshot_command command = { .location = SNAPSHOT_CONTROLLER,
+					    .ticket = last_ticket(bench, snapshot->words.tail, slot),
+					    .slot = slot };
 
 	command.sequence = bench->seen[slot].sequence;
 	command.cid = (uint32_t)command.ticket & 0xffff;
@@ -211,7 +221,8 @@ static void recall_slot(struct bench *bench, struct snapshot_queue *snapshot, ui
 
 static int snapshot_copy(struct bench *bench, struct snapshot_queue *snapshot)
 {
-	int error = peek_queue(bench->note, bench->storage, bench->storage->copies, bench->index, &bench->queue);
+	int error =
+		peek_queue(bench->note, bench->storage, bench->storage->copies, bench->index, &bench->queue);
 
 	if (error)
 		return error;
@@ -219,7 +230,8 @@ static int snapshot_copy(struct bench *bench, struct snapshot_queue *snapshot)
 	snapshot->words = plain(&bench->queue);
 	peek_seen(bench);
 	/* Once all have ended the watchdog does not look at slots, and its notes of them are old. */
-	if (!bench->seen_read || snapshot->words.committed - bench->storage->first_ticket == snapshot->words.completed)
+	if (!bench->seen_read ||
+	    snapshot->words.committed - bench->storage->first_ticket == snapshot->words.completed)
 		return 0;
 	for (uint32_t slot = 0; slot < bench->storage->depth; slot++)
 		recall_slot(bench, snapshot, slot);
@@ -237,7 +249,8 @@ static int snapshot_at_queue(struct bench *bench, enum snapshot_words words, str
 	return error;
 }
 
-static int snapshot_at_queues(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
+static int snapshot_at_queues(const struct note *note, const struct note_storage *storage,
+			      struct snapshot_storage *snapshot)
 {
 	struct bench bench = { .note = note, .storage = storage };
 	int error = -ENOMEM;
@@ -263,7 +276,8 @@ static bool is_memory_error(int error)
 }
 
 /* What lies in the process's own memory, whatever its device is. Return: as snapshot_at_storage() */
-static int snapshot_at_notes(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
+static int snapshot_at_notes(const struct note *note, const struct note_storage *storage,
+			     struct snapshot_storage *snapshot)
 {
 	int error = peek(note, storage->recovered, snapshot->recovered, sizeof(snapshot->recovered));
 	uint64_t snapped = 0, now;
@@ -271,7 +285,8 @@ static int snapshot_at_notes(const struct note *note, const struct note_storage 
 	snapshot->recovered_read = !error;
 	if (error)
 		return is_memory_error(error) ? 0 : error;
-	snapshot->network_read = storage->network && peek(note, storage->network, snapshot->network, sizeof(snapshot->network)) == 0;
+	snapshot->network_read = storage->network && peek(note, storage->network, snapshot->network,
+							  sizeof(snapshot->network)) == 0;
 	if (!storage->snapped || peek(note, storage->snapped, &snapped, sizeof(snapped)) != 0)
 		return 0;
 	now = now_ns();
@@ -280,13 +295,16 @@ static int snapshot_at_notes(const struct note *note, const struct note_storage 
 	return 0;
 }
 
-int snapshot_at_storage(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
+int snapshot_at_storage(const struct note *note, const struct note_storage *storage,
+			struct snapshot_storage *snapshot)
 {
 	int error;
 
 	memset(snapshot, 0, sizeof(*snapshot));
 	error = snapshot_at_notes(note, storage, snapshot);
-	snapshot->words = note->shared ? SNAPSHOT_LIVE : storage->copies && snapshot->snapped ? SNAPSHOT_COPY : SNAPSHOT_NONE;
+	snapshot->words = note->shared                           ? SNAPSHOT_LIVE
+			  : storage->copies && snapshot->snapped ? SNAPSHOT_COPY
+								 : SNAPSHOT_NONE;
 	if (!error && snapshot->words != SNAPSHOT_NONE)
 		error = snapshot_at_queues(note, storage, snapshot);
 	if (!is_memory_error(error))
@@ -295,7 +313,8 @@ int snapshot_at_storage(const struct note *note, const struct note_storage *stor
 	return 0;
 }
 
-void snapshot_again(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot)
+void snapshot_again(const struct note *note, const struct note_storage *storage,
+		    struct snapshot_storage *snapshot)
 {
 	struct weir_queue queue;
 
@@ -305,7 +324,8 @@ void snapshot_again(const struct note *note, const struct note_storage *storage,
 		if (peek_queue(note, storage, storage->queues, i, &queue) != 0)
 			continue;
 		now = plain(&queue);
-		snapshot->queues[i].moved = same(&snapshot->queues[i].words, &now) ? SNAPSHOT_STOOD : SNAPSHOT_MOVED;
+		snapshot->queues[i].moved =
+			same(&snapshot->queues[i].words, &now) ? SNAPSHOT_STOOD : SNAPSHOT_MOVED;
 	}
 }
 
@@ -314,7 +334,8 @@ void snapshot_release(struct snapshot_storage *snapshot)
 	free(snapshot->queues);
 }
 
-int snapshot_at_cache(const struct note *note, const struct note_cache *cache, struct snapshot_cache *snapshot)
+int snapshot_at_cache(const struct note *note, const struct note_cache *cache,
+		      struct snapshot_cache *snapshot)
 {
 	struct weir_lines lines;
 	int error = note->shared ? peek(note, cache->lines, &lines, sizeof(lines)) : -EFAULT;

@@ -12,7 +12,8 @@
 
 /** enum snapshot_place - how far a command got */
 enum snapshot_place {
-	SNAPSHOT_UNANNOUNCED, /* filled, and the doorbell does not tell of it yet: its lanes', or the combiner's */
+	SNAPSHOT_UNANNOUNCED, /* filled, and the doorbell does not tell of it yet: its lanes', or the
+				 combiner's */
 	SNAPSHOT_CONTROLLER,  /* announced and not answered */
 	SNAPSHOT_ANSWERED,    /* its completion is in the ring, and no lane has taken it */
 	SNAPSHOT_SLOTS,
@@ -101,13 +102,17 @@ struct snapshot_cache {
 	uint64_t misses, evictions, retracted, writebacks, write_errors;
 };
 
-/** snapshot_at_storage() - 0; or a negative errno: this process may not be looked at. For snapshot_release() in either case */
-int snapshot_at_storage(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot);
+/** snapshot_at_storage() - 0; or a negative errno: this process may not be looked at. For snapshot_release()
+ * in either case */
+int snapshot_at_storage(const struct note *note, const struct note_storage *storage,
+			struct snapshot_storage *snapshot);
 /** snapshot_again() - a while later: what has moved since */
-void snapshot_again(const struct note *note, const struct note_storage *storage, struct snapshot_storage *snapshot);
+void snapshot_again(const struct note *note, const struct note_storage *storage,
+		    struct snapshot_storage *snapshot);
 /** snapshot_release() - its memory */
 void snapshot_release(struct snapshot_storage *snapshot);
 /** snapshot_at_cache() - 0 or a negative errno, as of a storage */
-int snapshot_at_cache(const struct note *note, const struct note_cache *cache, struct snapshot_cache *snapshot);
+int snapshot_at_cache(const struct note *note, const struct note_cache *cache,
+		      struct snapshot_cache *snapshot);
 
 #endif

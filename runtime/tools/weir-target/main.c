@@ -42,7 +42,7 @@ static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'l' }, { "subsystem", required_argument, NULL, 's' },
 	{ "host", required_argument, NULL, 'h' },   { "threads", required_argument, NULL, 't' },
 	{ "config", required_argument, NULL, 'c' }, { "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, '?' },	    { NULL, 0, NULL, 0 },
+	{ "help", no_argument, NULL, '?' },         { NULL, 0, NULL, 0 },
 };
 
 static int set_threads(struct config *config, const char *text)

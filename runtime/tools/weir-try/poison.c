@@ -64,7 +64,7 @@ static int launch(struct fixture *fixture, const char *kernel)
 		code = weir_sync(fixture->context);
 	if (!code)
 		code = weir_copy_from_device(fixture->context, &fixture->found, args->results,
-				     sizeof(fixture->found));
+					     sizeof(fixture->found));
 	return code;
 }
 

@@ -7,7 +7,8 @@
 
 /**
  * struct try_poison_results - sums over all lanes, read by the host afterwards
- * @done: requests that succeeded; @errors: that failed; @stuck: without an answer, whose buffers are the controller's still
+ * @done: requests that succeeded; @errors: that failed; @stuck: without an answer, whose buffers are the
+ * controller's still
  * @status: of one that failed
  * @bad: words that are not what was written; @stale: of these, such as still hold the poison
  * @where: byte of one of them

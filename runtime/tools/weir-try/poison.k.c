@@ -47,7 +47,7 @@ WEIR_FN u32 try_count(WEIR_GLOBAL struct try_poison_args *args, weir_status stat
 	WEIR_GLOBAL struct try_poison_results *results = weir_at(args->results, struct try_poison_results, 0);
 
 	/* relaxed: the host reads them when the launch is over */
-	(void)weir_add_u64_relaxed_dev(status == WEIR_OK	  ? &results->done
+	(void)weir_add_u64_relaxed_dev(status == WEIR_OK          ? &results->done
 				       : status == WEIR_E_TIMEOUT ? &results->stuck
 								  : &results->errors,
 				       1);

@@ -157,7 +157,8 @@ static bool blank(const unsigned char *bytes, size_t count)
 	return true;
 }
 
-/* In a process of its own: "good" if nothing is on the disk, with its size. Opened as the tests will, it is only read. */
+/* In a process of its own: "good" if nothing is on the disk, with its size. Opened as the tests will, it is
+ * only read. */
 static json_t *check_contents(const void *arguments)
 {
 	static unsigned char edge[EDGE];

@@ -143,7 +143,7 @@ json_t *try_figures(const void *arguments)
 		return try_verdict("failed", "%s", error);
 	object = try_verdict("good", "%s",
 			     fio || pair->variant[0] ? ""
-			     : others		     ? "fio is not installed"
+			     : others                ? "fio is not installed"
 						     : "other programs do not reach it");
 	measured = perf_json(&outcome);
 	if (others)

@@ -2,8 +2,8 @@
 /*
  * try.h: what weir-try is asked for, what it tests, and what comes of it.
  *
- * Each step runs in a process of its own (child.c), so that a crash, a hang or a driver that fails ends that step alone. Results
- * are JSON objects from there on: report.c prints them.
+ * Each step runs in a process of its own (child.c), so that a crash, a hang or a driver that fails ends that
+ * step alone. Results are JSON objects from there on: report.c prints them.
  */
 #ifndef WEIR_TRY_H
 #define WEIR_TRY_H
@@ -91,8 +91,8 @@ typedef json_t *(*try_step)(const void *arguments);
  * try_child() - run a step in a process of its own
  * @step: what to run; @arguments: its own
  *
- * Return: its object; of one that crashed or hung, one whose "verdict" is "failed" and whose "why" says so. "said" is what
- * it wrote to its standard output and standard error, if anything.
+ * Return: its object; of one that crashed or hung, one whose "verdict" is "failed" and whose "why" says so.
+ * "said" is what it wrote to its standard output and standard error, if anything.
  */
 json_t *try_child(try_step step, const void *arguments);
 

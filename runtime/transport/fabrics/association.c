@@ -2,12 +2,13 @@
 /*
  * association.c: a host and a controller, from Connect to the last connection's end.
  *
- * Owns: fabrics commands; what becomes of commands when a connection is lost. One lost connection ends the association: all are
- * closed, and a new association sends what lanes still wait for again. Base 2.0, sections 3.1.3, 3.5.2, 6.
+ * Owns: fabrics commands; what becomes of commands when a connection is lost. One lost connection ends the
+ * association: all are closed, and a new association sends what lanes still wait for again. Base 2.0,
+ * sections 3.1.3, 3.5.2, 6.
  *
- * Sending again is safe because nothing new is taken from rings before all of it is answered: whatever a command wrote before the
- * loss it writes again, with no acknowledged write of this host in between. A controller that fell silent, and may still work on
- * what it has, gets the Keep Alive time to notice.
+ * Sending again is safe because nothing new is taken from rings before all of it is answered: whatever a
+ * command wrote before the loss it writes again, with no acknowledged write of this host in between. A
+ * controller that fell silent, and may still work on what it has, gets the Keep Alive time to notice.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -135,7 +136,8 @@ static int connect_queue(struct nvmf_queue *queue, u32 entries, struct nvme_cqe 
 	return error;
 }
 
-/* Its number may still be in use at the controller, which learns a moment later that the last connection ended. */
+/* Its number may still be in use at the controller, which learns a moment later that the last connection
+ * ended. */
 static bool is_passing(const struct nvme_cqe *cqe)
 {
 	return status_of(cqe) && !(cqe->dw3 >> 17 & NVME_STATUS_DNR);

@@ -2,8 +2,8 @@
 /*
  * bridge.c: admin commands as the runtime gives them to any controller.
  *
- * Owns: the difference between queues in memory and queues of a network: creating one connects, deleting one disconnects.
- * Everything else goes to the controller, and what that says of itself is noted on the way back.
+ * Owns: the difference between queues in memory and queues of a network: creating one connects, deleting one
+ * disconnects. Everything else goes to the controller, and what that says of itself is noted on the way back.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +102,8 @@ static u32 create_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 	return status;
 }
 
-/* What was acknowledged is durable before the last queue goes: a shutdown of a controller on a network may leave that out. */
+/* What was acknowledged is durable before the last queue goes: a shutdown of a controller on a network may
+ * leave that out. */
 static void flush(struct nvmf_queue *queue)
 {
 	struct nvmf *nvmf = queue->nvmf;

@@ -10,8 +10,8 @@
  * weir_crc32c() - CRC32C of bytes that come in parts
  * @crc: of the parts before; 0 in front of the first
  *
- * Castagnoli's polynomial, reflected, begun and ended inverted: what NVMe/TCP 1.0, section 3.3.1.1, puts on the wire as four
- * little-endian bytes. Any thread.
+ * Castagnoli's polynomial, reflected, begun and ended inverted: what NVMe/TCP 1.0, section 3.3.1.1, puts on
+ * the wire as four little-endian bytes. Any thread.
  */
 uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t count);
 

@@ -10,7 +10,8 @@
 #include "address.h"
 #include "identity.h"
 
-/** struct weir_discovered - a discovery log page: @count entries as the controller gave them; free(@entries) */
+/** struct weir_discovered - a discovery log page: @count entries as the controller gave them; free(@entries)
+ */
 struct weir_discovered {
 	uint64_t generation;
 	uint32_t count;
@@ -30,7 +31,8 @@ int weir_fabrics_discover(const char *what, const struct weir_address *address,
 			  const struct weir_host_identity *host, uint64_t connect_ms,
 			  struct weir_discovered *out);
 
-/** weir_fabrics_text() - a field padded with zeros or blanks, as printable text; returns @to, of @bytes + 1 */
+/** weir_fabrics_text() - a field padded with zeros or blanks, as printable text; returns @to, of @bytes + 1
+ */
 const char *weir_fabrics_text(const char *from, unsigned bytes, char *to);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* identity.h: who this host is to controllers on a network: its NQN and its 128-bit identifier, kept in a file of the user's. */
+/* identity.h: who this host is to controllers on a network: its NQN and its 128-bit identifier, kept in a
+ * file of the user's. */
 #ifndef WEIR_FABRICS_IDENTITY_H
 #define WEIR_FABRICS_IDENTITY_H
 
@@ -19,8 +20,8 @@ enum { WEIR_HOST_ID_TEXT = 37 };
 /**
  * weir_host_identity() - read the user's file, or make it
  *
- * $XDG_CONFIG_HOME/weir/host, or ~/.config/weir/host: two lines, "hostnqn NQN" and "hostid UUID". A user without a home folder
- * gets an identity for this process alone.
+ * $XDG_CONFIG_HOME/weir/host, or ~/.config/weir/host: two lines, "hostnqn NQN" and "hostid UUID". A user
+ * without a home folder gets an identity for this process alone.
  *
  * Return: 0, or a negative errno with a sentence: the file is there and cannot be read, or is none of ours.
  */

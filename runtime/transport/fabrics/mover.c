@@ -2,8 +2,8 @@
 /*
  * mover.c: the thread between rings and sockets.
  *
- * Owns: the controller's phase and CSTS as the runtime sees them; when the thread polls, yields and sleeps; Keep Alive; how long a
- * lost controller is looked for. One thread serves all connections of a storage.
+ * Owns: the controller's phase and CSTS as the runtime sees them; when the thread polls, yields and sleeps;
+ * Keep Alive; how long a lost controller is looked for. One thread serves all connections of a storage.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 
 enum {
 	EVENTS = 64,
-	YIELDS = 16,	      /* idle rounds with commands under way, before the thread sleeps */
+	YIELDS = 16,          /* idle rounds with commands under way, before the thread sleeps */
 	BUSY_NAP_NS = 50000,  /* then; a doorbell wakes nobody */
 	FIRST_PAUSE_MS = 100, /* between two tries to connect */
 	MOST_PAUSE_MS = 2000,
@@ -316,7 +316,7 @@ static void *run(void *argument)
 	uint64_t since_ns = 0;
 	unsigned idle = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1000);			   /* else a sleep of a microsecond lasts fifty */
+	prctl(PR_SET_TIMERSLACK, 1000);                    /* else a sleep of a microsecond lasts fifty */
 	while (!load_relaxed_u32(&nvmf->registers.stop)) { /* relaxed: joining orders the rest */
 		bool any = control(nvmf);
 

@@ -2,8 +2,9 @@
 /*
  * nvmf.h: what an nvmf: storage is made of; private to runtime/transport/fabrics.
  *
- * Who may touch what: the mover thread owns queues, connections and requests once it runs; the thread that opens the storage does
- * before. Registers are words of struct nvmf_registers; a write to CC wakes the mover, which alone changes CSTS.
+ * Who may touch what: the mover thread owns queues, connections and requests once it runs; the thread that
+ * opens the storage does before. Registers are words of struct nvmf_registers; a write to CC wakes the mover,
+ * which alone changes CSTS.
  */
 #ifndef WEIR_FABRICS_NVMF_H
 #define WEIR_FABRICS_NVMF_H
@@ -22,17 +23,17 @@
 
 enum {
 	NVMF_MOST_QUEUES = 1024,
-	NVMF_ADMIN_ENTRIES = 32, /* of Connect to queue 0 */
-	NVMF_ADMIN_RING = 64,	 /* most entries of the ring that the runtime gives it */
-	NVMF_ADMIN_CAPSULE_DATA =
-		8192, /* NVMe/TCP 1.0, section 3.4.5: in-capsule data of the admin queue and of fabrics commands */
-	NVMF_MOST_R2T = 4, /* outstanding, of a command */
-	NVMF_BATCH = 32,   /* PDUs of one sendmsg() */
+	NVMF_ADMIN_ENTRIES = 32,        /* of Connect to queue 0 */
+	NVMF_ADMIN_RING = 64,           /* most entries of the ring that the runtime gives it */
+	NVMF_ADMIN_CAPSULE_DATA = 8192, /* NVMe/TCP 1.0, section 3.4.5: in-capsule data of the admin queue and
+					   of fabrics commands */
+	NVMF_MOST_R2T = 4,              /* outstanding, of a command */
+	NVMF_BATCH = 32,                /* PDUs of one sendmsg() */
 	NVMF_BATCH_IOVS = 800,
 	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
-	NVMF_INTERNAL = 2,	       /* commands of the host's own, per queue */
+	NVMF_INTERNAL = 2,             /* commands of the host's own, per queue */
 	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
-	NVMF_KEEP_ALIVE = 1,	       /* the request for Keep Alive; 0: whoever waits */
+	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
 	NVMF_REASON_BYTES = 400,
 };
 
@@ -164,7 +165,8 @@ struct nvmf_connection {
  * @sq_bytes, @cq_bytes: of them
  * @size: entries of each
  * @head, @tail: of the submission ring: next to take, end of what was announced
- * @cq_tail, @cq_head, @cq_free, @phase: of the completion ring; an entry is promised to each command that is taken
+ * @cq_tail, @cq_head, @cq_free, @phase: of the completion ring; an entry is promised to each command that is
+ * taken
  * @requests: @size of them, by CID modulo that
  * @segments: theirs
  * @internal: the host's own
@@ -208,7 +210,8 @@ struct nvmf_registers {
 	struct shared_u32 stop;
 };
 
-/** struct nvmf_counters - for weir_stats() and weir-stat; written by the mover, in this order published (publish.h) */
+/** struct nvmf_counters - for weir_stats() and weir-stat; written by the mover, in this order published
+ * (publish.h) */
 struct nvmf_counters {
 	struct shared_u64 connections; /* open now */
 	struct shared_u64 reconnects;
@@ -265,11 +268,11 @@ struct nvmf {
 	bool associated;
 	bool enabled; /* remote CC.EN is 1 */
 	bool lost;
-	bool wrote;	   /* something was written since the last Flush */
-	bool unflushed;	   /* a Flush at the end failed */
+	bool wrote;        /* something was written since the last Flush */
+	bool unflushed;    /* a Flush at the end failed */
 	u32 queues_asked;  /* dword 11 of Set Features (Number of Queues) */
 	u32 resent_open;   /* commands sent again and not answered: nothing new is taken before them */
-	bool silent;	   /* the controller went silent, and may not know that it is lost */
+	bool silent;       /* the controller went silent, and may not know that it is lost */
 	bool retry_delays; /* the host said that it knows them */
 	u32 falls_done;
 	u64 lost_ns;  /* when; 0: it is not lost */
@@ -286,7 +289,8 @@ struct nvmf {
 
 /* nvmf.c */
 
-/** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a sentence */
+/** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a
+ * sentence */
 int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out);
 /** nvmf_free() - close its connections and forget it; the mover has ended */
 void nvmf_free(struct nvmf *nvmf);
@@ -302,7 +306,8 @@ void nvmf_lose(struct nvmf *nvmf, const char *format, ...) __attribute__((format
 
 /* connection.c: sockets and their agreement */
 
-/** nvmf_connection_open() - TCP, ICReq, ICResp, within keys.connect_ms; 0 or a negative errno with a sentence */
+/** nvmf_connection_open() - TCP, ICReq, ICResp, within keys.connect_ms; 0 or a negative errno with a sentence
+ */
 int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address);
 void nvmf_connection_close(struct nvmf_queue *queue);
 /** nvmf_connection_create() - memory for a queue of @entries; 0 or -ENOMEM with a sentence */
@@ -311,7 +316,8 @@ void nvmf_connection_destroy(struct nvmf_queue *queue);
 
 /* send.c */
 
-/** nvmf_slice() - iovecs for [@offset, @offset + @bytes) of @segments, @room at most; @bytes: out: what they cover */
+/** nvmf_slice() - iovecs for [@offset, @offset + @bytes) of @segments, @room at most; @bytes: out: what they
+ * cover */
 u32 nvmf_slice(const struct iovec *segments, u32 count, u32 offset, u32 *bytes, struct iovec *to, u32 room);
 /** nvmf_line_room() - PDUs that can be put in line */
 u32 nvmf_line_room(const struct nvmf_connection *connection);
@@ -324,7 +330,8 @@ bool nvmf_send(struct nvmf_queue *queue);
 
 /** nvmf_receive() - take what has come; whether anything had */
 bool nvmf_receive(struct nvmf_queue *queue);
-/** nvmf_take() - feed @bytes as if they had been received; for tests and fuzzers. False: the connection is lost */
+/** nvmf_take() - feed @bytes as if they had been received; for tests and fuzzers. False: the connection is
+ * lost */
 bool nvmf_take(struct nvmf_queue *queue);
 
 /* request.c */
@@ -374,18 +381,21 @@ void nvmf_ring_check(struct nvmf *nvmf);
 void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe);
 /** nvmf_bridge_end() - note what the controller says in answer, before its completion is posted */
 void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request);
-/** nvmf_note_controller() - take what is needed from Identify Controller's 4096 bytes, and hide what weir does not carry over a network */
+/** nvmf_note_controller() - take what is needed from Identify Controller's 4096 bytes, and hide what weir
+ * does not carry over a network */
 void nvmf_note_controller(struct nvmf *nvmf, u8 *identify);
 
 /* association.c */
 
-/** nvmf_associate() - connect the admin queue with one host after the other; 0 or a negative errno with a sentence */
+/** nvmf_associate() - connect the admin queue with one host after the other; 0 or a negative errno with a
+ * sentence */
 int nvmf_associate(struct nvmf *nvmf);
 /** nvmf_enable() - CC.EN = 1 and wait for CSTS.RDY */
 int nvmf_enable(struct nvmf *nvmf, uint32_t cc);
 /** nvmf_shutdown() - normal shutdown; 0: it is complete */
 int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc);
-/** nvmf_connect_queue() - an I/O queue of the association; *@status: what the controller says, where it does */
+/** nvmf_connect_queue() - an I/O queue of the association; *@status: what the controller says, where it does
+ */
 int nvmf_connect_queue(struct nvmf_queue *queue, u32 *status);
 /** nvmf_dissociate() - close all connections; requests of lanes are held */
 void nvmf_dissociate(struct nvmf *nvmf);

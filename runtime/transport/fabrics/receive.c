@@ -2,8 +2,8 @@
 /*
  * receive.c: bytes from the socket to PDUs, and their data to where lanes want it.
  *
- * Owns: what a controller's PDUs may do: every field is checked against the request it names, before a byte goes anywhere.
- * NVMe/TCP Transport 1.0, sections 3.3 and 3.6.
+ * Owns: what a controller's PDUs may do: every field is checked against the request it names, before a byte
+ * goes anywhere. NVMe/TCP Transport 1.0, sections 3.3 and 3.6.
  */
 #include <errno.h>
 #include <string.h>
@@ -330,7 +330,8 @@ static bool receive_once(struct nvmf_queue *queue)
 	got = recvmsg(connection->socket, &message, MSG_DONTWAIT);
 	if (got > 0) {
 		account(&connection->reader, iovs, direct, (u32)got);
-		/* Fewer: epoll tells when more comes; but an end that it told of already it does not tell of again. */
+		/* Fewer: epoll tells when more comes; but an end that it told of already it does not tell of
+		 * again. */
 		connection->readable = (u32)got == asked || connection->ending;
 		return nvmf_take(queue);
 	}

@@ -53,7 +53,8 @@ void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
 		&(struct nvmf_pdu){ .request = request, .bytes = inside, .type = NVME_TCP_CAPSULE_CMD });
 }
 
-/* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success. */
+/* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success.
+ */
 static u32 status_of(const struct nvmf_request *request)
 {
 	u32 status = request->cqe.dw3 >> 17;

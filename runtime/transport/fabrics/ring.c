@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ring.c: lanes' end of a queue pair: entries of their submission ring to requests, responses to their completion ring.
+ * ring.c: lanes' end of a queue pair: entries of their submission ring to requests, responses to their
+ * completion ring.
  *
- * Owns: the belief in doorbell values, PRPs and I/O commands, which are lanes' memory: anything may stand there.
+ * Owns: the belief in doorbell values, PRPs and I/O commands, which are lanes' memory: anything may stand
+ * there.
  */
 #include <string.h>
 
@@ -43,7 +45,8 @@ static u32 distance(u32 from, u32 to, u32 size)
 	return to >= from ? to - from : to + size - from;
 }
 
-/* doorbell.D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has read the entries that may be overwritten from here on. */
+/* doorbell.D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has read the entries that
+ * may be overwritten from here on. */
 static void poll_cq(struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id + 1]), moved;
@@ -57,7 +60,8 @@ static void poll_cq(struct nvmf_queue *queue)
 	queue->cq_free += moved;
 }
 
-/* doorbell.D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the entries before it, and their memory, are as the lane left them. */
+/* doorbell.D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the entries before it, and
+ * their memory, are as the lane left them. */
 static void poll_sq(struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id]);
@@ -79,7 +83,8 @@ void nvmf_ring_post(struct nvmf_queue *queue, u16 cid, u32 status, u32 dw0, u32 
 	entry->dw0 = dw0;
 	entry->dw1 = dw1;
 	entry->dw2 = queue->head | queue->id << 16;
-	/* doorbell.C1: pairs with the acquire load of dw3 in core/queue/cq.h: the rest of the entry and the command's data come before the phase. */
+	/* doorbell.C1: pairs with the acquire load of dw3 in core/queue/cq.h: the rest of the entry and the
+	 * command's data come before the phase. */
 	__atomic_store_n(&entry->dw3, cid | queue->phase << 16 | status << 17, __ATOMIC_RELEASE);
 	if (++queue->cq_tail == queue->size) {
 		queue->cq_tail = 0;

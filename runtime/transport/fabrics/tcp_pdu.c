@@ -7,7 +7,8 @@
 
 enum { LEAST_ALIGNMENT = 4, MOST_PDA = 31, LEAST_MAXH2CDATA = 4096, FROM_HOST = 1, FROM_CONTROLLER = 2 };
 
-/** struct type - what is fixed about a PDU type: its header, whose it is, whether data and digests may be there */
+/** struct type - what is fixed about a PDU type: its header, whose it is, whether data and digests may be
+ * there */
 struct type {
 	uint8_t header_bytes;
 	uint8_t from;
@@ -198,7 +199,8 @@ size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data
 {
 	const struct type *of = &types[type];
 	uint32_t head = of->header_bytes, begin;
-	uint8_t *bytes = (uint8_t *)header; /* some compilers take header->bytes for as long as the member written last */
+	uint8_t *bytes = (uint8_t *)
+		header; /* some compilers take header->bytes for as long as the member written last */
 	uint32_t digest;
 
 	header->common.type = type;

@@ -2,8 +2,8 @@
 /*
  * tcp_pdu.h: protocol data units of NVMe/TCP, as bytes: layouts, building, strict checking.
  *
- * Owns: NVMe/TCP Transport 1.0, section 3.6, for both ends. Never touches a socket or a queue; holds no state but what
- * struct weir_tcp_rules says was agreed. Words are little-endian, as in nvme.h.
+ * Owns: NVMe/TCP Transport 1.0, section 3.6, for both ends. Never touches a socket or a queue; holds no state
+ * but what struct weir_tcp_rules says was agreed. Words are little-endian, as in nvme.h.
  */
 #ifndef WEIR_FABRICS_TCP_PDU_H
 #define WEIR_FABRICS_TCP_PDU_H
@@ -56,7 +56,8 @@ enum {
 	NVME_TCP_FES_UNSUPPORTED = 6,
 };
 
-/** struct nvme_tcp_common - common header; @hlen: without digests; @pdo: data from the start; @plen: all of it */
+/** struct nvme_tcp_common - common header; @hlen: without digests; @pdo: data from the start; @plen: all of
+ * it */
 struct nvme_tcp_common {
 	u8 type;
 	u8 flags;
@@ -156,8 +157,8 @@ union nvme_tcp_header {
  * struct weir_tcp_rules - what the two ends agreed
  * @header_digest: HDGST of both ICReq and ICResp
  * @data_digest: DDGST likewise
- * @alignment: of data from the start of a PDU, in bytes, as the end that receives it asked (HPDA or CPDA, plus one, times
- *             4); 0 is 4
+ * @alignment: of data from the start of a PDU, in bytes, as the end that receives it asked (HPDA or CPDA,
+ * plus one, times 4); 0 is 4
  * @most_data: data bytes that a PDU may carry
  *
  * Zeroed but for @most_data before ICResp.
@@ -205,8 +206,8 @@ struct weir_tcp_error {
  * @layout: out
  * @error: out, where it is refused
  *
- * After true: @layout has header_bytes of the type's own size, at most NVME_TCP_LONGEST_HEADER; at most rules->most_data
- * bytes of data (of a TermReq: NVME_TCP_LONGEST_HEADER); and its parts add up to PLEN.
+ * After true: @layout has header_bytes of the type's own size, at most NVME_TCP_LONGEST_HEADER; at most
+ * rules->most_data bytes of data (of a TermReq: NVME_TCP_LONGEST_HEADER); and its parts add up to PLEN.
  * NVMe/TCP 1.0, sections 3.6.1 and 3.6.2. Any thread.
  */
 bool weir_tcp_check(const struct nvme_tcp_common *common, bool to_host, const struct weir_tcp_rules *rules,
@@ -216,8 +217,9 @@ bool weir_tcp_check(const struct nvme_tcp_common *common, bool to_host, const st
  * weir_tcp_check_header() - the whole header, after weir_tcp_check()
  * @header: layout->header_bytes, its digest behind it where there is one
  *
- * Verifies the digest; that a data PDU's DATAL is what it carries; PFV, HPDA or CPDA, DGST and MAXH2CDATA of ICReq and ICResp;
- * that an R2T asks for bytes; that SUCCESS comes with LAST_PDU. What it means in a queue is the caller's to check.
+ * Verifies the digest; that a data PDU's DATAL is what it carries; PFV, HPDA or CPDA, DGST and MAXH2CDATA of
+ * ICReq and ICResp; that an R2T asks for bytes; that SUCCESS comes with LAST_PDU. What it means in a queue is
+ * the caller's to check.
  */
 bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct weir_tcp_layout *layout,
 			   struct weir_tcp_error *error);
@@ -231,12 +233,14 @@ bool weir_tcp_check_header(const union nvme_tcp_header *header, const struct wei
  *
  * Fills in the common header, the header's digest and the padding (zeros).
  *
- * Return: bytes of @header to send before the data. Behind the data its digest follows where rules->data_digest.
+ * Return: bytes of @header to send before the data. Behind the data its digest follows where
+ * rules->data_digest.
  */
 size_t weir_tcp_build(union nvme_tcp_header *header, uint8_t type, uint32_t data_bytes,
 		      const struct weir_tcp_rules *rules);
 
-/** weir_tcp_build_term() - a TermReq about @bad, which is @bad_bytes of a header; bytes to send; @to must have room for 152 */
+/** weir_tcp_build_term() - a TermReq about @bad, which is @bad_bytes of a header; bytes to send; @to must
+ * have room for 152 */
 size_t weir_tcp_build_term(void *to, bool to_host, const struct weir_tcp_error *error, const void *bad,
 			   size_t bad_bytes);
 

@@ -2,8 +2,8 @@
 /*
  * transport_nvmf.c: nvmf: is a controller on a network, reached through NVMe/TCP.
  *
- * Owns: the URI's keys, and registers as the runtime reads and writes them. To the runtime it is a controller like any other, with
- * queues in memory; mover.c carries them over.
+ * Owns: the URI's keys, and registers as the runtime reads and writes them. To the runtime it is a controller
+ * like any other, with queues in memory; mover.c carries them over.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -200,7 +200,8 @@ static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
 
 	switch (offset) {
 	case NVME_REGISTER_CSTS:
-		return load_acquire_u32(&nvmf->registers.csts); /* fabrics.R2: pairs with publish() in mover.c */
+		return load_acquire_u32(
+			&nvmf->registers.csts); /* fabrics.R2: pairs with publish() in mover.c */
 	case NVME_REGISTER_CC: return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
 	case NVME_REGISTER_VS: return nvmf->controller.vs;
 	default: return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* block_use.h: by what a block device is in use, for a sentence: the kernel has refused it (O_EXCL) already. */
+/* block_use.h: by what a block device is in use, for a sentence: the kernel has refused it (O_EXCL) already.
+ */
 #ifndef WEIR_TRANSPORT_BLOCK_USE_H
 #define WEIR_TRANSPORT_BLOCK_USE_H
 

@@ -17,10 +17,10 @@
 
 /* What base.path can come to say; threads may add to it as memory is registered. */
 enum file_path {
-	PATH_BARE,      /* no memory registered yet */
-	PATH_FIXED,     /* all of it registered */
-	PATH_LIMITED,   /* some not, for want of locked memory */
-	PATH_UNPINNED,  /* some not, for another reason */
+	PATH_BARE,     /* no memory registered yet */
+	PATH_FIXED,    /* all of it registered */
+	PATH_LIMITED,  /* some not, for want of locked memory */
+	PATH_UNPINNED, /* some not, for another reason */
 	PATHS,
 };
 
@@ -38,8 +38,8 @@ static bool end_now(struct weir_io *io, uint16_t status)
 
 static bool out_of_range(const struct file_medium *file, const struct weir_io *io)
 {
-	return io->kind != WEIR_IO_FLUSH && (io->bytes > file->base.bytes ||
-					     io->offset_bytes > file->base.bytes - io->bytes);
+	return io->kind != WEIR_IO_FLUSH &&
+	       (io->bytes > file->base.bytes || io->offset_bytes > file->base.bytes - io->bytes);
 }
 
 static bool file_submit(struct weir_medium *medium, struct weir_io *io)
@@ -94,8 +94,7 @@ static unsigned queue_reap(struct file_medium *file, struct file_thread *thread,
 	return ended;
 }
 
-static unsigned ring_reap(struct file_medium *file, struct file_thread *thread,
-			  struct file_ring *ring)
+static unsigned ring_reap(struct file_medium *file, struct file_thread *thread, struct file_ring *ring)
 {
 	unsigned ended = 0;
 	unsigned seen = 0;
@@ -106,7 +105,8 @@ static unsigned ring_reap(struct file_medium *file, struct file_thread *thread,
 		return 0;
 	if (ring->queue)
 		return queue_reap(file, thread, ring);
-	io_uring_for_each_cqe(&ring->uring, head, cqe) {
+	io_uring_for_each_cqe(&ring->uring, head, cqe)
+	{
 		struct weir_io *io = (struct weir_io *)(uintptr_t)cqe->user_data;
 		int result = cqe->res;
 
@@ -139,8 +139,7 @@ static unsigned ring_abandon(struct file_thread *thread, struct file_ring *ring,
 	return left;
 }
 
-static unsigned ring_poll(struct file_medium *file, struct file_thread *thread,
-			  struct file_ring *ring)
+static unsigned ring_poll(struct file_medium *file, struct file_thread *thread, struct file_ring *ring)
 {
 	int error = file_ring_push(ring);
 
@@ -185,8 +184,7 @@ static void path_note(struct file_medium *file, const struct file_buffers *buffe
 	__atomic_store_n(&file->base.path, file->paths[path], __ATOMIC_RELEASE);
 }
 
-static void file_memory_changed(struct weir_medium *medium, unsigned number,
-				const struct weir_dma_view *view)
+static void file_memory_changed(struct weir_medium *medium, unsigned number, const struct weir_dma_view *view)
 {
 	struct file_medium *file = file_of(medium);
 	struct file_thread *thread = &file->threads[number];
@@ -233,8 +231,8 @@ static int options_check(const char *path, const struct weir_medium_file_options
 		return weir_fail(EINVAL, "file:%s: %u threads are not possible: use 1 to %d", path,
 				 options->threads, FILE_THREADS_MAX);
 	if (!options->depth || options->depth > FILE_DEPTH_MAX)
-		return weir_fail(EINVAL, "file:%s: a depth of %u requests is not possible: use 1 to %d",
-				 path, options->depth, FILE_DEPTH_MAX);
+		return weir_fail(EINVAL, "file:%s: a depth of %u requests is not possible: use 1 to %d", path,
+				 options->depth, FILE_DEPTH_MAX);
 	return 0;
 }
 
@@ -247,13 +245,15 @@ static void paths_write(struct file_medium *file)
 		[PATH_UNPINNED] = ", plain buffers (some memory cannot be registered)",
 	};
 
-	const char *way = file_moves_now(file) ? "system calls" : file->pool ? "pread/pwrite threads" : "io_uring";
+	const char *way = file_moves_now(file) ? "system calls"
+			  : file->pool         ? "pread/pwrite threads"
+					       : "io_uring";
 
 	for (int i = 0; i < PATHS; i++)
-		snprintf(file->paths[i], FILE_PATH_BYTES, "%s%s%s, %s%s%s", way,
-			 file->reason, file->polled ? " polled" : "",
-			 file->target.fds[FILE_DIRECT] >= 0 ? "O_DIRECT" : "page cache",
-			 file->target.reason, memory[i]);
+		snprintf(file->paths[i], FILE_PATH_BYTES, "%s%s%s, %s%s%s", way, file->reason,
+			 file->polled ? " polled" : "",
+			 file->target.fds[FILE_DIRECT] >= 0 ? "O_DIRECT" : "page cache", file->target.reason,
+			 memory[i]);
 }
 
 static int rings_create(struct file_medium *file)
@@ -276,8 +276,11 @@ static int pool_create(struct file_medium *file)
 		error = rings_create(file);
 	if (!error)
 		return 0;
-	return weir_fail(-error, "file:%s: threads for its requests cannot be started (%s): ask for a smaller depth, or raise the "
-			 "limit on processes (ulimit -u)", file->target.name, strerror(-error));
+	return weir_fail(-error,
+			 "file:%s: threads for its requests cannot be started (%s): ask for a smaller depth, "
+			 "or raise the "
+			 "limit on processes (ulimit -u)",
+			 file->target.name, strerror(-error));
 }
 
 static int engine_choose(struct file_medium *file, enum weir_engine engine)
@@ -292,8 +295,8 @@ static int engine_choose(struct file_medium *file, enum weir_engine engine)
 		return error;
 	if (error) {
 		file->reason = " (io_uring is forbidden or missing)";
-		fprintf(stderr, "weir: %s. Up to %d threads read and write it instead, at a lower rate\n", weir_last_error(),
-			FILE_POOL_THREADS);
+		fprintf(stderr, "weir: %s. Up to %d threads read and write it instead, at a lower rate\n",
+			weir_last_error(), FILE_POOL_THREADS);
 	}
 	return pool_create(file);
 }
@@ -303,7 +306,8 @@ static int file_set_up(struct file_medium *file, const struct weir_medium_file_o
 	struct file_target *target = &file->target;
 	int error = file_direct_choose(options->direct, target);
 
-	file->polled = !error && options->poll && options->engine != WEIR_ENGINE_THREADS && target->fds[FILE_DIRECT] >= 0 &&
+	file->polled = !error && options->poll && options->engine != WEIR_ENGINE_THREADS &&
+		       target->fds[FILE_DIRECT] >= 0 &&
 		       file_poll_works(target->fds[FILE_DIRECT], target->offset_align);
 	if (!error)
 		error = engine_choose(file, options->engine);

@@ -161,14 +161,14 @@ struct file_ring {
  *
  * Return: 0 or a negative errno, silently: see file_ring_fail().
  */
-int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
-		     const int fds[FILE_WAYS]);
+int file_ring_create(struct file_ring *ring, unsigned depth, bool polled, const int fds[FILE_WAYS]);
 /** file_ring_create_by() - the same, of @pool */
 int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth);
 void file_ring_destroy(struct file_ring *ring);
 /** file_ring_take() - an entry to fill: a ring has at least as many as requests are let in */
 struct io_uring_sqe *file_ring_take(struct file_ring *ring);
-/** file_ring_forbidden() - whether @error of file_ring_create() is that there may be no io_uring, whatever its size */
+/** file_ring_forbidden() - whether @error of file_ring_create() is that there may be no io_uring, whatever
+ * its size */
 bool file_ring_forbidden(int error);
 /** file_ring_prepared() - request of the @index-th entry not yet submitted */
 struct weir_io *file_ring_prepared(const struct file_ring *ring, unsigned index);
@@ -274,8 +274,7 @@ void file_request_now(struct file_medium *file, struct weir_io *io);
 /** file_request_start() - prepare the first entry of @io on a ring of @thread */
 void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
 /** file_request_step() - go on after a result; true when @io has ended, its status set */
-bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
-		       int result);
+bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int result);
 
 /**
  * file_status() - NVMe status for what the kernel answered

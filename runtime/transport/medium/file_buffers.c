@@ -54,15 +54,13 @@ static int buffer_update(struct io_uring *uring, int slot, uint64_t address, uin
 {
 	struct iovec memory = { (void *)(uintptr_t)address, bytes };
 	uint64_t tag = 0;
-	int done = io_uring_register_buffers_update_tag(uring, (unsigned)slot, &memory,
-							(__u64 *)&tag, 1);
+	int done = io_uring_register_buffers_update_tag(uring, (unsigned)slot, &memory, (__u64 *)&tag, 1);
 
 	return done < 0 ? done : 0;
 }
 
 /* Gives @item a slot, or notes why it has none. */
-static void buffer_register(struct file_buffers *buffers, struct io_uring *uring,
-			    struct file_buffer *item)
+static void buffer_register(struct file_buffers *buffers, struct io_uring *uring, struct file_buffer *item)
 {
 	int error = buffers_prepare(buffers, uring);
 
@@ -82,8 +80,7 @@ static void buffer_register(struct file_buffers *buffers, struct io_uring *uring
 		buffers->error = -error;
 }
 
-static void buffer_unregister(struct file_buffers *buffers, struct io_uring *uring,
-			      struct file_buffer *item)
+static void buffer_unregister(struct file_buffers *buffers, struct io_uring *uring, struct file_buffer *item)
 {
 	if (item->slot < 0)
 		return;

@@ -55,8 +55,7 @@ static void direct_align(struct file_target *target)
 	memset(&about, 0, sizeof(about));
 	if (statx(target->fds[FILE_DIRECT], "", AT_EMPTY_PATH, STATX_DIOALIGN, &about))
 		return;
-	if (!(about.stx_mask & STATX_DIOALIGN) || !about.stx_dio_mem_align ||
-	    !about.stx_dio_offset_align)
+	if (!(about.stx_mask & STATX_DIOALIGN) || !about.stx_dio_mem_align || !about.stx_dio_offset_align)
 		return;
 	target->memory_align = about.stx_dio_mem_align;
 	target->offset_align = about.stx_dio_offset_align;
@@ -78,8 +77,8 @@ static int direct_read(int fd, uint32_t align)
 
 static int direct_probe(struct file_target *target)
 {
-	uint32_t align = target->offset_align > target->memory_align ? target->offset_align :
-								       target->memory_align;
+	uint32_t align =
+		target->offset_align > target->memory_align ? target->offset_align : target->memory_align;
 	int error = direct_read(target->fds[FILE_DIRECT], align);
 
 	if (error != -EINVAL || align >= PAGE)

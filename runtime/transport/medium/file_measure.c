@@ -78,9 +78,8 @@ static double round_s(struct measure *m, unsigned count)
 	int submitted;
 
 	for (unsigned i = 0; i < count; i++)
-		io_uring_prep_read(io_uring_get_sqe(&m->uring), m->fd,
-				   m->memory + (size_t)i * MEASURE_BYTES, MEASURE_BYTES,
-				   next_random(&m->random) % m->blocks * MEASURE_BYTES);
+		io_uring_prep_read(io_uring_get_sqe(&m->uring), m->fd, m->memory + (size_t)i * MEASURE_BYTES,
+				   MEASURE_BYTES, next_random(&m->random) % m->blocks * MEASURE_BYTES);
 	submitted = io_uring_submit(&m->uring);
 	if (submitted < 0 || reap(m, (unsigned)submitted) || (unsigned)submitted != count)
 		return -1;
@@ -136,8 +135,7 @@ bool file_poll_works(int fd, uint32_t align)
 	if (!posix_memalign((void **)&memory, align < MEASURE_BYTES ? MEASURE_BYTES : align,
 			    align < MEASURE_BYTES ? MEASURE_BYTES : align)) {
 		io_uring_prep_read(io_uring_get_sqe(&uring), fd, memory, align, 0);
-		works = io_uring_submit(&uring) == 1 && !io_uring_wait_cqe(&uring, &cqe) &&
-			cqe->res > 0;
+		works = io_uring_submit(&uring) == 1 && !io_uring_wait_cqe(&uring, &cqe) && cqe->res > 0;
 	}
 	io_uring_queue_exit(&uring);
 	free(memory);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * medium/file_pool.c: io_uring's entries carried out by system calls of threads, where io_uring is not to be had.
+ * medium/file_pool.c: io_uring's entries carried out by system calls of threads, where io_uring is not to be
+ * had.
  *
- * Owns: the threads, and what is on its way between them and controller threads. An entry says what it says in an
- * io_uring, and has the same result. Knows nothing of requests.
+ * Owns: the threads, and what is on its way between them and controller threads. An entry says what it says
+ * in an io_uring, and has the same result. Knows nothing of requests.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,26 +49,13 @@ static int call(const struct file_pool *pool, const struct io_uring_sqe *sqe)
 	ssize_t result;
 
 	switch (sqe->opcode) {
-	case IORING_OP_READ:
-		result = preadv2(fd, &piece, 1, offset, 0);
-		break;
-	case IORING_OP_READV:
-		result = preadv2(fd, vector, (int)sqe->len, offset, 0);
-		break;
-	case IORING_OP_WRITE:
-		result = pwritev2(fd, &piece, 1, offset, sqe->rw_flags);
-		break;
-	case IORING_OP_WRITEV:
-		result = pwritev2(fd, vector, (int)sqe->len, offset, sqe->rw_flags);
-		break;
-	case IORING_OP_FSYNC:
-		result = fdatasync(fd);
-		break;
-	case IORING_OP_FALLOCATE:
-		result = fallocate(fd, (int)sqe->len, offset, (off_t)sqe->addr);
-		break;
-	default:
-		return -EINVAL;
+	case IORING_OP_READ: result = preadv2(fd, &piece, 1, offset, 0); break;
+	case IORING_OP_READV: result = preadv2(fd, vector, (int)sqe->len, offset, 0); break;
+	case IORING_OP_WRITE: result = pwritev2(fd, &piece, 1, offset, sqe->rw_flags); break;
+	case IORING_OP_WRITEV: result = pwritev2(fd, vector, (int)sqe->len, offset, sqe->rw_flags); break;
+	case IORING_OP_FSYNC: result = fdatasync(fd); break;
+	case IORING_OP_FALLOCATE: result = fallocate(fd, (int)sqe->len, offset, (off_t)sqe->addr); break;
+	default: return -EINVAL;
 	}
 	return result < 0 ? -errno : (int)result;
 }
@@ -80,7 +68,8 @@ static void end(struct file_entry *entry)
 
 	do
 		entry->next = seen;
-	while (!__atomic_compare_exchange_n(&queue->ended, &seen, entry, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	while (!__atomic_compare_exchange_n(&queue->ended, &seen, entry, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED));
 }
 
 /* The next entry; NULL when the pool stops. */

@@ -38,7 +38,7 @@ enum {
 	ZEROS_BYTES = 64 << 10,
 };
 #define TRANSFER_MAX (1ull << 30)
-#define RWF_DURABLE 0x2 /* RWF_DSYNC */
+#define RWF_DURABLE  0x2 /* RWF_DSYNC */
 
 static const char zeros[ZEROS_BYTES] __attribute__((aligned(4096)));
 
@@ -56,7 +56,8 @@ struct run {
 	uint64_t bytes;
 };
 
-/* Whole segments, from byte @done of @io on, which is where one begins, that lie before the end of the file. */
+/* Whole segments, from byte @done of @io on, which is where one begins, that lie before the end of the file.
+ */
 static unsigned whole_segments(const struct weir_io *io, unsigned index)
 {
 	uint64_t end = io->medium_data[DATA_DONE] + io->iov[index].iov_len;
@@ -71,8 +72,7 @@ static unsigned whole_segments(const struct weir_io *io, unsigned index)
 }
 
 /* Memory from byte @done of @io on, as far as it is contiguous. */
-static void run_contiguous(const struct weir_io *io, uint64_t done, unsigned *index,
-			   struct run *run)
+static void run_contiguous(const struct weir_io *io, uint64_t done, unsigned *index, struct run *run)
 {
 	unsigned i = 0;
 
@@ -106,7 +106,8 @@ static void run_next(const struct weir_io *io, struct run *run)
 		unsigned rest = io->iov_count - index;
 
 		run->iov = io->iov + index;
-		run->iov_count = io->kind == WEIR_IO_READ ? (rest < SEGMENTS_MAX ? rest : SEGMENTS_MAX) : whole_segments(io, index);
+		run->iov_count = io->kind == WEIR_IO_READ ? (rest < SEGMENTS_MAX ? rest : SEGMENTS_MAX)
+							  : whole_segments(io, index);
 		return;
 	}
 	if (run->bytes > left)
@@ -121,16 +122,14 @@ static bool piece_aligned(const struct file_target *target, uint64_t address, ui
 }
 
 /* O_DIRECT where it is in use and takes this; the page cache serves the odd ones. */
-static enum file_way run_way(const struct file_target *target, const struct run *run,
-				   uint64_t offset)
+static enum file_way run_way(const struct file_target *target, const struct run *run, uint64_t offset)
 {
 	if (target->fds[FILE_DIRECT] < 0 || (offset & (target->offset_align - 1)))
 		return FILE_BUFFERED;
 	if (!run->iov)
 		return piece_aligned(target, run->address, run->bytes) ? FILE_DIRECT : FILE_BUFFERED;
 	for (unsigned i = 0; i < run->iov_count; i++)
-		if (!piece_aligned(target, (uint64_t)(uintptr_t)run->iov[i].iov_base,
-				   run->iov[i].iov_len))
+		if (!piece_aligned(target, (uint64_t)(uintptr_t)run->iov[i].iov_base, run->iov[i].iov_len))
 			return FILE_BUFFERED;
 	return FILE_DIRECT;
 }
@@ -147,8 +146,8 @@ static void entry_finish(struct io_uring_sqe *sqe, struct weir_io *io, enum file
 	sqe->user_data = (uint64_t)(uintptr_t)io;
 }
 
-static void prepare_vector(struct io_uring_sqe *sqe, const struct weir_io *io,
-			   const struct run *run, uint64_t offset)
+static void prepare_vector(struct io_uring_sqe *sqe, const struct weir_io *io, const struct run *run,
+			   uint64_t offset)
 {
 	if (io->kind == WEIR_IO_READ)
 		io_uring_prep_readv(sqe, 0, run->iov, run->iov_count, offset);
@@ -172,8 +171,7 @@ static void prepare_piece(struct io_uring_sqe *sqe, const struct weir_io *io, co
 		io_uring_prep_write(sqe, 0, memory, bytes, offset);
 }
 
-static void prepare_transfer(struct file_medium *file, struct file_thread *thread,
-			     struct weir_io *io)
+static void prepare_transfer(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
 	uint64_t offset = io->offset_bytes + io->medium_data[DATA_DONE];
 	struct file_ring *ring = &thread->data;
@@ -190,9 +188,9 @@ static void prepare_transfer(struct file_medium *file, struct file_thread *threa
 		prepare_vector(sqe, io, &run, offset);
 	else
 		prepare_piece(sqe, io, &run, offset,
-			      ring == &thread->data ?
-				      file_buffers_find(&thread->buffers, run.address, run.bytes) :
-				      FILE_BUFFER_NONE);
+			      ring == &thread->data
+				      ? file_buffers_find(&thread->buffers, run.address, run.bytes)
+				      : FILE_BUFFER_NONE);
 	if (io->kind == WEIR_IO_WRITE && io->force_unit_access)
 		sqe->rw_flags = RWF_DURABLE;
 	entry_finish(sqe, io, way);
@@ -209,38 +207,30 @@ static void prepare_zeros(struct file_medium *file, struct file_thread *thread, 
 	struct io_uring_sqe *sqe = file_ring_take(side_ring(thread));
 
 	io_uring_prep_write(sqe, 0, zeros, (unsigned)run.bytes, offset);
-	entry_finish(sqe, io,
-		     thread->side.made ? FILE_BUFFERED : run_way(&file->target, &run, offset));
+	entry_finish(sqe, io, thread->side.made ? FILE_BUFFERED : run_way(&file->target, &run, offset));
 }
 
 static void prepare_plain(struct file_thread *thread, struct weir_io *io, bool sync)
 {
 	struct io_uring_sqe *sqe = file_ring_take(side_ring(thread));
-	int mode = io->kind == WEIR_IO_ZERO ? FALLOC_FL_ZERO_RANGE :
-					      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int mode =
+		io->kind == WEIR_IO_ZERO ? FALLOC_FL_ZERO_RANGE : FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 	if (sync)
 		io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
 	else
-		io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes, (off_t)io->medium_data[DATA_NEEDED]);
+		io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes,
+					(off_t)io->medium_data[DATA_NEEDED]);
 	entry_finish(sqe, io, FILE_BUFFERED);
 }
 
 static void prepare(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
 	switch ((enum stage)io->medium_data[DATA_STAGE]) {
-	case STAGE_TRANSFER:
-		prepare_transfer(file, thread, io);
-		break;
-	case STAGE_ZEROS:
-		prepare_zeros(file, thread, io);
-		break;
-	case STAGE_PLAIN:
-		prepare_plain(thread, io, io->kind == WEIR_IO_FLUSH);
-		break;
-	case STAGE_SYNC:
-		prepare_plain(thread, io, true);
-		break;
+	case STAGE_TRANSFER: prepare_transfer(file, thread, io); break;
+	case STAGE_ZEROS: prepare_zeros(file, thread, io); break;
+	case STAGE_PLAIN: prepare_plain(thread, io, io->kind == WEIR_IO_FLUSH); break;
+	case STAGE_SYNC: prepare_plain(thread, io, true); break;
 	}
 }
 
@@ -326,8 +316,7 @@ static bool is_passing(int error)
 	return error == EAGAIN || error == EINTR || error == ECANCELED;
 }
 
-static bool step_failed(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
-			int error)
+static bool step_failed(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int error)
 {
 	bool plain = io->medium_data[DATA_STAGE] == STAGE_PLAIN;
 
@@ -342,22 +331,19 @@ static bool step_failed(struct file_medium *file, struct file_thread *thread, st
 	return finish(io, file_status(io->kind, error));
 }
 
-bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
-		       int result)
+bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int result)
 {
 	if (result < 0)
 		return step_failed(file, thread, io, -result);
 	io->medium_data[DATA_RETRIES] = 0;
 	switch ((enum stage)io->medium_data[DATA_STAGE]) {
 	case STAGE_TRANSFER:
-	case STAGE_ZEROS:
-		return step_moved(file, thread, io, (uint64_t)result);
+	case STAGE_ZEROS: return step_moved(file, thread, io, (uint64_t)result);
 	case STAGE_PLAIN:
 		if (io->kind == WEIR_IO_ZERO)
 			return finish_change(file, thread, io);
 		break;
-	case STAGE_SYNC:
-		break;
+	case STAGE_SYNC: break;
 	}
 	return finish(io, NVME_STATUS_SUCCESS);
 }
@@ -366,7 +352,8 @@ static ssize_t move(const struct weir_io *io, int fd, const struct iovec *iov, u
 {
 	if (io->kind == WEIR_IO_WRITE)
 		return pwritev2(fd, iov, (int)count, offset, io->force_unit_access ? RWF_DURABLE : 0);
-	return count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset) : preadv(fd, iov, (int)count, offset);
+	return count == 1 ? pread(fd, iov->iov_base, iov->iov_len, offset)
+			  : preadv(fd, iov, (int)count, offset);
 }
 
 /* What the system call returned, or a negative errno. */
@@ -379,8 +366,8 @@ static int move_next(const struct file_medium *file, const struct weir_io *io)
 
 	run_next(io, &run);
 	piece = (struct iovec){ (void *)(uintptr_t)run.address, run.bytes };
-	moved = move(io, file->target.fds[FILE_BUFFERED], run.iov ? run.iov : &piece, run.iov ? run.iov_count : 1,
-		     (off_t)offset);
+	moved = move(io, file->target.fds[FILE_BUFFERED], run.iov ? run.iov : &piece,
+		     run.iov ? run.iov_count : 1, (off_t)offset);
 	return moved < 0 ? -errno : (int)moved;
 }
 

@@ -40,8 +40,7 @@ static int ring_setup(struct file_ring *ring, unsigned depth, unsigned more)
 	return error;
 }
 
-int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
-		     const int fds[FILE_WAYS])
+int file_ring_create(struct file_ring *ring, unsigned depth, bool polled, const int fds[FILE_WAYS])
 {
 	int error;
 
@@ -53,7 +52,8 @@ int file_ring_create(struct file_ring *ring, unsigned depth, bool polled,
 	ring->polled = polled;
 	error = io_uring_register_files(&ring->uring, fds, FILE_WAYS);
 	if (!error)
-		error = io_uring_submit_and_get_events(&ring->uring); /* of nothing: a profile may forbid that alone */
+		error = io_uring_submit_and_get_events(
+			&ring->uring); /* of nothing: a profile may forbid that alone */
 	if (error < 0)
 		file_ring_destroy(ring);
 	return error < 0 ? error : 0;
@@ -136,11 +136,11 @@ static int ring_forbidden(const char *name, int error)
 	int sysctl = ring_sysctl();
 
 	if (sysctl)
-		return weir_fail(-error,
-				 "file:%s: io_uring is switched off here by sysctl kernel.io_uring_disabled=%d: "
-				 "set it to 0%s",
-				 name, sysctl,
-				 sysctl == 1 ? ", or join the group in kernel.io_uring_group" : "");
+		return weir_fail(
+			-error,
+			"file:%s: io_uring is switched off here by sysctl kernel.io_uring_disabled=%d: "
+			"set it to 0%s",
+			name, sysctl, sysctl == 1 ? ", or join the group in kernel.io_uring_group" : "");
 	return weir_fail(-error,
 			 "file:%s: io_uring is forbidden here (%s), probably by the seccomp profile of a "
 			 "container or by a security policy: allow io_uring_setup, io_uring_enter and "
@@ -158,15 +158,17 @@ int file_ring_fail(const char *name, int error)
 	if (error == -EPERM || error == -EACCES)
 		return ring_forbidden(name, error);
 	if (error == -ENOSYS)
-		return weir_fail(ENOSYS,
-				 "file:%s: there is no io_uring here (%s): the kernel is older than 5.10 or built "
-				 "without it, or a seccomp profile hides it: allow io_uring_setup, io_uring_enter "
-				 "and io_uring_register in that",
-				 name, strerror(ENOSYS));
+		return weir_fail(
+			ENOSYS,
+			"file:%s: there is no io_uring here (%s): the kernel is older than 5.10 or built "
+			"without it, or a seccomp profile hides it: allow io_uring_setup, io_uring_enter "
+			"and io_uring_register in that",
+			name, strerror(ENOSYS));
 	if (error == -ENOMEM)
-		return weir_fail(ENOMEM,
-				 "file:%s: no memory for an io_uring (%s): ask for fewer threads or a smaller "
-				 "depth, or raise the locked-memory limit (ulimit -l)",
-				 name, strerror(ENOMEM));
+		return weir_fail(
+			ENOMEM,
+			"file:%s: no memory for an io_uring (%s): ask for fewer threads or a smaller "
+			"depth, or raise the locked-memory limit (ulimit -l)",
+			name, strerror(ENOMEM));
 	return weir_fail(-error, "file:%s: an io_uring cannot be set up (%s)", name, strerror(-error));
 }

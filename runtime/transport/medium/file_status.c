@@ -13,19 +13,14 @@ static uint16_t media_error(enum weir_io_kind kind)
 uint16_t file_status(enum weir_io_kind kind, int error)
 {
 	switch (error) {
-	case 0:
-		return NVME_STATUS_SUCCESS;
+	case 0: return NVME_STATUS_SUCCESS;
 	case EIO:
 	case ENODATA: /* the block layer's word for a medium error */
-	case EILSEQ:  /* and for a failed integrity check */
-		return media_error(kind);
+	case EILSEQ: /* and for a failed integrity check */ return media_error(kind);
 	case ENOSPC:
 	case EDQUOT:
-	case EFBIG:
-		return NVME_STATUS_CAPACITY_EXCEEDED;
-	case EFAULT:
-		return NVME_STATUS_DATA_TRANSFER_ERROR;
-	default:
-		return NVME_STATUS_INTERNAL_ERROR;
+	case EFBIG: return NVME_STATUS_CAPACITY_EXCEEDED;
+	case EFAULT: return NVME_STATUS_DATA_TRANSFER_ERROR;
+	default: return NVME_STATUS_INTERNAL_ERROR;
 	}
 }

@@ -25,16 +25,11 @@ enum { TRIES = 200, REST_NS = 1000000 };
 static const char *kind_name(mode_t mode)
 {
 	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFIFO:
-		return "a named pipe";
-	case S_IFCHR:
-		return "a character device";
-	default:
-		return NULL;
+	case S_IFDIR: return "a directory";
+	case S_IFSOCK: return "a socket";
+	case S_IFIFO: return "a named pipe";
+	case S_IFCHR: return "a character device";
+	default: return NULL;
 	}
 }
 
@@ -74,7 +69,8 @@ static int fail_open(const struct file_target *target, const struct stat *stat, 
 				 target->name, strerror(error));
 	if (error == EACCES || error == EPERM || error == EROFS)
 		return weir_fail(error == EPERM ? EACCES : error,
-				 "file:%s cannot be opened for writing (%s): open it read-only (ro=1), or gain write permission",
+				 "file:%s cannot be opened for writing (%s): open it read-only (ro=1), or "
+				 "gain write permission",
 				 target->name, strerror(error));
 	return weir_fail(error, "file:%s cannot be opened for reading and writing (%s)", target->name,
 			 strerror(error));
@@ -86,8 +82,8 @@ static void rest(void)
 }
 
 /*
- * The lock that programs take on a block device that they write to (BLKFLOCK of util-linux, udev): alone, or with those
- * that share it. udev has it for a moment after each change, so it is tried for a while.
+ * The lock that programs take on a block device that they write to (BLKFLOCK of util-linux, udev): alone, or
+ * with those that share it. udev has it for a moment after each change, so it is tried for a while.
  */
 static int lock_device(int fd, bool share)
 {
@@ -99,10 +95,11 @@ static int lock_device(int fd, bool share)
 	return 0;
 }
 
-/* Whether the kernel would let one program claim it: not what is mounted. Another one that asks just now has it for a moment. */
+/* Whether the kernel would let one program claim it: not what is mounted. Another one that asks just now has
+ * it for a moment. */
 static int probe_claim(const char *name)
 {
-	for (int try = 0; ; try++) {
+	for (int try = 0;; try++) {
 		int fd = open(name, O_CLOEXEC | O_RDONLY | O_EXCL);
 
 		if (fd >= 0) {
@@ -164,15 +161,15 @@ static int measure_device(struct file_target *target)
 
 	if (ioctl(target->fds[FILE_BUFFERED], BLKGETSIZE64, &target->bytes) ||
 	    ioctl(target->fds[FILE_BUFFERED], BLKSSZGET, &logical))
-		return weir_fail(errno, "file:%s does not tell its size (%s)", target->name,
-				 strerror(errno));
+		return weir_fail(errno, "file:%s does not tell its size (%s)", target->name, strerror(errno));
 	target->logical_bytes = (uint32_t)logical;
 	if (target->bytes < target->block_bytes)
 		return weir_fail(EINVAL, "file:%s is a block device of %llu bytes, less than one block of %u",
 				 target->name, (unsigned long long)target->bytes, target->block_bytes);
 	if (target->logical_bytes <= target->block_bytes)
 		return 0;
-	return weir_fail(EINVAL, "file:%s has logical blocks of %u bytes, so blocks of %u cannot be written to it%s",
+	return weir_fail(EINVAL,
+			 "file:%s has logical blocks of %u bytes, so blocks of %u cannot be written to it%s",
 			 target->name, target->logical_bytes, target->block_bytes,
 			 target->logical_bytes == 4096 ? ": use 4096" : "");
 }

@@ -63,15 +63,14 @@ struct weir_medium;
  * @expect: a request of this kind from this byte on, a block at least, will be
  *          submitted soon, or will not: a hint for what is fetched ahead; any
  *          thread. NULL: it would not help, and nothing is read ahead
- * @descriptor: a file descriptor that polls as readable once something submitted by @thread may have ended; -1: there is
- *              none for now. NULL: never
+ * @descriptor: a file descriptor that polls as readable once something submitted by @thread may have ended;
+ * -1: there is none for now. NULL: never
  */
 struct weir_medium_ops {
 	size_t size;
 	bool (*submit)(struct weir_medium *medium, struct weir_io *io);
 	unsigned (*poll)(struct weir_medium *medium, unsigned thread);
-	void (*memory_changed)(struct weir_medium *medium, unsigned thread,
-			       const struct weir_dma_view *view);
+	void (*memory_changed)(struct weir_medium *medium, unsigned thread, const struct weir_dma_view *view);
 	void (*close)(struct weir_medium *medium);
 	void (*expect)(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes);
 	int (*descriptor)(const struct weir_medium *medium, unsigned thread);
@@ -122,7 +121,8 @@ int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_
 			 struct weir_medium **out);
 
 /**
- * weir_medium_sparse_open() - a medium in host memory of any size, whose contents are computed until they are written
+ * weir_medium_sparse_open() - a medium in host memory of any size, whose contents are computed until they are
+ * written
  * @bytes: capacity, a multiple of @block_bytes; memory is taken as it is written
  * @block_bytes: 512 or 4096
  *
@@ -130,7 +130,8 @@ int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_
  */
 int weir_medium_sparse_open(uint64_t bytes, uint32_t block_bytes, struct weir_medium **out);
 
-/** weir_medium_check_shape() - -EINVAL with a sentence for a capacity or block size that a medium in memory cannot have */
+/** weir_medium_check_shape() - -EINVAL with a sentence for a capacity or block size that a medium in memory
+ * cannot have */
 int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes);
 
 /**
@@ -150,7 +151,8 @@ enum weir_direct {
 };
 
 enum weir_engine {
-	WEIR_ENGINE_AUTO,     /* io_uring; where that is forbidden or missing, threads, which is said once on stderr */
+	WEIR_ENGINE_AUTO,     /* io_uring; where that is forbidden or missing, threads, which is said once on
+				 stderr */
 	WEIR_ENGINE_IO_URING, /* io_uring or an error */
 	WEIR_ENGINE_THREADS,  /* system calls by threads */
 };

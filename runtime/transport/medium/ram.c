@@ -74,18 +74,11 @@ static void ram_do(const struct ram *ram, struct weir_io *io)
 	unsigned char *at = ram->bytes + io->offset_bytes;
 
 	switch (io->kind) {
-	case WEIR_IO_READ:
-		d2h(at, io->iov, io->iov_count);
-		break;
-	case WEIR_IO_WRITE:
-		h2d(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io));
-		break;
+	case WEIR_IO_READ: d2h(at, io->iov, io->iov_count); break;
+	case WEIR_IO_WRITE: h2d(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io)); break;
 	case WEIR_IO_ZERO:
-	case WEIR_IO_DISCARD:
-		clear(at, io->bytes);
-		break;
-	case WEIR_IO_FLUSH:
-		break;
+	case WEIR_IO_DISCARD: clear(at, io->bytes); break;
+	case WEIR_IO_FLUSH: break;
 	}
 }
 
@@ -166,10 +159,9 @@ static int check_file(int file, const char *path, uint64_t room, uint64_t *bytes
 		return weir_fail(EINVAL, "%s is not a regular file, so it cannot be loaded", path);
 	*bytes = (uint64_t)info.st_size;
 	if (*bytes > room)
-		return weir_fail(EFBIG,
-				 "%s has %" PRIu64 " bytes, the medium only %" PRIu64
-				 ": ask for a larger one",
-				 path, *bytes, room);
+		return weir_fail(
+			EFBIG, "%s has %" PRIu64 " bytes, the medium only %" PRIu64 ": ask for a larger one",
+			path, *bytes, room);
 	return 0;
 }
 
@@ -198,15 +190,16 @@ static int measure(const char *path, uint64_t *bytes)
 	*bytes = (uint64_t)info.st_size;
 	if (S_ISREG(info.st_mode) && *bytes)
 		return 0;
-	return weir_fail(EINVAL, "%s is %s, so it gives a storage no size: give a file with something in it, or a size", path,
-			 *bytes ? "no regular file" : "empty");
+	return weir_fail(
+		EINVAL,
+		"%s is %s, so it gives a storage no size: give a file with something in it, or a size", path,
+		*bytes ? "no regular file" : "empty");
 }
 
 int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes)
 {
 	if (block_bytes != 512 && block_bytes != 4096)
-		return weir_fail(EINVAL, "blocks of %" PRIu32 " bytes: give 512 or 4096",
-				 block_bytes);
+		return weir_fail(EINVAL, "blocks of %" PRIu32 " bytes: give 512 or 4096", block_bytes);
 	if (!bytes || bytes % block_bytes || bytes > SIZE_MAX / 2)
 		return weir_fail(EINVAL,
 				 "a medium of %" PRIu64 " bytes is not a positive multiple of %" PRIu32,
@@ -221,7 +214,8 @@ static int map_bytes(struct ram *ram)
 
 	if (bytes == MAP_FAILED)
 		return weir_fail(errno,
-				 "cannot map %" PRIu64 " bytes for a medium in memory: %s; ask for a smaller one",
+				 "cannot map %" PRIu64
+				 " bytes for a medium in memory: %s; ask for a smaller one",
 				 ram->medium.bytes, strerror(errno));
 	ram->bytes = bytes;
 	/* Random blocks miss the TLB as well as the caches; where it is refused, they do. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * medium/sparse.c: a medium of any size in host memory, whose contents are computed where nothing was written.
+ * medium/sparse.c: a medium of any size in host memory, whose contents are computed where nothing was
+ * written.
  *
- * Owns: a tree of pages, which take memory as they are written. What was never written follows from the address: each
- * 8-byte word holds its own byte offset. Every request ends inside submit(); a page that came to be stays, so that
- * threads need nothing from each other but the order in which pages appear.
+ * Owns: a tree of pages, which take memory as they are written. What was never written follows from the
+ * address: each 8-byte word holds its own byte offset. Every request ends inside submit(); a page that came
+ * to be stays, so that threads need nothing from each other but the order in which pages appear.
  */
 #include <inttypes.h>
 #include <errno.h>
@@ -46,7 +47,8 @@ static unsigned char cleared[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
 static void compute(unsigned char *to, uint64_t offset, uint64_t bytes)
 {
 	while (bytes) {
-		uint64_t word = offset & ~(uint64_t)7, skip = offset & 7, part = 8 - skip < bytes ? 8 - skip : bytes;
+		uint64_t word = offset & ~(uint64_t)7, skip = offset & 7,
+			 part = 8 - skip < bytes ? 8 - skip : bytes;
 
 		memcpy(to, (const unsigned char *)&word + skip, part);
 		to += part;
@@ -64,7 +66,9 @@ static void *probe(void **entry)
 /* sparse.P1: pairs with sparse.P0: what @with points to is complete. Return: what is there now. */
 static void *put(void **entry, void *before, void *with)
 {
-	return __atomic_compare_exchange_n(entry, &before, with, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? with : before;
+	return __atomic_compare_exchange_n(entry, &before, with, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+		       ? with
+		       : before;
 }
 
 /* The node below @entry; with @make it is made, and NULL means no memory. */
@@ -183,13 +187,10 @@ static bool carry_out(const struct sparse *sparse, const struct weir_io *io)
 {
 	switch (io->kind) {
 	case WEIR_IO_READ:
-	case WEIR_IO_WRITE:
-		return move(sparse, io);
+	case WEIR_IO_WRITE: return move(sparse, io);
 	case WEIR_IO_ZERO:
-	case WEIR_IO_DISCARD:
-		return each_page(sparse, io->offset_bytes, NULL, io->bytes, clear_piece);
-	case WEIR_IO_FLUSH:
-		break;
+	case WEIR_IO_DISCARD: return each_page(sparse, io->offset_bytes, NULL, io->bytes, clear_piece);
+	case WEIR_IO_FLUSH: break;
 	}
 	return true;
 }
@@ -200,7 +201,8 @@ static bool sparse_submit(struct weir_medium *medium, struct weir_io *io)
 	    (io->offset_bytes > medium->bytes || io->bytes > medium->bytes - io->offset_bytes))
 		io->status = NVME_STATUS_LBA_OUT_OF_RANGE;
 	else
-		io->status = carry_out((struct sparse *)medium, io) ? NVME_STATUS_SUCCESS : NVME_STATUS_CAPACITY_EXCEEDED;
+		io->status = carry_out((struct sparse *)medium, io) ? NVME_STATUS_SUCCESS
+								    : NVME_STATUS_CAPACITY_EXCEEDED;
 	io->done(io);
 	return true;
 }
@@ -264,7 +266,8 @@ int weir_medium_sparse_open(uint64_t bytes, uint32_t block_bytes, struct weir_me
 		free(sparse);
 		return weir_fail(ENOMEM, "no memory for a medium");
 	}
-	sparse->medium = (struct weir_medium){ &sparse_ops, bytes, bytes, block_bytes, false, "ram, contents by address" };
+	sparse->medium = (struct weir_medium){ &sparse_ops, bytes, bytes,
+					       block_bytes, false, "ram, contents by address" };
 	sparse->levels = levels_of(bytes);
 	*out = &sparse->medium;
 	return 0;

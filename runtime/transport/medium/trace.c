@@ -2,9 +2,10 @@
 /*
  * medium/trace.c: a medium in front of another, which notes every request in a file.
  *
- * Owns: the file, a line for each request that begins and for each that ends. The line of a beginning is there before
- * the medium behind sees the request, the line of an end before the controller hears of it: of two lines the first one
- * happened first, whatever the thread. Each line is one system call, so that nothing is lost with the process.
+ * Owns: the file, a line for each request that begins and for each that ends. The line of a beginning is
+ * there before the medium behind sees the request, the line of an end before the controller hears of it: of
+ * two lines the first one happened first, whatever the thread. Each line is one system call, so that nothing
+ * is lost with the process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,8 @@ struct traced {
 
 static const char *kind_name(enum weir_io_kind kind)
 {
-	static const char *const names[] = { "read", "write", "flush", "zero", "discard" }; /* enum weir_io_kind */
+	static const char *const names[] = { "read", "write", "flush", "zero",
+					     "discard" }; /* enum weir_io_kind */
 
 	return names[kind];
 }
@@ -58,7 +60,8 @@ static void write_line(struct trace *trace, const char *line, int bytes)
 		return;
 	/* relaxed: a thread may say so once more */
 	if (!__atomic_exchange_n(&trace->lost, true, __ATOMIC_RELAXED))
-		fprintf(stderr, "weir: a line of a medium's trace could not be written (%s); the trace has holes\n",
+		fprintf(stderr,
+			"weir: a line of a medium's trace could not be written (%s); the trace has holes\n",
 			strerror(errno));
 }
 
@@ -68,16 +71,18 @@ static void note_begin(const struct traced *traced)
 	char line[LINE_BYTES];
 
 	write_line(traced->trace, line,
-		   snprintf(line, sizeof(line), "begin %" PRIu64 " %s %" PRIu64 " %" PRIu64 "%s\n", traced->number,
-			    kind_name(io->kind), io->offset_bytes, io->bytes, io->force_unit_access ? " fua" : ""));
+		   snprintf(line, sizeof(line), "begin %" PRIu64 " %s %" PRIu64 " %" PRIu64 "%s\n",
+			    traced->number, kind_name(io->kind), io->offset_bytes, io->bytes,
+			    io->force_unit_access ? " fua" : ""));
 }
 
 static void note_end(const struct traced *traced, const char *how)
 {
 	char line[LINE_BYTES];
 
-	write_line(traced->trace, line,
-		   snprintf(line, sizeof(line), "%s %" PRIu64 " %#x\n", how, traced->number, traced->io.status));
+	write_line(
+		traced->trace, line,
+		snprintf(line, sizeof(line), "%s %" PRIu64 " %#x\n", how, traced->number, traced->io.status));
 }
 
 static void traced_done(struct weir_io *io)
@@ -102,7 +107,8 @@ static bool trace_submit(struct weir_medium *medium, struct weir_io *io)
 		return true;
 	}
 	/* relaxed: a number dispenser */
-	*traced = (struct traced){ *io, io, trace, __atomic_add_fetch(&trace->requests, 1, __ATOMIC_RELAXED) };
+	*traced =
+		(struct traced){ *io, io, trace, __atomic_add_fetch(&trace->requests, 1, __ATOMIC_RELAXED) };
 	traced->io.done = traced_done;
 	traced->io.status = 0;
 	note_begin(traced);
@@ -120,7 +126,8 @@ static unsigned trace_poll(struct weir_medium *medium, unsigned thread)
 	return behind->ops->poll(behind, thread);
 }
 
-static void trace_memory_changed(struct weir_medium *medium, unsigned thread, const struct weir_dma_view *view)
+static void trace_memory_changed(struct weir_medium *medium, unsigned thread,
+				 const struct weir_dma_view *view)
 {
 	struct weir_medium *behind = ((struct trace *)medium)->behind;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nvme/driver.h: an NVMe controller that the kernel's own driver has: what sysfs says of it, and admin commands by that driver.
+ * nvme/driver.h: an NVMe controller that the kernel's own driver has: what sysfs says of it, and admin
+ * commands by that driver.
  *
  * Owns: /dev/nvmeN, and the file of its state. Changes nothing by itself; whoever sends admin commands may.
  */
@@ -44,7 +45,8 @@ struct weir_nvme_driver {
  *
  * Return: 0, or a negative errno with a sentence; @out is to be closed either way.
  */
-int weir_nvme_driver_open(const char *root, const char *storage, struct weir_pci address, struct weir_nvme_driver *out);
+int weir_nvme_driver_open(const char *root, const char *storage, struct weir_pci address,
+			  struct weir_nvme_driver *out);
 /** weir_nvme_driver_close() - let go of it */
 void weir_nvme_driver_close(struct weir_nvme_driver *driver);
 /** weir_nvme_driver_state() - what it does just now */
@@ -62,10 +64,13 @@ int weir_nvme_driver_await(const struct weir_nvme_driver *driver);
  *
  * Return: the NVMe status; a negative errno with a sentence if it was not sent.
  */
-int weir_nvme_driver_admin(const struct weir_nvme_driver *driver, const struct nvme_sqe *command, uint32_t *result);
-/** weir_nvme_driver_reset() - have the driver reset its controller, and go on; 0 or a negative errno with a sentence */
+int weir_nvme_driver_admin(const struct weir_nvme_driver *driver, const struct nvme_sqe *command,
+			   uint32_t *result);
+/** weir_nvme_driver_reset() - have the driver reset its controller, and go on; 0 or a negative errno with a
+ * sentence */
 int weir_nvme_driver_reset(const struct weir_nvme_driver *driver);
 /** weir_nvme_driver_disk() - the block device of namespace @nsid, such as nvme0n1; false if it has none */
-bool weir_nvme_driver_disk(const struct weir_nvme_driver *driver, uint32_t nsid, char disk[WEIR_NVME_DRIVER_NAME]);
+bool weir_nvme_driver_disk(const struct weir_nvme_driver *driver, uint32_t nsid,
+			   char disk[WEIR_NVME_DRIVER_NAME]);
 
 #endif

@@ -95,8 +95,8 @@ static int absent(const struct weir_pcie *function)
 	char there[LIST_TEXT];
 
 	list_controllers(function->root, there);
-	return weir_fail(ENODEV, "storage \"%s\": there is no PCI device %s; NVMe controllers here: %s", function->storage,
-			 function->address, there[0] ? there : "none");
+	return weir_fail(ENODEV, "storage \"%s\": there is no PCI device %s; NVMe controllers here: %s",
+			 function->storage, function->address, there[0] ? there : "none");
 }
 
 static int something_else(const struct weir_pcie *function)
@@ -104,8 +104,10 @@ static int something_else(const struct weir_pcie *function)
 	char there[LIST_TEXT];
 
 	list_controllers(function->root, there);
-	return weir_fail(ENODEV, "storage \"%s\": %s is no NVMe controller (its PCI class is %06x); NVMe controllers here: %s",
-			 function->storage, function->address, function->class, there[0] ? there : "none");
+	return weir_fail(
+		ENODEV,
+		"storage \"%s\": %s is no NVMe controller (its PCI class is %06x); NVMe controllers here: %s",
+		function->storage, function->address, function->class, there[0] ? there : "none");
 }
 
 /* Whether anybody uses what is on it, weir-bind finds out. */
@@ -114,11 +116,16 @@ static int other_driver(const struct weir_pcie *function)
 	const char *address = function->address;
 
 	if (!function->driver[0])
-		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s", function->storage, address,
-				 address);
-	return weir_fail(EBUSY, "storage \"%s\": %s is bound to the driver %s; as root: weir-bind bind %s, which takes it away from "
-			 "the system unless it is in use%s", function->storage, address, function->driver, address,
-			 strcmp(function->driver, "nvme") ? "" : "; or leave it there (driver=kernel, docs/kernel.md)");
+		return weir_fail(EBUSY, "storage \"%s\": %s has no driver; as root: weir-bind bind %s",
+				 function->storage, address, address);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": %s is bound to the driver %s; as root: weir-bind bind %s, which "
+			 "takes it away from "
+			 "the system unless it is in use%s",
+			 function->storage, address, function->driver, address,
+			 strcmp(function->driver, "nvme")
+				 ? ""
+				 : "; or leave it there (driver=kernel, docs/kernel.md)");
 }
 
 static int group_of(const struct weir_pcie *function)
@@ -160,8 +167,11 @@ int weir_pcie_read(const char *root, const char *storage, struct weir_pci addres
 		return other_driver(out);
 	out->group = group_of(out);
 	if (out->group < 0)
-		return weir_fail(ENOTSUP, "storage \"%s\": %s is in no IOMMU group, so nothing would confine its DMA; switch the "
-				 "IOMMU on in the firmware and for the kernel (intel_iommu=on where it is not the default)",
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": %s is in no IOMMU group, so nothing would confine its DMA; "
+				 "switch the "
+				 "IOMMU on in the firmware and for the kernel (intel_iommu=on where it is "
+				 "not the default)",
 				 storage, out->address);
 	return 0;
 }
@@ -173,7 +183,8 @@ static bool in_the_way(const struct weir_pcie *function, const char *member, cha
 
 	path_of(path, function->root, DEVICES "/%.20s/driver", member);
 	link_name(path, driver, sizeof(driver));
-	if (!driver[0] || !strncmp(driver, "vfio", 4) || !strcmp(driver, "pcieport") || !strcmp(driver, "pci-stub"))
+	if (!driver[0] || !strncmp(driver, "vfio", 4) || !strcmp(driver, "pcieport") ||
+	    !strcmp(driver, "pci-stub"))
 		return false;
 	snprintf(what, LIST_TEXT, "%.20s (%s)", member, driver);
 	return true;
@@ -192,7 +203,8 @@ static bool alongside(const struct weir_pcie *function, const char *member, char
 
 /* Which members of its group are such. */
 static void list_members(const struct weir_pcie *function, char members[LIST_TEXT],
-			 bool (*such)(const struct weir_pcie *function, const char *member, char what[LIST_TEXT]))
+			 bool (*such)(const struct weir_pcie *function, const char *member,
+				      char what[LIST_TEXT]))
 {
 	char path[WEIR_PCIE_PATH], one[LIST_TEXT];
 	struct dirent **names;
@@ -215,9 +227,12 @@ int weir_pcie_group_fail(const struct weir_pcie *function)
 	char members[LIST_TEXT];
 
 	list_members(function, members, in_the_way);
-	return weir_fail(EBUSY, "storage \"%s\": %s shares IOMMU group %d with devices that other drivers have: %s; bind them to "
-			 "vfio-pci too, or move the controller to another slot", function->storage, function->address,
-			 function->group, members[0] ? members : "none that can be seen");
+	return weir_fail(EBUSY,
+			 "storage \"%s\": %s shares IOMMU group %d with devices that other drivers have: %s; "
+			 "bind them to "
+			 "vfio-pci too, or move the controller to another slot",
+			 function->storage, function->address, function->group,
+			 members[0] ? members : "none that can be seen");
 }
 
 static bool exists(const struct weir_pcie *function, const char *name)
@@ -228,7 +243,8 @@ static bool exists(const struct weir_pcie *function, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* /dev/vfio/@node is somebody's, or cannot be anybody's. A group's file tells the latter later, a device's file does at once. */
+/* /dev/vfio/@node is somebody's, or cannot be anybody's. A group's file tells the latter later, a device's
+ * file does at once. */
 static int busy(const struct weir_pcie *function, const char *node)
 {
 	char members[LIST_TEXT];
@@ -236,8 +252,10 @@ static int busy(const struct weir_pcie *function, const char *node)
 	list_members(function, members, in_the_way);
 	if (members[0])
 		return weir_pcie_group_fail(function);
-	return weir_fail(EBUSY, "storage \"%s\": /dev/vfio/%s is open already: another program has "
-			 "a device of IOMMU group %d", function->storage, node, function->group);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": /dev/vfio/%s is open already: another program has "
+			 "a device of IOMMU group %d",
+			 function->storage, node, function->group);
 }
 
 int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int error)
@@ -246,21 +264,34 @@ int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int 
 
 	snprintf(unconfined, sizeof(unconfined), "noiommu-%d", function->group);
 	if (error == EACCES || error == EPERM)
-		return weir_fail(error, "storage \"%s\": no permission to open /dev/vfio/%s; the queues of a controller are all of "
-				 "its data, so an administrator grants them (chown USER /dev/vfio/%s), or run as root",
-				 function->storage, node, node);
+		return weir_fail(
+			error,
+			"storage \"%s\": no permission to open /dev/vfio/%s; the queues of a controller are "
+			"all of "
+			"its data, so an administrator grants them (chown USER /dev/vfio/%s), or run as root",
+			function->storage, node, node);
 	if (error == EBUSY)
 		return busy(function, node);
 	if (error == ENOENT && exists(function, unconfined))
-		return weir_fail(ENOTSUP, "storage \"%s\": %s is bound without an IOMMU (/dev/vfio/%s), which weir does not drive; "
-				 "switch the IOMMU on", function->storage, function->address, unconfined);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": %s is bound without an IOMMU (/dev/vfio/%s), which weir "
+				 "does not drive; "
+				 "switch the IOMMU on",
+				 function->storage, function->address, unconfined);
 	if ((error == ENOENT || error == ENODEV) && !strncmp(node, "devices/", 8))
-		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; in a container, pass /dev/vfio/devices in; or use "
-				 "vfio=group", function->storage, node);
+		return weir_fail(ENODEV,
+				 "storage \"%s\": there is no /dev/vfio/%s; in a container, pass "
+				 "/dev/vfio/devices in; or use "
+				 "vfio=group",
+				 function->storage, node);
 	if (error == ENOENT || error == ENODEV)
-		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/vfio/%s; as root: modprobe vfio-pci vfio_iommu_type1; in a "
-				 "container, pass /dev/vfio in", function->storage, node);
-	return weir_fail(error, "storage \"%s\": cannot open /dev/vfio/%s: %s", function->storage, node, strerror(error));
+		return weir_fail(ENODEV,
+				 "storage \"%s\": there is no /dev/vfio/%s; as root: modprobe vfio-pci "
+				 "vfio_iommu_type1; in a "
+				 "container, pass /dev/vfio in",
+				 function->storage, node);
+	return weir_fail(error, "storage \"%s\": cannot open /dev/vfio/%s: %s", function->storage, node,
+			 strerror(error));
 }
 
 bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE_NODE])
@@ -273,7 +304,8 @@ bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE
 	path_of(path, function->root, DEVICES "/%s/vfio-dev", function->address);
 	folder = opendir(path);
 	while (folder && !found && (entry = readdir(folder))) {
-		path_of(path, function->root, DEVICES "/%s/vfio-dev/%.20s/dev", function->address, entry->d_name);
+		path_of(path, function->root, DEVICES "/%s/vfio-dev/%.20s/dev", function->address,
+			entry->d_name);
 		found = !strncmp(entry->d_name, "vfio", 4) && access(path, F_OK) == 0;
 		if (found)
 			snprintf(node, WEIR_PCIE_NODE, "devices/%.20s", entry->d_name);
@@ -298,28 +330,40 @@ bool weir_pcie_iommufd_permitted(const struct weir_pcie *function)
 
 int weir_pcie_no_node_fail(const struct weir_pcie *function)
 {
-	return weir_fail(ENOTSUP, "storage \"%s\": %s has no device file below /dev/vfio/devices: that takes Linux 6.6 or later, built "
-			 "with VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/%d instead", function->storage,
-			 function->address, function->group);
+	return weir_fail(ENOTSUP,
+			 "storage \"%s\": %s has no device file below /dev/vfio/devices: that takes Linux "
+			 "6.6 or later, built "
+			 "with VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/%d instead",
+			 function->storage, function->address, function->group);
 }
 
 int weir_pcie_iommu_fail(const struct weir_pcie *function, int error)
 {
 	if (error == EACCES || error == EPERM)
-		return weir_fail(error, "storage \"%s\": no permission to open /dev/iommu, which takes no device from anybody; an "
-				 "administrator grants it (chmod 666 /dev/iommu), or run as root, or use vfio=group",
-				 function->storage);
+		return weir_fail(
+			error,
+			"storage \"%s\": no permission to open /dev/iommu, which takes no device from "
+			"anybody; an "
+			"administrator grants it (chmod 666 /dev/iommu), or run as root, or use vfio=group",
+			function->storage);
 	if (error == ENOENT || error == ENODEV)
-		return weir_fail(ENODEV, "storage \"%s\": there is no /dev/iommu; as root: modprobe iommufd; in a container, pass it "
-				 "in; or use vfio=group", function->storage);
-	return weir_fail(error, "storage \"%s\": cannot open /dev/iommu: %s", function->storage, strerror(error));
+		return weir_fail(ENODEV,
+				 "storage \"%s\": there is no /dev/iommu; as root: modprobe iommufd; in a "
+				 "container, pass it "
+				 "in; or use vfio=group",
+				 function->storage);
+	return weir_fail(error, "storage \"%s\": cannot open /dev/iommu: %s", function->storage,
+			 strerror(error));
 }
 
 int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *module)
 {
-	return weir_fail(EPERM, "storage \"%s\": the IOMMU of %s does not remap interrupts, so VFIO refuses it; switch that on in the "
-			 "firmware (or, trusting all programs that use VFIO, load %s with allow_unsafe_interrupts=1)",
-			 function->storage, function->address, module);
+	return weir_fail(
+		EPERM,
+		"storage \"%s\": the IOMMU of %s does not remap interrupts, so VFIO refuses it; switch that "
+		"on in the "
+		"firmware (or, trusting all programs that use VFIO, load %s with allow_unsafe_interrupts=1)",
+		function->storage, function->address, module);
 }
 
 int weir_pcie_denied_fail(const struct weir_pcie *function)
@@ -332,7 +376,9 @@ int weir_pcie_denied_fail(const struct weir_pcie *function)
 	list_members(function, members, alongside);
 	if (!members[0])
 		return weir_pcie_interrupts_fail(function, "iommufd");
-	return weir_fail(EBUSY, "storage \"%s\": another program has a device of IOMMU group "
-			 "%d (%s beside %s), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on",
+	return weir_fail(EBUSY,
+			 "storage \"%s\": another program has a device of IOMMU group "
+			 "%d (%s beside %s), which it has to close first; or the IOMMU does not remap "
+			 "interrupts, which VFIO insists on",
 			 function->storage, function->group, members, function->address);
 }

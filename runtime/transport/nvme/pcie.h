@@ -32,7 +32,8 @@ struct weir_pcie {
 	int group;
 };
 
-/** weir_pcie_find() - an NVMe controller, whatever driver it has; as weir_pcie_read(), with group left at -1 */
+/** weir_pcie_find() - an NVMe controller, whatever driver it has; as weir_pcie_read(), with group left at -1
+ */
 int weir_pcie_find(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
 
 /**
@@ -46,13 +47,16 @@ int weir_pcie_find(const char *root, const char *storage, struct weir_pci addres
  */
 int weir_pcie_read(const char *root, const char *storage, struct weir_pci address, struct weir_pcie *out);
 
-/** weir_pcie_group_fail() - -EBUSY with a sentence: @function's group is not viable, because of these members */
+/** weir_pcie_group_fail() - -EBUSY with a sentence: @function's group is not viable, because of these members
+ */
 int weir_pcie_group_fail(const struct weir_pcie *function);
 
-/** weir_pcie_vfio_fail() - why /dev/vfio/@node cannot be opened, which said @error; -@error with a sentence */
+/** weir_pcie_vfio_fail() - why /dev/vfio/@node cannot be opened, which said @error; -@error with a sentence
+ */
 int weir_pcie_vfio_fail(const struct weir_pcie *function, const char *node, int error);
 
-/** weir_pcie_device_node() - its own file below /dev/vfio, such as devices/vfio0; false where the kernel has none */
+/** weir_pcie_device_node() - its own file below /dev/vfio, such as devices/vfio0; false where the kernel has
+ * none */
 bool weir_pcie_device_node(const struct weir_pcie *function, char node[WEIR_PCIE_NODE]);
 
 /** weir_pcie_iommufd_permitted() - that file and /dev/iommu are there, and may be opened */
@@ -61,13 +65,16 @@ bool weir_pcie_iommufd_permitted(const struct weir_pcie *function);
 /** weir_pcie_no_node_fail() - -ENOTSUP with a sentence: it has no file of its own */
 int weir_pcie_no_node_fail(const struct weir_pcie *function);
 
-/** weir_pcie_iommu_fail() - why /dev/iommu cannot be opened, which said @error; a negative errno with a sentence */
+/** weir_pcie_iommu_fail() - why /dev/iommu cannot be opened, which said @error; a negative errno with a
+ * sentence */
 int weir_pcie_iommu_fail(const struct weir_pcie *function, int error);
 
-/** weir_pcie_interrupts_fail() - -EPERM with a sentence: interrupts are not remapped, and @module insists on it */
+/** weir_pcie_interrupts_fail() - -EPERM with a sentence: interrupts are not remapped, and @module insists on
+ * it */
 int weir_pcie_interrupts_fail(const struct weir_pcie *function, const char *module);
 
-/** weir_pcie_denied_fail() - why iommufd may not have it (EPERM): its group's drivers or users, or the above; a negative errno */
+/** weir_pcie_denied_fail() - why iommufd may not have it (EPERM): its group's drivers or users, or the above;
+ * a negative errno */
 int weir_pcie_denied_fail(const struct weir_pcie *function);
 
 #endif

@@ -138,7 +138,8 @@ static struct weir_nvme_shared *find(const char *key)
 	return controller;
 }
 
-/* The open controller of that key; else a new one that is being opened. With the list's lock; NULL: no memory. */
+/* The open controller of that key; else a new one that is being opened. With the list's lock; NULL: no
+ * memory. */
 static struct weir_nvme_shared *find_or_create(const struct weir_nvme_source *source)
 {
 	struct weir_nvme_shared *controller;
@@ -148,7 +149,8 @@ static struct weir_nvme_shared *find_or_create(const struct weir_nvme_source *so
 	return controller ? controller : create(source);
 }
 
-/* Start a new one without the list's lock, which others then have to wait for. It is forgotten if that fails. */
+/* Start a new one without the list's lock, which others then have to wait for. It is forgotten if that fails.
+ */
 static int start_unlocked(struct weir_nvme_shared *controller, const struct weir_nvme_source *source,
 			  enum weir_shadow shadow)
 {
@@ -298,8 +300,8 @@ static bool all_finished(const struct weir_nvme_shared *controller)
 }
 
 /*
- * The storage is about to be closed, and may still have what it wrote made durable. A controller that it alone has is no one
- * else's from here on, since it will be shut down.
+ * The storage is about to be closed, and may still have what it wrote made durable. A controller that it
+ * alone has is no one else's from here on, since it will be shut down.
  */
 static bool member_leave(struct weir_transport *transport)
 {

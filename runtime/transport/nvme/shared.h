@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nvme/shared.h: one NVMe controller that several storages of this process use, each with queue pairs of its own.
+ * nvme/shared.h: one NVMe controller that several storages of this process use, each with queue pairs of its
+ * own.
  *
- * Owns: which controllers the process has open, the admin queue of each, and the numbers of its I/O queue pairs. To a storage such
- * a controller is one that another driver keeps (struct weir_transport_ops): admin commands go by it, and a reset that one
- * storage needs is a reset by somebody else to the others, which create their queue pairs anew. Knows nothing of VFIO.
+ * Owns: which controllers the process has open, the admin queue of each, and the numbers of its I/O queue
+ * pairs. To a storage such a controller is one that another driver keeps (struct weir_transport_ops): admin
+ * commands go by it, and a reset that one storage needs is a reset by somebody else to the others, which
+ * create their queue pairs anew. Knows nothing of VFIO.
  */
 #ifndef WEIR_TRANSPORT_NVME_SHARED_H
 #define WEIR_TRANSPORT_NVME_SHARED_H
@@ -15,8 +17,8 @@
  * struct weir_nvme_raw - a controller by itself
  * @transport: its registers and doorbells; its @most_queues is how many queue pairs there are doorbells for
  * @dma: the memory that it may touch; what storages add goes in by weir_dma_map_share()
- * @map_registers: map its registers once more, for one storage: two devices' drivers do not take the same addresses. NULL: the
- *                 transport's doorbells are for all
+ * @map_registers: map its registers once more, for one storage: two devices' drivers do not take the same
+ * addresses. NULL: the transport's doorbells are for all
  * @unmap_registers: that; @keep_addresses as in struct weir_transport
  */
 struct weir_nvme_raw {
@@ -43,14 +45,17 @@ struct weir_nvme_source {
 };
 
 /**
- * weir_nvme_shared_open() - a storage's part in the controller that @source names: opened and started if no storage has it yet
+ * weir_nvme_shared_open() - a storage's part in the controller that @source names: opened and started if no
+ * storage has it yet
  * @base: what the URI's keys said; its ops and most_queues are set here
  *
- * The first storage decides on shadow doorbells, for all. Queue pairs are the storage's as it creates them, up to what the
- * controller has granted. The last storage to be closed shuts it down; if it fails, all of them are lost.
+ * The first storage decides on shadow doorbells, for all. Queue pairs are the storage's as it creates them,
+ * up to what the controller has granted. The last storage to be closed shuts it down; if it fails, all of
+ * them are lost.
  *
- * Any thread. Waits while another thread opens or closes the same controller. Return: 0; -EBUSY with a sentence if other storages
- * have all of its queue pairs, or if it failed and is not closed yet; what @source said; -ENOMEM.
+ * Any thread. Waits while another thread opens or closes the same controller. Return: 0; -EBUSY with a
+ * sentence if other storages have all of its queue pairs, or if it failed and is not closed yet; what @source
+ * said; -ENOMEM.
  */
 int weir_nvme_shared_open(struct weir_transport_request *request, const struct weir_transport *base,
 			  const struct weir_nvme_source *source, struct weir_transport **out);

@@ -15,7 +15,8 @@ static struct weir_nvme_member *member_of(struct weir_transport *transport)
 	return (struct weir_nvme_member *)transport;
 }
 
-/* shared.N0: a reset is over; pairs with shared.N1: who sees its generation knows that the queue pairs of earlier ones are gone. */
+/* shared.N0: a reset is over; pairs with shared.N1: who sees its generation knows that the queue pairs of
+ * earlier ones are gone. */
 static void set_generation(uint64_t *generation, uint64_t value)
 {
 	__atomic_store_n(generation, value, __ATOMIC_RELEASE);
@@ -28,9 +29,8 @@ static uint64_t generation_of(const uint64_t *generation)
 
 static bool flag(const bool *word)
 {
-	return __atomic_load_n(
-		word,
-		__ATOMIC_RELAXED); /* relaxed: nothing is read on account of it but the controller's registers */
+	return __atomic_load_n(word, __ATOMIC_RELAXED); /* relaxed: nothing is read on account of it but the
+							   controller's registers */
 }
 
 static void set_flag(bool *word)

@@ -2,7 +2,8 @@
 /*
  * nvme/shared_state.h: a shared controller and a storage's part in it, for the two files that work on them.
  *
- * nvme/shared.c: the process's list, opening and closing. nvme/shared_serve.c: what a storage asks of a controller that is open.
+ * nvme/shared.c: the process's list, opening and closing. nvme/shared_serve.c: what a storage asks of a
+ * controller that is open.
  */
 #ifndef WEIR_TRANSPORT_NVME_SHARED_STATE_H
 #define WEIR_TRANSPORT_NVME_SHARED_STATE_H
@@ -89,13 +90,15 @@ struct weir_nvme_member {
 	char *uri;
 };
 
-/** weir_nvme_shared_start() - enable it, and give it all that a reset makes it forget but queue pairs; with @lock */
+/** weir_nvme_shared_start() - enable it, and give it all that a reset makes it forget but queue pairs; with
+ * @lock */
 int weir_nvme_shared_start(struct weir_nvme_shared *controller, enum weir_shadow shadow);
 /** weir_nvme_shared_reset() - end all queue pairs, and start it again; with @lock */
 int weir_nvme_shared_reset(struct weir_nvme_shared *controller);
 /** weir_nvme_shared_free() - numbers that nobody has; with @lock */
 unsigned weir_nvme_shared_free(const struct weir_nvme_shared *controller);
-/** weir_nvme_shared_drop() - @member has no queue pair at the controller any more, whatever it takes; its numbers are free; with @lock */
+/** weir_nvme_shared_drop() - @member has no queue pair at the controller any more, whatever it takes; its
+ * numbers are free; with @lock */
 void weir_nvme_shared_drop(struct weir_nvme_member *member);
 
 /** Functions of struct weir_transport_ops, of a member */

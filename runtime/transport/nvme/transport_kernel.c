@@ -2,9 +2,10 @@
 /*
  * nvme/transport_kernel.c: nvme: is queue pairs of a controller that the kernel's driver keeps.
  *
- * Owns: which queue pairs are ours, their doorbells, and that none is left at the controller when it is closed. Admin commands
- * go by the driver; the kernel module weir_p2p (kmod-p2p/weir_p2p.h) knows of each pair, and resets the controller should this
- * process end without deleting them. Rings and data lie in a window of the module's, since only of that are bus addresses known.
+ * Owns: which queue pairs are ours, their doorbells, and that none is left at the controller when it is
+ * closed. Admin commands go by the driver; the kernel module weir_p2p (kmod-p2p/weir_p2p.h) knows of each
+ * pair, and resets the controller should this process end without deleting them. Rings and data lie in a
+ * window of the module's, since only of that are bus addresses known.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +103,9 @@ static uint64_t kernel_doorbell(struct weir_transport *transport, unsigned index
 {
 	const struct kernel_pair *pair = pair_of(controller_of(transport), index / 2);
 
-	return pair ? (uintptr_t)pair->doorbells + pair->call.doorbell + index % 2 * pair->call.doorbell_stride : 0;
+	return pair ? (uintptr_t)pair->doorbells + pair->call.doorbell +
+			       index % 2 * pair->call.doorbell_stride
+		    : 0;
 }
 
 static unsigned kernel_queue_id(struct weir_transport *transport, uint32_t index)
@@ -133,7 +136,8 @@ static bool is_deleted(const struct nvme_sqe *command, int status)
 	       (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_INVALID_QID;
 }
 
-static int kernel_admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms, uint32_t *result)
+static int kernel_admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms,
+			uint32_t *result)
 {
 	struct kernel_controller *controller = controller_of(transport);
 	_Alignas(NVME_PAGE_BYTES) char page[NVME_PAGE_BYTES];
@@ -142,7 +146,8 @@ static int kernel_admin(struct weir_transport *transport, const struct nvme_sqe 
 	int status;
 
 	(void)ms; /* the driver has a limit of its own */
-	/* By way of the host's memory, which it reaches: whether it reaches the window, the module says before there is a queue. */
+	/* By way of the host's memory, which it reaches: whether it reaches the window, the module says
+	 * before there is a queue. */
 	if (reads)
 		sent.prp1 = (uintptr_t)page;
 	status = weir_nvme_driver_admin(&controller->driver, &sent, result);
@@ -185,8 +190,8 @@ static void kernel_give_way(struct weir_transport *transport)
 	if (controller->unplugged || weir_nvme_driver_state(&controller->driver) != WEIR_NVME_DRIVER_GONE)
 		return;
 	for (unsigned i = 0; i < controller->count; i++)
-		(void)mmap(controller->pairs[i].doorbells, controller->pairs[i].call.mmap_bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		(void)mmap(controller->pairs[i].doorbells, controller->pairs[i].call.mmap_bytes,
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	controller->unplugged = true;
 }
 
@@ -200,8 +205,11 @@ static int refuse_in_use(struct kernel_controller *controller, const char *disk,
 	char use[WEIR_BLOCK_USE];
 
 	weir_block_use(device, use);
-	return weir_fail(EBUSY, "storage \"%s\": /dev/%s is in use (%s), so it is not opened for writing: free it first, open it "
-			 "read-only (ro=1), or, knowing that both will write, say in_use=allow", controller->uri, disk, use);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": /dev/%s is in use (%s), so it is not opened for writing: free it "
+			 "first, open it "
+			 "read-only (ro=1), or, knowing that both will write, say in_use=allow",
+			 controller->uri, disk, use);
 }
 
 /* The system does not use it, and will not while we may write there. */
@@ -219,7 +227,9 @@ static int claim(struct kernel_controller *controller, uint32_t nsid)
 		return 0;
 	if (errno == EBUSY && !stat(path, &state))
 		return refuse_in_use(controller, disk, state.st_rdev);
-	return weir_fail(errno, "storage \"%s\": cannot open %s, to have the system not use it: %s; or open it read-only (ro=1)",
+	return weir_fail(errno,
+			 "storage \"%s\": cannot open %s, to have the system not use it: %s; or open it "
+			 "read-only (ro=1)",
 			 controller->uri, path, strerror(errno));
 }
 
@@ -228,34 +238,44 @@ static int kernel_check(struct weir_transport *transport, uint32_t nsid, bool sh
 	struct kernel_controller *controller = controller_of(transport);
 
 	if (shadow_doorbells)
-		return weir_fail(ENOTSUP, "storage \"%s\": %s has shadow doorbells, which its driver uses: those of other queues are of no "
-				 "effect; give the controller to VFIO and leave out driver=kernel", controller->uri,
-				 controller->driver.function.address);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": %s has shadow doorbells, which its driver uses: those of "
+				 "other queues are of no "
+				 "effect; give the controller to VFIO and leave out driver=kernel",
+				 controller->uri, controller->driver.function.address);
 	return claim(controller, nsid);
 }
 
-static struct weir_p2p_ring ring_at(const struct kernel_controller *controller, uint64_t address, uint64_t bytes)
+static struct weir_p2p_ring ring_at(const struct kernel_controller *controller, uint64_t address,
+				    uint64_t bytes)
 {
 	const struct weir_window *window = controller->base.window;
 
-	return (struct weir_p2p_ring){ .handle = window->handle, .offset = address - (uintptr_t)window->host, .bytes = bytes };
+	return (struct weir_p2p_ring){ .handle = window->handle,
+				       .offset = address - (uintptr_t)window->host,
+				       .bytes = bytes };
 }
 
 /* Tell the module of a pair, with the first number behind our last one's that nobody has. */
 static int add_pair(struct kernel_controller *controller, struct kernel_pair *pair)
 {
 	int node = controller->base.window->node;
-	unsigned last = controller->count ? controller->pairs[controller->count - 1].call.qid : controller->first - 1;
+	unsigned last =
+		controller->count ? controller->pairs[controller->count - 1].call.qid : controller->first - 1;
 
 	for (pair->call.qid = last + 1; pair->call.qid < controller->end; pair->call.qid++) {
 		if (!ioctl(node, WEIR_P2P_QUEUE_ADD, &pair->call))
 			return 0;
 		if (errno != EBUSY && errno != EEXIST)
-			return weir_fail(errno, "storage \"%s\": %s", controller->uri, weir_window_reason(node));
+			return weir_fail(errno, "storage \"%s\": %s", controller->uri,
+					 weir_window_reason(node));
 	}
-	return weir_fail(EBUSY, "storage \"%s\": %s has %u I/O queue pairs, of which the kernel's driver has %u, this storage %u and other "
-			 "programs the rest: ask for fewer (queues=N)", controller->uri, controller->driver.function.address,
-			 controller->end - 1, controller->first - 1, controller->count);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": %s has %u I/O queue pairs, of which the kernel's driver has %u, "
+			 "this storage %u and other "
+			 "programs the rest: ask for fewer (queues=N)",
+			 controller->uri, controller->driver.function.address, controller->end - 1,
+			 controller->first - 1, controller->count);
 }
 
 static void remove_pair(struct kernel_controller *controller, struct kernel_pair *pair)
@@ -263,8 +283,8 @@ static void remove_pair(struct kernel_controller *controller, struct kernel_pair
 	struct weir_p2p_deregister call = { .size = sizeof(call), .handle = pair->call.handle };
 
 	if (ioctl(controller->base.window->node, WEIR_P2P_QUEUE_REMOVE, &call) && errno != ENOENT)
-		fprintf(stderr, "weir: storage \"%s\": queue pair %u stays the module's: %s\n", controller->uri, pair->call.qid,
-			weir_window_reason(controller->base.window->node));
+		fprintf(stderr, "weir: storage \"%s\": queue pair %u stays the module's: %s\n",
+			controller->uri, pair->call.qid, weir_window_reason(controller->base.window->node));
 }
 
 static int kernel_adopt(struct weir_transport *transport, const struct weir_rings *rings)
@@ -274,18 +294,21 @@ static int kernel_adopt(struct weir_transport *transport, const struct weir_ring
 	struct weir_pci address = controller->keys.address;
 	int error;
 
-	*pair = (struct kernel_pair){ .call = {
-		.size = sizeof(pair->call),
-		.ssd = { .domain = (uint32_t)(address.packed >> 16), .bus = (uint8_t)(address.packed >> 8),
-			 .device = address.packed >> 3 & 0x1f, .function = address.packed & 7 },
-		.sq = ring_at(controller, rings->sq, rings->sq_bytes), .cq = ring_at(controller, rings->cq, rings->cq_bytes) } };
+	*pair = (struct kernel_pair){ .call = { .size = sizeof(pair->call),
+						.ssd = { .domain = (uint32_t)(address.packed >> 16),
+							 .bus = (uint8_t)(address.packed >> 8),
+							 .device = address.packed >> 3 & 0x1f,
+							 .function = address.packed & 7 },
+						.sq = ring_at(controller, rings->sq, rings->sq_bytes),
+						.cq = ring_at(controller, rings->cq, rings->cq_bytes) } };
 	error = add_pair(controller, pair);
 	if (error)
 		return error;
-	pair->doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, transport->window->node,
-			   (off_t)pair->call.mmap_offset);
+	pair->doorbells = mmap(NULL, pair->call.mmap_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       transport->window->node, (off_t)pair->call.mmap_offset);
 	if (pair->doorbells == MAP_FAILED) {
-		error = weir_fail(errno, "storage \"%s\": %s", controller->uri, weir_window_reason(transport->window->node));
+		error = weir_fail(errno, "storage \"%s\": %s", controller->uri,
+				  weir_window_reason(transport->window->node));
 		remove_pair(controller, pair);
 		return error;
 	}
@@ -322,7 +345,8 @@ static bool leave_none(struct kernel_controller *controller)
 {
 	if (!controller->count || weir_nvme_driver_state(&controller->driver) == WEIR_NVME_DRIVER_GONE)
 		return true; /* the driver has switched it off */
-	if (!controller->was_reset && weir_nvme_driver_state(&controller->driver) == WEIR_NVME_DRIVER_LIVE && delete_all(controller))
+	if (!controller->was_reset && weir_nvme_driver_state(&controller->driver) == WEIR_NVME_DRIVER_LIVE &&
+	    delete_all(controller))
 		return true;
 	return !kernel_reset(&controller->base);
 }
@@ -338,8 +362,11 @@ static void kernel_close(struct weir_transport *transport)
 			remove_pair(controller, &controller->pairs[i]);
 	}
 	if (!none)
-		fprintf(stderr, "weir: storage \"%s\": queue pairs are left at the controller (%s); weir_p2p resets it when the context is "
-				"closed\n", controller->uri, weir_last_error());
+		fprintf(stderr,
+			"weir: storage \"%s\": queue pairs are left at the controller (%s); weir_p2p resets "
+			"it when the context is "
+			"closed\n",
+			controller->uri, weir_last_error());
 	if (controller->disk >= 0)
 		close(controller->disk);
 	weir_nvme_driver_close(&controller->driver);
@@ -352,14 +379,22 @@ static void kernel_close(struct weir_transport *transport)
 static int check_keys(struct kernel_controller *controller)
 {
 	if (controller->keys.memory_given && controller->base.gpu_memory != WEIR_GPU_MEMORY_QUEUES)
-		return weir_fail(EINVAL, "storage \"%s\": with driver=kernel queues and data are in the device's memory: leave out "
-				 "gpu_memory, or say gpu_memory=queues", controller->uri);
-	if (controller->base.mover == WEIR_MOVER_PULL)
-		return weir_fail(EINVAL, "storage \"%s\": mover=pull leaves data in the host's memory, of which no bus addresses are known; "
-				 "leave it out with driver=kernel", controller->uri);
-	if (controller->keys.choice != WEIR_VFIO_AUTO)
-		return weir_fail(EINVAL, "storage \"%s\": vfio= and driver=kernel are two ways to a controller; leave out one",
+		return weir_fail(EINVAL,
+				 "storage \"%s\": with driver=kernel queues and data are in the device's "
+				 "memory: leave out "
+				 "gpu_memory, or say gpu_memory=queues",
 				 controller->uri);
+	if (controller->base.mover == WEIR_MOVER_PULL)
+		return weir_fail(EINVAL,
+				 "storage \"%s\": mover=pull leaves data in the host's memory, of which no "
+				 "bus addresses are known; "
+				 "leave it out with driver=kernel",
+				 controller->uri);
+	if (controller->keys.choice != WEIR_VFIO_AUTO)
+		return weir_fail(
+			EINVAL,
+			"storage \"%s\": vfio= and driver=kernel are two ways to a controller; leave out one",
+			controller->uri);
 	return 0;
 }
 
@@ -368,11 +403,17 @@ static int find_window(struct kernel_controller *controller, const struct weir_t
 	struct weir_transport *base = &controller->base;
 
 	if (!request->window && access("/dev/weir_p2p", F_OK) != 0)
-		return weir_fail(ENODEV, "storage \"%s\": the kernel module weir_p2p is not loaded, without which driver=kernel is not to be had "
-				 "(docs/kernel.md)", controller->uri);
+		return weir_fail(ENODEV,
+				 "storage \"%s\": the kernel module weir_p2p is not loaded, without which "
+				 "driver=kernel is not to be had "
+				 "(docs/kernel.md)",
+				 controller->uri);
 	if (!request->window)
-		return weir_fail(ENOTSUP, "storage \"%s\": driver=kernel is for a context whose device memory is a window of weir_p2p, such as "
-				 "cpu:memory=/dev/weir_p2p/0000:65:00.0-2", controller->uri);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": driver=kernel is for a context whose device memory is a "
+				 "window of weir_p2p, such as "
+				 "cpu:memory=/dev/weir_p2p/0000:65:00.0-2",
+				 controller->uri);
 	base->window = request->window;
 	return weir_window_locate(request->window, &base->bus_offset);
 }
@@ -386,15 +427,20 @@ static int count_queues(struct kernel_controller *controller)
 	int status = weir_nvme_driver_admin(&controller->driver, &command, &granted);
 
 	if (status)
-		return status < 0 ? status : weir_fail(EIO, "storage \"%s\": %s refuses Get Features (Number of Queues) with status %#x",
-						       controller->uri, controller->driver.function.address, status);
+		return status < 0 ? status
+				  : weir_fail(EIO,
+					      "storage \"%s\": %s refuses Get Features (Number of Queues) "
+					      "with status %#x",
+					      controller->uri, controller->driver.function.address, status);
 	sqs = (granted & 0xffff) + 1;
 	cqs = (granted >> 16) + 1;
 	controller->end = (sqs < cqs ? sqs : cqs) + 1;
 	controller->first = controller->driver.queues;
 	if (controller->end <= controller->first)
-		return weir_fail(EBUSY, "storage \"%s\": %s has %u I/O queue pairs, and the kernel's driver has them all", controller->uri,
-				 controller->driver.function.address, controller->end - 1);
+		return weir_fail(
+			EBUSY,
+			"storage \"%s\": %s has %u I/O queue pairs, and the kernel's driver has them all",
+			controller->uri, controller->driver.function.address, controller->end - 1);
 	left = controller->end - controller->first;
 	if (!base->most_queues || left < base->most_queues)
 		base->most_queues = left;
@@ -407,7 +453,8 @@ static int reach(struct kernel_controller *controller, struct weir_transport_req
 	int error = check_keys(controller);
 
 	if (!error)
-		error = weir_nvme_driver_open("", controller->uri, controller->keys.address, &controller->driver);
+		error = weir_nvme_driver_open("", controller->uri, controller->keys.address,
+					      &controller->driver);
 	if (!error)
 		error = weir_nvme_driver_await(&controller->driver);
 	if (!error)
@@ -419,8 +466,9 @@ static int reach(struct kernel_controller *controller, struct weir_transport_req
 	controller->base.gpu_memory = WEIR_GPU_MEMORY_QUEUES;
 	controller->base.most_entries = controller->driver.most_entries;
 	controller->writes = !request->read_only && !controller->base.read_only;
-	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s beside the kernel's driver (%s)",
-		 controller->driver.function.address, controller->driver.name);
+	snprintf(controller->path, sizeof(controller->path),
+		 "NVMe controller %s beside the kernel's driver (%s)", controller->driver.function.address,
+		 controller->driver.name);
 	return 0;
 }
 

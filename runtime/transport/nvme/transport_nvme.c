@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO, which storages of this process share
- * (nvme/shared.h); or beside the kernel's driver, which is nvme/transport_kernel.c.
+ * transport_nvme.c: nvme: is a controller on PCI Express, driven through VFIO, which storages of this process
+ * share (nvme/shared.h); or beside the kernel's driver, which is nvme/transport_kernel.c.
  *
  * Registers as in the PCIe transport specification 1.0, section 3.1; by 32 bits, which
  * every controller takes.
@@ -113,13 +113,13 @@ static void nvme_close(struct weir_transport *transport)
 
 static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct weir_nvme_keys *keys)
 {
-	static const char *const ways[] = { "auto", "group", "iommufd", NULL }; /* enum weir_vfio_choice */
-	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
+	static const char *const ways[] = { "auto", "group", "iommufd", NULL };   /* enum weir_vfio_choice */
+	static const char *const movers[] = { "auto", "direct", "pull", NULL };   /* enum weir_mover */
 	static const char *const memories[] = { "none", "data", "queues", NULL }; /* enum weir_gpu_memory */
-	static const char *const shadows[] = { "auto", "off", "on", NULL }; /* enum weir_shadow */
+	static const char *const shadows[] = { "auto", "off", "on", NULL };       /* enum weir_shadow */
 	static const char *const doorbells[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
-	static const char *const owners[] = { "vfio", "kernel", NULL }; /* enum weir_nvme_owner */
-	static const char *const uses[] = { "refuse", "allow", NULL }; /* enum weir_nvme_in_use */
+	static const char *const owners[] = { "vfio", "kernel", NULL };           /* enum weir_nvme_owner */
+	static const char *const uses[] = { "refuse", "allow", NULL };            /* enum weir_nvme_in_use */
 	uint64_t nsid = 0, queues = 0, read_only = 0;
 	unsigned owner = WEIR_NVME_OWNER_VFIO, in_use = WEIR_NVME_IN_USE_REFUSE;
 	unsigned mover = WEIR_MOVER_AUTO, way = WEIR_VFIO_AUTO, shadow = WEIR_SHADOW_AUTO;
@@ -128,8 +128,10 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	int error;
 
 	if (!weir_pci_parse(uri->body, &keys->address))
-		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0", uri->text,
-				 uri->body);
+		return weir_fail(
+			EINVAL,
+			"storage \"%s\": \"%s\" is no PCI address; write nvme:0000:65:00.0 or nvme:65:00.0",
+			uri->text, uri->body);
 	if ((error = weir_uri_take_u64(uri, "nsid", 1, NVME_NSID_BROADCAST - 1, &nsid)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queues", 1, WEIR_NVME_MOST_QUEUES, &queues)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &read_only)) != 0 ||
@@ -153,7 +155,8 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct w
 	keys->owner = (enum weir_nvme_owner)owner;
 	keys->in_use = (enum weir_nvme_in_use)in_use;
 	keys->choice = (enum weir_vfio_choice)way;
-	return weir_uri_finish(uri, "nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, vfio, timeout_ms, retries");
+	return weir_uri_finish(uri, "nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, "
+				    "vfio, timeout_ms, retries");
 }
 
 /* CAP.DSTRD, and how many pairs of doorbells BAR 0 has room for behind the admin queue's. */
@@ -163,18 +166,22 @@ static int place_doorbells(struct pcie_controller *controller, size_t bytes)
 	uint64_t cap, pairs;
 
 	if (bytes < NVME_REGISTER_DOORBELLS + 4 * sizeof(uint32_t))
-		return weir_fail(ENOTSUP, "storage \"%s\": BAR 0 has %zu bytes, too few for an NVMe controller", controller->uri,
-				 bytes);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": BAR 0 has %zu bytes, too few for an NVMe controller",
+				 controller->uri, bytes);
 	cap = nvme_read64(base, NVME_REGISTER_CAP);
 	base->doorbell_bytes = 4u << ((cap >> CAP_DSTRD_SHIFT) & CAP_DSTRD_MASK);
 	pairs = (bytes - NVME_REGISTER_DOORBELLS) / (2 * base->doorbell_bytes);
 	if (cap != UINT64_MAX && pairs < 2)
-		return weir_fail(ENOTSUP, "storage \"%s\": BAR 0 of %zu bytes has no room for doorbells %u bytes apart",
-				 controller->uri, bytes, base->doorbell_bytes);
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": BAR 0 of %zu bytes has no room for doorbells %u bytes apart",
+			controller->uri, bytes, base->doorbell_bytes);
 	if (pairs < 2) /* a controller that is gone: its start will say so */
 		pairs = 2;
 	if (!base->most_queues || pairs - 1 < base->most_queues)
-		base->most_queues = pairs - 1 < WEIR_NVME_MOST_QUEUES ? (uint32_t)(pairs - 1) : WEIR_NVME_MOST_QUEUES;
+		base->most_queues =
+			pairs - 1 < WEIR_NVME_MOST_QUEUES ? (uint32_t)(pairs - 1) : WEIR_NVME_MOST_QUEUES;
 	return 0;
 }
 
@@ -187,8 +194,8 @@ struct vfio_source {
 };
 
 /*
- * Another device's memory is mapped by the group's way alone: pages are what iommufd asks for, and a BAR has none. Nobody
- * tells VFIO when it goes, which is why it is to be asked for.
+ * Another device's memory is mapped by the group's way alone: pages are what iommufd asks for, and a BAR has
+ * none. Nobody tells VFIO when it goes, which is why it is to be asked for.
  */
 static int check_memory(const struct vfio_source *source)
 {
@@ -198,13 +205,21 @@ static int check_memory(const struct vfio_source *source)
 	if (base->gpu_memory == WEIR_GPU_MEMORY_NONE)
 		return 0;
 	if (!source->request->peer_memory)
-		return weir_fail(ENOTSUP, "storage \"%s\": gpu_memory is for a context whose device memory is a device's BAR, mapped "
-				 "(cpu:memory=FILE); leave it out", uri);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": gpu_memory is for a context whose device memory is a "
+				 "device's BAR, mapped "
+				 "(cpu:memory=FILE); leave it out",
+				 uri);
 	if (base->mover == WEIR_MOVER_PULL && base->gpu_memory == WEIR_GPU_MEMORY_DATA)
-		return weir_fail(EINVAL, "storage \"%s\": mover=pull leaves the controller no data to reach in the device's memory; leave "
-				 "out that or gpu_memory=data", uri);
+		return weir_fail(EINVAL,
+				 "storage \"%s\": mover=pull leaves the controller no data to reach in the "
+				 "device's memory; leave "
+				 "out that or gpu_memory=data",
+				 uri);
 	if (source->keys->choice == WEIR_VFIO_IOMMUFD)
-		return weir_fail(ENOTSUP, "storage \"%s\": iommufd maps no BARs; leave out vfio=iommufd, or gpu_memory", uri);
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": iommufd maps no BARs; leave out vfio=iommufd, or gpu_memory", uri);
 	return 0;
 }
 
@@ -221,8 +236,8 @@ static int reach(struct pcie_controller *controller, const struct vfio_source *s
 	if (error)
 		return error;
 	controller->registers = weir_vfio_registers(controller->vfio, &bytes);
-	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s", source->function.address,
-		 weir_vfio_way(controller->vfio));
+	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s through VFIO and %s",
+		 source->function.address, weir_vfio_way(controller->vfio));
 	return place_doorbells(controller, bytes);
 }
 
@@ -252,8 +267,10 @@ static int open_vfio(void *of, struct weir_nvme_raw *out)
 		nvme_close(&controller->base);
 		return error;
 	}
-	*out = (struct weir_nvme_raw){ .transport = &controller->base, .dma = weir_vfio_map(controller->vfio),
-				       .map_registers = map_registers, .unmap_registers = unmap_registers };
+	*out = (struct weir_nvme_raw){ .transport = &controller->base,
+				       .dma = weir_vfio_map(controller->vfio),
+				       .map_registers = map_registers,
+				       .unmap_registers = unmap_registers };
 	return 0;
 }
 
@@ -265,13 +282,17 @@ static int join_vfio(void *of, const struct weir_nvme_raw *raw)
 
 	if (choice == WEIR_VFIO_AUTO || (choice == WEIR_VFIO_GROUP) == weir_vfio_by_group(vfio))
 		return 0;
-	return weir_fail(EBUSY, "storage \"%s\": another storage of this process has %s open by way of %s, and not as %s asks for here; write "
-			 "vfio=%s in both", source->request->uri->text, source->function.address, weir_vfio_way(vfio),
-			 source->keys->choice == WEIR_VFIO_AUTO ? "gpu_memory" : "vfio=", choice == WEIR_VFIO_GROUP ? "group" : "iommufd");
+	return weir_fail(EBUSY,
+			 "storage \"%s\": another storage of this process has %s open by way of %s, and not "
+			 "as %s asks for here; write "
+			 "vfio=%s in both",
+			 source->request->uri->text, source->function.address, weir_vfio_way(vfio),
+			 source->keys->choice == WEIR_VFIO_AUTO ? "gpu_memory" : "vfio=",
+			 choice == WEIR_VFIO_GROUP ? "group" : "iommufd");
 }
 
-static int share_vfio(struct weir_transport_request *request, const struct weir_transport *base, const struct weir_nvme_keys *keys,
-		      struct weir_transport **out)
+static int share_vfio(struct weir_transport_request *request, const struct weir_transport *base,
+		      const struct weir_nvme_keys *keys, struct weir_transport **out)
 {
 	struct vfio_source vfio = { .request = request, .base = base, .keys = keys };
 	char name[64];
@@ -282,8 +303,13 @@ static int share_vfio(struct weir_transport_request *request, const struct weir_
 	if (error)
 		return error;
 	snprintf(name, sizeof(name), "NVMe controller %s", vfio.function.address);
-	return weir_nvme_shared_open(request, base, &(struct weir_nvme_source){ .key = vfio.function.address, .name = name, .of = &vfio,
-										.open = open_vfio, .join = join_vfio }, out);
+	return weir_nvme_shared_open(request, base,
+				     &(struct weir_nvme_source){ .key = vfio.function.address,
+								 .name = name,
+								 .of = &vfio,
+								 .open = open_vfio,
+								 .join = join_vfio },
+				     out);
 }
 
 static int nvme_open(struct weir_transport_request *request, struct weir_transport **out)
@@ -294,8 +320,8 @@ static int nvme_open(struct weir_transport_request *request, struct weir_transpo
 
 	if (error)
 		return error;
-	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_kernel_open(request, &base, &keys, out) :
-						      share_vfio(request, &base, &keys, out);
+	return keys.owner == WEIR_NVME_OWNER_KERNEL ? weir_nvme_kernel_open(request, &base, &keys, out)
+						    : share_vfio(request, &base, &keys, out);
 }
 
 const struct weir_transport_ops weir_transport_nvme = {

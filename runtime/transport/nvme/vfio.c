@@ -23,8 +23,8 @@ int weir_vfio_kernel_says(const struct weir_vfio *vfio, const char *what)
 {
 	int error = errno;
 
-	return weir_fail(error, "storage \"%s\": VFIO cannot %s of %s: %s", vfio->function.storage, what, vfio->function.address,
-			 strerror(error));
+	return weir_fail(error, "storage \"%s\": VFIO cannot %s of %s: %s", vfio->function.storage, what,
+			 vfio->function.address, strerror(error));
 }
 
 int weir_vfio_open_node(const struct weir_vfio *vfio, const char *node, int *out)
@@ -62,7 +62,8 @@ int weir_vfio_map_bar(struct weir_vfio *vfio, void **out)
 	if (!bar)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", vfio->function.storage);
 	pthread_mutex_lock(&vfio->lock);
-	bar->address = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, vfio->device, (off_t)vfio->bar_offset);
+	bar->address = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, vfio->device,
+			    (off_t)vfio->bar_offset);
 	if (bar->address == MAP_FAILED) {
 		error = weir_vfio_kernel_says(vfio, "map BAR 0");
 		free(bar);
@@ -86,9 +87,11 @@ static int map_registers(struct weir_vfio *vfio)
 		return weir_vfio_kernel_says(vfio, "describe the regions");
 	vfio->config = config.offset;
 	if (bar.size == 0 || !(bar.flags & VFIO_REGION_INFO_FLAG_MMAP))
-		return weir_fail(ENOTSUP, "storage \"%s\": VFIO does not map BAR 0 of %s (%" PRIu64 " bytes), where an NVMe "
-				 "controller has its registers", vfio->function.storage, vfio->function.address,
-				 (uint64_t)bar.size);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": VFIO does not map BAR 0 of %s (%" PRIu64
+				 " bytes), where an NVMe "
+				 "controller has its registers",
+				 vfio->function.storage, vfio->function.address, (uint64_t)bar.size);
 	vfio->bar_offset = bar.offset;
 	vfio->bar_bytes = bar.size;
 	return weir_vfio_map_bar(vfio, &first);
@@ -109,14 +112,17 @@ static int set_master(struct weir_vfio *vfio, bool on)
 	return 0;
 }
 
-/* Linux counts up an eventfd of ours when it wants the function back, again every ten seconds until it has it. */
+/* Linux counts up an eventfd of ours when it wants the function back, again every ten seconds until it has
+ * it. */
 static int hear_of_removal(struct weir_vfio *vfio)
 {
 	union {
 		struct vfio_irq_set set;
 		char bytes[sizeof(struct vfio_irq_set) + sizeof(int32_t)];
-	} request = { .set = { .argsz = sizeof(request), .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
-			       .index = VFIO_PCI_REQ_IRQ_INDEX, .count = 1 } };
+	} request = { .set = { .argsz = sizeof(request),
+			       .flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+			       .index = VFIO_PCI_REQ_IRQ_INDEX,
+			       .count = 1 } };
 	int32_t file;
 
 	vfio->wanted = file = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -185,7 +191,8 @@ struct weir_dma_map *weir_vfio_map(struct weir_vfio *vfio)
 int weir_vfio_restart(struct weir_vfio *vfio)
 {
 	if (vfio->left)
-		return weir_fail(ENODEV, "storage \"%s\": the system took %s away", vfio->function.storage, vfio->function.address);
+		return weir_fail(ENODEV, "storage \"%s\": the system took %s away", vfio->function.storage,
+				 vfio->function.address);
 	return set_master(vfio, true);
 }
 
@@ -196,12 +203,14 @@ int weir_vfio_restart(struct weir_vfio *vfio)
 static bool replace_registers(const struct weir_vfio *vfio, void *bar)
 {
 	size_t ones = vfio->bar_bytes < REGISTER_BYTES ? vfio->bar_bytes : REGISTER_BYTES;
-	void *memory = mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, vfio->bar_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return false;
 	memset(memory, 0xff, ones);
-	if (mremap(memory, vfio->bar_bytes, vfio->bar_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, bar) != MAP_FAILED)
+	if (mremap(memory, vfio->bar_bytes, vfio->bar_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, bar) !=
+	    MAP_FAILED)
 		return true;
 	munmap(memory, vfio->bar_bytes);
 	return false;
@@ -227,13 +236,16 @@ static void leave(struct weir_vfio *vfio)
 	vfio->left = all;
 	pthread_mutex_unlock(&vfio->lock);
 	if (!all) {
-		fprintf(stderr, "weir: storage \"%s\": no memory to take the place of the registers of %s, which the system has "
-				"to wait for until it is closed\n", vfio->function.storage, vfio->function.address);
+		fprintf(stderr,
+			"weir: storage \"%s\": no memory to take the place of the registers of %s, which the "
+			"system has "
+			"to wait for until it is closed\n",
+			vfio->function.storage, vfio->function.address);
 		return;
 	}
 	close_files(vfio);
-	fprintf(stderr, "weir: storage \"%s\": the system takes %s away; weir let go of it\n", vfio->function.storage,
-		vfio->function.address);
+	fprintf(stderr, "weir: storage \"%s\": the system takes %s away; weir let go of it\n",
+		vfio->function.storage, vfio->function.address);
 }
 
 bool weir_vfio_wanted(struct weir_vfio *vfio)

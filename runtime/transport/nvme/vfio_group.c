@@ -16,8 +16,8 @@ static int open_container(struct weir_vfio *vfio)
 	if (error)
 		return error;
 	if (ioctl(vfio->space->iommu, VFIO_GET_API_VERSION) != VFIO_API_VERSION)
-		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has another version than %d", vfio->function.storage,
-				 VFIO_API_VERSION);
+		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has another version than %d",
+				 vfio->function.storage, VFIO_API_VERSION);
 	return 0;
 }
 
@@ -48,7 +48,8 @@ static uint64_t highest_address(const struct vfio_iommu_type1_info *info)
 
 		if (header->id == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE)
 			for (uint32_t i = 0; i < ranges->nr_iovas; i++)
-				highest = ranges->iova_ranges[i].end > highest ? ranges->iova_ranges[i].end : highest;
+				highest = ranges->iova_ranges[i].end > highest ? ranges->iova_ranges[i].end
+									       : highest;
 		at = header->next;
 	}
 	return highest ? highest : UINT64_MAX;
@@ -73,14 +74,16 @@ static int join(struct weir_vfio *vfio)
 	if (ioctl(vfio->space->group, VFIO_GROUP_SET_CONTAINER, &vfio->space->iommu) != 0)
 		return weir_vfio_kernel_says(vfio, "use the IOMMU group");
 	if (!ioctl(vfio->space->iommu, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU))
-		return weir_fail(ENOTSUP, "storage \"%s\": the kernel's VFIO has no type 1 IOMMU; as root: modprobe "
-				 "vfio_iommu_type1", vfio->function.storage);
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": the kernel's VFIO has no type 1 IOMMU; as root: modprobe "
+				 "vfio_iommu_type1",
+				 vfio->function.storage);
 	if (ioctl(vfio->space->iommu, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0) {
 		ask_highest(vfio);
 		return 0;
 	}
-	return errno == EPERM ? weir_pcie_interrupts_fail(&vfio->function, "vfio_iommu_type1") :
-				weir_vfio_kernel_says(vfio, "use the IOMMU");
+	return errno == EPERM ? weir_pcie_interrupts_fail(&vfio->function, "vfio_iommu_type1")
+			      : weir_vfio_kernel_says(vfio, "use the IOMMU");
 }
 
 static int open_space(struct weir_vfio *vfio)
@@ -117,7 +120,9 @@ static int group_map(struct weir_vfio_space *space, uint64_t address, uint64_t b
 
 static int group_unmap(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
-	struct vfio_iommu_type1_dma_unmap request = { .argsz = sizeof(request), .iova = address, .size = bytes };
+	struct vfio_iommu_type1_dma_unmap request = { .argsz = sizeof(request),
+						      .iova = address,
+						      .size = bytes };
 
 	return ioctl(space->iommu, VFIO_IOMMU_UNMAP_DMA, &request);
 }

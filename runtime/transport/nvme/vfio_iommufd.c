@@ -18,13 +18,19 @@
 /* The ABI, whichever header it comes from. */
 _Static_assert(VFIO_DEVICE_BIND_IOMMUFD == 0x3b76 && sizeof(struct vfio_device_bind_iommufd) == 16, "ABI");
 _Static_assert(offsetof(struct vfio_device_bind_iommufd, iommufd) == 8, "ABI");
-_Static_assert(VFIO_DEVICE_ATTACH_IOMMUFD_PT == 0x3b77 && sizeof(struct vfio_device_attach_iommufd_pt) == 12, "ABI");
+_Static_assert(VFIO_DEVICE_ATTACH_IOMMUFD_PT == 0x3b77 && sizeof(struct vfio_device_attach_iommufd_pt) == 12,
+	       "ABI");
 _Static_assert(IOMMU_IOAS_ALLOC == 0x3b81 && sizeof(struct iommu_ioas_alloc) == 12, "ABI");
 _Static_assert(IOMMU_IOAS_IOVA_RANGES == 0x3b84 && sizeof(struct iommu_ioas_iova_ranges) == 32, "ABI");
-_Static_assert(offsetof(struct iommu_ioas_iova_ranges, allowed_iovas) == 16 && sizeof(struct iommu_iova_range) == 16, "ABI");
+_Static_assert(offsetof(struct iommu_ioas_iova_ranges, allowed_iovas) == 16 &&
+		       sizeof(struct iommu_iova_range) == 16,
+	       "ABI");
 _Static_assert(IOMMU_IOAS_MAP == 0x3b85 && sizeof(struct iommu_ioas_map) == 40, "ABI");
-_Static_assert(offsetof(struct iommu_ioas_map, user_va) == 16 && offsetof(struct iommu_ioas_map, iova) == 32, "ABI");
-_Static_assert(IOMMU_IOAS_MAP_FIXED_IOVA == 1 && IOMMU_IOAS_MAP_WRITEABLE == 2 && IOMMU_IOAS_MAP_READABLE == 4, "ABI");
+_Static_assert(offsetof(struct iommu_ioas_map, user_va) == 16 && offsetof(struct iommu_ioas_map, iova) == 32,
+	       "ABI");
+_Static_assert(IOMMU_IOAS_MAP_FIXED_IOVA == 1 && IOMMU_IOAS_MAP_WRITEABLE == 2 &&
+		       IOMMU_IOAS_MAP_READABLE == 4,
+	       "ABI");
 _Static_assert(IOMMU_IOAS_UNMAP == 0x3b86 && sizeof(struct iommu_ioas_unmap) == 24, "ABI");
 _Static_assert(offsetof(struct iommu_ioas_unmap, iova) == 8, "ABI");
 
@@ -67,10 +73,12 @@ static int allocate_space(struct weir_vfio *vfio)
 
 static int attach(struct weir_vfio *vfio)
 {
-	struct vfio_device_attach_iommufd_pt request = { .argsz = sizeof(request), .pt_id = vfio->space->ioas };
+	struct vfio_device_attach_iommufd_pt request = { .argsz = sizeof(request),
+							 .pt_id = vfio->space->ioas };
 
-	return ioctl(vfio->device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &request) ?
-		       weir_vfio_kernel_says(vfio, "attach the address space") : 0;
+	return ioctl(vfio->device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &request)
+		       ? weir_vfio_kernel_says(vfio, "attach the address space")
+		       : 0;
 }
 
 /* Asked twice: how many ranges there are, with no room for any (EMSGSIZE), and then for them. */
@@ -132,7 +140,9 @@ static int iommufd_map(struct weir_vfio_space *space, uint64_t address, uint64_t
 
 static int iommufd_unmap(struct weir_vfio_space *space, uint64_t address, uint64_t bytes)
 {
-	struct iommu_ioas_unmap request = { .size = sizeof(request), .ioas_id = space->ioas, .iova = address, .length = bytes };
+	struct iommu_ioas_unmap request = {
+		.size = sizeof(request), .ioas_id = space->ioas, .iova = address, .length = bytes
+	};
 
 	return ioctl(space->iommu, IOMMU_IOAS_UNMAP, &request);
 }

@@ -2,8 +2,8 @@
 /*
  * vfio_space.c: the address space that the devices of one IOMMU group share in this process.
  *
- * Owns: the process's list of spaces, and the mapper that has VFIO map what a space's map holds. Linux lets one container, or one
- * iommufd, have a group: so a second device of it joins the space that there is.
+ * Owns: the process's list of spaces, and the mapper that has VFIO map what a space's map holds. Linux lets
+ * one container, or one iommufd, have a group: so a second device of it joins the space that there is.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
  * vfio_way.h: what vfio.c shares with the two ways of Linux to a function and its IOMMU.
  *
  * vfio_group.c: a container, the group's file, the device from the group. vfio_iommufd.c: the device's own
- * file, attached to an address space of /dev/iommu. The device behaves alike after that. vfio_space.c: what devices of one IOMMU
- * group share, which is what they may touch.
+ * file, attached to an address space of /dev/iommu. The device behaves alike after that. vfio_space.c: what
+ * devices of one IOMMU group share, which is what they may touch.
  */
 #ifndef WEIR_TRANSPORT_VFIO_WAY_H
 #define WEIR_TRANSPORT_VFIO_WAY_H
@@ -17,8 +17,8 @@
 /**
  * struct weir_vfio_way - a way
  * @name: for people
- * @open: fill in @device of @vfio, confined to its space, whose files are opened if they are not; 0 or a negative errno with a
- *        sentence
+ * @open: fill in @device of @vfio, confined to its space, whose files are opened if they are not; 0 or a
+ * negative errno with a sentence
  * @map: what the process has at @host, to be [address, address + bytes) for the devices; 0, or -1 with errno
  * @unmap: the same range; 0, or -1 with errno
  */
@@ -41,8 +41,9 @@ extern const struct weir_vfio_way weir_vfio_iommufd;
  * @number: of the IOMMU group
  * @users: devices that refer to it
  * @devices: those of them that have not left
- * @over: all devices have been let go of: nothing is mapped any more. The files stay open until nobody refers to it: Linux takes the group
- *        back from them as it removes the last device, and closing them meanwhile would race with that
+ * @over: all devices have been let go of: nothing is mapped any more. The files stay open until nobody refers
+ * to it: Linux takes the group back from them as it removes the last device, and closing them meanwhile would
+ * race with that
  * @iommu: the container, or /dev/iommu; -1: not open
  * @group: the group's file, where there is one
  * @ioas: the address space in /dev/iommu
@@ -66,7 +67,8 @@ struct weir_vfio_space {
 	pthread_mutex_t lock;
 };
 
-/** struct weir_vfio_bar - a mapping of BAR 0; it stays until it is unmapped, in the end of memory that is nobody's */
+/** struct weir_vfio_bar - a mapping of BAR 0; it stays until it is unmapped, in the end of memory that is
+ * nobody's */
 struct weir_vfio_bar {
 	struct weir_vfio_bar *next;
 	void *address;
@@ -103,11 +105,13 @@ int weir_vfio_kernel_says(const struct weir_vfio *vfio, const char *what);
 int weir_vfio_open_node(const struct weir_vfio *vfio, const char *node, int *out);
 
 /**
- * weir_vfio_space_join() - the space of @vfio's IOMMU group: the one that this process has, or a new one, with no files yet
+ * weir_vfio_space_join() - the space of @vfio's IOMMU group: the one that this process has, or a new one,
+ * with no files yet
  * @choice: the way; auto: the one there is
  *
- * Return: 0 with @vfio->space set; -EBUSY with a sentence where there is one by another way; -ENOMEM. The files are opened by
- * the way's open, between this and weir_vfio_space_joined(): until that is called no other thread joins any space.
+ * Return: 0 with @vfio->space set; -EBUSY with a sentence where there is one by another way; -ENOMEM. The
+ * files are opened by the way's open, between this and weir_vfio_space_joined(): until that is called no
+ * other thread joins any space.
  */
 int weir_vfio_space_join(struct weir_vfio *vfio, enum weir_vfio_choice choice);
 /** weir_vfio_space_joined() - @vfio's device is open, or could not be opened (@good) */

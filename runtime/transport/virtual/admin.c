@@ -13,7 +13,7 @@
 #include "parts.h"
 
 #define ADMIN_GET_LOG_PAGE 0x02
-#define ADMIN_FLAGS 0xc300u /* fused (9:8) and PSDT (15:14): both must be 0 */
+#define ADMIN_FLAGS        0xc300u /* fused (9:8) and PSDT (15:14): both must be 0 */
 
 enum {
 	ADMIN_BATCH = 16,
@@ -49,10 +49,8 @@ int virtual_admin_create(struct weir_virtual *controller)
 	admin->cq_users = calloc(queues, sizeof(*admin->cq_users));
 	admin->segments = calloc(controller->segments_max, sizeof(*admin->segments));
 	admin->reply = calloc(1, controller->options.max_transfer_bytes);
-	if (!admin->sq_live || !admin->cq_live || !admin->cq_users || !admin->segments ||
-	    !admin->reply)
-		return weir_fail(ENOMEM, "no memory for a virtual controller of %zu queues",
-				 queues);
+	if (!admin->sq_live || !admin->cq_live || !admin->cq_users || !admin->segments || !admin->reply)
+		return weir_fail(ENOMEM, "no memory for a virtual controller of %zu queues", queues);
 	return 0;
 }
 
@@ -109,8 +107,8 @@ u32 virtual_admin_pending_all(struct weir_virtual *controller, const struct nvme
 	return status;
 }
 
-u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe,
-		       const void *data, u32 bytes)
+u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe, const void *data,
+		       u32 bytes)
 {
 	struct virtual_admin *admin = &controller->admin;
 	u32 count, status;
@@ -174,8 +172,8 @@ static bool pending_answered(const struct weir_virtual *controller)
 {
 	const struct virtual_admin *admin = &controller->admin;
 
-	return admin->pending_all ? virtual_message_all_acknowledged(controller) :
-				    virtual_message_acknowledged(&controller->threads[admin->pending_thread]);
+	return admin->pending_all ? virtual_message_all_acknowledged(controller)
+				  : virtual_message_acknowledged(&controller->threads[admin->pending_thread]);
 }
 
 static unsigned finish_pending(struct weir_virtual *controller)

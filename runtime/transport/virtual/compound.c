@@ -72,8 +72,7 @@ static u32 check_ranges(const struct virtual_request *request)
 	const struct range *ranges = ranges_of(request);
 
 	for (u32 i = 0; i < request->ranges; i++)
-		if (ranges[i].lba > capacity_blocks ||
-		    ranges[i].blocks > capacity_blocks - ranges[i].lba)
+		if (ranges[i].lba > capacity_blocks || ranges[i].blocks > capacity_blocks - ranges[i].lba)
 			return virtual_refuse(NVME_STATUS_LBA_OUT_OF_RANGE);
 	return NVME_STATUS_SUCCESS;
 }

@@ -22,8 +22,7 @@ static u32 register_value(const struct weir_virtual *controller, u32 offset)
 
 static u64 register_value_64(const struct weir_virtual *controller, u32 offset)
 {
-	return register_value(controller, offset) |
-	       (u64)register_value(controller, offset + 4) << 32;
+	return register_value(controller, offset) | (u64)register_value(controller, offset + 4) << 32;
 }
 
 /* register.R2: pairs with weir_virtual_read32(): what led to the new state is over. */
@@ -49,19 +48,17 @@ void virtual_control_fail(struct weir_virtual *controller)
 static bool ring_usable(struct weir_virtual *controller, u64 address, u32 entries, u32 entry_bytes)
 {
 	return entries >= 2 && address % NVME_PAGE_BYTES == 0 &&
-	       weir_dma_view_find(&controller->threads[0].view, address,
-				  (u64)entries * entry_bytes);
+	       weir_dma_view_find(&controller->threads[0].view, address, (u64)entries * entry_bytes);
 }
 
-static bool configuration_usable(struct weir_virtual *controller, u32 cc, u32 sq_entries,
-				 u32 cq_entries)
+static bool configuration_usable(struct weir_virtual *controller, u32 cc, u32 sq_entries, u32 cq_entries)
 {
 	if ((cc & CC_CHOICES_MASK) || (cc & CC_ENTRY_SIZES_MASK) != CC_ENTRY_SIZES)
 		return false;
-	return ring_usable(controller, register_value_64(controller, NVME_REGISTER_ASQ),
-			   sq_entries, sizeof(struct nvme_sqe)) &&
-	       ring_usable(controller, register_value_64(controller, NVME_REGISTER_ACQ),
-			   cq_entries, sizeof(struct nvme_cqe));
+	return ring_usable(controller, register_value_64(controller, NVME_REGISTER_ASQ), sq_entries,
+			   sizeof(struct nvme_sqe)) &&
+	       ring_usable(controller, register_value_64(controller, NVME_REGISTER_ACQ), cq_entries,
+			   sizeof(struct nvme_cqe));
 }
 
 static void enable(struct weir_virtual *controller, u32 cc)
@@ -75,10 +72,8 @@ static void enable(struct weir_virtual *controller, u32 cc)
 		publish(controller, NVME_CSTS_FATAL);
 		return;
 	}
-	virtual_cq_open(controller, 0, register_value_64(controller, NVME_REGISTER_ACQ),
-			cq_entries);
-	virtual_sq_open(controller, 0, register_value_64(controller, NVME_REGISTER_ASQ), sq_entries,
-			0);
+	virtual_cq_open(controller, 0, register_value_64(controller, NVME_REGISTER_ACQ), cq_entries);
+	virtual_sq_open(controller, 0, register_value_64(controller, NVME_REGISTER_ASQ), sq_entries, 0);
 	controller->phase = VIRTUAL_ENABLED;
 	publish(controller, NVME_CSTS_READY);
 }
@@ -131,15 +126,13 @@ static unsigned flush_step(struct weir_virtual *controller)
 	controller->phase = controller->phase_shut;
 	if (controller->flush.status)
 		publish(controller, controller->csts | NVME_CSTS_FATAL);
-	publish(controller, (controller->csts & ~NVME_CSTS_SHUTDOWN_MASK) |
-				    NVME_CSTS_SHUTDOWN_DONE);
+	publish(controller, (controller->csts & ~NVME_CSTS_SHUTDOWN_MASK) | NVME_CSTS_SHUTDOWN_DONE);
 	return 1;
 }
 
 static void shutdown_begin(struct weir_virtual *controller)
 {
-	controller->phase_shut = controller->phase == VIRTUAL_DISABLED ? VIRTUAL_DISABLED :
-									 VIRTUAL_SHUT;
+	controller->phase_shut = controller->phase == VIRTUAL_DISABLED ? VIRTUAL_DISABLED : VIRTUAL_SHUT;
 	controller->phase = VIRTUAL_QUIESCING;
 	publish(controller, controller->csts | CSTS_SHUTDOWN_OCCURRING);
 	virtual_message_send_all(controller, VIRTUAL_MESSAGE_QUIESCE);
@@ -159,8 +152,7 @@ static unsigned poll(struct weir_virtual *controller)
 	u32 cc = load_acquire_u32(&controller->registers[NVME_REGISTER_CC / 4]);
 	u32 falls = load_acquire_u32(&controller->falls);
 	bool reset = falls != controller->falls_done;
-	bool shutdown = (cc & NVME_CC_SHUTDOWN_MASK) &&
-			!(controller->csts & NVME_CSTS_SHUTDOWN_MASK);
+	bool shutdown = (cc & NVME_CC_SHUTDOWN_MASK) && !(controller->csts & NVME_CSTS_SHUTDOWN_MASK);
 
 	if (reset && load_relaxed_u32(&controller->hung)) /* relaxed: a fault, for good */
 		return 0;
@@ -190,9 +182,7 @@ unsigned virtual_control_step(struct weir_virtual *controller)
 			return 0;
 		flush_begin(controller);
 		return 1;
-	case VIRTUAL_FLUSHING:
-		return flush_step(controller);
-	default:
-		return poll(controller);
+	case VIRTUAL_FLUSHING: return flush_step(controller);
+	default: return poll(controller);
 	}
 }

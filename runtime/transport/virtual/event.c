@@ -71,8 +71,7 @@ unsigned virtual_event_step(struct weir_virtual *controller)
 		return 0;
 	information = (u32)__builtin_ctz(admin->events);
 	/* Type 0 (error) in 2:0, information in 15:8, log page in 23:16. */
-	if (!answer(controller, 0, NVME_STATUS_SUCCESS,
-		    EVENT_LOG_PAGE_ERROR << 16 | information << 8))
+	if (!answer(controller, 0, NVME_STATUS_SUCCESS, EVENT_LOG_PAGE_ERROR << 16 | information << 8))
 		return 0;
 	admin->events &= admin->events - 1;
 	admin->masked = true;

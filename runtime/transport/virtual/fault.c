@@ -165,7 +165,8 @@ static u32 strike(struct virtual_request *request)
 		stall(request, row->given.us);
 	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_GONE))
 		store_relaxed_u32(&request->thread->controller->pulled, 1); /* silence.F1 orders it */
-	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_FATAL) || load_relaxed_u32(&request->thread->controller->pulled)) {
+	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_FATAL) ||
+	    load_relaxed_u32(&request->thread->controller->pulled)) {
 		virtual_fault_fail(request->thread);
 		return NVME_STATUS_INTERNAL_ERROR; /* nobody will see it */
 	}

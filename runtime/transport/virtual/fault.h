@@ -27,9 +27,11 @@ enum weir_virtual_fault_kind {
 	WEIR_VIRTUAL_FAULT_MISROUTE,  /* its entry names another submission queue */
 	WEIR_VIRTUAL_FAULT_FATAL,     /* the controller fails: CSTS.CFS, and silence until a reset */
 	WEIR_VIRTUAL_FAULT_GONE,      /* it is pulled out: silence for good, its registers read as ones */
-	WEIR_VIRTUAL_FAULT_STUCK,     /* never ends: neither Abort nor its queue's deletion, which hangs; a reset ends it */
-	WEIR_VIRTUAL_FAULT_HUNG,      /* likewise, and a reset does not end either: CSTS.RDY stays */
-	WEIR_VIRTUAL_FAULT_OFF,       /* somebody else clears CC.EN: CSTS.RDY becomes 0, and nothing ends, until it is set again */
+	WEIR_VIRTUAL_FAULT_STUCK, /* never ends: neither Abort nor its queue's deletion, which hangs; a reset
+				     ends it */
+	WEIR_VIRTUAL_FAULT_HUNG,  /* likewise, and a reset does not end either: CSTS.RDY stays */
+	WEIR_VIRTUAL_FAULT_OFF, /* somebody else clears CC.EN: CSTS.RDY becomes 0, and nothing ends, until it
+				   is set again */
 	WEIR_VIRTUAL_FAULT_KINDS,
 };
 

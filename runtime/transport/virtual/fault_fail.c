@@ -38,7 +38,7 @@ static void fall_silent(struct virtual_thread *thread, bool silent)
 	if (silent)
 		virtual_requests_discard(thread);
 	else
-		thread->discard = false; /* the reset left nothing in flight */
+		thread->discard = false;                     /* the reset left nothing in flight */
 	store_release_u32(&thread->counters.silent, silent); /* silence.F2: pairs with all_silent() */
 }
 

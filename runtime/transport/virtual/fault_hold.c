@@ -50,7 +50,8 @@ static void drop(struct virtual_request *request, struct virtual_line *line)
 static void hang(struct virtual_request *request)
 {
 	drop(request, &request->thread->faults->stuck);
-	store_relaxed_u32(&request->thread->controller->hung, 1); /* relaxed: for good, and nothing goes with it */
+	store_relaxed_u32(&request->thread->controller->hung,
+			  1); /* relaxed: for good, and nothing goes with it */
 }
 
 static void delay(struct virtual_request *request, u32 us)

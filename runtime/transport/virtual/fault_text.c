@@ -23,9 +23,9 @@ enum {
 	MOST_HELD = 4096,
 };
 
-static const char *const kind_names[] = { "status",    "late",	"shuffle", "burst",    "stall", "drop",
-					  "duplicate", "stray", "phase",   "misroute", "fatal", "gone",
-					  "stuck",     "hung",	"off" };
+static const char *const kind_names[] = { "status", "late",      "shuffle", "burst", "stall",
+					  "drop",   "duplicate", "stray",   "phase", "misroute",
+					  "fatal",  "gone",      "stuck",   "hung",  "off" };
 static const char *const opcode_names[] = { "any", "read", "write", "flush" };
 
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == WEIR_VIRTUAL_FAULT_KINDS, "a name for each");
@@ -199,8 +199,9 @@ static int read_opcode(const struct location *location, const char *value, struc
 	char names[LIST_TEXT_BYTES];
 
 	if (opcode < 0)
-		return weir_fail(EINVAL, "fault row %u, '%s': op=%s is not accepted: op is %s", location->number,
-				 location->text, value, list(opcode_names, WEIR_VIRTUAL_FAULT_OPCODES, names));
+		return weir_fail(EINVAL, "fault row %u, '%s': op=%s is not accepted: op is %s",
+				 location->number, location->text, value,
+				 list(opcode_names, WEIR_VIRTUAL_FAULT_OPCODES, names));
 	row->opcode = (enum weir_virtual_fault_opcode)opcode;
 	return 0;
 }
@@ -253,7 +254,8 @@ static size_t find_field(const char *name, enum weir_virtual_fault_kind kind)
 }
 
 /* @pair is key=value; @given has a bit for each field that was there before. */
-static int read_field(const struct location *location, char *pair, struct weir_virtual_fault *row, uint32_t *given)
+static int read_field(const struct location *location, char *pair, struct weir_virtual_fault *row,
+		      uint32_t *given)
 {
 	char *equals = strchr(pair, '='), names[LIST_TEXT_BYTES];
 	size_t index;
@@ -268,8 +270,8 @@ static int read_field(const struct location *location, char *pair, struct weir_v
 				 location->number, location->text, kind_names[row->kind], pair,
 				 list_fields(row->kind, names));
 	if (*given >> index & 1)
-		return weir_fail(EINVAL, "fault row %u, '%s': %s is given twice: give it once", location->number,
-				 location->text, pair);
+		return weir_fail(EINVAL, "fault row %u, '%s': %s is given twice: give it once",
+				 location->number, location->text, pair);
 	*given |= 1u << index;
 	if (index == FIELD_OP)
 		return read_opcode(location, equals + 1, row);

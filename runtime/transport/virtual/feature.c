@@ -19,8 +19,7 @@ enum {
 static bool known(u32 feature)
 {
 	return feature == NVME_FEATURE_HOST_BEHAVIOR ||
-	       (feature >= FEATURE_ARBITRATION && feature < VIRTUAL_FEATURES &&
-		feature != FEATURE_LBA_RANGE);
+	       (feature >= FEATURE_ARBITRATION && feature < VIRTUAL_FEATURES && feature != FEATURE_LBA_RANGE);
 }
 
 static u32 least(u32 a, u32 b)

@@ -84,15 +84,10 @@ u32 virtual_identify(struct weir_virtual *controller, const struct nvme_sqe *sqe
 {
 	(void)result;
 	switch (sqe->cdw10 & 0xff) {
-	case NVME_CNS_NAMESPACE:
-		return send_namespace(controller, sqe);
-	case NVME_CNS_CONTROLLER:
-		return send_controller(controller, sqe);
-	case NVME_CNS_ACTIVE_NAMESPACES:
-		return send_active(controller, sqe);
-	case CNS_NAMESPACE_DESCRIPTORS:
-		return send_descriptors(controller, sqe);
-	default:
-		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
+	case NVME_CNS_NAMESPACE: return send_namespace(controller, sqe);
+	case NVME_CNS_CONTROLLER: return send_controller(controller, sqe);
+	case NVME_CNS_ACTIVE_NAMESPACES: return send_active(controller, sqe);
+	case CNS_NAMESPACE_DESCRIPTORS: return send_descriptors(controller, sqe);
+	default: return virtual_refuse(NVME_STATUS_INVALID_FIELD);
 	}
 }

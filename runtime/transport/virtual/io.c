@@ -27,10 +27,8 @@ static u32 check_opcode(u8 opcode)
 	case NVME_OPCODE_READ:
 	case NVME_OPCODE_COMPARE:
 	case NVME_OPCODE_WRITE_ZEROES:
-	case NVME_OPCODE_DSM:
-		return NVME_STATUS_SUCCESS;
-	default:
-		return virtual_refuse(NVME_STATUS_INVALID_OPCODE);
+	case NVME_OPCODE_DSM: return NVME_STATUS_SUCCESS;
+	default: return virtual_refuse(NVME_STATUS_INVALID_OPCODE);
 	}
 }
 
@@ -62,8 +60,8 @@ static u32 find_data(struct virtual_request *request, const struct nvme_sqe *sqe
 
 	if (bytes > options->max_transfer_bytes)
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
-	status = request->thread->front->segments(request->thread, sqe, bytes, request->segments, &request->segment_count,
-						  request->command);
+	status = request->thread->front->segments(request->thread, sqe, bytes, request->segments,
+						  &request->segment_count, request->command);
 	request->io.iov = request->segments;
 	request->io.iov_count = request->segment_count;
 	return status;
@@ -72,8 +70,7 @@ static u32 find_data(struct virtual_request *request, const struct nvme_sqe *sqe
 static bool durable(const struct virtual_request *request, const struct nvme_sqe *sqe)
 {
 	/* Relaxed: Set Features governs the commands after its completion (doorbell.C1, doorbell.D1). */
-	return (sqe->cdw12 & NVME_RW_FUA) ||
-	       load_relaxed_u32(&request->thread->controller->write_through);
+	return (sqe->cdw12 & NVME_RW_FUA) || load_relaxed_u32(&request->thread->controller->write_through);
 }
 
 static u32 decide_transfer(struct virtual_request *request, const struct nvme_sqe *sqe)
@@ -83,8 +80,7 @@ static u32 decide_transfer(struct virtual_request *request, const struct nvme_sq
 	if (status)
 		return status;
 	request->io.kind = request->opcode == NVME_OPCODE_WRITE ? WEIR_IO_WRITE : WEIR_IO_READ;
-	request->io.force_unit_access =
-		request->opcode == NVME_OPCODE_WRITE && durable(request, sqe);
+	request->io.force_unit_access = request->opcode == NVME_OPCODE_WRITE && durable(request, sqe);
 	return find_data(request, sqe, request->io.bytes);
 }
 
@@ -137,18 +133,10 @@ static u32 decide(struct virtual_request *request, const struct nvme_sqe *sqe)
 	if (status)
 		return status;
 	switch (request->opcode) {
-	case NVME_OPCODE_FLUSH:
-		status = decide_flush(request);
-		break;
-	case NVME_OPCODE_WRITE_ZEROES:
-		status = decide_zeroes(request, sqe);
-		break;
-	case NVME_OPCODE_DSM:
-		status = decide_ranges(request, sqe);
-		break;
-	default:
-		status = decide_transfer(request, sqe);
-		break;
+	case NVME_OPCODE_FLUSH: status = decide_flush(request); break;
+	case NVME_OPCODE_WRITE_ZEROES: status = decide_zeroes(request, sqe); break;
+	case NVME_OPCODE_DSM: status = decide_ranges(request, sqe); break;
+	default: status = decide_transfer(request, sqe); break;
 	}
 	if (!status && changes_medium(request->opcode, sqe) &&
 	    request->thread->controller->options.medium->read_only)
@@ -167,12 +155,9 @@ static void io_done(struct weir_io *io)
 bool virtual_io_start(struct virtual_request *request)
 {
 	switch (request->opcode) {
-	case NVME_OPCODE_COMPARE:
-		return virtual_compare_start(request);
-	case NVME_OPCODE_DSM:
-		return virtual_ranges_start(request);
-	default:
-		return virtual_request_submit(request, io_done);
+	case NVME_OPCODE_COMPARE: return virtual_compare_start(request);
+	case NVME_OPCODE_DSM: return virtual_ranges_start(request);
+	default: return virtual_request_submit(request, io_done);
 	}
 }
 
@@ -187,8 +172,8 @@ void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *
 				    lba * medium->block_bytes);
 }
 
-void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe, bool owns_cid,
-		      void *command)
+void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe,
+		      bool owns_cid, void *command)
 {
 	struct virtual_request *request = virtual_request_take(thread, queue);
 	u32 status;

@@ -10,7 +10,7 @@
 #include "../identify_pages.h"
 #include "parts.h"
 
-#define LOG_RETAIN_EVENT 0x8000u /* cdw10: do not clear the event */
+#define LOG_RETAIN_EVENT        0x8000u /* cdw10: do not clear the event */
 #define STATUS_INVALID_LOG_PAGE NVME_STATUS(1, 0x09)
 
 enum {
@@ -31,16 +31,10 @@ static void fill_health(struct weir_virtual *controller, u8 *page)
 static u32 fill_page(struct weir_virtual *controller, u32 log, u8 *page)
 {
 	switch (log) {
-	case LOG_ERROR:
-		return NVME_STATUS_SUCCESS;
-	case LOG_HEALTH:
-		fill_health(controller, page);
-		return NVME_STATUS_SUCCESS;
-	case LOG_FIRMWARE:
-		weir_page_firmware(page);
-		return NVME_STATUS_SUCCESS;
-	default:
-		return virtual_refuse(STATUS_INVALID_LOG_PAGE);
+	case LOG_ERROR: return NVME_STATUS_SUCCESS;
+	case LOG_HEALTH: fill_health(controller, page); return NVME_STATUS_SUCCESS;
+	case LOG_FIRMWARE: weir_page_firmware(page); return NVME_STATUS_SUCCESS;
+	default: return virtual_refuse(STATUS_INVALID_LOG_PAGE);
 	}
 }
 

@@ -34,8 +34,7 @@ static u32 check_ring(struct weir_virtual *controller, const struct nvme_sqe *sq
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
 	if (sqe->prp1 % NVME_PAGE_BYTES)
 		return virtual_refuse(NVME_STATUS_INVALID_PRP_OFFSET);
-	if (!weir_dma_view_find(&controller->threads[0].view, sqe->prp1,
-				(u64)entries * entry_bytes))
+	if (!weir_dma_view_find(&controller->threads[0].view, sqe->prp1, (u64)entries * entry_bytes))
 		return virtual_refuse(NVME_STATUS_DATA_TRANSFER_ERROR);
 	return NVME_STATUS_SUCCESS;
 }
@@ -147,11 +146,9 @@ static void deleted(struct weir_virtual *controller, u32 id)
 	admin->live--;
 }
 
-u32 virtual_manage_answered(struct weir_virtual *controller, const struct nvme_sqe *sqe,
-			    u32 *result)
+u32 virtual_manage_answered(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result)
 {
-	const struct virtual_thread *thread =
-		&controller->threads[controller->admin.pending_thread];
+	const struct virtual_thread *thread = &controller->threads[controller->admin.pending_thread];
 
 	*result = 0;
 	if ((u8)sqe->cdw0 == NVME_ADMIN_DELETE_SQ)

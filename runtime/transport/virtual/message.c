@@ -29,7 +29,8 @@ void virtual_message_send(struct virtual_thread *to, enum virtual_message_kind k
 	message->qid = qid;
 	message->cid = cid;
 	message->result = 0;
-	/* message.M1: pairs with the load in virtual_message_step(): the letter, and the queue it is about. */
+	/* message.M1: pairs with the load in virtual_message_step(): the letter, and the queue it is about.
+	 */
 	store_release_u32(&message->sent, load_relaxed_u32(&message->sent) + 1);
 }
 
@@ -53,8 +54,10 @@ static bool drop(struct virtual_thread *thread, struct virtual_sq *sq)
 		if (thread->queues[i] == sq)
 			thread->queues[i] = thread->queues[--thread->queue_count];
 	virtual_requests_abort(thread, &sq->queue, ~0u, NVME_STATUS_ABORTED_SQ_DELETED);
-	/* Relaxed: that the host asked for a reset meanwhile is all it says; what is left ends with that letter. */
-	return !sq->queue.inflight || !(load_relaxed_u32(&thread->controller->registers[NVME_REGISTER_CC / 4]) & NVME_CC_ENABLE);
+	/* Relaxed: that the host asked for a reset meanwhile is all it says; what is left ends with that
+	 * letter. */
+	return !sq->queue.inflight ||
+	       !(load_relaxed_u32(&thread->controller->registers[NVME_REGISTER_CC / 4]) & NVME_CC_ENABLE);
 }
 
 static bool abort_one(struct virtual_thread *thread, struct virtual_sq *sq)
@@ -87,19 +90,12 @@ static bool work(struct virtual_thread *thread)
 	struct virtual_sq *sq = &thread->controller->sqs[thread->message.qid];
 
 	switch (thread->message.kind) {
-	case VIRTUAL_MESSAGE_ADOPT:
-		return adopt(thread, sq);
-	case VIRTUAL_MESSAGE_DROP:
-		return drop(thread, sq);
-	case VIRTUAL_MESSAGE_ABORT:
-		return abort_one(thread, sq);
-	case VIRTUAL_MESSAGE_QUIESCE:
-		return quiesce(thread);
-	case VIRTUAL_MESSAGE_RESET:
-		return reset(thread);
-	case VIRTUAL_MESSAGE_SHADOW:
-		virtual_shadow_begin(thread);
-		return true;
+	case VIRTUAL_MESSAGE_ADOPT: return adopt(thread, sq);
+	case VIRTUAL_MESSAGE_DROP: return drop(thread, sq);
+	case VIRTUAL_MESSAGE_ABORT: return abort_one(thread, sq);
+	case VIRTUAL_MESSAGE_QUIESCE: return quiesce(thread);
+	case VIRTUAL_MESSAGE_RESET: return reset(thread);
+	case VIRTUAL_MESSAGE_SHADOW: virtual_shadow_begin(thread); return true;
 	}
 	return true;
 }
@@ -114,7 +110,8 @@ unsigned virtual_message_step(struct virtual_thread *thread)
 	(void)load_acquire_u32(&message->sent); /* message.M1: pairs with virtual_message_send() */
 	if (!work(thread))
 		return 0;
-	/* message.M2: pairs with virtual_message_acknowledged(): the queue and the result are thread 0's again. */
+	/* message.M2: pairs with virtual_message_acknowledged(): the queue and the result are thread 0's
+	 * again. */
 	store_release_u32(&message->answered, answered + 1);
 	return 1;
 }

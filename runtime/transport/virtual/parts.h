@@ -38,8 +38,7 @@ void virtual_sq_unclaim(struct virtual_sq *sq, u32 cid);
 /** virtual_cq_room() - entries that can be promised */
 u32 virtual_cq_room(struct virtual_thread *thread, struct virtual_cq *cq);
 /** virtual_post() - write a completion into the entry promised to its command */
-void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
-		  u32 result);
+void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status, u32 result);
 /** virtual_put() - write @from, its phase bit being 0, with @phase into an entry promised */
 void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase);
 /** virtual_count_command() - count a completion */
@@ -61,7 +60,8 @@ extern const struct virtual_front virtual_rings;
  * @doorbell: out: enum virtual_doorbell; @with_shadow if there is one
  * @seen: out: what is there
  */
-void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen, enum virtual_doorbell with_shadow);
+void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen,
+			   enum virtual_doorbell with_shadow);
 /** virtual_doorbell_take() - what the host says, after its word was seen to change; wakes it; owner */
 u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell);
 /**
@@ -70,7 +70,8 @@ u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell
  * Return: true if it sleeps; false if the host has moved on.
  */
 bool virtual_doorbell_arm(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *seen, u32 position);
-/** virtual_shadow_begin() - a letter says that there are shadows; its owner takes its queues' doorbells from there */
+/** virtual_shadow_begin() - a letter says that there are shadows; its owner takes its queues' doorbells from
+ * there */
 void virtual_shadow_begin(struct virtual_thread *thread);
 /** virtual_shadow_check() - after a change of the DMA map: without its pages a queue is lost; owner */
 void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq);
@@ -100,8 +101,7 @@ void virtual_request_free(struct virtual_request *request);
 /** virtual_request_forget() - free it, posting nothing */
 void virtual_request_forget(struct virtual_request *request);
 /** virtual_request_meant() - is it @queue's, and does it own @cid (~0: any)? */
-bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue,
-			   u32 cid);
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue, u32 cid);
 /** virtual_request_submit() - to the medium; false if it takes no more now */
 bool virtual_request_submit(struct virtual_request *request, void (*done)(struct weir_io *io));
 /** virtual_request_bounce() - get a private buffer; false if none is free now */
@@ -126,8 +126,8 @@ void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *
  * @owns_cid: its identifier is in use by no other
  * @command: the front's own
  */
-void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe, bool owns_cid,
-		      void *command);
+void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue, const struct nvme_sqe *sqe,
+		      bool owns_cid, void *command);
 /** virtual_io_start() - hand it to the medium; false if that must wait */
 bool virtual_io_start(struct virtual_request *request);
 
@@ -243,8 +243,8 @@ u32 virtual_admin_pending(struct weir_virtual *controller, const struct nvme_sqe
 /** virtual_admin_pending_all() - the same, when all have */
 u32 virtual_admin_pending_all(struct weir_virtual *controller, const struct nvme_sqe *sqe);
 /** virtual_admin_send() - write a reply's @bytes of data to the host; an NVMe status */
-u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe,
-		       const void *data, u32 bytes);
+u32 virtual_admin_send(struct weir_virtual *controller, const struct nvme_sqe *sqe, const void *data,
+		       u32 bytes);
 
 /** virtual_admin_receive() - read a command's @bytes of data from the host; an NVMe status */
 u32 virtual_admin_receive(struct weir_virtual *controller, const struct nvme_sqe *sqe, void *data, u32 bytes);
@@ -265,8 +265,7 @@ u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct
 /* virtual/manage.c: I/O queues; thread 0 */
 
 /** virtual_manage_answered() - the letter of a pending command was answered */
-u32 virtual_manage_answered(struct weir_virtual *controller, const struct nvme_sqe *sqe,
-			    u32 *result);
+u32 virtual_manage_answered(struct weir_virtual *controller, const struct nvme_sqe *sqe, u32 *result);
 /** virtual_manage_scan() - look for writes to doorbells of no queue */
 void virtual_manage_scan(struct weir_virtual *controller);
 

@@ -45,14 +45,12 @@ static u32 take_page(struct walk *walk, u64 address)
 {
 	u64 room = NVME_PAGE_BYTES - address % NVME_PAGE_BYTES;
 	u64 bytes = walk->left < room ? walk->left : room;
-	const struct weir_dma_region *region =
-		weir_dma_view_find(walk->view, address, bytes);
+	const struct weir_dma_region *region = weir_dma_view_find(walk->view, address, bytes);
 
 	if (!region)
 		return virtual_refuse(NVME_STATUS_DATA_TRANSFER_ERROR);
 	if (!extend(walk, region, address, bytes))
-		walk->segments[walk->count++] =
-			(struct iovec){ (void *)(uintptr_t)address, (size_t)bytes };
+		walk->segments[walk->count++] = (struct iovec){ (void *)(uintptr_t)address, (size_t)bytes };
 	walk->region = region;
 	walk->left -= bytes;
 	return NVME_STATUS_SUCCESS;
@@ -108,7 +106,8 @@ static u32 take_lists(struct walk *walk, u64 address)
 	return status;
 }
 
-u32 weir_prp_walk(struct weir_dma_view *view, u64 *list, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments, u32 *count)
+u32 weir_prp_walk(struct weir_dma_view *view, u64 *list, const struct nvme_sqe *sqe, u64 bytes,
+		  struct iovec *segments, u32 *count)
 {
 	struct walk walk = { .view = view, .list = list, .segments = segments, .left = bytes };
 	u32 status;

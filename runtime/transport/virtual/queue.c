@@ -37,7 +37,8 @@ void virtual_cq_open(struct weir_virtual *controller, u32 id, u64 entries, u32 s
 		.phase = 1,
 		.id = id,
 	};
-	virtual_doorbell_open(controller, 2 * id + 1, &cq->doorbell, &cq->doorbell_seen, VIRTUAL_DOORBELL_POLLED);
+	virtual_doorbell_open(controller, 2 * id + 1, &cq->doorbell, &cq->doorbell_seen,
+			      VIRTUAL_DOORBELL_POLLED);
 }
 
 static void bad_doorbell(struct virtual_thread *thread)
@@ -119,7 +120,8 @@ void virtual_queue_poll(struct virtual_thread *thread, struct virtual_sq *sq)
 	cq_poll(thread, sq->cq);
 }
 
-/* Nothing is left to fetch: a host with shadow doorbells is to ring for the next command, unless it is there already. */
+/* Nothing is left to fetch: a host with shadow doorbells is to ring for the next command, unless it is there
+ * already. */
 static void sq_sleep(struct virtual_thread *thread, struct virtual_sq *sq)
 {
 	if (sq->head == sq->tail && sq->doorbell == VIRTUAL_DOORBELL_POLLED &&
@@ -221,7 +223,8 @@ void virtual_put(struct virtual_cq *cq, const struct nvme_cqe *from, u32 phase)
 	put(cq, *from, phase);
 }
 
-static inline void post(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid, u32 status, u32 result)
+static inline void post(struct virtual_thread *thread, const struct virtual_sq *sq, u32 cid, u32 status,
+			u32 result)
 {
 	struct virtual_cq *cq = sq->cq;
 	struct nvme_cqe entry = { result, 0, sq->head | sq->queue.id << 16, cid | status << 17 };
@@ -232,8 +235,7 @@ static inline void post(struct virtual_thread *thread, const struct virtual_sq *
 	put(cq, entry, cq->phase);
 }
 
-void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status,
-		  u32 result)
+void virtual_post(struct virtual_thread *thread, struct virtual_sq *sq, u32 cid, u32 status, u32 result)
 {
 	if (!thread->discard)
 		post(thread, sq, cid, status, result);
@@ -257,8 +259,8 @@ void virtual_queue_check(struct virtual_thread *thread, struct virtual_sq *sq)
 		fetch_or_u32(&thread->controller->events, VIRTUAL_EVENT_RING_LOST);
 }
 
-static u32 rings_segments(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes, struct iovec *segments,
-			  u32 *count, void *command)
+static u32 rings_segments(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes,
+			  struct iovec *segments, u32 *count, void *command)
 {
 	(void)command;
 	return virtual_prp_walk(thread, sqe, bytes, segments, count);

@@ -25,7 +25,8 @@ u32 weir_virtual_read32(struct weir_virtual *controller, u32 offset)
 {
 	const struct shared_u32 *doorbell = doorbell_at(controller, offset);
 
-	/* register.R2: pairs with the stores of CSTS in virtual/control.c, and of the flag in virtual/fault_fail.c */
+	/* register.R2: pairs with the stores of CSTS in virtual/control.c, and of the flag in
+	 * virtual/fault_fail.c */
 	if (load_acquire_u32(&controller->gone))
 		return UINT32_MAX;
 	if (is_register(offset))
@@ -35,8 +36,8 @@ u32 weir_virtual_read32(struct weir_virtual *controller, u32 offset)
 
 u64 weir_virtual_read64(struct weir_virtual *controller, u32 offset)
 {
-	return weir_virtual_read32(controller, offset) |
-	       (u64)weir_virtual_read32(controller, offset + 4) << 32;
+	return weir_virtual_read32(controller, offset) | (u64)weir_virtual_read32(controller, offset + 4)
+								 << 32;
 }
 
 static void write_cc(struct weir_virtual *controller, u32 value)
@@ -50,9 +51,8 @@ static void write_cc(struct weir_virtual *controller, u32 value)
 
 static bool writable(u32 offset)
 {
-	return offset % 4 == 0 &&
-	       (offset == NVME_REGISTER_AQA ||
-		(offset >= NVME_REGISTER_ASQ && offset < VIRTUAL_REGISTER_BYTES));
+	return offset % 4 == 0 && (offset == NVME_REGISTER_AQA ||
+				   (offset >= NVME_REGISTER_ASQ && offset < VIRTUAL_REGISTER_BYTES));
 }
 
 void weir_virtual_write32(struct weir_virtual *controller, u32 offset, u32 value)

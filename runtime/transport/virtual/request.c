@@ -39,8 +39,7 @@ static void fill_pool(struct virtual_thread *thread, u64 count)
 		thread->free = request;
 	}
 	for (u32 i = 0; i < VIRTUAL_BOUNCES; i++)
-		thread->bounces[i] =
-			thread->bounce_memory + i * bounce_bytes(thread->controller);
+		thread->bounces[i] = thread->bounce_memory + i * bounce_bytes(thread->controller);
 	thread->bounce_count = VIRTUAL_BOUNCES;
 }
 
@@ -53,8 +52,7 @@ int virtual_requests_create(struct virtual_thread *thread)
 	thread->segments = calloc(count * controller->segments_max, sizeof(*thread->segments));
 	thread->queues = calloc(controller->options.max_queue_pairs, sizeof(struct virtual_sq *));
 	thread->list = aligned_alloc(NVME_PAGE_BYTES, NVME_PAGE_BYTES);
-	thread->bounce_memory =
-		aligned_alloc(NVME_PAGE_BYTES, VIRTUAL_BOUNCES * bounce_bytes(controller));
+	thread->bounce_memory = aligned_alloc(NVME_PAGE_BYTES, VIRTUAL_BOUNCES * bounce_bytes(controller));
 	if (!thread->requests || !thread->segments || !thread->queues || !thread->list ||
 	    !thread->bounce_memory)
 		return weir_fail(ENOMEM, "no memory for %llu requests of a virtual controller",
@@ -214,8 +212,7 @@ unsigned virtual_stalled_step(struct virtual_thread *thread)
 	return started;
 }
 
-bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue,
-			   u32 cid)
+bool virtual_request_meant(const struct virtual_request *request, const struct virtual_queue *queue, u32 cid)
 {
 	return request->queue == queue && (cid == ~0u || (request->cid == cid && request->owns_cid));
 }
@@ -241,8 +238,7 @@ static u32 abort_stalled(struct virtual_thread *thread, const struct virtual_que
 	return count;
 }
 
-static u32 abort_ended(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid,
-		       u32 status)
+static u32 abort_ended(struct virtual_thread *thread, const struct virtual_queue *queue, u32 cid, u32 status)
 {
 	struct virtual_request *request = thread->first, *next;
 	u32 count = 0;

@@ -2,13 +2,14 @@
 /*
  * virtual/shadow.c: shadow doorbells, Base 2.0 section 5.8 and annex B.5.
  *
- * Owns: the Doorbell Buffer Config command, and when the host has to ring. The shadow of a doorbell is looked at
- * while there is work; before it is no more, its EventIdx word says up to where the host was heard, and from
- * then on only the register tells that there is more. Whoever never rings is not served.
+ * Owns: the Doorbell Buffer Config command, and when the host has to ring. The shadow of a doorbell is looked
+ * at while there is work; before it is no more, its EventIdx word says up to where the host was heard, and
+ * from then on only the register tells that there is more. Whoever never rings is not served.
  */
 #include "parts.h"
 
-void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen, enum virtual_doorbell with_shadow)
+void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorbell, u32 *seen,
+			   enum virtual_doorbell with_shadow)
 {
 	const struct virtual_admin *admin = &controller->admin;
 
@@ -25,7 +26,8 @@ void virtual_doorbell_open(struct weir_virtual *controller, u32 index, u8 *doorb
 
 u32 virtual_doorbell_take(struct virtual_thread *thread, u32 index, u8 *doorbell)
 {
-	/* doorbell.D1, doorbell.D2, of a register or a shadow; of a register that wakes: the shadow was written before */
+	/* doorbell.D1, doorbell.D2, of a register or a shadow; of a register that wakes: the shadow was
+	 * written before */
 	u32 value = load_acquire_u32(virtual_doorbell_word(thread, index, *doorbell));
 
 	if (*doorbell != VIRTUAL_DOORBELL_ARMED)
@@ -38,7 +40,8 @@ bool virtual_doorbell_arm(struct virtual_thread *thread, u32 index, u8 *doorbell
 {
 	/* Acquire: of a register that was rung meanwhile the shadow is seen below. */
 	exchange_u32(&thread->controller->doorbells[index], VIRTUAL_DOORBELL_QUIET);
-	/* doorbell.B1: pairs with doorbell.B0 in core/queue/reach.h: the host sees where we sleep, or we see that it has moved on */
+	/* doorbell.B1: pairs with doorbell.B0 in core/queue/reach.h: the host sees where we sleep, or we see
+	 * that it has moved on */
 	store_ordered_u32(&thread->shadow.events[index], position);
 	if (load_ordered_u32(&thread->shadow.words[index]) != *seen)
 		return false;
@@ -52,7 +55,8 @@ static void move(struct virtual_thread *thread, u32 index, u8 *doorbell, u32 *se
 {
 	*doorbell = VIRTUAL_DOORBELL_POLLED;
 	*seen = position;
-	store_relaxed_u32(&thread->shadow.events[index], position); /* doorbell.C1 of the command's completion orders both */
+	store_relaxed_u32(&thread->shadow.events[index],
+			  position); /* doorbell.C1 of the command's completion orders both */
 	store_relaxed_u32(&thread->shadow.words[index], position);
 }
 
@@ -88,12 +92,13 @@ void virtual_shadow_check(struct virtual_thread *thread, struct virtual_sq *sq)
 	if (sq->doorbell == VIRTUAL_DOORBELL_REGISTER || pages_mapped(thread, &thread->shadow))
 		return;
 	sq->lost = sq->cq->lost = true;
-	sq->doorbell = sq->cq->doorbell = VIRTUAL_DOORBELL_REGISTER; /* nothing of the pages is touched any more */
+	sq->doorbell = sq->cq->doorbell =
+		VIRTUAL_DOORBELL_REGISTER; /* nothing of the pages is touched any more */
 }
 
 /*
- * The host shall keep the admin queue's shadow words, too, and ring as EventIdx says; many hosts know its registers
- * only. Whose words move is one that keeps them.
+ * The host shall keep the admin queue's shadow words, too, and ring as EventIdx says; many hosts know its
+ * registers only. Whose words move is one that keeps them.
  */
 void virtual_shadow_admin(struct weir_virtual *controller)
 {
@@ -109,7 +114,8 @@ void virtual_shadow_admin(struct weir_virtual *controller)
 
 static bool page_usable(struct weir_virtual *controller, u64 address)
 {
-	return address % NVME_PAGE_BYTES == 0 && weir_dma_view_find(&controller->threads[0].view, address, NVME_PAGE_BYTES);
+	return address % NVME_PAGE_BYTES == 0 &&
+	       weir_dma_view_find(&controller->threads[0].view, address, NVME_PAGE_BYTES);
 }
 
 /* "If the memory addresses are invalid": Invalid Field in Command. */
@@ -120,7 +126,8 @@ u32 virtual_doorbell_buffer_config(struct weir_virtual *controller, const struct
 	(void)result;
 	if (!controller->options.shadow_doorbells)
 		return virtual_refuse(NVME_STATUS_INVALID_OPCODE);
-	if (!page_usable(controller, sqe->prp1) || !page_usable(controller, sqe->prp2) || sqe->prp1 == sqe->prp2)
+	if (!page_usable(controller, sqe->prp1) || !page_usable(controller, sqe->prp2) ||
+	    sqe->prp1 == sqe->prp2)
 		return virtual_refuse(NVME_STATUS_INVALID_FIELD);
 	admin->shadow = (struct virtual_shadow){ .words = (struct shared_u32 *)(uintptr_t)sqe->prp1,
 						 .events = (struct shared_u32 *)(uintptr_t)sqe->prp2 };

@@ -26,10 +26,10 @@ enum {
 	VIRTUAL_AER_LIMIT = 4,        /* Asynchronous Event Requests held; WEIR_PAGE_AERS */
 	VIRTUAL_VERSION = 0x00010400, /* of the NVMe Base specification */
 	VIRTUAL_REGISTER_BYTES = 0x38,
-	VIRTUAL_RETRY_DELAY_1 = 1,    /* Command Retry Delay Times, in 100 ms */
+	VIRTUAL_RETRY_DELAY_1 = 1, /* Command Retry Delay Times, in 100 ms */
 	VIRTUAL_RETRY_DELAY_2 = 3,
 	VIRTUAL_RETRY_DELAY_3 = 10,
-	VIRTUAL_FEATURES = 0x0c,      /* feature identifiers below this one are kept */
+	VIRTUAL_FEATURES = 0x0c, /* feature identifiers below this one are kept */
 };
 
 /* Asynchronous events, as bits; the bit number is the event's information field. */
@@ -42,11 +42,12 @@ enum {
 /* Where the host tells of a ring: virtual/shadow.c. */
 enum virtual_doorbell {
 	VIRTUAL_DOORBELL_REGISTER, /* in the doorbell register: there is no shadow */
-	VIRTUAL_DOORBELL_ARMED,   /* in the shadow, but it is not looked at before the register was rung */
-	VIRTUAL_DOORBELL_POLLED,    /* in the shadow */
+	VIRTUAL_DOORBELL_ARMED,    /* in the shadow, but it is not looked at before the register was rung */
+	VIRTUAL_DOORBELL_POLLED,   /* in the shadow */
 };
 
-#define VIRTUAL_DOORBELL_QUIET 0xffffffffu /* in a doorbell register that was not rung since it was looked at */
+#define VIRTUAL_DOORBELL_QUIET                                                                               \
+	0xffffffffu /* in a doorbell register that was not rung since it was looked at */
 
 /**
  * struct virtual_cq - a completion queue; its owner's
@@ -253,7 +254,7 @@ struct virtual_counters {
 	struct shared_u64 bytes_written;
 	struct shared_u64 bad_doorbells;
 	struct shared_u64 faults;
-	struct shared_u32 busy; /* commands fetched and not completed */
+	struct shared_u32 busy;   /* commands fetched and not completed */
 	struct shared_u32 silent; /* it posts nothing: the controller fails */
 } __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 
@@ -483,9 +484,11 @@ static inline u32 virtual_refuse(u32 status)
 }
 
 /* The word to look at for doorbell @index. */
-static inline struct shared_u32 *virtual_doorbell_word(const struct virtual_thread *thread, u32 index, u32 doorbell)
+static inline struct shared_u32 *virtual_doorbell_word(const struct virtual_thread *thread, u32 index,
+						       u32 doorbell)
 {
-	return (doorbell == VIRTUAL_DOORBELL_POLLED ? thread->shadow.words : thread->controller->doorbells) + index;
+	return (doorbell == VIRTUAL_DOORBELL_POLLED ? thread->shadow.words : thread->controller->doorbells) +
+	       index;
 }
 
 /* Neither ring has moved since it was looked at, and nothing is left to fetch. */
@@ -493,10 +496,12 @@ static inline bool virtual_sq_idle(const struct virtual_thread *thread, const st
 {
 	const struct virtual_cq *cq = sq->cq;
 
-	/* Relaxed: whoever goes on looks again (doorbell.D1, doorbell.D2). One that is awake has yet to say that it sleeps. */
+	/* Relaxed: whoever goes on looks again (doorbell.D1, doorbell.D2). One that is awake has yet to say
+	 * that it sleeps. */
 	return sq->head == sq->tail && sq->doorbell != VIRTUAL_DOORBELL_POLLED &&
 	       load_relaxed_u32(&thread->controller->doorbells[2 * sq->queue.id]) == sq->doorbell_seen &&
-	       load_relaxed_u32(virtual_doorbell_word(thread, 2 * cq->id + 1, cq->doorbell)) == cq->doorbell_seen;
+	       load_relaxed_u32(virtual_doorbell_word(thread, 2 * cq->id + 1, cq->doorbell)) ==
+		       cq->doorbell_seen;
 }
 
 static inline bool virtual_timed(const struct weir_virtual *controller)

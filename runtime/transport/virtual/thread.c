@@ -83,8 +83,7 @@ static int start_one(struct weir_virtual *controller, u32 index)
 	host->index = index;
 	error = pthread_create(&host->handle, NULL, run, host);
 	if (error)
-		return weir_fail(error, "cannot start controller thread %u: %s", index,
-				 strerror(error));
+		return weir_fail(error, "cannot start controller thread %u: %s", index, strerror(error));
 	snprintf(name, sizeof(name), "weir-virt-%u", index % 10000);
 	pthread_setname_np(host->handle, name);
 	return 0;

@@ -16,11 +16,22 @@
 #include "../nvme/shared.h"
 #include "virtual.h"
 
-enum { MOST_THREADS = 64, AUTO_THREADS = 16, SPARED_CORES = 2, MOST_QUEUE_ENTRIES = 4096, DEFAULT_WAVES = 256,
-       HALT_MS = 3000, DEFAULT_PAIRS = 64, MOST_PAIRS = 511, LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */ };
+enum {
+	MOST_THREADS = 64,
+	AUTO_THREADS = 16,
+	SPARED_CORES = 2,
+	MOST_QUEUE_ENTRIES = 4096,
+	DEFAULT_WAVES = 256,
+	HALT_MS = 3000,
+	DEFAULT_PAIRS = 64,
+	MOST_PAIRS = 511,
+	LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */
+};
 
-#define SOFT_KEYS "block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
-static const uint64_t LARGEST = (uint64_t)127 << 40; /* a process has 2^47 bytes of addresses, its own included */
+#define SOFT_KEYS                                                                                            \
+	"block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
+static const uint64_t LARGEST = (uint64_t)127
+				<< 40; /* a process has 2^47 bytes of addresses, its own included */
 static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
 
 /** struct soft_made - what a controller with a name was made as */
@@ -43,7 +54,7 @@ struct soft {
 	struct weir_dma_map *dma;
 	struct soft_made made;
 	struct weir_virtual *controller;
-	struct weir_medium *medium; /* the controller's; for its path */
+	struct weir_medium *medium;                            /* the controller's; for its path */
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a device controller's */
 };
 
@@ -102,9 +113,10 @@ static int take_threads(struct weir_uri *uri, uint32_t queues, uint64_t *threads
 	}
 	if (!weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, threads))
 		return 0;
-	return weir_fail(EINVAL,
-			 "storage \"%s\": threads=%s is not accepted: threads is a whole number from 1 to %d, or auto",
-			 uri->text, text, MOST_THREADS);
+	return weir_fail(
+		EINVAL,
+		"storage \"%s\": threads=%s is not accepted: threads is a whole number from 1 to %d, or auto",
+		uri->text, text, MOST_THREADS);
 }
 
 static int take_keys(const struct weir_transport_request *request, struct soft_keys *keys)
@@ -130,8 +142,8 @@ static int take_keys(const struct weir_transport_request *request, struct soft_k
 	if (request->front)
 		keys->threads = request->front_threads;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
-		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes", uri->text,
-				 (unsigned long long)keys->block_bytes);
+		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes",
+				 uri->text, (unsigned long long)keys->block_bytes);
 	return check_power(uri, "mdts", keys->mdts);
 }
 
@@ -198,7 +210,8 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 }
 
 /* No size, but a file to load: as long as that, to the byte. */
-static int virt_size(const struct weir_uri *uri, const char *load, uint64_t block_bytes, uint64_t most, uint64_t *bytes)
+static int virt_size(const struct weir_uri *uri, const char *load, uint64_t block_bytes, uint64_t most,
+		     uint64_t *bytes)
 {
 	char least_text[WEIR_SIZE_TEXT_BYTES], most_text[WEIR_SIZE_TEXT_BYTES];
 
@@ -209,8 +222,9 @@ static int virt_size(const struct weir_uri *uri, const char *load, uint64_t bloc
 		return weir_fail(EINVAL, "storage \"%s\": \"%s\" is not a size; write virt:64M or virt:4G",
 				 uri->text, uri->body);
 	if (*bytes == 0 || *bytes > most)
-		return weir_fail(EINVAL, "storage \"%s\": virt:%s is not accepted: virt: holds from %s to %s", uri->text,
-				 uri->body, weir_size_text(block_bytes, least_text), weir_size_text(most, most_text));
+		return weir_fail(EINVAL, "storage \"%s\": virt:%s is not accepted: virt: holds from %s to %s",
+				 uri->text, uri->body, weir_size_text(block_bytes, least_text),
+				 weir_size_text(most, most_text));
 	if (*bytes % block_bytes)
 		return weir_fail(EINVAL, "storage \"%s\": %llu bytes are no whole number of %llu-byte blocks",
 				 uri->text, (unsigned long long)*bytes, (unsigned long long)block_bytes);
@@ -220,8 +234,9 @@ static int virt_size(const struct weir_uri *uri, const char *load, uint64_t bloc
 /* What strikes a controller as a whole, of which one on the device knows nothing. */
 static bool strikes_all(enum weir_virtual_fault_kind kind)
 {
-	return kind == WEIR_VIRTUAL_FAULT_FATAL || kind == WEIR_VIRTUAL_FAULT_GONE || kind == WEIR_VIRTUAL_FAULT_STUCK ||
-	       kind == WEIR_VIRTUAL_FAULT_HUNG || kind == WEIR_VIRTUAL_FAULT_OFF;
+	return kind == WEIR_VIRTUAL_FAULT_FATAL || kind == WEIR_VIRTUAL_FAULT_GONE ||
+	       kind == WEIR_VIRTUAL_FAULT_STUCK || kind == WEIR_VIRTUAL_FAULT_HUNG ||
+	       kind == WEIR_VIRTUAL_FAULT_OFF;
 }
 
 /* A controller on the device does all but fail as a whole, which the host's alone can. */
@@ -230,41 +245,59 @@ static int check_device_controller_faults(const struct weir_uri *uri, const stru
 	for (unsigned i = 0; i < keys->fault_count; i++)
 		if (strikes_all(keys->faults[i].kind))
 			return weir_fail(ENOTSUP,
-					 "storage \"%s\": fault row %u: a controller on the device knows neither fatal nor gone, stuck, hung nor off, but "
-					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase and misroute",
+					 "storage \"%s\": fault row %u: a controller on the device knows "
+					 "neither fatal nor gone, stuck, hung nor off, but "
+					 "status, late, shuffle, burst, stall, drop, duplicate, stray, phase "
+					 "and misroute",
 					 uri->text, i + 1);
 	return 0;
 }
 
-static int check_device_controller(const struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
-			  const struct weir_device_controller_options *device_controller)
+static int check_device_controller(const struct weir_uri *uri, const char *load, unsigned computed,
+				   const struct soft_keys *keys,
+				   const struct weir_device_controller_options *device_controller)
 {
-	if (!device_controller->on && (!device_controller->data || device_controller->host_medium || device_controller->groups || device_controller->waves ||
-			      device_controller->claim))
-		return weir_fail(EINVAL, "storage \"%s\": waves, groups, claim, data and medium are for on=device",
+	if (!device_controller->on &&
+	    (!device_controller->data || device_controller->host_medium || device_controller->groups ||
+	     device_controller->waves || device_controller->claim))
+		return weir_fail(EINVAL,
+				 "storage \"%s\": waves, groups, claim, data and medium are for on=device",
 				 uri->text);
 	if (device_controller->waves && device_controller->groups)
 		return weir_fail(EINVAL,
-				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all over the device "
+				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all "
+				 "over the device "
 				 "or groups for as many multiprocessors",
 				 uri->text, device_controller->waves, device_controller->groups);
 	if (device_controller->on && (load || computed || keys->trace))
-		return weir_fail(ENOTSUP, "storage \"%s\": a controller on the device has no load, content or trace yet", uri->text);
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": a controller on the device has no load, content or trace yet",
+			uri->text);
 	if (device_controller->on && keys->shadow)
-		return weir_fail(EINVAL, "storage \"%s\": the doorbells of a controller on the device are memory already; leave shadow=on "
-				 "out", uri->text);
+		return weir_fail(EINVAL,
+				 "storage \"%s\": the doorbells of a controller on the device are memory "
+				 "already; leave shadow=on "
+				 "out",
+				 uri->text);
 	if (device_controller->on && keys->doorbell == WEIR_DOORBELL_HOST)
-		return weir_fail(EINVAL, "storage \"%s\": lanes ring a controller on the device themselves; leave doorbell=host out",
+		return weir_fail(EINVAL,
+				 "storage \"%s\": lanes ring a controller on the device themselves; leave "
+				 "doorbell=host out",
 				 uri->text);
 	if (device_controller->on && keys->mover == WEIR_MOVER_PULL)
-		return weir_fail(EINVAL, "storage \"%s\": a controller on the device moves the data itself; leave mover=pull out",
+		return weir_fail(EINVAL,
+				 "storage \"%s\": a controller on the device moves the data itself; leave "
+				 "mover=pull out",
 				 uri->text);
 	return device_controller->on ? check_device_controller_faults(uri, keys) : 0;
 }
 
-/* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data. */
-static int take_device_controller(struct weir_uri *uri, const char *load, unsigned computed, const struct soft_keys *keys,
-			 struct weir_device_controller_options *device_controller)
+/* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data.
+ */
+static int take_device_controller(struct weir_uri *uri, const char *load, unsigned computed,
+				  const struct soft_keys *keys,
+				  struct weir_device_controller_options *device_controller)
 {
 	static const char *const locations[] = { "host", "device", NULL };
 	static const char *const switches[] = { "off", "on", NULL };
@@ -279,8 +312,12 @@ static int take_device_controller(struct weir_uri *uri, const char *load, unsign
 	    (error = weir_uri_take_choice(uri, "data", switches, &data)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "medium", locations, &medium)) != 0)
 		return error;
-	*device_controller = (struct weir_device_controller_options){ .on = on, .waves = (uint32_t)waves, .groups = (uint32_t)groups,
-						    .claim = (uint32_t)claim, .data = data, .host_medium = !medium };
+	*device_controller = (struct weir_device_controller_options){ .on = on,
+								      .waves = (uint32_t)waves,
+								      .groups = (uint32_t)groups,
+								      .claim = (uint32_t)claim,
+								      .data = data,
+								      .host_medium = !medium };
 	error = check_device_controller(uri, load, computed, keys, device_controller);
 	if (!error && on && !waves && !groups)
 		device_controller->waves = DEFAULT_WAVES;
@@ -299,13 +336,16 @@ static void hand_over(struct soft_keys *keys, struct weir_device_controller_opti
 	keys->fault_count = 0;
 }
 
-static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t block_bytes, const char *load, unsigned computed,
-		       struct weir_medium **medium)
+static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t block_bytes, const char *load,
+		       unsigned computed, struct weir_medium **medium)
 {
 	if (computed && load)
-		return weir_fail(EINVAL, "storage \"%s\": load and content=address both say what it holds; leave one out", uri->text);
-	return computed ? weir_medium_sparse_open(bytes, block_bytes, medium) :
-			  weir_medium_ram_open(bytes, block_bytes, load, medium);
+		return weir_fail(
+			EINVAL,
+			"storage \"%s\": load and content=address both say what it holds; leave one out",
+			uri->text);
+	return computed ? weir_medium_sparse_open(bytes, block_bytes, medium)
+			: weir_medium_ram_open(bytes, block_bytes, load, medium);
 }
 
 /** struct virt_source - what weir_nvme_shared_open() is given for a virtual controller with a name */
@@ -330,7 +370,8 @@ static int open_shared(void *of, struct weir_nvme_raw *out)
 	request.dma = dma;
 	request.doorbells = NULL;
 	request.queues = source->made.pairs;
-	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, source->load, source->made.computed, &medium);
+	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, source->load,
+			    source->made.computed, &medium);
 	if (!error)
 		error = soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
 	if (error) {
@@ -348,22 +389,28 @@ static int join_shared(void *of, const struct weir_nvme_raw *raw)
 	const struct virt_source *source = of;
 	const struct soft_made *made = &((struct soft *)raw->transport)->made, *asked = &source->made;
 
-	if (made->bytes == asked->bytes && made->block_bytes == asked->block_bytes && made->latency_us == asked->latency_us &&
-	    made->iops == asked->iops && made->mdts == asked->mdts && made->shadow == asked->shadow && made->pairs == asked->pairs &&
+	if (made->bytes == asked->bytes && made->block_bytes == asked->block_bytes &&
+	    made->latency_us == asked->latency_us && made->iops == asked->iops && made->mdts == asked->mdts &&
+	    made->shadow == asked->shadow && made->pairs == asked->pairs &&
 	    made->computed == asked->computed && made->fault_count == asked->fault_count &&
 	    !memcmp(made->faults, asked->faults, made->fault_count * sizeof(*made->faults)))
 		return 0;
-	return weir_fail(EBUSY, "storage \"%s\": another storage of this process has made that controller, and not like this; write the same "
-			 "size, block, lat_us, iops, mdts, shadow, content, fault and queue_pairs in both", source->request->uri->text);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": another storage of this process has made that controller, and not "
+			 "like this; write the same "
+			 "size, block, lat_us, iops, mdts, shadow, content, fault and queue_pairs in both",
+			 source->request->uri->text);
 }
 
 /* A controller of this process that has a name: the first storage makes it, and others write the same. */
-static int share_controller(struct weir_transport_request *request, const char *name, struct virt_source *source,
-			    struct weir_transport **out)
+static int share_controller(struct weir_transport_request *request, const char *name,
+			    struct virt_source *source, struct weir_transport **out)
 {
 	const struct soft_keys *keys = source->keys;
-	struct weir_transport base = { .mover = (enum weir_mover)keys->mover, .doorbell = (enum weir_doorbell)keys->doorbell,
-				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO, .registers = true };
+	struct weir_transport base = { .mover = (enum weir_mover)keys->mover,
+				       .doorbell = (enum weir_doorbell)keys->doorbell,
+				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO,
+				       .registers = true };
 	char text[64];
 
 	source->made.block_bytes = keys->block_bytes;
@@ -374,15 +421,21 @@ static int share_controller(struct weir_transport_request *request, const char *
 	source->made.fault_count = keys->fault_count;
 	memcpy(source->made.faults, keys->faults, sizeof(keys->faults));
 	snprintf(text, sizeof(text), "virtual controller \"%.30s\"", name);
-	return weir_nvme_shared_open(request, &base, &(struct weir_nvme_source){ .key = text, .name = text, .of = source,
-										 .open = open_shared, .join = join_shared }, out);
+	return weir_nvme_shared_open(
+		request, &base,
+		&(struct weir_nvme_source){
+			.key = text, .name = text, .of = source, .open = open_shared, .join = join_shared },
+		out);
 }
 
-static int check_controller(const struct weir_uri *uri, const char *name, const struct weir_device_controller_options *device_controller)
+static int check_controller(const struct weir_uri *uri, const char *name,
+			    const struct weir_device_controller_options *device_controller)
 {
 	if (!name || !device_controller->on)
 		return 0;
-	return weir_fail(EINVAL, "storage \"%s\": controller=%s is for storages that share a controller on the host; leave on=device out",
+	return weir_fail(EINVAL,
+			 "storage \"%s\": controller=%s is for storages that share a controller on the host; "
+			 "leave on=device out",
 			 uri->text, name);
 }
 
@@ -404,12 +457,22 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
 	    (error = check_controller(uri, name, &device_controller)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) != 0 ||
-	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) != 0)
+	    (error = weir_uri_finish(
+		     uri, SOFT_KEYS
+		     ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) !=
+		    0 ||
+	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) !=
+		    0)
 		return error;
 	if (name)
-		return share_controller(request, name, &(struct virt_source){ .request = request, .keys = &keys, .load = load,
-				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } }, out);
+		return share_controller(
+			request, name,
+			&(struct virt_source){
+				.request = request,
+				.keys = &keys,
+				.load = load,
+				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } },
+			out);
 	if ((error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
 	hand_over(&keys, &device_controller);
@@ -524,14 +587,20 @@ static void soft_close(struct weir_transport *transport)
 	free(transport);
 }
 
-#define SOFT_OPS(name, opener)                                                         \
-	const struct weir_transport_ops weir_transport_##name = {                      \
-		.size = sizeof(struct weir_transport_ops), .scheme = #name,            \
-		.open = opener,       .read64 = soft_read64,   .read32 = soft_read32,  \
-		.write64 = soft_write64, .write32 = soft_write32,                      \
-		.doorbell = soft_doorbell,                                             \
-		.stats = soft_stats,  .path = soft_path,       .close = soft_close,    \
-		.halt = soft_halt,                                                     \
+#define SOFT_OPS(name, opener)                                                                               \
+	const struct weir_transport_ops weir_transport_##name = {                                            \
+		.size = sizeof(struct weir_transport_ops),                                                   \
+		.scheme = #name,                                                                             \
+		.open = opener,                                                                              \
+		.read64 = soft_read64,                                                                       \
+		.read32 = soft_read32,                                                                       \
+		.write64 = soft_write64,                                                                     \
+		.write32 = soft_write32,                                                                     \
+		.doorbell = soft_doorbell,                                                                   \
+		.stats = soft_stats,                                                                         \
+		.path = soft_path,                                                                           \
+		.close = soft_close,                                                                         \
+		.halt = soft_halt,                                                                           \
 	}
 
 SOFT_OPS(virt, virt_open);

@@ -18,7 +18,7 @@ enum {
 	DEFAULT_TRANSFER_BYTES = 128 * 1024,
 	TRANSFER_BYTES_MAX = 1 << 26,
 	CAP_CONTIGUOUS = 1u << 16,
-	CAP_TIMEOUT = 20u << 24,      /* 10 s, in units of 500 ms */
+	CAP_TIMEOUT = 20u << 24,        /* 10 s, in units of 500 ms */
 	CAP_HIGH_NVM = 1u << (37 - 32), /* the NVM command set */
 };
 
@@ -27,14 +27,13 @@ static int check_limits(const struct weir_virtual_options *options)
 	if (!options->threads || options->threads > 1024)
 		return weir_fail(EINVAL, "%u controller threads: give 1 to 1024", options->threads);
 	if (!options->max_queue_pairs || options->max_queue_pairs > 65535)
-		return weir_fail(EINVAL, "%u queue pairs: give 1 to 65535",
-				 options->max_queue_pairs);
-	if (options->shadow_doorbells && weir_virtual_doorbell_bytes(options->max_queue_pairs) > NVME_PAGE_BYTES)
-		return weir_fail(EINVAL, "%u queue pairs: a page of shadow doorbells has room for %d", options->max_queue_pairs,
-				 NVME_PAGE_BYTES / 8 - 1);
+		return weir_fail(EINVAL, "%u queue pairs: give 1 to 65535", options->max_queue_pairs);
+	if (options->shadow_doorbells &&
+	    weir_virtual_doorbell_bytes(options->max_queue_pairs) > NVME_PAGE_BYTES)
+		return weir_fail(EINVAL, "%u queue pairs: a page of shadow doorbells has room for %d",
+				 options->max_queue_pairs, NVME_PAGE_BYTES / 8 - 1);
 	if (options->max_queue_entries < 2 || options->max_queue_entries > 65536)
-		return weir_fail(EINVAL, "%u queue entries: give 2 to 65536",
-				 options->max_queue_entries);
+		return weir_fail(EINVAL, "%u queue entries: give 2 to 65536", options->max_queue_entries);
 	return 0;
 }
 
@@ -45,10 +44,8 @@ static int check_options(const struct weir_virtual_options *options)
 
 	if (!options->medium || !options->dma)
 		return weir_fail(EINVAL, "a virtual controller needs a medium and a DMA map");
-	if (transfer < NVME_PAGE_BYTES || transfer > TRANSFER_BYTES_MAX ||
-	    (transfer & (transfer - 1)))
-		return weir_fail(EINVAL, "transfers of %u bytes: give a power of two from 4096 on",
-				 transfer);
+	if (transfer < NVME_PAGE_BYTES || transfer > TRANSFER_BYTES_MAX || (transfer & (transfer - 1)))
+		return weir_fail(EINVAL, "transfers of %u bytes: give a power of two from 4096 on", transfer);
 	if (options->fault_count && !options->faults)
 		return weir_fail(EINVAL, "%u fault rows, but no table", options->fault_count);
 	error = weir_virtual_faults_check(options->faults, options->fault_count);
@@ -60,8 +57,7 @@ static int read_options(const struct weir_virtual_options *from, struct weir_vir
 	size_t least = offsetof(struct weir_virtual_options, iops) + sizeof(from->iops);
 
 	if (from->size < least)
-		return weir_fail(EINVAL, "options of %zu bytes, at least %zu are needed",
-				 from->size, least);
+		return weir_fail(EINVAL, "options of %zu bytes, at least %zu are needed", from->size, least);
 	*to = (struct weir_virtual_options){ .size = 0 };
 	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
 	to->size = sizeof(*to);
@@ -111,18 +107,18 @@ static int allocate(struct weir_virtual *controller)
 {
 	size_t queues = (size_t)controller->options.max_queue_pairs + 1;
 
-	controller->doorbell_count = (u32)(weir_virtual_doorbell_bytes(controller->options.max_queue_pairs) / sizeof(u32));
-	controller->doorbells = controller->options.doorbells ?
-					(struct shared_u32 *)controller->options.doorbells :
-					pages(controller->doorbell_count * sizeof(u32));
+	controller->doorbell_count =
+		(u32)(weir_virtual_doorbell_bytes(controller->options.max_queue_pairs) / sizeof(u32));
+	controller->doorbells = controller->options.doorbells
+					? (struct shared_u32 *)controller->options.doorbells
+					: pages(controller->doorbell_count * sizeof(u32));
 	controller->sqs = pages(queues * sizeof(*controller->sqs));
 	controller->cqs = pages(queues * sizeof(*controller->cqs));
 	controller->cids = calloc(queues, VIRTUAL_CID_WORDS * sizeof(u64));
 	controller->threads = pages(controller->options.threads * sizeof(*controller->threads));
 	if (!controller->doorbells || !controller->sqs || !controller->cqs || !controller->cids ||
 	    !controller->threads)
-		return weir_fail(ENOMEM, "no memory for a virtual controller of %zu queues",
-				 queues);
+		return weir_fail(ENOMEM, "no memory for a virtual controller of %zu queues", queues);
 	return virtual_admin_create(controller);
 }
 

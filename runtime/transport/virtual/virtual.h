@@ -43,8 +43,8 @@ struct virtual_front;
  * @faults: what goes wrong, copied; NULL = nothing
  * @fault_count: rows of @faults
  * @shadow_doorbells: offer Doorbell Buffer Config; max_queue_pairs is at most 511 then
- * @front: where commands come from, other than rings: no registers, queues or admin commands are served here then
- *         (virtual/front.h); NULL = rings
+ * @front: where commands come from, other than rings: no registers, queues or admin commands are served here
+ * then (virtual/front.h); NULL = rings
  */
 struct weir_virtual_options {
 	size_t size;

@@ -2,11 +2,11 @@
 /*
  * pretended.c: a CUDA device that is none (../pretended.h): the run time's calls that the backend makes.
  *
- * A program of one's own with <<<>>> (docs/guide/from-cuda.md) registers its kernels as nvcc has it do; each runs as the kernel that was
- * registered with the cpu backend under its mangled name.
+ * A program of one's own with <<<>>> (docs/guide/from-cuda.md) registers its kernels as nvcc has it do; each
+ * runs as the kernel that was registered with the cpu backend under its mangled name.
  *
- * With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for; with WEIR_PRETENDED_OLD its driver
- * is one that loads no kernel when told so.
+ * With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for; with WEIR_PRETENDED_OLD
+ * its driver is one that loads no kernel when told so.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -36,7 +36,8 @@ struct kernel {
 /* The thread's own stream is on whichever device is current. */
 static cudaError_t check_owned(const void *owned)
 {
-	return owned == cudaStreamPerThread || pretended_owned(owned) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+	return owned == cudaStreamPerThread || pretended_owned(owned) ? cudaSuccess
+								      : cudaErrorInvalidResourceHandle;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
@@ -95,7 +96,8 @@ static CUresult stream_wait(CUstream stream, CUdeviceptr address, cuuint32_t val
 	(void)stream;
 	if (flags != CU_STREAM_WAIT_VALUE_EQ || !pretended_is_pinned((void *)(uintptr_t)address))
 		return CUDA_ERROR_INVALID_VALUE;
-	while (__atomic_load_n((uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE) != value) /* pairs with whoever lets it go on */
+	while (__atomic_load_n((uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE) !=
+	       value) /* pairs with whoever lets it go on */
 		sched_yield();
 	return CUDA_SUCCESS;
 }
@@ -104,11 +106,13 @@ static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint32_t va
 {
 	(void)stream;
 	(void)flags;
-	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
+	__atomic_store_n((uint32_t *)(uintptr_t)address, value,
+			 __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
 	return CUDA_SUCCESS;
 }
 
-static CUresult export_range(void *file, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags)
+static CUresult export_range(void *file, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
+			     unsigned long long flags)
 {
 	if ((address | bytes) % PAGE || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -117,7 +121,8 @@ static CUresult export_range(void *file, CUdeviceptr address, size_t bytes, CUme
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
-					     unsigned long long flags, enum cudaDriverEntryPointQueryResult *found)
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *found)
 {
 	(void)version;
 	(void)flags;
@@ -133,7 +138,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	else if (!strcmp(symbol, "cuStreamWriteValue32"))
 		*(CUresult(**)(CUstream, CUdeviceptr, cuuint32_t, unsigned))function = stream_write;
 	else if (!strcmp(symbol, "cuMemGetHandleForAddressRange"))
-		*(CUresult(**)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long))function = export_range;
+		*(CUresult(**)(void *, CUdeviceptr, size_t, CUmemRangeHandleType,
+			       unsigned long long))function = export_range;
 	*found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
 	return cudaSuccess;
 }
@@ -153,8 +159,9 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->device = device < 0 ? 0 : device;
-	attributes->type = device >= 0 ? cudaMemoryTypeDevice :
-			   pretended_is_pinned(address) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+	attributes->type = device >= 0                    ? cudaMemoryTypeDevice
+			   : pretended_is_pinned(address) ? cudaMemoryTypeHost
+							  : cudaMemoryTypeUnregistered;
 	return cudaSuccess;
 }
 
@@ -168,13 +175,16 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 	case cudaDevAttrGPUDirectRDMAWritesOrdering:
 		*value = device ? cudaGPUDirectRDMAWritesOrderingNone : cudaGPUDirectRDMAWritesOrderingOwner;
 		break;
-	case cudaDevAttrGPUDirectRDMAFlushWritesOptions: *value = cudaFlushGPUDirectRDMAWritesOptionHost; break;
+	case cudaDevAttrGPUDirectRDMAFlushWritesOptions:
+		*value = cudaFlushGPUDirectRDMAWritesOptionHost;
+		break;
 	default: *value = 1;
 	}
 	return cudaSuccess;
 }
 
-cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope)
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+					       enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
 	(void)target;
 	(void)scope;
@@ -242,7 +252,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-	cudaError_t code = flags == 0 && pretended_awaits(stream, event) ? check_owned(event) : cudaErrorInvalidValue;
+	cudaError_t code =
+		flags == 0 && pretended_awaits(stream, event) ? check_owned(event) : cudaErrorInvalidValue;
 
 	return code ? code : check_owned(stream);
 }
@@ -303,7 +314,8 @@ cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t
 	return check_owned(stream);
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
 {
 	(void)kind;
 	pretended_copy(to, from, bytes);
@@ -314,7 +326,8 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags)
 {
 	if (!(flags & cudaHostRegisterMapped))
 		pretended_complain("pinned, but not mapped", address);
-	switch (pretended_register(address, bytes, flags & cudaHostRegisterIoMemory, flags & cudaHostRegisterPortable)) {
+	switch (pretended_register(address, bytes, flags & cudaHostRegisterIoMemory,
+				   flags & cudaHostRegisterPortable)) {
 	case PRETENDED_GOOD: return cudaSuccess;
 	case PRETENDED_TWICE: return cudaErrorHostMemoryAlreadyRegistered;
 	case PRETENDED_REFUSED: return cudaErrorNotPermitted;
@@ -334,8 +347,9 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 	return cudaSuccess;
 }
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t *out, const void *image, enum cudaJitOption *options, void **values,
-				unsigned count, enum cudaLibraryOption *more, void **more_values, unsigned more_count)
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *out, const void *image, enum cudaJitOption *options,
+				void **values, unsigned count, enum cudaLibraryOption *more,
+				void **more_values, unsigned more_count)
 {
 	struct library *library = calloc(1, sizeof(*library));
 	uint32_t magic;
@@ -401,12 +415,13 @@ void __cudaUnregisterFatBinary(void **handle)
 	(void)handle;
 }
 
-void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name, int limit, void *thread,
-			    void *block, void *block_dim, void *grid_dim, int *warp);
-void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name, int limit, void *thread,
-			    void *block, void *block_dim, void *grid_dim, int *warp)
+void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name,
+			    int limit, void *thread, void *block, void *block_dim, void *grid_dim, int *warp);
+void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name,
+			    int limit, void *thread, void *block, void *block_dim, void *grid_dim, int *warp)
 {
-	(void)handle, (void)device_function, (void)limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)warp;
+	(void)handle, (void)device_function, (void)limit, (void)thread, (void)block, (void)block_dim,
+		(void)grid_dim, (void)warp;
 	if (own_kernel_count == sizeof(own_kernels) / sizeof(own_kernels[0]))
 		pretended_complain("too many kernels of the program's own", function);
 	own_kernels[own_kernel_count].function = function;
@@ -454,8 +469,8 @@ static const struct kernel *kernel_of(const void *function)
 	return function;
 }
 
-cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters, size_t shared_bytes,
-			     cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **parameters,
+			     size_t shared_bytes, cudaStream_t stream)
 {
 	const struct kernel *kernel = kernel_of(function);
 
@@ -463,9 +478,12 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 		return cudaErrorInvalidDeviceFunction;
 	if (pretended_stays(kernel->name))
 		return cudaErrorNotSupported;
-	if (!kernel->loaded[pretended_current]) /* a real one would load it now, and wait for those that run */
+	if (!kernel->loaded[pretended_current]) /* a real one would load it now, and wait for those that run
+						 */
 		pretended_complain("launched before it was loaded", kernel->name);
-	return pretended_run(kernel->entry, grid.x, block.x, *(void **)parameters[0]) ? cudaErrorInvalidDeviceFunction : cudaSuccess;
+	return pretended_run(kernel->entry, grid.x, block.x, *(void **)parameters[0])
+		       ? cudaErrorInvalidDeviceFunction
+		       : cudaSuccess;
 }
 
 /* CUDA 13's <<<>>> goes by way of these. */
@@ -482,8 +500,10 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function)
 	return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters, size_t shared_bytes, cudaStream_t stream);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters, size_t shared_bytes, cudaStream_t stream)
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters,
+			       size_t shared_bytes, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **parameters,
+			       size_t shared_bytes, cudaStream_t stream)
 {
 	return cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream);
 }

@@ -33,27 +33,27 @@ typedef void *hipDeviceptr_t;
 typedef enum cudaMemcpyKind hipMemcpyKind;
 typedef CUfunction_attribute hipFunction_attribute;
 
-#define hipSuccess cudaSuccess
-#define hipErrorInvalidValue cudaErrorInvalidValue
-#define hipErrorOutOfMemory cudaErrorMemoryAllocation
-#define hipErrorNoDevice cudaErrorNoDevice
-#define hipErrorNotSupported cudaErrorNotSupported
+#define hipSuccess             cudaSuccess
+#define hipErrorInvalidValue   cudaErrorInvalidValue
+#define hipErrorOutOfMemory    cudaErrorMemoryAllocation
+#define hipErrorNoDevice       cudaErrorNoDevice
+#define hipErrorNotSupported   cudaErrorNotSupported
 #define hipErrorNoBinaryForGpu cudaErrorNoKernelImageForDevice
-#define hipErrorInvalidImage cudaErrorInvalidKernelImage
+#define hipErrorInvalidImage   cudaErrorInvalidKernelImage
 
-#define hipStreamNonBlocking cudaStreamNonBlocking
-#define hipEventBlockingSync cudaEventBlockingSync
-#define hipEventDisableTiming cudaEventDisableTiming
-#define hipMemcpyHostToDevice cudaMemcpyHostToDevice
-#define hipMemcpyDefault cudaMemcpyDefault
-#define HIP_FUNC_ATTRIBUTE_NUM_REGS CU_FUNC_ATTRIBUTE_NUM_REGS
+#define hipStreamNonBlocking                cudaStreamNonBlocking
+#define hipEventBlockingSync                cudaEventBlockingSync
+#define hipEventDisableTiming               cudaEventDisableTiming
+#define hipMemcpyHostToDevice               cudaMemcpyHostToDevice
+#define hipMemcpyDefault                    cudaMemcpyDefault
+#define HIP_FUNC_ATTRIBUTE_NUM_REGS         CU_FUNC_ATTRIBUTE_NUM_REGS
 #define HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
 
 #define hipHostRegisterPortable cudaHostRegisterPortable
-#define hipHostRegisterMapped cudaHostRegisterMapped
+#define hipHostRegisterMapped   cudaHostRegisterMapped
 #define hipHostRegisterIoMemory cudaHostRegisterIoMemory
-#define hipHostRegister cudaHostRegister
-#define hipHostUnregister cudaHostUnregister
+#define hipHostRegister         cudaHostRegister
+#define hipHostUnregister       cudaHostUnregister
 
 /* Pinned memory is coherent without being asked. */
 enum {
@@ -82,11 +82,12 @@ typedef struct {
 } hipDeviceProp_t;
 
 _Static_assert((int)CUDA_ERROR_INVALID_VALUE == (int)cudaErrorInvalidValue &&
-	       (int)CUDA_ERROR_OUT_OF_MEMORY == (int)cudaErrorMemoryAllocation &&
-	       (int)CUDA_ERROR_NO_BINARY_FOR_GPU == (int)cudaErrorNoKernelImageForDevice &&
-	       (int)CUDA_ERROR_INVALID_IMAGE == (int)cudaErrorInvalidKernelImage &&
-	       (int)CUDA_ERROR_NOT_SUPPORTED == (int)cudaErrorNotSupported &&
-	       (int)CUDA_ERROR_LAUNCH_FAILED == (int)cudaErrorLaunchFailure, "the driver's errors are the run time's");
+		       (int)CUDA_ERROR_OUT_OF_MEMORY == (int)cudaErrorMemoryAllocation &&
+		       (int)CUDA_ERROR_NO_BINARY_FOR_GPU == (int)cudaErrorNoKernelImageForDevice &&
+		       (int)CUDA_ERROR_INVALID_IMAGE == (int)cudaErrorInvalidKernelImage &&
+		       (int)CUDA_ERROR_NOT_SUPPORTED == (int)cudaErrorNotSupported &&
+		       (int)CUDA_ERROR_LAUNCH_FAILED == (int)cudaErrorLaunchFailure,
+	       "the driver's errors are the run time's");
 
 static inline hipError_t hip_of_driver(CUresult code)
 {
@@ -130,7 +131,8 @@ static inline hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int
 	if (code)
 		return code;
 	memcpy(properties->name, found.name, sizeof(properties->name) - 1);
-	snprintf(properties->gcnArchName, sizeof(properties->gcnArchName), "sm_%d%d", found.major, found.minor);
+	snprintf(properties->gcnArchName, sizeof(properties->gcnArchName), "sm_%d%d", found.major,
+		 found.minor);
 	properties->multiProcessorCount = found.multiProcessorCount;
 	properties->maxThreadsPerBlock = found.maxThreadsPerBlock;
 	properties->warpSize = found.warpSize;
@@ -138,8 +140,8 @@ static inline hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int
 }
 
 /*
- * Lanes read a counter of nanoseconds, whose rate nobody needs to tell them; CUDA does not say what the host can reach, and has no
- * memory for signals.
+ * Lanes read a counter of nanoseconds, whose rate nobody needs to tell them; CUDA does not say what the host
+ * can reach, and has no memory for signals.
  */
 static inline hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
@@ -177,7 +179,8 @@ static inline hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned 
 }
 
 /* A mask can only be that of all units: no stream is confined to some of them. */
-static inline hipError_t hipExtStreamCreateWithCUMask(hipStream_t *stream, uint32_t words, const uint32_t *mask)
+static inline hipError_t hipExtStreamCreateWithCUMask(hipStream_t *stream, uint32_t words,
+						      const uint32_t *mask)
 {
 	int device = 0, units = 0;
 	cudaError_t code = cudaGetDevice(&device);
@@ -228,7 +231,8 @@ static inline hipError_t hipEventSynchronize(hipEvent_t event)
 
 /* ---- memory ---- */
 
-/* HIP's allocations do not wait for kernels. CUDA's plain ones may, and one that stays never ends; those of its pool do not. */
+/* HIP's allocations do not wait for kernels. CUDA's plain ones may, and one that stays never ends; those of
+ * its pool do not. */
 static inline hipError_t hipMalloc(void **address, size_t bytes)
 {
 	cudaError_t code = cudaMallocAsync(address, bytes, cudaStreamPerThread);
@@ -250,7 +254,8 @@ static inline hipError_t hipExtMallocWithFlags(void **address, size_t bytes, uns
 	return cudaErrorNotSupported;
 }
 
-/* Pages of the host, pinned: which does not wait for kernels either. The page before the first tells how many bytes. */
+/* Pages of the host, pinned: which does not wait for kernels either. The page before the first tells how many
+ * bytes. */
 static inline hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
 	size_t whole = bytes + HIP_ON_CUDA_PAGE_BYTES;
@@ -288,18 +293,22 @@ static inline hipError_t hipMemsetAsync(void *address, int value, size_t bytes, 
 	return cudaMemsetAsync(address, value, bytes, stream);
 }
 
-static inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream)
+static inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind,
+					hipStream_t stream)
 {
 	return cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
 /* A copy: CUDA writes values only to memory that is none of its pool's, and lanes see it in any case. */
-static inline hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags)
+static inline hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t value,
+					       unsigned flags)
 {
-	return flags ? cudaErrorInvalidValue : cudaMemcpyAsync(address, &value, sizeof(value), cudaMemcpyHostToDevice, stream);
+	return flags ? cudaErrorInvalidValue
+		     : cudaMemcpyAsync(address, &value, sizeof(value), cudaMemcpyHostToDevice, stream);
 }
 
-static inline hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags, uint32_t mask)
+static inline hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value,
+					      unsigned flags, uint32_t mask)
 {
 	(void)stream;
 	(void)address;
@@ -309,7 +318,8 @@ static inline hipError_t hipStreamWaitValue32(hipStream_t stream, void *address,
 	return cudaErrorNotSupported;
 }
 
-static inline hipError_t hipStreamAddCallback(hipStream_t stream, cudaStreamCallback_t call, void *of, unsigned flags)
+static inline hipError_t hipStreamAddCallback(hipStream_t stream, cudaStreamCallback_t call, void *of,
+					      unsigned flags)
 {
 	return cudaStreamAddCallback(stream, call, of, flags);
 }
@@ -326,7 +336,8 @@ static inline hipError_t hipModuleUnload(hipModule_t module)
 	return hip_of_driver(cuModuleUnload(module));
 }
 
-static inline hipError_t hipModuleGetGlobal(hipDeviceptr_t *location, size_t *bytes, hipModule_t module, const char *name)
+static inline hipError_t hipModuleGetGlobal(hipDeviceptr_t *location, size_t *bytes, hipModule_t module,
+					    const char *name)
 {
 	CUdeviceptr found = 0;
 	CUresult code = cuModuleGetGlobal(&found, bytes, module, name);
@@ -335,7 +346,8 @@ static inline hipError_t hipModuleGetGlobal(hipDeviceptr_t *location, size_t *by
 	return hip_of_driver(code);
 }
 
-/* HIP has a kernel on the device from here on; CUDA would put it there at its first launch, waiting for those that run. */
+/* HIP has a kernel on the device from here on; CUDA would put it there at its first launch, waiting for those
+ * that run. */
 static inline hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name)
 {
 	CUresult code = cuModuleGetFunction(function, module, name);
@@ -343,7 +355,8 @@ static inline hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule
 	return hip_of_driver(code ? code : cuFuncLoad(*function));
 }
 
-static inline hipError_t hipFuncGetAttribute(int *value, hipFunction_attribute attribute, hipFunction_t function)
+static inline hipError_t hipFuncGetAttribute(int *value, hipFunction_attribute attribute,
+					     hipFunction_t function)
 {
 	return hip_of_driver(cuFuncGetAttribute(value, attribute, function));
 }
@@ -353,8 +366,8 @@ static inline hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned 
 					       unsigned threads_z, unsigned shared_bytes, hipStream_t stream,
 					       void **parameters, void **extra)
 {
-	return hip_of_driver(cuLaunchKernel(function, blocks, blocks_y, blocks_z, threads, threads_y, threads_z,
-					    shared_bytes, stream, parameters, extra));
+	return hip_of_driver(cuLaunchKernel(function, blocks, blocks_y, blocks_z, threads, threads_y,
+					    threads_z, shared_bytes, stream, parameters, extra));
 }
 
 #endif

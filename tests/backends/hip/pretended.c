@@ -64,7 +64,8 @@ static bool target(const void *image, uint64_t index, char name[NAME_BYTES])
 	struct location location;
 	size_t length;
 
-	if (memcmp(bundle->magic, "__CLANG_OFFLOAD_BUNDLE__", sizeof(bundle->magic)) || index >= bundle->count)
+	if (memcmp(bundle->magic, "__CLANG_OFFLOAD_BUNDLE__", sizeof(bundle->magic)) ||
+	    index >= bundle->count)
 		return false;
 	for (uint64_t i = 0;; i++, at += sizeof(location) + location.name_bytes) {
 		memcpy(&location, at, sizeof(location));
@@ -72,10 +73,12 @@ static bool target(const void *image, uint64_t index, char name[NAME_BYTES])
 			break;
 	}
 	length = strlen("hipv4-amdgcn-amd-amdhsa--");
-	if (location.name_bytes <= length || memcmp(at + sizeof(location), "hipv4-amdgcn-amd-amdhsa--", length) ||
+	if (location.name_bytes <= length ||
+	    memcmp(at + sizeof(location), "hipv4-amdgcn-amd-amdhsa--", length) ||
 	    memcmp((const char *)image + location.offset, "\177ELF", 4))
 		return false;
-	snprintf(name, NAME_BYTES, "%.*s", (int)(location.name_bytes - length), at + sizeof(location) + length);
+	snprintf(name, NAME_BYTES, "%.*s", (int)(location.name_bytes - length),
+		 at + sizeof(location) + length);
 	return true;
 }
 
@@ -134,7 +137,8 @@ hipError_t hipMemGetInfo(size_t *unused, size_t *total)
 	return hipSuccess;
 }
 
-/* The one has all of its memory in a BAR and streams that wait, unless the environment says no; the other has neither. */
+/* The one has all of its memory in a BAR and streams that wait, unless the environment says no; the other has
+ * neither. */
 hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
 	static int flush;
@@ -168,8 +172,9 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority)
 {
 	*stream = pretended_own();
-	return flags == hipStreamNonBlocking && priority >= -1 && priority <= 1 && *stream ? hipSuccess :
-											     hipErrorInvalidValue;
+	return flags == hipStreamNonBlocking && priority >= -1 && priority <= 1 && *stream
+		       ? hipSuccess
+		       : hipErrorInvalidValue;
 }
 
 hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
@@ -293,11 +298,13 @@ hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKin
 }
 
 /* Streams here do what they are told at once: the caller waits. */
-hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags, uint32_t mask)
+hipError_t hipStreamWaitValue32(hipStream_t stream, void *address, uint32_t value, unsigned flags,
+				uint32_t mask)
 {
 	if (flags != hipStreamWaitValueEq || mask != UINT32_MAX || !pretended_is_pinned(address))
 		return hipErrorInvalidValue;
-	while (__atomic_load_n((uint32_t *)address, __ATOMIC_ACQUIRE) != value) /* pairs with whoever lets it go on */
+	while (__atomic_load_n((uint32_t *)address, __ATOMIC_ACQUIRE) !=
+	       value) /* pairs with whoever lets it go on */
 		sched_yield();
 	return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
 }
@@ -314,7 +321,8 @@ hipError_t hipStreamWriteValue32(hipStream_t stream, void *address, uint32_t val
 {
 	(void)flags;
 	if (pretended_is_pinned(address)) {
-		__atomic_store_n((uint32_t *)address, value, __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
+		__atomic_store_n((uint32_t *)address, value,
+				 __ATOMIC_RELEASE); /* pairs with whoever takes the word next */
 		return pretended_owned(stream) ? hipSuccess : hipErrorInvalidHandle;
 	}
 	return hipMemcpyAsync(address, &value, sizeof(value), hipMemcpyHostToDevice, stream);
@@ -382,21 +390,23 @@ hipError_t hipFuncGetAttribute(int *value, hipFunction_attribute attribute, hipF
 	return hipSuccess;
 }
 
-hipError_t hipModuleLaunchKernel(hipFunction_t of, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
-				 unsigned threads_y, unsigned threads_z, unsigned shared_bytes, hipStream_t stream,
-				 void **parameters, void **extra)
+hipError_t hipModuleLaunchKernel(hipFunction_t of, unsigned blocks, unsigned blocks_y, unsigned blocks_z,
+				 unsigned threads, unsigned threads_y, unsigned threads_z,
+				 unsigned shared_bytes, hipStream_t stream, void **parameters, void **extra)
 {
 	const struct function *function = (const struct function *)of;
 
 	if (blocks_y != 1 || blocks_z != 1 || threads_y != 1 || threads_z != 1 || shared_bytes || extra)
 		return hipErrorInvalidValue;
 	if (function->device != pretended_current)
-		pretended_complain("a kernel of another device than the thread's current one", function->name);
+		pretended_complain("a kernel of another device than the thread's current one",
+				   function->name);
 	if (!pretended_owned(stream))
 		return hipErrorInvalidHandle;
 	if (pretended_stays(function->name))
 		return hipErrorNotSupported;
-	return pretended_run(function->entry, blocks, threads, *(void **)parameters[0]) ? hipErrorInvalidValue : hipSuccess;
+	return pretended_run(function->entry, blocks, threads, *(void **)parameters[0]) ? hipErrorInvalidValue
+											: hipSuccess;
 }
 
 int hsa_amd_portable_export_dmabuf(const void *address, size_t bytes, int *file, uint64_t *offset)
@@ -409,7 +419,8 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
 {
 	if (!(flags & hipHostRegisterMapped))
 		pretended_complain("registered, but not mapped", address);
-	switch (pretended_register(address, bytes, flags & hipHostRegisterIoMemory, flags & hipHostRegisterPortable)) {
+	switch (pretended_register(address, bytes, flags & hipHostRegisterIoMemory,
+				   flags & hipHostRegisterPortable)) {
 	case PRETENDED_GOOD: return hipSuccess;
 	case PRETENDED_TWICE: return hipErrorHostMemoryAlreadyRegistered;
 	case PRETENDED_REFUSED: return hipErrorNotSupported;

@@ -14,26 +14,53 @@
 #include "../../../backends/opencl/cache.h"
 #include "../../../backends/opencl/judge.h"
 
-#define ATOMICS (CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE)
+#define ATOMICS                                                                                              \
+	(CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE)
 #define SVM (CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS)
 
 /* What a processor says that will do, and a graphics processor that would. */
 static const struct opencl_record PROCESSOR = {
-	.version = 30, .type = CL_DEVICE_TYPE_CPU, .available = true, .compiler = true, .little_endian = true,
-	.address_bits = 64, .svm = SVM, .atomics = ATOMICS, .order_acq_rel = true, .scope_device = true,
-	.int64_atomics = true, .clock = true,
+	.version = 30,
+	.type = CL_DEVICE_TYPE_CPU,
+	.available = true,
+	.compiler = true,
+	.little_endian = true,
+	.address_bits = 64,
+	.svm = SVM,
+	.atomics = ATOMICS,
+	.order_acq_rel = true,
+	.scope_device = true,
+	.int64_atomics = true,
+	.clock = true,
 };
 static const struct opencl_record GRAPHICS = {
-	.version = 30, .type = CL_DEVICE_TYPE_GPU, .available = true, .compiler = true, .little_endian = true,
-	.address_bits = 64, .svm = SVM, .atomics = ATOMICS | CL_DEVICE_ATOMIC_SCOPE_ALL_DEVICES, .order_acq_rel = true,
-	.scope_device = true, .scope_all_devices = true, .int64_atomics = true, .clock = true,
+	.version = 30,
+	.type = CL_DEVICE_TYPE_GPU,
+	.available = true,
+	.compiler = true,
+	.little_endian = true,
+	.address_bits = 64,
+	.svm = SVM,
+	.atomics = ATOMICS | CL_DEVICE_ATOMIC_SCOPE_ALL_DEVICES,
+	.order_acq_rel = true,
+	.scope_device = true,
+	.scope_all_devices = true,
+	.int64_atomics = true,
+	.clock = true,
 };
 /* What NVIDIA's says of an H100. */
 static const struct opencl_record NVIDIA = {
-	.version = 30, .type = CL_DEVICE_TYPE_GPU, .available = true, .compiler = true, .little_endian = true,
-	.address_bits = 64, .svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER,
-	.atomics = CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP, .int64_atomics = true,
-	.nvidia = true, .compute = 90,
+	.version = 30,
+	.type = CL_DEVICE_TYPE_GPU,
+	.available = true,
+	.compiler = true,
+	.little_endian = true,
+	.address_bits = 64,
+	.svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER,
+	.atomics = CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP,
+	.int64_atomics = true,
+	.nvidia = true,
+	.compute = 90,
 };
 
 static void test_enough(void **state)
@@ -52,8 +79,8 @@ static void test_enough(void **state)
 	assert_false(opencl_device_is_system(&NVIDIA));
 }
 
-#define ANY OPENCL_MEMORY_NONE
-#define FINE OPENCL_MEMORY_FINE
+#define ANY    OPENCL_MEMORY_NONE
+#define FINE   OPENCL_MEMORY_FINE
 #define COARSE OPENCL_MEMORY_COARSE
 
 /* Which of the two ways a device gets, or the word of its refusal. */
@@ -65,16 +92,20 @@ static void test_memory(void **state)
 		enum opencl_memory asked, memory;
 		const char *word;
 	} ROWS[] = {
-		{ &PROCESSOR, SVM, FINE, FINE, NULL }, { &PROCESSOR, SVM, COARSE, COARSE, NULL },
+		{ &PROCESSOR, SVM, FINE, FINE, NULL },
+		{ &PROCESSOR, SVM, COARSE, COARSE, NULL },
 		{ &PROCESSOR, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, ANY, COARSE, NULL },
 		{ &PROCESSOR, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, FINE, ANY, "FINE_GRAIN_BUFFER" },
 		{ &PROCESSOR, CL_DEVICE_SVM_FINE_GRAIN_BUFFER, ANY, ANY, "SVM_ATOMICS" },
-		{ &PROCESSOR, 0, ANY, ANY, "FINE_GRAIN_BUFFER" }, { &PROCESSOR, 0, COARSE, ANY, "COARSE_GRAIN_BUFFER" },
-		{ &GRAPHICS, SVM, FINE, FINE, NULL }, { &GRAPHICS, SVM, COARSE, ANY, "mapped host memory" },
+		{ &PROCESSOR, 0, ANY, ANY, "FINE_GRAIN_BUFFER" },
+		{ &PROCESSOR, 0, COARSE, ANY, "COARSE_GRAIN_BUFFER" },
+		{ &GRAPHICS, SVM, FINE, FINE, NULL },
+		{ &GRAPHICS, SVM, COARSE, ANY, "mapped host memory" },
 		{ &GRAPHICS, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, ANY, ANY, "FINE_GRAIN_BUFFER" },
 		{ &NVIDIA, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, COARSE, COARSE, NULL },
 		{ &NVIDIA, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, FINE, ANY, "FINE_GRAIN_BUFFER" },
-		{ &NVIDIA, SVM, ANY, FINE, NULL }, { &NVIDIA, SVM, COARSE, COARSE, NULL },
+		{ &NVIDIA, SVM, ANY, FINE, NULL },
+		{ &NVIDIA, SVM, COARSE, COARSE, NULL },
 		{ &NVIDIA, 0, ANY, ANY, "FINE_GRAIN_BUFFER" },
 	};
 
@@ -86,7 +117,8 @@ static void test_memory(void **state)
 
 		record.svm = ROWS[i].svm;
 		lacks = opencl_judge(&record, ROWS[i].asked, &memory);
-		if (memory != ROWS[i].memory || !lacks != !ROWS[i].word || (lacks && !strstr(lacks, ROWS[i].word)))
+		if (memory != ROWS[i].memory || !lacks != !ROWS[i].word ||
+		    (lacks && !strstr(lacks, ROWS[i].word)))
 			fail_msg("row %zu: way %d, \"%s\"", i, memory, lacks ? lacks : "it will do");
 	}
 }
@@ -137,23 +169,32 @@ static void test_compute_capability(void **state)
 /* One thing less each time, and the word that its sentence must have. */
 static void test_each_thing_is_needed(void **state)
 {
-#define WITHOUT(field, value, word) { { .field = 0 }, offsetof(struct opencl_record, field), \
-				      sizeof(((struct opencl_record *)0)->field), value, word }
+#define WITHOUT(field, value, word)                                                                          \
+	{                                                                                                    \
+		{ .field = 0 }, offsetof(struct opencl_record, field),                                       \
+			sizeof(((struct opencl_record *)0)->field), value, word                              \
+	}
 	static const struct {
 		struct opencl_record none;
 		size_t offset, bytes;
 		uint64_t value;
 		const char *word;
 	} ROWS[] = {
-		WITHOUT(version, 20, "OpenCL 3.0"), WITHOUT(available, 0, "CL_DEVICE_AVAILABLE"),
-		WITHOUT(compiler, 0, "CL_DEVICE_COMPILER_AVAILABLE"), WITHOUT(little_endian, 0, "little-endian"),
-		WITHOUT(address_bits, 32, "64-bit"), WITHOUT(svm, 0, "FINE_GRAIN_BUFFER"),
+		WITHOUT(version, 20, "OpenCL 3.0"),
+		WITHOUT(available, 0, "CL_DEVICE_AVAILABLE"),
+		WITHOUT(compiler, 0, "CL_DEVICE_COMPILER_AVAILABLE"),
+		WITHOUT(little_endian, 0, "little-endian"),
+		WITHOUT(address_bits, 32, "64-bit"),
+		WITHOUT(svm, 0, "FINE_GRAIN_BUFFER"),
 		WITHOUT(svm, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, "FINE_GRAIN_BUFFER"),
 		WITHOUT(svm, CL_DEVICE_SVM_FINE_GRAIN_BUFFER, "CL_DEVICE_SVM_ATOMICS"),
-		WITHOUT(atomics, CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_DEVICE, "order_acq_rel"),
+		WITHOUT(atomics, CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_DEVICE,
+			"order_acq_rel"),
 		WITHOUT(atomics, CL_DEVICE_ATOMIC_ORDER_ACQ_REL, "scope_device"),
-		WITHOUT(order_acq_rel, 0, "order_acq_rel"), WITHOUT(scope_device, 0, "scope_device"),
-		WITHOUT(int64_atomics, 0, "cl_khr_int64"), WITHOUT(scope_all_devices, 0, "scope_all_devices"),
+		WITHOUT(order_acq_rel, 0, "order_acq_rel"),
+		WITHOUT(scope_device, 0, "scope_device"),
+		WITHOUT(int64_atomics, 0, "cl_khr_int64"),
+		WITHOUT(scope_all_devices, 0, "scope_all_devices"),
 		WITHOUT(clock, 0, "WEIR_OPENCL_CLOCK_NS"),
 	};
 #undef WITHOUT
@@ -167,7 +208,8 @@ static void test_each_thing_is_needed(void **state)
 		memcpy((char *)&record + ROWS[i].offset, &ROWS[i].value, ROWS[i].bytes);
 		lacks = opencl_judge(&record, OPENCL_MEMORY_NONE, &memory);
 		if (!lacks || !strstr(lacks, ROWS[i].word) || strncmp(lacks, "no ", 3))
-			fail_msg("row %zu: \"%s\" does not speak of %s", i, lacks ? lacks : "it will do", ROWS[i].word);
+			fail_msg("row %zu: \"%s\" does not speak of %s", i, lacks ? lacks : "it will do",
+				 ROWS[i].word);
 	}
 }
 
@@ -252,7 +294,8 @@ static void test_nowhere_to_keep(void **state)
 	FILE *captured = tmpfile();
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/weir/%016llx.cl", folder, 7ull); /* a file where a folder should be */
+	snprintf(path, sizeof(path), "%s/weir/%016llx.cl", folder,
+		 7ull); /* a file where a folder should be */
 	setenv("XDG_CACHE_HOME", path, 1);
 	dup2(fileno(captured), STDERR_FILENO);
 	opencl_cache_store(9, "1", 1);
@@ -271,10 +314,14 @@ static void test_nowhere_to_keep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_enough),		cmocka_unit_test(test_each_thing_is_needed),
-		cmocka_unit_test(test_memory),		cmocka_unit_test(test_memory_asked),
-		cmocka_unit_test(test_waves),		cmocka_unit_test(test_compute_capability),
-		cmocka_unit_test(test_kept),		cmocka_unit_test(test_damage_is_seen),
+		cmocka_unit_test(test_enough),
+		cmocka_unit_test(test_each_thing_is_needed),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_asked),
+		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_compute_capability),
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_damage_is_seen),
 		cmocka_unit_test(test_nowhere_to_keep),
 	};
 

@@ -95,7 +95,8 @@ static void test_names(void **state)
 {
 	static const struct {
 		const char *name, *word;
-	} WRONG[] = { { "opencl:99", "there is no opencl:99" }, { "opencl:1x", "opencl:1x" },
+	} WRONG[] = { { "opencl:99", "there is no opencl:99" },
+		      { "opencl:1x", "opencl:1x" },
 		      { "opencl:nobody's", "\"nobody's\" in its name" } };
 	struct weir_context *context;
 	struct weir_context_info info = { .size = sizeof(info) };
@@ -196,7 +197,8 @@ static void test_a_compiler_that_refuses(void **state)
 	assert_non_null(strstr(sentence, "error:"));
 }
 
-/* What its compiler made is used again; a damaged file is made anew; other options have an entry of their own. */
+/* What its compiler made is used again; a damaged file is made anew; other options have an entry of their
+ * own. */
 static void test_kept_on_disk(void **state)
 {
 	char path[600], said[4096];
@@ -260,9 +262,12 @@ static int tear_down(void **state)
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),		cmocka_unit_test(test_not_by_itself),
-		cmocka_unit_test(test_what_is_asked_for), cmocka_unit_test(test_many_launches),
-		cmocka_unit_test(test_a_compiler_that_refuses), cmocka_unit_test(test_kept_on_disk),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_not_by_itself),
+		cmocka_unit_test(test_what_is_asked_for),
+		cmocka_unit_test(test_many_launches),
+		cmocka_unit_test(test_a_compiler_that_refuses),
+		cmocka_unit_test(test_kept_on_disk),
 		cmocka_unit_test(test_nowhere_to_keep),
 	};
 

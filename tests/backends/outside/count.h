@@ -4,7 +4,8 @@
 
 #include <weir/types.h>
 
-/** struct count_args - arguments of outside_count; @sum: a word, to which each lane adds its number, from 1 on */
+/** struct count_args - arguments of outside_count; @sum: a word, to which each lane adds its number, from 1
+ * on */
 struct count_args {
 	weir_addr sum;
 };

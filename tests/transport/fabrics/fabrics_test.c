@@ -2,8 +2,8 @@
 /*
  * fabrics_test.c: nvmf: storages against a controller that is scripted to misbehave.
  *
- * The peer keeps its blocks, so whatever it does, bytes that are read are right or the read fails; what it printed tells that the
- * fault happened, and how often it was connected to.
+ * The peer keeps its blocks, so whatever it does, bytes that are read are right or the read fails; what it
+ * printed tells that the fault happened, and how often it was connected to.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -119,7 +119,8 @@ static void every_good_peer_keeps_the_data(void **state)
 	}
 }
 
-/** struct trouble - a fault that strikes a read or a write, after which all is well; @connects: associations in all */
+/** struct trouble - a fault that strikes a read or a write, after which all is well; @connects: associations
+ * in all */
 struct trouble {
 	const char *peer;
 	const char *keys;

@@ -183,8 +183,11 @@ static void goes_on_after_a_partial_transfer(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		iov[i] = (struct iovec){ memory + i * 1024, 512 };
 	for (unsigned d = 0; d < 4; d++) {
-		struct weir_io io = { .kind = WEIR_IO_READ, .offset_bytes = 4096, .bytes = MANY * 512,
-				      .iov = iov, .iov_count = MANY };
+		struct weir_io io = { .kind = WEIR_IO_READ,
+				      .offset_bytes = 4096,
+				      .bytes = MANY * 512,
+				      .iov = iov,
+				      .iov_count = MANY };
 		struct way way = { directs[d % 3], 512, false, 512 };
 		struct world world;
 
@@ -219,9 +222,12 @@ static void refuses_past_its_depth_and_recovers(void **state)
 	for (int iteration = 0; iteration < 50; iteration++) {
 		for (unsigned i = 0; i < 17; i++) {
 			iov[i] = (struct iovec){ world.slab + i * 8192, 4096 };
-			ios[i] = (struct weir_io){ .kind = WEIR_IO_READ, .bytes = 4096,
+			ios[i] = (struct weir_io){ .kind = WEIR_IO_READ,
+						   .bytes = 4096,
 						   .offset_bytes = roll(&world, 512) * 4096,
-						   .iov = &iov[i], .iov_count = 1, .done = rig_done };
+						   .iov = &iov[i],
+						   .iov_count = 1,
+						   .done = rig_done };
 		}
 		for (unsigned i = 0; i < 16; i++)
 			assert_true(world.medium->ops->submit(world.medium, &ios[i]));
@@ -240,8 +246,9 @@ static void refuses_past_its_depth_and_recovers(void **state)
 
 static void zero_round(struct world *world, uint64_t offset, uint64_t bytes, bool durable)
 {
-	struct weir_io io = { .kind = WEIR_IO_ZERO, .offset_bytes = offset, .bytes = bytes,
-			      .force_unit_access = durable };
+	struct weir_io io = {
+		.kind = WEIR_IO_ZERO, .offset_bytes = offset, .bytes = bytes, .force_unit_access = durable
+	};
 
 	assert_int_equal(rig_run(world->medium, &io), NVME_STATUS_SUCCESS);
 	memset(world->shadow + offset, 0, bytes);
@@ -282,11 +289,16 @@ static void check_end(const char *name, const unsigned char *expected, uint64_t 
 static void end_round(enum weir_direct direct, const char *folder)
 {
 	enum { BYTES = 9000, BLOCKS_BYTES = 9216 };
-	static const uint64_t cuts[] = { 512, 2560, 512, 4609, 511 }; /* the file ends in the last but one; 8704 in all */
+	static const uint64_t cuts[] = { 512, 2560, 512, 4609,
+					 511 }; /* the file ends in the last but one; 8704 in all */
 	struct weir_medium_file_options options = rig_options(direct);
 	unsigned char *memory = rig_memory(65536), expected[BLOCKS_BYTES];
 	struct iovec iov[5];
-	struct weir_io io = { .kind = WEIR_IO_WRITE, .offset_bytes = 512, .bytes = 8704, .iov = iov, .iov_count = 5,
+	struct weir_io io = { .kind = WEIR_IO_WRITE,
+			      .offset_bytes = 512,
+			      .bytes = 8704,
+			      .iov = iov,
+			      .iov_count = 5,
 			      .force_unit_access = true };
 	struct weir_medium *medium;
 	char name[RIG_NAME_BYTES];
@@ -319,7 +331,8 @@ static void end_round(enum weir_direct direct, const char *folder)
 	check_end(name, expected, BYTES);
 	assert_int_equal(rig_io(medium, WEIR_IO_DISCARD, 8704, NULL, 512), 0);
 	check_end(name, expected, BYTES);
-	assert_int_equal(truncate(name, BLOCKS_BYTES), 0); /* by somebody else; what comes there is no part of the storage */
+	assert_int_equal(truncate(name, BLOCKS_BYTES),
+			 0); /* by somebody else; what comes there is no part of the storage */
 	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 8704, memory, 512), 0);
 	memcpy(expected + 8704, memory, BYTES - 8704);
 	check_end(name, expected, BLOCKS_BYTES);
@@ -400,9 +413,14 @@ static void follows_memory_that_is_replaced(void **state)
 		assert_int_equal(rig_io(world.medium, WEIR_IO_READ, id * 4096, world.slab, 16384), 0);
 		assert_true(rig_matches(world.slab, id * 4096, 16384, SEED));
 	}
-	for (unsigned id = 40; id < 50; id++) { /* it goes while a request that is not handed over yet names it */
+	for (unsigned id = 40; id < 50;
+	     id++) { /* it goes while a request that is not handed over yet names it */
 		struct iovec iov = { world.slab, 4096 };
-		struct weir_io io = { .kind = WEIR_IO_READ, .offset_bytes = id * 4096, .bytes = 4096, .iov = &iov, .iov_count = 1,
+		struct weir_io io = { .kind = WEIR_IO_READ,
+				      .offset_bytes = id * 4096,
+				      .bytes = 4096,
+				      .iov = &iov,
+				      .iov_count = 1,
 				      .done = rig_done };
 
 		rig_register(world.medium, 0, world.slab, SLAB_BYTES, id);
@@ -421,7 +439,8 @@ static void follows_memory_that_is_replaced(void **state)
 static void keeps_far_offsets_apart(void **state)
 {
 	static const char *const folders[] = { "/tmp", "/dev/shm" };
-	static const uint64_t at[] = { 4096, ((uint64_t)1 << 32) + 4096, ((uint64_t)1 << 33) + 4096, ((uint64_t)5 << 32) + 4096 };
+	static const uint64_t at[] = { 4096, ((uint64_t)1 << 32) + 4096, ((uint64_t)1 << 33) + 4096,
+				       ((uint64_t)5 << 32) + 4096 };
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * 3; i++) {
@@ -440,14 +459,17 @@ static void keeps_far_offsets_apart(void **state)
 			assert_int_equal(rig_io(world.medium, WEIR_IO_WRITE, at[k], world.slab, 4096), 0);
 		}
 		for (unsigned k = 0; k < 4; k++) /* what lies behind the end, by any part of its offset */
-			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k] + ((uint64_t)6 << 32), world.slab, 4096),
+			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k] + ((uint64_t)6 << 32),
+						world.slab, 4096),
 					 NVME_STATUS_LBA_OUT_OF_RANGE);
 		assert_int_equal(rig_io(world.medium, WEIR_IO_ZERO, at[3], NULL, 512), 0);
 		for (unsigned k = 0; k < 4; k++) {
 			assert_int_equal(rig_io(world.medium, WEIR_IO_READ, at[k], world.slab, 8192), 0);
 			assert_true(rig_matches(world.slab + 512, 512, 4096 - 512, 30 + k));
-			assert_true(k == 3 ? rig_is_filled(world.slab, 512, 0) : rig_matches(world.slab, 0, 512, 30 + k));
-			assert_true(k ? rig_is_filled(world.slab + 4096, 4096, 0) : rig_matches(world.slab + 4096, 8192, 4096, SEED));
+			assert_true(k == 3 ? rig_is_filled(world.slab, 512, 0)
+					   : rig_matches(world.slab, 0, 512, 30 + k));
+			assert_true(k ? rig_is_filled(world.slab + 4096, 4096, 0)
+				      : rig_matches(world.slab + 4096, 8192, 4096, SEED));
 		}
 		world_close(&world);
 	}

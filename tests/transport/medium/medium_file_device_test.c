@@ -17,7 +17,8 @@ struct loop {
 
 static int loop_configure(struct loop *loop, int control, int backing, unsigned block)
 {
-	struct loop_config config = { .fd = (unsigned)backing, .block_size = block,
+	struct loop_config config = { .fd = (unsigned)backing,
+				      .block_size = block,
 				      .info = { .lo_flags = LO_FLAGS_AUTOCLEAR } };
 	int number = ioctl(control, LOOP_CTL_GET_FREE);
 
@@ -106,14 +107,12 @@ static void a_lost_part_of_a_device_is_an_error(void **state)
 	if (weir_medium_file_open(loop.device, &options, &medium))
 		fail_msg("%s", weir_last_error());
 	assert_int_equal(truncate(loop.backing, 4096), 0);
-	assert_int_equal(rig_io(medium, WEIR_IO_READ, 524288, memory, 4096),
-			 NVME_STATUS_UNRECOVERED_READ);
+	assert_int_equal(rig_io(medium, WEIR_IO_READ, 524288, memory, 4096), NVME_STATUS_UNRECOVERED_READ);
 	medium->ops->close(medium);
 	options.direct = WEIR_DIRECT_ON;
 	if (weir_medium_file_open(loop.device, &options, &medium))
 		fail_msg("%s", weir_last_error());
-	assert_int_equal(rig_io(medium, WEIR_IO_READ, 786432, memory, 4096),
-			 NVME_STATUS_UNRECOVERED_READ);
+	assert_int_equal(rig_io(medium, WEIR_IO_READ, 786432, memory, 4096), NVME_STATUS_UNRECOVERED_READ);
 	medium->ops->close(medium);
 	loop_close(&loop);
 	munmap(memory, 65536);
@@ -244,8 +243,7 @@ static int open_mounted(void *argument)
 	char command[200];
 
 	snprintf(command, sizeof(command), "PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q %s 2>&1", device);
-	if (system(command) || unshare(CLONE_NEWNS) ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (system(command) || unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount(device, "/mnt", "ext4", 0, NULL))
 		return RIG_SKIP;
 	RIG_CHECK(weir_medium_file_open(device, &options, &medium) == -EBUSY);

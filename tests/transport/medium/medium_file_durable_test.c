@@ -2,8 +2,8 @@
 /*
  * medium_file_durable_test.c: what the kernel is asked for, so that what has to be durable is.
  *
- * The calls that lead to the kernel are this program's own: each is noted, then passed on. So a write without its flag is
- * seen, though no power fails here.
+ * The calls that lead to the kernel are this program's own: each is noted, then passed on. So a write without
+ * its flag is seen, though no power fails here.
  */
 #include "../../rig/leaks.h"
 #include "medium_file_rig.h"
@@ -34,14 +34,9 @@ static void note_entry(const struct io_uring_sqe *sqe)
 	case IORING_OP_WRITE_FIXED:
 		note(sqe->rw_flags & WRITE_DURABLE ? CALL_DURABLE_WRITE : CALL_WRITE);
 		break;
-	case IORING_OP_FSYNC:
-		note(CALL_SYNC);
-		break;
-	case IORING_OP_FALLOCATE:
-		note(CALL_ALLOCATE);
-		break;
-	default:
-		break;
+	case IORING_OP_FSYNC: note(CALL_SYNC); break;
+	case IORING_OP_FALLOCATE: note(CALL_ALLOCATE); break;
+	default: break;
 	}
 }
 
@@ -107,8 +102,8 @@ struct location {
 };
 
 static const struct location locations[] = {
-	{ "/tmp", WEIR_DIRECT_OFF }, { "/tmp", WEIR_DIRECT_AUTO }, { "/tmp", WEIR_DIRECT_ON }, { "/dev/shm", WEIR_DIRECT_AUTO },
-	{ "/dev/shm", WEIR_DIRECT_OFF },
+	{ "/tmp", WEIR_DIRECT_OFF },      { "/tmp", WEIR_DIRECT_AUTO },    { "/tmp", WEIR_DIRECT_ON },
+	{ "/dev/shm", WEIR_DIRECT_AUTO }, { "/dev/shm", WEIR_DIRECT_OFF },
 };
 
 enum { PLACES = sizeof(locations) / sizeof(locations[0]), SEGMENTS = 1100 };
@@ -134,14 +129,17 @@ static unsigned shape(unsigned char *memory, unsigned kind, struct iovec iov[SEG
 	static const unsigned counts[] = { 1, 1, 3, SEGMENTS };
 
 	for (unsigned i = 0; i < counts[kind]; i++)
-		iov[i] = (struct iovec){ memory + (size_t)i * 1024 + (kind == 1 ? 4 : 0), kind < 2 ? 4096 : 512 };
+		iov[i] = (struct iovec){ memory + (size_t)i * 1024 + (kind == 1 ? 4 : 0),
+					 kind < 2 ? 4096 : 512 };
 	return counts[kind];
 }
 
 static void write_one(struct weir_medium *medium, unsigned char *memory, unsigned kind, bool durable)
 {
 	static struct iovec iov[SEGMENTS];
-	struct weir_io io = { .kind = WEIR_IO_WRITE, .offset_bytes = 8192, .iov = iov, .force_unit_access = durable };
+	struct weir_io io = {
+		.kind = WEIR_IO_WRITE, .offset_bytes = 8192, .iov = iov, .force_unit_access = durable
+	};
 	unsigned from = call_count;
 
 	io.iov_count = shape(memory, kind, iov);
@@ -212,7 +210,9 @@ static void durable_zeros_are_synced(void **state)
 		struct weir_medium *medium = open_place(&locations[p], name);
 
 		for (unsigned durable = 0; medium && durable < 2; durable++) {
-			struct weir_io io = { .kind = WEIR_IO_ZERO, .offset_bytes = 8192, .bytes = 3 * 65536,
+			struct weir_io io = { .kind = WEIR_IO_ZERO,
+					      .offset_bytes = 8192,
+					      .bytes = 3 * 65536,
 					      .force_unit_access = durable };
 			unsigned from = call_count;
 
@@ -230,7 +230,8 @@ static void durable_zeros_are_synced(void **state)
 /* O_DIRECT opens, and its reads fail: auto does without and keeps nothing of it, on says why not. */
 static void a_refused_way_is_let_go(void **state)
 {
-	struct weir_medium_file_options automatic = rig_options(WEIR_DIRECT_AUTO), on = rig_options(WEIR_DIRECT_ON);
+	struct weir_medium_file_options automatic = rig_options(WEIR_DIRECT_AUTO),
+					on = rig_options(WEIR_DIRECT_ON);
 	char name[RIG_NAME_BYTES];
 	struct test_has before;
 

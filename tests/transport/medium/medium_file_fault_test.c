@@ -88,8 +88,11 @@ static void pads_across_segments(void **state)
 {
 	unsigned char *memory = rig_memory(8192);
 	struct iovec iov[3] = { { memory, 1696 - 10 }, { memory + 2000, 20 }, { memory + 4096, 2390 } };
-	struct weir_io io = { .kind = WEIR_IO_READ, .offset_bytes = PADDED_BYTES - 4096, .bytes = 4096,
-			      .iov = iov, .iov_count = 3 };
+	struct weir_io io = { .kind = WEIR_IO_READ,
+			      .offset_bytes = PADDED_BYTES - 4096,
+			      .bytes = 4096,
+			      .iov = iov,
+			      .iov_count = 3 };
 	struct weir_medium *medium;
 	char name[RIG_NAME_BYTES];
 
@@ -303,11 +306,15 @@ static int use_a_poor_file_system(void *argument)
 static void does_without_o_direct_and_fallocate(void **state)
 {
 	(void)state;
-	rig_expect_child(use_a_poor_file_system, NULL, "a file system without O_DIRECT (mounting needs root)");
+	rig_expect_child(use_a_poor_file_system, NULL,
+			 "a file system without O_DIRECT (mounting needs root)");
 }
 
 /* A file in memory is moved by system calls, any other by io_uring. */
-#define IN(folder, test) { #test " in " folder, test, NULL, NULL, folder }
+#define IN(folder, test)                                                                                     \
+	{                                                                                                    \
+#test " in " folder, test, NULL, NULL, folder                                                \
+	}
 
 int main(void)
 {

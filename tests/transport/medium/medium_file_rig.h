@@ -47,8 +47,7 @@ RIG_UNUSED static void rig_fill(void *memory, uint64_t offset, uint64_t bytes, u
 		((unsigned char *)memory)[i] = rig_byte(offset + i, seed);
 }
 
-RIG_UNUSED static bool rig_matches(const void *memory, uint64_t offset, uint64_t bytes,
-				   uint64_t seed)
+RIG_UNUSED static bool rig_matches(const void *memory, uint64_t offset, uint64_t bytes, uint64_t seed)
 {
 	for (uint64_t i = 0; i < bytes; i++)
 		if (((const unsigned char *)memory)[i] != rig_byte(offset + i, seed))
@@ -72,8 +71,7 @@ RIG_UNUSED static void *rig_memory(size_t bytes)
 }
 
 /* A new file in @folder, its name in @name, @bytes of rig_byte() in it. */
-RIG_UNUSED static void rig_file(char name[RIG_NAME_BYTES], const char *folder, uint64_t bytes,
-				uint64_t seed)
+RIG_UNUSED static void rig_file(char name[RIG_NAME_BYTES], const char *folder, uint64_t bytes, uint64_t seed)
 {
 	unsigned char *content = malloc(bytes + 1);
 	int fd;
@@ -102,7 +100,10 @@ RIG_UNUSED static bool rig_by_threads(void)
 RIG_UNUSED static struct weir_medium_file_options rig_options(enum weir_direct direct)
 {
 	return (struct weir_medium_file_options){
-		.block_bytes = 512, .direct = direct, .threads = 1, .depth = 16,
+		.block_bytes = 512,
+		.direct = direct,
+		.threads = 1,
+		.depth = 16,
 		.engine = rig_by_threads() ? WEIR_ENGINE_THREADS : WEIR_ENGINE_AUTO,
 	};
 }
@@ -151,8 +152,8 @@ RIG_UNUSED static uint16_t rig_run(struct weir_medium *medium, struct weir_io *i
 }
 
 /* One request with one segment. */
-RIG_UNUSED static uint16_t rig_io(struct weir_medium *medium, enum weir_io_kind kind,
-				  uint64_t offset, void *memory, uint64_t bytes)
+RIG_UNUSED static uint16_t rig_io(struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset,
+				  void *memory, uint64_t bytes)
 {
 	struct iovec iov = { memory, bytes };
 	struct weir_io io = { .kind = kind, .offset_bytes = offset, .bytes = bytes };
@@ -164,10 +165,12 @@ RIG_UNUSED static uint16_t rig_io(struct weir_medium *medium, enum weir_io_kind 
 	return rig_run(medium, &io);
 }
 
-RIG_UNUSED static void rig_register(struct weir_medium *medium, unsigned thread, void *memory,
-				    uint64_t bytes, uint64_t id)
+RIG_UNUSED static void rig_register(struct weir_medium *medium, unsigned thread, void *memory, uint64_t bytes,
+				    uint64_t id)
 {
-	struct weir_dma_region region = { .address = (uintptr_t)memory, .bytes = bytes, .id = id, .shares = 1, .host = memory };
+	struct weir_dma_region region = {
+		.address = (uintptr_t)memory, .bytes = bytes, .id = id, .shares = 1, .host = memory
+	};
 	struct weir_dma_view view = { .generation = id, .regions = &region, .count = bytes ? 1 : 0 };
 
 	medium->ops->memory_changed(medium, thread, &view);
@@ -193,13 +196,13 @@ RIG_UNUSED static int rig_child(int (*body)(void *), void *argument)
 }
 
 /* In a child, where cmocka's assertions must not be used. */
-#define RIG_CHECK(condition)                                                                 \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__,    \
-				__LINE__, #condition, weir_last_error());                    \
-			return 1;                                                            \
-		}                                                                            \
+#define RIG_CHECK(condition)                                                                                 \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__, __LINE__,          \
+				#condition, weir_last_error());                                              \
+			return 1;                                                                            \
+		}                                                                                            \
 	} while (0)
 
 enum { RIG_SKIP = 77 };
@@ -215,10 +218,10 @@ RIG_UNUSED static void rig_expect_child(int (*body)(void *), void *argument, con
 	assert_int_equal(code, 0);
 }
 
-#define assert_says(words)                                                                   \
-	do {                                                                                 \
-		if (!strstr(weir_last_error(), words))                                       \
-			fail_msg("'%s' is not in: %s", words, weir_last_error());            \
+#define assert_says(words)                                                                                   \
+	do {                                                                                                 \
+		if (!strstr(weir_last_error(), words))                                                       \
+			fail_msg("'%s' is not in: %s", words, weir_last_error());                            \
 	} while (0)
 
 #endif

@@ -28,9 +28,8 @@ static void sizes_are_whole_blocks(void **state)
 		uint64_t file;
 		uint32_t block;
 		uint64_t medium;
-	} rows[] = { { 1, 512, 512 },	   { 511, 512, 512 },	 { 512, 512, 512 },
-		     { 513, 512, 1024 },   { 1, 4096, 4096 },	 { 4096, 4096, 4096 },
-		     { 12289, 4096, 16384 }, { 8192, 0, 8192 } };
+	} rows[] = { { 1, 512, 512 },   { 511, 512, 512 },    { 512, 512, 512 },      { 513, 512, 1024 },
+		     { 1, 4096, 4096 }, { 4096, 4096, 4096 }, { 12289, 4096, 16384 }, { 8192, 0, 8192 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -178,8 +177,7 @@ static int forbid(unsigned call, unsigned error)
 	};
 	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 /* Without io_uring all is done by threads, and the path says so. */
@@ -194,11 +192,16 @@ static int do_without(void *argument, unsigned call, unsigned error)
 	RIG_CHECK(!forbid(call, error));
 	options.threads = 2;
 	RIG_CHECK(!weir_medium_file_open(argument, &options, &medium));
-	RIG_CHECK(!strcmp(medium->path, "pread/pwrite threads (io_uring is forbidden or missing), page cache"));
+	RIG_CHECK(
+		!strcmp(medium->path, "pread/pwrite threads (io_uring is forbidden or missing), page cache"));
 	rig_register(medium, 0, memory, 4096, 1);
 	for (unsigned i = 0; i < 16; i++) {
 		iov[i] = (struct iovec){ memory + (i % 8) * 512, 512 };
-		ios[i] = (struct weir_io){ .thread = i / 8, .offset_bytes = (i % 8) * 512, .bytes = 512, .iov = &iov[i], .iov_count = 1,
+		ios[i] = (struct weir_io){ .thread = i / 8,
+					   .offset_bytes = (i % 8) * 512,
+					   .bytes = 512,
+					   .iov = &iov[i],
+					   .iov_count = 1,
 					   .done = rig_done };
 		RIG_CHECK(medium->ops->submit(medium, &ios[i]));
 	}
@@ -237,7 +240,8 @@ static int do_without_register(void *argument)
 
 static void does_without_io_uring(void **state)
 {
-	static int (*const bodies[])(void *) = { do_without_setup, do_without_its_calls, do_without_enter, do_without_register };
+	static int (*const bodies[])(void *) = { do_without_setup, do_without_its_calls, do_without_enter,
+						 do_without_register };
 	char name[RIG_NAME_BYTES];
 
 	(void)state;

@@ -23,8 +23,11 @@ static void *reader_main(void *argument)
 	for (unsigned i = 0; i < READS; i++) {
 		uint64_t offset = (uint64_t)((i * 37 + reader->thread) % 255) * 4096;
 		struct iovec iov = { memory, 4096 };
-		struct weir_io io = { .kind = WEIR_IO_READ, .thread = reader->thread,
-				      .offset_bytes = offset, .bytes = 4096, .iov = &iov,
+		struct weir_io io = { .kind = WEIR_IO_READ,
+				      .thread = reader->thread,
+				      .offset_bytes = offset,
+				      .bytes = 4096,
+				      .iov = &iov,
 				      .iov_count = 1 };
 
 		reader->bad += rig_run(reader->medium, &io) != 0;
@@ -75,9 +78,11 @@ static void *relay_start(void *argument)
 	rig_register(relay->medium, 0, relay->memory, RELAY * 4096, 1);
 	for (unsigned i = 0; i < RELAY; i++) {
 		relay->iov[i] = (struct iovec){ relay->memory + i * 4096, 4096 };
-		relay->ios[i] = (struct weir_io){ .kind = WEIR_IO_READ, .bytes = 4096,
+		relay->ios[i] = (struct weir_io){ .kind = WEIR_IO_READ,
+						  .bytes = 4096,
 						  .offset_bytes = (i * 29 % 250) * 4096,
-						  .iov = &relay->iov[i], .iov_count = 1,
+						  .iov = &relay->iov[i],
+						  .iov_count = 1,
 						  .done = rig_done };
 		if (!relay->medium->ops->submit(relay->medium, &relay->ios[i]))
 			return "refused";
@@ -113,8 +118,8 @@ static void changes_host_threads_in_mid_flight(void **state)
 			rig_register(relay.medium, 0, relay.memory, RELAY * 4096, 50 + iteration);
 		for (unsigned i = 0; i < RELAY; i++) {
 			assert_int_equal(rig_wait(relay.medium, &relay.ios[i]), 0);
-			assert_true(rig_matches(relay.iov[i].iov_base, relay.ios[i].offset_bytes, 4096,
-						SEED));
+			assert_true(
+				rig_matches(relay.iov[i].iov_base, relay.ios[i].offset_bytes, 4096, SEED));
 		}
 	}
 	relay.medium->ops->close(relay.medium);
@@ -135,8 +140,11 @@ static void *begin_and_leave(void *argument)
 	struct left_behind *left = argument;
 
 	left->iov = (struct iovec){ left->memory, 65536 };
-	left->ios[0] = (struct weir_io){ .kind = WEIR_IO_WRITE, .bytes = 65536, .iov = &left->iov,
-					 .iov_count = 1, .force_unit_access = true };
+	left->ios[0] = (struct weir_io){ .kind = WEIR_IO_WRITE,
+					 .bytes = 65536,
+					 .iov = &left->iov,
+					 .iov_count = 1,
+					 .force_unit_access = true };
 	left->ios[1] = (struct weir_io){ .kind = WEIR_IO_FLUSH };
 	left->ios[2] = (struct weir_io){ .kind = WEIR_IO_ZERO, .offset_bytes = 131072, .bytes = 65536 };
 	left->ios[3] = (struct weir_io){ .kind = WEIR_IO_DISCARD, .offset_bytes = 262144, .bytes = 65536 };

@@ -131,9 +131,11 @@ static void test_nothing_there(void **state)
 	put_function("0001:01:00.0", "0x010802\n", NULL, NULL);
 	put_function("0000:02:00.0", "0x020000\n", NULL, NULL);
 	expect(poll("65:00.0", &out), ENODEV,
-	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
-	expect(poll("2:0.0", &out), ENODEV, "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
-					    "NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
+	       "storage \"nvme:it\": there is no PCI device 0000:65:00.0; NVMe controllers here: "
+	       "0000:81:00.0, 0001:01:00.0");
+	expect(poll("2:0.0", &out), ENODEV,
+	       "storage \"nvme:it\": 0000:02:00.0 is no NVMe controller (its PCI class is 020000); "
+	       "NVMe controllers here: 0000:81:00.0, 0001:01:00.0");
 }
 
 /* An interface of the same class that is no NVMe, and what it would be taken for. */
@@ -144,7 +146,8 @@ static void test_another_interface(void **state)
 	(void)state;
 	put_function("0000:67:00.0", "0x010801\n", "vfio-pci", "13");
 	assert_int_equal(poll("67:00.0", &out), -ENODEV);
-	assert_non_null(strstr(weir_last_error(), "0000:67:00.0 is no NVMe controller (its PCI class is 010801)"));
+	assert_non_null(
+		strstr(weir_last_error(), "0000:67:00.0 is no NVMe controller (its PCI class is 010801)"));
 }
 
 static void test_another_driver(void **state)
@@ -154,10 +157,13 @@ static void test_another_driver(void **state)
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "nvme", "12");
 	expect(poll("65:00.0", &out), EBUSY,
-	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; as root: weir-bind bind 0000:65:00.0, which takes "
-	       "it away from the system unless it is in use; or leave it there (driver=kernel, docs/kernel.md)");
+	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver nvme; as root: weir-bind bind "
+	       "0000:65:00.0, which takes "
+	       "it away from the system unless it is in use; or leave it there (driver=kernel, "
+	       "docs/kernel.md)");
 	put_function("0000:66:00.0", "0x010802\n", NULL, "13");
-	expect(poll("66:00.0", &out), EBUSY, "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind 0000:66:00.0");
+	expect(poll("66:00.0", &out), EBUSY,
+	       "storage \"nvme:it\": 0000:66:00.0 has no driver; as root: weir-bind bind 0000:66:00.0");
 }
 
 static void test_no_iommu(void **state)
@@ -167,7 +173,8 @@ static void test_no_iommu(void **state)
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", NULL);
 	expect(poll("65:00.0", &out), ENOTSUP,
-	       "storage \"nvme:it\": 0000:65:00.0 is in no IOMMU group, so nothing would confine its DMA; switch the IOMMU on in "
+	       "storage \"nvme:it\": 0000:65:00.0 is in no IOMMU group, so nothing would confine its DMA; "
+	       "switch the IOMMU on in "
 	       "the firmware and for the kernel (intel_iommu=on where it is not the default)");
 }
 
@@ -183,8 +190,10 @@ static void test_who_shares_a_group(void **state)
 	put_function("0000:67:00.0", "0x010802\n", NULL, "12");
 	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_pcie_group_fail(&out), EBUSY,
-	       "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 "
-	       "(ixgbe), 0000:66:00.0 (nvme); bind them to vfio-pci too, or move the controller to another slot");
+	       "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers "
+	       "have: 0000:65:00.1 "
+	       "(ixgbe), 0000:66:00.0 (nvme); bind them to vfio-pci too, or move the controller to another "
+	       "slot");
 }
 
 static void test_vfio_files(void **state)
@@ -195,25 +204,31 @@ static void test_vfio_files(void **state)
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
 	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_pcie_vfio_fail(&out, "vfio", ENOENT), ENODEV,
-	       "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in a container, pass "
+	       "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci "
+	       "vfio_iommu_type1; in a container, pass "
 	       "/dev/vfio in");
 	expect(weir_pcie_vfio_fail(&out, "12", EACCES), EACCES,
-	       "storage \"nvme:it\": no permission to open /dev/vfio/12; the queues of a controller are all of its data, so an "
+	       "storage \"nvme:it\": no permission to open /dev/vfio/12; the queues of a controller are all "
+	       "of its data, so an "
 	       "administrator grants them (chown USER /dev/vfio/12), or run as root");
 	expect(weir_pcie_vfio_fail(&out, "12", EBUSY), EBUSY,
 	       "storage \"nvme:it\": /dev/vfio/12 is open already: another program has a device "
 	       "of IOMMU group 12");
 	put("/dev/vfio/noiommu-12", "");
 	expect(weir_pcie_vfio_fail(&out, "12", ENOENT), ENOTSUP,
-	       "storage \"nvme:it\": 0000:65:00.0 is bound without an IOMMU (/dev/vfio/noiommu-12), which weir does not drive; "
+	       "storage \"nvme:it\": 0000:65:00.0 is bound without an IOMMU (/dev/vfio/noiommu-12), which "
+	       "weir does not drive; "
 	       "switch the IOMMU on");
 }
 
-#define OPEN_DEVICE "storage \"nvme:it\": /dev/vfio/devices/vfio3 is open already: another program has " \
-		    "a device of IOMMU group 12"
+#define OPEN_DEVICE                                                                                          \
+	"storage \"nvme:it\": /dev/vfio/devices/vfio3 is open already: another program has "                 \
+	"a device of IOMMU group 12"
 
-#define SHARED "storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: 0000:65:00.1 " \
-	       "(ixgbe); bind them to vfio-pci too, or move the controller to another slot"
+#define SHARED                                                                                               \
+	"storage \"nvme:it\": 0000:65:00.0 shares IOMMU group 12 with devices that other drivers have: "     \
+	"0000:65:00.1 "                                                                                      \
+	"(ixgbe); bind them to vfio-pci too, or move the controller to another slot"
 
 static void test_device_files(void **state)
 {
@@ -223,7 +238,8 @@ static void test_device_files(void **state)
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
 	assert_int_equal(poll("65:00.0", &out), 0);
-	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/uevent", ""); /* as of Linux 6.1, which has no files for them */
+	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/uevent",
+	    ""); /* as of Linux 6.1, which has no files for them */
 	assert_false(weir_pcie_device_node(&out, node));
 	assert_false(weir_pcie_iommufd_permitted(&out));
 	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/dev", "511:0\n");
@@ -236,15 +252,19 @@ static void test_device_files(void **state)
 	assert_true(weir_pcie_iommufd_permitted(&out));
 	expect(weir_pcie_vfio_fail(&out, node, EBUSY), EBUSY, OPEN_DEVICE);
 	expect(weir_pcie_iommu_fail(&out, EACCES), EACCES,
-	       "storage \"nvme:it\": no permission to open /dev/iommu, which takes no device from anybody; an administrator grants it "
+	       "storage \"nvme:it\": no permission to open /dev/iommu, which takes no device from anybody; "
+	       "an administrator grants it "
 	       "(chmod 666 /dev/iommu), or run as root, or use vfio=group");
 	expect(weir_pcie_denied_fail(&out), EPERM,
-	       "storage \"nvme:it\": the IOMMU of 0000:65:00.0 does not remap interrupts, so VFIO refuses it; switch that on in "
-	       "the firmware (or, trusting all programs that use VFIO, load iommufd with allow_unsafe_interrupts=1)");
+	       "storage \"nvme:it\": the IOMMU of 0000:65:00.0 does not remap interrupts, so VFIO refuses "
+	       "it; switch that on in "
+	       "the firmware (or, trusting all programs that use VFIO, load iommufd with "
+	       "allow_unsafe_interrupts=1)");
 	put_function("0000:65:00.2", "0x010802\n", "vfio-pci", "12");
 	expect(weir_pcie_denied_fail(&out), EBUSY,
 	       "storage \"nvme:it\": another program has a device of IOMMU group 12 (0000:65:00.2 "
-	       "beside 0000:65:00.0), which it has to close first; or the IOMMU does not remap interrupts, which VFIO insists on");
+	       "beside 0000:65:00.0), which it has to close first; or the IOMMU does not remap interrupts, "
+	       "which VFIO insists on");
 	put_function("0000:65:00.1", "0x020000\n", "ixgbe", "12");
 	expect(weir_pcie_denied_fail(&out), EBUSY, SHARED);
 	expect(weir_pcie_vfio_fail(&out, node, EBUSY), EBUSY, SHARED);
@@ -260,24 +280,30 @@ static void test_ways(void **state)
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
 	assert_int_equal(poll("65:00.0", &out), 0);
 	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENOTSUP,
-	       "storage \"nvme:it\": 0000:65:00.0 has no device file below /dev/vfio/devices: that takes Linux 6.6 or later, built with "
+	       "storage \"nvme:it\": 0000:65:00.0 has no device file below /dev/vfio/devices: that takes "
+	       "Linux 6.6 or later, built with "
 	       "VFIO_DEVICE_CDEV and IOMMUFD; vfio=group uses /dev/vfio/12 instead");
-#define NO_GROUP "storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in a container, pass " \
-		 "/dev/vfio in"
+#define NO_GROUP                                                                                             \
+	"storage \"nvme:it\": there is no /dev/vfio/vfio; as root: modprobe vfio-pci vfio_iommu_type1; in "  \
+	"a container, pass "                                                                                 \
+	"/dev/vfio in"
 	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
 	put(DEVICES "0000:65:00.0/vfio-dev/vfio3/dev", "511:0\n");
 	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
 	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENODEV,
-	       "storage \"nvme:it\": there is no /dev/vfio/devices/vfio3; in a container, pass /dev/vfio/devices in; or use vfio=group");
+	       "storage \"nvme:it\": there is no /dev/vfio/devices/vfio3; in a container, pass "
+	       "/dev/vfio/devices in; or use vfio=group");
 	put("/dev/vfio/devices/vfio3", "");
 	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENODEV, NO_GROUP);
 	expect(weir_vfio_open(&out, WEIR_VFIO_IOMMUFD, &vfio), ENODEV,
-	       "storage \"nvme:it\": there is no /dev/iommu; as root: modprobe iommufd; in a container, pass it in; or use vfio=group");
+	       "storage \"nvme:it\": there is no /dev/iommu; as root: modprobe iommufd; in a container, pass "
+	       "it in; or use vfio=group");
 	put("/dev/iommu", "");
 	expect(weir_vfio_open(&out, WEIR_VFIO_GROUP, &vfio), ENODEV, NO_GROUP);
 	/* Files that are none of VFIO's. */
 	expect(weir_vfio_open(&out, WEIR_VFIO_AUTO, &vfio), ENOTTY,
-	       "storage \"nvme:it\": VFIO cannot use the IOMMU of 0000:65:00.0: Inappropriate ioctl for device");
+	       "storage \"nvme:it\": VFIO cannot use the IOMMU of 0000:65:00.0: Inappropriate ioctl for "
+	       "device");
 }
 
 /* A controller that the kernel's driver has as nvme3, and what sysfs says of it. */
@@ -304,8 +330,9 @@ static void test_the_kernels_driver(void **state)
 		const char *text;
 		enum weir_nvme_driver_state is;
 	} states[] = {
-		{ "new\n", WEIR_NVME_DRIVER_BUSY },	    { "resetting\n", WEIR_NVME_DRIVER_BUSY }, { "connecting\n", WEIR_NVME_DRIVER_BUSY },
-		{ "deleting\n", WEIR_NVME_DRIVER_GONE },    { "dead\n", WEIR_NVME_DRIVER_GONE },      { "", WEIR_NVME_DRIVER_GONE },
+		{ "new\n", WEIR_NVME_DRIVER_BUSY },        { "resetting\n", WEIR_NVME_DRIVER_BUSY },
+		{ "connecting\n", WEIR_NVME_DRIVER_BUSY }, { "deleting\n", WEIR_NVME_DRIVER_GONE },
+		{ "dead\n", WEIR_NVME_DRIVER_GONE },       { "", WEIR_NVME_DRIVER_GONE },
 		{ "live\n", WEIR_NVME_DRIVER_LIVE },
 	};
 	struct weir_nvme_driver driver;
@@ -324,7 +351,9 @@ static void test_the_kernels_driver(void **state)
 	put(DEVICES "0000:65:00.0/nvme/nvme3/state", "dead\n");
 	expect(weir_nvme_driver_await(&driver), ENODEV,
 	       "storage \"nvme:it\": the kernel's driver has 0000:65:00.0 no longer, or has given it up");
-	expect(weir_nvme_driver_admin(&driver, &(struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY }, &(uint32_t){ 0 }), ENOTTY,
+	expect(weir_nvme_driver_admin(&driver, &(struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY },
+				      &(uint32_t){ 0 }),
+	       ENOTTY,
 	       "storage \"nvme:it\": /dev/nvme3 takes no admin commands: Inappropriate ioctl for device");
 	expect(weir_nvme_driver_reset(&driver), ENOTTY,
 	       "storage \"nvme:it\": /dev/nvme3 takes no reset: Inappropriate ioctl for device");
@@ -360,7 +389,8 @@ static void test_no_driver_of_the_kernels(void **state)
 	(void)state;
 	put_function("0000:65:00.0", "0x010802\n", "vfio-pci", "12");
 	expect(open_driven(&driver), EBUSY,
-	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver vfio-pci, and driver=kernel is for one that the kernel's NVMe "
+	       "storage \"nvme:it\": 0000:65:00.0 is bound to the driver vfio-pci, and driver=kernel is for "
+	       "one that the kernel's NVMe "
 	       "driver has; as root: weir-bind restore 0000:65:00.0; or leave out driver=kernel");
 	put_function("0000:65:00.0", "0x010802\n", "nvme", NULL);
 	assert_int_equal(open_driven(&driver), -EAGAIN);
@@ -369,7 +399,8 @@ static void test_no_driver_of_the_kernels(void **state)
 	folders(path, "/dev/nvme3");
 	unlink(path);
 	assert_int_equal(open_driven(&driver), -ENOENT);
-	assert_non_null(strstr(weir_last_error(), "/dev/nvme3: No such file or directory; queues are created there"));
+	assert_non_null(
+		strstr(weir_last_error(), "/dev/nvme3: No such file or directory; queues are created there"));
 	weir_nvme_driver_close(&driver);
 }
 
@@ -402,12 +433,15 @@ static void test_uris(void **state)
 		{ "nvme:0000:65:00.9", "is no PCI address" },
 		{ "nvme:65:00.0?nsid=0", "nsid is a whole number from 1" },
 		{ "nvme:65:00.0?queues=2000", "queues is a whole number from 1 to 1024" },
-		{ "nvme:65:00.0?block=512", "nvme: knows nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, vfio" },
+		{ "nvme:65:00.0?block=512",
+		  "nvme: knows nsid, queues, ro, mover, shadow, doorbell, gpu_memory, driver, in_use, vfio" },
 		{ "nvme:65:00.0?gpu_memory=all", "gpu_memory is none, data or queues" },
-		{ "nvme:65:00.0?gpu_memory=queues", "gpu_memory is for a context whose device memory is a device's BAR" },
+		{ "nvme:65:00.0?gpu_memory=queues",
+		  "gpu_memory is for a context whose device memory is a device's BAR" },
 		{ "nvme:65:00.0?driver=nvme", "driver is vfio or kernel" },
 		{ "nvme:65:00.0?driver=kernel&in_use=write", "in_use is refuse or allow" },
-		{ "nvme:65:00.0?driver=kernel&gpu_memory=none", "leave out gpu_memory, or say gpu_memory=queues" },
+		{ "nvme:65:00.0?driver=kernel&gpu_memory=none",
+		  "leave out gpu_memory, or say gpu_memory=queues" },
 		{ "nvme:65:00.0?driver=kernel&mover=pull", "mover=pull leaves data in the host's memory" },
 		{ "nvme:65:00.0?driver=kernel&vfio=group", "two ways to a controller" },
 		{ "nvme:fffffff:ff:1f.7?driver=kernel", "there is no PCI device fffffff:ff:1f.7" },

@@ -160,17 +160,15 @@ static void test_opcodes(void **state)
 		if (opcode <= 0x0a || opcode == NVME_ADMIN_ASYNC_EVENT)
 			if (opcode != 3 && opcode != 7)
 				continue;
-		assert_int_equal(driver_admin(&driver, sqe),
-				 NVME_STATUS_INVALID_OPCODE | DRIVER_REFUSED);
+		assert_int_equal(driver_admin(&driver, sqe), NVME_STATUS_INVALID_OPCODE | DRIVER_REFUSED);
 	}
 	for (u32 bit = 8; bit < 16; bit++)
 		if (bit < 10 || bit > 13)
-			assert_int_equal(driver_admin(&driver,
-						      (struct nvme_sqe){
-							      .cdw0 = NVME_ADMIN_GET_FEATURES |
-								      1u << bit,
-							      .cdw10 = 7 }),
-					 REFUSED_FIELD);
+			assert_int_equal(
+				driver_admin(&driver,
+					     (struct nvme_sqe){ .cdw0 = NVME_ADMIN_GET_FEATURES | 1u << bit,
+								.cdw10 = 7 }),
+				REFUSED_FIELD);
 	driver_close(&driver);
 }
 
@@ -191,16 +189,15 @@ static void test_number_of_queues(void **state)
 	open_enabled(&driver);
 	assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, &result), 0);
 	assert_int_equal(result, most | most << 16);
-	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0xffff, &result),
-			 REFUSED_FIELD);
-	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0xffff0000, &result),
-			 REFUSED_FIELD);
+	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0xffff, &result), REFUSED_FIELD);
+	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0xffff0000, &result), REFUSED_FIELD);
 	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0xfffe0001, &result), 0);
 	assert_int_equal(result, 1 | most << 16);
 	assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, &result), 0);
 	assert_int_equal(result, 1 | most << 16);
 	driver_add_queue(&driver, 2, 3, 4, 4);
-	assert_int_equal(driver_admin(&driver, driver_create_cq(4, driver_bus(driver_pages(&driver, PAGE)), 4)), 0);
+	assert_int_equal(
+		driver_admin(&driver, driver_create_cq(4, driver_bus(driver_pages(&driver, PAGE)), 4)), 0);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(3, 3, driver_bus(driver.arena), 4)),
 			 REFUSED_QID); /* beyond what was negotiated */
 	assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0, &result),
@@ -233,10 +230,8 @@ static void test_features(void **state)
 	for (u32 id = 0; id < 256; id++) {
 		if ((id && id < 0x0c && id != 3) || id == NVME_FEATURE_HOST_BEHAVIOR)
 			continue;
-		assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, NULL),
-				 REFUSED_FIELD);
-		assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0, NULL),
-				 REFUSED_FIELD);
+		assert_int_equal(feature(&driver, NVME_ADMIN_GET_FEATURES, id, 0, NULL), REFUSED_FIELD);
+		assert_int_equal(feature(&driver, NVME_ADMIN_SET_FEATURES, id, 0, NULL), REFUSED_FIELD);
 	}
 	driver_close(&driver);
 }
@@ -290,14 +285,15 @@ static void test_log_pages(void **state)
 	memory = driver_pages(&driver, 2 * PAGE);
 	assert_int_equal(read_log(&driver, 2, 128, 0, memory), 0);
 	assert_int_equal(memory[3], 100); /* available spare */
-	assert_int_equal(memory[32], 0); /* data units read */
-	assert_int_equal(memory[48], 0); /* and written, in thousands of 512 bytes, rounded up */
+	assert_int_equal(memory[32], 0);  /* data units read */
+	assert_int_equal(memory[48], 0);  /* and written, in thousands of 512 bytes, rounded up */
 	driver_add_queue(&driver, 1, 1, 4, 4);
 	for (u32 i = 0; i < 3; i++) {
 		u32 opcode = i ? NVME_OPCODE_READ : NVME_OPCODE_WRITE;
 		u64 lba = i < 2 ? 0 : ~(u64)0; /* the last one fails, and moves nothing */
 
-		(void)driver_command(&driver, 1, driver_io(opcode, lba, 1, driver_bus(memory + PAGE), 0), NULL);
+		(void)driver_command(&driver, 1, driver_io(opcode, lba, 1, driver_bus(memory + PAGE), 0),
+				     NULL);
 	}
 	assert_int_equal(read_log(&driver, 2, 128, 0, memory), 0);
 	assert_int_equal(memory[32], 1);
@@ -312,24 +308,18 @@ static void test_log_pages(void **state)
 	assert_int_equal(read_log(&driver, 3, 4, 516, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 4, 2, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 1 << 20, 0, memory), REFUSED_FIELD);
-	assert_int_equal(read_log(&driver, 0x55, 4, 0, memory),
-			 NVME_STATUS(1, 9) | DRIVER_REFUSED);
+	assert_int_equal(read_log(&driver, 0x55, 4, 0, memory), NVME_STATUS(1, 9) | DRIVER_REFUSED);
 	driver_close(&driver);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identify_controller),
-		cmocka_unit_test(test_identify_namespace),
-		cmocka_unit_test(test_identify_others),
-		cmocka_unit_test(test_identify_lists),
-		cmocka_unit_test(test_identify_memory),
-		cmocka_unit_test(test_opcodes),
-		cmocka_unit_test(test_number_of_queues),
-		cmocka_unit_test(test_features),
-		cmocka_unit_test(test_host_behavior),
-		cmocka_unit_test(test_log_pages),
+		cmocka_unit_test(test_identify_controller), cmocka_unit_test(test_identify_namespace),
+		cmocka_unit_test(test_identify_others),     cmocka_unit_test(test_identify_lists),
+		cmocka_unit_test(test_identify_memory),     cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_number_of_queues),    cmocka_unit_test(test_features),
+		cmocka_unit_test(test_host_behavior),       cmocka_unit_test(test_log_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ enum {
 };
 
 #define DRIVER_ARENA_BYTES ((size_t)8 << 20)
-#define DRIVER_CC (NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16)
+#define DRIVER_CC          (NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16)
 
 struct driver_sq {
 	struct nvme_sqe *entries;
@@ -156,26 +156,22 @@ static inline void driver_wait_csts(struct driver *driver, u32 mask, u32 value)
 	}
 }
 
-static inline void driver_ring_open(struct driver *driver, u32 sq, u32 cq, u32 sq_entries,
-				    u32 cq_entries)
+static inline void driver_ring_open(struct driver *driver, u32 sq, u32 cq, u32 sq_entries, u32 cq_entries)
 {
-	driver->sq[sq] = (struct driver_sq){
-		driver_pages(driver, sq_entries * sizeof(struct nvme_sqe)), sq_entries, 0, cq
-	};
+	driver->sq[sq] = (struct driver_sq){ driver_pages(driver, sq_entries * sizeof(struct nvme_sqe)),
+					     sq_entries, 0, cq };
 	if (cq_entries)
-		driver->cq[cq] = (struct driver_cq){
-			driver_pages(driver, cq_entries * sizeof(struct nvme_cqe)), cq_entries, 0, 1
-		};
+		driver->cq[cq] =
+			(struct driver_cq){ driver_pages(driver, cq_entries * sizeof(struct nvme_cqe)),
+					    cq_entries, 0, 1 };
 }
 
 static inline void driver_write_rings(struct driver *driver)
 {
 	weir_virtual_write32(driver->controller, NVME_REGISTER_AQA,
 			     (driver->sq[0].size - 1) | (driver->cq[0].size - 1) << 16);
-	weir_virtual_write64(driver->controller, NVME_REGISTER_ASQ,
-			     driver_bus(driver->sq[0].entries));
-	weir_virtual_write64(driver->controller, NVME_REGISTER_ACQ,
-			     driver_bus(driver->cq[0].entries));
+	weir_virtual_write64(driver->controller, NVME_REGISTER_ASQ, driver_bus(driver->sq[0].entries));
+	weir_virtual_write64(driver->controller, NVME_REGISTER_ACQ, driver_bus(driver->cq[0].entries));
 }
 
 static inline void driver_enable(struct driver *driver)
@@ -302,10 +298,9 @@ static inline u32 driver_admin(struct driver *driver, struct nvme_sqe sqe)
 
 static inline struct nvme_sqe driver_create_cq(u32 cq, u64 ring, u32 entries)
 {
-	return (struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ,
-				  .prp1 = ring,
-				  .cdw10 = cq | (entries - 1) << 16,
-				  .cdw11 = 1 };
+	return (struct nvme_sqe){
+		.cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = ring, .cdw10 = cq | (entries - 1) << 16, .cdw11 = 1
+	};
 }
 
 static inline struct nvme_sqe driver_create_sq(u32 sq, u32 cq, u64 ring, u32 entries)
@@ -322,20 +317,16 @@ static inline struct nvme_sqe driver_delete(u32 opcode, u32 id)
 }
 
 /* cq_entries 0: the completion queue exists already. */
-static inline void driver_add_queue(struct driver *driver, u32 sq, u32 cq, u32 sq_entries,
-				    u32 cq_entries)
+static inline void driver_add_queue(struct driver *driver, u32 sq, u32 cq, u32 sq_entries, u32 cq_entries)
 {
 	driver_ring_open(driver, sq, cq, sq_entries, cq_entries);
 	if (cq_entries)
-		assert_int_equal(
-			driver_admin(driver, driver_create_cq(cq,
-							      driver_bus(driver->cq[cq].entries),
-							      cq_entries)),
-			0);
-	assert_int_equal(
-		driver_admin(driver, driver_create_sq(sq, cq, driver_bus(driver->sq[sq].entries),
-						      sq_entries)),
-		0);
+		assert_int_equal(driver_admin(driver, driver_create_cq(cq, driver_bus(driver->cq[cq].entries),
+								       cq_entries)),
+				 0);
+	assert_int_equal(driver_admin(driver, driver_create_sq(sq, cq, driver_bus(driver->sq[sq].entries),
+							       sq_entries)),
+			 0);
 }
 
 static inline struct nvme_sqe driver_io(u32 opcode, u64 lba, u32 blocks, u64 prp1, u64 prp2)

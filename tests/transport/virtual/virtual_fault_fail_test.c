@@ -136,7 +136,8 @@ static void test_gone(void **state)
 	driver_close(&driver);
 }
 
-/* Switched off: CSTS and CC read 0, what it had never ends, and whoever enables it has it as new, again and again. */
+/* Switched off: CSTS and CC read 0, what it had never ends, and whoever enables it has it as new, again and
+ * again. */
 static void test_off(void **state)
 {
 	struct driver driver;

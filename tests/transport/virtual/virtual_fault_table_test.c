@@ -219,7 +219,7 @@ static void test_fetch_batch(void **state)
 	(void)state;
 	options.fetch_batch = 2;
 	options.clock_argument = &driver; /* beyond size */
-	options.clock_ns = (uint64_t (*)(void *))(uintptr_t)1;
+	options.clock_ns = (uint64_t(*)(void *))(uintptr_t)1;
 	options.size = offsetof(struct weir_virtual_options, clock_ns);
 	options.latency_us = 1;
 	open_with(&driver, options, 16);

@@ -243,8 +243,10 @@ static void test_blocks_beyond_32_bits(void **state)
 	unsigned count;
 
 	(void)state;
-	assert_int_equal(weir_virtual_faults_parse("status:code=0x281:lba=7,status:code=0x286:lba=8589934599-8589934600", rows, 8,
-						   &count), 0);
+	assert_int_equal(weir_virtual_faults_parse(
+				 "status:code=0x281:lba=7,status:code=0x286:lba=8589934599-8589934600", rows,
+				 8, &count),
+			 0);
 	options = table(rows, count);
 	assert_int_equal(weir_medium_sparse_open((u64)100 << 40, BLOCK, &options.medium), 0);
 	open_with(&driver, options, 8);

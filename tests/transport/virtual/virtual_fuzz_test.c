@@ -19,7 +19,8 @@ static void begin_shadow(struct driver *driver)
 	shadow = driver_pages(driver, 2 * PAGE);
 	assert_int_equal(driver_admin(driver, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_DOORBELL_BUFFER_CONFIG,
 								 .prp1 = driver_bus(shadow),
-								 .prp2 = driver_bus(shadow) + PAGE }), 0);
+								 .prp2 = driver_bus(shadow) + PAGE }),
+			 0);
 }
 
 static u64 next_random(u64 *seed)
@@ -36,12 +37,9 @@ static u64 random_address(struct driver *driver, u64 *seed)
 	u64 random = next_random(seed);
 
 	switch (random & 7) {
-	case 0:
-		return next_random(seed);
-	case 1:
-		return driver_bus(driver->arena) + DRIVER_ARENA_BYTES - (random >> 3) % 8192;
-	case 2:
-		return driver_bus(driver->arena) + (random >> 3) % DRIVER_ARENA_BYTES;
+	case 0: return next_random(seed);
+	case 1: return driver_bus(driver->arena) + DRIVER_ARENA_BYTES - (random >> 3) % 8192;
+	case 2: return driver_bus(driver->arena) + (random >> 3) % DRIVER_ARENA_BYTES;
 	default:
 		/* the last quarter: no rings there, so that the fuzz can go on */
 		return (driver_bus(driver->arena) + DRIVER_ARENA_BYTES / 4 * 3 +

@@ -39,8 +39,7 @@ static void test_field_errors(void **state)
 		sqe = driver_io(opcodes[i], 0, 1, data, 0);
 		for (u32 nsid = 0; nsid < 5; nsid++) {
 			sqe.nsid = nsid == 3 ? NVME_NSID_BROADCAST : nsid;
-			assert_int_equal(driver_command(&driver, 1, sqe, NULL),
-					 nsid == 1 ? 0 : space);
+			assert_int_equal(driver_command(&driver, 1, sqe, NULL), nsid == 1 ? 0 : space);
 		}
 		sqe.nsid = 1;
 		for (u32 bit = 8; bit < 16; bit++) {
@@ -68,13 +67,12 @@ static bool zero(const unsigned char *memory, size_t bytes)
 	return true;
 }
 
-static void write_blocks(struct driver *driver, unsigned char *memory, u64 lba, u32 blocks,
-			 u64 generation)
+static void write_blocks(struct driver *driver, unsigned char *memory, u64 lba, u32 blocks, u64 generation)
 {
 	for (u32 i = 0; i < blocks; i++)
 		driver_fill(memory + (size_t)i * BLOCK, lba + i, BLOCK, generation);
-	assert_int_equal(io(driver, NVME_OPCODE_WRITE, lba, blocks, driver_bus(memory),
-			    driver_bus(memory) + PAGE), 0);
+	assert_int_equal(
+		io(driver, NVME_OPCODE_WRITE, lba, blocks, driver_bus(memory), driver_bus(memory) + PAGE), 0);
 }
 
 static void test_write_zeroes(void **state)
@@ -87,15 +85,15 @@ static void test_write_zeroes(void **state)
 	memory = driver_pages(&driver, 2 * PAGE);
 	write_blocks(&driver, memory, 100, 16, 1);
 	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, 104, 3, 0, 0), 0);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory),
-			    driver_bus(memory) + PAGE), 0);
+	assert_int_equal(
+		io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory), driver_bus(memory) + PAGE), 0);
 	for (u32 i = 0; i < 16; i++)
-		assert_true(i >= 4 && i < 7 ? zero(memory + i * BLOCK, BLOCK) :
-					      driver_holds(memory + i * BLOCK, 100 + i, BLOCK, 1));
+		assert_true(i >= 4 && i < 7 ? zero(memory + i * BLOCK, BLOCK)
+					    : driver_holds(memory + i * BLOCK, 100 + i, BLOCK, 1));
 	/* Longer than MDTS: nothing is transferred, so the limit does not count. */
 	assert_int_equal(io(&driver, NVME_OPCODE_WRITE_ZEROES, 0, BLOCKS, 0, 0), 0);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory),
-			    driver_bus(memory) + PAGE), 0);
+	assert_int_equal(
+		io(&driver, NVME_OPCODE_READ, 100, 16, driver_bus(memory), driver_bus(memory) + PAGE), 0);
 	assert_true(zero(memory, 16 * BLOCK));
 	driver_close(&driver);
 }
@@ -135,23 +133,21 @@ static void test_deallocate(void **state)
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, 1, 1, driver_bus(memory), 0), 0);
 	assert_true(driver_holds(memory, 1, BLOCK, 1));
 	assert_int_equal(manage(&driver, driver_bus(list), 3, NVME_DSM_DEALLOCATE), 0);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory),
-			    driver_bus(memory) + PAGE), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory), driver_bus(memory) + PAGE),
+			 0);
 	for (u32 i = 0; i < 16; i++)
-		assert_true(i == 1 || i == 4 || i == 5 ?
-				    zero(memory + i * BLOCK, BLOCK) :
-				    driver_holds(memory + i * BLOCK, i, BLOCK, 1));
+		assert_true(i == 1 || i == 4 || i == 5 ? zero(memory + i * BLOCK, BLOCK)
+						       : driver_holds(memory + i * BLOCK, i, BLOCK, 1));
 	/* 256 ranges from an offset: two pages of list */
 	for (u32 i = 0; i < 256; i++)
 		put_range(list + 32, i, 2 * i, 1);
 	write_blocks(&driver, memory, 500, 16, 2);
 	assert_int_equal(manage(&driver, driver_bus(list) + 32, 256, NVME_DSM_DEALLOCATE), 0);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 500, 16, driver_bus(memory),
-			    driver_bus(memory) + PAGE), 0);
+	assert_int_equal(
+		io(&driver, NVME_OPCODE_READ, 500, 16, driver_bus(memory), driver_bus(memory) + PAGE), 0);
 	for (u32 i = 0; i < 16; i++)
-		assert_true(i % 2 || 500 + i > 510 ?
-				    driver_holds(memory + i * BLOCK, 500 + i, BLOCK, 2) :
-				    zero(memory + i * BLOCK, BLOCK));
+		assert_true(i % 2 || 500 + i > 510 ? driver_holds(memory + i * BLOCK, 500 + i, BLOCK, 2)
+						   : zero(memory + i * BLOCK, BLOCK));
 	driver_close(&driver);
 }
 
@@ -277,10 +273,8 @@ static void test_medium_errors(void **state)
 	assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 0, 1, driver_bus(list), 0),
 			 NVME_STATUS_UNRECOVERED_READ);
 	slow.status = NVME_STATUS_WRITE_FAULT;
-	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1, driver_bus(list), 0),
-			 NVME_STATUS_WRITE_FAULT);
-	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE),
-			 NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1, driver_bus(list), 0), NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), NVME_STATUS_WRITE_FAULT);
 	slow.status = 0;
 	assert_int_equal(manage(&driver, driver_bus(list), 2, NVME_DSM_DEALLOCATE), 0);
 	driver_close(&driver);
@@ -323,7 +317,8 @@ static bool computed(const unsigned char *memory, u64 offset_bytes)
 	return true;
 }
 
-static const u64 far[] = { 5, ((u64)1 << 23) + 5, ((u64)1 << 32) + 5, ((u64)1 << 32) + ((u64)1 << 23) + 5, ((u64)1 << 37) + 5 };
+static const u64 far[] = { 5, ((u64)1 << 23) + 5, ((u64)1 << 32) + 5, ((u64)1 << 32) + ((u64)1 << 23) + 5,
+			   ((u64)1 << 37) + 5 };
 
 enum { FAR = sizeof(far) / sizeof(far[0]), GENERATIONS = 8 };
 
@@ -403,7 +398,8 @@ static void test_deallocate_more_than_4_gib(void **state)
 		u64 lba = i < 3 ? first - 1 + i : first + blocks - 5 + i;
 
 		assert_int_equal(io(&driver, NVME_OPCODE_READ, lba, 1, driver_bus(memory), 0), 0);
-		assert_true(lba < first || lba >= first + blocks ? computed(memory, lba * BLOCK) : zero(memory, BLOCK));
+		assert_true(lba < first || lba >= first + blocks ? computed(memory, lba * BLOCK)
+								 : zero(memory, BLOCK));
 	}
 	driver_close(&driver);
 }
@@ -432,8 +428,7 @@ static void test_medium_refuses(void **state)
 	}
 	slow.capacity = 3;
 	for (u32 i = 0; i < 20; i++)
-		driver_post(&driver, 1, driver_io(NVME_OPCODE_COMPARE, 50, 1, driver_bus(memory), 0),
-			    i);
+		driver_post(&driver, 1, driver_io(NVME_OPCODE_COMPARE, 50, 1, driver_bus(memory), 0), i);
 	for (u32 i = 0; i < 20; i++) {
 		driver_reap(&driver, 1, &cqe);
 		assert_int_equal(driver_status(&cqe), 0);
@@ -604,8 +599,10 @@ int main(void)
 		cmocka_unit_test(test_deallocate_errors),
 		cmocka_unit_test(test_flush_and_fua),
 		cmocka_unit_test(test_read_only),
-		cmocka_unit_test(test_one_range_fails), cmocka_unit_test(test_beyond_32_bits),
-		cmocka_unit_test(test_deallocate_more_than_4_gib), cmocka_unit_test(test_medium_errors),
+		cmocka_unit_test(test_one_range_fails),
+		cmocka_unit_test(test_beyond_32_bits),
+		cmocka_unit_test(test_deallocate_more_than_4_gib),
+		cmocka_unit_test(test_medium_errors),
 		cmocka_unit_test(test_medium_refuses),
 		cmocka_unit_test(test_told_ahead),
 		cmocka_unit_test(test_any_order),

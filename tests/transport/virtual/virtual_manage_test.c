@@ -27,8 +27,7 @@ static void test_create_cq_errors(void **state)
 	ring = driver_bus(driver_pages(&driver, 8 * PAGE));
 	good = driver_create_cq(1, ring, 16);
 	assert_int_equal(driver_admin(&driver, driver_create_cq(0, ring, 16)), REFUSED_QID);
-	assert_int_equal(driver_admin(&driver, driver_create_cq(DRIVER_QUEUES, ring, 16)),
-			 REFUSED_QID);
+	assert_int_equal(driver_admin(&driver, driver_create_cq(DRIVER_QUEUES, ring, 16)), REFUSED_QID);
 	assert_int_equal(driver_admin(&driver, driver_create_cq(1, ring, 1)), size);
 	assert_int_equal(driver_admin(&driver, driver_create_cq(1, ring, 1025)), size);
 	assert_int_equal(driver_admin(&driver, driver_create_cq(1, ring + 16, 16)),
@@ -61,19 +60,16 @@ static void test_create_sq_errors(void **state)
 			 NVME_STATUS_INVALID_CQ | DRIVER_REFUSED);
 	assert_int_equal(driver_admin(&driver, driver_create_cq(1, ring, 16)), 0);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 0, ring, 16)), REFUSED_QID);
-	assert_int_equal(driver_admin(&driver, driver_create_sq(1, DRIVER_QUEUES, ring, 16)),
-			 REFUSED_QID);
+	assert_int_equal(driver_admin(&driver, driver_create_sq(1, DRIVER_QUEUES, ring, 16)), REFUSED_QID);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(0, 1, ring, 16)), REFUSED_QID);
-	assert_int_equal(driver_admin(&driver, driver_create_sq(DRIVER_QUEUES, 1, ring, 16)),
-			 REFUSED_QID);
+	assert_int_equal(driver_admin(&driver, driver_create_sq(DRIVER_QUEUES, 1, ring, 16)), REFUSED_QID);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, ring, 1)), size);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, ring, 65536)), size);
 	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, ring + 64, 16)),
 			 NVME_STATUS_INVALID_PRP_OFFSET | DRIVER_REFUSED);
 	/* The last page of the arena holds 64 entries, not 65. */
 	sqe = driver_create_sq(1, 1, driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE, 65);
-	assert_int_equal(driver_admin(&driver, sqe),
-			 NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED);
+	assert_int_equal(driver_admin(&driver, sqe), NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED);
 	sqe.cdw10 = 1 | 63 << 16;
 	sqe.cdw11 &= ~1u;
 	assert_int_equal(driver_admin(&driver, sqe), REFUSED_FIELD);
@@ -90,21 +86,17 @@ static void test_delete_errors(void **state)
 	(void)state;
 	open_enabled(&driver);
 	for (u32 id = 0; id < 3; id++) {
-		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, id)),
-				 REFUSED_QID);
-		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, id)),
-				 REFUSED_QID);
+		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, id)), REFUSED_QID);
+		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, id)), REFUSED_QID);
 	}
-	assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 65535)),
-			 REFUSED_QID);
+	assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 65535)), REFUSED_QID);
 	driver_add_queue(&driver, 1, 1, 4, 4);
 	driver_add_queue(&driver, 2, 1, 4, 0);
 	for (u32 id = 1; id < 3; id++) {
 		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 1)),
 				 NVME_STATUS_INVALID_QUEUE_DELETION | DRIVER_REFUSED);
 		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, id)), 0);
-		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, id)),
-				 REFUSED_QID);
+		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, id)), REFUSED_QID);
 	}
 	assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 1)), 0);
 	driver_add_queue(&driver, 1, 1, 8, 8);
@@ -117,7 +109,8 @@ static struct nvme_sqe abort_of(u32 sq, u32 cid)
 }
 
 /* What the medium has cannot be called back; what waits in front of it can. */
-/* What a queue's doorbells had is no doorbell of a queue that there is not, and of none that comes after it. */
+/* What a queue's doorbells had is no doorbell of a queue that there is not, and of none that comes after it.
+ */
 static void test_doorbells_of_deleted_queues(void **state)
 {
 	struct weir_virtual_stats stats;
@@ -130,7 +123,9 @@ static void test_doorbells_of_deleted_queues(void **state)
 	for (u32 round = 0; round < 3; round++) {
 		driver_add_queue(&driver, 1, 1, 16, 16);
 		for (u32 i = 0; i < 5; i++)
-			assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, i, 1, data, 0), NULL), 0);
+			assert_int_equal(
+				driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, i, 1, data, 0), NULL),
+				0);
 		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 1)), 0);
 		assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 1)), 0);
 		driver_steps(&driver, 10000); /* it looks at such doorbells now and then */
@@ -174,7 +169,8 @@ static void test_abort_in_medium(void **state)
 	driver_close(&driver);
 }
 
-/* Two wait in front of the medium: a read, and a command of two ranges that the medium had before. Abort takes the read alone. */
+/* Two wait in front of the medium: a read, and a command of two ranges that the medium had before. Abort
+ * takes the read alone. */
 static void test_abort_in_line(void **state)
 {
 	struct driver driver;
@@ -191,8 +187,13 @@ static void test_abort_in_line(void **state)
 	list[6] = 4;
 	slow.hold = true;
 	slow.capacity = 1;
-	driver_post(&driver, 1, (struct nvme_sqe){ .cdw0 = NVME_OPCODE_DSM, .nsid = 1, .prp1 = data, .cdw10 = 1,
-						   .cdw11 = NVME_DSM_DEALLOCATE }, 0);
+	driver_post(&driver, 1,
+		    (struct nvme_sqe){ .cdw0 = NVME_OPCODE_DSM,
+				       .nsid = 1,
+				       .prp1 = data,
+				       .cdw10 = 1,
+				       .cdw11 = NVME_DSM_DEALLOCATE },
+		    0);
 	driver_steps(&driver, 3);
 	driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), 1);
 	driver_steps(&driver, 3);
@@ -376,9 +377,7 @@ static void test_event_limit_and_abort(void **state)
 
 static struct nvme_sqe read_error_log(const void *memory)
 {
-	return (struct nvme_sqe){ .cdw0 = GET_LOG_PAGE,
-				  .prp1 = driver_bus(memory),
-				  .cdw10 = 1 | 15 << 16 };
+	return (struct nvme_sqe){ .cdw0 = GET_LOG_PAGE, .prp1 = driver_bus(memory), .cdw10 = 1 | 15 << 16 };
 }
 
 static void expect_event(struct driver *driver, u32 cid, u32 information)
@@ -406,7 +405,7 @@ static void test_events(void **state)
 	driver_post(&driver, 0, event_request(), 500);
 	expect_event(&driver, 500, 1);
 	driver_post(&driver, 0, event_request(), 501);
-	driver_doorbell(&driver, 3, 5); /* CQ head past what was posted */
+	driver_doorbell(&driver, 3, 5);          /* CQ head past what was posted */
 	assert_true(driver_nothing(&driver, 0)); /* masked until the log was read */
 	driver_post(&driver, 0, read_error_log(log), 9);
 	driver_step(&driver);
@@ -459,7 +458,8 @@ int main(void)
 		cmocka_unit_test(test_create_cq_errors),
 		cmocka_unit_test(test_create_sq_errors),
 		cmocka_unit_test(test_delete_errors),
-		cmocka_unit_test(test_doorbells_of_deleted_queues), cmocka_unit_test(test_abort_in_medium),
+		cmocka_unit_test(test_doorbells_of_deleted_queues),
+		cmocka_unit_test(test_abort_in_medium),
 		cmocka_unit_test(test_abort_in_line),
 		cmocka_unit_test(test_abort_in_time),
 		cmocka_unit_test(test_delete_sq_in_flight),

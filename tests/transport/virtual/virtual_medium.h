@@ -108,8 +108,7 @@ static inline void slow_end_one(struct slow *slow, unsigned index)
 	struct weir_io *io = slow->held[index];
 
 	slow->count--;
-	memmove(&slow->held[index], &slow->held[index + 1],
-		(slow->count - index) * sizeof(*slow->held));
+	memmove(&slow->held[index], &slow->held[index + 1], (slow->count - index) * sizeof(*slow->held));
 	slow_end(slow, io);
 }
 
@@ -128,8 +127,7 @@ static inline unsigned slow_poll(struct weir_medium *medium, unsigned thread)
 	return ended;
 }
 
-static inline void slow_changed(struct weir_medium *medium, unsigned thread,
-				const struct weir_dma_view *view)
+static inline void slow_changed(struct weir_medium *medium, unsigned thread, const struct weir_dma_view *view)
 {
 	(void)thread;
 	assert_true(view->count > 0);
@@ -145,7 +143,11 @@ static inline void slow_close(struct weir_medium *medium)
 }
 
 static const struct weir_medium_ops slow_ops = {
-	.size = sizeof(slow_ops), .submit = slow_submit, .poll = slow_poll, .memory_changed = slow_changed, .close = slow_close,
+	.size = sizeof(slow_ops),
+	.submit = slow_submit,
+	.poll = slow_poll,
+	.memory_changed = slow_changed,
+	.close = slow_close,
 };
 
 static inline void slow_open(struct slow *slow, uint64_t bytes, uint32_t block_bytes)
@@ -157,8 +159,8 @@ static inline void slow_open(struct slow *slow, uint64_t bytes, uint32_t block_b
 }
 
 /* A controller over @slow with queue pair 1 of the given sizes. */
-static inline void slow_driver_open(struct driver *driver, struct slow *slow, u32 sq_entries,
-				    u32 cq_entries, u32 latency_us)
+static inline void slow_driver_open(struct driver *driver, struct slow *slow, u32 sq_entries, u32 cq_entries,
+				    u32 latency_us)
 {
 	struct weir_virtual_options options = driver_defaults();
 

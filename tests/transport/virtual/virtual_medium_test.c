@@ -27,8 +27,8 @@ static void done(struct weir_io *io)
 	ended++;
 }
 
-static uint16_t run(struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset,
-		    void *memory, uint64_t bytes)
+static uint16_t run(struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset, void *memory,
+		    uint64_t bytes)
 {
 	uint64_t third = memory ? bytes / 3 : 0;
 	struct iovec iov[2] = { { memory, third },
@@ -83,11 +83,9 @@ static void test_bytes(void **state)
 /* Around the size from which on whole pages are given back instead of cleared. */
 static void test_large_zero(void **state)
 {
-	static const uint64_t cuts[][2] = { { 512, 262144 - 512 },
-					    { 512, 262144 },
-					    { 4096, 262144 },
-					    { 4608, 300032 },
-					    { 0, 1 << 20 } };
+	static const uint64_t cuts[][2] = {
+		{ 512, 262144 - 512 }, { 512, 262144 }, { 4096, 262144 }, { 4608, 300032 }, { 0, 1 << 20 }
+	};
 	static unsigned char all[1 << 20];
 	struct weir_medium *medium;
 
@@ -98,8 +96,7 @@ static void test_large_zero(void **state)
 
 		memset(all, 0xa5, sizeof(all));
 		assert_int_equal(run(medium, WEIR_IO_WRITE, 0, all, sizeof(all)), 0);
-		assert_int_equal(run(medium, i & 1 ? WEIR_IO_ZERO : WEIR_IO_DISCARD, from, NULL,
-				     to - from),
+		assert_int_equal(run(medium, i & 1 ? WEIR_IO_ZERO : WEIR_IO_DISCARD, from, NULL, to - from),
 				 0);
 		assert_int_equal(run(medium, WEIR_IO_READ, 0, all, sizeof(all)), 0);
 		for (uint64_t j = 0; j < sizeof(all); j++)
@@ -138,8 +135,7 @@ static void test_load(void **state)
 	unlink(path);
 }
 
-static void expect_error(uint64_t bytes, uint32_t block_bytes, const char *path, int error,
-			 const char *words)
+static void expect_error(uint64_t bytes, uint32_t block_bytes, const char *path, int error, const char *words)
 {
 	struct weir_medium *medium = NULL;
 
@@ -169,7 +165,8 @@ static void test_errors(void **state)
 /* Opened and closed, or not to be opened: nothing stays. */
 static void test_nothing_stays(void **state)
 {
-	char good[] = "/tmp/weir-medium-XXXXXX", large[] = "/tmp/weir-medium-XXXXXX", trace[] = "/tmp/weir-medium-XXXXXX";
+	char good[] = "/tmp/weir-medium-XXXXXX", large[] = "/tmp/weir-medium-XXXXXX",
+	     trace[] = "/tmp/weir-medium-XXXXXX";
 	static unsigned char memory[4096];
 	struct weir_medium *medium, *front;
 	struct test_has before;
@@ -184,12 +181,14 @@ static void test_nothing_stays(void **state)
 		assert_int_equal(weir_medium_ram_open(16 << 20, 4096, good, &medium), 0);
 		medium->ops->close(medium);
 		assert_int_equal(weir_medium_ram_open(4096, 4096, large, &medium), -EFBIG);
-		assert_int_equal(weir_medium_ram_open((uint64_t)64 << 20, 4096, "/nonexistent", &medium), -ENOENT);
+		assert_int_equal(weir_medium_ram_open((uint64_t)64 << 20, 4096, "/nonexistent", &medium),
+				 -ENOENT);
 		assert_int_equal(weir_medium_sparse_open((uint64_t)300 << 40, 512, &medium), 0);
 		assert_int_equal(weir_medium_trace_open("/nonexistent/file", medium, &front), -ENOENT);
 		assert_int_equal(weir_medium_trace_open(trace, medium, &front), 0);
 		for (unsigned i = 0; i < 64; i++) {
-			assert_int_equal(run(front, WEIR_IO_WRITE, ((uint64_t)i << 42) + 512, memory, 4096), 0);
+			assert_int_equal(run(front, WEIR_IO_WRITE, ((uint64_t)i << 42) + 512, memory, 4096),
+					 0);
 			assert_int_equal(run(front, WEIR_IO_ZERO, (uint64_t)i << 41, NULL, 8192), 0);
 		}
 		front->ops->close(front);
@@ -210,10 +209,13 @@ static uint64_t word_at(struct weir_medium *medium, uint64_t offset)
 	return word;
 }
 
-/* Words hold their addresses until they are written or cleared, at any size of the medium, and to its last block. */
+/* Words hold their addresses until they are written or cleared, at any size of the medium, and to its last
+ * block. */
 static void test_computed_contents(void **state)
 {
-	static const uint64_t sizes[] = { 512, 4096, 2 << 20, (2 << 20) + 512, (uint64_t)4 << 30, (uint64_t)300 << 40, (uint64_t)1 << 60 };
+	static const uint64_t sizes[] = {
+		512, 4096, 2 << 20, (2 << 20) + 512, (uint64_t)4 << 30, (uint64_t)300 << 40, (uint64_t)1 << 60
+	};
 	static unsigned char memory[8192];
 
 	(void)state;
@@ -229,18 +231,22 @@ static void test_computed_contents(void **state)
 		assert_true(word_at(medium, last) == 0x5a5a5a5a5a5a5a5a);
 		assert_true(!last || word_at(medium, 0) == 0);
 		if (last >> 44)
-			assert_true(word_at(medium, last - ((uint64_t)1 << 44)) == last - ((uint64_t)1 << 44));
+			assert_true(word_at(medium, last - ((uint64_t)1 << 44)) ==
+				    last - ((uint64_t)1 << 44));
 		if (sizes[i] > 8192) {
 			assert_true(word_at(medium, last - 512) == last - 512);
 			assert_int_equal(run(medium, WEIR_IO_ZERO, zeros, NULL, 4096), 0);
 			assert_true(word_at(medium, zeros) == 0 && word_at(medium, zeros + 4088) == 0);
-			assert_int_equal(run(medium, WEIR_IO_WRITE, zeros + 512, memory, 512), 0); /* of a page that was cleared */
+			assert_int_equal(run(medium, WEIR_IO_WRITE, zeros + 512, memory, 512),
+					 0); /* of a page that was cleared */
 			assert_true(word_at(medium, zeros + 504) == 0 && word_at(medium, zeros + 1024) == 0);
 			assert_true(word_at(medium, zeros + 520) == 0x5a5a5a5a5a5a5a5a);
 			assert_true(word_at(medium, zeros + 4096) == zeros + 4096);
 		}
-		assert_int_equal(run(medium, WEIR_IO_READ, sizes[i] - 512, memory, 1024), NVME_STATUS_LBA_OUT_OF_RANGE);
-		assert_int_equal(run(medium, WEIR_IO_WRITE, sizes[i], memory, 512), NVME_STATUS_LBA_OUT_OF_RANGE);
+		assert_int_equal(run(medium, WEIR_IO_READ, sizes[i] - 512, memory, 1024),
+				 NVME_STATUS_LBA_OUT_OF_RANGE);
+		assert_int_equal(run(medium, WEIR_IO_WRITE, sizes[i], memory, 512),
+				 NVME_STATUS_LBA_OUT_OF_RANGE);
 		medium->ops->close(medium);
 	}
 	expect_error(4096, 1024, NULL, EINVAL, "1024");
@@ -254,7 +260,11 @@ static void test_trace(void **state)
 	char path[] = "/tmp/weir-medium-XXXXXX", text[512] = "";
 	static unsigned char memory[4096];
 	struct iovec iov = { memory, 512 };
-	struct weir_io forced = { .kind = WEIR_IO_WRITE, .bytes = 512, .iov = &iov, .iov_count = 1, .force_unit_access = true,
+	struct weir_io forced = { .kind = WEIR_IO_WRITE,
+				  .bytes = 512,
+				  .iov = &iov,
+				  .iov_count = 1,
+				  .force_unit_access = true,
 				  .done = done };
 	struct weir_medium *medium, *front;
 	FILE *file;
@@ -280,12 +290,9 @@ static void test_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_large_zero),
-		cmocka_unit_test(test_load),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_nothing_stays),
-		cmocka_unit_test(test_computed_contents),
+		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_large_zero),
+		cmocka_unit_test(test_load),          cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_nothing_stays), cmocka_unit_test(test_computed_contents),
 		cmocka_unit_test(test_trace),
 	};
 

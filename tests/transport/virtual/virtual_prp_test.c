@@ -21,14 +21,13 @@ static u32 io(struct driver *driver, u32 opcode, u64 lba, u32 blocks, u64 prp1, 
  * merge by chance, and written back through other pages.
  */
 struct shape {
-	u32 offset;      /* of the first byte in its page */
+	u32 offset; /* of the first byte in its page */
 	u32 blocks;
 	u32 list_offset; /* of the first list entry in its page */
 	bool adjacent;   /* pages in ascending order */
 };
 
-static u64 build_prps(struct driver *driver, const struct shape *shape, unsigned char **pages,
-		      u64 *prp1)
+static u64 build_prps(struct driver *driver, const struct shape *shape, unsigned char **pages, u64 *prp1)
 {
 	u64 bytes = (u64)shape->blocks * BLOCK;
 	u32 count = (u32)((shape->offset + bytes + PAGE - 1) / PAGE);
@@ -141,11 +140,9 @@ static void test_prp_long_chain(void **state)
 	}
 	for (u32 i = 0; i < 1024; i++)
 		driver_fill(data + (size_t)PAGE * i, i, PAGE, 7);
-	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1024, driver_bus(data),
-			    driver_bus(lists)), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 1024, driver_bus(data), driver_bus(lists)), 0);
 	memset(data, 0, 4 << 20);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1024, driver_bus(data),
-			    driver_bus(lists)), 0);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 1024, driver_bus(data), driver_bus(lists)), 0);
 	for (u32 i = 0; i < 1024; i++)
 		assert_true(driver_holds(data + (size_t)PAGE * i, i, PAGE, 7));
 	driver_close(&driver);
@@ -204,7 +201,8 @@ static void test_registrations_end_anywhere(void **state)
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 2, driver_bus(half), 0), 0);
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 3, driver_bus(half), 0), transfer);
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 2, driver_bus(half) + 512, 0), transfer);
-	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory), driver_bus(half)), transfer);
+	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 16, driver_bus(memory), driver_bus(half)),
+			 transfer);
 	for (u32 i = 1024; i < 2 * PAGE; i++)
 		assert_int_equal(half[i], 0x55);
 	/* A list of two entries, of which the registration has one. */
@@ -222,7 +220,8 @@ static void test_registrations_end_anywhere(void **state)
 	driver_close(&driver);
 }
 
-/* A transfer of MDTS from the middle of a page, in as many segments as can be, keeps to its own room for them. */
+/* A transfer of MDTS from the middle of a page, in as many segments as can be, keeps to its own room for
+ * them. */
 static void test_most_segments(void **state)
 {
 	enum { BYTES = 128 << 10, COUNT = BYTES / PAGE + 1 };
@@ -237,10 +236,14 @@ static void test_most_segments(void **state)
 	pages = driver_pages(&driver, 2 * COUNT * PAGE);
 	list = driver_pages(&driver, PAGE);
 	for (u32 i = 1; i < COUNT; i++)
-		list[i - 1] = driver_bus(pages + (size_t)2 * i * PAGE); /* every other one: none are adjacent */
+		list[i - 1] =
+			driver_bus(pages + (size_t)2 * i * PAGE); /* every other one: none are adjacent */
 	slow.hold = true;
 	for (u32 i = 0; i < 3; i++)
-		driver_post(&driver, 1, driver_io(NVME_OPCODE_READ, 0, BYTES / BLOCK, driver_bus(pages) + 2048, driver_bus(list)), i);
+		driver_post(&driver, 1,
+			    driver_io(NVME_OPCODE_READ, 0, BYTES / BLOCK, driver_bus(pages) + 2048,
+				      driver_bus(list)),
+			    i);
 	driver_steps(&driver, 3);
 	assert_int_equal(slow.count, 3);
 	for (u32 r = 0; r < 3; r++) {
@@ -252,7 +255,8 @@ static void test_most_segments(void **state)
 			assert_int_equal(iov[i].iov_len, i && i + 1 < COUNT ? PAGE : 2048);
 		}
 		for (u32 other = 0; other < r; other++)
-			assert_true(iov >= slow.held[other]->iov + COUNT || iov + COUNT <= slow.held[other]->iov);
+			assert_true(iov >= slow.held[other]->iov + COUNT ||
+				    iov + COUNT <= slow.held[other]->iov);
 	}
 	slow.hold = false;
 	for (u32 i = 0; i < 3; i++)
@@ -336,8 +340,7 @@ static void test_removed_memory(void **state)
 		driver_post(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, 0);
 		driver_reap(&driver, 1, &cqe);
 		driver_reap(&driver, 2, &cqe);
-		assert_int_equal(driver_status(&cqe),
-				 NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED);
+		assert_int_equal(driver_status(&cqe), NVME_STATUS_DATA_TRANSFER_ERROR | DRIVER_REFUSED);
 	}
 	free(removal.memory);
 	driver_close(&driver);
@@ -346,9 +349,12 @@ static void test_removed_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prp_shapes), cmocka_unit_test(test_prp_long_chain),
-		cmocka_unit_test(test_prp_errors), cmocka_unit_test(test_segments),
-		cmocka_unit_test(test_registrations_end_anywhere), cmocka_unit_test(test_most_segments),
+		cmocka_unit_test(test_prp_shapes),
+		cmocka_unit_test(test_prp_long_chain),
+		cmocka_unit_test(test_prp_errors),
+		cmocka_unit_test(test_segments),
+		cmocka_unit_test(test_registrations_end_anywhere),
+		cmocka_unit_test(test_most_segments),
 		cmocka_unit_test(test_removed_memory),
 	};
 

@@ -175,15 +175,13 @@ static void test_bad_sq_doorbells(void **state)
 	open_pair(&driver, 8, 8);
 	data = driver_bus(driver_pages(&driver, PAGE));
 	for (u32 i = 0; i < 5; i++) {
-		assert_int_equal(driver_command(&driver, 1,
-						driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL),
+		assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL),
 				 0);
 		driver_doorbell(&driver, 2, values[i]);
 		assert_true(driver_nothing(&driver, 1));
 		assert_int_equal(bad_doorbells(&driver), i + 1);
 	}
-	assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL),
-			 0);
+	assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL), 0);
 	driver_close(&driver);
 }
 
@@ -217,8 +215,7 @@ static void test_bad_cq_doorbells(void **state)
 	driver_steps(&driver, 5);
 	assert_int_equal(bad_doorbells(&driver), 3);
 	driver_release(&driver, 1);
-	assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL),
-			 0);
+	assert_int_equal(driver_command(&driver, 1, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), NULL), 0);
 	driver_close(&driver);
 }
 

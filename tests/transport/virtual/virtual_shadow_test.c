@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* virtual_shadow_test.c: shadow doorbells of the virtual controller: the command, and when a host has to ring. */
+/* virtual_shadow_test.c: shadow doorbells of the virtual controller: the command, and when a host has to
+ * ring. */
 #include "virtual_medium.h"
 
 #include <endian.h>
@@ -7,7 +8,12 @@
 
 #include <nvme/types.h>
 
-enum { PAGE = NVME_PAGE_BYTES, RING = 8, REFUSED_FIELD = NVME_STATUS_INVALID_FIELD | DRIVER_REFUSED, SHADOW_BIT = 1 << 8 };
+enum {
+	PAGE = NVME_PAGE_BYTES,
+	RING = 8,
+	REFUSED_FIELD = NVME_STATUS_INVALID_FIELD | DRIVER_REFUSED,
+	SHADOW_BIT = 1 << 8
+};
 
 /** struct pages - a word for each doorbell, twice */
 struct pages {
@@ -46,7 +52,8 @@ static u32 offered(struct driver *driver)
 
 	assert_int_equal(driver_admin(driver, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_IDENTIFY,
 								 .prp1 = driver_bus(id),
-								 .cdw10 = NVME_CNS_CONTROLLER }), 0);
+								 .cdw10 = NVME_CNS_CONTROLLER }),
+			 0);
 	return le16toh(id->oacs) & SHADOW_BIT;
 }
 
@@ -94,7 +101,8 @@ static void test_offer(void **state)
 	driver_enable(&driver);
 	assert_int_equal(offered(&driver), 0);
 	memory = driver_pages(&driver, 2 * PAGE);
-	assert_int_equal(driver_admin(&driver, config(memory, memory + PAGE)), NVME_STATUS_INVALID_OPCODE | DRIVER_REFUSED);
+	assert_int_equal(driver_admin(&driver, config(memory, memory + PAGE)),
+			 NVME_STATUS_INVALID_OPCODE | DRIVER_REFUSED);
 	driver_close(&driver);
 	open_offering(&driver, 1);
 	assert_int_equal(offered(&driver), SHADOW_BIT);
@@ -161,7 +169,7 @@ static void test_submission(void **state)
 		store(&pages.shadow[2], driver.sq[1].tail);
 		assert_true(driver_nothing(&driver, 1));
 		assert_int_equal(load(&pages.event[2]), i % RING); /* where it sleeps: this move leaves it */
-		driver_doorbell(&driver, 2, i % RING);		   /* not where the tail is */
+		driver_doorbell(&driver, 2, i % RING);             /* not where the tail is */
 		take(&driver, 1, i);
 		store(&pages.shadow[3], driver.cq[1].head);
 		driver_steps(&driver, 2);
@@ -272,7 +280,8 @@ static void test_live_queues(void **state)
 	driver_close(&driver);
 }
 
-/* The admin queue of a host that keeps its shadow words and never rings, after one that knew registers only. */
+/* The admin queue of a host that keeps its shadow words and never rings, after one that knew registers only.
+ */
 static void test_admin_queue(void **state)
 {
 	struct driver driver;
@@ -294,7 +303,8 @@ static void test_admin_queue(void **state)
 			driver_ring(&driver, 0);
 		take(&driver, 0, i);
 		store(&pages.shadow[1], driver.cq[0].head);
-		if (load(&pages.event[1]) == (driver.cq[0].head + DRIVER_ADMIN_ENTRIES - 1) % DRIVER_ADMIN_ENTRIES)
+		if (load(&pages.event[1]) ==
+		    (driver.cq[0].head + DRIVER_ADMIN_ENTRIES - 1) % DRIVER_ADMIN_ENTRIES)
 			driver_doorbell(&driver, 1, driver.cq[0].head);
 		driver_steps(&driver, 2);
 	}
@@ -429,7 +439,8 @@ static void test_one_page_leaves(void **state)
 
 enum { STRESS = 60000 };
 
-/* Has a controller that waits at @event to be rung for a move from @before to @now? (The ring has RING entries.) */
+/* Has a controller that waits at @event to be rung for a move from @before to @now? (The ring has RING
+ * entries.) */
 static bool wanted(u32 event, u32 before, u32 now)
 {
 	return (now + RING - event - 1) % RING < (now + RING - before) % RING;

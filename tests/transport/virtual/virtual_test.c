@@ -51,8 +51,7 @@ static void test_register_access(void **state)
 	weir_virtual_write32(controller, NVME_REGISTER_ASQ + 4, 7);
 	assert_true(weir_virtual_read64(controller, NVME_REGISTER_ASQ) == 0x79abcd000);
 	for (u32 offset = 0; offset < 0x2000; offset++) /* read only, or no register at all */
-		if (offset < NVME_REGISTER_CC || (offset > NVME_REGISTER_CC && offset < 0x1000) ||
-		    offset % 4)
+		if (offset < NVME_REGISTER_CC || (offset > NVME_REGISTER_CC && offset < 0x1000) || offset % 4)
 			weir_virtual_write32(controller, offset, 0xffffffff);
 	assert_int_equal(weir_virtual_read32(controller, NVME_REGISTER_VS), 0x00010400);
 	assert_int_equal(weir_virtual_read32(controller, NVME_REGISTER_CAP) & 0xffff, 1023);
@@ -106,12 +105,14 @@ static void test_enable_refused(void **state)
 	weir_virtual_write64(controller, NVME_REGISTER_ACQ, asq + 16);
 	expect_fatal(&driver, DRIVER_CC);
 	/* The last page of the arena has room for 64 commands and for 256 completions. */
-	weir_virtual_write64(controller, NVME_REGISTER_ASQ, driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
+	weir_virtual_write64(controller, NVME_REGISTER_ASQ,
+			     driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
 	weir_virtual_write64(controller, NVME_REGISTER_ACQ, asq);
 	weir_virtual_write32(controller, NVME_REGISTER_AQA, 64 | 7 << 16);
 	expect_fatal(&driver, DRIVER_CC);
 	weir_virtual_write64(controller, NVME_REGISTER_ASQ, asq);
-	weir_virtual_write64(controller, NVME_REGISTER_ACQ, driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
+	weir_virtual_write64(controller, NVME_REGISTER_ACQ,
+			     driver_bus(driver.arena) + DRIVER_ARENA_BYTES - PAGE);
 	weir_virtual_write32(controller, NVME_REGISTER_AQA, 7 | 256 << 16);
 	expect_fatal(&driver, DRIVER_CC);
 	driver_enable(&driver); /* and with everything right it works */
@@ -177,8 +178,7 @@ static void test_reset_and_again(void **state)
 		data = driver_bus(driver_pages(&driver, PAGE));
 		for (u32 i = 0; i < 50; i++)
 			assert_int_equal(driver_command(&driver, 1 + round % 8,
-							driver_io(NVME_OPCODE_READ, i, 1, data, 0),
-							NULL),
+							driver_io(NVME_OPCODE_READ, i, 1, data, 0), NULL),
 					 0);
 		driver_disable(&driver);
 		for (u32 i = 0; i < 2 * DRIVER_QUEUES; i++)
@@ -200,10 +200,10 @@ static void test_reset_in_flight(void **state)
 	slow.hold = true;
 	slow.capacity = 4;
 	for (u32 i = 0; i < 8; i++)
-		driver_post(&driver, 1,
-			    driver_io(i & 1 ? NVME_OPCODE_COMPARE : NVME_OPCODE_READ, 0, 1,
-				      driver_bus(data), 0),
-			    i);
+		driver_post(
+			&driver, 1,
+			driver_io(i & 1 ? NVME_OPCODE_COMPARE : NVME_OPCODE_READ, 0, 1, driver_bus(data), 0),
+			i);
 	driver_steps(&driver, 10);
 	assert_int_equal(slow.count, 4);
 	write_cc(&driver, 0);
@@ -251,8 +251,7 @@ static void test_reset_in_time(void **state)
 			driver_add_queue(&driver, queue, queue, 8, 8);
 		for (u32 queue = 1; queue <= 6; queue++)
 			for (u32 i = 0; i < 5; i++)
-				driver_post(&driver, queue,
-					    driver_io(NVME_OPCODE_READ, 0, 1, data, 0), i);
+				driver_post(&driver, queue, driver_io(NVME_OPCODE_READ, 0, 1, data, 0), i);
 		driver_post(&driver, 0, event, 1);
 		driver_steps(&driver, 5);
 		driver_disable(&driver);
@@ -441,7 +440,8 @@ static void test_completion_ring_lost(void **state)
 	driver_ring_open(&driver, 1, 1, 16, 16);
 	driver.cq[1].entries = ring;
 	assert_int_equal(driver_admin(&driver, driver_create_cq(1, driver_bus(ring), 16)), 0);
-	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, driver_bus(driver.sq[1].entries), 16)), 0);
+	assert_int_equal(driver_admin(&driver, driver_create_sq(1, 1, driver_bus(driver.sq[1].entries), 16)),
+			 0);
 	assert_int_equal(driver_command(&driver, 1, (struct nvme_sqe){ .nsid = 1 }, NULL), 0);
 	assert_int_equal(weir_dma_map_remove(driver.dma, ring), 0);
 	memset(ring, 0x55, PAGE);

@@ -21,8 +21,7 @@ static void test_latency(void **state)
 	for (u32 i = 0; i < 20; i++) {
 		begin = driver_now_ns();
 		assert_int_equal(driver_command(&driver, 1,
-						driver_io(NVME_OPCODE_READ, i & 1 ? 0 : 1 << 30, 1,
-							  data, 0),
+						driver_io(NVME_OPCODE_READ, i & 1 ? 0 : 1 << 30, 1, data, 0),
 						NULL),
 				 i & 1 ? 0 : (NVME_STATUS_LBA_OUT_OF_RANGE | DRIVER_REFUSED));
 		assert_true(driver_now_ns() - begin >= 2000 * 1000);
@@ -82,8 +81,12 @@ static void test_stats_of_all_threads(void **state)
 	data = driver_bus(driver_pages(&driver, PAGE));
 	for (u32 queue = 1; queue <= 3; queue++) {
 		driver_add_queue(&driver, queue, queue, 8, 8);
-		assert_int_equal(driver_command(&driver, queue, driver_io(NVME_OPCODE_WRITE, 0, queue, data, 0), NULL), 0);
-		assert_int_equal(driver_command(&driver, queue, driver_io(NVME_OPCODE_READ, 0, 2 * queue, data, 0), NULL), 0);
+		assert_int_equal(
+			driver_command(&driver, queue, driver_io(NVME_OPCODE_WRITE, 0, queue, data, 0), NULL),
+			0);
+		assert_int_equal(driver_command(&driver, queue,
+						driver_io(NVME_OPCODE_READ, 0, 2 * queue, data, 0), NULL),
+				 0);
 	}
 	weir_virtual_stats(driver.controller, &stats);
 	assert_int_equal(stats.bytes_written, (1 + 2 + 3) * BLOCK);
@@ -113,8 +116,7 @@ static void check_rate(unsigned threads, u32 latency_us)
 	while (total < each * queues) {
 		for (u32 queue = 1; queue <= queues; queue++) {
 			while (posted[queue] < each)
-				driver_post(&driver, queue, (struct nvme_sqe){ .nsid = 1 },
-					    posted[queue]++);
+				driver_post(&driver, queue, (struct nvme_sqe){ .nsid = 1 }, posted[queue]++);
 			while (driver_peek(&driver, queue, &cqe)) {
 				assert_int_equal(driver_status(&cqe), 0);
 				driver_release(&driver, queue);
@@ -123,8 +125,7 @@ static void check_rate(unsigned threads, u32 latency_us)
 			}
 		}
 		driver_step(&driver);
-		assert_true(total == 0 ||
-			    driver_now_ns() - begin >= (total - 1) * 50000ull);
+		assert_true(total == 0 || driver_now_ns() - begin >= (total - 1) * 50000ull);
 		if (halfway || threads > 1 || total < each * queues / 2)
 			continue;
 		halfway = true; /* all had their share */
@@ -161,8 +162,8 @@ static void client_pass(struct client *client, u32 opcode, u64 first_lba)
 	struct nvme_cqe cqe;
 
 	for (u32 i = 0; i < CLIENT_DEPTH; i++) {
-		struct nvme_sqe sqe = driver_io(opcode, first_lba + i, 1,
-						driver_bus(client->memory + i * BLOCK), 0);
+		struct nvme_sqe sqe =
+			driver_io(opcode, first_lba + i, 1, driver_bus(client->memory + i * BLOCK), 0);
 
 		driver_set_cid(&sqe, i);
 		driver_put(client->driver, client->queue, &sqe);
@@ -191,8 +192,7 @@ static void *client_run(void *argument)
 		memset(client->memory, 0, CLIENT_DEPTH * BLOCK);
 		client_pass(client, NVME_OPCODE_READ, lba);
 		for (u32 i = 0; i < CLIENT_DEPTH; i++)
-			client->bad +=
-				!driver_holds(client->memory + i * BLOCK, lba + i, BLOCK, round);
+			client->bad += !driver_holds(client->memory + i * BLOCK, lba + i, BLOCK, round);
 	}
 	return NULL;
 }
@@ -202,8 +202,7 @@ static void run_clients(struct driver *driver, struct client *clients, u32 count
 	for (u32 i = 0; i < count; i++) {
 		clients[i] = (struct client){ .driver = driver, .queue = i + 1, .rounds = rounds };
 		clients[i].memory = driver_pages(driver, 2 * PAGE);
-		assert_int_equal(
-			pthread_create(&clients[i].handle, NULL, client_run, &clients[i]), 0);
+		assert_int_equal(pthread_create(&clients[i].handle, NULL, client_run, &clients[i]), 0);
 	}
 }
 
@@ -236,13 +235,9 @@ static void test_threads(void **state)
 		run_clients(&driver, clients, 6, 60);
 		for (u32 round = 0; round < 10; round++) {
 			driver_add_queue(&driver, 7, 7, 8, 8);
-			assert_int_equal(driver_command(&driver, 7, (struct nvme_sqe){ .nsid = 1 },
-							NULL),
-					 0);
-			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 7)),
-					 0);
-			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 7)),
-					 0);
+			assert_int_equal(driver_command(&driver, 7, (struct nvme_sqe){ .nsid = 1 }, NULL), 0);
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, 7)), 0);
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 7)), 0);
 		}
 		join_clients(clients, 6);
 		driver_disable(&driver);
@@ -271,8 +266,7 @@ static void test_reset_under_threads(void **state)
 
 			for (u32 i = 0; i < 63; i++)
 				driver_post(&driver, queue,
-					    driver_io(NVME_OPCODE_WRITE, queue * 64 + i, 1, data, 0),
-					    i);
+					    driver_io(NVME_OPCODE_WRITE, queue * 64 + i, 1, data, 0), i);
 		}
 		driver_disable(&driver);
 		memset(driver.arena, 0, 1 << 20); /* TSan: nobody writes it any more */

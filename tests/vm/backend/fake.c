@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A backend for the fake GPU of the virtual machines: its memory has the addresses that its shim pins (fakegpu/fake_shim.c),
- * and the host reaches it by the GPU's own copies alone (/dev/fake_gpu). It runs no kernel. WEIR_FAKE_GPU is its PCI address;
- * with WEIR_FAKE_FLUSHED it says that the host has to flush what SSDs write, and the GPU's copies see what was there at the last flush, or
- * what they wrote later. "works": it flushes; "lies": it says so alone; "fails"; anything else: it cannot.
+ * A backend for the fake GPU of the virtual machines: its memory has the addresses that its shim pins
+ * (fakegpu/fake_shim.c), and the host reaches it by the GPU's own copies alone (/dev/fake_gpu). It runs no
+ * kernel. WEIR_FAKE_GPU is its PCI address; with WEIR_FAKE_FLUSHED it says that the host has to flush what
+ * SSDs write, and the GPU's copies see what was there at the last flush, or what they wrote later. "works":
+ * it flushes; "lies": it says so alone; "fails"; anything else: it cannot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ struct fake {
 	unsigned char taken[CHUNKS]; /* 0: free; chunks that are taken together have the same number */
 	unsigned char next;
 	const char *flushed; /* WEIR_FAKE_FLUSHED, NULL: what SSDs write is seen at once */
-	char *seen; /* what the GPU sees then */
+	char *seen;          /* what the GPU sees then */
 };
 
 static const struct weir_backend_ops fake_ops;
@@ -35,7 +36,8 @@ const struct weir_backend_ops *const weir_backend_module = &fake_ops;
 
 static struct weir_backend_ops without_flush;
 
-static int fake_open(const char *selector, const struct weir_context_options *options, struct weir_backend **out)
+static int fake_open(const char *selector, const struct weir_context_options *options,
+		     struct weir_backend **out)
 {
 	const char *address = getenv("WEIR_FAKE_GPU");
 	struct fake *fake = calloc(1, sizeof(*fake));
@@ -53,7 +55,8 @@ static int fake_open(const char *selector, const struct weir_context_options *op
 	snprintf(fake->pci_address, sizeof(fake->pci_address), "%s", address ? address : "");
 	fake->flushed = getenv("WEIR_FAKE_FLUSHED");
 	fake->seen = fake->flushed ? calloc(CHUNKS, CHUNK) : NULL;
-	if (fake->flushed && strcmp(fake->flushed, "works") && strcmp(fake->flushed, "lies") && strcmp(fake->flushed, "fails")) {
+	if (fake->flushed && strcmp(fake->flushed, "works") && strcmp(fake->flushed, "lies") &&
+	    strcmp(fake->flushed, "fails")) {
 		without_flush = fake_ops;
 		without_flush.peer_flush = NULL;
 		fake->base.ops = &without_flush;
@@ -78,10 +81,12 @@ static bool is_seen(struct weir_backend *backend, uint64_t device)
 static int fake_h2d(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
-		ssize_t did = pwrite(((struct fake *)backend)->gpu, (const char *)host + done, bytes - done, (off_t)(device + done));
+		ssize_t did = pwrite(((struct fake *)backend)->gpu, (const char *)host + done, bytes - done,
+				     (off_t)(device + done));
 
 		if (did <= 0)
-			return weir_fail(EIO, "the fake GPU does not copy %zu bytes to %#llx", bytes, (unsigned long long)device);
+			return weir_fail(EIO, "the fake GPU does not copy %zu bytes to %#llx", bytes,
+					 (unsigned long long)device);
 		done += (size_t)did;
 	}
 	if (is_seen(backend, device))
@@ -93,10 +98,12 @@ static int fake_h2d(struct weir_backend *backend, uint64_t device, const void *h
 static int read_memory(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
-		ssize_t did = pread(((struct fake *)backend)->gpu, (char *)host + done, bytes - done, (off_t)(device + done));
+		ssize_t did = pread(((struct fake *)backend)->gpu, (char *)host + done, bytes - done,
+				    (off_t)(device + done));
 
 		if (did <= 0)
-			return weir_fail(EIO, "the fake GPU does not copy %zu bytes from %#llx", bytes, (unsigned long long)device);
+			return weir_fail(EIO, "the fake GPU does not copy %zu bytes from %#llx", bytes,
+					 (unsigned long long)device);
 		done += (size_t)did;
 	}
 	return 0;
@@ -135,7 +142,8 @@ static int take_chunks(struct fake *fake, size_t bytes, uint64_t *device)
 	return 0;
 }
 
-static int fake_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host, uint64_t *device)
+static int fake_allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
+			 uint64_t *device)
 {
 	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int error;
@@ -163,8 +171,8 @@ static void fake_release(struct weir_backend *backend, uint64_t device, size_t b
 		memset(fake->taken + (device - FIRST) / CHUNK, 0, (bytes + CHUNK - 1) / CHUNK);
 }
 
-static int fake_launch(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads, const void *args,
-		       size_t bytes)
+static int fake_launch(struct weir_backend *backend, const char *kernel, uint32_t blocks, uint32_t threads,
+		       const void *args, size_t bytes)
 {
 	(void)backend;
 	(void)blocks;
@@ -195,8 +203,8 @@ static int fake_examine(struct weir_backend *backend, uint64_t address, uint64_t
 	(void)backend;
 	*host = NULL;
 	if (address < FIRST + own || address - FIRST >= all || bytes > all - (address - FIRST))
-		return weir_fail(EFAULT, "%llu bytes at %#llx are no memory of the fake GPU", (unsigned long long)bytes,
-				 (unsigned long long)address);
+		return weir_fail(EFAULT, "%llu bytes at %#llx are no memory of the fake GPU",
+				 (unsigned long long)bytes, (unsigned long long)address);
 	return 0;
 }
 
@@ -207,7 +215,8 @@ static void fake_properties(struct weir_backend *backend, struct weir_backend_pr
 	out->wave_lanes = 1;
 	out->workers = 1;
 	out->block_lanes = 64;
-	out->peer_writes = ((struct fake *)backend)->flushed ? WEIR_PEER_WRITES_FLUSHED : WEIR_PEER_WRITES_ORDERED;
+	out->peer_writes =
+		((struct fake *)backend)->flushed ? WEIR_PEER_WRITES_FLUSHED : WEIR_PEER_WRITES_ORDERED;
 }
 
 static const struct weir_backend_ops fake_ops = {

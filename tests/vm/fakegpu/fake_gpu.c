@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A driver for QEMU's ivshmem-plain, whose BAR 2 passes for a GPU's memory: it exports parts of it as dma-bufs, and other
- * memory as if it were; and it copies to and from the GPU's addresses, where fake_shim.c has them. For tests alone.
+ * A driver for QEMU's ivshmem-plain, whose BAR 2 passes for a GPU's memory: it exports parts of it as
+ * dma-bufs, and other memory as if it were; and it copies to and from the GPU's addresses, where fake_shim.c
+ * has them. For tests alone.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -37,7 +38,8 @@ static dma_addr_t map_chunk(struct buffer *buffer, struct device *device, u64 i)
 {
 	if (buffer->pages[i])
 		return dma_map_page(device, buffer->pages[i], 0, CHUNK, DMA_BIDIRECTIONAL);
-	return dma_map_resource(device, buffer->address + i * CHUNK, CHUNK, DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
+	return dma_map_resource(device, buffer->address + i * CHUNK, CHUNK, DMA_BIDIRECTIONAL,
+				DMA_ATTR_SKIP_CPU_SYNC);
 }
 
 static void unmap_chunk(struct buffer *buffer, struct device *device, u64 i, dma_addr_t address)
@@ -48,14 +50,14 @@ static void unmap_chunk(struct buffer *buffer, struct device *device, u64 i, dma
 		dma_unmap_resource(device, address, CHUNK, DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
-static void unmap(struct dma_buf_attachment *attach, struct sg_table *table, enum dma_data_direction direction)
+static void unmap(struct dma_buf_attachment *attach, struct sg_table *table,
+		  enum dma_data_direction direction)
 {
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sgtable_dma_sg(table, sg, i)
-		if (sg_dma_len(sg))
-			unmap_chunk(attach->dmabuf->priv, attach->dev, i, sg_dma_address(sg));
+	for_each_sgtable_dma_sg(table, sg, i) if (sg_dma_len(sg))
+		unmap_chunk(attach->dmabuf->priv, attach->dev, i, sg_dma_address(sg));
 	sg_free_table(table);
 	kfree(table);
 }
@@ -66,7 +68,8 @@ static int map_chunks(struct dma_buf_attachment *attach, struct sg_table *table)
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sgtable_dma_sg(table, sg, i) {
+	for_each_sgtable_dma_sg(table, sg, i)
+	{
 		dma_addr_t address = map_chunk(buffer, attach->dev, i);
 
 		if (dma_mapping_error(attach->dev, address))
@@ -85,7 +88,8 @@ static struct sg_table *map(struct dma_buf_attachment *attach, enum dma_data_dir
 
 	if (!table)
 		return ERR_PTR(-ENOMEM);
-	error = buffer->pages[0] || attach->peer2peer ? sg_alloc_table(table, buffer->count, GFP_KERNEL) : -EOPNOTSUPP;
+	error = buffer->pages[0] || attach->peer2peer ? sg_alloc_table(table, buffer->count, GFP_KERNEL)
+						      : -EOPNOTSUPP;
 	if (error) {
 		kfree(table);
 		return ERR_PTR(error);
@@ -200,7 +204,8 @@ static void move_all(void)
 {
 	struct buffer *buffer;
 
-	list_for_each_entry(buffer, &buffers, link) {
+	list_for_each_entry(buffer, &buffers, link)
+	{
 		dma_resv_lock(buffer->dmabuf->resv, NULL);
 		dma_buf_move_notify(buffer->dmabuf);
 		dma_resv_unlock(buffer->dmabuf->resv);
@@ -222,12 +227,14 @@ static long on_ioctl(struct file *file, unsigned int call, unsigned long address
 		error = gpu ? export_locked(&export) : -ENODEV;
 	}
 	mutex_unlock(&lock);
-	if (!error && call == FAKE_GPU_EXPORT && copy_to_user((void __user *)address, &export, sizeof(export)))
+	if (!error && call == FAKE_GPU_EXPORT &&
+	    copy_to_user((void __user *)address, &export, sizeof(export)))
 		return -EFAULT;
 	return error;
 }
 
-/* Up to the end of a chunk: the next one is elsewhere in the BAR. The caching that a window's pages have wins. */
+/* Up to the end of a chunk: the next one is elsewhere in the BAR. The caching that a window's pages have
+ * wins. */
 static ssize_t copy_chunk(char __user *user, const char __user *from, size_t bytes, loff_t *address)
 {
 	u64 all = pci_resource_len(gpu, BAR), at = *address - FAKE_GPU_FIRST, location = at ^ CHUNK;

@@ -6,12 +6,14 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Where an exported buffer lies: in the BAR; in system memory, though nobody says so; both by turns of 64 KiB. */
-#define FAKE_GPU_VRAM 0
+/* Where an exported buffer lies: in the BAR; in system memory, though nobody says so; both by turns of 64
+ * KiB. */
+#define FAKE_GPU_VRAM   0
 #define FAKE_GPU_SYSTEM 1
-#define FAKE_GPU_MIXED 2
+#define FAKE_GPU_MIXED  2
 
-/* What the GPU calls the beginning of its memory, by read() and write(), too; its chunks are in another order in the BAR. */
+/* What the GPU calls the beginning of its memory, by read() and write(), too; its chunks are in another order
+ * in the BAR. */
 #define FAKE_GPU_FIRST (1ULL << 32)
 
 /** struct fake_gpu_export - a dma-buf; @fd: out */

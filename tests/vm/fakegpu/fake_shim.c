@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A shim for the fake GPU, for tests: what the GPU calls address A lies in its BAR in another order, chunks of 64 KiB with
- * their places turned in pairs; addresses begin at 2^32. Writing to the parameter revoke takes all pins back, as a vendor's
- * driver does when a process frees memory.
+ * A shim for the fake GPU, for tests: what the GPU calls address A lies in its BAR in another order, chunks
+ * of 64 KiB with their places turned in pairs; addresses begin at 2^32. Writing to the parameter revoke takes
+ * all pins back, as a vendor's driver does when a process frees memory.
  */
 #include <linux/list.h>
 #include <linux/slab.h>

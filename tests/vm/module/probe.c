@@ -2,8 +2,9 @@
 /*
  * probe: asks the kernel, and makes mistakes for it to find. In the guest, built against one of our kernels:
  *
- *   insmod probe.ko what=distance from=0000:05:00.0 to=0000:03:00.0   how far Linux says it is for DMA between them
- *   insmod probe.ko what=overflow|freed|leak|order|sleep|shift        the mistake of that name; nothing: none
+ *   insmod probe.ko what=distance from=0000:05:00.0 to=0000:03:00.0   how far Linux says it is for DMA
+ * between them insmod probe.ko what=overflow|freed|leak|order|sleep|shift        the mistake of that name;
+ * nothing: none
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -116,8 +117,9 @@ static const struct {
 	const char *name;
 	void (*make)(void);
 } things[] = {
-	{ "distance", distance }, { "overflow", overflow }, { "freed", freed }, { "leak", leak },
-	{ "order", order }, { "sleep", sleep_while_spinning }, { "shift", shift }, { "nothing", nothing },
+	{ "distance", distance }, { "overflow", overflow }, { "freed", freed },
+	{ "leak", leak },         { "order", order },       { "sleep", sleep_while_spinning },
+	{ "shift", shift },       { "nothing", nothing },
 };
 
 static int __init probe_init(void)

@@ -29,8 +29,8 @@ enum {
  * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
  */
 WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
-						       WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
-						       struct weir_access access)
+							     WEIR_GLOBAL struct weir_lines *lines, u64 index,
+							     u64 key, struct weir_access access)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, fetch.found.way % WEIR_WAYS);
 	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
@@ -49,7 +49,8 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct we
 	/* a mate that saw the line with an earlier occupant looks again */
 	pinned = weir_shuffle_u64(wave, pinned, first);
 	part = fetch.there && weir_line_holds(pinned, key);
-	weir_wave_sync(wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
+	weir_wave_sync(
+		wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
 	if (kind == WEIR_ACCESS_WRITE) {
 		/* line.L3: the word of a line that is overwritten turns before any byte of it does */
 		if (weir_ballot(wave, fetch.there && fresh))
@@ -70,8 +71,9 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct we
 }
 
 /* Those of @wave that found their line have it copied by all; who holds no pin looks again. */
-WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-					  u64 index, struct weir_access access)
+WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave,
+					  WEIR_GLOBAL struct weir_lines *lines, u64 index,
+					  struct weir_access access)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	weir_addr data = weir_line_data(lines, index, fetch.found.way % WEIR_WAYS) + access.offset;
@@ -88,7 +90,8 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
 		fetch.mine = WEIR_WAYS;
 		fetch.done = 1;
 	} else if (fetch.there) {
-		fetch.done = weir_line_same(weir_load_u64_relaxed_dev(&set->word[fetch.found.way]), fetch.found.word);
+		fetch.done = weir_line_same(weir_load_u64_relaxed_dev(&set->word[fetch.found.way]),
+					    fetch.found.word);
 	}
 	weir_reconverge();
 	return fetch;
@@ -102,7 +105,8 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * @line: line of @extent, below extent->lines
  * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
  * @access: what exactly
- * @iterations: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's timeout
+ * @iterations: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's
+ * timeout
  *
  * Different arguments in each lane, but for the first and @kind. The flat wait loop of
  * everything that is not a hit; the data is accessed inside it, while the line is known to be there.
@@ -111,9 +115,9 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave, WEI
  * written back and has to; WEIR_E_TIMEOUT after the storage's timeout; WEIR_E_SHARED: the line is
  * in a buffer of the cache's Share Table (weir_lines_reach() goes there).
  */
-WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-							       WEIR_GLOBAL struct weir_extent *extent, u64 line,
-							       u32 kind, struct weir_access access, u32 iterations)
+WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
+	u64 wave, WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line,
+	u32 kind, struct weir_access access, u32 iterations)
 {
 	u64 key = extent->key_base + line;
 	u64 index = weir_lines_index(lines, key);
@@ -138,7 +142,10 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, W
 	if (!weir_policy_known(lines->policy))
 		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
 	for (u32 iteration = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; iteration++) {
-		u32 may_write = fetch.writing ? 0 : 1 | (u32)(iteration % WEIR_WRITING_ITERATIONS == WEIR_WRITING_ITERATIONS - 1) << 1;
+		u32 may_write = fetch.writing ? 0
+					      : 1 | (u32)(iteration % WEIR_WRITING_ITERATIONS ==
+							  WEIR_WRITING_ITERATIONS - 1)
+								<< 1;
 		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
 		struct weir_reservation reservation;
 
@@ -152,14 +159,17 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, W
 		else if (!fetch.done && !fetch.unsent && fetch.mine != WEIR_WAYS)
 			fetch = weir_fetch_mine(fetch, lines, index, access.offset, access.length);
 		else if (!fetch.done && !fetch.unsent)
-			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length, may_write);
+			fetch = weir_fetch_other(fetch, lines, index, key, access.offset, access.length,
+						 may_write);
 		if (fetch.failed)
 			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
-		if (fetch.reserves && weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
+		if (fetch.reserves &&
+		    weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
 			fetch.reserves = 0;
 		if (whole) /* as far as the storage has the line */
 			whole = access.length >= weir_extent_blocks(lines, extent, line) << disk->block_log2;
-		reservation = weir_fetch_reserve(wave, fetch.reserves, lines, index, key, may_write | (whole ? (u32)WEIR_RESERVE_WHOLE : 0));
+		reservation = weir_fetch_reserve(wave, fetch.reserves, lines, index, key,
+						 may_write | (whole ? (u32)WEIR_RESERVE_WHOLE : 0));
 		fetch = weir_fetch_reserved(fetch, lines, index, reservation, whole, deadline);
 		if (kind == WEIR_ACCESS_READ)
 			fetch = weir_fetch_read(fetch, wave, lines, index, access);
@@ -168,18 +178,21 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, W
 		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
 		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
-		else if (!fetch.done && fetch.absent && iteration % WEIR_LOST_ITERATIONS == WEIR_LOST_ITERATIONS - 1 &&
+		else if (!fetch.done && fetch.absent &&
+			 iteration % WEIR_LOST_ITERATIONS == WEIR_LOST_ITERATIONS - 1 &&
 			 weir_set_lost(lines, index, key) != WEIR_OK)
 			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
 		else if (!fetch.done && weir_expired(deadline, iteration))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
-		else if (iterations != WEIR_LINES_FOREVER && !fetch.done && iteration + 1 >= iterations) /* a constant: no code where there is no limit */
+		else if (iterations != WEIR_LINES_FOREVER && !fetch.done &&
+			 iteration + 1 >= iterations) /* a constant: no code where there is no limit */
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
 		needy = weir_ballot(wave, !fetch.done || fetch.writing);
 		if (needy) {
 			WEIR_GLOBAL struct weir_disk *helped = disk;
 
-			/* By turns that fall on every queue: who waits for another line's command helps its storage. */
+			/* By turns that fall on every queue: who waits for another line's command helps its
+			 * storage. */
 			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(iteration) & 1))
 				helped = weir_set_disk(lines, index, iteration, disk);
 			if (weir_disk_help(wave, needy, helped, iteration) == 0)
@@ -191,8 +204,8 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(u64 wave, W
 
 /** weir_lines_access() - weir_lines_access_within() any number of turns */
 WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-							WEIR_GLOBAL struct weir_extent *extent, u64 line,
-							u32 kind, struct weir_access access)
+							      WEIR_GLOBAL struct weir_extent *extent,
+							      u64 line, u32 kind, struct weir_access access)
 {
 	return weir_lines_access_within(wave, lines, extent, line, kind, access, WEIR_LINES_FOREVER);
 }

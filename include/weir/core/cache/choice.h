@@ -28,7 +28,8 @@ WEIR_FN u32 weir_line_readable(u64 word)
 /** weir_line_under_way() - a command is on it: BUSY, WRITING or REWRITTEN */
 WEIR_FN u32 weir_line_under_way(u64 word)
 {
-	return weir_line_state(word) == WEIR_LINE_BUSY || (word & 5) == (WEIR_LINE_BIT_READY | WEIR_LINE_BIT_WRITING);
+	return weir_line_state(word) == WEIR_LINE_BUSY ||
+	       (word & 5) == (WEIR_LINE_BIT_READY | WEIR_LINE_BIT_WRITING);
 }
 
 /** weir_line_evictable() - no command and no pin is on it; MODIFIED must be written back first */
@@ -63,7 +64,8 @@ struct weir_probe {
 /** weir_probe_word() - word @way of it; selects, so that lanes with different ways stay together */
 WEIR_FN u64 weir_probe_word(struct weir_probe probe, u32 way)
 {
-	u64 low = way == 0 ? probe.low.low : probe.low.high, high = way == 2 ? probe.high.low : probe.high.high;
+	u64 low = way == 0 ? probe.low.low : probe.low.high,
+	    high = way == 2 ? probe.high.low : probe.high.high;
 
 	return way < 2 ? low : high;
 }
@@ -168,7 +170,8 @@ struct weir_hand {
  */
 WEIR_FN struct weir_hand weir_hand_from(u32 candidates, u32 marked, u32 from)
 {
-	u32 idle = weir_ways_from(candidates & ~marked, from), used = weir_ways_from(candidates & marked, from);
+	u32 idle = weir_ways_from(candidates & ~marked, from),
+	    used = weir_ways_from(candidates & marked, from);
 	u32 stop = weir_ways_lowest(idle);
 	struct weir_hand sweep;
 
@@ -227,7 +230,9 @@ WEIR_FN u32 weir_order_renew(u32 order, u32 at)
 	u32 below = order & ((1u << (2 * at)) - 1);
 	u32 above = (order >> (2 * at)) >> 2;
 
-	return at == WEIR_WAYS ? order : below | above << (2 * at) | weir_order_way(order, at) << (2 * (WEIR_WAYS - 1));
+	return at == WEIR_WAYS
+		       ? order
+		       : below | above << (2 * at) | weir_order_way(order, at) << (2 * (WEIR_WAYS - 1));
 }
 
 /** weir_order_renew_all() - those of mask @ways become the newest, in the order they have */

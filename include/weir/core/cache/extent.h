@@ -31,13 +31,17 @@ WEIR_FN u64 weir_extent_line(WEIR_GLOBAL struct weir_extent *extent, u64 line)
 }
 
 /** weir_extent_lba() - first block of line @line of @extent on its member storage */
-WEIR_FN u64 weir_extent_lba(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)
+WEIR_FN u64 weir_extent_lba(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent,
+			    u64 line)
 {
-	return weir_extent_line(extent, line) << (lines->line_log2 - weir_extent_disk(extent, line)->block_log2);
+	return weir_extent_line(extent, line)
+	       << (lines->line_log2 - weir_extent_disk(extent, line)->block_log2);
 }
 
-/** weir_extent_blocks() - blocks of line @line of @extent: fewer than a line has where the storage ends in it */
-WEIR_FN u32 weir_extent_blocks(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)
+/** weir_extent_blocks() - blocks of line @line of @extent: fewer than a line has where the storage ends in it
+ */
+WEIR_FN u32 weir_extent_blocks(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent,
+			       u64 line)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 left = disk->blocks - weir_extent_lba(lines, extent, line);

@@ -115,40 +115,46 @@ WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL s
 	if (owns) {
 		fetch.found.way = fetch.mine;
 		/* line.L1: pairs with line.L0 */
-		fetch.found.word = weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
+		fetch.found.word =
+			weir_poll_u64_dev(&set->word[fetch.mine], WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
 	} else {
 		fetch.found = weir_probe_find(probe, key);
 	}
 	state = weir_line_state(fetch.found.word);
 	fetch.there = weir_line_readable(fetch.found.word);
 	fetch.waited |= state == WEIR_LINE_BUSY;
-	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY && !(state == WEIR_LINE_FAILED && fetch.waited);
+	fetch.absent = !fetch.there && !owns && state != WEIR_LINE_BUSY &&
+		       !(state == WEIR_LINE_FAILED && fetch.waited);
 	fetch.reserves = fetch.absent && weir_probe_promises(probe, may_write);
 	fetch.failed = state == WEIR_LINE_FAILED && !fetch.absent ? fetch.found.word : 0;
 	return fetch;
 }
 
 /*
- * fetch.failed: a fetch that this lane waited for failed. If that is worth another try, whoever issued it decides about
- * that as long as its pin is there; after one who did not stay for the outcome (a prefetch), this lane may claim the line.
+ * fetch.failed: a fetch that this lane waited for failed. If that is worth another try, whoever issued it
+ * decides about that as long as its pin is there; after one who did not stay for the outcome (a prefetch),
+ * this lane may claim the line.
  */
 WEIR_FN struct weir_fetch weir_fetch_notified(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
-					  WEIR_GLOBAL struct weir_disk *disk, u64 index)
+					      WEIR_GLOBAL struct weir_disk *disk, u64 index)
 {
 	weir_status status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.found.way));
 	u64 word;
 
 	weir_order_loads(); /* line.L4: the status before the second look */
 	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
-	if (weir_status_retryable(status) && !(status & WEIR_STATUS_CONSUMED) && (disk->retry & WEIR_RETRIES_MASK)) {
+	if (weir_status_retryable(status) && !(status & WEIR_STATUS_CONSUMED) &&
+	    (disk->retry & WEIR_RETRIES_MASK)) {
 		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;
 		fetch.reserves = fetch.absent;
 		return fetch;
 	}
-	return weir_line_same(word, fetch.failed) ? weir_fetch_fail(fetch, status & ~WEIR_STATUS_CONSUMED) : fetch;
+	return weir_line_same(word, fetch.failed) ? weir_fetch_fail(fetch, status & ~WEIR_STATUS_CONSUMED)
+						  : fetch;
 }
 
-/* fetch.failed: if it is this lane's own, it is submitted again, now or later, or the lane tells its status. */
+/* fetch.failed: if it is this lane's own, it is submitted again, now or later, or the lane tells its status.
+ */
 WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
 					    WEIR_GLOBAL struct weir_disk *disk, u64 index, u64 deadline)
 {
@@ -163,7 +169,8 @@ WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL
 		fetch.unsent = weir_retry_now(again);
 		return fetch;
 	}
-	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.mine)) & ~WEIR_STATUS_CONSUMED;
+	status =
+		weir_load_u32_relaxed_dev(weir_line_status(lines, index, fetch.mine)) & ~WEIR_STATUS_CONSUMED;
 	weir_line_unpin(weir_lines_set(lines, index), fetch.mine);
 	fetch.mine = WEIR_WAYS;
 	return weir_fetch_fail(fetch, status);
@@ -174,8 +181,9 @@ WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL
  * and the others will find it on its way. (Two caches' keys may fall together; then one
  * of them goes in the next turn.)
  */
-WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves, WEIR_GLOBAL struct weir_lines *lines, u64 index,
-					   u64 key, u32 writing)
+WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves,
+						   WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
+						   u32 writing)
 {
 	u64 wanting = weir_ballot(wave, reserves);
 	struct weir_reservation reservation = weir_reservation_none();
@@ -192,16 +200,19 @@ WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves, WEIR_
 }
 
 /* What the lock's holder got goes into its progress: a line to fetch, or to overwrite (@whole). */
-WEIR_FN struct weir_fetch weir_fetch_reserved(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
-					     struct weir_reservation reservation, u32 whole, u64 deadline)
+WEIR_FN struct weir_fetch weir_fetch_reserved(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					      u64 index, struct weir_reservation reservation, u32 whole,
+					      u64 deadline)
 {
 	u32 again;
 
 	fetch.writing = reservation.writing ? reservation.writing : fetch.writing;
-	if (reservation.unwritable == WEIR_E_SHARED || reservation.unwritable == WEIR_E_SHARE_TABLE || reservation.unwritable == WEIR_E_TIER)
+	if (reservation.unwritable == WEIR_E_SHARED || reservation.unwritable == WEIR_E_SHARE_TABLE ||
+	    reservation.unwritable == WEIR_E_TIER)
 		return weir_fetch_fail(fetch, reservation.unwritable);
 	if (reservation.unwritable != WEIR_OK) {
-		again = weir_line_rewrite(lines, index, weir_line_key(reservation.word), reservation.unwritable, fetch.waited, deadline);
+		again = weir_line_rewrite(lines, index, weir_line_key(reservation.word),
+					  reservation.unwritable, fetch.waited, deadline);
 		if (again) {
 			fetch.waited = again;
 			return fetch;
@@ -223,8 +234,8 @@ WEIR_FN struct weir_fetch weir_fetch_reserved(struct weir_fetch fetch, WEIR_GLOB
 }
 
 /* After a submission was tried: a command that has waited long enough is taken back. */
-WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines, u64 index,
-					  u32 submitted)
+WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
+					  u64 index, u32 submitted)
 {
 	if (fetch.unsent) {
 		fetch.unsent = submitted ? 0 : fetch.unsent + 1;
@@ -244,10 +255,12 @@ WEIR_FN struct weir_fetch weir_fetch_sent(struct weir_fetch fetch, WEIR_GLOBAL s
 }
 
 /* One command per lane that has one: its claim's, else the write-back that it began. */
-WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave,
+					  WEIR_GLOBAL struct weir_lines *lines,
 					  WEIR_GLOBAL struct weir_extent *extent, u64 key, u64 index)
 {
-	u32 writes = !fetch.unsent && fetch.writing, way = writes ? (fetch.writing & 7) - 1 : fetch.mine, submitted;
+	u32 writes = !fetch.unsent && fetch.writing, way = writes ? (fetch.writing & 7) - 1 : fetch.mine,
+	    submitted;
 	u32 sends = fetch.unsent || writes;
 	WEIR_GLOBAL struct weir_disk *disk;
 	u64 line;
@@ -264,9 +277,10 @@ WEIR_FN struct weir_fetch weir_fetch_send(struct weir_fetch fetch, u64 wave, WEI
 		fetch.writing = 0;
 		sends = 0;
 	}
-	submitted = weir_disk_try_submit(wave, sends, disk,
-					 weir_line_request(lines, extent, line, index, way,
-							   writes ? (u32)NVME_OPCODE_WRITE : (u32)NVME_OPCODE_READ));
+	submitted = weir_disk_try_submit(
+		wave, sends, disk,
+		weir_line_request(lines, extent, line, index, way,
+				  writes ? (u32)NVME_OPCODE_WRITE : (u32)NVME_OPCODE_READ));
 	return sends ? weir_fetch_sent(fetch, lines, index, submitted) : fetch;
 }
 
@@ -287,12 +301,13 @@ WEIR_FN struct weir_fetch weir_fetch_give_up(struct weir_fetch fetch, WEIR_GLOBA
 }
 
 /* The storage of a line of the set that a command is on; @disk if there is none. */
-WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 iteration,
-						    WEIR_GLOBAL struct weir_disk *disk)
+WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+						    u32 iteration, WEIR_GLOBAL struct weir_disk *disk)
 {
 	for (u32 i = 0; i < WEIR_WAYS; i++) {
 		/* relaxed: a hint; whatever key it names, its storage can be helped */
-		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, (i + (iteration >> 3)) % WEIR_WAYS));
+		u64 word = weir_load_u64_relaxed_dev(
+			weir_line_word(lines, index, (i + (iteration >> 3)) % WEIR_WAYS));
 
 		if (weir_line_under_way(word)) {
 			WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, weir_line_key(word));
@@ -304,8 +319,9 @@ WEIR_FN WEIR_GLOBAL struct weir_disk *weir_set_disk(WEIR_GLOBAL struct weir_line
 }
 
 /*
- * Dead storages keep every line that @key could have: commands on them never end, since a controller may still touch them
- * (WEIR_QUEUE_UNSAFE), or they are dirty and cannot be written. Return: the status of one of them; 0 if any may come free.
+ * Dead storages keep every line that @key could have: commands on them never end, since a controller may
+ * still touch them (WEIR_QUEUE_UNSAFE), or they are dirty and cannot be written. Return: the status of one of
+ * them; 0 if any may come free.
  */
 WEIR_COLD weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
@@ -313,7 +329,8 @@ WEIR_COLD weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 in
 	weir_status unsafe = WEIR_OK;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, way)); /* relaxed: a hint, as in weir_set_disk() */
+		u64 word = weir_load_u64_relaxed_dev(
+			weir_line_word(lines, index, way)); /* relaxed: a hint, as in weir_set_disk() */
 		WEIR_GLOBAL struct weir_extent *extent;
 		weir_status kept = WEIR_OK;
 
@@ -321,8 +338,10 @@ WEIR_COLD weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 in
 			continue;
 		if (weir_line_under_way(word)) {
 			extent = weir_extent_of(lines, weir_line_key(word));
-			kept = unsafe = weir_disk_unsafe(weir_extent_disk(extent, weir_line_key(word) - extent->key_base));
-		} else if (weir_line_dirty(word) && weir_status_sticky(weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)))) {
+			kept = unsafe = weir_disk_unsafe(
+				weir_extent_disk(extent, weir_line_key(word) - extent->key_base));
+		} else if (weir_line_dirty(word) && weir_status_sticky(weir_load_u32_relaxed_dev(
+							    weir_line_status(lines, index, way)))) {
 			kept = weir_load_u32_relaxed_dev(weir_line_status(lines, index, way));
 		}
 		if (kept == WEIR_OK)

@@ -91,8 +91,8 @@ WEIR_FN u32 weir_sweep_minds(struct weir_sweep sweep, u64 word)
 		return 0;
 	if (sweep.kind == WEIR_SWEEP_DROP)
 		return weir_line_state(word) != WEIR_LINE_INVALID;
-	return weir_line_dirty(word) || (weir_line_under_way(word) &&
-					 (weir_line_readable(word) || sweep.kind == WEIR_SWEEP_DRAIN));
+	return weir_line_dirty(word) ||
+	       (weir_line_under_way(word) && (weir_line_readable(word) || sweep.kind == WEIR_SWEEP_DRAIN));
 }
 
 /* The key at @slot if there is something to do, else 0. */
@@ -153,8 +153,8 @@ WEIR_FN struct weir_sweeper weir_sweep_error(struct weir_sweeper lane, WEIR_GLOB
  * A write-back that this lane waited for, or found, ended with @status: shall the lane begin one again? As
  * weir_retry(); if weir_retry_now(), nothing keeps the line from being written back any more.
  */
-WEIR_COLD u32 weir_sweep_retry(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 key, weir_status status,
-			       u32 state, u64 deadline)
+WEIR_COLD u32 weir_sweep_retry(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, u64 key,
+			       weir_status status, u32 state, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_extent *extent = weir_extent_of(lines, key);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, key - extent->key_base);
@@ -182,16 +182,18 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 		return lane;
 	}
 	/*
-	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if the
-	 * lane waited for one, that one or a later one. writeback.W4: pairs with writeback.W2. An error is told once by whoever takes
-	 * it, and by all who waited.
+	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if
+	 * the lane waited for one, that one or a later one. writeback.W4: pairs with writeback.W2. An error
+	 * is told once by whoever takes it, and by all who waited.
 	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
-	if (weir_status_sticky(status) || (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
-		lane.again = weir_sweep_retry(lines, index, found.way, lane.key, status & ~WEIR_STATUS_CONSUMED, lane.again,
-					      lane.deadline);
+	if (weir_status_sticky(status) ||
+	    (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
+		lane.again = weir_sweep_retry(lines, index, found.way, lane.key,
+					      status & ~WEIR_STATUS_CONSUMED, lane.again, lane.deadline);
 		if (lane.again == 0)
-			return weir_sweep_error(lane, lines, sweep, weir_line_take_error(lines, index, found.way));
+			return weir_sweep_error(lane, lines, sweep,
+						weir_line_take_error(lines, index, found.way));
 		if (!weir_retry_now(lane.again))
 			return lane;
 		lane.joined = 0;
@@ -220,14 +222,16 @@ WEIR_FN struct weir_sweeper weir_sweep_drop(struct weir_sweeper lane, WEIR_GLOBA
 
 	/* release: as a claim, after whatever was done with the line */
 	if (weir_line_evictable(found.word) &&
-	    weir_cas_u64_acq_rel_dev(weir_line_word(lines, index, found.way), found.word, empty) == found.word)
+	    weir_cas_u64_acq_rel_dev(weir_line_word(lines, index, found.way), found.word, empty) ==
+		    found.word)
 		lane.key = 0;
 	return lane;
 }
 
 /* One look at this lane's line. */
-WEIR_FN struct weir_sweeper weir_sweep_iteration(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
-					    struct weir_sweep sweep, u64 index)
+WEIR_FN struct weir_sweeper weir_sweep_iteration(struct weir_sweeper lane,
+						 WEIR_GLOBAL struct weir_lines *lines,
+						 struct weir_sweep sweep, u64 index)
 {
 	struct weir_found found = weir_set_find(weir_lines_set(lines, index), lane.key);
 
@@ -240,10 +244,13 @@ WEIR_FN struct weir_sweeper weir_sweep_iteration(struct weir_sweeper lane, WEIR_
 	return lane;
 }
 
-WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index, u32 flags)
+WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave,
+					    WEIR_GLOBAL struct weir_lines *lines,
+					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 index,
+					    u32 flags)
 {
-	struct weir_request request = weir_line_request(lines, extent, line, index, lane.way, NVME_OPCODE_WRITE);
+	struct weir_request request =
+		weir_line_request(lines, extent, line, index, lane.way, NVME_OPCODE_WRITE);
 	u32 submitted;
 
 	request.flags = flags;
@@ -259,8 +266,8 @@ WEIR_FN struct weir_sweeper weir_sweep_send(struct weir_sweeper lane, u64 wave, 
 }
 
 /*
- * Deadline, or a dead storage. One that is late once is not waited for again. Of a line that is not dirty, or not being
- * written back, nothing is lost: it was being read.
+ * Deadline, or a dead storage. One that is late once is not waited for again. Of a line that is not dirty, or
+ * not being written back, nothing is lost: it was being read.
  */
 WEIR_FN struct weir_sweeper weir_sweep_give_up(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
 					       struct weir_sweep sweep, u64 index, weir_status status)
@@ -271,15 +278,17 @@ WEIR_FN struct weir_sweeper weir_sweep_give_up(struct weir_sweeper lane, WEIR_GL
 		weir_line_take_back(lines, index, lane.way);
 	lane.unsent = 0;
 	word = weir_set_find(weir_lines_set(lines, index), lane.key).word;
-	if (sweep.kind == WEIR_SWEEP_DROP || weir_line_dirty(word) || (weir_line_readable(word) && weir_line_under_way(word)))
+	if (sweep.kind == WEIR_SWEEP_DROP || weir_line_dirty(word) ||
+	    (weir_line_readable(word) && weir_line_under_way(word)))
 		return weir_sweep_error(lane, lines, sweep, status);
 	lane.key = 0;
 	return lane;
 }
 
-/* A command is on the lane's line, and ends although its storage is dead: whoever helps ends it (core/queue/cq.h). */
-WEIR_FN u32 weir_sweep_ends(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk,
-			    u64 index)
+/* A command is on the lane's line, and ends although its storage is dead: whoever helps ends it
+ * (core/queue/cq.h). */
+WEIR_FN u32 weir_sweep_ends(struct weir_sweeper lane, WEIR_GLOBAL struct weir_lines *lines,
+			    WEIR_GLOBAL struct weir_disk *disk, u64 index)
 {
 	return weir_disk_unsafe(disk) == WEIR_OK &&
 	       weir_line_under_way(weir_set_find(weir_lines_set(lines, index), lane.key).word);
@@ -297,7 +306,8 @@ WEIR_FN u32 weir_sweep_expired(struct weir_sweep sweep, u32 id)
 WEIR_FN void weir_sweep_was_expired(struct weir_sweep sweep, u32 id)
 {
 	if (sweep.note)
-		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late, (u64)1 << (id % 64));
+		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late,
+					      (u64)1 << (id % 64));
 }
 
 WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
@@ -316,21 +326,25 @@ WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
 	return lane;
 }
 
-/* One word of a set whose lock is held. Return: its key if it is one of the range and cannot be dropped just now, else 0. */
+/* One word of a set whose lock is held. Return: its key if it is one of the range and cannot be dropped just
+ * now, else 0. */
 WEIR_FN u64 weir_word_try_drop(WEIR_GLOBAL weir_shared_u64 *word, struct weir_sweep sweep)
 {
-	u64 seen = weir_load_u64_relaxed_dev(word), key = weir_line_key(seen); /* relaxed: the exchange decides */
+	u64 seen = weir_load_u64_relaxed_dev(word),
+	    key = weir_line_key(seen); /* relaxed: the exchange decides */
 
 	if (key < sweep.first_key || key >= sweep.end_key)
 		return 0;
 	/* release: as a claim, after whatever was done with the line */
-	if (weir_line_evictable(seen) && weir_cas_u64_acq_rel_dev(word, seen, seen & WEIR_LINE_VERSIONS) == seen)
+	if (weir_line_evictable(seen) &&
+	    weir_cas_u64_acq_rel_dev(word, seen, seen & WEIR_LINE_VERSIONS) == seen)
 		return 0;
 	return key;
 }
 
 /*
- * Forget the lines of the range that set @index has, and its tier: with its lock held, none of them goes from one to the other.
+ * Forget the lines of the range that set @index has, and its tier: with its lock held, none of them goes from
+ * one to the other.
  *
  * Return: 0: none is left; else one that is, or if the lock was not free the range's first.
  */
@@ -342,7 +356,8 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
 
 	/* policy.P0: pairs with policy.P1 of the previous holder */
 	if (weir_cas_u32_acquire_dev(&policy->lock, 0, 1) == 0) {
-		u64 first = weir_tier_first(lines, index) * WEIR_WAYS, end = first + weir_tier_count(lines, index) * WEIR_WAYS;
+		u64 first = weir_tier_first(lines, index) * WEIR_WAYS,
+		    end = first + weir_tier_count(lines, index) * WEIR_WAYS;
 
 		left = 0;
 		for (u32 way = 0; way < WEIR_WAYS; way++) {
@@ -365,9 +380,11 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
  * @lines: the cache
  * @sweep: this lane's share, of the range's sets rather than its lines
  *
- * Return: this lane's first error: WEIR_E_TIMEOUT: a line was being read or written for longer than its storage's time.
+ * Return: this lane's first error: WEIR_E_TIMEOUT: a line was being read or written for longer than its
+ * storage's time.
  */
-WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					  struct weir_sweep sweep)
 {
 	u64 keys = sweep.end_key - sweep.first_key, slots = keys < lines->sets ? keys : lines->sets, needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
@@ -381,15 +398,17 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 		weir_reconverge();
 		if (lane.slot < slots)
 			key = weir_set_try_drop(lines, sweep,
-						keys < lines->sets ? weir_lines_index(lines, sweep.first_key + lane.slot) :
-								     lane.slot);
+						keys < lines->sets
+							? weir_lines_index(lines, sweep.first_key + lane.slot)
+							: lane.slot);
 		weir_reconverge();
 		lane.key = lane.slot < slots ? key : 0;
 		extent = weir_extent_of(lines, key ? key : sweep.first_key);
 		disk = weir_extent_disk(extent, (key ? key : sweep.first_key) - extent->key_base);
 		if (lane.key && !lane.deadline)
 			lane.deadline = weir_deadline(disk, 0);
-		if (lane.key && (weir_sweep_expired(sweep, disk->id) || weir_expired(lane.deadline, iteration))) {
+		if (lane.key &&
+		    (weir_sweep_expired(sweep, disk->id) || weir_expired(lane.deadline, iteration))) {
 			weir_sweep_was_expired(sweep, disk->id);
 			lane = weir_sweep_error(lane, lines, sweep, WEIR_E_TIMEOUT);
 		}
@@ -417,13 +436,15 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
  *
  * Return: this lane's first error. WEIR_E_TIMEOUT: a write-back did not end within the storage's time.
  */
-WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines, struct weir_sweep sweep)
+WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
+					   struct weir_sweep sweep)
 {
 	u64 slots = weir_sweep_slots(lines, sweep), needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
 	u32 vain = 0; /* turns since any lane went on to another line */
 
-	for (u32 iteration = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.slot < slots)) != 0; iteration++) {
+	for (u32 iteration = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.slot < slots)) != 0;
+	     iteration++) {
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
 		weir_status dead;
@@ -442,7 +463,8 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 		dead = sweep.kind == WEIR_SWEEP_DROP ? (u32)WEIR_OK : weir_disk_dead(disk);
 		over = lane.key && dead != WEIR_OK && !weir_sweep_ends(lane, lines, disk, index);
 		if (lane.key && !lane.unsent && !lane.joined && weir_sweep_expired(sweep, disk->id))
-			lane = weir_sweep_give_up(lane, lines, sweep, index, dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
+			lane = weir_sweep_give_up(lane, lines, sweep, index,
+						  dead != WEIR_OK ? dead : (u32)WEIR_E_TIMEOUT);
 		else if (lane.key && !lane.unsent && !over)
 			lane = weir_sweep_iteration(lane, lines, sweep, index);
 		if (weir_ballot(wave, lane.unsent))

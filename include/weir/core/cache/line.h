@@ -54,7 +54,8 @@ WEIR_FN weir_addr weir_line_data(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	return lines->data + ((index * WEIR_WAYS + way) << lines->line_log2);
 }
 
-/** weir_line_holds() - @word is a line for @key, in whatever state; INVALID words have key 0, which no line has */
+/** weir_line_holds() - @word is a line for @key, in whatever state; INVALID words have key 0, which no line
+ * has */
 WEIR_FN u32 weir_line_holds(u64 word, u64 key)
 {
 	return (word ^ (key << WEIR_LINE_KEY_SHIFT)) < ((u64)1 << WEIR_LINE_KEY_SHIFT);
@@ -95,7 +96,8 @@ WEIR_FN struct weir_found weir_probe_find(struct weir_probe probe, u64 key)
 	return found;
 }
 
-/** weir_set_find() - look for @key in @set; what a readable line guards may be loaded afterwards, by way of the result */
+/** weir_set_find() - look for @key in @set; what a readable line guards may be loaded afterwards, by way of
+ * the result */
 WEIR_FN struct weir_found weir_set_find(WEIR_GLOBAL struct weir_set *set, u64 key)
 {
 	return weir_probe_find(weir_set_probe(set), key);
@@ -129,12 +131,14 @@ WEIR_FN u32 weir_line_unchanged_by(WEIR_GLOBAL struct weir_set *set, struct weir
 	for (u32 i = 1; i < WEIR_RUN; i++)
 		mixed ^= words.word[i];
 	/* line.L2: in the rare case that another word is looked at, the line counts as changed */
-	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(found.way, mixed)]), found.word);
+	return weir_line_same(weir_load_u64_relaxed_dev(&set->word[weir_depend(found.way, mixed)]),
+			      found.word);
 }
 
 /*
- * @count words, 0 to WEIR_RUN, from @data on, a multiple of 8: a single one by itself, more by pairs that begin at multiples
- * of 16, half as many accesses. What a pair has beyond them lies in the same line, and is given, too; the rest is 0.
+ * @count words, 0 to WEIR_RUN, from @data on, a multiple of 8: a single one by itself, more by pairs that
+ * begin at multiples of 16, half as many accesses. What a pair has beyond them lies in the same line, and is
+ * given, too; the rest is 0.
  */
 WEIR_FN struct weir_words weir_line_load(weir_addr data, u32 count)
 {
@@ -210,7 +214,8 @@ struct weir_hits {
  *
  * weir_lines_try_read(), with all looks, then all data, then all second looks in flight.
  */
-WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *lines, u64 key_base, struct weir_four byte)
+WEIR_FN struct weir_hits weir_lines_try_four(WEIR_GLOBAL struct weir_lines *lines, u64 key_base,
+					     struct weir_four byte)
 {
 	u64 mask = ((u64)1 << lines->line_log2) - 1, index[4];
 	struct weir_found found[4];

@@ -97,7 +97,8 @@ WEIR_FN struct weir_choice weir_sieve_choose(struct weir_miss miss)
 {
 	u32 order = weir_order_of(miss.state), hand = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS;
 	u32 candidates = weir_order_positions(order, weir_miss_candidates(miss));
-	struct weir_hand sweep = weir_hand_from(candidates, weir_order_positions(order, miss.used), miss.empty ? 0 : hand);
+	struct weir_hand sweep =
+		weir_hand_from(candidates, weir_order_positions(order, miss.used), miss.empty ? 0 : hand);
 	u32 next = sweep.at < WEIR_WAYS - 1 ? sweep.at : 0;
 	struct weir_choice choice;
 
@@ -118,18 +119,24 @@ WEIR_FN struct weir_choice weir_sieve_choose(struct weir_miss miss)
  * probation way; else it goes. Asked for: missed, or marked at a miss of the set (core/cache/sketch.h).
  * State: the order as for LRU; above it the probation way.
  */
-WEIR_FN struct weir_choice weir_frequency_choose(WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss)
+WEIR_FN struct weir_choice weir_frequency_choose(WEIR_GLOBAL struct weir_set_policy *policy,
+						 struct weir_miss miss)
 {
 	u32 order = weir_order_renew_all(weir_order_of(miss.state), miss.used);
-	u32 probation = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS, candidates = weir_miss_candidates(miss), at;
-	u32 oldest = weir_order_way(order, weir_ways_lowest(weir_order_positions(order, candidates & ~(1u << probation))));
+	u32 probation = (miss.state >> WEIR_ORDER_BITS) % WEIR_WAYS, candidates = weir_miss_candidates(miss),
+	    at;
+	u32 oldest = weir_order_way(
+		order, weir_ways_lowest(weir_order_positions(order, candidates & ~(1u << probation))));
 	struct weir_choice choice;
 
 	choice.way = (candidates >> probation) & 1 ? probation : oldest;
 	if (choice.way == probation && !miss.empty && oldest != WEIR_WAYS)
-		choice.way = weir_sketch_ask(policy, weir_probe_key(miss.probe, probation)) + ((miss.used >> probation) & 1) >
-					     weir_sketch_ask(policy, weir_probe_key(miss.probe, oldest)) + ((miss.used >> oldest) & 1) ?
-				     oldest : probation;
+		choice.way = weir_sketch_ask(policy, weir_probe_key(miss.probe, probation)) +
+						     ((miss.used >> probation) & 1) >
+					     weir_sketch_ask(policy, weir_probe_key(miss.probe, oldest)) +
+						     ((miss.used >> oldest) & 1)
+				     ? oldest
+				     : probation;
 	at = weir_ways_lowest(weir_order_positions(order, (1u << choice.way) & WEIR_ALL_WAYS));
 	choice.state = weir_order_state(weir_order_renew(order, at), choice.way % WEIR_WAYS);
 	choice.unmark = miss.used;
@@ -142,7 +149,8 @@ WEIR_FN void weir_frequency_chosen(WEIR_GLOBAL struct weir_set_policy *policy, s
 {
 	for (u32 way = 0; way <= WEIR_WAYS; way++)
 		if (way == WEIR_WAYS || (miss.used >> way) & 1)
-			weir_sketch_add(policy, way == WEIR_WAYS ? miss.key : weir_probe_key(miss.probe, way));
+			weir_sketch_add(policy,
+					way == WEIR_WAYS ? miss.key : weir_probe_key(miss.probe, way));
 }
 
 #endif

@@ -60,12 +60,14 @@ WEIR_FN u64 weir_lines_round(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 /** weir_policy_ways() - mask of the ways that @key's line may ever take; a policy of the user's has all */
 WEIR_FN u32 weir_policy_ways(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 {
-	return lines->policy == WEIR_POLICY_DIRECT ? 1u << (weir_lines_round(lines, key) % WEIR_WAYS) : (u32)WEIR_ALL_WAYS;
+	return lines->policy == WEIR_POLICY_DIRECT ? 1u << (weir_lines_round(lines, key) % WEIR_WAYS)
+						   : (u32)WEIR_ALL_WAYS;
 }
 
 /** weir_policy_miss() - what there is to tell of a miss of @key, with the set's lock held */
 WEIR_FN struct weir_miss weir_policy_miss(WEIR_GLOBAL struct weir_lines *lines,
-					  WEIR_GLOBAL struct weir_set_policy *policy, struct weir_probe probe, u64 key)
+					  WEIR_GLOBAL struct weir_set_policy *policy, struct weir_probe probe,
+					  u64 key)
 {
 	struct weir_miss miss = weir_miss_of(probe);
 
@@ -85,7 +87,8 @@ WEIR_FN struct weir_miss weir_policy_miss(WEIR_GLOBAL struct weir_lines *lines,
  * All lanes of one cache take the same case.
  */
 WEIR_FN struct weir_choice weir_policy_choose(WEIR_GLOBAL struct weir_lines *lines,
-					      WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss)
+					      WEIR_GLOBAL struct weir_set_policy *policy,
+					      struct weir_miss miss)
 {
 	switch (lines->policy) {
 	case WEIR_POLICY_LRU: return weir_lru_choose(miss);
@@ -101,12 +104,14 @@ WEIR_FN struct weir_choice weir_policy_choose(WEIR_GLOBAL struct weir_lines *lin
 	}
 }
 
-/** weir_policy_chosen() - @choice was claimed: the marks go, and the policy's state goes on; lock still held */
+/** weir_policy_chosen() - @choice was claimed: the marks go, and the policy's state goes on; lock still held
+ */
 WEIR_FN void weir_policy_chosen(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_set *set,
 				WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
 				struct weir_choice choice)
 {
-	/* relaxed: a hint; the line may be dropped meanwhile, which needs no lock: so the mark is masked, not subtracted */
+	/* relaxed: a hint; the line may be dropped meanwhile, which needs no lock: so the mark is masked, not
+	 * subtracted */
 	for (u32 way = 0; way < WEIR_WAYS; way++)
 		if ((choice.unmark & miss.used) >> way & 1 && way != choice.way)
 			(void)weir_and_u64_relaxed_dev(&set->word[way], ~WEIR_LINE_USED);

@@ -19,7 +19,8 @@ WEIR_FN u32 weir_probe_dirty(struct weir_probe probe)
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
 		u64 word = weir_probe_word(probe, way);
 
-		ways |= (u32)(weir_line_state(word) == WEIR_LINE_MODIFIED && weir_line_evictable(word)) << way;
+		ways |= (u32)(weir_line_state(word) == WEIR_LINE_MODIFIED && weir_line_evictable(word))
+			<< way;
 	}
 	return ways;
 }
@@ -31,7 +32,8 @@ WEIR_FN u32 weir_probe_clean(struct weir_probe probe)
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
 		u64 word = weir_probe_word(probe, way);
 
-		ways |= (u32)(weir_line_state(word) != WEIR_LINE_MODIFIED && weir_line_evictable(word)) << way;
+		ways |= (u32)(weir_line_state(word) != WEIR_LINE_MODIFIED && weir_line_evictable(word))
+			<< way;
 	}
 	return ways;
 }
@@ -63,7 +65,8 @@ WEIR_FN u32 weir_probe_used(struct weir_probe probe)
  */
 WEIR_FN u32 weir_probe_promises(struct weir_probe probe, u32 writing)
 {
-	return weir_probe_clean(probe) || (weir_probe_dirty(probe) && (weir_probe_writing(probe) ? writing & 2 : writing & 1));
+	return weir_probe_clean(probe) ||
+	       (weir_probe_dirty(probe) && (weir_probe_writing(probe) ? writing & 2 : writing & 1));
 }
 
 /* Those of the dirty lines @ways whose last write-back failed, untold so far. */
@@ -74,7 +77,8 @@ WEIR_FN u32 weir_set_unwritable(WEIR_GLOBAL struct weir_set_policy *policy, u32 
 	/* relaxed: a hint; who begins a write-back looks again (writeback.W3) */
 	for (u32 way = 0; way < WEIR_WAYS; way++)
 		if ((ways >> way) & 1)
-			unwritable |= weir_status_sticky(weir_load_u32_relaxed_dev(&policy->status[way])) << way;
+			unwritable |= weir_status_sticky(weir_load_u32_relaxed_dev(&policy->status[way]))
+				      << way;
 	return unwritable;
 }
 

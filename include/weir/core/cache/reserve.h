@@ -54,7 +54,8 @@ WEIR_FN struct weir_reservation weir_reservation_none(void)
 }
 
 /* Begin the write-back of one of the dirty lines @ways; rather one that was not used lately. */
-WEIR_FN u32 weir_set_write_one(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_probe probe, u32 ways)
+WEIR_FN u32 weir_set_write_one(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_probe probe,
+			       u32 ways)
 {
 	u32 cold = ways & ~weir_probe_used(probe), way = weir_lowest_bit(cold ? cold : ways);
 
@@ -62,14 +63,15 @@ WEIR_FN u32 weir_set_write_one(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
 }
 
 /* Every line that @key could take the place of is dirty and cannot be written: the status of one of them. */
-WEIR_FN struct weir_reservation weir_reserve_unwritable(WEIR_GLOBAL struct weir_lines *lines, u64 index, struct weir_probe probe,
-					   u32 slots)
+WEIR_FN struct weir_reservation weir_reserve_unwritable(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+							struct weir_probe probe, u32 slots)
 {
 	struct weir_reservation reservation = weir_reservation_none();
 	u32 way = weir_lowest_bit(slots);
 
 	reservation.word = weir_probe_word(probe, way);
-	reservation.unwritable = weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)) & ~WEIR_STATUS_CONSUMED;
+	reservation.unwritable =
+		weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)) & ~WEIR_STATUS_CONSUMED;
 	return reservation;
 }
 
@@ -78,19 +80,20 @@ WEIR_FN struct weir_reservation weir_reserve_unwritable(WEIR_GLOBAL struct weir_
  * makes the exchange fail, and the caller looks again in its next turn.
  */
 WEIR_FN struct weir_reservation weir_set_replace(WEIR_GLOBAL struct weir_lines *lines, u64 index,
-					   WEIR_GLOBAL struct weir_set_policy *policy, struct weir_miss miss,
-					   struct weir_choice choice, u32 whole)
+						 WEIR_GLOBAL struct weir_set_policy *policy,
+						 struct weir_miss miss, struct weir_choice choice, u32 whole)
 {
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
 	u64 old = weir_probe_word(miss.probe, choice.way);
 	weir_addr down = weir_tier_reserve(lines, index, old);
 	struct weir_reservation reservation = weir_reservation_none();
 
-	reservation.word = (miss.key << WEIR_LINE_KEY_SHIFT) | ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) |
-		     WEIR_LINE_PIN | (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
+	reservation.word = (miss.key << WEIR_LINE_KEY_SHIFT) |
+			   ((old + WEIR_LINE_VERSION) & WEIR_LINE_VERSIONS) | WEIR_LINE_PIN |
+			   (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
 	/*
-	 * line.L3: pairs with line.L2 of readers: the word turns before any byte of the line does, because the
-	 * command that brings them is released later (sq.S1). Acquire: after the reads of whoever let go.
+	 * line.L3: pairs with line.L2 of readers: the word turns before any byte of the line does, because
+	 * the command that brings them is released later (sq.S1). Acquire: after the reads of whoever let go.
 	 */
 	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, reservation.word) != old) {
 		weir_tier_unreserve(lines, down);
@@ -111,14 +114,16 @@ WEIR_FN struct weir_reservation weir_set_replace(WEIR_GLOBAL struct weir_lines *
  * of the one that would go, unless somebody is at that already.
  */
 WEIR_FN struct weir_reservation weir_set_reserve_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index,
-						WEIR_GLOBAL struct weir_set_policy *policy, u64 key, u32 writing)
+							WEIR_GLOBAL struct weir_set_policy *policy, u64 key,
+							u32 writing)
 {
 	struct weir_probe probe = weir_set_probe(weir_lines_set(lines, index));
 	struct weir_found found = weir_probe_find(probe, key);
 	struct weir_miss miss = weir_policy_miss(lines, policy, probe, key);
 	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_line_evictable(found.word);
 	u32 slots = weir_policy_ways(lines, key), dirty = weir_probe_dirty(probe) & slots;
-	u32 clean = weir_probe_clean(probe) & slots, unwritable = dirty ? weir_set_unwritable(policy, dirty) : 0;
+	u32 clean = weir_probe_clean(probe) & slots,
+	    unwritable = dirty ? weir_set_unwritable(policy, dirty) : 0;
 	u32 whole = writing & WEIR_RESERVE_WHOLE;
 	struct weir_reservation reservation = weir_reservation_none();
 	struct weir_choice choice;
@@ -139,7 +144,8 @@ WEIR_FN struct weir_reservation weir_set_reserve_locked(WEIR_GLOBAL struct weir_
 	if (choice.way == WEIR_WAYS)
 		return reservation;
 	if ((dirty >> choice.way) & 1) {
-		if (writing && weir_line_try_write_back(lines, index, choice.way, weir_probe_word(probe, choice.way)))
+		if (writing &&
+		    weir_line_try_write_back(lines, index, choice.way, weir_probe_word(probe, choice.way)))
 			reservation.writing = choice.way + 1;
 		return reservation;
 	}
@@ -155,11 +161,13 @@ WEIR_FN struct weir_reservation weir_set_reserve_locked(WEIR_GLOBAL struct weir_
  * @lines: the cache
  * @index: the set
  * @key: whose line
- * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way; WEIR_RESERVE_WHOLE
+ * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way;
+ * WEIR_RESERVE_WHOLE
  *
  * Lock, bounded work and unlock in one turn. Then comes weir_tier_move(), by all lanes of the wave.
  */
-WEIR_FN struct weir_reservation weir_set_try_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key, u32 writing)
+WEIR_FN struct weir_reservation weir_set_try_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
+						     u32 writing)
 {
 	WEIR_GLOBAL struct weir_set_policy *policy = weir_lines_policy(lines, index);
 	struct weir_reservation reservation = weir_reservation_none();

@@ -14,10 +14,10 @@
 #include <weir/abi.h>
 
 enum {
-	WEIR_SKETCH_ROW = 4,      /* words of a row */
-	WEIR_SKETCH_MOST = 15,    /* what a counter can hold */
-	WEIR_SKETCH_SAMPLE = 64,  /* adds until all counters are halved */
-	WEIR_SKETCH_ADDS = 8,     /* word that counts them */
+	WEIR_SKETCH_ROW = 4,     /* words of a row */
+	WEIR_SKETCH_MOST = 15,   /* what a counter can hold */
+	WEIR_SKETCH_SAMPLE = 64, /* adds until all counters are halved */
+	WEIR_SKETCH_ADDS = 8,    /* word that counts them */
 };
 
 /** weir_sketch_index() - which of the 32 counters of row @row is @key's */

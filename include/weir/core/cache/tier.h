@@ -45,7 +45,8 @@ WEIR_FN weir_addr weir_tier_data(WEIR_GLOBAL struct weir_lines *lines, u64 slot)
 	return weir_lines_tier(lines)->data + (slot << lines->line_log2);
 }
 
-/** weir_tier_first() - first set of the tier for set @index of the cache; for the number of sets: the end of all */
+/** weir_tier_first() - first set of the tier for set @index of the cache; for the number of sets: the end of
+ * all */
 WEIR_FN u64 weir_tier_first(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 {
 	return weir_lines_round(lines, index * weir_lines_tier(lines)->sets);
@@ -68,7 +69,9 @@ struct weir_tier_found {
 /* The first place of the set of the tier that line @key of set @index would be in. */
 WEIR_FN u64 weir_tier_slot(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
-	return (weir_tier_first(lines, index) + weir_lines_round(lines, key) % weir_tier_count(lines, index)) * WEIR_WAYS;
+	return (weir_tier_first(lines, index) +
+		weir_lines_round(lines, key) % weir_tier_count(lines, index)) *
+	       WEIR_WAYS;
 }
 
 /**
@@ -90,8 +93,8 @@ WEIR_FN struct weir_tier_found weir_tier_find(WEIR_GLOBAL struct weir_lines *lin
 /**
  * weir_tier_try_drop() - forget line @key of set @index
  *
- * For good as long as no lane can bring it here: because the caller holds the lock of the set, or has just begun
- * to write the line back (nobody claims it then). One look, one exchange; who else changes the word of
+ * For good as long as no lane can bring it here: because the caller holds the lock of the set, or has just
+ * begun to write the line back (nobody claims it then). One look, one exchange; who else changes the word of
  * a READY line without a pin has another line take its place.
  *
  * Return: 0: it is being copied, so look again.
@@ -110,7 +113,8 @@ WEIR_FN u32 weir_tier_try_drop(WEIR_GLOBAL struct weir_lines *lines, u64 index, 
 	return 1;
 }
 
-/** weir_tier_outdated() - the write-back of line @key of set @index begins: no copy of before may be taken later */
+/** weir_tier_outdated() - the write-back of line @key of set @index begins: no copy of before may be taken
+ * later */
 WEIR_FN void weir_tier_outdated(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key)
 {
 	/* of a line that can be written back nothing is being copied */
@@ -131,7 +135,7 @@ WEIR_FN weir_status weir_tier_refuses(WEIR_GLOBAL struct weir_lines *lines)
 
 /* What becomes of a line that makes room, if it is not the address of its place: */
 #define WEIR_TIER_DROPPED (~(u64)0) /* no place was to be had at once */
-#define WEIR_TIER_KEPT (~(u64)1)    /* a copy of it is there still */
+#define WEIR_TIER_KEPT    (~(u64)1) /* a copy of it is there still */
 
 #ifdef WEIR_TIER
 
@@ -141,7 +145,8 @@ WEIR_FN weir_status weir_tier_refuses(WEIR_GLOBAL struct weir_lines *lines)
 /* How new the line of way @way is, compared with others of its set: the larger, the newer. */
 WEIR_FN u32 weir_tier_age(struct weir_probe probe, u32 way)
 {
-	u64 apart = (weir_probe_word(probe, way) & WEIR_LINE_VERSIONS) - (weir_probe_word(probe, 0) & WEIR_LINE_VERSIONS);
+	u64 apart = (weir_probe_word(probe, way) & WEIR_LINE_VERSIONS) -
+		    (weir_probe_word(probe, 0) & WEIR_LINE_VERSIONS);
 
 	return (u32)((apart + WEIR_TIER_HALF) & WEIR_LINE_VERSIONS);
 }
@@ -207,14 +212,16 @@ WEIR_FN weir_addr weir_tier_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 in
 	word = weir_probe_word(probe, way);
 	key = (key << WEIR_LINE_KEY_SHIFT) | weir_tier_stamp(probe) | WEIR_LINE_BUSY;
 	/* tier.Y2: pairs with tier.Y3: after the reads of whoever copied it up */
-	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), slot + way), word, key) == word ?
-		       weir_tier_data(lines, slot + way) : WEIR_TIER_DROPPED;
+	return weir_cas_u64_acquire_dev(weir_tier_word(weir_lines_tier(lines), slot + way), word, key) == word
+		       ? weir_tier_data(lines, slot + way)
+		       : WEIR_TIER_DROPPED;
 }
 
 /* The word of the tier's line whose bytes are at @data. */
 WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_tier_word_of(WEIR_GLOBAL struct weir_lines *lines, weir_addr data)
 {
-	return weir_tier_word(weir_lines_tier(lines), (data - weir_lines_tier(lines)->data) >> lines->line_log2);
+	return weir_tier_word(weir_lines_tier(lines),
+			      (data - weir_lines_tier(lines)->data) >> lines->line_log2);
 }
 
 /* A line of the tier that is this lane's, BUSY or pinned, becomes empty. */
@@ -267,8 +274,8 @@ WEIR_FN weir_addr weir_tier_take(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	if (!weir_line_readable(found.word))
 		return 0;
 	slot += found.way % WEIR_WAYS;
-	pinned = whole ? found.word & WEIR_LINE_VERSIONS :
-			 (found.word & ~(u64)WEIR_LINE_VERSIONS) | weir_tier_stamp(probe) | WEIR_LINE_PIN;
+	pinned = whole ? found.word & WEIR_LINE_VERSIONS
+		       : (found.word & ~(u64)WEIR_LINE_VERSIONS) | weir_tier_stamp(probe) | WEIR_LINE_PIN;
 	/* tier.Y1: pairs with tier.Y0: the bytes that came down */
 	if (weir_cas_u64_acquire_dev(weir_tier_word(tier, slot), found.word, pinned) != found.word || whole)
 		return 0; /* another set's line took its place just now */
@@ -283,8 +290,9 @@ WEIR_FN void weir_tier_consumed(WEIR_GLOBAL struct weir_lines *lines, weir_addr 
 }
 
 /*
- * Lines that made room go down, from what is the claimer's now. (Nothing is decided by lane before the copy: a compiler
- * may send lanes that know how it was decided through copies of these collectives, each without the others.)
+ * Lines that made room go down, from what is the claimer's now. (Nothing is decided by lane before the copy:
+ * a compiler may send lanes that know how it was decided through copies of these collectives, each without
+ * the others.)
  */
 WEIR_FN void weir_tier_down(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_addr data, weir_addr down)
 {
@@ -314,7 +322,8 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
 		WEIR_GLOBAL struct weir_tier *tier = weir_lines_tier(lines);
 
 		if (tier->inclusive) {
-			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up), (u64)0 - WEIR_LINE_PIN); /* tier.Y3 */
+			(void)weir_add_u64_acq_rel_dev(weir_tier_word_of(lines, up),
+						       (u64)0 - WEIR_LINE_PIN); /* tier.Y3 */
 			weir_add_u64_relaxed_dev(&tier->hits, 1);
 		} else {
 			weir_tier_consumed(lines, up);
@@ -334,10 +343,11 @@ WEIR_FN void weir_tier_up(u64 wave, WEIR_GLOBAL struct weir_lines *lines, weir_a
  * @down: from weir_tier_leaves(): what was in it goes there first
  * @up: from weir_tier_take(): then this comes into it
  *
- * Where nothing of a cache with a tier was claimed, one test that is the same in all lanes. Bounded; with nothing held.
+ * Where nothing of a cache with a tier was claimed, one test that is the same in all lanes. Bounded; with
+ * nothing held.
  */
-WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_addr down,
-			    weir_addr up)
+WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way,
+			    weir_addr down, weir_addr up)
 {
 	weir_addr data;
 
@@ -396,8 +406,8 @@ WEIR_FN void weir_tier_consumed(WEIR_GLOBAL struct weir_lines *lines, weir_addr 
 	(void)up;
 }
 
-WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_addr down,
-			    weir_addr up)
+WEIR_FN void weir_tier_move(u64 wave, WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way,
+			    weir_addr down, weir_addr up)
 {
 	(void)wave;
 	(void)lines;

@@ -17,7 +17,8 @@ WEIR_FN void weir_line_forget_error(WEIR_GLOBAL struct weir_lines *lines, u64 in
 {
 	WEIR_GLOBAL weir_shared_u32 *status = weir_line_status(lines, index, way);
 
-	/* line.L4: the claim before the status goes: whoever reads a FAILED line's status looks at its word again */
+	/* line.L4: the claim before the status goes: whoever reads a FAILED line's status looks at its word
+	 * again */
 	if (weir_load_u32_relaxed_dev(status) != 0)
 		weir_store_u32_release_dev(status, 0);
 }

@@ -26,7 +26,8 @@ WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_line_word(WEIR_GLOBAL struct weir_line
 	return &weir_lines_set(lines, index)->word[way];
 }
 
-WEIR_FN WEIR_GLOBAL weir_shared_u32 *weir_line_status(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)
+WEIR_FN WEIR_GLOBAL weir_shared_u32 *weir_line_status(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+						      u32 way)
 {
 	return &weir_lines_policy(lines, index)->status[way];
 }
@@ -79,7 +80,8 @@ WEIR_FN void weir_line_modified(WEIR_GLOBAL weir_shared_u64 *word, u64 pinned)
 
 	if (weir_line_state(pinned) == WEIR_LINE_BUSY) {
 		/* line.L0: pairs with line.L1: the data before the state; BUSY minus 1 is MODIFIED */
-		(void)weir_add_u64_acq_rel_dev(word, (u64)0 - WEIR_LINE_PIN - WEIR_LINE_BUSY + WEIR_LINE_MODIFIED);
+		(void)weir_add_u64_acq_rel_dev(word,
+					       (u64)0 - WEIR_LINE_PIN - WEIR_LINE_BUSY + WEIR_LINE_MODIFIED);
 		return;
 	}
 	/* writeback.W0: pairs with writeback.W1: the data before the mark */
@@ -126,7 +128,8 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 	if (weir_cas_u64_acquire_dev(word, seen, writing) != seen)
 		return 0;
 	weir_add_u64_relaxed_dev(&lines->writebacks, 1);
-	/* writeback.W3: pairs with writeback.W2, by way of the exchange; relaxed: nobody makes it an error while this lane owns the write-back */
+	/* writeback.W3: pairs with writeback.W2, by way of the exchange; relaxed: nobody makes it an error
+	 * while this lane owns the write-back */
 	if (weir_status_sticky(weir_load_u32_relaxed_dev(weir_line_status(lines, index, way)))) {
 		weir_line_not_writing(lines, index, way);
 		return 0;
@@ -135,7 +138,8 @@ WEIR_FN u32 weir_line_try_write_back(WEIR_GLOBAL struct weir_lines *lines, u64 i
 	return 1;
 }
 
-/** weir_line_refuse() - a write-back that was begun is not submitted, since its storage is dead: it has failed with @status */
+/** weir_line_refuse() - a write-back that was begun is not submitted, since its storage is dead: it has
+ * failed with @status */
 WEIR_FN void weir_line_refuse(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way, weir_status status)
 {
 	weir_line_outcome(WEIR_TARGET_WRITTEN, WEIR_ADDR(weir_line_status(lines, index, way)), status);
@@ -165,9 +169,11 @@ WEIR_FN weir_status weir_line_take_error(WEIR_GLOBAL struct weir_lines *lines, u
 }
 
 /*
- * The same of a lane that will see to it that the line is written back again, so that there is nothing to tell yet.
+ * The same of a lane that will see to it that the line is written back again, so that there is nothing to
+ * tell yet.
  */
-WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index, u32 way)
+WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk,
+			      u64 index, u32 way)
 {
 	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
 	u32 status = weir_load_u32_relaxed_dev(word); /* relaxed: the exchange decides */
@@ -178,7 +184,8 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
 }
 
 /**
- * weir_line_refetch() - a fetch failed, and this lane, who issued it, holds the line: shall it be submitted again?
+ * weir_line_refetch() - a fetch failed, and this lane, who issued it, holds the line: shall it be submitted
+ * again?
  * @lines: the cache
  * @disk: the line's storage
  * @index: its set
@@ -192,8 +199,8 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
  * Return: as weir_retry(): 0: no, and the status is marked; if weir_retry_now(), the line is BUSY again,
  * and the lane must submit its command, or retract it.
  */
-WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk, u64 index,
-				u32 way, u32 state, u64 deadline)
+WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_disk *disk,
+				u64 index, u32 way, u32 state, u64 deadline)
 {
 	WEIR_GLOBAL weir_shared_u32 *word = weir_line_status(lines, index, way);
 	weir_status status = weir_load_u32_relaxed_dev(word); /* relaxed: line.L1 came before */
@@ -211,7 +218,8 @@ WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 }
 
 /**
- * weir_line_rewrite() - every line that could make room is dirty and cannot be written: shall one of them be, again?
+ * weir_line_rewrite() - every line that could make room is dirty and cannot be written: shall one of them be,
+ * again?
  * @lines: the cache
  * @index: the set
  * @key: whose line it is
@@ -267,8 +275,8 @@ WEIR_FN void weir_line_blame(WEIR_GLOBAL struct weir_lines *lines, u64 key, weir
 	u64 line = key - extent->key_base;
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 
-	weir_fault_report(lines->fault, status, disk->id, WEIR_FAULT_WRITE, weir_extent_lba(lines, extent, line),
-			  disk->blocks);
+	weir_fault_report(lines->fault, status, disk->id, WEIR_FAULT_WRITE,
+			  weir_extent_lba(lines, extent, line), disk->blocks);
 }
 
 #endif

@@ -22,12 +22,12 @@
 #ifndef WEIR_LOCK_CHAIN
 
 /* Off: what weir_lock_try() and its sisters do is a compare-and-swap and a store. */
-#define WEIR_LOCK_CAS weir_cas_u64_acquire_dev
-#define weir_chain_try(chain, lock) ((void)(chain), (u64)1)
-#define weir_chain_took(chain, lock, name) ((void)(name))
+#define WEIR_LOCK_CAS                        weir_cas_u64_acquire_dev
+#define weir_chain_try(chain, lock)          ((void)(chain), (u64)1)
+#define weir_chain_took(chain, lock, name)   ((void)(name))
 #define weir_chain_failed(chain, lock, name) ((weir_status)WEIR_E_LOCKED)
-#define weir_chain_freed(chain, lock) ((void)(chain))
-#define weir_chain_quit(chain) ((void)(chain))
+#define weir_chain_freed(chain, lock)        ((void)(chain))
+#define weir_chain_quit(chain)               ((void)(chain))
 
 #else
 
@@ -90,7 +90,8 @@ WEIR_FN void weir_chain_end(WEIR_GLOBAL struct weir_chain_lane *own)
 }
 
 /* One lane of the report; @holds is what the lane before it wants. */
-WEIR_FN void weir_chain_write(WEIR_GLOBAL struct weir_chain *chain, u64 position, u64 lane, u32 holds, u32 wants)
+WEIR_FN void weir_chain_write(WEIR_GLOBAL struct weir_chain *chain, u64 position, u64 lane, u32 holds,
+			      u32 wants)
 {
 	WEIR_GLOBAL struct weir_chain_link *link = &chain->link[position];
 
@@ -126,7 +127,8 @@ WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *
 		u64 generation, want, word;
 
 		generation = weir_load_u64_acquire_dev(&lane->generation); /* chain.W2: pairs with chain.W1 */
-		want = weir_load_u64_acquire_dev(&lane->want); /* chain.W3: pairs with chain.W0, and comes before the rest */
+		want = weir_load_u64_acquire_dev(
+			&lane->want); /* chain.W3: pairs with chain.W0, and comes before the rest */
 		if (!want || weir_load_u64_relaxed_dev(&lane->generation) != generation)
 			break;
 		name = weir_load_u32_relaxed_dev(&lane->want_name);
@@ -194,7 +196,8 @@ WEIR_FN u64 weir_chain_try(weir_addr chain, weir_addr lock)
 	own = weir_chain_own(chain);
 	if (own->trying != lock)
 		weir_chain_end(own);
-	weir_store_u64_relaxed_dev(&own->wave, weir_wave()); /* relaxed: chain.W0 or the lock's word publishes it */
+	weir_store_u64_relaxed_dev(&own->wave,
+				   weir_wave()); /* relaxed: chain.W0 or the lock's word publishes it */
 	return ((u64)weir_chain_next(own->takes) << 32) | (weir_thread() + 1);
 }
 
@@ -234,7 +237,8 @@ WEIR_FN weir_status weir_chain_failed(weir_addr address, weir_addr lock, u32 nam
 	own->trying = lock;
 	if (own->tries < chain->retry_limit && ++own->tries == chain->retry_limit) {
 		weir_store_u32_relaxed_dev(&own->want_name, name);
-		/* chain.W0: pairs with chain.W3: name and wave, and all this lane took and freed, before the wait */
+		/* chain.W0: pairs with chain.W3: name and wave, and all this lane took and freed, before the
+		 * wait */
 		weir_store_u64_release_dev(&own->want, lock);
 	}
 	if (own->tries == chain->retry_limit)

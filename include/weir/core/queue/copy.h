@@ -24,7 +24,8 @@ WEIR_FN void weir_copy_narrow(u64 lanes, u64 jobs, weir_addr to, weir_addr from,
 
 	for (; jobs; jobs &= jobs - 1) {
 		u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
-		weir_addr target = weir_shuffle_u64(lanes, to, lane), source = weir_shuffle_u64(lanes, from, lane);
+		weir_addr target = weir_shuffle_u64(lanes, to, lane),
+			  source = weir_shuffle_u64(lanes, from, lane);
 
 		for (u32 at = mine; at < end; at += step)
 			*weir_at(target + at, u32, 0) = weir_data_load_u32(source + at);
@@ -59,8 +60,8 @@ WEIR_FN void weir_copy_batches(u64 lanes, u64 jobs, weir_addr to, weir_addr from
 }
 
 /*
- * Of blocks of one row of a whole wave each (512 bytes for 32 lanes) whole batches, from the first lane's on until one
- * that is not @even: nothing but addresses is looked up. Return: how many blocks are done.
+ * Of blocks of one row of a whole wave each (512 bytes for 32 lanes) whole batches, from the first lane's on
+ * until one that is not @even: nothing but addresses is looked up. Return: how many blocks are done.
  */
 WEIR_FN u32 weir_copy_even_rows(u64 lanes, weir_addr to, weir_addr from, u32 even)
 {
@@ -128,7 +129,8 @@ WEIR_FN void weir_copy_rows(u64 lanes, u64 jobs, weir_addr to, weir_addr from, u
  */
 WEIR_FN void weir_wave_copy(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 {
-	u32 aligned = ((to | from | bytes) & 15) == 0, together = weir_popcount(lanes) == weir_lanes(), wide, whole;
+	u32 aligned = ((to | from | bytes) & 15) == 0, together = weir_popcount(lanes) == weir_lanes(), wide,
+	    whole;
 	u64 jobs, rest, narrow;
 
 	if (together) { /* the same in all lanes */
@@ -205,7 +207,8 @@ WEIR_FN void weir_wave_move(u64 lanes, weir_addr to, weir_addr from, u32 bytes)
 
 	for (u64 jobs = weir_ballot(lanes, bytes != 0); jobs; jobs &= jobs - 1) {
 		u32 lane = weir_lowest_bit(jobs), end = (u32)weir_shuffle_u64(lanes, bytes, lane);
-		weir_addr target = weir_shuffle_u64(lanes, to, lane), source = weir_shuffle_u64(lanes, from, lane);
+		weir_addr target = weir_shuffle_u64(lanes, to, lane),
+			  source = weir_shuffle_u64(lanes, from, lane);
 		u32 unit = weir_move_unit(target, source), head = (u32)(0 - target) & (unit - 1), tail, done;
 
 		head = head < end ? head : end;

@@ -35,7 +35,8 @@ WEIR_FN u32 weir_cq_fresh(WEIR_GLOBAL struct weir_queue *queue, u64 position, u3
 WEIR_FN u32 weir_cq_load(WEIR_GLOBAL struct weir_queue *queue, u64 position)
 {
 	/* doorbell.C1: pairs with the controller's write of dw3: data and dw0..dw2 before the phase */
-	return weir_queue_load_acquire(queue, (WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
+	return weir_queue_load_acquire(queue,
+				       (WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw3);
 }
 
 /* dw2 of an entry found fresh: the submission queue in its upper half. */
@@ -56,7 +57,8 @@ WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 d
 {
 	u32 cid = dw3 & 0xffff, mask = queue->depth - 1;
 	/* cq.R2: pairs with sq.S1: the continuation was written before the slot was filled */
-	u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
+	u32 sequence =
+		weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
 	u32 lap = ((sequence >> 1) << queue->depth_log2) & 0xffff;
 
 	return (sequence & 1) && lap == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
@@ -80,8 +82,9 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
 }
 
 /*
- * A request of an event failed: note what it was for whoever waits, if it can be submitted again. With the slot, which is not
- * free yet, and the ring's lock: nobody else writes the record. Before weir_fence_to_lanes(), and that before the event's word.
+ * A request of an event failed: note what it was for whoever waits, if it can be submitted again. With the
+ * slot, which is not free yet, and the ring's lock: nobody else writes the record. Before
+ * weir_fence_to_lanes(), and that before the event's word.
  *
  * Return: that word; 0: it cannot.
  */
@@ -92,11 +95,13 @@ WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir
 	WEIR_GLOBAL struct weir_retry_record *record;
 	u32 opcode = sqe->cdw0 & 0xff, kind = weir_status_retry_kind(status);
 
-	if (!queue->records || kind == 0 || (opcode == NVME_OPCODE_WRITE && !weir_status_is_retryable(status)))
+	if (!queue->records || kind == 0 ||
+	    (opcode == NVME_OPCODE_WRITE && !weir_status_is_retryable(status)))
 		return 0;
 	record = weir_at(queue->records, struct weir_retry_record, index);
 	weir_store_u64_relaxed_dev(&record->event, 0);
-	weir_fence_to_lanes(); /* disk.V0: pairs with disk.V1: who sees any of what follows sees the record go */
+	weir_fence_to_lanes(); /* disk.V0: pairs with disk.V1: who sees any of what follows sees the record go
+				*/
 	/* relaxed: disk.V2 publishes them */
 	weir_store_u64_relaxed_dev(&record->queue, WEIR_ADDR(queue));
 	weir_store_u64_relaxed_dev(&record->lba, sqe->cdw10 | (u64)sqe->cdw11 << 32);
@@ -106,7 +111,8 @@ WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir
 	weir_store_u32_relaxed_dev(&record->state, (u32)slot->status);
 	weir_store_u64_release_dev(&record->event, slot->target); /* disk.V2: pairs with disk.V3 */
 	return WEIR_EVENT_DONE | WEIR_EVENT_RETRY | (u64)kind << WEIR_EVENT_KIND_SHIFT |
-	       (u64)((status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << WEIR_EVENT_CRD_SHIFT | WEIR_ADDR(record) >> 3;
+	       (u64)((status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << WEIR_EVENT_CRD_SHIFT |
+	       WEIR_ADDR(record) >> 3;
 }
 
 /*
@@ -195,7 +201,8 @@ WEIR_FN void weir_cq_ring(WEIR_GLOBAL struct weir_queue *queue, u64 head, u32 id
 
 	if (head == rung || (!idle && head - rung < (queue->depth + 3) / 4))
 		return;
-	weir_queue_ring(queue, queue->cq_doorbell, rung, head); /* entries were read before they may be overwritten */
+	weir_queue_ring(queue, queue->cq_doorbell, rung,
+			head); /* entries were read before they may be overwritten */
 	weir_store_u64_relaxed_dev(&queue->rung, head);
 }
 
@@ -234,19 +241,22 @@ WEIR_FN u64 weir_cq_try_lock(WEIR_GLOBAL struct weir_queue *queue)
 	return reap | 1;
 }
 
-/* The status that commands of a dead queue end with, the same in all lanes; 0: it lives, or its controller may touch memory. */
+/* The status that commands of a dead queue end with, the same in all lanes; 0: it lives, or its controller
+ * may touch memory. */
 WEIR_FN weir_status weir_cq_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
-	/* dead.Q1: pairs with dead.Q0 (runtime/recovery/watchdog.c): what the controller did with memory came before */
-	u32 dead = (u32)weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
+	/* dead.Q1: pairs with dead.Q0 (runtime/recovery/watchdog.c): what the controller did with memory came
+	 * before */
+	u32 dead = (u32)weir_broadcast_u64(lanes,
+					   weir_elected(lanes) ? weir_load_u32_acquire_sys(&queue->dead) : 0);
 
 	return dead & WEIR_QUEUE_UNSAFE ? (u32)WEIR_OK : dead & WEIR_QUEUE_DEAD_STATUS;
 }
 
 /*
- * One lane ends the commands of a dead queue with @status: no completion will. Their slots, lines and events are as after any
- * error, so that nothing that others share with a dead storage stays taken. One that is submitted meanwhile is ended by
- * whoever helps next. Return: how many.
+ * One lane ends the commands of a dead queue with @status: no completion will. Their slots, lines and events
+ * are as after any error, so that nothing that others share with a dead storage stays taken. One that is
+ * submitted meanwhile is ended by whoever helps next. Return: how many.
  */
 WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status status)
 {
@@ -259,7 +269,8 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
 		return 0;
 	for (u32 index = 0; index < queue->depth; index++) {
 		/* cq.R2: pairs with sq.S1 */
-		u32 sequence = weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
+		u32 sequence =
+			weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, index)->sequence);
 
 		if (sequence & 1) {
 			(void)weir_cq_end(queue, index, sequence, status);
@@ -269,8 +280,9 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
 	/* relaxed: the host reads a snapshot */
 	(void)weir_add_u64_relaxed_dev(&queue->completed, total);
 	(void)weir_add_u64_relaxed_dev(&queue->failed, total);
-	weir_store_u32_release_sys(&queue->dead, status | WEIR_QUEUE_ENDED); /* dead.Q0: for whoever reads it instead */
-	weir_store_u64_release_dev(&queue->reap, reap); /* cq.R1: pairs with cq.R0 */
+	weir_store_u32_release_sys(&queue->dead,
+				   status | WEIR_QUEUE_ENDED); /* dead.Q0: for whoever reads it instead */
+	weir_store_u64_release_dev(&queue->reap, reap);        /* cq.R1: pairs with cq.R0 */
 	return total;
 }
 
@@ -287,9 +299,10 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
 	u32 width = weir_popcount(lanes);
 	u32 total = 0, found = 0;
-	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0), head = reap >> 1;
+	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0),
+	    head = reap >> 1;
 
-	if (!reap) { /* as in most turns of a wait */
+	if (!reap) {                                           /* as in most turns of a wait */
 		weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
 
 		if (dead == WEIR_OK)
@@ -299,11 +312,13 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		weir_reconverge();
 		return (u32)weir_broadcast_u64(lanes, total);
 	}
-	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an older turn */
+	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an
+				  older turn */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;
-		/* every lane's reads and frees before the next window (an entry may come twice) and before cq.R1 */
+		/* every lane's reads and frees before the next window (an entry may come twice) and before
+		 * cq.R1 */
 		weir_wave_sync(lanes);
 		if (found < width)
 			break;

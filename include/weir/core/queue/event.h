@@ -63,7 +63,9 @@ WEIR_FN weir_status weir_event_retry_status(u64 word)
 /* A completed event's word, or what it says with WEIR_EVENT_RETRY. */
 WEIR_FN u64 weir_event_plain(u64 word)
 {
-	return word & WEIR_EVENT_RETRY ? (word & (WEIR_EVENT_DONE | WEIR_EVENT_CONSUMED)) | weir_event_retry_status(word) : word;
+	return word & WEIR_EVENT_RETRY
+		       ? (word & (WEIR_EVENT_DONE | WEIR_EVENT_CONSUMED)) | weir_event_retry_status(word)
+		       : word;
 }
 
 /* weir_event_test(), for those who can submit a request again. */
@@ -160,10 +162,12 @@ WEIR_FN void weir_line_outcome(u32 kind, weir_addr status_word, weir_status stat
  */
 WEIR_FN void weir_line_written(weir_addr word, weir_status status)
 {
-	u64 gone = status == WEIR_OK ? (u64)WEIR_LINE_BIT_WRITING : (u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN);
+	u64 gone = status == WEIR_OK ? (u64)WEIR_LINE_BIT_WRITING
+				     : (u64)(WEIR_LINE_BIT_WRITING | WEIR_LINE_BIT_CLEAN);
 
 	/* line.L0: pairs with line.L3: the controller has read the line before another command fills it */
-	/* writeback.W2: pairs with writeback.W3 (core/cache/writeback.h) and writeback.W4 (core/cache/flush.h): the outcome before the state */
+	/* writeback.W2: pairs with writeback.W3 (core/cache/writeback.h) and writeback.W4
+	 * (core/cache/flush.h): the outcome before the state */
 	(void)weir_and_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), ~gone);
 }
 
@@ -178,8 +182,7 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
  * Any lane; bounded; behind weir_fence_to_lanes(), which publishes data and outcome; the slot
  * must not be freed before the arguments were read.
  */
-WEIR_FN void weir_complete(u32 kind, weir_addr target, weir_addr status_word, weir_status status,
-			   u32 path)
+WEIR_FN void weir_complete(u32 kind, weir_addr target, weir_addr status_word, weir_status status, u32 path)
 {
 	u64 word = WEIR_EVENT_DONE | ((u64)path << 32) | status;
 

@@ -11,9 +11,11 @@
 #include <weir/abi.h>
 
 /**
- * weir_event_passed() - does a controller that waits at @event want the doorbell of a move from @before to @value?
+ * weir_event_passed() - does a controller that waits at @event want the doorbell of a move from @before to
+ * @value?
  *
- * Of positions in a ring modulo 2^16: is @event one of @before up to the one in front of @value? Base 2.0, annex B.5.
+ * Of positions in a ring modulo 2^16: is @event one of @before up to the one in front of @value? Base 2.0,
+ * annex B.5.
  */
 WEIR_FN u32 weir_event_passed(u32 event, u32 before, u32 value)
 {
@@ -21,26 +23,31 @@ WEIR_FN u32 weir_event_passed(u32 event, u32 before, u32 value)
 }
 
 /*
- * weir_queue_ring() of a pair with shadow doorbells: the controller is rung only if it waits at a position that
- * this move leaves. It says so in the EventIdx word, and then looks at the shadow once more; we store the shadow,
- * and then look at EventIdx. So one of the two sees the other's, if neither's load overtakes its store: else the
- * command stays where it is, for ever. (Called instead of inlined it would cost lanes registers that have no shadow.)
+ * weir_queue_ring() of a pair with shadow doorbells: the controller is rung only if it waits at a position
+ * that this move leaves. It says so in the EventIdx word, and then looks at the shadow once more; we store
+ * the shadow, and then look at EventIdx. So one of the two sees the other's, if neither's load overtakes its
+ * store: else the command stays where it is, for ever. (Called instead of inlined it would cost lanes
+ * registers that have no shadow.)
  */
-WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u32 before, u32 value)
+WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u32 before,
+				    u32 value)
 {
 	weir_addr shadow = queue->shadow + (doorbell - queue->sq_doorbell);
 	u32 wanted = 1;
 
-	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0), value); /* doorbell.D0: ring before shadow */
+	weir_store_u32_release_sys(weir_at(shadow, weir_shared_u32, 0),
+				   value); /* doorbell.D0: ring before shadow */
 #ifdef WEIR_NO_FENCE_WITH_CONTROLLER
 	(void)before;
 	weir_fence_to_controller(); /* shadow before doorbell, which is rung each time: that does no harm */
 #else
-	/* doorbell.B0: pairs with doorbell.B1, the controller's store of EventIdx and second look; and shadow before doorbell */
+	/* doorbell.B0: pairs with doorbell.B1, the controller's store of EventIdx and second look; and shadow
+	 * before doorbell */
 	weir_fence_with_controller();
 	/* relaxed: doorbell.B0 has the order */
-	wanted = weir_event_passed(weir_load_u32_relaxed_sys(weir_at(shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
-				   value);
+	wanted = weir_event_passed(
+		weir_load_u32_relaxed_sys(weir_at(shadow + NVME_PAGE_BYTES, weir_shared_u32, 0)), before,
+		value);
 #endif
 	if (wanted) {
 		weir_mmio_store_u32(doorbell, value);
@@ -56,10 +63,11 @@ WEIR_FN void weir_queue_ring_shadow(WEIR_GLOBAL struct weir_queue *queue, weir_a
  * @before: the tail or head it was told before
  * @position: the new one
  *
- * What came before is seen by the controller before the doorbell is, or the doorbell's shadow (struct weir_queue);
- * what comes after, and the next one's doorbell, after it.
+ * What came before is seen by the controller before the doorbell is, or the doorbell's shadow (struct
+ * weir_queue); what comes after, and the next one's doorbell, after it.
  */
-WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u64 before, u64 position)
+WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doorbell, u64 before,
+			     u64 position)
 {
 	u32 value = (u32)position & (queue->depth - 1);
 

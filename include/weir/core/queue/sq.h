@@ -7,10 +7,11 @@
  * commit by flat combining. Nothing here waits: a try either owns slots that are
  * free already or owns nothing.
  *
- * Who waits for a slot holds nothing, so others may always be faster. A submission that has waited for some turns makes itself
- * known, by its deadline: of two submissions with the same time to wait the older one has the earlier deadline. Once it
- * was overtaken WEIR_OVERTAKES times, younger ones leave free slots to it. It is a hint, and no reservation:
- * the slots are nobody's, and where the one that is waited for does not come, others go on.
+ * Who waits for a slot holds nothing, so others may always be faster. A submission that has waited for some
+ * turns makes itself known, by its deadline: of two submissions with the same time to wait the older one has
+ * the earlier deadline. Once it was overtaken WEIR_OVERTAKES times, younger ones leave free slots to it. It
+ * is a hint, and no reservation: the slots are nobody's, and where the one that is waited for does not come,
+ * others go on.
  *
  * Lane rule for every function with a `lanes` mask: all lanes of the mask call it
  * together, for the same queue.
@@ -27,7 +28,8 @@ enum { WEIR_RESERVE_TRIES = 4 };
 /* Turns that a submission waits before it makes itself known. */
 enum { WEIR_FIRST_ITERATIONS = 8 };
 
-/* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it counts as gone. */
+/* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it
+ * counts as gone. */
 enum { WEIR_OVERTAKES = 8, WEIR_FIRST_REFUSES = 16384 };
 
 /**
@@ -110,9 +112,9 @@ WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 }
 
 /*
- * How many tickets from @tail on the lanes @takers may take; each looks at the slot that would be its own. The slot after the
- * last one must be free too: a ring with all its entries pending looks empty to the controller (Base 2.0, section 3.3.1.5),
- * and a freed slot proves it was fetched.
+ * How many tickets from @tail on the lanes @takers may take; each looks at the slot that would be its own.
+ * The slot after the last one must be free too: a ring with all its entries pending looks empty to the
+ * controller (Base 2.0, section 3.3.1.5), and a freed slot proves it was fetched.
  */
 WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, u64 tail)
 {
@@ -122,7 +124,9 @@ WEIR_FN u32 weir_sq_room(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 tak
 	if (weir_elected(wave))
 		behind = weir_load_u32_relaxed_dev(&weir_sq_slot(queue, tail + width)->sequence) ==
 			 weir_sq_free_sequence(queue, tail + width);
-	free = weir_prefix(takers, weir_ballot(wave, takes && weir_sq_is_free(queue, tail + weir_rank(takers, weir_lane()))));
+	free = weir_prefix(
+		takers,
+		weir_ballot(wave, takes && weir_sq_is_free(queue, tail + weir_rank(takers, weir_lane()))));
 	behind = (u32)weir_broadcast_u64(wave, behind);
 	return free == width && behind ? width : free - (free != 0);
 }
@@ -143,8 +147,10 @@ WEIR_COLD u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 fir
 	return 1;
 }
 
-/* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some turns itself. */
-WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first, u32 served)
+/* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some turns
+ * itself. */
+WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first,
+				u32 served)
 {
 	if (served && age.deadline == first)
 		(void)weir_cas_u64_relaxed_dev(&queue->first, first, 0);
@@ -155,7 +161,8 @@ WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct wei
 		weir_store_u64_relaxed_dev(&queue->overtaken, 0);
 }
 
-/** weir_sq_withdraw() - a submission waits no longer, and was not made: nobody leaves slots to it from now on */
+/** weir_sq_withdraw() - a submission waits no longer, and was not made: nobody leaves slots to it from now on
+ */
 WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline)
 {
 	/* relaxed: a hint */
@@ -177,7 +184,8 @@ WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline
 WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, u32 may)
 {
 	/* relaxed: only a guess; the compare-and-swap decides */
-	u64 tail = weir_broadcast_u64(wave, weir_elected(wave) && may ? weir_load_u64_relaxed_dev(&queue->tail) : ~(u64)0);
+	u64 tail = weir_broadcast_u64(
+		wave, weir_elected(wave) && may ? weir_load_u64_relaxed_dev(&queue->tail) : ~(u64)0);
 
 	if (tail == ~(u64)0) /* the same in all lanes */
 		return 0;
@@ -187,8 +195,8 @@ WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, 
 
 		/* relaxed: the slots' own sequence words (sq.S3) carry the order */
 		if (weir_elected(wave))
-			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room) :
-				      weir_load_u64_relaxed_dev(&queue->tail);
+			seen = room ? weir_cas_u64_relaxed_dev(&queue->tail, tail, tail + room)
+				    : weir_load_u64_relaxed_dev(&queue->tail);
 		seen = weir_broadcast_u64(wave, seen);
 		if (seen == tail)
 			return room ? ((tail + 1) << 8) | room : 0;
@@ -199,8 +207,7 @@ WEIR_FN u64 weir_sq_try_reserve(WEIR_GLOBAL struct weir_queue *queue, u64 wave, 
 }
 
 /* PRP list of a slot: entries for every page after the first. Base 2.0, 4.1.1. */
-WEIR_FN u64 weir_sq_fill_prp_list(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_addr page,
-				  u64 pages)
+WEIR_FN u64 weir_sq_fill_prp_list(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, weir_addr page, u64 pages)
 {
 	u64 index = (ticket & (queue->depth - 1)) * queue->prp_entries;
 	WEIR_GLOBAL u64 *list = weir_at(queue->prp_lists, u64, index);
@@ -230,11 +237,14 @@ WEIR_FN weir_addr weir_sq_staging(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 	return queue->staging + ((ticket & (queue->depth - 1)) << queue->staging_log2);
 }
 
-/* WEIR_PATH_PULL: what the served lanes write goes to where the controller reaches it; all of the wave copy. */
+/* WEIR_PATH_PULL: what the served lanes write goes to where the controller reaches it; all of the wave copy.
+ */
 WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 ticket, u32 served,
 			   struct weir_request request)
 {
-	u32 bytes = served && (request.opcode & NVME_OPCODE_TO_CONTROLLER) ? request.blocks << queue->block_log2 : 0;
+	u32 bytes = served && (request.opcode & NVME_OPCODE_TO_CONTROLLER)
+			    ? request.blocks << queue->block_log2
+			    : 0;
 
 	weir_wave_sync(wave); /* what each lane wrote to its buffer is every lane's to copy */
 	weir_wave_copy(wave, weir_sq_staging(queue, ticket), request.buffer, bytes);
@@ -297,25 +307,29 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 }
 
 /*
- * One turn of the combiner: announce what is filled, then leave unless more came. Called with the role held (pending
- * was raised from 0 by this group). @count tickets from @first on are what the group has just filled; where there are
- * no other tickets that were not announced, no slot is looked at. 0: it does not know.
+ * One turn of the combiner: announce what is filled, then leave unless more came. Called with the role held
+ * (pending was raised from 0 by this group). @count tickets from @first on are what the group has just
+ * filled; where there are no other tickets that were not announced, no slot is looked at. 0: it does not
+ * know.
  */
 WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
 	/* sq.S6: pairs with sq.S5: slots filled by whoever raised pending are seen below */
-	u64 seen = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
+	u64 seen = weir_broadcast_u64(lanes,
+				      weir_elected(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
 	u64 before = 0, tail = 0, after = first + count, left = 0;
 
 	if (weir_elected(lanes)) {
 		/* relaxed: the role passes through pending (sq.S5, sq.S7), which orders it */
 		before = weir_load_u64_relaxed_dev(&queue->committed);
-		/* relaxed: likewise: whoever filled a slot and was counted by another combiner took its ticket before */
+		/* relaxed: likewise: whoever filled a slot and was counted by another combiner took its
+		 * ticket before */
 		tail = weir_load_u64_relaxed_dev(&queue->tail);
 	}
 	before = weir_broadcast_u64(lanes, before);
 	tail = weir_broadcast_u64(lanes, tail);
-	weir_wave_sync(lanes); /* what the elected lane acquired at sq.S6 is every lane's: none misses a filled slot */
+	weir_wave_sync(lanes); /* what the elected lane acquired at sq.S6 is every lane's: none misses a
+				  filled slot */
 	if (count == 0 || before != first || tail != after) /* the same in all lanes */
 		after = weir_sq_scan(queue, lanes, before);
 	weir_wave_sync(lanes); /* what each lane acquired at sq.S4 is the elected lane's now */
@@ -356,8 +370,10 @@ WEIR_FN void weir_sq_commit(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 	}
 }
 
-/* weir_sq_try_reserve(), unless an older submission has been overtaken too often. The elected lane's @age is meant. */
-WEIR_FN u64 weir_sq_try_reserve_by(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_age age)
+/* weir_sq_try_reserve(), unless an older submission has been overtaken too often. The elected lane's @age is
+ * meant. */
+WEIR_FN u64 weir_sq_try_reserve_by(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers,
+				   struct weir_age age)
 {
 	u64 first = 0, reserved;
 	u32 leads = weir_elected(wave) && age.deadline != 0, may = 1;
@@ -386,8 +402,8 @@ WEIR_FN u64 weir_sq_try_reserve_by(WEIR_GLOBAL struct weir_queue *queue, u64 wav
  *
  * Return: 1 in lanes whose command was submitted, 0 in the others.
  */
-WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers, struct weir_request request,
-			       struct weir_age age)
+WEIR_FN u32 weir_sq_try_submit(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 takers,
+			       struct weir_request request, struct weir_age age)
 {
 	u64 reserved = weir_sq_try_reserve_by(queue, wave, takers, age);
 	u32 rank = weir_rank(takers, weir_lane());

@@ -34,8 +34,9 @@ WEIR_FN weir_status weir_share_probe(WEIR_GLOBAL struct weir_share *share, struc
 	/* relaxed: share.T1 came before, and the word is looked at again */
 	status = weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->status);
 	weir_order_loads();
-	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word) ?
-		       status : (u32)WEIR_E_LOCKED;
+	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word)
+		       ? status
+		       : (u32)WEIR_E_LOCKED;
 }
 
 /* line.L2, as of a line: the buffer was this line's until all of it was loaded. */
@@ -44,33 +45,41 @@ WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct we
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word);
 }
 
-/* As weir_retry(), for the command of a failed entry that ended with @status; 0 counts only if weir_share_unchanged() afterwards. */
+/* As weir_retry(), for the command of a failed entry that ended with @status; 0 counts only if
+ * weir_share_unchanged() afterwards. */
 WEIR_FN u32 weir_share_retries(WEIR_GLOBAL struct weir_share *share, WEIR_GLOBAL struct weir_disk *disk,
 			       struct weir_share_found found, weir_status status, u64 deadline)
 {
-	if (weir_line_state(found.word) != WEIR_LINE_FAILED || !weir_status_retryable(status) || weir_disk_dead(disk) != WEIR_OK)
+	if (weir_line_state(found.word) != WEIR_LINE_FAILED || !weir_status_retryable(status) ||
+	    weir_disk_dead(disk) != WEIR_OK)
 		return 0;
 	/* relaxed: share.T1 came before, or whoever turns the word looks once more */
-	return weir_retry(disk, status, weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry), deadline);
+	return weir_retry(disk, status,
+			  weir_load_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry),
+			  deadline);
 }
 
-/* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the last one meanwhile. */
-WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 state)
+/* @state from weir_share_retries() says that there are no tries left: that is so only if nobody has begun the
+ * last one meanwhile. */
+WEIR_FN u32 weir_share_has_failed(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found,
+				  u32 state)
 {
 	weir_order_loads(); /* line.L4: how often it was tried before the second look; pairs with line.L5 */
 	return state == 0 && weir_share_unchanged(share, found);
 }
 
 /*
- * One lane: let the entry count as being filled again, so that no last holder lets go of it and nobody else does the same.
- * Return: 1 if this lane is to submit its command.
+ * One lane: let the entry count as being filled again, so that no last holder lets go of it and nobody else
+ * does the same. Return: 1 if this lane is to submit its command.
  */
-WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found, u32 seen, u32 state)
+WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found,
+				  u32 seen, u32 state)
 {
 	WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, found.position);
 	WEIR_GLOBAL weir_shared_u32 *retry = &weir_share_slot(share, found.position)->retry;
 
-	/* line.L1: pairs with line.L0 of the command that failed; share.T3: for the last holder, who waits for it */
+	/* line.L1: pairs with line.L0 of the command that failed; share.T3: for the last holder, who waits
+	 * for it */
 	if (weir_cas_u64_acq_rel_dev(word, found.word, found.word & ~(u64)WEIR_LINE_BIT_FAILED) != found.word)
 		return 0;
 	if (weir_load_u32_relaxed_dev(retry) == seen) { /* relaxed: line.L1 */
@@ -78,7 +87,8 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
 		weir_store_u32_release_dev(retry, state & WEIR_RETRY_COUNTS);
 		return 1;
 	}
-	(void)weir_or_u64_acq_rel_dev(word, (u64)WEIR_LINE_BIT_FAILED); /* it failed once more since that look */
+	(void)weir_or_u64_acq_rel_dev(word,
+				      (u64)WEIR_LINE_BIT_FAILED); /* it failed once more since that look */
 	return 0;
 }
 
@@ -92,19 +102,20 @@ WEIR_FN u32 weir_share_try_refill(WEIR_GLOBAL struct weir_share *share, struct w
  * @line: line of @extent
  * @deadline: of the wait
  *
- * One pass, no waiting; with a reference or without. The command goes to the same buffer, which is the entry's as long as it
- * is being filled. What there is to know between two tries is in the entry, so any lane that waits may do it.
+ * One pass, no waiting; with a reference or without. The command goes to the same buffer, which is the
+ * entry's as long as it is being filled. What there is to know between two tries is in the entry, so any lane
+ * that waits may do it.
  *
  * Return: WEIR_E_LOCKED: look again; else @status, which stays.
  */
 WEIR_FN weir_status weir_share_retry(u64 wave, weir_status status, struct weir_share_found found,
-				     WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line,
-				     u64 deadline)
+				     WEIR_GLOBAL struct weir_lines *lines,
+				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_status_retryable(status), over = 1, seen = 0, state = 0,
-	    sends = 0;
+	u32 failed = weir_line_state(found.word) == WEIR_LINE_FAILED && weir_status_retryable(status),
+	    over = 1, seen = 0, state = 0, sends = 0;
 	struct weir_request request;
 
 	if (weir_ballot(wave, failed) == 0)
@@ -128,8 +139,10 @@ WEIR_FN weir_status weir_share_retry(u64 wave, weir_status status, struct weir_s
 	if (weir_disk_try_submit(wave, sends, disk, request)) {
 		weir_retry_count(disk);
 	} else if (sends) { /* no slot: as if nothing had been */
-		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry, seen); /* relaxed: line.L0 */
-		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.position), (u64)WEIR_LINE_BIT_FAILED);
+		weir_store_u32_relaxed_dev(&weir_share_slot(share, found.position)->retry,
+					   seen); /* relaxed: line.L0 */
+		(void)weir_or_u64_acq_rel_dev(weir_share_word(share, found.position),
+					      (u64)WEIR_LINE_BIT_FAILED);
 	}
 	weir_reconverge();
 	return over ? status : (u32)WEIR_E_LOCKED;
@@ -143,8 +156,8 @@ WEIR_FN weir_status weir_share_retry(u64 wave, weir_status status, struct weir_s
  * Return: also WEIR_E_SHARED: it is in no buffer any more.
  */
 WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
-					    struct weir_access access)
+					  WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
+					  struct weir_access access)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
@@ -165,10 +178,12 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 			status = weir_share_probe(share, found);
 		status = weir_share_retry(wave, status, found, lines, extent, line, deadline);
 		there = status == WEIR_OK;
-		weir_reconverge(); /* else a compiler may send those without an entry straight into the collectives */
+		weir_reconverge(); /* else a compiler may send those without an entry straight into the
+				      collectives */
 		if (kind == WEIR_ACCESS_READ) {
 			weir_order_loads();
-			weir_wave_sync(wave); /* what each lane's look guards (share.T1) is all lanes' to load */
+			weir_wave_sync(
+				wave); /* what each lane's look guards (share.T1) is all lanes' to load */
 			weir_wave_move(wave, access.buffer, from, there ? access.length : 0);
 			weir_order_loads();
 			weir_wave_sync(wave); /* every lane's loads before the second look */
@@ -198,8 +213,8 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
  * Return: also WEIR_E_SHARED: it is in no buffer any more.
  */
 WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-					    WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
-					    struct weir_access access)
+					   WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
+					   struct weir_access access)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
@@ -230,7 +245,8 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 			status = weir_share_over(disk, deadline, iteration);
 		}
 		weir_reconverge();
-		to = weir_share_buffer(share, found) + access.offset; /* a holder's: as it was when it joined */
+		to = weir_share_buffer(share, found) +
+		     access.offset; /* a holder's: as it was when it joined */
 		weir_reconverge();
 		if (kind == WEIR_ACCESS_WRITE) {
 			weir_wave_sync(wave); /* what a lane wrote to its buffer is all lanes' */
@@ -257,8 +273,8 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
  * weir_lines_reach() - weir_lines_access(), wherever the line is: in the cache, on storage, in a buffer
  */
 WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_reach(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
-						       WEIR_GLOBAL struct weir_extent *extent, u64 line, u32 kind,
-						       struct weir_access access)
+							     WEIR_GLOBAL struct weir_extent *extent, u64 line,
+							     u32 kind, struct weir_access access)
 {
 #ifndef WEIR_SHARE_TABLE
 	return weir_lines_access(wave, lines, extent, line, kind, access);
@@ -278,8 +294,8 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_reach(u64 wave, WEIR_GLOB
 		weir_reconverge();
 		if (words.status != WEIR_E_SHARED)
 			access.length = 0;
-		found = reads ? weir_share_read(wave, lines, extent, line, kind, access) :
-				weir_share_write(wave, lines, extent, line, kind, access);
+		found = reads ? weir_share_read(wave, lines, extent, line, kind, access)
+			      : weir_share_write(wave, lines, extent, line, kind, access);
 		words = words.status == WEIR_E_SHARED ? found : words;
 		if (words.status == WEIR_E_SHARED && round == WEIR_SHARE_ROUNDS)
 			words.status = WEIR_E_TIMEOUT;

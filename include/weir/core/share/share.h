@@ -61,7 +61,8 @@ WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_share_word(WEIR_GLOBAL struct weir_sha
 	return &weir_share_bucket(share, position)->word[position % WEIR_WAYS];
 }
 
-WEIR_FN WEIR_GLOBAL struct weir_share_slot *weir_share_slot(WEIR_GLOBAL struct weir_share *share, u64 position)
+WEIR_FN WEIR_GLOBAL struct weir_share_slot *weir_share_slot(WEIR_GLOBAL struct weir_share *share,
+							    u64 position)
 {
 	return weir_at(share->slots, struct weir_share_slot, position);
 }
@@ -75,8 +76,8 @@ WEIR_FN u64 weir_share_position(WEIR_GLOBAL struct weir_share *share, u64 key)
 /**
  * weir_share_find() - look for the entry of @key
  *
- * What its word guards may be loaded afterwards, by way of the place. Nothing is found where there is no table (@share is at 0):
- * lanes whose array has none go along with others.
+ * What its word guards may be loaded afterwards, by way of the place. Nothing is found where there is no
+ * table (@share is at 0): lanes whose array has none go along with others.
  */
 WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *share, u64 key)
 {
@@ -89,7 +90,8 @@ WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *s
 	if (WEIR_ADDR(share) == 0)
 		return found;
 	position = weir_share_position(share, key);
-	seen = weir_set_find(weir_share_bucket(share, position), key); /* share.T1: pairs with share.T0: the slot before the key */
+	seen = weir_set_find(weir_share_bucket(share, position),
+			     key); /* share.T1: pairs with share.T0: the slot before the key */
 	found.word = seen.word;
 	found.position = position + seen.way % WEIR_WAYS;
 	return found;
@@ -98,7 +100,8 @@ WEIR_FN struct weir_share_found weir_share_find(WEIR_GLOBAL struct weir_share *s
 /** weir_share_holds() - true if @key's line is in a buffer; with the lock of its set held that stays so */
 WEIR_FN u32 weir_share_holds(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 {
-	return lines->share != 0 && weir_share_find(weir_at(lines->share, struct weir_share, 0), key).word != 0;
+	return lines->share != 0 &&
+	       weir_share_find(weir_at(lines->share, struct weir_share, 0), key).word != 0;
 }
 
 /*
@@ -143,10 +146,12 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
 		WEIR_GLOBAL weir_shared_u64 *word = weir_share_word(share, position + way);
 		u64 old = weir_load_u64_relaxed_dev(word); /* relaxed: the exchange decides */
-		u64 next = ((old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS) | WEIR_SHARE_REF | WEIR_LINE_BUSY;
+		u64 next =
+			((old + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS) | WEIR_SHARE_REF | WEIR_LINE_BUSY;
 
 		/* share.T2: pairs with share.T3: the last holder's look at the slot before ours is there */
-		if ((old & ~(u64)WEIR_SHARE_VERSIONS) == 0 && weir_cas_u64_acquire_dev(word, old, next) == old) {
+		if ((old & ~(u64)WEIR_SHARE_VERSIONS) == 0 &&
+		    weir_cas_u64_acquire_dev(word, old, next) == old) {
 			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, position + way);
 
 			/* relaxed: share.T0 publishes it */
@@ -169,8 +174,10 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
  */
 WEIR_FN void weir_share_publish(WEIR_GLOBAL struct weir_share *share, u64 position, u64 key, u64 state)
 {
-	/* share.T0: pairs with share.T1; an addition, since the command may have completed already and set its bit */
-	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, position), (key << WEIR_LINE_KEY_SHIFT) + state);
+	/* share.T0: pairs with share.T1; an addition, since the command may have completed already and set
+	 * its bit */
+	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, position),
+				       (key << WEIR_LINE_KEY_SHIFT) + state);
 }
 
 /** weir_share_forget() - give a reserved place back that was never published */
@@ -192,8 +199,8 @@ WEIR_FN u32 weir_share_try_join(WEIR_GLOBAL struct weir_share *share, struct wei
 	if (weir_share_refs(found.word) == WEIR_SHARE_MOST)
 		return 0;
 	/* share.T1: pairs with share.T0, and with share.T3 of whoever changed the buffer and left */
-	return weir_cas_u64_acquire_dev(weir_share_word(share, found.position), found.word, found.word + WEIR_SHARE_REF) ==
-	       found.word;
+	return weir_cas_u64_acquire_dev(weir_share_word(share, found.position), found.word,
+					found.word + WEIR_SHARE_REF) == found.word;
 }
 
 /* What weir_share_try_leave() did. */
@@ -201,7 +208,8 @@ enum {
 	WEIR_LEAVE_RETRY,  /* another lane changed the word, or the buffer is being filled: look again */
 	WEIR_LEAVE_LEFT,   /* others hold it still */
 	WEIR_LEAVE_LAST,   /* nobody does; the entry is gone, and the buffer its owner's */
-	WEIR_LEAVE_CHANGED /* this lane is the last holder, of a changed buffer: it must go to the cache first */
+	WEIR_LEAVE_CHANGED /* this lane is the last holder, of a changed buffer: it must go to the cache first
+			    */
 };
 
 /**
@@ -220,7 +228,8 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 posit
 	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
 		return WEIR_LEAVE_CHANGED;
 	next = last ? seen & WEIR_SHARE_VERSIONS : seen - WEIR_SHARE_REF;
-	/* share.T3: pairs with share.T1 and share.T2: what this lane did to the buffer, and read of it, before it lets go */
+	/* share.T3: pairs with share.T1 and share.T2: what this lane did to the buffer, and read of it,
+	 * before it lets go */
 	if (weir_cas_u64_acq_rel_dev(word, seen, next) != seen)
 		return WEIR_LEAVE_RETRY;
 	return last ? WEIR_LEAVE_LAST : WEIR_LEAVE_LEFT;

@@ -19,7 +19,8 @@
 #include <weir/core/queue/retry.h>
 
 /* The bytes of line @line that its storage has. */
-WEIR_FN u32 weir_extent_bytes(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line)
+WEIR_FN u32 weir_extent_bytes(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent,
+			      u64 line)
 {
 	return weir_extent_blocks(lines, extent, line) << weir_extent_disk(extent, line)->block_log2;
 }
@@ -95,8 +96,8 @@ struct weir_share_take {
  * With the set's lock held: reserve an entry for @key, and take its line out of the cache and its tier, if it
  * is there and nobody is at it. What the line holds stays until the lock is free.
  */
-WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
-						      weir_addr buffer)
+WEIR_FN struct weir_share_take weir_share_take_locked(WEIR_GLOBAL struct weir_lines *lines, u64 index,
+						      u64 key, weir_addr buffer)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, index);
@@ -135,7 +136,8 @@ WEIR_FN u32 weir_share_try_absent(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 	u32 absent = 0;
 
 	if (weir_set_try_lock(lines, index)) {
-		absent = !weir_share_holds(lines, key) && !weir_line_readable(weir_set_find(weir_lines_set(lines, index), key).word);
+		absent = !weir_share_holds(lines, key) &&
+			 !weir_line_readable(weir_set_find(weir_lines_set(lines, index), key).word);
 		weir_set_unlock(lines, index);
 	}
 	weir_reconverge();
@@ -164,7 +166,8 @@ struct weir_registered {
  * One turn. A line of the cache or its tier is moved to the buffer, dirty or not; any other is being read
  * into it from storage when this returns: one command, whose continuation is the entry.
  */
-WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
+WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want,
+						       WEIR_GLOBAL struct weir_lines *lines,
 						       WEIR_GLOBAL struct weir_extent *extent, u64 line,
 						       weir_addr buffer)
 {
@@ -222,7 +225,8 @@ WEIR_FN void weir_line_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 index
 	WEIR_GLOBAL weir_shared_u64 *word = weir_line_word(lines, index, way);
 
 	/* relaxed: its own claim */
-	weir_store_u64_release_dev(word, (weir_load_u64_relaxed_dev(word) & WEIR_LINE_VERSIONS) | WEIR_LINE_INVALID);
+	weir_store_u64_release_dev(word, (weir_load_u64_relaxed_dev(word) & WEIR_LINE_VERSIONS) |
+						 WEIR_LINE_INVALID);
 }
 
 /**
@@ -247,12 +251,14 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
 	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
 	u32 locked = want && weir_set_try_lock(lines, index), mine;
-	u64 seen = weir_load_u64_acquire_dev(entry); /* share.T1: pairs with share.T3: what those that left had changed */
+	u64 seen = weir_load_u64_acquire_dev(
+		entry); /* share.T1: pairs with share.T3: what those that left had changed */
 	struct weir_reservation reservation = weir_reservation_none();
 	weir_status status = WEIR_E_LOCKED;
 
 	if (locked && weir_share_refs(seen) == 1)
-		reservation = weir_set_reserve_locked(lines, index, weir_lines_policy(lines, index), key, 1 | WEIR_RESERVE_WHOLE);
+		reservation = weir_set_reserve_locked(lines, index, weir_lines_policy(lines, index), key,
+						      1 | WEIR_RESERVE_WHOLE);
 	weir_reconverge();
 	weir_tier_move(wave, lines, index, reservation.way, reservation.down, reservation.up);
 	mine = reservation.way != WEIR_WAYS;
@@ -266,7 +272,8 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 		weir_fence_to_lanes(); /* line.L3: the word of the line turns before any byte of it does */
 		weir_wave_sync(wave);
 		weir_wave_move(wave, weir_line_data(lines, index, reservation.way % WEIR_WAYS),
-			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, position)->buffer) : 0,
+			       mine ? weir_load_u64_relaxed_dev(&weir_share_slot(share, position)->buffer)
+				    : 0,
 			       mine ? weir_extent_bytes(lines, extent, line) : 0);
 		weir_wave_sync(wave); /* every lane's part before the mark (line.L0) */
 	}
@@ -277,7 +284,8 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 		status = WEIR_OK;
 	} else if (mine) {
 		weir_line_unreserve(lines, index, reservation.way);
-		(void)weir_or_u64_acq_rel_dev(entry, WEIR_LINE_BIT_READY); /* somebody joined: it stays as it was */
+		(void)weir_or_u64_acq_rel_dev(entry,
+					      WEIR_LINE_BIT_READY); /* somebody joined: it stays as it was */
 	} else if (reservation.unwritable != WEIR_OK) {
 		weir_line_blame(lines, weir_line_key(reservation.word), reservation.unwritable);
 		status = reservation.unwritable;
@@ -325,7 +333,8 @@ WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir
 		if (held)
 			left = weir_share_try_leave(weir_lines_share(lines), position);
 		weir_reconverge();
-		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line, position);
+		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line,
+						 position);
 		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
 			moved = WEIR_OK;
 		if (held && moved == WEIR_E_LOCKED)
@@ -334,7 +343,8 @@ WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir
 		held = held && moved == WEIR_E_LOCKED;
 		weir_reconverge();
 		needy = weir_ballot(wave, held);
-		if (needy && weir_disk_help(wave, needy, weir_set_disk(lines, index, iteration, disk), iteration) == 0)
+		if (needy &&
+		    weir_disk_help(wave, needy, weir_set_disk(lines, index, iteration, disk), iteration) == 0)
 			weir_relax(iteration);
 	}
 	return status;

@@ -2,8 +2,9 @@
 /*
  * iommufd_abi.h: VFIO's device files and iommufd, for systems whose headers are older than Linux 6.6.
  *
- * Only what weir uses, under Linux's names; numbers and layouts are its ABI (Documentation/userspace-api/iommufd.rst,
- * Documentation/driver-api/vfio.rst). vfio_iommufd.c asserts them of either header.
+ * Only what weir uses, under Linux's names; numbers and layouts are its ABI
+ * (Documentation/userspace-api/iommufd.rst, Documentation/driver-api/vfio.rst). vfio_iommufd.c asserts them
+ * of either header.
  */
 #ifndef WEIR_TRANSPORT_IOMMUFD_ABI_H
 #define WEIR_TRANSPORT_IOMMUFD_ABI_H
@@ -26,7 +27,7 @@ struct vfio_device_attach_iommufd_pt {
 	__u32 pt_id;
 };
 
-#define VFIO_DEVICE_BIND_IOMMUFD _IO(VFIO_TYPE, VFIO_BASE + 18)
+#define VFIO_DEVICE_BIND_IOMMUFD      _IO(VFIO_TYPE, VFIO_BASE + 18)
 #define VFIO_DEVICE_ATTACH_IOMMUFD_PT _IO(VFIO_TYPE, VFIO_BASE + 19)
 
 /* An address space, empty. */
@@ -41,7 +42,8 @@ struct iommu_iova_range {
 	__aligned_u64 last;
 };
 
-/* What can be mapped in it: @num_iovas is how many there are, and, when asking, how many there is room for. */
+/* What can be mapped in it: @num_iovas is how many there are, and, when asking, how many there is room for.
+ */
 struct iommu_ioas_iova_ranges {
 	__u32 size;
 	__u32 ioas_id;
@@ -74,9 +76,9 @@ struct iommu_ioas_unmap {
 	__aligned_u64 length;
 };
 
-#define IOMMU_IOAS_ALLOC _IO(';', 0x81)
+#define IOMMU_IOAS_ALLOC       _IO(';', 0x81)
 #define IOMMU_IOAS_IOVA_RANGES _IO(';', 0x84)
-#define IOMMU_IOAS_MAP _IO(';', 0x85)
-#define IOMMU_IOAS_UNMAP _IO(';', 0x86)
+#define IOMMU_IOAS_MAP         _IO(';', 0x85)
+#define IOMMU_IOAS_UNMAP       _IO(';', 0x86)
 
 #endif

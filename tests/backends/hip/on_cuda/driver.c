@@ -11,9 +11,13 @@
 int gpu_no_device(hipError_t code)
 {
 	if (access(DRIVER, F_OK))
-		return weir_fail(ENODEV, "no HIP device: this build has HIP on CUDA, and the NVIDIA driver is not loaded here "
-				 "(there is no " DRIVER ")");
-	return weir_fail(ENODEV, "no HIP device: this build has HIP on CUDA, which shows none to this process: %s (%s)",
-			 hipGetErrorString(code ? code : hipErrorNoDevice),
-			 hipGetErrorName(code ? code : hipErrorNoDevice));
+		return weir_fail(
+			ENODEV,
+			"no HIP device: this build has HIP on CUDA, and the NVIDIA driver is not loaded here "
+			"(there is no " DRIVER ")");
+	return weir_fail(
+		ENODEV,
+		"no HIP device: this build has HIP on CUDA, which shows none to this process: %s (%s)",
+		hipGetErrorString(code ? code : hipErrorNoDevice),
+		hipGetErrorName(code ? code : hipErrorNoDevice));
 }

@@ -2,7 +2,8 @@
 /*
  * pretended.c: the driver's part of a device that is none, for the HIP backend on CUDA. The run
  * time's is ../../cuda/pretended.c. Both are one library by the driver's name: so what wants the
- * driver starts without one. With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for.
+ * driver starts without one. With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code
+ * for.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -43,7 +44,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
 {
-	return priority > 0 || priority < -5 ? cudaErrorInvalidValue : cudaStreamCreateWithFlags(stream, flags);
+	return priority > 0 || priority < -5 ? cudaErrorInvalidValue
+					     : cudaStreamCreateWithFlags(stream, flags);
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -56,7 +58,8 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image)
 	memcpy(&magic, image, sizeof(magic));
 	if ((magic & 0x7fffffff) != FATBIN_MAGIC || getenv("WEIR_PRETENDED_ARCHITECTURE")) {
 		free(module);
-		return getenv("WEIR_PRETENDED_ARCHITECTURE") ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
+		return getenv("WEIR_PRETENDED_ARCHITECTURE") ? CUDA_ERROR_NO_BINARY_FOR_GPU
+							     : CUDA_ERROR_INVALID_IMAGE;
 	}
 	module->device = pretended_current;
 	*out = (CUmodule)module;
@@ -96,7 +99,9 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule of, const char *name)
 
 	if (!function || module->device != pretended_current)
 		pretended_complain("a module of another device than the thread's current one", module);
-	*function = (struct function){ .entry = pretended_kernel(name), .name = name, .device = module->device,
+	*function = (struct function){ .entry = pretended_kernel(name),
+				       .name = name,
+				       .device = module->device,
 				       .next = module->functions };
 	module->functions = function;
 	*out = (CUfunction)function;
@@ -116,24 +121,26 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 	return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction of, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
-			unsigned threads_y, unsigned threads_z, unsigned shared_bytes, CUstream stream, void **parameters,
-			void **extra)
+CUresult cuLaunchKernel(CUfunction of, unsigned blocks, unsigned blocks_y, unsigned blocks_z,
+			unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
+			CUstream stream, void **parameters, void **extra)
 {
 	const struct function *function = (const struct function *)of;
 
 	if (blocks_y != 1 || blocks_z != 1 || threads_y != 1 || threads_z != 1 || shared_bytes || extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (function->device != pretended_current)
-		pretended_complain("a kernel of another device than the thread's current one", function->name);
+		pretended_complain("a kernel of another device than the thread's current one",
+				   function->name);
 	if (!function->loaded) /* a real one would load it now, and wait for those that run */
 		pretended_complain("launched before it was loaded", function->name);
 	if (!pretended_owned(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (pretended_stays(function->name))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return pretended_run(function->entry, blocks, threads, *(void **)parameters[0]) ? CUDA_ERROR_INVALID_VALUE :
-											   CUDA_SUCCESS;
+	return pretended_run(function->entry, blocks, threads, *(void **)parameters[0])
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : CUDA_SUCCESS;
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags)
