@@ -229,7 +229,7 @@ static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index,
 	return 0;
 }
 
-int weir_tracker_look(struct weir_tracker *tracker, struct weir_tracked_command *oldest)
+int weir_tracker_poll(struct weir_tracker *tracker, struct weir_tracked_command *oldest)
 {
 	int error = refresh(tracker);
 

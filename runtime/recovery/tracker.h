@@ -35,7 +35,7 @@ int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_
 void weir_tracker_close(struct weir_tracker *tracker);
 
 /**
- * weir_tracker_look() - look at all queue pairs
+ * weir_tracker_poll() - look at all queue pairs
  * @tracker: what was seen before
  * @oldest: the command that the controller has had longest
  *
@@ -46,7 +46,7 @@ void weir_tracker_close(struct weir_tracker *tracker);
  *
  * Return: 0, or a negative errno: the queue pairs cannot be read.
  */
-int weir_tracker_look(struct weir_tracker *tracker, struct weir_tracked_command *oldest);
+int weir_tracker_poll(struct weir_tracker *tracker, struct weir_tracked_command *oldest);
 
 /** weir_tracker_pending() - the controller still has @command and has not answered it */
 bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracked_command *command);

@@ -231,7 +231,7 @@ static bool check_commands(struct weir_watchdog *watchdog)
 	if (!watchdog->tracker || now < watchdog->tracker_next_ns)
 		return true;
 	watchdog->tracker_next_ns = now + watchdog->tracker_every_ns;
-	if (weir_tracker_look(watchdog->tracker, &oldest) || !storage->answer_ns ||
+	if (weir_tracker_poll(watchdog->tracker, &oldest) || !storage->answer_ns ||
 	    oldest.age_ns <= storage->answer_ns)
 		return true;
 	if (weir_recover(&recovery, &oldest) == 0)

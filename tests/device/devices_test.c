@@ -214,7 +214,7 @@ static void fine(const struct side *side, const char *trouble)
 }
 
 /* Each call goes to the other context than the one before. */
-static void test_in_turns(void **state)
+static void test_in_iterations(void **state)
 {
 	struct side sides[SIDES];
 
@@ -302,7 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),           cmocka_unit_test(test_each_opens),
-		cmocka_unit_test(test_properties),     cmocka_unit_test(test_in_turns),
+		cmocka_unit_test(test_properties),     cmocka_unit_test(test_in_iterations),
 		cmocka_unit_test(test_in_two_threads), cmocka_unit_test(test_with_a_persistent_one),
 	};
 

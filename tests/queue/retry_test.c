@@ -191,7 +191,7 @@ static uint64_t most_failures(unsigned way)
 	return (way == TEST_WAY_COPY ? 2 * RETRIES + 1 : RETRIES + 1) * LANES + 1;
 }
 
-static void test_everybody_is_told(void **state)
+static void test_everybody_is_notified(void **state)
 {
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
@@ -338,7 +338,7 @@ int main(void)
 		cmocka_unit_test(test_many_lanes),
 		cmocka_unit_test(test_no_more_often),
 		cmocka_unit_test(test_a_full_set),
-		cmocka_unit_test(test_everybody_is_told),
+		cmocka_unit_test(test_everybody_is_notified),
 		cmocka_unit_test(test_not_at_all),
 		cmocka_unit_test(test_what_may_be_done_twice),
 		cmocka_unit_test(test_after_the_delay_asked_for),

@@ -144,7 +144,7 @@ static struct weir_tracked_command snapshot(struct rig *rig)
 {
 	struct weir_tracked_command oldest;
 
-	assert_int_equal(weir_tracker_look(rig->tracker, &oldest), 0);
+	assert_int_equal(weir_tracker_poll(rig->tracker, &oldest), 0);
 	return oldest;
 }
 

@@ -105,7 +105,7 @@ struct test_request_args {
 };
 
 /* Who is told of a refused request. */
-enum test_told {
+enum test_reported {
 	TEST_REPORTED_WAIT,
 	TEST_REPORTED_ALL,
 	TEST_REPORTED_ANY,

@@ -176,7 +176,7 @@ static void test_no_answer(void **state)
 }
 
 /* What CSTS says is enough. */
-static void test_registers_tell(void **state)
+static void test_registers_report(void **state)
 {
 	static const uint32_t values[] = { 0, NVME_CSTS_FATAL, NVME_CSTS_READY | NVME_CSTS_FATAL,
 					   UINT32_MAX };
@@ -667,7 +667,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_is_well),
 		cmocka_unit_test(test_no_answer),
-		cmocka_unit_test(test_registers_tell),
+		cmocka_unit_test(test_registers_report),
 		cmocka_unit_test(test_shutdown_without_end),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_shadow),

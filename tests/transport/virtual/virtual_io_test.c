@@ -454,7 +454,7 @@ static void refuse_some(struct slow *slow)
 	slow->refusals = ++count % 7 == 3;
 }
 
-static void test_told_ahead(void **state)
+static void test_reported_ahead(void **state)
 {
 	struct weir_medium_ops ops = slow_ops;
 	struct driver driver;
@@ -604,7 +604,7 @@ int main(void)
 		cmocka_unit_test(test_deallocate_more_than_4_gib),
 		cmocka_unit_test(test_medium_errors),
 		cmocka_unit_test(test_medium_refuses),
-		cmocka_unit_test(test_told_ahead),
+		cmocka_unit_test(test_reported_ahead),
 		cmocka_unit_test(test_any_order),
 		cmocka_unit_test(test_an_end_with_requests_in_the_medium),
 		cmocka_unit_test(test_cid_conflict),
