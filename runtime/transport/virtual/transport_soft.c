@@ -4,7 +4,6 @@
  * the other.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,22 +13,17 @@
 #include "../../backend/error.h"
 #include "../medium/medium.h"
 #include "../nvme/shared.h"
+#include "soft_keys.h"
 #include "virtual.h"
 
 enum {
-	MOST_THREADS = 64,
-	AUTO_THREADS = 16,
-	SPARED_CORES = 2,
 	MOST_QUEUE_ENTRIES = 4096,
 	DEFAULT_WAVES = 256,
 	HALT_MS = 3000,
 	DEFAULT_PAIRS = 64,
 	MOST_PAIRS = 511,
-	LEAST_TRANSFER = 8192 /* MDTS of a page would be 0, which means no limit */
 };
 
-#define SOFT_KEYS                                                                                            \
-	"block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
 static const uint64_t LARGEST = (uint64_t)127
 				<< 40; /* a process has 2^47 bytes of addresses, its own included */
 static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
@@ -58,96 +52,7 @@ struct soft {
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a device controller's */
 };
 
-/* The URI keys virt: and file: share. */
-struct soft_keys {
-	uint64_t block_bytes;
-	uint64_t threads;
-	uint64_t latency_us;
-	uint64_t iops;
-	uint64_t mdts;
-	unsigned mover;
-	unsigned shadow;
-	unsigned doorbell;
-	const char *trace;
-	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
-	unsigned fault_count;
-};
-
-static int check_power(const struct weir_uri *uri, const char *key, uint64_t value)
-{
-	if ((value & (value - 1)) == 0)
-		return 0;
-	return weir_fail(EINVAL, "storage \"%s\": %s=%llu is not a power of two", uri->text, key,
-			 (unsigned long long)value);
-}
-
-static int take_faults(struct weir_uri *uri, struct soft_keys *keys)
-{
-	const char *text = weir_uri_take_text(uri, "fault");
-
-	if (!text)
-		return 0;
-	return weir_virtual_faults_parse(text, keys->faults, WEIR_VIRTUAL_FAULTS, &keys->fault_count);
-}
-
-/* All cores the process may use but two, for the program itself; never more than there are queues. */
-static uint64_t auto_threads(uint32_t queues)
-{
-	cpu_set_t cores;
-	int count = sched_getaffinity(0, sizeof(cores), &cores) ? 1 : CPU_COUNT(&cores) - SPARED_CORES;
-
-	if (count > AUTO_THREADS)
-		count = AUTO_THREADS;
-	if (count < 1 || !queues)
-		return 1;
-	return (uint32_t)count < queues ? (uint32_t)count : queues;
-}
-
-static int take_threads(struct weir_uri *uri, uint32_t queues, uint64_t *threads)
-{
-	const char *text = weir_uri_take_text(uri, "threads");
-
-	if (text && !strcmp(text, "auto")) {
-		*threads = auto_threads(queues);
-		return 0;
-	}
-	if (!weir_uri_take_u64(uri, "threads", 1, MOST_THREADS, threads))
-		return 0;
-	return weir_fail(
-		EINVAL,
-		"storage \"%s\": threads=%s is not accepted: threads is a whole number from 1 to %d, or auto",
-		uri->text, text, MOST_THREADS);
-}
-
-static int take_keys(const struct weir_transport_request *request, struct soft_keys *keys)
-{
-	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
-	static const char *const switches[] = { "off", "on", NULL };
-	static const char *const ringers[] = { "auto", "lanes", "host", NULL }; /* enum weir_doorbell */
-	struct weir_uri *uri = request->uri;
-	int error;
-
-	*keys = (struct soft_keys){ .block_bytes = 0, .threads = 1, .mdts = 128 << 10 };
-	if ((error = weir_uri_take_bytes(uri, "block", 512, 4096, &keys->block_bytes)) != 0 ||
-	    (error = take_threads(uri, request->queues, &keys->threads)) != 0 ||
-	    (error = weir_uri_take_u64(uri, "lat_us", 0, 10000000, &keys->latency_us)) != 0 ||
-	    (error = weir_uri_take_u64(uri, "iops", 0, 1000000000, &keys->iops)) != 0 ||
-	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, 16 << 20, &keys->mdts)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "mover", movers, &keys->mover)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "shadow", switches, &keys->shadow)) != 0 ||
-	    (error = weir_uri_take_choice(uri, "doorbell", ringers, &keys->doorbell)) != 0 ||
-	    (error = take_faults(uri, keys)) != 0)
-		return error;
-	keys->trace = weir_uri_take_text(uri, "trace");
-	if (request->front)
-		keys->threads = request->front_threads;
-	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)
-		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes",
-				 uri->text, (unsigned long long)keys->block_bytes);
-	return check_power(uri, "mdts", keys->mdts);
-}
-
-static int start(struct soft *soft, struct weir_medium *medium, const struct soft_keys *keys,
+static int start(struct soft *soft, struct weir_medium *medium, const struct weir_soft_keys *keys,
 		 const struct weir_transport_request *request)
 {
 	struct weir_virtual_options options = {
@@ -183,7 +88,7 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct sof
 }
 
 static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *medium,
-		    const struct soft_keys *keys, const struct weir_transport_request *request,
+		    const struct weir_soft_keys *keys, const struct weir_transport_request *request,
 		    struct weir_transport **out)
 {
 	struct soft *soft = calloc(1, sizeof(*soft));
@@ -240,7 +145,7 @@ static bool strikes_all(enum weir_virtual_fault_kind kind)
 }
 
 /* A controller on the device does all but fail as a whole, which the host's alone can. */
-static int check_device_controller_faults(const struct weir_uri *uri, const struct soft_keys *keys)
+static int check_device_controller_faults(const struct weir_uri *uri, const struct weir_soft_keys *keys)
 {
 	for (unsigned i = 0; i < keys->fault_count; i++)
 		if (strikes_all(keys->faults[i].kind))
@@ -254,7 +159,7 @@ static int check_device_controller_faults(const struct weir_uri *uri, const stru
 }
 
 static int check_device_controller(const struct weir_uri *uri, const char *load, unsigned computed,
-				   const struct soft_keys *keys,
+				   const struct weir_soft_keys *keys,
 				   const struct weir_device_controller_options *device_controller)
 {
 	if (!device_controller->on &&
@@ -296,7 +201,7 @@ static int check_device_controller(const struct weir_uri *uri, const char *load,
 /* A controller on the device: on=device, how many waves of what kind, its medium there or here, or no data.
  */
 static int take_device_controller(struct weir_uri *uri, const char *load, unsigned computed,
-				  const struct soft_keys *keys,
+				  const struct weir_soft_keys *keys,
 				  struct weir_device_controller_options *device_controller)
 {
 	static const char *const locations[] = { "host", "device", NULL };
@@ -325,7 +230,7 @@ static int take_device_controller(struct weir_uri *uri, const char *load, unsign
 }
 
 /* What I/O queues do is the device controller's; the host's is left with the admin queue. */
-static void hand_over(struct soft_keys *keys, struct weir_device_controller_options *device_controller)
+static void hand_over(struct weir_soft_keys *keys, struct weir_device_controller_options *device_controller)
 {
 	if (!device_controller->on)
 		return;
@@ -351,7 +256,7 @@ static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t bloc
 /** struct virt_source - what weir_nvme_shared_open() is given for a virtual controller with a name */
 struct virt_source {
 	struct weir_transport_request *request;
-	struct soft_keys *keys;
+	struct weir_soft_keys *keys;
 	const char *load;
 	struct soft_made made;
 };
@@ -406,7 +311,7 @@ static int join_shared(void *of, const struct weir_nvme_raw *raw)
 static int share_controller(struct weir_transport_request *request, const char *name,
 			    struct virt_source *source, struct weir_transport **out)
 {
-	const struct soft_keys *keys = source->keys;
+	const struct weir_soft_keys *keys = source->keys;
 	struct weir_transport base = { .mover = (enum weir_mover)keys->mover,
 				       .doorbell = (enum weir_doorbell)keys->doorbell,
 				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO,
@@ -447,9 +352,9 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	unsigned computed = 0;
 	struct weir_medium *medium;
 	struct weir_device_controller_options device_controller;
-	struct soft_keys keys;
+	struct weir_soft_keys keys;
 	uint64_t bytes, pairs = DEFAULT_PAIRS;
-	int error = take_keys(request, &keys);
+	int error = weir_soft_keys_take(request, &keys);
 
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
@@ -458,7 +363,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	    (error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
 	    (error = check_controller(uri, name, &device_controller)) != 0 ||
 	    (error = weir_uri_finish(
-		     uri, SOFT_KEYS
+		     uri, WEIR_SOFT_KEYS
 		     ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) !=
 		    0 ||
 	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) !=
@@ -496,15 +401,15 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 	unsigned direct = WEIR_DIRECT_AUTO, engine = WEIR_ENGINE_AUTO, share = 0;
 	uint64_t poll = 0, ro = request->read_only;
 	struct weir_medium *medium;
-	struct soft_keys keys;
-	int error = take_keys(request, &keys);
+	struct weir_soft_keys keys;
+	int error = weir_soft_keys_take(request, &keys);
 
 	if (error || (error = weir_uri_take_choice(uri, "direct", directs, &direct)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "poll", 0, 1, &poll)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "engine", engines, &engine)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "share", switches, &share)) != 0 ||
-	    (error = weir_uri_finish(uri, SOFT_KEYS ", direct, poll, ro, engine, share")) != 0)
+	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS ", direct, poll, ro, engine, share")) != 0)
 		return error;
 	error = weir_medium_file_open(uri->body,
 				      &(struct weir_medium_file_options){
