@@ -73,7 +73,7 @@ static int make_set(const char *name)
 							.threads = 1,
 							.weighted = true };
 
-	return graph_generate(&options, in_directory(name), error, sizeof(error));
+	return graph_generate(&options, in_directory(name), sentence, sizeof(sentence));
 }
 
 static void same_sets(const char *one, const char *other)
@@ -105,13 +105,14 @@ static void short_calls_are_continued(void **state)
 
 	(void)state;
 	assert_int_equal(make_set("whole.bel"), 0);
-	assert_int_equal(graph_bel_open(in_directory("whole.bel"), &bel, error, sizeof(error)), 0);
-	assert_int_equal(graph_bel_load(&bel, &offsets[0], &neighbours[0], error, sizeof(error)), 0);
+	assert_int_equal(graph_bel_open(in_directory("whole.bel"), &bel, sentence, sizeof(sentence)), 0);
+	assert_int_equal(graph_bel_load(&bel, &offsets[0], &neighbours[0], sentence, sizeof(sentence)), 0);
 	for (size_t i = 0; i < 3; i++) {
 		calls.most = most[i];
 		calls.interrupts = 20;
 		assert_int_equal(make_set("parts.bel"), 0);
-		assert_int_equal(graph_bel_load(&bel, &offsets[1], &neighbours[1], error, sizeof(error)), 0);
+		assert_int_equal(
+			graph_bel_load(&bel, &offsets[1], &neighbours[1], sentence, sizeof(sentence)), 0);
 		calls.most = 0;
 		assert_int_equal(calls.interrupts, 0);
 		same_sets("parts.bel", "whole.bel");
@@ -166,15 +167,15 @@ static void a_neighbour_behind_the_last_vertex(void **state)
 	(void)state;
 	write_words("t.bel.col", col, 6);
 	write_words("t.bel.dst", words, 5);
-	assert_int_equal(graph_bel_open(in_directory("t.bel"), &bel, error, sizeof(error)), 0);
+	assert_int_equal(graph_bel_open(in_directory("t.bel"), &bel, sentence, sizeof(sentence)), 0);
 	words[3] = bel.vertices - 1;
 	write_words("t.bel.dst", words, 5);
-	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, error, sizeof(error)), 0);
+	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, sentence, sizeof(sentence)), 0);
 	free(offsets);
 	free(neighbours);
 	words[3] = bel.vertices;
 	write_words("t.bel.dst", words, 5);
-	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, error, sizeof(error)), -ERANGE);
+	assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, sentence, sizeof(sentence)), -ERANGE);
 	assert_sentence("leads to vertex 3, but there are only 3 vertices");
 }
 

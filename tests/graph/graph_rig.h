@@ -25,8 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[64];
-static char error[GRAPH_ERROR_BYTES];
+/* Of the test that runs: its folder, and the sentence of what failed last. */
+extern char directory[64], sentence[GRAPH_ERROR_BYTES];
 
 /* ---- files ---- */
 
@@ -148,15 +148,15 @@ static inline int remove_directory(void **state)
 static inline int clean(void **state)
 {
 	(void)state;
-	error[0] = '\0';
+	sentence[0] = '\0';
 	empty_directory();
 	return 0;
 }
 
 #define assert_sentence(part)                                                                                \
 	do {                                                                                                 \
-		if (!strstr(error, part))                                                                    \
-			fail_msg("expected \"%s\" in: %s", part, error);                                     \
+		if (!strstr(sentence, part))                                                                 \
+			fail_msg("expected \"%s\" in: %s", part, sentence);                                  \
 	} while (0)
 
 static inline void generate(const char *out, enum graph_kind kind, unsigned scale, unsigned threads,
@@ -169,15 +169,15 @@ static inline void generate(const char *out, enum graph_kind kind, unsigned scal
 						  .memory_bytes = memory_bytes,
 						  .threads = threads,
 						  .weighted = weighted };
-	if (graph_generate(&options, in_directory(out), error, sizeof(error)))
-		fail_msg("%s", error);
+	if (graph_generate(&options, in_directory(out), sentence, sizeof(sentence)))
+		fail_msg("%s", sentence);
 }
 
 static inline void load(const char *name, struct graph_bel *bel, uint64_t **offsets, uint64_t **neighbours)
 {
-	if (graph_bel_open(in_directory(name), bel, error, sizeof(error)) ||
-	    graph_bel_load(bel, offsets, neighbours, error, sizeof(error)))
-		fail_msg("%s", error);
+	if (graph_bel_open(in_directory(name), bel, sentence, sizeof(sentence)) ||
+	    graph_bel_load(bel, offsets, neighbours, sentence, sizeof(sentence)))
+		fail_msg("%s", sentence);
 }
 
 static inline bool has_edge(const uint64_t *offsets, const uint64_t *neighbours, uint64_t from, uint64_t to)

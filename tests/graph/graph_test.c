@@ -299,12 +299,12 @@ static void seeds_and_degrees_matter(void **state)
 	(void)state;
 	struct graph_generate_options options = { .size = sizeof(options), .scale = 8, .seed = 1 };
 
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), 0);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)), 0);
 	options.seed = 2;
-	assert_int_equal(graph_generate(&options, in_directory("b.bel"), error, sizeof(error)), 0);
+	assert_int_equal(graph_generate(&options, in_directory("b.bel"), sentence, sizeof(sentence)), 0);
 	assert_true(hash_file("a.bel.dst") != hash_file("b.bel.dst"));
 	options.degree = 4;
-	assert_int_equal(graph_generate(&options, in_directory("b.bel"), error, sizeof(error)), 0);
+	assert_int_equal(graph_generate(&options, in_directory("b.bel"), sentence, sizeof(sentence)), 0);
 	struct graph_bel a, b;
 	assert_int_equal(graph_bel_open(in_directory("a.bel"), &a, NULL, 0), 0);
 	assert_int_equal(graph_bel_open(in_directory("b.bel"), &b, NULL, 0), 0);
@@ -370,26 +370,31 @@ static void generator_refuses(void **state)
 	(void)state;
 	struct graph_generate_options options = { .size = sizeof(options), .scale = 33 };
 
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), -EINVAL);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)),
+			 -EINVAL);
 	assert_sentence("scale 33 is out of range");
 	options.scale = 5;
-	assert_int_equal(graph_generate(&options, in_directory("a.txt"), error, sizeof(error)), -EINVAL);
+	assert_int_equal(graph_generate(&options, in_directory("a.txt"), sentence, sizeof(sentence)),
+			 -EINVAL);
 	assert_sentence("names no known graph format");
 	options.weighted = true;
-	assert_int_equal(graph_generate(&options, in_directory("a.sg"), error, sizeof(error)), -EINVAL);
+	assert_int_equal(graph_generate(&options, in_directory("a.sg"), sentence, sizeof(sentence)), -EINVAL);
 	assert_sentence("cannot hold weights");
 	options.weighted = false;
 	options.memory_bytes = 1000;
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), -EINVAL);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)),
+			 -EINVAL);
 	assert_sentence("memory budget of 1000 bytes is too small");
 	options.memory_bytes = 1 << 20;
 	options.scale = 32;
 	options.degree = 1;
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), -ENOMEM);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)),
+			 -ENOMEM);
 	assert_sentence("give --memory");
 	options.memory_bytes = UINT64_C(64) << 30;
 	options.degree = GRAPH_DEGREE_MAX;
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), -ENOSPC);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)),
+			 -ENOSPC);
 	assert_sentence("not enough disk space");
 	assert_int_equal(count_files(), 0);
 }
@@ -406,7 +411,7 @@ static void options_may_be_shorter(void **state)
 						  .threads = 99,
 						  .weighted = true };
 
-	assert_int_equal(graph_generate(&options, in_directory("a.bel"), error, sizeof(error)), 0);
+	assert_int_equal(graph_generate(&options, in_directory("a.bel"), sentence, sizeof(sentence)), 0);
 	assert_false(exists("a.bel.val"));
 }
 
