@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that cannot be, and commands that fail and are tried again. */
+#include "share_cases.h"
+
+/* One step that cannot be, on a storage that may be read-only; what weir_sync() says of it. */
+static const struct bad {
+	uint32_t read_only;
+	struct test_step steps[4];
+	const char *says;
+} BAD[] = {
+	{ 0,
+	  { { TEST_STEP_ACQUIRE, 0, LINES, 0, 0 },
+	    { TEST_STEP_WAIT, 0, 0, 0, WEIR_E_RANGE },
+	    { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK },
+	    { TEST_STEP_GET, 0, 0, 0, 0 } },
+	  "block 64 of" },
+	{ 0,
+	  { { TEST_STEP_WRITE, 0, LINES + 5, 0, WEIR_E_RANGE },
+	    { TEST_STEP_GET, 0, 0, 0, 0 },
+	    { TEST_STEP_IN_USE, 0, 0, 0, 0 },
+	    { TEST_STEP_IN_USE, 0, 5, 0, 0 } },
+	  "block 74 of" },
+	{ 1,
+	  { { TEST_STEP_WRITE, 0, 6, 0, WEIR_E_READ_ONLY },
+	    { TEST_STEP_GET, 0, 6, 0, 0 },
+	    { TEST_STEP_COPY, 0, 6, 0, WEIR_PATH_CACHE },
+	    { TEST_STEP_LOAD, 0, 0, 0, 0 } },
+	  "block 12 of" },
+	{ 1,
+	  { { TEST_STEP_ACQUIRE, 0, 7, 0, 1 },
+	    { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
+	    { TEST_STEP_MODIFY, 0, 0, 0, WEIR_E_READ_ONLY },
+	    { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK } },
+	  "block 14 of" },
+};
+
+/* The lanes' view of the array's one storage is read-only from here on. */
+static void make_read_only(struct rig *rig, const struct weir_writer *writer)
+{
+	struct weir_disk disk;
+
+	must(weir_copy_from_device(rig->context, &disk, writer->array.extent.disks, sizeof(disk)));
+	disk.flags |= WEIR_DISK_READ_ONLY;
+	must(weir_copy_to_device(rig->context, writer->array.extent.disks, &disk, sizeof(disk)));
+}
+
+void test_bad_requests_name_the_block(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		struct weir_storage *storage;
+		struct weir_writer writer;
+		uint64_t zeros[WORDS] = { 0 };
+		struct rig rig;
+		int synced;
+
+		open_rig(&rig, test_width(0), 64, 64);
+		must(test_storage_open(rig.context, "virt:32K?block=512",
+				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(TIMEOUT_US)),
+				       &storage));
+		must(weir_storage_write(storage, 0, zeros, sizeof(zeros)));
+		/* as if it could be written: only the device stands in the way */
+		memset(&writer, 0, sizeof(writer));
+		must(weir_array_open(rig.cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				     &writer.array));
+		if (BAD[i].read_only)
+			make_read_only(&rig, &writer);
+		do_steps(&rig, &writer, BAD[i].steps, 4, &synced);
+		assert_int_equal(synced, -EIO);
+		if (!strstr(weir_last_error(), BAD[i].says))
+			fail_msg("%s", weir_last_error());
+		must(weir_cache_destroy(rig.cache));
+		rig.cache = NULL;
+		weir_storage_close(storage);
+		close_rig(&rig);
+	}
+}
+
+enum { RETRIES = 3 };
+
+/* How the line of a failed command is asked for. What goes before is the hold whose command it is; nobody
+ * else waits for that. */
+static const struct {
+	struct test_step steps[6];
+	size_t count;
+	uint64_t entries;
+} WAYS[] = {
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_GET, 0, 3, 5, 0 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_COPY, 1, 3, 0, WEIR_PATH_SHARE },
+	    { TEST_STEP_LOAD, 1, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_PUT, 0, 3, 4, 1 },
+	    { TEST_STEP_GET, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_ACQUIRE, 1, 3, 0, 2 },
+	    { TEST_STEP_WAIT, 1, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 1, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK } },
+	  6,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+	    { TEST_STEP_POLL, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  64 },
+	{ { { TEST_STEP_ACQUIRE, 0, 3, 0, 3 },
+	    { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+	    { TEST_STEP_SEE, 0, 3, 5, 0 },
+	    { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } },
+	  4,
+	  0 },
+};
+
+static struct weir_stats failures_of(struct rig *rig)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(rig->storage, &stats));
+	return stats;
+}
+
+/* A read that the controller refuses for now is tried again by whoever wants what is to be in a shared
+ * buffer. */
+void test_what_fails_is_tried_again(void **state)
+{
+	(void)state;
+	for (size_t way = 0; way < sizeof(WAYS) / sizeof(*WAYS); way++)
+		for (unsigned times = 1; times <= RETRIES; times++) {
+			struct test_step steps[6];
+			char faults[96];
+			struct rig rig;
+			int synced;
+
+			memcpy(steps, WAYS[way].steps, sizeof(steps));
+			for (size_t i = 0; i < WAYS[way].count; i++)
+				if (!steps[i].value && steps[i].at == 5)
+					steps[i].value = test_word(1, 3 * LINE / 8 + 5);
+			snprintf(faults, sizeof(faults),
+				 "&retries=%d&fault=status:op=read:code=0x82:count=%u", RETRIES, times);
+			open_faulty_rig(&rig, test_width(way), 4, WAYS[way].entries, faults);
+			do_steps(&rig, &rig.writer, steps, WAYS[way].count, &synced);
+			if (synced)
+				fail_msg("way %zu: %s", way, weir_last_error());
+			assert_int_equal(failures_of(&rig).failed, times);
+			assert_int_equal(failures_of(&rig).retried, times);
+			close_rig(&rig);
+		}
+}
+
+/* No more often than the storage says, whoever waits; then everybody is told. */
+void test_it_is_tried_no_more_often(void **state)
+{
+	static const struct test_step steps[] = {
+		{ TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+		{ TEST_STEP_ACQUIRE, 1, 3, 0, 2 },
+		{ TEST_STEP_WAIT, 1, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_WAIT, 0, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_COPY, 2, 3, 0, (uint32_t)WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x82 },
+		{ TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_RELEASE, 1, 3, 0, WEIR_OK },
+	};
+	char faults[96];
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	snprintf(faults, sizeof(faults), "&retries=%d&fault=status:op=read:code=0x82", RETRIES);
+	open_faulty_rig(&rig, test_width(0), 4, 64, faults);
+	do_steps(&rig, &rig.writer, steps, sizeof(steps) / sizeof(*steps), &synced);
+	assert_int_equal(synced, -EIO);
+	assert_int_equal(failures_of(&rig).failed, 1 + RETRIES);
+	assert_int_equal(failures_of(&rig).retried, RETRIES);
+	close_rig(&rig);
+}
+
+/* Many lanes, many lines, in the table, in the cache and on their way. */
+void test_many_lanes_try_again(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig rig;
+
+		(void)run_faulty_share(&rig, test_width(w), &(struct shape){ 8, 64, 3, 2, 1, 0 },
+				       "&retries=20&fault=status:op=read:code=0x82:every=3:count=40");
+		assert_true(failures_of(&rig).failed > 1);
+		assert_int_equal(failures_of(&rig).failed, failures_of(&rig).retried);
+		close_rig(&rig);
+	}
+}
