@@ -184,9 +184,9 @@ int weir_no_kernel(const char *backend, const char *kernel)
 {
 	return weir_fail(
 		ENOENT,
-		"no kernel \"%s\" for the %s backend in this program: compile its file for that and link it "
-		"(docs/devices.md), or open another device, such as \"cpu\"",
-		kernel, backend);
+		"no kernel \"%s\" for the %s backend is linked into this program: compile its file for that "
+		"(docs/devices.md)%s",
+		kernel, backend, strcmp(backend, "cpu") ? ", or open the device \"cpu\"" : "");
 }
 
 int weir_launch_check(const struct weir_launch_check *launch)
