@@ -94,7 +94,7 @@ first() { # first OBJECTS...: built with them, on the stand-in device
 }
 if [ -n "$device" ] && [ -f from-cuda.o ]; then
   cp "$source"/samples/histogram/histogram* .
-  output=$(first 2>&1); [ $? = 1 ] && grep -q 'no kernel "histogram" for the cuda backend in this program: compile its file' <<<"$output"
+  output=$(first 2>&1); [ $? = 1 ] && grep -q 'no kernel "histogram" for the cuda backend is linked into this program: compile its file' <<<"$output"
   report "the first program without its kernel for the device: one sentence" $? "$output"
   output=$("$source/backends/cuda/compile" --flag=-arch=sm_90 $(pkg-config --cflags) histogram.k.c histogram.cuda.o 2>&1 &&
     first histogram.cuda.o 2>&1); [ $? = 0 ] && grep -q '65536 values, .*: as the host counts' <<<"$output"
