@@ -3,52 +3,14 @@
  * admin_test.c: closing a controller that does not answer. Behind the registers is nobody, or who answers up
  * to a certain admin command; what counts is how many commands were sent, and what was written to CC.
  */
+#include "admin_cases.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include <nvme/types.h>
-
-#include "storage/admin.h"
 #include "backend/error.h"
 
-enum { QUEUES = 4, RING = 32, COMMANDS = 8, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHUTDOWN_NORMAL = 1 << 14 };
-
-/**
- * struct rig - a transport with next to nothing behind it
- * @csts: what CSTS reads as, but for the shutdown status; READY and 0 follow CC.EN where @follows
- * @answers: so many more admin commands are completed
- * @shuts: a shutdown comes to its end
- * @entry_us: RTD3 Entry Latency
- * @shutdowns: how often one was asked for
- * @shut_reads: a shutdown takes so many more looks at CSTS
- * @cut_short: CC.EN was cleared before it had ended
- * @cap: CAP
- * @statuses, @results: of the commands, in their order
- * @fill: what a command leaves in the data page, instead of Identify Controller with @entry_us alone
- */
-struct rig {
-	struct weir_transport transport;
-	struct weir_admin admin;
-	uint32_t csts, cc;
-	bool follows, shuts;
-	unsigned answers, answered, shutdowns;
-	uint32_t entry_us;
-	uint32_t doorbell[2];
-	unsigned shut_reads, cut_short;
-	uint64_t cap;
-	uint32_t statuses[COMMANDS], results[COMMANDS];
-	void (*fill)(struct rig *rig, const struct nvme_sqe *sqe, void *page);
-	struct nvme_id_ctrl controller;
-	struct nvme_id_ns space;
-	uint32_t namespaces[3];
-	uint8_t descriptors[16];
-};
-
-static _Alignas(4096) uint8_t pages[WEIR_ADMIN_MEMORY_BYTES];
+_Alignas(4096) uint8_t pages[WEIR_ADMIN_MEMORY_BYTES];
 
 static struct rig *rig_of(struct weir_transport *transport)
 {
@@ -126,7 +88,7 @@ static const struct weir_transport_ops ops = {
 };
 
 /* A controller that was brought up. */
-static void open_rig(struct rig *rig)
+void open_rig(struct rig *rig)
 {
 	*rig = (struct rig){
 		.transport = { .ops = &ops }, .follows = true, .shuts = true, .cap = 255 | CAP_TIMEOUT_500_MS
@@ -435,231 +397,6 @@ static void test_abort(void **state)
 	assert_false(aborted);
 	assert_int_equal(weir_admin_abort(&rig.admin, 2, 0x55, &aborted), -EIO);
 	assert_false(aborted);
-}
-
-/* Namespaces 3 and 7, or those that it has; whichever is asked about is what the rig says. */
-static void fill_identify(struct rig *rig, const struct nvme_sqe *sqe, void *page)
-{
-	uint32_t *list = page;
-
-	memset(page, 0, NVME_PAGE_BYTES);
-	if ((sqe->cdw0 & 0xff) != NVME_ADMIN_IDENTIFY)
-		return;
-	if (sqe->cdw10 == NVME_CNS_CONTROLLER)
-		memcpy(page, &rig->controller, sizeof(rig->controller));
-	else if (sqe->cdw10 == NVME_CNS_NAMESPACE)
-		memcpy(page, &rig->space, sizeof(rig->space));
-	else if (sqe->cdw10 == NVME_CNS_DESCRIPTORS)
-		memcpy(page, rig->descriptors, sizeof(rig->descriptors));
-	else
-		memcpy(list, rig->namespaces[0] ? rig->namespaces : (const uint32_t[]){ 3, 7, 0 },
-		       sizeof(rig->namespaces));
-}
-
-static void fill_rig(struct rig *rig)
-{
-	rig->answers = 3;
-	rig->fill = fill_identify;
-	rig->space.nsze = (uint64_t)1 << 40;
-	rig->space.lbaf[0].ds = 12;
-}
-
-static void open_identify(struct rig *rig)
-{
-	open_rig(rig);
-	fill_rig(rig);
-}
-
-static void test_namespaces(void **state)
-{
-	static const uint32_t asked[] = { 0, 3, 7 }, found[] = { 3, 3, 7 };
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	for (size_t i = 0; i < 3; i++) {
-		open_identify(&rig);
-		assert_int_equal(weir_admin_identify(&rig.admin, asked[i], false, &space), 0);
-		assert_int_equal(space.nsid, found[i]);
-		assert_int_equal(((const struct nvme_sqe *)(const void *)pages)[2].nsid, found[i]);
-		assert_true(space.blocks == (uint64_t)1 << 40);
-		assert_int_equal(space.block_log2, 12);
-		assert_false(space.write_protected);
-	}
-	open_identify(&rig);
-	assert_int_equal(weir_admin_identify(&rig.admin, 5, false, &space), -ENODEV);
-	assert_non_null(strstr(weir_last_error(), "namespace 5; it has 3, 7"));
-}
-
-/* What is written to by no number is namespace 1 alone: with it detached, no other one is taken for it. */
-static void test_default_namespace(void **state)
-{
-	static const struct {
-		uint32_t list[3];
-		bool writes;
-		uint32_t found;
-		const char *says;
-	} rows[] = {
-		{ { 1 }, true, 1, "" },
-		{ { 1 }, false, 1, "" },
-		{ { 1, 2 }, false, 1, "" },
-		{ { 1, 2 },
-		  true,
-		  0,
-		  "has namespaces 1, 2: name one to write to (nsid=N), or open it for reading alone (ro=1)" },
-		{ { 2 }, true, 0, "has namespace 2: name one to write to (nsid=N)" },
-		{ { 2 }, false, 2, "" },
-		{ { 2, 9 }, true, 0, "has namespaces 2, 9: name one" },
-	};
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		open_identify(&rig);
-		memcpy(rig.namespaces, rows[i].list, sizeof(rig.namespaces));
-		assert_int_equal(weir_admin_identify(&rig.admin, 0, rows[i].writes, &space),
-				 rows[i].found ? 0 : -EINVAL);
-		if (rows[i].found)
-			assert_int_equal(space.nsid, rows[i].found);
-		else
-			assert_non_null(strstr(weir_last_error(), rows[i].says));
-		open_identify(&rig);
-		memcpy(rig.namespaces, rows[i].list, sizeof(rig.namespaces));
-		assert_int_equal(weir_admin_identify(&rig.admin, rows[i].list[0], true, &space), 0);
-	}
-}
-
-/* A namespace of another command set is refused by its name; a controller that cannot have one is not asked.
- */
-static void test_command_sets(void **state)
-{
-	static const struct {
-		uint8_t list[12];
-		uint32_t status;
-		int error;
-		const char *says;
-	} rows[] = {
-		{ { 4, 1, 0, 0, 0 }, 0, 0, "" },
-		{ { 0 }, 0, 0, "" }, /* no descriptor of it */
-		{ { 4, 1, 0, 0, 2 }, 0, ENOTSUP, "namespace 3 of controller \"\" is zoned" },
-		{ { 1, 2, 0, 0, 4, 1, 4, 1, 0, 0, 2 }, 0, ENOTSUP, "is zoned" }, /* behind another one */
-		{ { 4, 1, 0, 0, 1 }, 0, ENOTSUP, "has command set 1" },
-		{ { 4, 1, 0, 0, 2 }, 2, 0, "" }, /* it refuses to say */
-	};
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		open_identify(&rig);
-		memcpy(rig.descriptors, rows[i].list, sizeof(rows[i].list));
-		assert_int_equal(weir_admin_identify(&rig.admin, 3, true, &space), 0);
-		assert_int_equal(rig.answered, 3);
-		open_rig(&rig);
-		rig.cap = (uint64_t)0x41 << 37 | 63;
-		assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), 0);
-		fill_rig(&rig);
-		rig.answers = 4;
-		rig.statuses[2] = rows[i].status;
-		memcpy(rig.descriptors, rows[i].list, sizeof(rows[i].list));
-		assert_int_equal(weir_admin_identify(&rig.admin, 3, true, &space), -rows[i].error);
-		if (rows[i].error)
-			assert_non_null(strstr(weir_last_error(), rows[i].says));
-	}
-}
-
-static void test_transfer_limits(void **state)
-{
-	static const struct {
-		uint8_t mdts;
-		uint32_t bytes;
-	} rows[] = {
-		{ 0, (uint32_t)1 << 31 },
-		{ 1, 8192 },
-		{ 5, 131072 },
-		{ 19, (uint32_t)1 << 31 },
-		{ 20, (uint32_t)1 << 31 },
-		{ 255, (uint32_t)1 << 31 },
-	};
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		open_identify(&rig);
-		rig.controller.mdts = rows[i].mdts;
-		assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), 0);
-		assert_int_equal(space.max_transfer_bytes, rows[i].bytes);
-	}
-}
-
-/* Which format is in use, and what of one weir cannot do. */
-static void test_formats(void **state)
-{
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	open_identify(&rig);
-	rig.space.flbas = 0x2;
-	rig.space.lbaf[2].ds = 9;
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), 0);
-	assert_int_equal(space.block_log2, 9);
-	open_identify(&rig);
-	rig.space.flbas = 0x22; /* format 18, of which there are 20 */
-	rig.space.nlbaf = 19;
-	rig.space.lbaf[2].ds = 9;
-	rig.space.lbaf[18].ds = 12;
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), 0);
-	assert_int_equal(space.block_log2, 12);
-	open_identify(&rig);
-	rig.space.lbaf[0].ms = 8;
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), -ENOTSUP);
-	assert_non_null(strstr(weir_last_error(), "8 bytes of metadata"));
-	open_identify(&rig);
-	rig.space.lbaf[0].ds = 13;
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), -ENOTSUP);
-	assert_non_null(strstr(weir_last_error(), "2^13 bytes"));
-	open_identify(&rig);
-	rig.space.nsattr = 1;
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), 0);
-	assert_true(space.write_protected);
-}
-
-static void test_capacities(void **state)
-{
-	static const uint64_t blocks[] = { 1, (uint64_t)1 << 32, ((uint64_t)1 << 52) - 1, (uint64_t)1 << 52,
-					   0, UINT64_MAX };
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
-		open_identify(&rig);
-		rig.space.nsze = blocks[i];
-		assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), i < 3 ? 0 : -EIO);
-		if (i < 3)
-			assert_true(space.blocks == blocks[i]);
-		else
-			assert_non_null(strstr(weir_last_error(), "is it formatted?"));
-	}
-}
-
-/* What a controller says of itself moves no cursor. */
-static void test_hostile_names(void **state)
-{
-	struct weir_namespace space;
-	struct rig rig;
-
-	(void)state;
-	open_identify(&rig);
-	memset(rig.controller.mn, ' ', sizeof(rig.controller.mn));
-	memcpy(rig.controller.mn, "Fast\033[2J\nSSD\x9b", 13);
-	memcpy(rig.controller.sn, "A\0B\r\x7f", 5);
-	assert_int_equal(weir_admin_identify(&rig.admin, 0, false, &space), 0);
-	assert_string_equal(space.model, "Fast?[2J?SSD?");
-	assert_string_equal(space.serial, "A?B??");
 }
 
 int main(void)
