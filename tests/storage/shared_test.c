@@ -4,53 +4,25 @@
  * context is the device's that is tested, the second one the cpu's; the controller is a virtual one with a
  * name. Deadlines of lanes are ten minutes: that they return shows that their commands were ended.
  */
+#include "shared_cases.h"
+
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include <cmocka.h>
 
 #include <weir/disk.h>
-#include <weir/weir.h>
 
-#include "../rig/context.h"
 #include "../rig/kernels.h"
 
-enum {
-	BLOCK = 512,
-	QUEUES = 3,
-	DEPTH = 8,
-	PAIRS = 8,
-	BLOCKS = 2,
-	THREADS = 37,
-	OUTSTANDING = 3,
-	ROUNDS = 4,
-	VICTIM = 7,
-	LIMIT_US = 1000000,
-	USERS = 2
-};
-
-#define NEVER_US ((uint64_t)600 * 1000000)
-#define BY_HOST  (WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST)
-#define MADE     "virt:4M?block=512&queue_pairs=8&controller="
-
-static void must(int error)
+void must(int error)
 {
 	if (error)
 		fail_msg("%s", weir_last_error());
 }
 
-/** struct user - a context with a storage */
-struct user {
-	struct weir_context *context;
-	struct weir_storage *storage;
-};
-
-static int open_storage(struct user *user, const char *uri, unsigned queues, bool tested)
+int open_storage(struct user *user, const char *uri, unsigned queues, bool tested)
 {
 	struct weir_storage_options options = { .size = sizeof(options),
 						.queues = queues,
@@ -82,13 +54,13 @@ static void open_user(struct user *user, unsigned number, const char *uri, unsig
 	must(open_storage(user, uri, queues, tested));
 }
 
-static void close_user(struct user *user)
+void close_user(struct user *user)
 {
 	must(weir_storage_close(user->storage));
 	weir_context_close(user->context);
 }
 
-static void open_users(struct user *users, const char *uri)
+void open_users(struct user *users, const char *uri)
 {
 	for (unsigned i = 0; i < USERS; i++)
 		open_user(&users[i], i, uri, QUEUES);
@@ -104,7 +76,7 @@ static uint64_t alloc(struct weir_context *context, size_t bytes)
 
 /* How a request of one block ends; by a single lane, so on the first queue pair. The block is @text, to its
  * end. */
-static uint32_t request(struct user *user, uint32_t opcode, uint64_t lba, char text[BLOCK])
+uint32_t request(struct user *user, uint32_t opcode, uint64_t lba, char text[BLOCK])
 {
 	struct test_request_args args = { .opcode = opcode, .blocks = 1, .lba = lba };
 	uint32_t statuses[2];
@@ -121,14 +93,14 @@ static uint32_t request(struct user *user, uint32_t opcode, uint64_t lba, char t
 	return statuses[0];
 }
 
-static uint32_t read_block(struct user *user, uint64_t lba)
+uint32_t read_block(struct user *user, uint64_t lba)
 {
 	char text[BLOCK] = "";
 
 	return request(user, NVME_OPCODE_READ, lba, text);
 }
 
-static struct weir_stats stats_of(struct user *user)
+struct weir_stats stats_of(struct user *user)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };
 
@@ -136,17 +108,10 @@ static struct weir_stats stats_of(struct user *user)
 	return stats;
 }
 
-static uint64_t good_requests(void)
+uint64_t good_requests(void)
 {
 	return (uint64_t)BLOCKS * THREADS * OUTSTANDING * ROUNDS;
 }
-
-/** struct load - writes and reads by many lanes of a user, in blocks that no other user has */
-struct load {
-	struct user *user;
-	uint64_t verdict_at;
-	uint64_t good, bad;
-};
 
 static bool is_pull(struct user *user)
 {
@@ -156,7 +121,7 @@ static bool is_pull(struct user *user)
 	return !strncmp(info.path, "pull", 4);
 }
 
-static void start_load(struct load *load, struct user *user, unsigned number)
+void start_load(struct load *load, struct user *user, unsigned number)
 {
 	uint64_t requests = (uint64_t)BLOCKS * THREADS * OUTSTANDING;
 	struct test_blocks_args args = { .disk_count = 1,
@@ -175,7 +140,7 @@ static void start_load(struct load *load, struct user *user, unsigned number)
 	must(weir_launch(user->context, "test_blocks", BLOCKS, THREADS, &args, sizeof(args)));
 }
 
-static void end_load(struct load *load)
+void end_load(struct load *load)
 {
 	struct test_verdict verdict;
 
@@ -185,7 +150,7 @@ static void end_load(struct load *load)
 	load->bad = weir_load_u64_relaxed_sys(&verdict.bad);
 }
 
-static void check_usable(struct user *user, unsigned number)
+void check_usable(struct user *user, unsigned number)
 {
 	uint64_t failed = stats_of(user).failed;
 	struct load load;
@@ -199,7 +164,7 @@ static void check_usable(struct user *user, unsigned number)
 }
 
 /* What one wrote the other reads, and both work at a time. */
-static void check_both(struct user *users)
+void check_both(struct user *users)
 {
 	struct load loads[USERS];
 	char text[BLOCK] = "written by the first", found[BLOCK] = "";
@@ -271,7 +236,7 @@ static void test_closed_in_any_order(void **state)
 	}
 }
 
-static void must_say(int error, int expected, const char *sentence)
+void must_say(int error, int expected, const char *sentence)
 {
 	assert_int_equal(error, expected);
 	if (!strstr(weir_last_error(), sentence))
@@ -339,223 +304,6 @@ static void test_other_keys_are_refused(void **state)
 		must_say(open_storage(&other, MADE "keys&on=device", 1, false), -EINVAL,
 			 "leave on=device out");
 	close_user(&user);
-}
-
-/* Until its watchdog has seen that its queue pairs are gone, what a storage is asked for ends with them. */
-static void await_resets(struct user *user, uint64_t resets)
-{
-	for (unsigned i = 0; i < 60000 && stats_of(user).resets < resets; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-}
-
-/* A reset that one needs ends what the other has under way, which is tried again: it goes on with queue pairs
- * created anew. */
-static void test_reset(void **state)
-{
-	struct user users[USERS];
-
-	(void)state;
-	if (!test_on_cpu() || test_given())
-		return;
-	for (unsigned victim = 0; victim < USERS; victim++) {
-		open_users(users, MADE "reset&fault=stuck:op=read:lba=7:count=1");
-		check_both(users);
-		assert_int_equal(read_block(&users[victim], VICTIM), WEIR_OK);
-		await_resets(&users[0], 1);
-		await_resets(&users[1], 1);
-		check_both(users);
-		for (unsigned i = 0; i < USERS; i++) {
-			assert_int_equal(stats_of(&users[i]).resets, 1);
-			assert_int_equal(stats_of(&users[i]).late, i == victim);
-		}
-		close_user(&users[victim]);
-		check_usable(&users[!victim], 0);
-		close_user(&users[!victim]);
-	}
-}
-
-/* Again and again, which would be too often if somebody else did it. */
-static void test_many_resets(void **state)
-{
-	struct user users[USERS];
-	char text[BLOCK] = "";
-
-	(void)state;
-	if (!test_on_cpu() || test_given())
-		return;
-	open_users(users, MADE "resets&fault=stuck:op=read:lba=7:count=7");
-	for (unsigned i = 0; i < 7 && read_block(&users[0], VICTIM) != WEIR_OK; i++)
-		await_resets(&users[1], stats_of(&users[0]).resets);
-	await_resets(&users[0], 7);
-	await_resets(&users[1], 6);
-	while (request(&users[1], NVME_OPCODE_WRITE, 4001, text) ==
-	       BY_HOST) /* two resets may have been one to it */
-		;
-	check_both(users);
-	assert_int_equal(stats_of(&users[0]).resets, 7);
-	assert_in_range(stats_of(&users[1]).resets, 6, 7);
-	close_user(&users[1]);
-	close_user(&users[0]);
-}
-
-/* While the other one is busy: what it has under way is read again, or its write may not have happened. */
-static void test_reset_under_load(void **state)
-{
-	struct user users[USERS];
-	struct load load;
-	uint64_t lost;
-
-	(void)state;
-	if (!test_on_cpu() || test_given())
-		return;
-	open_users(users, MADE "load&fault=stuck:op=read:lba=7:count=1");
-	start_load(&load, &users[1], 1);
-	assert_int_equal(read_block(&users[0], VICTIM), WEIR_OK);
-	end_load(&load);
-	await_resets(&users[0], 1);
-	await_resets(&users[1], 1);
-	lost = stats_of(&users[1]).failed - stats_of(&users[1]).retried;
-	assert_true(load.bad <= 2 * lost);
-	assert_true(load.good >= good_requests() - lost);
-	check_both(users);
-	assert_int_equal(stats_of(&users[0]).resets, 1);
-	assert_int_equal(stats_of(&users[1]).resets, 1);
-	close_user(&users[1]);
-	close_user(&users[0]);
-}
-
-/* A queue pair of one that is created anew is no business of the other's. */
-static void test_new_queue(void **state)
-{
-	struct user users[USERS];
-
-	(void)state;
-	if (!test_on_cpu() || test_given())
-		return;
-	open_users(users, MADE "queue&fault=drop:op=read:lba=7:count=1");
-	assert_int_equal(read_block(&users[1], VICTIM), WEIR_OK);
-	assert_int_equal(stats_of(&users[1]).queues_replaced, 1);
-	assert_int_equal(stats_of(&users[0]).resets + stats_of(&users[1]).resets, 0);
-	check_both(users);
-	close_user(&users[0]);
-	close_user(&users[1]);
-}
-
-/* Where the host does not see a device's queues it cannot go on with them: that storage is lost, and the
- * other one goes on. */
-static void test_lost_alone(void **state)
-{
-	struct user users[USERS];
-	uint64_t resets;
-	uint32_t status;
-
-	(void)state;
-	if (test_on_cpu() || test_given())
-		return;
-	open_users(users, MADE "alone&fault=stuck:op=read:lba=7:count=1");
-	status = read_block(&users[0], VICTIM);
-	if (status == WEIR_OK &&
-	    stats_of(&users[0]).resets) { /* memory is shared: it goes on, as in test_reset() */
-		close_user(&users[0]);
-		close_user(&users[1]);
-		return;
-	}
-	assert_int_equal(status, WEIR_E_DEVICE_DEAD);
-	await_resets(&users[1], 1);
-	check_usable(&users[1], 1);
-	(void)weir_storage_close(users[0].storage);
-	resets = stats_of(&users[1]).resets;
-	assert_in_range(resets, 1, 2);
-	check_usable(&users[1], 1);
-	must(open_storage(&users[0], MADE "alone&fault=stuck:op=read:lba=7:count=1", 2, true));
-	check_both(users);
-	assert_int_equal(stats_of(&users[1]).resets, resets);
-	close_user(&users[0]);
-	close_user(&users[1]);
-}
-
-static void await_dead(struct user *user)
-{
-	for (unsigned i = 0; i < 60000 && read_block(user, 0) == WEIR_OK; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-}
-
-/* One that fails is lost to both; it is refused until both are closed, and there again afterwards. */
-static void fails(const char *uri, uint32_t status)
-{
-	struct user users[USERS], third;
-
-	open_users(users, uri);
-	assert_int_equal(read_block(&users[0], VICTIM), status);
-	await_dead(&users[1]);
-	assert_int_equal(read_block(&users[1], VICTIM), status);
-	(void)weir_storage_close(users[1].storage);
-	third.context = users[1].context;
-	if (status == WEIR_E_DEVICE_DEAD)
-		must_say(open_storage(&third, uri, 1, false), -EBUSY,
-			 "failed, and a storage of this process still has it open; close that");
-	(void)weir_storage_close(users[0].storage);
-	must(open_storage(&third, uri, 1, false));
-	assert_int_equal(read_block(&third, 0), WEIR_OK);
-	close_user(&third);
-	weir_context_close(users[0].context);
-}
-
-/* Where a machine can: WEIR_TEST_RESET is a command that resets the controller's PCI function. All go on. */
-static void test_reset_from_outside(void **state)
-{
-	const char *command = getenv("WEIR_TEST_RESET");
-	struct user users[USERS];
-
-	(void)state;
-	if (!command)
-		skip();
-	open_users(users, MADE "outside");
-	check_both(users);
-	assert_int_equal(system(command), 0);
-	for (unsigned i = 0; i < USERS; i++)
-		await_resets(&users[i], 1);
-	check_both(users);
-	close_user(&users[0]);
-	check_usable(&users[1], 1);
-	close_user(&users[1]);
-}
-
-/* WEIR_TEST_REMOVE has the system ask for it, and waits until it has it: all are ended, and it is let go of.
- */
-static void test_removal(void **state)
-{
-	const char *command = getenv("WEIR_TEST_REMOVE");
-	struct user users[USERS];
-
-	(void)state;
-	if (!command)
-		skip();
-	open_users(users, MADE "removal");
-	check_both(users);
-	assert_int_equal(system(command), 0);
-	for (unsigned i = 0; i < USERS; i++) {
-		await_dead(&users[i]);
-		assert_int_equal(read_block(&users[i], 0), WEIR_E_DEVICE_GONE);
-	}
-	for (unsigned i = 0; i < USERS; i++) {
-		(void)weir_storage_close(users[i].storage);
-		weir_context_close(users[i].context);
-	}
-}
-
-static void test_fatal(void **state)
-{
-	(void)state;
-	if (!getenv("WEIR_TEST_SHADOW") && !test_given())
-		fails(MADE "fatal&fault=fatal:op=read:lba=7:count=1", WEIR_E_DEVICE_DEAD);
-}
-
-static void test_gone(void **state)
-{
-	(void)state;
-	if (!getenv("WEIR_TEST_SHADOW") && !test_given())
-		fails(MADE "gone&fault=gone:op=read:lba=7:count=1", WEIR_E_DEVICE_GONE);
 }
 
 /* What was written is made durable by whoever is closed while others stay: its flush, which fails here, is
