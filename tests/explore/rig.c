@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* rig.c: the medium, the controller, and the queues and the cache that are laid out for a run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "../../runtime/transport/virtual/state.h"
 #include "explore.h"
 #include "rig.h"
+#include "rig_parts.h"
 #include "scenarios.h"
 
 enum {
@@ -18,7 +20,6 @@ enum {
 	ADMIN_ENTRIES = 16,
 	ADMIN_POLLS = 100000,
 	IN_FLIGHT = 64,
-	LINE_LOG2 = 9,
 	UNRECOVERED_READ = 0x281,
 };
 
@@ -35,7 +36,7 @@ struct explore_medium {
 };
 
 static struct explore_medium medium;
-static u64 blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
+u64 rig_blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
 static struct weir_dma_map *dma;
 static bool faulty;                                  /* the controller has a fault table */
@@ -62,7 +63,7 @@ static bool medium_submit(struct weir_medium *base, struct weir_io *io)
 
 static void move_data(const struct weir_io *io)
 {
-	unsigned char *block = (unsigned char *)blocks + io->offset_bytes;
+	unsigned char *block = (unsigned char *)rig_blocks + io->offset_bytes;
 
 	for (unsigned i = 0; i < io->iov_count; i++) {
 		if (io->kind == WEIR_IO_READ)
@@ -74,7 +75,7 @@ static void move_data(const struct weir_io *io)
 }
 
 /* The first of the queue pairs that end with the storage that dies. */
-static u32 first_dying(void)
+u32 rig_first_dying(void)
 {
 	return rig.shape.partner ? rig.shape.queues / 2 : 0;
 }
@@ -85,7 +86,7 @@ static bool was_stopped(const struct weir_io *io)
 	const struct virtual_request *request = (const struct virtual_request *)io;
 
 	return rig.stop_step && run.steps >= rig.stop_step && io->kind != WEIR_IO_FLUSH &&
-	       request->queue->id > first_dying();
+	       request->queue->id > rig_first_dying();
 }
 
 static bool never_ends(const struct weir_io *io)
@@ -240,8 +241,8 @@ static void create_controller(const struct rig_shape *shape)
 void rig_create(void)
 {
 	medium.base = (struct weir_medium){ .ops = &medium_ops,
-					    .bytes = sizeof(blocks),
-					    .end_bytes = sizeof(blocks),
+					    .bytes = sizeof(rig_blocks),
+					    .end_bytes = sizeof(rig_blocks),
 					    .block_bytes = SCENARIO_BLOCK_BYTES,
 					    .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
@@ -494,7 +495,7 @@ void rig_open(const struct rig_shape *shape)
 	watch_begin();
 	for (u32 lba = 0; lba < SCENARIO_BLOCKS; lba++)
 		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
-			blocks[lba][word] = scenario_word(lba, 0, word);
+			rig_blocks[lba][word] = scenario_word(lba, 0, word);
 	rig.queues = rig_allocate(shape->queues * sizeof(struct weir_queue), 128);
 	for (u32 i = 0; i < shape->queues; i++)
 		lay_out_queue(&rig.queues[i], i);
@@ -529,7 +530,7 @@ static void remember_changes(u32 *words, const u32 *before, u32 count)
 /* Return: it happened just now. */
 static bool declare_dead(void)
 {
-	u32 word = WEIR_E_DEVICE_DEAD | (rig.unsafe ? WEIR_QUEUE_UNSAFE : 0), first = first_dying();
+	u32 word = WEIR_E_DEVICE_DEAD | (rig.unsafe ? WEIR_QUEUE_UNSAFE : 0), first = rig_first_dying();
 	u64 announced = rig.queues[first].committed.value_ - rig.shape.iteration * rig.shape.depth;
 
 	if (rig.dead_after && announced >= rig.dead_after)
@@ -567,246 +568,6 @@ bool rig_poll(void)
 		run.hash = (run.hash ^ 977) * 1099511628211ull;
 	}
 	return something;
-}
-
-static void check_queue(const struct weir_queue *queue, u32 index)
-{
-	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
-	u64 first = rig.shape.iteration * queue->depth;
-
-	if (queue->pending.value_ != 0 || queue->committed.value_ != queue->tail.value_)
-		fail("queue %u: %llu of %llu commands were announced, pending is %llu at rest", index,
-		     (unsigned long long)(queue->committed.value_ - first),
-		     (unsigned long long)(queue->tail.value_ - first),
-		     (unsigned long long)queue->pending.value_);
-	if (queue->completed.value_ != queue->tail.value_ - first)
-		fail("queue %u: %llu commands went in, %llu completions came out", index,
-		     (unsigned long long)(queue->tail.value_ - first),
-		     (unsigned long long)queue->completed.value_);
-	if (queue->reap.value_ & 1)
-		fail("queue %u: the reap lock is held at rest", index);
-	for (u32 i = 0; i < queue->depth; i++)
-		if (slots[i].sequence.value_ & 1)
-			fail("queue %u: slot %u is filled at rest", index, i);
-}
-
-/* A line of the storage that died: a command may have come too late for anybody to end it. */
-static bool is_dead(u64 word)
-{
-	return rig.dead_step && rig.shape.partner &&
-	       word >> WEIR_LINE_KEY_SHIFT >= rig.other->extent.key_base;
-}
-
-static void check_lines(void)
-{
-	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
-
-	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++) {
-		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
-
-		if ((word & WEIR_LINE_PINS) || (weir_line_under_way(word) && !is_dead(word)))
-			fail("line %u is pinned or busy at rest: %#llx", i, (unsigned long long)word);
-		if (rig.written && weir_line_state(word) == WEIR_LINE_MODIFIED)
-			fail("line %u is dirty after the flush: %#llx", i, (unsigned long long)word);
-	}
-}
-
-/* Each write-back that failed was told of, once, or tried again, once. */
-static void check_errors(void)
-{
-	u64 failed = 0, again = 0;
-
-	for (u32 i = 0; i < rig.shape.queues; i++) {
-		failed += rig.queues[i].failed.value_;
-		again += rig.queues[i].retried.value_;
-	}
-	if (rig.lines->write_errors.value_ + again != failed)
-		fail("%llu write-backs failed, %llu were told of and %llu tried again",
-		     (unsigned long long)failed, (unsigned long long)rig.lines->write_errors.value_,
-		     (unsigned long long)again);
-}
-
-static void check_share(void)
-{
-	const struct weir_share *share = (const struct weir_share *)(uintptr_t)rig.lines->share;
-	const struct weir_set *set = share ? (const struct weir_set *)(uintptr_t)share->words : NULL;
-
-	for (u32 i = 0; set && i < WEIR_WAYS; i++)
-		if (set->word[i].value_ & ~(u64)WEIR_SHARE_VERSIONS)
-			fail("entry %u of the Share Table is held at rest: %#llx", i,
-			     (unsigned long long)set->word[i].value_);
-}
-
-/* The cache's word for @key, 0 if there is none. */
-static u64 cache_word(u64 key)
-{
-	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
-
-	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS; i++)
-		if (sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ >> WEIR_LINE_KEY_SHIFT == key)
-			return sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_;
-	return 0;
-}
-
-/* What the tier has is what storage has, or is known to be older: its line in the cache has yet to be written
- * back. */
-static void check_tier(void)
-{
-	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
-	const struct weir_set *sets = tier ? (const struct weir_set *)(uintptr_t)tier->words : NULL;
-
-	for (u32 i = 0; i < rig.shape.tier * WEIR_WAYS; i++) {
-		u64 word = sets[i / WEIR_WAYS].word[i % WEIR_WAYS].value_, key = word >> WEIR_LINE_KEY_SHIFT;
-		const void *data = (const void *)(uintptr_t)(tier->data + (i << LINE_LOG2));
-
-		if ((word & WEIR_LINE_PINS) || weir_line_under_way(word))
-			fail("the tier's line %u is pinned or busy at rest: %#llx", i,
-			     (unsigned long long)word);
-		else if (key && !rig.shape.inclusive && cache_word(key))
-			fail("block %llu is in the cache, and in the exclusive tier",
-			     (unsigned long long)key - 1);
-		else if (key && memcmp(data, blocks[key - 1], sizeof(blocks[0])) != 0 &&
-			 weir_line_state(cache_word(key)) != WEIR_LINE_MODIFIED)
-			fail("block %llu in the tier is older than on storage", (unsigned long long)key - 1);
-	}
-}
-
-/* Commands whose completion is to be told to @word. */
-static u32 commands_on(const void *word)
-{
-	u32 found = 0;
-
-	for (u32 q = 0; q < rig.shape.queues; q++) {
-		const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)rig.queues[q].slots;
-
-		for (u32 i = 0; i < rig.shape.depth; i++)
-			found += (slots[i].sequence.value_ & 1) &&
-				 slots[i].target == (weir_addr)(uintptr_t)word;
-	}
-	return found;
-}
-
-/* Of a queue pair some of whose commands may never end: the others have, nobody is told twice, and nothing is
- * held. */
-static void check_lossy_queue(const struct weir_queue *queue, u32 index)
-{
-	const struct weir_slot *slots = (const struct weir_slot *)(uintptr_t)queue->slots;
-	u64 first = rig.shape.iteration * queue->depth, filled = 0;
-
-	/* of a dead one commands end that were not announced yet */
-	if (queue->pending.value_ != 0 ||
-	    (!queue->dead.value_ && queue->committed.value_ != queue->tail.value_))
-		fail("queue %u: %llu of %llu commands were announced, pending is %llu when all lanes have "
-		     "left",
-		     index, (unsigned long long)(queue->committed.value_ - first),
-		     (unsigned long long)(queue->tail.value_ - first),
-		     (unsigned long long)queue->pending.value_);
-	if (queue->reap.value_ & 1)
-		fail("queue %u: the reap lock is held when all lanes have left", index);
-	for (u32 i = 0; i < queue->depth; i++) {
-		const weir_shared_u64 *target = (const weir_shared_u64 *)(uintptr_t)slots[i].target;
-
-		if (!(slots[i].sequence.value_ & 1))
-			continue;
-		filled++;
-		if (slots[i].target_kind == WEIR_TARGET_EVENT && (target->value_ & WEIR_EVENT_DONE))
-			fail("queue %u: the event of slot %u is done, and its command is under way", index,
-			     i);
-		else if ((slots[i].target_kind == WEIR_TARGET_LINE ||
-			  slots[i].target_kind == WEIR_TARGET_WRITTEN) &&
-			 !weir_line_under_way(target->value_))
-			fail("queue %u: the command of slot %u is on %s, which nothing is under way on: "
-			     "%#llx",
-			     index, i, watch_name(target), (unsigned long long)target->value_);
-	}
-	if (queue->completed.value_ + filled != queue->tail.value_ - first)
-		fail("queue %u: %llu commands went in, %llu completions came out, and %llu are under way",
-		     index, (unsigned long long)(queue->tail.value_ - first),
-		     (unsigned long long)queue->completed.value_, (unsigned long long)filled);
-}
-
-/* Lines are pinned by nobody, and one that is being read or written has a command. */
-static void check_lossy_lines(void)
-{
-	const struct weir_set *sets = (const struct weir_set *)(uintptr_t)rig.lines->words;
-	const struct weir_set_policy *policies =
-		(const struct weir_set_policy *)(uintptr_t)rig.lines->policies;
-
-	for (u32 i = 0; i < rig.shape.sets * WEIR_WAYS && !run.failed; i++) {
-		const weir_shared_u64 *word = &sets[i / WEIR_WAYS].word[i % WEIR_WAYS];
-		u32 commands = commands_on(word), under_way = weir_line_under_way(word->value_);
-
-		if (word->value_ & WEIR_LINE_PINS)
-			fail("line %u is pinned when all lanes have left: %#llx", i,
-			     (unsigned long long)word->value_);
-		else if (commands != under_way)
-			fail("line %u has %u commands under way, and says %u: %#llx", i, commands, under_way,
-			     (unsigned long long)word->value_);
-	}
-	for (u32 i = 0; i < rig.shape.sets && !run.failed; i++)
-		if (policies[i].lock.value_)
-			fail("the lock of set %u is held when all lanes have left", i);
-}
-
-void rig_check_lossy(void)
-{
-	while (memory_drain_one())
-		;
-	for (u32 i = 0; i < rig.shape.queues && !run.failed; i++)
-		check_lossy_queue(&rig.queues[i], i);
-	if (!run.failed)
-		check_lossy_lines();
-}
-
-void rig_check(void)
-{
-	while (memory_drain_one())
-		;
-	if (rig.dead_step)
-		rig_check_lossy();
-	for (u32 i = 0; i < (rig.dead_step ? first_dying() : rig.shape.queues) && !run.failed; i++)
-		check_queue(&rig.queues[i], i);
-	if (!run.failed)
-		check_lines();
-	if (!run.failed && rig.written)
-		check_errors();
-	if (!run.failed)
-		check_share();
-	if (!run.failed)
-		check_tier();
-}
-
-void rig_leave_dirty(u32 lines)
-{
-	struct weir_set *set = (struct weir_set *)(uintptr_t)rig.lines->words;
-
-	for (u32 i = 0; i < lines; i++) {
-		u64 *data = (u64 *)(uintptr_t)(rig.lines->data + (i << LINE_LOG2));
-
-		set[i / WEIR_WAYS].word[i % WEIR_WAYS].value_ =
-			(u64)(i + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
-		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
-			data[word] = scenario_word(i, 1, word);
-	}
-}
-
-/* Block @lba is in a line, as on storage. */
-static void leave_clean(weir_shared_u64 *word, weir_addr data, u64 lba)
-{
-	word->value_ = (lba + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
-	memcpy((void *)(uintptr_t)data, blocks[lba], sizeof(blocks[0]));
-}
-
-void rig_leave_clean(void)
-{
-	const struct weir_tier *tier = (const struct weir_tier *)(uintptr_t)rig.lines->tier;
-	struct weir_set *first = (struct weir_set *)(uintptr_t)rig.lines->words,
-			*second = (struct weir_set *)(uintptr_t)tier->words;
-
-	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		leave_clean(&first->word[way], rig.lines->data + (way << LINE_LOG2), way);
-		leave_clean(&second->word[way], tier->data + (way << LINE_LOG2), WEIR_WAYS + way);
-	}
 }
 
 void rig_close(void)
