@@ -266,7 +266,7 @@ WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 #endif
 #define EXPLORE_SECOND(...)                   EXPLORE_SECOND_OF(__VA_ARGS__)
 #define EXPLORE_SECOND_OF(first, second, ...) second
-#define EXPLORE_NO_KERNEL(name, args_type)    __attribute__((unused)) WEIR_FN void name##_body(args_type *args)
+#define EXPLORE_NO_KERNEL(name, type)         __attribute__((unused)) WEIR_FN void name##_body(type *args)
 #define EXPLORE_KERNEL(name, args_type)                                                                      \
 	WEIR_FN void name##_body(args_type *args);                                                           \
 	void explore_kernel_##name(void *args);                                                              \
