@@ -21,7 +21,7 @@
 #include <weir/wait.h>
 #include <weir/writer.h>
 
-/* Turns without a queue slot, or without a line to claim, after which a prefetch gives up. */
+/* Iterations without a queue slot, or without a line to claim, after which a prefetch gives up. */
 enum { WEIR_PREFETCH_ITERATIONS = 8 };
 
 /** weir_array_line_log2() - line size of the array's cache, as a power of two */
@@ -55,7 +55,7 @@ WEIR_FN struct weir_disks weir_array_disks(WEIR_GLOBAL struct weir_array *array)
 /*
  * One step of a prefetch. @want: this lane wants the line, and nobody brings it yet. The first
  * lane of those that want the same line claims it; a claim that gets no queue slot is taken
- * back at once, so that nothing is held from one turn to the next.
+ * back at once, so that nothing is held from one iteration to the next.
  *
  * Return: 1 if this lane's command is under way.
  */
@@ -127,7 +127,7 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  *
  * A hint: lines that are there, or on their way, cost a look each; those in the cache's tier in host memory
  * are copied up; of the others each gets a command, unless queues or set stay full for
- * WEIR_PREFETCH_ITERATIONS turns: then this lane's call leaves the rest out. It waits for nothing else,
+ * WEIR_PREFETCH_ITERATIONS iterations: then this lane's call leaves the rest out. It waits for nothing else,
  * nobody waits for its commands, and their lines are pinned by nobody: in a cache smaller than what is
  * fetched ahead they go unread. A line that cannot be read is told to whoever reads it later.
  *

@@ -8,7 +8,7 @@
  *
  * Every function here may be called by any subset of a wave's lanes, with
  * different arguments in each. Each wait is a loop of steps that do not wait, and
- * every turn of it helps others (DESIGN section 3, the six rules).
+ * every iteration of it helps others (DESIGN section 3, the six rules).
  */
 #ifndef WEIR_DISK_H
 #define WEIR_DISK_H
@@ -18,7 +18,7 @@
 #include <weir/core/queue/retry.h>
 #include <weir/core/queue/sq.h>
 
-/* Turns between two looks at the clock. */
+/* Iterations between two looks at the clock. */
 enum { WEIR_CLOCK_ITERATIONS = 16 };
 
 /*
@@ -90,7 +90,7 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 	u64 left = weir_ballot(wave, want);
 	u32 submitted = 0;
 
-	while (left != 0) { /* it is 0 in most turns of a wait */
+	while (left != 0) { /* it is 0 in most iterations of a wait */
 		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
 		u64 takers = weir_ballot(wave, want && mine == address);
 
@@ -135,7 +135,7 @@ WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_
  * @disk: each lane's storage; the needy take turns
  * @iteration: counts the calls of one wait
  *
- * Mostly the wave's own queue pair; every fourth turn another one, so that a
+ * Mostly the wave's own queue pair; every fourth iteration another one, so that a
  * completion is found even if its submitter left long ago.
  *
  * Where a service reaps, there is nothing to do.
@@ -344,8 +344,8 @@ WEIR_FN u64 weir_retry_end(WEIR_GLOBAL struct weir_event *event, u64 word, u32 l
  * @deadline: of the wait
  *
  * One pass, no waiting. The request goes to its queue pair as soon as the controller may be asked again and
- * there is a slot; until then its event stays as it is. So nothing is held from one turn to the next, and any
- * lane that waits may do it.
+ * there is a slot; until then its event stays as it is. So nothing is held from one iteration to the next,
+ * and any lane that waits may do it.
  *
  * Return: the event's word; 0: it is to be waited for.
  */
@@ -393,8 +393,8 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 		/* relaxed: the host reads a snapshot */
 		(void)weir_add_u64_relaxed_dev(&weir_at(retried.queue, struct weir_queue, 0)->retried, 1);
 	else if (sends)
-		weir_store_u64_release_dev(
-			&event->word, word); /* event.E0: the record is there, unless others took its place */
+		/* event.E0: the record is there, unless others took its place */
+		weir_store_u64_release_dev(&event->word, word);
 	weir_reconverge();
 	return retries && state != 0 ? 0 : word;
 }

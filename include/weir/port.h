@@ -68,10 +68,10 @@ extern "C"
 #endif
 
 /*
- * How long lanes rest after @iteration turns in which nothing came of their wait, for ports that can tell
- * their device: 64 ns at first, twice as long every 64 turns, so about a 64th of the time waited, half a
- * millisecond at most. It has to grow: where a wave that parted is scheduled group by group, the groups that
- * rest shortly can keep a group that does not rest from running (docs/porting.md).
+ * How long lanes rest after @iteration iterations in which nothing came of their wait, for ports that can
+ * tell their device: 64 ns at first, twice as long every 64 iterations, so about a 64th of the time waited,
+ * half a millisecond at most. It has to grow: where a wave that parted is scheduled group by group, the
+ * groups that rest shortly can keep a group that does not rest from running (docs/porting.md).
  */
 #define WEIR_RELAX_NS(iteration) (64u << ((iteration) / 64 < 13 ? (iteration) / 64 : 13))
 

@@ -76,7 +76,7 @@ WEIR_FN struct weir_shared weir_shared_none(u64 line, weir_status status)
 }
 
 /*
- * One turn with an entry that is there: join it, if the policy lets this lane.
+ * One iteration with an entry that is there: join it, if the policy lets this lane.
  * Return: @shared, with its kind set as soon as it is known.
  */
 WEIR_FN struct weir_shared weir_share_try_guest(WEIR_GLOBAL struct weir_share *share,

@@ -18,7 +18,8 @@
 #include <weir/async.h>
 
 enum {
-	/* Tries of one call; a lane that gets nowhere in so many turns leaves the rest to the next call. */
+	/* Tries of one call; a lane that gets nowhere in so many iterations leaves the rest to the next call.
+	 */
 	WEIR_TRANSFER_ITERATIONS = 8,
 	/* Times that a line was brought in and gone again before it was copied; then it goes straight to the
 	   buffer. */
@@ -224,7 +225,7 @@ WEIR_FN void weir_transfer_sent_step(u64 wave, u32 sent, WEIR_GLOBAL struct weir
 	weir_reconverge();
 }
 
-/* One turn of everything that is left. */
+/* One iteration of everything that is left. */
 WEIR_FN void weir_transfer_step(u64 wave, u32 some, WEIR_GLOBAL struct weir_array *array,
 				WEIR_GLOBAL struct weir_transfer *transfer, u32 last)
 {

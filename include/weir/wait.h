@@ -4,7 +4,7 @@
  *
  * Owns: which of several events a lane is given. What disk.h says of weir_wait() holds
  * here, too: any subset of a wave's lanes, different arguments in each, a deadline, and
- * every turn of a wait helps others. A request occupies nothing while nobody waits for
+ * every iteration of a wait helps others. A request occupies nothing while nobody waits for
  * it; so a lane may look at its events as late, and as rarely, as it likes.
  *
  * Events of one call may belong to several storages: those of a table of disks.
@@ -96,7 +96,7 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us);
 	weir_status status = WEIR_OK;
 	u32 at = 0;   /* events below it are done */
-	u32 vain = 0; /* turns since any lane saw one done */
+	u32 vain = 0; /* iterations since any lane saw one done */
 	u64 needy;
 
 	for (u32 iteration = 0; weir_ballot(wave, at < count) != 0; iteration++) {
@@ -178,7 +178,7 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		for (u32 i = 0; !done && i < count; i++) {
 			u64 word = weir_event_poll(disks, events + i);
 
-			if (word & WEIR_EVENT_RETRY) { /* one of them in each turn */
+			if (word & WEIR_EVENT_RETRY) { /* one of them in each iteration */
 				retry = word;
 				failed = i;
 				word = 0;

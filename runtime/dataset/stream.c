@@ -66,8 +66,8 @@ static int settle_chunks(struct weir_dataset *dataset)
 		if (!error)
 			error = weir_sync(dataset->context);
 		if (!error)
-			(void)weir_dataset_batch_finish(
-				dataset, batch); /* a chunk that failed is not there: who needs it reads it */
+			/* a chunk that failed is not there: who needs it reads it */
+			(void)weir_dataset_batch_finish(dataset, batch);
 		batch->state = WEIR_DATASET_BATCH_FREE;
 	}
 	return error;

@@ -55,8 +55,8 @@ WEIR_FN u32 weir_controller_line(WEIR_GLOBAL struct weir_controller_args *args,
 		found = weir_prefix(context.lanes, weir_ballot(context.lanes, due));
 		ended += weir_controller_settle(args, context, entry, weir_lane() < found);
 		next += found;
-		weir_wave_sync(
-			context.lanes); /* what lanes wrote of entries, before others look for those held */
+		/* what lanes wrote of entries, before others look for those held */
+		weir_wave_sync(context.lanes);
 	}
 	if (weir_elected(context.lanes)) /* relaxed: the lock's own; others only guess by it */
 		weir_store_u32_relaxed_dev(&context.later->next, next);

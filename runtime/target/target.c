@@ -113,8 +113,8 @@ void weir_target_destroy(struct weir_target *target)
 		if (target->listeners[i].socket >= 0)
 			close(target->listeners[i].socket);
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		target_subsystem_close(
-			&target->subsystems[i]); /* what it was still doing with their buffers has ended */
+		/* what it was still doing with their buffers has ended */
+		target_subsystem_close(&target->subsystems[i]);
 	for (unsigned i = 0; target->servers && i < target->threads; i++)
 		target_server_destroy(&target->servers[i]);
 	if (target->dma)

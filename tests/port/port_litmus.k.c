@@ -75,8 +75,8 @@ WEIR_FN u32 gather(WEIR_GLOBAL struct port_litmus_args *args)
 				weir_cas_u64_relaxed_dev(&gate->state, PORT_GATHERING, PORT_APART);
 			state = weir_load_u64_relaxed_dev(&gate->state);
 		}
-		state = weir_broadcast_u64(
-			mask, state); /* no relax: where lanes share a core, it would give it away */
+		/* no relax: where lanes share a core, it would give it away */
+		state = weir_broadcast_u64(mask, state);
 	}
 	return (u32)state;
 }
@@ -467,8 +467,8 @@ WEIR_FN u32 await_answer(WEIR_GLOBAL struct port_message_args *args, u64 least)
 	while (weir_ballot(1, seen < least && weir_clock_ns() - began < args->timeout_ns)) {
 		weir_reconverge();
 		if (args->observe == PORT_LOAD_ACQUIRE_SYS) {
-			seen = weir_load_u64_acquire_sys(
-				&message->answer); /* pairs with the host's release */
+			/* pairs with the host's release */
+			seen = weir_load_u64_acquire_sys(&message->answer);
 		} else {
 			seen = weir_load_u64_relaxed_sys(&message->answer);
 			weir_fence_from_controller();

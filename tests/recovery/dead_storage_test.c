@@ -267,8 +267,8 @@ static void test_lines_that_stay(void **state)
 		declare_unsafe(&fixture);
 		refused(read_elements(&fixture, &fixture.array), "the controller failed");
 		assert_int_equal(commands_of(fixture.dying), 0); /* none has ended */
-		must(weir_cache_destroy(
-			fixture.cache)); /* and none of the lines, which were being read, is called lost */
+		/* and none of the lines, which were being read, is called lost */
+		must(weir_cache_destroy(fixture.cache));
 		close_storages(&fixture);
 	}
 }

@@ -145,8 +145,8 @@ static bool create(struct fuzzer *fuzzer)
 
 static void ring(const struct queue *queue, unsigned which, unsigned value)
 {
-	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
+	/* the ring before its doorbell: the controller reads it after that */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint32_t *)(queue->doorbells + queue->call.doorbell +
 			       which * queue->call.doorbell_stride) = value;
 }

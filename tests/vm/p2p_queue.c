@@ -199,8 +199,8 @@ static void ring(struct pair *pair, unsigned which, unsigned value)
 	volatile uint32_t *register_word = (volatile uint32_t *)(pair->doorbells + pair->call.doorbell +
 								 which * pair->call.doorbell_stride);
 
-	__atomic_thread_fence(
-		__ATOMIC_SEQ_CST); /* the ring before its doorbell: the controller reads it after that */
+	/* the ring before its doorbell: the controller reads it after that */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*register_word = value;
 }
 

@@ -200,8 +200,8 @@ static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
 
 	switch (offset) {
 	case NVME_REGISTER_CSTS:
-		return load_acquire_u32(
-			&nvmf->registers.csts); /* fabrics.R2: pairs with publish() in mover.c */
+		/* fabrics.R2: pairs with publish() in mover.c */
+		return load_acquire_u32(&nvmf->registers.csts);
 	case NVME_REGISTER_CC: return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
 	case NVME_REGISTER_VS: return nvmf->controller.vs;
 	default: return 0;

@@ -52,8 +52,8 @@ int file_ring_create(struct file_ring *ring, unsigned depth, bool polled, const 
 	ring->polled = polled;
 	error = io_uring_register_files(&ring->uring, fds, FILE_WAYS);
 	if (!error)
-		error = io_uring_submit_and_get_events(
-			&ring->uring); /* of nothing: a profile may forbid that alone */
+		/* of nothing: a profile may forbid that alone */
+		error = io_uring_submit_and_get_events(&ring->uring);
 	if (error < 0)
 		file_ring_destroy(ring);
 	return error < 0 ? error : 0;

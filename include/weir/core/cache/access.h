@@ -3,8 +3,8 @@
  * core/cache/access.h: the flat wait loop of every access that is not a hit.
  *
  * Owns: the loop, its deadline and whom a waiting wave helps; and what the wave does with lines that are
- * there: loads, stores, copies. Never claims a line or submits a command by itself: each turn is a list of
- * the tries of core/cache/fetch.h, and one lane's word is changed only by core/cache/word.h and
+ * there: loads, stores, copies. Never claims a line or submits a command by itself: each iteration is a list
+ * of the tries of core/cache/fetch.h, and one lane's word is changed only by core/cache/word.h and
  * core/cache/writeback.h.
  */
 #ifndef WEIR_CORE_ACCESS_H
@@ -15,18 +15,18 @@
 #include <weir/core/queue/copy.h>
 
 enum {
-	/* Turns after which a lane does not trust in the write-back that somebody began in its set. */
+	/* Iterations after which a lane does not trust in the write-back that somebody began in its set. */
 	WEIR_WRITING_ITERATIONS = 64,
-	/* Turns between two looks at whether dead storages keep all lines of a set. */
+	/* Iterations between two looks at whether dead storages keep all lines of a set. */
 	WEIR_LOST_ITERATIONS = 64,
 };
 
-/* More turns than any wait has: its deadline ends it. */
+/* More iterations than any wait has: its deadline ends it. */
 #define WEIR_LINES_FOREVER ((u32)~0u)
 
 /*
  * Those of @wave that found their line write to it. Lanes with the same line share a pin and a
- * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one turn.
+ * mark, whose lane is the issuer if it is among them; all from the pin to the mark is one iteration.
  */
 WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct weir_fetch fetch, u64 wave,
 							     WEIR_GLOBAL struct weir_lines *lines, u64 index,
@@ -49,8 +49,8 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_fetch weir_fetch_write(u32 kind, struct we
 	/* a mate that saw the line with an earlier occupant looks again */
 	pinned = weir_shuffle_u64(wave, pinned, first);
 	part = fetch.there && weir_line_holds(pinned, key);
-	weir_wave_sync(
-		wave); /* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
+	/* what a head acquired is its mates'; what a lane wrote to its buffer is all lanes' */
+	weir_wave_sync(wave);
 	if (kind == WEIR_ACCESS_WRITE) {
 		/* line.L3: the word of a line that is overwritten turns before any byte of it does */
 		if (weir_ballot(wave, fetch.there && fresh))
@@ -191,8 +191,8 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 		if (needy) {
 			WEIR_GLOBAL struct weir_disk *helped = disk;
 
-			/* By turns that fall on every queue: who waits for another line's command helps its
-			 * storage. */
+			/* By iterations that fall on every queue: who waits for another line's command helps
+			 * its storage. */
 			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(iteration) & 1))
 				helped = weir_set_disk(lines, index, iteration, disk);
 			if (weir_disk_help(wave, needy, helped, iteration) == 0)
@@ -202,7 +202,7 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 	return fetch.words;
 }
 
-/** weir_lines_access() - weir_lines_access_within() any number of turns */
+/** weir_lines_access() - weir_lines_access_within() any number of iterations */
 WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 							      WEIR_GLOBAL struct weir_extent *extent,
 							      u64 line, u32 kind, struct weir_access access)

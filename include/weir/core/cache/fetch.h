@@ -17,7 +17,7 @@
 
 enum {
 	/*
-	 * Turns that a command waits for a queue slot before it is taken back. Slots come free
+	 * Iterations that a command waits for a queue slot before it is taken back. Slots come free
 	 * whatever lines are claimed, so waiting is safe; only for ever it must not be.
 	 */
 	WEIR_UNSENT_ITERATIONS = 8,
@@ -28,9 +28,9 @@ enum {
  * @words: the result
  * @found: the line where it is
  * @mine: way this lane claimed and pinned, WEIR_WAYS if none
- * @unsent: turns that the claim has waited for a queue slot, from 1 on; 0: its command is under way
+ * @unsent: iterations that the claim has waited for a queue slot, from 1 on; 0: its command is under way
  * @writing: 0, or in 2:0 one more than the way whose write-back this lane began and has yet to
- *           submit, in 31:3 turns that it has waited for a slot
+ *           submit, in 31:3 iterations that it has waited for a slot
  * @there: the line can be accessed just now
  * @absent: nobody brings the line as far as this lane saw just now
  * @reserves: and there might be room for it
@@ -104,7 +104,7 @@ WEIR_FN struct weir_fetch weir_fetch_other(struct weir_fetch fetch, WEIR_GLOBAL 
 	return fetch;
 }
 
-/* The same for accesses that follow in this turn, with the wave: only where the line is. */
+/* The same for accesses that follow in this iteration, with the wave: only where the line is. */
 WEIR_FN struct weir_fetch weir_fetch_find(struct weir_fetch fetch, WEIR_GLOBAL struct weir_lines *lines,
 					  u64 index, u64 key, u32 may_write)
 {
@@ -179,7 +179,7 @@ WEIR_FN struct weir_fetch weir_fetch_failed(struct weir_fetch fetch, WEIR_GLOBAL
 /*
  * Lanes of @wave that found the same line absent go as one: the first of them claims it,
  * and the others will find it on its way. (Two caches' keys may fall together; then one
- * of them goes in the next turn.)
+ * of them goes in the next iteration.)
  */
 WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves,
 						   WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
@@ -189,7 +189,7 @@ WEIR_FN struct weir_reservation weir_fetch_reserve(u64 wave, u32 reserves,
 	struct weir_reservation reservation = weir_reservation_none();
 	u64 matches;
 
-	if (wanting == 0) /* as in most turns of a wait */
+	if (wanting == 0) /* as in most iterations of a wait */
 		return reservation;
 	matches = weir_match_mask_u64(wave, wanting, WEIR_ADDR(lines) + key);
 	if (reserves && weir_elected(matches))
@@ -329,8 +329,8 @@ WEIR_COLD weir_status weir_set_lost(WEIR_GLOBAL struct weir_lines *lines, u64 in
 	weir_status unsafe = WEIR_OK;
 
 	for (u32 way = 0; way < WEIR_WAYS; way++) {
-		u64 word = weir_load_u64_relaxed_dev(
-			weir_line_word(lines, index, way)); /* relaxed: a hint, as in weir_set_disk() */
+		/* relaxed: a hint, as in weir_set_disk() */
+		u64 word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, way));
 		WEIR_GLOBAL struct weir_extent *extent;
 		weir_status kept = WEIR_OK;
 

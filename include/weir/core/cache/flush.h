@@ -60,7 +60,7 @@ struct weir_swept {
  * @slot: next one to look at
  * @key: line that it is at; 0: none
  * @deadline: for that line
- * @unsent: turns that the write-back it began has waited for a slot; 0: none
+ * @unsent: iterations that the write-back it began has waited for a slot; 0: none
  * @way: of that write-back
  * @again: as of weir_retry(), for the line's write-back
  * @joined: a write-back is under way, or was, that takes with it all that was written before the sweep began
@@ -388,7 +388,7 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 {
 	u64 keys = sweep.end_key - sweep.first_key, slots = keys < lines->sets ? keys : lines->sets, needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
-	u32 vain = 0; /* turns since any lane went on to another line */
+	u32 vain = 0; /* iterations since any lane went on to another line */
 
 	for (u32 iteration = 0; weir_ballot(wave, lane.slot < slots) != 0; iteration++) {
 		u64 key = sweep.first_key;
@@ -441,7 +441,7 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 {
 	u64 slots = weir_sweep_slots(lines, sweep), needy;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
-	u32 vain = 0; /* turns since any lane went on to another line */
+	u32 vain = 0; /* iterations since any lane went on to another line */
 
 	for (u32 iteration = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.slot < slots)) != 0;
 	     iteration++) {

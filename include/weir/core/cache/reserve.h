@@ -2,7 +2,7 @@
 /*
  * core/cache/reserve.h: a line of the set becomes another key's. Lines come and go without held locks.
  *
- * Owns: claims, made with the set's try-lock held for one turn: re-probe, claim a victim (BUSY, new key,
+ * Owns: claims, made with the set's try-lock held for one iteration: re-probe, claim a victim (BUSY, new key,
  * next version, one pin for its issuer), unlock. Never submits a command and never waits:
  * core/cache/fetch.h does the one, core/cache/access.h the other.
  *
@@ -77,7 +77,7 @@ WEIR_FN struct weir_reservation weir_reserve_unwritable(WEIR_GLOBAL struct weir_
 
 /*
  * With the set's lock held: make the line of the choice BUSY for @key. A pin or a mark set meanwhile
- * makes the exchange fail, and the caller looks again in its next turn.
+ * makes the exchange fail, and the caller looks again in its next iteration.
  */
 WEIR_FN struct weir_reservation weir_set_replace(WEIR_GLOBAL struct weir_lines *lines, u64 index,
 						 WEIR_GLOBAL struct weir_set_policy *policy,
@@ -164,7 +164,7 @@ WEIR_FN struct weir_reservation weir_set_reserve_locked(WEIR_GLOBAL struct weir_
  * @writing: bit 0: this lane could submit a write-back; bit 1: even if another is under way;
  * WEIR_RESERVE_WHOLE
  *
- * Lock, bounded work and unlock in one turn. Then comes weir_tier_move(), by all lanes of the wave.
+ * Lock, bounded work and unlock in one iteration. Then comes weir_tier_move(), by all lanes of the wave.
  */
 WEIR_FN struct weir_reservation weir_set_try_reserve(WEIR_GLOBAL struct weir_lines *lines, u64 index, u64 key,
 						     u32 writing)

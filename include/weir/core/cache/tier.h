@@ -6,7 +6,7 @@
  * the cache has its own sets of the tier (where those are fewer, several share one), so what
  * a set's lock covers, both levels of it do: a line goes down, or up, or is dropped, by
  * changes of words with that lock held, and is seen on one side or the other, or under way. The bytes are
- * copied with nothing held, by the lane that missed and its wave, in the turn in which it claimed.
+ * copied with nothing held, by the lane that missed and its wave, in the iteration in which it claimed.
  *
  * The tier only ever has clean lines, so whatever it does with them loses nothing:
  *

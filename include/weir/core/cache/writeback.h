@@ -18,7 +18,7 @@
 #include <weir/core/queue/fault.h>
 #include <weir/core/cache/tier.h>
 
-/* How often a change of a word that others change, too, is tried in one turn. */
+/* How often a change of a word that others change, too, is tried in one iteration. */
 enum { WEIR_LINE_TRIES = 4 };
 
 WEIR_FN WEIR_GLOBAL weir_shared_u64 *weir_line_word(WEIR_GLOBAL struct weir_lines *lines, u64 index, u32 way)

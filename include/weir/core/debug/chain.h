@@ -127,8 +127,8 @@ WEIR_FN struct weir_chain_walk weir_chain_follow(WEIR_GLOBAL struct weir_chain *
 		u64 generation, want, word;
 
 		generation = weir_load_u64_acquire_dev(&lane->generation); /* chain.W2: pairs with chain.W1 */
-		want = weir_load_u64_acquire_dev(
-			&lane->want); /* chain.W3: pairs with chain.W0, and comes before the rest */
+		/* chain.W3: pairs with chain.W0, and comes before the rest */
+		want = weir_load_u64_acquire_dev(&lane->want);
 		if (!want || weir_load_u64_relaxed_dev(&lane->generation) != generation)
 			break;
 		name = weir_load_u32_relaxed_dev(&lane->want_name);

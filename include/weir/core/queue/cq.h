@@ -22,8 +22,8 @@ WEIR_FN WEIR_GLOBAL struct nvme_cqe *weir_cq_entry(WEIR_GLOBAL struct weir_queue
 }
 
 /*
- * dw3 of the entry at @position if the controller has written it in this turn of
- * the ring, else 0. The phase is 1 in the first turn (Base 2.0, section 4.2.4).
+ * dw3 of the entry at @position if the controller has written it in this lap of
+ * the ring, else 0. The phase is 1 in the first lap (Base 2.0, section 4.2.4).
  */
 WEIR_FN u32 weir_cq_fresh(WEIR_GLOBAL struct weir_queue *queue, u64 position, u32 dw3)
 {
@@ -49,9 +49,9 @@ WEIR_FN u32 weir_cq_submitter(WEIR_GLOBAL struct weir_queue *queue, u64 position
 /*
  * The sequence of the slot that awaits the completion (@dw2, @dw3), or 0: nobody does.
  *
- * A CID is the low half of its ticket: the slot in its low bits, above them the turn.
+ * A CID is the low half of its ticket: the slot in its low bits, above them the lap.
  * So an answer that comes again, or late, or was made up, or is another queue's,
- * finds a free slot or another turn (of 65536 / depth), and touches nothing.
+ * finds a free slot or another lap (of 65536 / depth), and touches nothing.
  */
 WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 dw3)
 {
@@ -134,7 +134,7 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 		weir_store_u64_fenced_dev(&weir_at(target, struct weir_event, 0)->word, retry);
 	else
 		weir_complete(kind, target, status_word, status, queue->path);
-	/* sq.S2: pairs with sq.S3: the continuation is read before the next turn writes it */
+	/* sq.S2: pairs with sq.S3: the continuation is read before the next lap writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
 	return status == WEIR_OK ? 1 : 3;
 }
@@ -302,7 +302,7 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0),
 	    head = reap >> 1;
 
-	if (!reap) {                                           /* as in most turns of a wait */
+	if (!reap) {                                           /* as in most iterations of a wait */
 		weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
 
 		if (dead == WEIR_OK)
@@ -313,7 +313,7 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		return (u32)weir_broadcast_u64(lanes, total);
 	}
 	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an
-				  older turn */
+				  older lap */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {
 		found = weir_cq_window(queue, lanes, head + total);
 		total += found;

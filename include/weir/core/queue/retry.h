@@ -3,7 +3,7 @@
  * core/queue/retry.h: commands that are submitted again because the controller says so.
  *
  * Owns: how often, and from when on. Whoever waits for a command decides when it sees how it
- * ended, from its own wait, which goes on as before: nobody sleeps, every turn helps
+ * ended, from its own wait, which goes on as before: nobody sleeps, every iteration helps
  * others, and nothing but what the command itself had is kept meanwhile. The reaper of the completion
  * decides nothing: of a command that failed it notes what it was (core/queue/cq.h). One that succeeds costs
  * nothing.
@@ -58,7 +58,7 @@ WEIR_FN u32 weir_retry_tick(u64 ns)
  * @deadline: of the wait: clock value
  *
  * Called when a command has ended, and then, while the answer is neither 0 nor weir_retry_now(), in every
- * turn of the wait. What would have to wait past the deadline is not tried.
+ * iteration of the wait. What would have to wait past the deadline is not tried.
  *
  * Return: 0: no, @status is the outcome; else the new state.
  */

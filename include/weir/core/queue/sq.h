@@ -8,10 +8,10 @@
  * free already or owns nothing.
  *
  * Who waits for a slot holds nothing, so others may always be faster. A submission that has waited for some
- * turns makes itself known, by its deadline: of two submissions with the same time to wait the older one has
- * the earlier deadline. Once it was overtaken WEIR_OVERTAKES times, younger ones leave free slots to it. It
- * is a hint, and no reservation: the slots are nobody's, and where the one that is waited for does not come,
- * others go on.
+ * iterations makes itself known, by its deadline: of two submissions with the same time to wait the older one
+ * has the earlier deadline. Once it was overtaken WEIR_OVERTAKES times, younger ones leave free slots to it.
+ * It is a hint, and no reservation: the slots are nobody's, and where the one that is waited for does not
+ * come, others go on.
  *
  * Lane rule for every function with a `lanes` mask: all lanes of the mask call it
  * together, for the same queue.
@@ -25,7 +25,7 @@
 /* Tries to take tickets before a wave looks after something else. */
 enum { WEIR_RESERVE_TRIES = 4 };
 
-/* Turns that a submission waits before it makes itself known. */
+/* Iterations that a submission waits before it makes itself known. */
 enum { WEIR_FIRST_ITERATIONS = 8 };
 
 /* How often it is overtaken then; and how many tries to take a free slot are refused for its sake before it
@@ -106,7 +106,7 @@ WEIR_FN u32 weir_sq_free_sequence(WEIR_GLOBAL struct weir_queue *queue, u64 tick
 
 WEIR_FN u32 weir_sq_is_free(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 {
-	/* sq.S3: pairs with sq.S2 in core/queue/cq.h: the old continuation was read before this turn */
+	/* sq.S3: pairs with sq.S2 in core/queue/cq.h: the old continuation was read before this lap */
 	return weir_load_u32_acquire_dev(&weir_sq_slot(queue, ticket)->sequence) ==
 	       weir_sq_free_sequence(queue, ticket);
 }
@@ -147,8 +147,8 @@ WEIR_COLD u32 weir_sq_may_overtake(WEIR_GLOBAL struct weir_queue *queue, u64 fir
 	return 1;
 }
 
-/* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some turns
- * itself. */
+/* One lane, whose submission got @served tickets where @first was known to wait, or has waited for some
+ * iterations itself. */
 WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct weir_age age, u64 first,
 				u32 served)
 {
@@ -259,7 +259,7 @@ WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 t
 WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, struct weir_request request)
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
-	u32 cid = (u32)ticket & 0xffff; /* a CID out of its turn is recognised: weir_cq_expects() */
+	u32 cid = (u32)ticket & 0xffff; /* a CID out of its lap is recognised: weir_cq_expects() */
 	u64 bytes = (u64)request.blocks << queue->block_log2;
 	weir_addr data = queue->staging ? weir_sq_staging(queue, ticket) : request.buffer;
 	struct nvme_sqe sqe;
@@ -307,8 +307,8 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
 }
 
 /*
- * One turn of the combiner: announce what is filled, then leave unless more came. Called with the role held
- * (pending was raised from 0 by this group). @count tickets from @first on are what the group has just
+ * One iteration of the combiner: announce what is filled, then leave unless more came. Called with the role
+ * held (pending was raised from 0 by this group). @count tickets from @first on are what the group has just
  * filled; where there are no other tickets that were not announced, no slot is looked at. 0: it does not
  * know.
  */

@@ -182,8 +182,8 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 				      collectives */
 		if (kind == WEIR_ACCESS_READ) {
 			weir_order_loads();
-			weir_wave_sync(
-				wave); /* what each lane's look guards (share.T1) is all lanes' to load */
+			/* what each lane's look guards (share.T1) is all lanes' to load */
+			weir_wave_sync(wave);
 			weir_wave_move(wave, access.buffer, from, there ? access.length : 0);
 			weir_order_loads();
 			weir_wave_sync(wave); /* every lane's loads before the second look */

@@ -5,7 +5,7 @@
  * Owns: the words of its entries. A line is in the cache or in the table, never in both, so
  * there is one copy that counts, and a hit in the cache need not look here. What makes a line
  * enter or leave either of them is done with the lock of the line's cache set held, in one
- * turn; who joins and leaves an entry changes its word alone.
+ * iteration; who joins and leaves an entry changes its word alone.
  *
  * An entry's word counts who shares the buffer. The five states follow from it:
  *

@@ -3,9 +3,9 @@
  * core/share/sharing.h: lines on their way between the cache, the Share Table and storage.
  *
  * Owns: registering a buffer, propagating a changed one, and leaving it. Accesses to a line that is in a
- * buffer are in core/share/access.h, which this never looks at. Each try is one turn: the set's lock is
+ * buffer are in core/share/access.h, which this never looks at. Each try is one iteration: the set's lock is
  * taken, the line changes sides, and the lock is freed, or nothing has happened. No entry is ever seen in
- * between, so no lane waits for another one's next turn: not for one of its own wave, either.
+ * between, so no lane waits for another one's next iteration: not for one of its own wave, either.
  *
  * Only lanes built with WEIR_SHARE_TABLE have code for it (-Dshare_table=true, or <weir/share.h> included
  * first): it costs a miss registers. Others are refused the misses of a cache that has a table, with
@@ -57,7 +57,7 @@ WEIR_FN WEIR_GLOBAL struct weir_share *weir_lines_share(WEIR_GLOBAL struct weir_
 	return weir_at(lines->share, struct weir_share, 0);
 }
 
-/* Is the set's lock this lane's now? Who has it must free it in the same turn. */
+/* Is the set's lock this lane's now? Who has it must free it in the same iteration. */
 WEIR_FN u32 weir_set_try_lock(WEIR_GLOBAL struct weir_lines *lines, u64 index)
 {
 	/* policy.P0: pairs with policy.P1 of the previous holder */
@@ -163,8 +163,8 @@ struct weir_registered {
  * @line: line of @extent
  * @buffer: this lane's
  *
- * One turn. A line of the cache or its tier is moved to the buffer, dirty or not; any other is being read
- * into it from storage when this returns: one command, whose continuation is the entry.
+ * One iteration. A line of the cache or its tier is moved to the buffer, dirty or not; any other is being
+ * read into it from storage when this returns: one command, whose continuation is the entry.
  */
 WEIR_FN struct weir_registered weir_share_try_register(u64 wave, u32 want,
 						       WEIR_GLOBAL struct weir_lines *lines,
@@ -238,8 +238,8 @@ WEIR_FN void weir_line_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 index
  * @line: line of @extent
  * @position: of the entry
  *
- * One turn: nothing, or the line is in the cache, dirty, and the entry is gone. Where every line
- * of the set is dirty, it begins the write-back of one; the next turns will find it clean.
+ * One iteration: nothing, or the line is in the cache, dirty, and the entry is gone. Where every line
+ * of the set is dirty, it begins the write-back of one; the next iterations will find it clean.
  *
  * Return: WEIR_E_LOCKED: look again (another lane may have joined); WEIR_OK: done; else why the
  * set's lines cannot be written.
@@ -251,8 +251,8 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
 	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
 	u32 locked = want && weir_set_try_lock(lines, index), mine;
-	u64 seen = weir_load_u64_acquire_dev(
-		entry); /* share.T1: pairs with share.T3: what those that left had changed */
+	/* share.T1: pairs with share.T3: what those that left had changed */
+	u64 seen = weir_load_u64_acquire_dev(entry);
 	struct weir_reservation reservation = weir_reservation_none();
 	weir_status status = WEIR_E_LOCKED;
 
