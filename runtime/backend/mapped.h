@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../device/window.h"
+#include "window.h"
 
 #define WEIR_MAPPED_PAGE ((size_t)4096)
 

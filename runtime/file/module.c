@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../../kmod-p2p/weir_p2p.h"
-#include "../device/window.h"
+#include "../backend/window.h"
 #include "files.h"
 
 enum { BARS = 6, TRIAL_BYTES = 64 << 10, SCRATCH_ALIGN = 64 << 10 };

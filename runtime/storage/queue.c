@@ -6,7 +6,7 @@
 
 #include "../device/context.h"
 #include "doorbells.h"
-#include "../device/window.h"
+#include "../backend/window.h"
 
 static uint64_t pages(uint64_t bytes)
 {

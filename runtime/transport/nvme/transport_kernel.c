@@ -19,7 +19,7 @@
 
 #include "../../../kmod-p2p/weir_p2p.h"
 #include "../../backend/error.h"
-#include "../../device/window.h"
+#include "../../backend/window.h"
 #include "../medium/block_use.h"
 #include "driver.h"
 #include "transport_nvme.h"

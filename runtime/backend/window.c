@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "../../kmod-p2p/weir_p2p.h"
-#include "../backend/error.h"
+#include "error.h"
 
 const char *weir_window_reason(int node)
 {
