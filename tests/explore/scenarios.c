@@ -389,7 +389,7 @@ const struct scenario scenarios[] = {
 	{ .name = "ends", .kernel = "ends", .requests = 3, .prepare = odd_end, .written = true },
 	{ .name = "dropped", .kernel = "dropped", .requests = 4, .written = true },
 	{ .name = "gone", .kernel = "gone", .requests = 2 },
-	{ .name = "told", .kernel = "told", .requests = 2 },
+	{ .name = "reported", .kernel = "reported", .requests = 2 },
 	{ .name = "tier", .kernel = "tier", .requests = 4, .tier = 1, .written = true },
 	{ .name = "tier-inclusive", .kernel = "tier", .requests = 4, .tier = 2, .written = true },
 	{ .name = "tier-whole", .kernel = "tier_whole", .requests = 4, .tier = 1, .written = true },
