@@ -12,17 +12,17 @@
 #include "../rig/kernels.h"
 
 /* Every read-modify-write there is: what, its bits, its order, its scope. */
-#define PORT_OPERATIONS_OF(X, bits, scope)                                                                   \
-	X(add, bits, relaxed, scope)                                                                         \
-	X(add, bits, acq_rel, scope)                                                                         \
-	X(or, bits, relaxed, scope)                                                                          \
-	X(or, bits, fenced, scope) X(or, bits, acq_rel, scope) X(and, bits, relaxed, scope)                  \
-		X(and, bits, fenced, scope) X(and, bits, acq_rel, scope) X(exchange, bits, acq_rel, scope)   \
-			X(cas, bits, relaxed, scope) X(cas, bits, acquire, scope)                            \
-				X(cas, bits, acq_rel, scope)
-#define PORT_OPERATIONS(X)                                                                                   \
-	PORT_OPERATIONS_OF(X, 32, dev)                                                                       \
-	PORT_OPERATIONS_OF(X, 32, sys) PORT_OPERATIONS_OF(X, 64, dev) PORT_OPERATIONS_OF(X, 64, sys)
+/* clang-format off */
+#define PORT_OPERATIONS_OF(X, bits, scope)                                                          \
+	X(add, bits, relaxed, scope) X(add, bits, acq_rel, scope)                                   \
+	X(or, bits, relaxed, scope) X(or, bits, fenced, scope) X(or, bits, acq_rel, scope)          \
+	X(and, bits, relaxed, scope) X(and, bits, fenced, scope) X(and, bits, acq_rel, scope)       \
+	X(exchange, bits, acq_rel, scope)                                                           \
+	X(cas, bits, relaxed, scope) X(cas, bits, acquire, scope) X(cas, bits, acq_rel, scope)
+#define PORT_OPERATIONS(X)                                                                          \
+	PORT_OPERATIONS_OF(X, 32, dev) PORT_OPERATIONS_OF(X, 32, sys)                               \
+	PORT_OPERATIONS_OF(X, 64, dev) PORT_OPERATIONS_OF(X, 64, sys)
+/* clang-format on */
 
 #define PORT_NUMBER(what, bits, order, scope) PORT_##what##_##bits##_##order##_##scope,
 enum {
