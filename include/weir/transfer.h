@@ -101,21 +101,26 @@ WEIR_FN struct weir_found weir_transfer_find(WEIR_GLOBAL struct weir_array *arra
 /*
  * One step of those that read: @seen is where the line was just now. A line that nobody brings gets a
  * command, the first lane's of those that want it. A line that could not be fetched, that has no room, or
- * that is gone again and again, is read straight into the buffer, which tells its error, too.
+ * that is gone again and again, is read straight into the buffer, which tells its error, too. While another
+ * lane has the set's lock it is not known whether there is room: that lane may be bringing this very line.
  */
 WEIR_FN void weir_transfer_fetch(u64 wave, u32 absent, WEIR_GLOBAL struct weir_array *array,
 				 WEIR_GLOBAL struct weir_transfer *transfer, u64 line, u32 last)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
-	u32 bring = absent && transfer->brought < WEIR_TRANSFER_REFETCHES, direct, sent;
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u64 index = weir_lines_index(lines, array->extent.key_base + line);
+	u32 bring = absent && transfer->brought < WEIR_TRANSFER_REFETCHES, direct, locked, sent;
 	struct weir_request request;
 	struct weir_found found;
 
 	sent = weir_prefetch_try(wave, bring, array, line);
+	/* policy.P0: pairs with policy.P1: a lock that is free again has its line's word before it */
+	locked = weir_load_u32_acquire_dev(&weir_lines_policy(lines, index)->lock);
 	found = weir_transfer_find(array, line);
 	if (bring && (sent || found.way != WEIR_WAYS))
 		transfer->brought++; /* by this lane's command, or another's */
-	direct = absent && !sent && (!bring || (last && found.way == WEIR_WAYS));
+	direct = absent && !sent && (!bring || (last && !locked && found.way == WEIR_WAYS));
 	request = weir_async_request(array, NVME_OPCODE_READ, line, absent ? transfer->buffer : 0,
 				     &transfer->event);
 	if (weir_disk_try_submit(wave, direct, disk, request))
