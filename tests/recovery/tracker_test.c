@@ -386,5 +386,5 @@ int main(void)
 		cmocka_unit_test(test_completions_left_in_the_ring),
 	};
 
-	return cmocka_run_group_tests_name("late", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
 }

@@ -492,5 +492,5 @@ int main(void)
 
 	if (!test_begins())
 		return 0;
-	return cmocka_run_group_tests_name("resident", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("device_controller", tests, NULL, NULL);
 }
