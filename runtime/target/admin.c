@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "../engine/engine.h"
 #include "parts.h"
 
 enum {
@@ -296,6 +297,47 @@ static void abort_command(struct command *command)
 	end(command, NVME_STATUS_SUCCESS, NOT_ABORTED);
 }
 
+/* ---- volumes ---- */
+
+/* Its page comes with it, or goes back; the server thread waits while a change is made durable. */
+static void run_volumes(struct command *command, struct weir_engine *engine)
+{
+	u8 opcode = target_opcode(command), page[NVME_VOLUME_BLOCK_BYTES] = { 0 };
+	u32 bytes = weir_engine_admin_bytes(opcode), status;
+
+	if (command->data_bytes < bytes) {
+		refuse(command, NVME_STATUS_SGL_INVALID_LENGTH);
+		return;
+	}
+	if (command->from_host)
+		memcpy(page, command->data, bytes);
+	status = weir_engine_admin(engine, command->connection->controller->hostnqn, &command->sqe, page);
+	if (status || command->from_host || !bytes)
+		end(command, status, 0);
+	else
+		reply(command, page, bytes);
+}
+
+/* Namespace 1, unless the command names another. */
+static struct weir_engine *engine_of(const struct command *command)
+{
+	const struct target_subsystem *subsystem = command->connection->controller->subsystem;
+	u32 nsid = command->sqe.nsid ? command->sqe.nsid : 1;
+	const struct target_namespace *space = subsystem ? target_namespace_of(subsystem, nsid) : NULL;
+
+	return space ? weir_virtual_engine(space->core) : NULL;
+}
+
+static void run_other(struct command *command)
+{
+	struct weir_engine *engine = weir_engine_is_admin(target_opcode(command)) ? engine_of(command) : NULL;
+
+	if (engine)
+		run_volumes(command, engine);
+	else
+		refuse(command, NVME_STATUS_INVALID_OPCODE);
+}
+
 void target_admin_run(struct command *command)
 {
 	switch (target_opcode(command)) {
@@ -308,6 +350,6 @@ void target_admin_run(struct command *command)
 	case NVME_ADMIN_KEEP_ALIVE:
 		end(command, NVME_STATUS_SUCCESS, 0); /* it was heard */
 		return;
-	default: refuse(command, NVME_STATUS_INVALID_OPCODE);
+	default: run_other(command);
 	}
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "../transport/fabrics/crc32c.h"
+#include "../base/crc32c.h"
 #include "parts.h"
 
 enum { PARTS = 64 };

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "../backend/error.h"
+#include "../engine/engine.h"
 #include "opened.h"
 #include "parts.h"
 
@@ -49,8 +50,9 @@ static void fill_uuid(const char *nqn, u32 nsid, u8 *uuid)
 	uuid[8] = (uuid[8] & 0x3f) | 0x80;
 }
 
-static int open_transport(struct weir_target *target, const struct weir_target_namespace_options *options,
-			  struct weir_uri *uri, struct weir_transport **out)
+static int open_transport(struct weir_target *target, const struct weir_target_subsystem_options *of,
+			  const struct weir_target_namespace_options *options, struct weir_uri *uri,
+			  struct weir_transport **out)
 {
 	struct weir_transport_request request = {
 		.uri = uri,
@@ -60,14 +62,16 @@ static int open_transport(struct weir_target *target, const struct weir_target_n
 		.depth = TARGET_DEPTH,
 		.front = &target_front,
 		.front_threads = target->threads,
+		.engine = of->engine,
+		.manager = of->manager,
 	};
 
 	return weir_transport_open(&request, out);
 }
 
 /* A storage whose commands go elsewhere: a core of our own in front of it. */
-static int open_other(struct weir_target *target, const struct weir_target_namespace_options *options,
-		      struct target_namespace *space)
+static int open_other(struct weir_target *target, const struct weir_target_subsystem_options *of,
+		      const struct weir_target_namespace_options *options, struct target_namespace *space)
 {
 	struct weir_virtual_options core = {
 		.size = sizeof(core),
@@ -77,10 +81,25 @@ static int open_other(struct weir_target *target, const struct weir_target_names
 		.max_queue_entries = TARGET_DEPTH,
 		.front = &target_front,
 	};
-	int error = weir_medium_opened(options->uri, options->read_only, target->threads, &core.medium);
+	struct weir_medium *opened;
+	int error =
+		weir_medium_opened(options->uri, options->read_only, target->threads + of->engine, &opened);
 
 	if (error)
 		return error;
+	core.medium = opened;
+	if (of->engine)
+		error = weir_engine_open(&(struct weir_engine_options){ .behind = opened,
+									.threads = target->threads,
+									.manager = of->manager,
+									.own_thread = true },
+					 &core.engine);
+	if (error) {
+		opened->ops->close(opened);
+		return error;
+	}
+	if (core.engine)
+		core.medium = weir_engine_medium(core.engine);
 	space->medium = core.medium;
 	error = weir_virtual_create(&core, &space->core);
 	if (error)
@@ -89,14 +108,15 @@ static int open_other(struct weir_target *target, const struct weir_target_names
 }
 
 /* virt: and file: are cores themselves. */
-static int open_core(struct weir_target *target, const struct weir_target_namespace_options *options,
-		     struct weir_uri *uri, struct target_namespace *space)
+static int open_core(struct weir_target *target, const struct weir_target_subsystem_options *of,
+		     const struct weir_target_namespace_options *options, struct weir_uri *uri,
+		     struct target_namespace *space)
 {
 	int error;
 
 	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
-		return open_other(target, options, space);
-	error = open_transport(target, options, uri, &space->transport);
+		return open_other(target, of, options, space);
+	error = open_transport(target, of, options, uri, &space->transport);
 	if (error)
 		return error;
 	if (space->transport->device_controller.on)
@@ -106,7 +126,7 @@ static int open_core(struct weir_target *target, const struct weir_target_namesp
 	return 0;
 }
 
-static int space_open(struct weir_target *target, const char *nqn,
+static int space_open(struct weir_target *target, const struct weir_target_subsystem_options *of,
 		      const struct weir_target_namespace_options *options, struct target_namespace *space)
 {
 	struct weir_uri uri;
@@ -114,11 +134,11 @@ static int space_open(struct weir_target *target, const char *nqn,
 
 	if (error)
 		return error;
-	error = open_core(target, options, &uri, space);
+	error = open_core(target, of, options, &uri, space);
 	weir_uri_release(&uri);
 	if (error)
 		return error;
-	fill_uuid(nqn, space->nsid, space->uuid);
+	fill_uuid(of->nqn, space->nsid, space->uuid);
 	space->uri = strdup(options->uri);
 	return space->uri ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", options->uri);
 }
@@ -161,7 +181,7 @@ static int spaces_open(struct weir_target *target, const struct weir_target_subs
 
 		subsystem->namespace_count = i + 1;
 		space->nsid = (u32)i + 1;
-		error = space_open(target, subsystem->nqn, &options->namespaces[i], space);
+		error = space_open(target, options, &options->namespaces[i], space);
 		if (error)
 			return error;
 		transfer_bytes = weir_virtual_transfer_bytes(space->core);
@@ -189,7 +209,9 @@ int target_subsystem_open(struct weir_target *target, const struct weir_target_s
 	if (!subsystem->nqn)
 		return weir_fail(ENOMEM, "no memory for a subsystem");
 	fill_serial(subsystem);
-	error = copy_hosts(options, subsystem);
+	error = options->manager ? target_nqn_check(options->manager) : 0;
+	if (!error)
+		error = copy_hosts(options, subsystem);
 	return error ? error : spaces_open(target, options, subsystem);
 }
 

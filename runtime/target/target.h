@@ -37,6 +37,9 @@ struct weir_target_namespace_options {
  * @namespace_count: of these, at least 1
  * @hosts: NQNs of the hosts that may connect
  * @host_count: of these; 0: any host
+ * @engine: its namespaces are engines, which keep volumes (engine/engine.h)
+ * @manager: NQN of the one host that may send their admin commands and be client 0; NULL: any that may
+ * connect
  */
 struct weir_target_subsystem_options {
 	const char *nqn;
@@ -44,6 +47,8 @@ struct weir_target_subsystem_options {
 	size_t namespace_count;
 	const char *const *hosts;
 	size_t host_count;
+	bool engine;
+	const char *manager;
 };
 
 /**

@@ -43,6 +43,8 @@ struct weir_transport_stats {
  * @front: of virt: and file:, who brings commands instead of rings (virtual/front.h); the caller polls
  *         weir_transport_core() with @front_threads threads then. NULL: rings
  * @front_threads: see @front
+ * @engine: volumes are in front of it (engine/engine.h), as if its URI said engine=on
+ * @manager: of the engine's options, or NULL
  */
 struct weir_transport_request {
 	struct weir_uri *uri;
@@ -55,6 +57,8 @@ struct weir_transport_request {
 	unsigned depth;
 	const struct virtual_front *front;
 	unsigned front_threads;
+	bool engine;
+	const char *manager;
 };
 
 /** struct weir_rings - where lanes have the rings of queue pair @index */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "target/target.h"
-#include "transport/fabrics/crc32c.h"
+#include "base/crc32c.h"
 #include "transport/fabrics/tcp_pdu.h"
 
 #define HOST_SUBSYSTEM "nqn.2026-11.org.example:disk1"

@@ -14,7 +14,7 @@
 
 #include <weir/weir.h>
 
-#include "transport/fabrics/crc32c.h"
+#include "base/crc32c.h"
 #include "transport/fabrics/discover.h"
 
 enum {

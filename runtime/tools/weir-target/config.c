@@ -107,6 +107,17 @@ int config_host(struct config *config, const char *nqn)
 	return add_host(config, &config->subsystems[config->options.subsystem_count - 1], nqn);
 }
 
+void config_engine(struct config *config)
+{
+	config->engine = true;
+}
+
+int config_manager(struct config *config, const char *nqn)
+{
+	config->manager = keep(config, nqn, strlen(nqn));
+	return config->manager ? 0 : -ENOMEM;
+}
+
 /* ---- JSON ---- */
 
 static int bad(const char *path, const char *what)
@@ -132,18 +143,21 @@ static int read_subsystem(struct config *config, const char *path, json_t *item)
 {
 	json_t *namespaces = NULL, *hosts = NULL, *entry;
 	struct config_subsystem *subsystem;
-	const char *nqn;
+	const char *nqn, *manager = NULL;
+	int error = 0, engine = 0;
 	size_t i;
-	int error = 0;
 
-	if (json_unpack(item, "{s:s, s:o, s?o!}", "nqn", &nqn, "namespaces", &namespaces, "hosts", &hosts) !=
-		    0 ||
+	if (json_unpack(item, "{s:s, s:o, s?o, s?b, s?s!}", "nqn", &nqn, "namespaces", &namespaces, "hosts",
+			&hosts, "engine", &engine, "manager", &manager) != 0 ||
 	    !json_is_array(namespaces) || (hosts && !json_is_array(hosts)))
 		return bad(path, "a subsystem has the keys \"nqn\" (text), \"namespaces\" (a list) and "
-				 "perhaps \"hosts\" (a list)");
+				 "perhaps \"hosts\" (a list), \"engine\" (true) and \"manager\" (text)");
 	subsystem = add_subsystem(config, nqn, strlen(nqn));
 	if (!subsystem)
 		return -EINVAL;
+	subsystem->options.engine = engine;
+	if (manager && !(subsystem->options.manager = keep(config, manager, strlen(manager))))
+		error = -ENOMEM;
 	json_array_foreach(namespaces, i, entry) if (!error) error =
 		read_namespace(config, subsystem, path, entry);
 	json_array_foreach(hosts, i, entry) if (!error) error =
@@ -194,6 +208,9 @@ const struct weir_target_options *config_finish(struct config *config)
 
 		subsystem->options.namespaces = subsystem->namespaces;
 		subsystem->options.hosts = subsystem->hosts;
+		subsystem->options.engine |= config->engine;
+		if (config->manager)
+			subsystem->options.manager = config->manager;
 		config->list[i] = subsystem->options;
 	}
 	options->size = sizeof(*options);

@@ -26,6 +26,8 @@ struct config {
 	struct weir_target_subsystem_options list[CONFIG_LISTS];
 	char *strings[4 * CONFIG_LISTS * CONFIG_LISTS];
 	size_t string_count;
+	bool engine;
+	const char *manager;
 };
 
 /** config_file() - read a JSON file; 0 or a negative errno with a sentence */
@@ -35,6 +37,9 @@ int config_subsystem(struct config *config, const char *text);
 int config_listen(struct config *config, const char *text);
 /** config_host() - a host that may connect, to the subsystem named last */
 int config_host(struct config *config, const char *nqn);
+/** config_engine() - all namespaces keep volumes; config_manager() - which host manages them */
+void config_engine(struct config *config);
+int config_manager(struct config *config, const char *nqn);
 /** config_finish() - the options; valid until config_release() */
 const struct weir_target_options *config_finish(struct config *config);
 void config_release(struct config *config);

@@ -31,6 +31,8 @@ static const char usage_text[] =
 	"with\n"
 	"                     their keys. May be given several times\n"
 	"  --host NQN         only hosts so named may connect to the subsystem before it; without: any\n"
+	"  --engine           all namespaces keep volumes, as engines of an array (docs/volumes.md)\n"
+	"  --manager NQN      only this host manages them; without: any that may connect\n"
 	"  --threads N        server threads (1)\n"
 	"  --config FILE      all that from a JSON file (docs/network.md)\n"
 	"  --version          print the version\n"
@@ -39,10 +41,11 @@ static const char usage_text[] =
 	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
 
 static const struct option long_options[] = {
-	{ "listen", required_argument, NULL, 'l' }, { "subsystem", required_argument, NULL, 's' },
-	{ "host", required_argument, NULL, 'h' },   { "threads", required_argument, NULL, 't' },
-	{ "config", required_argument, NULL, 'c' }, { "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, '?' },         { NULL, 0, NULL, 0 },
+	{ "listen", required_argument, NULL, 'l' },  { "subsystem", required_argument, NULL, 's' },
+	{ "host", required_argument, NULL, 'h' },    { "threads", required_argument, NULL, 't' },
+	{ "config", required_argument, NULL, 'c' },  { "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, '?' },          { "engine", no_argument, NULL, 'e' },
+	{ "manager", required_argument, NULL, 'm' }, { NULL, 0, NULL, 0 },
 };
 
 static int set_threads(struct config *config, const char *text)
@@ -62,6 +65,8 @@ static int take_option(struct config *config, int option, const char *value)
 	case 'l': return config_listen(config, value);
 	case 's': return config_subsystem(config, value);
 	case 'h': return config_host(config, value);
+	case 'e': config_engine(config); return 0;
+	case 'm': return config_manager(config, value);
 	case 't': return set_threads(config, value);
 	default: return config_file(config, value);
 	}

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "crc32c.h"
+#include "../../base/crc32c.h"
 #include "nvmf.h"
 
 enum { LEAST_DIRECT = 4096, MOST_IOVS = 64, LEAST_ROOM = 4096 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "crc32c.h"
+#include "../../base/crc32c.h"
 #include "nvmf.h"
 
 u32 nvmf_slice(const struct iovec *segments, u32 count, u32 offset, u32 *bytes, struct iovec *to, u32 room)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "crc32c.h"
+#include "../../base/crc32c.h"
 
 enum { LEAST_ALIGNMENT = 4, MOST_PDA = 31, LEAST_MAXH2CDATA = 4096, FROM_HOST = 1, FROM_CONTROLLER = 2 };
 

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "../../backend/error.h"
-#include "crc32c.h"
+#include "../../base/crc32c.h"
 #include "discover.h"
 #include "nvmf.h"
 

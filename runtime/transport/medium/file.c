@@ -283,7 +283,7 @@ static int pool_create(struct file_medium *file)
 			 file->target.name, strerror(-error));
 }
 
-static int engine_choose(struct file_medium *file, enum weir_engine engine)
+static int engine_choose(struct file_medium *file, enum weir_file_engine engine)
 {
 	int error = engine == WEIR_ENGINE_THREADS ? 0 : rings_create(file);
 

@@ -34,6 +34,8 @@ enum weir_io_kind {
  * @status: NVMe status code (NVME_STATUS_..., 0 = success), set by the medium
  * @done: called once when it has ended, from submit() or poll() on @thread
  * @medium_data: scratch of the medium while it is in flight
+ * @version: of an engine alone (engine/engine.h): of the first block that changes
+ * @epochs: likewise: weir_engine_epochs()
  */
 struct weir_io {
 	enum weir_io_kind kind;
@@ -46,6 +48,8 @@ struct weir_io {
 	uint16_t status;
 	void (*done)(struct weir_io *io);
 	uint64_t medium_data[4];
+	uint64_t version;
+	uint64_t epochs;
 };
 
 struct weir_medium;
@@ -150,7 +154,7 @@ enum weir_direct {
 	WEIR_DIRECT_OFF,  /* through the page cache */
 };
 
-enum weir_engine {
+enum weir_file_engine {
 	WEIR_ENGINE_AUTO,     /* io_uring; where that is forbidden or missing, threads, which is said once on
 				 stderr */
 	WEIR_ENGINE_IO_URING, /* io_uring or an error */
@@ -165,7 +169,7 @@ enum weir_engine {
  * @threads: controller threads that will submit, each gets its own ring
  * @depth: requests in flight per thread
  * @poll: use completion polling (IORING_SETUP_IOPOLL) where the device has it
- * @engine: see enum weir_engine
+ * @engine: see enum weir_file_engine
  * @share: a block device may be open for writing elsewhere, where that asks for it, too
  */
 struct weir_medium_file_options {
@@ -175,7 +179,7 @@ struct weir_medium_file_options {
 	unsigned threads;
 	unsigned depth;
 	bool poll;
-	enum weir_engine engine;
+	enum weir_file_engine engine;
 	bool share;
 };
 

@@ -139,6 +139,8 @@ static u32 dispatch(struct weir_virtual *controller, const struct nvme_sqe *sqe,
 			return virtual_refuse(NVME_STATUS_INVALID_FIELD);
 		return commands[i].run(controller, sqe, result);
 	}
+	if (controller->options.engine)
+		return virtual_engine_admin(controller, sqe);
 	return virtual_refuse(NVME_STATUS_INVALID_OPCODE);
 }
 

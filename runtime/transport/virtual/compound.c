@@ -65,12 +65,24 @@ static const struct range *ranges_of(const struct virtual_request *request)
 	return (const struct range *)(const void *)request->bounce;
 }
 
+static u32 check_ranges_by_engine(const struct virtual_request *request)
+{
+	u32 status = NVME_STATUS_SUCCESS;
+
+	for (u32 i = 0; i < request->ranges && !status; i++)
+		status = virtual_engine_admit_range(request, ranges_of(request)[i].lba,
+						    ranges_of(request)[i].blocks);
+	return status;
+}
+
 static u32 check_ranges(const struct virtual_request *request)
 {
 	const struct weir_medium *medium = request->thread->controller->options.medium;
 	u64 capacity_blocks = medium->bytes / medium->block_bytes;
 	const struct range *ranges = ranges_of(request);
 
+	if (request->thread->controller->options.engine)
+		return check_ranges_by_engine(request);
 	for (u32 i = 0; i < request->ranges; i++)
 		if (ranges[i].lba > capacity_blocks || ranges[i].blocks > capacity_blocks - ranges[i].lba)
 			return virtual_refuse(NVME_STATUS_LBA_OUT_OF_RANGE);
@@ -86,6 +98,8 @@ static void range_set(struct virtual_request *request, const struct range *range
 	request->io.offset_bytes = range->lba * block_bytes;
 	request->io.bytes = range->blocks * block_bytes;
 	request->io.iov_count = 0;
+	if (request->thread->controller->options.engine)
+		virtual_engine_range(request, range->lba);
 }
 
 static bool ranges_go(struct virtual_request *request);
@@ -96,6 +110,7 @@ static void range_done(struct weir_io *io)
 	u32 status = virtual_medium_status(request);
 
 	request->thread->in_medium--;
+	request->io.version += request->io.bytes / request->thread->controller->options.medium->block_bytes;
 	request->range = status ? request->ranges : request->range + 1;
 	request->status = status;
 	if (request->submitting) {

@@ -76,6 +76,11 @@ u64 weir_virtual_wait_ns(struct weir_virtual *controller, unsigned index)
 	return wait;
 }
 
+struct weir_engine *weir_virtual_engine(const struct weir_virtual *controller)
+{
+	return controller->options.engine;
+}
+
 const struct weir_medium *weir_virtual_medium(const struct weir_virtual *controller)
 {
 	return controller->options.medium;

@@ -27,11 +27,13 @@ struct virtual_request;
  * @resume_ns: nothing is begun before this time (a fault), or 0
  * @inflight: commands begun and not completed
  * @id: NVMe's number of it
+ * @host: NQN of whoever its commands come from, for an engine; NULL: whoever they say
  */
 struct virtual_queue {
 	u64 resume_ns;
 	u32 inflight;
 	u32 id;
+	const char *host;
 };
 
 /**
@@ -100,6 +102,8 @@ u32 weir_virtual_abort(struct weir_virtual *controller, unsigned thread, struct 
  * Return: 0 if it has to be polled at once; UINT64_MAX if nothing is due.
  */
 u64 weir_virtual_wait_ns(struct weir_virtual *controller, unsigned thread);
+/** weir_virtual_engine() - the engine that admits its commands, or NULL */
+struct weir_engine *weir_virtual_engine(const struct weir_virtual *controller);
 /** weir_virtual_medium() - what stands behind it */
 const struct weir_medium *weir_virtual_medium(const struct weir_virtual *controller);
 /** weir_virtual_transfer_bytes() - most data of a command */

@@ -46,6 +46,8 @@ static u32 location(struct virtual_request *request, const struct nvme_sqe *sqe)
 	u64 lba = (u64)sqe->cdw11 << 32 | sqe->cdw10;
 	u64 blocks = (u64)(sqe->cdw12 & 0xffff) + 1;
 
+	if (__builtin_expect(request->thread->controller->options.engine != NULL, 0))
+		return virtual_engine_admit(request, sqe, blocks);
 	if (lba > capacity_blocks || blocks > capacity_blocks - lba)
 		return virtual_refuse(NVME_STATUS_LBA_OUT_OF_RANGE);
 	request->io.offset_bytes = lba * medium->block_bytes;
@@ -95,6 +97,8 @@ static u32 decide_zeroes(struct virtual_request *request, const struct nvme_sqe 
 /* Without "deallocate" the ranges are hints that nothing is done about. */
 static u32 decide_ranges(struct virtual_request *request, const struct nvme_sqe *sqe)
 {
+	if (request->thread->controller->options.engine)
+		virtual_engine_keep(request, sqe);
 	request->range = 0;
 	request->ranges = sqe->cdw11 & NVME_DSM_DEALLOCATE ? (sqe->cdw10 & 0xff) + 1 : 0;
 	if (!request->ranges)

@@ -131,6 +131,19 @@ void virtual_io_begin(struct virtual_thread *thread, struct virtual_queue *queue
 /** virtual_io_start() - hand it to the medium; false if that must wait */
 bool virtual_io_start(struct virtual_request *request);
 
+/* virtual/engine.c: commands to an engine; owner */
+
+/** virtual_engine_admit() - ask the engine; an NVMe status, or @request says where its blocks are */
+u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe *sqe, u64 blocks);
+/** virtual_engine_keep() - of Dataset Management: what is needed when its ranges are known */
+void virtual_engine_keep(struct virtual_request *request, const struct nvme_sqe *sqe);
+/** virtual_engine_admit_range() - ask the engine about a range; an NVMe status */
+u32 virtual_engine_admit_range(const struct virtual_request *request, u64 slba, u64 blocks);
+/** virtual_engine_range() - where the range is, and under which epochs it changes */
+void virtual_engine_range(struct virtual_request *request, u64 slba);
+/** virtual_engine_admin() - an admin command of volumes; thread 0 */
+u32 virtual_engine_admin(struct weir_virtual *controller, const struct nvme_sqe *sqe);
+
 /* virtual/compound.c: commands of several steps; owner */
 
 bool virtual_compare_start(struct virtual_request *request);

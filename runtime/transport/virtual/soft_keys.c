@@ -81,6 +81,8 @@ int weir_soft_keys_take(const struct weir_transport_request *request, struct wei
 	    (error = take_faults(uri, keys)) != 0)
 		return error;
 	keys->trace = weir_uri_take_text(uri, "trace");
+	keys->engine = request->engine;
+	keys->manager = request->manager;
 	if (request->front)
 		keys->threads = request->front_threads;
 	if (keys->block_bytes && keys->block_bytes != 512 && keys->block_bytes != 4096)

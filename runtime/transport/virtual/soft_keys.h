@@ -16,7 +16,8 @@
 #define WEIR_SOFT_KEYS                                                                                       \
 	"block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
 
-/** struct weir_soft_keys - what the keys say; @block_bytes: 0 if not given; @trace: the URI's, or NULL */
+/** struct weir_soft_keys - what the keys say; @block_bytes: 0 if not given; @trace: the URI's, or NULL;
+ * @engine: volumes are in front of the medium; @manager: of struct weir_engine_options */
 struct weir_soft_keys {
 	uint64_t block_bytes;
 	uint64_t threads;
@@ -27,6 +28,8 @@ struct weir_soft_keys {
 	unsigned shadow;
 	unsigned doorbell;
 	const char *trace;
+	const char *manager;
+	unsigned engine;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
 };

@@ -11,6 +11,7 @@
 #include <weir/nvme.h>
 
 #include "../../backend/error.h"
+#include "../../engine/engine.h"
 #include "../medium/medium.h"
 #include "../nvme/shared.h"
 #include "soft_keys.h"
@@ -22,6 +23,7 @@ enum {
 	HALT_MS = 3000,
 	DEFAULT_PAIRS = 64,
 	MOST_PAIRS = 511,
+	ENGINE_ON = WEIR_ENGINE_THREADS + 1, /* of file:'s engine= */
 };
 
 static const uint64_t LARGEST = (uint64_t)127
@@ -38,6 +40,7 @@ struct soft_made {
 	unsigned shadow;
 	unsigned pairs;
 	unsigned computed;
+	unsigned engine;
 	unsigned fault_count;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 };
@@ -52,12 +55,30 @@ struct soft {
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS]; /* a device controller's */
 };
 
+/* A trace and an engine, where they are wanted, in front of @medium; it is closed on an error. */
+static int stack(const struct weir_soft_keys *keys, struct weir_medium *medium,
+		 struct weir_virtual_options *options)
+{
+	int error = keys->trace ? weir_medium_trace_open(keys->trace, medium, &medium) : 0;
+
+	if (!error && keys->engine)
+		error = weir_engine_open(&(struct weir_engine_options){ .behind = medium,
+									.threads = options->threads,
+									.manager = keys->manager,
+									.own_thread = true },
+					 &options->engine);
+	if (error)
+		medium->ops->close(medium);
+	else
+		options->medium = options->engine ? weir_engine_medium(options->engine) : medium;
+	return error;
+}
+
 static int start(struct soft *soft, struct weir_medium *medium, const struct weir_soft_keys *keys,
 		 const struct weir_transport_request *request)
 {
 	struct weir_virtual_options options = {
 		.size = sizeof(options),
-		.medium = medium,
 		.dma = request->dma,
 		.threads = (unsigned)keys->threads,
 		.max_queue_pairs = request->queues,
@@ -71,10 +92,12 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct wei
 		.shadow_doorbells = keys->shadow,
 		.front = request->front,
 	};
-	int error = keys->trace ? weir_medium_trace_open(keys->trace, medium, &options.medium) : 0;
+	int error = stack(keys, medium, &options);
 
-	if (!error)
-		error = weir_virtual_create(&options, &soft->controller);
+	if (error)
+		return error;
+	soft->medium = options.medium;
+	error = weir_virtual_create(&options, &soft->controller);
 	if (error) {
 		options.medium->ops->close(options.medium);
 		return error;
@@ -99,9 +122,8 @@ static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *me
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
 	}
 	soft->base.ops = ops;
-	soft->medium = medium;
 	soft->base.read_only = medium->read_only;
-	soft->base.end_bytes = medium->end_bytes;
+	soft->base.end_bytes = keys->engine ? 0 : medium->end_bytes;
 	soft->base.mover = (enum weir_mover)keys->mover;
 	soft->base.doorbell = (enum weir_doorbell)keys->doorbell;
 	soft->base.doorbell_bytes = sizeof(uint32_t);
@@ -297,14 +319,16 @@ static int join_shared(void *of, const struct weir_nvme_raw *raw)
 	if (made->bytes == asked->bytes && made->block_bytes == asked->block_bytes &&
 	    made->latency_us == asked->latency_us && made->iops == asked->iops && made->mdts == asked->mdts &&
 	    made->shadow == asked->shadow && made->pairs == asked->pairs &&
-	    made->computed == asked->computed && made->fault_count == asked->fault_count &&
+	    made->computed == asked->computed && made->engine == asked->engine &&
+	    made->fault_count == asked->fault_count &&
 	    !memcmp(made->faults, asked->faults, made->fault_count * sizeof(*made->faults)))
 		return 0;
-	return weir_fail(EBUSY,
-			 "storage \"%s\": another storage of this process has made that controller, and not "
-			 "like this; write the same "
-			 "size, block, lat_us, iops, mdts, shadow, content, fault and queue_pairs in both",
-			 source->request->uri->text);
+	return weir_fail(
+		EBUSY,
+		"storage \"%s\": another storage of this process has made that controller, and not "
+		"like this; write the same "
+		"size, block, lat_us, iops, mdts, shadow, content, engine, fault and queue_pairs in both",
+		source->request->uri->text);
 }
 
 /* A controller of this process that has a name: the first storage makes it, and others write the same. */
@@ -323,6 +347,7 @@ static int share_controller(struct weir_transport_request *request, const char *
 	source->made.iops = keys->iops;
 	source->made.mdts = keys->mdts;
 	source->made.shadow = keys->shadow;
+	source->made.engine = keys->engine;
 	source->made.fault_count = keys->fault_count;
 	memcpy(source->made.faults, keys->faults, sizeof(keys->faults));
 	snprintf(text, sizeof(text), "virtual controller \"%.30s\"", name);
@@ -344,6 +369,23 @@ static int check_controller(const struct weir_uri *uri, const char *name,
 			 uri->text, name);
 }
 
+/* An engine's blocks have 4096 bytes, and it is on the host. */
+static int check_engine(const struct weir_uri *uri, struct weir_soft_keys *keys,
+			const struct weir_device_controller_options *device_controller)
+{
+	if (!keys->engine)
+		return 0;
+	if (device_controller && device_controller->on)
+		return weir_fail(ENOTSUP, "storage \"%s\": an engine is on the host; leave on=device out",
+				 uri->text);
+	if (keys->block_bytes && keys->block_bytes != NVME_VOLUME_BLOCK_BYTES)
+		return weir_fail(EINVAL,
+				 "storage \"%s\": the blocks of an engine have %d bytes; leave block out",
+				 uri->text, NVME_VOLUME_BLOCK_BYTES);
+	keys->block_bytes = NVME_VOLUME_BLOCK_BYTES;
+	return 0;
+}
+
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_uri *uri = request->uri;
@@ -354,18 +396,20 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	struct weir_device_controller_options device_controller;
 	struct weir_soft_keys keys;
 	uint64_t bytes, pairs = DEFAULT_PAIRS;
+	static const char *const switches[] = { "off", "on", NULL };
 	int error = weir_soft_keys_take(request, &keys);
 
+	if (error || (error = weir_uri_take_choice(uri, "engine", switches, &keys.engine)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
+	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
+	    (error = check_engine(uri, &keys, &device_controller)) != 0)
+		return error;
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
-	if (error || (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
-	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
-	    (error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
+	if ((error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
 	    (error = check_controller(uri, name, &device_controller)) != 0 ||
-	    (error = weir_uri_finish(
-		     uri, WEIR_SOFT_KEYS
-		     ", load, content, on, waves, groups, claim, data, medium, controller, queue_pairs")) !=
-		    0 ||
+	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS ", load, content, on, waves, groups, claim, data, "
+							 "medium, controller, engine, queue_pairs")) != 0 ||
 	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) !=
 		    0)
 		return error;
@@ -395,7 +439,8 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 static int file_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	static const char *const directs[] = { "auto", "on", "off", NULL };
-	static const char *const engines[] = { "auto", "io_uring", "threads", NULL }; /* enum weir_engine */
+	/* enum weir_file_engine, and an engine of volumes */
+	static const char *const engines[] = { "auto", "io_uring", "threads", "on", NULL };
 	static const char *const switches[] = { "off", "on", NULL };
 	struct weir_uri *uri = request->uri;
 	unsigned direct = WEIR_DIRECT_AUTO, engine = WEIR_ENGINE_AUTO, share = 0;
@@ -411,15 +456,21 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 	    (error = weir_uri_take_choice(uri, "share", switches, &share)) != 0 ||
 	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS ", direct, poll, ro, engine, share")) != 0)
 		return error;
+	if (engine == ENGINE_ON) {
+		keys.engine = 1;
+		engine = WEIR_ENGINE_AUTO;
+	}
+	if ((error = check_engine(uri, &keys, NULL)) != 0)
+		return error;
 	error = weir_medium_file_open(uri->body,
 				      &(struct weir_medium_file_options){
 					      .block_bytes = (uint32_t)keys.block_bytes,
 					      .read_only = ro || request->read_only,
 					      .direct = (enum weir_direct)direct,
-					      .threads = (unsigned)keys.threads,
+					      .threads = (unsigned)keys.threads + keys.engine,
 					      .depth = request->depth,
 					      .poll = poll,
-					      .engine = (enum weir_engine)engine,
+					      .engine = (enum weir_file_engine)engine,
 					      .share = share,
 				      },
 				      &medium);

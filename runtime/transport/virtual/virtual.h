@@ -16,6 +16,7 @@
 #include "fault.h"
 
 struct weir_virtual;
+struct weir_engine;
 struct virtual_front;
 
 /**
@@ -45,6 +46,7 @@ struct virtual_front;
  * @shadow_doorbells: offer Doorbell Buffer Config; max_queue_pairs is at most 511 then
  * @front: where commands come from, other than rings: no registers, queues or admin commands are served here
  * then (virtual/front.h); NULL = rings
+ * @engine: whose medium @medium is: it admits commands, and takes admin commands of volumes; NULL = none
  */
 struct weir_virtual_options {
 	size_t size;
@@ -64,6 +66,7 @@ struct weir_virtual_options {
 	uint32_t *doorbells;
 	bool shadow_doorbells;
 	const struct virtual_front *front;
+	struct weir_engine *engine;
 };
 
 /** struct weir_virtual_stats - what it has done; relaxed counters, summed over threads */

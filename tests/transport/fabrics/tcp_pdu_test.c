@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport/fabrics/crc32c.h"
+#include "base/crc32c.h"
 #include "transport/fabrics/tcp_pdu.h"
 
 enum { MOST_DATA = 1 << 16 };

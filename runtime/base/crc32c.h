@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* crc32c.h: the checksum of NVMe/TCP digests; isa-l's, or a table's where that library is missing. */
-#ifndef WEIR_FABRICS_CRC32C_H
-#define WEIR_FABRICS_CRC32C_H
+/* crc32c.h: the checksum of NVMe/TCP digests and of blocks in an engine; isa-l's, or a table's where that library is missing. */
+#ifndef WEIR_CRC32C_H
+#define WEIR_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/admin.c: admin commands of volumes (include/weir/nvme_volume.h).
+ *
+ * Owns: their table, and what each takes from its page or puts there. A command that changes something has
+ * ended when the journal says so.
+ */
+#include <string.h>
+
+#include "parts.h"
+
+enum { LIST_LOOKS = 1 << 16 }; /* headers that one List command looks at */
+
+#define LIST_END (~(u64)0)
+
+static u32 refuse(u32 status)
+{
+	return status | NVME_STATUS_DNR;
+}
+
+static u32 volume_add(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	struct nvme_volume volume;
+	u32 status;
+
+	memcpy(&volume, page, sizeof(volume));
+	if (volume.vid != (u16)sqe->cdw10)
+		return refuse(NVME_STATUS_INVALID_FIELD);
+	status = engine_volume_set(engine, &volume);
+	if (!status)
+		engine_record(engine, ENGINE_RECORD_VOLUME, &engine->volumes[volume.vid]->is, sizeof(volume));
+	return status;
+}
+
+static u32 volume_delete(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	u16 vid = (u16)sqe->cdw10;
+
+	(void)page;
+	if (!engine_volume_find(engine, vid))
+		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
+	engine_volume_delete(engine, vid);
+	engine_record(engine, ENGINE_RECORD_DELETE, &vid, sizeof(vid));
+	return NVME_STATUS_SUCCESS;
+}
+
+static u32 volume_chmod(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	struct nvme_volume_permission permission;
+	u32 status;
+
+	memcpy(&permission, page, sizeof(permission));
+	if (permission.vid != (u16)sqe->cdw10)
+		return refuse(NVME_STATUS_INVALID_FIELD);
+	status = engine_permission_set(engine, &permission);
+	if (!status)
+		engine_record(engine, ENGINE_RECORD_PERMISSION, &permission, sizeof(permission));
+	return status;
+}
+
+static u32 volume_lease(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	u16 vid = (u16)sqe->cdw10;
+	u32 status = engine_lease_set(engine, vid, sqe->cdw11, sqe->cdw12);
+
+	(void)page;
+	if (!status)
+		engine_record(engine, ENGINE_RECORD_VOLUME, &engine->volumes[vid]->is,
+			      sizeof(struct nvme_volume));
+	return status;
+}
+
+static u32 volume_map(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	struct nvme_volume_map map;
+	u32 status;
+
+	(void)sqe;
+	memcpy(&map, page, sizeof(map));
+	status = engine_map_set(engine, &map);
+	if (!status)
+		engine_record_map(engine);
+	return status;
+}
+
+static u32 volume_get_map(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	(void)sqe;
+	if (!engine->map.count)
+		return NVME_STATUS_VOLUME_NO_MAP;
+	memcpy(page, &engine->map, sizeof(engine->map));
+	return NVME_STATUS_SUCCESS;
+}
+
+static u32 volume_get(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	for (u32 vid = sqe->cdw10 & 0xffff; vid <= NVME_VOLUME_MOST; vid++) {
+		if (!engine->volumes[vid])
+			continue;
+		memcpy(page, &engine->volumes[vid]->is, sizeof(struct nvme_volume));
+		return NVME_STATUS_SUCCESS;
+	}
+	return refuse(NVME_STATUS_VOLUME_UNKNOWN);
+}
+
+static u32 volume_get_permission(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	const struct engine_volume *volume = engine_volume_find(engine, sqe->cdw10 & 0xffff);
+
+	if (!volume || sqe->cdw11 >= volume->permission_count)
+		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
+	memcpy(page, &volume->permissions[sqe->cdw11], sizeof(*volume->permissions));
+	return NVME_STATUS_SUCCESS;
+}
+
+static u32 volume_status(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	(void)sqe;
+	memcpy(page, &engine->status, sizeof(engine->status));
+	return NVME_STATUS_SUCCESS;
+}
+
+/* ---- lists ---- */
+
+/*
+ * A list goes through erase blocks in the order in which they were written, then through tombstones. A block
+ * that garbage collection moves is written again, further on, and is met there; what is being written stops
+ * the list until it is settled.
+ */
+
+/** struct listing - @next: sequence << 24 | block of erase blocks; bit 63 and index of tombstones */
+struct listing {
+	struct nvme_volume_list *list;
+	u64 least;
+	u32 vid;
+	u32 looks;
+};
+
+enum { LIST_BLOCK_BITS = 24 };
+#define LIST_TOMBSTONES ((u64)1 << 63)
+
+static void list_add(struct listing *listing, const struct engine_header *header, bool trimmed)
+{
+	struct nvme_volume_list *list = listing->list;
+
+	if (header->state == ENGINE_VALID && header->vid == listing->vid && header->version >= listing->least)
+		list->entries[list->count++] =
+			(struct nvme_volume_entry){ header->vba | (u64)trimmed << 32, header->version };
+}
+
+static bool list_full(const struct listing *listing)
+{
+	return listing->list->count == sizeof(listing->list->entries) / sizeof(*listing->list->entries) ||
+	       !listing->looks;
+}
+
+static u32 erase_from(const struct weir_engine *engine, u64 sequence)
+{
+	u32 found = ENGINE_NONE;
+
+	for (u32 i = 0; i < engine->shape.erase_count; i++) {
+		const struct engine_erase *erase = &engine->erases[i];
+
+		if (erase->sequence >= sequence && erase->state != ENGINE_ERASE_FREE &&
+		    (found == ENGINE_NONE || erase->sequence < engine->erases[found].sequence))
+			found = i;
+	}
+	return found;
+}
+
+/* From block @at of erase block @index on; where it stopped. */
+static u32 list_erase(const struct weir_engine *engine, struct listing *listing, u32 index, u32 at)
+{
+	const struct engine_header *headers = &engine->headers[index * engine->shape.erase_blocks];
+
+	for (; at < engine->shape.erase_blocks && !list_full(listing); at++, listing->looks--) {
+		if (headers[at].state == ENGINE_BUSY)
+			break;
+		list_add(listing, &headers[at], false);
+	}
+	return at;
+}
+
+static u64 list_blocks(const struct weir_engine *engine, struct listing *listing, u64 next)
+{
+	u32 index, at;
+
+	while ((index = erase_from(engine, next >> LIST_BLOCK_BITS)) != ENGINE_NONE) {
+		u64 sequence = engine->erases[index].sequence;
+
+		at = sequence == next >> LIST_BLOCK_BITS ? (u32)next & ((1 << LIST_BLOCK_BITS) - 1) : 0;
+		at = list_erase(engine, listing, index, at);
+		next = sequence << LIST_BLOCK_BITS | at;
+		if (at < engine->shape.erase_blocks)
+			return next;
+		next = (sequence + 1) << LIST_BLOCK_BITS;
+	}
+	return LIST_TOMBSTONES;
+}
+
+static u64 list_tombstones(const struct weir_engine *engine, struct listing *listing, u64 at)
+{
+	const struct engine_header *headers = &engine->headers[engine_blocks(engine)];
+
+	for (; at < engine->shape.tombstones && !list_full(listing); at++, listing->looks--)
+		list_add(listing, &headers[at], true);
+	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
+}
+
+static u32 volume_list(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	u64 next = (u64)sqe->cdw12 << 32 | sqe->cdw11;
+	struct nvme_volume_list list = { .next = LIST_END };
+	struct listing listing = { &list, (u64)sqe->cdw14 << 32 | sqe->cdw15, sqe->cdw10 & 0xffff,
+				   LIST_LOOKS };
+
+	if (!engine_volume_find(engine, listing.vid))
+		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
+	if (next != LIST_END && !(next & LIST_TOMBSTONES))
+		next = list_blocks(engine, &listing, next);
+	if (next != LIST_END && next & LIST_TOMBSTONES)
+		next = list_tombstones(engine, &listing, next & ~LIST_TOMBSTONES);
+	list.next = next;
+	memcpy(page, &list, sizeof(list));
+	return NVME_STATUS_SUCCESS;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	u8 opcode;
+	bool changes;
+	u16 bytes;
+	u32 (*run)(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page);
+} commands[] = {
+	{ NVME_ADMIN_VOLUME_ADD, true, sizeof(struct nvme_volume), volume_add },
+	{ NVME_ADMIN_VOLUME_DELETE, true, 0, volume_delete },
+	{ NVME_ADMIN_VOLUME_CHMOD, true, sizeof(struct nvme_volume_permission), volume_chmod },
+	{ NVME_ADMIN_VOLUME_LEASE, true, 0, volume_lease },
+	{ NVME_ADMIN_VOLUME_MAP, true, sizeof(struct nvme_volume_map), volume_map },
+	{ NVME_ADMIN_VOLUME_GET_MAP, false, sizeof(struct nvme_volume_map), volume_get_map },
+	{ NVME_ADMIN_VOLUME_GET, false, sizeof(struct nvme_volume), volume_get },
+	{ NVME_ADMIN_VOLUME_GET_PERMISSION, false, sizeof(struct nvme_volume_permission),
+	  volume_get_permission },
+	{ NVME_ADMIN_VOLUME_LIST, false, sizeof(struct nvme_volume_list), volume_list },
+	{ NVME_ADMIN_VOLUME_STATUS, false, sizeof(struct nvme_volume_engine_status), volume_status },
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
+
+static u32 command_index(u32 opcode)
+{
+	u32 i = 0;
+
+	while (i < COMMANDS && commands[i].opcode != opcode)
+		i++;
+	return i;
+}
+
+bool weir_engine_is_admin(u32 opcode)
+{
+	return command_index(opcode) < COMMANDS;
+}
+
+u32 weir_engine_admin_bytes(u32 opcode)
+{
+	return commands[command_index(opcode)].bytes;
+}
+
+u32 weir_engine_admin(struct weir_engine *engine, const char *host, const struct nvme_sqe *sqe, void *page)
+{
+	u32 at = command_index((u8)sqe->cdw0), status;
+	u64 commit = 0;
+
+	if (engine->manager && host && strcmp(host, engine->manager) != 0)
+		return refuse(NVME_STATUS_VOLUME_DENIED);
+	engine_lock(engine);
+	status = commands[at].changes && engine->failed ? NVME_STATUS_WRITE_FAULT
+							: commands[at].run(engine, sqe, page);
+	if (!status && commands[at].changes)
+		commit = engine_want_commit(engine);
+	engine_unlock(engine);
+	if (commit && !engine_wait_commit(engine, commit))
+		return NVME_STATUS_WRITE_FAULT;
+	return status;
+}
+
+void weir_engine_status(struct weir_engine *engine, struct nvme_volume_engine_status *status)
+{
+	engine_lock(engine);
+	*status = engine->status;
+	engine_unlock(engine);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/engine.c: an engine as a whole: its making, its end, and its own thread.
+ *
+ * Owns: the order of what goes on in the background: commits of the journal, then garbage.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../backend/error.h"
+#include "parts.h"
+
+void engine_want_space(struct weir_engine *engine)
+{
+	if (engine->want_space)
+		return;
+	engine->want_space = true;
+	pthread_cond_broadcast(&engine->changed);
+}
+
+unsigned weir_engine_step(struct weir_engine *engine)
+{
+	return engine_commit(engine) + engine_collect(engine);
+}
+
+static bool is_idle(const struct weir_engine *engine)
+{
+	return engine->failed || (engine->wanted <= engine->begun && !engine->want_space);
+}
+
+static void *run(void *argument)
+{
+	struct weir_engine *engine = argument;
+
+	engine_lock(engine);
+	while (!engine->stop) {
+		if (is_idle(engine)) {
+			pthread_cond_wait(&engine->changed, &engine->lock);
+			continue;
+		}
+		engine_unlock(engine);
+		weir_engine_step(engine);
+		engine_lock(engine);
+	}
+	engine_unlock(engine);
+	return NULL;
+}
+
+bool engine_wait_commit(struct weir_engine *engine, u64 number)
+{
+	bool done;
+
+	engine_lock(engine);
+	while (engine->committed < number && !engine->failed) {
+		if (engine->started) {
+			pthread_cond_wait(&engine->changed, &engine->lock);
+			continue;
+		}
+		engine_unlock(engine);
+		weir_engine_step(engine);
+		engine_lock(engine);
+	}
+	done = engine->committed >= number;
+	engine_unlock(engine);
+	return done;
+}
+
+static void memory_changed(struct weir_medium *medium, unsigned thread, const struct weir_dma_view *view)
+{
+	struct weir_medium *behind = weir_engine_of(medium)->behind;
+
+	behind->ops->memory_changed(behind, thread, view);
+}
+
+static void release(struct weir_engine *engine)
+{
+	engine_volumes_release(engine);
+	engine_table_destroy(&engine->table);
+	free(engine->headers);
+	free(engine->erases);
+	free(engine->records);
+	free(engine->buffer);
+	free(engine->per_thread);
+	free(engine->manager);
+	pthread_cond_destroy(&engine->changed);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+}
+
+static void stop(struct weir_engine *engine)
+{
+	if (!engine->started)
+		return;
+	engine_lock(engine);
+	engine->stop = true;
+	pthread_cond_broadcast(&engine->changed);
+	engine_unlock(engine);
+	pthread_join(engine->worker, NULL);
+	engine->started = false;
+}
+
+static void engine_close(struct weir_medium *medium)
+{
+	struct weir_engine *engine = weir_engine_of(medium);
+
+	stop(engine);
+	engine_finish(engine);
+	engine->behind->ops->close(engine->behind);
+	release(engine);
+}
+
+static void fill_medium(struct weir_engine *engine)
+{
+	struct weir_medium *behind = engine->behind;
+
+	engine->ops = (struct weir_medium_ops){
+		.size = sizeof(engine->ops),
+		.submit = engine_submit,
+		.poll = engine_poll,
+		.memory_changed = behind->ops->memory_changed ? memory_changed : NULL,
+		.close = engine_close,
+	};
+	snprintf(engine->path, sizeof(engine->path), "engine, %s", weir_medium_path(behind));
+	engine->medium = (struct weir_medium){ .ops = &engine->ops,
+					       .bytes = (u64)1 << (48 + NVME_VOLUME_BLOCK_LOG2),
+					       .end_bytes = (u64)1 << (48 + NVME_VOLUME_BLOCK_LOG2),
+					       .block_bytes = ENGINE_BLOCK_BYTES,
+					       .path = engine->path };
+}
+
+static int allocate(struct weir_engine *engine)
+{
+	u64 entries = (u64)engine_blocks(engine) + engine->shape.tombstones;
+
+	engine->headers = calloc(entries, sizeof(*engine->headers));
+	engine->erases = calloc(engine->shape.erase_count, sizeof(*engine->erases));
+	engine->buffer = aligned_alloc(ENGINE_BLOCK_BYTES, ENGINE_BUFFER_BYTES);
+	engine->per_thread = aligned_alloc(64, engine->threads * sizeof(*engine->per_thread));
+	if (!engine->headers || !engine->erases || !engine->buffer || !engine->per_thread)
+		return weir_fail(ENOMEM, "no memory for an engine of %llu blocks",
+				 (unsigned long long)entries);
+	memset(engine->per_thread, 0, engine->threads * sizeof(*engine->per_thread));
+	engine->open = ENGINE_NONE;
+	engine->free_erases = engine->shape.erase_count;
+	engine->status.blocks = engine->shape.user_blocks;
+	return engine_table_create(&engine->table, entries);
+}
+
+static int start(struct weir_engine *engine)
+{
+	int error = pthread_create(&engine->worker, NULL, run, engine);
+
+	if (error)
+		return weir_fail(error, "no thread for an engine: %s", strerror(error));
+	engine->started = true;
+	return 0;
+}
+
+int weir_engine_open(const struct weir_engine_options *options, struct weir_engine **out)
+{
+	struct weir_engine *engine = calloc(1, sizeof(*engine));
+	int error = 0;
+
+	if (!engine)
+		return weir_fail(ENOMEM, "no memory for an engine");
+	pthread_mutex_init(&engine->lock, NULL);
+	pthread_cond_init(&engine->changed, NULL);
+	engine->behind = options->behind;
+	engine->threads = options->threads;
+	fill_medium(engine);
+	if (options->manager && !(engine->manager = strdup(options->manager)))
+		error = weir_fail(ENOMEM, "no memory for an engine");
+	if (!error)
+		error = engine_shape_of(options->behind->bytes, &engine->shape);
+	if (!error)
+		error = allocate(engine);
+	if (!error)
+		error = engine_load(engine);
+	if (!error && options->own_thread)
+		error = start(engine);
+	if (error) {
+		release(engine);
+		return error;
+	}
+	*out = engine;
+	return 0;
+}
+
+struct weir_medium *weir_engine_medium(struct weir_engine *engine)
+{
+	return &engine->medium;
+}

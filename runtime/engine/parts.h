@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/parts.h: what the parts of an engine offer one another; private to this folder.
+ *
+ * Who may touch what: all of struct weir_engine is under its lock, but for what is set when it is opened, and
+ * for requests, which belong to the thread that submitted them.
+ */
+#ifndef WEIR_ENGINE_PARTS_H
+#define WEIR_ENGINE_PARTS_H
+
+#include <pthread.h>
+
+#include "engine.h"
+
+enum {
+	ENGINE_BLOCK_BYTES = NVME_VOLUME_BLOCK_BYTES,
+	ENGINE_BUCKET = 4,        /* slots of a bucket of the table */
+	ENGINE_SPARE_ERASE = 2,   /* erase blocks that only garbage collection may take */
+	ENGINE_LOW_ERASE = 4,     /* with as many left, or fewer, garbage is collected */
+	ENGINE_RECORD_BYTES = 32, /* granule of the journal */
+	ENGINE_BUFFER_BYTES = 1 << 20,
+};
+
+#define ENGINE_NONE (~(u32)0)
+
+/* States of a header. */
+enum engine_state {
+	ENGINE_FREE,
+	ENGINE_BUSY,  /* being written */
+	ENGINE_VALID, /* the table leads here */
+	ENGINE_DEAD,  /* until its erase block is erased */
+};
+
+/**
+ * struct engine_header - whose a block of the medium is; behind these of blocks, those of tombstones
+ * @crc: CRC32C of its data
+ */
+struct engine_header {
+	u64 version;
+	u32 vba;
+	u32 crc;
+	u16 vid;
+	u8 state;
+	u8 reserved[5];
+};
+
+/** struct engine_slot - of the cuckoo table; @index: of a header, or ENGINE_NONE */
+struct engine_slot {
+	u32 index;
+	u32 tag;
+};
+
+/** struct engine_table - from [VID, VBA] to a header */
+struct engine_table {
+	struct engine_slot *slots;
+	u64 buckets;
+	u64 used;
+};
+
+enum engine_erase_state {
+	ENGINE_ERASE_FREE,
+	ENGINE_ERASE_OPEN,
+	ENGINE_ERASE_FULL,
+	ENGINE_ERASE_LEAVING, /* nothing in it is valid; free once the journal says so, too */
+};
+
+/**
+ * struct engine_erase - an erase block
+ * @sequence: grows with each that is opened: the order in which blocks were written
+ * @erases: how often it was erased
+ * @valid: of its blocks
+ * @busy: of its blocks, being written
+ * @readers: reads of it under way
+ */
+struct engine_erase {
+	u64 sequence;
+	u32 erases;
+	u32 valid;
+	u32 busy;
+	u32 readers;
+	u8 state;
+};
+
+/** struct engine_volume - a volume and who may do what; @permissions: by client */
+struct engine_volume {
+	struct nvme_volume is;
+	struct nvme_volume_permission *permissions;
+	u32 permission_count;
+};
+
+/**
+ * struct engine_shape - where things are on the medium behind, in blocks
+ * @journal: ring of pages, @journal_blocks of them
+ * @checkpoint: two, each of @checkpoint_blocks
+ * @data: erase blocks: @erase_count of @erase_blocks
+ * @user_blocks: that volumes can use
+ * @tombstones: most of them
+ */
+struct engine_shape {
+	u64 journal;
+	u64 checkpoint;
+	u64 data;
+	u32 journal_blocks;
+	u32 checkpoint_blocks;
+	u32 erase_blocks;
+	u32 erase_count;
+	u32 user_blocks;
+	u32 tombstones;
+};
+
+/** struct engine_thread - what a controller thread has under way; its own */
+struct engine_thread {
+	struct engine_request *backlog; /* not all given to the medium behind */
+	struct engine_request *backlog_last;
+	struct engine_request *waiting; /* for a commit */
+	struct engine_request *waiting_last;
+	unsigned finished;
+} __attribute__((aligned(64)));
+
+/**
+ * struct weir_engine - an engine
+ * @changed: signalled when @wanted grows, and when @committed does
+ * @headers: of shape.erase_count * shape.erase_blocks blocks, then of shape.tombstones
+ * @open: erase block being written, or ENGINE_NONE; @fill: blocks of it that were given away
+ * @coming: blocks being written that the table does not have yet
+ * @tombstone_next: where the look for a free one begins
+ * @records: of the journal, not written yet; @record_count of ENGINE_RECORD_BYTES
+ * @wanted: commits that somebody waits for; @begun: of these; @committed: that are durable
+ * @failed: the medium behind failed a write of the journal; nothing is changed any more
+ */
+struct weir_engine {
+	struct weir_medium medium;
+	struct weir_medium *behind;
+	struct weir_medium_ops ops;
+	char *manager;
+	char path[160];
+	unsigned threads;
+	struct engine_thread *per_thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t worker;
+	bool started;
+	bool stop;
+	bool want_space;
+	struct engine_shape shape;
+	struct engine_table table;
+	struct engine_header *headers;
+	struct engine_erase *erases;
+	u64 sequence;
+	u32 open;
+	u32 fill;
+	u32 free_erases;
+	u32 leaving;
+	u32 coming;
+	u32 tombstone_next;
+	struct engine_volume *volumes[NVME_VOLUME_MOST + 1];
+	struct nvme_volume_map map;
+	bool has_map; /* since it was opened */
+	u32 *placement;
+	u8 *records;
+	u64 record_count;
+	u64 record_room;
+	u64 wanted;
+	u64 begun;
+	u64 committed;
+	u64 journal_head;  /* sequence number of the next page */
+	u64 journal_since; /* of the first that the newest checkpoint does not cover */
+	u64 generation;    /* of that checkpoint */
+	bool failed;
+	u8 *buffer; /* of the worker: ENGINE_BUFFER_BYTES */
+	struct nvme_volume_engine_status status;
+};
+
+static inline void engine_lock(struct weir_engine *engine)
+{
+	pthread_mutex_lock(&engine->lock);
+}
+
+static inline void engine_unlock(struct weir_engine *engine)
+{
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static inline u32 engine_blocks(const struct weir_engine *engine)
+{
+	return engine->shape.erase_blocks * engine->shape.erase_count;
+}
+
+static inline bool engine_is_tombstone(const struct weir_engine *engine, u32 index)
+{
+	return index >= engine_blocks(engine);
+}
+
+static inline struct engine_erase *engine_erase_of(struct weir_engine *engine, u32 index)
+{
+	return &engine->erases[index / engine->shape.erase_blocks];
+}
+
+/** engine_at() - byte of the medium behind where block @index is */
+static inline u64 engine_at(const struct weir_engine *engine, u32 index)
+{
+	return (engine->shape.data + index) * ENGINE_BLOCK_BYTES;
+}
+
+/** weir_engine_of() - the engine whose medium it is */
+static inline struct weir_engine *weir_engine_of(struct weir_medium *medium)
+{
+	return (struct weir_engine *)medium;
+}
+
+/* engine.c */
+
+/** engine_want_space() - garbage is to be collected; under the lock */
+void engine_want_space(struct weir_engine *engine);
+
+/* table.c: under the lock */
+
+int engine_table_create(struct engine_table *table, u64 entries);
+void engine_table_destroy(struct engine_table *table);
+/** engine_table_find() - the slot of a block, or NULL */
+struct engine_slot *engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
+/** engine_table_add() - a block that is not in it; its header is filled; false: there is no slot for it */
+bool engine_table_add(struct weir_engine *engine, u32 index);
+void engine_table_remove(struct weir_engine *engine, struct engine_slot *slot);
+
+/* space.c: erase blocks and what is in them; under the lock */
+
+/** engine_take() - a block to write to; ENGINE_NONE: none is free now. @collecting: garbage collection asks
+ */
+u32 engine_take(struct weir_engine *engine, bool collecting);
+/** engine_can_take() - whether engine_take() would succeed @blocks times for a user */
+bool engine_can_take(const struct weir_engine *engine, u32 blocks);
+/** engine_give_back() - a block that was taken has not been written, or in vain */
+void engine_give_back(struct weir_engine *engine, u32 index);
+/** engine_take_tombstone() - ENGINE_NONE: there are too many */
+u32 engine_take_tombstone(struct weir_engine *engine);
+/** engine_install() - the table leads to header @index, which is filled, and no more to where it led */
+bool engine_install(struct weir_engine *engine, u32 index);
+/** engine_drop() - the block of @slot is gone */
+void engine_drop(struct weir_engine *engine, struct engine_slot *slot);
+/** engine_drop_volume() - all of its blocks are */
+void engine_drop_volume(struct weir_engine *engine, u32 vid);
+
+/* volumes.c: volumes, rights, the map; under the lock */
+
+struct engine_volume *engine_volume_find(const struct weir_engine *engine, u32 vid);
+/** engine_volume_set() - 0, or an NVMe status */
+u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volume);
+void engine_volume_delete(struct weir_engine *engine, u32 vid);
+u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_permission *permission);
+const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
+u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
+u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
+void engine_volumes_release(struct weir_engine *engine);
+
+/* admit.c */
+
+/** engine_still() - whether a change that was admitted under @epochs still may happen; under the lock */
+u32 engine_still(const struct weir_engine *engine, u32 vid, u64 epochs);
+
+/* request.c: what the medium is asked; the submitting thread */
+
+bool engine_submit(struct weir_medium *medium, struct weir_io *io);
+unsigned engine_poll(struct weir_medium *medium, unsigned thread);
+
+/* journal.c */
+
+enum engine_record_kind {
+	ENGINE_RECORD_BLOCK = 1, /* struct engine_header, index */
+	ENGINE_RECORD_OPEN,      /* an erase block is written from here on */
+	ENGINE_RECORD_FREE,      /* an erase block was erased */
+	ENGINE_RECORD_VOLUME,
+	ENGINE_RECORD_DELETE,
+	ENGINE_RECORD_PERMISSION,
+	ENGINE_RECORD_MAP, /* half of one */
+};
+
+/** engine_record() - note a change; under the lock; at most ENGINE_RECORD_MOST bytes */
+void engine_record(struct weir_engine *engine, enum engine_record_kind kind, const void *data, u32 bytes);
+void engine_record_block(struct weir_engine *engine, u32 index);
+void engine_record_map(struct weir_engine *engine);
+/** engine_want_commit() - number of the commit after which all that was noted is durable; under the lock */
+u64 engine_want_commit(struct weir_engine *engine);
+/** engine_wait_commit() - wait for it; not under the lock; false: the medium failed */
+bool engine_wait_commit(struct weir_engine *engine, u64 number);
+/** engine_commit() - make durable what was noted; the worker's; 0: nobody wants it */
+unsigned engine_commit(struct weir_engine *engine);
+
+/* checkpoint.c; the worker's, or nobody else's */
+
+/** engine_checkpoint_blocks() - room for one of a medium of @blocks */
+u32 engine_checkpoint_blocks(u32 blocks);
+/** engine_load() - from what the medium behind has; 0 or a negative errno with a sentence */
+int engine_load(struct weir_engine *engine);
+/** engine_finish() - it is closed: all is made durable */
+void engine_finish(struct weir_engine *engine);
+
+/* collect.c; the worker's */
+
+/** engine_collect() - make room; 0: there was no need */
+unsigned engine_collect(struct weir_engine *engine);
+
+/* shape.c */
+
+/** engine_shape_of() - of a medium of @bytes; 0 or a negative errno with a sentence */
+int engine_shape_of(u64 bytes, struct engine_shape *shape);
+
+#endif
