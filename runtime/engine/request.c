@@ -280,6 +280,17 @@ static void unpin(struct engine_request *request)
 			engine_erase_of(engine, request->pieces[i].index)->readers--;
 }
 
+enum version { VERSION_NEW, VERSION_EQUAL, VERSION_OLD };
+
+static enum version compare(const struct weir_engine *engine, const struct engine_slot *slot, u64 version)
+{
+	u64 is = slot ? engine->headers[slot->index].version : 0;
+
+	if (!slot || version > is)
+		return VERSION_NEW;
+	return version == is ? VERSION_EQUAL : VERSION_OLD;
+}
+
 /* Where each block is; an erase block with readers is not erased. */
 static u32 find(struct engine_request *request)
 {
@@ -290,7 +301,10 @@ static u32 find(struct engine_request *request)
 		const struct engine_slot *slot = engine_table_find(engine, vid, vba + i);
 		u32 index = slot ? slot->index : ENGINE_NONE;
 
-		if (!slot && engine->map.rebuilding)
+		if (request->given->version &&
+		    compare(engine, slot, request->given->version) != VERSION_EQUAL)
+			status = NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR;
+		else if (!slot && engine->map.rebuilding)
 			status = NVME_STATUS_VOLUME_NOT_HERE;
 		if (slot && engine_is_tombstone(engine, index))
 			index = ENGINE_NONE;
@@ -353,17 +367,6 @@ static bool submit_read(struct weir_engine *engine, struct weir_io *io)
 }
 
 /* ---- changes ---- */
-
-enum version { VERSION_NEW, VERSION_EQUAL, VERSION_OLD };
-
-static enum version compare(const struct weir_engine *engine, const struct engine_slot *slot, u64 version)
-{
-	u64 is = slot ? engine->headers[slot->index].version : 0;
-
-	if (!slot || version > is)
-		return VERSION_NEW;
-	return version == is ? VERSION_EQUAL : VERSION_OLD;
-}
 
 /* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. */
 static u32 sort_out(struct engine_request *request, u32 *wanted)

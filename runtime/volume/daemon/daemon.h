@@ -29,7 +29,7 @@ enum {
 	VOLUMED_LEASE_MS = 300000,
 	VOLUMED_HEARTBEAT_MS = 500,
 	VOLUMED_MISSES = 3,
-	VOLUMED_NOBODY = NVME_VOLUME_ALL, /* lease client: nobody, and blocks are to be made equal */
+	VOLUMED_NOBODY = NVME_VOLUME_MOST, /* lease client: nobody, and blocks are to be made equal */
 };
 
 /**

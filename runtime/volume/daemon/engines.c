@@ -94,6 +94,18 @@ static int bring_volume(struct volumed_engine *engine, const struct volumed_volu
 	return status;
 }
 
+/* One that is out, and has a lease that no daemon knows of, was given it by one that died before it counted:
+ * its blocks of that volume are copied anew. */
+static int bring_again(struct volumed_engine *engine, const struct volumed_volume *volume)
+{
+	int status = bring_volume(engine, volume);
+
+	if (status != NVME_STATUS_VOLUME_STALE_LEASE || volumed_engine_in(engine))
+		return status;
+	status = volume_engine_delete(engine->link, volume->info.vid);
+	return status ? status : bring_volume(engine, volume);
+}
+
 /* An engine that is behind everyone's back ahead of the daemon had a map of a daemon before it that did not
  * count: this one's has to be newer. */
 static int check_epoch(struct volumed *d, const struct volumed_engine *engine)
@@ -113,7 +125,7 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 	if (!status)
 		status = delete_strangers(d, engine);
 	for (size_t i = 0; i < d->volume_count && !status; i++)
-		status = bring_volume(engine, &d->volumes[i]);
+		status = bring_again(engine, &d->volumes[i]);
 	volumed_map_fill(d, index, &map);
 	if (!status)
 		status = volume_engine_map(engine->link, &map);

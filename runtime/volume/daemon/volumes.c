@@ -244,8 +244,8 @@ int volumed_volume_chmod(struct volumed *d, const char *name, const char *hostnq
 		return -ENOENT;
 	if (strncmp(hostnqn, "nqn.", 4) != 0 || strlen(hostnqn) >= NVME_VOLUME_HOST_BYTES)
 		return weir_fail(EINVAL, "host '%s' is no NQN; weir-fabrics show prints a host's", hostnqn);
-	if (client > NVME_VOLUME_MOST)
-		return weir_fail(ENOSPC, "there are %d hosts with permissions", NVME_VOLUME_MOST);
+	if (client >= VOLUMED_NOBODY)
+		return weir_fail(ENOSPC, "there are %d hosts with permissions", VOLUMED_NOBODY - 1);
 	permission.vid = volume->info.vid;
 	permission.client = (u16)client;
 	memcpy(permission.hostnqn, hostnqn, strlen(hostnqn));
