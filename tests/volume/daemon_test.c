@@ -360,6 +360,54 @@ static void test_copies_and_writes_meet(void **state)
 	check_all(&writer);
 }
 
+/* What the daemon is about to copy is written on the engine that it reads, and nowhere else. */
+static void write_where_it_reads(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	static u32 next;
+
+	if (opcode != NVME_OPCODE_READ || !d->rebuilding)
+		return;
+	for (u32 i = 0; i < 10; i++, next = (next + 1) % BLOCKS) {
+		u64 version = (u64)writer.lease << 32 | ++writer.counter, word = 80000 + next;
+
+		if (stand_in_write(&engines->engines[engine], writer.number, writer.lease, writer.map,
+				   writer.vid, next, version, word) == 0)
+			writer.acknowledged[next] = word;
+		if (next == BLOCKS - 1)
+			engines->on_command = NULL; /* it dies */
+	}
+}
+
+static void test_a_writer_dies_while_blocks_are_copied(void **state)
+{
+	(void)state;
+	start_daemon(4, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[2].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	get_map(&writer);
+	array.on_command = write_where_it_reads;
+	settle();
+	assert_null(array.on_command);
+	for (u32 vba = 0; vba < BLOCKS; vba++)
+		for (u32 i = 0; i < REPLICAS; i++) {
+			const struct stand_in_block *block = stand_in_block(
+				&array.engines[engine_at(writer.vid, vba, i)], writer.vid, vba);
+
+			assert_int_not_equal(block->version, 0); /* as zeros it would be read */
+			assert_true((u32)block->version <= BLOCKS ? block->word == 1000 + vba
+								  : block->word >= 80000);
+		}
+	clock_ms += LEASE_MS;
+	settle();
+	for (u32 vba = 0; vba < BLOCKS; vba++) /* some were written twice, on one engine each */
+		writer.acknowledged[vba] = 0;
+	check_all(&writer);
+}
+
 static void test_an_engine_leaves_and_another_joins(void **state)
 {
 	json_t *result;
@@ -418,6 +466,7 @@ int main(void)
 		CASE(test_an_old_majority_is_none),
 		CASE(test_a_daemon_dies_while_it_makes_equal),
 		CASE(test_copies_and_writes_meet),
+		CASE(test_a_writer_dies_while_blocks_are_copied),
 		CASE(test_an_engine_leaves_and_another_joins),
 		CASE(test_an_engine_dies_during_a_call),
 	};

@@ -56,7 +56,7 @@ static int begin_slice(struct volumed_level *level, u64 base)
 	level->base = base;
 	level->engine = 0;
 	level->cursor = level->at = 0;
-	level->listed = false;
+	level->listed = level->changed = false;
 	level->best = map_words(VOLUMED_SLICE * sizeof(u64));
 	level->source = map_words(VOLUMED_SLICE);
 	for (u32 i = 0; i < level->replicas; i++) {
@@ -186,6 +186,7 @@ static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 		return 0;
 	if (!trimmed)
 		status = volume_engine_read(level->links[level->source[at]], &block, data);
+	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION;
 	if (status)
 		return judge(level, block.vba, status);
 	block.version = version;
@@ -236,8 +237,8 @@ int volumed_level_step(struct volumed_level *level)
 		return error;
 	if (!level->listed || level->at < slice_blocks(level))
 		return 1;
-	if (level->base + VOLUMED_SLICE >= level->blocks)
+	if (!level->changed && level->base + VOLUMED_SLICE >= level->blocks)
 		return 0;
-	error = begin_slice(level, level->base + VOLUMED_SLICE);
+	error = begin_slice(level, level->base + (level->changed ? 0 : VOLUMED_SLICE));
 	return error ? error : 1;
 }
