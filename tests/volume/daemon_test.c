@@ -82,6 +82,34 @@ static void test_a_writer_dies_between_replicas(void **state)
 	assert_int_equal(write_block(&writer, 3, 1), NVME_STATUS_VOLUME_STALE_LEASE);
 }
 
+/* Its writes are refused before the first block is compared. */
+static void write_late(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	if (opcode != NVME_ADMIN_VOLUME_LIST)
+		return;
+	writer.acknowledged[0]++;
+	for (u32 i = 0; i < BLOCKS; i++)
+		if (engine_at(writer.vid, i, 0) == engine)
+			assert_int_equal(stand_in_write(&engines->engines[engine], writer.number,
+							writer.lease, writer.map, writer.vid, i,
+							(u64)writer.lease << 32 | 9999, 1),
+					 NVME_STATUS_VOLUME_STALE_LEASE);
+}
+
+static void test_a_writer_is_kept_off_first(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_one(5, 0, 8);
+	clock_ms += LEASE_MS;
+	array.on_command = write_late;
+	assert_int_equal(open_volume(&reader, OTHER, true), 0);
+	array.on_command = NULL;
+	assert_true(writer.acknowledged[0] > 0);
+}
+
 static void test_a_lease_that_is_over_is_cleaned_up_without_a_successor(void **state)
 {
 	(void)state;
@@ -453,6 +481,7 @@ int main(void)
 		CASE(test_a_volume_is_created_shared_and_opened),
 		CASE(test_one_writer_at_a_time),
 		CASE(test_a_writer_dies_between_replicas),
+		CASE(test_a_writer_is_kept_off_first),
 		CASE(test_a_lease_that_is_over_is_cleaned_up_without_a_successor),
 		CASE(test_an_engine_dies),
 		CASE(test_a_client_reports_an_engine),
