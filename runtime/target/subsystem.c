@@ -107,14 +107,15 @@ static int open_other(struct weir_target *target, const struct weir_target_subsy
 	return error;
 }
 
-/* virt: and file: are cores themselves. */
+/* virt:, file: and vol: are cores themselves. */
 static int open_core(struct weir_target *target, const struct weir_target_subsystem_options *of,
 		     const struct weir_target_namespace_options *options, struct weir_uri *uri,
 		     struct target_namespace *space)
 {
 	int error;
 
-	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
+	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0 &&
+	    strcmp(uri->scheme, "vol") != 0)
 		return open_other(target, of, options, space);
 	error = open_transport(target, of, options, uri, &space->transport);
 	if (error)
