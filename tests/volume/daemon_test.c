@@ -82,6 +82,34 @@ static void test_a_writer_dies_between_replicas(void **state)
 	assert_int_equal(write_block(&writer, 3, 1), NVME_STATUS_VOLUME_STALE_LEASE);
 }
 
+/* Its writes are refused before the first block is compared. */
+static void write_late(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	if (opcode != NVME_ADMIN_VOLUME_LIST)
+		return;
+	writer.acknowledged[0]++;
+	for (u32 i = 0; i < BLOCKS; i++)
+		if (engine_at(writer.vid, i, 0) == engine)
+			assert_int_equal(stand_in_write(&engines->engines[engine], writer.number,
+							writer.lease, writer.map, writer.vid, i,
+							(u64)writer.lease << 32 | 9999, 1),
+					 NVME_STATUS_VOLUME_STALE_LEASE);
+}
+
+static void test_a_writer_is_kept_off_first(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_one(5, 0, 8);
+	clock_ms += LEASE_MS;
+	array.on_command = write_late;
+	assert_int_equal(open_volume(&reader, OTHER, true), 0);
+	array.on_command = NULL;
+	assert_true(writer.acknowledged[0] > 0);
+}
+
 static void test_a_lease_that_is_over_is_cleaned_up_without_a_successor(void **state)
 {
 	(void)state;
@@ -360,6 +388,54 @@ static void test_copies_and_writes_meet(void **state)
 	check_all(&writer);
 }
 
+/* What the daemon is about to copy is written on the engine that it reads, and nowhere else. */
+static void write_where_it_reads(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	static u32 next;
+
+	if (opcode != NVME_OPCODE_READ || !d->rebuilding)
+		return;
+	for (u32 i = 0; i < 10; i++, next = (next + 1) % BLOCKS) {
+		u64 version = (u64)writer.lease << 32 | ++writer.counter, word = 80000 + next;
+
+		if (stand_in_write(&engines->engines[engine], writer.number, writer.lease, writer.map,
+				   writer.vid, next, version, word) == 0)
+			writer.acknowledged[next] = word;
+		if (next == BLOCKS - 1)
+			engines->on_command = NULL; /* it dies */
+	}
+}
+
+static void test_a_writer_dies_while_blocks_are_copied(void **state)
+{
+	(void)state;
+	start_daemon(4, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[2].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	get_map(&writer);
+	array.on_command = write_where_it_reads;
+	settle();
+	assert_null(array.on_command);
+	for (u32 vba = 0; vba < BLOCKS; vba++)
+		for (u32 i = 0; i < REPLICAS; i++) {
+			const struct stand_in_block *block = stand_in_block(
+				&array.engines[engine_at(writer.vid, vba, i)], writer.vid, vba);
+
+			assert_int_not_equal(block->version, 0); /* as zeros it would be read */
+			assert_true((u32)block->version <= BLOCKS ? block->word == 1000 + vba
+								  : block->word >= 80000);
+		}
+	clock_ms += LEASE_MS;
+	settle();
+	for (u32 vba = 0; vba < BLOCKS; vba++) /* some were written twice, on one engine each */
+		writer.acknowledged[vba] = 0;
+	check_all(&writer);
+}
+
 static void test_an_engine_leaves_and_another_joins(void **state)
 {
 	json_t *result;
@@ -405,6 +481,7 @@ int main(void)
 		CASE(test_a_volume_is_created_shared_and_opened),
 		CASE(test_one_writer_at_a_time),
 		CASE(test_a_writer_dies_between_replicas),
+		CASE(test_a_writer_is_kept_off_first),
 		CASE(test_a_lease_that_is_over_is_cleaned_up_without_a_successor),
 		CASE(test_an_engine_dies),
 		CASE(test_a_client_reports_an_engine),
@@ -418,6 +495,7 @@ int main(void)
 		CASE(test_an_old_majority_is_none),
 		CASE(test_a_daemon_dies_while_it_makes_equal),
 		CASE(test_copies_and_writes_meet),
+		CASE(test_a_writer_dies_while_blocks_are_copied),
 		CASE(test_an_engine_leaves_and_another_joins),
 		CASE(test_an_engine_dies_during_a_call),
 	};

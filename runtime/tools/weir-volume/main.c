@@ -22,6 +22,7 @@ static const char usage_text[] =
 	"usage: weir-volume create NAME SIZE [--replicas N] [--unit SIZE] [--weight N]\n"
 	"       weir-volume share NAME [--host NQN] [--rights rw|r|none]\n"
 	"       weir-volume list | info NAME | resize NAME SIZE | delete NAME\n"
+	"       weir-volume put NAME FILE | get NAME FILE\n"
 	"       weir-volume lease NAME [--end]\n"
 	"       weir-volume engines [--add tcp://HOST:PORT/NQN] [--remove ID]\n"
 	"       weir-volume status\n"
@@ -29,6 +30,7 @@ static const char usage_text[] =
 	"  create   a volume: 2 replicas, stripe units of 64K, weight 100 unless others are given\n"
 	"  share    let a host use it (this one without --host; weir-fabrics show prints a host's NQN)\n"
 	"  resize   let it grow\n"
+	"  put      write a file to it, from its first block on, as this host; get reads all of it\n"
 	"  lease    who writes it; --end ends that lease as if its time were over\n"
 	"  engines  the engines, what they have, and who is missing; an engine that is removed gives its\n"
 	"           blocks to others first\n"
@@ -175,6 +177,8 @@ static int carry_out(const struct request *request, int count, char **words)
 		return create(request, words[1], words[2]);
 	if (count == 3 && !strcmp(words[0], "resize"))
 		return resize(request, words[1], words[2]);
+	if (count == 3 && (!strcmp(words[0], "put") || !strcmp(words[0], "get")))
+		return copy_file(request->daemon, words[1], words[2], words[0][0] == 'p') == 0 ? 0 : bad();
 	if (count == 2)
 		return named(request, words[0], words[1]);
 	if (count == 1 && !strcmp(words[0], "list"))

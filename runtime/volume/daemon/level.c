@@ -56,7 +56,7 @@ static int begin_slice(struct volumed_level *level, u64 base)
 	level->base = base;
 	level->engine = 0;
 	level->cursor = level->at = 0;
-	level->listed = false;
+	level->listed = level->changed = false;
 	level->best = map_words(VOLUMED_SLICE * sizeof(u64));
 	level->source = map_words(VOLUMED_SLICE);
 	for (u32 i = 0; i < level->replicas; i++) {
@@ -170,6 +170,16 @@ static u64 repair_version(const struct volumed_level *level, u64 highest)
 	return epoch & 1 ? (u64)(epoch + 1) << 32 : highest + 1;
 }
 
+/* A replica has nothing of it. One that has a version was written since it is placed there, and so has all
+ * that was acknowledged; a block that is written all the time does not keep the comparison from ending. */
+static bool is_lacking(const struct volumed_level *level, u64 at)
+{
+	for (u32 i = 0; i < level->replicas; i++)
+		if (!level->versions[i][at])
+			return true;
+	return false;
+}
+
 /* Write the newest version of a block to the replicas that lack it. */
 static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 {
@@ -186,6 +196,7 @@ static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 		return 0;
 	if (!trimmed)
 		status = volume_engine_read(level->links[level->source[at]], &block, data);
+	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_lacking(level, at);
 	if (status)
 		return judge(level, block.vba, status);
 	block.version = version;
@@ -236,8 +247,8 @@ int volumed_level_step(struct volumed_level *level)
 		return error;
 	if (!level->listed || level->at < slice_blocks(level))
 		return 1;
-	if (level->base + VOLUMED_SLICE >= level->blocks)
+	if (!level->changed && level->base + VOLUMED_SLICE >= level->blocks)
 		return 0;
-	error = begin_slice(level, level->base + VOLUMED_SLICE);
+	error = begin_slice(level, level->base + (level->changed ? 0 : VOLUMED_SLICE));
 	return error ? error : 1;
 }

@@ -44,6 +44,8 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @map: epoch for commands
  * @base: first block of the slice
  * @engine, @cursor: whose list is read, from where on
+ * @listed: all lists were read
+ * @changed: a block was written meanwhile: the slice is compared once more
  * @at: block of the slice that is compared next
  * @best, @versions, @source: of each block of the slice: the newest version, those of its replicas, who has
  * the newest (bit 7: it was trimmed)
@@ -63,6 +65,7 @@ struct volumed_level {
 	unsigned engine;
 	u64 cursor;
 	bool listed;
+	bool changed;
 	u64 at;
 	u64 *best;
 	u64 *versions[NVME_VOLUME_MOST_REPLICAS];
