@@ -60,6 +60,13 @@ static void cut(struct weir_engine *engine, const struct nvme_volume *volume)
 	}
 }
 
+/* Volumes and permissions have to fit into a checkpoint. */
+static bool has_room(const struct weir_engine *engine)
+{
+	return (engine->entries + 1) * (sizeof(struct nvme_volume_permission) + sizeof(u64)) <=
+	       engine_checkpoint_reserve(engine);
+}
+
 u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volume)
 {
 	struct engine_volume *at;
@@ -76,11 +83,14 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 		change(at, volume);
 		return NVME_STATUS_SUCCESS;
 	}
+	if (!has_room(engine))
+		return NVME_STATUS_CAPACITY_EXCEEDED;
 	at = calloc(1, sizeof(*at));
 	if (!at)
 		return NVME_STATUS_INTERNAL_ERROR;
 	at->is = *volume;
 	engine->volumes[volume->vid] = at;
+	engine->entries++;
 	engine->status.volumes++;
 	return NVME_STATUS_SUCCESS;
 }
@@ -92,6 +102,7 @@ void engine_volume_delete(struct weir_engine *engine, u32 vid)
 	if (!volume)
 		return;
 	engine_drop_volume(engine, vid);
+	engine->entries -= 1 + volume->permission_count;
 	free(volume->permissions);
 	free(volume);
 	engine->volumes[vid] = NULL;
@@ -158,10 +169,15 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 	at = permission_index(volume, permission->client);
 	there = at < volume->permission_count && volume->permissions[at].client == permission->client;
 	if (!permission->rights) {
+		engine->entries -= there;
 		if (there)
 			permission_remove(volume, at);
 		return NVME_STATUS_SUCCESS;
 	}
+	if (!there && !has_room(engine))
+		return NVME_STATUS_CAPACITY_EXCEEDED;
+	if (!there)
+		engine->entries++;
 	if (!there && !permission_insert(volume, at))
 		return NVME_STATUS_INTERNAL_ERROR;
 	volume->permissions[at] = *permission;
