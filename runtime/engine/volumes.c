@@ -5,9 +5,11 @@
  * Owns: the tables that each command is checked against, and which changes of them are accepted. The caller
  * has the lock, and notes in the journal what was changed.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backend/error.h"
 #include "../volume/placement.h"
 #include "parts.h"
 
@@ -224,6 +226,21 @@ static void drop_misplaced(struct weir_engine *engine)
 		if (slot->index != ENGINE_NONE && !is_placed(engine, &engine->headers[slot->index]))
 			engine_drop(engine, slot);
 	}
+}
+
+int engine_map_restore(struct weir_engine *engine)
+{
+	int error;
+
+	if (!engine->map.count)
+		return 0;
+	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
+	if (!engine->placement)
+		return weir_fail(ENOMEM, "no memory for the map of an engine");
+	error = weir_placement_build(&engine->map, engine->placement);
+	if (!error)
+		drop_misplaced(engine);
+	return error;
 }
 
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
