@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "../backend/error.h"
 
 enum {
 	COMMAND_MS = 8000,
+	SPINS = 50, /* polls without an answer before the thread naps between them */
+	NAP_NS = 10000,
 	LIST_BYTES = VOLUME_FRAGMENT_MOST / NVME_VOLUME_BLOCK_BYTES * sizeof(u64),
 	VERSION_LEASE_SHIFT = 40,
 };
@@ -184,6 +187,14 @@ static void go_on(struct volume_thread *thread)
 	}
 }
 
+/* Answers come through threads that need a core, too. */
+static void rest(struct volume_thread *thread, unsigned answers)
+{
+	thread->idle = answers ? 0 : thread->idle + 1;
+	if (thread->idle > SPINS)
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+}
+
 static unsigned volume_poll(struct weir_medium *medium, unsigned index)
 {
 	struct volume *volume = volume_of(medium);
@@ -191,7 +202,7 @@ static unsigned volume_poll(struct weir_medium *medium, unsigned index)
 	unsigned ended;
 
 	(void)weir_session_refresh(volume->session, &thread->map);
-	(void)volume_link_poll(thread);
+	rest(thread, volume_link_poll(thread));
 	go_on(thread);
 	cut(thread);
 	ended = thread->ended;

@@ -116,6 +116,7 @@ struct volume_thread {
 	struct weir_io *first;
 	struct weir_io *last;
 	unsigned ended; /* requests, in this poll */
+	unsigned idle;  /* polls since the last answer */
 };
 
 /**
