@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* crc32c.h: the checksum of NVMe/TCP digests and of blocks in an engine; isa-l's, or a table's where that library is missing. */
+/*
+ * crc32c.h: the checksum of NVMe/TCP digests and of an engine's blocks; isa-l's, or a table's where that
+ * library is missing.
+ */
 #ifndef WEIR_CRC32C_H
 #define WEIR_CRC32C_H
 

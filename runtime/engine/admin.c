@@ -9,7 +9,7 @@
 
 #include "parts.h"
 
-enum { LIST_LOOKS = 1 << 16 }; /* headers that one List command looks at */
+enum { LIST_STEPS = 1 << 16 }; /* headers that one List command goes through */
 
 #define LIST_END (~(u64)0)
 
@@ -28,7 +28,8 @@ static u32 volume_add(struct weir_engine *engine, const struct nvme_sqe *sqe, vo
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	status = engine_volume_set(engine, &volume);
 	if (!status)
-		engine_record(engine, ENGINE_RECORD_VOLUME, &engine->volumes[volume.vid]->is, sizeof(volume));
+		engine_record(engine, ENGINE_RECORD_VOLUME, 0, &engine->volumes[volume.vid]->is,
+			      sizeof(volume));
 	return status;
 }
 
@@ -40,7 +41,7 @@ static u32 volume_delete(struct weir_engine *engine, const struct nvme_sqe *sqe,
 	if (!engine_volume_find(engine, vid))
 		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
 	engine_volume_delete(engine, vid);
-	engine_record(engine, ENGINE_RECORD_DELETE, &vid, sizeof(vid));
+	engine_record(engine, ENGINE_RECORD_DELETE, vid, NULL, 0);
 	return NVME_STATUS_SUCCESS;
 }
 
@@ -54,7 +55,7 @@ static u32 volume_chmod(struct weir_engine *engine, const struct nvme_sqe *sqe, 
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	status = engine_permission_set(engine, &permission);
 	if (!status)
-		engine_record(engine, ENGINE_RECORD_PERMISSION, &permission, sizeof(permission));
+		engine_record(engine, ENGINE_RECORD_PERMISSION, 0, &permission, sizeof(permission));
 	return status;
 }
 
@@ -65,7 +66,7 @@ static u32 volume_lease(struct weir_engine *engine, const struct nvme_sqe *sqe, 
 
 	(void)page;
 	if (!status)
-		engine_record(engine, ENGINE_RECORD_VOLUME, &engine->volumes[vid]->is,
+		engine_record(engine, ENGINE_RECORD_VOLUME, 0, &engine->volumes[vid]->is,
 			      sizeof(struct nvme_volume));
 	return status;
 }
@@ -133,7 +134,7 @@ struct listing {
 	struct nvme_volume_list *list;
 	u64 least;
 	u32 vid;
-	u32 looks;
+	u32 steps;
 };
 
 enum { LIST_BLOCK_BITS = 24 };
@@ -151,7 +152,7 @@ static void list_add(struct listing *listing, const struct engine_header *header
 static bool list_full(const struct listing *listing)
 {
 	return listing->list->count == sizeof(listing->list->entries) / sizeof(*listing->list->entries) ||
-	       !listing->looks;
+	       !listing->steps;
 }
 
 static u32 erase_from(const struct weir_engine *engine, u64 sequence)
@@ -173,7 +174,7 @@ static u32 list_erase(const struct weir_engine *engine, struct listing *listing,
 {
 	const struct engine_header *headers = &engine->headers[index * engine->shape.erase_blocks];
 
-	for (; at < engine->shape.erase_blocks && !list_full(listing); at++, listing->looks--) {
+	for (; at < engine->shape.erase_blocks && !list_full(listing); at++, listing->steps--) {
 		if (headers[at].state == ENGINE_BUSY)
 			break;
 		list_add(listing, &headers[at], false);
@@ -202,7 +203,7 @@ static u64 list_tombstones(const struct weir_engine *engine, struct listing *lis
 {
 	const struct engine_header *headers = &engine->headers[engine_blocks(engine)];
 
-	for (; at < engine->shape.tombstones && !list_full(listing); at++, listing->looks--)
+	for (; at < engine->shape.tombstones && !list_full(listing); at++, listing->steps--)
 		list_add(listing, &headers[at], true);
 	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
 }
@@ -212,7 +213,7 @@ static u32 volume_list(struct weir_engine *engine, const struct nvme_sqe *sqe, v
 	u64 next = (u64)sqe->cdw12 << 32 | sqe->cdw11;
 	struct nvme_volume_list list = { .next = LIST_END };
 	struct listing listing = { &list, (u64)sqe->cdw14 << 32 | sqe->cdw15, sqe->cdw10 & 0xffff,
-				   LIST_LOOKS };
+				   LIST_STEPS };
 
 	if (!engine_volume_find(engine, listing.vid))
 		return refuse(NVME_STATUS_VOLUME_UNKNOWN);

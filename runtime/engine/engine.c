@@ -169,6 +169,7 @@ int weir_engine_open(const struct weir_engine_options *options, struct weir_engi
 	pthread_cond_init(&engine->changed, NULL);
 	engine->behind = options->behind;
 	engine->threads = options->threads;
+	engine->read_only = options->read_only;
 	fill_medium(engine);
 	if (options->manager && !(engine->manager = strdup(options->manager)))
 		error = weir_fail(ENOMEM, "no memory for an engine");

@@ -22,14 +22,16 @@ struct weir_engine;
  * threads 0 to @threads; the last of these is the engine's own
  * @threads: controller threads that will submit
  * @manager: NQN of the one host that may send admin commands of volumes, and be client 0; NULL: any
- * @own_thread: start a thread for what goes on in the background; else weir_engine_step() does it, which
- * polls of thread 0 call
+ * @own_thread: start a thread for what goes on in the background; else polls of thread 0 call
+ *              weir_engine_step(), which does it
+ * @read_only: nothing is written: it is for weir_engine_status() and weir_engine_check() alone
  */
 struct weir_engine_options {
 	struct weir_medium *behind;
 	unsigned threads;
 	const char *manager;
 	bool own_thread;
+	bool read_only;
 };
 
 /**

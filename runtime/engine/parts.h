@@ -14,10 +14,9 @@
 
 enum {
 	ENGINE_BLOCK_BYTES = NVME_VOLUME_BLOCK_BYTES,
-	ENGINE_BUCKET = 4,        /* slots of a bucket of the table */
-	ENGINE_SPARE_ERASE = 2,   /* erase blocks that only garbage collection may take */
-	ENGINE_LOW_ERASE = 4,     /* with as many left, or fewer, garbage is collected */
-	ENGINE_RECORD_BYTES = 32, /* granule of the journal */
+	ENGINE_BUCKET = 4,      /* slots of a bucket of the table */
+	ENGINE_SPARE_ERASE = 2, /* erase blocks that only garbage collection may take */
+	ENGINE_LOW_ERASE = 4,   /* with as many left, or fewer, garbage is collected */
 	ENGINE_BUFFER_BYTES = 1 << 20,
 };
 
@@ -62,6 +61,7 @@ enum engine_erase_state {
 	ENGINE_ERASE_OPEN,
 	ENGINE_ERASE_FULL,
 	ENGINE_ERASE_LEAVING, /* nothing in it is valid; free once the journal says so, too */
+	ENGINE_ERASE_BAD,     /* the medium behind cannot read it whole: it stays as it is */
 };
 
 /**
@@ -71,6 +71,7 @@ enum engine_erase_state {
  * @valid: of its blocks
  * @busy: of its blocks, being written
  * @readers: reads of it under way
+ * @commit: after which it is free
  */
 struct engine_erase {
 	u64 sequence;
@@ -78,6 +79,7 @@ struct engine_erase {
 	u32 valid;
 	u32 busy;
 	u32 readers;
+	u64 commit;
 	u8 state;
 };
 
@@ -124,7 +126,7 @@ struct engine_thread {
  * @open: erase block being written, or ENGINE_NONE; @fill: blocks of it that were given away
  * @coming: blocks being written that the table does not have yet
  * @tombstone_next: where the look for a free one begins
- * @records: of the journal, not written yet; @record_count of ENGINE_RECORD_BYTES
+ * @records: of the journal, not written yet: @record_bytes
  * @wanted: commits that somebody waits for; @begun: of these; @committed: that are durable
  * @failed: the medium behind failed a write of the journal; nothing is changed any more
  */
@@ -155,17 +157,22 @@ struct weir_engine {
 	u32 tombstone_next;
 	struct engine_volume *volumes[NVME_VOLUME_MOST + 1];
 	struct nvme_volume_map map;
+	u64 entries;  /* volumes and permissions */
 	bool has_map; /* since it was opened */
 	u32 *placement;
 	u8 *records;
-	u64 record_count;
+	u64 record_bytes;
 	u64 record_room;
 	u64 wanted;
 	u64 begun;
 	u64 committed;
 	u64 journal_head;  /* sequence number of the next page */
 	u64 journal_since; /* of the first that the newest checkpoint does not cover */
+	u64 journal_least; /* while loading: it cannot have ended before */
 	u64 generation;    /* of that checkpoint */
+	u64 format;        /* a random number, of when it was formatted */
+	bool read_only;
+	struct nvme_volume_map loading;
 	bool failed;
 	u8 *buffer; /* of the worker: ENGINE_BUFFER_BYTES */
 	struct nvme_volume_engine_status status;
@@ -251,6 +258,9 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
 u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
+/** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
+ * -ENOMEM with a sentence */
+int engine_map_restore(struct weir_engine *engine);
 void engine_volumes_release(struct weir_engine *engine);
 
 /* admit.c */
@@ -267,18 +277,20 @@ unsigned engine_poll(struct weir_medium *medium, unsigned thread);
 
 enum engine_record_kind {
 	ENGINE_RECORD_BLOCK = 1, /* struct engine_header, index */
-	ENGINE_RECORD_OPEN,      /* an erase block is written from here on */
-	ENGINE_RECORD_FREE,      /* an erase block was erased */
+	ENGINE_RECORD_ERASE,     /* sequence and erases of an erase block */
 	ENGINE_RECORD_VOLUME,
 	ENGINE_RECORD_DELETE,
 	ENGINE_RECORD_PERMISSION,
 	ENGINE_RECORD_MAP, /* half of one */
+	ENGINE_RECORD_STATUS,
 };
 
 /** engine_record() - note a change; under the lock; at most ENGINE_RECORD_MOST bytes */
-void engine_record(struct weir_engine *engine, enum engine_record_kind kind, const void *data, u32 bytes);
+void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32 index, const void *data,
+		   u32 bytes);
 void engine_record_block(struct weir_engine *engine, u32 index);
 void engine_record_map(struct weir_engine *engine);
+void engine_record_erase(struct weir_engine *engine, u32 index);
 /** engine_want_commit() - number of the commit after which all that was noted is durable; under the lock */
 u64 engine_want_commit(struct weir_engine *engine);
 /** engine_wait_commit() - wait for it; not under the lock; false: the medium failed */
@@ -286,7 +298,14 @@ bool engine_wait_commit(struct weir_engine *engine, u64 number);
 /** engine_commit() - make durable what was noted; the worker's; 0: nobody wants it */
 unsigned engine_commit(struct weir_engine *engine);
 
-/* checkpoint.c; the worker's, or nobody else's */
+/* checkpoint.c, load.c; the worker's */
+
+/** engine_checkpoint() - write one; an NVMe status */
+u32 engine_checkpoint(struct weir_engine *engine);
+/** engine_checkpoint_slot() - first block of the one of @generation */
+u64 engine_checkpoint_slot(const struct weir_engine *engine, u64 generation);
+/** engine_checkpoint_reserve() - bytes that volumes and permissions may have in it */
+u64 engine_checkpoint_reserve(const struct weir_engine *engine);
 
 /** engine_checkpoint_blocks() - room for one of a medium of @blocks */
 u32 engine_checkpoint_blocks(u32 blocks);

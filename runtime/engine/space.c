@@ -14,7 +14,6 @@ static bool open_next(struct weir_engine *engine)
 	for (u32 i = 0; i < engine->shape.erase_count; i++) {
 		u32 at = (u32)((engine->sequence + i) % engine->shape.erase_count);
 		struct engine_erase *erase = &engine->erases[at];
-		u64 opened[2];
 
 		if (erase->state != ENGINE_ERASE_FREE)
 			continue;
@@ -23,9 +22,7 @@ static bool open_next(struct weir_engine *engine)
 		engine->open = at;
 		engine->fill = 0;
 		engine->free_erases--;
-		opened[0] = at;
-		opened[1] = erase->sequence;
-		engine_record(engine, ENGINE_RECORD_OPEN, opened, sizeof(opened));
+		engine_record_erase(engine, at);
 		return true;
 	}
 	return false;

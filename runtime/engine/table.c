@@ -14,7 +14,7 @@
 #include "../backend/error.h"
 #include "parts.h"
 
-enum { WAY_MOST = 512 }; /* buckets that a search looks at */
+enum { WAY_MOST = 512 }; /* buckets that a search goes through */
 
 static u64 mix(u64 x)
 {

@@ -5,9 +5,11 @@
  * Owns: the tables that each command is checked against, and which changes of them are accepted. The caller
  * has the lock, and notes in the journal what was changed.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backend/error.h"
 #include "../volume/placement.h"
 #include "parts.h"
 
@@ -60,6 +62,13 @@ static void cut(struct weir_engine *engine, const struct nvme_volume *volume)
 	}
 }
 
+/* Volumes and permissions have to fit into a checkpoint. */
+static bool has_room(const struct weir_engine *engine)
+{
+	return (engine->entries + 1) * (sizeof(struct nvme_volume_permission) + sizeof(u64)) <=
+	       engine_checkpoint_reserve(engine);
+}
+
 u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volume)
 {
 	struct engine_volume *at;
@@ -76,11 +85,14 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 		change(at, volume);
 		return NVME_STATUS_SUCCESS;
 	}
+	if (!has_room(engine))
+		return NVME_STATUS_CAPACITY_EXCEEDED;
 	at = calloc(1, sizeof(*at));
 	if (!at)
 		return NVME_STATUS_INTERNAL_ERROR;
 	at->is = *volume;
 	engine->volumes[volume->vid] = at;
+	engine->entries++;
 	engine->status.volumes++;
 	return NVME_STATUS_SUCCESS;
 }
@@ -92,6 +104,7 @@ void engine_volume_delete(struct weir_engine *engine, u32 vid)
 	if (!volume)
 		return;
 	engine_drop_volume(engine, vid);
+	engine->entries -= 1 + volume->permission_count;
 	free(volume->permissions);
 	free(volume);
 	engine->volumes[vid] = NULL;
@@ -158,10 +171,15 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 	at = permission_index(volume, permission->client);
 	there = at < volume->permission_count && volume->permissions[at].client == permission->client;
 	if (!permission->rights) {
+		engine->entries -= there;
 		if (there)
 			permission_remove(volume, at);
 		return NVME_STATUS_SUCCESS;
 	}
+	if (!there && !has_room(engine))
+		return NVME_STATUS_CAPACITY_EXCEEDED;
+	if (!there)
+		engine->entries++;
 	if (!there && !permission_insert(volume, at))
 		return NVME_STATUS_INTERNAL_ERROR;
 	volume->permissions[at] = *permission;
@@ -208,6 +226,21 @@ static void drop_misplaced(struct weir_engine *engine)
 		if (slot->index != ENGINE_NONE && !is_placed(engine, &engine->headers[slot->index]))
 			engine_drop(engine, slot);
 	}
+}
+
+int engine_map_restore(struct weir_engine *engine)
+{
+	int error;
+
+	if (!engine->map.count)
+		return 0;
+	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
+	if (!engine->placement)
+		return weir_fail(ENOMEM, "no memory for the map of an engine");
+	error = weir_placement_build(&engine->map, engine->placement);
+	if (!error)
+		drop_misplaced(engine);
+	return error;
 }
 
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)

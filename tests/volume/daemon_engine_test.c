@@ -218,6 +218,31 @@ static void write_block(u32 vba, u64 word)
 	words[vba] = word;
 }
 
+static void trim_block(u32 vba)
+{
+	const u32 blocks = 1;
+	const u64 slba = (u64)(1u << 16 | client_number) << 32 | vba, version = (u64)lease << 32 | ++counter;
+	const struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_DSM,
+				      .nsid = 1,
+				      .cdw2 = (u32)version,
+				      .cdw3 = (u32)(version >> 32),
+				      .cdw11 = NVME_DSM_DEALLOCATE,
+				      .cdw14 = lease,
+				      .cdw15 = d->epoch };
+	u8 range[16] = { 0 };
+
+	memcpy(range + 4, &blocks, sizeof(blocks));
+	memcpy(range + 8, &slba, sizeof(slba));
+	for (u32 i = 0; i < REPLICAS; i++) {
+		struct volume_engine_link *link = machines[engine_at(vba, i)].client;
+
+		assert_int_equal(
+			link->ops->command(link, true, &sqe, range, sizeof(range), VOLUME_TO_ENGINE, 5000),
+			0);
+	}
+	words[vba] = 0;
+}
+
 static void write_all(u64 base)
 {
 	for (u32 i = 0; i < BLOCKS; i += 2)
@@ -298,6 +323,23 @@ static void test_an_engine_is_cut_away_and_comes_back(void **state)
 	check_all();
 }
 
+static void test_trimmed_blocks_do_not_come_back(void **state)
+{
+	(void)state;
+	write_all(100);
+	machines[1].cut = true;
+	settle();
+	for (u32 i = 0; i < BLOCKS; i += 4)
+		trim_block(i);
+	machines[1].cut = false; /* it has them, still */
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all();
+	machines[2].cut = true; /* others learn that they were trimmed */
+	settle();
+	check_all();
+}
+
 static void test_a_writer_dies(void **state)
 {
 	struct volumed_volume *volume = volumed_volume_of(d, "v");
@@ -335,6 +377,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_an_engine_is_killed_and_forgets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_is_cut_away_and_comes_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_trimmed_blocks_do_not_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_writer_dies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_daemon_takes_over, set_up, tear_down),
 	};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/change.c: writes, and tombstones for what is trimmed.
+ *
+ * Owns: the rule of versions. A change is made in the table when its data is there: whether it still may is
+ * checked once more then, so that nothing of an epoch that has passed appears after the command that made it
+ * pass has ended.
+ */
+#include <stdlib.h>
+
+#include "request.h"
+
+enum version { VERSION_NEW, VERSION_EQUAL, VERSION_OLD };
+
+static enum version compare(const struct weir_engine *engine, const struct engine_slot *slot, u64 version)
+{
+	u64 is = slot ? engine->headers[slot->index].version : 0;
+
+	if (!slot || version > is)
+		return VERSION_NEW;
+	return version == is ? VERSION_EQUAL : VERSION_OLD;
+}
+
+/* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. */
+static u32 sort_out(struct engine_request *request, u32 *wanted)
+{
+	const struct weir_engine *engine = request->engine;
+	const struct weir_io *io = request->given;
+	u32 vid = request_vid(io), vba = request_vba(io);
+
+	*wanted = 0;
+	for (u32 i = 0; i < request->blocks; i++) {
+		const struct engine_slot *slot = engine_table_find(engine, vid, vba + i);
+		enum version version = compare(engine, slot, io->version + i);
+
+		if (version == VERSION_OLD)
+			return NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR;
+		request->pieces[i].index = version == VERSION_EQUAL ? ENGINE_NONE : 0;
+		*wanted += version == VERSION_NEW;
+		request->fresh +=
+			version == VERSION_NEW && (!slot || engine_is_tombstone(engine, slot->index));
+	}
+	return engine->failed ? NVME_STATUS_WRITE_FAULT : engine_still(engine, vid, io->epochs);
+}
+
+/* Header @index, which was taken, is of block @i of @request from now on, if that still may be. */
+static u32 put(struct engine_request *request, u32 i, u32 index)
+{
+	struct weir_engine *engine = request->engine;
+	const struct weir_io *io = request->given;
+	struct engine_header *header = &engine->headers[index];
+	u32 vid = request_vid(io), vba = request_vba(io) + i;
+	enum version version = compare(engine, engine_table_find(engine, vid, vba), io->version + i);
+
+	if (version != VERSION_NEW) {
+		engine_give_back(engine, index);
+		return version == VERSION_OLD ? NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR
+					      : NVME_STATUS_SUCCESS;
+	}
+	header->version = io->version + i;
+	header->vba = vba;
+	header->vid = (u16)vid;
+	header->crc = request->pieces[i].crc;
+	if (!engine_install(engine, index)) {
+		engine_give_back(engine, index);
+		return NVME_STATUS_CAPACITY_EXCEEDED;
+	}
+	engine_record_block(engine, index);
+	return NVME_STATUS_SUCCESS;
+}
+
+/* All data is there, or the medium behind has failed. */
+static u32 write_settle(struct engine_request *request)
+{
+	struct weir_engine *engine = request->engine;
+	u32 status = request->status;
+
+	if (!status)
+		status = engine_still(engine, request_vid(request->given), request->given->epochs);
+	engine->coming -= request->fresh;
+	for (u32 i = 0; i < request->blocks; i++) {
+		u32 index = request->pieces[i].index, of_block;
+
+		if (index == ENGINE_NONE)
+			continue;
+		if (request->status ||
+		    (status && status != (NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR))) {
+			engine_give_back(engine, index);
+			continue;
+		}
+		of_block = put(request, i, index);
+		status = status ? status : of_block;
+		engine->status.user_writes += !of_block;
+	}
+	return status;
+}
+
+void engine_write_finish(struct engine_request *request)
+{
+	struct weir_engine *engine = request->engine;
+	u64 commit = 0;
+
+	engine_lock(engine);
+	request->status = (u16)write_settle(request);
+	if (!request->status && request->given->force_unit_access)
+		commit = engine_want_commit(engine);
+	engine_unlock(engine);
+	engine_request_end_after(request, commit);
+}
+
+/* Blocks to write to; false: not now, garbage is to be collected first. */
+static bool take(struct engine_request *request, u32 wanted, u32 *status)
+{
+	struct weir_engine *engine = request->engine;
+
+	if (engine->status.used + engine->coming + request->fresh > engine->shape.user_blocks) {
+		*status = NVME_STATUS_CAPACITY_EXCEEDED;
+		return true;
+	}
+	if (!engine_can_take(engine, wanted)) {
+		engine_want_space(engine);
+		return false;
+	}
+	engine->coming += request->fresh;
+	engine->status.medium_writes += wanted;
+	for (u32 i = 0; i < request->blocks; i++)
+		if (request->pieces[i].index != ENGINE_NONE)
+			request->pieces[i].index = engine_take(engine, false);
+	if (engine->free_erases <= ENGINE_LOW_ERASE)
+		engine_want_space(engine);
+	return true;
+}
+
+static void fill_crcs(struct engine_request *request)
+{
+	struct engine_cursor cursor = { request->given->iov, 0 };
+
+	for (u32 i = 0; i < request->blocks; i++) {
+		if (request->pieces[i].index == ENGINE_NONE)
+			engine_block_pass(&cursor, false);
+		else
+			request->pieces[i].crc = engine_block_crc(&cursor);
+	}
+}
+
+bool engine_submit_write(struct weir_engine *engine, struct weir_io *io)
+{
+	struct engine_request *request = engine_request_create(engine, io);
+	u32 status, wanted;
+	bool taken = true;
+
+	if (!request)
+		return engine_request_refuse(io, NVME_STATUS_INTERNAL_ERROR);
+	engine_lock(engine);
+	status = sort_out(request, &wanted);
+	if (!status)
+		taken = take(request, wanted, &status);
+	engine_unlock(engine);
+	if (status || !taken) {
+		free(request);
+		return taken ? engine_request_refuse(io, status) : false;
+	}
+	fill_crcs(request);
+	engine_request_start(request);
+	return true;
+}
+
+static u32 bury(struct engine_request *request)
+{
+	u32 status = NVME_STATUS_SUCCESS;
+
+	for (u32 i = 0; i < request->blocks && !status; i++) {
+		u32 index;
+
+		if (request->pieces[i].index == ENGINE_NONE)
+			continue;
+		index = engine_take_tombstone(request->engine);
+		if (index == ENGINE_NONE)
+			return NVME_STATUS_CAPACITY_EXCEEDED;
+		request->pieces[i].crc = 0;
+		status = put(request, i, index);
+	}
+	return status;
+}
+
+/* A tombstone for each block: what was there is gone, and older versions do not come back. */
+bool engine_submit_zero(struct weir_engine *engine, struct weir_io *io)
+{
+	struct engine_request *request = engine_request_create(engine, io);
+	u32 wanted;
+	u64 commit = 0;
+
+	if (!request)
+		return engine_request_refuse(io, NVME_STATUS_INTERNAL_ERROR);
+	engine_lock(engine);
+	request->status = (u16)sort_out(request, &wanted);
+	if (!request->status)
+		request->status = (u16)bury(request);
+	if (!request->status && io->force_unit_access)
+		commit = engine_want_commit(engine);
+	engine_unlock(engine);
+	engine_request_end_after(request, commit);
+	return true;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/collect.c: garbage: erase blocks whose blocks were mostly written over.
+ *
+ * Owns: which erase block is emptied, by cost and benefit (Rosenblum and Ousterhout 1992), and the way of its
+ * blocks to where the engine writes now. An erase block is free once the journal says that nothing leads
+ * there.
+ */
+#include <string.h>
+
+#include "../base/crc32c.h"
+#include "pages.h"
+
+enum { CHUNK = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES };
+
+/* Benefit over cost: what becomes free, by how long it has been so, for what has to be read and written. */
+static u64 score(const struct weir_engine *engine, const struct engine_erase *erase)
+{
+	u64 blocks = engine->shape.erase_blocks, dead = blocks - erase->valid;
+
+	if (engine->free_erases <= ENGINE_SPARE_ERASE)
+		return dead; /* there is no time for anything but room */
+	return dead * (engine->sequence - erase->sequence + 1) * 256 / (blocks + erase->valid);
+}
+
+static u32 choose(const struct weir_engine *engine)
+{
+	u32 best = ENGINE_NONE;
+	u64 most = 0;
+
+	for (u32 i = 0; i < engine->shape.erase_count; i++) {
+		const struct engine_erase *erase = &engine->erases[i];
+		u64 is;
+
+		if (erase->state != ENGINE_ERASE_FULL || erase->busy ||
+		    erase->valid == engine->shape.erase_blocks)
+			continue;
+		is = score(engine, erase);
+		if (is > most) {
+			most = is;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static void leave(struct weir_engine *engine, u32 index)
+{
+	engine->erases[index].state = ENGINE_ERASE_LEAVING;
+	engine->erases[index].commit = engine->begun + 1;
+	engine->leaving++;
+	engine_want_commit(engine);
+}
+
+/* One that the journal and readers have left is free. */
+static bool free_one(struct weir_engine *engine, u32 index)
+{
+	struct engine_erase *erase = &engine->erases[index];
+	u32 first = index * engine->shape.erase_blocks;
+
+	if (erase->state != ENGINE_ERASE_LEAVING || erase->readers || erase->commit > engine->committed)
+		return false;
+	engine_unlock(engine);
+	(void)engine_io(engine, WEIR_IO_DISCARD, engine->shape.data + first, NULL, engine->shape.erase_blocks,
+			false); /* a hint */
+	engine_lock(engine);
+	for (u32 i = 0; i < engine->shape.erase_blocks; i++)
+		engine->headers[first + i].state = ENGINE_FREE;
+	erase->state = ENGINE_ERASE_FREE;
+	erase->erases++;
+	engine->free_erases++;
+	engine->leaving--;
+	engine->status.erases++;
+	if (erase->erases > engine->status.erases_most)
+		engine->status.erases_most = erase->erases;
+	engine_record_erase(engine, index);
+	return true;
+}
+
+static unsigned free_some(struct weir_engine *engine)
+{
+	unsigned count = 0;
+
+	for (u32 i = 0; engine->leaving && i < engine->shape.erase_count; i++)
+		count += free_one(engine, i);
+	return count;
+}
+
+/** struct moving - blocks of a chunk: @from of each, and where it goes */
+struct moving {
+	u32 from[CHUNK];
+	u32 to[CHUNK];
+	u32 count;
+};
+
+/* Which of @blocks from @first on are valid, and room for them; the buffer holds these, one behind the other.
+ */
+static void pick(struct weir_engine *engine, struct moving *moving, u32 first, u32 blocks)
+{
+	moving->count = 0;
+	for (u32 i = 0; i < blocks; i++) {
+		u32 to;
+
+		if (engine->headers[first + i].state != ENGINE_VALID)
+			continue;
+		to = engine_take(engine, true);
+		if (to == ENGINE_NONE)
+			return;
+		memmove(engine->buffer + (size_t)moving->count * ENGINE_BLOCK_BYTES,
+			engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES, ENGINE_BLOCK_BYTES);
+		moving->from[moving->count] = first + i;
+		moving->to[moving->count++] = to;
+	}
+}
+
+static u32 write_moving(struct weir_engine *engine, const struct moving *moving)
+{
+	u32 status = NVME_STATUS_SUCCESS, run;
+
+	for (u32 at = 0; at < moving->count && !status; at += run) {
+		run = 1;
+		while (at + run < moving->count && moving->to[at + run] == moving->to[at] + run)
+			run++;
+		status = engine_io(engine, WEIR_IO_WRITE, engine->shape.data + moving->to[at],
+				   engine->buffer + (size_t)at * ENGINE_BLOCK_BYTES, run, false);
+	}
+	return status;
+}
+
+/* What is still where it was is there now: with its checksum as it was, so that what is damaged stays known.
+ */
+static void install(struct weir_engine *engine, const struct moving *moving, u32 status)
+{
+	for (u32 i = 0; i < moving->count; i++) {
+		const struct engine_header *from = &engine->headers[moving->from[i]];
+		struct engine_header *to = &engine->headers[moving->to[i]];
+
+		if (status || from->state != ENGINE_VALID) {
+			engine_give_back(engine, moving->to[i]);
+			continue;
+		}
+		to->version = from->version;
+		to->vba = from->vba;
+		to->crc = from->crc;
+		to->vid = from->vid;
+		engine->status.medium_writes++;
+		engine->status.bad_blocks += weir_crc32c(0, engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES,
+							 ENGINE_BLOCK_BYTES) != to->crc;
+		if (engine_install(engine, moving->to[i]))
+			engine_record_block(engine, moving->to[i]);
+	}
+}
+
+static u32 move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
+{
+	struct moving moving;
+	u32 status =
+		engine_io(engine, WEIR_IO_READ, engine->shape.data + first, engine->buffer, blocks, false);
+
+	if (status)
+		return status;
+	engine_lock(engine);
+	pick(engine, &moving, first, blocks);
+	engine_unlock(engine);
+	status = write_moving(engine, &moving);
+	engine_lock(engine);
+	install(engine, &moving, status);
+	engine_unlock(engine);
+	return status;
+}
+
+static void empty(struct weir_engine *engine, u32 victim)
+{
+	u32 first = victim * engine->shape.erase_blocks, status = NVME_STATUS_SUCCESS;
+
+	for (u32 at = 0; at < engine->shape.erase_blocks && !status; at += CHUNK) {
+		u32 left = engine->shape.erase_blocks - at;
+
+		status = move_chunk(engine, first + at, left < CHUNK ? left : CHUNK);
+	}
+	engine_lock(engine);
+	if (status)
+		engine->erases[victim].state = ENGINE_ERASE_BAD; /* it keeps what it has */
+	else if (!engine->erases[victim].valid)
+		leave(engine, victim);
+	engine_unlock(engine);
+}
+
+unsigned engine_collect(struct weir_engine *engine)
+{
+	unsigned count;
+	u32 victim;
+
+	engine_lock(engine);
+	count = free_some(engine);
+	if (!engine->want_space || engine->failed || engine->free_erases > ENGINE_LOW_ERASE) {
+		engine->want_space = engine->leaving != 0;
+		engine_unlock(engine);
+		return count;
+	}
+	victim = choose(engine);
+	if (victim == ENGINE_NONE)
+		engine->want_space = engine->leaving != 0;
+	else if (!engine->erases[victim].valid)
+		leave(engine, victim);
+	engine_unlock(engine);
+	if (victim != ENGINE_NONE && engine->erases[victim].state == ENGINE_ERASE_FULL)
+		empty(engine, victim);
+	return count + (victim != ENGINE_NONE);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine/load.c: from what is on the medium to an engine that goes on from there.
+ *
+ * Owns: which checkpoint and how much of the journal count. What is damaged is refused with a sentence; of a
+ * page of the journal whose last write was cut off by a loss of power, and of those behind it, nothing was
+ * acknowledged as durable.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "../backend/error.h"
+#include "pages.h"
+
+static struct engine_page *buffer_page(const struct weir_engine *engine, u32 index)
+{
+	return (struct engine_page *)(void *)engine->buffer + index;
+}
+
+static bool is_zero(const struct engine_page *page)
+{
+	const u8 *bytes = (const u8 *)page;
+
+	return !bytes[0] && !memcmp(bytes, bytes + 1, sizeof(*page) - 1);
+}
+
+static int damaged(const char *what, u64 block)
+{
+	return weir_fail(EIO,
+			 "an engine's %s, block %" PRIu64
+			 " of its medium, is damaged; `weir-engine check` shows "
+			 "what is left, other replicas have the rest",
+			 what, block);
+}
+
+static int failed(u32 status, u64 block)
+{
+	return weir_fail(EIO,
+			 "block %" PRIu64 " of an engine's medium could not be read or written: status %#x",
+			 block, status);
+}
+
+/* ---- formatting ---- */
+
+static void fill_super(const struct weir_engine *engine, struct engine_page *page)
+{
+	memset(page, 0, sizeof(*page));
+	page->magic = ENGINE_MAGIC_SUPER;
+	page->format = engine->format;
+	page->bytes = sizeof(engine->shape);
+	memcpy(page->records, &engine->shape, sizeof(engine->shape));
+	engine_page_seal(page);
+}
+
+static int write_super(struct weir_engine *engine, u64 block)
+{
+	u32 status;
+
+	fill_super(engine, buffer_page(engine, 0));
+	status = engine_io(engine, WEIR_IO_WRITE, block, engine->buffer, 1, true);
+	return status ? failed(status, block) : 0;
+}
+
+/* The superblocks come last: what was not formatted to its end is not an engine's. */
+static int format(struct weir_engine *engine)
+{
+	u32 status;
+	int error;
+
+	if (getrandom(&engine->format, sizeof(engine->format), 0) != sizeof(engine->format))
+		engine->format = (uintptr_t)engine;
+	engine->format |= 1;
+	status = engine_checkpoint(engine);
+	if (status)
+		return failed(status, engine->shape.checkpoint);
+	error = write_super(engine, 1);
+	return error ? error : write_super(engine, 0);
+}
+
+/* ---- superblocks ---- */
+
+static int check_super(struct weir_engine *engine, struct engine_page *page, bool *is)
+{
+	*is = engine_page_is(page, ENGINE_MAGIC_SUPER, page->format) && page->format &&
+	      page->bytes == sizeof(engine->shape);
+	if (!*is)
+		return 0;
+	if (memcmp(page->records, &engine->shape, sizeof(engine->shape)) != 0)
+		return weir_fail(EINVAL,
+				 "an engine was formatted on a medium of another size; `weir-engine format` "
+				 "makes a new one of it");
+	engine->format = page->format;
+	return 0;
+}
+
+/* 0: there is one; 1: the medium is empty. */
+static int read_super(struct weir_engine *engine)
+{
+	u32 status = engine_io(engine, WEIR_IO_READ, 0, engine->buffer, 2, false);
+	bool first, second, empty;
+	int error;
+
+	if (status)
+		return failed(status, 0);
+	empty = is_zero(buffer_page(engine, 0)) && is_zero(buffer_page(engine, 1));
+	error = check_super(engine, buffer_page(engine, 1), &second);
+	if (!error)
+		error = check_super(engine, buffer_page(engine, 0), &first);
+	if (error)
+		return error;
+	if (empty)
+		return 1;
+	if (!first && !second)
+		return weir_fail(EINVAL,
+				 "no engine is on the medium, but something else; `weir-engine format` makes "
+				 "one of it");
+	if (first && second)
+		return 0;
+	fprintf(stderr, "weir: superblock %d of an engine was damaged; the other one is in use\n",
+		first ? 1 : 0);
+	return engine->read_only ? 0 : write_super(engine, first ? 1 : 0);
+}
+
+/* ---- checkpoints ---- */
+
+/** struct found - a checkpoint's head; @generation 0: there is none */
+struct found {
+	u64 generation;
+	u64 since;
+	u64 pages;
+	u64 slot;
+};
+
+static int read_head(struct weir_engine *engine, u64 which, struct found *found)
+{
+	struct engine_page *page = buffer_page(engine, 0);
+	u64 slot = engine_checkpoint_slot(engine, which);
+	u32 status = engine_io(engine, WEIR_IO_READ, slot, page, 1, false);
+
+	*found = (struct found){ .slot = slot };
+	if (status)
+		return failed(status, slot);
+	if (engine_page_is(page, ENGINE_MAGIC_HEAD, engine->format) && page->mark % 2 == which &&
+	    page->reserved < engine->shape.checkpoint_blocks) {
+		found->generation = page->mark;
+		found->since = page->sequence;
+		found->pages = page->reserved;
+	}
+	return 0;
+}
+
+/* Read page after page; @apply: do what they say. 0, 1: it is damaged, or a negative errno. */
+static int walk_checkpoint(struct weir_engine *engine, const struct found *found, bool use)
+{
+	const u32 most = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES;
+
+	for (u64 at = 0; at < found->pages;) {
+		u32 count = found->pages - at < most ? (u32)(found->pages - at) : most;
+		u32 status =
+			engine_io(engine, WEIR_IO_READ, found->slot + 1 + at, engine->buffer, count, false);
+
+		if (status)
+			return failed(status, found->slot + 1 + at);
+		for (u32 i = 0; i < count; i++, at++) {
+			struct engine_page *page = buffer_page(engine, i);
+
+			if (!engine_page_is(page, ENGINE_MAGIC_CHECKPOINT, engine->format) ||
+			    page->mark != found->generation || page->sequence != at)
+				return 1;
+			if (use && !engine_page_apply(engine, page))
+				return damaged("checkpoint", found->slot + 1 + at);
+		}
+	}
+	return 0;
+}
+
+/* The newest that is whole. */
+static int choose(struct weir_engine *engine, struct found *out)
+{
+	struct found found[2];
+	int error = 0, newer;
+
+	for (u32 i = 0; i < 2 && !error; i++)
+		error = read_head(engine, i, &found[i]);
+	if (error)
+		return error;
+	newer = found[1].generation > found[0].generation;
+	for (int i = 0; i < 2; i++, newer = !newer) {
+		error = found[newer].generation ? walk_checkpoint(engine, &found[newer], false) : 1;
+		if (error < 0)
+			return error;
+		if (error)
+			continue;
+		*out = found[newer];
+		engine->journal_least = i ? found[!newer].since : 0;
+		return walk_checkpoint(engine, out, true);
+	}
+	return damaged("checkpoint", engine->shape.checkpoint);
+}
+
+/* ---- the journal ---- */
+
+/** struct ring - what all pages of the journal say together */
+struct ring {
+	u64 last;    /* greatest sequence number, and one */
+	u64 durable; /* all pages before this one were */
+};
+
+static void note(const struct engine_page *page, struct ring *ring)
+{
+	if (page->sequence >= ring->last)
+		ring->last = page->sequence + 1;
+	if (page->mark > ring->durable)
+		ring->durable = page->mark;
+}
+
+static int scan(struct weir_engine *engine, struct ring *ring)
+{
+	const u32 most = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES, blocks = engine->shape.journal_blocks;
+
+	for (u32 at = 0; at < blocks;) {
+		u32 count = blocks - at < most ? blocks - at : most;
+		u32 status = engine_io(engine, WEIR_IO_READ, engine->shape.journal + at, engine->buffer,
+				       count, false);
+
+		if (status)
+			return failed(status, engine->shape.journal + at);
+		for (u32 i = 0; i < count; i++, at++)
+			if (engine_page_is(buffer_page(engine, i), ENGINE_MAGIC_JOURNAL, engine->format))
+				note(buffer_page(engine, i), ring);
+	}
+	return 0;
+}
+
+static int replay(struct weir_engine *engine)
+{
+	struct engine_page *page = buffer_page(engine, 0);
+
+	for (;; engine->journal_head++) {
+		u64 block = engine->shape.journal + engine->journal_head % engine->shape.journal_blocks;
+		u32 status = engine_io(engine, WEIR_IO_READ, block, page, 1, false);
+
+		if (status)
+			return failed(status, block);
+		if (!engine_page_is(page, ENGINE_MAGIC_JOURNAL, engine->format) ||
+		    page->sequence != engine->journal_head)
+			return 0;
+		if (!engine_page_apply(engine, page))
+			return damaged("journal", block);
+	}
+}
+
+/* What was there when a later page was written must still be there. */
+static int check_end(const struct weir_engine *engine, const struct ring *ring)
+{
+	if (engine->journal_head >= ring->durable && engine->journal_head >= engine->journal_least)
+		return 0;
+	return damaged("journal",
+		       engine->shape.journal + engine->journal_head % engine->shape.journal_blocks);
+}
+
+/* Nothing is written behind what was written before: erase blocks are free, or full. */
+static void settle(struct weir_engine *engine)
+{
+	engine->free_erases = 0;
+	for (u32 i = 0; i < engine->shape.erase_count; i++) {
+		struct engine_erase *erase = &engine->erases[i];
+
+		erase->state = erase->valid ? ENGINE_ERASE_FULL : ENGINE_ERASE_FREE;
+		engine->free_erases += !erase->valid;
+	}
+	for (u32 i = 0; i < engine_blocks(engine); i++)
+		if (engine->headers[i].state != ENGINE_VALID)
+			engine->headers[i].state = engine->erases[i / engine->shape.erase_blocks].valid
+							   ? ENGINE_DEAD
+							   : ENGINE_FREE;
+}
+
+static int restore(struct weir_engine *engine)
+{
+	struct ring ring = { 0, 0 };
+	struct found found;
+	u32 status;
+	int error = choose(engine, &found);
+
+	if (error)
+		return error;
+	engine->generation = found.generation;
+	engine->journal_head = engine->journal_since = found.since;
+	error = scan(engine, &ring);
+	if (!error)
+		error = replay(engine);
+	if (!error)
+		error = check_end(engine, &ring);
+	if (!error)
+		error = engine_map_restore(engine);
+	if (error)
+		return error;
+	settle(engine);
+	if (engine->read_only || (engine->journal_head == engine->journal_since && !engine->journal_least &&
+				  ring.last <= engine->journal_head))
+		return 0;
+	if (engine->journal_head < ring.last)
+		engine->journal_head =
+			ring.last; /* pages that were cut off must not seem to follow new ones */
+	status = engine_checkpoint(engine);
+	return status ? failed(status, engine->shape.checkpoint) : 0;
+}
+
+int engine_load(struct weir_engine *engine)
+{
+	int error = read_super(engine);
+
+	if (error > 0 && engine->read_only)
+		return weir_fail(ENODATA, "no engine is on the medium: it is empty");
+	return error > 0 ? format(engine) : error ? error : restore(engine);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine_direct.h: an engine's medium without a controller, over a medium that loses power.
+ *
+ * Owns: the medium behind: what was not flushed may be there after a loss of power or not, block by block, as
+ * lots of a seed say.
+ */
+#ifndef WEIR_TESTS_ENGINE_DIRECT_H
+#define WEIR_TESTS_ENGINE_DIRECT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "backend/error.h"
+#include "engine/engine.h"
+
+enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
+
+/**
+ * struct lossy - such a medium
+ * @now: its bytes as reads see them; @durable: as they are after a loss of power; @dirty: which differ, by
+ * block
+ * @writes: how many have come
+ * @cut: the power fails during that one; 0: never
+ * @off: it has failed: all requests do
+ */
+struct lossy {
+	struct weir_medium medium;
+	unsigned char *now;
+	unsigned char *durable;
+	bool *dirty;
+	u64 writes;
+	u64 cut;
+	u64 lots;
+	bool off;
+};
+
+static inline u64 lossy_draw(struct lossy *lossy)
+{
+	u64 x = lossy->lots += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+static inline void lossy_keep(struct lossy *lossy, u64 block)
+{
+	memcpy(lossy->durable + block * BLOCK, lossy->now + block * BLOCK, BLOCK);
+	lossy->dirty[block] = false;
+}
+
+static inline void lossy_write(struct lossy *lossy, const struct weir_io *io)
+{
+	u64 at = io->offset_bytes, first = at / BLOCK, count = io->bytes / BLOCK;
+
+	for (unsigned i = 0; i < io->iov_count; i++) {
+		memcpy(lossy->now + at, io->iov[i].iov_base, io->iov[i].iov_len);
+		at += io->iov[i].iov_len;
+	}
+	for (u64 i = first; i < first + count; i++)
+		lossy->dirty[i] = true;
+	if (++lossy->writes == lossy->cut)
+		lossy->off = true; /* which of its blocks got there, lots say */
+	else if (io->force_unit_access)
+		for (u64 i = first; i < first + count; i++)
+			lossy_keep(lossy, i);
+}
+
+static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
+{
+	struct lossy *lossy = (struct lossy *)medium;
+	u64 at = io->offset_bytes;
+
+	io->status = 0;
+	if (!lossy->off && io->kind == WEIR_IO_READ)
+		for (unsigned i = 0; i < io->iov_count; at += io->iov[i++].iov_len)
+			memcpy(io->iov[i].iov_base, lossy->now + at, io->iov[i].iov_len);
+	else if (!lossy->off && io->kind == WEIR_IO_WRITE)
+		lossy_write(lossy, io);
+	else if (!lossy->off && io->kind == WEIR_IO_FLUSH)
+		for (u64 i = 0; i < medium->bytes / BLOCK; i++)
+			if (lossy->dirty[i])
+				lossy_keep(lossy, i);
+	if (lossy->off)
+		io->status =
+			io->kind == WEIR_IO_READ ? NVME_STATUS_UNRECOVERED_READ : NVME_STATUS_WRITE_FAULT;
+	io->done(io);
+	return true;
+}
+
+static inline unsigned lossy_poll(struct weir_medium *medium, unsigned thread)
+{
+	(void)medium;
+	(void)thread;
+	return 0;
+}
+
+/* It outlives engines: tests open the next one on it. */
+static inline void lossy_leave(struct weir_medium *medium)
+{
+	(void)medium;
+}
+
+static inline void lossy_create(struct lossy *lossy, u64 bytes)
+{
+	static const struct weir_medium_ops ops = {
+		.size = sizeof(ops), .submit = lossy_submit, .poll = lossy_poll, .close = lossy_leave
+	};
+
+	*lossy = (struct lossy){ .medium = { .ops = &ops,
+					     .bytes = bytes,
+					     .end_bytes = bytes,
+					     .block_bytes = BLOCK,
+					     .path = "lossy" } };
+	lossy->now = calloc(1, bytes);
+	lossy->durable = calloc(1, bytes);
+	lossy->dirty = calloc(bytes / BLOCK, sizeof(bool));
+	assert_true(lossy->now && lossy->durable && lossy->dirty);
+}
+
+static inline void lossy_destroy(struct lossy *lossy)
+{
+	free(lossy->now);
+	free(lossy->durable);
+	free(lossy->dirty);
+}
+
+/* The power comes back: of what was not durable, some blocks are there. */
+static inline void lossy_crash(struct lossy *lossy, u64 seed)
+{
+	lossy->lots = seed;
+	for (u64 i = 0; i < lossy->medium.bytes / BLOCK; i++)
+		if (lossy->dirty[i] && lossy_draw(lossy) & 1)
+			lossy_keep(lossy, i);
+	memcpy(lossy->now, lossy->durable, lossy->medium.bytes);
+	memset(lossy->dirty, 0, lossy->medium.bytes / BLOCK * sizeof(bool));
+	lossy->off = false;
+	lossy->cut = lossy->writes = 0;
+}
+
+/* ---- the engine ---- */
+
+static inline struct weir_engine *direct_open(struct lossy *lossy)
+{
+	struct weir_engine *engine = NULL;
+
+	if (weir_engine_open(&(struct weir_engine_options){ .behind = &lossy->medium, .threads = 1 },
+			     &engine))
+		return NULL;
+	return engine;
+}
+
+static inline void direct_close(struct weir_engine *engine)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+
+	medium->ops->close(medium);
+}
+
+static inline u32 direct_admin(struct weir_engine *engine, u32 opcode, u32 cdw11, u32 cdw12, void *page)
+{
+	return weir_engine_admin(
+		engine, NULL,
+		&(struct nvme_sqe){ .cdw0 = opcode, .cdw10 = VID, .cdw11 = cdw11, .cdw12 = cdw12 }, page);
+}
+
+static inline u32 direct_map(struct weir_engine *engine, u32 epoch)
+{
+	struct nvme_volume_map map = { .epoch = epoch, .count = 1 };
+
+	map.engines[0] = (struct nvme_volume_engine){ .id = 1, .weight = 100 };
+	return direct_admin(engine, NVME_ADMIN_VOLUME_MAP, 0, 0, &map);
+}
+
+static inline u32 direct_prepare(struct weir_engine *engine)
+{
+	struct nvme_volume volume = {
+		.vid = VID, .replicas = 1, .unit_log2 = 4, .weight = 1, .blocks = 1 << 20, .name = "volume"
+	};
+	struct nvme_volume_permission permission = {
+		.vid = VID, .client = CLIENT, .rights = 3, .hostnqn = "nqn.a"
+	};
+	u32 status = direct_admin(engine, NVME_ADMIN_VOLUME_ADD, 0, 0, &volume);
+
+	if (!status)
+		status = direct_admin(engine, NVME_ADMIN_VOLUME_CHMOD, 0, 0, &permission);
+	return status ? status : direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, LEASE, CLIENT, NULL);
+}
+
+/** struct direct - a request */
+struct direct {
+	struct weir_io io;
+	struct iovec iov;
+	bool ended;
+};
+
+static inline void direct_done(struct weir_io *io)
+{
+	((struct direct *)io)->ended = true;
+}
+
+static inline u32 direct_io(struct weir_engine *engine, enum weir_io_kind kind, u64 vba, u32 blocks,
+			    u64 version, bool durable, void *data)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+	struct direct direct = { .io = { .kind = kind,
+					 .force_unit_access = durable,
+					 .offset_bytes = weir_engine_offset(VID, (u32)vba),
+					 .bytes = (u64)blocks * BLOCK,
+					 .iov_count = data ? 1 : 0,
+					 .version = version,
+					 .epochs = (u64)MAP << 32 | LEASE,
+					 .done = direct_done },
+				 .iov = { data, (size_t)blocks * BLOCK } };
+
+	direct.io.iov = &direct.iov;
+	while (!medium->ops->submit(medium, &direct.io))
+		medium->ops->poll(medium, 0);
+	while (!direct.ended)
+		medium->ops->poll(medium, 0);
+	return direct.io.status;
+}
+
+/* What a block holds as @version: 0: zeros. */
+static inline void direct_fill(unsigned char *data, u64 vba, u64 version)
+{
+	u64 *words = (u64 *)(void *)data;
+
+	for (u32 i = 0; i < BLOCK / sizeof(u64); i++)
+		words[i] = version ? version << 32 ^ vba << 12 ^ i : 0;
+}
+
+static inline u32 direct_write(struct weir_engine *engine, u64 vba, u64 version, bool durable)
+{
+	unsigned char data[BLOCK] __attribute__((aligned(BLOCK)));
+
+	direct_fill(data, vba, version);
+	return direct_io(engine, WEIR_IO_WRITE, vba, 1, version, durable, data);
+}
+
+static inline u32 direct_trim(struct weir_engine *engine, u64 vba, u64 version, bool durable)
+{
+	return direct_io(engine, WEIR_IO_ZERO, vba, 1, version, durable, NULL);
+}
+
+static inline u32 direct_flush(struct weir_engine *engine)
+{
+	return direct_io(engine, WEIR_IO_FLUSH, 0, 0, 0, false, NULL);
+}
+
+static inline struct nvme_volume_engine_status direct_status(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+
+	weir_engine_status(engine, &status);
+	return status;
+}
+
+#endif

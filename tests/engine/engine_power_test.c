@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine_power_test.c: what an engine keeps over an end, a loss of power at any write, full media, and long
+ * random use beside a model.
+ */
+#include "engine_direct.h"
+
+enum { MODEL = 120, BYTES = 2 << 20 };
+
+/** struct model - of each block: what was acknowledged as durable, what was written last, what of that was
+ * zeros */
+struct model {
+	u64 durable[MODEL];
+	u64 version[MODEL];
+	bool trimmed[MODEL][4096]; /* by version */
+	u64 next;
+};
+
+static u64 content(const struct model *model, u64 vba, u64 version)
+{
+	return model->trimmed[vba][version] ? 0 : version;
+}
+
+static bool holds(struct weir_engine *engine, u64 vba, u64 version)
+{
+	unsigned char data[BLOCK], expected[BLOCK];
+
+	assert_int_equal(direct_io(engine, WEIR_IO_READ, vba, 1, 0, false, data), 0);
+	direct_fill(expected, vba, version);
+	return !memcmp(data, expected, BLOCK);
+}
+
+static void all_durable(struct model *model)
+{
+	memcpy(model->durable, model->version, sizeof(model->version));
+}
+
+/* One random command; false: the medium has failed. */
+static bool step(struct weir_engine *engine, struct model *model, u64 lot)
+{
+	u64 vba = lot % MODEL, version = model->next++;
+	bool trim = lot >> 16 & 1 && lot >> 17 & 1 && lot >> 18 & 1, durable = !(lot >> 20 & 31);
+	u32 status;
+
+	assert_true(version < 4096);
+	if (!(lot >> 32 & 31)) {
+		if (direct_flush(engine))
+			return false;
+		all_durable(model);
+		return true;
+	}
+	model->version[vba] = version;
+	model->trimmed[vba][version] = trim;
+	status = trim ? direct_trim(engine, vba, version, durable)
+		      : direct_write(engine, vba, version, durable);
+	if (status)
+		return false;
+	if (durable)
+		model->durable[vba] = version;
+	return true;
+}
+
+/* Each block is what was acknowledged, or something written later, and wholly so. */
+static void check(struct weir_engine *engine, const struct model *model)
+{
+	for (u64 vba = 0; vba < MODEL; vba++) {
+		bool found = false;
+
+		for (u64 version = model->durable[vba]; version <= model->version[vba] && !found; version++)
+			found = holds(engine, vba, content(model, vba, version));
+		assert_true(found);
+	}
+}
+
+static u64 draw(u64 *seed)
+{
+	u64 x = *seed += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+static struct model *new_model(void)
+{
+	struct model *model = calloc(1, sizeof(*model));
+
+	assert_non_null(model);
+	model->next = 1;
+	return model;
+}
+
+static void test_kept(void **state)
+{
+	struct nvme_volume_engine_status before, after;
+	struct nvme_volume_permission permission = { 0 };
+	unsigned char page[BLOCK] = { 0 };
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	assert_int_equal(direct_write(engine, 1, 5, false), 0);
+	assert_int_equal(direct_write(engine, 2, 6, false), 0);
+	assert_int_equal(direct_trim(engine, 2, 7, false), 0);
+	before = direct_status(engine);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(weir_engine_admit(engine, &(struct weir_engine_access){ .vid = VID, .blocks = 1 }),
+			 NVME_STATUS_VOLUME_NO_MAP);
+	assert_int_equal(direct_map(engine, MAP - 1), NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_true(holds(engine, 1, 5));
+	assert_true(holds(engine, 2, 0));
+	assert_int_equal(direct_write(engine, 2, 6, false), NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_GET_PERMISSION, 0, 0, page), 0);
+	memcpy(&permission, page, sizeof(permission));
+	assert_string_equal(permission.hostnqn, "nqn.a");
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, LEASE - 1, CLIENT, NULL),
+			 NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
+	after = direct_status(engine);
+	assert_int_equal(after.used, before.used);
+	assert_int_equal(after.user_writes, before.user_writes);
+	assert_int_equal(after.volumes, 1);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* What an admin command changed is there after a loss of power right behind it. */
+static void test_admin_durable(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	unsigned char page[BLOCK];
+	struct nvme_volume volume;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	lossy.off = true;
+	direct_close(engine);
+	lossy_crash(&lossy, 1);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_GET, 0, 0, page), 0);
+	memcpy(&volume, page, sizeof(volume));
+	assert_int_equal(volume.lease_epoch, LEASE);
+	assert_int_equal(direct_map(engine, MAP - 1), NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_DELETE, 0, 0, NULL), 0);
+	lossy.off = true;
+	direct_close(engine);
+	lossy_crash(&lossy, 1);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_GET, 0, 0, page),
+			 NVME_STATUS_VOLUME_UNKNOWN | NVME_STATUS_DNR);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* Until the power fails at write @cut; false: it did not. */
+static bool run_until(struct lossy *lossy, struct model *model, u64 cut, u64 seed, u32 steps)
+{
+	struct weir_engine *engine = direct_open(lossy);
+	bool going;
+
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	lossy->writes = 0;
+	lossy->cut = cut;
+	going = true;
+	for (u32 i = 0; i < steps && going; i++)
+		going = step(engine, model, draw(&seed));
+	lossy->off |= !going;
+	direct_close(engine);
+	return lossy->off;
+}
+
+/* At each write of all kinds: data, journal, checkpoint, garbage collection, the end. */
+static void test_power_fails_at_each_write(void **state)
+{
+	bool cut = true;
+
+	(void)state;
+	for (u64 at = 1; cut; at += at < 700 ? 1 : 7) {
+		struct model *model = new_model();
+		struct weir_engine *engine;
+		struct lossy lossy;
+
+		lossy_create(&lossy, BYTES);
+		cut = run_until(&lossy, model, at, 1, 1500);
+		lossy_crash(&lossy, at);
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		assert_int_equal(direct_map(engine, MAP), 0);
+		check(engine, model);
+		direct_close(engine);
+		lossy_destroy(&lossy);
+		free(model);
+	}
+}
+
+/* Again and again on one medium: what a loss left behind misleads no later start. */
+static void test_power_fails_again(void **state)
+{
+	struct model *model = new_model();
+	struct lossy lossy;
+	u64 seed = 77;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	for (u32 round = 0; round < 40; round++) {
+		struct weir_engine *engine;
+
+		run_until(&lossy, model, 5 + draw(&seed) % 120, seed, 80);
+		lossy_crash(&lossy, draw(&seed));
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		assert_int_equal(direct_map(engine, MAP), 0);
+		check(engine, model);
+		for (u64 vba = 0; vba < MODEL; vba++) { /* what is there now is what counts from here on */
+			u64 version = model->durable[vba];
+
+			while (!holds(engine, vba, content(model, vba, version)))
+				version++;
+			model->durable[vba] = model->version[vba] = version;
+		}
+		direct_close(engine);
+	}
+	lossy_destroy(&lossy);
+	free(model);
+}
+
+/* Far more is written than there is room for, and every block is compared. */
+static void test_garbage(void **state)
+{
+	struct nvme_volume_engine_status status;
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 seed = 5, *versions, blocks, next = 1;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	blocks = direct_status(engine).blocks * 9 / 10;
+	versions = calloc(blocks, sizeof(*versions));
+	for (u32 i = 0; i < 12000; i++) {
+		u64 vba = draw(&seed) % blocks;
+
+		assert_int_equal(direct_write(engine, vba, next, false), 0);
+		versions[vba] = next++;
+	}
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_true(holds(engine, vba, versions[vba]));
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_true(holds(engine, vba, versions[vba]));
+	status = direct_status(engine);
+	assert_int_equal(status.user_writes, 12000);
+	assert_true(status.medium_writes > status.user_writes);
+	assert_true(status.erases > 100);
+	assert_true(status.erases_most * 4 < status.erases);
+	free(versions);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+static void test_full(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	blocks = direct_status(engine).blocks;
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_int_equal(direct_write(engine, vba, 1 + vba, false), 0);
+	assert_int_equal(direct_write(engine, blocks, 1, false), NVME_STATUS_CAPACITY_EXCEEDED);
+	for (u32 round = 1; round < 6; round++) /* what is there can be written over */
+		for (u64 vba = 0; vba < blocks; vba += 3)
+			assert_int_equal(direct_write(engine, vba, round * 10000 + vba, false), 0);
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_true(holds(engine, vba, vba % 3 ? 1 + vba : 50000 + vba));
+	assert_int_equal(direct_trim(engine, 1, 20000, false), 0);
+	assert_int_equal(direct_write(engine, blocks, 1, false), 0);
+	assert_true(holds(engine, blocks, 1));
+	assert_int_equal(direct_write(engine, blocks + 1, 1, false), NVME_STATUS_CAPACITY_EXCEEDED);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* Any byte of the medium turned over: what was written is read, or an error, or the engine does not open. */
+static void test_damage(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	unsigned char *copy, data[BLOCK], expected[BLOCK];
+	u32 bad = 0, refused = 0;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	for (u64 vba = 0; vba < 300; vba++)
+		assert_int_equal(direct_write(engine, vba % 150, 1 + vba, false), 0);
+	direct_close(engine);
+	copy = malloc(BYTES);
+	memcpy(copy, lossy.now, BYTES);
+	for (u64 at = 0; at < BYTES / BLOCK; at++) {
+		memcpy(lossy.now, copy, BYTES);
+		memcpy(lossy.durable, copy, BYTES);
+		lossy.now[at * BLOCK + at * 7919 % BLOCK] ^= 1u << at % 8;
+		engine = direct_open(&lossy);
+		if (!engine) {
+			refused++;
+			continue;
+		}
+		assert_int_equal(direct_map(engine, MAP), 0);
+		for (u64 vba = 0; vba < 150; vba++) {
+			u32 status = direct_io(engine, WEIR_IO_READ, vba, 1, 0, false, data);
+
+			direct_fill(expected, vba, 151 + vba);
+			assert_true(status == NVME_STATUS_UNRECOVERED_READ ||
+				    (!status && !memcmp(data, expected, BLOCK)));
+			bad += status != 0;
+		}
+		direct_close(engine);
+	}
+	assert_int_equal(bad, 150); /* each block of data that is in use */
+	assert_true(refused < BYTES / BLOCK / 10);
+	free(copy);
+	lossy_destroy(&lossy);
+}
+
+static void test_foreign(void **state)
+{
+	struct lossy lossy;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	lossy.now[5000] = 1;
+	assert_null(direct_open(&lossy));
+	assert_non_null(strstr(weir_last_error(), "weir-engine format"));
+	lossy_destroy(&lossy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_admin_durable),
+		cmocka_unit_test(test_power_fails_at_each_write),
+		cmocka_unit_test(test_power_fails_again),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_foreign),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
