@@ -173,11 +173,11 @@ static void repeat(struct volume_fragment *fragment)
 /* Of replicas that were not asked, and can be, the least busy; among equals, by the unit. */
 static bool choose(struct volume_fragment *fragment, const u8 *slots, u32 count, u32 *chosen)
 {
-	u32 turn = (u32)(fragment->vba >> fragment->thread->volume->session->volume.unit_log2);
+	u32 from = (u32)(fragment->vba >> fragment->thread->volume->session->volume.unit_log2);
 	bool any = false;
 
 	for (u32 i = 0; i < count; i++) {
-		u32 slot = slots[(i + turn) % count];
+		u32 slot = slots[(i + from) % count];
 		const struct volume_link *link = &fragment->thread->links[slot];
 
 		/* volume.L1: pairs with set_state() in link.c */
