@@ -37,6 +37,9 @@ struct weir_target_namespace_options {
  * @namespace_count: of these, at least 1
  * @hosts: NQNs of the hosts that may connect
  * @host_count: of these; 0: any host
+ * @secrets: of each of @hosts, a file with the secret that it authenticates by, or NULL: it need not; may be
+ * NULL
+ * @controller_secrets: likewise, what the subsystem proves to it
  */
 struct weir_target_subsystem_options {
 	const char *nqn;
@@ -44,6 +47,8 @@ struct weir_target_subsystem_options {
 	size_t namespace_count;
 	const char *const *hosts;
 	size_t host_count;
+	const char *const *secrets;
+	const char *const *controller_secrets;
 };
 
 /**

@@ -31,6 +31,11 @@ static const char usage_text[] =
 	"with\n"
 	"                     their keys. May be given several times\n"
 	"  --host NQN         only hosts so named may connect to the subsystem before it; without: any\n"
+	"  --secret FILE      the host before it authenticates by the secret in this file (DH-HMAC-CHAP), "
+	"which its\n"
+	"                     owner alone can read; weir-fabrics secret makes one\n"
+	"  --controller-secret FILE\n"
+	"                     likewise, what the subsystem proves to that host if it asks\n"
 	"  --threads N        server threads (1)\n"
 	"  --config FILE      all that from a JSON file (docs/network.md)\n"
 	"  --version          print the version\n"
@@ -41,6 +46,7 @@ static const char usage_text[] =
 static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'l' }, { "subsystem", required_argument, NULL, 's' },
 	{ "host", required_argument, NULL, 'h' },   { "threads", required_argument, NULL, 't' },
+	{ "secret", required_argument, NULL, 'k' }, { "controller-secret", required_argument, NULL, 'K' },
 	{ "config", required_argument, NULL, 'c' }, { "version", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, '?' },         { NULL, 0, NULL, 0 },
 };
@@ -62,6 +68,8 @@ static int take_option(struct config *config, int option, const char *value)
 	case 'l': return config_listen(config, value);
 	case 's': return config_subsystem(config, value);
 	case 'h': return config_host(config, value);
+	case 'k':
+	case 'K': return config_secret(config, value, option == 'K');
 	case 't': return set_threads(config, value);
 	default: return config_file(config, value);
 	}
