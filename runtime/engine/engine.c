@@ -170,6 +170,7 @@ int weir_engine_open(const struct weir_engine_options *options, struct weir_engi
 	engine->behind = options->behind;
 	engine->threads = options->threads;
 	engine->read_only = options->read_only;
+	engine->anew = options->format;
 	fill_medium(engine);
 	if (options->manager && !(engine->manager = strdup(options->manager)))
 		error = weir_fail(ENOMEM, "no memory for an engine");

@@ -24,6 +24,7 @@ struct weir_engine;
  * @manager: NQN of the one host that may send admin commands of volumes, and be client 0; NULL: any
  * @own_thread: start a thread for what goes on in the background; else polls of thread 0 call
  *              weir_engine_step(), which does it
+ * @format: begin anew, whatever is there
  * @read_only: nothing is written: it is for weir_engine_status() and weir_engine_check() alone
  */
 struct weir_engine_options {
@@ -31,6 +32,7 @@ struct weir_engine_options {
 	unsigned threads;
 	const char *manager;
 	bool own_thread;
+	bool format;
 	bool read_only;
 };
 
@@ -108,5 +110,45 @@ u32 weir_engine_admin_bytes(u32 opcode);
 u32 weir_engine_admin(struct weir_engine *engine, const char *host, const struct nvme_sqe *sqe, void *page);
 /** weir_engine_status() - counts and sizes; any thread */
 void weir_engine_status(struct weir_engine *engine, struct nvme_volume_engine_status *status);
+
+/** struct weir_engine_wear - how often erase blocks were erased, and of how many blocks they are */
+struct weir_engine_wear {
+	u32 erase_blocks;
+	u32 count;
+	u32 least;
+	u32 most;
+	u32 free;
+};
+
+void weir_engine_wear(struct weir_engine *engine, struct weir_engine_wear *wear);
+/** weir_engine_volume_blocks() - of volume @vid, how many blocks have data here */
+u64 weir_engine_volume_blocks(struct weir_engine *engine, u32 vid);
+
+/**
+ * struct weir_engine_checked - what weir_engine_check() found
+ * @blocks: with data, that were read
+ * @tombstones: blocks that were trimmed
+ * @bad: of @blocks, those whose checksum was wrong, or which could not be read
+ * @lost: headers that say that they are valid, and that the table does not lead to
+ * @orphans: blocks of volumes that there are not, or behind their end
+ * @miscounted: erase blocks whose count of valid blocks is wrong
+ */
+struct weir_engine_checked {
+	u64 blocks;
+	u64 tombstones;
+	u64 bad;
+	u64 lost;
+	u64 orphans;
+	u64 miscounted;
+};
+
+/**
+ * weir_engine_check() - read all blocks, and compare the table with the headers
+ * @bad: called for each bad block with its volume, block and version; or NULL
+ *
+ * While nobody else uses the engine.
+ */
+void weir_engine_check(struct weir_engine *engine, struct weir_engine_checked *checked,
+		       void (*bad)(u32 vid, u32 vba, u64 version));
 
 #endif

@@ -310,9 +310,23 @@ static int restore(struct weir_engine *engine)
 	return status ? failed(status, engine->shape.checkpoint) : 0;
 }
 
+/* A format that is not finished leaves nothing that looks like an engine. */
+static int erase(struct weir_engine *engine)
+{
+	u32 status;
+
+	memset(engine->buffer, 0, 2 * ENGINE_BLOCK_BYTES);
+	status = engine_io(engine, WEIR_IO_WRITE, 0, engine->buffer, 2, true);
+	return status ? failed(status, 0) : format(engine);
+}
+
 int engine_load(struct weir_engine *engine)
 {
-	int error = read_super(engine);
+	int error;
+
+	if (engine->anew)
+		return erase(engine);
+	error = read_super(engine);
 
 	if (error > 0 && engine->read_only)
 		return weir_fail(ENODATA, "no engine is on the medium: it is empty");

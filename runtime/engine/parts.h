@@ -172,6 +172,7 @@ struct weir_engine {
 	u64 generation;    /* of that checkpoint */
 	u64 format;        /* a random number, of when it was formatted */
 	bool read_only;
+	bool anew; /* it is formatted whatever is there */
 	struct nvme_volume_map loading;
 	bool failed;
 	u8 *buffer; /* of the worker: ENGINE_BUFFER_BYTES */

@@ -63,6 +63,10 @@ static bool step(struct weir_engine *engine, struct model *model, u64 lot)
 /* Each block is what was acknowledged, or something written later, and wholly so. */
 static void check(struct weir_engine *engine, const struct model *model)
 {
+	struct weir_engine_checked checked;
+
+	weir_engine_check(engine, &checked, NULL);
+	assert_int_equal(checked.bad + checked.lost + checked.orphans + checked.miscounted, 0);
 	for (u64 vba = 0; vba < MODEL; vba++) {
 		bool found = false;
 
@@ -190,7 +194,7 @@ static void test_power_fails_at_each_write(void **state)
 	bool cut = true;
 
 	(void)state;
-	for (u64 at = 1; cut; at += at < 700 ? 1 : 7) {
+	for (u64 at = 1; cut; at += at < 400 ? 1 : 11) {
 		struct model *model = new_model();
 		struct weir_engine *engine;
 		struct lossy lossy;
@@ -312,7 +316,8 @@ static void test_damage(void **state)
 	struct weir_engine *engine;
 	struct lossy lossy;
 	unsigned char *copy, data[BLOCK], expected[BLOCK];
-	u32 bad = 0, refused = 0;
+	struct weir_engine_checked checked;
+	u32 bad = 0, found = 0, refused = 0;
 
 	(void)state;
 	lossy_create(&lossy, BYTES);
@@ -342,9 +347,13 @@ static void test_damage(void **state)
 				    (!status && !memcmp(data, expected, BLOCK)));
 			bad += status != 0;
 		}
+		weir_engine_check(engine, &checked, NULL);
+		assert_int_equal(checked.lost + checked.orphans + checked.miscounted, 0);
+		found += (u32)checked.bad;
 		direct_close(engine);
 	}
 	assert_int_equal(bad, 150); /* each block of data that is in use */
+	assert_int_equal(found, 150);
 	assert_true(refused < BYTES / BLOCK / 10);
 	free(copy);
 	lossy_destroy(&lossy);

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weir-engine: an engine's file, while no engine has it open: made, shown, checked. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <weir/weir.h>
+
+#include "backend/error.h"
+#include "base/uri.h"
+#include "engine/engine.h"
+
+enum { EXIT_BAD = 1, EXIT_USAGE = 2, DEPTH = 64 };
+
+static const char usage_text[] =
+	"usage: weir-engine format FILE [--size SIZE] [--force]\n"
+	"       weir-engine show FILE [--json]\n"
+	"       weir-engine check FILE [--json]\n"
+	"\n"
+	"An engine keeps blocks of volumes on a file or a block device (docs/engine.md); this is for\n"
+	"one that no process has open.\n"
+	"\n"
+	"  format   make an empty engine of it\n"
+	"  show     its volumes, wear and write amplification\n"
+	"  check    read every block, compare its checksum, and compare the tables with one another\n"
+	"  --size   make the file first, or make it so large: 64M, 4G\n"
+	"  --force  though something is there\n"
+	"  --json   for programs\n"
+	"\n"
+	"Exit status: 0 done, and in order; 1 not; 2 bad usage.\n";
+
+/** struct task - what is to be done */
+struct task {
+	const char *verb;
+	const char *path;
+	uint64_t bytes;
+	bool force;
+	bool json;
+};
+
+static int fail(void)
+{
+	fprintf(stderr, "weir-engine: %s\n", weir_last_error());
+	return EXIT_BAD;
+}
+
+/* ---- format ---- */
+
+static int resize(const struct task *task)
+{
+	int file = open(task->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), error = 0;
+
+	if (file < 0 || ftruncate(file, (off_t)task->bytes) != 0)
+		error = weir_fail(errno, "%s cannot be made %" PRIu64 " bytes large: %s", task->path,
+				  task->bytes, strerror(errno));
+	if (file >= 0)
+		close(file);
+	return error;
+}
+
+/* Nothing but zeros in front, where a superblock, a file system or a partition table would be. */
+static int check_empty(const struct task *task)
+{
+	unsigned char bytes[2 * NVME_VOLUME_BLOCK_BYTES];
+	int file = open(task->path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = file < 0 ? -1 : read(file, bytes, sizeof(bytes));
+
+	if (file >= 0)
+		close(file);
+	if (got < 0)
+		return weir_fail(errno, "cannot read %s: %s", task->path, strerror(errno));
+	for (ssize_t i = 0; i < got; i++)
+		if (bytes[i])
+			return weir_fail(EEXIST,
+					 "%s is not empty; --force makes an empty engine of it all the same",
+					 task->path);
+	return 0;
+}
+
+static int open_engine(const struct task *task, bool format, struct weir_engine **engine)
+{
+	struct weir_medium *behind;
+	int error = weir_medium_file_open(
+		task->path,
+		&(struct weir_medium_file_options){ .block_bytes = NVME_VOLUME_BLOCK_BYTES,
+						    .read_only = !format,
+						    .threads = 2,
+						    .depth = DEPTH },
+		&behind);
+
+	if (error)
+		return error;
+	error = weir_engine_open(
+		&(struct weir_engine_options){
+			.behind = behind, .threads = 1, .format = format, .read_only = !format },
+		engine);
+	if (error)
+		behind->ops->close(behind);
+	return error;
+}
+
+static void close_engine(struct weir_engine *engine)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+
+	medium->ops->close(medium);
+}
+
+static int format(const struct task *task)
+{
+	struct nvme_volume_engine_status status;
+	struct weir_engine *engine;
+	int error = task->force || (task->bytes && access(task->path, F_OK) != 0) ? 0 : check_empty(task);
+
+	if (!error && task->bytes)
+		error = resize(task);
+	if (!error)
+		error = open_engine(task, true, &engine);
+	if (error)
+		return fail();
+	weir_engine_status(engine, &status);
+	printf("%s: an engine with room for %" PRIu64 " blocks of 4 KiB\n", task->path,
+	       (uint64_t)status.blocks);
+	close_engine(engine);
+	return 0;
+}
+
+/* ---- show ---- */
+
+static bool next_volume(struct weir_engine *engine, u32 from, struct nvme_volume *volume)
+{
+	unsigned char page[NVME_VOLUME_BLOCK_BYTES];
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_GET, .cdw10 = from };
+
+	if (from > NVME_VOLUME_MOST || weir_engine_admin(engine, NULL, &sqe, page) != 0)
+		return false;
+	memcpy(volume, page, sizeof(*volume));
+	return true;
+}
+
+static json_t *volumes_json(struct weir_engine *engine)
+{
+	json_t *list = json_array();
+	struct nvme_volume volume;
+
+	for (u32 from = 1; next_volume(engine, from, &volume); from = volume.vid + 1u)
+		json_array_append_new(
+			list, json_pack("{s:s, s:i, s:I, s:I, s:i, s:i, s:i}", "name", volume.name, "vid",
+					(int)volume.vid, "blocks", (json_int_t)volume.blocks, "blocks_here",
+					(json_int_t)weir_engine_volume_blocks(engine, volume.vid), "replicas",
+					(int)volume.replicas, "lease_epoch", (int)volume.lease_epoch,
+					"lease_client", (int)volume.lease_client));
+	return list;
+}
+
+static double amplification(const struct nvme_volume_engine_status *status)
+{
+	return status->user_writes ? (double)status->medium_writes / (double)status->user_writes : 1;
+}
+
+static json_t *show_json(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+	struct weir_engine_wear wear;
+
+	weir_engine_status(engine, &status);
+	weir_engine_wear(engine, &wear);
+	return json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:{s:i, s:i, s:i, s:i, s:i}, s:i, s:o}", "blocks",
+			 (json_int_t)status.blocks, "used", (json_int_t)status.used, "user_writes",
+			 (json_int_t)status.user_writes, "medium_writes", (json_int_t)status.medium_writes,
+			 "write_amplification", amplification(&status), "bad_blocks",
+			 (json_int_t)status.bad_blocks, "erase_blocks", "count", (int)wear.count, "of_blocks",
+			 (int)wear.erase_blocks, "free", (int)wear.free, "erases_least", (int)wear.least,
+			 "erases_most", (int)wear.most, "map_epoch", (int)status.map_epoch, "volumes",
+			 volumes_json(engine));
+}
+
+static void print_json(json_t *json)
+{
+	json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(4));
+	putchar('\n');
+	json_decref(json);
+}
+
+static void show_text(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+	struct weir_engine_wear wear;
+	struct nvme_volume volume;
+
+	weir_engine_status(engine, &status);
+	weir_engine_wear(engine, &wear);
+	printf("%" PRIu64 " of %" PRIu64 " blocks of 4 KiB in use, map epoch %u\n", (uint64_t)status.used,
+	       (uint64_t)status.blocks, status.map_epoch);
+	printf("%" PRIu64 " blocks written by clients, %" PRIu64 " to the medium: write amplification %.2f\n",
+	       (uint64_t)status.user_writes, (uint64_t)status.medium_writes, amplification(&status));
+	printf("%u erase blocks of %u blocks, %u free; erased %u to %u times\n", wear.count,
+	       wear.erase_blocks, wear.free, wear.least, wear.most);
+	for (u32 from = 1; next_volume(engine, from, &volume); from = volume.vid + 1u)
+		printf("volume %u \"%s\": %" PRIu64 " of %" PRIu64
+		       " blocks are here; %u replicas, lease epoch %u of client %u\n",
+		       volume.vid, volume.name, (uint64_t)weir_engine_volume_blocks(engine, volume.vid),
+		       (uint64_t)volume.blocks, volume.replicas, volume.lease_epoch, volume.lease_client);
+}
+
+static int show(const struct task *task)
+{
+	struct weir_engine *engine;
+
+	if (open_engine(task, false, &engine) != 0)
+		return fail();
+	if (task->json)
+		print_json(show_json(engine));
+	else
+		show_text(engine);
+	close_engine(engine);
+	return 0;
+}
+
+/* ---- check ---- */
+
+static void say_bad(u32 vid, u32 vba, u64 version)
+{
+	fprintf(stderr, "weir-engine: volume %u, block %u, version %" PRIu64 ": its data is damaged\n", vid,
+		vba, (uint64_t)version);
+}
+
+static void print_checked(const struct task *task, const struct weir_engine_checked *checked)
+{
+	if (task->json)
+		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)checked->blocks,
+				     "tombstones", (json_int_t)checked->tombstones, "bad",
+				     (json_int_t)checked->bad, "lost", (json_int_t)checked->lost, "orphans",
+				     (json_int_t)checked->orphans, "miscounted",
+				     (json_int_t)checked->miscounted));
+	else
+		printf("%" PRIu64 " blocks and %" PRIu64 " tombstones: %" PRIu64 " damaged, %" PRIu64
+		       " lost, %" PRIu64 " of no volume, %" PRIu64 " erase blocks miscounted\n",
+		       (uint64_t)checked->blocks, (uint64_t)checked->tombstones, (uint64_t)checked->bad,
+		       (uint64_t)checked->lost, (uint64_t)checked->orphans, (uint64_t)checked->miscounted);
+}
+
+static int check(const struct task *task)
+{
+	struct weir_engine_checked checked;
+	struct weir_engine *engine;
+
+	if (open_engine(task, false, &engine) != 0)
+		return fail();
+	weir_engine_check(engine, &checked, say_bad);
+	print_checked(task, &checked);
+	close_engine(engine);
+	return checked.bad || checked.lost || checked.orphans || checked.miscounted ? EXIT_BAD : 0;
+}
+
+/* ---- arguments ---- */
+
+static const struct option long_options[] = {
+	{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
+	{ "json", no_argument, NULL, 'j' },       { "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
+};
+
+static int usage(FILE *to)
+{
+	fputs(usage_text, to);
+	return to == stdout ? 0 : EXIT_USAGE;
+}
+
+/* An exit status, or -1: go on. */
+static int read_arguments(int count, char **arguments, struct task *task)
+{
+	int option;
+
+	while ((option = getopt_long(count, arguments, "", long_options, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			if (weir_parse_bytes(optarg, &task->bytes) == 0 && task->bytes)
+				break;
+			fprintf(stderr, "weir-engine: --size %s: give a size such as 64M or 4G\n", optarg);
+			return EXIT_USAGE;
+		case 'f': task->force = true; break;
+		case 'j': task->json = true; break;
+		case 'v': printf("weir-engine %s\n", weir_version()); return 0;
+		case 'h': return usage(stdout);
+		default: return usage(stderr);
+		}
+	}
+	if (count - optind != 2)
+		return usage(stderr);
+	task->verb = arguments[optind];
+	task->path = arguments[optind + 1];
+	return -1;
+}
+
+int main(int count, char **arguments)
+{
+	struct task task = { NULL, NULL, 0, false, false };
+	int status = read_arguments(count, arguments, &task);
+
+	if (status >= 0)
+		return status;
+	if (!strcmp(task.verb, "format"))
+		return format(&task);
+	if (!strcmp(task.verb, "show"))
+		return show(&task);
+	if (!strcmp(task.verb, "check"))
+		return check(&task);
+	return usage(stderr);
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-engine: makes an engine of a file once, shows it, and finds what is damaged. usage: engine_cli_test.sh WEIR-ENGINE
+set -u
+engine=$1
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+count=0
+
+# expect STATUS WORDS WHAT COMMAND...
+expect() {
+  local status=$1 words=$2 what=$3 got
+  shift 3
+  count=$((count + 1))
+  "$@" >"$root/out" 2>&1
+  got=$?
+  if [ "$got" = "$status" ] && grep -q -- "$words" "$root/out"; then
+    echo "ok $count - $what"
+  else
+    echo "not ok $count - $what"
+    echo "# exit status $got, wanted $status with \"$words\""
+    sed 's/^/# /' "$root/out"
+  fi
+}
+
+# damage FILE BLOCK
+damage() {
+  printf 'x' | dd of="$1" bs=1 seek=$(($2 * 4096 + 100)) conv=notrunc status=none
+}
+
+file=$root/e.img
+expect 2 usage 'no arguments: usage' "$engine"
+expect 1 'does not exist' 'a file that is not there' "$engine" show "$file"
+expect 0 'room for' 'format makes the file' "$engine" format "$file" --size 4M
+expect 0 'write amplification' 'show' "$engine" show "$file"
+expect 0 '"erases_most": 0' 'show as JSON' "$engine" show "$file" --json
+expect 0 '0 damaged, 0 lost' 'check' "$engine" check "$file"
+expect 1 'not empty' 'what is there is not formatted' "$engine" format "$file"
+expect 0 'room for' 'but by force' "$engine" format "$file" --force
+damage "$file" 0
+expect 0 'superblock 0 .* damaged' 'one superblock will do' "$engine" check "$file"
+damage "$file" 1
+expect 1 'weir-engine format' 'none will not' "$engine" check "$file"
+"$engine" format "$file" --force
+cp "$file" "$root/whole"
+truncate -s 8M "$file"
+expect 1 'another size' 'a file that has grown' "$engine" show "$file"
+cp "$root/whole" "$file"
+for block in $(seq 18 80); do damage "$file" "$block"; done
+expect 1 "checkpoint.* damaged" 'both checkpoints damaged' "$engine" check "$file"
+head -c 65536 /dev/zero >"$root/small"
+expect 1 '1 MiB' 'too small' "$engine" format "$root/small"
+echo "1..$count"
