@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ci/figures measures with: loads of weir-perf, programs of a build folder, and the files that they read."""
 import concurrent.futures
+import contextlib
 import errno
 import glob
 import json
@@ -55,6 +56,9 @@ PROGRAMS = {
     "weir-bfs": "samples/bfs/weir-bfs",
     "weir-ctc": "samples/ctc/weir-ctc",
     "weir-vectoradd": "samples/vectoradd/weir-vectoradd",
+    "weir-dataset": "runtime/tools/weir-dataset/weir-dataset",
+    "weir-target": "runtime/tools/weir-target/weir-target",
+    "target-bench": "tests/bench/target-bench",
     "peer-pread-copy": "backends/*/peers/peer-pread-copy",
     "peer-cufile": "backends/*/peers/peer-cufile",
 }
@@ -137,6 +141,7 @@ class Bench:
         self.folders = []  # temporary
         self.made = {}     # files by their kind
         self.commands = []
+        self.port = None   # of what is served
 
     def __enter__(self):
         return self
@@ -159,7 +164,7 @@ class Bench:
         """Temporary folders are called TMP: their names mean nothing afterwards."""
         for folder in self.folders:
             text = text.replace(folder, "TMP")
-        return text
+        return text.replace(f"127.0.0.1:{self.port}", "127.0.0.1:PORT") if self.port else text
 
     def run(self, name, *arguments, limit=None, turn=0):
         """Output of a program that ends well, once however often it is wanted in the same turn."""
@@ -201,6 +206,22 @@ class Bench:
                 text = text.replace("{" + kind + "}", self.make(kind))
         return self.json("weir-perf", f"--backend={self.backend}", f"--runs={runs}", f"--runtime={self.runtime:g}",
                          "--json", *text.split(), turn=turn)
+
+    @contextlib.contextmanager
+    def served(self, storage, threads):
+        """A storage served over loopback while this lasts: its URI."""
+        command = [os.path.abspath(self.program("weir-target")), "--listen", "tcp://127.0.0.1:0", "--threads", str(threads),
+                   "--subsystem", f"nqn.2026-11.org.example:figures={storage}"]
+        self.commands.append(self.show(command))
+        target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            line = target.stdout.readline()
+            if "; " not in line:
+                raise Failed(f"weir-target serves nothing: {line.strip() or 'it ended'}")
+            self.port = line.split("tcp://127.0.0.1:", 1)[1].split("/", 1)[0].split(";", 1)[0]
+            yield line.rsplit("; ", 1)[1].strip()
+        finally:
+            end_group(target)
 
     def place(self, parent, needed):
         """A temporary folder with room."""

@@ -121,6 +121,8 @@ WEIR_ASSERT_OFFSET(struct nvme_fabrics_connect_data, hostnqn, 512);
  * Parameters. */
 #define NVME_CONNECT_CNTLID(dw0)  ((dw0)&0xffffu)
 #define NVME_CONNECT_AUTHREQ(dw0) ((dw0) >> 16)
+#define NVME_CONNECT_ATR          (1u << 17) /* of AUTHREQ: authentication is required */
+#define NVME_CONNECT_ASCR         (1u << 18) /* of AUTHREQ: with a secure channel made of it */
 #define NVME_CONNECT_IPO(dw0)     ((dw0)&0xffffu)
 #define NVME_CONNECT_IATTR_DATA   (1u << 16) /* the offset is one into the data */
 
@@ -160,6 +162,120 @@ struct nvme_fabrics_authentication {
 
 WEIR_ASSERT_SIZE(struct nvme_fabrics_authentication, 64);
 WEIR_ASSERT_OFFSET(struct nvme_fabrics_authentication, length, 44);
+
+/* DH-HMAC-CHAP, Base 2.0 section 8.13.5: what Authentication Send and Receive carry. */
+enum {
+	NVME_AUTH_SECP = 0xe9, /* security protocol: NVMe; SPSP0 and SPSP1 are 1 */
+	NVME_AUTH_COMMON = 0,  /* AUTH_TYPE */
+	NVME_AUTH_DHCHAP = 1,
+	NVME_AUTH_NEGOTIATE = 0x00, /* AUTH_ID, common */
+	NVME_AUTH_FAILURE2 = 0xf0,
+	NVME_AUTH_FAILURE1 = 0xf1,
+	NVME_AUTH_CHALLENGE = 0x01, /* AUTH_ID, DH-HMAC-CHAP */
+	NVME_AUTH_REPLY = 0x02,
+	NVME_AUTH_SUCCESS1 = 0x03,
+	NVME_AUTH_SUCCESS2 = 0x04,
+	NVME_AUTH_PROTOCOL_DHCHAP = 0x01,
+	NVME_AUTH_SHA256 = 1,
+	NVME_AUTH_SHA384 = 2,
+	NVME_AUTH_SHA512 = 3,
+	NVME_AUTH_HASH_MOST = 64, /* bytes of the longest */
+	NVME_AUTH_DH_NULL = 0,
+	NVME_AUTH_DH_2048 = 1,
+	NVME_AUTH_DH_8192 = 5,
+	NVME_AUTH_DH_MOST = 1024, /* bytes of the longest value */
+	NVME_AUTH_FAILED = 0x01,  /* reason code; explanations: */
+	NVME_AUTH_EXPLAIN_FAILED = 0x01,
+	NVME_AUTH_EXPLAIN_PROTOCOL = 0x02,
+	NVME_AUTH_EXPLAIN_CONCATENATION = 0x03,
+	NVME_AUTH_EXPLAIN_HASH = 0x04,
+	NVME_AUTH_EXPLAIN_DH = 0x05,
+	NVME_AUTH_EXPLAIN_PAYLOAD = 0x06,
+	NVME_AUTH_EXPLAIN_MESSAGE = 0x07,
+};
+
+/** struct nvme_auth_negotiate - with its one protocol descriptor, @authid to @lists; @lists: hashes, DH
+ * groups from 30 on */
+struct nvme_auth_negotiate {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 sc_c;
+	u8 napd;
+	u8 authid;
+	u8 reserved2;
+	u8 halen;
+	u8 dhlen;
+	u8 lists[60];
+};
+
+/** struct nvme_auth_challenge - @hl bytes of the challenge, then @dhvlen of the DH value, follow */
+struct nvme_auth_challenge {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 hl;
+	u8 reserved2;
+	u8 hashid;
+	u8 dhgid;
+	u16 dhvlen;
+	u32 seqnum;
+};
+
+/** struct nvme_auth_reply - @hl bytes of the response, as many of a challenge, @dhvlen of the DH value follow
+ */
+struct nvme_auth_reply {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 hl;
+	u8 reserved2;
+	u8 cvalid;
+	u8 reserved3;
+	u16 dhvlen;
+	u32 seqnum;
+};
+
+/** struct nvme_auth_success1 - if @rvalid, @hl bytes of the controller's response follow */
+struct nvme_auth_success1 {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 hl;
+	u8 reserved2;
+	u8 rvalid;
+	u8 reserved3[7];
+};
+
+/** struct nvme_auth_success2 - the end */
+struct nvme_auth_success2 {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 reserved2[10];
+};
+
+/** struct nvme_auth_failure - why it ends, from either side */
+struct nvme_auth_failure {
+	u8 auth_type;
+	u8 auth_id;
+	u8 reserved1[2];
+	u16 t_id;
+	u8 reason;
+	u8 explanation;
+};
+
+WEIR_ASSERT_SIZE(struct nvme_auth_negotiate, 72);
+WEIR_ASSERT_SIZE(struct nvme_auth_challenge, 16);
+WEIR_ASSERT_SIZE(struct nvme_auth_reply, 16);
+WEIR_ASSERT_SIZE(struct nvme_auth_success1, 16);
+WEIR_ASSERT_SIZE(struct nvme_auth_success2, 16);
+WEIR_ASSERT_SIZE(struct nvme_auth_failure, 8);
 
 /** struct nvme_discovery_entry - a Discovery Log Page Entry, Base 2.0 figure 265 */
 struct nvme_discovery_entry {

@@ -9,10 +9,10 @@
  *
  * I/O commands to an engine are to namespace 1, whose logical blocks have 4096 bytes:
  *   SLBA      63:48 volume, 47:32 client, 31:0 block of the volume; likewise in ranges of Dataset Management
- *   CDW2, 3   version, low word first, of what is written; one greater for each block that follows
- *   CDW14     lease epoch, of a command that changes blocks; else 0
- *   CDW15     map epoch
- * One command lies in one stripe unit of its volume.
+ *   CDW2, 3   version, low word first, of what is written; one greater for each block that follows. Of a Read
+ * of client 0: the version that is wanted, refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here;
+ * 0: any CDW14     lease epoch, of a command that changes blocks; else 0 CDW15     map epoch One command lies
+ * in one stripe unit of its volume.
  */
 #ifndef WEIR_NVME_VOLUME_H
 #define WEIR_NVME_VOLUME_H

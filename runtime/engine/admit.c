@@ -110,7 +110,10 @@ static u32 check(const struct weir_engine *engine, const struct weir_engine_acce
 		status = check_range(volume, access);
 	if (!status)
 		status = check_epoch(access->map_epoch, engine->map.epoch, NVME_STATUS_VOLUME_STALE_MAP);
-	return status ? status : check_placement(engine, volume, access);
+	/* the manager copies blocks to where the next map places them, and from where the last one did */
+	if (status || access->client == NVME_VOLUME_MANAGER)
+		return status;
+	return check_placement(engine, volume, access);
 }
 
 u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access)

@@ -295,6 +295,8 @@ static int restore(struct weir_engine *engine)
 		error = replay(engine);
 	if (!error)
 		error = check_end(engine, &ring);
+	if (!error)
+		error = engine_map_restore(engine);
 	if (error)
 		return error;
 	settle(engine);

@@ -259,6 +259,9 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
 u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
+/** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
+ * -ENOMEM with a sentence */
+int engine_map_restore(struct weir_engine *engine);
 void engine_volumes_release(struct weir_engine *engine);
 
 /* admit.c */

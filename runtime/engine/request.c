@@ -238,7 +238,10 @@ static u32 find(struct engine_request *request)
 		const struct engine_slot *slot = engine_table_find(engine, vid, vba + i);
 		u32 index = slot ? slot->index : ENGINE_NONE;
 
-		if (!slot && engine->map.rebuilding)
+		if (request->given->version &&
+		    (!slot || engine->headers[index].version != request->given->version))
+			status = NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR;
+		else if (!slot && engine->map.rebuilding)
 			status = NVME_STATUS_VOLUME_NOT_HERE;
 		if (slot && engine_is_tombstone(engine, index))
 			index = ENGINE_NONE;

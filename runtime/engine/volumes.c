@@ -5,9 +5,11 @@
  * Owns: the tables that each command is checked against, and which changes of them are accepted. The caller
  * has the lock, and notes in the journal what was changed.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backend/error.h"
 #include "../volume/placement.h"
 #include "parts.h"
 
@@ -201,6 +203,46 @@ u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client)
 	return NVME_STATUS_SUCCESS;
 }
 
+static bool is_placed(const struct weir_engine *engine, const struct engine_header *header)
+{
+	const struct nvme_volume *volume = &engine->volumes[header->vid]->is;
+	u32 group = weir_placement_group(header->vid, header->vba, volume->unit_log2);
+
+	for (u32 i = 0; i < volume->replicas; i++)
+		if ((engine->placement[group] >> (8 * i) & 0xff) == engine->map.self)
+			return true;
+	return false;
+}
+
+/* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
+ * as the newest when a later map places them here again. An engine that is out keeps what it has. */
+static void drop_misplaced(struct weir_engine *engine)
+{
+	if (engine->map.rebuilding || engine->map.engines[engine->map.self].state != NVME_VOLUME_ENGINE_IN)
+		return;
+	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
+		struct engine_slot *slot = &engine->table.slots[i];
+
+		if (slot->index != ENGINE_NONE && !is_placed(engine, &engine->headers[slot->index]))
+			engine_drop(engine, slot);
+	}
+}
+
+int engine_map_restore(struct weir_engine *engine)
+{
+	int error;
+
+	if (!engine->map.count)
+		return 0;
+	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
+	if (!engine->placement)
+		return weir_fail(ENOMEM, "no memory for the map of an engine");
+	error = weir_placement_build(&engine->map, engine->placement);
+	if (!error)
+		drop_misplaced(engine);
+	return error;
+}
+
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
 	u32 *placement;
@@ -221,6 +263,7 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 	engine->map = *map;
 	engine->status.map_epoch = map->epoch;
 	engine->has_map = true;
+	drop_misplaced(engine);
 	return NVME_STATUS_SUCCESS;
 }
 

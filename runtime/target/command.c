@@ -247,6 +247,8 @@ void target_command_run(struct command *command)
 		target_fabrics_run(command);
 	else if (!connection->controller)
 		target_send_response(command, target_refuse(NVME_STATUS_COMMAND_SEQUENCE), 0, false);
+	else if (!target_may_command(connection))
+		target_send_response(command, target_refuse(NVME_STATUS_AUTHENTICATION_REQUIRED), 0, false);
 	else if (connection->qid)
 		run_io(command);
 	else

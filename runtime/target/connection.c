@@ -59,6 +59,7 @@ bool target_connection_collect(struct connection *connection)
 	connection->server->dead--;
 	target_controller_drop(connection);
 	target_commands_destroy(connection);
+	target_authenticate_end(connection);
 	free(connection);
 	return true;
 }

@@ -100,7 +100,7 @@ static void run_connect(struct command *command)
 	struct nvme_fabrics_connect request;
 	struct nvme_fabrics_connect_data data;
 	struct command *grown;
-	u32 status, offset = 0;
+	u32 status, offset = 0, authreq = 0;
 
 	memcpy(&request, &command->sqe, sizeof(request));
 	if (connection->controller || command->data_bytes < sizeof(data)) {
@@ -125,9 +125,14 @@ static void run_connect(struct command *command)
 	}
 	connection->state = CONNECTION_CONNECTED;
 	connection->deadline_ms = 0;
+	if (!target_authenticate_begin(connection, &authreq)) {
+		end(command, NVME_STATUS_INTERNAL_ERROR, 0);
+		target_connection_close(connection);
+		return;
+	}
 	connection->flow_control = !(request.cattr & NVME_CATTR_SQ_FLOW_DISABLE);
 	connection->sq_head = 1;
-	end(command, NVME_STATUS_SUCCESS, connection->controller->cntlid);
+	end(command, NVME_STATUS_SUCCESS, connection->controller->cntlid | authreq);
 }
 
 static void property_get(struct command *command)
@@ -205,6 +210,10 @@ void target_fabrics_run(struct command *command)
 		run_connect(command);
 	else if (!connection->controller)
 		end(command, target_refuse(NVME_STATUS_COMMAND_SEQUENCE), 0);
+	else if (type == NVME_FCTYPE_AUTHENTICATION_SEND || type == NVME_FCTYPE_AUTHENTICATION_RECEIVE)
+		target_authenticate_run(command);
+	else if (!target_may_command(connection))
+		end(command, target_refuse(NVME_STATUS_AUTHENTICATION_REQUIRED), 0);
 	else if (type == NVME_FCTYPE_DISCONNECT)
 		disconnect(command);
 	else if (type == NVME_FCTYPE_PROPERTY_GET && !connection->qid)

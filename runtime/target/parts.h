@@ -17,6 +17,7 @@
 #include <weir/nvme.h>
 #include <weir/nvme_fabrics.h>
 
+#include "../transport/fabrics/chap.h"
 #include "../transport/fabrics/tcp_pdu.h"
 #include "../transport/identify_pages.h"
 #include "../transport/transport.h"
@@ -53,12 +54,19 @@ struct target_namespace {
 	u8 uuid[WEIR_PAGE_UUID_BYTES];
 };
 
+/** struct target_secrets - of a host; none of it has bytes: it need not authenticate */
+struct target_secrets {
+	struct weir_chap_secret host;
+	struct weir_chap_secret controller;
+};
+
 struct target_subsystem {
 	char *nqn;
 	char serial[21];
 	struct target_namespace *namespaces;
 	size_t namespace_count;
 	char **hosts;
+	struct target_secrets *secrets; /* of each host */
 	size_t host_count;
 	u32 transfer_bytes; /* least of its storages' */
 };
@@ -175,6 +183,7 @@ struct command_list {
  * @sibling: in its controller's, under target.lock
  * @socket: -1: closed
  * @queue: what the core knows; its thread's
+ * @chap: its host has to authenticate; NULL: it has not
  * @to_us: rules of what we receive
  * @to_host: rules of what we send
  * @phase: what of a PDU is awaited
@@ -209,6 +218,7 @@ struct connection {
 	u32 sq_head;
 	u32 running;
 	struct virtual_queue queue;
+	struct weir_chap *chap;
 	struct command *commands;
 	struct command *free;
 	struct weir_tcp_rules to_us;
@@ -371,6 +381,21 @@ void target_command_run(struct command *command);
 bool target_command_begin(struct command *command);
 /** target_front - completions of the core */
 extern const struct virtual_front target_front;
+
+/* authenticate.c: who hosts are */
+
+/** target_authenticate_begin() - a connection was accepted; *@authreq: out: dword 0 of Connect's answer;
+ * false: no memory */
+bool target_authenticate_begin(struct connection *connection, u32 *authreq);
+void target_authenticate_end(struct connection *connection);
+/** target_authenticate_run() - Authentication Send or Receive */
+void target_authenticate_run(struct command *command);
+
+/** target_may_command() - its host need not authenticate, or has */
+static inline bool target_may_command(const struct connection *connection)
+{
+	return !connection->chap || connection->chap->done;
+}
 
 /* fabrics.c: Connect, properties, Disconnect */
 

@@ -107,14 +107,15 @@ static int open_other(struct weir_target *target, const struct weir_target_subsy
 	return error;
 }
 
-/* virt: and file: are cores themselves. */
+/* virt:, file: and vol: are cores themselves. */
 static int open_core(struct weir_target *target, const struct weir_target_subsystem_options *of,
 		     const struct weir_target_namespace_options *options, struct weir_uri *uri,
 		     struct target_namespace *space)
 {
 	int error;
 
-	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0)
+	if (strcmp(uri->scheme, "virt") != 0 && strcmp(uri->scheme, "file") != 0 &&
+	    strcmp(uri->scheme, "vol") != 0)
 		return open_other(target, of, options, space);
 	error = open_transport(target, of, options, uri, &space->transport);
 	if (error)
@@ -159,6 +160,33 @@ static int copy_hosts(const struct weir_target_subsystem_options *options, struc
 	return subsystem->host_count == options->host_count && subsystem->hosts
 		       ? 0
 		       : weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
+}
+
+static int load_secret(const char *const *paths, size_t i, struct weir_chap_secret *secret)
+{
+	return paths && paths[i] ? weir_chap_secret_load(paths[i], secret) : 0;
+}
+
+static int load_secrets(const struct weir_target_subsystem_options *options,
+			struct target_subsystem *subsystem)
+{
+	int error = 0;
+
+	subsystem->secrets = calloc(options->host_count + 1, sizeof(*subsystem->secrets));
+	if (!subsystem->secrets)
+		return weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
+	for (size_t i = 0; i < options->host_count && !error; i++) {
+		error = load_secret(options->secrets, i, &subsystem->secrets[i].host);
+		if (!error)
+			error = load_secret(options->controller_secrets, i,
+					    &subsystem->secrets[i].controller);
+		if (!error && subsystem->secrets[i].controller.bytes && !subsystem->secrets[i].host.bytes)
+			error = weir_fail(
+				EINVAL,
+				"host %s: a secret of the subsystem's without one of the host's; give both",
+				options->hosts[i]);
+	}
+	return error;
 }
 
 static void fill_serial(struct target_subsystem *subsystem)
@@ -212,6 +240,8 @@ int target_subsystem_open(struct weir_target *target, const struct weir_target_s
 	error = options->manager ? target_nqn_check(options->manager) : 0;
 	if (!error)
 		error = copy_hosts(options, subsystem);
+	if (!error)
+		error = load_secrets(options, subsystem);
 	return error ? error : spaces_open(target, options, subsystem);
 }
 
@@ -229,6 +259,9 @@ void target_subsystem_close(struct target_subsystem *subsystem)
 	for (size_t i = 0; i < subsystem->host_count; i++)
 		free(subsystem->hosts[i]);
 	free(subsystem->hosts);
+	if (subsystem->secrets)
+		explicit_bzero(subsystem->secrets, subsystem->host_count * sizeof(*subsystem->secrets));
+	free(subsystem->secrets);
 	free(subsystem->namespaces);
 	free(subsystem->nqn);
 }

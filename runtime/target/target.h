@@ -40,6 +40,9 @@ struct weir_target_namespace_options {
  * @engine: its namespaces are engines, which keep volumes (engine/engine.h)
  * @manager: NQN of the one host that may send their admin commands and be client 0; NULL: any that may
  * connect
+ * @secrets: of each of @hosts, a file with the secret that it authenticates by, or NULL: it need not; may be
+ * NULL
+ * @controller_secrets: likewise, what the subsystem proves to it
  */
 struct weir_target_subsystem_options {
 	const char *nqn;
@@ -49,6 +52,8 @@ struct weir_target_subsystem_options {
 	size_t host_count;
 	bool engine;
 	const char *manager;
+	const char *const *secrets;
+	const char *const *controller_secrets;
 };
 
 /**

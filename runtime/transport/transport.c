@@ -7,7 +7,8 @@
 #include "../backend/error.h"
 
 static const struct weir_transport_ops *const transports[] = { &weir_transport_virt, &weir_transport_file,
-							       &weir_transport_nvme, &weir_transport_nvmf };
+							       &weir_transport_nvme, &weir_transport_nvmf,
+							       &weir_transport_vol };
 
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out)
 {
@@ -18,7 +19,7 @@ int weir_transport_open(struct weir_transport_request *request, struct weir_tran
 			return transports[i]->open(request, out);
 	return weir_fail(
 		EINVAL,
-		"storage \"%s\": no transport for \"%s:\"; known are virt:SIZE, file:PATH, nvme:ADDRESS and "
-		"nvmf:tcp://HOST/NQN",
+		"storage \"%s\": no transport for \"%s:\"; known are virt:SIZE, file:PATH, nvme:ADDRESS, "
+		"nvmf:tcp://HOST/NQN and vol:NAME",
 		uri->text, uri->scheme);
 }

@@ -215,6 +215,7 @@ extern const struct weir_transport_ops weir_transport_virt;
 extern const struct weir_transport_ops weir_transport_file;
 extern const struct weir_transport_ops weir_transport_nvme;
 extern const struct weir_transport_ops weir_transport_nvmf;
+extern const struct weir_transport_ops weir_transport_vol;
 
 /** weir_transport_open() - by the scheme of request->uri */
 int weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);

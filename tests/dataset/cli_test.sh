@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..8
+echo 1..9
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -28,6 +28,11 @@ verdict $? "info"
 verdict $? "a tar file that tar can read, index, verify"
 "$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
 verdict $? "order"
+"$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --json >"$folder/bench" &&
+  python3 -c 'import json, sys
+rows = {row["what"]: row for row in map(json.loads, sys.stdin)}
+assert rows["weir full"]["samples_per_s"] > 0 and rows["all runs"]["samples"] >= 300 and rows["lookup buckets"]["one_ns"] > 0' <"$folder/bench"
+verdict $? "bench, as JSON"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"

@@ -196,6 +196,44 @@ static void test_not_here(void **state)
 	rig_close(&rig);
 }
 
+/* The manager copies: it reads in the version that it names, and writes, wherever blocks are placed; when
+ * nothing is being copied any more, what is placed elsewhere is gone. */
+static void test_copies(void **state)
+{
+	enum { COPIED = 64 };
+	struct rig rig;
+	u32 here = 0;
+
+	(void)state;
+	rig_open(&rig, NULL, NULL);
+	rig_prepare(&rig);
+	for (u32 i = 0; i < COPIED; i++)
+		assert_int_equal(rig_write(&rig, i << RIG_UNIT_LOG2, 3), 0);
+	assert_int_equal(rig_map(&rig, RIG_MAP, 8, 0, true), 0);
+	rig.client = NVME_VOLUME_MANAGER;
+	rig.version = 2;
+	assert_int_equal(rig_io(&rig, NVME_OPCODE_READ, 0, 1, 0), FINAL(NVME_STATUS_VOLUME_OLD_VERSION));
+	assert_int_equal(rig_io(&rig, NVME_OPCODE_READ, 1, 1, 0), FINAL(NVME_STATUS_VOLUME_OLD_VERSION));
+	rig.version = 3;
+	for (u32 i = 0; i < COPIED; i++)
+		rig_expect(&rig, i << RIG_UNIT_LOG2, 3);
+	for (u32 i = 0; i < COPIED; i++)
+		assert_int_equal(rig_write(&rig, i << RIG_UNIT_LOG2, 4), 0);
+	assert_int_equal(rig_map(&rig, RIG_MAP, 8, 0, false), 0);
+	for (u32 i = 0; i < COPIED; i++) {
+		bool placed;
+
+		rig.client = RIG_CLIENT;
+		placed = rig_io(&rig, NVME_OPCODE_READ, i << RIG_UNIT_LOG2, 1, 0) == 0;
+		rig.client = NVME_VOLUME_MANAGER;
+		rig.version = 0;
+		rig_expect(&rig, i << RIG_UNIT_LOG2, placed ? 4 : 0);
+		here += placed;
+	}
+	assert_in_range(here, 1, COPIED - 1);
+	rig_close(&rig);
+}
+
 static void test_manager(void **state)
 {
 	struct weir_engine_access access = {
@@ -305,7 +343,8 @@ int main(void)
 		cmocka_unit_test(test_leases),   cmocka_unit_test(test_placement),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_versions_of_blocks),
 		cmocka_unit_test(test_not_here), cmocka_unit_test(test_manager),
-		cmocka_unit_test(test_lists),    cmocka_unit_test(test_volumes),
+		cmocka_unit_test(test_copies),   cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_volumes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

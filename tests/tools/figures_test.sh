@@ -9,7 +9,7 @@ figures=$(realpath "$(dirname "$0")/../../ci/figures")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 build=$dir/build
-mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,graph} "$build"/{samples/{bfs,ctc,vectoradd},backends/gadget/peers,meson-info} \
+mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,weir-dataset,weir-target,graph} "$build"/{samples/{bfs,ctc,vectoradd},backends/gadget/peers,tests/bench,meson-info} \
   "$dir"/{memory,results}
 export WEIR_FIGURES_BACKEND=gadget WEIR_FIGURES_RESULTS=$dir/results WEIR_FIGURES_MEMORY=$dir/memory \
   WEIR_FIGURES_FILE_BYTES=1048576 WEIR_FIGURES_SCALE=4 WEIR_FIGURES_LIMIT=20 WEIR_FIGURES_COMMIT=abc123 FIGURES_TEST=$dir
@@ -39,6 +39,7 @@ case $* in
   *--hit=*) iops=900000000 extra='"plain_iops": 1000000000, "plain_iops_min": 1000000000, "plain_iops_max": 1000000000, "hit": "x", "misses": 0,'
     kernels='{"name": "hit_random8", "registers": 50, "local_bytes": 0}, {"name": "hit_random8_plain", "registers": 30, "local_bytes": 0}' ;;
   *--cached=*) iops=90 extra='"raw_iops": 100, "raw_iops_min": 90, "raw_iops_max": 110,' ;;
+  *nvmf:tcp://127.0.0.1:4711/nqn.x*) iops=400000 ;;
   *file:*direct=on*) iops=300000 ;;
   *file:*) iops=6000000 ;;
   *threads=4*) iops=20000000 extra='"plain_iops": 20000000, "plain_iops_min": 1, "plain_iops_max": 2, "plain": "host", "plain_blocks": 128, "plain_threads": 128, "commands": 7, "pull": 7, "direct": 0,' ;;
@@ -78,6 +79,23 @@ EOF
 program samples/vectoradd/weir-vectoradd <<'EOF'
 #!/bin/bash
 echo "{\"path\": \"somewhere\", \"tiled_seconds\": 0.02, \"ratio\": 1.05}"
+EOF
+program runtime/tools/weir-target/weir-target <<'EOF'
+#!/bin/bash
+echo $$ >"$FIGURES_TEST/served"
+echo "weir-target: serving nqn.x at tcp://127.0.0.1:4711; nvmf:tcp://127.0.0.1:4711/nqn.x"
+exec sleep 300
+EOF
+program tests/bench/target-bench <<'EOF'
+#!/bin/bash
+echo '{"target_per_s": 300000, "plain_per_s": 500000}'
+EOF
+program runtime/tools/weir-dataset/weir-dataset <<'EOF'
+#!/bin/bash
+[ "$1" = bench ] || { touch "${@: -1}"; exit 0; }
+[ -e "$4" ] || { echo "weir-dataset: no manifest" >&2; exit 1; }
+echo '{"what": "weir full", "samples_per_s": 2000000, "bytes_per_s": 1, "cores": 1}'
+echo '{"what": "all runs", "samples": 1}'
 EOF
 program backends/gadget/peers/peer-pread-copy <<'EOF'
 #!/bin/bash
@@ -184,6 +202,9 @@ f["vectoradd_device"]["value"] == f["vectoradd_host"]["ratio"] == 1.05 and f["ve
 f["file_4k_vs_pread_copy"]["peer_ratio"] == 12 and [t["met"] for t in f["file_4k_vs_pread_copy"]["target"]] == [True, True]
 f["file_4k_vs_pread_copy"]["ratio"] == 6 and "; 16 threads, the best of 1, 4, 16, 64" in f["file_4k_vs_pread_copy"]["peer"]["what"]
 "file:TMP/random" in f["file_4k_vs_pread_copy"]["command"] and len(f["file_4k_vs_pread_copy"]["more_commands"]) == 2
+f["nvmf_4k_4_threads"]["ratio"] == 0.8 and f["nvmf_4k_4_threads"]["target"][0]["met"] and f["nvmf_4k_16_threads"]["peer_ratio"] == 0.8
+"--threads 16 " in f["nvmf_4k_16_threads"]["command"] and "nvmf:tcp://127.0.0.1:PORT/nqn.x --bs=4096" in f["nvmf_4k_4_threads"]["more_commands"][0]
+f["dataset_4k"]["value"] == 2e6 and f["dataset_4k"]["peer_ratio"] == 4
 f["file_4k_vs_cufile"]["value"] is None and f["file_4k_vs_cufile"]["status"] == "cannot be had"
 f["file_4k_vs_cufile"]["note"] == "peer: tried: all of TMP/random: no; peer: cannot be had here"
 all("met" not in t for t in f["file_4k_vs_cufile"]["target"])
@@ -192,6 +213,7 @@ all(f[n]["command"] for n in names if f[n]["value"] is not None)
 "'"$direct"'" or f["file_disk_4k_vs_pread"]["peer_ratio"] == 0.375
 all(line.split()[0] in names for line in out.splitlines()[1:-1]) and len(out.splitlines()) == len(names) + 2' "$build"
 nothing_left "a full set"
+say "a full set: what was served is served no more" "$(ps -o pid=,args= -p "$(cat "$dir/served")")"
 say "figures come in the order of --list" "$(diff <(python3 -c "
 import json
 print(*[x['name'] for x in json.load(open('$result.json'))['figures']], sep='\n')") <(echo "$all"))"

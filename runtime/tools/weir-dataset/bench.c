@@ -11,8 +11,6 @@
 
 enum { RUNS = 3 };
 
-static const double seconds_each = 3;
-
 static double processor_seconds(void)
 {
 	struct rusage use;
@@ -22,10 +20,15 @@ static double processor_seconds(void)
 	       1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-static void print(const char *what, struct peer_result result)
+static void print(const struct tool *tool, const char *what, struct peer_result result)
 {
-	printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", what, result.samples, result.bytes / 1e6,
-	       result.cores);
+	if (tool->json)
+		printf("{\"what\": \"%s\", \"samples_per_s\": %.0f, \"bytes_per_s\": %.0f, \"cores\": "
+		       "%.2f}\n",
+		       what, result.samples, result.bytes, result.cores);
+	else
+		printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", what, result.samples,
+		       result.bytes / 1e6, result.cores);
 	fflush(stdout);
 }
 
@@ -44,7 +47,7 @@ static int run_weir(struct tool *tool, uint32_t order, uint64_t seed, struct pee
 	double begin = tool_seconds(), cpu = processor_seconds(), spent = 0;
 	uint64_t samples = 0, bytes = 0;
 
-	for (uint64_t epoch = 0; spent < seconds_each; epoch++) {
+	for (uint64_t epoch = 0; spent < tool->seconds; epoch++) {
 		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
 								  .seed = seed,
 								  .epoch = epoch,
@@ -60,7 +63,7 @@ static int run_weir(struct tool *tool, uint32_t order, uint64_t seed, struct pee
 			for (uint32_t i = 0; i < batch.count; i++)
 				bytes += batch.host_lengths[i];
 			spent = tool_seconds() - begin;
-		} while (batch.count && spent < seconds_each);
+		} while (batch.count && spent < tool->seconds);
 	}
 	*result = (struct peer_result){ (double)samples / spent, (double)bytes / spent,
 					(processor_seconds() - cpu) / spent };
@@ -80,7 +83,7 @@ static int bench_order(struct tool *tool, uint32_t order)
 	}
 	qsort(results, RUNS, sizeof(*results), by_samples);
 	snprintf(name, sizeof(name), "weir %s", weir_dataset_order_name(order));
-	print(name, results[RUNS / 2]);
+	print(tool, name, results[RUNS / 2]);
 	return TOOL_OK;
 }
 
@@ -89,11 +92,18 @@ static void print_stats(struct tool *tool)
 	struct weir_dataset_stats stats = { .size = sizeof(stats) };
 
 	weir_dataset_stats(tool->dataset, &stats);
-	printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64
-	       " straight to their rows, %" PRIu64 " chunks, %" PRIu64 " made room\n",
-	       stats.samples, stats.reads,
-	       stats.reads ? (double)stats.read_bytes / (double)stats.reads / 1024 : 0, stats.direct_samples,
-	       stats.chunk_loads, stats.evictions);
+	if (tool->json)
+		printf("{\"what\": \"all runs\", \"samples\": %" PRIu64 ", \"reads\": %" PRIu64
+		       ", \"read_bytes\": %" PRIu64 ", \"direct_samples\": %" PRIu64
+		       ", \"chunk_loads\": %" PRIu64 ", \"evictions\": %" PRIu64 "}\n",
+		       stats.samples, stats.reads, stats.read_bytes, stats.direct_samples, stats.chunk_loads,
+		       stats.evictions);
+	else
+		printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64
+		       " straight to their rows, %" PRIu64 " chunks, %" PRIu64 " made room\n",
+		       stats.samples, stats.reads,
+		       stats.reads ? (double)stats.read_bytes / (double)stats.reads / 1024 : 0,
+		       stats.direct_samples, stats.chunk_loads, stats.evictions);
 }
 
 /* Names of some samples, in random order. */
@@ -132,9 +142,15 @@ static int bench_lookup(struct tool *tool)
 		weir_dataset_find_many(tool->dataset, (const char *const *)names, NAMES, numbers);
 	many = (tool_seconds() - begin) / ROUNDS / NAMES;
 	weir_dataset_info(tool->dataset, &info);
-	printf("%-34s %12.1f ns, %.1f ns of many at once, %.2f bytes per sample\n",
-	       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9, many * 1e9,
-	       (double)info.directory_bytes / (double)info.samples);
+	if (tool->json)
+		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"bytes_per_sample\": "
+		       "%.2f}\n",
+		       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9,
+		       many * 1e9, (double)info.directory_bytes / (double)info.samples);
+	else
+		printf("%-34s %12.1f ns, %.1f ns of many at once, %.2f bytes per sample\n",
+		       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9,
+		       many * 1e9, (double)info.directory_bytes / (double)info.samples);
 	for (unsigned i = 0; i < NAMES; i++)
 		free(names[i]);
 	free(names);
@@ -145,32 +161,36 @@ static int bench_peers(struct tool *tool)
 {
 	struct peer_result result;
 	char name[64], path[4096];
+	double one;
 
 	if (strncmp(tool->operands[0], "file:", 5) == 0) {
 		snprintf(path, sizeof(path), "%.*s", (int)strcspn(tool->operands[0] + 5, "?"),
 			 tool->operands[0] + 5);
-		if (peer_limit(path, 256 << 10, tool->depth, seconds_each, &result))
+		if (peer_limit(path, 256 << 10, tool->depth, tool->seconds, &result))
 			return TOOL_FAILED;
-		print("io_uring, 256 KiB in order (limit)",
+		print(tool, "io_uring, 256 KiB in order (limit)",
 		      (struct peer_result){ 0, result.bytes, result.cores });
-		if (peer_packed(tool, path, tool->depth, seconds_each, &result))
+		if (peer_packed(tool, path, tool->depth, tool->seconds, &result))
 			return TOOL_FAILED;
 		snprintf(name, sizeof(name), "packed file, io_uring, depth %u", tool->depth);
-		print(name, result);
+		print(tool, name, result);
 	}
 	if (!tool->peers)
 		return TOOL_OK;
-	if (peer_files(tool->peers, 1, tool->seed, seconds_each, false, &result))
+	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, false, &result))
 		return TOOL_FAILED;
-	print("files, open + pread, 1 thread", result);
-	if (peer_files(tool->peers, tool->threads, tool->seed, seconds_each, false, &result))
+	print(tool, "files, open + pread, 1 thread", result);
+	if (peer_files(tool->peers, tool->threads, tool->seed, tool->seconds, false, &result))
 		return TOOL_FAILED;
 	snprintf(name, sizeof(name), "files, open + pread, %u threads", tool->threads);
-	print(name, result);
-	if (peer_files(tool->peers, 1, tool->seed, seconds_each, true, &result))
+	print(tool, name, result);
+	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
 		return TOOL_FAILED;
-	printf("%-34s %12.1f ns, names in the kernel's cache\n", "open(2) + close(2)",
-	       result.samples > 0 ? 1e9 / result.samples : 0);
+	one = result.samples > 0 ? 1e9 / result.samples : 0;
+	if (tool->json)
+		printf("{\"what\": \"open(2) + close(2)\", \"one_ns\": %.1f}\n", one);
+	else
+		printf("%-34s %12.1f ns, names in the kernel's cache\n", "open(2) + close(2)", one);
 	return TOOL_OK;
 }
 

@@ -43,6 +43,8 @@ static const char help[] =
 	"  --depth N           bench: requests in flight of the packed file (64)\n"
 	"  --peers FOLDER      bench: the same samples as files\n"
 	"  --no-drop           bench: leave the page cache as it is\n"
+	"  --seconds N         bench: of each run (3)\n"
+	"  --json              bench: a JSON object on each line\n"
 	"\n"
 	"Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an upload that the next "
 	"one resumes.\n"
@@ -225,18 +227,25 @@ enum {
 	PEERS,
 	PLOT,
 	NO_DROP,
-	BATCHES
+	BATCHES,
+	JSON,
+	SECONDS
 };
 
 static const struct option options[] = {
-	{ "format", 1, NULL, FORMAT },   { "manifest", 1, NULL, MANIFEST }, { "checks", 0, NULL, CHECKS },
-	{ "as", 1, NULL, AS },           { "samples", 1, NULL, SAMPLES },   { "bytes", 1, NULL, BYTES },
-	{ "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },   { "order", 1, NULL, ORDER },
-	{ "seed", 1, NULL, SEED },       { "epochs", 1, NULL, EPOCHS },     { "batch", 1, NULL, BATCH },
-	{ "buffer", 1, NULL, BUFFER },   { "chunk", 1, NULL, CHUNK },       { "cache", 1, NULL, CACHE },
-	{ "row", 1, NULL, ROW },         { "lookup", 1, NULL, LOOKUP },     { "threads", 1, NULL, THREADS },
-	{ "depth", 1, NULL, DEPTH },     { "peers", 1, NULL, PEERS },       { "plot", 1, NULL, PLOT },
-	{ "no-drop", 0, NULL, NO_DROP }, { "batches", 1, NULL, BATCHES },   { NULL, 0, NULL, 0 },
+	{ "format", 1, NULL, FORMAT },   { "manifest", 1, NULL, MANIFEST },
+	{ "checks", 0, NULL, CHECKS },   { "as", 1, NULL, AS },
+	{ "samples", 1, NULL, SAMPLES }, { "bytes", 1, NULL, BYTES },
+	{ "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },
+	{ "order", 1, NULL, ORDER },     { "seed", 1, NULL, SEED },
+	{ "epochs", 1, NULL, EPOCHS },   { "batch", 1, NULL, BATCH },
+	{ "buffer", 1, NULL, BUFFER },   { "chunk", 1, NULL, CHUNK },
+	{ "cache", 1, NULL, CACHE },     { "row", 1, NULL, ROW },
+	{ "lookup", 1, NULL, LOOKUP },   { "threads", 1, NULL, THREADS },
+	{ "depth", 1, NULL, DEPTH },     { "peers", 1, NULL, PEERS },
+	{ "plot", 1, NULL, PLOT },       { "no-drop", 0, NULL, NO_DROP },
+	{ "batches", 1, NULL, BATCHES }, { "json", 0, NULL, JSON },
+	{ "seconds", 1, NULL, SECONDS }, { NULL, 0, NULL, 0 },
 };
 
 static bool take_more(struct tool *tool, int option, const char *text)
@@ -254,6 +263,8 @@ static bool take_more(struct tool *tool, int option, const char *text)
 	case PEERS: tool->peers = text; return true;
 	case PLOT: tool->plot = text; return true;
 	case NO_DROP: tool->no_drop = true; return true;
+	case JSON: tool->json = true; return true;
+	case SECONDS: return number32(text, &tool->seconds) && tool->seconds;
 	default: return false;
 	}
 }
@@ -297,6 +308,7 @@ int main(int argc, char **argv)
 			     .epochs = 1,
 			     .batch = 256,
 			     .threads = 8,
+			     .seconds = 3,
 			     .depth = 64,
 			     .all_orders = true };
 	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };

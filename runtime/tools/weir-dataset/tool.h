@@ -14,8 +14,8 @@ enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_MOST_STORAGES = 256 };
 struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
 	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, chunk_bytes, cache_bytes, row_bytes;
-	uint32_t batch, order, buffer_chunks, threads, depth, lookup, batches;
-	bool checks, all_orders, no_drop;
+	uint32_t batch, order, buffer_chunks, threads, depth, lookup, batches, seconds;
+	bool checks, all_orders, no_drop, json;
 	char **operands;
 	int operand_count;
 	struct weir_context *context;

@@ -3,8 +3,9 @@
  * weir-fabrics: storages on a network (docs/network.md): what a host offers, whether it can be reached, who
  * this host is.
  *
- * Owns: its three commands and what they print. Opens nothing for writing.
+ * Owns: its commands and what they print. Opens nothing for writing.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include <weir/weir.h>
 
 #include "base/crc32c.h"
+#include "transport/fabrics/chap.h"
 #include "transport/fabrics/discover.h"
 
 enum {
@@ -31,10 +33,12 @@ static const char usage_text[] =
 	"usage: weir-fabrics discover HOST[:PORT] [--json]\n"
 	"       weir-fabrics test URI\n"
 	"       weir-fabrics show\n"
+	"       weir-fabrics secret >FILE\n"
 	"\n"
 	"  discover  list the subsystems that a host offers, each as a storage's URI; port 8009 without one\n"
 	"  test      connect as a storage would, read its first block, and say what is there\n"
 	"  show      who this host is to targets: its NQN and identifier, and the file that keeps them\n"
+	"  secret    make a secret by which a host and a target authenticate; umask 077 first\n"
 	"\n"
 	"  --json     discover: print one JSON object\n"
 	"  --version  print the version\n"
@@ -204,6 +208,23 @@ static int show(void)
 	return 0;
 }
 
+static int make_secret(void)
+{
+	char text[WEIR_CHAP_SECRET_TEXT];
+	int error = weir_chap_secret_text(text);
+
+	if (error) {
+		fputs(error == -ENOTSUP ? "weir-fabrics: this build has no OpenSSL; install libssl-dev and "
+					  "build again\n"
+					: "weir-fabrics: there are no random numbers\n",
+		      stderr);
+		return EXIT_BAD;
+	}
+	puts(text);
+	explicit_bzero(text, sizeof(text));
+	return 0;
+}
+
 int main(int count, char **words)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
@@ -228,5 +249,7 @@ int main(int count, char **words)
 		return test(words[optind + 1]);
 	if (count - optind == 1 && !strcmp(words[optind], "show"))
 		return show();
-	return usage("which command? discover HOST, test URI, or show");
+	if (count - optind == 1 && !strcmp(words[optind], "secret"))
+		return make_secret();
+	return usage("which command? discover HOST, test URI, show, or secret");
 }

@@ -118,6 +118,26 @@ int config_manager(struct config *config, const char *nqn)
 	return config->manager ? 0 : -ENOMEM;
 }
 
+static int add_secret(struct config *config, struct config_subsystem *subsystem, const char *path,
+		      bool controller)
+{
+	const char **list = controller ? subsystem->controller_secrets : subsystem->secrets;
+	const char *copy = keep(config, path, strlen(path));
+
+	list[subsystem->options.host_count - 1] = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
+int config_secret(struct config *config, const char *path, bool controller)
+{
+	size_t count = config->options.subsystem_count;
+
+	if (!count || !config->subsystems[count - 1].options.host_count)
+		return weir_fail(EINVAL, "--%s %s: name the host first, by --host NQN",
+				 controller ? "controller-secret" : "secret", path);
+	return add_secret(config, &config->subsystems[count - 1], path, controller);
+}
+
 /* ---- JSON ---- */
 
 static int bad(const char *path, const char *what)
@@ -137,6 +157,26 @@ static int read_namespace(struct config *config, struct config_subsystem *subsys
 	if (!uri)
 		return bad(path, "a namespace is a storage, as text, or an object");
 	return add_namespace(config, subsystem, uri, strlen(uri), read_only);
+}
+
+static int read_host(struct config *config, struct config_subsystem *subsystem, const char *path,
+		     json_t *item)
+{
+	const char *nqn = json_string_value(item), *secret = NULL, *controller_secret = NULL;
+	int error;
+
+	if (json_is_object(item) && json_unpack(item, "{s:s, s?s, s?s!}", "nqn", &nqn, "secret", &secret,
+						"controller_secret", &controller_secret) != 0)
+		return bad(path,
+			   "a host has the keys \"nqn\" and perhaps \"secret\" and \"controller_secret\"");
+	if (!nqn)
+		return bad(path, "a host is an NQN, as text, or an object");
+	error = add_host(config, subsystem, nqn);
+	if (!error && secret)
+		error = add_secret(config, subsystem, secret, false);
+	if (!error && controller_secret)
+		error = add_secret(config, subsystem, controller_secret, true);
+	return error;
 }
 
 static int read_subsystem(struct config *config, const char *path, json_t *item)
@@ -160,9 +200,7 @@ static int read_subsystem(struct config *config, const char *path, json_t *item)
 		error = -ENOMEM;
 	json_array_foreach(namespaces, i, entry) if (!error) error =
 		read_namespace(config, subsystem, path, entry);
-	json_array_foreach(hosts, i, entry) if (!error) error =
-		json_is_string(entry) ? add_host(config, subsystem, json_string_value(entry))
-				      : bad(path, "a host is an NQN, as text");
+	json_array_foreach(hosts, i, entry) if (!error) error = read_host(config, subsystem, path, entry);
 	return error;
 }
 
@@ -211,6 +249,8 @@ const struct weir_target_options *config_finish(struct config *config)
 		subsystem->options.engine |= config->engine;
 		if (config->manager)
 			subsystem->options.manager = config->manager;
+		subsystem->options.secrets = subsystem->secrets;
+		subsystem->options.controller_secrets = subsystem->controller_secrets;
 		config->list[i] = subsystem->options;
 	}
 	options->size = sizeof(*options);

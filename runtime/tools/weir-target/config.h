@@ -16,6 +16,8 @@ struct config_subsystem {
 	struct weir_target_subsystem_options options;
 	struct weir_target_namespace_options namespaces[WEIR_TARGET_NAMESPACES_MAX];
 	const char *hosts[CONFIG_LISTS];
+	const char *secrets[CONFIG_LISTS];
+	const char *controller_secrets[CONFIG_LISTS];
 };
 
 /** struct config - all of it; zeroed at first */
@@ -40,6 +42,9 @@ int config_host(struct config *config, const char *nqn);
 /** config_engine() - all namespaces keep volumes; config_manager() - which host manages them */
 void config_engine(struct config *config);
 int config_manager(struct config *config, const char *nqn);
+/** config_secret() - a file with the secret of the host named last, or with what the subsystem proves to it
+ */
+int config_secret(struct config *config, const char *path, bool controller);
 /** config_finish() - the options; valid until config_release() */
 const struct weir_target_options *config_finish(struct config *config);
 void config_release(struct config *config);

@@ -33,6 +33,11 @@ static const char usage_text[] =
 	"  --host NQN         only hosts so named may connect to the subsystem before it; without: any\n"
 	"  --engine           all namespaces keep volumes, as engines of an array (docs/volumes.md)\n"
 	"  --manager NQN      only this host manages them; without: any that may connect\n"
+	"  --secret FILE      the host before it authenticates by the secret in this file (DH-HMAC-CHAP), "
+	"which its\n"
+	"                     owner alone can read; weir-fabrics secret makes one\n"
+	"  --controller-secret FILE\n"
+	"                     likewise, what the subsystem proves to that host if it asks\n"
 	"  --threads N        server threads (1)\n"
 	"  --config FILE      all that from a JSON file (docs/network.md)\n"
 	"  --version          print the version\n"
@@ -41,11 +46,18 @@ static const char usage_text[] =
 	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
 
 static const struct option long_options[] = {
-	{ "listen", required_argument, NULL, 'l' },  { "subsystem", required_argument, NULL, 's' },
-	{ "host", required_argument, NULL, 'h' },    { "threads", required_argument, NULL, 't' },
-	{ "config", required_argument, NULL, 'c' },  { "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, '?' },          { "engine", no_argument, NULL, 'e' },
-	{ "manager", required_argument, NULL, 'm' }, { NULL, 0, NULL, 0 },
+	{ "listen", required_argument, NULL, 'l' },
+	{ "subsystem", required_argument, NULL, 's' },
+	{ "host", required_argument, NULL, 'h' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "config", required_argument, NULL, 'c' },
+	{ "version", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, '?' },
+	{ "engine", no_argument, NULL, 'e' },
+	{ "manager", required_argument, NULL, 'm' },
+	{ "secret", required_argument, NULL, 'k' },
+	{ "controller-secret", required_argument, NULL, 'K' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int set_threads(struct config *config, const char *text)
@@ -67,6 +79,8 @@ static int take_option(struct config *config, int option, const char *value)
 	case 'h': return config_host(config, value);
 	case 'e': config_engine(config); return 0;
 	case 'm': return config_manager(config, value);
+	case 'k':
+	case 'K': return config_secret(config, value, option == 'K');
 	case 't': return set_threads(config, value);
 	default: return config_file(config, value);
 	}

@@ -87,10 +87,6 @@ static int refuse_connect(const struct nvmf_queue *queue, const struct nvme_cqe 
 	case NVME_STATUS_CONNECT_CONTROLLER_BUSY:
 		return weir_fail(EBUSY, "storage \"%s\": %s has no controller left for another host",
 				 nvmf->uri, where);
-	case NVME_STATUS_AUTHENTICATION_REQUIRED:
-		return weir_fail(EACCES,
-				 "storage \"%s\": %s asks for authentication, which this build does not have",
-				 nvmf->uri, where);
 	default:
 		return weir_fail(EIO, "storage \"%s\": %s refuses Connect to queue %u with status %#x",
 				 nvmf->uri, where, queue->id, status_of(cqe));
@@ -126,11 +122,8 @@ static int connect_queue(struct nvmf_queue *queue, u32 entries, struct nvme_cqe 
 		error = connect_command(queue, entries, cqe);
 	if (!error && status_of(cqe))
 		error = refuse_connect(queue, cqe);
-	if (!error && !queue->id && NVME_CONNECT_AUTHREQ(cqe->dw0))
-		error = weir_fail(EACCES,
-				  "storage \"%s\": the controller asks for authentication, which this build "
-				  "does not have",
-				  nvmf->uri);
+	if (!error)
+		error = nvmf_authenticate(queue, NVME_CONNECT_AUTHREQ(cqe->dw0));
 	if (error)
 		nvmf_connection_close(queue);
 	return error;

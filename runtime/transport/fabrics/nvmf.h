@@ -18,6 +18,7 @@
 #include "../transport.h"
 #include "../virtual/word.h"
 #include "address.h"
+#include "chap.h"
 #include "identity.h"
 #include "tcp_pdu.h"
 
@@ -228,6 +229,8 @@ struct nvmf_keys {
 	struct weir_address_list hosts;
 	char nqn[NVME_NQN_BYTES];
 	struct weir_host_identity host;
+	struct weir_chap_secret secret;            /* this host's */
+	struct weir_chap_secret controller_secret; /* the controller has to prove that it knows it */
 	bool header_digest;
 	bool data_digest;
 	uint64_t ctrl_loss_ms;
@@ -384,6 +387,12 @@ void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request);
 /** nvmf_note_controller() - take what is needed from Identify Controller's 4096 bytes, and hide what weir
  * does not carry over a network */
 void nvmf_note_controller(struct nvmf *nvmf, u8 *identify);
+
+/* authenticate.c */
+
+/** nvmf_authenticate() - a queue that Connect has just answered with @authreq; 0 or a negative errno with a
+ * sentence */
+int nvmf_authenticate(struct nvmf_queue *queue, u32 authreq);
 
 /* association.c */
 

@@ -32,7 +32,7 @@ enum {
 
 #define NVMF_KEYS                                                                                            \
 	"nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, "   \
-	"timeout_ms, retries"
+	"timeout_ms, retries, dhchap_secret, dhchap_ctrl_secret"
 
 static struct nvmf *nvmf_of(struct weir_transport *transport)
 {
@@ -81,6 +81,28 @@ static int take_host(struct weir_uri *uri, struct nvmf_keys *keys)
 	return 0;
 }
 
+static int take_secret(struct weir_uri *uri, const char *key, struct weir_chap_secret *secret)
+{
+	const char *path = weir_uri_take_text(uri, key);
+
+	return path ? weir_chap_secret_load(path, secret) : 0;
+}
+
+static int take_secrets(struct weir_uri *uri, struct nvmf_keys *keys)
+{
+	int error = take_secret(uri, "dhchap_secret", &keys->secret);
+
+	if (!error)
+		error = take_secret(uri, "dhchap_ctrl_secret", &keys->controller_secret);
+	if (!error && keys->controller_secret.bytes && !keys->secret.bytes)
+		error = weir_fail(EINVAL,
+				  "storage \"%s\": dhchap_ctrl_secret= without dhchap_secret=: a controller "
+				  "proves itself "
+				  "to hosts that do so, too",
+				  uri->text);
+	return error;
+}
+
 /* A URI without a subsystem is refused with those that the host offers. */
 static int list_subsystems(const char *uri, const struct nvmf_keys *keys)
 {
@@ -122,7 +144,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = take_digests(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
-	    (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
+	    (error = take_secrets(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
 		return error;
 	if (keys->mdts & (keys->mdts - 1))
 		return weir_fail(EINVAL, "storage \"%s\": mdts=%llu is not a power of two", uri->text,

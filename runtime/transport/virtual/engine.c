@@ -28,7 +28,8 @@ u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe 
 		return status;
 	request->io.offset_bytes = weir_engine_offset(access.vid, access.vba);
 	request->io.bytes = blocks << NVME_VOLUME_BLOCK_LOG2;
-	request->io.version = (u64)sqe->cdw3 << 32 | sqe->cdw2;
+	request->io.version =
+		access.changes || access.client == NVME_VOLUME_MANAGER ? (u64)sqe->cdw3 << 32 | sqe->cdw2 : 0;
 	request->io.epochs = weir_engine_epochs(&access);
 	return NVME_STATUS_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * virt: and file: are the virtual controller on host threads over one medium or
- * the other.
+ * virt:, file: and vol: are the virtual controller on host threads over one medium
+ * or the other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "../../engine/engine.h"
 #include "../medium/medium.h"
 #include "../nvme/shared.h"
-#include "soft_keys.h"
+#include "soft.h"
 #include "virtual.h"
 
 enum {
@@ -110,9 +110,9 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct wei
 	return error;
 }
 
-static int soft_new(const struct weir_transport_ops *ops, struct weir_medium *medium,
-		    const struct weir_soft_keys *keys, const struct weir_transport_request *request,
-		    struct weir_transport **out)
+int weir_soft_new(const struct weir_transport_ops *ops, struct weir_medium *medium,
+		  const struct weir_soft_keys *keys, const struct weir_transport_request *request,
+		  struct weir_transport **out)
 {
 	struct soft *soft = calloc(1, sizeof(*soft));
 	int error;
@@ -300,7 +300,7 @@ static int open_shared(void *of, struct weir_nvme_raw *out)
 	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, source->load,
 			    source->made.computed, &medium);
 	if (!error)
-		error = soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
+		error = weir_soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
 	if (error) {
 		weir_dma_map_destroy(dma);
 		return error;
@@ -425,7 +425,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	if ((error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
 		return error;
 	hand_over(&keys, &device_controller);
-	error = soft_new(&weir_transport_virt, medium, &keys, request, out);
+	error = weir_soft_new(&weir_transport_virt, medium, &keys, request, out);
 	if (!error) {
 		struct soft *soft = (struct soft *)*out;
 
@@ -474,7 +474,7 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 					      .share = share,
 				      },
 				      &medium);
-	return error ? error : soft_new(&weir_transport_file, medium, &keys, request, out);
+	return error ? error : weir_soft_new(&weir_transport_file, medium, &keys, request, out);
 }
 
 static struct weir_virtual *controller_of(struct weir_transport *transport)
@@ -561,3 +561,4 @@ static void soft_close(struct weir_transport *transport)
 
 SOFT_OPS(virt, virt_open);
 SOFT_OPS(file, file_open);
+SOFT_OPS(vol, weir_volume_open);

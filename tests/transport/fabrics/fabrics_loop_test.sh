@@ -64,6 +64,31 @@ output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
 [ $? = 1 ] && grep -q 'has no subsystem' <<<"$output"
 report $? 'a subsystem that is not there' "$output"
 
+if "$fabrics" secret >/dev/null 2>&1; then # the build has OpenSSL
+  kept=$port first=$server port=0
+  (umask 077; "$fabrics" secret >"$dir/host.secret"; "$fabrics" secret >"$dir/disk.secret"; cp "$dir/host.secret" "$dir/open.secret")
+  chmod 644 "$dir/open.secret"
+  serve --subsystem "$nqn.known=virt:16M" --host "$nqn.me" --secret "$dir/host.secret" --controller-secret "$dir/disk.secret" || exit 1
+  known=nvmf:tcp://127.0.0.1:$port/$nqn.known?hostnqn=$nqn.me
+  verified 'a host that authenticates' "$known&dhchap_secret=$dir/host.secret" --rw=randrw --queues=3
+  verified 'both ends authenticate' "$known&dhchap_secret=$dir/host.secret&dhchap_ctrl_secret=$dir/disk.secret" --rw=randrw
+  refuses() { # refuses NAME WORDS URI
+    output=$(timeout 60 "$fabrics" test "$3" 2>&1)
+    [ $? = 1 ] && grep -q "$2" <<<"$output"
+    report $? "$1" "$output"
+  }
+  refuses 'without a secret' 'asks host .* to authenticate; give dhchap_secret=' "$known"
+  refuses 'with a wrong secret' 'does not believe that this is host .*: the secrets differ' "$known&dhchap_secret=$dir/disk.secret"
+  refuses 'a target that is another' 'does not prove that it is .*: the secrets differ' \
+    "$known&dhchap_secret=$dir/host.secret&dhchap_ctrl_secret=$dir/host.secret"
+  refuses 'a secret that others can read' 'can be read by others than its owner; chmod 600' "$known&dhchap_secret=$dir/open.secret"
+  refuses 'a target that proves nothing' 'does not authenticate' "$uri?dhchap_secret=$dir/host.secret&dhchap_ctrl_secret=$dir/disk.secret"
+  kill -TERM "$server"; wait "$server"
+  port=$kept server=$first
+else
+  report 0 'hosts that authenticate # SKIP this build has no OpenSSL'
+fi
+
 output=$(timeout 60 "$check" --storage "nvmf:tcp://127.0.0.1:$port" 2>&1)
 [ $? = 3 ] && grep -qF "the host offers $nqn, $nqn.graph" <<<"$output"
 report $? 'a storage without a subsystem lists what there is' "$output"

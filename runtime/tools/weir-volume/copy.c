@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* copy.c: a file's bytes to a volume and back, as a client of it. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "backend/error.h"
+#include "tool.h"
+
+enum { PART_BYTES = 1 << 20, URI_BYTES = 512, QUEUES = 1, DEPTH = 16 };
+
+/* The rest of the last block is zeros. */
+static int put_all(struct weir_storage *storage, FILE *file, const char *path, unsigned block, uint64_t size)
+{
+	unsigned char *part = malloc(PART_BYTES);
+	uint64_t at = 0;
+	size_t got;
+	int error = part ? 0 : weir_fail(ENOMEM, "no memory to copy %s", path);
+
+	while (!error && (got = fread(part, 1, PART_BYTES, file)) != 0) {
+		size_t bytes = (got + block - 1) / block * block;
+
+		memset(part + got, 0, bytes - got);
+		if (at + bytes > size)
+			error = weir_fail(ENOSPC,
+					  "%s is longer than the volume; weir-volume resize lets it grow",
+					  path);
+		else
+			error = weir_storage_write(storage, at, part, bytes);
+		at += bytes;
+	}
+	if (!error && ferror(file))
+		error = weir_fail(EIO, "%s cannot be read", path);
+	free(part);
+	return error;
+}
+
+static int get_all(struct weir_storage *storage, FILE *file, const char *path, uint64_t size)
+{
+	unsigned char *part = malloc(PART_BYTES);
+	int error = part ? 0 : weir_fail(ENOMEM, "no memory to copy %s", path);
+
+	for (uint64_t at = 0; at < size && !error;) {
+		size_t bytes = size - at < PART_BYTES ? (size_t)(size - at) : PART_BYTES;
+
+		error = weir_storage_read(storage, at, part, bytes);
+		if (!error && fwrite(part, 1, bytes, file) != bytes)
+			error = weir_fail(EIO, "%s cannot be written: %s", path, strerror(errno));
+		at += bytes;
+	}
+	free(part);
+	return error;
+}
+
+static int copy(struct weir_context *context, const char *uri, FILE *file, const char *path, bool put)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	struct weir_storage *storage;
+	int error = weir_storage_open(
+		context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .read_only = !put),
+		&storage);
+
+	if (error)
+		return error;
+	error = weir_storage_info(storage, &info);
+	if (!error)
+		error = put ? put_all(storage, file, path, info.block_bytes, info.bytes)
+			    : get_all(storage, file, path, info.bytes);
+	weir_storage_close(storage);
+	return error;
+}
+
+int copy_file(const char *daemon, const char *name, const char *path, bool put)
+{
+	FILE *file = fopen(path, put ? "rb" : "wb");
+	struct weir_context *context;
+	char uri[URI_BYTES];
+	int error;
+
+	if (!file)
+		return weir_fail(errno, "%s: %s", path, strerror(errno));
+	snprintf(uri, sizeof(uri), "vol:%s?daemon=%s", name, daemon);
+	error = weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context);
+	if (!error) {
+		error = copy(context, uri, file, path, put);
+		weir_context_close(context);
+	}
+	if (fclose(file) != 0 && !error)
+		error = weir_fail(EIO, "%s cannot be written: %s", path, strerror(errno));
+	return error;
+}

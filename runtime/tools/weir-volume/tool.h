@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tool.h: what weir-volume prints of the daemon's answers, and files that it copies. */
+#ifndef WEIR_VOLUME_TOOL_H
+#define WEIR_VOLUME_TOOL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+void print_volumes(json_t *result);
+void print_volume(json_t *result);
+void print_engines(json_t *result);
+void print_status(json_t *result);
+
+/** copy_file() - file @path to volume @name, or with @put false back; 0 or a negative errno with a sentence
+ */
+int copy_file(const char *daemon, const char *name, const char *path, bool put);
+
+#endif

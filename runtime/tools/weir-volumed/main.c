@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * weir-volumed: the daemon of an array of engines (docs/volumes.md).
+ *
+ * Owns: flags, what is said, and how it ends: SIGTERM and SIGINT. Keeps nothing on disk.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <weir/weir.h>
+
+#include "backend/error.h"
+#include "volume/daemon/serve.h"
+#include "volume/rpc.h"
+
+enum {
+	EXIT_BAD = 1,
+	EXIT_USAGE = 2,
+	DEFAULT_WEIGHT = 100,
+	CONNECT_MS = 1000,
+	RETRY_MS = 1000,
+	MOST_SECONDS = 86400,
+};
+
+static const char usage_text[] =
+	"usage: weir-volumed --engine tcp://HOST:PORT/NQN[,domain=N][,weight=N] ...\n"
+	"\n"
+	"Keeps the volumes of an array of engines: who may use them, who writes them, where their blocks "
+	"are.\n"
+	"It is never in the way of reads and writes, and keeps nothing on disk: it reads all it knows from "
+	"the\n"
+	"engines. One engine of an array is enough to find the others.\n"
+	"\n"
+	"  --engine ...        an engine (weir-target --engine); engines of one domain fail together, and\n"
+	"                      replicas are in different ones; weight 100 is the usual share of blocks\n"
+	"  --spare ...         the same for an engine that stays empty until another one fails\n"
+	"  --listen HOST:PORT  where clients and weir-volume connect (127.0.0.1:4430); may be given again.\n"
+	"                      There is no encryption, and any host is believed: keep to a trusted network\n"
+	"  --socket PATH       a local socket for the same\n"
+	"  --lease-seconds N   how long a writer has a volume unless it renews its lease (300)\n"
+	"  --hostnqn NQN       who the daemon is to engines (this user's host NQN; weir-fabrics show)\n"
+	"  --version           print the version\n"
+	"\n"
+	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
+
+/** struct config - from the command line */
+struct config {
+	struct nvme_volume_engine engines[NVME_VOLUME_MOST_ENGINES];
+	bool spare[NVME_VOLUME_MOST_ENGINES];
+	unsigned engine_count;
+	const char *listen[VOLUMED_LISTENERS];
+	unsigned listen_count;
+	unsigned lease_seconds;
+	const char *hostnqn;
+};
+
+static int take_number(const char *what, const char *text, u32 least, u32 most, u32 *value)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	if (*end || end == text || number < least || number > most)
+		return weir_fail(EINVAL, "%s: '%s' is not from %u to %u", what, text, least, most);
+	*value = (u32)number;
+	return 0;
+}
+
+static int take_engine_key(struct nvme_volume_engine *engine, const char *key)
+{
+	if (!strncmp(key, "domain=", 7))
+		return take_number("domain of an engine", key + 7, 0, UINT32_MAX - 1, &engine->domain);
+	if (!strncmp(key, "weight=", 7))
+		return take_number("weight of an engine", key + 7, 1, 65535, &engine->weight);
+	return weir_fail(EINVAL, "an engine has no key '%s': domain and weight are its keys", key);
+}
+
+/* Without a domain of its own an engine is one. */
+static int take_engine(struct config *config, const char *text, bool spare)
+{
+	struct nvme_volume_engine *engine = &config->engines[config->engine_count];
+	char copy[256], *save, *slash, *key;
+	int error = 0;
+
+	if (config->engine_count == NVME_VOLUME_MOST_ENGINES)
+		return weir_fail(ENOSPC, "an array has at most %d engines", NVME_VOLUME_MOST_ENGINES);
+	*engine = (struct nvme_volume_engine){ .domain = 1000000 + config->engine_count,
+					       .weight = DEFAULT_WEIGHT };
+	snprintf(copy, sizeof(copy), "%s", strncmp(text, "tcp://", 6) ? text : text + 6);
+	key = strtok_r(copy, ",", &save);
+	slash = key ? strchr(key, '/') : NULL;
+	if (!slash || strlen(text) >= sizeof(copy) || slash - key >= (long)sizeof(engine->address) ||
+	    strlen(slash + 1) >= sizeof(engine->nqn) || strncmp(slash + 1, "nqn.", 4) != 0)
+		return weir_fail(EINVAL,
+				 "engine '%s': write tcp://HOST:PORT/NQN, an address of %zu and an NQN "
+				 "of %zu characters at most",
+				 text, sizeof(engine->address) - 1, sizeof(engine->nqn) - 1);
+	memcpy(engine->address, key, (size_t)(slash - key));
+	memcpy(engine->nqn, slash + 1, strlen(slash + 1));
+	while (!error && (key = strtok_r(NULL, ",", &save)))
+		error = take_engine_key(engine, key);
+	config->spare[config->engine_count++] = spare;
+	return error;
+}
+
+static int take_listen(struct config *config, const char *address)
+{
+	if (config->listen_count == VOLUMED_LISTENERS)
+		return weir_fail(ENOSPC, "--listen %s: at most %d may be given", address, VOLUMED_LISTENERS);
+	config->listen[config->listen_count++] = address;
+	return 0;
+}
+
+static int take_option(struct config *config, int option, const char *value)
+{
+	switch (option) {
+	case 'e': return take_engine(config, value, false);
+	case 'p': return take_engine(config, value, true);
+	case 'l':
+	case 's': return take_listen(config, value);
+	case 'n': config->hostnqn = value; return 0;
+	default: return take_number("--lease-seconds", value, 1, MOST_SECONDS, &config->lease_seconds);
+	}
+}
+
+/* An exit status, or -1: go on. */
+static int read_arguments(int count, char **words, struct config *config)
+{
+	static const struct option options[] = { { "engine", required_argument, NULL, 'e' },
+						 { "spare", required_argument, NULL, 'p' },
+						 { "listen", required_argument, NULL, 'l' },
+						 { "socket", required_argument, NULL, 's' },
+						 { "hostnqn", required_argument, NULL, 'n' },
+						 { "lease-seconds", required_argument, NULL, 't' },
+						 { "version", no_argument, NULL, 'v' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
+	int option;
+
+	while ((option = getopt_long(count, words, "", options, NULL)) != -1) {
+		if (option == 'h')
+			return fputs(usage_text, stdout) == EOF;
+		if (option == 'v')
+			return printf("weir-volumed %s\n", weir_version()) < 0;
+		if (option != '?' && take_option(config, option, optarg) == 0)
+			continue;
+		fprintf(stderr, "weir-volumed: %s; see weir-volumed --help\n",
+			option == '?' ? "bad usage" : weir_last_error());
+		return EXIT_USAGE;
+	}
+	if (optind < count || !config->engine_count) {
+		fputs(usage_text, stderr);
+		return EXIT_USAGE;
+	}
+	if (!config->listen_count)
+		(void)take_listen(config, "127.0.0.1:4430");
+	return -1;
+}
+
+/* Until enough engines answer, or a signal comes. Return: 0; 1: a signal; or a negative errno. */
+static int gather(struct volumed *d, int signals)
+{
+	struct pollfd poll_signals = { .fd = signals, .events = POLLIN };
+	bool reported = false;
+	int error;
+
+	while ((error = volumed_gather(d)) == -EAGAIN) {
+		if (!reported)
+			fprintf(stderr, "weir-volumed: waiting: %s\n", weir_last_error());
+		reported = true;
+		if (poll(&poll_signals, 1, RETRY_MS) > 0)
+			return 1;
+	}
+	return error;
+}
+
+static void describe(const struct volumed *d, const struct config *config)
+{
+	printf("weir-volumed: serving %zu volumes on %u engines, map %u, at", d->volume_count,
+	       d->engine_count, d->epoch);
+	for (unsigned i = 0; i < config->listen_count; i++)
+		printf(" %s", config->listen[i]);
+	printf("\n");
+	fflush(stdout);
+}
+
+static int serve(struct volumed *d, const struct config *config, int signals)
+{
+	int sockets[VOLUMED_LISTENERS], number, error = gather(d, signals);
+	unsigned count = 0;
+
+	for (; !error && count < config->listen_count; count++) {
+		sockets[count] = weir_rpc_listen(config->listen[count]);
+		if (sockets[count] < 0)
+			error = sockets[count];
+	}
+	if (!error) {
+		describe(d, config);
+		number = volumed_serve(d, sockets, count, signals);
+		printf("weir-volumed: ended by %s\n", strsignal(number));
+	}
+	while (count-- > 0) {
+		if (sockets[count] >= 0)
+			(void)close(sockets[count]);
+		if (config->listen[count][0] == '/')
+			(void)unlink(config->listen[count]);
+	}
+	return error < 0 ? error : 0;
+}
+
+static int run(const struct config *config, int signals)
+{
+	struct volume_linker_nvmf linker = { .base = volume_linker_nvmf,
+					     .hostnqn = config->hostnqn,
+					     .connect_ms = CONNECT_MS };
+	struct volumed *d;
+	int error = volumed_create(&(struct volumed_options){ .linker = &linker.base,
+							      .lease_ms = config->lease_seconds * 1000ull },
+				   &d);
+
+	if (error)
+		return error;
+	for (unsigned i = 0; i < config->engine_count && !error; i++)
+		error = volumed_engine_note(d, &config->engines[i], config->spare[i]);
+	if (!error)
+		error = serve(d, config, signals);
+	volumed_destroy(d);
+	return error;
+}
+
+int main(int count, char **words)
+{
+	static struct config config;
+	int status = read_arguments(count, words, &config), file;
+	sigset_t signals;
+
+	if (status >= 0)
+		return status;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	file = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (run(&config, file) == 0)
+		return 0;
+	fprintf(stderr, "weir-volumed: %s\n", weir_last_error());
+	return EXIT_BAD;
+}

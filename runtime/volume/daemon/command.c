@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "command.h"
+
+#include <string.h>
+
+enum { RANGE_BYTES = 16, NAMESPACE = 1 };
+
+/* An admin command with a page that goes @way; of @object's @bytes the rest of the page is zeros. */
+static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *object, size_t bytes,
+		 enum volume_way way, unsigned ms)
+{
+	_Alignas(16) u8 page[NVME_PAGE_BYTES] = { 0 };
+	int status;
+
+	if (way == VOLUME_TO_ENGINE)
+		memcpy(page, object, bytes);
+	status = link->ops->command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
+				    way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
+	if (!status && way == VOLUME_FROM_ENGINE)
+		memcpy(object, page, bytes);
+	return status;
+}
+
+int volume_engine_add(struct volume_engine_link *link, const struct nvme_volume *volume)
+{
+	struct nvme_volume copy = *volume;
+
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = volume->vid }, &copy,
+		     sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_delete(struct volume_engine_link *link, u16 vid)
+{
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_DELETE, .cdw10 = vid }, NULL, 0,
+		     VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_chmod(struct volume_engine_link *link, const struct nvme_volume_permission *permission)
+{
+	struct nvme_volume_permission copy = *permission;
+
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = permission->vid },
+		     &copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_lease(struct volume_engine_link *link, u16 vid, u32 epoch, u16 client)
+{
+	return admin(link,
+		     (struct nvme_sqe){
+			     .cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = vid, .cdw11 = epoch, .cdw12 = client },
+		     NULL, 0, VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_map(struct volume_engine_link *link, const struct nvme_volume_map *map)
+{
+	struct nvme_volume_map copy = *map;
+
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_MAP }, &copy, sizeof(copy),
+		     VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_get_map(struct volume_engine_link *link, struct nvme_volume_map *map)
+{
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_GET_MAP }, map, sizeof(*map),
+		     VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_get(struct volume_engine_link *link, u32 vid, struct nvme_volume *volume)
+{
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_GET, .cdw10 = vid }, volume,
+		     sizeof(*volume), VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_get_permission(struct volume_engine_link *link, u16 vid, u32 index,
+				 struct nvme_volume_permission *permission)
+{
+	return admin(
+		link,
+		(struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_GET_PERMISSION, .cdw10 = vid, .cdw11 = index },
+		permission, sizeof(*permission), VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_list(struct volume_engine_link *link, u16 vid, u64 cursor, u64 from,
+		       struct nvme_volume_list *list)
+{
+	return admin(link,
+		     (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LIST,
+					.cdw10 = vid,
+					.cdw11 = (u32)cursor,
+					.cdw12 = (u32)(cursor >> 32),
+					.cdw14 = (u32)(from >> 32),
+					.cdw15 = (u32)from },
+		     list, sizeof(*list), VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_status(struct volume_engine_link *link, struct nvme_volume_engine_status *status)
+{
+	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_STATUS }, status, sizeof(*status),
+		     VOLUME_FROM_ENGINE, VOLUME_STATUS_MS);
+}
+
+/* As the manager, one block. */
+static struct nvme_sqe io(u32 opcode, const struct volume_block *block)
+{
+	return (struct nvme_sqe){ .cdw0 = opcode,
+				  .nsid = NAMESPACE,
+				  .cdw2 = (u32)block->version,
+				  .cdw3 = (u32)(block->version >> 32),
+				  .cdw10 = block->vba,
+				  .cdw11 = (u32)block->vid << 16 | NVME_VOLUME_MANAGER,
+				  .cdw14 = block->lease,
+				  .cdw15 = block->map };
+}
+
+int volume_engine_read(struct volume_engine_link *link, const struct volume_block *block, void *data)
+{
+	const struct nvme_sqe sqe = io(NVME_OPCODE_READ, block);
+
+	return link->ops->command(link, true, &sqe, data, NVME_VOLUME_BLOCK_BYTES, VOLUME_FROM_ENGINE,
+				  VOLUME_COMMAND_MS);
+}
+
+int volume_engine_write(struct volume_engine_link *link, const struct volume_block *block, const void *data)
+{
+	const struct nvme_sqe sqe = io(NVME_OPCODE_WRITE, block);
+	_Alignas(16) u8 copy[NVME_VOLUME_BLOCK_BYTES];
+
+	memcpy(copy, data, sizeof(copy));
+	return link->ops->command(link, true, &sqe, copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+}
+
+int volume_engine_trim(struct volume_engine_link *link, const struct volume_block *block)
+{
+	struct nvme_sqe sqe = io(NVME_OPCODE_DSM, block);
+	const u32 blocks = 1;
+	const u64 slba = (u64)sqe.cdw11 << 32 | block->vba;
+	u8 range[RANGE_BYTES] = { 0 };
+
+	memcpy(range + 4, &blocks, sizeof(blocks));
+	memcpy(range + 8, &slba, sizeof(slba));
+	sqe.cdw10 = 0; /* one range */
+	sqe.cdw11 = NVME_DSM_DEALLOCATE;
+	return link->ops->command(link, true, &sqe, range, sizeof(range), VOLUME_TO_ENGINE,
+				  VOLUME_COMMAND_MS);
+}

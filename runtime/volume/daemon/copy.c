@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * copy.c: blocks to where the map, or the next one, places them.
+ *
+ * After a failure (VOLUMED_REBUILD) the map has changed already: clients write to the engines of now, and an
+ * engine answers reads of what it lacks with "not here". When all is copied the same map comes again, with
+ * rebuilding 0.
+ *
+ * An engine that comes back (VOLUMED_JOIN) has blocks, old ones among them, that it must not be read from. It
+ * stays out, refusing clients, while what the next map places there is copied. What is written meanwhile it
+ * does not get; so in the end clients are kept off: all engines get a new epoch, which clients learn by a
+ * call that this thread does not answer before the rest is copied, and the map with the engine in has come.
+ * The rest is what has versions of leases that were open since the copying began. The same for an engine that
+ * leaves (VOLUMED_LEAVE). An engine of an interrupted copying is out, or in, as it was: a daemon that starts
+ * then finds a map that is true.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "../../backend/error.h"
+#include "daemon.h"
+
+static u32 live_epoch(const struct volumed_volume *volume)
+{
+	return volume->info.lease_client && volume->info.lease_client != VOLUMED_NOBODY
+		       ? volume->info.lease_epoch
+		       : 0;
+}
+
+/* Who is asked: engines of the map, and the one that comes. */
+static void fill_level(const struct volumed *d, const struct volumed_volume *volume, const u32 *table,
+		       u64 from, struct volumed_level *level)
+{
+	memset(level, 0, sizeof(*level));
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *engine = &d->engines[i];
+		bool joins = d->copy.task == VOLUMED_JOIN && d->copy.engine == i;
+
+		if (engine->current && (volumed_engine_in(engine) || joins))
+			level->links[i] = engine->link;
+		if (level->links[i] && volumed_engine_in(engine))
+			level->authority |= 1u << i;
+	}
+	level->table = table;
+	level->vid = volume->info.vid;
+	level->blocks = volume->info.blocks;
+	level->replicas = volume->info.replicas;
+	level->unit_log2 = volume->info.unit_log2;
+	level->from = from;
+	level->live = live_epoch(volume);
+	level->map = d->epoch;
+}
+
+static int run(struct volumed_level *level)
+{
+	int more = volumed_level_begin(level);
+
+	if (more)
+		return more;
+	while ((more = volumed_level_step(level)) > 0)
+		;
+	volumed_level_end(level);
+	return more;
+}
+
+int volumed_equalize(struct volumed *d, struct volumed_volume *volume)
+{
+	struct volumed_level level;
+	int error;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (volumed_engine_in(&d->engines[i]) && !d->engines[i].current)
+			return weir_fail(EAGAIN,
+					 "volume '%s': engine %u does not answer now; try again in a moment",
+					 volume->info.name, d->engines[i].info.id);
+	fill_level(d, volume, d->table, volume->from, &level);
+	error = run(&level);
+	d->counts.equalized += level.copied;
+	return error;
+}
+
+void volumed_copy_end(struct volumed *d)
+{
+	if (d->copy.open)
+		volumed_level_end(&d->copy.level);
+	d->copy.open = false;
+	d->copy.task = VOLUMED_IDLE;
+}
+
+int volumed_copy_begin(struct volumed *d, enum volumed_task task, unsigned engine)
+{
+	struct volumed_copy *copy = &d->copy;
+	u8 state = task == VOLUMED_JOIN ? NVME_VOLUME_ENGINE_IN : NVME_VOLUME_ENGINE_OUT;
+
+	volumed_copy_end(d);
+	copy->task = task;
+	copy->engine = engine;
+	copy->next = 0;
+	copy->compared = copy->copied = 0;
+	memset(copy->floors, 0, (NVME_VOLUME_MOST + 1) * sizeof(*copy->floors));
+	for (size_t i = 0; i < d->volume_count; i++)
+		copy->floors[d->volumes[i].info.vid] = (u64)d->volumes[i].info.lease_epoch << 32;
+	return volumed_map_table(d, task == VOLUMED_REBUILD ? -1 : (int)engine, state, copy->table);
+}
+
+static struct volumed_volume *next_volume(struct volumed *d)
+{
+	for (size_t i = 0; i < d->volume_count; i++)
+		if (d->volumes[i].info.vid >= d->copy.next)
+			return &d->volumes[i];
+	return NULL;
+}
+
+/* All engines of the map are there, and the copying's own. */
+static bool complete(const struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		bool needed = volumed_engine_in(&d->engines[i]) ||
+			      (d->copy.task == VOLUMED_JOIN && d->copy.engine == i);
+
+		if (needed && !d->engines[i].current)
+			return false;
+	}
+	return d->counted;
+}
+
+/* With clients kept off: what was written since the copying began, then the map that it led to. */
+static int change_over(struct volumed *d)
+{
+	struct volumed_copy *copy = &d->copy;
+	struct volumed_engine *engine = &d->engines[copy->engine];
+	bool joins = copy->task == VOLUMED_JOIN;
+	int error;
+
+	d->rebuilding = true; /* no engine drops blocks that it has for the map to come */
+	error = volumed_map_push(d);
+	if (!error && !complete(d))
+		error = -EAGAIN;
+	for (size_t i = 0; i < d->volume_count && !error; i++) {
+		struct volumed_level level;
+
+		fill_level(d, &d->volumes[i], copy->table, copy->floors[d->volumes[i].info.vid], &level);
+		error = run(&level);
+		copy->copied += level.copied;
+	}
+	d->rebuilding = false;
+	if (!error && engine->current) {
+		engine->info.state = joins ? NVME_VOLUME_ENGINE_IN : NVME_VOLUME_ENGINE_OUT;
+		d->counts.taken_in += joins;
+	}
+	d->counts.copied += copy->copied;
+	volumed_copy_end(d);
+	return volumed_map_push(d);
+}
+
+static int finish(struct volumed *d)
+{
+	if (d->copy.task != VOLUMED_REBUILD)
+		return change_over(d);
+	d->counts.copied += d->copy.copied;
+	volumed_copy_end(d);
+	d->rebuilding = false;
+	return volumed_map_push(d);
+}
+
+static void begin_volume(struct volumed *d, const struct volumed_volume *volume)
+{
+	struct volumed_copy *copy = &d->copy;
+
+	fill_level(d, volume, copy->table, 0, &copy->level);
+	copy->next = volume->info.vid + 1u;
+	copy->open = volumed_level_begin(&copy->level) == 0;
+}
+
+static void step_volume(struct volumed *d)
+{
+	struct volumed_copy *copy = &d->copy;
+	int more;
+
+	copy->level.live = 0;
+	for (size_t i = 0; i < d->volume_count; i++)
+		if (d->volumes[i].info.vid == copy->level.vid)
+			copy->level.live = live_epoch(&d->volumes[i]);
+	more = volumed_level_step(&copy->level);
+	if (more > 0)
+		return;
+	copy->compared += copy->level.compared;
+	copy->copied += copy->level.copied;
+	volumed_level_end(&copy->level);
+	copy->open = false;
+	if (more < 0) { /* an engine did not do what was asked: heartbeats find out; then all again */
+		fprintf(stderr, "weir-volumed: copying begins again: %s\n", weir_last_error());
+		copy->next = 0;
+	}
+}
+
+bool volumed_copy_step(struct volumed *d)
+{
+	struct volumed_volume *volume;
+
+	if (d->copy.task == VOLUMED_IDLE || !complete(d))
+		return false;
+	if (d->copy.open) {
+		step_volume(d);
+		return true;
+	}
+	volume = next_volume(d);
+	if (volume)
+		begin_volume(d, volume);
+	else
+		(void)finish(d);
+	return true;
+}
+
+/* Out of the map's list, once it is out. */
+static void forget_engine(struct volumed *d, unsigned index)
+{
+	d->engines[index].link->ops->close(d->engines[index].link);
+	d->engine_count--;
+	memmove(&d->engines[index], &d->engines[index + 1],
+		(d->engine_count - index) * sizeof(d->engines[0]));
+	(void)volumed_map_push(d);
+}
+
+void volumed_copy_choose(struct volumed *d)
+{
+	(void)volumed_map_count(d);
+	if (d->copy.task != VOLUMED_IDLE || !d->counted || d->rebuilding)
+		return;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		if (engine->leaving && !volumed_engine_in(engine)) {
+			forget_engine(d, i);
+			return;
+		}
+		if (engine->leaving || (!volumed_engine_in(engine) && engine->current && !engine->spare)) {
+			(void)volumed_copy_begin(d, engine->leaving ? VOLUMED_LEAVE : VOLUMED_JOIN, i);
+			return;
+		}
+	}
+}

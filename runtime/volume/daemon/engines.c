@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engines.c: engines one by one: whether they answer, and what they have been given. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../backend/error.h"
+#include "command.h"
+#include "daemon.h"
+
+bool volumed_engine_in(const struct volumed_engine *engine)
+{
+	return engine->info.state == NVME_VOLUME_ENGINE_IN;
+}
+
+struct volumed_engine *volumed_engine_of(struct volumed *d, u32 id)
+{
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (d->engines[i].info.id == id)
+			return &d->engines[i];
+	weir_fail(ENOENT, "there is no engine %u; weir-volume engines lists them", id);
+	return NULL;
+}
+
+static bool same_engine(const struct nvme_volume_engine *a, const struct nvme_volume_engine *b)
+{
+	return !strcmp(a->address, b->address) && !strcmp(a->nqn, b->nqn);
+}
+
+int volumed_engine_note(struct volumed *d, const struct nvme_volume_engine *info, bool spare)
+{
+	struct volumed_engine *engine = &d->engines[d->engine_count];
+	int error;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (same_engine(&d->engines[i].info, info))
+			return weir_fail(EEXIST, "engine tcp://%s/%s is given twice", info->address,
+					 info->nqn);
+	if (d->engine_count == NVME_VOLUME_MOST_ENGINES)
+		return weir_fail(ENOSPC, "an array has at most %d engines", NVME_VOLUME_MOST_ENGINES);
+	*engine = (struct volumed_engine){ .info = *info, .spare = spare };
+	error = d->options.linker->create(d->options.linker, info->address, info->nqn, &engine->link);
+	d->engine_count += !error;
+	return error;
+}
+
+bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
+{
+	struct nvme_volume_engine_status status = { .map_epoch = 0 };
+	int result = engine->answers ? volume_engine_status(engine->link, &status) : -ENOTCONN;
+
+	d->counts.heartbeats++;
+	if (result < 0) {
+		result = engine->link->ops->open(engine->link);
+		if (!result)
+			result = volume_engine_status(engine->link, &status);
+		engine->current = false;
+	}
+	engine->answers = result == 0;
+	if (engine->answers) {
+		engine->status = status;
+		engine->misses = 0;
+		engine->current = engine->current && status.map_epoch == d->epoch;
+	}
+	return engine->answers;
+}
+
+/* What it has and the array has not any more, or has under another name. */
+static int delete_strangers(struct volumed *d, struct volumed_engine *engine)
+{
+	struct nvme_volume volume;
+	int status = volume_engine_get(engine->link, 0, &volume);
+
+	while (!status) {
+		const struct volumed_volume *own = volumed_volume_numbered(d, volume.vid);
+
+		if (!own || strcmp(own->info.name, volume.name) != 0)
+			status = volume_engine_delete(engine->link, volume.vid);
+		if (!status)
+			status = volume_engine_get(engine->link, volume.vid + 1u, &volume);
+	}
+	return status == NVME_STATUS_VOLUME_UNKNOWN ? 0 : status;
+}
+
+static int bring_volume(struct volumed_engine *engine, const struct volumed_volume *volume)
+{
+	const struct nvme_volume *info = &volume->info;
+	int status = volume_engine_add(engine->link, info);
+
+	for (size_t i = 0; i < volume->count && !status; i++)
+		status = volume_engine_chmod(engine->link, &volume->permissions[i]);
+	if (!status)
+		status = volume_engine_lease(engine->link, info->vid, info->lease_epoch, info->lease_client);
+	return status;
+}
+
+/* One that is out, and has a lease that no daemon knows of, was given it by one that died before it counted:
+ * its blocks of that volume are copied anew. */
+static int bring_again(struct volumed_engine *engine, const struct volumed_volume *volume)
+{
+	int status = bring_volume(engine, volume);
+
+	if (status != NVME_STATUS_VOLUME_STALE_LEASE || volumed_engine_in(engine))
+		return status;
+	status = volume_engine_delete(engine->link, volume->info.vid);
+	return status ? status : bring_volume(engine, volume);
+}
+
+/* An engine that is behind everyone's back ahead of the daemon had a map of a daemon before it that did not
+ * count: this one's has to be newer. */
+static int check_epoch(struct volumed *d, const struct volumed_engine *engine)
+{
+	if (engine->status.map_epoch < d->epoch)
+		return 0;
+	d->epoch = engine->status.map_epoch;
+	return volumed_map_push(d);
+}
+
+int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
+{
+	unsigned index = (unsigned)(engine - d->engines);
+	struct nvme_volume_map map;
+	int status = engine->status.map_epoch == d->epoch ? 0 : check_epoch(d, engine);
+
+	if (!status)
+		status = delete_strangers(d, engine);
+	for (size_t i = 0; i < d->volume_count && !status; i++)
+		status = bring_again(engine, &d->volumes[i]);
+	volumed_map_fill(d, index, &map);
+	if (!status)
+		status = volume_engine_map(engine->link, &map);
+	engine->current = !status;
+	if (status < 0)
+		engine->answers = false;
+	else if (status)
+		return weir_fail(EIO, "engine %u refuses the volumes or the map of the array: status %#x",
+				 engine->info.id, status);
+	return status;
+}
+
+/* One that is in, and has another map than it was given, has started again: with all that it had? */
+static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
+{
+	for (size_t i = 0; i < d->volume_count; i++) {
+		const struct nvme_volume *info = &d->volumes[i].info;
+		struct nvme_volume there = { .vid = 0 };
+
+		if (volume_engine_get(engine->link, info->vid, &there) != 0 || there.vid != info->vid ||
+		    strcmp(there.name, info->name) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void come_back(struct volumed *d, struct volumed_engine *engine)
+{
+	if (volumed_engine_in(engine) && has_forgotten(d, engine))
+		(void)volumed_take_out(d, engine);
+	else
+		(void)volumed_engine_bring(d, engine);
+}
+
+static void beat(struct volumed *d, struct volumed_engine *engine)
+{
+	if (volumed_engine_ask(d, engine)) {
+		if (!engine->current)
+			come_back(d, engine);
+		return;
+	}
+	engine->misses++;
+	if (volumed_engine_in(engine) && engine->misses >= d->options.misses)
+		(void)volumed_take_out(d, engine);
+}
+
+void volumed_heartbeat(struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++)
+		beat(d, &d->engines[i]);
+}
+
+static int each_once(struct volumed *d, int (*call)(struct volume_engine_link *link, const void *argument),
+		     const void *argument, int accepts, const char *what, struct volumed_engine **silent)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+		int status = -ENOTCONN;
+
+		if (engine->current)
+			status = call(engine->link, argument);
+		else if (!volumed_engine_in(engine))
+			continue;
+		if (status < 0) {
+			engine->answers = false;
+			engine->current = false;
+			*silent = engine;
+			return status;
+		}
+		if (status && status != accepts)
+			return weir_fail(EIO, "engine %u refuses to %s: status %#x", engine->info.id, what,
+					 status);
+	}
+	return 0;
+}
+
+/* Calls change nothing where they were carried out already, so that they may be repeated. */
+int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *link, const void *argument),
+		    const void *argument, int accepts, const char *what)
+{
+	for (unsigned i = 0; i <= d->engine_count; i++) {
+		struct volumed_engine *silent = NULL;
+		int error = each_once(d, call, argument, accepts, what, &silent);
+
+		if (!silent)
+			return error;
+		if (volumed_engine_ask(d, silent))
+			come_back(d, silent);
+		else if (volumed_engine_in(silent))
+			error = volumed_take_out(d, silent);
+		if (error == -EAGAIN)
+			return error;
+	}
+	return weir_fail(EAGAIN, "engines come and go: the array could not %s; try again", what);
+}
+
+int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id)
+{
+	struct nvme_volume_engine copy = *info;
+	struct volumed_engine *engine;
+	u32 highest = 0;
+	int error;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (d->engines[i].info.id > highest)
+			highest = d->engines[i].info.id;
+	copy.id = (u16)(highest + 1);
+	copy.state = NVME_VOLUME_ENGINE_OUT;
+	error = volumed_engine_note(d, &copy, spare);
+	if (error)
+		return error;
+	engine = &d->engines[d->engine_count - 1];
+	if (!volumed_engine_ask(d, engine))
+		error = -ENOTCONN; /* with the link's sentence */
+	else if (engine->status.volumes)
+		error = weir_fail(EEXIST, "engine tcp://%s/%s has volumes of another array; format it first",
+				  info->address, info->nqn);
+	if (error) {
+		engine->link->ops->close(engine->link);
+		d->engine_count--;
+		return error;
+	}
+	*id = copy.id;
+	volumed_copy_end(d);
+	error = volumed_map_push(d); /* all know it; it has no groups yet */
+	return error ? error : volumed_engine_bring(d, engine);
+}
+
+int volumed_engine_remove(struct volumed *d, u32 id)
+{
+	struct volumed_engine *engine = volumed_engine_of(d, id);
+	unsigned in = 0;
+
+	if (!engine)
+		return -ENOENT;
+	for (unsigned i = 0; i < d->engine_count; i++)
+		in += volumed_engine_in(&d->engines[i]) && !d->engines[i].leaving;
+	if (in == 1 && volumed_engine_in(engine))
+		return weir_fail(EBUSY, "engine %u is the last one of the array", id);
+	engine->leaving = true;
+	return 0;
+}

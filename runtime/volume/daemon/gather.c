@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gather.c: the daemon's start: all that it has to know, from the engines.
+ *
+ * Owns: which engines make the array (those of the newest map, and those given), what is there when they
+ * disagree. An engine that missed a change was not told of as done, or was out: the union of what the engines
+ * that are in have is a state that nobody can tell from the true one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../backend/error.h"
+#include "command.h"
+#include "daemon.h"
+
+static struct volumed_engine *find(struct volumed *d, const struct nvme_volume_engine *info)
+{
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (!strcmp(d->engines[i].info.address, info->address) &&
+		    !strcmp(d->engines[i].info.nqn, info->nqn))
+			return &d->engines[i];
+	return NULL;
+}
+
+/* The newest map of engines that answer; its epoch 0: there is none. */
+static void newest_map(struct volumed *d, struct nvme_volume_map *newest)
+{
+	newest->epoch = 0;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct nvme_volume_map map = { .epoch = 0 };
+
+		if (!volumed_engine_ask(d, &d->engines[i]) ||
+		    volume_engine_get_map(d->engines[i].link, &map) != 0)
+			continue;
+		if (map.count <= NVME_VOLUME_MOST_ENGINES && map.epoch > newest->epoch)
+			*newest = map;
+	}
+}
+
+/* Return: engines that were not known, or a negative errno with a sentence. */
+static int take_engines(struct volumed *d, const struct nvme_volume_map *map)
+{
+	int fresh = 0;
+
+	for (u32 i = 0; i < map->count; i++) {
+		struct volumed_engine *engine = find(d, &map->engines[i]);
+		int error = engine ? 0 : volumed_engine_note(d, &map->engines[i], false);
+
+		if (error)
+			return error;
+		fresh += !engine;
+		engine = engine ? engine : &d->engines[d->engine_count - 1];
+		engine->info = map->engines[i];
+		if (volumed_engine_in(engine))
+			engine->spare = false;
+	}
+	return fresh;
+}
+
+static bool in_map(const struct nvme_volume_map *map, const struct volumed_engine *engine)
+{
+	for (u32 i = 0; i < map->count; i++)
+		if (!strcmp(map->engines[i].address, engine->info.address) &&
+		    !strcmp(map->engines[i].nqn, engine->info.nqn))
+			return true;
+	return false;
+}
+
+static int enough(struct volumed *d, const struct nvme_volume_map *map)
+{
+	unsigned in = 0, answer = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *engine = &d->engines[i];
+
+		if (map->epoch && !(in_map(map, engine) && volumed_engine_in(engine)))
+			continue;
+		in++;
+		answer += engine->answers;
+	}
+	if (map->epoch ? 2 * answer > in : answer == in)
+		return 0;
+	if (map->epoch)
+		return weir_fail(
+			EAGAIN, "%u of the %u engines of map %u answer; more than half have to: start others",
+			answer, in, map->epoch);
+	return weir_fail(EAGAIN, "%u of %u engines answer; a new array begins with all of them", answer, in);
+}
+
+/* Engines that no map has: of a new array all come in, later ones when they have their blocks. */
+static int number_engines(struct volumed *d, const struct nvme_volume_map *map)
+{
+	u32 highest = 0;
+
+	for (u32 i = 0; i < map->count; i++)
+		if (map->engines[i].id > highest)
+			highest = map->engines[i].id;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		if (map->epoch && in_map(map, engine))
+			continue;
+		if (engine->answers && engine->status.volumes)
+			return weir_fail(EEXIST,
+					 "engine tcp://%s/%s has volumes of another array; format it first",
+					 engine->info.address, engine->info.nqn);
+		engine->info.id = (u16)++highest;
+		engine->info.state =
+			map->epoch || engine->spare ? NVME_VOLUME_ENGINE_OUT : NVME_VOLUME_ENGINE_IN;
+	}
+	return 0;
+}
+
+/* The newest of what engines say of a volume. */
+static void merge(struct nvme_volume *known, const struct nvme_volume *said)
+{
+	if (said->lease_epoch > known->lease_epoch ||
+	    (said->lease_epoch == known->lease_epoch && said->lease_client == VOLUMED_NOBODY)) {
+		known->lease_epoch = said->lease_epoch;
+		known->lease_client = said->lease_client;
+	}
+	if (said->blocks > known->blocks)
+		known->blocks = said->blocks;
+}
+
+static int read_permissions(struct volumed_engine *engine, struct volumed_volume *volume)
+{
+	struct nvme_volume_permission permission;
+	int error = 0;
+
+	for (u32 i = 0; !error; i++) {
+		if (volume_engine_get_permission(engine->link, volume->info.vid, i, &permission) != 0)
+			break;
+		permission.hostnqn[NVME_VOLUME_HOST_BYTES - 1] = '\0';
+		error = volumed_permission_note(volume, &permission);
+	}
+	return error;
+}
+
+static int read_volumes(struct volumed *d, struct volumed_engine *engine)
+{
+	struct nvme_volume info;
+	u32 vid = 0;
+
+	while (volume_engine_get(engine->link, vid, &info) == 0) {
+		struct volumed_volume *volume = volumed_volume_numbered(d, info.vid);
+		int error;
+
+		info.name[NVME_VOLUME_NAME_BYTES - 1] = '\0';
+		if (volume)
+			merge(&volume->info, &info);
+		else
+			volume = volumed_volume_insert(d, &info);
+		if (!volume)
+			return -ENOMEM;
+		error = read_permissions(engine, volume);
+		if (error)
+			return error;
+		vid = info.vid + 1u;
+	}
+	return 0;
+}
+
+static int read_all(struct volumed *d)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < d->engine_count && !error; i++)
+		if (d->engines[i].answers && volumed_engine_in(&d->engines[i]))
+			error = read_volumes(d, &d->engines[i]);
+	for (size_t i = 0; i < d->volume_count && !error; i++)
+		volumed_lease_note(d, &d->volumes[i]);
+	return error;
+}
+
+/* All get the same volumes, then the map, whose epoch is above all that any of them has. */
+static int give_all(struct volumed *d, const struct nvme_volume_map *map)
+{
+	int error;
+
+	d->epoch = map->epoch;
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (d->engines[i].answers && d->engines[i].status.map_epoch > d->epoch)
+			d->epoch = d->engines[i].status.map_epoch;
+	d->epoch++;
+	d->counted = false;
+	d->rebuilding = map->rebuilding;
+	d->counts.maps++;
+	error = volumed_map_table(d, -1, 0, d->table);
+	if (error)
+		return error;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		engine->voter = volumed_engine_in(engine);
+		if (engine->answers)
+			(void)volumed_engine_bring(d, engine);
+	}
+	return volumed_map_count(d);
+}
+
+static void forget_volumes(struct volumed *d)
+{
+	while (d->volume_count)
+		volumed_volume_erase(d, &d->volumes[0]);
+}
+
+int volumed_gather(struct volumed *d)
+{
+	struct nvme_volume_map map = { .epoch = 0 };
+	int error, fresh = 1;
+
+	forget_volumes(d);
+	while (fresh > 0) {
+		newest_map(d, &map);
+		fresh = take_engines(d, &map);
+	}
+	error = fresh < 0 ? fresh : enough(d, &map);
+	if (!error)
+		error = number_engines(d, &map);
+	if (!error)
+		error = read_all(d);
+	if (!error)
+		error = give_all(d, &map);
+	if (!error && d->rebuilding)
+		error = volumed_copy_begin(d, VOLUMED_REBUILD, 0);
+	return error;
+}

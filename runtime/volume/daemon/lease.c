@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lease.c: who may write a volume, one client at a time.
+ *
+ * Owns: a lease's life. Correctness rests on its epoch: engines refuse writes of any other. The time only
+ * says when the daemon may give the volume to somebody else.
+ *
+ * After a lease that did not end with lease_release, replicas may differ in blocks whose writes were not
+ * acknowledged. Then, in this order: the even epoch behind it at all engines, with client VOLUMED_NOBODY, so
+ * that nothing more of the old writer arrives, and so that a daemon that starts now knows; the blocks made
+ * equal; the next odd epoch. A daemon that finds VOLUMED_NOBODY compares the whole volume.
+ */
+#include <errno.h>
+
+#include "../../backend/error.h"
+#include "command.h"
+#include "daemon.h"
+
+struct lease {
+	u16 vid;
+	u16 client;
+	u32 epoch;
+};
+
+static int call_lease(struct volume_engine_link *link, const void *argument)
+{
+	const struct lease *lease = argument;
+
+	return volume_engine_lease(link, lease->vid, lease->epoch, lease->client);
+}
+
+/* @volume is only valid until here: engines may come back meanwhile, but volumes stay where they are. */
+static int set(struct volumed *d, struct volumed_volume *volume, u32 epoch, u16 client)
+{
+	const struct lease lease = { .vid = volume->info.vid, .client = client, .epoch = epoch };
+	int error = volumed_each_in(d, call_lease, &lease, 0, "change a lease");
+
+	if (error)
+		return error;
+	volume->info.lease_epoch = epoch;
+	volume->info.lease_client = client;
+	return 0;
+}
+
+static bool somebody_has(const struct volumed_volume *volume)
+{
+	return volume->info.lease_client && volume->info.lease_client != VOLUMED_NOBODY;
+}
+
+static void become_unclean(struct volumed_volume *volume, u64 from)
+{
+	volume->from = volume->unclean && volume->from < from ? volume->from : from;
+	volume->unclean = true;
+}
+
+/* Keep a writer off that did not say that it was done. */
+static int fence(struct volumed *d, struct volumed_volume *volume)
+{
+	u32 epoch = volume->info.lease_epoch;
+
+	if (!somebody_has(volume))
+		return 0;
+	become_unclean(volume, (u64)epoch << 32);
+	return set(d, volume, (epoch | 1) + 1, VOLUMED_NOBODY);
+}
+
+static int make_clean(struct volumed *d, struct volumed_volume *volume)
+{
+	int error = fence(d, volume);
+
+	if (error || !volume->unclean)
+		return error;
+	error = volumed_equalize(d, volume);
+	if (!error)
+		volume->unclean = false;
+	return error;
+}
+
+int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 client)
+{
+	uint64_t now = volumed_now_ms(d);
+	int error;
+
+	if (somebody_has(volume) && now < volume->lease_end_ms)
+		return weir_fail(
+			EBUSY,
+			"volume '%s' is being written by client %u, whose lease ends in %llu s unless "
+			"it renews it; weir-volume lease %s --end ends it now",
+			volume->info.name, volume->info.lease_client,
+			(unsigned long long)(volume->lease_end_ms - now + 999) / 1000, volume->info.name);
+	error = make_clean(d, volume);
+	if (!error)
+		error = set(d, volume, ((volume->info.lease_epoch + 1) | 1), client);
+	if (error)
+		return error;
+	volume->lease_end_ms = volumed_now_ms(d) + d->options.lease_ms;
+	d->counts.leases++;
+	return 0;
+}
+
+/* The volume if @client has its lease of @epoch, still. */
+static struct volumed_volume *leased(struct volumed *d, const char *name, u16 client, u32 epoch)
+{
+	struct volumed_volume *volume = volumed_volume_of(d, name);
+
+	if (!volume)
+		return NULL;
+	if (volume->info.lease_client == client && volume->info.lease_epoch == epoch &&
+	    somebody_has(volume) && volumed_now_ms(d) < volume->lease_end_ms)
+		return volume;
+	weir_fail(ESTALE, "volume '%s': lease %u of client %u is over; open the volume again", name, epoch,
+		  client);
+	return NULL;
+}
+
+int volumed_lease_renew(struct volumed *d, const char *name, u16 client, u32 epoch)
+{
+	struct volumed_volume *volume = leased(d, name, client, epoch);
+
+	if (!volume)
+		return -ESTALE;
+	volume->lease_end_ms = volumed_now_ms(d) + d->options.lease_ms;
+	return 0;
+}
+
+int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 epoch)
+{
+	struct volumed_volume *volume = leased(d, name, client, epoch);
+
+	return volume ? set(d, volume, epoch, 0) : -ESTALE;
+}
+
+int volumed_lease_end(struct volumed *d, const char *name)
+{
+	struct volumed_volume *volume = volumed_volume_of(d, name);
+
+	return volume ? make_clean(d, volume) : -ENOENT;
+}
+
+void volumed_lease_note(struct volumed *d, struct volumed_volume *volume)
+{
+	if (volume->info.lease_client == VOLUMED_NOBODY)
+		become_unclean(volume, 0);
+	volume->lease_end_ms = volumed_now_ms(d) + d->options.lease_ms;
+}
+
+/* Blocks are made equal as soon as a lease is over, whoever comes next; where that fails, when somebody does.
+ */
+void volumed_lease_step(struct volumed *d)
+{
+	uint64_t now = volumed_now_ms(d);
+
+	for (size_t i = 0; i < d->volume_count; i++)
+		if (somebody_has(&d->volumes[i]) && now >= d->volumes[i].lease_end_ms)
+			(void)make_clean(d, &d->volumes[i]);
+}

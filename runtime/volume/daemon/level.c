@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "level.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <weir/core/volume/placement.h>
+
+#include "../../backend/error.h"
+#include "command.h"
+
+enum {
+	STEP_BLOCKS = 64,      /* copied at most in a step */
+	STEP_COMPARED = 65536, /* compared at most */
+	SOURCE_TRIMMED = 0x80,
+};
+
+static const u64 TRIMMED = 1ull << 32;
+
+static void *map_words(size_t bytes)
+{
+	void *words =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return words == MAP_FAILED ? NULL : words;
+}
+
+static void unmap_words(void *words, size_t bytes)
+{
+	if (words)
+		(void)munmap(words, bytes);
+}
+
+static u64 slice_blocks(const struct volumed_level *level)
+{
+	u64 left = level->blocks - level->base;
+
+	return left < VOLUMED_SLICE ? left : VOLUMED_SLICE;
+}
+
+void volumed_level_end(struct volumed_level *level)
+{
+	unmap_words(level->best, VOLUMED_SLICE * sizeof(u64));
+	unmap_words(level->source, VOLUMED_SLICE);
+	for (u32 i = 0; i < NVME_VOLUME_MOST_REPLICAS; i++)
+		unmap_words(level->versions[i], VOLUMED_SLICE * sizeof(u64));
+	level->best = NULL;
+	level->source = NULL;
+	memset(level->versions, 0, sizeof(level->versions));
+}
+
+static int begin_slice(struct volumed_level *level, u64 base)
+{
+	volumed_level_end(level);
+	level->base = base;
+	level->engine = 0;
+	level->cursor = level->at = 0;
+	level->listed = level->changed = false;
+	level->best = map_words(VOLUMED_SLICE * sizeof(u64));
+	level->source = map_words(VOLUMED_SLICE);
+	for (u32 i = 0; i < level->replicas; i++) {
+		level->versions[i] = map_words(VOLUMED_SLICE * sizeof(u64));
+		if (!level->versions[i])
+			return weir_fail(ENOMEM, "no memory to compare volume %u", level->vid);
+	}
+	if (!level->best || !level->source)
+		return weir_fail(ENOMEM, "no memory to compare volume %u", level->vid);
+	return 0;
+}
+
+int volumed_level_begin(struct volumed_level *level)
+{
+	int error;
+
+	level->best = NULL;
+	level->source = NULL;
+	memset(level->versions, 0, sizeof(level->versions));
+	level->compared = level->copied = 0;
+	error = begin_slice(level, 0);
+	if (error)
+		volumed_level_end(level);
+	return error;
+}
+
+static u32 engine_at(const struct volumed_level *level, u64 vba, u32 replica)
+{
+	u32 group = weir_placement_group(level->vid, vba, level->unit_log2);
+
+	return (level->table[group] >> (8 * replica)) & 0xff;
+}
+
+static void note(struct volumed_level *level, const struct nvme_volume_entry *entry)
+{
+	u64 vba = entry->vba & ~TRIMMED, at = vba - level->base;
+
+	if (vba < level->base || at >= slice_blocks(level) || entry->version < level->from)
+		return;
+	for (u32 i = 0; i < level->replicas; i++)
+		if (engine_at(level, vba, i) == level->engine)
+			level->versions[i][at] = entry->version;
+	if (!(level->authority >> level->engine & 1) || entry->version <= level->best[at])
+		return;
+	level->best[at] = entry->version;
+	level->source[at] = (u8)(level->engine | (entry->vba & TRIMMED ? SOURCE_TRIMMED : 0));
+}
+
+/* A page of the list of level->engine. */
+static int list_step(struct volumed_level *level)
+{
+	struct nvme_volume_list list = { .next = ~0ull };
+	int status;
+
+	while (level->engine < NVME_VOLUME_MOST_ENGINES && !level->links[level->engine])
+		level->engine++;
+	if (level->engine == NVME_VOLUME_MOST_ENGINES) {
+		level->listed = true;
+		return 0;
+	}
+	status = volume_engine_list(level->links[level->engine], level->vid, level->cursor, level->from,
+				    &list);
+	if (status < 0)
+		return status;
+	if (status && status != NVME_STATUS_VOLUME_UNKNOWN)
+		return weir_fail(EIO, "volume %u: an engine refuses its list with status %#x", level->vid,
+				 status);
+	if (status) /* it was deleted */
+		list = (struct nvme_volume_list){ .next = ~0ull };
+	for (u32 i = 0; i < list.count && i < 255; i++)
+		note(level, &list.entries[i]);
+	level->cursor = list.next;
+	if (list.next == ~0ull) {
+		level->engine++;
+		level->cursor = 0;
+	}
+	return 0;
+}
+
+/* What the copy came to: fine, too, if the block changed meanwhile, or the volume is gone. */
+static int judge(const struct volumed_level *level, u64 vba, int status)
+{
+	if (status <= 0)
+		return status;
+	if (status == NVME_STATUS_VOLUME_OLD_VERSION || status == NVME_STATUS_VOLUME_UNKNOWN)
+		return 0;
+	return weir_fail(EIO, "volume %u: block %llu cannot be copied: an engine says %#x", level->vid,
+			 (unsigned long long)vba, status);
+}
+
+static int put(struct volumed_level *level, u32 engine, const struct volume_block *block, const void *data)
+{
+	struct volume_engine_link *link = engine < NVME_VOLUME_MOST_ENGINES ? level->links[engine] : NULL;
+	int status;
+
+	if (!link) /* fewer engines than replicas */
+		return 0;
+	status = data ? volume_engine_write(link, block, data) : volume_engine_trim(link, block);
+	level->copied += !status;
+	return judge(level, block->vba, status);
+}
+
+/* The version that a block gets which an engine has above all others; 0: it is left: its writer is at work,
+ * or what the others have was not listed. */
+static u64 repair_version(const struct volumed_level *level, u64 highest)
+{
+	u32 epoch = (u32)(highest >> 32);
+
+	if (level->from || (level->live && epoch >= level->live))
+		return 0;
+	return epoch & 1 ? (u64)(epoch + 1) << 32 : highest + 1;
+}
+
+/* A replica has nothing of it. One that has a version was written since it is placed there, and so has all
+ * that was acknowledged; a block that is written all the time does not keep the comparison from ending. */
+static bool is_lacking(const struct volumed_level *level, u64 at)
+{
+	for (u32 i = 0; i < level->replicas; i++)
+		if (!level->versions[i][at])
+			return true;
+	return false;
+}
+
+/* Write the newest version of a block to the replicas that lack it. */
+static int copy_block(struct volumed_level *level, u64 at, u64 highest)
+{
+	_Alignas(16) u8 data[NVME_VOLUME_BLOCK_BYTES];
+	struct volume_block block = { .vid = level->vid,
+				      .vba = (u32)(level->base + at),
+				      .version = level->best[at],
+				      .map = level->map };
+	bool trimmed = !level->best[at] || (level->source[at] & SOURCE_TRIMMED);
+	u64 version = highest > level->best[at] ? repair_version(level, highest) : level->best[at];
+	int status = 0;
+
+	if (!version)
+		return 0;
+	if (!trimmed)
+		status = volume_engine_read(level->links[level->source[at]], &block, data);
+	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_lacking(level, at);
+	if (status)
+		return judge(level, block.vba, status);
+	block.version = version;
+	for (u32 i = 0; i < level->replicas && status >= 0; i++)
+		if (level->versions[i][at] != version)
+			status = put(level, engine_at(level, block.vba, i), &block, trimmed ? NULL : data);
+	return status;
+}
+
+/* Return: whether the block at @at is the same everywhere; *@highest: of its replicas. */
+static bool same(const struct volumed_level *level, u64 at, u64 *highest)
+{
+	u64 best = level->best[at];
+	bool equal = true;
+
+	*highest = 0;
+	for (u32 i = 0; i < level->replicas; i++) {
+		u64 version = level->versions[i][at];
+
+		if (version > *highest)
+			*highest = version;
+		if (version != best && engine_at(level, level->base + at, i) != WEIR_PLACEMENT_NONE)
+			equal = false;
+	}
+	return equal;
+}
+
+static int compare_step(struct volumed_level *level)
+{
+	u64 end = level->copied + STEP_BLOCKS, last = level->at + STEP_COMPARED, highest;
+	int error = 0;
+
+	if (last > slice_blocks(level))
+		last = slice_blocks(level);
+	for (; level->at < last && level->copied < end && !error; level->at++) {
+		if (!same(level, level->at, &highest))
+			error = copy_block(level, level->at, highest);
+		level->compared++;
+	}
+	return error;
+}
+
+int volumed_level_step(struct volumed_level *level)
+{
+	int error = level->listed ? compare_step(level) : list_step(level);
+
+	if (error)
+		return error;
+	if (!level->listed || level->at < slice_blocks(level))
+		return 1;
+	if (!level->changed && level->base + VOLUMED_SLICE >= level->blocks)
+		return 0;
+	error = begin_slice(level, level->base + (level->changed ? 0 : VOLUMED_SLICE));
+	return error ? error : 1;
+}

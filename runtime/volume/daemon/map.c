@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* map.c: epochs of the map, and their way to the engines. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../backend/error.h"
+#include "../placement.h"
+#include "command.h"
+#include "daemon.h"
+
+void volumed_map_fill(const struct volumed *d, unsigned self, struct nvme_volume_map *map)
+{
+	*map = (struct nvme_volume_map){ .epoch = d->epoch,
+					 .count = (u16)d->engine_count,
+					 .self = (u16)self,
+					 .rebuilding = d->rebuilding };
+	for (unsigned i = 0; i < d->engine_count; i++)
+		map->engines[i] = d->engines[i].info;
+}
+
+int volumed_map_table(const struct volumed *d, int engine, u8 state, u32 *table)
+{
+	struct nvme_volume_map map;
+
+	volumed_map_fill(d, 0, &map);
+	if (engine >= 0)
+		map.engines[engine].state = state;
+	return weir_placement_build(&map, table);
+}
+
+static int give(struct volumed *d, unsigned index)
+{
+	struct volumed_engine *engine = &d->engines[index];
+	struct nvme_volume_map map;
+	int status;
+
+	volumed_map_fill(d, index, &map);
+	status = volume_engine_map(engine->link, &map);
+	engine->current = !status;
+	if (status < 0)
+		engine->answers = false;
+	else if (status)
+		weir_fail(EIO, "engine %u refuses map %u with status %#x", engine->info.id, d->epoch, status);
+	return status;
+}
+
+/*
+ * Engines first, then clients: a client gets the new epoch by a call, which waits for this. Until then an
+ * engine that has taken it refuses clients, and the others take only commands of the old one: none is carried
+ * out under both.
+ */
+int volumed_map_push(struct volumed *d)
+{
+	int error = volumed_map_table(d, -1, 0, d->table);
+
+	if (error)
+		return error;
+	d->epoch++;
+	d->counted = false;
+	d->counts.maps++;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		bool was_current = d->engines[i].current;
+
+		d->engines[i].current = false;
+		if (d->engines[i].answers && was_current)
+			(void)give(d, i);
+	}
+	return volumed_map_count(d);
+}
+
+int volumed_map_count(struct volumed *d)
+{
+	unsigned voters = 0, taken = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		voters += d->engines[i].voter;
+		taken += d->engines[i].voter && d->engines[i].current;
+	}
+	if (!d->counted && (2 * taken < voters || !taken))
+		return weir_fail(
+			EAGAIN,
+			"map %u has reached %u of %u engines: fewer than half; start those that are missing",
+			d->epoch, taken, voters);
+	if (!d->counted)
+		for (unsigned i = 0; i < d->engine_count; i++)
+			d->engines[i].voter = volumed_engine_in(&d->engines[i]);
+	d->counted = true;
+	return 0;
+}
+
+static struct volumed_engine *find_spare(struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (d->engines[i].spare && d->engines[i].current && !d->engines[i].leaving)
+			return &d->engines[i];
+	return NULL;
+}
+
+static unsigned count_in(const struct volumed *d)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		count += volumed_engine_in(&d->engines[i]);
+	return count;
+}
+
+/*
+ * A spare has no blocks, so that it may come in at once: it answers reads of what it lacks with "not here".
+ *
+ * Half of the engines of the map before have to take the new map, this one not counted: with two engines that
+ * is the other one.
+ */
+int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
+{
+	struct volumed_engine *spare = find_spare(d);
+	int error;
+
+	if (count_in(d) == 1)
+		return weir_fail(EAGAIN, "engine %u does not answer, and it is the last one; start it again",
+				 engine->info.id);
+	volumed_copy_end(d);
+	engine->info.state = NVME_VOLUME_ENGINE_OUT;
+	engine->answers = engine->current = false;
+	if (spare) {
+		spare->info.state = NVME_VOLUME_ENGINE_IN;
+		spare->spare = false;
+	}
+	d->rebuilding = true;
+	d->counts.taken_out++;
+	fprintf(stderr, "weir-volumed: engine %u (%s) does not answer: taken out, map %u%s\n",
+		engine->info.id, engine->info.address, d->epoch + 1,
+		spare ? "; a spare takes its place" : "");
+	error = volumed_map_push(d);
+	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* it waits until the map counts */
+	return error;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "methods.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "../../backend/error.h"
+#include "../rpc.h"
+
+enum { DEFAULT_REPLICAS = 2, DEFAULT_UNIT_BYTES = 65536, DEFAULT_WEIGHT = 100 };
+
+/* Parameters: json_unpack_ex() with a sentence. */
+#define TAKE(params, ...) take(json_unpack_ex(params, &(json_error_t){ .line = 0 }, 0, __VA_ARGS__), params)
+
+static int take(int result, const json_t *params)
+{
+	return result == 0 ? 0
+			   : weir_fail(EBADMSG, "%s: a parameter is missing, or of another type",
+				       params ? "the call" : "the call has no parameters");
+}
+
+static int with_map(struct volumed *d, json_t *object, json_t **result)
+{
+	int error = volumed_map_count(d);
+
+	if (!error)
+		json_object_set_new(object, "map", volumed_describe_map(d));
+	*result = object;
+	return error;
+}
+
+static int volume_open(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name, *host;
+	struct volumed_volume *volume;
+	int write = 0,
+	    error = TAKE(params, "{s:s, s:s, s?b}", "name", &name, "hostnqn", &host, "write", &write);
+	u16 client;
+
+	if (error)
+		return error;
+	volume = volumed_volume_of(d, name);
+	if (!volume)
+		return -ENOENT;
+	error = volumed_volume_client(volume, host, write ? NVME_VOLUME_WRITE : NVME_VOLUME_READ, &client);
+	if (!error)
+		error = volumed_map_count(d);
+	if (!error && write)
+		error = volumed_lease_grant(d, volume, client);
+	if (error)
+		return error;
+	return with_map(d,
+			json_pack("{s:o, s:i, s:o}", "volume", volumed_describe_volume(volume), "client",
+				  client, "lease", write ? volumed_describe_lease(d, volume) : json_null()),
+			result);
+}
+
+static int take_lease(json_t *params, const char **name, u16 *client, u32 *epoch)
+{
+	json_int_t number, lease;
+	int error = TAKE(params, "{s:s, s:I, s:I}", "name", name, "client", &number, "epoch", &lease);
+
+	*client = error ? 0 : (u16)number;
+	*epoch = error ? 0 : (u32)lease;
+	return error;
+}
+
+static int lease_renew(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	u16 client;
+	u32 epoch;
+	int error = take_lease(params, &name, &client, &epoch);
+
+	if (!error)
+		error = volumed_lease_renew(d, name, client, epoch);
+	*result = json_pack("{s:I}", "ms", (json_int_t)d->options.lease_ms);
+	return error;
+}
+
+static int lease_release(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	u16 client;
+	u32 epoch;
+	int error = take_lease(params, &name, &client, &epoch);
+
+	*result = json_object();
+	return error ? error : volumed_lease_release(d, name, client, epoch);
+}
+
+static int lease_end(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	int error = TAKE(params, "{s:s}", "name", &name);
+
+	*result = json_object();
+	return error ? error : volumed_lease_end(d, name);
+}
+
+static int map_get(struct volumed *d, json_t *params, json_t **result)
+{
+	(void)params;
+	return with_map(d, json_object(), result);
+}
+
+/* One that does not answer the daemon either is taken out; one that does stays, whatever the client met. */
+static int engine_suspect(struct volumed *d, json_t *params, json_t **result)
+{
+	json_int_t id, epoch;
+	int error = TAKE(params, "{s:I, s:I}", "id", &id, "map_epoch", &epoch);
+	struct volumed_engine *engine = error ? NULL : volumed_engine_of(d, (u32)id);
+
+	if (!engine)
+		return error ? error : -ENOENT;
+	if ((u32)epoch == d->epoch && volumed_engine_in(engine) && !volumed_engine_ask(d, engine))
+		error = volumed_take_out(d, engine);
+	else if (engine->answers && !engine->current)
+		error = volumed_engine_bring(d, engine);
+	return error ? error : with_map(d, json_object(), result);
+}
+
+static int volume_create(struct volumed *d, json_t *params, json_t **result)
+{
+	json_int_t bytes, replicas = DEFAULT_REPLICAS, unit = DEFAULT_UNIT_BYTES, weight = DEFAULT_WEIGHT;
+	struct volumed_volume *volume;
+	const char *name;
+	int error = TAKE(params, "{s:s, s:I, s?I, s?I, s?I}", "name", &name, "bytes", &bytes, "replicas",
+			 &replicas, "unit_bytes", &unit, "weight", &weight);
+
+	if (!error && (bytes < 0 || replicas < 0 || replicas > 255 || unit < 0 || weight < 0))
+		error = weir_fail(EINVAL, "volume '%s': a negative or too large number was given", name);
+	if (!error)
+		error = volumed_volume_create(d, name, (u64)bytes, (u32)replicas, (u64)unit, (u32)weight,
+					      &volume);
+	if (!error)
+		*result = json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume));
+	return error;
+}
+
+static int volume_delete(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	int error = TAKE(params, "{s:s}", "name", &name);
+
+	*result = json_object();
+	return error ? error : volumed_volume_delete(d, name);
+}
+
+static int volume_info(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	int error = TAKE(params, "{s:s}", "name", &name);
+	struct volumed_volume *volume = error ? NULL : volumed_volume_of(d, name);
+
+	if (!volume)
+		return error ? error : -ENOENT;
+	*result = json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume));
+	return 0;
+}
+
+static int volume_resize(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name;
+	json_int_t bytes;
+	int error = TAKE(params, "{s:s, s:I}", "name", &name, "bytes", &bytes);
+
+	if (!error)
+		error = volumed_volume_resize(d, name, bytes < 0 ? 0 : (u64)bytes);
+	return error ? error : volume_info(d, params, result);
+}
+
+static int volume_list(struct volumed *d, json_t *params, json_t **result)
+{
+	json_t *list = json_array();
+
+	(void)params;
+	for (size_t i = 0; i < d->volume_count; i++)
+		json_array_append_new(list, volumed_describe_volume_all(d, &d->volumes[i]));
+	*result = json_pack("{s:o}", "volumes", list);
+	return 0;
+}
+
+static int volume_chmod(struct volumed *d, json_t *params, json_t **result)
+{
+	const char *name, *host, *rights;
+	u32 bits = 0;
+	int error = TAKE(params, "{s:s, s:s, s:s}", "name", &name, "hostnqn", &host, "rights", &rights);
+
+	if (error)
+		return error;
+	if (strspn(rights, "rw") != strlen(rights) || !strcmp(rights, "w"))
+		return weir_fail(EINVAL, "rights '%s': give rw, r, or nothing to take them away", rights);
+	bits |= strchr(rights, 'r') ? NVME_VOLUME_READ : 0;
+	bits |= strchr(rights, 'w') ? NVME_VOLUME_WRITE : 0;
+	error = volumed_volume_chmod(d, name, host, bits);
+	return error ? error : volume_info(d, params, result);
+}
+
+static int engine_list(struct volumed *d, json_t *params, json_t **result)
+{
+	(void)params;
+	*result = json_pack("{s:o}", "engines", volumed_describe_engines(d));
+	return 0;
+}
+
+static int engine_add(struct volumed *d, json_t *params, json_t **result)
+{
+	struct nvme_volume_engine info = { .id = 0 };
+	json_int_t domain = 0, weight = DEFAULT_WEIGHT;
+	const char *address, *nqn;
+	int spare = 0, error = TAKE(params, "{s:s, s:s, s?I, s?I, s?b}", "address", &address, "nqn", &nqn,
+				    "domain", &domain, "weight", &weight, "spare", &spare);
+	u32 id;
+
+	if (error)
+		return error;
+	if (strlen(address) >= sizeof(info.address) || strlen(nqn) >= sizeof(info.nqn) || weight < 1)
+		return weir_fail(EINVAL, "engine tcp://%s/%s: the address, the NQN or the weight is refused",
+				 address, nqn);
+	memcpy(info.address, address, strlen(address));
+	memcpy(info.nqn, nqn, strlen(nqn));
+	info.domain = (u32)domain;
+	info.weight = (u32)weight;
+	error = volumed_engine_add(d, &info, spare, &id);
+	if (!error)
+		*result = json_pack("{s:I}", "id", (json_int_t)id);
+	return error;
+}
+
+static int engine_remove(struct volumed *d, json_t *params, json_t **result)
+{
+	json_int_t id;
+	int error = TAKE(params, "{s:I}", "id", &id);
+
+	*result = json_object();
+	return error ? error : volumed_engine_remove(d, (u32)id);
+}
+
+static int status(struct volumed *d, json_t *params, json_t **result)
+{
+	(void)params;
+	*result = volumed_describe_status(d);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*call)(struct volumed *d, json_t *params, json_t **result);
+} methods[] = {
+	{ "volume_open", volume_open },
+	{ "lease_renew", lease_renew },
+	{ "lease_release", lease_release },
+	{ "lease_end", lease_end },
+	{ "map_get", map_get },
+	{ "engine_suspect", engine_suspect },
+	{ "volume_create", volume_create },
+	{ "volume_delete", volume_delete },
+	{ "volume_resize", volume_resize },
+	{ "volume_list", volume_list },
+	{ "volume_info", volume_info },
+	{ "volume_chmod", volume_chmod },
+	{ "engine_list", engine_list },
+	{ "engine_add", engine_add },
+	{ "engine_remove", engine_remove },
+	{ "status", status },
+};
+
+static json_t *answer(struct volumed *d, const json_t *request, size_t method)
+{
+	json_t *result = NULL;
+	int error = methods[method].call(d, json_object_get(request, "params"), &result);
+
+	if (!error)
+		return weir_rpc_result(request, result);
+	json_decref(result);
+	return weir_rpc_error(request, error == -EBADMSG ? (int)WEIR_RPC_INVALID_PARAMS : error,
+			      weir_last_error());
+}
+
+json_t *volumed_answer(struct volumed *d, const json_t *request)
+{
+	const char *name = json_string_value(json_object_get(request, "method"));
+	json_t *reply = NULL;
+
+	if (!name)
+		return weir_rpc_error(request, WEIR_RPC_INVALID_REQUEST, "the request names no method");
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]) && !reply; i++)
+		if (!strcmp(methods[i].name, name))
+			reply = answer(d, request, i);
+	if (!reply)
+		reply = weir_rpc_error(request, WEIR_RPC_NO_METHOD, "weir-volumed has no such method");
+	if (json_object_get(request, "id"))
+		return reply;
+	json_decref(reply);
+	return NULL;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* volume/rpc.c: lines of JSON on a socket, each whole before its deadline. */
+#include "rpc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../backend/error.h"
+
+enum { NAME_BYTES = 280, FIRST_BYTES = 4096, BACKLOG = 64 };
+
+/** struct weir_rpc - @line: @used of @room bytes that were received and not taken yet */
+struct weir_rpc {
+	int socket;
+	char name[NAME_BYTES];
+	char *line;
+	size_t used;
+	size_t room;
+	uint64_t next_id;
+	bool broken;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* 1: @events are there; 0: it is @end_ms. */
+static int wait_for(int socket, short events, uint64_t end_ms)
+{
+	struct pollfd poller = { .fd = socket, .events = events };
+	uint64_t now = now_ms();
+	int count;
+
+	do
+		count = poll(&poller, 1, now < end_ms ? (int)(end_ms - now) : 0);
+	while (count < 0 && errno == EINTR);
+	return count > 0;
+}
+
+/* HOST:PORT, of which @host is room for NAME_BYTES. NULL: it is none. */
+static const char *split(const char *address, char *host)
+{
+	const char *colon = strrchr(address, ':');
+	size_t length = colon ? (size_t)(colon - address) : 0;
+
+	if (!colon || !colon[1] || length >= NAME_BYTES)
+		return NULL;
+	if (length > 1 && address[0] == '[' && address[length - 1] == ']') {
+		address++;
+		length -= 2;
+	}
+	memcpy(host, address, length);
+	host[length] = 0;
+	return colon + 1;
+}
+
+static int find_address(const char *address, struct addrinfo **list)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	char host[NAME_BYTES];
+	const char *port = split(address, host);
+	int error;
+
+	if (!port)
+		return weir_fail(EINVAL, "daemon \"%s\": give HOST:PORT or the path of a socket", address);
+	error = getaddrinfo(host[0] ? host : NULL, port, &hints, list);
+	return error ? weir_fail(EHOSTUNREACH, "daemon \"%s\": %s", address, gai_strerror(error)) : 0;
+}
+
+static int unix_address(const char *path, struct sockaddr_un *to)
+{
+	*to = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(to->sun_path))
+		return weir_fail(ENAMETOOLONG, "daemon \"%s\": a socket's path has fewer than %zu characters",
+				 path, sizeof(to->sun_path));
+	strcpy(to->sun_path, path);
+	return 0;
+}
+
+/* Return: a socket that is connected, or a negative errno. */
+static int connect_to(const struct sockaddr *address, socklen_t bytes, uint64_t end_ms)
+{
+	int socket_ = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
+	int error = socket_ < 0 || connect(socket_, address, bytes) != 0 ? errno : 0;
+	socklen_t size = sizeof(error);
+
+	if (error == EINPROGRESS) {
+		error = ETIMEDOUT;
+		if (wait_for(socket_, POLLOUT, end_ms))
+			(void)getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size);
+	}
+	if (!error) {
+		if (address->sa_family != AF_UNIX)
+			(void)setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		return socket_;
+	}
+	if (socket_ >= 0)
+		(void)close(socket_);
+	return -error;
+}
+
+static int connect_any(const char *address, uint64_t end_ms)
+{
+	struct addrinfo *list = NULL;
+	struct sockaddr_un path;
+	int found = -EHOSTUNREACH, error;
+
+	if (address[0] == '/') {
+		error = unix_address(address, &path);
+		if (error)
+			return error;
+		found = connect_to((struct sockaddr *)&path, sizeof(path), end_ms);
+	} else {
+		error = find_address(address, &list);
+		if (error)
+			return error;
+		for (struct addrinfo *at = list; at && found < 0; at = at->ai_next)
+			found = connect_to(at->ai_addr, at->ai_addrlen, end_ms);
+		freeaddrinfo(list);
+	}
+	return found >= 0 ? found
+			  : weir_fail(-found, "daemon \"%s\" is not reached: %s; does weir-volumed run?",
+				      address, strerror(-found));
+}
+
+int weir_rpc_of(int socket, const char *name, struct weir_rpc **out)
+{
+	struct weir_rpc *rpc = calloc(1, sizeof(*rpc));
+
+	if (!rpc) {
+		(void)close(socket);
+		return weir_fail(ENOMEM, "daemon \"%s\": no memory for a connection", name);
+	}
+	(void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+	rpc->socket = socket;
+	strncpy(rpc->name, name, sizeof(rpc->name) - 1);
+	*out = rpc;
+	return 0;
+}
+
+int weir_rpc_open(const char *address, unsigned ms, struct weir_rpc **out)
+{
+	int socket = connect_any(address, now_ms() + ms);
+
+	return socket < 0 ? socket : weir_rpc_of(socket, address, out);
+}
+
+static int listen_at(const struct sockaddr *address, socklen_t bytes)
+{
+	int found = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, error;
+
+	if (found < 0)
+		return -errno;
+	(void)setsockopt(found, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(found, address, bytes) == 0 && listen(found, BACKLOG) == 0)
+		return found;
+	error = errno;
+	(void)close(found);
+	return -error;
+}
+
+/* A socket file stays behind when its daemon ends. */
+static void remove_unused(const struct sockaddr_un *path)
+{
+	struct stat file;
+	int found;
+
+	if (lstat(path->sun_path, &file) != 0 || !S_ISSOCK(file.st_mode))
+		return;
+	found = connect_to((const struct sockaddr *)path, sizeof(*path), now_ms());
+	if (found == -ECONNREFUSED)
+		(void)unlink(path->sun_path);
+	else if (found >= 0)
+		(void)close(found);
+}
+
+int weir_rpc_listen(const char *address)
+{
+	struct addrinfo *list = NULL;
+	struct sockaddr_un path;
+	int found, error;
+
+	if (address[0] == '/') {
+		error = unix_address(address, &path);
+		if (error)
+			return error;
+		remove_unused(&path);
+		found = listen_at((struct sockaddr *)&path, sizeof(path));
+	} else {
+		error = find_address(address, &list);
+		if (error)
+			return error;
+		found = listen_at(list->ai_addr, list->ai_addrlen);
+		freeaddrinfo(list);
+	}
+	return found >= 0 ? found
+			  : weir_fail(-found, "daemon \"%s\": cannot listen there: %s", address,
+				      strerror(-found));
+}
+
+void weir_rpc_close(struct weir_rpc *rpc)
+{
+	if (!rpc)
+		return;
+	(void)close(rpc->socket);
+	free(rpc->line);
+	free(rpc);
+}
+
+int weir_rpc_socket(const struct weir_rpc *rpc)
+{
+	return rpc->socket;
+}
+
+int weir_rpc_pending(const struct weir_rpc *rpc)
+{
+	return rpc->used && memchr(rpc->line, '\n', rpc->used) != NULL;
+}
+
+int weir_rpc_broken(const struct weir_rpc *rpc)
+{
+	return rpc->broken;
+}
+
+static int grow(struct weir_rpc *rpc)
+{
+	size_t room = rpc->room ? 2 * rpc->room : FIRST_BYTES;
+	char *line;
+
+	if (rpc->used < rpc->room)
+		return 0;
+	if (room > WEIR_RPC_LINE_BYTES)
+		return weir_fail(EMSGSIZE, "daemon \"%s\": a message has more than %d bytes", rpc->name,
+				 WEIR_RPC_LINE_BYTES);
+	line = realloc(rpc->line, room);
+	if (!line)
+		return weir_fail(ENOMEM, "daemon \"%s\": no memory for a message", rpc->name);
+	rpc->line = line;
+	rpc->room = room;
+	return 0;
+}
+
+/* More of it, where there is more. */
+static int receive_some(struct weir_rpc *rpc)
+{
+	int error = grow(rpc);
+	ssize_t got;
+
+	if (error)
+		return error;
+	got = recv(rpc->socket, rpc->line + rpc->used, rpc->room - rpc->used, 0);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got < 0)
+		return weir_fail(errno, "daemon \"%s\": the connection broke: %s", rpc->name,
+				 strerror(errno));
+	if (!got)
+		return weir_fail(ENOTCONN, "daemon \"%s\": the other end closed the connection", rpc->name);
+	rpc->used += (size_t)got;
+	return 0;
+}
+
+static int take_line(struct weir_rpc *rpc, json_t **message)
+{
+	char *end = memchr(rpc->line, '\n', rpc->used);
+	size_t bytes = (size_t)(end - rpc->line);
+	json_error_t why;
+
+	*message = json_loadb(rpc->line, bytes, JSON_REJECT_DUPLICATES, &why);
+	rpc->used -= bytes + 1;
+	memmove(rpc->line, end + 1, rpc->used);
+	if (json_is_object(*message))
+		return 0;
+	if (*message)
+		strcpy(why.text, "it is no object");
+	json_decref(*message);
+	*message = NULL;
+	return weir_fail(EPROTO, "daemon \"%s\": a message is no JSON object: %s", rpc->name, why.text);
+}
+
+int weir_rpc_receive(struct weir_rpc *rpc, unsigned ms, json_t **message)
+{
+	uint64_t end_ms = now_ms() + ms;
+	int error;
+
+	while (!weir_rpc_pending(rpc)) {
+		if (!wait_for(rpc->socket, POLLIN, end_ms))
+			return -EAGAIN;
+		error = receive_some(rpc);
+		if (error) {
+			rpc->broken = true;
+			return error;
+		}
+	}
+	return take_line(rpc, message);
+}
+
+static int send_all(struct weir_rpc *rpc, const char *text, size_t bytes, unsigned ms)
+{
+	uint64_t end_ms = now_ms() + ms;
+	int error = 0;
+
+	while (bytes && !error) {
+		ssize_t sent = send(rpc->socket, text, bytes, MSG_NOSIGNAL);
+
+		if (sent >= 0) {
+			text += sent;
+			bytes -= (size_t)sent;
+		} else if (errno == EAGAIN) {
+			error = wait_for(rpc->socket, POLLOUT, end_ms) ? 0 : ETIMEDOUT;
+		} else if (errno != EINTR) {
+			error = errno;
+		}
+	}
+	rpc->broken = rpc->broken || error;
+	return error ? weir_fail(error, "daemon \"%s\": a message is not sent: %s", rpc->name,
+				 strerror(error))
+		     : 0;
+}
+
+int weir_rpc_send(struct weir_rpc *rpc, json_t *message, unsigned ms)
+{
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	size_t bytes = text ? strlen(text) : 0;
+	int error;
+
+	json_decref(message);
+	if (!text)
+		return weir_fail(ENOMEM, "daemon \"%s\": no memory for a message", rpc->name);
+	text[bytes] = '\n'; /* instead of its end */
+	error = send_all(rpc, text, bytes + 1, ms);
+	free(text);
+	return error;
+}
+
+static int refused(const struct weir_rpc *rpc, const char *method, const json_t *error)
+{
+	json_int_t code = json_integer_value(json_object_get(error, "code"));
+	const char *sentence = json_string_value(json_object_get(error, "message"));
+	bool is_errno = code < 0 && code > -4096;
+
+	return weir_fail(is_errno ? (int)-code : EPROTO, "daemon \"%s\" refuses %s: %s", rpc->name, method,
+			 sentence ? sentence : "no reason is given");
+}
+
+/* The answer to call @id; those to earlier ones, which were not waited for, are passed over. */
+static int answer_to(struct weir_rpc *rpc, const char *method, uint64_t id, unsigned ms, json_t **answer)
+{
+	uint64_t end_ms = now_ms() + ms, now;
+	int error;
+
+	for (;;) {
+		now = now_ms();
+		error = weir_rpc_receive(rpc, now < end_ms ? (unsigned)(end_ms - now) : 0, answer);
+		if (error == -EAGAIN) {
+			rpc->broken = true;
+			return weir_fail(ETIMEDOUT, "daemon \"%s\" does not answer %s within %u ms",
+					 rpc->name, method, ms);
+		}
+		if (error)
+			return error;
+		if ((uint64_t)json_integer_value(json_object_get(*answer, "id")) == id)
+			return 0;
+		json_decref(*answer);
+	}
+}
+
+int weir_rpc_call(struct weir_rpc *rpc, const char *method, json_t *params, unsigned ms, json_t **result)
+{
+	uint64_t id = ++rpc->next_id;
+	json_t *answer = NULL, *found;
+	int error = weir_rpc_send(rpc,
+				  json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
+					    "method", method, "params", params ? params : json_object()),
+				  ms);
+
+	if (!error)
+		error = answer_to(rpc, method, id, ms, &answer);
+	if (error)
+		return error;
+	found = json_object_get(answer, "result");
+	if (json_is_object(json_object_get(answer, "error")))
+		error = refused(rpc, method, json_object_get(answer, "error"));
+	else if (!found)
+		error = weir_fail(EPROTO, "daemon \"%s\" answers %s with neither a result nor an error",
+				  rpc->name, method);
+	else if (result)
+		*result = json_incref(found);
+	json_decref(answer);
+	return error;
+}
+
+/* With the number of @request. */
+static json_t *answer(const json_t *request, const char *key, json_t *value)
+{
+	json_t *id = json_object_get(request, "id");
+
+	return json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id ? id : json_null(), key, value);
+}
+
+json_t *weir_rpc_result(const json_t *request, json_t *result)
+{
+	return answer(request, "result", result);
+}
+
+json_t *weir_rpc_error(const json_t *request, int code, const char *sentence)
+{
+	return answer(request, "error", json_pack("{s:i, s:s}", "code", code, "message", sentence));
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* volume/session.c: calls to the daemon, and the thread that makes them. */
+#include "session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../backend/error.h"
+#include "session_json.h"
+
+enum {
+	OPEN_MS = 10000,
+	CALL_MS = 2000,
+	TICK_NS = 2000000,
+	CONNECT_EVERY_MS = 200,
+	MAP_EVERY_MS = 20, /* while somebody waits for a newer one */
+	MS = 1000000,
+	CONNECT_MS = 1000, /* of a channel */
+	KEEP_ALIVE_MS = 2000,
+};
+
+uint64_t weir_session_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void put_locked(struct weir_session_map *map)
+{
+	if (map && --map->references == 0)
+		free(map);
+}
+
+void weir_session_put(struct weir_session *session, struct weir_session_map *map)
+{
+	pthread_mutex_lock(&session->lock);
+	put_locked(map);
+	pthread_mutex_unlock(&session->lock);
+}
+
+bool weir_session_refresh(struct weir_session *session, struct weir_session_map **held)
+{
+	/* Relaxed: a hint; the lock orders the map itself. */
+	if (*held && (*held)->map.epoch == load_relaxed_u32(&session->epoch))
+		return false;
+	pthread_mutex_lock(&session->lock);
+	put_locked(*held);
+	*held = session->map;
+	(*held)->references++;
+	pthread_mutex_unlock(&session->lock);
+	return true;
+}
+
+/* The number of an engine in this client: the one that it had, or a new one. */
+static u8 slot_of(struct weir_session *session, const struct nvme_volume_engine *engine)
+{
+	unsigned slot = 0;
+
+	while (slot < session->slot_count && session->slots[slot].id != engine->id)
+		slot++;
+	if (slot == WEIR_SESSION_SLOTS)
+		return WEIR_SESSION_NO_SLOT;
+	session->slots[slot] = *engine;
+	session->slot_count = slot == session->slot_count ? slot + 1 : session->slot_count;
+	return (u8)slot;
+}
+
+static void publish(struct weir_session *session, struct weir_session_map *map)
+{
+	pthread_mutex_lock(&session->lock);
+	for (unsigned i = 0; i < map->map.count; i++)
+		map->slot[i] = slot_of(session, &map->map.engines[i]);
+	put_locked(session->map);
+	map->references = 1;
+	session->map = map;
+	store_relaxed_u32(&session->epoch, map->map.epoch); /* relaxed: the lock orders the map itself */
+	pthread_mutex_unlock(&session->lock);
+}
+
+/* Take "map" of an answer, if it is newer. */
+static int take_map(struct weir_session *session, const json_t *answer)
+{
+	struct weir_session_map *map = calloc(1, sizeof(*map));
+	int error = map ? weir_session_read_map(session->keys.name, answer, &map->map)
+			: weir_fail(ENOMEM, "volume \"%s\": no memory for a map", session->keys.name);
+
+	if (!error && session->map && map->map.epoch <= session->map->map.epoch) {
+		free(map);
+		return 0;
+	}
+	if (!error)
+		error = weir_placement_build(&map->map, map->table);
+	if (error)
+		free(map);
+	else
+		publish(session, map);
+	return error;
+}
+
+static void say(const struct weir_session *session, const char *what)
+{
+	fprintf(stderr, "weir: volume \"%s\": %s\n", session->keys.name, what);
+}
+
+/* Connected, or not to be tried again just yet. */
+static bool connected(struct weir_session *session)
+{
+	uint64_t now = weir_session_now_ns();
+
+	if (session->rpc && !weir_rpc_broken(session->rpc))
+		return true;
+	if (now < session->connect_ns)
+		return false;
+	weir_rpc_close(session->rpc);
+	session->rpc = NULL;
+	session->connect_ns = now + (uint64_t)CONNECT_EVERY_MS * MS;
+	return weir_rpc_open(session->keys.daemon, CALL_MS, &session->rpc) == 0;
+}
+
+static json_t *lease_params(const struct weir_session *session)
+{
+	return json_pack("{s:s, s:i, s:I}", "name", session->keys.name, "client", (int)session->client,
+			 "epoch", (json_int_t)session->lease_epoch);
+}
+
+static void hold_until(struct weir_session *session, uint64_t asked_ns, uint64_t ms)
+{
+	session->lease_ms = ms;
+	session->renew_ns = asked_ns + ms * MS / 2;
+	/* Relaxed: whoever reads the old end writes no longer than was granted before. */
+	store_relaxed_u64(&session->lease_end_ns, asked_ns + ms * MS);
+}
+
+static void renew(struct weir_session *session, uint64_t now)
+{
+	json_t *result = NULL;
+	int error = weir_rpc_call(session->rpc, "lease_renew", lease_params(session), CALL_MS, &result);
+	json_int_t ms = json_integer_value(json_object_get(result, "ms"));
+
+	json_decref(result);
+	if (!error && ms > 0) {
+		hold_until(session, now, (uint64_t)ms);
+		return;
+	}
+	session->renew_ns = now + (uint64_t)CONNECT_EVERY_MS * MS;
+	if (weir_rpc_broken(session->rpc))
+		return;                       /* until the time is over it may still be renewed */
+	store_relaxed_u32(&session->lost, 1); /* relaxed: nothing else goes with it */
+	say(session, error ? weir_last_error() : "the daemon does not renew its lease");
+	say(session, "its lease is lost, and it is not written any more: close it and open it again");
+}
+
+static void keep_lease(struct weir_session *session, uint64_t now)
+{
+	if (!session->lease_epoch || load_relaxed_u32(&session->lost)) /* relaxed: its own */
+		return;
+	if (now >= load_relaxed_u64(&session->lease_end_ns)) { /* relaxed: its own */
+		store_relaxed_u32(&session->lost, 1);          /* relaxed: nothing else goes with it */
+		say(session, "its lease ran out, since the daemon was not reached: it is not written any "
+			     "more; close it and open it again");
+	} else if (now >= session->renew_ns && connected(session)) {
+		renew(session, now);
+	}
+}
+
+static void keep_map(struct weir_session *session, uint64_t now)
+{
+	json_t *result = NULL;
+
+	/* Relaxed: asked again until it is there. */
+	if (load_relaxed_u32(&session->asked_epoch) < load_relaxed_u32(&session->epoch) ||
+	    now < session->map_ns || !connected(session))
+		return;
+	session->map_ns = now + (uint64_t)MAP_EVERY_MS * MS;
+	if (weir_rpc_call(session->rpc, "map_get", NULL, CALL_MS, &result) == 0)
+		(void)take_map(session, result);
+	json_decref(result);
+}
+
+void weir_session_want_map(struct weir_session *session, u32 epoch)
+{
+	/* Relaxed: a wish; a lost one is repeated. */
+	if (load_relaxed_u32(&session->asked_epoch) < epoch)
+		store_relaxed_u32(&session->asked_epoch, epoch);
+}
+
+void weir_session_suspect(struct weir_session *session, u16 id)
+{
+	u32 epoch = load_relaxed_u32(&session->epoch); /* relaxed: its own */
+	json_t *result = NULL;
+
+	weir_session_want_map(session, epoch);
+	if (connected(session) &&
+	    weir_rpc_call(session->rpc, "engine_suspect",
+			  json_pack("{s:i, s:I}", "id", (int)id, "map_epoch", (json_int_t)epoch), OPEN_MS,
+			  &result) == 0)
+		(void)take_map(session, result);
+	json_decref(result);
+}
+
+enum weir_session_lease weir_session_lease(const struct weir_session *session)
+{
+	if (!session->lease_epoch)
+		return WEIR_LEASE_NONE;
+	/* Relaxed: correctness rests on the lease's epoch, which engines check. */
+	return load_relaxed_u32(&session->lost) ||
+			       weir_session_now_ns() >= load_relaxed_u64(&session->lease_end_ns)
+		       ? WEIR_LEASE_LOST
+		       : WEIR_LEASE_HELD;
+}
+
+void weir_session_doubt(struct weir_session *session)
+{
+	/* Relaxed: nothing else goes with it. */
+	if (!load_relaxed_u32(&session->lost)) {
+		store_relaxed_u32(&session->lost, 1);
+		say(session, "an engine knows another lease: it is not written any more; close it and open "
+			     "it again");
+	}
+}
+
+static void *run(void *argument)
+{
+	struct weir_session *session = argument;
+
+	while (!load_relaxed_u32(&session->stop)) { /* relaxed: joining orders the rest */
+		uint64_t now = weir_session_now_ns();
+
+		keep_lease(session, now);
+		keep_map(session, now);
+		session->tick(session->argument);
+		nanosleep(&(struct timespec){ .tv_nsec = TICK_NS }, NULL);
+	}
+	return NULL;
+}
+
+int weir_session_start(struct weir_session *session, void (*tick)(void *argument), void *argument)
+{
+	int error;
+
+	session->tick = tick;
+	session->argument = argument;
+	error = pthread_create(&session->thread, NULL, run, session);
+	session->started = !error;
+	return error ? weir_fail(error, "volume \"%s\": cannot start its thread: %s", session->keys.name,
+				 strerror(error))
+		     : 0;
+}
+
+void weir_session_stop(struct weir_session *session)
+{
+	store_relaxed_u32(&session->stop, 1); /* joining orders the rest */
+	if (session->started)
+		pthread_join(session->thread, NULL);
+	session->started = false;
+}
+
+static int open_volume(struct weir_session *session)
+{
+	uint64_t asked_ns = weir_session_now_ns(), ms = 0;
+	json_t *result = NULL;
+	int error = weir_rpc_call(session->rpc, "volume_open",
+				  json_pack("{s:s, s:s, s:b}", "name", session->keys.name, "hostnqn",
+					    session->keys.host.nqn, "write", !session->keys.read_only),
+				  OPEN_MS, &result);
+
+	if (!error)
+		error = weir_session_read_volume(session, result, &ms);
+	if (!error && !session->keys.read_only && !session->lease_epoch)
+		error = weir_fail(EPROTO, "volume \"%s\": the daemon gives no lease", session->keys.name);
+	if (!error)
+		error = take_map(session, result);
+	if (!error)
+		hold_until(session, asked_ns, ms);
+	json_decref(result);
+	return error;
+}
+
+int weir_session_open(const struct weir_session_keys *keys, struct weir_session **out)
+{
+	struct weir_session *session = calloc(1, sizeof(*session));
+	int error;
+
+	if (!session)
+		return weir_fail(ENOMEM, "volume \"%s\": no memory", keys->name);
+	session->keys = *keys;
+	pthread_mutex_init(&session->lock, NULL);
+	error = weir_rpc_open(keys->daemon, CALL_MS, &session->rpc);
+	if (!error)
+		error = open_volume(session);
+	if (error) {
+		weir_session_close(session);
+		return error;
+	}
+	*out = session;
+	return 0;
+}
+
+void weir_session_close(struct weir_session *session)
+{
+	if (session->lease_epoch && !load_relaxed_u32(&session->lost) && connected(session))
+		(void)weir_rpc_call(session->rpc, "lease_release", lease_params(session), CALL_MS, NULL);
+	weir_rpc_close(session->rpc);
+	put_locked(session->map);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}
+
+void weir_session_uri(const struct weir_session *session, const struct nvme_volume_engine *engine,
+		      char uri[WEIR_SESSION_URI_BYTES])
+{
+	char text[WEIR_HOST_ID_TEXT];
+
+	if (strchr(engine->address, '/') || !strncmp(engine->address, "virt:", 5)) {
+		snprintf(uri, WEIR_SESSION_URI_BYTES, "%s", engine->address);
+		return;
+	}
+	snprintf(uri, WEIR_SESSION_URI_BYTES,
+		 "nvmf:tcp://%s/%s?nsid=1&queues=1&ctrl_loss_s=0&connect_ms=%d&keep_alive_ms=%d&hostnqn=%s&"
+		 "hostid=%s",
+		 engine->address, engine->nqn, CONNECT_MS, KEEP_ALIVE_MS, session->keys.host.nqn,
+		 weir_host_id_text(session->keys.host.id, text));
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * target_authenticate_test.c: a target takes no command of a host that has not proved who it is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "target_host.h"
+#include "transport/fabrics/chap.h"
+
+static struct host admin, queue;
+static const struct weir_chap_names names = { HOST_NAME, HOST_SUBSYSTEM };
+static const struct weir_chap_secret none;
+static struct weir_chap_secret host_secret, controller_secret;
+static char host_path[] = "/tmp/weir_target_host_XXXXXX",
+	    controller_path[] = "/tmp/weir_target_controller_XXXXXX";
+
+static void make_secret(char *path, struct weir_chap_secret *secret)
+{
+	char text[WEIR_CHAP_SECRET_TEXT];
+	int file = mkstemp(path);
+
+	assert_true(file >= 0);
+	assert_int_equal(weir_chap_secret_text(text), 0);
+	assert_int_equal(write(file, text, strlen(text)), strlen(text));
+	close(file);
+	assert_int_equal(weir_chap_secret_parse(text, secret), 0);
+}
+
+static int begin(void **state)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+	static const char *const hosts[] = { HOST_NAME };
+	const char *secrets[] = { host_path }, *controller_secrets[] = { controller_path };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1,
+								 .hosts = hosts,
+								 .host_count = 1,
+								 .secrets = secrets,
+								 .controller_secrets = controller_secrets };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
+	};
+	struct weir_target *target;
+
+	make_secret(host_path, &host_secret);
+	make_secret(controller_path, &controller_secret);
+	assert_int_equal(weir_target_create(&options, &target), 0);
+	assert_int_equal(weir_target_start(target), 0);
+	unlink(host_path);
+	unlink(controller_path);
+	*state = target;
+	return 0;
+}
+
+static int end(void **state)
+{
+	weir_target_stop(*state, 10000);
+	weir_target_destroy(*state);
+	return 0;
+}
+
+static u16 connect_admin(struct weir_target *target)
+{
+	u64 result = 0;
+
+	host_adopt(&admin, target);
+	host_hello(&admin, 0, 0);
+	assert_int_equal(
+		host_connect(&admin, 0, 31, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, &result), 0);
+	assert_int_equal(NVME_CONNECT_AUTHREQ(result) << 16, NVME_CONNECT_ATR);
+	return (u16)NVME_CONNECT_CNTLID(result);
+}
+
+static struct nvme_sqe authentication(struct host *host, u8 type, u32 bytes)
+{
+	struct nvme_sqe sqe = host_command(host, NVME_OPCODE_FABRICS, type);
+
+	sqe.cdw10 = NVME_AUTH_SECP << 24 | 1u << 16 | 1u << 8;
+	sqe.cdw11 = bytes;
+	return sqe;
+}
+
+static void give(struct host *host, const void *message, u32 bytes)
+{
+	assert_int_equal(host_give(host, authentication(host, NVME_FCTYPE_AUTHENTICATION_SEND, bytes),
+				   message, bytes, true),
+			 0);
+}
+
+static void take(struct host *host)
+{
+	assert_int_equal(
+		host_take(host,
+			  authentication(host, NVME_FCTYPE_AUTHENTICATION_RECEIVE, WEIR_CHAP_MESSAGE_BYTES),
+			  WEIR_CHAP_MESSAGE_BYTES),
+		0);
+}
+
+/* As far as the controller's answer to the reply; @answer: what is to be sent then, @bytes of it. */
+static u32 prove(struct host *host, struct weir_chap *chap, u8 *answer)
+{
+	u32 bytes = weir_chap_negotiate(chap, 1, answer);
+
+	give(host, answer, bytes);
+	take(host);
+	bytes = weir_chap_reply(chap, host->data, WEIR_CHAP_MESSAGE_BYTES, answer);
+	assert_true(bytes);
+	give(host, answer, bytes);
+	take(host);
+	return weir_chap_check(chap, host->data, WEIR_CHAP_MESSAGE_BYTES, answer);
+}
+
+static u32 version_status(void)
+{
+	return host_property(&admin, false, NVME_PROPERTY_VS, 0, 0, NULL) & NVME_STATUS_CODE_MASK;
+}
+
+static void test_commands_wait(void **state)
+{
+	connect_admin(*state);
+	assert_int_equal(version_status(), NVME_STATUS_AUTHENTICATION_REQUIRED);
+	assert_int_equal(host_take(&admin, host_command(&admin, NVME_ADMIN_IDENTIFY, 0), 4096) &
+				 NVME_STATUS_CODE_MASK,
+			 NVME_STATUS_AUTHENTICATION_REQUIRED);
+	close(admin.socket);
+}
+
+static void test_a_proof_opens(void **state)
+{
+	struct weir_chap chap;
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+	u16 cntlid = connect_admin(*state);
+
+	weir_chap_begin(&chap, &names, &host_secret, &none);
+	assert_int_equal(prove(&admin, &chap, answer), 0);
+	assert_true(chap.done);
+	weir_chap_end(&chap);
+	assert_int_equal(version_status(), 0);
+	assert_int_equal(host_property(&admin, true, NVME_PROPERTY_CC, 0,
+				       NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL),
+			 0);
+	/* Each connection by itself: who has a number of the controller's has proved nothing. */
+	host_adopt(&queue, *state);
+	host_hello(&queue, 0, 0);
+	assert_int_equal(host_connect(&queue, 1, 31, cntlid, 0, HOST_SUBSYSTEM, HOST_NAME, NULL), 0);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512) &
+				 NVME_STATUS_CODE_MASK,
+			 NVME_STATUS_AUTHENTICATION_REQUIRED);
+	weir_chap_begin(&chap, &names, &host_secret, &none);
+	prove(&queue, &chap, answer);
+	weir_chap_end(&chap);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	close(queue.socket);
+	close(admin.socket);
+}
+
+static void test_both_prove(void **state)
+{
+	struct weir_chap chap;
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+	u32 bytes;
+
+	connect_admin(*state);
+	weir_chap_begin(&chap, &names, &host_secret, &controller_secret);
+	bytes = prove(&admin, &chap, answer);
+	assert_true(chap.done && bytes);
+	assert_int_equal(version_status(), NVME_STATUS_AUTHENTICATION_REQUIRED); /* before Success2 */
+	give(&admin, answer, bytes);
+	assert_int_equal(version_status(), 0);
+	weir_chap_end(&chap);
+	close(admin.socket);
+}
+
+static void test_a_wrong_proof(void **state)
+{
+	struct weir_chap chap;
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+	char byte;
+
+	connect_admin(*state);
+	weir_chap_begin(&chap, &names, &controller_secret, &none);
+	assert_int_equal(prove(&admin, &chap, answer), 0);
+	assert_true(chap.failed && !chap.done);
+	weir_chap_end(&chap);
+	assert_int_equal(version_status(), NVME_STATUS_AUTHENTICATION_REQUIRED);
+	assert_int_equal(recv(admin.socket, &byte, 1, 0), 0); /* it is closed */
+	close(admin.socket);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands_wait),
+		cmocka_unit_test(test_a_proof_opens),
+		cmocka_unit_test(test_both_prove),
+		cmocka_unit_test(test_a_wrong_proof),
+	};
+
+	if (!weir_chap_available()) {
+		puts("1..0 # SKIP this build has no OpenSSL");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, begin, end);
+}

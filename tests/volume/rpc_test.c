@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rpc_test.c: calls, their errors, and what becomes of them when the other end misbehaves. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/error.h"
+#include "volume/rpc.h"
+
+extern const char *weir_last_error(void);
+
+enum { WAIT_MS = 20000, SHORT_MS = 50 };
+
+#define assert_says(words)                                                                                   \
+	do {                                                                                                 \
+		if (!strstr(weir_last_error(), words))                                                       \
+			fail_msg("'%s' is not in: %s", words, weir_last_error());                            \
+	} while (0)
+
+/** struct peer - whoever answers: @answers, raw, to one call each */
+struct peer {
+	struct weir_rpc *here;
+	int there;
+	pthread_t thread;
+	const char *answers[4];
+};
+
+/* Reads a byte at a time up to the end of a line. */
+static void *answer(void *argument)
+{
+	struct peer *peer = argument;
+
+	for (unsigned i = 0; peer->answers[i]; i++) {
+		char byte = 0;
+
+		while (byte != '\n')
+			if (read(peer->there, &byte, 1) != 1)
+				return NULL;
+		if (write(peer->there, peer->answers[i], strlen(peer->answers[i])) < 0)
+			return NULL;
+	}
+	return NULL;
+}
+
+static void begin(struct peer *peer)
+{
+	int sockets[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	assert_int_equal(weir_rpc_of(sockets[0], "test", &peer->here), 0);
+	peer->there = sockets[1];
+	assert_int_equal(pthread_create(&peer->thread, NULL, answer, peer), 0);
+}
+
+static void end(struct peer *peer)
+{
+	pthread_join(peer->thread, NULL);
+	weir_rpc_close(peer->here);
+	close(peer->there);
+}
+
+static void gives_the_result(void **state)
+{
+	struct peer peer = { .answers = { "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"ms\":7}}\n",
+					  "{\"id\":1,\"result\":0}\n{\"id\":2,\"result\":{\"ms\":8}}\n" } };
+	json_t *result = NULL;
+
+	(void)state;
+	begin(&peer);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", json_pack("{s:s}", "name", "v"), WAIT_MS, &result),
+			 0);
+	assert_int_equal(json_integer_value(json_object_get(result, "ms")), 7);
+	json_decref(result);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, &result), 0);
+	assert_int_equal(json_integer_value(json_object_get(result, "ms")), 8);
+	json_decref(result);
+	end(&peer);
+}
+
+static void says_what_the_other_end_refuses(void **state)
+{
+	struct peer peer = { .answers = { "{\"id\":1,\"error\":{\"code\":-13,\"message\":\"not yours\"}}\n",
+					  "{\"id\":2,\"error\":{\"code\":-32601,\"message\":\"what\"}}\n",
+					  "{\"id\":3}\n" } };
+
+	(void)state;
+	begin(&peer);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, NULL), -EACCES);
+	assert_says("daemon \"test\" refuses renew: not yours");
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, NULL), -EPROTO);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, NULL), -EPROTO);
+	assert_says("neither a result nor an error");
+	assert_false(weir_rpc_broken(peer.here));
+	end(&peer);
+}
+
+static void does_not_wait_for_ever(void **state)
+{
+	struct peer peer = { .answers = { "{\"id\":1" } };
+
+	(void)state;
+	begin(&peer);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, SHORT_MS, NULL), -ETIMEDOUT);
+	assert_says("does not answer renew within 50 ms");
+	assert_true(weir_rpc_broken(peer.here));
+	end(&peer);
+}
+
+static void reports_an_end_that_is_gone(void **state)
+{
+	struct peer peer = { .answers = { "nonsense\n" } };
+
+	(void)state;
+	begin(&peer);
+	assert_int_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, NULL), -EPROTO);
+	assert_says("no JSON object");
+	pthread_join(peer.thread, NULL);
+	close(peer.there);
+	assert_int_not_equal(weir_rpc_call(peer.here, "renew", NULL, WAIT_MS, NULL), 0);
+	assert_true(weir_rpc_broken(peer.here));
+	weir_rpc_close(peer.here);
+}
+
+static void refuses_a_line_without_end(void **state)
+{
+	struct peer peer = { .answers = { NULL } };
+	char *much = malloc(WEIR_RPC_LINE_BYTES);
+	int sockets[2];
+	pid_t child;
+
+	(void)state;
+	memset(much, ' ', WEIR_RPC_LINE_BYTES);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	child = fork();
+	if (!child) {
+		close(sockets[0]);
+		for (size_t done = 0; done < 2 * (size_t)WEIR_RPC_LINE_BYTES;)
+			done += (size_t)write(sockets[1], much, WEIR_RPC_LINE_BYTES);
+		_exit(0);
+	}
+	close(sockets[1]);
+	assert_int_equal(weir_rpc_of(sockets[0], "test", &peer.here), 0);
+	assert_int_equal(weir_rpc_receive(peer.here, WAIT_MS, &(json_t *){ NULL }), -EMSGSIZE);
+	weir_rpc_close(peer.here);
+	waitpid(child, NULL, 0);
+	free(much);
+}
+
+/* A server and a client, both of this interface, at one address. */
+static void meets_at(const char *address, const char *connect_to)
+{
+	int listener = weir_rpc_listen(address), accepted;
+	struct weir_rpc *client, *server;
+	json_t *message;
+
+	assert_true(listener >= 0);
+	assert_int_equal(weir_rpc_open(connect_to, WAIT_MS, &client), 0);
+	accepted = accept(listener, NULL, NULL);
+	assert_true(accepted >= 0);
+	assert_int_equal(weir_rpc_of(accepted, "client", &server), 0);
+	assert_int_equal(weir_rpc_receive(server, 0, &message), -EAGAIN);
+	assert_int_equal(
+		weir_rpc_send(client, json_pack("{s:i, s:s}", "id", 5, "method", "map_get"), WAIT_MS), 0);
+	assert_int_equal(weir_rpc_receive(server, WAIT_MS, &message), 0);
+	assert_int_equal(weir_rpc_send(server, weir_rpc_error(message, -ENOENT, "none"), WAIT_MS), 0);
+	json_decref(message);
+	assert_int_equal(weir_rpc_receive(client, WAIT_MS, &message), 0);
+	assert_int_equal(json_integer_value(json_object_get(message, "id")), 5);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(message, "error"), "code")),
+			 -ENOENT);
+	json_decref(message);
+	weir_rpc_close(client);
+	weir_rpc_close(server);
+	close(listener);
+}
+
+static void connects_by_path_and_by_port(void **state)
+{
+	char path[] = "/tmp/weir-rpc-XXXXXX", address[64];
+	struct weir_rpc *client;
+	unsigned port = 20000 + (unsigned)getpid() % 20000;
+	int listener = -1;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(address, sizeof(address), "%s/s", path);
+	meets_at(address, address);
+	meets_at(address, address); /* its file is still there */
+	unlink(address);
+	rmdir(path);
+	assert_int_equal(weir_rpc_open(address, WAIT_MS, &client), -ENOENT);
+	assert_says("is not reached");
+	for (unsigned i = 0; i < 100 && listener < 0; i++) {
+		snprintf(address, sizeof(address), "127.0.0.1:%u", ++port);
+		listener = weir_rpc_listen(address);
+	}
+	assert_true(listener >= 0);
+	close(listener);
+	meets_at(address, address);
+	assert_int_equal(weir_rpc_open("nowhere", WAIT_MS, &client), -EINVAL);
+	assert_says("give HOST:PORT or the path of a socket");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gives_the_result),
+		cmocka_unit_test(says_what_the_other_end_refuses),
+		cmocka_unit_test(does_not_wait_for_ever),
+		cmocka_unit_test(reports_an_end_that_is_gone),
+		cmocka_unit_test(refuses_a_line_without_end),
+		cmocka_unit_test(connects_by_path_and_by_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

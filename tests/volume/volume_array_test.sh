@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# An array on loopback: four engines, a daemon, volumes of one to four replicas. What lanes write they read again, through caches, too,
+# while an engine is killed; what cannot be had says why. Prints TAP.
+# usage: volume_array_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME WEIR-PERF WEIR-CHECK
+set -u
+target=$1 volumed=$2 volume=$3 perf=$4 check=$5
+dir=$(mktemp -d)
+export WEIR_BACKEND=cpu XDG_CONFIG_HOME=$dir XDG_RUNTIME_DIR=$dir WEIR_VOLUMED=$dir/socket
+chmod 700 "$dir"
+nqn=nqn.2026-11.org.example:engine
+declare -A engines
+daemon=
+trap 'for pid in "${engines[@]}" $daemon; do kill -KILL "$pid" 2>/dev/null; done; wait 2>/dev/null; rm -rf "$dir"' EXIT
+count=0
+
+report() { # GOOD NAME [WHAT]
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
+}
+
+# wait_for PID FILE PATTERN
+wait_for() {
+  until grep -q "$3" "$2" 2>/dev/null; do
+    kill -0 "$1" 2>/dev/null || { sed 's/^/# /' "$2"; return 1; }
+    sleep 0.05
+  done
+}
+
+arguments=()
+for i in 1 2 3 4; do
+  "$target" --listen tcp://127.0.0.1:0 --engine --subsystem "$nqn$i=virt:64M?block=4096" >"$dir/engine$i" 2>&1 &
+  engines[$i]=$!
+  wait_for "${engines[$i]}" "$dir/engine$i" '^weir-target: serving' || exit 1
+  port=$(sed -n 's/.* nvmf:tcp:\/\/127.0.0.1:\([0-9]*\)\/.*/\1/p' "$dir/engine$i" | head -n 1)
+  arguments+=(--engine "tcp://127.0.0.1:$port/$nqn$i,domain=$i")
+done
+"$volumed" "${arguments[@]}" --socket "$WEIR_VOLUMED" >"$dir/daemon" 2>&1 &
+daemon=$!
+wait_for "$daemon" "$dir/daemon" '^weir-volumed: serving' || exit 1
+
+tool() { timeout 60 "$volume" --daemon "$WEIR_VOLUMED" "$@"; }
+
+for replicas in 1 2 3 4; do
+  { tool create "v$replicas" 8M --replicas "$replicas" && tool share "v$replicas"; } >"$dir/output" 2>&1
+  report $? "a volume of $replicas replicas" "$(cat "$dir/output")"
+done
+
+verified() { # verified NAME URI ARGUMENTS...: what is written is read again
+  local name=$1 uri=$2 output; shift 2
+  output=$(timeout 300 "$perf" "$uri" --runs=1 --runtime=0.2 --verify --size=4M "$@" 2>&1)
+  grep -q '^verified *0 of [1-9]' <<<"$output" && grep -q '^errors *0 of [1-9]' <<<"$output"
+  report $? "$name" "$output"
+}
+
+verified 'one replica' vol:v1 --rw=randrw
+verified 'two replicas, longer than a stripe unit' vol:v2 --rw=randrw --bs=128K --iodepth=8
+verified 'three replicas, lanes move the data' 'vol:v3?mover=pull' --rw=randrw --bs=8K
+verified 'four replicas, two controller threads' 'vol:v4?threads=2' --rw=randrw --bs=16K
+verified 'through a cache' vol:v2 --rw=randread --cached=1M
+verified 'written through a cache' vol:v2 --rw=randwrite --cached=1M
+
+output=$(timeout 60 "$check" --storage 'vol:v2?ro=1' 2>&1) && grep -q 'volume of 4 engines, 2 replicas, 8388608 bytes' <<<"$output"
+report $? 'weir-check reaches it' "$output"
+output=$(timeout 60 "$check" --storage 'vol:none' 2>&1)
+[ $? = 3 ] && grep -q 'refuses volume_open' <<<"$output"
+report $? 'a volume that is not there' "$output"
+output=$(timeout 60 "$check" --storage 'vol:v2?block=512' 2>&1)
+[ $? = 3 ] && grep -q 'blocks are 4096 bytes' <<<"$output"
+report $? 'blocks of another size' "$output"
+output=$(WEIR_VOLUMED='' timeout 60 "$check" --storage 'vol:v2' 2>&1)
+[ $? = 3 ] && grep -q 'it has no daemon' <<<"$output"
+report $? 'no daemon is named' "$output"
+
+# An engine is killed with commands under way.
+(timeout 300 "$perf" vol:v2 --runs=1 --runtime=4 --verify --size=4M --rw=randrw --iodepth=16 >"$dir/load" 2>&1) &
+load=$!
+for i in $(seq 200); do tool lease v2 2>/dev/null | grep -q 'nobody' || break; sleep 0.05; done
+output=$(timeout 60 "$perf" vol:v2 --runs=1 --runtime=0.1 --rw=randwrite 2>&1)
+[ $? != 0 ] && grep -q 'refuses volume_open' <<<"$output"
+report $? 'a second writer is refused' "$output"
+sleep 1
+kill -KILL "${engines[3]}"
+wait "$load"
+grep -q '^verified *0 of [1-9]' "$dir/load" && grep -q '^errors *0 of [1-9]' "$dir/load"
+report $? 'a killed engine costs no data and no error' "$(cat "$dir/load")"
+verified 'three engines are left' vol:v3 --rw=randrw
+
+kill -KILL "$daemon"
+output=$(timeout 60 "$check" --storage 'vol:v2' 2>&1)
+[ $? = 3 ] && grep -q 'does weir-volumed run?' <<<"$output"
+report $? 'the daemon is gone' "$output"
+echo "1..$count"

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-volumed and weir-volume as people run them, over engines on loopback: what they say, what they refuse, a daemon that is
+# killed and another one. usage: volume_cli_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME
+set -u
+target=$1 volumed=$2 volume=$3
+work=$(mktemp -d)
+export XDG_CONFIG_HOME=$work
+all=()
+trap 'kill -9 "${all[@]}" 2>/dev/null; rm -rf "$work"' EXIT
+count=0
+
+report() { # GOOD NAME [WHAT]
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
+}
+
+says() { # says NAME STATUS WORDS COMMAND...
+  local name=$1 status=$2 words=$3 output rc; shift 3
+  output=$(timeout 120 "$@" 2>&1); rc=$?
+  [ "$rc" = "$status" ] && grep -qF -- "$words" <<<"$output"
+  report $? "$name" "status $rc: $output"
+}
+
+wait_for() { # FILE WORDS PROCESS
+  until grep -q "$2" "$1" || ! kill -0 "$3" 2>/dev/null; do sleep 0.05; done
+}
+
+start_daemon() {
+  "$volumed" "$@" --socket "$work/socket" --lease-seconds 30 >"$work/daemon" 2>&1 & daemon=$!
+  all+=($!)
+  wait_for "$work/daemon" '^weir-volumed: serving' $!
+}
+
+engines=()
+for i in 1 2 3; do
+  "$target" --engine --listen tcp://127.0.0.1:0 --subsystem "nqn.2026-11.org.example:e$i=virt:16M" >"$work/e$i" 2>&1 &
+  all+=($!) last=$!
+  wait_for "$work/e$i" '^weir-target: serving' $!
+  address[i]=$(sed -n 's,.*nvmf:\(tcp://[^/]*/nqn.*\),\1,p' "$work/e$i")
+  engines+=(--engine "${address[i]}")
+done
+v=("$volume" --daemon "$work/socket")
+says 'no daemon' 1 'does weir-volumed run?' "${v[@]}" list
+says 'no engine' 2 'usage: weir-volumed' "$volumed"
+says 'an engine that is none' 2 'write tcp://HOST:PORT/NQN' "$volumed" --engine 127.0.0.1
+says 'a key that there is not' 2 'has no key' "$volumed" --engine "${address[1]},color=1"
+start_daemon "${engines[@]}"
+says 'a volume' 0 'number 1' "${v[@]}" create a 1M
+says 'the same again' 1 "there is a volume 'a' already" "${v[@]}" create a 1M
+says 'more replicas than engines' 1 'add engines' "${v[@]}" create b 1M --replicas 4
+says 'a size that is none' 2 'a size is written' "${v[@]}" create b lots
+says 'a host' 0 'host         rw  client 1' "${v[@]}" share a
+says 'another host' 0 'host         r   client 2  nqn.2026-11.org.example:other' "${v[@]}" share a --host nqn.2026-11.org.example:other --rights r
+says 'a host that is none' 1 'is no NQN' "${v[@]}" share a --host other
+says 'it grows' 0 'size         2M' "${v[@]}" resize a 2M
+says 'it does not shrink' 1 'volumes only grow' "${v[@]}" resize a 1M
+says 'as JSON' 0 '"replicas": 2' "${v[@]}" list --json
+head -c 1M /dev/urandom >"$work/in"
+says 'a file to it' 0 '' "${v[@]}" put a "$work/in"
+says 'and back' 0 '' "${v[@]}" get a "$work/out"
+cmp -n 1048576 "$work/in" "$work/out"
+report $? 'byte for byte'
+says 'nobody has its lease any more' 0 'nobody writes' "${v[@]}" lease a
+says 'a lease is ended' 0 '' "${v[@]}" lease a --end
+says 'the state' 0 '3 of 3 engines are in; 1 volumes' "${v[@]}" status
+kill -9 $daemon
+wait $daemon 2>/dev/null
+start_daemon --engine "${address[2]}"
+grep -q 'serving 1 volumes on 3 engines' "$work/daemon"
+report $? 'another daemon finds all from one engine' "$(cat "$work/daemon")"
+says 'it knows who may use it' 0 'client 2  nqn.2026-11.org.example:other' "${v[@]}" info a
+says 'an engine that there is not' 1 'there is no engine 9' "${v[@]}" engines --remove 9
+kill -9 $last
+until "${v[@]}" status | grep -q '1 engines taken out'; do sleep 0.2; done
+says 'a file with an engine less' 0 '' "${v[@]}" get a "$work/out"
+cmp -n 1048576 "$work/in" "$work/out"
+report $? 'byte for byte, too'
+says 'it is deleted' 0 '' "${v[@]}" delete a
+says 'and is gone' 1 "there is no volume 'a'" "${v[@]}" info a
+kill -TERM $daemon
+wait $daemon
+report $? 'SIGTERM ends it' "$(cat "$work/daemon")"
+[ ! -e "$work/socket" ]
+report $? 'its socket is gone'
+echo "1..$count"

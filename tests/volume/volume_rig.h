@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * volume_rig.h: engines and a daemon for tests of clients of volumes.
+ *
+ * Owns: engines in memory that do what their commands say and refuse what engines refuse, on request late, in
+ * reverse order, or not at all; a daemon of one thread that keeps a map of them and takes out those that are
+ * down.
+ */
+#ifndef WEIR_TESTS_VOLUME_RIG_H
+#define WEIR_TESTS_VOLUME_RIG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <weir/nvme_volume.h>
+
+#include "volume/medium.h"
+
+enum {
+	RIG_ENGINES = 4,
+	RIG_BLOCKS = 512,
+	RIG_UNIT_LOG2 = 2,
+	RIG_VID = 9,
+	RIG_CLIENT = 3,
+	RIG_WAITING = 4096,
+	RIG_LEASE_EPOCH = 5,
+};
+
+struct rig_block {
+	u64 version; /* 0: not here */
+	bool bad;
+	unsigned char data[NVME_VOLUME_BLOCK_BYTES];
+};
+
+struct rig_command {
+	struct nvme_sqe sqe;
+	void *argument;
+	u32 status;
+	bool done;
+};
+
+/** struct rig_engine - @held: commands are not carried out until rig_release(); @mute: not answered */
+struct rig_engine {
+	struct rig *rig;
+	pthread_mutex_t lock;
+	struct rig_block blocks[RIG_BLOCKS];
+	u32 map_epoch;
+	u32 lease_epoch;
+	bool down;
+	bool held;
+	bool rebuilding;
+	unsigned flushes;
+	unsigned reads;
+	unsigned stale;
+};
+
+/** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock */
+struct rig {
+	struct rig_engine engines[RIG_ENGINES];
+	unsigned replicas;
+	pthread_mutex_t lock;
+	struct nvme_volume_map map;
+	unsigned lease_ms;
+	u32 lease_epoch;
+	bool refuse_open;
+	bool refuse_renewal;
+	bool keeps_dead; /* takes no engine out */
+	unsigned renewals;
+	unsigned releases;
+	char path[64];
+	int listener;
+	int stop[2];
+	pthread_t thread;
+	struct weir_medium *medium;
+};
+
+void rig_begin(struct rig *rig, unsigned replicas);
+void rig_end(struct rig *rig);
+/** rig_stop_daemon() - it goes away */
+void rig_stop_daemon(struct rig *rig);
+/** rig_keys() - to open the volume */
+struct weir_session_keys rig_keys(const struct rig *rig);
+/** rig_open() - as a medium for one thread, commands wait for @wait_ms; rig_end() closes it */
+void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
+/** rig_new_epoch() - engines, if @engines, and the daemon have a newer map */
+void rig_new_epoch(struct rig *rig, bool daemon, bool engines);
+/** rig_release() - carry out what engine @index holds, the last first if @reverse */
+void rig_release(struct rig *rig, unsigned index, bool reverse);
+
+/** rig_start(), rig_wait() - a request of @blocks from @vba on; its status */
+void rig_start(struct rig *rig, struct weir_io *io, enum weir_io_kind kind, u64 vba, u32 blocks, void *data);
+u32 rig_wait(struct rig *rig, struct weir_io *io);
+u32 rig_do(struct rig *rig, enum weir_io_kind kind, u64 vba, u32 blocks, void *data);
+/** rig_poll() - a few polls */
+void rig_poll(struct rig *rig);
+/** rig_is_done() */
+bool rig_is_done(const struct weir_io *io);
+/** rig_replica() - index of the engine that has replica @replica of @vba, by the daemon's map */
+unsigned rig_replica(struct rig *rig, u64 vba, unsigned replica);
+
+#endif
