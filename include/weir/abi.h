@@ -478,6 +478,16 @@ struct weir_array {
 
 WEIR_ASSERT_SIZE(struct weir_array, 72);
 
+/**
+ * struct weir_unaligned - an array whose elements begin at any byte (<weir/unaligned.h>)
+ * @array: its first_byte and element_bytes are any; only weir_unaligned_... read its elements
+ */
+struct weir_unaligned {
+	struct weir_array array;
+};
+
+WEIR_ASSERT_SIZE(struct weir_unaligned, 72);
+
 enum { WEIR_SWEEP_NAMED = 8 };
 
 /** struct weir_sweep_named - a line that could not be written: storage, first block and why */

@@ -11,18 +11,26 @@ enum {
 	DEFAULT_STRIPE_BYTES = 64 << 10,
 };
 
-static int check_element(const struct weir_array_options *options)
+/* What lanes do with an array. */
+enum array_use { USE_READ, USE_WRITTEN, USE_UNALIGNED };
+
+static int check_element(const struct weir_array_options *options, enum array_use use)
 {
 	uint32_t bytes = options->element_bytes;
 	uint32_t alignment = bytes == 16 ? 16 : bytes < 8 ? bytes : 8;
 
+	if (use == USE_UNALIGNED)
+		return bytes ? 0 : weir_fail(EINVAL, "unaligned array: element_bytes is 0; give their size");
 	if (bytes != 1 && bytes != 2 && bytes != 4 && (bytes == 0 || bytes % 8))
 		return weir_fail(EINVAL, "array: element_bytes is %u; it must be 1, 2, 4 or a multiple of 8",
 				 bytes);
 	if (options->first_byte % alignment)
 		return weir_fail(EINVAL,
-				 "array: first_byte %llu is not a multiple of %u, which its elements need",
-				 (unsigned long long)options->first_byte, alignment);
+				 "%s: first_byte %llu is not a multiple of %u, which its elements need; %s",
+				 use == USE_WRITTEN ? "writer" : "array",
+				 (unsigned long long)options->first_byte, alignment,
+				 use == USE_WRITTEN ? "lanes write aligned elements only"
+						    : "weir_unaligned_open() reads unaligned ones");
 	return 0;
 }
 
@@ -103,10 +111,10 @@ static int check_distinct(struct weir_storage *const *storages, unsigned last)
 }
 
 static int check_array(struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
-		       const struct weir_array_options *options)
+		       const struct weir_array_options *options, enum array_use use)
 {
 	uint64_t line_bytes = (uint64_t)1 << cache->line_log2;
-	int error = check_element(options);
+	int error = check_element(options, use);
 
 	if (!error && (count == 0 || count > MOST_STORAGES))
 		return weir_fail(EINVAL, "array over %u storages; 1 to %d work", count, MOST_STORAGES);
@@ -140,17 +148,19 @@ static int check_handles(const struct weir_cache *cache, struct weir_storage *co
 }
 
 static int open_array(struct weir_cache *cache, struct weir_storage *const *storages, unsigned count,
-		      const struct weir_array_options *given, bool written, struct weir_array *array)
+		      const struct weir_array_options *given, enum array_use use, struct weir_array *array)
 {
 	struct weir_array_options options;
-	struct weir_layout_request request = { .storages = storages, .count = count, .written = written };
+	struct weir_layout_request request = { .storages = storages,
+					       .count = count,
+					       .written = use == USE_WRITTEN };
 	struct weir_cache_disks *disks;
 	uint64_t capacity;
 	int error = weir_options_take(&options, sizeof(options), given, "array options");
 
 	if (!options.stripe_bytes)
 		options.stripe_bytes = DEFAULT_STRIPE_BYTES;
-	if (error || (error = check_array(cache, storages, count, &options)) != 0)
+	if (error || (error = check_array(cache, storages, count, &options, use)) != 0)
 		return error;
 	capacity = stripe_capacity(storages, count, options.stripe_bytes);
 	error = count_elements(&options, capacity, &array->count);
@@ -174,7 +184,18 @@ int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storag
 {
 	int error = check_handles(cache, storages, storage_count, array, sizeof(*array), "weir_array_open");
 
-	return error ? error : open_array(cache, storages, storage_count, options, false, array);
+	return error ? error : open_array(cache, storages, storage_count, options, USE_READ, array);
+}
+
+int weir_unaligned_open(struct weir_cache *cache, struct weir_storage *const *storages,
+			unsigned storage_count, const struct weir_array_options *options,
+			struct weir_unaligned *array)
+{
+	int error =
+		check_handles(cache, storages, storage_count, array, sizeof(*array), "weir_unaligned_open");
+
+	return error ? error
+		     : open_array(cache, storages, storage_count, options, USE_UNALIGNED, &array->array);
 }
 
 int weir_writer_open(struct weir_cache *cache, struct weir_storage *const *storages, unsigned storage_count,
@@ -189,5 +210,6 @@ int weir_writer_open(struct weir_cache *cache, struct weir_storage *const *stora
 					 "writer: storage \"%s\" is read-only; open it for writing, or read "
 					 "it by weir_array_open()",
 					 storages[i]->uri);
-	return error ? error : open_array(cache, storages, storage_count, options, true, &writer->array);
+	return error ? error
+		     : open_array(cache, storages, storage_count, options, USE_WRITTEN, &writer->array);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * host/array.h: arrays and writers of storages, made on the host; lanes use <weir/array.h> and
- * <weir/writer.h>.
+ * host/array.h: arrays and writers of storages, made on the host; lanes use <weir/array.h>,
+ * <weir/writer.h> and <weir/unaligned.h>.
  *
  * Owns: options, flushes of a range. Part of weir.h, whose rules hold here.
  */
@@ -21,6 +21,7 @@ struct weir_storage;
 struct weir_cache;
 struct weir_array;
 struct weir_writer;
+struct weir_unaligned;
 
 /**
  * struct weir_array_options - an array on storage
@@ -54,6 +55,23 @@ struct weir_array_options {
 WEIR_API int weir_array_open(struct weir_cache *cache, struct weir_storage *const *storages,
 			     unsigned storage_count, const struct weir_array_options *options,
 			     struct weir_array *array);
+
+/**
+ * weir_unaligned_open() - the same of elements of any size that begin at any byte, for lanes that only read
+ * @cache: the cache
+ * @storages: as for weir_array_open()
+ * @storage_count: 1 to 64
+ * @options: what is in it; element_bytes is any but 0, first_byte any
+ * @array: struct weir_unaligned of <weir/abi.h>, to put into kernel arguments
+ *
+ * For files as others have laid them out, read by <weir/unaligned.h>. Its lines are those of every array of
+ * the same storages and stripe.
+ *
+ * Return: as weir_array_open().
+ */
+WEIR_API int weir_unaligned_open(struct weir_cache *cache, struct weir_storage *const *storages,
+				 unsigned storage_count, const struct weir_array_options *options,
+				 struct weir_unaligned *array);
 
 /**
  * weir_writer_open() - the same, for lanes that write to it, too
