@@ -80,15 +80,20 @@ WEIR_FN struct weir_words weir_unaligned_append(struct weir_words words, struct 
 	return words;
 }
 
-/* The bytes of @part; of the two lines of an element one after the other, none held for the other. */
+/*
+ * The bytes of @part; of the two lines of an element one after the other, neither held for the other. A loop,
+ * so that there is one miss path.
+ */
 WEIR_FN struct weir_words weir_unaligned_words(WEIR_GLOBAL struct weir_unaligned *from,
 					       struct weir_unaligned_part part)
 {
-	struct weir_words words =
-		part.count ? weir_array_words(&from->array, part.word, part.words) : weir_line_load(0, 0);
+	u32 lines = part.count ? 1 + part.split : 0;
+	struct weir_words words = weir_line_load(0, 0), next;
 
-	if (part.count && part.split)
-		words = weir_unaligned_append(words, weir_array_words(&from->array, part.word + 8, 1));
+	for (u32 k = 0; k < lines; k++) {
+		next = weir_array_words(&from->array, part.word + k * 8, part.words);
+		words = k ? weir_unaligned_append(words, next) : next;
+	}
 	return weir_unaligned_shifted(words, part);
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../common/graph_layout.h"
 #include "../common/values.h"
 #include "reference.h"
 #include "search.h"
@@ -62,15 +61,14 @@ static const struct sample_option options[] = {
 
 static const struct sample_program program = {
 	.name = "weir-bfs",
-	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are converted "
-		 "first\n"
+	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel, .sg or .wsg\n"
 		 "       weir-bfs --offsets URI --edges URI[,URI...] [options]\n"
 		 "\n"
 		 "Breadth-first search with every offset and every edge read from storage by\n"
 		 "the device's lanes, through a cache.\n",
 	.options = options,
 	.operand = "one graph",
-	.to = &command_line.setup.bel_path,
+	.to = &command_line.setup.path,
 };
 
 /* Return: -1 to go on, else the exit status. */
@@ -292,10 +290,7 @@ static int run(struct command *command)
 	char error[SAMPLE_ERROR_BYTES] = "";
 	struct bfs_search *bfs = NULL;
 	struct report report = { .command = command };
-	int code = graph_layout_take(&command->setup.bel_path, error);
-
-	if (!code)
-		code = bfs_open(&command->setup, &bfs, &report.graph, &report.state_bytes, error);
+	int code = bfs_open(&command->setup, &bfs, &report.graph, &report.state_bytes, error);
 	if (!code)
 		code = search(command, bfs, report.graph.vertices, &report.result, error);
 	if (!code)

@@ -7,12 +7,12 @@
 
 /**
  * bfs_reference() - depths of a plain queue-based search
- * @bel_path: .bel set
+ * @path: .bel set, .sg or .wsg file
  * @source: first vertex
  * @depths: receives vertices words; the caller frees them
  * @edges: receives how many it looked at: all edges of all vertices that it reached
  * @error: a sentence on failure, SAMPLE_ERROR_BYTES
  */
-int bfs_reference(const char *bel_path, uint64_t source, uint32_t **depths, uint64_t *edges, char *error);
+int bfs_reference(const char *path, uint64_t source, uint32_t **depths, uint64_t *edges, char *error);
 
 #endif

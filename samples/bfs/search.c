@@ -30,13 +30,15 @@ static int allocate(struct bfs_search *search, uint64_t *state_bytes)
 
 static struct frontier_kernels kernels_of(struct bfs_search *search, bool plain)
 {
-	struct frontier_kernels kernels = { .level = "bfs_level", .hubs = "bfs_hubs" };
+	bool gapbs = search->graph->gapbs;
+	struct frontier_kernels kernels = { .level = gapbs ? "bfs_gapbs_level" : "bfs_level",
+					    .hubs = gapbs ? "bfs_gapbs_hubs" : "bfs_hubs" };
 
 	if (plain)
 		return (struct frontier_kernels){ .level = "bfs_plain_level", .hubs = "bfs_plain_hubs" };
 	if (frontier_tries(search->graph)) {
-		kernels.try_level = "bfs_try_level";
-		kernels.try_hubs = "bfs_try_hubs";
+		kernels.try_level = gapbs ? "bfs_gapbs_try_level" : "bfs_try_level";
+		kernels.try_hubs = gapbs ? "bfs_gapbs_try_hubs" : "bfs_try_hubs";
 	}
 	return kernels;
 }

@@ -2,7 +2,7 @@
 /*
  * walk.h: breadth-first search, level by level, wherever the graph is.
  *
- * Owns: what happens to a neighbour. Included after graph_stored.h or graph_plain.h.
+ * Owns: what happens to a neighbour. Included after graph_stored.h, graph_gapbs.h or graph_plain.h.
  * Depths and frontiers are in device memory, a word and two bits per vertex.
  */
 #ifndef BFS_WALK_H

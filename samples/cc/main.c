@@ -27,7 +27,7 @@ static int prepare(struct graph_frame *unused, char *error)
 	labels = malloc(count * 4 + 4);
 	if (!labels)
 		return sample_fail(error, -ENOMEM, "no memory for %llu labels", (unsigned long long)count);
-	code = graph_find_chunks(&frame, "cc_rows", error);
+	code = graph_find_chunks(&frame, error);
 	return code ? code : sample_pass(error, graph_alloc(&frame, count * 4 + 4, &args.label));
 }
 
@@ -60,7 +60,7 @@ static uint64_t most_frequent(void)
 /* A few edges of each vertex; then the component they make that most vertices are in is left out. */
 static int run_sample(bool plain, char *error)
 {
-	int code = graph_walk(&frame, plain ? "cc_plain_sample" : "cc_sample", plain, error);
+	int code = graph_walk(&frame, "sample", plain, error);
 
 	if (!code)
 		code = sample_pass(error, graph_kernel(&frame, "cc_flatten"));
@@ -80,7 +80,7 @@ static int run(struct graph_frame *unused, bool plain, char *error)
 	if (!code && sampled)
 		code = run_sample(plain, error);
 	if (!code)
-		code = graph_walk(&frame, plain ? "cc_plain_edges" : "cc_edges", plain, error);
+		code = graph_walk(&frame, "edges", plain, error);
 	return code ? code : sample_pass(error, graph_kernel(&frame, "cc_flatten"));
 }
 
@@ -196,8 +196,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-cc",
-		     .about = "usage: weir-cc GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx are "
-			      "converted first\n"
+		     .about = "usage: weir-cc GRAPH [options]    GRAPH: .bel, .sg or .wsg\n"
 			      "       weir-cc --offsets URI --edges URI[,URI...] [options]\n"
 			      "\n"
 			      "Connected components (weakly, if edges have directions): in one pass over all "
@@ -205,7 +204,7 @@ static const struct graph_sample sample = {
 			      "which are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",
-		     .to = &frame.setup.bel_path },
+		     .to = &frame.setup.path },
 	.args = &args,
 	.args_bytes = sizeof(args),
 	.prepare = prepare,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * walk.h: components of linked vertices, as a forest in the labels. Included after
- * graph_stored.h or graph_plain.h.
+ * graph_stored.h, graph_gapbs.h or graph_plain.h.
  *
  * A label points to a vertex of the same component with a lower number, or is the
  * vertex's own: then it is a root. To link two vertices, the higher of their roots gets

@@ -6,7 +6,7 @@
  * out once per graph (edges_find_rows()). A sum per vertex is kept while its edges pass;
  * the edges of a vertex with many lie in several chunks, so that the parts are added up.
  *
- * A kernel file includes it after graph_stored.h or graph_plain.h, and after defining
+ * A kernel file includes it after graph_stored.h, graph_gapbs.h or graph_plain.h, and after defining
  *   EDGES_ARGS      its arguments: a structure with a member graph
  *   EDGES_SUM       what is summed up, edges_zero() being nothing
  *   edges_take()    the sum with a few more edges of a vertex, after graph_known()

@@ -71,8 +71,10 @@ static int read_counters(struct graph_host *graph, const struct frontier *fronti
 		code = sample_fail(error, -EINVAL,
 				   "the offsets overlap: vertices with over %d neighbours claim more of them "
 				   "than there are "
-				   "edges, %llu; the .col file does not belong to this .dst file",
-				   FRONTIER_PIECE, (unsigned long long)graph->data.edges);
+				   "edges, %llu; %s",
+				   FRONTIER_PIECE, (unsigned long long)graph->data.edges,
+				   graph->gapbs ? "the file is damaged"
+						: "the .col file does not belong to this .dst file");
 	return code;
 }
 

@@ -2,7 +2,7 @@
 /*
  * frontier_walk.h: the lanes' side of frontier.h.
  *
- * A kernel file includes it after graph_stored.h or graph_plain.h, and after defining
+ * A kernel file includes it after graph_stored.h, graph_gapbs.h or graph_plain.h, and after defining
  *   FRONTIER_ARGS       its arguments: a structure with members graph and frontier
  *   frontier_visit()    what to do with a few edges of a vertex, after graph_known(); returns
  *                       how many vertices it found
@@ -162,7 +162,7 @@ WEIR_FN u32 frontier_lane_above(u64 wave, u32 sum, u32 wanted)
 /* Edges that a lane takes at a time, a stretch: what one look gives, or if it is alone all there can be. */
 WEIR_FN u64 frontier_stretch(void)
 {
-	return weir_lanes() == 1 ? FRONTIER_PIECE : WEIR_RUN;
+	return weir_lanes() == 1 ? FRONTIER_PIECE : GRAPH_RUN;
 }
 
 /*

@@ -3,8 +3,8 @@
  * graph_data.h: a graph as kernels see it, shared by host and lanes.
  *
  * Vertex v's edges are [offset v, offset v + 1); an edge has a neighbour, and a weight if
- * the graph has weights. Where they come from is the business of graph_stored.h or
- * graph_plain.h, of which a kernel file includes one.
+ * the graph has weights. Where they come from is the business of graph_stored.h,
+ * graph_gapbs.h or graph_plain.h, of which a kernel file includes one.
  */
 #ifndef SAMPLE_GRAPH_DATA_H
 #define SAMPLE_GRAPH_DATA_H
@@ -20,7 +20,7 @@
  * @missed: what was tried, and is left for kernels that do not only try (frontier.h)
  * @bad: 0, or 1 once a lane met something a graph cannot contain
  * @bad_kind: GRAPH_BAD_...
- * @bad_vertex: the vertex whose list it is in
+ * @bad_vertex: the vertex whose list it is in; of GRAPH_BAD_WEIGHT the edge
  * @bad_value: what was read
  */
 struct graph_counters {
@@ -37,13 +37,14 @@ struct graph_counters {
 
 WEIR_ASSERT_SIZE(struct graph_counters, 64);
 
-enum { GRAPH_BAD_NEIGHBOUR = 1, GRAPH_BAD_OFFSETS = 2 };
+enum { GRAPH_BAD_NEIGHBOUR = 1, GRAPH_BAD_OFFSETS = 2, GRAPH_BAD_WEIGHT = 3 };
 
 /**
  * struct graph_data - where a graph is
  * @offsets: vertices + 1 u64
  * @neighbours: u64 per edge
  * @weights: u32 per edge, if it has weights
+ * @gapbs_offsets, @gapbs_edges: the same in one file, its edges as they lie there (graph_gapbs.h)
  * @plain_offsets, @plain_neighbours, @plain_weights: the same in device memory (graph_plain.h)
  * @vertices, @edges: how many
  * @counters: struct graph_counters
@@ -53,6 +54,8 @@ struct graph_data {
 	struct weir_array offsets;
 	struct weir_array neighbours;
 	struct weir_array weights;
+	struct weir_unaligned gapbs_offsets;
+	struct weir_unaligned gapbs_edges;
 	weir_addr plain_offsets;
 	weir_addr plain_neighbours;
 	weir_addr plain_weights;

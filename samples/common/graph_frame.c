@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "edges.h"
-#include "graph_layout.h"
 
 int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address)
 {
@@ -19,34 +18,44 @@ int graph_kernel(struct graph_frame *frame, const char *name)
 			  frame->sample->args_bytes);
 }
 
-int graph_walk(struct graph_frame *frame, const char *name, bool plain, char *error)
+/* "weir-cc"'s kernel "edges" is cc_edges, cc_plain_edges or cc_gapbs_edges. */
+static const char *kernel_name(const struct graph_frame *frame, const char *step, bool plain)
+{
+	static char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s%s", frame->sample->program.name + strlen("weir-"),
+		 graph_kernels(frame->graph, plain), step);
+	return name;
+}
+
+int graph_walk(struct graph_frame *frame, const char *step, bool plain, char *error)
 {
 	struct graph_counters counters;
 	uint64_t lanes = plain ? (uint64_t)frame->blocks * SAMPLE_BLOCK_LANES : frame->stored_lanes;
-	int code = sample_run_lanes(frame->graph->context, name, lanes, frame->sample->args,
-				    frame->sample->args_bytes);
+	int code = sample_run_lanes(frame->graph->context, kernel_name(frame, step, plain), lanes,
+				    frame->sample->args, frame->sample->args_bytes);
 
 	return code ? sample_pass(error, code) : graph_read_counters(frame->graph, &counters, error);
 }
 
-int graph_find_chunks(struct graph_frame *frame, const char *name, char *error)
+int graph_find_chunks(struct graph_frame *frame, char *error)
 {
 	uint64_t chunks = edges_chunk_from(frame->graph->data.edges);
 	int code = graph_alloc(frame, chunks * 8 + 8, &frame->graph->data.chunk_rows);
 
 	memcpy(frame->sample->args, &frame->graph->data, sizeof(frame->graph->data));
-	return code ? sample_pass(error, code) : graph_walk(frame, name, false, error);
+	return code ? sample_pass(error, code) : graph_walk(frame, "rows", false, error);
 }
 
 /*
  * Lanes for all edges, or all vertices, if they are more. One that reads through the cache has a line of each
- * array, and lines fall into sets at random: a set gets twice its share now and then, so half of the cache is
- * left free.
+ * array, of unaligned edges the ends of two, and lines fall into sets at random: a set gets twice its share
+ * now and then, so half of the cache is left free.
  */
 static int choose_lanes(struct graph_frame *frame)
 {
 	uint64_t chunks = edges_chunk_from(frame->info.edges), vertices = frame->info.vertices, most;
-	uint64_t lanes = frame->info.cache_lines / (frame->setup.weighted ? 3 : 2) / 2;
+	uint64_t lanes = frame->info.cache_lines / (frame->setup.weighted || frame->graph->gapbs ? 3 : 2) / 2;
 	struct weir_context_info info = { .size = sizeof(info) };
 	int code =
 		sample_blocks(frame->graph->context, chunks > vertices ? chunks : vertices, &frame->blocks);
@@ -202,9 +211,7 @@ int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int
 	if (wrong)
 		return sample_usage(&sample->program, wrong);
 	frame->sample = sample;
-	code = graph_layout_take(&frame->setup.bel_path, error);
-	if (!code)
-		code = run_all(frame, error);
+	code = run_all(frame, error);
 	if (!code)
 		(frame->json ? print_json : print_text)(frame);
 	if (sample->close)

@@ -100,11 +100,16 @@ int graph_alloc(struct graph_frame *frame, uint64_t bytes, uint64_t *address);
 /** graph_kernel() - run one of the sample's kernels that does without the graph; weir_last_error() */
 int graph_kernel(struct graph_frame *frame, const char *name);
 
-/** graph_walk() - run a kernel over the graph, and refuse what it found wrong with it; a sentence */
-int graph_walk(struct graph_frame *frame, const char *name, bool plain, char *error);
+/**
+ * graph_walk() - run a kernel over the graph, and refuse what it found wrong with it; a sentence
+ * @step: its name without what graph_kernels() and the sample have before it: "edges" for cc_edges,
+ * cc_gapbs_edges and cc_plain_edges
+ */
+int graph_walk(struct graph_frame *frame, const char *step, bool plain, char *error);
 
-/** graph_find_chunks() - run the kernel with edges_find_rows(): makes what edges_walk() needs; a sentence */
-int graph_find_chunks(struct graph_frame *frame, const char *name, char *error);
+/** graph_find_chunks() - run the kernel "rows", of edges_find_rows(): makes what edges_walk() needs; a
+ * sentence */
+int graph_find_chunks(struct graph_frame *frame, char *error);
 
 /** graph_main() - a sample's main() */
 int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int argc, char **argv);

@@ -6,18 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <format.h> /* weir-graph's */
+
 #include "load.h"
 
-enum { HEADER_BYTES = 16, CACHE_SHARE = 8, CACHE_EXTRA_BYTES = 64 << 10 };
+enum { HEADER_BYTES = GRAPH_BEL_HEADER_BYTES, CACHE_SHARE = 8, CACHE_EXTRA_BYTES = 64 << 10 };
 
 const char *graph_check_setup(const struct graph_setup *setup)
 {
-	if (!setup->bel_path == !(setup->offsets_uri && setup->edge_uris.count))
-		return "give either GRAPH.bel, or --offsets and --edges";
-	if (setup->weighted && !setup->bel_path && !setup->weights_uri)
+	if (!setup->path == !(setup->offsets_uri && setup->edge_uris.count))
+		return "give either a graph (.bel, .sg or .wsg), or --offsets and --edges";
+	if (setup->weighted && !setup->path && !setup->weights_uri)
 		return "the edges' weights are needed: give --weights, too";
 	return NULL;
 }
+
+const char *graph_kernels(const struct graph_host *graph, bool plain)
+{
+	return plain ? "plain_" : graph->gapbs ? "gapbs_" : "";
+}
+
+/** struct graph_files - what the headers of a graph given by its name say */
+struct graph_files {
+	struct graph_bel bel;
+	struct graph_gapbs gapbs;
+	bool is_gapbs;
+};
 
 /* Word 0 of a .bel file: the number of its entries. */
 static int read_count(struct weir_storage *storage, uint64_t *count)
@@ -56,10 +70,10 @@ static int open_storage(struct graph_host *graph, const struct graph_setup *setu
 						.depth = setup->device.depth,
 						.read_only = 1 };
 	const char *keys = setup->storage_keys ? setup->storage_keys : "";
-	char *own = setup->bel_path ? file_uri(path, keys) : NULL;
+	char *own = setup->path ? file_uri(path, keys) : NULL;
 	int code;
 
-	if (setup->bel_path && !own)
+	if (setup->path && !own)
 		return -ENOMEM;
 	code = weir_storage_open(graph->context, own ? own : uri, &options, storage);
 	free(own);
@@ -67,11 +81,17 @@ static int open_storage(struct graph_host *graph, const struct graph_setup *setu
 }
 
 static int open_storages(struct graph_host *graph, const struct graph_setup *setup,
-			 const struct graph_bel *bel)
+			 const struct graph_files *files)
 {
-	unsigned count = setup->bel_path ? 1 : setup->edge_uris.count;
-	int code = open_storage(graph, setup, setup->offsets_uri, bel->col_path, &graph->offsets);
+	unsigned count = setup->path ? 1 : setup->edge_uris.count;
+	const struct graph_bel *bel = &files->bel;
+	int code;
 
+	graph->gapbs = files->is_gapbs;
+	graph->offsets_at = files->is_gapbs ? files->gapbs.offsets_at : HEADER_BYTES;
+	if (files->is_gapbs)
+		return open_storage(graph, setup, NULL, setup->path, &graph->offsets);
+	code = open_storage(graph, setup, setup->offsets_uri, bel->col_path, &graph->offsets);
 	for (unsigned i = 0; i < count && !code; i++) {
 		code = open_storage(graph, setup, setup->edge_uris.uri[i], bel->dst_path, &graph->edges[i]);
 		graph->edge_count += !code;
@@ -81,20 +101,32 @@ static int open_storages(struct graph_host *graph, const struct graph_setup *set
 	return code;
 }
 
-/* What the headers say. */
-static int read_header(struct graph_host *graph, const struct graph_setup *setup, const struct graph_bel *bel,
-		       struct graph_info *info)
+static int take_gapbs_header(struct graph_host *graph, const struct graph_gapbs *gapbs,
+			     struct graph_info *info)
 {
-	int code = read_count(graph->offsets, &info->vertices);
+	graph->data.vertices = info->vertices = gapbs->vertices;
+	graph->data.edges = info->edges = gapbs->edges;
+	info->graph_bytes = gapbs->edges_at + gapbs->edges * gapbs->edge_bytes;
+	return 0;
+}
 
+/* What the headers say. */
+static int read_header(struct graph_host *graph, const struct graph_setup *setup,
+		       const struct graph_files *files, struct graph_info *info)
+{
+	int code;
+
+	if (files->is_gapbs)
+		return take_gapbs_header(graph, &files->gapbs, info);
+	code = read_count(graph->offsets, &info->vertices);
 	if (!code)
 		code = read_count(graph->edges[0], &info->edges);
 	if (code)
 		return code;
 	if (info->vertices)
 		info->vertices--; /* the header counts offsets: one more than vertices */
-	if (setup->bel_path)
-		info->vertices = bel->vertices; /* known even where the header does not say it */
+	if (setup->path)
+		info->vertices = files->bel.vertices; /* known even where the header does not say it */
 	graph->data.vertices = info->vertices;
 	graph->data.edges = info->edges;
 	info->graph_bytes = 2 * HEADER_BYTES + (info->vertices + 1 + info->edges) * 8;
@@ -109,7 +141,9 @@ static int open_cache(struct graph_host *graph, struct graph_setup *setup, struc
 	int code;
 
 	if (!setup->cache.bytes && !setup->cache.lines)
-		setup->cache.bytes = (info->vertices + info->edges) * 8 / CACHE_SHARE + CACHE_EXTRA_BYTES;
+		setup->cache.bytes = (graph->gapbs ? info->graph_bytes : (info->vertices + info->edges) * 8) /
+					     CACHE_SHARE +
+				     CACHE_EXTRA_BYTES;
 	code = weir_cache_create(graph->context,
 				 WEIR_OPTIONS(cache, .bytes = setup->cache.bytes, .lines = setup->cache.lines,
 					      .line_bytes = setup->cache.line_bytes,
@@ -145,6 +179,24 @@ static int open_arrays(struct graph_host *graph, const struct graph_setup *setup
 	return code;
 }
 
+/* Offsets and edges of one file, where they lie. */
+static int open_gapbs_arrays(struct graph_host *graph, const struct graph_gapbs *gapbs)
+{
+	struct weir_array_options options = { .size = sizeof(options),
+					      .element_bytes = 8,
+					      .first_byte = gapbs->offsets_at,
+					      .count = gapbs->vertices + 1 };
+	int code =
+		weir_unaligned_open(graph->cache, &graph->offsets, 1, &options, &graph->data.gapbs_offsets);
+
+	options.element_bytes = gapbs->edge_bytes;
+	options.first_byte = gapbs->edges_at;
+	options.count = gapbs->edges;
+	return code ? code
+		    : weir_unaligned_open(graph->cache, &graph->offsets, 1, &options,
+					  &graph->data.gapbs_edges);
+}
+
 static int load(struct graph_host *graph, struct weir_storage *const *storages, unsigned count,
 		uint64_t stripe_bytes, uint64_t bytes, uint64_t *address)
 {
@@ -169,6 +221,34 @@ static int load_graph(struct graph_host *graph, const struct graph_setup *setup,
 			    &data->plain_neighbours);
 	if (!code && setup->weighted)
 		code = load(graph, &graph->weights, 1, 0, info->edges * 4, &data->plain_weights);
+	info->plain_bytes = (info->vertices + 1 + info->edges) * 8 + (setup->weighted ? info->edges * 4 : 0);
+	info->load_seconds = sample_now() - begin;
+	return code;
+}
+
+/* The same of one file: its neighbours become words. */
+static int load_gapbs(struct graph_host *graph, const struct graph_setup *setup,
+		      const struct graph_gapbs *gapbs, struct graph_info *info)
+{
+	struct graph_data *data = &graph->data;
+	struct sample_source offsets = { .storages = &graph->offsets,
+					 .storage_count = 1,
+					 .first_byte = gapbs->offsets_at,
+					 .bytes = (gapbs->vertices + 1) * 8 };
+	struct sample_source edges = { .storages = &graph->offsets,
+				       .storage_count = 1,
+				       .first_byte = gapbs->edges_at,
+				       .bytes = gapbs->edges * gapbs->edge_bytes,
+				       .element_bytes = gapbs->edge_bytes,
+				       .to_bytes = 8 };
+	double begin = sample_now();
+	int code = sample_load(graph->context, &offsets, &data->plain_offsets);
+
+	if (!code)
+		code = sample_load(graph->context, &edges, &data->plain_neighbours);
+	edges.part_byte = edges.to_bytes = 4;
+	if (!code && setup->weighted)
+		code = sample_load(graph->context, &edges, &data->plain_weights);
 	info->plain_bytes = (info->vertices + 1 + info->edges) * 8 + (setup->weighted ? info->edges * 4 : 0);
 	info->load_seconds = sample_now() - begin;
 	return code;
@@ -203,53 +283,79 @@ static int describe(struct graph_host *graph, struct graph_info *info)
 	return code ? code : weir_alloc(graph->context, sizeof(struct graph_counters), &graph->data.counters);
 }
 
-static int open_bel(const struct graph_setup *setup, struct graph_bel *bel, char *error)
+/* .bel, .sg or .wsg? Text has no rows that lanes could find by an index. */
+static int choose_format(const char *path, bool *is_gapbs, char *error)
+{
+	enum graph_format format = GRAPH_BEL;
+	struct graph_error unknown;
+
+	(void)graph_format_of(path, &format, &unknown); /* of a name without one the .bel set complains */
+	*is_gapbs = format == GRAPH_SG || format == GRAPH_WSG;
+	if (format == GRAPH_BEL || *is_gapbs)
+		return 0;
+	return sample_fail(error, -EINVAL,
+			   "%.400s is text, in which lanes find no edge by its number: weir-graph convert "
+			   "%.400s GRAPH.bel makes a graph of it",
+			   path, path);
+}
+
+static int open_files(const struct graph_setup *setup, struct graph_files *files, char *error)
 {
 	char sentence[GRAPH_ERROR_BYTES];
+	bool weighted;
+	int code;
 
-	memset(bel, 0, sizeof(*bel));
-	if (!setup->bel_path)
+	memset(files, 0, sizeof(*files));
+	if (!setup->path)
 		return 0;
-	if (graph_bel_open(setup->bel_path, bel, sentence, sizeof(sentence)) != 0)
+	if ((code = choose_format(setup->path, &files->is_gapbs, error)) != 0)
+		return code;
+	code = files->is_gapbs ? graph_gapbs_open(setup->path, &files->gapbs, sentence, sizeof(sentence))
+			       : graph_bel_open(setup->path, &files->bel, sentence, sizeof(sentence));
+	if (code)
 		return sample_fail(error, -EINVAL, "%s", sentence);
-	if (setup->weighted && !bel->weighted)
+	weighted = files->is_gapbs ? files->gapbs.weighted : files->bel.weighted;
+	if (setup->weighted && !weighted)
 		return sample_fail(error, -EINVAL,
 				   "%.800s has no weights, which are needed here: make the graph with "
-				   "weir-graph generate "
-				   "--weights, or put the .val file beside it",
-				   setup->bel_path);
+				   "weir-graph generate --weights, or %s",
+				   setup->path,
+				   files->is_gapbs ? "take the suite's .wsg of it"
+						   : "put the .val file beside it");
 	return 0;
 }
 
-static int open_all(struct graph_host *graph, struct graph_setup *setup, const struct graph_bel *bel,
+static int open_all(struct graph_host *graph, struct graph_setup *setup, const struct graph_files *files,
 		    struct graph_info *info)
 {
 	int code = sample_open(&setup->device, &graph->context);
 
 	if (!code)
-		code = open_storages(graph, setup, bel);
+		code = open_storages(graph, setup, files);
 	if (!code)
-		code = read_header(graph, setup, bel, info);
+		code = read_header(graph, setup, files, info);
 	if (!code && setup->plain)
-		code = load_graph(graph, setup, info);
+		code = graph->gapbs ? load_gapbs(graph, setup, &files->gapbs, info)
+				    : load_graph(graph, setup, info);
 	if (!code && setup->stored)
 		code = open_cache(graph, setup, info);
 	if (!code && setup->stored)
-		code = open_arrays(graph, setup, info);
+		code = graph->gapbs ? open_gapbs_arrays(graph, &files->gapbs)
+				    : open_arrays(graph, setup, info);
 	return code ? code : describe(graph, info);
 }
 
 int graph_open(struct graph_setup *setup, struct graph_host **out, struct graph_info *info, char *error)
 {
 	struct graph_host *graph = calloc(1, sizeof(*graph));
-	struct graph_bel bel;
-	int code =
-		graph ? open_bel(setup, &bel, error) : sample_fail(error, -ENOMEM, "no memory for a graph");
+	struct graph_files files;
+	int code = graph ? open_files(setup, &files, error)
+			 : sample_fail(error, -ENOMEM, "no memory for a graph");
 
 	*out = NULL;
 	memset(info, 0, sizeof(*info));
 	if (!code)
-		code = sample_pass(error, open_all(graph, setup, &bel, info));
+		code = sample_pass(error, open_all(graph, setup, &files, info));
 	if (code)
 		(void)graph_close(graph, code, error);
 	else
@@ -304,22 +410,30 @@ int graph_clear_counters(struct graph_host *graph, char *error)
 			   weir_copy_to_device(graph->context, graph->data.counters, &none, sizeof(none)));
 }
 
-static int refuse(const struct graph_data *data, const struct graph_counters *counters, char *error)
+static int refuse(const struct graph_host *graph, const struct graph_counters *counters, char *error)
 {
+	const struct graph_data *data = &graph->data;
+
+	if (counters->bad_kind == GRAPH_BAD_WEIGHT)
+		return sample_fail(error, -EINVAL,
+				   "edge %llu has the weight %lld: negative weights are not supported, so "
+				   "shift them first",
+				   (unsigned long long)counters->bad_vertex,
+				   (long long)counters->bad_value - (1LL << 32));
 	if (counters->bad_kind == GRAPH_BAD_NEIGHBOUR)
 		return sample_fail(error, -EINVAL,
 				   "vertex %llu has an edge to vertex %llu, but the graph has only %llu; the "
-				   ".dst file is "
+				   "%sfile is "
 				   "damaged or belongs to another graph",
 				   (unsigned long long)counters->bad_vertex,
 				   (unsigned long long)counters->bad_value,
-				   (unsigned long long)data->vertices);
+				   (unsigned long long)data->vertices, graph->gapbs ? "" : ".dst ");
 	return sample_fail(error, -EINVAL,
 			   "the neighbours of vertex %llu reach to edge %llu, but there are %llu or they end "
 			   "before they "
-			   "begin; the .col file is damaged",
+			   "begin; the %sfile is damaged",
 			   (unsigned long long)counters->bad_vertex, (unsigned long long)counters->bad_value,
-			   (unsigned long long)data->edges);
+			   (unsigned long long)data->edges, graph->gapbs ? "" : ".col ");
 }
 
 int graph_read_counters(struct graph_host *graph, struct graph_counters *counters, char *error)
@@ -328,12 +442,12 @@ int graph_read_counters(struct graph_host *graph, struct graph_counters *counter
 
 	if (code)
 		return sample_pass(error, code);
-	return weir_load_u32_relaxed_sys(&counters->bad) ? refuse(&graph->data, counters, error) : 0;
+	return weir_load_u32_relaxed_sys(&counters->bad) ? refuse(graph, counters, error) : 0;
 }
 
 const char *graph_reference_path(const struct graph_setup *setup, char *error)
 {
-	const char *path = setup->reference ? setup->reference : setup->bel_path;
+	const char *path = setup->reference ? setup->reference : setup->path;
 
 	if (!path)
 		sample_fail(error, -EINVAL,

@@ -15,7 +15,7 @@
  * struct graph_setup - where the graph is and what to work on it with
  * @device: what on
  * @cache: what through; with @stored
- * @bel_path: a .bel set; NULL: the URIs are given
+ * @path: a .bel set, a .sg or a .wsg file; NULL: the URIs are given
  * @storage_keys: URI keys for its files
  * @offsets_uri: storage of the .col file
  * @edge_uris: storages of the .dst file, several if it is striped
@@ -29,7 +29,7 @@
 struct graph_setup {
 	struct sample_device device;
 	struct sample_cache cache;
-	const char *bel_path;
+	const char *path;
 	const char *storage_keys;
 	const char *offsets_uri;
 	struct sample_uris edge_uris;
@@ -115,12 +115,16 @@ struct graph_totals {
  * @context: the device
  * @data: for kernels
  * @extra: NULL, or a storage of the sample's own, which goes when the cache is gone
+ * @gapbs: the whole graph is a .sg or .wsg file, on @offsets
+ * @offsets_at: byte where the offsets begin
  * The rest is graph_host.c's.
  */
 struct graph_host {
 	struct weir_context *context;
 	struct graph_data data;
 	struct weir_storage *extra;
+	bool gapbs;
+	uint64_t offsets_at;
 	struct weir_storage *offsets;
 	struct weir_storage *edges[SAMPLE_MOST_URIS];
 	unsigned edge_count;
@@ -150,6 +154,9 @@ int graph_open(struct graph_setup *setup, struct graph_host **graph, struct grap
 
 /** graph_close() - its context and all in it, as sample_close(); NULL is fine */
 int graph_close(struct graph_host *graph, int code, char *error);
+
+/** graph_kernels() - the part of a kernel's name, behind the sample's, that says where it finds the graph */
+const char *graph_kernels(const struct graph_host *graph, bool plain);
 
 /** graph_read_totals() - 0 or a negative errno with weir_last_error() */
 int graph_read_totals(struct graph_host *graph, struct graph_totals *totals);

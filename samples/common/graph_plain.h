@@ -5,6 +5,9 @@
 
 #include "graph_data.h"
 
+/* Edges that one look gives. */
+#define GRAPH_RUN WEIR_RUN
+
 /* Ordinary loads: nobody writes there while a kernel runs. */
 WEIR_FN struct weir_run graph_plain_run(weir_addr array, u64 index, u64 end)
 {

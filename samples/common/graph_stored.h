@@ -5,6 +5,9 @@
 
 #include "graph_data.h"
 
+/* Edges that one look gives. */
+#define GRAPH_RUN WEIR_RUN
+
 /** graph_offsets(), graph_neighbours() - some elements from @index on, of those below @end */
 WEIR_FN struct weir_run graph_offsets(WEIR_GLOBAL struct graph_data *graph, u64 index, u64 end)
 {

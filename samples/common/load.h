@@ -14,6 +14,8 @@
  * @stripe_bytes: bytes on one before the next one's turn; 0: 64 KiB
  * @first_byte: where it begins
  * @bytes: its length
+ * @element_bytes: 0: bytes as they are; else of each element, on one storage, only a u32 is taken, which
+ * begins at its @part_byte and takes @to_bytes, 4 or 8, in device memory
  */
 struct sample_source {
 	struct weir_storage *const *storages;
@@ -21,6 +23,9 @@ struct sample_source {
 	uint64_t stripe_bytes;
 	uint64_t first_byte;
 	uint64_t bytes;
+	unsigned element_bytes;
+	unsigned part_byte;
+	unsigned to_bytes;
 };
 
 /**

@@ -6,45 +6,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <graph.h> /* weir-graph's */
+#include <format.h> /* weir-graph's */
 
 #include "device.h"
 
-static int load_weights(const char *path, uint64_t count, uint32_t *weights, char *error)
+/* Edges in their order: the offsets are where each vertex's end. */
+static int read_edges(struct graph_source *source, struct reference_graph *graph, struct graph_error *why)
 {
-	FILE *file = fopen(path, "rb");
-	bool read;
+	struct graph_edge edges[GRAPH_BATCH_EDGES];
+	uint64_t at = 0;
+	size_t count = 0;
+	int code;
 
-	if (!file)
-		return sample_fail(error, -errno, "cannot open %.800s: %s", path, strerror(errno));
-	read = fseek(file, GRAPH_BEL_HEADER_BYTES, SEEK_SET) == 0 && fread(weights, 4, count, file) == count;
-	fclose(file);
-	return read ? 0
-		    : sample_fail(error, -EIO, "%.800s ends before its %llu weights do", path,
-				  (unsigned long long)count);
+	do {
+		code = graph_source_next(source, edges, GRAPH_BATCH_EDGES, &count, why);
+		for (size_t i = 0; i < count && !code; i++, at++) {
+			graph->neighbours[at] = edges[i].target;
+			if (graph->weights)
+				graph->weights[at] = edges[i].weight;
+			graph->offsets[edges[i].source + 1] = at + 1;
+		}
+	} while (!code && count);
+	for (uint64_t v = 0; v < graph->vertices; v++)
+		if (graph->offsets[v + 1] < graph->offsets[v])
+			graph->offsets[v + 1] = graph->offsets[v];
+	return code;
 }
 
-int reference_load(const char *bel_path, bool weighted, struct reference_graph *graph, char *error)
+static int load(struct graph_source *source, bool weighted, struct reference_graph *graph, char *error)
 {
-	char sentence[GRAPH_ERROR_BYTES];
-	struct graph_bel bel;
-	int code = graph_bel_open(bel_path, &bel, sentence, sizeof(sentence));
+	struct graph_error why = { .text = "" };
+
+	graph->vertices = source->vertices;
+	graph->edges = source->edges;
+	graph->offsets = calloc(graph->vertices + 1, sizeof(*graph->offsets));
+	graph->neighbours = malloc(graph->edges * sizeof(*graph->neighbours) + 8);
+	graph->weights = weighted ? malloc(graph->edges * sizeof(*graph->weights) + 8) : NULL;
+	if (!graph->offsets || !graph->neighbours || (weighted && !graph->weights))
+		return sample_fail(error, -ENOMEM, "no memory for a graph of %llu edges to verify with",
+				   (unsigned long long)graph->edges);
+	return read_edges(source, graph, &why) ? sample_fail(error, -EINVAL, "%s", why.text) : 0;
+}
+
+int reference_load(const char *path, bool weighted, struct reference_graph *graph, char *error)
+{
+	struct graph_error why = { .text = "" };
+	struct graph_progress notes;
+	struct graph_source *source = NULL;
+	int code;
 
 	memset(graph, 0, sizeof(*graph));
-	if (!code)
-		code = graph_bel_load(&bel, &graph->offsets, &graph->neighbours, sentence, sizeof(sentence));
+	graph_progress_init(&notes, NULL, stderr);
+	code = graph_source_open(path, 0, &notes, &source, &why);
 	if (code)
-		return sample_fail(error, code, "%s", sentence);
-	graph->vertices = bel.vertices;
-	graph->edges = bel.edges;
-	if (!weighted)
-		return 0;
-	if (!bel.weighted)
-		return sample_fail(error, -EINVAL, "%.800s has no weights to verify with", bel_path);
-	graph->weights = malloc(bel.edges * 4 + 4);
-	return graph->weights ? load_weights(bel.val_path, bel.edges, graph->weights, error)
-			      : sample_fail(error, -ENOMEM, "no memory for %llu weights",
-					    (unsigned long long)bel.edges);
+		code = sample_fail(error, code, "%s", why.text);
+	else if (!source->grouped || (weighted && !source->weighted))
+		code = sample_fail(error, -EINVAL, "%.800s has no %s to verify with", path,
+				   source->grouped ? "weights" : "rows of edges, being text,");
+	else
+		code = load(source, weighted, graph, error);
+	graph_source_close(source);
+	graph_progress_close(&notes);
+	return code;
 }
 
 void reference_free(struct reference_graph *graph)

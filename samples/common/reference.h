@@ -15,8 +15,9 @@ struct reference_graph {
 	uint32_t *weights; /* NULL unless asked for */
 };
 
-/** reference_load() - 0 or a negative errno with a sentence; reference_free() it in any case */
-int reference_load(const char *bel_path, bool weighted, struct reference_graph *graph, char *error);
+/** reference_load() - a .bel set, .sg or .wsg file; 0 or a negative errno with a sentence; reference_free()
+ * it in any case */
+int reference_load(const char *path, bool weighted, struct reference_graph *graph, char *error);
 void reference_free(struct reference_graph *graph);
 
 #endif

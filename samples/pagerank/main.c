@@ -37,7 +37,7 @@ static int check_both_ways(char *error)
 	memset(&sums, 0, sizeof(sums));
 	code = sample_pass(error, weir_copy_to_device(frame.graph->context, args.sums, &sums, sizeof(sums)));
 	if (!code)
-		code = graph_walk(&frame, "pagerank_both_ways", false, error);
+		code = graph_walk(&frame, "both_ways", false, error);
 	if (!code)
 		code = sample_pass(
 			error, weir_copy_from_device(frame.graph->context, &sums, args.sums, sizeof(sums)));
@@ -52,7 +52,7 @@ static int check_both_ways(char *error)
 static int prepare(struct graph_frame *unused, char *error)
 {
 	uint64_t bytes = args.graph.vertices * 8 + 8;
-	int code = graph_find_chunks(&frame, "pagerank_rows", error);
+	int code = graph_find_chunks(&frame, error);
 
 	(void)unused;
 	if (code)
@@ -66,7 +66,7 @@ static int prepare(struct graph_frame *unused, char *error)
 		code = graph_alloc(&frame, sizeof(struct pagerank_sums), &args.sums);
 	code = sample_pass(error, code);
 	if (!code)
-		code = graph_walk(&frame, "pagerank_degrees", false, error);
+		code = graph_walk(&frame, "degrees", false, error);
 	return code || trusted ? code : check_both_ways(error);
 }
 
@@ -85,7 +85,7 @@ static int iterate(bool plain, char *error)
 	if (code)
 		return sample_pass(error, code);
 	args.everyone = dangling_lost ? 0 : weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
-	code = graph_walk(&frame, plain ? "pagerank_plain_gather" : "pagerank_gather", plain, error);
+	code = graph_walk(&frame, "gather", plain, error);
 	if (!code)
 		code = sample_pass(error, graph_kernel(&frame, "pagerank_update"));
 	if (!code)
@@ -233,8 +233,7 @@ static const struct sample_option options[] = {
 static const struct graph_sample sample = {
 	.program = { .name = "weir-pagerank",
 		     .about =
-			     "usage: weir-pagerank GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, "
-			     ".mtx are converted first\n"
+			     "usage: weir-pagerank GRAPH [options]    GRAPH: .bel, .sg or .wsg\n"
 			     "       weir-pagerank --offsets URI --edges URI[,URI...] [options]\n"
 			     "\n"
 			     "PageRank of an undirected graph (every edge stored both ways), damping 0.85: "
@@ -246,7 +245,7 @@ static const struct graph_sample sample = {
 			     "device's lanes, through a cache; ranks are in device memory, in fixed point.\n",
 		     .options = options,
 		     .operand = "one graph",
-		     .to = &frame.setup.bel_path },
+		     .to = &frame.setup.path },
 	.args = &args,
 	.args_bytes = sizeof(args),
 	.prepare = prepare,

@@ -8,12 +8,10 @@ WEIR_KERNEL(pagerank_rows, struct pagerank_args)
 	edges_find_rows(&args->graph);
 }
 
-/* Once: how many edges each vertex has. */
+/* Once. */
 WEIR_KERNEL(pagerank_degrees, struct pagerank_args)
 {
-	for (u64 v = weir_thread(); v < args->graph.vertices; v += weir_threads())
-		*weir_at(args->degree, u64, v) =
-			edges_offset(&args->graph, v + 1) - edges_offset(&args->graph, v);
+	pagerank_find_degrees(args);
 }
 
 /* Before the first iteration: all vertices alike. */

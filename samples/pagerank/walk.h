@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* walk.h: what vertices get from their neighbours. Included after graph_stored.h or graph_plain.h. */
+/* walk.h: what vertices get from their neighbours. Included after graph_stored.h, graph_gapbs.h or
+ * graph_plain.h. */
 #ifndef PAGERANK_WALK_H
 #define PAGERANK_WALK_H
 
@@ -44,5 +45,13 @@ WEIR_FN void edges_end(WEIR_GLOBAL struct pagerank_args *args, u64 vertex, u64 s
 }
 
 #include "../common/edges_walk.h"
+
+/* How many edges each vertex has. */
+WEIR_FN void pagerank_find_degrees(WEIR_GLOBAL struct pagerank_args *args)
+{
+	for (u64 v = weir_thread(); v < args->graph.vertices; v += weir_threads())
+		*weir_at(args->degree, u64, v) =
+			edges_offset(&args->graph, v + 1) - edges_offset(&args->graph, v);
+}
 
 #endif

@@ -57,7 +57,7 @@ static int store_x(char *error)
 static int prepare(struct graph_frame *unused, char *error)
 {
 	uint64_t count = args.graph.vertices;
-	int code = graph_find_chunks(&frame, "spmv_rows", error);
+	int code = graph_find_chunks(&frame, error);
 
 	(void)unused;
 	x_host = malloc((count + 1) / 2 * 8 + 8);
@@ -81,13 +81,7 @@ static int run(struct graph_frame *unused, bool plain, char *error)
 	int code = sample_pass(error, graph_kernel(&frame, "spmv_clear"));
 
 	(void)unused;
-	if (code)
-		return code;
-	return graph_walk(&frame,
-			  plain   ? "spmv_plain_multiply"
-			  : x_uri ? "spmv_stored_x"
-				  : "spmv_multiply",
-			  plain, error);
+	return code ? code : graph_walk(&frame, x_uri && !plain ? "stored_x" : "multiply", plain, error);
 }
 
 /* Row by row: n products and sums of f32 in any order are off by n + 2 roundings of the magnitudes at most.
@@ -183,8 +177,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-spmv",
-		     .about = "usage: weir-spmv GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx "
-			      "are converted first\n"
+		     .about = "usage: weir-spmv GRAPH [options]    GRAPH: .bel or .wsg\n"
 			      "       weir-spmv --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
 			      "A sparse matrix, the weighted graph, times a dense vector, in f32. Row "
@@ -192,7 +185,7 @@ static const struct graph_sample sample = {
 			      "and elements are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",
-		     .to = &frame.setup.bel_path },
+		     .to = &frame.setup.path },
 	.args = &args,
 	.args_bytes = sizeof(args),
 	.prepare = prepare,

@@ -2,7 +2,7 @@
 /*
  * walk.h: a row's sum, wherever matrix and vector are.
  *
- * Included after graph_stored.h or graph_plain.h, and after spmv_x() is defined, which
+ * Included after graph_stored.h, graph_gapbs.h or graph_plain.h, and after spmv_x() is defined, which
  * gives an element of the vector.
  */
 #ifndef SPMV_WALK_H

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../common/frontier_host.h"
 #include "../common/graph_frame.h"
@@ -24,20 +25,20 @@ static int choose_source(char *error)
 
 	for (unsigned i = 0; i < SOURCE_TRIES && count && bounds[0] == bounds[1]; i++) {
 		struct weir_storage_info info = { .size = sizeof(info) };
-		uint64_t words[2 * 4096 / 8], at;
+		char blocks[2 * 4096];
+		uint64_t at;
 		int code = weir_storage_info(frame.graph->offsets, &info);
 
 		source = sample_scramble(seed * SOURCE_TRIES + i) % count;
-		at = GRAPH_BEL_HEADER_BYTES + source * 8;
+		at = frame.graph->offsets_at + source * 8;
 		if (!code)
 			code = weir_storage_read(
-				frame.graph->offsets, at / info.block_bytes * info.block_bytes, words,
+				frame.graph->offsets, at / info.block_bytes * info.block_bytes, blocks,
 				at % info.block_bytes + 16 > info.block_bytes ? 2 * info.block_bytes
 									      : info.block_bytes);
 		if (code)
 			return sample_pass(error, code);
-		bounds[0] = words[at % info.block_bytes / 8];
-		bounds[1] = words[at % info.block_bytes / 8 + 1];
+		memcpy(bounds, blocks + at % info.block_bytes, sizeof(bounds));
 	}
 	return 0;
 }
@@ -145,8 +146,10 @@ static int advance(uint64_t *vertices, char *error)
 
 static int run(struct graph_frame *unused, bool plain, char *error)
 {
-	struct frontier_kernels kernels = { .level = plain ? "sssp_plain_level" : "sssp_level",
-					    .hubs = plain ? "sssp_plain_hubs" : "sssp_hubs" };
+	const char *level = frame.graph->gapbs ? "sssp_gapbs_level" : "sssp_level",
+		   *hubs = frame.graph->gapbs ? "sssp_gapbs_hubs" : "sssp_hubs";
+	struct frontier_kernels kernels = { .level = plain ? "sssp_plain_level" : level,
+					    .hubs = plain ? "sssp_plain_hubs" : hubs };
 	uint64_t all = (uint64_t)frame.blocks * SAMPLE_BLOCK_LANES,
 		 lanes = !plain && frame.stored_lanes < all ? frame.stored_lanes : all;
 	uint64_t vertices = 1; /* the source */
@@ -306,8 +309,7 @@ static const struct sample_option options[] = {
 
 static const struct graph_sample sample = {
 	.program = { .name = "weir-sssp",
-		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel; .sg, .wsg, .el, .wel, .mtx "
-			      "are converted first\n"
+		     .about = "usage: weir-sssp GRAPH [options]    GRAPH: .bel or .wsg\n"
 			      "       weir-sssp --offsets URI --edges URI[,URI...] --weights URI [options]\n"
 			      "\n"
 			      "Shortest paths from one vertex, near vertices first, over a frontier. "
@@ -315,7 +317,7 @@ static const struct graph_sample sample = {
 			      "weights are read from storage by the device's lanes, through a cache.\n",
 		     .options = options,
 		     .operand = "one graph",
-		     .to = &frame.setup.bel_path },
+		     .to = &frame.setup.path },
 	.args = &args,
 	.args_bytes = sizeof(args),
 	.prepare = prepare,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * walk.h: shortest paths, wherever the graph is. Included after graph_stored.h or
- * graph_plain.h.
+ * walk.h: shortest paths, wherever the graph is. Included after graph_stored.h,
+ * graph_gapbs.h or graph_plain.h.
  *
  * A vertex whose distance falls goes into the next level if it is near, otherwise it is
  * kept for later (near-far). All accesses are relaxed: a distance only falls, and a vertex

@@ -33,13 +33,17 @@ try() { # try NAME COMMAND...: it ends with 0
 
 skip() { count=$((count + 1)); printf 'ok %d - %s # SKIP %s\n' "$count" "$1" "$2"; }
 
-# searches NAME.sg NAME.wsg SET.bel: every depth, distance and label over storage
+# searches NAME.sg NAME.wsg SET.bel: every depth, distance and label over storage, of the set and of the files themselves
 searches() {
   local sg=$1 wsg=$2 set=$3 from
   from=$(check source "$sg" 7)
   try "$sg: depths from $from" both bfs "$set" "$sg" "$from" --cache-lines 64
   try "$wsg: distances from $from" both sssp "$set" "$wsg" "$from" --line 512 --storage block=512
   try "$sg: components" both cc "$set" "$sg" "" --cache-lines 64
+  try "$sg as it is: depths from $from" both bfs "$sg" "$sg" "$from" --cache-lines 64
+  try "$wsg as it is: depths from $from" both bfs "$wsg" "$wsg" "$from" --cache-lines 64
+  try "$wsg as it is: distances from $from" both sssp "$wsg" "$wsg" "$from" --line 512 --storage block=512
+  try "$sg as it is: components" both cc "$sg" "$sg" "" --cache-lines 64
 }
 
 # both SAMPLE SET GRAPH SOURCE OPTIONS...: weir's result is what the checker finds; .found keeps the checker's count

@@ -27,6 +27,7 @@ struct handles {
 
 static struct handles live, dead, none;
 static struct weir_array array_of_live;
+static struct weir_unaligned unaligned_of_live;
 static struct weir_writer writer_of_live;
 static uint64_t memory_of_live, word;
 static char bytes_of_host[4096];
@@ -86,6 +87,8 @@ static void *pointer; /* that calls set */
 	X(weir_cache_flush, cache, weir_cache_flush(h->cache, 1))                                            \
 	X(weir_array_open, cache,                                                                            \
 	  weir_array_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &array_of_live))                        \
+	X(weir_unaligned_open, cache,                                                                        \
+	  weir_unaligned_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &unaligned_of_live))                \
 	X(weir_writer_open, cache,                                                                           \
 	  weir_writer_open(h->cache, &live.storage, 1, ARRAY_OPTIONS, &writer_of_live))                      \
 	X(weir_array_flush, cache, weir_array_flush(h->cache, &array_of_live, 0, 1, 0))                      \
@@ -232,6 +235,8 @@ void test_wrong_handles(void **state)
 		"weir_array_open", "closed");
 	refused(weir_array_open(live.cache, &none.storage, 1, ARRAY_OPTIONS, &array_of_live), -EINVAL,
 		"weir_array_open", "NULL");
+	refused(weir_unaligned_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &unaligned_of_live), -EINVAL,
+		"weir_unaligned_open", "closed");
 	refused(weir_writer_open(live.cache, &dead.storage, 1, ARRAY_OPTIONS, &writer_of_live), -EINVAL,
 		"weir_writer_open", "closed");
 }
@@ -271,6 +276,8 @@ void test_null_arguments(void **state)
 	NULL_IN(weir_cache_stats, k, NULL);
 	NULL_IN(weir_array_open, k, NULL, 1, ARRAY_OPTIONS, &array_of_live);
 	NULL_IN(weir_array_open, k, &live.storage, 1, ARRAY_OPTIONS, NULL);
+	NULL_IN(weir_unaligned_open, k, NULL, 1, ARRAY_OPTIONS, &unaligned_of_live);
+	NULL_IN(weir_unaligned_open, k, &live.storage, 1, ARRAY_OPTIONS, NULL);
 	NULL_IN(weir_writer_open, k, NULL, 1, ARRAY_OPTIONS, &writer_of_live);
 	NULL_IN(weir_writer_open, k, &live.storage, 1, ARRAY_OPTIONS, NULL);
 	NULL_IN(weir_array_flush, k, NULL, 0, 1, 0);

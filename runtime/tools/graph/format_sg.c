@@ -158,6 +158,49 @@ int graph_sg_source_open(const char *path, enum graph_format format, struct grap
 	return status;
 }
 
+/* The first offset was checked when the rows were opened. */
+static int check_last_offset(const struct sg_source *source, struct graph_error *error)
+{
+	const struct graph_source *base = &source->base;
+	uint64_t at = HEADER_BYTES + base->vertices * 8, last = 0;
+	int status = graph_input_read_at(&source->file, at, &last, sizeof(last), error);
+
+	if (status || last == base->edges)
+		return status;
+	return graph_fail(error, -EILSEQ,
+			  "%s: the last offset (at byte %llu) is %llu, but its header says %llu edges: the "
+			  "file is damaged, so make it again",
+			  source->file.path, (unsigned long long)at, (unsigned long long)last,
+			  (unsigned long long)base->edges);
+}
+
+int graph_gapbs_open(const char *path, struct graph_gapbs *out, char *text, size_t text_bytes)
+{
+	struct graph_source *base = NULL;
+	struct graph_error error;
+	enum graph_format format;
+	int status = graph_format_of(path, &format, &error);
+
+	memset(out, 0, sizeof(*out));
+	if (!status && format != GRAPH_SG && format != GRAPH_WSG)
+		status = graph_fail(&error, -EINVAL,
+				    "%s is no .sg or .wsg file: weir-graph convert makes one", path);
+	if (!status)
+		status = graph_sg_source_open(path, format, &base, &error);
+	if (!status)
+		status = check_last_offset((struct sg_source *)base, &error);
+	if (!status)
+		*out = (struct graph_gapbs){ .vertices = base->vertices,
+					     .edges = base->edges,
+					     .offsets_at = HEADER_BYTES,
+					     .edges_at = HEADER_BYTES + (base->vertices + 1) * 8,
+					     .edge_bytes = stride_of(base->weighted),
+					     .weighted = base->weighted,
+					     .directed = base->direction == GRAPH_DIRECTED };
+	graph_source_close(base);
+	return graph_error_copy(&error, status, text, text_bytes);
+}
+
 /* The inverse graph needs the edges ordered by target: they are sorted on the side while the graph is
  * written. */
 struct sg_sink {

@@ -102,6 +102,39 @@ int graph_bel_load(const struct graph_bel *bel, uint64_t **offsets, uint64_t **n
 		   size_t error_bytes);
 
 /**
+ * struct graph_gapbs - where the arrays of a .sg or .wsg file lie, which begin at any byte
+ * @vertices: number of vertices
+ * @edges: number of stored edges (an undirected edge is stored twice)
+ * @offsets_at: byte of vertices + 1 offsets, u64 each
+ * @edges_at: byte of the edges: a u32 neighbour each, in .wsg a u32 weight behind it
+ * @edge_bytes: 4, or 8 with weights
+ * @weighted: .wsg
+ * @directed: the header says so; the inverse graph follows
+ */
+struct graph_gapbs {
+	uint64_t vertices;
+	uint64_t edges;
+	uint64_t offsets_at;
+	uint64_t edges_at;
+	unsigned edge_bytes;
+	bool weighted;
+	bool directed;
+};
+
+/**
+ * graph_gapbs_open() - hold the header of a .sg or .wsg file against its size
+ * @path: its name
+ * @out: filled on success
+ * @error: one sentence on failure
+ * @error_bytes: size of @error
+ *
+ * Reads the header, the first and the last offset, not the payload; no file stays open.
+ *
+ * Return: 0, -EILSEQ (header, offsets and size disagree), -EINVAL (another extension), or an errno.
+ */
+int graph_gapbs_open(const char *path, struct graph_gapbs *out, char *error, size_t error_bytes);
+
+/**
  * enum graph_kind - which random graph
  * @GRAPH_KRONECKER: Kronecker (R-MAT) with A, B, C = 0.57, 0.19, 0.19 and randomly permuted vertex ids
  * @GRAPH_UNIFORM: both ends of each edge uniform over the vertices
