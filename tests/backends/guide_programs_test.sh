@@ -5,21 +5,11 @@
 # its kernel the same source compiled for the cpu. What cannot be done here is skipped, and the line says so.
 # usage: guide_programs_test.sh BUILD-FOLDER [STAND-IN CUDA DEVICE]
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 build=$(cd "$1" && pwd) device=${2:+$(realpath "$2")} source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/weir-guide-XXXXXX") || { echo "Bail out! no work directory"; exit 1; }
 trap 'rm -rf "$work"' EXIT
 export WEIR_BACKEND=cpu
-count=0
-
-report() { # report NAME STATUS OUTPUT
-  count=$((count + 1))
-  if [ "$2" = 0 ]; then
-    printf 'ok %d - %s\n' "$count" "$1"
-  else
-    printf 'not ok %d - %s\n' "$count" "$1"
-    printf '%s\n' "$3" | sed 's/^/# /'
-  fi
-}
 
 # As pkg-config would answer for this build, installed.
 cat >"$work/pkg-config" <<END
@@ -40,24 +30,23 @@ for page in sys.argv[1:]:
     for block in re.findall(r"^```(?:c|cpp)\n(/\* from-.*?)^```", open(page).read(), flags=re.S | re.M):
         open(re.match(r"/\* (\S+):", block).group(1), "w").write(block)
 END
-report "each page has its program" "$([ "$(ls from-* | wc -l)" = 4 ]; echo $?)" "$(ls)"
+report "$([ "$(ls from-* | wc -l)" = 4 ]; echo $?)" "each page has its program" "$(ls)"
 for file in from-*.c from-*.cpp; do
   command=$(sed -n '1s|^/\* [^:]*: \(.*\) \*/$|\1|p' "$file")
   output=$(timeout 600 sh -c "$command -Wall -Wextra -Werror" 2>&1)
-  report "$file: built by its own command" $? "$command"$'\n'"$output"
+  report $? "$file: built by its own command" "$command"$'\n'"$output"
   output=$(timeout 300 "./${file%.*}" 2>&1)
-  report "$file: it runs, and finds its own result right" $? "$output"
+  report $? "$file: it runs, and finds its own result right" "$output"
 done
 if command -v nvcc >/dev/null; then
   fast=$([ -z "$(nvcc --help | grep Ofast-compile)" ] || echo --Ofast-compile=max)
   output=$(timeout 900 nvcc -arch=sm_90 $fast $(pkg-config --cflags) -c from-cuda.cu -o from-cuda.o 2>&1)
-  report "from-cuda.cu: compiled" $? "$output"
+  report $? "from-cuda.cu: compiled" "$output"
   command=$(sed -n '1s|^/\* [^:]*: \(.*\) \*/$|\1|p' from-cuda.cu)
   output=$(command=${command/-arch=native/-arch=sm_90 $fast}; timeout 900 sh -c "${command/from-cuda.cu/from-cuda.o}" 2>&1)
-  report "from-cuda.cu: linked by its own command" $? "$command"$'\n'"$output"
+  report $? "from-cuda.cu: linked by its own command" "$command"$'\n'"$output"
 else
-  count=$((count + 1))
-  echo "ok $count - from-cuda.cu: compiled and linked # SKIP nvcc is not installed"
+  skip "from-cuda.cu: compiled and linked" "nvcc is not installed"
 fi
 
 # Everything above main(), as the cpu's compiler takes it. Lanes run one after the other there, so that adding is atomic.
@@ -80,10 +69,9 @@ stand_in_run() { # 65,536 floats whose sum is exact
 }
 if [ -n "$device" ] && [ -f from-cuda.o ]; then
   output=$(stand_in_run 2>&1)
-  report "from-cuda.cu: it runs with the stand-in device, and its sum is right" $? "$output"
+  report $? "from-cuda.cu: it runs with the stand-in device, and its sum is right" "$output"
 else
-  count=$((count + 1))
-  echo "ok $count - from-cuda.cu: it runs with the stand-in device # SKIP this build has none"
+  skip "from-cuda.cu: it runs with the stand-in device" "this build has none"
 fi
 
 # The first program on a GPU, by its page's commands: where its kernel was not compiled for the device, one sentence says so.
@@ -95,9 +83,9 @@ first() { # first OBJECTS...: built with them, on the stand-in device
 if [ -n "$device" ] && [ -f from-cuda.o ]; then
   cp "$source"/samples/histogram/histogram* .
   output=$(first 2>&1); [ $? = 1 ] && grep -q 'no kernel "histogram" for the cuda backend is linked into this program: compile its file' <<<"$output"
-  report "the first program without its kernel for the device: one sentence" $? "$output"
+  report $? "the first program without its kernel for the device: one sentence" "$output"
   output=$("$source/backends/cuda/compile" --flag=-arch=sm_90 $(pkg-config --cflags) histogram.k.c histogram.cuda.o 2>&1 &&
     first histogram.cuda.o 2>&1); [ $? = 0 ] && grep -q '65536 values, .*: as the host counts' <<<"$output"
-  report "the first program with it, by the stand-in device" $? "$output"
+  report $? "the first program with it, by the stand-in device" "$output"
 fi
 printf '1..%d\n' "$count"

@@ -3,6 +3,7 @@
 # weir-stat looks at processes that work, are stopped, wait for ever, were killed, are others' or not there.
 # usage: stat_test.sh WEIR-STAT STAT-BED
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 stat=$1 bed=$2
 docs=$(dirname "$0")/../../docs/hardware.md
 work=$(mktemp -d)
@@ -16,14 +17,6 @@ trap finish EXIT
 chmod 755 "$work"
 export XDG_RUNTIME_DIR=$work
 folder=$work/weir
-count=0
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
-
-skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
 
 text() { # text NAME STATUS WORDS ARGUMENTS...: exit status, and output with WORDS
   local name=$1 status=$2 words=$3 output rc; shift 3

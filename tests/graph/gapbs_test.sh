@@ -6,32 +6,20 @@
 # usage: gapbs_test.sh WEIR-GRAPH SAMPLES-FOLDER
 # Prints TAP.
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
 graph=$(realpath "$1") samples=$(realpath "$2") checker=$(realpath "$(dirname "$0")")/gapbs_check.py
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-count=0
 
 check() { python3 "$checker" "$@"; }
-
-report() { # report NAME STATUS: one line; what the case said stands in .log
-  count=$((count + 1))
-  if [ "$2" = 0 ]; then
-    printf 'ok %d - %s\n' "$count" "$1"
-  else
-    printf 'not ok %d - %s\n' "$count" "$1"
-    sed 's/^/# /' .log
-  fi
-}
 
 try() { # try NAME COMMAND...: it ends with 0
   local name=$1; shift
   "$@" >.log 2>&1
-  report "$name" $?
+  report $? "$name" "$(cat .log)"
 }
-
-skip() { count=$((count + 1)); printf 'ok %d - %s # SKIP %s\n' "$count" "$1" "$2"; }
 
 # searches NAME.sg NAME.wsg SET.bel: every depth, distance and label over storage, of the set and of the files themselves
 searches() {

@@ -3,28 +3,18 @@
 # The README's first program: shown as it is, built by the README's own commands against an installed weir, and right. Prints TAP.
 # usage: histogram_test.sh MESON BUILD-FOLDER CC
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 meson=$1 build=$2 cc=$3
 source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/weir-histogram-XXXXXX") || { echo "Bail out! no work directory"; exit 1; }
 trap 'rm -rf "$work"' EXIT
 export WEIR_BACKEND=cpu
-count=0
-
-report() { # report NAME STATUS OUTPUT
-  count=$((count + 1))
-  if [ "$2" = 0 ]; then
-    printf 'ok %d - %s\n' "$count" "$1"
-  else
-    printf 'not ok %d - %s\n' "$count" "$1"
-    printf '%s\n' "$3" | sed 's/^/# /'
-  fi
-}
 
 check() { # check NAME STATUS WORDS COMMAND...: exit status, and output with WORDS
   local name=$1 status=$2 words=$3 output rc; shift 3
   output=$(timeout 500 "$@" 2>&1); rc=$?
   [ "$rc" = "$status" ] && grep -qE -- "$words" <<<"$output"
-  report "$name" $? "status $rc, expected $status and /$words/"$'\n'"$output"
+  report $? "$name" "status $rc, expected $status and /$words/"$'\n'"$output"
 }
 
 # shown PAGE FILE: the page has it, but for its licence line, as one block

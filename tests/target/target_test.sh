@@ -2,16 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-target as a person runs it: what it says, what it refuses, its JSON file, and its end. usage: target_test.sh WEIR-TARGET
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 target=$1
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null; rm -rf "$work"' EXIT
-count=0
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
 
 refuses() { # refuses NAME STATUS WORDS ARGUMENTS...
   local name=$1 status=$2 words=$3 output rc; shift 3

@@ -3,10 +3,10 @@
 # weir-bind in a tree of files: what it refuses and why, what it writes, and that it can be taken back.
 # usage: bind_test.sh WEIR-BIND
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 bind=$1
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-count=0
 functions=$root/sys/bus/pci/devices
 
 # function_ ADDRESS CLASS GROUP DRIVER
@@ -62,11 +62,6 @@ cat >"$root/proc/self/mountinfo" <<'EOF'
 25 22 0:5 / /proc rw - proc proc rw
 EOF
 printf 'Filename Type Size Used Priority\n/dev/nvme2n1p2 partition 1 0 -2\n' >"$root/proc/swaps"
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
 
 check() { # check NAME STATUS WORDS ARGUMENTS...
   local name=$1 status=$2 words=$3 output rc; shift 3

@@ -3,17 +3,13 @@
 # weir-check over machines that are folders: what it says of each, how it ends, and that what is missing is "unknown".
 # usage: check_test.sh WEIR-CHECK [zlib]
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 check=$1 zlib=${2-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
-count=0 root=
+root=
 kernel=6.1.0-9-generic
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
 
 put() { mkdir -p "$(dirname "$root$1")"; printf '%s\n' "$2" >"$root$1"; }
 

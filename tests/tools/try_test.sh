@@ -4,17 +4,13 @@
 # usage: try_test.sh WEIR-TRY [LYING]                the library of lying.c, to preload
 #        try_test.sh WEIR-TRY BACKEND LIBRARY        lanes of a device that is none alone: its library, to preload
 set -u
+. "$(dirname "$0")/../rig/report.sh"
 try=$1 lying=${2-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/empty"
-count=0 root=$work/machine functions=$work/machine/sys/bus/pci/devices
+root=$work/machine functions=$work/machine/sys/bus/pci/devices
 short=(--gpu cpu --dir "$work/empty" --size 4M --runtime 0.02)
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
 
 # ends STATUS NAME TEXT ARGS...: it ends so, says TEXT, and leaves no file
 ends() {

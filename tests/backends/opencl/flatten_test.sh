@@ -3,15 +3,10 @@
 # One text of a kernel file means what the file means: a C preprocessor makes the same of both.
 # usage: flatten_test.sh FLATTEN CC
 set -u
+. "$(dirname "$0")/../../rig/report.sh"
 flatten=$1 cc=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-count=0
-
-report() { # report NAME STATUS: the case just run
-  count=$((count + 1))
-  if [ "$2" = 0 ]; then printf 'ok %d - %s\n' "$count" "$1"; else printf 'not ok %d - %s\n' "$count" "$1"; sed 's/^/# /' "$dir/log"; fi
-}
 
 same() { # same NAME OPTIONS...: the tokens of main.c, whatever way
   local name=$1; shift
@@ -19,7 +14,7 @@ same() { # same NAME OPTIONS...: the tokens of main.c, whatever way
     "$cc" -E -P -I"$dir/include" "$@" "$dir/main.c" | tr -s ' \n' '\n' >"$dir/expected" &&
     "$cc" -E -P "$dir/flat.c" | tr -s ' \n' '\n' >"$dir/found" &&
     diff "$dir/expected" "$dir/found"; } >"$dir/log" 2>&1
-  report "$name" $?
+  report $? "$name" "$(cat "$dir/log")"
 }
 
 mkdir -p "$dir/include/part"
@@ -66,10 +61,10 @@ same "a header named by a macro" '-DCHOSEN="beside.h"' -DNAME=n
 grep -q "^o:.*" "$dir/d" && for file in main.c beside.h include/part/one.h include/part/two.h include/part/three.h; do
   grep -q "/$file" "$dir/d" || echo "no $file"
 done >"$dir/log"
-[ ! -s "$dir/log" ]; report "the depfile has all of them" $?
+[ ! -s "$dir/log" ]; report $? "the depfile has all of them" "$(cat "$dir/log")"
 sed -i 's/NEVER_DEFINED/NAME/' "$dir/main.c"
 "$flatten" -I"$dir/include" -DNAME=n --depfile "$dir/d" --target o "$dir/main.c" "$dir/flat.c" && "$cc" -E "$dir/flat.c" >/dev/null 2>"$dir/log"
-[ $? != 0 ] && grep -q 'main.c:13:.*not/there.h is not part' "$dir/log"; report "one that is missing is an error where it stands" $?
+[ $? != 0 ] && grep -q 'main.c:13:.*not/there.h is not part' "$dir/log"; report $? "one that is missing is an error where it stands" "$(cat "$dir/log")"
 "$flatten" -I"$dir/include" --never part/three.h --depfile "$dir/d" --target o "$dir/main.c" "$dir/flat.c" &&
-  ! grep -q 'int three' "$dir/flat.c"; report "one that is never wanted" $?
+  ! grep -q 'int three' "$dir/flat.c"; report $? "one that is never wanted" "$(cat "$dir/log")"
 printf '1..%d\n' "$count"

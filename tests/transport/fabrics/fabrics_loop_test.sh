@@ -4,6 +4,7 @@
 # that is killed and started again costs no data, and what cannot be reached says why.
 # usage: fabrics_loop_test.sh WEIR-TARGET WEIR-PERF WEIR-GRAPH WEIR-BFS WEIR-FABRICS WEIR-STAT WEIR-CHECK
 set -u
+. "$(dirname "$0")/../../rig/report.sh"
 target=$1 perf=$2 graph=$3 bfs=$4 fabrics=$5 stat=$6 check=$7
 dir=$(mktemp -d)
 export WEIR_BACKEND=cpu XDG_CONFIG_HOME=$dir XDG_RUNTIME_DIR=$dir
@@ -11,12 +12,6 @@ chmod 700 "$dir"
 nqn=nqn.2026-11.org.example:disk
 servers=()
 trap 'for pid in "${servers[@]}"; do kill -KILL "$pid" 2>/dev/null; done; rm -rf "$dir"' EXIT
-count=0
-
-report() { # GOOD NAME [WHAT]
-  count=$((count + 1))
-  if [ "$1" = 0 ]; then echo "ok $count - $2"; else echo "not ok $count - $2"; printf '%s\n' "${3-}" | sed 's/^/# /'; fi
-}
 
 # Begin a target at $port (0: any, which is then in $port): serve ARGUMENTS...
 serve() {
