@@ -305,10 +305,18 @@ static void front_withhold(struct virtual_request *request)
 	(void)request;
 }
 
+static const char *front_host(const struct virtual_request *request)
+{
+	const struct command *command = weir_virtual_command(request);
+
+	return command->connection->controller->hostnqn;
+}
+
 const struct virtual_front target_front = {
 	.segments = front_segments,
 	.complete = front_complete,
 	.complete_wrong = front_complete_wrong,
 	.release = front_release,
 	.withhold = front_withhold,
+	.host = front_host,
 };

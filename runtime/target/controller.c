@@ -37,7 +37,6 @@ static u16 next_cntlid(struct weir_target *target)
 static void join(struct target_controller *controller, struct connection *connection)
 {
 	connection->controller = controller;
-	connection->queue.host = controller->hostnqn;
 	connection->sibling = controller->first;
 	controller->first = connection;
 	controller->references++;

@@ -34,8 +34,8 @@ enum weir_io_kind {
  * @status: NVMe status code (NVME_STATUS_..., 0 = success), set by the medium
  * @done: called once when it has ended, from submit() or poll() on @thread
  * @medium_data: scratch of the medium while it is in flight
- * @version: of an engine alone (engine/engine.h): of the first block that changes
- * @epochs: likewise: weir_engine_epochs()
+ * @version: to an engine alone (engine/engine.h): of the first block that changes
+ * @epochs: likewise: weir_engine_epochs(); both lie where other media have scratch: requests are no longer
  */
 struct weir_io {
 	enum weir_io_kind kind;
@@ -47,9 +47,13 @@ struct weir_io {
 	unsigned iov_count;
 	uint16_t status;
 	void (*done)(struct weir_io *io);
-	uint64_t medium_data[4];
-	uint64_t version;
-	uint64_t epochs;
+	union {
+		uint64_t medium_data[4];
+		struct {
+			uint64_t version;
+			uint64_t epochs;
+		};
+	};
 };
 
 struct weir_medium;

@@ -13,9 +13,16 @@ static bool changes(u8 opcode)
 	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
 }
 
+static const char *host_of(const struct virtual_request *request)
+{
+	const struct virtual_front *front = request->thread->front;
+
+	return front->host ? front->host(request) : NULL;
+}
+
 u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe *sqe, u64 blocks)
 {
-	struct weir_engine_access access = { .host = request->queue->host,
+	struct weir_engine_access access = { .host = host_of(request),
 					     .changes = changes(request->opcode),
 					     .blocks = blocks,
 					     .lease_epoch = sqe->cdw14,
@@ -42,7 +49,7 @@ void virtual_engine_keep(struct virtual_request *request, const struct nvme_sqe 
 
 u32 virtual_engine_admit_range(const struct virtual_request *request, u64 slba, u64 blocks)
 {
-	struct weir_engine_access access = { .host = request->queue->host,
+	struct weir_engine_access access = { .host = host_of(request),
 					     .changes = true,
 					     .blocks = blocks,
 					     .lease_epoch = (u32)request->io.epochs,

@@ -27,13 +27,11 @@ struct virtual_request;
  * @resume_ns: nothing is begun before this time (a fault), or 0
  * @inflight: commands begun and not completed
  * @id: NVMe's number of it
- * @host: NQN of whoever its commands come from, for an engine; NULL: whoever they say
  */
 struct virtual_queue {
 	u64 resume_ns;
 	u32 inflight;
 	u32 id;
-	const char *host;
 };
 
 /**
@@ -50,6 +48,7 @@ struct virtual_queue {
  * @release: free its identifier; nothing is said to the host
  * @withhold: it will not be completed, so what was promised to its completion is free; it goes on until
  *   @release
+ * @host: NQN of whoever the command comes from, for an engine. NULL: whoever it says
  */
 struct virtual_front {
 	u32 (*segments)(struct virtual_thread *thread, const struct nvme_sqe *sqe, u64 bytes,
@@ -58,6 +57,7 @@ struct virtual_front {
 	void (*complete_wrong)(struct virtual_request *request, u32 status);
 	void (*release)(struct virtual_request *request);
 	void (*withhold)(struct virtual_request *request);
+	const char *(*host)(const struct virtual_request *request);
 };
 
 /*
