@@ -140,9 +140,12 @@ void weir_target_describe(const struct weir_target *target, size_t index, char *
 		const struct target_namespace *space = &subsystem->namespaces[i];
 		char size[WEIR_SIZE_TEXT_BYTES];
 
+		/* An engine's addresses are many more than its blocks. */
 		at += (size_t)snprintf(
 			text + at, bytes - at, "%s namespace %u is %s (%s%s, %s)", i ? "," : "", space->nsid,
-			space->uri, weir_size_text(space->medium->bytes, size),
+			space->uri,
+			weir_virtual_engine(space->core) ? "volumes"
+							 : weir_size_text(space->medium->bytes, size),
 			space->medium->read_only ? ", read only" : "", weir_medium_path(space->medium));
 	}
 }

@@ -314,6 +314,7 @@ void weir_session_close(struct weir_session *session)
 void weir_session_uri(const struct weir_session *session, const struct nvme_volume_engine *engine,
 		      char uri[WEIR_SESSION_URI_BYTES])
 {
+	const struct weir_session_keys *keys = &session->keys;
 	char text[WEIR_HOST_ID_TEXT];
 
 	if (strchr(engine->address, '/') || !strncmp(engine->address, "virt:", 5)) {
@@ -322,7 +323,8 @@ void weir_session_uri(const struct weir_session *session, const struct nvme_volu
 	}
 	snprintf(uri, WEIR_SESSION_URI_BYTES,
 		 "nvmf:tcp://%s/%s?nsid=1&queues=1&ctrl_loss_s=0&connect_ms=%d&keep_alive_ms=%d&hostnqn=%s&"
-		 "hostid=%s",
-		 engine->address, engine->nqn, CONNECT_MS, KEEP_ALIVE_MS, session->keys.host.nqn,
-		 weir_host_id_text(session->keys.host.id, text));
+		 "hostid=%s%s%s%s%s",
+		 engine->address, engine->nqn, CONNECT_MS, KEEP_ALIVE_MS, keys->host.nqn,
+		 weir_host_id_text(keys->host.id, text), *keys->secret ? "&dhchap_secret=" : "", keys->secret,
+		 *keys->controller_secret ? "&dhchap_ctrl_secret=" : "", keys->controller_secret);
 }

@@ -22,7 +22,8 @@
 enum {
 	WEIR_SESSION_SLOTS = 64,         /* engines that a client meets in its life */
 	WEIR_SESSION_DAEMON_BYTES = 256, /* of an address, terminator included */
-	WEIR_SESSION_URI_BYTES = 1024,
+	WEIR_SESSION_SECRET_BYTES = 256,
+	WEIR_SESSION_URI_BYTES = 1536,
 	WEIR_SESSION_NO_SLOT = 0xff,
 };
 
@@ -45,6 +46,8 @@ struct weir_session_map {
  * @name: of the volume
  * @daemon: its address, as weir_rpc_open() reads it
  * @host: who the client is
+ * @secret, @controller_secret: files, by which it and engines authenticate (transport/fabrics/chap.h); empty:
+ * not
  * @read_only: no lease is taken
  * @wait_ms: what a command may wait for a map, an engine or the daemon
  */
@@ -52,6 +55,8 @@ struct weir_session_keys {
 	char name[NVME_VOLUME_NAME_BYTES];
 	char daemon[WEIR_SESSION_DAEMON_BYTES];
 	struct weir_host_identity host;
+	char secret[WEIR_SESSION_SECRET_BYTES];
+	char controller_secret[WEIR_SESSION_SECRET_BYTES];
 	bool read_only;
 	uint64_t wait_ms;
 };

@@ -49,6 +49,20 @@ static int take_host(struct weir_uri *uri, struct weir_session_keys *keys)
 	return error;
 }
 
+/* The file is read once for each connection: here only its name is kept. */
+static int take_secret(struct weir_uri *uri, const char *key, char *to)
+{
+	const char *path = weir_uri_take_text(uri, key);
+
+	if (!path)
+		return 0;
+	if (strpbrk(path, "%&?,"))
+		return weir_fail(EINVAL,
+				 "storage \"%s\": %s=%s: no %%, &, ? or comma may be in the file's name",
+				 uri->text, key, path);
+	return take_text(uri, key, path, to, WEIR_SESSION_SECRET_BYTES);
+}
+
 static int take_keys(const struct weir_transport_request *request, struct weir_soft_keys *soft,
 		     struct weir_session_keys *keys)
 {
@@ -59,9 +73,13 @@ static int take_keys(const struct weir_transport_request *request, struct weir_s
 	*keys = (struct weir_session_keys){ .wait_ms = DEFAULT_WAIT_MS };
 	if (error || (error = take_text(uri, "name", uri->body, keys->name, sizeof(keys->name))) != 0 ||
 	    (error = take_daemon(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
+	    (error = take_secret(uri, "dhchap_secret", keys->secret)) != 0 ||
+	    (error = take_secret(uri, "dhchap_ctrl_secret", keys->controller_secret)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "wait_ms", 1, MOST_WAIT_MS, &keys->wait_ms)) != 0 ||
-	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS ", daemon, hostnqn, hostid, ro, wait_ms")) != 0)
+	    (error = weir_uri_finish(
+		     uri, WEIR_SOFT_KEYS
+		     ", daemon, hostnqn, hostid, dhchap_secret, dhchap_ctrl_secret, ro, wait_ms")) != 0)
 		return error;
 	keys->read_only = ro || request->read_only;
 	if (soft->block_bytes && soft->block_bytes != NVME_VOLUME_BLOCK_BYTES)

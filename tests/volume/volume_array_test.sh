@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An array on loopback: four engines, a daemon, volumes of one to four replicas. What lanes write they read again, through caches, too,
 # while an engine is killed; what cannot be had says why. Prints TAP.
-# usage: volume_array_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME WEIR-PERF WEIR-CHECK
+# usage: volume_array_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME WEIR-PERF WEIR-CHECK WEIR-FABRICS
 set -u
-target=$1 volumed=$2 volume=$3 perf=$4 check=$5
+target=$1 volumed=$2 volume=$3 perf=$4 check=$5 fabrics=$6
 dir=$(mktemp -d)
 export WEIR_BACKEND=cpu XDG_CONFIG_HOME=$dir XDG_RUNTIME_DIR=$dir WEIR_VOLUMED=$dir/socket
 chmod 700 "$dir"
@@ -90,4 +90,26 @@ kill -KILL "$daemon"
 output=$(timeout 60 "$check" --storage 'vol:v2' 2>&1)
 [ $? = 3 ] && grep -q 'does weir-volumed run?' <<<"$output"
 report $? 'the daemon is gone' "$output"
+
+# Engines that want proof: of the daemon, and of clients.
+if "$fabrics" secret >/dev/null 2>&1; then
+  (umask 077; for who in manager client stranger; do "$fabrics" secret >"$dir/$who"; done)
+  "$target" --listen tcp://127.0.0.1:0 --engine --manager "$nqn.manager" --subsystem "$nqn.5=virt:64M?block=4096" \
+    --host "$nqn.manager" --secret "$dir/manager" --host "$nqn.client" --secret "$dir/client" >"$dir/engine5" 2>&1 &
+  engines[5]=$!
+  wait_for "${engines[5]}" "$dir/engine5" '^weir-target: serving' || exit 1
+  port=$(sed -n 's/.* nvmf:tcp:\/\/127.0.0.1:\([0-9]*\)\/.*/\1/p' "$dir/engine5" | head -n 1)
+  rm -f "$WEIR_VOLUMED"
+  "$volumed" --engine "tcp://127.0.0.1:$port/$nqn.5" --socket "$WEIR_VOLUMED" --hostnqn "$nqn.manager" --secret "$dir/manager" >"$dir/daemon" 2>&1 &
+  daemon=$!
+  wait_for "$daemon" "$dir/daemon" '^weir-volumed: serving' || exit 1
+  { tool create known 8M --replicas 1 && tool share known --host "$nqn.client"; } >"$dir/output" 2>&1
+  report $? 'a daemon that authenticates' "$(cat "$dir/output")"
+  verified 'a client that authenticates' "vol:known?hostnqn=$nqn.client&dhchap_secret=$dir/client" --rw=randrw
+  output=$(timeout 60 "$check" --storage "vol:known?hostnqn=$nqn.client&dhchap_secret=$dir/stranger&wait_ms=500" 2>&1)
+  [ $? = 3 ] && grep -q 'the secrets differ\|does not believe' <<<"$output"
+  report $? 'a client with another secret' "$output"
+else
+  report 0 'engines that want proof # SKIP this build has no OpenSSL'
+fi
 echo "1..$count"

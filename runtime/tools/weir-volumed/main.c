@@ -46,6 +46,9 @@ static const char usage_text[] =
 	"  --socket PATH       a local socket for the same\n"
 	"  --lease-seconds N   how long a writer has a volume unless it renews its lease (300)\n"
 	"  --hostnqn NQN       who the daemon is to engines (this user's host NQN; weir-fabrics show)\n"
+	"  --secret FILE       by which the daemon authenticates to engines that ask it to (DH-HMAC-CHAP)\n"
+	"  --controller-secret FILE\n"
+	"                      what engines have to prove that they know\n"
 	"  --version           print the version\n"
 	"\n"
 	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
@@ -59,6 +62,8 @@ struct config {
 	unsigned listen_count;
 	unsigned lease_seconds;
 	const char *hostnqn;
+	struct weir_chap_secret secret;
+	struct weir_chap_secret controller_secret;
 };
 
 static int take_number(const char *what, const char *text, u32 least, u32 most, u32 *value)
@@ -125,6 +130,8 @@ static int take_option(struct config *config, int option, const char *value)
 	case 'l':
 	case 's': return take_listen(config, value);
 	case 'n': config->hostnqn = value; return 0;
+	case 'k': return weir_chap_secret_load(value, &config->secret);
+	case 'K': return weir_chap_secret_load(value, &config->controller_secret);
 	default: return take_number("--lease-seconds", value, 1, MOST_SECONDS, &config->lease_seconds);
 	}
 }
@@ -137,6 +144,8 @@ static int read_arguments(int count, char **words, struct config *config)
 						 { "listen", required_argument, NULL, 'l' },
 						 { "socket", required_argument, NULL, 's' },
 						 { "hostnqn", required_argument, NULL, 'n' },
+						 { "secret", required_argument, NULL, 'k' },
+						 { "controller-secret", required_argument, NULL, 'K' },
 						 { "lease-seconds", required_argument, NULL, 't' },
 						 { "version", no_argument, NULL, 'v' },
 						 { "help", no_argument, NULL, 'h' },
@@ -218,6 +227,8 @@ static int run(const struct config *config, int signals)
 {
 	struct volume_linker_nvmf linker = { .base = volume_linker_nvmf,
 					     .hostnqn = config->hostnqn,
+					     .secret = config->secret,
+					     .controller_secret = config->controller_secret,
 					     .connect_ms = CONNECT_MS };
 	struct volumed *d;
 	int error = volumed_create(&(struct volumed_options){ .linker = &linker.base,

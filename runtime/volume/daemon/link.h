@@ -15,6 +15,8 @@
 
 #include <weir/nvme.h>
 
+#include "../../transport/fabrics/chap.h"
+
 struct volume_engine_link;
 
 /** enum volume_way - which way a command's data goes */
@@ -53,11 +55,14 @@ struct volume_linker {
 /**
  * struct volume_linker_nvmf - links over NVMe/TCP
  * @hostnqn: who the daemon is to engines; NULL: this user's host identity
+ * @secret, @controller_secret: by which it and engines authenticate; none of it has bytes: they do not
  * @connect_ms: what connecting may take
  */
 struct volume_linker_nvmf {
 	struct volume_linker base;
 	const char *hostnqn;
+	struct weir_chap_secret secret;
+	struct weir_chap_secret controller_secret;
 	unsigned connect_ms;
 };
 

@@ -155,6 +155,8 @@ static int create(struct volume_linker *base, const char *address, const char *n
 		return weir_fail(ENOMEM, "no memory for a connection to engine %s", address);
 	link->base.ops = &ops;
 	link->keys.connect_ms = linker->connect_ms;
+	link->keys.secret = linker->secret;
+	link->keys.controller_secret = linker->controller_secret;
 	link->keys.mdts = TRANSFER_BYTES;
 	error = take_address(link, address, nqn);
 	if (!error)
