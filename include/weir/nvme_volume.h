@@ -8,11 +8,15 @@
  * paper leaves open (epochs, versions) is weir's own.
  *
  * I/O commands to an engine are to namespace 1, whose logical blocks have 4096 bytes:
- *   SLBA      63:48 volume, 47:32 client, 31:0 block of the volume; likewise in ranges of Dataset Management
- *   CDW2, 3   version, low word first, of what is written; one greater for each block that follows. Of a Read
- * of client 0: the version that is wanted, refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here;
- * 0: any CDW14     lease epoch, of a command that changes blocks; else 0 CDW15     map epoch One command lies
- * in one stripe unit of its volume.
+ *
+ * - SLBA: 63:48 volume, 47:32 client, 31:0 block of the volume; likewise in ranges of Dataset Management.
+ * - CDW2 and 3: version, low word first, of what is written; one greater for each block that follows. Of a
+ *   client: lease epoch from bit NVME_VOLUME_VERSION_EPOCH on, below it what it counts. Of a Read of client
+ * 0: the version that is wanted, refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here; 0: any.
+ * - CDW14: lease epoch, of a command that changes blocks; else 0.
+ * - CDW15: map epoch.
+ *
+ * One command lies in one stripe unit of its volume.
  */
 #ifndef WEIR_NVME_VOLUME_H
 #define WEIR_NVME_VOLUME_H
@@ -29,6 +33,9 @@ enum {
 	NVME_VOLUME_MOST = 0xfffe, /* volumes are 1 to this, clients likewise */
 	NVME_VOLUME_MANAGER = 0,   /* client: the daemon, which may do all, whatever the lease */
 	NVME_VOLUME_ALL = 0xffff,
+	NVME_VOLUME_VERSION_EPOCH =
+		40, /* a lease is good for 2^40 blocks written, a volume for 2^24 epochs */
+	NVME_VOLUME_LAST_EPOCH = 0xfffffe,
 };
 
 /* Admin commands; one page of data at most. cdw10: the volume, 15:0, unless it says otherwise. */

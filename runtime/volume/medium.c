@@ -20,7 +20,6 @@ enum {
 	SPINS = 50, /* polls without an answer before the thread naps between them */
 	NAP_NS = 10000,
 	LIST_BYTES = VOLUME_FRAGMENT_MOST / NVME_VOLUME_BLOCK_BYTES * sizeof(u64),
-	VERSION_LEASE_SHIFT = 40,
 };
 
 /* weir_io.medium_data */
@@ -105,7 +104,7 @@ static uint64_t next_bytes(const struct volume *volume, const struct weir_io *io
  * another begins has taken its own before, in the order of this word. */
 static u64 new_version(struct volume *volume, u32 blocks)
 {
-	return ((u64)volume->session->lease_epoch << VERSION_LEASE_SHIFT) + 1 +
+	return ((u64)volume->session->lease_epoch << NVME_VOLUME_VERSION_EPOCH) + 1 +
 	       fetch_add_relaxed_u64(&volume->written, blocks);
 }
 

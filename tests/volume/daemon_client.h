@@ -154,7 +154,7 @@ static inline void suspect(struct client *client, u32 engine)
 /* As a client does: to all replicas of the map, again after each refusal that another map cures. */
 static inline int write_block(struct client *client, u32 vba, u64 word)
 {
-	u64 version = (u64)client->lease << 32 | ++client->counter;
+	u64 version = (u64)client->lease << NVME_VOLUME_VERSION_EPOCH | ++client->counter;
 
 	for (unsigned i = 0; i < MOST_TRIES; i++) {
 		int status = 0;
@@ -186,7 +186,7 @@ static inline void write_all(u64 base)
 /* A write that reached replica @replica alone, of a client that is no more. */
 static inline void write_one(u32 vba, u32 replica, u64 word)
 {
-	u64 version = (u64)writer.lease << 32 | ++writer.counter;
+	u64 version = (u64)writer.lease << NVME_VOLUME_VERSION_EPOCH | ++writer.counter;
 
 	assert_int_equal(stand_in_write(&array.engines[engine_at(writer.vid, vba, replica)], writer.number,
 					writer.lease, writer.map, writer.vid, vba, version, word),

@@ -213,7 +213,7 @@ static void write_block(u32 vba, u64 word)
 	counter++;
 	for (u32 i = 0; i < REPLICAS; i++)
 		assert_int_equal(command(engine_at(vba, i), NVME_OPCODE_WRITE, vba,
-					 (u64)lease << 32 | counter, d->epoch, &word),
+					 (u64)lease << NVME_VOLUME_VERSION_EPOCH | counter, d->epoch, &word),
 				 0);
 	words[vba] = word;
 }
@@ -221,7 +221,8 @@ static void write_block(u32 vba, u64 word)
 static void trim_block(u32 vba)
 {
 	const u32 blocks = 1;
-	const u64 slba = (u64)(1u << 16 | client_number) << 32 | vba, version = (u64)lease << 32 | ++counter;
+	const u64 slba = (u64)(1u << 16 | client_number) << 32 | vba,
+		  version = (u64)lease << NVME_VOLUME_VERSION_EPOCH | ++counter;
 	const struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_DSM,
 				      .nsid = 1,
 				      .cdw2 = (u32)version,
@@ -347,17 +348,17 @@ static void test_a_writer_dies(void **state)
 
 	(void)state;
 	write_all(100);
-	assert_int_equal(
-		command(engine_at(4, 1), NVME_OPCODE_WRITE, 4, (u64)lease << 32 | ++counter, d->epoch, &word),
-		0);
+	assert_int_equal(command(engine_at(4, 1), NVME_OPCODE_WRITE, 4,
+				 (u64)lease << NVME_VOLUME_VERSION_EPOCH | ++counter, d->epoch, &word),
+			 0);
 	words[4] = 77;
 	clock_ms += LEASE_MS;
 	assert_int_equal(volumed_lease_grant(d, volume, client_number), 0);
 	assert_int_equal(d->counts.equalized, 1);
 	check_all();
-	assert_int_equal(
-		command(engine_at(4, 1), NVME_OPCODE_WRITE, 4, (u64)lease << 32 | ++counter, d->epoch, &word),
-		NVME_STATUS_VOLUME_STALE_LEASE);
+	assert_int_equal(command(engine_at(4, 1), NVME_OPCODE_WRITE, 4,
+				 (u64)lease << NVME_VOLUME_VERSION_EPOCH | ++counter, d->epoch, &word),
+			 NVME_STATUS_VOLUME_STALE_LEASE);
 }
 
 static void test_another_daemon_takes_over(void **state)

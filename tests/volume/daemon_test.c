@@ -92,7 +92,8 @@ static void write_late(struct stand_in_array *engines, u32 opcode, unsigned engi
 		if (engine_at(writer.vid, i, 0) == engine)
 			assert_int_equal(stand_in_write(&engines->engines[engine], writer.number,
 							writer.lease, writer.map, writer.vid, i,
-							(u64)writer.lease << 32 | 9999, 1),
+							(u64)writer.lease << NVME_VOLUME_VERSION_EPOCH | 9999,
+							1),
 					 NVME_STATUS_VOLUME_STALE_LEASE);
 }
 
@@ -396,7 +397,8 @@ static void write_where_it_reads(struct stand_in_array *engines, u32 opcode, uns
 	if (opcode != NVME_OPCODE_READ || !d->rebuilding)
 		return;
 	for (u32 i = 0; i < 10; i++, next = (next + 1) % BLOCKS) {
-		u64 version = (u64)writer.lease << 32 | ++writer.counter, word = 80000 + next;
+		u64 version = (u64)writer.lease << NVME_VOLUME_VERSION_EPOCH | ++writer.counter,
+		    word = 80000 + next;
 
 		if (stand_in_write(&engines->engines[engine], writer.number, writer.lease, writer.map,
 				   writer.vid, next, version, word) == 0)

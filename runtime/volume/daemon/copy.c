@@ -102,7 +102,8 @@ int volumed_copy_begin(struct volumed *d, enum volumed_task task, unsigned engin
 	copy->compared = copy->copied = 0;
 	memset(copy->floors, 0, (NVME_VOLUME_MOST + 1) * sizeof(*copy->floors));
 	for (size_t i = 0; i < d->volume_count; i++)
-		copy->floors[d->volumes[i].info.vid] = (u64)d->volumes[i].info.lease_epoch << 32;
+		copy->floors[d->volumes[i].info.vid] = (u64)d->volumes[i].info.lease_epoch
+						       << NVME_VOLUME_VERSION_EPOCH;
 	return volumed_map_table(d, task == VOLUMED_REBUILD ? -1 : (int)engine, state, copy->table);
 }
 

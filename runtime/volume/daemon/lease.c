@@ -60,7 +60,7 @@ static int fence(struct volumed *d, struct volumed_volume *volume)
 
 	if (!somebody_has(volume))
 		return 0;
-	become_unclean(volume, (u64)epoch << 32);
+	become_unclean(volume, (u64)epoch << NVME_VOLUME_VERSION_EPOCH);
 	return set(d, volume, (epoch | 1) + 1, VOLUMED_NOBODY);
 }
 
@@ -88,6 +88,11 @@ int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 cl
 			"it renews it; weir-volume lease %s --end ends it now",
 			volume->info.name, volume->info.lease_client,
 			(unsigned long long)(volume->lease_end_ms - now + 999) / 1000, volume->info.name);
+	if (volume->info.lease_epoch >= NVME_VOLUME_LAST_EPOCH - 2)
+		return weir_fail(
+			EOVERFLOW,
+			"volume '%s' has had %u lease epochs, the last that there are; copy it to a new one",
+			volume->info.name, volume->info.lease_epoch);
 	error = make_clean(d, volume);
 	if (!error)
 		error = set(d, volume, ((volume->info.lease_epoch + 1) | 1), client);

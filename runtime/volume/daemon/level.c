@@ -163,11 +163,11 @@ static int put(struct volumed_level *level, u32 engine, const struct volume_bloc
  * or what the others have was not listed. */
 static u64 repair_version(const struct volumed_level *level, u64 highest)
 {
-	u32 epoch = (u32)(highest >> 32);
+	u32 epoch = (u32)(highest >> NVME_VOLUME_VERSION_EPOCH);
 
 	if (level->from || (level->live && epoch >= level->live))
 		return 0;
-	return epoch & 1 ? (u64)(epoch + 1) << 32 : highest + 1;
+	return epoch & 1 ? (u64)(epoch + 1) << NVME_VOLUME_VERSION_EPOCH : highest + 1;
 }
 
 /* A replica has nothing of it. One that has a version was written since it is placed there, and so has all
