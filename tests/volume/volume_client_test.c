@@ -326,7 +326,8 @@ static void wait_past_the_lease(unsigned renewals)
 	uint64_t lease_ns = rig.lease_ms * 1000000ull, begin_ns = weir_session_now_ns();
 
 	while (weir_session_now_ns() < begin_ns + 3 * lease_ns / 2 ||
-	       (rig.renewals < renewals && weir_session_now_ns() < begin_ns + 10 * lease_ns))
+	       (__atomic_load_n(&rig.renewals, __ATOMIC_RELAXED) < renewals &&
+		weir_session_now_ns() < begin_ns + 10 * lease_ns))
 		rig_poll(&rig);
 }
 
@@ -338,7 +339,7 @@ static void renews_its_lease(void **state)
 	rig_open(&rig, false, WAIT_MS);
 	wait_past_the_lease(2);
 	write_value(0, 1, 1);
-	assert_true(rig.renewals >= 2);
+	assert_true(__atomic_load_n(&rig.renewals, __ATOMIC_RELAXED) >= 2);
 	rig_end(&rig);
 }
 

@@ -265,7 +265,7 @@ static json_t *serve(struct rig *rig, const json_t *request)
 	if (!strcmp(method, "lease_renew") && rig->refuse_renewal)
 		return weir_rpc_error(request, -ESTALE, "another client has the lease");
 	if (!strcmp(method, "lease_renew")) {
-		rig->renewals++;
+		__atomic_fetch_add(&rig->renewals, 1, __ATOMIC_RELAXED); /* relaxed: a count */
 		return weir_rpc_result(request, json_pack("{s:i}", "ms", (int)rig->lease_ms));
 	}
 	if (!strcmp(method, "lease_release"))
