@@ -39,7 +39,7 @@ done
 daemon=$!
 wait_for "$daemon" "$dir/daemon" '^weir-volumed: serving' || exit 1
 
-tool() { timeout 60 "$volume" --daemon "$WEIR_VOLUMED" "$@"; }
+tool() { timeout 60 "$volume" "$@"; } # the daemon is $WEIR_VOLUMED's
 
 for replicas in 1 2 3 4; do
   { tool create "v$replicas" 8M --replicas "$replicas" && tool share "v$replicas"; } >"$dir/output" 2>&1

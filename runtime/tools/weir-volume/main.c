@@ -36,7 +36,8 @@ static const char usage_text[] =
 	"           blocks to others first\n"
 	"  status   the map, copying, leases, counts\n"
 	"\n"
-	"  --daemon ADDRESS  HOST:PORT, or the path of a socket (127.0.0.1:4430)\n"
+	"  --daemon ADDRESS  HOST:PORT, or the path of a socket (the environment's WEIR_VOLUMED,\n"
+	"                    or 127.0.0.1:4430)\n"
 	"  --json            print the daemon's answer as it is\n"
 	"  --version         print the version\n"
 	"\n"
@@ -221,7 +222,8 @@ int main(int count, char **words)
 						 { "version", no_argument, NULL, 'v' },
 						 { "help", no_argument, NULL, 'h' },
 						 { NULL, 0, NULL, 0 } };
-	struct request request = { .daemon = "127.0.0.1:4430" };
+	const char *named = getenv("WEIR_VOLUMED");
+	struct request request = { .daemon = named && *named ? named : "127.0.0.1:4430" };
 	int option;
 
 	while ((option = getopt_long(count, words, "", options, NULL)) != -1) {
