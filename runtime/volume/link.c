@@ -110,9 +110,10 @@ static void answered(void *argument, u32 status)
 }
 
 /* The engine is out of the map, does not answer, or cannot. */
-static bool is_lost(const struct volume_thread *thread, u32 slot, uint64_t now)
+static bool is_lost(const struct volume_thread *thread, u32 slot)
 {
 	const struct volume_link *link = &thread->links[slot];
+	uint64_t now = weir_session_now_ns(); /* after the last answer, whose time is oldest_ns */
 
 	return link->channel->ops->lost(link->channel) ||
 	       (link->inflight &&
@@ -128,7 +129,6 @@ static void end_commands(struct volume_thread *thread, u32 slot)
 
 unsigned volume_link_poll(struct volume_thread *thread)
 {
-	uint64_t now = weir_session_now_ns();
 	unsigned count = 0;
 
 	for (u32 slot = 0; slot < WEIR_SESSION_SLOTS; slot++) {
@@ -137,7 +137,7 @@ unsigned volume_link_poll(struct volume_thread *thread)
 
 		if (state == VOLUME_LINK_READY) {
 			count += link->channel->ops->poll(link->channel, answered);
-			if (is_lost(thread, slot, now))
+			if (is_lost(thread, slot))
 				set_state(link, VOLUME_LINK_LOST);
 		} else if (state == VOLUME_LINK_HALTED) {
 			end_commands(thread, slot);

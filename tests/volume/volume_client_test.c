@@ -320,6 +320,26 @@ static void stops_with_its_lease(void **state)
 	rig_end(&rig);
 }
 
+/* An engine that answers some of what it has is not lost. */
+static void a_channel_is_opened_once(void **state)
+{
+	struct weir_io io[8];
+
+	(void)state;
+	begin(2, WAIT_MS);
+	for (unsigned e = 0; e < RIG_ENGINES; e++)
+		rig.engines[e].slow = true;
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < 8; i++)
+			rig_start(&rig, &io[i], WEIR_IO_READ, i * 16, 16, data);
+		for (unsigned i = 0; i < 8; i++)
+			assert_int_equal(rig_wait(&rig, &io[i]), 0);
+	}
+	for (unsigned e = 0; e < RIG_ENGINES; e++)
+		assert_int_equal(__atomic_load_n(&rig.engines[e].opened, __ATOMIC_RELAXED), 1);
+	rig_end(&rig);
+}
+
 /* Until the lease as it was opened is over, and @renewals came. */
 static void wait_past_the_lease(unsigned renewals)
 {
@@ -465,6 +485,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_what_was_written),
 		cmocka_unit_test(many_requests_at_a_time),
+		cmocka_unit_test(a_channel_is_opened_once),
 		cmocka_unit_test(acknowledges_what_all_replicas_have),
 		cmocka_unit_test(versions_grow),
 		cmocka_unit_test(overtaken_writes_lose_no_block),

@@ -147,7 +147,7 @@ static unsigned rig_answers(struct weir_channel *base, void (*done)(void *argume
 	for (unsigned i = 0; i < channel->count;) {
 		struct rig_command command = channel->commands[i];
 
-		if (!command.done || channel->engine->down) {
+		if (!command.done || channel->engine->down || (channel->engine->slow && count)) {
 			i++;
 			continue;
 		}
@@ -193,6 +193,7 @@ static int rig_channel_open(void *argument, const char *uri, void *memory, size_
 	(void)bytes;
 	if (__atomic_load_n(&rig->engines[index].down, __ATOMIC_SEQ_CST))
 		return -ECONNREFUSED;
+	__atomic_fetch_add(&rig->engines[index].opened, 1, __ATOMIC_RELAXED); /* relaxed: a count */
 	channel = calloc(1, sizeof(*channel));
 	channel->base.ops = &rig_ops;
 	channel->engine = &rig->engines[index];

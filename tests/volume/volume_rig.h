@@ -39,7 +39,8 @@ struct rig_command {
 	bool done;
 };
 
-/** struct rig_engine - @held: commands are not carried out until rig_release(); @mute: not answered */
+/** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
+ * @opened: channels to it so far */
 struct rig_engine {
 	struct rig *rig;
 	pthread_mutex_t lock;
@@ -48,6 +49,8 @@ struct rig_engine {
 	u32 lease_epoch;
 	bool down;
 	bool held;
+	bool slow;
+	unsigned opened;
 	bool rebuilding;
 	unsigned flushes;
 	unsigned reads;
