@@ -82,7 +82,7 @@ static struct nvme_sqe authentication(struct host *host, u8 type, u32 bytes)
 {
 	struct nvme_sqe sqe = host_command(host, NVME_OPCODE_FABRICS, type);
 
-	sqe.cdw10 = NVME_AUTH_SECP << 24 | 1u << 16 | 1u << 8;
+	sqe.cdw10 = (u32)NVME_AUTH_SECP << 24 | 1u << 16 | 1u << 8;
 	sqe.cdw11 = bytes;
 	return sqe;
 }
