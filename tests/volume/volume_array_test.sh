@@ -73,7 +73,7 @@ output=$(WEIR_VOLUMED='' timeout 60 "$check" --storage 'vol:v2' 2>&1)
 report $? 'no daemon is named' "$output"
 
 # An engine is killed with commands under way.
-(timeout 300 "$perf" vol:v2 --runs=1 --runtime=4 --verify --size=4M --rw=randrw --iodepth=16 >"$dir/load" 2>&1) &
+(timeout 300 "$perf" vol:v2 --runs=1 --runtime=10 --verify --size=4M --rw=randrw --iodepth=16 >"$dir/load" 2>&1) &
 load=$!
 for i in $(seq 200); do tool lease v2 2>/dev/null | grep -q 'nobody' || break; sleep 0.05; done
 output=$(timeout 60 "$perf" vol:v2 --runs=1 --runtime=0.1 --rw=randwrite 2>&1)

@@ -19,7 +19,7 @@ enum {
 	BLOCK = NVME_VOLUME_BLOCK_BYTES,
 	UNIT = 1 << RIG_UNIT_LOG2,
 	WAIT_MS = 20000,
-	SHORT_MS = 150,
+	SHORT_MS = 1500, /* of requests that are to fail; others have to get through in it */
 	LEASE_MS = 6000, /* a client that is held up for half of it would lose a lease that it should have */
 	MOST = 24,
 	STEPS = 600,
