@@ -57,6 +57,8 @@ PROGRAMS = {
     "weir-ctc": "samples/ctc/weir-ctc",
     "weir-vectoradd": "samples/vectoradd/weir-vectoradd",
     "weir-dataset": "runtime/tools/weir-dataset/weir-dataset",
+    "weir-volume": "runtime/tools/weir-volume/weir-volume",
+    "weir-volumed": "runtime/tools/weir-volumed/weir-volumed",
     "weir-target": "runtime/tools/weir-target/weir-target",
     "target-bench": "tests/bench/target-bench",
     "peer-pread-copy": "backends/*/peers/peer-pread-copy",
@@ -141,7 +143,7 @@ class Bench:
         self.folders = []  # temporary
         self.made = {}     # files by their kind
         self.commands = []
-        self.port = None   # of what is served
+        self.ports = []    # of what is served
 
     def __enter__(self):
         return self
@@ -164,7 +166,9 @@ class Bench:
         """Temporary folders are called TMP: their names mean nothing afterwards."""
         for folder in self.folders:
             text = text.replace(folder, "TMP")
-        return text.replace(f"127.0.0.1:{self.port}", "127.0.0.1:PORT") if self.port else text
+        for port in self.ports:
+            text = text.replace(f"127.0.0.1:{port}", "127.0.0.1:PORT")
+        return text
 
     def run(self, name, *arguments, limit=None, turn=0):
         """Output of a program that ends well, once however often it is wanted in the same turn."""
@@ -208,20 +212,38 @@ class Bench:
                          "--json", *text.split(), turn=turn)
 
     @contextlib.contextmanager
-    def served(self, storage, threads):
-        """A storage served over loopback while this lasts: its URI."""
-        command = [os.path.abspath(self.program("weir-target")), "--listen", "tcp://127.0.0.1:0", "--threads", str(threads),
-                   "--subsystem", f"nqn.2026-11.org.example:figures={storage}"]
+    def server(self, name, arguments):
+        """A program that says "serving" and goes on, while this lasts: that line."""
+        command = [os.path.abspath(self.program(name)), *arguments]
         self.commands.append(self.show(command))
-        target = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            line = target.stdout.readline()
-            if "; " not in line:
-                raise Failed(f"weir-target serves nothing: {line.strip() or 'it ended'}")
-            self.port = line.split("tcp://127.0.0.1:", 1)[1].split("/", 1)[0].split(";", 1)[0]
-            yield line.rsplit("; ", 1)[1].strip()
+            line = process.stdout.readline()
+            if "serving" not in line:
+                raise Failed(f"{name} serves nothing: {line.strip() or 'it ended'}")
+            yield line
         finally:
-            end_group(target)
+            end_group(process)
+
+    @contextlib.contextmanager
+    def served(self, storage, threads, number=1, engine=False):
+        """A storage served over loopback while this lasts: its URI."""
+        with self.server("weir-target", ["--listen", "tcp://127.0.0.1:0", "--threads", str(threads), *(["--engine"] if engine else []),
+                                         "--subsystem", f"nqn.2026-11.org.example:figures{number}={storage}"]) as line:
+            self.ports.append(line.split("tcp://127.0.0.1:", 1)[1].split("/", 1)[0].split(";", 1)[0])
+            yield line.rsplit("; ", 1)[1].strip()
+
+    @contextlib.contextmanager
+    def array(self, count, storage, threads, replicas, size):
+        """A volume over engines on this machine, while this lasts: its URI."""
+        socket = os.path.join(self.place(self.memory, 0), "socket")
+        with contextlib.ExitStack() as stack:
+            engines = [stack.enter_context(self.served(storage, threads, i, engine=True)) for i in range(count)]
+            stack.enter_context(self.server("weir-volumed", [
+                "--socket", socket, *(word for uri in engines for word in ("--engine", uri.removeprefix("nvmf:")))]))
+            self.run("weir-volume", "--daemon", socket, "create", "figures", size, "--replicas", str(replicas), turn=socket)
+            self.run("weir-volume", "--daemon", socket, "share", "figures", turn=socket)
+            yield f"vol:figures?daemon={socket}"
 
     def place(self, parent, needed):
         """A temporary folder with room."""

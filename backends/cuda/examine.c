@@ -14,7 +14,7 @@ static int owner(struct gpu_backend *backend, uint64_t address, struct cudaPoint
 	gpuError_t code = cudaPointerGetAttributes(attributes, (const void *)(uintptr_t)address);
 
 	if (code)
-		return gpu_fail(backend, code, "cannot tell what memory is at %#llx",
+		return gpu_fail(backend, code, "cannot find out what memory is at %#llx",
 				(unsigned long long)address);
 	if (attributes->type == cudaMemoryTypeUnregistered)
 		return weir_fail(EFAULT,

@@ -6,11 +6,11 @@
  * Everything else lies in the device's own, which the host reaches by copies.
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <weir/nvme.h>
 
+#include "../../runtime/backend/error.h"
 #include "gpu.h"
 
 static void *pointer(uint64_t address)
@@ -66,9 +66,8 @@ void gpu_let_go(struct gpu_backend *backend, enum gpu_held kind, void *what, siz
 			*kept = (struct kept){ kind, backend->device, what, whole_pages(bytes), shared.kept };
 			shared.kept = kept;
 		} else {
-			fprintf(stderr,
-				"weir: no memory to note what " GPU_NAME ":%d could free later: it is lost\n",
-				backend->device);
+			weir_report("no memory to note what " GPU_NAME ":%d could free later: it is lost",
+				    backend->device);
 		}
 	}
 	pthread_mutex_unlock(&shared.mutex);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../runtime/backend/error.h"
+
 #define FNV_BASIS 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
@@ -42,11 +44,10 @@ static void complain(const char *path)
 	int error = errno;
 
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr,
-			"weir: cannot keep compiled kernels in %s: %s; they are compiled each time "
-			"(XDG_CACHE_HOME "
-			"names another place)\n",
-			path, strerror(error));
+		weir_report("cannot keep compiled kernels in %s: %s; they are compiled each time "
+			    "(XDG_CACHE_HOME "
+			    "names another place)",
+			    path, strerror(error));
 }
 
 /* Of the folder, and of an entry of it; false where nobody says where. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/backend/error.h"
 #include "cache.h"
 #include "opencl.h"
 
@@ -36,9 +37,8 @@ static void report_log(const struct opencl_device *device, cl_program program, c
 		return;
 	}
 	if (*log)
-		fprintf(stderr,
-			"weir: what the compiler of opencl:%u says of kernel \"%s\" and its file:\n%s\n",
-			device->number, kernel, log);
+		weir_report("what the compiler of opencl:%u says of kernel \"%s\" and its file:\n%s",
+			    device->number, kernel, log);
 	line = strstr(log, "error:");
 	while (line && line > log && line[-1] != '\n')
 		line--;

@@ -5,19 +5,20 @@
  * Owns: their layout, and nothing else. Sizes and offsets are asserted; addresses
  * are words (weir_addr), never pointers. Words that several agents touch are
  * weir_shared_*; everything else is written by the host before lanes can see it. Locks and their chain are
- * in abi_chain.h, which comes with this.
+ * in abi_chain.h, volumes whose blocks lanes place in abi_volume.h; both come with this.
  */
 #ifndef WEIR_ABI_H
 #define WEIR_ABI_H
 
 #include <weir/abi_chain.h>
+#include <weir/abi_volume.h>
 #include <weir/nvme.h>
 #include <weir/policies.h>
 #include <weir/port.h>
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 5
+#define WEIR_ABI_VERSION 6
 
 /* How a completion's data reached its destination. */
 enum {
@@ -62,6 +63,7 @@ enum {
 	WEIR_TARGET_EVENT = 1,   /* a struct weir_event */
 	WEIR_TARGET_LINE = 2,    /* a cache line's word, and its status word: the line was fetched */
 	WEIR_TARGET_WRITTEN = 3, /* the same: the line was written back */
+	WEIR_TARGET_JOIN = 4,    /* a struct weir_write_join, of a write to several engines */
 };
 
 /**
@@ -132,7 +134,8 @@ struct weir_queue {
 	u32 block_log2;
 	u32 path; /* WEIR_PATH_... */
 	u32 id;   /* NVMe queue identifier */
-	u32 staging_log2;
+	u16 staging_log2;
+	u16 placed;    /* 0; or, of a volume whose blocks lanes place, WEIR_QUEUE_FORWARDER or _ENGINE */
 	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
 	/** dead: 0, or the weir_status that every request gets from now on, with WEIR_QUEUE_... */
 	weir_shared_u32 dead;
@@ -155,6 +158,7 @@ struct weir_queue {
 	weir_shared_u64 pending __attribute__((aligned(128)));
 	/** committed: tickets below it were announced by the doorbell; combiner's own */
 	weir_shared_u64 committed;
+	weir_addr volume; /* placed: its struct weir_placed. Never changes */
 
 	/** reap: completions consumed, times 2; plus 1 while a wave reads the ring; only ever tried */
 	weir_shared_u64 reap __attribute__((aligned(128)));
@@ -187,6 +191,8 @@ WEIR_ASSERT_OFFSET(struct weir_queue, reap, 384);
 #define WEIR_DISK_SERVICE   2u /* a service reaps; lanes need not */
 #define WEIR_DISK_WINDOW                                                                                     \
 	4u /* nothing confines its controller but the check that data is in struct weir_queue.window */
+#define WEIR_DISK_PLACED                                                                                     \
+	8u /* a volume whose blocks lanes place: struct weir_queue.volume of its queue pairs says how */
 
 /**
  * struct weir_disk - one storage as lanes see it

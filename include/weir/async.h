@@ -92,17 +92,16 @@ WEIR_FN u32 weir_array_resident(WEIR_GLOBAL struct weir_array *array, u64 line)
 /* The lines from @first on; or, if @list is not 0, those of the elements u64[count] there. */
 WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 first, u64 count)
 {
-	u64 wave = weir_active(), started = 0, at = 0, needy;
+	u64 wave = weir_active(), started = 0, at = 0;
 	u32 tries = 0;
 
 	if (WEIR_ONLY_SERVICE && !(weir_extent_disk(&array->extent, 0)->flags & WEIR_DISK_SERVICE))
 		count = 0;
-	for (u32 iteration = 0; weir_ballot(wave, at < count) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, at < count, iteration) {
 		u64 index = at < count && list ? *weir_at(list, u64, at) : 0;
 		u64 line = at < count ? (list ? weir_array_line(array, index) : first + at) : 0;
 		u32 want, sent;
 
-		weir_reconverge();
 		want = at < count && index < array->count && !weir_array_resident(array, line) &&
 		       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
 		sent = weir_prefetch_try(wave, want, array, line);
@@ -111,10 +110,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 		at += at < count && tries == 0;
 		if (tries == WEIR_PREFETCH_ITERATIONS)
 			at = count;
-		needy = weir_ballot(wave, tries != 0 && at < count);
-		if (needy &&
-		    weir_disk_help(wave, needy, weir_extent_disk(&array->extent, line), iteration) == 0)
-			weir_relax(0); /* after WEIR_PREFETCH_ITERATIONS the lane goes on */
+		weir_wait_help(wave, tries != 0 && at < count, weir_extent_disk(&array->extent, line),
+			       iteration, 0); /* after WEIR_PREFETCH_ITERATIONS the lane goes on */
 	}
 	return started;
 }
@@ -269,7 +266,6 @@ WEIR_FN u32 weir_async_try_cache(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
 				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
 {
-#ifdef WEIR_TIER
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_set *set = weir_lines_set(lines, 0);
 	u64 key = array->extent.key_base + line, position;
@@ -277,6 +273,8 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	struct weir_found found;
 	u32 there = 0;
 
+	if (!WEIR_TIER_KNOWN)
+		return 0;
 	found.word = 0;
 	found.way = 0;
 	if (want && lines->tier) {
@@ -297,19 +295,7 @@ WEIR_FN u32 weir_async_try_tier(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	}
 	weir_reconverge();
 	return there;
-#else
-	(void)wave;
-	(void)want;
-	(void)array;
-	(void)line;
-	(void)event;
-	(void)buffer;
-	(void)bytes;
-	return 0;
-#endif
 }
-
-#ifdef WEIR_SHARE_TABLE
 
 /* The same, as far as a shared buffer has it now. */
 WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
@@ -342,6 +328,22 @@ WEIR_FN u32 weir_async_try_share(u64 wave, u32 want, WEIR_GLOBAL struct weir_arr
 	return status == WEIR_OK ? WEIR_COPY_DONE : WEIR_COPY_RETRY;
 }
 
+/* As weir_async_try_cache(), and the event. */
+WEIR_FN u32 weir_async_try_plain(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
+				 WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes)
+{
+	u32 seen = weir_async_try_cache(wave, want, array, line, buffer, bytes);
+
+	if (seen == WEIR_COPY_DONE)
+		weir_event_finish(event, WEIR_PATH_CACHE);
+	weir_reconverge();
+	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
+		seen = WEIR_COPY_DONE;
+	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
+		return WEIR_COPY_FAILED;
+	return seen;
+}
+
 /*
  * As weir_async_try_cache(), with precedence for the Share Table if there is one (AGILE, section
  * 3.4.1). Lines go from one to the other, and who looks at both may miss one on its way, twice: so
@@ -354,6 +356,8 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u32 seen = WEIR_COPY_ABSENT, path = WEIR_PATH_SHARE;
 
+	if (!WEIR_SHARE_KNOWN)
+		return weir_async_try_plain(wave, want, array, line, event, buffer, bytes);
 	if (weir_ballot(wave, lines->share != 0))
 		seen = weir_async_try_share(wave, want && lines->share, array, line, buffer, bytes, deadline);
 	if (weir_ballot(wave, want && seen == WEIR_COPY_ABSENT)) {
@@ -378,40 +382,14 @@ WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_arra
 WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array, u64 line)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(weir_at(array->lines, struct weir_lines, 0));
-	weir_status status = weir_share_probe(share, weir_share_find(share, array->extent.key_base + line));
+	weir_status status;
 
+	if (!WEIR_SHARE_KNOWN)
+		return WEIR_E_SHARE_TABLE;
+	status = weir_share_probe(share, weir_share_find(share, array->extent.key_base + line));
 	return status == WEIR_E_SHARED || status == WEIR_E_LOCKED ? (u32)WEIR_OK
 								  : status; /* it went meanwhile */
 }
-
-#else
-
-/* As weir_async_try_cache(), and the event. */
-WEIR_FN u32 weir_async_try_copy(u64 wave, u32 want, WEIR_GLOBAL struct weir_array *array, u64 line,
-				WEIR_GLOBAL struct weir_event *event, weir_addr buffer, u32 bytes,
-				u64 deadline)
-{
-	u32 seen = weir_async_try_cache(wave, want, array, line, buffer, bytes);
-
-	if (seen == WEIR_COPY_DONE)
-		weir_event_finish(event, WEIR_PATH_CACHE);
-	weir_reconverge();
-	if (weir_async_try_tier(wave, want && seen == WEIR_COPY_ABSENT, array, line, event, buffer, bytes))
-		seen = WEIR_COPY_DONE;
-	(void)deadline;
-	if (want && seen == WEIR_COPY_ABSENT && weir_at(array->lines, struct weir_lines, 0)->share)
-		return WEIR_COPY_FAILED;
-	return seen;
-}
-
-WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array, u64 line)
-{
-	(void)array;
-	(void)line;
-	return WEIR_E_SHARE_TABLE;
-}
-
-#endif
 
 /**
  * weir_async_read() - start copying a line of an array into a buffer
@@ -432,7 +410,7 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
 WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				    WEIR_GLOBAL struct weir_event *event)
 {
-	u64 wave = weir_active(), needy;
+	u64 wave = weir_active();
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, line);
 	struct weir_request request = weir_async_request(array, NVME_OPCODE_READ, line, buffer, event);
 	u32 bytes = request.blocks << disk->block_log2, started = 0, done;
@@ -441,10 +419,9 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 
 	started = status == WEIR_OK;
 	done = !started;
-	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		u32 seen;
 
-		weir_reconverge();
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes, deadline);
 		done |= seen == WEIR_COPY_DONE;
 		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request,
@@ -455,10 +432,7 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		    weir_expired(deadline, iteration))
 			status = WEIR_E_QUEUE_FULL;
 		done |= status != WEIR_OK;
-		weir_reconverge();
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	if (started) /* it may have come another way */
 		weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);

@@ -8,37 +8,18 @@
  *
  * Every function here may be called by any subset of a wave's lanes, with
  * different arguments in each. Each wait is a loop of steps that do not wait, and
- * every iteration of it helps others (DESIGN section 3, the six rules).
+ * every iteration of it helps others (core/wait_loop.h has the rules).
  */
 #ifndef WEIR_DISK_H
 #define WEIR_DISK_H
 
+#include <weir/core/queue/alone.h>
 #include <weir/core/queue/cq.h>
 #include <weir/core/queue/fault.h>
 #include <weir/core/queue/retry.h>
 #include <weir/core/queue/sq.h>
-
-/* Iterations between two looks at the clock. */
-enum { WEIR_CLOCK_ITERATIONS = 16 };
-
-/*
- * A kernel built with WEIR_SERVICE_ONLY has no code to reap: it needs fewer registers, and a
- * context with a service. Its requests are refused where there is none.
- */
-#ifdef WEIR_SERVICE_ONLY
-#define WEIR_ONLY_SERVICE 1
-#else
-#define WEIR_ONLY_SERVICE 0
-#endif
-
-/** WEIR_FOREVER - a timeout that never passes; prefer the storage's own (0) */
-#define WEIR_FOREVER (~(u64)0)
-
-WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_disk *disk, u64 choice)
-{
-	return weir_at(disk->queues, struct weir_queue,
-		       (u32)choice % disk->queue_count); /* 64 bits: a call */
-}
+#include <weir/core/wait_loop.h>
+#include <weir/core/volume/place.h>
 
 /* WEIR_DISK_WINDOW: all of the data is where the controller is to reach. */
 WEIR_FN u32 weir_disk_reaches(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
@@ -47,19 +28,6 @@ WEIR_FN u32 weir_disk_reaches(WEIR_GLOBAL struct weir_disk *disk, struct weir_re
 	u64 offset = request.buffer - queue->window, bytes = (u64)request.blocks << disk->block_log2;
 
 	return offset < queue->window_bytes && bytes <= queue->window_bytes - offset;
-}
-
-/** weir_deadline() - clock value at which @timeout_us from now (0: the storage's) has passed */
-WEIR_FN u64 weir_deadline(WEIR_GLOBAL struct weir_disk *disk, u64 timeout_us)
-{
-	if (timeout_us == WEIR_FOREVER)
-		return WEIR_FOREVER;
-	return weir_clock_ns() + (timeout_us ? timeout_us * 1000 : disk->timeout_ns);
-}
-
-WEIR_FN u32 weir_expired(u64 deadline, u32 iteration)
-{
-	return iteration % WEIR_CLOCK_ITERATIONS == WEIR_CLOCK_ITERATIONS - 1 && weir_clock_ns() > deadline;
 }
 
 /** weir_disk_check() - what is wrong with a request before it costs a slot; 0 if nothing */
@@ -93,13 +61,47 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 	while (left != 0) { /* it is 0 in most iterations of a wait */
 		u64 address = weir_shuffle_u64(wave, mine, weir_lowest_bit(left));
 		u64 takers = weir_ballot(wave, want && mine == address);
+		WEIR_GLOBAL struct weir_queue *queue = weir_at(address, struct weir_queue, 0);
+		u32 sent = weir_sq_try_submit(queue, wave, takers, request, age);
 
-		submitted |= weir_sq_try_submit(weir_at(address, struct weir_queue, 0), wave, takers, request,
-						age);
+		submitted |= sent;
 		left &= ~takers;
+		want = want && !weir_is_in(takers);
+		if (queue->placed == WEIR_QUEUE_ENGINE) { /* the same in all lanes: writes go on */
+			if (weir_is_in(takers) && request.target_kind == WEIR_TARGET_JOIN) {
+				struct weir_place_step step = weir_place_sent(request.target, sent);
+
+				submitted = step.submitted;
+				mine = step.queue;
+				want = mine != 0;
+			}
+			weir_reconverge();
+			left = weir_ballot(wave, want);
+		}
 		weir_reconverge();
 	}
 	return submitted;
+}
+
+/* weir_disk_try_submit() in a wait for a slot: who has waited long goes before others in the end. */
+WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
+				    struct weir_request request, struct weir_age age)
+{
+	weir_addr mine = WEIR_ADDR(weir_disk_queue(disk, weir_wave()));
+
+	if (want && (disk->flags & WEIR_DISK_PLACED)) {
+		struct weir_place place = weir_place(disk, request);
+
+		mine = place.queue;
+		want = mine != 0;
+		request.lba = place.lba;
+		request.target_kind = place.join ? (u32)WEIR_TARGET_JOIN : request.target_kind;
+		request.target = place.join ? place.join : request.target;
+	}
+	if (disk->flags & WEIR_DISK_PLACED) /* the next try may go elsewhere: nobody leaves slots to it */
+		age = weir_age_none();
+	weir_reconverge();
+	return weir_queues_try_submit(wave, want, mine, request, age);
 }
 
 /**
@@ -116,45 +118,7 @@ WEIR_FN u32 weir_queues_try_submit(u64 wave, u32 want, weir_addr mine, struct we
 WEIR_FN u32 weir_disk_try_submit(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
 				 struct weir_request request)
 {
-	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request,
-				      weir_age_none());
-}
-
-/* The same in a wait for a slot: who has waited long goes before others in the end. */
-WEIR_FN u32 weir_disk_try_submit_by(u64 wave, u32 want, WEIR_GLOBAL struct weir_disk *disk,
-				    struct weir_request request, struct weir_age age)
-{
-	return weir_queues_try_submit(wave, want, WEIR_ADDR(weir_disk_queue(disk, weir_wave())), request,
-				      age);
-}
-
-/**
- * weir_disk_help() - reap one queue pair for everybody, all lanes of @wave together
- * @wave: lanes calling together
- * @needy: lanes of it that wait for something
- * @disk: each lane's storage; the needy take turns
- * @iteration: counts the calls of one wait
- *
- * Mostly the wave's own queue pair; every fourth iteration another one, so that a
- * completion is found even if its submitter left long ago.
- *
- * Where a service reaps, there is nothing to do.
- *
- * Return: completions handled, the same value in all lanes.
- */
-WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 iteration)
-{
-	u32 skip = WEIR_ONLY_SERVICE ? 0 : iteration % weir_popcount(needy);
-	u64 chosen = needy;
-	WEIR_GLOBAL struct weir_queue *queue;
-
-	for (u32 i = 0; i < skip; i++)
-		chosen &= chosen - 1;
-	disk = weir_at(weir_shuffle_u64(wave, WEIR_ADDR(disk), weir_lowest_bit(chosen)), struct weir_disk, 0);
-	if (WEIR_ONLY_SERVICE || (disk->flags & WEIR_DISK_SERVICE))
-		return 0;
-	queue = weir_disk_queue(disk, weir_wave() + ((iteration & 3) == 3 ? iteration >> 2 : 0));
-	return weir_cq_reap(queue, wave);
+	return weir_disk_try_submit_by(wave, want, disk, request, weir_age_none());
 }
 
 /** weir_disk_dead() - status of a storage whose queues are gone, 0 while it lives */
@@ -188,6 +152,21 @@ WEIR_FN weir_status weir_disk_unsafe(WEIR_GLOBAL struct weir_disk *disk)
 	return dead & WEIR_QUEUE_UNSAFE ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
 }
 
+/* weir_disk_submit() by a lane that is a wave of its own and meets nobody. Return: 1 if it was submitted. */
+WEIR_FN u32 weir_disk_submit_alone(WEIR_GLOBAL struct weir_disk *disk, u64 wave, struct weir_request request)
+{
+	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave());
+	struct weir_alone alone = weir_alone_submit(queue, request);
+
+	if (alone.found == WEIR_ALONE_FILLED) {
+		weir_sq_commit(queue, wave, alone.word, 1);
+	} else if (alone.found == WEIR_ALONE_COMBINING) {
+		while (weir_sq_combine(queue, wave, 0, 0) != 0)
+			weir_reconverge();
+	}
+	return alone.found != WEIR_ALONE_NOTHING;
+}
+
 /*
  * Submit one checked request per wanting lane, waiting for slots as long as the
  * storage's timeout allows.
@@ -195,13 +174,14 @@ WEIR_FN weir_status weir_disk_unsafe(WEIR_GLOBAL struct weir_disk *disk)
 WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct weir_request request)
 {
 	u64 wave = weir_active();
-	u64 deadline = weir_deadline(disk, 0);
 	weir_status status = weir_disk_check(disk, request);
 	u32 done = status != WEIR_OK;
-	u64 needy;
+	u64 deadline;
 
-	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
-		weir_reconverge();
+	if (weir_popcount(wave) == 1 && !done && !(disk->flags & WEIR_DISK_PLACED))
+		done = weir_disk_submit_alone(disk, wave, request);
+	deadline = done ? 0 : weir_deadline(disk, 0);
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		if (!done && (status = weir_disk_dead(disk)) != WEIR_OK)
 			done = 1;
 		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, iteration));
@@ -210,9 +190,7 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 			status = WEIR_E_QUEUE_FULL;
 			done = 1;
 		}
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	return status;
 }
@@ -399,16 +377,39 @@ WEIR_FN u64 weir_event_retry(u64 wave, WEIR_GLOBAL struct weir_event *event, u64
 	return retries && state != 0 ? 0 : word;
 }
 
+/*
+ * The beginning of a wait by a lane that is a wave of its own: some tries to reap, for an event of
+ * its own. Return: the event's word; 0: to be waited for.
+ */
+WEIR_FN u64 weir_wait_alone(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event)
+{
+	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave());
+	u32 others = WEIR_ONLY_SERVICE || (disk->flags & (WEIR_DISK_SERVICE | WEIR_DISK_PLACED)) ||
+		     queue->staging != 0;
+
+	for (u32 i = 0; !others && i < WEIR_ALONE_TRIES; i++) {
+		struct weir_alone alone = weir_alone_reap(queue);
+
+		if (alone.found == WEIR_ALONE_DONE && alone.word == WEIR_ADDR(event))
+			return weir_event_word(WEIR_OK, queue->path);
+		others = alone.found == WEIR_ALONE_OTHERS;
+	}
+	return 0;
+}
+
 /* weir_wait(), until clock value @deadline. Return: the event's word, or one without WEIR_EVENT_DONE that has
  * only a status. */
 WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
 			   u64 deadline)
 {
-	u64 wave = weir_active(), word = 0, needy = wave;
+	u64 wave = weir_active(), word = 0;
 	u32 done = 0;
 
-	for (u32 iteration = 0; needy != 0; iteration++) {
-		weir_reconverge();
+	if (weir_popcount(wave) == 1) {
+		word = weir_wait_alone(disk, event);
+		done = word != 0;
+	}
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		if (!done)
 			word = weir_event_peek(event);
 		word = weir_event_retry(wave, event, word, deadline);
@@ -418,9 +419,7 @@ WEIR_FN u64 weir_wait_word(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struc
 				word = WEIR_E_TIMEOUT;
 		}
 		done = word != 0;
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	return word;
 }
@@ -465,16 +464,16 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
 				       weir_status status, u64 deadline)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(request.target, struct weir_event, 0);
-	u64 wave = weir_active(), needy;
+	u64 wave = weir_active();
 	u32 state = weir_request_retries(disk, request.opcode, status, 0, deadline), done = state == 0,
 	    begun = 0, sent = 0;
 
-	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
+	request.status = 1; /* for core/volume/place.h: not the first try */
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		weir_status dead = weir_disk_over(disk);
 		u64 word = 0;
 		u32 filled;
 
-		weir_reconverge();
 		if (!done && !begun && !weir_retry_now(state))
 			state = weir_retry(disk, status, state, deadline);
 		if (!done && !begun && weir_retry_now(state)) {
@@ -500,10 +499,7 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
 				weir_event_refuse(event, status);
 			done = 1;
 		}
-		weir_reconverge();
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	return status;
 }

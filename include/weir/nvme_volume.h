@@ -163,7 +163,14 @@ struct nvme_volume_list {
 	struct nvme_volume_entry entries[255];
 };
 
-/** struct nvme_volume_engine_status - sizes in blocks of 4096 bytes, counts since it was formatted */
+/**
+ * struct nvme_volume_engine_status - sizes in blocks of 4096 bytes, counts since it was formatted
+ * @doubtful: it was not closed in order the last time: writes that it acknowledged and had not made durable
+ * may be missing; 0 again once it has been given a map in which it is out
+ * @write_faults: writes that its medium failed since it started; 0 again likewise
+ * @last_vid: no volume has had a greater number; what is not there of these was deleted
+ * @has_map: it was given a map since it was started
+ */
 struct nvme_volume_engine_status {
 	u64 blocks; /* that volumes can use */
 	u64 used;
@@ -175,7 +182,12 @@ struct nvme_volume_engine_status {
 	u64 refused;
 	u32 map_epoch;
 	u32 volumes;
-	u64 reserved[7];
+	u32 doubtful;
+	u32 last_vid;
+	u32 has_map;
+	u32 reserved0;
+	u64 write_faults;
+	u64 reserved[4];
 };
 
 WEIR_ASSERT_SIZE(struct nvme_volume, 88);

@@ -21,7 +21,7 @@
 #define WEIR_SHARE_H
 
 #ifndef WEIR_SHARE_TABLE
-#ifdef WEIR_CORE_LINES_H
+#ifdef WEIR_CORE_LINE_H
 #error "weir: include <weir/share.h> before <weir/array.h>, or build with -DWEIR_SHARE_TABLE"
 #endif
 #define WEIR_SHARE_TABLE
@@ -131,15 +131,14 @@ WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struc
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	WEIR_GLOBAL struct weir_share *share = weir_array_share(array);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, shared.line);
-	u64 deadline = weir_deadline(disk, 0), key = array->extent.key_base + shared.line, needy;
+	u64 deadline = weir_deadline(disk, 0), key = array->extent.key_base + shared.line;
 	u32 admitted = weir_share_policy_admit(shared.line, weir_thread()) != 0;
 	u32 done = shared.status != WEIR_OK || shared.kind == WEIR_SHARED_COPY;
 
-	for (u32 iteration = 0; weir_ballot(wave, !done) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		struct weir_share_found found;
 		struct weir_registered registered;
 
-		weir_reconverge();
 		found = weir_share_find(share, key);
 		if (!done && found.word) {
 			shared = weir_share_try_guest(share, disk, found, shared, deadline);
@@ -158,10 +157,7 @@ WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struc
 			shared.status = over == WEIR_E_LOCKED ? (u32)WEIR_OK : over;
 			done = over != WEIR_E_LOCKED;
 		}
-		weir_reconverge();
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	return shared;
 }
@@ -294,19 +290,15 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 				    u64 timeout_us)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(&array->extent, shared.kind ? shared.line : 0);
-	u64 wave = weir_active(), deadline = weir_deadline(disk, timeout_us), needy;
+	u64 wave = weir_active(), deadline = weir_deadline(disk, timeout_us);
 	weir_status status = WEIR_E_LOCKED, found;
 
-	for (u32 iteration = 0; weir_ballot(wave, status == WEIR_E_LOCKED) != 0; iteration++) {
-		weir_reconverge();
+	WEIR_WAIT_LOOP(wave, status == WEIR_E_LOCKED, iteration) {
 		found = weir_share_try_wait(wave, status == WEIR_E_LOCKED, array, shared, deadline);
 		status = status == WEIR_E_LOCKED ? found : status;
 		if (status == WEIR_E_LOCKED)
 			status = weir_share_over(disk, deadline, iteration);
-		weir_reconverge();
-		needy = weir_ballot(wave, status == WEIR_E_LOCKED);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, status == WEIR_E_LOCKED, disk, iteration, iteration);
 	}
 	return status;
 }

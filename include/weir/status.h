@@ -52,6 +52,7 @@ enum {
 		WEIR_GROUP_REQUEST | 16, /* a buffer outside of the memory that the controller is to reach */
 	WEIR_E_WIDTH =
 		WEIR_GROUP_REQUEST | 17, /* an accessor of another width than the array's elements have */
+	WEIR_E_POOL = WEIR_GROUP_REQUEST | 18, /* no buffer of a pool begins there, or it is free already */
 
 	/* this queue pair */
 	WEIR_E_QUEUE_FULL = WEIR_GROUP_QUEUE | 1, /* no slot came free before the deadline */

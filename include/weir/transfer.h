@@ -192,17 +192,17 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access, 1)
 			 .status;
 	weir_reconverge();
-#ifdef WEIR_SHARE_TABLE
-	/* In a shared buffer: it takes what it takes until that is free. */
-	access.length = status == WEIR_E_SHARED ? access.length : 0;
-	if (weir_ballot(wave, access.length != 0)) {
-		weir_status shared =
-			weir_lines_reach(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access).status;
+	if (WEIR_SHARE_KNOWN) { /* in a shared buffer it takes what it takes until that is free */
+		access.length = status == WEIR_E_SHARED ? access.length : 0;
+		if (weir_ballot(wave, access.length != 0)) {
+			weir_status shared =
+				weir_lines_reach(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access)
+					.status;
 
-		status = access.length ? shared : status;
+			status = access.length ? shared : status;
+		}
+		weir_reconverge();
 	}
-	weir_reconverge();
-#endif
 	done = writes && status == WEIR_OK;
 	weir_transfer_write_back(wave, done, array, line);
 	if (done) {
@@ -356,12 +356,11 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
 {
 	struct weir_disks disks = weir_array_disks(array);
 	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us),
-	    wave = weir_active(), needy;
+	    wave = weir_active();
 	weir_status status = WEIR_OK;
 	u32 at = 0;
 
-	for (u32 iteration = 0; (needy = weir_ballot(wave, at < count)) != 0; iteration++) {
-		weir_reconverge();
+	WEIR_WAIT_LOOP(wave, at < count, iteration) {
 		weir_transfer_step(wave, at < count, array, transfers + (at < count ? at : 0), 1);
 		if (at < count && transfers[at].state == WEIR_TRANSFER_DONE) {
 			status = status == WEIR_OK ? transfers[at].status : status;
@@ -370,10 +369,7 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
 			status = status == WEIR_OK ? (u32)WEIR_E_TIMEOUT : status;
 			at = count;
 		}
-		weir_reconverge();
-		needy = weir_ballot(wave, at < count);
-		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, iteration), iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, at < count, weir_disks_pick(disks, iteration), iteration, iteration);
 	}
 	return status;
 }

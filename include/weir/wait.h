@@ -97,14 +97,12 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 	weir_status status = WEIR_OK;
 	u32 at = 0;   /* events below it are done */
 	u32 vain = 0; /* iterations since any lane saw one done */
-	u64 needy;
 
-	for (u32 iteration = 0; weir_ballot(wave, at < count) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, at < count, iteration) {
 		WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(disks, iteration);
 		u64 word = 0;
 		u32 moved = 0;
 
-		weir_reconverge();
 		if (at < count)
 			word = weir_event_poll(disks, events + at);
 		word = weir_event_retry(wave, events + at, word, deadline);
@@ -119,10 +117,8 @@ WEIR_FN weir_status weir_disks_wait_all(struct weir_disks disks, WEIR_GLOBAL str
 			}
 		}
 		weir_reconverge();
-		needy = weir_ballot(wave, word == 0 && at < count);
 		vain = weir_ballot(wave, moved) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(vain);
+		weir_wait_help(wave, word == 0 && at < count, disk, iteration, vain);
 	}
 	return status;
 }
@@ -166,15 +162,13 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 	u64 deadline = weir_deadline(weir_at(disks.first, struct weir_disk, 0), timeout_us);
 	struct weir_any any;
 	u32 done = 0;
-	u64 needy;
 
 	any.index = count;
 	any.status = WEIR_OK;
-	for (u32 iteration = 0; (needy = weir_ballot(wave, !done)) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		u32 pending = 0, failed = 0;
 		u64 retry = 0;
 
-		weir_reconverge();
 		for (u32 i = 0; !done && i < count; i++) {
 			u64 word = weir_event_poll(disks, events + i);
 
@@ -195,10 +189,7 @@ WEIR_FN struct weir_any weir_disks_wait_any(struct weir_disks disks, WEIR_GLOBAL
 		(void)weir_event_retry(wave, events + failed, done ? 0 : retry, deadline);
 		done |= !pending ||
 			any.status != WEIR_OK; /* nothing pending: all of them were given already */
-		weir_reconverge();
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, weir_disks_pick(disks, iteration), iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, weir_disks_pick(disks, iteration), iteration, iteration);
 	}
 	return any;
 }

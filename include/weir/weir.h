@@ -41,6 +41,7 @@
 #include <weir/host/memory.h>
 #include <weir/host/share.h>
 #include <weir/host/storage.h>
+#include <weir/host/volume.h>
 #include <weir/options.h>
 #include <weir/policies.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* error.c: each thread's latest sentence about why a call failed. */
+/* error.c: each thread's latest sentence about why a call failed, and sentences that are printed. */
 #include "error.h"
 
 #include <stdarg.h>
@@ -22,6 +22,19 @@ int weir_fail(int error, const char *format, ...)
 	va_end(arguments);
 	snprintf(sentence, sizeof(sentence), "%s", composed);
 	return -error;
+}
+
+void weir_report(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	flockfile(stderr); /* one line, whatever other threads print */
+	fputs("weir: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+	va_end(arguments);
 }
 
 const char *weir_last_error(void)

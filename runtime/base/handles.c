@@ -34,6 +34,7 @@ static const struct kind kinds[WEIR_HANDLE_KINDS] = {
 	[WEIR_HANDLE_CACHE] = { "cache", "weir_cache_create()" },
 	[WEIR_HANDLE_REGISTRATION] = { "registration", "weir_register()" },
 	[WEIR_HANDLE_BATCH] = { "batch", "weir_file_submit()" },
+	[WEIR_HANDLE_POOL] = { "pool", "weir_pool_create()" },
 	[WEIR_HANDLE_GPUS] = { "list of GPUs", "weir_gpus_open()" },
 };
 

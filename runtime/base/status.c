@@ -2,6 +2,7 @@
 /* Device statuses for people. */
 #include <stdio.h>
 
+#include <weir/nvme_volume.h>
 #include <weir/status.h>
 #include <weir/weir.h>
 
@@ -29,6 +30,7 @@ static const struct text own[] = {
 	{ WEIR_E_TIER, "the cache has a tier in host memory: build the kernel with -DWEIR_TIER" },
 	{ WEIR_E_WINDOW, "buffer outside of the memory that the controller reaches; use weir_alloc()" },
 	{ WEIR_E_WIDTH, "the accessor's width is not that of the array's elements" },
+	{ WEIR_E_POOL, "no buffer of the pool begins there, or it was given back already" },
 	{ WEIR_E_QUEUE_FULL, "no free queue slot before the deadline" },
 	{ WEIR_E_QUEUE_DEAD, "the queue is gone" },
 	{ WEIR_E_DEVICE_DEAD, "the controller failed" },
@@ -61,6 +63,15 @@ static const struct text nvme[] = {
 	{ NVME_STATUS_PATH_CONTROLLER, "controller pathing error" },
 	{ NVME_STATUS_PATH_HOST, "host pathing error" },
 	{ NVME_STATUS_ABORTED_BY_HOST, "not answered, ended by the host" },
+	{ NVME_STATUS_VOLUME_UNKNOWN, "engine: there is no such volume" },
+	{ NVME_STATUS_VOLUME_CLIENT, "engine: the host is not the client that it says" },
+	{ NVME_STATUS_VOLUME_DENIED, "engine: the client has no right to do that" },
+	{ NVME_STATUS_VOLUME_STALE_LEASE, "engine: the volume has another lease now" },
+	{ NVME_STATUS_VOLUME_STALE_MAP, "engine: the array has another map now" },
+	{ NVME_STATUS_VOLUME_MISPLACED, "engine: the block is not placed on this one" },
+	{ NVME_STATUS_VOLUME_OLD_VERSION, "engine: a newer version of the block is here" },
+	{ NVME_STATUS_VOLUME_NOT_HERE, "engine: the block may not have been copied here yet" },
+	{ NVME_STATUS_VOLUME_NO_MAP, "engine: it has been given no map since it started" },
 };
 
 static const char *find(const struct text *table, size_t count, uint32_t status)

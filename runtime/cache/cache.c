@@ -161,6 +161,10 @@ int weir_cache_shut(struct weir_cache *cache)
 	error = cache->context->backend->ops->synchronise(cache->context->backend);
 	if (!error && cache->written)
 		drained = weir_cache_drain(cache, &quiet);
+	else
+		/* What was fetched ahead, or belongs to a storage that died, may be under way with its lines.
+		 */
+		quiet = !weir_inflight(cache->context, cache->words, cache->sets * sizeof(struct weir_set));
 	if (!error)
 		error = weir_share_destroy(cache);
 	error = drained ? drained : error;

@@ -337,7 +337,7 @@ static int unpack(struct weir_dataset *dataset, uint32_t index, const unsigned c
 	if (!error)
 		error = add_rest(dataset, index, &parcel.header, at[WEIR_DATASET_FILES],
 				 (const void *)at[WEIR_DATASET_COLLISIONS]);
-	dataset->id = weir_dataset_mix(dataset->id ^ parcel.header.id);
+	dataset->id = weir_mix_u64(dataset->id ^ parcel.header.id);
 	return error;
 }
 

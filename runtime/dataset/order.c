@@ -171,8 +171,7 @@ uint64_t weir_dataset_epoch_at(struct weir_dataset_epoch *epoch, uint64_t positi
 		struct weir_dataset_permute key;
 
 		group = weir_dataset_epoch_group(epoch, position);
-		weir_dataset_permute_open(&key, epoch->groups,
-					  epoch->options.seed ^ weir_dataset_mix(group + 1),
+		weir_dataset_permute_open(&key, epoch->groups, epoch->options.seed ^ weir_mix_u64(group + 1),
 					  epoch->options.epoch, PURPOSE_GROUP);
 		if (epoch->options.order == WEIR_DATASET_CHUNK)
 			fill_chunk(epoch, group, key.keys[0]);

@@ -5,19 +5,19 @@
 void weir_dataset_permute_open(struct weir_dataset_permute *permute, uint64_t count, uint64_t seed,
 			       uint64_t epoch, uint64_t purpose)
 {
-	uint64_t state = weir_dataset_mix(weir_dataset_mix(weir_dataset_mix(seed + 1) + epoch) + purpose);
+	uint64_t state = weir_mix_u64(weir_mix_u64(weir_mix_u64(seed + 1) + epoch) + purpose);
 
 	permute->count = count;
 	permute->half_bits = 1;
 	while (permute->half_bits < 32 && (UINT64_C(1) << 2 * permute->half_bits) < count)
 		permute->half_bits++;
 	for (unsigned i = 0; i < WEIR_DATASET_ROUNDS; i++)
-		permute->keys[i] = weir_dataset_random(&state);
+		permute->keys[i] = weir_mix_next(&state);
 }
 
 static uint64_t round_of(uint64_t half, uint64_t key, uint64_t mask)
 {
-	return (weir_dataset_mix(half + key) >> 17) & mask;
+	return (weir_mix_u64(half + key) >> 17) & mask;
 }
 
 static uint64_t forward(const struct weir_dataset_permute *permute, uint64_t value)

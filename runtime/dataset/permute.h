@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include <weir/core/mix.h>
+
 enum { WEIR_DATASET_ROUNDS = 6 };
 
 /** struct weir_dataset_permute - one permutation */
@@ -19,24 +21,10 @@ struct weir_dataset_permute {
 	uint32_t half_bits;
 };
 
-/** weir_dataset_mix() - 64 well mixed bits of a word (the finaliser of splitmix64) */
-static inline uint64_t weir_dataset_mix(uint64_t word)
-{
-	word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-	return word ^ word >> 31;
-}
-
-/** weir_dataset_random() - the next random word of @state */
-static inline uint64_t weir_dataset_random(uint64_t *state)
-{
-	return weir_dataset_mix(*state += UINT64_C(0x9e3779b97f4a7c15));
-}
-
 /** weir_dataset_below() - a random number below @bound, 2^32 at most */
 static inline uint64_t weir_dataset_below(uint64_t *state, uint64_t bound)
 {
-	return (weir_dataset_random(state) >> 32) * bound >> 32;
+	return (weir_mix_next(state) >> 32) * bound >> 32;
 }
 
 /** weir_dataset_permute_open() - permutation of @count numbers that belongs to @seed, @epoch and @purpose */

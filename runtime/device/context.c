@@ -47,7 +47,7 @@ static int open_any(const struct weir_context_options *options, struct weir_back
 			return 0;
 		/* A device that is there and cannot be used is no silent matter. */
 		if (error != -ENODEV)
-			fprintf(stderr, "weir: %s; \"auto\" goes on without it\n", weir_last_error());
+			weir_report("%s; \"auto\" goes on without it", weir_last_error());
 	}
 	for (size_t i = 0; weir_backend_at(i, &ops); i++)
 		if (ops && !ops->unasked)

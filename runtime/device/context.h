@@ -97,7 +97,10 @@ struct weir_storage {
 	bool enabled;
 	weir_status dead; /* why the watchdog gave its controller up; WEIR_OK: it has not */
 	bool pull;
-	bool peer; /* its controller reaches memory that the host does not share */
+	bool peer;                   /* its controller reaches memory that the host does not share */
+	bool is_part;                /* its queue pairs lie in memory of another storage's (volume/lanes.h) */
+	struct weir_storage **parts; /* NULL, or engines that its lanes reach, some of them NULL */
+	unsigned part_count;
 };
 
 /** weir_storage_bytes() - its size to the byte: less than its blocks hold where the last one is not whole */
@@ -133,6 +136,11 @@ void weir_files_forget(struct weir_context *context, uint64_t address);
 
 /** weir_disk_flush() - NVMe Flush of a storage, by lanes; @uri for the message */
 int weir_disk_flush(struct weir_context *context, const struct weir_disk *disk, const char *uri);
+/** weir_storage_open_at() - weir_storage_open(), for a part of another storage, whose queue pairs go to
+ * device address @queues */
+int weir_storage_open_at(struct weir_context *context, const char *uri,
+			 const struct weir_storage_options *options, uint64_t queues,
+			 struct weir_storage **out);
 /** weir_storage_shut() - close an open storage, which is none any more; as weir_storage_close() */
 int weir_storage_shut(struct weir_storage *storage);
 /** weir_cache_shut() - destroy an open cache; as weir_cache_destroy() */

@@ -61,7 +61,7 @@ static void load(struct module *module)
 
 	if (!find(module->name, path, sizeof(path))) {
 		snprintf(module->reason, REASON_BYTES,
-			 "weir-backend-%s.so is not beside libweir; install it, or name its folder in "
+			 "weir-backend-%s.so is not next to libweir; install it, or name its folder in "
 			 "WEIR_BACKENDS",
 			 module->name);
 		return;

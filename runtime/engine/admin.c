@@ -95,7 +95,7 @@ static u32 volume_get_map(struct weir_engine *engine, const struct nvme_sqe *sqe
 
 static u32 volume_get(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
 {
-	for (u32 vid = sqe->cdw10 & 0xffff; vid <= NVME_VOLUME_MOST; vid++) {
+	for (u32 vid = sqe->cdw10 & 0xffff; vid <= engine->status.last_vid; vid++) {
 		if (!engine->volumes[vid])
 			continue;
 		memcpy(page, &engine->volumes[vid]->is, sizeof(struct nvme_volume));

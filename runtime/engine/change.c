@@ -69,15 +69,17 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 	return NVME_STATUS_SUCCESS;
 }
 
-/* All data is there, or the medium behind has failed. */
+/* All data is there, or the medium behind has failed, for want of space, too: of that the engine has enough.
+ */
 static u32 write_settle(struct engine_request *request)
 {
 	struct weir_engine *engine = request->engine;
-	u32 status = request->status;
+	u32 status = request->status ? NVME_STATUS_WRITE_FAULT : NVME_STATUS_SUCCESS;
 
 	if (!status)
 		status = engine_still(engine, request_vid(request->given), request->given->epochs);
 	engine->coming -= request->fresh;
+	engine->status.write_faults += request->status != 0;
 	for (u32 i = 0; i < request->blocks; i++) {
 		u32 index = request->pieces[i].index, of_block;
 

@@ -107,13 +107,15 @@ static void add_volume(struct writer *writer, const struct engine_volume *volume
 static void add_volumes(struct writer *writer)
 {
 	struct weir_engine *engine = writer->engine;
+	struct nvme_volume_engine_status status;
 
 	engine_lock(engine);
-	add(writer, ENGINE_RECORD_STATUS, 0, &engine->status, sizeof(engine->status));
+	status = engine_kept_status(engine);
+	add(writer, ENGINE_RECORD_STATUS, 0, &status, sizeof(status));
 	for (u32 i = 0; i < 2; i++)
 		add(writer, ENGINE_RECORD_MAP, i, (const u8 *)&engine->map + i * sizeof(engine->map) / 2,
 		    sizeof(engine->map) / 2);
-	for (u32 vid = 1; vid <= NVME_VOLUME_MOST; vid++)
+	for (u32 vid = 1; vid <= engine->status.last_vid; vid++)
 		if (engine->volumes[vid])
 			add_volume(writer, engine->volumes[vid]);
 	engine_unlock(engine);
@@ -201,6 +203,7 @@ void engine_finish(struct weir_engine *engine)
 	if (engine->read_only || !engine->generation)
 		return;
 	engine_lock(engine);
+	engine->closing = true;
 	engine_want_commit(engine);
 	engine_unlock(engine);
 	engine_commit(engine);

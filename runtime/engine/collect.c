@@ -52,6 +52,14 @@ static void leave(struct weir_engine *engine, u32 index)
 	engine_want_commit(engine);
 }
 
+/* A hint to what is behind, if that gains from it. */
+static void discard(struct weir_engine *engine, u32 first)
+{
+	if (!engine->behind->in_memory)
+		(void)engine_io(engine, WEIR_IO_DISCARD, engine->shape.data + first, NULL,
+				engine->shape.erase_blocks, false);
+}
+
 /* One that the journal and readers have left is free. */
 static bool free_one(struct weir_engine *engine, u32 index)
 {
@@ -61,8 +69,7 @@ static bool free_one(struct weir_engine *engine, u32 index)
 	if (erase->state != ENGINE_ERASE_LEAVING || erase->readers || erase->commit > engine->committed)
 		return false;
 	engine_unlock(engine);
-	(void)engine_io(engine, WEIR_IO_DISCARD, engine->shape.data + first, NULL, engine->shape.erase_blocks,
-			false); /* a hint */
+	discard(engine, first);
 	engine_lock(engine);
 	for (u32 i = 0; i < engine->shape.erase_blocks; i++)
 		engine->headers[first + i].state = ENGINE_FREE;
@@ -195,10 +202,12 @@ unsigned engine_collect(struct weir_engine *engine)
 	count = free_some(engine);
 	if (!engine->want_space || engine->failed || engine->free_erases > ENGINE_LOW_ERASE) {
 		engine->want_space = engine->leaving != 0;
+		engine->blocked = engine->want_space && !count;
 		engine_unlock(engine);
 		return count;
 	}
 	victim = choose(engine);
+	engine->blocked = victim == ENGINE_NONE && !count;
 	if (victim == ENGINE_NONE)
 		engine->want_space = engine->leaving != 0;
 	else if (!engine->erases[victim].valid)

@@ -14,9 +14,10 @@
 
 void engine_want_space(struct weir_engine *engine)
 {
-	if (engine->want_space)
+	if (engine->want_space && !engine->blocked)
 		return;
 	engine->want_space = true;
+	engine->blocked = false;
 	pthread_cond_broadcast(&engine->changed);
 }
 
@@ -27,7 +28,8 @@ unsigned weir_engine_step(struct weir_engine *engine)
 
 static bool is_idle(const struct weir_engine *engine)
 {
-	return engine->failed || (engine->wanted <= engine->begun && !engine->want_space);
+	return engine->failed ||
+	       (engine->wanted <= engine->begun && (!engine->want_space || engine->blocked));
 }
 
 static void *run(void *argument)

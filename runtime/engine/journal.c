@@ -34,6 +34,13 @@ static bool more_room(struct weir_engine *engine, u64 bytes)
 	return true;
 }
 
+/* It changes nothing any more until it is started again. */
+static void engine_fail(struct weir_engine *engine)
+{
+	engine->failed = true;
+	engine->status.write_faults++;
+}
+
 void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32 index, const void *data,
 		   u32 bytes)
 {
@@ -41,7 +48,7 @@ void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32
 	u32 size = engine_record_size(&record);
 
 	if (!more_room(engine, size)) {
-		engine->failed = true; /* a change that is not noted must not be acknowledged */
+		engine_fail(engine); /* a change that is not noted must not be acknowledged */
 		return;
 	}
 	memset(engine->records + engine->record_bytes, 0, size);
@@ -155,12 +162,21 @@ static u32 write_records(struct weir_engine *engine, const u8 *records, u64 byte
 	return status;
 }
 
+struct nvme_volume_engine_status engine_kept_status(const struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status = engine->status;
+
+	status.doubtful = engine->status.doubtful || !engine->closing;
+	return status;
+}
+
 /* What was noted until now, counts included; the engine begins a new list. */
 static u8 *take_records(struct weir_engine *engine, u64 *bytes)
 {
+	const struct nvme_volume_engine_status status = engine_kept_status(engine);
 	u8 *records;
 
-	engine_record(engine, ENGINE_RECORD_STATUS, 0, &engine->status, sizeof(engine->status));
+	engine_record(engine, ENGINE_RECORD_STATUS, 0, &status, sizeof(status));
 	records = engine->records;
 	*bytes = engine->record_bytes;
 	engine->records = NULL;
@@ -188,7 +204,7 @@ unsigned engine_commit(struct weir_engine *engine)
 	free(records);
 	engine_lock(engine);
 	if (status)
-		engine->failed = true;
+		engine_fail(engine);
 	else
 		engine->committed = engine->begun;
 	pthread_cond_broadcast(&engine->changed);

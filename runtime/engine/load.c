@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -119,8 +118,7 @@ static int read_super(struct weir_engine *engine)
 				 "one of it");
 	if (first && second)
 		return 0;
-	fprintf(stderr, "weir: superblock %d of an engine was damaged; the other one is in use\n",
-		first ? 1 : 0);
+	weir_report("superblock %d of an engine was damaged; the other one is in use", first ? 1 : 0);
 	return engine->read_only ? 0 : write_super(engine, first ? 1 : 0);
 }
 
@@ -279,6 +277,17 @@ static void settle(struct weir_engine *engine)
 							   : ENGINE_FREE;
 }
 
+/* From here on an end that is not in order leaves doubt, although nothing else was written since the start.
+ */
+static int note_open(struct weir_engine *engine)
+{
+	engine_lock(engine);
+	engine_want_commit(engine);
+	engine_unlock(engine);
+	(void)engine_commit(engine);
+	return engine->failed ? failed(NVME_STATUS_WRITE_FAULT, engine->shape.journal) : 0;
+}
+
 static int restore(struct weir_engine *engine)
 {
 	struct ring ring = { 0, 0 };
@@ -300,9 +309,11 @@ static int restore(struct weir_engine *engine)
 	if (error)
 		return error;
 	settle(engine);
-	if (engine->read_only || (engine->journal_head == engine->journal_since && !engine->journal_least &&
-				  ring.last <= engine->journal_head))
+	if (engine->read_only)
 		return 0;
+	if (engine->journal_head == engine->journal_since && !engine->journal_least &&
+	    ring.last <= engine->journal_head)
+		return note_open(engine);
 	if (engine->journal_head < ring.last)
 		engine->journal_head =
 			ring.last; /* pages that were cut off must not seem to follow new ones */

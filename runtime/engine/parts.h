@@ -121,6 +121,7 @@ struct engine_thread {
 
 /**
  * struct weir_engine - an engine
+ * @closing: it is being closed in order
  * @changed: signalled when @wanted grows, and when @committed does
  * @headers: of shape.erase_count * shape.erase_blocks blocks, then of shape.tombstones
  * @open: erase block being written, or ENGINE_NONE; @fill: blocks of it that were given away
@@ -143,7 +144,9 @@ struct weir_engine {
 	pthread_t worker;
 	bool started;
 	bool stop;
+	bool closing;
 	bool want_space;
+	bool blocked; /* no garbage can be collected before a reader leaves, or more of it comes */
 	struct engine_shape shape;
 	struct engine_table table;
 	struct engine_header *headers;
@@ -296,6 +299,9 @@ void engine_record_erase(struct weir_engine *engine, u32 index);
 u64 engine_want_commit(struct weir_engine *engine);
 /** engine_wait_commit() - wait for it; not under the lock; false: the medium failed */
 bool engine_wait_commit(struct weir_engine *engine, u64 number);
+/** engine_kept_status() - as the medium keeps it: whoever reads it after anything but an orderly end must
+ * doubt; under the lock */
+struct nvme_volume_engine_status engine_kept_status(const struct weir_engine *engine);
 /** engine_commit() - make durable what was noted; the worker's; 0: nobody wants it */
 unsigned engine_commit(struct weir_engine *engine);
 

@@ -218,6 +218,7 @@ void engine_request_end_after(struct engine_request *request, u64 commit)
 
 /* ---- reads ---- */
 
+/* Its erase blocks may be erased, as far as others have left them, too. */
 static void unpin(struct engine_request *request)
 {
 	struct weir_engine *engine = request->engine;
@@ -225,6 +226,10 @@ static void unpin(struct engine_request *request)
 	for (u32 i = 0; i < request->blocks; i++)
 		if (request->pieces[i].index != ENGINE_NONE)
 			engine_erase_of(engine, request->pieces[i].index)->readers--;
+	if (!engine->blocked)
+		return;
+	engine->blocked = false;
+	pthread_cond_broadcast(&engine->changed);
 }
 
 /* Where each block is; an erase block with readers is not erased. */

@@ -92,6 +92,8 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 		return NVME_STATUS_INTERNAL_ERROR;
 	at->is = *volume;
 	engine->volumes[volume->vid] = at;
+	if (volume->vid > engine->status.last_vid)
+		engine->status.last_vid = volume->vid;
 	engine->entries++;
 	engine->status.volumes++;
 	return NVME_STATUS_SUCCESS;
@@ -243,14 +245,13 @@ int engine_map_restore(struct weir_engine *engine)
 	return error;
 }
 
-u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
+/* The table of @map, in memory of its own; of one with the same engines it is there. */
+static u32 renew_placement(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
 	u32 *placement;
 
-	if (!map->count || map->count > NVME_VOLUME_MOST_ENGINES || map->self >= map->count)
-		return refuse(NVME_STATUS_INVALID_FIELD);
-	if (map->epoch < engine->map.epoch)
-		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
+	if (engine->placement && weir_placement_is_same(&engine->map, map))
+		return NVME_STATUS_SUCCESS;
 	placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*placement));
 	if (!placement)
 		return NVME_STATUS_INTERNAL_ERROR;
@@ -260,16 +261,35 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 	}
 	free(engine->placement);
 	engine->placement = placement;
+	return NVME_STATUS_SUCCESS;
+}
+
+u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
+{
+	u32 status;
+
+	if (!map->count || map->count > NVME_VOLUME_MOST_ENGINES || map->self >= map->count)
+		return refuse(NVME_STATUS_INVALID_FIELD);
+	if (map->epoch < engine->map.epoch)
+		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
+	status = renew_placement(engine, map);
+	if (status)
+		return status;
 	engine->map = *map;
 	engine->status.map_epoch = map->epoch;
 	engine->has_map = true;
+	engine->status.has_map = 1;
+	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN) {
+		engine->status.doubtful = 0; /* it gets what it lacks before it comes in again */
+		engine->status.write_faults = 0;
+	}
 	drop_misplaced(engine);
 	return NVME_STATUS_SUCCESS;
 }
 
 void engine_volumes_release(struct weir_engine *engine)
 {
-	for (u32 vid = 0; vid <= NVME_VOLUME_MOST; vid++) {
+	for (u32 vid = 0; vid <= engine->status.last_vid; vid++) {
 		if (engine->volumes[vid])
 			free(engine->volumes[vid]->permissions);
 		free(engine->volumes[vid]);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../kmod-p2p/weir_p2p.h"
+#include "../backend/error.h"
 #include "../backend/window.h"
 #include "files.h"
 
@@ -46,7 +47,7 @@ static int open_window(const char *name, uint64_t *align, char why[MODULE_WHY])
 			 WEIR_P2P_ABI);
 	else if (!(info.features & WEIR_P2P_FEATURE_ADDRESSES))
 		snprintf(why, MODULE_WHY,
-			 "no vendor's shim is loaded beside weir_p2p, which finds memory by its address");
+			 "no vendor's shim is loaded with weir_p2p, which finds memory by its address");
 	else {
 		*align = info.address_align > info.page_bytes ? info.address_align : info.page_bytes;
 		return node;
@@ -430,11 +431,10 @@ static int open_own(int file)
 
 static void say_bad(const struct file_pair *pair, const char *why)
 {
-	fprintf(stderr,
-		"weir: files on block device %u:%u do not go straight %s the device's memory: %s. They go by "
-		"staging; "
-		"docs/kernel.md says what may be in the way\n",
-		major(pair->device), minor(pair->device), why == pair->why ? "into" : "from", why);
+	weir_report("files on block device %u:%u do not go straight %s the device's memory: %s. They go by "
+		    "staging; "
+		    "docs/kernel.md says what may be in the way",
+		    major(pair->device), minor(pair->device), why == pair->why ? "into" : "from", why);
 }
 
 /* Mutex held. */

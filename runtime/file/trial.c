@@ -49,13 +49,13 @@ static int compare(const struct file_trial *trial, const struct buffers *buffers
 		return 0;
 	if (trial->writes)
 		snprintf(why, MODULE_WHY,
-			 "of a block of %zu bytes that the SSD was told to write from the device's memory, "
+			 "of a block of %zu bytes that the SSD was asked to write from the device's memory, "
 			 "the file has %zu "
 			 "wrong, the first at %zu: 0x%02x, not 0x%02x",
 			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255);
 	else
 		snprintf(why, MODULE_WHY,
-			 "of a block of %zu bytes that the SSD was told to read into the device's memory, "
+			 "of a block of %zu bytes that the SSD was asked to read into the device's memory, "
 			 "the device finds %zu "
 			 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before",
 			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255,

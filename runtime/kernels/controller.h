@@ -58,7 +58,7 @@ WEIR_ASSERT_OFFSET(struct weir_controller_queue, head, 64);
  * @started: weir_shared_u32, 1 once it runs; the host's
  * @stop: weir_shared_u32 in the device's memory, not 0: end; the host sets it
  * @rate: weir_shared_u64 with @iops: when the next turn is, in 64ths of a nanosecond
- * @faults: struct weir_controller_fault[fault_count]
+ * @faults: struct weir_fault_row[fault_count]
  * @blocks: capacity
  * @latency_ns: least time from fetch to completion
  * @iops: most completions per second; 0: no limit

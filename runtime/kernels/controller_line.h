@@ -178,12 +178,13 @@ WEIR_FN u32 weir_controller_inject(WEIR_GLOBAL struct weir_controller_args *args
 				   struct weir_controller_view view, struct weir_controller_matched matched,
 				   u32 status, u64 now)
 {
-	if (matched.kinds >> WEIR_CONTROLLER_STALL & 1) /* relaxed: as where it is read */
+	if (matched.kinds >> WEIR_VIRTUAL_FAULT_STALL & 1) /* relaxed: as where it is read */
 		weir_store_u64_relaxed_dev(
 			&weir_controller_later_of(view)->resume_ns,
-			now + (u64)weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STALL)->us * 1000);
-	if (matched.kinds >> WEIR_CONTROLLER_STATUS & 1)
-		return weir_controller_row(args, matched.rows, WEIR_CONTROLLER_STATUS)->code;
+			now + (u64)weir_controller_row(args, matched.rows, WEIR_VIRTUAL_FAULT_STALL)->us *
+					1000);
+	if (matched.kinds >> WEIR_VIRTUAL_FAULT_STATUS & 1)
+		return weir_controller_row(args, matched.rows, WEIR_VIRTUAL_FAULT_STATUS)->code;
 	return status;
 }
 

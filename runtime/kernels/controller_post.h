@@ -58,7 +58,7 @@ WEIR_FN u64 weir_controller_extras(WEIR_GLOBAL struct weir_controller_args *args
 
 /* Identifier of an entry made up beside that of @cid: as given, or one half way round, which is not in
  * flight. */
-WEIR_FN u32 weir_controller_stray(WEIR_GLOBAL struct weir_controller_fault *fault, u32 cid)
+WEIR_FN u32 weir_controller_stray(WEIR_GLOBAL struct weir_fault_row *fault, u32 cid)
 {
 	return fault->cid < 0x10000 ? fault->cid : (cid & 0xffff) ^ 0x8000;
 }
@@ -87,11 +87,11 @@ WEIR_FN void weir_controller_post_entry(WEIR_GLOBAL struct weir_controller_args 
 	if (stray)
 		weir_controller_post_at(
 			view, position - 1, dw2,
-			weir_controller_stray(weir_controller_row(args, entry->rows, WEIR_CONTROLLER_STRAY),
-					      dw3));
-	if (entry->kinds >> WEIR_CONTROLLER_PHASE & 1)
+			weir_controller_stray(
+				weir_controller_row(args, entry->rows, WEIR_VIRTUAL_FAULT_STRAY), dw3));
+	if (entry->kinds >> WEIR_VIRTUAL_FAULT_PHASE & 1)
 		dw3 ^= (u32)1 << 16;
-	if (entry->kinds >> WEIR_CONTROLLER_MISROUTE & 1)
+	if (entry->kinds >> WEIR_VIRTUAL_FAULT_MISROUTE & 1)
 		dw2 = (dw2 & 0xffff) | weir_controller_other(view.id) << 16;
 	weir_controller_post_at(view, position, dw2, dw3);
 	if (twice)
@@ -110,8 +110,8 @@ WEIR_FN void weir_controller_post_all(WEIR_GLOBAL struct weir_controller_args *a
 	if (posting == 0) /* the same in all lanes */
 		return;
 	if (args->fault_count) {
-		strays = weir_controller_extras(args, context, entry, here, WEIR_CONTROLLER_STRAY);
-		twice = weir_controller_extras(args, context, entry, here, WEIR_CONTROLLER_DUPLICATE);
+		strays = weir_controller_extras(args, context, entry, here, WEIR_VIRTUAL_FAULT_STRAY);
+		twice = weir_controller_extras(args, context, entry, here, WEIR_VIRTUAL_FAULT_DUPLICATE);
 	}
 	/* relaxed: what is below the head was fetched, and it only grows */
 	head = (u32)weir_broadcast_u64(
@@ -139,21 +139,23 @@ WEIR_FN u32 weir_controller_fate(WEIR_GLOBAL struct weir_controller_args *args,
 {
 	u32 kinds = entry->kinds, kind;
 
-	if (kinds >> WEIR_CONTROLLER_DROP & 1)
+	if (kinds >> WEIR_VIRTUAL_FAULT_DROP & 1)
 		return WEIR_CONTROLLER_DROPPED;
-	if (kinds >> WEIR_CONTROLLER_LATE & 1) {
-		entry->kinds = kinds & ~((u32)1 << WEIR_CONTROLLER_LATE);
+	if (kinds >> WEIR_VIRTUAL_FAULT_LATE & 1) {
+		entry->kinds = kinds & ~((u32)1 << WEIR_VIRTUAL_FAULT_LATE);
 		/* relaxed: the lock's own by now */
 		weir_store_u64_relaxed_dev(
 			&entry->due_ns,
-			now + (u64)weir_controller_row(args, entry->rows, WEIR_CONTROLLER_LATE)->us * 1000);
+			now + (u64)weir_controller_row(args, entry->rows, WEIR_VIRTUAL_FAULT_LATE)->us *
+					1000);
 		return WEIR_CONTROLLER_WAITING;
 	}
-	kind = kinds >> WEIR_CONTROLLER_SHUFFLE & 1 ? WEIR_CONTROLLER_SHUFFLE : WEIR_CONTROLLER_BURST;
+	kind = kinds >> WEIR_VIRTUAL_FAULT_SHUFFLE & 1 ? WEIR_VIRTUAL_FAULT_SHUFFLE
+						       : WEIR_VIRTUAL_FAULT_BURST;
 	if (!(kinds >> kind & 1))
 		return WEIR_CONTROLLER_GONE;
 	entry->kinds = kinds & ~((u32)1 << kind);
-	return WEIR_CONTROLLER_GROUPED + (u32)(entry->rows >> (6 * kind) & (WEIR_CONTROLLER_ROWS - 1));
+	return WEIR_CONTROLLER_GROUPED + (u32)(entry->rows >> (6 * kind) & (WEIR_VIRTUAL_FAULTS - 1));
 }
 
 /* Count those of @joining, lanes whose entry has just joined the group of row @row. */

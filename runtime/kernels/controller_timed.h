@@ -112,8 +112,7 @@ WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *arg
 				    struct weir_controller_context context, u32 oldest, u32 span, u32 row,
 				    u32 count)
 {
-	WEIR_GLOBAL struct weir_controller_fault *fault =
-		weir_at(args->faults, struct weir_controller_fault, row);
+	WEIR_GLOBAL struct weir_fault_row *fault = weir_at(args->faults, struct weir_fault_row, row);
 	u32 ended = 0;
 
 	if (weir_elected(context.lanes))
@@ -121,8 +120,8 @@ WEIR_FN u32 weir_controller_release(WEIR_GLOBAL struct weir_controller_args *arg
 	for (; count; count--) {
 		u64 lot = 0;
 
-		if (fault->kind == WEIR_CONTROLLER_SHUFFLE && weir_elected(context.lanes))
-			lot = weir_controller_draw(fault->seed, context.later->draws++) % count;
+		if (fault->kind == WEIR_VIRTUAL_FAULT_SHUFFLE && weir_elected(context.lanes))
+			lot = weir_fault_draw(fault->seed, context.later->draws++) % count;
 		lot = weir_broadcast_u64(context.lanes, lot);
 		ended += weir_controller_pick(args, context, oldest, span, row, (u32)lot);
 		weir_wave_sync(context.lanes);
@@ -140,7 +139,7 @@ WEIR_FN u32 weir_controller_groups(WEIR_GLOBAL struct weir_controller_args *args
 	u32 ended = 0;
 
 	for (u32 row = 0; row < args->fault_count; row++) {
-		u32 of = weir_at(args->faults, struct weir_controller_fault, row)->of;
+		u32 of = weir_at(args->faults, struct weir_fault_row, row)->of;
 		u32 count = (u32)weir_broadcast_u64(
 			context.lanes,
 			weir_elected(context.lanes) ? *weir_at(context.later->groups, u32, row) : 0);

@@ -74,13 +74,18 @@ static void put_storage(FILE *out, const struct weir_storage *storage)
 		wide(storage->answer_ns / 1000000));
 }
 
+static void put_head(FILE *out, unsigned number)
+{
+	fprintf(out, "weir-context %d\nabi %d\n", WEIR_PUBLISH_LAYOUT, WEIR_ABI_VERSION);
+	fprintf(out, "pid %d\nstart %llu\nnumber %u\n", (int)getpid(), wide(own_start()), number);
+}
+
 static void put_context(FILE *out, const struct weir_context *context)
 {
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
 
 	context->backend->ops->properties(context->backend, &properties);
-	fprintf(out, "weir-context %d\nabi %d\n", WEIR_PUBLISH_LAYOUT, WEIR_ABI_VERSION);
-	fprintf(out, "pid %d\nstart %llu\nnumber %u\n", (int)getpid(), wide(own_start()), context->number);
+	put_head(out, context->number);
 	put_text(out, "device", properties.name);
 	fprintf(out, "shared %d\n", properties.shared_memory);
 	for (const struct weir_storage *storage = context->open; storage; storage = storage->next)
@@ -112,17 +117,17 @@ static bool write_file(const char *path, const char *text, size_t length)
 }
 
 /* In the first folder that can be had; afterwards it stays there. */
-static void place_file(struct weir_context *context, const char *text, size_t length)
+static void place_file(char **published, unsigned number, const char *text, size_t length)
 {
 	char folder[WEIR_PUBLISH_PATH], path[WEIR_PUBLISH_PATH + 24];
 
-	for (unsigned i = 0; i < WEIR_PUBLISH_FOLDERS && !context->published; i++) {
+	for (unsigned i = 0; i < WEIR_PUBLISH_FOLDERS && !*published; i++) {
 		if (!weir_publish_folder(i, geteuid(), getenv("XDG_RUNTIME_DIR"), folder) ||
 		    !is_private(folder))
 			continue;
-		snprintf(path, sizeof(path), "%s/%d-%u", folder, (int)getpid(), context->number);
+		snprintf(path, sizeof(path), "%s/%d-%u", folder, (int)getpid(), number);
 		if (write_file(path, text, length))
-			context->published = strdup(path);
+			*published = strdup(path);
 	}
 }
 
@@ -149,7 +154,7 @@ static void publish(struct weir_context *context)
 	if (fclose(out) == 0 && context->published && !write_file(context->published, text, length))
 		(void)unlink(context->published); /* better none than one that is wrong */
 	else if (text && !context->published)
-		place_file(context, text, length);
+		place_file(&context->published, context->number, text, length);
 	free(text);
 }
 
@@ -169,4 +174,32 @@ void weir_publish_end(struct weir_context *context)
 	pthread_mutex_unlock(&writer);
 	free(context->published);
 	context->published = NULL;
+}
+
+void weir_publish_target(struct weir_publication *publication, uintptr_t counters, unsigned count,
+			 size_t stride)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		return;
+	pthread_mutex_lock(&writer);
+	publication->number = next_number++;
+	publication->publisher = getpid();
+	put_head(out, publication->number);
+	fprintf(out, "device target\nshared 1\ntarget %#llx %u %zu\nend\n", wide(counters), count, stride);
+	if (fclose(out) == 0)
+		place_file(&publication->path, publication->number, text, length);
+	pthread_mutex_unlock(&writer);
+	free(text);
+}
+
+void weir_publish_target_end(struct weir_publication *publication)
+{
+	if (publication->path && publication->publisher == getpid())
+		(void)unlink(publication->path);
+	free(publication->path);
+	publication->path = NULL;
 }

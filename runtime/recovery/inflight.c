@@ -73,7 +73,7 @@ static int check(struct weir_context *context, const struct memory *memory)
 		struct weir_slot *slots = malloc(storage->depth * sizeof(*slots));
 
 		if (!slots)
-			return weir_fail(ENOMEM, "weir_free: no memory to look at commands under way");
+			return weir_fail(ENOMEM, "weir_free: no memory to list the commands under way");
 		for (uint32_t i = 0; i < storage->disk.queue_count && !error; i++)
 			error = check_queue(storage, i, slots, memory);
 		free(slots);

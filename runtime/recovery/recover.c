@@ -2,11 +2,11 @@
 #include "recover.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "../storage/doorbells.h"
 #include "../backend/error.h"
+#include "../base/timeout.h"
 #include "takeover.h"
 
 enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages have the controller reset */
@@ -14,24 +14,22 @@ enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages h
 static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command,
 		const char *what)
 {
-	fprintf(stderr, "weir: storage \"%s\": no answer to command %#x of queue %u for %llu ms; %s\n",
-		recovery->storage->uri, command->cid, weir_queue_id(recovery->storage, command->queue),
-		(unsigned long long)(command->age_ns / 1000000), what);
+	weir_report("storage \"%s\": no answer to command %#x of queue %u for %llu ms; %s",
+		    recovery->storage->uri, command->cid, weir_queue_id(recovery->storage, command->queue),
+		    (unsigned long long)(command->age_ns / 1000000), what);
 }
 
 static void say_enable(const struct weir_recovery *recovery, uint32_t csts, bool by_another_storage,
 		       const char *what)
 {
 	if (by_another_storage)
-		fprintf(stderr,
-			"weir: storage \"%s\": another storage of this process had its controller reset; "
-			"%s\n",
-			recovery->storage->uri, what);
+		weir_report("storage \"%s\": another storage of this process had its controller reset; "
+			    "%s",
+			    recovery->storage->uri, what);
 	else
-		fprintf(stderr,
-			"weir: storage \"%s\": somebody else has reset its controller, or switched it off "
-			"(CSTS %#x); %s\n",
-			recovery->storage->uri, csts, what);
+		weir_report("storage \"%s\": somebody else has reset its controller, or switched it off "
+			    "(CSTS %#x); %s",
+			    recovery->storage->uri, csts, what);
 }
 
 static void count(weir_shared_u64 *counter)
@@ -41,10 +39,10 @@ static void count(weir_shared_u64 *counter)
 
 static bool ends_in_time(struct weir_recovery *recovery, const struct weir_tracked_command *command)
 {
-	uint64_t deadline = weir_tracker_now_ns() + (uint64_t)recovery->timeout_ms * 1000000;
+	struct weir_timeout timeout = weir_timeout_from(weir_tracker_now_ns(), recovery->timeout_ms);
 
 	while (weir_tracker_pending(recovery->tracker, command)) {
-		if (weir_tracker_now_ns() > deadline)
+		if (!weir_timeout_left(&timeout, weir_tracker_now_ns()))
 			return false;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}

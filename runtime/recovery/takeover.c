@@ -11,6 +11,7 @@
 
 #include "../storage/doorbells.h"
 #include "../backend/error.h"
+#include "../base/timeout.h"
 #include "tracker.h"
 
 enum { ALONE = 1 }; /* the mask of a wave of one lane */
@@ -20,16 +21,11 @@ static struct weir_queue *queue_of(const struct weir_storage *storage, uint32_t 
 	return weir_at(storage->queues, struct weir_queue, index);
 }
 
-static uint64_t deadline_in(unsigned ms)
-{
-	return weir_tracker_now_ns() + (uint64_t)ms * 1000000;
-}
-
 /* Let others go on. Return: there is time left. */
-static bool patient(uint64_t deadline)
+static bool time_left(struct weir_timeout *timeout)
 {
 	sched_yield();
-	return weir_tracker_now_ns() < deadline;
+	return weir_timeout_left(timeout, weir_tracker_now_ns());
 }
 
 static bool try_reaper(struct weir_queue *queue)
@@ -62,13 +58,13 @@ static int fail_busy(const struct weir_storage *storage, uint32_t index, unsigne
 int weir_takeover_take(struct weir_storage *storage, uint32_t index, unsigned timeout_ms)
 {
 	struct weir_queue *queue = queue_of(storage, index);
-	uint64_t deadline = deadline_in(timeout_ms);
+	struct weir_timeout timeout = weir_timeout_from(weir_tracker_now_ns(), timeout_ms);
 
 	while (!try_reaper(queue))
-		if (!patient(deadline))
+		if (!time_left(&timeout))
 			return fail_busy(storage, index, timeout_ms);
 	while (!try_combiner(queue))
-		if (!patient(deadline)) {
+		if (!time_left(&timeout)) {
 			/* relaxed: ours */
 			release_reaper(queue, weir_load_u64_relaxed_dev(&queue->reap) >> 1);
 			return fail_busy(storage, index, timeout_ms);
@@ -127,7 +123,7 @@ static struct weir_request spare_read(const struct weir_storage *storage)
  * Fill what slots lanes leave free, but the one that always is. Afterwards no lane can reserve,
  * and none is between reserving and filling: the ring stands still.
  */
-static int fill_up(struct weir_storage *storage, uint32_t index, uint64_t deadline)
+static int fill_up(struct weir_storage *storage, uint32_t index, struct weir_timeout *timeout)
 {
 	struct weir_queue *queue = queue_of(storage, index);
 	uint64_t committed = weir_load_u64_relaxed_dev(&queue->committed); /* relaxed: ours */
@@ -137,13 +133,13 @@ static int fill_up(struct weir_storage *storage, uint32_t index, uint64_t deadli
 		reserved = weir_sq_try_reserve(queue, ALONE, ALONE, 1);
 		if (reserved)
 			weir_sq_fill(queue, (reserved >> 8) - 1, spare_read(storage));
-		else if (!patient(deadline))
+		else if (!time_left(timeout))
 			return -ETIMEDOUT;
 	}
 	while (ticket != last) /* filled() acquires: the entries are in the ring */
 		if (filled(queue, ticket))
 			ticket++;
-		else if (!patient(deadline))
+		else if (!time_left(timeout))
 			return -ETIMEDOUT;
 	return 0;
 }
@@ -182,17 +178,18 @@ static void write_spare_entries(struct weir_storage *storage, struct weir_queue 
 }
 
 /* @count completions in a fresh ring, whatever they say. */
-static int await_completions(struct weir_queue *queue, uint32_t count, uint64_t deadline)
+static int await_completions(struct weir_queue *queue, uint32_t count, struct weir_timeout *timeout)
 {
 	for (uint32_t i = 0; i < count; i++)
 		while (!weir_cq_fresh(queue, i, weir_cq_load(queue, i))) /* doorbell.C1 */
-			if (!patient(deadline))
+			if (!time_left(timeout))
 				return -ETIMEDOUT;
 	return 0;
 }
 
 /* Lead the controller's head from 0 to @count, by commands of our own in place of those of the lanes. */
-static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t count, uint64_t deadline)
+static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t count,
+		struct weir_timeout *timeout)
 {
 	size_t bytes = count * sizeof(struct nvme_sqe);
 	void *saved = malloc(bytes + 1);
@@ -204,7 +201,7 @@ static int lead(struct weir_storage *storage, struct weir_queue *queue, uint32_t
 	write_spare_entries(storage, queue, count);
 	if (count)
 		weir_queue_ring(queue, queue->sq_doorbell, 0, count);
-	error = await_completions(queue, count, deadline);
+	error = await_completions(queue, count, timeout);
 	memcpy(weir_at(queue->sq, struct nvme_sqe, 0), saved, bytes);
 	free(saved);
 	if (!error && count)
@@ -241,8 +238,8 @@ int weir_takeover_create(struct weir_storage *storage, uint32_t index, unsigned 
 	struct weir_queue *queue = queue_of(storage, index);
 	/* relaxed: ours */
 	uint32_t at = (uint32_t)weir_load_u64_relaxed_dev(&queue->committed) & (queue->depth - 1);
-	uint64_t deadline = deadline_in(timeout_ms);
-	int error = fill_up(storage, index, deadline);
+	struct weir_timeout timeout = weir_timeout_from(weir_tracker_now_ns(), timeout_ms);
+	int error = fill_up(storage, index, &timeout);
 
 	if (error)
 		return fail_busy(storage, index, timeout_ms);
@@ -252,7 +249,8 @@ int weir_takeover_create(struct weir_storage *storage, uint32_t index, unsigned 
 	error = weir_admin_create_queue(&storage->admin, queue->id, queue->depth, queue->sq, queue->cq);
 	if (error)
 		return error;
-	error = lead(storage, queue, at, deadline_in(timeout_ms));
+	timeout = weir_timeout_from(weir_tracker_now_ns(), timeout_ms);
+	error = lead(storage, queue, at, &timeout);
 	publish_free_slot(queue);
 	if (error)
 		return weir_fail(ETIMEDOUT, "storage \"%s\": the new queue %u did not answer within %u ms",

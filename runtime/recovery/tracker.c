@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "../backend/error.h"
+#include "../base/timeout.h"
 #include "../observe/publish.h"
 
 /**
@@ -229,10 +230,24 @@ static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index,
 	return 0;
 }
 
+/* What passed since the last poll, beyond a quarter of the limit, makes no command older (base/timeout.h). */
+static void stand_still(struct weir_tracker *tracker)
+{
+	size_t count = (size_t)tracker->storage->queue_count * tracker->storage->depth;
+	uint64_t step = tracker->storage->answer_ns / WEIR_TIMEOUT_POLLS;
+	uint64_t passed = weir_tracker_now_ns() - tracker->polled_ns;
+
+	if (!tracker->polled_ns || !step || passed <= step)
+		return;
+	for (size_t i = 0; i < count; i++)
+		tracker->seen[i].since_ns += passed - step;
+}
+
 int weir_tracker_poll(struct weir_tracker *tracker, struct weir_tracked_command *oldest)
 {
 	int error = refresh(tracker);
 
+	stand_still(tracker);
 	*oldest = (struct weir_tracked_command){ .age_ns = 0 };
 	for (uint32_t i = 0; i < tracker->storage->queue_count && !error; i++)
 		error = snapshot_at_queue(tracker, i, oldest);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -109,12 +108,11 @@ static void condemn(struct weir_watchdog *watchdog, uint32_t csts, weir_status s
 	for (uint32_t i = 0; i < storage->queue_count; i++)
 		error = mark(watchdog, storage->queues + i * sizeof(struct weir_queue), word) ? -EIO : error;
 	weir_status_text(status, text);
-	fprintf(stderr,
-		"weir: storage \"%s\": %s (CSTS %#x); what was under way ends with that error%s. Close it, "
-		"and open it "
-		"again once it answers\n",
-		storage->uri, text, csts,
-		error ? ", or at its deadline, since its queues could not be marked" : "");
+	weir_report("storage \"%s\": %s (CSTS %#x); what was under way ends with that error%s. Close it, "
+		    "and open it "
+		    "again once it answers",
+		    storage->uri, text, csts,
+		    error ? ", or at its deadline, since its queues could not be marked" : "");
 }
 
 /* Sleep, unless it is over. */
@@ -170,11 +168,10 @@ static bool too_often(struct weir_watchdog *watchdog)
 		 *oldest = &watchdog->restarted_ns[watchdog->restarts % MOST_RESTARTS];
 
 	if (watchdog->restarts >= MOST_RESTARTS && now - *oldest < (uint64_t)RESTARTS_WITHIN_S * 1000000000) {
-		fprintf(stderr,
-			"weir: storage \"%s\": somebody else resets its controller, or switches it off, "
-			"again and again: "
-			"more than %d times within %d s; it is not started again\n",
-			watchdog->storage->uri, MOST_RESTARTS, RESTARTS_WITHIN_S);
+		weir_report("storage \"%s\": somebody else resets its controller, or switches it off, "
+			    "again and again: "
+			    "more than %d times within %d s; it is not started again",
+			    watchdog->storage->uri, MOST_RESTARTS, RESTARTS_WITHIN_S);
 		return true;
 	}
 	*oldest = now;

@@ -10,6 +10,7 @@
 
 #include "../backend/error.h"
 #include "../base/losses.h"
+#include "../base/timeout.h"
 
 enum {
 	ENTRIES = 32,
@@ -19,18 +20,18 @@ enum {
 	CAP_CSS_SEVERAL = 1 << 6, /* I/O command sets that namespaces choose from */
 };
 
-static uint64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Between two looks, the first at @begin_ms: most answers come at once, and for others nobody spins. */
-static void rest(uint64_t begin_ms)
+/* Between two polls, the first at @begin_ns: most answers come at once, and for others nobody spins. */
+static void rest(uint64_t begin_ns)
 {
-	if (now_ms() - begin_ms < 2)
+	if (now_ns() - begin_ns < 2000000)
 		sched_yield();
 	else
 		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
@@ -40,7 +41,8 @@ static void rest(uint64_t begin_ms)
 static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, unsigned ms, const char *what)
 {
 	struct weir_transport *transport = admin->transport;
-	uint64_t begin = now_ms();
+	uint64_t begin = now_ns();
+	struct weir_timeout timeout = weir_timeout_from(begin, ms);
 	uint32_t csts;
 
 	while (((csts = transport->ops->read32(transport, NVME_REGISTER_CSTS)) & mask) != value ||
@@ -51,7 +53,7 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, un
 		if (csts & NVME_CSTS_FATAL)
 			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts,
 					 what);
-		if (now_ms() - begin > ms)
+		if (!weir_timeout_left(&timeout, now_ns()))
 			return weir_fail(ETIMEDOUT, "controller did not finish %s within %u ms (CSTS %#x)",
 					 what, ms, csts);
 		rest(begin);
@@ -74,6 +76,8 @@ static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
 				 value, __ATOMIC_RELEASE);
 	/* admin.A0: the entry before its doorbell */
 	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+	if (admin->transport->ops->wake)
+		admin->transport->ops->wake(admin->transport);
 }
 
 static void submit(struct weir_admin *admin, const struct nvme_sqe *sqe)
@@ -126,8 +130,9 @@ static int by_driver(struct weir_admin *admin, const struct nvme_sqe *sqe, const
 static int complete(struct weir_admin *admin, const char *what, uint32_t *result)
 {
 	struct nvme_cqe *cqe = (struct nvme_cqe *)(admin->memory + NVME_PAGE_BYTES) + admin->cq_head;
-	uint64_t begin = now_ms();
-	bool late = false; /* as of before the last look: a look may take long, too */
+	uint64_t begin = now_ns();
+	struct weir_timeout timeout = weir_timeout_from(begin, admin->command_ms);
+	bool late = false; /* as of before the last poll: a poll may take long, too */
 	uint32_t dw3;
 	int error;
 
@@ -141,7 +146,7 @@ static int complete(struct weir_admin *admin, const char *what, uint32_t *result
 			return weir_fail(ETIMEDOUT, "admin command %s got no completion within %u ms", what,
 					 admin->command_ms);
 		rest(begin);
-		late = now_ms() - begin > admin->command_ms;
+		late = !weir_timeout_left(&timeout, now_ns());
 	}
 	admin->silent = false;
 	if (result)

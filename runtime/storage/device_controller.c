@@ -13,21 +13,6 @@
 
 enum { BLOCK_LANES = 128, MOST_REST = 1023 };
 
-#define SAME_KIND(name)                                                                                      \
-	_Static_assert((int)WEIR_CONTROLLER_##name == (int)WEIR_VIRTUAL_FAULT_##name, "one number "          \
-										      "for " #name)
-SAME_KIND(STATUS);
-SAME_KIND(LATE);
-SAME_KIND(SHUFFLE);
-SAME_KIND(BURST);
-SAME_KIND(STALL);
-SAME_KIND(DROP);
-SAME_KIND(DUPLICATE);
-SAME_KIND(STRAY);
-SAME_KIND(PHASE);
-SAME_KIND(MISROUTE);
-_Static_assert((int)WEIR_CONTROLLER_ROWS == (int)WEIR_VIRTUAL_FAULTS, "as many rows");
-
 struct weir_device_controller {
 	struct weir_persistent persistent;
 	uint64_t queues;
@@ -126,45 +111,14 @@ static int describe_later(struct weir_storage *storage, uint32_t count, uint32_t
 	return error;
 }
 
-static uint32_t opcode_of(enum weir_virtual_fault_opcode opcode)
-{
-	switch (opcode) {
-	case WEIR_VIRTUAL_FAULT_READ: return NVME_OPCODE_READ;
-	case WEIR_VIRTUAL_FAULT_WRITE: return NVME_OPCODE_WRITE;
-	case WEIR_VIRTUAL_FAULT_FLUSH: return NVME_OPCODE_FLUSH;
-	default: return WEIR_CONTROLLER_ANY;
-	}
-}
-
-static struct weir_controller_fault row_of(const struct weir_virtual_fault *fault)
-{
-	return (struct weir_controller_fault){
-		.kind = fault->kind,
-		.opcode = opcode_of(fault->opcode),
-		.queue = fault->queue,
-		.chance = fault->chance,
-		.lba = fault->lba,
-		.blocks = fault->blocks,
-		.after = fault->after,
-		.every = fault->every ? fault->every : 1,
-		.count = fault->count,
-		.seed = fault->seed,
-		.us = fault->us,
-		.of = fault->of ? fault->of : 1,
-		.code = fault->code | fault->crd << NVME_STATUS_CRD_SHIFT |
-			(fault->dnr ? NVME_STATUS_DNR : 0),
-		.cid = fault->cid_given ? fault->cid : 0x10000,
-	};
-}
-
 static int describe_faults(struct weir_storage *storage, const struct weir_device_controller_options *options,
 			   struct weir_device_controller *device_controller)
 {
-	size_t bytes = options->fault_count * sizeof(struct weir_controller_fault);
+	size_t bytes = options->fault_count * sizeof(struct weir_fault_row);
 	int error = weir_memory_get(storage->context, bytes, &device_controller->faults);
 
 	for (uint32_t i = 0; !error && i < options->fault_count; i++) {
-		struct weir_controller_fault row = row_of(&options->faults[i]);
+		struct weir_fault_row row = weir_virtual_fault_row(&options->faults[i]);
 
 		error = weir_copy_to_device(storage->context, device_controller->faults + i * sizeof(row),
 					    &row, sizeof(row));

@@ -177,10 +177,9 @@ static void notify(const struct weir_storage *storage, struct weir_doorbells *do
 
 	snprintf(doorbells->why, sizeof(doorbells->why), "%s", weir_last_error());
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr,
-			"weir: storage \"%s\": a host thread rings its doorbells: %s (doorbell=host asks for "
-			"that)\n",
-			storage->uri, doorbells->why);
+		weir_report("storage \"%s\": a host thread rings its doorbells: %s (doorbell=host asks for "
+			    "that)",
+			    storage->uri, doorbells->why);
 }
 
 /* What lanes of a device other than the host can do; @doorbells->why becomes why not. */

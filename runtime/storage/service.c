@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,9 +81,8 @@ static int do_without(struct weir_storage *storage)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&said))
-		fprintf(stderr,
-			"weir: storage \"%s\" has no service: %s; lanes that wait reap by themselves\n",
-			storage->uri, weir_last_error());
+		weir_report("storage \"%s\" has no service: %s; lanes that wait reap by themselves",
+			    storage->uri, weir_last_error());
 	weir_service_stop(storage);
 	return 0;
 }

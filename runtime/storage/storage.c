@@ -167,7 +167,7 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 			"storage \"%s\": mover=direct, but its controller does not reach the memory of %s%s; "
 			"leave it out",
 			storage->uri, properties.name,
-			properties.peer_memory ? ", or is not told to (gpu_memory=data)" : "");
+			properties.peer_memory ? ", or is not allowed to (gpu_memory=data)" : "");
 	storage->pull = !reaches || storage->transport->mover == WEIR_MOVER_PULL;
 	if (storage->pull && !queues_given)
 		options->queues = smaller(options->queues, MOST_DEFAULT_PULL_QUEUES);
@@ -267,8 +267,8 @@ static int use_peer(struct weir_storage *storage)
 				 storage->uri, why,
 				 transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES ? "gpu_memory=queues"
 										 : "mover=direct");
-	fprintf(stderr, "weir: storage \"%s\": lanes move its data by way of the host's memory (pull): %s\n",
-		storage->uri, why);
+	weir_report("storage \"%s\": lanes move its data by way of the host's memory (pull): %s",
+		    storage->uri, why);
 	storage->pull = true;
 	return 0;
 }
@@ -287,7 +287,9 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u queues", storage->uri, count);
 	storage->slots = storage->rings + count;
 	storage->staging = storage->slots + count;
-	error = weir_memory_get(storage->context, count * sizeof(struct weir_queue), &storage->queues);
+	error = storage->is_part ? 0
+				 : weir_memory_get(storage->context, count * sizeof(struct weir_queue),
+						   &storage->queues);
 	for (uint32_t i = 0; i < count && !error; i++)
 		error = weir_queue_create(storage, i, options->first_ticket, options->max_transfer_bytes);
 	if (!error && storage->transport->device_controller.on)
@@ -390,20 +392,24 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 	return name_storage(storage, error ? error : weir_watchdog_start(storage, options->first_ticket));
 }
 
-int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,
-		      struct weir_storage **out)
+/* Lanes of a volume find the engines by themselves where that can be; else the volume's controller does. */
+static void attach(struct weir_storage *storage)
+{
+	const struct weir_transport_ops *ops = storage->transport->ops;
+
+	if (ops->attach && ops->attach(storage->transport, storage) != 0)
+		weir_report("storage \"%s\": host threads place its blocks, not lanes: %s", storage->uri,
+			    weir_last_error());
+}
+
+int weir_storage_open_at(struct weir_context *context, const char *uri,
+			 const struct weir_storage_options *given, uint64_t queues, struct weir_storage **out)
 {
 	struct weir_storage_options options;
 	struct weir_storage_options asked;
 	struct weir_storage *storage;
-	int error = weir_given(out, "weir_storage_open", "out");
+	int error;
 
-	if (error)
-		return error;
-	*out = NULL;
-	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_storage_open")) != 0 ||
-	    (error = weir_given(uri, "weir_storage_open", "uri")) != 0)
-		return error;
 	error = weir_options_take(&options, sizeof(options), given, "storage options");
 	asked = options;
 	if (!error)
@@ -414,6 +420,8 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 	if (!storage)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	storage->context = context;
+	storage->queues = queues;
+	storage->is_part = queues != 0;
 	storage->uri = strdup(uri);
 	error = storage->uri ? bring_up(storage, &options, &asked)
 			     : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
@@ -421,16 +429,32 @@ int weir_storage_open(struct weir_context *context, const char *uri, const struc
 		error = weir_handle_add(storage, WEIR_HANDLE_STORAGE, uri);
 	if (error) {
 		(void)tear_down(storage);
-		(void)weir_memory_put(context, storage->queues);
+		if (!storage->is_part)
+			(void)weir_memory_put(context, storage->queues);
 		free(storage);
 		return error;
 	}
 	describe(storage, &options);
+	attach(storage);
 	storage->next = context->open;
 	context->open = storage;
 	weir_publish(context);
 	*out = storage;
 	return 0;
+}
+
+int weir_storage_open(struct weir_context *context, const char *uri, const struct weir_storage_options *given,
+		      struct weir_storage **out)
+{
+	int error = weir_given(out, "weir_storage_open", "out");
+
+	if (error)
+		return error;
+	*out = NULL;
+	if ((error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_storage_open")) != 0 ||
+	    (error = weir_given(uri, "weir_storage_open", "uri")) != 0)
+		return error;
+	return weir_storage_open_at(context, uri, given, 0, out);
 }
 
 /* Out of the context's list. */
@@ -463,6 +487,8 @@ int weir_storage_shut(struct weir_storage *storage)
 	for (struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
 		weir_losses_add(&losses, weir_cache_leave_storage(cache, storage));
 	weir_losses_add(&losses, flush_shared(storage));
+	if (storage->transport->ops->detach)
+		storage->transport->ops->detach(storage->transport);
 	leave(storage);
 	weir_publish(context);
 	weir_losses_add(&losses, tear_down(storage));

@@ -120,6 +120,17 @@ static int count(struct weir_storage *storage, struct weir_stats *sum)
 	return 0;
 }
 
+/* Of the engines that lanes reach, too. */
+static int count_parts(struct weir_storage *storage, struct weir_stats *sum)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < storage->part_count && !error; i++)
+		if (storage->parts[i])
+			error = count(storage->parts[i], sum);
+	return error;
+}
+
 int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 {
 	struct weir_transport_stats moved = { 0, 0 };
@@ -127,7 +138,7 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_stats");
 
 	if (error || (error = weir_given(stats, "weir_stats", "stats")) != 0 ||
-	    (error = count(storage, &sum)) != 0)
+	    (error = count(storage, &sum)) != 0 || (error = count_parts(storage, &sum)) != 0)
 		return error;
 	/* relaxed: a snapshot */
 	sum.rings += weir_doorbells_rings(storage);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../engine/engine.h"
+#include "events.h"
 #include "parts.h"
 
 enum {
@@ -18,7 +19,11 @@ enum {
 	LOG_ERROR = 0x01,
 	LOG_HEALTH = 0x02,
 	LOG_FIRMWARE = 0x03,
+	LOG_CHANGED_NAMESPACES = 0x04,
 	LOG_BYTES = 512,
+	LOG_KEEP_EVENT = 1 << 15, /* RAE */
+	LOG_GROUPS_ONLY = 1 << 8, /* RGO, of the ANA log */
+	ANAGRPID_BYTE = 92,
 	FEATURE_ASYNC_EVENTS = 0x0b,
 	FEATURES = 16,
 	NOT_ABORTED = 1,
@@ -64,11 +69,14 @@ static void identify_controller(struct command *command)
 			.nqn = subsystem ? subsystem->nqn : NVME_DISCOVERY_NQN,
 			.serial = subsystem ? subsystem->serial : "discovery",
 			.cntlid = controller->cntlid,
-			.namespaces = subsystem ? (u32)subsystem->namespace_count : 0,
+			.namespaces = subsystem ? (u32)target_namespaces(subsystem) : 0,
 			.queue_entries = TARGET_QUEUE_ENTRIES,
 			.capsule_bytes = NVME_CAPSULE_COMMAND_BYTES + TARGET_IN_CAPSULE_BYTES,
+			.ana_seconds = TARGET_ANA_SECONDS,
 		},
 		page);
+	if (command->connection->wire->keyed)
+		page[NVME_ID_CTRL_SGLS] |= NVME_SGLS_KEYED;
 	reply(command, page, sizeof(page));
 }
 
@@ -77,6 +85,7 @@ static void identify_namespace(struct command *command, const struct target_name
 	u8 page[NVME_IDENTIFY_BYTES] = { 0 };
 
 	weir_page_namespace(space->medium, space->uuid, true, page);
+	page[ANAGRPID_BYTE] = TARGET_ANA_GROUP;
 	reply(command, page, sizeof(page));
 }
 
@@ -89,8 +98,9 @@ static void identify_active(struct command *command)
 		refuse(command, NVME_STATUS_INVALID_NAMESPACE);
 		return;
 	}
-	for (u32 nsid = command->sqe.nsid + 1; nsid <= subsystem->namespace_count; nsid++)
-		list[count++] = htole32(nsid);
+	for (u32 nsid = command->sqe.nsid + 1; nsid <= target_namespaces(subsystem); nsid++)
+		if (target_namespace_of(subsystem, nsid))
+			list[count++] = htole32(nsid);
 	reply(command, list, sizeof(list));
 }
 
@@ -138,7 +148,7 @@ static void identify(struct command *command)
 
 static void add_stats(const struct target_subsystem *subsystem, struct weir_virtual_stats *sum)
 {
-	for (size_t i = 0; i < subsystem->namespace_count; i++) {
+	for (size_t i = 0; i < target_namespaces(subsystem); i++) {
 		struct weir_virtual_stats stats;
 
 		weir_virtual_stats(subsystem->namespaces[i].core, &stats);
@@ -147,18 +157,32 @@ static void add_stats(const struct target_subsystem *subsystem, struct weir_virt
 	}
 }
 
-static bool fill_log(const struct target_subsystem *subsystem, u8 log, u8 *page)
+/* Bytes of the log that @command asks for, in @page; 0: there is none of its number. */
+static u32 fill_log(const struct command *command, u8 *page)
 {
+	const struct connection *connection = command->connection;
+	struct target_controller *controller = connection->controller;
 	struct weir_virtual_stats stats = { 0 };
+	u32 cdw10 = command->sqe.cdw10;
 
-	switch (log) {
-	case LOG_ERROR: return true;
+	switch (cdw10 & 0xff) {
+	case LOG_ERROR: return LOG_BYTES;
 	case LOG_HEALTH:
-		add_stats(subsystem, &stats);
+		add_stats(controller->subsystem, &stats);
 		weir_page_health(&stats, page);
-		return true;
-	case LOG_FIRMWARE: weir_page_firmware(page); return true;
-	default: return false;
+		return LOG_BYTES;
+	case LOG_FIRMWARE: weir_page_firmware(page); return LOG_BYTES;
+	case LOG_CHANGED_NAMESPACES:
+		target_changed_list(controller, cdw10 & LOG_KEEP_EVENT, page);
+		if (!(cdw10 & LOG_KEEP_EVENT))
+			target_event_seen(controller, TARGET_EVENT_NAMESPACE);
+		return NVME_IDENTIFY_BYTES;
+	case NVME_LOG_ANA:
+		if (!(cdw10 & LOG_KEEP_EVENT))
+			target_event_seen(controller, TARGET_EVENT_ANA);
+		target_ana_log(connection, cdw10 & LOG_GROUPS_ONLY, page);
+		return WEIR_PAGE_ANA_BYTES;
+	default: return 0;
 	}
 }
 
@@ -168,18 +192,23 @@ static void get_log(struct command *command)
 	const struct nvme_sqe *sqe = &command->sqe;
 	u64 bytes = (((u64)(sqe->cdw11 & 0xffff) << 16 | sqe->cdw10 >> 16) + 1) * 4;
 	u64 offset = (u64)sqe->cdw13 << 32 | sqe->cdw12;
-	u8 log = sqe->cdw10 & 0xff, page[LOG_BYTES] = { 0 };
+	u8 log = sqe->cdw10 & 0xff, page[NVME_IDENTIFY_BYTES] = { 0 };
+	u32 length;
 
 	if (bytes != command->data_bytes || offset % 4) {
 		refuse(command, NVME_STATUS_INVALID_FIELD);
 	} else if (!subsystem && log == NVME_LOG_DISCOVERY) {
 		target_discovery_log(command->connection, offset, command->data, command->data_bytes);
 		target_send_response(command, NVME_STATUS_SUCCESS, 0, true);
-	} else if (!subsystem || !fill_log(subsystem, log, page)) {
+		if (!(sqe->cdw10 & LOG_KEEP_EVENT))
+			target_event_seen(command->connection->controller, TARGET_EVENT_DISCOVERY);
+		target_events_send(command->connection);
+	} else if (!subsystem || !(length = fill_log(command, page))) {
 		refuse(command, NVME_STATUS(1, 0x09)); /* Invalid Log Page */
 	} else {
-		reply(command, page + (offset < LOG_BYTES ? offset : 0),
-		      offset < LOG_BYTES ? LOG_BYTES - (u32)offset : 0);
+		reply(command, page + (offset < length ? offset : 0),
+		      offset < length ? length - (u32)offset : 0);
+		target_events_send(command->connection); /* of what came while it had not asked */
 	}
 }
 
@@ -262,20 +291,6 @@ static void get_features(struct command *command)
 
 /* ---- the rest ---- */
 
-/* Kept until the controller ends, or an Abort: nothing here causes an event yet. */
-static void keep_event_request(struct command *command)
-{
-	const struct connection *connection = command->connection;
-	u32 kept = 0;
-
-	for (u32 i = 0; i < connection->entries; i++)
-		kept += connection->commands[i].state == COMMAND_KEPT;
-	if (kept >= WEIR_PAGE_AERS)
-		end(command, NVME_STATUS_ASYNC_EVENT_LIMIT, 0);
-	else
-		target_command_set(command, COMMAND_KEPT);
-}
-
 /*
  * Event requests can be ended; a storage's requests end by themselves, and an Abort need not find its
  * command.
@@ -345,7 +360,7 @@ void target_admin_run(struct command *command)
 	case NVME_ADMIN_GET_LOG_PAGE: get_log(command); return;
 	case NVME_ADMIN_SET_FEATURES: set_features(command); return;
 	case NVME_ADMIN_GET_FEATURES: get_features(command); return;
-	case NVME_ADMIN_ASYNC_EVENT: keep_event_request(command); return;
+	case NVME_ADMIN_ASYNC_EVENT: target_event_request(command); return;
 	case NVME_ADMIN_ABORT: abort_command(command); return;
 	case NVME_ADMIN_KEEP_ALIVE:
 		end(command, NVME_STATUS_SUCCESS, 0); /* it was heard */

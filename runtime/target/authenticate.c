@@ -11,33 +11,45 @@
 
 #include "parts.h"
 
-static const struct target_secrets *secrets_of(const struct target_controller *controller)
-{
-	const struct target_subsystem *subsystem = controller->subsystem;
-
-	for (size_t i = 0; subsystem && i < subsystem->host_count; i++)
-		if (!strcmp(subsystem->hosts[i], controller->hostnqn))
-			return subsystem->secrets[i].host.bytes ? &subsystem->secrets[i] : NULL;
-	return NULL;
-}
-
-bool target_authenticate_begin(struct connection *connection, u32 *authreq)
+/* A copy, to be wiped: others may be read while this host authenticates. False: it need not. */
+static bool secrets_of(struct connection *connection, struct target_secrets *out)
 {
 	const struct target_controller *controller = connection->controller;
-	const struct target_secrets *secrets = secrets_of(controller);
-	struct weir_chap_names names;
+	const struct target_subsystem *subsystem = controller->subsystem;
+	struct weir_target *target = connection->server->target;
 
-	*authreq = 0;
-	if (!secrets)
-		return true;
+	out->host.bytes = 0;
+	pthread_mutex_lock(&target->lock);
+	for (size_t i = 0; subsystem && i < subsystem->hosts.count; i++)
+		if (!strcmp(subsystem->hosts.names[i], controller->hostnqn))
+			*out = subsystem->hosts.secrets[i];
+	pthread_mutex_unlock(&target->lock);
+	return out->host.bytes != 0;
+}
+
+static bool begin(struct connection *connection, const struct target_secrets *secrets, u32 *authreq)
+{
+	const struct target_controller *controller = connection->controller;
+	struct weir_chap_names names = { controller->hostnqn, controller->subsystem->nqn };
+
 	connection->chap = malloc(sizeof(*connection->chap));
 	if (!connection->chap)
 		return false;
-	names = (struct weir_chap_names){ controller->hostnqn, controller->subsystem->nqn };
 	weir_chap_begin(connection->chap, &names, &secrets->host, &secrets->controller);
 	connection->deadline_ms = target_now_ms() + TARGET_HELLO_MS;
 	*authreq = NVME_CONNECT_ATR;
 	return true;
+}
+
+bool target_authenticate_begin(struct connection *connection, u32 *authreq)
+{
+	struct target_secrets secrets;
+	bool good;
+
+	*authreq = 0;
+	good = !secrets_of(connection, &secrets) || begin(connection, &secrets, authreq);
+	explicit_bzero(&secrets, sizeof(secrets));
+	return good;
 }
 
 void target_authenticate_end(struct connection *connection)
@@ -94,7 +106,7 @@ void target_authenticate_run(struct command *command)
 	if (connection->chap->done)
 		connection->deadline_ms = 0;
 	if (is_over(connection->chap)) {
-		atomic_fetch_add_explicit(&connection->server->refused, 1,
+		atomic_fetch_add_explicit(&connection->server->counters.refused, 1,
 					  memory_order_relaxed); /* relaxed: statistics */
 		connection->deadline_ms =
 			target_now_ms() + TARGET_LINGER_MS; /* the host hears why, and closes */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../transport/fabrics/rdma_message.h"
+#include "events.h"
 #include "parts.h"
 
 enum {
@@ -53,10 +55,17 @@ struct command *target_commands_grow(struct connection *connection, u32 entries,
 	return slots;
 }
 
+static void free_data(struct command *command)
+{
+	if (command->region)
+		command->connection->wire->unregister(command);
+	free(command->data);
+}
+
 void target_commands_destroy(struct connection *connection)
 {
 	for (u32 i = 0; i < connection->entries; i++)
-		free(connection->commands[i].data);
+		free_data(&connection->commands[i]);
 	free(connection->commands);
 }
 
@@ -82,7 +91,7 @@ void target_commands_cancel(struct connection *connection)
 	if (!controller || !controller->subsystem || !connection->qid)
 		return;
 	leave_waiting(connection);
-	for (size_t i = 0; i < controller->subsystem->namespace_count; i++)
+	for (size_t i = 0; i < target_namespaces(controller->subsystem); i++)
 		weir_virtual_abort(controller->subsystem->namespaces[i].core, connection->server->index,
 				   &connection->queue, ~0u, NVME_STATUS_ABORT_REQUESTED);
 }
@@ -102,7 +111,7 @@ bool target_command_room(struct command *command, u32 bytes)
 
 	if (bytes <= command->data_room)
 		return true;
-	free(command->data);
+	free_data(command);
 	command->data = aligned_alloc(BUFFER_ALIGN, rounded);
 	command->data_room = command->data ? rounded : 0;
 	return command->data;
@@ -127,11 +136,18 @@ static u32 most_bytes(const struct connection *connection)
 
 static u32 check_sgl(struct command *command, u32 in_capsule)
 {
+	struct weir_rdma_keyed keyed;
 	struct nvme_sgl sgl;
 
 	memcpy(&sgl, &command->sqe.prp1, sizeof(sgl));
 	if ((command->sqe.cdw0 & FLAGS_PSDT) != NVME_PSDT_SGL)
 		return target_refuse(NVME_STATUS_INVALID_FIELD);
+	if (command->connection->wire->keyed && weir_rdma_take_keyed(&command->sqe, &keyed)) {
+		sgl.bytes = keyed.bytes;
+		sgl.type = NVME_SGL_TRANSPORT_DATA_BLOCK; /* as its transport describes data */
+	} else if (command->connection->wire->keyed && sgl.type != NVME_SGL_DATA_BLOCK_OFFSET) {
+		return target_refuse(NVME_STATUS_SGL_INVALID_TYPE);
+	}
 	if (sgl.bytes > most_bytes(command->connection))
 		return target_refuse(NVME_STATUS_INVALID_FIELD);
 	command->data_bytes = sgl.bytes;
@@ -172,13 +188,14 @@ void target_command_start(struct command *command, u32 in_capsule)
 	connection->sq_head = connection->sq_head + 1 >= connection->entries ? 0 : connection->sq_head + 1;
 	command->cid = (u16)(command->sqe.cdw0 >> 16);
 	command->received = 0;
+	command->since_ms = connection->server->now_ms;
 	command->bad_digest = command->twice = false;
 	target_command_set(command, COMMAND_RECEIVING);
 	status = prepare(command, in_capsule);
 	if (status)
 		target_send_response(command, status, 0, false);
 	else if (command->from_host && command->data_bytes && !in_capsule)
-		target_send_grant(command);
+		connection->wire->grant(command);
 	else if (!in_capsule)
 		target_command_run(command);
 }
@@ -216,7 +233,7 @@ static struct target_namespace *space_of(const struct command *command)
 	u32 nsid = command->sqe.nsid;
 
 	if (nsid == NVME_NSID_BROADCAST && target_opcode(command) == NVME_OPCODE_FLUSH &&
-	    subsystem->namespace_count == 1)
+	    target_namespaces(subsystem) == 1)
 		nsid = 1;
 	return target_namespace_of(subsystem, nsid);
 }
@@ -224,6 +241,7 @@ static struct target_namespace *space_of(const struct command *command)
 static void run_io(struct command *command)
 {
 	const struct target_controller *controller = command->connection->controller;
+	u32 status = target_ana_status(target_ana_state(command->connection->server->target, controller));
 
 	/* Relaxed: a host that has its answer to Property Set sees the value it set. */
 	if (!atomic_load_explicit(&controller->ready, memory_order_relaxed)) {
@@ -231,7 +249,9 @@ static void run_io(struct command *command)
 		return;
 	}
 	command->space = space_of(command);
-	if (!command->space)
+	if (status)
+		target_send_response(command, status, 0, false);
+	else if (!command->space)
 		target_send_response(command, target_refuse(NVME_STATUS_INVALID_NAMESPACE), 0, false);
 	else
 		(void)target_command_begin(command);

@@ -14,29 +14,38 @@
 
 #include "parts.h"
 
-struct connection *target_connection_create(struct target_server *server, int socket)
+struct connection *target_connection_new(struct target_server *server, const struct target_wire *wire)
 {
 	struct connection *connection = calloc(1, sizeof(*connection));
-	int one = 1;
 
 	if (!connection)
 		return NULL;
 	connection->server = server;
-	connection->socket = socket;
+	connection->wire = wire;
+	connection->socket = -1;
 	connection->flow_control = true;
-	connection->to_us.most_data = TARGET_TRANSFER_BYTES;
-	connection->left = sizeof(struct nvme_tcp_common);
-	connection->into = connection->header.bytes;
 	connection->deadline_ms = target_now_ms() + TARGET_HELLO_MS;
 	if (!target_commands_create(connection, 1)) {
 		free(connection);
 		return NULL;
 	}
-	setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	atomic_fetch_add_explicit(&server->open, 1, memory_order_relaxed); /* relaxed: statistics */
-	atomic_fetch_add_explicit(&server->accepted, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&server->counters.open, 1, memory_order_relaxed); /* relaxed: statistics */
+	atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
 	return connection;
+}
+
+void target_connection_heard(struct connection *connection)
+{
+	struct target_controller *controller = connection->controller;
+
+	/*
+	 * Relaxed: a time, and nothing goes with it. Compared first, so that queues do not fight for the
+	 * line.
+	 */
+	if (controller &&
+	    atomic_load_explicit(&controller->alive_ms, memory_order_relaxed) != connection->server->now_ms)
+		atomic_store_explicit(&controller->alive_ms, connection->server->now_ms,
+				      memory_order_relaxed);
 }
 
 void target_connection_end(struct connection *connection)
@@ -44,11 +53,10 @@ void target_connection_end(struct connection *connection)
 	if (connection->state == CONNECTION_DEAD)
 		return;
 	target_controller_leave(connection); /* before the descriptor may be another's */
-	close(connection->socket);
-	connection->socket = -1;
+	connection->wire->close(connection);
 	connection->state = CONNECTION_DEAD;
 	connection->server->dead++;
-	atomic_fetch_sub_explicit(&connection->server->open, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&connection->server->counters.open, 1, memory_order_relaxed);
 	target_commands_cancel(connection);
 }
 
@@ -60,6 +68,7 @@ bool target_connection_collect(struct connection *connection)
 	target_controller_drop(connection);
 	target_commands_destroy(connection);
 	target_authenticate_end(connection);
+	connection->wire->release(connection);
 	free(connection);
 	return true;
 }
@@ -79,7 +88,7 @@ void target_connection_refuse(struct connection *connection, const struct weir_t
 							    : connection->layout.header_bytes;
 	size_t bytes = weir_tcp_build_term(term, true, error, connection->header.bytes, header);
 
-	atomic_fetch_add_explicit(&connection->server->bad_pdus, 1,
+	atomic_fetch_add_explicit(&connection->server->counters.bad_pdus, 1,
 				  memory_order_relaxed); /* relaxed: statistics */
 	target_send_note(connection, term, (u32)bytes);
 	close_soon(connection);
@@ -102,7 +111,7 @@ static void discard(struct connection *connection)
 		target_connection_end(connection);
 }
 
-void target_connection_ready(struct connection *connection)
+static void ready(struct connection *connection)
 {
 	switch (connection->state) {
 	case CONNECTION_DEAD: return;
@@ -112,7 +121,7 @@ void target_connection_ready(struct connection *connection)
 		if (!atomic_load_explicit(&connection->server->target->stopping, memory_order_relaxed))
 			(void)target_receive(connection);
 	}
-	if (connection->wants_write && connection->state != CONNECTION_DEAD)
+	if (connection->wants_write && connection->hailed && connection->state != CONNECTION_DEAD)
 		target_send_soon(connection);
 }
 
@@ -134,4 +143,63 @@ void target_connection_check(struct connection *connection)
 	    (connection->controller && !connection->qid &&
 	     target_controller_expired(connection->controller, server->now_ms)))
 		target_connection_end(connection);
+}
+
+/* ---- a socket ---- */
+
+static int watch(struct connection *connection)
+{
+	return target_server_poll(connection, connection->socket);
+}
+
+static void close_socket(struct connection *connection)
+{
+	close(connection->socket);
+	connection->socket = -1;
+}
+
+static void shut_down(struct connection *connection)
+{
+	shutdown(connection->socket, SHUT_RDWR);
+}
+
+static void release(struct connection *connection)
+{
+	weir_tls_free(connection->tls);
+}
+
+static void local(const struct connection *connection, struct sockaddr_storage *address)
+{
+	socklen_t length = sizeof(*address);
+
+	if (getsockname(connection->socket, (struct sockaddr *)address, &length) != 0)
+		address->ss_family = AF_UNSPEC;
+}
+
+static const struct target_wire tcp = {
+	.watch = watch,
+	.ready = ready,
+	.grant = target_tcp_grant,
+	.respond = target_tcp_respond,
+	.flush = target_tcp_flush,
+	.close = close_socket,
+	.shutdown = shut_down,
+	.release = release,
+	.local = local,
+};
+
+struct connection *target_connection_create(struct target_server *server, int socket)
+{
+	struct connection *connection = target_connection_new(server, &tcp);
+	int one = 1;
+
+	if (!connection)
+		return NULL;
+	connection->socket = socket;
+	connection->to_us.most_data = TARGET_TRANSFER_BYTES;
+	connection->left = sizeof(struct nvme_tcp_common);
+	connection->into = connection->header.bytes;
+	setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	return connection;
 }

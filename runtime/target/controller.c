@@ -51,6 +51,31 @@ static unsigned count(const struct weir_target *target)
 	return count;
 }
 
+/* Under target.lock, as note_lost(). */
+static bool was_lost(struct weir_target *target, const struct target_controller *controller)
+{
+	for (unsigned i = 0; i < TARGET_LOST_KEPT; i++) {
+		struct target_lost *lost = &target->lost[i];
+
+		if (!lost->subsystem || lost->subsystem != controller->subsystem ||
+		    memcmp(lost->hostid, controller->hostid, sizeof(lost->hostid)) != 0)
+			continue;
+		lost->subsystem = NULL;
+		return true;
+	}
+	return false;
+}
+
+static void note_lost(struct weir_target *target, const struct target_controller *controller)
+{
+	struct target_lost *lost = &target->lost[target->lost_next++ % TARGET_LOST_KEPT];
+
+	if (!controller->subsystem || (controller->cc & NVME_CC_SHUTDOWN_MASK))
+		return;
+	lost->subsystem = controller->subsystem;
+	memcpy(lost->hostid, controller->hostid, sizeof(lost->hostid));
+}
+
 static bool enlist(struct weir_target *target, struct target_controller *controller,
 		   struct connection *connection)
 {
@@ -63,6 +88,9 @@ static bool enlist(struct weir_target *target, struct target_controller *control
 		controller->next = target->controllers;
 		target->controllers = controller;
 		join(controller, connection);
+		if (was_lost(target, controller)) /* relaxed: statistics */
+			atomic_fetch_add_explicit(&connection->server->counters.reconnects, 1,
+						  memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&target->lock);
 	return room;
@@ -77,6 +105,7 @@ struct target_controller *target_controller_create(struct connection *connection
 	if (!controller)
 		return NULL;
 	controller->subsystem = subsystem;
+	controller->listener = connection->listener;
 	controller->kato_ms = kato_ms;
 	atomic_init(&controller->queues, connection->server->target->queues);
 	memcpy(controller->hostid, data->hostid, sizeof(controller->hostid));
@@ -168,8 +197,9 @@ void target_controller_leave(struct connection *connection)
 	unlink_connection(controller, connection);
 	if (!connection->qid) {
 		unlink_controller(target, controller); /* nobody joins any more */
+		note_lost(target, controller);
 		for (struct connection *at = controller->first; at; at = at->sibling)
-			shutdown(at->socket, SHUT_RDWR);
+			at->wire->shutdown(at);
 	}
 	pthread_mutex_unlock(&target->lock);
 }
@@ -217,7 +247,7 @@ u32 target_controller_csts(const struct target_controller *controller)
 	u32 csts = controller->csts;
 	bool gone;
 
-	for (size_t i = 0; subsystem && i < subsystem->namespace_count; i++)
+	for (size_t i = 0; subsystem && i < target_namespaces(subsystem); i++)
 		if (weir_virtual_failed(subsystem->namespaces[i].core, &gone))
 			csts |= NVME_CSTS_FATAL;
 	return csts;

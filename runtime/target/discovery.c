@@ -27,12 +27,13 @@ static void put(struct slice *slice, const void *from, u32 bytes)
 /* Where the host is connected to, for sockets that listen at any address. */
 static void local_address(const struct connection *connection, char *host, size_t bytes)
 {
-	struct sockaddr_storage local;
-	socklen_t length = sizeof(local);
+	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
 
-	if (getsockname(connection->socket, (struct sockaddr *)&local, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&local, length, host, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) !=
-		    0)
+	connection->wire->local(connection, &local);
+	if (getnameinfo((struct sockaddr *)&local,
+			local.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						    : sizeof(struct sockaddr_in),
+			host, (socklen_t)bytes, NULL, 0, NI_NUMERICHOST) != 0)
 		snprintf(host, bytes, "127.0.0.1");
 }
 
@@ -41,8 +42,9 @@ static void fill_address(const struct connection *connection, const struct targe
 {
 	char local[64], host[80];
 	const char *colon = strrchr(listener->address, ':');
-	const char *begin = listener->address + strlen("tcp://") + (listener->address[6] == '[');
-	size_t length = (size_t)(colon - begin) - (listener->address[6] == '[');
+	const char *begin = strstr(listener->address, "://") + strlen("://");
+	bool brackets = *begin == '[';
+	size_t length = (size_t)(colon - (begin += brackets)) - brackets;
 
 	snprintf(host, sizeof(host), "%.*s", (int)length, begin);
 	if (!strcmp(host, "0.0.0.0") || !strcmp(host, "::")) {
@@ -56,19 +58,31 @@ static void fill_address(const struct connection *connection, const struct targe
 	memcpy(entry->traddr, host, strlen(host));
 }
 
+/* RDMA_QPTYPE: reliable connected; RDMA_PRTYPE: any provider; RDMA_CMS: RDMA_CM. */
+static const u8 rdma_connected[] = { 1, 1, 1 };
+
 static void put_entry(const struct connection *connection, const struct target_subsystem *subsystem, u16 port,
 		      struct slice *slice)
 {
 	const struct weir_target *target = connection->server->target;
+	bool rdma = target->listeners[port].rdma;
 	struct nvme_discovery_entry entry = {
-		.trtype = NVME_TRTYPE_TCP,
+		.trtype = rdma ? NVME_TRTYPE_RDMA : NVME_TRTYPE_TCP,
 		.subtype = NVME_SUBTYPE_NVM,
 		.treq = NVME_TREQ_SECURE_NOT_REQUIRED,
 		.portid = port,
 		.cntlid = NVME_CNTLID_DYNAMIC,
 		.asqsz = NVME_ASQSZ_LEAST,
 	};
+	struct weir_tls_key key;
 
+	if (target_tls_key(connection->server->target, subsystem, connection->controller->hostnqn, &key)) {
+		entry.treq = NVME_TREQ_SECURE_REQUIRED;
+		entry.tsas[0] = NVME_SECTYPE_TLS13;
+	}
+	if (rdma)
+		memcpy(entry.tsas, rdma_connected, sizeof(rdma_connected));
+	explicit_bzero(&key, sizeof(key));
 	memcpy(entry.subnqn, subsystem->nqn, strlen(subsystem->nqn));
 	fill_address(connection, &target->listeners[port], &entry);
 	put(slice, &entry, sizeof(entry));
@@ -76,13 +90,15 @@ static void put_entry(const struct connection *connection, const struct target_s
 
 void target_discovery_log(const struct connection *connection, u64 offset, u8 *to, u32 bytes)
 {
-	const struct weir_target *target = connection->server->target;
+	struct weir_target *target = connection->server->target;
 	struct slice slice = { offset, to, bytes, sizeof(struct nvme_discovery_log) };
-	struct nvme_discovery_log head = { .genctr = 1 };
+	/* Relaxed: a count, read again by hosts behind the entries. */
+	struct nvme_discovery_log head = { .genctr = 1 + atomic_load_explicit(&target->reloads,
+									      memory_order_relaxed) };
 
 	memset(to, 0, bytes);
 	for (size_t i = 0; i < target->subsystem_count; i++) {
-		if (!target_host_allowed(&target->subsystems[i], connection->controller->hostnqn))
+		if (!target_host_allowed(target, &target->subsystems[i], connection->controller->hostnqn))
 			continue;
 		for (size_t port = 0; port < target->listener_count; port++, head.numrec++)
 			put_entry(connection, &target->subsystems[i], (u16)port, &slice);

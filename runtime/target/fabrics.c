@@ -26,7 +26,7 @@ static void end(struct command *command, u32 status, u64 result)
 
 static void refuse_connect(struct command *command, u32 status, u32 result)
 {
-	atomic_fetch_add_explicit(&command->connection->server->refused, 1,
+	atomic_fetch_add_explicit(&command->connection->server->counters.refused, 1,
 				  memory_order_relaxed); /* relaxed: statistics */
 	end(command, status, result);
 }
@@ -61,7 +61,7 @@ static u32 check_connect(const struct nvme_fabrics_connect *connect,
 	return NVME_STATUS_SUCCESS;
 }
 
-static u32 find_subsystem(const struct connection *connection, const struct nvme_fabrics_connect_data *data,
+static u32 find_subsystem(struct connection *connection, const struct nvme_fabrics_connect_data *data,
 			  const struct target_subsystem **subsystem, u32 *offset)
 {
 	*subsystem = NULL;
@@ -71,7 +71,9 @@ static u32 find_subsystem(const struct connection *connection, const struct nvme
 	*subsystem = target_subsystem_find(connection->server->target, data->subnqn);
 	if (!*subsystem)
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
-	return target_host_allowed(*subsystem, data->hostnqn)
+	if (!target_may_connect(connection, *subsystem, data->hostnqn))
+		return target_refuse(NVME_STATUS_AUTHENTICATION_REQUIRED);
+	return target_host_allowed(connection->server->target, *subsystem, data->hostnqn)
 		       ? NVME_STATUS_SUCCESS
 		       : target_refuse(NVME_STATUS_CONNECT_INVALID_HOST);
 }

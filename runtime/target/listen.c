@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * listen.c: from "tcp://ADDRESS:PORT" to a listening socket.
+ * listen.c: from "tcp://ADDRESS:PORT", or "rdma://", to what listens there.
  */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,17 +14,18 @@
 
 enum { BACKLOG = 512 };
 
-static const char prefix[] = "tcp://";
+static const char tcp[] = "tcp://", rdma[] = "rdma://";
 
 /* "tcp://HOST[:PORT]", HOST in brackets where it is an IPv6 address. */
 static int split(const char *text, char *host, size_t host_bytes, char *port, size_t port_bytes)
 {
-	const char *at = text + strlen(prefix), *end, *colon;
+	const char *at = strstr(text, "://"), *end, *colon;
 
-	if (strncmp(text, prefix, strlen(prefix)) != 0)
+	if (strncmp(text, tcp, strlen(tcp)) != 0 && strncmp(text, rdma, strlen(rdma)) != 0)
 		return weir_fail(EINVAL,
 				 "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420",
 				 text);
+	at += strlen("://");
 	if (*at == '[') {
 		end = strchr(++at, ']');
 		colon = end ? end + 1 : NULL;
@@ -43,19 +45,36 @@ static int split(const char *text, char *host, size_t host_bytes, char *port, si
 	return 0;
 }
 
+int target_listen_describe(struct target_listener *listener, const char *scheme, const struct sockaddr *bound,
+			   socklen_t bytes)
+{
+	char host[64], port[8];
+
+	if (getnameinfo(bound, bytes, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return weir_fail(EIO, "the address of a listening socket cannot be read");
+	snprintf(listener->address, sizeof(listener->address),
+		 bound->sa_family == AF_INET6 ? "%s[%s]:%s" : "%s%s:%s", scheme, host, port);
+	return 0;
+}
+
 static int describe(struct target_listener *listener)
 {
 	struct sockaddr_storage bound;
 	socklen_t length = sizeof(bound);
-	char host[64], port[8];
 
-	if (getsockname(listener->socket, (struct sockaddr *)&bound, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&bound, length, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+	if (getsockname(listener->socket, (struct sockaddr *)&bound, &length) != 0)
 		return weir_fail(EIO, "the address of a listening socket cannot be read");
-	snprintf(listener->address, sizeof(listener->address),
-		 bound.ss_family == AF_INET6 ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
-	return 0;
+	return target_listen_describe(listener, tcp, (struct sockaddr *)&bound, length);
+}
+
+void target_listen_end(struct target_listener *listener)
+{
+	if (listener->rdma)
+		target_rdma_listen_end(listener);
+	else if (listener->socket >= 0)
+		close(listener->socket);
+	free(listener->text);
 }
 
 static int open_socket(const char *text, const struct addrinfo *info, struct target_listener *listener)
@@ -83,12 +102,16 @@ int target_listen(const char *text, struct target_listener *listener)
 	int error = split(text, host, sizeof(host), port, sizeof(port)), failed;
 
 	listener->socket = -1;
+	listener->text = strdup(text);
 	if (error)
 		return error;
+	if (!listener->text)
+		return weir_fail(ENOMEM, "no memory for an address");
 	failed = getaddrinfo(host, port, &wanted, &found);
 	if (failed)
 		return weir_fail(EINVAL, "cannot listen at %s: %s", text, gai_strerror(failed));
-	error = open_socket(text, found, listener);
+	error = strncmp(text, rdma, strlen(rdma)) ? open_socket(text, found, listener)
+						  : target_rdma_listen(text, found, listener);
 	freeaddrinfo(found);
 	return error;
 }

@@ -17,12 +17,15 @@
 #include <weir/nvme.h>
 #include <weir/nvme_fabrics.h>
 
+#include "../observe/publish.h"
 #include "../transport/fabrics/chap.h"
 #include "../transport/fabrics/tcp_pdu.h"
+#include "../transport/fabrics/tls.h"
 #include "../transport/identify_pages.h"
 #include "../transport/transport.h"
 #include "../transport/virtual/front.h"
 #include "target.h"
+#include "wire.h"
 
 enum {
 	TARGET_QUEUE_ENTRIES = 128,      /* of an I/O queue at most: CAP.MQES + 1 and MAXCMD */
@@ -34,7 +37,14 @@ enum {
 	TARGET_LINGER_MS = 1000, /* for the other end to read why it is cut off */
 	TARGET_KATO_MS_MAX = 3600 * 1000,
 	TARGET_DEPTH = 1024, /* requests of a server thread that a storage is given at once */
+	TARGET_LOST_KEPT = 64,
+	TARGET_NO_LISTENER = 0xffff,
+	TARGET_ANA_GROUP = 1, /* all namespaces of a subsystem are in it */
+	TARGET_ANA_SECONDS = 10,
 };
+
+/* Events that hosts are notified of. */
+enum { TARGET_EVENT_NAMESPACE = 1 << 0, TARGET_EVENT_ANA = 1 << 1, TARGET_EVENT_DISCOVERY = 1 << 2 };
 
 /**
  * struct target_namespace - a storage
@@ -44,10 +54,14 @@ enum {
  * @core: its controller core
  * @medium: of that
  * @uuid: the same whenever the same is served
+ * @detached: hosts do not see it; atomic
+ * @read_only: as it was asked for
  */
 struct target_namespace {
 	u32 nsid;
 	char *uri;
+	atomic_bool detached;
+	bool read_only;
 	struct weir_transport *transport;
 	struct weir_virtual *core;
 	const struct weir_medium *medium;
@@ -58,16 +72,32 @@ struct target_namespace {
 struct target_secrets {
 	struct weir_chap_secret host;
 	struct weir_chap_secret controller;
+	struct weir_tls_key tls;
 };
 
+/** struct target_hosts - who may connect: @count names, none: anybody; @secrets: of each;
+ * @tls: the TLS key of those without one of their own */
+struct target_hosts {
+	char **names;
+	struct target_secrets *secrets;
+	struct weir_tls_key tls;
+	size_t count;
+};
+
+/**
+ * struct target_subsystem - what hosts connect to
+ * @namespaces: room for WEIR_TARGET_NAMESPACES_MAX; only the first @namespace_count are there, which grows
+ * while threads serve: atomic
+ * @hosts: under target.lock
+ * @engine: its namespaces keep volumes
+ */
 struct target_subsystem {
 	char *nqn;
 	char serial[21];
 	struct target_namespace *namespaces;
-	size_t namespace_count;
-	char **hosts;
-	struct target_secrets *secrets; /* of each host */
-	size_t host_count;
+	atomic_size_t namespace_count;
+	struct target_hosts hosts;
+	bool engine;
 	u32 transfer_bytes; /* least of its storages' */
 };
 
@@ -82,6 +112,10 @@ struct connection;
  * @alive_ms: when its host was last heard; atomic
  * @ready: CSTS.RDY; atomic
  * @queues: I/O queues granted; atomic
+ * @events: TARGET_EVENT_ that its host is to be notified of; atomic
+ * @changed: a bit for each namespace that changed since its host read the list; atomic
+ * @reported: events that its host was notified of, and has not asked about
+ * @listener: where its admin connection came in, or TARGET_NO_LISTENER
  * @subsystem: NULL: the discovery subsystem
  */
 struct target_controller {
@@ -90,8 +124,12 @@ struct target_controller {
 	unsigned references;
 	atomic_ullong alive_ms;
 	atomic_uint ready;
+	atomic_uint events;
+	atomic_ullong changed;
+	u32 reported;
 	const struct target_subsystem *subsystem;
 	u16 cntlid;
+	u16 listener;
 	u8 hostid[16];
 	char hostnqn[NVME_NQN_LONGEST + 1];
 	u32 cc;
@@ -120,10 +158,12 @@ enum command_state {
  * @sqe: as the host sent it
  * @data: buffer, kept from command to command
  * @data_room: its size
+ * @region: that buffer as an RDMA device knows it, or NULL
  * @data_bytes: bytes that the command's SGL describes
  * @received: of these, here
  * @sent: bytes of its PDUs
  * @from_host: its data comes from the host
+ * @since_ms: when its capsule came
  * @bad_digest: that data is not what was sent
  * @twice: a fault: it is answered twice
  * @head: R2T or C2HData header
@@ -138,12 +178,14 @@ struct command {
 	struct nvme_sqe sqe;
 	u8 *data;
 	u32 data_room;
+	struct ibv_mr *region;
 	u32 data_bytes;
 	u32 received;
 	u32 sent;
 	u32 sends_data;
 	u32 status;
 	u64 result;
+	u64 since_ms;
 	enum command_state state;
 	u16 cid;
 	bool from_host;
@@ -179,9 +221,14 @@ struct command_list {
 
 /**
  * struct connection - a socket and its queue
+ * @wire: what it is a connection of
+ * @rdma: of RDMA, which has no socket, PDUs or TLS
  * @next: in its server's list
  * @sibling: in its controller's, under target.lock
  * @socket: -1: closed
+ * @listener: where it came in, or TARGET_NO_LISTENER
+ * @tls: between its socket and PDUs; NULL: nothing
+ * @hailed: it is known whether it has that, and the handshake is over
  * @queue: what the core knows; its thread's
  * @chap: its host has to authenticate; NULL: it has not
  * @to_us: rules of what we receive
@@ -205,6 +252,8 @@ struct command_list {
  * @data_begin: where the PDU's data began to go
  */
 struct connection {
+	const struct target_wire *wire;
+	struct target_rdma *rdma;
 	struct connection *next;
 	struct connection *sibling;
 	struct target_server *server;
@@ -214,10 +263,13 @@ struct connection {
 	bool wants_write;
 	bool flow_control;
 	u16 qid;
+	u16 listener;
 	u32 entries;
 	u32 sq_head;
 	u32 running;
 	struct virtual_queue queue;
+	struct weir_tls *tls;
+	bool hailed;
 	struct weir_chap *chap;
 	struct command *commands;
 	struct command *free;
@@ -240,6 +292,28 @@ struct connection {
 	u64 deadline_ms;
 	struct connection *next_unsent;
 	bool in_unsent;
+};
+
+/** struct target_counters - of a server thread, for weir-stat; in this order published (observe/publish.h) */
+struct target_counters {
+	atomic_ullong open;
+	atomic_ullong accepted;
+	atomic_ullong refused;
+	atomic_ullong bad_pdus;
+	atomic_ullong commands;
+	atomic_ullong reconnects; /* associations of hosts that had lost one */
+	atomic_ullong bytes_in;   /* data of I/O commands */
+	atomic_ullong bytes_out;
+	atomic_ullong
+		oldest_ms; /* since when the oldest command is here, as of the last check; 0: there is none */
+};
+
+WEIR_ASSERT_SIZE(struct target_counters, WEIR_TARGET_COUNTERS * sizeof(u64));
+
+/** struct target_lost - an association that ended without a shutdown */
+struct target_lost {
+	const struct target_subsystem *subsystem;
+	u8 hostid[16];
 };
 
 /**
@@ -271,12 +345,17 @@ struct target_server {
 	u64 now_ms;
 	u64 next_check_ms;
 	u64 accept_retry_ms;
-	atomic_ullong open, accepted, refused, bad_pdus, commands;
+	struct target_counters counters;
 } __attribute__((aligned(64)));
 
+/** struct target_listener - @text: as it was asked for; @ana: state of the namespaces here; atomic; @rdma: it
+ * listens by RDMA, and @socket is only waited for */
 struct target_listener {
 	int socket;
+	struct rdma_cm_id *rdma;
 	char address[80];
+	char *text;
+	atomic_uint ana;
 };
 
 struct weir_target {
@@ -293,6 +372,11 @@ struct weir_target {
 	pthread_mutex_t lock;
 	struct target_controller *controllers;
 	u16 last_cntlid;
+	struct target_lost lost[TARGET_LOST_KEPT]; /* under @lock, as @lost_next */
+	unsigned lost_next;
+	struct weir_publication published;
+	atomic_ullong ana_changes;
+	atomic_ullong reloads;
 };
 
 /* subsystem.c: what is served; read only once the target was created */
@@ -303,13 +387,31 @@ void target_subsystem_close(struct target_subsystem *subsystem);
 /** target_nqn_check() - -EINVAL with a sentence for a name that is none */
 int target_nqn_check(const char *nqn);
 const struct target_subsystem *target_subsystem_find(const struct weir_target *target, const char *nqn);
-bool target_host_allowed(const struct target_subsystem *subsystem, const char *hostnqn);
-/** target_namespace_of() - NULL: there is none of that number */
+bool target_host_allowed(struct weir_target *target, const struct target_subsystem *subsystem,
+			 const char *hostnqn);
+/** target_namespace_of() - NULL: there is none of that number, or hosts do not see it */
 struct target_namespace *target_namespace_of(const struct target_subsystem *subsystem, u32 nsid);
+/** target_namespace_open() - open the storage of namespace @at + 1, which does not count yet */
+int target_namespace_open(struct weir_target *target, const struct weir_target_subsystem_options *of,
+			  const struct weir_target_namespace_options *options,
+			  struct target_subsystem *subsystem, size_t at);
+/** target_namespace_close() - close one that does not count, or that nobody serves any more */
+void target_namespace_close(struct target_namespace *space);
+/** target_hosts_load() - copy names, and read the secrets; 0 or a negative errno with a sentence */
+int target_hosts_load(const struct weir_target_subsystem_options *options, struct target_hosts *hosts);
+void target_hosts_free(struct target_hosts *hosts);
+
+/** target_namespaces() - how many there are */
+static inline size_t target_namespaces(const struct target_subsystem *subsystem)
+{
+	/* target.N1: pairs with the store in reload.c: a namespace is whole before it counts */
+	return atomic_load_explicit(&subsystem->namespace_count, memory_order_acquire);
+}
 
 /* listen.c: sockets */
 
 int target_listen(const char *text, struct target_listener *listener);
+void target_listen_end(struct target_listener *listener);
 
 /* server.c: threads and their loop */
 
@@ -320,15 +422,25 @@ void target_server_end(struct target_server *server);
 void target_server_destroy(struct target_server *server);
 unsigned target_server_step(struct target_server *server, int ms);
 void target_server_wake(struct target_server *server);
+/** target_adopt() - a connection that came in by @listener */
+int target_adopt(struct weir_target *target, int socket, u16 listener);
+/** target_next_server() - whose the next connection is */
+struct target_server *target_next_server(struct weir_target *target);
+/** target_arrive() - a new connection goes to its server */
+void target_arrive(struct connection *connection, u16 listener);
+/** target_server_watch_storage() - of @space, by all server threads */
+int target_server_watch_storage(struct weir_target *target, const struct target_namespace *space);
 /** target_server_watch() - ask for a socket's events */
 void target_server_watch(struct connection *connection, bool write);
 
 /* connection.c: a socket from accept to end */
 
 struct connection *target_connection_create(struct target_server *server, int socket);
-/** target_connection_ready() - its socket can be read */
-void target_connection_ready(struct connection *connection);
-/** target_connection_end() - close its socket; what it still has in the core is left to end */
+/** target_connection_new() - one without a socket; NULL: no memory */
+struct connection *target_connection_new(struct target_server *server, const struct target_wire *wire);
+/** target_connection_heard() - its host is alive */
+void target_connection_heard(struct connection *connection);
+/** target_connection_end() - close it; what it still has in the core is left to end */
 void target_connection_end(struct connection *connection);
 /** target_connection_refuse() - end it with a TermReq about the PDU being received */
 void target_connection_refuse(struct connection *connection, const struct weir_tcp_error *error);
@@ -348,14 +460,12 @@ bool target_receive(struct connection *connection);
 
 /** target_send_soon() - have its server flush it in this iteration */
 void target_send_soon(struct connection *connection);
+/** target_cqe() - of a response */
+struct nvme_cqe target_cqe(const struct command *command);
 /** target_send_response() - put @command's end into the list; @sends_data: command->data_bytes go with it */
 void target_send_response(struct command *command, u32 status, u64 result, bool sends_data);
-/** target_send_grant() - ask for its data, all of it */
-void target_send_grant(struct command *command);
 /** target_send_note() - bytes of a PDU that is no command's */
 void target_send_note(struct connection *connection, const void *bytes, u32 count);
-/** target_send_flush() - as much as the socket takes; false: the connection has ended */
-bool target_send_flush(struct connection *connection);
 
 /* command.c: commands of a queue, and their way to the core */
 
@@ -396,6 +506,18 @@ static inline bool target_may_command(const struct connection *connection)
 {
 	return !connection->chap || connection->chap->done;
 }
+
+/* secure.c: TLS */
+
+/** target_hail() - learn whether a new connection begins with TLS, and go on with its handshake; true: PDUs
+ * can be received. The connection may have ended. */
+bool target_hail(struct connection *connection);
+/** target_may_connect() - this host's connection has the TLS that its key asks for, in its own name */
+bool target_may_connect(struct connection *connection, const struct target_subsystem *subsystem,
+			const char *hostnqn);
+/** target_tls_key() - the key for a host of @subsystem; false: it needs none */
+bool target_tls_key(struct weir_target *target, const struct target_subsystem *subsystem, const char *hostnqn,
+		    struct weir_tls_key *out);
 
 /* fabrics.c: Connect, properties, Disconnect */
 

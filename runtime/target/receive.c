@@ -120,6 +120,9 @@ static void pdu_done(struct connection *connection)
 	expect_pdu(connection);
 	if (!command)
 		return;
+	if (connection->qid) /* relaxed: statistics */
+		atomic_fetch_add_explicit(&connection->server->counters.bytes_in,
+					  connection->layout.data_bytes, memory_order_relaxed);
 	command->received += is_data ? connection->header.data.datal : command->data_bytes;
 	if (command->received >= command->data_bytes)
 		target_command_run(command);
@@ -216,26 +219,20 @@ static ssize_t receive_some(struct connection *connection, u32 *direct)
 
 	*direct = has_data ? connection->left : 0;
 	connection->begin = connection->end = 0;
-	return recvmsg(connection->socket, &message, MSG_DONTWAIT);
+	return weir_tls_or_recvmsg(connection->tls, connection->socket, &message);
 }
 
-static void heard(struct connection *connection)
+/* What TLS has and the socket does not report is received in any case. */
+static bool may_go_on(const struct connection *connection, u32 total)
 {
-	struct target_controller *controller = connection->controller;
-
-	/*
-	 * Relaxed: a time, and nothing goes with it. Compared first, so that queues do not fight for the
-	 * line.
-	 */
-	if (controller &&
-	    atomic_load_explicit(&controller->alive_ms, memory_order_relaxed) != connection->server->now_ms)
-		atomic_store_explicit(&controller->alive_ms, connection->server->now_ms,
-				      memory_order_relaxed);
+	return total < ITERATION_BYTES || (connection->tls && weir_tls_pending(connection->tls));
 }
 
 bool target_receive(struct connection *connection)
 {
-	for (u32 total = 0; total < ITERATION_BYTES;) {
+	if (!connection->hailed && !target_hail(connection))
+		return connection->state != CONNECTION_DEAD;
+	for (u32 total = 0; may_go_on(connection, total);) {
 		u32 direct, data;
 		ssize_t got = receive_some(connection, &direct);
 
@@ -245,7 +242,7 @@ bool target_receive(struct connection *connection)
 			target_connection_end(connection);
 			return false;
 		}
-		heard(connection);
+		target_connection_heard(connection);
 		data = (u32)got < direct ? (u32)got : direct;
 		advance(connection, data);
 		connection->end = (u32)got - data;

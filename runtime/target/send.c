@@ -33,7 +33,7 @@ static void enqueue(struct command *command)
 	target_send_soon(command->connection);
 }
 
-void target_send_grant(struct command *command)
+void target_tcp_grant(struct command *command)
 {
 	command->head.r2t = (struct nvme_tcp_r2t){ .cccid = command->cid,
 						   .ttag = (u16)(command - command->connection->commands),
@@ -45,13 +45,20 @@ void target_send_grant(struct command *command)
 	enqueue(command);
 }
 
+struct nvme_cqe target_cqe(const struct command *command)
+{
+	const struct connection *connection = command->connection;
+	u32 head = connection->flow_control ? connection->sq_head : 0xffff;
+
+	return (struct nvme_cqe){ (u32)command->result, (u32)(command->result >> 32), head,
+				  command->cid | command->status << 17 };
+}
+
 static void add_response(struct command *command)
 {
 	const struct connection *connection = command->connection;
 	union nvme_tcp_header response = { .bytes = { 0 } };
-	u32 head = connection->flow_control ? connection->sq_head : 0xffff;
-	struct nvme_cqe cqe = { (u32)command->result, (u32)(command->result >> 32), head,
-				command->cid | command->status << 17 };
+	struct nvme_cqe cqe = target_cqe(command);
 	size_t bytes;
 
 	memcpy(response.resp.cqe, &cqe, sizeof(cqe));
@@ -87,21 +94,30 @@ static bool add_data(struct command *command)
 void target_send_response(struct command *command, u32 status, u64 result, bool sends_data)
 {
 	struct connection *connection = command->connection;
-	bool success = false;
 
 	command->status = status;
 	command->result = result;
 	command->sends_data = sends_data && !status ? command->data_bytes : 0;
-	command->head_bytes = command->tail_bytes = 0;
 	target_command_set(command, COMMAND_SENDING);
+	if (connection->qid) /* relaxed: statistics */
+		atomic_fetch_add_explicit(&connection->server->counters.bytes_out, command->sends_data,
+					  memory_order_relaxed);
+	atomic_fetch_add_explicit(&connection->server->counters.commands, 1,
+				  memory_order_relaxed); /* relaxed: statistics */
+	connection->wire->respond(command);
+}
+
+void target_tcp_respond(struct command *command)
+{
+	bool success = false;
+
+	command->head_bytes = command->tail_bytes = 0;
 	if (command->sends_data)
 		success = add_data(command);
 	if (!success)
 		add_response(command);
 	if (command->twice)
 		add_response(command);
-	atomic_fetch_add_explicit(&connection->server->commands, 1,
-				  memory_order_relaxed); /* relaxed: statistics */
 	enqueue(command);
 }
 
@@ -178,13 +194,13 @@ static void all_sent(struct connection *connection)
 	connection->state = CONNECTION_LINGERING;
 }
 
-bool target_send_flush(struct connection *connection)
+bool target_tcp_flush(struct connection *connection)
 {
 	struct iovec parts[PARTS];
 	struct msghdr message = { .msg_iov = parts };
 
 	while ((message.msg_iovlen = gather(connection, parts)) != 0) {
-		ssize_t sent = sendmsg(connection->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t sent = weir_tls_or_sendmsg(connection->tls, connection->socket, &message);
 
 		if (sent < 0 && errno == EINTR)
 			continue;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../backend/error.h"
+#include "events.h"
 #include "parts.h"
 
 enum {
@@ -48,17 +49,30 @@ static int watch(struct target_server *server, int descriptor, u64 mark)
 	return weir_fail(errno, "a server thread cannot wait for a descriptor: %s", strerror(errno));
 }
 
+static int watch_storage(struct target_server *server, const struct target_namespace *space)
+{
+	const struct weir_medium *medium = weir_virtual_medium(space->core);
+	int fd = medium->ops->descriptor ? medium->ops->descriptor(medium, server->index) : -1;
+
+	return fd < 0 ? 0 : watch(server, fd, MARK_STORAGE);
+}
+
+int target_server_watch_storage(struct weir_target *target, const struct target_namespace *space)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < target->threads && !error; i++)
+		error = watch_storage(&target->servers[i], space);
+	return error;
+}
+
 static int watch_storages(struct target_server *server)
 {
 	struct weir_target *target = server->target;
 
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		for (size_t j = 0; j < target->subsystems[i].namespace_count; j++) {
-			const struct weir_medium *medium =
-				weir_virtual_medium(target->subsystems[i].namespaces[j].core);
-			int fd =
-				medium->ops->descriptor ? medium->ops->descriptor(medium, server->index) : -1;
-			int error = fd < 0 ? 0 : watch(server, fd, MARK_STORAGE);
+		for (size_t j = 0; j < target_namespaces(&target->subsystems[i]); j++) {
+			int error = watch_storage(server, &target->subsystems[i].namespaces[j]);
 
 			if (error)
 				return error;
@@ -133,15 +147,20 @@ void target_server_watch(struct connection *connection, bool write)
 	epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->socket, &event);
 }
 
+int target_server_poll(struct connection *connection, int descriptor)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
+
+	return epoll_ctl(connection->server->epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
 /* ---- new connections ---- */
 
 static void add(struct target_server *server, struct connection *connection)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
-
 	connection->next = server->connections;
 	server->connections = connection;
-	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, connection->socket, &event) != 0)
+	if (connection->state != CONNECTION_DEAD && connection->wire->watch(connection) != 0)
 		target_connection_end(connection);
 }
 
@@ -159,23 +178,41 @@ static void take_arrived(struct target_server *server)
 	}
 }
 
-int weir_target_adopt(struct weir_target *target, int socket)
+struct target_server *target_next_server(struct weir_target *target)
 {
 	unsigned iteration = atomic_fetch_add_explicit(&target->next_server, 1,
 						       memory_order_relaxed); /* relaxed: any order will do */
-	struct target_server *server = &target->servers[iteration % target->threads];
-	struct connection *connection = target_connection_create(server, socket);
+
+	return &target->servers[iteration % target->threads];
+}
+
+void target_arrive(struct connection *connection, u16 listener)
+{
+	struct target_server *server = connection->server;
+
+	connection->listener = listener;
+	pthread_mutex_lock(&server->target->lock);
+	connection->next = server->arrived;
+	server->arrived = connection;
+	pthread_mutex_unlock(&server->target->lock);
+	target_server_wake(server);
+}
+
+int target_adopt(struct weir_target *target, int socket, u16 listener)
+{
+	struct connection *connection = target_connection_create(target_next_server(target), socket);
 
 	if (!connection) {
 		close(socket);
 		return weir_fail(ENOMEM, "no memory for a connection");
 	}
-	pthread_mutex_lock(&target->lock);
-	connection->next = server->arrived;
-	server->arrived = connection;
-	pthread_mutex_unlock(&target->lock);
-	target_server_wake(server);
+	target_arrive(connection, listener);
 	return 0;
+}
+
+int weir_target_adopt(struct weir_target *target, int socket)
+{
+	return target_adopt(target, socket, TARGET_NO_LISTENER);
 }
 
 static void pause_accept(struct target_server *server)
@@ -198,12 +235,16 @@ static void resume_accept(struct target_server *server)
 
 static void accept_some(struct target_server *server, size_t index)
 {
+	if (server->target->listeners[index].rdma) {
+		target_rdma_accept(server->target, (u16)index);
+		return;
+	}
 	for (unsigned i = 0; i < ACCEPTS; i++) {
 		int fd = accept4(server->target->listeners[index].socket, NULL, NULL,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			weir_target_adopt(server->target, fd);
+			target_adopt(server->target, fd, (u16)index);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -220,7 +261,7 @@ static u64 storages_wait_ns(const struct target_server *server)
 	u64 wait = UINT64_MAX;
 
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		for (size_t j = 0; j < target->subsystems[i].namespace_count; j++) {
+		for (size_t j = 0; j < target_namespaces(&target->subsystems[i]); j++) {
 			struct weir_virtual *core = target->subsystems[i].namespaces[j].core;
 			u64 due = weir_virtual_wait_ns(core, server->index);
 
@@ -260,12 +301,15 @@ static void handle(struct target_server *server, const struct epoll_event *event
 	if (!(mark & 1)) {
 		struct connection *connection = event->data.ptr;
 
-		target_connection_ready(connection);
+		connection->wire->ready(connection);
 	} else if ((mark & 7) == MARK_LISTENER) {
 		accept_some(server, mark >> MARK_BITS);
 	} else if ((mark & 7) == MARK_WAKE) {
-		if (read(server->wake, &count, sizeof(count)) > 0)
-			take_arrived(server);
+		if (read(server->wake, &count, sizeof(count)) <= 0)
+			return;
+		take_arrived(server);
+		for (struct connection *at = server->connections; at; at = at->next)
+			target_events_send(at);
 	}
 }
 
@@ -286,9 +330,22 @@ static unsigned poll_storages(struct target_server *server)
 	unsigned done = 0;
 
 	for (size_t i = 0; i < target->subsystem_count; i++)
-		for (size_t j = 0; j < target->subsystems[i].namespace_count; j++)
+		for (size_t j = 0; j < target_namespaces(&target->subsystems[i]); j++)
 			done += weir_virtual_poll(target->subsystems[i].namespaces[j].core, server->index);
 	return done;
+}
+
+/* Since when the oldest command is here. */
+static void note_oldest(struct target_server *server)
+{
+	u64 oldest = 0;
+
+	for (struct connection *at = server->connections; at; at = at->next)
+		for (u32 i = 0; at->running && i < at->entries; i++)
+			if (target_is_running(at->commands[i].state) &&
+			    (!oldest || at->commands[i].since_ms < oldest))
+				oldest = at->commands[i].since_ms;
+	atomic_store_explicit(&server->counters.oldest_ms, oldest, memory_order_relaxed); /* statistics */
 }
 
 static void check(struct target_server *server)
@@ -302,6 +359,7 @@ static void check(struct target_server *server)
 		resume_accept(server);
 	for (struct connection *at = server->connections; at; at = at->next)
 		target_connection_check(at);
+	note_oldest(server);
 }
 
 static void flush(struct target_server *server)
@@ -313,7 +371,7 @@ static void flush(struct target_server *server)
 		next = connection->next_unsent;
 		connection->in_unsent = false;
 		if (connection->state != CONNECTION_DEAD)
-			(void)target_send_flush(connection);
+			(void)connection->wire->flush(connection);
 	}
 }
 
@@ -359,7 +417,7 @@ static bool is_over(const struct target_server *server)
 	if (!stopping)
 		return false;
 	return !server->connections ||
-	       (stopping > 1 && !atomic_load_explicit(&server->open, memory_order_relaxed));
+	       (stopping > 1 && !atomic_load_explicit(&server->counters.open, memory_order_relaxed));
 }
 
 static void *run(void *argument)

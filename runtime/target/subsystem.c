@@ -144,20 +144,20 @@ static int space_open(struct weir_target *target, const struct weir_target_subsy
 	return space->uri ? 0 : weir_fail(ENOMEM, "storage \"%s\": no memory", options->uri);
 }
 
-static int copy_hosts(const struct weir_target_subsystem_options *options, struct target_subsystem *subsystem)
+static int copy_names(const struct weir_target_subsystem_options *options, struct target_hosts *hosts)
 {
-	subsystem->hosts = calloc(options->host_count + 1, sizeof(*subsystem->hosts));
-	for (size_t i = 0; subsystem->hosts && i < options->host_count; i++) {
+	hosts->names = calloc(options->host_count + 1, sizeof(*hosts->names));
+	for (size_t i = 0; hosts->names && i < options->host_count; i++) {
 		int error = target_nqn_check(options->hosts[i]);
 
 		if (error)
 			return error;
-		subsystem->hosts[i] = strdup(options->hosts[i]);
-		if (!subsystem->hosts[i])
+		hosts->names[i] = strdup(options->hosts[i]);
+		if (!hosts->names[i])
 			break;
-		subsystem->host_count++;
+		hosts->count++;
 	}
-	return subsystem->host_count == options->host_count && subsystem->hosts
+	return hosts->count == options->host_count && hosts->names
 		       ? 0
 		       : weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
 }
@@ -167,20 +167,22 @@ static int load_secret(const char *const *paths, size_t i, struct weir_chap_secr
 	return paths && paths[i] ? weir_chap_secret_load(paths[i], secret) : 0;
 }
 
-static int load_secrets(const struct weir_target_subsystem_options *options,
-			struct target_subsystem *subsystem)
+static int load_secrets(const struct weir_target_subsystem_options *options, struct target_hosts *hosts)
 {
 	int error = 0;
 
-	subsystem->secrets = calloc(options->host_count + 1, sizeof(*subsystem->secrets));
-	if (!subsystem->secrets)
+	hosts->secrets = calloc(options->host_count + 1, sizeof(*hosts->secrets));
+	if (!hosts->secrets)
 		return weir_fail(ENOMEM, "no memory for %zu hosts", options->host_count);
 	for (size_t i = 0; i < options->host_count && !error; i++) {
-		error = load_secret(options->secrets, i, &subsystem->secrets[i].host);
+		struct target_secrets *secrets = &hosts->secrets[i];
+
+		error = load_secret(options->secrets, i, &secrets->host);
 		if (!error)
-			error = load_secret(options->controller_secrets, i,
-					    &subsystem->secrets[i].controller);
-		if (!error && subsystem->secrets[i].controller.bytes && !subsystem->secrets[i].host.bytes)
+			error = load_secret(options->controller_secrets, i, &secrets->controller);
+		if (!error && options->tls_keys && options->tls_keys[i])
+			error = weir_tls_key_load(options->tls_keys[i], &secrets->tls);
+		if (!error && secrets->controller.bytes && !secrets->host.bytes)
 			error = weir_fail(
 				EINVAL,
 				"host %s: a secret of the subsystem's without one of the host's; give both",
@@ -189,30 +191,73 @@ static int load_secrets(const struct weir_target_subsystem_options *options,
 	return error;
 }
 
+int target_hosts_load(const struct weir_target_subsystem_options *options, struct target_hosts *hosts)
+{
+	int error = copy_names(options, hosts);
+
+	if (!error)
+		error = load_secrets(options, hosts);
+	if (!error && options->tls_key)
+		error = weir_tls_key_load(options->tls_key, &hosts->tls);
+	if (error)
+		target_hosts_free(hosts);
+	return error;
+}
+
+void target_hosts_free(struct target_hosts *hosts)
+{
+	for (size_t i = 0; i < hosts->count; i++)
+		free(hosts->names[i]);
+	free(hosts->names);
+	if (hosts->secrets)
+		explicit_bzero(hosts->secrets, hosts->count * sizeof(*hosts->secrets));
+	free(hosts->secrets);
+	explicit_bzero(hosts, sizeof(*hosts));
+}
+
 static void fill_serial(struct target_subsystem *subsystem)
 {
 	snprintf(subsystem->serial, sizeof(subsystem->serial), "%016llx",
 		 (unsigned long long)XXH3_64bits(subsystem->nqn, strlen(subsystem->nqn)));
 }
 
+int target_namespace_open(struct weir_target *target, const struct weir_target_subsystem_options *of,
+			  const struct weir_target_namespace_options *options,
+			  struct target_subsystem *subsystem, size_t at)
+{
+	struct target_namespace *space = &subsystem->namespaces[at];
+
+	space->nsid = (u32)at + 1;
+	space->read_only = options->read_only;
+	atomic_init(&space->detached, options->detached);
+	return space_open(target, of, options, space);
+}
+
+void target_namespace_close(struct target_namespace *space)
+{
+	if (space->transport)
+		space->transport->ops->close(space->transport);
+	else if (space->core)
+		weir_virtual_destroy(space->core);
+	free(space->uri);
+	memset(space, 0, sizeof(*space));
+}
+
 static int spaces_open(struct weir_target *target, const struct weir_target_subsystem_options *options,
 		       struct target_subsystem *subsystem)
 {
-	subsystem->namespaces = calloc(options->namespace_count, sizeof(*subsystem->namespaces));
+	subsystem->namespaces = calloc(WEIR_TARGET_NAMESPACES_MAX, sizeof(*subsystem->namespaces));
 	if (!subsystem->namespaces)
 		return weir_fail(ENOMEM, "no memory for %zu namespaces", options->namespace_count);
 	subsystem->transfer_bytes = TARGET_TRANSFER_BYTES;
 	for (size_t i = 0; i < options->namespace_count; i++) {
-		struct target_namespace *space = &subsystem->namespaces[i];
 		u32 transfer_bytes;
-		int error;
+		int error = target_namespace_open(target, options, &options->namespaces[i], subsystem, i);
 
-		subsystem->namespace_count = i + 1;
-		space->nsid = (u32)i + 1;
-		error = space_open(target, options, &options->namespaces[i], space);
+		atomic_store_explicit(&subsystem->namespace_count, i + 1, memory_order_relaxed);
 		if (error)
 			return error;
-		transfer_bytes = weir_virtual_transfer_bytes(space->core);
+		transfer_bytes = weir_virtual_transfer_bytes(subsystem->namespaces[i].core);
 		if (transfer_bytes < subsystem->transfer_bytes)
 			subsystem->transfer_bytes = transfer_bytes;
 	}
@@ -238,30 +283,17 @@ int target_subsystem_open(struct weir_target *target, const struct weir_target_s
 		return weir_fail(ENOMEM, "no memory for a subsystem");
 	fill_serial(subsystem);
 	error = options->manager ? target_nqn_check(options->manager) : 0;
+	subsystem->engine = options->engine;
 	if (!error)
-		error = copy_hosts(options, subsystem);
-	if (!error)
-		error = load_secrets(options, subsystem);
+		error = target_hosts_load(options, &subsystem->hosts);
 	return error ? error : spaces_open(target, options, subsystem);
 }
 
 void target_subsystem_close(struct target_subsystem *subsystem)
 {
-	for (size_t i = 0; i < subsystem->namespace_count; i++) {
-		struct target_namespace *space = &subsystem->namespaces[i];
-
-		if (space->transport)
-			space->transport->ops->close(space->transport);
-		else if (space->core)
-			weir_virtual_destroy(space->core);
-		free(space->uri);
-	}
-	for (size_t i = 0; i < subsystem->host_count; i++)
-		free(subsystem->hosts[i]);
-	free(subsystem->hosts);
-	if (subsystem->secrets)
-		explicit_bzero(subsystem->secrets, subsystem->host_count * sizeof(*subsystem->secrets));
-	free(subsystem->secrets);
+	for (size_t i = 0; subsystem->namespaces && i < WEIR_TARGET_NAMESPACES_MAX; i++)
+		target_namespace_close(&subsystem->namespaces[i]);
+	target_hosts_free(&subsystem->hosts);
 	free(subsystem->namespaces);
 	free(subsystem->nqn);
 }
@@ -274,15 +306,25 @@ const struct target_subsystem *target_subsystem_find(const struct weir_target *t
 	return NULL;
 }
 
-bool target_host_allowed(const struct target_subsystem *subsystem, const char *hostnqn)
+bool target_host_allowed(struct weir_target *target, const struct target_subsystem *subsystem,
+			 const char *hostnqn)
 {
-	for (size_t i = 0; i < subsystem->host_count; i++)
-		if (!strcmp(subsystem->hosts[i], hostnqn))
-			return true;
-	return !subsystem->host_count;
+	const struct target_hosts *hosts = &subsystem->hosts;
+	bool allowed;
+
+	pthread_mutex_lock(&target->lock);
+	allowed = !hosts->count;
+	for (size_t i = 0; i < hosts->count && !allowed; i++)
+		allowed = !strcmp(hosts->names[i], hostnqn);
+	pthread_mutex_unlock(&target->lock);
+	return allowed;
 }
 
 struct target_namespace *target_namespace_of(const struct target_subsystem *subsystem, u32 nsid)
 {
-	return nsid && nsid <= subsystem->namespace_count ? &subsystem->namespaces[nsid - 1] : NULL;
+	struct target_namespace *space =
+		nsid && nsid <= target_namespaces(subsystem) ? &subsystem->namespaces[nsid - 1] : NULL;
+
+	/* Relaxed: whoever sees it late carries out a command that could have come before. */
+	return space && !atomic_load_explicit(&space->detached, memory_order_relaxed) ? space : NULL;
 }

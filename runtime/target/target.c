@@ -37,6 +37,7 @@ static int open_listeners(struct weir_target *target, const struct weir_target_o
 	for (size_t i = 0; i < options->listen_count; i++) {
 		int error = target_listen(options->listen[i], &target->listeners[i]);
 
+		atomic_init(&target->listeners[i].ana, options->ana ? options->ana[i] : NVME_ANA_OPTIMIZED);
 		target->listener_count = i + 1;
 		if (error)
 			return error;
@@ -99,6 +100,8 @@ int weir_target_create(const struct weir_target_options *options, struct weir_ta
 		weir_target_destroy(target);
 		return error;
 	}
+	weir_publish_target(&target->published, (uintptr_t)&target->servers[0].counters, target->threads,
+			    sizeof(*target->servers));
 	*out = target;
 	return 0;
 }
@@ -107,11 +110,11 @@ void weir_target_destroy(struct weir_target *target)
 {
 	if (!target)
 		return;
+	weir_publish_target_end(&target->published);
 	for (unsigned i = 0; target->servers && i < target->threads; i++)
 		target_server_end(&target->servers[i]);
 	for (size_t i = 0; i < target->listener_count; i++)
-		if (target->listeners[i].socket >= 0)
-			close(target->listeners[i].socket);
+		target_listen_end(&target->listeners[i]);
 	for (size_t i = 0; i < target->subsystem_count; i++)
 		/* what it was still doing with their buffers has ended */
 		target_subsystem_close(&target->subsystems[i]);
@@ -136,7 +139,7 @@ void weir_target_describe(const struct weir_target *target, size_t index, char *
 	const struct target_subsystem *subsystem = &target->subsystems[index];
 	size_t at = (size_t)snprintf(text, bytes, "%s:", subsystem->nqn);
 
-	for (size_t i = 0; i < subsystem->namespace_count && at < bytes; i++) {
+	for (size_t i = 0; i < target_namespaces(subsystem) && at < bytes; i++) {
 		const struct target_namespace *space = &subsystem->namespaces[i];
 		char size[WEIR_SIZE_TEXT_BYTES];
 
@@ -157,10 +160,11 @@ void weir_target_stats(struct weir_target *target, struct weir_target_stats *sta
 		struct target_server *server = &target->servers[i];
 
 		/* Relaxed: each counter is true by itself. */
-		stats->connections += atomic_load_explicit(&server->open, memory_order_relaxed);
-		stats->accepted += atomic_load_explicit(&server->accepted, memory_order_relaxed);
-		stats->refused += atomic_load_explicit(&server->refused, memory_order_relaxed);
-		stats->bad_pdus += atomic_load_explicit(&server->bad_pdus, memory_order_relaxed);
-		stats->commands += atomic_load_explicit(&server->commands, memory_order_relaxed);
+		stats->connections += atomic_load_explicit(&server->counters.open, memory_order_relaxed);
+		stats->accepted += atomic_load_explicit(&server->counters.accepted, memory_order_relaxed);
+		stats->refused += atomic_load_explicit(&server->counters.refused, memory_order_relaxed);
+		stats->bad_pdus += atomic_load_explicit(&server->counters.bad_pdus, memory_order_relaxed);
+		stats->reconnects += atomic_load_explicit(&server->counters.reconnects, memory_order_relaxed);
+		stats->commands += atomic_load_explicit(&server->counters.commands, memory_order_relaxed);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * target.h: storages served to other machines as NVMe subsystems over NVMe/TCP.
+ * target.h: storages served to other machines as NVMe subsystems over NVMe/TCP and NVMe/RDMA.
  *
  * Owns: the target as a whole: what is served, to whom, by how many threads. A storage is a controller core
  * (transport/virtual_front.h), so that its faults, timing model and statistics are those of virt: and file:.
@@ -24,10 +24,12 @@ struct weir_target;
  * struct weir_target_namespace_options - a namespace
  * @uri: its storage: virt: or file:, as weir_storage_open() has it
  * @read_only: hosts cannot write it
+ * @detached: it keeps its number, and hosts do not see it
  */
 struct weir_target_namespace_options {
 	const char *uri;
 	bool read_only;
+	bool detached;
 };
 
 /**
@@ -43,6 +45,8 @@ struct weir_target_namespace_options {
  * @secrets: of each of @hosts, a file with the secret that it authenticates by, or NULL: it need not; may be
  * NULL
  * @controller_secrets: likewise, what the subsystem proves to it
+ * @tls_keys: likewise, a file with the key by which TLS protects its connections, which it then must
+ * @tls_key: the same of hosts that have none in @tls_keys; NULL: they need none
  */
 struct weir_target_subsystem_options {
 	const char *nqn;
@@ -54,11 +58,15 @@ struct weir_target_subsystem_options {
 	const char *manager;
 	const char *const *secrets;
 	const char *const *controller_secrets;
+	const char *const *tls_keys;
+	const char *tls_key;
 };
 
 /**
  * struct weir_target_options - what to serve
- * @listen: addresses, "tcp://127.0.0.1:4420" or "tcp://[::1]:4420"; port 0: any that is free
+ * @listen: addresses, "tcp://127.0.0.1:4420", "tcp://[::1]:4420" or "rdma://10.0.0.2:4420"; port 0: any that
+ * is free
+ * @ana: of each of these, enum NVME_ANA_ of the namespaces for hosts that come by it; NULL: all are optimized
  * @listen_count: of these; none: connections come by weir_target_adopt() alone
  * @subsystems: one at least
  * @subsystem_count: of these
@@ -68,6 +76,7 @@ struct weir_target_subsystem_options {
 struct weir_target_options {
 	size_t size;
 	const char *const *listen;
+	const unsigned *ana;
 	size_t listen_count;
 	const struct weir_target_subsystem_options *subsystems;
 	size_t subsystem_count;
@@ -82,6 +91,7 @@ struct weir_target_stats {
 	uint64_t refused;  /* Connect commands */
 	uint64_t bad_pdus; /* each has ended its connection */
 	uint64_t commands; /* completions sent */
+	uint64_t reconnects;
 };
 
 /**
@@ -106,6 +116,21 @@ void weir_target_destroy(struct weir_target *target);
 const char *weir_target_address(const struct weir_target *target, size_t index);
 /** weir_target_describe() - for people: one line about subsystem @index; at most @bytes of @text */
 void weir_target_describe(const struct weir_target *target, size_t index, char *text, size_t bytes);
+/**
+ * weir_target_set_ana() - set the ANA state of the namespaces at listening socket @index; hosts that came by
+ * it are notified. Any thread. Base 2.0, section 8.1.
+ */
+void weir_target_set_ana(struct weir_target *target, size_t index, unsigned state);
+/**
+ * weir_target_reload() - go on with other options
+ * @options: as at weir_target_create(); of these may differ: ANA states, who may connect and by which secrets
+ * (from the next connection on), namespaces that are added at the end, detached, or attached again
+ *
+ * Hosts are notified. One thread at a time, which is none of the target's.
+ *
+ * Return: 0; or a negative errno with a sentence: nothing has changed.
+ */
+int weir_target_reload(struct weir_target *target, const struct weir_target_options *options);
 /** weir_target_stats() - any thread */
 void weir_target_stats(struct weir_target *target, struct weir_target_stats *stats);
 

@@ -45,10 +45,17 @@ void weir_page_controller(u32 max_transfer_bytes, void *page)
 	id->vwc = 0x7;                       /* volatile write cache; Flush takes broadcast */
 }
 
+#define OAES_DISCOVERY (1u << 31)
+
 enum {
 	CTRATT_HOST_ID_128 = 1 << 0,
 	CTRATT_TRAFFIC_KEEPS_ALIVE = 1 << 6,
 	CMIC_CONTROLLERS = 1 << 1,
+	CMIC_ANA = 1 << 3,
+	ANACAP_ALL_STATES = 0x1f,
+	ANACAP_GROUPS_STAY = 1 << 6,
+	OAES_NAMESPACES = 1 << 8,
+	OAES_ANA = 1 << 11,
 	KAS_100_MS = 10,
 	VWC_NO_BROADCAST = 0x5, /* a volatile write cache; Flush is for one namespace */
 	SGLS_SUPPORTED_WITH_OFFSETS = 1 << 0 | 1 << 20,
@@ -61,6 +68,9 @@ static void make_discovery(struct nvme_id_ctrl *id)
 	id->cntrltype = TYPE_DISCOVERY;
 	id->nn = id->oncs = id->vwc = id->sqes = id->cqes = 0;
 	id->ioccsz = id->iorcsz = 0;
+	id->oaes = htole32(OAES_DISCOVERY);
+	id->mnan = id->anagrpmax = id->nanagrpid = 0;
+	id->cmic = id->anacap = id->anatt = 0;
 }
 
 void weir_page_fabrics(const struct weir_page_fabrics *fabrics, void *page)
@@ -70,7 +80,11 @@ void weir_page_fabrics(const struct weir_page_fabrics *fabrics, void *page)
 	weir_page_text(id->mn, sizeof(id->mn), "weir target");
 	weir_page_text(id->sn, sizeof(id->sn), fabrics->serial);
 	memcpy(id->subnqn, fabrics->nqn, strlen(fabrics->nqn));
-	id->cmic = CMIC_CONTROLLERS;
+	id->cmic = CMIC_CONTROLLERS | CMIC_ANA;
+	id->oaes = htole32(OAES_NAMESPACES | OAES_ANA);
+	id->anatt = fabrics->ana_seconds;
+	id->anacap = ANACAP_ALL_STATES | ANACAP_GROUPS_STAY;
+	id->anagrpmax = id->nanagrpid = htole32(1);
 	id->cntlid = htole16(fabrics->cntlid);
 	id->ctratt = htole32(CTRATT_HOST_ID_128 | CTRATT_TRAFFIC_KEEPS_ALIVE);
 	id->kas = htole16(KAS_100_MS);
@@ -78,7 +92,7 @@ void weir_page_fabrics(const struct weir_page_fabrics *fabrics, void *page)
 	id->sgls = htole32(SGLS_SUPPORTED_WITH_OFFSETS);
 	id->msdbd = 1;
 	id->ofcs = htole16(1); /* Disconnect */
-	id->nn = htole32(fabrics->namespaces);
+	id->nn = id->mnan = htole32(WEIR_PAGE_NAMESPACES);
 	id->ioccsz = htole32(fabrics->capsule_bytes / CAPSULE_UNIT);
 	id->iorcsz = htole32(sizeof(struct nvme_cqe) / CAPSULE_UNIT);
 	if (fabrics->namespaces > 1)

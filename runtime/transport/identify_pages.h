@@ -15,6 +15,8 @@ enum {
 	WEIR_PAGE_VERSION = 0x10400, /* of the NVMe Base specification */
 	WEIR_PAGE_UUID_BYTES = 16,
 	WEIR_PAGE_HEALTH_BYTES = 512,
+	WEIR_PAGE_NAMESPACES = 64, /* most that a controller reached over a network says it may have */
+	WEIR_PAGE_ANA_BYTES = 16 + 32 + 4 * WEIR_PAGE_NAMESPACES,
 };
 
 /** weir_page_text() - a field of text, padded with spaces */
@@ -30,6 +32,7 @@ void weir_page_controller(uint32_t max_transfer_bytes, void *page);
  * @namespaces: of its subsystem; 0: it is a discovery controller
  * @queue_entries: most commands of a queue at a time
  * @capsule_bytes: of a command's capsule, data included
+ * @ana_seconds: what a change of an ANA state takes at most
  */
 struct weir_page_fabrics {
 	const char *nqn;
@@ -38,6 +41,7 @@ struct weir_page_fabrics {
 	uint32_t namespaces;
 	uint16_t queue_entries;
 	uint32_t capsule_bytes;
+	uint8_t ana_seconds;
 };
 
 /** weir_page_fabrics() - the same of a controller reached over a network, after weir_page_controller() */

@@ -18,6 +18,7 @@
 #include "../base/uri.h"
 
 struct weir_transport;
+struct weir_storage;
 struct weir_medium;
 struct weir_virtual;
 struct weir_window;
@@ -45,6 +46,7 @@ struct weir_transport_stats {
  * @front_threads: see @front
  * @engine: volumes are in front of it (engine/engine.h), as if its URI said engine=on
  * @manager: of the engine's options, or NULL
+ * @wakes: whoever rings a submission queue's doorbell calls @wake of the transport, where it has that
  */
 struct weir_transport_request {
 	struct weir_uri *uri;
@@ -59,6 +61,7 @@ struct weir_transport_request {
 	unsigned front_threads;
 	bool engine;
 	const char *manager;
+	bool wakes;
 };
 
 /** struct weir_rings - where lanes have the rings of queue pair @index */
@@ -85,6 +88,7 @@ struct weir_rings {
  * @wanted: asked before @give_way by the same thread: the system wants it back. NULL: never
  * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it
  * does not touch any more; or a negative errno with a sentence. NULL: there is no way to
+ * @wake: a doorbell was rung by the host; any thread. NULL: it sees that by itself
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
@@ -108,6 +112,11 @@ struct weir_rings {
  * makes nothing durable
  * @finish: the storage has deleted its queues: shut the controller down if it was the last; 0 or a negative
  * errno with a sentence
+ *
+ * Of vol: alone (volume/lanes.h):
+ * @attach: the storage has its queue pairs, and no lane runs: give lanes those of engines; 0 or a negative
+ * errno with a sentence, and lanes have the storage's own
+ * @detach: the storage is about to be closed, and no lane runs
  */
 struct weir_transport_ops {
 	size_t size;
@@ -123,6 +132,7 @@ struct weir_transport_ops {
 	bool (*wanted)(struct weir_transport *transport);
 	void (*give_way)(struct weir_transport *transport);
 	int (*halt)(struct weir_transport *transport);
+	void (*wake)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
 	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms,
@@ -135,6 +145,8 @@ struct weir_transport_ops {
 	void *(*shadow)(struct weir_transport *transport);
 	bool (*leave)(struct weir_transport *transport);
 	int (*finish)(struct weir_transport *transport);
+	int (*attach)(struct weir_transport *transport, struct weir_storage *storage);
+	void (*detach)(struct weir_transport *transport);
 };
 
 /** enum weir_mover - who moves data between controller and lanes' buffers (DESIGN: data movers) */

@@ -75,6 +75,8 @@ static bool ring_submit(struct weir_channel *channel, const struct nvme_sqe *sqe
 	slot->cdw0 = (sqe->cdw0 & 0xffff) | (u32)cid << 16;
 	ring->tail = (ring->tail + 1) % ring->entries;
 	ring_doorbell(ring, 2 * QUEUE, ring->tail);
+	if (ring->transport->ops->wake)
+		ring->transport->ops->wake(ring->transport);
 	return true;
 }
 
@@ -177,6 +179,7 @@ static int open_transport(struct ring_channel *ring, const char *text)
 								      .dma = ring->dma,
 								      .doorbells = ring->doorbells,
 								      .queues = QUEUE,
+								      .wakes = true,
 								      .depth = ENTRIES },
 				    &ring->transport);
 	weir_uri_release(&uri);

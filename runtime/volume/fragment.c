@@ -247,6 +247,7 @@ static void begin(struct volume_fragment *fragment)
 void volume_fragment_start(struct volume_fragment *fragment)
 {
 	fragment->first = 0;
+	fragment->faulty = false;
 	fragment->count = fragment->blocks;
 	clear_done(fragment);
 	fragment->deadline_ns = weir_session_now_ns() + fragment->thread->volume->session->keys.wait_ms * MS;
@@ -319,6 +320,15 @@ static void decide(struct volume_fragment *fragment)
 		advance(fragment);
 }
 
+/* The daemon takes out an engine whose medium fails, where others have its blocks. */
+static void note_fault(struct volume_fragment *fragment, u32 status)
+{
+	if (fragment->thread->volume->session->volume.replicas == 1)
+		fragment->status = (u16)status;
+	else
+		fragment->again = fragment->faulty = true;
+}
+
 /* Reads have other replicas to ask; what a write is refused for, it is. */
 static void note(struct volume_fragment *fragment, u32 slot, u32 status)
 {
@@ -341,6 +351,7 @@ static void note(struct volume_fragment *fragment, u32 slot, u32 status)
 	case NVME_STATUS_ABORTED_SQ_DELETED:
 	case NVME_STATUS_ABORT_REQUESTED:
 	case NVME_STATUS_TRANSIENT_TRANSPORT: fragment->again = true; break;
+	case NVME_STATUS_WRITE_FAULT: note_fault(fragment, status); break;
 	case NVME_STATUS_VOLUME_STALE_LEASE:
 		weir_session_doubt(fragment->thread->volume->session);
 		fragment->status = (u16)(status | NVME_STATUS_DNR);
@@ -361,6 +372,8 @@ void volume_fragment_answer(struct volume_fragment *fragment, u32 slot, u32 stat
 
 static const char *why_late(const struct volume_fragment *fragment)
 {
+	if (fragment->faulty)
+		return "the medium of an engine fails writes, and the daemon gives no map without it";
 	return fragment->todo ? "an engine is not reached, and the daemon gives no map without it"
 			      : "engines and this client have different maps, and the daemon gives none that "
 				"all have";

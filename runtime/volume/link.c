@@ -5,7 +5,6 @@
  * Owns: the states of a link. Memory of a command that has not ended is used again only after its channel was
  * halted: until then the engine may still write there.
  */
-#include <stdio.h>
 
 #include "../backend/error.h"
 #include "medium.h"
@@ -50,15 +49,15 @@ static void open_link(struct volume_thread *thread, u32 slot, uint64_t now)
 
 	if (now < link->again_ns)
 		return;
-	weir_session_uri(session, &session->slots[slot], uri);
+	weir_session_uri(session, &session->slots[slot], 1, uri);
 	if (open_channel(thread, uri, &link->channel) == 0) {
 		link->inflight = 0;
 		set_state(link, VOLUME_LINK_READY);
 		return;
 	}
 	link->again_ns = weir_session_now_ns() + (uint64_t)AGAIN_MS * MS;
-	fprintf(stderr, "weir: volume \"%s\": engine %u is not reached: %s\n", session->keys.name,
-		session->slots[slot].id, weir_last_error());
+	weir_report("volume \"%s\": engine %u is not reached: %s", session->keys.name,
+		    session->slots[slot].id, weir_last_error());
 	weir_session_suspect(session, session->slots[slot].id);
 }
 

@@ -22,8 +22,10 @@ enum {
 	LIST_BYTES = VOLUME_FRAGMENT_MOST / NVME_VOLUME_BLOCK_BYTES * sizeof(u64),
 };
 
-/* weir_io.medium_data */
-enum { IO_NEXT, IO_CUT, IO_OPEN, IO_STATUS };
+/* weir_io.medium_data; IO_OPEN: fragments that are open in 31:0, the first error above */
+enum { IO_NEXT, IO_CUT, IO_OPEN, IO_VERSION };
+
+enum { IO_STATUS_SHIFT = 32 };
 
 static struct volume *volume_of(struct weir_medium *medium)
 {
@@ -56,13 +58,61 @@ static void copy(const struct volume_fragment *fragment, bool to_request)
 static void end_io(struct volume_thread *thread, struct weir_io *io)
 {
 	thread->ended++;
-	io->status = (uint16_t)io->medium_data[IO_STATUS];
+	io->status = (uint16_t)(io->medium_data[IO_OPEN] >> IO_STATUS_SHIFT);
 	io->done(io);
 }
 
 static bool is_cut(const struct weir_io *io)
 {
 	return io->medium_data[IO_CUT] >= io->bytes;
+}
+
+/* One fragment fewer is open; true: it was the last. */
+static bool let_go(struct weir_io *io)
+{
+	return (uint32_t)--io->medium_data[IO_OPEN] == 0 && is_cut(io);
+}
+
+static bool changes(enum weir_io_kind kind)
+{
+	return kind != WEIR_IO_READ && kind != WEIR_IO_FLUSH;
+}
+
+/* Set or clear the bits of @blocks from @vba on; with neither, whether one is set. */
+static bool walk_bits(struct volume *volume, u64 vba, u64 blocks, bool set, bool clear)
+{
+	u64 last = blocks < VOLUME_CHANGING ? vba + blocks : vba + VOLUME_CHANGING, found = 0;
+
+	for (u64 at = vba; at < last;) {
+		u64 left = 64 - at % 64, count = last - at < left ? last - at : left;
+		u64 mask = (count == 64 ? ~(u64)0 : ((u64)1 << count) - 1) << at % 64;
+		u64 *word = &volume->changing[at % VOLUME_CHANGING / 64];
+
+		found |= *word & mask;
+		*word = set ? *word | mask : clear ? *word & ~mask : *word;
+		at += count;
+	}
+	return found != 0;
+}
+
+/* false: another fragment changes one of these blocks. */
+static bool take_blocks(struct volume *volume, u64 vba, u64 blocks)
+{
+	bool taken;
+
+	pthread_mutex_lock(&volume->lock);
+	taken = !walk_bits(volume, vba, blocks, false, false);
+	if (taken)
+		(void)walk_bits(volume, vba, blocks, true, false);
+	pthread_mutex_unlock(&volume->lock);
+	return taken;
+}
+
+static void give_blocks(struct volume *volume, u64 vba, u64 blocks)
+{
+	pthread_mutex_lock(&volume->lock);
+	(void)walk_bits(volume, vba, blocks, false, true);
+	pthread_mutex_unlock(&volume->lock);
 }
 
 void volume_fragment_end(struct volume_fragment *fragment, u32 status)
@@ -72,21 +122,26 @@ void volume_fragment_end(struct volume_fragment *fragment, u32 status)
 
 	if (!status && fragment->kind == WEIR_IO_READ)
 		copy(fragment, true);
-	if (status && !io->medium_data[IO_STATUS])
-		io->medium_data[IO_STATUS] = status;
+	if (changes(fragment->kind))
+		give_blocks(thread->volume, fragment->vba, fragment->blocks);
+	if (status && changes(fragment->kind))
+		store_relaxed_u32(&thread->volume->session->unequal,
+				  1); /* relaxed: read when no thread runs */
+	if (status && !(io->medium_data[IO_OPEN] >> IO_STATUS_SHIFT))
+		io->medium_data[IO_OPEN] |= (uint64_t)status << IO_STATUS_SHIFT;
 	fragment->io = NULL;
 	fragment->todo = fragment->waiting = 0;
 	fragment->next = thread->free;
 	thread->free = fragment;
-	if (--io->medium_data[IO_OPEN] == 0 && is_cut(io))
+	if (let_go(io))
 		end_io(thread, io);
 }
 
 void volume_complain(struct volume *volume, const char *why)
 {
 	if (exchange_u32(&volume->complained, 1) == 0)
-		fprintf(stderr, "weir: volume \"%s\": a request failed: %s within %llu ms\n",
-			volume->session->keys.name, why, (unsigned long long)volume->session->keys.wait_ms);
+		weir_report("volume \"%s\": a request failed: %s within %llu ms", volume->session->keys.name,
+			    why, (unsigned long long)volume->session->keys.wait_ms);
 }
 
 /* Bytes of the next fragment of @io: up to the end of its stripe unit, or of the fragment's memory. */
@@ -108,13 +163,25 @@ static u64 new_version(struct volume *volume, u32 blocks)
 	       fetch_add_relaxed_u64(&volume->written, blocks);
 }
 
-static void start_next(struct volume_thread *thread, struct weir_io *io)
+/* What lanes write has a version of theirs. */
+static u64 version_of(struct volume *volume, const struct weir_io *io, u32 blocks)
+{
+	return io->medium_data[IO_VERSION]
+		       ? io->medium_data[IO_VERSION] + io->medium_data[IO_CUT] / NVME_VOLUME_BLOCK_BYTES
+		       : new_version(volume, blocks);
+}
+
+/* false: not now. */
+static bool start_next(struct volume_thread *thread, struct weir_io *io)
 {
 	struct volume *volume = thread->volume;
 	struct volume_fragment *fragment = thread->free;
 	uint64_t offset = io->offset_bytes + io->medium_data[IO_CUT];
 	uint64_t bytes = io->kind == WEIR_IO_FLUSH ? 0 : next_bytes(volume, io, offset);
 
+	if (changes(io->kind) &&
+	    !take_blocks(volume, offset / NVME_VOLUME_BLOCK_BYTES, bytes / NVME_VOLUME_BLOCK_BYTES))
+		return false;
 	thread->free = fragment->next;
 	fragment->io = io;
 	fragment->kind = io->kind;
@@ -122,28 +189,31 @@ static void start_next(struct volume_thread *thread, struct weir_io *io)
 	fragment->io_offset = io->medium_data[IO_CUT];
 	fragment->vba = offset / NVME_VOLUME_BLOCK_BYTES;
 	fragment->blocks = (u32)(bytes / NVME_VOLUME_BLOCK_BYTES);
+	if (changes(io->kind))
+		fragment->version = version_of(volume, io, fragment->blocks);
 	io->medium_data[IO_CUT] += bytes;
 	io->medium_data[IO_OPEN]++;
 	if (io->kind == WEIR_IO_WRITE)
 		copy(fragment, false);
-	if (io->kind != WEIR_IO_READ && io->kind != WEIR_IO_FLUSH)
-		fragment->version = new_version(volume, fragment->blocks);
 	volume_fragment_start(fragment);
+	return true;
 }
 
-/* Cut requests as long as there are fragments. */
+/* Cut requests as long as there are fragments, and their blocks are not being changed. */
 static void cut(struct volume_thread *thread)
 {
-	while (thread->first && thread->free) {
+	bool more = true;
+
+	while (more && thread->first && thread->free) {
 		struct weir_io *io = thread->first;
 
 		io->medium_data[IO_OPEN]++; /* so that it does not end before it is cut */
 		do
-			start_next(thread, io);
-		while (!is_cut(io) && thread->free);
+			more = start_next(thread, io);
+		while (more && !is_cut(io) && thread->free);
 		if (is_cut(io))
 			thread->first = (struct weir_io *)(uintptr_t)io->medium_data[IO_NEXT];
-		if (--io->medium_data[IO_OPEN] == 0 && is_cut(io))
+		if (let_go(io))
 			end_io(thread, io);
 	}
 }
@@ -153,8 +223,11 @@ static bool volume_submit(struct weir_medium *medium, struct weir_io *io)
 	struct volume *volume = volume_of(medium);
 	struct volume_thread *thread = &volume->thread[io->thread];
 
+	uint64_t version = io->kind == WEIR_IO_WRITE || io->kind == WEIR_IO_ZERO ? io->version : 0;
+
 	io->status = NVME_STATUS_SUCCESS;
 	memset(io->medium_data, 0, sizeof(io->medium_data));
+	io->medium_data[IO_VERSION] = version;
 	if (io->kind != WEIR_IO_FLUSH &&
 	    (io->offset_bytes > medium->bytes || io->bytes > medium->bytes - io->offset_bytes)) {
 		io->status = NVME_STATUS_LBA_OUT_OF_RANGE;
@@ -225,16 +298,24 @@ static void volume_close(struct weir_medium *medium)
 	weir_session_stop(volume->session);
 	if (volume->thread)
 		volume_link_close(volume);
+	if (volume->lanes_map)
+		weir_session_put(volume->session, volume->lanes_map);
 	for (unsigned i = 0; volume->thread && i < volume->threads; i++)
 		free_thread(volume, &volume->thread[i]);
 	weir_session_close(volume->session);
 	free(volume->thread);
+	pthread_mutex_destroy(&volume->lock);
 	free(volume);
 }
 
 static const struct weir_medium_ops volume_ops = {
 	.size = sizeof(volume_ops), .submit = volume_submit, .poll = volume_poll, .close = volume_close
 };
+
+struct volume *weir_volume_from(const struct weir_medium *medium)
+{
+	return medium->ops == &volume_ops ? (struct volume *)(uintptr_t)medium : NULL;
+}
 
 static void make_fragments(struct volume *volume, struct volume_thread *thread)
 {
@@ -271,7 +352,13 @@ static int make_thread(struct volume *volume, struct volume_thread *thread)
 
 static void tick(void *argument)
 {
-	volume_link_tick(argument);
+	struct volume *volume = argument;
+
+	volume_link_tick(volume);
+	pthread_mutex_lock(&volume->lock);
+	if (volume->update_lanes)
+		volume->update_lanes(volume);
+	pthread_mutex_unlock(&volume->lock);
 }
 
 /* As many channels as there are engines, for each thread; at least one. */
@@ -333,6 +420,7 @@ int weir_volume_medium_open(const struct weir_session_keys *keys, unsigned threa
 		free(volume);
 		return error;
 	}
+	pthread_mutex_init(&volume->lock, NULL);
 	if (options)
 		volume->options = *options;
 	describe(volume);

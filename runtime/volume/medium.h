@@ -16,7 +16,11 @@
 enum {
 	VOLUME_FRAGMENTS = 64,           /* of a thread, in flight */
 	VOLUME_FRAGMENT_MOST = 64 << 10, /* bytes of one */
+	VOLUME_CHANGING = 1 << 15,       /* bits, by block modulo that */
 };
+
+struct weir_lanes;
+struct weir_storage;
 
 /** enum volume_link_state - of a channel, with the thread that changes it next */
 enum volume_link_state {
@@ -56,6 +60,7 @@ struct volume_link {
  * @not_here: of @tried, those that may not have it yet
  * @again: the attempt is to be repeated
  * @old: a newer version is on some engine
+ * @faulty: the medium of an engine has failed it
  * @parked: in the list of those that wait
  * @status: why it fails
  * @data: its bytes in the thread's memory; @list: its PRP list
@@ -82,6 +87,7 @@ struct volume_fragment {
 	u64 not_here;
 	bool again;
 	bool old;
+	bool faulty;
 	bool parked;
 	u16 status;
 	uint64_t retry_ns;
@@ -132,6 +138,12 @@ struct volume_options {
  * struct volume - the medium
  * @fragment_bytes: of a fragment's data
  * @written: blocks that got a version under this lease
+ * @changing: bits of blocks that a fragment changes, under @lock: the next one that does waits. Two that were
+ * under way together, and met a new map, might come to an engine that has neither in the wrong order
+ * @lanes: whose lanes send commands to engines themselves, or NULL; under @lock, like the others
+ * @update_lanes: have them know of map and lease, every few milliseconds, under @lock; NULL: there are none
+ * @wants_lanes: the URI asks for them
+ * @lanes_map: that they go by; @lanes_engine: of a slot, the engine's number among theirs
  * @command_ms: what an engine may take for a command before its channel is given up
  */
 struct volume {
@@ -142,6 +154,13 @@ struct volume {
 	uint64_t command_ms;
 	struct shared_u64 written;
 	struct shared_u32 complained;
+	pthread_mutex_t lock;
+	u64 changing[VOLUME_CHANGING / 64];
+	struct weir_lanes *lanes;
+	void (*update_lanes)(struct volume *volume);
+	struct weir_session_map *lanes_map;
+	u8 lanes_engine[WEIR_SESSION_SLOTS];
+	bool wants_lanes;
 	unsigned threads;
 	struct volume_thread *thread;
 	char path[120];
@@ -153,6 +172,8 @@ struct volume {
  * with a sentence. @options: NULL, or a test's */
 int weir_volume_medium_open(const struct weir_session_keys *keys, unsigned threads,
 			    const struct volume_options *options, struct weir_medium **out);
+/** weir_volume_from() - the volume that @medium is; NULL: it is none */
+struct volume *weir_volume_from(const struct weir_medium *medium);
 /** volume_complain() - say once why requests of this volume fail */
 void volume_complain(struct volume *volume, const char *why);
 /** volume_fragment_end() - a fragment is over; controller thread */
@@ -166,6 +187,13 @@ void volume_link_tick(struct volume *volume);
 unsigned volume_link_poll(struct volume_thread *thread);
 /** volume_link_close() - close all; no thread runs */
 void volume_link_close(struct volume *volume);
+
+/* attach.c: lanes that place blocks themselves */
+
+/** volume_attach() - queue pairs to engines for lanes of @storage; 0 or a negative errno with a sentence */
+int volume_attach(struct volume *volume, struct weir_storage *storage);
+/** volume_detach() - no lane runs any more */
+void volume_detach(struct volume *volume);
 
 /* fragment.c: the attempts of a fragment */
 

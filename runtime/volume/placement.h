@@ -8,6 +8,7 @@
 #ifndef WEIR_RUNTIME_VOLUME_PLACEMENT_H
 #define WEIR_RUNTIME_VOLUME_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/core/volume/placement.h>
@@ -25,5 +26,7 @@
  * Return: 0 or -EINVAL with a sentence.
  */
 int weir_placement_build(const struct nvme_volume_map *map, uint32_t *table);
+/** weir_placement_is_same() - whether two maps give the same table: it need not be filled again */
+bool weir_placement_is_same(const struct nvme_volume_map *a, const struct nvme_volume_map *b);
 
 #endif

@@ -56,12 +56,18 @@ bool weir_session_refresh(struct weir_session *session, struct weir_session_map 
 	return true;
 }
 
+/* The number of one that has left may be given again. */
+static bool is_same(const struct nvme_volume_engine *a, const struct nvme_volume_engine *b)
+{
+	return a->id == b->id && !strcmp(a->address, b->address) && !strcmp(a->nqn, b->nqn);
+}
+
 /* The number of an engine in this client: the one that it had, or a new one. */
 static u8 slot_of(struct weir_session *session, const struct nvme_volume_engine *engine)
 {
 	unsigned slot = 0;
 
-	while (slot < session->slot_count && session->slots[slot].id != engine->id)
+	while (slot < session->slot_count && !is_same(&session->slots[slot], engine))
 		slot++;
 	if (slot == WEIR_SESSION_SLOTS)
 		return WEIR_SESSION_NO_SLOT;
@@ -82,19 +88,24 @@ static void publish(struct weir_session *session, struct weir_session_map *map)
 	pthread_mutex_unlock(&session->lock);
 }
 
-/* Take "map" of an answer, if it is newer. */
-static int take_map(struct weir_session *session, const json_t *answer)
+/* The table of a map with the same engines as the one before is that one's. */
+static int fill_table(const struct weir_session_map *before, struct weir_session_map *map)
 {
-	struct weir_session_map *map = calloc(1, sizeof(*map));
-	int error = map ? weir_session_read_map(session->keys.name, answer, &map->map)
-			: weir_fail(ENOMEM, "volume \"%s\": no memory for a map", session->keys.name);
+	if (!before || !weir_placement_is_same(&before->map, &map->map))
+		return weir_placement_build(&map->map, map->table);
+	memcpy(map->table, before->table, sizeof(map->table));
+	return 0;
+}
 
-	if (!error && session->map && map->map.epoch <= session->map->map.epoch) {
-		free(map);
-		return 0;
-	}
-	if (!error)
-		error = weir_placement_build(&map->map, map->table);
+static int take_newer(struct weir_session *session, const struct nvme_volume_map *newer)
+{
+	struct weir_session_map *map = malloc(sizeof(*map));
+	int error;
+
+	if (!map)
+		return weir_fail(ENOMEM, "volume \"%s\": no memory for a map", session->keys.name);
+	map->map = *newer;
+	error = fill_table(session->map, map);
 	if (error)
 		free(map);
 	else
@@ -102,9 +113,20 @@ static int take_map(struct weir_session *session, const json_t *answer)
 	return error;
 }
 
+/* Take "map" of an answer, if it is newer. */
+static int take_map(struct weir_session *session, const json_t *answer)
+{
+	struct nvme_volume_map map = { .epoch = 0 };
+	int error = weir_session_read_map(session->keys.name, answer, &map);
+
+	if (error || (session->map && map.epoch <= session->map->map.epoch))
+		return error;
+	return take_newer(session, &map);
+}
+
 static void say(const struct weir_session *session, const char *what)
 {
-	fprintf(stderr, "weir: volume \"%s\": %s\n", session->keys.name, what);
+	weir_report("volume \"%s\": %s", session->keys.name, what);
 }
 
 /* Connected, or not to be tried again just yet. */
@@ -177,6 +199,7 @@ static void keep_map(struct weir_session *session, uint64_t now)
 	    now < session->map_ns || !connected(session))
 		return;
 	session->map_ns = now + (uint64_t)MAP_EVERY_MS * MS;
+	store_relaxed_u32(&session->asked_epoch, 0); /* relaxed: whoever still waits asks again */
 	if (weir_rpc_call(session->rpc, "map_get", NULL, CALL_MS, &result) == 0)
 		(void)take_map(session, result);
 	json_decref(result);
@@ -301,10 +324,20 @@ int weir_session_open(const struct weir_session_keys *keys, struct weir_session 
 	return 0;
 }
 
+/* After a change that failed the daemon compares replicas before anyone else writes. */
+static void release(struct weir_session *session)
+{
+	json_t *params = lease_params(session);
+
+	json_object_set_new(params, "unequal",
+			    json_boolean(load_relaxed_u32(&session->unequal))); /* relaxed: no thread runs */
+	(void)weir_rpc_call(session->rpc, "lease_release", params, CALL_MS, NULL);
+}
+
 void weir_session_close(struct weir_session *session)
 {
 	if (session->lease_epoch && !load_relaxed_u32(&session->lost) && connected(session))
-		(void)weir_rpc_call(session->rpc, "lease_release", lease_params(session), CALL_MS, NULL);
+		release(session);
 	weir_rpc_close(session->rpc);
 	put_locked(session->map);
 	pthread_mutex_destroy(&session->lock);
@@ -312,7 +345,7 @@ void weir_session_close(struct weir_session *session)
 }
 
 void weir_session_uri(const struct weir_session *session, const struct nvme_volume_engine *engine,
-		      char uri[WEIR_SESSION_URI_BYTES])
+		      unsigned queues, char uri[WEIR_SESSION_URI_BYTES])
 {
 	const struct weir_session_keys *keys = &session->keys;
 	char text[WEIR_HOST_ID_TEXT];
@@ -322,9 +355,9 @@ void weir_session_uri(const struct weir_session *session, const struct nvme_volu
 		return;
 	}
 	snprintf(uri, WEIR_SESSION_URI_BYTES,
-		 "nvmf:tcp://%s/%s?nsid=1&queues=1&ctrl_loss_s=0&connect_ms=%d&keep_alive_ms=%d&hostnqn=%s&"
+		 "nvmf:tcp://%s/%s?nsid=1&queues=%u&ctrl_loss_s=0&connect_ms=%d&keep_alive_ms=%d&hostnqn=%s&"
 		 "hostid=%s%s%s%s%s",
-		 engine->address, engine->nqn, CONNECT_MS, KEEP_ALIVE_MS, keys->host.nqn,
+		 engine->address, engine->nqn, queues, CONNECT_MS, KEEP_ALIVE_MS, keys->host.nqn,
 		 weir_host_id_text(keys->host.id, text), *keys->secret ? "&dhchap_secret=" : "", keys->secret,
 		 *keys->controller_secret ? "&dhchap_ctrl_secret=" : "", keys->controller_secret);
 }

@@ -75,6 +75,7 @@ enum weir_session_lease {
  * @asked_epoch: a thread knows that there is a newer map than this
  * @lease_end_ns: until when the lease holds, by this client's clock, counted from before it was asked for
  * @lost: the lease is lost for good
+ * @unequal: a change failed: replicas may differ
  * @tick, @argument: what the session's thread calls every few milliseconds
  */
 struct weir_session {
@@ -86,6 +87,7 @@ struct weir_session {
 	uint64_t lease_ms;
 	struct shared_u64 lease_end_ns;
 	struct shared_u32 lost;
+	struct shared_u32 unequal;
 	struct shared_u32 epoch;
 	struct shared_u32 asked_epoch;
 	pthread_mutex_t lock;
@@ -133,8 +135,8 @@ enum weir_session_lease weir_session_lease(const struct weir_session *session);
 /** weir_session_doubt() - an engine says that another lease is the volume's: it is lost; any thread
  */
 void weir_session_doubt(struct weir_session *session);
-/** weir_session_uri() - how a channel reaches engine @engine */
+/** weir_session_uri() - how @queues queue pairs reach engine @engine */
 void weir_session_uri(const struct weir_session *session, const struct nvme_volume_engine *engine,
-		      char uri[WEIR_SESSION_URI_BYTES]);
+		      unsigned queues, char uri[WEIR_SESSION_URI_BYTES]);
 
 #endif

@@ -64,7 +64,7 @@ static int take_secret(struct weir_uri *uri, const char *key, char *to)
 }
 
 static int take_keys(const struct weir_transport_request *request, struct weir_soft_keys *soft,
-		     struct weir_session_keys *keys)
+		     struct weir_session_keys *keys, uint64_t *lanes)
 {
 	struct weir_uri *uri = request->uri;
 	uint64_t ro = request->read_only;
@@ -77,14 +77,21 @@ static int take_keys(const struct weir_transport_request *request, struct weir_s
 	    (error = take_secret(uri, "dhchap_ctrl_secret", keys->controller_secret)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "wait_ms", 1, MOST_WAIT_MS, &keys->wait_ms)) != 0 ||
+	    (error = weir_uri_take_u64(uri, "lanes", 0, 1, lanes)) != 0 ||
 	    (error = weir_uri_finish(
 		     uri, WEIR_SOFT_KEYS
-		     ", daemon, hostnqn, hostid, dhchap_secret, dhchap_ctrl_secret, ro, wait_ms")) != 0)
+		     ", daemon, hostnqn, hostid, dhchap_secret, dhchap_ctrl_secret, ro, wait_ms, lanes")) !=
+		    0)
 		return error;
 	keys->read_only = ro || request->read_only;
 	if (soft->block_bytes && soft->block_bytes != NVME_VOLUME_BLOCK_BYTES)
 		return weir_fail(EINVAL, "storage \"%s\": block=%llu; a volume's blocks are 4096 bytes",
 				 uri->text, (unsigned long long)soft->block_bytes);
+	if (*lanes && soft->trace)
+		return weir_fail(EINVAL,
+				 "storage \"%s\": a trace has no commands that lanes send to engines: "
+				 "leave out trace or lanes",
+				 uri->text);
 	return 0;
 }
 
@@ -93,9 +100,37 @@ int weir_volume_open(struct weir_transport_request *request, struct weir_transpo
 	struct weir_session_keys keys;
 	struct weir_soft_keys soft;
 	struct weir_medium *medium;
-	int error = take_keys(request, &soft, &keys);
+	uint64_t lanes = 0;
+	int error = take_keys(request, &soft, &keys, &lanes);
 
 	if (!error)
 		error = weir_volume_medium_open(&keys, (unsigned)soft.threads, NULL, &medium);
-	return error ? error : weir_soft_new(&weir_transport_vol, medium, &soft, request, out);
+	if (error)
+		return error;
+	weir_volume_from(medium)->wants_lanes = lanes != 0;
+	return weir_soft_new(&weir_transport_vol, medium, &soft, request, out);
+}
+
+/* NULL: a trace is in front of it. */
+static struct volume *volume_of(struct weir_transport *transport)
+{
+	const struct weir_medium *medium;
+
+	(void)weir_transport_core(transport, &medium);
+	return weir_volume_from(medium);
+}
+
+int weir_volume_attach(struct weir_transport *transport, struct weir_storage *storage)
+{
+	struct volume *volume = volume_of(transport);
+
+	return volume && volume->wants_lanes ? volume_attach(volume, storage) : 0;
+}
+
+void weir_volume_detach(struct weir_transport *transport)
+{
+	struct volume *volume = volume_of(transport);
+
+	if (volume)
+		volume_detach(volume);
 }

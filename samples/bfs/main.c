@@ -23,43 +23,43 @@ struct command {
 
 static struct command command_line = { .seed = 1 };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	SAMPLE_CACHE_OPTIONS(command_line.setup.cache, "an eighth of the graph"),
 	{ .name = "plain",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.setup.plain,
 	  .help = "copy the graph into device memory first, and search it there with the\n"
 		  "same kernel, without cache and storage: the limit" },
 	{ .name = "repeat",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.repeat,
 	  .most = SAMPLE_MOST_REPEATS,
 	  .help = "search N times more with what the first time left in the cache; their\n"
-		  "median is reported beside the first time (default 0)" },
+		  "median is reported next to the first time (default 0)" },
 	{ .name = "source",
 	  .value = "V",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.source,
 	  .given = &command_line.source_given,
 	  .help = "first vertex (default: one with neighbours, chosen by --seed)" },
 	{ .name = "seed",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.seed,
 	  .help = "for the choice of the source (default 1)" },
 	{ .name = "verify",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.verify,
 	  .help = "compare every depth with an in-memory search" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_OUTPUT_OPTION(command_line.output, "the depth (u32; 2^32 - 1: not reached)"),
 	SAMPLE_DEVICE_OPTIONS(command_line.setup.device),
 	GRAPH_OPTIONS(command_line.setup),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-bfs",
 	.about = "usage: weir-bfs GRAPH [options]    GRAPH: .bel, .sg or .wsg\n"
 		 "       weir-bfs --offsets URI --edges URI[,URI...] [options]\n"
@@ -74,18 +74,18 @@ static const struct sample_program program = {
 /* Return: -1 to go on, else the exit status. */
 static int parse(int argc, char **argv, struct command *command)
 {
-	int status = sample_parse(&program, argc, argv);
+	int status = tool_parse(&program, argc, argv);
 	const struct sample_cache *cache = &command->setup.cache;
 	const char *wrong = graph_check_setup(&command->setup);
 
 	if (status >= 0)
 		return status;
 	if (wrong)
-		return sample_usage(&program, wrong);
+		return tool_usage("%s", wrong);
 	if (command->setup.plain &&
 	    (cache->bytes || cache->lines || cache->line_bytes || cache->policy || cache->tier))
-		return sample_usage(&program, "--plain searches without a cache: leave --cache, "
-					      "--cache-lines, --line, --policy and --tier out");
+		return tool_usage("--plain searches without a cache: leave --cache, "
+				  "--cache-lines, --line, --policy and --tier out");
 	command->setup.stored = !command->setup.plain;
 	return -1;
 }
@@ -303,7 +303,7 @@ static int run(struct command *command)
 	if (!code)
 		(command->json ? print_json : print_text)(&report);
 	code = bfs_close(bfs, code, error);
-	return code ? sample_complain(&program, error) : 0;
+	return code ? tool_complain("%s", error) : 0;
 }
 
 int main(int argc, char **argv)

@@ -183,9 +183,9 @@ static void free_labels(void)
 	free(labels);
 }
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "sample",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &sampled,
 	  .help = "link two neighbours of each vertex first, then leave the lists of the largest\n"
 		  "component out (Afforest); every edge must be stored both ways" },

@@ -12,7 +12,9 @@
 #include <jansson.h>
 #include <weir/weir.h>
 
-#include "command.h"
+#include "../../runtime/tools/options/tool_options.h"
+
+enum { SAMPLE_ERROR_BYTES = 1024 };
 
 enum { SAMPLE_BLOCK_LANES = 256, SAMPLE_MOST_REPEATS = 999 };
 
@@ -35,17 +37,17 @@ struct sample_device {
 #define SAMPLE_LOCATION_OPTIONS(device)                                                                      \
 	{ .name = "backend",                                                                                 \
 	  .value = "NAME",                                                                                   \
-	  .kind = SAMPLE_TEXT,                                                                               \
+	  .kind = TOOL_TEXT,                                                                                 \
 	  .to = &(device).backend,                                                                           \
 	  .help = "auto, cpu or another of this build (default auto, or WEIR_BACKEND)" },                    \
 		{ .name = "workers",                                                                         \
 		  .value = "N",                                                                              \
-		  .kind = SAMPLE_U32,                                                                        \
+		  .kind = TOOL_U32,                                                                          \
 		  .to = &(device).workers,                                                                   \
 		  .most = 1024,                                                                              \
 		  .help = "cpu: worker threads (default: one per core)" },                                   \
 	{                                                                                                    \
-		.name = "wave", .value = "N", .kind = SAMPLE_U32, .to = &(device).wave_lanes, .most = 64,    \
+		.name = "wave", .value = "N", .kind = TOOL_U32, .to = &(device).wave_lanes, .most = 64,      \
 		.help = "cpu: lanes per wave: 1, 2, 4 ... 64 (default 1)"                                    \
 	}
 
@@ -54,12 +56,12 @@ struct sample_device {
 	SAMPLE_LOCATION_OPTIONS(device),                                                                     \
 		{ .name = "queues",                                                                          \
 		  .value = "N",                                                                              \
-		  .kind = SAMPLE_U32,                                                                        \
+		  .kind = TOOL_U32,                                                                          \
 		  .to = &(device).queues,                                                                    \
 		  .most = 1024,                                                                              \
 		  .help = "queue pairs per storage (default: one per worker of the device, 4 at least)" },   \
 	{                                                                                                    \
-		.name = "depth", .value = "N", .kind = SAMPLE_U32, .to = &(device).depth, .most = 4096,      \
+		.name = "depth", .value = "N", .kind = TOOL_U32, .to = &(device).depth, .most = 4096,        \
 		.help = "entries of a queue pair (default 256)"                                              \
 	}
 
@@ -84,32 +86,32 @@ struct sample_cache {
 #define SAMPLE_CACHE_OPTIONS(cache, default_text)                                                            \
 	{ .name = "cache",                                                                                   \
 	  .value = "BYTES",                                                                                  \
-	  .kind = SAMPLE_BYTES,                                                                              \
+	  .kind = TOOL_BYTES,                                                                                \
 	  .to = &(cache).bytes,                                                                              \
 	  .least = 1,                                                                                        \
 	  .hint = SAMPLE_CACHE_HINT,                                                                         \
 	  .help = "cache size, such as 64M (default: " default_text ")" },                                   \
 		{ .name = "cache-lines",                                                                     \
 		  .value = "N",                                                                              \
-		  .kind = SAMPLE_U64,                                                                        \
+		  .kind = TOOL_U64,                                                                          \
 		  .to = &(cache).lines,                                                                      \
 		  .least = 1,                                                                                \
 		  .hint = SAMPLE_CACHE_HINT,                                                                 \
 		  .help = "instead: number of cache lines" },                                                \
 		{ .name = "line",                                                                            \
 		  .value = "BYTES",                                                                          \
-		  .kind = SAMPLE_BYTES_U32,                                                                  \
+		  .kind = TOOL_BYTES_U32,                                                                    \
 		  .to = &(cache).line_bytes,                                                                 \
 		  .most = 65536,                                                                             \
 		  .help = "line size (default 4096)" },                                                      \
 		{ .name = "tier",                                                                            \
 		  .value = "BYTES",                                                                          \
-		  .kind = SAMPLE_BYTES,                                                                      \
+		  .kind = TOOL_BYTES,                                                                        \
 		  .to = &(cache).tier,                                                                       \
 		  .least = 1,                                                                                \
 		  .help = "host memory behind the cache, for lines that made room (built by -Dtier=true)" }, \
 	{                                                                                                    \
-		.name = "policy", .value = "NAME", .kind = SAMPLE_POLICY, .to = &(cache).policy,             \
+		.name = "policy", .value = "NAME", .kind = TOOL_POLICY, .to = &(cache).policy,               \
 		.help = "which cache line makes room: clock (default), lru, fifo, random, direct, sieve,\n"  \
 			"frequency, user (built in by -Duser_policy)"                                        \
 	}

@@ -203,13 +203,13 @@ static void print_json(const struct graph_frame *frame)
 int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int argc, char **argv)
 {
 	char error[SAMPLE_ERROR_BYTES] = "";
-	int code = sample_parse(&sample->program, argc, argv);
+	int code = tool_parse(&sample->program, argc, argv);
 	const char *wrong = graph_check_setup(&frame->setup);
 
 	if (code >= 0)
 		return code;
 	if (wrong)
-		return sample_usage(&sample->program, wrong);
+		return tool_usage("%s", wrong);
 	frame->sample = sample;
 	code = run_all(frame, error);
 	if (!code)
@@ -217,5 +217,5 @@ int graph_main(struct graph_frame *frame, const struct graph_sample *sample, int
 	if (sample->close)
 		sample->close();
 	code = graph_close(frame->graph, code, error);
-	return code ? sample_complain(&sample->program, error) : 0;
+	return code ? tool_complain("%s", error) : 0;
 }

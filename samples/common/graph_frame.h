@@ -27,7 +27,7 @@ struct graph_frame;
  * What can fail returns 0 or a negative errno with a sentence.
  */
 struct graph_sample {
-	struct sample_program program;
+	struct tool_program program;
 	void *args;
 	size_t args_bytes;
 	int (*prepare)(struct graph_frame *frame, char *error);
@@ -76,20 +76,20 @@ struct graph_frame {
 #define GRAPH_FRAME_OPTIONS(frame, what)                                                                     \
 	SAMPLE_CACHE_OPTIONS((frame).setup.cache, "an eighth of the graph"),                                 \
 		{ .name = "plain",                                                                           \
-		  .kind = SAMPLE_FLAG,                                                                       \
+		  .kind = TOOL_FLAG,                                                                         \
 		  .to = &(frame).plain,                                                                      \
 		  .help = "afterwards copy the graph into device memory and run the same kernels\n"          \
 			  "there, without cache and storage: the limit, and the ratio to it" },              \
 		{ .name = "repeat",                                                                          \
 		  .value = "N",                                                                              \
-		  .kind = SAMPLE_U32,                                                                        \
+		  .kind = TOOL_U32,                                                                          \
 		  .to = &(frame).repeat,                                                                     \
 		  .most = SAMPLE_MOST_REPEATS,                                                               \
 		  .help = "run N times more with what the first time left in the cache; their\n"             \
-			  "median is reported beside the first time (default 0)" },                          \
-		{ .name = "verify", .kind = SAMPLE_FLAG, .to = &(frame).verify, .help = what },              \
+			  "median is reported next to the first time (default 0)" },                         \
+		{ .name = "verify", .kind = TOOL_FLAG, .to = &(frame).verify, .help = what },                \
 		{ .name = "json",                                                                            \
-		  .kind = SAMPLE_FLAG,                                                                       \
+		  .kind = TOOL_FLAG,                                                                         \
 		  .to = &(frame).json,                                                                       \
 		  .help = "print the result as JSON" },                                                      \
 		SAMPLE_DEVICE_OPTIONS((frame).setup.device), GRAPH_OPTIONS((frame).setup)

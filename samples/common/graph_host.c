@@ -93,7 +93,7 @@ static int open_storages(struct graph_host *graph, const struct graph_setup *set
 		return open_storage(graph, setup, NULL, setup->path, &graph->offsets);
 	code = open_storage(graph, setup, setup->offsets_uri, bel->col_path, &graph->offsets);
 	for (unsigned i = 0; i < count && !code; i++) {
-		code = open_storage(graph, setup, setup->edge_uris.uri[i], bel->dst_path, &graph->edges[i]);
+		code = open_storage(graph, setup, setup->edge_uris.item[i], bel->dst_path, &graph->edges[i]);
 		graph->edge_count += !code;
 	}
 	if (!code && setup->weighted)
@@ -321,7 +321,7 @@ static int open_files(const struct graph_setup *setup, struct graph_files *files
 				   "weir-graph generate --weights, or %s",
 				   setup->path,
 				   files->is_gapbs ? "take the suite's .wsg of it"
-						   : "put the .val file beside it");
+						   : "put the .val file next to it");
 	return 0;
 }
 

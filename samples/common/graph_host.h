@@ -32,7 +32,7 @@ struct graph_setup {
 	const char *path;
 	const char *storage_keys;
 	const char *offsets_uri;
-	struct sample_uris edge_uris;
+	struct tool_names edge_uris;
 	const char *weights_uri;
 	uint64_t stripe_bytes;
 	const char *reference;
@@ -45,33 +45,33 @@ struct graph_setup {
 #define GRAPH_OPTIONS(setup)                                                                                 \
 	{ .name = "storage",                                                                                 \
 	  .value = "KEYS",                                                                                   \
-	  .kind = SAMPLE_TEXT,                                                                               \
+	  .kind = TOOL_TEXT,                                                                                 \
 	  .to = &(setup).storage_keys,                                                                       \
 	  .help = "URI keys for the graph's files, such as direct=on&block=512" },                           \
 		{ .name = "offsets",                                                                         \
 		  .value = "URI",                                                                            \
-		  .kind = SAMPLE_TEXT,                                                                       \
+		  .kind = TOOL_TEXT,                                                                         \
 		  .to = &(setup).offsets_uri,                                                                \
 		  .help = "storage that holds the .col file" },                                              \
 		{ .name = "edges",                                                                           \
 		  .value = "URI[,URI...]",                                                                   \
-		  .kind = SAMPLE_LIST,                                                                       \
+		  .kind = TOOL_LIST,                                                                         \
 		  .to = &(setup).edge_uris,                                                                  \
 		  .help = "storages that hold the .dst file; several: striped" },                            \
 		{ .name = "stripe",                                                                          \
 		  .value = "BYTES",                                                                          \
-		  .kind = SAMPLE_BYTES,                                                                      \
+		  .kind = TOOL_BYTES,                                                                        \
 		  .to = &(setup).stripe_bytes,                                                               \
 		  .help = "stripe unit (default 64K)" },                                                     \
 	{                                                                                                    \
-		.name = "reference", .value = "GRAPH.bel", .kind = SAMPLE_TEXT, .to = &(setup).reference,    \
+		.name = "reference", .value = "GRAPH.bel", .kind = TOOL_TEXT, .to = &(setup).reference,      \
 		.help = "what --verify compares with when URIs are given"                                    \
 	}
 
 /** GRAPH_WEIGHTS_OPTION() - one more, for weighted graphs */
 #define GRAPH_WEIGHTS_OPTION(setup)                                                                          \
 	{                                                                                                    \
-		.name = "weights", .value = "URI", .kind = SAMPLE_TEXT, .to = &(setup).weights_uri,          \
+		.name = "weights", .value = "URI", .kind = TOOL_TEXT, .to = &(setup).weights_uri,            \
 		.help = "storage that holds the .val file"                                                   \
 	}
 
@@ -126,7 +126,7 @@ struct graph_host {
 	bool gapbs;
 	uint64_t offsets_at;
 	struct weir_storage *offsets;
-	struct weir_storage *edges[SAMPLE_MOST_URIS];
+	struct weir_storage *edges[TOOL_MOST_NAMES];
 	unsigned edge_count;
 	struct weir_storage *weights;
 	struct weir_cache *cache;

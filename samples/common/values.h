@@ -16,7 +16,7 @@ enum sample_value {
 /** SAMPLE_OUTPUT_OPTION() - a row of a table of options: where results go; @what each of them is */
 #define SAMPLE_OUTPUT_OPTION(path, what)                                                                     \
 	{                                                                                                    \
-		.name = "output", .value = "FILE", .kind = SAMPLE_TEXT, .to = &(path),                       \
+		.name = "output", .value = "FILE", .kind = TOOL_TEXT, .to = &(path),                         \
 		.help = "write " what " of every vertex to FILE, little-endian, in the vertices' order;\n"   \
 			"to a FILE.txt as text, a line for each: its number and the value"                   \
 	}

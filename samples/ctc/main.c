@@ -35,69 +35,69 @@ static struct command command_line = {
 	.commands = 64, .step = .2, .most = 2, .runs = 5, .size = 64 << 20, .device = { .workers = 1 }
 };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "lanes",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.lanes,
 	  .least = 1,
 	  .most = 1 << 20,
 	  .help = "lanes (default 1024; one per worker where each lane is a wave of its own)" },
 	{ .name = "block",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.block,
 	  .least = 1,
 	  .most = CTC_BLOCK_LANES,
 	  .help = "lanes per block (default 1024)" },
 	{ .name = "commands",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.commands,
 	  .least = 2,
 	  .most = 1 << 16,
 	  .help = "reads of 4 KiB per lane (default 64)" },
 	{ .name = "size",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.size,
 	  .least = CTC_BYTES,
 	  .most = 1 << 30,
 	  .help = "range of the storage that is read (default 64M, or all of it)" },
 	{ .name = "step",
 	  .value = "R",
-	  .kind = SAMPLE_REAL,
+	  .kind = TOOL_REAL,
 	  .to = &command_line.step,
 	  .least = .05,
 	  .most = 2,
 	  .help = "from one ratio to the next (default 0.2)" },
 	{ .name = "most",
 	  .value = "R",
-	  .kind = SAMPLE_REAL,
+	  .kind = TOOL_REAL,
 	  .to = &command_line.most,
 	  .least = 0.05,
 	  .most = 3,
 	  .help = "last ratio (default 2)" },
 	{ .name = "runs",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.runs,
 	  .least = 1,
 	  .most = MOST_RUNS,
-	  .help = "runs of everything, in turns; the quickest counts (default 5)" },
+	  .help = "runs of everything, alternating; the quickest counts (default 5)" },
 	{ .name = "service",
 	  .value = "WAVES",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.service,
 	  .given = &command_line.service_given,
 	  .help = "a service of so many waves reaps completions; 0: whoever waits does\n"
 		  "(default: a service only where lanes must pull their data)" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_DEVICE_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-ctc",
 	.about = "usage: weir-ctc URI [options]\n"
 		 "\n"
@@ -439,12 +439,12 @@ int main(int argc, char **argv)
 	static struct report report = { .command = &command_line };
 	struct command *command = &command_line;
 	char error[SAMPLE_ERROR_BYTES] = "";
-	int status = sample_parse(&program, argc, argv);
+	int status = tool_parse(&program, argc, argv);
 
 	if (status >= 0)
 		return status;
 	if (!command->uri)
-		return sample_usage(&program, "give one storage, such as virt:64M?lat_us=20");
+		return tool_usage("give one storage, such as virt:64M?lat_us=20");
 	status = prepare(command, error);
 	if (!status)
 		status = sweep(command, &report, error);
@@ -455,5 +455,5 @@ int main(int argc, char **argv)
 	status = sample_close(command->context, status, error);
 	free(command->expected);
 	free(command->results);
-	return status ? sample_complain(&program, error) : 0;
+	return status ? tool_complain("%s", error) : 0;
 }

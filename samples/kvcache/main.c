@@ -60,77 +60,77 @@ static struct command command_line = { .block_bytes = 16 << 10,
 				       .info = { .size = sizeof(struct weir_context_info) },
 				       .how = { .size = sizeof(struct weir_registration_info) } };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "make",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.make_bytes,
 	  .least = LEAST_BLOCK,
 	  .help = "write FILE first, this long, with what the device can check" },
 	{ .name = "block",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.block_bytes,
 	  .least = LEAST_BLOCK,
 	  .most = MOST_BLOCK,
 	  .help = "length of a block, a multiple of 512 (default 16K)" },
 	{ .name = "batch",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.batch,
 	  .least = 1,
 	  .most = 1 << 20,
 	  .help = "blocks at a time (default 1024)" },
 	{ .name = "loads",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.loads,
 	  .least = 1,
 	  .most = 1 << 28,
 	  .help = "blocks of the trace (default: 32 batches)" },
 	{ .name = "seed",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.seed,
 	  .help = "of the trace (default 1)" },
 	{ .name = "trace",
 	  .value = "FILE",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &command_line.trace_path,
 	  .help = "instead: a line per request, of block numbers and ranges such as 7 9 100-131" },
 	{ .name = "direct",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.direct,
 	  .help = "open FILE with O_DIRECT" },
 	{ .name = "path",
 	  .value = "NAME",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &command_line.by,
 	  .help = "auto (default), module, direct, pull or bounce" },
 	{ .name = "threads",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.threads,
 	  .least = 1,
 	  .most = MOST_THREADS,
 	  .help = "host threads of the plain version (default 16)" },
 	{ .name = "no-plain",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.no_plain,
 	  .help = "leave the plain version out" },
 	{ .name = "runs",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.runs,
 	  .least = 1,
 	  .most = MOST_RUNS,
-	  .help = "runs of each way, in turns; the medians count (default 3)" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	  .help = "runs of each way, alternating; the medians count (default 3)" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_LOCATION_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-kvcache",
 	.about = "usage: weir-kvcache FILE [options]\n"
 		 "\n"
@@ -190,11 +190,12 @@ static int snapshot_at_file(struct command *command, char *error)
 		return sample_fail(error, -EIO, "cannot read %s: %s", command->path, strerror(errno));
 	memcpy(&word, aligned + LEAST_BLOCK - 8, sizeof(word));
 	if (word != kvcache_word(LEAST_BLOCK / 8 - 1))
-		return sample_fail(error, -EINVAL,
-				   "%s was not written by weir-kvcache: the device could not tell right from "
-				   "wrong; name "
-				   "another file and --make 1G",
-				   command->path);
+		return sample_fail(
+			error, -EINVAL,
+			"%s was not written by weir-kvcache: the device could not distinguish right from "
+			"wrong; name "
+			"another file and --make 1G",
+			command->path);
 	return 0;
 }
 
@@ -408,13 +409,13 @@ int main(int argc, char **argv)
 {
 	struct command *command = &command_line;
 	char error[SAMPLE_ERROR_BYTES] = "";
-	int status = sample_parse(&program, argc, argv), code;
+	int status = tool_parse(&program, argc, argv), code;
 	const char *wrong = status < 0 ? check(command) : NULL;
 
 	if (status >= 0)
 		return status;
 	if (wrong)
-		return sample_usage(&program, wrong);
+		return tool_usage("%s", wrong);
 	code = go(command, error);
 	code = plain_close(command->plain, code, error);
 	kvcache_pool_close(&command->pool);
@@ -423,5 +424,5 @@ int main(int argc, char **argv)
 	free(command->trace.blocks);
 	if (command->file >= 0)
 		close(command->file);
-	return code ? sample_complain(&program, error) : 0;
+	return code ? tool_complain("%s", error) : 0;
 }

@@ -201,27 +201,27 @@ static void json(const struct graph_frame *unused, json_t *root)
 	sample_set_real(root, "edges_per_s", (double)frame.info.edges * iterations / frame.seconds);
 }
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "iterations",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &most_iterations,
 	  .least = 1,
 	  .most = 100000,
 	  .help = "at most (default 20)" },
 	{ .name = "tolerance",
 	  .value = "T",
-	  .kind = SAMPLE_REAL,
+	  .kind = TOOL_REAL,
 	  .to = &tolerance,
 	  .help = "stop when an iteration changes less than this share of all rank\n(default 1e-4; 0: "
 		  "never)" },
 	{ .name = "lose-dangling",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &dangling_lost,
 	  .help = "what vertices without edges have is lost, as in the GAP benchmark suite\n"
 		  "(pr_spmv), instead of shared out among all" },
 	{ .name = "undirected",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &trusted,
 	  .help = "do not read the graph once before to see that each edge is stored both ways" },
 	SAMPLE_OUTPUT_OPTION(frame.output, "the rank (f64)"),

@@ -46,44 +46,44 @@ static struct command command_line = { .seed = 1,
 				       .info = { .size = sizeof(struct weir_context_info) },
 				       .how = { .size = sizeof(struct weir_registration_info) } };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "make",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.make_bytes,
 	  .least = LEAST_BYTES,
 	  .help = "write FILE first: layers as a language model has them, of about this length" },
 	{ .name = "seed",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.seed,
 	  .help = "of its numbers (default 1)" },
 	{ .name = "direct",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.direct,
 	  .help = "open FILE with O_DIRECT" },
 	{ .name = "path",
 	  .value = "NAME",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &command_line.by,
 	  .help = "auto (default), module, direct, pull or bounce" },
 	{ .name = "list",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.list,
 	  .help = "print the tensors, and load nothing" },
 	{ .name = "runs",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.runs,
 	  .least = 1,
 	  .most = MOST_RUNS,
-	  .help = "runs of each way, in turns; the medians count (default 3)" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	  .help = "runs of each way, alternating; the medians count (default 3)" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_LOCATION_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-safetensors",
 	.about = "usage: weir-safetensors FILE [options]\n"
 		 "\n"
@@ -325,14 +325,14 @@ int main(int argc, char **argv)
 {
 	struct command *command = &command_line;
 	char error[SAMPLE_ERROR_BYTES] = "";
-	int status = sample_parse(&program, argc, argv), code;
+	int status = tool_parse(&program, argc, argv), code;
 
 	if (status >= 0)
 		return status;
 	if (!command->path)
-		return sample_usage(&program, "give one file; --make 1G writes one");
+		return tool_usage("give one file; --make 1G writes one");
 	if (path_named(command->by) < 0)
-		return sample_usage(&program, "--path is auto, module, direct, pull or bounce");
+		return tool_usage("--path is auto, module, direct, pull or bounce");
 	code = go(command, error);
 	code = sample_close(command->context, code, error);
 	sums_close(&command->sums);
@@ -342,5 +342,5 @@ int main(int argc, char **argv)
 		close(command->file);
 	if (command->header >= 0)
 		close(command->header);
-	return code ? sample_complain(&program, error) : 0;
+	return code ? tool_complain("%s", error) : 0;
 }

@@ -69,7 +69,7 @@ int model_length(const unsigned char *first, uint64_t file_bytes, uint64_t *byte
 
 	if (file_bytes < MODEL_LENGTH_BYTES)
 		return refuse(error,
-			      "the file has %llu bytes; a safetensors file begins with 8 that tell the "
+			      "the file has %llu bytes; a safetensors file begins with 8 that give the "
 			      "length of its header",
 			      (unsigned long long)file_bytes);
 	for (unsigned i = MODEL_LENGTH_BYTES; i-- > 0;)

@@ -156,18 +156,14 @@ static void free_x(void)
 	free(x_host);
 }
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "x",
 	  .value = "URI",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &x_uri,
 	  .help = "put the vector on this storage, too, which overwrites its first bytes\n"
 		  "(default: it is in device memory)" },
-	{ .name = "seed",
-	  .value = "N",
-	  .kind = SAMPLE_U64,
-	  .to = &seed,
-	  .help = "of the vector (default 1)" },
+	{ .name = "seed", .value = "N", .kind = TOOL_U64, .to = &seed, .help = "of the vector (default 1)" },
 	GRAPH_FRAME_OPTIONS(frame, "compare each row with double precision on the host; what n roundings to\n"
 				   "f32 can do is allowed"),
 	GRAPH_WEIGHTS_OPTION(frame.setup),

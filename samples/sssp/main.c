@@ -283,21 +283,21 @@ static void json(const struct graph_frame *unused, json_t *root)
 	sample_set_count(root, "lanes_launched", frame.graph->lanes_launched);
 }
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "source",
 	  .value = "V",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &source,
 	  .given = &source_given,
 	  .help = "first vertex (default: one with neighbours, chosen by --seed)" },
 	{ .name = "seed",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &seed,
 	  .help = "for the choice of the source (default 1)" },
 	{ .name = "delta",
 	  .value = "D",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &delta,
 	  .help = "vertices less than D beyond the nearest go first (default 64; 0: all\n"
 		  "that came nearer, which is Bellman and Ford's way)" },

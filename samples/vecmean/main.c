@@ -36,42 +36,42 @@ struct command {
 
 static struct command command_line = { .type = "u64" };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "type",
 	  .value = "u64|f32",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &command_line.type,
 	  .help = "what the elements are (default u64)" },
 	{ .name = "size",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.bytes,
 	  .least = ACCESS_BYTES,
 	  .help = "length of the vector, a multiple of 16 (default: the whole storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of the vector"),
 	{ .name = "plain",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.plain,
 	  .help = "also copy the vector into device memory and sum it up there with a plain\n"
 		  "kernel: the limit, and the ratio to it" },
 	{ .name = "repeat",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.repeat,
 	  .most = SAMPLE_MOST_REPEATS,
 	  .help = "N passes more, with what the first left in the cache; their median is\n"
-		  "reported beside the first (default 0)" },
+		  "reported next to the first (default 0)" },
 	{ .name = "verify",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.verify,
 	  .help = "compare with a sum that the host makes: u64 exactly, f32 up to 2^-22 of\n"
 		  "the sum of magnitudes" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_DEVICE_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-vecmean",
 	.about = "usage: weir-vecmean URI [options]\n"
 		 "\n"
@@ -401,15 +401,15 @@ int main(int argc, char **argv)
 	struct command *command = &command_line;
 	char error[SAMPLE_ERROR_BYTES] = "";
 	struct report report = { .seconds = 0 };
-	int status = sample_parse(&program, argc, argv);
+	int status = tool_parse(&program, argc, argv);
 
 	if (status >= 0)
 		return status;
 	if (!command->uri)
-		return sample_usage(&program, "give one storage, such as file:/data/vector");
+		return tool_usage("give one storage, such as file:/data/vector");
 	command->is_float = strcmp(command->type, "f32") == 0;
 	if (!command->is_float && strcmp(command->type, "u64") != 0)
-		return sample_usage(&program, "--type is u64 or f32");
+		return tool_usage("--type is u64 or f32");
 	status = prepare(command, &report, error);
 	if (!status)
 		status = run(command, &report, error);
@@ -418,5 +418,5 @@ int main(int argc, char **argv)
 	if (!status)
 		(command->json ? print_json : print_text)(command, &report);
 	status = sample_close(command->context, status, error);
-	return status ? sample_complain(&program, error) : 0;
+	return status ? tool_complain("%s", error) : 0;
 }

@@ -44,22 +44,22 @@ static struct command command_line = { .type = "u64",
 				       .runs = 3,
 				       .info = { .size = sizeof(struct weir_context_info) } };
 
-static const struct sample_option options[] = {
+static const struct tool_option options[] = {
 	{ .name = "type",
 	  .value = "u64|f32",
-	  .kind = SAMPLE_TEXT,
+	  .kind = TOOL_TEXT,
 	  .to = &command_line.type,
 	  .help = "what the elements are (default u64)" },
 	{ .name = "size",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES,
+	  .kind = TOOL_BYTES,
 	  .to = &command_line.bytes,
 	  .least = LEAST_BYTES,
 	  .help = "length of each vector (default: a third of the storage)" },
 	SAMPLE_CACHE_OPTIONS(command_line.cache, "an eighth of all three"),
 	{ .name = "tile",
 	  .value = "BYTES",
-	  .kind = SAMPLE_BYTES_U32,
+	  .kind = TOOL_BYTES_U32,
 	  .to = &command_line.tile_bytes,
 	  .least = LEAST_TILE,
 	  .most = LEAST_BYTES,
@@ -67,32 +67,32 @@ static const struct sample_option options[] = {
 		  "commands)" },
 	{ .name = "waves",
 	  .value = "N",
-	  .kind = SAMPLE_U64,
+	  .kind = TOOL_U64,
 	  .to = &command_line.waves,
 	  .least = 1,
 	  .most = 1 << 20,
 	  .help = "waves (default: 16 per worker of the device by hand, 32 through the cache)" },
 	{ .name = "runs",
 	  .value = "N",
-	  .kind = SAMPLE_U32,
+	  .kind = TOOL_U32,
 	  .to = &command_line.runs,
 	  .least = 1,
 	  .most = MOST_RUNS,
-	  .help = "runs of each way, in turns; the medians count (default 3)" },
+	  .help = "runs of each way, alternating; the medians count (default 3)" },
 	{ .name = "plain",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.plain,
 	  .help = "also add the vectors in plain device memory: what it takes without storage" },
 	{ .name = "verify",
-	  .kind = SAMPLE_FLAG,
+	  .kind = TOOL_FLAG,
 	  .to = &command_line.verify,
 	  .help = "after every run read c back from storage and compare with the host's sums" },
-	{ .name = "json", .kind = SAMPLE_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
+	{ .name = "json", .kind = TOOL_FLAG, .to = &command_line.json, .help = "print the result as JSON" },
 	SAMPLE_DEVICE_OPTIONS(command_line.device),
 	{ .name = NULL },
 };
 
-static const struct sample_program program = {
+static const struct tool_program program = {
 	.name = "weir-vectoradd",
 	.about = "usage: weir-vectoradd URI [options]\n"
 		 "\n"
@@ -490,18 +490,18 @@ int main(int argc, char **argv)
 	struct command *command = &command_line;
 	char error[SAMPLE_ERROR_BYTES] = "";
 	struct report report = { .cached = 0 };
-	int status = sample_parse(&program, argc, argv);
+	int status = tool_parse(&program, argc, argv);
 	const char *wrong = check(command);
 
 	if (status >= 0)
 		return status;
 	if (wrong)
-		return sample_usage(&program, wrong);
+		return tool_usage("%s", wrong);
 	status = prepare(command, &report, error);
 	if (!status)
 		status = run(command, &report, error);
 	if (!status)
 		(command->json ? print_json : print_text)(command, &report);
 	status = sample_close(command->context, status, error);
-	return status ? sample_complain(&program, error) : 0;
+	return status ? tool_complain("%s", error) : 0;
 }

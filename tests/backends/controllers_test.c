@@ -15,16 +15,25 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "pretended.h"
 
 enum { PAGE = 4096 };
 
 static const struct weir_backend_ops *ops;
 static struct weir_backend *backend;
+
+/* The stand-in itself, preloaded. */
+static __typeof__(pretended_register) *take;
+static __typeof__(pretended_unregister) *give_back;
+static __typeof__(pretended_run) *run_kernel;
 
 static void *map_registers_of(const char *name, size_t bytes)
 {
@@ -138,6 +147,158 @@ static void test_export(void **state)
 	ops->release(backend, allocation, 4 * PAGE, WEIR_MEMORY_DEVICE);
 }
 
+/*
+ * What real drivers refuse, asked of the stand-in without the backend, which would not ask for some of it.
+ * Each case fails on a stand-in that lacks the check of that name (controllers_lax_test.sh).
+ */
+static void test_driver_unaligned(void **state)
+{
+	char *pages = map_registers_of("pages", 2 * PAGE);
+
+	(void)state;
+	assert_int_equal(take(pages + 512, PAGE, false, true), PRETENDED_UNALIGNED);
+	assert_int_equal(take(pages, 512, false, true), PRETENDED_UNALIGNED);
+	assert_int_equal(take(pages, 0, false, true), PRETENDED_UNALIGNED);
+	munmap(pages, 2 * PAGE);
+}
+
+/* Registers behind ordinary pages, at addresses that follow each other. */
+static char *map_both(void)
+{
+	char *both = map_registers_of("pages", 2 * PAGE);
+	int file = memfd_create("registers", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(file, PAGE), 0);
+	assert_ptr_equal(mmap(both + PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0),
+			 both + PAGE);
+	close(file);
+	return both;
+}
+
+static void test_driver_kind(void **state)
+{
+	char *both = map_both();
+
+	(void)state;
+	assert_int_equal(take(both, PAGE, true, true), PRETENDED_WRONG_KIND);
+	assert_int_equal(take(both + PAGE, PAGE, false, true), PRETENDED_WRONG_KIND);
+	assert_int_equal(take(both, 2 * PAGE, true, true), PRETENDED_WRONG_KIND);
+	assert_int_equal(take(both, 2 * PAGE, false, true), PRETENDED_WRONG_KIND);
+	munmap(both, 2 * PAGE);
+}
+
+/* Revoked: nothing is mapped there any more, or less than was asked for, or memory has taken its place. */
+static void test_driver_gone(void **state)
+{
+	char *registers = map_registers_of("registers", 3 * PAGE);
+
+	(void)state;
+	munmap(registers + PAGE, PAGE);
+	assert_int_equal(take(registers + PAGE, PAGE, true, true), PRETENDED_GONE);
+	assert_int_equal(take(registers + PAGE, PAGE, false, true), PRETENDED_GONE);
+	assert_int_equal(take(registers, 3 * PAGE, true, true), PRETENDED_GONE);
+	assert_ptr_equal(mmap(registers, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 registers);
+	assert_int_equal(take(registers, PAGE, true, true), PRETENDED_WRONG_KIND);
+	munmap(registers, PAGE);
+	munmap(registers + 2 * PAGE, PAGE);
+}
+
+static void test_driver_twice(void **state)
+{
+	char *pages = map_registers_of("pages", 3 * PAGE);
+
+	(void)state;
+	assert_int_equal(take(pages + PAGE, PAGE, false, true), PRETENDED_GOOD);
+	assert_int_equal(take(pages + PAGE, PAGE, false, true), PRETENDED_TWICE);
+	assert_int_equal(take(pages, 3 * PAGE, false, true), PRETENDED_TWICE);
+	assert_false(give_back(pages)); /* not where it begins */
+	assert_true(give_back(pages + PAGE));
+	assert_false(give_back(pages + PAGE));
+	munmap(pages, 3 * PAGE);
+}
+
+/** struct use - pages that a kernel uses while another thread gives them back */
+struct use {
+	void *pages;
+	atomic_int thread;
+	atomic_bool inside, returned;
+	bool ended, ended_before;
+};
+
+static void *give_back_in_use(void *argument)
+{
+	struct use *use = argument;
+
+	while (!atomic_load(&use->inside))
+		sched_yield();
+	atomic_store(&use->thread, gettid());
+	(void)give_back(use->pages);
+	use->ended_before = use->ended;
+	atomic_store(&use->returned, true);
+	return NULL;
+}
+
+/* Thread @id waits for something. */
+static bool sleeps(int id)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+	file = id ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d %*s %c", &state) != 1)
+		state = 0;
+	fclose(file);
+	return state == 'S';
+}
+
+/* A kernel that goes on until the other thread waits for it, or does not wait. */
+static void use_pages(void *argument)
+{
+	struct use *use = *(struct use **)argument;
+
+	atomic_store(&use->inside, true);
+	while (!atomic_load(&use->returned) && !sleeps(atomic_load(&use->thread)))
+		sched_yield();
+	use->ended = !atomic_load(&use->returned);
+}
+
+static void test_driver_use(void **state)
+{
+	struct use use = { .pages = map_registers_of("pages", PAGE) }, *argument = &use;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(take(use.pages, PAGE, false, true), PRETENDED_GOOD);
+	assert_int_equal(pthread_create(&thread, NULL, give_back_in_use, &use), 0);
+	assert_int_equal(run_kernel(use_pages, 1, 1, &argument), 0);
+	pthread_join(thread, NULL);
+	assert_true(use.ended_before);
+	munmap(use.pages, PAGE);
+}
+
+/* Registers that were revoked cannot be mapped again, which is said; those that were not go on. */
+static void test_revoked_registers(void **state)
+{
+	char *registers = map_registers_of("registers", 2 * PAGE);
+	uint64_t device;
+
+	(void)state;
+	assert_int_equal(ops->map_registers(backend, registers, 2 * PAGE, &device), 0);
+	assert_ptr_equal(mmap(registers, 2 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 registers);
+	ops->unmap_registers(backend, registers, 2 * PAGE);
+	assert_int_equal(ops->map_registers(backend, registers, 2 * PAGE, &device), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "maps no device registers: "));
+	munmap(registers, 2 * PAGE);
+	assert_int_equal(ops->map_registers(backend, registers, PAGE, &device), -ENOTSUP);
+	assert_true(ops->register_host(backend, registers, PAGE, &device) < 0);
+}
+
 /* Launches follow what is in the stream, and what comes into the stream follows them; never the other way. */
 static void test_joined_streams(void **state)
 {
@@ -183,6 +344,12 @@ int main(int count, char **arguments)
 		cmocka_unit_test_setup_teardown(test_export, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_abilities, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_joined_streams, open_backend, close_backend),
+		cmocka_unit_test_setup_teardown(test_revoked_registers, open_backend, close_backend),
+		cmocka_unit_test(test_driver_unaligned),
+		cmocka_unit_test(test_driver_kind),
+		cmocka_unit_test(test_driver_gone),
+		cmocka_unit_test(test_driver_twice),
+		cmocka_unit_test(test_driver_use),
 	};
 	void *module = count == 2 ? dlopen(arguments[1], RTLD_NOW) : NULL;
 	const struct weir_backend_ops *const *found = module ? dlsym(module, "weir_backend_module") : NULL;
@@ -192,5 +359,13 @@ int main(int count, char **arguments)
 		return 1;
 	}
 	ops = *found;
+	*(void **)&take = dlsym(RTLD_DEFAULT, "pretended_register");
+	*(void **)&give_back = dlsym(RTLD_DEFAULT, "pretended_unregister");
+	*(void **)&run_kernel = dlsym(RTLD_DEFAULT, "pretended_run");
+	if (!take || !give_back || !run_kernel) {
+		printf("Bail out! the stand-in for the driver is not preloaded\n");
+		return 1;
+	}
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

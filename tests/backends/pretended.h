@@ -10,7 +10,9 @@
  *
  * WEIR_PRETENDED_MEMORY=FILE has the devices' memory be parts of a file that can be mapped, such as a BAR in
  * sysfs, which is what it exports then; else an export is a file of zeros. WEIR_PRETENDED_WRONG_EXPORT=1: it
- * exports other memory than it is asked for.
+ * exports other memory than it is asked for. WEIR_PRETENDED_LAX=CHECK: a driver that lacks a check of those
+ * that real ones make of registrations (unaligned, kind, gone, twice, use): controls, which tests have to
+ * fail on.
  *
  * It shows itself as two. Whoever mixes them up dies of that: a stream, an event or memory of
  * the one while the other is the thread's current device.
@@ -70,6 +72,7 @@ enum pretended_registered {
 	PRETENDED_WRONG_KIND, /* registers that are ordinary pages, or the other way round */
 	PRETENDED_TWICE,      /* some of it is registered already */
 	PRETENDED_REFUSED,    /* registers, which this driver does not map (WEIR_PRETENDED_NO_REGISTERS) */
+	PRETENDED_GONE,       /* nothing is mapped there, or not all of it: it was revoked */
 };
 
 /**
@@ -78,10 +81,13 @@ enum pretended_registered {
  * Registers are what is mapped of VFIO, of a PCI function in sysfs, or of a file whose name has "registers"
  * in it.
  */
-enum pretended_registered pretended_register(void *address, size_t bytes, bool registers, bool everyone);
+__attribute__((visibility("default"))) enum pretended_registered pretended_register(void *address,
+										    size_t bytes,
+										    bool registers,
+										    bool everyone);
 /** pretended_unregister() - false: it is not what pretended_register() took. Waits for kernels, as drivers do
  */
-bool pretended_unregister(void *address);
+__attribute__((visibility("default"))) bool pretended_unregister(void *address);
 /**
  * pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no
  * allocation has
@@ -105,6 +111,7 @@ void (*pretended_kernel(const char *name))(void *);
 bool pretended_stays(const char *name);
 /** pretended_run() - run @kernel with its arguments at @args, on the current device; 0, or -1 without a cpu
  * backend */
-int pretended_run(void (*kernel)(void *), uint32_t blocks, uint32_t threads, void *args);
+__attribute__((visibility("default"))) int pretended_run(void (*kernel)(void *), uint32_t blocks,
+							 uint32_t threads, void *args);
 
 #endif

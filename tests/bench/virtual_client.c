@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <weir/core/mix.h>
+
 #include "backend/error.h"
 
 enum {
@@ -178,11 +180,7 @@ void client_close(struct client *client)
 
 u64 client_random(u64 *state)
 {
-	u64 x = *state += 0x9e3779b97f4a7c15u; /* splitmix64 */
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
+	return weir_mix_next(state);
 }
 
 u32 client_fill(struct client *client, u32 index, u32 opcode, u64 *random)
@@ -198,11 +196,16 @@ u32 client_fill(struct client *client, u32 index, u32 opcode, u64 *random)
 			.cdw0 = opcode | (queue->cid++ & 0xffff) << 16,
 			.nsid = 1,
 			.prp1 = data,
+			.cdw2 = (u32)client->version,
+			.cdw3 = (u32)(client->version >> 32),
 			.cdw10 = (u32)lba,
-			.cdw11 = (u32)(lba >> 32),
+			.cdw11 = (u32)((client->volume | lba) >> 32),
 			.cdw12 = blocks - 1,
+			.cdw14 = client->lease_epoch,
+			.cdw15 = client->map_epoch,
 		};
 		queue->tail = (queue->tail + 1) & mask;
+		client->version += client->version ? blocks : 0;
 	}
 	doorbell(client, 2 * (index + 1), queue->tail);
 	return mask;

@@ -47,6 +47,7 @@ struct client_queue {
  * @depth: entries per ring, a power of two
  * @block_bytes: bytes per command
  * @blocks: of the medium
+ * @volume: of an engine: bits of SLBA above the block; @lease_epoch, @map_epoch, @version: of its commands
  */
 struct client {
 	struct weir_virtual *controller;
@@ -60,6 +61,10 @@ struct client {
 	u32 depth;
 	u32 block_bytes;
 	u64 blocks;
+	u64 volume;
+	u64 version;
+	u32 lease_epoch;
+	u32 map_epoch;
 };
 
 /**

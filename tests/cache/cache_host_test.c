@@ -370,6 +370,25 @@ static void test_keys_run_out(void **state)
 	must(weir_context_close(context));
 }
 
+/* Words of lines are read in parts: those of a large cache, too, are counted once each. */
+static void test_dirty_lines_of_a_large_cache(void **state)
+{
+	enum { MANY = 3 << 16, PUT = 96 };
+	struct weir_context *context = open_context();
+	struct weir_storage *storage = open_storage(context, "virt:128M?block=512");
+	struct weir_cache *cache;
+
+	(void)state;
+	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = MANY, .line_bytes = LINE), &cache));
+	for (uint64_t i = 0; i < PUT; i++) {
+		put_line(context, cache, storage, i * i * 23 % (MANY - 1), SEED);
+		assert_int_equal(dirty_lines(cache), i + 1);
+	}
+	must(weir_cache_destroy(cache));
+	must(weir_storage_close(storage));
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_a_storage_leaves_every_cache),
 		cmocka_unit_test(test_neighbours_keep_their_lines),
 		cmocka_unit_test(test_keys_run_out),
+		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
 	};
 
 	if (!test_begins())

@@ -40,7 +40,7 @@ static const struct {
 	{ "INVALID", WEIR_LINE_INVALID },     { "BUSY", WEIR_LINE_BUSY },
 	{ "FAILED", WEIR_LINE_FAILED },       { "READY", WEIR_LINE_READY },
 	{ "MODIFIED", WEIR_LINE_MODIFIED },   { "WRITING", WEIR_LINE_WRITING },
-	{ "REWRITTEN", WEIR_LINE_REWRITTEN }, { "stuck", WEIR_LINE_MODIFIED },
+	{ "REWRITTEN", WEIR_LINE_REWRITTEN }, { "unwritable", WEIR_LINE_MODIFIED },
 };
 
 enum { STATES = sizeof(states) / sizeof(*states) };
@@ -74,7 +74,7 @@ static void lay_out(size_t state, u64 pins)
 	pins += bits == WEIR_LINE_BUSY;
 	weir_store_u64_relaxed_dev(word(), (bits == WEIR_LINE_INVALID ? 0 : (u64)KEY << WEIR_LINE_KEY_SHIFT) |
 						   7 * WEIR_LINE_VERSION | pins * WEIR_LINE_PIN | bits);
-	if (!strcmp(states[state].name, "stuck"))
+	if (!strcmp(states[state].name, "unwritable"))
 		weir_store_u32_relaxed_dev(&cache.policy.status[WAY], FAULT);
 	if (bits == WEIR_LINE_FAILED)
 		weir_store_u32_relaxed_dev(&cache.policy.status[WAY], FAULT);
@@ -156,7 +156,7 @@ static const struct {
 	const char *name;
 	void (*happen)(void);
 } events[] = {
-	{ "claim", event_reserve },
+	{ "reserve", event_reserve },
 	{ "fetched", event_fetched },
 	{ "fetch failed", event_fetch_failed },
 	{ "fetch unsent", event_fetch_unsent },
@@ -204,7 +204,7 @@ static void check(const char *row, const char *event, const char *cell, u64 befo
 
 	if (weir_line_state(after) != states[state].bits)
 		fail_msg("%s, %s: becomes %u, the table says %s", row, event, weir_line_state(after), cell);
-	if (!strcmp(event, "claim")) /* another block, the next version, a pin */
+	if (!strcmp(event, "reserve")) /* another block, the next version, a pin */
 		assert_true(after == ((u64)OTHER_KEY << WEIR_LINE_KEY_SHIFT | 8 * WEIR_LINE_VERSION |
 				      WEIR_LINE_PIN | WEIR_LINE_USED | WEIR_LINE_BUSY));
 	else if (!strcmp(cell, "INVALID"))
@@ -213,13 +213,13 @@ static void check(const char *row, const char *event, const char *cell, u64 befo
 		assert_true(after == (key | 7 * WEIR_LINE_VERSION | WEIR_LINE_MODIFIED));
 	else
 		assert_true(((after ^ before) & ~(WEIR_LINE_STATE | WEIR_LINE_USED)) == 0);
-	assert_int_equal(weir_load_u32_relaxed_dev(&cache.policy.status[WAY]),
-			 !strcmp(cell, "FAILED") || !strcmp(cell, "stuck") || !strcmp(event, "write failed")
-				 ? (u32)FAULT
-			 : !strcmp(event, "write unsent") ? WEIR_STATUS_UNSENT
-			 : !strcmp(event, "drop") && strcmp(row, "READY") && strcmp(row, "MODIFIED")
-				 ? (u32)FAULT
-				 : 0);
+	assert_int_equal(
+		weir_load_u32_relaxed_dev(&cache.policy.status[WAY]),
+		!strcmp(cell, "FAILED") || !strcmp(cell, "unwritable") || !strcmp(event, "write failed")
+			? (u32)FAULT
+		: !strcmp(event, "write unsent") ? WEIR_STATUS_UNSENT
+		: !strcmp(event, "drop") && strcmp(row, "READY") && strcmp(row, "MODIFIED") ? (u32)FAULT
+											    : 0);
 }
 
 static void check_cell(char *const *cells, char *const *head, size_t column)
@@ -292,7 +292,7 @@ static void test_pins(void **state)
 static void test_errors_are_consumed(void **state)
 {
 	(void)state;
-	lay_out(state_named("stuck"), 0);
+	lay_out(state_named("unwritable"), 0);
 	assert_int_equal(weir_line_take_error(&cache.lines, 0, WAY), FAULT);
 	assert_int_equal(weir_line_take_error(&cache.lines, 0, WAY), FAULT);
 	assert_int_equal(weir_load_u64_relaxed_dev(&cache.lines.write_errors), 1);

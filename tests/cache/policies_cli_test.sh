@@ -42,11 +42,11 @@ check "the same as text" 0 '^sieve +[0-9.]+ +[0-9.]+' "$policies" "${small[@]}" 
 check "one policy, many lanes" 0 '64 lanes' "$policies" "${small[@]}" --policy=lru --trace=zipf --lanes=64 --wave=4
 check "refused: a policy that is none" 2 'lifo.*clock, lru, fifo, random, direct, sieve, frequency, user' "$policies" --policy=lifo
 check "refused: a policy without its header" 1 '-Duser_policy=HEADER' "$policies" "${small[@]}" --policy=user
-check "refused: a trace that is none" 2 '--trace=walk: it takes zipf' "$policies" --trace=walk
-check "refused: lines that are no sets" 2 '--lines=6: it takes a multiple of 4' "$policies" --lines=6
-check "refused: no lanes" 2 '--lanes=0: it takes a number up to' "$policies" --lanes=0
-check "refused: an unknown option" 2 'unknown or incomplete option' "$policies" --turbo
-check "refused: a word" 2 'what is "zipf"' "$policies" zipf
+check "refused: a trace that is none" 2 '--trace takes zipf' "$policies" --trace=walk
+check "refused: lines that are no sets" 2 '--lines takes a multiple of 4' "$policies" --lines=6
+check "refused: no lanes" 2 '--lanes does not take "0"; it is a whole number from 1 to' "$policies" --lanes=0
+check "refused: an unknown option" 2 '--turbo is no option' "$policies" --turbo
+check "refused: a word" 2 '"zipf" is one argument too many' "$policies" zipf
 check "refused: a device that is not there" 1 'no backend "abacus"' "$policies" --backend=abacus
 if [ -n "$sample" ]; then
   # 8192 lines go by and 128 stay: with those kept, none is read twice.

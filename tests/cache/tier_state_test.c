@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/cache/tier.h>
+#include <weir/core/cache/tier_part.h>
 
 enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, CELLS = 12 };
 

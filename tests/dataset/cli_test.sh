@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..9
+echo 1..10
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -26,6 +26,15 @@ verdict $? "info"
 "$tool" make "$folder/t.tar" --as tar --samples 300 && tar -tf "$folder/t.tar" >/dev/null && "$tool" index "file:$folder/t.tar" >/dev/null &&
   "$tool" verify "file:$folder/t.tar" --order full | grep -q '^300 samples'
 verdict $? "a tar file that tar can read, index, verify"
+python3 -c 'import sys, tarfile
+info = tarfile.TarInfo("large")
+info.size = 9 << 30 # in base 256, as sizes of 8 GiB and more are
+with open(sys.argv[1], "wb") as file:
+    file.write(info.tobuf(tarfile.GNU_FORMAT))
+    file.truncate(512 + info.size)' "$folder/large.tar"
+"$tool" index "file:$folder/large.tar" 2>&1 | grep -q "sample 'large' has 9663676416 bytes"
+verdict $? "a member of 9 GiB is refused with its size"
+rm -f "$folder/large.tar"
 "$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
 verdict $? "order"
 "$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --json >"$folder/bench" &&

@@ -82,11 +82,11 @@ text "a process without weir" 4 'has no weir context open' dump $$
 text "no number" 2 'no process number: 12x' dump 12x
 text "0 is none" 2 'no process number: 0' dump 0
 text "a negative one" 2 'weir-stat --help' dump -5
-text "two at once" 2 'one process at a time' dump 1 2
-text "a bad time" 2 '--over takes milliseconds' dump --over 1s 1
-text "no command" 2 'say list or dump'
-text "a command that is none" 2 'what is this for: show' show
-text "a word too many" 2 'what is this for: 5' list 5
+text "two at once" 2 'give dump one PID' dump 1 2
+text "a bad time" 2 'from 0 to 60000' dump --over 1s 1
+text "no command" 2 'a command is missing: give list or dump'
+text "a command that is none" 2 'there is no command show' show
+text "a word too many" 2 'list takes nothing more: "5"' list 5
 text "help" 0 'Exit status: 0 done' --help
 text "version" 0 'weir-stat ' --version
 
@@ -136,7 +136,7 @@ seen "docs/hardware.md has every key" "$pid" "$documented"
 # Its file, as other versions, other processes and a broken disk might have left it.
 file=$folder/$pid-1 saved=$work/saved
 cp "$file" "$saved"
-sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 2' dump "$pid"
+sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 3' dump "$pid"
 text "is listed" 0 'another version of weir' list
 sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'and layout 9, this weir-stat knows' dump "$pid"
 head -c 150 "$saved" >"$file"; text "half a file" 6 'is damaged' dump "$pid"

@@ -41,6 +41,7 @@ struct isa_args {
 #define ISA_ACCESSES(bits, scope)                                                                            \
 	ISA_LOAD(bits, relaxed, scope)                                                                       \
 	ISA_LOAD(bits, acquire, scope)                                                                       \
+	ISA_LOAD(bits, fenced, scope)                                                                        \
 	ISA_STORE(bits, relaxed, scope)                                                                      \
 	ISA_STORE(bits, release, scope)                                                                      \
 	ISA_STORE(bits, fenced, scope)                                                                       \
@@ -79,6 +80,7 @@ ISA(order_loads, 64, weir_order_loads())
 ISA(after, 64, old = weir_depend(0, before))
 ISA(fence_from_controller, 64, weir_fence_from_controller())
 ISA(fence_with_controller, 64, weir_fence_with_controller())
+ISA(fence_of_loads, 64, old = weir_load_u64_fenced_dev(word); weir_order_loads())
 ISA(fence_to_lanes, 64, weir_fence_to_lanes(); weir_store_u64_fenced_dev(word, value))
 ISA(fence_to_controller, 32, weir_fence_to_controller(); weir_mmio_store_u32(address, value))
 ISA(mmio_store_u32, 32, weir_mmio_store_u32(address, value))

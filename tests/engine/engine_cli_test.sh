@@ -29,7 +29,7 @@ damage() {
 }
 
 file=$root/e.img
-expect 2 usage 'no arguments: usage' "$engine"
+expect 2 'a command is missing' 'no arguments' "$engine"
 expect 1 'does not exist' 'a file that is not there' "$engine" show "$file"
 expect 0 'room for' 'format makes the file' "$engine" format "$file" --size 4M
 expect 0 'write amplification' 'show' "$engine" show "$file"

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/core/mix.h>
 #include <weir/weir.h>
 
 #include "backend/error.h"
@@ -30,8 +31,10 @@ enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
  * @now: its bytes as reads see them; @durable: as they are after a loss of power; @dirty: which differ, by
  * block
  * @writes: how many have come
+ * @discarded: blocks that were, and are zeros now
  * @cut: the power fails during that one; 0: never
  * @off: it has failed: all requests do
+ * @held: with @holds: a write that has come and is not carried out
  */
 struct lossy {
 	struct weir_medium medium;
@@ -39,18 +42,17 @@ struct lossy {
 	unsigned char *durable;
 	bool *dirty;
 	u64 writes;
+	u64 discarded;
 	u64 cut;
 	u64 lots;
 	bool off;
+	bool holds;
+	struct weir_io *held;
 };
 
 static inline u64 lossy_draw(struct lossy *lossy)
 {
-	u64 x = lossy->lots += 0x9e3779b97f4a7c15u;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
+	return weir_mix_next(&lossy->lots);
 }
 
 static inline void lossy_keep(struct lossy *lossy, u64 block)
@@ -76,17 +78,30 @@ static inline void lossy_write(struct lossy *lossy, const struct weir_io *io)
 			lossy_keep(lossy, i);
 }
 
+static inline void lossy_discard(struct lossy *lossy, const struct weir_io *io)
+{
+	memset(lossy->now + io->offset_bytes, 0, io->bytes);
+	memset(lossy->dirty + io->offset_bytes / BLOCK, true, io->bytes / BLOCK);
+	lossy->discarded += io->bytes / BLOCK;
+}
+
 static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
 {
 	struct lossy *lossy = (struct lossy *)medium;
 	u64 at = io->offset_bytes;
 
+	if (lossy->holds && io->kind == WEIR_IO_WRITE && !lossy->held) {
+		lossy->held = io;
+		return true;
+	}
 	io->status = 0;
 	if (!lossy->off && io->kind == WEIR_IO_READ)
 		for (unsigned i = 0; i < io->iov_count; at += io->iov[i++].iov_len)
 			memcpy(io->iov[i].iov_base, lossy->now + at, io->iov[i].iov_len);
 	else if (!lossy->off && io->kind == WEIR_IO_WRITE)
 		lossy_write(lossy, io);
+	else if (!lossy->off && io->kind == WEIR_IO_DISCARD)
+		lossy_discard(lossy, io);
 	else if (!lossy->off && io->kind == WEIR_IO_FLUSH)
 		for (u64 i = 0; i < medium->bytes / BLOCK; i++)
 			if (lossy->dirty[i])
@@ -135,17 +150,27 @@ static inline void lossy_destroy(struct lossy *lossy)
 	free(lossy->dirty);
 }
 
-/* The power comes back: of what was not durable, some blocks are there. */
+enum { NOTHING_IS_KEPT = 0 }; /* a seed of lossy_crash() */
+
+/* The power comes back: of what was not durable, some blocks are there, or none. */
 static inline void lossy_crash(struct lossy *lossy, u64 seed)
 {
 	lossy->lots = seed;
 	for (u64 i = 0; i < lossy->medium.bytes / BLOCK; i++)
-		if (lossy->dirty[i] && lossy_draw(lossy) & 1)
+		if (lossy->dirty[i] && seed != NOTHING_IS_KEPT && lossy_draw(lossy) & 1)
 			lossy_keep(lossy, i);
 	memcpy(lossy->now, lossy->durable, lossy->medium.bytes);
 	memset(lossy->dirty, 0, lossy->medium.bytes / BLOCK * sizeof(bool));
 	lossy->off = false;
 	lossy->cut = lossy->writes = 0;
+}
+
+/* Another medium with what is durable on this one. */
+static inline void lossy_copy(struct lossy *lossy, const struct lossy *from)
+{
+	lossy_create(lossy, from->medium.bytes);
+	memcpy(lossy->now, from->durable, from->medium.bytes);
+	memcpy(lossy->durable, from->durable, from->medium.bytes);
 }
 
 /* ---- the engine ---- */
@@ -224,8 +249,10 @@ static inline u32 direct_io(struct weir_engine *engine, enum weir_io_kind kind, 
 				 .iov = { data, (size_t)blocks * BLOCK } };
 
 	direct.io.iov = &direct.iov;
-	while (!medium->ops->submit(medium, &direct.io))
+	for (u32 tries = 0; !medium->ops->submit(medium, &direct.io); tries++) {
+		assert_true(tries < 100000);
 		medium->ops->poll(medium, 0);
+	}
 	while (!direct.ended)
 		medium->ops->poll(medium, 0);
 	return direct.io.status;

@@ -336,6 +336,54 @@ static void test_volumes(void **state)
 	rig_close(&rig);
 }
 
+/* A medium that has no space any more, say; what it had it has. */
+static const struct weir_medium_ops *behind_ops;
+static bool behind_full;
+
+static bool submit_unless_full(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind != WEIR_IO_WRITE || !behind_full)
+		return behind_ops->submit(medium, io);
+	io->status = NVME_STATUS_CAPACITY_EXCEEDED;
+	io->done(io);
+	return true;
+}
+
+static u64 write_faults(struct rig *rig)
+{
+	struct nvme_volume_engine_status status;
+
+	weir_engine_status(rig->engine, &status);
+	return status.write_faults;
+}
+
+static void test_a_medium_that_fails(void **state)
+{
+	struct weir_medium *behind;
+	struct weir_medium_ops ops;
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(weir_medium_ram_open(4 << 20, 4096, NULL, &behind), 0);
+	behind_ops = behind->ops;
+	ops = *behind_ops;
+	ops.submit = submit_unless_full;
+	behind->ops = &ops;
+	rig_open(&rig, behind, NULL);
+	rig_prepare(&rig);
+	assert_int_equal(rig_write(&rig, 1, 1), 0);
+	assert_int_equal(rig_map(&rig, RIG_MAP, 1, 0, false), 0);
+	assert_int_equal(write_faults(&rig), 0);
+	behind_full = true;
+	assert_int_equal(rig_write(&rig, 1, 2), NVME_STATUS_WRITE_FAULT); /* it is the medium that is full */
+	assert_int_equal(write_faults(&rig), 1);
+	behind_full = false;
+	rig_expect(&rig, 1, 1);
+	assert_int_equal(rig_write(&rig, 1, 2), 0);
+	assert_int_equal(write_faults(&rig), 1); /* until it has been out */
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,7 +392,7 @@ int main(void)
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_versions_of_blocks),
 		cmocka_unit_test(test_not_here), cmocka_unit_test(test_manager),
 		cmocka_unit_test(test_copies),   cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_volumes),
+		cmocka_unit_test(test_volumes),  cmocka_unit_test(test_a_medium_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

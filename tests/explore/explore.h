@@ -213,8 +213,19 @@ void memory_plain(struct lane *lane, void *address, u32 bytes, bool store, struc
 void memory_settle(void);
 /** memory_wake() - lanes that sleep look again: the controller has written somewhere */
 void memory_wake(void);
-/** memory_device_write() - the controller writes */
-void memory_device_write(void *to, const void *from, size_t bytes);
+/** memory_device_units() - the controller writes, @unit bytes at one time */
+void memory_device_units(void *to, const void *from, size_t bytes, u32 unit);
+
+static inline void memory_device_write(void *to, const void *from, size_t bytes)
+{
+	memory_device_units(to, from, bytes, 4);
+}
+
+/* One word, whose halves are of one time. */
+static inline void memory_device_store(void *to, u64 value)
+{
+	memory_device_units(to, &value, sizeof(value), sizeof(value));
+}
 
 /* watch.c */
 enum watch_kind {

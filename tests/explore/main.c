@@ -26,7 +26,7 @@
 
 enum {
 	MOST_JOBS = 64,
-	MOST_KERNELS = 8,
+	MOST_KERNELS = 16,
 	SEEN_LOG2 = 23, /* room for distinct schedules */
 	STRATEGIES = 8,
 	EXHAUSTIVE = 7,

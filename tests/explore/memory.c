@@ -591,9 +591,9 @@ void memory_settle(void)
 				     EXPLORE_RELAXED);
 }
 
-void memory_device_write(void *to, const void *from, size_t bytes)
+void memory_device_units(void *to, const void *from, size_t bytes, u32 unit)
 {
-	for (size_t at = 0; run.weak && at < bytes; at += 4)
-		remember((unsigned char *)to + at, 4, NOW);
+	for (size_t at = 0; run.weak && at < bytes; at += unit)
+		remember((unsigned char *)to + at, unit, NOW);
 	memcpy(to, from, bytes);
 }

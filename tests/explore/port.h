@@ -129,6 +129,7 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 	}
 #define EXPLORE_ACCESSORS(bits, scope)                                                                       \
 	EXPLORE_LOAD(bits, relaxed, scope, EXPLORE_RELAXED)                                                  \
+	EXPLORE_LOAD(bits, fenced, scope, EXPLORE_RELAXED)                                                   \
 	EXPLORE_LOAD(bits, acquire, scope, EXPLORE_ACQUIRE)                                                  \
 	EXPLORE_STORE(bits, relaxed, scope, EXPLORE_RELAXED)                                                 \
 	EXPLORE_STORE(bits, release, scope, EXPLORE_RELEASE)                                                 \

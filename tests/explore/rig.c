@@ -58,6 +58,8 @@ static bool medium_submit(struct weir_medium *base, struct weir_io *io)
 	if (medium.count == IN_FLIGHT)
 		return false;
 	medium.pending[medium.count++] = io;
+	if (rig.shape.replicas)
+		rig_note_placed(io);
 	return true;
 }
 
@@ -91,8 +93,8 @@ static bool was_stopped(const struct weir_io *io)
 
 static bool never_ends(const struct weir_io *io)
 {
-	return !medium.closing &&
-	       (io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES || was_stopped(io));
+	return !medium.closing && (io->offset_bytes == rig.lost_lba * SCENARIO_BLOCK_BYTES ||
+				   was_stopped(io) || (rig.shape.replicas && rig_waits_placed(io)));
 }
 
 static unsigned medium_poll(struct weir_medium *base, unsigned thread)
@@ -111,7 +113,9 @@ static unsigned medium_poll(struct weir_medium *base, unsigned thread)
 	io = medium.pending[index];
 	medium.pending[index] = medium.pending[--medium.count];
 	io->status = io->offset_bytes == rig.bad_lba * SCENARIO_BLOCK_BYTES ? UNRECOVERED_READ : 0;
-	if (!io->status && !medium.closing && io->bytes)
+	if (rig.shape.replicas && !medium.closing)
+		io->status = (u16)rig_move_placed(io);
+	else if (!io->status && !medium.closing && io->bytes)
 		move_data(io);
 	io->done(io);
 	return 1;
@@ -511,6 +515,8 @@ void rig_open(const struct rig_shape *shape)
 	rig.disk->fault = (weir_addr)(uintptr_t)rig.fault;
 	if (shape->partner)
 		part(rig.disk);
+	if (shape->replicas)
+		rig_lay_out_placed();
 	lay_out_cache();
 }
 
@@ -557,6 +563,7 @@ bool rig_poll(void)
 		memcpy(before[i], (void *)(uintptr_t)rig.queues[i].cq, depth * sizeof(struct nvme_cqe));
 	memcpy(events, event_index, sizeof(events));
 	something = weir_virtual_poll(controller, 0) != 0 || died || rang;
+	something |= rig_step_placed();
 	if (!something && !early) /* late, but not for ever */
 		something = forward_doorbells();
 	if (run.weak)

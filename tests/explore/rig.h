@@ -29,6 +29,8 @@ enum { RIG_FAULTS = 8 };
  * @inclusive: that tier
  * @on_device: as if the controller were on the device
  * @partner: the second half of the queue pairs is a storage of its own, behind the same cache
+ * @replicas: lanes place the blocks of a volume, with so many; the first queue pair is its own controller's,
+ * the other three are engines'. 0: they do not
  * @faults: what the controller does wrong
  * @fault_count: rows of @faults
  */
@@ -46,6 +48,7 @@ struct rig_shape {
 	bool shares;
 	u32 tier;
 	bool inclusive;
+	u32 replicas;
 	struct weir_virtual_fault faults[RIG_FAULTS];
 	u32 fault_count;
 };
@@ -73,6 +76,8 @@ struct rig {
 
 extern struct rig rig;
 
+struct scenario_args;
+
 /** rig_create() - once per process */
 void rig_create(void);
 /** rig_open() - lay out queues, cache and array for a run; all memory of the arena is fresh */
@@ -89,6 +94,10 @@ void rig_leave_dirty(u32 lines);
 /** rig_leave_clean() - the first blocks are in the first lines of the cache, the next in those of its tier,
  * as on storage */
 void rig_leave_clean(void);
+/** rig_lay_out_pool() - a pool of @chunks chunks, for the arguments of a scenario */
+void rig_lay_out_pool(struct scenario_args *args, u32 chunks);
+/** rig_lay_out_batches() - one for each of @waves waves, likewise */
+void rig_lay_out_batches(struct scenario_args *args, u32 waves);
 /** rig_close() - take the queues away from the controller */
 void rig_close(void);
 

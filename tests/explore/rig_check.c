@@ -209,7 +209,9 @@ void rig_check(void)
 		check_queue(&rig.queues[i], i);
 	if (!run.failed)
 		check_lines();
-	if (!run.failed && rig.written)
+	if (!run.failed && rig.shape.replicas)
+		rig_check_placed();
+	else if (!run.failed && rig.written)
 		check_errors();
 	if (!run.failed)
 		check_share();

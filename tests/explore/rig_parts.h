@@ -3,6 +3,8 @@
 #ifndef EXPLORE_RIG_PARTS_H
 #define EXPLORE_RIG_PARTS_H
 
+#include <stdbool.h>
+
 #include <weir/abi.h>
 
 #include "scenarios.h"
@@ -10,6 +12,20 @@
 enum { LINE_LOG2 = 9 };
 
 extern u64 rig_blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
+
+/* rig_placed.c */
+
+struct weir_io;
+
+void rig_lay_out_placed(void);
+/* Return: a map changed. */
+bool rig_step_placed(void);
+void rig_note_placed(const struct weir_io *io);
+/* The host waits until all engines have one map. */
+bool rig_waits_placed(const struct weir_io *io);
+/* Its NVMe status. */
+u32 rig_move_placed(const struct weir_io *io);
+void rig_check_placed(void);
 
 /* The first of the queue pairs that end with the storage that dies. */
 u32 rig_first_dying(void);

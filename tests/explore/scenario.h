@@ -28,7 +28,10 @@ struct weir_virtual_fault;
  * @partner: two storages behind the cache
  * @shares: the cache has a Share Table
  * @tier: and lines behind it: 1 exclusive, 2 inclusive
+ * @placed: a volume of three engines, whose blocks lanes place
  * @written: lanes write through the cache, and the last one flushes it
+ * @pool: megabytes of a pool of buffers
+ * @batches: waves have batches
  * @fair: more lanes than slots, of one queue pair; the oldest is not overtaken for ever
  * (docs/guide/blocks.md)
  * @tiny: small enough to try every schedule; shape fixed
@@ -51,12 +54,15 @@ struct scenario {
 	bool partner;
 	bool shares;
 	u32 tier;
+	u32 pool;
+	bool batches;
+	bool placed;
 	bool written;
 	bool fair;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 110 };
+enum { SCENARIO_COUNT = 125 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

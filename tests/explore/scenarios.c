@@ -445,6 +445,32 @@ const struct scenario scenarios[] = {
 	  .prepare = both_levels,
 	  .tiny = true,
 	  .waves = 2 },
+	{ .name = "pool", .kernel = "pool", .requests = 3, .mode = SCENARIO_POOL_PAGES, .pool = 1 },
+	{ .name = "pool-levels", .kernel = "pool", .requests = 3, .mode = SCENARIO_POOL_LEVELS, .pool = 2 },
+	{ .name = "pool-twice", .kernel = "pool_twice", .requests = 2, .pool = 1 },
+	{ .name = "tiny-pool",
+	  .kernel = "pool",
+	  .requests = 1,
+	  .mode = SCENARIO_POOL_PAGES,
+	  .pool = 1,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "tiny-pool-twice",
+	  .kernel = "pool_twice",
+	  .requests = 1,
+	  .pool = 1,
+	  .tiny = true,
+	  .waves = 2 },
+	{ .name = "batch", .kernel = "batch", .requests = 4, .batches = true },
+	{ .name = "rude-batch", .kernel = "batch", .requests = 3, .batches = true, .faults = rude },
+	{ .name = "pulled-batch", .kernel = "batch", .requests = 3, .batches = true, .pull = true },
+	{ .name = "placed", .kernel = "raw", .requests = 4, .placed = true },
+	{ .name = "placed-burst", .kernel = "burst", .requests = 4, .placed = true, .tolerant = true },
+	{ .name = "placed-rewrite", .kernel = "rewrite", .requests = 4, .placed = true },
+	{ .name = "placed-lines", .kernel = "cached", .requests = 4, .placed = true },
+	{ .name = "placed-put", .kernel = "put", .requests = 4, .written = true, .placed = true },
+	{ .name = "placed-batch", .kernel = "batch", .requests = 3, .batches = true, .placed = true },
+	{ .name = "pulled-placed", .kernel = "rewrite", .requests = 3, .pull = true, .placed = true },
 };
 
 const struct scenario *scenario_find(const char *name)
@@ -505,6 +531,10 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	shape.inclusive = scenario->tier == 2;
 	if (shape.inclusive && shape.tier < shape.sets)
 		shape.tier = shape.sets;
+	if (scenario->placed) {
+		shape.queues = 4;
+		shape.replicas = 1 + (u32)random_below(3);
+	}
 	if (scenario->faults)
 		shape.fault_count = scenario->faults(shape.faults);
 	rig_open(&shape);
@@ -527,6 +557,10 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 		(weir_addr)(uintptr_t)rig_allocate((size_t)lanes * requests * SCENARIO_BLOCK_BYTES, 4096);
 	watch((void *)(uintptr_t)args->buffers, (size_t)lanes * requests * SCENARIO_BLOCK_BYTES,
 	      SCENARIO_BLOCK_BYTES, WATCH_DATA, "buffer[%u]", SCENARIO_BLOCK_BYTES);
+	if (scenario->pool)
+		rig_lay_out_pool(args, scenario->pool);
+	if (scenario->batches)
+		rig_lay_out_batches(args, *waves);
 	run.hang_steps = HANG_STEPS;
 	if (scenario->prepare)
 		scenario->prepare();

@@ -36,6 +36,9 @@ enum {
  * @other: struct weir_array over the whole partner, whose blocks are the same; 0: there is none
  * @marks: u64[lanes][SCENARIO_BLOCKS]: the newest generation each lane wrote to its word of each block
  * @finished: lanes that are done
+ * @pool: struct weir_pool, whose one region begins at SCENARIO_POOL_DATA, where there is no memory
+ * @owners: u64 for each of its pages, of the lane that has it
+ * @batches: struct weir_batches of the disk
  */
 struct scenario_args {
 	weir_addr disk;
@@ -51,6 +54,19 @@ struct scenario_args {
 	weir_addr writer;
 	weir_addr other;
 	weir_addr marks;
+	weir_addr pool;
+	weir_addr owners;
+	weir_addr batches;
+};
+
+/* Pages below it are not the pool's; the second chunk's addresses end with it. */
+#define SCENARIO_POOL_DATA ((weir_addr)1 << 40)
+
+/* Modes of the kernel of the pool: sizes that lanes take. */
+enum {
+	SCENARIO_POOL_PAGES = 1,  /* one page, or a few */
+	SCENARIO_POOL_LEVELS = 2, /* of all levels */
+	SCENARIO_POOL_TWICE = 4,  /* another lane gives the same buffer back */
 };
 
 /* Word @word of block @lba in generation @generation. Part of the kernel: a function of its own is another

@@ -2,6 +2,8 @@
 /* Registrations and requests that are refused, and those that fail. */
 #include "file_cases.h"
 
+#include "../storage/lifetime.h"
+
 void test_wrong_registrations(void **state)
 {
 	struct weir_registration *registration;
@@ -98,6 +100,25 @@ void test_failures(void **state)
 	close(full);
 }
 
+/* A request behind a kernel that waits for the host has not ended. */
+static void check_enqueued_is_busy(struct weir_registration *registration)
+{
+	struct weir_file_io io = { .registration = registration, .file = file, .bytes = 100 };
+	struct lifetime_wait_args args = { .gate = 0 };
+	uint32_t *gate, *out;
+
+	must(weir_alloc_host(context, sizeof(*gate), &args.gate, (void **)&gate));
+	must(weir_alloc_host(context, sizeof(*out), &args.out, (void **)&out));
+	must(weir_launch(context, "lifetime_wait", 1, 1, &args, sizeof(args)));
+	must(weir_file_enqueue(context, NULL, &io, 1));
+	refused(weir_deregister(registration), -EBUSY, "have not ended", "weir_file_wait");
+	__atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+	must(weir_sync(context));
+	assert_int_equal(io.result, 100);
+	must(weir_free(context, args.gate));
+	must(weir_free(context, args.out));
+}
+
 void test_busy(void **state)
 {
 	static struct weir_file_io io[MOST_BATCH];
@@ -107,6 +128,8 @@ void test_busy(void **state)
 
 	(void)state;
 	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
+	if (test_on_cpu())
+		check_enqueued_is_busy(registration);
 	make_batch(io, registration, fds);
 	must(weir_file_submit(context, io, MOST_BATCH, &batch));
 	error = weir_deregister(registration); /* it may just have ended */

@@ -152,7 +152,7 @@ static void something_else_arrives(void **state)
 	way->flip = 8191;
 	way->writes = true;
 	tried(way, -EIO,
-	      "the SSD was told to write from the device's memory, the file has 1 wrong, the first at 8191: "
+	      "the SSD was asked to write from the device's memory, the file has 1 wrong, the first at 8191: "
 	      "0xfd, not 0xf9");
 }
 

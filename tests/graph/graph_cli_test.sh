@@ -102,7 +102,7 @@ done
 finish "each command has its help"
 
 refuses 2 "a command is missing"
-refuses 2 "frobnicate is no command" frobnicate
+refuses 2 "there is no command frobnicate" frobnicate
 refuses 2 "the kind of graph is missing" generate
 refuses 2 "ring is no kind of graph" generate ring --scale 4 -o a.bel
 refuses 2 "--scale is missing" generate kron -o a.bel
@@ -110,11 +110,11 @@ refuses 2 "-o is missing" generate kron --scale 4
 refuses 2 "--wings is no option" generate kron --wings
 refuses 2 "-z is no option" generate kron -z
 refuses 2 "--scale needs a value" generate kron --scale
-refuses 2 "--scale 4x is not an unsigned decimal number" generate kron --scale 4x -o a.bel
+refuses 2 '--scale does not take "4x"; it is a whole number from 1 to 32' generate kron --scale 4x -o a.bel
 refuses 2 "extra is one argument too many" generate kron extra --scale 4 -o a.bel
-refuses 2 "--memory 7Q is not a size" generate kron --scale 4 --memory 7Q -o a.bel
-refuses 2 "--memory 4K is too small" generate kron --scale 4 --memory 4K -o a.bel
-refuses 2 "--degree 0 is out of range" generate kron --scale 4 --degree 0 -o a.bel
+refuses 2 '--memory does not take "7Q"' generate kron --scale 4 --memory 7Q -o a.bel
+refuses 2 '--memory does not take "4K"' generate kron --scale 4 --memory 4K -o a.bel
+refuses 2 '--degree does not take "0"' generate kron --scale 4 --degree 0 -o a.bel
 refuses 2 "give two names" convert a.bel
 refuses 2 "give the name of one graph file" info
 refuses 2 "the set is missing" stripe --over a b
@@ -123,7 +123,7 @@ files
 finish "wrong usage: status 2, one sentence, no file"
 
 for scale in 0 33 4294967297; do
-    refuses 2 "is out of range: give 1 to 32" generate kron --scale $scale -o a.bel
+    refuses 2 "it is a whole number from 1 to 32" generate kron --scale $scale -o a.bel
 done
 refuses 2 "the degree 2000000 is out of range" generate kron --scale 4 --degree 2000000 -o a.bel
 refuses 2 "names no known graph format: use .bel" generate kron --scale 4 -o a.txt

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "recovery/takeover.h"
 #include "recovery/tracker.h"
 
 enum { QUEUES = 2, DEPTH = 8 };
@@ -375,6 +376,58 @@ static void test_completions_left_in_the_ring(void **state)
 	close_rig(&rig);
 }
 
+/* Of what passes between two looks a quarter of the limit counts. */
+static void test_a_machine_that_stood_still(void **state)
+{
+	struct rig rig;
+	uint64_t ticket;
+
+	(void)state;
+	open_rig(&rig, 0);
+	rig.storage.answer_ns = 400 * MS;
+	ticket = submit(1);
+	oldest_is(&rig, 1, ticket, 0);
+	now_ns += 90 * MS;
+	oldest_is(&rig, 1, ticket, 90 * MS);
+	now_ns += 5000 * MS;
+	oldest_is(&rig, 1, ticket, 190 * MS);
+	now_ns += 100 * MS;
+	oldest_is(&rig, 1, ticket, 290 * MS);
+	close_rig(&rig);
+}
+
+/* Commands of a queue pair that the host takes over end as the controller says, if it has said so. */
+static void test_taken_over(void **state)
+{
+	static struct weir_event events[2];
+	struct rig rig;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(FIRSTS) / sizeof(FIRSTS[0]); i++) {
+		open_rig(&rig, FIRSTS[i]);
+		queues[0].depth = DEPTH;
+		queues[0].depth_log2 = 3;
+		queues[0].cq = WEIR_ADDR(rings[0]) + weir_queue_cq_offset(DEPTH);
+		for (unsigned k = 0; k < 2; k++) {
+			struct weir_slot *slot = slot_of(0, FIRSTS[i] + k);
+
+			weir_store_u64_relaxed_sys(&events[k].word, 0);
+			slot->target_kind = WEIR_TARGET_EVENT;
+			slot->target = WEIR_ADDR(&events[k]);
+			submit(0);
+		}
+		answer(&rig, 0, FIRSTS[i] + 1);
+		assert_int_equal(weir_takeover_end_commands(&rig.storage, 0), 1);
+		assert_int_equal((weir_status)weir_load_u64_relaxed_sys(&events[1].word), WEIR_OK);
+		assert_int_equal((weir_status)weir_load_u64_relaxed_sys(&events[0].word),
+				 WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | NVME_STATUS_ABORTED_BY_HOST);
+		assert_int_equal(weir_load_u64_relaxed_sys(&queues[0].completed), 2);
+		assert_int_equal(weir_load_u64_relaxed_sys(&queues[0].failed), 1);
+		assert_int_equal(weir_load_u64_relaxed_sys(&queues[0].rogue), 0);
+		close_rig(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +437,8 @@ int main(void)
 		cmocka_unit_test(test_full_rings),
 		cmocka_unit_test(test_completions_around_the_end),
 		cmocka_unit_test(test_completions_left_in_the_ring),
+		cmocka_unit_test(test_taken_over),
+		cmocka_unit_test(test_a_machine_that_stood_still),
 	};
 
 	return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);

@@ -2,7 +2,8 @@
 /*
  * forge.c: results that are wrong, whoever made them: to be loaded before a program that verifies its own.
  *
- * FORGE says how: zero, all of a result is zeros; first or last, that word of it is another one; idle, the
+ * FORGE says how: zero, all of a result is zeros; first or last, that word
+ * of it is another one; end, its last four bytes are; idle, the
  * kernel FORGE_KERNEL does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings;
  * read, what weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
  */
@@ -34,6 +35,8 @@ static void forge(const char *what, void *result, size_t bytes)
 		return;
 	if (is("FORGE", "zero"))
 		memset(result, 0, bytes);
+	if (is("FORGE", "end"))
+		((char *)result)[bytes - 3] ^= 0x10;
 	if (!is("FORGE", "first") && !is("FORGE", "last"))
 		return;
 	if (is("FORGE", "last"))

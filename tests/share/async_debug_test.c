@@ -110,13 +110,11 @@ static void test_memory_in_flight_is_not_freed(void **state)
 static void test_statuses_differ(void **state)
 {
 	static const uint32_t statuses[] = {
-		WEIR_OK,           WEIR_E_INDEX,      WEIR_E_RANGE,
-		WEIR_E_TRANSFER,   WEIR_E_ALIGNMENT,  WEIR_E_READ_ONLY,
-		WEIR_E_TIMEOUT,    WEIR_E_LOCKED,     WEIR_E_DEADLOCK,
-		WEIR_E_SERVICE,    WEIR_E_POLICY,     WEIR_E_EVENT,
-		WEIR_E_SHARED,     WEIR_E_UNSHARED,   WEIR_E_SHARE_TABLE,
-		WEIR_E_TIER,       WEIR_E_WINDOW,     WEIR_E_WIDTH,
-		WEIR_E_QUEUE_FULL, WEIR_E_QUEUE_DEAD, WEIR_E_DEVICE_DEAD,
+		WEIR_OK,           WEIR_E_INDEX,       WEIR_E_RANGE,  WEIR_E_TRANSFER, WEIR_E_ALIGNMENT,
+		WEIR_E_READ_ONLY,  WEIR_E_TIMEOUT,     WEIR_E_LOCKED, WEIR_E_DEADLOCK, WEIR_E_SERVICE,
+		WEIR_E_POLICY,     WEIR_E_EVENT,       WEIR_E_SHARED, WEIR_E_UNSHARED, WEIR_E_SHARE_TABLE,
+		WEIR_E_TIER,       WEIR_E_WINDOW,      WEIR_E_WIDTH,  WEIR_E_POOL,     WEIR_E_QUEUE_FULL,
+		WEIR_E_QUEUE_DEAD, WEIR_E_DEVICE_DEAD,
 	};
 	enum { COUNT = sizeof(statuses) / sizeof(statuses[0]) };
 	char text[COUNT][80];

@@ -226,6 +226,38 @@ static void test_a_prefetch_larger_than_the_cache(void **state)
 	}
 }
 
+/* Does the memory at @address belong to the context still? */
+static bool is_there(struct rig *rig, uint64_t address)
+{
+	uint64_t word;
+
+	return weir_copy_from_device(rig->context, &word, address, sizeof(word)) == 0;
+}
+
+/* What was fetched ahead is under way, and no lane waits for it: the lines stay when their cache goes. */
+static void test_a_cache_that_goes_before_its_commands(void **state)
+{
+	(void)state;
+	for (uint32_t fetches = 0; fetches < 2; fetches++) {
+		struct test_prefetch_args args = { .each = 512 };
+		struct weir_lines lines;
+		struct rig rig;
+
+		open_rig(&rig, 1, 32, 1, "virt:64K?block=512&fault=late:op=read:us=50000");
+		open_array(&rig, 64, 512, 65536, &args.array);
+		args.started = alloc(&rig, 8);
+		must(weir_copy_from_device(rig.context, &lines, args.array.lines, sizeof(lines)));
+		if (fetches)
+			assert_int_equal(prefetch(&rig, &args, 1), 8);
+		must(weir_cache_destroy(rig.cache));
+		rig.cache = NULL;
+		assert_int_equal(is_there(&rig, lines.words), fetches);
+		assert_int_equal(is_there(&rig, lines.policies), fetches);
+		assert_int_equal(is_there(&rig, lines.data), fetches);
+		close_rig(&rig);
+	}
+}
+
 static void run_copies(uint32_t width, uint32_t depth, unsigned disks, uint64_t cache_lines, bool resident)
 {
 	struct test_copies_args args = { .seed = 1, .outstanding = 4, .line_bytes = 1024, .salt = width };
@@ -303,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_every_way_to_wait),
 		cmocka_unit_test(test_prefetched_lines_are_hits),
 		cmocka_unit_test(test_a_prefetch_larger_than_the_cache),
+		cmocka_unit_test(test_a_cache_that_goes_before_its_commands),
 		cmocka_unit_test(test_copies_from_storage_and_cache),
 		cmocka_unit_test(test_bad_copies_are_refused_by_their_block),
 	};

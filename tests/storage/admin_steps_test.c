@@ -21,7 +21,7 @@
 
 enum { RING = 32, BEHIND = 4096, NAMESPACES = 1024 };
 
-static uint64_t now_ns;
+static uint64_t now_ns, still_ns; /* the machine stands still for that long once, with all that is on it */
 
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
@@ -40,7 +40,8 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 
 int sched_yield(void)
 {
-	now_ns += 100000;
+	now_ns += 100000 + still_ns;
+	still_ns = 0;
 	return 0;
 }
 
@@ -233,6 +234,24 @@ static void test_time_is_kept(void **state)
 	}
 }
 
+/* A machine that was suspended gives what remains of a quarter of the time, and the other three. */
+static void test_a_machine_that_stood_still(void **state)
+{
+	struct weir_namespace space;
+	uint64_t waited, hour = 3600000000000u;
+
+	(void)state;
+	still_ns = hour;
+	assert_int_equal(bring_up(0), -ETIMEDOUT);
+	assert_in_range((now_ns - hour) / 1000000 - 1000, 375, 378);
+	assert_int_equal(bring_up(NVME_CSTS_READY), 0);
+	admin.command_ms = 1000;
+	still_ns = hour;
+	waited = now_ns;
+	assert_int_equal(weir_admin_identify(&admin, 0, false, &space), -ETIMEDOUT);
+	assert_in_range((now_ns - waited - hour) / 1000000, 750, 753);
+}
+
 static void test_volatile_caches(void **state)
 {
 	struct weir_namespace space;
@@ -299,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_an_abort_names_both),
 		cmocka_unit_test(test_all_ones_are_nobody),
 		cmocka_unit_test(test_time_is_kept),
+		cmocka_unit_test(test_a_machine_that_stood_still),
 		cmocka_unit_test(test_volatile_caches),
 		cmocka_unit_test(test_a_full_list_of_namespaces),
 		cmocka_unit_test(test_formats_beyond_sixteen),

@@ -115,7 +115,7 @@ static void test_iterations_are_not_saved(void **state)
 	weir_context_close(rig.context);
 }
 
-static struct rig_options faulty(uint32_t width, struct weir_controller_fault row)
+static struct rig_options faulty(uint32_t width, struct weir_fault_row row)
 {
 	struct rig_options options = { .width = width,
 				       .queues = 1,
@@ -130,25 +130,25 @@ static struct rig_options faulty(uint32_t width, struct weir_controller_fault ro
 }
 
 /* A row as those of a URI are made, for any command unless it says which. */
-static struct weir_controller_fault completed_row(struct weir_controller_fault row)
+static struct weir_fault_row completed_row(struct weir_fault_row row)
 {
-	row.opcode = row.opcode ? row.opcode : WEIR_CONTROLLER_ANY;
+	row.opcode = row.opcode ? row.opcode : WEIR_FAULT_ANY_OPCODE;
 	row.every = row.every ? row.every : 1;
 	row.of = row.of ? row.of : 1;
 	row.cid = row.cid ? row.cid : 0x10000;
 	return row;
 }
 
-#define ROW(...) completed_row((struct weir_controller_fault){ __VA_ARGS__ })
+#define ROW(...) completed_row((struct weir_fault_row){ __VA_ARGS__ })
 
 static void run_statuses(uint32_t width)
 {
-	struct rig_options options = faulty(width, ROW(.kind = WEIR_CONTROLLER_STATUS, .lba = 1, .blocks = 2,
-						       .code = NVME_STATUS_UNRECOVERED_READ));
+	struct rig_options options = faulty(width, ROW(.kind = WEIR_VIRTUAL_FAULT_STATUS, .lba = 1,
+						       .blocks = 2, .code = NVME_STATUS_UNRECOVERED_READ));
 	uint32_t reads = 2 * width * 2, every = 0;
 	struct rig rig;
 
-	options.faults[1] = ROW(.kind = WEIR_CONTROLLER_STATUS, .after = 1, .every = 3,
+	options.faults[1] = ROW(.kind = WEIR_VIRTUAL_FAULT_STATUS, .after = 1, .every = 3,
 				.code = NVME_STATUS_INTERNAL_ERROR | NVME_STATUS_DNR);
 	for (uint32_t number = 1; number < reads; number++)
 		every += number % 3 == 0;
@@ -179,7 +179,7 @@ static void test_statuses(void **state)
 static void run_drops(uint32_t width)
 {
 	uint32_t dropped = least(3, 2 * width);
-	struct rig_options options = faulty(width, ROW(.kind = WEIR_CONTROLLER_DROP, .count = 3));
+	struct rig_options options = faulty(width, ROW(.kind = WEIR_VIRTUAL_FAULT_DROP, .count = 3));
 	struct rig rig;
 
 	options.rounds = 1;
@@ -205,7 +205,7 @@ static void run_given_back(uint32_t width)
 	struct rig rig;
 
 	options.depth_log2 = 3;
-	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_DROP, .count = 3);
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_DROP, .count = 3);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 7, 1);
 	take_iterations(&rig, MOST_ITERATIONS, served);
@@ -227,7 +227,7 @@ static void test_dropped_ones_give_their_room_back(void **state)
 static void run_late(uint32_t width)
 {
 	struct rig_options options =
-		faulty(width, ROW(.kind = WEIR_CONTROLLER_LATE, .lba = 1, .blocks = 1, .us = 300000));
+		faulty(width, ROW(.kind = WEIR_VIRTUAL_FAULT_LATE, .lba = 1, .blocks = 1, .us = 300000));
 	struct device_controller_result late;
 	struct rig rig;
 
@@ -252,7 +252,7 @@ static void test_a_late_one_holds_nobody_up(void **state)
 
 /* What the ring holds after @count reads in a queue of 64 and @rows: identifiers, those of other queues as
  * 1000. */
-static void posted(uint32_t width, uint32_t count, const struct weir_controller_fault *rows,
+static void posted(uint32_t width, uint32_t count, const struct weir_fault_row *rows,
 		   const uint32_t *expected, uint32_t entries)
 {
 	struct rig_options options = one_wave(width);
@@ -279,18 +279,18 @@ static void posted(uint32_t width, uint32_t count, const struct weir_controller_
 static void run_extras(uint32_t width)
 {
 	posted(width, 5,
-	       (struct weir_controller_fault[RIG_ROWS]){
-		       ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .every = 2),
-		       ROW(.kind = WEIR_CONTROLLER_STRAY, .after = 1, .count = 2, .cid = 77) },
+	       (struct weir_fault_row[RIG_ROWS]){
+		       ROW(.kind = WEIR_VIRTUAL_FAULT_DUPLICATE, .every = 2),
+		       ROW(.kind = WEIR_VIRTUAL_FAULT_STRAY, .after = 1, .count = 2, .cid = 77) },
 	       (uint32_t[]){ 0, 77, 1, 1, 77, 2, 3, 3, 4 }, 9);
 	posted(width, 2,
-	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_STRAY, .count = 1) },
+	       (struct weir_fault_row[RIG_ROWS]){ ROW(.kind = WEIR_VIRTUAL_FAULT_STRAY, .count = 1) },
 	       (uint32_t[]){ 0x8000, 0, 1 }, 3);
 	posted(width, 3,
-	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_MISROUTE, .after = 2) },
+	       (struct weir_fault_row[RIG_ROWS]){ ROW(.kind = WEIR_VIRTUAL_FAULT_MISROUTE, .after = 2) },
 	       (uint32_t[]){ 0, 1, 1000 }, 3);
 	posted(width, 4,
-	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_DROP, .every = 2) },
+	       (struct weir_fault_row[RIG_ROWS]){ ROW(.kind = WEIR_VIRTUAL_FAULT_DROP, .every = 2) },
 	       (uint32_t[]){ 0, 2 }, 2);
 }
 
@@ -308,7 +308,7 @@ static void run_full(uint32_t width)
 	struct rig rig;
 
 	options.depth_log2 = 3;
-	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .after = 6);
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_DUPLICATE, .after = 6);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 7, 1);
 	take_iterations(&rig, MOST_ITERATIONS, served);
@@ -330,7 +330,7 @@ static void run_phase(uint32_t width)
 	uint32_t served[MOST_ITERATIONS];
 	struct rig rig;
 
-	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_PHASE, .after = 1, .count = 1);
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_PHASE, .after = 1, .count = 1);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 3, 1);
 	take_iterations(&rig, MOST_ITERATIONS, served);
@@ -352,12 +352,11 @@ static void run_groups(uint32_t width)
 	/* 2 and 5 wait for each other; of those that are fetched together, those that do not wait come first
 	 */
 	posted(width, 7,
-	       (struct weir_controller_fault[RIG_ROWS]){
-		       ROW(.kind = WEIR_CONTROLLER_BURST, .every = 3, .of = 2) },
+	       (struct weir_fault_row[RIG_ROWS]){
+		       ROW(.kind = WEIR_VIRTUAL_FAULT_BURST, .every = 3, .of = 2) },
 	       width == 1 ? (uint32_t[]){ 0, 1, 3, 4, 2, 5, 6 } : (uint32_t[]){ 0, 1, 3, 4, 6, 2, 5 }, 7);
 	/* nobody else comes: what is there is let go */
-	posted(width, 3,
-	       (struct weir_controller_fault[RIG_ROWS]){ ROW(.kind = WEIR_CONTROLLER_BURST, .of = 9) },
+	posted(width, 3, (struct weir_fault_row[RIG_ROWS]){ ROW(.kind = WEIR_VIRTUAL_FAULT_BURST, .of = 9) },
 	       (uint32_t[]){ 0, 1, 2 }, 3);
 }
 
@@ -370,7 +369,7 @@ static void run_shuffle(uint32_t width)
 	struct rig rig;
 
 	options.depth_log2 = 6;
-	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_SHUFFLE, .of = 8, .seed = 3);
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_SHUFFLE, .of = 8, .seed = 3);
 	rig_open(&rig, &options);
 	announce(&rig, 0, 24, 1);
 	take_iterations(&rig, MOST_ITERATIONS, served);
@@ -398,7 +397,7 @@ static void test_groups(void **state)
 static void run_stall(uint32_t width)
 {
 	struct rig_options options =
-		faulty(width, ROW(.kind = WEIR_CONTROLLER_STALL, .count = 1, .us = 100000));
+		faulty(width, ROW(.kind = WEIR_VIRTUAL_FAULT_STALL, .count = 1, .us = 100000));
 	uint64_t first = ~0ull, last = 0;
 	struct rig rig;
 
@@ -434,10 +433,10 @@ static void run_rude(uint32_t width)
 	struct rig rig;
 	uint64_t rogue = 0;
 
-	options.faults[0] = ROW(.kind = WEIR_CONTROLLER_LATE, .chance = 300, .us = 200);
-	options.faults[1] = ROW(.kind = WEIR_CONTROLLER_SHUFFLE, .every = 2, .of = 5, .seed = 1);
-	options.faults[2] = ROW(.kind = WEIR_CONTROLLER_DUPLICATE, .every = 3);
-	options.faults[3] = ROW(.kind = WEIR_CONTROLLER_STRAY, .every = 5);
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_LATE, .chance = 300, .us = 200);
+	options.faults[1] = ROW(.kind = WEIR_VIRTUAL_FAULT_SHUFFLE, .every = 2, .of = 5, .seed = 1);
+	options.faults[2] = ROW(.kind = WEIR_VIRTUAL_FAULT_DUPLICATE, .every = 3);
+	options.faults[3] = ROW(.kind = WEIR_VIRTUAL_FAULT_STRAY, .every = 5);
 	run_reads(&rig, &options);
 	assert_int_equal(ended_with(&rig, WEIR_OK), rig_results(&rig));
 	for (uint32_t q = 0; q < 2; q++) {

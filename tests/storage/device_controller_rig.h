@@ -28,7 +28,7 @@ struct rig_options {
 	uint32_t width, queues, depth_log2, controllers, clients, claim, share_log2, rest, rounds;
 	uint64_t claim_bytes, first, blocks, latency_us, iops, timeout_us;
 	bool timed;
-	struct weir_controller_fault faults[RIG_ROWS];
+	struct weir_fault_row faults[RIG_ROWS];
 };
 
 /** struct rig - a context, with queue pairs in its memory */

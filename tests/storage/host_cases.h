@@ -48,6 +48,7 @@ void test_host_io(void **state);
 void test_faults(void **state);
 void test_faults_among_many(void **state);
 void test_times(void **state);
+void test_default_times(void **state);
 void test_counts(void **state);
 void test_large_storage(void **state);
 void test_failed_controller(void **state);

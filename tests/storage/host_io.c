@@ -187,6 +187,32 @@ void test_times(void **state)
 	weir_storage_close(out);
 }
 
+/* Without a limit of their own lanes wait for two tries and what is done between them, 30 s at least. */
+void test_default_times(void **state)
+{
+	static const struct {
+		const char *uri;
+		uint64_t command_us, lane_s;
+	} cases[] = {
+		{ "virt:1M", 0, 75 },           { "virt:1M", 60000000, 135 },
+		{ "virt:1M", 1000000, 30 },     { "virt:1M?timeout_ms=0", 0, 30 },
+		{ "virt:1M", 600000000, 1215 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_storage *out;
+		struct weir_disk disk;
+
+		must(weir_storage_open(context, cases[i].uri,
+				       WEIR_OPTIONS(storage, .command_timeout_us = cases[i].command_us),
+				       &out));
+		must(weir_storage_disk(out, &disk));
+		assert_int_equal(disk.timeout_ns, cases[i].lane_s * 1000000000);
+		must(weir_storage_close(out));
+	}
+}
+
 void test_counts(void **state)
 {
 	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };

@@ -342,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_faults_among_many),
 		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_default_times),
 		cmocka_unit_test(test_read_only_by_uri),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_large_storage),

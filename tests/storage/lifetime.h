@@ -31,4 +31,16 @@ struct lifetime_use_args {
 	weir_addr statuses;
 };
 
+/**
+ * struct lifetime_wait_args - one lane waits for the host, then reads
+ * @array: of which element 0 is read; without lines nothing is
+ * @gate: u32 that the host stores 1 to
+ * @out: u32 that is 1 when the lane has read
+ */
+struct lifetime_wait_args {
+	struct weir_array array;
+	weir_addr gate;
+	weir_addr out;
+};
+
 #endif

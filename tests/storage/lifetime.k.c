@@ -29,3 +29,14 @@ WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
 							     weir_at(args->event, struct weir_event, 0), 0);
 	}
 }
+
+WEIR_KERNEL(lifetime_wait, struct lifetime_wait_args)
+{
+	if (weir_thread() == 0) {
+		for (u32 i = 0; !weir_load_u32_acquire_sys(weir_at(args->gate, weir_shared_u32, 0)); i++)
+			weir_relax(i);
+		if (args->array.lines)
+			(void)weir_array_get_u64(&args->array, 0);
+		weir_store_u32_release_sys(weir_at(args->out, weir_shared_u32, 0), 1);
+	}
+}

@@ -23,6 +23,7 @@ struct handles {
 	struct weir_registration *registration;
 	struct weir_file_batch *batch;
 	struct weir_gpus *gpus;
+	struct weir_buffer_pool *pool;
 };
 
 static struct handles live, dead, none;
@@ -50,6 +51,7 @@ static union {
 	struct weir_registration_info registration;
 	struct weir_file_route route;
 	struct weir_file_stats files;
+	struct weir_pool_stats pool;
 	char bytes[1024];
 } out;
 
@@ -123,7 +125,13 @@ static void *pointer; /* that calls set */
 	X(weir_file_ended, batch, weir_file_ended(h->batch) == SIZE_MAX ? -EINVAL : 0)                       \
 	X(weir_gpus_close, gpus, weir_gpus_close(h->gpus))                                                   \
 	X(weir_gpu_at, gpus, weir_gpu_at(h->gpus, 0, &out.gpu))                                              \
-	X(weir_gpu_disk_at, gpus, weir_gpu_disk_at(h->gpus, 0, 0, &out.gpu_disk))
+	X(weir_gpu_disk_at, gpus, weir_gpu_disk_at(h->gpus, 0, 0, &out.gpu_disk))                            \
+	X(weir_pool_create, context,                                                                         \
+	  weir_pool_create(h->context, NULL, (struct weir_buffer_pool **)&pointer))                          \
+	X(weir_pool_serve, pool, weir_pool_serve(h->pool, 0))                                                \
+	X(weir_pool_address, pool, weir_pool_address(h->pool) ? 0 : -EINVAL)                                 \
+	X(weir_pool_stats, pool, weir_pool_stats(h->pool, &out.pool))                                        \
+	X(weir_pool_destroy, pool, weir_pool_destroy(h->pool))
 HANDLE_CALLS(CALL)
 
 /** struct call - a public function, called with handles; those that close take NULL */
@@ -141,7 +149,8 @@ enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 static bool takes_null(const char *name)
 {
 	static const char *const closing[] = { "weir_context_close", "weir_storage_close",
-					       "weir_cache_destroy", "weir_deregister", "weir_gpus_close" };
+					       "weir_cache_destroy", "weir_deregister",
+					       "weir_gpus_close",    "weir_pool_destroy" };
 
 	for (size_t i = 0; i < sizeof(closing) / sizeof(closing[0]); i++)
 		if (!strcmp(name, closing[i]))
@@ -159,11 +168,13 @@ static void open_handles(struct handles *h)
 	must(weir_register(h->context, memory_of_live, 4096, NULL, &h->registration));
 	must(weir_file_submit(h->context, NULL, 0, &h->batch));
 	must(weir_gpus_open(&h->gpus));
+	must(weir_pool_create(h->context, WEIR_OPTIONS(pool, .bytes = 1), &h->pool));
 }
 
-/* By their parent, but for what has none. */
+/* By their parent, but for what has none, or must go before it. */
 static void close_handles(struct handles *h)
 {
+	must(weir_pool_destroy(h->pool));
 	must(weir_context_close(h->context));
 	must(weir_gpus_close(h->gpus));
 }
@@ -220,9 +231,11 @@ void test_closed_handles(void **state)
 void test_wrong_handles(void **state)
 {
 	struct handles wrong = { (void *)live.storage, (void *)live.cache,        (void *)live.storage,
-				 (void *)live.context, (void *)live.registration, (void *)live.cache };
+				 (void *)live.context, (void *)live.registration, (void *)live.cache,
+				 (void *)live.gpus };
 	struct handles strange = { (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host,
-				   (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host };
+				   (void *)bytes_of_host, (void *)bytes_of_host, (void *)bytes_of_host,
+				   (void *)bytes_of_host };
 
 	(void)state;
 	make_dead();
@@ -296,6 +309,8 @@ void test_null_arguments(void **state)
 	NULL_IN(weir_file_route, r, 0, NULL);
 	NULL_IN(weir_file_submit, c, &request, 1, NULL);
 	NULL_IN(weir_file_stats, c, NULL);
+	NULL_IN(weir_pool_create, c, NULL, NULL);
+	NULL_IN(weir_pool_stats, live.pool, NULL);
 	refused(weir_file_batch(c, NULL, 1), -EINVAL, "NULL", "io");
 	refused(weir_file_submit(c, NULL, 1, (struct weir_file_batch **)&pointer), -EINVAL, "NULL", "io");
 	/* Options are NULL for the defaults; of those that have none, that is refused as the defaults are. */

@@ -25,7 +25,7 @@ enum {
 	OUTSTANDING = 3,
 	ROUNDS = 4,
 	VICTIM = 7,
-	LIMIT_US = 1000000,
+	LIMIT_US = 2000000,
 	USERS = 2
 };
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "target_host.h"
+#include "target/parts.h"
 
 #define DNR NVME_STATUS_DNR
 
@@ -133,6 +134,10 @@ static void wrong_commands_get_a_status(void **state)
 			 NVME_STATUS_INVALID_FIELD | DNR);
 	assert_int_equal(host_take(&queue, host_io(&queue, 0xc2, 1, 0, 1), 512),
 			 NVME_STATUS_INVALID_OPCODE | DNR);
+	sqe = host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 0x7ffff000); /* no room is made for it */
+	host_capsule(&queue, &sqe, NULL, 0);
+	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_INVALID_FIELD | DNR);
 	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
 	host_sgl(&sqe, NVME_SGL_KEYED, 512);
 	host_capsule(&queue, &sqe, NULL, 0);
@@ -143,6 +148,22 @@ static void wrong_commands_get_a_status(void **state)
 	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_SGL_INVALID_OFFSET | DNR);
 	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512),
 			 0); /* and it goes on */
+	close_all();
+}
+
+/* Between CC.EN = 0 and 1 a controller carries nothing out. */
+static void a_disabled_controller_serves_nothing(void **state)
+{
+	u64 cc = 0;
+
+	(void)state;
+	open_both(0, 0);
+	assert_int_equal(host_property(&admin, false, NVME_REGISTER_CC, 0, 0, &cc), 0);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	assert_int_equal(host_property(&admin, true, NVME_REGISTER_CC, 0, cc & ~(u64)NVME_CC_ENABLE, NULL),
+			 0);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512),
+			 NVME_STATUS_COMMAND_SEQUENCE | DNR);
 	close_all();
 }
 
@@ -428,6 +449,74 @@ static void a_dead_host_delays_nobody(void **state)
 	close_all();
 }
 
+/* Iterations of a server thread, and what happened in them, that commands of a host take. */
+static unsigned steps_of_commands(struct host *host)
+{
+	unsigned before = host_steps;
+
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(host_take(host, host_io(host, NVME_OPCODE_READ, 1, i, 8), 4096),
+				 NVME_STATUS_SUCCESS);
+	return host_steps - before;
+}
+
+/* The same number with a host that reads no answer, one in the middle of a PDU, and one that says nothing. */
+static void slow_connections_cost_others_nothing(void **state)
+{
+	static struct host mine, commands, slow, slow_commands, half, silent;
+	struct weir_target *stepped = host_target(1, NULL);
+	unsigned alone;
+
+	(void)state;
+	host_stepped = stepped;
+	host_queue(&commands, stepped, host_admin(&mine, stepped, 0), 1, 0, 0);
+	(void)steps_of_commands(&commands);
+	alone = steps_of_commands(&commands);
+	host_queue(&slow_commands, stepped, host_admin(&slow, stepped, 0), 1, 0, 0);
+	for (unsigned i = 0; i < 31; i++) {
+		struct nvme_sqe sqe = host_io(&slow_commands, NVME_OPCODE_READ, 1, 0, 256);
+
+		host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 131072);
+		host_capsule(&slow_commands, &sqe, NULL, 0);
+	}
+	host_adopt(&half, stepped);
+	host_hello(&half, 0, 0);
+	host_send(&half, "\x04\x00\x48", 3);
+	host_adopt(&silent, stepped);
+	(void)steps_of_commands(&commands); /* what they had to do is done */
+	assert_int_equal(steps_of_commands(&commands), alone);
+	host_stepped = NULL;
+	close(mine.socket), close(commands.socket), close(slow.socket), close(slow_commands.socket);
+	close(half.socket), close(silent.socket);
+	weir_target_destroy(stepped);
+}
+
+/* One that ends has its commands ended in every namespace: it is let go of. */
+static void commands_end_with_their_queue(void **state)
+{
+	struct weir_target *stepped = host_target_of(1, NULL, "virt:1M?fault=late:us=1000000000");
+	static struct host mine, commands;
+
+	(void)state;
+	host_stepped = stepped;
+	host_queue(&commands, stepped, host_admin(&mine, stepped, 0), 1, 0, 0);
+	for (u32 nsid = 1; nsid <= 2; nsid++) {
+		struct nvme_sqe sqe = host_io(&commands, NVME_OPCODE_READ, nsid, 0, 1);
+
+		host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+		host_capsule(&commands, &sqe, NULL, 0);
+	}
+	assert_true(host_receive(&commands)); /* of the first; the second's takes a quarter of an hour */
+	close(commands.socket);
+	for (unsigned i = 0; i < HOST_MOST_STEPS && stepped->servers[0].connections->next; i++)
+		weir_target_step(stepped, 0);
+	assert_int_equal(stepped->servers[0].dead, 0);
+	assert_null(stepped->servers[0].connections->next);
+	host_stepped = NULL;
+	close(mine.socket);
+	weir_target_destroy(stepped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +525,7 @@ int main(void)
 		cmocka_unit_test(reads_without_flow_control),
 		cmocka_unit_test(flush_zeroes_compare_and_deallocate),
 		cmocka_unit_test(wrong_commands_get_a_status),
+		cmocka_unit_test(a_disabled_controller_serves_nothing),
 		cmocka_unit_test(identifies_itself),
 		cmocka_unit_test(connects_are_checked),
 		cmocka_unit_test(commands_wait_for_connect),
@@ -448,7 +538,10 @@ int main(void)
 		cmocka_unit_test(each_byte_of_a_header_wrong),
 		cmocka_unit_test(too_many_commands_end_it),
 		cmocka_unit_test(a_dead_host_delays_nobody),
+		cmocka_unit_test(slow_connections_cost_others_nothing),
+		cmocka_unit_test(commands_end_with_their_queue),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

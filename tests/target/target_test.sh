@@ -38,7 +38,7 @@ cat >"$work/good.json" <<END
                     "hosts": ["nqn.2026-11.org.example:host"] } ] }
 END
 serves 'a JSON file' '1M, read only' --config "$work/good.json"
-refuses 'nothing to serve' 2 'usage:'
+refuses 'nothing to serve' 2 'a subsystem is missing'
 refuses 'no NQN' 1 'is no NQN' "${any[@]}" --subsystem disk1=virt:1M
 refuses 'no storage' 2 'write NQN=STORAGE' --subsystem "$nqn"
 refuses 'no such file' 1 "$work/none" "${any[@]}" --subsystem "$nqn=file:$work/none"
@@ -46,12 +46,57 @@ refuses 'an SSD that there is not' 1 'there is no PCI device' "${any[@]}" --subs
 refuses 'a storage of no scheme' 1 'no transport for "disk:"' "${any[@]}" --subsystem "$nqn=disk:1"
 refuses 'a subsystem twice' 1 'is named twice' "${any[@]}" --subsystem "$nqn=virt:1M" --subsystem "$nqn=virt:1M"
 refuses 'the discovery subsystem' 1 'served anyway' "${any[@]}" --subsystem nqn.2014-08.org.nvmexpress.discovery=virt:1M
-refuses 'no address' 1 'cannot listen at "rdma://x"' --listen rdma://x --subsystem "$nqn=virt:1M"
+refuses 'no address' 1 'cannot listen at "ib://x"' --listen ib://x --subsystem "$nqn=virt:1M"
 refuses 'an address of another machine' 1 'cannot listen at tcp://192.0.2.1:4420' --listen tcp://192.0.2.1:4420 --subsystem "$nqn=virt:1M"
 refuses 'a host without a subsystem' 2 'name the subsystem first' --host "$nqn"
-refuses 'no threads' 2 'give 1 to' --threads 0
+refuses 'no threads' 2 'from 1 to' --threads 0
 echo '{ "subsystems": [ { "nqn": "x", "namespace": [] } ] }' >"$work/bad.json"
 refuses 'a key that there is not' 2 'a subsystem has the keys' --config "$work/bad.json"
 echo '{ "subsystems": ' >"$work/bad.json"
 refuses 'no JSON' 2 'bad.json, line' --config "$work/bad.json"
+refuses 'an ANA state without an address' 2 'name the address first' --ana optimized
+refuses 'an ANA state that there is not' 2 'it is optimized, non-optimized' --listen tcp://127.0.0.1:0 --ana fast
+echo '{ "listen": [ { "address": "tcp://127.0.0.1:0", "state": 1 } ], "subsystems": [] }' >"$work/bad.json"
+refuses 'a key of an address that there is not' 2 'has the keys "address" and perhaps "ana"' --config "$work/bad.json"
+
+refuses 'a TLS key of nobody' 2 'name the subsystem first' --tls-psk "$work/none.psk"
+refuses 'a TLS key that there is not' 1 "$work/none.psk" "${any[@]}" --subsystem "$nqn=virt:1M" --tls-psk "$work/none.psk"
+echo '{ "subsystems": [ { "nqn": "x", "namespaces": [], "hosts": [ { "nqn": "y", "key": "z" } ] } ] }' >"$work/bad.json"
+refuses 'a key of a host that there is not' 2 'a host has the keys "nqn" and perhaps' --config "$work/bad.json"
+
+says() { # says NAME WORDS: the target says WORDS, or is given up after a while
+  for _ in $(seq 400); do grep -qF -- "$2" "$work/out" && break; sleep 0.05; done
+  grep -qF -- "$2" "$work/out"
+  report $? "$1" "$(cat "$work/out")"
+}
+
+config() { # config STATE NAMESPACES: the file, written as a whole
+  printf '{ "listen": [ { "address": "tcp://127.0.0.1:0", "ana": "%s" } ], "subsystems": [ { "nqn": "%s", "namespaces": [%s] } ] }\n' \
+    "$1" "$nqn" "$2" >"$work/next.json" && mv "$work/next.json" "$work/live.json"
+}
+config optimized '"virt:1M"'
+: >"$work/out" # what another one said is not this one's
+"$target" --config "$work/live.json" >"$work/out" 2>&1 & server=$!
+says 'a file that is read again later' 'weir-target: serving'
+config inaccessible '"virt:1M", { "storage": "virt:2M", "attached": false }'
+kill -HUP $server
+says 'SIGHUP: the file is read again' 'weir-target: read again and changed'
+config optimized '"virt:4M"'
+kill -HUP $server
+says 'SIGHUP: a namespace cannot leave' 'not changed: namespace 2 of '"$nqn"' cannot leave the list'
+config optimized '"virt:4M", "virt:2M"'
+kill -HUP $server
+says 'SIGHUP: a namespace stays what it is' 'not changed: namespace 1 of '"$nqn"' is virt:1M, and cannot become virt:4M'
+echo '{' >"$work/live.json"
+kill -HUP $server
+says 'SIGHUP: a file that is no JSON' 'live.json, line'
+kill -TERM $server; wait $server
+report $? 'and it ends as ever' "$(cat "$work/out")"
+: >"$work/out"
+"$target" "${any[@]}" --subsystem "$nqn=virt:1M" >"$work/out" 2>&1 & server=$!
+says 'a target without a file' 'weir-target: serving'
+kill -HUP $server
+says 'SIGHUP: without a file' 'there is no --config FILE to read again'
+kill -TERM $server; wait $server
+server=
 echo "1..$count"

@@ -12,8 +12,9 @@
 #include <pthread.h>
 
 #include "target_host.h"
+#include "../rig/leaks.h"
 
-enum { HOSTS = 6, ROUNDS = 50, CONNECTS = 300 };
+enum { HOSTS = 6, ROUNDS = 50, CONNECTS = 300, WARM = 10 };
 
 static struct host admins[HOSTS], queues[HOSTS];
 
@@ -88,26 +89,54 @@ static void hosts_read_what_they_wrote(void **state)
 	end(target);
 }
 
+/* WEIR_TEST_CONNECTS=10000 makes a long test of it. */
+static unsigned connects(void)
+{
+	const char *times = getenv("WEIR_TEST_CONNECTS");
+
+	return times ? (unsigned)strtoul(times, NULL, 10) : CONNECTS;
+}
+
+static void come_and_go(struct weir_target *target, unsigned i)
+{
+	u16 cntlid = host_admin(&admins[0], target, 0);
+
+	host_queue(&queues[0], target, cntlid, 1, 0, 0);
+	if (i % 3 == 0)
+		host_send(&queues[0], "\x04\x00\x48\x00", i % 4);
+	close(i % 2 ? queues[0].socket : admins[0].socket);
+	close(i % 2 ? admins[0].socket : queues[0].socket);
+}
+
+static void wait_for_none(struct weir_target *target)
+{
+	struct weir_target_stats stats;
+
+	do /* until the last have ended */
+		weir_target_stats(target, &stats);
+	while (stats.connections);
+}
+
 /* Associations come and go, some in the middle of a PDU; none is left. */
 static void connections_come_and_go(void **state)
 {
 	struct weir_target *target = serve("virt:1M", 2);
 	struct weir_target_stats stats;
+	unsigned count = connects();
+	struct test_has before;
 
 	(void)state;
-	for (unsigned i = 0; i < CONNECTS; i++) {
-		u16 cntlid = host_admin(&admins[0], target, 0);
-
-		host_queue(&queues[0], target, cntlid, 1, 0, 0);
-		if (i % 3 == 0)
-			host_send(&queues[0], "\x04\x00\x48\x00", i % 4);
-		close(i % 2 ? queues[0].socket : admins[0].socket);
-		close(i % 2 ? admins[0].socket : queues[0].socket);
-	}
-	do /* until the last have ended */
-		weir_target_stats(target, &stats);
-	while (stats.connections);
-	assert_int_equal(stats.accepted, 2 * CONNECTS);
+	for (unsigned i = 0; i < WARM; i++)
+		come_and_go(target, i);
+	wait_for_none(target);
+	before = test_has();
+	for (unsigned i = 0; i < count; i++)
+		come_and_go(target, i);
+	wait_for_none(target);
+	test_keeps(before, 1 << 20);
+	weir_target_stats(target, &stats);
+	assert_int_equal(stats.accepted, 2 * (count + WARM));
+	assert_in_range(stats.reconnects, count / 2, count + WARM - 1); /* some end behind the next one */
 	end(target);
 }
 
@@ -231,5 +260,6 @@ int main(void)
 		cmocka_unit_test(stopping_answers_what_was_begun),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

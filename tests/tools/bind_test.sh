@@ -163,7 +163,7 @@ assert list(rows) == ["0000:41:00.0", "0000:42:00.0"], list(rows)
 assert [(bar["bar"], bar["window"]) for bar in rows["0000:41:00.0"]["bars"]] == [(0, False), (1, True), (3, False)]
 EOF
 report $? "GPUs as JSON" "$output"
-check "gpu alone" 2 'say gpu list, gpu claim or gpu unclaim' gpu
-check "a bad BAR" 2 'no BAR from 0 to 5' gpu claim --bar 7 41:00.0
+check "gpu alone" 2 'give gpu list, gpu claim or gpu unclaim' gpu
+check "a bad BAR" 2 'from 0 to 5' gpu claim --bar 7 41:00.0
 check "a BAR of an SSD" 2 'bar and --group are for gpu' bind --bar 1 05:00.0
 echo "1..$count"

@@ -371,9 +371,9 @@ text "an SSD that is not there" 3 'there is no NVMe controller 99:00.0' --ssd 99
 text "a GPU that is not there" 3 'there is no GPU gpu:7' --gpu gpu:7
 text "a bad address" 2 'no PCI address such as 0000:65:00.0: 5:0' --ssd 5:0
 text "a bad address of a GPU" 2 'no PCI address such as 0000:65:00.0: 41:00' --gpu 41:00
-text "no address" 2 'no PCI address such as 0000:65:00.0: ' --ssd ''
+text "no address" 2 'give a PCI address such as 0000:65:00.0' --ssd ''
 text "an option that is none" 2 'weir-check --help' --frobnicate
-text "a word too many" 2 'what is this for: cpu' cpu
+text "a word too many" 2 '"cpu" is one argument too many' cpu
 text "help" 0 'usage: weir-check' --help
 text "version" 0 'weir-check ' --version
 timeout 600 "$check" --json >"$work/here" 2>/dev/null; rc=$?

@@ -9,7 +9,7 @@ figures=$(realpath "$(dirname "$0")/../../ci/figures")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 build=$dir/build
-mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,weir-dataset,weir-target,graph} "$build"/{samples/{bfs,ctc,vectoradd},backends/gadget/peers,tests/bench,meson-info} \
+mkdir -p "$build"/runtime/tools/{weir-perf,weir-info,weir-dataset,weir-target,weir-volumed,weir-volume,graph} "$build"/{samples/{bfs,ctc,vectoradd},backends/gadget/peers,tests/bench,meson-info} \
   "$dir"/{memory,results}
 export WEIR_FIGURES_BACKEND=gadget WEIR_FIGURES_RESULTS=$dir/results WEIR_FIGURES_MEMORY=$dir/memory \
   WEIR_FIGURES_FILE_BYTES=1048576 WEIR_FIGURES_SCALE=4 WEIR_FIGURES_LIMIT=20 WEIR_FIGURES_COMMIT=abc123 FIGURES_TEST=$dir
@@ -85,6 +85,14 @@ program runtime/tools/weir-target/weir-target <<'EOF'
 echo $$ >"$FIGURES_TEST/served"
 echo "weir-target: serving nqn.x at tcp://127.0.0.1:4711; nvmf:tcp://127.0.0.1:4711/nqn.x"
 exec sleep 300
+EOF
+program runtime/tools/weir-volumed/weir-volumed <<'EOF'
+#!/bin/bash
+echo "weir-volumed: serving $*"
+exec sleep 300
+EOF
+program runtime/tools/weir-volume/weir-volume <<'EOF'
+#!/bin/bash
 EOF
 program tests/bench/target-bench <<'EOF'
 #!/bin/bash

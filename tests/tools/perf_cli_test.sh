@@ -284,9 +284,9 @@ run 0 virt:1M "${short[@]}" --sweep=bs:512,4K
 [ "$(printf '%s\n' "$out" | wc -l)" = 3 ] || wrong "not a heading and two lines: $out"
 refuses 2 "--plain-blocks counts" virt:1M --plain-threads=64
 refuses 2 "NAME:VALUE" virt:1M --sweep=iodepth
-refuses 2 "it takes bs, iodepth" virt:1M --sweep=backend:cpu
-refuses 2 "--iodepth=0" virt:1M --sweep=iodepth:4,0
-refuses 2 "with commas between" virt:1M --sweep=iodepth:4,,8
+refuses 2 "its name is one of bs iodepth" virt:1M --sweep=backend:cpu
+refuses 2 '--iodepth does not take "0"' virt:1M --sweep=iodepth:4,0
+refuses 2 "values have commas between" virt:1M --sweep=iodepth:4,,8
 finish "a sweep, and values that are none"
 
 tool_path=/nowhere
@@ -317,15 +317,15 @@ prints "usage: weir-perf"
 refuses 2 "give a storage URI"
 refuses 2 "--turbo is no option" virt:1M --turbo
 refuses 2 "--bs needs a value" virt:1M --bs
-refuses 2 "--rw=sideways: it takes one of randread, read" virt:1M --rw=sideways
-refuses 2 "--bs=4Q" virt:1M --bs=4Q
-refuses 2 "--bs=0: it takes a size above 0" virt:1M --bs=0
-refuses 2 "--iodepth=-1" virt:1M --iodepth=-1
+refuses 2 '--rw does not take "sideways"; it is one of randread read' virt:1M --rw=sideways
+refuses 2 '--bs does not take "4Q"' virt:1M --bs=4Q
+refuses 2 '--bs does not take "0"; it is a whole number of bytes, or one with K, M, G or T, from 1 to' virt:1M --bs=0
+refuses 2 '--iodepth does not take "-1"' virt:1M --iodepth=-1
 refuses 2 "from 0 to 100" virt:1M --rwmixread=101
-refuses 2 "--service=0: it takes a whole number from 1 to" virt:1M --service=0
-refuses 2 "--runtime=fast" virt:1M --runtime=fast
+refuses 2 '--service does not take "0"; it is a whole number from 1 to' virt:1M --service=0
+refuses 2 '--runtime does not take "fast"' virt:1M --runtime=fast
 refuses 2 "from 0.01 to 4" virt:1M --zipf=9
-refuses 2 "random or zipf:THETA" virt:1M --random_distribution=pareto:1
+refuses 2 "random, or zipf:THETA" virt:1M --random_distribution=pareto:1
 refuses 2 "--stride is a step" virt:1M --stride=8K
 refuses 2 "would overlap" virt:1M --rw=read --stride=512
 refuses 2 "--zipf is about random places" virt:1M --rw=read --zipf=1
@@ -343,7 +343,7 @@ refuses 2 "--hit takes one storage" virt:1M virt:1M --hit=random8
 refuses 2 "places of its own" virt:1M --hit=random8 --zipf=1
 refuses 2 "--hit takes none" virt:1M --hit=random8 --plot=x.svg
 refuses 2 "--peer=fio reads a file" virt:1M --peer=fio
-refuses 2 "reads beside weir" file:disk --peer=fio --rw=write
+refuses 2 "peer=fio only reads" file:disk --peer=fio --rw=write
 finish "options that cannot be, or do not go together"
 
 refuses 1 "whole blocks of 512 bytes" virt:1M --bs=1000

@@ -41,12 +41,12 @@ fi
 ends 0 'help' '--destroy-data-on ADDRESS' --help
 ends 0 'version' 'weir-try ' --version
 ends 2 'an unknown option' 'see weir-try --help' --frobnicate
-ends 2 'an argument' 'what is this for: nvme0n1' nvme0n1
+ends 2 'an argument' '"nvme0n1" is one argument too many' nvme0n1
 ends 2 'a disk that is no address' 'takes a PCI address' --destroy-data-on /dev/nvme0n1
 ends 2 'a namespace that is no number' 'takes a PCI address' --destroy-data-on 0000:65:00.0/x
 ends 2 'namespace 0' 'takes a PCI address' --destroy-data-on 0000:65:00.0/0
-ends 2 'a file that is too small' '--size takes 4M or more' --size 1M
-ends 2 'a time that is none' '--runtime takes seconds' --runtime soon
+ends 2 'a file that is too small' 'from 4194304 to' --size 1M
+ends 2 'a time that is none' '--runtime does not take "soon"' --runtime soon
 ends 2 'a GPU that is not there' 'no backend can use gpu:77' --gpu gpu:77 --size 4M
 ends 1 'a folder that is not there' 'no temporary file' --dir "$work/nowhere" --size 4M
 

@@ -101,15 +101,14 @@ add_library() {
 # The first of the GPUs' backends that were built, or number $gpu_backend of them: its own module and stand-in driver, and programs of
 # that build in the place of the others
 gpu_stand_in() {
-  local gpu=$folder/gpus root=$work/more backend
+  local gpu=$folder/gpus root=$work/more backend program
   backend=$(cd "$gpu/backends" && ls -- */weir_pretended_*.so | sed -n "${gpu_backend-1}p")
   [ -n "$backend" ] || fail "no such backend of GPUs was built"
   backend=${backend%%/*}
   mkdir -p "$root/weir/lib"
-  add_program "$gpu/tests/queue_test" "$root"
-  add_program "$gpu/tests/shared_test" "$root"
-  add_program "$gpu/runtime/tools/weir-perf/weir-perf" "$root"
-  add_program "$gpu/runtime/tools/weir-try/weir-try" "$root"
+  for program in tests/{queue,shared}_test runtime/tools/weir-{perf/weir-perf,try/weir-try} samples/{bfs/weir-bfs,ctc/weir-ctc}; do
+    add_program "$gpu/$program" "$root"
+  done
   add_library "$gpu/runtime/weir-backend-$backend.so" "$root"
   add_library "$gpu/backends/$backend/weir_pretended_$backend.so" "$root"
 }

@@ -183,6 +183,15 @@ static inline void write_all(u64 base)
 		assert_int_equal(write_block(&writer, i, base + i), 0);
 }
 
+/* An array, and a volume whose blocks are all written. */
+static inline void begin_written(unsigned engines)
+{
+	start_daemon(engines, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+}
+
 /* A write that reached replica @replica alone, of a client that is no more. */
 static inline void write_one(u32 vba, u32 replica, u64 word)
 {

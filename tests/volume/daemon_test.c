@@ -67,10 +67,7 @@ static void test_one_writer_at_a_time(void **state)
 static void test_a_writer_dies_between_replicas(void **state)
 {
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	for (u32 i = 0; i < 20; i++)
 		write_one(i, i % REPLICAS, 5000 + i);
 	clock_ms += LEASE_MS;
@@ -114,10 +111,7 @@ static void test_a_writer_is_kept_off_first(void **state)
 static void test_a_lease_that_is_over_is_cleaned_up_without_a_successor(void **state)
 {
 	(void)state;
-	start_daemon(3, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(3);
 	write_one(7, 1, 9);
 	clock_ms += LEASE_MS;
 	(void)volumed_step(d);
@@ -130,10 +124,7 @@ static void test_an_engine_dies(void **state)
 	u32 before;
 
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	before = d->epoch;
 	array.engines[2].dead = true;
 	for (unsigned i = 0; i < VOLUMED_MISSES; i++) {
@@ -196,10 +187,7 @@ static void test_a_spare_takes_the_place(void **state)
 static void test_an_engine_comes_back(void **state)
 {
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	array.engines[1].dead = true;
 	settle();
 	write_all(2000); /* of which it has nothing */
@@ -227,10 +215,7 @@ static void test_what_only_a_stale_engine_has_stays_lost(void **state)
 	u32 vba = 0;
 
 	(void)state;
-	start_daemon(3, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(3);
 	while (engine_at(writer.vid, vba, 0) != 1)
 		vba++;
 	write_one(vba, 0, 77);
@@ -247,10 +232,7 @@ static void test_what_only_a_stale_engine_has_stays_lost(void **state)
 static void test_an_engine_that_forgot_is_no_source(void **state)
 {
 	(void)state;
-	start_daemon(3, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(3);
 	array.engines[0].dead = true;
 	volumed_heartbeat(d);
 	stand_in_restart(&array.engines[0], true); /* before it is taken out */
@@ -263,10 +245,7 @@ static void test_an_engine_that_forgot_is_no_source(void **state)
 static void test_an_engine_that_was_away_shortly_stays_in(void **state)
 {
 	(void)state;
-	start_daemon(3, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(3);
 	array.engines[0].dead = true;
 	volumed_heartbeat(d);
 	stand_in_restart(&array.engines[0], false);
@@ -281,10 +260,7 @@ static void test_another_daemon_knows_all(void **state)
 	struct client again = { .number = 0 };
 
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	write_one(5, 1, 55);
 	volumed_destroy(d);
 	array.engines[3].dead = true;
@@ -334,13 +310,76 @@ static void test_an_old_majority_is_none(void **state)
 	start_daemon(3, 0, false);
 }
 
-static void test_a_daemon_dies_while_it_makes_equal(void **state)
+static void die_at_a_map(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	(void)engine;
+	for (unsigned i = 0; opcode == NVME_ADMIN_VOLUME_MAP && i < STAND_IN_ENGINES; i++)
+		engines->engines[i].dead = true;
+}
+
+/* The daemon dies when it wants to take out the engine that is away: that one is in still, and has the volume
+ * that the others have deleted. */
+static void test_what_was_deleted_does_not_come_back(void **state)
 {
 	(void)state;
 	start_daemon(3, 0, true);
 	make_volume();
+	array.engines[2].dead = true;
+	array.on_command = die_at_a_map;
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EAGAIN);
+	array.on_command = NULL;
+	for (unsigned away = 2; away < 4; away++) { /* 3: none */
+		volumed_destroy(d);
+		for (unsigned i = 0; i < 3; i++)
+			array.engines[i].dead = i == away;
+		start_daemon(3, 0, true);
+		do_call("volume_delete", json_pack("{s:s}", "name", "v"), -ENOENT);
+	}
+	assert_int_equal(array.engines[2].volumes[1].is.vid, 0);
+	do_call("volume_create", json_pack("{s:s, s:i}", "name", "v", "bytes", 4096), 0);
+	assert_int_equal(array.engines[2].volumes[2].is.vid, 2);
+}
+
+/* Its disk is new, and nobody has told it of the others. */
+static void test_an_empty_engine_is_no_array(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	volumed_destroy(d);
+	stand_in_restart(&array.engines[0], true);
+	start_daemon(1, 0, false);
+	assert_int_equal(array.engines[0].map.epoch, 0);
+	assert_int_equal(volumed_gather(d), -EAGAIN);
+	d->options.alone = true; /* it was one of no array */
+	assert_int_equal(volumed_gather(d), 0);
+}
+
+/* A page that says again where it began: nobody waits for its end. */
+static void test_a_list_that_ends_nowhere_holds_nobody(void **state)
+{
+	(void)state;
+	start_daemon(4, 0, true);
+	make_volume();
 	assert_int_equal(open_volume(&writer, HOST, true), 0);
 	write_all(1000);
+	array.engines[1].lists_again = true;
+	clock_ms += LEASE_MS;
+	assert_int_equal(open_volume(&reader, OTHER, true), -EIO);
+	array.engines[2].dead = true;
+	for (unsigned i = 0; i < MOST_STEPS / 10; i++, clock_ms++)
+		(void)volumed_step(d);
+	assert_true(d->rebuilding);
+	array.engines[1].lists_again = false;
+	settle();
+	assert_int_equal(open_volume(&reader, OTHER, true), 0);
+	check_all(&writer);
+}
+
+static void test_a_daemon_dies_while_it_makes_equal(void **state)
+{
+	(void)state;
+	begin_written(3);
 	for (u32 i = 0; i < 30; i++)
 		write_one(i, 0, 7000 + i);
 	clock_ms += LEASE_MS;
@@ -375,10 +414,7 @@ static void write_behind_its_back(struct stand_in_array *engines, u32 opcode, un
 static void test_copies_and_writes_meet(void **state)
 {
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	array.engines[2].dead = true;
 	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
 		volumed_heartbeat(d);
@@ -411,10 +447,7 @@ static void write_where_it_reads(struct stand_in_array *engines, u32 opcode, uns
 static void test_a_writer_dies_while_blocks_are_copied(void **state)
 {
 	(void)state;
-	start_daemon(4, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
+	begin_written(4);
 	array.engines[2].dead = true;
 	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
 		volumed_heartbeat(d);
@@ -438,21 +471,22 @@ static void test_a_writer_dies_while_blocks_are_copied(void **state)
 	check_all(&writer);
 }
 
-static void test_an_engine_leaves_and_another_joins(void **state)
+static void add_engine(void)
 {
-	json_t *result;
 	int code;
+	json_t *result =
+		ask("engine_add",
+		    json_pack("{s:s, s:s, s:i}", "address", "3", "nqn", "nqn.engine", "domain", 3), &code);
 
-	(void)state;
-	start_daemon(3, 0, true);
-	make_volume();
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	write_all(1000);
-	result = ask("engine_add",
-		     json_pack("{s:s, s:s, s:i}", "address", "3", "nqn", "nqn.engine", "domain", 3), &code);
-	assert_int_equal(code, 0);
 	assert_int_equal(json_integer_value(json_object_get(result, "id")), 4);
 	json_decref(result);
+}
+
+static void test_an_engine_leaves_and_another_joins(void **state)
+{
+	(void)state;
+	begin_written(3);
+	add_engine();
 	settle();
 	assert_int_equal(d->counts.taken_in, 1);
 	do_call("engine_remove", json_pack("{s:i}", "id", 4), 0);
@@ -464,6 +498,29 @@ static void test_an_engine_leaves_and_another_joins(void **state)
 	assert_int_equal(d->engine_count, 3);
 	check_all(&writer);
 	assert_int_equal(d->counts.taken_out, 0);
+}
+
+/* Whatever the daemon is about to copy has just been written, until clients are kept off. */
+static void write_before_each_read(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	(void)engine;
+	if (opcode != NVME_OPCODE_READ || d->copy.task != VOLUMED_JOIN || d->rebuilding)
+		return;
+	engines->on_command = NULL;
+	write_all(50000 + writer.counter);
+	engines->on_command = write_before_each_read;
+}
+
+static void test_an_engine_joins_whatever_is_written(void **state)
+{
+	(void)state;
+	begin_written(3);
+	add_engine();
+	array.on_command = write_before_each_read;
+	settle();
+	array.on_command = NULL;
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
 }
 
 static void test_an_engine_dies_during_a_call(void **state)
@@ -495,10 +552,14 @@ int main(void)
 		CASE(test_another_daemon_knows_all),
 		CASE(test_a_daemon_does_not_start_with_half),
 		CASE(test_an_old_majority_is_none),
+		CASE(test_what_was_deleted_does_not_come_back),
+		CASE(test_an_empty_engine_is_no_array),
+		CASE(test_a_list_that_ends_nowhere_holds_nobody),
 		CASE(test_a_daemon_dies_while_it_makes_equal),
 		CASE(test_copies_and_writes_meet),
 		CASE(test_a_writer_dies_while_blocks_are_copied),
 		CASE(test_an_engine_leaves_and_another_joins),
+		CASE(test_an_engine_joins_whatever_is_written),
 		CASE(test_an_engine_dies_during_a_call),
 	};
 

@@ -220,19 +220,63 @@ static void says_where_there_are_too_few_engines(void **state)
 	}
 }
 
-/* The sum is of a table that another program made with logarithms in floating point. */
-static void gives_the_same_table_everywhere(void **state)
+static uint32_t sum_of(const struct nvme_volume_map *map)
 {
-	struct nvme_volume_map map = map_of(16);
 	uint32_t sum = 0;
 
-	(void)state;
-	for (unsigned i = 0; i < 16; i++)
-		map.engines[i].weight = 100 + 7 * i;
-	build(&map, before);
+	build(map, before);
 	for (uint32_t group = 0; group < GROUPS; group++)
 		sum = sum * 31 + before[group];
-	assert_int_equal(sum, 0x156daf06);
+	return sum;
+}
+
+/* The first sum is of a table that another program made with logarithms in floating point, the others of
+ * tables made with all bits of each logarithm. */
+static void gives_the_same_table_everywhere(void **state)
+{
+	static const struct {
+		unsigned engines, domains, weight, step;
+		uint32_t sum;
+	} tables[] = {
+		{ 16, 16, 100, 7, 0x156daf06 },
+		{ 31, 31, 100, 15, 0x071a85ad }, /* three groups are decided by the last bits */
+		{ 31, 31, 100, 0, 0x07e4ac15 },
+		{ 31, 2, 100, 0, 0xd7e7ce15 },
+		{ 31, 9, 0xf0000000, 0x100000, 0x70d812a0 },
+		{ 7, 3, 1, 1000, 0xce059cd4 },
+	};
+
+	(void)state;
+	for (unsigned at = 0; at < sizeof(tables) / sizeof(tables[0]); at++) {
+		struct nvme_volume_map map = map_of(tables[at].engines);
+
+		for (unsigned i = 0; i < map.count; i++) {
+			map.engines[i].weight = tables[at].weight + tables[at].step * i;
+			map.engines[i].domain = i % tables[at].domains;
+		}
+		assert_int_equal(sum_of(&map), tables[at].sum);
+	}
+}
+
+static void knows_which_maps_have_one_table(void **state)
+{
+	struct nvme_volume_map map = map_of(3), other[5];
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		other[i] = map;
+	other[0].epoch = 2;
+	other[0].rebuilding = 1;
+	other[0].self = 2;
+	strcpy(other[0].engines[1].address, "192.0.2.1:4420");
+	assert_true(weir_placement_is_same(&map, &other[0]));
+	other[0].count = 2;
+	other[1].engines[2].state = NVME_VOLUME_ENGINE_OUT;
+	other[2].engines[2].id = 9;
+	other[3].engines[0].domain = 2;
+	other[4].engines[1].weight = 101;
+	for (unsigned i = 0; i < 5; i++)
+		assert_false(weir_placement_is_same(&map, &other[i]));
 }
 
 static void refuses_maps_that_cannot_be(void **state)
@@ -261,6 +305,7 @@ int main(void)
 		cmocka_unit_test(keeps_replicas_in_different_domains),
 		cmocka_unit_test(says_where_there_are_too_few_engines),
 		cmocka_unit_test(gives_the_same_table_everywhere),
+		cmocka_unit_test(knows_which_maps_have_one_table),
 		cmocka_unit_test(refuses_maps_that_cannot_be),
 	};
 

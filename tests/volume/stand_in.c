@@ -49,6 +49,8 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 		return NVME_STATUS_VOLUME_STALE_MAP;
 	engine->map = *map;
 	engine->has_map = true;
+	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN)
+		engine->write_faults = 0;
 	if (weir_placement_build(map, engine->table) != 0)
 		return NVME_STATUS_INVALID_FIELD;
 	drop_misplaced(engine);
@@ -95,7 +97,7 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 				(struct nvme_volume_entry){ at | (block->trimmed ? 1ull << 32 : 0),
 							    block->version };
 	}
-	list->next = at == STAND_IN_BLOCKS ? ~0ull : at;
+	list->next = engine->lists_again ? sqe->cdw11 : at == STAND_IN_BLOCKS ? ~0ull : at;
 	return 0;
 }
 
@@ -103,10 +105,16 @@ static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page
 {
 	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10 & 0xffff);
 	const struct nvme_volume *info = page;
-	struct nvme_volume_engine_status status = { .blocks = STAND_IN_BLOCKS };
+	struct nvme_volume_engine_status status = { .blocks = STAND_IN_BLOCKS,
+						    .doubtful = engine->doubtful,
+						    .has_map = engine->has_map,
+						    .write_faults = engine->write_faults };
 
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_ADMIN_VOLUME_ADD: engine->volumes[info->vid].is = *info; return 0;
+	case NVME_ADMIN_VOLUME_ADD:
+		engine->volumes[info->vid].is = *info;
+		engine->last_vid = info->vid > engine->last_vid ? info->vid : engine->last_vid;
+		return 0;
 	case NVME_ADMIN_VOLUME_DELETE:
 		if (volume)
 			memset(volume, 0, sizeof(*volume));
@@ -130,7 +138,8 @@ static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page
 		return 0;
 	case NVME_ADMIN_VOLUME_LIST: return list_blocks(engine, sqe, page);
 	case NVME_ADMIN_VOLUME_STATUS:
-		status.map_epoch = engine->has_map ? engine->map.epoch : 0;
+		status.map_epoch = engine->map.epoch;
+		status.last_vid = engine->last_vid;
 		for (u32 i = 1; i < STAND_IN_VOLUMES; i++)
 			status.volumes += volume_of(engine, i) != NULL;
 		memcpy(page, &status, sizeof(status));
@@ -147,6 +156,11 @@ static int put(struct stand_in *engine, u16 vid, u32 vba, const struct stand_in_
 		return NVME_STATUS_VOLUME_UNKNOWN;
 	if (block->version < volume->blocks[vba].version)
 		return NVME_STATUS_VOLUME_OLD_VERSION;
+	if (engine->full && !volume->blocks[vba].version)
+		return NVME_STATUS_CAPACITY_EXCEEDED;
+	engine->write_faults += engine->faulty;
+	if (engine->faulty)
+		return NVME_STATUS_WRITE_FAULT;
 	engine->writes++;
 	if (block->version > volume->blocks[vba].version)
 		volume->blocks[vba] = *block;
@@ -161,6 +175,7 @@ static int io(struct stand_in *engine, const struct nvme_sqe *sqe, void *data)
 	u64 slba;
 
 	switch (sqe->cdw0 & 0xff) {
+	case NVME_OPCODE_FLUSH: return 0;
 	case NVME_OPCODE_READ:
 		if (!volume_of(engine, vid))
 			return NVME_STATUS_VOLUME_UNKNOWN;

@@ -32,12 +32,22 @@ struct stand_in_volume {
  * struct stand_in - an engine
  * @dead: it answers nothing
  * @dies_after: commands until it is; 0: it does not
+ * @doubtful: it was not closed in order
+ * @write_faults: writes that its medium has failed; @faulty: it fails all
  * @has_map: it was given one since it started
+ * @full: it has no room for blocks that it does not have
+ * @lists_again: each page of its lists says that the next one is the same
  */
 struct stand_in {
 	bool dead;
 	unsigned dies_after;
+	bool doubtful;
+	unsigned write_faults;
+	bool faulty;
 	bool has_map;
+	bool full;
+	bool lists_again;
+	u32 last_vid;
 	struct nvme_volume_map map;
 	u32 *table;
 	struct stand_in_volume volumes[STAND_IN_VOLUMES]; /* by number, from 1 on */

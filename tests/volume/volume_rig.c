@@ -113,6 +113,8 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 		return read_blocks(engine, sqe, vba, count);
 	if (sqe->cdw14 != engine->lease_epoch)
 		return NVME_STATUS_VOLUME_STALE_LEASE;
+	if (engine->faulty)
+		return NVME_STATUS_WRITE_FAULT;
 	return write_blocks(engine, sqe, vba, count, opcode == NVME_OPCODE_WRITE);
 }
 

@@ -40,7 +40,7 @@ struct rig_command {
 };
 
 /** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
- * @opened: channels to it so far */
+ * @faulty: its medium takes no writes; @opened: channels to it so far */
 struct rig_engine {
 	struct rig *rig;
 	pthread_mutex_t lock;
@@ -52,6 +52,7 @@ struct rig_engine {
 	bool slow;
 	unsigned opened;
 	bool rebuilding;
+	bool faulty;
 	unsigned flushes;
 	unsigned reads;
 	unsigned stale;

@@ -166,6 +166,7 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 #define WEIR_CPU_ACCESSORS(bits, scope)                                                                      \
 	WEIR_CPU_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED)                                                \
 	WEIR_CPU_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE)                                                \
+	WEIR_CPU_LOAD(bits, fenced, scope, __ATOMIC_ACQUIRE)                                                 \
 	WEIR_CPU_STORE(bits, relaxed, scope, __ATOMIC_RELAXED)                                               \
 	WEIR_CPU_STORE(bits, release, scope, __ATOMIC_RELEASE)                                               \
 	WEIR_CPU_STORE(bits, fenced, scope, __ATOMIC_RELEASE)                                                \
@@ -312,7 +313,7 @@ WEIR_FN u32 weir_depend(u32 index, u64 seen)
 }
 
 /*
- * Accesses of order `fenced` behind it are release stores here, which cost nothing and which a
+ * Stores of order `fenced` behind it are release stores here, which cost nothing and which a
  * race detector knows; for data stores behind it, x86 keeps stores in order by itself.
  */
 WEIR_FN void weir_fence_to_lanes(void)

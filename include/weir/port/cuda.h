@@ -149,6 +149,12 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 				 : "memory");                                                                \
 		return v;                                                                                    \
 	}
+/* Before weir_order_loads(). */
+#define WEIR_CUDA_LOAD_FENCED(bits, scope)                                                                   \
+	WEIR_FN u##bits weir_load_u##bits##_fenced_##scope(const weir_shared_u##bits *p)                     \
+	{                                                                                                    \
+		return weir_load_u##bits##_relaxed_##scope(p);                                               \
+	}
 #define WEIR_CUDA_STORE(bits, name, order, scope, ptx)                                                       \
 	WEIR_FN void weir_store_u##bits##_##name##_##scope(weir_shared_u##bits *p, u##bits v)                \
 	{                                                                                                    \
@@ -182,6 +188,7 @@ WEIR_FN u64 weir_mulhi(u64 a, u64 b)
 #define WEIR_CUDA_ACCESSORS(bits, scope, ptx)                                                                \
 	WEIR_CUDA_LOAD(bits, relaxed, scope, ptx)                                                            \
 	WEIR_CUDA_LOAD(bits, acquire, scope, ptx)                                                            \
+	WEIR_CUDA_LOAD_FENCED(bits, scope)                                                                   \
 	WEIR_CUDA_STORE(bits, relaxed, "relaxed", scope, ptx)                                                \
 	WEIR_CUDA_STORE(bits, fenced, "relaxed", scope, ptx)                                                 \
 	WEIR_CUDA_STORE(bits, release, "release", scope, ptx)                                                \

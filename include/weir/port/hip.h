@@ -262,6 +262,7 @@ WEIR_HIP_RELEASE(sys, "")
 	}
 #define WEIR_HIP_ACCESSORS(bits, scope, where, publish, acquired)                                            \
 	WEIR_HIP_LOAD(bits, relaxed, scope, __ATOMIC_RELAXED, where, (void)0)                                \
+	WEIR_HIP_LOAD(bits, fenced, scope, __ATOMIC_RELAXED, where, (void)0)                                 \
 	WEIR_HIP_LOAD(bits, acquire, scope, __ATOMIC_ACQUIRE, where, acquired)                               \
 	WEIR_HIP_STORE(bits, relaxed, scope, (void)0, where)                                                 \
 	WEIR_HIP_STORE(bits, release, scope, publish, where)                                                 \

@@ -119,8 +119,12 @@ typedef volatile __global atomic_ulong *weir_opencl_u64;
 							      memory_scope);                                 \
 		return expected;                                                                             \
 	}
-/* Behind weir_fence_to_lanes(). */
+/* Behind weir_fence_to_lanes(); loads, before weir_order_loads(). */
 #define WEIR_OPENCL_FENCED(bits, scope, memory_scope)                                                        \
+	WEIR_FN u##bits weir_load_u##bits##_fenced_##scope(const __global weir_shared_u##bits *p)            \
+	{                                                                                                    \
+		return weir_load_u##bits##_relaxed_##scope(p);                                               \
+	}                                                                                                    \
 	WEIR_FN void weir_store_u##bits##_fenced_##scope(__global weir_shared_u##bits *p, u##bits v)         \
 	{                                                                                                    \
 		weir_store_u##bits##_relaxed_##scope(p, v);                                                  \

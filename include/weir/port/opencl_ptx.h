@@ -131,6 +131,12 @@ WEIR_FN u64 weir_opaque(u64 value)
 				 : "memory");                                                                \
 		return v;                                                                                    \
 	}
+/* Before weir_order_loads(). */
+#define WEIR_OPENCL_LOAD_FENCED(bits, scope)                                                                 \
+	WEIR_FN u##bits weir_load_u##bits##_fenced_##scope(const __global weir_shared_u##bits *p)            \
+	{                                                                                                    \
+		return weir_load_u##bits##_relaxed_##scope(p);                                               \
+	}
 #define WEIR_OPENCL_STORE(bits, name, order, scope, ptx)                                                     \
 	WEIR_FN void weir_store_u##bits##_##name##_##scope(__global weir_shared_u##bits *p, u##bits v)       \
 	{                                                                                                    \
@@ -166,6 +172,7 @@ WEIR_FN u64 weir_opaque(u64 value)
 #define WEIR_OPENCL_ACCESSORS(bits, scope, ptx)                                                              \
 	WEIR_OPENCL_LOAD(bits, relaxed, scope, ptx)                                                          \
 	WEIR_OPENCL_LOAD(bits, acquire, scope, ptx)                                                          \
+	WEIR_OPENCL_LOAD_FENCED(bits, scope)                                                                 \
 	WEIR_OPENCL_STORE(bits, relaxed, "relaxed", scope, ptx)                                              \
 	WEIR_OPENCL_STORE(bits, fenced, "relaxed", scope, ptx)                                               \
 	WEIR_OPENCL_STORE(bits, release, "release", scope, ptx)                                              \

@@ -5,15 +5,22 @@
 
 #include <signal.h>
 
-static const char help[] = "usage: weir-graph COMMAND ...\n"
-			   "\n"
-			   "  generate  write a random graph (GAP benchmark suite: kron, urand)\n"
-			   "  convert   from any of .bel .sg .wsg .el .wel .mtx to any other\n"
-			   "  info      what a graph file is, and with --check whether it is whole\n"
-			   "  stripe    spread the neighbours of a .bel set over several files\n"
-			   "\n"
-			   "weir-graph COMMAND --help tells more.\n"
-			   "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+static const char about[] = "usage: weir-graph COMMAND ...\n"
+			    "\n"
+			    "  generate  write a random graph (GAP benchmark suite: kron, urand)\n"
+			    "  convert   from any of .bel .sg .wsg .el .wel .mtx to any other\n"
+			    "  info      what a graph file is, and with --check whether it is whole\n"
+			    "  stripe    spread the neighbours of a .bel set over several files\n";
+
+static const char notes[] = "weir-graph COMMAND --help says more.\n"
+			    "Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+static const struct tool_option options[] = { { .name = NULL } };
+static char **words;
+
+static const struct tool_program program = {
+	.name = "weir-graph", .about = about, .options = options, .all = &words, .notes = notes
+};
 
 static const struct {
 	const char *name;
@@ -47,29 +54,18 @@ static void catch_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-static int fail_command(const char *name)
-{
-	fprintf(stderr,
-		"weir-graph: %s is no command: give generate, convert, info or stripe; see weir-graph "
-		"--help\n",
-		name);
-	return COMMAND_USAGE;
-}
-
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		fputs("weir-graph: a command is missing: give generate, convert, info or stripe; see "
-		      "weir-graph --help\n",
-		      stderr);
-		return COMMAND_USAGE;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return command_help(help);
+	int status;
+
 	catch_signals();
-	opterr = 0; /* the sentences are ours */
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
-	return fail_command(argv[1]);
+	status = tool_parse(&program, argc, argv);
+	if (status >= 0)
+		return status;
+	if (!words[0])
+		return tool_usage("a command is missing: give generate, convert, info or stripe");
+	return tool_usage("there is no command %s: give generate, convert, info or stripe", words[0]);
 }

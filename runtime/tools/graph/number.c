@@ -2,10 +2,8 @@
 #include "number.h"
 
 #include <stdio.h>
-#include <string.h>
 
-/* Reads digits up to the first other character; false without any, or on overflow. */
-static bool parse_digits(const char *text, const char **rest, uint64_t *value)
+bool graph_parse_u64(const char *text, uint64_t *value)
 {
 	uint64_t sum = 0;
 	const char *at = text;
@@ -13,32 +11,8 @@ static bool parse_digits(const char *text, const char **rest, uint64_t *value)
 	for (; *at >= '0' && *at <= '9'; at++)
 		if (!graph_multiply(sum, 10, &sum) || !graph_add(sum, (uint64_t)(*at - '0'), &sum))
 			return false;
-	*rest = at;
 	*value = sum;
-	return at != text;
-}
-
-bool graph_parse_u64(const char *text, uint64_t *value)
-{
-	const char *rest;
-	return parse_digits(text, &rest, value) && *rest == '\0';
-}
-
-bool graph_parse_bytes(const char *text, uint64_t *value)
-{
-	static const char suffixes[] = "KMGT";
-	const char *rest;
-
-	if (!parse_digits(text, &rest, value))
-		return false;
-	if (*rest == '\0')
-		return true;
-	const char *suffix = strchr(suffixes, *rest);
-	if (!suffix)
-		return false;
-	if (strcmp(rest + 1, "") && strcmp(rest + 1, "B") && strcmp(rest + 1, "iB"))
-		return false;
-	return graph_multiply(*value, UINT64_C(1) << (10 * (unsigned)(suffix - suffixes + 1)), value);
+	return at != text && *at == '\0';
 }
 
 size_t graph_format_u64(uint64_t value, char text[GRAPH_DECIMAL_BYTES])

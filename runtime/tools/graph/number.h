@@ -21,9 +21,6 @@
 /** graph_parse_u64() - the whole of @text as decimal digits; false on anything else or on overflow */
 bool graph_parse_u64(const char *text, uint64_t *value);
 
-/** graph_parse_bytes() - decimal digits with an optional binary suffix K, M, G or T (also KiB, MiB ...) */
-bool graph_parse_bytes(const char *text, uint64_t *value);
-
 /** graph_format_u64() - decimal digits into @text, no terminating zero; returns how many */
 size_t graph_format_u64(uint64_t value, char text[GRAPH_DECIMAL_BYTES]);
 

@@ -34,7 +34,7 @@ uint32_t graph_edge_weight(uint64_t key, uint64_t a, uint64_t b)
 {
 	uint64_t low = a < b ? a : b;
 	uint64_t high = a < b ? b : a;
-	uint64_t hash = graph_random(key ^ graph_mix(low), high);
+	uint64_t hash = graph_random(key ^ weir_mix_u64(low), high);
 
 	return 1 + (uint32_t)((hash >> 32) * 255 >> 32);
 }

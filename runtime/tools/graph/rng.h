@@ -8,15 +8,7 @@
 
 #include <stdint.h>
 
-/** graph_mix() - a bijection on 64 bits in which each input bit moves about half of the output bits */
-static inline uint64_t graph_mix(uint64_t x)
-{
-	/* Two rounds of xor-shift and multiply, with the constants of "Mix13" (Stafford 2011), which
-	 * Steele, Lea and Flood (OOPSLA 2014) use as the output function of SplitMix. */
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
+#include <weir/core/mix.h>
 
 /** enum graph_purpose - each use of the seed draws from its own stream */
 enum graph_purpose { GRAPH_FOR_EDGES = 1, GRAPH_FOR_PERMUTATION, GRAPH_FOR_WEIGHTS };
@@ -24,13 +16,13 @@ enum graph_purpose { GRAPH_FOR_EDGES = 1, GRAPH_FOR_PERMUTATION, GRAPH_FOR_WEIGH
 /** graph_key() - the key of one stream */
 static inline uint64_t graph_key(uint64_t seed, enum graph_purpose purpose)
 {
-	return graph_mix(graph_mix(seed) + (uint64_t)purpose * UINT64_C(0xd1342543de82ef95));
+	return weir_mix_u64(weir_mix_u64(seed) + (uint64_t)purpose * UINT64_C(0xd1342543de82ef95));
 }
 
-/** graph_random() - the 64 bits number @counter of a stream (a Weyl sequence through graph_mix()) */
+/** graph_random() - the 64 bits number @counter of a stream (a Weyl sequence through weir_mix_u64()) */
 static inline uint64_t graph_random(uint64_t key, uint64_t counter)
 {
-	return graph_mix(key + counter * UINT64_C(0x9e3779b97f4a7c15));
+	return weir_mix_u64(key + counter * WEIR_MIX_STEP);
 }
 
 #define GRAPH_PERMUTATION_ROUNDS 5

@@ -21,7 +21,7 @@ struct graph_symmetry {
 
 static inline uint64_t graph_symmetry_hash(uint64_t from, uint64_t to, uint32_t weight)
 {
-	return graph_mix(graph_mix(graph_mix(from + UINT64_C(0x9e3779b97f4a7c15)) + to) + weight);
+	return weir_mix_u64(weir_mix_u64(weir_mix_u64(from + WEIR_MIX_STEP) + to) + weight);
 }
 
 /** graph_symmetry_add() - account for some edges */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench.h"
 
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "backend/error.h"
 #include "check.h"
 #include "zipf.h"
 
@@ -17,21 +18,6 @@ enum {
 	STRIPE = 64 << 10,
 	ZERO_WORDS = 8192
 };
-
-int perf_bench_refuse(char *error, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, PERF_ERROR_BYTES, format, arguments);
-	va_end(arguments);
-	return -1;
-}
-
-int perf_bench_fail(char *error)
-{
-	return perf_bench_refuse(error, "%s", weir_last_error());
-}
 
 void perf_bench_grid(const struct perf_bench *bench, uint32_t lanes, uint32_t *blocks, uint32_t *threads)
 {
@@ -50,7 +36,7 @@ static bool needs_writing(const struct perf_options *options, const char *uri)
 	       (options->hit != PERF_HIT_NONE && perf_is_blank(uri));
 }
 
-static int open_storages(struct perf_bench *bench, char *error)
+static int open_storages(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 	uint64_t transfer = LEAST_TRANSFER, need = options->bs > options->line ? options->bs : options->line;
@@ -67,7 +53,7 @@ static int open_storages(struct perf_bench *bench, char *error)
 				      &bench->storages[i]) != 0 ||
 		    weir_storage_info(bench->storages[i], &bench->info[i]) != 0 ||
 		    weir_storage_disk(bench->storages[i], &bench->raw.disk[i]) != 0)
-			return perf_bench_fail(error);
+			return -1;
 	}
 	return 0;
 }
@@ -123,7 +109,7 @@ static uint64_t count_places(uint64_t bytes, uint64_t unit, uint64_t length)
 	return (bytes - length) / unit + 1;
 }
 
-static int prepare_raw(struct perf_bench *bench, char *error)
+static int prepare_raw(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 	struct perf_args *args = &bench->raw;
@@ -141,13 +127,13 @@ static int prepare_raw(struct perf_bench *bench, char *error)
 	if (weir_alloc(bench->context, args->stride_bytes * slots, &args->buffers) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct weir_event) * slots, &args->events) != 0 ||
 	    weir_alloc(bench->context, sizeof(uint64_t) * slots, &args->begins) != 0)
-		return perf_bench_fail(error);
+		return -1;
 	set_places(bench, &args->load, count_places(bench->range_bytes, bench->unit_bytes, options->bs),
 		   bench->lanes);
-	return perf_bench_words(bench, args->buffers, args->stride_bytes * slots, error);
+	return perf_bench_words(bench, args->buffers, args->stride_bytes * slots);
 }
 
-static int open_array(struct perf_bench *bench, char *error)
+static int open_array(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 	struct weir_array_options array = { .size = sizeof(array),
@@ -160,11 +146,11 @@ static int open_array(struct perf_bench *bench, char *error)
 					: weir_array_open(bench->cache, bench->storages, options->uri_count,
 							  &array, &bench->cached.writer.array);
 
-	return code ? perf_bench_fail(error) : 0;
+	return code ? -1 : 0;
 }
 
 /* Where loads that only write note what they wrote, to be read back. */
-static int prepare_written(struct perf_bench *bench, char *error)
+static int prepare_written(struct perf_bench *bench)
 {
 	uint64_t raw = bench->raw.load.indices.spans * bench->options->uri_count,
 		 cached = bench->cached.load.indices.spans;
@@ -174,8 +160,8 @@ static int prepare_written(struct perf_bench *bench, char *error)
 	if (!perf_reads_back(bench->options))
 		return 0;
 	if (weir_alloc(bench->context, words * sizeof(uint64_t), &address) != 0)
-		return perf_bench_refuse(
-			error,
+		return weir_fail(
+			EINVAL,
 			"no %llu bytes to note for --verify what was written (%s); give a smaller --size",
 			(unsigned long long)(words * sizeof(uint64_t)), weir_last_error());
 	bench->raw.load.written = bench->cached.load.written = address;
@@ -185,7 +171,7 @@ static int prepare_written(struct perf_bench *bench, char *error)
 	return 0;
 }
 
-int perf_bench_renew(struct perf_bench *bench, char *error)
+int perf_bench_renew(struct perf_bench *bench)
 {
 	static const uint64_t none[ZERO_WORDS];
 
@@ -198,12 +184,12 @@ int perf_bench_renew(struct perf_bench *bench, char *error)
 
 		if (weir_copy_to_device(bench->context, bench->raw.load.written + i * 8, none, words * 8) !=
 		    0)
-			return perf_bench_fail(error);
+			return -1;
 	}
 	return 0;
 }
 
-static int prepare_cache(struct perf_bench *bench, char *error)
+static int prepare_cache(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 	uint64_t bytes = bench->range_bytes * options->uri_count;
@@ -215,8 +201,8 @@ static int prepare_cache(struct perf_bench *bench, char *error)
 				 .policy = (enum weir_policy)options->policy, .tier_bytes = options->tier,
 				 .tier_inclusive = options->tier_inclusive),
 		    &bench->cache) != 0)
-		return perf_bench_fail(error);
-	if (open_array(bench, error))
+		return -1;
+	if (open_array(bench))
 		return -1;
 	args->buffers = bench->raw.buffers;
 	args->events = bench->raw.events;
@@ -239,7 +225,7 @@ static enum perf_plain choose_plain(const struct perf_bench *bench)
 	return perf_in_device(bench) ? PERF_PLAIN_DEVICE : PERF_PLAIN_HOST;
 }
 
-static int prepare_plain(struct perf_bench *bench, char *error)
+static int prepare_plain(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 	struct perf_plain_args *args = &bench->alongside;
@@ -254,9 +240,8 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 	if (bench->plain == PERF_PLAIN_OFF)
 		return 0;
 	if (options->plain_bytes < options->bs)
-		return perf_bench_refuse(error, "--plain-bytes=%llu: not even one request of %llu bytes fits",
-					 (unsigned long long)options->plain_bytes,
-					 (unsigned long long)options->bs);
+		return weir_fail(EINVAL, "--plain-bytes=%llu: not even one request of %llu bytes fits",
+				 (unsigned long long)options->plain_bytes, (unsigned long long)options->bs);
 	most = count_places(options->plain_bytes, bench->unit_bytes, options->bs);
 	spans = spans < most ? spans : most;
 	bench->plain_bytes = (spans - 1) * bench->unit_bytes + options->bs;
@@ -264,10 +249,10 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 		       ? weir_alloc_host(bench->context, bench->plain_bytes, &args->source, &host)
 		       : weir_alloc(bench->context, bench->plain_bytes, &args->source);
 	if (code)
-		return perf_bench_refuse(error,
-					 "no %llu bytes for the plain kernel to copy from (%s); give less by "
-					 "--plain-bytes, or --plain=off",
-					 (unsigned long long)bench->plain_bytes, weir_last_error());
+		return weir_fail(EINVAL,
+				 "no %llu bytes for the plain kernel to copy from (%s); give less by "
+				 "--plain-bytes, or --plain=off",
+				 (unsigned long long)bench->plain_bytes, weir_last_error());
 	bench->plain_blocks = options->plain_blocks ? options->plain_blocks : bench->blocks;
 	bench->plain_threads = options->plain_threads ? options->plain_threads : bench->threads;
 	lanes = options->plain_blocks ? bench->plain_blocks * bench->plain_threads : bench->lanes;
@@ -277,10 +262,10 @@ static int prepare_plain(struct perf_bench *bench, char *error)
 	args->unit_bytes = bench->unit_bytes;
 	args->bytes = (uint32_t)options->bs;
 	set_places(bench, &args->load, spans, lanes);
-	return perf_bench_words(bench, args->source, bench->plain_bytes, error);
+	return perf_bench_words(bench, args->source, bench->plain_bytes);
 }
 
-static int open_device(struct perf_bench *bench, char *error)
+static int open_device(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
 
@@ -291,39 +276,38 @@ static int open_device(struct perf_bench *bench, char *error)
 			      &bench->context) != 0 ||
 	    weir_context_info(bench->context, &bench->device) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct perf_results), &bench->results) != 0)
-		return perf_bench_fail(error);
+		return -1;
 	return 0;
 }
 
-int perf_bench_open(struct perf_bench *bench, const struct perf_options *options, char *error)
+int perf_bench_open(struct perf_bench *bench, const struct perf_options *options)
 {
 	bool hit = options->hit != PERF_HIT_NONE;
 
 	memset(bench, 0, sizeof(*bench));
 	bench->options = options;
 	bench->plain = PERF_PLAIN_OFF;
-	if (open_device(bench, error) || open_storages(bench, error))
+	if (open_device(bench) || open_storages(bench))
 		return -1;
 	settle(bench);
-	if (perf_check_storages(bench, error) || (!hit && prepare_raw(bench, error)))
+	if (perf_check_storages(bench) || (!hit && prepare_raw(bench)))
 		return -1;
-	if (options->verify && !hit && !perf_reads_back(options) && perf_bench_fill(bench, error))
+	if (options->verify && !hit && !perf_reads_back(options) && perf_bench_fill(bench))
 		return -1;
-	if (options->cached && prepare_cache(bench, error))
+	if (options->cached && prepare_cache(bench))
 		return -1;
-	if (!hit && prepare_written(bench, error))
+	if (!hit && prepare_written(bench))
 		return -1;
-	return hit ? 0 : prepare_plain(bench, error);
+	return hit ? 0 : prepare_plain(bench);
 }
 
-int perf_bench_close(struct perf_bench *bench, char *error)
+int perf_bench_close(struct perf_bench *bench)
 {
-	return weir_context_close(bench->context) ? perf_bench_fail(error)
-						  : 0; /* with its cache and storages */
+	return weir_context_close(bench->context) ? -1 : 0; /* with its cache and storages */
 }
 
 int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found,
-		      double *seconds, char *error)
+		      double *seconds)
 {
 	uint64_t begin;
 	int code;
@@ -340,17 +324,17 @@ int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struc
 	if (!code)
 		code = weir_copy_from_device(bench->context, found, bench->results, sizeof(*found));
 	if (code)
-		return perf_bench_fail(error);
+		return -1;
 	if (perf_word(&found->stuck))
-		return perf_bench_refuse(
-			error,
+		return weir_fail(
+			EINVAL,
 			"%llu requests had no answer within the storage's time limit; its controller "
 			"hangs or lost them",
 			(unsigned long long)perf_word(&found->stuck));
 	return 0;
 }
 
-int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes, char *error)
+int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes)
 {
 	struct perf_words_args args = { .address = address,
 					.words = bytes / 8,
@@ -362,10 +346,10 @@ int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes,
 	struct perf_results found;
 	double seconds;
 
-	return perf_bench_launch(bench, launch, &found, &seconds, error);
+	return perf_bench_launch(bench, launch, &found, &seconds);
 }
 
-int perf_bench_fill(struct perf_bench *bench, char *error)
+int perf_bench_fill(struct perf_bench *bench)
 {
 	uint32_t blocks = (uint32_t)((bench->raw.load.lanes + bench->threads - 1) / bench->threads);
 	struct perf_launch launch = { "perf_fill", blocks, bench->threads, &bench->raw, sizeof(bench->raw) };
@@ -373,16 +357,16 @@ int perf_bench_fill(struct perf_bench *bench, char *error)
 	char text[80];
 	double seconds;
 
-	if (perf_bench_launch(bench, launch, &found, &seconds, error))
+	if (perf_bench_launch(bench, launch, &found, &seconds))
 		return -1;
 	weir_status_text((uint32_t)perf_word(&found.status), text);
 	if (perf_word(&found.errors))
-		return perf_bench_refuse(
-			error,
-			"cannot fill the storage before it is verified: %llu of %llu writes failed, "
-			"one of them with: %s",
-			(unsigned long long)perf_word(&found.errors),
-			(unsigned long long)(perf_word(&found.writes) + perf_word(&found.errors)), text);
+		return weir_fail(EINVAL,
+				 "cannot fill the storage before it is verified: %llu of %llu writes failed, "
+				 "one of them with: %s",
+				 (unsigned long long)perf_word(&found.errors),
+				 (unsigned long long)(perf_word(&found.writes) + perf_word(&found.errors)),
+				 text);
 	bench->pattern = true;
 	return 0;
 }

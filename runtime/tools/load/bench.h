@@ -58,11 +58,11 @@ struct perf_bench {
 	struct perf_plain_args alongside;
 };
 
-/** perf_bench_open() - 0, or -1 with one sentence in @error; perf_bench_close() it in either case */
-int perf_bench_open(struct perf_bench *bench, const struct perf_options *options, char *error);
+/** perf_bench_open() - 0, or -1 with one sentence; perf_bench_close() it in either case */
+int perf_bench_open(struct perf_bench *bench, const struct perf_options *options);
 
-/** perf_bench_close() - all that was opened; -1 with one sentence in @error that says what is lost */
-int perf_bench_close(struct perf_bench *bench, char *error);
+/** perf_bench_close() - all that was opened; -1 with one sentence that says what is lost */
+int perf_bench_close(struct perf_bench *bench);
 
 /** perf_bench_grid() - @lanes as blocks of at most PERF_BLOCK_LANES lanes, whole waves where a block has
  * several */
@@ -83,28 +83,21 @@ struct perf_launch {
  * @launch: what
  * @found: what the lanes added up
  * @seconds: how long it took, as the host sees it
- * @error: a sentence
  *
  * Return: 0; -1 too if a request was left without an answer: nothing may run on its buffer.
  */
 int perf_bench_launch(struct perf_bench *bench, struct perf_launch launch, struct perf_results *found,
-		      double *seconds, char *error);
+		      double *seconds);
 
 /** perf_bench_words() - @bytes at @address filled with random words by lanes */
-int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes, char *error);
+int perf_bench_words(struct perf_bench *bench, uint64_t address, uint64_t bytes);
 
 /** perf_bench_fill() - the pattern into the range of every storage, and bench->pattern */
-int perf_bench_fill(struct perf_bench *bench, char *error);
+int perf_bench_fill(struct perf_bench *bench);
 
 /** perf_bench_renew() - before a run that is read back: nothing is written yet, and the pattern is a new one
  */
-int perf_bench_renew(struct perf_bench *bench, char *error);
-
-/** perf_bench_refuse() - -1 and a sentence in @error */
-int perf_bench_refuse(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/** perf_bench_fail() - -1 and weir_last_error() in @error */
-int perf_bench_fail(char *error);
+int perf_bench_renew(struct perf_bench *bench);
 
 /** perf_word() - a word of the results; the lanes have ended */
 static inline uint64_t perf_word(const weir_shared_u64 *word)

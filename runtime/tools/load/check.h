@@ -7,7 +7,7 @@
 
 /** perf_check_storages() - 0, or -1 with a sentence; bench->info, range_bytes, unit_bytes, line_bytes are
  * there */
-int perf_check_storages(const struct perf_bench *bench, char *error);
+int perf_check_storages(const struct perf_bench *bench);
 
 /** perf_is_blank() - a storage of this process alone that holds nothing: it may be filled */
 bool perf_is_blank(const char *uri);

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "backend/error.h"
+
 enum { TEXT_BYTES = 64, ERROR_BYTES = 512, MOST_ARGUMENTS = 20, PATH_BYTES = 4200 };
 
 static void execute(const struct perf_fio_job *job, int output)
@@ -58,14 +60,14 @@ static int read_iops(FILE *stream, double *iops)
 	return *iops > 0 ? 0 : -EIO;
 }
 
-int perf_fio(const struct perf_fio_job *job, double *iops, char *error)
+int perf_fio(const struct perf_fio_job *job, double *iops)
 {
 	int ends[2], status = 0, code;
 	pid_t child;
 	FILE *stream;
 
 	if (pipe(ends) != 0 || (child = fork()) < 0) {
-		snprintf(error, ERROR_BYTES, "cannot start fio: no pipe or process to be had");
+		weir_fail(EIO, "cannot start fio: no pipe or process to be had");
 		return -EAGAIN;
 	}
 	if (child == 0) {
@@ -79,10 +81,9 @@ int perf_fio(const struct perf_fio_job *job, double *iops, char *error)
 		fclose(stream);
 	waitpid(child, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		snprintf(error, ERROR_BYTES,
-			 "fio is not installed: apt-get install fio, or leave --peer=fio out");
+		weir_fail(EIO, "fio is not installed: apt-get install fio, or leave --peer=fio out");
 	else if (code || status)
-		snprintf(error, ERROR_BYTES, "fio ended with status %d and no figure for %s",
-			 WEXITSTATUS(status), job->path);
+		weir_fail(EIO, "fio ended with status %d and no figure for %s", WEXITSTATUS(status),
+			  job->path);
 	return status ? -EIO : code;
 }

@@ -24,7 +24,7 @@ struct perf_fio_job {
 	bool fixed;
 };
 
-/** perf_fio() - IOPS that fio reaches; negative errno and a sentence in @error (512 bytes) */
-int perf_fio(const struct perf_fio_job *job, double *iops, char *error);
+/** perf_fio() - IOPS that fio reaches; negative errno and a sentence */
+int perf_fio(const struct perf_fio_job *job, double *iops);
 
 #endif

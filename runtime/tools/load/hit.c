@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --hit: a cache that holds everything, against plain memory, the same loop over both. */
+#include <errno.h>
 #include <string.h>
 
+#include "backend/error.h"
 #include "check.h"
 #include "run.h"
 
@@ -23,7 +25,7 @@ static uint64_t usable_bytes(const struct perf_bench *bench)
 	return bytes - bytes % (8 * bench->device.wave_lanes);
 }
 
-static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uint64_t bytes, char *error)
+static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uint64_t bytes)
 {
 	uint64_t lines = (bytes + bench->line_bytes - 1) / bench->line_bytes;
 
@@ -37,8 +39,8 @@ static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uin
 					 .count = bytes / 8),
 			    &args->array) != 0 ||
 	    weir_alloc(bench->context, bytes, &args->plain) != 0)
-		return perf_bench_refuse(error, "%s; --hit holds the range twice, --size makes it smaller",
-					 weir_last_error());
+		return weir_fail(EINVAL, "%s; --hit holds the range twice, --size makes it smaller",
+				 weir_last_error());
 	args->wide = args->array; /* the same lines, seen as elements of 16 bytes */
 	args->wide.element_bytes = 16;
 	args->wide.count = args->array.count / 2;
@@ -47,7 +49,7 @@ static int open_arrays(struct perf_bench *bench, struct perf_hit_args *args, uin
 
 /* Both memories filled: storage by the pattern if that is allowed, cache by reading, plain memory likewise.
  */
-static int fill(struct perf_bench *bench, struct perf_hit_args *args, char *error)
+static int fill(struct perf_bench *bench, struct perf_hit_args *args)
 {
 	struct perf_words_args words = { .address = args->plain,
 					 .words = args->words,
@@ -59,11 +61,11 @@ static int fill(struct perf_bench *bench, struct perf_hit_args *args, char *erro
 	struct perf_results found;
 	double seconds;
 
-	return perf_bench_launch(bench, launch, &found, &seconds, error);
+	return perf_bench_launch(bench, launch, &found, &seconds);
 }
 
 /* Storages that may be written get the pattern; the fill's buffers are not needed afterwards. */
-static int write_pattern(struct perf_bench *bench, char *error)
+static int write_pattern(struct perf_bench *bench)
 {
 	struct perf_args *raw = &bench->raw;
 	uint64_t block = bench->info[0].block_bytes, bs = bench->options->bs;
@@ -82,24 +84,24 @@ static int write_pattern(struct perf_bench *bench, char *error)
 	raw->load.results = bench->results;
 	if (weir_alloc(bench->context, raw->stride_bytes * lanes, &raw->buffers) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct weir_event) * lanes, &raw->events) != 0)
-		return perf_bench_fail(error);
-	return perf_bench_fill(bench, error);
+		return -1;
+	return perf_bench_fill(bench);
 }
 
 static int loop(struct perf_bench *bench, struct perf_hit_args *args, const char *kernel, uint64_t *sum,
-		double *seconds, char *error)
+		double *seconds)
 {
 	struct perf_launch launch = { kernel, bench->blocks, bench->threads, args, sizeof(*args) };
 	struct perf_results found;
 
-	if (perf_bench_launch(bench, launch, &found, seconds, error))
+	if (perf_bench_launch(bench, launch, &found, seconds))
 		return -1;
 	*sum = perf_word(&found.checksum);
 	return 0;
 }
 
 /* As many turns as take the time of a run. */
-static int calibrate(struct perf_bench *bench, struct perf_hit_args *args, char *error)
+static int calibrate(struct perf_bench *bench, struct perf_hit_args *args)
 {
 	const char *kernel = hit_kernels[bench->options->hit].weir;
 	double seconds = 0, wanted = bench->options->runtime;
@@ -107,7 +109,7 @@ static int calibrate(struct perf_bench *bench, struct perf_hit_args *args, char 
 
 	args->rounds = FIRST_ROUNDS;
 	for (unsigned i = 0; i < CALIBRATIONS; i++) {
-		if (loop(bench, args, kernel, &sum, &seconds, error))
+		if (loop(bench, args, kernel, &sum, &seconds))
 			return -1;
 		if (seconds >= wanted / 8)
 			break;
@@ -117,33 +119,32 @@ static int calibrate(struct perf_bench *bench, struct perf_hit_args *args, char 
 	return 0;
 }
 
-static int misses(struct perf_bench *bench, uint64_t *count, char *error)
+static int misses(struct perf_bench *bench, uint64_t *count)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 
 	if (weir_cache_stats(bench->cache, &stats) != 0)
-		return perf_bench_fail(error);
+		return -1;
 	*count = stats.misses;
 	return 0;
 }
 
-static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome,
-		     char *error)
+static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome)
 {
 	uint64_t readers = outcome->options.hit == PERF_HIT_RANDOM8 ? bench->lanes
 								    : bench->lanes / bench->device.wave_lanes;
 	uint64_t weir, plain;
 	double seconds;
 
-	if (loop(bench, args, hit_kernels[outcome->options.hit].weir, &weir, &seconds, error))
+	if (loop(bench, args, hit_kernels[outcome->options.hit].weir, &weir, &seconds))
 		return -1;
 	perf_series_add(&outcome->weir, (double)readers * (double)args->rounds / seconds);
-	if (loop(bench, args, hit_kernels[outcome->options.hit].plain, &plain, &seconds, error))
+	if (loop(bench, args, hit_kernels[outcome->options.hit].plain, &plain, &seconds))
 		return -1;
 	perf_series_add(&outcome->plain, (double)readers * (double)args->rounds / seconds);
 	if (weir != plain)
-		return perf_bench_refuse(
-			error,
+		return weir_fail(
+			EINVAL,
 			"the sum of what the cache gave is %016llx, of the plain memory %016llx: the "
 			"cache returned wrong data",
 			(unsigned long long)weir, (unsigned long long)plain);
@@ -151,27 +152,26 @@ static int hit_round(struct perf_bench *bench, struct perf_hit_args *args, struc
 	return 0;
 }
 
-static int measure(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome,
-		   char *error)
+static int measure(struct perf_bench *bench, struct perf_hit_args *args, struct perf_outcome *outcome)
 {
 	uint64_t before = 0, after = 0;
 
-	if (perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].weir, error) ||
-	    perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].plain, error) ||
-	    misses(bench, &before, error) || calibrate(bench, args, error))
+	if (perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].weir) ||
+	    perf_kernel_note(outcome, bench->context, hit_kernels[outcome->options.hit].plain) ||
+	    misses(bench, &before) || calibrate(bench, args))
 		return -1;
 	for (uint32_t i = 1; i <= bench->options->runs; i++) {
 		args->seed = (uint64_t)bench->options->seed + i;
-		if (hit_round(bench, args, outcome, error))
+		if (hit_round(bench, args, outcome))
 			return -1;
 	}
-	if (misses(bench, &after, error))
+	if (misses(bench, &after))
 		return -1;
 	outcome->hit_misses = after - before;
 	return 0;
 }
 
-int perf_hit_run(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+int perf_hit_run(struct perf_bench *bench, struct perf_outcome *outcome)
 {
 	struct perf_hit_args args;
 	uint64_t bytes = usable_bytes(bench);
@@ -184,9 +184,8 @@ int perf_hit_run(struct perf_bench *bench, struct perf_outcome *outcome, char *e
 	outcome->bs = outcome->options.hit == PERF_HIT_RANDOM8   ? 8
 		      : outcome->options.hit == PERF_HIT_WAVE256 ? 8 * bench->device.wave_lanes
 								 : bench->line_bytes;
-	if (write_pattern(bench, error) || open_arrays(bench, &args, bytes, error) ||
-	    fill(bench, &args, error))
+	if (write_pattern(bench) || open_arrays(bench, &args, bytes) || fill(bench, &args))
 		return -1;
 	outcome->filled = bench->pattern;
-	return measure(bench, &args, outcome, error);
+	return measure(bench, &args, outcome);
 }

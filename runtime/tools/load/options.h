@@ -14,13 +14,7 @@
 
 #include "perf.h"
 
-enum {
-	PERF_ERROR_BYTES = 512,
-	PERF_MOST_RUNS = 99,
-	PERF_MOST_POINTS = 64,
-	PERF_BLOCK_LANES = 128,
-	PERF_PLAIN_LANES = 768
-};
+enum { PERF_MOST_RUNS = 99, PERF_MOST_POINTS = 64, PERF_BLOCK_LANES = 128, PERF_PLAIN_LANES = 768 };
 
 /** enum perf_rw - --rw, in the order of perf_rw_names */
 enum perf_rw { PERF_RANDREAD, PERF_READ, PERF_RANDWRITE, PERF_WRITE, PERF_RANDRW, PERF_RW };
@@ -77,7 +71,7 @@ struct perf_options {
 	bool tier_inclusive;
 	uint32_t policy;
 	uint32_t hit;
-	bool verify, no_latency, json, peer, help;
+	bool verify, no_latency, json, peer;
 	uint32_t plain;
 	uint64_t plain_bytes;
 	uint32_t plain_blocks;
@@ -88,17 +82,14 @@ struct perf_options {
 	const char *plot;
 };
 
-/** perf_options_read() - the command line; 0, or -1 with one sentence in @error (PERF_ERROR_BYTES) */
-int perf_options_read(struct perf_options *options, int argc, char **argv, char *error);
+/** perf_options_read() - the command line; -1 to go on, else the exit status */
+int perf_options_read(struct perf_options *options, int argc, char **argv);
 
-/** perf_options_set() - one option by its name; as above */
-int perf_options_set(struct perf_options *options, const char *name, const char *value, char *error);
+/** perf_options_set() - one option by its name; 0, or a negative errno with a sentence */
+int perf_options_set(struct perf_options *options, const char *name, char *value);
 
 /** perf_options_check() - what does not go together whatever the storage; as above */
-int perf_options_check(const struct perf_options *options, char *error);
-
-/** perf_usage() - the help */
-extern const char perf_usage[];
+int perf_options_check(const struct perf_options *options);
 
 static inline bool perf_is_random(const struct perf_options *options)
 {

@@ -16,6 +16,8 @@
 #ifndef WEIR_PERF_LOCATIONS_H
 #define WEIR_PERF_LOCATIONS_H
 
+#include <weir/core/mix.h>
+
 #include "perf.h"
 
 enum { PERF_ZIPF_TRIES = 64 };
@@ -23,11 +25,7 @@ enum { PERF_ZIPF_TRIES = 64 };
 /* A well-mixed word per (seed, lane, step); no state to carry. */
 WEIR_FN u64 perf_random(u64 seed, u64 lane, u64 step)
 {
-	u64 value = seed + lane * 0x9e3779b97f4a7c15ul + step * 0xbf58476d1ce4e5b9ul;
-
-	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ul;
-	value = (value ^ (value >> 27)) * 0x94d049bb133111ebul;
-	return value ^ (value >> 31);
+	return weir_mix_u64(seed + lane * WEIR_MIX_STEP + step * 0xbf58476d1ce4e5b9ul);
 }
 
 /* What the 8-byte word @word of storage @disk holds once it has been filled. */

@@ -2,8 +2,12 @@
 /* Medians, percentiles, and the text for people. */
 #include "results.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backend/error.h"
+#include "tool_options.h"
 
 void perf_series_add(struct perf_series *series, double value)
 {
@@ -69,17 +73,16 @@ double perf_percentile_us(const uint64_t *buckets, double share)
 	return all ? perf_bucket_us(PERF_BUCKETS) : 0;
 }
 
-int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name,
-		     char *error)
+int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name)
 {
 	struct perf_kernel *kernel = &outcome->kernels[outcome->kernel_count];
 
 	if (outcome->kernel_count == PERF_KERNELS)
-		return perf_bench_refuse(error, "no room to note kernel %s", name);
+		return weir_fail(EINVAL, "no room to note kernel %s", name);
 	kernel->name = name;
 	kernel->info.size = sizeof(kernel->info);
 	outcome->kernel_count++;
-	return weir_kernel_info(context, name, &kernel->info) == 0 ? 0 : perf_bench_fail(error);
+	return weir_kernel_info(context, name, &kernel->info) == 0 ? 0 : -1;
 }
 
 /* "1,234.5 thousand reads/s (low to high), GB/s" in the unit that suits it. */
@@ -188,19 +191,19 @@ bool perf_complain(const struct perf_outcome *outcome)
 
 	if (outcome->errors) {
 		weir_status_text(outcome->status, text);
-		fprintf(stderr,
-			"weir-perf: %llu of %llu requests failed, one of them with: %s; they are in no "
-			"rate\n",
-			(unsigned long long)outcome->errors, (unsigned long long)outcome->requests, text);
+		(void)tool_complain("%llu of %llu requests failed, one of them with: %s; they are in no "
+				    "rate",
+				    (unsigned long long)outcome->errors,
+				    (unsigned long long)outcome->requests, text);
 	}
 	if (outcome->bad)
-		fprintf(stderr,
-			"weir-perf: %llu of %llu blocks that were read do not hold what was written, for one "
-			"near byte %llu\n",
+		(void)tool_complain(
+			"%llu of %llu blocks that were read do not hold what was written, for one "
+			"near byte %llu",
 			(unsigned long long)outcome->bad, (unsigned long long)outcome->checked,
 			(unsigned long long)outcome->bad_byte);
 	if (unverified)
-		fprintf(stderr, "weir-perf: nothing is verified, for no block was read and compared\n");
+		(void)tool_complain("nothing is verified, for no block was read and compared");
 	return outcome->errors || outcome->bad || unverified;
 }
 

@@ -109,8 +109,7 @@ double perf_bucket_us(unsigned i);
 double perf_percentile_us(const uint64_t *buckets, double share);
 
 /** perf_kernel_note() - remember what @name takes; 0 or -1 with a sentence */
-int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name,
-		     char *error);
+int perf_kernel_note(struct perf_outcome *outcome, struct weir_context *context, const char *name);
 
 /** perf_complain() - a sentence on stderr for each reason why @outcome must not be trusted; true if there is
  * one */

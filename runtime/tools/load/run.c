@@ -6,9 +6,10 @@
 #include <strings.h>
 #include <time.h>
 
+#include "backend/error.h"
 #include "fio.h"
 
-enum { PATH_BYTES = 4200 };
+enum { PATH_BYTES = 4200, WHY_BYTES = 1024 };
 
 static const double warm_seconds = 0.2; /* threads, registered buffers */
 
@@ -23,7 +24,7 @@ static const char *raw_kernel(const struct perf_options *options)
 }
 
 /* The counters of all storages, added to or, with @sign -1, taken from @sum. */
-static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign, char *error)
+static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign)
 {
 	uint64_t by = (uint64_t)(int64_t)sign;
 
@@ -31,7 +32,7 @@ static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign,
 		struct weir_stats stats = { .size = sizeof(stats) };
 
 		if (weir_stats(bench->storages[i], &stats) != 0)
-			return perf_bench_fail(error);
+			return -1;
 		sum->commands += by * stats.commands;
 		sum->failed += by * stats.failed;
 		sum->rogue += by * stats.rogue;
@@ -44,7 +45,7 @@ static int add_stats(struct perf_bench *bench, struct weir_stats *sum, int sign,
 	return 0;
 }
 
-static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int sign, char *error)
+static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int sign)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 	uint64_t by = (uint64_t)(int64_t)sign;
@@ -52,7 +53,7 @@ static int add_cache(struct perf_bench *bench, struct weir_cache_stats *sum, int
 	if (!bench->cache)
 		return 0;
 	if (weir_cache_stats(bench->cache, &stats) != 0)
-		return perf_bench_fail(error);
+		return -1;
 	sum->lines = stats.lines;
 	sum->line_bytes = stats.line_bytes;
 	sum->bytes = stats.bytes;
@@ -150,28 +151,28 @@ static struct iteration plain_iteration(struct perf_bench *bench)
 }
 
 /* Write back what a run left dirty. Return: the seconds it took, or -1. */
-static double flush(struct weir_cache *cache, char *error)
+static double flush(struct weir_cache *cache)
 {
 	uint64_t begin = weir_clock_ns();
 
 	if (!cache)
 		return 0;
-	return weir_cache_flush(cache, 0) ? perf_bench_fail(error) : (double)(weir_clock_ns() - begin) / 1e9;
+	return weir_cache_flush(cache, 0) ? -1 : (double)(weir_clock_ns() - begin) / 1e9;
 }
 
 /* One run of @seconds; successful requests per second, all of them on storage at the end, come out in @rate.
  */
 static int take_iteration(struct perf_bench *bench, struct iteration iteration, uint32_t index,
-			  double seconds, struct perf_results *found, double *rate, char *error)
+			  double seconds, struct perf_results *found, double *rate)
 {
 	double elapsed, flushed;
 
 	iteration.load->indices.seed = (uint64_t)bench->options->seed + index;
 	iteration.load->runtime_ns = (uint64_t)(seconds * 1e9);
-	if ((iteration.readback && perf_bench_renew(bench, error)) ||
-	    perf_bench_launch(bench, iteration.launch, found, &elapsed, error))
+	if ((iteration.readback && perf_bench_renew(bench)) ||
+	    perf_bench_launch(bench, iteration.launch, found, &elapsed))
 		return -1;
-	flushed = flush(iteration.flushed, error);
+	flushed = flush(iteration.flushed);
 	if (flushed < 0)
 		return -1;
 	*rate = (double)(perf_word(&found->reads) + perf_word(&found->writes)) / (elapsed + flushed);
@@ -179,8 +180,7 @@ static int take_iteration(struct perf_bench *bench, struct iteration iteration, 
 }
 
 /* What a run wrote, read back: what is wrong, and how much was looked at. */
-static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration,
-		     char *error)
+static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration)
 {
 	struct perf_results found;
 	double seconds;
@@ -188,7 +188,7 @@ static int read_back(struct perf_bench *bench, struct perf_outcome *outcome, str
 	if (!iteration.readback)
 		return 0;
 	iteration.launch.kernel = iteration.readback;
-	if (perf_bench_launch(bench, iteration.launch, &found, &seconds, error))
+	if (perf_bench_launch(bench, iteration.launch, &found, &seconds))
 		return -1;
 	add_verdict(outcome, &found);
 	return 0;
@@ -205,33 +205,33 @@ static double cpu_seconds(void)
 }
 
 /* weir's own run, with the counters before and after. */
-static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
+static int run_weir(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index)
 {
 	struct iteration iteration = bench->cache ? cached_iteration(bench) : raw_iteration(bench);
 	double rate, begin = cpu_seconds();
 	struct perf_results found;
 
-	if (add_stats(bench, &outcome->stats, -1, error) || add_cache(bench, &outcome->cache, -1, error) ||
-	    take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate, error) ||
-	    add_stats(bench, &outcome->stats, 1, error) || add_cache(bench, &outcome->cache, 1, error))
+	if (add_stats(bench, &outcome->stats, -1) || add_cache(bench, &outcome->cache, -1) ||
+	    take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate) ||
+	    add_stats(bench, &outcome->stats, 1) || add_cache(bench, &outcome->cache, 1))
 		return -1;
 	outcome->cpu_seconds += cpu_seconds() - begin;
 	add_results(outcome, &found);
 	perf_series_add(&outcome->weir, rate);
-	return read_back(bench, outcome, iteration, error);
+	return read_back(bench, outcome, iteration);
 }
 
 static int run_peers(struct perf_bench *bench, struct perf_outcome *outcome, struct iteration iteration,
-		     struct perf_series *series, uint32_t index, char *error)
+		     struct perf_series *series, uint32_t index)
 {
 	struct perf_results found;
 	double rate;
 
-	if (take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate, error))
+	if (take_iteration(bench, iteration, index, bench->options->runtime, &found, &rate))
 		return -1;
 	add_verdict(outcome, &found);
 	perf_series_add(series, rate);
-	return read_back(bench, outcome, iteration, error);
+	return read_back(bench, outcome, iteration);
 }
 
 /* The path of file: URI @uri as fio takes it: escapes decoded, and a backslash before what separates files
@@ -260,7 +260,7 @@ static void peer_path(const char *uri, char path[PATH_BYTES])
 	path[used] = '\0';
 }
 
-static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome)
 {
 	const struct perf_options *options = bench->options;
 	char path[PATH_BYTES];
@@ -275,54 +275,53 @@ static int run_peer(struct perf_bench *bench, struct perf_outcome *outcome, char
 
 	peer_path(options->uris[0], path);
 	job.direct = !strstr(bench->info[0].path, "page cache");
-	if (perf_fio(&job, &iops, error) != 0)
+	if (perf_fio(&job, &iops) != 0)
 		return -1;
 	perf_series_add(&outcome->fio, iops);
 	job.fixed = true;
-	if (perf_fio(&job, &iops, error) != 0)
+	if (perf_fio(&job, &iops) != 0)
 		return -1;
 	perf_series_add(&outcome->fio_fixed, iops);
 	return 0;
 }
 
-static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index, char *error)
+static int run_round(struct perf_bench *bench, struct perf_outcome *outcome, uint32_t index)
 {
-	if (run_weir(bench, outcome, index, error))
+	if (run_weir(bench, outcome, index))
 		return -1;
-	if (bench->cache && run_peers(bench, outcome, raw_iteration(bench), &outcome->raw, index, error))
+	if (bench->cache && run_peers(bench, outcome, raw_iteration(bench), &outcome->raw, index))
 		return -1;
 	if (bench->plain != PERF_PLAIN_OFF &&
-	    run_peers(bench, outcome, plain_iteration(bench), &outcome->plain, index, error))
+	    run_peers(bench, outcome, plain_iteration(bench), &outcome->plain, index))
 		return -1;
-	return bench->options->peer ? run_peer(bench, outcome, error) : 0;
+	return bench->options->peer ? run_peer(bench, outcome) : 0;
 }
 
 /* Everything once, for its threads, pages and registered buffers. */
-static int warm(struct perf_bench *bench, char *error)
+static int warm(struct perf_bench *bench)
 {
 	double seconds = bench->options->runtime < warm_seconds ? bench->options->runtime : warm_seconds,
 	       rate;
 	struct perf_results found;
 
-	if (take_iteration(bench, raw_iteration(bench), 0, seconds, &found, &rate, error))
+	if (take_iteration(bench, raw_iteration(bench), 0, seconds, &found, &rate))
 		return -1;
-	if (bench->cache && take_iteration(bench, cached_iteration(bench), 0, seconds, &found, &rate, error))
+	if (bench->cache && take_iteration(bench, cached_iteration(bench), 0, seconds, &found, &rate))
 		return -1;
 	return bench->plain == PERF_PLAIN_OFF
 		       ? 0
-		       : take_iteration(bench, plain_iteration(bench), 0, seconds, &found, &rate, error);
+		       : take_iteration(bench, plain_iteration(bench), 0, seconds, &found, &rate);
 }
 
-static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+static int note_kernels(struct perf_bench *bench, struct perf_outcome *outcome)
 {
-	if (bench->cache &&
-	    perf_kernel_note(outcome, bench->context, cached_iteration(bench).launch.kernel, error))
+	if (bench->cache && perf_kernel_note(outcome, bench->context, cached_iteration(bench).launch.kernel))
 		return -1;
-	if (perf_kernel_note(outcome, bench->context, raw_iteration(bench).launch.kernel, error))
+	if (perf_kernel_note(outcome, bench->context, raw_iteration(bench).launch.kernel))
 		return -1;
 	return bench->plain == PERF_PLAIN_OFF
 		       ? 0
-		       : perf_kernel_note(outcome, bench->context, plain_kernel(bench), error);
+		       : perf_kernel_note(outcome, bench->context, plain_kernel(bench));
 }
 
 /* What can be told only when all has run: the path may have changed with use. */
@@ -344,31 +343,34 @@ static void describe(struct perf_bench *bench, struct perf_outcome *outcome)
 			(outcome->reads + outcome->writes) * (bench->options->bs / bench->line_bytes);
 }
 
-static int run_open(struct perf_bench *bench, struct perf_outcome *outcome, char *error)
+static int run_open(struct perf_bench *bench, struct perf_outcome *outcome)
 {
 	if (bench->options->hit != PERF_HIT_NONE)
-		return perf_hit_run(bench, outcome, error);
-	if (note_kernels(bench, outcome, error) || warm(bench, error))
+		return perf_hit_run(bench, outcome);
+	if (note_kernels(bench, outcome) || warm(bench))
 		return -1;
 	for (uint32_t i = 1; i <= bench->options->runs; i++)
-		if (run_round(bench, outcome, i, error))
+		if (run_round(bench, outcome, i))
 			return -1;
 	return 0;
 }
 
-int perf_run(const struct perf_options *options, struct perf_outcome *outcome, char *error)
+int perf_run(const struct perf_options *options, struct perf_outcome *outcome)
 {
 	static struct perf_bench bench;
-	char unused[PERF_ERROR_BYTES];
+	char why[WHY_BYTES];
 	int code;
 
 	outcome->options = *options;
 	outcome->bs = options->bs;
 	outcome->verified = options->verify && options->hit == PERF_HIT_NONE;
-	code = perf_bench_open(&bench, options, error);
+	code = perf_bench_open(&bench, options);
 	if (!code)
-		code = run_open(&bench, outcome, error);
+		code = run_open(&bench, outcome);
 	if (!code)
 		describe(&bench, outcome);
-	return perf_bench_close(&bench, code ? unused : error) ? -1 : code;
+	snprintf(why, sizeof(why), "%s", weir_last_error());
+	if (perf_bench_close(&bench) && !code)
+		return -1;
+	return code ? weir_fail(-code, "%s", why) : 0; /* the first sentence counts */
 }

@@ -5,7 +5,8 @@
 
 #include "perf.h"
 
-#define PERF_ZIPF_MOST 4.0
+#define PERF_ZIPF_LEAST 0.01
+#define PERF_ZIPF_MOST  4.0
 
 /** perf_zipf_prepare() - the constants for ranks 1 to @spans; 0 < @theta <= PERF_ZIPF_MOST */
 void perf_zipf_prepare(struct perf_zipf *zipf, uint64_t spans, double theta);

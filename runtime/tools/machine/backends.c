@@ -142,7 +142,7 @@ static void ask_file(struct lanes_list *list)
 
 	for (unsigned i = 1; i < list->count; i++)
 		put_text(list->item[i].why, CHECK_TEXT,
-			 "the machine is one in a folder, and weir-info.json there does not tell");
+			 "the machine is one in a folder, and weir-info.json there does not say");
 	json_array_foreach(json_object_get(root, "gpus"), index, row) take_row(list, row);
 	json_array_foreach(json_object_get(root, "devices"), index, row) take_device(list, row);
 	json_decref(root);

@@ -92,12 +92,12 @@ static void judge_bridges(const struct machine *machine, struct pair *pair)
 			    a->id);
 	else
 		verdict_add(&pair->peer, UNKNOWN,
-			    "put both below one switch without ACS; writing and reading back would tell",
+			    "put both below one switch without ACS; writing and reading back would show it",
 			    "what goes between them passes host bridge %s, and whether that lets peers talk "
 			    "is not known: %s",
 			    a->id[0] ? a->id : "(not seen)",
 			    a->id[0] && machine->peer_cpu == NO ? "it is not on the list of Linux 6.12"
-								: "the processor could not be told");
+								: "the processor is not known");
 }
 
 static void judge_way(const struct machine *machine, struct pair *pair)
@@ -109,7 +109,7 @@ static void judge_way(const struct machine *machine, struct pair *pair)
 		verdict_add(&pair->peer, UNKNOWN, "lspci -t shows the bus where this system does",
 			    "where their ways meet is not known");
 	else if (below_bridge && !pair->hop_count)
-		verdict_add(&pair->peer, UNKNOWN, "writing and reading back would tell",
+		verdict_add(&pair->peer, UNKNOWN, "writing and reading back would show it",
 			    "no bridge is between them, and what their device does with requests from one to "
 			    "the other is not known");
 	else if (below_bridge && pair->acs == UNKNOWN && !passed)
@@ -124,7 +124,7 @@ static void judge_memory(const struct lanes *lanes, struct verdict *verdict)
 	if (lanes->peer_dma == NO)
 		verdict_add(verdict, NO, "", "its driver lets no other device into its memory");
 	else if (lanes->peer_dma == UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "weir-info tells, with a backend for it in the build",
+		verdict_add(verdict, UNKNOWN, "weir-info says it, with a backend for it in the build",
 			    "whether its driver lets other devices into "
 			    "its memory is not known");
 	if (lanes->visible == NO)
@@ -134,7 +134,7 @@ static void judge_memory(const struct lanes *lanes, struct verdict *verdict)
 			    " MiB, too few for all of its memory: some buffers can be reached, others not",
 			    lanes_largest(lanes) >> 20);
 	else if (lanes->visible == UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "weir-info tells the size of its memory, lspci -vv its BARs",
+		verdict_add(verdict, UNKNOWN, "weir-info prints the size of its memory, lspci -vv its BARs",
 			    "whether its BARs show all of its memory is not known");
 }
 
@@ -149,10 +149,10 @@ static void judge_lanes(const struct lanes *lanes, struct verdict *verdict)
 {
 	if (lanes->usable == NO)
 		verdict_add(verdict, NO,
-			    "build weir with a backend for it, and install its driver; weir-info tells more",
+			    "build weir with a backend for it, and install its driver; weir-info says more",
 			    "no backend can use the GPU: %s", lanes->why);
 	else if (lanes->usable == UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "weir-info tells",
+		verdict_add(verdict, UNKNOWN, "weir-info says it",
 			    "whether a backend can use the GPU is not known: %s", lanes->why);
 }
 
@@ -216,7 +216,7 @@ static void judge_module(const struct machine *machine, struct pair *pair)
 		verdict_add(module, NO, "install it (docs/kernel.md); as root: modprobe weir_p2p",
 			    "the kernel module weir_p2p is not loaded");
 	else if (machine->module == UNKNOWN)
-		verdict_add(module, UNKNOWN, "lsmod tells",
+		verdict_add(module, UNKNOWN, "lsmod says it",
 			    "whether the kernel module weir_p2p is loaded is not known");
 	if (machine->module == YES) {
 		judge_window(pair->lanes->function.address, module);
@@ -246,7 +246,7 @@ static void judge_files(struct pair *pair)
 			    "host threads do not reach the memory of the GPU");
 	else if (pair->lanes->host_writes == UNKNOWN)
 		verdict_add(&pair->paths[PATH_PROXY], UNKNOWN,
-			    "weir-perf virt:1M --backend tells: direct, or pull",
+			    "weir-perf virt:1M --backend says: direct, or pull",
 			    "whether host threads reach the memory of the GPU is not known");
 }
 

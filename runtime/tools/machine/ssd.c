@@ -131,7 +131,7 @@ static void judge_driver(const struct machine *machine, struct ssd *ssd, const c
 static void judge_memlock(const struct machine *machine, struct verdict *verdict)
 {
 	if (machine->memlock_bytes == MEMLOCK_UNKNOWN)
-		verdict_add(verdict, UNKNOWN, "ulimit -l tells it",
+		verdict_add(verdict, UNKNOWN, "ulimit -l says it",
 			    "how much memory may be locked could not be read");
 	else if (machine->memlock_bytes < MEMLOCK_ENOUGH)
 		verdict_add(verdict, UNKNOWN,

@@ -8,6 +8,7 @@
 #include <weir/weir.h>
 
 #include "report.h"
+#include "tool_options.h"
 
 /** struct report - blocks in the order of their output; NULL for text */
 struct report {
@@ -33,7 +34,7 @@ static bool is_named(const struct lanes *lanes, const char *name)
 }
 
 /* Does an option's list leave it in? Without one, all. */
-static bool wanted(const struct survey_names *names, const struct lanes *lanes)
+static bool wanted(const struct tool_names *names, const struct lanes *lanes)
 {
 	for (unsigned i = 0; i < names->count; i++)
 		if (is_named(lanes, names->item[i]))
@@ -43,19 +44,16 @@ static bool wanted(const struct survey_names *names, const struct lanes *lanes)
 
 static int usage(const char *which)
 {
-	fprintf(stderr, "weir-check: no PCI address such as 0000:65:00.0: %s; see weir-check --help\n",
-		which);
-	return STATUS_USAGE;
+	return tool_usage("no PCI address such as 0000:65:00.0: %s", which);
 }
 
 static int absent(const char *kind, const char *name)
 {
-	fprintf(stderr, "weir-check: there is no %s %s; weir-check without it lists what there is\n", kind,
-		name);
+	(void)tool_complain("there is no %s %s; weir-check without it lists what there is", kind, name);
 	return STATUS_NONE;
 }
 
-static int check_gpus(const struct survey_names *names, const struct lanes_list *list)
+static int check_gpus(const struct tool_names *names, const struct lanes_list *list)
 {
 	for (unsigned i = 0; i < names->count; i++) {
 		bool found = false;
@@ -69,7 +67,7 @@ static int check_gpus(const struct survey_names *names, const struct lanes_list 
 }
 
 /* All controllers, or those named, as addresses. */
-static int choose_ssds(const struct survey_names *names, struct tree_names *addresses)
+static int choose_ssds(const struct tool_names *names, struct tree_names *addresses)
 {
 	struct tree_names all;
 
@@ -117,7 +115,7 @@ static void report_ssd(struct report *report, const struct ssd *ssd)
 
 static int no_memory(void)
 {
-	fprintf(stderr, "weir-check: no memory\n");
+	(void)tool_complain("no memory");
 	return STATUS_NONE;
 }
 
@@ -158,7 +156,7 @@ static int report_all(const struct survey *survey, const struct machine *machine
 			report_ssd(report, &ssds[count++]);
 	if (!count) {
 		report->status = STATUS_NONE;
-		fprintf(stderr, "weir-check: no NVMe controller can be seen on this machine\n");
+		(void)tool_complain("no NVMe controller can be seen on this machine");
 	}
 	error = report_pairs(survey, machine, list, ssds, count, report);
 	free(ssds);

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "tool_options.h"
 #include "../../../kmod-p2p/weir_p2p.h"
 
 enum { BARS = 6, IS_MEMORY = 0x200, IS_PREFETCHABLE = 0x2000, WINDOW_ALIGN = 2 << 20 };
@@ -28,8 +29,7 @@ struct bar {
 
 static int complain(const char *address, const char *what)
 {
-	fprintf(stderr, "weir-bind: %s: %s\n", address, what);
-	return 1;
+	return tool_complain("%s: %s", address, what);
 }
 
 static unsigned read_bars(const char *address, struct bar bars[BARS])

@@ -2,7 +2,6 @@
 /* weir-bind: give NVMe controllers to programs (vfio-pci), lay windows over GPUs (weir_p2p), and give both
  * back. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,42 +11,54 @@
 #include <jansson.h>
 
 #include "gpu.h"
+#include "tool_options.h"
 #include "tree.h"
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-bind show [--json] [ADDRESS...]\n"
 	"       weir-bind bind|unbind|restore [--dry-run] ADDRESS...\n"
 	"       weir-bind gpu list [--json] [ADDRESS...]\n"
 	"       weir-bind gpu claim|unclaim [--dry-run] [--bar N] [--group NAME] ADDRESS...\n"
 	"\n"
-	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be "
-	"bound\n"
+	"show     NVMe controllers: driver, disks and what uses them, IOMMU group, and why one cannot be\n"
+	"         bound\n"
 	"bind     take each from its driver and give it to vfio-pci, for storages nvme:ADDRESS\n"
 	"unbind   take each from its driver, and give it to none\n"
 	"restore  give each back to the driver that it had before\n"
 	"gpu      windows of the kernel module weir_p2p over GPUs' memory, which SSDs then read into:\n"
-	"         list GPUs with their BARs; claim the largest one, whatever driver the GPU has; give it "
-	"back\n"
+	"         list GPUs with their BARs; claim the largest one, whatever driver the GPU has; give it\n"
+	"         back\n"
 	"\n"
 	"A controller is refused if anything on it is mounted, swapped on, part of md or dm, or in use by\n"
-	"ZFS or another program. With several, all are looked at before the first is touched.\n"
-	"\n"
-	"  --dry-run   say what would be written, and write nothing\n"
-	"  --json      print one JSON object\n"
-	"  --bar N     that BAR of a GPU\n"
-	"  --group NAME  who may open the GPU's node, besides root\n"
-	"  --root DIR  take /sys, /proc, /dev and /run from there, and believe what was written\n";
+	"ZFS or another program. With several, all are checked before the first is touched.\n";
 
 enum command { SHOW, BIND, UNBIND, RESTORE, COMMANDS };
 
 static const char *const command_names[COMMANDS] = { "show", "bind", "unbind", "restore" };
 static bool dry_run, json;
-static struct gpu_options gpu_options = { .bar = -1 };
+static uint32_t bar;
+static bool bar_given;
+static const char *group;
+static char **words;
+
+static const struct tool_option options[] = {
+	{ "dry-run", NULL, TOOL_FLAG, &dry_run, 0, 0, "say what would be written, and write nothing", NULL,
+	  NULL },
+	{ "json", NULL, TOOL_FLAG, &json, 0, 0, "print one JSON object", NULL, NULL },
+	{ "bar", "N", TOOL_U32, &bar, 0, 5, "that BAR of a GPU", NULL, &bar_given },
+	{ "group", "NAME", TOOL_TEXT, &group, 0, 0, "who may open the GPU's node, besides root", NULL, NULL },
+	{ "root", "DIR", TOOL_TEXT, &tree_root, 0, 0,
+	  "take /sys, /proc, /dev and /run from there, and believe what was\nwritten", NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct tool_program program = {
+	.name = "weir-bind", .about = about, .options = options, .all = &words
+};
 
 static int complain(const char *address, const char *what)
 {
-	fprintf(stderr, "weir-bind: %s: %s\n", address, what);
-	return 1;
+	return tool_complain("%s: %s", address, what);
 }
 
 /* Why the controller must stay where it is. Return: false: it need not. */
@@ -291,99 +302,94 @@ static int show(const struct tree_names *named)
 	return failed;
 }
 
-static int usage(const char *what, const char *which)
-{
-	fprintf(stderr, "weir-bind: %s%s; see weir-bind --help\n", what, which);
-	return 2;
-}
-
-static int take_addresses(int argc, char **argv, struct tree_names *addresses)
+static int take_addresses(char **operands, struct tree_names *addresses)
 {
 	addresses->count = 0;
-	for (int i = 0; i < argc; i++) {
+	for (; *operands; operands++) {
 		if (addresses->count == TREE_MOST)
-			return usage("too many addresses, from here on: ", argv[i]);
-		if (!tree_address(argv[i], addresses->name[addresses->count++]))
-			return usage("no PCI address such as 0000:65:00.0: ", argv[i]);
+			return tool_usage("too many addresses, from here on: %s", *operands);
+		if (!tree_address(*operands, addresses->name[addresses->count++]))
+			return tool_usage("no PCI address such as 0000:65:00.0: %s", *operands);
 	}
 	return 0;
 }
 
-/* gpu COMMAND [ADDRESS...] */
-static int run_gpu(int argc, char **argv)
+static int list_gpus(const struct tree_names *addresses, const struct gpu_options *options)
 {
-	struct tree_names addresses;
-	bool list = argc && !strcmp(argv[0], "list");
-
-	if (!argc || (!list && strcmp(argv[0], "claim") && strcmp(argv[0], "unclaim")))
-		return usage("say gpu list, gpu claim or gpu unclaim", "");
-	if (take_addresses(argc - 1, argv + 1, &addresses))
-		return 2;
-	if (!list && (json || !addresses.count))
-		return usage(json ? "--json is for gpu list alone"
-				  : "which GPUs? weir-bind gpu list shows them; name addresses to ",
-			     json ? "" : argv[0]);
-	if (list && (dry_run || gpu_options.group))
-		return usage("gpu list changes nothing", "");
-	gpu_options.dry_run = dry_run;
-	gpu_options.json = json;
-	return gpu_run(argv[0], &addresses, &gpu_options);
+	if (dry_run || group)
+		return tool_usage("gpu list changes nothing");
+	return gpu_run("list", addresses, options);
 }
 
-static int run(int argc, char **argv)
+/* gpu COMMAND [ADDRESS...] */
+static int run_gpu(char **operands)
+{
+	const struct gpu_options gpu_options = { dry_run, json, bar_given ? (int)bar : -1, group };
+	struct tree_names addresses;
+	const char *command = operands[0];
+
+	if (strcmp(command, "list") != 0 && strcmp(command, "claim") != 0 && strcmp(command, "unclaim") != 0)
+		return tool_usage("give gpu list, gpu claim or gpu unclaim");
+	if (take_addresses(operands + 1, &addresses))
+		return 2;
+	if (!strcmp(command, "list"))
+		return list_gpus(&addresses, &gpu_options);
+	if (json)
+		return tool_usage("--json is for gpu list alone");
+	if (!addresses.count)
+		return tool_usage("which GPUs? weir-bind gpu list shows them; name addresses to %s", command);
+	return gpu_run(command, &addresses, &gpu_options);
+}
+
+static int run(enum command command, char **operands)
 {
 	struct tree_names addresses;
-	enum command command = SHOW;
 
-	if (!strcmp(argv[0], "gpu"))
-		return run_gpu(argc - 1, argv + 1);
-	while (command < COMMANDS && strcmp(argv[0], command_names[command]))
-		command++;
-	if (command == COMMANDS)
-		return usage("there is no command ", argv[0]);
-	if (gpu_options.group || gpu_options.bar >= 0)
-		return usage("--bar and --group are for gpu claim and unclaim", "");
-	if (take_addresses(argc - 1, argv + 1, &addresses))
+	if (group || bar_given)
+		return tool_usage("--bar and --group are for gpu claim and unclaim");
+	if (take_addresses(operands, &addresses))
 		return 2;
 	if (command == SHOW)
-		return dry_run ? usage("--dry-run is not for show", "") : show(&addresses);
-	if (json || !addresses.count)
-		return usage(json ? "--json is for show alone"
-				  : "which controllers? Name their addresses to ",
-			     json ? "" : argv[0]);
+		return dry_run ? tool_usage("--dry-run is not for show") : show(&addresses);
+	if (json)
+		return tool_usage("--json is for show alone");
+	if (!addresses.count)
+		return tool_usage("which controllers? Name their addresses to %s", command_names[command]);
 	return change(command, &addresses);
 }
 
+static int run_show(char **operands)
+{
+	return run(SHOW, operands);
+}
+
+static int run_bind(char **operands)
+{
+	return run(BIND, operands);
+}
+
+static int run_unbind(char **operands)
+{
+	return run(UNBIND, operands);
+}
+
+static int run_restore(char **operands)
+{
+	return run(RESTORE, operands);
+}
+
+static const struct tool_command commands[] = {
+	{ "show", "ADDRESS...", 0, 0, run_show },
+	{ "bind", "ADDRESS...", 0, 0, run_bind },
+	{ "unbind", "ADDRESS...", 0, 0, run_unbind },
+	{ "restore", "ADDRESS...", 0, 0, run_restore },
+	{ "gpu", "list, gpu claim or gpu unclaim", 1, 0, run_gpu },
+	{ NULL, NULL, 0, 0, NULL },
+};
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "help", no_argument, NULL, 'h' },
-						 { "dry-run", no_argument, NULL, 'n' },
-						 { "json", no_argument, NULL, 'j' },
-						 { "root", required_argument, NULL, 'r' },
-						 { "bar", required_argument, NULL, 'b' },
-						 { "group", required_argument, NULL, 'g' },
-						 { NULL, 0, NULL, 0 } };
-	int found;
+	int status = tool_parse(&program, argc, argv);
 
-	while ((found = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (found == 'h') {
-			fputs(usage_text, stdout);
-			return 0;
-		}
-		if (found == '?')
-			return usage("an option that is none", "");
-		dry_run |= found == 'n';
-		json |= found == 'j';
-		if (found == 'r')
-			tree_root = optarg;
-		if (found == 'g')
-			gpu_options.group = optarg;
-		if (found == 'b' && (optarg[0] < '0' || optarg[0] > '5' || optarg[1]))
-			return usage("no BAR from 0 to 5: ", optarg);
-		if (found == 'b')
-			gpu_options.bar = optarg[0] - '0';
-	}
-	if (optind == argc)
-		return usage("say show, bind, unbind, restore or gpu", "");
-	return run(argc - optind, argv + optind);
+	return status < 0 ? tool_run(&program, commands) : status;
 }

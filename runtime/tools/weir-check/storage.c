@@ -3,13 +3,15 @@
  * says whether it is reached. */
 #include "storage.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <jansson.h>
 
 #include <weir/weir.h>
 
 #include "machine.h"
+#include "tool_options.h"
 
 enum { QUEUES = 1, DEPTH = 16 };
 
@@ -60,7 +62,7 @@ int storages_report(const char *const *uris, unsigned count, bool json)
 	int status = STATUS_FAST;
 
 	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context) != 0) {
-		fprintf(stderr, "weir-check: %s\n", weir_last_error());
+		(void)tool_complain("%s", weir_last_error());
 		json_decref(list);
 		return STATUS_NONE;
 	}

@@ -16,7 +16,7 @@ int tool_index(struct tool *tool)
 
 	for (int i = 0; i < tool->operand_count; i++)
 		if (strncmp(tool->operands[i], "file:", 5) != 0 && !tool->manifest)
-			return tool_fail(
+			return tool_complain(
 				"index %s: give --manifest FILE; only file: has a place for it by itself",
 				tool->operands[i]);
 	if (!tool_open(tool, 0, true))
@@ -76,7 +76,7 @@ static int read_epoch(struct tool *tool, uint64_t total, uint64_t *samples, uint
 			*bytes += batch.host_lengths[i];
 		*samples += batch.count;
 		if (tool_progress(NULL, *samples, total))
-			return tool_fail("stopped after %" PRIu64 " samples", *samples);
+			return tool_complain("stopped after %" PRIu64 " samples", *samples);
 	} while (batch.count);
 	return TOOL_OK;
 }
@@ -116,9 +116,9 @@ int tool_verify(struct tool *tool)
 	    sum(tool, &samples) || sum(tool, &bytes))
 		return TOOL_FAILED;
 	if (samples != info.samples || bytes != info.bytes)
-		return tool_fail("%" PRIu64 " samples with %" PRIu64
-				 " bytes were read, and there are %" PRIu64 " with %" PRIu64,
-				 samples, bytes, info.samples, info.bytes);
+		return tool_complain("%" PRIu64 " samples with %" PRIu64
+				     " bytes were read, and there are %" PRIu64 " with %" PRIu64,
+				     samples, bytes, info.samples, info.bytes);
 	if (!tool->communicator->rank)
 		printf("%" PRIu64 " samples, %" PRIu64 " bytes, %u ranks: all there\n", samples, bytes,
 		       tool->communicator->ranks);
@@ -133,10 +133,10 @@ static int plot(const char *path, uint64_t *const orders[3], uint64_t samples)
 	char command[600];
 
 	if (strpbrk(path, "'\n\"\\"))
-		return tool_fail("--plot: a file name with quotes is not for gnuplot");
+		return tool_complain("--plot: a file name with quotes is not for gnuplot");
 	to = popen("gnuplot", "w");
 	if (!to)
-		return tool_fail("--plot needs gnuplot: apt-get install gnuplot-nox");
+		return tool_complain("--plot needs gnuplot: apt-get install gnuplot-nox");
 	snprintf(command, sizeof(command),
 		 "set terminal svg size 1200,420\nset output '%.400s'\nset multiplot layout 1,3\nunset key\n"
 		 "set xlabel 'position'\nset ylabel 'sample'\n",
@@ -149,7 +149,7 @@ static int plot(const char *path, uint64_t *const orders[3], uint64_t samples)
 			fprintf(to, "%" PRIu64 " %" PRIu64 "\n", i, orders[order][i]);
 		fputs("e\n", to);
 	}
-	return pclose(to) == 0 ? TOOL_OK : tool_fail("gnuplot could not write %s", path);
+	return pclose(to) == 0 ? TOOL_OK : tool_complain("gnuplot could not write %s", path);
 }
 
 int tool_order(struct tool *tool)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-dataset: make, index, upload, describe, verify and measure datasets. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,55 +10,26 @@
 
 #include "tool.h"
 
-static const char help[] =
+static const char about[] =
 	"usage: weir-dataset COMMAND ... [options]\n"
 	"\n"
-	"  make PATH           write synthetic samples, sorted by class (--as, --samples, --bytes, "
-	"--classes)\n"
-	"  index URI           write the manifest of a tar, TFRecord, MDS or record file that lies in a "
-	"storage\n"
-	"  upload SOURCE URI.. copy a folder or file of samples to storages; goes on where it was "
-	"interrupted\n"
+	"  make PATH           write synthetic samples, sorted by class (--as, --samples, --bytes,\n"
+	"                      --classes)\n"
+	"  index URI           write the manifest of a tar, TFRecord, MDS or record file that lies in a\n"
+	"                      storage\n"
+	"  upload SOURCE URI.. copy a folder or file of samples to storages; goes on where it was\n"
+	"                      interrupted\n"
 	"  info URI..          what a dataset is\n"
 	"  verify URI..        read every sample\n"
 	"  order URI..         how random each order is (--plot FILE: positions as a picture)\n"
-	"  bench URI..         samples and bytes per second, beside other ways to read (--peers FOLDER)\n"
-	"\n"
-	"  --format NAME       of the source: auto, folder, tar, tfrecord, mds, cifar10, cifar100, "
-	"fixed:BYTES[:HEADER]\n"
-	"  --manifest FILE     of file:PATH: PATH.weir if not given\n"
-	"  --checks            index: check the data's checksums, too\n"
-	"  --as KIND           make: folder, tar or records\n"
-	"  --samples N         make: 1000\n"
-	"  --bytes N[-M]       make: of a sample, or a range of which all lengths are as likely (4096)\n"
-	"  --classes N         make: 10\n"
-	"  --context NAME      cpu, or another device\n"
-	"  --order NAME        shuffled-chunk, chunk, full (bench: all three if not given)\n"
-	"  --seed N, --epochs N, --batch N, --buffer CHUNKS, --chunk BYTES, --cache BYTES, --row BYTES, "
-	"--batches N\n"
-	"  --lookup NAME       buckets or avl\n"
-	"  --threads N         bench: of the peers (8)\n"
-	"  --depth N           bench: requests in flight of the packed file (64)\n"
-	"  --peers FOLDER      bench: the same samples as files\n"
-	"  --no-drop           bench: leave the page cache as it is\n"
-	"  --seconds N         bench: of each run (3)\n"
-	"  --json              bench: a JSON object on each line\n"
-	"\n"
-	"Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an upload that the next "
-	"one resumes.\n"
-	"Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+	"  bench URI..         samples and bytes per second, next to other ways to read (--peers FOLDER)\n";
+
+static const char notes[] = "Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an "
+			    "upload that the next\n"
+			    "one resumes.\n"
+			    "Exit status: 0 done, 1 failed, 2 wrong usage.";
 
 static volatile sig_atomic_t stopped;
-
-static const struct {
-	const char *name;
-	int (*run)(struct tool *tool);
-	int least;
-} commands[] = {
-	{ "make", tool_make, 1 },   { "index", tool_index, 1 },   { "upload", tool_upload, 2 },
-	{ "info", tool_info, 1 },   { "verify", tool_verify, 1 }, { "order", tool_order, 1 },
-	{ "bench", tool_bench, 1 },
-};
 
 static void stop(int number)
 {
@@ -74,23 +43,6 @@ double tool_seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-int tool_fail(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	fputs("weir-dataset: ", stderr);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
-	va_end(arguments);
-	return TOOL_FAILED;
-}
-
-int tool_failed(void)
-{
-	return tool_fail("%s", weir_last_error());
 }
 
 int tool_progress(void *user, uint64_t done, uint64_t total)
@@ -125,7 +77,7 @@ bool tool_open(struct tool *tool, int first, bool write)
 	struct weir_storage_options options = { .size = sizeof(options), .max_transfer_bytes = 256 << 10 };
 
 	if (tool->operand_count - first > TOOL_MOST_STORAGES)
-		return tool_fail("at most %d storages", TOOL_MOST_STORAGES) == TOOL_OK;
+		return tool_complain("at most %d storages", TOOL_MOST_STORAGES) == TOOL_OK;
 	if (weir_context_open(tool->context_name, NULL, &tool->context))
 		return tool_failed() == TOOL_OK;
 	for (int i = first; i < tool->operand_count; i++) {
@@ -142,9 +94,9 @@ bool tool_mount(struct tool *tool)
 	struct weir_dataset_mount_options options = {
 		.size = sizeof(options),
 		.manifests = (const char *const *)tool->manifests,
-		.chunk_bytes = (uint32_t)tool->chunk_bytes,
+		.chunk_bytes = tool->chunk_bytes,
 		.cache_bytes = tool->cache_bytes,
-		.row_bytes = (uint32_t)tool->row_bytes,
+		.row_bytes = tool->row_bytes,
 		.lookup = tool->lookup,
 		.batches = tool->batches,
 	};
@@ -169,10 +121,22 @@ void tool_close(struct tool *tool)
 		tool->communicator->close(tool->communicator);
 }
 
-static bool number(const char *text, uint64_t *to)
-{
-	return weir_parse_bytes(text, to) == 0;
-}
+static const char *const kinds[] = { "folder", "tar", "records", NULL };
+static const char *const lookups[] = { "buckets", "avl", NULL };
+static uint32_t kind;
+static char **words;
+
+static struct tool tool = { .context_name = "cpu",
+			    .samples = 1000,
+			    .least_bytes = 4096,
+			    .most_bytes = 4096,
+			    .classes = 10,
+			    .epochs = 1,
+			    .batch = 256,
+			    .threads = 8,
+			    .seconds = 3,
+			    .depth = 64,
+			    .all_orders = true };
 
 static bool range(const char *text, uint64_t *least, uint64_t *most)
 {
@@ -180,159 +144,118 @@ static bool range(const char *text, uint64_t *least, uint64_t *most)
 	const char *dash = strchr(text, '-');
 
 	if (!dash)
-		return number(text, least) && number(text, most);
+		return weir_parse_bytes(text, least) == 0 && weir_parse_bytes(text, most) == 0;
 	snprintf(first, sizeof(first), "%.*s", (int)(dash - text), text);
-	return number(first, least) && number(dash + 1, most) && *least <= *most;
+	return weir_parse_bytes(first, least) == 0 && weir_parse_bytes(dash + 1, most) == 0 &&
+	       *least <= *most;
 }
 
-static bool number32(const char *text, uint32_t *to)
+static int take_range(void *to, const char *text)
 {
-	uint64_t value;
-
-	if (!number(text, &value) || value > UINT32_MAX)
-		return false;
-	*to = (uint32_t)value;
-	return true;
+	(void)to;
+	return range(text, &tool.least_bytes, &tool.most_bytes) &&
+			       tool.most_bytes <= WEIR_DATASET_MAX_SAMPLE_BYTES
+		       ? 0
+		       : -EINVAL;
 }
 
-static bool order_named(struct tool *tool, const char *name)
+static int take_order(void *to, const char *text)
 {
-	tool->all_orders = false;
-	for (tool->order = 0; weir_dataset_order_name(tool->order); tool->order++)
-		if (strcmp(weir_dataset_order_name(tool->order), name) == 0)
-			return true;
-	return false;
+	(void)to;
+	tool.all_orders = false;
+	for (tool.order = 0; weir_dataset_order_name(tool.order); tool.order++)
+		if (strcmp(weir_dataset_order_name(tool.order), text) == 0)
+			return 0;
+	return -EINVAL;
 }
 
-enum {
-	FORMAT = 256,
-	MANIFEST,
-	CHECKS,
-	AS,
-	SAMPLES,
-	BYTES,
-	CLASSES,
-	CONTEXT,
-	ORDER,
-	SEED,
-	EPOCHS,
-	BATCH,
-	BUFFER,
-	CHUNK,
-	CACHE,
-	ROW,
-	LOOKUP,
-	THREADS,
-	DEPTH,
-	PEERS,
-	PLOT,
-	NO_DROP,
-	BATCHES,
-	JSON,
-	SECONDS
+static const struct tool_option options[] = {
+	{ "format", "NAME", TOOL_TEXT, &tool.format, 0, 0,
+	  "of the source: auto, folder, tar, tfrecord, mds, cifar10, cifar100,\nfixed:BYTES[:HEADER]", NULL,
+	  NULL },
+	{ "manifest", "FILE", TOOL_TEXT, &tool.manifest, 0, 0, "of file:PATH: PATH.weir if not given", NULL,
+	  NULL },
+	{ "checks", NULL, TOOL_FLAG, &tool.checks, 0, 0, "index: check the data's checksums, too", NULL,
+	  NULL },
+	{ "as", "KIND", TOOL_WORD, &(struct tool_word){ kinds, &kind }, 0, 0,
+	  "make: folder (default), tar or records", NULL, NULL },
+	{ "samples", "N", TOOL_BYTES, &tool.samples, 1, 0, "make: how many (1000)", NULL, NULL },
+	{ "bytes", "RANGE", TOOL_PARSED, &(struct tool_parser){ take_range, NULL }, 0, 0,
+	  "make: of a sample, or a range of which all lengths are as likely\n(4096)",
+	  "it is a size such as 4096 or 64K, or two of them, 4096-64K", NULL },
+	{ "classes", "N", TOOL_BYTES, &tool.classes, 1, 0, "make: how many (10)", NULL, NULL },
+	{ "context", "NAME", TOOL_TEXT, &tool.context_name, 0, 0, "cpu, or another device", NULL, NULL },
+	{ "order", "NAME", TOOL_PARSED, &(struct tool_parser){ take_order, NULL }, 0, 0,
+	  "shuffled-chunk, chunk, full (bench: all three if not given)",
+	  "it is one of shuffled-chunk chunk full", NULL },
+	{ "seed", "N", TOOL_BYTES, &tool.seed, 0, 0, "of what is random (0)", NULL, NULL },
+	{ "epochs", "N", TOOL_BYTES, &tool.epochs, 1, 0, "how many (1)", NULL, NULL },
+	{ "batch", "N", TOOL_BYTES_U32, &tool.batch, 1, 0, "samples of a batch (256)", NULL, NULL },
+	{ "buffer", "CHUNKS", TOOL_BYTES_U32, &tool.buffer_chunks, 0, 0, "in which chunk orders shuffle",
+	  NULL, NULL },
+	{ "chunk", "BYTES", TOOL_BYTES_U32, &tool.chunk_bytes, 0, 0, "length of a chunk", NULL, NULL },
+	{ "cache", "BYTES", TOOL_BYTES, &tool.cache_bytes, 0, 0, "size of the cache", NULL, NULL },
+	{ "row", "BYTES", TOOL_BYTES_U32, &tool.row_bytes, 0, 0, "room for a sample in a batch", NULL, NULL },
+	{ "batches", "N", TOOL_BYTES_U32, &tool.batches, 1, 16, "batches under way", NULL, NULL },
+	{ "lookup", "NAME", TOOL_WORD, &(struct tool_word){ lookups, &tool.lookup }, 0, 0, "buckets or avl",
+	  NULL, NULL },
+	{ "threads", "N", TOOL_BYTES_U32, &tool.threads, 1, 1024, "bench: of the peers (8)", NULL, NULL },
+	{ "depth", "N", TOOL_BYTES_U32, &tool.depth, 1, 4096,
+	  "bench: requests in flight of the packed file (64)", NULL, NULL },
+	{ "peers", "FOLDER", TOOL_TEXT, &tool.peers, 0, 0, "bench: the same samples as files", NULL, NULL },
+	{ "no-drop", NULL, TOOL_FLAG, &tool.no_drop, 0, 0, "bench: leave the page cache as it is", NULL,
+	  NULL },
+	{ "seconds", "N", TOOL_BYTES_U32, &tool.seconds, 1, 0, "bench: of each run (3)", NULL, NULL },
+	{ "plot", "FILE", TOOL_TEXT, &tool.plot, 0, 0, "order: positions as a picture", NULL, NULL },
+	{ "json", NULL, TOOL_FLAG, &tool.json, 0, 0, "bench: a JSON object on each line", NULL, NULL },
+	{ .name = NULL },
 };
 
-static const struct option options[] = {
-	{ "format", 1, NULL, FORMAT },   { "manifest", 1, NULL, MANIFEST },
-	{ "checks", 0, NULL, CHECKS },   { "as", 1, NULL, AS },
-	{ "samples", 1, NULL, SAMPLES }, { "bytes", 1, NULL, BYTES },
-	{ "classes", 1, NULL, CLASSES }, { "context", 1, NULL, CONTEXT },
-	{ "order", 1, NULL, ORDER },     { "seed", 1, NULL, SEED },
-	{ "epochs", 1, NULL, EPOCHS },   { "batch", 1, NULL, BATCH },
-	{ "buffer", 1, NULL, BUFFER },   { "chunk", 1, NULL, CHUNK },
-	{ "cache", 1, NULL, CACHE },     { "row", 1, NULL, ROW },
-	{ "lookup", 1, NULL, LOOKUP },   { "threads", 1, NULL, THREADS },
-	{ "depth", 1, NULL, DEPTH },     { "peers", 1, NULL, PEERS },
-	{ "plot", 1, NULL, PLOT },       { "no-drop", 0, NULL, NO_DROP },
-	{ "batches", 1, NULL, BATCHES }, { "json", 0, NULL, JSON },
-	{ "seconds", 1, NULL, SECONDS }, { NULL, 0, NULL, 0 },
+static const struct tool_program program = {
+	.name = "weir-dataset", .about = about, .options = options, .all = &words, .notes = notes
 };
 
-static bool take_more(struct tool *tool, int option, const char *text)
+/* What the command @work works with is closed after it. */
+static int carry_out(int (*work)(struct tool *tool), char **operands)
 {
-	switch (option) {
-	case CHUNK: return number(text, &tool->chunk_bytes) && tool->chunk_bytes <= UINT32_MAX;
-	case CACHE: return number(text, &tool->cache_bytes);
-	case ROW: return number(text, &tool->row_bytes) && tool->row_bytes <= UINT32_MAX;
-	case LOOKUP:
-		tool->lookup = strcmp(text, "avl") == 0;
-		return tool->lookup || strcmp(text, "buckets") == 0;
-	case THREADS: return number32(text, &tool->threads) && tool->threads && tool->threads <= 1024;
-	case DEPTH: return number32(text, &tool->depth) && tool->depth && tool->depth <= 4096;
-	case BATCHES: return number32(text, &tool->batches) && tool->batches && tool->batches <= 16;
-	case PEERS: tool->peers = text; return true;
-	case PLOT: tool->plot = text; return true;
-	case NO_DROP: tool->no_drop = true; return true;
-	case JSON: tool->json = true; return true;
-	case SECONDS: return number32(text, &tool->seconds) && tool->seconds;
-	default: return false;
-	}
+	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
+	int status;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	tool.as = kinds[kind];
+	tool.operands = operands;
+	while (operands[tool.operand_count])
+		tool.operand_count++;
+	status = work(&tool);
+	tool_close(&tool);
+	return fflush(stdout) == 0 ? status : TOOL_FAILED;
 }
 
-static bool take(struct tool *tool, int option, const char *text)
-{
-	switch (option) {
-	case FORMAT: tool->format = text; return true;
-	case MANIFEST: tool->manifest = text; return true;
-	case CHECKS: tool->checks = true; return true;
-	case AS: tool->as = text; return true;
-	case SAMPLES: return number(text, &tool->samples) && tool->samples;
-	case BYTES:
-		return range(text, &tool->least_bytes, &tool->most_bytes) &&
-		       tool->most_bytes <= WEIR_DATASET_MAX_SAMPLE_BYTES;
-	case CLASSES: return number(text, &tool->classes) && tool->classes;
-	case CONTEXT: tool->context_name = text; return true;
-	case ORDER: return order_named(tool, text);
-	case SEED: return number(text, &tool->seed);
-	case EPOCHS: return number(text, &tool->epochs) && tool->epochs;
-	case BATCH: return number32(text, &tool->batch) && tool->batch;
-	case BUFFER: return number32(text, &tool->buffer_chunks);
-	default: return take_more(tool, option, text);
+#define COMMAND(name)                                                                                        \
+	static int run_##name(char **operands)                                                               \
+	{                                                                                                    \
+		return carry_out(tool_##name, operands);                                                     \
 	}
-}
 
-static int usage(const char *why, const char *what)
-{
-	fprintf(stderr, "weir-dataset: %s%s; see weir-dataset --help\n", why, what);
-	return TOOL_USAGE;
-}
+COMMAND(make)
+COMMAND(index)
+COMMAND(upload)
+COMMAND(info)
+COMMAND(verify)
+COMMAND(order)
+COMMAND(bench)
+
+static const struct tool_command commands[] = {
+	{ "make", "PATH", 1, 0, run_make },           { "index", "URI", 1, 0, run_index },
+	{ "upload", "SOURCE URI", 2, 0, run_upload }, { "info", "URI", 1, 0, run_info },
+	{ "verify", "URI", 1, 0, run_verify },        { "order", "URI", 1, 0, run_order },
+	{ "bench", "URI", 1, 0, run_bench },          { NULL, NULL, 0, 0, NULL },
+};
 
 int main(int argc, char **argv)
 {
-	struct tool tool = { .context_name = "cpu",
-			     .as = "folder",
-			     .samples = 1000,
-			     .least_bytes = 4096,
-			     .most_bytes = 4096,
-			     .classes = 10,
-			     .epochs = 1,
-			     .batch = 256,
-			     .threads = 8,
-			     .seconds = 3,
-			     .depth = 64,
-			     .all_orders = true };
-	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
-	int option, status;
+	int status = tool_parse(&program, argc, argv);
 
-	if (argc < 2)
-		return usage("a command is missing: make, index, upload, info, verify, order or bench", "");
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return fputs(help, stdout) < 0 ? TOOL_FAILED : TOOL_OK;
-	opterr = 0;
-	while ((option = getopt_long(argc - 1, argv + 1, "", options, NULL)) != -1)
-		if (!take(&tool, option, optarg))
-			return usage("there is no such option, or its value is none: ", argv[optind]);
-	tool.operands = argv + 1 + optind;
-	tool.operand_count = argc - 1 - optind;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (strcmp(argv[1], commands[i].name) == 0) {
-			if (tool.operand_count < commands[i].least)
-				return usage("an operand is missing for ", argv[1]);
-			status = commands[i].run(&tool);
-			tool_close(&tool);
-			return fflush(stdout) == 0 ? status : TOOL_FAILED;
-		}
-	return usage("there is no command ", argv[1]);
+	return status < 0 ? tool_run(&program, commands) : status;
 }

@@ -10,18 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weir/core/mix.h>
+
 #include "tool.h"
 
 enum { BLOCK = 512 };
-
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t word = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-	return word ^ word >> 31;
-}
 
 static void tar_header(unsigned char *header, const char *name, uint64_t bytes)
 {
@@ -94,27 +87,27 @@ int tool_make(struct tool *tool)
 	FILE *to = NULL;
 
 	if (!folder && strcmp(tool->as, "tar") != 0 && strcmp(tool->as, "records") != 0)
-		return free(data), tool_fail("--as %s: there are folder, tar and records", tool->as);
+		return free(data), tool_complain("--as %s: there are folder, tar and records", tool->as);
 	if (strcmp(tool->as, "records") == 0 && tool->least_bytes != tool->most_bytes)
-		return free(data), tool_fail("records have one length; give --bytes N, or --as tar");
+		return free(data), tool_complain("records have one length; give --bytes N, or --as tar");
 	if (folder ? mkdir(tool->operands[0], 0777) != 0 && errno != EEXIST
 		   : !(to = fopen(tool->operands[0], "w")))
-		return free(data), tool_fail("cannot make %s: %s", tool->operands[0], strerror(errno));
+		return free(data), tool_complain("cannot make %s: %s", tool->operands[0], strerror(errno));
 	for (uint64_t i = 0; i < tool->samples && good && data; i++) {
-		uint64_t bytes =
-			tool->least_bytes + next_random(&state) % (tool->most_bytes - tool->least_bytes + 1);
+		uint64_t bytes = tool->least_bytes +
+				 weir_mix_next(&state) % (tool->most_bytes - tool->least_bytes + 1);
 
 		for (uint64_t word = 0; word * 8 < bytes; word++)
-			data[word] = next_random(&state);
+			data[word] = weir_mix_next(&state);
 		good = put(tool, to, i, (unsigned char *)data, bytes);
 		if (tool_progress(NULL, i + 1, tool->samples))
 			return free(data),
-			       tool_fail("stopped after %" PRIu64 " samples; make them anew", i + 1);
+			       tool_complain("stopped after %" PRIu64 " samples; make them anew", i + 1);
 	}
 	if (strcmp(tool->as, "tar") == 0)
 		fwrite(end, sizeof(end), 1, to);
 	free(data);
 	if ((to && fclose(to) != 0) || !good)
-		return tool_fail("cannot write %s: %s", tool->operands[0], strerror(errno));
+		return tool_complain("cannot write %s: %s", tool->operands[0], strerror(errno));
 	return TOOL_OK;
 }

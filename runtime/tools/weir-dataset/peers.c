@@ -92,7 +92,7 @@ static int list_files(struct files *files, const char *folder)
 	}
 	if (tree)
 		fts_close(tree);
-	return files->count ? 0 : tool_fail("%s has no files", folder);
+	return files->count ? 0 : tool_complain("%s has no files", folder);
 }
 
 static void shuffle(struct files *files, uint64_t seed)
@@ -169,7 +169,7 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 	struct io_uring ring;
 
 	if (!memory || io_uring_queue_init(depth, &ring, 0) < 0)
-		return tool_fail("io_uring at depth %u is not to be had here", depth);
+		return tool_complain("io_uring at depth %u is not to be had here", depth);
 	for (uint32_t i = 0; i < depth; i++) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
 		uint64_t offset, bytes;
@@ -206,7 +206,7 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 	io_uring_queue_exit(&ring); /* cancels what is under way, and waits */
 	close(file);
 	free(memory);
-	return failed ? tool_fail("%llu reads of the packed file failed", (unsigned long long)failed)
+	return failed ? tool_complain("%llu reads of the packed file failed", (unsigned long long)failed)
 		      : TOOL_OK;
 }
 
@@ -218,7 +218,7 @@ int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seco
 	int file = open(path, O_RDONLY | O_DIRECT);
 
 	if (file < 0 || weir_dataset_info(tool->dataset, &info))
-		return tool_fail("cannot open %s with O_DIRECT", path);
+		return tool_complain("cannot open %s with O_DIRECT", path);
 	reads.samples = info.samples;
 	reads.chunk = (info.longest_bytes + ALIGN - 1) / ALIGN * ALIGN;
 	return run_ring(file, depth, seconds, &reads, result);
@@ -231,7 +231,7 @@ int peer_limit(const char *path, uint64_t chunk, uint32_t depth, double seconds,
 	int file = open(path, O_RDONLY | O_DIRECT);
 
 	if (file < 0 || fstat(file, &stat) != 0)
-		return tool_fail("cannot open %s with O_DIRECT", path);
+		return tool_complain("cannot open %s with O_DIRECT", path);
 	reads.end = (uint64_t)stat.st_size;
 	return run_ring(file, depth, seconds, &reads, result);
 }

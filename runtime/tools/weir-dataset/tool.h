@@ -8,13 +8,16 @@
 
 #include <weir/dataset.h>
 
-enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_MOST_STORAGES = 256 };
+#include "tool_options.h"
+
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_MOST_STORAGES = 256 };
 
 /** struct tool - the command line, and what is open */
 struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
-	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, chunk_bytes, cache_bytes, row_bytes;
-	uint32_t batch, order, buffer_chunks, threads, depth, lookup, batches, seconds;
+	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, cache_bytes;
+	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
+		seconds;
 	bool checks, all_orders, no_drop, json;
 	char **operands;
 	int operand_count;
@@ -40,10 +43,6 @@ bool tool_open(struct tool *tool, int first, bool write);
 bool tool_mount(struct tool *tool);
 /** tool_close() - all that is open */
 void tool_close(struct tool *tool);
-/** tool_failed() - print the library's sentence; returns TOOL_FAILED */
-int tool_failed(void);
-/** tool_fail() - print a sentence; returns TOOL_FAILED */
-int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** tool_progress() - a weir_dataset_progress: shown on a terminal; not 0 once the user has asked to stop */
 int tool_progress(void *user, uint64_t done, uint64_t total);
 double tool_seconds(void);

@@ -2,7 +2,6 @@
 /* weir-engine: an engine's file, while no engine has it open: made, shown, checked. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +14,13 @@
 #include <weir/weir.h>
 
 #include "backend/error.h"
+#include "tool_options.h"
 #include "base/uri.h"
 #include "engine/engine.h"
 
-enum { EXIT_BAD = 1, EXIT_USAGE = 2, DEPTH = 64 };
+enum { EXIT_BAD = 1, DEPTH = 64 };
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-engine format FILE [--size SIZE] [--force]\n"
 	"       weir-engine show FILE [--json]\n"
 	"       weir-engine check FILE [--json]\n"
@@ -30,66 +30,76 @@ static const char usage_text[] =
 	"\n"
 	"  format   make an empty engine of it\n"
 	"  show     its volumes, wear and write amplification\n"
-	"  check    read every block, compare its checksum, and compare the tables with one another\n"
-	"  --size   make the file first, or make it so large: 64M, 4G\n"
-	"  --force  though something is there\n"
-	"  --json   for programs\n"
-	"\n"
-	"Exit status: 0 done, and in order; 1 not; 2 bad usage.\n";
+	"  check    read every block, compare its checksum, and compare the tables with one another\n";
+
+static const char notes[] = "Exit status: 0 done, and in order; 1 not; 2 bad usage.";
 
 /** struct task - what is to be done */
 struct task {
-	const char *verb;
 	const char *path;
 	uint64_t bytes;
 	bool force;
 	bool json;
 };
 
+static struct task task;
+static char **words;
+
+static const struct tool_option options[] = {
+	{ "size", "SIZE", TOOL_BYTES, &task.bytes, 1, 0,
+	  "format: make the file first, or make it so large: 64M, 4G", NULL, NULL },
+	{ "force", NULL, TOOL_FLAG, &task.force, 0, 0, "format: though something is there", NULL, NULL },
+	{ "json", NULL, TOOL_FLAG, &task.json, 0, 0, "show, check: print one JSON object", NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct tool_program program = {
+	.name = "weir-engine", .about = about, .options = options, .all = &words, .notes = notes
+};
+
 static int fail(void)
 {
-	fprintf(stderr, "weir-engine: %s\n", weir_last_error());
-	return EXIT_BAD;
+	return tool_failed();
 }
 
 /* ---- format ---- */
 
-static int resize(const struct task *task)
+static int resize(void)
 {
-	int file = open(task->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), error = 0;
+	int file = open(task.path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), error = 0;
 
-	if (file < 0 || ftruncate(file, (off_t)task->bytes) != 0)
-		error = weir_fail(errno, "%s cannot be made %" PRIu64 " bytes large: %s", task->path,
-				  task->bytes, strerror(errno));
+	if (file < 0 || ftruncate(file, (off_t)task.bytes) != 0)
+		error = weir_fail(errno, "%s cannot be made %" PRIu64 " bytes large: %s", task.path,
+				  task.bytes, strerror(errno));
 	if (file >= 0)
 		close(file);
 	return error;
 }
 
 /* Nothing but zeros in front, where a superblock, a file system or a partition table would be. */
-static int check_empty(const struct task *task)
+static int check_empty(void)
 {
 	unsigned char bytes[2 * NVME_VOLUME_BLOCK_BYTES];
-	int file = open(task->path, O_RDONLY | O_CLOEXEC);
+	int file = open(task.path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = file < 0 ? -1 : read(file, bytes, sizeof(bytes));
 
 	if (file >= 0)
 		close(file);
 	if (got < 0)
-		return weir_fail(errno, "cannot read %s: %s", task->path, strerror(errno));
+		return weir_fail(errno, "cannot read %s: %s", task.path, strerror(errno));
 	for (ssize_t i = 0; i < got; i++)
 		if (bytes[i])
 			return weir_fail(EEXIST,
 					 "%s is not empty; --force makes an empty engine of it all the same",
-					 task->path);
+					 task.path);
 	return 0;
 }
 
-static int open_engine(const struct task *task, bool format, struct weir_engine **engine)
+static int open_engine(bool format, struct weir_engine **engine)
 {
 	struct weir_medium *behind;
 	int error = weir_medium_file_open(
-		task->path,
+		task.path,
 		&(struct weir_medium_file_options){ .block_bytes = NVME_VOLUME_BLOCK_BYTES,
 						    .read_only = !format,
 						    .threads = 2,
@@ -114,20 +124,23 @@ static void close_engine(struct weir_engine *engine)
 	medium->ops->close(medium);
 }
 
-static int format(const struct task *task)
+static int format(char **operands)
 {
 	struct nvme_volume_engine_status status;
 	struct weir_engine *engine;
-	int error = task->force || (task->bytes && access(task->path, F_OK) != 0) ? 0 : check_empty(task);
+	int error = 0;
 
-	if (!error && task->bytes)
-		error = resize(task);
+	task.path = operands[0];
+	if (!task.force && !(task.bytes && access(task.path, F_OK) != 0))
+		error = check_empty();
+	if (!error && task.bytes)
+		error = resize();
 	if (!error)
-		error = open_engine(task, true, &engine);
+		error = open_engine(true, &engine);
 	if (error)
 		return fail();
 	weir_engine_status(engine, &status);
-	printf("%s: an engine with room for %" PRIu64 " blocks of 4 KiB\n", task->path,
+	printf("%s: an engine with room for %" PRIu64 " blocks of 4 KiB\n", task.path,
 	       (uint64_t)status.blocks);
 	close_engine(engine);
 	return 0;
@@ -211,13 +224,14 @@ static void show_text(struct weir_engine *engine)
 		       (uint64_t)volume.blocks, volume.replicas, volume.lease_epoch, volume.lease_client);
 }
 
-static int show(const struct task *task)
+static int show(char **operands)
 {
 	struct weir_engine *engine;
 
-	if (open_engine(task, false, &engine) != 0)
+	task.path = operands[0];
+	if (open_engine(false, &engine) != 0)
 		return fail();
-	if (task->json)
+	if (task.json)
 		print_json(show_json(engine));
 	else
 		show_text(engine);
@@ -229,13 +243,13 @@ static int show(const struct task *task)
 
 static void say_bad(u32 vid, u32 vba, u64 version)
 {
-	fprintf(stderr, "weir-engine: volume %u, block %u, version %" PRIu64 ": its data is damaged\n", vid,
-		vba, (uint64_t)version);
+	(void)tool_complain("volume %u, block %u, version %" PRIu64 ": its data is damaged", vid, vba,
+			    (uint64_t)version);
 }
 
-static void print_checked(const struct task *task, const struct weir_engine_checked *checked)
+static void print_checked(const struct weir_engine_checked *checked)
 {
-	if (task->json)
+	if (task.json)
 		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)checked->blocks,
 				     "tombstones", (json_int_t)checked->tombstones, "bad",
 				     (json_int_t)checked->bad, "lost", (json_int_t)checked->lost, "orphans",
@@ -248,71 +262,30 @@ static void print_checked(const struct task *task, const struct weir_engine_chec
 		       (uint64_t)checked->lost, (uint64_t)checked->orphans, (uint64_t)checked->miscounted);
 }
 
-static int check(const struct task *task)
+static int check(char **operands)
 {
 	struct weir_engine_checked checked;
 	struct weir_engine *engine;
 
-	if (open_engine(task, false, &engine) != 0)
+	task.path = operands[0];
+	if (open_engine(false, &engine) != 0)
 		return fail();
 	weir_engine_check(engine, &checked, say_bad);
-	print_checked(task, &checked);
+	print_checked(&checked);
 	close_engine(engine);
 	return checked.bad || checked.lost || checked.orphans || checked.miscounted ? EXIT_BAD : 0;
 }
 
-/* ---- arguments ---- */
-
-static const struct option long_options[] = {
-	{ "size", required_argument, NULL, 's' }, { "force", no_argument, NULL, 'f' },
-	{ "json", no_argument, NULL, 'j' },       { "version", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
+static const struct tool_command commands[] = {
+	{ "format", "FILE", 1, 1, format },
+	{ "show", "FILE", 1, 1, show },
+	{ "check", "FILE", 1, 1, check },
+	{ NULL, NULL, 0, 0, NULL },
 };
-
-static int usage(FILE *to)
-{
-	fputs(usage_text, to);
-	return to == stdout ? 0 : EXIT_USAGE;
-}
-
-/* An exit status, or -1: go on. */
-static int read_arguments(int count, char **arguments, struct task *task)
-{
-	int option;
-
-	while ((option = getopt_long(count, arguments, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			if (weir_parse_bytes(optarg, &task->bytes) == 0 && task->bytes)
-				break;
-			fprintf(stderr, "weir-engine: --size %s: give a size such as 64M or 4G\n", optarg);
-			return EXIT_USAGE;
-		case 'f': task->force = true; break;
-		case 'j': task->json = true; break;
-		case 'v': printf("weir-engine %s\n", weir_version()); return 0;
-		case 'h': return usage(stdout);
-		default: return usage(stderr);
-		}
-	}
-	if (count - optind != 2)
-		return usage(stderr);
-	task->verb = arguments[optind];
-	task->path = arguments[optind + 1];
-	return -1;
-}
 
 int main(int count, char **arguments)
 {
-	struct task task = { NULL, NULL, 0, false, false };
-	int status = read_arguments(count, arguments, &task);
+	int status = tool_parse(&program, count, arguments);
 
-	if (status >= 0)
-		return status;
-	if (!strcmp(task.verb, "format"))
-		return format(&task);
-	if (!strcmp(task.verb, "show"))
-		return show(&task);
-	if (!strcmp(task.verb, "check"))
-		return check(&task);
-	return usage(stderr);
+	return status < 0 ? tool_run(&program, commands) : status;
 }

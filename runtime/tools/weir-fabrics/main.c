@@ -6,22 +6,23 @@
  * Owns: its commands and what they print. Opens nothing for writing.
  */
 #include <errno.h>
-#include <getopt.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include <weir/weir.h>
 
+#include "tool_options.h"
 #include "base/crc32c.h"
 #include "transport/fabrics/chap.h"
 #include "transport/fabrics/discover.h"
+#include "transport/fabrics/tls.h"
 
 enum {
 	EXIT_BAD = 1,
-	EXIT_USAGE = 2,
 	CONNECT_MS = 3000,
 	PATH_BYTES = 512,
 	BODY_BYTES = 512,
@@ -29,32 +30,40 @@ enum {
 	TEST_DEPTH = 16
 };
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-fabrics discover HOST[:PORT] [--json]\n"
 	"       weir-fabrics test URI\n"
+	"       weir-fabrics paths URI\n"
 	"       weir-fabrics show\n"
 	"       weir-fabrics secret >FILE\n"
+	"       weir-fabrics psk >FILE\n"
 	"\n"
 	"  discover  list the subsystems that a host offers, each as a storage's URI; port 8009 without one\n"
 	"  test      connect as a storage would, read its first block, and say what is there\n"
+	"  paths     connect to each host of a storage's URI, and say which ANA state its namespace has\n"
+	"            there\n"
 	"  show      who this host is to targets: its NQN and identifier, and the file that keeps them\n"
 	"  secret    make a secret by which a host and a target authenticate; umask 077 first\n"
-	"\n"
-	"  --json     discover: print one JSON object\n"
-	"  --version  print the version\n"
-	"\n"
-	"Exit status: 0 done; 1 it cannot be reached, or refuses; 2 bad usage.\n";
+	"  psk       make a key by which TLS protects the connections of a host and a target; umask 077\n"
+	"            first\n";
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir-fabrics: %s; see weir-fabrics --help\n", what);
-	return EXIT_USAGE;
-}
+static const char notes[] = "Exit status: 0 done; 1 it cannot be reached, or refuses; 2 bad usage.";
+
+static bool json;
+static char **words;
+
+static const struct tool_option options[] = {
+	{ "json", NULL, TOOL_FLAG, &json, 0, 0, "discover: print one JSON object", NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct tool_program program = {
+	.name = "weir-fabrics", .about = about, .options = options, .all = &words, .notes = notes
+};
 
 static int bad(void)
 {
-	fprintf(stderr, "weir-fabrics: %s\n", weir_last_error());
-	return EXIT_BAD;
+	return tool_failed();
 }
 
 /** struct entry - a discovery log page entry as text */
@@ -127,8 +136,9 @@ static int print_json(const struct weir_discovered *log)
 	return 0;
 }
 
-static int discover(const char *where, bool json)
+static int discover(char **operands)
 {
+	const char *where = operands[0];
 	struct weir_address_list list;
 	struct weir_host_identity host;
 	struct weir_discovered log;
@@ -168,14 +178,15 @@ static int report(struct weir_storage *storage, const char *uri)
 	return 0;
 }
 
-static int test(const char *uri)
+static int test(char **operands)
 {
+	const char *uri = operands[0];
 	struct weir_context *context;
 	struct weir_storage *storage;
 	int error;
 
 	if (strncmp(uri, "nvmf:", 5) != 0)
-		return usage("test takes a storage on a network: nvmf:tcp://HOST/NQN");
+		return tool_usage("test takes a storage on a network: nvmf:tcp://HOST/NQN");
 	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context) != 0)
 		return bad();
 	error = weir_storage_open(
@@ -194,12 +205,32 @@ static int test(const char *uri)
 	return error ? EXIT_BAD : 0;
 }
 
-static int show(void)
+static int paths(char **operands)
+{
+	const char *uri = operands[0];
+	static struct weir_path_report reports[WEIR_ADDRESS_MOST];
+	char text[WEIR_ADDRESS_BYTES + 16];
+	unsigned count, good = 0;
+
+	if (strncmp(uri, "nvmf:", 5) != 0)
+		return tool_usage("paths takes a storage on a network: nvmf:tcp://HOST,HOST/NQN");
+	if (weir_fabrics_paths(uri, reports, &count) != 0)
+		return bad();
+	for (unsigned i = 0; i < count; i++) {
+		good += !reports[i].error;
+		printf("%-24s  %s\n", weir_address_text(&reports[i].address, text),
+		       reports[i].error ? reports[i].sentence : weir_ana_text(reports[i].state));
+	}
+	return good ? 0 : EXIT_BAD;
+}
+
+static int show(char **operands)
 {
 	struct weir_host_identity host;
 	char path[PATH_BYTES], id[WEIR_HOST_ID_TEXT];
 	bool location = weir_host_identity_path(path, sizeof(path)) != 0;
 
+	(void)operands;
 	if (weir_host_identity(&host) != 0)
 		return bad();
 	printf("host NQN         %s\nhost identifier  %s\nkept in          %s\ndigests by       %s\n",
@@ -208,48 +239,46 @@ static int show(void)
 	return 0;
 }
 
-static int make_secret(void)
+static int print_secret(char *text, size_t bytes, int error)
 {
-	char text[WEIR_CHAP_SECRET_TEXT];
-	int error = weir_chap_secret_text(text);
-
-	if (error) {
-		fputs(error == -ENOTSUP ? "weir-fabrics: this build has no OpenSSL; install libssl-dev and "
-					  "build again\n"
-					: "weir-fabrics: there are no random numbers\n",
-		      stderr);
-		return EXIT_BAD;
-	}
+	if (error == -ENOTSUP)
+		return tool_complain("this build has no OpenSSL; install libssl-dev and build again");
+	if (error)
+		return tool_complain("there are no random numbers");
 	puts(text);
-	explicit_bzero(text, sizeof(text));
+	explicit_bzero(text, bytes);
 	return 0;
 }
 
-int main(int count, char **words)
+static int make_secret(char **operands)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "version", no_argument, NULL, 'v' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	bool json = false;
-	int option;
+	char text[WEIR_CHAP_SECRET_TEXT];
 
-	while ((option = getopt_long(count, words, "h", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage_text, stdout) == EOF;
-		if (option == 'v')
-			return printf("weir-fabrics %s\n", weir_version()) < 0;
-		if (option != 'j')
-			return usage("an option that there is not");
-		json = true;
-	}
-	if (count - optind == 2 && !strcmp(words[optind], "discover"))
-		return discover(words[optind + 1], json);
-	if (count - optind == 2 && !strcmp(words[optind], "test"))
-		return test(words[optind + 1]);
-	if (count - optind == 1 && !strcmp(words[optind], "show"))
-		return show();
-	if (count - optind == 1 && !strcmp(words[optind], "secret"))
-		return make_secret();
-	return usage("which command? discover HOST, test URI, show, or secret");
+	(void)operands;
+	return print_secret(text, sizeof(text), weir_chap_secret_text(text));
+}
+
+static int make_psk(char **operands)
+{
+	char text[WEIR_TLS_KEY_TEXT];
+
+	(void)operands;
+	return print_secret(text, sizeof(text), weir_tls_key_text(text));
+}
+
+static const struct tool_command commands[] = {
+	{ "discover", "HOST", 1, 1, discover },
+	{ "test", "URI", 1, 1, test },
+	{ "paths", "URI", 1, 1, paths },
+	{ "show", NULL, 0, 0, show },
+	{ "secret", NULL, 0, 0, make_secret },
+	{ "psk", NULL, 0, 0, make_psk },
+	{ NULL, NULL, 0, 0, NULL },
+};
+
+int main(int count, char **arguments)
+{
+	int status = tool_parse(&program, count, arguments);
+
+	return status < 0 ? tool_run(&program, commands) : status;
 }

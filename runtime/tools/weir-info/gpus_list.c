@@ -4,6 +4,7 @@
 #include <weir/weir.h>
 
 #include "gpus_list.h"
+#include "tool_options.h"
 
 /* By enum weir_distance. */
 static const struct {
@@ -124,7 +125,7 @@ json_t *gpus_json(void)
 	json_t *rows;
 
 	if (weir_gpus_open(&gpus) != 0) {
-		fprintf(stderr, "weir-info: %s\n", weir_last_error());
+		(void)tool_complain("%s", weir_last_error());
 		return json_null();
 	}
 	rows = json_array();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-info: the devices that weir can run on, and what it knows of them. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,16 +10,15 @@
 #include <weir/weir.h>
 
 #include "gpus_list.h"
+#include "tool_options.h"
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-info [--json] [DEVICE...]\n"
 	"\n"
 	"The devices that weir sees, the one that \"auto\" takes first, or those named.\n"
 	"Without a name also the GPUs of the machine, those too that no backend can use,\n"
 	"and how far each disk is from them.\n"
-	"Ends with status 1 if one that was named, or every one, cannot be used.\n"
-	"\n"
-	"  --json   print one JSON object\n";
+	"Ends with status 1 if one that was named, or every one, cannot be used.\n";
 
 /** struct row - a device, opened for a moment */
 struct row {
@@ -178,22 +176,16 @@ static int list(char **names, bool json)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
+	char **names;
 	bool json = false;
-	int key;
+	const struct tool_option options[] = {
+		{ .name = "json", .kind = TOOL_FLAG, .to = &json, .help = "print one JSON object" },
+		{ .name = NULL },
+	};
+	const struct tool_program program = {
+		.name = "weir-info", .about = about, .options = options, .all = &names
+	};
+	int status = tool_parse(&program, argc, argv);
 
-	while ((key = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (key == 'h') {
-			fputs(usage_text, stdout);
-			return 0;
-		}
-		if (key != 'j') {
-			fprintf(stderr, "Try weir-info --help.\n");
-			return 2;
-		}
-		json = true;
-	}
-	return list(argv + optind, json);
+	return status >= 0 ? status : list(names, json);
 }

@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-perf: loads by lanes, measured beside a plain kernel that does the same without weir. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/error.h"
 #include "plot.h"
 #include "run.h"
+#include "tool_options.h"
 
 /* One value of the sweep after the other, or the one measurement there is. */
-static int next_point(struct perf_options *options, const char **rest, char *swept, char *error)
+static int next_point(struct perf_options *options, const char **rest, char *swept)
 {
 	size_t length = strcspn(*rest, ",");
 
 	if (length == 0 || length >= PERF_SWEEP_BYTES)
-		return perf_bench_refuse(error, "--sweep=%s:%s: it takes values with commas between them",
-					 options->sweep, options->sweep_values);
+		return weir_fail(EINVAL, "--sweep does not take \"%s:%s\"; values have commas between them",
+				 options->sweep, options->sweep_values);
 	memcpy(swept, *rest, length);
 	swept[length] = '\0';
 	*rest += length;
 	*rest += **rest == ',' && (*rest)[1];
-	return perf_options_set(options, options->sweep, swept, error) || perf_options_check(options, error)
-		       ? -1
-		       : 0;
+	return perf_options_set(options, options->sweep, swept) || perf_options_check(options) ? -1 : 0;
 }
 
 /* Values of the whole sweep, before the first of them costs time. */
-static int check_sweep(struct perf_options options, char *error)
+static int check_sweep(struct perf_options options)
 {
 	const char *rest = options.sweep_values;
 	char swept[PERF_SWEEP_BYTES];
 	unsigned count = 0;
 
 	for (; options.sweep && *rest; count++)
-		if (next_point(&options, &rest, swept, error))
+		if (next_point(&options, &rest, swept))
 			return -1;
 	if (count > PERF_MOST_POINTS)
-		return perf_bench_refuse(error, "--sweep: %u values; %d at most", count, PERF_MOST_POINTS);
+		return weir_fail(EINVAL, "--sweep: %u values; %d at most", count, PERF_MOST_POINTS);
 	return 0;
 }
 
 /* Points of the sweep that were measured, or 0 with a sentence. */
-static unsigned measure(struct perf_options options, struct perf_outcome *outcomes, char *error)
+static unsigned measure(struct perf_options options, struct perf_outcome *outcomes)
 {
 	const char *rest = options.sweep_values;
 	unsigned count = 0;
@@ -48,9 +49,9 @@ static unsigned measure(struct perf_options options, struct perf_outcome *outcom
 	do {
 		struct perf_outcome *outcome = &outcomes[count];
 
-		if (options.sweep && next_point(&options, &rest, outcome->swept, error))
+		if (options.sweep && next_point(&options, &rest, outcome->swept))
 			return 0;
-		if (perf_run(&options, outcome, error))
+		if (perf_run(&options, outcome))
 			return 0;
 		if (options.sweep && !options.json) {
 			perf_print_point(outcome, count == 0);
@@ -79,22 +80,18 @@ static void print(const struct perf_options *options, const struct perf_outcome 
 }
 
 /* 0; 1 after an error, a failed request, a wrong block, or if nothing was verified that should have been. */
-static int work(const struct perf_options *options, char *error)
+static int work(const struct perf_options *options)
 {
 	struct perf_outcome *outcomes = calloc(PERF_MOST_POINTS, sizeof(*outcomes));
-	unsigned count = outcomes ? measure(*options, outcomes, error) : 0;
+	unsigned count = outcomes ? measure(*options, outcomes) : 0;
 	int code = count == 0;
 
 	if (!outcomes)
-		(void)perf_bench_refuse(error, "no memory for results");
+		(void)weir_fail(ENOMEM, "no memory for results");
 	if (count)
 		print(options, outcomes, count);
-	if (count && options->plot && perf_plot(outcomes, count, error)) {
-		fprintf(stderr, "weir-perf: %s\n", error);
-		code = 1;
-	} else if (!count) {
-		fprintf(stderr, "weir-perf: %s\n", error);
-	}
+	if (!count || (options->plot && perf_plot(outcomes, count)))
+		code = tool_failed();
 	for (unsigned i = 0; i < count; i++)
 		code |= perf_complain(&outcomes[i]);
 	free(outcomes);
@@ -115,22 +112,14 @@ int main(int argc, char **argv)
 					.seed = 1,
 					.hit = PERF_HIT_NONE,
 					.plain_bytes = (uint64_t)4 << 30 };
-	char error[PERF_ERROR_BYTES] = "";
-	int code = perf_options_read(&options, argc, argv, error);
+	int status = perf_options_read(&options, argc, argv), error;
 
-	if (!code && options.help) {
-		fputs(perf_usage, stdout);
-		return 0;
-	}
-	if (!code)
-		code = check_sweep(options, error);
-	if (!code && !options.sweep)
-		code = perf_options_check(&options, error);
-	if (!code && options.plot)
-		code = perf_plot_check(options.plot, error);
-	if (code) {
-		fprintf(stderr, "weir-perf: %s\n", error);
-		return 2;
-	}
-	return work(&options, error);
+	if (status >= 0)
+		return status;
+	error = check_sweep(options);
+	if (!error && !options.sweep)
+		error = perf_options_check(&options);
+	if (!error && options.plot)
+		error = perf_plot_check(options.plot);
+	return error ? tool_usage("%s", weir_last_error()) : work(&options);
 }

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/error.h"
+
 enum { NAME_BYTES = 4200 };
 
 static bool in_path(const char *program)
@@ -26,19 +28,18 @@ static bool in_path(const char *program)
 	return false;
 }
 
-int perf_plot_check(const char *path, char *error)
+int perf_plot_check(const char *path)
 {
 	FILE *file;
 
 	if (strpbrk(path, "'\n"))
-		return perf_bench_refuse(error,
-					 "--plot: a file name with quotes or line breaks is not for gnuplot");
+		return weir_fail(EINVAL, "--plot: a file name with quotes or line breaks is not for gnuplot");
 	if (!in_path("gnuplot"))
-		return perf_bench_refuse(
-			error, "--plot needs gnuplot: apt-get install gnuplot-nox, or leave --plot out");
+		return weir_fail(EINVAL,
+				 "--plot needs gnuplot: apt-get install gnuplot-nox, or leave --plot out");
 	file = fopen(path, "a");
 	if (!file)
-		return perf_bench_refuse(error, "--plot=%s: %s", path, strerror(errno));
+		return weir_fail(EINVAL, "--plot=%s: %s", path, strerror(errno));
 	fclose(file);
 	return 0;
 }
@@ -108,7 +109,7 @@ static void draw_latency(FILE *input, const struct perf_outcome *outcome)
 		writes ? "$writes using 1:2 with linespoints title 'writes'" : "");
 }
 
-int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error)
+int perf_plot(const struct perf_outcome *outcomes, unsigned count)
 {
 	const char *path = outcomes[0].options.plot;
 	FILE *input = NULL;
@@ -118,7 +119,7 @@ int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error)
 	signal(SIGPIPE, SIG_IGN); /* a gnuplot that ends early is told by its exit status */
 	child = start(&input);
 	if (child < 0 || !input)
-		return perf_bench_refuse(error, "cannot start gnuplot: %s", strerror(errno));
+		return weir_fail(EINVAL, "cannot start gnuplot: %s", strerror(errno));
 	fprintf(input,
 		"set terminal svg size 800,500 dynamic\nset output '%s'\nset grid\nset title '%s' "
 		"noenhanced\n",
@@ -129,7 +130,6 @@ int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error)
 		draw_latency(input, outcomes);
 	fclose(input);
 	waitpid(child, &status, 0);
-	return status ? perf_bench_refuse(error, "gnuplot failed to draw %s (status %d)", path,
-					  WEXITSTATUS(status))
+	return status ? weir_fail(EINVAL, "gnuplot failed to draw %s (status %d)", path, WEXITSTATUS(status))
 		      : 0;
 }

@@ -6,9 +6,9 @@
 #include "results.h"
 
 /** perf_plot_check() - 0, or -1 with a sentence if there is no gnuplot or @path cannot be written */
-int perf_plot_check(const char *path, char *error);
+int perf_plot_check(const char *path);
 
 /** perf_plot() - @count outcomes of a sweep, or the latencies of one; 0 or -1 with a sentence */
-int perf_plot(const struct perf_outcome *outcomes, unsigned count, char *error);
+int perf_plot(const struct perf_outcome *outcomes, unsigned count);
 
 #endif

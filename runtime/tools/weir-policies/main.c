@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-policies: hit rates of replacement policies over traces, in a real cache and on paper. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,35 +12,26 @@
 
 #include "fixture.h"
 #include "simulate.h"
+#include "tool_options.h"
 #include "trace.h"
 
-enum { WAYS = 4, MOST_LINES = 1 << 20, MOST_READS = 1 << 28, MOST_LANES = 1 << 20, ERROR_BYTES = 512 };
+enum { WAYS = 4, MOST_LINES = 1 << 20, MOST_READS = 1 << 28, MOST_LANES = 1 << 20 };
 
-static const char usage_text[] =
-	"usage: weir-policies [options]\n"
-	"\n"
-	"Replays traces through a cache under each replacement policy, and tells its hit rate beside that of "
-	"a\n"
-	"simulator of the same policy, of exact LRU, and of the best there is (Belady). One lane reads, so "
-	"but\n"
-	"for the random policy the two must agree; if they do not, or data is wrong, the status is 1.\n"
-	"\n"
-	"  --policy=NAME    only this policy\n"
-	"  --trace=NAME     only this trace: zipf, scan, loop, mixed, bfs\n"
-	"  --lines=N        lines of the cache, a multiple of 4 (default 1024)\n"
-	"  --reads=N        length of the traces (default 100000)\n"
-	"  --theta=X        of the Zipf laws (default 0.99)\n"
-	"  --seed=N         of the traces (default 1)\n"
-	"  --lanes=N        that share the reads (default 1); with more, nothing is expected to agree\n"
-	"  --backend=NAME   auto, cpu or another of this build (default cpu)\n"
-	"  --wave=N         cpu: lanes per wave\n"
-	"  --json           print one JSON object\n";
+static const char about[] = "usage: weir-policies [options]\n"
+			    "\n"
+			    "Replays traces through a cache under each replacement policy, and prints its "
+			    "hit rate next to that of a\n"
+			    "simulator of the same policy, of exact LRU, and of the best possible one "
+			    "(Belady). One lane reads, so\n"
+			    "except for the random policy the two must agree; if they do not, or data is "
+			    "wrong, the status is 1.\n";
 
 struct command {
 	struct trace_shape shape;
 	struct fixture_cache cache;
 	const char *backend;
-	unsigned trace, policy; /* TRACE_COUNT, WEIR_POLICY_COUNT: all of them */
+	unsigned trace;          /* TRACE_COUNT: all of them */
+	enum weir_policy policy; /* WEIR_POLICY_COUNT: likewise */
 	uint32_t wave;
 	bool json;
 };
@@ -89,141 +79,47 @@ static const char *row_name(unsigned row)
 				       : references[row - WEIR_POLICY_COUNT].name;
 }
 
-static int usage(const char *sentence)
-{
-	fprintf(stderr, "weir-policies: %s\nTry weir-policies --help.\n", sentence);
-	return 2;
-}
-
-static bool take_number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most;
-}
-
-static bool take_u32(const char *text, uint64_t most, uint32_t *value)
-{
-	uint64_t wide;
-	bool good = take_number(text, 1, most, &wide);
-
-	*value = (uint32_t)wide;
-	return good;
-}
-
-static bool take_theta(const char *text, double *theta)
-{
-	char *end;
-
-	*theta = strtod(text, &end);
-	return *text >= '0' && *text <= '9' && !*end && *theta >= 0 && *theta <= 4;
-}
-
-static bool take_trace(const char *text, unsigned *trace)
+static bool find_trace(const char *name, unsigned *trace)
 {
 	for (*trace = 0; *trace < TRACE_COUNT; ++*trace)
-		if (!strcmp(trace_names[*trace], text))
+		if (!strcmp(trace_names[*trace], name))
 			return true;
 	return false;
-}
-
-static bool take_policy(const char *text, unsigned *policy)
-{
-	enum weir_policy found = WEIR_POLICY_CLOCK;
-	bool good = weir_policy_of_name(text, &found) == 0;
-
-	*policy = found;
-	return good;
-}
-
-enum {
-	OPT_POLICY = 256,
-	OPT_TRACE,
-	OPT_LINES,
-	OPT_READS,
-	OPT_THETA,
-	OPT_SEED,
-	OPT_LANES,
-	OPT_BACKEND,
-	OPT_WAVE,
-	OPT_JSON,
-	OPT_HELP
-};
-
-static const struct option long_options[] = {
-	{ "policy", required_argument, NULL, OPT_POLICY },
-	{ "trace", required_argument, NULL, OPT_TRACE },
-	{ "lines", required_argument, NULL, OPT_LINES },
-	{ "reads", required_argument, NULL, OPT_READS },
-	{ "theta", required_argument, NULL, OPT_THETA },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "lanes", required_argument, NULL, OPT_LANES },
-	{ "backend", required_argument, NULL, OPT_BACKEND },
-	{ "wave", required_argument, NULL, OPT_WAVE },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* What each option takes, for the sentence. */
-static const char *const takes[] = {
-	"",
-	"zipf, scan, loop, mixed or bfs",
-	"a multiple of 4 up to 1048576",
-	"a number up to 268435456",
-	"a number from 0 to 4",
-	"a number",
-	"a number up to 1048576",
-	"a name",
-	"a power of two up to 64",
-};
-
-static bool take(struct command *command, int key, const char *text)
-{
-	switch (key) {
-	case OPT_POLICY: return take_policy(text, &command->policy);
-	case OPT_TRACE: return take_trace(text, &command->trace);
-	case OPT_LINES:
-		return take_number(text, WAYS, MOST_LINES, &command->cache.lines) &&
-		       command->cache.lines % WAYS == 0;
-	case OPT_READS: return take_number(text, 1, MOST_READS, &command->shape.reads);
-	case OPT_THETA: return take_theta(text, &command->shape.theta);
-	case OPT_SEED: return take_number(text, 0, UINT64_MAX, &command->shape.seed);
-	case OPT_LANES: return take_u32(text, MOST_LANES, &command->cache.lanes);
-	case OPT_WAVE: return take_u32(text, 64, &command->wave);
-	case OPT_BACKEND: command->backend = text; return true;
-	default: return command->json = true;
-	}
 }
 
 /* Return: -1 to go on, or the exit status. */
 static int read_options(struct command *command, int argc, char **argv)
 {
-	char sentence[ERROR_BYTES];
-	int key, index = 0;
+	const char *trace = NULL;
+	const struct tool_option options[] = {
+		{ "policy", "NAME", TOOL_POLICY, &command->policy, 0, 0, "only this policy", NULL, NULL },
+		{ "trace", "NAME", TOOL_TEXT, &trace, 0, 0, "only this trace: zipf, scan, loop, mixed, bfs",
+		  NULL, NULL },
+		{ "lines", "N", TOOL_U64, &command->cache.lines, WAYS, MOST_LINES,
+		  "lines of the cache, a multiple of 4 (default 1024)", NULL, NULL },
+		{ "reads", "N", TOOL_U64, &command->shape.reads, 1, MOST_READS,
+		  "length of the traces (default 100000)", NULL, NULL },
+		{ "theta", "X", TOOL_REAL, &command->shape.theta, 0, 4, "of the Zipf laws (default 0.99)",
+		  NULL, NULL },
+		{ "seed", "N", TOOL_U64, &command->shape.seed, 0, 0, "of the traces (default 1)", NULL,
+		  NULL },
+		{ "lanes", "N", TOOL_U32, &command->cache.lanes, 1, MOST_LANES,
+		  "that share the reads (default 1); with more, nothing is expected to agree", NULL, NULL },
+		{ "backend", "NAME", TOOL_TEXT, &command->backend, 0, 0,
+		  "auto, cpu or another of this build (default cpu)", NULL, NULL },
+		{ "wave", "N", TOOL_U32, &command->wave, 1, 64, "cpu: lanes per wave, a power of two", NULL,
+		  NULL },
+		{ "json", NULL, TOOL_FLAG, &command->json, 0, 0, "print one JSON object", NULL, NULL },
+		{ .name = NULL },
+	};
+	const struct tool_program program = { .name = "weir-policies", .about = about, .options = options };
+	int status = tool_parse(&program, argc, argv);
 
-	while ((key = getopt_long(argc, argv, "", long_options, &index)) != -1) {
-		if (key == '?')
-			return usage("unknown or incomplete option");
-		if (key == OPT_HELP) {
-			fputs(usage_text, stdout);
-			return 0;
-		}
-		if (take(command, key, optarg))
-			continue;
-		if (key == OPT_POLICY)
-			return usage(weir_last_error());
-		snprintf(sentence, sizeof(sentence), "--%s=%s: it takes %s", long_options[index].name, optarg,
-			 takes[key - OPT_POLICY]);
-		return usage(sentence);
-	}
-	if (optind < argc) {
-		snprintf(sentence, sizeof(sentence), "what is \"%s\"? Options begin with --", argv[optind]);
-		return usage(sentence);
-	}
-	return -1;
+	if (status < 0 && trace && !find_trace(trace, &command->trace))
+		status = tool_usage("--trace takes zipf, scan, loop, mixed or bfs");
+	if (status < 0 && command->cache.lines % WAYS)
+		status = tool_usage("--lines takes a multiple of 4");
+	return status;
 }
 
 static int make_traces(struct table *table, uint64_t *span)
@@ -439,10 +335,9 @@ static int run(struct table *table, struct fixture *fixture)
 
 static int complain(int error)
 {
-	fprintf(stderr, "weir-policies: %s\n",
-		error == -ENOMEM    ? "out of memory"
-		: error == -EBADMSG ? "the cache returned wrong data; please report this"
-				    : weir_last_error());
+	(void)tool_complain("%s", error == -ENOMEM    ? "out of memory"
+				  : error == -EBADMSG ? "the cache returned wrong data; please report this"
+						      : weir_last_error());
 	return 1;
 }
 
@@ -469,8 +364,7 @@ int main(int argc, char **argv)
 	if (error)
 		return complain(error);
 	if (disagreements(&table))
-		fprintf(stderr,
-			"weir-policies: %u results differ from their simulator's, which must not be\n",
-			disagreements(&table));
+		(void)tool_complain("%u results differ from their simulator's, which must not be",
+				    disagreements(&table));
 	return disagreements(&table) != 0;
 }

@@ -46,7 +46,7 @@ static int zipf_open(struct zipf *zipf, const struct trace_shape *shape)
 	double sum = 0;
 
 	zipf->span = SPREAD * shape->cache_lines;
-	zipf->key = graph_mix(shape->seed + 1);
+	zipf->key = weir_mix_u64(shape->seed + 1);
 	zipf->rank = malloc(zipf->span * sizeof(*zipf->rank));
 	zipf->scatter = malloc(zipf->span * sizeof(*zipf->scatter));
 	if (!zipf->rank || !zipf->scatter)
@@ -56,7 +56,7 @@ static int zipf_open(struct zipf *zipf, const struct trace_shape *shape)
 		zipf->rank[i] = sum;
 		zipf->scatter[i] = i;
 	}
-	shuffle(zipf->scatter, zipf->span, graph_mix(shape->seed + 2));
+	shuffle(zipf->scatter, zipf->span, weir_mix_u64(shape->seed + 2));
 	return 0;
 }
 

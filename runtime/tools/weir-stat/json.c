@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weir/nvme.h>
+#include <weir/nvme_fabrics.h>
 #include <weir/weir.h>
 
 json_t *json_text(const char *text)
@@ -118,16 +119,49 @@ static json_t *queues_json(const struct note_storage *storage, const struct snap
 	return list;
 }
 
+static json_t *path_state(uint64_t state)
+{
+	switch (state) {
+	case 0: return json_string("not known");
+	case NVME_ANA_OPTIMIZED: return json_string("optimized");
+	case NVME_ANA_NON_OPTIMIZED: return json_string("non-optimized");
+	case NVME_ANA_INACCESSIBLE: return json_string("inaccessible");
+	case NVME_ANA_PERSISTENT_LOSS: return json_string("persistent-loss");
+	case NVME_ANA_CHANGE: return json_string("change");
+	default: return json_string("lost");
+	}
+}
+
 /* What a network costs a storage; null for one without. */
 static json_t *network_json(const struct snapshot_storage *snapshot)
 {
-	static const char *const names[WEIR_NETWORK_COUNTERS] = { "connections",    "reconnects",
-								  "bytes_received", "bytes_sent",
-								  "resent",         "digest_errors" };
-	json_t *object = snapshot->network_read ? json_object() : json_null();
+	static const char *const names[] = { "connections", "reconnects",    "bytes_received", "bytes_sent",
+					     "resent",      "digest_errors", "moves",          "path" };
+	const uint64_t *values = snapshot->network, *paths = values + WEIR_NETWORK_SCALARS;
+	json_t *object, *list;
 
-	for (size_t i = 0; snapshot->network_read && i < WEIR_NETWORK_COUNTERS; i++)
-		json_object_set_new(object, names[i], number(snapshot->network[i]));
+	if (!snapshot->network_read)
+		return json_null();
+	object = json_object();
+	list = json_array();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		json_object_set_new(object, names[i], number(values[i]));
+	for (size_t i = 0; i < values[WEIR_NETWORK_SCALARS - 1] && i < WEIR_NETWORK_PATHS; i++)
+		json_array_append_new(list, path_state(paths[i]));
+	json_object_set_new(object, "paths", list);
+	return object;
+}
+
+json_t *json_target(const struct snapshot_target *target)
+{
+	static const char *const names[SNAPSHOT_TARGET_SUMS] = { "connections",    "accepted",  "refused",
+								 "wrong_pdus",     "commands",  "reconnects",
+								 "bytes_received", "bytes_sent" };
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < SNAPSHOT_TARGET_SUMS; i++)
+		json_object_set_new(object, names[i], number(target->sums[i]));
+	json_object_set_new(object, "oldest_command_ms", number(target->age_ms));
 	return object;
 }
 

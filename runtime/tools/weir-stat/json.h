@@ -13,4 +13,7 @@ json_t *json_text(const char *text);
 json_t *json_storage(const struct note_storage *storage, const struct snapshot_storage *snapshot);
 json_t *json_cache(const struct note_cache *cache, const struct snapshot_cache *snapshot);
 
+/** json_target() - counters of a target */
+json_t *json_target(const struct snapshot_target *target);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir-stat: the queues of processes that run weir, looked at from outside, whether they run or hang. */
 #include <errno.h>
-#include <getopt.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,6 +17,7 @@
 
 #include "find.h"
 #include "json.h"
+#include "tool_options.h"
 
 /** enum status - how this program ends */
 enum status {
@@ -31,9 +31,16 @@ enum status {
 	STATUS_VERSION,
 };
 
-enum { DEFAULT_OVER_MS = 100, MOST_OVER_MS = 60000, MOST_TRIES = 20, RETRY_MS = 2, SENTENCE = 768 };
+enum {
+	DEFAULT_OVER_MS = 100,
+	MOST_OVER_MS = 60000,
+	MOST_TRIES = 20,
+	RETRY_MS = 2,
+	SENTENCE = 768,
+	MOST_PID = 1 << 30
+};
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-stat list\n"
 	"       weir-stat dump [--over MS] [PID]\n"
 	"\n"
@@ -41,20 +48,30 @@ static const char usage_text[] =
 	"ended processes left are removed.\n"
 	"dump: one JSON object: every queue of the process, or of all of them: tickets, slots in\n"
 	"use, the oldest command, locks that are held, counters. The process does not take part:\n"
-	"it may be stopped, or its lanes may wait for ever. docs/hardware.md tells the keys.\n"
-	"\n"
-	"  --over MS   look twice, so far apart, at what moves (100)\n"
-	"  --version   print the version\n"
-	"\n"
+	"it may be stopped, or its lanes may wait for ever. docs/hardware.md has the keys.\n";
+
+static const char notes[] =
 	"Each open context leaves a file in $XDG_RUNTIME_DIR/weir, else /run/user/UID/weir,\n"
-	"/dev/shm/weir-UID or /tmp/weir-UID, a folder that must be the user's alone. A program that can "
-	"write\n"
-	"to none of them runs all the same, and is not seen here. Root sees everybody's.\n"
+	"/dev/shm/weir-UID or /tmp/weir-UID, a folder that must be the user's alone. A program that can\n"
+	"write to none of them runs all the same, and is not seen here. Root sees everybody's.\n"
 	"\n"
 	"Exit status: 0 done; 1 memory of the process could not be read, for a reason not listed\n"
 	"here; 2 bad usage; 3 no such process; 4 no weir context in it, or in none; 5 not\n"
 	"permitted (another user's, or the system's rules for ptrace); 6 the file is stale or\n"
-	"damaged; 7 the process has another version of weir.\n";
+	"damaged; 7 the process has another version of weir.";
+
+static uint32_t over_ms = DEFAULT_OVER_MS;
+static char **words;
+
+static const struct tool_option options[] = {
+	{ "over", "MS", TOOL_U32, &over_ms, 0, MOST_OVER_MS,
+	  "take two snapshots, so far apart, of what moves (100)", NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct tool_program program = {
+	.name = "weir-stat", .about = about, .options = options, .all = &words, .notes = notes
+};
 
 /** struct verdict - how it went with a process: @status, and why in @sentence if it is not STATUS_GOOD */
 struct verdict {
@@ -101,7 +118,7 @@ static void judge_without_file(int pid, const struct process *process, struct ve
 		      pid, process->program, user_name(process->uid));
 	else
 		judge(verdict, STATUS_NO_CONTEXT,
-		      "process %d (%s) has no weir context open, or found no folder to tell of it in "
+		      "process %d (%s) has no weir context open, or found no folder to publish it in "
 		      "(weir-stat --help names them)",
 		      pid, process->program);
 }
@@ -172,11 +189,12 @@ static void judge_error(const struct found *found, int error, struct verdict *ve
 struct picture {
 	struct snapshot_storage *storages;
 	struct snapshot_cache *caches;
+	struct snapshot_target target;
 };
 
 static int snapshot_at_context(const struct note *note, struct picture *picture)
 {
-	int error = 0;
+	int error = note->target ? snapshot_at_target(note, &picture->target) : 0;
 
 	picture->storages = calloc(note->storage_count + 1, sizeof(*picture->storages));
 	picture->caches = calloc(note->cache_count + 1, sizeof(*picture->caches));
@@ -205,12 +223,12 @@ static json_t *context_json(const struct note *note, const struct picture *pictu
 		json_array_append_new(storages, json_storage(&note->storages[i], &picture->storages[i]));
 	for (unsigned i = 0; i < note->cache_count; i++)
 		json_array_append_new(caches, json_cache(&note->caches[i], &picture->caches[i]));
-	return json_pack("{s:I, s:o, s:o, s:o}", "number", (json_int_t)note->number, "device",
-			 json_text(note->device), "storages", storages, "caches", caches);
+	return json_pack("{s:I, s:o, s:o, s:o, s:o}", "number", (json_int_t)note->number, "device",
+			 json_text(note->device), "storages", storages, "caches", caches, "target",
+			 note->target ? json_target(&picture->target) : json_null());
 }
 
-static json_t *contexts_json(const struct found *list, size_t count, struct picture *pictures,
-			     unsigned over_ms)
+static json_t *contexts_json(const struct found *list, size_t count, struct picture *pictures)
 {
 	json_t *contexts = json_array();
 
@@ -245,8 +263,7 @@ static size_t choose(struct found *list, size_t count, struct verdict *verdict)
 }
 
 /* Return: contexts, NULL with a verdict; or NULL without one: storages came or went meanwhile. */
-static json_t *show_once(struct found *list, size_t count, unsigned over_ms, bool last,
-			 struct verdict *verdict)
+static json_t *show_once(struct found *list, size_t count, bool last, struct verdict *verdict)
 {
 	struct picture *pictures = calloc(count + 1, sizeof(*pictures));
 	size_t good = choose(list, count, verdict);
@@ -261,7 +278,7 @@ static json_t *show_once(struct found *list, size_t count, unsigned over_ms, boo
 			judge_error(&list[i], error, verdict);
 	}
 	if (pictures && good && verdict->status == STATUS_GOOD && !changed)
-		contexts = contexts_json(list, good, pictures, over_ms);
+		contexts = contexts_json(list, good, pictures);
 	for (size_t i = 0; pictures && i < good; i++)
 		picture_release(&list[i].note, &pictures[i]);
 	free(pictures);
@@ -269,7 +286,7 @@ static json_t *show_once(struct found *list, size_t count, unsigned over_ms, boo
 }
 
 /* All that is to be seen of a process. Return: its contexts, or NULL with a verdict. */
-static json_t *snapshot_at_process(int pid, unsigned over_ms, struct verdict *verdict)
+static json_t *snapshot_at_process(int pid, struct verdict *verdict)
 {
 	json_t *contexts = NULL;
 
@@ -283,7 +300,7 @@ static json_t *snapshot_at_process(int pid, unsigned over_ms, struct verdict *ve
 		process_read(pid, &process);
 		list = find_notes(pid, &count);
 		if (count)
-			contexts = show_once(list, count, over_ms, i == MOST_TRIES - 1, verdict);
+			contexts = show_once(list, count, i == MOST_TRIES - 1, verdict);
 		else
 			judge_without_file(pid, &process, verdict);
 		find_release(list, count);
@@ -314,25 +331,24 @@ static int print(json_t *processes)
 	json_decref(root);
 	if (!error && fflush(stdout) == 0)
 		return STATUS_GOOD;
-	fprintf(stderr, "weir-stat: cannot write: %s\n", strerror(errno));
-	return STATUS_FAILED;
+	return tool_complain("cannot write: %s", strerror(errno));
 }
 
-static int dump_one(int pid, unsigned over_ms)
+static int dump_one(int pid)
 {
 	struct verdict verdict = { .status = STATUS_GOOD };
-	json_t *contexts = snapshot_at_process(pid, over_ms, &verdict);
+	json_t *contexts = snapshot_at_process(pid, &verdict);
 
 	if (contexts)
 		return print(json_pack("[o]", process_json(pid, contexts, &verdict)));
-	fprintf(stderr, "weir-stat: %s\n", verdict.sentence);
+	(void)tool_complain("%s", verdict.sentence);
 	return verdict.status;
 }
 
 static void print_nothing(FILE *out)
 {
 	fprintf(out,
-		"weir-stat: no process of %s has a weir context open and could tell of it (weir-stat "
+		"weir-stat: no process of %s has a weir context open and could publish it (weir-stat "
 		"--help)\n",
 		geteuid() == 0 ? "any user" : "this user");
 }
@@ -343,7 +359,7 @@ static bool is_first(const struct found *list, size_t i)
 	return !list[i].stale && (i == 0 || list[i - 1].stale || list[i - 1].note.pid != list[i].note.pid);
 }
 
-static int dump_all(unsigned over_ms)
+static int dump_all(void)
 {
 	json_t *processes = json_array();
 	int status = STATUS_GOOD, printed;
@@ -353,7 +369,7 @@ static int dump_all(unsigned over_ms)
 	for (size_t i = 0; i < count; i++)
 		if (is_first(list, i)) {
 			struct verdict verdict = { .status = STATUS_GOOD };
-			json_t *contexts = snapshot_at_process(list[i].note.pid, over_ms, &verdict);
+			json_t *contexts = snapshot_at_process(list[i].note.pid, &verdict);
 
 			json_array_append_new(processes, process_json(list[i].note.pid, contexts, &verdict));
 			status = status ? status : (int)verdict.status;
@@ -372,17 +388,20 @@ static void print_note(const struct note *note)
 {
 	if (note->state != NOTE_GOOD)
 		printf(note->state == NOTE_VERSION ? "  another version of weir" : "  a damaged file");
+	else if (note->target)
+		printf("  a target");
 	else if (!note->storage_count)
 		printf("  no storage open");
 	for (unsigned i = 0; note->state == NOTE_GOOD && i < note->storage_count; i++)
 		printf("  %s", note->storages[i].uri);
 }
 
-static int list_all(void)
+static int list_all(char **operands)
 {
 	size_t count, shown = 0;
 	struct found *list = find_notes(0, &count);
 
+	(void)operands;
 	for (size_t i = 0; i < count; i++) {
 		const struct found *found = &list[i];
 
@@ -402,60 +421,33 @@ static int list_all(void)
 	return STATUS_GOOD;
 }
 
-static int usage_error(const char *why, const char *what)
-{
-	fprintf(stderr, "weir-stat: %s%s; see weir-stat --help\n", why, what);
-	return STATUS_USAGE;
-}
-
-static bool take_number(const char *text, unsigned most, unsigned *number)
+/* A process number; 0: none. */
+static int pid_of(const char *text)
 {
 	char *end;
-	unsigned long value;
+	unsigned long pid = strtoul(text, &end, 10);
 
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	*number = (unsigned)value;
-	return *text >= '0' && *text <= '9' && !*end && !errno && value <= most;
+	return *text >= '0' && *text <= '9' && !*end && pid <= MOST_PID ? (int)pid : 0;
 }
 
-static int dump(char **names, int count, unsigned over_ms)
+static int dump(char **operands)
 {
-	unsigned pid;
-
-	if (count > 1)
-		return usage_error("one process at a time, or all; what is this for: ", names[1]);
-	if (!count)
-		return dump_all(over_ms);
-	if (!take_number(names[0], 1u << 30, &pid) || !pid)
-		return usage_error("no process number: ", names[0]);
-	return dump_one((int)pid, over_ms);
+	if (!operands[0])
+		return dump_all();
+	if (!pid_of(operands[0]))
+		return tool_usage("no process number: %s", operands[0]);
+	return dump_one(pid_of(operands[0]));
 }
+
+static const struct tool_command commands[] = {
+	{ "list", NULL, 0, 0, list_all },
+	{ "dump", "one PID, or nothing for all", 0, 1, dump },
+	{ NULL, NULL, 0, 0, NULL },
+};
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "over", required_argument, NULL, 'o' },
-						 { "help", no_argument, NULL, 'h' },
-						 { "version", no_argument, NULL, 'v' },
-						 { NULL, 0, NULL, 0 } };
-	unsigned over_ms = DEFAULT_OVER_MS;
-	int key;
+	int status = tool_parse(&program, argc, argv);
 
-	while ((key = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (key == 'h' || key == 'v') {
-			printf(key == 'h' ? usage_text : "weir-stat %s\n", weir_version());
-			return STATUS_GOOD;
-		}
-		if (key != 'o')
-			return usage_error("an option that is none", "");
-		if (!take_number(optarg, MOST_OVER_MS, &over_ms))
-			return usage_error("--over takes milliseconds, 60000 at most, not ", optarg);
-	}
-	if (optind < argc && !strcmp(argv[optind], "dump"))
-		return dump(argv + optind + 1, argc - optind - 1, over_ms);
-	if (optind == argc - 1 && !strcmp(argv[optind], "list"))
-		return list_all();
-	return optind < argc ? usage_error("what is this for: ",
-					   argv[strcmp(argv[optind], "list") ? optind : optind + 1])
-			     : usage_error("say list or dump", "");
+	return status < 0 ? tool_run(&program, commands) : status;
 }

@@ -107,6 +107,10 @@ static bool take_line(struct note *note, const char *word, const char *rest)
 		note->shared = flag != 0;
 		return true;
 	}
+	if (!strcmp(word, "target"))
+		return sscanf(rest, "%" SCNx64 " %u %" SCNu64, &note->target, &note->target_threads,
+			      &note->target_stride) == 3 &&
+		       note->target_threads <= NOTE_MOST_THREADS;
 	if (!strcmp(word, "storage"))
 		return add_storage(note, rest);
 	return !strcmp(word, "cache") ? add_cache(note, rest) : take_of_storage(note, word, rest);

@@ -13,7 +13,7 @@
 
 #include "observe/publish.h"
 
-enum { NOTE_MOST_QUEUES = 1 << 16, NOTE_MOST_DEPTH = 1 << 16 };
+enum { NOTE_MOST_QUEUES = 1 << 16, NOTE_MOST_DEPTH = 1 << 16, NOTE_MOST_THREADS = 64 };
 
 /** enum note_state - what a file is */
 enum note_state {
@@ -52,6 +52,7 @@ struct note_cache {
  * struct note - a file, and the context that left it
  * @path: where it is
  * @was: what the file was when it was read: another one since means that the context has changed
+ * @target: counters of a target, of @target_threads, @target_stride bytes apart; 0: it is none
  * @pid: of its name, which is good even if nothing else is
  */
 struct note {
@@ -69,6 +70,9 @@ struct note {
 	unsigned storage_count;
 	struct note_cache *caches;
 	unsigned cache_count;
+	uint64_t target;
+	unsigned target_threads;
+	uint64_t target_stride;
 };
 
 /** note_read() - the file @path of process @pid; false: there is none that can be read. Else to be released

@@ -295,6 +295,26 @@ static int snapshot_at_notes(const struct note *note, const struct note_storage 
 	return 0;
 }
 
+int snapshot_at_target(const struct note *note, struct snapshot_target *target)
+{
+	uint64_t oldest = 0, now = now_ns() / 1000000;
+
+	*target = (struct snapshot_target){ .age_ms = 0 };
+	for (unsigned i = 0; i < note->target_threads; i++) {
+		uint64_t words[WEIR_TARGET_COUNTERS];
+		int error = peek(note, note->target + i * note->target_stride, words, sizeof(words));
+
+		if (error)
+			return error;
+		for (unsigned j = 0; j < SNAPSHOT_TARGET_SUMS; j++)
+			target->sums[j] += words[j];
+		if (words[SNAPSHOT_TARGET_SUMS] && (!oldest || words[SNAPSHOT_TARGET_SUMS] < oldest))
+			oldest = words[SNAPSHOT_TARGET_SUMS];
+	}
+	target->age_ms = oldest && oldest < now ? now - oldest : 0;
+	return 0;
+}
+
 int snapshot_at_storage(const struct note *note, const struct note_storage *storage,
 			struct snapshot_storage *snapshot)
 {

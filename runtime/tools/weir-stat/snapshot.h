@@ -115,4 +115,15 @@ void snapshot_release(struct snapshot_storage *snapshot);
 int snapshot_at_cache(const struct note *note, const struct note_cache *cache,
 		      struct snapshot_cache *snapshot);
 
+enum { SNAPSHOT_TARGET_SUMS = WEIR_TARGET_COUNTERS - 1 };
+
+/** struct snapshot_target - a target's counters, summed over its threads; @age_ms: of its oldest command */
+struct snapshot_target {
+	uint64_t sums[SNAPSHOT_TARGET_SUMS];
+	uint64_t age_ms;
+};
+
+/** snapshot_at_target() - read them; 0 or a negative errno */
+int snapshot_at_target(const struct note *note, struct snapshot_target *target);
+
 #endif

@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include <weir/nvme_fabrics.h>
+
 #include "backend/error.h"
 
 /* A copy that lives as long as @config; NULL with a sentence. */
@@ -33,8 +35,34 @@ int config_listen(struct config *config, const char *text)
 	config->listen[at] = keep(config, text, strlen(text));
 	if (!config->listen[at])
 		return -ENOMEM;
+	config->ana[at] = NVME_ANA_OPTIMIZED;
 	config->options.listen_count++;
 	return 0;
+}
+
+int config_ana(struct config *config, const char *text)
+{
+	static const struct {
+		const char *name;
+		unsigned state;
+	} states[] = { { "optimized", NVME_ANA_OPTIMIZED },
+		       { "non-optimized", NVME_ANA_NON_OPTIMIZED },
+		       { "inaccessible", NVME_ANA_INACCESSIBLE },
+		       { "persistent-loss", NVME_ANA_PERSISTENT_LOSS },
+		       { "change", NVME_ANA_CHANGE } };
+
+	if (!config->options.listen_count)
+		return weir_fail(EINVAL, "--ana %s: name the address first, by --listen ADDRESS", text);
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (strcmp(states[i].name, text) != 0)
+			continue;
+		config->ana[config->options.listen_count - 1] = states[i].state;
+		return 0;
+	}
+	return weir_fail(EINVAL,
+			 "ANA state \"%s\" is none: it is optimized, non-optimized, inaccessible, "
+			 "persistent-loss, or change",
+			 text);
 }
 
 static struct config_subsystem *add_subsystem(struct config *config, const char *nqn, size_t length)
@@ -62,6 +90,7 @@ static int add_namespace(struct config *config, struct config_subsystem *subsyst
 				 WEIR_TARGET_NAMESPACES_MAX);
 	subsystem->namespaces[at].uri = keep(config, uri, length);
 	subsystem->namespaces[at].read_only = read_only;
+	subsystem->namespaces[at].detached = false;
 	subsystem->options.namespace_count++;
 	return subsystem->namespaces[at].uri ? 0 : -ENOMEM;
 }
@@ -138,6 +167,23 @@ int config_secret(struct config *config, const char *path, bool controller)
 	return add_secret(config, &config->subsystems[count - 1], path, controller);
 }
 
+int config_tls_key(struct config *config, const char *path)
+{
+	size_t count = config->options.subsystem_count;
+	struct config_subsystem *subsystem = count ? &config->subsystems[count - 1] : NULL;
+	const char *copy;
+
+	if (!subsystem)
+		return weir_fail(EINVAL, "--tls-psk %s: name the subsystem first, or the host by --host NQN",
+				 path);
+	copy = keep(config, path, strlen(path));
+	if (subsystem->options.host_count)
+		subsystem->tls_keys[subsystem->options.host_count - 1] = copy;
+	else
+		subsystem->options.tls_key = copy;
+	return copy ? 0 : -ENOMEM;
+}
+
 /* ---- JSON ---- */
 
 static int bad(const char *path, const char *what)
@@ -149,26 +195,32 @@ static int read_namespace(struct config *config, struct config_subsystem *subsys
 			  json_t *item)
 {
 	const char *uri = json_string_value(item);
-	int read_only = 0;
+	int read_only = 0, attached = 1, error;
 
-	if (json_is_object(item) &&
-	    json_unpack(item, "{s:s, s?b!}", "storage", &uri, "read_only", &read_only) != 0)
-		return bad(path, "a namespace has the keys \"storage\" and perhaps \"read_only\"");
+	if (json_is_object(item) && json_unpack(item, "{s:s, s?b, s?b!}", "storage", &uri, "read_only",
+						&read_only, "attached", &attached) != 0)
+		return bad(path, "a namespace has the keys \"storage\" and perhaps \"read_only\" and "
+				 "\"attached\" (true or false)");
 	if (!uri)
 		return bad(path, "a namespace is a storage, as text, or an object");
-	return add_namespace(config, subsystem, uri, strlen(uri), read_only);
+	error = add_namespace(config, subsystem, uri, strlen(uri), read_only);
+	if (!error)
+		subsystem->namespaces[subsystem->options.namespace_count - 1].detached = !attached;
+	return error;
 }
 
 static int read_host(struct config *config, struct config_subsystem *subsystem, const char *path,
 		     json_t *item)
 {
-	const char *nqn = json_string_value(item), *secret = NULL, *controller_secret = NULL;
+	const char *nqn = json_string_value(item), *secret = NULL, *controller_secret = NULL, *tls_psk = NULL;
 	int error;
 
-	if (json_is_object(item) && json_unpack(item, "{s:s, s?s, s?s!}", "nqn", &nqn, "secret", &secret,
-						"controller_secret", &controller_secret) != 0)
+	if (json_is_object(item) &&
+	    json_unpack(item, "{s:s, s?s, s?s, s?s!}", "nqn", &nqn, "secret", &secret, "controller_secret",
+			&controller_secret, "tls_psk", &tls_psk) != 0)
 		return bad(path,
-			   "a host has the keys \"nqn\" and perhaps \"secret\" and \"controller_secret\"");
+			   "a host has the keys \"nqn\" and perhaps \"secret\", \"controller_secret\" and "
+			   "\"tls_psk\"");
 	if (!nqn)
 		return bad(path, "a host is an NQN, as text, or an object");
 	error = add_host(config, subsystem, nqn);
@@ -176,6 +228,8 @@ static int read_host(struct config *config, struct config_subsystem *subsystem, 
 		error = add_secret(config, subsystem, secret, false);
 	if (!error && controller_secret)
 		error = add_secret(config, subsystem, controller_secret, true);
+	if (!error && tls_psk)
+		error = config_tls_key(config, tls_psk);
 	return error;
 }
 
@@ -183,25 +237,41 @@ static int read_subsystem(struct config *config, const char *path, json_t *item)
 {
 	json_t *namespaces = NULL, *hosts = NULL, *entry;
 	struct config_subsystem *subsystem;
-	const char *nqn, *manager = NULL;
+	const char *nqn, *manager = NULL, *tls_psk = NULL;
 	int error = 0, engine = 0;
 	size_t i;
 
-	if (json_unpack(item, "{s:s, s:o, s?o, s?b, s?s!}", "nqn", &nqn, "namespaces", &namespaces, "hosts",
-			&hosts, "engine", &engine, "manager", &manager) != 0 ||
+	if (json_unpack(item, "{s:s, s:o, s?o, s?b, s?s, s?s!}", "nqn", &nqn, "namespaces", &namespaces,
+			"hosts", &hosts, "engine", &engine, "manager", &manager, "tls_psk", &tls_psk) != 0 ||
 	    !json_is_array(namespaces) || (hosts && !json_is_array(hosts)))
 		return bad(path, "a subsystem has the keys \"nqn\" (text), \"namespaces\" (a list) and "
-				 "perhaps \"hosts\" (a list), \"engine\" (true) and \"manager\" (text)");
+				 "perhaps \"hosts\" (a list), \"engine\" (true), \"manager\" and \"tls_psk\" "
+				 "(text)");
 	subsystem = add_subsystem(config, nqn, strlen(nqn));
 	if (!subsystem)
 		return -EINVAL;
 	subsystem->options.engine = engine;
 	if (manager && !(subsystem->options.manager = keep(config, manager, strlen(manager))))
 		error = -ENOMEM;
+	if (!error && tls_psk)
+		error = config_tls_key(config, tls_psk); /* before the hosts: of all of them */
 	json_array_foreach(namespaces, i, entry) if (!error) error =
 		read_namespace(config, subsystem, path, entry);
 	json_array_foreach(hosts, i, entry) if (!error) error = read_host(config, subsystem, path, entry);
 	return error;
+}
+
+static int read_listen(struct config *config, const char *path, json_t *item)
+{
+	const char *address = json_string_value(item), *ana = NULL;
+	int error;
+
+	if (json_is_object(item) && json_unpack(item, "{s:s, s?s!}", "address", &address, "ana", &ana) != 0)
+		return bad(path, "an address to listen at has the keys \"address\" and perhaps \"ana\"");
+	if (!address)
+		return bad(path, "an address to listen at is text, or an object");
+	error = config_listen(config, address);
+	return error || !ana ? error : config_ana(config, ana);
 }
 
 static int read_all(struct config *config, const char *path, json_t *root)
@@ -217,9 +287,7 @@ static int read_all(struct config *config, const char *path, json_t *root)
 				 "\"threads\" and \"queues\" (numbers)");
 	config->options.threads = (unsigned)threads;
 	config->options.queues = (unsigned)queues;
-	json_array_foreach(listen, i, entry) if (!error) error =
-		json_is_string(entry) ? config_listen(config, json_string_value(entry))
-				      : bad(path, "an address to listen at is text");
+	json_array_foreach(listen, i, entry) if (!error) error = read_listen(config, path, entry);
 	json_array_foreach(subsystems, i, entry) if (!error) error = read_subsystem(config, path, entry);
 	return error;
 }
@@ -230,6 +298,7 @@ int config_file(struct config *config, const char *path)
 	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &reason);
 	int error;
 
+	config->has_file = true;
 	if (!root)
 		return weir_fail(EINVAL, "%s, line %d: %s", path, reason.line, reason.text);
 	error = read_all(config, path, root);
@@ -251,10 +320,12 @@ const struct weir_target_options *config_finish(struct config *config)
 			subsystem->options.manager = config->manager;
 		subsystem->options.secrets = subsystem->secrets;
 		subsystem->options.controller_secrets = subsystem->controller_secrets;
+		subsystem->options.tls_keys = subsystem->tls_keys;
 		config->list[i] = subsystem->options;
 	}
 	options->size = sizeof(*options);
 	options->listen = config->listen;
+	options->ana = config->ana;
 	options->subsystems = config->list;
 	return options;
 }

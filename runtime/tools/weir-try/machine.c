@@ -43,7 +43,7 @@ static void miss_gpus(struct try_results *results)
 		if (!strcmp(text_of(gpu, "usable"), "yes"))
 			usable = true;
 		else
-			add_missing(results, address, text_of(gpu, "why"), "weir-info tells more");
+			add_missing(results, address, text_of(gpu, "why"), "weir-info says more");
 	}
 	if (!usable)
 		add_missing(results, "a GPU",

@@ -6,6 +6,7 @@
 
 #include <weir/weir.h>
 
+#include "tool_options.h"
 #include "try.h"
 
 /** struct storages - the file, and the disks that were named */
@@ -29,10 +30,10 @@ static int open_storages(const struct try_options *options, struct storages *sto
 
 static bool wanted(const struct try_options *options, const char *name, const char *device)
 {
-	for (unsigned i = 0; i < options->gpu_count; i++)
-		if (!strcmp(options->gpus[i], name) || !strcmp(options->gpus[i], device))
+	for (unsigned i = 0; i < options->gpus.count; i++)
+		if (!strcmp(options->gpus.item[i], name) || !strcmp(options->gpus.item[i], device))
 			return true;
-	return !options->gpu_count;
+	return !options->gpus.count;
 }
 
 /* Names of lanes to test: of weir-check's list, those that a backend can use. */
@@ -97,9 +98,9 @@ static int run(const struct try_options *options, struct storages *storages, str
 
 	try_machine(results);
 	count = choose_lanes(options, results, lanes);
-	if (!count && options->gpu_count) {
-		fprintf(stderr, "weir-try: no backend can use %s; weir-info lists what there is\n",
-			options->gpus[0]);
+	if (!count && options->gpus.count) {
+		(void)tool_complain("no backend can use %s; weir-info lists what there is",
+				    options->gpus.item[0]);
 		return TRY_REFUSED;
 	}
 	for (unsigned s = 0; s < storages->count; s++) {

@@ -10,6 +10,8 @@
 
 #include <weir/weir.h>
 
+#include "tool_options.h"
+
 /** struct counts - tests by verdict */
 struct counts {
 	unsigned good, failed, impossible;
@@ -164,9 +166,9 @@ static int write_file(const char *name, const char *end, const char *text)
 	bad = !file || fputs(text, file) < 0;
 	bad |= file && fclose(file) != 0;
 	if (bad)
-		fprintf(stderr, "weir-try: cannot write %s: %s\n", path, strerror(errno));
+		(void)tool_complain("cannot write %s: %s", path, strerror(errno));
 	else
-		fprintf(stderr, "weir-try: the report is in %s\n", path);
+		(void)tool_complain("the report is in %s", path);
 	return bad;
 }
 

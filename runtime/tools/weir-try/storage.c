@@ -12,6 +12,7 @@
 #include <weir/weir.h>
 
 #include "machine.h"
+#include "tool_options.h"
 
 enum { EDGE = 1 << 20, LEAST_DISK = 2 * EDGE + (4 << 20) };
 
@@ -52,10 +53,10 @@ int try_file_open(const struct try_options *options, struct try_storage *storage
 	    error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)options->file_bytes);
 
 	if (error) {
-		fprintf(stderr,
-			"weir-try: no temporary file of %llu bytes in %s: %s; name another folder with "
-			"--dir, or a smaller --size\n",
-			(unsigned long long)options->file_bytes, options->folder, strerror(error));
+		(void)tool_complain("no temporary file of %llu bytes in %s: %s; name another folder with "
+				    "--dir, or a smaller --size",
+				    (unsigned long long)options->file_bytes, options->folder,
+				    strerror(error));
 		return -1;
 	}
 	*storage = (struct try_storage){ .variants = file_variants, .bytes = options->file_bytes };
@@ -70,7 +71,7 @@ int try_file_open(const struct try_options *options, struct try_storage *storage
 
 static int refuse(const struct try_disk *disk, const char *what)
 {
-	fprintf(stderr, "weir-try: --destroy-data-on %s: %s; nothing was written\n", disk->address, what);
+	(void)tool_complain("--destroy-data-on %s: %s; nothing was written", disk->address, what);
 	return TRY_REFUSED;
 }
 

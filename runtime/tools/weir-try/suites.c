@@ -43,8 +43,8 @@ struct load {
 	const struct suite *suite;
 };
 
-/* "rw=randread verify" into @options. Return: 0; -1 after a sentence in @error. */
-static int set_options(struct perf_options *options, const char *text, char *error)
+/* "rw=randread verify" into @options. Return: 0; -1 after a sentence. */
+static int set_options(struct perf_options *options, const char *text)
 {
 	char copy[OPTIONS_BYTES], *rest = NULL;
 
@@ -54,15 +54,15 @@ static int set_options(struct perf_options *options, const char *text, char *err
 
 		if (value)
 			*value++ = '\0';
-		if (perf_options_set(options, word, value ? value : "", error))
+		if (perf_options_set(options, word, value ? value : word))
 			return -1;
 	}
-	return perf_options_check(options, error);
+	return perf_options_check(options);
 }
 
-/* The load, to its end. Return: 0; -1 after a sentence in @error. */
+/* The load, to its end. Return: 0; -1 after a sentence. */
 static int run(const struct try_pair *pair, const char *text, double seconds, uint32_t runs,
-	       struct perf_outcome *outcome, char *error)
+	       struct perf_outcome *outcome)
 {
 	static char uri[TRY_PATH]; /* the outcome refers to it */
 	const struct try_storage *storage = pair->storage;
@@ -84,9 +84,9 @@ static int run(const struct try_pair *pair, const char *text, double seconds, ui
 
 	try_uri(uri, storage, pair->variant);
 	options.uris[0] = uri;
-	if (set_options(&options, text, error))
+	if (set_options(&options, text))
 		return -1;
-	return perf_run(&options, outcome, error);
+	return perf_run(&options, outcome);
 }
 
 static json_t *judge(const struct perf_outcome *outcome)
@@ -114,12 +114,12 @@ static json_t *run_suite(const void *arguments)
 {
 	static struct perf_outcome outcome;
 	const struct load *load = arguments;
-	char error[PERF_ERROR_BYTES] = "", text[OPTIONS_BYTES];
+	char text[OPTIONS_BYTES];
 	double seconds = load->pair->options->runtime < .2 ? load->pair->options->runtime : .2;
 
 	snprintf(text, sizeof(text), "%s plain=off", load->suite->options);
-	if (run(load->pair, text, seconds, 1, &outcome, error))
-		return try_verdict("failed", "%s", error);
+	if (run(load->pair, text, seconds, 1, &outcome))
+		return try_verdict("failed", "%s", weir_last_error());
 	return judge(&outcome);
 }
 
@@ -134,13 +134,12 @@ json_t *try_figures(const void *arguments)
 	static struct perf_outcome outcome;
 	const struct try_pair *pair = arguments;
 	const struct try_storage *storage = pair->storage;
-	char error[PERF_ERROR_BYTES] = "";
 	bool others = storage->path[0] && !pair->variant[0], fio = others && has_fio(); /* once is enough */
 	json_t *object, *measured;
 
 	if (run(pair, fio ? "queues=4 depth=256 iodepth=256 peer=fio" : "queues=4 depth=256 iodepth=256",
-		pair->options->runtime, 3, &outcome, error))
-		return try_verdict("failed", "%s", error);
+		pair->options->runtime, 3, &outcome))
+		return try_verdict("failed", "%s", weir_last_error());
 	object = try_verdict("good", "%s",
 			     fio || pair->variant[0] ? ""
 			     : others                ? "fio is not installed"
@@ -158,8 +157,8 @@ json_t *try_figures(const void *arguments)
 static void show(const struct try_pair *pair, const char *name)
 {
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "weir-try: %s with %s: %s%s%s\n", pair->lanes, pair->storage->name, name,
-			*pair->variant ? ", " : "", pair->variant);
+		(void)tool_complain("%s with %s: %s%s%s", pair->lanes, pair->storage->name, name,
+				    *pair->variant ? ", " : "", pair->variant);
 }
 
 /* A test in a process of its own; what it found goes into the report's array @to. Return: it is good. */

@@ -14,6 +14,8 @@
 
 #include <jansson.h>
 
+#include "tool_options.h"
+
 enum { TRY_MOST = 16, TRY_TEXT = 512, TRY_PATH = PATH_MAX + 64, TRY_REFUSED = 2 };
 
 /**
@@ -37,8 +39,7 @@ struct try_disk {
  * @json: print JSON instead of text
  */
 struct try_options {
-	const char *gpus[TRY_MOST];
-	unsigned gpu_count;
+	struct tool_names gpus;
 	struct try_disk disks[TRY_MOST];
 	unsigned disk_count;
 	const char *folder;

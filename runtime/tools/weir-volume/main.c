@@ -4,7 +4,6 @@
  *
  * Owns: its commands, each of which is one call of the daemon.
  */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +12,13 @@
 #include <weir/weir.h>
 
 #include "tool.h"
+#include "tool_options.h"
 #include "transport/fabrics/identity.h"
 #include "volume/rpc.h"
 
-enum { EXIT_BAD = 1, EXIT_USAGE = 2, CONNECT_MS = 3000, CALL_MS = 600000 };
+enum { CONNECT_MS = 3000, CALL_MS = 600000 };
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-volume create NAME SIZE [--replicas N] [--unit SIZE] [--weight N]\n"
 	"       weir-volume share NAME [--host NQN] [--rights rw|r|none]\n"
 	"       weir-volume list | info NAME | resize NAME SIZE | delete NAME\n"
@@ -27,21 +27,16 @@ static const char usage_text[] =
 	"       weir-volume engines [--add tcp://HOST:PORT/NQN] [--remove ID]\n"
 	"       weir-volume status\n"
 	"\n"
-	"  create   a volume: 2 replicas, stripe units of 64K, weight 100 unless others are given\n"
-	"  share    let a host use it (this one without --host; weir-fabrics show prints a host's NQN)\n"
+	"  create   a volume\n"
+	"  share    let a host use it\n"
 	"  resize   let it grow\n"
 	"  put      write a file to it, from its first block on, as this host; get reads all of it\n"
-	"  lease    who writes it; --end ends that lease as if its time were over\n"
+	"  lease    who writes it\n"
 	"  engines  the engines, what they have, and who is missing; an engine that is removed gives its\n"
 	"           blocks to others first\n"
-	"  status   the map, copying, leases, counts\n"
-	"\n"
-	"  --daemon ADDRESS  HOST:PORT, or the path of a socket (the environment's WEIR_VOLUMED,\n"
-	"                    or 127.0.0.1:4430)\n"
-	"  --json            print the daemon's answer as it is\n"
-	"  --version         print the version\n"
-	"\n"
-	"Exit status: 0 done; 1 it failed; 2 bad usage.\n";
+	"  status   the map, copying, leases, counts\n";
+
+static const char notes[] = "Exit status: 0 done; 1 it failed; 2 bad usage.";
 
 /** struct request - from the command line */
 struct request {
@@ -49,31 +44,56 @@ struct request {
 	bool json;
 	bool end;
 	const char *host;
-	const char *rights;
-	const char *unit;
 	const char *add;
-	int replicas;
-	int weight;
-	int remove;
+	uint64_t unit;
+	uint32_t rights;
+	uint32_t replicas;
+	uint32_t weight;
+	uint32_t remove;
 };
 
-static int usage(const char *what)
-{
-	fprintf(stderr, "weir-volume: %s; see weir-volume --help\n", what);
-	return EXIT_USAGE;
-}
+enum rights { RIGHTS_RW, RIGHTS_R, RIGHTS_NONE };
+static const char *const rights_names[] = { "rw", "r", "none", NULL };
+
+static struct request request = { .daemon = "127.0.0.1:4430" };
+
+static const struct tool_option options[] = {
+	{ "replicas", "N", TOOL_U32, &request.replicas, 1, 255, "create: replicas of each block (2)", NULL,
+	  NULL },
+	{ "unit", "SIZE", TOOL_BYTES, &request.unit, 1, 0, "create: the stripe unit (64K)", NULL, NULL },
+	{ "weight", "N", TOOL_U32, &request.weight, 1, 65535, "create: its weight (100)", NULL, NULL },
+	{ "host", "NQN", TOOL_TEXT, &request.host, 0, 0,
+	  "share: with which host; without, with this one\n(weir-fabrics show prints a host's NQN)", NULL,
+	  NULL },
+	{ "rights", "RIGHTS", TOOL_WORD, &(struct tool_word){ rights_names, &request.rights }, 0, 0,
+	  "share: rw (read and write, the default), r (read) or none", NULL, NULL },
+	{ "end", NULL, TOOL_FLAG, &request.end, 0, 0, "lease: end it as if its time were over", NULL, NULL },
+	{ "add", "ENGINE", TOOL_TEXT, &request.add, 0, 0, "engines: one more, tcp://HOST:PORT/NQN", NULL,
+	  NULL },
+	{ "remove", "ID", TOOL_U32, &request.remove, 1, INT32_MAX, "engines: take that one out", NULL, NULL },
+	{ "daemon", "ADDRESS", TOOL_TEXT, &request.daemon, 0, 0,
+	  "HOST:PORT, or the path of a socket (the environment's\nWEIR_VOLUMED, or 127.0.0.1:4430)", NULL,
+	  NULL },
+	{ "json", NULL, TOOL_FLAG, &request.json, 0, 0, "print the daemon's answer as it is", NULL, NULL },
+	{ .name = NULL },
+};
+
+static char **words;
+
+static const struct tool_program program = {
+	.name = "weir-volume", .about = about, .options = options, .all = &words, .notes = notes
+};
 
 static int bad(void)
 {
-	fprintf(stderr, "weir-volume: %s\n", weir_last_error());
-	return EXIT_BAD;
+	return tool_failed();
 }
 
-static int call(const struct request *request, const char *method, json_t *params, void (*print)(json_t *))
+static int call(const char *method, json_t *params, void (*print)(json_t *))
 {
 	struct weir_rpc *rpc;
 	json_t *result = NULL;
-	int error = weir_rpc_open(request->daemon, CONNECT_MS, &rpc);
+	int error = weir_rpc_open(request.daemon, CONNECT_MS, &rpc);
 
 	if (error) {
 		json_decref(params);
@@ -83,7 +103,7 @@ static int call(const struct request *request, const char *method, json_t *param
 	weir_rpc_close(rpc);
 	if (error)
 		return bad();
-	if (request->json) {
+	if (request.json) {
 		json_dumpf(result, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else if (print) {
@@ -93,147 +113,136 @@ static int call(const struct request *request, const char *method, json_t *param
 	return 0;
 }
 
-static int size_of(const char *text, uint64_t *bytes)
+static int bad_size(const char *size)
 {
-	return weir_parse_bytes(text, bytes);
+	return tool_usage("\"%s\" is no size: a size is written 4096, 64K, 10G or 1T", size);
 }
 
-static int create(const struct request *request, const char *name, const char *size)
+static int create(char **operands)
 {
-	uint64_t bytes, unit = 0;
+	uint64_t bytes;
 	json_t *params;
 
-	if (size_of(size, &bytes) != 0 || (request->unit && size_of(request->unit, &unit) != 0))
-		return usage("a size is written 4096, 64K, 10G or 1T");
-	params = json_pack("{s:s, s:I}", "name", name, "bytes", (json_int_t)bytes);
-	if (unit)
-		json_object_set_new(params, "unit_bytes", json_integer((json_int_t)unit));
-	if (request->replicas)
-		json_object_set_new(params, "replicas", json_integer(request->replicas));
-	if (request->weight)
-		json_object_set_new(params, "weight", json_integer(request->weight));
-	return call(request, "volume_create", params, print_volume);
+	if (weir_parse_bytes(operands[1], &bytes) != 0)
+		return bad_size(operands[1]);
+	params = json_pack("{s:s, s:I}", "name", operands[0], "bytes", (json_int_t)bytes);
+	if (request.unit)
+		json_object_set_new(params, "unit_bytes", json_integer((json_int_t)request.unit));
+	if (request.replicas)
+		json_object_set_new(params, "replicas", json_integer(request.replicas));
+	if (request.weight)
+		json_object_set_new(params, "weight", json_integer(request.weight));
+	return call("volume_create", params, print_volume);
 }
 
-static int resize(const struct request *request, const char *name, const char *size)
+static int resize(char **operands)
 {
 	uint64_t bytes;
 
-	if (size_of(size, &bytes) != 0)
-		return usage("a size is written 4096, 64K, 10G or 1T");
-	return call(request, "volume_resize",
-		    json_pack("{s:s, s:I}", "name", name, "bytes", (json_int_t)bytes), print_volume);
-}
-
-static int share(const struct request *request, const char *name)
-{
-	const char *rights = request->rights ? request->rights : "rw";
-	struct weir_host_identity self;
-
-	if (!request->host && weir_host_identity(&self) != 0)
-		return bad();
-	return call(request, "volume_chmod",
-		    json_pack("{s:s, s:s, s:s}", "name", name, "hostnqn",
-			      request->host ? request->host : self.nqn, "rights",
-			      strcmp(rights, "none") ? rights : ""),
+	if (weir_parse_bytes(operands[1], &bytes) != 0)
+		return bad_size(operands[1]);
+	return call("volume_resize", json_pack("{s:s, s:I}", "name", operands[0], "bytes", (json_int_t)bytes),
 		    print_volume);
 }
 
-static int engines(const struct request *request)
+static int share(char **operands)
 {
-	const char *address = request->add ? request->add : "", *slash;
+	struct weir_host_identity self;
+
+	if (!request.host && weir_host_identity(&self) != 0)
+		return bad();
+	return call("volume_chmod",
+		    json_pack("{s:s, s:s, s:s}", "name", operands[0], "hostnqn",
+			      request.host ? request.host : self.nqn, "rights",
+			      request.rights == RIGHTS_NONE ? "" : rights_names[request.rights]),
+		    print_volume);
+}
+
+static int engines(char **operands)
+{
+	const char *address = request.add ? request.add : "", *slash;
 	json_t *params;
 
-	if (request->remove)
-		return call(request, "engine_remove", json_pack("{s:i}", "id", request->remove), NULL);
-	if (!request->add)
-		return call(request, "engine_list", NULL, print_engines);
+	(void)operands;
+	if (request.remove)
+		return call("engine_remove", json_pack("{s:i}", "id", (int)request.remove), NULL);
+	if (!request.add)
+		return call("engine_list", NULL, print_engines);
 	address += strncmp(address, "tcp://", 6) ? 0 : 6;
 	slash = strchr(address, '/');
 	if (!slash)
-		return usage("an engine is written tcp://HOST:PORT/NQN");
+		return tool_usage("--add does not take \"%s\"; an engine is written tcp://HOST:PORT/NQN",
+				  request.add);
 	params = json_pack("{s:s%, s:s}", "address", address, (size_t)(slash - address), "nqn", slash + 1);
-	return call(request, "engine_add", params, NULL);
+	return call("engine_add", params, NULL);
 }
 
-static int named(const struct request *request, const char *command, const char *name)
+static json_t *named(const char *name)
 {
-	json_t *params = json_pack("{s:s}", "name", name);
-
-	if (!strcmp(command, "info") || (!strcmp(command, "lease") && !request->end))
-		return call(request, "volume_info", params, print_volume);
-	if (!strcmp(command, "lease"))
-		return call(request, "lease_end", params, NULL);
-	if (!strcmp(command, "delete"))
-		return call(request, "volume_delete", params, NULL);
-	json_decref(params);
-	if (!strcmp(command, "share"))
-		return share(request, name);
-	return usage("which command?");
+	return json_pack("{s:s}", "name", name);
 }
 
-static int carry_out(const struct request *request, int count, char **words)
+static int info(char **operands)
 {
-	if (count == 3 && !strcmp(words[0], "create"))
-		return create(request, words[1], words[2]);
-	if (count == 3 && !strcmp(words[0], "resize"))
-		return resize(request, words[1], words[2]);
-	if (count == 3 && (!strcmp(words[0], "put") || !strcmp(words[0], "get")))
-		return copy_file(request->daemon, words[1], words[2], words[0][0] == 'p') == 0 ? 0 : bad();
-	if (count == 2)
-		return named(request, words[0], words[1]);
-	if (count == 1 && !strcmp(words[0], "list"))
-		return call(request, "volume_list", NULL, print_volumes);
-	if (count == 1 && !strcmp(words[0], "engines"))
-		return engines(request);
-	if (count == 1 && !strcmp(words[0], "status"))
-		return call(request, "status", NULL, print_status);
-	return usage("which command, and of which volume?");
+	return call("volume_info", named(operands[0]), print_volume);
 }
 
-static void take_option(struct request *request, int option, const char *value)
+static int lease(char **operands)
 {
-	switch (option) {
-	case 'd': request->daemon = value; break;
-	case 'j': request->json = true; break;
-	case 'e': request->end = true; break;
-	case 'o': request->host = value; break;
-	case 'r': request->rights = value; break;
-	case 'u': request->unit = value; break;
-	case 'a': request->add = value; break;
-	case 'n': request->replicas = atoi(value); break;
-	case 'w': request->weight = atoi(value); break;
-	default: request->remove = atoi(value); break;
-	}
+	if (!request.end)
+		return info(operands);
+	return call("lease_end", named(operands[0]), NULL);
 }
 
-int main(int count, char **words)
+static int delete (char **operands)
 {
-	static const struct option options[] = { { "daemon", required_argument, NULL, 'd' },
-						 { "json", no_argument, NULL, 'j' },
-						 { "end", no_argument, NULL, 'e' },
-						 { "host", required_argument, NULL, 'o' },
-						 { "rights", required_argument, NULL, 'r' },
-						 { "unit", required_argument, NULL, 'u' },
-						 { "add", required_argument, NULL, 'a' },
-						 { "remove", required_argument, NULL, 'x' },
-						 { "replicas", required_argument, NULL, 'n' },
-						 { "weight", required_argument, NULL, 'w' },
-						 { "version", no_argument, NULL, 'v' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	const char *named = getenv("WEIR_VOLUMED");
-	struct request request = { .daemon = named && *named ? named : "127.0.0.1:4430" };
-	int option;
+	return call("volume_delete", named(operands[0]), NULL);
+}
 
-	while ((option = getopt_long(count, words, "", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage_text, stdout) == EOF;
-		if (option == 'v')
-			return printf("weir-volume %s\n", weir_version()) < 0;
-		if (option == '?')
-			return usage("an option that there is not");
-		take_option(&request, option, optarg);
-	}
-	return carry_out(&request, count - optind, words + optind);
+static int list(char **operands)
+{
+	(void)operands;
+	return call("volume_list", NULL, print_volumes);
+}
+
+static int status(char **operands)
+{
+	(void)operands;
+	return call("status", NULL, print_status);
+}
+
+static int put(char **operands)
+{
+	return copy_file(request.daemon, operands[0], operands[1], true) == 0 ? 0 : bad();
+}
+
+static int get(char **operands)
+{
+	return copy_file(request.daemon, operands[0], operands[1], false) == 0 ? 0 : bad();
+}
+
+static const struct tool_command commands[] = {
+	{ "create", "NAME SIZE", 2, 2, create },
+	{ "share", "NAME", 1, 1, share },
+	{ "list", NULL, 0, 0, list },
+	{ "info", "NAME", 1, 1, info },
+	{ "resize", "NAME SIZE", 2, 2, resize },
+	{ "delete", "NAME", 1, 1, delete },
+	{ "put", "NAME FILE", 2, 2, put },
+	{ "get", "NAME FILE", 2, 2, get },
+	{ "lease", "NAME", 1, 1, lease },
+	{ "engines", NULL, 0, 0, engines },
+	{ "status", NULL, 0, 0, status },
+	{ NULL, NULL, 0, 0, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	const char *daemon = getenv("WEIR_VOLUMED");
+	int exit_status;
+
+	if (daemon && *daemon)
+		request.daemon = daemon;
+	exit_status = tool_parse(&program, argc, argv);
+	return exit_status < 0 ? tool_run(&program, commands) : exit_status;
 }

@@ -5,7 +5,6 @@
  * Owns: flags, what is said, and how it ends: SIGTERM and SIGINT. Keeps nothing on disk.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,41 +16,25 @@
 #include <weir/weir.h>
 
 #include "backend/error.h"
+#include "tool_options.h"
 #include "volume/daemon/serve.h"
 #include "volume/rpc.h"
 
 enum {
-	EXIT_BAD = 1,
-	EXIT_USAGE = 2,
 	DEFAULT_WEIGHT = 100,
 	CONNECT_MS = 1000,
 	RETRY_MS = 1000,
 	MOST_SECONDS = 86400,
 };
 
-static const char usage_text[] =
+static const char about[] =
 	"usage: weir-volumed --engine tcp://HOST:PORT/NQN[,domain=N][,weight=N] ...\n"
 	"\n"
-	"Keeps the volumes of an array of engines: who may use them, who writes them, where their blocks "
-	"are.\n"
-	"It is never in the way of reads and writes, and keeps nothing on disk: it reads all it knows from "
-	"the\n"
-	"engines. One engine of an array is enough to find the others.\n"
-	"\n"
-	"  --engine ...        an engine (weir-target --engine); engines of one domain fail together, and\n"
-	"                      replicas are in different ones; weight 100 is the usual share of blocks\n"
-	"  --spare ...         the same for an engine that stays empty until another one fails\n"
-	"  --listen HOST:PORT  where clients and weir-volume connect (127.0.0.1:4430); may be given again.\n"
-	"                      There is no encryption, and any host is believed: keep to a trusted network\n"
-	"  --socket PATH       a local socket for the same\n"
-	"  --lease-seconds N   how long a writer has a volume unless it renews its lease (300)\n"
-	"  --hostnqn NQN       who the daemon is to engines (this user's host NQN; weir-fabrics show)\n"
-	"  --secret FILE       by which the daemon authenticates to engines that ask it to (DH-HMAC-CHAP)\n"
-	"  --controller-secret FILE\n"
-	"                      what engines have to prove that they know\n"
-	"  --version           print the version\n"
-	"\n"
-	"Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.\n";
+	"Keeps the volumes of an array of engines: who may use them, who writes them, where their blocks\n"
+	"are. No read or write passes through it, and it keeps nothing on disk: it reads all it knows from\n"
+	"the engines. One engine of an array is enough to find the others.\n";
+
+static const char notes[] = "Exit status: 0 it was told to end; 1 it cannot serve; 2 bad usage.";
 
 /** struct config - from the command line */
 struct config {
@@ -60,7 +43,8 @@ struct config {
 	unsigned engine_count;
 	const char *listen[VOLUMED_LISTENERS];
 	unsigned listen_count;
-	unsigned lease_seconds;
+	uint32_t lease_seconds;
+	bool alone;
 	const char *hostnqn;
 	struct weir_chap_secret secret;
 	struct weir_chap_secret controller_secret;
@@ -76,6 +60,8 @@ static int take_number(const char *what, const char *text, u32 least, u32 most, 
 	*value = (u32)number;
 	return 0;
 }
+
+static struct config config;
 
 static int take_engine_key(struct nvme_volume_engine *engine, const char *key)
 {
@@ -122,54 +108,72 @@ static int take_listen(struct config *config, const char *address)
 	return 0;
 }
 
-static int take_option(struct config *config, int option, const char *value)
+static int take_member(void *to, const char *text)
 {
-	switch (option) {
-	case 'e': return take_engine(config, value, false);
-	case 'p': return take_engine(config, value, true);
-	case 'l':
-	case 's': return take_listen(config, value);
-	case 'n': config->hostnqn = value; return 0;
-	case 'k': return weir_chap_secret_load(value, &config->secret);
-	case 'K': return weir_chap_secret_load(value, &config->controller_secret);
-	default: return take_number("--lease-seconds", value, 1, MOST_SECONDS, &config->lease_seconds);
-	}
+	return take_engine(to, text, false);
 }
 
-/* An exit status, or -1: go on. */
-static int read_arguments(int count, char **words, struct config *config)
+static int take_spare(void *to, const char *text)
 {
-	static const struct option options[] = { { "engine", required_argument, NULL, 'e' },
-						 { "spare", required_argument, NULL, 'p' },
-						 { "listen", required_argument, NULL, 'l' },
-						 { "socket", required_argument, NULL, 's' },
-						 { "hostnqn", required_argument, NULL, 'n' },
-						 { "secret", required_argument, NULL, 'k' },
-						 { "controller-secret", required_argument, NULL, 'K' },
-						 { "lease-seconds", required_argument, NULL, 't' },
-						 { "version", no_argument, NULL, 'v' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	int option;
+	return take_engine(to, text, true);
+}
 
-	while ((option = getopt_long(count, words, "", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage_text, stdout) == EOF;
-		if (option == 'v')
-			return printf("weir-volumed %s\n", weir_version()) < 0;
-		if (option != '?' && take_option(config, option, optarg) == 0)
-			continue;
-		fprintf(stderr, "weir-volumed: %s; see weir-volumed --help\n",
-			option == '?' ? "bad usage" : weir_last_error());
-		return EXIT_USAGE;
-	}
-	if (optind < count || !config->engine_count) {
-		fputs(usage_text, stderr);
-		return EXIT_USAGE;
-	}
-	if (!config->listen_count)
-		(void)take_listen(config, "127.0.0.1:4430");
-	return -1;
+static int take_listener(void *to, const char *text)
+{
+	return take_listen(to, text);
+}
+
+static int take_secret(void *to, const char *text)
+{
+	return weir_chap_secret_load(text, to);
+}
+
+#define PARSER(parse, to) (&(struct tool_parser){ parse, to })
+
+static const struct tool_option options[] = {
+	{ "engine", "ENGINE", TOOL_PARSED, PARSER(take_member, &config), 0, 0,
+	  "an engine (weir-target --engine); engines of one domain fail\ntogether, and replicas are in "
+	  "different "
+	  "ones; weight 100 is\nthe usual share of blocks",
+	  NULL, NULL },
+	{ "spare", "ENGINE", TOOL_PARSED, PARSER(take_spare, &config), 0, 0,
+	  "the same for an engine that stays empty until another one fails", NULL, NULL },
+	{ "alone", NULL, TOOL_FLAG, &config.alone, 0, 0,
+	  "begin a new array of one engine; without it a daemon that is\ngiven one engine waits for one that "
+	  "belongs to an array",
+	  NULL, NULL },
+	{ "listen", "HOST:PORT", TOOL_PARSED, PARSER(take_listener, &config), 0, 0,
+	  "where clients and weir-volume connect (127.0.0.1:4430); may be\ngiven again. There is no "
+	  "encryption, "
+	  "and any host is believed:\nkeep to a trusted network",
+	  NULL, NULL },
+	{ "socket", "PATH", TOOL_PARSED, PARSER(take_listener, &config), 0, 0, "a local socket for the same",
+	  NULL, NULL },
+	{ "lease-seconds", "N", TOOL_U32, &config.lease_seconds, 1, MOST_SECONDS,
+	  "how long a writer has a volume unless it renews its lease (300)", NULL, NULL },
+	{ "hostnqn", "NQN", TOOL_TEXT, &config.hostnqn, 0, 0,
+	  "who the daemon is to engines (this user's host NQN;\nweir-fabrics show)", NULL, NULL },
+	{ "secret", "FILE", TOOL_PARSED, PARSER(take_secret, &config.secret), 0, 0,
+	  "by which the daemon authenticates to engines that ask it to\n(DH-HMAC-CHAP)", NULL, NULL },
+	{ "controller-secret", "FILE", TOOL_PARSED, PARSER(take_secret, &config.controller_secret), 0, 0,
+	  "what engines have to prove that they know", NULL, NULL },
+	{ .name = NULL },
+};
+
+static const struct tool_program program = {
+	.name = "weir-volumed", .about = about, .options = options, .notes = notes
+};
+
+/* An exit status, or -1: go on. */
+static int read_arguments(int count, char **words)
+{
+	int status = tool_parse(&program, count, words);
+
+	if (status < 0 && !config.engine_count)
+		return tool_usage("an engine is missing: give --engine tcp://HOST:PORT/NQN");
+	if (!config.listen_count)
+		(void)take_listen(&config, "127.0.0.1:4430");
+	return status;
 }
 
 /* Until enough engines answer, or a signal comes. Return: 0; 1: a signal; or a negative errno. */
@@ -181,7 +185,7 @@ static int gather(struct volumed *d, int signals)
 
 	while ((error = volumed_gather(d)) == -EAGAIN) {
 		if (!reported)
-			fprintf(stderr, "weir-volumed: waiting: %s\n", weir_last_error());
+			(void)tool_complain("waiting: %s", weir_last_error());
 		reported = true;
 		if (poll(&poll_signals, 1, RETRY_MS) > 0)
 			return 1;
@@ -189,66 +193,66 @@ static int gather(struct volumed *d, int signals)
 	return error;
 }
 
-static void describe(const struct volumed *d, const struct config *config)
+static void describe(const struct volumed *d)
 {
 	printf("weir-volumed: serving %zu volumes on %u engines, map %u, at", d->volume_count,
 	       d->engine_count, d->epoch);
-	for (unsigned i = 0; i < config->listen_count; i++)
-		printf(" %s", config->listen[i]);
+	for (unsigned i = 0; i < config.listen_count; i++)
+		printf(" %s", config.listen[i]);
 	printf("\n");
 	fflush(stdout);
 }
 
-static int serve(struct volumed *d, const struct config *config, int signals)
+static int serve(struct volumed *d, int signals)
 {
 	int sockets[VOLUMED_LISTENERS], number, error = gather(d, signals);
 	unsigned count = 0;
 
-	for (; !error && count < config->listen_count; count++) {
-		sockets[count] = weir_rpc_listen(config->listen[count]);
+	for (; !error && count < config.listen_count; count++) {
+		sockets[count] = weir_rpc_listen(config.listen[count]);
 		if (sockets[count] < 0)
 			error = sockets[count];
 	}
 	if (!error) {
-		describe(d, config);
+		describe(d);
 		number = volumed_serve(d, sockets, count, signals);
 		printf("weir-volumed: ended by %s\n", strsignal(number));
 	}
 	while (count-- > 0) {
 		if (sockets[count] >= 0)
 			(void)close(sockets[count]);
-		if (config->listen[count][0] == '/')
-			(void)unlink(config->listen[count]);
+		if (config.listen[count][0] == '/')
+			(void)unlink(config.listen[count]);
 	}
 	return error < 0 ? error : 0;
 }
 
-static int run(const struct config *config, int signals)
+static int run(int signals)
 {
 	struct volume_linker_nvmf linker = { .base = volume_linker_nvmf,
-					     .hostnqn = config->hostnqn,
-					     .secret = config->secret,
-					     .controller_secret = config->controller_secret,
+					     .hostnqn = config.hostnqn,
+					     .secret = config.secret,
+					     .controller_secret = config.controller_secret,
 					     .connect_ms = CONNECT_MS };
 	struct volumed *d;
 	int error = volumed_create(&(struct volumed_options){ .linker = &linker.base,
-							      .lease_ms = config->lease_seconds * 1000ull },
+							      .lease_ms = config.lease_seconds * 1000ull,
+							      .alone = config.alone },
 				   &d);
 
 	if (error)
 		return error;
-	for (unsigned i = 0; i < config->engine_count && !error; i++)
-		error = volumed_engine_note(d, &config->engines[i], config->spare[i]);
+	for (unsigned i = 0; i < config.engine_count && !error; i++)
+		error = volumed_engine_note(d, &config.engines[i], config.spare[i]);
 	if (!error)
-		error = serve(d, config, signals);
+		error = serve(d, signals);
 	volumed_destroy(d);
 	return error;
 }
 
 int main(int count, char **words)
 {
-	static struct config config;
-	int status = read_arguments(count, words, &config), file;
+	int status = read_arguments(count, words), file;
 	sigset_t signals;
 
 	if (status >= 0)
@@ -258,8 +262,7 @@ int main(int count, char **words)
 	sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	file = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (run(&config, file) == 0)
+	if (run(file) == 0)
 		return 0;
-	fprintf(stderr, "weir-volumed: %s\n", weir_last_error());
-	return EXIT_BAD;
+	return tool_failed();
 }

@@ -96,22 +96,21 @@ static int take_nqn(const char *uri, const char *from, char *nqn, size_t bytes)
 int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn,
 		       size_t nqn_bytes)
 {
-	static const char tcp[] = "tcp://", rdma[] = "rdma://";
+	bool rdma = !strncmp(body, "rdma://", strlen("rdma://"));
 	const char *hosts, *slash;
 	int error;
 
-	if (!strncmp(body, rdma, sizeof(rdma) - 1))
-		return weir_fail(
-			ENOTSUP,
-			"storage \"%s\": this build has no RDMA transport; write nvmf:tcp://HOST/NQN", uri);
-	if (strncmp(body, tcp, sizeof(tcp) - 1) != 0)
+	if (!rdma && strncmp(body, "tcp://", strlen("tcp://")) != 0)
 		return refuse(uri, "no transport is named");
-	hosts = body + sizeof(tcp) - 1;
+	hosts = strstr(body, "://") + strlen("://");
 	slash = strchr(hosts, '/');
 	if ((error = take_nqn(uri, slash ? slash + 1 : "", nqn, nqn_bytes)) != 0)
 		return error;
-	return take_hosts(uri, hosts, slash ? slash : hosts + strlen(hosts),
-			  nqn[0] ? NVME_TCP_PORT : NVME_TCP_DISCOVERY_PORT, list);
+	error = take_hosts(uri, hosts, slash ? slash : hosts + strlen(hosts),
+			   nqn[0] ? NVME_TCP_PORT : NVME_TCP_DISCOVERY_PORT, list);
+	for (unsigned i = 0; i < WEIR_ADDRESS_MOST; i++)
+		list->address[i].rdma = rdma;
+	return error;
 }
 
 const char *weir_address_text(const struct weir_address *address, char text[WEIR_ADDRESS_BYTES + 16])

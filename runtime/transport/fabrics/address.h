@@ -3,12 +3,15 @@
 #ifndef WEIR_FABRICS_ADDRESS_H
 #define WEIR_FABRICS_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { WEIR_ADDRESS_BYTES = 256, WEIR_ADDRESS_PORT_BYTES = 8, WEIR_ADDRESS_MOST = 8 };
 
-/** struct weir_address - @host: a name or an address, without brackets; @port: digits */
+/** struct weir_address - @host: a name or an address, without brackets; @port: digits; @rdma: by RDMA, not
+ * TCP */
 struct weir_address {
+	bool rdma;
 	char host[WEIR_ADDRESS_BYTES];
 	char port[WEIR_ADDRESS_PORT_BYTES];
 };
@@ -20,7 +23,7 @@ struct weir_address_list {
 };
 
 /**
- * weir_address_parse() - read "tcp://HOST[:PORT][,HOST[:PORT]...]/NQN"
+ * weir_address_parse() - read "tcp://HOST[:PORT][,HOST[:PORT]...]/NQN", or the same of "rdma://"
  * @uri: the whole, for sentences
  * @body: what follows "nvmf:"
  * @list: out; a host without a port gets 4420, or 8009 where no NQN follows

@@ -84,6 +84,12 @@ static int refuse_connect(const struct nvmf_queue *queue, const struct nvme_cqe 
 			EACCES,
 			"storage \"%s\": %s does not accept host %s for subsystem %s; allow it at the target",
 			nvmf->uri, where, nvmf->keys.host.nqn, nvmf->keys.nqn);
+	case NVME_STATUS_AUTHENTICATION_REQUIRED:
+		return weir_fail(
+			EACCES,
+			"storage \"%s\": %s takes host %s by TLS only; give tls_psk=, the file with its "
+			"key",
+			nvmf->uri, where, nvmf->keys.host.nqn);
 	case NVME_STATUS_CONNECT_CONTROLLER_BUSY:
 		return weir_fail(EBUSY, "storage \"%s\": %s has no controller left for another host",
 				 nvmf->uri, where);
@@ -233,13 +239,14 @@ static int associate_with(struct nvmf *nvmf, unsigned host)
 
 int nvmf_associate(struct nvmf *nvmf)
 {
-	unsigned count = nvmf->keys.hosts.count, first = nvmf->host;
+	unsigned order[WEIR_ADDRESS_MOST], count = nvmf_path_order(nvmf, order);
 	int error = -EHOSTUNREACH;
 
 	for (unsigned i = 0; i < count && error && !nvmf_stopping(nvmf); i++)
-		error = associate_with(nvmf, (first + i) % count);
+		error = associate_with(nvmf, order[i]);
 	if (error)
 		return error;
+	store_relaxed_u64(&nvmf->counters.path, nvmf->host); /* relaxed: a snapshot of counters */
 	nvmf->associated = true;
 	nvmf->silent_ns = 0;
 	nvmf->alive_ns = nvmf_now_ns() + nvmf->keys.keep_alive_ms * 1000000 / 2;
@@ -316,7 +323,7 @@ void nvmf_dissociate(struct nvmf *nvmf)
 	nvmf->associated = false;
 }
 
-static void send_again(struct nvmf_queue *queue)
+static void send_queue_again(struct nvmf_queue *queue)
 {
 	for (u32 i = 0; i < queue->size && queue->requests; i++) {
 		struct nvmf_request *request = &queue->requests[i];
@@ -331,6 +338,12 @@ static void send_again(struct nvmf_queue *queue)
 	}
 }
 
+void nvmf_send_again(struct nvmf *nvmf)
+{
+	for (u32 i = 0; i < nvmf->queue_count; i++)
+		send_queue_again(&nvmf->queues[i]);
+}
+
 static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *data, const char *what)
 {
 	struct nvme_cqe cqe;
@@ -338,33 +351,58 @@ static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *da
 				 data ? NVMF_TO_HOST : NVMF_NO_DATA, what, &cqe, COMMAND_MS);
 
 	if (!error && status_of(&cqe))
-		error = weir_fail(EIO, "storage \"%s\": the controller refuses %s with status %#x", nvmf->uri,
+		error = weir_fail(status_of(&cqe) == NVME_STATUS_INVALID_NAMESPACE ? ENODEV : EIO,
+				  "storage \"%s\": the controller refuses %s with status %#x", nvmf->uri,
 				  what, status_of(&cqe));
 	return error;
 }
 
+/* The same disk, and none of it is missing. */
+static int compare_namespaces(const struct nvmf *nvmf, const struct nvmf_controller *before)
+{
+	static const u8 none[sizeof(before->nguid)];
+	const struct nvmf_controller *now = &nvmf->controller;
+	char where[WEIR_ADDRESS_BYTES + 16];
+
+	if (memcmp(before->nguid, none, sizeof(none)) != 0 &&
+	    memcmp(before->nguid, now->nguid, sizeof(none)) != 0)
+		return weir_fail(
+			EXDEV,
+			"storage \"%s\": namespace %u at %s is another one than before; paths lead to "
+			"one subsystem",
+			nvmf->uri, before->nsid, host_text(nvmf, where));
+	if (now->blocks >= before->blocks && now->block_log2 == before->block_log2)
+		return 0;
+	return weir_fail(ENOSPC,
+			 "storage \"%s\": namespace %u had %llu blocks of %u bytes and has %llu of %u now",
+			 nvmf->uri, before->nsid, (unsigned long long)before->blocks,
+			 1u << before->block_log2, (unsigned long long)now->blocks, 1u << now->block_log2);
+}
+
 /* What lanes know of the namespace must still be true. */
-static int check_namespace(struct nvmf *nvmf, u8 *data)
+int nvmf_check_namespace(struct nvmf *nvmf)
 {
 	struct nvmf_controller before = nvmf->controller;
 	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_IDENTIFY,
 				      .nsid = before.nsid,
 				      .cdw10 = NVME_CNS_NAMESPACE };
-	struct iovec segment = { data, NVME_IDENTIFY_BYTES };
+	u8 data[NVME_IDENTIFY_BYTES];
+	struct iovec segment = { data, sizeof(data) };
 	struct nvmf_request answer = { .sqe = sqe, .segments = &segment, .segment_count = 1 };
 	int error = before.nsid ? admin_command(nvmf, &sqe, data, "Identify Namespace") : 0;
 
+	if (error == -ENODEV)
+		error = weir_fail(
+			ENODEV,
+			"storage \"%s\": namespace %u is not there any more; requests end until it is "
+			"attached again",
+			nvmf->uri, before.nsid);
 	if (error || !before.nsid)
 		return error;
 	nvmf_bridge_end(&nvmf->queues[0], &answer);
-	if (nvmf->controller.blocks >= before.blocks && nvmf->controller.block_log2 == before.block_log2)
-		return 0;
-	error = weir_fail(ENOSPC,
-			  "storage \"%s\": namespace %u had %llu blocks of %u bytes and has %llu of %u now",
-			  nvmf->uri, before.nsid, (unsigned long long)before.blocks, 1u << before.block_log2,
-			  (unsigned long long)nvmf->controller.blocks, 1u << nvmf->controller.block_log2);
-	nvmf->controller.blocks = before.blocks;
-	nvmf->controller.block_log2 = before.block_log2;
+	error = compare_namespaces(nvmf, &before);
+	if (error)
+		nvmf->controller = before;
 	return error;
 }
 
@@ -381,7 +419,7 @@ static int identify_again(struct nvmf *nvmf)
 	if (error)
 		return error;
 	nvmf_note_controller(nvmf, data);
-	error = check_namespace(nvmf, data);
+	error = nvmf_check_namespace(nvmf);
 	return error || !nvmf->queues_asked
 		       ? error
 		       : admin_command(nvmf, &features, NULL, "Set Features (Number of Queues)");
@@ -410,11 +448,14 @@ int nvmf_associate_again(struct nvmf *nvmf)
 		error = identify_again(nvmf);
 	if (!error)
 		error = connect_queues_again(nvmf);
+	if (!error)
+		error = nvmf_events_begin(nvmf);
 	if (error) {
+		nvmf_path_refuse(nvmf);
 		nvmf_dissociate(nvmf);
 		return error;
 	}
-	for (u32 i = 0; i < nvmf->queue_count; i++)
-		send_again(&nvmf->queues[i]);
+	nvmf->rerouted = false;
+	nvmf_send_again(nvmf);
 	return 0;
 }

@@ -6,7 +6,6 @@
  * disconnects. Everything else goes to the controller, and what that says of itself is noted on the way back.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +18,8 @@ enum {
 	OACS_BYTE = 257, /* Identify Controller: OACS 15:8, of which bit 0 is Doorbell Buffer Config */
 	OACS_DOORBELLS = 1,
 	MDTS_BYTE = 77,
+	OAES_BYTE = 92,
+	NGUID_BYTE = 104,
 	FLBAS_BYTE = 26,
 	NLBAF_BYTE = 25,
 	LBAF_BYTE = 128,
@@ -64,8 +65,7 @@ static bool allocate(struct nvmf_queue *queue, u32 size)
 	queue->requests = calloc(size, sizeof(*queue->requests));
 	queue->segments = calloc(size * segments, sizeof(*queue->segments));
 	queue->inflight = 0;
-	return queue->requests && queue->segments &&
-	       (queue->connection.line || nvmf_connection_create(queue, size) == 0);
+	return queue->requests && queue->segments && nvmf_connection_create(queue, size) == 0;
 }
 
 static u32 connect_queue(struct nvmf_queue *queue)
@@ -74,7 +74,7 @@ static u32 connect_queue(struct nvmf_queue *queue)
 
 	if (nvmf_connect_queue(queue, &status) == 0)
 		return NVME_STATUS_SUCCESS;
-	fprintf(stderr, "weir: %s\n", weir_last_error());
+	weir_report("%s", weir_last_error());
 	return status ? status : NVME_STATUS_PATH_HOST;
 }
 
@@ -110,7 +110,7 @@ static void flush(struct nvmf_queue *queue)
 	const struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = nvmf->controller.nsid };
 	struct nvme_cqe cqe = { .dw3 = 0 };
 
-	if (!nvmf->wrote || queue->inflight || queue->connection.socket < 0)
+	if (!nvmf->wrote || queue->inflight || !queue->connection.open)
 		return;
 	if (nvmf_command(queue, &sqe, NULL, 0, NVMF_NO_DATA, "Flush before the end", &cqe, FLUSH_MS) != 0 ||
 	    cqe.dw3 >> 17)
@@ -126,6 +126,10 @@ static u32 delete_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 		return refuse(NVME_STATUS_INVALID_QID);
 	flush(queue);
 	nvmf_connection_close(queue);
+	for (u32 i = 0; i < queue->size && queue->requests; i++) {
+		nvmf->resent_open -= queue->requests[i].resent; /* nobody waits for its answer any more */
+		queue->requests[i].resent = false;
+	}
 	queue->has_sq = false;
 	queue->inflight = 0;
 	return NVME_STATUS_SUCCESS;
@@ -218,6 +222,8 @@ void nvmf_note_controller(struct nvmf *nvmf, u8 *identify)
 
 	controller->maxcmd = word(identify, NVME_ID_CTRL_MAXCMD, 2);
 	controller->kas = (u16)word(identify, NVME_ID_CTRL_KAS, 2);
+	controller->oaes = word(identify, OAES_BYTE, 4);
+	controller->has_ana = identify[NVME_ID_CTRL_CMIC] & NVME_CMIC_ANA;
 	controller->capsule_data = 0;
 	if (!icdoff && capsule > NVME_CAPSULE_COMMAND_BYTES &&
 	    (word(identify, NVME_ID_CTRL_SGLS, 4) & NVME_SGLS_OFFSET))
@@ -235,6 +241,8 @@ static void note_namespace(struct nvmf *nvmf, u32 nsid, const u8 *identify)
 	u32 log2 = identify[LBAF_BYTE + 4 * format + 2];
 
 	memcpy(&nvmf->controller.blocks, identify, sizeof(nvmf->controller.blocks));
+	memcpy(nvmf->controller.nguid, identify + NGUID_BYTE, sizeof(nvmf->controller.nguid));
+	store_relaxed_u32(&nvmf->registers.nsid, nsid); /* relaxed: paths read it some time later */
 	nvmf->controller.nsid = nsid;
 	nvmf->controller.block_log2 = log2 < 16 ? log2 : 0;
 }
@@ -245,8 +253,10 @@ void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request)
 	const struct nvme_sqe *sqe = &request->sqe;
 	u8 *data = request->segment_count == 1 ? request->segments[0].iov_base : NULL;
 
-	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_CONTROLLER)
+	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_CONTROLLER) {
 		nvmf_note_controller(nvmf, data);
+		nvmf->events_due = true;
+	}
 	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_NAMESPACE)
 		note_namespace(nvmf, sqe->nsid, data);
 	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES &&

@@ -27,6 +27,16 @@ int chap_base64(const char *text, u32 length, u8 *out, u32 room);
 /** chap_base64_text() - encode; @to has room for 4 characters per 3 bytes, and a terminator */
 void chap_base64_text(const u8 *from, u32 bytes, char *to);
 
+/* chap_secret.c */
+
+/** chap_put_crc() - the checksum of a key's text: CRC-32 of @key, 4 bytes, into @to */
+void chap_put_crc(const u8 *key, u32 bytes, u8 *to);
+/** chap_read_line() - the first line of a file that its owner alone can read; 0 or a negative errno with a
+ * sentence */
+int chap_read_line(const char *path, char *text, size_t room);
+
+/* chap_openssl.c again */
+
 /** chap_dh_bytes() - length of values of a group NVME_AUTH_DH_...; 0: there is none of this number, or none
  * needed */
 u32 chap_dh_bytes(u8 group);

@@ -24,7 +24,7 @@ static u32 crc32(const u8 *at, u32 bytes)
 	return ~crc;
 }
 
-static void put_crc(const u8 *key, u32 bytes, u8 *to)
+void chap_put_crc(const u8 *key, u32 bytes, u8 *to)
 {
 	u32 crc = crc32(key, bytes);
 
@@ -46,7 +46,7 @@ int weir_chap_secret_parse(const char *text, struct weir_chap_secret *out)
 	bytes = chap_base64(text + HEAD, (u32)length - HEAD - 1, binary, sizeof(binary)) - CRC_BYTES;
 	if (bytes != 32 && bytes != 48 && bytes != 64)
 		return -EINVAL;
-	put_crc(binary, (u32)bytes, crc);
+	chap_put_crc(binary, (u32)bytes, crc);
 	if (memcmp(crc, binary + bytes, CRC_BYTES) != 0)
 		return -EINVAL;
 	memcpy(out->key, binary, (size_t)bytes);
@@ -65,7 +65,7 @@ int weir_chap_secret_text(char text[WEIR_CHAP_SECRET_TEXT])
 		return -ENOTSUP;
 	if (!chap_random(binary, LEAST_BYTES))
 		return -EIO;
-	put_crc(binary, LEAST_BYTES, binary + LEAST_BYTES);
+	chap_put_crc(binary, LEAST_BYTES, binary + LEAST_BYTES);
 	head = snprintf(text, WEIR_CHAP_SECRET_TEXT, "DHHC-1:%02u:", NVME_AUTH_SHA256);
 	chap_base64_text(binary, sizeof(binary), text + head);
 	strcat(text, ":");
@@ -73,8 +73,7 @@ int weir_chap_secret_text(char text[WEIR_CHAP_SECRET_TEXT])
 	return 0;
 }
 
-/* Length of its first line. */
-static ssize_t read_line(const char *path, char *text, size_t room)
+int chap_read_line(const char *path, char *text, size_t room)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat status;
@@ -96,20 +95,20 @@ static ssize_t read_line(const char *path, char *text, size_t room)
 	if (bytes < 0)
 		bytes = weir_fail(errno, "secret file %s: %s", path, strerror(errno));
 	(void)close(file);
-	if (bytes >= 0)
-		text[bytes] = '\0';
-	return bytes < 0 ? bytes : (ssize_t)strcspn(text, "\r\n");
+	if (bytes < 0)
+		return (int)bytes;
+	text[bytes] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	return 0;
 }
 
 int weir_chap_secret_load(const char *path, struct weir_chap_secret *out)
 {
 	char text[2 * WEIR_CHAP_SECRET_TEXT];
-	ssize_t bytes = read_line(path, text, sizeof(text));
-	int error;
+	int error = chap_read_line(path, text, sizeof(text));
 
-	if (bytes < 0)
-		return (int)bytes;
-	text[bytes] = '\0';
+	if (error)
+		return error;
 	if (!weir_chap_available())
 		return weir_fail(
 			ENOTSUP,

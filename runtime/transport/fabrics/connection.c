@@ -20,25 +20,16 @@
 
 enum { STEP_MS = 20, PDA_UNIT = 4 };
 
-int nvmf_connection_create(struct nvmf_queue *queue, u32 entries)
+void nvmf_connection_note(struct nvmf_queue *queue, bool open)
 {
-	struct nvmf_connection *connection = &queue->connection;
-	u32 most = 1;
-
-	while (most < (entries + NVMF_INTERNAL) * (NVMF_MOST_R2T + 1))
-		most *= 2;
-	connection->socket = -1;
-	connection->line_size = most;
-	connection->line = calloc(most, sizeof(*connection->line));
-	connection->batch = calloc(1, sizeof(*connection->batch));
-	connection->reader.buffer = malloc(NVMF_BUFFER_BYTES);
-	if (connection->line && connection->batch && connection->reader.buffer)
-		return 0;
-	nvmf_connection_destroy(queue);
-	return weir_fail(ENOMEM, "storage \"%s\": no memory for queue %u", queue->nvmf->uri, queue->id);
+	if (queue->connection.open != open)
+		count_u64(&queue->nvmf->counters.connections, open ? 1 : (u64)-1);
+	queue->connection.open = open;
+	for (u32 i = 0; i < NVMF_INTERNAL && !open; i++)
+		queue->internal[i].state = NVMF_FREE;
 }
 
-void nvmf_connection_destroy(struct nvmf_queue *queue)
+static void destroy(struct nvmf_queue *queue)
 {
 	struct nvmf_connection *connection = &queue->connection;
 
@@ -50,27 +41,45 @@ void nvmf_connection_destroy(struct nvmf_queue *queue)
 	connection->line = NULL;
 }
 
-void nvmf_connection_close(struct nvmf_queue *queue)
+static int create(struct nvmf_queue *queue, u32 entries)
+{
+	struct nvmf_connection *connection = &queue->connection;
+	u32 most = 1;
+
+	if (connection->line)
+		return 0;
+	while (most < (entries + NVMF_INTERNAL) * (NVMF_MOST_R2T + 1))
+		most *= 2;
+	connection->socket = -1;
+	connection->line_size = most;
+	connection->line = calloc(most, sizeof(*connection->line));
+	connection->batch = calloc(1, sizeof(*connection->batch));
+	connection->reader.buffer = malloc(NVMF_BUFFER_BYTES);
+	if (connection->line && connection->batch && connection->reader.buffer)
+		return 0;
+	destroy(queue);
+	return weir_fail(ENOMEM, "storage \"%s\": no memory for queue %u", queue->nvmf->uri, queue->id);
+}
+
+static void close_queue(struct nvmf_queue *queue)
 {
 	struct nvmf_connection *connection = &queue->connection;
 	struct nvmf_reader *reader = &connection->reader;
 
-	if (connection->socket >= 0) {
+	if (connection->socket >= 0)
 		(void)close(connection->socket);
-		count_u64(&queue->nvmf->counters.connections, (u64)-1);
-	}
+	nvmf_connection_note(queue, false);
+	weir_tls_free(connection->tls);
+	connection->tls = NULL;
 	connection->socket = -1;
 	connection->readable = connection->writable = connection->ending = false;
 	connection->line_head = connection->line_tail = 0;
 	if (connection->batch)
 		connection->batch->at = connection->batch->count = connection->batch->pdus = 0;
 	*reader = (struct nvmf_reader){ .buffer = reader->buffer };
-	for (u32 i = 0; i < NVMF_INTERNAL; i++)
-		queue->internal[i].state = NVMF_FREE;
 }
 
-/* Wait until @file is ready, for as long as @end_ns and nobody else allow. */
-static int wait_ready(const struct nvmf *nvmf, int file, short events, uint64_t end_ns)
+int nvmf_connection_wait(const struct nvmf *nvmf, int file, short events, uint64_t end_ns)
 {
 	struct pollfd poll_file = { .fd = file, .events = events };
 
@@ -94,7 +103,7 @@ static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uin
 	(void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	error = connect(file, info->ai_addr, info->ai_addrlen) == 0 ? 0 : -errno;
 	if (error == -EINPROGRESS) {
-		error = wait_ready(nvmf, file, POLLOUT, end_ns);
+		error = nvmf_connection_wait(nvmf, file, POLLOUT, end_ns);
 		if (!error && getsockopt(file, SOL_SOCKET, SO_ERROR, &one, &length) == 0)
 			error = -one;
 	}
@@ -104,16 +113,26 @@ static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uin
 	return error;
 }
 
+int nvmf_connection_resolve(const struct nvmf *nvmf, const struct weir_address *address,
+			    struct addrinfo **list)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	int error = getaddrinfo(address->host, address->port, &hints, list);
+
+	return error ? weir_fail(EHOSTUNREACH, "storage \"%s\": host %s is not known: %s", nvmf->uri,
+				 address->host, gai_strerror(error))
+		     : 0;
+}
+
 static int connect_any(const struct nvmf *nvmf, const struct weir_address *address, uint64_t end_ns, int *out)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
+	struct addrinfo *list;
 	char text[WEIR_ADDRESS_BYTES + 16];
-	int error = getaddrinfo(address->host, address->port, &hints, &list);
+	int error = nvmf_connection_resolve(nvmf, address, &list);
 
-	weir_address_text(address, text);
 	if (error)
-		return weir_fail(EHOSTUNREACH, "storage \"%s\": host %s is not known: %s", nvmf->uri,
-				 address->host, gai_strerror(error));
+		return error;
+	weir_address_text(address, text);
 	error = -EHOSTUNREACH;
 	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next)
 		error = connect_one(nvmf, info, end_ns, out);
@@ -126,13 +145,22 @@ static int connect_any(const struct nvmf *nvmf, const struct weir_address *addre
 			 nvmf->uri, text, strerror(-error));
 }
 
-static int exchange(const struct nvmf *nvmf, int file, void *bytes, size_t count, bool out, uint64_t end_ns)
+/** struct link - a connection before it is a queue's */
+struct link {
+	int file;
+	struct weir_tls *tls;
+};
+
+static int exchange(const struct nvmf *nvmf, const struct link *link, void *bytes, size_t count, bool out,
+		    uint64_t end_ns)
 {
 	size_t done = 0;
 
 	while (done < count) {
-		ssize_t part = out ? send(file, (char *)bytes + done, count - done, MSG_NOSIGNAL)
-				   : recv(file, (char *)bytes + done, count - done, 0);
+		struct iovec iov = { (char *)bytes + done, count - done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t part = out ? weir_tls_or_sendmsg(link->tls, link->file, &message)
+				   : weir_tls_or_recvmsg(link->tls, link->file, &message);
 		int error;
 
 		if (part == 0)
@@ -143,7 +171,7 @@ static int exchange(const struct nvmf *nvmf, int file, void *bytes, size_t count
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		error = wait_ready(nvmf, file, out ? POLLOUT : POLLIN, end_ns);
+		error = nvmf_connection_wait(nvmf, link->file, out ? POLLOUT : POLLIN, end_ns);
 		if (error)
 			return error;
 	}
@@ -182,7 +210,49 @@ static int check_icresp(struct nvmf_queue *queue, const union nvme_tcp_header *h
 	return 0;
 }
 
-static int agree(struct nvmf_queue *queue, int file, const struct weir_address *address, uint64_t end_ns)
+static int refuse_tls(const struct nvmf *nvmf, const char *where, int error)
+{
+	if (error == -EACCES)
+		return weir_fail(
+			EACCES,
+			"storage \"%s\": %s refuses the TLS key of host %s for subsystem %s; is it the "
+			"same at both ends (tls_psk=, weir-target --tls-psk)?",
+			nvmf->uri, where, nvmf->keys.host.nqn, nvmf->keys.nqn);
+	if (error == -EPROTO || error == -ECONNRESET)
+		return weir_fail(
+			EPROTO,
+			"storage \"%s\": %s does not answer with TLS; leave tls_psk= out, or give the "
+			"target a key for this host",
+			nvmf->uri, where);
+	return weir_fail(-error, "storage \"%s\": %s does not end the TLS handshake: %s", nvmf->uri, where,
+			 strerror(-error));
+}
+
+static int start_tls(const struct nvmf *nvmf, struct link *link, const struct weir_address *address,
+		     uint64_t end_ns)
+{
+	char text[WEIR_ADDRESS_BYTES + 16];
+	struct weir_tls_psk psk;
+	bool write = false;
+	int error;
+
+	if (!nvmf->keys.tls_key.bytes)
+		return 0;
+	if (weir_tls_derive(&nvmf->keys.tls_key, nvmf->keys.host.nqn, nvmf->keys.nqn, &psk))
+		link->tls = weir_tls_client(link->file, &psk);
+	explicit_bzero(&psk, sizeof(psk));
+	if (!link->tls)
+		return weir_fail(ENOMEM, "storage \"%s\": TLS cannot begin", nvmf->uri);
+	while ((error = weir_tls_handshake(link->tls, &write)) == -EAGAIN) {
+		error = nvmf_connection_wait(nvmf, link->file, write ? POLLOUT : POLLIN, end_ns);
+		if (error)
+			break;
+	}
+	return error ? refuse_tls(nvmf, weir_address_text(address, text), error) : 0;
+}
+
+static int agree(struct nvmf_queue *queue, const struct link *link, const struct weir_address *address,
+		 uint64_t end_ns)
 {
 	const struct nvmf *nvmf = queue->nvmf;
 	union nvme_tcp_header header = { .icreq = { .maxr2t = NVMF_MOST_R2T - 1 } };
@@ -194,10 +264,10 @@ static int agree(struct nvmf_queue *queue, int file, const struct weir_address *
 	header.icreq.dgst = (u8)((nvmf->keys.header_digest ? NVME_TCP_HDGST_ENABLE : 0) |
 				 (nvmf->keys.data_digest ? NVME_TCP_DDGST_ENABLE : 0));
 	bytes = weir_tcp_build(&header, NVME_TCP_ICREQ, 0, &none);
-	error = exchange(nvmf, file, &header, bytes, true, end_ns);
+	error = exchange(nvmf, link, &header, bytes, true, end_ns);
 	memset(&header, 0, sizeof(header));
 	if (!error)
-		error = exchange(nvmf, file, &header, sizeof(struct nvme_tcp_icresp), false, end_ns);
+		error = exchange(nvmf, link, &header, sizeof(struct nvme_tcp_icresp), false, end_ns);
 	weir_address_text(address, text);
 	if (error)
 		return weir_fail(-error,
@@ -206,28 +276,67 @@ static int agree(struct nvmf_queue *queue, int file, const struct weir_address *
 	return check_icresp(queue, &header, text);
 }
 
-int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address)
+static int open_queue(struct nvmf_queue *queue, const struct weir_address *address)
 {
 	struct nvmf *nvmf = queue->nvmf;
 	struct nvmf_connection *connection = &queue->connection;
 	uint64_t end_ns = nvmf_now_ns() + nvmf->keys.connect_ms * 1000000;
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = queue };
-	int file = -1, error = connect_any(nvmf, address, end_ns, &file);
+	struct link link = { .file = -1 };
+	int error = connect_any(nvmf, address, end_ns, &link.file);
 
 	if (error)
 		return error;
-	nvmf_connection_close(queue);
-	error = agree(queue, file, address, end_ns);
-	if (!error && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, file, &event) != 0)
+	close_queue(queue);
+	error = start_tls(nvmf, &link, address, end_ns);
+	if (!error)
+		error = agree(queue, &link, address, end_ns);
+	if (!error && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, link.file, &event) != 0)
 		error = weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri,
 				  strerror(errno));
 	if (error) {
-		(void)close(file);
+		weir_tls_free(link.tls);
+		(void)close(link.file);
 		return error;
 	}
-	connection->socket = file;
+	connection->socket = link.file;
+	connection->tls = link.tls;
 	connection->readable = connection->writable = true;
 	connection->capsule_data = queue->id ? nvmf->controller.capsule_data : NVMF_ADMIN_CAPSULE_DATA;
-	count_u64(&nvmf->counters.connections, 1);
+	nvmf_connection_note(queue, true);
 	return 0;
 }
+
+/* Fabrics commands, the admin queue's, and short writes have their data in the capsule. */
+static u32 capsule_data(const struct nvmf_queue *queue, const struct nvmf_request *request)
+{
+	bool fabrics = (request->sqe.cdw0 & 0xff) == NVME_OPCODE_FABRICS;
+	u32 most = fabrics ? NVMF_ADMIN_CAPSULE_DATA : queue->connection.capsule_data;
+
+	return request->way == NVMF_TO_CONTROLLER && request->bytes <= most ? request->bytes : 0;
+}
+
+static void begin(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	request->granted = capsule_data(queue, request);
+	nvmf_line_put(&queue->connection, &(struct nvmf_pdu){ .request = request,
+							      .bytes = request->granted,
+							      .type = NVME_TCP_CAPSULE_CMD });
+}
+
+static u32 room(const struct nvmf_queue *queue)
+{
+	return nvmf_line_room(&queue->connection);
+}
+
+const struct nvmf_wire nvmf_wire_tcp = {
+	.name = "NVMe/TCP",
+	.create = create,
+	.destroy = destroy,
+	.open = open_queue,
+	.close = close_queue,
+	.room = room,
+	.begin = begin,
+	.send = nvmf_tcp_send,
+	.receive = nvmf_tcp_receive,
+};

@@ -8,12 +8,7 @@
 #include "../../backend/error.h"
 #include "nvmf.h"
 
-enum {
-	MOST_ENTRIES = 1024,
-	MOST_READS = 4,
-	COMMAND_MS = 5000,
-	ENTRY_BYTES = sizeof(struct nvme_discovery_entry)
-};
+enum { MOST_ENTRIES = 1024, MOST_READS = 4, ENTRY_BYTES = sizeof(struct nvme_discovery_entry) };
 
 const char *weir_fabrics_text(const char *from, unsigned bytes, char *to)
 {
@@ -27,24 +22,9 @@ const char *weir_fabrics_text(const char *from, unsigned bytes, char *to)
 	return to;
 }
 
-/* @bytes of the log from @offset on. */
 static int read_log(struct nvmf *nvmf, uint64_t offset, void *to, uint32_t bytes)
 {
-	uint32_t dwords = bytes / 4 - 1;
-	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_GET_LOG_PAGE,
-				      .cdw10 = NVME_LOG_DISCOVERY | dwords << 16,
-				      .cdw11 = dwords >> 16,
-				      .cdw12 = (uint32_t)offset,
-				      .cdw13 = (uint32_t)(offset >> 32) };
-	struct nvme_cqe cqe;
-	int error = nvmf_command(&nvmf->queues[0], &sqe, to, bytes, NVMF_TO_HOST, "Get Log Page (Discovery)",
-				 &cqe, COMMAND_MS);
-
-	if (!error && cqe.dw3 >> 17)
-		error = weir_fail(EIO,
-				  "\"%s\": the controller refuses Get Log Page (Discovery) with status %#x",
-				  nvmf->uri, cqe.dw3 >> 17);
-	return error;
+	return nvmf_get_log(nvmf, NVME_LOG_DISCOVERY, offset, to, bytes, "Get Log Page (Discovery)");
 }
 
 /* Header, entries, and the header again. Return: 1: it changed meanwhile. */

@@ -31,6 +31,26 @@ int weir_fabrics_discover(const char *what, const struct weir_address *address,
 			  const struct weir_host_identity *host, uint64_t connect_ms,
 			  struct weir_discovered *out);
 
+/** struct weir_path_report - a host of a storage; @error: 0, or why it cannot be used, as @sentence says;
+ * @state: enum NVME_ANA_ */
+struct weir_path_report {
+	struct weir_address address;
+	uint32_t state;
+	int error;
+	char sentence[512];
+};
+
+/**
+ * weir_fabrics_paths() - connect to each host of an nvmf: URI, and ask for the ANA state of its namespace
+ * @reports: out; @count of them
+ *
+ * Without nsid= in the URI it is the state of the best group. Return: 0, or a negative errno with a sentence:
+ * the URI is not accepted.
+ */
+int weir_fabrics_paths(const char *text, struct weir_path_report reports[WEIR_ADDRESS_MOST], unsigned *count);
+/** weir_ana_text() - of an ANA state, as weir-target's --ana has it; "not known" or "lost" of others */
+const char *weir_ana_text(uint32_t state);
+
 /** weir_fabrics_text() - a field padded with zeros or blanks, as printable text; returns @to, of @bytes + 1
  */
 const char *weir_fabrics_text(const char *from, unsigned bytes, char *to);

@@ -22,8 +22,10 @@
 
 enum {
 	EVENTS = 64,
-	YIELDS = 16,          /* idle rounds with commands under way, before the thread sleeps */
-	BUSY_NAP_NS = 50000,  /* then; a doorbell wakes nobody */
+	YIELDS = 16,         /* idle rounds with commands under way, before the thread sleeps */
+	BUSY_NAP_NS = 50000, /* then; a doorbell wakes nobody */
+	WOKEN_NAP_NS =
+		100000000,    /* but where the host rings and says so: this is for Keep Alive and the like */
 	FIRST_PAUSE_MS = 100, /* between two tries to connect */
 	MOST_PAUSE_MS = 2000,
 	MS = 1000000,
@@ -48,7 +50,7 @@ void nvmf_mover_wake(struct nvmf *nvmf)
 {
 	uint64_t one = 1;
 
-	(void)!write(nvmf->event, &one, sizeof(one));
+	(void)!write(nvmf->wake, &one, sizeof(one));
 }
 
 static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint64_t ns)
@@ -72,7 +74,7 @@ void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns)
 		struct nvmf_queue *queue = events[i].data.ptr;
 
 		if (!queue) {
-			(void)!read(nvmf->event, &ignored, sizeof(ignored));
+			(void)!read(nvmf->wake, &ignored, sizeof(ignored));
 			continue;
 		}
 		if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
@@ -92,7 +94,7 @@ static void publish(struct nvmf *nvmf, u32 csts)
 
 static void say(const struct nvmf *nvmf, const char *what)
 {
-	fprintf(stderr, "weir: storage \"%s\": %s\n", nvmf->uri, what);
+	weir_report("storage \"%s\": %s", nvmf->uri, what);
 }
 
 /* Rings and requests are lanes' again, or their memory is somebody else's. */
@@ -112,7 +114,8 @@ static void reset(struct nvmf *nvmf, u32 falls)
 		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: fabrics.R2 orders it */
 		store_relaxed_u32(&nvmf->doorbells[2 * i + 1], 0);
 	}
-	nvmf->enabled = nvmf->lost = false;
+	nvmf->enabled = nvmf->lost = nvmf->moving = nvmf->rerouted = nvmf->events_due = false;
+	nvmf->event = 0;
 	nvmf->lost_ns = nvmf->silent_ns = 0;
 	nvmf->resent_open = 0;
 	nvmf->falls_done = falls;
@@ -145,7 +148,7 @@ static void enable(struct nvmf *nvmf, u32 cc)
 		return; /* reset meanwhile: that is no failure */
 	nvmf->enabled = true;
 	if (error) {
-		fprintf(stderr, "weir: %s\n", weir_last_error());
+		weir_report("%s", weir_last_error());
 		publish(nvmf, NVME_CSTS_FATAL);
 		return;
 	}
@@ -186,42 +189,87 @@ static bool control(struct nvmf *nvmf)
 	return true;
 }
 
+/* A write that a silent controller may still carry out must not be sent by another way yet. */
+static bool holds_writes(const struct nvmf *nvmf)
+{
+	for (u32 i = 1; i < nvmf->queue_count; i++) {
+		const struct nvmf_queue *queue = &nvmf->queues[i];
+
+		for (u32 j = 0; j < queue->size && queue->requests; j++)
+			if (queue->requests[j].state == NVMF_HELD && queue->requests[j].way != NVMF_TO_HOST)
+				return true;
+	}
+	return false;
+}
+
+/* There is no association: connect at @again_ns. */
+static void begin_again(struct nvmf *nvmf, uint64_t now, uint64_t again_ns)
+{
+	store_release_u32(&nvmf->registers.connected, 0);
+	nvmf->lost_ns = now;
+	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
+	nvmf->again_ns = again_ns;
+	nvmf->silent = nvmf->moving = false;
+}
+
+static void say_lost(const struct nvmf *nvmf, uint64_t wait_ms)
+{
+	char held[80] = "";
+
+	if (wait_ms)
+		snprintf(held, sizeof(held), "writes that it may still carry out wait for %llu ms; ",
+			 (unsigned long long)wait_ms);
+	weir_report("storage \"%s\": connection lost: %s; %strying to connect again for %llu s", nvmf->uri,
+		    nvmf->reason, held, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
+}
+
 /* The association is over: hold what lanes wait for, and connect again. */
 static void lose(struct nvmf *nvmf)
 {
-	uint64_t now = nvmf_now_ns();
+	uint64_t now = nvmf_now_ns(), wait_ms;
 
 	nvmf->lost = false;
 	nvmf_dissociate(nvmf);
 	if (nvmf->lost_ns) /* while it was being connected again */
 		return;
-	store_release_u32(&nvmf->registers.connected, 0);
-	nvmf->lost_ns = now;
-	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
-	nvmf->again_ns = nvmf->silent ? now + nvmf->keys.keep_alive_ms * MS : now;
-	nvmf->silent = false;
-	fprintf(stderr, "weir: storage \"%s\": connection lost: %s; trying to connect again for %llu s\n",
-		nvmf->uri, nvmf->reason, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
+	nvmf_path_set(nvmf, nvmf->host, NVMF_PATH_LOST);
+	wait_ms = nvmf->silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
+	begin_again(nvmf, now, now + wait_ms * MS);
+	say_lost(nvmf, wait_ms);
 }
 
 static void give_up(struct nvmf *nvmf)
 {
-	fprintf(stderr, "weir: storage \"%s\": not connected again within %llu s, and given up: %s\n",
-		nvmf->uri, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
+	weir_report("storage \"%s\": not connected again within %llu s, and given up: %s", nvmf->uri,
+		    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
 	publish(nvmf, UINT32_MAX);
+}
+
+static void say_connected(struct nvmf *nvmf, unsigned before)
+{
+	char text[WEIR_ADDRESS_BYTES + 16];
+
+	count_u64(&nvmf->counters.reconnects, 1);
+	if (nvmf->keys.hosts.count == 1)
+		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
+	if (nvmf->host != before)
+		count_u64(&nvmf->counters.moves, 1);
+	weir_report("storage \"%s\": connected again, to %s", nvmf->uri,
+		    weir_address_text(&nvmf->keys.hosts.address[nvmf->host], text));
 }
 
 static void connect_again(struct nvmf *nvmf)
 {
+	/* relaxed: its own */
+	unsigned before = (unsigned)load_relaxed_u64(&nvmf->counters.path);
 	int error = nvmf_associate_again(nvmf);
 	uint64_t now = nvmf_now_ns();
 
 	nvmf->lost = error ? false : nvmf->lost;
 	if (!error) {
 		nvmf->lost_ns = 0;
-		count_u64(&nvmf->counters.reconnects, 1);
+		say_connected(nvmf, before);
 		store_release_u32(&nvmf->registers.connected, 1);
-		say(nvmf, "connected again");
 		return;
 	}
 	if (nvmf_stopping(nvmf))
@@ -246,11 +294,59 @@ static void keep_alive(struct nvmf *nvmf, uint64_t now)
 			  (unsigned long long)nvmf->keys.keep_alive_ms);
 		return;
 	}
-	if (now < nvmf->alive_ns || nvmf->silent_ns || !nvmf_line_room(&nvmf->queues[0].connection))
+	if (now < nvmf->alive_ns || nvmf->silent_ns || !nvmf_room(&nvmf->queues[0]))
 		return;
 	nvmf->silent_ns = now;
 	nvmf->alive_ns = now + limit / 2;
 	nvmf_command_start(&nvmf->queues[0], NVMF_KEEP_ALIVE, &sqe, NULL, 0, NVMF_NO_DATA);
+}
+
+static bool any_sent(const struct nvmf *nvmf)
+{
+	for (u32 i = 0; i < nvmf->queue_count; i++) {
+		const struct nvmf_queue *queue = &nvmf->queues[i];
+
+		for (u32 j = 0; j < queue->size && queue->requests; j++)
+			if (queue->requests[j].state == NVMF_SENT)
+				return true;
+	}
+	return false;
+}
+
+/* Another path is better: take nothing new, let this one end what it has, and go over. */
+static void move_path(struct nvmf *nvmf, uint64_t now)
+{
+	nvmf->moving = true;
+	if (any_sent(nvmf))
+		return;
+	say(nvmf, "moves to a better path");
+	nvmf_dissociate(nvmf);
+	begin_again(nvmf, now, now);
+}
+
+/* Which way commands go. */
+static void choose_path(struct nvmf *nvmf, uint64_t now)
+{
+	if (nvmf_path_is_better(nvmf)) {
+		move_path(nvmf, now);
+		return;
+	}
+	nvmf->moving = false;
+	if (!nvmf->rerouted || now < nvmf->retry_ns)
+		return;
+	nvmf->rerouted = false;
+	nvmf_send_again(nvmf);
+}
+
+/* The controller's events. */
+static void hear(struct nvmf *nvmf)
+{
+	u32 state = NVMF_PATH_UNKNOWN;
+
+	if (nvmf->events_due)
+		(void)nvmf_events_begin(nvmf); /* a failure loses the connection */
+	else if (nvmf_events_take(nvmf, nvmf->controller.nsid, &state) == 0 && state != NVMF_PATH_UNKNOWN)
+		nvmf_path_set(nvmf, nvmf->host, state);
 }
 
 /* What time brings. True: the controller is to be worked with. */
@@ -261,8 +357,12 @@ static bool care(struct nvmf *nvmf)
 	if (!nvmf->enabled || load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX) /* relaxed: its own */
 		return false;
 	keep_alive(nvmf, now);
+	if (nvmf->associated && !nvmf->lost && (nvmf->events_due || nvmf->event))
+		hear(nvmf);
 	if (nvmf->lost)
 		lose(nvmf);
+	else if (nvmf->associated)
+		choose_path(nvmf, now);
 	if (nvmf->lost_ns && now >= nvmf->again_ns)
 		connect_again(nvmf);
 	return nvmf->associated;
@@ -284,7 +384,7 @@ static bool move(struct nvmf *nvmf)
 	for (u32 i = 0; i < nvmf->queue_count && !nvmf->lost; i++) {
 		struct nvmf_queue *queue = &nvmf->queues[i];
 
-		if (queue->connection.socket < 0)
+		if (!queue->connection.open)
 			continue;
 		any = nvmf_ring_fetch(queue) || any;
 		any = nvmf_send(queue) || any;
@@ -298,6 +398,8 @@ static uint64_t rest_ns(const struct nvmf *nvmf, unsigned *idle, uint64_t *since
 {
 	uint64_t now;
 
+	if (nvmf->woken && nvmf->associated)
+		return WOKEN_NAP_NS;
 	if (under_way(nvmf) && nvmf->associated) {
 		if ((*idle)++ < YIELDS) {
 			sched_yield();

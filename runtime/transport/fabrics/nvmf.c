@@ -13,16 +13,19 @@
 
 void nvmf_free(struct nvmf *nvmf)
 {
+	nvmf_paths_stop(nvmf);
 	for (u32 i = 0; nvmf->queues && i < nvmf->queue_count; i++) {
 		nvmf_connection_close(&nvmf->queues[i]);
-		nvmf_connection_destroy(&nvmf->queues[i]);
+		nvmf->wire->destroy(&nvmf->queues[i]);
 		free(nvmf->queues[i].requests);
 		free(nvmf->queues[i].segments);
 	}
+	if (nvmf->wire && nvmf->wire->release)
+		nvmf->wire->release(nvmf);
 	if (nvmf->epoll >= 0)
 		(void)close(nvmf->epoll);
-	if (nvmf->event >= 0)
-		(void)close(nvmf->event);
+	if (nvmf->wake >= 0)
+		(void)close(nvmf->wake);
 	weir_dma_view_release(&nvmf->view);
 	free(nvmf->queues);
 	free(nvmf->list);
@@ -58,9 +61,9 @@ static int create_events(struct nvmf *nvmf)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
 
 	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
-	nvmf->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (nvmf->epoll >= 0 && nvmf->event >= 0 &&
-	    epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->event, &event) == 0)
+	nvmf->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (nvmf->epoll >= 0 && nvmf->wake >= 0 &&
+	    epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->wake, &event) == 0)
 		return 0;
 	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri,
 			 strerror(errno));
@@ -68,13 +71,21 @@ static int create_events(struct nvmf *nvmf)
 
 int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out)
 {
-	struct nvmf *nvmf = calloc(1, sizeof(*nvmf));
+	struct nvmf *nvmf;
 	int error;
 
+	if (keys->hosts.address[0].rdma && !nvmf_wire_rdma)
+		return weir_fail(
+			ENOTSUP,
+			"storage \"%s\": this build has no RDMA transport; build weir with librdmacm-dev "
+			"and libibverbs-dev, or write nvmf:tcp://HOST/NQN",
+			uri);
+	nvmf = calloc(1, sizeof(*nvmf));
 	if (!nvmf)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	nvmf->keys = *keys;
-	nvmf->epoll = nvmf->event = -1;
+	nvmf->epoll = nvmf->wake = -1;
+	nvmf->wire = keys->hosts.address[0].rdma ? nvmf_wire_rdma : &nvmf_wire_tcp;
 	nvmf->uri = strdup(uri);
 	error = nvmf->uri ? create_queues(nvmf, queues) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	if (!error)

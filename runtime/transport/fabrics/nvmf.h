@@ -21,6 +21,7 @@
 #include "chap.h"
 #include "identity.h"
 #include "tcp_pdu.h"
+#include "tls.h"
 
 enum {
 	NVMF_MOST_QUEUES = 1024,
@@ -32,10 +33,13 @@ enum {
 	NVMF_BATCH = 32,                /* PDUs of one sendmsg() */
 	NVMF_BATCH_IOVS = 800,
 	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
-	NVMF_INTERNAL = 2,             /* commands of the host's own, per queue */
+	NVMF_INTERNAL = 3,             /* commands of the host's own, per queue */
 	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
 	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
+	NVMF_EVENT = 2,                /* Asynchronous Event Request */
 	NVMF_REASON_BYTES = 400,
+	NVMF_REFUSED_S = 30,
+	NVMF_RETRY_NS = 100000000, /* before a path that does not take a command now is tried again */
 };
 
 enum nvmf_way { NVMF_NO_DATA, NVMF_TO_HOST, NVMF_TO_CONTROLLER };
@@ -46,7 +50,14 @@ enum nvmf_state {
 	NVMF_SENT, /* in line to be sent, or with the controller */
 };
 
+/* What is known of a path: an ANA state, or one of these. */
+enum { NVMF_PATH_UNKNOWN = 0, NVMF_PATH_LOST = WEIR_NETWORK_PATH_LOST };
+
 struct nvmf_queue;
+struct nvmf_path;
+struct nvmf_rdma_queue;
+struct nvmf_rdma_memory;
+struct addrinfo;
 
 /**
  * struct nvmf_request - a command from its ring to its completion
@@ -136,8 +147,11 @@ struct nvmf_reader {
 };
 
 /**
- * struct nvmf_connection - a TCP connection of a queue
+ * struct nvmf_connection - a connection of a queue
+ * @open: there is one
+ * @rdma: of RDMA, which uses nothing else here but @readable and @capsule_data
  * @socket: -1: none
+ * @tls: what is between it and PDUs; NULL: nothing
  * @in, @out: what was agreed for PDUs to the host, to the controller
  * @line: ring of @line_size PDUs to be sent
  * @readable, @writable: as far as is known
@@ -145,7 +159,10 @@ struct nvmf_reader {
  * @capsule_data: most bytes of in-capsule data
  */
 struct nvmf_connection {
+	bool open;
+	struct nvmf_rdma_queue *rdma;
 	int socket;
+	struct weir_tls *tls;
 	struct weir_tcp_rules in;
 	struct weir_tcp_rules out;
 	struct nvmf_pdu *line;
@@ -209,6 +226,7 @@ struct nvmf_registers {
 	struct shared_u64 acq;
 	struct shared_u32 connected; /* an association stands: whoever waits for it polls this */
 	struct shared_u32 stop;
+	struct shared_u32 nsid; /* of the storage; 0: not known yet */
 };
 
 /** struct nvmf_counters - for weir_stats() and weir-stat; written by the mover, in this order published
@@ -220,6 +238,11 @@ struct nvmf_counters {
 	struct shared_u64 bytes_out;
 	struct shared_u64 resent; /* commands sent again after a reconnect */
 	struct shared_u64 digest_errors;
+	struct shared_u64 moves; /* from one path to another */
+	struct shared_u64 path;  /* the one in use */
+	struct shared_u64 path_count;
+	struct shared_u64
+		paths[WEIR_ADDRESS_MOST]; /* states; each is written by its path's thread, and by the mover */
 };
 
 WEIR_ASSERT_SIZE(struct nvmf_counters, WEIR_NETWORK_COUNTERS * sizeof(u64));
@@ -231,6 +254,7 @@ struct nvmf_keys {
 	struct weir_host_identity host;
 	struct weir_chap_secret secret;            /* this host's */
 	struct weir_chap_secret controller_secret; /* the controller has to prove that it knows it */
+	struct weir_tls_key tls_key;               /* without bytes: no TLS */
 	bool header_digest;
 	bool data_digest;
 	uint64_t ctrl_loss_ms;
@@ -247,16 +271,19 @@ struct nvmf_controller {
 	u32 maxcmd;
 	u32 capsule_data; /* of I/O queues */
 	u16 kas;
+	u32 oaes;
+	bool has_ana;
 	u32 nsid;
 	u64 blocks;
 	u32 block_log2;
+	u8 nguid[16];
 };
 
 struct nvmf {
 	struct weir_transport base;
 	struct nvmf_keys keys;
 	char *uri;
-	char path[160];
+	char path[200];
 	char reason[NVMF_REASON_BYTES]; /* why the connection was lost */
 	struct weir_dma_map *dma;
 	struct weir_dma_view view;
@@ -267,7 +294,9 @@ struct nvmf {
 	struct nvmf_registers registers;
 	struct nvmf_counters counters;
 	struct nvmf_controller controller;
-	unsigned host; /* of keys.hosts: which one the association is with */
+	const struct nvmf_wire *wire;
+	struct nvmf_rdma_memory *memory; /* of the device of RDMA that connections are by */
+	unsigned host;                   /* of keys.hosts: which one the association is with */
 	bool associated;
 	bool enabled; /* remote CC.EN is 1 */
 	bool lost;
@@ -277,6 +306,15 @@ struct nvmf {
 	u32 resent_open;   /* commands sent again and not answered: nothing new is taken before them */
 	bool silent;       /* the controller went silent, and may not know that it is lost */
 	bool retry_delays; /* the host said that it knows them */
+	bool events_due;   /* the controller was identified: ask for its events */
+	u32 event;         /* dword 0 of one that came; 0: none */
+	bool moving;       /* nothing is taken from rings: another path is better */
+	bool rerouted;     /* commands are held that the path does not take now */
+	u64 rerouted_ns;   /* since when there were some and none has succeeded */
+	u64 retry_ns;      /* when they are sent again, where there is no other path */
+	u64 refused_ns[WEIR_ADDRESS_MOST]; /* of a host that was connected to and could not be used: until
+					      when it is behind all others */
+	struct nvmf_path *paths;           /* NULL: there is one */
 	u32 falls_done;
 	u64 lost_ns;  /* when; 0: it is not lost */
 	u64 again_ns; /* when to connect next */
@@ -284,7 +322,8 @@ struct nvmf {
 	u64 alive_ns;  /* when the next Keep Alive is due */
 	u64 silent_ns; /* since when one is unanswered; 0: none is */
 	int epoll;
-	int event; /* wakes the mover */
+	int wake;   /* an eventfd: wakes the mover */
+	bool woken; /* it is, whenever a doorbell was rung */
 	pthread_t thread;
 	bool started;
 	bool joined;
@@ -295,7 +334,7 @@ struct nvmf {
 /** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a
  * sentence */
 int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out);
-/** nvmf_free() - close its connections and forget it; the mover has ended */
+/** nvmf_free() - close its connections and forget it, its paths too; the mover has ended */
 void nvmf_free(struct nvmf *nvmf);
 
 /** nvmf_now_ns() - CLOCK_MONOTONIC */
@@ -307,17 +346,82 @@ bool nvmf_stopping(const struct nvmf *nvmf);
 /** nvmf_lose() - the association is over, for @format's reason; the first one counts */
 void nvmf_lose(struct nvmf *nvmf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* connection.c: sockets and their agreement */
-
-/** nvmf_connection_open() - TCP, ICReq, ICResp, within keys.connect_ms; 0 or a negative errno with a sentence
+/**
+ * struct nvmf_wire - what carries capsules and data; all above it is the same for each
+ * @name: for people
+ * @create: memory for a queue of @entries; 0 or a negative errno with a sentence
+ * @destroy: that
+ * @open: connect, within keys.connect_ms; 0 or a negative errno with a sentence
+ * @close: nothing comes by it any more
+ * @release: what is the storage's and no queue's; all are closed
+ * @room: requests that can be begun
+ * @begin: send @request, which has its state; there is room
+ * @send: what is in line, as far as the connection takes it; whether anything was sent
+ * @receive: take what has come; whether anything had
  */
-int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address);
-void nvmf_connection_close(struct nvmf_queue *queue);
-/** nvmf_connection_create() - memory for a queue of @entries; 0 or -ENOMEM with a sentence */
-int nvmf_connection_create(struct nvmf_queue *queue, u32 entries);
-void nvmf_connection_destroy(struct nvmf_queue *queue);
+struct nvmf_wire {
+	const char *name;
+	int (*create)(struct nvmf_queue *queue, u32 entries);
+	void (*destroy)(struct nvmf_queue *queue);
+	int (*open)(struct nvmf_queue *queue, const struct weir_address *address);
+	void (*close)(struct nvmf_queue *queue);
+	void (*release)(struct nvmf *nvmf);
+	u32 (*room)(const struct nvmf_queue *queue);
+	void (*begin)(struct nvmf_queue *queue, struct nvmf_request *request);
+	bool (*send)(struct nvmf_queue *queue);
+	bool (*receive)(struct nvmf_queue *queue);
+};
+
+/* connection.c: sockets and their agreement. rdma.c: RDMA; a build without it has NULL (rdma_none.c). */
+
+extern const struct nvmf_wire nvmf_wire_tcp;
+extern const struct nvmf_wire *const nvmf_wire_rdma;
+
+static inline int nvmf_connection_create(struct nvmf_queue *queue, u32 entries)
+{
+	return queue->nvmf->wire->create(queue, entries);
+}
+
+static inline int nvmf_connection_open(struct nvmf_queue *queue, const struct weir_address *address)
+{
+	return queue->nvmf->wire->open(queue, address);
+}
+
+static inline void nvmf_connection_close(struct nvmf_queue *queue)
+{
+	queue->nvmf->wire->close(queue);
+}
+
+/** nvmf_room() - requests that can be begun */
+static inline u32 nvmf_room(const struct nvmf_queue *queue)
+{
+	return queue->nvmf->wire->room(queue);
+}
+
+static inline bool nvmf_send(struct nvmf_queue *queue)
+{
+	return queue->nvmf->wire->send(queue);
+}
+
+static inline bool nvmf_receive(struct nvmf_queue *queue)
+{
+	return queue->nvmf->wire->receive(queue);
+}
+
+/** nvmf_connection_wait() - until @file is ready, for as long as @end_ns and nobody else allow; 0 or a
+ * negative errno */
+int nvmf_connection_wait(const struct nvmf *nvmf, int file, short events, uint64_t end_ns);
+/** nvmf_connection_resolve() - what @address names, for freeaddrinfo(); 0 or a negative errno with a sentence
+ */
+int nvmf_connection_resolve(const struct nvmf *nvmf, const struct weir_address *address,
+			    struct addrinfo **list);
+/** nvmf_connection_note() - it is open, or not: the host's own commands on it have ended */
+void nvmf_connection_note(struct nvmf_queue *queue, bool open);
 
 /* send.c */
+
+/** nvmf_capsule() - the command as the wire has it, but for its SGL */
+struct nvme_sqe nvmf_capsule(const struct nvmf_request *request);
 
 /** nvmf_slice() - iovecs for [@offset, @offset + @bytes) of @segments, @room at most; @bytes: out: what they
  * cover */
@@ -326,13 +430,11 @@ u32 nvmf_slice(const struct iovec *segments, u32 count, u32 offset, u32 *bytes, 
 u32 nvmf_line_room(const struct nvmf_connection *connection);
 /** nvmf_line_put() - put a PDU in line; there is room */
 void nvmf_line_put(struct nvmf_connection *connection, const struct nvmf_pdu *pdu);
-/** nvmf_send() - send what is in line, as far as the socket takes it; whether anything was sent */
-bool nvmf_send(struct nvmf_queue *queue);
+bool nvmf_tcp_send(struct nvmf_queue *queue);
 
 /* receive.c */
 
-/** nvmf_receive() - take what has come; whether anything had */
-bool nvmf_receive(struct nvmf_queue *queue);
+bool nvmf_tcp_receive(struct nvmf_queue *queue);
 /** nvmf_take() - feed @bytes as if they had been received; for tests and fuzzers. False: the connection is
  * lost */
 bool nvmf_take(struct nvmf_queue *queue);
@@ -412,6 +514,45 @@ void nvmf_dissociate(struct nvmf *nvmf);
 int nvmf_associate_again(struct nvmf *nvmf);
 /** nvmf_property_get() - a property; 0 or a negative errno with a sentence */
 int nvmf_property_get(struct nvmf *nvmf, u32 offset, bool wide, u64 *value);
+
+/** nvmf_check_namespace() - is it still what lanes know? 0, or a negative errno with a sentence */
+int nvmf_check_namespace(struct nvmf *nvmf);
+/** nvmf_send_again() - what is held */
+void nvmf_send_again(struct nvmf *nvmf);
+
+/* events.c */
+
+/** nvmf_get_log() - @bytes of log page @log from @offset on; 0 or a negative errno with a sentence */
+int nvmf_get_log(struct nvmf *nvmf, u8 log, uint64_t offset, void *to, u32 bytes, const char *what);
+/** nvmf_events_begin() - ask an identified controller for its events; 0 or a negative errno with a sentence
+ */
+int nvmf_events_begin(struct nvmf *nvmf);
+/** nvmf_events_take() - deal with one that came; *@state: out where it is about ANA; 0 or a negative errno
+ * with a sentence */
+int nvmf_events_take(struct nvmf *nvmf, u32 nsid, u32 *state);
+/** nvmf_read_ana() - the state of @nsid (0: the best) by the ANA log; 0 or a negative errno with a sentence
+ */
+int nvmf_read_ana(struct nvmf *nvmf, u32 nsid, u32 *state);
+
+/* paths.c */
+
+/** nvmf_paths_start() - a thread for each host, if there are several; 0 or a negative errno with a sentence
+ */
+int nvmf_paths_start(struct nvmf *nvmf);
+void nvmf_paths_stop(struct nvmf *nvmf);
+/** nvmf_path_rank() - of a state: the smaller, the better */
+unsigned nvmf_path_rank(u32 state);
+void nvmf_path_set(struct nvmf *nvmf, unsigned host, u32 state);
+u32 nvmf_path_state(const struct nvmf *nvmf, unsigned host);
+/** nvmf_path_refuse() - the host of the association cannot be used now: another one first, for a while */
+void nvmf_path_refuse(struct nvmf *nvmf);
+/** nvmf_path_order() - hosts, the best first, from the one in use on; how many */
+unsigned nvmf_path_order(const struct nvmf *nvmf, unsigned order[WEIR_ADDRESS_MOST]);
+/** nvmf_path_is_better() - than the one in use: another */
+bool nvmf_path_is_better(const struct nvmf *nvmf);
+/** nvmf_path_ask() - connect @probe, which has one host, and read its state; 0 or a negative errno with a
+ * sentence */
+int nvmf_path_ask(struct nvmf *probe, u32 nsid, u32 *state);
 
 /* mover.c */
 

@@ -19,12 +19,15 @@ static bool refuse(struct nvmf_queue *queue, const struct weir_tcp_error *error,
 {
 	const struct nvmf_reader *reader = &queue->connection.reader;
 	u8 pdu[sizeof(struct nvme_tcp_term_req) + NVME_TCP_LONGEST_HEADER];
-	size_t bytes = weir_tcp_build_term(pdu, false, error, reader->header.bytes,
-					   reader->have < NVME_TCP_LONGEST_HEADER ? reader->have
-										  : NVME_TCP_LONGEST_HEADER);
+	struct iovec iov = { .iov_base = pdu };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	iov.iov_len = weir_tcp_build_term(pdu, false, error, reader->header.bytes,
+					  reader->have < NVME_TCP_LONGEST_HEADER ? reader->have
+										 : NVME_TCP_LONGEST_HEADER);
 
 	if (queue->connection.socket >= 0 && queue->connection.batch->at == queue->connection.batch->count)
-		(void)!send(queue->connection.socket, pdu, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+		(void)weir_tls_or_sendmsg(queue->connection.tls, queue->connection.socket, &message);
 	nvmf_lose(queue->nvmf, "the controller sent a wrong PDU to queue %u: %s (type %#x, FES %u, FEI %u)",
 		  queue->id, what, reader->header.common.type, error->fes, error->fei);
 	return false;
@@ -96,7 +99,7 @@ static bool begin_data(struct nvmf_queue *queue, const struct nvme_tcp_data *dat
 		return refuse_field(queue, offsetof(struct nvme_tcp_data, cccid),
 				    "data for no command that wants any");
 	if (data->datao != request->received || data->datal > request->bytes - request->received)
-		return refuse_range(queue, "data beside what the command asked for, or out of order");
+		return refuse_range(queue, "data outside what the command asked for, or out of order");
 	if ((data->common.flags & NVME_TCP_SUCCESS) && data->datal != request->bytes - request->received)
 		return refuse_range(queue, "success before all data");
 	reader->request = request;
@@ -327,7 +330,7 @@ static bool receive_once(struct nvmf_queue *queue)
 	message.msg_iovlen = prepare(&connection->reader, iovs, &direct);
 	for (u32 i = 0; i < message.msg_iovlen; i++)
 		asked += (u32)iovs[i].iov_len;
-	got = recvmsg(connection->socket, &message, MSG_DONTWAIT);
+	got = weir_tls_or_recvmsg(connection->tls, connection->socket, &message);
 	if (got > 0) {
 		account(&connection->reader, iovs, direct, (u32)got);
 		/* Fewer: epoll tells when more comes; but an end that it told of already it does not tell of
@@ -345,7 +348,7 @@ static bool receive_once(struct nvmf_queue *queue)
 	return false;
 }
 
-bool nvmf_receive(struct nvmf_queue *queue)
+bool nvmf_tcp_receive(struct nvmf_queue *queue)
 {
 	bool any = false;
 

@@ -30,27 +30,13 @@ struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid)
 	return NULL;
 }
 
-/* Fabrics commands, the admin queue's, and short writes have their data in the capsule. */
-static u32 capsule_data(const struct nvmf_queue *queue, const struct nvmf_request *request)
-{
-	bool fabrics = (request->sqe.cdw0 & 0xff) == NVME_OPCODE_FABRICS;
-	u32 most = fabrics ? NVMF_ADMIN_CAPSULE_DATA : queue->connection.capsule_data;
-
-	return request->way == NVMF_TO_CONTROLLER && request->bytes <= most ? request->bytes : 0;
-}
-
 void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
 {
-	u32 inside = capsule_data(queue, request);
-
 	request->state = NVMF_SENT;
-	request->received = 0;
-	request->granted = inside;
+	request->received = request->granted = 0;
 	request->sending = 0;
 	request->answered = request->corrupt = false;
-	nvmf_line_put(
-		&queue->connection,
-		&(struct nvmf_pdu){ .request = request, .bytes = inside, .type = NVME_TCP_CAPSULE_CMD });
+	queue->nvmf->wire->begin(queue, request);
 }
 
 /* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success.
@@ -80,17 +66,63 @@ static void note_written(struct nvmf_queue *queue, const struct nvmf_request *re
 		queue->nvmf->wrote = true;
 }
 
+static void finish_internal(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	request->state = request->waited ? NVMF_SENT : NVMF_FREE;
+	if (request == &queue->internal[NVMF_KEEP_ALIVE]) /* any answer will do */
+		queue->nvmf->silent_ns = 0;
+	else if (request == &queue->internal[NVMF_EVENT] && !(request->cqe.dw3 >> 17))
+		queue->nvmf->event = request->cqe.dw0;
+}
+
+/* The namespace cannot be reached by this path now; the command was not carried out. Base 2.0, section 8.1.3
+ */
+static bool is_of_path(u32 status)
+{
+	switch (status & NVME_STATUS_CODE_MASK) {
+	case NVME_STATUS_PATH_PERSISTENT_LOSS:
+	case NVME_STATUS_PATH_INACCESSIBLE:
+	case NVME_STATUS_PATH_TRANSITION: return true;
+	default: return false;
+	}
+}
+
+static bool may_reroute(struct nvmf *nvmf)
+{
+	u64 now = nvmf_now_ns();
+
+	if (!nvmf->rerouted_ns)
+		nvmf->rerouted_ns = now;
+	return now - nvmf->rerouted_ns <= nvmf->keys.ctrl_loss_ms * 1000000;
+}
+
+/* Hold it, for another path or another time. */
+static void reroute(struct nvmf *nvmf, struct nvmf_request *request, u32 status)
+{
+	static const u32 states[] = { 0, NVME_ANA_PERSISTENT_LOSS, NVME_ANA_INACCESSIBLE, NVME_ANA_CHANGE };
+
+	request->state = NVMF_HELD;
+	nvmf_path_set(nvmf, nvmf->host, states[status & 3]);
+	if (!nvmf->rerouted)
+		nvmf->retry_ns = nvmf_now_ns() + NVMF_RETRY_NS;
+	nvmf->rerouted = true;
+}
+
 static void finish(struct nvmf_queue *queue, struct nvmf_request *request)
 {
 	u32 status = status_of(request);
 
 	request->cqe.dw3 = (request->cqe.dw3 & 0xffff) | status << 17;
 	if (is_internal(queue, request)) {
-		request->state = request->waited ? NVMF_SENT : NVMF_FREE;
-		if (!request->waited) /* Keep Alive: any answer will do */
-			queue->nvmf->silent_ns = 0;
+		finish_internal(queue, request);
 		return;
 	}
+	if (queue->id && is_of_path(status) && may_reroute(queue->nvmf)) {
+		reroute(queue->nvmf, request, status);
+		return;
+	}
+	if (queue->id && !status)
+		queue->nvmf->rerouted_ns = 0;
 	if (!queue->id && !status)
 		nvmf_bridge_end(queue, request);
 	else if (!status)

@@ -172,11 +172,10 @@ static bool ready(struct nvmf_queue *queue)
 		poll_sq(queue);
 	if (queue->cq_free <= queue->size / 2)
 		poll_cq(queue);
-	if (queue->id && queue->nvmf->resent_open)
+	if (queue->nvmf->moving || (queue->id && queue->nvmf->resent_open))
 		return false;
 	return queue->head != queue->tail && queue->cq_free && queue->inflight < queue->most &&
-	       !queue->lost && queue->connection.socket >= 0 &&
-	       nvmf_line_room(&queue->connection) > NVMF_INTERNAL;
+	       !queue->lost && queue->connection.open && nvmf_room(queue) > NVMF_INTERNAL;
 }
 
 unsigned nvmf_ring_fetch(struct nvmf_queue *queue)

@@ -42,17 +42,23 @@ void nvmf_line_put(struct nvmf_connection *connection, const struct nvmf_pdu *pd
 	pdu->request->sending++;
 }
 
-/* The command as the wire has it: an SGL where lanes wrote PRPs. */
-static void make_capsule(const struct nvmf_pdu *pdu, struct nvme_tcp_cmd *cmd)
+struct nvme_sqe nvmf_capsule(const struct nvmf_request *request)
 {
-	const struct nvmf_request *request = pdu->request;
 	struct nvme_sqe sqe = request->sqe;
-	struct nvme_sgl sgl = { .bytes = request->bytes,
-				.type = pdu->bytes ? NVME_SGL_DATA_BLOCK_OFFSET
-						   : NVME_SGL_TRANSPORT_DATA_BLOCK };
 
 	sqe.cdw0 = (sqe.cdw0 & 0x03ffu) | NVME_PSDT_SGL | (u32)request->cid << 16;
 	sqe.mptr = 0;
+	return sqe;
+}
+
+/* An SGL where lanes wrote PRPs. */
+static void make_capsule(const struct nvmf_pdu *pdu, struct nvme_tcp_cmd *cmd)
+{
+	struct nvme_sqe sqe = nvmf_capsule(pdu->request);
+	struct nvme_sgl sgl = { .bytes = pdu->request->bytes,
+				.type = pdu->bytes ? NVME_SGL_DATA_BLOCK_OFFSET
+						   : NVME_SGL_TRANSPORT_DATA_BLOCK };
+
 	memcpy(&sqe.prp1, &sgl, sizeof(sgl));
 	memcpy(cmd->sqe, &sqe, sizeof(sqe));
 }
@@ -146,7 +152,7 @@ static void finish(struct nvmf_queue *queue)
 			nvmf_request_sent(queue, batch->requests[i]);
 }
 
-bool nvmf_send(struct nvmf_queue *queue)
+bool nvmf_tcp_send(struct nvmf_queue *queue)
 {
 	struct nvmf_connection *connection = &queue->connection;
 	struct nvmf_batch *batch = connection->batch;
@@ -155,7 +161,7 @@ bool nvmf_send(struct nvmf_queue *queue)
 	while (connection->writable && (batch->at < batch->count || fill(connection))) {
 		struct msghdr message = { .msg_iov = batch->iovs + batch->at,
 					  .msg_iovlen = batch->count - batch->at };
-		ssize_t sent = sendmsg(connection->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t sent = weir_tls_or_sendmsg(connection->tls, connection->socket, &message);
 
 		if (sent < 0 && errno == EINTR)
 			continue;

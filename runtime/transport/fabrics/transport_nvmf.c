@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport_nvmf.c: nvmf: is a controller on a network, reached through NVMe/TCP.
+ * transport_nvmf.c: nvmf: is a controller on a network, reached through NVMe/TCP or NVMe/RDMA.
  *
  * Owns: the URI's keys, and registers as the runtime reads and writes them. To the runtime it is a controller
  * like any other, with queues in memory; mover.c carries them over.
@@ -32,7 +32,7 @@ enum {
 
 #define NVMF_KEYS                                                                                            \
 	"nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, "   \
-	"timeout_ms, retries, dhchap_secret, dhchap_ctrl_secret"
+	"timeout_ms, retries, dhchap_secret, dhchap_ctrl_secret, tls, tls_psk"
 
 static struct nvmf *nvmf_of(struct weir_transport *transport)
 {
@@ -103,6 +103,38 @@ static int take_secrets(struct weir_uri *uri, struct nvmf_keys *keys)
 	return error;
 }
 
+static int take_tls(struct weir_uri *uri, struct nvmf_keys *keys)
+{
+	static const char *const words[] = { "default", "on", "off", NULL };
+	const char *path = weir_uri_take_text(uri, "tls_psk");
+	unsigned tls = 0;
+	int error = weir_uri_take_choice(uri, "tls", words, &tls);
+
+	if (!error && tls == 1 && !path)
+		return weir_fail(
+			EINVAL,
+			"storage \"%s\": tls=on without tls_psk=: give the file with the key that the "
+			"target has for this host; weir-fabrics psk makes one",
+			uri->text);
+	return error || !path || tls == 2 ? error : weir_tls_key_load(path, &keys->tls_key);
+}
+
+/* What RDMA has not. */
+static int check_wire(const struct weir_uri *uri, const struct nvmf_keys *keys)
+{
+	if (!keys->hosts.address[0].rdma)
+		return 0;
+	if (keys->header_digest || keys->data_digest)
+		return weir_fail(
+			EINVAL,
+			"storage \"%s\": digest= is of tcp://; devices of RDMA check what they carry by "
+			"themselves",
+			uri->text);
+	if (keys->tls_key.bytes)
+		return weir_fail(EINVAL, "storage \"%s\": tls_psk= is of tcp://; RDMA has no TLS", uri->text);
+	return 0;
+}
+
 /* A URI without a subsystem is refused with those that the host offers. */
 static int list_subsystems(const char *uri, const struct nvmf_keys *keys)
 {
@@ -144,7 +176,8 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
 	    (error = take_digests(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
-	    (error = take_secrets(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
+	    (error = take_secrets(uri, keys)) != 0 || (error = take_tls(uri, keys)) != 0 ||
+	    (error = check_wire(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
 		return error;
 	if (keys->mdts & (keys->mdts - 1))
 		return weir_fail(EINVAL, "storage \"%s\": mdts=%llu is not a power of two", uri->text,
@@ -160,16 +193,52 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	return 0;
 }
 
+static void report_path(const char *text, const struct nvmf_keys *keys, uint32_t nsid, unsigned host,
+			struct weir_path_report *report)
+{
+	struct nvmf_keys one = *keys;
+	struct nvmf *probe;
+
+	*report = (struct weir_path_report){ .address = keys->hosts.address[host] };
+	one.hosts = (struct weir_address_list){ .count = 1, .address = { report->address } };
+	one.mdts = NVME_PAGE_BYTES;
+	report->error = nvmf_new(text, &one, 0, &probe);
+	if (!report->error) {
+		report->error = nvmf_path_ask(probe, nsid, &report->state);
+		nvmf_free(probe);
+	}
+	if (report->error)
+		snprintf(report->sentence, sizeof(report->sentence), "%s", weir_last_error());
+}
+
+int weir_fabrics_paths(const char *text, struct weir_path_report reports[WEIR_ADDRESS_MOST], unsigned *count)
+{
+	struct weir_transport base = { .ops = &weir_transport_nvmf };
+	struct nvmf_keys keys;
+	struct weir_uri uri;
+	int error = weir_uri_parse(text, &uri);
+
+	*count = 0;
+	if (error)
+		return error;
+	error = take_keys(&uri, &base, &keys);
+	weir_uri_release(&uri);
+	for (unsigned i = 0; !error && i < keys.hosts.count; i++, (*count)++)
+		report_path(text, &keys, base.nsid, i, &reports[i]);
+	return error;
+}
+
 static void describe(struct nvmf *nvmf)
 {
 	const struct nvmf_keys *keys = &nvmf->keys;
 	char text[WEIR_ADDRESS_BYTES + 16];
 	bool any = keys->header_digest || keys->data_digest;
 
-	snprintf(nvmf->path, sizeof(nvmf->path), "NVMe/TCP to %.80s%s%s%s%s",
+	snprintf(nvmf->path, sizeof(nvmf->path), "%s to %.80s%s%s%s%s%s%s", nvmf->wire->name,
 		 weir_address_text(&keys->hosts.address[nvmf->host], text),
-		 keys->header_digest ? ", header digests" : "", keys->data_digest ? ", data digests" : "",
-		 any ? " by " : "", any ? weir_crc32c_how() : "");
+		 keys->hosts.count > 1 ? ", the first of several paths" : "",
+		 keys->tls_key.bytes ? ", TLS 1.3" : "", keys->header_digest ? ", header digests" : "",
+		 keys->data_digest ? ", data digests" : "", any ? " by " : "", any ? weir_crc32c_how() : "");
 }
 
 static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *request)
@@ -178,11 +247,15 @@ static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *requ
 
 	nvmf->dma = request->dma;
 	nvmf->doorbells = request->doorbells;
+	nvmf->woken = request->wakes;
 	error = nvmf_associate(nvmf);
 	if (error)
 		return error;
 	describe(nvmf);
-	return nvmf_mover_start(nvmf);
+	if (nvmf->keys.hosts.count == 1)
+		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
+	error = nvmf_mover_start(nvmf);
+	return error ? error : nvmf_paths_start(nvmf);
 }
 
 static int nvmf_open(struct weir_transport_request *request, struct weir_transport **out)
@@ -199,14 +272,22 @@ static int nvmf_open(struct weir_transport_request *request, struct weir_transpo
 	if (error)
 		return error;
 	nvmf->base = base;
+	store_relaxed_u32(&nvmf->registers.nsid, base.nsid); /* relaxed: nobody else has it yet */
+	store_relaxed_u64(&nvmf->counters.path_count, keys.hosts.count);
 	nvmf->base.network = (uintptr_t)&nvmf->counters;
 	error = bring_up(nvmf, request);
 	if (error) {
+		(void)nvmf_mover_stop(nvmf, CLOSE_MS);
 		nvmf_free(nvmf);
 		return error;
 	}
 	*out = &nvmf->base;
 	return 0;
+}
+
+static void nvmf_wake(struct weir_transport *transport)
+{
+	nvmf_mover_wake(nvmf_of(transport));
 }
 
 static uint64_t read_cap(const struct nvmf *nvmf)
@@ -324,6 +405,7 @@ const struct weir_transport_ops weir_transport_nvmf = {
 	.restart = nvmf_restart,
 	.stats = nvmf_stats,
 	.halt = nvmf_halt,
+	.wake = nvmf_wake,
 	.path = nvmf_path,
 	.close = nvmf_close,
 };

@@ -295,8 +295,8 @@ static int engine_choose(struct file_medium *file, enum weir_file_engine engine)
 		return error;
 	if (error) {
 		file->reason = " (io_uring is forbidden or missing)";
-		fprintf(stderr, "weir: %s. Up to %d threads read and write it instead, at a lower rate\n",
-			weir_last_error(), FILE_POOL_THREADS);
+		weir_report("%s. Up to %d threads read and write it instead, at a lower rate",
+			    weir_last_error(), FILE_POOL_THREADS);
 	}
 	return pool_create(file);
 }

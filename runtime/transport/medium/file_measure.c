@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <weir/core/mix.h>
+
 #include "file.h"
 
 enum {
@@ -23,16 +25,6 @@ static double now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
 }
 
 /**
@@ -79,7 +71,7 @@ static double round_s(struct measure *m, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		io_uring_prep_read(io_uring_get_sqe(&m->uring), m->fd, m->memory + (size_t)i * MEASURE_BYTES,
-				   MEASURE_BYTES, next_random(&m->random) % m->blocks * MEASURE_BYTES);
+				   MEASURE_BYTES, weir_mix_next(&m->random) % m->blocks * MEASURE_BYTES);
 	submitted = io_uring_submit(&m->uring);
 	if (submitted < 0 || reap(m, (unsigned)submitted) || (unsigned)submitted != count)
 		return -1;

@@ -161,7 +161,8 @@ static int measure_device(struct file_target *target)
 
 	if (ioctl(target->fds[FILE_BUFFERED], BLKGETSIZE64, &target->bytes) ||
 	    ioctl(target->fds[FILE_BUFFERED], BLKSSZGET, &logical))
-		return weir_fail(errno, "file:%s does not tell its size (%s)", target->name, strerror(errno));
+		return weir_fail(errno, "file:%s does not report its size (%s)", target->name,
+				 strerror(errno));
 	target->logical_bytes = (uint32_t)logical;
 	if (target->bytes < target->block_bytes)
 		return weir_fail(EINVAL, "file:%s is a block device of %llu bytes, less than one block of %u",

@@ -34,8 +34,10 @@ enum weir_io_kind {
  * @status: NVMe status code (NVME_STATUS_..., 0 = success), set by the medium
  * @done: called once when it has ended, from submit() or poll() on @thread
  * @medium_data: scratch of the medium while it is in flight
- * @version: to an engine alone (engine/engine.h): of the first block that changes
- * @epochs: likewise: weir_engine_epochs(); both lie where other media have scratch: requests are no longer
+ * @version: to an engine (engine/engine.h), of the first block that changes; to a volume, of what lanes gave
+ * one
+ * @epochs: to an engine alone: weir_engine_epochs(); both lie where other media have scratch: requests are no
+ * longer
  */
 struct weir_io {
 	enum weir_io_kind kind;
@@ -92,6 +94,7 @@ struct weir_medium_ops {
  *             lies behind reads as zeros, and a write leaves it out
  * @block_bytes: 512 or 4096
  * @read_only: writes are refused by the controller
+ * @in_memory: its bytes are memory of this process: to discard what is written again soon costs page faults
  * @path: how it reaches its bytes, for people: "ram", "io_uring, O_DIRECT", ...;
  *        may come to point to another text: read it with weir_medium_path()
  */
@@ -101,6 +104,7 @@ struct weir_medium {
 	uint64_t end_bytes;
 	uint32_t block_bytes;
 	bool read_only;
+	bool in_memory;
 	const char *path;
 };
 

@@ -239,7 +239,12 @@ int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_
 	ram = calloc(1, sizeof(*ram));
 	if (!ram)
 		return weir_fail(ENOMEM, "no memory for a medium");
-	ram->medium = (struct weir_medium){ &ram_ops, bytes, end, block_bytes, false, "ram" };
+	ram->medium = (struct weir_medium){ .ops = &ram_ops,
+					    .bytes = bytes,
+					    .end_bytes = end,
+					    .block_bytes = block_bytes,
+					    .in_memory = true,
+					    .path = "ram" };
 	error = map_bytes(ram);
 	if (error)
 		goto free_ram;

@@ -266,8 +266,11 @@ int weir_medium_sparse_open(uint64_t bytes, uint32_t block_bytes, struct weir_me
 		free(sparse);
 		return weir_fail(ENOMEM, "no memory for a medium");
 	}
-	sparse->medium = (struct weir_medium){ &sparse_ops, bytes, bytes,
-					       block_bytes, false, "ram, contents by address" };
+	sparse->medium = (struct weir_medium){ .ops = &sparse_ops,
+					       .bytes = bytes,
+					       .end_bytes = bytes,
+					       .block_bytes = block_bytes,
+					       .path = "ram, contents by address" };
 	sparse->levels = levels_of(bytes);
 	*out = &sparse->medium;
 	return 0;

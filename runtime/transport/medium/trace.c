@@ -60,9 +60,8 @@ static void write_line(struct trace *trace, const char *line, int bytes)
 		return;
 	/* relaxed: a thread may say so once more */
 	if (!__atomic_exchange_n(&trace->lost, true, __ATOMIC_RELAXED))
-		fprintf(stderr,
-			"weir: a line of a medium's trace could not be written (%s); the trace has holes\n",
-			strerror(errno));
+		weir_report("a line of a medium's trace could not be written (%s); the trace has holes",
+			    strerror(errno));
 }
 
 static void note_begin(const struct traced *traced)

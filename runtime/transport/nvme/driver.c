@@ -78,11 +78,11 @@ static int read_numbers(struct weir_nvme_driver *driver)
 
 	path_of(path, driver, "/queue_count");
 	if (!read_number(path, &driver->queues))
-		return weir_fail(EIO, "storage \"%s\": %s does not tell how many queues the driver has",
+		return weir_fail(EIO, "storage \"%s\": %s does not say how many queues the driver has",
 				 driver->function.storage, path);
 	path_of(path, driver, "/sqsize");
 	if (!read_number(path, &size))
-		return weir_fail(EIO, "storage \"%s\": %s does not tell how large queues may be",
+		return weir_fail(EIO, "storage \"%s\": %s does not say how large queues may be",
 				 driver->function.storage, path);
 	driver->most_entries = size + 1;
 	return 0;

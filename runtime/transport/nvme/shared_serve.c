@@ -44,9 +44,13 @@ static bool is_behind(const struct weir_nvme_member *member)
 	return generation_of(&member->generation) != generation_of(&member->controller->generation);
 }
 
+/* While the controller stops it is not ready, and no generation says yet why. */
 bool weir_nvme_member_was_reset(struct weir_transport *transport)
 {
-	return is_behind(member_of(transport));
+	struct weir_nvme_member *member = member_of(transport);
+
+	/* shared.N3: pairs with shared.N2: without the flag the generation is that of the reset */
+	return __atomic_load_n(&member->controller->stopping, __ATOMIC_ACQUIRE) || is_behind(member);
 }
 
 uint32_t weir_nvme_member_read32(struct weir_transport *transport, uint32_t offset)
@@ -123,16 +127,28 @@ int weir_nvme_shared_start(struct weir_nvme_shared *controller, enum weir_shadow
 }
 
 /* With CC.EN = 0 no queue pair is left. */
+static int stop(struct weir_nvme_shared *controller)
+{
+	int error;
+
+	set_flag(&controller->stopping);
+	error = weir_admin_stop(&controller->admin);
+	for (unsigned i = 0; i < controller->granted && !error; i++)
+		controller->numbers[i].sq = controller->numbers[i].cq = false;
+	if (!error)
+		set_generation(&controller->generation, controller->generation + 1);
+	/* shared.N2: after the generation; pairs with shared.N3 */
+	__atomic_store_n(&controller->stopping, false, __ATOMIC_RELEASE);
+	return error;
+}
+
 int weir_nvme_shared_reset(struct weir_nvme_shared *controller)
 {
 	bool shadow = controller->shadow_file >= 0;
-	int error = weir_admin_stop(&controller->admin);
+	int error = stop(controller);
 
 	if (error)
 		return error;
-	for (unsigned i = 0; i < controller->granted; i++)
-		controller->numbers[i].sq = controller->numbers[i].cq = false;
-	set_generation(&controller->generation, controller->generation + 1);
 	error = weir_nvme_shared_start(controller, shadow ? WEIR_SHADOW_AUTO : WEIR_SHADOW_OFF);
 	controller->down = error != 0;
 	return error;

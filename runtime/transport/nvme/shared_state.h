@@ -36,6 +36,7 @@ struct weir_nvme_number {
  * @lock: around the admin queue, @numbers and all that follows
  * @numbers: of pairs 1 to @granted
  * @generation: how often it was reset; queue pairs are of one generation
+ * @stopping: a storage has it reset, and it may not be ready any more; read without @lock
  * @down: a reset ended its queue pairs, and it was not started again
  * @halted: it may do no DMA any more, and does not come back
  * @asked: the system wants it back
@@ -55,6 +56,7 @@ struct weir_nvme_shared {
 	struct weir_nvme_number *numbers;
 	unsigned granted;
 	uint64_t generation;
+	bool stopping;
 	bool down;
 	bool halted;
 	bool asked;

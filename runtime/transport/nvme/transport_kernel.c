@@ -283,8 +283,8 @@ static void remove_pair(struct kernel_controller *controller, struct kernel_pair
 	struct weir_p2p_deregister call = { .size = sizeof(call), .handle = pair->call.handle };
 
 	if (ioctl(controller->base.window->node, WEIR_P2P_QUEUE_REMOVE, &call) && errno != ENOENT)
-		fprintf(stderr, "weir: storage \"%s\": queue pair %u stays the module's: %s\n",
-			controller->uri, pair->call.qid, weir_window_reason(controller->base.window->node));
+		weir_report("storage \"%s\": queue pair %u stays the module's: %s", controller->uri,
+			    pair->call.qid, weir_window_reason(controller->base.window->node));
 }
 
 static int kernel_adopt(struct weir_transport *transport, const struct weir_rings *rings)
@@ -362,11 +362,10 @@ static void kernel_close(struct weir_transport *transport)
 			remove_pair(controller, &controller->pairs[i]);
 	}
 	if (!none)
-		fprintf(stderr,
-			"weir: storage \"%s\": queue pairs are left at the controller (%s); weir_p2p resets "
-			"it when the context is "
-			"closed\n",
-			controller->uri, weir_last_error());
+		weir_report("storage \"%s\": queue pairs are left at the controller (%s); weir_p2p resets "
+			    "it when the context is "
+			    "closed",
+			    controller->uri, weir_last_error());
 	if (controller->disk >= 0)
 		close(controller->disk);
 	weir_nvme_driver_close(&controller->driver);
@@ -466,9 +465,8 @@ static int reach(struct kernel_controller *controller, struct weir_transport_req
 	controller->base.gpu_memory = WEIR_GPU_MEMORY_QUEUES;
 	controller->base.most_entries = controller->driver.most_entries;
 	controller->writes = !request->read_only && !controller->base.read_only;
-	snprintf(controller->path, sizeof(controller->path),
-		 "NVMe controller %s beside the kernel's driver (%s)", controller->driver.function.address,
-		 controller->driver.name);
+	snprintf(controller->path, sizeof(controller->path), "NVMe controller %s of the kernel's driver (%s)",
+		 controller->driver.function.address, controller->driver.name);
 	return 0;
 }
 

@@ -128,7 +128,7 @@ static int hear_of_removal(struct weir_vfio *vfio)
 	vfio->wanted = file = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	memcpy(request.set.data, &file, sizeof(file));
 	if (file < 0 || ioctl(vfio->device, VFIO_DEVICE_SET_IRQS, &request) != 0)
-		return weir_vfio_kernel_says(vfio, "tell of the removal");
+		return weir_vfio_kernel_says(vfio, "report the removal");
 	return 0;
 }
 
@@ -236,16 +236,15 @@ static void leave(struct weir_vfio *vfio)
 	vfio->left = all;
 	pthread_mutex_unlock(&vfio->lock);
 	if (!all) {
-		fprintf(stderr,
-			"weir: storage \"%s\": no memory to take the place of the registers of %s, which the "
-			"system has "
-			"to wait for until it is closed\n",
-			vfio->function.storage, vfio->function.address);
+		weir_report("storage \"%s\": no memory to take the place of the registers of %s, which the "
+			    "system has "
+			    "to wait for until it is closed",
+			    vfio->function.storage, vfio->function.address);
 		return;
 	}
 	close_files(vfio);
-	fprintf(stderr, "weir: storage \"%s\": the system takes %s away; weir let go of it\n",
-		vfio->function.storage, vfio->function.address);
+	weir_report("storage \"%s\": the system takes %s away; weir let go of it", vfio->function.storage,
+		    vfio->function.address);
 }
 
 bool weir_vfio_wanted(struct weir_vfio *vfio)

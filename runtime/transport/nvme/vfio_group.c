@@ -32,7 +32,7 @@ static int open_group(struct weir_vfio *vfio)
 	if (error)
 		return error;
 	if (ioctl(vfio->space->group, VFIO_GROUP_GET_STATUS, &status) != 0)
-		return weir_vfio_kernel_says(vfio, "tell the status of the IOMMU group");
+		return weir_vfio_kernel_says(vfio, "report the status of the IOMMU group");
 	return status.flags & VFIO_GROUP_FLAGS_VIABLE ? 0 : weir_pcie_group_fail(&vfio->function);
 }
 

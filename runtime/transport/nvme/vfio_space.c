@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,9 +62,8 @@ static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t byt
 
 	pthread_mutex_lock(&space->lock);
 	if (!space->over && space->way->unmap(space, address, bytes) != 0)
-		fprintf(stderr,
-			"weir: storage \"%s\": VFIO cannot unmap %" PRIu64 " bytes at %#" PRIx64 ": %s\n",
-			space->storage, bytes, address, strerror(errno));
+		weir_report("storage \"%s\": VFIO cannot unmap %" PRIu64 " bytes at %#" PRIx64 ": %s",
+			    space->storage, bytes, address, strerror(errno));
 	pthread_mutex_unlock(&space->lock);
 }
 

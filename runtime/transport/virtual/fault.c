@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * virtual/fault.c: which commands the fault table strikes.
+ * virtual/fault.c: which commands the fault table matches.
  *
  * Owns: the table and its counts. A command is asked about once, when it is
- * fetched; what strikes it is written into its request, and others carry it out.
+ * fetched; what matches it is written into its request, and others carry it out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,11 +24,8 @@ int virtual_faults_create(struct weir_virtual *controller)
 	controller->faults = aligned_alloc(VIRTUAL_CACHE_LINE_BYTES, count * sizeof(*controller->faults));
 	if (!controller->faults)
 		return weir_fail(ENOMEM, "no memory for %u fault rows", count);
-	for (u32 i = 0; i < count; i++) {
-		controller->faults[i] = (struct virtual_fault_row){ .given = options->faults[i] };
-		if (!controller->faults[i].given.every)
-			controller->faults[i].given.every = 1;
-	}
+	for (u32 i = 0; i < count; i++)
+		controller->faults[i] = weir_virtual_fault_row(&options->faults[i]);
 	controller->options.faults = NULL; /* the caller's */
 	for (u32 i = 0; i < options->threads; i++) {
 		controller->threads[i].faults = calloc(1, sizeof(struct virtual_faults));
@@ -45,85 +42,42 @@ void virtual_faults_destroy(struct weir_virtual *controller)
 	free(controller->faults);
 }
 
-/* A shift-and-multiply of the number: a lot needs no state that threads would share. */
-u64 virtual_fault_draw(u64 seed, u64 number)
+/* Take one of at most @count. Return: false when all are used. */
+static bool take(struct weir_fault_row *row)
 {
-	u64 x = seed * 0xd1342543de82ef95u + (number + 1) * 0x9e3779b97f4a7c15u;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
-static bool opcode_matches(const struct weir_virtual_fault *fault, u8 opcode)
-{
-	switch (fault->opcode) {
-	case WEIR_VIRTUAL_FAULT_READ: return opcode == NVME_OPCODE_READ;
-	case WEIR_VIRTUAL_FAULT_WRITE: return opcode == NVME_OPCODE_WRITE;
-	case WEIR_VIRTUAL_FAULT_FLUSH: return opcode == NVME_OPCODE_FLUSH;
-	default: return true;
-	}
-}
-
-static bool blocks_match(const struct weir_virtual_fault *fault, const struct nvme_sqe *sqe)
-{
-	u64 lba = (u64)sqe->cdw11 << 32 | sqe->cdw10;
-	u64 blocks = (u64)(sqe->cdw12 & 0xffff) + 1;
-
-	switch ((u8)sqe->cdw0) {
-	case NVME_OPCODE_READ:
-	case NVME_OPCODE_WRITE:
-	case NVME_OPCODE_COMPARE:
-	case NVME_OPCODE_WRITE_ZEROES:
-		return lba >= fault->lba ? lba - fault->lba < fault->blocks : fault->lba - lba < blocks;
-	default: return false;
-	}
-}
-
-static bool matches(const struct weir_virtual_fault *fault, const struct virtual_queue *queue,
-		    const struct nvme_sqe *sqe)
-{
-	return opcode_matches(fault, (u8)sqe->cdw0) && (!fault->queue || fault->queue == queue->id) &&
-	       (!fault->blocks || blocks_match(fault, sqe));
-}
-
-/* One of at most @count; false when all are used. */
-static bool claim(struct virtual_fault_row *row)
-{
-	u64 matched = load_relaxed_u64(&row->matched);
+	u64 matched = weir_load_u64_relaxed_dev(&row->matched), seen;
 
 	/* Relaxed: the counts of a row order nothing but themselves. */
-	do {
-		if (row->given.count && matched >= row->given.count)
-			return false;
-	} while (!compare_exchange_relaxed_u64(&row->matched, &matched, matched + 1));
-	return true;
+	while (!row->count || matched < row->count) {
+		seen = weir_cas_u64_relaxed_dev(&row->matched, matched, matched + 1);
+		if (seen == matched)
+			return true;
+		matched = seen;
+	}
+	return false;
 }
 
-static bool strikes(struct virtual_fault_row *row)
+static bool matches(struct weir_fault_row *row, u32 queue, const struct nvme_sqe *sqe)
 {
-	const struct weir_virtual_fault *fault = &row->given;
-	u64 number = fetch_add_relaxed_u64(&row->seen, 1);
+	u64 lba = (u64)sqe->cdw11 << 32 | sqe->cdw10, blocks = (u64)(sqe->cdw12 & 0xffff) + 1;
 
-	if (number < fault->after || (number - fault->after + 1) % fault->every)
+	if (!weir_fault_is_for(row, queue, sqe->cdw0 & 0xff, lba, blocks))
 		return false;
-	if (fault->chance && virtual_fault_draw(fault->seed, number) % 1000 >= fault->chance)
-		return false;
-	return claim(row);
+	/* relaxed: as above */
+	return weir_fault_matches(row, weir_add_u64_relaxed_dev(&row->seen, 1)) && take(row);
 }
 
-struct virtual_fault_row *virtual_fault_of(const struct virtual_request *request,
-					   enum weir_virtual_fault_kind kind)
+struct weir_fault_row *virtual_fault_of(const struct virtual_request *request,
+					enum weir_virtual_fault_kind kind)
 {
 	if (!(request->faults & bit_of(kind)))
 		return NULL;
 	return &request->thread->controller->faults[request->fault_rows[kind]];
 }
 
-struct virtual_fault_row *virtual_fault_take(struct virtual_request *request,
-					     enum weir_virtual_fault_kind kind)
+struct weir_fault_row *virtual_fault_take(struct virtual_request *request, enum weir_virtual_fault_kind kind)
 {
-	struct virtual_fault_row *row = virtual_fault_of(request, kind);
+	struct weir_fault_row *row = virtual_fault_of(request, kind);
 
 	if (!row)
 		return NULL;
@@ -134,10 +88,10 @@ struct virtual_fault_row *virtual_fault_take(struct virtual_request *request,
 
 void virtual_fault_spare(struct virtual_request *request, enum weir_virtual_fault_kind kind)
 {
-	struct virtual_fault_row *row = virtual_fault_of(request, kind);
+	struct weir_fault_row *row = virtual_fault_of(request, kind);
 
 	request->faults &= ~bit_of(kind);
-	fetch_add_relaxed_u64(&row->matched, ~(u64)0); /* relaxed: as in claim() */
+	(void)weir_add_u64_relaxed_dev(&row->matched, ~(u64)0); /* relaxed: as in take() */
 }
 
 static void stall(struct virtual_request *request, u32 us)
@@ -148,21 +102,21 @@ static void stall(struct virtual_request *request, u32 us)
 	thread->ready = 0;
 }
 
-static u32 status_of(const struct weir_virtual *controller, const struct weir_virtual_fault *fault)
+static u32 status_of(const struct weir_virtual *controller, const struct weir_fault_row *row)
 {
 	/* relaxed: the feature was set before the command was submitted */
-	u32 crd = load_relaxed_u32(&controller->retry_delays) ? fault->crd << NVME_STATUS_CRD_SHIFT : 0;
+	bool delays = load_relaxed_u32(&controller->retry_delays);
 
-	return fault->code | crd | (fault->dnr ? NVME_STATUS_DNR : 0);
+	return delays ? row->code : row->code & ~(NVME_STATUS_CRD_MASK << NVME_STATUS_CRD_SHIFT);
 }
 
 /* What happens when it is fetched; the rest waits for its completion. */
 static u32 strike(struct virtual_request *request)
 {
-	struct virtual_fault_row *row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STALL);
+	struct weir_fault_row *row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STALL);
 
 	if (row)
-		stall(request, row->given.us);
+		stall(request, row->us);
 	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_GONE))
 		store_relaxed_u32(&request->thread->controller->pulled, 1); /* silence.F1 orders it */
 	if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_FATAL) ||
@@ -175,7 +129,7 @@ static u32 strike(struct virtual_request *request)
 		return NVME_STATUS_INTERNAL_ERROR; /* likewise */
 	}
 	row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_STATUS);
-	return row ? status_of(request->thread->controller, &row->given) : NVME_STATUS_SUCCESS;
+	return row ? status_of(request->thread->controller, row) : NVME_STATUS_SUCCESS;
 }
 
 u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *sqe)
@@ -184,12 +138,12 @@ u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *
 
 	request->faults = 0;
 	for (u32 i = 0; i < controller->options.fault_count; i++) {
-		struct virtual_fault_row *row = &controller->faults[i];
+		struct weir_fault_row *row = &controller->faults[i];
 
-		if (!matches(&row->given, request->queue, sqe) || !strikes(row))
+		if (!matches(row, request->queue->id, sqe))
 			continue;
-		request->faults |= bit_of(row->given.kind);
-		request->fault_rows[row->given.kind] = (u8)i;
+		request->faults |= bit_of(row->kind);
+		request->fault_rows[row->kind] = (u8)i;
 	}
 	return request->faults ? strike(request) : NVME_STATUS_SUCCESS;
 }

@@ -11,29 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WEIR_VIRTUAL_FAULTS = 64 }; /* most rows of a table */
-
-/** enum weir_virtual_fault_kind - what happens to a command that is matched */
-enum weir_virtual_fault_kind {
-	WEIR_VIRTUAL_FAULT_STATUS,    /* it ends with @code; the medium is not touched */
-	WEIR_VIRTUAL_FAULT_LATE,      /* its completion comes @us after its time */
-	WEIR_VIRTUAL_FAULT_SHUFFLE,   /* held until @of are, then posted in a random order */
-	WEIR_VIRTUAL_FAULT_BURST,     /* held until @of are, then posted in theirs */
-	WEIR_VIRTUAL_FAULT_STALL,     /* nothing is fetched from its queue for @us after it */
-	WEIR_VIRTUAL_FAULT_DROP,      /* carried out, never completed; its identifier stays in use */
-	WEIR_VIRTUAL_FAULT_DUPLICATE, /* its entry is posted twice */
-	WEIR_VIRTUAL_FAULT_STRAY,     /* before its entry comes one for another identifier, @cid */
-	WEIR_VIRTUAL_FAULT_PHASE,     /* its entry has the phase of the pass before */
-	WEIR_VIRTUAL_FAULT_MISROUTE,  /* its entry names another submission queue */
-	WEIR_VIRTUAL_FAULT_FATAL,     /* the controller fails: CSTS.CFS, and silence until a reset */
-	WEIR_VIRTUAL_FAULT_GONE,      /* it is pulled out: silence for good, its registers read as ones */
-	WEIR_VIRTUAL_FAULT_STUCK, /* never ends: neither Abort nor its queue's deletion, which hangs; a reset
-				     ends it */
-	WEIR_VIRTUAL_FAULT_HUNG,  /* likewise, and a reset does not end either: CSTS.RDY stays */
-	WEIR_VIRTUAL_FAULT_OFF, /* somebody else clears CC.EN: CSTS.RDY becomes 0, and nothing ends, until it
-				   is set again */
-	WEIR_VIRTUAL_FAULT_KINDS,
-};
+#include "../../kernels/fault_row.h"
 
 /** enum weir_virtual_fault_opcode - the commands a row is for */
 enum weir_virtual_fault_opcode {
@@ -107,6 +85,9 @@ struct weir_virtual_fault {
  */
 int weir_virtual_faults_parse(const char *text, struct weir_virtual_fault *rows, unsigned most,
 			      unsigned *count);
+
+/** weir_virtual_fault_row() - a row as controllers use it, with nothing counted yet */
+struct weir_fault_row weir_virtual_fault_row(const struct weir_virtual_fault *fault);
 
 /** weir_virtual_faults_check() - -EINVAL, with a sentence, for a table that cannot be */
 int weir_virtual_faults_check(const struct weir_virtual_fault *rows, unsigned count);

@@ -76,13 +76,13 @@ static struct virtual_request *pick(struct virtual_line *line, u32 index)
 
 static void release_group(struct virtual_thread *thread, u32 row)
 {
-	const struct weir_virtual_fault *fault = &thread->controller->faults[row].given;
+	const struct weir_fault_row *fault = &thread->controller->faults[row];
 	struct virtual_faults *faults = thread->faults;
 	struct virtual_line *line = &faults->groups[row];
 
 	while (line->count) {
 		bool by_lot = fault->kind == WEIR_VIRTUAL_FAULT_SHUFFLE;
-		u64 lot = by_lot ? virtual_fault_draw(fault->seed, faults->draws++) : 0;
+		u64 lot = by_lot ? weir_fault_draw(fault->seed, faults->draws++) : 0;
 		struct virtual_request *request = pick(line, (u32)(lot % line->count));
 
 		take_out(line, request);
@@ -91,7 +91,7 @@ static void release_group(struct virtual_thread *thread, u32 row)
 	}
 }
 
-static void join_group(struct virtual_request *request, const struct virtual_fault_row *row)
+static void join_group(struct virtual_request *request, const struct weir_fault_row *row)
 {
 	struct virtual_thread *thread = request->thread;
 	u32 index = (u32)(row - thread->controller->faults);
@@ -99,7 +99,7 @@ static void join_group(struct virtual_request *request, const struct virtual_fau
 
 	insert_behind(line, line->last, request);
 	thread->faults->grouped++;
-	if (line->count >= row->given.of)
+	if (line->count >= row->of)
 		release_group(thread, index);
 }
 
@@ -113,7 +113,7 @@ static void finish(struct virtual_request *request, u32 status)
 /* Each fault is taken once, so that this may be called again when one is over. */
 void virtual_fault_due(struct virtual_request *request, u32 status)
 {
-	const struct virtual_fault_row *row;
+	const struct weir_fault_row *row;
 
 	request->status = status;
 	if (request->thread->discard)
@@ -125,7 +125,7 @@ void virtual_fault_due(struct virtual_request *request, u32 status)
 	else if (virtual_fault_take(request, WEIR_VIRTUAL_FAULT_HUNG))
 		hang(request);
 	else if ((row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_LATE)) != NULL)
-		delay(request, row->given.us);
+		delay(request, row->us);
 	else if ((row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_SHUFFLE)) != NULL ||
 		 (row = virtual_fault_take(request, WEIR_VIRTUAL_FAULT_BURST)) != NULL)
 		join_group(request, row);

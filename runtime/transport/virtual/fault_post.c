@@ -42,13 +42,13 @@ static void post_extra(struct virtual_request *request, enum weir_virtual_fault_
 
 static void post_stray(struct virtual_request *request)
 {
-	const struct virtual_fault_row *row = virtual_fault_of(request, WEIR_VIRTUAL_FAULT_STRAY);
+	const struct weir_fault_row *row = virtual_fault_of(request, WEIR_VIRTUAL_FAULT_STRAY);
 	const struct virtual_sq *sq = virtual_sq_of(request->queue);
 	struct nvme_cqe entry = { 0, 0, sq->head | sq->queue.id << 16, 0 };
 
 	if (!row)
 		return;
-	entry.dw3 = row->given.cid_given ? row->given.cid : idle_cid(sq);
+	entry.dw3 = row->cid == WEIR_FAULT_IDLE_CID ? idle_cid(sq) : row->cid;
 	post_extra(request, WEIR_VIRTUAL_FAULT_STRAY, &entry, 0);
 }
 

@@ -336,3 +336,34 @@ int weir_virtual_faults_parse(const char *text, struct weir_virtual_fault *rows,
 	*count = number;
 	return 0;
 }
+
+static uint32_t opcode_of(enum weir_virtual_fault_opcode opcode)
+{
+	switch (opcode) {
+	case WEIR_VIRTUAL_FAULT_READ: return NVME_OPCODE_READ;
+	case WEIR_VIRTUAL_FAULT_WRITE: return NVME_OPCODE_WRITE;
+	case WEIR_VIRTUAL_FAULT_FLUSH: return NVME_OPCODE_FLUSH;
+	default: return WEIR_FAULT_ANY_OPCODE;
+	}
+}
+
+struct weir_fault_row weir_virtual_fault_row(const struct weir_virtual_fault *fault)
+{
+	return (struct weir_fault_row){
+		.kind = fault->kind,
+		.opcode = opcode_of(fault->opcode),
+		.queue = fault->queue,
+		.chance = fault->chance,
+		.lba = fault->lba,
+		.blocks = fault->blocks,
+		.after = fault->after,
+		.every = fault->every ? fault->every : 1,
+		.count = fault->count,
+		.seed = fault->seed,
+		.us = fault->us,
+		.of = fault->of ? fault->of : 1,
+		.code = fault->code | fault->crd << NVME_STATUS_CRD_SHIFT |
+			(fault->dnr ? NVME_STATUS_DNR : 0),
+		.cid = fault->cid_given ? fault->cid : WEIR_FAULT_IDLE_CID,
+	};
+}

@@ -52,6 +52,7 @@ static u32 location(struct virtual_request *request, const struct nvme_sqe *sqe)
 		return virtual_refuse(NVME_STATUS_LBA_OUT_OF_RANGE);
 	request->io.offset_bytes = lba * medium->block_bytes;
 	request->io.bytes = blocks * medium->block_bytes;
+	request->io.version = (u64)sqe->cdw3 << 32 | sqe->cdw2;
 	return NVME_STATUS_SUCCESS;
 }
 

@@ -192,15 +192,12 @@ u32 virtual_fault_begin(struct virtual_request *request, const struct nvme_sqe *
 /** virtual_fault_pauses() - is nothing of @queue to begin now? */
 bool virtual_fault_pauses(const struct virtual_thread *thread, struct virtual_queue *queue);
 /** virtual_fault_of() - the row that strikes it with @kind, or NULL; stays so */
-struct virtual_fault_row *virtual_fault_of(const struct virtual_request *request,
-					   enum weir_virtual_fault_kind kind);
+struct weir_fault_row *virtual_fault_of(const struct virtual_request *request,
+					enum weir_virtual_fault_kind kind);
 /** virtual_fault_take() - the same, once, and counted: now it happens */
-struct virtual_fault_row *virtual_fault_take(struct virtual_request *request,
-					     enum weir_virtual_fault_kind kind);
+struct weir_fault_row *virtual_fault_take(struct virtual_request *request, enum weir_virtual_fault_kind kind);
 /** virtual_fault_spare() - it did not happen after all: @kind does not count for its row */
 void virtual_fault_spare(struct virtual_request *request, enum weir_virtual_fault_kind kind);
-/** virtual_fault_draw() - the lot @number of @seed */
-u64 virtual_fault_draw(u64 seed, u64 number);
 
 /* virtual/fault_hold.c: commands held back; owner */
 

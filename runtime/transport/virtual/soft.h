@@ -15,5 +15,9 @@ int weir_soft_new(const struct weir_transport_ops *ops, struct weir_medium *medi
 
 /** weir_volume_open() - vol: (volume/transport_vol.c) */
 int weir_volume_open(struct weir_transport_request *request, struct weir_transport **out);
+/** weir_volume_attach() - as of struct weir_transport_ops */
+int weir_volume_attach(struct weir_transport *transport, struct weir_storage *storage);
+/** weir_volume_detach() - likewise */
+void weir_volume_detach(struct weir_transport *transport);
 
 #endif

@@ -156,18 +156,6 @@ struct virtual_request {
 	u8 fault_rows[WEIR_VIRTUAL_FAULT_KINDS];
 };
 
-/**
- * struct virtual_fault_row - a row of the fault table; any thread
- * @given: as in the options
- * @seen: commands it was for
- * @matched: commands it matched
- */
-struct virtual_fault_row {
-	struct weir_virtual_fault given;
-	struct shared_u64 seen;
-	struct shared_u64 matched;
-} __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
-
 /** struct virtual_line - requests that a fault holds back */
 struct virtual_line {
 	struct virtual_request *first;
@@ -441,7 +429,7 @@ struct weir_virtual {
 	struct shared_u32 write_through;
 	struct shared_u32 retry_delays;
 	struct shared_u64 rate_ns __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
-	struct virtual_fault_row *faults;
+	struct weir_fault_row *faults;
 	u32 falls_done __attribute__((aligned(VIRTUAL_CACHE_LINE_BYTES)));
 	enum virtual_phase phase;
 	enum virtual_phase phase_shut;

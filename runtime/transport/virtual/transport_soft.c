@@ -543,7 +543,7 @@ static void soft_close(struct weir_transport *transport)
 	free(transport);
 }
 
-#define SOFT_OPS(name, opener)                                                                               \
+#define SOFT_OPS(name, opener, attacher, detacher)                                                           \
 	const struct weir_transport_ops weir_transport_##name = {                                            \
 		.size = sizeof(struct weir_transport_ops),                                                   \
 		.scheme = #name,                                                                             \
@@ -557,8 +557,10 @@ static void soft_close(struct weir_transport *transport)
 		.path = soft_path,                                                                           \
 		.close = soft_close,                                                                         \
 		.halt = soft_halt,                                                                           \
+		.attach = attacher,                                                                          \
+		.detach = detacher,                                                                          \
 	}
 
-SOFT_OPS(virt, virt_open);
-SOFT_OPS(file, file_open);
-SOFT_OPS(vol, weir_volume_open);
+SOFT_OPS(virt, virt_open, NULL, NULL);
+SOFT_OPS(file, file_open, NULL, NULL);
+SOFT_OPS(vol, weir_volume_open, weir_volume_attach, weir_volume_detach);

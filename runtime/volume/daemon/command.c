@@ -129,6 +129,13 @@ int volume_engine_write(struct volume_engine_link *link, const struct volume_blo
 	return link->ops->command(link, true, &sqe, copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
 }
 
+int volume_engine_flush(struct volume_engine_link *link)
+{
+	const struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = NAMESPACE };
+
+	return link->ops->command(link, true, &sqe, NULL, 0, VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+}
+
 int volume_engine_trim(struct volume_engine_link *link, const struct volume_block *block)
 {
 	struct nvme_sqe sqe = io(NVME_OPCODE_DSM, block);

@@ -46,6 +46,8 @@ int volume_engine_read(struct volume_engine_link *link, const struct volume_bloc
 /** volume_engine_write() - one block with its version; NVME_STATUS_VOLUME_OLD_VERSION: a newer one is there
  */
 int volume_engine_write(struct volume_engine_link *link, const struct volume_block *block, const void *data);
+/** volume_engine_flush() - what it has acknowledged is durable then */
+int volume_engine_flush(struct volume_engine_link *link);
 /** volume_engine_trim() - as volume_engine_write(): the block was trimmed in that version */
 int volume_engine_trim(struct volume_engine_link *link, const struct volume_block *block);
 

@@ -21,7 +21,10 @@
 #include <weir/weir.h>
 
 #include "../../backend/error.h"
+#include "command.h"
 #include "daemon.h"
+
+enum { COMPLAIN_MS = 60000 };
 
 static u32 live_epoch(const struct volumed_volume *volume)
 {
@@ -50,6 +53,7 @@ static void fill_level(const struct volumed *d, const struct volumed_volume *vol
 	level->replicas = volume->info.replicas;
 	level->unit_log2 = volume->info.unit_log2;
 	level->from = from;
+	level->later = ~(u64)0;
 	level->live = live_epoch(volume);
 	level->map = d->epoch;
 }
@@ -80,6 +84,26 @@ int volumed_equalize(struct volumed *d, struct volumed_volume *volume)
 	error = run(&level);
 	d->counts.equalized += level.copied;
 	return error;
+}
+
+int volumed_equalize_all(struct volumed *d)
+{
+	int worst = 0;
+
+	for (size_t i = 0; i < d->volume_count; i++) {
+		struct volumed_level level;
+		int error;
+
+		fill_level(d, &d->volumes[i], d->table, 0, &level);
+		error = run(&level);
+		d->counts.equalized += level.copied;
+		if (!error)
+			continue;
+		d->volumes[i].unclean = true;
+		d->volumes[i].from = 0;
+		worst = worst && worst != -ENOSPC ? worst : error;
+	}
+	return worst;
 }
 
 void volumed_copy_end(struct volumed *d)
@@ -128,6 +152,21 @@ static bool complete(const struct volumed *d)
 	return d->counted;
 }
 
+/* Copies are durable before the map counts on them: what they were made from may go with the next one. */
+static int make_durable(struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		int status = d->engines[i].current ? volume_engine_flush(d->engines[i].link) : 0;
+
+		if (status < 0)
+			return status;
+		if (status)
+			return weir_fail(EIO, "engine %u fails a flush with status %#x",
+					 d->engines[i].info.id, status);
+	}
+	return 0;
+}
+
 /* With clients kept off: what was written since the copying began, then the map that it led to. */
 static int change_over(struct volumed *d)
 {
@@ -147,6 +186,8 @@ static int change_over(struct volumed *d)
 		error = run(&level);
 		copy->copied += level.copied;
 	}
+	if (!error)
+		error = make_durable(d);
 	d->rebuilding = false;
 	if (!error && engine->current) {
 		engine->info.state = joins ? NVME_VOLUME_ENGINE_IN : NVME_VOLUME_ENGINE_OUT;
@@ -161,9 +202,15 @@ static int finish(struct volumed *d)
 {
 	if (d->copy.task != VOLUMED_REBUILD)
 		return change_over(d);
+	if (make_durable(d) != 0) { /* heartbeats find out which one is gone */
+		d->copy.next = 0;
+		d->copy.again_ms = volumed_now_ms(d) + d->options.heartbeat_ms;
+		return -EAGAIN;
+	}
 	d->counts.copied += d->copy.copied;
 	volumed_copy_end(d);
 	d->rebuilding = false;
+	d->failed = 0;
 	return volumed_map_push(d);
 }
 
@@ -172,8 +219,27 @@ static void begin_volume(struct volumed *d, const struct volumed_volume *volume)
 	struct volumed_copy *copy = &d->copy;
 
 	fill_level(d, volume, copy->table, 0, &copy->level);
+	if (copy->task != VOLUMED_REBUILD)
+		copy->level.later = copy->floors[volume->info.vid];
 	copy->next = volume->info.vid + 1u;
 	copy->open = volumed_level_begin(&copy->level) == 0;
+}
+
+/* An engine did not do what was asked: heartbeats find out; then all again. Of engines that come or leave it
+ * is another one's turn: this one's disk may be full for days. */
+static void begin_again(struct volumed *d)
+{
+	struct volumed_copy *copy = &d->copy;
+	uint64_t now = volumed_now_ms(d);
+
+	if (now >= copy->complain_ms) {
+		fprintf(stderr, "weir-volumed: copying begins again: %s\n", weir_last_error());
+		copy->complain_ms = now + COMPLAIN_MS;
+	}
+	copy->next = 0;
+	copy->again_ms = now + d->options.heartbeat_ms;
+	if (copy->task != VOLUMED_REBUILD)
+		volumed_copy_end(d);
 }
 
 static void step_volume(struct volumed *d)
@@ -192,17 +258,15 @@ static void step_volume(struct volumed *d)
 	copy->copied += copy->level.copied;
 	volumed_level_end(&copy->level);
 	copy->open = false;
-	if (more < 0) { /* an engine did not do what was asked: heartbeats find out; then all again */
-		fprintf(stderr, "weir-volumed: copying begins again: %s\n", weir_last_error());
-		copy->next = 0;
-	}
+	if (more < 0)
+		begin_again(d);
 }
 
 bool volumed_copy_step(struct volumed *d)
 {
 	struct volumed_volume *volume;
 
-	if (d->copy.task == VOLUMED_IDLE || !complete(d))
+	if (d->copy.task == VOLUMED_IDLE || !complete(d) || volumed_now_ms(d) < d->copy.again_ms)
 		return false;
 	if (d->copy.open) {
 		step_volume(d);
@@ -229,9 +293,14 @@ static void forget_engine(struct volumed *d, unsigned index)
 void volumed_copy_choose(struct volumed *d)
 {
 	(void)volumed_map_count(d);
-	if (d->copy.task != VOLUMED_IDLE || !d->counted || d->rebuilding)
+	if (d->copy.task != VOLUMED_IDLE || !d->counted)
 		return;
-	for (unsigned i = 0; i < d->engine_count; i++) {
+	if (d->rebuilding) { /* it was broken off */
+		(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0);
+		return;
+	}
+	for (unsigned step = 1; step <= d->engine_count; step++) {
+		unsigned i = (d->copy.engine + step) % d->engine_count;
 		struct volumed_engine *engine = &d->engines[i];
 
 		if (engine->leaving && !volumed_engine_in(engine)) {

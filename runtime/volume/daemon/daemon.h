@@ -40,6 +40,7 @@ enum {
  * @spare: it is out until another one fails
  * @leaving: it is to go from the array
  * @voter: the last map that counted has it in
+ * @accepted: what it may lack, others may lack, too: it stays in
  * @misses: heartbeats that it has left unanswered, one after the other
  * @status: as of the last heartbeat
  */
@@ -51,6 +52,7 @@ struct volumed_engine {
 	bool spare;
 	bool leaving;
 	bool voter;
+	bool accepted;
 	unsigned misses;
 	struct nvme_volume_engine_status status;
 };
@@ -81,6 +83,8 @@ enum volumed_task { VOLUMED_IDLE, VOLUMED_REBUILD, VOLUMED_JOIN, VOLUMED_LEAVE }
  * @table: of the map that it leads to
  * @floors: by volume, versions from here on may have been written since; VOLUMED_JOIN and VOLUMED_LEAVE
  * @compared, @copied: blocks
+ * @again_ms: not before, after something failed
+ * @complain_ms: nor is it said again before then
  */
 struct volumed_copy {
 	enum volumed_task task;
@@ -92,6 +96,8 @@ struct volumed_copy {
 	struct volumed_level level;
 	u64 compared;
 	u64 copied;
+	uint64_t again_ms;
+	uint64_t complain_ms;
 };
 
 /** struct volumed_counts - since the start */
@@ -106,15 +112,18 @@ struct volumed_counts {
 };
 
 /** struct volumed_options - @lease_ms, @heartbeat_ms, @misses: 0: the usual; @now_ms: a clock, NULL: the
- * machine's */
+ * machine's; @alone: one engine that has no map is a new array */
 struct volumed_options {
 	struct volume_linker *linker;
 	uint64_t lease_ms;
 	uint64_t heartbeat_ms;
 	unsigned misses;
 	uint64_t (*now_ms)(void);
+	bool alone;
 };
 
+/** struct volumed - the daemon; @failed: engines that were taken out since all blocks had all their replicas
+ */
 struct volumed {
 	struct volumed_options options;
 	struct volumed_engine engines[NVME_VOLUME_MOST_ENGINES];
@@ -125,6 +134,7 @@ struct volumed {
 	u32 epoch;
 	bool counted; /* the map of now does; until then clients do not get it */
 	bool rebuilding;
+	unsigned failed;
 	u32 *table;
 	struct volumed_copy copy;
 	struct volumed_counts counts;
@@ -152,6 +162,14 @@ bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine);
  * with a sentence */
 int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine);
 bool volumed_engine_in(const struct volumed_engine *engine);
+/** volumed_engine_return() - one that answers again: bring it, or take it out if it may lack what it had */
+int volumed_engine_return(struct volumed *d, struct volumed_engine *engine);
+/** volumed_engine_spared() - whether all blocks are on other engines, too, if @others have failed besides: of
+ * volumes with at least @from_replicas */
+bool volumed_engine_spared(const struct volumed *d, unsigned others, u32 from_replicas);
+/** volumed_others_failed() - engines besides @engine that do not answer, or were taken out and whose blocks
+ * have not been copied yet */
+unsigned volumed_others_failed(const struct volumed *d, const struct volumed_engine *engine);
 /** volumed_heartbeat() - ask all engines, and act on what they say */
 void volumed_heartbeat(struct volumed *d);
 /**
@@ -159,7 +177,8 @@ void volumed_heartbeat(struct volumed *d);
  * first
  * @accepts: an NVMe status that is as good as success
  *
- * Return: 0 or a negative errno with a sentence: then some may have carried it out.
+ * Return: 0 or a negative errno with a sentence: then some may have carried it out. -ESTALE: one has a newer
+ * lease.
  */
 int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *link, const void *argument),
 		    const void *argument, int accepts, const char *what);
@@ -205,6 +224,15 @@ void volumed_copy_choose(struct volumed *d);
  * engines where they are placed; 0 or a negative errno with a sentence */
 int volumed_equalize(struct volumed *d, struct volumed_volume *volume);
 
+/**
+ * volumed_equalize_all() - the same for all blocks of all volumes, on the engines that answer, when any of
+ * them may lack any
+ *
+ * Return: 0; -ENOSPC: all were compared, and an engine does not have some blocks; or another negative errno.
+ * Volumes that are not equal are unclean.
+ */
+int volumed_equalize_all(struct volumed *d);
+
 /* volumes.c */
 
 struct volumed_volume *volumed_volume_of(struct volumed *d, const char *name);
@@ -227,6 +255,9 @@ int volumed_volume_client(const struct volumed_volume *volume, const char *hostn
 int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 client);
 int volumed_lease_renew(struct volumed *d, const char *name, u16 client, u32 epoch);
 int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 epoch);
+/** volumed_lease_abandon() - as volumed_lease_release(), of a client whose changes have failed: blocks are
+ * made equal */
+int volumed_lease_abandon(struct volumed *d, const char *name, u16 client, u32 epoch);
 /** volumed_lease_end() - end it now, whoever has it, as if its time were over */
 int volumed_lease_end(struct volumed *d, const char *name);
 /** volumed_lease_note() - a lease that an engine tells of at the daemon's start */

@@ -58,6 +58,7 @@ bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
 	}
 	engine->answers = result == 0;
 	if (engine->answers) {
+		engine->accepted = engine->accepted && status.has_map; /* else it has started again */
 		engine->status = status;
 		engine->misses = 0;
 		engine->current = engine->current && status.map_epoch == d->epoch;
@@ -94,14 +95,19 @@ static int bring_volume(struct volumed_engine *engine, const struct volumed_volu
 	return status;
 }
 
-/* One that is out, and has a lease that no daemon knows of, was given it by one that died before it counted:
- * its blocks of that volume are copied anew. */
+/*
+ * One that has a lease that the daemon does not know of was given it by a call that failed elsewhere. If it
+ * is in, it refuses the writer of before, and the next change of the lease goes above it (lease.c). If it is
+ * out, its blocks of that volume are copied anew.
+ */
 static int bring_again(struct volumed_engine *engine, const struct volumed_volume *volume)
 {
 	int status = bring_volume(engine, volume);
 
-	if (status != NVME_STATUS_VOLUME_STALE_LEASE || volumed_engine_in(engine))
+	if (status != NVME_STATUS_VOLUME_STALE_LEASE)
 		return status;
+	if (volumed_engine_in(engine))
+		return 0;
 	status = volume_engine_delete(engine->link, volume->info.vid);
 	return status ? status : bring_volume(engine, volume);
 }
@@ -138,33 +144,125 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 	return status;
 }
 
-/* One that is in, and has another map than it was given, has started again: with all that it had? */
+/* One that is in, and has another map than it was given, has started again: with all that it had? A volume
+ * that it lacks, and has known, was deleted by a call that failed elsewhere. */
 static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
 {
 	for (size_t i = 0; i < d->volume_count; i++) {
 		const struct nvme_volume *info = &d->volumes[i].info;
 		struct nvme_volume there = { .vid = 0 };
+		int status = volume_engine_get(engine->link, info->vid, &there);
+		bool lacks = status == NVME_STATUS_VOLUME_UNKNOWN || (!status && there.vid != info->vid);
 
-		if (volume_engine_get(engine->link, info->vid, &there) != 0 || there.vid != info->vid ||
-		    strcmp(there.name, info->name) != 0)
+		if (lacks && engine->status.last_vid >= info->vid)
+			continue;
+		if (status || lacks || strcmp(there.name, info->name) != 0)
 			return true;
 	}
 	return false;
 }
 
-static void come_back(struct volumed *d, struct volumed_engine *engine)
+/* Fewer engines than replicas have one replica each. */
+bool volumed_engine_spared(const struct volumed *d, unsigned others, u32 from_replicas)
+{
+	u32 least = NVME_VOLUME_MOST_REPLICAS + 1, engines = d->failed;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		engines += volumed_engine_in(&d->engines[i]);
+	least = engines < least ? engines : least;
+	for (size_t i = 0; i < d->volume_count; i++) {
+		u32 replicas = d->volumes[i].info.replicas;
+
+		least = replicas >= from_replicas && replicas < least ? replicas : least;
+	}
+	return others + 1 < least;
+}
+
+unsigned volumed_others_failed(const struct volumed *d, const struct volumed_engine *engine)
+{
+	unsigned count = d->failed;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		count += &d->engines[i] != engine && volumed_engine_in(&d->engines[i]) &&
+			 !d->engines[i].answers;
+	return count;
+}
+
+/* The same, once all of them were asked: one that has started again since may have a new disk. */
+static unsigned others_failed_now(struct volumed *d, const struct volumed_engine *engine)
+{
+	unsigned forgotten = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *other = &d->engines[i];
+
+		if (other != engine && volumed_engine_in(other) && volumed_engine_ask(d, other) &&
+		    !other->current)
+			forgotten += has_forgotten(d, other);
+	}
+	return volumed_others_failed(d, engine) + forgotten;
+}
+
+/* One that was not closed in order may lack what it acknowledged. */
+static bool is_doubtful(const struct volumed_engine *engine)
+{
+	return volumed_engine_in(engine) && engine->status.doubtful && !engine->accepted;
+}
+
+/* It has not got all that it lacks. What it has no room for it says that it does not have, in a map that is
+ * rebuilt; while old blocks may be there it has the epoch of before, and refuses clients. */
+static int keep_from_readers(struct volumed *d, struct volumed_engine *engine)
+{
+	int error;
+
+	engine->current = engine->accepted;
+	d->rebuilding = d->rebuilding || engine->accepted;
+	d->failed += engine->accepted;
+	error = volumed_map_push(d);
+	if (engine->accepted)
+		(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0);
+	return error;
+}
+
+/* Clients are kept off by a new epoch, of which they learn by a call, until blocks are equal: what this
+ * engine lacks others have, or nobody. Where the map does not count without this engine, it may with it. */
+static int accept(struct volumed *d, struct volumed_engine *engine)
+{
+	int error = volumed_map_push(d);
+
+	if (!error || error == -EAGAIN)
+		error = volumed_engine_bring(d, engine);
+	if (error)
+		return error;
+	error = volumed_equalize_all(d);
+	engine->accepted = !error || error == -ENOSPC;
+	return error ? keep_from_readers(d, engine) : 0;
+}
+
+int volumed_engine_return(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_in(engine) && has_forgotten(d, engine))
-		(void)volumed_take_out(d, engine);
-	else
-		(void)volumed_engine_bring(d, engine);
+		return volumed_take_out(d, engine);
+	if (!is_doubtful(engine))
+		return volumed_engine_bring(d, engine);
+	return volumed_engine_spared(d, others_failed_now(d, engine), 1) ? volumed_take_out(d, engine)
+									 : accept(d, engine);
+}
+
+/* Its medium fails: writers wait until it is out. It stays where it may have the only replica, for reads. */
+static bool is_to_leave(struct volumed *d, const struct volumed_engine *engine)
+{
+	return volumed_engine_in(engine) && engine->status.write_faults &&
+	       volumed_engine_spared(d, others_failed_now(d, engine), 1);
 }
 
 static void beat(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_ask(d, engine)) {
-		if (!engine->current)
-			come_back(d, engine);
+		if (is_to_leave(d, engine))
+			(void)volumed_take_out(d, engine);
+		else if (!engine->current)
+			(void)volumed_engine_return(d, engine);
 		return;
 	}
 	engine->misses++;
@@ -196,7 +294,8 @@ static int each_once(struct volumed *d, int (*call)(struct volume_engine_link *l
 			return status;
 		}
 		if (status && status != accepts)
-			return weir_fail(EIO, "engine %u refuses to %s: status %#x", engine->info.id, what,
+			return weir_fail(status == NVME_STATUS_VOLUME_STALE_LEASE ? ESTALE : EIO,
+					 "engine %u refuses to %s: status %#x", engine->info.id, what,
 					 status);
 	}
 	return 0;
@@ -213,7 +312,7 @@ int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *li
 		if (!silent)
 			return error;
 		if (volumed_engine_ask(d, silent))
-			come_back(d, silent);
+			(void)volumed_engine_return(d, silent);
 		else if (volumed_engine_in(silent))
 			error = volumed_take_out(d, silent);
 		if (error == -EAGAIN)

@@ -4,7 +4,8 @@
  *
  * Owns: which engines make the array (those of the newest map, and those given), what is there when they
  * disagree. An engine that missed a change was not told of as done, or was out: the union of what the engines
- * that are in have is a state that nobody can tell from the true one.
+ * that are in have, less what one of them knows to be deleted, is a state that nobody can tell from the true
+ * one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,6 +68,18 @@ static bool in_map(const struct nvme_volume_map *map, const struct volumed_engin
 	return false;
 }
 
+/* One engine is enough to find the others: with a new disk it knows of none. */
+static int new_array(const struct volumed *d)
+{
+	if (d->engine_count > 1 || d->options.alone)
+		return 0;
+	return weir_fail(EAGAIN,
+			 "engine tcp://%s/%s knows of no array, and may have a new disk: give other engines "
+			 "of its array, or --alone "
+			 "for a new array of this engine",
+			 d->engines[0].info.address, d->engines[0].info.nqn);
+}
+
 static int enough(struct volumed *d, const struct nvme_volume_map *map)
 {
 	unsigned in = 0, answer = 0;
@@ -80,7 +93,7 @@ static int enough(struct volumed *d, const struct nvme_volume_map *map)
 		answer += engine->answers;
 	}
 	if (map->epoch ? 2 * answer > in : answer == in)
-		return 0;
+		return map->epoch ? 0 : new_array(d);
 	if (map->epoch)
 		return weir_fail(
 			EAGAIN, "%u of the %u engines of map %u answer; more than half have to: start others",
@@ -162,6 +175,34 @@ static int read_volumes(struct volumed *d, struct volumed_engine *engine)
 	return 0;
 }
 
+/* Numbers grow. What an engine does not have that has had a greater number was deleted, or its maker was told
+ * of a failure: one that still has it was away. */
+static bool was_deleted(const struct volumed *d, u32 vid)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *engine = &d->engines[i];
+		struct nvme_volume there = { .vid = 0 };
+		int status;
+
+		if (!engine->answers || !volumed_engine_in(engine) || engine->status.last_vid < vid)
+			continue;
+		status = volume_engine_get(engine->link, vid, &there);
+		if (status == NVME_STATUS_VOLUME_UNKNOWN || (!status && there.vid != vid))
+			return true;
+	}
+	return false;
+}
+
+static void forget_deleted(struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (d->engines[i].answers && d->engines[i].status.last_vid > d->last_vid)
+			d->last_vid = d->engines[i].status.last_vid;
+	for (size_t i = d->volume_count; i-- > 0;)
+		if (was_deleted(d, d->volumes[i].info.vid))
+			volumed_volume_erase(d, &d->volumes[i]);
+}
+
 static int read_all(struct volumed *d)
 {
 	int error = 0;
@@ -169,9 +210,54 @@ static int read_all(struct volumed *d)
 	for (unsigned i = 0; i < d->engine_count && !error; i++)
 		if (d->engines[i].answers && volumed_engine_in(&d->engines[i]))
 			error = read_volumes(d, &d->engines[i]);
+	forget_deleted(d);
 	for (size_t i = 0; i < d->volume_count && !error; i++)
 		volumed_lease_note(d, &d->volumes[i]);
 	return error;
+}
+
+/* It was not closed in order, or it has lost all that it had, its maps too. */
+static bool is_doubtful(const struct volumed_engine *engine)
+{
+	return engine->answers && (engine->status.doubtful || !engine->status.map_epoch);
+}
+
+/* Engines that may lack blocks, if others have all of these: they come in again later. Return: else, that all
+ * are to be compared. */
+static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
+{
+	unsigned doubtful = 0, in = 0, empty = 0;
+
+	d->failed = map->rebuilding ? NVME_VOLUME_MOST_REPLICAS : 0; /* how many have is not known */
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *engine = &d->engines[i];
+
+		in += volumed_engine_in(engine);
+		doubtful += volumed_engine_in(engine) && (!engine->answers || is_doubtful(engine));
+		empty += volumed_engine_in(engine) && engine->answers && !engine->status.map_epoch;
+	}
+	if (!map->epoch || !doubtful)
+		return false;
+	for (size_t i = 0; i < d->volume_count; i++) { /* what all have lost, one that comes back may have */
+		d->volumes[i].unclean = true;
+		d->volumes[i].from = 0;
+	}
+	if (doubtful == in || !volumed_engine_spared(d, d->failed + doubtful - 1, 1)) {
+		map->rebuilding = 1; /* what an engine lacks another one may have that does not answer yet */
+		d->failed = d->failed ? d->failed : empty;
+		return true;
+	}
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		if (!volumed_engine_in(engine) || !is_doubtful(engine))
+			continue;
+		engine->info.state = NVME_VOLUME_ENGINE_OUT;
+		map->rebuilding = 1;
+		d->failed++;
+		d->counts.taken_out++;
+	}
+	return false;
 }
 
 /* All get the same volumes, then the map, whose epoch is above all that any of them has. */
@@ -206,9 +292,18 @@ static void forget_volumes(struct volumed *d)
 		volumed_volume_erase(d, &d->volumes[0]);
 }
 
+/* The map is one that is rebuilt: what an engine has no room for it says that it does not have. */
+static int compare_all(struct volumed *d)
+{
+	int error = volumed_equalize_all(d);
+
+	return error && error != -ENOSPC ? -EAGAIN : 0;
+}
+
 int volumed_gather(struct volumed *d)
 {
 	struct nvme_volume_map map = { .epoch = 0 };
+	bool unequal = false;
 	int error, fresh = 1;
 
 	forget_volumes(d);
@@ -221,8 +316,12 @@ int volumed_gather(struct volumed *d)
 		error = number_engines(d, &map);
 	if (!error)
 		error = read_all(d);
-	if (!error)
+	if (!error) {
+		unequal = take_out_doubtful(d, &map);
 		error = give_all(d, &map);
+	}
+	if (!error && unequal)
+		error = compare_all(d);
 	if (!error && d->rebuilding)
 		error = volumed_copy_begin(d, VOLUMED_REBUILD, 0);
 	return error;

@@ -53,15 +53,44 @@ static void become_unclean(struct volumed_volume *volume, u64 from)
 	volume->unclean = true;
 }
 
+/* A change that failed has left an engine with a lease that nobody was given: go above it, and keep everyone
+ * off. */
+static int overtake(struct volumed *d, struct volumed_volume *volume)
+{
+	u32 newest = volume->info.lease_epoch;
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct nvme_volume there = { .vid = 0 };
+
+		if (d->engines[i].current &&
+		    volume_engine_get(d->engines[i].link, volume->info.vid, &there) == 0 &&
+		    there.vid == volume->info.vid && there.lease_epoch > newest)
+			newest = there.lease_epoch;
+	}
+	become_unclean(volume, (u64)volume->info.lease_epoch << NVME_VOLUME_VERSION_EPOCH);
+	return set(d, volume, (newest | 1) + 1, VOLUMED_NOBODY);
+}
+
 /* Keep a writer off that did not say that it was done. */
 static int fence(struct volumed *d, struct volumed_volume *volume)
 {
 	u32 epoch = volume->info.lease_epoch;
+	int error;
 
 	if (!somebody_has(volume))
 		return 0;
 	become_unclean(volume, (u64)epoch << NVME_VOLUME_VERSION_EPOCH);
-	return set(d, volume, (epoch | 1) + 1, VOLUMED_NOBODY);
+	error = set(d, volume, (epoch | 1) + 1, VOLUMED_NOBODY);
+	return error == -ESTALE ? overtake(d, volume) : error;
+}
+
+/* What an engine that joins has above the others was left to the writer (level.h), who is no more: it is
+ * compared once more. */
+static int compare_joining(struct volumed *d, const struct volumed_volume *volume)
+{
+	if (d->copy.task != VOLUMED_JOIN || d->copy.next <= volume->info.vid)
+		return 0;
+	return volumed_copy_begin(d, VOLUMED_JOIN, d->copy.engine);
 }
 
 static int make_clean(struct volumed *d, struct volumed_volume *volume)
@@ -71,6 +100,8 @@ static int make_clean(struct volumed *d, struct volumed_volume *volume)
 	if (error || !volume->unclean)
 		return error;
 	error = volumed_equalize(d, volume);
+	if (!error)
+		error = compare_joining(d, volume);
 	if (!error)
 		volume->unclean = false;
 	return error;
@@ -95,6 +126,8 @@ int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 cl
 			volume->info.name, volume->info.lease_epoch);
 	error = make_clean(d, volume);
 	if (!error)
+		error = set(d, volume, ((volume->info.lease_epoch + 1) | 1), client);
+	if (error == -ESTALE && (error = overtake(d, volume)) == 0 && (error = make_clean(d, volume)) == 0)
 		error = set(d, volume, ((volume->info.lease_epoch + 1) | 1), client);
 	if (error)
 		return error;
@@ -133,6 +166,13 @@ int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 e
 	struct volumed_volume *volume = leased(d, name, client, epoch);
 
 	return volume ? set(d, volume, epoch, 0) : -ESTALE;
+}
+
+int volumed_lease_abandon(struct volumed *d, const char *name, u16 client, u32 epoch)
+{
+	struct volumed_volume *volume = leased(d, name, client, epoch);
+
+	return volume ? make_clean(d, volume) : -ESTALE;
 }
 
 int volumed_lease_end(struct volumed *d, const char *name)

@@ -11,7 +11,7 @@
 #include "command.h"
 
 enum {
-	STEP_BLOCKS = 64,      /* copied at most in a step */
+	STEP_BLOCKS = 4,       /* copied at most in a step: clients wait for it with their calls */
 	STEP_COMPARED = 65536, /* compared at most */
 	SOURCE_TRIMMED = 0x80,
 };
@@ -76,7 +76,7 @@ int volumed_level_begin(struct volumed_level *level)
 	level->best = NULL;
 	level->source = NULL;
 	memset(level->versions, 0, sizeof(level->versions));
-	level->compared = level->copied = 0;
+	level->compared = level->copied = level->left = 0;
 	error = begin_slice(level, 0);
 	if (error)
 		volumed_level_end(level);
@@ -126,6 +126,13 @@ static int list_step(struct volumed_level *level)
 				 status);
 	if (status) /* it was deleted */
 		list = (struct nvme_volume_list){ .next = ~0ull };
+	if (list.next <= level->cursor)
+		return weir_fail(
+			EIO,
+			"volume %u: the map's engine %u lists blocks without an end: page %#llx is to "
+			"follow %#llx; start it again",
+			level->vid, level->engine, (unsigned long long)list.next,
+			(unsigned long long)level->cursor);
 	for (u32 i = 0; i < list.count && i < 255; i++)
 		note(level, &list.entries[i]);
 	level->cursor = list.next;
@@ -136,13 +143,18 @@ static int list_step(struct volumed_level *level)
 	return 0;
 }
 
-/* What the copy came to: fine, too, if the block changed meanwhile, or the volume is gone. */
-static int judge(const struct volumed_level *level, u64 vba, int status)
+/* What the copy came to: fine, too, if the block changed meanwhile, or the volume is gone. A block that
+ * cannot be copied keeps no other one from it. */
+static int judge(struct volumed_level *level, u64 vba, int status)
 {
 	if (status <= 0)
 		return status;
 	if (status == NVME_STATUS_VOLUME_OLD_VERSION || status == NVME_STATUS_VOLUME_UNKNOWN)
 		return 0;
+	if (status == NVME_STATUS_CAPACITY_EXCEEDED || status == NVME_STATUS_UNRECOVERED_READ) {
+		level->left++;
+		return 0;
+	}
 	return weir_fail(EIO, "volume %u: block %llu cannot be copied: an engine says %#x", level->vid,
 			 (unsigned long long)vba, status);
 }
@@ -180,6 +192,28 @@ static bool is_lacking(const struct volumed_level *level, u64 at)
 	return false;
 }
 
+/* Whether the slice is to be compared once more for a block that changed after it was listed. What is
+ * compared again in the end is left to that: each block gets there with its first write, so that a writer
+ * keeps no engine from joining. */
+static bool is_to_be_listed(const struct volumed_level *level, u64 at)
+{
+	if (level->later == ~(u64)0)
+		return is_lacking(level, at);
+	return level->best[at] < level->later;
+}
+
+/* From the engine that was listed with it; if it is damaged there, from any that has the same version. */
+static int read_block(const struct volumed_level *level, u64 at, const struct volume_block *block, void *data)
+{
+	int status = volume_engine_read(level->links[level->source[at]], block, data);
+
+	for (u32 i = 0; status == NVME_STATUS_UNRECOVERED_READ && i < NVME_VOLUME_MOST_ENGINES; i++)
+		if (i != level->source[at] && level->authority >> i & 1 &&
+		    volume_engine_read(level->links[i], block, data) == 0)
+			status = 0;
+	return status;
+}
+
 /* Write the newest version of a block to the replicas that lack it. */
 static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 {
@@ -195,8 +229,8 @@ static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 	if (!version)
 		return 0;
 	if (!trimmed)
-		status = volume_engine_read(level->links[level->source[at]], &block, data);
-	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_lacking(level, at);
+		status = read_block(level, at, &block, data);
+	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_to_be_listed(level, at);
 	if (status)
 		return judge(level, block.vba, status);
 	block.version = version;
@@ -239,6 +273,17 @@ static int compare_step(struct volumed_level *level)
 	return error;
 }
 
+static int end_of(const struct volumed_level *level)
+{
+	if (!level->left)
+		return 0;
+	return weir_fail(ENOSPC,
+			 "volume %u: %llu copies cannot be made: an engine has no room, or a block is "
+			 "damaged on all engines "
+			 "that have it; delete volumes or add an engine",
+			 level->vid, (unsigned long long)level->left);
+}
+
 int volumed_level_step(struct volumed_level *level)
 {
 	int error = level->listed ? compare_step(level) : list_step(level);
@@ -248,7 +293,7 @@ int volumed_level_step(struct volumed_level *level)
 	if (!level->listed || level->at < slice_blocks(level))
 		return 1;
 	if (!level->changed && level->base + VOLUMED_SLICE >= level->blocks)
-		return 0;
+		return end_of(level);
 	error = begin_slice(level, level->base + (level->changed ? 0 : VOLUMED_SLICE));
 	return error ? error : 1;
 }

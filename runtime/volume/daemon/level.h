@@ -40,12 +40,14 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @table: where blocks are placed
  * @vid, @blocks, @replicas, @unit_log2: the volume's
  * @from: versions below are the same already
+ * @later: versions from there on are compared again in the end, with clients kept off; ~0: none are
  * @live: lease epoch of a writer that may be at work; 0: none
  * @map: epoch for commands
  * @base: first block of the slice
  * @engine, @cursor: whose list is read, from where on
  * @listed: all lists were read
  * @changed: a block was written meanwhile: the slice is compared once more
+ * @left: blocks that differ still: an engine has no room for them, or they are damaged wherever they are
  * @at: block of the slice that is compared next
  * @best, @versions, @source: of each block of the slice: the newest version, those of its replicas, who has
  * the newest (bit 7: it was trimmed)
@@ -59,6 +61,7 @@ struct volumed_level {
 	u32 replicas;
 	u32 unit_log2;
 	u64 from;
+	u64 later;
 	u32 live;
 	u32 map;
 	u64 base;
@@ -66,6 +69,7 @@ struct volumed_level {
 	u64 cursor;
 	bool listed;
 	bool changed;
+	u64 left;
 	u64 at;
 	u64 *best;
 	u64 *versions[NVME_VOLUME_MOST_REPLICAS];
@@ -74,11 +78,12 @@ struct volumed_level {
 	u64 copied;
 };
 
-/** volumed_level_begin() - of @level its first twelve members are set; 0 or a negative errno with a sentence
+/** volumed_level_begin() - of @level its first thirteen members are set; 0 or a negative errno with a
+ * sentence
  */
 int volumed_level_begin(struct volumed_level *level);
 /** volumed_level_step() - some of it. Return: 1: there is more; 0: done; or a negative errno with a sentence:
- * an engine did not do what was asked */
+ * an engine did not do what was asked; -ENOSPC: all is compared, and some blocks are left */
 int volumed_level_step(struct volumed_level *level);
 void volumed_level_end(struct volumed_level *level);
 

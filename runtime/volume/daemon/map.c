@@ -106,6 +106,14 @@ static unsigned count_in(const struct volumed *d)
 	return count;
 }
 
+static const char *why_out(const struct volumed_engine *engine)
+{
+	if (!engine->answers)
+		return "does not answer";
+	return engine->status.write_faults ? "fails writes (is its disk full?)"
+					   : "has started again, and may lack blocks";
+}
+
 /*
  * A spare has no blocks, so that it may come in at once: it answers reads of what it lacks with "not here".
  *
@@ -120,6 +128,15 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 	if (count_in(d) == 1)
 		return weir_fail(EAGAIN, "engine %u does not answer, and it is the last one; start it again",
 				 engine->info.id);
+	if (!engine->answers && !volumed_engine_spared(d, volumed_others_failed(d, engine), 2))
+		return weir_fail(
+			EAGAIN,
+			"engine %u does not answer, and may have the last replica of some blocks; start "
+			"it again",
+			engine->info.id);
+	fprintf(stderr, "weir-volumed: engine %u (%s) %s: taken out, map %u%s\n", engine->info.id,
+		engine->info.address, why_out(engine), d->epoch + 1,
+		spare ? "; a spare takes its place" : "");
 	volumed_copy_end(d);
 	engine->info.state = NVME_VOLUME_ENGINE_OUT;
 	engine->answers = engine->current = false;
@@ -128,10 +145,8 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 		spare->spare = false;
 	}
 	d->rebuilding = true;
+	d->failed++;
 	d->counts.taken_out++;
-	fprintf(stderr, "weir-volumed: engine %u (%s) does not answer: taken out, map %u%s\n",
-		engine->info.id, engine->info.address, d->epoch + 1,
-		spare ? "; a spare takes its place" : "");
 	error = volumed_map_push(d);
 	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* it waits until the map counts */
 	return error;

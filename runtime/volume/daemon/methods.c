@@ -85,10 +85,15 @@ static int lease_release(struct volumed *d, json_t *params, json_t **result)
 	const char *name;
 	u16 client;
 	u32 epoch;
-	int error = take_lease(params, &name, &client, &epoch);
+	int unequal = 0, error = take_lease(params, &name, &client, &epoch);
 
+	if (!error)
+		error = TAKE(params, "{s?b}", "unequal", &unequal);
 	*result = json_object();
-	return error ? error : volumed_lease_release(d, name, client, epoch);
+	if (error)
+		return error;
+	return unequal ? volumed_lease_abandon(d, name, client, epoch)
+		       : volumed_lease_release(d, name, client, epoch);
 }
 
 static int lease_end(struct volumed *d, json_t *params, json_t **result)
@@ -118,7 +123,7 @@ static int engine_suspect(struct volumed *d, json_t *params, json_t **result)
 	if ((u32)epoch == d->epoch && volumed_engine_in(engine) && !volumed_engine_ask(d, engine))
 		error = volumed_take_out(d, engine);
 	else if (engine->answers && !engine->current)
-		error = volumed_engine_bring(d, engine);
+		error = volumed_engine_return(d, engine);
 	return error ? error : with_map(d, json_object(), result);
 }
 

@@ -15,8 +15,16 @@ trap 'for pid in "${servers[@]}"; do kill -KILL "$pid" 2>/dev/null; done; rm -rf
 
 # Begin a target at $port (0: any, which is then in $port): serve ARGUMENTS...
 serve() {
+  run --listen "tcp://127.0.0.1:$port" "$@"
+}
+
+serve_file() { # serve_file FILE
+  run --config "$1"
+}
+
+run() {
   : >"$dir/target"
-  "$target" --listen "tcp://127.0.0.1:$port" "$@" >"$dir/target" 2>&1 &
+  "$target" "$@" >"$dir/target" 2>&1 &
   server=$!
   servers+=("$server")
   until grep -q '^weir-target: serving' "$dir/target"; do
@@ -79,6 +87,49 @@ if "$fabrics" secret >/dev/null 2>&1; then # the build has OpenSSL
   refuses 'a secret that others can read' 'can be read by others than its owner; chmod 600' "$known&dhchap_secret=$dir/open.secret"
   refuses 'a target that proves nothing' 'does not authenticate' "$uri?dhchap_secret=$dir/host.secret&dhchap_ctrl_secret=$dir/disk.secret"
   kill -TERM "$server"; wait "$server"
+
+  port=0
+  (umask 077; "$fabrics" psk >"$dir/me.psk"; "$fabrics" psk >"$dir/other.psk"; cp "$dir/me.psk" "$dir/open.psk"; echo x >"$dir/none.psk")
+  chmod 644 "$dir/open.psk"
+  serve --subsystem "$nqn.tls=virt:16M" --host "$nqn.me" --tls-psk "$dir/me.psk" --host "$nqn.plain" \
+    --subsystem "$nqn.all=virt:16M" --tls-psk "$dir/other.psk" || exit 1
+  tls=nvmf:tcp://127.0.0.1:$port/$nqn.tls?hostnqn=$nqn.me
+  verified 'TLS' "$tls&tls_psk=$dir/me.psk" --rw=randrw --queues=3
+  verified 'TLS, long transfers, both digests' "$tls&tls=on&tls_psk=$dir/me.psk&digest=header,data" --rw=randrw --bs=128K --iodepth=8
+  verified 'TLS, lanes move the data' "$tls&tls_psk=$dir/me.psk&mover=pull" --rw=randwrite --bs=16K
+  verified 'TLS, a key of all hosts of a subsystem' "nvmf:tcp://127.0.0.1:$port/$nqn.all?tls_psk=$dir/other.psk" --rw=randrw
+  verified 'a host that needs no key' "nvmf:tcp://127.0.0.1:$port/$nqn.tls?hostnqn=$nqn.plain" --rw=randrw
+  refuses 'TLS: without a key' 'takes host .* by TLS only; give tls_psk=' "$tls"
+  refuses 'TLS: switched off' 'takes host .* by TLS only; give tls_psk=' "$tls&tls=off&tls_psk=$dir/me.psk"
+  refuses 'TLS: a wrong key' 'refuses the TLS key of host .*; is it the same at both ends' "$tls&tls_psk=$dir/other.psk"
+  refuses 'TLS: the key of another host' 'refuses the TLS key of host' \
+    "nvmf:tcp://127.0.0.1:$port/$nqn.tls?hostnqn=$nqn.plain&tls_psk=$dir/me.psk"
+  refuses 'TLS: of a target without keys' 'does not answer with TLS; leave tls_psk= out' "$uri?tls_psk=$dir/me.psk"
+  refuses 'TLS: on, without a file' 'tls=on without tls_psk=' "$tls&tls=on"
+  refuses 'TLS: a key that others can read' 'can be read by others than its owner; chmod 600' "$tls&tls_psk=$dir/open.psk"
+  refuses 'TLS: no key in the file' 'no key such as NVMeTLSkey-1' "$tls&tls_psk=$dir/none.psk"
+  refuses 'TLS: neither on nor off' 'tls' "$tls&tls=perhaps"
+  verified 'TLS over two paths' "nvmf:tcp://127.0.0.1:$port,127.0.0.1:$port/$nqn.tls?hostnqn=$nqn.me&tls_psk=$dir/me.psk" --rw=randrw
+  output=$(timeout 60 "$fabrics" paths "nvmf:tcp://127.0.0.1:$port,127.0.0.1:1/$nqn.tls?hostnqn=$nqn.me&tls_psk=$dir/me.psk" 2>&1)
+  grep -q "^127.0.0.1:$port  *optimized" <<<"$output" && grep -q '^127.0.0.1:1  .*cannot connect' <<<"$output"
+  report $? 'weir-fabrics paths' "$output"
+  output=$(timeout 60 "$fabrics" discover "127.0.0.1:$port" 2>&1)
+  grep -qF "$nqn.all  (TLS)" <<<"$output"
+  report $? 'discovery says which need TLS' "$output"
+  kill -TERM "$server"; wait "$server"
+
+  # Another key, read again: for connections from then on.
+  printf '{ "listen": ["tcp://127.0.0.1:%s"], "subsystems": [ { "nqn": "%s", "namespaces": ["virt:16M"],
+    "hosts": [ { "nqn": "%s", "tls_psk": "%s" } ] } ] }' "$port" "$nqn.tls" "$nqn.me" "$dir/live.psk" >"$dir/tls.json"
+  cp -p "$dir/me.psk" "$dir/live.psk"
+  serve_file "$dir/tls.json" || exit 1
+  verified 'TLS: a key in the JSON file' "$tls&tls_psk=$dir/me.psk" --rw=randrw
+  cp -p "$dir/other.psk" "$dir/live.psk"
+  kill -HUP "$server"
+  until grep -q 'read again and changed' "$dir/target"; do kill -0 "$server" || break; sleep 0.05; done
+  refuses 'TLS: the key of before' 'refuses the TLS key of host' "$tls&tls_psk=$dir/me.psk"
+  verified 'TLS: the key that was read again' "$tls&tls_psk=$dir/other.psk" --rw=randrw
+  kill -TERM "$server"; wait "$server"
   port=$kept server=$first
 else
   report 0 'hosts that authenticate # SKIP this build has no OpenSSL'
@@ -110,8 +161,16 @@ while kill -0 "$load" 2>/dev/null; do
   grep -q '"reconnects": [1-9]' "$dir/stat" && told=0 && break
   sleep 0.05
 done
+kept=1 # what the target counts, too
+while kill -0 "$load" 2>/dev/null; do
+  "$stat" dump "$server" >"$dir/stat.target" 2>&1
+  grep -q '"bytes_sent": [1-9]' "$dir/stat.target" && grep -q '"bytes_received": [1-9]' "$dir/stat.target" &&
+    grep -q '"connections": [2-9]' "$dir/stat.target" && grep -q '"oldest_command_ms"' "$dir/stat.target" && kept=0 && break
+  sleep 0.05
+done
 wait "$load"
 report $told 'weir-stat tells of the reconnect' "$(cat "$dir/stat")"
+report $kept 'weir-stat shows what a target counts' "$(cat "$dir/stat.target")"
 grep -q 'connected again' "$dir/load" && grep -q '^verified *0 of [1-9]' "$dir/load" && grep -q '^errors *0 of' "$dir/load" &&
   grep -q '^ended 0' "$dir/load"
 report $? 'a target is killed and started again' "$(cat "$dir/load")"

@@ -8,6 +8,7 @@
 #define WEIR_TESTS_FABRICS_PEER_H
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PEER_LOG_BYTES = 1 << 18, PEER_URI_BYTES = 512, PEER_WORDS = 24 };
+enum { PEER_LOG_BYTES = 1 << 18, PEER_URI_BYTES = 512, PEER_WORDS = 24, PEER_WAIT_MS = 60000 };
 
-/** struct peer - @log: all that it has printed, once it was ended */
+/** struct peer - @log: what it has printed, once it was ended, as far as there is room; @connects:
+ * associations */
 struct peer {
 	pid_t pid;
 	FILE *out;
 	unsigned port;
+	unsigned connects;
 	char log[PEER_LOG_BYTES];
 };
 
@@ -38,30 +41,45 @@ static inline void peer_words(char *text, char *words[PEER_WORDS])
 	words[count] = NULL;
 }
 
-/** peer_start_at() - begin one with arguments @args, at @port (0: any); false: it did not listen */
+/* Its first line, once it is whole. */
+static inline int peer_port(struct peer *peer)
+{
+	char line[128];
+
+	for (unsigned ms = 0; ms < PEER_WAIT_MS; ms++) {
+		ssize_t bytes = pread(fileno(peer->out), line, sizeof(line) - 1, 0);
+
+		line[bytes > 0 ? bytes : 0] = '\0';
+		if (strchr(line, '\n'))
+			return sscanf(line, "port %u", &peer->port) == 1;
+		if (waitpid(peer->pid, NULL, WNOHANG) == peer->pid)
+			return 0;
+		(void)poll(NULL, 0, 1);
+	}
+	return 0;
+}
+
+/** peer_start_at() - begin one with arguments @args, at @port (0: any); false: it did not listen. It prints
+ * to a file: a pipe would be full after some thousand lines, and stop it. */
 static inline int peer_start_at(struct peer *peer, unsigned port, const char *args)
 {
-	char text[PEER_URI_BYTES], line[128];
+	char text[PEER_URI_BYTES];
 	char *words[PEER_WORDS] = { (char *)"python3", (char *)WEIR_TEST_PEER };
-	int ends[2];
 
 	snprintf(text, sizeof(text), "--port %u %s", port, args);
 	peer_words(text, words);
-	if (pipe(ends) != 0)
+	peer->out = tmpfile();
+	if (!peer->out)
 		return 0;
 	peer->pid = fork();
 	if (peer->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(ends[1], 1);
-		close(ends[0]);
-		close(ends[1]);
+		dup2(fileno(peer->out), 1);
 		execvp(words[0], words);
 		_exit(127);
 	}
-	close(ends[1]);
 	peer->log[0] = '\0';
-	peer->out = fdopen(ends[0], "r");
-	return peer->out && fgets(line, sizeof(line), peer->out) && sscanf(line, "port %u", &peer->port) == 1;
+	return peer_port(peer);
 }
 
 static inline int peer_start(struct peer *peer, const char *args)
@@ -72,13 +90,24 @@ static inline int peer_start(struct peer *peer, const char *args)
 /** peer_end() - end it, and take what it printed */
 static inline void peer_end(struct peer *peer)
 {
-	size_t length;
+	char line[512];
+	size_t length = 0;
 
 	kill(peer->pid, SIGKILL);
-	length = fread(peer->log, 1, sizeof(peer->log) - 1, peer->out);
+	waitpid(peer->pid, NULL, 0);
+	rewind(peer->out);
+	peer->connects = 0;
+	while (fgets(line, sizeof(line), peer->out)) {
+		size_t bytes = strlen(line);
+
+		peer->connects += strncmp(line, "connect 0", 9) == 0;
+		if (bytes < sizeof(peer->log) - length) {
+			memcpy(peer->log + length, line, bytes);
+			length += bytes;
+		}
+	}
 	peer->log[length] = '\0';
 	fclose(peer->out);
-	waitpid(peer->pid, NULL, 0);
 	if (strstr(peer->log, "\nbroke"))
 		fprintf(stderr, "%s", peer->log);
 }

@@ -11,7 +11,7 @@ A FAULT is KIND[:KEY=VALUE...]. It strikes commands of I/O queues, or the PDUs t
   count=N   how many are struck (1)
 Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answer, ever), twice (the response again),
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
-hdgst, ddgst (a digest is wrong), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
+hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
 reset (RST), r2t-twice, r2t-range, garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
 Keep Alive included), shuffle (answers in pairs, the later one first).
 Of connecting: refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing).
@@ -124,7 +124,7 @@ class Connection:
         if self.hdgst:
             digest = crc32c(out)
             out += bytes([digest[0] ^ 1]) + digest[1:] if "hdgst" in wrong else digest
-        out += data
+        out += bytes([data[0] ^ 1]) + data[1:] if data and "flip" in wrong else data
         if data and self.ddgst:
             digest = crc32c(data)
             out += bytes([digest[0] ^ 1]) + digest[1:] if "ddgst" in wrong else digest
@@ -212,7 +212,7 @@ class Connection:
         """What answers a read that a fault strikes, or None."""
         peer = self.peer
         fault = peer.fault("cut", "silent", "twice", "stranger", "type", "hlen", "plen", "pdo", "flags", "datal", "datao", "range", "hdgst",
-                           "ddgst", "status", "short", "term", "early", "reset", "garbage", "mute")
+                           "ddgst", "flip", "status", "short", "term", "early", "reset", "garbage", "mute")
         if not fault:
             return None
         kind, good, n = fault.kind, self.answer_read(cid, data), len(data)
@@ -240,7 +240,7 @@ class Connection:
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 512, n, 0), data)
         if kind == "range":
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, n + 512, 0), data + bytes(512))
-        if kind in ("hdgst", "ddgst"):
+        if kind in ("hdgst", "ddgst", "flip"):
             return self.pdu(7, 4, head, data, **{kind: 1}) + self.response(cid)
         if kind == "status":
             return self.response(cid, int(fault.value, 0))
@@ -332,6 +332,7 @@ class Connection:
             struct.pack_into("<I", out, 0, 1)
         elif cns == 0 and nsid == 1:
             struct.pack_into("<QQQ", out, 0, *[len(self.peer.media) // args.block] * 3)
+            out[104:120] = bytes([args.nguid]) * 16
             out[128 + 2] = args.block.bit_length() - 1
         return bytes(out)
 
@@ -404,6 +405,7 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--blocks", type=int, default=4096)
     parser.add_argument("--block", type=int, default=512)
+    parser.add_argument("--nguid", type=int, default=0)
     parser.add_argument("--nqn", default="nqn.2026-11.test:peer")
     parser.add_argument("--host", default="")
     parser.add_argument("--digests", type=int, default=3)

@@ -331,6 +331,11 @@ static void end_round(enum weir_direct direct, const char *folder)
 	check_end(name, expected, BYTES);
 	assert_int_equal(rig_io(medium, WEIR_IO_DISCARD, 8704, NULL, 512), 0);
 	check_end(name, expected, BYTES);
+	for (u64 at = 8192; at <= 8704; at += 512) { /* what is behind the end reads as zeros */
+		memset(memory, 0xee, 1024);
+		assert_int_equal(rig_io(medium, WEIR_IO_READ, at, memory, BLOCKS_BYTES - at), 0);
+		assert_memory_equal(memory, expected + at, BLOCKS_BYTES - at);
+	}
 	assert_int_equal(truncate(name, BLOCKS_BYTES),
 			 0); /* by somebody else; what comes there is no part of the storage */
 	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 8704, memory, 512), 0);

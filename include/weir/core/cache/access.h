@@ -124,7 +124,6 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 deadline = weir_deadline(disk, 0);
 	struct weir_fetch fetch;
-	u64 needy;
 
 	fetch.words = weir_line_load(0, 0);
 	fetch.found.word = 0;
@@ -141,15 +140,15 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 		fetch = weir_fetch_fail(fetch, WEIR_E_SERVICE);
 	if (!weir_policy_known(lines->policy))
 		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
-	for (u32 iteration = 0; (needy = weir_ballot(wave, !fetch.done || fetch.writing)) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !fetch.done || fetch.writing, iteration) {
 		u32 may_write = fetch.writing ? 0
 					      : 1 | (u32)(iteration % WEIR_WRITING_ITERATIONS ==
 							  WEIR_WRITING_ITERATIONS - 1)
 								<< 1;
 		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
+		WEIR_GLOBAL struct weir_disk *helped;
 		struct weir_reservation reservation;
 
-		weir_reconverge();
 		fetch.absent = 0;
 		fetch.reserves = 0;
 		fetch.there = 0;
@@ -187,17 +186,12 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 		else if (iterations != WEIR_LINES_FOREVER && !fetch.done &&
 			 iteration + 1 >= iterations) /* a constant: no code where there is no limit */
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_LOCKED);
-		needy = weir_ballot(wave, !fetch.done || fetch.writing);
-		if (needy) {
-			WEIR_GLOBAL struct weir_disk *helped = disk;
-
-			/* By iterations that fall on every queue: who waits for another line's command helps
-			 * its storage. */
-			if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(iteration) & 1))
-				helped = weir_set_disk(lines, index, iteration, disk);
-			if (weir_disk_help(wave, needy, helped, iteration) == 0)
-				weir_relax(iteration);
-		}
+		helped = disk;
+		/* By iterations that fall on every queue: who waits for another line's command helps
+		 * its storage. */
+		if (fetch.absent && fetch.mine == WEIR_WAYS && (weir_popcount(iteration) & 1))
+			helped = weir_set_disk(lines, index, iteration, disk);
+		weir_wait_help(wave, !fetch.done || fetch.writing, helped, iteration, iteration);
 	}
 	return fetch.words;
 }

@@ -386,16 +386,15 @@ WEIR_FN u64 weir_set_try_drop(WEIR_GLOBAL struct weir_lines *lines, struct weir_
 WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 					  struct weir_sweep sweep)
 {
-	u64 keys = sweep.end_key - sweep.first_key, slots = keys < lines->sets ? keys : lines->sets, needy;
+	u64 keys = sweep.end_key - sweep.first_key, slots = keys < lines->sets ? keys : lines->sets;
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
 	u32 vain = 0; /* iterations since any lane went on to another line */
 
-	for (u32 iteration = 0; weir_ballot(wave, lane.slot < slots) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, lane.slot < slots, iteration) {
 		u64 key = sweep.first_key;
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
 
-		weir_reconverge();
 		if (lane.slot < slots)
 			key = weir_set_try_drop(lines, sweep,
 						keys < lines->sets
@@ -417,10 +416,8 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 			lane.deadline = 0;
 		}
 		weir_reconverge();
-		needy = weir_ballot(wave, lane.key != 0);
 		vain = weir_ballot(wave, lane.key == 0 && lane.slot < slots) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(vain);
+		weir_wait_help(wave, lane.key != 0, disk, iteration, vain);
 	}
 	return lane.result;
 }
@@ -439,19 +436,17 @@ WEIR_FN struct weir_swept weir_lines_drop(u64 wave, WEIR_GLOBAL struct weir_line
 WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lines *lines,
 					   struct weir_sweep sweep)
 {
-	u64 slots = weir_sweep_slots(lines, sweep), needy;
+	u64 slots = weir_sweep_slots(lines, sweep);
 	struct weir_sweeper lane = weir_sweep_begin(sweep);
 	u32 vain = 0; /* iterations since any lane went on to another line */
 
-	for (u32 iteration = 0; (needy = weir_ballot(wave, lane.key != 0 || lane.slot < slots)) != 0;
-	     iteration++) {
+	WEIR_WAIT_LOOP(wave, lane.key != 0 || lane.slot < slots, iteration) {
 		WEIR_GLOBAL struct weir_extent *extent;
 		WEIR_GLOBAL struct weir_disk *disk;
 		weir_status dead;
 		u64 key, line, index;
 		u32 over;
 
-		weir_reconverge();
 		if (lane.key == 0)
 			lane = weir_sweep_next(lane, lines, sweep, slots);
 		/* Lanes without a line look like the first key's, and do nothing with it. */
@@ -476,10 +471,8 @@ WEIR_FN struct weir_swept weir_lines_sweep(u64 wave, WEIR_GLOBAL struct weir_lin
 			weir_sweep_was_expired(sweep, disk->id);
 			lane = weir_sweep_give_up(lane, lines, sweep, index, WEIR_E_TIMEOUT);
 		}
-		needy = weir_ballot(wave, lane.key != 0);
 		vain = weir_ballot(wave, lane.key == 0 && lane.slot < slots) ? 0 : vain + 1;
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(vain);
+		weir_wait_help(wave, lane.key != 0, disk, iteration, vain);
 	}
 	return lane.result;
 }

@@ -16,7 +16,7 @@
 
 #include <weir/core/cache/probe.h>
 #include <weir/core/cache/word.h>
-#include <weir/core/share/share.h>
+#include <weir/core/share/share_part.h>
 
 /* What a claim is told beside who may write back: all of the line will be overwritten. */
 enum { WEIR_RESERVE_WHOLE = 4 };

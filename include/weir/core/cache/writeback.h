@@ -16,7 +16,7 @@
 
 #include <weir/core/cache/extent.h>
 #include <weir/core/queue/fault.h>
-#include <weir/core/cache/tier.h>
+#include <weir/core/cache/tier_part.h>
 
 /* How often a change of a word that others change, too, is tried in one iteration. */
 enum { WEIR_LINE_TRIES = 4 };

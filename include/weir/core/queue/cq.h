@@ -12,6 +12,7 @@
 #include <weir/core/queue/copy.h>
 #include <weir/core/queue/event.h>
 #include <weir/core/queue/reach.h>
+#include <weir/core/volume/capsule.h>
 
 /* Windows one call may read: bounds the work done under the lock. */
 enum { WEIR_CQ_WINDOWS = 32 };
@@ -47,21 +48,28 @@ WEIR_FN u32 weir_cq_submitter(WEIR_GLOBAL struct weir_queue *queue, u64 position
 }
 
 /*
- * The sequence of the slot that awaits the completion (@dw2, @dw3), or 0: nobody does.
+ * Is the completion (@dw2, @dw3) the answer to the command of its slot, which has @sequence, of queue pair
+ * @id of 2^@depth_log2 entries?
  *
  * A CID is the low half of its ticket: the slot in its low bits, above them the lap.
  * So an answer that comes again, or late, or was made up, or is another queue's,
  * finds a free slot or another lap (of 65536 / depth), and touches nothing.
  */
+WEIR_FN u32 weir_cq_answers(u32 id, u32 depth_log2, u32 dw2, u32 dw3, u32 sequence)
+{
+	u32 lap = ((sequence >> 1) << depth_log2) & 0xffff;
+
+	return (sequence & 1) && lap == (dw3 & 0xffff & ~((1u << depth_log2) - 1)) && dw2 >> 16 == id;
+}
+
+/* The sequence of the slot that awaits the completion (@dw2, @dw3), or 0: nobody does. */
 WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 dw3)
 {
-	u32 cid = dw3 & 0xffff, mask = queue->depth - 1;
 	/* cq.R2: pairs with sq.S1: the continuation was written before the slot was filled */
-	u32 sequence =
-		weir_load_u32_acquire_dev(&weir_at(queue->slots, struct weir_slot, cid & mask)->sequence);
-	u32 lap = ((sequence >> 1) << queue->depth_log2) & 0xffff;
+	u32 sequence = weir_load_u32_acquire_dev(
+		&weir_at(queue->slots, struct weir_slot, dw3 & (queue->depth - 1))->sequence);
 
-	return (sequence & 1) && lap == (cid & ~mask) && dw2 >> 16 == queue->id ? sequence : 0;
+	return weir_cq_answers(queue->id, queue->depth_log2, dw2, dw3, sequence) ? sequence : 0;
 }
 
 /* WEIR_PATH_PULL: what was read goes from staging to where its issuers want it. */
@@ -88,7 +96,8 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
  *
  * Return: that word; 0: it cannot.
  */
-WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir_status status)
+WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir_addr event,
+			   weir_status status)
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	WEIR_GLOBAL struct nvme_sqe *sqe = weir_at(queue->sq, struct nvme_sqe, index);
@@ -103,13 +112,13 @@ WEIR_COLD u64 weir_cq_note(WEIR_GLOBAL struct weir_queue *queue, u32 index, weir
 	weir_fence_to_lanes(); /* disk.V0: pairs with disk.V1: who sees any of what follows sees the record go
 				*/
 	/* relaxed: disk.V2 publishes them */
-	weir_store_u64_relaxed_dev(&record->queue, WEIR_ADDR(queue));
-	weir_store_u64_relaxed_dev(&record->lba, sqe->cdw10 | (u64)sqe->cdw11 << 32);
+	weir_store_u64_relaxed_dev(&record->queue, weir_capsule_again(queue));
+	weir_store_u64_relaxed_dev(&record->lba, weir_capsule_block(queue, sqe));
 	weir_store_u64_relaxed_dev(&record->buffer, slot->buffer);
 	weir_store_u32_relaxed_dev(&record->cdw12, sqe->cdw12);
 	weir_store_u32_relaxed_dev(&record->opcode, opcode);
 	weir_store_u32_relaxed_dev(&record->state, (u32)slot->status);
-	weir_store_u64_release_dev(&record->event, slot->target); /* disk.V2: pairs with disk.V3 */
+	weir_store_u64_release_dev(&record->event, event); /* disk.V2: pairs with disk.V3 */
 	return WEIR_EVENT_DONE | WEIR_EVENT_RETRY | (u64)kind << WEIR_EVENT_KIND_SHIFT |
 	       (u64)((status >> NVME_STATUS_CRD_SHIFT) & NVME_STATUS_CRD_MASK) << WEIR_EVENT_CRD_SHIFT |
 	       WEIR_ADDR(record) >> 3;
@@ -124,9 +133,19 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 {
 	WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 	weir_addr target = slot->target, status_word = slot->status;
-	u32 kind = slot->target_kind;
-	u64 retry = status != WEIR_OK && kind == WEIR_TARGET_EVENT ? weir_cq_note(queue, index, status) : 0;
+	u32 kind = slot->target_kind, outcome = status == WEIR_OK ? 1 : 3;
+	u64 retry;
 
+	if (queue->placed == WEIR_QUEUE_ENGINE && (status != WEIR_OK || kind == WEIR_TARGET_JOIN)) {
+		struct weir_answer answer = weir_capsule_end(queue, index, status);
+
+		kind = answer.kind;
+		status = answer.status;
+		target = answer.target;
+		status_word = answer.target_status;
+	}
+	retry = status != WEIR_OK && kind == WEIR_TARGET_EVENT ? weir_cq_note(queue, index, target, status)
+							       : 0;
 	weir_line_outcome(kind, status_word, status);
 	weir_fence_to_lanes(); /* one for event.E0, line.L0 or writeback.W2, and sq.S2 */
 	if (retry)
@@ -136,7 +155,7 @@ WEIR_FN u32 weir_cq_end(WEIR_GLOBAL struct weir_queue *queue, u32 index, u32 seq
 		weir_complete(kind, target, status_word, status, queue->path);
 	/* sq.S2: pairs with sq.S3: the continuation is read before the next lap writes it */
 	weir_store_u32_fenced_dev(&slot->sequence, sequence + 1);
-	return status == WEIR_OK ? 1 : 3;
+	return outcome;
 }
 
 /* Handle a completion that is awaited. Return: as weir_cq_end(). */

@@ -171,6 +171,12 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
 	(void)weir_and_u64_fenced_dev(weir_at(word, weir_shared_u64, 0), ~gone);
 }
 
+/** weir_event_word() - the word of an event whose request ended with @status, by @path */
+WEIR_FN u64 weir_event_word(weir_status status, u32 path)
+{
+	return WEIR_EVENT_DONE | ((u64)path << 32) | status;
+}
+
 /**
  * weir_complete() - hand a completion to who asked for it
  * @kind: WEIR_TARGET_...
@@ -184,7 +190,7 @@ WEIR_FN void weir_line_written(weir_addr word, weir_status status)
  */
 WEIR_FN void weir_complete(u32 kind, weir_addr target, weir_addr status_word, weir_status status, u32 path)
 {
-	u64 word = WEIR_EVENT_DONE | ((u64)path << 32) | status;
+	u64 word = weir_event_word(status, path);
 
 	if (kind == WEIR_TARGET_EVENT)
 		/* event.E0: pairs with event.E1: the data before the event */

@@ -21,6 +21,7 @@
 
 #include <weir/core/queue/copy.h>
 #include <weir/core/queue/reach.h>
+#include <weir/core/volume/capsule.h>
 
 /* Tries to take tickets before a wave looks after something else. */
 enum { WEIR_RESERVE_TRIES = 4 };
@@ -251,14 +252,10 @@ WEIR_FN void weir_sq_stage(WEIR_GLOBAL struct weir_queue *queue, u64 wave, u64 t
 	weir_wave_sync(wave); /* every lane's part before anybody's sq.S1 */
 }
 
-/**
- * weir_sq_fill() - write one lane's command into its reserved slot
- *
- * The release of the sequence word publishes command, PRP list and continuation.
- */
-WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, struct weir_request request)
+/* The command of @request in the slot of @ticket, whose PRP list is written if it needs one. */
+WEIR_FN struct nvme_sqe weir_sq_command(WEIR_GLOBAL struct weir_queue *queue, u64 ticket,
+					struct weir_request request)
 {
-	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
 	u32 cid = (u32)ticket & 0xffff; /* a CID out of its lap is recognised: weir_cq_expects() */
 	u64 bytes = (u64)request.blocks << queue->block_log2;
 	weir_addr data = queue->staging ? weir_sq_staging(queue, ticket) : request.buffer;
@@ -277,12 +274,42 @@ WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, stru
 	sqe.cdw13 = 0;
 	sqe.cdw14 = 0;
 	sqe.cdw15 = 0;
-	*weir_at(queue->sq, struct nvme_sqe, ticket & (queue->depth - 1)) = sqe;
+	return sqe;
+}
+
+/* How @slot's command continues; its sequence word comes after. */
+WEIR_FN void weir_sq_continue(WEIR_GLOBAL struct weir_slot *slot, struct weir_request request)
+{
 	slot->target_kind = (u16)request.target_kind;
 	slot->pull_blocks = request.opcode & NVME_OPCODE_FROM_CONTROLLER ? (u16)request.blocks : 0;
 	slot->target = request.target;
 	slot->status = request.status;
 	slot->buffer = request.buffer;
+}
+
+/**
+ * weir_sq_fill() - write one lane's command into its reserved slot
+ *
+ * The release of the sequence word publishes command, PRP list and continuation.
+ */
+WEIR_FN void weir_sq_fill(WEIR_GLOBAL struct weir_queue *queue, u64 ticket, struct weir_request request)
+{
+	WEIR_GLOBAL struct weir_slot *slot = weir_sq_slot(queue, ticket);
+	struct nvme_sqe sqe = weir_sq_command(queue, ticket, request);
+
+	if (queue->placed) {
+		struct weir_capsule capsule =
+			weir_capsule_of(queue, request.opcode, request.blocks, request.lba,
+					request.target_kind == WEIR_TARGET_JOIN ? request.target : 0);
+
+		sqe.cdw2 = (u32)capsule.version;
+		sqe.cdw3 = (u32)(capsule.version >> 32);
+		sqe.cdw11 = capsule.cdw11;
+		sqe.cdw14 = capsule.cdw14;
+		sqe.cdw15 = capsule.cdw15;
+	}
+	*weir_at(queue->sq, struct nvme_sqe, ticket & (queue->depth - 1)) = sqe;
+	weir_sq_continue(slot, request);
 	/* sq.S1: pairs with sq.S4 (the combiner) and cq.R2 (the reaper) */
 	weir_store_u32_release_dev(&slot->sequence, weir_sq_free_sequence(queue, ticket) + 1);
 }

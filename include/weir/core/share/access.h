@@ -13,8 +13,6 @@
 #include <weir/core/queue/retry.h>
 #include <weir/core/share/sharing.h>
 
-#ifdef WEIR_SHARE_TABLE
-
 /* How often an access goes from cache to table and back before it counts as not getting there. */
 enum { WEIR_SHARE_ROUNDS = 256 };
 
@@ -161,17 +159,16 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u64 deadline = weir_deadline(disk, 0), needy;
+	u64 deadline = weir_deadline(disk, 0);
 	struct weir_words words = weir_line_load(0, 0);
 	u32 done = access.length == 0;
 
-	for (u32 iteration = 0; weir_ballot(wave, !done) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !done, iteration) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
 		weir_addr from;
 		u32 there;
 
-		weir_reconverge();
 		found = weir_share_find(share, extent->key_base + line);
 		from = weir_share_buffer(share, found) + access.offset;
 		if (!done)
@@ -197,10 +194,7 @@ WEIR_FN struct weir_words weir_share_read(u64 wave, WEIR_GLOBAL struct weir_line
 			status = weir_share_over(disk, deadline, iteration);
 		words.status = done ? words.status : status;
 		done |= status != WEIR_E_LOCKED;
-		weir_reconverge();
-		needy = weir_ballot(wave, !done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
 	return words;
 }
@@ -218,20 +212,19 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
-	u64 deadline = weir_deadline(disk, 0), position = 0, needy;
+	u64 deadline = weir_deadline(disk, 0), position = 0;
 	struct weir_fetch fetch;
 	u32 held = 0;
 	weir_status left;
 
 	fetch.words = weir_line_load(0, 0);
 	fetch.done = access.length == 0;
-	for (u32 iteration = 0; weir_ballot(wave, !fetch.done) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, !fetch.done, iteration) {
 		struct weir_share_found found;
 		weir_status status = WEIR_E_LOCKED;
 		weir_addr to;
 		u32 joins;
 
-		weir_reconverge();
 		found = weir_share_find(share, extent->key_base + line);
 		if (!fetch.done)
 			status = weir_share_probe(share, found);
@@ -257,17 +250,12 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		}
 		fetch.words.status = fetch.done ? fetch.words.status : status;
 		fetch.done |= status != WEIR_E_LOCKED;
-		weir_reconverge();
-		needy = weir_ballot(wave, !fetch.done);
-		if (needy && weir_disk_help(wave, needy, disk, iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, !fetch.done, disk, iteration, iteration);
 	}
 	left = weir_share_leave(wave, held, lines, extent, line, position);
 	fetch.words.status = fetch.words.status == WEIR_OK ? left : fetch.words.status;
 	return fetch.words;
 }
-
-#endif
 
 /**
  * weir_lines_reach() - weir_lines_access(), wherever the line is: in the cache, on storage, in a buffer
@@ -276,12 +264,11 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_reach(u64 wave, WEIR_GLOB
 							     WEIR_GLOBAL struct weir_extent *extent, u64 line,
 							     u32 kind, struct weir_access access)
 {
-#ifndef WEIR_SHARE_TABLE
-	return weir_lines_access(wave, lines, extent, line, kind, access);
-#else
 	u32 reads = kind == WEIR_ACCESS_LOAD || kind == WEIR_ACCESS_READ;
 	struct weir_words words = weir_line_load(0, 0);
 
+	if (!WEIR_SHARE_KNOWN)
+		return weir_lines_access(wave, lines, extent, line, kind, access);
 	words.status = WEIR_E_SHARED;
 	for (u32 round = 0; weir_ballot(wave, words.status == WEIR_E_SHARED) != 0; round++) {
 		struct weir_words found;
@@ -302,7 +289,6 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_reach(u64 wave, WEIR_GLOB
 		weir_reconverge();
 	}
 	return words;
-#endif
 }
 
 #endif

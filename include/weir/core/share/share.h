@@ -104,20 +104,6 @@ WEIR_FN u32 weir_share_holds(WEIR_GLOBAL struct weir_lines *lines, u64 key)
 	       weir_share_find(weir_at(lines->share, struct weir_share, 0), key).word != 0;
 }
 
-/*
- * With the lock of its set held: may @key's line come into the cache? WEIR_E_SHARED: it is in a
- * buffer; WEIR_E_SHARE_TABLE: this lane's code has no notion of buffers.
- */
-WEIR_FN weir_status weir_share_refuses(WEIR_GLOBAL struct weir_lines *lines, u64 key)
-{
-#ifdef WEIR_SHARE_TABLE
-	return weir_share_holds(lines, key) ? WEIR_E_SHARED : WEIR_OK;
-#else
-	(void)key;
-	return lines->share ? WEIR_E_SHARE_TABLE : WEIR_OK;
-#endif
-}
-
 /* The buffer of an entry, if one was found. */
 WEIR_FN weir_addr weir_share_buffer(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {

@@ -50,8 +50,6 @@ WEIR_FN void weir_lines_write_back(u64 wave, WEIR_GLOBAL struct weir_lines *line
 		weir_line_take_back(lines, index, way);
 }
 
-#ifdef WEIR_SHARE_TABLE
-
 WEIR_FN WEIR_GLOBAL struct weir_share *weir_lines_share(WEIR_GLOBAL struct weir_lines *lines)
 {
 	return weir_at(lines->share, struct weir_share, 0);
@@ -321,15 +319,14 @@ WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 dead
 WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
 				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position)
 {
-	u64 index = weir_lines_index(lines, extent->key_base + line), needy;
+	u64 index = weir_lines_index(lines, extent->key_base + line);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 deadline = weir_deadline(disk, 0);
 	weir_status status = WEIR_OK, moved;
 
-	for (u32 iteration = 0; weir_ballot(wave, held) != 0; iteration++) {
+	WEIR_WAIT_LOOP(wave, held, iteration) {
 		u32 left = WEIR_LEAVE_RETRY;
 
-		weir_reconverge();
 		if (held)
 			left = weir_share_try_leave(weir_lines_share(lines), position);
 		weir_reconverge();
@@ -341,15 +338,10 @@ WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir
 			moved = weir_share_over(disk, deadline, iteration);
 		status = held && moved != WEIR_E_LOCKED ? moved : status;
 		held = held && moved == WEIR_E_LOCKED;
-		weir_reconverge();
-		needy = weir_ballot(wave, held);
-		if (needy &&
-		    weir_disk_help(wave, needy, weir_set_disk(lines, index, iteration, disk), iteration) == 0)
-			weir_relax(iteration);
+		weir_wait_help(wave, held, weir_set_disk(lines, index, iteration, disk), iteration,
+			       iteration);
 	}
 	return status;
 }
-
-#endif
 
 #endif

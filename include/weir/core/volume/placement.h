@@ -9,8 +9,8 @@
 #ifndef WEIR_CORE_PLACEMENT_H
 #define WEIR_CORE_PLACEMENT_H
 
+#include <weir/core/mix.h>
 #include <weir/nvme_volume.h>
-#include <weir/port.h>
 
 enum {
 	WEIR_PLACEMENT_GROUPS = 65536,
@@ -21,15 +21,13 @@ enum {
  * weir_placement_group() - the group of block @vba of volume @vid
  * @unit_log2: the volume's
  *
- * A bijective mixer of 64 bits (Steele, Lea, Flood 2014: splitmix's), of which the upper 16 bits are taken.
+ * The upper 16 bits of a mixer.
  */
 WEIR_FN u32 weir_placement_group(u32 vid, u64 vba, u32 unit_log2)
 {
-	u64 x = ((u64)vid << 48 ^ vba >> unit_log2) + 0x9e3779b97f4a7c15u;
+	u64 state = (u64)vid << 48 ^ vba >> unit_log2;
 
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return (u32)((x ^ x >> 31) >> 48);
+	return (u32)(weir_mix_next(&state) >> 48);
 }
 
 /**

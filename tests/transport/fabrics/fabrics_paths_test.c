@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics_paths_test.c: a storage with two paths to a target, of which some are cut, fall silent, or change
+ * their ANA state while it is written and read: no request fails while one path works, and each byte is
+ * right.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include <weir/nvme_fabrics.h>
+#include <weir/weir.h>
+
+#include "cuttable.h"
+#include "device/context.h"
+#include "observe/publish.h"
+#include "target/target.h"
+#include "transport/fabrics/discover.h"
+
+#define NQN  "nqn.2026-11.org.example:paths"
+#define HOST "hostnqn=nqn.2026-11.org.example:me&hostid=11111111-2222-3333-4444-555555555555"
+
+enum {
+	BYTES = 1 << 20,
+	ROUND = 64 << 10,
+	QUEUES = 2,
+	DEPTH = 16,
+	TRANSFER = 4096,
+	PATHS = 2,
+	ROUNDS = 20,
+	WAIT_S = 30,
+};
+
+/* Places of what a storage publishes (observe/publish.h). */
+enum { RECONNECTS = 1, MOVES = 6, PATH = 7, STATES = WEIR_NETWORK_SCALARS };
+
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
+	} while (0)
+
+static struct weir_context *context;
+static struct weir_target *target;
+static struct weir_storage *storage;
+static struct cuttable paths[PATHS];
+static unsigned char wrote[ROUND], found[ROUND];
+static unsigned rounds;
+
+static struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+static const struct weir_target_subsystem_options subsystem = { .nqn = NQN,
+								.namespaces = &space,
+								.namespace_count = 1 };
+static const char *const listen_at[PATHS] = { "tcp://127.0.0.1:0", "tcp://127.0.0.1:0" };
+static const unsigned ana[PATHS] = { NVME_ANA_OPTIMIZED, NVME_ANA_NON_OPTIMIZED };
+static const struct weir_target_options options = { .size = sizeof(options),
+						    .listen = listen_at,
+						    .ana = ana,
+						    .listen_count = PATHS,
+						    .subsystems = &subsystem,
+						    .subsystem_count = 1 };
+
+static int serve(void **state)
+{
+	(void)state;
+	storage = NULL;
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
+	must(weir_target_create(&options, &target));
+	must(weir_target_start(target));
+	for (unsigned i = 0; i < PATHS; i++)
+		cuttable_start(&paths[i], (unsigned)atoi(strrchr(weir_target_address(target, i), ':') + 1));
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	if (storage)
+		(void)weir_storage_close(storage);
+	for (unsigned i = 0; i < PATHS; i++)
+		cuttable_end(&paths[i]);
+	weir_target_stop(target, 5000);
+	weir_target_destroy(target);
+	weir_context_close(context);
+	return 0;
+}
+
+static void uri_of(char *uri, size_t bytes, const char *keys)
+{
+	snprintf(uri, bytes, "nvmf:tcp://127.0.0.1:%u,127.0.0.1:%u/" NQN "?" HOST "%s", paths[0].port,
+		 paths[1].port, keys);
+}
+
+static void open_paths(const char *keys)
+{
+	char uri[512];
+
+	uri_of(uri, sizeof(uri), keys);
+	must(weir_storage_open(
+		context, uri,
+		WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .max_transfer_bytes = TRANSFER),
+		&storage));
+}
+
+static uint64_t value(unsigned at)
+{
+	const uint64_t *words = (const uint64_t *)storage->transport->network;
+
+	return __atomic_load_n(&words[at], __ATOMIC_RELAXED);
+}
+
+/* Write a part, each time with other bytes, and read it again. */
+static void round_trip(void)
+{
+	uint64_t offset = (uint64_t)(rounds % (BYTES / ROUND)) * ROUND;
+
+	for (unsigned i = 0; i < ROUND; i++)
+		wrote[i] = (unsigned char)(i / 7 + rounds * 31);
+	must(weir_storage_write(storage, offset, wrote, ROUND));
+	memset(found, 0x5a, ROUND);
+	must(weir_storage_read(storage, offset, found, ROUND));
+	assert_memory_equal(wrote, found, ROUND);
+	rounds++;
+}
+
+/* Write and read until the storage publishes @wanted; and a few times more. */
+static void work_until(unsigned at, uint64_t wanted)
+{
+	time_t last = time(NULL) + WAIT_S;
+
+	while (value(at) != wanted) {
+		round_trip();
+		if (time(NULL) > last)
+			fail_msg("word %u is %llu, and not %llu", at, (unsigned long long)value(at),
+				 (unsigned long long)wanted);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++)
+		round_trip();
+}
+
+static void the_optimized_path_is_used(void **state)
+{
+	unsigned long long before;
+
+	(void)state;
+	open_paths("");
+	work_until(STATES + 0, NVME_ANA_OPTIMIZED);
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	before = atomic_load(&paths[1].bytes);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		round_trip();
+	assert_true(atomic_load(&paths[1].bytes) - before < ROUND); /* what its state costs */
+	assert_int_equal(value(PATH), 0);
+	assert_int_equal(value(MOVES), 0);
+}
+
+/* One that is better is found behind the first, and taken. */
+static void a_better_path_is_moved_to(void **state)
+{
+	(void)state;
+	weir_target_set_ana(target, 0, NVME_ANA_NON_OPTIMIZED);
+	weir_target_set_ana(target, 1, NVME_ANA_OPTIMIZED);
+	open_paths("");
+	work_until(PATH, 1);
+	assert_int_equal(value(MOVES), 1);
+}
+
+static void a_path_is_cut_and_comes_back(void **state)
+{
+	(void)state;
+	open_paths("");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	cuttable_set(&paths[0], CUTTABLE_CUT);
+	work_until(PATH, 1);
+	work_until(STATES + 0, WEIR_NETWORK_PATH_LOST);
+	cuttable_set(&paths[0], CUTTABLE_WORKS);
+	work_until(PATH, 0);
+	assert_int_equal(value(STATES + 0), NVME_ANA_OPTIMIZED);
+	assert_int_equal(value(MOVES), 2);
+}
+
+/* The one that is not in use: nobody notices, but for its state. */
+static void the_other_path_is_cut(void **state)
+{
+	(void)state;
+	open_paths("");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	cuttable_set(&paths[1], CUTTABLE_CUT);
+	work_until(STATES + 1, WEIR_NETWORK_PATH_LOST);
+	assert_int_equal(value(PATH), 0);
+	assert_int_equal(value(MOVES), 0);
+}
+
+static void a_path_falls_silent(void **state)
+{
+	(void)state;
+	open_paths("&keep_alive_ms=300&connect_ms=300");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	cuttable_set(&paths[0], CUTTABLE_SILENT);
+	work_until(PATH, 1);
+	cuttable_set(&paths[0], CUTTABLE_WORKS);
+	work_until(PATH, 0);
+}
+
+/* By the event: no path is connected again before its time. */
+static void ana_changes_by_event(void **state)
+{
+	static const unsigned states[] = { NVME_ANA_INACCESSIBLE, NVME_ANA_CHANGE, NVME_ANA_PERSISTENT_LOSS };
+
+	(void)state;
+	open_paths("&keep_alive_ms=600000");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		weir_target_set_ana(target, 0, states[i]);
+		work_until(PATH, 1);
+		work_until(STATES + 0, states[i]);
+		weir_target_set_ana(target, 0, NVME_ANA_OPTIMIZED);
+		work_until(PATH, 0);
+		assert_int_equal(value(STATES + 0), NVME_ANA_OPTIMIZED);
+	}
+	assert_int_equal(value(MOVES), 2 * sizeof(states) / sizeof(states[0]));
+}
+
+static void *mend_soon(void *argument)
+{
+	poll(NULL, 0, 300);
+	weir_target_set_ana(target, 0, NVME_ANA_OPTIMIZED);
+	return argument;
+}
+
+/* No path takes commands now: they wait until one does. */
+static void no_path_takes_commands_for_a_while(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	open_paths("&timeout_ms=20000");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	weir_target_set_ana(target, 1, NVME_ANA_INACCESSIBLE);
+	weir_target_set_ana(target, 0, NVME_ANA_CHANGE);
+	assert_int_equal(pthread_create(&thread, NULL, mend_soon, NULL), 0);
+	round_trip();
+	pthread_join(thread, NULL);
+	work_until(STATES + 0, NVME_ANA_OPTIMIZED);
+}
+
+/* ... for as long as ctrl_loss_s says. */
+static void no_path_takes_commands_any_more(void **state)
+{
+	(void)state;
+	open_paths("&ctrl_loss_s=1");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	for (unsigned i = 0; i < PATHS; i++)
+		weir_target_set_ana(target, i, NVME_ANA_INACCESSIBLE);
+	assert_int_equal(weir_storage_read(storage, 0, found, ROUND), -EIO);
+	assert_non_null(strstr(weir_last_error(), "path inaccessible")); /* its status, and no deadline */
+}
+
+/* Whether @words were printed to @file within the time; and standard error is what it was. */
+static bool printed(FILE *file, const char *words, int before)
+{
+	char text[4096];
+	bool found_it = false;
+
+	for (time_t last = time(NULL) + WAIT_S; !found_it && time(NULL) <= last; poll(NULL, 0, 10)) {
+		ssize_t bytes = pread(fileno(file), text, sizeof(text) - 1, 0);
+
+		text[bytes > 0 ? bytes : 0] = '\0';
+		found_it = strstr(text, words) != NULL;
+	}
+	dup2(before, STDERR_FILENO);
+	close(before);
+	fclose(file);
+	return found_it;
+}
+
+/* Milliseconds that a write takes whose path falls silent with it; 0: the path was lost before. */
+static int64_t write_into_silence(void)
+{
+	struct timespec begun, ended;
+	uint64_t reconnects;
+	bool used;
+
+	work_until(PATH, 0);
+	reconnects = value(RECONNECTS);
+	cuttable_set(&paths[0], CUTTABLE_SILENT);
+	used = value(PATH) == 0 && value(RECONNECTS) == reconnects;
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	must(weir_storage_write(storage, 0, wrote, 512));
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	cuttable_set(&paths[0], CUTTABLE_WORKS);
+	return used ? (ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 : 0;
+}
+
+/* A target that falls silent with a write that it has: that is sent by the other path when the target must
+ * have noticed, and not before. */
+static void a_write_under_way_waits(void **state)
+{
+	const int64_t keep_alive_ms = 2000;
+	FILE *file = tmpfile();
+	int before = dup(STDERR_FILENO);
+	int64_t ms;
+
+	(void)state;
+	assert_non_null(file);
+	open_paths("&keep_alive_ms=2000&connect_ms=300");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	dup2(fileno(file), STDERR_FILENO);
+	while ((ms = write_into_silence()) == 0)
+		;
+	assert_true(printed(file, "writes that it may still carry out wait for 2000 ms", before));
+	assert_true(ms >= keep_alive_ms);
+}
+
+/* Both are gone: requests end by ctrl_loss_s, and the storage stays ended. */
+static void both_paths_are_cut(void **state)
+{
+	(void)state;
+	open_paths("&ctrl_loss_s=1&connect_ms=300");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	for (unsigned i = 0; i < PATHS; i++)
+		cuttable_set(&paths[i], CUTTABLE_CUT);
+	assert_int_not_equal(weir_storage_read(storage, 0, found, ROUND), 0);
+	assert_int_not_equal(weir_storage_write(storage, 0, wrote, ROUND), 0);
+}
+
+/* For a while: nothing is lost. */
+static void both_paths_are_cut_for_a_while(void **state)
+{
+	(void)state;
+	open_paths("&ctrl_loss_s=60&connect_ms=300");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	for (unsigned i = 0; i < PATHS; i++)
+		cuttable_set(&paths[i], CUTTABLE_CUT);
+	poll(NULL, 0, 100);
+	cuttable_set(&paths[1], CUTTABLE_WORKS);
+	work_until(PATH, 1);
+	cuttable_set(&paths[0], CUTTABLE_WORKS);
+	work_until(PATH, 0);
+}
+
+/* A storage with one path is notified, too: of its state, and of a namespace that leaves. */
+static void one_path_hears_events(void **state)
+{
+	FILE *file = tmpfile();
+	char uri[256];
+	int before;
+
+	(void)state;
+	assert_non_null(file);
+	snprintf(uri, sizeof(uri), "nvmf:tcp://127.0.0.1:%u/" NQN "?" HOST "&keep_alive_ms=600000",
+		 paths[0].port);
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH),
+			       &storage));
+	weir_target_set_ana(target, 0, NVME_ANA_NON_OPTIMIZED);
+	work_until(STATES + 0, NVME_ANA_NON_OPTIMIZED);
+	weir_target_set_ana(target, 0, NVME_ANA_OPTIMIZED);
+	work_until(STATES + 0, NVME_ANA_OPTIMIZED);
+	before = dup(STDERR_FILENO);
+	dup2(fileno(file), STDERR_FILENO);
+	space.detached = true;
+	assert_int_equal(weir_target_reload(target, &options), 0);
+	space.detached = false;
+	assert_true(printed(file, "namespace 1 is not there any more", before));
+	assert_int_not_equal(weir_storage_read(storage, 0, found, ROUND), 0);
+	must(weir_target_reload(target, &options));
+	must(weir_storage_read(storage, 0, found, ROUND));
+	assert_int_equal(value(MOVES), 0);
+}
+
+/* A better path that leads to another disk of the same name is tried once, and not again and again. */
+static void a_path_to_another_disk_is_not_used(void **state)
+{
+	static const struct weir_target_namespace_options small = { .uri = "virt:512K?block=512" };
+	const struct weir_target_subsystem_options of_small = { .nqn = NQN,
+								.namespaces = &small,
+								.namespace_count = 1 };
+	const struct weir_target_options other = { .size = sizeof(other),
+						   .listen = listen_at,
+						   .listen_count = 1,
+						   .subsystems = &of_small,
+						   .subsystem_count = 1 };
+	struct weir_target *wrong;
+
+	(void)state;
+	must(weir_target_create(&other, &wrong));
+	must(weir_target_start(wrong));
+	cuttable_end(&paths[1]);
+	cuttable_start(&paths[1], (unsigned)atoi(strrchr(weir_target_address(wrong, 0), ':') + 1));
+	weir_target_set_ana(target, 0, NVME_ANA_NON_OPTIMIZED);
+	cuttable_set(&paths[1], CUTTABLE_CUT); /* until it is open */
+	open_paths("&keep_alive_ms=2000");     /* states are found again every second */
+	cuttable_set(&paths[1], CUTTABLE_WORKS);
+	work_until(RECONNECTS, 1);                  /* from the good path to the good path */
+	work_until(STATES + 1, NVME_ANA_OPTIMIZED); /* found again, and it would be better */
+	assert_int_equal(value(RECONNECTS), 1);
+	assert_int_equal(value(PATH), 0);
+	must(weir_storage_close(storage));
+	storage = NULL;
+	weir_target_stop(wrong, 5000);
+	weir_target_destroy(wrong);
+}
+
+/* What weir-fabrics paths prints. */
+static void paths_are_reported(void **state)
+{
+	struct weir_path_report reports[WEIR_ADDRESS_MOST];
+	char uri[512];
+	unsigned count;
+
+	(void)state;
+	uri_of(uri, sizeof(uri), "&nsid=1");
+	cuttable_set(&paths[0], CUTTABLE_CUT);
+	must(weir_fabrics_paths(uri, reports, &count));
+	assert_int_equal(count, 2);
+	assert_int_not_equal(reports[0].error, 0);
+	assert_non_null(strstr(reports[0].sentence, "cannot connect to 127.0.0.1"));
+	assert_int_equal(reports[1].error, 0);
+	assert_int_equal(reports[1].state, NVME_ANA_NON_OPTIMIZED);
+	assert_string_equal(weir_ana_text(reports[1].state), "non-optimized");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_optimized_path_is_used, serve, end),
+		cmocka_unit_test_setup_teardown(a_better_path_is_moved_to, serve, end),
+		cmocka_unit_test_setup_teardown(a_path_is_cut_and_comes_back, serve, end),
+		cmocka_unit_test_setup_teardown(the_other_path_is_cut, serve, end),
+		cmocka_unit_test_setup_teardown(a_path_falls_silent, serve, end),
+		cmocka_unit_test_setup_teardown(ana_changes_by_event, serve, end),
+		cmocka_unit_test_setup_teardown(no_path_takes_commands_for_a_while, serve, end),
+		cmocka_unit_test_setup_teardown(no_path_takes_commands_any_more, serve, end),
+		cmocka_unit_test_setup_teardown(a_write_under_way_waits, serve, end),
+		cmocka_unit_test_setup_teardown(both_paths_are_cut, serve, end),
+		cmocka_unit_test_setup_teardown(both_paths_are_cut_for_a_while, serve, end),
+		cmocka_unit_test_setup_teardown(one_path_hears_events, serve, end),
+		cmocka_unit_test_setup_teardown(a_path_to_another_disk_is_not_used, serve, end),
+		cmocka_unit_test_setup_teardown(paths_are_reported, serve, end),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rdma_test.c: NVMe/RDMA, weir's at both ends, over verbs that are none (fake_verbs.h): what is said, what is
+ * registered, and what becomes of connections that are refused or break.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "device/context.h"
+#include "fake_verbs.h"
+#include "observe/publish.h"
+#include "target/target.h"
+#include "transport/fabrics/discover.h"
+#include "transport/fabrics/rdma_message.h"
+
+#define NQN  "nqn.2026-11.org.example:rdma"
+#define HOST "hostnqn=nqn.2026-11.org.example:me&hostid=11111111-2222-3333-4444-555555555555"
+
+enum { BYTES = 1 << 20, ROUND = 64 << 10, DEPTH = 16, TRANSFER = 4096, ROUNDS = 16, QUEUE_ENTRIES = 128 };
+enum { RECONNECTS = 1 }; /* place of what a storage publishes (observe/publish.h) */
+
+#define must(call)                                                                                           \
+	do {                                                                                                 \
+		if ((call) != 0)                                                                             \
+			fail_msg("%s: %s", #call, weir_last_error());                                        \
+	} while (0)
+
+static struct weir_context *context;
+static struct weir_target *target;
+static struct weir_storage *storage;
+static unsigned char wrote[ROUND], found[ROUND];
+static unsigned rounds;
+
+static struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+static const struct weir_target_subsystem_options subsystem = { .nqn = NQN,
+								.namespaces = &space,
+								.namespace_count = 1 };
+static const char *const listen_at[] = { "rdma://127.0.0.1:0", "tcp://127.0.0.1:0" };
+static const struct weir_target_options options = { .size = sizeof(options),
+						    .listen = listen_at,
+						    .listen_count = 2,
+						    .subsystems = &subsystem,
+						    .subsystem_count = 1,
+						    .threads = 2 };
+
+static int serve(void **state)
+{
+	(void)state;
+	storage = NULL;
+	memset(&fake_verbs, 0, sizeof(fake_verbs));
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
+	must(weir_target_create(&options, &target));
+	must(weir_target_start(target));
+	return 0;
+}
+
+/* All that was made is gone. */
+static int end(void **state)
+{
+	(void)state;
+	if (storage)
+		(void)weir_storage_close(storage);
+	weir_target_stop(target, 5000);
+	weir_target_destroy(target);
+	weir_context_close(context);
+	return fake_verbs.live != 0;
+}
+
+static int try_open(const char *nqn, const char *keys)
+{
+	char uri[512];
+
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s?" HOST "%s", weir_target_address(target, 0), nqn, keys);
+	return weir_storage_open(
+		context, uri,
+		WEIR_OPTIONS(storage, .queues = 2, .depth = DEPTH, .max_transfer_bytes = TRANSFER), &storage);
+}
+
+static void refused(const char *nqn, const char *keys, const char *sentence)
+{
+	assert_int_not_equal(try_open(nqn, keys), 0);
+	if (!strstr(weir_last_error(), sentence))
+		fail_msg("\"%s\" is not in: %s", sentence, weir_last_error());
+}
+
+static uint64_t value(unsigned at)
+{
+	const uint64_t *words = (const uint64_t *)storage->transport->network;
+
+	return __atomic_load_n(&words[at], __ATOMIC_RELAXED);
+}
+
+/* Write a part, each time with other bytes, and read it again. */
+static void round_trip(void)
+{
+	uint64_t offset = (uint64_t)(rounds % (BYTES / ROUND)) * ROUND;
+
+	for (unsigned i = 0; i < ROUND; i++)
+		wrote[i] = (unsigned char)(i / 7 + rounds * 31);
+	must(weir_storage_write(storage, offset, wrote, ROUND));
+	memset(found, 0x5a, ROUND);
+	must(weir_storage_read(storage, offset, found, ROUND));
+	assert_memory_equal(wrote, found, ROUND);
+	rounds++;
+}
+
+/* Each call of a round trip allocates memory, which is registered once, and not for each of its 16 commands.
+ */
+static void data_moves_under_keys_made_once(void **state)
+{
+	unsigned registered;
+
+	(void)state;
+	must(try_open(NQN, ""));
+	assert_non_null(strstr(storage->transport->ops->path(storage->transport), "NVMe/RDMA"));
+	for (unsigned i = 0; i < 4 * ROUNDS; i++)
+		round_trip();
+	registered = fake_verbs.registrations;
+	for (unsigned i = 0; i < ROUNDS; i++)
+		round_trip();
+	assert_true(fake_verbs.registrations - registered <= 4 * ROUNDS + DEPTH); /* two allocations a call */
+	assert_int_equal(fake_verbs.bad_accesses, 0);
+	assert_int_equal(value(RECONNECTS), 0);
+}
+
+/* Responses arrive before the completion of what they answer; capsules before that of the last response. */
+static void completions_may_be_late(void **state)
+{
+	(void)state;
+	fake_verbs.late = true;
+	must(try_open(NQN, ""));
+	for (unsigned i = 0; i < ROUNDS; i++)
+		round_trip();
+	assert_int_equal(value(RECONNECTS), 0);
+}
+
+static void a_broken_connection_comes_back(void **state)
+{
+	(void)state;
+	must(try_open(NQN, "&ctrl_loss_s=60"));
+	for (unsigned i = 0; i < 6; i++) {
+		round_trip();
+		fake_verbs.break_in = 3 + 5 * i;
+		while (fake_verbs.broken <= i)
+			round_trip();
+		round_trip();
+	}
+	assert_int_equal(fake_verbs.broken, 6);
+	assert_true(value(RECONNECTS) >= 1);
+}
+
+static void discovery_lists_both(void **state)
+{
+	struct weir_host_identity host = { .nqn = "nqn.2026-11.org.example:me", .id = { 1 } };
+	const char *at = weir_target_address(target, 0);
+	struct weir_address address = { .rdma = true, .host = "127.0.0.1" };
+	struct weir_discovered log;
+
+	(void)state;
+	snprintf(address.port, sizeof(address.port), "%s", strrchr(at, ':') + 1);
+	must(weir_fabrics_discover("a test", &address, &host, 5000, &log));
+	assert_int_equal(log.count, 2);
+	assert_int_equal(log.entries[0].trtype, NVME_TRTYPE_RDMA);
+	assert_memory_equal(log.entries[0].traddr, "127.0.0.1 ", 10);
+	assert_memory_equal(log.entries[0].trsvcid, address.port, strlen(address.port));
+	assert_int_equal(log.entries[1].trtype, NVME_TRTYPE_TCP);
+	free(log.entries);
+}
+
+static void other_format(void *data, size_t *bytes)
+{
+	(void)bytes;
+	((unsigned char *)data)[0] = 1;
+}
+
+static void cut_short(void *data, size_t *bytes)
+{
+	(void)data;
+	*bytes = 8;
+}
+
+static void each_refusal_is_a_sentence(void **state)
+{
+	(void)state;
+	refused("nqn.2026-11.org.example:none", "", "has no subsystem");
+	refused(NQN, "&digest=data", "digest= is of tcp://");
+	fake_verbs.damage_request = other_format;
+	refused(NQN, "", "refuses queue 0's connection: the private data has another format (2)");
+	fake_verbs.damage_request = cut_short;
+	refused(NQN, "", "the private data has another length (1)");
+	fake_verbs.damage_request = NULL;
+	fake_verbs.damage_accept = other_format;
+	refused(NQN, "", "is no NVMe/RDMA controller");
+	fake_verbs.damage_accept = cut_short;
+	refused(NQN, "", "is no NVMe/RDMA controller");
+	fake_verbs.damage_accept = NULL;
+	fake_verbs.no_device = true;
+	refused(NQN, "", "does an RDMA device lead there?");
+	fake_verbs.no_device = false;
+	assert_int_not_equal(weir_storage_open(context, "nvmf:rdma://127.0.0.1:9/" NQN, NULL, &storage), 0);
+	assert_non_null(strstr(weir_last_error(), "is a target listening there by rdma://?"));
+	storage = NULL;
+	must(try_open(NQN, "")); /* the target serves on */
+	round_trip();
+}
+
+static void private_data_is_checked(void **state)
+{
+	struct nvme_rdma_request good = { .qid = 1, .hrqsize = 128, .hsqsize = 127 }, bad, out;
+
+	(void)state;
+	assert_int_equal(weir_rdma_check_request(&good, sizeof(good), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_ACCEPTED);
+	assert_int_equal(out.hsqsize, 127);
+	assert_int_equal(weir_rdma_check_request(&good, sizeof(good) - 1, QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_LENGTH);
+	assert_int_equal(weir_rdma_check_request(NULL, 0, QUEUE_ENTRIES, &out), NVME_RDMA_INVALID_LENGTH);
+	bad = good, bad.recfmt = 1;
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_FORMAT);
+	bad = good, bad.hsqsize = 128, bad.hrqsize = 129;
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_HSQSIZE);
+	bad = good, bad.hsqsize = 0;
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_HSQSIZE);
+	bad = good, bad.hrqsize = 127;
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_HRQSIZE);
+	bad = good, bad.qid = 0; /* the admin queue is short */
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out),
+			 NVME_RDMA_INVALID_HSQSIZE);
+	bad.hsqsize = 31, bad.hrqsize = 32;
+	assert_int_equal(weir_rdma_check_request(&bad, sizeof(bad), QUEUE_ENTRIES, &out), NVME_RDMA_ACCEPTED);
+}
+
+static void keyed_descriptors_have_24_bits_of_length(void **state)
+{
+	static const unsigned char expected[16] = { 8,    7,    6,    5,    4,    3,    2,    1,
+						    0x56, 0x34, 0x12, 0xdd, 0xcc, 0xbb, 0xaa, 0x40 };
+	struct nvme_sqe sqe = { .cdw0 = 1 };
+	struct weir_rdma_keyed keyed;
+
+	(void)state;
+	weir_rdma_put_keyed(&sqe, 0x0102030405060708, 0x123456, 0xaabbccdd);
+	assert_memory_equal(&sqe.prp1, expected, sizeof(expected));
+	assert_true(weir_rdma_take_keyed(&sqe, &keyed));
+	assert_true(keyed.address == 0x0102030405060708 && keyed.bytes == 0x123456 &&
+		    keyed.key == 0xaabbccdd);
+	assert_false(keyed.invalidate);
+	((unsigned char *)&sqe.prp1)[15] = NVME_SGL_KEYED_INVALIDATE;
+	assert_true(weir_rdma_take_keyed(&sqe, &keyed) && keyed.invalidate);
+	((unsigned char *)&sqe.prp1)[15] = NVME_SGL_TRANSPORT_DATA_BLOCK;
+	assert_false(weir_rdma_take_keyed(&sqe, &keyed));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(private_data_is_checked),
+		cmocka_unit_test(keyed_descriptors_have_24_bits_of_length),
+		cmocka_unit_test_setup_teardown(data_moves_under_keys_made_once, serve, end),
+		cmocka_unit_test_setup_teardown(completions_may_be_late, serve, end),
+		cmocka_unit_test_setup_teardown(a_broken_connection_comes_back, serve, end),
+		cmocka_unit_test_setup_teardown(discovery_lists_both, serve, end),
+		cmocka_unit_test_setup_teardown(each_refusal_is_a_sentence, serve, end),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests_name("rdma", tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * daemon_doubt_test.c: engines that were not closed in order, and may lack what they acknowledged: who is
+ * taken out, who stays in, and what is read meanwhile.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+
+/* The connection to an engine that was not closed in order is lost, and made again. */
+static void doubt(unsigned index)
+{
+	array.engines[index].doubtful = true;
+	array.engines[index].dead = true;
+	volumed_heartbeat(d);
+	array.engines[index].dead = false;
+}
+
+static void test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk(void **state)
+{
+	(void)state;
+	start_daemon(2, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	doubt(0);
+	stand_in_restart(&array.engines[1], true); /* nobody has heard of it */
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
+}
+
+static void test_the_only_engine_left_stays_in_doubt(void **state)
+{
+	(void)state;
+	start_daemon(2, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[1].dead = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	doubt(0);
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_true(d->counted && d->engines[0].current);
+}
+
+/* What it lacks was made equal; a connection that is made again changes nothing about that, another start
+ * does. */
+static void test_an_engine_in_doubt_is_compared_once(void **state)
+{
+	u32 before;
+
+	(void)state;
+	start_daemon(2, 0, true);
+	make_volume();
+	array.engines[1].dead = true;
+	settle();
+	doubt(0);
+	settle();
+	before = d->epoch;
+	doubt(0);
+	settle();
+	assert_int_equal(d->epoch, before);
+	assert_true(d->engines[0].current);
+	stand_in_restart(&array.engines[0], false);
+	doubt(0);
+	settle();
+	assert_true(d->epoch > before);
+}
+
+/* Engine 0 loses a block, and the last write of another one, and is not taken out: a volume has its replica
+ * there alone. */
+static void lose_two(unsigned engines, u32 vbas[2])
+{
+	struct stand_in_block *blocks = array.engines[0].volumes[1].blocks;
+	u32 count = 0;
+
+	start_daemon(engines, 0, true);
+	make_volume();
+	do_call("volume_create", json_pack("{s:s, s:i, s:i}", "name", "w", "bytes", 4096, "replicas", 1), 0);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	for (u32 i = 0; count < 2; i++)
+		if (engine_at(writer.vid, i, 0) == 0)
+			vbas[count++] = i;
+	blocks[vbas[0]] = (struct stand_in_block){ .version = 0 };
+	blocks[vbas[1]].version--;
+	blocks[vbas[1]].word = 7;
+}
+
+static void test_what_an_engine_in_doubt_has_no_room_for_it_does_not_have(void **state)
+{
+	u32 vbas[2];
+	u64 word;
+
+	(void)state;
+	lose_two(2, vbas);
+	array.engines[0].full = true;
+	doubt(0);
+	for (unsigned i = 0; i < MOST_STEPS / 10; i++, clock_ms++)
+		(void)volumed_step(d);
+	get_map(&writer);
+	assert_int_equal(
+		stand_in_read(&array.engines[0], writer.number, writer.map, writer.vid, vbas[0], &word),
+		NVME_STATUS_VOLUME_NOT_HERE);
+	assert_int_equal(
+		stand_in_read(&array.engines[0], writer.number, writer.map, writer.vid, vbas[1], &word), 0);
+	assert_int_equal(word, writer.acknowledged[vbas[1]]);
+	array.engines[0].full = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
+static void die_while_lists_are_read(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	engines->engines[1].dead |= opcode == NVME_ADMIN_VOLUME_LIST && engine == 1;
+}
+
+static void test_an_engine_in_doubt_is_not_read_before_it_is_compared(void **state)
+{
+	u32 vbas[2];
+	u64 word;
+
+	(void)state;
+	lose_two(4, vbas);
+	array.on_command = die_while_lists_are_read;
+	doubt(0);
+	volumed_heartbeat(d);
+	array.on_command = NULL;
+	get_map(&writer);
+	assert_int_equal(
+		stand_in_read(&array.engines[0], writer.number, writer.map, writer.vid, vbas[0], &word),
+		NVME_STATUS_VOLUME_STALE_MAP);
+	array.engines[1].dead = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
+/* Each may have what the other one lacks. */
+static void test_of_two_silent_engines_none_is_taken_out(void **state)
+{
+	(void)state;
+	start_daemon(5, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[1].dead = array.engines[2].dead = true;
+	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 0);
+	stand_in_restart(&array.engines[2], false);
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	check_all(&writer);
+}
+
+static void test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild(void **state)
+{
+	u32 vba = 0;
+	u64 word;
+
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
+		vba++;
+	volumed_destroy(d);
+	stand_in_restart(&array.engines[0], true);
+	array.engines[1].dead = true;
+	start_daemon(3, 0, true);
+	get_map(&writer);
+	assert_int_equal(stand_in_read(&array.engines[0], writer.number, writer.map, writer.vid, vba, &word),
+			 NVME_STATUS_VOLUME_NOT_HERE);
+	stand_in_restart(&array.engines[1], false);
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
+/* Its block was left to the writer, whose lease ends before the engine is in. */
+static void test_a_writer_dies_while_an_engine_joins(void **state)
+{
+	u32 vba = 0;
+
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	while (engine_at(writer.vid, vba, 0) != 1)
+		vba++;
+	write_one(vba, 0, 77);
+	array.engines[1].dead = true;
+	settle();
+	stand_in_restart(&array.engines[1], false);
+	for (unsigned i = 0;
+	     (d->copy.task != VOLUMED_JOIN || d->copy.next <= writer.vid || d->copy.open) && i < MOST_STEPS;
+	     i++) {
+		clock_ms++;
+		(void)volumed_step(d);
+	}
+	assert_int_equal(d->copy.task, VOLUMED_JOIN);
+	clock_ms += LEASE_MS;
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
+}
+
+/* Engine 2 ends before it deletes the volume, and engine 1 is not reached when that is to be taken out. */
+static void die_at_its_map(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	engines->engines[2].dead |= opcode == NVME_ADMIN_VOLUME_DELETE && engine == 2;
+	engines->engines[1].dead |= opcode == NVME_ADMIN_VOLUME_MAP && engine == 1;
+}
+
+static void test_a_volume_deleted_by_half_is_not_forgotten(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	do_call("volume_create", json_pack("{s:s, s:i}", "name", "w", "bytes", 4096), 0);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.on_command = die_at_its_map;
+	do_call("volume_delete", json_pack("{s:s}", "name", "w"), -EAGAIN);
+	array.on_command = NULL;
+	assert_int_equal(array.engines[1].volumes[2].is.vid, 0);
+	array.engines[1].dead = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	do_call("volume_delete", json_pack("{s:s}", "name", "w"), 0);
+	stand_in_restart(&array.engines[2], false);
+	settle();
+	check_all(&writer);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),
+		CASE(test_the_only_engine_left_stays_in_doubt),
+		CASE(test_an_engine_in_doubt_is_compared_once),
+		CASE(test_what_an_engine_in_doubt_has_no_room_for_it_does_not_have),
+		CASE(test_an_engine_in_doubt_is_not_read_before_it_is_compared),
+		CASE(test_of_two_silent_engines_none_is_taken_out),
+		CASE(test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild),
+		CASE(test_a_writer_dies_while_an_engine_joins),
+		CASE(test_a_volume_deleted_by_half_is_not_forgotten),
+	};
+
+	return cmocka_run_group_tests_name("daemon_doubt", tests, NULL, NULL);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* daemon_full_test.c: the daemon over stand-in engines whose media fail writes. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+
+static void test_an_engine_that_fails_writes_goes(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[1].write_faults = 1;
+	volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_false(volumed_engine_in(&d->engines[1]));
+	settle();
+	assert_int_equal(d->counts.taken_in, 1); /* it has room again */
+	check_all(&writer);
+	array.engines[0].dead = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 2);
+	array.engines[1].write_faults = 1;
+	array.engines[2].dead = true; /* it may have the only replica */
+	volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 2);
+}
+
+/* While the disk of one is full, the other one comes back. */
+static void test_an_engine_comes_back_beside_a_full_one(void **state)
+{
+	(void)state;
+	begin_written(4);
+	for (unsigned i = 1; i <= 2; i++) {
+		array.engines[i].dead = true;
+		settle();
+	}
+	write_all(3000);
+	array.engines[1].faulty = true;
+	for (unsigned i = 1; i <= 2; i++)
+		stand_in_restart(&array.engines[i], false);
+	for (unsigned i = 0; i < MOST_STEPS / 10 && !volumed_engine_in(&d->engines[2]); i++) {
+		clock_ms += 10;
+		(void)volumed_step(d);
+	}
+	assert_true(volumed_engine_in(&d->engines[2]));
+	assert_false(volumed_engine_in(&d->engines[1]));
+	array.engines[1].faulty = false;
+	settle();
+	assert_true(volumed_engine_in(&d->engines[1]));
+	check_all(&writer);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_an_engine_that_fails_writes_goes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_comes_back_beside_a_full_one, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests_name("daemon_full", tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lanes place blocks themselves: engines in this process, and a volume's own controller that is a plain
+ * storage here, so that whatever lanes leave to it is counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/context.h"
+#include "volume/lanes.h"
+#include "volume/placement.h"
+
+#include "placed.h"
+
+enum {
+	ENGINES = 3,
+	BLOCKS = 1024,
+	UNIT_LOG2 = 2,
+	VID = 7,
+	CLIENT = 3,
+	LEASE = 5,
+	EPOCH = 9,
+	LANES = 64,
+	MOST_BLOCKS = 8, /* of a command */
+};
+
+/** struct fixture - @volume: the plain storage; @page: for admin commands' data */
+struct fixture {
+	struct weir_context *context;
+	struct weir_storage *volume;
+	struct weir_lanes *lanes;
+	struct nvme_volume_map map;
+	uint32_t table[WEIR_PLACEMENT_GROUPS];
+	uint32_t replicas;
+	uint64_t page;
+	struct test_placed_args args;
+	uint64_t results[3];
+};
+
+static void must(int error)
+{
+	if (error)
+		fail_msg("%s", weir_last_error());
+}
+
+static struct fixture fixture_of(void)
+{
+	return (struct fixture){ .context = NULL };
+}
+
+/* An admin command with what is in @data to engine @engine. */
+static void admin(struct fixture *fixture, unsigned engine, struct nvme_sqe sqe, const void *data,
+		  size_t bytes)
+{
+	struct weir_storage *part = weir_lanes_part(fixture->lanes, engine);
+	uint32_t result;
+
+	assert_non_null(part);
+	if (bytes) {
+		must(weir_copy_to_device(fixture->context, fixture->page, data, bytes));
+		sqe.prp1 = fixture->page;
+	}
+	must(weir_admin_pass(&part->admin, &sqe, &result));
+}
+
+static void give_map(struct fixture *fixture, unsigned engine, uint32_t epoch)
+{
+	struct nvme_volume_map map = fixture->map;
+
+	map.epoch = epoch;
+	map.self = (uint16_t)engine;
+	admin(fixture, engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_MAP }, &map, sizeof(map));
+}
+
+static void give_lease(struct fixture *fixture, unsigned engine, uint32_t epoch)
+{
+	admin(fixture, engine,
+	      (struct nvme_sqe){
+		      .cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = VID, .cdw11 = epoch, .cdw12 = CLIENT },
+	      NULL, 0);
+}
+
+static void prepare(struct fixture *fixture, unsigned engine)
+{
+	struct nvme_volume volume = { .vid = VID,
+				      .replicas = (uint8_t)fixture->replicas,
+				      .unit_log2 = UNIT_LOG2,
+				      .weight = 1,
+				      .blocks = BLOCKS,
+				      .name = "volume" };
+	struct nvme_volume_permission permission = { .vid = VID,
+						     .client = CLIENT,
+						     .rights = NVME_VOLUME_READ | NVME_VOLUME_WRITE,
+						     .hostnqn = "nqn.a" };
+
+	give_map(fixture, engine, EPOCH);
+	admin(fixture, engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID }, &volume,
+	      sizeof(volume));
+	admin(fixture, engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID },
+	      &permission, sizeof(permission));
+	give_lease(fixture, engine, LEASE);
+}
+
+static void make_map(struct fixture *fixture)
+{
+	fixture->map = (struct nvme_volume_map){ .epoch = EPOCH, .count = ENGINES };
+	for (unsigned i = 0; i < ENGINES; i++)
+		fixture->map.engines[i] =
+			(struct nvme_volume_engine){ .id = (uint16_t)(i + 1), .domain = i, .weight = 100 };
+	must(weir_placement_build(&fixture->map, fixture->table));
+}
+
+static void begin(struct fixture *fixture, uint32_t width, uint32_t replicas, uint32_t depth)
+{
+	static const char *const uris[ENGINES] = { "virt:16M?block=4096&engine=on&retries=0",
+						   "virt:16M?block=4096&engine=on&retries=0",
+						   "virt:16M?block=4096&engine=on&retries=0" };
+	struct weir_context_options options = { .size = sizeof(options), .wave_lanes = width };
+	struct weir_storage_options storage = { .size = sizeof(storage), .queues = 2, .depth = depth };
+
+	fixture->replicas = replicas;
+	make_map(fixture);
+	must(weir_context_open("cpu", &options, &fixture->context));
+	must(weir_storage_open(fixture->context, "virt:4M?block=4096", &storage, &fixture->volume));
+	must(weir_lanes_open(fixture->volume,
+			     &(struct weir_lanes_options){ .uris = uris,
+							   .engines = ENGINES,
+							   .vid = VID,
+							   .client = CLIENT,
+							   .unit_log2 = UNIT_LOG2,
+							   .replicas = replicas,
+							   .queues = 2,
+							   .depth = depth,
+							   .transfer_bytes = 64 << 10 },
+			     &fixture->lanes));
+	must(weir_alloc(fixture->context, 4096, &fixture->page));
+	must(weir_alloc(fixture->context, LANES * MOST_BLOCKS * 4096, &fixture->args.buffers));
+	must(weir_alloc(fixture->context, LANES * sizeof(struct weir_event), &fixture->args.events));
+	must(weir_alloc(fixture->context, sizeof(fixture->results), &fixture->args.results));
+	must(weir_storage_disk(fixture->volume, &fixture->args.disk));
+	for (unsigned i = 0; i < ENGINES; i++)
+		prepare(fixture, i);
+	must(weir_lanes_map(fixture->lanes, EPOCH, fixture->table));
+	weir_lanes_lease(fixture->lanes, LEASE);
+	fixture->args.count = BLOCKS;
+}
+
+static void end(struct fixture *fixture)
+{
+	weir_lanes_close(fixture->lanes);
+	must(weir_context_close(fixture->context));
+}
+
+/* Every block once, by commands of @blocks: all end well, and nothing is wrong. */
+static void run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
+{
+	memset(fixture->results, 0, sizeof(fixture->results));
+	must(weir_copy_to_device(fixture->context, fixture->args.results, fixture->results,
+				 sizeof(fixture->results)));
+	fixture->args.opcode = opcode;
+	fixture->args.blocks = blocks;
+	fixture->args.generation = generation;
+	must(weir_launch(fixture->context, "test_placed", 1, LANES, &fixture->args, sizeof(fixture->args)));
+	must(weir_sync(fixture->context));
+	must(weir_copy_from_device(fixture->context, fixture->results, fixture->args.results,
+				   sizeof(fixture->results)));
+	assert_int_equal(fixture->results[0], BLOCKS / blocks);
+	assert_int_equal(fixture->results[1], 0);
+	assert_int_equal(fixture->results[2], 0);
+}
+
+static uint64_t commands_of(struct weir_storage *storage)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct weir_storage **parts = storage->parts;
+	unsigned count = storage->part_count;
+
+	storage->part_count = 0; /* its own alone */
+	must(weir_stats(storage, &stats));
+	storage->parts = parts;
+	storage->part_count = count;
+	return stats.commands;
+}
+
+static uint64_t commands_to(struct fixture *fixture, unsigned engine)
+{
+	return commands_of(weir_lanes_part(fixture->lanes, engine));
+}
+
+static uint64_t commands_forwarded(struct fixture *fixture)
+{
+	return commands_of(fixture->volume);
+}
+
+/* Commands of @blocks that replica 0 to @replicas - 1 of all blocks make for engine @engine. */
+static uint64_t placed_on(struct fixture *fixture, unsigned engine, uint32_t blocks)
+{
+	uint64_t count = 0;
+
+	for (uint64_t vba = 0; vba < BLOCKS; vba += blocks)
+		for (uint32_t replica = 0; replica < fixture->replicas; replica++)
+			count += weir_placement_engine((weir_addr)(uintptr_t)fixture->table,
+						       weir_placement_group(VID, vba, UNIT_LOG2),
+						       replica) == engine;
+	return count;
+}
+
+static const uint32_t widths[] = { 1, 4, 32 };
+
+#define EACH_WIDTH(width)                                                                                    \
+	for (const uint32_t *width = widths; width < widths + sizeof(widths) / sizeof(widths[0]); width++)
+
+/* Each engine gets the commands for blocks that are placed on it, and the host none. */
+static void test_one_replica(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+
+		begin(&fixture, *width, 1, 64);
+		run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		for (unsigned i = 0; i < ENGINES; i++)
+			assert_int_equal(commands_to(&fixture, i), placed_on(&fixture, i, 1));
+		run(&fixture, NVME_OPCODE_READ, 1, 1);
+		for (unsigned i = 0; i < ENGINES; i++)
+			assert_int_equal(commands_to(&fixture, i), 2 * placed_on(&fixture, i, 1));
+		assert_int_equal(commands_forwarded(&fixture), 0);
+		end(&fixture);
+	}
+}
+
+/* A write goes to all replicas of its block; reads are spread over them, and each has what was written. */
+static void test_replicas(void **state)
+{
+	(void)state;
+	for (uint32_t replicas = 2; replicas <= ENGINES; replicas++)
+		EACH_WIDTH(width)
+		{
+			struct fixture fixture = fixture_of();
+			uint64_t written[ENGINES], reads = 0, unequal;
+
+			begin(&fixture, *width, replicas, 64);
+			run(&fixture, NVME_OPCODE_WRITE, 2, 1);
+			for (unsigned i = 0; i < ENGINES; i++) {
+				written[i] = commands_to(&fixture, i);
+				assert_int_equal(written[i], placed_on(&fixture, i, 2));
+			}
+			for (unsigned i = 0; i < 3; i++)
+				run(&fixture, NVME_OPCODE_READ, 1, 1);
+			for (unsigned i = 0; i < ENGINES; i++) {
+				uint64_t more = commands_to(&fixture, i) - written[i];
+
+				assert_in_range(more, 1, 3 * BLOCKS - 1); /* how evenly is a matter of when */
+				reads += more;
+			}
+			assert_int_equal(reads, 3 * BLOCKS);
+			assert_int_equal(commands_forwarded(&fixture), 0);
+			assert_int_equal(weir_lanes_refused(fixture.lanes, &unequal), 0);
+			assert_int_equal(unequal, 0);
+			end(&fixture);
+		}
+}
+
+/* In rings of depth 4 writes find no slot at some of their engines: none is lost, none hangs. */
+static void test_small_rings(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+
+		begin(&fixture, *width, 1, 4);
+		for (uint64_t generation = 1; generation < 4; generation++) {
+			run(&fixture, NVME_OPCODE_WRITE, 1, generation);
+			run(&fixture, NVME_OPCODE_READ, 1, generation);
+		}
+		end(&fixture);
+	}
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+
+		begin(&fixture, *width, 3, 4);
+		for (uint64_t generation = 1; generation < 4; generation++)
+			run(&fixture, NVME_OPCODE_WRITE, 1, generation);
+		end(&fixture);
+	}
+}
+
+/* What lies in two stripe units is the host's to place. */
+static void test_two_units(void **state)
+{
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	begin(&fixture, 32, 2, 64);
+	run(&fixture, NVME_OPCODE_WRITE, 8, 1);
+	run(&fixture, NVME_OPCODE_READ, 8, 1);
+	assert_int_equal(commands_forwarded(&fixture), 2 * BLOCKS / 8);
+	for (unsigned i = 0; i < ENGINES; i++)
+		assert_int_equal(commands_to(&fixture, i), 0);
+	end(&fixture);
+}
+
+/* Engines have another map than lanes: each command is carried out by the host, and ends well. */
+static void test_stale_map(void **state)
+{
+	struct fixture fixture = fixture_of();
+	uint64_t unequal, before;
+
+	(void)state;
+	begin(&fixture, 4, 2, 64);
+	for (unsigned i = 0; i < ENGINES; i++)
+		give_map(&fixture, i, EPOCH + 1);
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	assert_int_equal(commands_forwarded(&fixture), BLOCKS);
+	assert_true(weir_lanes_refused(fixture.lanes, &unequal) > 0);
+	assert_true(unequal > 0);
+	run(&fixture, NVME_OPCODE_READ, 1, 1);
+	assert_int_equal(commands_forwarded(&fixture), 2 * BLOCKS);
+	must(weir_lanes_map(fixture.lanes, EPOCH + 1, fixture.table));
+	before = weir_lanes_refused(fixture.lanes, &unequal);
+	run(&fixture, NVME_OPCODE_WRITE, 1, 2);
+	run(&fixture, NVME_OPCODE_READ, 1, 2);
+	assert_int_equal(commands_forwarded(&fixture), 2 * BLOCKS);
+	assert_int_equal(weir_lanes_refused(fixture.lanes, &unequal), before);
+	end(&fixture);
+}
+
+/* Lanes have no map, or engines have refused it once: nothing is tried in vain. */
+static void test_no_map(void **state)
+{
+	struct fixture fixture = fixture_of();
+	uint64_t unequal, refused;
+
+	(void)state;
+	begin(&fixture, 4, 1, 64);
+	give_map(&fixture, 0, EPOCH + 1);
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	refused = weir_lanes_refused(fixture.lanes, &unequal);
+	assert_in_range(refused, 1, LANES); /* those that were under way together */
+	run(&fixture, NVME_OPCODE_WRITE, 1, 2);
+	assert_int_equal(weir_lanes_refused(fixture.lanes, &unequal), refused);
+	end(&fixture);
+}
+
+/* One of two replicas refuses a write: the host carries it out, and knows that replicas may differ. */
+static void test_half_failed(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+		uint64_t unequal, refused, placed;
+
+		begin(&fixture, *width, 2, 64);
+		give_lease(&fixture, 1, LEASE + 1);
+		placed = placed_on(&fixture, 1, 1);
+		run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		refused = weir_lanes_refused(fixture.lanes, &unequal);
+		assert_int_equal(refused, placed);
+		assert_int_equal(unequal, placed);
+		assert_int_equal(commands_forwarded(&fixture), placed);
+		end(&fixture);
+	}
+}
+
+/* Without a lease of its own a client's lanes leave writes to the host. */
+static void test_no_lease(void **state)
+{
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	begin(&fixture, 32, 2, 64);
+	weir_lanes_lease(fixture.lanes, 0);
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	assert_int_equal(commands_forwarded(&fixture), BLOCKS);
+	for (unsigned i = 0; i < ENGINES; i++)
+		assert_int_equal(commands_to(&fixture, i), 0);
+	end(&fixture);
+}
+
+/* Blocks of an engine that lanes do not reach go to the host, of the others to their engines. */
+static void test_hidden_engine(void **state)
+{
+	struct fixture fixture = fixture_of();
+	uint32_t hidden[WEIR_PLACEMENT_GROUPS];
+
+	(void)state;
+	begin(&fixture, 4, 1, 64);
+	for (uint32_t group = 0; group < WEIR_PLACEMENT_GROUPS; group++)
+		hidden[group] = (fixture.table[group] & 0xff) == 2
+					? (fixture.table[group] & ~(uint32_t)0xff) | WEIR_PLACED_HIDDEN
+					: fixture.table[group];
+	must(weir_lanes_map(fixture.lanes, EPOCH, hidden));
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	run(&fixture, NVME_OPCODE_READ, 1, 1);
+	assert_int_equal(commands_forwarded(&fixture), 2 * placed_on(&fixture, 2, 1));
+	assert_int_equal(commands_to(&fixture, 0), 2 * placed_on(&fixture, 0, 1));
+	assert_int_equal(commands_to(&fixture, 2), 0);
+	end(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_replica),   cmocka_unit_test(test_replicas),
+		cmocka_unit_test(test_small_rings),   cmocka_unit_test(test_two_units),
+		cmocka_unit_test(test_stale_map),     cmocka_unit_test(test_no_map),
+		cmocka_unit_test(test_half_failed),   cmocka_unit_test(test_no_lease),
+		cmocka_unit_test(test_hidden_engine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pools of buffers: lanes take and give back, the host adds memory. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <weir/status.h>
+
+#include "../rig/context.h"
+#include "pool.h"
+
+enum { LANES = 64, ROUNDS = 60, MIB = 1 << 20, PAGE = 1 << WEIR_POOL_PAGE_LOG2 };
+
+/** struct outcome - sums over lanes, and the pool afterwards */
+struct outcome {
+	uint64_t got, refused, wrong, statuses;
+	struct weir_pool_stats stats;
+};
+
+/** struct fixture - a context with a pool, and what lanes are given */
+struct fixture {
+	struct weir_context *context;
+	struct weir_buffer_pool *pool;
+	struct test_pool_args args;
+	unsigned lanes;
+};
+
+static void must(int error)
+{
+	if (error)
+		fail_msg("%s", weir_last_error());
+}
+
+static void open_pool(struct fixture *fixture, uint32_t width, unsigned lanes, uint64_t bytes, uint64_t most)
+{
+	struct weir_context_options options = { .size = sizeof(options), .wave_lanes = width };
+	struct weir_pool_options pool = { .size = sizeof(pool), .bytes = bytes, .most_bytes = most };
+
+	*fixture = (struct fixture){ .lanes = lanes };
+	must(weir_context_open(test_context_name(), test_on_cpu() ? &options : NULL, &fixture->context));
+	must(weir_pool_create(fixture->context, &pool, &fixture->pool));
+	fixture->args.pool = weir_pool_address(fixture->pool);
+	must(weir_alloc(fixture->context, lanes * 32, &fixture->args.results));
+	must(weir_alloc(fixture->context, lanes * sizeof(weir_addr), &fixture->args.held));
+}
+
+static struct outcome ended(struct fixture *fixture)
+{
+	struct outcome outcome = { .stats = { .size = sizeof(outcome.stats) } };
+	uint64_t results[LANES][4];
+
+	must(weir_sync(fixture->context));
+	must(weir_copy_from_device(fixture->context, results, fixture->args.results, fixture->lanes * 32));
+	for (unsigned i = 0; i < fixture->lanes; i++) {
+		outcome.got += results[i][0];
+		outcome.refused += results[i][1];
+		outcome.wrong += results[i][2];
+		outcome.statuses += results[i][3];
+	}
+	must(weir_pool_stats(fixture->pool, &outcome.stats));
+	must(weir_pool_destroy(fixture->pool));
+	must(weir_context_close(fixture->context));
+	assert_int_equal(outcome.wrong, 0);
+	assert_int_equal(outcome.statuses, 0);
+	return outcome;
+}
+
+static void launch(struct fixture *fixture, const char *kernel)
+{
+	must(weir_launch(fixture->context, kernel, (fixture->lanes + 31) / 32,
+			 fixture->lanes < 32 ? fixture->lanes : 32, &fixture->args, sizeof(fixture->args)));
+}
+
+/* Sizes of all levels, of more memory than there is: somebody gets none, nobody another one's. */
+static void test_nothing_twice_and_nothing_lost(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (unsigned most = 1; most <= 300; most = most * 6 + 13) {
+			struct outcome outcome;
+			struct fixture fixture;
+
+			open_pool(&fixture, test_width(w), LANES, 3 * MIB, 0);
+			fixture.args.rounds = ROUNDS;
+			fixture.args.pages = most;
+			launch(&fixture, "test_pool");
+			outcome = ended(&fixture);
+			assert_int_equal(outcome.got + outcome.refused, LANES * ROUNDS);
+			assert_true(outcome.got > LANES);
+			assert_int_equal(outcome.stats.free_bytes, 3 * MIB);
+			assert_int_equal(outcome.stats.largest_bytes, 3 * MIB);
+			assert_int_equal(outcome.stats.refused, outcome.refused);
+			assert_int_equal(outcome.stats.regions, 1);
+		}
+}
+
+/** struct server - a thread that adds memory while a kernel runs, wherever launches wait for that */
+struct server {
+	struct weir_buffer_pool *pool;
+	int growths, error;
+	bool stop;
+};
+
+static void *serve(void *of)
+{
+	struct server *server = of;
+
+	while (!server->error && !__atomic_load_n(&server->stop, __ATOMIC_RELAXED)) {
+		int more = weir_pool_serve(server->pool, 1000);
+
+		server->error = more < 0 ? more : 0;
+		server->growths += more > 0 ? more : 0;
+	}
+	return NULL;
+}
+
+/* Lanes take their buffers, while the host adds memory @growths times, and give them back. */
+static struct outcome hold(struct fixture *fixture, uint32_t bytes, int growths)
+{
+	struct server server = { .pool = fixture->pool };
+	pthread_t thread;
+
+	fixture->args.pages = bytes / PAGE;
+	fixture->args.timeout_us = growths ? test_patient_us(10 * 1000 * 1000) : 1000;
+	assert_int_equal(pthread_create(&thread, NULL, serve, &server), 0);
+	launch(fixture, "test_pool_hold");
+	must(weir_sync(fixture->context));
+	__atomic_store_n(&server.stop, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(server.error, 0);
+	assert_int_equal(server.growths, growths);
+	launch(fixture, "test_pool_release");
+	return ended(fixture);
+}
+
+/* 1 MiB, then 1, 2, 4 and 8 more: every lane has its MiB at the same time. */
+static void test_it_doubles(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct outcome outcome;
+		struct fixture fixture;
+
+		open_pool(&fixture, test_width(w), 16, MIB, 16 * MIB);
+		outcome = hold(&fixture, MIB, 4);
+		assert_int_equal(outcome.got, 16);
+		assert_int_equal(outcome.stats.bytes, 16 * MIB);
+		assert_int_equal(outcome.stats.regions, 5);
+		assert_int_equal(outcome.stats.free_bytes, 16 * MIB);
+		assert_int_equal(outcome.stats.largest_bytes, 8 * MIB);
+	}
+}
+
+/* It grows by more than its size where a lane wants more at once, and not past its limit. */
+static void test_as_much_as_is_wanted(void **state)
+{
+	(void)state;
+	for (unsigned most = 4; most <= 5; most++) {
+		struct outcome outcome;
+		struct fixture fixture;
+
+		open_pool(&fixture, test_width(0), 1, MIB, most * (uint64_t)MIB);
+		outcome = hold(&fixture, 4 * MIB, most == 5);
+		assert_int_equal(outcome.got, most == 5);
+		assert_int_equal(outcome.stats.refused, most == 4);
+		assert_int_equal(outcome.stats.bytes, most == 5 ? 5 * MIB : MIB);
+	}
+}
+
+static void test_what_is_refused(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct outcome outcome;
+		struct fixture fixture;
+
+		open_pool(&fixture, test_width(w), 16, 0, 0);
+		launch(&fixture, "test_pool_refusals");
+		outcome = ended(&fixture);
+		assert_int_equal(outcome.got, 16);
+		assert_int_equal(outcome.stats.bytes, 8 * MIB);
+		assert_int_equal(outcome.stats.free_bytes, 8 * MIB);
+	}
+}
+
+static void refused(int result, const char *word)
+{
+	assert_int_equal(result, -EINVAL);
+	assert_non_null(strstr(weir_last_error(), word));
+}
+
+static void test_host_calls(void **state)
+{
+	struct weir_pool_options much = { .size = sizeof(much), .bytes = (uint64_t)2 << 40 };
+	struct weir_pool_stats stats = { .size = sizeof(stats) };
+	struct weir_buffer_pool *pool = NULL;
+	struct weir_context *context;
+
+	(void)state;
+	must(weir_context_open(test_context_name(), NULL, &context));
+	refused(weir_pool_create(context, &much, &pool), "at most");
+	refused(weir_pool_create(NULL, NULL, &pool), "NULL");
+	refused(weir_pool_create(context, NULL, NULL), "out");
+	must(weir_pool_create(context, NULL, &pool));
+	must(weir_pool_stats(pool, &stats));
+	assert_true(stats.own_bytes < 50 * 1000);
+	refused(weir_pool_stats(pool, NULL), "stats");
+	assert_int_equal(weir_pool_serve(pool, 0), 0);
+	must(weir_pool_destroy(pool));
+	refused(weir_pool_destroy(pool), "closed");
+	refused(weir_pool_serve(pool, 0), "closed");
+	assert_int_equal(weir_pool_address(pool), 0);
+	must(weir_pool_destroy(NULL));
+	must(weir_context_close(context));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_twice_and_nothing_lost),
+		cmocka_unit_test(test_it_doubles),
+		cmocka_unit_test(test_as_much_as_is_wanted),
+		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_host_calls),
+	};
+
+	return test_begins() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
+}
