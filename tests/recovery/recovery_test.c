@@ -409,16 +409,15 @@ static void test_lanes_are_late(void **state)
 	close_fixture(&fixture);
 }
 
-/* Without a limit nobody is hurried: the lane gives up waiting, and its command ends by itself. */
-static void test_switched_off(void **state)
+/* A lane that waits for 200 ms, then for ever, for a read that takes 3 s, without a limit for commands:
+ * @statuses of both waits. */
+static void wait_twice(uint32_t statuses[2])
 {
 	struct test_request_args args = {
-		.opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = 2 * 1000000
+		.opcode = NVME_OPCODE_READ, .blocks = 1, .lba = VICTIM, .timeout_us = 200000
 	};
-	uint32_t statuses[2] = { 0, 0 };
 	struct fixture fixture;
 
-	(void)state;
 	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &fixture.context));
 	must(test_storage_open(fixture.context,
 			       "virt:1M?block=512&timeout_ms=0&fault=late:us=3000000:lba=7:count=1",
@@ -426,14 +425,26 @@ static void test_switched_off(void **state)
 	must(weir_storage_disk(fixture.storage, &args.disk));
 	args.buffer = alloc(fixture.context, BLOCK);
 	args.event = alloc(fixture.context, sizeof(struct weir_event));
-	args.statuses = alloc(fixture.context, sizeof(statuses));
+	args.statuses = alloc(fixture.context, 2 * sizeof(*statuses));
 	must(weir_launch(fixture.context, "test_request", 1, 1, &args, sizeof(args)));
 	must(weir_sync(fixture.context));
-	must(weir_copy_from_device(fixture.context, statuses, args.statuses, sizeof(statuses)));
-	assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
-	assert_int_equal(statuses[1], WEIR_OK);
+	must(weir_copy_from_device(fixture.context, statuses, args.statuses, 2 * sizeof(*statuses)));
 	assert_int_equal(stats_of(&fixture).late, 0);
 	close_fixture(&fixture);
+}
+
+/* Without a limit nobody is hurried: the lane gives up waiting, and its command ends by itself. Where the
+ * machine stood still meanwhile the command has ended before the lane gave up, which shows nothing: again
+ * then. */
+static void test_switched_off(void **state)
+{
+	uint32_t statuses[2] = { WEIR_OK, WEIR_OK };
+
+	(void)state;
+	for (uint32_t tries = 0; statuses[0] == WEIR_OK && tries < 20; tries++)
+		wait_twice(statuses);
+	assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
+	assert_int_equal(statuses[1], WEIR_OK);
 }
 
 /* How a read ends whose answer takes @late_us, with @key in the URI or @option as the time to answer; and
