@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -250,6 +251,17 @@ static int run(int signals)
 	return error;
 }
 
+/* Each client has a connection; of the files that a shell allows at first, a thousand clients need more. */
+static void allow_connections(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int count, char **words)
 {
 	int status = read_arguments(count, words), file;
@@ -257,6 +269,7 @@ int main(int count, char **words)
 
 	if (status >= 0)
 		return status;
+	allow_connections();
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);

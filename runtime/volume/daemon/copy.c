@@ -9,7 +9,8 @@
  * An engine that comes back (VOLUMED_JOIN) has blocks, old ones among them, that it must not be read from. It
  * stays out, refusing clients, while what the next map places there is copied. What is written meanwhile it
  * does not get; so in the end clients are kept off: all engines get a new epoch, which clients learn by a
- * call that this thread does not answer before the rest is copied, and the map with the engine in has come.
+ * call that this thread does not answer before the rest is copied, and the map with the engine in has come;
+ * leases are renewed meanwhile (methods.h).
  * The rest is what has versions of leases that were open since the copying began. The same for an engine that
  * leaves (VOLUMED_LEAVE). An engine of an interrupted copying is out, or in, as it was: a daemon that starts
  * then finds a map that is true.

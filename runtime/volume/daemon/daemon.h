@@ -3,7 +3,8 @@
  * daemon.h: weir-volumed without its sockets: the volumes, permissions, leases and the map of an array.
  *
  * Owns: what the daemon knows, all of it read from the engines at its start, and how that changes. One thread
- * calls; volumed_step() does what is due. A change is made at the engines first and noted here when all
+ * calls; volumed_step() does what is due. Before each command to an engine it may answer calls that change
+ * nothing but the end of a lease (methods.h). A change is made at the engines first and noted here when all
  * engines of the map have it, so that a daemon that dies in between leaves a change that nobody was told of.
  *
  * Epochs and who may act on what (design: volumes.md):
@@ -122,9 +123,13 @@ struct volumed_options {
 	bool alone;
 };
 
-/** struct volumed - the daemon; @failed: engines that were taken out since all blocks had all their replicas
+/**
+ * struct volumed - the daemon
+ * @between: called before each command to an engine; set by whoever serves, once all is known
+ * @failed: engines that were taken out since all blocks had all their replicas
  */
 struct volumed {
+	struct volume_between between;
 	struct volumed_options options;
 	struct volumed_engine engines[NVME_VOLUME_MOST_ENGINES];
 	unsigned engine_count;
