@@ -14,7 +14,7 @@
 #include "volume/daemon/methods.h"
 #include "volume/rpc.h"
 
-enum { OPEN_MS = 3000, RETRY_MS = 500, HEARTBEAT_MS = 500 };
+enum { OPEN_MS = 3000, RETRY_MS = 500, HEARTBEAT_MS = 500, REBUILD_BLOCKS = 2048 };
 
 struct link {
 	struct volume_engine_link base;
@@ -137,6 +137,7 @@ static int prepare(struct volumed **d)
 	int error = volumed_create(&(struct volumed_options){ .linker = &linker,
 							      .lease_ms = cluster.lease_ms,
 							      .heartbeat_ms = HEARTBEAT_MS,
+							      .rebuild_blocks = REBUILD_BLOCKS,
 							      .now_ms = now_ms },
 				   d);
 

@@ -239,6 +239,46 @@ static void test_renewals_wait_for_one_command(void **state)
 	assert_int_equal(most_sent, 1);
 }
 
+/* ---- how fast blocks are copied ---- */
+
+enum { RATE = 2000, FAST_STEPS = 50, MOST_AT_ONCE = 4 };
+
+static unsigned count_copies(struct stand_in_array *engines)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < STAND_IN_ENGINES; i++)
+		count += engines->engines[i].writes;
+	return count;
+}
+
+/* The clock stands still but for a millisecond at a time; in each the daemon gets as many steps as it likes.
+ */
+static void test_copying_leaves_engines_to_clients(void **state)
+{
+	unsigned from, before, ms = 0;
+
+	(void)state;
+	begin_written(4);
+	d->options.rebuild_blocks = RATE;
+	array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	suspect(&writer, 1); /* it is out */
+	assert_int_equal(d->copy.task, VOLUMED_REBUILD);
+	from = count_copies(&array);
+	for (; d->rebuilding && ms < 60000; ms++) {
+		before = count_copies(&array);
+		for (unsigned i = 0; i < FAST_STEPS; i++)
+			(void)volumed_step(d);
+		assert_true(count_copies(&array) - before <= MOST_AT_ONCE);
+		clock_ms++;
+	}
+	assert_false(d->rebuilding);
+	assert_true(count_copies(&array) - from <= ms * RATE / 1000 + MOST_AT_ONCE);
+	assert_true(ms < VOLUMED_HEARTBEAT_MS + 4 * BLOCKS * 1000 / RATE); /* lists have steps, too */
+	check_all(&writer);
+}
+
 /* As the machine is set up. */
 static int most_waiting(void)
 {
@@ -286,6 +326,7 @@ int main(void)
 		CASE(test_calls_are_answered_while_an_engine_comes_in),
 		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),
 		CASE(test_renewals_wait_for_one_command),
+		CASE(test_copying_leaves_engines_to_clients),
 		CASE(test_a_thousand_clients_connect),
 	};
 

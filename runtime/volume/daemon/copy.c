@@ -25,7 +25,7 @@
 #include "command.h"
 #include "daemon.h"
 
-enum { COMPLAIN_MS = 60000 };
+enum { COMPLAIN_MS = 60000, BURST_MS = 1000, BURST_STEPS = 4, STEP_CREDIT = 1000 };
 
 static u32 live_epoch(const struct volumed_volume *volume)
 {
@@ -263,6 +263,30 @@ static void step_volume(struct volumed *d)
 		begin_again(d);
 }
 
+/* Engines and cores are the clients', too: a step is a block, or a page of a list, and a few at most are made
+ * at once. */
+static bool earns_step(struct volumed *d)
+{
+	struct volumed_copy *copy = &d->copy;
+	uint64_t now = volumed_now_ms(d), passed = now - copy->paced_ms;
+
+	if (!d->options.rebuild_blocks)
+		return true;
+	copy->paced_ms = now;
+	copy->credit += (passed < BURST_MS ? passed : BURST_MS) * d->options.rebuild_blocks;
+	if (copy->credit > BURST_STEPS * STEP_CREDIT)
+		copy->credit = BURST_STEPS * STEP_CREDIT;
+	if (copy->credit < STEP_CREDIT)
+		return false;
+	copy->credit -= STEP_CREDIT;
+	return true;
+}
+
+bool volumed_copy_paced(const struct volumed *d)
+{
+	return d->copy.open && complete(d) && d->options.rebuild_blocks && d->copy.credit < STEP_CREDIT;
+}
+
 bool volumed_copy_step(struct volumed *d)
 {
 	struct volumed_volume *volume;
@@ -270,6 +294,8 @@ bool volumed_copy_step(struct volumed *d)
 	if (d->copy.task == VOLUMED_IDLE || !complete(d) || volumed_now_ms(d) < d->copy.again_ms)
 		return false;
 	if (d->copy.open) {
+		if (!earns_step(d))
+			return false;
 		step_volume(d);
 		return true;
 	}
