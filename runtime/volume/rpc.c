@@ -19,7 +19,7 @@
 
 #include "../backend/error.h"
 
-enum { NAME_BYTES = 280, FIRST_BYTES = 4096, BACKLOG = 64 };
+enum { NAME_BYTES = 280, FIRST_BYTES = 4096, BACKLOG = 1024 };
 
 /** struct weir_rpc - @line: @used of @room bytes that were received and not taken yet */
 struct weir_rpc {

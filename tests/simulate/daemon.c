@@ -14,7 +14,7 @@
 #include "volume/daemon/methods.h"
 #include "volume/rpc.h"
 
-enum { OPEN_MS = 3000, RETRY_MS = 500, HEARTBEAT_MS = 500 };
+enum { OPEN_MS = 3000, RETRY_MS = 500, HEARTBEAT_MS = 500, REBUILD_BLOCKS = 2048 };
 
 struct link {
 	struct volume_engine_link base;
@@ -137,6 +137,7 @@ static int prepare(struct volumed **d)
 	int error = volumed_create(&(struct volumed_options){ .linker = &linker,
 							      .lease_ms = cluster.lease_ms,
 							      .heartbeat_ms = HEARTBEAT_MS,
+							      .rebuild_blocks = REBUILD_BLOCKS,
 							      .now_ms = now_ms },
 				   d);
 
@@ -151,25 +152,60 @@ static int prepare(struct volumed **d)
 	return error;
 }
 
-static void serve(struct volumed *d, struct sim_message *message)
+static void reply(struct sim_message *message, json_t *answer)
 {
 	const char *method = json_string_value(json_object_get(message->json, "method"));
-	json_t *reply = volumed_answer(d, message->json);
+	const struct volumed *d = cluster.daemon.d;
 
 	cluster.map_calls += method && !strcmp(method, "map_get");
-	note_map(d);
 	sim_trace("the daemon answers %llu, map %llu: %llu",
 		  (unsigned long long)message->connection->client->id, (unsigned long long)d->epoch,
-		  (unsigned long long)!json_object_get(reply, "error"));
+		  (unsigned long long)!json_object_get(answer, "error"));
 	if (sim.trace) {
 		char *asked = json_dumps(message->json, JSON_COMPACT);
-		char *said = json_dumps(json_object_get(reply, "error"), JSON_COMPACT);
+		char *said = json_dumps(json_object_get(answer, "error"), JSON_COMPACT);
 
 		printf("          %s %s\n", asked, said ? said : "");
 		free(asked);
 		free(said);
 	}
-	sim_reply(message, 0, reply, false);
+	sim_reply(message, 0, answer, false);
+}
+
+static void serve(struct volumed *d, struct sim_message *message)
+{
+	json_t *answer = volumed_answer(d, message->json);
+
+	note_map(d);
+	reply(message, answer);
+}
+
+static void append(struct daemon_node *node, struct sim_message *message)
+{
+	message->next = NULL;
+	if (node->calls)
+		node->calls_last->next = message;
+	else
+		node->calls = message;
+	node->calls_last = message;
+}
+
+/* Calls that do not wait; a client is told at once to ask again for what may be put off. */
+static void serve_between(void *argument)
+{
+	struct daemon_node *node = argument;
+	struct sim_message *calls = node->calls;
+
+	node->calls = NULL;
+	while (calls) {
+		struct sim_message *message = calls;
+
+		calls = message->next;
+		if (volumed_urgency_of(message->json) == VOLUMED_WAITS)
+			append(node, message);
+		else
+			reply(message, volumed_answer_between(node->d, message->json));
+	}
 }
 
 static void run(void *argument)
@@ -188,6 +224,7 @@ static void run(void *argument)
 	note_map(node->d);
 	sim_trace("the daemon serves, map %llu", (unsigned long long)node->d->epoch);
 	node->serving = true;
+	node->d->between = (struct volume_between){ serve_between, node };
 	for (;;) {
 		unsigned ms = volumed_step(node->d);
 
@@ -206,12 +243,7 @@ void daemon_receive(struct sim_message *message)
 {
 	struct daemon_node *node = &cluster.daemon;
 
-	message->next = NULL;
-	if (node->calls)
-		node->calls_last->next = message;
-	else
-		node->calls = message;
-	node->calls_last = message;
+	append(node, message);
 	if (node->serving)
 		sim_wake(node->task);
 }

@@ -8,6 +8,7 @@ engine_pid=() engine_address=() engine_file=() engine_prefix=() engine_arguments
 declare -A client_pid
 daemon_pid=
 daemon_prefix=
+daemon_arguments=
 
 # What was started here ends here, by its process number; one that is suspended, too.
 array_end() {
@@ -56,7 +57,7 @@ start_daemon() {
   for i; do words+=(--engine "${engine_arguments[$i]}"); done
   : >"$work/daemon.log"
   # shellcheck disable=SC2086
-  $daemon_prefix "$volumed" "${words[@]}" --socket "$WEIR_VOLUMED" --lease-seconds "${lease_seconds-30}" >"$work/daemon.log" 2>&1 &
+  $daemon_prefix "$volumed" "${words[@]}" --socket "$WEIR_VOLUMED" --lease-seconds "${lease_seconds-30}" ${daemon_arguments-} >"$work/daemon.log" 2>&1 &
   daemon_pid=$!
   wait_for "$work/daemon.log" '^weir-volumed: serving' $daemon_pid
 }

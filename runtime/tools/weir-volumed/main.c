@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,9 +23,12 @@
 
 enum {
 	DEFAULT_WEIGHT = 100,
+	DEFAULT_REBUILD_MIB = 8,
 	CONNECT_MS = 1000,
 	RETRY_MS = 1000,
 	MOST_SECONDS = 86400,
+	MOST_MIB = 1 << 20,
+	MIB_BLOCKS = (1 << 20) / NVME_VOLUME_BLOCK_BYTES,
 };
 
 static const char about[] =
@@ -44,6 +48,7 @@ struct config {
 	const char *listen[VOLUMED_LISTENERS];
 	unsigned listen_count;
 	uint32_t lease_seconds;
+	uint32_t rebuild_mib;
 	bool alone;
 	const char *hostnqn;
 	struct weir_chap_secret secret;
@@ -61,7 +66,7 @@ static int take_number(const char *what, const char *text, u32 least, u32 most, 
 	return 0;
 }
 
-static struct config config;
+static struct config config = { .rebuild_mib = DEFAULT_REBUILD_MIB };
 
 static int take_engine_key(struct nvme_volume_engine *engine, const char *key)
 {
@@ -151,6 +156,9 @@ static const struct tool_option options[] = {
 	  NULL, NULL },
 	{ "lease-seconds", "N", TOOL_U32, &config.lease_seconds, 1, MOST_SECONDS,
 	  "how long a writer has a volume unless it renews its lease (300)", NULL, NULL },
+	{ "rebuild-rate", "MIB", TOOL_U32, &config.rebuild_mib, 0, MOST_MIB,
+	  "MiB a second that are copied between engines while clients go on\n(8); 0: as fast as it goes",
+	  NULL, NULL },
 	{ "hostnqn", "NQN", TOOL_TEXT, &config.hostnqn, 0, 0,
 	  "who the daemon is to engines (this user's host NQN;\nweir-fabrics show)", NULL, NULL },
 	{ "secret", "FILE", TOOL_PARSED, PARSER(take_secret, &config.secret), 0, 0,
@@ -235,10 +243,12 @@ static int run(int signals)
 					     .controller_secret = config.controller_secret,
 					     .connect_ms = CONNECT_MS };
 	struct volumed *d;
-	int error = volumed_create(&(struct volumed_options){ .linker = &linker.base,
-							      .lease_ms = config.lease_seconds * 1000ull,
-							      .alone = config.alone },
-				   &d);
+	int error = volumed_create(
+		&(struct volumed_options){ .linker = &linker.base,
+					   .lease_ms = config.lease_seconds * 1000ull,
+					   .rebuild_blocks = (uint64_t)config.rebuild_mib * MIB_BLOCKS,
+					   .alone = config.alone },
+		&d);
 
 	if (error)
 		return error;
@@ -250,6 +260,17 @@ static int run(int signals)
 	return error;
 }
 
+/* Each client has a connection; of the files that a shell allows at first, a thousand clients need more. */
+static void allow_connections(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int count, char **words)
 {
 	int status = read_arguments(count, words), file;
@@ -257,6 +278,7 @@ int main(int count, char **words)
 
 	if (status >= 0)
 		return status;
+	allow_connections();
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);

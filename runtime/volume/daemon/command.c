@@ -5,6 +5,14 @@
 
 enum { RANGE_BYTES = 16, NAMESPACE = 1 };
 
+static int command(struct volume_engine_link *link, bool io, const struct nvme_sqe *sqe, void *data,
+		   uint32_t bytes, enum volume_way way, unsigned ms)
+{
+	if (link->between && link->between->call)
+		link->between->call(link->between->argument);
+	return link->ops->command(link, io, sqe, data, bytes, way, ms);
+}
+
 /* An admin command with a page that goes @way; of @object's @bytes the rest of the page is zeros. */
 static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *object, size_t bytes,
 		 enum volume_way way, unsigned ms)
@@ -14,8 +22,8 @@ static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *obj
 
 	if (way == VOLUME_TO_ENGINE)
 		memcpy(page, object, bytes);
-	status = link->ops->command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
-				    way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
+	status = command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
+			 way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
 	if (!status && way == VOLUME_FROM_ENGINE)
 		memcpy(object, page, bytes);
 	return status;
@@ -116,8 +124,8 @@ int volume_engine_read(struct volume_engine_link *link, const struct volume_bloc
 {
 	const struct nvme_sqe sqe = io(NVME_OPCODE_READ, block);
 
-	return link->ops->command(link, true, &sqe, data, NVME_VOLUME_BLOCK_BYTES, VOLUME_FROM_ENGINE,
-				  VOLUME_COMMAND_MS);
+	return command(link, true, &sqe, data, NVME_VOLUME_BLOCK_BYTES, VOLUME_FROM_ENGINE,
+		       VOLUME_COMMAND_MS);
 }
 
 int volume_engine_write(struct volume_engine_link *link, const struct volume_block *block, const void *data)
@@ -126,14 +134,14 @@ int volume_engine_write(struct volume_engine_link *link, const struct volume_blo
 	_Alignas(16) u8 copy[NVME_VOLUME_BLOCK_BYTES];
 
 	memcpy(copy, data, sizeof(copy));
-	return link->ops->command(link, true, &sqe, copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+	return command(link, true, &sqe, copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
 }
 
 int volume_engine_flush(struct volume_engine_link *link)
 {
 	const struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = NAMESPACE };
 
-	return link->ops->command(link, true, &sqe, NULL, 0, VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+	return command(link, true, &sqe, NULL, 0, VOLUME_NO_DATA, VOLUME_COMMAND_MS);
 }
 
 int volume_engine_trim(struct volume_engine_link *link, const struct volume_block *block)
@@ -147,6 +155,5 @@ int volume_engine_trim(struct volume_engine_link *link, const struct volume_bloc
 	memcpy(range + 8, &slba, sizeof(slba));
 	sqe.cdw10 = 0; /* one range */
 	sqe.cdw11 = NVME_DSM_DEALLOCATE;
-	return link->ops->command(link, true, &sqe, range, sizeof(range), VOLUME_TO_ENGINE,
-				  VOLUME_COMMAND_MS);
+	return command(link, true, &sqe, range, sizeof(range), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
 }

@@ -9,7 +9,8 @@
  * An engine that comes back (VOLUMED_JOIN) has blocks, old ones among them, that it must not be read from. It
  * stays out, refusing clients, while what the next map places there is copied. What is written meanwhile it
  * does not get; so in the end clients are kept off: all engines get a new epoch, which clients learn by a
- * call that this thread does not answer before the rest is copied, and the map with the engine in has come.
+ * call that this thread does not answer before the rest is copied, and the map with the engine in has come;
+ * leases are renewed meanwhile (methods.h).
  * The rest is what has versions of leases that were open since the copying began. The same for an engine that
  * leaves (VOLUMED_LEAVE). An engine of an interrupted copying is out, or in, as it was: a daemon that starts
  * then finds a map that is true.
@@ -24,7 +25,7 @@
 #include "command.h"
 #include "daemon.h"
 
-enum { COMPLAIN_MS = 60000 };
+enum { COMPLAIN_MS = 60000, BURST_MS = 1000, BURST_STEPS = 4, STEP_CREDIT = 1000 };
 
 static u32 live_epoch(const struct volumed_volume *volume)
 {
@@ -262,6 +263,30 @@ static void step_volume(struct volumed *d)
 		begin_again(d);
 }
 
+/* Engines and cores are the clients', too: a step is a block, or a page of a list, and a few at most are made
+ * at once. */
+static bool earns_step(struct volumed *d)
+{
+	struct volumed_copy *copy = &d->copy;
+	uint64_t now = volumed_now_ms(d), passed = now - copy->paced_ms;
+
+	if (!d->options.rebuild_blocks)
+		return true;
+	copy->paced_ms = now;
+	copy->credit += (passed < BURST_MS ? passed : BURST_MS) * d->options.rebuild_blocks;
+	if (copy->credit > BURST_STEPS * STEP_CREDIT)
+		copy->credit = BURST_STEPS * STEP_CREDIT;
+	if (copy->credit < STEP_CREDIT)
+		return false;
+	copy->credit -= STEP_CREDIT;
+	return true;
+}
+
+bool volumed_copy_paced(const struct volumed *d)
+{
+	return d->copy.open && complete(d) && d->options.rebuild_blocks && d->copy.credit < STEP_CREDIT;
+}
+
 bool volumed_copy_step(struct volumed *d)
 {
 	struct volumed_volume *volume;
@@ -269,6 +294,8 @@ bool volumed_copy_step(struct volumed *d)
 	if (d->copy.task == VOLUMED_IDLE || !complete(d) || volumed_now_ms(d) < d->copy.again_ms)
 		return false;
 	if (d->copy.open) {
+		if (!earns_step(d))
+			return false;
 		step_volume(d);
 		return true;
 	}

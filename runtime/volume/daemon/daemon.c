@@ -73,5 +73,7 @@ unsigned volumed_step(struct volumed *d)
 	volumed_copy_choose(d);
 	if (volumed_copy_step(d))
 		return 0;
+	if (volumed_copy_paced(d))
+		return 1;
 	return (unsigned)(d->heartbeat_at_ms > now ? d->heartbeat_at_ms - now : 0);
 }

@@ -3,7 +3,8 @@
  * daemon.h: weir-volumed without its sockets: the volumes, permissions, leases and the map of an array.
  *
  * Owns: what the daemon knows, all of it read from the engines at its start, and how that changes. One thread
- * calls; volumed_step() does what is due. A change is made at the engines first and noted here when all
+ * calls; volumed_step() does what is due. Before each command to an engine it may answer calls that change
+ * nothing but the end of a lease (methods.h). A change is made at the engines first and noted here when all
  * engines of the map have it, so that a daemon that dies in between leaves a change that nobody was told of.
  *
  * Epochs and who may act on what (design: volumes.md):
@@ -83,6 +84,7 @@ enum volumed_task { VOLUMED_IDLE, VOLUMED_REBUILD, VOLUMED_JOIN, VOLUMED_LEAVE }
  * @table: of the map that it leads to
  * @floors: by volume, versions from here on may have been written since; VOLUMED_JOIN and VOLUMED_LEAVE
  * @compared, @copied: blocks
+ * @credit: thousandths of steps that may be made now, as of @paced_ms
  * @again_ms: not before, after something failed
  * @complain_ms: nor is it said again before then
  */
@@ -96,6 +98,8 @@ struct volumed_copy {
 	struct volumed_level level;
 	u64 compared;
 	u64 copied;
+	uint64_t credit;
+	uint64_t paced_ms;
 	uint64_t again_ms;
 	uint64_t complain_ms;
 };
@@ -111,20 +115,26 @@ struct volumed_counts {
 	u64 leases;
 };
 
-/** struct volumed_options - @lease_ms, @heartbeat_ms, @misses: 0: the usual; @now_ms: a clock, NULL: the
- * machine's; @alone: one engine that has no map is a new array */
+/** struct volumed_options - @lease_ms, @heartbeat_ms, @misses: 0: the usual; @rebuild_blocks: copied in a
+ * second at most while clients go on, 0: any; @now_ms: a clock, NULL: the machine's; @alone: one engine that
+ * has no map is a new array */
 struct volumed_options {
 	struct volume_linker *linker;
 	uint64_t lease_ms;
 	uint64_t heartbeat_ms;
 	unsigned misses;
+	uint64_t rebuild_blocks;
 	uint64_t (*now_ms)(void);
 	bool alone;
 };
 
-/** struct volumed - the daemon; @failed: engines that were taken out since all blocks had all their replicas
+/**
+ * struct volumed - the daemon
+ * @between: called before each command to an engine; set by whoever serves, once all is known
+ * @failed: engines that were taken out since all blocks had all their replicas
  */
 struct volumed {
+	struct volume_between between;
 	struct volumed_options options;
 	struct volumed_engine engines[NVME_VOLUME_MOST_ENGINES];
 	unsigned engine_count;
@@ -216,8 +226,10 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine);
 /** volumed_copy_begin() - after a map change; what was copied before counts no more */
 int volumed_copy_begin(struct volumed *d, enum volumed_task task, unsigned engine);
 void volumed_copy_end(struct volumed *d);
-/** volumed_copy_step() - some of it; true: there is more */
+/** volumed_copy_step() - some of it; true: there is more, now */
 bool volumed_copy_step(struct volumed *d);
+/** volumed_copy_paced() - there is more, once a millisecond is over */
+bool volumed_copy_paced(const struct volumed *d);
 /** volumed_copy_choose() - begin what is to be copied next, if anything */
 void volumed_copy_choose(struct volumed *d);
 /** volumed_equalize() - make blocks of a volume with versions of at least volume->from the same on all

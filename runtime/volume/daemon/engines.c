@@ -40,8 +40,11 @@ int volumed_engine_note(struct volumed *d, const struct nvme_volume_engine *info
 		return weir_fail(ENOSPC, "an array has at most %d engines", NVME_VOLUME_MOST_ENGINES);
 	*engine = (struct volumed_engine){ .info = *info, .spare = spare };
 	error = d->options.linker->create(d->options.linker, info->address, info->nqn, &engine->link);
-	d->engine_count += !error;
-	return error;
+	if (error)
+		return error;
+	engine->link->between = &d->between;
+	d->engine_count++;
+	return 0;
 }
 
 bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)

@@ -11,7 +11,7 @@
 #include "command.h"
 
 enum {
-	STEP_BLOCKS = 4,       /* copied at most in a step: clients wait for it with their calls */
+	STEP_BLOCKS = 1,       /* copied at most in a step: clients wait for it with their calls */
 	STEP_COMPARED = 65536, /* compared at most */
 	SOURCE_TRIMMED = 0x80,
 };

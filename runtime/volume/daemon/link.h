@@ -3,7 +3,8 @@
  * link.h: the daemon's way to an engine.
  *
  * Owns: the seam between what the daemon says and who carries it: NVMe over TCP (link_nvmf.c), or a table in
- * the process (tests). A command is sent and waited for by the daemon's one thread.
+ * the process (tests). A command is sent and waited for by the daemon's one thread; before each, it may
+ * answer calls that do not wait.
  */
 #ifndef WEIR_VOLUMED_LINK_H
 #define WEIR_VOLUMED_LINK_H
@@ -37,9 +38,17 @@ struct volume_engine_link_ops {
 	void (*close)(struct volume_engine_link *link);
 };
 
-/** struct volume_engine_link - what every link begins with */
+/** struct volume_between - what is called before each command; @call: NULL: nothing is */
+struct volume_between {
+	void (*call)(void *argument);
+	void *argument;
+};
+
+/** struct volume_engine_link - what every link begins with; @between: NULL, or whose time it is before a
+ * command */
 struct volume_engine_link {
 	const struct volume_engine_link_ops *ops;
+	const struct volume_between *between;
 };
 
 /**

@@ -2,6 +2,7 @@
 #include "methods.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/weir.h>
@@ -251,32 +252,46 @@ static int status(struct volumed *d, json_t *params, json_t **result)
 	return 0;
 }
 
-static const struct {
+struct method {
 	const char *name;
 	int (*call)(struct volumed *d, json_t *params, json_t **result);
-} methods[] = {
-	{ "volume_open", volume_open },
-	{ "lease_renew", lease_renew },
-	{ "lease_release", lease_release },
-	{ "lease_end", lease_end },
-	{ "map_get", map_get },
-	{ "engine_suspect", engine_suspect },
-	{ "volume_create", volume_create },
-	{ "volume_delete", volume_delete },
-	{ "volume_resize", volume_resize },
-	{ "volume_list", volume_list },
-	{ "volume_info", volume_info },
-	{ "volume_chmod", volume_chmod },
-	{ "engine_list", engine_list },
-	{ "engine_add", engine_add },
-	{ "engine_remove", engine_remove },
-	{ "status", status },
+	enum volumed_urgency urgency;
 };
 
-static json_t *answer(struct volumed *d, const json_t *request, size_t method)
+static const struct method methods[] = {
+	{ "volume_open", volume_open, VOLUMED_WAITS },
+	{ "lease_renew", lease_renew, VOLUMED_AT_ONCE },
+	{ "lease_release", lease_release, VOLUMED_WAITS },
+	{ "lease_end", lease_end, VOLUMED_WAITS },
+	{ "map_get", map_get, VOLUMED_PUT_OFF },
+	{ "engine_suspect", engine_suspect, VOLUMED_PUT_OFF },
+	{ "volume_create", volume_create, VOLUMED_WAITS },
+	{ "volume_delete", volume_delete, VOLUMED_WAITS },
+	{ "volume_resize", volume_resize, VOLUMED_WAITS },
+	{ "volume_list", volume_list, VOLUMED_AT_ONCE },
+	{ "volume_info", volume_info, VOLUMED_AT_ONCE },
+	{ "volume_chmod", volume_chmod, VOLUMED_WAITS },
+	{ "engine_list", engine_list, VOLUMED_AT_ONCE },
+	{ "engine_add", engine_add, VOLUMED_WAITS },
+	{ "engine_remove", engine_remove, VOLUMED_WAITS },
+	{ "status", status, VOLUMED_AT_ONCE },
+};
+
+/* NULL: there is none. */
+static const struct method *method_of(const json_t *request)
+{
+	const char *name = json_string_value(json_object_get(request, "method"));
+
+	for (size_t i = 0; name && i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (!strcmp(methods[i].name, name))
+			return &methods[i];
+	return NULL;
+}
+
+static json_t *answer(struct volumed *d, const json_t *request, const struct method *method)
 {
 	json_t *result = NULL;
-	int error = methods[method].call(d, json_object_get(request, "params"), &result);
+	int error = method->call(d, json_object_get(request, "params"), &result);
 
 	if (!error)
 		return weir_rpc_result(request, result);
@@ -285,20 +300,49 @@ static json_t *answer(struct volumed *d, const json_t *request, size_t method)
 			      weir_last_error());
 }
 
-json_t *volumed_answer(struct volumed *d, const json_t *request)
+static json_t *refuse(const json_t *request)
 {
-	const char *name = json_string_value(json_object_get(request, "method"));
-	json_t *reply = NULL;
-
-	if (!name)
+	if (!json_string_value(json_object_get(request, "method")))
 		return weir_rpc_error(request, WEIR_RPC_INVALID_REQUEST, "the request names no method");
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]) && !reply; i++)
-		if (!strcmp(methods[i].name, name))
-			reply = answer(d, request, i);
-	if (!reply)
-		reply = weir_rpc_error(request, WEIR_RPC_NO_METHOD, "weir-volumed has no such method");
+	return weir_rpc_error(request, WEIR_RPC_NO_METHOD, "weir-volumed has no such method");
+}
+
+/* A notification gets no answer. */
+static json_t *unless_notified(const json_t *request, json_t *reply)
+{
 	if (json_object_get(request, "id"))
 		return reply;
 	json_decref(reply);
 	return NULL;
+}
+
+json_t *volumed_answer(struct volumed *d, const json_t *request)
+{
+	const struct method *method = method_of(request);
+
+	return unless_notified(request, method ? answer(d, request, method) : refuse(request));
+}
+
+enum volumed_urgency volumed_urgency_of(const json_t *request)
+{
+	const struct method *method = method_of(request);
+
+	return method ? method->urgency : VOLUMED_AT_ONCE;
+}
+
+json_t *volumed_answer_between(struct volumed *d, const json_t *request)
+{
+	char *sentence = strdup(weir_last_error());
+	json_t *reply;
+
+	if (volumed_urgency_of(request) == VOLUMED_AT_ONCE)
+		reply = volumed_answer(d, request);
+	else
+		reply = unless_notified(
+			request,
+			weir_rpc_error(request, -EAGAIN, "the daemon is at work with engines; ask again"));
+	if (sentence)
+		weir_fail(EAGAIN, "%s", sentence);
+	free(sentence);
+	return reply;
 }

@@ -2,6 +2,7 @@
 #include "serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
@@ -11,74 +12,179 @@
 #include "../rpc.h"
 #include "methods.h"
 
-enum { MOST_CONNECTIONS = 1024, SEND_MS = 1000 };
+enum {
+	MOST_CONNECTIONS = 4096,
+	SEND_MS = 1000,
+	BETWEEN_MS = 5, /* from one poll of sockets to the next while the daemon is at work */
+	PUT_OFF_MS = 250,
+};
+
+/**
+ * struct connection - a client's
+ * @waiting: a call that came while the daemon was at work, since @waiting_ms; or NULL
+ * @served: a call of it is being answered
+ * @over: it is to be closed
+ */
+struct connection {
+	struct weir_rpc *rpc;
+	json_t *waiting;
+	uint64_t waiting_ms;
+	bool served;
+	bool over;
+};
 
 struct server {
 	struct volumed *d;
 	const int *sockets;
 	unsigned listeners;
 	int signals;
-	struct weir_rpc *connections[MOST_CONNECTIONS];
+	struct connection connections[MOST_CONNECTIONS];
 	unsigned count;
 	struct pollfd polls[1 + VOLUMED_LISTENERS + MOST_CONNECTIONS];
+	bool at_work; /* all of this happens between two commands to engines */
+	uint64_t polled_ms;
 };
 
 static void accept_one(struct server *server, int listener)
 {
 	int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	struct connection *connection = &server->connections[server->count];
 
 	if (socket < 0)
 		return;
-	if (server->count == MOST_CONNECTIONS)
+	if (server->count == MOST_CONNECTIONS) {
 		(void)close(socket);
-	else if (weir_rpc_of(socket, "a client", &server->connections[server->count]) == 0)
+		return;
+	}
+	*connection = (struct connection){ .rpc = NULL };
+	if (weir_rpc_of(socket, "a client", &connection->rpc) == 0)
 		server->count++;
 }
 
+/* Whether @request is not answered now; it is the connection's then. */
+static bool waits(const struct server *server, struct connection *connection, json_t *request)
+{
+	enum volumed_urgency urgency = volumed_urgency_of(request);
+	uint64_t now = volumed_now_ms(server->d);
+
+	if (!server->at_work || urgency == VOLUMED_AT_ONCE)
+		return false;
+	if (connection->waiting != request)
+		connection->waiting_ms = now;
+	connection->waiting = request;
+	return urgency == VOLUMED_WAITS || now - connection->waiting_ms < PUT_OFF_MS;
+}
+
+static json_t *answer(const struct server *server, struct connection *connection, json_t *request)
+{
+	json_t *reply;
+
+	connection->waiting = NULL;
+	connection->served = true;
+	reply = server->at_work ? volumed_answer_between(server->d, request)
+				: volumed_answer(server->d, request);
+	connection->served = false;
+	json_decref(request);
+	return reply;
+}
+
 /* Whether the connection goes on. */
-static bool serve_one(struct server *server, struct weir_rpc *rpc)
+static bool serve_one(struct server *server, struct connection *connection)
 {
 	do {
-		json_t *request, *reply;
-		int error = weir_rpc_receive(rpc, 0, &request);
+		json_t *reply, *request = connection->waiting;
+		int error = request ? 0 : weir_rpc_receive(connection->rpc, 0, &request);
 
 		if (error == -EAGAIN)
 			return true;
 		if (error && error != -EPROTO)
 			return false;
+		if (!error && waits(server, connection, request))
+			return true;
 		reply = error ? weir_rpc_error(NULL, WEIR_RPC_PARSE_ERROR, "the line is no JSON object")
-			      : volumed_answer(server->d, request);
-		if (!error)
-			json_decref(request);
-		if (reply && weir_rpc_send(rpc, reply, SEND_MS) != 0)
+			      : answer(server, connection, request);
+		if (reply && weir_rpc_send(connection->rpc, reply, SEND_MS) != 0)
 			return false;
-	} while (weir_rpc_pending(rpc));
+	} while (weir_rpc_pending(connection->rpc));
 	return true;
 }
 
+/* Of connections that are being served, or wait, no more is read: poll() passes over negative numbers. */
 static void fill_polls(struct server *server)
 {
 	server->polls[0] = (struct pollfd){ .fd = server->signals, .events = POLLIN };
 	for (unsigned i = 0; i < server->listeners; i++)
 		server->polls[1 + i] = (struct pollfd){ .fd = server->sockets[i], .events = POLLIN };
-	for (unsigned i = 0; i < server->count; i++)
+	for (unsigned i = 0; i < server->count; i++) {
+		const struct connection *connection = &server->connections[i];
+		bool reads = !connection->waiting && !connection->served && !connection->over;
+
 		server->polls[1 + server->listeners + i] =
-			(struct pollfd){ .fd = weir_rpc_socket(server->connections[i]), .events = POLLIN };
+			(struct pollfd){ .fd = reads ? weir_rpc_socket(connection->rpc) : -1,
+					 .events = POLLIN };
+	}
 }
 
-/* From the last on, so that one that ends is replaced by one that was served. */
-static void serve_ready(struct server *server)
+static void close_ended(struct server *server)
 {
 	for (unsigned i = server->count; i-- > 0;) {
-		if (!server->polls[1 + server->listeners + i].revents ||
-		    serve_one(server, server->connections[i]))
+		if (!server->connections[i].over)
 			continue;
-		weir_rpc_close(server->connections[i]);
+		json_decref(server->connections[i].waiting);
+		weir_rpc_close(server->connections[i].rpc);
 		server->connections[i] = server->connections[--server->count];
+	}
+}
+
+/* While it is at work, connections stay where they are: one of them is being served. */
+static void serve_ready(struct server *server)
+{
+	unsigned count = server->count;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct connection *connection = &server->connections[i];
+
+		bool ready = connection->waiting || server->polls[1 + server->listeners + i].revents;
+
+		if (ready && !connection->served && !connection->over)
+			connection->over = !serve_one(server, connection);
 	}
 	for (unsigned i = 0; i < server->listeners; i++)
 		if (server->polls[1 + i].revents)
 			accept_one(server, server->sockets[i]);
+}
+
+static bool is_any_waiting(const struct server *server)
+{
+	for (unsigned i = 0; i < server->count; i++)
+		if (server->connections[i].waiting)
+			return true;
+	return false;
+}
+
+/* Before each command to an engine. What poll() says is then no longer what volumed_serve() was told, but at
+ * least as new; nobody waits for a socket that has nothing. */
+static void serve_between(void *argument)
+{
+	struct server *server = argument;
+	uint64_t now = volumed_now_ms(server->d);
+
+	if (server->at_work || now - server->polled_ms < BETWEEN_MS)
+		return;
+	server->polled_ms = now;
+	server->at_work = true;
+	fill_polls(server);
+	if (poll(server->polls, 1 + server->listeners + server->count, 0) >= 0)
+		serve_ready(server);
+	server->at_work = false;
+}
+
+static void begin(struct server *server, struct volumed *d, const int *sockets, unsigned count, int signals)
+{
+	*server = (struct server){ .d = d, .sockets = sockets, .listeners = count, .signals = signals };
+	for (unsigned i = 0; i < count; i++)
+		(void)fcntl(sockets[i], F_SETFL, O_NONBLOCK);
+	d->between = (struct volume_between){ serve_between, server };
 }
 
 int volumed_serve(struct volumed *d, const int *sockets, unsigned count, int signals)
@@ -86,18 +192,22 @@ int volumed_serve(struct volumed *d, const int *sockets, unsigned count, int sig
 	static struct server server;
 	struct signalfd_siginfo signal = { .ssi_signo = 0 };
 
-	server = (struct server){ .d = d, .sockets = sockets, .listeners = count, .signals = signals };
+	begin(&server, d, sockets, count, signals);
 	for (;;) {
 		unsigned ms = volumed_step(d);
 
 		fill_polls(&server);
-		if (poll(server.polls, 1 + count + server.count, (int)ms) < 0 && errno != EINTR)
+		if (poll(server.polls, 1 + count + server.count, is_any_waiting(&server) ? 0 : (int)ms) < 0 &&
+		    errno != EINTR)
 			break;
 		if (server.polls[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal))
 			break;
 		serve_ready(&server);
+		close_ended(&server);
 	}
+	d->between.call = NULL;
 	for (unsigned i = 0; i < server.count; i++)
-		weir_rpc_close(server.connections[i]);
+		server.connections[i].over = true;
+	close_ended(&server);
 	return (int)signal.ssi_signo;
 }

@@ -2,8 +2,9 @@
 /*
  * serve.h: the daemon's sockets and its loop.
  *
- * Owns: connections of clients and tools, one thread for all. A client that does not take its answer within a
- * second is disconnected.
+ * Owns: connections of clients and tools, one thread for all. While the daemon is at work with engines,
+ * sockets are looked at between two commands, for calls that do not wait (methods.h). A client that does not
+ * take its answer within a second is disconnected.
  */
 #ifndef WEIR_VOLUMED_SERVE_H
 #define WEIR_VOLUMED_SERVE_H

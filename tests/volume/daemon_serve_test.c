@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * daemon_serve_test.c: the daemon's loop over stand-in engines, and calls that come while it is at work with
+ * them. The test runs in the daemon's own thread, before each command to an engine; each takes its time by
+ * the test's clock.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+#include "volume/daemon/serve.h"
+#include "volume/rpc.h"
+
+enum { CLIENTS = 1000, COMMAND_MS = 20, LONG_MS = LEASE_MS / 8 };
+
+/** struct caller - a client's connection; @asked: a call is under way; @answers: that came, @refused of them
+ * with -EAGAIN; @last: code of the last one */
+struct caller {
+	struct weir_rpc *rpc;
+	bool asked;
+	unsigned answers;
+	unsigned refused;
+	int last;
+};
+
+static struct caller renewing, mapping, opening;
+static unsigned at_work, commands; /* renewals, and commands to engines, while an engine came in */
+static int signals[2];
+
+static json_t *request(const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1, "method", method, "params",
+			 params ? params : json_object());
+}
+
+static json_t *renewal(void)
+{
+	return json_pack("{s:s, s:i, s:I}", "name", "v", "client", writer.number, "epoch",
+			 (json_int_t)writer.lease);
+}
+
+static json_t *opened(void)
+{
+	return json_pack("{s:s, s:s}", "name", "v", "hostnqn", OTHER);
+}
+
+/* Send a call, or take its answer if it is there. */
+static void call(struct caller *caller, const char *method, json_t *params)
+{
+	json_t *reply = NULL;
+
+	if (!caller->asked) {
+		assert_int_equal(weir_rpc_send(caller->rpc, request(method, params), 1000), 0);
+		caller->asked = true;
+		return;
+	}
+	json_decref(params);
+	if (weir_rpc_receive(caller->rpc, 0, &reply) != 0)
+		return;
+	caller->asked = false;
+	caller->answers++;
+	caller->last = (int)json_integer_value(json_object_get(json_object_get(reply, "error"), "code"));
+	caller->refused += caller->last == -EAGAIN;
+	json_decref(reply);
+}
+
+/* The map that keeps clients off is there; the one that follows is not yet. */
+static bool changes_over(void)
+{
+	return d->copy.task == VOLUMED_JOIN && d->rebuilding;
+}
+
+static void ask_meanwhile(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	unsigned answered = renewing.answers;
+
+	(void)engines, (void)opcode, (void)engine;
+	clock_ms += COMMAND_MS;
+	if (!changes_over())
+		return;
+	commands++;
+	call(&renewing, "lease_renew", renewal());
+	call(&mapping, "map_get", NULL);
+	call(&opening, "volume_open", opened());
+	at_work += renewing.answers - answered;
+	assert_int_equal(opening.answers, 0);
+	assert_int_equal(mapping.answers, mapping.refused);
+}
+
+static void open_caller(struct caller *caller, const char *path)
+{
+	*caller = (struct caller){ .asked = false };
+	assert_int_equal(weir_rpc_open(path, 1000, &caller->rpc), 0);
+}
+
+/* Ends the loop once the call that waited has been answered. */
+static uint64_t end_when_opened(void)
+{
+	static const struct signalfd_siginfo end = { .ssi_signo = 15 };
+
+	if (opening.asked && d->counts.taken_in == 1 && d->copy.task == VOLUMED_IDLE)
+		call(&opening, "volume_open", NULL);
+	if (opening.answers == 1) {
+		opening.answers++;
+		assert_int_equal(write(signals[1], &end, sizeof(end)), sizeof(end));
+	}
+	return clock_ms += COMMAND_MS; /* poll() waits by another clock */
+}
+
+static void test_calls_are_answered_while_an_engine_comes_in(void **state)
+{
+	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
+	int file = mkstemp(path), listener;
+
+	(void)state;
+	assert_true(file >= 0);
+	(void)close(file);
+	(void)unlink(path);
+	assert_int_equal(pipe(signals), 0);
+	begin_written(4);
+	array.engines[1].dead = true;
+	settle();
+	write_all(2000);
+	stand_in_restart(&array.engines[1], false);
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	open_caller(&renewing, path);
+	open_caller(&mapping, path);
+	open_caller(&opening, path);
+	at_work = commands = 0;
+	array.on_command = ask_meanwhile;
+	d->options.now_ms = end_when_opened;
+	d->heartbeat_at_ms = 0;
+	assert_int_equal(volumed_serve(d, &listener, 1, signals[0]), 15);
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_true(commands > 100);
+	assert_true(at_work > commands / 3);
+	assert_true(mapping.refused > commands / 20);
+	assert_int_equal(renewing.last, 0);
+	assert_int_equal(opening.last, 0);
+	(void)close(listener);
+	(void)unlink(path);
+	weir_rpc_close(renewing.rpc);
+	weir_rpc_close(mapping.rpc);
+	weir_rpc_close(opening.rpc);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
+}
+
+/* ---- without sockets ---- */
+
+static unsigned sent, most_sent, asked;
+
+static void take_long(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	(void)engines, (void)opcode, (void)engine;
+	sent++;
+	most_sent = sent > most_sent ? sent : most_sent;
+	clock_ms += changes_over() || d->volumes[0].unclean ? LONG_MS : 0;
+}
+
+static int code_between(const char *method, json_t *params)
+{
+	json_t *asks = request(method, params), *reply = volumed_answer_between(d, asks);
+	int code = (int)json_integer_value(json_object_get(json_object_get(reply, "error"), "code"));
+
+	json_decref(asks);
+	json_decref(reply);
+	return code;
+}
+
+static void renew_between(void *argument)
+{
+	(void)argument;
+	sent = 0;
+	if (!changes_over())
+		return;
+	asked++;
+	assert_int_equal(code_between("lease_renew", renewal()), 0);
+	assert_int_equal(code_between("status", NULL), 0);
+	assert_int_equal(code_between("engine_list", NULL), 0);
+	assert_int_equal(code_between("volume_info", json_pack("{s:s}", "name", "v")), 0);
+	assert_int_equal(code_between("volume_burn", NULL), -32601);
+	assert_int_equal(code_between("map_get", NULL), -EAGAIN);
+	assert_int_equal(code_between("volume_open", opened()), -EAGAIN);
+}
+
+/* All of a lease is over many times while clients are kept off. */
+static void test_a_lease_is_renewed_while_an_engine_comes_in(void **state)
+{
+	(void)state;
+	begin_written(4);
+	array.engines[1].dead = true;
+	settle();
+	write_all(2000);
+	stand_in_restart(&array.engines[1], false);
+	asked = most_sent = 0;
+	array.on_command = take_long;
+	d->between = (struct volume_between){ renew_between, NULL };
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_true(asked > 100);
+	assert_int_equal(most_sent, 1);
+	write_all(3000);
+	check_all(&writer);
+}
+
+static void count_between(void *argument)
+{
+	(void)argument;
+	sent = 0;
+}
+
+static void test_renewals_wait_for_one_command(void **state)
+{
+	(void)state;
+	begin_written(4);
+	most_sent = sent = 0;
+	array.on_command = take_long;
+	d->between = (struct volume_between){ count_between, NULL };
+	write_one(5, 1, 55);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0); /* blocks are made equal */
+	assert_true(d->counts.equalized > 0);
+	stand_in_restart(&array.engines[2], true); /* it is brought, copied to, and taken in */
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_int_equal(most_sent, 1);
+}
+
+/* ---- how fast blocks are copied ---- */
+
+enum { RATE = 2000, FAST_STEPS = 50, MOST_AT_ONCE = 4 };
+
+static unsigned count_copies(struct stand_in_array *engines)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < STAND_IN_ENGINES; i++)
+		count += engines->engines[i].writes;
+	return count;
+}
+
+/* The clock stands still but for a millisecond at a time; in each the daemon gets as many steps as it likes.
+ */
+static void test_copying_leaves_engines_to_clients(void **state)
+{
+	unsigned from, before, ms = 0;
+
+	(void)state;
+	begin_written(4);
+	d->options.rebuild_blocks = RATE;
+	array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	suspect(&writer, 1); /* it is out */
+	assert_int_equal(d->copy.task, VOLUMED_REBUILD);
+	from = count_copies(&array);
+	for (; d->rebuilding && ms < 60000; ms++) {
+		before = count_copies(&array);
+		for (unsigned i = 0; i < FAST_STEPS; i++)
+			(void)volumed_step(d);
+		assert_true(count_copies(&array) - before <= MOST_AT_ONCE);
+		clock_ms++;
+	}
+	assert_false(d->rebuilding);
+	assert_true(count_copies(&array) - from <= ms * RATE / 1000 + MOST_AT_ONCE);
+	assert_true(ms < VOLUMED_HEARTBEAT_MS + 4 * BLOCKS * 1000 / RATE); /* lists have steps, too */
+	check_all(&writer);
+}
+
+/* As the machine is set up. */
+static int most_waiting(void)
+{
+	FILE *file = fopen("/proc/sys/net/core/somaxconn", "r");
+	int most = 0;
+
+	if (!file || fscanf(file, "%d", &most) != 1)
+		most = 0;
+	if (file)
+		(void)fclose(file);
+	return most;
+}
+
+/* A thousand clients that come at once, as after the daemon's restart. */
+static void test_a_thousand_clients_connect(void **state)
+{
+	static struct weir_rpc *clients[CLIENTS];
+	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
+	struct rlimit files;
+	int file = mkstemp(path), listener;
+
+	(void)state;
+	start_daemon(1, 0, false);
+	if (most_waiting() < CLIENTS)
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_cur = files.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	(void)close(file);
+	(void)unlink(path);
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		assert_int_equal(weir_rpc_open(path, 0, &clients[i]), 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		weir_rpc_close(clients[i]);
+	(void)close(listener);
+	(void)unlink(path);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		CASE(test_calls_are_answered_while_an_engine_comes_in),
+		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),
+		CASE(test_renewals_wait_for_one_command),
+		CASE(test_copying_leaves_engines_to_clients),
+		CASE(test_a_thousand_clients_connect),
+	};
+
+	return cmocka_run_group_tests_name("daemon_serve", tests, NULL, NULL);
+}
