@@ -23,7 +23,7 @@
 
 enum {
 	DEFAULT_WEIGHT = 100,
-	DEFAULT_REBUILD_MIB = 8,
+	DEFAULT_REBUILD_MIB = 32,
 	CONNECT_MS = 1000,
 	RETRY_MS = 1000,
 	MOST_SECONDS = 86400,
@@ -157,7 +157,7 @@ static const struct tool_option options[] = {
 	{ "lease-seconds", "N", TOOL_U32, &config.lease_seconds, 1, MOST_SECONDS,
 	  "how long a writer has a volume unless it renews its lease (300)", NULL, NULL },
 	{ "rebuild-rate", "MIB", TOOL_U32, &config.rebuild_mib, 0, MOST_MIB,
-	  "MiB a second that are copied between engines while clients go on\n(8); 0: as fast as it goes",
+	  "MiB a second that are copied between engines while clients go on\n(32); 0: as fast as it goes",
 	  NULL, NULL },
 	{ "hostnqn", "NQN", TOOL_TEXT, &config.hostnqn, 0, 0,
 	  "who the daemon is to engines (this user's host NQN;\nweir-fabrics show)", NULL, NULL },
