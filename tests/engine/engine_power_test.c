@@ -3,23 +3,9 @@
  * engine_power_test.c: what an engine keeps over an end, a loss of power at any write, full media, and long
  * random use beside a model.
  */
-#include "engine_direct.h"
+#include "engine_model.h"
 
-enum { MODEL = 120, BYTES = 2 << 20 };
-
-/** struct model - of each block: what was acknowledged as durable, what was written last, what of that was
- * zeros */
-struct model {
-	u64 durable[MODEL];
-	u64 version[MODEL];
-	bool trimmed[MODEL][4096]; /* by version */
-	u64 next;
-};
-
-static u64 content(const struct model *model, u64 vba, u64 version)
-{
-	return model->trimmed[vba][version] ? 0 : version;
-}
+enum { BYTES = 2 << 20 };
 
 static bool holds(struct weir_engine *engine, u64 vba, u64 version)
 {
@@ -30,59 +16,15 @@ static bool holds(struct weir_engine *engine, u64 vba, u64 version)
 	return !memcmp(data, expected, BLOCK);
 }
 
-static void all_durable(struct model *model)
-{
-	memcpy(model->durable, model->version, sizeof(model->version));
-}
-
 /* One random command; false: the medium has failed. */
 static bool step(struct weir_engine *engine, struct model *model, u64 lot)
 {
-	u64 vba = lot % MODEL, version = model->next++;
-	bool trim = lot >> 16 & 1 && lot >> 17 & 1 && lot >> 18 & 1, durable = !(lot >> 20 & 31);
-	u32 status;
+	struct model_command command = model_begin(model, lot);
 
-	assert_true(version < 4096);
-	if (!(lot >> 32 & 31)) {
-		if (direct_flush(engine))
-			return false;
-		all_durable(model);
-		return true;
-	}
-	model->version[vba] = version;
-	model->trimmed[vba][version] = trim;
-	status = trim ? direct_trim(engine, vba, version, durable)
-		      : direct_write(engine, vba, version, durable);
-	if (status)
+	if (model_carry_out(engine, &command))
 		return false;
-	if (durable)
-		model->durable[vba] = version;
+	model_ended(model, &command);
 	return true;
-}
-
-/* Each block is what was acknowledged, or something written later, and wholly so. */
-static void check(struct weir_engine *engine, const struct model *model)
-{
-	struct weir_engine_checked checked;
-
-	weir_engine_check(engine, &checked, NULL);
-	assert_int_equal(checked.bad + checked.lost + checked.orphans + checked.miscounted, 0);
-	for (u64 vba = 0; vba < MODEL; vba++) {
-		bool found = false;
-
-		for (u64 version = model->durable[vba]; version <= model->version[vba] && !found; version++)
-			found = holds(engine, vba, content(model, vba, version));
-		assert_true(found);
-	}
-}
-
-static struct model *new_model(void)
-{
-	struct model *model = calloc(1, sizeof(*model));
-
-	assert_non_null(model);
-	model->next = 1;
-	return model;
 }
 
 static void test_kept(void **state)
@@ -192,7 +134,7 @@ static void test_power_fails_at_each_write(void **state)
 
 	(void)state;
 	for (u64 at = 1; cut; at += at < 200 ? 1 : 13) {
-		struct model *model = new_model();
+		struct model *model = model_create();
 		struct weir_engine *engine;
 		struct lossy lossy;
 
@@ -202,7 +144,7 @@ static void test_power_fails_at_each_write(void **state)
 		engine = direct_open(&lossy);
 		assert_non_null(engine);
 		assert_int_equal(direct_map(engine, MAP), 0);
-		check(engine, model);
+		assert_int_equal(model_wrong(engine, model), 0);
 		direct_close(engine);
 		lossy_destroy(&lossy);
 		free(model);
@@ -212,7 +154,7 @@ static void test_power_fails_at_each_write(void **state)
 /* Again and again on one medium: what a loss left behind misleads no later start. */
 static void test_power_fails_again(void **state)
 {
-	struct model *model = new_model();
+	struct model *model = model_create();
 	struct lossy lossy;
 	u64 seed = 77;
 
@@ -226,13 +168,11 @@ static void test_power_fails_again(void **state)
 		engine = direct_open(&lossy);
 		assert_non_null(engine);
 		assert_int_equal(direct_map(engine, MAP), 0);
-		check(engine, model);
+		assert_int_equal(model_wrong(engine, model), 0);
 		for (u64 vba = 0; vba < MODEL; vba++) { /* what is there now is what counts from here on */
-			u64 version = model->durable[vba];
+			u64 version = model_found(engine, model, vba);
 
-			while (!holds(engine, vba, content(model, vba, version)))
-				version++;
-			model->durable[vba] = model->version[vba] = version;
+			model->durable[vba] = model->acknowledged[vba] = model->begun[vba] = version;
 		}
 		direct_close(engine);
 	}
@@ -253,7 +193,7 @@ static void cut_journal(struct lossy *lossy, struct model *model, u64 seed)
 		u64 vba = version % MODEL;
 		bool trim = version >= MODEL;
 
-		model->version[vba] = version;
+		model->begun[vba] = version;
 		model->trimmed[vba][version] = trim;
 		model->durable[vba] = trim ? model->durable[vba] : version;
 		assert_int_equal(trim ? direct_trim(engine, vba, version, false)
@@ -285,7 +225,7 @@ static bool cut_start(const struct lossy *from, const struct model *model, u64 c
 	engine = direct_open(&lossy);
 	assert_non_null(engine);
 	assert_int_equal(direct_map(engine, MAP), 0);
-	check(engine, model);
+	assert_int_equal(model_wrong(engine, model), 0);
 	direct_close(engine);
 	lossy_destroy(&lossy);
 	return failed;
@@ -296,7 +236,7 @@ static void test_power_fails_at_each_start(void **state)
 {
 	(void)state;
 	for (u64 seed = 0; seed < 12; seed++) {
-		struct model *model = new_model();
+		struct model *model = model_create();
 		struct lossy lossy;
 		u64 cut = 1;
 

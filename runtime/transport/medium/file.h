@@ -38,6 +38,7 @@ enum file_way {
  * @block_device: not a regular file
  * @share: a block device that others may have open for writing, if they say so, too
  * @in_memory: its file system keeps files in memory and nowhere else
+ * @on_fuse: its file system is a process's (FUSE)
  * @read_only: opened for reading
  * @block_bytes: the medium's block size
  * @logical_bytes: the device's logical block size; 1 for a regular file
@@ -52,6 +53,7 @@ struct file_target {
 	bool block_device;
 	bool share;
 	bool in_memory;
+	bool on_fuse;
 	bool read_only;
 	uint32_t block_bytes;
 	uint32_t logical_bytes;

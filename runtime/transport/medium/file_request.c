@@ -171,6 +171,12 @@ static void prepare_piece(struct io_uring_sqe *sqe, const struct weir_io *io, co
 		io_uring_prep_write(sqe, 0, memory, bytes, offset);
 }
 
+/* FUSE ends an asynchronous O_DIRECT write before it syncs it, whatever its flag says (Linux 6.18). */
+static bool is_synced_late(const struct file_medium *file, const struct weir_io *io)
+{
+	return file->target.on_fuse && io->kind == WEIR_IO_WRITE && io->force_unit_access;
+}
+
 static void prepare_transfer(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
 	uint64_t offset = io->offset_bytes + io->medium_data[DATA_DONE];
@@ -180,7 +186,7 @@ static void prepare_transfer(struct file_medium *file, struct file_thread *threa
 	struct run run;
 
 	run_next(io, &run);
-	way = run_way(&file->target, &run, offset);
+	way = is_synced_late(file, io) ? FILE_BUFFERED : run_way(&file->target, &run, offset);
 	if (way == FILE_BUFFERED)
 		ring = side_ring(thread); /* polling is for O_DIRECT */
 	sqe = file_ring_take(ring);

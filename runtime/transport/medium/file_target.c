@@ -148,11 +148,14 @@ static int measure_file(struct file_target *target, const struct stat *stat)
 	return 0;
 }
 
-static bool lies_in_memory(int fd)
+static void learn_file_system(struct file_target *target)
 {
 	struct statfs about;
 
-	return !fstatfs(fd, &about) && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+	if (target->block_device || fstatfs(target->fds[FILE_BUFFERED], &about))
+		return;
+	target->in_memory = about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC;
+	target->on_fuse = about.f_type == FUSE_SUPER_MAGIC;
 }
 
 static int measure_device(struct file_target *target)
@@ -187,7 +190,7 @@ static int target_measure(struct file_target *target, const struct stat *before)
 	if (now.st_dev != before->st_dev || now.st_ino != before->st_ino)
 		return weir_fail(EAGAIN, "file:%s was replaced while it was being opened: try again",
 				 target->name);
-	target->in_memory = !target->block_device && lies_in_memory(target->fds[FILE_BUFFERED]);
+	learn_file_system(target);
 	return target->block_device ? measure_device(target) : measure_file(target, &now);
 }
 
