@@ -152,7 +152,8 @@ struct nvme_volume_entry {
 };
 
 /**
- * struct nvme_volume_list - blocks of volume cdw10 with versions of at least cdw14 (high) and cdw15 (low)
+ * struct nvme_volume_list - blocks of volume cdw10 with versions of at least cdw14 (high) and cdw15 (low);
+ * with cdw10 31:16 not 0 only that many from block cdw13 on, 255 at most, in one page
  * @next: cdw12 (high) and cdw11 (low) of the command that goes on, 0 at first; ~0: there is no more
  * @count: of @entries, in no order; blocks that are there all the while are in it once, others perhaps
  */
@@ -187,7 +188,8 @@ struct nvme_volume_engine_status {
 	u32 has_map;
 	u32 reserved0;
 	u64 write_faults;
-	u64 reserved[4];
+	u64 repaired; /* damaged blocks that were written again in the same version */
+	u64 reserved[3];
 };
 
 WEIR_ASSERT_SIZE(struct nvme_volume, 88);

@@ -208,8 +208,21 @@ static u64 list_tombstones(const struct weir_engine *engine, struct listing *lis
 	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
 }
 
+/* Of a few blocks, by the table. */
+static void list_range(const struct weir_engine *engine, struct listing *listing, u32 vba, u32 count)
+{
+	for (u32 i = 0; i < count && !list_full(listing); i++) {
+		const struct engine_slot *slot = engine_table_find(engine, listing->vid, vba + i);
+
+		if (slot)
+			list_add(listing, &engine->headers[slot->index],
+				 engine_is_tombstone(engine, slot->index));
+	}
+}
+
 static u32 volume_list(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
 {
+	u32 range = sqe->cdw10 >> 16;
 	u64 next = (u64)sqe->cdw12 << 32 | sqe->cdw11;
 	struct nvme_volume_list list = { .next = LIST_END };
 	struct listing listing = { &list, (u64)sqe->cdw14 << 32 | sqe->cdw15, sqe->cdw10 & 0xffff,
@@ -217,6 +230,10 @@ static u32 volume_list(struct weir_engine *engine, const struct nvme_sqe *sqe, v
 
 	if (!engine_volume_find(engine, listing.vid))
 		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
+	if (range) {
+		list_range(engine, &listing, sqe->cdw13, range);
+		next = LIST_END;
+	}
 	if (next != LIST_END && !(next & LIST_TOMBSTONES))
 		next = list_blocks(engine, &listing, next);
 	if (next != LIST_END && next & LIST_TOMBSTONES)

@@ -16,7 +16,7 @@ static enum version compare(const struct weir_engine *engine, const struct engin
 {
 	u64 is = slot ? engine->headers[slot->index].version : 0;
 
-	if (!slot || version > is)
+	if (!slot || version > is || (version == is && engine->headers[slot->index].damaged))
 		return VERSION_NEW;
 	return version == is ? VERSION_EQUAL : VERSION_OLD;
 }
@@ -50,7 +50,9 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 	const struct weir_io *io = request->given;
 	struct engine_header *header = &engine->headers[index];
 	u32 vid = request_vid(io), vba = request_vba(io) + i;
-	enum version version = compare(engine, engine_table_find(engine, vid, vba), io->version + i);
+	const struct engine_slot *slot = engine_table_find(engine, vid, vba);
+	enum version version = compare(engine, slot, io->version + i);
+	bool repairs = slot && engine->headers[slot->index].version == io->version + i;
 
 	if (version != VERSION_NEW) {
 		engine_give_back(engine, index);
@@ -61,10 +63,12 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 	header->vba = vba;
 	header->vid = (u16)vid;
 	header->crc = request->pieces[i].crc;
+	header->damaged = 0;
 	if (!engine_install(engine, index)) {
 		engine_give_back(engine, index);
 		return NVME_STATUS_CAPACITY_EXCEEDED;
 	}
+	engine->status.repaired += repairs;
 	engine_record_block(engine, index);
 	return NVME_STATUS_SUCCESS;
 }

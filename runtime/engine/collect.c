@@ -150,9 +150,10 @@ static void install(struct weir_engine *engine, const struct moving *moving, u32
 		to->vba = from->vba;
 		to->crc = from->crc;
 		to->vid = from->vid;
+		to->damaged = weir_crc32c(0, engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES,
+					  ENGINE_BLOCK_BYTES) != to->crc;
 		engine->status.medium_writes++;
-		engine->status.bad_blocks += weir_crc32c(0, engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES,
-							 ENGINE_BLOCK_BYTES) != to->crc;
+		engine->status.bad_blocks += to->damaged;
 		if (engine_install(engine, moving->to[i]))
 			engine_record_block(engine, moving->to[i]);
 	}

@@ -123,6 +123,7 @@ static void apply_status(struct weir_engine *engine, const void *data)
 	engine->status.erases = was.erases;
 	engine->status.erases_most = was.erases_most;
 	engine->status.bad_blocks = was.bad_blocks;
+	engine->status.repaired = was.repaired;
 	engine->status.refused = was.refused;
 	engine->status.doubtful = was.doubtful;
 	if (was.last_vid <= NVME_VOLUME_MOST && was.last_vid > engine->status.last_vid)

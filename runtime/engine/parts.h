@@ -33,6 +33,7 @@ enum engine_state {
 /**
  * struct engine_header - whose a block of the medium is; behind these of blocks, those of tombstones
  * @crc: CRC32C of its data
+ * @damaged: it was read, and is not what was written: a write of the same version is not superfluous
  */
 struct engine_header {
 	u64 version;
@@ -40,7 +41,8 @@ struct engine_header {
 	u32 crc;
 	u16 vid;
 	u8 state;
-	u8 reserved[5];
+	u8 damaged;
+	u8 reserved[4];
 };
 
 /** struct engine_slot - of the cuckoo table; @index: of a header, or ENGINE_NONE */

@@ -251,6 +251,7 @@ static u32 find(struct engine_request *request)
 		if (slot && engine_is_tombstone(engine, index))
 			index = ENGINE_NONE;
 		request->pieces[i].index = index;
+		request->pieces[i].bad = false;
 		if (index == ENGINE_NONE)
 			continue;
 		request->pieces[i].crc = engine->headers[index].crc;
@@ -262,18 +263,33 @@ static u32 find(struct engine_request *request)
 }
 
 /* How many blocks are not what was written. */
-static u32 count_bad(const struct engine_request *request)
+static u32 count_bad(struct engine_request *request)
 {
 	struct engine_cursor cursor = { request->given->iov, 0 };
 	u32 bad = 0;
 
 	for (u32 i = 0; i < request->blocks; i++) {
-		if (request->pieces[i].index == ENGINE_NONE)
+		struct engine_piece *piece = &request->pieces[i];
+
+		if (piece->index == ENGINE_NONE)
 			engine_block_pass(&cursor, false);
 		else
-			bad += engine_block_crc(&cursor) != request->pieces[i].crc;
+			piece->bad = engine_block_crc(&cursor) != piece->crc;
+		bad += piece->bad;
 	}
 	return bad;
+}
+
+/* Their erase blocks have a reader, so the headers are still theirs. Of several blocks that the medium behind
+ * cannot read nobody knows which it was. */
+static void note_damaged(struct engine_request *request)
+{
+	for (u32 i = 0; i < request->blocks; i++) {
+		const struct engine_piece *piece = &request->pieces[i];
+
+		if (piece->bad || (request->blocks == 1 && piece->index != ENGINE_NONE))
+			request->engine->headers[piece->index].damaged = 1;
+	}
 }
 
 static void read_finish(struct engine_request *request)
@@ -285,6 +301,8 @@ static void read_finish(struct engine_request *request)
 		request->status = NVME_STATUS_UNRECOVERED_READ;
 	engine_lock(engine);
 	engine->status.bad_blocks += bad;
+	if (request->status)
+		note_damaged(request);
 	unpin(request);
 	engine_unlock(engine);
 	request_end(request);

@@ -16,10 +16,12 @@ struct engine_run {
 	struct engine_request *request;
 };
 
-/** struct engine_piece - a block of a request: @index of its header, or ENGINE_NONE: nothing is moved */
+/** struct engine_piece - a block of a request: @index of its header, or ENGINE_NONE: nothing is moved; @bad:
+ * what was read is not what was written */
 struct engine_piece {
 	u32 index;
 	u32 crc;
+	bool bad;
 };
 
 /**

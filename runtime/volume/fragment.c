@@ -273,6 +273,14 @@ static void advance(struct volume_fragment *fragment)
 		begin(fragment);
 }
 
+/* Another replica had what these engines could not read. */
+static void report_damage(const struct volume_fragment *fragment)
+{
+	for (u64 left = fragment->bad; left; left &= left - 1)
+		weir_session_damaged(fragment->thread->volume->session, (u32)__builtin_ctzll(left),
+				     (u32)fragment->vba + fragment->first, fragment->count);
+}
+
 static void decide_read(struct volume_fragment *fragment)
 {
 	u8 slots[NVME_VOLUME_MOST_ENGINES];
@@ -280,6 +288,7 @@ static void decide_read(struct volume_fragment *fragment)
 	u64 all = 0;
 
 	if (fragment->done) {
+		report_damage(fragment);
 		advance(fragment);
 		return;
 	}

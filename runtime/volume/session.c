@@ -16,7 +16,8 @@ enum {
 	CALL_MS = 2000,
 	TICK_NS = 2000000,
 	CONNECT_EVERY_MS = 200,
-	MAP_EVERY_MS = 20, /* while somebody waits for a newer one */
+	MAP_EVERY_MS = 20,      /* while somebody waits for a newer one */
+	DAMAGE_EVERY_MS = 1000, /* of the same blocks */
 	MS = 1000000,
 	CONNECT_MS = 1000, /* of a channel */
 	KEEP_ALIVE_MS = 2000,
@@ -226,6 +227,74 @@ void weir_session_suspect(struct weir_session *session, u16 id)
 	json_decref(result);
 }
 
+/* Where @damage is noted, or may be; NULL: it was reported not long ago, or there is no room. */
+static struct weir_session_damage *damage_slot(struct weir_session *session,
+					       const struct weir_session_damage *damage, uint64_t now)
+{
+	struct weir_session_damage *free_one = NULL;
+
+	for (unsigned i = 0; i < WEIR_SESSION_MOST_DAMAGE; i++) {
+		struct weir_session_damage *other = &session->damage[i];
+		bool old = !other->blocks ||
+			   (other->said_ns && now - other->said_ns >= (uint64_t)DAMAGE_EVERY_MS * MS);
+
+		if (old)
+			free_one = other;
+		else if (other->engine == damage->engine && other->vba == damage->vba &&
+			 other->blocks == damage->blocks)
+			return NULL;
+	}
+	return free_one;
+}
+
+void weir_session_damaged(struct weir_session *session, u32 slot, u32 vba, u32 blocks)
+{
+	struct weir_session_damage damage = { .vba = vba, .blocks = blocks }, *to;
+
+	pthread_mutex_lock(&session->lock);
+	damage.engine = session->slots[slot].id;
+	to = damage_slot(session, &damage, weir_session_now_ns());
+	if (to) {
+		*to = damage;
+		store_relaxed_u32(&session->damage_waits, 1); /* relaxed: the lock orders the rest */
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+/* The next that was not reported. */
+static bool take_damage(struct weir_session *session, uint64_t now, struct weir_session_damage *damage)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&session->lock);
+	for (unsigned i = 0; i < WEIR_SESSION_MOST_DAMAGE && !found; i++) {
+		found = session->damage[i].blocks && !session->damage[i].said_ns;
+		if (found)
+			session->damage[i].said_ns = now;
+		*damage = session->damage[i];
+	}
+	if (!found)
+		store_relaxed_u32(&session->damage_waits, 0); /* relaxed: the lock orders the rest */
+	pthread_mutex_unlock(&session->lock);
+	return found;
+}
+
+/* One at a time; one that is lost is reported again when the block is read again. */
+static void report_damage(struct weir_session *session, uint64_t now)
+{
+	struct weir_session_damage damage;
+
+	/* Relaxed: the lock orders what there is. */
+	if (!load_relaxed_u32(&session->damage_waits) || !connected(session) ||
+	    !take_damage(session, now, &damage))
+		return;
+	(void)weir_rpc_call(session->rpc, "block_damaged",
+			    json_pack("{s:s, s:i, s:I, s:I}", "name", session->keys.name, "id",
+				      (int)damage.engine, "vba", (json_int_t)damage.vba, "blocks",
+				      (json_int_t)damage.blocks),
+			    CALL_MS, NULL);
+}
+
 enum weir_session_lease weir_session_lease(const struct weir_session *session)
 {
 	if (!session->lease_epoch)
@@ -256,6 +325,7 @@ static void *run(void *argument)
 
 		keep_lease(session, now);
 		keep_map(session, now);
+		report_damage(session, now);
 		session->tick(session->argument);
 		nanosleep(&(struct timespec){ .tv_nsec = TICK_NS }, NULL);
 	}

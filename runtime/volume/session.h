@@ -68,6 +68,17 @@ enum weir_session_lease {
 	WEIR_LEASE_LOST, /* another client has it, or its time is over */
 };
 
+enum { WEIR_SESSION_MOST_DAMAGE = 16 };
+
+/** struct weir_session_damage - blocks that an engine could not read; @blocks 0: none; @said_ns: when it was
+ * reported, 0: not yet */
+struct weir_session_damage {
+	u16 engine;
+	u32 vba;
+	u32 blocks;
+	uint64_t said_ns;
+};
+
 /**
  * struct weir_session - a volume that is open
  * @slots: engines met so far, by slot; under @lock; @slot_count of them
@@ -76,6 +87,7 @@ enum weir_session_lease {
  * @lease_end_ns: until when the lease holds, by this client's clock, counted from before it was asked for
  * @lost: the lease is lost for good
  * @unequal: a change failed: replicas may differ
+ * @damage: to be reported, or reported not long ago; under @lock; @damage_waits: some is to be
  * @tick, @argument: what the session's thread calls every few milliseconds
  */
 struct weir_session {
@@ -94,6 +106,8 @@ struct weir_session {
 	struct weir_session_map *map;
 	struct nvme_volume_engine slots[WEIR_SESSION_SLOTS];
 	unsigned slot_count;
+	struct weir_session_damage damage[WEIR_SESSION_MOST_DAMAGE];
+	struct shared_u32 damage_waits;
 	uint64_t renew_ns;
 	uint64_t connect_ns;
 	uint64_t map_ns;
@@ -130,6 +144,9 @@ void weir_session_put(struct weir_session *session, struct weir_session_map *map
 void weir_session_want_map(struct weir_session *session, u32 epoch);
 /** weir_session_suspect() - report that engine @id does not answer; the session's thread */
 void weir_session_suspect(struct weir_session *session, u16 id);
+/** weir_session_damaged() - have it reported that the engine of @slot could not read some of these blocks;
+ * any thread */
+void weir_session_damaged(struct weir_session *session, u32 slot, u32 vba, u32 blocks);
 /** weir_session_lease() - whether blocks may be changed now; any thread */
 enum weir_session_lease weir_session_lease(const struct weir_session *session);
 /** weir_session_doubt() - an engine says that another lease is the volume's: it is lost; any thread

@@ -441,6 +441,53 @@ static void test_damage(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* The byte of the medium where block @vba is in @version. */
+static u64 place_of(const struct lossy *lossy, u64 vba, u64 version)
+{
+	unsigned char expected[BLOCK];
+	u64 at = 0;
+
+	direct_fill(expected, vba, version);
+	while (memcmp(lossy->now + at, expected, BLOCK) != 0)
+		at += BLOCK;
+	return at;
+}
+
+/* A block that is known to be damaged takes the version that it has once more; no other block does. */
+static void test_repair(void **state)
+{
+	unsigned char data[4 * BLOCK], expected[BLOCK];
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	for (u64 vba = 0; vba < 4; vba++)
+		assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
+	lossy.now[place_of(&lossy, 1, 11) + 9] ^= 1;
+	assert_int_equal(direct_io(engine, WEIR_IO_READ, 0, 4, 0, false, data), NVME_STATUS_UNRECOVERED_READ);
+	assert_int_equal(direct_write(engine, 1, 10, true), NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
+	for (unsigned i = 0; i < 2; i++) {
+		for (u64 vba = 0; vba < 4; vba++)
+			assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
+		assert_int_equal(direct_status(engine).user_writes, 5);
+		assert_int_equal(direct_status(engine).repaired, 1);
+	}
+	direct_fill(expected, 1, 11);
+	assert_int_equal(direct_io(engine, WEIR_IO_READ, 1, 1, 11, false, data), 0);
+	assert_memory_equal(data, expected, BLOCK);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_true(holds(engine, 1, 11));
+	assert_int_equal(direct_status(engine).repaired, 1);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* A page of the journal that later pages say was durable, and is not there: that is no loss of power. */
 static void test_journal_damaged(void **state)
 {
@@ -498,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_full_by_what_is_coming),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_repair),
 		cmocka_unit_test(test_journal_damaged),
 		cmocka_unit_test(test_foreign),
 	};

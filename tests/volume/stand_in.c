@@ -83,13 +83,15 @@ static int get_volume(struct stand_in *engine, u32 vid, struct nvme_volume *out)
 
 static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, struct nvme_volume_list *list)
 {
-	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10);
-	u64 from = (u64)sqe->cdw14 << 32 | sqe->cdw15, at = sqe->cdw11;
+	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10 & 0xffff);
+	u32 range = sqe->cdw10 >> 16;
+	u64 from = (u64)sqe->cdw14 << 32 | sqe->cdw15, at = range ? sqe->cdw13 : sqe->cdw11;
+	u64 end = range ? at + range : STAND_IN_BLOCKS;
 
 	if (!volume)
 		return NVME_STATUS_VOLUME_UNKNOWN;
 	list->count = 0;
-	for (; at < STAND_IN_BLOCKS && list->count < PAGE_ENTRIES; at++) {
+	for (; at < end && list->count < PAGE_ENTRIES; at++) {
 		const struct stand_in_block *block = &volume->blocks[at];
 
 		if (block->version && block->version >= from)
@@ -97,7 +99,7 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 				(struct nvme_volume_entry){ at | (block->trimmed ? 1ull << 32 : 0),
 							    block->version };
 	}
-	list->next = engine->lists_again ? sqe->cdw11 : at == STAND_IN_BLOCKS ? ~0ull : at;
+	list->next = engine->lists_again ? sqe->cdw11 : at == end ? ~0ull : at;
 	return 0;
 }
 
@@ -162,7 +164,7 @@ static int put(struct stand_in *engine, u16 vid, u32 vba, const struct stand_in_
 	if (engine->faulty)
 		return NVME_STATUS_WRITE_FAULT;
 	engine->writes++;
-	if (block->version > volume->blocks[vba].version)
+	if (block->version > volume->blocks[vba].version || volume->blocks[vba].bad)
 		volume->blocks[vba] = *block;
 	return 0;
 }
@@ -181,6 +183,8 @@ static int io(struct stand_in *engine, const struct nvme_sqe *sqe, void *data)
 			return NVME_STATUS_VOLUME_UNKNOWN;
 		if (block.version && engine->volumes[vid].blocks[sqe->cdw10].version != block.version)
 			return NVME_STATUS_VOLUME_OLD_VERSION;
+		if (engine->volumes[vid].blocks[sqe->cdw10].bad)
+			return NVME_STATUS_UNRECOVERED_READ;
 		memset(data, 0, NVME_VOLUME_BLOCK_BYTES);
 		memcpy(data, &engine->volumes[vid].blocks[sqe->cdw10].word, sizeof(u64));
 		return 0;

@@ -14,11 +14,12 @@
 
 enum { STAND_IN_ENGINES = 6, STAND_IN_VOLUMES = 4, STAND_IN_BLOCKS = 512, STAND_IN_HOSTS = 4 };
 
-/** struct stand_in_block - @version 0: it is not there */
+/** struct stand_in_block - @version 0: it is not there; @bad: it cannot be read */
 struct stand_in_block {
 	u64 version;
 	u64 word;
 	bool trimmed;
+	bool bad;
 };
 
 struct stand_in_volume {

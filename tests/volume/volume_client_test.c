@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -23,6 +24,7 @@ enum {
 	LEASE_MS = 6000, /* a client that is held up for half of it would lose a lease that it should have */
 	MOST = 24,
 	STEPS = 600,
+	MOST_RESTS = 20000, /* of 1 ms */
 };
 
 #define assert_says(words)                                                                                   \
@@ -443,6 +445,42 @@ static void reads_damaged_blocks_from_others(void **state)
 	rig_end(&rig);
 }
 
+static unsigned reports_of(void)
+{
+	unsigned reports;
+
+	pthread_mutex_lock(&rig.lock);
+	reports = rig.reports;
+	pthread_mutex_unlock(&rig.lock);
+	return reports;
+}
+
+/* Once, whatever is read again meanwhile; what no engine can read, nobody can repair. */
+static void reports_damaged_blocks(void **state)
+{
+	(void)state;
+	begin(2, WAIT_MS);
+	write_value(0, 8, 8);
+	block_of(2, 0)->bad = block_of(2, 1)->bad = true;
+	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 2, 1, data),
+			 NVME_STATUS_UNRECOVERED_READ | NVME_STATUS_DNR);
+	block_of(5, 1)->bad = true; /* of the second unit the second replica is asked first */
+	for (unsigned i = 0; i < 8; i++)
+		read_and_compare(5, 2);
+	for (unsigned i = 0; i < MOST_RESTS && !reports_of(); i++) {
+		rig_poll(&rig);
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	assert_int_equal(reports_of(), 1);
+	pthread_mutex_lock(&rig.lock);
+	assert_int_equal(rig.reported_id, rig.map.engines[rig_replica(&rig, 5, 1)].id);
+	assert_int_equal(rig.reported_vba, 5);
+	assert_int_equal(rig.reported_blocks, 2);
+	pthread_mutex_unlock(&rig.lock);
+	rig_end(&rig);
+	assert_int_equal(rig.reports, 1);
+}
+
 static void asks_another_for_what_is_not_here(void **state)
 {
 	(void)state;
@@ -532,6 +570,7 @@ int main(void)
 		cmocka_unit_test(stops_when_the_daemon_is_gone),
 		cmocka_unit_test(stops_when_renewal_is_refused),
 		cmocka_unit_test(reads_damaged_blocks_from_others),
+		cmocka_unit_test(reports_damaged_blocks),
 		cmocka_unit_test(asks_another_for_what_is_not_here),
 		cmocka_unit_test(takes_no_silence_for_zeros),
 		cmocka_unit_test(readers_take_no_lease),

@@ -133,9 +133,10 @@ bad_of() { tool engines | sed -n "s/^engine $1 .* \\([0-9]*\\) bad,.*/\\1/p"; }
 before=$(bad_of 1)
 output=$("$load" damage "$work/engine1.img")
 until [ "$(bad_of 1)" -gt "$before" ]; do progress 20 v2 v3 || break; done
-clean "an engine meets blocks of its medium that changed ($output)" v2 v3
+until_status blocks_repaired 1
+clean "an engine meets blocks of its medium that changed ($output), and gets them from others" v2 v3
 
-# Nobody repairs them: until its disk is replaced no other engine may fail.
+# Those that nobody has read are not repaired: until its disk is replaced no other engine may fail.
 end_engine 1
 rm "$work/engine1.img"
 engine 1

@@ -273,6 +273,12 @@ static json_t *serve(struct rig *rig, const json_t *request)
 	}
 	if (!strcmp(method, "lease_release"))
 		rig->releases++;
+	if (!strcmp(method, "block_damaged")) {
+		rig->reports++;
+		rig->reported_id = json_integer_value(json_object_get(params, "id"));
+		rig->reported_vba = json_integer_value(json_object_get(params, "vba"));
+		rig->reported_blocks = json_integer_value(json_object_get(params, "blocks"));
+	}
 	if (!strcmp(method, "engine_suspect"))
 		take_out(rig, (unsigned)json_integer_value(json_object_get(params, "id")));
 	return weir_rpc_result(request, json_pack("{s:o}", "map", map_json(rig)));

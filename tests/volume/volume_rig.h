@@ -71,6 +71,8 @@ struct rig {
 	bool keeps_dead; /* takes no engine out */
 	unsigned renewals;
 	unsigned releases;
+	unsigned reports; /* of damage; the last one: */
+	json_int_t reported_id, reported_vba, reported_blocks;
 	char path[64];
 	int listener;
 	int stop[2];

@@ -186,14 +186,14 @@ static json_t *show_json(struct weir_engine *engine)
 
 	weir_engine_status(engine, &status);
 	weir_engine_wear(engine, &wear);
-	return json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:{s:i, s:i, s:i, s:i, s:i}, s:i, s:o}", "blocks",
-			 (json_int_t)status.blocks, "used", (json_int_t)status.used, "user_writes",
+	return json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:{s:i, s:i, s:i, s:i, s:i}, s:i, s:o}",
+			 "blocks", (json_int_t)status.blocks, "used", (json_int_t)status.used, "user_writes",
 			 (json_int_t)status.user_writes, "medium_writes", (json_int_t)status.medium_writes,
 			 "write_amplification", amplification(&status), "bad_blocks",
-			 (json_int_t)status.bad_blocks, "erase_blocks", "count", (int)wear.count, "of_blocks",
-			 (int)wear.erase_blocks, "free", (int)wear.free, "erases_least", (int)wear.least,
-			 "erases_most", (int)wear.most, "map_epoch", (int)status.map_epoch, "volumes",
-			 volumes_json(engine));
+			 (json_int_t)status.bad_blocks, "repaired", (json_int_t)status.repaired,
+			 "erase_blocks", "count", (int)wear.count, "of_blocks", (int)wear.erase_blocks,
+			 "free", (int)wear.free, "erases_least", (int)wear.least, "erases_most",
+			 (int)wear.most, "map_epoch", (int)status.map_epoch, "volumes", volumes_json(engine));
 }
 
 static void print_json(json_t *json)

@@ -78,12 +78,14 @@ void print_engines(json_t *result)
 		double writes = (double)number(engine, "user_writes"),
 		       medium = (double)number(engine, "medium_writes");
 
-		printf("engine %-3lld %-16s %lld of %lld blocks, written %.2f times, %lld bad, %lld refused  "
+		printf("engine %-3lld %-16s %lld of %lld blocks, written %.2f times, %lld bad, %lld "
+		       "repaired, %lld refused  "
 		       "tcp://%s/%s\n",
 		       (long long)number(engine, "id"), text(engine, "what"),
 		       (long long)number(engine, "used"), (long long)number(engine, "blocks"),
 		       writes > 0 ? medium / writes : 1.0, (long long)number(engine, "bad_blocks"),
-		       (long long)number(engine, "refused"), text(engine, "address"), text(engine, "nqn"));
+		       (long long)number(engine, "repaired"), (long long)number(engine, "refused"),
+		       text(engine, "address"), text(engine, "nqn"));
 	}
 }
 
@@ -108,7 +110,8 @@ void print_status(json_t *result)
 		       (long long)number(lease, "epoch"), text(lease, "name"),
 		       (long long)number(lease, "client"), (long long)number(lease, "ms") / 1000);
 	printf("since its start: %lld engines taken out, %lld taken in; %lld blocks copied, %lld made equal "
-	       "after a writer's end\n",
+	       "after a writer's end, %lld repaired\n",
 	       (long long)number(counts, "taken_out"), (long long)number(counts, "taken_in"),
-	       (long long)number(counts, "blocks_copied"), (long long)number(counts, "blocks_equalized"));
+	       (long long)number(counts, "blocks_copied"), (long long)number(counts, "blocks_equalized"),
+	       (long long)number(counts, "blocks_repaired"));
 }

@@ -101,6 +101,18 @@ int volume_engine_list(struct volume_engine_link *link, u16 vid, u64 cursor, u64
 		     list, sizeof(*list), VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
 }
 
+int volume_engine_version(struct volume_engine_link *link, u16 vid, u32 vba, u64 *version)
+{
+	struct nvme_volume_list list = { .count = 0 };
+	int status = admin(
+		link,
+		(struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LIST, .cdw10 = 1u << 16 | vid, .cdw13 = vba },
+		&list, sizeof(list), VOLUME_FROM_ENGINE, VOLUME_COMMAND_MS);
+
+	*version = !status && list.count == 1 && list.entries[0].vba == vba ? list.entries[0].version : 0;
+	return status;
+}
+
 int volume_engine_status(struct volume_engine_link *link, struct nvme_volume_engine_status *status)
 {
 	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_STATUS }, status, sizeof(*status),

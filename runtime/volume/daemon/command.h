@@ -26,6 +26,8 @@ int volume_engine_get_permission(struct volume_engine_link *link, u16 vid, u32 i
 /** volume_engine_list() - go on from @cursor with blocks that have versions of at least @from */
 int volume_engine_list(struct volume_engine_link *link, u16 vid, u64 cursor, u64 from,
 		       struct nvme_volume_list *list);
+/** volume_engine_version() - of one block; 0: the engine does not have it, or it was trimmed */
+int volume_engine_version(struct volume_engine_link *link, u16 vid, u32 vba, u64 *version);
 int volume_engine_status(struct volume_engine_link *link, struct nvme_volume_engine_status *status);
 
 /** struct volume_block - a block as the manager names it in I/O commands; @map: epoch */

@@ -71,7 +71,7 @@ unsigned volumed_step(struct volumed *d)
 	}
 	volumed_lease_step(d);
 	volumed_copy_choose(d);
-	if (volumed_copy_step(d))
+	if (volumed_repair_step(d) | volumed_copy_step(d))
 		return 0;
 	if (volumed_copy_paced(d))
 		return 1;

@@ -104,6 +104,16 @@ struct volumed_copy {
 	uint64_t complain_ms;
 };
 
+enum { VOLUMED_MOST_DAMAGE = 64 };
+
+/** struct volumed_damage - blocks of which some are damaged on @engine, by its number, as a client says */
+struct volumed_damage {
+	u16 vid;
+	u16 engine;
+	u32 vba;
+	u32 blocks;
+};
+
 /** struct volumed_counts - since the start */
 struct volumed_counts {
 	u64 maps;
@@ -112,6 +122,7 @@ struct volumed_counts {
 	u64 taken_in;
 	u64 copied;    /* blocks, by rebuilds */
 	u64 equalized; /* blocks, after a lease that ended uncleanly */
+	u64 repaired;  /* damaged blocks, from other replicas */
 	u64 leases;
 };
 
@@ -132,6 +143,7 @@ struct volumed_options {
  * struct volumed - the daemon
  * @between: called before each command to an engine; set by whoever serves, once all is known
  * @failed: engines that were taken out since all blocks had all their replicas
+ * @damage: what is to be repaired, @damage_count of it
  */
 struct volumed {
 	struct volume_between between;
@@ -147,6 +159,8 @@ struct volumed {
 	unsigned failed;
 	u32 *table;
 	struct volumed_copy copy;
+	struct volumed_damage damage[VOLUMED_MOST_DAMAGE];
+	unsigned damage_count;
 	struct volumed_counts counts;
 	uint64_t heartbeat_at_ms;
 };
@@ -244,6 +258,13 @@ int volumed_equalize(struct volumed *d, struct volumed_volume *volume);
  * Volumes that are not equal are unclean.
  */
 int volumed_equalize_all(struct volumed *d);
+
+/* repair.c */
+
+/** volumed_repair_note() - have blocks repaired; what is known already, or too much, is left */
+void volumed_repair_note(struct volumed *d, const struct volumed_damage *damage);
+/** volumed_repair_step() - one block; true: there is more */
+bool volumed_repair_step(struct volumed *d);
 
 /* volumes.c */
 

@@ -106,6 +106,7 @@ json_t *volumed_describe_engines(const struct volumed *d)
 		json_object_set_new(engine, "user_writes", json_integer((json_int_t)status->user_writes));
 		json_object_set_new(engine, "medium_writes", json_integer((json_int_t)status->medium_writes));
 		json_object_set_new(engine, "bad_blocks", json_integer((json_int_t)status->bad_blocks));
+		json_object_set_new(engine, "repaired", json_integer((json_int_t)status->repaired));
 		json_object_set_new(engine, "refused", json_integer((json_int_t)status->refused));
 		json_object_set_new(engine, "map_epoch", json_integer(status->map_epoch));
 	}
@@ -129,11 +130,12 @@ static json_t *describe_copy(const struct volumed *d)
 
 static json_t *describe_counts(const struct volumed_counts *counts)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "maps", (json_int_t)counts->maps,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "maps", (json_int_t)counts->maps,
 			 "heartbeats", (json_int_t)counts->heartbeats, "taken_out",
 			 (json_int_t)counts->taken_out, "taken_in", (json_int_t)counts->taken_in,
 			 "blocks_copied", (json_int_t)counts->copied, "blocks_equalized",
-			 (json_int_t)counts->equalized, "leases", (json_int_t)counts->leases);
+			 (json_int_t)counts->equalized, "blocks_repaired", (json_int_t)counts->repaired,
+			 "leases", (json_int_t)counts->leases);
 }
 
 json_t *volumed_describe_status(const struct volumed *d)

@@ -128,6 +128,31 @@ static int engine_suspect(struct volumed *d, json_t *params, json_t **result)
 	return error ? error : with_map(d, json_object(), result);
 }
 
+/* The engine itself says whether they are: a client that reports what is well costs reads, and nothing else.
+ */
+static int block_damaged(struct volumed *d, json_t *params, json_t **result)
+{
+	json_int_t id, vba, blocks;
+	const char *name;
+	int error = TAKE(params, "{s:s, s:I, s:I, s:I}", "name", &name, "id", &id, "vba", &vba, "blocks",
+			 &blocks);
+	struct volumed_volume *volume = error ? NULL : volumed_volume_of(d, name);
+
+	if (!volume)
+		return error ? error : -ENOENT;
+	if (!volumed_engine_of(d, (u32)id))
+		return -ENOENT;
+	if (vba < 0 || blocks < 1 || blocks > (json_int_t)1 << volume->info.unit_log2 ||
+	    (u64)vba + (u64)blocks > volume->info.blocks)
+		return weir_fail(ERANGE, "volume '%s' has no such blocks in one stripe unit", name);
+	volumed_repair_note(d, &(struct volumed_damage){ .vid = volume->info.vid,
+							 .engine = (u16)id,
+							 .vba = (u32)vba,
+							 .blocks = (u32)blocks });
+	*result = json_object();
+	return 0;
+}
+
 static int volume_create(struct volumed *d, json_t *params, json_t **result)
 {
 	json_int_t bytes, replicas = DEFAULT_REPLICAS, unit = DEFAULT_UNIT_BYTES, weight = DEFAULT_WEIGHT;
@@ -265,6 +290,7 @@ static const struct method methods[] = {
 	{ "lease_end", lease_end, VOLUMED_WAITS },
 	{ "map_get", map_get, VOLUMED_PUT_OFF },
 	{ "engine_suspect", engine_suspect, VOLUMED_PUT_OFF },
+	{ "block_damaged", block_damaged, VOLUMED_AT_ONCE },
 	{ "volume_create", volume_create, VOLUMED_WAITS },
 	{ "volume_delete", volume_delete, VOLUMED_WAITS },
 	{ "volume_resize", volume_resize, VOLUMED_WAITS },

@@ -4,7 +4,8 @@
  *
  * Owns: names, parameters and results of the JSON-RPC methods; docs/volumes.md lists them; and which of them
  * are answered while the daemon is at work for another one, or for itself, and waits for engines: those that
- * ask nothing of engines, give out no map, and change at most the end of a lease.
+ * ask nothing of engines, give out no map, and change at most the end of a lease, or note what is to be
+ * repaired.
  */
 #ifndef WEIR_VOLUMED_METHODS_H
 #define WEIR_VOLUMED_METHODS_H

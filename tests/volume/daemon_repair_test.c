@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* daemon_repair_test.c: the daemon over stand-in engines some of whose blocks cannot be read. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+
+enum { VBA = 5, ENOUGH_STEPS = 20 };
+
+static struct stand_in_block *replica(u32 vba, u32 which)
+{
+	return &array.engines[engine_at(writer.vid, vba, which)].volumes[writer.vid].blocks[vba];
+}
+
+static void report(u32 vba, u32 which, json_int_t blocks, int expected)
+{
+	u32 engine = engine_at(writer.vid, vba, which);
+
+	do_call("block_damaged",
+		json_pack("{s:s, s:I, s:I, s:I}", "name", "v", "id", (json_int_t)d->engines[engine].info.id,
+			  "vba", (json_int_t)vba, "blocks", blocks),
+		expected);
+}
+
+static unsigned writes(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < STAND_IN_ENGINES; i++)
+		sum += array.engines[i].writes;
+	return sum;
+}
+
+static void steps(void)
+{
+	for (unsigned i = 0; i < ENOUGH_STEPS; i++)
+		(void)volumed_step(d);
+}
+
+static void test_a_damaged_block_is_repaired(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	begin_written(3);
+	before = writes();
+	replica(VBA, 0)->bad = replica(VBA + 1, 1)->bad = true;
+	replica(VBA, 0)->word = 77;
+	for (unsigned i = 0; i < 3; i++)
+		report(VBA, 0, 1, 0);
+	steps();
+	assert_false(replica(VBA, 0)->bad);
+	assert_true(replica(VBA + 1, 1)->bad); /* nobody reported it */
+	assert_int_equal(d->counts.repaired, 1);
+	assert_int_equal(writes(), before + 1);
+	report(VBA + 1, 1, 1, 0);
+	steps();
+	assert_int_equal(d->counts.repaired, 2);
+	check_all(&writer);
+}
+
+/* What the engine can read is not written, whatever a client says. */
+static void test_what_is_well_is_left(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	begin_written(3);
+	before = writes();
+	report(VBA, 0, 1, 0);
+	report(VBA, 1, 1, 0);
+	report(VBA, 0, 2, -ERANGE); /* stripe units have one block */
+	report(VBA, 0, 0, -ERANGE);
+	do_call("block_damaged",
+		json_pack("{s:s, s:i, s:i, s:i}", "name", "v", "id", 1, "vba", BLOCKS, "blocks", 1), -ERANGE);
+	do_call("block_damaged",
+		json_pack("{s:s, s:i, s:i, s:i}", "name", "other", "id", 1, "vba", 1, "blocks", 1), -ENOENT);
+	do_call("block_damaged",
+		json_pack("{s:s, s:i, s:i, s:i}", "name", "v", "id", 99, "vba", 1, "blocks", 1), -ENOENT);
+	steps();
+	assert_int_equal(d->counts.repaired, 0);
+	assert_int_equal(writes(), before);
+	check_all(&writer);
+}
+
+/* A version that no other engine has is its writer's to repeat: neither an older one nor a newer one takes
+ * its place under its number. */
+static void test_other_versions_are_not_copied(void **state)
+{
+	u64 version;
+
+	(void)state;
+	begin_written(3);
+	write_one(VBA, 0, 4000);
+	version = replica(VBA, 0)->version;
+	replica(VBA, 0)->bad = true;
+	report(VBA, 0, 1, 0);
+	steps();
+	assert_true(replica(VBA, 0)->bad);
+	assert_int_equal(replica(VBA, 0)->version, version);
+	write_one(VBA + 1, 1, 4001);
+	replica(VBA + 1, 0)->bad = true;
+	report(VBA + 1, 0, 1, 0);
+	steps();
+	assert_true(replica(VBA + 1, 0)->bad);
+	assert_int_equal(d->counts.repaired, 0);
+	assert_int_equal(write_block(&writer, VBA, 4002), 0);
+	assert_int_equal(write_block(&writer, VBA + 1, 4003), 0);
+	check_all(&writer);
+}
+
+/* More reports than are kept, of an engine that answers no more: nothing is asked of it for ever. */
+static void test_too_many_reports(void **state)
+{
+	(void)state;
+	begin_written(3);
+	for (u32 vba = 0; vba < BLOCKS; vba++) {
+		replica(vba, 0)->bad = true;
+		report(vba, 0, 1, 0);
+	}
+	assert_int_equal(d->damage_count, VOLUMED_MOST_DAMAGE);
+	for (unsigned i = 0; i < VOLUMED_MOST_DAMAGE; i++)
+		(void)volumed_step(d);
+	assert_int_equal(d->damage_count, 0);
+	assert_int_equal(d->counts.repaired, VOLUMED_MOST_DAMAGE);
+	for (u32 vba = 0; vba < BLOCKS; vba++) {
+		report(vba, 0, 1, 0);
+		replica(vba, 0)->bad = false; /* written since */
+	}
+	array.engines[1].dead = true;
+	settle();
+	assert_int_equal(d->damage_count, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_repaired, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_many_reports, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("daemon_repair", tests, NULL, NULL);
+}
