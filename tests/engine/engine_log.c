@@ -61,6 +61,70 @@ static int refuse(const char *what)
 	return 2;
 }
 
+/* ---- one request at a time ---- */
+
+/*
+ * QEMU's export by FUSE has one buffer for requests, and takes the next one into it while it still writes
+ * what is there (before 10.1: "fuse: Copy write buffer content before polling").
+ */
+
+/** struct single - a medium in front of another one; @io: what is under way, whose @done is kept */
+struct single {
+	struct weir_medium medium;
+	struct weir_medium *behind;
+	struct weir_io *io;
+	void (*done)(struct weir_io *io);
+};
+
+static struct single single;
+
+static void single_done(struct weir_io *io)
+{
+	io->done = single.done;
+	single.io = NULL;
+	io->done(io);
+}
+
+static bool single_submit(struct weir_medium *medium, struct weir_io *io)
+{
+	(void)medium;
+	if (single.io)
+		return false;
+	single.io = io;
+	single.done = io->done;
+	io->done = single_done;
+	if (single.behind->ops->submit(single.behind, io))
+		return true;
+	io->done = single.done;
+	single.io = NULL;
+	return false;
+}
+
+/* Whoever waits does so for the other thread's request, too. */
+static unsigned single_poll(struct weir_medium *medium, unsigned thread)
+{
+	(void)medium;
+	(void)thread;
+	return single.behind->ops->poll(single.behind, 0) + single.behind->ops->poll(single.behind, 1);
+}
+
+static void single_close(struct weir_medium *medium)
+{
+	(void)medium;
+	single.behind->ops->close(single.behind);
+}
+
+static struct weir_medium *single_create(struct weir_medium *behind)
+{
+	static const struct weir_medium_ops ops = {
+		.size = sizeof(ops), .submit = single_submit, .poll = single_poll, .close = single_close
+	};
+
+	single = (struct single){ .medium = *behind, .behind = behind };
+	single.medium.ops = &ops;
+	return &single.medium;
+}
+
 /* ---- the writer ---- */
 
 static struct weir_engine *open_file(const char *path)
@@ -69,10 +133,15 @@ static struct weir_engine *open_file(const char *path)
 		.block_bytes = BLOCK, .direct = WEIR_DIRECT_ON, .threads = 2, .depth = 16
 	};
 	struct weir_engine_options engine_options = { .threads = 1 };
+	struct weir_medium *file;
 	struct weir_engine *engine;
+	int error = weir_medium_file_open(path, &options, &file);
 
-	if (weir_medium_file_open(path, &options, &engine_options.behind) ||
-	    weir_engine_open(&engine_options, &engine)) {
+	if (!error) {
+		engine_options.behind = single_create(file);
+		error = weir_engine_open(&engine_options, &engine);
+	}
+	if (error) {
 		fprintf(stderr, "engine_log: %s\n", weir_last_error());
 		exit(2);
 	}
