@@ -65,7 +65,7 @@ static int refuse(const char *what)
 
 /*
  * QEMU's export by FUSE has one buffer for requests, and takes the next one into it while it still writes
- * what is there (before 10.1: "fuse: Copy write buffer content before polling").
+ * what is there (7.2; later "fuse: Copy write buffer content before polling").
  */
 
 /** struct single - a medium in front of another one; @io: what is under way, whose @done is kept */
