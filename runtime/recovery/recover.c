@@ -152,6 +152,7 @@ static int reset_held(struct weir_recovery *recovery)
 	return error;
 }
 
+/* It is counted before anybody goes on, so that whoever sees what a reset brought back sees the reset. */
 static int reset(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
@@ -166,6 +167,8 @@ static int reset(struct weir_recovery *recovery)
 		do
 			error = reset_held(recovery);
 		while (error && was_reset(storage) && --tries);
+	if (!error)
+		count(&storage->recovered.resets);
 	while (held > 0)
 		weir_takeover_release(storage, --held);
 	return error;
@@ -178,7 +181,6 @@ static int reset_for(struct weir_recovery *recovery, const struct weir_tracked_c
 	if (error)
 		return error;
 	say(recovery, command, "the controller was reset");
-	count(&recovery->storage->recovered.resets);
 	return 0;
 }
 
@@ -245,8 +247,5 @@ int weir_recover_enable(struct weir_recovery *recovery, uint32_t csts)
 	admin->command_ms = command_ms;
 	say_enable(recovery, csts, by_another_storage,
 		   error ? weir_last_error() : "it was started again, and what it had ends with an error");
-	if (error)
-		return give_up(recovery, error);
-	count(&recovery->storage->recovered.resets);
-	return 0;
+	return error ? give_up(recovery, error) : 0;
 }

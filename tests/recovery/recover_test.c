@@ -40,6 +40,7 @@ static struct controller {
 
 static char calls[512];
 static uint64_t now_ns;
+static uint64_t at_release; /* what was counted when the last queue pair was released */
 static unsigned creations, held, most_held;
 static unsigned command_ms_seen;
 static struct weir_transport transport;
@@ -161,6 +162,8 @@ void weir_takeover_release(struct weir_storage *of, uint32_t index)
 	if (!(held >> index & 1))
 		fail_msg("queue %u is released without weir_takeover_take(): %s", index, calls);
 	held &= ~(1u << index);
+	at_release = weir_load_u64_relaxed_sys(&storage.recovered.queues) +
+		     weir_load_u64_relaxed_sys(&storage.recovered.resets);
 }
 
 uint32_t weir_takeover_end_commands(struct weir_storage *of, uint32_t index)
@@ -207,6 +210,7 @@ static void begin(struct controller as)
 	calls[0] = 0;
 	now_ns = 1000000;
 	creations = held = most_held = 0;
+	at_release = 0;
 	transport = (struct weir_transport){ .ops = &ops };
 	storage = (struct weir_storage){ .transport = &transport,
 					 .uri = (char *)"test:it",
@@ -237,6 +241,7 @@ static void counted(uint64_t late, uint64_t aborted, uint64_t queues, uint64_t r
 	assert_int_equal(weir_load_u64_relaxed_sys(&storage.recovered.aborted), aborted);
 	assert_int_equal(weir_load_u64_relaxed_sys(&storage.recovered.queues), queues);
 	assert_int_equal(weir_load_u64_relaxed_sys(&storage.recovered.resets), resets);
+	assert_int_equal(at_release, queues + resets); /* before lanes see that it goes on */
 }
 
 #define A_RESET                                                                                              \
